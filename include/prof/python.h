@@ -36,8 +36,8 @@ PROF_API void prof_i_python_stacks_1(int frames) PROF_I_NOEXCEPT;
 PROF_API const char *prof_i_python_functions_1(const struct prof_i_python_functions_given *given)
     PROF_I_NOEXCEPT;
 
-/* Writes the arguments of these events in sequence, in the layout of src/python/packed.c. Returns
-   the count of events that fit, or a negative error. Any thread. */
+/* Writes the arguments of these events in sequence, in the layout of src/python/packed_args.c.
+   Returns the count of events that fit, or a negative error. Any thread. */
 PROF_API int64_t prof_i_python_arguments_1(const struct prof_trace *trace,
                                            const struct prof_i_python_source *sources,
                                            uint64_t count, void *to,

@@ -12,7 +12,7 @@
 
 /* rocprofiler records from HIP's first call on. That somebody takes it over, when HIP has begun, or
    that it rests, is seen to here; HIP begins within seconds or not at all. */
-static void *settle(void *unused) {
+static void *end_preinit_main(void *unused) {
   enum { LOOKS = 500 };
   const struct timespec between = {0, 20000000};
   (void)unused;
@@ -21,13 +21,13 @@ static void *settle(void *unused) {
 }
 
 /* The host's signals are for the host's threads. */
-static void is_ready(void) {
+static void start_end_preinit(void) {
   sigset_t all, before;
   pthread_t thread;
   prof_i_prefer_devices_1(PROF_DEVICES_RECORDS);
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  if (pthread_create(&thread, NULL, settle, NULL) == 0) pthread_detach(thread);
+  if (pthread_create(&thread, NULL, end_preinit_main, NULL) == 0) pthread_detach(thread);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
@@ -41,5 +41,5 @@ void *rocprofiler_configure(uint32_t version, const char *runtime, uint32_t prio
   (void)runtime;
   (void)priority;
   (void)client;
-  return prof_i_rocprofiler_tool_1(is_ready);
+  return prof_i_rocprofiler_tool_1(start_end_preinit);
 }

@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "next.h"
-#include "tell.h"
+#include "malloc_report.h"
+#include "next_allocator.h"
 
 #define SHOWN __attribute__((visibility("default")))
 
@@ -30,20 +30,20 @@ SHOWN void *pvalloc(size_t bytes);
 
 void *malloc(size_t bytes) {
   void *const piece = prof_i_next_allocator()->malloc(bytes);
-  prof_i_tell_alloc(piece, bytes);
+  prof_i_malloc_report_alloc(piece, bytes);
   return piece;
 }
 
 void *calloc(size_t count, size_t bytes) {
   void *const piece = prof_i_next_allocator()->calloc(count, bytes);
-  prof_i_tell_alloc(piece, count * bytes); /* it has fitted */
+  prof_i_malloc_report_alloc(piece, count * bytes); /* it has fitted */
   return piece;
 }
 
 void free(void *piece) {
-  if (!piece || prof_i_is_first_memory(piece)) return;
-  const prof_i_next *const next = prof_i_next_allocator();
-  prof_i_tell_free(piece);
+  if (!piece || prof_i_is_bootstrap_memory(piece)) return;
+  const prof_i_malloc_functions *const next = prof_i_next_allocator();
+  prof_i_malloc_report_free(piece);
   next->free(piece);
 }
 
@@ -58,9 +58,9 @@ void free_aligned_sized(void *piece, size_t alignment, size_t bytes) {
   free(piece);
 }
 
-static void *move_from_first(void *piece, size_t bytes) {
+static void *move_from_bootstrap(void *piece, size_t bytes) {
   void *const fresh = malloc(bytes);
-  const size_t most = prof_i_first_bytes_at(piece);
+  const size_t most = prof_i_bootstrap_bytes_at(piece);
   if (fresh) memcpy(fresh, piece, most < bytes ? most : bytes);
   return fresh;
 }
@@ -70,14 +70,14 @@ static void *move_from_first(void *piece, size_t bytes) {
    so it stands with what it takes. With 0 bytes NULL is a free. */
 void *realloc(void *piece, size_t bytes) {
   if (!piece) return malloc(bytes);
-  if (prof_i_is_first_memory(piece)) return move_from_first(piece, bytes);
-  const prof_i_next *const next = prof_i_next_allocator();
-  const size_t told = prof_i_tell_free(piece);
+  if (prof_i_is_bootstrap_memory(piece)) return move_from_bootstrap(piece, bytes);
+  const prof_i_malloc_functions *const next = prof_i_next_allocator();
+  const size_t told = prof_i_malloc_report_free(piece);
   void *const fresh = next->realloc(piece, bytes);
   if (fresh)
-    prof_i_tell_alloc(fresh, bytes);
+    prof_i_malloc_report_alloc(fresh, bytes);
   else if (bytes && told)
-    prof_i_tell_alloc(piece, told);
+    prof_i_malloc_report_alloc(piece, told);
   return fresh;
 }
 
@@ -90,30 +90,30 @@ void *reallocarray(void *piece, size_t count, size_t bytes) {
 
 void *memalign(size_t alignment, size_t bytes) {
   void *const piece = prof_i_next_allocator()->memalign(alignment, bytes);
-  prof_i_tell_alloc(piece, bytes);
+  prof_i_malloc_report_alloc(piece, bytes);
   return piece;
 }
 
 void *aligned_alloc(size_t alignment, size_t bytes) {
   void *const piece = prof_i_next_allocator()->aligned_alloc(alignment, bytes);
-  prof_i_tell_alloc(piece, bytes);
+  prof_i_malloc_report_alloc(piece, bytes);
   return piece;
 }
 
 int posix_memalign(void **piece_out, size_t alignment, size_t bytes) {
   const int error = prof_i_next_allocator()->posix_memalign(piece_out, alignment, bytes);
-  if (!error) prof_i_tell_alloc(*piece_out, bytes);
+  if (!error) prof_i_malloc_report_alloc(*piece_out, bytes);
   return error;
 }
 
 void *valloc(size_t bytes) {
   void *const piece = prof_i_next_allocator()->valloc(bytes);
-  prof_i_tell_alloc(piece, bytes);
+  prof_i_malloc_report_alloc(piece, bytes);
   return piece;
 }
 
 void *pvalloc(size_t bytes) {
   void *const piece = prof_i_next_allocator()->pvalloc(bytes);
-  prof_i_tell_alloc(piece, bytes);
+  prof_i_malloc_report_alloc(piece, bytes);
   return piece;
 }

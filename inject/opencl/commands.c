@@ -9,14 +9,14 @@
 #include <string.h>
 
 #include "../../src/opencl/devices.h"
-#include "../../src/opencl/words.h"
+#include "../../src/opencl/error.h"
 #include "layer.h"
 
-enum { SAMPLE_EVERY = 64, UNTOLD_MAX = 4096, LOOKS_OUT_OF_ORDER = 256, PATIENCE_NS = 500000000 };
+enum { SAMPLE_EVERY = 64, UNDECIDED_MAX = 4096, OUT_OF_ORDER_POLLS = 256, PATIENCE_NS = 500000000 };
 
 /* Until prof says so for the first time, commands are kept if something is recorded: that it wants
    them is known only once it has opened the devices. */
-enum { UNTOLD, OFF, ON, DEAD };
+enum { COMMANDS_UNDECIDED, COMMANDS_OFF, COMMANDS_ON, COMMANDS_DEAD };
 
 struct prof_i_command {
   struct prof_i_command *next;
@@ -30,76 +30,80 @@ struct prof_i_command {
     prof_backend_record record;
     prof_backend_kernel kernel;
     prof_backend_copy copy;
-  } is;
+  } as;
   prof_i_opencl_sample sample;
 };
 
 /* Of one queue, oldest first. */
-typedef struct row {
+typedef struct queue_row {
   prof_i_cl_queue queue;
   prof_i_command *first, **end;
   uint64_t held_since_ns; /* it has something to tell, and the device's clock is not known; 0: no */
-  struct row *next;
-} row;
+  struct queue_row *next;
+} queue_row;
 
 static struct {
-  const prof_backend_host *host; /* release */
-  uint32_t state;                /* relaxed */
-  uint32_t on_their_way, number; /* relaxed */
-  uint32_t has_learnt;           /* some device's clock is known; relaxed */
-  uint64_t lost;                 /* relaxed */
-  prof_i_command *pushed;        /* newest first */
-  row *rows;                     /* the collector's */
-} own;
+  const prof_backend_host *host;    /* release */
+  uint32_t state;                   /* relaxed */
+  uint32_t in_flight_count, number; /* relaxed */
+  uint32_t is_clock_known;          /* some device's clock is known; relaxed */
+  uint64_t lost;                    /* relaxed */
+  prof_i_command *pushed;           /* newest first */
+  queue_row *queue_rows;            /* the collector's */
+} command_log;
 
-#define BEHIND(result, name, ...) \
-  ((result(*)(__VA_ARGS__))prof_i_layer_target[PROF_I_CL_PLACE_##name])
+#define NEXT_FUNCTION(result, name, ...) \
+  ((result(*)(__VA_ARGS__))prof_i_layer_next_table[PROF_I_CL_PLACE_##name])
 static int32_t info_of_queue(prof_i_cl_queue queue, uint32_t what, void *to, size_t bytes) {
-  return BEHIND(int32_t, clGetCommandQueueInfo, prof_i_cl_queue, uint32_t, size_t, void *,
-                size_t *)(queue, what, bytes, to, NULL);
+  return NEXT_FUNCTION(int32_t, clGetCommandQueueInfo, prof_i_cl_queue, uint32_t, size_t, void *,
+                       size_t *)(queue, what, bytes, to, NULL);
 }
 static int32_t info_of_event(prof_i_cl_event event, uint32_t what, void *to, size_t bytes) {
-  return BEHIND(int32_t, clGetEventInfo, prof_i_cl_event, uint32_t, size_t, void *, size_t *)(
-      event, what, bytes, to, NULL);
+  return NEXT_FUNCTION(int32_t, clGetEventInfo, prof_i_cl_event, uint32_t, size_t, void *,
+                       size_t *)(event, what, bytes, to, NULL);
 }
 static int32_t time_of_event(prof_i_cl_event event, uint32_t what, uint64_t *ns_out) {
-  return BEHIND(int32_t, clGetEventProfilingInfo, prof_i_cl_event, uint32_t, size_t, void *,
-                size_t *)(event, what, sizeof *ns_out, ns_out, NULL);
+  return NEXT_FUNCTION(int32_t, clGetEventProfilingInfo, prof_i_cl_event, uint32_t, size_t, void *,
+                       size_t *)(event, what, sizeof *ns_out, ns_out, NULL);
 }
-static void retain(prof_i_cl_event event) {
-  BEHIND(int32_t, clRetainEvent, prof_i_cl_event)(event);
+static void retain_cl_event(prof_i_cl_event event) {
+  NEXT_FUNCTION(int32_t, clRetainEvent, prof_i_cl_event)(event);
 }
-static void release(prof_i_cl_event event) {
-  BEHIND(int32_t, clReleaseEvent, prof_i_cl_event)(event);
+static void release_cl_event(prof_i_cl_event event) {
+  NEXT_FUNCTION(int32_t, clReleaseEvent, prof_i_cl_event)(event);
 }
 
-static uint32_t state(void) { return __atomic_load_n(&own.state, __ATOMIC_RELAXED); }
-static void lose(void) { __atomic_fetch_add(&own.lost, 1, __ATOMIC_RELAXED); }
+static uint32_t commands_state(void) {
+  return __atomic_load_n(&command_log.state, __ATOMIC_RELAXED);
+}
+static void count_lost_command(void) { __atomic_fetch_add(&command_log.lost, 1, __ATOMIC_RELAXED); }
 
 void prof_i_commands_set_host(const prof_backend_host *host) {
-  __atomic_store_n(&own.host, host, __ATOMIC_RELEASE);
+  __atomic_store_n(&command_log.host, host, __ATOMIC_RELEASE);
 }
 
 /* ---- from the program ---- */
 
-static prof_i_command *make(void) {
-  const uint32_t most = state() == UNTOLD ? UNTOLD_MAX : PROF_I_COMMANDS_MAX;
-  prof_i_command *const command = __atomic_fetch_add(&own.on_their_way, 1, __ATOMIC_RELAXED) < most
-                                      ? calloc(1, sizeof *command)
-                                      : NULL;
+static prof_i_command *make_command(void) {
+  const uint32_t most =
+      commands_state() == COMMANDS_UNDECIDED ? UNDECIDED_MAX : PROF_I_COMMANDS_MAX;
+  prof_i_command *const command =
+      __atomic_fetch_add(&command_log.in_flight_count, 1, __ATOMIC_RELAXED) < most
+          ? calloc(1, sizeof *command)
+          : NULL;
   if (command) return command;
-  __atomic_fetch_sub(&own.on_their_way, 1, __ATOMIC_RELAXED);
-  lose();
+  __atomic_fetch_sub(&command_log.in_flight_count, 1, __ATOMIC_RELAXED);
+  count_lost_command();
   return NULL;
 }
 
-static void unmake(prof_i_command *command) {
-  __atomic_fetch_sub(&own.on_their_way, 1, __ATOMIC_RELAXED);
+static void free_command(prof_i_command *command) {
+  __atomic_fetch_sub(&command_log.in_flight_count, 1, __ATOMIC_RELAXED);
   free(command);
 }
 
 /* False: it is none that keeps times. */
-static bool look_at_queue(prof_i_command *command, prof_i_cl_queue queue) {
+static bool read_queue_properties(prof_i_command *command, prof_i_cl_queue queue) {
   uint64_t properties = 0;
   if (info_of_queue(queue, PROF_I_CL_QUEUE_PROPERTIES, &properties, sizeof properties) != 0 ||
       !(properties & PROF_I_CL_QUEUE_PROFILING_ENABLE))
@@ -111,19 +115,19 @@ static bool look_at_queue(prof_i_command *command, prof_i_cl_queue queue) {
 }
 
 /* The kernel may be gone when the command is done. */
-static uint32_t name_of(prof_i_cl_kernel kernel) {
+static uint32_t cl_kernel_name(prof_i_cl_kernel kernel) {
   char name[1024] = "";
   size_t bytes = 0;
-  if (BEHIND(int32_t, clGetKernelInfo, prof_i_cl_kernel, uint32_t, size_t, void *, size_t *)(
+  if (NEXT_FUNCTION(int32_t, clGetKernelInfo, prof_i_cl_kernel, uint32_t, size_t, void *, size_t *)(
           kernel, PROF_I_CL_KERNEL_FUNCTION_NAME, sizeof name, name, &bytes) != 0)
     return 0;
-  return own.host->intern(name, strnlen(name, bytes < sizeof name ? bytes : sizeof name));
+  return command_log.host->intern(name, strnlen(name, bytes < sizeof name ? bytes : sizeof name));
 }
 
 /* Where the driver chooses how large groups are, the items are told. */
-static void describe_kernel(prof_backend_kernel *kernel, const prof_i_command_about *about) {
+static void describe_kernel(prof_backend_kernel *kernel, const prof_i_command_info *about) {
   kernel->record.size = sizeof *kernel;
-  if (!about->name) kernel->record.name = name_of(about->kernel);
+  if (!about->name) kernel->record.name = cl_kernel_name(about->kernel);
   if (!about->local) kernel->record.flags |= PROF_BACKEND_GRID_ITEMS;
   /* not more than three, says CL_DEVICE_MAX_WORK_ITEM_DIMENSIONS of all that there are */
   for (uint32_t i = 0; about->global && i < 3; i++) {
@@ -134,79 +138,83 @@ static void describe_kernel(prof_backend_kernel *kernel, const prof_i_command_ab
   }
 }
 
-static void describe(prof_i_command *command, const prof_i_command_about *about) {
-  prof_backend_record *const record = &command->is.record;
+static void describe_command(prof_i_command *command, const prof_i_command_info *about) {
+  prof_backend_record *const record = &command->as.record;
   record->kind = (uint16_t)about->kind;
-  if (about->name) record->name = own.host->intern(about->name, strlen(about->name));
+  if (about->name) record->name = command_log.host->intern(about->name, strlen(about->name));
   if (about->kind == PROF_BACKEND_KERNEL) {
-    describe_kernel(&command->is.kernel, about);
+    describe_kernel(&command->as.kernel, about);
     return;
   }
-  record->size = sizeof command->is.copy;
-  command->is.copy.bytes = about->bytes;
-  command->is.copy.from = about->from;
-  command->is.copy.to = about->to;
+  record->size = sizeof command->as.copy;
+  command->as.copy.bytes = about->bytes;
+  command->as.copy.from = about->from;
+  command->as.copy.to = about->to;
 }
 
-prof_i_command *prof_i_command_begin(prof_i_cl_queue queue, const prof_i_command_about *about) {
-  const prof_backend_host *const host = __atomic_load_n(&own.host, __ATOMIC_ACQUIRE);
-  if (!PROF_I_IS_ON(1) || !host || (state() != ON && state() != UNTOLD)) return NULL;
-  prof_i_command *const command = make();
+prof_i_command *prof_i_command_begin(prof_i_cl_queue queue, const prof_i_command_info *about) {
+  const prof_backend_host *const host = __atomic_load_n(&command_log.host, __ATOMIC_ACQUIRE);
+  if (!PROF_I_IS_ON(1) || !host ||
+      (commands_state() != COMMANDS_ON && commands_state() != COMMANDS_UNDECIDED))
+    return NULL;
+  prof_i_command *const command = make_command();
   if (!command) return NULL;
-  if (!look_at_queue(command, queue)) {
-    unmake(command);
-    lose();
+  if (!read_queue_properties(command, queue)) {
+    free_command(command);
+    count_lost_command();
     return NULL;
   }
   command->is_blocking = about->blocks;
-  command->is_sample = __atomic_fetch_add(&own.number, 1, __ATOMIC_RELAXED) % SAMPLE_EVERY == 0 ||
-                       !__atomic_load_n(&own.has_learnt, __ATOMIC_RELAXED);
-  command->is.record.stream = (uintptr_t)queue;
-  command->is.record.launch_thread = host->thread();
-  if (command->is_sample) command->sample.before = prof_i_opencl_look_now();
-  command->is.record.launch = host->ticks();
+  command->is_sample =
+      __atomic_fetch_add(&command_log.number, 1, __ATOMIC_RELAXED) % SAMPLE_EVERY == 0 ||
+      !__atomic_load_n(&command_log.is_clock_known, __ATOMIC_RELAXED);
+  command->as.record.stream = (uintptr_t)queue;
+  command->as.record.launch_thread = host->thread();
+  if (command->is_sample) command->sample.before = prof_i_opencl_read_host_clocks();
+  command->as.record.launch = host->ticks();
   return command;
 }
 
 /* What the program gave is looked at when the driver has found it good. */
-void prof_i_command_end(prof_i_command *command, const prof_i_command_about *about, int32_t error,
+void prof_i_command_end(prof_i_command *command, const prof_i_command_info *about, int32_t error,
                         prof_i_cl_event event, bool is_ours) {
   if (!command) return;
   if (error != 0 || !event) {
-    unmake(command);
+    free_command(command);
     return;
   }
-  if (command->is_sample) command->sample.after = prof_i_opencl_look_now();
-  describe(command, about);
-  if (!is_ours) retain(event);
+  if (command->is_sample) command->sample.after = prof_i_opencl_read_host_clocks();
+  describe_command(command, about);
+  if (!is_ours) retain_cl_event(event);
   command->event = event;
-  command->next = __atomic_load_n(&own.pushed, __ATOMIC_RELAXED);
-  while (!__atomic_compare_exchange_n(&own.pushed, &command->next, command, true, __ATOMIC_RELEASE,
-                                      __ATOMIC_RELAXED)) {
+  command->next = __atomic_load_n(&command_log.pushed, __ATOMIC_RELAXED);
+  while (!__atomic_compare_exchange_n(&command_log.pushed, &command->next, command, true,
+                                      __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
   }
-  own.host->wake();
+  command_log.host->wake();
 }
 
 /* ---- to prof: the collector's ---- */
 
-static void done_with(prof_i_command *command) {
-  release(command->event);
-  unmake(command);
+static void finish_command(prof_i_command *command) {
+  release_cl_event(command->event);
+  free_command(command);
 }
 
-static row *row_of(prof_i_cl_queue queue) {
-  for (row *r = own.rows; r; r = r->next)
+static queue_row *find_queue_row(prof_i_cl_queue queue) {
+  for (queue_row *r = command_log.queue_rows; r; r = r->next)
     if (r->queue == queue) return r;
-  row *const r = calloc(1, sizeof *r);
+  queue_row *const r = calloc(1, sizeof *r);
   if (!r) return NULL;
-  *r = (row){.queue = queue, .next = own.rows};
+  *r = (queue_row){.queue = queue, .next = command_log.queue_rows};
   r->end = &r->first;
-  own.rows = r;
+  command_log.queue_rows = r;
   return r;
 }
 
 static prof_i_command *take_pushed(void) {
-  prof_i_command *newest = __atomic_exchange_n(&own.pushed, NULL, __ATOMIC_ACQUIRE), *first = NULL;
+  prof_i_command *newest = __atomic_exchange_n(&command_log.pushed, NULL, __ATOMIC_ACQUIRE),
+                 *first = NULL;
   while (newest) {
     prof_i_command *const next = newest->next;
     newest->next = first;
@@ -216,14 +224,14 @@ static prof_i_command *take_pushed(void) {
   return first;
 }
 
-static void sort(void) {
+static void sort_by_queue(void) {
   for (prof_i_command *command = take_pushed(), *next; command; command = next) {
     next = command->next;
     command->next = NULL;
-    row *const r = row_of(command->queue);
+    queue_row *const r = find_queue_row(command->queue);
     if (!r) {
-      lose();
-      done_with(command);
+      count_lost_command();
+      finish_command(command);
       continue;
     }
     *r->end = command;
@@ -231,8 +239,9 @@ static void sort(void) {
   }
 }
 
-static bool read_times(prof_i_command *command, uint64_t *queued_ns, uint64_t *submitted_ns) {
-  prof_backend_record *const record = &command->is.record;
+static bool read_command_times(prof_i_command *command, uint64_t *queued_ns,
+                               uint64_t *submitted_ns) {
+  prof_backend_record *const record = &command->as.record;
   time_of_event(command->event, PROF_I_CL_PROFILING_COMMAND_QUEUED, queued_ns);
   time_of_event(command->event, PROF_I_CL_PROFILING_COMMAND_SUBMIT, submitted_ns);
   return time_of_event(command->event, PROF_I_CL_PROFILING_COMMAND_START, &record->start) == 0 &&
@@ -240,36 +249,36 @@ static bool read_times(prof_i_command *command, uint64_t *queued_ns, uint64_t *s
 }
 
 /* Of a command that is done. */
-static void learn(prof_i_command *command, prof_i_opencl_device *device) {
+static void learn_clock(prof_i_command *command, prof_i_opencl_device *device) {
   uint64_t queued_ns = 0, end_ns = 0;
   command->is_sample = false;
   if (time_of_event(command->event, PROF_I_CL_PROFILING_COMMAND_QUEUED, &queued_ns) != 0 ||
       time_of_event(command->event, PROF_I_CL_PROFILING_COMMAND_END, &end_ns) != 0)
     return;
   command->sample.clock = &device->clock;
-  prof_i_opencl_clock_learn(&command->sample, queued_ns, end_ns);
-  __atomic_store_n(&own.has_learnt, 1, __ATOMIC_RELAXED);
+  prof_i_opencl_clock_add_sample(&command->sample, queued_ns, end_ns);
+  __atomic_store_n(&command_log.is_clock_known, 1, __ATOMIC_RELAXED);
 }
 
-static void tell(prof_i_command *command, int32_t status) {
-  prof_backend_record *const record = &command->is.record;
-  prof_i_opencl_device *const device = prof_i_opencl_device_of_id(command->device);
+static void emit_command(prof_i_command *command, int32_t status) {
+  prof_backend_record *const record = &command->as.record;
+  prof_i_opencl_device *const device = prof_i_opencl_device_find(command->device);
   uint64_t queued_ns = 0, submitted_ns = 0;
-  if (status < 0 || !device || !read_times(command, &queued_ns, &submitted_ns))
+  if (status < 0 || !device || !read_command_times(command, &queued_ns, &submitted_ns))
     record->flags |= PROF_BACKEND_NO_TIMES;
   if (device) record->device = prof_i_opencl_device_number(device);
-  *(record->kind == PROF_BACKEND_KERNEL ? &command->is.kernel.queued : &command->is.copy.queued) =
+  *(record->kind == PROF_BACKEND_KERNEL ? &command->as.kernel.queued : &command->as.copy.queued) =
       queued_ns;
-  *(record->kind == PROF_BACKEND_KERNEL ? &command->is.kernel.submitted
-                                        : &command->is.copy.submitted) = submitted_ns;
+  *(record->kind == PROF_BACKEND_KERNEL ? &command->as.kernel.submitted
+                                        : &command->as.copy.submitted) = submitted_ns;
   if (device && command->is_sample && !command->is_blocking &&
       !(record->flags & PROF_BACKEND_NO_TIMES))
-    learn(command, device);
-  own.host->emit(record, record->size);
+    learn_clock(command, device);
+  command_log.host->emit(record, record->size);
 }
 
 /* CL_COMPLETE, or less where it failed. */
-static int32_t status_of(const prof_i_command *command) {
+static int32_t command_status_of(const prof_i_command *command) {
   int32_t status = 0;
   return info_of_event(command->event, PROF_I_CL_EVENT_COMMAND_EXECUTION_STATUS, &status,
                        sizeof status) == 0
@@ -278,18 +287,18 @@ static int32_t status_of(const prof_i_command *command) {
 }
 
 /* False: it is not done. */
-static bool ask(prof_i_command *command) {
-  const int32_t status = status_of(command);
+static bool poll_command(prof_i_command *command) {
+  const int32_t status = command_status_of(command);
   if (status > PROF_I_CL_COMPLETE) return false;
-  tell(command, status);
+  emit_command(command, status);
   return true;
 }
 
-static void ask_row(row *r) {
-  uint32_t left = LOOKS_OUT_OF_ORDER;
+static void poll_queue_row(queue_row *r) {
+  uint32_t left = OUT_OF_ORDER_POLLS;
   for (prof_i_command **at = &r->first; *at && left > 0;) {
     prof_i_command *const command = *at;
-    if (!ask(command)) {
+    if (!poll_command(command)) {
       if (command->is_in_order) return;
       left--;
       at = &command->next;
@@ -297,46 +306,48 @@ static void ask_row(row *r) {
     }
     *at = command->next;
     if (r->end == &command->next) r->end = at;
-    done_with(command);
+    finish_command(command);
   }
 }
 
 /* A program begins with large copies that block, mostly, and tell little of the clock; what they
    took is held back until something tells more. False: not yet. */
-static bool has_clock(row *r) {
-  prof_i_opencl_device *const device = prof_i_opencl_device_of_id(r->first->device);
-  if (!device || state() == OFF || prof_i_opencl_clock_has_sample(&device->clock) ||
-      status_of(r->first) > PROF_I_CL_COMPLETE)
+static bool is_clock_ready(queue_row *r) {
+  prof_i_opencl_device *const device = prof_i_opencl_device_find(r->first->device);
+  if (!device || commands_state() == COMMANDS_OFF ||
+      prof_i_opencl_clock_has_sample(&device->clock) ||
+      command_status_of(r->first) > PROF_I_CL_COMPLETE)
     return true;
-  for (const row *other = own.rows; other; other = other->next)
+  for (const queue_row *other = command_log.queue_rows; other; other = other->next)
     for (prof_i_command *command = other->first; command; command = command->next)
       if (command->device == r->first->device && command->is_sample && !command->is_blocking &&
-          status_of(command) == PROF_I_CL_COMPLETE)
-        learn(command, device);
+          command_status_of(command) == PROF_I_CL_COMPLETE)
+        learn_clock(command, device);
   if (prof_i_opencl_clock_has_sample(&device->clock)) return true;
-  if (!r->held_since_ns) r->held_since_ns = own.host->now_ns();
-  if (own.host->now_ns() - r->held_since_ns < PATIENCE_NS) return false;
-  if (r->first->is_sample && status_of(r->first) == PROF_I_CL_COMPLETE) learn(r->first, device);
+  if (!r->held_since_ns) r->held_since_ns = command_log.host->now_ns();
+  if (command_log.host->now_ns() - r->held_since_ns < PATIENCE_NS) return false;
+  if (r->first->is_sample && command_status_of(r->first) == PROF_I_CL_COMPLETE)
+    learn_clock(r->first, device);
   return true;
 }
 
 /* What is not done when recording has ended. */
-static void give_up(row *r) {
+static void drop_queue_row(queue_row *r) {
   for (prof_i_command *command = r->first, *next; command; command = next) {
     next = command->next;
-    lose();
-    done_with(command);
+    count_lost_command();
+    finish_command(command);
   }
   r->first = NULL;
 }
 
 int prof_i_commands_drain(prof_backend_self *self, uint32_t how, uint64_t *lost_out) {
   (void)self, (void)how;
-  sort();
-  for (row **at = &own.rows; *at;) {
-    row *const r = *at;
-    if (has_clock(r)) ask_row(r);
-    if (state() == OFF) give_up(r);
+  sort_by_queue();
+  for (queue_row **at = &command_log.queue_rows; *at;) {
+    queue_row *const r = *at;
+    if (is_clock_ready(r)) poll_queue_row(r);
+    if (commands_state() == COMMANDS_OFF) drop_queue_row(r);
     if (r->first) {
       at = &r->next;
       continue;
@@ -344,15 +355,15 @@ int prof_i_commands_drain(prof_backend_self *self, uint32_t how, uint64_t *lost_
     *at = r->next; /* its queue may be gone, and the handle another's */
     free(r);
   }
-  *lost_out = __atomic_exchange_n(&own.lost, 0, __ATOMIC_RELAXED);
-  return own.rows ? PROF_BACKEND_NOT_READY : PROF_BACKEND_OK;
+  *lost_out = __atomic_exchange_n(&command_log.lost, 0, __ATOMIC_RELAXED);
+  return command_log.queue_rows ? PROF_BACKEND_NOT_READY : PROF_BACKEND_OK;
 }
 
 /* What threads pushed that were just enqueueing when recording ended is of no recording. */
-static void forget_late(void) {
+static void drop_late_commands(void) {
   for (prof_i_command *command = take_pushed(), *next; command; command = next) {
     next = command->next;
-    done_with(command);
+    finish_command(command);
   }
 }
 
@@ -360,16 +371,21 @@ int prof_i_commands_start(prof_backend_self *self, uint32_t kinds, uint32_t *kin
   (void)self;
   *kinds_out = kinds & (1u << PROF_BACKEND_KERNEL | 1u << PROF_BACKEND_COPY |
                         1u << PROF_BACKEND_FILL); /* calls are scopes of their threads already */
-  if (state() == UNTOLD) *kinds_out |= PROF_BACKEND_FROM_FIRST; /* what came before was kept */
-  if (state() == OFF) forget_late();
-  if (state() != DEAD) __atomic_store_n(&own.state, ON, __ATOMIC_RELAXED);
+  if (commands_state() == COMMANDS_UNDECIDED)
+    *kinds_out |= PROF_BACKEND_FROM_FIRST; /* what came before was kept */
+  if (commands_state() == COMMANDS_OFF) drop_late_commands();
+  if (commands_state() != COMMANDS_DEAD)
+    __atomic_store_n(&command_log.state, COMMANDS_ON, __ATOMIC_RELAXED);
   return PROF_BACKEND_OK;
 }
 
 int prof_i_commands_stop(prof_backend_self *self) {
   (void)self;
-  if (state() != DEAD) __atomic_store_n(&own.state, OFF, __ATOMIC_RELAXED);
+  if (commands_state() != COMMANDS_DEAD)
+    __atomic_store_n(&command_log.state, COMMANDS_OFF, __ATOMIC_RELAXED);
   return PROF_BACKEND_OK;
 }
 
-void prof_i_commands_forget(void) { __atomic_store_n(&own.state, DEAD, __ATOMIC_RELAXED); }
+void prof_i_commands_forget(void) {
+  __atomic_store_n(&command_log.state, COMMANDS_DEAD, __ATOMIC_RELAXED);
+}

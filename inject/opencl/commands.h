@@ -12,7 +12,7 @@
 enum { PROF_I_COMMANDS_MAX = 65536 }; /* on their way at once; more are not recorded, and counted */
 
 /* What is known of one when it is enqueued: the program's, as it stands while the call lasts. */
-typedef struct prof_i_command_about {
+typedef struct prof_i_command_info {
   uint32_t kind;    /* prof_backend_kind */
   int32_t from, to; /* of a copy: prof_device_type */
   uint64_t bytes;   /* of a copy or fill; 0: not known */
@@ -21,16 +21,16 @@ typedef struct prof_i_command_about {
   const size_t *global, *local; /* of a kernel; NULL: not known */
   uint32_t dims;
   bool blocks; /* the call waits until it is done */
-} prof_i_command_about;
+} prof_i_command_info;
 
 typedef struct prof_i_command prof_i_command;
 
 /* A command is about to be put on that queue by this thread. NULL: nothing is recorded, or there is
    no room. Any thread, as the next. */
-prof_i_command *prof_i_command_begin(prof_i_cl_queue queue, const prof_i_command_about *about);
+prof_i_command *prof_i_command_begin(prof_i_cl_queue queue, const prof_i_command_info *about);
 /* The call is over, of the same. error: the call's; event: the command's own, of which the program
    keeps a reference, or (is_ours) does not. */
-void prof_i_command_end(prof_i_command *command, const prof_i_command_about *about, int32_t error,
+void prof_i_command_end(prof_i_command *command, const prof_i_command_info *about, int32_t error,
                         prof_i_cl_event event, bool is_ours);
 
 /* prof_backend's. */

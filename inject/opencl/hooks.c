@@ -9,7 +9,8 @@
 #include "queues.h"
 
 #define WAITS uint32_t count, const prof_i_cl_event *events, prof_i_cl_event *event_out
-#define BEHIND(name) (*(__typeof__(&hook_##name))prof_i_layer_target[PROF_I_CL_PLACE_##name])
+#define NEXT_FUNCTION(name) \
+  (*(__typeof__(&hook_##name))prof_i_layer_next_table[PROF_I_CL_PLACE_##name])
 /* A site without a place: where the program calls is not known, and this file is not the
    program's. */
 #define CALL(name)                                                           \
@@ -21,10 +22,10 @@
    goes. */
 #define ENQUEUE(name, about, ...)                                                                 \
   CALL(name);                                                                                     \
-  const prof_i_command_about what = about;                                                        \
+  const prof_i_command_info what = about;                                                         \
   prof_i_command *const command = prof_i_command_begin(queue, &what);                             \
   prof_i_cl_event ours = NULL, *const event = event_out || !command ? event_out : &ours;          \
-  const int32_t error = BEHIND(name)(__VA_ARGS__);                                                \
+  const int32_t error = NEXT_FUNCTION(name)(__VA_ARGS__);                                         \
   prof_i_command_end(command, &what, error, error == 0 && event ? *event : NULL, event == &ours); \
   return error
 
@@ -41,7 +42,7 @@
         .bytes = (size))
 #define FILL(size) ABOUT(.kind = PROF_BACKEND_FILL, .to = PROF_DEVICE_OPENCL, .bytes = (size))
 
-static uint64_t volume(const size_t *region) {
+static uint64_t region_bytes(const size_t *region) {
   return region ? (uint64_t)region[0] * region[1] * region[2] : 0;
 }
 
@@ -92,15 +93,15 @@ static int32_t hook_clEnqueueReadBufferRect(prof_i_cl_queue queue, prof_i_cl_mem
                                             const size_t *host_origin, const size_t *region,
                                             size_t row, size_t slice, size_t host_row,
                                             size_t host_slice, void *to, WAITS) {
-  ENQUEUE(clEnqueueReadBufferRect, TO_HOST(volume(region), blocks), queue, buffer, blocks, origin,
-          host_origin, region, row, slice, host_row, host_slice, to, count, events, event);
+  ENQUEUE(clEnqueueReadBufferRect, TO_HOST(region_bytes(region), blocks), queue, buffer, blocks,
+          origin, host_origin, region, row, slice, host_row, host_slice, to, count, events, event);
 }
 static int32_t hook_clEnqueueWriteBufferRect(prof_i_cl_queue queue, prof_i_cl_memory buffer,
                                              uint32_t blocks, const size_t *origin,
                                              const size_t *host_origin, const size_t *region,
                                              size_t row, size_t slice, size_t host_row,
                                              size_t host_slice, const void *from, WAITS) {
-  ENQUEUE(clEnqueueWriteBufferRect, TO_DEVICE(volume(region), blocks), queue, buffer, blocks,
+  ENQUEUE(clEnqueueWriteBufferRect, TO_DEVICE(region_bytes(region), blocks), queue, buffer, blocks,
           origin, host_origin, region, row, slice, host_row, host_slice, from, count, events,
           event);
 }
@@ -109,7 +110,7 @@ static int32_t hook_clEnqueueCopyBufferRect(prof_i_cl_queue queue, prof_i_cl_mem
                                             const size_t *to_origin, const size_t *region,
                                             size_t from_row, size_t from_slice, size_t to_row,
                                             size_t to_slice, WAITS) {
-  ENQUEUE(clEnqueueCopyBufferRect, ON_DEVICE(volume(region)), queue, from, to, from_origin,
+  ENQUEUE(clEnqueueCopyBufferRect, ON_DEVICE(region_bytes(region)), queue, from, to, from_origin,
           to_origin, region, from_row, from_slice, to_row, to_slice, count, events, event);
 }
 static int32_t hook_clEnqueueFillBuffer(prof_i_cl_queue queue, prof_i_cl_memory buffer,
@@ -204,11 +205,11 @@ static int32_t hook_clEnqueueUnmapMemObject(prof_i_cl_queue queue, prof_i_cl_mem
 /* These give an address, and the error by the way. */
 #define ENQUEUE_MAP(name, about, ...)                                                             \
   CALL(name);                                                                                     \
-  const prof_i_command_about what = about;                                                        \
+  const prof_i_command_info what = about;                                                         \
   prof_i_command *const command = prof_i_command_begin(queue, &what);                             \
   prof_i_cl_event ours = NULL, *const event = event_out || !command ? event_out : &ours;          \
   int32_t error = 0;                                                                              \
-  void *const mapped = BEHIND(name)(__VA_ARGS__);                                                 \
+  void *const mapped = NEXT_FUNCTION(name)(__VA_ARGS__);                                          \
   prof_i_command_end(command, &what, error, error == 0 && event ? *event : NULL, event == &ours); \
   if (error_out) *error_out = error;                                                              \
   return mapped
@@ -230,29 +231,29 @@ static void *hook_clEnqueueMapImage(prof_i_cl_queue queue, prof_i_cl_memory imag
 
 static int32_t hook_clFlush(prof_i_cl_queue queue) {
   CALL(clFlush);
-  return BEHIND(clFlush)(queue);
+  return NEXT_FUNCTION(clFlush)(queue);
 }
 static int32_t hook_clFinish(prof_i_cl_queue queue) {
   CALL(clFinish);
-  return BEHIND(clFinish)(queue);
+  return NEXT_FUNCTION(clFinish)(queue);
 }
 static int32_t hook_clWaitForEvents(uint32_t count, const prof_i_cl_event *events) {
   CALL(clWaitForEvents);
-  return BEHIND(clWaitForEvents)(count, events);
+  return NEXT_FUNCTION(clWaitForEvents)(count, events);
 }
 static int32_t hook_clBuildProgram(prof_i_cl_program program, uint32_t count,
                                    const prof_i_cl_device *devices, const char *options,
                                    prof_i_cl_built built, void *with) {
   CALL(clBuildProgram);
-  return BEHIND(clBuildProgram)(program, count, devices, options, built, with);
+  return NEXT_FUNCTION(clBuildProgram)(program, count, devices, options, built, with);
 }
 static int32_t hook_clCompileProgram(prof_i_cl_program program, uint32_t count,
                                      const prof_i_cl_device *devices, const char *options,
                                      uint32_t header_count, const prof_i_cl_program *headers,
                                      const char **names, prof_i_cl_built built, void *with) {
   CALL(clCompileProgram);
-  return BEHIND(clCompileProgram)(program, count, devices, options, header_count, headers, names,
-                                  built, with);
+  return NEXT_FUNCTION(clCompileProgram)(program, count, devices, options, header_count, headers,
+                                         names, built, with);
 }
 static prof_i_cl_program hook_clLinkProgram(prof_i_cl_context context, uint32_t count,
                                             const prof_i_cl_device *devices, const char *options,
@@ -260,8 +261,8 @@ static prof_i_cl_program hook_clLinkProgram(prof_i_cl_context context, uint32_t 
                                             const prof_i_cl_program *programs,
                                             prof_i_cl_built built, void *with, int32_t *error_out) {
   CALL(clLinkProgram);
-  return BEHIND(clLinkProgram)(context, count, devices, options, program_count, programs, built,
-                               with, error_out);
+  return NEXT_FUNCTION(clLinkProgram)(context, count, devices, options, program_count, programs,
+                                      built, with, error_out);
 }
 
 /* ---- queues ---- */
@@ -271,11 +272,11 @@ static prof_i_cl_queue hook_clCreateCommandQueue(prof_i_cl_context context, prof
                                                  uint64_t properties, int32_t *error_out) {
   const uint64_t wanted = prof_i_queue_properties(properties);
   int32_t error = 0;
-  prof_i_cl_queue queue = BEHIND(clCreateCommandQueue)(context, device, wanted, &error);
+  prof_i_cl_queue queue = NEXT_FUNCTION(clCreateCommandQueue)(context, device, wanted, &error);
   if (!queue && wanted != properties)
-    queue = BEHIND(clCreateCommandQueue)(context, device, properties, &error);
+    queue = NEXT_FUNCTION(clCreateCommandQueue)(context, device, properties, &error);
   if (error_out) *error_out = error;
-  if (queue) prof_i_layer_add_back_end();
+  if (queue) prof_i_layer_add_backend();
   return queue;
 }
 
@@ -287,17 +288,18 @@ static prof_i_cl_queue hook_clCreateCommandQueueWithProperties(prof_i_cl_context
   const uint64_t *const wanted = prof_i_queue_property_list(properties, room);
   int32_t error = 0;
   prof_i_cl_queue queue =
-      BEHIND(clCreateCommandQueueWithProperties)(context, device, wanted, &error);
+      NEXT_FUNCTION(clCreateCommandQueueWithProperties)(context, device, wanted, &error);
   if (!queue && wanted != properties)
-    queue = BEHIND(clCreateCommandQueueWithProperties)(context, device, properties, &error);
+    queue = NEXT_FUNCTION(clCreateCommandQueueWithProperties)(context, device, properties, &error);
   if (error_out) *error_out = error;
-  if (queue) prof_i_layer_add_back_end();
+  if (queue) prof_i_layer_add_backend();
   return queue;
 }
 
 void prof_i_layer_hook(void **table, uint32_t places) {
-#define HOOK(place, name) \
-  if ((place) < places && prof_i_layer_target[place]) table[place] = (void *)(uintptr_t)hook_##name;
+#define HOOK(place, name)                                 \
+  if ((place) < places && prof_i_layer_next_table[place]) \
+    table[place] = (void *)(uintptr_t)hook_##name;
   PROF_I_CL_HOOKED(HOOK)
 #undef HOOK
 }

@@ -15,31 +15,31 @@
 
 enum { CL_SUCCESS_ = 0, CL_INVALID_VALUE_ = -30 };
 
-void *const *prof_i_layer_target;
+void *const *prof_i_layer_next_table;
 
 /* The program has a queue. */
-static int probe(const prof_backend_host *host) {
+static int layer_probe(const prof_backend_host *host) {
   prof_i_commands_set_host(host);
   return PROF_BACKEND_OK;
 }
 
-static int open_it(const prof_backend_host *host, prof_backend_self **self_out) {
+static int layer_open(const prof_backend_host *host, prof_backend_self **self_out) {
   const int result = prof_i_opencl_backend.probe(host);
   return result == PROF_BACKEND_OK ? prof_i_opencl_backend.open(host, self_out) : result;
 }
 
-static void fork_child(prof_backend_self *self) {
+static void layer_fork_child(prof_backend_self *self) {
   prof_i_opencl_backend.fork_child(self);
   prof_i_commands_forget();
 }
 
-static void add(void) {
+static void add_layer_backend(void) {
   static prof_backend table;
   table = prof_i_opencl_backend;
   table.name = "opencl layer";
-  table.probe = probe;
-  table.open = open_it;
-  table.fork_child = fork_child;
+  table.probe = layer_probe;
+  table.open = layer_open;
+  table.fork_child = layer_fork_child;
   table.start = prof_i_commands_start;
   table.stop = prof_i_commands_stop;
   table.drain = prof_i_commands_drain;
@@ -52,9 +52,9 @@ static void add(void) {
   prof_backend_add(&table);
 }
 
-void prof_i_layer_add_back_end(void) {
+void prof_i_layer_add_backend(void) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
-  pthread_once(&once, add);
+  pthread_once(&once, add_layer_backend);
 }
 
 /* ---- what the loader calls ---- */
@@ -82,9 +82,9 @@ int32_t clInitLayer(uint32_t count, void *const *target, uint32_t *count_out,
                     void *const **table_out) {
   static void *table[PROF_I_CL_PLACES];
   if (!target || !count_out || !table_out || count <= PROF_I_CL_PLACE_clEnqueueNativeKernel ||
-      prof_i_layer_target)
+      prof_i_layer_next_table)
     return CL_INVALID_VALUE_;
-  prof_i_layer_target = target;
+  prof_i_layer_next_table = target;
   prof_i_layer_hook(table, count < PROF_I_CL_PLACES ? count : PROF_I_CL_PLACES);
   *count_out = count < PROF_I_CL_PLACES ? count : PROF_I_CL_PLACES;
   *table_out = table;

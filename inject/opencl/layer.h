@@ -6,12 +6,12 @@
 
 /* The next layer's, or the loader's own; by places. Not written any more once the program's first
    call returns. */
-extern void *const *prof_i_layer_target;
+extern void *const *prof_i_layer_next_table;
 
 /* The program has made its first queue: its devices are there. Not sooner: a driver that another
    thread asks for devices while it makes them may crash (PoCL 3.1 does). Any thread; cheap after
    the first time. */
-void prof_i_layer_add_back_end(void);
+void prof_i_layer_add_backend(void);
 
 /* hooks.c: puts its functions into the places of those that are there. */
 void prof_i_layer_hook(void **table, uint32_t places);

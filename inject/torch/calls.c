@@ -13,27 +13,27 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-static const char operators[] = "cpu_op", ranges[] = "user_annotation";
+static const char operator_category[] = "cpu_op", range_category[] = "user_annotation";
 
 /* ---- what a begin leaves for its end: an at::ObserverContext ---- */
 
-typedef struct context {
+typedef struct call_context {
   const void *const *functions; /* its virtual functions */
   uint64_t start;
-  struct context *next; /* of those that wait to be used again */
-} context;
+  struct call_context *next; /* of those that wait to be used again */
+} call_context;
 
 /* Whom callbacks are for. bindings/python/prof/_torch_calls.py has the same. */
-typedef enum owner {
+typedef enum observer_owner {
   FOR_THREAD = 0,
   FOR_ALL = 1,
   FOR_RUN = 2 /* all, too, beside a FOR_ALL of the program's */
-} owner;
+} observer_owner;
 
 /* Whom a call is recorded for. Its callbacks say so, and torch copies them to the threads that work
    for the calling thread. A callback has no context argument, so each number has its own
    functions. */
-enum whom {
+enum observer_target {
   WHOM_THREADS = 0, /* of one thread, without a number: there are more than numbers */
   WHOM_FIRST = 1,   /* of one thread, up to PROF_I_OBSERVED_NUMBERS */
   WHOM_ALL = PROF_I_OBSERVED_NUMBERS + 1,
@@ -42,7 +42,7 @@ enum whom {
 };
 
 static inline bool is_of_thread(uint32_t who) { return who < WHOM_ALL; }
-static inline uint32_t number_of(uint32_t who) {
+static inline uint32_t observer_number_of(uint32_t who) {
   return who >= WHOM_FIRST && who < WHOM_ALL ? who : PROF_I_OBSERVED_FOR_ALL;
 }
 
@@ -53,16 +53,17 @@ static struct {
   uint32_t numbers;     /* a bit each that is taken */
   uint32_t with_shapes; /* those of them that ask for inputs; relaxed, too */
   bool has_key;
-  pthread_key_t key; /* its value: anything, so that let_go() is called when the thread ends */
-} own = {.once = PTHREAD_ONCE_INIT};
+  pthread_key_t
+      key; /* its value: anything, so that end_observed_thread() is called when the thread ends */
+} observers = {.once = PTHREAD_ONCE_INIT};
 
 /* What add gives and remove takes, the caller's; the same in _torch_calls.py. */
-typedef struct added {
+typedef struct observer_handle {
   /* torch's handle, which counts from 1. The bits above it: `whom`, and what remove() counts. 0:
      none. */
   uint64_t handle;
   uint64_t node; /* of autograd's graph, in which it was added; 0: outside of a backward call */
-} added;
+} observer_handle;
 
 enum { WHOM_BIT = 52, SHAPES_BIT = 60 };
 
@@ -71,89 +72,91 @@ static inline uint32_t whom_of(uint64_t handle) { return (uint32_t)(handle >> WH
 static __thread struct {
   /* by whether with shapes: this thread's callback that was to be removed in a backward call, may
      be there still, and begins nothing */
-  added retired[2];
-  context *waiting;
-  bool is_ending; /* what comes after let_go() is freed at once */
+  observer_handle retired[2];
+  call_context *waiting;
+  bool is_ending; /* what comes after end_observed_thread() is freed at once */
   bool has_value;
   bool is_open;           /* what has taken a call hears of its end */
   uint8_t taken_for;      /* whom */
-  const void *taken;      /* the call that began last and has not ended, see is_taken() */
+  const void *taken;      /* the call that began last and has not ended, see is_call_taken() */
   const char *taken_name; /* kept for good: a range may end on another thread; NULL: not known */
-} this_thread __attribute__((tls_model("initial-exec")));
+} observed_thread __attribute__((tls_model("initial-exec")));
 
 /* The lowest that is free, so that operators of programs with few have few call sites. */
-static uint32_t take_number(void) {
-  uint32_t taken = __atomic_load_n(&own.numbers, __ATOMIC_RELAXED), number;
+static uint32_t acquire_number(void) {
+  uint32_t taken = __atomic_load_n(&observers.numbers, __ATOMIC_RELAXED), number;
   do {
     number = (uint32_t)__builtin_ctz(~taken);
     if (number >= PROF_I_OBSERVED_NUMBERS) return WHOM_THREADS;
-  } while (!__atomic_compare_exchange_n(&own.numbers, &taken, taken | 1u << number, true,
+  } while (!__atomic_compare_exchange_n(&observers.numbers, &taken, taken | 1u << number, true,
                                         __ATOMIC_RELAXED, __ATOMIC_RELAXED));
   return WHOM_FIRST + number;
 }
 
 /* Its callbacks are removed. */
-static void give_number_back(uint64_t handle) {
+static void release_number(uint64_t handle) {
   const uint32_t who = whom_of(handle);
   if (who < WHOM_FIRST || who >= WHOM_ALL) return;
-  __atomic_fetch_and(&own.numbers, ~(1u << (who - WHOM_FIRST)), __ATOMIC_RELAXED);
+  __atomic_fetch_and(&observers.numbers, ~(1u << (who - WHOM_FIRST)), __ATOMIC_RELAXED);
 }
 
-static void let_go(void *value) {
+static void end_observed_thread(void *value) {
   (void)value;
-  this_thread.is_ending = true;
+  observed_thread.is_ending = true;
   for (int i = 0; i < 2; i++) {
-    if (this_thread.retired[i].handle) give_number_back(this_thread.retired[i].handle);
-    this_thread.retired[i] = (added){0, 0};
+    if (observed_thread.retired[i].handle) release_number(observed_thread.retired[i].handle);
+    observed_thread.retired[i] = (observer_handle){0, 0};
   }
-  for (context *c = this_thread.waiting, *next; c; c = next) {
+  for (call_context *c = observed_thread.waiting, *next; c; c = next) {
     next = c->next;
     free(c);
   }
-  this_thread.waiting = NULL;
+  observed_thread.waiting = NULL;
 }
 
-static void make_key(void) { own.has_key = pthread_key_create(&own.key, let_go) == 0; }
+static void make_observed_key(void) {
+  observers.has_key = pthread_key_create(&observers.key, end_observed_thread) == 0;
+}
 
-static void destroy(context *c) { (void)c; }
+static void call_context_destroy(call_context *c) { (void)c; }
 
-static void release(context *c) {
-  if (this_thread.is_ending || !this_thread.has_value) {
+static void call_context_release(call_context *c) {
+  if (observed_thread.is_ending || !observed_thread.has_value) {
     free(c);
     return;
   }
-  c->next = this_thread.waiting;
-  this_thread.waiting = c;
+  c->next = observed_thread.waiting;
+  observed_thread.waiting = c;
 }
 
 /* Itanium's C++ ABI: the offset to the whole object, its type (asked for by dynamic_cast alone,
    which torch does not do here), the destructor, and the one that frees it, too. */
 static const struct {
   const void *offset, *type;
-  void (*functions[2])(context *);
-} table = {NULL, NULL, {destroy, release}};
+  void (*functions[2])(call_context *);
+} call_context_table = {NULL, NULL, {call_context_destroy, call_context_release}};
 
-static __attribute__((noinline)) context *make_context(void) {
+static __attribute__((noinline)) call_context *make_context(void) {
   const int before = errno;
-  if (!this_thread.has_value && own.has_key && !this_thread.is_ending)
-    this_thread.has_value = pthread_setspecific(own.key, &own) == 0;
-  context *const c = malloc(sizeof *c);
-  if (c) c->functions = (const void *const *)table.functions;
+  if (!observed_thread.has_value && observers.has_key && !observed_thread.is_ending)
+    observed_thread.has_value = pthread_setspecific(observers.key, &observers) == 0;
+  call_context *const c = malloc(sizeof *c);
+  if (c) c->functions = (const void *const *)call_context_table.functions;
   errno = before;
   return c;
 }
 
-static inline context *take_context(void) {
-  context *const c = this_thread.waiting;
+static inline call_context *take_context(void) {
+  call_context *const c = observed_thread.waiting;
   if (!c) return make_context();
-  this_thread.waiting = c->next;
+  observed_thread.waiting = c->next;
   return c;
 }
 
 /* ---- a call begins ---- */
 
 /* A begun call, and what its record has of it. */
-typedef struct begun {
+typedef struct begun_call {
   const void *call;
   const char *text, *category;
   prof_i_torch_name *name;
@@ -163,9 +166,9 @@ typedef struct begun {
   uint64_t inputs;         /* all that it has; count may be less */
   uint32_t async;
   prof_arg items[PROF_ARGS_MAX];
-} begun;
+} begun_call;
 
-static uint64_t record(begun *b) {
+static uint64_t record_call(begun_call *b) {
   prof_arg *const items = b->items;
   if (b->numbers) {
     items[b->count++] = (prof_arg){"Sequence number", PROF_ARG_I64, 0, {.i64 = b->sequence}};
@@ -194,27 +197,27 @@ static uint64_t record(begun *b) {
    the first ones are there for those who read shapes alone. */
 enum { TEXTS = 3, TEXTS_OF_ALL = 4 };
 
-static inline bool is_long(const begun *b) {
+static inline bool has_many_inputs(const begun_call *b) {
   return b->inputs > PROF_ARGS_MAX - TEXTS - b->numbers && prof_i_torch_values_proven.is_proven;
 }
 
 /* How many inputs are arguments. A count of those left out is one, too. */
-static uint32_t room_of(const begun *b) {
+static uint32_t input_room_of(const begun_call *b) {
   const uint32_t room = PROF_ARGS_MAX - b->numbers;
-  if (!is_long(b)) return room - (b->inputs > room);
+  if (!has_many_inputs(b)) return room - (b->inputs > room);
   return room - TEXTS_OF_ALL - (b->inputs > PROF_I_TORCH_TEXT_INPUTS_MAX);
 }
 
-static void count_left_out(begun *b, uint64_t known) {
+static void count_left_out(begun_call *b, uint64_t known) {
   if (known < b->inputs)
     b->items[b->count++] =
         (prof_arg){"Inputs left out", PROF_ARG_U64, 0, {.u64 = b->inputs - known}};
 }
 
 /* With what its inputs are beside their shapes. */
-static __attribute__((noinline)) uint64_t record_with_texts(begun *b) {
+static __attribute__((noinline)) uint64_t record_with_texts(begun_call *b) {
   prof_i_torch_texts texts;
-  const bool has_all = is_long(b);
+  const bool has_all = has_many_inputs(b);
   const uint32_t shapes = b->count;
   const uint32_t most = PROF_I_TORCH_TEXT_INPUTS_MAX;
   const uint32_t inputs = b->inputs < most ? (uint32_t)b->inputs : most;
@@ -232,28 +235,28 @@ static __attribute__((noinline)) uint64_t record_with_texts(begun *b) {
         (prof_arg){all[i].key, PROF_ARG_STRING, all[i].bytes, {.text = all[i].text}};
   }
   count_left_out(b, !has_all || (texts.lists_bytes && texts.types_bytes) ? inputs : shapes);
-  return record(b);
+  return record_call(b);
 }
 
-static uint64_t begin(const void *call, bool has_shapes, uint32_t who) {
+static uint64_t begin_call(const void *call, bool has_shapes, uint32_t who) {
   const prof_i_torch_layout *const layout = &prof_i_torch_layout_proven;
   const uint8_t kind = *(const uint8_t *)prof_i_torch_at(call, layout->scope);
   const bool is_user = kind == PROF_I_TORCH_USER;
   prof_tensor tensors[PROF_ARGS_MAX];
-  begun b;
+  begun_call b;
   b.call = call;
   b.sequence = *(const int64_t *)prof_i_torch_at(call, layout->sequence);
-  b.category = is_user ? ranges : operators;
+  b.category = is_user ? range_category : operator_category;
   b.text = prof_i_torch.name(call);
   b.count = 0;
   b.forward = *(const uint64_t *)prof_i_torch_at(call, layout->forward);
   b.numbers = b.sequence < 0 ? 0 : b.forward ? 2 : 3;
   b.inputs = has_shapes ? prof_i_torch_input_count(call) : 0;
-  if (has_shapes) b.count = prof_i_torch_inputs(call, tensors, room_of(&b));
+  if (has_shapes) b.count = prof_i_torch_inputs(call, tensors, input_room_of(&b));
   const uint32_t args = b.count << 2 | b.numbers;
-  b.name =
-      prof_i_torch_name_of(b.text ? b.text : "", prof_i_torch_kind(kind, number_of(who), args));
-  this_thread.taken_name = b.name ? b.name->text : NULL;
+  b.name = prof_i_torch_name_of(b.text ? b.text : "",
+                                prof_i_torch_kind(kind, observer_number_of(who), args));
+  observed_thread.taken_name = b.name ? b.name->text : NULL;
   /* collectives', and what torch itself says that of; an operator runs where it is called */
   b.async = is_user && prof_i_torch.is_async(call) ? PROF_I_ASYNC : 0;
   if (b.name && !b.count && !b.numbers && !b.async)
@@ -262,7 +265,7 @@ static uint64_t begin(const void *call, bool has_shapes, uint32_t who) {
     b.items[i] = (prof_arg){NULL, PROF_ARG_TENSOR, 0, {.tensor = &tensors[i]}};
   if (b.count && prof_i_torch_values_proven.is_proven) return record_with_texts(&b);
   count_left_out(&b, b.count);
-  return record(&b);
+  return record_call(&b);
 }
 
 static inline bool is_range(const void *call) {
@@ -276,15 +279,15 @@ static inline bool is_range(const void *call) {
    one thread: its own, and those of the thread that it works for. There a range that ended on
    another thread would be mistaken for another range in its place. Operators end on the thread
    where they began. */
-static inline bool is_taken(const void *call, uint32_t who) {
-  if (this_thread.taken == call &&
-      (this_thread.taken_for == who
-           ? this_thread.is_open && !is_range(call)
-           : __atomic_load_n(&own.counts[this_thread.taken_for], __ATOMIC_RELAXED) != 0))
+static inline bool is_call_taken(const void *call, uint32_t who) {
+  if (observed_thread.taken == call &&
+      (observed_thread.taken_for == who
+           ? observed_thread.is_open && !is_range(call)
+           : __atomic_load_n(&observers.counts[observed_thread.taken_for], __ATOMIC_RELAXED) != 0))
     return true;
-  this_thread.taken = call;
-  this_thread.taken_for = (uint8_t)who;
-  this_thread.is_open = false;
+  observed_thread.taken = call;
+  observed_thread.taken_for = (uint8_t)who;
+  observed_thread.is_open = false;
   return false;
 }
 
@@ -292,51 +295,52 @@ static inline bool is_taken(const void *call, uint32_t who) {
    are there. */
 static inline bool has_inputs(const void *call, bool has_shapes) {
   return has_shapes ||
-         (__atomic_load_n(&own.with_shapes, __ATOMIC_RELAXED) &&
+         (__atomic_load_n(&observers.with_shapes, __ATOMIC_RELAXED) &&
           *(const uint8_t *)prof_i_torch_at(call, prof_i_torch_layout_proven.scope + 1));
 }
 
 /* Threads of autograd's have the callbacks of the one that they work for: there the count alone
    says that these were retired. */
-static inline bool is_retired(bool has_shapes, uint32_t who) {
-  const uint64_t retired = this_thread.retired[has_shapes].handle;
+static inline bool is_observer_retired(bool has_shapes, uint32_t who) {
+  const uint64_t retired = observed_thread.retired[has_shapes].handle;
   return (retired && whom_of(retired) == who) ||
-         !__atomic_load_n(&own.counts[who], __ATOMIC_RELAXED);
+         !__atomic_load_n(&observers.counts[who], __ATOMIC_RELAXED);
 }
 
-static __attribute__((noinline)) void *start(void **context_out, const void *call, bool has_shapes,
-                                             uint32_t who) {
+static __attribute__((noinline)) void *start_call(void **context_out, const void *call,
+                                                  bool has_shapes, uint32_t who) {
   *context_out = NULL;
-  if (!prof_i_is_on(1) || is_retired(has_shapes, who) || is_taken(call, who)) return context_out;
-  context *const c = take_context();
+  if (!prof_i_is_on(1) || is_observer_retired(has_shapes, who) || is_call_taken(call, who))
+    return context_out;
+  call_context *const c = take_context();
   if (!c) return context_out;
-  c->start = begin(call, has_inputs(call, has_shapes), who);
-  this_thread.is_open = c->start != 0;
+  c->start = begin_call(call, has_inputs(call, has_shapes), who);
+  observed_thread.is_open = c->start != 0;
   if (c->start)
     *context_out = c;
   else
-    release(c);
+    call_context_release(c);
   return context_out;
 }
 
-static void end(const void *call, void *left) {
+static void end_call(const void *call, void *left) {
   if (!left) return;
-  prof_scope_end(((const context *)left)->start);
-  if (this_thread.taken == call) this_thread.taken = NULL;
+  prof_scope_end(((const call_context *)left)->start);
+  if (observed_thread.taken == call) observed_thread.taken = NULL;
 }
 
 PROF_I_TORCH_EXPORT const char *prof_i_torch_recorded_name_1(void);
 
 /* Of the call that began last on this thread, if it is recorded and has not ended; else NULL. */
 const char *prof_i_torch_recorded_name_1(void) {
-  return this_thread.taken && this_thread.is_open ? this_thread.taken_name : NULL;
+  return observed_thread.taken && observed_thread.is_open ? observed_thread.taken_name : NULL;
 }
 
 #if defined(__aarch64__)
 /* There the address for what is returned comes in x8. */
 #define START(name, has_shapes, who)                                                       \
   static __attribute__((used)) void *name##_in_c(void **context_out, const void *call) {   \
-    return start(context_out, call, has_shapes, who);                                      \
+    return start_call(context_out, call, has_shapes, who);                                 \
   }                                                                                        \
   void *name(void **context_out, const void *call) __attribute__((visibility("hidden")));  \
   __asm__(".text\n.hidden " #name "\n.global " #name "\n.type " #name ",%function\n" #name \
@@ -344,7 +348,7 @@ const char *prof_i_torch_recorded_name_1(void) {
 #else
 #define START(name, has_shapes, who)                        \
   static void *name(void **context_out, const void *call) { \
-    return start(context_out, call, has_shapes, who);       \
+    return start_call(context_out, call, has_shapes, who);  \
   }
 #endif
 
@@ -386,39 +390,39 @@ _Static_assert(sizeof starts / sizeof *starts == WHOMS, "each has its functions"
    anywhere. */
 
 PROF_I_TORCH_EXPORT void prof_i_torch_add_1(int has_shapes, uint32_t who, uint64_t node,
-                                            added *added_out);
-PROF_I_TORCH_EXPORT void prof_i_torch_remove_1(added *place, uint64_t node, int is_gone);
+                                            observer_handle *added_out);
+PROF_I_TORCH_EXPORT void prof_i_torch_remove_1(observer_handle *place, uint64_t node, int is_gone);
 PROF_I_TORCH_EXPORT int prof_i_torch_has_retired_1(int has_shapes, uint64_t node);
 PROF_I_TORCH_EXPORT int prof_i_torch_has_for_all_1(void);
 
 int prof_i_torch_has_for_all_1(void) { return prof_i_torch.add_global != NULL; }
 
-static void count(uint64_t handle, int32_t by) {
-  __atomic_fetch_add(&own.counts[whom_of(handle)], (uint32_t)by, __ATOMIC_RELAXED);
+static void count_observers(uint64_t handle, int32_t by) {
+  __atomic_fetch_add(&observers.counts[whom_of(handle)], (uint32_t)by, __ATOMIC_RELAXED);
   if (handle >> SHAPES_BIT & 1)
-    __atomic_fetch_add(&own.with_shapes, (uint32_t)by, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&observers.with_shapes, (uint32_t)by, __ATOMIC_RELAXED);
 }
 
 /* Of one that is not there torch says so on stderr. */
-static void remove_there(uint64_t handle) {
+static void remove_observer(uint64_t handle) {
   prof_i_torch.remove(handle & ((UINT64_C(1) << WHOM_BIT) - 1));
-  give_number_back(handle);
+  release_number(handle);
 }
 
 static void remove_retired(void) {
   for (int i = 0; i < 2; i++) {
-    const added was = this_thread.retired[i];
-    this_thread.retired[i] = (added){0, 0};
+    const observer_handle was = observed_thread.retired[i];
+    observed_thread.retired[i] = (observer_handle){0, 0};
     if (was.handle && !was.node)
-      remove_there(was.handle);
+      remove_observer(was.handle);
     else if (was.handle)
-      give_number_back(was.handle);
+      release_number(was.handle);
   }
 }
 
 /* Will an add in that node take back what this thread has? */
 int prof_i_torch_has_retired_1(int has_shapes, uint64_t node) {
-  const added *const was = &this_thread.retired[has_shapes != 0];
+  const observer_handle *const was = &observed_thread.retired[has_shapes != 0];
   return node && was->handle && (!was->node || was->node == node);
 }
 
@@ -426,44 +430,47 @@ int prof_i_torch_has_retired_1(int has_shapes, uint64_t node) {
    prof_i_torch_prove_1() has found all. node: of autograd's graph, which this thread is in.
    *added_out is the caller's before he calls: a handler of a signal of Python's may raise between
    this and what he does next. */
-void prof_i_torch_add_1(int has_shapes, uint32_t who, uint64_t node, added *added_out) {
-  pthread_once(&own.once, make_key);
+void prof_i_torch_add_1(int has_shapes, uint32_t who, uint64_t node, observer_handle *added_out) {
+  pthread_once(&observers.once, make_observed_key);
   if (!node) remove_retired();
   const bool is_back = who == FOR_THREAD && prof_i_torch_has_retired_1(has_shapes, node);
-  const uint32_t whom = is_back             ? whom_of(this_thread.retired[has_shapes != 0].handle)
-                        : who == FOR_THREAD ? take_number()
-                        : who == FOR_ALL    ? WHOM_ALL
-                                            : WHOM_RUN;
-  const prof_i_torch_callback callback = {.start = starts[whom][has_shapes != 0],
-                                          .end = end,
+  const uint32_t observer_target = is_back
+                                       ? whom_of(observed_thread.retired[has_shapes != 0].handle)
+                                   : who == FOR_THREAD ? acquire_number()
+                                   : who == FOR_ALL    ? WHOM_ALL
+                                                       : WHOM_RUN;
+  const prof_i_torch_callback callback = {.start = starts[observer_target][has_shapes != 0],
+                                          .end = end_call,
                                           .probability = 1,
                                           .scopes = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
                                           .needs_inputs = has_shapes != 0};
-  const uint64_t bits = (uint64_t)(has_shapes != 0) << SHAPES_BIT | (uint64_t)whom << WHOM_BIT;
-  count(bits, 1);
+  const uint64_t bits = (uint64_t)(has_shapes != 0) << SHAPES_BIT | (uint64_t)observer_target
+                                                                        << WHOM_BIT;
+  count_observers(bits, 1);
   if (who != FOR_THREAD) {
-    *added_out = (added){prof_i_torch.add_global(callback) | bits, 0};
+    *added_out = (observer_handle){prof_i_torch.add_global(callback) | bits, 0};
     return;
   }
-  const added retired = this_thread.retired[has_shapes != 0];
-  *added_out = is_back ? retired : (added){prof_i_torch.add(callback) | bits, node};
-  if (!is_back && retired.handle) give_number_back(retired.handle); /* removed with its node */
-  this_thread.retired[has_shapes != 0] = (added){0, 0};
+  const observer_handle retired = observed_thread.retired[has_shapes != 0];
+  *added_out = is_back ? retired : (observer_handle){prof_i_torch.add(callback) | bits, node};
+  if (!is_back && retired.handle) release_number(retired.handle); /* removed with its node */
+  observed_thread.retired[has_shapes != 0] = (observer_handle){0, 0};
 }
 
 /* On the thread that has added it, where it is for that one, or is_gone: that thread has ended, and
    torch's list with it. place->handle of 0: nothing, which it is from then on. Calls that run on
    other threads meanwhile are seen to their end. */
-void prof_i_torch_remove_1(added *place, uint64_t node, int is_gone) {
-  const added was = {__atomic_exchange_n(&place->handle, 0, __ATOMIC_RELAXED), place->node};
+void prof_i_torch_remove_1(observer_handle *place, uint64_t node, int is_gone) {
+  const observer_handle was = {__atomic_exchange_n(&place->handle, 0, __ATOMIC_RELAXED),
+                               place->node};
   if (!node) remove_retired();
   if (!was.handle) return;
-  count(was.handle, -1);
+  count_observers(was.handle, -1);
   const bool is_there = !is_of_thread(whom_of(was.handle)) || was.node == node;
   if (!is_gone && is_there)
-    remove_there(was.handle);
+    remove_observer(was.handle);
   else if (!is_gone && node)
-    this_thread.retired[was.handle >> SHAPES_BIT & 1] = was;
+    observed_thread.retired[was.handle >> SHAPES_BIT & 1] = was;
   else
-    give_number_back(was.handle); /* with its thread, or with the node of its add */
+    release_number(was.handle); /* with its thread, or with the node of its add */
 }

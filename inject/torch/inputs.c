@@ -14,7 +14,7 @@ bool prof_i_torch_has_sizes(const void *impl) {
   return !(keys[0] & layout->avoided) && !(keys[-1] & layout->custom);
 }
 
-prof_tensor prof_i_torch_shape_of(const void *value) {
+prof_tensor prof_i_torch_shape_read(const void *value) {
   prof_tensor shape = {NULL, 0, PROF_DTYPE_NONE};
   int64_t rank = 0, *dims = NULL;
   int32_t dtype = -1;
@@ -45,6 +45,6 @@ uint32_t prof_i_torch_inputs(const void *call, prof_tensor *tensors, uint32_t ro
   const char *const values = list[0];
   const uint64_t count = prof_i_torch_input_count(call), taken = count < room ? count : room;
   for (uint64_t i = 0; i < taken; i++)
-    tensors[i] = prof_i_torch_shape_of(values + i * PROF_I_TORCH_IVALUE_BYTES);
+    tensors[i] = prof_i_torch_shape_read(values + i * PROF_I_TORCH_IVALUE_BYTES);
   return (uint32_t)taken;
 }

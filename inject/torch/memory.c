@@ -69,7 +69,7 @@ static struct {
   shared_pointer_returned (*current)(void);
   bool (*is_enabled)(void);
   uint64_t kind;
-} torch;
+} torch_functions;
 
 #define PROF_I_TORCH_INFO "_ZN3c1020ThreadLocalDebugInfo"
 
@@ -78,12 +78,12 @@ static const char *find_symbols(void) {
     void *to;
     const char *symbol;
   } wanted[] = {
-      {&torch.push,
+      {&torch_functions.push,
        PROF_I_TORCH_INFO "5_pushENS_13DebugInfoKindESt10shared_ptrINS_13DebugInfoBaseEE"},
-      {&torch.pop, PROF_I_TORCH_INFO "4_popENS_13DebugInfoKindE"},
-      {&torch.get, PROF_I_TORCH_INFO "3getENS_13DebugInfoKindE"},
-      {&torch.current, PROF_I_TORCH_INFO "7currentEv"},
-      {&torch.is_enabled, "_ZN3c1022memoryProfilingEnabledEv"},
+      {&torch_functions.pop, PROF_I_TORCH_INFO "4_popENS_13DebugInfoKindE"},
+      {&torch_functions.get, PROF_I_TORCH_INFO "3getENS_13DebugInfoKindE"},
+      {&torch_functions.current, PROF_I_TORCH_INFO "7currentEv"},
+      {&torch_functions.is_enabled, "_ZN3c1022memoryProfilingEnabledEv"},
   };
   void *const c10 = dlopen("libc10.so", RTLD_NOLOAD | RTLD_NOW); /* kept: torch never goes */
   if (!c10) return "libc10.so";
@@ -93,8 +93,8 @@ static const char *find_symbols(void) {
     memcpy(wanted[i].to, &found, sizeof found);
   }
   const void *const kind = dlsym(c10, "_ZN3c1013DebugInfoKind14PROFILER_STATEE");
-  torch.kind = 2; /* PROFILER_STATE in the enumeration of before */
-  if (kind) memcpy(&torch.kind, kind, sizeof torch.kind);
+  torch_functions.kind = 2; /* PROFILER_STATE in the enumeration of before */
+  if (kind) memcpy(&torch_functions.kind, kind, sizeof torch_functions.kind);
   return NULL;
 }
 
@@ -105,20 +105,20 @@ static struct {
   uint32_t
       wanting_threads; /* atomic, relaxed: a late report is of an allocation beside the change */
   uint8_t cuda_type;   /* what torch calls CUDA: PROF_DEVICE_ROCM where torch is built for it */
-} registry = {.once = PTHREAD_ONCE_INIT, .cuda_type = PROF_DEVICE_CUDA};
+} torch_memory = {.once = PTHREAD_ONCE_INIT, .cuda_type = PROF_DEVICE_CUDA};
 
 /* What torch reported to a thread that proves the recipe. */
-typedef struct proof {
+typedef struct allocation_proof {
   const void *address;
   int64_t bytes;
   uint32_t count;
   torch_device device;
-} proof;
+} allocation_proof;
 
 static __thread struct {
-  bool wants;
-  proof *proves; /* NULL: reports are recorded */
-} this_thread __attribute__((tls_model("initial-exec")));
+  bool wants_memory;
+  allocation_proof *proof_out; /* NULL: reports are recorded */
+} memory_thread __attribute__((tls_model("initial-exec")));
 
 /* ---- reports become events of pools ---- */
 
@@ -129,15 +129,15 @@ static struct {
     torch_device device;
     prof_pool *pool;
   } of[POOLS_MAX];
-} pools = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} torch_pools = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* The lock may have been held by a thread that the child does not have. */
-static void renew_lock(void) { pthread_mutex_init(&pools.lock, NULL); }
+static void renew_lock(void) { pthread_mutex_init(&torch_pools.lock, NULL); }
 
 static void register_fork(void) { pthread_atfork(NULL, NULL, renew_lock); }
 
 /* By c10::DeviceType. MKLDNN and IDEEP, 2 and 5, are the host's, as in torch's tables. */
-static prof_device device_of(torch_device device) {
+static prof_device device_of_torch(torch_device device) {
   enum { CPU = 0, CUDA = 1, MKLDNN = 2, OPENCL = 4, IDEEP = 5, HIP = 6, VULKAN = 10, METAL = 11 };
   enum { XPU = 12, MPS = 13 };
   const int32_t index = device.index > 0 ? device.index : 0;
@@ -147,7 +147,7 @@ static prof_device device_of(torch_device device) {
     case IDEEP:
       return PROF_HOST;
     case CUDA:
-      return (prof_device){registry.cuda_type, index};
+      return (prof_device){torch_memory.cuda_type, index};
     case HIP:
       return (prof_device){PROF_DEVICE_ROCM, index};
     case OPENCL:
@@ -166,40 +166,44 @@ static prof_device device_of(torch_device device) {
 
 static prof_pool *pool_find(torch_device device, uint32_t count) {
   for (uint32_t i = 0; i < count; i++)
-    if (pools.of[i].device.type == device.type && pools.of[i].device.index == device.index)
-      return pools.of[i].pool;
+    if (torch_pools.of[i].device.type == device.type &&
+        torch_pools.of[i].device.index == device.index)
+      return torch_pools.of[i].pool;
   return NULL;
 }
 
 /* How much was allocated before a start is not known: torch counts only while it is profiled. */
-static int not_known(void *user, uint64_t *used_bytes_out, uint64_t *allocated_bytes_out) {
+static int memory_query_unknown(void *user, uint64_t *used_bytes_out,
+                                uint64_t *allocated_bytes_out) {
   (void)user;
   *used_bytes_out = *allocated_bytes_out = 0;
   return 1;
 }
 
 static __attribute__((noinline)) prof_pool *pool_make(torch_device device) {
-  prof_pool_options options = {.size = sizeof options, .name = "torch", .query = not_known};
-  options.device = device_of(device);
-  pthread_mutex_lock(&pools.lock);
-  const uint32_t count = pools.count;
+  prof_pool_options options = {
+      .size = sizeof options, .name = "torch", .query = memory_query_unknown};
+  options.device = device_of_torch(device);
+  pthread_mutex_lock(&torch_pools.lock);
+  const uint32_t count = torch_pools.count;
   prof_pool *pool = pool_find(device, count); /* another thread may have made it meanwhile */
   if (!pool && count < POOLS_MAX && prof_pool_create(&options, &pool) == PROF_OK) {
-    pools.of[count].device = device;
-    pools.of[count].pool = pool;
-    __atomic_store_n(&pools.count, count + 1, __ATOMIC_RELEASE);
+    torch_pools.of[count].device = device;
+    torch_pools.of[count].pool = pool;
+    __atomic_store_n(&torch_pools.count, count + 1, __ATOMIC_RELEASE);
   }
-  pthread_mutex_unlock(&pools.lock);
+  pthread_mutex_unlock(&torch_pools.lock);
   return pool;
 }
 
-static void record(const void *address, int64_t bytes, torch_device device) {
-  if (this_thread.proves) {
-    *this_thread.proves = (proof){address, bytes, this_thread.proves->count + 1, device};
+static void record_allocation(const void *address, int64_t bytes, torch_device device) {
+  if (memory_thread.proof_out) {
+    *memory_thread.proof_out =
+        (allocation_proof){address, bytes, memory_thread.proof_out->count + 1, device};
     return;
   }
   if (!prof_memory_is_on() || !bytes) return;
-  prof_pool *pool = pool_find(device, __atomic_load_n(&pools.count, __ATOMIC_ACQUIRE));
+  prof_pool *pool = pool_find(device, __atomic_load_n(&torch_pools.count, __ATOMIC_ACQUIRE));
   if (!pool) pool = pool_make(device);
   if (bytes > 0)
     prof_memory_alloc(pool, address, (uint64_t)bytes, 0);
@@ -207,85 +211,87 @@ static void record(const void *address, int64_t bytes, torch_device device) {
     prof_memory_free(pool, address, 0 - (uint64_t)bytes);
 }
 
-static bool is_wanted(void) {
-  return this_thread.proves || __atomic_load_n(&registry.wanting_threads, __ATOMIC_RELAXED) != 0;
+static bool is_recording_wanted(void) {
+  return memory_thread.proof_out ||
+         __atomic_load_n(&torch_memory.wanting_threads, __ATOMIC_RELAXED) != 0;
 }
 
 /* ---- the object that is registered ---- */
 
-static void report(debug_object *object, const void *address, int64_t bytes, size_t allocated_bytes,
-                   size_t reserved_bytes, torch_device device) {
+static void report_allocation(debug_object *object, const void *address, int64_t bytes,
+                              size_t allocated_bytes, size_t reserved_bytes, torch_device device) {
   (void)object;
   (void)allocated_bytes;
   (void)reserved_bytes;
-  if (is_wanted()) record(address, bytes, device);
+  if (is_recording_wanted()) record_allocation(address, bytes, device);
 }
 
-static bool is_enabled(debug_object *object) {
+static bool is_reporting_enabled(debug_object *object) {
   (void)object;
-  return is_wanted();
+  return is_recording_wanted();
 }
 
-static uint64_t say_nothing(void) { return 0; }
+static uint64_t return_zero(void) { return 0; }
 
-#define NOTHING (any_function) say_nothing
+#define NOTHING (any_function) return_zero
 #define NOTHING_5 NOTHING, NOTHING, NOTHING, NOTHING, NOTHING
 
 /* The Itanium C++ ABI. The destructors are never called: nothing owns the object. */
 static const struct {
   const void *offset_to_top, *type;
   any_function entries[TABLE_ENTRIES];
-} own_table = {
+} debug_table = {
     NULL,
     NULL,
-    {NOTHING, NOTHING, (any_function)report, NOTHING, (any_function)is_enabled, NOTHING_5,
-     NOTHING_5, NOTHING_5, NOTHING_5, NOTHING_5},
+    {NOTHING, NOTHING, (any_function)report_allocation, NOTHING, (any_function)is_reporting_enabled,
+     NOTHING_5, NOTHING_5, NOTHING_5, NOTHING_5, NOTHING_5},
 };
 
 static struct {
   debug_object object;
   uint64_t zeros[512]; /* more than the class that torch takes it for has */
-} own_state = {.object = {own_table.entries}};
+} debug_state = {.object = {debug_table.entries}};
 
 /* ---- torch's own object, while torch's profiler is on ---- */
 
-typedef struct patch {
+typedef struct table_patch {
   const any_function *original; /* the class's own table */
   any_function table[TABLE_HEAD + TABLE_ENTRIES];
-} patch;
+} table_patch;
 
 static struct {
   pthread_mutex_t lock;
   uint32_t count;
-  patch of[PATCHES_MAX];
-} patches = {.lock = PTHREAD_MUTEX_INITIALIZER};
+  table_patch of[PATCHES_MAX];
+} table_patches = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static const patch *patch_of(const debug_object *object) {
+static const table_patch *patch_of(const debug_object *object) {
   const char *const entries = (const char *)object->functions;
-  return (const patch *)(entries - offsetof(patch, table) - TABLE_HEAD * sizeof(any_function));
+  return (const table_patch *)(entries - offsetof(table_patch, table) -
+                               TABLE_HEAD * sizeof(any_function));
 }
 
-static bool is_enabled_there(debug_object *object) {
+static bool is_enabled_originally(debug_object *object) {
   is_enabled_function original;
   memcpy(&original, &patch_of(object)->original[ENTRY_IS_ENABLED], sizeof original);
   return original(object);
 }
 
 static bool is_enabled_patched(debug_object *object) {
-  return is_wanted() || is_enabled_there(object);
+  return is_recording_wanted() || is_enabled_originally(object);
 }
 
 static void report_patched(debug_object *object, const void *address, int64_t bytes,
                            size_t allocated_bytes, size_t reserved_bytes, torch_device device) {
   report_function original;
   memcpy(&original, &patch_of(object)->original[ENTRY_REPORT], sizeof original);
-  if (is_enabled_there(object))
+  if (is_enabled_originally(object))
     original(object, address, bytes, allocated_bytes, reserved_bytes, device);
-  if (is_wanted()) record(address, bytes, device);
+  if (is_recording_wanted()) record_allocation(address, bytes, device);
 }
 
 /* A table may be shorter than what is copied; what lies behind it need not be readable. */
-static bool table_copy(patch *to, const any_function *entries) {
+static bool table_copy(table_patch *to, const any_function *entries) {
   const struct iovec local = {to->table, sizeof to->table};
   const struct iovec remote = {(void *)(uintptr_t)(entries - TABLE_HEAD), sizeof to->table};
   const size_t least = (TABLE_HEAD + ENTRY_IS_ENABLED + 1) * sizeof(any_function);
@@ -299,18 +305,20 @@ static bool table_copy(patch *to, const any_function *entries) {
 
 /* Lock held. NULL: there is no room, or the table cannot be read. */
 static const any_function *table_for(const any_function *entries) {
-  for (uint32_t i = 0; i < patches.count; i++) {
-    const any_function *const ours = patches.of[i].table + TABLE_HEAD;
-    if (entries == ours || entries == patches.of[i].original) return ours;
+  for (uint32_t i = 0; i < table_patches.count; i++) {
+    const any_function *const ours = table_patches.of[i].table + TABLE_HEAD;
+    if (entries == ours || entries == table_patches.of[i].original) return ours;
   }
-  if (patches.count == PATCHES_MAX || !table_copy(&patches.of[patches.count], entries)) return NULL;
-  return patches.of[patches.count++].table + TABLE_HEAD;
+  if (table_patches.count == PATCHES_MAX ||
+      !table_copy(&table_patches.of[table_patches.count], entries))
+    return NULL;
+  return table_patches.of[table_patches.count++].table + TABLE_HEAD;
 }
 
 static bool object_patch(debug_object *object) {
-  pthread_mutex_lock(&patches.lock);
+  pthread_mutex_lock(&table_patches.lock);
   const any_function *const table = table_for(object->functions);
-  pthread_mutex_unlock(&patches.lock);
+  pthread_mutex_unlock(&table_patches.lock);
   if (table) __atomic_store_n(&object->functions, table, __ATOMIC_RELEASE);
   return table != NULL;
 }
@@ -318,38 +326,41 @@ static bool object_patch(debug_object *object) {
 /* ---- this thread's registration ---- */
 
 /* Is ours the last that was registered? Only the last one can be removed: else torch throws. */
-static bool is_on_top(void) {
-  const shared_pointer top = torch.current().pointer;
+static bool is_observer_on_top(void) {
+  const shared_pointer top = torch_functions.current().pointer;
   if (!top.object) return false;
   const void *object;
   memcpy(&object, top.object, sizeof object); /* the first member of a ThreadLocalDebugInfo */
   if (top.control) __atomic_sub_fetch(&top.control[2], 1, __ATOMIC_ACQ_REL);
-  return object == &own_state.object;
+  return object == &debug_state.object;
 }
 
 /* What stands above ours belongs to somebody who removes it first. Ours is then removed later. */
-static void detach(void) {
-  if (torch.get(torch.kind) == &own_state.object && is_on_top()) torch.pop(torch.kind);
+static void detach_observer(void) {
+  if (torch_functions.get(torch_functions.kind) == &debug_state.object && is_observer_on_top())
+    torch_functions.pop(torch_functions.kind);
 }
 
-typedef enum attached { ATTACHED = 0, ATTACHED_BESIDE = 1, ATTACHED_NOT = -1 } attached;
+typedef enum attach_result { ATTACHED = 0, ATTACHED_BESIDE = 1, ATTACHED_NOT = -1 } attach_result;
 
-static attached attach(void) {
-  shared_pointer info = {&own_state.object, NULL};
-  debug_object *const there = torch.get(torch.kind);
-  if (there && there != &own_state.object)
+static attach_result attach_observer(void) {
+  shared_pointer info = {&debug_state.object, NULL};
+  debug_object *const there = torch_functions.get(torch_functions.kind);
+  if (there && there != &debug_state.object)
     return object_patch(there) ? ATTACHED_BESIDE : ATTACHED_NOT;
-  if (!there) torch.push(torch.kind, &info);
-  if (torch.get(torch.kind) == &own_state.object && torch.is_enabled()) return ATTACHED;
-  detach();
+  if (!there) torch_functions.push(torch_functions.kind, &info);
+  if (torch_functions.get(torch_functions.kind) == &debug_state.object &&
+      torch_functions.is_enabled())
+    return ATTACHED;
+  detach_observer();
   return ATTACHED_NOT;
 }
 
 /* ---- for _torch_memory.py ---- */
 
 PROF_I_TORCH_EXPORT const char *prof_i_torch_memory_open_1(int is_rocm);
-PROF_I_TORCH_EXPORT int prof_i_torch_memory_prove_1(proof *proof_or_null);
-PROF_I_TORCH_EXPORT int prof_i_torch_memory_want_1(int wants);
+PROF_I_TORCH_EXPORT int prof_i_torch_memory_prove_1(allocation_proof *proof_or_null);
+PROF_I_TORCH_EXPORT int prof_i_torch_memory_want_1(int wants_memory);
 PROF_I_TORCH_EXPORT void prof_i_torch_memory_forget_1(void);
 PROF_I_TORCH_EXPORT void prof_i_torch_memory_yield_1(void);
 PROF_I_TORCH_EXPORT int prof_i_torch_memory_resume_1(void);
@@ -358,38 +369,40 @@ PROF_I_TORCH_EXPORT int prof_i_torch_memory_resume_1(void);
 const char *prof_i_torch_memory_open_1(int is_rocm) {
   const char *const missing = find_symbols();
   if (missing) return missing;
-  if (is_rocm) registry.cuda_type = PROF_DEVICE_ROCM;
-  pthread_once(&registry.once, register_fork);
+  if (is_rocm) torch_memory.cuda_type = PROF_DEVICE_ROCM;
+  pthread_once(&torch_memory.once, register_fork);
   return NULL;
 }
 
 /* Reports of this thread go to *proof_or_null, which the caller owns, until a call with NULL.
    Returns an attached. */
-int prof_i_torch_memory_prove_1(proof *proof_or_null) {
-  this_thread.proves = proof_or_null;
-  if (proof_or_null) return attach();
-  detach();
+int prof_i_torch_memory_prove_1(allocation_proof *proof_or_null) {
+  memory_thread.proof_out = proof_or_null;
+  if (proof_or_null) return attach_observer();
+  detach_observer();
   return ATTACHED;
 }
 
 /* Whether this thread, and autograd's threads that work for it, report. An attached. */
-int prof_i_torch_memory_want_1(int wants) {
-  if (this_thread.wants != (wants != 0)) {
-    this_thread.wants = wants != 0;
-    __atomic_fetch_add(&registry.wanting_threads, wants ? 1U : -1U, __ATOMIC_RELAXED);
+int prof_i_torch_memory_want_1(int wants_memory) {
+  if (memory_thread.wants_memory != (wants_memory != 0)) {
+    memory_thread.wants_memory = wants_memory != 0;
+    __atomic_fetch_add(&torch_memory.wanting_threads, wants_memory ? 1U : -1U, __ATOMIC_RELAXED);
   }
-  if (wants) return attach();
-  detach();
+  if (wants_memory) return attach_observer();
+  detach_observer();
   return ATTACHED;
 }
 
 /* In place of prof_i_torch_memory_want_1(0), of a thread that has ended. */
 void prof_i_torch_memory_forget_1(void) {
-  __atomic_fetch_sub(&registry.wanting_threads, 1, __ATOMIC_RELAXED);
+  __atomic_fetch_sub(&torch_memory.wanting_threads, 1, __ATOMIC_RELAXED);
 }
 
 /* A profiler of torch's is about to start in this thread. */
-void prof_i_torch_memory_yield_1(void) { detach(); }
+void prof_i_torch_memory_yield_1(void) { detach_observer(); }
 
 /* It has started, or ended, or could not start. An attached. */
-int prof_i_torch_memory_resume_1(void) { return this_thread.wants ? attach() : ATTACHED; }
+int prof_i_torch_memory_resume_1(void) {
+  return memory_thread.wants_memory ? attach_observer() : ATTACHED;
+}

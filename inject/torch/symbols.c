@@ -43,7 +43,7 @@ uint16_t prof_i_torch_dtypes[PROF_I_TORCH_DTYPES] = {
     [43] = 0x0007,
 };
 
-static void *find(void *cpu, void *c10, const char *symbol) {
+static void *find_symbol(void *cpu, void *c10, const char *symbol) {
   void *const found = dlsym(cpu, symbol);
   return found ? found : dlsym(c10, symbol);
 }
@@ -77,8 +77,8 @@ const char *prof_i_torch_missing(void) {
   /* a handle is kept: torch never goes */
   if (!cpu || !c10) return cpu ? "libc10.so" : "libtorch_cpu.so";
   void *found;
-#define TAKE(name, type, symbol_name)  \
-  found = find(cpu, c10, symbol_name); \
+#define TAKE(name, type, symbol_name)         \
+  found = find_symbol(cpu, c10, symbol_name); \
   memcpy(&prof_i_torch.name, &found, sizeof found);
 #define FIND(name, type, symbol_name) \
   TAKE(name, type, symbol_name)       \
@@ -88,9 +88,9 @@ const char *prof_i_torch_missing(void) {
 #undef FIND
 #undef TAKE
   if (!prof_i_torch.before && !prof_i_torch.before_text) return "at::RecordFunction::before()";
-  found = find(cpu, c10, "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE");
+  found = find_symbol(cpu, c10, "_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE");
   memcpy(&prof_i_torch.add_global, &found, sizeof found);
-  found = find(cpu, c10, "aoti_torch_get_strides");
+  found = find_symbol(cpu, c10, "aoti_torch_get_strides");
   memcpy(&prof_i_torch.strides, &found, sizeof found);
   for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
     take_dtype(cpu, dtypes[i].symbol, dtypes[i].dtype);

@@ -1,8 +1,8 @@
 /* libprof_torch.so: PyTorch's operators by its dispatcher's callbacks (at::RecordFunction), from C.
    Nothing of torch is linked, and nothing of its C++ is compiled here: what torch exports is found
    by its mangled names (symbols.c), where it keeps what is inlined is found by known calls and
-   proven before it is used (proof.c); then each operator is a scope of libprof.so's (calls.c,
-   inputs.c, names.c). What an input is beside its shape has its own proof (values.h).
+   proven before it is used (layout_proof.c); then each operator is a scope of libprof.so's
+   (calls.c, inputs.c, names.c). What an input is beside its shape has its own proof (values.h).
    bindings/python/prof/_torch_calls.py makes the known calls. The C++ ABI is Itanium's with
    libstdc++, as all of torch's wheels for Linux have it. Torch's names, as ATen/record_function.h
    has them: a RecordFunction stands for one call while it runs; its inputs are IValues: 8 bytes of
@@ -141,7 +141,7 @@ uint32_t prof_i_torch_inputs(const void *call, prof_tensor *tensors, uint32_t ro
 uint64_t prof_i_torch_input_count(const void *call);
 
 /* Of one input; without dims and type where it is no tensor. */
-prof_tensor prof_i_torch_shape_of(const void *value);
+prof_tensor prof_i_torch_shape_read(const void *value);
 
 static inline const void *prof_i_torch_at(const void *object, uint32_t offset) {
   return (const char *)object + offset;

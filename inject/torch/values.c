@@ -17,22 +17,24 @@ enum {
 };
 
 /* A text that is put together. `at` is beyond `end` where it did not fit. */
-typedef struct line {
+typedef struct value_text {
   char *at, *end;
-} line;
+} value_text;
 
-static inline bool has_room(const line *l, ptrdiff_t bytes) { return l->end - l->at >= bytes; }
+static inline bool has_text_room(const value_text *l, ptrdiff_t bytes) {
+  return l->end - l->at >= bytes;
+}
 
-static inline void put(line *l, char c) {
-  if (has_room(l, 1))
+static inline void put_char(value_text *l, char c) {
+  if (has_text_room(l, 1))
     *l->at++ = c;
   else
     l->end = l->at - 1; /* from now on nothing fits */
 }
 
-static inline __attribute__((always_inline)) void put_text(line *l, const char *text,
-                                                           size_t bytes) {
-  if (has_room(l, (ptrdiff_t)bytes)) {
+static inline __attribute__((always_inline)) void put_chars(value_text *l, const char *text,
+                                                            size_t bytes) {
+  if (has_text_room(l, (ptrdiff_t)bytes)) {
     memcpy(l->at, text, bytes);
     l->at += bytes;
   } else {
@@ -40,7 +42,7 @@ static inline __attribute__((always_inline)) void put_text(line *l, const char *
   }
 }
 
-static __attribute__((noinline)) void put_digits(line *l, int64_t number) {
+static __attribute__((noinline)) void put_digits(value_text *l, int64_t number) {
   char digits[NUMBER_ROOM], *at = digits + sizeof digits;
   uint64_t left = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;
   do {
@@ -48,13 +50,13 @@ static __attribute__((noinline)) void put_digits(line *l, int64_t number) {
     left /= 10;
   } while (left);
   if (number < 0) *--at = '-';
-  put_text(l, at, (size_t)(digits + sizeof digits - at));
+  put_chars(l, at, (size_t)(digits + sizeof digits - at));
 }
 
 /* Most strides and numbers have one digit. */
-static inline void put_int(line *l, int64_t number) {
+static inline void put_int_value(value_text *l, int64_t number) {
   if ((uint64_t)number < 10)
-    put(l, (char)('0' + number));
+    put_char(l, (char)('0' + number));
   else
     put_digits(l, number);
 }
@@ -86,12 +88,13 @@ static uint32_t format_double(double number, char *text) {
   return bytes;
 }
 
-static __attribute__((noinline)) void put_new_double(line *l, double number, known_double **place) {
+static __attribute__((noinline)) void put_new_double(value_text *l, double number,
+                                                     known_double **place) {
   const int before = errno;
   known_double made = {0}, *none = NULL;
   memcpy(&made.bits, &number, sizeof made.bits);
   made.bytes = format_double(number, made.text);
-  put_text(l, made.text, made.bytes);
+  put_chars(l, made.text, made.bytes);
   known_double *const kept = *place ? NULL : malloc(sizeof *kept);
   if (kept) {
     *kept = made;
@@ -102,11 +105,11 @@ static __attribute__((noinline)) void put_new_double(line *l, double number, kno
 }
 
 /* As torch writes one: a whole number with a point behind it, where 64 bits have it. */
-static void put_double(line *l, double number) {
+static void put_double_value(value_text *l, double number) {
   if (fabs(number) < 0x1p63 && (double)(int64_t)number == number) {
-    if (number == 0 && signbit(number)) put(l, '-');
-    put_int(l, (int64_t)number);
-    put(l, '.');
+    if (number == 0 && signbit(number)) put_char(l, '-');
+    put_int_value(l, (int64_t)number);
+    put_char(l, '.');
     return;
   }
   uint64_t bits;
@@ -116,7 +119,7 @@ static void put_double(line *l, double number) {
   /* pairs with the release in put_new_double() */
   const known_double *const known = __atomic_load_n(place, __ATOMIC_ACQUIRE);
   if (known && known->bits == bits)
-    put_text(l, known->text, known->bytes);
+    put_chars(l, known->text, known->bytes);
   else
     put_new_double(l, number, place);
 }
@@ -128,18 +131,18 @@ static inline uint32_t tag_of(const void *value) {
 }
 
 /* False: it is none that is known. */
-static bool put_scalar(line *l, const void *value) {
+static bool put_scalar(value_text *l, const void *value) {
   const prof_i_torch_values_layout *const layout = &prof_i_torch_values_proven;
   const uint32_t tag = tag_of(value);
   if (tag == layout->int_tag) {
-    put_int(l, *(const int64_t *)value);
+    put_int_value(l, *(const int64_t *)value);
   } else if (tag == layout->double_tag) {
-    put_double(l, *(const double *)value);
+    put_double_value(l, *(const double *)value);
   } else if (tag == layout->bool_tag) {
     if (*(const uint8_t *)value)
-      put_text(l, "True", 4);
+      put_chars(l, "True", 4);
     else
-      put_text(l, "False", 5);
+      put_chars(l, "False", 5);
   } else {
     return false;
   }
@@ -155,34 +158,34 @@ static bool is_empty_text(uint64_t type) {
 }
 
 /* Nothing of a list that has something else in it. */
-static void put_list(line *l, const void *list) {
+static void put_value_list(value_text *l, const void *list) {
   const prof_i_torch_values_layout *const layout = &prof_i_torch_values_proven;
   const uint64_t *const words = prof_i_torch_at(list, layout->elements);
   const char *const first = (const char *)(uintptr_t)words[0];
   const uint64_t count = (words[1] - words[0]) / PROF_I_TORCH_IVALUE_BYTES;
-  const line before = *l;
+  const value_text before = *l;
   if (count > LIST_MAX || (!count && !is_empty_text(words[3]))) return;
-  put(l, '[');
+  put_char(l, '[');
   for (uint64_t i = 0; i < count; i++) {
-    if (i) put_text(l, ", ", 2);
+    if (i) put_chars(l, ", ", 2);
     if (put_scalar(l, first + i * PROF_I_TORCH_IVALUE_BYTES)) continue;
     *l = before;
     return;
   }
-  put(l, ']');
+  put_char(l, ']');
 }
 
-static inline void put_value(line *l, const void *value) {
+static inline void put_ivalue(value_text *l, const void *value) {
   if (tag_of(value) == prof_i_torch_layout_proven.tensor_tag) {
-    put_text(l, "\"\"", 2);
+    put_chars(l, "\"\"", 2);
     return;
   }
-  put(l, '"');
+  put_char(l, '"');
   if (tag_of(value) == prof_i_torch_values_proven.list_tag)
-    put_list(l, *(const void *const *)value);
+    put_value_list(l, *(const void *const *)value);
   else
     put_scalar(l, value);
-  put(l, '"');
+  put_char(l, '"');
 }
 
 /* ---- strides and dimensions ---- */
@@ -209,62 +212,62 @@ static inline bool has_strides(const void *impl) {
   return !(*keys & prof_i_torch_values_proven.unstrided);
 }
 
-static void put_numbers(line *l, const int64_t *numbers, int64_t count) {
-  put(l, '[');
+static void put_number_list(value_text *l, const int64_t *numbers, int64_t count) {
+  put_char(l, '[');
   for (int64_t i = 0; i < count; i++) {
-    if (i) put(l, ',');
-    put_int(l, numbers[i]);
+    if (i) put_char(l, ',');
+    put_int_value(l, numbers[i]);
   }
-  put(l, ']');
+  put_char(l, ']');
 }
 
-static inline void put_tensor(line *l, const void *value, bool (*has)(const void *impl),
-                              int32_t (*ask)(const void *, int64_t **)) {
+static inline void put_tensor_value(value_text *l, const void *value, bool (*has)(const void *impl),
+                                    int32_t (*ask)(const void *, int64_t **)) {
   int64_t rank = 0, *numbers = NULL;
   const bool is_tensor = tag_of(value) == prof_i_torch_layout_proven.tensor_tag;
   if (!is_tensor || !has(*(const void *const *)value) || prof_i_torch.dim(value, &rank) ||
       rank <= 0 || ask(value, &numbers))
     rank = 0;
-  put_numbers(l, numbers, rank);
+  put_number_list(l, numbers, rank);
 }
 
-static inline __attribute__((always_inline)) void put_one_or_list(line *l, const void *value,
+static inline __attribute__((always_inline)) void put_one_or_list(value_text *l, const void *value,
                                                                   bool (*has)(const void *impl),
                                                                   int32_t (*ask)(const void *,
                                                                                  int64_t **)) {
   const char *first = NULL;
   const uint64_t count = tensors_of(value, &first);
   if (!count) {
-    put_tensor(l, value, has, ask);
+    put_tensor_value(l, value, has, ask);
     return;
   }
-  put(l, '[');
+  put_char(l, '[');
   for (uint64_t i = 0; i < count && l->at <= l->end; i++) {
-    if (i) put(l, ',');
-    put_tensor(l, first + i * PROF_I_TORCH_IVALUE_BYTES, has, ask);
+    if (i) put_char(l, ',');
+    put_tensor_value(l, first + i * PROF_I_TORCH_IVALUE_BYTES, has, ask);
   }
-  put(l, ']');
+  put_char(l, ']');
 }
 
-static inline void put_strides(line *l, const void *value) {
+static inline void put_strides(value_text *l, const void *value) {
   put_one_or_list(l, value, has_strides, prof_i_torch.strides);
 }
 
-static void put_dims(line *l, const void *value) {
+static void put_tensor_dims(value_text *l, const void *value) {
   put_one_or_list(l, value, prof_i_torch_has_sizes, prof_i_torch.sizes);
 }
 
 /* ---- all of them ---- */
 
-static inline __attribute__((always_inline)) uint32_t make_text(
-    char *text, const char *values, uint32_t count, void (*put_one)(line *, const void *)) {
-  line l = {text, text + PROF_I_TORCH_TEXT_BYTES};
-  put(&l, '[');
+static inline __attribute__((always_inline)) uint32_t make_value_text(
+    char *text, const char *values, uint32_t count, void (*put_one)(value_text *, const void *)) {
+  value_text l = {text, text + PROF_I_TORCH_TEXT_BYTES};
+  put_char(&l, '[');
   for (uint32_t i = 0; i < count; i++) {
-    if (i) put(&l, ',');
+    if (i) put_char(&l, ',');
     put_one(&l, values + (size_t)i * PROF_I_TORCH_IVALUE_BYTES);
   }
-  put(&l, ']');
+  put_char(&l, ']');
   return l.at <= l.end ? (uint32_t)(l.at - text) : 0;
 }
 
@@ -275,15 +278,18 @@ static bool has_lists(const char *values, uint32_t count) {
   return false;
 }
 
-static void put_type(line *l, const void *value) { put_int(l, prof_i_torch_shape_of(value).dtype); }
+static void put_value_type(value_text *l, const void *value) {
+  put_int_value(l, prof_i_torch_shape_read(value).dtype);
+}
 
 void prof_i_torch_texts_make(const void *call, uint32_t count, bool has_all,
                              prof_i_torch_texts *texts) {
   const char *const *const list = prof_i_torch_at(call, prof_i_torch_layout_proven.inputs);
-  texts->concrete_bytes = make_text(texts->concrete, list[0], count, put_value);
+  texts->concrete_bytes = make_value_text(texts->concrete, list[0], count, put_ivalue);
   texts->strides_bytes =
-      prof_i_torch.strides ? make_text(texts->strides, list[0], count, put_strides) : 0;
-  texts->lists_bytes =
-      has_all || has_lists(list[0], count) ? make_text(texts->lists, list[0], count, put_dims) : 0;
-  texts->types_bytes = has_all ? make_text(texts->types, list[0], count, put_type) : 0;
+      prof_i_torch.strides ? make_value_text(texts->strides, list[0], count, put_strides) : 0;
+  texts->lists_bytes = has_all || has_lists(list[0], count)
+                           ? make_value_text(texts->lists, list[0], count, put_tensor_dims)
+                           : 0;
+  texts->types_bytes = has_all ? make_value_text(texts->types, list[0], count, put_value_type) : 0;
 }

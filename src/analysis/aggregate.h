@@ -1,4 +1,4 @@
-/* For get.c: what prof_trace_aggregate() does, of one name alone. */
+/* For own_snapshot.c: what prof_trace_aggregate() does, of one name alone. */
 #ifndef PROF_ANALYSIS_AGGREGATE_H
 #define PROF_ANALYSIS_AGGREGATE_H
 

@@ -13,7 +13,7 @@ static const char range_before[] = "autograd::engine::evaluate_function: ";
 static const char sequence_key[] = "Sequence number", forward_key[] = "Fwd thread id",
                   thread_key[] = "Thread id";
 
-static bool is_text(const char *data, uint64_t bytes, const char *text) {
+static bool bytes_equal(const char *data, uint64_t bytes, const char *text) {
   return bytes == strlen(text) && memcmp(data, text, (size_t)bytes) == 0;
 }
 bool prof_i_backward_is_range(prof_i_text name) {
@@ -25,26 +25,26 @@ bool prof_i_backward_is_range(prof_i_text name) {
 
 prof_i_call_numbers prof_i_call_numbers_of(const prof_event *scope) {
   prof_i_call_numbers numbers = {-1, 0, 0};
-  if (!is_text(scope->category, scope->category_bytes, "cpu_op")) return numbers;
+  if (!bytes_equal(scope->category, scope->category_bytes, "cpu_op")) return numbers;
   for (uint32_t i = scope->arg_count; i > 0; i--) { /* they stand behind the shapes */
     const prof_trace_arg *const arg = &scope->args[i - 1];
     if (!arg->key) break;
     if (arg->type != PROF_ARG_I64 && arg->type != PROF_ARG_U64) continue;
-    if (is_text(arg->key, arg->key_bytes, sequence_key))
+    if (bytes_equal(arg->key, arg->key_bytes, sequence_key))
       numbers.sequence = arg->value.i64 < 0 ? -1 : arg->value.i64;
-    else if (is_text(arg->key, arg->key_bytes, forward_key))
+    else if (bytes_equal(arg->key, arg->key_bytes, forward_key))
       numbers.forward_thread = arg->value.i64 < 0 ? 0 : arg->value.u64;
-    else if (is_text(arg->key, arg->key_bytes, thread_key))
+    else if (bytes_equal(arg->key, arg->key_bytes, thread_key))
       numbers.thread = arg->value.i64 < 0 ? 0 : arg->value.u64;
   }
   if (numbers.sequence < 0) numbers.forward_thread = numbers.thread = 0;
   return numbers;
 }
 
-static bool has_key(const prof_i_schema *schema, const char *key) {
+static bool schema_has_key(const prof_i_schema *schema, const char *key) {
   for (uint32_t i = 0; i < schema->count; i++)
-    if (is_text((const char *)(schema->record + schema->keys[i] + 1),
-                schema->record[schema->keys[i]], key))
+    if (bytes_equal((const char *)(schema->record + schema->keys[i] + 1),
+                    schema->record[schema->keys[i]], key))
       return true;
   return false;
 }
@@ -60,7 +60,7 @@ prof_i_call_numbers prof_i_backward_numbers(prof_i_backward *backward, const pro
   return prof_i_call_numbers_of(&backward->event);
 }
 
-static prof_i_text name_of(prof_i_backward *backward, const prof_i_span *span) {
+static prof_i_text range_name(prof_i_backward *backward, const prof_i_span *span) {
   if (!span->record) return prof_i_trace_site(backward->trace, span->site)->name;
   prof_i_trace_expand(backward->trace, backward->thread, span, &backward->event);
   return (prof_i_text){backward->event.name, backward->event.name_bytes};
@@ -73,7 +73,7 @@ bool prof_i_backward_is_call(prof_i_backward *backward, const prof_i_span *span,
   if (numbers_out->forward_thread) return !backward->is_range[span->site];
   if (!range_site) return false;
   const prof_i_text range = prof_i_trace_site(backward->trace, range_site)->name,
-                    name = name_of(backward, span);
+                    name = range_name(backward, span);
   const uint64_t before = sizeof range_before - 1;
   return range.bytes == before + name.bytes &&
          memcmp(range.data + before, name.data, (size_t)name.bytes) == 0;
@@ -82,14 +82,14 @@ bool prof_i_backward_is_call(prof_i_backward *backward, const prof_i_span *span,
 bool prof_i_backward_same_name(prof_i_backward *backward, const prof_i_span *a,
                                const prof_i_span *b) {
   /* of the capture's bytes */
-  const prof_i_text first = name_of(backward, a), second = name_of(backward, b);
+  const prof_i_text first = range_name(backward, a), second = range_name(backward, b);
   return first.bytes == second.bytes && memcmp(first.data, second.data, (size_t)first.bytes) == 0;
 }
 
 /* ---- forward calls ---- */
 
-static prof_i_forward_call *place_of(prof_i_forward_call *calls, uint32_t room, uint64_t thread,
-                                     int64_t sequence) {
+static prof_i_forward_call *call_slot(prof_i_forward_call *calls, uint32_t room, uint64_t thread,
+                                      int64_t sequence) {
   const uint64_t by_thread = (thread + 1) * UINT64_C(0xff51afd7ed558ccd),
                  hash = ((uint64_t)sequence ^ by_thread ^ by_thread >> 32) *
                         UINT64_C(0x9e3779b97f4a7c15);
@@ -99,13 +99,13 @@ static prof_i_forward_call *place_of(prof_i_forward_call *calls, uint32_t room, 
   return &calls[at];
 }
 
-static bool grow(prof_i_backward *backward) {
+static bool calls_grow(prof_i_backward *backward) {
   const uint32_t room = backward->call_room ? backward->call_room * 2 : CALLS_FIRST;
   prof_i_forward_call *const larger = calloc(room, sizeof *larger);
   if (!larger) return false;
   for (uint32_t i = 0; i < backward->call_room; i++) {
     const prof_i_forward_call *const call = &backward->calls[i];
-    if (call->number) *place_of(larger, room, call->thread, call->sequence) = *call;
+    if (call->number) *call_slot(larger, room, call->thread, call->sequence) = *call;
   }
   free(backward->calls);
   backward->calls = larger;
@@ -115,9 +115,9 @@ static bool grow(prof_i_backward *backward) {
 
 bool prof_i_backward_add(prof_i_backward *backward, prof_i_call_numbers numbers, uint32_t owner,
                          uint64_t start_ns, uint32_t number) {
-  if (backward->call_count * 2 >= backward->call_room && !grow(backward)) return false;
+  if (backward->call_count * 2 >= backward->call_room && !calls_grow(backward)) return false;
   prof_i_forward_call *const call =
-      place_of(backward->calls, backward->call_room, numbers.thread, numbers.sequence);
+      call_slot(backward->calls, backward->call_room, numbers.thread, numbers.sequence);
   const bool is_new = call->number == 0;
   if (!is_new && call->owner != owner) {
     call->is_of_many = true;
@@ -133,8 +133,8 @@ bool prof_i_backward_add(prof_i_backward *backward, prof_i_call_numbers numbers,
 uint32_t prof_i_backward_forward(const prof_i_backward *backward, prof_i_call_numbers numbers) {
   if (numbers.sequence < 0 || !backward->call_room) return 0;
   const prof_i_forward_call *call =
-      place_of(backward->calls, backward->call_room, numbers.forward_thread, numbers.sequence);
-  if (!call->number) call = place_of(backward->calls, backward->call_room, 0, numbers.sequence);
+      call_slot(backward->calls, backward->call_room, numbers.forward_thread, numbers.sequence);
+  if (!call->number) call = call_slot(backward->calls, backward->call_room, 0, numbers.sequence);
   return call->number && !call->is_of_many ? call->number - 1 : 0;
 }
 
@@ -145,8 +145,8 @@ uint32_t prof_i_backward_forward(const prof_i_backward *backward, prof_i_call_nu
 static bool may_have_calls(const prof_trace *trace) {
   const uint32_t site_count = prof_i_trace_site_count(trace);
   for (uint32_t i = 0; i < trace->catalog.schema_count; i++)
-    if (has_key(&trace->catalog.schemas[i], forward_key) &&
-        !has_key(&trace->catalog.schemas[i], thread_key))
+    if (schema_has_key(&trace->catalog.schemas[i], forward_key) &&
+        !schema_has_key(&trace->catalog.schemas[i], thread_key))
       return true;
   for (uint32_t site = 0; site < site_count; site++)
     if (prof_i_backward_is_range(prof_i_trace_site(trace, site)->name)) return true;
@@ -158,7 +158,7 @@ static bool find_schemas(prof_i_backward *backward) {
   if (catalog->schema_count == 0) return true;
   backward->has_numbers = calloc(catalog->schema_count, sizeof *backward->has_numbers);
   for (uint32_t i = 0; backward->has_numbers && i < catalog->schema_count; i++)
-    backward->has_numbers[i] = has_key(&catalog->schemas[i], sequence_key);
+    backward->has_numbers[i] = schema_has_key(&catalog->schemas[i], sequence_key);
   return backward->has_numbers != NULL;
 }
 

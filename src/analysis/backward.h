@@ -2,7 +2,7 @@
    what is known of the forward calls that they are of, by what their arguments say: "Sequence
    number", of a forward call "Thread id", of a backward one that number as its "Fwd thread id"
    (inject/torch/calls.c; of a trace of torch.profiler's a forward call says no thread). Called
-   by callers.c and forward_stacks.c; the arguments alone by src/export. */
+   by call_stacks.c and forward_stacks.c; the arguments alone by src/export. */
 #ifndef PROF_ANALYSIS_BACKWARD_H
 #define PROF_ANALYSIS_BACKWARD_H
 
@@ -28,7 +28,7 @@ typedef struct prof_i_forward_call {
   int64_t sequence;
   uint64_t start_ns;
   uint32_t owner;  /* our thread that it ran on */
-  uint32_t number; /* 1 + that of the stack it has, callers.h; 0: nobody's place */
+  uint32_t number; /* 1 + that of the stack it has, call_stacks.h; 0: nobody's place */
   /* several threads have such a call: it says no thread, or they are of several processes */
   bool is_of_many;
 } prof_i_forward_call;
@@ -61,7 +61,7 @@ bool prof_i_backward_same_name(prof_i_backward *backward, const prof_i_span *a,
                                const prof_i_span *b);
 
 /* Of forward calls of one number and one thread the first that began has it, and of those that
-   began at once the last one that is added. number as of prof_i_caller. False: no memory. */
+   began at once the last one that is added. number as of prof_i_stack_node. False: no memory. */
 bool prof_i_backward_add(prof_i_backward *backward, prof_i_call_numbers numbers, uint32_t owner,
                          uint64_t start_ns, uint32_t number);
 

@@ -10,86 +10,86 @@
 /* Autograd's own range around a backward call, which says no number: it has the call's, as
    torch.profiler's has it, and is a forward call to what is in no other, as where the forward call
    was in a backward one. */
-typedef struct range {
+typedef struct backward_range {
   int64_t sequence;
   uint64_t start_ns;
   uint32_t number;
-} range;
+} backward_range;
 
-typedef struct looking {
-  prof_i_callers *callers;
+typedef struct stack_search {
+  prof_i_call_stacks *call_stacks;
   prof_i_walker *walker;
   uint64_t from_ns, to_ns;
   /* Of the thread that is looked at. */
   uint32_t thread;
   uint64_t torch_thread; /* 0: not told yet */
-  range *ranges;
+  backward_range *ranges;
   uint32_t range_count, range_room;
   prof_i_span call; /* the backward call that was met last, and its numbers */
   int64_t call_sequence;
-} looking;
+} stack_search;
 
-static bool is_inside(const looking *l, uint64_t start_ns) {
+static bool is_inside_range(const stack_search *l, uint64_t start_ns) {
   return start_ns >= l->from_ns && (l->to_ns == 0 || start_ns < l->to_ns);
 }
 
 /* A walk meets what is inside first, and of that what began first last. False: no memory. */
-static bool keep_range(looking *l, const prof_i_span *span) {
+static bool keep_range(stack_search *l, const prof_i_span *span) {
   uint32_t number;
   if (l->call_sequence < 0 || l->call.lane != span->lane || l->call.depth != span->depth + 1 ||
       l->call.start_ns >= span->start_ns + span->duration_ns)
     return true;
   const int64_t sequence = l->call_sequence;
   l->call_sequence = -1;
-  if (!prof_i_callers_around(l->callers, l->walker, span, &number)) return false;
-  if (prof_i_callers_is_backward(l->callers, number)) return true;
+  if (!prof_i_call_stacks_of_span(l->call_stacks, l->walker, span, &number)) return false;
+  if (prof_i_call_stacks_is_backward(l->call_stacks, number)) return true;
   if (!prof_i_make_room((void **)&l->ranges, &l->range_room, l->range_count, sizeof *l->ranges))
     return false;
-  l->ranges[l->range_count++] = (range){sequence, span->start_ns, number};
+  l->ranges[l->range_count++] = (backward_range){sequence, span->start_ns, number};
   return true;
 }
 
 /* False: no memory. */
-static bool look_at(looking *l, const prof_i_span *span) {
-  prof_i_callers *const callers = l->callers;
+static bool look_at_span(stack_search *l, const prof_i_span *span) {
+  prof_i_call_stacks *const call_stacks = l->call_stacks;
   uint32_t around, number;
-  if (span->kind > PROF_EVENT_OPEN || !is_inside(l, span->start_ns)) return true;
-  if (callers->backward->is_range[span->site]) return keep_range(l, span);
-  const prof_i_call_numbers numbers = prof_i_backward_numbers(callers->backward, span);
+  if (span->kind > PROF_EVENT_OPEN || !is_inside_range(l, span->start_ns)) return true;
+  if (call_stacks->backward->is_range[span->site]) return keep_range(l, span);
+  const prof_i_call_numbers numbers = prof_i_backward_numbers(call_stacks->backward, span);
   if (numbers.sequence < 0) return true;
   /* before another scope is looked at */
-  const prof_i_text own = prof_i_own_stack(&callers->backward->event);
+  const prof_i_text own = prof_i_scope_own_stack(&call_stacks->backward->event);
   if (numbers.thread) l->torch_thread = numbers.thread;
   if (numbers.forward_thread) {
     l->call = *span;
     l->call_sequence = numbers.sequence;
     return true;
   }
-  if (!prof_i_callers_around(callers, l->walker, span, &around) ||
-      !prof_i_callers_of_scope(callers, span, around, &number))
+  if (!prof_i_call_stacks_of_span(call_stacks, l->walker, span, &around) ||
+      !prof_i_call_stacks_of_scope(call_stacks, span, around, &number))
     return false;
-  if (prof_i_callers_is_backward(callers, number)) return true;
+  if (prof_i_call_stacks_is_backward(call_stacks, number)) return true;
   /* as where vmap calls mul inside of mul: torch.profiler's events leave the inner ones out */
-  if (prof_i_backward_same_name(callers->backward, span,
-                                &prof_i_walker_around(l->walker, span)->span))
+  if (prof_i_backward_same_name(call_stacks->backward, span,
+                                &prof_i_walker_parent(l->walker, span)->span))
     return true;
-  if (own.bytes && !prof_i_callers_of_stack(callers, own, &number)) return false;
-  return prof_i_backward_add(callers->backward, numbers, l->thread, span->start_ns, number);
+  if (own.bytes && !prof_i_call_stacks_of_text(call_stacks, own, &number)) return false;
+  return prof_i_backward_add(call_stacks->backward, numbers, l->thread, span->start_ns, number);
 }
 
-static int visit(void *user, const prof_i_span *spans, size_t count) {
+static int visit_spans(void *user, const prof_i_span *spans, size_t count) {
   for (size_t i = 0; i < count; i++)
-    if (!look_at(user, &spans[i])) return PROF_E_NO_MEMORY;
+    if (!look_at_span(user, &spans[i])) return PROF_E_NO_MEMORY;
   return 0;
 }
 
-static bool look_at_thread(looking *l) {
+static bool look_at_thread(stack_search *l) {
   prof_i_walker *const walker = l->walker =
-      prof_i_walker_create(l->callers->trace, l->thread, visit, l);
+      prof_i_walker_create(l->call_stacks->trace, l->thread, visit_spans, l);
   if (!walker) return false;
-  prof_i_walker_look_around(walker, l->callers, prof_i_callers_holding);
+  prof_i_walker_track_parents(walker, l->call_stacks, prof_i_call_stacks_enclosing);
   prof_i_walker_skip_before(walker, l->from_ns);
-  l->callers->backward->thread = l->thread;
+  l->call_stacks->backward->thread = l->thread;
   l->torch_thread = 0;
   l->range_count = 0;
   l->call_sequence = -1;
@@ -97,7 +97,7 @@ static bool look_at_thread(looking *l) {
   prof_i_walker_destroy(walker);
   bool is_done = status == 0;
   for (uint32_t i = 0; is_done && l->torch_thread && i < l->range_count; i++)
-    is_done = prof_i_backward_add(l->callers->backward,
+    is_done = prof_i_backward_add(l->call_stacks->backward,
                                   (prof_i_call_numbers){l->ranges[i].sequence, 0, l->torch_thread},
                                   l->thread, l->ranges[i].start_ns, l->ranges[i].number);
   return is_done;
@@ -115,17 +115,17 @@ static bool has_own_stacks(const prof_trace *trace) {
   return false;
 }
 
-bool prof_i_forward_stacks_find(prof_i_callers *callers, uint64_t from_ns, uint64_t to_ns) {
-  const prof_trace *const trace = callers->trace;
-  callers->is_of_table = true;
-  if (!callers->is_function && !has_own_stacks(trace)) return true; /* there are no stacks */
-  if (!prof_i_backward_create(trace, &callers->backward)) return false;
-  if (!callers->backward) return true;
-  if (!prof_i_callers_begin(callers)) return false;
-  looking l = {.callers = callers, .from_ns = from_ns, .to_ns = to_ns};
+bool prof_i_forward_stacks_find(prof_i_call_stacks *call_stacks, uint64_t from_ns, uint64_t to_ns) {
+  const prof_trace *const trace = call_stacks->trace;
+  call_stacks->is_of_table = true;
+  if (!call_stacks->is_function && !has_own_stacks(trace)) return true; /* there are no stacks */
+  if (!prof_i_backward_create(trace, &call_stacks->backward)) return false;
+  if (!call_stacks->backward) return true;
+  if (!prof_i_call_stacks_make_room(call_stacks)) return false;
+  stack_search l = {.call_stacks = call_stacks, .from_ns = from_ns, .to_ns = to_ns};
   bool is_done = true;
   for (l.thread = 0; is_done && l.thread < trace->thread_count; l.thread++)
-    if (!prof_i_is_stream(&trace->threads[l.thread])) is_done = look_at_thread(&l);
+    if (!prof_i_thread_is_stream(&trace->threads[l.thread])) is_done = look_at_thread(&l);
   free(l.ranges);
   return is_done;
 }

@@ -5,11 +5,11 @@
 #ifndef PROF_ANALYSIS_FORWARD_STACKS_H
 #define PROF_ANALYSIS_FORWARD_STACKS_H
 
-#include "callers.h"
+#include "call_stacks.h"
 
 /* Looks through the capture once where it has backward calls; of forward calls those that began
    from from_ns on, and before to_ns (0: up to its end). From there on the callers' numbers and
    texts are a table's. False: no memory. */
-bool prof_i_forward_stacks_find(prof_i_callers *callers, uint64_t from_ns, uint64_t to_ns);
+bool prof_i_forward_stacks_find(prof_i_call_stacks *call_stacks, uint64_t from_ns, uint64_t to_ns);
 
 #endif

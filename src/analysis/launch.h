@@ -26,7 +26,7 @@ typedef struct prof_i_launch {
 typedef struct prof_i_launches {
   prof_i_launch *items; /* by thread, then at_ns, then start_ns, then where the record stands */
   uint32_t count, room;
-  bool *has_sides; /* by thread of the capture: scopes were put on that stream */
+  bool *has_gpu_scopes; /* by thread of the capture: scopes were put on that stream */
 } prof_i_launches;
 
 /* All of a trace. are_alone: what has a kind is told as if nobody had launched it, and has a shadow
@@ -35,6 +35,7 @@ int prof_i_launches_find(const prof_trace *trace, prof_i_launches *launches_out,
 void prof_i_launches_fini(prof_i_launches *launches);
 
 /* A thread's: items from `first` on. Returns how many. */
-uint32_t prof_i_launches_of(const prof_i_launches *launches, uint32_t thread, uint32_t *first_out);
+uint32_t prof_i_launches_of_thread(const prof_i_launches *launches, uint32_t thread,
+                                   uint32_t *first_out);
 
 #endif

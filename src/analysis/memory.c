@@ -13,12 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/call.h"
 #include "../base/log.h"
 #include "../base/port.h"
-#include "../base/show.h"
+#include "../base/reentry.h"
+#include "../base/sanitize.h"
 #include "../base/this_thread.h"
-#include "../reader/inside.h"
+#include "../reader/internal.h"
 #include "../reader/walker.h"
 
 #define HASH_NONFATAL_OOM 1
@@ -33,24 +33,24 @@ typedef struct prof_i_scope_name {
 } prof_i_scope_name;
 
 /* The name made readable, in scopes. 0: no memory. */
-static uint32_t add_name(prof_memory *m, prof_i_text text) {
+static uint32_t scope_name_add(prof_memory *m, prof_i_text text) {
   if (!prof_i_make_room((void **)&m->scopes, &m->scope_room, m->scope_count, sizeof *m->scopes))
     return 0;
-  const size_t bytes = prof_i_show_repair(NULL, 0, text.data, (size_t)text.bytes);
+  const size_t bytes = prof_i_sanitize_utf8(NULL, 0, text.data, (size_t)text.bytes);
   char *const copy = malloc(bytes + 1);
   if (!copy) return 0;
-  prof_i_show_repair(copy, bytes, text.data, (size_t)text.bytes);
+  prof_i_sanitize_utf8(copy, bytes, text.data, (size_t)text.bytes);
   copy[bytes] = '\0';
   m->scopes[m->scope_count] = copy;
   return m->scope_count++;
 }
 
-static uint32_t find_name(prof_memory *m, prof_i_text text) {
+static uint32_t scope_name_find(prof_memory *m, prof_i_text text) {
   prof_i_scope_name *found = NULL;
   bool is_out_of_memory = false;
   HASH_FIND(hh, m->names, text.data, (size_t)text.bytes, found);
   if (found) return found->place;
-  const uint32_t place = add_name(m, text);
+  const uint32_t place = scope_name_add(m, text);
   if (!place || !(found = malloc(sizeof *found))) return 0;
   found->place = place;
   HASH_ADD_KEYPTR(hh, m->names, text.data, (size_t)text.bytes, found);
@@ -72,48 +72,50 @@ static void forget_names(prof_memory *m) {
 
 /* Events wait for the scope that they stand in, which the walk hands out after them: lists by
    depth, linked through the items' own words. */
-typedef struct collect {
+typedef struct collection {
   prof_memory *memory;
   uint32_t thread;
-  uint32_t *waiting; /* by depth: place in items + 1 */
-  uint32_t waiting_room;
+  uint32_t *pending; /* by depth: place in items + 1 */
+  uint32_t pending_room;
   prof_event event;
-} collect;
+} collection;
 
-static int add_item(collect *c, const prof_i_span *span) {
+static int add_item(collection *c, const prof_i_span *span) {
   prof_memory *const m = c->memory;
   if (m->item_count == UINT32_MAX - 1) return PROF_E_TOO_LARGE;
-  if (!prof_i_reach_place((void **)&c->waiting, &c->waiting_room, span->depth, sizeof *c->waiting))
+  if (!prof_i_make_room_at_index((void **)&c->pending, &c->pending_room, span->depth,
+                                 sizeof *c->pending))
     return PROF_E_NO_MEMORY;
   if (!prof_i_make_room((void **)&m->items, &m->item_room, m->item_count, sizeof *m->items))
     return PROF_E_NO_MEMORY;
   m->items[m->item_count++] =
-      (prof_i_memory_item){span->start_ns, span->record, c->thread, c->waiting[span->depth]};
-  c->waiting[span->depth] = m->item_count;
+      (prof_i_memory_item){span->start_ns, span->record, c->thread, c->pending[span->depth]};
+  c->pending[span->depth] = m->item_count;
   return 0;
 }
 
 /* Gives those that wait at a depth their scope. */
-static void settle(collect *c, uint32_t depth, uint32_t scope) {
-  for (uint32_t at = c->waiting[depth], next; at; at = next) {
+static void set_scope_of_pending(collection *c, uint32_t depth, uint32_t scope) {
+  for (uint32_t at = c->pending[depth], next; at; at = next) {
     next = c->memory->items[at - 1].scope;
     c->memory->items[at - 1].scope = scope;
   }
-  c->waiting[depth] = 0;
+  c->pending[depth] = 0;
 }
 
-static int name_waiting(collect *c, const prof_i_span *span) {
+static int name_pending(collection *c, const prof_i_span *span) {
   const uint32_t depth = span->depth + 1u;
-  if (depth >= c->waiting_room || !c->waiting[depth]) return 0;
+  if (depth >= c->pending_room || !c->pending[depth]) return 0;
   prof_i_trace_expand(c->memory->trace, c->thread, span, &c->event);
-  const uint32_t name = find_name(c->memory, (prof_i_text){c->event.name, c->event.name_bytes});
+  const uint32_t name =
+      scope_name_find(c->memory, (prof_i_text){c->event.name, c->event.name_bytes});
   if (!name) return PROF_E_NO_MEMORY;
-  settle(c, depth, name);
+  set_scope_of_pending(c, depth, name);
   return 0;
 }
 
 /* A step is no scope: what waits in it goes on waiting for what is around it. */
-static int pass_step(collect *c, const prof_i_span *span) {
+static int note_step(collection *c, const prof_i_span *span) {
   prof_memory *const m = c->memory;
   if (!prof_i_make_room((void **)&m->steps, &m->step_room, m->step_count, sizeof *m->steps))
     return PROF_E_NO_MEMORY;
@@ -123,17 +125,17 @@ static int pass_step(collect *c, const prof_i_span *span) {
                                                    .words = span->record,
                                                    .thread = c->thread};
   const uint32_t depth = span->depth + 1u;
-  if (depth >= c->waiting_room || !c->waiting[depth]) return 0;
-  uint32_t last = c->waiting[depth];
+  if (depth >= c->pending_room || !c->pending[depth]) return 0;
+  uint32_t last = c->pending[depth];
   while (m->items[last - 1].scope) last = m->items[last - 1].scope;
-  m->items[last - 1].scope = c->waiting[span->depth];
-  c->waiting[span->depth] = c->waiting[depth];
-  c->waiting[depth] = 0;
+  m->items[last - 1].scope = c->pending[span->depth];
+  c->pending[span->depth] = c->pending[depth];
+  c->pending[depth] = 0;
   return 0;
 }
 
-static int visit(void *user, const prof_i_span *spans, size_t count) {
-  collect *const c = user;
+static int visit_memory_spans(void *user, const prof_i_span *spans, size_t count) {
+  collection *const c = user;
   int status = 0;
   for (size_t i = 0; i < count && !status; i++) {
     const prof_i_span *const span = &spans[i];
@@ -142,15 +144,15 @@ static int visit(void *user, const prof_i_span *spans, size_t count) {
     else if (span->lane != 0)
       continue;
     else if (span->kind == PROF_EVENT_STEP)
-      status = pass_step(c, span);
+      status = note_step(c, span);
     else if (span->kind == PROF_EVENT_SCOPE || span->kind == PROF_EVENT_OPEN)
-      status = name_waiting(c, span);
+      status = name_pending(c, span);
   }
   return status;
 }
 
 /* The walk goes backwards. */
-static void turn(prof_i_memory_item *items, uint32_t count) {
+static void reverse_items(prof_i_memory_item *items, uint32_t count) {
   for (uint32_t i = 0; i < count / 2; i++) {
     const prof_i_memory_item kept = items[i];
     items[i] = items[count - 1 - i];
@@ -158,8 +160,9 @@ static void turn(prof_i_memory_item *items, uint32_t count) {
   }
 }
 
-static int walk_thread(collect *c) {
-  prof_i_walker *const walker = prof_i_walker_create(c->memory->trace, c->thread, visit, c);
+static int walk_thread_memory(collection *c) {
+  prof_i_walker *const walker =
+      prof_i_walker_create(c->memory->trace, c->thread, visit_memory_spans, c);
   if (!walker) return PROF_E_NO_MEMORY;
   prof_i_walker_skip_before(walker, c->memory->from_ns);
   const int status = prof_i_walker_run(walker);
@@ -168,19 +171,20 @@ static int walk_thread(collect *c) {
 }
 
 /* starts[i]: where thread i's begin; one more at the end. */
-static int collect_all(prof_memory *m, uint32_t *starts) {
-  collect *const c = calloc(1, sizeof *c);
+static int collect_items(prof_memory *m, uint32_t *starts) {
+  collection *const c = calloc(1, sizeof *c);
   if (!c) return PROF_E_NO_MEMORY;
   c->memory = m;
   int status = 0;
   for (c->thread = 0; !status && c->thread < m->trace->thread_count; c->thread++) {
     starts[c->thread] = m->item_count;
-    status = walk_thread(c);
-    for (uint32_t depth = 0; depth < c->waiting_room; depth++) settle(c, depth, 0);
-    if (m->item_count) turn(m->items + starts[c->thread], m->item_count - starts[c->thread]);
+    status = walk_thread_memory(c);
+    for (uint32_t depth = 0; depth < c->pending_room; depth++) set_scope_of_pending(c, depth, 0);
+    if (m->item_count)
+      reverse_items(m->items + starts[c->thread], m->item_count - starts[c->thread]);
   }
   starts[m->trace->thread_count] = m->item_count;
-  free(c->waiting);
+  free(c->pending);
   free(c);
   return status;
 }
@@ -190,49 +194,49 @@ static int collect_all(prof_memory *m, uint32_t *starts) {
 enum { NUMBER_MASK = (1 << (64 - PROF_I_USED_BITS)) - 1, BEHIND_MOST = NUMBER_MASK / 16 };
 /* events that are looked past to find one that is known to be a handler's */
 enum { UNKNOWN_MAX = 64 };
-typedef enum relation { BEHIND, INSIDE, NOT_KNOWN } relation;
+typedef enum relation { RELATION_AFTER, RELATION_INSIDE, RELATION_UNKNOWN } relation;
 static const uint64_t clock_slack_ns = 50000, longest_stop_ns = 10000000000;
 
-typedef struct held {
+typedef struct held_item {
   uint64_t number; /* counted on from where it comes round */
   uint32_t item;
-} held;
+} held_item;
 
 /* One pool's line. */
-typedef struct line {
-  uint64_t next; /* number that is awaited */
-  held *held;    /* a heap: the lowest number first */
+typedef struct pool_sequence {
+  uint64_t next;        /* number that is awaited */
+  held_item *held_item; /* a heap: the lowest number first */
   uint32_t held_count, held_room;
   uint64_t seen_count;
   uint32_t thread_seen; /* 1 + the thread whose first event was looked at last; 0: none */
   bool has_begun; /* false: what went before was cleared, or is older than a ring is to show */
   bool is_whole;  /* from the pool's first event on */
-} line;
+} pool_sequence;
 
-typedef struct merge {
+typedef struct item_merge {
   prof_memory *memory;
-  line *lines;
+  pool_sequence *lines;
   uint32_t *at, *ends; /* by thread: the next item, and where they end */
   uint32_t *heap;      /* threads by the time of their next item */
   uint32_t heap_count;
   uint32_t placed;
   bool is_out_of_memory;
-} merge;
+} item_merge;
 
 prof_i_memory_record prof_i_memory_item_read(const prof_i_memory_item *item) {
-  prof_i_long record = {0};
+  prof_i_long_record record = {0};
   prof_i_event_read(item->words, &record);
   return prof_i_memory_read(item->words, &record);
 }
 
 uint32_t prof_i_memory_pool_index(const prof_memory *memory, uint32_t number) {
-  const prof_i_pool_seen *const pool = prof_i_catalog_pool(&memory->trace->catalog, number);
+  const prof_i_pool_record *const pool = prof_i_catalog_pool(&memory->trace->catalog, number);
   return pool ? (uint32_t)(pool - memory->trace->catalog.pools) : UINT32_MAX;
 }
 
 /* Its number, counted on. A thread that was kept for long between an event's clock and its sum is
    far ahead; one that is behind what is awaited comes of clocks, and is not far. */
-static uint64_t number_of(const line *l, const prof_i_memory_record *record) {
+static uint64_t event_number(const pool_sequence *l, const prof_i_memory_record *record) {
   const uint64_t number =
       (record->verb == PROF_I_VERB_SAMPLE ? record->counter : record->counter >> PROF_I_USED_BITS) &
       NUMBER_MASK;
@@ -242,31 +246,33 @@ static uint64_t number_of(const line *l, const prof_i_memory_record *record) {
   return is_behind ? ahead - NUMBER_MASK - 1 : ahead;
 }
 
-static void place(merge *g, line *l, held h) {
+static void place_item(item_merge *g, pool_sequence *l, held_item h) {
   g->memory->order[g->placed++] = h.item;
   if (h.number >= l->next) l->next = h.number + 1;
 }
 
-static void hold(merge *g, line *l, held h) {
-  if (!prof_i_make_room((void **)&l->held, &l->held_room, l->held_count, sizeof *l->held)) {
+static void hold_item(item_merge *g, pool_sequence *l, held_item h) {
+  if (!prof_i_make_room((void **)&l->held_item, &l->held_room, l->held_count,
+                        sizeof *l->held_item)) {
     g->is_out_of_memory = true;
     return;
   }
   uint32_t at = l->held_count++;
-  for (; at && l->held[(at - 1) / 2].number > h.number; at = (at - 1) / 2)
-    l->held[at] = l->held[(at - 1) / 2];
-  l->held[at] = h;
+  for (; at && l->held_item[(at - 1) / 2].number > h.number; at = (at - 1) / 2)
+    l->held_item[at] = l->held_item[(at - 1) / 2];
+  l->held_item[at] = h;
 }
 
-static held take_held(line *l) {
-  const held first = l->held[0], last = l->held[--l->held_count];
+static held_item pop_held(pool_sequence *l) {
+  const held_item first = l->held_item[0], last = l->held_item[--l->held_count];
   uint32_t at = 0;
   for (uint32_t child; (child = 2 * at + 1) < l->held_count; at = child) {
-    if (child + 1 < l->held_count && l->held[child + 1].number < l->held[child].number) child++;
-    if (last.number <= l->held[child].number) break;
-    l->held[at] = l->held[child];
+    if (child + 1 < l->held_count && l->held_item[child + 1].number < l->held_item[child].number)
+      child++;
+    if (last.number <= l->held_item[child].number) break;
+    l->held_item[at] = l->held_item[child];
   }
-  l->held[at] = last;
+  l->held_item[at] = last;
   return first;
 }
 
@@ -277,24 +283,24 @@ static relation relation_to(const prof_memory *m, const prof_i_memory_item *late
   const uint64_t later_at = prof_i_source_offset(&m->trace->source, later->words);
   const uint64_t item_at = prof_i_source_offset(&m->trace->source, item->words);
   if (later_at / PROF_I_UNIT_BYTES == item_at / PROF_I_UNIT_BYTES)
-    return later_at < item_at ? INSIDE : BEHIND;
+    return later_at < item_at ? RELATION_INSIDE : RELATION_AFTER;
   const prof_i_memory_record a = prof_i_memory_item_read(later), b = prof_i_memory_item_read(item);
-  if (a.pool != b.pool || a.verb == PROF_I_VERB_SAMPLE) return NOT_KNOWN;
+  if (a.pool != b.pool || a.verb == PROF_I_VERB_SAMPLE) return RELATION_UNKNOWN;
   return (((a.counter >> PROF_I_USED_BITS) - (b.counter >> PROF_I_USED_BITS)) & NUMBER_MASK) >
                  NUMBER_MASK / 2
-             ? INSIDE
-             : BEHIND;
+             ? RELATION_INSIDE
+             : RELATION_AFTER;
 }
 
 /* The first event of its thread that was begun after this one's sum was made. */
-static uint32_t thread_goes_on_at(const merge *g, uint32_t item) {
+static uint32_t thread_resumes_at_ns(const item_merge *g, uint32_t item) {
   const prof_i_memory_item *const items = g->memory->items;
   const uint32_t end = g->ends[items[item].thread];
   uint32_t after = item + 1;
   for (uint32_t i = item + 1, unknown = 0; i < end && unknown < UNKNOWN_MAX; i++) {
     const relation is = relation_to(g->memory, &items[i], &items[item]);
-    if (is == BEHIND) break;
-    if (is == INSIDE)
+    if (is == RELATION_AFTER) break;
+    if (is == RELATION_INSIDE)
       after = i + 1;
     else
       unknown++;
@@ -303,28 +309,29 @@ static uint32_t thread_goes_on_at(const merge *g, uint32_t item) {
 }
 
 /* Until when may an event come that has a place before this one's? */
-static uint64_t awaited_until(const merge *g, uint32_t item) {
+static uint64_t awaited_until_ns(const item_merge *g, uint32_t item) {
   const prof_i_memory_item *const items = g->memory->items;
-  const uint32_t next = thread_goes_on_at(g, item);
+  const uint32_t next = thread_resumes_at_ns(g, item);
   return (next < g->ends[items[item].thread] ? items[next].ns
                                              : items[next - 1].ns + longest_stop_ns) +
          clock_slack_ns;
 }
 
 /* Those whose turn it is, and those before which nothing comes any more. */
-static void place_held(merge *g, line *l, prof_i_memory_pool *pool, uint64_t now_ns) {
-  while (l->held_count &&
-         (l->held[0].number <= l->next || awaited_until(g, l->held[0].item) < now_ns)) {
-    const held h = take_held(l);
+static void place_held_items(item_merge *g, pool_sequence *l, prof_i_memory_pool *pool,
+                             uint64_t now_ns) {
+  while (l->held_count && (l->held_item[0].number <= l->next ||
+                           awaited_until_ns(g, l->held_item[0].item) < now_ns)) {
+    const held_item h = pop_held(l);
     if (h.number > l->next) {
       pool->info.missing_count += h.number - l->next;
       if (pool->sure_until > g->placed) pool->sure_until = g->placed;
     }
-    place(g, l, h);
+    place_item(g, l, h);
   }
 }
 
-static void take(merge *g, uint32_t item) {
+static void take_item(item_merge *g, uint32_t item) {
   const prof_i_memory_item *const at = &g->memory->items[item];
   const prof_i_memory_record record = prof_i_memory_item_read(at);
   const uint32_t index = prof_i_memory_pool_index(g->memory, record.pool);
@@ -332,56 +339,57 @@ static void take(merge *g, uint32_t item) {
     g->memory->order[g->placed++] = item;
     return;
   }
-  line *const l = &g->lines[index];
+  pool_sequence *const l = &g->lines[index];
   prof_i_memory_pool *const pool = &g->memory->pools[index];
-  const held h = {number_of(l, &record), item};
+  const held_item h = {event_number(l, &record), item};
   if (!l->has_begun) l->next = h.number;
   l->has_begun = true;
   l->seen_count++;
-  place_held(g, l, pool, at->ns);
+  place_held_items(g, l, pool, at->ns);
   if (h.number < l->next) { /* it was given up: a capture that was damaged, or a clock */
     g->memory->order[g->placed++] = item;
     if (pool->info.missing_count) pool->info.missing_count--;
   } else if (h.number == l->next) {
-    place(g, l, h);
+    place_item(g, l, h);
   } else {
-    hold(g, l, h);
+    hold_item(g, l, h);
   }
-  place_held(g, l, pool, at->ns);
+  place_held_items(g, l, pool, at->ns);
 }
 
 /* ---- threads by time ---- */
 
-static uint64_t time_of(const merge *g, uint32_t thread) {
+static uint64_t next_item_ns(const item_merge *g, uint32_t thread) {
   return g->memory->items[g->at[thread]].ns;
 }
 
-static void sink_down(merge *g, uint32_t at) {
+static void heap_sink_down(item_merge *g, uint32_t at) {
   for (uint32_t child; (child = 2 * at + 1) < g->heap_count; at = child) {
-    if (child + 1 < g->heap_count && time_of(g, g->heap[child + 1]) < time_of(g, g->heap[child]))
+    if (child + 1 < g->heap_count &&
+        next_item_ns(g, g->heap[child + 1]) < next_item_ns(g, g->heap[child]))
       child++;
-    if (time_of(g, g->heap[at]) <= time_of(g, g->heap[child])) return;
+    if (next_item_ns(g, g->heap[at]) <= next_item_ns(g, g->heap[child])) return;
     const uint32_t kept = g->heap[at];
     g->heap[at] = g->heap[child];
     g->heap[child] = kept;
   }
 }
 
-static void merge_all(merge *g) {
-  for (uint32_t i = g->heap_count / 2; i-- > 0;) sink_down(g, i);
+static void merge_threads(item_merge *g) {
+  for (uint32_t i = g->heap_count / 2; i-- > 0;) heap_sink_down(g, i);
   while (g->heap_count) {
     const uint32_t thread = g->heap[0];
-    take(g, g->at[thread]);
+    take_item(g, g->at[thread]);
     if (++g->at[thread] == g->ends[thread]) g->heap[0] = g->heap[--g->heap_count];
-    sink_down(g, 0);
+    heap_sink_down(g, 0);
   }
   for (uint32_t i = 0; i < g->memory->trace->catalog.pool_count; i++)
-    place_held(g, &g->lines[i], &g->memory->pools[i], UINT64_MAX);
+    place_held_items(g, &g->lines[i], &g->memory->pools[i], UINT64_MAX);
 }
 
 /* How many events there were. Killed between an event's sum and the count of rounds, that is a
    round short. */
-static uint64_t event_count(const prof_i_pool_seen *pool, const line *l) {
+static uint64_t event_count(const prof_i_pool_record *pool, const pool_sequence *l) {
   if (pool->kind == PROF_MEMORY_QUERY) return pool->state.used;
   const uint64_t count = (pool->state.rounds & UINT32_MAX) << (64 - PROF_I_USED_BITS) |
                          pool->state.used >> PROF_I_USED_BITS;
@@ -389,21 +397,22 @@ static uint64_t event_count(const prof_i_pool_seen *pool, const line *l) {
 }
 
 /* Of a pool none of whose events stands: those since the last reset or clear, up to a million. */
-static uint64_t since_reset_count(const prof_i_pool_seen *pool, uint64_t all) {
-  if (pool->state.era == 0 || pool->kind == PROF_MEMORY_QUERY) return all;
-  return (all - (pool->state.used_peaks[pool->state.era % PROF_I_PEAKS].base >> PROF_I_USED_BITS)) &
+static uint64_t since_reset_count(const prof_i_pool_record *pool, uint64_t all) {
+  if (pool->state.reset_count == 0 || pool->kind == PROF_MEMORY_QUERY) return all;
+  return (all - (pool->state.used_peaks[pool->state.reset_count % PROF_I_PEAKS].base >>
+                 PROF_I_USED_BITS)) &
          NUMBER_MASK;
 }
 
 /* What was counted, and has no record. Of a pool that is shown from its first event on that is told
    by the counts alone, however many are missing in one gap; else what is behind the last record. In
    a capture that goes on these may just be coming, unless it is full. */
-static void count_missing(merge *g) {
+static void count_missing(item_merge *g) {
   const prof_trace *const trace = g->memory->trace;
   const bool is_over = trace->is_settled || trace->header.full_ticks;
   for (uint32_t i = 0; i < trace->catalog.pool_count; i++) {
-    const line *const l = &g->lines[i];
-    const prof_i_pool_seen *const pool = &trace->catalog.pools[i];
+    const pool_sequence *const l = &g->lines[i];
+    const prof_i_pool_record *const pool = &trace->catalog.pools[i];
     uint64_t *const missing = &g->memory->pools[i].info.missing_count;
     const uint64_t all = event_count(pool, l), behind = (all + 1 - l->next) & NUMBER_MASK;
     /* or up to the last that is there */
@@ -419,15 +428,15 @@ static void count_missing(merge *g) {
 
 /* Of pools whose older events are left out: two threads' first ones may have come in another order
    than the pool's. */
-static void begin_lines(merge *g) {
+static void begin_pool_sequences(item_merge *g) {
   const prof_memory *const m = g->memory;
   for (uint32_t thread = 0; thread < m->trace->thread_count; thread++)
     for (uint32_t i = g->at[thread]; i < g->ends[thread]; i++) {
       const prof_i_memory_record record = prof_i_memory_item_read(&m->items[i]);
       const uint32_t index = prof_i_memory_pool_index(m, record.pool);
       if (index == UINT32_MAX || g->lines[index].thread_seen == thread + 1) continue;
-      line *const l = &g->lines[index];
-      const uint64_t number = number_of(l, &record);
+      pool_sequence *const l = &g->lines[index];
+      const uint64_t number = event_number(l, &record);
       l->thread_seen = thread + 1;
       if (l->has_begun && number >= l->next) continue;
       l->next = number;
@@ -437,7 +446,7 @@ static void begin_lines(merge *g) {
 
 static int put_in_order(prof_memory *m, uint32_t *starts) {
   const uint32_t pool_count = m->trace->catalog.pool_count, thread_count = m->trace->thread_count;
-  merge g = {.memory = m, .at = starts, .ends = starts + 1};
+  item_merge g = {.memory = m, .at = starts, .ends = starts + 1};
   g.lines = calloc(pool_count + 1, sizeof *g.lines);
   g.heap = malloc((thread_count + 1) * sizeof *g.heap);
   uint32_t *const ends = malloc((thread_count + 1) * sizeof *ends);
@@ -449,20 +458,20 @@ static int put_in_order(prof_memory *m, uint32_t *starts) {
     g.ends = ends;
     for (uint32_t i = 0; i < pool_count; i++) {
       const bool is_whole = m->from_ns == 0 && m->trace->catalog.pools[i].ticks >= m->trace->floor;
-      g.lines[i] = (line){.next = 1, .has_begun = is_whole, .is_whole = is_whole};
+      g.lines[i] = (pool_sequence){.next = 1, .has_begun = is_whole, .is_whole = is_whole};
       m->pools[i].sure_until = UINT32_MAX;
       m->pools[i].is_begin_known = is_whole &&
-                                   prof_i_memory_knows_before(&m->trace->catalog.pools[i]) &&
+                                   prof_i_pool_knows_baseline(&m->trace->catalog.pools[i]) &&
                                    m->trace->catalog.pools[i].state.refused_count == 0;
     }
     for (uint32_t i = 0; i < thread_count; i++)
       if (starts[i] < ends[i]) g.heap[g.heap_count++] = i;
-    if (m->from_ns) begin_lines(&g);
-    merge_all(&g);
+    if (m->from_ns) begin_pool_sequences(&g);
+    merge_threads(&g);
     count_missing(&g);
     if (g.is_out_of_memory) status = PROF_E_NO_MEMORY;
   }
-  for (uint32_t i = 0; g.lines && i < pool_count; i++) free(g.lines[i].held);
+  for (uint32_t i = 0; g.lines && i < pool_count; i++) free(g.lines[i].held_item);
   free(g.lines);
   free(g.heap);
   free(ends);
@@ -471,13 +480,13 @@ static int put_in_order(prof_memory *m, uint32_t *starts) {
 
 /* ---- life ---- */
 
-static int by_time(const void *a, const void *b) {
+static int item_compare_time(const void *a, const void *b) {
   const prof_i_memory_step *const x = a, *const y = b;
   if (x->ns != y->ns) return x->ns < y->ns ? -1 : 1;
   return (x->number > y->number) - (x->number < y->number);
 }
 
-static int fill(prof_memory *m) {
+static int fill_memory(prof_memory *m) {
   const prof_i_time_line *time_line = m->trace->timeline.lines;
   m->end_ns = prof_i_timeline_ns(&m->trace->timeline, &time_line, m->trace->last);
   m->pools = calloc(m->trace->catalog.pool_count + 1, sizeof *m->pools);
@@ -485,13 +494,13 @@ static int fill(prof_memory *m) {
   static const prof_i_text none = {"", 0};
   int status = PROF_E_NO_MEMORY;
   if (m->pools && starts) {
-    add_name(m, none);
-    status = m->scope_count ? collect_all(m, starts) : PROF_E_NO_MEMORY;
+    scope_name_add(m, none);
+    status = m->scope_count ? collect_items(m, starts) : PROF_E_NO_MEMORY;
   }
   if (!status) status = put_in_order(m, starts);
   free(starts);
   if (status) return status;
-  if (m->step_count) qsort(m->steps, m->step_count, sizeof *m->steps, by_time);
+  if (m->step_count) qsort(m->steps, m->step_count, sizeof *m->steps, item_compare_time);
   return 0;
 }
 
@@ -511,11 +520,11 @@ static int read_memory(const prof_trace *trace, uint64_t from_ns, bool is_played
   if (m) {
     m->trace = trace;
     m->from_ns = is_any_skipped(trace, from_ns) ? from_ns : 0;
-    status = fill(m);
+    status = fill_memory(m);
     forget_names(m);
   }
   if (!status && is_played)
-    status = prof_i_memory_fill(m);
+    status = prof_i_memory_replay_all(m);
   else if (!status && m->from_ns && !prof_i_memory_find_begins(m))
     status = PROF_E_NO_MEMORY;
   if (status) {
@@ -538,7 +547,7 @@ int prof_i_memory_of(const prof_trace *trace, prof_memory **memory_out) {
 }
 
 int prof_memory_read(const prof_trace *trace, prof_memory **memory_out) {
-  PROF_I_HOLD_FP;
+  PROF_I_DEFAULT_FP;
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   PROF_I_INSIDE;
   if (!trace || !memory_out)

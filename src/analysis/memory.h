@@ -1,13 +1,13 @@
-/* Events of memory in one order, and the play of them. memory.c puts them into order, memory_play.c
-   plays them, memory_state.c says what stood at a moment, memory_live.c what was live then. A
-   trace's pools are its catalog's, by index. */
+/* Events of memory in one order, and the play of them. memory.c puts them into order,
+   memory_replay.c plays them, memory_state.c says what stood at a moment, memory_live.c what was
+   live then. A trace's pools are its catalog's, by index. */
 #ifndef PROF_ANALYSIS_MEMORY_H
 #define PROF_ANALYSIS_MEMORY_H
 
 #include <prof/memory.h>
 
+#include "../format/addr_map.h"
 #include "../format/parse.h"
-#include "../format/pieces.h"
 #include "../reader/capture.h"
 
 /* An event where it stands in the capture. */
@@ -47,8 +47,8 @@ typedef struct prof_i_memory_pool {
   uint32_t since_reset;
   /* all that it has handed out since it began to count is there, or missing behind sure_until */
   bool is_begin_known;
-  int64_t played_peak, played_end;   /* used, had only right calls been counted */
-  uint32_t first_place, event_count; /* its events' places in order, among prof_memory.places */
+  int64_t replayed_peak, replayed_end; /* used, had only right calls been counted */
+  uint32_t first_place, event_count;   /* its events' places in order, among prof_memory.places */
 } prof_i_memory_pool;
 
 struct prof_memory {
@@ -68,40 +68,40 @@ struct prof_memory {
 };
 
 /* Had the step ended before that item's event? Records of one thread and tick are in its order. */
-static inline bool prof_i_memory_is_past(const prof_memory *m, const prof_i_memory_step *step,
-                                         uint32_t item) {
+static inline bool prof_i_memory_step_is_before(const prof_memory *m,
+                                                const prof_i_memory_step *step, uint32_t item) {
   const prof_i_memory_item *const of = &m->items[item];
   if (step->ns != of->ns) return step->ns < of->ns;
   return step->thread == of->thread && (uintptr_t)step->words < (uintptr_t)of->words;
 }
 
 /* Is all known that was there before the start? */
-static inline bool prof_i_memory_knows_before(const prof_i_pool_seen *pool) {
+static inline bool prof_i_pool_knows_baseline(const prof_i_pool_record *pool) {
   return prof_i_baseline_is_whole(pool->baseline);
 }
 
 /* No pool has more; a damaged capture says anything, and sums of it must not flow over. */
-static inline int64_t prof_i_memory_bounded(uint64_t bytes) {
+static inline int64_t prof_i_memory_bytes_bounded(uint64_t bytes) {
   const int64_t said = (int64_t)bytes, most = INT64_C(1) << 46;
   return said > most ? most : said < -most ? -most : said;
 }
 
 /* Of memory: a capture may have several in a session. */
-static inline uint32_t prof_i_memory_start_of(const prof_i_pool_seen *pool) {
+static inline uint32_t prof_i_pool_start_number(const prof_i_pool_record *pool) {
   return pool->start ? pool->start : pool->session;
 }
 
 /* ---- one pool while it is played ---- */
 
-typedef struct prof_i_play_pool {
-  prof_i_pieces live; /* value: place in items of its alloc */
-  prof_i_pieces blocks;
+typedef struct prof_i_replay_pool {
+  prof_i_addr_map live; /* value: place in items of its alloc */
+  prof_i_addr_map blocks;
   int64_t used, allocated;
   uint64_t live_bytes, requested_bytes;
   uint64_t before_bytes; /* of what was there before the start, and has not come back */
   /* pieces of no bytes that are live: they stand nowhere, perhaps at another one's address */
   uint64_t empty_count;
-} prof_i_play_pool;
+} prof_i_replay_pool;
 
 /* A free of what was not live. */
 typedef struct prof_i_unknown_free {
@@ -111,7 +111,7 @@ typedef struct prof_i_unknown_free {
 } prof_i_unknown_free;
 
 /* What a play finds on its way, to whoever wants to know. May be NULL. */
-typedef struct prof_i_play_events {
+typedef struct prof_i_replay_observer {
   void (*wrong)(void *user, uint32_t pool, uint32_t item, prof_memory_wrong wrong,
                 const prof_i_memory_record *record);
   void (*from_before)(void *user, uint32_t pool, const prof_i_memory_record *record);
@@ -120,27 +120,27 @@ typedef struct prof_i_play_events {
   void (*unsure)(void *user, uint32_t pool, uint32_t item, bool is_complete,
                  const prof_i_memory_record *record);
   void *user;
-} prof_i_play_events;
+} prof_i_replay_observer;
 
-typedef struct prof_i_play {
+typedef struct prof_i_replay {
   const prof_memory *memory;
-  prof_i_play_pool *pools; /* as the catalog's */
-  uint32_t only;           /* pool index that is played; UINT32_MAX: all */
-  uint32_t next;           /* place in order, behind the last event that was played */
-  uint32_t next_own;       /* of `only`: among its own */
-  prof_i_play_events events;
-} prof_i_play;
+  prof_i_replay_pool *pools; /* as the catalog's */
+  uint32_t only;             /* pool index that is played; UINT32_MAX: all */
+  uint32_t next;             /* place in order, behind the last event that was played */
+  uint32_t next_own;         /* of `only`: among its own */
+  prof_i_replay_observer events;
+} prof_i_replay;
 
 /* 0 or PROF_E_NO_MEMORY. */
-int prof_i_play_init(prof_i_play *play, const prof_memory *memory, uint32_t only);
-void prof_i_play_fini(prof_i_play *play);
+int prof_i_replay_init(prof_i_replay *play, const prof_memory *memory, uint32_t only);
+void prof_i_replay_fini(prof_i_replay *play);
 /* The place of the event that is played next; item_count: none is left. */
-uint32_t prof_i_play_upcoming(const prof_i_play *play);
+uint32_t prof_i_replay_next_index(const prof_i_replay *play);
 /* Plays one event; *pool_out: its pool's index, UINT32_MAX: of none that is known. 1; 0: there is
    none left; PROF_E_NO_MEMORY. */
-int prof_i_play_next(prof_i_play *play, uint32_t *pool_out, prof_i_memory_record *record_out);
+int prof_i_replay_next(prof_i_replay *play, uint32_t *pool_out, prof_i_memory_record *record_out);
 /* Up to a place in order. */
-int prof_i_play_to(prof_i_play *play, uint32_t place);
+int prof_i_replay_to(prof_i_replay *play, uint32_t place);
 
 /* As prof_memory_read(), but only put into order, for those who ask for items alone: nothing is
    played. Items that stand in segments which ended before from_ns are left out, and pools say
@@ -159,12 +159,12 @@ uint64_t prof_i_memory_begin_ns(const prof_memory *memory, uint32_t index);
 uint32_t prof_i_memory_pool_index(const prof_memory *memory, uint32_t number);
 
 /* What stands there, of a pool being played. */
-void prof_i_memory_describe(const prof_i_play_pool *pool, prof_memory_state *state);
+void prof_i_memory_describe(const prof_i_replay_pool *pool, prof_memory_state *state);
 
 /* memory_state.c: begin_used and begin_allocated of all pools. False: no memory. */
 bool prof_i_memory_find_begins(prof_memory *memory);
 
 /* memory_state.c: plays all once and fills the pools. 0 or PROF_E_NO_MEMORY. */
-int prof_i_memory_fill(prof_memory *memory);
+int prof_i_memory_replay_all(prof_memory *memory);
 
 #endif

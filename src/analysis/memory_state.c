@@ -9,39 +9,40 @@
 
 /* ---- what stands at a moment ---- */
 
-typedef struct gaps {
+typedef struct block_gaps {
   uint64_t free, largest, covered;
-} gaps;
+} block_gaps;
 
-static void add_gap(gaps *g, uint64_t bytes) {
+static void add_gap(block_gaps *g, uint64_t bytes) {
   g->free += bytes;
   if (bytes > g->largest) g->largest = bytes;
 }
 
 /* Of one block: what lies between the pieces in it. */
-static void look_at_block(const prof_i_play_pool *pool, const prof_i_piece *block, gaps *g) {
+static void gaps_add_block(const prof_i_replay_pool *pool, const prof_i_addr_range *block,
+                           block_gaps *g) {
   /* a block may end where addresses do */
   const uint64_t last = block->address + (block->bytes - 1);
   uint64_t done = 0; /* of the block's bytes */
-  uint32_t next = prof_i_pieces_overlap(&pool->live, block->address, block->bytes);
+  uint32_t next = prof_i_addr_map_find_overlap(&pool->live, block->address, block->bytes);
   while (next && pool->live.nodes[next].address <= last) {
-    const prof_i_piece *const piece = &pool->live.nodes[next];
+    const prof_i_addr_range *const piece = &pool->live.nodes[next];
     const uint64_t from = piece->address > block->address ? piece->address - block->address : 0;
     const uint64_t piece_last = piece->address + (piece->bytes - 1),
                    to = (piece_last < last ? piece_last : last) - block->address + 1;
     if (from > done) add_gap(g, from - done);
     g->covered += to - from;
     done = to;
-    next = prof_i_pieces_after(&pool->live, piece->address);
+    next = prof_i_addr_map_find_after(&pool->live, piece->address);
   }
   if (done < block->bytes) add_gap(g, block->bytes - done);
 }
 
-void prof_i_memory_describe(const prof_i_play_pool *pool, prof_memory_state *state) {
-  gaps g = {0};
+void prof_i_memory_describe(const prof_i_replay_pool *pool, prof_memory_state *state) {
+  block_gaps g = {0};
   uint64_t known = 0;
   for (uint32_t i = 1; i < pool->blocks.used; i++) {
-    if (pool->blocks.nodes[i].bytes) look_at_block(pool, &pool->blocks.nodes[i], &g);
+    if (pool->blocks.nodes[i].bytes) gaps_add_block(pool, &pool->blocks.nodes[i], &g);
     known += pool->blocks.nodes[i].bytes;
   }
   state->used_bytes = pool->used;
@@ -49,7 +50,7 @@ void prof_i_memory_describe(const prof_i_play_pool *pool, prof_memory_state *sta
   state->live_count = pool->live.count;
   state->live_bytes = pool->live_bytes;
   state->requested_bytes = pool->requested_bytes;
-  state->has_ranges = pool->blocks.count && prof_i_memory_bounded(known) == pool->allocated &&
+  state->has_ranges = pool->blocks.count && prof_i_memory_bytes_bounded(known) == pool->allocated &&
                       g.covered * 2 >= pool->live_bytes;
   if (!state->has_ranges) return;
   state->free_bytes = g.free;
@@ -67,29 +68,29 @@ typedef struct peak {
   uint32_t place; /* 0: none */
 } peak;
 
-typedef struct tops {
+typedef struct pool_peaks {
   peak used, allocated;
   uint64_t begin_ns; /* of the last reset */
   uint32_t number;   /* its events so far */
   int64_t step_used; /* at the step mark before */
   bool has_step;
-} tops;
+} pool_peaks;
 
-typedef struct first_play {
+typedef struct first_replay {
   prof_memory *memory;
-  prof_i_play play;
-  tops *tops;
+  prof_i_replay play;
+  pool_peaks *pool_peaks;
   prof_i_unknown_free *unknown; /* in order */
   uint32_t unknown_count, unknown_room;
-  int64_t looks_left; /* back from ends of collections */
+  int64_t lookups_left; /* back from ends of collections */
   bool is_out_of_memory;
-} first_play;
+} first_replay;
 
 uint64_t prof_i_memory_ns(const prof_memory *m, uint64_t ticks) {
   return prof_i_trace_ns(m->trace, ticks);
 }
 
-static void keep_unknown(first_play *f, uint32_t pool_index, uint32_t item, bool is_sure,
+static void keep_unknown(first_replay *f, uint32_t pool_index, uint32_t item, bool is_sure,
                          const prof_i_memory_record *record) {
   if (prof_i_make_room((void **)&f->unknown, &f->unknown_room, f->unknown_count,
                        sizeof *f->unknown))
@@ -119,7 +120,7 @@ static void add_example(prof_memory *m, prof_i_memory_pool *pool, uint32_t item,
 
 static void on_wrong(void *user, uint32_t pool_index, uint32_t item, prof_memory_wrong wrong,
                      const prof_i_memory_record *record) {
-  first_play *const f = user;
+  first_replay *const f = user;
   prof_i_memory_pool *const pool = &f->memory->pools[pool_index];
   pool->info.wrong_count[wrong]++;
   if (wrong == PROF_MEMORY_WRONG_UNKNOWN && record->verb == PROF_I_VERB_FREE)
@@ -128,21 +129,21 @@ static void on_wrong(void *user, uint32_t pool_index, uint32_t item, prof_memory
 }
 
 static void on_before(void *user, uint32_t pool_index, const prof_i_memory_record *record) {
-  prof_memory_info *const info = &((first_play *)user)->memory->pools[pool_index].info;
+  prof_memory_info *const info = &((first_replay *)user)->memory->pools[pool_index].info;
   info->from_before_count++;
   info->from_before_bytes += record->bytes;
 }
 
 static void on_unsure(void *user, uint32_t pool_index, uint32_t item, bool is_complete,
                       const prof_i_memory_record *record) {
-  first_play *const f = user;
+  first_replay *const f = user;
   prof_memory_info *const info = &f->memory->pools[pool_index].info;
   info->unsure_count++;
   info->unsure_bytes += record->bytes;
   if (is_complete) keep_unknown(f, pool_index, item, false, record);
 }
 
-static void count(prof_memory_info *info, const prof_i_memory_record *record) {
+static void count_event(prof_memory_info *info, const prof_i_memory_record *record) {
   switch (record->verb) {
     case PROF_I_VERB_ALLOC:
       info->alloc_count++;
@@ -168,47 +169,47 @@ static void count(prof_memory_info *info, const prof_i_memory_record *record) {
   }
 }
 
-static void raise(peak *p, int64_t bytes, uint64_t ns, uint32_t place) {
+static void peak_raise(peak *p, int64_t bytes, uint64_t ns, uint32_t place) {
   if (p->place && bytes <= p->bytes) return;
   *p = (peak){bytes, ns, place};
 }
 
-static uint64_t distance(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
+static uint64_t address_distance(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
 
 /* Where a pool's last reset is among its events: behind the one that was counted last then. Its
    number comes again each million of events: it is the one next to the reset in time. */
 static void find_reset(prof_memory *m, uint32_t index, uint64_t begin_ns) {
-  const prof_i_pool_seen *const seen = &m->trace->catalog.pools[index];
+  const prof_i_pool_record *const seen = &m->trace->catalog.pools[index];
   prof_i_memory_pool *const pool = &m->pools[index];
-  pool->since_reset = seen->state.era ? UINT32_MAX : 0;
-  if (!seen->state.era || seen->kind == PROF_MEMORY_QUERY) return;
+  pool->since_reset = seen->state.reset_count ? UINT32_MAX : 0;
+  if (!seen->state.reset_count || seen->kind == PROF_MEMORY_QUERY) return;
   const uint64_t last =
-      seen->state.used_peaks[seen->state.era % PROF_I_PEAKS].base >> PROF_I_USED_BITS;
+      seen->state.used_peaks[seen->state.reset_count % PROF_I_PEAKS].base >> PROF_I_USED_BITS;
   uint64_t best = UINT64_MAX;
   for (uint32_t i = 0; i < pool->event_count; i++) {
     const prof_i_memory_item *const item = &m->items[m->order[m->places[pool->first_place + i]]];
     if (prof_i_memory_item_read(item).counter >> PROF_I_USED_BITS != last ||
-        distance(item->ns, begin_ns) >= best)
+        address_distance(item->ns, begin_ns) >= best)
       continue;
-    best = distance(item->ns, begin_ns);
+    best = address_distance(item->ns, begin_ns);
     pool->since_reset = i + 1;
   }
 }
 
 /* Does its event, the number-th of its own, come after the last reset? */
-static bool is_since_reset(const prof_i_memory_pool *pool, uint32_t number, uint64_t ns,
-                           uint64_t begin_ns) {
+static bool event_is_since_reset(const prof_i_memory_pool *pool, uint32_t number, uint64_t ns,
+                                 uint64_t begin_ns) {
   return pool->since_reset == UINT32_MAX ? ns >= begin_ns : number >= pool->since_reset;
 }
 
 /* Those that had ended before that item's event; UINT32_MAX: all. */
-static void pass_steps(first_play *f, uint32_t *step, uint32_t item) {
+static void tops_pass_steps(first_replay *f, uint32_t *step, uint32_t item) {
   const prof_memory *const m = f->memory;
   for (; *step < m->step_count &&
-         (item == UINT32_MAX || prof_i_memory_is_past(m, &m->steps[*step], item));
+         (item == UINT32_MAX || prof_i_memory_step_is_before(m, &m->steps[*step], item));
        ++*step)
     for (uint32_t i = 0; i < m->trace->catalog.pool_count; i++) {
-      tops *const t = &f->tops[i];
+      pool_peaks *const t = &f->pool_peaks[i];
       prof_memory_info *const info = &m->pools[i].info;
       const int64_t used = f->play.pools[i].used, growth = used - t->step_used;
       if (t->has_step && growth > info->growth_bytes) {
@@ -224,7 +225,7 @@ static void pass_steps(first_play *f, uint32_t *step, uint32_t item) {
 /* Released between a collection's begin and its end, which stands at this place. A pool's
    collections are one after the other, so all together look at its events once; a damaged capture
    may say that each was as long as all. */
-static uint64_t released_in(first_play *f, uint32_t index, uint32_t place,
+static uint64_t released_in(first_replay *f, uint32_t index, uint32_t place,
                             const prof_i_memory_record *record) {
   const prof_memory *const m = f->memory;
   const prof_i_memory_item *const end = &m->items[m->order[place]];
@@ -232,7 +233,7 @@ static uint64_t released_in(first_play *f, uint32_t index, uint32_t place,
                  begin_ns =
                      prof_i_memory_ns(m, end_ticks > record->extra ? end_ticks - record->extra : 0);
   uint64_t bytes = 0;
-  while (place-- > 0 && m->items[m->order[place]].ns >= begin_ns && f->looks_left-- > 0) {
+  while (place-- > 0 && m->items[m->order[place]].ns >= begin_ns && f->lookups_left-- > 0) {
     const prof_i_memory_record before = prof_i_memory_item_read(&m->items[m->order[place]]);
     if (before.verb == PROF_I_VERB_RELEASE && prof_i_memory_pool_index(m, before.pool) == index)
       bytes += before.bytes;
@@ -241,46 +242,47 @@ static uint64_t released_in(first_play *f, uint32_t index, uint32_t place,
 }
 
 static void keep_failure(prof_memory *m, uint32_t index, uint32_t item,
-                         const prof_i_memory_record *record, const prof_i_play_pool *now) {
+                         const prof_i_memory_record *record, const prof_i_replay_pool *now) {
   prof_i_memory_pool *const pool = &m->pools[index];
   if (pool->failure_count == PROF_I_MEMORY_FAILURES) return;
   pool->failures[pool->failure_count++] = (prof_i_memory_failure){
       m->items[item].ns, record->bytes, now->used, now->allocated, m->scopes[m->items[item].scope]};
 }
 
-static int play_all(first_play *f) {
+static int replay_all_pools(first_replay *f) {
   prof_memory *const m = f->memory;
   uint32_t step = 0, index;
   prof_i_memory_record record;
   int status = 1;
   while (f->play.next < m->item_count) {
     const uint64_t ns = m->items[m->order[f->play.next]].ns;
-    pass_steps(f, &step, m->order[f->play.next]);
-    status = prof_i_play_next(&f->play, &index, &record);
+    tops_pass_steps(f, &step, m->order[f->play.next]);
+    status = prof_i_replay_next(&f->play, &index, &record);
     if (status < 0) return status;
     if (index == UINT32_MAX) continue;
-    count(&m->pools[index].info, &record);
-    const prof_i_play_pool *const pool = &f->play.pools[index];
+    count_event(&m->pools[index].info, &record);
+    const prof_i_replay_pool *const pool = &f->play.pools[index];
     if (record.verb == PROF_I_VERB_COLLECT)
       m->pools[index].info.collection_released_bytes +=
           released_in(f, index, f->play.next - 1, &record);
     if (record.verb == PROF_I_VERB_OOM)
       keep_failure(m, index, m->order[f->play.next - 1], &record, pool);
-    const int64_t played = prof_i_memory_bounded(pool->live_bytes + pool->before_bytes);
-    if (!is_since_reset(&m->pools[index], f->tops[index].number++, ns, f->tops[index].begin_ns))
+    const int64_t played = prof_i_memory_bytes_bounded(pool->live_bytes + pool->before_bytes);
+    if (!event_is_since_reset(&m->pools[index], f->pool_peaks[index].number++, ns,
+                              f->pool_peaks[index].begin_ns))
       continue;
-    raise(&f->tops[index].used, pool->used, ns, f->play.next);
-    raise(&f->tops[index].allocated, pool->allocated, ns, f->play.next);
-    if (played > m->pools[index].played_peak) m->pools[index].played_peak = played;
+    peak_raise(&f->pool_peaks[index].used, pool->used, ns, f->play.next);
+    peak_raise(&f->pool_peaks[index].allocated, pool->allocated, ns, f->play.next);
+    if (played > m->pools[index].replayed_peak) m->pools[index].replayed_peak = played;
   }
-  pass_steps(f, &step, UINT32_MAX);
+  tops_pass_steps(f, &step, UINT32_MAX);
   return f->is_out_of_memory ? PROF_E_NO_MEMORY : 0;
 }
 
 /* ---- frees of what is not live: had it been handed out? ---- */
 
-static void make_double(prof_memory *m, const prof_i_unknown_free *unknown,
-                        const prof_i_memory_record *record) {
+static void make_double_free(prof_memory *m, const prof_i_unknown_free *unknown,
+                             const prof_i_memory_record *record) {
   prof_i_memory_pool *const pool = &m->pools[unknown->pool];
   pool->info.wrong_count[PROF_MEMORY_WRONG_DOUBLE]++;
   if (!unknown->is_sure) {
@@ -299,30 +301,31 @@ static void make_double(prof_memory *m, const prof_i_unknown_free *unknown,
 }
 
 /* The addresses in question; the value says which pool, + 1, handed it out last. */
-static bool gather_addresses(const first_play *f, prof_i_pieces *addresses) {
+static bool gather_addresses(const first_replay *f, prof_i_addr_map *addresses) {
   addresses->room = f->unknown_count + 1;
   addresses->nodes = malloc(addresses->room * sizeof *addresses->nodes);
   if (!addresses->nodes) return false;
   for (uint32_t i = 0; i < f->unknown_count; i++)
-    if (!prof_i_pieces_at(addresses, f->unknown[i].address))
-      prof_i_pieces_put(addresses, f->unknown[i].address, 1, 0);
+    if (!prof_i_addr_map_find(addresses, f->unknown[i].address))
+      prof_i_addr_map_insert(addresses, f->unknown[i].address, 1, 0);
   return true;
 }
 
-static int find_double_frees(const first_play *f) {
+static int find_double_frees(const first_replay *f) {
   prof_memory *const m = f->memory;
-  prof_i_pieces addresses = {0};
+  prof_i_addr_map addresses = {0};
   if (f->unknown_count == 0) return 0;
   if (!gather_addresses(f, &addresses)) return PROF_E_NO_MEMORY;
   uint32_t next = 0;
   for (uint32_t i = 0; i < m->item_count && next < f->unknown_count; i++) {
     const prof_i_memory_record record = prof_i_memory_item_read(&m->items[m->order[i]]);
     const prof_i_unknown_free *const unknown = &f->unknown[next];
-    const uint32_t at = prof_i_pieces_at(&addresses, record.address);
+    const uint32_t at = prof_i_addr_map_find(&addresses, record.address);
     if (at && record.verb == PROF_I_VERB_ALLOC)
       addresses.nodes[at].value = prof_i_memory_pool_index(m, record.pool) + 1ull;
     if (m->order[i] != unknown->item) continue;
-    if (at && addresses.nodes[at].value == unknown->pool + 1ull) make_double(m, unknown, &record);
+    if (at && addresses.nodes[at].value == unknown->pool + 1ull)
+      make_double_free(m, unknown, &record);
     next++;
   }
   free(addresses.nodes);
@@ -332,7 +335,7 @@ static int find_double_frees(const first_play *f) {
 /* ---- the pools ---- */
 
 static void describe_pool(const prof_memory *m, uint32_t index) {
-  const prof_i_pool_seen *const seen = &m->trace->catalog.pools[index];
+  const prof_i_pool_record *const seen = &m->trace->catalog.pools[index];
   prof_memory_info *const info = &m->pools[index].info;
   info->size = sizeof *info;
   const size_t most = sizeof info->name - 1,
@@ -340,9 +343,9 @@ static void describe_pool(const prof_memory *m, uint32_t index) {
   memcpy(info->name, seen->name.data, bytes);
   info->device = seen->device;
   info->source = seen->kind;
-  info->session = prof_i_memory_start_of(seen);
+  info->session = prof_i_pool_start_number(seen);
   info->pool = seen->number;
-  info->has_baseline = prof_i_memory_knows_before(seen);
+  info->has_baseline = prof_i_pool_knows_baseline(seen);
   info->used_before_bytes = seen->used_before;
   info->allocated_before_bytes = seen->allocated_before;
   info->collection_count = seen->state.collection_count;
@@ -370,30 +373,30 @@ static void set_peak(const prof_memory *m, const prof_i_peak *kept, int64_t kept
 
 /* At least what is there now: the writer may have been killed between the sum and the peak, or
    before a reset had found where the peak begins. */
-static prof_i_peak at_least(const prof_i_peak *kept, uint64_t now, uint64_t mask) {
+static prof_i_peak at_least_zero(const prof_i_peak *kept, uint64_t now, uint64_t mask) {
   prof_i_peak reached = *kept;
   if (reached.peak_ticks < reached.begin_ticks) reached.peak_ticks = reached.begin_ticks;
   if ((now & mask) > (reached.peak & mask)) reached.peak = now;
   return reached;
 }
 
-static void set_peaks(const prof_memory *m, uint32_t index, const tops *t) {
-  const prof_i_pool_seen *const seen = &m->trace->catalog.pools[index];
+static void set_peaks(const prof_memory *m, uint32_t index, const pool_peaks *t) {
+  const prof_i_pool_record *const seen = &m->trace->catalog.pools[index];
   prof_i_memory_pool *const pool = &m->pools[index];
-  const uint64_t era = seen->state.era % PROF_I_PEAKS;
+  const uint64_t reset_count = seen->state.reset_count % PROF_I_PEAKS;
   const prof_i_pool_state *const state = &seen->state;
   const bool is_query = seen->kind == PROF_MEMORY_QUERY;
   const prof_i_peak used =
-      at_least(&state->used_peaks[era], is_query ? state->used_now : state->used,
-               is_query ? UINT64_MAX : PROF_I_USED_MASK);
+      at_least_zero(&state->used_peaks[reset_count], is_query ? state->used_now : state->used,
+                    is_query ? UINT64_MAX : PROF_I_USED_MASK);
   const prof_i_peak allocated =
-      at_least(&state->allocated_peaks[era], state->allocated, UINT64_MAX);
+      at_least_zero(&state->allocated_peaks[reset_count], state->allocated, UINT64_MAX);
   const int64_t used_bytes =
-      is_query ? prof_i_memory_bounded(used.peak) : prof_i_used_bytes(used.peak);
-  const int64_t allocated_bytes = prof_i_memory_bounded(allocated.peak - PROF_I_USED_ZERO);
-  const int64_t used_begin =
-                    is_query ? prof_i_memory_bounded(used.base) : prof_i_used_bytes(used.base),
-                allocated_begin = prof_i_memory_bounded(allocated.base - PROF_I_USED_ZERO);
+      is_query ? prof_i_memory_bytes_bounded(used.peak) : prof_i_used_bytes(used.peak);
+  const int64_t allocated_bytes = prof_i_memory_bytes_bounded(allocated.peak - PROF_I_USED_ZERO);
+  const int64_t used_begin = is_query ? prof_i_memory_bytes_bounded(used.base)
+                                      : prof_i_used_bytes(used.base),
+                allocated_begin = prof_i_memory_bytes_bounded(allocated.base - PROF_I_USED_ZERO);
   set_peak(m, &used, used_bytes, used_begin, &t->used, &pool->info.peak_used, &pool->peak_used_at);
   set_peak(m, &allocated, allocated_bytes, allocated_begin, &t->allocated,
            &pool->info.peak_allocated, &pool->peak_allocated_at);
@@ -402,7 +405,7 @@ static void set_peaks(const prof_memory *m, uint32_t index, const tops *t) {
 }
 
 /* What stood at a place. The pool's own count of its highest stays. */
-static void fill_state(const prof_i_play_pool *pool, prof_memory_state *state, bool is_used) {
+static void fill_state(const prof_i_replay_pool *pool, prof_memory_state *state, bool is_used) {
   const int64_t used = state->used_bytes, allocated = state->allocated_bytes;
   const uint64_t ns = state->ns;
   const uint32_t is_exact = state->is_exact;
@@ -415,42 +418,43 @@ static void fill_state(const prof_i_play_pool *pool, prof_memory_state *state, b
     state->allocated_bytes = allocated;
 }
 
-typedef struct stop {
+typedef struct replay_stop {
   uint32_t place, pool;
   bool is_used;
-} stop;
+} replay_stop;
 
-static int by_place(const void *a, const void *b) {
-  const stop *const x = a, *const y = b;
+static int stop_compare_index(const void *a, const void *b) {
+  const replay_stop *const x = a, *const y = b;
   return (x->place > y->place) - (x->place < y->place);
 }
 
 /* Once more, up to each peak. */
-static int play_to_peaks(prof_memory *m) {
+static int replay_to_peaks(prof_memory *m) {
   const uint32_t count_of_pools = m->trace->catalog.pool_count;
-  stop *const stops = malloc(((size_t)count_of_pools * 2 + 1) * sizeof *stops);
-  prof_i_play play;
-  int status = prof_i_play_init(&play, m, UINT32_MAX);
+  replay_stop *const stops = malloc(((size_t)count_of_pools * 2 + 1) * sizeof *stops);
+  prof_i_replay play;
+  int status = prof_i_replay_init(&play, m, UINT32_MAX);
   if (!stops) status = PROF_E_NO_MEMORY;
   for (uint32_t i = 0; !status && i < count_of_pools; i++) {
-    stops[i * 2] = (stop){m->pools[i].peak_used_at, i, true};
-    stops[i * 2 + 1] = (stop){m->pools[i].peak_allocated_at, i, false};
+    stops[i * 2] = (replay_stop){m->pools[i].peak_used_at, i, true};
+    stops[i * 2 + 1] = (replay_stop){m->pools[i].peak_allocated_at, i, false};
   }
-  if (!status && count_of_pools) qsort(stops, (size_t)count_of_pools * 2, sizeof *stops, by_place);
+  if (!status && count_of_pools)
+    qsort(stops, (size_t)count_of_pools * 2, sizeof *stops, stop_compare_index);
   for (uint32_t i = 0; !status && i < count_of_pools * 2; i++) {
     prof_memory_info *const info = &m->pools[stops[i].pool].info;
-    status = prof_i_play_to(&play, stops[i].place);
+    status = prof_i_replay_to(&play, stops[i].place);
     if (!status)
       fill_state(&play.pools[stops[i].pool],
                  stops[i].is_used ? &info->peak_used : &info->peak_allocated, stops[i].is_used);
   }
   free(stops);
-  prof_i_play_fini(&play);
+  prof_i_replay_fini(&play);
   return status;
 }
 
 /* Each pool's events by themselves, for those who play one pool. */
-static bool list_places(prof_memory *m) {
+static bool list_pool_events(prof_memory *m) {
   const uint32_t count_of_pools = m->trace->catalog.pool_count;
   m->places = malloc(((size_t)m->item_count + 1) * sizeof *m->places);
   if (!m->places) return false;
@@ -488,71 +492,72 @@ static uint64_t allocated_delta(const prof_i_memory_record *record) {
 /* What a pool had before its first event that stands: that event's own sums say it, so it is right
    after a clear, and in a ring. Without one: what it has now. */
 static void find_begin(prof_memory *m, uint32_t index) {
-  const prof_i_pool_seen *const seen = &m->trace->catalog.pools[index];
+  const prof_i_pool_record *const seen = &m->trace->catalog.pools[index];
   prof_i_memory_pool *const pool = &m->pools[index];
   const bool is_query = seen->kind == PROF_MEMORY_QUERY;
   pool->begin_used = is_query ? 0 : prof_i_used_bytes(seen->state.used);
-  pool->begin_allocated = is_query
-                              ? prof_i_memory_bounded(seen->allocated_before)
-                              : prof_i_memory_bounded(seen->state.allocated - PROF_I_USED_ZERO);
+  pool->begin_allocated =
+      is_query ? prof_i_memory_bytes_bounded(seen->allocated_before)
+               : prof_i_memory_bytes_bounded(seen->state.allocated - PROF_I_USED_ZERO);
   bool has_used = is_query, has_allocated = is_query;
   for (uint32_t i = 0; i < pool->event_count && !(has_used && has_allocated); i++) {
     const prof_i_memory_record record =
         prof_i_memory_item_read(&m->items[m->order[m->places[pool->first_place + i]]]);
     if (!has_used)
-      pool->begin_used =
-          prof_i_memory_bounded((uint64_t)prof_i_used_bytes(record.counter) - used_delta(&record));
+      pool->begin_used = prof_i_memory_bytes_bounded((uint64_t)prof_i_used_bytes(record.counter) -
+                                                     used_delta(&record));
     has_used = true;
     if (record.verb < PROF_I_VERB_RESERVE) continue;
     pool->begin_allocated =
-        prof_i_memory_bounded(record.allocated - PROF_I_USED_ZERO - allocated_delta(&record));
+        prof_i_memory_bytes_bounded(record.allocated - PROF_I_USED_ZERO - allocated_delta(&record));
     has_allocated = true;
   }
 }
 
 bool prof_i_memory_find_begins(prof_memory *m) {
-  if (!list_places(m)) return false;
+  if (!list_pool_events(m)) return false;
   for (uint32_t i = 0; i < m->trace->catalog.pool_count; i++) find_begin(m, i);
   return true;
 }
 
-int prof_i_memory_fill(prof_memory *m) {
+int prof_i_memory_replay_all(prof_memory *m) {
   const uint32_t count_of_pools = m->trace->catalog.pool_count;
   if (!prof_i_memory_find_begins(m)) return PROF_E_NO_MEMORY;
-  enum { LOOKS_EACH = 64 }; /* pools that may collect at once */
-  first_play f = {.memory = m,
-                  .looks_left = (int64_t)m->item_count * LOOKS_EACH,
-                  .tops = calloc((size_t)count_of_pools + 1, sizeof *f.tops)};
-  int status = prof_i_play_init(&f.play, m, UINT32_MAX);
-  if (!f.tops) status = PROF_E_NO_MEMORY;
-  f.play.events = (prof_i_play_events){
+  enum { LOOKUPS_PER_FREE = 64 }; /* pools that may collect at once */
+  first_replay f = {.memory = m,
+                    .lookups_left = (int64_t)m->item_count * LOOKUPS_PER_FREE,
+                    .pool_peaks = calloc((size_t)count_of_pools + 1, sizeof *f.pool_peaks)};
+  int status = prof_i_replay_init(&f.play, m, UINT32_MAX);
+  if (!f.pool_peaks) status = PROF_E_NO_MEMORY;
+  f.play.events = (prof_i_replay_observer){
       .wrong = on_wrong, .from_before = on_before, .unsure = on_unsure, .user = &f};
   for (uint32_t i = 0; i < count_of_pools && !status; i++) {
     const prof_i_pool_state *const state = &m->trace->catalog.pools[i].state;
-    f.tops[i].begin_ns =
-        prof_i_memory_ns(m, state->used_peaks[state->era % PROF_I_PEAKS].begin_ticks);
+    f.pool_peaks[i].begin_ns =
+        prof_i_memory_ns(m, state->used_peaks[state->reset_count % PROF_I_PEAKS].begin_ticks);
     describe_pool(m, i);
-    find_reset(m, i, f.tops[i].begin_ns);
+    find_reset(m, i, f.pool_peaks[i].begin_ns);
   }
-  if (!status) status = play_all(&f);
+  if (!status) status = replay_all_pools(&f);
   if (!status) status = find_double_frees(&f);
   for (uint32_t i = 0; !status && i < count_of_pools; i++) {
-    set_peaks(m, i, &f.tops[i]);
+    set_peaks(m, i, &f.pool_peaks[i]);
     prof_memory_state *const end = &m->pools[i].info.end;
     prof_i_memory_describe(&f.play.pools[i], end);
-    const prof_i_pool_seen *const seen = &m->trace->catalog.pools[i];
+    const prof_i_pool_record *const seen = &m->trace->catalog.pools[i];
     end->ns = m->end_ns;
     end->is_exact = m->pools[i].info.missing_count == 0;
-    end->used_bytes = seen->kind == PROF_MEMORY_QUERY ? prof_i_memory_bounded(seen->state.used_now)
-                                                      : prof_i_used_bytes(seen->state.used);
-    end->allocated_bytes = prof_i_memory_bounded(seen->state.allocated - PROF_I_USED_ZERO);
-    m->pools[i].played_end =
-        prof_i_memory_bounded(f.play.pools[i].live_bytes + f.play.pools[i].before_bytes);
+    end->used_bytes = seen->kind == PROF_MEMORY_QUERY
+                          ? prof_i_memory_bytes_bounded(seen->state.used_now)
+                          : prof_i_used_bytes(seen->state.used);
+    end->allocated_bytes = prof_i_memory_bytes_bounded(seen->state.allocated - PROF_I_USED_ZERO);
+    m->pools[i].replayed_end =
+        prof_i_memory_bytes_bounded(f.play.pools[i].live_bytes + f.play.pools[i].before_bytes);
   }
-  if (!status) status = play_to_peaks(m);
-  free(f.tops);
+  if (!status) status = replay_to_peaks(m);
+  free(f.pool_peaks);
   free(f.unknown);
-  prof_i_play_fini(&f.play);
+  prof_i_replay_fini(&f.play);
   return status;
 }
 
@@ -569,8 +574,8 @@ int prof_memory_pool_get(const prof_memory *memory, uint32_t index, prof_memory_
   if (index >= prof_memory_pool_count(memory))
     return prof_i_fail(PROF_E_INVALID, "prof_memory_pool_get: index is %u; there are %u pools",
                        index, prof_memory_pool_count(memory));
-  return prof_i_sized_give(info_out, &memory->pools[index].info, sizeof memory->pools[index].info,
-                           "prof_memory_info");
+  return prof_i_sized_copy_out(info_out, &memory->pools[index].info,
+                               sizeof memory->pools[index].info, "prof_memory_info");
 }
 
 int prof_memory_example_get(const prof_memory *memory, uint32_t pool_index, uint32_t index,

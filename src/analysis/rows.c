@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/call.h"
 #include "../base/log.h"
 #include "../base/options.h"
-#include "../base/show.h"
+#include "../base/reentry.h"
+#include "../base/sanitize.h"
 #include "../base/this_thread.h"
 #include "../reader/capture.h"
-#include "../reader/inside.h"
+#include "../reader/internal.h"
 #include "../reader/shape.h"
 #include "group.h"
 
@@ -30,24 +30,24 @@ static int order_texts(prof_i_text a, prof_i_text b) {
 }
 
 /* In the same order, what is negative too. */
-static uint64_t above_least(int64_t bytes) { return (uint64_t)bytes ^ UINT64_C(1) << 63; }
+static uint64_t is_above_least(int64_t bytes) { return (uint64_t)bytes ^ UINT64_C(1) << 63; }
 
-static uint64_t weight_of(const prof_i_group *g, uint32_t sort) {
+static uint64_t group_weight(const prof_i_group *g, uint32_t sort) {
   switch ((prof_sort)sort) {
     case PROF_SORT_TOTAL:
       return prof_i_group_total(g);
     case PROF_SORT_SELF:
-      return g->tally.self_ns;
+      return g->stats.self_ns;
     case PROF_SORT_CALLS:
-      return g->tally.calls;
+      return g->stats.calls;
     case PROF_SORT_MEAN:
-      return g->tally.calls ? g->tally.total_ns / g->tally.calls : 0;
+      return g->stats.calls ? g->stats.total_ns / g->stats.calls : 0;
     case PROF_SORT_MAX:
-      return g->tally.max_ns;
+      return g->stats.max_ns;
     case PROF_SORT_NAME:
       return 0;
     case PROF_SORT_MEMORY:
-      return above_least(prof_i_held_plus(g->memory.host, g->memory.device));
+      return is_above_least(prof_i_bytes_add_wrapping(g->memory.host, g->memory.device));
     case PROF_SORT_FIRST:
       return ~g->first_ns;
     case PROF_SORT_DEVICE:
@@ -55,66 +55,67 @@ static uint64_t weight_of(const prof_i_group *g, uint32_t sort) {
     case PROF_SORT_SELF_DEVICE:
       return g->on_device.self_ns;
     case PROF_SORT_SELF_MEMORY:
-      return above_least(prof_i_held_plus(g->memory.self_host, g->memory.self_device));
+      return is_above_least(prof_i_bytes_add_wrapping(g->memory.self_host, g->memory.self_device));
   }
   return 0;
 }
 
 /* Small: there are as many as groups. */
-typedef struct ranked {
+typedef struct ranked_group {
   uint64_t weight;
   prof_i_group *of;
-} ranked;
+} ranked_group;
 
-static int falling(uint64_t a, uint64_t b) { return (a < b) - (a > b); }
+static int compare_falling(uint64_t a, uint64_t b) { return (a < b) - (a > b); }
 
-static int order_places(const prof_i_source_place *a, const prof_i_source_place *b) {
+static int sort_locations(const prof_i_source_location *a, const prof_i_source_location *b) {
   const int order = order_texts(a->file, b->file);
   return order ? order : (a->line > b->line) - (a->line < b->line);
 }
 
 /* What is equal by falling total, then by name, then by what else tells them apart, so that runs
    compare. */
-static int by_total(const prof_i_group *a, const prof_i_group *b) {
-  int order = falling(prof_i_group_total(a), prof_i_group_total(b));
+static int group_compare_total(const prof_i_group *a, const prof_i_group *b) {
+  int order = compare_falling(prof_i_group_total(a), prof_i_group_total(b));
   if (!order) order = order_texts(a->key.name, b->key.name);
-  if (!order) order = order_places(&a->key.place, &b->key.place);
+  if (!order) order = sort_locations(&a->key.location, &b->key.location);
   if (!order) order = (a->key.thread > b->key.thread) - (a->key.thread < b->key.thread);
   return order ? order : (a->key.process > b->key.process) - (a->key.process < b->key.process);
 }
 
-static int by_name(const void *x, const void *y) {
-  const prof_i_group *const a = ((const ranked *)x)->of, *const b = ((const ranked *)y)->of;
+static int ranked_compare_name(const void *x, const void *y) {
+  const prof_i_group *const a = ((const ranked_group *)x)->of, *const b =
+                                                                   ((const ranked_group *)y)->of;
   const int order = order_texts(a->key.name, b->key.name);
-  return order ? order : by_total(a, b);
+  return order ? order : group_compare_total(a, b);
 }
 
 /* Of calls without durations, see PROF_I_NO_DURATION. */
-static int by_calls(const prof_i_group *a, const prof_i_group *b) {
-  return a->tally.max_ns || b->tally.max_ns ? 0 : falling(a->tally.calls, b->tally.calls);
+static int group_compare_calls(const prof_i_group *a, const prof_i_group *b) {
+  return a->stats.max_ns || b->stats.max_ns ? 0 : compare_falling(a->stats.calls, b->stats.calls);
 }
 
 /* By falling weight. Rows without one by device time, then by how long it has been open, then by
    calls if none took time, then by name. */
-static int by_weight(const void *x, const void *y) {
-  const ranked *const a = x, *const b = y;
-  if (a->weight != b->weight) return falling(a->weight, b->weight);
-  if (a->weight) return by_total(a->of, b->of);
-  int order = falling(a->of->on_device.self_ns, b->of->on_device.self_ns);
-  if (!order) order = falling(a->of->open_ns, b->of->open_ns);
-  if (!order) order = by_calls(a->of, b->of);
-  return order ? order : by_name(x, y);
+static int ranked_compare_weight(const void *x, const void *y) {
+  const ranked_group *const a = x, *const b = y;
+  if (a->weight != b->weight) return compare_falling(a->weight, b->weight);
+  if (a->weight) return group_compare_total(a->of, b->of);
+  int order = compare_falling(a->of->on_device.self_ns, b->of->on_device.self_ns);
+  if (!order) order = compare_falling(a->of->open_ns, b->of->open_ns);
+  if (!order) order = group_compare_calls(a->of, b->of);
+  return order ? order : ranked_compare_name(x, y);
 }
 
 /* ---- texts ---- */
 
 static size_t repaired_bytes(prof_i_text text) {
-  return prof_i_show_repair(NULL, 0, text.data, (size_t)text.bytes) + 1;
+  return prof_i_sanitize_utf8(NULL, 0, text.data, (size_t)text.bytes) + 1;
 }
 
-static const char *put_repaired(char **to, prof_i_text text) {
+static const char *text_put_repaired(char **to, prof_i_text text) {
   char *const from = *to;
-  const size_t bytes = prof_i_show_repair(from, SIZE_MAX, text.data, (size_t)text.bytes);
+  const size_t bytes = prof_i_sanitize_utf8(from, SIZE_MAX, text.data, (size_t)text.bytes);
   from[bytes] = '\0';
   *to = from + bytes + 1;
   return from;
@@ -125,7 +126,7 @@ static size_t shape_text(prof_i_text shape, char *to, size_t room) {
   return prof_i_shape_text(words, (size_t)shape.bytes / sizeof *words, to, room);
 }
 
-static const char *put_shape(char **to, prof_i_text shape) {
+static const char *text_put_shape(char **to, prof_i_text shape) {
   char *const from = *to;
   const size_t bytes = shape_text(shape, from, SIZE_MAX);
   from[bytes] = '\0';
@@ -133,39 +134,40 @@ static const char *put_shape(char **to, prof_i_text shape) {
   return from;
 }
 
-static prof_i_text category_of(const prof_i_group *g) {
+static prof_i_text group_category(const prof_i_group *g) {
   return g->key.category.bytes ? g->key.category : g->category;
 }
 
 /* Of a group that is of none: without a name. */
-static prof_i_process_seen process_of(const prof_i_processes *processes, const prof_i_group *g) {
+static prof_i_process_record group_process(const prof_i_processes *processes,
+                                           const prof_i_group *g) {
   if (g->key.process != UINT32_MAX) return processes->all[g->key.process];
-  return (prof_i_process_seen){.rank = -1, .name = {"", 0}};
+  return (prof_i_process_record){.rank = -1, .name = {"", 0}};
 }
 
 static size_t texts_bytes(const prof_i_group *g, const prof_i_processes *processes) {
-  return repaired_bytes(g->key.name) + repaired_bytes(category_of(g)) +
+  return repaired_bytes(g->key.name) + repaired_bytes(group_category(g)) +
          shape_text(g->key.shape, NULL, 0) + 1 + repaired_bytes(g->key.stack) +
-         repaired_bytes(g->places.first.file) + repaired_bytes(process_of(processes, g).name);
+         repaired_bytes(g->locations.first.file) + repaired_bytes(group_process(processes, g).name);
 }
 
 /* ---- rows ---- */
 
 static prof_row make_row(prof_i_group *g, char **texts) {
-  return (prof_row){.name = put_repaired(texts, g->key.name),
-                    .category = put_repaired(texts, category_of(g)),
-                    .shape = put_shape(texts, g->key.shape),
-                    .stack = put_repaired(texts, g->key.stack),
+  return (prof_row){.name = text_put_repaired(texts, g->key.name),
+                    .category = text_put_repaired(texts, group_category(g)),
+                    .shape = text_put_shape(texts, g->key.shape),
+                    .stack = text_put_repaired(texts, g->key.stack),
                     .device = g->key.device,
                     .thread = g->key.thread,
                     .level = g->level,
-                    .calls_count = g->tally.calls,
+                    .calls_count = g->stats.calls,
                     .total_ns = prof_i_group_total(g),
-                    .self_ns = g->tally.self_ns,
-                    .min_ns = g->tally.calls ? g->tally.min_ns : 0,
-                    .max_ns = g->tally.max_ns,
-                    .median_ns = prof_i_tally_quantile(&g->tally, 0.5),
-                    .p99_ns = prof_i_tally_quantile(&g->tally, 0.99),
+                    .self_ns = g->stats.self_ns,
+                    .min_ns = g->stats.calls ? g->stats.min_ns : 0,
+                    .max_ns = g->stats.max_ns,
+                    .median_ns = prof_i_duration_stats_quantile(&g->stats, 0.5),
+                    .p99_ns = prof_i_duration_stats_quantile(&g->stats, 0.99),
                     .memory_bytes = g->memory.host,
                     .self_memory_bytes = g->memory.self_host,
                     .device_memory_bytes = g->memory.device,
@@ -173,36 +175,36 @@ static prof_row make_row(prof_i_group *g, char **texts) {
                     .device_total_ns = prof_i_group_device_total(g),
                     .self_device_ns = g->on_device.self_ns,
                     .device_count = g->on_device.count,
-                    .is_async = g->async_count && g->async_count == g->tally.calls};
+                    .is_async = g->async_count && g->async_count == g->stats.calls};
 }
 
-static uint64_t less(uint64_t ns, double cost_ns) {
+static uint64_t cost_removed_ns(uint64_t ns, double cost_ns) {
   return cost_ns < (double)ns ? ns - (uint64_t)cost_ns : 0;
 }
 
-static prof_row_more make_more(const prof_i_group *g, const prof_i_process_seen *process,
-                               uint32_t by, bool has_first, char **texts) {
+static prof_row_more fill_row_more(const prof_i_group *g, const prof_i_process_record *process,
+                                   uint32_t by, bool has_first, char **texts) {
   return (prof_row_more){.size = sizeof(prof_row_more),
-                         .file = put_repaired(texts, g->places.first.file),
-                         .line = g->places.first.line,
-                         .has_more_places = g->places.has_more,
-                         .calls_ns = g->tally.total_ns,
+                         .file = text_put_repaired(texts, g->locations.first.file),
+                         .line = g->locations.first.line,
+                         .has_more_places = g->locations.has_more,
+                         .calls_ns = g->stats.total_ns,
                          .calls_device_ns = g->on_device.each_ns,
                          .open_count = g->open_count,
                          .open_ns = g->open_ns,
                          .first_ns = has_first ? g->first_ns : 0,
                          .outer_count = by & PROF_GROUP_FLOPS ? g->outer_count : 0,
                          .skipped_count = g->skipped_count,
-                         .is_crosswise = g->beside_ns != 0,
+                         .is_crosswise = g->overlap_ns != 0,
                          .has_process = g->key.process != UINT32_MAX,
                          .process_pid = process->pid,
                          .process_rank = process->rank,
-                         .process_name = put_repaired(texts, process->name),
+                         .process_name = text_put_repaired(texts, process->name),
                          .record_scope = (uint32_t)g->record_scope,
                          .child_count = g->child_count,
                          .inner_count = g->inner_count,
-                         .self_net_ns = less(g->tally.self_ns, g->self_cost_ns),
-                         .total_net_ns = less(prof_i_group_total(g), g->total_cost_ns)};
+                         .self_net_ns = cost_removed_ns(g->stats.self_ns, g->self_cost_ns),
+                         .total_net_ns = cost_removed_ns(prof_i_group_total(g), g->total_cost_ns)};
 }
 
 static void look_at_catalog(const prof_i_catalog *catalog, prof_rows *rows) {
@@ -214,11 +216,11 @@ static void look_at_catalog(const prof_i_catalog *catalog, prof_rows *rows) {
   }
 }
 
-static void add_totals(prof_rows *rows, const ranked *order, uint64_t all) {
+static void add_totals(prof_rows *rows, const ranked_group *order, uint64_t all) {
   for (uint64_t i = 0; i < all; i++) {
     const prof_i_group *const g = order[i].of;
-    rows->total_self_ns += g->tally.self_ns;
-    rows->calls_count += g->tally.calls;
+    rows->total_self_ns += g->stats.self_ns;
+    rows->calls_count += g->stats.calls;
     rows->total_self_device_ns += g->on_device.self_ns;
     rows->open_count += g->open_count;
     rows->skipped_count += g->skipped_count;
@@ -227,7 +229,8 @@ static void add_totals(prof_rows *rows, const ranked *order, uint64_t all) {
 
 /* NULL: no memory. */
 static prof_rows *make_rows(const prof_aggregate_options *options,
-                            const prof_i_processes *processes, const ranked *order, uint64_t all) {
+                            const prof_i_processes *processes, const ranked_group *order,
+                            uint64_t all) {
   const uint64_t limit = options->rows_limit ? options->rows_limit : ROWS_DEFAULT;
   const uint64_t count = limit == UINT32_MAX || all < limit ? all : limit;
   size_t bytes = sizeof(rows_block) + (size_t)count * (sizeof(prof_row) + sizeof(prof_row_more));
@@ -241,9 +244,9 @@ static prof_rows *make_rows(const prof_aggregate_options *options,
   block->rows = (prof_rows){.rows = row, .row_count = count, .all_row_count = all};
   for (uint64_t i = 0; i < count; i++) {
     row[i] = make_row(order[i].of, &texts);
-    const prof_i_process_seen process = process_of(processes, order[i].of);
-    more[i] =
-        make_more(order[i].of, &process, options->group, options->sort == PROF_SORT_FIRST, &texts);
+    const prof_i_process_record process = group_process(processes, order[i].of);
+    more[i] = fill_row_more(order[i].of, &process, options->group, options->sort == PROF_SORT_FIRST,
+                            &texts);
   }
   add_totals(&block->rows, order, all);
   return &block->rows;
@@ -251,13 +254,14 @@ static prof_rows *make_rows(const prof_aggregate_options *options,
 
 int prof_i_rows_make(const prof_trace *const *traces, size_t trace_count,
                      const prof_aggregate_options *options, prof_i_group **groups, uint64_t count,
-                     const prof_i_outside_memory *outside, const prof_i_processes *processes,
+                     const prof_i_unscoped_memory *outside, const prof_i_processes *processes,
                      prof_rows **rows_out) {
-  ranked *const order = malloc((size_t)(count + 1) * sizeof *order);
+  ranked_group *const order = malloc((size_t)(count + 1) * sizeof *order);
   if (!order) return PROF_E_NO_MEMORY;
   for (uint64_t i = 0; i < count; i++)
-    order[i] = (ranked){weight_of(groups[i], options->sort), groups[i]};
-  qsort(order, (size_t)count, sizeof *order, options->sort == PROF_SORT_NAME ? by_name : by_weight);
+    order[i] = (ranked_group){group_weight(groups[i], options->sort), groups[i]};
+  qsort(order, (size_t)count, sizeof *order,
+        options->sort == PROF_SORT_NAME ? ranked_compare_name : ranked_compare_weight);
   prof_rows *const rows = make_rows(options, processes, order, count);
   free(order);
   if (!rows) return PROF_E_NO_MEMORY;
@@ -270,7 +274,7 @@ int prof_i_rows_make(const prof_trace *const *traces, size_t trace_count,
   return 0;
 }
 
-static rows_block *block_of(const prof_rows *rows) {
+static rows_block *rows_block_of(const prof_rows *rows) {
   return (rows_block *)((uintptr_t)rows - offsetof(rows_block, rows));
 }
 
@@ -280,12 +284,12 @@ int prof_rows_more(const prof_rows *rows, uint64_t index, prof_row_more *more_ou
   if (index >= rows->row_count)
     return prof_i_fail(PROF_E_INVALID, "prof_rows_more: index is %llu, and there are %llu rows",
                        (unsigned long long)index, (unsigned long long)rows->row_count);
-  const prof_row_more *const more = &block_of(rows)->more[index];
-  return prof_i_sized_give(more_out, more, sizeof *more, "prof_row_more");
+  const prof_row_more *const more = &rows_block_of(rows)->more[index];
+  return prof_i_sized_copy_out(more_out, more, sizeof *more, "prof_row_more");
 }
 
 void prof_i_rows_destroy(prof_rows *rows) {
-  if (rows) free(block_of(rows));
+  if (rows) free(rows_block_of(rows));
 }
 
 void prof_rows_destroy(prof_rows *rows) {

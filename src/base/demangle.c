@@ -11,7 +11,7 @@ enum { MANGLED_MAX = 4096 };
 
 typedef char *(*demangler)(const char *mangled, char *to, size_t *room, int *status);
 
-static demangler find(void) {
+static demangler demangler_find(void) {
   static void *found; /* relaxed: whoever looks finds the same */
   static const char *const libraries[] = {"libstdc++.so.6", "libc++abi.so.1"};
   demangler function;
@@ -27,8 +27,9 @@ static demangler find(void) {
 }
 
 char *prof_i_demangle(const char *text, size_t bytes) {
-  const demangler demangle =
-      bytes > 2 && bytes <= MANGLED_MAX && text[0] == '_' && text[1] == 'Z' ? find() : NULL;
+  const demangler demangle = bytes > 2 && bytes <= MANGLED_MAX && text[0] == '_' && text[1] == 'Z'
+                                 ? demangler_find()
+                                 : NULL;
   char *const mangled = demangle ? strndup(text, bytes) : NULL;
   int status = -1;
   char *const result = mangled ? demangle(mangled, NULL, NULL, &status) : NULL;

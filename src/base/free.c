@@ -2,8 +2,8 @@
 #include <prof/profiler.h>
 #include <stdlib.h>
 
-#include "call.h"
 #include "port.h"
+#include "reentry.h"
 #include "this_thread.h"
 
 void prof_free(void *memory) {

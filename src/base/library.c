@@ -8,19 +8,19 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "loaded.h"
-#include "unreadable.h"
+#include "loaded_library.h"
+#include "unreadable_library.h"
 
 /* Of what is nowhere the loader says the name that it was given; of what it has found, its place,
    or that of what that needs. */
-static bool is_nowhere(const char *name, const char *text) {
+static bool error_says_not_found(const char *name, const char *text) {
   const size_t bytes = strlen(name);
   return strchr(name, '/') ? access(name, F_OK) != 0
                            : strncmp(text, name, bytes) == 0 && text[bytes] == ':';
 }
 
-static prof_i_library_why why_not(const char *name, const char *text) {
-  prof_i_library_why why = {.is_broken = !is_nowhere(name, text)};
+static prof_i_library_error open_error_text(const char *name, const char *text) {
+  prof_i_library_error why = {.is_broken = !error_says_not_found(name, text)};
   char path[sizeof why.text - 50]; /* with what is said of it */
   const bool is_named = strncmp(text, name, strlen(name)) == 0;
   snprintf(why.text, sizeof why.text, "%s%s%s", is_named ? "" : name,
@@ -35,11 +35,11 @@ static prof_i_library_why why_not(const char *name, const char *text) {
   return why;
 }
 
-void *prof_i_library_try(const char *name, prof_i_library_why *why) {
+void *prof_i_library_try(const char *name, prof_i_library_error *why) {
   const char *text;
   void *const library = prof_i_library_open(name, 0, &text);
   if (library) return library;
-  const prof_i_library_why found = why_not(name, text);
+  const prof_i_library_error found = open_error_text(name, text);
   if (!why->text[0] || (found.is_broken && !why->is_broken)) *why = found;
   return NULL;
 }
@@ -54,7 +54,7 @@ bool prof_i_library_can_open(void) { return true; }
    folders first: so nobody asks it, as often as we do, where nothing is loaded that is called
    so. */
 static bool may_be_loaded(const char *name) {
-  return strchr(name, '/') || prof_i_library_seek(name, NULL, 0) != 0;
+  return strchr(name, '/') || prof_i_library_find_loaded(name, NULL, 0) != 0;
 }
 
 void *prof_i_library_open(const char *name, int is_there, const char **why_out) {

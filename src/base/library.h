@@ -6,13 +6,13 @@
 #include <stddef.h>
 
 /* Why none of several names could be opened. */
-typedef struct prof_i_library_why {
+typedef struct prof_i_library_error {
   /* it is there, and cannot be loaded: no library, of another machine, or what it needs is not
      there */
   bool is_broken;
   bool is_refused; /* and so because this user may not read it */
   char text[200];
-} prof_i_library_why;
+} prof_i_library_error;
 
 /* False in the static library. */
 bool prof_i_library_can_open(void);
@@ -22,7 +22,7 @@ bool prof_i_library_can_open(void);
 void *prof_i_library_open(const char *name, int is_there, const char **why_out);
 /* Opens one of several names; NULL: *why, which begins as {0}, has the first that is there and
    cannot be loaded, else the first. */
-void *prof_i_library_try(const char *name, prof_i_library_why *why);
+void *prof_i_library_try(const char *name, prof_i_library_error *why);
 void *prof_i_library_find(void *library, const char *symbol);
 
 #endif

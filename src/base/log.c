@@ -24,28 +24,28 @@ typedef struct error_text {
 static struct {
   uint32_t next; /* the one to take: the oldest, when all are taken; any thread, relaxed */
   error_text texts[TEXT_COUNT];
-} own;
+} error_ring;
 
 /* Of this thread; NULL: none, or another has taken it over. */
-static error_text *last(void) {
+static error_text *last_error_text(void) {
   const uint8_t number = prof_i_this_flags.last_error; /* from 1 */
-  error_text *const text = number ? &own.texts[number - 1] : NULL;
+  error_text *const text = number ? &error_ring.texts[number - 1] : NULL;
   const void *const owner = text ? __atomic_load_n(&text->owner, __ATOMIC_RELAXED) : NULL;
   return owner == &prof_i_this_flags ? text : NULL;
 }
 
 const char *prof_last_error(void) {
-  const error_text *const text = last();
+  const error_text *const text = last_error_text();
   return text ? text->text : "";
 }
 
-static char *text_of_this_thread(void) {
-  error_text *const text = last();
+static char *error_text_of_thread(void) {
+  error_text *const text = last_error_text();
   if (text) return text->text;
-  const uint32_t place = __atomic_fetch_add(&own.next, 1, __ATOMIC_RELAXED) % TEXT_COUNT;
+  const uint32_t place = __atomic_fetch_add(&error_ring.next, 1, __ATOMIC_RELAXED) % TEXT_COUNT;
   prof_i_this_flags.last_error = (uint8_t)(place + 1);
-  __atomic_store_n(&own.texts[place].owner, &prof_i_this_flags, __ATOMIC_RELAXED);
-  return own.texts[place].text;
+  __atomic_store_n(&error_ring.texts[place].owner, &prof_i_this_flags, __ATOMIC_RELAXED);
+  return error_ring.texts[place].text;
 }
 
 const char *prof_version(void) { return PROF_VERSION_STRING; }
@@ -90,7 +90,7 @@ const char *prof_loss_text(int loss) {
 void prof_i_fail_silently(bool is_silent) { prof_i_this_flags.fails_silently = is_silent; }
 
 /* glibc's own words; those that making a file, mapping it and looking for it can say. */
-static const char *text_without_locale(int error) {
+static const char *error_text_without_locale(int error) {
   switch (error) {
     case EPERM:
       return "Operation not permitted";
@@ -140,7 +140,7 @@ static const char *text_without_locale(int error) {
 }
 
 const char *prof_i_error_text(int error) {
-  return prof_i_this_flags.fails_silently ? text_without_locale(error) : strerror(error);
+  return prof_i_this_flags.fails_silently ? error_text_without_locale(error) : strerror(error);
 }
 
 int prof_i_fail(int status, const char *format, ...) {
@@ -150,7 +150,7 @@ int prof_i_fail(int status, const char *format, ...) {
   va_start(arguments, format);
   /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): clang-tidy 14 does not see the va_start()
      before it */
-  vsnprintf(text_of_this_thread(), ERROR_BYTES, format, arguments);
+  vsnprintf(error_text_of_thread(), ERROR_BYTES, format, arguments);
   va_end(arguments);
   errno = saved;
   return status;
@@ -160,7 +160,7 @@ int prof_i_fail_in(const char *path, int status) {
   enum { SHOWN_BYTES = 512 }; /* of the name, its end: the text behind it must have room */
   char text[ERROR_BYTES];
   const size_t bytes = strlen(path), left_out = bytes > SHOWN_BYTES ? bytes - SHOWN_BYTES : 0;
-  memcpy(text, text_of_this_thread(), sizeof text);
+  memcpy(text, error_text_of_thread(), sizeof text);
   return prof_i_fail(status, "%s%s: %s", left_out ? "..." : "", path + left_out, text);
 }
 
@@ -194,7 +194,7 @@ int prof_i_status_of_errno(int error) {
 
 /* The values come out of the environment and go to a terminal: none may reach it as a command, or
    as a second line. A byte of the second set of controls is one unless it goes on a character. */
-static void make_plain(char *line) {
+static void sanitize_text(char *line) {
   unsigned char before = 0;
   for (unsigned char *at = (unsigned char *)line; *at; at++) {
     const unsigned char now = *at;
@@ -205,7 +205,7 @@ static void make_plain(char *line) {
   }
 }
 
-void prof_i_say(const char *format, ...) {
+void prof_i_log(const char *format, ...) {
   char line[ERROR_BYTES];
   va_list arguments;
   va_start(arguments, format);
@@ -213,6 +213,6 @@ void prof_i_say(const char *format, ...) {
      before it */
   vsnprintf(line, sizeof line, format, arguments);
   va_end(arguments);
-  make_plain(line);
+  sanitize_text(line);
   fprintf(stderr, "prof: %s\n", line);
 }

@@ -23,6 +23,6 @@ int prof_i_status_of_errno(int error);
 
 /* One line on stderr, "prof: ...". Only for what the user asked by environment variables, and by
    prof_memory_oom(); nothing else writes there. */
-void prof_i_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void prof_i_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

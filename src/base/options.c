@@ -9,7 +9,7 @@
 #include "log.h"
 #include "port.h"
 
-static const uint64_t mib = 1ull << 20;
+static const uint64_t mib_bytes = 1ull << 20;
 enum { CAP_MIN_MIB = 1, CAP_MEMORY_MIB = 256, CAP_FILE_MIB = 4096 };
 static const uint64_t cap_max_bytes = 1ull << 40; /* a mapping of more would be refused anyway */
 
@@ -31,7 +31,7 @@ int prof_i_sized_copy(void *to, size_t to_bytes, const void *from, const char *w
   return PROF_OK;
 }
 
-int prof_i_sized_give(void *to, const void *from, size_t from_bytes, const char *what) {
+int prof_i_sized_copy_out(void *to, const void *from, size_t from_bytes, const char *what) {
   size_t bytes;
   const size_t head = sizeof bytes;
   memcpy(&bytes, to, head);
@@ -45,23 +45,23 @@ int prof_i_sized_give(void *to, const void *from, size_t from_bytes, const char 
 
 static struct {
   uint64_t memory_bytes, cpu_milli; /* any thread, atomic; 0 and 0: nobody has looked yet */
-} last;
+} start_limits;
 
-static prof_i_limits look_at_limits(void) {
+static prof_i_limits read_start_limits(void) {
   const prof_i_limits limits = prof_i_port_limits();
-  __atomic_store_n(&last.cpu_milli, limits.cpu_milli, __ATOMIC_RELAXED);
-  __atomic_store_n(&last.memory_bytes, limits.memory_bytes, __ATOMIC_RELEASE);
+  __atomic_store_n(&start_limits.cpu_milli, limits.cpu_milli, __ATOMIC_RELAXED);
+  __atomic_store_n(&start_limits.memory_bytes, limits.memory_bytes, __ATOMIC_RELEASE);
   return limits;
 }
 
 prof_i_limits prof_i_options_limits(void) {
-  const uint64_t memory_bytes = __atomic_load_n(&last.memory_bytes, __ATOMIC_ACQUIRE);
-  if (!memory_bytes) return look_at_limits();
-  return (prof_i_limits){memory_bytes, __atomic_load_n(&last.cpu_milli, __ATOMIC_RELAXED)};
+  const uint64_t memory_bytes = __atomic_load_n(&start_limits.memory_bytes, __ATOMIC_ACQUIRE);
+  if (!memory_bytes) return read_start_limits();
+  return (prof_i_limits){memory_bytes, __atomic_load_n(&start_limits.cpu_milli, __ATOMIC_RELAXED)};
 }
 
 uint64_t prof_i_options_memory_cap(void) {
-  const uint64_t most = CAP_MEMORY_MIB * mib, least = CAP_MIN_MIB * mib;
+  const uint64_t most = CAP_MEMORY_MIB * mib_bytes, least = CAP_MIN_MIB * mib_bytes;
   const uint64_t eighth = prof_i_options_limits().memory_bytes / 8;
   const uint64_t cap = eighth < least ? least : eighth < most ? eighth : most;
   return cap & ~(uint64_t)(PROF_I_UNIT_BYTES - 1);
@@ -102,10 +102,10 @@ int prof_i_options_complete(prof_options *options) {
     options->policy = in_file ? PROF_POLICY_STREAM : PROF_POLICY_KEEP;
   if (options->ring_ns && options->policy != PROF_POLICY_RING)
     return prof_i_fail(PROF_E_INVALID, "options.ring_ns is set, but options.policy is not ring");
-  look_at_limits();
+  read_start_limits();
   if (!options->cap_bytes)
-    options->cap_bytes = in_file ? CAP_FILE_MIB * mib : prof_i_options_memory_cap();
-  if (options->cap_bytes < CAP_MIN_MIB * mib || options->cap_bytes > cap_max_bytes)
+    options->cap_bytes = in_file ? CAP_FILE_MIB * mib_bytes : prof_i_options_memory_cap();
+  if (options->cap_bytes < CAP_MIN_MIB * mib_bytes || options->cap_bytes > cap_max_bytes)
     return prof_i_fail(PROF_E_INVALID, "options.cap_bytes is %llu; from 1 MiB to 1 TiB is possible",
                        (unsigned long long)options->cap_bytes);
   options->cap_bytes &= ~(uint64_t)(PROF_I_UNIT_BYTES - 1);

@@ -12,7 +12,7 @@ int prof_i_sized_copy(void *to, size_t to_bytes, const void *from, const char *w
 
 /* Hands a struct out as far as the caller's own goes; what a newer caller has beyond is zero, its
    size stays. PROF_E_INVALID: it says none. */
-int prof_i_sized_give(void *to, const void *from, size_t from_bytes, const char *what);
+int prof_i_sized_copy_out(void *to, const void *from, size_t from_bytes, const char *what);
 
 /* Checks values and fills in what depends on others: level, policy, cap. The path is left as it
    is. */

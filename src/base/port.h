@@ -53,8 +53,8 @@ const char *prof_i_fake_clocksource(void); /* the kernel's, or "" */
 /* x86-64's counter has nearly always moved on when a thread reads it again. AMD's moves in steps of
    10 ns: about 1 of 100 nested scopes begins at the tick of the one around it. aarch64's often runs
    at 25 to 100 MHz, so that many scopes would begin at one tick. Its ticks are cut into 16, and a
-   thread's scopes that read the same one are put into the parts (entry.h). Above 500 MHz they are
-   left as they are, or 60 bits would not last a year. */
+   thread's scopes that read the same one are put into the parts (open_stack.h). Above 500 MHz they
+   are left as they are, or 60 bits would not last a year. */
 #if defined(__aarch64__)
 #define PROF_I_COARSE_COUNTER 1
 /* 0 or 4; set before the first scope, and the same ever after */
@@ -121,11 +121,11 @@ static inline void prof_i_pause(void) {
 /* From here to the end of the block the thread is not cancelled: one that left in the midst of a
    chunk, or with the lock, would never give it back. For whatever calls what POSIX names as a
    cancellation point. */
-int prof_i_port_hold_cancel(void);
-void prof_i_port_let_cancel(const int *was);
-#define PROF_I_HOLD_CANCEL                                                               \
-  const int prof_i_was_cancel __attribute__((cleanup(prof_i_port_let_cancel), unused)) = \
-      prof_i_port_hold_cancel()
+int prof_i_port_disable_cancel(void);
+void prof_i_port_restore_cancel(const int *was);
+#define PROF_I_DISABLE_CANCEL                                                                \
+  const int prof_i_was_cancel __attribute__((cleanup(prof_i_port_restore_cancel), unused)) = \
+      prof_i_port_disable_cancel()
 
 uint64_t prof_i_port_monotonic_ns(void);
 /* Some virtual machines' clocks run back a little: never negative. */
@@ -161,7 +161,7 @@ typedef struct prof_i_limits {
 prof_i_limits prof_i_port_limits(void);
 /* RLIMIT_AS, RLIMIT_DATA, or overcommit_memory is 2, where a fork counts private memory again: what
    prof takes of it the host would lack. */
-bool prof_i_port_rations_memory(void);
+bool prof_i_port_limits_private_memory(void);
 /* What RLIMIT_AS and RLIMIT_DATA leave free: the lesser of both. */
 typedef struct prof_i_space {
   uint64_t left_bytes, limit_bytes; /* UINT64_MAX: no limit */
@@ -190,24 +190,24 @@ int prof_i_port_populate(void *at, size_t bytes);
 /* The same, of a file's pages that have just been written at that offset. The kernel looks at each
    page that it is asked to populate. So few pages are asked for if the file system took large
    pieces of memory for them. */
-int prof_i_port_populate_written(void *at, uint64_t offset, size_t bytes);
+int prof_i_port_populate_file_pages(void *at, uint64_t offset, size_t bytes);
 /* in a child they are zeros; false: not by this kernel */
 bool prof_i_port_wipe_on_fork(void *at, size_t bytes);
 void prof_i_port_keep_on_fork(void *at, size_t bytes);   /* not any more */
 void prof_i_port_use_huge_pages(void *at, size_t bytes); /* where the system gives them on demand */
 /* by empty memory, over what is there; nothing changes where the kernel refuses it */
-void prof_i_port_cover(void *at, size_t bytes);
+void prof_i_port_map_zeros_over(void *at, size_t bytes);
 /* pages leave this process; the file keeps them */
-void prof_i_port_drop(void *at, size_t bytes);
-void prof_i_port_empty(void *at, size_t bytes); /* of private memory: reads give zeros */
+void prof_i_port_drop_pages(void *at, size_t bytes);
+void prof_i_port_zero_pages(void *at, size_t bytes); /* of private memory: reads give zeros */
 /* By pieces, none of which holds up another thread's mmap() for long. */
 void prof_i_port_unmap(void *at, size_t bytes);
 /* pages and what they held are gone: reads give zeros */
-void prof_i_port_punch(void *at, size_t bytes);
+void prof_i_port_punch_hole(void *at, size_t bytes);
 /* fallocate, RLIMIT_FSIZE looked at first */
 int prof_i_port_reserve_file(int fd, uint64_t offset, uint64_t bytes);
 /* the same file under a high number, fd closed; fd itself when there is none */
-int prof_i_port_fd_aside(int fd);
+int prof_i_port_move_fd_up(int fd);
 /* the file's pages come as large ones: see arena.c */
 int prof_i_port_write_zeros(int fd, uint64_t offset, uint64_t bytes);
 /* In bytes. UINT64_MAX: no limit. Signal-safe. */
@@ -221,7 +221,7 @@ size_t prof_i_port_processor_count(void); /* that this thread may run on; SIZE_M
 int prof_i_port_processor(void);          /* that it runs on just now; negative: not known */
 /* The calling thread goes to the place-th, from 1, of those that it may run on but the one that is
    taken, and may run on all that it might before. Does nothing where that cannot be. */
-void prof_i_port_leave_processor(int taken, size_t place);
+void prof_i_port_move_off_processor(int taken, size_t place);
 
 /* A thread of prof's own: 0 or an errno. It blocks all signals and runs where the main thread might
    when prof was loaded, at normal priority, whatever the caller has. stack_bytes: 0 for the
@@ -234,7 +234,7 @@ void prof_i_port_thread_begin(const char *name);
 
 /* The floating point environment: rounding, traps, denormals, flags. What computes or prints
    doubles for the host does so in the default one, where nothing traps, and gives the host its own
-   back, with errno as it was. For the length of a block: PROF_I_HOLD_FP; */
+   back, with errno as it was. For the length of a block: PROF_I_DEFAULT_FP; */
 typedef struct prof_i_fp_state {
   int error_number;
 #if defined(__x86_64__)
@@ -245,13 +245,13 @@ typedef struct prof_i_fp_state {
 } prof_i_fp_state;
 prof_i_fp_state prof_i_port_fp_default(void); /* returns what was */
 void prof_i_port_fp_restore(const prof_i_fp_state *was);
-#define PROF_I_HOLD_FP                                                                           \
+#define PROF_I_DEFAULT_FP                                                                        \
   const prof_i_fp_state prof_i_was_fp __attribute__((cleanup(prof_i_port_fp_restore), unused)) = \
       prof_i_port_fp_default()
 
 /* mmap() of memory that may be read and written, past a race detector in the program: it takes a
    mapping for a write, and what reads the page in the program's own code for a race with it. */
-void *prof_i_port_map_unseen(void *at, size_t bytes, int flags, int fd);
+void *prof_i_port_map_unchecked(void *at, size_t bytes, int flags, int fd);
 
 /* A word to sleep on. Keeps errno. */
 void prof_i_port_wait(uint32_t *word, uint32_t value, uint64_t timeout_ns);

@@ -16,14 +16,14 @@
 enum { PATH_ROOM = 1024 };
 
 /* What is read here, outside of the caller's stack, which may be small. */
-typedef struct desk {
+typedef struct cgroup_reader {
   char groups[8192]; /* /proc/self/cgroup; "": it cannot be read */
   char text[8192], group[PATH_ROOM], folder[2 * PATH_ROOM], path[2 * PATH_ROOM];
-} desk;
+} cgroup_reader;
 
 /* Of version 2 (all controllers in one tree, "") or of a controller of version 1: where the process
    stands in its tree, "/a/b", in r->group. */
-static bool find_group(desk *r, const char *controller) {
+static bool find_cgroup(cgroup_reader *r, const char *controller) {
   memcpy(r->text, r->groups, sizeof r->text);
   char *state = NULL;
   for (char *line = strtok_r(r->text, "\n", &state); line; line = strtok_r(NULL, "\n", &state)) {
@@ -43,62 +43,66 @@ static bool find_group(desk *r, const char *controller) {
 }
 
 /* "max", and what is no number: none. */
-static uint64_t number_of(const char *text) {
+static uint64_t parse_limit(const char *text) {
   return *text >= '0' && *text <= '9' ? strtoull(text, NULL, 10) : UINT64_MAX;
 }
 
 /* The file in r->folder, in r->text. */
-static bool read_in(desk *r, const char *file) {
+static bool read_group_file(cgroup_reader *r, const char *file) {
   const int bytes = snprintf(r->path, sizeof r->path, "%s/%s", r->folder, file);
   return bytes < (int)sizeof r->path && prof_i_port_read_small(r->path, r->text, sizeof r->text);
 }
 
-static uint64_t number_in(desk *r, const char *file) {
-  return read_in(r, file) ? number_of(r->text) : UINT64_MAX;
+static uint64_t read_group_limit(cgroup_reader *r, const char *file) {
+  return read_group_file(r, file) ? parse_limit(r->text) : UINT64_MAX;
 }
 
 /* Past the one processes are ended, past the other they are slowed down until they stand still. */
-static uint64_t memory_of_2(desk *r) {
-  const uint64_t most = number_in(r, "memory.max"), high = number_in(r, "memory.high");
+static uint64_t memory_limit_v2(cgroup_reader *r) {
+  const uint64_t most = read_group_limit(r, "memory.max"),
+                 high = read_group_limit(r, "memory.high");
   return high < most ? high : most;
 }
-static uint64_t memory_of_1(desk *r) { return number_in(r, "memory.limit_in_bytes"); }
-
-/* "200000 100000": so many us of each so many. */
-static uint64_t cpu_of_2(desk *r) {
-  if (!read_in(r, "cpu.max") || number_of(r->text) == UINT64_MAX) return UINT64_MAX;
-  const char *const gap = strchr(r->text, ' ');
-  const uint64_t period = gap ? number_of(gap + 1) : UINT64_MAX;
-  return period == 0 || period == UINT64_MAX ? UINT64_MAX : number_of(r->text) * 1000 / period;
+static uint64_t memory_limit_v1(cgroup_reader *r) {
+  return read_group_limit(r, "memory.limit_in_bytes");
 }
 
-static uint64_t cpu_of_1(desk *r) {
-  const uint64_t quota = number_in(r, "cpu.cfs_quota_us");
-  const uint64_t period = number_in(r, "cpu.cfs_period_us");
+/* "200000 100000": so many us of each so many. */
+static uint64_t cpu_limit_v2(cgroup_reader *r) {
+  if (!read_group_file(r, "cpu.max") || parse_limit(r->text) == UINT64_MAX) return UINT64_MAX;
+  const char *const gap = strchr(r->text, ' ');
+  const uint64_t period = gap ? parse_limit(gap + 1) : UINT64_MAX;
+  return period == 0 || period == UINT64_MAX ? UINT64_MAX : parse_limit(r->text) * 1000 / period;
+}
+
+static uint64_t cpu_limit_v1(cgroup_reader *r) {
+  const uint64_t quota = read_group_limit(r, "cpu.cfs_quota_us");
+  const uint64_t period = read_group_limit(r, "cpu.cfs_period_us");
   return quota == UINT64_MAX || period == 0 || period == UINT64_MAX ? UINT64_MAX
                                                                     : quota * 1000 / period;
 }
 
 /* The least over the group and all around it, up to the root of what is mounted here. */
-static uint64_t least(desk *r, const char *mount, const char *controller,
-                      uint64_t (*limit_of)(desk *r)) {
+static uint64_t min_over_groups(cgroup_reader *r, const char *mount, const char *controller,
+                                uint64_t (*limit_of)(cgroup_reader *r)) {
   snprintf(r->folder, sizeof r->folder, "%s", mount);
   uint64_t limit = limit_of(r);
-  if (!find_group(r, controller)) return limit;
+  if (!find_cgroup(r, controller)) return limit;
   for (char *end; (end = strrchr(r->group, '/')) != NULL; *end = '\0') {
     if (!end[1]) continue;
     snprintf(r->folder, sizeof r->folder, "%s%s", mount, r->group);
-    const uint64_t own = limit_of(r);
-    if (own < limit) limit = own;
+    const uint64_t group_limit = limit_of(r);
+    if (group_limit < limit) limit = group_limit;
   }
   return limit;
 }
 
 /* UINT64_MAX: no limit. */
-static uint64_t least_of_both(desk *r, uint64_t (*limit_of_2)(desk *r), const char *mount1,
-                              const char *controller1, uint64_t (*limit_of_1)(desk *r)) {
-  const uint64_t limit2 = least(r, "/sys/fs/cgroup", "", limit_of_2);
-  const uint64_t limit1 = least(r, mount1, controller1, limit_of_1);
+static uint64_t min_over_versions(cgroup_reader *r, uint64_t (*limit_of_2)(cgroup_reader *r),
+                                  const char *mount1, const char *controller1,
+                                  uint64_t (*limit_of_1)(cgroup_reader *r)) {
+  const uint64_t limit2 = min_over_groups(r, "/sys/fs/cgroup", "", limit_of_2);
+  const uint64_t limit1 = min_over_groups(r, mount1, controller1, limit_of_1);
   return limit2 < limit1 ? limit2 : limit1;
 }
 
@@ -106,12 +110,14 @@ prof_i_limits prof_i_port_limits(void) {
   struct sysinfo about;
   const bool knows_all = sysinfo(&about) == 0;
   prof_i_limits limits = {knows_all ? (uint64_t)about.totalram * about.mem_unit : UINT64_MAX, 0};
-  desk *const r = mmap(NULL, sizeof *r, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  cgroup_reader *const r =
+      mmap(NULL, sizeof *r, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (r == MAP_FAILED) return limits;
   prof_i_port_read_small("/proc/self/cgroup", r->groups, sizeof r->groups);
   const uint64_t memory =
-      least_of_both(r, memory_of_2, "/sys/fs/cgroup/memory", "memory", memory_of_1);
-  const uint64_t cpu = least_of_both(r, cpu_of_2, "/sys/fs/cgroup/cpu", "cpu", cpu_of_1);
+      min_over_versions(r, memory_limit_v2, "/sys/fs/cgroup/memory", "memory", memory_limit_v1);
+  const uint64_t cpu =
+      min_over_versions(r, cpu_limit_v2, "/sys/fs/cgroup/cpu", "cpu", cpu_limit_v1);
   munmap(r, sizeof *r);
   if (memory < limits.memory_bytes) limits.memory_bytes = memory;
   if (cpu != UINT64_MAX) limits.cpu_milli = cpu;
@@ -120,7 +126,7 @@ prof_i_limits prof_i_port_limits(void) {
 
 static bool is_limit(const struct rlimit *limit) { return limit->rlim_cur != RLIM_INFINITY; }
 
-bool prof_i_port_rations_memory(void) {
+bool prof_i_port_limits_private_memory(void) {
   static const char rule[] = "/proc/sys/vm/overcommit_memory";
   char text[16];
   struct rlimit limit;
@@ -129,7 +135,9 @@ bool prof_i_port_rations_memory(void) {
   return prof_i_port_read_small(rule, text, sizeof text) && text[0] == '2';
 }
 
-static uint64_t less(uint64_t from, uint64_t bytes) { return from > bytes ? from - bytes : 0; }
+static uint64_t subtract_to_zero(uint64_t from, uint64_t bytes) {
+  return from > bytes ? from - bytes : 0;
+}
 
 /* /proc/self/statm: the sixth number is private memory and the stack, in pages. */
 static void read_mapped(uint64_t *all_out, uint64_t *private_out) {
@@ -155,10 +163,11 @@ prof_i_space prof_i_port_space(void) {
   uint64_t mapped, mapped_private;
   read_mapped(&mapped, &mapped_private);
   if (has_all)
-    space = (prof_i_space){less(all.rlim_cur, mapped), all.rlim_cur, "RLIMIT_AS", "ulimit -v"};
-  if (has_data && less(data.rlim_cur, mapped_private) < space.left_bytes)
-    space = (prof_i_space){less(data.rlim_cur, mapped_private), data.rlim_cur, "RLIMIT_DATA",
-                           "ulimit -d"};
+    space = (prof_i_space){subtract_to_zero(all.rlim_cur, mapped), all.rlim_cur, "RLIMIT_AS",
+                           "ulimit -v"};
+  if (has_data && subtract_to_zero(data.rlim_cur, mapped_private) < space.left_bytes)
+    space = (prof_i_space){subtract_to_zero(data.rlim_cur, mapped_private), data.rlim_cur,
+                           "RLIMIT_DATA", "ulimit -d"};
   return space;
 }
 

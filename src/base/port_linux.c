@@ -27,14 +27,14 @@
 enum { INTERRUPTIONS_MAX = 1000, PIECE_BYTES_MIN = 4096 };
 
 /* Atomic, relaxed: set at a start, while nothing records. */
-static struct { uint32_t is_counter_forbidden; } own;
+static struct { uint32_t is_counter_forbidden; } counter_state;
 
 #ifdef PROF_FAKE_CLOCK
 static uint64_t clock_ns(clockid_t clock) { return prof_i_fake_clock_ns(clock); }
 #else
 static uint64_t clock_ns(clockid_t clock) {
   struct timespec now = {0, 0};
-  if (PROF_I_UNLIKELY(__atomic_load_n(&own.is_counter_forbidden, __ATOMIC_RELAXED)))
+  if (PROF_I_UNLIKELY(__atomic_load_n(&counter_state.is_counter_forbidden, __ATOMIC_RELAXED)))
     syscall(SYS_clock_gettime, clock, &now); /* the vDSO's would be SIGSEGV */
   else
     clock_gettime(clock, &now);
@@ -88,7 +88,7 @@ static uint64_t number_of_digits(const char *digits) {
   return number;
 }
 
-static uint64_t start_in(const char *path) {
+static uint64_t parse_start_time(const char *path) {
   char text[640]; /* the name and the 21 numbers before it, as long as they can be */
   if (!prof_i_port_read_small(path, text, sizeof text)) return 0;
   /* the name may hold anything; the last parenthesis ends it */
@@ -97,12 +97,12 @@ static uint64_t start_in(const char *path) {
   return at ? number_of_digits(at + 1) : 0;
 }
 
-uint64_t prof_i_port_process_start(void) { return start_in("/proc/self/stat"); }
+uint64_t prof_i_port_process_start(void) { return parse_start_time("/proc/self/stat"); }
 
 uint64_t prof_i_port_process_start_of(long pid) {
   char path[64];
   snprintf(path, sizeof path, "/proc/%ld/stat", pid);
-  return start_in(path);
+  return parse_start_time(path);
 }
 
 uint64_t prof_i_port_pid_namespace(void) {
@@ -125,7 +125,7 @@ void prof_i_port_thread_name(char *to, size_t room) {
   memcpy(to, name, room - 1 < sizeof name ? room - 1 : sizeof name - 1);
 }
 
-static bool name_in(const char *path, char *to, size_t room) {
+static bool parse_process_name(const char *path, char *to, size_t room) {
   char text[64];
   memset(to, 0, room);
   if (!prof_i_port_read_small(path, text, sizeof text)) return false;
@@ -137,11 +137,11 @@ static bool name_in(const char *path, char *to, size_t room) {
 bool prof_i_port_name_of_thread(uint64_t tid, char *to, size_t room) {
   char path[64];
   snprintf(path, sizeof path, "/proc/self/task/%llu/comm", (unsigned long long)tid);
-  return name_in(path, to, room);
+  return parse_process_name(path, to, room);
 }
 
 /* valgrind executes a program of its own, such as memcheck-amd64-linux, and preloads a library. */
-static bool is_of_valgrind(const char *name) {
+static bool name_is_of_valgrind(const char *name) {
   const char *const preloaded = strchr(name, '-') ? secure_getenv("LD_PRELOAD") : NULL;
   return preloaded && strstr(preloaded, "/vgpreload_core");
 }
@@ -169,9 +169,9 @@ static void complete_name(char *to, size_t room) {
 
 void prof_i_port_process_name(char *to, size_t room) {
   enum { COMM_BYTES_MAX = 15 };
-  name_in("/proc/self/comm", to, room);
+  parse_process_name("/proc/self/comm", to, room);
   if (strlen(to) == COMM_BYTES_MAX) complete_name(to, room);
-  if (!is_of_valgrind(to)) return;
+  if (!name_is_of_valgrind(to)) return;
   memset(to, 0, room);
   memcpy(to, program_invocation_short_name, strnlen(program_invocation_short_name, room - 1));
 }
@@ -214,7 +214,7 @@ static bool processor_says_invariant(void) { return true; }
 
 bool prof_i_port_counter_is_safe(const char **why_not_out) {
   const bool forbidden = is_forbidden();
-  __atomic_store_n(&own.is_counter_forbidden, forbidden, __ATOMIC_RELAXED);
+  __atomic_store_n(&counter_state.is_counter_forbidden, forbidden, __ATOMIC_RELAXED);
   if (forbidden) {
     *why_not_out = "prctl(PR_SET_TSC) forbids the time-stamp counter here";
     return false;
@@ -247,18 +247,18 @@ void *prof_i_port_map_closed(uint64_t bytes, int fd) {
   return mmap(NULL, bytes, PROT_NONE, flags, fd, 0);
 }
 
-/* As prof_i_port_map_unseen(). */
+/* As prof_i_port_map_unchecked(). */
 void *prof_i_port_map_twice(void *at, void *of, size_t bytes) {
   const long mapped = syscall(SYS_mremap, of, 0ul, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, at);
   return mapped == -1 ? MAP_FAILED : (void *)mapped;
 }
 
-int prof_i_port_hold_cancel(void) {
+int prof_i_port_disable_cancel(void) {
   int was = PTHREAD_CANCEL_ENABLE;
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &was);
   return was;
 }
-void prof_i_port_let_cancel(const int *was) {
+void prof_i_port_restore_cancel(const int *was) {
   int now;
   pthread_setcancelstate(*was, &now);
 }
@@ -300,15 +300,15 @@ bool prof_i_port_wipe_on_fork(void *at, size_t bytes) {
 void prof_i_port_keep_on_fork(void *at, size_t bytes) { madvise(at, bytes, MADV_KEEPONFORK); }
 void prof_i_port_use_huge_pages(void *at, size_t bytes) { madvise(at, bytes, MADV_HUGEPAGE); }
 /* RLIMIT_DATA counts private memory alone. Where the kernel refuses both, nothing changes. */
-void prof_i_port_cover(void *at, size_t bytes) {
+void prof_i_port_map_zeros_over(void *at, size_t bytes) {
   const int flags = MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
   /* Threads may be at it: that is its use. */
-  if (prof_i_port_map_unseen(at, bytes, MAP_PRIVATE | flags, -1) == MAP_FAILED)
-    (void)prof_i_port_map_unseen(at, bytes, MAP_SHARED | flags, -1);
+  if (prof_i_port_map_unchecked(at, bytes, MAP_PRIVATE | flags, -1) == MAP_FAILED)
+    (void)prof_i_port_map_unchecked(at, bytes, MAP_SHARED | flags, -1);
 }
-void prof_i_port_drop(void *at, size_t bytes) { madvise(at, bytes, MADV_DONTNEED); }
+void prof_i_port_drop_pages(void *at, size_t bytes) { madvise(at, bytes, MADV_DONTNEED); }
 /* Locked pages stay. */
-void prof_i_port_empty(void *at, size_t bytes) {
+void prof_i_port_zero_pages(void *at, size_t bytes) {
   if (madvise(at, bytes, MADV_DONTNEED) != 0) memset(at, 0, bytes);
 }
 
@@ -320,7 +320,7 @@ void prof_i_port_unmap(void *at, size_t bytes) {
   }
 }
 
-void prof_i_port_punch(void *at, size_t bytes) {
+void prof_i_port_punch_hole(void *at, size_t bytes) {
   if (madvise(at, bytes, MADV_REMOVE) != 0) memset(at, 0, bytes);
 }
 
@@ -351,7 +351,7 @@ int prof_i_port_reserve_file(int fd, uint64_t offset, uint64_t bytes) {
   return 0;
 }
 
-int prof_i_port_fd_aside(int fd) {
+int prof_i_port_move_fd_up(int fd) {
   enum { HIGH = 900, SPARE = 64 };
   struct rlimit limit;
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur < 2 * SPARE) return fd;
@@ -375,7 +375,7 @@ uint64_t prof_i_port_resident_bytes(void *at, size_t bytes) {
   return pages * PAGE;
 }
 
-void *prof_i_port_map_unseen(void *at, size_t bytes, int flags, int fd) {
+void *prof_i_port_map_unchecked(void *at, size_t bytes, int flags, int fd) {
   const long mapped = syscall(SYS_mmap, at, bytes, PROT_READ | PROT_WRITE, flags, fd, 0L);
   return mapped == -1 ? MAP_FAILED : (void *)mapped; /* errno says why */
 }

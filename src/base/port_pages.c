@@ -74,7 +74,7 @@ int prof_i_port_populate(void *at, size_t bytes) {
 
 /* The largest piece of memory that a file system takes for a write at that offset. Its size is a
    power of two, and it lies at a multiple of its size. */
-static uint64_t piece_at(uint64_t offset, uint64_t bytes) {
+static uint64_t zeros_piece_at(uint64_t offset, uint64_t bytes) {
   const uint64_t fits = 1ull << (63 - __builtin_clzll(bytes));
   const uint64_t aligned = offset & (0 - offset);
   return offset && aligned < fits ? aligned : fits;
@@ -95,11 +95,11 @@ static int populate_ends(char *at, size_t bytes) {
   return prof_i_port_populate(at + bytes - PAGE_BYTES, PAGE_BYTES);
 }
 
-int prof_i_port_populate_written(void *at, uint64_t offset, size_t bytes) {
+int prof_i_port_populate_file_pages(void *at, uint64_t offset, size_t bytes) {
   long before = 0, after = 0, pieces = 0;
   bool is_known = count_faults(&before);
   for (size_t done = 0, piece; is_known && done < bytes; done += piece) {
-    piece = piece_at(offset + done, bytes - done);
+    piece = zeros_piece_at(offset + done, bytes - done);
     const int error = populate_ends((char *)at + done, piece);
     if (error) return error;
     pieces++;

@@ -24,7 +24,7 @@ static size_t find_processor(const cpu_set_t *allowed, size_t taken, size_t plac
   return at;
 }
 
-void prof_i_port_leave_processor(int taken, size_t place) {
+void prof_i_port_move_off_processor(int taken, size_t place) {
   cpu_set_t allowed, one;
   if (taken < 0 || taken >= CPU_SETSIZE || sched_getaffinity(0, sizeof allowed, &allowed) != 0)
     return;

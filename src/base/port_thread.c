@@ -13,7 +13,7 @@
 #include "port.h"
 
 enum { SET_BYTES = 1024 }; /* 8192 processors */
-enum { NOT_YET, AT_IT, KNOWN, UNKNOWN };
+enum { PLACEMENT_NOT_READ, PLACEMENT_READING, PLACEMENT_KNOWN, PLACEMENT_UNKNOWN };
 
 typedef union processors {
   cpu_set_t set; /* for the functions' types; they take the size */
@@ -22,42 +22,44 @@ typedef union processors {
 
 /* What the main thread had when prof was loaded. */
 static struct {
-  uint32_t state; /* NOT_YET to UNKNOWN; atomic, orders the rest */
+  uint32_t state; /* PLACEMENT_NOT_READ to UNKNOWN; atomic, orders the rest */
   processors allowed;
   int policy, nice;
-} own PROF_I_WRITTEN_AT_LOAD;
+} placement PROF_I_WRITTEN_AT_LOAD;
 
 /* A constructor of another library may start prof before this one runs. */
-__attribute__((constructor)) static void note_load(void) {
-  uint32_t state = NOT_YET;
-  if (!__atomic_compare_exchange_n(&own.state, &state, AT_IT, false, __ATOMIC_ACQUIRE,
-                                   __ATOMIC_RELAXED))
+__attribute__((constructor)) static void placement_record(void) {
+  uint32_t state = PLACEMENT_NOT_READ;
+  if (!__atomic_compare_exchange_n(&placement.state, &state, PLACEMENT_READING, false,
+                                   __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
     return;
   const int saved = errno;
-  const bool is_known = sched_getaffinity(getpid(), sizeof own.allowed, &own.allowed.set) == 0;
-  own.policy = sched_getscheduler(getpid());
-  own.nice = getpriority(PRIO_PROCESS, (id_t)getpid()); /* -1 is no normal priority either */
+  const bool placement_is_known =
+      sched_getaffinity(getpid(), sizeof placement.allowed, &placement.allowed.set) == 0;
+  placement.policy = sched_getscheduler(getpid());
+  placement.nice = getpriority(PRIO_PROCESS, (id_t)getpid()); /* -1 is no normal priority either */
   errno = saved;
-  __atomic_store_n(&own.state, is_known ? KNOWN : UNKNOWN, __ATOMIC_RELEASE);
+  __atomic_store_n(&placement.state, placement_is_known ? PLACEMENT_KNOWN : PLACEMENT_UNKNOWN,
+                   __ATOMIC_RELEASE);
 }
 
-static bool is_known(void) {
-  note_load();
-  return __atomic_load_n(&own.state, __ATOMIC_ACQUIRE) == KNOWN;
+static bool placement_is_known(void) {
+  placement_record();
+  return __atomic_load_n(&placement.state, __ATOMIC_ACQUIRE) == PLACEMENT_KNOWN;
 }
 
-static bool is_placed_as_at_load(void) {
+static bool placement_is_as_at_load(void) {
   processors now;
   memset(&now, 0, sizeof now);
-  return !is_known() || sched_getaffinity(0, sizeof now, &now.set) != 0 ||
-         memcmp(now.bytes, own.allowed.bytes, sizeof now.bytes) == 0;
+  return !placement_is_known() || sched_getaffinity(0, sizeof now, &now.set) != 0 ||
+         memcmp(now.bytes, placement.allowed.bytes, sizeof now.bytes) == 0;
 }
 
 /* A whole process that runs as a batch, or when idle, stays so. */
-static bool is_policy_as_it_should_be(void) {
+static bool policy_is_expected(void) {
   const int policy = sched_getscheduler(0);
-  return policy == SCHED_OTHER ||
-         ((policy == SCHED_BATCH || policy == SCHED_IDLE) && is_known() && policy == own.policy);
+  return policy == SCHED_OTHER || ((policy == SCHED_BATCH || policy == SCHED_IDLE) &&
+                                   placement_is_known() && policy == placement.policy);
 }
 
 /* Only what the caller has otherwise is asked for: a sandbox may forbid the calls. */
@@ -67,18 +69,18 @@ static void choose_attributes(pthread_attr_t *attributes, size_t stack_bytes) {
                                               ? stack_bytes
                                               : (size_t)PTHREAD_STACK_MIN);
 #ifdef __GLIBC__
-  if (!is_placed_as_at_load())
-    pthread_attr_setaffinity_np(attributes, sizeof own.allowed, &own.allowed.set);
+  if (!placement_is_as_at_load())
+    pthread_attr_setaffinity_np(attributes, sizeof placement.allowed, &placement.allowed.set);
 #endif
-  if (is_policy_as_it_should_be()) return;
+  if (policy_is_expected()) return;
   const struct sched_param none = {0};
   pthread_attr_setinheritsched(attributes, PTHREAD_EXPLICIT_SCHED);
   pthread_attr_setschedpolicy(attributes, SCHED_OTHER);
   pthread_attr_setschedparam(attributes, &none);
 }
 
-static int create_with(pthread_t *thread_out, size_t stack_bytes, void *(*work)(void *),
-                       void *argument) {
+static int thread_create_with(pthread_t *thread_out, size_t stack_bytes, void *(*work)(void *),
+                              void *argument) {
   pthread_attr_t attributes;
   int error = pthread_attr_init(&attributes);
   if (error) return error;
@@ -94,7 +96,7 @@ int prof_i_port_thread_create(pthread_t *thread_out, size_t stack_bytes, void *(
   const int saved = errno;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  int error = create_with(thread_out, stack_bytes, work, argument);
+  int error = thread_create_with(thread_out, stack_bytes, work, argument);
   /* The processors may be gone, the policy forbidden, or the stack too small for the program's
      thread-local storage. */
   if (error == EINVAL || error == EPERM) error = pthread_create(thread_out, NULL, work, argument);
@@ -104,11 +106,13 @@ int prof_i_port_thread_create(pthread_t *thread_out, size_t stack_bytes, void *(
 }
 
 void prof_i_port_thread_begin(const char *name) {
-  const bool knows_load = is_known();             /* first: it may be noted only now */
-  const int wanted = own.nice > 0 ? own.nice : 0; /* a whole process that is nice stays so */
+  const bool knows_load = placement_is_known(); /* first: it may be noted only now */
+  const int wanted =
+      placement.nice > 0 ? placement.nice : 0; /* a whole process that is nice stays so */
   pthread_setname_np(pthread_self(), name);
 #ifndef __GLIBC__ /* it has no attribute for that */
-  if (!is_placed_as_at_load()) sched_setaffinity(0, sizeof own.allowed, &own.allowed.set);
+  if (!placement_is_as_at_load())
+    sched_setaffinity(0, sizeof placement.allowed, &placement.allowed.set);
 #endif
   if (knows_load && getpriority(PRIO_PROCESS, 0) != wanted) setpriority(PRIO_PROCESS, 0, wanted);
   prof_i_port_fp_default();

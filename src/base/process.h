@@ -1,5 +1,5 @@
-/* The process that the library's state belongs to. A child made by _Fork(), a raw clone() or vfork()
-   runs no fork handlers: it is known by a page that the kernel empties in children. */
+/* The process that the library's state belongs to. A child made by _Fork(), a raw clone() or
+   vfork() runs no fork handlers: it is known by a page that the kernel empties in children. */
 #ifndef PROF_BASE_PROCESS_H
 #define PROF_BASE_PROCESS_H
 

@@ -12,14 +12,14 @@
 
 /* ---- numbers ---- */
 
-static char *put_all_eight(char *to, uint32_t value) {
+static char *put_all_eight_digits(char *to, uint32_t value) {
   const uint64_t digits = prof_i_eight_digits(value) + PROF_I_EIGHT_ZEROS;
   memcpy(to, &digits, 8);
   return to + 8;
 }
 
 /* Without leading zeros, but at least `least` digits. */
-static char *put_eight(char *to, uint32_t value, unsigned least) {
+static char *put_eight_digits(char *to, uint32_t value, unsigned least) {
   const uint64_t digits = prof_i_eight_digits(value);
   const unsigned zeros = (unsigned)__builtin_ctzll(digits | (uint64_t)1 << 8 * (8 - least)) / 8;
   const uint64_t text = (digits + PROF_I_EIGHT_ZEROS) >> 8 * zeros;
@@ -29,14 +29,14 @@ static char *put_eight(char *to, uint32_t value, unsigned least) {
 
 static char *put_at_least(char *to, uint64_t value, unsigned least) {
   const uint64_t eight = 100000000;
-  if (value < eight) return put_eight(to, (uint32_t)value, least);
+  if (value < eight) return put_eight_digits(to, (uint32_t)value, least);
   if (value < eight * eight) {
-    to = put_eight(to, (uint32_t)(value / eight), 1);
-    return put_all_eight(to, (uint32_t)(value % eight));
+    to = put_eight_digits(to, (uint32_t)(value / eight), 1);
+    return put_all_eight_digits(to, (uint32_t)(value % eight));
   }
-  to = put_eight(to, (uint32_t)(value / (eight * eight)), 1);
-  to = put_all_eight(to, (uint32_t)(value / eight % eight));
-  return put_all_eight(to, (uint32_t)(value % eight));
+  to = put_eight_digits(to, (uint32_t)(value / (eight * eight)), 1);
+  to = put_all_eight_digits(to, (uint32_t)(value / eight % eight));
+  return put_all_eight_digits(to, (uint32_t)(value % eight));
 }
 
 char *prof_i_put_u64(char *to, uint64_t value) { return put_at_least(to, value, 1); }
@@ -88,7 +88,7 @@ static decimal shortest_decimal(double value) {
 }
 
 /* 123.5, 0.00015: for exponents from -5 to 15. */
-static char *put_plain(char *to, const decimal *number) {
+static char *put_plain_decimal(char *to, const decimal *number) {
   int i = 0;
   if (number->exponent < 0) {
     memcpy(to, "0.0000", 6);
@@ -108,7 +108,7 @@ char *prof_i_put_double(char *to, double value) {
     value = -value;
   }
   const decimal number = shortest_decimal(value);
-  if (number.exponent >= -5 && number.exponent <= 15) return put_plain(to, &number);
+  if (number.exponent >= -5 && number.exponent <= 15) return put_plain_decimal(to, &number);
   *to++ = number.digits[0];
   if (number.count > 1) *to++ = '.';
   memcpy(to, number.digits + 1, (size_t)(number.count - 1));
@@ -156,7 +156,7 @@ static char *put_unicode_escape(char *to, unsigned code) {
 }
 
 /* One character that is not plain ASCII: at most 6 bytes out of *from, which moves on. */
-static char *put_wide(char *to, const unsigned char **from, size_t left) {
+static char *put_multibyte(char *to, const unsigned char **from, size_t left) {
   const unsigned char *const s = *from;
   bool is_well_formed;
   const size_t bytes = sequence_bytes(s, left, &is_well_formed);
@@ -189,7 +189,7 @@ static char *put_less_than(char *to, const unsigned char **from, size_t left) {
 
 static char *put_character(char *to, const unsigned char **from, size_t left) {
   const unsigned char c = **from;
-  if (c >= 0x80) return put_wide(to, from, left);
+  if (c >= 0x80) return put_multibyte(to, from, left);
   /* Perfetto v52 takes the quote behind it for an escaped one, though the backslash is */
   if (c == '\\' && left == 1) {
     *from += 1;

@@ -1,4 +1,5 @@
-/* The calling thread's own flags, and the marks that let a signal handler see what it interrupted. */
+/* The calling thread's own flags, and the marks that let a signal handler see what it
+   interrupted. */
 #ifndef PROF_BASE_THIS_THREAD_H
 #define PROF_BASE_THIS_THREAD_H
 
@@ -17,18 +18,20 @@ enum {
 /* What else is this thread's own. Small, since static thread-local storage is scarce. Bytes, not
    bits: a handler may write one while the thread writes another. Three share a byte: a handler that
    sets one takes it back before it returns. */
-typedef struct prof_i_own_flags {
+typedef struct prof_i_thread_flags {
   /* the serial that it ended under. What destructors still record after that is the same thread's;
      0: it has not ended */
-  uint64_t ended_as;
-  struct prof_i_line *line; /* the fiber that the thread is in; NULL: it is itself */
+  uint64_t exited_serial;
+  /* the fiber that the thread is in; NULL: it is itself */
+  struct prof_i_virtual_thread *virtual_thread;
   /* PROF_I_FORK_LEVEL, _HAS_LOCK. 0: it is not in fork, or forks without handlers */
   uint8_t fork;
   /* Calls and locks of this thread that a handler must not meet: PROF_I_INSIDE,
      prof_i_thread_lock(). */
   uint8_t inside;
-  /* gate.h: how many nested passes the thread has, with those of the code that it interrupted. */
-  uint8_t past_gate;
+  /* arena_guard.h: how many nested passes the thread has, with those of the code that it
+     interrupted. */
+  uint8_t guard_depth;
   uint8_t last_error; /* src/base/log.c */
   /* it has the control lock, or waits for it: a handler that finds this set can never have it */
   bool is_at_control;
@@ -37,8 +40,8 @@ typedef struct prof_i_own_flags {
   bool is_loading_plugin : 1; /* src/device/plugin.c */
   bool is_making_text : 1;    /* src/python/scope.c */
   bool takes_faults : 1;      /* the helper: see make_pages() in arena.c */
-} prof_i_own_flags;
-extern __thread prof_i_own_flags prof_i_this_flags
+} prof_i_thread_flags;
+extern __thread prof_i_thread_flags prof_i_this_flags
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 /* To the end of the block this thread is inside a call that allocates, or writes files. */

@@ -41,11 +41,13 @@ int prof_i_put_device(char *to, size_t room, prof_device device) {
   return snprintf(to, room, "%d:%d", device.type, device.index);
 }
 
-static uint64_t size_of(int64_t bytes) { return bytes < 0 ? 0 - (uint64_t)bytes : (uint64_t)bytes; }
+static uint64_t magnitude_of(int64_t bytes) {
+  return bytes < 0 ? 0 - (uint64_t)bytes : (uint64_t)bytes;
+}
 
 int prof_i_put_bytes(char *to, size_t room, int64_t bytes) {
   static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  const uint64_t size = size_of(bytes);
+  const uint64_t size = magnitude_of(bytes);
   const char *const sign = bytes < 0 ? "-" : "";
   if (size < 1024) return snprintf(to, room, "%s%llu B", sign, (unsigned long long)size);
   uint64_t hundredths = 0;
@@ -64,7 +66,7 @@ int prof_i_put_bytes(char *to, size_t room, int64_t bytes) {
 }
 
 int prof_i_put_mb(char *to, size_t room, int64_t bytes) {
-  const uint64_t size = size_of(bytes), mb = UINT64_C(1) << 20;
+  const uint64_t size = magnitude_of(bytes), mb = UINT64_C(1) << 20;
   const uint64_t thousandths = size / mb * 1000 + (size % mb * 1000 + mb / 2) / mb;
   return snprintf(to, room, "%s%llu.%03llu", bytes < 0 ? "-" : "",
                   (unsigned long long)(thousandths / 1000),

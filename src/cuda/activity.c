@@ -7,14 +7,14 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "../device/words.h"
+#include "../device/backend_error.h"
 #include "buffers.h"
 #include "calls.h"
 #include "cupti_library.h"
+#include "error.h"
 #include "library.h"
 #include "records.h"
 #include "streams.h"
-#include "words.h"
 
 enum { FLUSH_NS = 200000000, HOLDER_BYTES = 64 };
 
@@ -24,7 +24,7 @@ enum { CALLS_NONE, CALLS_OF_WORK, CALLS_ALL };
 /* Kinds of CUPTI's, and of prof's by which they are asked for. */
 static const struct {
   int32_t kind;
-  uint32_t of;
+  uint32_t backend_kind;
 } all_kinds[] = {{PROF_I_CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, PROF_BACKEND_KERNEL},
                  {PROF_I_CUPTI_ACTIVITY_KIND_MEMCPY, PROF_BACKEND_COPY},
                  {PROF_I_CUPTI_ACTIVITY_KIND_MEMCPY2, PROF_BACKEND_COPY},
@@ -36,8 +36,8 @@ static const struct {
 enum { KINDS = sizeof all_kinds / sizeof *all_kinds };
 
 static struct {
-  uint32_t is_open;      /* CUPTI, with its version; release: its clock is asked for by others */
-  bool is_on, is_ending; /* is_ending: between stop() and the drain behind it */
+  uint32_t is_cupti_open; /* CUPTI, with its version; release: its clock is asked for by others */
+  bool is_on, is_ending;  /* is_ending: between stop() and the drain behind it */
   /* it was begun inside of cuInit(), and start() has not been called since */
   bool is_from_first;
   /* one record a launch, and none of its nodes: so much cheaper as they are many */
@@ -48,31 +48,33 @@ static struct {
   uint32_t enabled; /* bits by all_kinds */
   int calls;
   uint64_t flushed_ns;
-} own;
+} cupti_tracing;
 
 /* The driver has not ended before us, at the process's exit: CUPTI may hang then. */
-static bool is_alive(void) {
+static bool is_driver_alive(void) {
   int32_t count;
   return prof_i_cuda.cuDeviceGetCount(&count) == 0;
 }
 
-static bool is_open(void) { return __atomic_load_n(&own.is_open, __ATOMIC_ACQUIRE); }
+static bool is_cupti_open(void) {
+  return __atomic_load_n(&cupti_tracing.is_cupti_open, __ATOMIC_ACQUIRE);
+}
 
 /* ---- begin ---- */
 
-static int open_library(const prof_backend_host *host) {
+static int open_cupti(const prof_backend_host *host) {
   int32_t driver = 0;
-  if (is_open()) return PROF_BACKEND_OK;
+  if (is_cupti_open()) return PROF_BACKEND_OK;
   prof_i_cuda.cuDriverGetVersion(&driver);
   const int result = prof_i_cupti_library_open(host, driver);
   if (result != PROF_BACKEND_OK) return result;
-  const int32_t error = prof_i_cupti.cuptiGetVersion(&own.version);
+  const int32_t error = prof_i_cupti.cuptiGetVersion(&cupti_tracing.version);
   if (error != 0) return prof_i_cupti_fail_call("cuptiGetVersion", error);
-  __atomic_store_n(&own.is_open, 1, __ATOMIC_RELEASE);
+  __atomic_store_n(&cupti_tracing.is_cupti_open, 1, __ATOMIC_RELEASE);
   return PROF_BACKEND_OK;
 }
 
-static void no_callback(void *user, int32_t domain, uint32_t number, const void *data) {
+static void ignore_callback(void *user, int32_t domain, uint32_t number, const void *data) {
   (void)user;
   (void)domain;
   (void)number;
@@ -80,44 +82,46 @@ static void no_callback(void *user, int32_t domain, uint32_t number, const void 
 }
 
 /* Releases from 13.0 on know who is who. */
-static int subscribe(void) {
+static int cupti_subscribe(void) {
   char holder[HOLDER_BYTES] = "";
   prof_i_cupti_subscriber_params params = {sizeof params, "prof", holder, sizeof holder};
   const bool is_named = prof_i_cupti.cuptiSubscribe_v2 != NULL;
-  int32_t error = is_named
-                      ? prof_i_cupti.cuptiSubscribe_v2(&own.subscriber, no_callback, NULL, &params)
-                      : prof_i_cupti.cuptiSubscribe(&own.subscriber, no_callback, NULL);
+  int32_t error =
+      is_named ? prof_i_cupti.cuptiSubscribe_v2(&cupti_tracing.subscriber, ignore_callback, NULL,
+                                                &params)
+               : prof_i_cupti.cuptiSubscribe(&cupti_tracing.subscriber, ignore_callback, NULL);
   holder[sizeof holder - 1] = '\0';
   if (error == 0) return PROF_BACKEND_OK;
-  own.subscriber = NULL;
+  cupti_tracing.subscriber = NULL;
   if (error != PROF_I_CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED)
     return prof_i_cupti_fail_call(is_named ? "cuptiSubscribe_v2" : "cuptiSubscribe", error);
-  return prof_i_words_fail(
+  return prof_i_backend_fail(
       PROF_BACKEND_BUSY,
       "another tool uses CUPTI in this process%s%s; scopes on streams are recorded",
       *holder ? ": " : "", holder);
 }
 
-static void unsubscribe(void) {
-  if (own.subscriber) prof_i_cupti.cuptiUnsubscribe(own.subscriber);
-  own.subscriber = NULL;
+static void cupti_unsubscribe(void) {
+  if (cupti_tracing.subscriber) prof_i_cupti.cuptiUnsubscribe(cupti_tracing.subscriber);
+  cupti_tracing.subscriber = NULL;
 }
 
 /* ---- what is recorded ---- */
 
-static uint32_t bits_of(uint32_t wanted) {
+static uint32_t kind_bits_of(uint32_t wanted) {
   uint32_t bits = 0;
   for (uint32_t i = 0; i < KINDS; i++) {
-    if (all_kinds[i].kind == PROF_I_CUPTI_ACTIVITY_KIND_GRAPH_TRACE && !own.are_graphs_whole)
+    if (all_kinds[i].kind == PROF_I_CUPTI_ACTIVITY_KIND_GRAPH_TRACE &&
+        !cupti_tracing.are_graphs_whole)
       continue;
-    if (wanted & 1u << all_kinds[i].of) bits |= 1u << i;
+    if (wanted & 1u << all_kinds[i].backend_kind) bits |= 1u << i;
   }
   return bits;
 }
 
 /* The error of what cannot be done without. */
-static int32_t choose_kinds(uint32_t wanted) {
-  const uint32_t bits = bits_of(wanted), others = bits ^ own.enabled;
+static int32_t enable_kinds(uint32_t wanted) {
+  const uint32_t bits = kind_bits_of(wanted), others = bits ^ cupti_tracing.enabled;
   int32_t error_of_kernels = 0;
   for (uint32_t i = 0; i < KINDS; i++) {
     const uint32_t bit = 1u << i;
@@ -125,60 +129,62 @@ static int32_t choose_kinds(uint32_t wanted) {
     const int32_t error = bits & bit ? prof_i_cupti.cuptiActivityEnable(all_kinds[i].kind)
                                      : prof_i_cupti.cuptiActivityDisable(all_kinds[i].kind);
     if (error == 0 || !(bits & bit))
-      own.enabled ^= bit;
-    else if (all_kinds[i].of == PROF_BACKEND_KERNEL)
+      cupti_tracing.enabled ^= bit;
+    else if (all_kinds[i].backend_kind == PROF_BACKEND_KERNEL)
       error_of_kernels = error;
   }
   return error_of_kernels;
 }
 
 /* What launched something is known by its call. A CUPTI before 12.5 records all calls or none. */
-static void choose(int calls, bool enable) {
+static void set_calls_enabled(int calls, bool enable) {
   int32_t (*const choose_kind)(int32_t kind) =
       enable ? prof_i_cupti.cuptiActivityEnable : prof_i_cupti.cuptiActivityDisable;
-  if (calls == CALLS_NONE || (calls == CALLS_OF_WORK && prof_i_cuda_calls_of_work(enable))) return;
+  if (calls == CALLS_NONE || (calls == CALLS_OF_WORK && prof_i_cuda_calls_enable_work(enable)))
+    return;
   choose_kind(PROF_I_CUPTI_ACTIVITY_KIND_RUNTIME);
   choose_kind(PROF_I_CUPTI_ACTIVITY_KIND_DRIVER);
 }
 
-static void choose_calls(uint32_t wanted) {
+static void enable_calls(uint32_t wanted) {
   const uint32_t work = wanted & ~(1u << PROF_BACKEND_MEMORY);
   const int calls = wanted & 1u << PROF_BACKEND_CALL ? CALLS_ALL
                     : work                           ? CALLS_OF_WORK
                                                      : CALLS_NONE;
-  if (calls == own.calls) return;
-  choose(own.calls, false);
-  choose(calls, true);
-  own.calls = calls;
+  if (calls == cupti_tracing.calls) return;
+  set_calls_enabled(cupti_tracing.calls, false);
+  set_calls_enabled(calls, true);
+  cupti_tracing.calls = calls;
 }
 
 static uint32_t enabled_kinds(void) {
   uint32_t kinds = 0;
   for (uint32_t i = 0; i < KINDS; i++)
-    if (own.enabled & 1u << i) kinds |= 1u << all_kinds[i].of;
-  return kinds | (own.calls == CALLS_ALL ? 1u << PROF_BACKEND_CALL | 1u << PROF_BACKEND_SYNC : 0);
+    if (cupti_tracing.enabled & 1u << i) kinds |= 1u << all_kinds[i].backend_kind;
+  return kinds |
+         (cupti_tracing.calls == CALLS_ALL ? 1u << PROF_BACKEND_CALL | 1u << PROF_BACKEND_SYNC : 0);
 }
 
-static int record(uint32_t wanted) {
-  const int32_t error = choose_kinds(wanted);
+static int record_kinds(uint32_t wanted) {
+  const int32_t error = enable_kinds(wanted);
   if (error != 0) {
-    choose_kinds(0);
+    enable_kinds(0);
     return prof_i_cupti_fail_call("cuptiActivityEnable", error);
   }
-  choose_calls(wanted);
-  own.wanted = wanted;
+  enable_calls(wanted);
+  cupti_tracing.wanted = wanted;
   return PROF_BACKEND_OK;
 }
 
-static int begin(const prof_backend_host *host) {
-  int result = open_library(host);
+static int begin_cupti(const prof_backend_host *host) {
+  int result = open_cupti(host);
   if (result != PROF_BACKEND_OK) return result;
-  if (!prof_i_cupti_buffers_prepare(host, own.version >= PROF_I_CUPTI_NULL_BUFFERS_FROM))
-    return prof_i_words_refuse(PROF_BACKEND_NO_MEMORY, "no memory for CUPTI's buffers");
-  result = subscribe();
+  if (!prof_i_cupti_buffers_prepare(host, cupti_tracing.version >= PROF_I_CUPTI_NULL_BUFFERS_FROM))
+    return prof_i_backend_fail_text(PROF_BACKEND_NO_MEMORY, "no memory for CUPTI's buffers");
+  result = cupti_subscribe();
   if (result != PROF_BACKEND_OK) return result;
   const char *const graphs = host->option("CUPTI_GRAPHS");
-  own.are_graphs_whole = graphs && strcmp(graphs, "whole") == 0;
+  cupti_tracing.are_graphs_whole = graphs && strcmp(graphs, "whole") == 0;
   if (prof_i_cupti.cuptiSetThreadIdType)
     prof_i_cupti.cuptiSetThreadIdType(PROF_I_CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
   const int32_t error = prof_i_cupti.cuptiActivityRegisterCallbacks(prof_i_cupti_buffer_request,
@@ -188,33 +194,33 @@ static int begin(const prof_backend_host *host) {
 }
 
 int prof_i_cuda_activity_start(const prof_backend_host *host, uint32_t kinds, uint32_t *kinds_out) {
-  int result = own.is_on ? PROF_BACKEND_OK : begin(host);
+  int result = cupti_tracing.is_on ? PROF_BACKEND_OK : begin_cupti(host);
   /* before the first record of a stream can come */
-  if (result == PROF_BACKEND_OK) prof_i_cuda_streams_meet_them(true);
-  if (result == PROF_BACKEND_OK) result = record(kinds);
-  if (result != PROF_BACKEND_OK && !own.is_on) {
-    prof_i_cuda_streams_meet_them(false);
-    unsubscribe();
+  if (result == PROF_BACKEND_OK) prof_i_cuda_streams_set_tracking(true);
+  if (result == PROF_BACKEND_OK) result = record_kinds(kinds);
+  if (result != PROF_BACKEND_OK && !cupti_tracing.is_on) {
+    prof_i_cuda_streams_set_tracking(false);
+    cupti_unsubscribe();
   }
   if (result != PROF_BACKEND_OK) return result;
-  own.is_on = true;
-  own.is_ending = false;
-  *kinds_out = enabled_kinds() | (own.is_from_first ? PROF_BACKEND_FROM_FIRST : 0);
-  own.is_from_first = false;
+  cupti_tracing.is_on = true;
+  cupti_tracing.is_ending = false;
+  *kinds_out = enabled_kinds() | (cupti_tracing.is_from_first ? PROF_BACKEND_FROM_FIRST : 0);
+  cupti_tracing.is_from_first = false;
   return PROF_BACKEND_OK;
 }
 
 int prof_i_cuda_activity_stop(void) {
-  if (!own.is_on) return PROF_BACKEND_OK;
-  own.is_on = false;
-  own.is_ending = true;
-  prof_i_cuda_streams_meet_them(false);
-  if (!is_alive()) return PROF_BACKEND_OK;
-  choose_kinds(0);
-  choose_calls(0);
+  if (!cupti_tracing.is_on) return PROF_BACKEND_OK;
+  cupti_tracing.is_on = false;
+  cupti_tracing.is_ending = true;
+  prof_i_cuda_streams_set_tracking(false);
+  if (!is_driver_alive()) return PROF_BACKEND_OK;
+  enable_kinds(0);
+  enable_calls(0);
   /* also what is not done */
   prof_i_cupti.cuptiActivityFlushAll(PROF_I_CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
-  unsubscribe();
+  cupti_unsubscribe();
   return PROF_BACKEND_OK;
 }
 
@@ -222,21 +228,22 @@ int prof_i_cuda_activity_stop(void) {
 
 /* What stands behind something that this CUPTI does not know is lost: how many there were is not
    known. */
-static uint64_t read(const prof_i_cupti_buffer *buffer) {
-  void *record = NULL;
+static uint64_t read_cupti_buffer(const prof_i_cupti_buffer *buffer) {
+  void *record_kinds = NULL;
   for (;;) {
-    const int32_t error =
-        prof_i_cupti.cuptiActivityGetNextRecord(buffer->records, buffer->valid, &record);
-    if (error != 0 || !record) return error == PROF_I_CUPTI_ERROR_MAX_LIMIT_REACHED ? 0 : 1;
-    prof_i_cuda_record_take(record);
+    const int32_t error = prof_i_cupti.cuptiActivityGetNextRecord(
+        buffer->records, buffer->valid_bytes, &record_kinds);
+    if (error != 0 || !record_kinds) return error == PROF_I_CUPTI_ERROR_MAX_LIMIT_REACHED ? 0 : 1;
+    prof_i_cuda_record_add(record_kinds);
   }
 }
 
-static uint64_t read_all(void) {
+static uint64_t read_all_cupti_buffers(void) {
   uint64_t lost = prof_i_cupti_buffers_lost();
-  for (prof_i_cupti_buffer *buffer = prof_i_cupti_buffers_take(), *next; buffer; buffer = next) {
+  for (prof_i_cupti_buffer *buffer = prof_i_cupti_buffers_take_full(), *next; buffer;
+       buffer = next) {
     next = buffer->next;
-    if (buffer->valid) lost += read(buffer);
+    if (buffer->valid_bytes) lost += read_cupti_buffer(buffer);
     prof_i_cupti_buffer_give_back(buffer);
   }
   return lost;
@@ -244,40 +251,42 @@ static uint64_t read_all(void) {
 
 /* CUPTI's own count, of all contexts. Of buffers that a driver which has ended keeps, so many are
    lost as there are, at least. */
-static uint64_t dropped(void) {
+static uint64_t count_dropped(void) {
   size_t count = 0;
-  if (!is_alive()) return prof_i_cupti_buffers_lent();
+  if (!is_driver_alive()) return prof_i_cupti_buffers_lent();
   return prof_i_cupti.cuptiActivityGetNumDroppedRecords(NULL, 0, &count) == 0 ? count : 0;
 }
 
 /* Of buffers that are not full, now and then: what takes them is their last record's turn, not the
    device's. */
-static bool flush(const prof_backend_host *host, uint32_t how) {
+static bool flush_cupti(const prof_backend_host *host, uint32_t how) {
   const uint64_t now = host->now_ns();
-  if (!own.is_on || (how != PROF_BACKEND_FLUSH && now - own.flushed_ns < FLUSH_NS) || !is_alive())
+  if (!cupti_tracing.is_on ||
+      (how != PROF_BACKEND_FLUSH && now - cupti_tracing.flushed_ns < FLUSH_NS) ||
+      !is_driver_alive())
     return false;
-  own.flushed_ns = now;
+  cupti_tracing.flushed_ns = now;
   prof_i_cupti.cuptiActivityFlushAll(0);
   return true;
 }
 
 int prof_i_cuda_activity_drain(const prof_backend_host *host, uint32_t how, uint64_t *lost_out) {
-  if (!is_open()) return PROF_BACKEND_OK;
-  const bool is_flushed = flush(host, how);
-  prof_i_cuda_records_begin(host, own.wanted, own.is_ending);
-  *lost_out = read_all();
-  if (is_flushed || own.is_ending) prof_i_cuda_records_settle(how == PROF_BACKEND_FLUSH);
+  if (!is_cupti_open()) return PROF_BACKEND_OK;
+  const bool is_flushed = flush_cupti(host, how);
+  prof_i_cuda_records_begin(host, cupti_tracing.wanted, cupti_tracing.is_ending);
+  *lost_out = read_all_cupti_buffers();
+  if (is_flushed || cupti_tracing.is_ending) prof_i_cuda_records_flush(how == PROF_BACKEND_FLUSH);
   *lost_out += prof_i_cuda_records_unfinished();
-  if (is_flushed || own.is_ending) *lost_out += dropped();
-  own.is_ending = false;
+  if (is_flushed || cupti_tracing.is_ending) *lost_out += count_dropped();
+  cupti_tracing.is_ending = false;
   return PROF_BACKEND_OK;
 }
 
 int prof_i_cuda_activity_clock(const prof_backend_host *host, prof_backend_pair *out) {
   prof_backend_pair pair = {.size = out->size};
-  if (!is_open())
-    return prof_i_words_refuse(PROF_BACKEND_UNSUPPORTED,
-                               "CUPTI, whose clock it is, has not been asked to record");
+  if (!is_cupti_open())
+    return prof_i_backend_fail_text(PROF_BACKEND_UNSUPPORTED,
+                                    "CUPTI, whose clock it is, has not been asked to record");
   pair.host_before_ns = host->now_ns();
   pair.host_before_ticks = host->ticks();
   const int32_t error = prof_i_cupti.cuptiGetTimestamp(&pair.device_ns);
@@ -289,7 +298,7 @@ int prof_i_cuda_activity_clock(const prof_backend_host *host, prof_backend_pair 
 }
 
 /* The first call of a function is slower than those behind it: the narrowest of some. */
-static void look(const prof_backend_host *host, prof_backend_pair *out) {
+static void read_narrowest_clock(const prof_backend_host *host, prof_backend_pair *out) {
   enum { LOOKS = 3 };
   *out = (prof_backend_pair){.size = sizeof *out};
   for (int i = 0; i < LOOKS; i++) {
@@ -301,12 +310,12 @@ static void look(const prof_backend_host *host, prof_backend_pair *out) {
   }
 }
 
-int prof_i_cuda_activity_begin_inside(const prof_backend_host *host, uint32_t kinds,
-                                      prof_backend_pair *look_out) {
+int prof_i_cuda_activity_begin_preinit(const prof_backend_host *host, uint32_t kinds,
+                                       prof_backend_pair *look_out) {
   uint32_t can;
   const int result = prof_i_cuda_activity_start(host, kinds, &can);
   if (result != PROF_BACKEND_OK) return result;
-  own.is_from_first = true;
-  look(host, look_out);
+  cupti_tracing.is_from_first = true;
+  read_narrowest_clock(host, look_out);
   return PROF_BACKEND_OK;
 }

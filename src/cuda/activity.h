@@ -15,7 +15,7 @@ int prof_i_cuda_activity_clock(const prof_backend_host *host, prof_backend_pair 
    (CUDA_INJECTION64_PATH): the kinds are recorded from the program's first kernel on, until start()
    takes them over. look_out: at CUPTI's clock, then. Of the driver it asks the version alone;
    CUPTI, nothing that needs a context. Once it has failed nothing is left of it. */
-int prof_i_cuda_activity_begin_inside(const prof_backend_host *host, uint32_t kinds,
-                                      prof_backend_pair *look_out);
+int prof_i_cuda_activity_begin_preinit(const prof_backend_host *host, uint32_t kinds,
+                                       prof_backend_pair *look_out);
 
 #endif

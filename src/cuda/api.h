@@ -89,7 +89,7 @@ enum {
 /* "To continue using CUDA, the process must be terminated and relaunched", says the header of
    these: all calls say the same from then on. Of a failed assertion (710) another context can be
    made. */
-#define PROF_I_CU_LAST_ERRORS(X)      \
+#define PROF_I_CU_FATAL_ERRORS(X)     \
   X(ERROR_ILLEGAL_ADDRESS, 700)       \
   X(ERROR_LAUNCH_TIMEOUT, 702)        \
   X(ERROR_HARDWARE_STACK_ERROR, 714)  \
@@ -102,7 +102,7 @@ enum {
 
 enum {
 #define PROF_I_CU_ERROR(name, value) PROF_I_CU_##name = (value),
-  PROF_I_CU_ERRORS(PROF_I_CU_ERROR) PROF_I_CU_LAST_ERRORS(PROF_I_CU_ERROR)
+  PROF_I_CU_ERRORS(PROF_I_CU_ERROR) PROF_I_CU_FATAL_ERRORS(PROF_I_CU_ERROR)
 #undef PROF_I_CU_ERROR
 };
 

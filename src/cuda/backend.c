@@ -7,9 +7,9 @@
 
 #include "activity.h"
 #include "devices.h"
+#include "error.h"
 #include "library.h"
 #include "marker.h"
-#include "words.h"
 
 /* There is one: the process has one driver. */
 struct prof_backend_self {
@@ -17,33 +17,35 @@ struct prof_backend_self {
   const prof_backend_host *host;
 };
 
-static bool is_forked(const prof_backend_self *self) {
+static bool is_cuda_forked(const prof_backend_self *self) {
   return __atomic_load_n(&self->is_forked, __ATOMIC_RELAXED);
 }
 
-static int refuse_child(void) {
-  return prof_i_words_refuse(PROF_BACKEND_FORKED,
-                             "the stream is the parent's: this process was forked from it");
+static int refuse_cuda_in_child(void) {
+  return prof_i_backend_fail_text(PROF_BACKEND_FORKED,
+                                  "the stream is the parent's: this process was forked from it");
 }
 
 /* May the driver be asked for an event or a stream? */
-static int check(const prof_backend_self *self) {
-  return is_forked(self) ? refuse_child() : prof_i_cuda_check();
+static int check_cuda(const prof_backend_self *self) {
+  return is_cuda_forked(self) ? refuse_cuda_in_child() : prof_i_cuda_check_fatal();
 }
 
 /* 0, 1 and 2 are the default streams: the legacy one by two names, and the thread's own. */
-static prof_i_cu_stream stream_at(uint64_t handle) { return (prof_i_cu_stream)(uintptr_t)handle; }
+static prof_i_cu_stream cuda_stream_at(uint64_t handle) {
+  return (prof_i_cu_stream)(uintptr_t)handle;
+}
 
 /* ---- opening ---- */
 
-static int probe(const prof_backend_host *host) {
+static int cuda_probe(const prof_backend_host *host) {
   (void)host;
   return prof_i_cuda_library_open();
 }
 
 /* NOT_READY until the program itself has begun to use CUDA: a child that it forks later could use
    none if prof had. */
-static int open_it(const prof_backend_host *host, prof_backend_self **self_out) {
+static int cuda_open(const prof_backend_host *host, prof_backend_self **self_out) {
   static prof_backend_self self;
   const int result = prof_i_cuda_devices_list();
   self.host = host;
@@ -51,68 +53,69 @@ static int open_it(const prof_backend_host *host, prof_backend_self **self_out) 
   return result;
 }
 
-static int in_use(void) { return prof_i_cuda_library_is_loaded(); }
+static int cuda_in_use(void) { return prof_i_cuda_library_is_loaded(); }
 
-static void fork_child(prof_backend_self *self) {
+static void cuda_fork_child(prof_backend_self *self) {
   __atomic_store_n(&self->is_forked, 1, __ATOMIC_RELAXED);
 }
 
 /* ---- events ---- */
 
-static int event_create(prof_backend_self *self, uint64_t stream, void **event_out) {
+static int cuda_event_create(prof_backend_self *self, uint64_t stream, void **event_out) {
   (void)stream;
-  const int result = check(self);
+  const int result = check_cuda(self);
   if (result != PROF_BACKEND_OK) return result;
   *event_out = prof_i_cuda_marker_create();
   return *event_out ? PROF_BACKEND_OK
-                    : prof_i_words_refuse(PROF_BACKEND_NO_MEMORY, "no memory for an event");
+                    : prof_i_backend_fail_text(PROF_BACKEND_NO_MEMORY, "no memory for an event");
 }
 
-static int event_record(prof_backend_self *self, uint64_t stream, void **event) {
-  const int result = check(self);
-  return result == PROF_BACKEND_OK ? prof_i_cuda_marker_record(*event, stream_at(stream)) : result;
+static int cuda_event_record(prof_backend_self *self, uint64_t stream, void **event) {
+  const int result = check_cuda(self);
+  return result == PROF_BACKEND_OK ? prof_i_cuda_marker_record(*event, cuda_stream_at(stream))
+                                   : result;
 }
 
-static int event_query(prof_backend_self *self, void *event) {
-  const int result = check(self);
+static int cuda_event_query(prof_backend_self *self, void *event) {
+  const int result = check_cuda(self);
   return result == PROF_BACKEND_OK ? prof_i_cuda_marker_query(event) : result;
 }
 
-static int event_elapsed(prof_backend_self *self, void *a, void *b, int64_t *ns_out) {
-  const int result = check(self);
+static int cuda_event_elapsed(prof_backend_self *self, void *a, void *b, int64_t *ns_out) {
+  const int result = check_cuda(self);
   return result == PROF_BACKEND_OK ? prof_i_cuda_marker_elapsed(a, b, ns_out) : result;
 }
 
-static void event_destroy(prof_backend_self *self, void *event) {
-  if (!is_forked(self)) prof_i_cuda_marker_destroy(event);
+static void cuda_event_destroy(prof_backend_self *self, void *event) {
+  if (!is_cuda_forked(self)) prof_i_cuda_marker_destroy(event);
 }
 
-static const char *last_error(prof_backend_self *self) {
+static const char *cuda_last_error(prof_backend_self *self) {
   (void)self; /* the same for all: a thread calls one at a time */
-  return prof_i_words_last();
+  return prof_i_backend_last_error();
 }
 
 /* ---- devices ---- */
 
-static int stream_of(prof_backend_self *self, uint64_t stream, uint32_t *device_out,
-                     uint32_t *is_capturing_out) {
+static int cuda_stream_of(prof_backend_self *self, uint64_t stream, uint32_t *device_out,
+                          uint32_t *is_capturing_out) {
   int32_t capture = PROF_I_CU_STREAM_CAPTURE_STATUS_NONE;
-  int result = check(self);
+  int result = check_cuda(self);
   if (result != PROF_BACKEND_OK) return result;
-  const int32_t error = prof_i_cuda.cuStreamIsCapturing(stream_at(stream), &capture);
+  const int32_t error = prof_i_cuda.cuStreamIsCapturing(cuda_stream_at(stream), &capture);
   if (error != 0) result = prof_i_cuda_fail_call("cuStreamIsCapturing", error);
   if (result != PROF_BACKEND_OK && result != PROF_BACKEND_CAPTURING) return result;
-  *device_out = prof_i_cuda_device_of(stream_at(stream));
+  *device_out = prof_i_cuda_stream_device(cuda_stream_at(stream));
   /* The legacy stream, while another one is captured, is an error: nothing may be put on it. */
   *is_capturing_out =
       result == PROF_BACKEND_CAPTURING || capture != PROF_I_CU_STREAM_CAPTURE_STATUS_NONE;
   return *device_out == UINT32_MAX ? PROF_BACKEND_INVALID : PROF_BACKEND_OK;
 }
 
-static int describe(prof_backend_self *self, uint32_t index, prof_backend_device *out) {
-  if (is_forked(self)) return refuse_child();
+static int cuda_describe_device(prof_backend_self *self, uint32_t index, prof_backend_device *out) {
+  if (is_cuda_forked(self)) return refuse_cuda_in_child();
   if (index >= prof_i_cuda_devices_count())
-    return prof_i_words_fail(PROF_BACKEND_NO_DEVICE, "there is no device %u", index);
+    return prof_i_backend_fail(PROF_BACKEND_NO_DEVICE, "there is no device %u", index);
   prof_backend_device about = {.size = out->size};
   prof_i_cuda_device_describe(index, &about);
   memcpy(out, &about, out->size < sizeof about ? out->size : sizeof about);
@@ -121,22 +124,24 @@ static int describe(prof_backend_self *self, uint32_t index, prof_backend_device
 
 /* ---- records ---- */
 
-static int start(prof_backend_self *self, uint32_t kinds, uint32_t *kinds_out) {
-  return is_forked(self) ? refuse_child()
-                         : prof_i_cuda_activity_start(self->host, kinds, kinds_out);
+static int cuda_start(prof_backend_self *self, uint32_t kinds, uint32_t *kinds_out) {
+  return is_cuda_forked(self) ? refuse_cuda_in_child()
+                              : prof_i_cuda_activity_start(self->host, kinds, kinds_out);
 }
 
-static int stop(prof_backend_self *self) {
-  return is_forked(self) ? refuse_child() : prof_i_cuda_activity_stop();
+static int cuda_stop(prof_backend_self *self) {
+  return is_cuda_forked(self) ? refuse_cuda_in_child() : prof_i_cuda_activity_stop();
 }
 
-static int drain(prof_backend_self *self, uint32_t how, uint64_t *lost_out) {
-  return is_forked(self) ? refuse_child() : prof_i_cuda_activity_drain(self->host, how, lost_out);
+static int cuda_drain(prof_backend_self *self, uint32_t how, uint64_t *lost_out) {
+  return is_cuda_forked(self) ? refuse_cuda_in_child()
+                              : prof_i_cuda_activity_drain(self->host, how, lost_out);
 }
 
-static int read_clock(prof_backend_self *self, uint32_t device, prof_backend_pair *out) {
+static int cuda_read_clock(prof_backend_self *self, uint32_t device, prof_backend_pair *out) {
   (void)device; /* one for all */
-  return is_forked(self) ? refuse_child() : prof_i_cuda_activity_clock(self->host, out);
+  return is_cuda_forked(self) ? refuse_cuda_in_child()
+                              : prof_i_cuda_activity_clock(self->host, out);
 }
 
 const prof_backend prof_i_cuda_backend = {
@@ -146,22 +151,22 @@ const prof_backend prof_i_cuda_backend = {
     .device_type = PROF_DEVICE_CUDA,
     .name = "cuda",
     .version = "1.0 (no NVIDIA hardware so far)",
-    .probe = probe,
-    .open = open_it,
-    .event_create = event_create,
-    .event_record = event_record,
-    .event_query = event_query,
-    .event_destroy = event_destroy,
-    .event_elapsed = event_elapsed,
-    .fork_child = fork_child,
-    .last_error = last_error,
-    .stream_of = stream_of,
-    .device = describe,
-    .clock = read_clock,
-    .start = start,
-    .stop = stop,
-    .drain = drain,
-    .in_use = in_use,
+    .probe = cuda_probe,
+    .open = cuda_open,
+    .event_create = cuda_event_create,
+    .event_record = cuda_event_record,
+    .event_query = cuda_event_query,
+    .event_destroy = cuda_event_destroy,
+    .event_elapsed = cuda_event_elapsed,
+    .fork_child = cuda_fork_child,
+    .last_error = cuda_last_error,
+    .stream_of = cuda_stream_of,
+    .device = cuda_describe_device,
+    .clock = cuda_read_clock,
+    .start = cuda_start,
+    .stop = cuda_stop,
+    .drain = cuda_drain,
+    .in_use = cuda_in_use,
     .records_memory = 1,
     .opens_late =
         2 /* to open the driver's library in a program that does not use it is not prof's to do */};

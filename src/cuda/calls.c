@@ -9,9 +9,9 @@
 
 enum { CALLS_MAX = 2048, DOMAINS = 2, NAME_MAX_BYTES = 256, UNKNOWN_IN_A_ROW = 64 };
 
-static struct { uint32_t names[DOMAINS][CALLS_MAX]; /* interned; 0: not asked yet */ } own;
+static struct { uint32_t names[DOMAINS][CALLS_MAX]; /* interned; 0: not asked yet */ } call_names;
 
-static const char *text_of(int32_t domain, uint32_t number) {
+static const char *cuda_call_text(int32_t domain, uint32_t number) {
   const char *text = NULL;
   return prof_i_cupti.cuptiGetCallbackName(domain, number, &text) == 0 && text && *text ? text
                                                                                         : NULL;
@@ -31,13 +31,13 @@ static size_t bytes_without_release(const char *text) {
 uint32_t prof_i_cuda_call_name(const prof_backend_host *host, int32_t domain, uint32_t number) {
   const char *text;
   if (domain < 1 || domain > DOMAINS || number >= CALLS_MAX) return 0;
-  uint32_t *const name = &own.names[domain - 1][number];
-  if (!*name && (text = text_of(domain, number)) != NULL)
+  uint32_t *const name = &call_names.names[domain - 1][number];
+  if (!*name && (text = cuda_call_text(domain, number)) != NULL)
     *name = host->intern(text, bytes_without_release(text));
   return *name;
 }
 
-static bool is_of_work(const char *text) {
+static bool is_cuda_work_call(const char *text) {
   static const char *const begins[] = {
       "cuLaunch",     "cuGraphLaunch",   "cuMemcpy",   "cuMemset",   "cuMemPrefetch",  "cudaLaunch",
       "__cudaLaunch", "cudaGraphLaunch", "cudaMemcpy", "cudaMemset", "cudaMemPrefetch"};
@@ -46,20 +46,22 @@ static bool is_of_work(const char *text) {
   return false;
 }
 
-static void choose(int32_t domain, int32_t (*choose_one)(uint32_t number, uint8_t enable),
-                   bool enable) {
+static void enable_work_calls(int32_t domain,
+                              int32_t (*choose_one)(uint32_t number, uint8_t enable), bool enable) {
   for (uint32_t number = 1, unknown = 0; number < CALLS_MAX && unknown < UNKNOWN_IN_A_ROW;
        number++) {
-    const char *const text = text_of(domain, number);
+    const char *const text = cuda_call_text(domain, number);
     unknown = text ? 0 : unknown + 1;
-    if (text && is_of_work(text)) choose_one(number, enable);
+    if (text && is_cuda_work_call(text)) choose_one(number, enable);
   }
 }
 
-bool prof_i_cuda_calls_of_work(bool enable) {
+bool prof_i_cuda_calls_enable_work(bool enable) {
   if (!prof_i_cupti.cuptiActivityEnableDriverApi || !prof_i_cupti.cuptiActivityEnableRuntimeApi)
     return false;
-  choose(PROF_I_CUPTI_CB_DOMAIN_DRIVER_API, prof_i_cupti.cuptiActivityEnableDriverApi, enable);
-  choose(PROF_I_CUPTI_CB_DOMAIN_RUNTIME_API, prof_i_cupti.cuptiActivityEnableRuntimeApi, enable);
+  enable_work_calls(PROF_I_CUPTI_CB_DOMAIN_DRIVER_API, prof_i_cupti.cuptiActivityEnableDriverApi,
+                    enable);
+  enable_work_calls(PROF_I_CUPTI_CB_DOMAIN_RUNTIME_API, prof_i_cupti.cuptiActivityEnableRuntimeApi,
+                    enable);
   return true;
 }

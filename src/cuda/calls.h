@@ -14,6 +14,6 @@ uint32_t prof_i_cuda_call_name(const prof_backend_host *host, int32_t domain, ui
 
 /* Has CUPTI record those calls by which work comes to devices, and no others. False: this one can
    record all or none. */
-bool prof_i_cuda_calls_of_work(bool enable);
+bool prof_i_cuda_calls_enable_work(bool enable);
 
 #endif

@@ -20,7 +20,7 @@ uint32_t prof_i_cuda_device_number(prof_i_cu_device device);
 
 /* The one that the stream is of; its number, or UINT32_MAX with words. For a default stream the
    context counts that is current. */
-uint32_t prof_i_cuda_device_of(prof_i_cu_stream stream);
+uint32_t prof_i_cuda_stream_device(prof_i_cu_stream stream);
 
 /* What there is to know of it, but for its size. */
 void prof_i_cuda_device_describe(uint32_t number, prof_backend_device *out);

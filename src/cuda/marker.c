@@ -7,28 +7,28 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "error.h"
 #include "library.h"
 #include "streams.h"
-#include "words.h"
 
 /* While any stream is captured into a graph globally, to ask for an event is not permitted, from
    whatever thread, and breaks that capture: but for a thread that says that it knows. Drivers
    before 10.1 have no such modes. */
-static int32_t exchange_mode(int32_t mode) {
+static int32_t exchange_cuda_capture_mode(int32_t mode) {
   if (prof_i_cuda.cuThreadExchangeStreamCaptureMode)
     prof_i_cuda.cuThreadExchangeStreamCaptureMode(&mode);
   return mode;
 }
-#define UNHARMED(error, ...)                                                          \
-  do {                                                                                \
-    const int32_t mode_before = exchange_mode(PROF_I_CU_STREAM_CAPTURE_MODE_RELAXED); \
-    (error) = (__VA_ARGS__);                                                          \
-    exchange_mode(mode_before);                                                       \
+#define WITH_RELAXED_CAPTURE(error, ...)                                                           \
+  do {                                                                                             \
+    const int32_t mode_before = exchange_cuda_capture_mode(PROF_I_CU_STREAM_CAPTURE_MODE_RELAXED); \
+    (error) = (__VA_ARGS__);                                                                       \
+    exchange_cuda_capture_mode(mode_before);                                                       \
   } while (0)
 
 /* A driver before 12.0 says whether the handle is a context's: one that was made at the same place
    since is taken for it. */
-static int32_t number_of(prof_i_cu_context context, unsigned long long *number_out) {
+static int32_t context_number_of(prof_i_cu_context context, unsigned long long *number_out) {
   uint32_t version;
   *number_out = 0;
   return prof_i_cuda.cuCtxGetId ? prof_i_cuda.cuCtxGetId(context, number_out)
@@ -37,30 +37,30 @@ static int32_t number_of(prof_i_cu_context context, unsigned long long *number_o
 
 /* An event goes with its context, and a driver that is asked for one that has gone may crash. It is
    let go of here, then. */
-static bool is_there(prof_i_cuda_marker *marker) {
+static bool cuda_marker_has_event(prof_i_cuda_marker *marker) {
   unsigned long long number;
   if (marker->event &&
-      (number_of(marker->context, &number) != 0 || number != marker->context_number))
+      (context_number_of(marker->context, &number) != 0 || number != marker->context_number))
     marker->event = NULL;
   return marker->event != NULL;
 }
 
 /* In the stream's context, which is current meanwhile. */
-static int make_event(prof_i_cu_stream stream, prof_i_cuda_marker *made) {
+static int make_cuda_event(prof_i_cu_stream stream, prof_i_cuda_marker *made) {
   prof_i_cu_context popped;
   int32_t error = prof_i_cuda.cuStreamGetCtx(stream, &made->context);
   if (error != 0) return prof_i_cuda_fail_call("cuStreamGetCtx", error);
-  error = number_of(made->context, &made->context_number);
+  error = context_number_of(made->context, &made->context_number);
   if (error == 0) error = prof_i_cuda.cuCtxPushCurrent(made->context);
   if (error != 0) return prof_i_cuda_fail_call("cuCtxPushCurrent", error);
-  UNHARMED(error, prof_i_cuda.cuEventCreate(&made->event, PROF_I_CU_EVENT_DEFAULT));
+  WITH_RELAXED_CAPTURE(error, prof_i_cuda.cuEventCreate(&made->event, PROF_I_CU_EVENT_DEFAULT));
   prof_i_cuda.cuCtxPopCurrent(&popped);
   return error == 0 ? PROF_BACKEND_OK : prof_i_cuda_fail_call("cuEventCreate", error);
 }
 
-static void end_event(prof_i_cu_event event) {
+static void destroy_cuda_event(prof_i_cu_event event) {
   int32_t error;
-  UNHARMED(error, prof_i_cuda.cuEventDestroy(event));
+  WITH_RELAXED_CAPTURE(error, prof_i_cuda.cuEventDestroy(event));
   (void)error;
 }
 
@@ -69,47 +69,48 @@ prof_i_cuda_marker *prof_i_cuda_marker_create(void) {
 }
 
 void prof_i_cuda_marker_destroy(prof_i_cuda_marker *marker) {
-  if (prof_i_cuda_check() == PROF_BACKEND_OK && is_there(marker)) end_event(marker->event);
+  if (prof_i_cuda_check_fatal() == PROF_BACKEND_OK && cuda_marker_has_event(marker))
+    destroy_cuda_event(marker->event);
   free(marker);
 }
 
 /* It has none yet, or one of another context than the stream's: the handle is another stream's now,
    or the default stream's of another current context. */
-static int record_anew(prof_i_cuda_marker *marker, prof_i_cu_stream stream) {
+static int record_new_cuda_event(prof_i_cuda_marker *marker, prof_i_cu_stream stream) {
   prof_i_cuda_marker fresh = {0};
-  const int result = make_event(stream, &fresh);
+  const int result = make_cuda_event(stream, &fresh);
   if (result != PROF_BACKEND_OK) return result;
   const int32_t error = prof_i_cuda.cuEventRecord(fresh.event, stream);
   if (error != 0) {
-    end_event(fresh.event);
+    destroy_cuda_event(fresh.event);
     return prof_i_cuda_fail_call("cuEventRecord", error);
   }
-  if (marker->event) end_event(marker->event);
+  if (marker->event) destroy_cuda_event(marker->event);
   *marker = fresh;
-  prof_i_cuda_stream_meet(marker->context, stream, &marker->met);
+  prof_i_cuda_stream_register(marker->context, stream, &marker->registered_generation);
   return PROF_BACKEND_OK;
 }
 
 int prof_i_cuda_marker_record(prof_i_cuda_marker *marker, prof_i_cu_stream stream) {
-  if (!is_there(marker)) return record_anew(marker, stream);
+  if (!cuda_marker_has_event(marker)) return record_new_cuda_event(marker, stream);
   const int32_t error = prof_i_cuda.cuEventRecord(marker->event, stream);
   if (error == 0) {
-    prof_i_cuda_stream_meet(marker->context, stream, &marker->met);
+    prof_i_cuda_stream_register(marker->context, stream, &marker->registered_generation);
     return PROF_BACKEND_OK;
   }
-  return error == PROF_I_CU_ERROR_INVALID_HANDLE ? record_anew(marker, stream)
+  return error == PROF_I_CU_ERROR_INVALID_HANDLE ? record_new_cuda_event(marker, stream)
                                                  : prof_i_cuda_fail_call("cuEventRecord", error);
 }
 
-static int refuse_empty(void) {
-  return prof_i_words_refuse(PROF_BACKEND_INVALID,
-                             "the event was never put on a stream, or has gone with its context");
+static int refuse_empty_cuda_marker(void) {
+  return prof_i_backend_fail_text(
+      PROF_BACKEND_INVALID, "the event was never put on a stream, or has gone with its context");
 }
 
 int prof_i_cuda_marker_query(prof_i_cuda_marker *marker) {
   int32_t error;
-  if (!is_there(marker)) return refuse_empty();
-  UNHARMED(error, prof_i_cuda.cuEventQuery(marker->event));
+  if (!cuda_marker_has_event(marker)) return refuse_empty_cuda_marker();
+  WITH_RELAXED_CAPTURE(error, prof_i_cuda.cuEventQuery(marker->event));
   if (error == 0) return PROF_BACKEND_OK;
   return error == PROF_I_CU_ERROR_NOT_READY ? PROF_BACKEND_NOT_READY
                                             : prof_i_cuda_fail_call("cuEventQuery", error);
@@ -118,14 +119,14 @@ int prof_i_cuda_marker_query(prof_i_cuda_marker *marker) {
 int prof_i_cuda_marker_elapsed(prof_i_cuda_marker *a, prof_i_cuda_marker *b, int64_t *ns_out) {
   float ms = 0;
   int32_t error;
-  if (!is_there(a) || !is_there(b)) return refuse_empty();
-  UNHARMED(error, prof_i_cuda.cuEventElapsedTime(&ms, a->event, b->event));
+  if (!cuda_marker_has_event(a) || !cuda_marker_has_event(b)) return refuse_empty_cuda_marker();
+  WITH_RELAXED_CAPTURE(error, prof_i_cuda.cuEventElapsedTime(&ms, a->event, b->event));
   if (error != 0)
     return error == PROF_I_CU_ERROR_NOT_READY ? PROF_BACKEND_NOT_READY
                                               : prof_i_cuda_fail_call("cuEventElapsedTime", error);
   const double ns = (double)ms * 1e6;
   if (!(fabs(ns) < 1e18))
-    return prof_i_words_fail(PROF_BACKEND_VENDOR, "cuEventElapsedTime: %g ms", (double)ms);
+    return prof_i_backend_fail(PROF_BACKEND_VENDOR, "cuEventElapsedTime: %g ms", (double)ms);
   *ns_out = (int64_t)(ns < 0 ? ns - 0.5 : ns + 0.5);
   return PROF_BACKEND_OK;
 }

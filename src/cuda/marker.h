@@ -12,7 +12,7 @@ typedef struct prof_i_cuda_marker {
   prof_i_cu_event event; /* NULL: none yet */
   /* of the event's: when that goes, the event does, and must not be asked for any more */
   prof_i_cu_context context;
-  uint32_t met; /* its stream, by CUPTI: see streams.h */
+  uint32_t registered_generation; /* its stream, by CUPTI: see streams.h */
   /* which no other context ever has; 0: a driver before 12.0, which tells none */
   unsigned long long context_number;
 } prof_i_cuda_marker;

@@ -4,14 +4,14 @@
 #include <prof/backend.h>
 
 #include "../base/library.h"
-#include "../device/words.h"
+#include "../device/backend_error.h"
 
-static const char file_name[] = "libnvidia-ml.so.1";
+static const char nvml_file_name[] = "libnvidia-ml.so.1";
 
 prof_i_nvml_functions prof_i_nvml;
 
 /* The first function that is needed and not there; NULL: none is. */
-static const char *resolve(void *library) {
+static const char *resolve_nvml(void *library) {
   enum { OPTIONAL, NEEDED };
   const char *missing = NULL;
 #define RESOLVE(need, name, arguments)                               \
@@ -23,7 +23,7 @@ static const char *resolve(void *library) {
   return missing || prof_i_nvml.nvmlErrorString ? missing : "nvmlErrorString";
 }
 
-static int result_of(int32_t error) {
+static int result_of_nvml(int32_t error) {
   switch (error) {
     case PROF_I_NVML_ERROR_NOT_SUPPORTED:
       return PROF_BACKEND_UNSUPPORTED;
@@ -39,7 +39,7 @@ static int result_of(int32_t error) {
 }
 
 /* What its user can do. */
-static const char *advice_of(int32_t error) {
+static const char *advice_of_nvml(int32_t error) {
   switch (error) {
     case PROF_I_NVML_ERROR_NO_PERMISSION:
       return ": /dev/nvidiactl and /dev/nvidia0 are not this user's to open";
@@ -52,30 +52,31 @@ static const char *advice_of(int32_t error) {
 }
 
 int prof_i_nvml_fail_call(const char *function, int32_t error) {
-  return prof_i_words_fail(result_of(error), "%s: %s (%d)%s", function,
-                           prof_i_nvml.nvmlErrorString(error), error, advice_of(error));
+  return prof_i_backend_fail(result_of_nvml(error), "%s: %s (%d)%s", function,
+                             prof_i_nvml.nvmlErrorString(error), error, advice_of_nvml(error));
 }
 
 int prof_i_nvml_is_loaded(void) {
   const char *why;
-  return prof_i_library_can_open() && prof_i_library_open(file_name, 1, &why) != NULL;
+  return prof_i_library_can_open() && prof_i_library_open(nvml_file_name, 1, &why) != NULL;
 }
 
 int prof_i_nvml_open(void) {
-  prof_i_library_why why = {0};
+  prof_i_library_error why = {0};
   const char *unused;
   if (!prof_i_library_can_open())
-    return prof_i_words_fail(PROF_BACKEND_UNSUPPORTED,
-                             "libprof.a opens no libraries; link libprof.so");
-  void *library = prof_i_library_open(file_name, 1, &unused);
-  if (!library) library = prof_i_library_try(file_name, &why);
-  if (!library) return prof_i_words_no_library("", &why);
-  const char *const missing = resolve(library);
-  return missing ? prof_i_words_fail(PROF_BACKEND_VERSION, "%s has no %s()", file_name, missing)
-                 : PROF_BACKEND_OK;
+    return prof_i_backend_fail(PROF_BACKEND_UNSUPPORTED,
+                               "libprof.a opens no libraries; link libprof.so");
+  void *library = prof_i_library_open(nvml_file_name, 1, &unused);
+  if (!library) library = prof_i_library_try(nvml_file_name, &why);
+  if (!library) return prof_i_backend_fail_library("", &why);
+  const char *const missing = resolve_nvml(library);
+  return missing
+             ? prof_i_backend_fail(PROF_BACKEND_VERSION, "%s has no %s()", nvml_file_name, missing)
+             : PROF_BACKEND_OK;
 }
 
-int prof_i_nvml_begin(void) {
+int prof_i_nvml_init(void) {
   const int32_t error = prof_i_nvml.nvmlInit_v2();
   return error == 0 ? PROF_BACKEND_OK : prof_i_nvml_fail_call("nvmlInit_v2", error);
 }

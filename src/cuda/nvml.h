@@ -76,7 +76,7 @@ int prof_i_nvml_is_loaded(void);
 
 /* Begins with it, which touches the devices; it makes no context, and CUDA in a forked child is
    none the worse for it. A prof_backend_result with words. */
-int prof_i_nvml_begin(void);
+int prof_i_nvml_init(void);
 
 /* "nvmlInit_v2: Driver Not Loaded (9)", and the result that fits. */
 int prof_i_nvml_fail_call(const char *function, int32_t error);

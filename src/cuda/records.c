@@ -10,51 +10,54 @@
 #include "calls.h"
 #include "streams.h"
 
-enum { NAMES = 1 << 16, PIECES_AT_FIRST = 256 };
+enum { NAMES = 1 << 16, MEMORY_RECORDS_AT_FIRST = 256 };
 
 static struct {
   const prof_backend_host *host;
   uint32_t kinds;
   prof_i_launches launches;
   uint32_t names[NAMES]; /* in words, by the interned name as the linker has it; 0: not met yet */
-  prof_backend_memory *pieces; /* of this drain */
-  uint32_t piece_count, piece_room;
-} own;
+  prof_backend_memory *memory_records; /* of this drain */
+  uint32_t memory_count, memory_room;
+} cupti_drain;
 
 void prof_i_cuda_records_begin(const prof_backend_host *host, uint32_t kinds, bool is_last) {
-  own.host = host;
-  own.kinds = kinds;
-  prof_i_launches_begin(&own.launches, host, is_last);
+  cupti_drain.host = host;
+  cupti_drain.kinds = kinds;
+  prof_i_launches_begin(&cupti_drain.launches, host, is_last);
 }
 
-uint64_t prof_i_cuda_records_unfinished(void) { return prof_i_launches_unfinished(&own.launches); }
-
-static bool is_wanted(uint32_t kind) { return own.kinds >> kind & 1; }
-
-static uint64_t thread_of(uint32_t kernels_number) {
-  return prof_i_launches_thread(&own.launches, kernels_number);
+uint64_t prof_i_cuda_records_unfinished(void) {
+  return prof_i_launches_unfinished(&cupti_drain.launches);
 }
 
-static uint32_t intern(const char *text) {
-  return text && *text ? own.host->intern(text, strlen(text)) : 0;
+static bool is_cuda_kind_wanted(uint32_t kind) { return cupti_drain.kinds >> kind & 1; }
+
+static uint64_t thread_serial_of(uint32_t kernels_number) {
+  return prof_i_launches_thread_serial(&cupti_drain.launches, kernels_number);
+}
+
+static uint32_t intern_text(const char *text) {
+  return text && *text ? cupti_drain.host->intern(text, strlen(text)) : 0;
 }
 
 /* A kernel's, as its source has it. */
-static uint32_t intern_in_words(const char *linkers) {
-  const uint32_t number = intern(linkers);
+static uint32_t intern_demangled(const char *linkers) {
+  const uint32_t number = intern_text(linkers);
   if (number == 0 || number >= NAMES) return number;
-  if (!own.names[number]) {
+  if (!cupti_drain.names[number]) {
     char *const words = prof_i_demangle(linkers, strlen(linkers));
-    const uint32_t in_words = intern(words);
-    own.names[number] = in_words ? in_words : number;
+    const uint32_t in_words = intern_text(words);
+    cupti_drain.names[number] = in_words ? in_words : number;
     free(words);
   }
-  return own.names[number];
+  return cupti_drain.names[number];
 }
 
 /* ---- what ran ---- */
 
-static void begin(prof_i_launched *it, uint32_t kind, size_t bytes, uint64_t start, uint64_t end) {
+static void begin_cuda_record(prof_i_launched_record *it, uint32_t kind, size_t bytes,
+                              uint64_t start, uint64_t end) {
   memset(it, 0, sizeof *it);
   it->record.kind = (uint16_t)kind;
   it->record.size = (uint16_t)bytes;
@@ -63,20 +66,20 @@ static void begin(prof_i_launched *it, uint32_t kind, size_t bytes, uint64_t sta
   if (!start || !end) it->record.flags = PROF_BACKEND_NO_TIMES;
 }
 
-static void place(prof_backend_record *record, uint32_t correlation, uint32_t device,
-                  uint32_t context, uint32_t stream) {
+static void set_record_stream(prof_backend_record *record, uint32_t correlation, uint32_t device,
+                              uint32_t context, uint32_t stream) {
   record->correlation = correlation;
   record->device = device;
   record->stream = prof_i_cuda_stream_handle(context, stream);
-  prof_i_cuda_context_is_of(context, device);
+  prof_i_cuda_context_set_device(context, device);
 }
 
 static void take_kernel(const prof_i_cupti_kernel *from) {
-  prof_i_launched it;
-  begin(&it, PROF_BACKEND_KERNEL, sizeof it.kernel, from->start, from->end);
+  prof_i_launched_record it;
+  begin_cuda_record(&it, PROF_BACKEND_KERNEL, sizeof it.kernel, from->start, from->end);
   prof_backend_kernel *const to = &it.kernel;
-  place(&to->record, from->correlation, from->device, from->context, from->stream);
-  to->record.name = intern_in_words(from->name);
+  set_record_stream(&to->record, from->correlation, from->device, from->context, from->stream);
+  to->record.name = intern_demangled(from->name);
   to->queued = from->queued;
   to->submitted = from->submitted;
   for (int i = 0; i < 3; i++) {
@@ -88,16 +91,16 @@ static void take_kernel(const prof_i_cupti_kernel *from) {
   to->context = from->context;
   to->graph = from->graph;
   to->graph_node = from->graph_node;
-  prof_i_launches_emit(&own.launches, &it);
+  prof_i_launches_emit(&cupti_drain.launches, &it);
 }
 
-static const char *name_of_memory(uint32_t kind) { /* as Kineto has them */
+static const char *memory_kind_name(uint32_t kind) { /* as Kineto has them */
   static const char *const names[] = {"Unknown", "Pageable", "Pinned",        "Device",
                                       "Array",   "Managed",  "Device Static", "Managed Static"};
   return names[kind < sizeof names / sizeof *names ? kind : 0];
 }
 
-static const char *name_of_way(uint32_t way) {
+static const char *direction_name(uint32_t way) {
   static const char *const names[] = {"Unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA",
                                       "AtoD",    "DtoA", "DtoD", "HtoH", "PtoP"};
   return names[way < sizeof names / sizeof *names ? way : 0];
@@ -117,72 +120,74 @@ static bool is_to_host(uint32_t way) {
 /* Which way, between which kinds of memory. A way that is 0 is not known. */
 static void describe_copy(prof_backend_copy *copy, uint32_t way, uint32_t from, uint32_t to) {
   char name[96];
-  snprintf(name, sizeof name, "Memcpy %s (%s -> %s)", name_of_way(way), name_of_memory(from),
-           name_of_memory(to));
-  copy->record.name = intern(name);
+  snprintf(name, sizeof name, "Memcpy %s (%s -> %s)", direction_name(way), memory_kind_name(from),
+           memory_kind_name(to));
+  copy->record.name = intern_text(name);
   copy->from = !way ? 0 : is_from_host(way) ? PROF_DEVICE_CPU : PROF_DEVICE_CUDA;
   copy->to = !way ? 0 : is_to_host(way) ? PROF_DEVICE_CPU : PROF_DEVICE_CUDA;
 }
 
-static void take_copy(const prof_i_cupti_copy *from) {
-  prof_i_launched it;
-  begin(&it, PROF_BACKEND_COPY, sizeof it.copy, from->start, from->end);
-  place(&it.record, from->correlation, from->device, from->context, from->stream);
+static void take_cuda_copy(const prof_i_cupti_copy *from) {
+  prof_i_launched_record it;
+  begin_cuda_record(&it, PROF_BACKEND_COPY, sizeof it.copy, from->start, from->end);
+  set_record_stream(&it.record, from->correlation, from->device, from->context, from->stream);
   describe_copy(&it.copy, from->way, from->from, from->to);
   it.copy.bytes = from->bytes;
   it.copy.from_index = it.copy.to_index = from->device;
-  prof_i_launches_emit(&own.launches, &it);
+  prof_i_launches_emit(&cupti_drain.launches, &it);
 }
 
 static void take_peer_copy(const prof_i_cupti_peer_copy *from) {
-  prof_i_launched it;
-  begin(&it, PROF_BACKEND_COPY, sizeof it.copy, from->start, from->end);
-  place(&it.record, from->correlation, from->device, from->context, from->stream);
+  prof_i_launched_record it;
+  begin_cuda_record(&it, PROF_BACKEND_COPY, sizeof it.copy, from->start, from->end);
+  set_record_stream(&it.record, from->correlation, from->device, from->context, from->stream);
   describe_copy(&it.copy, from->way, from->from, from->to);
   it.copy.bytes = from->bytes;
   it.copy.from_index = from->from_device;
   it.copy.to_index = from->to_device;
-  prof_i_launches_emit(&own.launches, &it);
+  prof_i_launches_emit(&cupti_drain.launches, &it);
 }
 
 static void take_fill(const prof_i_cupti_fill *from) {
   char name[48];
-  prof_i_launched it;
-  snprintf(name, sizeof name, "Memset (%s)", name_of_memory(from->memory));
-  begin(&it, PROF_BACKEND_FILL, sizeof it.copy, from->start, from->end);
-  place(&it.record, from->correlation, from->device, from->context, from->stream);
-  it.record.name = intern(name);
+  prof_i_launched_record it;
+  snprintf(name, sizeof name, "Memset (%s)", memory_kind_name(from->memory));
+  begin_cuda_record(&it, PROF_BACKEND_FILL, sizeof it.copy, from->start, from->end);
+  set_record_stream(&it.record, from->correlation, from->device, from->context, from->stream);
+  it.record.name = intern_text(name);
   it.copy.bytes = from->bytes;
   it.copy.to = PROF_DEVICE_CUDA;
   it.copy.to_index = from->device;
-  prof_i_launches_emit(&own.launches, &it);
+  prof_i_launches_emit(&cupti_drain.launches, &it);
 }
 
 /* All of it as one, where its nodes are not asked for. */
 static void take_graph(const prof_i_cupti_graph *from) {
   char name[32];
-  prof_i_launched it;
+  prof_i_launched_record it;
   snprintf(name, sizeof name, "CUDA graph %u", from->graph);
-  begin(&it, PROF_BACKEND_OTHER, sizeof it.record, from->start, from->end);
-  place(&it.record, from->correlation, from->device, from->context, from->stream);
-  it.record.name = intern(name);
-  prof_i_launches_emit(&own.launches, &it);
+  begin_cuda_record(&it, PROF_BACKEND_OTHER, sizeof it.record, from->start, from->end);
+  set_record_stream(&it.record, from->correlation, from->device, from->context, from->stream);
+  it.record.name = intern_text(name);
+  prof_i_launches_emit(&cupti_drain.launches, &it);
 }
 
 /* ---- memory ---- */
 
-static bool make_piece_room(void) {
-  if (own.piece_count < own.piece_room) return true;
-  const uint32_t room = own.piece_room ? 2 * own.piece_room : PIECES_AT_FIRST;
+static bool reserve_memory_record(void) {
+  if (cupti_drain.memory_count < cupti_drain.memory_room) return true;
+  const uint32_t room =
+      cupti_drain.memory_room ? 2 * cupti_drain.memory_room : MEMORY_RECORDS_AT_FIRST;
   prof_backend_memory *const larger =
-      room > own.piece_room ? realloc(own.pieces, room * sizeof *larger) : NULL;
+      room > cupti_drain.memory_room ? realloc(cupti_drain.memory_records, room * sizeof *larger)
+                                     : NULL;
   if (!larger) return false;
-  own.pieces = larger;
-  own.piece_room = room;
+  cupti_drain.memory_records = larger;
+  cupti_drain.memory_room = room;
   return true;
 }
 
-static uint32_t place_of(int32_t kind) {
+static uint32_t memory_place_of(int32_t kind) {
   switch (kind) {
     case PROF_I_CUPTI_ACTIVITY_MEMORY_KIND_PINNED:
       return PROF_BACKEND_MEMORY_PINNED;
@@ -195,11 +200,11 @@ static uint32_t place_of(int32_t kind) {
 }
 
 /* Other kinds of operations are of no piece. */
-static void take_piece(const prof_i_cupti_memory *from) {
+static void take_memory(const prof_i_cupti_memory *from) {
   prof_backend_memory it = {
       .address = from->address,
       .bytes = from->bytes,
-      .place = place_of(from->place),
+      .place = memory_place_of(from->place),
       .is_release = from->operation == PROF_I_CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE};
   if (!it.is_release && from->operation != PROF_I_CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_ALLOCATION)
     return;
@@ -211,49 +216,56 @@ static void take_piece(const prof_i_cupti_memory *from) {
                                     .correlation = from->correlation,
                                     .device = from->device};
   if (!from->timestamp) it.record.flags = PROF_BACKEND_NO_TIMES;
-  if (make_piece_room())
-    own.pieces[own.piece_count++] = it;
+  if (reserve_memory_record())
+    cupti_drain.memory_records[cupti_drain.memory_count++] = it;
   else
-    own.host->emit(&it, sizeof it);
+    cupti_drain.host->emit(&it, sizeof it);
 }
 
-static int by_time(const void *a, const void *b) {
+static int compare_record_times(const void *a, const void *b) {
   const prof_backend_record *const first = a, *const second = b;
   if (first->start != second->start) return first->start < second->start ? -1 : 1;
   return first->correlation < second->correlation ? -1 : first->correlation > second->correlation;
 }
 
 /* Each thread may have a buffer of its own: together they are in no order. */
-static void emit_pieces(void) {
-  if (own.piece_count) qsort(own.pieces, own.piece_count, sizeof *own.pieces, by_time);
-  if (own.piece_count) own.host->emit(own.pieces, own.piece_count * sizeof *own.pieces);
-  own.piece_count = 0;
+static void emit_memory_records(void) {
+  if (cupti_drain.memory_count)
+    qsort(cupti_drain.memory_records, cupti_drain.memory_count, sizeof *cupti_drain.memory_records,
+          compare_record_times);
+  if (cupti_drain.memory_count)
+    cupti_drain.host->emit(cupti_drain.memory_records,
+                           cupti_drain.memory_count * sizeof *cupti_drain.memory_records);
+  cupti_drain.memory_count = 0;
 }
 
 /* ---- what the host did ---- */
 
-static void take_call(const prof_i_cupti_call *from) {
-  prof_i_launched it;
+static void take_cuda_call(const prof_i_cupti_call *from) {
+  prof_i_launched_record it;
   /* a call of the runtime's and that of the driver's inside of it have one number */
-  prof_i_launches_remember(&own.launches, &(prof_i_launch_call){from->correlation, from->thread,
-                                                                from->start, from->end});
-  if (!is_wanted(PROF_BACKEND_CALL)) return;
-  begin(&it, PROF_BACKEND_CALL, sizeof it.record, from->start, from->end);
+  prof_i_launches_add_call(
+      &cupti_drain.launches,
+      &(prof_i_launch_call){from->correlation, from->thread, from->start, from->end});
+  if (!is_cuda_kind_wanted(PROF_BACKEND_CALL)) return;
+  begin_cuda_record(&it, PROF_BACKEND_CALL, sizeof it.record, from->start, from->end);
   it.record.correlation = from->correlation;
-  it.record.launch_thread = thread_of(from->thread);
-  it.record.name = prof_i_cuda_call_name(own.host,
+  it.record.launch_thread = thread_serial_of(from->thread);
+  it.record.name = prof_i_cuda_call_name(cupti_drain.host,
                                          from->kind == PROF_I_CUPTI_ACTIVITY_KIND_DRIVER
                                              ? PROF_I_CUPTI_CB_DOMAIN_DRIVER_API
                                              : PROF_I_CUPTI_CB_DOMAIN_RUNTIME_API,
                                          from->number);
-  own.host->emit(&it, it.record.size);
+  cupti_drain.host->emit(&it, it.record.size);
 }
 
 /* What CUPTI and the driver take for themselves. */
 static void take_overhead(const prof_i_cupti_overhead *from) {
-  prof_i_launched it;
+  prof_i_launched_record it;
   const char *name = "CUPTI: overhead";
-  if (!is_wanted(PROF_BACKEND_CALL) || from->object != PROF_I_CUPTI_ACTIVITY_OBJECT_THREAD) return;
+  if (!is_cuda_kind_wanted(PROF_BACKEND_CALL) ||
+      from->object != PROF_I_CUPTI_ACTIVITY_OBJECT_THREAD)
+    return;
   switch (from->what) {
     case PROF_I_CUPTI_ACTIVITY_OVERHEAD_DRIVER_COMPILER:
       name = "CUDA: driver compiler";
@@ -282,16 +294,16 @@ static void take_overhead(const prof_i_cupti_overhead *from) {
     default:
       break;
   }
-  begin(&it, PROF_BACKEND_CALL, sizeof it.record, from->start, from->end);
-  it.record.launch_thread = thread_of(from->thread);
-  it.record.name = intern(name);
-  own.host->emit(&it, it.record.size);
+  begin_cuda_record(&it, PROF_BACKEND_CALL, sizeof it.record, from->start, from->end);
+  it.record.launch_thread = thread_serial_of(from->thread);
+  it.record.name = intern_text(name);
+  cupti_drain.host->emit(&it, it.record.size);
 }
 
 static void take_sync(const prof_i_cupti_sync *from) {
-  prof_i_launched it;
+  prof_i_launched_record it;
   const char *name = "Sync";
-  if (!is_wanted(PROF_BACKEND_SYNC) || !is_wanted(PROF_BACKEND_CALL)) return;
+  if (!is_cuda_kind_wanted(PROF_BACKEND_SYNC) || !is_cuda_kind_wanted(PROF_BACKEND_CALL)) return;
   switch (from->type) { /* as Kineto has them */
     case PROF_I_CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE:
       name = "Event Sync";
@@ -308,17 +320,17 @@ static void take_sync(const prof_i_cupti_sync *from) {
     default:
       break;
   }
-  begin(&it, PROF_BACKEND_SYNC, sizeof it.record, from->start, from->end);
+  begin_cuda_record(&it, PROF_BACKEND_SYNC, sizeof it.record, from->start, from->end);
   it.record.correlation = from->correlation;
   it.record.device = prof_i_cuda_context_device(from->context);
   it.record.stream = from->stream == (uint32_t)PROF_I_CUPTI_SYNCHRONIZATION_INVALID_VALUE
                          ? 0
                          : prof_i_cuda_stream_handle(from->context, from->stream);
-  it.record.name = intern(name);
-  prof_i_launches_emit(&own.launches, &it);
+  it.record.name = intern_text(name);
+  prof_i_launches_emit(&cupti_drain.launches, &it);
 }
 
-void prof_i_cuda_record_take(const void *record) {
+void prof_i_cuda_record_add(const void *record) {
   int32_t kind;
   memcpy(&kind, record, sizeof kind);
   switch (kind) {
@@ -327,7 +339,7 @@ void prof_i_cuda_record_take(const void *record) {
       take_kernel(record);
       break;
     case PROF_I_CUPTI_ACTIVITY_KIND_MEMCPY:
-      take_copy(record);
+      take_cuda_copy(record);
       break;
     case PROF_I_CUPTI_ACTIVITY_KIND_MEMCPY2:
       take_peer_copy(record);
@@ -339,11 +351,11 @@ void prof_i_cuda_record_take(const void *record) {
       take_graph(record);
       break;
     case PROF_I_CUPTI_ACTIVITY_KIND_MEMORY2:
-      take_piece(record);
+      take_memory(record);
       break;
     case PROF_I_CUPTI_ACTIVITY_KIND_DRIVER:
     case PROF_I_CUPTI_ACTIVITY_KIND_RUNTIME:
-      take_call(record);
+      take_cuda_call(record);
       break;
     case PROF_I_CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
       take_sync(record);
@@ -356,7 +368,7 @@ void prof_i_cuda_record_take(const void *record) {
   }
 }
 
-void prof_i_cuda_records_settle(bool are_all) {
-  emit_pieces();
-  prof_i_launches_settle(&own.launches, are_all);
+void prof_i_cuda_records_flush(bool are_all) {
+  emit_memory_records();
+  prof_i_launches_flush(&cupti_drain.launches, are_all);
 }

@@ -10,7 +10,7 @@
 void prof_i_collector_prepare(void);
 
 /* Is it there, or can it be made now? Then scopes may tell their devices. Any thread. */
-bool prof_i_collector_is_wanted(void);
+bool prof_i_collector_ensure(void);
 
 /* There is something to ask about. Any thread. Signal-safe. */
 void prof_i_collector_wake(void);
@@ -20,12 +20,12 @@ void prof_i_collector_wake_for_records(void);
 
 /* A vendor's library is there now: at exit the collector goes before what that has registered so
    far. Any thread. */
-void prof_i_collector_end_first(void);
+void prof_i_collector_register_exit(void);
 
 /* Counts a loss of a device's side. Any thread. */
-void prof_i_collector_lose(int loss);
+void prof_i_collector_count_loss(int loss);
 
-/* scope.c: in a forked child no thread's pairs are ours. */
+/* gpu_scope.c: in a forked child no thread's pairs are ours. */
 void prof_i_device_scopes_forget(void);
 
 #endif

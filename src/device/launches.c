@@ -13,12 +13,12 @@ void prof_i_launches_begin(prof_i_launches *all, const prof_backend_host *host, 
 }
 
 uint64_t prof_i_launches_unfinished(prof_i_launches *all) {
-  const uint64_t unfinished = all->unfinished;
-  all->unfinished = 0;
-  return unfinished;
+  const uint64_t unfinished_count = all->unfinished_count;
+  all->unfinished_count = 0;
+  return unfinished_count;
 }
 
-uint64_t prof_i_launches_thread(prof_i_launches *all, uint64_t kernels_number) {
+uint64_t prof_i_launches_thread_serial(prof_i_launches *all, uint64_t kernels_number) {
   if (!all->host->thread_of) return 0;
   const uint64_t at = kernels_number % PROF_I_LAUNCH_THREADS;
   if (all->threads[at].number != kernels_number) {
@@ -28,7 +28,7 @@ uint64_t prof_i_launches_thread(prof_i_launches *all, uint64_t kernels_number) {
   return all->threads[at].prof;
 }
 
-void prof_i_launches_remember(prof_i_launches *all, const prof_i_launch_call *call) {
+void prof_i_launches_add_call(prof_i_launches *all, const prof_i_launch_call *call) {
   prof_i_launch_call *const at = &all->calls[call->number % PROF_I_LAUNCH_CALLS];
   if (call->number && (at->number != call->number || at->start > call->start)) *at = *call;
 }
@@ -36,7 +36,7 @@ void prof_i_launches_remember(prof_i_launches *all, const prof_i_launch_call *ca
 /* The scope that stands open while the call lasts is found by this moment, and two clocks may be
    some hundred ns apart: so it lies well inside of the call. Nothing begins before it was
    launched. */
-static uint64_t moment_of(const prof_i_launch_call *call, uint64_t begun) {
+static uint64_t launch_time_of(const prof_i_launch_call *call, uint64_t begun) {
   enum { WELL_INSIDE_NS = 1000 };
   const uint64_t half = call->end > call->start ? (call->end - call->start) / 2 : 0,
                  inside = call->start + (half < WELL_INSIDE_NS ? half : WELL_INSIDE_NS);
@@ -44,19 +44,19 @@ static uint64_t moment_of(const prof_i_launch_call *call, uint64_t begun) {
 }
 
 /* False: the call is not known so far. */
-static bool find(prof_i_launches *all, prof_backend_record *record) {
+static bool find_launch_call(prof_i_launches *all, prof_backend_record *record) {
   const prof_i_launch_call *const call = &all->calls[record->correlation % PROF_I_LAUNCH_CALLS];
   if (!record->correlation || call->number != record->correlation) return false;
-  record->launch = moment_of(call, record->start);
+  record->launch = launch_time_of(call, record->start);
   record->flags |= PROF_BACKEND_LAUNCH_CLOCK;
-  record->launch_thread = prof_i_launches_thread(all, call->thread);
+  record->launch_thread = prof_i_launches_thread_serial(all, call->thread);
   return true;
 }
 
-static bool make_room(prof_i_launches *all) {
+static bool reserve_waiting(prof_i_launches *all) {
   if (all->count < all->room) return true;
   const uint32_t room = all->room ? 2 * all->room : WAITING_AT_FIRST;
-  prof_i_launched *const larger =
+  prof_i_launched_record *const larger =
       room <= WAITING_MAX ? realloc(all->waiting, room * sizeof *larger) : NULL;
   if (!larger) return false;
   all->waiting = larger;
@@ -64,27 +64,27 @@ static bool make_room(prof_i_launches *all) {
   return true;
 }
 
-static void emit(const prof_i_launches *all, const prof_i_launched *it) {
+static void emit_launched(const prof_i_launches *all, const prof_i_launched_record *it) {
   all->host->emit(it, it->record.size);
 }
 
-void prof_i_launches_emit(prof_i_launches *all, prof_i_launched *it) {
+void prof_i_launches_emit(prof_i_launches *all, prof_i_launched_record *it) {
   if (all->is_last && !it->record.end)
-    all->unfinished++;
-  else if (find(all, &it->record) || !make_room(all))
-    emit(all, it);
+    all->unfinished_count++;
+  else if (find_launch_call(all, &it->record) || !reserve_waiting(all))
+    emit_launched(all, it);
   else
     all->waiting[all->count++] = *it;
 }
 
-void prof_i_launches_settle(prof_i_launches *all, bool are_all) {
+void prof_i_launches_flush(prof_i_launches *all, bool are_all) {
   uint32_t kept = 0;
   for (uint32_t i = 0; i < all->count; i++) {
-    prof_i_launched *const it = &all->waiting[i];
-    if (find(all, &it->record) || are_all || i < all->waited)
-      emit(all, it);
+    prof_i_launched_record *const it = &all->waiting[i];
+    if (find_launch_call(all, &it->record) || are_all || i < all->waited_count)
+      emit_launched(all, it);
     else
       all->waiting[kept++] = *it;
   }
-  all->count = all->waited = kept;
+  all->count = all->waited_count = kept;
 }

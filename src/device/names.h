@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /* Its number, the same for the same text; 0: no room. */
-uint32_t prof_i_name_number(const char *text, size_t bytes);
+uint32_t prof_i_name_intern(const char *text, size_t bytes);
 
 /* The call site that stands for things of that name and category, a literal, in tables and
    captures; of no name: of `otherwise`. level: 1, or 2 of the runtime's own. 0: no room. */

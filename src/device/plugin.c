@@ -15,16 +15,16 @@
 #include <sys/auxv.h>
 #include <sys/stat.h>
 
-#include "../base/call.h"
 #include "../base/library.h"
 #include "../base/log.h"
+#include "../base/reentry.h"
 #include "../base/this_thread.h"
+#include "backend_table.h"
 #include "registry.h"
-#include "table.h"
 
 static const char entry_name[] = "prof_backend_entry";
 
-static int32_t result_of(int status) {
+static int32_t result_of_status(int status) {
   return status == PROF_E_VERSION ? PROF_BACKEND_VERSION : PROF_BACKEND_INVALID;
 }
 
@@ -49,12 +49,12 @@ static int read_table(const char *path, prof_backend *table_out, const prof_back
                        "%s does not serve back ends of version %u.%u: its %s() gave NULL", path,
                        PROF_BACKEND_MAJOR, PROF_BACKEND_MINOR, entry_name);
   *origin_out = table;
-  return prof_i_table_take(table_out, table, path);
+  return prof_i_backend_table_copy(table_out, table, path);
 }
 
 /* The last error is why the path is of no use. */
 static int list_unused(const char *path, int status) {
-  prof_i_registry_add_unused(path, result_of(status), prof_last_error());
+  prof_i_registry_add_unused(path, result_of_status(status), prof_last_error());
   return status;
 }
 
@@ -65,7 +65,7 @@ bool prof_i_plugins_is_loading(void) { return prof_i_this_flags.is_loading_plugi
 static int load_file(const char *path) {
   prof_backend table;
   const prof_backend *origin = NULL;
-  if (prof_i_registry_has(path)) return PROF_OK;
+  if (prof_i_registry_has_path(path)) return PROF_OK;
   if (!prof_i_registry_has_room())
     return prof_i_fail(PROF_E_TOO_LARGE, "%s: %d back ends are there already", path,
                        PROF_I_BACKENDS_MAX);
@@ -77,16 +77,16 @@ static int load_file(const char *path) {
   return status == PROF_OK ? prof_i_registry_add(&table, origin, path) : list_unused(path, status);
 }
 
-static int is_library(const struct dirent *entry) {
+static int is_library_entry(const struct dirent *entry) {
   const size_t bytes = strlen(entry->d_name);
   return entry->d_name[0] != '.' && bytes > 3 && strcmp(entry->d_name + bytes - 3, ".so") == 0;
 }
 
-static void keep_first(int *status, int next) {
+static void keep_first_status(int *status, int next) {
   if (*status == PROF_OK) *status = next;
 }
 
-static int load_in(const char *folder, const char *name) {
+static int load_file_in(const char *folder, const char *name) {
   char *path = NULL;
   const int bytes = asprintf(&path, "%s/%s", folder, name);
   if (bytes < 0) return prof_i_fail(PROF_E_NO_MEMORY, "%s: no memory for its path", name);
@@ -100,13 +100,13 @@ static int load_in(const char *folder, const char *name) {
 /* By name, so that the order is the same each time. */
 static int load_folder(const char *folder) {
   struct dirent **names = NULL;
-  const int count = scandir(folder, &names, is_library, alphasort);
+  const int count = scandir(folder, &names, is_library_entry, alphasort);
   if (count < 0)
     return list_unused(
         folder, prof_i_fail(prof_i_status_of_errno(errno), "%s: %s", folder, strerror(errno)));
   int status = PROF_OK;
   for (int i = 0; i < count; i++) {
-    keep_first(&status, load_in(folder, names[i]->d_name));
+    keep_first_status(&status, load_file_in(folder, names[i]->d_name));
     free(names[i]);
   }
   free(names);
@@ -127,7 +127,7 @@ static int load_path(const char *path) {
 }
 
 /* One of a list of paths: so many bytes. */
-static int load_listed(const char *at, size_t bytes) {
+static int load_list_item(const char *at, size_t bytes) {
   char *const path = strndup(at, bytes);
   if (!path) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a path of %zu bytes", bytes);
   const int status =
@@ -146,7 +146,7 @@ int prof_i_plugins_load(const char *paths) {
                        "this program has rights that its user has not: it loads no back ends");
   for (const char *at = paths; *at;) {
     const size_t bytes = strcspn(at, ":");
-    if (bytes > 0) keep_first(&status, load_listed(at, bytes));
+    if (bytes > 0) keep_first_status(&status, load_list_item(at, bytes));
     at += bytes + (at[bytes] == ':');
   }
   return status;

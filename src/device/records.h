@@ -7,7 +7,7 @@
 #include "registry.h"
 
 /* Between these the back end emits what it has. */
-void prof_i_records_begin(prof_i_back_end *end);
+void prof_i_records_begin(prof_i_backend *backend);
 void prof_i_records_end(void);
 
 /* prof_backend_host.emit. Outside of a drain, and of what is no record, nothing is taken, and that
@@ -15,7 +15,7 @@ void prof_i_records_end(void);
 void prof_i_records_emit(const void *records, size_t bytes);
 
 /* Recording ends: their lines do, too. */
-void prof_i_records_end_lines(void);
+void prof_i_records_end_threads(void);
 
 /* In a forked child. */
 void prof_i_records_forget(void);

@@ -9,19 +9,21 @@
 #include "../core/buffer/clock.h"
 #include "../core/buffer/meta.h"
 #include "../core/buffer/record.h"
-#include "../core/record/entry.h"
-#include "account.h"
+#include "../core/record/open_stack.h"
+#include "device_state.h"
 
-enum { RECORD_WORDS = 3 + 1 + 2 * (2 + PROF_I_SIDE_NAME_BYTES / 8) + 4 + PROF_I_STREAM_VALUES_MAX };
+enum {
+  RECORD_WORDS = 3 + 1 + 2 * (2 + PROF_I_EVENT_PAIR_NAME_BYTES / 8) + 4 + PROF_I_STREAM_VALUES_MAX
+};
 
 /* ---- its times ---- */
 
-static uint64_t ns_of(uint64_t ticks) {
+static uint64_t ns_of_ticks(uint64_t ticks) {
   return (uint64_t)((double)ticks / prof_i_clock_ticks_per_ns());
 }
 
 /* By how much it had to be moved. */
-static uint64_t keep_order(uint64_t *ticks, const uint64_t *earliest) {
+static uint64_t clamp_to_launch(uint64_t *ticks, const uint64_t *earliest) {
   uint64_t moved = 0;
   for (int i = 0; i < 2; i++) {
     if (!prof_i_clock_is_before(ticks[i], earliest[i])) continue;
@@ -32,55 +34,59 @@ static uint64_t keep_order(uint64_t *ticks, const uint64_t *earliest) {
   return moved;
 }
 
-static void tell(const prof_i_stream_scope *scope, uint64_t error, uint64_t early) {
+static void update_device_state(const prof_i_stream_scope *scope, uint64_t error, uint64_t early) {
   prof_i_device_state *const state =
-      prof_i_device_account(scope->stream->device, scope->stream->end);
+      prof_i_device_state_get(scope->stream->device, scope->stream->backend);
   if (!state) return;
-  const uint32_t flags = (scope->clock->has_pairs ? PROF_I_DEVICE_READ : 0u) |
-                         (scope->clock->is_of_distances ? PROF_I_DEVICE_DISTANCES : 0u);
+  const uint32_t flags = (scope->clock->has_readings ? PROF_I_DEVICE_READ : 0u) |
+                         (scope->clock->has_distances_only ? PROF_I_DEVICE_DISTANCES : 0u);
   if (flags) __atomic_fetch_or(&state->flags, flags, __ATOMIC_RELAXED);
-  prof_i_account_raise(&state->clock_error_ns, ns_of(error));
-  prof_i_account_raise(&state->clock_step_count, scope->clock->steps);
+  prof_i_device_count_raise(&state->clock_error_ns, ns_of_ticks(error));
+  prof_i_device_count_raise(&state->clock_step_count, scope->clock->step_count);
   if (!early) return;
-  prof_i_account_add(&state->early_count, 1);
-  prof_i_account_raise(&state->early_ns, ns_of(early));
+  prof_i_device_count_add(&state->early_count, 1);
+  prof_i_device_count_raise(&state->early_ns, ns_of_ticks(early));
 }
 
 /* A clock that nobody can read is where its last events have put it; by a year it may have been set
    since. */
-static bool is_nonsense(const prof_i_device_clock *clock, uint64_t device_ns, uint64_t now) {
+static bool is_implausible_time(const prof_i_device_clock *clock, uint64_t device_ns,
+                                uint64_t now) {
   const uint64_t year_ns = UINT64_C(1) << 55,
-                 host_ns = clock->zero_ns ? ns_of(now - clock->zero_ticks) : 0;
-  return !clock->has_pairs && clock->zero_ns && device_ns > clock->zero_ns + host_ns + year_ns;
+                 host_ns = clock->zero_ns ? ns_of_ticks(now - clock->zero_ticks) : 0;
+  return !clock->has_readings && clock->zero_ns && device_ns > clock->zero_ns + host_ns + year_ns;
 }
 
-bool prof_i_stream_scope_place(prof_i_stream_scope *scope, const prof_i_stream_bounds *bounds) {
+bool prof_i_stream_scope_set_times(prof_i_stream_scope *scope, const prof_i_stream_bounds *bounds) {
   prof_i_device_clock *const clock = scope->clock;
   const uint64_t longest_ns = UINT64_C(1) << 62; /* 146 years: no clock says that */
   uint64_t errors[2];
-  if (scope->device_ns[1] >= longest_ns || is_nonsense(clock, scope->device_ns[1], bounds->now) ||
-      !prof_i_device_clock_look(clock, scope->device_ns[1]))
+  if (scope->device_ns[1] >= longest_ns ||
+      is_implausible_time(clock, scope->device_ns[1], bounds->now) ||
+      !prof_i_device_clock_update(clock, scope->device_ns[1]))
     return false;
-  prof_i_device_clock_bound(
+  prof_i_device_clock_add_bound(
       clock, &(prof_i_clock_bound){scope->device_ns[0], bounds->earliest[0], bounds->now});
-  prof_i_device_clock_bound(
+  prof_i_device_clock_add_bound(
       clock, &(prof_i_clock_bound){scope->device_ns[1], bounds->unfinished, bounds->now});
-  if (!prof_i_device_clock_begin_of(clock, scope->device_ns[0], &scope->ticks[0], &errors[0]) ||
-      !prof_i_device_clock_host(clock, scope->device_ns[1], &scope->ticks[1], &errors[1]))
+  if (!prof_i_device_clock_to_host_begin(clock, scope->device_ns[0], &scope->ticks[0],
+                                         &errors[0]) ||
+      !prof_i_device_clock_to_host(clock, scope->device_ns[1], &scope->ticks[1], &errors[1]))
     return false;
   /* it took no time, where the line changes */
   if (prof_i_clock_is_before(scope->ticks[1], scope->ticks[0])) scope->ticks[1] = scope->ticks[0];
   const uint64_t second = (uint64_t)(prof_i_clock_ticks_per_ns() * 1e9);
   /* it was found past before it was */
   if (prof_i_clock_is_before(bounds->now + errors[1] + second, scope->ticks[1])) return false;
-  const uint64_t early = keep_order(scope->ticks, bounds->earliest);
-  tell(scope, errors[0] > errors[1] ? errors[0] : errors[1], early);
+  const uint64_t early = clamp_to_launch(scope->ticks, bounds->earliest);
+  update_device_state(scope, errors[0] > errors[1] ? errors[0] : errors[1], early);
   return true;
 }
 
 /* ---- the record ---- */
 
-static size_t put_words(uint64_t *to, const prof_i_stream_scope *scope, uint64_t duration) {
+static size_t encode_stream_scope(uint64_t *to, const prof_i_stream_scope *scope,
+                                  uint64_t duration) {
   const bool is_long = duration >> PROF_I_DURATION_BITS;
   const prof_device device = scope->stream->device;
   size_t words = 1;
@@ -106,12 +112,12 @@ static size_t put_words(uint64_t *to, const prof_i_stream_scope *scope, uint64_t
 
 int prof_i_stream_scope_write(const prof_i_stream_scope *scope) {
   uint64_t words[RECORD_WORDS];
-  prof_i_thread *const line = prof_i_thread_attach_line(&scope->stream->line);
+  prof_i_thread *const line = prof_i_virtual_thread_attach(&scope->stream->line);
   if (!line) return PROF_LOSS_NO_THREAD;
   const uint64_t duration = scope->ticks[1] - scope->ticks[0];
-  const size_t count = put_words(words, scope, duration);
+  const size_t count = encode_stream_scope(words, scope, duration);
   const uint64_t word1 =
       (duration >> PROF_I_DURATION_BITS ? 0 : duration << PROF_I_DURATION_SHIFT) |
-      (uint64_t)scope->site << PROF_I_WHAT_SITE_SHIFT | PROF_I_TYPE_LONG;
+      (uint64_t)scope->site << PROF_I_PACKED_SITE_SHIFT | PROF_I_TYPE_LONG;
   return prof_i_record_write(line, scope->ticks[0] << 4, scope->ticks[0] << 4, word1, words, count);
 }

@@ -3,7 +3,7 @@
 #ifndef PROF_DEVICE_STREAM_SCOPE_H
 #define PROF_DEVICE_STREAM_SCOPE_H
 
-#include "side.h"
+#include "event_pair.h"
 
 enum { PROF_I_STREAM_VALUES_MAX = 64 }; /* words */
 
@@ -34,6 +34,6 @@ int prof_i_stream_scope_write(const prof_i_stream_scope *scope);
 typedef struct prof_i_stream_bounds {
   uint64_t earliest[2], unfinished, now;
 } prof_i_stream_bounds;
-bool prof_i_stream_scope_place(prof_i_stream_scope *scope, const prof_i_stream_bounds *bounds);
+bool prof_i_stream_scope_set_times(prof_i_stream_scope *scope, const prof_i_stream_bounds *bounds);
 
 #endif

@@ -1,5 +1,5 @@
 /* Chrome JSON as torch.profiler writes it: what chrome.c (the events), chrome_counter.c,
-   chrome_memory.c, chrome_args.c (arguments), chrome_place.c (where functions are) and
+   chrome_memory.c, chrome_args.c (arguments), chrome_location.c (where functions are) and
    chrome_meta.c (what stands around them) share. Strict JSON, one event a line, metadata first,
    times in us with three decimals from a base that all ranks share.
    docs/reference/export-formats.md says what the file holds, and what each reader needs. */
@@ -9,18 +9,18 @@
 #include <prof/trace.h>
 
 #include "../analysis/backward.h"
-#include "../analysis/callers.h"
+#include "../analysis/call_stacks.h"
 #include "../analysis/launch.h"
 #include "../reader/walk.h"
 #include "../sink/sink.h"
-#include "check.h"
 #include "event_numbers.h"
 #include "flow.h"
 #include "forward.h"
 #include "metadata.h"
 #include "python_ids.h"
+#include "reversal.h"
+#include "self_check.h"
 #include "tids.h"
-#include "turn.h"
 #include "value.h"
 #include "window.h"
 
@@ -31,17 +31,17 @@ typedef struct prof_i_stack_folders {
 } prof_i_stack_folders;
 
 /* What the document is to hold. */
-typedef struct prof_i_chrome_wish {
+typedef struct prof_i_chrome_options {
   prof_i_window window;
   prof_i_metadata metadata;
   bool with_stacks, with_marks, with_memory;
   prof_i_stack_folders stack_folders;
-} prof_i_chrome_wish;
+} prof_i_chrome_options;
 
 /* Writes the whole document. PROF_OK, or the sink's or the reader's failure; *findings_out is
    filled in both cases. */
-int prof_i_chrome_write(const prof_trace *trace, const prof_i_chrome_wish *wish, prof_i_sink *sink,
-                        prof_i_findings *findings_out);
+int prof_i_chrome_write(const prof_trace *trace, const prof_i_chrome_options *chrome_options,
+                        prof_i_sink *sink, prof_i_findings *findings_out);
 
 /* ---- between these files ---- */
 
@@ -51,7 +51,7 @@ enum {
   PROF_I_TRACK_TEXT_BYTES = 64,
   PROF_I_KEY_BYTES =
       448, /* an argument's key, 64 bytes escaped to 6 each, with what makes it unique */
-  PROF_I_PLACE_BYTES =
+  PROF_I_LOCATION_BYTES =
       32768, /* a path of 4096 bytes, escaped to 6 each, and more; what is longer is not said */
   PROF_I_JSON_BYTES = 16385 /* more than a record holds */
 };
@@ -59,13 +59,13 @@ enum {
 /* {"ph":"X","cat":"operator","name":"conv2d   of one call site, and behind it what its arguments
    end with, where it is a traced function's: ,"file":"a.py","line":7   bytes is 0 when both are too
    long for this, and where its scopes have a stack among theirs: the slow way. */
-typedef struct prof_i_site_line {
+typedef struct prof_i_site_json {
   uint32_t site_plus_one;
-  uint16_t bytes, place_bytes;
-  bool is_function; /* each of its calls has a number */
-  uint8_t numbered; /* prof_i_numbered */
+  uint16_t bytes, location_bytes;
+  bool is_function;    /* each of its calls has a number */
+  uint8_t number_kind; /* prof_i_number_kind */
   char text[PROF_I_SITE_TEXT_BYTES];
-} prof_i_site_line;
+} prof_i_site_json;
 
 /* The keys of one "args" object so far: none may come twice. */
 typedef struct prof_i_keys {
@@ -74,7 +74,7 @@ typedef struct prof_i_keys {
   char text[PROF_ARGS_MAX + 8][PROF_I_KEY_BYTES];
 } prof_i_keys;
 
-typedef struct prof_i_written {
+typedef struct prof_i_written_counts {
   uint64_t scope_count;
   uint64_t open_count;
   uint64_t step_count;
@@ -82,31 +82,31 @@ typedef struct prof_i_written {
   uint64_t counter_count;
   uint64_t flow_count; /* ends, two an arrow */
   uint64_t mark_count; /* of these, those in no scope */
-} prof_i_written;
+} prof_i_written_counts;
 
 enum { PROF_I_NAMED_DEVICES = 64 };
 
 /* A value of the user's, or of a sampler's. */
-typedef struct prof_i_kept_counter {
+typedef struct prof_i_counter_value {
   uint64_t ns;
   double value;
   prof_i_text category, name; /* the trace's bytes */
   prof_device device;
   uint32_t thread, number; /* number: as they came */
-} prof_i_kept_counter;
+} prof_i_counter_value;
 
-typedef struct prof_i_kept_counters {
-  prof_i_kept_counter *items;
+typedef struct prof_i_counter_values {
+  prof_i_counter_value *items;
   uint32_t count, room;
-} prof_i_kept_counters;
+} prof_i_counter_values;
 
 /* Of a launch: the number of the host's scope or call, once that is written; 0 before. */
-typedef struct prof_i_tie {
+typedef struct prof_i_correlation {
   uint64_t id;
   uint64_t external_id; /* of that scope; of the one that the call stands in */
   uint32_t lane;        /* of the host's scope */
   bool is_written;      /* the device's side */
-} prof_i_tie;
+} prof_i_correlation;
 
 typedef struct prof_i_chrome {
   const prof_trace *trace;
@@ -127,17 +127,17 @@ typedef struct prof_i_chrome {
   prof_i_call_numbers backward; /* of the backward call that this thread's row was last for */
   uint64_t backward_start_ns;
   uint32_t backward_depth;
-  prof_i_written written;
-  prof_i_check check;
-  prof_i_turn turn; /* of the thread that is written */
+  prof_i_written_counts written;
+  prof_i_self_check check;
+  prof_i_reversal reversal; /* of the thread that is written */
   prof_i_flows flows;
   prof_i_forwards forwards;
-  prof_i_kept_counters counters;
+  prof_i_counter_values counters;
   uint64_t named_pids[PROF_I_NAMED_DEVICES]; /* processes of devices that have a name so far */
   uint32_t named_count;
   prof_i_tids *tids; /* of each thread */
   prof_i_launches launches;
-  prof_i_tie *ties; /* of each of them */
+  prof_i_correlation *correlations; /* of each of them */
   /* the thread's launches; some of what vendors' own tracing told, which any scope may have
      launched */
   bool has_launches, has_records;
@@ -157,8 +157,8 @@ typedef struct prof_i_chrome {
   uint32_t fraction_us[1000]; /* ".007" */
 
   prof_i_stack_folders stack_folders;
-  prof_i_callers callers; /* where stacks are asked for, and functions are traced */
-  prof_i_walker *walker;  /* of the thread, there or where there are functions; else NULL */
+  prof_i_call_stacks call_stacks; /* where stacks are asked for, and functions are traced */
+  prof_i_walker *walker;          /* of the thread, there or where there are functions; else NULL */
   prof_i_python_ids python_ids;
   prof_i_event_numbers numbers;
 
@@ -166,29 +166,29 @@ typedef struct prof_i_chrome {
   prof_i_keys keys;
   /* the event at hand is a function's: the keys of its place are taken, for prof import believes
      them */
-  bool has_place;
+  bool has_location;
   bool has_python_id; /* the event at hand is a traced function's or a module's */
-  char place_text[PROF_I_PLACE_BYTES];
+  char location_text[PROF_I_LOCATION_BYTES];
   char json_text[PROF_I_JSON_BYTES]; /* an argument that is JSON already, with a NUL */
   char format_text[PROF_I_FORMAT_BYTES];
-  prof_i_site_line sites[PROF_I_SITE_CACHE_COUNT];
+  prof_i_site_json sites[PROF_I_SITE_CACHE_COUNT];
 } prof_i_chrome;
 
 /* chrome.c */
 /* a moment of the capture as ts has it */
-void prof_i_chrome_time(prof_i_chrome *w, uint64_t start_ns);
+void prof_i_chrome_put_time(prof_i_chrome *w, uint64_t start_ns);
 
 /* the end of a name, then pid, tid and ts */
-void prof_i_chrome_track_and_time(prof_i_chrome *w, uint64_t start_ns);
-void prof_i_chrome_go_to_thread(prof_i_chrome *w, uint32_t index);
+void prof_i_chrome_put_track_time(prof_i_chrome *w, uint64_t start_ns);
+void prof_i_chrome_select_thread(prof_i_chrome *w, uint32_t index);
 /* what is written next stands on its row */
-void prof_i_chrome_go_to_process(prof_i_chrome *w); /* what belongs to no thread */
+void prof_i_chrome_select_process(prof_i_chrome *w); /* what belongs to no thread */
 /* never empty: readers take a missing name for a broken event */
-prof_i_text prof_i_chrome_name_or(prof_i_text text, const char *otherwise);
+prof_i_text prof_i_chrome_name_or_default(prof_i_text text, const char *otherwise);
 
 /* chrome_counter.c: keeps the counter w->event until all threads have been walked (false: no
    memory); then writes all. */
-bool prof_i_chrome_keep_counter(prof_i_chrome *w, const prof_i_span *span);
+bool prof_i_chrome_add_counter(prof_i_chrome *w, const prof_i_span *span);
 void prof_i_chrome_put_counters(prof_i_chrome *w);
 
 /* chrome_memory.c: all that the trace says of memory, after its threads. PROF_OK or a failure. */
@@ -196,39 +196,39 @@ int prof_i_chrome_put_memory(prof_i_chrome *chrome);
 
 /* chrome_args.c: the members of "args" of w->event, without the braces; has_members: something
    stands before them. */
-void prof_i_chrome_args(prof_i_chrome *w, bool has_members);
+void prof_i_chrome_put_args(prof_i_chrome *w, bool has_members);
 
-/* chrome_place.c: ,"file":"a.py","line":7   of a call under that name, of a site of a traced
+/* chrome_location.c: ,"file":"a.py","line":7   of a call under that name, of a site of a traced
    function; of any other site nothing. False: there is no room for it. */
-bool prof_i_chrome_place_text(const prof_i_site_info *site, prof_i_text name, char *to, size_t room,
-                              size_t *bytes_out);
+bool prof_i_chrome_location_text(const prof_i_site_info *site, prof_i_text name, char *to,
+                                 size_t room, size_t *bytes_out);
 /* An id as a number, or as text in hexadecimal, which viewers read back as the same number, where a
    double would not hold it. */
-void prof_i_chrome_id(prof_i_chrome *w, uint64_t id);
+void prof_i_chrome_put_id(prof_i_chrome *w, uint64_t id);
 
 /* The text of "Call stack", in quotes. chrome_stack.c. */
-void prof_i_chrome_stack(prof_i_chrome *w, prof_i_text stack);
+void prof_i_chrome_put_stack(prof_i_chrome *w, prof_i_text stack);
 
 /* chrome_device.c: streams are written behind all threads. */
 void prof_i_chrome_name_devices(prof_i_chrome *w);
 /* A value of a graph, which stands on its device's process, or on the thread's that is written: up
    to where its name begins; and from there to its time. */
 void prof_i_chrome_begin_value(prof_i_chrome *w, prof_device device, prof_i_text category);
-void prof_i_chrome_value_time(prof_i_chrome *w, prof_device device, uint64_t ns);
+void prof_i_chrome_put_value_time(prof_i_chrome *w, prof_device device, uint64_t ns);
 void prof_i_chrome_name_stream(prof_i_chrome *w, const prof_trace_thread *thread, uint32_t index,
                                uint32_t lane);
-int prof_i_chrome_find_launches(prof_i_chrome *w);   /* PROF_OK or PROF_E_NO_MEMORY */
-void prof_i_chrome_go_to_launches(prof_i_chrome *w); /* of the thread that is written next */
+int prof_i_chrome_find_launches(prof_i_chrome *w);    /* PROF_OK or PROF_E_NO_MEMORY */
+void prof_i_chrome_select_launches(prof_i_chrome *w); /* of the thread that is written next */
 /* A host's scope or call with those numbers: did it launch anything that is in the trace? Inner
    scopes come first. */
-bool prof_i_chrome_tie(prof_i_chrome *w, const prof_i_span *span, uint64_t id, uint64_t external_id,
-                       bool is_on_stream);
+bool prof_i_chrome_correlate(prof_i_chrome *w, const prof_i_span *span, uint64_t id,
+                             uint64_t external_id, bool is_on_stream);
 /* what launched this thing on a device; NULL: it is not written */
-const prof_i_tie *prof_i_chrome_tied(prof_i_chrome *w, const prof_i_span *span);
+const prof_i_correlation *prof_i_chrome_correlation_of(prof_i_chrome *w, const prof_i_span *span);
 uint64_t prof_i_chrome_put_arrows(prof_i_chrome *w, uint64_t first_number); /* how many */
 
 /* chrome_meta.c */
-void prof_i_chrome_head(prof_i_chrome *w);
+void prof_i_chrome_put_head(prof_i_chrome *w);
 void prof_i_chrome_name_lane(prof_i_chrome *w, uint32_t lane);
 void prof_i_chrome_put_process(prof_i_chrome *w, uint64_t pid, const char *name, const char *label);
 void prof_i_chrome_put_thread(prof_i_chrome *w, uint64_t pid, uint64_t tid, prof_i_text name,
@@ -236,6 +236,6 @@ void prof_i_chrome_put_thread(prof_i_chrome *w, uint64_t pid, uint64_t tid, prof
 /* The same of a lane of a thread's or a stream's, with the trace's own number of that. */
 void prof_i_chrome_put_row(prof_i_chrome *w, const prof_i_tids *ids, uint32_t lane,
                            prof_i_text name, uint64_t order);
-void prof_i_chrome_tail(prof_i_chrome *w);
+void prof_i_chrome_put_tail(prof_i_chrome *w);
 
 #endif

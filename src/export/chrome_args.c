@@ -29,10 +29,10 @@ enum {
   OWN_KEY_COUNT = sizeof own_keys / sizeof own_keys[0],
   DEVICE_KEY_COUNT = sizeof device_keys / sizeof device_keys[0]
 };
-/* of chrome_place.c */
+/* of chrome_location.c */
 static const char *const place_keys[] = {"file", "line", "function", "frame"};
 
-void prof_i_chrome_id(prof_i_chrome *w, uint64_t id) {
+void prof_i_chrome_put_id(prof_i_chrome *w, uint64_t id) {
   char *to = prof_i_sink_reserve(w->sink, PROF_I_NUMBER_ROOM);
   if (id <= PROF_I_EXACT_MAX) {
     to = prof_i_put_u64(to, id);
@@ -46,17 +46,17 @@ void prof_i_chrome_id(prof_i_chrome *w, uint64_t id) {
 
 /* ---- keys ---- */
 
-static bool is_among(const own_key *all, size_t count, const char *key, size_t bytes) {
+static bool key_is_listed(const own_key *all, size_t count, const char *key, size_t bytes) {
   for (size_t i = 0; i < count; i++)
     if (all[i].bytes == bytes && memcmp(all[i].text, key, bytes) == 0) return true;
   return false;
 }
 
-static bool is_taken(const prof_i_chrome *w, const char *key, size_t bytes) {
+static bool key_is_taken(const prof_i_chrome *w, const char *key, size_t bytes) {
   const prof_i_keys *const keys = &w->keys;
   const bool is_on_device = (w->event.flags & PROF_EVENT_ON_DEVICE) != 0;
-  if (is_among(own_keys, OWN_KEY_COUNT, key, bytes)) return true;
-  if (is_on_device && is_among(device_keys, DEVICE_KEY_COUNT, key, bytes)) return true;
+  if (key_is_listed(own_keys, OWN_KEY_COUNT, key, bytes)) return true;
+  if (is_on_device && key_is_listed(device_keys, DEVICE_KEY_COUNT, key, bytes)) return true;
   for (unsigned i = 0; i < keys->count; i++)
     if (keys->bytes[i] == bytes && memcmp(keys->text[i], key, bytes) == 0) return true;
   return false;
@@ -66,22 +66,22 @@ static bool is_taken(const prof_i_chrome *w, const char *key, size_t bytes) {
    key of this object reads the same. A backslash is written otherwise where it stands last: with a
    mark behind it, as any other, or two keys could read alike. */
 static void put_user_key(prof_i_chrome *w, const prof_trace_arg *arg) {
-  enum { ROOM = PROF_I_KEY_BYTES - PROF_ARGS_MAX - 4, LAST_BYTES = 6 /* \u005c */ };
+  enum { INPUTS_ROOM = PROF_I_KEY_BYTES - PROF_ARGS_MAX - 4, LAST_BYTES = 6 /* \u005c */ };
   prof_i_keys *const keys = &w->keys;
   char *const key = keys->text[keys->count];
   const char *const from = arg->key != NULL ? arg->key : "value";
   const size_t from_bytes = arg->key != NULL ? arg->key_bytes : 5;
-  size_t at = 0, bytes = prof_i_escape(key, ROOM, from, from_bytes, &at);
+  size_t at = 0, bytes = prof_i_escape(key, INPUTS_ROOM, from, from_bytes, &at);
   const bool is_cut = at < from_bytes;
   if (is_cut) {
     memcpy(key + bytes, "...", 3);
     bytes += 3;
-  } else if (bytes >= LAST_BYTES && from[from_bytes - 1] == '\\' && is_taken(w, key, bytes)) {
+  } else if (bytes >= LAST_BYTES && from[from_bytes - 1] == '\\' && key_is_taken(w, key, bytes)) {
     bytes -= LAST_BYTES;
     memcpy(key + bytes, "\\\\#", 3);
     bytes += 3;
   }
-  while (is_taken(w, key, bytes)) key[bytes++] = '#';
+  while (key_is_taken(w, key, bytes)) key[bytes++] = '#';
   keys->bytes[keys->count++] = (uint32_t)bytes;
   prof_i_sink_bytes(w->sink, "\"", 1);
   prof_i_sink_bytes(w->sink, key, bytes);
@@ -99,14 +99,14 @@ static void put_separator(prof_i_chrome *w, bool *has_members) {
    a mark behind the bracket, which no JSON and no program's text has there. */
 static const char text_list[] = "[\x1f";
 
-static bool is_text_list(const prof_trace_arg *arg) {
+static bool arg_is_text_list(const prof_trace_arg *arg) {
   return arg->value.text.bytes >= sizeof text_list &&
          memcmp(arg->value.text.data, text_list, sizeof text_list - 1) == 0;
 }
 
 /* What torch.profiler writes as an array, and prof import keeps as its text; anything else under
    that key is a text. */
-static bool is_array(prof_i_chrome *w, const prof_trace_arg *arg) {
+static bool arg_is_array(prof_i_chrome *w, const prof_trace_arg *arg) {
   static const char *const keys[] = {"Input Strides", "Concrete Inputs"};
   bool is_known = false;
   size_t at;
@@ -115,7 +115,7 @@ static bool is_array(prof_i_chrome *w, const prof_trace_arg *arg) {
     return false;
   for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
     is_known |= arg->key_bytes == strlen(keys[i]) && memcmp(arg->key, keys[i], arg->key_bytes) == 0;
-  const bool is_list = is_text_list(arg);
+  const bool is_list = arg_is_text_list(arg);
   is_known |= is_list;
   if (!is_known || memchr(arg->value.text.data, '\0', arg->value.text.bytes)) return false;
   memcpy(w->json_text, arg->value.text.data, arg->value.text.bytes);
@@ -124,44 +124,45 @@ static bool is_array(prof_i_chrome *w, const prof_trace_arg *arg) {
   return prof_i_json_is_value(w->json_text, &at);
 }
 
-static prof_i_text text_of(const prof_trace_arg *arg) {
+static prof_i_text arg_text(const prof_trace_arg *arg) {
   return (prof_i_text){arg->value.text.data, arg->value.text.bytes};
 }
 
-static bool is_stack(const prof_trace_arg *arg) {
+static bool arg_is_stack(const prof_trace_arg *arg) {
   static const own_key stack_key = KEY(PROF_STACK_KEY);
   return arg->type == PROF_ARG_STRING && arg->key &&
-         is_among(&stack_key, 1, arg->key, arg->key_bytes);
+         key_is_listed(&stack_key, 1, arg->key, arg->key_bytes);
 }
 
 static void put_array(prof_i_chrome *w) {
-  if (!prof_i_dims_put(w->sink, w->json_text, strlen(w->json_text)))
+  if (!prof_i_dims_put_json(w->sink, w->json_text, strlen(w->json_text)))
     prof_i_json_put(w->sink, w->json_text);
 }
 
 /* Numbers of calls that the record has are of one observe() alone, or of another file: python_ids.h
    has given others. */
-static bool is_told(const prof_i_chrome *w, const prof_trace_arg *arg) {
+static bool arg_is_known(const prof_i_chrome *w, const prof_trace_arg *arg) {
   static const own_key number_keys[] = {KEY("Python id"), KEY("Python parent id")};
   const size_t count = sizeof number_keys / sizeof number_keys[0];
-  return w->has_python_id && arg->key && is_among(number_keys, count, arg->key, arg->key_bytes);
+  return w->has_python_id && arg->key &&
+         key_is_listed(number_keys, count, arg->key, arg->key_bytes);
 }
 
 static void put_pairs(prof_i_chrome *w, uint32_t first, bool *has_members) {
   for (uint32_t i = first; i < w->event.arg_count; i++) {
-    if (is_told(w, &w->event.args[i])) continue;
+    if (arg_is_known(w, &w->event.args[i])) continue;
     put_separator(w, has_members);
     put_user_key(w, &w->event.args[i]);
-    if (is_array(w, &w->event.args[i]))
+    if (arg_is_array(w, &w->event.args[i]))
       put_array(w);
-    else if (is_stack(&w->event.args[i]))
-      prof_i_chrome_stack(w, text_of(&w->event.args[i]));
+    else if (arg_is_stack(&w->event.args[i]))
+      prof_i_chrome_put_stack(w, arg_text(&w->event.args[i]));
     else
       prof_i_value_json(w->sink, &w->event.args[i]);
   }
 }
 
-static void put_formatted(prof_i_chrome *w, bool *has_members) {
+static void put_formatted_args(prof_i_chrome *w, bool *has_members) {
   const size_t wanted = prof_i_format_args(&w->event, w->format_text, sizeof w->format_text);
   put_separator(w, has_members);
   prof_i_sink_text(w->sink, "\"text\":");
@@ -212,7 +213,7 @@ static const prof_trace_arg *find_lists(const prof_event *event, uint32_t count,
 
 /* What torch.profiler calls an input that is no tensor, by its text in "Concrete Inputs": the next
    of those from *at on. "" where there is none. */
-static const char *next_scalar(const prof_trace_arg *inputs, size_t *at) {
+static const char *next_input_scalar(const prof_trace_arg *inputs, size_t *at) {
   const char *const text = inputs->value.text.data;
   const size_t bytes = inputs->value.text.bytes;
   while (*at < bytes && text[*at] != '"') ++*at;
@@ -248,7 +249,7 @@ static uint32_t type_count(const prof_trace_arg *types) {
 }
 
 /* The next number from *at on, as a tensor of that type. */
-static prof_trace_arg next_type(const prof_trace_arg *types, size_t *at) {
+static prof_trace_arg next_input_type(const prof_trace_arg *types, size_t *at) {
   const char *const text = types->value.text.data;
   const size_t bytes = types->value.text.bytes;
   uint32_t dtype = 0;
@@ -258,14 +259,14 @@ static prof_trace_arg next_type(const prof_trace_arg *types, size_t *at) {
   return (prof_trace_arg){.type = PROF_ARG_TENSOR, .value.tensor.dtype = dtype};
 }
 
-static void put_shapes(prof_i_chrome *w, uint32_t count, const input_texts *texts,
-                       bool *has_members) {
+static void put_input_shapes(prof_i_chrome *w, uint32_t count, const input_texts *texts,
+                             bool *has_members) {
   keep_key(&w->keys, "Input Dims");
   keep_key(&w->keys, "Input type");
   put_separator(w, has_members);
   prof_i_sink_text(w->sink, "\"Input Dims\":");
   if (texts->lists)
-    prof_i_dims_put(w->sink, texts->lists->value.text.data, texts->lists->value.text.bytes);
+    prof_i_dims_put_json(w->sink, texts->lists->value.text.data, texts->lists->value.text.bytes);
   else
     put_dims(w, count);
   prof_i_sink_text(w->sink, ",\"Input type\":[");
@@ -273,9 +274,9 @@ static void put_shapes(prof_i_chrome *w, uint32_t count, const input_texts *text
   size_t at = 0, type_at = 0;
   for (uint32_t i = 0; i < count; i++) {
     const prof_trace_arg typed =
-        texts->types ? next_type(texts->types, &type_at) : (prof_trace_arg){0};
+        texts->types ? next_input_type(texts->types, &type_at) : (prof_trace_arg){0};
     const prof_trace_arg *const arg = texts->types ? &typed : &w->event.args[i];
-    const char *const scalar = inputs ? next_scalar(inputs, &at) : "";
+    const char *const scalar = inputs ? next_input_scalar(inputs, &at) : "";
     const bool is_tensor =
         arg->type == PROF_ARG_TENSOR && (arg->value.tensor.rank || arg->value.tensor.dtype);
     prof_i_sink_text(w->sink, i > 0 ? ", \"" : "\"");
@@ -293,14 +294,14 @@ static void put_inputs(prof_i_chrome *w, uint32_t count, bool *has_members) {
   uint32_t inputs = texts.types ? type_count(texts.types) : count;
   if (count > 0) texts.lists = find_lists(&w->event, count, inputs, &texts.is_list);
   if (!texts.lists) texts = (input_texts){NULL, NULL, 0}, inputs = count;
-  if (count > 0) put_shapes(w, inputs, &texts, has_members);
+  if (count > 0) put_input_shapes(w, inputs, &texts, has_members);
   put_pairs(w, count + (texts.lists != NULL) + (texts.types != NULL), has_members);
 }
 
 /* The device that the scope's work went to. The keys differ from Kineto's "device" and "stream"
    on purpose: readers take a row that has those for a kernel, and this is the host's side of a
    launch. */
-static void put_device(prof_i_chrome *w, bool *has_members) {
+static void put_device_args(prof_i_chrome *w, bool *has_members) {
   const prof_event *const event = &w->event;
   const bool is_on_stream = (event->flags & PROF_EVENT_ON_STREAM) != 0;
   if (!is_on_stream && (event->device.type == PROF_DEVICE_CPU || event->device.type == 0)) return;
@@ -312,21 +313,21 @@ static void put_device(prof_i_chrome *w, bool *has_members) {
   prof_i_sink_bytes(w->sink, "\"", 1);
   if (!is_on_stream) return;
   prof_i_sink_text(w->sink, ",\"Stream\":");
-  prof_i_chrome_id(w, event->stream);
+  prof_i_chrome_put_id(w, event->stream);
 }
 
-static void put_flag(prof_i_chrome *w, uint32_t flag, const char *text, bool *has_members) {
+static void put_flag_args(prof_i_chrome *w, uint32_t flag, const char *text, bool *has_members) {
   if ((w->event.flags & flag) == 0) return;
   put_separator(w, has_members);
   prof_i_sink_text(w->sink, text);
 }
 
-void prof_i_chrome_args(prof_i_chrome *w, bool has_members) {
+void prof_i_chrome_put_args(prof_i_chrome *w, bool has_members) {
   const uint32_t shape_count = prof_i_shape_count(&w->event);
   w->keys.count = 0;
-  for (size_t i = 0; w->has_place && i < sizeof place_keys / sizeof *place_keys; i++)
+  for (size_t i = 0; w->has_location && i < sizeof place_keys / sizeof *place_keys; i++)
     keep_key(&w->keys, place_keys[i]);
-  put_device(w, &has_members);
+  put_device_args(w, &has_members);
   if (w->event.arg_count > 0 ||
       (w->event.args_kind == PROF_ARGS_FORMAT && w->event.format_bytes > 0)) {
     switch ((prof_args_kind)w->event.args_kind) {
@@ -334,7 +335,7 @@ void prof_i_chrome_args(prof_i_chrome *w, bool has_members) {
         put_pairs(w, 0, &has_members);
         break;
       case PROF_ARGS_FORMAT:
-        put_formatted(w, &has_members);
+        put_formatted_args(w, &has_members);
         break;
       case PROF_ARGS_SHAPES:
         put_inputs(w, shape_count, &has_members);
@@ -344,9 +345,9 @@ void prof_i_chrome_args(prof_i_chrome *w, bool has_members) {
         break;
     }
   }
-  put_flag(w, PROF_EVENT_CUT, "\"cut\":true", &has_members);
-  put_flag(w, PROF_EVENT_NO_DETAILS, "\"details lost\":true", &has_members);
-  put_flag(w, PROF_EVENT_ASYNC, "\"asynchronous\":true", &has_members);
-  put_flag(w, PROF_EVENT_SKIPPED, "\"skipped\":true", &has_members);
-  put_flag(w, PROF_EVENT_OTHER_THREAD, "\"ended on another thread\":true", &has_members);
+  put_flag_args(w, PROF_EVENT_CUT, "\"cut\":true", &has_members);
+  put_flag_args(w, PROF_EVENT_NO_DETAILS, "\"details lost\":true", &has_members);
+  put_flag_args(w, PROF_EVENT_ASYNC, "\"asynchronous\":true", &has_members);
+  put_flag_args(w, PROF_EVENT_SKIPPED, "\"skipped\":true", &has_members);
+  put_flag_args(w, PROF_EVENT_OTHER_THREAD, "\"ended on another thread\":true", &has_members);
 }

@@ -14,7 +14,7 @@ enum { UNUSED_TID_FIRST = 1000000 }; /* of streams that were named, and nothing 
 /* ---- names ---- */
 
 /* The user's name for a stream, or none. */
-static prof_i_text name_of(const prof_i_chrome *w, prof_device device, uint64_t stream) {
+static prof_i_text stream_name(const prof_i_chrome *w, prof_device device, uint64_t stream) {
   prof_device named;
   prof_i_text name;
   uint64_t handle;
@@ -23,7 +23,7 @@ static prof_i_text name_of(const prof_i_chrome *w, prof_device device, uint64_t 
   return (prof_i_text){"", 0};
 }
 
-static bool is_told(const prof_i_chrome *w, prof_device device, uint64_t stream) {
+static bool name_is_written(const prof_i_chrome *w, prof_device device, uint64_t stream) {
   for (uint32_t i = 0; i < w->info.thread_count; i++) {
     prof_trace_thread thread = {.size = sizeof thread};
     if (prof_trace_thread_get(w->trace, i, &thread) != PROF_OK || !thread.is_stream) continue;
@@ -58,33 +58,33 @@ void prof_i_chrome_name_devices(prof_i_chrome *w) {
     name_device(w, thread.device);
   }
   for (uint32_t i = 0; prof_i_trace_track(w->trace, i, &device, &handle, &name) != 0; i++) {
-    if (is_told(w, device, handle)) continue;
+    if (name_is_written(w, device, handle)) continue;
     name_device(w, device);
     prof_i_chrome_put_thread(w, prof_i_tids_device_pid(device), UNUSED_TID_FIRST + i, name,
                              UNUSED_TID_FIRST + i);
   }
 }
 
-static bool is_host(prof_device device) {
+static bool device_is_host(prof_device device) {
   return device.type == PROF_DEVICE_CPU || device.type == 0;
 }
 
 void prof_i_chrome_begin_value(prof_i_chrome *w, prof_device device, prof_i_text category) {
-  if (!is_host(device)) name_device(w, device);
+  if (!device_is_host(device)) name_device(w, device);
   prof_i_sink_text(w->sink, "{\"ph\":\"C\",\"cat\":\"");
   prof_i_sink_string_part(w->sink, category.data, category.bytes);
   prof_i_sink_text(w->sink, "\",\"name\":\"");
 }
 
-void prof_i_chrome_value_time(prof_i_chrome *w, prof_device device, uint64_t ns) {
-  if (is_host(device)) {
-    prof_i_chrome_track_and_time(w, ns);
+void prof_i_chrome_put_value_time(prof_i_chrome *w, prof_device device, uint64_t ns) {
+  if (device_is_host(device)) {
+    prof_i_chrome_put_track_time(w, ns);
     return;
   }
   prof_i_sink_text(w->sink, "\",\"pid\":");
   prof_i_sink_u64(w->sink, prof_i_tids_device_pid(device));
   prof_i_sink_text(w->sink, ",\"tid\":0,\"ts\":");
-  prof_i_chrome_time(w, ns);
+  prof_i_chrome_put_time(w, ns);
 }
 
 void prof_i_chrome_name_stream(prof_i_chrome *w, const prof_trace_thread *thread, uint32_t index,
@@ -92,7 +92,7 @@ void prof_i_chrome_name_stream(prof_i_chrome *w, const prof_trace_thread *thread
   enum { NAME_SHOWN_BYTES = 256 };
   char made[NAME_SHOWN_BYTES + 64];
   const prof_i_tids *const ids = &w->tids[index];
-  const prof_i_text own = name_of(w, thread->device, thread->stream);
+  const prof_i_text own = stream_name(w, thread->device, thread->stream);
   const int shown = own.bytes < NAME_SHOWN_BYTES ? (int)own.bytes : NAME_SHOWN_BYTES;
   int bytes = snprintf(made, sizeof made, "%s %llu%s%.*s",
                        thread->stream & PROF_BACKEND_QUEUE ? "queue" : "stream",
@@ -107,14 +107,15 @@ void prof_i_chrome_name_stream(prof_i_chrome *w, const prof_trace_thread *thread
 
 int prof_i_chrome_find_launches(prof_i_chrome *w) {
   const int status = prof_i_launches_find(w->trace, &w->launches, false);
-  if (status == PROF_OK && w->launches.count) w->ties = calloc(w->launches.count, sizeof *w->ties);
-  if (status == PROF_OK && (w->ties || !w->launches.count)) return PROF_OK;
+  if (status == PROF_OK && w->launches.count)
+    w->correlations = calloc(w->launches.count, sizeof *w->correlations);
+  if (status == PROF_OK && (w->correlations || !w->launches.count)) return PROF_OK;
   return prof_i_fail(PROF_E_NO_MEMORY, "no memory for what %u scopes of devices belong to",
                      w->launches.count);
 }
 
-static bool is_before(const prof_i_launch *launch, uint64_t at_ns, uint64_t start_ns,
-                      const uint64_t *record) {
+static bool launch_is_before(const prof_i_launch *launch, uint64_t at_ns, uint64_t start_ns,
+                             const uint64_t *record) {
   if (launch->at_ns != at_ns) return launch->at_ns < at_ns;
   return launch->start_ns < start_ns ||
          (launch->start_ns == start_ns && (uintptr_t)launch->record < (uintptr_t)record);
@@ -122,13 +123,13 @@ static bool is_before(const prof_i_launch *launch, uint64_t at_ns, uint64_t star
 
 /* The thread's first launch from that moment on, of several at that moment the first that began
    then or later, of those the record or the first behind it; *end_out: behind its last. */
-static uint32_t find(const prof_i_chrome *w, uint32_t thread, uint64_t at_ns, uint64_t start_ns,
-                     const uint64_t *record, uint32_t *end_out) {
-  uint32_t low, high = prof_i_launches_of(&w->launches, thread, &low);
+static uint32_t launch_find(const prof_i_chrome *w, uint32_t thread, uint64_t at_ns,
+                            uint64_t start_ns, const uint64_t *record, uint32_t *end_out) {
+  uint32_t low, high = prof_i_launches_of_thread(&w->launches, thread, &low);
   *end_out = high += low;
   while (low < high) {
     const uint32_t middle = low + (high - low) / 2;
-    if (is_before(&w->launches.items[middle], at_ns, start_ns, record))
+    if (launch_is_before(&w->launches.items[middle], at_ns, start_ns, record))
       low = middle + 1;
     else
       high = middle;
@@ -136,9 +137,9 @@ static uint32_t find(const prof_i_chrome *w, uint32_t thread, uint64_t at_ns, ui
   return low;
 }
 
-void prof_i_chrome_go_to_launches(prof_i_chrome *w) {
+void prof_i_chrome_select_launches(prof_i_chrome *w) {
   uint32_t first;
-  const uint32_t count = prof_i_launches_of(&w->launches, w->thread, &first);
+  const uint32_t count = prof_i_launches_of_thread(&w->launches, w->thread, &first);
   w->has_launches = count > 0;
   w->has_records = false;
   for (uint32_t i = first; i < first + count; i++) w->has_records |= w->launches.items[i].kind != 0;
@@ -147,41 +148,42 @@ void prof_i_chrome_go_to_launches(prof_i_chrome *w) {
 /* A device's side of a scope is that scope's, by its begin alone; of several at one moment each
    gets its own. A record is of the innermost scope that stood open; or of a call, and of calls in
    each other of the outermost: readers know the runtime's, not the driver's in it. */
-bool prof_i_chrome_tie(prof_i_chrome *w, const prof_i_span *span, uint64_t id, uint64_t external_id,
-                       bool is_on_stream) {
+bool prof_i_chrome_correlate(prof_i_chrome *w, const prof_i_span *span, uint64_t id,
+                             uint64_t external_id, bool is_on_stream) {
   uint32_t end;
   const bool is_call = (w->event.flags & PROF_EVENT_CALL) != 0;
   bool has_side = !is_on_stream, has_launched = false;
-  for (uint32_t at = find(w, w->thread, span->start_ns, 0, NULL, &end);
+  for (uint32_t at = launch_find(w, w->thread, span->start_ns, 0, NULL, &end);
        at < end && w->launches.items[at].at_ns <= span->start_ns + span->duration_ns; at++) {
     const prof_i_launch *const launch = &w->launches.items[at];
-    if ((w->ties[at].id && !is_call) ||
+    if ((w->correlations[at].id && !is_call) ||
         (launch->kind == 0 && (has_side || launch->at_ns != span->start_ns)))
       continue;
     has_side |= launch->kind == 0;
     has_launched = true;
-    w->ties[at] = (prof_i_tie){.id = id, .external_id = external_id, .lane = span->lane};
+    w->correlations[at] =
+        (prof_i_correlation){.id = id, .external_id = external_id, .lane = span->lane};
   }
   return has_launched;
 }
 
 /* Only an import writes notes, and it writes one of work that began before its launch. */
-static bool is_imported(const prof_trace *trace) { return trace->catalog.note_count > 0; }
+static bool trace_is_imported(const prof_trace *trace) { return trace->catalog.note_count > 0; }
 
-const prof_i_tie *prof_i_chrome_tied(prof_i_chrome *w, const prof_i_span *span) {
+const prof_i_correlation *prof_i_chrome_correlation_of(prof_i_chrome *w, const prof_i_span *span) {
   uint32_t end;
-  const uint32_t at =
-      find(w, w->event.launch.thread, w->event.launch.start_ns, span->start_ns, span->record, &end);
+  const uint32_t at = launch_find(w, w->event.launch.thread, w->event.launch.start_ns,
+                                  span->start_ns, span->record, &end);
   if (at == end || w->launches.items[at].record != span->record) return NULL;
-  w->ties[at].is_written = true;
+  w->correlations[at].is_written = true;
   if (span->start_ns < w->launches.items[at].at_ns)
     w->check.findings
-        .counts[is_imported(w->trace) ? PROF_I_FINDING_EARLY_THERE : PROF_I_FINDING_EARLY]++;
-  return w->ties[at].id ? &w->ties[at] : NULL;
+        .counts[trace_is_imported(w->trace) ? PROF_I_FINDING_EARLY_THERE : PROF_I_FINDING_EARLY]++;
+  return w->correlations[at].id ? &w->correlations[at] : NULL;
 }
 
-static void put_end(prof_i_chrome *w, const char *begin, uint64_t number, uint32_t thread,
-                    uint32_t lane, uint64_t ns) {
+static void put_arrow_end(prof_i_chrome *w, const char *begin, uint64_t number, uint32_t thread,
+                          uint32_t lane, uint64_t ns) {
   const prof_i_tids *const ids = &w->tids[thread];
   prof_i_sink_text(w->sink, begin);
   prof_i_sink_text(w->sink, ",\"cat\":\"ac2g\",\"name\":\"ac2g\",\"id\":");
@@ -191,20 +193,23 @@ static void put_end(prof_i_chrome *w, const char *begin, uint64_t number, uint32
   prof_i_sink_text(w->sink, ",\"tid\":");
   prof_i_sink_u64(w->sink, prof_i_tids_row(ids, lane));
   prof_i_sink_text(w->sink, ",\"ts\":");
-  prof_i_chrome_time(w, ns);
+  prof_i_chrome_put_time(w, ns);
   prof_i_sink_text(w->sink, "},\n");
 }
 
 /* Of work that began before its launch there is none: viewers refuse an end before its begin. Its
-   number says the launch, and prof_i_chrome_tied() has counted it. */
+   number says the launch, and prof_i_chrome_correlation_of() has counted it. */
 uint64_t prof_i_chrome_put_arrows(prof_i_chrome *w, uint64_t first_number) {
   uint64_t number = first_number;
   for (uint32_t i = 0; i < w->launches.count && w->sink->status == PROF_OK; i++) {
     const prof_i_launch *const launch = &w->launches.items[i];
-    if (!w->ties[i].id || !w->ties[i].is_written || launch->start_ns < launch->at_ns) continue;
-    put_end(w, "{\"ph\":\"s\"", number, launch->thread, w->ties[i].lane, launch->at_ns);
-    put_end(w, "{\"ph\":\"f\",\"bp\":\"e\"", number, launch->stream, launch->lane,
-            launch->start_ns);
+    if (!w->correlations[i].id || !w->correlations[i].is_written ||
+        launch->start_ns < launch->at_ns)
+      continue;
+    put_arrow_end(w, "{\"ph\":\"s\"", number, launch->thread, w->correlations[i].lane,
+                  launch->at_ns);
+    put_arrow_end(w, "{\"ph\":\"f\",\"bp\":\"e\"", number, launch->stream, launch->lane,
+                  launch->start_ns);
     number++;
   }
   return number - first_number;

@@ -13,61 +13,62 @@
 #include "chrome.h"
 
 /* Two graphs of one pool, in one session. */
-typedef struct graphs {
+typedef struct pool_graphs {
   uint64_t begin_ns, ns; /* where they begin; and of the last value */
   int64_t used, allocated;
   bool is_known;                        /* what stands at begin_ns is */
   bool is_used_open, is_allocated_open; /* values have been written */
   bool says_device, says_serial;        /* another pool has its name */
-} graphs;
+} pool_graphs;
 
-typedef struct writer {
+typedef struct memory_writer {
   prof_i_chrome *chrome;
   prof_memory *memory;
-  graphs *graphs; /* as the catalog's pools */
-} writer;
+  pool_graphs *pool_graphs; /* as the catalog's pools */
+} memory_writer;
 
-static const prof_i_pool_seen *pool_at(const writer *w, uint32_t index) {
+static const prof_i_pool_record *writer_pool(const memory_writer *w, uint32_t index) {
   return &w->memory->trace->catalog.pools[index];
 }
 
 /* ---- which pool a graph is of ---- */
 
-static int by_name(const prof_i_pool_seen *x, const prof_i_pool_seen *y) {
+static int pool_compare_name(const prof_i_pool_record *x, const prof_i_pool_record *y) {
   if (x->kind != y->kind) return x->kind < y->kind ? -1 : 1;
   if (x->name.bytes != y->name.bytes) return x->name.bytes < y->name.bytes ? -1 : 1;
   return x->name.bytes ? memcmp(x->name.data, y->name.data, (size_t)x->name.bytes) : 0;
 }
 
-static int by_device(const prof_i_pool_seen *x, const prof_i_pool_seen *y) {
+static int pool_compare_device(const prof_i_pool_record *x, const prof_i_pool_record *y) {
   if (x->device.type != y->device.type) return x->device.type < y->device.type ? -1 : 1;
   return (x->device.index > y->device.index) - (x->device.index < y->device.index);
 }
 
-static int by_all(const void *a, const void *b) {
-  const prof_i_pool_seen *const x = *(const prof_i_pool_seen *const *)a,
-                                *const y = *(const prof_i_pool_seen *const *)b;
-  const int name = by_name(x, y), device = name ? name : by_device(x, y);
+static int pool_compare(const void *a, const void *b) {
+  const prof_i_pool_record *const x = *(const prof_i_pool_record *const *)a,
+                                  *const y = *(const prof_i_pool_record *const *)b;
+  const int name = pool_compare_name(x, y), device = name ? name : pool_compare_device(x, y);
   return device ? device : (x->serial > y->serial) - (x->serial < y->serial);
 }
 
 /* Pools of one name are told apart by their devices, and those of one device by their numbers. A
    pool's sessions share its graphs. */
-static bool tell_apart(writer *w) {
+static bool set_name_parts(memory_writer *w) {
   const uint32_t count = w->memory->trace->catalog.pool_count;
-  const prof_i_pool_seen **const sorted = malloc(count * sizeof *sorted);
+  const prof_i_pool_record **const sorted = malloc(count * sizeof *sorted);
   if (!sorted) return false;
-  for (uint32_t i = 0; i < count; i++) sorted[i] = pool_at(w, i);
-  qsort(sorted, count, sizeof *sorted, by_all);
+  for (uint32_t i = 0; i < count; i++) sorted[i] = writer_pool(w, i);
+  qsort(sorted, count, sizeof *sorted, pool_compare);
   for (uint32_t i = 0, end, device_end; i < count; i = end) {
-    for (end = i + 1; end < count && by_name(sorted[i], sorted[end]) == 0;) end++;
-    const bool has_devices = by_device(sorted[i], sorted[end - 1]) != 0;
+    for (end = i + 1; end < count && pool_compare_name(sorted[i], sorted[end]) == 0;) end++;
+    const bool has_devices = pool_compare_device(sorted[i], sorted[end - 1]) != 0;
     for (uint32_t d = i; d < end; d = device_end) {
-      for (device_end = d + 1; device_end < end && by_device(sorted[d], sorted[device_end]) == 0;)
+      for (device_end = d + 1;
+           device_end < end && pool_compare_device(sorted[d], sorted[device_end]) == 0;)
         device_end++;
       const bool has_serials = sorted[d]->serial != sorted[device_end - 1]->serial;
       for (uint32_t at = d; at < device_end; at++) {
-        graphs *const g = &w->graphs[sorted[at] - pool_at(w, 0)];
+        pool_graphs *const g = &w->pool_graphs[sorted[at] - writer_pool(w, 0)];
         g->says_device = has_devices;
         g->says_serial = has_serials;
       }
@@ -82,10 +83,10 @@ static bool tell_apart(writer *w) {
 static void put_i64(prof_i_chrome *c, int64_t value) { prof_i_sink_i64(c->sink, value); }
 
 /* "used bytes (tensors)", "used bytes (tensors, GPU 1, #7)", "used bytes (query, asked)" */
-static void put_value(const writer *w, uint32_t index, uint64_t ns, const char *what,
-                      int64_t bytes) {
-  const prof_i_pool_seen *const pool = pool_at(w, index);
-  const graphs *const g = &w->graphs[index];
+static void put_pool_value(const memory_writer *w, uint32_t index, uint64_t ns, const char *what,
+                           int64_t bytes) {
+  const prof_i_pool_record *const pool = writer_pool(w, index);
+  const pool_graphs *const g = &w->pool_graphs[index];
   prof_i_sink *const sink = w->chrome->sink;
   prof_i_chrome_begin_value(w->chrome, pool->device, (prof_i_text){"memory", 6});
   prof_i_sink_text(sink, what);
@@ -102,7 +103,7 @@ static void put_value(const writer *w, uint32_t index, uint64_t ns, const char *
     prof_i_sink_u64(sink, pool->serial);
   }
   prof_i_sink_text(sink, pool->kind == PROF_MEMORY_QUERY ? ", asked)" : ")");
-  prof_i_chrome_value_time(w->chrome, pool->device, ns);
+  prof_i_chrome_put_value_time(w->chrome, pool->device, ns);
   prof_i_sink_text(sink, ",\"args\":{\"value\":");
   put_i64(w->chrome, bytes);
   prof_i_sink_text(sink, "}},\n");
@@ -110,24 +111,24 @@ static void put_value(const writer *w, uint32_t index, uint64_t ns, const char *
 }
 
 /* What stands where they begin: at the session's begin, or at the window's. */
-static void open_used(const writer *w, uint32_t index) {
-  graphs *const g = &w->graphs[index];
-  if (g->is_known && !g->is_used_open) put_value(w, index, g->begin_ns, "used", g->used);
+static void open_used_graph(const memory_writer *w, uint32_t index) {
+  pool_graphs *const g = &w->pool_graphs[index];
+  if (g->is_known && !g->is_used_open) put_pool_value(w, index, g->begin_ns, "used", g->used);
   g->is_used_open = true;
 }
 
 /* Where something says what is allocated. */
-static void open_allocated(const writer *w, uint32_t index) {
-  graphs *const g = &w->graphs[index];
+static void open_allocated_graph(const memory_writer *w, uint32_t index) {
+  pool_graphs *const g = &w->pool_graphs[index];
   if (g->is_known && !g->is_allocated_open)
-    put_value(w, index, g->begin_ns, "allocated", g->allocated);
+    put_pool_value(w, index, g->begin_ns, "allocated", g->allocated);
   g->is_allocated_open = true;
 }
 
 /* What was there before. */
-static void begin_graphs(const writer *w, uint32_t index) {
-  const prof_i_pool_seen *const pool = pool_at(w, index);
-  graphs *const g = &w->graphs[index];
+static void begin_graphs(const memory_writer *w, uint32_t index) {
+  const prof_i_pool_record *const pool = writer_pool(w, index);
+  pool_graphs *const g = &w->pool_graphs[index];
   g->begin_ns = w->chrome->window.from_ns;
   if (pool->kind != PROF_MEMORY_POOL) return; /* not asked yet */
   const uint64_t begin_ns = prof_i_memory_begin_ns(w->memory, index);
@@ -139,58 +140,58 @@ static void begin_graphs(const writer *w, uint32_t index) {
     g->is_known = true;
     return;
   }
-  g->used = prof_i_memory_bounded(pool->used_before);
-  g->allocated = prof_i_memory_bounded(pool->allocated_before);
+  g->used = prof_i_memory_bytes_bounded(pool->used_before);
+  g->allocated = prof_i_memory_bytes_bounded(pool->allocated_before);
   /* or else something of it was forgotten since */
   g->is_known = pool->ticks >= w->memory->trace->floor;
 }
 
 /* The pool's own count at the end, where the events behind which it stands are lost. */
-static void put_last(const writer *w, uint32_t index) {
-  const prof_i_pool_seen *const pool = pool_at(w, index);
-  const graphs *const g = &w->graphs[index];
+static void put_last_state(const memory_writer *w, uint32_t index) {
+  const prof_i_pool_record *const pool = writer_pool(w, index);
+  const pool_graphs *const g = &w->pool_graphs[index];
   const prof_trace *const trace = w->memory->trace;
   if (pool->kind != PROF_MEMORY_POOL || (!trace->is_settled && !trace->header.full_ticks)) return;
   const int64_t used = prof_i_used_bytes(pool->state.used),
-                allocated = prof_i_memory_bounded(pool->state.allocated - PROF_I_USED_ZERO);
+                allocated = prof_i_memory_bytes_bounded(pool->state.allocated - PROF_I_USED_ZERO);
   const uint64_t ns = w->memory->end_ns > g->ns ? w->memory->end_ns : g->ns;
-  if (used != g->used) put_value(w, index, ns, "used", used);
-  if (allocated != g->allocated) put_value(w, index, ns, "allocated", allocated);
+  if (used != g->used) put_pool_value(w, index, ns, "used", used);
+  if (allocated != g->allocated) put_pool_value(w, index, ns, "allocated", allocated);
 }
 
 /* Of a pool of which nothing is heard inside: what it has is not nothing. */
-static void end_graphs(const writer *w, uint32_t index) {
-  const graphs *const g = &w->graphs[index];
+static void end_graphs(const memory_writer *w, uint32_t index) {
+  const pool_graphs *const g = &w->pool_graphs[index];
   const uint64_t to_ns = w->chrome->window.to_ns;
   if (to_ns && g->begin_ns >= to_ns) return;
-  if (g->used) open_used(w, index);
-  if (g->allocated) open_allocated(w, index);
-  if (!to_ns) put_last(w, index);
+  if (g->used) open_used_graph(w, index);
+  if (g->allocated) open_allocated_graph(w, index);
+  if (!to_ns) put_last_state(w, index);
 }
 
 /* ---- changes ---- */
 
 /* Frees have negative bytes. Device type 0 is the host's, 1 any other's, and the host's index
    -1. */
-static void put_change(writer *w, uint32_t index, const prof_i_memory_item *item,
-                       const prof_i_memory_record *record) {
-  const prof_i_pool_seen *const pool = pool_at(w, index);
+static void put_memory_change(memory_writer *w, uint32_t index, const prof_i_memory_item *item,
+                              const prof_i_memory_record *record) {
+  const prof_i_pool_record *const pool = writer_pool(w, index);
   const bool is_host = pool->device.type == PROF_DEVICE_CPU;
   prof_i_sink *const sink = w->chrome->sink;
   prof_i_sink_text(
       sink, record->verb == PROF_I_VERB_OOM
                 ? "{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"cpu_instant_event\",\"name\":\"[OutOfMemory]"
                 : "{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"cpu_instant_event\",\"name\":\"[memory]");
-  prof_i_chrome_track_and_time(w->chrome, item->ns);
+  prof_i_chrome_put_track_time(w->chrome, item->ns);
   prof_i_sink_text(sink, ",\"args\":{\"Addr\":");
   prof_i_sink_u64(sink, record->address);
   prof_i_sink_text(sink, ",\"Bytes\":");
   put_i64(w->chrome,
           record->verb == PROF_I_VERB_FREE ? (int64_t)(0 - record->bytes) : (int64_t)record->bytes);
   prof_i_sink_text(sink, ",\"Total Allocated\":");
-  put_i64(w->chrome, w->graphs[index].used);
+  put_i64(w->chrome, w->pool_graphs[index].used);
   prof_i_sink_text(sink, ",\"Total Reserved\":");
-  put_i64(w->chrome, w->graphs[index].allocated);
+  put_i64(w->chrome, w->pool_graphs[index].allocated);
   prof_i_sink_text(
       sink, is_host ? ",\"Device Type\":0,\"Device Id\":-1" : ",\"Device Type\":1,\"Device Id\":");
   if (!is_host) put_i64(w->chrome, pool->device.index);
@@ -210,47 +211,48 @@ static void put_change(writer *w, uint32_t index, const prof_i_memory_item *item
   w->chrome->written.instant_count++;
 }
 
-static bool is_change(prof_i_verb verb) {
+static bool verb_is_change(prof_i_verb verb) {
   return verb == PROF_I_VERB_ALLOC || verb == PROF_I_VERB_FREE || verb == PROF_I_VERB_OOM;
 }
 
-static void put_event(writer *w, uint32_t index, const prof_i_memory_item *item,
-                      const prof_i_memory_record *record) {
+static void put_memory_event(memory_writer *w, uint32_t index, const prof_i_memory_item *item,
+                             const prof_i_memory_record *record) {
   prof_i_chrome *const c = w->chrome;
-  graphs *const g = &w->graphs[index];
+  pool_graphs *const g = &w->pool_graphs[index];
   if (c->window.to_ns && item->ns >= c->window.to_ns) return;
   const bool says_allocated = record->verb >= PROF_I_VERB_RESERVE;
-  const bool is_inside = prof_i_window_has(&c->window, item->ns, item->ns);
+  const bool is_inside = prof_i_window_contains(&c->window, item->ns, item->ns);
   const bool is_value =
       is_inside && record->verb != PROF_I_VERB_COLLECT && record->verb != PROF_I_VERB_WRONG;
-  if (is_inside && item->thread != c->thread) prof_i_chrome_go_to_thread(c, item->thread);
-  if (is_value) open_used(w, index);
-  if (is_value && (says_allocated || g->allocated)) open_allocated(w, index);
-  g->used = record->verb == PROF_I_VERB_SAMPLE ? prof_i_memory_bounded(record->bytes)
+  if (is_inside && item->thread != c->thread) prof_i_chrome_select_thread(c, item->thread);
+  if (is_value) open_used_graph(w, index);
+  if (is_value && (says_allocated || g->allocated)) open_allocated_graph(w, index);
+  g->used = record->verb == PROF_I_VERB_SAMPLE ? prof_i_memory_bytes_bounded(record->bytes)
                                                : prof_i_used_bytes(record->counter);
-  if (says_allocated) g->allocated = prof_i_memory_bounded(record->allocated - PROF_I_USED_ZERO);
+  if (says_allocated)
+    g->allocated = prof_i_memory_bytes_bounded(record->allocated - PROF_I_USED_ZERO);
   g->is_known |= !is_inside; /* from the window's begin on */
-  if (is_inside && is_change(record->verb)) put_change(w, index, item, record);
+  if (is_inside && verb_is_change(record->verb)) put_memory_change(w, index, item, record);
   if (!is_value) return;
   if (item->ns > g->ns) g->ns = item->ns;
-  put_value(w, index, g->ns, "used", g->used);
-  if (says_allocated) put_value(w, index, g->ns, "allocated", g->allocated);
+  put_pool_value(w, index, g->ns, "used", g->used);
+  if (says_allocated) put_pool_value(w, index, g->ns, "allocated", g->allocated);
 }
 
-static void put_all(writer *w) {
+static void put_all_pools(memory_writer *w) {
   const prof_memory *const m = w->memory;
   const uint32_t pool_count = m->trace->catalog.pool_count;
   for (uint32_t i = 0; i < pool_count; i++) begin_graphs(w, i);
   if (m->trace->thread_count)
-    prof_i_chrome_go_to_thread(w->chrome, 0);
+    prof_i_chrome_select_thread(w->chrome, 0);
   else
-    prof_i_chrome_go_to_process(
+    prof_i_chrome_select_process(
         w->chrome); /* a pool has something, and nobody has recorded anything */
   for (uint32_t i = 0; i < m->item_count && w->chrome->sink->status == PROF_OK; i++) {
     const prof_i_memory_item *const item = &m->items[m->order[i]];
     const prof_i_memory_record record = prof_i_memory_item_read(item);
     const uint32_t index = prof_i_memory_pool_index(m, record.pool);
-    if (index != UINT32_MAX) put_event(w, index, item, &record);
+    if (index != UINT32_MAX) put_memory_event(w, index, item, &record);
   }
   for (uint32_t i = 0; i < pool_count; i++) end_graphs(w, i);
 }
@@ -267,16 +269,16 @@ static uint64_t read_from_ns(const prof_i_chrome *chrome) {
 int prof_i_chrome_put_memory(prof_i_chrome *chrome) {
   const uint32_t pool_count = chrome->trace->catalog.pool_count;
   if (pool_count == 0) return PROF_OK;
-  writer w = {.chrome = chrome};
+  memory_writer w = {.chrome = chrome};
   int status = prof_i_memory_order(chrome->trace, read_from_ns(chrome), &w.memory);
   if (status) return status;
-  w.graphs = calloc(pool_count, sizeof *w.graphs);
-  if (w.graphs && tell_apart(&w))
-    put_all(&w);
+  w.pool_graphs = calloc(pool_count, sizeof *w.pool_graphs);
+  if (w.pool_graphs && set_name_parts(&w))
+    put_all_pools(&w);
   else
     status =
         prof_i_fail(PROF_E_NO_MEMORY, "no memory to write what %u pools have used", pool_count);
-  free(w.graphs);
+  free(w.pool_graphs);
   prof_i_memory_destroy(w.memory);
   return status;
 }

@@ -7,21 +7,21 @@
 
 #include "../base/text.h"
 #include "../reader/capture.h"
-#include "account.h"
+#include "loss_report.h"
 
-static void put(prof_i_chrome *w, const char *text) { prof_i_sink_text(w->sink, text); }
+static void head_put(prof_i_chrome *w, const char *text) { prof_i_sink_text(w->sink, text); }
 
-static void put_member(prof_i_chrome *w, const char *key, uint64_t value) {
-  put(w, ",\"");
-  put(w, key);
-  put(w, "\":");
+static void put_number_member(prof_i_chrome *w, const char *key, uint64_t value) {
+  head_put(w, ",\"");
+  head_put(w, key);
+  head_put(w, "\":");
   prof_i_sink_u64(w->sink, value);
 }
 
 static void put_string_member(prof_i_chrome *w, const char *key, const char *text) {
-  put(w, ",\"");
-  put(w, key);
-  put(w, "\":");
+  head_put(w, ",\"");
+  head_put(w, key);
+  head_put(w, "\":");
   prof_i_sink_string(w->sink, text, strlen(text));
 }
 
@@ -30,20 +30,20 @@ static void put_string_member(prof_i_chrome *w, const char *key, const char *tex
 /* {"ph":"M","name":"thread_name","pid":1,"tid":2,"args":{"name":   and the caller closes both. */
 static void begin_metadata(prof_i_chrome *w, const char *name, uint64_t pid, uint64_t tid,
                            const char *key) {
-  put(w, "{\"ph\":\"M\",\"name\":\"");
-  put(w, name);
-  put(w, "\"");
-  put_member(w, "pid", pid);
-  put_member(w, "tid", tid);
-  put(w, ",\"args\":{\"");
-  put(w, key);
-  put(w, "\":");
+  head_put(w, "{\"ph\":\"M\",\"name\":\"");
+  head_put(w, name);
+  head_put(w, "\"");
+  put_number_member(w, "pid", pid);
+  put_number_member(w, "tid", tid);
+  head_put(w, ",\"args\":{\"");
+  head_put(w, key);
+  head_put(w, "\":");
 }
 
-static void end_metadata(prof_i_chrome *w) { put(w, "}},\n"); }
+static void end_metadata(prof_i_chrome *w) { head_put(w, "}},\n"); }
 
-static void put_name(prof_i_chrome *w, const char *what, uint64_t pid, uint64_t tid,
-                     const char *name, size_t bytes) {
+static void put_row_name(prof_i_chrome *w, const char *what, uint64_t pid, uint64_t tid,
+                         const char *name, size_t bytes) {
   begin_metadata(w, what, pid, tid, "name");
   prof_i_sink_string(w->sink, name, bytes);
   end_metadata(w);
@@ -66,19 +66,19 @@ static void put_metadata_label(prof_i_chrome *w, uint64_t pid, const char *label
 static void put_numbered_process(prof_i_chrome *w, uint64_t pid, int64_t number) {
   begin_metadata(w, "process_sort_index", pid, 0, "sort_index");
   prof_i_sink_u64(w->sink, pid);
-  put(w, ",\"number\":");
+  head_put(w, ",\"number\":");
   prof_i_sink_i64(w->sink, number);
   end_metadata(w);
 }
 
 /* Of another process than the capture's: before its first thread. */
-static void put_process_elsewhere(prof_i_chrome *w, uint32_t index) {
+static void put_other_process(prof_i_chrome *w, uint32_t index) {
   const prof_i_tids *const ids = &w->tids[index];
   if (!ids->is_elsewhere) return;
   for (uint32_t i = 0; i < index; i++)
     if (w->tids[i].is_elsewhere && w->tids[i].pid == ids->pid) return;
   const prof_i_text name = prof_i_trace_process(w->trace, index).name;
-  if (name.bytes) put_name(w, "process_name", ids->pid, 0, name.data, name.bytes);
+  if (name.bytes) put_row_name(w, "process_name", ids->pid, 0, name.data, name.bytes);
   put_metadata_label(w, ids->pid, "CPU");
   if (ids->process >= 0 && (uint64_t)ids->process == ids->pid)
     put_sort_index(w, "process_sort_index", ids->pid, 0, ids->pid);
@@ -86,7 +86,7 @@ static void put_process_elsewhere(prof_i_chrome *w, uint32_t index) {
     put_numbered_process(w, ids->pid, ids->process);
 }
 
-static bool has_elsewhere(const prof_i_chrome *w) {
+static bool has_other_processes(const prof_i_chrome *w) {
   for (uint32_t i = 0; i < w->info.thread_count; i++)
     if (w->tids[i].is_elsewhere) return true;
   return false;
@@ -94,24 +94,24 @@ static bool has_elsewhere(const prof_i_chrome *w) {
 
 void prof_i_chrome_put_process(prof_i_chrome *w, uint64_t pid, const char *name,
                                const char *label) {
-  if (*name) put_name(w, "process_name", pid, 0, name, strlen(name));
+  if (*name) put_row_name(w, "process_name", pid, 0, name, strlen(name));
   put_metadata_label(w, pid, label);
   put_sort_index(w, "process_sort_index", pid, 0, pid);
 }
 
 void prof_i_chrome_put_thread(prof_i_chrome *w, uint64_t pid, uint64_t tid, prof_i_text name,
                               uint64_t order) {
-  if (name.bytes) put_name(w, "thread_name", pid, tid, name.data, name.bytes);
+  if (name.bytes) put_row_name(w, "thread_name", pid, tid, name.data, name.bytes);
   put_sort_index(w, "thread_sort_index", pid, tid, order);
 }
 
 /* Whose work a stream has, for prof import: work without a launch does not say it. */
 static void put_owner(prof_i_chrome *w, const prof_i_tids *ids) {
-  const prof_i_process_seen process = prof_i_trace_process(w->trace, (uint32_t)(ids - w->tids));
-  put(w, ",\"process\":");
+  const prof_i_process_record process = prof_i_trace_process(w->trace, (uint32_t)(ids - w->tids));
+  head_put(w, ",\"process\":");
   prof_i_sink_i64(w->sink, process.pid);
   if (!process.serial || !process.name.bytes) return;
-  put(w, ",\"process_name\":");
+  head_put(w, ",\"process_name\":");
   prof_i_sink_string(w->sink, process.name.data, process.name.bytes);
 }
 
@@ -123,10 +123,10 @@ void prof_i_chrome_put_row(prof_i_chrome *w, const prof_i_tids *ids, uint32_t la
     prof_i_chrome_put_thread(w, ids->pid, tid, name, order);
     return;
   }
-  if (name.bytes) put_name(w, "thread_name", ids->pid, tid, name.data, name.bytes);
+  if (name.bytes) put_row_name(w, "thread_name", ids->pid, tid, name.data, name.bytes);
   begin_metadata(w, "thread_sort_index", ids->pid, tid, "sort_index");
   prof_i_sink_u64(w->sink, order);
-  if (ids->number != ids->first) put_member(w, "number", ids->number); /* prof import's */
+  if (ids->number != ids->first) put_number_member(w, "number", ids->number); /* prof import's */
   if (has_owner) put_owner(w, ids);
   end_metadata(w);
 }
@@ -141,7 +141,7 @@ static void put_thread_name(prof_i_chrome *w, const prof_trace_thread *thread, u
   }
   char made[sizeof thread->name + 64];
   int bytes =
-      snprintf(made, sizeof made, "%s", prof_i_tids_own_name(w->trace, index, thread->name));
+      snprintf(made, sizeof made, "%s", prof_i_tids_name_in_process(w->trace, index, thread->name));
   if (lane > 0 && bytes == 0)
     bytes = snprintf(made, sizeof made, "thread %llu", (unsigned long long)thread->tid);
   if (lane > 0)
@@ -158,11 +158,11 @@ void prof_i_chrome_name_lane(prof_i_chrome *w, uint32_t lane) {
 }
 
 /* False: the user's own stands there. */
-static bool begin_own(prof_i_chrome *w, const char *key) {
-  if (prof_i_metadata_has(&w->metadata, key)) return false;
-  put(w, "\"");
-  put(w, key);
-  put(w, "\": ");
+static bool begin_prof_object(prof_i_chrome *w, const char *key) {
+  if (prof_i_metadata_has_key(&w->metadata, key)) return false;
+  head_put(w, "\"");
+  head_put(w, key);
+  head_put(w, "\": ");
   return true;
 }
 
@@ -170,38 +170,38 @@ static bool begin_own(prof_i_chrome *w, const char *key) {
    Readers need a number, so an unknown rank is written as 0, and an unknown size as the least. */
 static void put_distributed(prof_i_chrome *w) {
   const int64_t least = w->info.rank < 0 ? 1 : (int64_t)w->info.rank + 1;
-  put(w, "{\"backend\": \"\", \"rank\": ");
+  head_put(w, "{\"backend\": \"\", \"rank\": ");
   prof_i_sink_i64(w->sink, w->info.rank < 0 ? 0 : w->info.rank);
-  put(w, ", \"world_size\": ");
+  head_put(w, ", \"world_size\": ");
   prof_i_sink_i64(w->sink, w->info.world_size < 0   ? least
                            : w->info.world_size < 1 ? 1
                                                     : w->info.world_size);
-  put(w, w->info.rank < 0 ? ", \"is_rank_known\": false},\n" : "},\n");
+  head_put(w, w->info.rank < 0 ? ", \"is_rank_known\": false},\n" : "},\n");
 }
 
-void prof_i_chrome_head(prof_i_chrome *w) {
-  put(w, "{\n");
-  if (begin_own(w, "schemaVersion")) put(w, "1,\n");
-  if (begin_own(w, "deviceProperties")) put(w, "[],\n");
-  if (begin_own(w, "distributedInfo")) put_distributed(w);
+void prof_i_chrome_put_head(prof_i_chrome *w) {
+  head_put(w, "{\n");
+  if (begin_prof_object(w, "schemaVersion")) head_put(w, "1,\n");
+  if (begin_prof_object(w, "deviceProperties")) head_put(w, "[],\n");
+  if (begin_prof_object(w, "distributedInfo")) put_distributed(w);
   /* "ns": with Kineto's usual "ms", chrome://tracing rounds to whole microseconds before it nests,
      and loses arrows in short scopes. */
-  if (begin_own(w, "displayTimeUnit")) put(w, "\"ns\",\n");
+  if (begin_prof_object(w, "displayTimeUnit")) head_put(w, "\"ns\",\n");
   prof_i_metadata_put(&w->metadata, w->sink);
-  if (w->info.host[0] && begin_own(w, "host_name")) {
+  if (w->info.host[0] && begin_prof_object(w, "host_name")) {
     prof_i_sink_string(w->sink, w->info.host, strlen(w->info.host));
-    put(w, ",\n");
+    head_put(w, ",\n");
   }
-  if (begin_own(w, "baseTimeNanoseconds")) {
+  if (begin_prof_object(w, "baseTimeNanoseconds")) {
     prof_i_sink_u64(w->sink, w->base_ns);
-    put(w, ",\n");
+    head_put(w, ",\n");
   }
-  put(w, "\"traceEvents\": [\n");
+  head_put(w, "\"traceEvents\": [\n");
   prof_i_chrome_put_process(w, w->info.pid, w->info.process_name, "CPU");
-  if (w->info.pid && has_elsewhere(w)) put_numbered_process(w, w->info.pid, w->info.pid);
+  if (w->info.pid && has_other_processes(w)) put_numbered_process(w, w->info.pid, w->info.pid);
   prof_i_chrome_name_devices(w);
   for (uint32_t i = 0; i < w->info.thread_count && w->sink->status == PROF_OK; i++) {
-    put_process_elsewhere(w, i);
+    put_other_process(w, i);
     prof_trace_thread thread = {.size = sizeof thread};
     if (prof_trace_thread_get(w->trace, i, &thread) == PROF_OK && thread.event_count > 0)
       put_thread_name(w, &thread, i, 0);
@@ -210,117 +210,118 @@ void prof_i_chrome_head(prof_i_chrome *w) {
 
 /* ---- prof's own account ---- */
 
-static uint64_t sum_of(const uint64_t counts[16]) {
+static uint64_t counts_sum(const uint64_t counts[16]) {
   uint64_t sum = 0;
   for (int i = 0; i < 16; i++) sum += counts[i];
   return sum;
 }
 
 /* Less what the user forgot on purpose. */
-static uint64_t missing(const prof_i_chrome *w) {
-  return sum_of(w->info.lost_count) - w->info.lost_count[PROF_LOSS_CLEARED];
+static uint64_t missing_count(const prof_i_chrome *w) {
+  return counts_sum(w->info.lost_count) - w->info.lost_count[PROF_LOSS_CLEARED];
 }
 
 /* The summary's name: the worst of what there is. */
 static void put_summary_name(prof_i_chrome *w, bool is_silent, bool is_late) {
-  const uint64_t lost = missing(w), cleared = w->info.lost_count[PROF_LOSS_CLEARED];
-  put(w, "\"name\":\"prof: ");
+  const uint64_t lost = missing_count(w), cleared = w->info.lost_count[PROF_LOSS_CLEARED];
+  head_put(w, "\"name\":\"prof: ");
   if (prof_i_findings_faults(&w->check.findings) || is_silent ||
       w->check.findings.counts[PROF_I_FINDING_CROWDED]) {
-    put(w, "see the arguments");
+    head_put(w, "see the arguments");
   } else if (lost) {
-    put(w, "lost ");
+    head_put(w, "lost ");
     prof_i_sink_u64(w->sink, lost);
   } else if (is_late) {
-    put(w, "no loss, but records began late");
+    head_put(w, "no loss, but records began late");
   } else if (cleared) {
     prof_i_sink_u64(w->sink, cleared);
-    put(w, " cleared, no other loss");
+    head_put(w, " cleared, no other loss");
   } else {
-    put(w, w->info.open_count || w->info.open_below_count ? "no loss, some unfinished" : "no loss");
+    head_put(
+        w, w->info.open_count || w->info.open_below_count ? "no loss, some unfinished" : "no loss");
   }
-  put(w, "\"");
+  head_put(w, "\"");
 }
 
-static void put_counts(prof_i_chrome *w) {
-  put_member(w, "recorded", w->info.event_count - w->info.open_count);
-  put_member(w, "scopes", w->info.scope_count);
-  put_member(w, "skipped", w->info.skipped_count);
-  put_member(w, "unfinished", w->info.open_count);
-  put_member(w, "unfinished_below", w->info.open_below_count);
-  put_member(w, "stray_ends", w->info.stray_count);
-  put_member(w, "events", w->info.event_count);
-  put(w, ",\n \"lost\":");
-  prof_i_account_loss(w->sink, w->info.lost_count);
-  put(w, ",\n \"written\":{\"scopes\":");
+static void put_event_counts(prof_i_chrome *w) {
+  put_number_member(w, "recorded", w->info.event_count - w->info.open_count);
+  put_number_member(w, "scopes", w->info.scope_count);
+  put_number_member(w, "skipped", w->info.skipped_count);
+  put_number_member(w, "unfinished", w->info.open_count);
+  put_number_member(w, "unfinished_below", w->info.open_below_count);
+  put_number_member(w, "stray_ends", w->info.stray_count);
+  put_number_member(w, "events", w->info.event_count);
+  head_put(w, ",\n \"lost\":");
+  prof_i_loss_report_counts(w->sink, w->info.lost_count);
+  head_put(w, ",\n \"written\":{\"scopes\":");
   prof_i_sink_u64(w->sink, w->written.scope_count);
-  put_member(w, "unfinished", w->written.open_count);
-  put_member(w, "steps", w->written.step_count);
-  put_member(w, "instants", w->written.instant_count);
-  put_member(w, "counters", w->written.counter_count);
-  put_member(w, "flow_ends", w->written.flow_count);
-  put_member(w, "flow_marks", w->written.mark_count);
-  put(w, "}");
+  put_number_member(w, "unfinished", w->written.open_count);
+  put_number_member(w, "steps", w->written.step_count);
+  put_number_member(w, "instants", w->written.instant_count);
+  put_number_member(w, "counters", w->written.counter_count);
+  put_number_member(w, "flow_ends", w->written.flow_count);
+  put_number_member(w, "flow_marks", w->written.mark_count);
+  head_put(w, "}");
 }
 
 static void put_self_check(prof_i_chrome *w) {
-  put(w, ",\n \"self_check\":{\"faults\":");
+  head_put(w, ",\n \"self_check\":{\"faults\":");
   prof_i_sink_u64(w->sink, prof_i_findings_faults(&w->check.findings));
   for (int i = 0; i < PROF_I_FINDING_COUNT; i++)
-    put_member(w, prof_i_finding_word(i), w->check.findings.counts[i]);
-  put(w, "}");
+    put_number_member(w, prof_i_finding_word(i), w->check.findings.counts[i]);
+  head_put(w, "}");
 }
 
 /* A damaged capture says anything, and what no integer holds must not become one. */
-static uint64_t thousandfold(double value) {
+static uint64_t double_to_thousandths(double value) {
   return !(value > 0) ? 0 : value < 1e16 ? (uint64_t)(value * 1e3 + 0.5) : UINT64_MAX;
 }
 
-static void put_took(prof_i_chrome *w) {
-  put_member(w, "recording_took_ns", w->info.own_ns);
-  put_member(w, "recording_took_least_ns", w->info.own_least_ns);
-  if (w->info.is_own_sampled) put_member(w, "recording_took_most_ns", w->info.own_most_ns);
+static void put_duration_of_export(prof_i_chrome *w) {
+  put_number_member(w, "recording_took_ns", w->info.own_ns);
+  put_number_member(w, "recording_took_least_ns", w->info.own_least_ns);
+  if (w->info.is_own_sampled) put_number_member(w, "recording_took_most_ns", w->info.own_most_ns);
 }
 
 static void put_capture(prof_i_chrome *w) {
   put_string_member(w, "host", w->info.host);
-  put_member(w, "level", w->info.level);
-  put_member(w, "policy", w->info.policy);
-  put(w, w->info.was_clean ? ",\"clean_stop\":true" : ",\"clean_stop\":false");
-  put_member(w, "duration_ns", w->info.duration_ns);
-  put_member(w, "clock_error_ns", w->info.clock_error_ns);
-  put_member(w, "clock_segments", w->info.clock_segments_count);
-  put_member(w, "scope_cost_ps", thousandfold(w->info.scope_cost_ns));
-  put_took(w);
-  put_member(w, "memory_limit_bytes", w->info.memory_limit_bytes);
-  put_member(w, "cpu_limit_milli", thousandfold(w->info.cpu_limit));
-  put_member(w, "clock_jumps", w->info.clock_jump_count);
-  put_member(w, "clock_gap_ns", w->info.clock_gap_ns);
-  put_member(w, "clock_back", w->info.clock_back_count);
-  put_member(w, "wall_steps", w->info.wall_step_count);
-  put(w, ",\"wall_step_ns\":");
+  put_number_member(w, "level", w->info.level);
+  put_number_member(w, "policy", w->info.policy);
+  head_put(w, w->info.was_clean ? ",\"clean_stop\":true" : ",\"clean_stop\":false");
+  put_number_member(w, "duration_ns", w->info.duration_ns);
+  put_number_member(w, "clock_error_ns", w->info.clock_error_ns);
+  put_number_member(w, "clock_segments", w->info.clock_segments_count);
+  put_number_member(w, "scope_cost_ps", double_to_thousandths(w->info.scope_cost_ns));
+  put_duration_of_export(w);
+  put_number_member(w, "memory_limit_bytes", w->info.memory_limit_bytes);
+  put_number_member(w, "cpu_limit_milli", double_to_thousandths(w->info.cpu_limit));
+  put_number_member(w, "clock_jumps", w->info.clock_jump_count);
+  put_number_member(w, "clock_gap_ns", w->info.clock_gap_ns);
+  put_number_member(w, "clock_back", w->info.clock_back_count);
+  put_number_member(w, "wall_steps", w->info.wall_step_count);
+  head_put(w, ",\"wall_step_ns\":");
   prof_i_sink_i64(w->sink, w->info.wall_step_ns);
 }
 
 static void put_threads(prof_i_chrome *w) {
   uint64_t told = 0;
-  put(w, ",\n \"threads\":[");
+  head_put(w, ",\n \"threads\":[");
   for (uint32_t i = 0; i < w->info.thread_count && w->sink->status == PROF_OK; i++) {
     prof_trace_thread thread = {.size = sizeof thread};
     if (prof_trace_thread_get(w->trace, i, &thread) != PROF_OK) continue;
-    put(w, i > 0 ? ",\n  {\"tid\":" : "\n  {\"tid\":");
+    head_put(w, i > 0 ? ",\n  {\"tid\":" : "\n  {\"tid\":");
     prof_i_sink_u64(w->sink, thread.tid);
     put_string_member(w, "name", thread.name);
-    put_member(w, "events", thread.event_count);
-    put_member(w, "recording_took_ns", thread.own_ns);
-    put(w, ",\"lost\":");
-    prof_i_account_loss(w->sink, thread.lost_count);
-    put(w, "}");
-    told += sum_of(thread.lost_count);
+    put_number_member(w, "events", thread.event_count);
+    put_number_member(w, "recording_took_ns", thread.own_ns);
+    head_put(w, ",\"lost\":");
+    prof_i_loss_report_counts(w->sink, thread.lost_count);
+    head_put(w, "}");
+    told += counts_sum(thread.lost_count);
   }
-  put(w, "]");
-  const uint64_t all = sum_of(w->info.lost_count);
-  put_member(w, "lost_not_by_thread", all > told ? all - told : 0);
+  head_put(w, "]");
+  const uint64_t all = counts_sum(w->info.lost_count);
+  put_number_member(w, "lost_not_by_thread", all > told ? all - told : 0);
 }
 
 /* Where sites are that somebody has named: of functions each call says it. */
@@ -330,17 +331,17 @@ static void put_sites(prof_i_chrome *w) {
   for (uint32_t i = 0; i < count && w->sink->status == PROF_OK; i++) {
     const prof_i_site_info *const site = prof_i_trace_site(w->trace, i);
     if (site->file.bytes == 0 || prof_i_is_named_by_function(site)) continue;
-    put(w, has_any ? ",\n  {\"name\":" : ",\n \"sites\":[\n  {\"name\":");
+    head_put(w, has_any ? ",\n  {\"name\":" : ",\n \"sites\":[\n  {\"name\":");
     prof_i_sink_string(w->sink, site->name.data, site->name.bytes);
-    put(w, ",\"cat\":");
+    head_put(w, ",\"cat\":");
     prof_i_sink_string(w->sink, site->category.data, site->category.bytes);
-    put(w, ",\"file\":");
+    head_put(w, ",\"file\":");
     prof_i_sink_string(w->sink, site->file.data, site->file.bytes);
-    put_member(w, "line", site->line);
-    put(w, "}");
+    put_number_member(w, "line", site->line);
+    head_put(w, "}");
     has_any = true;
   }
-  if (has_any) put(w, "]");
+  if (has_any) head_put(w, "]");
 }
 
 /* Where the time line has them: what is missing from there on was not recorded. */
@@ -348,21 +349,21 @@ static void put_change_marks(prof_i_chrome *w) {
   for (uint32_t i = 0; i < w->info.change_count && w->sink->status == PROF_OK; i++) {
     prof_trace_change change = {.size = sizeof change};
     if (prof_trace_change_get(w->trace, i, &change) != PROF_OK ||
-        !prof_i_window_has(&w->window, change.at_ns, change.at_ns))
+        !prof_i_window_contains(&w->window, change.at_ns, change.at_ns))
       continue;
-    put(w, "{\"ph\":\"i\",\"s\":\"p\",\"cat\":\"prof\",\"name\":");
-    put(w, change.kind == PROF_CHANGE_LEVEL   ? change.level_after < change.level_before
-                                                    ? "\"prof: level lowered\""
-                                                    : "\"prof: level raised\""
-           : change.kind == PROF_CHANGE_MUTED ? "\"prof: site muted\""
-                                              : "\"prof: site heard again\"");
-    put_member(w, "pid", w->info.pid);
-    put_member(w, "tid", w->info.pid);
-    put(w, ",\"ts\":");
-    prof_i_chrome_time(w, change.at_ns);
-    put(w, ",\"args\":{\"change\":");
-    prof_i_account_change(w->sink, w->trace, i);
-    put(w, "}},\n");
+    head_put(w, "{\"ph\":\"i\",\"s\":\"p\",\"cat\":\"prof\",\"name\":");
+    head_put(w, change.kind == PROF_CHANGE_LEVEL   ? change.level_after < change.level_before
+                                                         ? "\"prof: level lowered\""
+                                                         : "\"prof: level raised\""
+                : change.kind == PROF_CHANGE_MUTED ? "\"prof: site muted\""
+                                                   : "\"prof: site heard again\"");
+    put_number_member(w, "pid", w->info.pid);
+    put_number_member(w, "tid", w->info.pid);
+    head_put(w, ",\"ts\":");
+    prof_i_chrome_put_time(w, change.at_ns);
+    head_put(w, ",\"args\":{\"change\":");
+    prof_i_loss_report_change(w->sink, w->trace, i);
+    head_put(w, "}},\n");
   }
 }
 
@@ -370,95 +371,95 @@ static void put_change_marks(prof_i_chrome *w) {
    where that stands, and an instant at its begin and at its end. No comma after the last. */
 static void put_window_marks(prof_i_chrome *w) {
   const uint64_t end_ns = w->window.to_ns ? w->window.to_ns : w->info.duration_ns;
-  put(w,
-      ",\n{\"ph\":\"X\",\"cat\":\"Trace\",\"name\":\"PyTorch Profiler (0)\",\"pid\":\"Spans\","
-      "\"tid\":\"PyTorch Profiler\",\"ts\":");
-  prof_i_chrome_time(w, w->first_ns);
-  put(w, ",\"dur\":");
+  head_put(w,
+           ",\n{\"ph\":\"X\",\"cat\":\"Trace\",\"name\":\"PyTorch Profiler (0)\",\"pid\":\"Spans\","
+           "\"tid\":\"PyTorch Profiler\",\"ts\":");
+  prof_i_chrome_put_time(w, w->first_ns);
+  head_put(w, ",\"dur\":");
   prof_i_sink_advance(w->sink, prof_i_put_us(prof_i_sink_reserve(w->sink, PROF_I_NUMBER_ROOM),
                                              end_ns > w->first_ns ? end_ns - w->first_ns : 0));
-  put(w,
-      ",\"args\":{\"Op count\":0}},\n"
-      "{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":\"Spans\","
-      "\"tid\":0,\"args\":{\"sort_index\":536870912}},\n"
-      "{\"ph\":\"i\",\"s\":\"g\",\"name\":\"Iteration Start: PyTorch Profiler\","
-      "\"pid\":\"Traces\",\"tid\":\"Trace PyTorch Profiler\",\"ts\":");
-  prof_i_chrome_time(w, w->first_ns);
-  put(w,
-      "},\n{\"ph\":\"i\",\"s\":\"g\",\"name\":\"Record Window End\","
-      "\"pid\":\"\",\"tid\":\"\",\"ts\":");
-  prof_i_chrome_time(w, end_ns > w->first_ns ? end_ns : w->first_ns);
-  put(w, "}");
+  head_put(w,
+           ",\"args\":{\"Op count\":0}},\n"
+           "{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":\"Spans\","
+           "\"tid\":0,\"args\":{\"sort_index\":536870912}},\n"
+           "{\"ph\":\"i\",\"s\":\"g\",\"name\":\"Iteration Start: PyTorch Profiler\","
+           "\"pid\":\"Traces\",\"tid\":\"Trace PyTorch Profiler\",\"ts\":");
+  prof_i_chrome_put_time(w, w->first_ns);
+  head_put(w,
+           "},\n{\"ph\":\"i\",\"s\":\"g\",\"name\":\"Record Window End\","
+           "\"pid\":\"\",\"tid\":\"\",\"ts\":");
+  prof_i_chrome_put_time(w, end_ns > w->first_ns ? end_ns : w->first_ns);
+  head_put(w, "}");
 }
 
 /* One instant where the time line begins, so that a viewer shows on its time line whether anything
    is missing. The last event of prof's own: no comma after it. */
-static void put_summary(prof_i_chrome *w) {
+static void put_self_summary(prof_i_chrome *w) {
   const uint64_t faults = prof_i_findings_faults(&w->check.findings);
-  const bool has_silent = prof_i_account_device_count(w->trace, PROF_I_DEVICES_SILENT) != 0,
-             has_late = prof_i_account_device_count(w->trace, PROF_I_DEVICES_LATE) != 0;
+  const bool has_silent = prof_i_loss_report_devices_of(w->trace, PROF_I_DEVICES_SILENT) != 0,
+             has_late = prof_i_loss_report_devices_of(w->trace, PROF_I_DEVICES_LATE) != 0;
   const uint64_t crowded = w->check.findings.counts[PROF_I_FINDING_CROWDED];
-  put(w, "{\"ph\":\"i\",\"s\":\"p\",\"cat\":\"prof\",");
+  head_put(w, "{\"ph\":\"i\",\"s\":\"p\",\"cat\":\"prof\",");
   put_summary_name(w, has_silent, has_late);
-  put_member(w, "pid", w->info.pid);
-  put_member(w, "tid", w->info.pid);
-  put(w, ",\"ts\":");
-  prof_i_chrome_time(w, w->window.from_ns);
-  put(w, ",\"args\":{\"version\":\"");
-  put(w, prof_version());
-  put(w, "\"");
-  put_member(w, "recorded", w->info.event_count - w->info.open_count);
-  put_member(w, "unfinished", w->info.open_count);
+  put_number_member(w, "pid", w->info.pid);
+  put_number_member(w, "tid", w->info.pid);
+  head_put(w, ",\"ts\":");
+  prof_i_chrome_put_time(w, w->window.from_ns);
+  head_put(w, ",\"args\":{\"version\":\"");
+  head_put(w, prof_version());
+  head_put(w, "\"");
+  put_number_member(w, "recorded", w->info.event_count - w->info.open_count);
+  put_number_member(w, "unfinished", w->info.open_count);
   if (w->info.open_below_count)
-    put_member(w, "unfinished below 64 others", w->info.open_below_count);
-  if (w->info.skipped_count) put_member(w, "skipped by jumps", w->info.skipped_count);
-  if (w->info.stray_count) put_member(w, "ends that found no scope", w->info.stray_count);
+    put_number_member(w, "unfinished below 64 others", w->info.open_below_count);
+  if (w->info.skipped_count) put_number_member(w, "skipped by jumps", w->info.skipped_count);
+  if (w->info.stray_count) put_number_member(w, "ends that found no scope", w->info.stray_count);
   if (w->window.from_ns || w->window.to_ns)
-    put_member(w, "of these in this file",
-               w->written.scope_count + w->written.open_count + w->written.step_count +
-                   w->written.instant_count);
+    put_number_member(w, "of these in this file",
+                      w->written.scope_count + w->written.open_count + w->written.step_count +
+                          w->written.instant_count);
   for (int i = 0; i < PROF_LOSS_COUNT; i++) {
     if (w->info.lost_count[i] == 0) continue;
-    put(w, ",\"lost: ");
-    put(w, prof_loss_name(i));
-    put(w, "\":");
+    head_put(w, ",\"lost: ");
+    head_put(w, prof_loss_name(i));
+    head_put(w, "\":");
     prof_i_sink_u64(w->sink, w->info.lost_count[i]);
   }
-  if (crowded) put_member(w, "left out: overlapping more than 1023 others", crowded);
+  if (crowded) put_number_member(w, "left out: overlapping more than 1023 others", crowded);
   if (has_silent) {
-    put(w, ",\"devices without times\":");
-    prof_i_account_devices(w->sink, w->trace, PROF_I_DEVICES_SILENT);
+    head_put(w, ",\"devices without times\":");
+    prof_i_loss_report_devices(w->sink, w->trace, PROF_I_DEVICES_SILENT);
   }
   if (has_late) {
-    put(w, ",\"records began late\":");
-    prof_i_account_devices(w->sink, w->trace, PROF_I_DEVICES_LATE);
+    head_put(w, ",\"records began late\":");
+    prof_i_loss_report_devices(w->sink, w->trace, PROF_I_DEVICES_LATE);
   }
-  put_member(w, "self_check_faults", faults);
-  put_took(w);
-  put(w, "}}");
+  put_number_member(w, "self_check_faults", faults);
+  put_duration_of_export(w);
+  head_put(w, "}}");
 }
 
-void prof_i_chrome_tail(prof_i_chrome *w) {
+void prof_i_chrome_put_tail(prof_i_chrome *w) {
   put_change_marks(w);
-  put_summary(w);
+  put_self_summary(w);
   if (w->with_marks) put_window_marks(w);
-  put(w, "\n],\n\"prof\": {\"version\":\"");
-  put(w, prof_version());
-  put(w, "\"");
+  head_put(w, "\n],\n\"prof\": {\"version\":\"");
+  head_put(w, prof_version());
+  head_put(w, "\"");
   put_capture(w);
-  put_counts(w);
+  put_event_counts(w);
   put_self_check(w);
-  put(w, ",\n \"changes\":");
-  prof_i_account_changes(w->sink, w->trace);
+  head_put(w, ",\n \"changes\":");
+  prof_i_loss_report_changes(w->sink, w->trace);
   if (w->info.device_count) {
-    put(w, ",\n \"devices\":");
-    prof_i_account_devices(w->sink, w->trace, PROF_I_DEVICES_ALL);
+    head_put(w, ",\n \"devices\":");
+    prof_i_loss_report_devices(w->sink, w->trace, PROF_I_DEVICES_ALL);
   }
   if (w->info.note_count) {
-    put(w, ",\n \"notes\":");
-    prof_i_account_notes(w->sink, w->trace, w->info.note_count);
+    head_put(w, ",\n \"notes\":");
+    prof_i_loss_report_notes(w->sink, w->trace, w->info.note_count);
   }
   put_threads(w);
   put_sites(w);
-  put(w, "}\n}\n");
+  head_put(w, "}\n}\n");
 }

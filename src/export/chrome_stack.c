@@ -14,7 +14,7 @@ static size_t skip_folder(const prof_i_stack_folders *all, const char *frame, si
   return longest;
 }
 
-void prof_i_chrome_stack(prof_i_chrome *w, prof_i_text stack) {
+void prof_i_chrome_put_stack(prof_i_chrome *w, prof_i_text stack) {
   if (w->stack_folders.count == 0) {
     prof_i_sink_string(w->sink, stack.data, stack.bytes);
     return;

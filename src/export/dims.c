@@ -7,13 +7,13 @@ enum { COUNT_MAX = 64, LIST_MAX = 30 };
 /* depths: of the text itself, of an input, of a tensor in a list */
 enum { LIST = 1, INPUT = 2, TENSOR = 3 };
 
-static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+static bool dims_is_digit(char c) { return c >= '0' && c <= '9'; }
 
 /* A number that JSON knows; where it ends, or `end` where it is none. */
-static const char *skip_number(const char *at, const char *end) {
+static const char *dims_skip_number(const char *at, const char *end) {
   const char *const first = at + (at < end && *at == '-');
   const char *last = first;
-  while (last < end && is_digit(*last)) last++;
+  while (last < end && dims_is_digit(*last)) last++;
   return last == first || (*first == '0' && last - first > 1) ? end : last;
 }
 
@@ -37,7 +37,7 @@ bool prof_i_dims_check(const char *text, uint64_t bytes, uint32_t count, uint64_
       if (depth == LIST && found++ == COUNT_MAX) return false;
       if (depth == INPUT) lists |= here;
       depth++, is_first = true, at++;
-    } else if (depth >= INPUT && (at = skip_number(at, end)) < end) {
+    } else if (depth >= INPUT && (at = dims_skip_number(at, end)) < end) {
       if (depth == INPUT) numbers |= here;
       is_behind = true, is_first = false;
     } else {
@@ -49,7 +49,7 @@ bool prof_i_dims_check(const char *text, uint64_t bytes, uint32_t count, uint64_
 }
 
 /* The bracket that ends the list that begins at `at`; `tensors_out`: how many lists stand in it. */
-static const char *find_end(const char *at, const char *end, uint32_t *tensors_out) {
+static const char *dims_find_end(const char *at, const char *end, uint32_t *tensors_out) {
   uint32_t depth = 0;
   *tensors_out = 0;
   for (; at < end; at++) {
@@ -59,11 +59,11 @@ static const char *find_end(const char *at, const char *end, uint32_t *tensors_o
   return at;
 }
 
-bool prof_i_dims_put(prof_i_sink *sink, const char *text, uint64_t bytes) {
+bool prof_i_dims_put_json(prof_i_sink *sink, const char *text, uint64_t bytes) {
   const char *at = text, *const end = text + bytes;
   int depth = 0;
   for (const char *c = text; c < end; c++) {
-    if (!is_digit(*c) && !strchr("[],- ", *c)) return false;
+    if (!dims_is_digit(*c) && !strchr("[],- ", *c)) return false;
     depth += (*c == '[') - (*c == ']');
     if (depth > TENSOR) return false;
   }
@@ -72,7 +72,7 @@ bool prof_i_dims_put(prof_i_sink *sink, const char *text, uint64_t bytes) {
     uint32_t tensors = 0;
     depth += (*c == '[') - (*c == ']');
     if (*c != '[' || depth != INPUT) continue;
-    const char *const last = find_end(c, end, &tensors);
+    const char *const last = dims_find_end(c, end, &tensors);
     if (tensors <= LIST_MAX || last == end) continue;
     prof_i_sink_bytes(sink, at, (size_t)(c + 1 - at));
     at = c = last; /* its bracket is written with what comes */

@@ -14,6 +14,6 @@ bool prof_i_dims_check(const char *text, uint64_t bytes, uint32_t count, uint64_
 
 /* Writes the text of dimensions, or of strides. As in torch.profiler's trace, a list of more than
    30 tensors is "[]". False, and nothing is written, of a text that is not of numbers in lists. */
-bool prof_i_dims_put(prof_i_sink *sink, const char *text, uint64_t bytes);
+bool prof_i_dims_put_json(prof_i_sink *sink, const char *text, uint64_t bytes);
 
 #endif

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/call.h"
 #include "../base/log.h"
 #include "../base/options.h"
 #include "../base/path.h"
 #include "../base/port.h"
+#include "../base/reentry.h"
 #include "../base/this_thread.h"
 #include "../format/layout.h"
 #include "../reader/walk.h"
@@ -74,7 +74,7 @@ static int check_options(const prof_dump_options *options) {
   return PROF_OK;
 }
 
-static int make_plan(const char *path, const prof_dump_options *options, dump_plan *plan_out) {
+static int make_dump_plan(const char *path, const prof_dump_options *options, dump_plan *plan_out) {
   prof_dump_options checked = {.size = sizeof checked};
   int status = options == NULL
                    ? PROF_OK
@@ -126,7 +126,7 @@ static int expand_path(const prof_trace *trace, const char *path, char *to, size
   return status == PROF_OK ? prof_i_expand_path(path, &words, to, room) : status;
 }
 
-static int fail_check(const char *path, const prof_i_findings *findings) {
+static int fail_self_check(const char *path, const prof_i_findings *findings) {
   char text[320];
   prof_i_findings_text(findings, text, sizeof text);
   return prof_i_fail(PROF_E_CHECK, "'%s' is written, but its self-check found: %s", path, text);
@@ -136,17 +136,17 @@ static int fail_check(const char *path, const prof_i_findings *findings) {
    died. */
 static int write_capture(const prof_trace *trace, prof_i_sink *sink) {
   uint64_t count = 0, done = 0;
-  const void *bytes = prof_i_trace_piece(trace, 0, &count);
+  const void *bytes = prof_i_trace_bytes_at(trace, 0, &count);
   prof_trace_info info = {.size = sizeof info};
   prof_trace_info_get(trace, &info);
   if (info.is_live && !info.was_clean) {
     prof_i_header header;
     memcpy(&header, bytes, done = sizeof header);
     header.state = PROF_I_STATE_COPIED;
-    prof_i_trace_opened(trace, &header.copied_ticks, &header.copied_ns);
+    prof_i_trace_opened_at(trace, &header.copied_ticks, &header.copied_ns);
     prof_i_sink_bytes(sink, &header, sizeof header);
   }
-  for (; (bytes = prof_i_trace_piece(trace, done, &count)) != NULL && count; done += count)
+  for (; (bytes = prof_i_trace_bytes_at(trace, done, &count)) != NULL && count; done += count)
     prof_i_sink_bytes(sink, bytes, count);
   return sink->status;
 }
@@ -156,9 +156,10 @@ static int write_format(const prof_trace *trace, const dump_plan *plan, prof_i_s
   switch (plan->format) {
     case PROF_FORMAT_DEFAULT:
     case PROF_FORMAT_CHROME: {
-      const prof_i_chrome_wish wish = {plan->window,     plan->metadata,    plan->with_stacks,
-                                       plan->with_marks, plan->with_memory, plan->stack_folders};
-      return prof_i_chrome_write(trace, &wish, sink, findings);
+      const prof_i_chrome_options chrome_options = {plan->window,      plan->metadata,
+                                                    plan->with_stacks, plan->with_marks,
+                                                    plan->with_memory, plan->stack_folders};
+      return prof_i_chrome_write(trace, &chrome_options, sink, findings);
     }
     case PROF_FORMAT_RAF:
       return prof_i_raf_write(trace, &plan->window, sink);
@@ -174,7 +175,7 @@ static int dump_to(const prof_trace *trace, const char *path, const prof_dump_op
   dump_plan plan;
   prof_i_sink sink;
   prof_i_findings findings = {{0}};
-  int status = make_plan(path, options, &plan);
+  int status = make_dump_plan(path, options, &plan);
   if (status == PROF_OK)
     status = prof_i_sink_open_file(&sink, path, plan.is_gzip, plan.must_be_new);
   if (status != PROF_OK) return status;
@@ -185,11 +186,11 @@ static int dump_to(const prof_trace *trace, const char *path, const prof_dump_op
     return status;
   }
   const bool is_whole =
-      plan.window.from_ns == 0 && plan.window.to_ns == 0 && !sink.target.is_straight;
+      plan.window.from_ns == 0 && plan.window.to_ns == 0 && !sink.target.is_direct;
   status = prof_i_sink_commit(&sink);
   *is_kept_out = status == PROF_OK && is_whole;
   if (status == PROF_OK && prof_i_findings_faults(&findings) > 0)
-    return fail_check(path, &findings);
+    return fail_self_check(path, &findings);
   return status;
 }
 
@@ -208,8 +209,8 @@ int prof_i_dump(const prof_trace *trace, const char *path, const char *own_path,
 }
 
 int prof_trace_dump(const prof_trace *trace, const char *path, const prof_dump_options *options) {
-  PROF_I_HOLD_FP;
-  PROF_I_HOLD_CANCEL;
+  PROF_I_DEFAULT_FP;
+  PROF_I_DISABLE_CANCEL;
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   PROF_I_INSIDE;
   bool is_kept;
@@ -220,14 +221,14 @@ int prof_trace_dump(const prof_trace *trace, const char *path, const prof_dump_o
 
 int prof_trace_json(const prof_trace *trace, const prof_dump_options *options, char **text_out,
                     size_t *bytes_out) {
-  PROF_I_HOLD_FP;
-  PROF_I_HOLD_CANCEL;
+  PROF_I_DEFAULT_FP;
+  PROF_I_DISABLE_CANCEL;
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   PROF_I_INSIDE;
   if (trace == NULL || text_out == NULL)
     return prof_i_fail(PROF_E_INVALID, "%s is NULL", trace == NULL ? "trace" : "text_out");
   dump_plan plan;
-  int status = make_plan("", options, &plan);
+  int status = make_dump_plan("", options, &plan);
   if (status != PROF_OK) return status;
   if (plan.format == PROF_FORMAT_CAPTURE || plan.is_gzip)
     return prof_i_fail(PROF_E_INVALID, "prof_dump_options.%s: a text is Chrome JSON or RAF's log",
@@ -243,6 +244,6 @@ int prof_trace_json(const prof_trace *trace, const prof_dump_options *options, c
   else
     prof_i_sink_abandon(&sink);
   return status == PROF_OK && prof_i_findings_faults(&findings) > 0
-             ? fail_check("the text", &findings)
+             ? fail_self_check("the text", &findings)
              : status;
 }

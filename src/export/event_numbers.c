@@ -5,40 +5,41 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../analysis/callers.h"
+#include "../analysis/call_stacks.h"
 #include "../format/parse.h"
 #include "../reader/walker.h"
 
-typedef struct counter {
+typedef struct event_counter {
   prof_i_event_numbers *numbers;
   prof_i_thread_numbers *thread;
   prof_i_window window;
   uint64_t change_count;
   uint64_t operator_count; /* of the threads before */
-} counter;
+} event_counter;
 
-static bool is_text(prof_i_text text, const char *word) {
+static bool text_equals(prof_i_text text, const char *word) {
   return text.bytes == strlen(word) && memcmp(text.data, word, text.bytes) == 0;
 }
 
-static bool is_operator(prof_i_text category) { return is_text(category, "cpu_op"); }
+static bool category_is_operator(prof_i_text category) { return text_equals(category, "cpu_op"); }
 
-static prof_i_numbered kind_of(prof_i_text category) {
-  if (is_operator(category) || is_text(category, "user_annotation")) return PROF_I_OPERATOR;
-  return prof_i_is_function_category(category) ? PROF_I_FUNCTION : PROF_I_NOT_NUMBERED;
+static prof_i_number_kind category_number_kind(prof_i_text category) {
+  if (category_is_operator(category) || text_equals(category, "user_annotation"))
+    return PROF_I_NUMBER_OPERATOR;
+  return prof_i_is_function_category(category) ? PROF_I_NUMBER_FUNCTION : PROF_I_NUMBER_NONE;
 }
 
-prof_i_numbered prof_i_event_numbers_kind(const prof_i_event_numbers *numbers,
-                                          const prof_i_span *span) {
-  if (!numbers->kinds) return PROF_I_NOT_NUMBERED;
-  if (span->kind == PROF_EVENT_STEP) return PROF_I_OPERATOR;
-  return span->record ? kind_of(prof_i_trace_category(numbers->trace, span))
-                      : (prof_i_numbered)numbers->kinds[span->site];
+prof_i_number_kind prof_i_event_numbers_kind(const prof_i_event_numbers *numbers,
+                                             const prof_i_span *span) {
+  if (!numbers->kinds) return PROF_I_NUMBER_NONE;
+  if (span->kind == PROF_EVENT_STEP) return PROF_I_NUMBER_OPERATOR;
+  return span->record ? category_number_kind(prof_i_trace_category(numbers->trace, span))
+                      : (prof_i_number_kind)numbers->kinds[span->site];
 }
 
 /* An allocation, a free, or a failed allocation, as chrome_memory.c writes them. */
-static bool is_change(const prof_i_event_numbers *numbers, const prof_i_span *span) {
-  prof_i_long record;
+static bool span_is_memory_change(const prof_i_event_numbers *numbers, const prof_i_span *span) {
+  prof_i_long_record record;
   if (!span->record || !prof_i_event_read(span->record, &record)) return false;
   const prof_i_memory_record memory = prof_i_memory_read(span->record, &record);
   return prof_i_catalog_pool(&numbers->trace->catalog, memory.pool) &&
@@ -47,33 +48,33 @@ static bool is_change(const prof_i_event_numbers *numbers, const prof_i_span *sp
 }
 
 /* False: no memory. */
-static bool see_owner(counter *c, const prof_i_span *span, prof_i_numbered kind) {
+static bool note_call_owner(event_counter *c, const prof_i_span *span, prof_i_number_kind kind) {
   prof_i_call_owners *const owners = &c->numbers->owners;
   const bool is_call = span->record && prof_i_is_call(span->record);
-  if (!prof_i_call_owners_want(owners, is_call)) return true;
-  const bool passes = kind == PROF_I_FUNCTION || prof_i_is_skipped_span(span);
-  return prof_i_call_owners_see(owners, span, is_call,
-                                passes                    ? PROF_I_HOLDER_PASSES
-                                : kind == PROF_I_OPERATOR ? PROF_I_HOLDER_OPERATOR
-                                                          : PROF_I_HOLDER_OTHER,
-                                c->thread->operators_left);
+  if (!prof_i_call_owners_needs(owners, is_call)) return true;
+  const bool passes = kind == PROF_I_NUMBER_FUNCTION || prof_i_is_skipped_span(span);
+  return prof_i_call_owners_add_span(owners, span, is_call,
+                                     passes                           ? PROF_I_HOLDER_PASSES
+                                     : kind == PROF_I_NUMBER_OPERATOR ? PROF_I_HOLDER_OPERATOR
+                                                                      : PROF_I_HOLDER_OTHER,
+                                     c->thread->operators_left);
 }
 
-static int count(void *user, const prof_i_span *spans, size_t span_count) {
-  counter *const c = user;
+static int count_spans(void *user, const prof_i_span *spans, size_t span_count) {
+  event_counter *const c = user;
   for (size_t i = 0; i < span_count; i++) {
     const prof_i_span *const span = &spans[i];
     const uint64_t end_ns = span->start_ns + span->duration_ns;
-    if (!prof_i_window_has(&c->window, span->start_ns, end_ns)) continue;
+    if (!prof_i_window_contains(&c->window, span->start_ns, end_ns)) continue;
     if (span->lane == PROF_I_LANES_MAX) continue;
-    if (span->kind == PROF_EVENT_MEMORY) c->change_count += is_change(c->numbers, span);
+    if (span->kind == PROF_EVENT_MEMORY) c->change_count += span_is_memory_change(c->numbers, span);
     if (span->kind != PROF_EVENT_SCOPE && span->kind != PROF_EVENT_OPEN &&
         span->kind != PROF_EVENT_STEP)
       continue;
-    const prof_i_numbered kind = prof_i_event_numbers_kind(c->numbers, span);
-    if (!see_owner(c, span, kind)) return PROF_E_NO_MEMORY;
-    c->thread->operators_left += kind == PROF_I_OPERATOR;
-    c->thread->functions_left += kind == PROF_I_FUNCTION;
+    const prof_i_number_kind kind = prof_i_event_numbers_kind(c->numbers, span);
+    if (!note_call_owner(c, span, kind)) return PROF_E_NO_MEMORY;
+    c->thread->operators_left += kind == PROF_I_NUMBER_OPERATOR;
+    c->thread->functions_left += kind == PROF_I_NUMBER_FUNCTION;
   }
   return PROF_OK;
 }
@@ -82,20 +83,22 @@ static int count(void *user, const prof_i_span *spans, size_t span_count) {
 static bool find_kinds(prof_i_event_numbers *numbers) {
   const uint32_t site_count = prof_i_trace_site_count(numbers->trace);
   uint32_t site = 0;
-  while (site < site_count && !is_operator(prof_i_trace_site(numbers->trace, site)->category))
+  while (site < site_count &&
+         !category_is_operator(prof_i_trace_site(numbers->trace, site)->category))
     site++;
   if (site == site_count) return true;
   numbers->kinds = calloc(site_count, sizeof *numbers->kinds);
   if (!numbers->kinds) return false;
   for (site = 0; site < site_count; site++)
-    numbers->kinds[site] = (uint8_t)kind_of(prof_i_trace_site(numbers->trace, site)->category);
+    numbers->kinds[site] =
+        (uint8_t)category_number_kind(prof_i_trace_site(numbers->trace, site)->category);
   return true;
 }
 
-static int count_thread(counter *c, uint32_t thread) {
+static int count_thread_events(event_counter *c, uint32_t thread) {
   const prof_trace *const trace = c->numbers->trace;
-  if (prof_i_is_stream(&trace->threads[thread])) return PROF_OK;
-  prof_i_walker *const walker = prof_i_walker_create(trace, thread, count, c);
+  if (prof_i_thread_is_stream(&trace->threads[thread])) return PROF_OK;
+  prof_i_walker *const walker = prof_i_walker_create(trace, thread, count_spans, c);
   if (!walker) return PROF_E_NO_MEMORY;
   prof_i_walker_skip_before(walker, c->window.from_ns);
   c->thread = &c->numbers->threads[thread];
@@ -109,14 +112,15 @@ static int count_thread(counter *c, uint32_t thread) {
 
 int prof_i_event_numbers_init(prof_i_event_numbers *numbers, const prof_trace *trace,
                               uint32_t thread_count, prof_i_window window, bool with_memory) {
-  counter c = {.numbers = numbers, .window = window};
+  event_counter c = {.numbers = numbers, .window = window};
   int status = PROF_OK;
   *numbers = (prof_i_event_numbers){.trace = trace};
   if (!find_kinds(numbers)) return PROF_E_NO_MEMORY;
   if (!numbers->kinds || thread_count == 0) return PROF_OK;
   numbers->threads = calloc(thread_count, sizeof *numbers->threads);
   if (!numbers->threads) return PROF_E_NO_MEMORY;
-  for (uint32_t i = 0; i < thread_count && status == PROF_OK; i++) status = count_thread(&c, i);
+  for (uint32_t i = 0; i < thread_count && status == PROF_OK; i++)
+    status = count_thread_events(&c, i);
   uint64_t next = 0;
   for (uint32_t i = 0; i < thread_count; i++) {
     numbers->threads[i].operator_first = next;
@@ -138,10 +142,10 @@ void prof_i_event_numbers_fini(prof_i_event_numbers *numbers) {
   *numbers = (prof_i_event_numbers){0};
 }
 
-uint64_t prof_i_event_numbers_take(prof_i_event_numbers *numbers, uint32_t thread,
-                                   prof_i_numbered kind) {
+uint64_t prof_i_event_numbers_next(prof_i_event_numbers *numbers, uint32_t thread,
+                                   prof_i_number_kind kind) {
   prof_i_thread_numbers *const of = &numbers->threads[thread];
-  const bool is_function = kind == PROF_I_FUNCTION;
+  const bool is_function = kind == PROF_I_NUMBER_FUNCTION;
   uint64_t *const left = is_function ? &of->functions_left : &of->operators_left;
   if (*left) --*left; /* what the first walk counted comes in the second */
   return (is_function ? of->function_first : of->operator_first) + *left;

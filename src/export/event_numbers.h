@@ -14,11 +14,11 @@
 #include "call_owners.h"
 #include "window.h"
 
-typedef enum prof_i_numbered {
-  PROF_I_NOT_NUMBERED,
-  PROF_I_OPERATOR, /* or a range, or a step */
-  PROF_I_FUNCTION
-} prof_i_numbered;
+typedef enum prof_i_number_kind {
+  PROF_I_NUMBER_NONE,
+  PROF_I_NUMBER_OPERATOR, /* or a range, or a step */
+  PROF_I_NUMBER_FUNCTION
+} prof_i_number_kind;
 
 /* Of one thread: how many of its rows have no number yet, and the first number of the others. */
 typedef struct prof_i_thread_numbers {
@@ -28,7 +28,7 @@ typedef struct prof_i_thread_numbers {
 
 typedef struct prof_i_event_numbers {
   const prof_trace *trace;
-  uint8_t *kinds;                 /* prof_i_numbered by site; NULL: the trace has no operators */
+  uint8_t *kinds;                 /* prof_i_number_kind by site; NULL: the trace has no operators */
   prof_i_thread_numbers *threads; /* by number */
   uint64_t operator_count;        /* of all threads */
   uint64_t memory_next;           /* of the next change of memory */
@@ -42,11 +42,11 @@ int prof_i_event_numbers_init(prof_i_event_numbers *numbers, const prof_trace *t
 void prof_i_event_numbers_fini(prof_i_event_numbers *numbers);
 
 /* Of a scope, an open scope or a step of the host's. */
-prof_i_numbered prof_i_event_numbers_kind(const prof_i_event_numbers *numbers,
-                                          const prof_i_span *span);
+prof_i_number_kind prof_i_event_numbers_kind(const prof_i_event_numbers *numbers,
+                                             const prof_i_span *span);
 
 /* The number of such a span of that kind that the thread's walk has just handed out. */
-uint64_t prof_i_event_numbers_take(prof_i_event_numbers *numbers, uint32_t thread,
-                                   prof_i_numbered kind);
+uint64_t prof_i_event_numbers_next(prof_i_event_numbers *numbers, uint32_t thread,
+                                   prof_i_number_kind kind);
 
 #endif

@@ -3,13 +3,13 @@
 
 #include <stdlib.h>
 
-enum { FIRST_ROOM = 1024 };
+enum { FLOW_ROOM_FIRST = 1024 };
 
 void prof_i_flows_init(prof_i_flows *flows) { *flows = (prof_i_flows){NULL, 0, 0, PROF_I_NO_FLOW}; }
 
 bool prof_i_flows_add(prof_i_flows *flows, const prof_i_flow *flow) {
   if (flows->count == flows->room) {
-    const size_t room = flows->room == 0 ? FIRST_ROOM : 2 * flows->room;
+    const size_t room = flows->room == 0 ? FLOW_ROOM_FIRST : 2 * flows->room;
     prof_i_flow *const items =
         room <= PROF_I_FLOWS_MAX ? realloc(flows->items, room * sizeof *items) : NULL;
     if (items == NULL) return false;
@@ -17,26 +17,26 @@ bool prof_i_flows_add(prof_i_flows *flows, const prof_i_flow *flow) {
     flows->room = room;
   }
   flows->items[flows->count] = *flow;
-  flows->items[flows->count].below = flows->waiting;
-  flows->waiting = (uint32_t)flows->count++;
+  flows->items[flows->count].below = flows->pending;
+  flows->pending = (uint32_t)flows->count++;
   return true;
 }
 
 void prof_i_flows_bind(prof_i_flows *flows, uint16_t depth, uint64_t start_ns, uint64_t end_ns) {
-  while (flows->waiting != PROF_I_NO_FLOW) {
-    prof_i_flow *const flow = &flows->items[flows->waiting];
+  while (flows->pending != PROF_I_NO_FLOW) {
+    prof_i_flow *const flow = &flows->items[flows->pending];
     if (flow->depth <= depth) return;
-    flows->waiting = flow->below;
+    flows->pending = flow->below;
     const bool is_inside = flow->start_ns >= start_ns && flow->start_ns <= end_ns;
     flow->is_held = flow->depth == depth + 1 && start_ns < end_ns && is_inside;
     if (flow->is_held && flow->start_ns == end_ns) flow->start_ns--;
   }
 }
 
-void prof_i_flows_next_thread(prof_i_flows *flows) { flows->waiting = PROF_I_NO_FLOW; }
+void prof_i_flows_next_thread(prof_i_flows *flows) { flows->pending = PROF_I_NO_FLOW; }
 
 /* By id, then in time; at one moment the beginning comes first. */
-static int compare(const void *left, const void *right) {
+static int flow_compare(const void *left, const void *right) {
   const prof_i_flow *const a = left, *const b = right;
   if (a->id != b->id) return a->id < b->id ? -1 : 1;
   if (a->start_ns != b->start_ns) return a->start_ns < b->start_ns ? -1 : 1;
@@ -47,7 +47,7 @@ void prof_i_flows_match(prof_i_flows *flows, size_t *outside_out, size_t *alone_
   const size_t before = flows->count;
   size_t kept = 0;
   *outside_out = 0;
-  if (before > 1) qsort(flows->items, before, sizeof *flows->items, compare);
+  if (before > 1) qsort(flows->items, before, sizeof *flows->items, flow_compare);
   for (size_t i = 0; i + 1 < before; i++) {
     const prof_i_flow begin = flows->items[i], end = flows->items[i + 1];
     if (begin.is_end || !end.is_end || begin.id != end.id) continue;

@@ -31,7 +31,7 @@ typedef struct prof_i_flows {
   size_t count;
   size_t room;
   /* the last end whose scope has not come; inner scopes come first, so it is a stack */
-  uint32_t waiting;
+  uint32_t pending;
 } prof_i_flows;
 
 void prof_i_flows_init(prof_i_flows *flows);

@@ -5,7 +5,7 @@
 
 #include "../analysis/backward.h"
 
-enum { FIRST_ROOM = 1024 };
+enum { FORWARD_ROOM_FIRST = 1024 };
 
 void prof_i_forwards_add(prof_i_forwards *forwards, const prof_event *scope, uint64_t start_ns,
                          uint64_t pid, uint64_t tid) {
@@ -13,7 +13,7 @@ void prof_i_forwards_add(prof_i_forwards *forwards, const prof_event *scope, uin
   const bool is_backward = numbers.forward_thread != 0;
   if (!is_backward && !numbers.thread) return;
   if (forwards->count == forwards->room) {
-    const size_t room = forwards->room == 0 ? FIRST_ROOM : 2 * forwards->room;
+    const size_t room = forwards->room == 0 ? FORWARD_ROOM_FIRST : 2 * forwards->room;
     prof_i_forward *const items = realloc(forwards->items, room * sizeof *items);
     if (items == NULL) {
       forwards->left_out_count++;
@@ -33,7 +33,7 @@ void prof_i_forwards_add(prof_i_forwards *forwards, const prof_event *scope, uin
 }
 
 /* By thread and number, then in time; at one moment the forward call comes first. */
-static int compare(const void *left, const void *right) {
+static int forward_compare(const void *left, const void *right) {
   const prof_i_forward *const a = left, *const b = right;
   if (a->thread != b->thread) return a->thread < b->thread ? -1 : 1;
   if (a->sequence != b->sequence) return a->sequence < b->sequence ? -1 : 1;
@@ -42,7 +42,7 @@ static int compare(const void *left, const void *right) {
 }
 
 /* Without one nothing need be sorted: a model that only runs forward has many numbers. */
-static bool has_backward(const prof_i_forwards *forwards) {
+static bool forwards_have_backward(const prof_i_forwards *forwards) {
   for (size_t i = 0; i < forwards->count; i++)
     if (forwards->items[i].is_backward) return true;
   return false;
@@ -53,14 +53,14 @@ static int compare_arrows(const void *left, const void *right) {
   const uint64_t a = ((const prof_i_forward *)left)[1].end_ns;
   const uint64_t b = ((const prof_i_forward *)right)[1].end_ns;
   if (a != b) return a < b ? -1 : 1;
-  return compare(left, right);
+  return forward_compare(left, right);
 }
 
 void prof_i_forwards_match(prof_i_forwards *forwards) {
   size_t kept = 0;
-  if (!has_backward(forwards)) forwards->count = 0;
+  if (!forwards_have_backward(forwards)) forwards->count = 0;
   if (forwards->count > 1)
-    qsort(forwards->items, forwards->count, sizeof *forwards->items, compare);
+    qsort(forwards->items, forwards->count, sizeof *forwards->items, forward_compare);
   for (size_t i = 0; i + 1 < forwards->count; i++) {
     const prof_i_forward from = forwards->items[i], to = forwards->items[i + 1];
     if (from.is_backward || !to.is_backward || from.thread != to.thread ||

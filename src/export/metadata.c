@@ -10,46 +10,48 @@
 
 enum { DEPTH_MAX = 64 };
 
-typedef struct reader {
+typedef struct json_reader {
   const unsigned char *next;
   int depth;
-} reader;
+} json_reader;
 
-static bool read_value(reader *r);
+static bool json_read_value(json_reader *r);
 
-static void skip_blanks(reader *r) { r->next += strspn((const char *)r->next, " \t\r\n"); }
+static void json_skip_blanks(json_reader *r) {
+  r->next += strspn((const char *)r->next, " \t\r\n");
+}
 
-static bool take(reader *r, char c) {
+static bool json_take(json_reader *r, char c) {
   if (*r->next != (unsigned char)c) return false;
   r->next++;
   return true;
 }
 
-static bool take_word(reader *r, const char *word) {
+static bool json_take_word(json_reader *r, const char *word) {
   const size_t bytes = strlen(word);
   if (strncmp((const char *)r->next, word, bytes) != 0) return false;
   r->next += bytes;
   return true;
 }
 
-static bool take_digits(reader *r) {
+static bool json_take_digits(json_reader *r) {
   const size_t count = strspn((const char *)r->next, "0123456789");
   r->next += count;
   return count > 0;
 }
 
-static bool read_number(reader *r) {
-  take(r, '-');
-  if (!take(r, '0') && !take_digits(r)) return false;
-  if (take(r, '.') && !take_digits(r)) return false;
-  if (!take(r, 'e') && !take(r, 'E')) return true;
-  if (!take(r, '+')) take(r, '-');
-  return take_digits(r);
+static bool json_read_number(json_reader *r) {
+  json_take(r, '-');
+  if (!json_take(r, '0') && !json_take_digits(r)) return false;
+  if (json_take(r, '.') && !json_take_digits(r)) return false;
+  if (!json_take(r, 'e') && !json_take(r, 'E')) return true;
+  if (!json_take(r, '+')) json_take(r, '-');
+  return json_take_digits(r);
 }
 
 /* One character of several bytes: neither too long for what it says, nor a surrogate, nor past the
    last one. */
-static bool read_wide(reader *r) {
+static bool json_read_wide(json_reader *r) {
   const unsigned char first = r->next[0];
   const int more = first >= 0xc2 && first <= 0xdf   ? 1
                    : first >= 0xe0 && first <= 0xef ? 2
@@ -68,81 +70,81 @@ static bool read_wide(reader *r) {
   return true;
 }
 
-static bool read_escape(reader *r) {
-  if (!take(r, 'u')) return *r->next && strchr("\"\\/bfnrt", *r->next++) != NULL;
+static bool json_read_escape(json_reader *r) {
+  if (!json_take(r, 'u')) return *r->next && strchr("\"\\/bfnrt", *r->next++) != NULL;
   for (int i = 0; i < 4; i++, r->next++)
     if (!*r->next || !strchr("0123456789abcdefABCDEF", *r->next)) return false;
   return true;
 }
 
-static bool read_string(reader *r) {
-  if (!take(r, '"')) return false;
-  while (!take(r, '"')) {
-    if (take(r, '\\')) {
-      if (!read_escape(r)) return false;
+static bool json_read_string(json_reader *r) {
+  if (!json_take(r, '"')) return false;
+  while (!json_take(r, '"')) {
+    if (json_take(r, '\\')) {
+      if (!json_read_escape(r)) return false;
     } else if (*r->next < 0x80) {
       if (*r->next < 0x20) return false; /* the end of the text, too */
       r->next++;
-    } else if (!read_wide(r)) {
+    } else if (!json_read_wide(r)) {
       return false;
     }
   }
   return true;
 }
 
-static bool read_member(reader *r) {
-  if (!read_string(r)) return false;
-  skip_blanks(r);
-  return take(r, ':') && read_value(r);
+static bool json_read_member(json_reader *r) {
+  if (!json_read_string(r)) return false;
+  json_skip_blanks(r);
+  return json_take(r, ':') && json_read_value(r);
 }
 
-static bool read_list(reader *r, char end, bool (*read_item)(reader *r)) {
-  skip_blanks(r);
-  if (take(r, end)) return true;
+static bool json_read_list(json_reader *r, char end, bool (*read_item)(json_reader *r)) {
+  json_skip_blanks(r);
+  if (json_take(r, end)) return true;
   do {
-    skip_blanks(r);
+    json_skip_blanks(r);
     if (!read_item(r)) return false;
-    skip_blanks(r);
-  } while (take(r, ','));
-  return take(r, end);
+    json_skip_blanks(r);
+  } while (json_take(r, ','));
+  return json_take(r, end);
 }
 
-static bool read_value(reader *r) {
+static bool json_read_value(json_reader *r) {
   bool is_right = r->depth++ < DEPTH_MAX;
-  skip_blanks(r);
+  json_skip_blanks(r);
   switch (is_right ? *r->next : 0) {
     case '"':
-      is_right = read_string(r);
+      is_right = json_read_string(r);
       break;
     case '{':
-      r->next++, is_right = read_list(r, '}', read_member);
+      r->next++, is_right = json_read_list(r, '}', json_read_member);
       break;
     case '[':
-      r->next++, is_right = read_list(r, ']', read_value);
+      r->next++, is_right = json_read_list(r, ']', json_read_value);
       break;
     case 't':
-      is_right = take_word(r, "true");
+      is_right = json_take_word(r, "true");
       break;
     case 'f':
-      is_right = take_word(r, "false");
+      is_right = json_take_word(r, "false");
       break;
     case 'n':
-      is_right = take_word(r, "null");
+      is_right = json_take_word(r, "null");
       break;
     case 0:
       is_right = false;
       break;
     default:
-      is_right = read_number(r);
+      is_right = json_read_number(r);
   }
   r->depth--;
   return is_right;
 }
 
 bool prof_i_json_is_value(const char *text, size_t *at_out) {
-  reader r = {(const unsigned char *)text, 0};
-  bool is_right = read_value(&r);
-  if (is_right) skip_blanks(&r);
+  json_reader r = {(const unsigned char *)text, 0};
+  bool is_right = json_read_value(&r);
+  if (is_right) json_skip_blanks(&r);
   is_right = is_right && *r.next == '\0';
   *at_out = (size_t)(r.next - (const unsigned char *)text);
   return is_right;
@@ -174,7 +176,7 @@ int prof_i_metadata_check(const prof_i_metadata *metadata) {
   return PROF_OK;
 }
 
-bool prof_i_metadata_has(const prof_i_metadata *metadata, const char *key) {
+bool prof_i_metadata_has_key(const prof_i_metadata *metadata, const char *key) {
   for (uint32_t i = 0; i < metadata->count; i++)
     if (strcmp(metadata->items[i].key, key) == 0) return true;
   return false;
@@ -182,7 +184,7 @@ bool prof_i_metadata_has(const prof_i_metadata *metadata, const char *key) {
 
 /* What no reader may see raw, as \u and four digits: all of it stands in strings. 0: it may
    stay. */
-static unsigned hidden(const unsigned char *at, size_t *bytes_out) {
+static unsigned hidden_character(const unsigned char *at, size_t *bytes_out) {
   *bytes_out = 1;
   if (*at == '<' || *at == 0x7f) return *at;
   *bytes_out = 2;
@@ -213,7 +215,7 @@ void prof_i_json_put(prof_i_sink *sink, const char *json) {
       at += put_escape(sink, at);
       continue;
     }
-    const unsigned code = hidden(at, &bytes);
+    const unsigned code = hidden_character(at, &bytes);
     if (code) {
       snprintf(escaped, sizeof escaped, "\\u%04x", code);
       prof_i_sink_text(sink, escaped);
@@ -229,7 +231,7 @@ void prof_i_metadata_put(const prof_i_metadata *metadata, prof_i_sink *sink) {
   for (uint32_t i = 0; i < metadata->count; i++) {
     const prof_metadata *const item = &metadata->items[i];
     const prof_i_metadata behind = {item + 1, metadata->count - i - 1};
-    if (prof_i_metadata_has(&behind, item->key)) continue;
+    if (prof_i_metadata_has_key(&behind, item->key)) continue;
     prof_i_sink_string(sink, item->key, strlen(item->key));
     prof_i_sink_text(sink, ": ");
     prof_i_json_put(sink, item->json);

@@ -17,7 +17,7 @@ typedef struct prof_i_metadata {
 /* PROF_OK, or PROF_E_INVALID with the key and what is wrong. */
 int prof_i_metadata_check(const prof_i_metadata *metadata);
 
-bool prof_i_metadata_has(const prof_i_metadata *metadata, const char *key);
+bool prof_i_metadata_has_key(const prof_i_metadata *metadata, const char *key);
 
 /* "key": value, a line each. Of a key that comes twice the last counts. */
 void prof_i_metadata_put(const prof_i_metadata *metadata, prof_i_sink *sink);

@@ -19,9 +19,9 @@ typedef struct prof_i_python_ids {
   /* A call that holds others is handed out behind them. So it is promised a number of its own, from
      1 on, the same one in both walks. */
   uint32_t *holders; /* by promise: which call it was made to, in the order of the walks */
-  uint32_t promise_count;
-  uint32_t promise_last; /* promise made so far by this walk */
-  uint32_t *promised;    /* by place on lane 0's stack: promise to the call there; 0: none */
+  uint32_t reserved_count;
+  uint32_t reserved_last;   /* promise made so far by this walk */
+  uint32_t *reserved_index; /* by place on lane 0's stack: promise to the call there; 0: none */
   uint32_t room;
 } prof_i_python_ids;
 
@@ -46,7 +46,7 @@ bool prof_i_python_ids_is_call(const prof_i_python_ids *ids, const prof_i_span *
 
 /* For the function's span that the second walk has just handed out. Both walks hand out the same
    spans. False: no memory. */
-bool prof_i_python_ids_take(prof_i_python_ids *ids, prof_i_walker *walker, const prof_i_span *span,
+bool prof_i_python_ids_next(prof_i_python_ids *ids, prof_i_walker *walker, const prof_i_span *span,
                             prof_i_python_id *id_out);
 
 #endif

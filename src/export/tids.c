@@ -17,17 +17,17 @@ enum {
   DEVICE_PIDS_FIRST = 5000000, /* see prof_i_tids_device_pid() */
   MADE_PIDS_FIRST = 6000000
 };
-static const uint64_t made_first = 2600000000; /* past 255 lanes of the kernel's numbers */
-static const uint64_t far_first = 4140000000;  /* past as many of those; tools/import has both */
+static const uint64_t assigned_tid_first = 2600000000; /* past 255 lanes of the kernel's numbers */
+static const uint64_t far_first = 4140000000; /* past as many of those; tools/import has both */
 
-typedef struct numbered {
+typedef struct thread_number {
   int64_t process; /* of a thread */
   uint64_t tid;
   uint32_t index;
-} numbered;
+} thread_number;
 
-static int compare(const void *left, const void *right) {
-  const numbered *const a = left, *const b = right;
+static int tid_compare(const void *left, const void *right) {
+  const thread_number *const a = left, *const b = right;
   if (a->process != b->process) return a->process < b->process ? -1 : 1;
   if (a->tid != b->tid) return a->tid < b->tid ? -1 : 1;
   return a->index < b->index ? -1 : 1;
@@ -35,13 +35,14 @@ static int compare(const void *left, const void *right) {
 
 /* Of one process. A number that comes again, for the kernel gives those of dead threads away, is
    made up for all but the first that had it; so is one that the kernel does not give. */
-static void assign(prof_i_tids *tids, const numbered *sorted, uint32_t count, uint64_t pid) {
+static void assign_tids(prof_i_tids *tids, const thread_number *sorted, uint32_t count,
+                        uint64_t pid) {
   for (uint32_t i = 0; i < count; i++) {
     const uint64_t tid = sorted[i].tid;
     const uint32_t index = sorted[i].index;
     const int is_kernels = tid > 0 && tid < KERNEL_STEP && (i == 0 || sorted[i - 1].tid != tid);
     prof_i_tids *const to = &tids[index];
-    to->first = is_kernels ? tid : made_first + index % MADE_STEP;
+    to->first = is_kernels ? tid : assigned_tid_first + index % MADE_STEP;
     to->step = is_kernels ? KERNEL_STEP : MADE_STEP;
     to->pid = pid;
     to->number = tid;
@@ -49,7 +50,8 @@ static void assign(prof_i_tids *tids, const numbered *sorted, uint32_t count, ui
 }
 
 /* sorted: the threads, by their processes. */
-static void assign_all(prof_i_tids *tids, const numbered *sorted, uint32_t count, uint64_t own) {
+static void assign_all_tids(prof_i_tids *tids, const thread_number *sorted, uint32_t count,
+                            uint64_t own) {
   uint64_t made = MADE_PIDS_FIRST;
   for (uint32_t begin = 0, end = 0; begin < count; begin = end) {
     const int64_t process = sorted[begin].process;
@@ -57,7 +59,7 @@ static void assign_all(prof_i_tids *tids, const numbered *sorted, uint32_t count
     uint64_t pid = own;
     if (tids[sorted[begin].index].is_elsewhere)
       pid = process > 0 && process < DEVICE_PIDS_FIRST ? (uint64_t)process : made++;
-    assign(tids, sorted + begin, end - begin, pid);
+    assign_tids(tids, sorted + begin, end - begin, pid);
   }
 }
 
@@ -80,7 +82,7 @@ static uint64_t stream_key(const prof_i_tids *tids) {
 }
 
 /* sorted: the streams, by their keys. */
-static void keep_numbers(prof_i_tids *tids, const numbered *sorted, uint32_t count) {
+static void keep_numbers(prof_i_tids *tids, const thread_number *sorted, uint32_t count) {
   for (uint32_t begin = 0, end = 0; begin < count; begin = end) {
     const uint64_t pid = tids[sorted[begin].index].pid;
     bool is_known = true;
@@ -94,25 +96,26 @@ static void keep_numbers(prof_i_tids *tids, const numbered *sorted, uint32_t cou
 
 /* "(NAME)", of which prof import keeps the first 24 bytes at most; 0: something else stands
    there. */
-static size_t called_bytes(const char *at, prof_i_text name) {
-  enum { KEPT_MIN = 20, KEPT_MAX = 24 };
-  for (size_t kept = name.bytes < KEPT_MAX ? name.bytes : KEPT_MAX; kept > 0; kept--) {
+static size_t process_prefix_bytes(const char *at, prof_i_text name) {
+  enum { KEPT_TID_MIN = 20, KEPT_TID_MAX = 24 };
+  for (size_t kept = name.bytes < KEPT_TID_MAX ? name.bytes : KEPT_TID_MAX; kept > 0; kept--) {
     if (at[0] == '(' && strncmp(at + 1, name.data, kept) == 0 && at[1 + kept] == ')')
       return kept + 2;
-    if (kept < KEPT_MIN) break;
+    if (kept < KEPT_TID_MIN) break;
   }
   return 0;
 }
 
-const char *prof_i_tids_own_name(const prof_trace *trace, uint32_t thread, const char *name) {
-  const prof_i_process_seen process = prof_i_trace_process(trace, thread);
+const char *prof_i_tids_name_in_process(const prof_trace *trace, uint32_t thread,
+                                        const char *name) {
+  const prof_i_process_record process = prof_i_trace_process(trace, thread);
   char begin[40];
   if (!process.serial || process.pid <= 0 || process.pid >= DEVICE_PIDS_FIRST) return name;
   const int bytes = snprintf(begin, sizeof begin, "process %lld", (long long)process.pid);
   if (strncmp(name, begin, (size_t)bytes) != 0) return name;
   const char *at = name + bytes;
   if (*at == ' ') {
-    const size_t called = called_bytes(at + 1, process.name);
+    const size_t called = process_prefix_bytes(at + 1, process.name);
     if (!called) return name;
     at += 1 + called;
   }
@@ -120,9 +123,9 @@ const char *prof_i_tids_own_name(const prof_trace *trace, uint32_t thread, const
   return strncmp(at, ", ", 2) == 0 ? at + 2 : name;
 }
 
-int prof_i_tids_make(const prof_trace *trace, uint32_t thread_count, prof_i_tids **tids_out) {
+int prof_i_tids_create(const prof_trace *trace, uint32_t thread_count, prof_i_tids **tids_out) {
   prof_i_tids *const tids = calloc((size_t)thread_count + 1, sizeof *tids);
-  numbered *const sorted = calloc((size_t)thread_count + 1, sizeof *sorted);
+  thread_number *const sorted = calloc((size_t)thread_count + 1, sizeof *sorted);
   if (tids == NULL || sorted == NULL) {
     free(tids);
     free(sorted);
@@ -135,19 +138,19 @@ int prof_i_tids_make(const prof_trace *trace, uint32_t thread_count, prof_i_tids
     prof_trace_thread thread = {.size = sizeof thread};
     prof_trace_thread_get(trace, i, &thread);
     if (!thread.is_stream) {
-      const prof_i_process_seen process = prof_i_trace_process(trace, i);
+      const prof_i_process_record process = prof_i_trace_process(trace, i);
       tids[i].is_elsewhere = process.serial != 0;
       tids[i].process = process.pid;
-      sorted[host_count++] = (numbered){process.pid, thread.tid, i};
+      sorted[host_count++] = (thread_number){process.pid, thread.tid, i};
       continue;
     }
     tids[i] = stream_tids(tids, i, &thread);
-    sorted[thread_count - ++stream_count] = (numbered){0, stream_key(&tids[i]), i};
+    sorted[thread_count - ++stream_count] = (thread_number){0, stream_key(&tids[i]), i};
   }
-  numbered *const streams = sorted + host_count;
-  qsort(sorted, host_count, sizeof *sorted, compare);
-  qsort(streams, stream_count, sizeof *sorted, compare);
-  assign_all(tids, sorted, host_count, info.pid);
+  thread_number *const streams = sorted + host_count;
+  qsort(sorted, host_count, sizeof *sorted, tid_compare);
+  qsort(streams, stream_count, sizeof *sorted, tid_compare);
+  assign_all_tids(tids, sorted, host_count, info.pid);
   keep_numbers(tids, streams, stream_count);
   free(sorted);
   for (uint32_t i = 0; i < thread_count; i++)

@@ -40,10 +40,10 @@ static inline uint64_t prof_i_tids_device_pid(prof_device device) {
 }
 
 /* The name without the process that prof import put before it: the process has a row of its own. */
-const char *prof_i_tids_own_name(const prof_trace *trace, uint32_t thread, const char *name);
+const char *prof_i_tids_name_in_process(const prof_trace *trace, uint32_t thread, const char *name);
 
 /* One for each of the trace's threads; the caller gives it to free(). PROF_E_NO_MEMORY with its
    text. */
-int prof_i_tids_make(const prof_trace *trace, uint32_t thread_count, prof_i_tids **tids_out);
+int prof_i_tids_create(const prof_trace *trace, uint32_t thread_count, prof_i_tids **tids_out);
 
 #endif

@@ -65,52 +65,52 @@ void prof_i_value_dims(prof_i_sink *sink, const prof_trace_arg *arg) {
 }
 
 /* Quotes where the value is not a JSON number and stands by itself. */
-static void put_quote(prof_i_sink *sink, bool is_inside) {
+static void value_put_quote(prof_i_sink *sink, bool is_inside) {
   if (!is_inside) prof_i_sink_bytes(sink, "\"", 1);
 }
 
-static void put_integer(prof_i_sink *sink, const prof_trace_arg *arg, bool is_inside) {
+static void value_put_integer(prof_i_sink *sink, const prof_trace_arg *arg, bool is_inside) {
   const bool is_negative = arg->type == PROF_ARG_I64 && arg->value.i64 < 0;
   const uint64_t magnitude = is_negative ? 0 - arg->value.u64 : arg->value.u64;
-  put_quote(sink, is_inside || magnitude <= PROF_I_EXACT_MAX);
+  value_put_quote(sink, is_inside || magnitude <= PROF_I_EXACT_MAX);
   if (is_negative) prof_i_sink_bytes(sink, "-", 1);
   prof_i_sink_u64(sink, magnitude);
-  put_quote(sink, is_inside || magnitude <= PROF_I_EXACT_MAX);
+  value_put_quote(sink, is_inside || magnitude <= PROF_I_EXACT_MAX);
 }
 
-static void put_double(prof_i_sink *sink, double value, bool is_inside) {
+static void value_put_double(prof_i_sink *sink, double value, bool is_inside) {
   if (isfinite(value)) {
     char *const to = prof_i_sink_reserve(sink, PROF_I_NUMBER_ROOM);
     prof_i_sink_advance(sink, prof_i_put_double(to, value));
     return;
   }
-  put_quote(sink, is_inside);
+  value_put_quote(sink, is_inside);
   prof_i_sink_text(sink, isnan(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity");
-  put_quote(sink, is_inside);
+  value_put_quote(sink, is_inside);
 }
 
-static void put_value(prof_i_sink *sink, const prof_trace_arg *arg, bool is_inside) {
+static void value_put(prof_i_sink *sink, const prof_trace_arg *arg, bool is_inside) {
   switch ((prof_arg_type)arg->type) {
     case PROF_ARG_I64:
     case PROF_ARG_U64:
-      put_integer(sink, arg, is_inside);
+      value_put_integer(sink, arg, is_inside);
       return;
     case PROF_ARG_F64:
-      put_double(sink, arg->value.f64, is_inside);
+      value_put_double(sink, arg->value.f64, is_inside);
       return;
     case PROF_ARG_BOOL:
       prof_i_sink_text(sink, arg->value.u64 != 0 ? "true" : "false");
       return;
     case PROF_ARG_STRING:
-      put_quote(sink, is_inside);
+      value_put_quote(sink, is_inside);
       prof_i_sink_string_part(sink, arg->value.text.data, arg->value.text.bytes);
-      put_quote(sink, is_inside);
+      value_put_quote(sink, is_inside);
       return;
     case PROF_ARG_POINTER: {
-      put_quote(sink, is_inside);
+      value_put_quote(sink, is_inside);
       char *const to = prof_i_sink_reserve(sink, PROF_I_NUMBER_ROOM);
       prof_i_sink_advance(sink, prof_i_put_hex(to, arg->value.u64));
-      put_quote(sink, is_inside);
+      value_put_quote(sink, is_inside);
       return;
     }
     case PROF_ARG_TENSOR:
@@ -121,6 +121,6 @@ static void put_value(prof_i_sink *sink, const prof_trace_arg *arg, bool is_insi
 }
 
 void prof_i_value_json(prof_i_sink *sink, const prof_trace_arg *arg) {
-  put_value(sink, arg, false);
+  value_put(sink, arg, false);
 }
-void prof_i_value_text(prof_i_sink *sink, const prof_trace_arg *arg) { put_value(sink, arg, true); }
+void prof_i_value_text(prof_i_sink *sink, const prof_trace_arg *arg) { value_put(sink, arg, true); }

@@ -11,8 +11,8 @@ typedef struct prof_i_window {
   uint64_t to_ns;
 } prof_i_window;
 
-static inline bool prof_i_window_has(const prof_i_window *window, uint64_t start_ns,
-                                     uint64_t end_ns) {
+static inline bool prof_i_window_contains(const prof_i_window *window, uint64_t start_ns,
+                                          uint64_t end_ns) {
   return (window->from_ns == 0 || end_ns > window->from_ns) &&
          (window->to_ns == 0 || start_ns < window->to_ns);
 }

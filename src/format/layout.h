@@ -17,7 +17,7 @@
        word 1  duration << 24 | site << 4 | type
      type 0: a plain scope, 16 bytes. type 1: a long record; word 2 = slots | kind << 16 | flags <<
      24 | schema << 32, but of PROF_I_KIND_TEXT. type 2: a piece of memory, 32 bytes; type 3: the
-     same with more about it, 48 bytes. See PROF_I_PIECE_TYPE.
+     same with more about it, 48 bytes. See PROF_I_ALLOC_TYPE.
    A record longer than 16 bytes stores "pending" in word 0 as soon as its room is claimed: 0 in the
    low 4 bits, then the generation in 4, then the slots in 16; bit 24 set means filler: room that
    was too short and is given up, no loss. Anything else in word 0 is a slot that was never written
@@ -47,8 +47,8 @@ enum {
   PROF_I_OPEN_TAKEN = 2,
   /* an open entry's ticks when its scope is over, and the entry not yet taken off */
   PROF_I_OPEN_GONE = 2,
-  /* The entry's scope is moving down to it (pack.h). It does not count while another entry of that
-     start stands without this bit. */
+  /* The entry's scope is moving down to it (compact.h). It does not count while another entry of
+     that start stands without this bit. */
   PROF_I_OPEN_COPY = 4,
   PROF_I_OPEN_OF_DEEP = 8, /* and counts in `deep` until then */
   PROF_I_OPEN_ENDED = 10,  /* beside a start: its thread ends, see PROF_I_LEDGER_OVER */
@@ -84,11 +84,11 @@ typedef enum prof_i_chunk_state {
 } prof_i_chunk_state;
 
 /* What a chunk held before it was made anew, by how it went. */
-typedef enum prof_i_gone {
-  PROF_I_GONE_OVERWRITTEN = 0,
-  PROF_I_GONE_CLEARED = 1,
-  PROF_I_GONE_WORDS = 2
-} prof_i_gone;
+typedef enum prof_i_evicted {
+  PROF_I_EVICTED_OVERWRITTEN = 0,
+  PROF_I_EVICTED_CLEARED = 1,
+  PROF_I_EVICTED_WORDS = 2
+} prof_i_evicted;
 
 /* The first 128 bytes of every extent. For a chunk: cursor, limit and generation are what the hot
    path works on. */
@@ -96,7 +96,7 @@ typedef struct prof_i_head {
   /* chunk, meta: bytes claimed from the extent's start; may stand past the limit */
   uint64_t cursor;
   /* chunk, meta: claims at or past it take the slow path. The extent's bytes less 15, where they do
-     not fit, or a stop before that (in_place.h). */
+     not fit, or a stop before that (cost_sample.h). */
   uint64_t limit;
   uint64_t generation; /* 1..15 */
   uint32_t magic;      /* stored last when an extent is made */
@@ -112,7 +112,7 @@ typedef struct prof_i_head {
   uint64_t check;
   /* events that this room held and holds no more. The pair that counts changes with the word that
      gives them up: none is ever counted twice, or not at all */
-  uint64_t gone[2][PROF_I_GONE_WORDS];
+  uint64_t evicted[2][PROF_I_EVICTED_WORDS];
   uint64_t left_by; /* in memory, of a chunk of a replaced arena: see blocks.c. In a file 0 */
   uint64_t spare[3];
 } prof_i_head;
@@ -132,21 +132,21 @@ static inline uint64_t prof_i_head_bytes_of(uint64_t offset, uint64_t bytes, uin
   return is_split ? checked : 0;
 }
 
-static inline int prof_i_open_stands(uint64_t ticks) { return ticks >> 4 != 0; }
+static inline int prof_i_open_entry_is_open(uint64_t ticks) { return ticks >> 4 != 0; }
 
 static inline uint64_t prof_i_sequence_number(uint64_t sequence) { return sequence >> 1; }
 
 /* One open scope; entry 0 is never used. ticks is stored last and cleared first, so an entry with
    ticks is whole. The owner of the slot makes entries; whoever swaps the ticks to GONE, any thread,
    has ended the scope. */
-typedef struct prof_i_open {
+typedef struct prof_i_open_entry {
   /* start << 4, or 0: a begin or an end is under way. Bit 0: it began in an older session, and its
      end will count as late */
   uint64_t ticks;
   /* site << 4 | by_call << 3 | type; type 1: payload offset in the slot << 24 and its words << 48.
      by_call: it may end before scopes that began after it; one of a block may not */
-  uint64_t what;
-} prof_i_open;
+  uint64_t packed;
+} prof_i_open_entry;
 
 enum {
   /* word 0 of a claimed long record: slots << 8 | generation << 4 */
@@ -163,7 +163,7 @@ typedef struct prof_i_ending {
 enum {
   PROF_I_ENDING_DEEP = 1,        /* it has no entry in a slot */
   PROF_I_ENDING_ELSEWHERE = 2,   /* it began on another thread */
-  PROF_I_ENDING_MOVES = 4,       /* it gets an entry, which does not count yet: see pack.h */
+  PROF_I_ENDING_MOVES = 4,       /* it gets an entry, which does not count yet: see compact.h */
   PROF_I_ENDING_COUNT = 8,       /* a handler's stand above those of what it interrupts */
   PROF_I_LEDGER_COUNT_MASK = 15, /* how many of slot->endings[] are under way */
   PROF_I_LEDGER_SIDE = 1 << 4,   /* which half of slot->ended_lost[] counts */
@@ -183,31 +183,34 @@ enum {
    next 24, its index above, and the stream's handle for the tid. CALLS is no thread: these records,
    of KIND_CALL alone, are those of the thread whose serial stands for the tid. FIBER is a track as
    a thread is; its tid is PROF_I_TID_OF_FIBERS plus its number. */
-typedef enum prof_i_role {
-  PROF_I_ROLE_THREAD = 0,
-  PROF_I_ROLE_MAIN = 1,
-  PROF_I_ROLE_STREAM = 2,
-  PROF_I_ROLE_CALLS = 3,
-  PROF_I_ROLE_FIBER = 4
-} prof_i_role;
+typedef enum prof_i_thread_kind {
+  PROF_I_KIND_OF_THREAD = 0,
+  PROF_I_KIND_OF_MAIN = 1,
+  PROF_I_KIND_OF_STREAM = 2,
+  PROF_I_KIND_OF_CALLS = 3,
+  PROF_I_KIND_OF_FIBER = 4
+} prof_i_thread_kind;
 /* above every number of the kernel's: PID_MAX_LIMIT is 2^22 */
 enum { PROF_I_TID_OF_FIBERS = 1 << 30 };
-enum { PROF_I_ROLE_TYPE_SHIFT = 8, PROF_I_ROLE_INDEX_SHIFT = 32 };
-static inline int prof_i_role_is_line(uint64_t role) { return (role & 0xff) >= PROF_I_ROLE_STREAM; }
+enum { PROF_I_THREAD_KIND_TYPE_SHIFT = 8, PROF_I_THREAD_KIND_INDEX_SHIFT = 32 };
+static inline int prof_i_thread_kind_is_virtual(uint64_t thread_kind) {
+  return (thread_kind & 0xff) >= PROF_I_KIND_OF_STREAM;
+}
 
 /* A serial with this bit is that of a thread that never recorded anything itself: the rest is the
    kernel's number of it. */
 #define PROF_I_SERIAL_OF_KERNELS (UINT64_C(1) << 63)
 
-typedef struct prof_i_slot {
+typedef struct prof_i_thread_slot {
   prof_i_head head;
-  uint64_t depth;    /* open scopes that have entries: 1..64 */
-  uint64_t deep;     /* open scopes beyond the 64 */
-  uint64_t text_top; /* next free byte of the text area, from the slot's start */
-  uint64_t serial;   /* the thread's, counted from 1 over the process's life; 0: nobody's */
-  uint64_t tid;      /* the kernel's */
-  uint64_t role;     /* prof_i_role: a thread, the process's first, or a device's stream */
-  uint64_t chunk;    /* arena offset of the chunk it writes to, or 0 */
+  uint64_t depth;       /* open scopes that have entries: 1..64 */
+  uint64_t deep;        /* open scopes beyond the 64 */
+  uint64_t payload_top; /* next free byte of the text area, from the slot's start */
+  uint64_t serial;      /* the thread's, counted from 1 over the process's life; 0: nobody's */
+  uint64_t tid;         /* the kernel's */
+  uint64_t
+      thread_kind; /* prof_i_thread_kind: a thread, the process's first, or a device's stream */
+  uint64_t chunk;  /* arena offset of the chunk it writes to, or 0 */
   uint64_t deep_count;
   uint64_t cut_count;
   /* by prof_loss, of all threads that ever had the slot; the owner writes */
@@ -215,7 +218,7 @@ typedef struct prof_i_slot {
   uint64_t deep_before, cut_before; /* how much of these counts is of threads that had it earlier */
   uint64_t lost_before[PROF_I_LOSS_WORDS];
   char name[PROF_I_NAME_BYTES];
-  prof_i_open open[PROF_I_OPEN_COUNT + 1];
+  prof_i_open_entry open[PROF_I_OPEN_COUNT + 1];
   /* that chunk changes and the like took the threads that had the slot; the owner writes */
   uint64_t own_ns;
   uint64_t own_ns_before;
@@ -229,7 +232,7 @@ typedef struct prof_i_slot {
      stands in them. 0: no thread is ending here. */
   uint64_t ended_mark;
   /* What the scopes of the thread that has the slot have taken beyond scope_cost_ps, as timed in
-     place (in_place.h), in ps. At or below 0: they took no more. The owner writes. */
+     place (cost_sample.h), in ps. At or below 0: they took no more. The owner writes. */
   int64_t beyond_ps;
   uint64_t in_place_ns; /* the same of threads that had the slot before */
   uint64_t spread_us2;  /* of all of these: the variance of the sum, in us squared */
@@ -245,14 +248,14 @@ typedef struct prof_i_slot {
      that ever had the slot. The owner writes. In older captures 0, or stale bytes. */
   uint64_t wait_ns;
   uint64_t window_count; /* in which scopes were timed in place, of all threads that had the slot */
-} prof_i_slot;
-_Static_assert(sizeof(prof_i_slot) <= 4096, "its texts begin behind it");
+} prof_i_thread_slot;
+_Static_assert(sizeof(prof_i_thread_slot) <= 4096, "its texts begin behind it");
 
-static inline uint64_t prof_i_ledger_of(const prof_i_slot *slot) {
+static inline uint64_t prof_i_ledger_of(const prof_i_thread_slot *slot) {
   return __atomic_load_n(&slot->ledger, __ATOMIC_ACQUIRE);
 }
 /* Of a slot whose ledger says this. 0: it has none. */
-static inline uint64_t prof_i_slot_lost(const prof_i_slot *slot, uint64_t ledger, int loss) {
+static inline uint64_t prof_i_slot_lost(const prof_i_thread_slot *slot, uint64_t ledger, int loss) {
   const uint64_t *const ended = slot->ended_lost[(ledger & PROF_I_LEDGER_SIDE) != 0];
   const uint64_t never = __atomic_load_n(&slot->lost[loss], __ATOMIC_RELAXED);
   if (!(ledger & PROF_I_LEDGER_KEPT)) return never;
@@ -268,7 +271,8 @@ static inline int prof_i_ledger_hides(uint64_t ledger, uint64_t place) {
   return (ledger >> (PROF_I_LEDGER_HIDES_SHIFT + place) & 1) != 0;
 }
 /* Has this scope of the slot's own been counted as lost, while its entry still stands? */
-static inline int prof_i_slot_hides(const prof_i_slot *slot, uint64_t ledger, uint64_t ticks) {
+static inline int prof_i_slot_hides(const prof_i_thread_slot *slot, uint64_t ledger,
+                                    uint64_t ticks) {
   for (uint64_t i = 0; i < prof_i_ledger_endings(ledger); i++) {
     const uint64_t scope = __atomic_load_n(&slot->endings[i].scope, __ATOMIC_RELAXED);
     if (prof_i_ledger_hides(ledger, i) && scope >> 4 == ticks >> 4 &&
@@ -280,7 +284,7 @@ static inline int prof_i_slot_hides(const prof_i_slot *slot, uint64_t ledger, ui
 /* What the slot adds to the number of scopes that stand open without an entry. Of one slot it
    says nothing, since others may end them; the sum over all slots does, of which this has the
    low bits. */
-static inline uint64_t prof_i_slot_deep_part(const prof_i_slot *slot, uint64_t ledger) {
+static inline uint64_t prof_i_slot_deep_part(const prof_i_thread_slot *slot, uint64_t ledger) {
   return __atomic_load_n(&slot->deep_count, __ATOMIC_RELAXED) -
          (ledger >> PROF_I_LEDGER_DEEP_SHIFT);
 }
@@ -290,12 +294,13 @@ static inline uint64_t prof_i_deep_sum(uint64_t parts) {
 }
 
 /* Without the flags. */
-static inline uint64_t prof_i_open_start(uint64_t ticks) { return ticks & ~UINT64_C(15); }
+static inline uint64_t prof_i_open_entry_start(uint64_t ticks) { return ticks & ~UINT64_C(15); }
 
 /* Does a scope stand open in that entry, which counts? */
-static inline int prof_i_slot_stands(const prof_i_slot *slot, uint64_t ledger, uint64_t i) {
+static inline int prof_i_slot_entry_is_open(const prof_i_thread_slot *slot, uint64_t ledger,
+                                            uint64_t i) {
   const uint64_t ticks = __atomic_load_n(&slot->open[i].ticks, __ATOMIC_RELAXED);
-  if (!prof_i_open_stands(ticks) || prof_i_slot_hides(slot, ledger, ticks)) return 0;
+  if (!prof_i_open_entry_is_open(ticks) || prof_i_slot_hides(slot, ledger, ticks)) return 0;
   if (!(ticks & PROF_I_OPEN_COPY))
     return (ticks & PROF_I_OPEN_ENDED) != PROF_I_OPEN_ENDED || !(ledger & PROF_I_LEDGER_OVER);
   if (ticks & PROF_I_OPEN_OF_DEEP) return 0;
@@ -306,31 +311,31 @@ static inline int prof_i_slot_stands(const prof_i_slot *slot, uint64_t ledger, u
   return 1;
 }
 
-static inline uint64_t prof_i_slot_beyond_ns(const prof_i_slot *slot) {
+static inline uint64_t prof_i_slot_beyond_ns(const prof_i_thread_slot *slot) {
   const int64_t ps = __atomic_load_n(&slot->beyond_ps, __ATOMIC_RELAXED);
   return ps > 0 ? (uint64_t)ps / 1000 : 0;
 }
 
 /* What scopes took beyond scope_cost_ps, of all threads that had the slot. */
-static inline uint64_t prof_i_slot_in_place_ns(const prof_i_slot *slot) {
+static inline uint64_t prof_i_slot_in_place_ns(const prof_i_thread_slot *slot) {
   return __atomic_load_n(&slot->in_place_ns, __ATOMIC_RELAXED) + prof_i_slot_beyond_ns(slot);
 }
 
 /* What recording took the thread that has the slot, beside its events at scope_cost_ps. */
-static inline uint64_t prof_i_slot_thread_own_ns(const prof_i_slot *slot) {
+static inline uint64_t prof_i_slot_thread_own_ns(const prof_i_thread_slot *slot) {
   return slot->own_ns - slot->own_ns_before + prof_i_slot_beyond_ns(slot);
 }
 
 /* Scopes that stand open below the 64 with entries. Of captures of version 1. */
-static inline uint64_t prof_i_slot_deep_open(const prof_i_slot *slot) {
-  const uint64_t gone = __atomic_load_n(&slot->deep_gone, __ATOMIC_RELAXED),
+static inline uint64_t prof_i_slot_deep_open(const prof_i_thread_slot *slot) {
+  const uint64_t evicted = __atomic_load_n(&slot->deep_gone, __ATOMIC_RELAXED),
                  deep = __atomic_load_n(&slot->deep, __ATOMIC_RELAXED);
-  return deep > gone ? deep - gone : 0;
+  return deep > evicted ? deep - evicted : 0;
 }
 
 /* The same: have the scopes whose entries stand in the slot been counted as lost, since their
    thread has ended? */
-static inline int prof_i_slot_is_over(const prof_i_slot *slot, uint64_t ended_count) {
+static inline int prof_i_slot_is_over(const prof_i_thread_slot *slot, uint64_t ended_count) {
   const uint64_t mark = __atomic_load_n(&slot->ended_mark, __ATOMIC_RELAXED);
   return mark != 0 && ended_count >= mark;
 }
@@ -372,14 +377,14 @@ enum {
    for, or it has a tag or a stream, type 3: word 4 = tag (a site) | bytes asked for << 20; word 5:
    stream, or PROF_NO_STREAM. */
 enum {
-  PROF_I_PIECE_TYPE = 2,
-  PROF_I_PIECE_MORE_TYPE = 3,
-  PROF_I_PIECE_VERB_SHIFT = 4,
-  PROF_I_PIECE_WASTE_SHIFT = 5,
-  PROF_I_PIECE_WASTE_MAX = 31,
-  PROF_I_PIECE_POOL_SHIFT = 10,
-  PROF_I_PIECE_POOL_MAX = 1023,
-  PROF_I_PIECE_BYTES_SHIFT = 20
+  PROF_I_ALLOC_TYPE = 2,
+  PROF_I_ALLOC_MORE_TYPE = 3,
+  PROF_I_ALLOC_VERB_SHIFT = 4,
+  PROF_I_ALLOC_WASTE_SHIFT = 5,
+  PROF_I_ALLOC_WASTE_MAX = 31,
+  PROF_I_ALLOC_POOL_SHIFT = 10,
+  PROF_I_ALLOC_POOL_MAX = 1023,
+  PROF_I_ALLOC_BYTES_SHIFT = 20
 };
 
 /* The call site that word 1 names, or 0. */
@@ -387,8 +392,8 @@ static inline uint32_t prof_i_record_site(uint64_t word1) {
   return (word1 & 15) > 1 ? 0 : (uint32_t)(word1 >> 4) & PROF_I_SITE_COUNT_MAX;
 }
 /* Slots of a piece's record; 0: it is none. */
-static inline uint64_t prof_i_piece_slots(uint64_t word1) {
-  return (word1 & 15) == PROF_I_PIECE_TYPE ? 2 : (word1 & 15) == PROF_I_PIECE_MORE_TYPE ? 3 : 0;
+static inline uint64_t prof_i_alloc_slots(uint64_t word1) {
+  return (word1 & 15) == PROF_I_ALLOC_TYPE ? 2 : (word1 & 15) == PROF_I_ALLOC_MORE_TYPE ? 3 : 0;
 }
 
 /* What a long record of memory says. */
@@ -430,7 +435,7 @@ enum { PROF_I_PEAKS = 4 };
 /* How what was there before the start is known. */
 typedef enum prof_i_baseline {
   PROF_I_BASELINE_NONE = 0,
-  PROF_I_BASELINE_ASKED = 1,     /* the pool's query said it */
+  PROF_I_BASELINE_QUERIED = 1,   /* the pool's query said it */
   PROF_I_BASELINE_INHERITED = 2, /* a forked child: what its parent had then */
   PROF_I_BASELINE_EMPTY = 3,     /* nothing: it was made while memory was recorded */
   /* the pool's query said it, but events came meanwhile, as often as it was asked */
@@ -440,7 +445,7 @@ typedef enum prof_i_baseline {
 } prof_i_baseline;
 /* Is that all there was? */
 static inline bool prof_i_baseline_is_whole(uint32_t baseline) {
-  return baseline == PROF_I_BASELINE_ASKED || baseline == PROF_I_BASELINE_INHERITED ||
+  return baseline == PROF_I_BASELINE_QUERIED || baseline == PROF_I_BASELINE_INHERITED ||
          baseline == PROF_I_BASELINE_EMPTY;
 }
 
@@ -458,7 +463,7 @@ typedef struct prof_i_pool_state {
      once each waits for it once an event, and not again for what they only look at */
   uint64_t used;
   uint64_t padding[7];
-  uint64_t era; /* counts resets; era % PROF_I_PEAKS is in force */
+  uint64_t reset_count; /* counts resets; era % PROF_I_PEAKS is in force */
   /* of the pool in this capture, from 1; 0: this is none any more. Not written again */
   uint64_t number;
   uint64_t kind;            /* prof_memory_source; not written again */
@@ -540,7 +545,8 @@ typedef enum prof_i_kind {
   PROF_I_KIND_SKIPPED = 9,
   PROF_I_KIND_TEXT = 10, /* a scope with one short text as argument, see below */
   /* in a thread's chunks, about the thread */
-  /* from here on this thread writes: word 3 serial, 4 tid, 5 prof_i_role, 6.. name (64 bytes) */
+  /* from here on this thread writes: word 3 serial, 4 tid, 5 prof_i_thread_kind, 6.. name (64
+     bytes) */
   PROF_I_KIND_OWNER = 16,
   /* the thread is gone: word 3 serial, 4 deep, 5 cut, 6.. lost[16], then name (64 bytes), then own
      ns */
@@ -639,8 +645,8 @@ typedef struct prof_i_header {
   int32_t rank;
   int32_t world_size;
   uint64_t step_count;
-  uint64_t thread_count;                /* seen in this arena */
-  uint64_t unplaced[PROF_I_LOSS_WORDS]; /* loss of no thread that has a slot */
+  uint64_t thread_count;                    /* seen in this arena */
+  uint64_t unattributed[PROF_I_LOSS_WORDS]; /* loss of no thread that has a slot */
   /* inode of the pid name space, to tell whether pid means anything here */
   uint64_t namespace_pid;
   char host[64];
@@ -653,7 +659,7 @@ typedef struct prof_i_header {
   uint64_t memory_limit_bytes; /* of the machine or the control group */
   /* thousandths of a processor that the control group allows; 0: all that there are */
   uint64_t cpu_limit_milli;
-  uint64_t untold_changes; /* records of kind CHANGE for which there was no room */
+  uint64_t unwritten_changes; /* records of kind CHANGE for which there was no room */
   /* how far the capture certainly reaches: of what was taken, what has been made. Only grows; 0:
      not known */
   uint64_t made_bytes;
@@ -662,8 +668,8 @@ typedef struct prof_i_header {
   uint64_t level_change_count; /* ever set from outside. Any process; atomic */
   /* the last ones: that of number n at (n - 1) % PROF_I_LEVEL_CHANGES */
   prof_i_level_change level_changes[PROF_I_LEVEL_CHANGES];
-  /* The number of the first that is neither a record nor counted in untold_changes; 0: not known.
-     The process that records writes; atomic. */
+  /* The number of the first that is neither a record nor counted in unwritten_changes; 0: not
+     known. The process that records writes; atomic. */
   uint64_t level_change_next;
   /* Of a copy: when its original was read, by the counter and by CLOCK_MONOTONIC. It was recording
      then. copied_ticks of 0: the reader could not read the counter. copied_ns of 0: not known. */

@@ -1,5 +1,5 @@
 /* Bounds of the time that recording took, from what a capture has of it. How it is measured: see
-   ../core/record/in_place.h. */
+   ../core/record/cost_sample.h. */
 #ifndef PROF_FORMAT_OWN_TIME_H
 #define PROF_FORMAT_OWN_TIME_H
 

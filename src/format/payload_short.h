@@ -58,7 +58,7 @@ static inline uint64_t *prof_i_short_tensor(uint64_t *to, const prof_tensor *ten
 
 /* NULL: the arguments are not the ones that were seen, or not short. */
 static inline uint64_t *prof_i_short_args(uint64_t *to, const prof_args *args,
-                                          const prof_i_seen *seen) {
+                                          const prof_i_first_args *seen) {
   if (!seen || args->count != seen->count || args->kind != seen->kind ||
       args->count > PROF_I_SHORT_ARGS)
     return NULL;
@@ -67,7 +67,7 @@ static inline uint64_t *prof_i_short_args(uint64_t *to, const prof_args *args,
     return NULL;
   for (uint32_t i = 0; i < args->count; i++) {
     const prof_arg *const arg = &args->items[i];
-    const prof_i_seen_item *const known = &seen->items[i];
+    const prof_i_first_arg *const known = &seen->items[i];
     if (arg->type != known->type ||
         !(arg->key ? prof_i_short_same(arg->key, known->key, known->key_bytes)
                    : known->key_bytes == 0))
@@ -100,7 +100,7 @@ static inline uint32_t prof_i_short_pack(uint64_t *to, const prof_details *detai
     flags |= PROF_I_FLAG_CATEGORY;
   }
   if (details->args.count) {
-    const prof_i_seen *const seen = prof_i_site_seen(site);
+    const prof_i_first_args *const seen = prof_i_site_first_args(site);
     if (!details->args.items || !(at = prof_i_short_args(at, &details->args, seen))) return 0;
     schema = seen->schema;
   }

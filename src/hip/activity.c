@@ -7,11 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../device/words.h"
+#include "../device/backend_error.h"
 #include "buffers.h"
+#include "error.h"
 #include "records.h"
 #include "rocprofiler_library.h"
-#include "words.h"
 
 enum { FLUSH_NS = 200000000, BUFFER_BYTES = 1 << 18, OPERATIONS_MAX = 512, REASON_BYTES = 256 };
 
@@ -31,15 +31,15 @@ static struct {
   uint32_t phase;         /* release, acquire: what is configured stands before it */
   uint32_t is_taken_over; /* start() has been called; relaxed */
   bool is_on, is_ending;  /* is_ending: between stop() and the drain behind it */
-  bool is_on_of[CONTEXTS];
+  bool is_context_on[CONTEXTS];
   uint32_t major, minor;
   prof_i_rocp_id contexts[CONTEXTS], buffer;
   prof_i_hip_agent agents[PROF_I_HIP_AGENTS];
   uint32_t agent_count;
   int32_t operations[OPERATIONS_MAX]; /* of calls that put work on devices */
   size_t operation_count;
-  uint32_t has_begun; /* HIP; relaxed */
-  const char *failed; /* the first function that said an error while it was configured */
+  uint32_t has_begun;          /* HIP; relaxed */
+  const char *failed_function; /* the first function that said an error while it was configured */
   int32_t status;
   int result; /* why it is not configured */
   char reason[REASON_BYTES];
@@ -50,23 +50,27 @@ static struct {
   uint32_t wanted;
   void (*is_ready)(void);
   uint64_t flushed_ns;
-} own;
+} rocp_tracing;
 
-static uint32_t phase(void) { return __atomic_load_n(&own.phase, __ATOMIC_ACQUIRE); }
-static void set_phase(uint32_t to) { __atomic_store_n(&own.phase, to, __ATOMIC_RELEASE); }
+static uint32_t configure_phase(void) {
+  return __atomic_load_n(&rocp_tracing.phase, __ATOMIC_ACQUIRE);
+}
+static void set_configure_phase(uint32_t to) {
+  __atomic_store_n(&rocp_tracing.phase, to, __ATOMIC_RELEASE);
+}
 
-static bool may_try(void) {
+static bool claim_configure(void) {
   uint32_t untried = UNTRIED;
-  return __atomic_compare_exchange_n(&own.phase, &untried, CONFIGURING, false, __ATOMIC_ACQ_REL,
-                                     __ATOMIC_RELAXED);
+  return __atomic_compare_exchange_n(&rocp_tracing.phase, &untried, CONFIGURING, false,
+                                     __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
 /* ---- what is configured ---- */
 
-static bool is_done(const char *function, int32_t status) {
+static bool check_rocp_call(const char *function, int32_t status) {
   if (status == PROF_I_ROCP_STATUS_SUCCESS) return true;
-  if (!own.failed) own.failed = function;
-  own.status = status;
+  if (!rocp_tracing.failed_function) rocp_tracing.failed_function = function;
+  rocp_tracing.status = status;
   return false;
 }
 
@@ -76,7 +80,7 @@ static void on_symbol(const void *payload, int32_t kind, int32_t operation, int3
       operation != PROF_I_ROCP_CODE_OBJECT_DEVICE_KERNEL_SYMBOL_REGISTER ||
       phase != PROF_I_ROCP_CALLBACK_PHASE_LOAD)
     return;
-  if (symbol && symbol->size >= sizeof *symbol) prof_i_rocp_name_put(symbol->kernel, symbol->name);
+  if (symbol && symbol->size >= sizeof *symbol) prof_i_rocp_name_add(symbol->kernel, symbol->name);
 }
 
 static void on_code_0(prof_i_rocp_callback_0 of, void *data, void *user) {
@@ -90,7 +94,7 @@ static void on_code_1(prof_i_rocp_callback_1 of, void *data, void *user) {
   on_symbol(of.payload, of.kind, of.operation, of.phase);
 }
 
-static bool is_of_work(const char *name) {
+static bool is_hip_work_call(const char *name) {
   static const char *const begins[] = {
       "hipLaunch",          "hipModuleLaunch",    "hipExtLaunch",
       "hipExtModuleLaunch", "hipHccModuleLaunch", "hipGraphLaunch",
@@ -108,264 +112,284 @@ static int32_t on_operation(int32_t kind, int32_t operation, void *user) {
           kind, operation, &name, &bytes) != PROF_I_ROCP_STATUS_SUCCESS ||
       !name)
     return 0;
-  if (is_of_work(name) && own.operation_count < OPERATIONS_MAX)
-    own.operations[own.operation_count++] = operation;
+  if (is_hip_work_call(name) && rocp_tracing.operation_count < OPERATIONS_MAX)
+    rocp_tracing.operations[rocp_tracing.operation_count++] = operation;
   return 0;
 }
 
 static int32_t on_agents(int32_t version, const void **agents, size_t count, void *user) {
   (void)version;
   (void)user;
-  for (size_t i = 0; i < count && own.agent_count < PROF_I_HIP_AGENTS; i++) {
+  for (size_t i = 0; i < count && rocp_tracing.agent_count < PROF_I_HIP_AGENTS; i++) {
     const prof_i_rocp_agent *const agent = agents[i];
     if (agent->size >= sizeof *agent && agent->type == PROF_I_ROCP_AGENT_TYPE_GPU)
-      own.agents[own.agent_count++] = (prof_i_hip_agent){agent->id, agent->location, agent->domain};
+      rocp_tracing.agents[rocp_tracing.agent_count++] =
+          (prof_i_hip_agent){agent->id, agent->location, agent->domain};
   }
   return PROF_I_ROCP_STATUS_SUCCESS;
 }
 
-static void on_begin(int32_t type, uint64_t version, uint64_t instance, void **tables,
-                     uint64_t count, void *user) {
+static void on_hip_begin(int32_t type, uint64_t version, uint64_t instance, void **tables,
+                         uint64_t count, void *user) {
   (void)type;
   (void)version;
   (void)instance;
   (void)tables;
   (void)count;
   (void)user;
-  __atomic_store_n(&own.has_begun, 1, __ATOMIC_RELAXED);
+  __atomic_store_n(&rocp_tracing.has_begun, 1, __ATOMIC_RELAXED);
 }
 
-#define DONE(function, ...) is_done(#function, prof_i_rocp.function(__VA_ARGS__))
+#define CHECK_ROCP_CALL(function, ...) check_rocp_call(#function, prof_i_rocp.function(__VA_ARGS__))
 
 static bool record_kind(int context, int32_t kind, const int32_t *operations, size_t count) {
-  return DONE(rocprofiler_configure_buffer_tracing_service, own.contexts[context], kind, operations,
-              count, own.buffer);
+  return CHECK_ROCP_CALL(rocprofiler_configure_buffer_tracing_service,
+                         rocp_tracing.contexts[context], kind, operations, count,
+                         rocp_tracing.buffer);
 }
 
-static bool follow_code(void) {
+static bool trace_code_objects(void) {
   void *callback = NULL;
-  if (own.major >= 1) {
+  if (rocp_tracing.major >= 1) {
     void (*const one)(prof_i_rocp_callback_1, void *, void *) = on_code_1;
     memcpy(&callback, &one, sizeof callback);
   } else {
     void (*const zero)(prof_i_rocp_callback_0, void *, void *) = on_code_0;
     memcpy(&callback, &zero, sizeof callback);
   }
-  return DONE(rocprofiler_configure_callback_tracing_service, own.contexts[NAMES],
-              PROF_I_ROCP_CALLBACK_TRACING_CODE_OBJECT, NULL, 0, callback, NULL);
+  return CHECK_ROCP_CALL(rocprofiler_configure_callback_tracing_service,
+                         rocp_tracing.contexts[NAMES], PROF_I_ROCP_CALLBACK_TRACING_CODE_OBJECT,
+                         NULL, 0, callback, NULL);
 }
 
-static bool configure_all(void) {
-  if (!DONE(rocprofiler_at_intercept_table_registration, on_begin, PROF_I_ROCP_HIP_RUNTIME_TABLE,
-            NULL))
+static bool configure_contexts(void) {
+  if (!CHECK_ROCP_CALL(rocprofiler_at_intercept_table_registration, on_hip_begin,
+                       PROF_I_ROCP_HIP_RUNTIME_TABLE, NULL))
     return false;
   for (int i = 0; i < CONTEXTS; i++)
-    if (!DONE(rocprofiler_create_context, &own.contexts[i])) return false;
-  if (!DONE(rocprofiler_create_buffer, own.contexts[WORK], BUFFER_BYTES, BUFFER_BYTES / 2,
-            PROF_I_ROCP_BUFFER_POLICY_DISCARD, prof_i_rocp_buffers_fill, NULL, &own.buffer))
+    if (!CHECK_ROCP_CALL(rocprofiler_create_context, &rocp_tracing.contexts[i])) return false;
+  if (!CHECK_ROCP_CALL(rocprofiler_create_buffer, rocp_tracing.contexts[WORK], BUFFER_BYTES,
+                       BUFFER_BYTES / 2, PROF_I_ROCP_BUFFER_POLICY_DISCARD,
+                       prof_i_rocp_buffers_copy_records, NULL, &rocp_tracing.buffer))
     return false;
-  if (!DONE(rocprofiler_iterate_buffer_tracing_kind_operations,
-            PROF_I_ROCP_BUFFER_TRACING_HIP_RUNTIME_API, on_operation, NULL))
+  if (!CHECK_ROCP_CALL(rocprofiler_iterate_buffer_tracing_kind_operations,
+                       PROF_I_ROCP_BUFFER_TRACING_HIP_RUNTIME_API, on_operation, NULL))
     return false;
-  if (!DONE(rocprofiler_query_available_agents, PROF_I_ROCP_AGENT_INFO_VERSION_0, on_agents,
-            sizeof(prof_i_rocp_agent), NULL))
+  if (!CHECK_ROCP_CALL(rocprofiler_query_available_agents, PROF_I_ROCP_AGENT_INFO_VERSION_0,
+                       on_agents, sizeof(prof_i_rocp_agent), NULL))
     return false;
-  return follow_code() && record_kind(WORK, PROF_I_ROCP_BUFFER_TRACING_KERNEL_DISPATCH, NULL, 0) &&
+  return trace_code_objects() &&
+         record_kind(WORK, PROF_I_ROCP_BUFFER_TRACING_KERNEL_DISPATCH, NULL, 0) &&
          record_kind(WORK, PROF_I_ROCP_BUFFER_TRACING_MEMORY_COPY, NULL, 0) &&
-         (own.operation_count == 0 ||
-          record_kind(LAUNCHES, PROF_I_ROCP_BUFFER_TRACING_HIP_RUNTIME_API, own.operations,
-                      own.operation_count)) &&
+         (rocp_tracing.operation_count == 0 ||
+          record_kind(LAUNCHES, PROF_I_ROCP_BUFFER_TRACING_HIP_RUNTIME_API, rocp_tracing.operations,
+                      rocp_tracing.operation_count)) &&
          record_kind(CALLS, PROF_I_ROCP_BUFFER_TRACING_HIP_RUNTIME_API, NULL, 0) &&
-         DONE(rocprofiler_start_context, own.contexts[NAMES]);
+         CHECK_ROCP_CALL(rocprofiler_start_context, rocp_tracing.contexts[NAMES]);
 }
 
-static int choose(int context, bool is_wanted) {
-  if (own.is_on_of[context] == is_wanted) return PROF_BACKEND_OK;
-  const int32_t status = is_wanted ? prof_i_rocp.rocprofiler_start_context(own.contexts[context])
-                                   : prof_i_rocp.rocprofiler_stop_context(own.contexts[context]);
+static int set_context_active(int context, bool is_wanted) {
+  if (rocp_tracing.is_context_on[context] == is_wanted) return PROF_BACKEND_OK;
+  const int32_t status = is_wanted
+                             ? prof_i_rocp.rocprofiler_start_context(rocp_tracing.contexts[context])
+                             : prof_i_rocp.rocprofiler_stop_context(rocp_tracing.contexts[context]);
   if (status != PROF_I_ROCP_STATUS_SUCCESS)
     return prof_i_rocp_fail_call(
         is_wanted ? "rocprofiler_start_context" : "rocprofiler_stop_context", status);
-  own.is_on_of[context] = is_wanted;
+  rocp_tracing.is_context_on[context] = is_wanted;
   return PROF_BACKEND_OK;
 }
 
-static int record(uint32_t kinds) {
+static int set_recorded_kinds(uint32_t kinds) {
   const bool is_work_wanted = (kinds & ON_DEVICES) != 0, are_calls_wanted = (kinds & OF_CALLS) != 0;
-  int result = choose(WORK, is_work_wanted);
-  if (result == PROF_BACKEND_OK) result = choose(CALLS, are_calls_wanted);
+  int result = set_context_active(WORK, is_work_wanted);
+  if (result == PROF_BACKEND_OK) result = set_context_active(CALLS, are_calls_wanted);
   /* they are among all */
-  if (result == PROF_BACKEND_OK) result = choose(LAUNCHES, is_work_wanted && !are_calls_wanted);
+  if (result == PROF_BACKEND_OK)
+    result = set_context_active(LAUNCHES, is_work_wanted && !are_calls_wanted);
   return result;
 }
 
 /* Once it has been tried. */
-static void conclude(int result) {
-  own.result = result;
-  if (result != PROF_BACKEND_OK) snprintf(own.reason, sizeof own.reason, "%s", prof_i_words_last());
-  set_phase(result == PROF_BACKEND_OK ? CONFIGURED : REFUSED);
+static void finish_configure(int result) {
+  rocp_tracing.result = result;
+  if (result != PROF_BACKEND_OK)
+    snprintf(rocp_tracing.reason, sizeof rocp_tracing.reason, "%s", prof_i_backend_last_error());
+  set_configure_phase(result == PROF_BACKEND_OK ? CONFIGURED : REFUSED);
 }
 
-static int32_t initialize(void (*finalize)(void), void *user) {
+static int32_t initialize_tool(void (*finalize)(void), void *user) {
   (void)finalize;
   (void)user;
-  int result = configure_all() ? PROF_BACKEND_OK : prof_i_rocp_fail_call(own.failed, own.status);
-  if (result == PROF_BACKEND_OK) result = record(own.wanted);
-  __atomic_store_n(&own.is_from_first, result == PROF_BACKEND_OK && own.wanted, __ATOMIC_RELAXED);
-  conclude(result);
-  if (result == PROF_BACKEND_OK && own.is_ready) own.is_ready();
+  int result = configure_contexts()
+                   ? PROF_BACKEND_OK
+                   : prof_i_rocp_fail_call(rocp_tracing.failed_function, rocp_tracing.status);
+  if (result == PROF_BACKEND_OK) result = set_recorded_kinds(rocp_tracing.wanted);
+  __atomic_store_n(&rocp_tracing.is_from_first, result == PROF_BACKEND_OK && rocp_tracing.wanted,
+                   __ATOMIC_RELAXED);
+  finish_configure(result);
+  if (result == PROF_BACKEND_OK && rocp_tracing.is_ready) rocp_tracing.is_ready();
   return result == PROF_BACKEND_OK ? 0 : -1;
 }
 
 /* Nothing is given back: what it hands over after that is not read. */
-static void finalized(void *user) { (void)user; }
+static void finalize_tool(void *user) { (void)user; }
 
-static prof_i_rocp_tool *tool(void) {
+static prof_i_rocp_tool *rocp_tool(void) {
   static prof_i_rocp_tool one = {
-      .size = sizeof one, .initialize = initialize, .finalize = finalized};
+      .size = sizeof one, .initialize = initialize_tool, .finalize = finalize_tool};
   return &one;
 }
 
-static prof_i_rocp_tool *configure(uint32_t version, const char *runtime, uint32_t priority,
-                                   void *client) {
+static prof_i_rocp_tool *configure_tool(uint32_t version, const char *runtime, uint32_t priority,
+                                        void *client) {
   (void)version;
   (void)runtime;
   (void)priority;
   (void)client;
-  return tool();
+  return rocp_tool();
 }
 
 /* ---- when ---- */
 
-static int refuse_late(int32_t status) {
+static int fail_late_configure(int32_t status) {
   /* a capture has room for 160 bytes */
-  return prof_i_words_fail(PROF_BACKEND_BUSY,
-                           "ask before the program's first call of HIP: it had begun, or another "
-                           "tool was there (rocprofiler: %d)",
-                           status);
+  return prof_i_backend_fail(PROF_BACKEND_BUSY,
+                             "ask before the program's first call of HIP: it had begun, or another "
+                             "tool was there (rocprofiler: %d)",
+                             status);
 }
 
-static int open_library(const prof_backend_host *host) {
+static int open_rocprofiler(const prof_backend_host *host) {
   uint32_t patch;
   const int result = prof_i_rocp_library_open(host);
   if (result != PROF_BACKEND_OK) return result;
   if (!prof_i_rocp_buffers_prepare(host))
-    return prof_i_words_refuse(PROF_BACKEND_NO_MEMORY, "no memory for rocprofiler's records");
-  const int32_t status = prof_i_rocp.rocprofiler_get_version(&own.major, &own.minor, &patch);
+    return prof_i_backend_fail_text(PROF_BACKEND_NO_MEMORY, "no memory for rocprofiler's records");
+  const int32_t status =
+      prof_i_rocp.rocprofiler_get_version(&rocp_tracing.major, &rocp_tracing.minor, &patch);
   return status == PROF_I_ROCP_STATUS_SUCCESS
              ? PROF_BACKEND_OK
              : prof_i_rocp_fail_call("rocprofiler_get_version", status);
 }
 
 void prof_i_hip_activity_prepare(const prof_backend_host *host) {
-  if (!may_try()) return;
-  int result = open_library(host);
+  if (!claim_configure()) return;
+  int result = open_rocprofiler(host);
   if (result == PROF_BACKEND_OK) {
-    const int32_t status = prof_i_rocp.rocprofiler_force_configure(configure);
-    if (phase() != CONFIGURING) return; /* initialize() has concluded */
+    const int32_t status = prof_i_rocp.rocprofiler_force_configure(configure_tool);
+    if (configure_phase() != CONFIGURING) return; /* initialize_tool() has concluded */
     result = status != PROF_I_ROCP_STATUS_SUCCESS
-                 ? refuse_late(status)
-                 : prof_i_words_refuse(
+                 ? fail_late_configure(status)
+                 : prof_i_backend_fail_text(
                        PROF_BACKEND_VENDOR,
                        "rocprofiler_force_configure: the tool was not asked what it wants");
   }
-  conclude(result);
+  finish_configure(result);
 }
 
-void *prof_i_hip_activity_adopt(const prof_backend_host *host, uint32_t kinds,
-                                void (*is_ready)(void)) {
-  if (!may_try()) return NULL;
-  const int result = open_library(host);
-  own.wanted = kinds;
-  own.is_ready = is_ready;
-  if (result == PROF_BACKEND_OK) return tool();
-  conclude(result);
+void *prof_i_hip_activity_get_tool(const prof_backend_host *host, uint32_t kinds,
+                                   void (*is_ready)(void)) {
+  if (!claim_configure()) return NULL;
+  const int result = open_rocprofiler(host);
+  rocp_tracing.wanted = kinds;
+  rocp_tracing.is_ready = is_ready;
+  if (result == PROF_BACKEND_OK) return rocp_tool();
+  finish_configure(result);
   return NULL;
 }
 
-bool prof_i_hip_activity_settle(bool is_waiting) {
-  if (phase() == REFUSED || __atomic_load_n(&own.is_taken_over, __ATOMIC_RELAXED)) return true;
-  if (is_waiting || phase() != CONFIGURED) return false;
-  record(0);
-  __atomic_store_n(&own.is_from_first, 0, __ATOMIC_RELAXED);
+bool prof_i_hip_activity_end_preinit(bool is_waiting) {
+  if (configure_phase() == REFUSED ||
+      __atomic_load_n(&rocp_tracing.is_taken_over, __ATOMIC_RELAXED))
+    return true;
+  if (is_waiting || configure_phase() != CONFIGURED) return false;
+  set_recorded_kinds(0);
+  __atomic_store_n(&rocp_tracing.is_from_first, 0, __ATOMIC_RELAXED);
   return true;
 }
 
 bool prof_i_hip_activity_has_begun(void) {
-  const uint32_t now = phase();
-  return now == CONFIGURED ? __atomic_load_n(&own.has_begun, __ATOMIC_RELAXED) : now != CONFIGURING;
+  const uint32_t now = configure_phase();
+  return now == CONFIGURED ? __atomic_load_n(&rocp_tracing.has_begun, __ATOMIC_RELAXED)
+                           : now != CONFIGURING;
 }
 
 /* ---- what is recorded ---- */
 
 int prof_i_hip_activity_start(const prof_backend_host *host, uint32_t kinds, uint32_t *kinds_out) {
   prof_i_hip_activity_prepare(host);
-  if (own.result != PROF_BACKEND_OK) return prof_i_words_refuse(own.result, own.reason);
-  __atomic_store_n(&own.is_taken_over, 1, __ATOMIC_RELAXED);
-  const int result = record(kinds);
+  if (rocp_tracing.result != PROF_BACKEND_OK)
+    return prof_i_backend_fail_text(rocp_tracing.result, rocp_tracing.reason);
+  __atomic_store_n(&rocp_tracing.is_taken_over, 1, __ATOMIC_RELAXED);
+  const int result = set_recorded_kinds(kinds);
   if (result != PROF_BACKEND_OK) return result;
-  own.is_on = true;
-  own.is_ending = false;
-  own.wanted = kinds;
-  *kinds_out =
-      (kinds & (ON_DEVICES | OF_CALLS)) |
-      (__atomic_exchange_n(&own.is_from_first, 0, __ATOMIC_RELAXED) ? PROF_BACKEND_FROM_FIRST : 0);
+  rocp_tracing.is_on = true;
+  rocp_tracing.is_ending = false;
+  rocp_tracing.wanted = kinds;
+  *kinds_out = (kinds & (ON_DEVICES | OF_CALLS)) |
+               (__atomic_exchange_n(&rocp_tracing.is_from_first, 0, __ATOMIC_RELAXED)
+                    ? PROF_BACKEND_FROM_FIRST
+                    : 0);
   return PROF_BACKEND_OK;
 }
 
 int prof_i_hip_activity_stop(void) {
-  if (!own.is_on) return PROF_BACKEND_OK;
-  own.is_on = false;
-  own.is_ending = true;
-  for (int i = WORK; i < CONTEXTS; i++) choose(i, false);
-  prof_i_rocp.rocprofiler_flush_buffer(own.buffer);
+  if (!rocp_tracing.is_on) return PROF_BACKEND_OK;
+  rocp_tracing.is_on = false;
+  rocp_tracing.is_ending = true;
+  for (int i = WORK; i < CONTEXTS; i++) set_context_active(i, false);
+  prof_i_rocp.rocprofiler_flush_buffer(rocp_tracing.buffer);
   return PROF_BACKEND_OK;
 }
 
 /* ---- what was recorded ---- */
 
-static void read(const prof_i_rocp_block *block) {
+static void read_rocp_block(const prof_i_rocp_block *block) {
   for (size_t at = 0; at < block->bytes / 8;) {
-    const prof_i_rocp_record *const record =
+    const prof_i_rocp_record *const set_recorded_kinds =
         (const prof_i_rocp_record *)(const void *)&block->words[at];
-    prof_i_hip_record_take(record);
-    at += ((size_t)record->size + 7) / 8;
+    prof_i_hip_record_add(set_recorded_kinds);
+    at += ((size_t)set_recorded_kinds->size + 7) / 8;
   }
 }
 
-static uint64_t read_all(void) {
-  for (prof_i_rocp_block *block = prof_i_rocp_blocks_take(), *next; block; block = next) {
+static uint64_t read_all_rocp_blocks(void) {
+  for (prof_i_rocp_block *block = prof_i_rocp_blocks_take_full(), *next; block; block = next) {
     next = block->next;
-    read(block);
+    read_rocp_block(block);
     prof_i_rocp_block_give_back(block);
   }
   return prof_i_rocp_buffers_lost();
 }
 
-static bool flush(const prof_backend_host *host, uint32_t how) {
+static bool flush_rocp(const prof_backend_host *host, uint32_t how) {
   const uint64_t now = host->now_ns();
-  if (!own.is_on || (how != PROF_BACKEND_FLUSH && now - own.flushed_ns < FLUSH_NS)) return false;
-  own.flushed_ns = now;
-  prof_i_rocp.rocprofiler_flush_buffer(own.buffer);
+  if (!rocp_tracing.is_on ||
+      (how != PROF_BACKEND_FLUSH && now - rocp_tracing.flushed_ns < FLUSH_NS))
+    return false;
+  rocp_tracing.flushed_ns = now;
+  prof_i_rocp.rocprofiler_flush_buffer(rocp_tracing.buffer);
   return true;
 }
 
 int prof_i_hip_activity_drain(const prof_backend_host *host, uint32_t how, uint64_t *lost_out) {
-  if (phase() != CONFIGURED) return PROF_BACKEND_OK;
-  const bool is_flushed = flush(host, how);
-  prof_i_hip_records_begin(host, own.agents, own.agent_count, own.wanted, own.is_ending);
-  *lost_out = read_all();
-  if (is_flushed || own.is_ending) prof_i_hip_records_settle(how == PROF_BACKEND_FLUSH);
+  if (configure_phase() != CONFIGURED) return PROF_BACKEND_OK;
+  const bool is_flushed = flush_rocp(host, how);
+  prof_i_hip_records_begin(host, rocp_tracing.agents, rocp_tracing.agent_count, rocp_tracing.wanted,
+                           rocp_tracing.is_ending);
+  *lost_out = read_all_rocp_blocks();
+  if (is_flushed || rocp_tracing.is_ending) prof_i_hip_records_flush(how == PROF_BACKEND_FLUSH);
   *lost_out += prof_i_hip_records_unfinished();
-  own.is_ending = false;
+  rocp_tracing.is_ending = false;
   return PROF_BACKEND_OK;
 }
 
 int prof_i_hip_activity_clock(const prof_backend_host *host, prof_backend_pair *out) {
   prof_backend_pair pair = {.size = out->size};
-  if (phase() != CONFIGURED)
-    return prof_i_words_refuse(PROF_BACKEND_UNSUPPORTED,
-                               "rocprofiler, whose clock it is, has not been asked to record");
+  if (configure_phase() != CONFIGURED)
+    return prof_i_backend_fail_text(PROF_BACKEND_UNSUPPORTED,
+                                    "rocprofiler, whose clock it is, has not been asked to record");
   pair.host_before_ns = host->now_ns();
   pair.host_before_ticks = host->ticks();
   const int32_t status = prof_i_rocp.rocprofiler_get_timestamp(&pair.device_ns);

@@ -14,12 +14,12 @@ void prof_i_hip_activity_prepare(const prof_backend_host *host);
    (ROCP_TOOL_LIBRARIES), while HIP begins: what rocprofiler_configure() returns. The kinds are
    recorded from HIP's first call on. is_ready: called when all is configured; it must not call HIP.
    NULL: this release is none that serves, or prof has asked before. Any thread. */
-void *prof_i_hip_activity_adopt(const prof_backend_host *host, uint32_t kinds,
-                                void (*is_ready)(void));
+void *prof_i_hip_activity_get_tool(const prof_backend_host *host, uint32_t kinds,
+                                   void (*is_ready)(void));
 
 /* Of what is recorded from HIP's first call on: true when start() has taken it over, or, where
    nobody waits for that any more, when it has been stopped. One thread. */
-bool prof_i_hip_activity_settle(bool is_waiting);
+bool prof_i_hip_activity_end_preinit(bool is_waiting);
 
 /* Has HIP begun, as far as is known? True where nobody tells; false while it is being configured.
    Any thread. */

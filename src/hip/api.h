@@ -64,15 +64,15 @@ typedef struct prof_i_hip_uuid {
   X(DeviceAttributePciDomainID, 69)
 
 /* All calls say the same from then on: a kernel of the program's has gone wrong. */
-#define PROF_I_HIP_LAST_ERRORS(X) \
-  X(ErrorECCNotCorrectable, 214)  \
-  X(ErrorIllegalAddress, 700)     \
-  X(ErrorLaunchTimeOut, 702)      \
+#define PROF_I_HIP_FATAL_ERRORS(X) \
+  X(ErrorECCNotCorrectable, 214)   \
+  X(ErrorIllegalAddress, 700)      \
+  X(ErrorLaunchTimeOut, 702)       \
   X(ErrorLaunchFailure, 719)
 
 enum {
 #define PROF_I_HIP_CONSTANT(name, value) PROF_I_HIP_##name = (value),
-  PROF_I_HIP_CONSTANTS(PROF_I_HIP_CONSTANT) PROF_I_HIP_LAST_ERRORS(PROF_I_HIP_CONSTANT)
+  PROF_I_HIP_CONSTANTS(PROF_I_HIP_CONSTANT) PROF_I_HIP_FATAL_ERRORS(PROF_I_HIP_CONSTANT)
 #undef PROF_I_HIP_CONSTANT
 };
 

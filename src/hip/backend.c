@@ -7,9 +7,9 @@
 
 #include "activity.h"
 #include "devices.h"
+#include "error.h"
 #include "library.h"
 #include "marker.h"
-#include "words.h"
 
 /* There is one: the process has one runtime. */
 struct prof_backend_self {
@@ -17,121 +17,125 @@ struct prof_backend_self {
   uint32_t is_forked; /* relaxed; the child's only thread writes it, from the fork's handler */
 };
 
-static bool is_forked(const prof_backend_self *self) {
+static bool is_hip_forked(const prof_backend_self *self) {
   return __atomic_load_n(&self->is_forked, __ATOMIC_RELAXED);
 }
 
-static const char unfetched[] =
+static const char unfetched_error_text[] =
     "the thread has an error of HIP's that the program has not fetched by hipGetLastError(), and "
     "any call would take it away";
 
-static int refuse_child(void) {
-  return prof_i_words_refuse(PROF_BACKEND_FORKED,
-                             "the stream is the parent's: this process was forked from it");
+static int refuse_hip_in_child(void) {
+  return prof_i_backend_fail_text(PROF_BACKEND_FORKED,
+                                  "the stream is the parent's: this process was forked from it");
 }
 
 /* May the runtime be asked for an event? */
-static int check(const prof_backend_self *self) {
-  return is_forked(self) ? refuse_child() : prof_i_hip_check();
+static int check_hip(const prof_backend_self *self) {
+  return is_hip_forked(self) ? refuse_hip_in_child() : prof_i_hip_check_fatal();
 }
 
 /* And on a thread of the program's? */
-static int check_here(const prof_backend_self *self) {
-  const int result = check(self);
+static int check_hip_thread(const prof_backend_self *self) {
+  const int result = check_hip(self);
   return result == PROF_BACKEND_OK && prof_i_hip_has_error()
-             ? prof_i_words_refuse(PROF_BACKEND_VENDOR, unfetched)
+             ? prof_i_backend_fail_text(PROF_BACKEND_VENDOR, unfetched_error_text)
              : result;
 }
 
 /* 0, 1 and 2 are the default streams: the current device's by two names, and the thread's own. */
-static prof_i_hip_stream stream_at(uint64_t handle) { return (prof_i_hip_stream)(uintptr_t)handle; }
+static prof_i_hip_stream hip_stream_at(uint64_t handle) {
+  return (prof_i_hip_stream)(uintptr_t)handle;
+}
 
 /* ---- opening ---- */
 
 /* Distributions bring the runtime to machines that have no such device. */
-static int probe(const prof_backend_host *host) {
+static int hip_probe(const prof_backend_host *host) {
   (void)host;
   const bool is_the_programs = prof_i_hip_library_is_loaded();
   const int result = prof_i_hip_library_open();
-  return result != PROF_BACKEND_OK || is_the_programs ? result : prof_i_hip_devices_look();
+  return result != PROF_BACKEND_OK || is_the_programs ? result : prof_i_hip_devices_probe();
 }
 
 /* rocprofiler must know what is wanted before HIP begins, and tells when that is: to begin with it
    is the program's affair. */
-static int open_it(const prof_backend_host *host, prof_backend_self **self_out) {
+static int hip_open(const prof_backend_host *host, prof_backend_self **self_out) {
   static prof_backend_self self;
   self.host = host;
   if (host->wanted && host->wanted()) prof_i_hip_activity_prepare(host);
   if (!prof_i_hip_activity_has_begun())
-    return prof_i_words_refuse(PROF_BACKEND_NOT_READY, "the program has not begun to use HIP");
-  if (prof_i_hip_has_error()) return prof_i_words_refuse(PROF_BACKEND_NOT_READY, unfetched);
+    return prof_i_backend_fail_text(PROF_BACKEND_NOT_READY, "the program has not begun to use HIP");
+  if (prof_i_hip_has_error())
+    return prof_i_backend_fail_text(PROF_BACKEND_NOT_READY, unfetched_error_text);
   const int result = prof_i_hip_devices_list();
   if (result == PROF_BACKEND_OK) *self_out = &self;
   return result;
 }
 
-static void fork_child(prof_backend_self *self) {
+static void hip_fork_child(prof_backend_self *self) {
   __atomic_store_n(&self->is_forked, 1, __ATOMIC_RELAXED);
 }
 
 /* ---- events ---- */
 
-static int event_create(prof_backend_self *self, uint64_t stream, void **event_out) {
+static int hip_event_create(prof_backend_self *self, uint64_t stream, void **event_out) {
   (void)stream;
-  const int result = check(self);
+  const int result = check_hip(self);
   if (result != PROF_BACKEND_OK) return result;
   *event_out = prof_i_hip_marker_create();
   return *event_out ? PROF_BACKEND_OK
-                    : prof_i_words_refuse(PROF_BACKEND_NO_MEMORY, "no memory for an event");
+                    : prof_i_backend_fail_text(PROF_BACKEND_NO_MEMORY, "no memory for an event");
 }
 
-static int event_record(prof_backend_self *self, uint64_t stream, void **event) {
-  const int result = check_here(self);
-  return result == PROF_BACKEND_OK ? prof_i_hip_marker_record(*event, stream_at(stream)) : result;
+static int hip_event_record(prof_backend_self *self, uint64_t stream, void **event) {
+  const int result = check_hip_thread(self);
+  return result == PROF_BACKEND_OK ? prof_i_hip_marker_record(*event, hip_stream_at(stream))
+                                   : result;
 }
 
-static int event_query(prof_backend_self *self, void *event) {
-  const int result = check(self);
+static int hip_event_query(prof_backend_self *self, void *event) {
+  const int result = check_hip(self);
   return result == PROF_BACKEND_OK ? prof_i_hip_marker_query(event) : result;
 }
 
-static int event_elapsed(prof_backend_self *self, void *a, void *b, int64_t *ns_out) {
-  const int result = check(self);
+static int hip_event_elapsed(prof_backend_self *self, void *a, void *b, int64_t *ns_out) {
+  const int result = check_hip(self);
   return result == PROF_BACKEND_OK ? prof_i_hip_marker_elapsed(a, b, ns_out) : result;
 }
 
-static void event_destroy(prof_backend_self *self, void *event) {
-  if (!is_forked(self)) prof_i_hip_marker_destroy(event);
+static void hip_event_destroy(prof_backend_self *self, void *event) {
+  if (!is_hip_forked(self)) prof_i_hip_marker_destroy(event);
 }
 
-static const char *last_error(prof_backend_self *self) {
+static const char *hip_last_error(prof_backend_self *self) {
   (void)self; /* the same for all: a thread calls one at a time */
-  return prof_i_words_last();
+  return prof_i_backend_last_error();
 }
 
 /* ---- devices ---- */
 
-static int stream_of(prof_backend_self *self, uint64_t stream, uint32_t *device_out,
-                     uint32_t *is_capturing_out) {
+static int hip_stream_of(prof_backend_self *self, uint64_t stream, uint32_t *device_out,
+                         uint32_t *is_capturing_out) {
   int32_t capture = PROF_I_HIP_StreamCaptureStatusNone;
-  int result = check_here(self);
+  int result = check_hip_thread(self);
   if (result != PROF_BACKEND_OK) return result;
   const int32_t error = prof_i_hip.hipStreamIsCapturing
-                            ? prof_i_hip.hipStreamIsCapturing(stream_at(stream), &capture)
+                            ? prof_i_hip.hipStreamIsCapturing(hip_stream_at(stream), &capture)
                             : 0;
   if (error != 0) result = prof_i_hip_fail_call("hipStreamIsCapturing", error);
   if (result != PROF_BACKEND_OK && result != PROF_BACKEND_CAPTURING) return result;
-  *device_out = prof_i_hip_device_of(stream_at(stream));
+  *device_out = prof_i_hip_stream_device(hip_stream_at(stream));
   /* The legacy stream, while another one is captured, is an error: nothing may be put on it. */
   *is_capturing_out =
       result == PROF_BACKEND_CAPTURING || capture != PROF_I_HIP_StreamCaptureStatusNone;
   return *device_out == UINT32_MAX ? PROF_BACKEND_INVALID : PROF_BACKEND_OK;
 }
 
-static int describe(prof_backend_self *self, uint32_t index, prof_backend_device *out) {
-  if (is_forked(self)) return refuse_child();
+static int hip_describe_device(prof_backend_self *self, uint32_t index, prof_backend_device *out) {
+  if (is_hip_forked(self)) return refuse_hip_in_child();
   if (index >= prof_i_hip_devices_count())
-    return prof_i_words_fail(PROF_BACKEND_NO_DEVICE, "there is no device %u", index);
+    return prof_i_backend_fail(PROF_BACKEND_NO_DEVICE, "there is no device %u", index);
   prof_backend_device about = {.size = out->size};
   prof_i_hip_device_describe(index, &about);
   memcpy(out, &about, out->size < sizeof about ? out->size : sizeof about);
@@ -140,19 +144,21 @@ static int describe(prof_backend_self *self, uint32_t index, prof_backend_device
 
 /* ---- records ---- */
 
-static int look_at_clock(prof_backend_self *self, uint32_t device, prof_backend_pair *out) {
+static int hip_read_clock(prof_backend_self *self, uint32_t device, prof_backend_pair *out) {
   (void)device; /* one clock serves all */
-  return is_forked(self) ? refuse_child() : prof_i_hip_activity_clock(self->host, out);
+  return is_hip_forked(self) ? refuse_hip_in_child() : prof_i_hip_activity_clock(self->host, out);
 }
 
-static int start(prof_backend_self *self, uint32_t kinds, uint32_t *kinds_out) {
-  return is_forked(self) ? refuse_child() : prof_i_hip_activity_start(self->host, kinds, kinds_out);
+static int hip_start(prof_backend_self *self, uint32_t kinds, uint32_t *kinds_out) {
+  return is_hip_forked(self) ? refuse_hip_in_child()
+                             : prof_i_hip_activity_start(self->host, kinds, kinds_out);
 }
-static int stop(prof_backend_self *self) {
-  return is_forked(self) ? refuse_child() : prof_i_hip_activity_stop();
+static int hip_stop(prof_backend_self *self) {
+  return is_hip_forked(self) ? refuse_hip_in_child() : prof_i_hip_activity_stop();
 }
-static int drain(prof_backend_self *self, uint32_t how, uint64_t *lost_out) {
-  return is_forked(self) ? refuse_child() : prof_i_hip_activity_drain(self->host, how, lost_out);
+static int hip_drain(prof_backend_self *self, uint32_t how, uint64_t *lost_out) {
+  return is_hip_forked(self) ? refuse_hip_in_child()
+                             : prof_i_hip_activity_drain(self->host, how, lost_out);
 }
 
 const prof_backend prof_i_hip_backend = {
@@ -162,21 +168,21 @@ const prof_backend prof_i_hip_backend = {
     .device_type = PROF_DEVICE_ROCM,
     .name = "hip",
     .version = "1.0 (never run on AMD hardware)",
-    .probe = probe,
-    .open = open_it,
-    .event_create = event_create,
-    .event_record = event_record,
-    .event_query = event_query,
-    .event_destroy = event_destroy,
-    .event_elapsed = event_elapsed,
-    .fork_child = fork_child,
-    .last_error = last_error,
-    .stream_of = stream_of,
-    .device = describe,
-    .clock = look_at_clock,
-    .start = start,
-    .stop = stop,
-    .drain = drain,
+    .probe = hip_probe,
+    .open = hip_open,
+    .event_create = hip_event_create,
+    .event_record = hip_event_record,
+    .event_query = hip_event_query,
+    .event_destroy = hip_event_destroy,
+    .event_elapsed = hip_event_elapsed,
+    .fork_child = hip_fork_child,
+    .last_error = hip_last_error,
+    .stream_of = hip_stream_of,
+    .device = hip_describe_device,
+    .clock = hip_read_clock,
+    .start = hip_start,
+    .stop = hip_stop,
+    .drain = hip_drain,
     .in_use = prof_i_hip_library_is_loaded,
     /* The runtime begins when it is first asked for anything: that is the program's to do. */
     .opens_late = 1};

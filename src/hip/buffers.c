@@ -9,16 +9,16 @@
 static struct {
   const prof_backend_host *host;
   uint8_t *memory, *names;
-  size_t name_bytes; /* claimed; may be more than there are */
-  uint32_t first;    /* relaxed: where the last one was found */
+  size_t name_bytes;    /* claimed; may be more than there are */
+  uint32_t first_index; /* relaxed: where the last one was found */
   /* relaxed; dropped: by rocprofiler since the beginning; told: of that, the collector */
-  uint64_t lost, dropped, told;
+  uint64_t lost, dropped, reported_count;
   prof_i_rocp_block *completed; /* newest first */
   prof_i_rocp_block blocks[PROF_I_ROCP_BLOCKS];
-} own;
+} rocp_pool;
 
 /* False: there is no memory. What is mapped stays. */
-static bool map(uint8_t **memory, size_t bytes) {
+static bool map_block_pages(uint8_t **memory, size_t bytes) {
   if (*memory) return true;
   void *const mapped =
       mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -27,43 +27,44 @@ static bool map(uint8_t **memory, size_t bytes) {
 }
 
 bool prof_i_rocp_buffers_prepare(const prof_backend_host *host) {
-  own.host = host;
-  if (!map(&own.memory, (size_t)PROF_I_ROCP_BLOCKS * PROF_I_ROCP_BLOCK_BYTES) ||
-      !map(&own.names, PROF_I_ROCP_NAMES_BYTES))
+  rocp_pool.host = host;
+  if (!map_block_pages(&rocp_pool.memory, (size_t)PROF_I_ROCP_BLOCKS * PROF_I_ROCP_BLOCK_BYTES) ||
+      !map_block_pages(&rocp_pool.names, PROF_I_ROCP_NAMES_BYTES))
     return false;
   for (uint32_t i = 0; i < PROF_I_ROCP_BLOCKS; i++)
-    own.blocks[i].words = (uint64_t *)(void *)(own.memory + (size_t)i * PROF_I_ROCP_BLOCK_BYTES);
+    rocp_pool.blocks[i].words =
+        (uint64_t *)(void *)(rocp_pool.memory + (size_t)i * PROF_I_ROCP_BLOCK_BYTES);
   return true;
 }
 
 /* ---- rocprofiler's threads ---- */
 
 /* The same few again and again: the others' pages never come. */
-static prof_i_rocp_block *take(void) {
-  const uint32_t first = __atomic_load_n(&own.first, __ATOMIC_RELAXED);
+static prof_i_rocp_block *take_free_block(void) {
+  const uint32_t first_index = __atomic_load_n(&rocp_pool.first_index, __ATOMIC_RELAXED);
   for (uint32_t i = 0; i < PROF_I_ROCP_BLOCKS; i++) {
-    const uint32_t at = (first + i) % PROF_I_ROCP_BLOCKS;
+    const uint32_t at = (first_index + i) % PROF_I_ROCP_BLOCKS;
     uint32_t is_taken = 0;
-    if (!__atomic_compare_exchange_n(&own.blocks[at].is_taken, &is_taken, 1, false,
+    if (!__atomic_compare_exchange_n(&rocp_pool.blocks[at].is_taken, &is_taken, 1, false,
                                      __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
       continue;
-    __atomic_store_n(&own.first, at, __ATOMIC_RELAXED);
-    own.blocks[at].bytes = 0;
-    return &own.blocks[at];
+    __atomic_store_n(&rocp_pool.first_index, at, __ATOMIC_RELAXED);
+    rocp_pool.blocks[at].bytes = 0;
+    return &rocp_pool.blocks[at];
   }
   return NULL;
 }
 
-static void complete(prof_i_rocp_block *block) {
-  block->next = __atomic_load_n(&own.completed, __ATOMIC_RELAXED);
-  while (!__atomic_compare_exchange_n(&own.completed, &block->next, block, true, __ATOMIC_RELEASE,
-                                      __ATOMIC_RELAXED)) {
+static void complete_block(prof_i_rocp_block *block) {
+  block->next = __atomic_load_n(&rocp_pool.completed, __ATOMIC_RELAXED);
+  while (!__atomic_compare_exchange_n(&rocp_pool.completed, &block->next, block, true,
+                                      __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
   }
-  own.host->wake();
+  rocp_pool.host->wake();
 }
 
 /* 0: it is no record. */
-static size_t bytes_of(const prof_i_rocp_header *header) {
+static size_t record_bytes_of(const prof_i_rocp_header *header) {
   const prof_i_rocp_record *const record = header->record;
   if (header->category != PROF_I_ROCP_BUFFER_CATEGORY_TRACING || !record) return 0;
   return record->size >= sizeof *record && record->size <= PROF_I_ROCP_BLOCK_BYTES
@@ -71,39 +72,39 @@ static size_t bytes_of(const prof_i_rocp_header *header) {
              : 0;
 }
 
-void prof_i_rocp_buffers_fill(prof_i_rocp_id context, prof_i_rocp_id buffer,
-                              prof_i_rocp_header **headers, size_t count, void *user,
-                              uint64_t dropped) {
+void prof_i_rocp_buffers_copy_records(prof_i_rocp_id context, prof_i_rocp_id buffer,
+                                      prof_i_rocp_header **headers, size_t count, void *user,
+                                      uint64_t dropped) {
   prof_i_rocp_block *block = NULL;
   (void)context;
   (void)buffer;
   (void)user;
-  __atomic_store_n(&own.dropped, dropped, __ATOMIC_RELAXED);
+  __atomic_store_n(&rocp_pool.dropped, dropped, __ATOMIC_RELAXED);
   for (size_t i = 0; i < count; i++) {
-    const size_t bytes = headers[i] ? bytes_of(headers[i]) : 0;
+    const size_t bytes = headers[i] ? record_bytes_of(headers[i]) : 0;
     if (block && block->bytes + bytes > PROF_I_ROCP_BLOCK_BYTES) {
-      complete(block);
+      complete_block(block);
       block = NULL;
     }
-    if (bytes && !block) block = take();
+    if (bytes && !block) block = take_free_block();
     if (!bytes || !block) {
-      __atomic_fetch_add(&own.lost, 1, __ATOMIC_RELAXED);
+      __atomic_fetch_add(&rocp_pool.lost, 1, __ATOMIC_RELAXED);
       continue;
     }
     memcpy((uint8_t *)block->words + block->bytes, headers[i]->record,
            ((const prof_i_rocp_record *)headers[i]->record)->size);
     block->bytes += bytes;
   }
-  if (block) complete(block);
+  if (block) complete_block(block);
 }
 
-void prof_i_rocp_name_put(uint64_t kernel, const char *text) {
+void prof_i_rocp_name_add(uint64_t kernel, const char *text) {
   const size_t length = text ? strlen(text) : 0,
                bytes = (sizeof(prof_i_rocp_name) + length + 1 + 7) / 8 * 8;
   if (!length || bytes > PROF_I_ROCP_NAMES_BYTES) return;
-  const size_t at = __atomic_fetch_add(&own.name_bytes, bytes, __ATOMIC_RELAXED);
+  const size_t at = __atomic_fetch_add(&rocp_pool.name_bytes, bytes, __ATOMIC_RELAXED);
   if (at > PROF_I_ROCP_NAMES_BYTES - bytes) return;
-  prof_i_rocp_name *const name = (prof_i_rocp_name *)(void *)(own.names + at);
+  prof_i_rocp_name *const name = (prof_i_rocp_name *)(void *)(rocp_pool.names + at);
   name->kernel = kernel;
   name->bytes = (uint32_t)length;
   memcpy(name->text, text, length + 1);
@@ -112,16 +113,16 @@ void prof_i_rocp_name_put(uint64_t kernel, const char *text) {
 
 /* ---- the collector ---- */
 
-prof_i_rocp_block *prof_i_rocp_blocks_take(void) {
-  prof_i_rocp_block *newest = __atomic_exchange_n(&own.completed, NULL, __ATOMIC_ACQUIRE),
-                    *first = NULL;
+prof_i_rocp_block *prof_i_rocp_blocks_take_full(void) {
+  prof_i_rocp_block *newest = __atomic_exchange_n(&rocp_pool.completed, NULL, __ATOMIC_ACQUIRE),
+                    *first_index = NULL;
   while (newest) {
     prof_i_rocp_block *const next = newest->next;
-    newest->next = first;
-    first = newest;
+    newest->next = first_index;
+    first_index = newest;
     newest = next;
   }
-  return first;
+  return first_index;
 }
 
 void prof_i_rocp_block_give_back(prof_i_rocp_block *block) {
@@ -129,15 +130,17 @@ void prof_i_rocp_block_give_back(prof_i_rocp_block *block) {
 }
 
 uint64_t prof_i_rocp_buffers_lost(void) {
-  const uint64_t dropped = __atomic_load_n(&own.dropped, __ATOMIC_RELAXED),
-                 fresh = dropped > own.told ? dropped - own.told : 0;
-  own.told = dropped;
-  return fresh + __atomic_exchange_n(&own.lost, 0, __ATOMIC_RELAXED);
+  const uint64_t dropped = __atomic_load_n(&rocp_pool.dropped, __ATOMIC_RELAXED),
+                 fresh =
+                     dropped > rocp_pool.reported_count ? dropped - rocp_pool.reported_count : 0;
+  rocp_pool.reported_count = dropped;
+  return fresh + __atomic_exchange_n(&rocp_pool.lost, 0, __ATOMIC_RELAXED);
 }
 
 const prof_i_rocp_name *prof_i_rocp_name_next(size_t *at) {
   if (*at + sizeof(prof_i_rocp_name) > PROF_I_ROCP_NAMES_BYTES) return NULL;
-  const prof_i_rocp_name *const name = (const prof_i_rocp_name *)(const void *)(own.names + *at);
+  const prof_i_rocp_name *const name =
+      (const prof_i_rocp_name *)(const void *)(rocp_pool.names + *at);
   if (!__atomic_load_n(&name->is_there, __ATOMIC_ACQUIRE)) return NULL;
   *at += (sizeof *name + name->bytes + 1 + 7) / 8 * 8;
   return name;

@@ -35,15 +35,15 @@ bool prof_i_rocp_buffers_prepare(const prof_backend_host *host);
 /* ---- rocprofiler's threads, and the program's ---- */
 
 /* For rocprofiler_create_buffer(). */
-void prof_i_rocp_buffers_fill(prof_i_rocp_id context, prof_i_rocp_id buffer,
-                              prof_i_rocp_header **headers, size_t count, void *user,
-                              uint64_t dropped);
-void prof_i_rocp_name_put(uint64_t kernel, const char *text);
+void prof_i_rocp_buffers_copy_records(prof_i_rocp_id context, prof_i_rocp_id buffer,
+                                      prof_i_rocp_header **headers, size_t count, void *user,
+                                      uint64_t dropped);
+void prof_i_rocp_name_add(uint64_t kernel, const char *text);
 
 /* ---- the collector ---- */
 
 /* What has come, oldest first, and to whom it goes when it has been read. */
-prof_i_rocp_block *prof_i_rocp_blocks_take(void);
+prof_i_rocp_block *prof_i_rocp_blocks_take_full(void);
 void prof_i_rocp_block_give_back(prof_i_rocp_block *block);
 
 /* How many records found no block, or were dropped by rocprofiler, since the last time. */

@@ -10,50 +10,52 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "error.h"
 #include "library.h"
-#include "words.h"
 
 enum { PATH_BYTES = 512 };
 
 static struct {
   uint32_t count;    /* not changed once they are listed */
   bool keeps_errors; /* the same: HIP 7 */
-} own;
+} hip_device_list;
 
-void prof_i_hip_forget_error(void) {
-  if (!own.keeps_errors && prof_i_hip.hipGetLastError) prof_i_hip.hipGetLastError();
+void prof_i_hip_clear_error(void) {
+  if (!hip_device_list.keeps_errors && prof_i_hip.hipGetLastError) prof_i_hip.hipGetLastError();
 }
 
 bool prof_i_hip_has_error(void) {
-  return !own.keeps_errors && prof_i_hip.hipPeekAtLastError && prof_i_hip.hipPeekAtLastError() != 0;
+  return !hip_device_list.keeps_errors && prof_i_hip.hipPeekAtLastError &&
+         prof_i_hip.hipPeekAtLastError() != 0;
 }
 
 /* PROF_SYSFS_ROOT, which stands before the system's folders: see meters.c. */
-static void path_of(char to[PATH_BYTES], const char *name) {
+static void device_path_of(char to[PATH_BYTES], const char *name) {
   const char *const root = secure_getenv("PROF_SYSFS_ROOT");
   if (snprintf(to, PATH_BYTES, "%s%s", root ? root : "", name) >= PATH_BYTES) to[0] = '\0';
 }
 
-static bool is_there(const char *name) {
+static bool device_file_exists(const char *name) {
   char path[PATH_BYTES];
-  path_of(path, name);
+  device_path_of(path, name);
   return access(path, F_OK) == 0;
 }
 
 static int refuse_group(const char *path, const char *why) {
   struct stat about;
   const uint32_t group = stat(path, &about) == 0 ? about.st_gid : 0;
-  return prof_i_words_fail(PROF_BACKEND_PERMISSION,
-                           "%s: %s: this user is not in its group, %u (render, or video): usermod "
-                           "-aG, and log in again; for a container, --group-add",
-                           path, why, group);
+  return prof_i_backend_fail(
+      PROF_BACKEND_PERMISSION,
+      "%s: %s: this user is not in its group, %u (render, or video): usermod "
+      "-aG, and log in again; for a container, --group-add",
+      path, why, group);
 }
 
 /* OK: one of them can be opened. Each device has one beside /dev/kfd. */
-static int look_at_render_nodes(void) {
+static int check_render_nodes(void) {
   char folder[PATH_BYTES], path[2 * PATH_BYTES], refused[2 * PATH_BYTES] = "";
   int result = PROF_BACKEND_NO_DEVICE, error = 0;
-  path_of(folder, "/dev/dri");
+  device_path_of(folder, "/dev/dri");
   DIR *const all = opendir(folder);
   for (const struct dirent *entry; all && (entry = readdir(all)) != NULL;) {
     if (strncmp(entry->d_name, "renderD", sizeof "renderD" - 1) != 0) continue;
@@ -66,49 +68,51 @@ static int look_at_render_nodes(void) {
   if (all) closedir(all);
   if (result == PROF_BACKEND_OK) return result;
   return error ? refuse_group(refused, strerror(error))
-               : prof_i_words_fail(PROF_BACKEND_NO_DEVICE,
-                                   "%s has no renderD*, which HIP needs beside /dev/kfd: the "
-                                   "container was not given it",
-                                   folder);
+               : prof_i_backend_fail(PROF_BACKEND_NO_DEVICE,
+                                     "%s has no renderD*, which HIP needs beside /dev/kfd: the "
+                                     "container was not given it",
+                                     folder);
 }
 
 /* The runtime says "no device" of all of these. */
-static int no_device(void) {
+static int fail_no_hip_device(void) {
   char path[PATH_BYTES];
-  path_of(path, "/dev/kfd");
+  device_path_of(path, "/dev/kfd");
   if (access(path, F_OK) != 0)
-    return prof_i_words_fail(PROF_BACKEND_NO_DEVICE,
-                             "%s is not there: no AMD GPU, its kernel module (amdgpu) is not "
-                             "loaded, or the container was not given the device",
-                             path);
+    return prof_i_backend_fail(PROF_BACKEND_NO_DEVICE,
+                               "%s is not there: no AMD GPU, its kernel module (amdgpu) is not "
+                               "loaded, or the container was not given the device",
+                               path);
   if (access(path, R_OK | W_OK) != 0) return refuse_group(path, strerror(errno));
-  const int result = look_at_render_nodes();
+  const int result = check_render_nodes();
   return result != PROF_BACKEND_OK
              ? result
-             : prof_i_words_refuse(PROF_BACKEND_NO_DEVICE,
-                                   "hipGetDeviceCount: 0 devices (HIP_VISIBLE_DEVICES and "
-                                   "ROCR_VISIBLE_DEVICES may hide some)");
+             : prof_i_backend_fail_text(PROF_BACKEND_NO_DEVICE,
+                                        "hipGetDeviceCount: 0 devices (HIP_VISIBLE_DEVICES and "
+                                        "ROCR_VISIBLE_DEVICES may hide some)");
 }
 
-int prof_i_hip_devices_look(void) {
-  return is_there("/dev/kfd") || is_there("/dev/dxg") /* Windows' Linux */ ? PROF_BACKEND_OK
-                                                                           : no_device();
+int prof_i_hip_devices_probe(void) {
+  return device_file_exists("/dev/kfd") || device_file_exists("/dev/dxg") /* Windows' Linux */
+             ? PROF_BACKEND_OK
+             : fail_no_hip_device();
 }
 
 int prof_i_hip_devices_list(void) {
   int32_t count = 0, version = 0;
   const int32_t error = prof_i_hip.hipGetDeviceCount(&count);
-  own.count = 0;
-  if (error == PROF_I_HIP_ErrorNoDevice || (error == 0 && count <= 0)) return no_device();
+  hip_device_list.count = 0;
+  if (error == PROF_I_HIP_ErrorNoDevice || (error == 0 && count <= 0)) return fail_no_hip_device();
   if (error != 0) return prof_i_hip_fail_call("hipGetDeviceCount", error);
-  own.count = (uint32_t)count;
-  own.keeps_errors = prof_i_hip.hipRuntimeGetVersion(&version) == 0 && version >= 70000000;
+  hip_device_list.count = (uint32_t)count;
+  hip_device_list.keeps_errors =
+      prof_i_hip.hipRuntimeGetVersion(&version) == 0 && version >= 70000000;
   return PROF_BACKEND_OK;
 }
 
-uint32_t prof_i_hip_devices_count(void) { return own.count; }
+uint32_t prof_i_hip_devices_count(void) { return hip_device_list.count; }
 
-uint32_t prof_i_hip_device_of(prof_i_hip_stream stream) {
+uint32_t prof_i_hip_stream_device(prof_i_hip_stream stream) {
   enum { PER_THREAD = 2 }; /* hipStreamPerThread */
   const int is_default = (uintptr_t)stream <= PER_THREAD,
             is_told = !is_default && prof_i_hip.hipStreamGetDevice;
@@ -119,15 +123,15 @@ uint32_t prof_i_hip_device_of(prof_i_hip_stream stream) {
     prof_i_hip_fail_call(is_told ? "hipStreamGetDevice" : "hipGetDevice", error);
     return UINT32_MAX;
   }
-  if (device >= 0 && (uint32_t)device < own.count) return (uint32_t)device;
-  prof_i_words_refuse(PROF_BACKEND_INVALID,
-                      "the stream's device is none of those that were listed");
+  if (device >= 0 && (uint32_t)device < hip_device_list.count) return (uint32_t)device;
+  prof_i_backend_fail_text(PROF_BACKEND_INVALID,
+                           "the stream's device is none of those that were listed");
   return UINT32_MAX;
 }
 
 /* ---- describing ---- */
 
-static uint32_t attribute(int32_t device, int32_t what) {
+static uint32_t hip_attribute(int32_t device, int32_t what) {
   int32_t value = 0;
   return prof_i_hip.hipDeviceGetAttribute(&value, what, device) == 0 && value > 0 ? (uint32_t)value
                                                                                   : 0;
@@ -146,9 +150,9 @@ void prof_i_hip_device_describe(uint32_t number, prof_backend_device *out) {
   if (prof_i_hip.hipDeviceTotalMem(&bytes, device) == 0) out->memory_bytes = bytes;
   if (prof_i_hip.hipDeviceGetUuid)
     prof_i_hip.hipDeviceGetUuid((prof_i_hip_uuid *)out->uuid, device);
-  out->units = attribute(device, PROF_I_HIP_DeviceAttributeMultiprocessorCount);
-  out->clock_khz = attribute(device, PROF_I_HIP_DeviceAttributeClockRate);
-  out->pci_domain = attribute(device, PROF_I_HIP_DeviceAttributePciDomainID);
-  out->pci_bus = attribute(device, PROF_I_HIP_DeviceAttributePciBusId);
-  out->pci_device = attribute(device, PROF_I_HIP_DeviceAttributePciDeviceId);
+  out->units = hip_attribute(device, PROF_I_HIP_DeviceAttributeMultiprocessorCount);
+  out->clock_khz = hip_attribute(device, PROF_I_HIP_DeviceAttributeClockRate);
+  out->pci_domain = hip_attribute(device, PROF_I_HIP_DeviceAttributePciDomainID);
+  out->pci_bus = hip_attribute(device, PROF_I_HIP_DeviceAttributePciBusId);
+  out->pci_device = hip_attribute(device, PROF_I_HIP_DeviceAttributePciDeviceId);
 }

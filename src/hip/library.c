@@ -4,30 +4,30 @@
 #include <prof/backend.h>
 
 #include "../base/library.h"
-#include "words.h"
+#include "error.h"
 
-static const char *const names[] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"};
-enum { NAMES = sizeof names / sizeof *names };
+static const char *const hip_names[] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"};
+enum { HIP_NAMES = sizeof hip_names / sizeof *hip_names };
 
 prof_i_hip_functions prof_i_hip;
 
-static void *find_loaded(const char **name_out) {
+static void *find_loaded_hip(const char **name_out) {
   const char *why;
   void *library = NULL;
-  for (int i = 0; i < NAMES && !library; i++)
-    library = prof_i_library_open(*name_out = names[i], 1, &why);
+  for (int i = 0; i < HIP_NAMES && !library; i++)
+    library = prof_i_library_open(*name_out = hip_names[i], 1, &why);
   return library;
 }
 
-static void *find_installed(const char **name_out, prof_i_library_why *why) {
+static void *find_installed_hip(const char **name_out, prof_i_library_error *why) {
   void *library = NULL;
-  for (int i = 0; i < NAMES && !library; i++)
-    library = prof_i_library_try(*name_out = names[i], why);
+  for (int i = 0; i < HIP_NAMES && !library; i++)
+    library = prof_i_library_try(*name_out = hip_names[i], why);
   return library;
 }
 
 /* The first function that is needed and not there; NULL: none is. */
-static const char *resolve(void *library) {
+static const char *resolve_hip(void *library) {
   enum { OPTIONAL, NEEDED };
   const char *missing = NULL;
 #define RESOLVE(need, name, arguments)                              \
@@ -43,24 +43,24 @@ static const char *resolve(void *library) {
 
 int prof_i_hip_library_is_loaded(void) {
   const char *name;
-  return prof_i_library_can_open() && find_loaded(&name) != NULL;
+  return prof_i_library_can_open() && find_loaded_hip(&name) != NULL;
 }
 
 int prof_i_hip_library_open(void) {
-  prof_i_library_why why = {0};
+  prof_i_library_error why = {0};
   const char *name = NULL;
   if (!prof_i_library_can_open())
-    return prof_i_words_fail(PROF_BACKEND_UNSUPPORTED,
-                             "libprof.a opens no libraries; link libprof.so");
-  void *library = find_loaded(&name);
-  if (!library) library = find_installed(&name, &why);
+    return prof_i_backend_fail(PROF_BACKEND_UNSUPPORTED,
+                               "libprof.a opens no libraries; link libprof.so");
+  void *library = find_loaded_hip(&name);
+  if (!library) library = find_installed_hip(&name, &why);
   if (!library)
-    return why.is_broken ? prof_i_words_no_library("", &why)
-                         : prof_i_words_refuse(PROF_BACKEND_ABSENT,
-                                               "libamdhip64.so.7, .6 and .5 are not there");
-  const char *const missing = resolve(library);
+    return why.is_broken ? prof_i_backend_fail_library("", &why)
+                         : prof_i_backend_fail_text(PROF_BACKEND_ABSENT,
+                                                    "libamdhip64.so.7, .6 and .5 are not there");
+  const char *const missing = resolve_hip(library);
   return missing
-             ? prof_i_words_fail(PROF_BACKEND_VERSION,
-                                 "%s has no %s(): HIP 5 is the oldest that serves", name, missing)
+             ? prof_i_backend_fail(PROF_BACKEND_VERSION,
+                                   "%s has no %s(): HIP 5 is the oldest that serves", name, missing)
              : PROF_BACKEND_OK;
 }

@@ -12,11 +12,11 @@
 #include <string.h>
 
 #include "../base/port.h"
-#include "../device/words.h"
+#include "../device/backend_error.h"
 #include "devices.h"
 #include "smi.h"
 
-enum { DEVICES_MAX = 64, FOLDER_BYTES = 1024, AMD = 0x1002 };
+enum { DEVICES_MAX = 64, FOLDER_BYTES = 1024, AMD_VENDOR_ID = 0x1002 };
 
 typedef struct amd_device {
   char folder[FOLDER_BYTES], sensors[FOLDER_BYTES]; /* sensors: its hwmon's; "": it has none */
@@ -34,14 +34,14 @@ static struct {
   amd_device all[DEVICES_MAX]; /* not changed once they are listed */
   uint32_t count;
   char remark[240];
-} own;
+} amd_device_list;
 
-static bool is_forked(const prof_backend_self *self) {
+static bool is_amdgpu_forked(const prof_backend_self *self) {
   return __atomic_load_n(&self->is_forked, __ATOMIC_RELAXED);
 }
-static int refuse_child(void) {
-  return prof_i_words_refuse(PROF_BACKEND_FORKED,
-                             "this process was forked from the one that listed the devices");
+static int refuse_amdgpu_in_child(void) {
+  return prof_i_backend_fail_text(PROF_BACKEND_FORKED,
+                                  "this process was forked from the one that listed the devices");
 }
 
 /* ---- what there is to read ---- */
@@ -52,7 +52,7 @@ static bool read_text(const char *folder, const char *name, char *to, size_t roo
          prof_i_port_read_small(path, to, room) > 0;
 }
 
-static bool read_number(const char *folder, const char *name, int64_t *out) {
+static bool read_amdgpu_number(const char *folder, const char *name, int64_t *out) {
   char text[48], *end = text;
   if (!read_text(folder, name, text, sizeof text)) return false;
   *out = strtoll(text, &end, 0);
@@ -60,34 +60,34 @@ static bool read_number(const char *folder, const char *name, int64_t *out) {
 }
 
 /* Of a board with two dies the first tells both's power, the second 0 or nothing. */
-static bool read_power(const amd_device *device, int64_t *out) {
-  return (read_number(device->sensors, "power1_average", out) ||
-          read_number(device->sensors, "power1_input", out)) &&
+static bool read_amdgpu_power(const amd_device *device, int64_t *out) {
+  return (read_amdgpu_number(device->sensors, "power1_average", out) ||
+          read_amdgpu_number(device->sensors, "power1_input", out)) &&
          *out > 0;
 }
 
 /* Of a second die it is 0, as power is. */
-static bool read_energy(const amd_device *device, int64_t *out) {
+static bool read_amdgpu_energy(const amd_device *device, int64_t *out) {
   return prof_i_hip_smi_energy(device->smi, out);
 }
 
-static bool read_memory(const amd_device *device, int64_t *out) {
-  return read_number(device->folder, "mem_info_vram_used", out);
+static bool read_amdgpu_memory(const amd_device *device, int64_t *out) {
+  return read_amdgpu_number(device->folder, "mem_info_vram_used", out);
 }
-static bool read_busy(const amd_device *device, int64_t *out) {
-  return read_number(device->folder, "gpu_busy_percent", out);
+static bool read_amdgpu_busy(const amd_device *device, int64_t *out) {
+  return read_amdgpu_number(device->folder, "gpu_busy_percent", out);
 }
-static bool read_memory_busy(const amd_device *device, int64_t *out) {
-  return read_number(device->folder, "mem_busy_percent", out);
+static bool read_amdgpu_memory_busy(const amd_device *device, int64_t *out) {
+  return read_amdgpu_number(device->folder, "mem_busy_percent", out);
 }
-static bool read_clock(const amd_device *device, int64_t *out) {
-  return read_number(device->sensors, "freq1_input", out);
+static bool read_amdgpu_clock(const amd_device *device, int64_t *out) {
+  return read_amdgpu_number(device->sensors, "freq1_input", out);
 }
-static bool read_memory_clock(const amd_device *device, int64_t *out) {
-  return read_number(device->sensors, "freq2_input", out);
+static bool read_amdgpu_memory_clock(const amd_device *device, int64_t *out) {
+  return read_amdgpu_number(device->sensors, "freq2_input", out);
 }
-static bool read_temperature(const amd_device *device, int64_t *out) {
-  return read_number(device->sensors, "temp1_input", out);
+static bool read_amdgpu_temperature(const amd_device *device, int64_t *out) {
+  return read_amdgpu_number(device->sensors, "temp1_input", out);
 }
 
 /* least_us: the driver asks the board's own controller no more often than about once a
@@ -97,15 +97,15 @@ static const struct {
   double scale;
   uint32_t is_total;
   bool (*read)(const amd_device *device, int64_t *out);
-} kinds[] = {{"power", "W", 1e-6, 0, read_power},
-             {"energy", "J", 1e-6, 1, read_energy},
-             {"memory used", "B", 1, 0, read_memory},
-             {"utilisation", "%", 1, 0, read_busy},
-             {"memory utilisation", "%", 1, 0, read_memory_busy},
-             {"clock", "Hz", 1, 0, read_clock},
-             {"memory clock", "Hz", 1, 0, read_memory_clock},
-             {"temperature", "degC", 1e-3, 0, read_temperature}};
-enum { KINDS = sizeof kinds / sizeof *kinds, LEAST_US = 1000 };
+} amdgpu_metrics[] = {{"power", "W", 1e-6, 0, read_amdgpu_power},
+                      {"energy", "J", 1e-6, 1, read_amdgpu_energy},
+                      {"memory used", "B", 1, 0, read_amdgpu_memory},
+                      {"utilisation", "%", 1, 0, read_amdgpu_busy},
+                      {"memory utilisation", "%", 1, 0, read_amdgpu_memory_busy},
+                      {"clock", "Hz", 1, 0, read_amdgpu_clock},
+                      {"memory clock", "Hz", 1, 0, read_amdgpu_memory_clock},
+                      {"temperature", "degC", 1e-3, 0, read_amdgpu_temperature}};
+enum { AMDGPU_METRICS = sizeof amdgpu_metrics / sizeof *amdgpu_metrics, LEAST_US = 1000 };
 
 /* ---- devices ---- */
 
@@ -125,7 +125,7 @@ static void find_sensors(amd_device *device) {
 }
 
 /* PCI_SLOT_NAME of its uevent: "0000:c3:00.0". */
-static void find_place(amd_device *device) {
+static void find_pci_address(amd_device *device) {
   char text[1024];
   const char *const slot = read_text(device->folder, "uevent", text, sizeof text)
                                ? strstr(text, "PCI_SLOT_NAME=")
@@ -136,24 +136,24 @@ static void find_place(amd_device *device) {
 }
 
 /* "card0", and not "card0-DP-1", a connector of it. */
-static void look_at(const char *folder, const char *name) {
-  amd_device *const device = &own.all[own.count];
+static void add_amd_device(const char *folder, const char *name) {
+  amd_device *const device = &amd_device_list.all[amd_device_list.count];
   int64_t vendor = 0;
   char *end = NULL;
-  if (strncmp(name, "card", 4) != 0 || own.count == DEVICES_MAX) return;
+  if (strncmp(name, "card", 4) != 0 || amd_device_list.count == DEVICES_MAX) return;
   strtoul(name + 4, &end, 10);
   if (end == name + 4 || *end) return;
   *device = (amd_device){.smi = UINT32_MAX};
   if (snprintf(device->folder, sizeof device->folder, "%s/%s/device", folder, name) >=
       (int)sizeof device->folder)
     return;
-  if (!read_number(device->folder, "vendor", &vendor) || vendor != AMD) return;
+  if (!read_amdgpu_number(device->folder, "vendor", &vendor) || vendor != AMD_VENDOR_ID) return;
   find_sensors(device);
-  find_place(device);
-  own.count++;
+  find_pci_address(device);
+  amd_device_list.count++;
 }
 
-static int by_place(const void *a, const void *b) {
+static int compare_pci_addresses(const void *a, const void *b) {
   const amd_device *const x = a, *const y = b;
   const uint32_t of_x[] = {x->domain, x->bus, x->device, x->function},
                  of_y[] = {y->domain, y->bus, y->device, y->function};
@@ -163,7 +163,7 @@ static int by_place(const void *a, const void *b) {
 }
 
 /* Of those that HIP has listed; UINT32_MAX: it does not see it, or nobody has asked it. */
-static uint32_t hips_number(const amd_device *device) {
+static uint32_t hip_number_of(const amd_device *device) {
   for (uint32_t i = 0; i < prof_i_hip_devices_count(); i++) {
     prof_backend_device about = {.size = sizeof about};
     prof_i_hip_device_describe(i, &about);
@@ -174,96 +174,100 @@ static uint32_t hips_number(const amd_device *device) {
   return UINT32_MAX;
 }
 
-static void list(void) {
+static void list_amd_devices(void) {
   char folder[FOLDER_BYTES];
   const char *const root = secure_getenv("PROF_SYSFS_ROOT");
-  own.count = 0;
-  snprintf(own.root, sizeof own.root, "%s", root ? root : "");
-  snprintf(folder, sizeof folder, "%s/sys/class/drm", own.root);
+  amd_device_list.count = 0;
+  snprintf(amd_device_list.root, sizeof amd_device_list.root, "%s", root ? root : "");
+  snprintf(folder, sizeof folder, "%s/sys/class/drm", amd_device_list.root);
   DIR *const cards = opendir(folder);
   for (struct dirent *entry; cards && (entry = readdir(cards)) != NULL;)
-    look_at(folder, entry->d_name);
+    add_amd_device(folder, entry->d_name);
   if (cards) closedir(cards);
-  qsort(own.all, own.count, sizeof *own.all, by_place);
-  for (uint32_t i = 0, behind = prof_i_hip_devices_count(); i < own.count; i++) {
-    const uint32_t number = hips_number(&own.all[i]);
-    own.all[i].number = number == UINT32_MAX ? behind++ : number;
+  qsort(amd_device_list.all, amd_device_list.count, sizeof *amd_device_list.all,
+        compare_pci_addresses);
+  for (uint32_t i = 0, behind = prof_i_hip_devices_count(); i < amd_device_list.count; i++) {
+    const uint32_t number = hip_number_of(&amd_device_list.all[i]);
+    amd_device_list.all[i].number = number == UINT32_MAX ? behind++ : number;
   }
 }
 
 /* ---- the table's ---- */
 
-static int probe(const prof_backend_host *host) {
+static int amdgpu_probe(const prof_backend_host *host) {
   (void)host;
-  list();
-  return own.count ? PROF_BACKEND_OK
-                   : prof_i_words_fail(PROF_BACKEND_NO_DEVICE,
-                                       "%s/sys/class/drm lists no device of AMD's (vendor 0x1002)",
-                                       own.root);
+  list_amd_devices();
+  return amd_device_list.count
+             ? PROF_BACKEND_OK
+             : prof_i_backend_fail(PROF_BACKEND_NO_DEVICE,
+                                   "%s/sys/class/drm lists no device of AMD's (vendor 0x1002)",
+                                   amd_device_list.root);
 }
 
 /* Of a folder that stands for the kernel's it knows nothing. */
-static void ask_smi(const prof_backend_host *host) {
-  if (!prof_i_hip_smi_begin(host, !*own.root)) return;
-  for (uint32_t i = 0; i < own.count; i++)
-    own.all[i].smi = prof_i_hip_smi_find(own.all[i].domain, own.all[i].bus, own.all[i].device,
-                                         own.all[i].function);
+static void find_smi_indices(const prof_backend_host *host) {
+  if (!prof_i_hip_smi_init(host, !*amd_device_list.root)) return;
+  for (uint32_t i = 0; i < amd_device_list.count; i++)
+    amd_device_list.all[i].smi =
+        prof_i_hip_smi_find(amd_device_list.all[i].domain, amd_device_list.all[i].bus,
+                            amd_device_list.all[i].device, amd_device_list.all[i].function);
 }
 
 static bool is_second_die(const amd_device *device) {
   int64_t power;
-  return (read_number(device->sensors, "power1_average", &power) ||
-          read_number(device->sensors, "power1_input", &power)) &&
+  return (read_amdgpu_number(device->sensors, "power1_average", &power) ||
+          read_amdgpu_number(device->sensors, "power1_input", &power)) &&
          power <= 0;
 }
 
 /* What somebody may miss. */
-static const char *remark(prof_backend_self *self) {
+static const char *amdgpu_remark(prof_backend_self *self) {
   const amd_device *second = NULL;
-  const char *const why_not = prof_i_hip_smi_why_not();
+  const char *const why_not = prof_i_hip_smi_reason();
   char dies[96] = "", energy[240] = "";
   (void)self;
-  for (uint32_t i = own.count; i-- > 0;)
-    if (is_second_die(&own.all[i])) second = &own.all[i];
+  for (uint32_t i = amd_device_list.count; i-- > 0;)
+    if (is_second_die(&amd_device_list.all[i])) second = &amd_device_list.all[i];
   if (second)
     snprintf(dies, sizeof dies,
              "device %u tells no power: a second die, whose board's first tells both's",
              second->number);
   if (*why_not)
     snprintf(energy, sizeof energy, "%stells no energy: %s", second ? "; it " : "", why_not);
-  snprintf(own.remark, sizeof own.remark, "%s%s", dies, energy);
-  return own.remark;
+  snprintf(amd_device_list.remark, sizeof amd_device_list.remark, "%s%s", dies, energy);
+  return amd_device_list.remark;
 }
 
-static int open_it(const prof_backend_host *host, prof_backend_self **self_out) {
+static int amdgpu_open(const prof_backend_host *host, prof_backend_self **self_out) {
   static prof_backend_self self;
-  const int result = probe(host); /* again: HIP may know them by now */
+  const int result = amdgpu_probe(host); /* again: HIP may know them by now */
   if (result == PROF_BACKEND_OK) {
     *self_out = &self;
-    ask_smi(host);
+    find_smi_indices(host);
   }
   return result;
 }
 
-static void fork_child(prof_backend_self *self) {
+static void amdgpu_fork_child(prof_backend_self *self) {
   __atomic_store_n(&self->is_forked, 1, __ATOMIC_RELAXED);
 }
 
-static const char *last_error(prof_backend_self *self) {
+static const char *amdgpu_last_error(prof_backend_self *self) {
   (void)self;
-  return prof_i_words_last();
+  return prof_i_backend_last_error();
 }
 
-static const amd_device *with_number(uint32_t number) {
-  for (uint32_t i = 0; i < own.count; i++)
-    if (own.all[i].number == number) return &own.all[i];
+static const amd_device *find_amd_device(uint32_t number) {
+  for (uint32_t i = 0; i < amd_device_list.count; i++)
+    if (amd_device_list.all[i].number == number) return &amd_device_list.all[i];
   return NULL;
 }
 
-static int describe(prof_backend_self *self, uint32_t index, prof_backend_device *out) {
-  if (is_forked(self)) return refuse_child();
-  const amd_device *const device = with_number(index);
-  if (!device) return prof_i_words_fail(PROF_BACKEND_NO_DEVICE, "there is no device %u", index);
+static int amdgpu_describe_device(prof_backend_self *self, uint32_t index,
+                                  prof_backend_device *out) {
+  if (is_amdgpu_forked(self)) return refuse_amdgpu_in_child();
+  const amd_device *const device = find_amd_device(index);
+  if (!device) return prof_i_backend_fail(PROF_BACKEND_NO_DEVICE, "there is no device %u", index);
   prof_backend_device about = {.size = out->size,
                                .pci_domain = device->domain,
                                .pci_bus = device->bus,
@@ -274,42 +278,44 @@ static int describe(prof_backend_self *self, uint32_t index, prof_backend_device
     snprintf(about.name, sizeof about.name, "AMD GPU at %04x:%02x:%02x.%x", device->domain,
              device->bus, device->device, device->function);
   about.name[strcspn(about.name, "\n")] = '\0';
-  if (read_number(device->folder, "mem_info_vram_total", &bytes) && bytes > 0)
+  if (read_amdgpu_number(device->folder, "mem_info_vram_total", &bytes) && bytes > 0)
     about.memory_bytes = (uint64_t)bytes;
   memcpy(out, &about, out->size < sizeof about ? out->size : sizeof about);
   return PROF_BACKEND_OK;
 }
 
 /* Those that a device does not tell are left out. */
-static int metric(prof_backend_self *self, uint32_t number, prof_backend_metric *out) {
+static int amdgpu_metric(prof_backend_self *self, uint32_t number, prof_backend_metric *out) {
   uint32_t met = 0;
-  if (is_forked(self)) return refuse_child();
-  for (uint32_t i = 0; i < own.count * KINDS; i++) {
-    const amd_device *const device = &own.all[i / KINDS];
-    const uint32_t kind = i % KINDS;
+  if (is_amdgpu_forked(self)) return refuse_amdgpu_in_child();
+  for (uint32_t i = 0; i < amd_device_list.count * AMDGPU_METRICS; i++) {
+    const amd_device *const device = &amd_device_list.all[i / AMDGPU_METRICS];
+    const uint32_t kind = i % AMDGPU_METRICS;
     int64_t unused;
-    if (!kinds[kind].read(device, &unused) || met++ != number) continue;
+    if (!amdgpu_metrics[kind].read(device, &unused) || met++ != number) continue;
     prof_backend_metric made = {.size = out->size,
                                 .device = device->number,
                                 .id = kind,
-                                .is_total = kinds[kind].is_total,
+                                .is_total = amdgpu_metrics[kind].is_total,
                                 .least_us = LEAST_US,
-                                .scale = kinds[kind].scale};
-    snprintf(made.name, sizeof made.name, "%s", kinds[kind].name);
-    snprintf(made.unit, sizeof made.unit, "%s", kinds[kind].unit);
+                                .scale = amdgpu_metrics[kind].scale};
+    snprintf(made.name, sizeof made.name, "%s", amdgpu_metrics[kind].name);
+    snprintf(made.unit, sizeof made.unit, "%s", amdgpu_metrics[kind].unit);
     memcpy(out, &made, out->size < sizeof made ? out->size : sizeof made);
     return PROF_BACKEND_OK;
   }
-  return prof_i_words_fail(PROF_BACKEND_NO_DEVICE, "there are %u meters", met);
+  return prof_i_backend_fail(PROF_BACKEND_NO_DEVICE, "there are %u meters", met);
 }
 
-static int sample(prof_backend_self *self, const prof_backend_metric *metrics, uint32_t count,
-                  int64_t *values_out, uint64_t *known_out) {
-  if (is_forked(self)) return refuse_child();
+static int amdgpu_sample(prof_backend_self *self, const prof_backend_metric *metrics,
+                         uint32_t count, int64_t *values_out, uint64_t *known_out) {
+  if (is_amdgpu_forked(self)) return refuse_amdgpu_in_child();
   *known_out = 0;
   for (uint32_t i = 0; i < count; i++) {
-    const amd_device *const device = metrics[i].id < KINDS ? with_number(metrics[i].device) : NULL;
-    if (device && kinds[metrics[i].id].read(device, &values_out[i])) *known_out |= UINT64_C(1) << i;
+    const amd_device *const device =
+        metrics[i].id < AMDGPU_METRICS ? find_amd_device(metrics[i].device) : NULL;
+    if (device && amdgpu_metrics[metrics[i].id].read(device, &values_out[i]))
+      *known_out |= UINT64_C(1) << i;
   }
   return PROF_BACKEND_OK;
 }
@@ -320,11 +326,11 @@ const prof_backend prof_i_amdgpu_backend = {.size = sizeof prof_i_amdgpu_backend
                                             .device_type = PROF_DEVICE_ROCM,
                                             .name = "amdgpu",
                                             .version = "1.0 (never run on AMD hardware)",
-                                            .probe = probe,
-                                            .open = open_it,
-                                            .fork_child = fork_child,
-                                            .last_error = last_error,
-                                            .device = describe,
-                                            .metric = metric,
-                                            .sample = sample,
-                                            .remark = remark};
+                                            .probe = amdgpu_probe,
+                                            .open = amdgpu_open,
+                                            .fork_child = amdgpu_fork_child,
+                                            .last_error = amdgpu_last_error,
+                                            .device = amdgpu_describe_device,
+                                            .metric = amdgpu_metric,
+                                            .sample = amdgpu_sample,
+                                            .remark = amdgpu_remark};

@@ -21,11 +21,11 @@ void prof_i_hip_records_begin(const prof_backend_host *host, const prof_i_hip_ag
                               uint32_t agent_count, uint32_t kinds, bool is_last);
 
 /* One record, of a kind that this is for; others are left alone. */
-void prof_i_hip_record_take(const prof_i_rocp_record *record);
+void prof_i_hip_record_add(const prof_i_rocp_record *record);
 
 /* Hands over what waits for the call that launched it: what waited last time already, or (are_all)
    everything. */
-void prof_i_hip_records_settle(bool are_all);
+void prof_i_hip_records_flush(bool are_all);
 
 /* How many were not done, since the last time. */
 uint64_t prof_i_hip_records_unfinished(void);

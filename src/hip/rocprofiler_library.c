@@ -4,30 +4,31 @@
 #include <stddef.h>
 
 #include "../base/library.h"
-#include "words.h"
+#include "error.h"
 
 prof_i_rocp_functions prof_i_rocp;
 
-static const char *const names[] = {"librocprofiler-sdk.so.1", "librocprofiler-sdk.so.0",
-                                    "/opt/rocm/lib/librocprofiler-sdk.so.1",
-                                    "/opt/rocm/lib/librocprofiler-sdk.so.0"};
-enum { NAMES = sizeof names / sizeof *names };
+static const char *const rocp_names[] = {"librocprofiler-sdk.so.1", "librocprofiler-sdk.so.0",
+                                         "/opt/rocm/lib/librocprofiler-sdk.so.1",
+                                         "/opt/rocm/lib/librocprofiler-sdk.so.0"};
+enum { ROCP_NAMES = sizeof rocp_names / sizeof *rocp_names };
 
-static void *find_loaded(void) {
+static void *find_loaded_rocp(void) {
   const char *unused;
   void *library = NULL;
-  for (int i = 0; i < NAMES && !library; i++) library = prof_i_library_open(names[i], 1, &unused);
+  for (int i = 0; i < ROCP_NAMES && !library; i++)
+    library = prof_i_library_open(rocp_names[i], 1, &unused);
   return library;
 }
 
-static void *find_installed(prof_i_library_why *why) {
+static void *find_installed_rocp(prof_i_library_error *why) {
   void *library = NULL;
-  for (int i = 0; i < NAMES && !library; i++) library = prof_i_library_try(names[i], why);
+  for (int i = 0; i < ROCP_NAMES && !library; i++) library = prof_i_library_try(rocp_names[i], why);
   return library;
 }
 
 /* The first function that is needed and not there; NULL: none is. */
-static const char *resolve(void *library) {
+static const char *resolve_rocp(void *library) {
   enum { OPTIONAL, NEEDED };
   const char *missing = NULL;
 #define RESOLVE(need, name, arguments)                               \
@@ -43,23 +44,23 @@ static const char *resolve(void *library) {
 
 int prof_i_rocp_library_open(const prof_backend_host *host) {
   const char *const wanted = host->option("ROCPROFILER");
-  prof_i_library_why why = {0};
-  void *library = find_loaded();
+  prof_i_library_error why = {0};
+  void *library = find_loaded_rocp();
   if (!library && wanted && *wanted) {
     library = prof_i_library_try(wanted, &why);
-    if (!library) return prof_i_words_no_library("PROF_BACKEND_ROCPROFILER: ", &why);
+    if (!library) return prof_i_backend_fail_library("PROF_BACKEND_ROCPROFILER: ", &why);
   }
-  if (!library) library = find_installed(&why);
-  if (!library && why.is_broken) return prof_i_words_no_library("", &why);
+  if (!library) library = find_installed_rocp(&why);
+  if (!library && why.is_broken) return prof_i_backend_fail_library("", &why);
   if (!library)
-    return prof_i_words_refuse(
+    return prof_i_backend_fail_text(
         PROF_BACKEND_ABSENT,
         "install rocprofiler-sdk (ROCm 6.2 or later): librocprofiler-sdk.so.1 and .0 are not "
         "there; the older roctracer is not used. LD_LIBRARY_PATH may have its folder, or "
         "PROF_BACKEND_ROCPROFILER the file");
-  const char *const missing = resolve(library);
+  const char *const missing = resolve_rocp(library);
   return missing
-             ? prof_i_words_fail(
+             ? prof_i_backend_fail(
                    PROF_BACKEND_VERSION,
                    "librocprofiler-sdk has no %s(): ROCm 6.2 is the oldest that serves", missing)
              : PROF_BACKEND_OK;
@@ -67,6 +68,6 @@ int prof_i_rocp_library_open(const prof_backend_host *host) {
 
 int prof_i_rocp_fail_call(const char *function, int32_t status) {
   const char *const text = prof_i_rocp.rocprofiler_get_status_string(status);
-  return prof_i_words_fail(PROF_BACKEND_VENDOR, "%s: %s (%d)", function, text ? text : "an error",
-                           status);
+  return prof_i_backend_fail(PROF_BACKEND_VENDOR, "%s: %s (%d)", function, text ? text : "an error",
+                             status);
 }

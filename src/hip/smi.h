@@ -20,10 +20,10 @@
 /* False: it is not there, or does not begin. What it is called, the option ROCM_SMI
    (PROF_BACKEND_ROCM_SMI) may say; else (may_search) what the system finds. Once; one thread at a
    time, as below. */
-bool prof_i_hip_smi_begin(const prof_backend_host *host, bool may_search);
+bool prof_i_hip_smi_init(const prof_backend_host *host, bool may_search);
 
 /* "": it has begun, or nobody wanted it to; else why it has not. */
-const char *prof_i_hip_smi_why_not(void);
+const char *prof_i_hip_smi_reason(void);
 
 /* Its number of the device at that place of the bus; UINT32_MAX: it does not know it. */
 uint32_t prof_i_hip_smi_find(uint32_t domain, uint32_t bus, uint32_t device, uint32_t function);

@@ -14,16 +14,16 @@
 #include <unistd.h>
 
 #include "../analysis/memory.h"
-#include "../base/call.h"
 #include "../base/log.h"
 #include "../base/port.h"
-#include "../base/show.h"
+#include "../base/reentry.h"
+#include "../base/sanitize.h"
 #include "../base/this_thread.h"
 #include "../base/units.h"
 #include "../core/buffer/session.h"
 #include "../core/session/control.h"
-#include "../memory/note.h"
-#include "../reader/inside.h"
+#include "../memory/memory_event.h"
+#include "../reader/internal.h"
 
 enum { TEXTS_MAX = 8, NUMBERS_END = 10000, ROWS_SHOWN = 10, PATH_ROOM = 4096, DEVICE_ROOM = 32 };
 
@@ -34,15 +34,16 @@ enum { TEXTS_MAX = 8, NUMBERS_END = 10000, ROWS_SHOWN = 10, PATH_ROOM = 4096, DE
 static uint64_t texts_written; /* by the process of the upper half: a child begins anew. Atomic */
 
 /* Into the line of each pool of the device. Returns their number. */
-static uint32_t record(prof_device device, uint64_t bytes) {
+static uint32_t record_failure(prof_device device, uint64_t bytes) {
   uint32_t count = 0;
   for (prof_pool *pool = prof_i_pool_first(); pool;
        pool = __atomic_load_n(&pool->next, __ATOMIC_ACQUIRE)) {
     if (pool->kind != PROF_MEMORY_POOL || !__atomic_load_n(&pool->epoch, __ATOMIC_ACQUIRE) ||
         !prof_i_is_same_device(pool->device, device))
       continue;
-    const prof_i_note note = {.verb = PROF_I_VERB_OOM, .bytes = bytes, .stream = PROF_NO_STREAM};
-    prof_i_note_slowly(pool, &note);
+    const prof_i_memory_event note = {
+        .verb = PROF_I_VERB_OOM, .bytes = bytes, .stream = PROF_NO_STREAM};
+    prof_i_memory_event_write(pool, &note);
     count++;
   }
   return count;
@@ -52,29 +53,29 @@ static uint32_t record(prof_device device, uint64_t bytes) {
 
 /* Names, and what went wrong, may hold any bytes: none makes a line of its own, or reaches a
    terminal as a command. */
-static const char *shown(char to[PROF_I_SHOW_NAME_BYTES], const char *name) {
-  prof_i_show_name(to, name);
+static const char *sanitize_name(char to[PROF_I_SANITIZED_NAME_BYTES], const char *name) {
+  prof_i_sanitize_name(to, name);
   return to;
 }
 
-static void put_unknown(FILE *to) {
-  char why[PROF_I_SHOW_NAME_BYTES];
-  fprintf(to, "what was live cannot be told: %s\n", shown(why, prof_last_error()));
+static void put_unknown_failure(FILE *to) {
+  char why[PROF_I_SANITIZED_NAME_BYTES];
+  fprintf(to, "what was live cannot be told: %s\n", sanitize_name(why, prof_last_error()));
 }
 
-static void put_rows(FILE *to, const char *title, const prof_memory *memory, uint32_t index,
-                     prof_memory_by by) {
+static void put_live_rows(FILE *to, const char *title, const prof_memory *memory, uint32_t index,
+                          prof_memory_by by) {
   prof_memory_rows *rows = NULL;
-  char name[PROF_I_SHOW_NAME_BYTES];
+  char name[PROF_I_SANITIZED_NAME_BYTES];
   if (prof_i_memory_live(memory, index, PROF_MEMORY_AT_END, 0, by, &rows) != PROF_OK) {
-    fprintf(to, "  %s it cannot be told: %s\n", title, shown(name, prof_last_error()));
+    fprintf(to, "  %s it cannot be told: %s\n", title, sanitize_name(name, prof_last_error()));
     return;
   }
   fprintf(to, "  %s\n", title);
   for (uint64_t i = 0; i < rows->row_count && i < ROWS_SHOWN; i++)
     fprintf(to, "  %16" PRIu64 " bytes in %8" PRIu64 " pieces  %s\n", rows->rows[i].bytes,
             rows->rows[i].count,
-            rows->rows[i].label[0] ? shown(name, rows->rows[i].label) : "(none)");
+            rows->rows[i].label[0] ? sanitize_name(name, rows->rows[i].label) : "(none)");
   if (rows->row_count > ROWS_SHOWN)
     fprintf(to, "  and %" PRIu64 " more\n", rows->row_count - ROWS_SHOWN);
   free(rows);
@@ -110,14 +111,14 @@ static void put_verdict(FILE *to, const prof_memory_info *info, uint64_t bytes) 
                                              "stretch: too little is reserved\n");
 }
 
-static void put_pool(FILE *to, const prof_memory *memory, uint32_t index, uint64_t bytes) {
+static void put_failed_pool(FILE *to, const prof_memory *memory, uint32_t index, uint64_t bytes) {
   prof_memory_info info = {.size = sizeof info};
-  char name[PROF_I_SHOW_NAME_BYTES];
+  char name[PROF_I_SANITIZED_NAME_BYTES];
   if (prof_memory_pool_get(memory, index, &info) != PROF_OK) return;
   fprintf(to,
           "pool %s: used %" PRId64 " bytes, allocated %" PRId64 ", peaks %" PRId64 " and %" PRId64
           "\n",
-          shown(name, info.name), info.end.used_bytes, info.end.allocated_bytes,
+          sanitize_name(name, info.name), info.end.used_bytes, info.end.allocated_bytes,
           info.peak_used.used_bytes, info.peak_allocated.allocated_bytes);
   if (info.missing_count)
     fprintf(to, "  %" PRIu64 " events were not recorded: what was live is not complete\n",
@@ -129,27 +130,28 @@ static void put_pool(FILE *to, const prof_memory *memory, uint32_t index, uint64
             " bytes of it are from before the start, or their records are lost; the tables have "
             "the rest\n",
             (uint64_t)info.end.used_bytes - info.end.live_bytes);
-  put_rows(to, "live, by scope:", memory, index, PROF_MEMORY_BY_SCOPE);
-  put_rows(to, "live, by tag:", memory, index, PROF_MEMORY_BY_TAG);
-  put_rows(to, "live, by size:", memory, index, PROF_MEMORY_BY_SIZE);
+  put_live_rows(to, "live, by scope:", memory, index, PROF_MEMORY_BY_SCOPE);
+  put_live_rows(to, "live, by tag:", memory, index, PROF_MEMORY_BY_TAG);
+  put_live_rows(to, "live, by size:", memory, index, PROF_MEMORY_BY_SIZE);
 }
 
 /* Pools of this session that are still there. */
-static void put_pools(FILE *to, const prof_memory *memory, prof_device device, uint64_t bytes) {
+static void put_failed_pools(FILE *to, const prof_memory *memory, prof_device device,
+                             uint64_t bytes) {
   prof_memory_info last = {.size = sizeof last};
   if (prof_memory_device_get(memory, device, PROF_MEMORY_POOL, &last) != PROF_OK) {
-    put_unknown(to);
+    put_unknown_failure(to);
     return;
   }
   for (uint32_t i = 0; i < prof_memory_pool_count(memory); i++) {
     prof_memory_info info = {.size = sizeof info};
     if (prof_memory_pool_get(memory, i, &info) == PROF_OK && info.source == PROF_MEMORY_POOL &&
         info.session == last.session && prof_i_is_same_device(info.device, device))
-      put_pool(to, memory, i, bytes);
+      put_failed_pool(to, memory, i, bytes);
   }
 }
 
-static int put_text(FILE *to, prof_device device, uint64_t bytes) {
+static int put_oom_text(FILE *to, prof_device device, uint64_t bytes) {
   prof_memory_max max = {.size = sizeof max};
   prof_trace *trace = NULL;
   prof_memory *memory = NULL;
@@ -162,9 +164,9 @@ static int put_text(FILE *to, prof_device device, uint64_t bytes) {
   int status = prof_i_trace_take(&trace);
   if (status == PROF_OK) status = prof_i_memory_of(trace, &memory);
   if (status == PROF_OK)
-    put_pools(to, memory, device, bytes);
+    put_failed_pools(to, memory, device, bytes);
   else
-    put_unknown(to);
+    put_unknown_failure(to);
   prof_i_memory_destroy(memory);
   prof_i_trace_destroy(trace);
   return ferror(to) ? prof_i_fail(PROF_E_IO, "cannot write what was live: %s", strerror(errno))
@@ -174,12 +176,12 @@ static int put_text(FILE *to, prof_device device, uint64_t bytes) {
 /* ---- where it goes ---- */
 
 /* On the heap: some 12 KiB, and whose allocation has failed may have a small stack. */
-typedef struct places {
-  char output[PATH_ROOM], path[PATH_ROOM], unfinished[PATH_ROOM];
-} places;
+typedef struct oom_paths {
+  char output[PATH_ROOM], path[PATH_ROOM], temporary[PATH_ROOM];
+} oom_paths;
 
 /* Without what says its kind: ".json", ".json.gz"; a number is none, but tells children apart. */
-static int stem_of(const char *output) {
+static int output_stem_bytes(const char *output) {
   const char *const slash = strrchr(output, '/'), *const base = slash ? slash + 1 : output;
   size_t bytes = strlen(output);
   if (bytes >= 3 && strcmp(output + bytes - 3, ".gz") == 0) bytes -= 3;
@@ -189,8 +191,8 @@ static int stem_of(const char *output) {
 }
 
 /* trace.json: trace.oom.txt, then trace.oom-2.txt. */
-static bool name_text(places *p, uint32_t number) {
-  const int stem = stem_of(p->output);
+static bool name_text(oom_paths *p, uint32_t number) {
+  const int stem = output_stem_bytes(p->output);
   const int bytes = number > 1
                         ? snprintf(p->path, PATH_ROOM, "%.*s.oom-%u.txt", stem, p->output, number)
                         : snprintf(p->path, PATH_ROOM, "%.*s.oom.txt", stem, p->output);
@@ -198,21 +200,21 @@ static bool name_text(places *p, uint32_t number) {
 }
 
 /* A new file, whatever stands there, and never through a link. */
-static int open_unfinished(places *p) {
+static int open_temporary(oom_paths *p) {
   for (int turn = 1; turn < NUMBERS_END; turn++) {
-    const int bytes = snprintf(p->unfinished, PATH_ROOM, "%.*s.oom-%ld-%d.tmp", stem_of(p->output),
-                               p->output, (long)getpid(), turn);
+    const int bytes = snprintf(p->temporary, PATH_ROOM, "%.*s.oom-%ld-%d.tmp",
+                               output_stem_bytes(p->output), p->output, (long)getpid(), turn);
     if (bytes < 0 || bytes >= PATH_ROOM) {
       errno = ENAMETOOLONG;
       return -1;
     }
-    const int fd = open(p->unfinished, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    const int fd = open(p->temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd >= 0 || errno != EEXIST) return fd;
   }
   return -1;
 }
 
-static bool write_all(int fd, const char *text) {
+static bool write_text(int fd, const char *text) {
   for (size_t left = strlen(text); left > 0;) {
     const ssize_t written = write(fd, text, left);
     if (written < 0 && errno != EINTR) return false;
@@ -233,63 +235,63 @@ static bool move_new(const char *from, const char *to) {
 }
 
 /* Under the first number from there on that is free: texts of others stay. */
-static bool give_name(places *p, uint32_t number) {
+static bool move_to_free_name(oom_paths *p, uint32_t number) {
   for (; number < NUMBERS_END; number++) {
     if (!name_text(p, number)) {
       errno = ENAMETOOLONG;
       return false;
     }
-    if (move_new(p->unfinished, p->path)) return true;
+    if (move_new(p->temporary, p->path)) return true;
     if (errno != EEXIST) return false;
   }
   return false;
 }
 
 /* Under another name first, so that none ever stands half written. */
-static int write_file(places *p, const char *text, uint32_t number) {
-  const int fd = open_unfinished(p);
+static int write_file(oom_paths *p, const char *text, uint32_t number) {
+  const int fd = open_temporary(p);
   if (fd < 0)
-    return prof_i_fail(prof_i_status_of_errno(errno), "cannot write '%s': %s", p->unfinished,
+    return prof_i_fail(prof_i_status_of_errno(errno), "cannot write '%s': %s", p->temporary,
                        strerror(errno));
-  bool is_written = write_all(fd, text);
+  bool is_written = write_text(fd, text);
   int error = errno;
   if (close(fd) != 0 && is_written) {
     is_written = false;
     error = errno;
   }
-  if (is_written && give_name(p, number)) return PROF_OK;
+  if (is_written && move_to_free_name(p, number)) return PROF_OK;
   if (is_written) error = errno;
-  unlink(p->unfinished);
+  unlink(p->temporary);
   return prof_i_fail(prof_i_status_of_errno(error), "cannot write what was live beside '%s': %s",
                      p->output, strerror(error));
 }
 
 /* A line at a time: names in it may not make lines of their own. */
-static void say_lines(const char *text) {
+static void log_lines(const char *text) {
   for (size_t bytes; *text; text += bytes + (text[bytes] == '\n')) {
     bytes = strcspn(text, "\n");
-    prof_i_say("%.*s", (int)bytes, text);
+    prof_i_log("%.*s", (int)bytes, text);
   }
 }
 
 static int put_where_it_goes(const char *text, uint32_t number) {
-  places *const p = malloc(sizeof *p);
+  oom_paths *const p = malloc(sizeof *p);
   if (!p) return prof_i_fail(PROF_E_NO_MEMORY, "no memory to say what was live");
   int status = PROF_OK;
   if (prof_i_output_path(p->output, sizeof p->output))
     status = write_file(p, text, number);
   else
-    say_lines(text);
+    log_lines(text);
   free(p);
   return status;
 }
 
-static int tell(prof_device device, uint64_t bytes, uint32_t number) {
+static int write_oom_text(prof_device device, uint64_t bytes, uint32_t number) {
   char *text = NULL;
   size_t count = 0;
   FILE *const to = open_memstream(&text, &count);
   if (!to) return prof_i_fail(PROF_E_NO_MEMORY, "no memory to say what was live");
-  int status = put_text(to, device, bytes);
+  int status = put_oom_text(to, device, bytes);
   /* glibc's fclose() says 0 even if it had no memory for the text */
   const bool is_whole = fclose(to) == 0 && text;
   if (!is_whole && status == PROF_OK)
@@ -315,8 +317,8 @@ static int fail_without_pool(prof_device device) {
 }
 
 int prof_memory_oom(prof_device device, uint64_t bytes) {
-  PROF_I_HOLD_FP;
-  PROF_I_HOLD_CANCEL;
+  PROF_I_DEFAULT_FP;
+  PROF_I_DISABLE_CANCEL;
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   PROF_I_INSIDE;
   if (device.type == 0) device = PROF_HOST;
@@ -325,9 +327,9 @@ int prof_memory_oom(prof_device device, uint64_t bytes) {
   int status = prof_i_session_has_memory()
                    ? PROF_OK
                    : prof_i_fail(PROF_E_NOT_RUNNING, "memory is not recorded");
-  if (status == PROF_OK && record(device, bytes) == 0) status = fail_without_pool(device);
+  if (status == PROF_OK && record_failure(device, bytes) == 0) status = fail_without_pool(device);
   const uint32_t number = status == PROF_OK ? count_text() : 0;
-  if (status == PROF_OK && number <= TEXTS_MAX) status = tell(device, bytes, number);
+  if (status == PROF_OK && number <= TEXTS_MAX) status = write_oom_text(device, bytes, number);
   errno = saved;
   return status;
 }

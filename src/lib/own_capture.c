@@ -1,20 +1,20 @@
-/* Public calls that take the own capture, and hand it to a writer or to analysis. After a clean dump
-   core decides whether the capture file is removed. */
+/* Public calls that take the own capture, and hand it to a writer or to analysis. After a clean
+   dump core decides whether the capture file is removed. */
 #include <prof/trace.h>
 #include <stdbool.h>
 
 #include "../analysis/aggregate.h"
-#include "../base/call.h"
 #include "../base/log.h"
 #include "../base/path.h"
 #include "../base/port.h"
+#include "../base/reentry.h"
 #include "../base/this_thread.h"
 #include "../core/session/control.h"
 #include "../export/dump.h"
 
 int prof_dump_with(const char *path, const prof_dump_options *options) {
-  PROF_I_HOLD_FP;
-  PROF_I_HOLD_CANCEL;
+  PROF_I_DEFAULT_FP;
+  PROF_I_DISABLE_CANCEL;
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   char own_path[PROF_I_PATH_BYTES]; /* has been expanded */
   if (path == NULL && !prof_i_output_path(own_path, sizeof own_path))
@@ -34,7 +34,7 @@ int prof_dump_with(const char *path, const prof_dump_options *options) {
 int prof_dump(const char *path) { return prof_dump_with(path, NULL); }
 
 int prof_get_json(char **text_out, size_t *bytes_out) {
-  PROF_I_HOLD_FP;
+  PROF_I_DEFAULT_FP;
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   if (text_out == NULL) return prof_i_fail(PROF_E_INVALID, "text_out is NULL");
   prof_trace *trace;
@@ -45,21 +45,21 @@ int prof_get_json(char **text_out, size_t *bytes_out) {
   return status;
 }
 
-static int add_up(const prof_trace *trace, const char *name, const char *category,
-                  uint64_t *total_ns_out, uint64_t *count_out) {
+static int add_up_scopes(const prof_trace *trace, const char *name, const char *category,
+                         uint64_t *total_ns_out, uint64_t *count_out) {
   PROF_I_INSIDE;
   return prof_i_aggregate_one(trace, name, category, total_ns_out, count_out);
 }
 
 int prof_get_duration(const char *name, const char *category, uint64_t *total_ns_out,
                       uint64_t *count_out) {
-  PROF_I_HOLD_FP;
+  PROF_I_DEFAULT_FP;
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   prof_trace *trace = NULL;
   uint64_t total_ns = 0, count = 0;
   int status = prof_get(&trace);
   if (status) return status;
-  status = add_up(trace, name, category, &total_ns, &count);
+  status = add_up_scopes(trace, name, category, &total_ns, &count);
   prof_trace_destroy(trace);
   if (status) return prof_i_fail(status, "no memory to add up durations");
   if (total_ns_out) *total_ns_out = total_ns;

@@ -13,16 +13,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../base/call.h"
 #include "../base/log.h"
 #include "../base/port.h"
+#include "../base/reentry.h"
 #include "../base/this_thread.h"
 #include "../core/buffer/clock.h"
-#include "../core/buffer/rivals.h"
+#include "../core/buffer/output_claim.h"
 #include "../reader/capture.h"
-#include "../reader/inside.h"
+#include "../reader/internal.h"
 
-static int fail_errno(const char *what, const char *path) {
+static int file_fail_errno(const char *what, const char *path) {
   const int error = errno;
   return prof_i_fail(prof_i_status_of_errno(error), "%s %s: %s", what, path, strerror(error));
 }
@@ -39,10 +39,10 @@ static int refuse_type(const char *path, mode_t mode) {
 /* Opening a device may already do something, so its type is asked for first. */
 static int open_regular(const char *path, int *fd_out, uint64_t *bytes_out) {
   struct stat about;
-  if (stat(path, &about) != 0) return fail_errno("cannot open", path);
+  if (stat(path, &about) != 0) return file_fail_errno("cannot open", path);
   if (!S_ISREG(about.st_mode)) return refuse_type(path, about.st_mode);
   const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-  if (fd < 0) return fail_errno("cannot open", path);
+  if (fd < 0) return file_fail_errno("cannot open", path);
   if (fstat(fd, &about) != 0 || !S_ISREG(about.st_mode)) {
     close(fd);
     return refuse_type(path, about.st_mode);
@@ -73,7 +73,7 @@ static int read_whole(prof_i_source *source, int fd, uint64_t bytes, const char 
                        (unsigned long long)bytes, path);
   const int64_t count = read_from_begin(fd, copy, bytes);
   if (count < 0) {
-    const int status = fail_errno("cannot read", path);
+    const int status = file_fail_errno("cannot read", path);
     free(copy);
     return status;
   }
@@ -83,36 +83,39 @@ static int read_whole(prof_i_source *source, int fd, uint64_t bytes, const char 
 
 static int map_whole(prof_i_source *source, int fd, uint64_t bytes, const char *path) {
   void *const at = mmap(NULL, (size_t)bytes, PROT_READ, MAP_SHARED, fd, 0);
-  if (at == MAP_FAILED) return fail_errno("cannot map", path);
+  if (at == MAP_FAILED) return file_fail_errno("cannot map", path);
   *source = (prof_i_source){.bytes = at, .count = bytes, .kind = PROF_I_SOURCE_MAPPING};
   /* else its pages stay */
   if (prof_i_make_room((void **)&source->runs, &source->run_room, 0, sizeof *source->runs))
-    source->runs[source->run_count++] = (prof_i_run){0, bytes};
+    source->runs[source->run_count++] = (prof_i_mapped_run){0, bytes};
   return PROF_OK;
 }
 
-static uint64_t bytes_now(const prof_i_live *live) {
+static uint64_t live_bytes_now(const prof_i_live_source *live) {
   struct stat about;
   return fstat(live->fd, &about) == 0 ? (uint64_t)about.st_size : 0;
 }
 
 /* Room behind its end, too, where this process may have that much: it may grow while it is
    copied. */
-static int copy_live(prof_i_source *source, int fd, uint64_t bytes, const char *path) {
-  uint64_t room = bytes + PROF_I_GROWTH_BYTES;
+static int copy_live_file(prof_i_source *source, int fd, uint64_t bytes, const char *path) {
+  uint64_t room = bytes + PROF_I_ARENA_GROWTH_BYTES;
   void *at = mmap(NULL, (size_t)room, PROT_READ, MAP_SHARED, fd, 0);
   if (at == MAP_FAILED) at = mmap(NULL, (size_t)(room = bytes), PROT_READ, MAP_SHARED, fd, 0);
-  if (at == MAP_FAILED) return fail_errno("cannot map", path);
+  if (at == MAP_FAILED) return file_fail_errno("cannot map", path);
   const int status = prof_i_source_snapshot(
-      source, &(prof_i_live){.bytes = at, .room = room, .bytes_now = bytes_now, .fd = fd}, false);
+      source,
+      &(prof_i_live_source){.bytes = at, .room = room, .live_bytes_now = live_bytes_now, .fd = fd},
+      false);
   prof_i_port_unmap(at, (size_t)room);
   return status;
 }
 
 /* Zeros where its process's clock is not this one's, or nobody records into the file: it may be a
    plain copy, whose original is recorded. */
-static prof_i_clock_reading read_clock(int fd, const prof_i_header *header) {
-  if (prof_i_rivals_lock_of(fd) == PROF_I_LOCK_NONE || !prof_i_life_shares_clock(header))
+static prof_i_clock_reading read_clock_of_capture(int fd, const prof_i_header *header) {
+  if (prof_i_output_claim_lock_state(fd) == PROF_I_LOCK_NONE ||
+      !prof_i_process_shares_clock(header))
     return (prof_i_clock_reading){.monotonic_ns = 0};
   return prof_i_clock_read(header->clock);
 }
@@ -120,15 +123,16 @@ static prof_i_clock_reading read_clock(int fd, const prof_i_header *header) {
 /* While a process records into a file it holds a lock on it, and maps it: if it has closed the
    descriptor, it maps it still. */
 bool prof_i_source_is_copy(int fd, const prof_i_header *header) {
-  return header->state == PROF_I_STATE_RECORDING && prof_i_rivals_lock_of(fd) == PROF_I_LOCK_NONE &&
-         prof_i_life_lacks_file(header, fd);
+  return header->state == PROF_I_STATE_RECORDING &&
+         prof_i_output_claim_lock_state(fd) == PROF_I_LOCK_NONE &&
+         prof_i_process_lacks_file(header, fd);
 }
 
 static int read_or_map(prof_i_source *source, int fd, uint64_t bytes, const char *path) {
   if (!prof_i_source_hold(bytes)) return map_whole(source, fd, bytes, path);
   const int status = read_whole(source, fd, bytes, path);
   if (status == PROF_OK)
-    source->held_bytes = bytes;
+    source->counted_bytes = bytes;
   else
     prof_i_source_let_go(bytes);
   return status;
@@ -137,25 +141,25 @@ static int read_or_map(prof_i_source *source, int fd, uint64_t bytes, const char
 static int open_source(prof_i_source *source, int fd, uint64_t bytes, const char *path) {
   unsigned char first_unit[PROF_I_FIRST_UNIT_OFFSET] = {0};
   if (read_from_begin(fd, first_unit, sizeof first_unit) < 0)
-    return fail_errno("cannot read", path);
+    return file_fail_errno("cannot read", path);
   const int check = prof_i_source_check_memory(first_unit, path);
   if (check) return check;
   prof_i_header header;
   memcpy(&header, first_unit, sizeof header);
   /* First: a process that is alive after that was so at the reading. */
-  const prof_i_clock_reading opened = read_clock(fd, &header);
-  const prof_i_process_life its =
-      bytes < PROF_I_FIRST_UNIT_OFFSET ? PROF_I_LIFE_OVER : prof_i_life_of(&header);
+  const prof_i_clock_reading opened = read_clock_of_capture(fd, &header);
+  const prof_i_process_state its =
+      bytes < PROF_I_FIRST_UNIT_OFFSET ? PROF_I_PROCESS_ENDED : prof_i_process_state_of(&header);
   int status;
-  if (its == PROF_I_LIFE_OVER || header.state == PROF_I_STATE_COPIED ||
-      (its == PROF_I_LIFE_UNKNOWN && header.state == PROF_I_STATE_STOPPED)) {
+  if (its == PROF_I_PROCESS_ENDED || header.state == PROF_I_STATE_COPIED ||
+      (its == PROF_I_PROCESS_UNKNOWN && header.state == PROF_I_STATE_STOPPED)) {
     status = read_or_map(source, fd, bytes, path);
   } else {
-    status = copy_live(source, fd, bytes, path);
+    status = copy_live_file(source, fd, bytes, path);
   }
-  if (status == PROF_OK) source->is_elsewhere = its == PROF_I_LIFE_UNKNOWN;
-  if (status == PROF_OK && its == PROF_I_LIFE_RUNS) source->opened = opened;
-  if (status == PROF_OK && its == PROF_I_LIFE_RUNS)
+  if (status == PROF_OK) source->is_elsewhere = its == PROF_I_PROCESS_UNKNOWN;
+  if (status == PROF_OK && its == PROF_I_PROCESS_RUNS) source->opened = opened;
+  if (status == PROF_OK && its == PROF_I_PROCESS_RUNS)
     source->is_copied = prof_i_source_is_copy(fd, &header);
   return status;
 }
@@ -171,8 +175,8 @@ int prof_i_source_file(prof_i_source *source, const char *path) {
 }
 
 int prof_trace_open(const char *path, prof_trace **trace_out) {
-  PROF_I_HOLD_FP;
-  PROF_I_HOLD_CANCEL;
+  PROF_I_DEFAULT_FP;
+  PROF_I_DISABLE_CANCEL;
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   PROF_I_INSIDE;
   if (!path || !trace_out)

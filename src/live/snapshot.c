@@ -45,14 +45,14 @@ typedef struct snapshot {
   unsigned char *to;
   uint64_t count; /* bytes of `to`, and at most of `from` */
   uint64_t there; /* of them; more may be meanwhile */
-  const prof_i_live *live;
+  const prof_i_live_source *live;
   prof_i_source *source; /* that is made: its runs grow */
   bool may_share, is_ring;
   seen_chunk *seen;
   uint32_t seen_count, seen_room;
-  uint64_t newest_gone; /* number of the newest chunk that was overwritten while we copied */
+  uint64_t newest_overwritten; /* number of the newest chunk that was overwritten while we copied */
   /* of `to`, where nothing of ours may be mapped any more: the snapshot has failed */
-  prof_i_run hole;
+  prof_i_mapped_run hole;
 } snapshot;
 
 /* What is copied here is being written: whole words, and what is not yet committed is left out
@@ -60,17 +60,17 @@ typedef struct snapshot {
    these two functions are not instrumented. */
 #define RACES_BY_DESIGN __attribute__((noinline, no_sanitize("thread")))
 
-static RACES_BY_DESIGN uint64_t load(const void *at) {
+static RACES_BY_DESIGN uint64_t load_word(const void *at) {
   return __atomic_load_n((const uint64_t *)at, __ATOMIC_ACQUIRE);
 }
 
 /* Where the byte at this offset can be read. */
-static const unsigned char *from_at(const snapshot *s, uint64_t offset) {
-  return s->live->find ? s->live->find(s->live, offset) : s->from + offset;
+static const unsigned char *source_at(const snapshot *s, uint64_t offset) {
+  return s->live->find_bytes ? s->live->find_bytes(s->live, offset) : s->from + offset;
 }
 
 static RACES_BY_DESIGN void copy_words(const snapshot *s, uint64_t offset, uint64_t bytes) {
-  const uint64_t *const from = (const uint64_t *)(const void *)from_at(s, offset);
+  const uint64_t *const from = (const uint64_t *)(const void *)source_at(s, offset);
   uint64_t *const to = (uint64_t *)(s->to + offset);
   const uint64_t words = bytes / 8;
   for (uint64_t i = 0; i + 1 < words; i += 2) {
@@ -81,7 +81,7 @@ static RACES_BY_DESIGN void copy_words(const snapshot *s, uint64_t offset, uint6
 }
 
 /* Loads of what stands before are done before loads of what stands after. */
-static void fence(void) { __atomic_thread_fence(__ATOMIC_ACQUIRE); }
+static void load_fence(void) { __atomic_thread_fence(__ATOMIC_ACQUIRE); }
 
 /* Head included. */
 static uint64_t claimed_bytes(const prof_i_head *head) {
@@ -94,21 +94,21 @@ static uint64_t claimed_bytes(const prof_i_head *head) {
    them: where none has come since, they had not, either. */
 static void settle_claims(const snapshot *s, uint64_t offset, const prof_i_head *head) {
   const uint64_t end = claimed_bytes(head), generation = head->generation;
-  fence();
+  load_fence();
   for (uint64_t i = sizeof *head, slots; i < end; i += slots * 16) {
     const uint64_t *const at = (const uint64_t *)(s->to + offset + i);
     const uint64_t left = (end - i) / 16;
     if (!prof_i_is_committed(at[0], generation) && !prof_i_is_marked(at[0], generation) &&
-        load(from_at(s, offset + i)) != at[0]) {
+        load_word(source_at(s, offset + i)) != at[0]) {
       copy_words(s, offset + i, end - i);
-      fence();
+      load_fence();
     }
     slots = 1;
     if (prof_i_is_plain(at, generation)) continue;
     if (prof_i_is_committed(at[0], generation))
-      slots = prof_i_long_slots(at, left);
+      slots = prof_i_long_record_slots(at, left);
     else
-      prof_i_look_uncommitted(at[0], left, generation, &slots);
+      prof_i_parse_uncommitted(at[0], left, generation, &slots);
     if (slots == 0) slots = 1;
   }
 }
@@ -120,27 +120,27 @@ static void copy_records(const snapshot *s, uint64_t offset, const prof_i_head *
 }
 
 /* As many, or as there are: whoever looks behind a file's end is killed. */
-static uint64_t bytes_there(const snapshot *s, uint64_t wanted) {
+static uint64_t mapped_bytes(const snapshot *s, uint64_t wanted) {
   if (wanted > s->count) wanted = s->count;
-  if (wanted <= s->there || !s->live->bytes_now) return wanted;
-  const uint64_t now = s->live->bytes_now(s->live) & ~(uint64_t)(PROF_I_UNIT_BYTES - 1);
+  if (wanted <= s->there || !s->live->live_bytes_now) return wanted;
+  const uint64_t now = s->live->live_bytes_now(s->live) & ~(uint64_t)(PROF_I_UNIT_BYTES - 1);
   return wanted < now ? wanted : now > s->there ? now : s->there;
 }
 
-static uint64_t used_of_all(const snapshot *s) {
-  return load(s->from + offsetof(prof_i_header, used_bytes));
+static uint64_t used_bytes_of_arena(const snapshot *s) {
+  return load_word(s->from + offsetof(prof_i_header, used_bytes));
 }
-static uint64_t used_bytes(const snapshot *s) { return bytes_there(s, used_of_all(s)); }
+static uint64_t used_bytes(const snapshot *s) { return mapped_bytes(s, used_bytes_of_arena(s)); }
 
 static bool load_head(const snapshot *s, uint64_t offset, prof_i_head *head_out) {
   uint64_t words[PROF_I_HEAD_BYTES / 8];
-  const unsigned char *const from = from_at(s, offset);
-  for (size_t i = 0; i < PROF_I_HEAD_BYTES / 8; i++) words[i] = load(from + i * 8);
+  const unsigned char *const from = source_at(s, offset);
+  for (size_t i = 0; i < PROF_I_HEAD_BYTES / 8; i++) words[i] = load_word(from + i * 8);
   memcpy(head_out, words, sizeof *head_out);
   head_out->left_by = 0;
   const uint64_t bytes = prof_i_head_bytes(head_out, offset);
   head_out->bytes = bytes; /* the chunk may just be split */
-  return bytes && bytes <= s->count - offset && bytes_there(s, offset + bytes) == offset + bytes;
+  return bytes && bytes <= s->count - offset && mapped_bytes(s, offset + bytes) == offset + bytes;
 }
 
 /* The extent at or after *offset; 0 at the end. */
@@ -148,8 +148,8 @@ static uint64_t next_of_any_kind(const snapshot *s, uint64_t *offset, prof_i_hea
   const uint64_t used = used_bytes(s);
   while (*offset < used && used - *offset >= PROF_I_UNIT_BYTES) {
     const uint64_t at = *offset;
-    const bool is_head =
-        (!s->live->may_look || s->live->may_look(s->live, at)) && load_head(s, at, head_out);
+    const bool is_head = (!s->live->may_read_unit || s->live->may_read_unit(s->live, at)) &&
+                         load_head(s, at, head_out);
     *offset += is_head ? head_out->bytes : PROF_I_UNIT_BYTES;
     if (is_head) return at;
   }
@@ -166,15 +166,16 @@ static uint64_t next_extent(const snapshot *s, uint64_t *offset, prof_i_extent_k
 
 /* ---- slots ---- */
 
-/* Does it stand as it was copied, there or below, where it has moved since (core/record/pack.h)? */
-static bool is_steady(const snapshot *s, uint64_t offset, size_t i) {
-  const prof_i_slot *const slot = (const prof_i_slot *)(s->to + offset);
-  const prof_i_open *const from = ((const prof_i_slot *)(s->from + offset))->open;
+/* Does it stand as it was copied, there or below, where it has moved since
+   (core/record/compact.h)? */
+static bool entry_is_steady(const snapshot *s, uint64_t offset, size_t i) {
+  const prof_i_thread_slot *const slot = (const prof_i_thread_slot *)(s->to + offset);
+  const prof_i_open_entry *const from = ((const prof_i_thread_slot *)(s->from + offset))->open;
   const uint64_t copied = slot->open[i].ticks;
   const uint64_t marks = PROF_I_OPEN_COPY | PROF_I_OPEN_OF_DEEP | PROF_I_OPEN_TAKEN;
-  for (size_t at = i; at > 0 && (at == i || prof_i_open_stands(copied)); at--) {
+  for (size_t at = i; at > 0 && (at == i || prof_i_open_entry_is_open(copied)); at--) {
     const uint64_t now = __atomic_load_n(&from[at].ticks, __ATOMIC_ACQUIRE);
-    if ((now & ~marks) == (copied & ~marks) && load(&from[at].what) == slot->open[i].what)
+    if ((now & ~marks) == (copied & ~marks) && load_word(&from[at].packed) == slot->open[i].packed)
       return true;
   }
   return false;
@@ -183,40 +184,41 @@ static bool is_steady(const snapshot *s, uint64_t offset, size_t i) {
 /* Takes out of the copy every entry that changed meanwhile: those left stood all at one moment,
    with their payloads. */
 static void keep_steady_entries(const snapshot *s, uint64_t offset) {
-  prof_i_slot *const slot = (prof_i_slot *)(s->to + offset);
-  fence();
+  prof_i_thread_slot *const slot = (prof_i_thread_slot *)(s->to + offset);
+  load_fence();
   for (size_t i = 1; i <= PROF_I_OPEN_COUNT; i++)
-    if (!is_steady(s, offset, i)) slot->open[i].ticks = 0;
+    if (!entry_is_steady(s, offset, i)) slot->open[i].ticks = 0;
 }
 
 /* What the owner of the slot changes by one store of its ledger, as it was at one moment. */
 static void copy_ledger(const snapshot *s, uint64_t offset) {
   enum { LEDGER_TRIES = 1000 };
-  const size_t endings = offsetof(prof_i_slot, endings);
-  const uint64_t *const word = &((const prof_i_slot *)(s->from + offset))->ledger;
-  prof_i_slot *const to = (prof_i_slot *)(s->to + offset);
+  const size_t endings = offsetof(prof_i_thread_slot, endings);
+  const uint64_t *const word = &((const prof_i_thread_slot *)(s->from + offset))->ledger;
+  prof_i_thread_slot *const to = (prof_i_thread_slot *)(s->to + offset);
   int tries = 0;
   do {
     to->ledger = __atomic_load_n(word, __ATOMIC_ACQUIRE);
-    copy_words(s, offset + endings, sizeof(prof_i_slot) - endings);
-    fence();
+    copy_words(s, offset + endings, sizeof(prof_i_thread_slot) - endings);
+    load_fence();
   } while (__atomic_load_n(word, __ATOMIC_RELAXED) != to->ledger && ++tries < LEDGER_TRIES);
 }
 
 static void copy_slot(const snapshot *s, uint64_t offset, const prof_i_head *head) {
   enum { PACK_TRIES = 100 }; /* a thread may be stopped while it moves entries */
   if (head->bytes < PROF_I_SLOT_BYTES) return;
-  const uint64_t *const packs = &((const prof_i_slot *)(s->from + offset))->pack_count;
+  const uint64_t *const packs = &((const prof_i_thread_slot *)(s->from + offset))->pack_count;
   uint64_t before;
   int tries = 0;
   do { /* entries that move meanwhile are copied again */
     before = __atomic_load_n(packs, __ATOMIC_ACQUIRE);
-    copy_words(s, offset, sizeof(prof_i_slot));
-    fence();
-  } while (++tries < PACK_TRIES && (before % 2 || load(packs) != before));
+    copy_words(s, offset, sizeof(prof_i_thread_slot));
+    load_fence();
+  } while (++tries < PACK_TRIES && (before % 2 || load_word(packs) != before));
   /* Read again: a scope that opened since the first copy has its payload behind what stood then. */
-  const uint64_t text_top = load(s->from + offset + offsetof(prof_i_slot, text_top));
-  const uint64_t top = text_top < PROF_I_TEXT_END ? text_top & ~7ull : PROF_I_TEXT_END;
+  const uint64_t payload_top =
+      load_word(s->from + offset + offsetof(prof_i_thread_slot, payload_top));
+  const uint64_t top = payload_top < PROF_I_TEXT_END ? payload_top & ~7ull : PROF_I_TEXT_END;
   if (top > PROF_I_TEXT_OFFSET)
     copy_words(s, offset + PROF_I_TEXT_OFFSET, top - PROF_I_TEXT_OFFSET);
   copy_ledger(s, offset);
@@ -230,23 +232,23 @@ static void copy_header_and_slots(const snapshot *s) {
   while ((at = next_extent(s, &offset, PROF_I_EXTENT_SLOT, &head)) != 0) copy_slot(s, at, &head);
 }
 
-static uint64_t lost_in(const prof_i_slot *slot, int loss) {
+static uint64_t chunk_lost_count(const prof_i_thread_slot *slot, int loss) {
   return prof_i_slot_lost(slot, slot->ledger, loss);
 }
 
 /* What a later thread lost in the slot is none of the one's that is shown. Returns whether anything
    was lost meanwhile. */
 static bool copy_losses_of_slot(const snapshot *s, uint64_t offset) {
-  prof_i_slot *const to = (prof_i_slot *)(s->to + offset);
-  const prof_i_slot *const from = (const prof_i_slot *)(s->from + offset);
+  prof_i_thread_slot *const to = (prof_i_thread_slot *)(s->to + offset);
+  const prof_i_thread_slot *const from = (const prof_i_thread_slot *)(s->from + offset);
   uint64_t before[PROF_I_LOSS_WORDS], any = 0;
-  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) before[i] = lost_in(to, i);
-  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) to->lost[i] = load(&from->lost[i]);
+  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) before[i] = chunk_lost_count(to, i);
+  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) to->lost[i] = load_word(&from->lost[i]);
   copy_ledger(s, offset);
-  fence();
-  const bool is_another = load(&from->serial) != to->serial;
+  load_fence();
+  const bool is_another = load_word(&from->serial) != to->serial;
   for (int i = 0; i < PROF_I_LOSS_WORDS; i++) {
-    const uint64_t more = lost_in(to, i) - before[i];
+    const uint64_t more = chunk_lost_count(to, i) - before[i];
     if (is_another) to->lost_before[i] += more;
     any |= more;
   }
@@ -266,9 +268,9 @@ static uint64_t next_slot(const snapshot *s, uint64_t *offset) {
 /* A scope that stood open in the copy does so no more. It may have been recorded in any thread's
    chunk: that is looked for. It may have been lost: then it is in the counts. */
 static void mark_ended_entries(const snapshot *s, uint64_t offset, bool has_losses) {
-  prof_i_slot *const slot = (prof_i_slot *)(s->to + offset);
+  prof_i_thread_slot *const slot = (prof_i_thread_slot *)(s->to + offset);
   for (size_t i = 1; i <= PROF_I_OPEN_COUNT; i++) {
-    if (!prof_i_open_stands(slot->open[i].ticks) || is_steady(s, offset, i)) continue;
+    if (!prof_i_open_entry_is_open(slot->open[i].ticks) || entry_is_steady(s, offset, i)) continue;
     if (has_losses)
       slot->open[i].ticks = 0;
     else
@@ -283,19 +285,19 @@ static void copy_losses(const snapshot *s) {
   prof_i_header *const header = (prof_i_header *)s->to;
   bool has_losses = false;
   uint64_t at;
-  fence();
+  load_fence();
   for (int i = 0; i < PROF_I_LOSS_WORDS; i++) {
-    const uint64_t now = load(s->from + offsetof(prof_i_header, unplaced) + (size_t)i * 8);
-    has_losses |= now != header->unplaced[i];
-    header->unplaced[i] = now;
+    const uint64_t now = load_word(s->from + offsetof(prof_i_header, unattributed) + (size_t)i * 8);
+    has_losses |= now != header->unattributed[i];
+    header->unattributed[i] = now;
   }
-  header->deep_over = load(s->from + offsetof(prof_i_header, deep_over));
+  header->deep_over = load_word(s->from + offsetof(prof_i_header, deep_over));
   for (uint64_t offset = PROF_I_FIRST_UNIT_OFFSET; (at = next_slot(s, &offset)) != 0;)
     has_losses |= copy_losses_of_slot(s, at);
-  fence();
+  load_fence();
   for (uint64_t offset = PROF_I_FIRST_UNIT_OFFSET; (at = next_slot(s, &offset)) != 0;) {
-    ((prof_i_slot *)(s->to + at))->deep_count =
-        load(s->from + at + offsetof(prof_i_slot, deep_count));
+    ((prof_i_thread_slot *)(s->to + at))->deep_count =
+        load_word(s->from + at + offsetof(prof_i_thread_slot, deep_count));
     mark_ended_entries(s, at, has_losses);
   }
 }
@@ -306,38 +308,39 @@ static void copy_losses(const snapshot *s) {
 static bool load_steady_head(const snapshot *s, uint64_t offset, prof_i_head *head_out) {
   do {
     if (!load_head(s, offset, head_out)) return false;
-    fence();
-  } while (load(from_at(s, offset) + offsetof(prof_i_head, sequence)) != head_out->sequence);
+    load_fence();
+  } while (load_word(source_at(s, offset) + offsetof(prof_i_head, sequence)) != head_out->sequence);
   return true;
 }
 
 /* ---- chunks that stay where they are ---- */
 
-static bool is_finished(const unsigned char *chunk, const prof_i_head *head) {
+static bool chunk_is_finished(const unsigned char *chunk, const prof_i_head *head) {
   const uint64_t *at = (const uint64_t *)(const void *)(chunk + sizeof *head);
-  prof_i_long record;
+  prof_i_long_record record;
   for (uint64_t left = (claimed_bytes(head) - sizeof *head) / 16, slots; left > 0;
        at += slots * 2, left -= slots) {
-    const prof_i_sight sight = prof_i_look(at, left, head->generation, &slots, &record);
-    if (sight == PROF_I_SIGHT_UNFINISHED || sight == PROF_I_SIGHT_BAD) return false;
+    const prof_i_parse_result sight =
+        prof_i_parse_record(at, left, head->generation, &slots, &record);
+    if (sight == PROF_I_PARSED_UNFINISHED || sight == PROF_I_PARSED_BAD) return false;
   }
   return true;
 }
 
 /* Another trace may have looked. */
-static bool is_known_finished(const snapshot *s, uint64_t offset, const unsigned char *chunk,
-                              const prof_i_head *head) {
-  const uint64_t ticks = load(s->from + offsetof(prof_i_header, start_ticks));
-  const uint64_t ns = load(s->from + offsetof(prof_i_header, start_monotonic_ns));
+static bool chunk_is_known_finished(const snapshot *s, uint64_t offset, const unsigned char *chunk,
+                                    const prof_i_head *head) {
+  const uint64_t ticks = load_word(s->from + offsetof(prof_i_header, start_ticks));
+  const uint64_t ns = load_word(s->from + offsetof(prof_i_header, start_monotonic_ns));
   const prof_i_scan_key key = prof_i_scan_key_of(ticks, ns, offset, head);
-  return prof_i_scan_cache_has(&key) || is_finished(chunk, head);
+  return prof_i_scan_cache_has(&key) || chunk_is_finished(chunk, head);
 }
 
 /* The chunk stays mapped, and its head, which a clear changes, is kept beside it. Chunks that stand
    in a row are one mapping of the kernel's. */
-static bool note_run(prof_i_source *source, uint64_t offset, const prof_i_head *head) {
+static bool note_mapped_run(prof_i_source *source, uint64_t offset, const prof_i_head *head) {
   const unsigned char *const at = source->bytes + offset;
-  prof_i_run *const last = source->run_count ? &source->runs[source->run_count - 1] : NULL;
+  prof_i_mapped_run *const last = source->run_count ? &source->runs[source->run_count - 1] : NULL;
   const bool goes_on = last && last->offset + last->bytes == offset;
   if (!prof_i_make_room((void **)&source->heads, &source->head_room, source->head_count,
                         sizeof *source->heads))
@@ -345,36 +348,37 @@ static bool note_run(prof_i_source *source, uint64_t offset, const prof_i_head *
   if (!goes_on && !prof_i_make_room((void **)&source->runs, &source->run_room, source->run_count,
                                     sizeof *source->runs))
     return false;
-  if (!goes_on && !prof_i_source_begin_run()) return false;
-  source->heads[source->head_count++] = (prof_i_kept_head){offset, at, *head};
+  if (!goes_on && !prof_i_source_add_mapping()) return false;
+  source->heads[source->head_count++] = (prof_i_cached_head){offset, at, *head};
   if (goes_on)
     last->bytes += head->bytes;
   else
-    source->runs[source->run_count++] = (prof_i_run){offset, head->bytes};
+    source->runs[source->run_count++] = (prof_i_mapped_run){offset, head->bytes};
   return true;
 }
 
 /* Of the chunk that was copied last. */
-static prof_i_head *head_of_copy(const snapshot *s, uint64_t offset) {
+static prof_i_head *copied_head(const snapshot *s, uint64_t offset) {
   prof_i_source *const source = s->source;
-  prof_i_kept_head *const last = source->head_count ? &source->heads[source->head_count - 1] : NULL;
+  prof_i_cached_head *const last =
+      source->head_count ? &source->heads[source->head_count - 1] : NULL;
   return last && last->offset == offset ? &last->head : (prof_i_head *)(s->to + offset);
 }
 
 /* The same of a chunk that stays where it is, in private memory. A thread retired it with release,
    after its last record. */
-static bool show_in_place(const snapshot *s, uint64_t offset, const unsigned char *chunk,
-                          const prof_i_head *head) {
+static bool mark_shown_in_place(const snapshot *s, uint64_t offset, const unsigned char *chunk,
+                                const prof_i_head *head) {
   prof_i_source *const source = s->source;
   const prof_i_head *const now = (const prof_i_head *)(const void *)chunk;
   if (__atomic_load_n(&now->state, __ATOMIC_ACQUIRE) != PROF_I_CHUNK_RETIRED ||
-      !is_known_finished(s, offset, chunk, head))
+      !chunk_is_known_finished(s, offset, chunk, head))
     return false;
   if (!prof_i_make_room((void **)&source->heads, &source->head_room, source->head_count,
                         sizeof *source->heads))
     return false;
-  s->live->show_in_place(chunk, head->bytes);
-  source->heads[source->head_count++] = (prof_i_kept_head){offset, chunk, *head};
+  s->live->mark_shown_in_place(chunk, head->bytes);
+  source->heads[source->head_count++] = (prof_i_cached_head){offset, chunk, *head};
   source->in_place = s->live->in_place;
   source->in_place_bytes = s->count;
   return true;
@@ -386,20 +390,20 @@ static bool share_chunk(snapshot *s, uint64_t offset, const prof_i_head *head) {
     return false;
   unsigned char *const to = s->to + offset;
   const size_t bytes = (size_t)head->bytes;
-  const unsigned char *const at = from_at(s, offset);
-  if (at != s->from + offset) return show_in_place(s, offset, at, head);
+  const unsigned char *const at = source_at(s, offset);
+  if (at != s->from + offset) return mark_shown_in_place(s, offset, at, head);
   void *const from = (void *)(uintptr_t)at;
   if (mremap(from, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) == (void *)to) {
     mprotect(to, bytes, PROT_READ);
-    if (is_known_finished(s, offset, to, head) && note_run(s->source, offset, head)) {
-      prof_i_source_done_with(s->source, to, bytes);
+    if (chunk_is_known_finished(s, offset, to, head) && note_mapped_run(s->source, offset, head)) {
+      prof_i_source_release_pages(s->source, to, bytes);
       return true;
     }
   }
   /* Room for a copy, whatever stands there now. */
   if (mmap(to, bytes, PROT_READ | PROT_WRITE,
            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
-    s->hole = (prof_i_run){offset, bytes};
+    s->hole = (prof_i_mapped_run){offset, bytes};
   return false;
 }
 
@@ -415,7 +419,7 @@ static void copy_chunk(snapshot *s, uint64_t offset) {
     *to = head;
     if (!prof_i_sequence_number(head.sequence)) return;
     copy_records(s, offset, &head);
-    fence();
+    load_fence();
     if (!load_head(s, offset, &after)) return;
     if (after.generation == head.generation && after.sequence == head.sequence) return;
   }
@@ -423,8 +427,8 @@ static void copy_chunk(snapshot *s, uint64_t offset) {
   to->sequence &= 1;
 }
 
-static uint64_t overwritten_in(const prof_i_head *head) {
-  return head->gone[head->sequence & 1][PROF_I_GONE_OVERWRITTEN];
+static uint64_t chunk_overwritten_count(const prof_i_head *head) {
+  return head->evicted[head->sequence & 1][PROF_I_EVICTED_OVERWRITTEN];
 }
 
 /* The place of a chunk in what was seen the first time, by rising offsets from *place on; NULL: it
@@ -444,7 +448,7 @@ static bool see_chunk(snapshot *s, uint64_t offset, uint64_t newest, seen_chunk 
                           .number = prof_i_sequence_number(head.sequence),
                           .generation = head.generation,
                           .cursor = head.cursor,
-                          .overwritten = overwritten_in(&head)},
+                          .overwritten = chunk_overwritten_count(&head)},
                    nothing = {.offset = offset};
   const bool is_later = now.number > newest;
   if (before) {
@@ -485,52 +489,55 @@ static bool see_chunks(snapshot *s) {
 
 /* Takes out of the copy what came into the chunk after a thread had taken it meanwhile. One that is
    being taken right now will be left out by the reader: what is older goes with it. */
-static void keep_what_was_seen(snapshot *s, const seen_chunk *seen) {
-  prof_i_head *const to = head_of_copy(s, seen->offset);
+static void keep_seen_chunks(snapshot *s, const seen_chunk *seen) {
+  prof_i_head *const to = copied_head(s, seen->offset);
   const uint64_t number = prof_i_sequence_number(to->sequence);
   if (to->magic != PROF_I_EXTENT_MAGIC) return;
   if (number == seen->number) {
-    if (to->state == PROF_I_CHUNK_TAKEN && number > s->newest_gone) s->newest_gone = number;
+    if (to->state == PROF_I_CHUNK_TAKEN && number > s->newest_overwritten)
+      s->newest_overwritten = number;
     return;
   }
   /* It goes on behind a dead thread's records. Not if something was overwritten: after fifteen
      times the generation is the same again. */
   if (number && seen->number && to->generation == seen->generation &&
-      overwritten_in(to) == seen->overwritten) {
+      chunk_overwritten_count(to) == seen->overwritten) {
     to->cursor = seen->cursor;
     to->sequence = seen->number << 1 | (to->sequence & 1);
     return;
   }
   to->sequence &= 1; /* what it held is gone, and counted in the head */
-  if (seen->number > s->newest_gone) s->newest_gone = seen->number;
+  if (seen->number > s->newest_overwritten) s->newest_overwritten = seen->number;
 }
 
 /* A ring's oldest go first, so these would have gone before it. */
-static void give_up_older(const snapshot *s, const seen_chunk *seen) {
+static void drop_older_chunks(const snapshot *s, const seen_chunk *seen) {
   prof_i_head *const to = (prof_i_head *)(s->to + seen->offset);
-  if (to->state == PROF_I_CHUNK_RETIRED && prof_i_sequence_number(to->sequence) < s->newest_gone)
+  if (to->state == PROF_I_CHUNK_RETIRED &&
+      prof_i_sequence_number(to->sequence) < s->newest_overwritten)
     to->state = PROF_I_CHUNK_TAKEN;
 }
 
-static int by_number(const void *a, const void *b) {
+static int seen_compare_number(const void *a, const void *b) {
   const seen_chunk *const x = a, *const y = b;
   return (x->number > y->number) - (x->number < y->number);
 }
 
 /* More than half of what was seen. */
-static bool is_most_gone(const snapshot *s) {
-  return s->seen_count && s->newest_gone > s->seen[s->seen_count / 2].number;
+static bool is_most_overwritten(const snapshot *s) {
+  return s->seen_count && s->newest_overwritten > s->seen[s->seen_count / 2].number;
 }
 
 static void copy_chunks(snapshot *s) {
-  s->newest_gone = 0;
-  if (s->is_ring && s->seen_count) qsort(s->seen, s->seen_count, sizeof *s->seen, by_number);
+  s->newest_overwritten = 0;
+  if (s->is_ring && s->seen_count)
+    qsort(s->seen, s->seen_count, sizeof *s->seen, seen_compare_number);
   for (uint32_t i = 0; i < s->seen_count && !s->hole.bytes; i++) {
     copy_chunk(s, s->seen[i].offset);
-    if (!s->hole.bytes) keep_what_was_seen(s, &s->seen[i]);
+    if (!s->hole.bytes) keep_seen_chunks(s, &s->seen[i]);
   }
-  for (uint32_t i = 0; s->is_ring && s->newest_gone && i < s->seen_count; i++)
-    give_up_older(s, &s->seen[i]);
+  for (uint32_t i = 0; s->is_ring && s->newest_overwritten && i < s->seen_count; i++)
+    drop_older_chunks(s, &s->seen[i]);
 }
 
 /* A ring goes on while we look at it. A scope that stood open at first, and has ended since, may
@@ -554,14 +561,14 @@ static void copy_meta(const snapshot *s) {
 }
 
 /* Less the hole: somebody else may be there by now. */
-static void unmap(const snapshot *s) {
+static void snapshot_unmap(const snapshot *s) {
   const uint64_t behind = s->hole.offset + s->hole.bytes;
   if (s->hole.offset) prof_i_port_unmap(s->to, (size_t)s->hole.offset);
   prof_i_port_unmap(s->to + behind, (size_t)(s->count - behind));
 }
 
 /* Address space only: pages that nothing is copied to cost nothing. */
-static bool map_room(snapshot *s, uint64_t bytes) {
+static bool snapshot_map_room(snapshot *s, uint64_t bytes) {
   s->count = (bytes < s->live->room ? bytes : s->live->room) & ~(uint64_t)(PROF_I_UNIT_BYTES - 1);
   void *const to = mmap(NULL, (size_t)s->count, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -570,7 +577,7 @@ static bool map_room(snapshot *s, uint64_t bytes) {
   return true;
 }
 
-static int refuse_copy(uint64_t bytes) {
+static int snapshot_refuse_copy(uint64_t bytes) {
   const prof_i_space space = prof_i_port_space();
   if (space.limit_bytes == UINT64_MAX)
     return prof_i_fail(PROF_E_NO_MEMORY, "no room for a copy of %llu bytes",
@@ -583,18 +590,19 @@ static int refuse_copy(uint64_t bytes) {
 }
 
 /* For what is used, and some of what will be, where the process may have that much. */
-static int make_room(snapshot *s) {
-  const uint64_t used = used_of_all(s) < s->live->room ? used_of_all(s) : s->live->room;
+static int snapshot_make_room(snapshot *s) {
+  const uint64_t used =
+      used_bytes_of_arena(s) < s->live->room ? used_bytes_of_arena(s) : s->live->room;
   s->there = 0;
   s->count = s->live->room;
-  const uint64_t there = bytes_there(s, used);
+  const uint64_t there = mapped_bytes(s, used);
   if (there < PROF_I_FIRST_UNIT_OFFSET) {
     prof_i_fail(PROF_E_TRUNCATED, "the capture has %llu bytes; its first page alone takes %d",
                 (unsigned long long)there, PROF_I_FIRST_UNIT_OFFSET);
     return PROF_E_TRUNCATED;
   }
-  if (!map_room(s, used + PROF_I_GROWTH_BYTES) && !map_room(s, used)) {
-    return refuse_copy(used);
+  if (!snapshot_map_room(s, used + PROF_I_ARENA_GROWTH_BYTES) && !snapshot_map_room(s, used)) {
+    return snapshot_refuse_copy(used);
   }
   s->there = there;
   s->source->bytes = s->to;
@@ -603,44 +611,44 @@ static int make_room(snapshot *s) {
 }
 
 /* What is taken beyond our room is not seen, and may stand between what is. */
-static bool is_outgrown(const snapshot *s) {
+static bool snapshot_is_outgrown(const snapshot *s) {
   return (s->live->may_map_more || s->count + PROF_I_UNIT_BYTES <= s->live->room) &&
-         used_of_all(s) > s->count;
+         used_bytes_of_arena(s) > s->count;
 }
 
 /* All but losses and meta extents. *again_out: it has outgrown its room, which has been given
    back. */
-static int fill_once(snapshot *s, bool *again_out) {
+static int snapshot_fill_once(snapshot *s, bool *again_out) {
   const bool may_repeat = *again_out;
   *again_out = false;
-  const int status = make_room(s);
+  const int status = snapshot_make_room(s);
   if (status) return status;
-  for (int i = 0; i == 0 || (i < TRIES && s->is_ring && is_most_gone(s)); i++) {
+  for (int i = 0; i == 0 || (i < TRIES && s->is_ring && is_most_overwritten(s)); i++) {
     copy_header_and_slots(s);
     if (!see_chunks(s)) {
-      unmap(s);
+      snapshot_unmap(s);
       return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a list of %u chunks", s->seen_count);
     }
-    if (may_repeat && is_outgrown(s)) {
-      unmap(s);
+    if (may_repeat && snapshot_is_outgrown(s)) {
+      snapshot_unmap(s);
       *again_out = true;
-      return s->live->may_map_more ? PROF_I_OUTGROWN : PROF_OK;
+      return s->live->may_map_more ? PROF_I_SNAPSHOT_OUTGROWN : PROF_OK;
     }
     if (s->is_ring) keep_steady_slots(s);
     copy_chunks(s);
   }
-  if (s->is_ring && s->newest_gone && !s->hole.bytes) keep_steady_slots(s);
+  if (s->is_ring && s->newest_overwritten && !s->hole.bytes) keep_steady_slots(s);
   if (!s->hole.bytes) return PROF_OK;
-  unmap(s);
+  snapshot_unmap(s);
   return prof_i_fail(PROF_E_NO_MEMORY,
                      "the kernel has no room for another mapping of this process");
 }
 
-static int fill(snapshot *s) {
+static int snapshot_fill(snapshot *s) {
   bool again = true;
   for (int i = 1; again; i++) {
     again = i < TRIES;
-    const int status = fill_once(s, &again);
+    const int status = snapshot_fill_once(s, &again);
     if (status) return status;
   }
   copy_losses(s);
@@ -648,14 +656,14 @@ static int fill(snapshot *s) {
   return PROF_OK;
 }
 
-int prof_i_source_snapshot(prof_i_source *source, const prof_i_live *live, bool may_share) {
+int prof_i_source_snapshot(prof_i_source *source, const prof_i_live_source *live, bool may_share) {
   *source = (prof_i_source){.kind = PROF_I_SOURCE_BORROWED, .is_live = true};
   snapshot s = {.from = live->bytes, .live = live, .source = source};
   const uint32_t *const policy =
       (const uint32_t *)(const void *)(live->bytes + offsetof(prof_i_header, policy));
   s.is_ring = *policy == PROF_POLICY_RING;
   s.may_share = may_share && !s.is_ring;
-  const int status = fill(&s);
+  const int status = snapshot_fill(&s);
   free(s.seen);
   if (status) {
     prof_i_source_fini(source);

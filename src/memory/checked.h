@@ -10,7 +10,7 @@
 /* NULL: no memory. */
 struct prof_i_checked *prof_i_checked_create(void);
 /* Out of the pool's hands: no other pool's thread looks into it any more. NULL: it has none. */
-struct prof_i_checked *prof_i_checked_take(prof_pool *pool);
+struct prof_i_checked *prof_i_checked_acquire(prof_pool *pool);
 void prof_i_checked_destroy(struct prof_i_checked *checked);
 
 /* Judge the call, note what is wrong with it, and bring the table up to date. False: it must not be

@@ -1,14 +1,14 @@
 /* What the pools have come to, without a look at records. */
 #include <prof/memory.h>
 
-#include "../base/call.h"
 #include "../base/log.h"
 #include "../base/options.h"
 #include "../base/port.h"
+#include "../base/reentry.h"
 #include "../base/units.h"
 #include "../core/buffer/session.h"
 #include "../core/session/control.h"
-#include "note.h"
+#include "memory_event.h"
 #include "pool_state.h"
 
 int prof_memory_is_on(void) {
@@ -47,11 +47,11 @@ int prof_i_memory_max(prof_device device, prof_memory_source source, prof_memory
                                .source = (uint32_t)kind,
                                .pool_count = sum.pools,
                                .has_allocated = sum.max_allocated > 0};
-  return prof_i_sized_give(max_out, &max, sizeof max, "prof_memory_max");
+  return prof_i_sized_copy_out(max_out, &max, sizeof max, "prof_memory_max");
 }
 
 int prof_memory_max_get(prof_device device, prof_memory_source source, prof_memory_max *max_out) {
-  PROF_I_HOLD_FP;
+  PROF_I_DEFAULT_FP;
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   return prof_i_memory_max(device, source, max_out);
 }

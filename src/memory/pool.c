@@ -2,9 +2,9 @@
 #include <prof/memory.h>
 #include <string.h>
 
-#include "../base/call.h"
 #include "../base/log.h"
 #include "../base/options.h"
+#include "../base/reentry.h"
 #include "../core/record/site.h"
 #include "checked.h"
 #include "pool_state.h"
@@ -22,8 +22,8 @@ int prof_pool_create(const prof_pool_options *given, prof_pool **pool_out) {
   struct prof_i_checked *const checked = options.checked ? prof_i_checked_create() : NULL;
   prof_pool *const pool = options.checked && !checked
                               ? NULL
-                              : prof_i_pool_make(options.name ? options.name : "pool",
-                                                 options.device, options.query, options.user);
+                              : prof_i_pool_create(options.name ? options.name : "pool",
+                                                   options.device, options.query, options.user);
   if (!pool) {
     prof_i_checked_destroy(checked);
     return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a pool");
@@ -36,8 +36,8 @@ int prof_pool_create(const prof_pool_options *given, prof_pool **pool_out) {
 void prof_pool_destroy(prof_pool *pool) {
   PROF_I_REFUSE_INTERRUPTED();
   if (!pool) return;
-  prof_i_checked_destroy(prof_i_checked_take(pool));
-  prof_i_pool_unmake(pool);
+  prof_i_checked_destroy(prof_i_checked_acquire(pool));
+  prof_i_pool_destroy(pool);
 }
 
 uint32_t prof_memory_tag(const char *name) {

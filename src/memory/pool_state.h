@@ -1,6 +1,6 @@
 /* Pools of memory: which there are, and what each keeps in the arena in force, so that its peaks
    outlive the process and do not depend on records. A pool has a new state for each session, made
-   before the first event of the session can come. What an event is, is note.h's. */
+   before the first event of the session can come. What an event is, is memory_event.h's. */
 #ifndef PROF_MEMORY_POOL_STATE_H
 #define PROF_MEMORY_POOL_STATE_H
 
@@ -23,7 +23,7 @@ struct prof_pool {
   prof_memory_query query;
   void *user;
   uint64_t serial;       /* counts pools over the process's life; 0: destroyed */
-  uint64_t births;       /* counts its states. Atomic */
+  uint64_t init_count;   /* counts its states. Atomic */
   uint64_t start;        /* of own.begun, for which it has its state */
   uint64_t since_ticks;  /* when it was given that. Atomic */
   uint64_t before_bytes; /* used before the start, as far as known. Atomic */
@@ -37,8 +37,9 @@ struct prof_pool {
   uint64_t fork_used, fork_allocated;
   /* while memory starts: events that came, and PROF_I_POOL_IS_OPEN from that one on that counts.
      Atomic */
-  uint64_t stir;
-  uint32_t asking; /* calls of query under way; PROF_I_ASKING_CLOSED: no more may come. Atomic */
+  uint64_t start_seq;
+  uint32_t
+      asking; /* calls of query under way; PROF_I_POOL_QUERY_CLOSED: no more may come. Atomic */
   char name[PROF_I_NAME_BYTES];
   prof_i_pool_state spare; /* where the arena had no room for a state: then no record names it */
   struct prof_pool *next;  /* all that ever were; only grows. Atomic */
@@ -53,32 +54,32 @@ prof_pool *prof_i_pool_first(void);
 #define PROF_I_POOL_IS_OPEN (UINT64_C(1) << 63)
 #define PROF_I_POOL_START_SHIFT 40 /* which start it is */
 #define PROF_I_POOL_START_MASK (UINT64_C(0x7fffff) << PROF_I_POOL_START_SHIFT)
-static inline bool prof_i_pool_takes_part(prof_pool *pool) {
+static inline bool prof_i_pool_is_recorded(prof_pool *pool) {
   if (PROF_I_LIKELY(__atomic_load_n(&prof_i_memory_on, __ATOMIC_ACQUIRE) != PROF_I_MEMORY_STARTS))
     return true;
-  return (__atomic_fetch_add(&pool->stir, 1, __ATOMIC_SEQ_CST) & PROF_I_POOL_IS_OPEN) != 0;
+  return (__atomic_fetch_add(&pool->start_seq, 1, __ATOMIC_SEQ_CST) & PROF_I_POOL_IS_OPEN) != 0;
 }
 
 /* A new one; recording, it has its state when this returns. NULL: no memory. */
-prof_pool *prof_i_pool_make(const char *name, prof_device device, prof_memory_query query,
-                            void *user);
+prof_pool *prof_i_pool_create(const char *name, prof_device device, prof_memory_query query,
+                              void *user);
 /* The same, with no query, for who may be waited for under the control lock. False: somebody has
    that now. NULL: no memory. */
-bool prof_i_pool_try_make(const char *name, prof_device device, prof_pool **pool_out);
+bool prof_i_pool_try_create(const char *name, prof_device device, prof_pool **pool_out);
 /* Returns when no query of it runs any more, but for one that this thread is in. No lock held. */
-void prof_i_pool_unmake(prof_pool *pool);
+void prof_i_pool_destroy(prof_pool *pool);
 
-#define PROF_I_ASKING_CLOSED (UINT32_C(1) << 31)
+#define PROF_I_POOL_QUERY_CLOSED (UINT32_C(1) << 31)
 
 /* A thread is in a query, and in those around it. */
-typedef struct prof_i_asking {
+typedef struct prof_i_pool_query {
   prof_pool *pool;
-  struct prof_i_asking *outer;
-} prof_i_asking;
+  struct prof_i_pool_query *outer;
+} prof_i_pool_query;
 /* serial: as it was when the pool was found. False: it is not that pool any more, or this thread is
    in its query already; then there is no end. */
-bool prof_i_pool_begin_asking(prof_i_asking *asking, prof_pool *pool, uint64_t serial);
-void prof_i_pool_end_asking(const prof_i_asking *asking);
+bool prof_i_pool_begin_query(prof_i_pool_query *asking, prof_pool *pool, uint64_t serial);
+void prof_i_pool_end_query(const prof_i_pool_query *asking);
 /* The device's query, for which nobody else is asked any more; NULL: nobody. PROF_E_BUSY and
    PROF_E_NO_MEMORY: nothing has changed. */
 int prof_i_pool_set_query(prof_device device, prof_memory_query query, void *user);
@@ -98,18 +99,18 @@ typedef struct prof_i_pool_sum {
 } prof_i_pool_sum;
 prof_i_pool_sum prof_i_pool_sum_of(prof_device device, prof_memory_source kind);
 /* A pool with a state of this start is about to go. All these: control lock held. */
-void prof_i_pool_keep_sum(const prof_pool *pool);
+void prof_i_pool_add_to_total(const prof_pool *pool);
 /* before the device's first pool; false: no memory */
-bool prof_i_pool_open_account(prof_device device, prof_memory_source kind);
-void prof_i_pool_clear_accounts(void);
-void prof_i_pool_hide_sums(bool hide); /* until the next start prof_i_pool_sum_of() finds none */
+bool prof_i_pool_open_total(prof_device device, prof_memory_source kind);
+void prof_i_pool_clear_totals(void);
+void prof_i_pool_hide_totals(bool hide); /* until the next start prof_i_pool_sum_of() finds none */
 
 /* The sites' epoch was raised, not the session: the pool's follows. Any thread. */
 void prof_i_pool_follow_epoch(prof_pool *pool);
 
 /* The peak in force. */
 static inline prof_i_peak *prof_i_peak_now(prof_i_peak *peaks, const prof_i_pool_state *state) {
-  return &peaks[__atomic_load_n(&state->era, __ATOMIC_RELAXED) % PROF_I_PEAKS];
+  return &peaks[__atomic_load_n(&state->reset_count, __ATOMIC_RELAXED) % PROF_I_PEAKS];
 }
 /* After the value has been reached, by the counter's order: mask says which bits are compared. The
    era is looked at after the sum was made: a reset's begin is then before it, or sees it. */

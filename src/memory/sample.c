@@ -4,12 +4,12 @@
 #include <prof/memory.h>
 #include <string.h>
 
-#include "../base/call.h"
 #include "../base/log.h"
 #include "../base/process.h"
+#include "../base/reentry.h"
 #include "../base/units.h"
 #include "../core/record/site.h"
-#include "note.h"
+#include "memory_event.h"
 
 int prof_memory_set_query(prof_device device, prof_memory_query query, void *user) {
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
@@ -40,16 +40,17 @@ void prof_memory_sample(prof_device device, const char *tag, uint32_t tag_bytes)
   if (!prof_i_session_has_memory() || !prof_i_process_is_own()) return;
   if (device.type == 0) device = PROF_HOST;
   uint64_t serial = 0, used = 0, allocated = 0;
-  prof_i_asking asking;
+  prof_i_pool_query asking;
   prof_pool *const pool = prof_i_pool_find_query(device, &serial);
-  if (!pool || !prof_i_pool_begin_asking(&asking, pool, serial)) return;
+  if (!pool || !prof_i_pool_begin_query(&asking, pool, serial)) return;
   if (pool->query(pool->user, &used, &allocated) == 0) {
-    const prof_i_note note = {.verb = PROF_I_VERB_SAMPLE,
-                              .tag = tag_number(tag, tag_bytes),
-                              .bytes = used < PROF_I_USED_ZERO ? used : PROF_I_USED_ZERO,
-                              .stream = PROF_NO_STREAM,
-                              .extra = allocated < PROF_I_USED_ZERO ? allocated : PROF_I_USED_ZERO};
-    prof_i_note_slowly(pool, &note);
+    const prof_i_memory_event note = {
+        .verb = PROF_I_VERB_SAMPLE,
+        .tag = tag_number(tag, tag_bytes),
+        .bytes = used < PROF_I_USED_ZERO ? used : PROF_I_USED_ZERO,
+        .stream = PROF_NO_STREAM,
+        .extra = allocated < PROF_I_USED_ZERO ? allocated : PROF_I_USED_ZERO};
+    prof_i_memory_event_write(pool, &note);
   }
-  prof_i_pool_end_asking(&asking);
+  prof_i_pool_end_query(&asking);
 }

@@ -12,6 +12,6 @@ prof_op_result *prof_i_cache_find(const prof_i_op_identity *identity, const char
 
 /* Keeps a copy, in the place of one of the same identity. Without memory it is not kept.
    *file_status_out: why the file did not take it. */
-void prof_i_cache_keep(const prof_op_result *result, int32_t *file_status_out);
+void prof_i_cache_store(const prof_op_result *result, int32_t *file_status_out);
 
 #endif

@@ -14,10 +14,10 @@ enum {
 };
 static const double z95 = 1.959964;
 
-static size_t thinned(const prof_i_series *series) {
+static size_t thinned_count(const prof_i_series *series) {
   return series->count < THIN_TO ? series->count : THIN_TO;
 }
-static double sample(const prof_i_series *series, size_t i) {
+static double thinned_sample(const prof_i_series *series, size_t i) {
   return series->count <= THIN_TO
              ? series->sorted[i]
              : prof_i_quantile(series->sorted, series->count, ((double)i + 0.5) / THIN_TO);
@@ -32,24 +32,25 @@ static bool has_interval(size_t n, size_t m) {
   return orders > ORDERS_MIN - 0.5; /* a whole number, but for rounding */
 }
 
-static void leave_open(prof_i_ratio *out) {
+static void set_open_interval(prof_i_ratio *out) {
   out->low = 0;
   out->high = (double)INFINITY;
 }
 
 bool prof_i_ratio_of(const prof_i_series *first, const prof_i_series *second, prof_i_ratio *out) {
-  const size_t n = thinned(first), m = thinned(second), pairs = n * m;
+  const size_t n = thinned_count(first), m = thinned_count(second), pairs = n * m;
   double *const ratios = malloc(pairs * sizeof *ratios);
   if (!ratios) return false;
   for (size_t i = 0; i < n; i++)
-    for (size_t j = 0; j < m; j++) ratios[i * m + j] = sample(second, j) / sample(first, i);
-  const double x = prof_i_as_many(first), y = prof_i_as_many(second);
+    for (size_t j = 0; j < m; j++)
+      ratios[i * m + j] = thinned_sample(second, j) / thinned_sample(first, i);
+  const double x = prof_i_effective_count(first), y = prof_i_effective_count(second);
   /* As a share of the pairs, so that it holds for thinned series too. */
   const double share = 0.5 - z95 * prof_i_sqrt((x + y + 1) / (12 * x * y));
   out->middle = prof_i_quantile_among(ratios, pairs, 0.5);
   out->low = prof_i_quantile_among(ratios, pairs, share > 0 ? share : 0);
   out->high = prof_i_quantile_among(ratios, pairs, share > 0 ? 1 - share : 1);
-  if (!has_interval(first->count, second->count)) leave_open(out);
+  if (!has_interval(first->count, second->count)) set_open_interval(out);
   free(ratios);
   return true;
 }
@@ -64,7 +65,7 @@ bool prof_i_paired_ratio_of(const double *first, const double *second, size_t co
   if (is_made) {
     out->middle = prof_i_quantile(series.sorted, count, 0.5);
     if (count < ROUNDS_MIN)
-      leave_open(out);
+      set_open_interval(out);
     else
       prof_i_median_interval(&series, &out->low, &out->high);
     prof_i_series_fini(&series);

@@ -1,4 +1,4 @@
-/* See database.h. The shared library opens libsqlite3 while it is asked: to load it would cost
+/* See op_database.h. The shared library opens libsqlite3 while it is asked: to load it would cost
    every program more than to load prof does. The static one goes without. A file says by its
    application id that it is ours: another program's database is left alone. */
 #define _GNU_SOURCE
@@ -27,11 +27,11 @@ enum {
   BUSY_MS = 2000,
   VISIT_MS = 4000,
   STEPS = 10000, /* of SQLite's between two looks at the time: some 0.1 ms */
-  ASKED_BYTES = 320,
+  REQUEST_BYTES = 320,
   COUNT_MAX = 1 << 24 /* as measure.c's */
 };
 
-static const char make_table[] =
+static const char create_table_sql[] =
     "CREATE TABLE IF NOT EXISTS prof_op_results ("
     "operator TEXT NOT NULL, device_type INTEGER NOT NULL, device_index INTEGER NOT NULL, driver "
     "TEXT NOT NULL, asked TEXT NOT "
@@ -44,7 +44,7 @@ static const char make_table[] =
     "clock_high_hz REAL, "
     "PRIMARY KEY (operator, device_type, device_index, driver, asked))";
 /* What each layout has more than the one before. NULL: as was asked for; none was known. */
-static const char *const added[LAYOUT] = {
+static const char *const added_columns_sql[LAYOUT] = {
     NULL, "ALTER TABLE prof_op_results ADD COLUMN warmup INTEGER",
     "ALTER TABLE prof_op_results ADD COLUMN workspace_source INTEGER; ALTER TABLE prof_op_results "
     "ADD COLUMN looks INTEGER;"
@@ -78,7 +78,7 @@ static const char *const added[LAYOUT] = {
   X(column_blob)      \
   X(column_bytes)
 
-typedef struct database {
+typedef struct op_database {
   void *handle;
   const char *path;
 #define MEMBER(name) __typeof__ (&sqlite3_##name)(name);
@@ -87,9 +87,9 @@ typedef struct database {
   sqlite3 *file;
   sqlite3_stmt *statement;
   uint64_t begun_ns;
-} database;
+} op_database;
 
-static int open_library(database *d) {
+static int open_sqlite(op_database *d) {
   static const char name[] = "libsqlite3.so.0";
   d->handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
   if (!d->handle)
@@ -108,7 +108,7 @@ static int open_library(database *d) {
 /* ---- what went wrong ---- */
 
 /* A file that cannot be opened: SQLite does not say why. */
-static int why_not_opened(const char *path) {
+static int fail_not_opened(const char *path) {
   struct stat about;
   if (stat(path, &about) == 0 && S_ISDIR(about.st_mode))
     return prof_i_fail(PROF_E_FILE_TYPE, "%s is a directory; the cache is a file", path);
@@ -122,7 +122,7 @@ static int why_not_opened(const char *path) {
   return prof_i_fail(PROF_E_PERMISSION, "%s: it may not be opened, or not be made", path);
 }
 
-static int status_of(const database *d, int code) {
+static int status_of_sqlite(const op_database *d, int code) {
   const char *const text = d->file ? d->errmsg(d->file) : d->errstr(code);
   switch (code & 0xff) {
     case SQLITE_NOMEM:
@@ -134,7 +134,7 @@ static int status_of(const database *d, int code) {
     case SQLITE_AUTH:
       return prof_i_fail(PROF_E_PERMISSION, "%s: %s", d->path, text);
     case SQLITE_CANTOPEN:
-      return why_not_opened(d->path);
+      return fail_not_opened(d->path);
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
       return prof_i_fail(PROF_E_IO, "%s: another process has locked it for more than %d s", d->path,
@@ -155,7 +155,7 @@ static int status_of(const database *d, int code) {
 
 /* ---- one visit ---- */
 
-static int number_of(database *d, const char *question, int64_t *number_out) {
+static int query_number(op_database *d, const char *question, int64_t *number_out) {
   int code = d->prepare_v2(d->file, question, -1, &d->statement, NULL);
   if (code == SQLITE_OK && (code = d->step(d->statement)) == SQLITE_ROW) {
     *number_out = d->column_int64(d->statement, 0);
@@ -163,124 +163,125 @@ static int number_of(database *d, const char *question, int64_t *number_out) {
   }
   d->finalize(d->statement);
   d->statement = NULL;
-  return code == SQLITE_OK ? PROF_OK : status_of(d, code);
+  return code == SQLITE_OK ? PROF_OK : status_of_sqlite(d, code);
 }
 
 /* Views, triggers and virtual tables (which have no root page) would run whatever their words
    say. */
-static const char has_more[] =
+static const char foreign_schema_sql[] =
     "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type NOT IN ('table', 'index') OR "
     "coalesce(rootpage, 0) = 0)";
-static const char has_table[] =
+static const char table_exists_sql[] =
     "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'prof_op_results')";
 
-static int look_at_schema(database *d) {
+static int check_schema(op_database *d) {
   int64_t more = 0, table = 0;
-  int status = number_of(d, has_more, &more);
-  if (!status) status = number_of(d, has_table, &table);
+  int status = query_number(d, foreign_schema_sql, &more);
+  if (!status) status = query_number(d, table_exists_sql, &table);
   if (status || (!more && table)) return status;
   return prof_i_fail(PROF_E_IO, "%s: damaged: %s; choose another, or remove it", d->path,
                      more ? "there is more in it than tables" : "it has no table of results");
 }
 
-typedef struct claims {
+typedef struct file_claims {
   int64_t application, layout, tables;
-} claims;
+} file_claims;
 
-static int look(database *d, claims *out) {
-  int status = number_of(d, "PRAGMA application_id", &out->application);
-  if (!status) status = number_of(d, "PRAGMA user_version", &out->layout);
-  if (!status) status = number_of(d, "SELECT EXISTS (SELECT 1 FROM sqlite_master)", &out->tables);
+static int read_claims(op_database *d, file_claims *out) {
+  int status = query_number(d, "PRAGMA application_id", &out->application);
+  if (!status) status = query_number(d, "PRAGMA user_version", &out->layout);
+  if (!status)
+    status = query_number(d, "SELECT EXISTS (SELECT 1 FROM sqlite_master)", &out->tables);
   if (status || out->application != APPLICATION_ID) return status;
-  if (out->layout <= LAYOUT) return look_at_schema(d);
+  if (out->layout <= LAYOUT) return check_schema(d);
   return prof_i_fail(PROF_E_VERSION,
                      "%s: a newer prof's cache (layout %" PRId64 ", this one has %d)", d->path,
                      out->layout, LAYOUT);
 }
 
-static bool is_ours(const claims *found) {
+static bool is_our_file(const file_claims *found) {
   return found->application == APPLICATION_ID && found->layout == LAYOUT;
 }
 
-static int order(database *d, const char *text) {
+static int execute_sql(op_database *d, const char *text) {
   const int code = d->exec(d->file, text, NULL, NULL, NULL);
-  return code == SQLITE_OK ? PROF_OK : status_of(d, code);
+  return code == SQLITE_OK ? PROF_OK : status_of_sqlite(d, code);
 }
 
-static int add_columns(database *d, int64_t from_layout) {
+static int add_columns(op_database *d, int64_t from_layout) {
   int status = PROF_OK;
   for (int64_t layout = from_layout < 1 ? 1 : from_layout; layout < LAYOUT && !status; layout++)
-    status = order(d, added[layout]);
+    status = execute_sql(d, added_columns_sql[layout]);
   return status;
 }
 
 /* Ours, or empty, or of a layout before: then it becomes ours, in one step, since another process
    may be doing the same. */
-static int claim(database *d) {
+static int claim_file(op_database *d) {
   char make_ours[96];
-  claims found = {0, 0, 0};
-  int status = look(d, &found);
-  if (status || is_ours(&found)) return status;
-  status = order(d, "BEGIN IMMEDIATE");
-  if (!status) status = look(d, &found);
-  if (!status && is_ours(&found)) return order(d, "COMMIT");
+  file_claims found = {0, 0, 0};
+  int status = read_claims(d, &found);
+  if (status || is_our_file(&found)) return status;
+  status = execute_sql(d, "BEGIN IMMEDIATE");
+  if (!status) status = read_claims(d, &found);
+  if (!status && is_our_file(&found)) return execute_sql(d, "COMMIT");
   if (status) return status;
   const bool is_older = found.application == APPLICATION_ID;
   if (!is_older && (found.application || found.tables))
     return prof_i_fail(PROF_E_IO, "%s: another program's database; choose another file", d->path);
   snprintf(make_ours, sizeof make_ours, "PRAGMA application_id = %d; PRAGMA user_version = %d",
            APPLICATION_ID, LAYOUT);
-  status = is_older ? add_columns(d, found.layout) : order(d, make_table);
-  if (!status) status = order(d, make_ours);
-  return status ? status : order(d, "COMMIT");
+  status = is_older ? add_columns(d, found.layout) : execute_sql(d, create_table_sql);
+  if (!status) status = execute_sql(d, make_ours);
+  return status ? status : execute_sql(d, "COMMIT");
 }
 
-static void leave(database *d) {
+static void close_database(op_database *d) {
   if (d->statement) d->finalize(d->statement);
   if (d->file) d->close_v2(d->file);
   if (d->handle) dlclose(d->handle);
 }
 
-static int is_too_long(void *user) {
-  const database *const d = user;
+static int is_visit_too_long(void *user) {
+  const op_database *const d = user;
   return prof_i_ns_since(d->begun_ns) > VISIT_MS * 1000000ull;
 }
 
 /* As SQLite's authors advise for files from anywhere: nothing of the schema runs, what is damaged
    is found early, and nothing goes on for ever. A libsqlite3 that does not know one of these goes
    without it. */
-static int be_wary(database *d) {
+static int harden_connection(op_database *d) {
   enum { BLOB_MAX = COUNT_MAX * 8 + (1 << 20) };
   (void)d->db_config(d->file, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
   (void)d->db_config(d->file, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
   (void)d->db_config(d->file, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
   (void)d->db_config(d->file, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
   (void)d->limit(d->file, SQLITE_LIMIT_LENGTH, BLOB_MAX);
-  d->progress_handler(d->file, STEPS, is_too_long, d);
-  return order(d, "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0");
+  d->progress_handler(d->file, STEPS, is_visit_too_long, d);
+  return execute_sql(d, "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0");
 }
 
-static int visit(database *d, const char *path) {
-  *d = (database){.path = path, .begun_ns = prof_i_port_monotonic_ns()};
-  int status = open_library(d);
+static int open_database(op_database *d, const char *path) {
+  *d = (op_database){.path = path, .begun_ns = prof_i_port_monotonic_ns()};
+  int status = open_sqlite(d);
   if (status) return status;
   /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): prof_i_fail() returns no PROF_OK, so
-     open_library() has set it */
+     open_sqlite() has set it */
   const int code = d->open_v2(
       path, &d->file, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, NULL);
-  if (code != SQLITE_OK) return status_of(d, code);
+  if (code != SQLITE_OK) return status_of_sqlite(d, code);
   d->busy_timeout(d->file, BUSY_MS);
-  status = be_wary(d);
-  return status ? status : claim(d);
+  status = harden_connection(d);
+  return status ? status : claim_file(d);
 }
 
 /* All that was asked for but key and device, as a text: what differs in it is another result. */
-static void say_asked(const prof_i_op_identity *identity, char *to) {
+static void format_request(const prof_i_op_identity *identity, char *to) {
   /* an earlier prof did not tell the two apart */
   const bool is_cold_device =
       identity->caches == PROF_OP_COLD && identity->device.type != PROF_DEVICE_CPU;
   snprintf(
-      to, ASKED_BYTES,
+      to, REQUEST_BYTES,
       "warmup %" PRId32 ", exec %" PRId32 ", repeat %" PRId32 ", all %" PRIu32 ", caches %" PRIu32
       ", least_ns %" PRIu64 ", limit_ns %" PRIu64 ", precision %.17g, timer %s%s%s%s",
       identity->warmup, identity->exec, identity->repeat, identity->repeat_all, identity->caches,
@@ -292,7 +293,7 @@ static void say_asked(const prof_i_op_identity *identity, char *to) {
 }
 
 /* Binds what a row is found by, as parameters 1 to 5. */
-static int bind_identity(database *d, const prof_i_op_identity *identity, const char *key,
+static int bind_identity(op_database *d, const prof_i_op_identity *identity, const char *key,
                          const char *asked) {
   int code = d->bind_text(d->statement, 1, key, -1, SQLITE_STATIC);
   if (code == SQLITE_OK) code = d->bind_int64(d->statement, 2, identity->device.type);
@@ -304,7 +305,7 @@ static int bind_identity(database *d, const prof_i_op_identity *identity, const 
 
 /* As it would have been measured for what is asked: else whoever asked for so many samples would
    get more, or fewer. */
-static bool fits(const prof_i_op_identity *asked, const prof_i_facts *found) {
+static bool do_facts_fit(const prof_i_op_identity *asked, const prof_i_facts *found) {
   const bool is_all = found->count == (size_t)asked->repeat;
   if (found->count > (size_t)asked->repeat) return false;
   if (asked->exec ? found->exec != asked->exec : found->exec > COUNT_MAX) return false;
@@ -313,23 +314,23 @@ static bool fits(const prof_i_op_identity *asked, const prof_i_facts *found) {
   return is_all || !asked->repeat_all;
 }
 
-static bool is_clock(double hz) { return hz >= 0 && hz < 1e15; }
+static bool is_clock_rate(double hz) { return hz >= 0 && hz < 1e15; }
 
 /* What came with the third layout. False: it cannot be. */
-static bool read_more(database *d, prof_i_facts *facts) {
+static bool read_optional_facts(op_database *d, prof_i_facts *facts) {
   const int64_t source = d->column_int64(d->statement, 8), looks = d->column_int64(d->statement, 9),
                 throttle = d->column_int64(d->statement, 10);
   facts->workspace_source = (uint32_t)source;
-  facts->looks =
-      (prof_i_looks){(uint32_t)looks, (uint32_t)throttle, d->column_double(d->statement, 11),
-                     d->column_double(d->statement, 12)};
+  facts->looks = (prof_i_throttle_samples){(uint32_t)looks, (uint32_t)throttle,
+                                           d->column_double(d->statement, 11),
+                                           d->column_double(d->statement, 12)};
   return source >= 0 && source <= PROF_OP_WORKSPACE_VENDOR && looks >= 0 && looks <= UINT32_MAX &&
-         throttle >= 0 && throttle <= UINT32_MAX && is_clock(facts->looks.clock_low_hz) &&
-         is_clock(facts->looks.clock_high_hz);
+         throttle >= 0 && throttle <= UINT32_MAX && is_clock_rate(facts->looks.clock_low_hz) &&
+         is_clock_rate(facts->looks.clock_high_hz);
 }
 
 /* A row is bytes from a file: nothing in it is trusted. */
-static int read_row(database *d, const prof_i_op_identity *identity, const char *key,
+static int read_row(op_database *d, const prof_i_op_identity *identity, const char *key,
                     prof_op_result **result_out) {
   const void *const samples = d->column_blob(d->statement, 6);
   const int bytes = d->column_bytes(d->statement, 6);
@@ -348,8 +349,8 @@ static int read_row(database *d, const prof_i_op_identity *identity, const char 
   bool is_sound = samples && facts.count > 0 && (size_t)bytes % sizeof(double) == 0 && exec > 0 &&
                   exec <= INT32_MAX && warmup >= 0 && warmup <= INT32_MAX &&
                   prof_i_is_time(facts.timer_us) && prof_i_is_time(facts.energy_uj) &&
-                  facts.slowdown >= 1 && facts.slowdown < 1e6 && read_more(d, &facts);
-  if (is_sound && !fits(identity, &facts))
+                  facts.slowdown >= 1 && facts.slowdown < 1e6 && read_optional_facts(d, &facts);
+  if (is_sound && !do_facts_fit(identity, &facts))
     return prof_i_fail(PROF_E_IO,
                        "%s: the row of '%s' is damaged: %zu samples of %" PRId64
                        " runs are not what was asked for",
@@ -360,30 +361,30 @@ static int read_row(database *d, const prof_i_op_identity *identity, const char 
   if (copy) memcpy(copy, samples, (size_t)bytes);
   for (size_t i = 0; i < facts.count && is_sound; i++) is_sound = prof_i_is_time(copy[i]);
   facts.samples = copy;
-  if (is_sound) *result_out = prof_i_result_make(identity, key, &facts);
+  if (is_sound) *result_out = prof_i_result_create(identity, key, &facts);
   free(copy);
   if (!is_sound) return prof_i_fail(PROF_E_IO, "%s: the row of '%s' is damaged", d->path, key);
   return *result_out ? PROF_OK
                      : prof_i_fail(PROF_E_NO_MEMORY, "no memory for %zu samples", facts.count);
 }
 
-static int find(database *d, const prof_i_op_identity *identity, const char *key,
-                prof_op_result **result_out) {
+static int find_row(op_database *d, const prof_i_op_identity *identity, const char *key,
+                    prof_op_result **result_out) {
   static const char question[] =
       "SELECT exec, workspace_bytes, timer_us, slowdown, is_time_over, energy_uj, samples_us, "
       "warmup, "
       "workspace_source, looks, throttle, clock_low_hz, clock_high_hz FROM prof_op_results "
       "WHERE operator = ? AND device_type = ? AND device_index = ? AND driver = ? AND asked = ?";
-  char asked[ASKED_BYTES];
-  say_asked(identity, asked);
+  char asked[REQUEST_BYTES];
+  format_request(identity, asked);
   int code = d->prepare_v2(d->file, question, -1, &d->statement, NULL);
   if (code == SQLITE_OK) code = bind_identity(d, identity, key, asked);
   if (code == SQLITE_OK) code = d->step(d->statement);
   if (code == SQLITE_ROW) return read_row(d, identity, key, result_out);
-  return code == SQLITE_DONE ? PROF_OK : status_of(d, code);
+  return code == SQLITE_DONE ? PROF_OK : status_of_sqlite(d, code);
 }
 
-static int bind_more(database *d, const prof_op_info *info) {
+static int bind_optional_facts(op_database *d, const prof_op_info *info) {
   int code = d->bind_int64(d->statement, 16, info->workspace_source);
   if (code == SQLITE_OK) code = d->bind_int64(d->statement, 17, info->looks);
   if (code == SQLITE_OK) code = d->bind_int64(d->statement, 18, info->throttle);
@@ -392,7 +393,7 @@ static int bind_more(database *d, const prof_op_info *info) {
   return code;
 }
 
-static int keep(database *d, const prof_op_result *result) {
+static int store_row(op_database *d, const prof_op_result *result) {
   static const char insert[] =
       "INSERT OR REPLACE INTO prof_op_results (operator, device_type, device_index, driver, asked, "
       "prof_version, "
@@ -401,8 +402,8 @@ static int keep(database *d, const prof_op_result *result) {
       "clock_low_hz, clock_high_hz) "
       "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
   const prof_op_info *const info = &result->info;
-  char asked[ASKED_BYTES];
-  say_asked(&result->identity, asked);
+  char asked[REQUEST_BYTES];
+  format_request(&result->identity, asked);
   int code = d->prepare_v2(d->file, insert, -1, &d->statement, NULL);
   if (code == SQLITE_OK) code = bind_identity(d, &result->identity, result->key, asked);
   if (code == SQLITE_OK)
@@ -423,15 +424,15 @@ static int keep(database *d, const prof_op_result *result) {
     code = d->bind_blob(d->statement, 14, result->samples, (int)(result->count * sizeof(double)),
                         SQLITE_STATIC);
   if (code == SQLITE_OK) code = d->bind_int64(d->statement, 15, info->warmup);
-  if (code == SQLITE_OK) code = bind_more(d, info);
+  if (code == SQLITE_OK) code = bind_optional_facts(d, info);
   if (code == SQLITE_OK) code = d->step(d->statement);
-  return code == SQLITE_DONE ? PROF_OK : status_of(d, code);
+  return code == SQLITE_DONE ? PROF_OK : status_of_sqlite(d, code);
 }
 
 /* "DELETE FROM" or "SELECT count(*) FROM", of one device or of all. With a condition for all, too:
    without one SQLite goes over the pages in one step, which nothing ends. */
-static int of_device(database *d, const char *what, const prof_device *device,
-                     int64_t *number_out) {
+static int query_of_device(op_database *d, const char *what, const prof_device *device,
+                           int64_t *number_out) {
   char text[160];
   snprintf(text, sizeof text,
            "%s prof_op_results WHERE ?1 IS NULL OR (device_type = ?1 AND device_index = ?2)", what);
@@ -440,58 +441,58 @@ static int of_device(database *d, const char *what, const prof_device *device,
   if (code == SQLITE_OK && device) code = d->bind_int64(d->statement, 2, device->index);
   if (code == SQLITE_OK) code = d->step(d->statement);
   if (code == SQLITE_ROW) *number_out = d->column_int64(d->statement, 0);
-  return code == SQLITE_ROW || code == SQLITE_DONE ? PROF_OK : status_of(d, code);
+  return code == SQLITE_ROW || code == SQLITE_DONE ? PROF_OK : status_of_sqlite(d, code);
 }
 
 int prof_i_database_check(const char *path) {
-  database d;
-  const int status = visit(&d, path);
-  leave(&d);
+  op_database d;
+  const int status = open_database(&d, path);
+  close_database(&d);
   return status;
 }
 
 int prof_i_database_find(const char *path, const prof_i_op_identity *identity, const char *key,
                          prof_op_result **result_out) {
-  PROF_I_HOLD_FP;
-  database d;
-  int status = visit(&d, path);
+  PROF_I_DEFAULT_FP;
+  op_database d;
+  int status = open_database(&d, path);
   *result_out = NULL;
-  if (!status) status = find(&d, identity, key, result_out);
-  leave(&d);
+  if (!status) status = find_row(&d, identity, key, result_out);
+  close_database(&d);
   return status;
 }
 
-int prof_i_database_keep(const char *path, const prof_op_result *result) {
-  PROF_I_HOLD_FP;
-  database d;
-  int status = visit(&d, path);
-  if (!status) status = keep(&d, result);
-  leave(&d);
+int prof_i_database_store(const char *path, const prof_op_result *result) {
+  PROF_I_DEFAULT_FP;
+  op_database d;
+  int status = open_database(&d, path);
+  if (!status) status = store_row(&d, result);
+  close_database(&d);
   return status;
 }
 
-int prof_i_database_forget(const char *path, const prof_device *device) {
-  database d;
+int prof_i_database_delete(const char *path, const prof_device *device) {
+  op_database d;
   int64_t none = 0;
-  int status = visit(&d, path);
-  if (!status) status = of_device(&d, "DELETE FROM", device, &none);
-  leave(&d);
+  int status = open_database(&d, path);
+  if (!status) status = query_of_device(&d, "DELETE FROM", device, &none);
+  close_database(&d);
   return status;
 }
 
 int prof_i_database_count(const char *path, const prof_device *device, size_t *count_out) {
-  database d;
+  op_database d;
   int64_t count = 0;
-  int status = visit(&d, path);
-  if (!status) status = of_device(&d, "SELECT count(*) FROM", device, &count);
-  leave(&d);
+  int status = open_database(&d, path);
+  if (!status) status = query_of_device(&d, "SELECT count(*) FROM", device, &count);
+  close_database(&d);
   *count_out = count > 0 ? (size_t)count : 0;
   return status;
 }
 
 #else
 
-static int without(void) {
+static int fail_without_sqlite(void) {
 #ifdef PROF_HAVE_SQLITE
   return prof_i_fail(PROF_E_UNSUPPORTED,
                      "the static library keeps no results in a file: SQLite would have to be "
@@ -505,26 +506,26 @@ static int without(void) {
 
 int prof_i_database_check(const char *path) {
   (void)path;
-  return without();
+  return fail_without_sqlite();
 }
 int prof_i_database_find(const char *path, const prof_i_op_identity *identity, const char *key,
                          prof_op_result **result_out) {
   (void)path, (void)identity, (void)key;
   *result_out = NULL;
-  return without();
+  return fail_without_sqlite();
 }
-int prof_i_database_keep(const char *path, const prof_op_result *result) {
+int prof_i_database_store(const char *path, const prof_op_result *result) {
   (void)path, (void)result;
-  return without();
+  return fail_without_sqlite();
 }
-int prof_i_database_forget(const char *path, const prof_device *device) {
+int prof_i_database_delete(const char *path, const prof_device *device) {
   (void)path, (void)device;
-  return without();
+  return fail_without_sqlite();
 }
 int prof_i_database_count(const char *path, const prof_device *device, size_t *count_out) {
   (void)path, (void)device;
   *count_out = 0;
-  return without();
+  return fail_without_sqlite();
 }
 
 #endif

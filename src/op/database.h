@@ -13,10 +13,10 @@ int prof_i_database_find(const char *path, const prof_i_op_identity *identity, c
                          prof_op_result **result_out);
 
 /* In the place of one of the same identity. */
-int prof_i_database_keep(const char *path, const prof_op_result *result);
+int prof_i_database_store(const char *path, const prof_op_result *result);
 
 /* Of a device, or all for NULL. */
-int prof_i_database_forget(const char *path, const prof_device *device);
+int prof_i_database_delete(const char *path, const prof_device *device);
 int prof_i_database_count(const char *path, const prof_device *device, size_t *count_out);
 
 #endif

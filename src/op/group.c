@@ -13,8 +13,8 @@
 
 #include "../base/log.h"
 #include "../base/port.h"
-#include "judge.h"
-#include "turn.h"
+#include "diagnose.h"
+#include "interleave.h"
 
 enum {
   MEMBERS_MAX = 64,
@@ -30,27 +30,27 @@ static const uint64_t sleep_ns = 100000000,
     quick_ns = 50000;
 
 /* What a round is for. */
-typedef enum task { BE_READY, MOVE, RUN, REST, LEAVE } task;
+typedef enum round_task { TASK_BE_READY, TASK_MOVE, TASK_RUN, TASK_REST, TASK_LEAVE } round_task;
 
 /* To wait at. Who sleeps counts itself, then looks at the value; who changes the value looks at the
    count then: both in one order (sequentially consistent), so that one of them sees the other. */
-typedef struct word {
+typedef struct wait_word {
   uint32_t value, sleepers;
-} word;
+} wait_word;
 
-typedef struct group group;
+typedef struct op_group op_group;
 
-typedef struct member {
-  group *of;
+typedef struct op_member {
+  op_group *of;
   const prof_op *op;
   pthread_t thread;
   int code; /* of its run in the round that is done */
-} member;
+} op_member;
 
-struct group {
-  word round;            /* counts; the members wait for another */
-  word left;             /* members that have not yet ended this one; the caller waits for none */
-  task task;             /* of this round: written between two, as the next is */
+struct op_group {
+  wait_word round;       /* counts; the members wait for another */
+  wait_word left;        /* members that have not yet ended this one; the caller waits for none */
+  round_task round_task; /* of this round: written between two, as the next is */
   int callers_processor; /* of MOVE, the same */
   int spins;
   bool has_threads;
@@ -58,11 +58,11 @@ struct group {
   const prof_i_measurement *whole; /* the group's own; the members' stand before it */
   size_t failed_timer;             /* whose began or ended last with a code */
   size_t count, thread_count;
-  member members[MEMBERS_MAX];
+  op_member members[MEMBERS_MAX];
 };
 
 /* What one asks for that says its workspace itself is not asked: see fill_workspace(). */
-static int run_member(const group *g, const member *m) {
+static int run_member(const op_group *g, const op_member *m) {
   prof_i_workspace part;
   if (!g->counted) return m->op->run(m->op->user);
   prof_i_workspace_begin_part(&part, m->op->workspace ? NULL : g->counted);
@@ -71,54 +71,55 @@ static int run_member(const group *g, const member *m) {
   return code;
 }
 
-/* Pairs with the changes of serve() and begin_round(), which release what was written before. */
-static bool is_another(word *w, uint32_t from, uint32_t *now_out) {
+/* Pairs with the changes of member_main() and begin_round(), which release what was written
+   before. */
+static bool has_word_changed(wait_word *w, uint32_t from, uint32_t *now_out) {
   *now_out = __atomic_load_n(&w->value, __ATOMIC_SEQ_CST);
   return *now_out != from;
 }
 
 /* False: it has been long. With more threads than processors the one that is waited for may have to
    get this one's. */
-static bool spin_for_change(word *w, uint32_t from, int spins, uint32_t *now_out) {
+static bool spin_for_change(wait_word *w, uint32_t from, int spins, uint32_t *now_out) {
   for (int i = 0; i < spins; i++) {
-    if (is_another(w, from, now_out)) return true;
+    if (has_word_changed(w, from, now_out)) return true;
     prof_i_pause();
   }
   const uint64_t begun_ns = prof_i_port_monotonic_ns();
   while (prof_i_ns_since(begun_ns) < awake_ns) {
-    if (is_another(w, from, now_out)) return true;
+    if (has_word_changed(w, from, now_out)) return true;
     sched_yield();
   }
   return false;
 }
 
-static uint32_t sleep_for_change(word *w, uint32_t from) {
+static uint32_t sleep_for_change(wait_word *w, uint32_t from) {
   uint32_t now;
   __atomic_add_fetch(&w->sleepers, 1, __ATOMIC_SEQ_CST);
-  while (!is_another(w, from, &now)) prof_i_port_wait(&w->value, from, sleep_ns);
+  while (!has_word_changed(w, from, &now)) prof_i_port_wait(&w->value, from, sleep_ns);
   __atomic_sub_fetch(&w->sleepers, 1, __ATOMIC_SEQ_CST);
   return now;
 }
 
-static uint32_t await_change(word *w, uint32_t from, int spins) {
+static uint32_t await_change(wait_word *w, uint32_t from, int spins) {
   uint32_t now;
   return spin_for_change(w, from, spins, &now) ? now : sleep_for_change(w, from);
 }
 
-static void wake_sleepers(word *w) {
+static void wake_sleepers(wait_word *w) {
   if (__atomic_load_n(&w->sleepers, __ATOMIC_SEQ_CST)) prof_i_port_wake(&w->value);
 }
 
-static void *serve(void *argument) {
-  member *const m = argument;
-  group *const g = m->of;
+static void *member_main(void *argument) {
+  op_member *const m = argument;
+  op_group *const g = m->of;
   uint32_t round = sleep_for_change(&g->round, 0);
-  while (g->task != LEAVE) {
+  while (g->round_task != TASK_LEAVE) {
     /* the next may stand there as soon as this one has ended */
-    const bool may_sleep = g->task == REST;
-    if (g->task == RUN) m->code = run_member(g, m);
-    if (g->task == MOVE)
-      prof_i_port_leave_processor(g->callers_processor, (size_t)(m - g->members));
+    const bool may_sleep = g->round_task == TASK_REST;
+    if (g->round_task == TASK_RUN) m->code = run_member(g, m);
+    if (g->round_task == TASK_MOVE)
+      prof_i_port_move_off_processor(g->callers_processor, (size_t)(m - g->members));
     if (__atomic_sub_fetch(&g->left.value, 1, __ATOMIC_SEQ_CST) == 0) wake_sleepers(&g->left);
     round =
         may_sleep ? sleep_for_change(&g->round, round) : await_change(&g->round, round, g->spins);
@@ -126,18 +127,18 @@ static void *serve(void *argument) {
   return NULL;
 }
 
-static void begin_round(group *g, task what) {
-  g->task = what;
+static void begin_round(op_group *g, round_task what) {
+  g->round_task = what;
   __atomic_store_n(&g->left.value, (uint32_t)g->thread_count, __ATOMIC_RELAXED);
   __atomic_add_fetch(&g->round.value, 1, __ATOMIC_SEQ_CST); /* with all that was written before */
   wake_sleepers(&g->round);
 }
 
-static void end_round(group *g) {
-  for (uint32_t left; is_another(&g->left, 0, &left);) await_change(&g->left, left, g->spins);
+static void end_round(op_group *g) {
+  for (uint32_t left; has_word_changed(&g->left, 0, &left);) await_change(&g->left, left, g->spins);
 }
 
-static void play_round(group *g, task what) {
+static void play_round(op_group *g, round_task what) {
   begin_round(g, what);
   end_round(g);
 }
@@ -146,27 +147,27 @@ static void play_round(group *g, task what) {
    well wake a thread on the processor of who woke it while another is idle, and leaves two there
    that offer it to each other: one that goes to another processor by itself stays there, and may
    then go wherever it might before. */
-static void get_ready(void *user) {
-  group *const g = user;
-  play_round(g, BE_READY);
+static void prepare_runs(void *user) {
+  op_group *const g = user;
+  play_round(g, TASK_BE_READY);
   for (int i = 0; i < READY_TRIES && g->spins == SPINS; i++) {
     const uint64_t begun_ns = prof_i_port_monotonic_ns();
-    play_round(g, BE_READY);
+    play_round(g, TASK_BE_READY);
     if (prof_i_ns_since(begun_ns) < quick_ns) return;
     g->callers_processor = prof_i_port_processor();
-    play_round(g, MOVE);
+    play_round(g, TASK_MOVE);
   }
 }
 
 /* Who is measured alone has the machine alone. */
-static void rest(void *user) { play_round(user, REST); }
+static void finish_runs(void *user) { play_round(user, TASK_REST); }
 
 static int run_round(void *user) {
-  group *const g = user;
+  op_group *const g = user;
   const size_t own_count = g->has_threads ? 1 : g->count;
   int code = 0;
   g->counted = g->whole->counted;
-  begin_round(g, RUN);
+  begin_round(g, TASK_RUN);
   for (size_t i = 0; i < own_count; i++) {
     const int own = run_member(g, &g->members[i]);
     if (own && !code) code = own;
@@ -178,13 +179,13 @@ static int run_round(void *user) {
 }
 
 /* The host's signals are for the host's threads. */
-static int begin_threads(group *g) {
+static int begin_threads(op_group *g) {
   sigset_t all, before;
   int error = 0;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   for (size_t i = 1; i < g->count && !error; i++) {
-    error = pthread_create(&g->members[i].thread, NULL, serve, &g->members[i]);
+    error = pthread_create(&g->members[i].thread, NULL, member_main, &g->members[i]);
     g->thread_count += !error;
   }
   pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -193,68 +194,68 @@ static int begin_threads(group *g) {
                : PROF_OK;
 }
 
-static void end_threads(group *g) {
-  begin_round(g, LEAVE);
+static void end_threads(op_group *g) {
+  begin_round(g, TASK_LEAVE);
   for (size_t i = 1; i <= g->thread_count; i++) pthread_join(g->members[i].thread, NULL);
 }
 
 /* ---- timers of the members' own ---- */
 
-static int note_timer(group *g, size_t i, int before, int code) {
+static int record_timer_code(op_group *g, size_t i, int before, int code) {
   if (!code || before) return before;
   g->failed_timer = i;
   return code;
 }
 
-static const prof_op_timer *timer_of(const group *g, size_t i) {
+static const prof_op_timer *timer_of(const op_group *g, size_t i) {
   return &(g->whole - g->count + i)->timer;
 }
 
-static int end_timers_to(group *g, size_t count, double *us_out) {
+static int end_timers_to(op_group *g, size_t count, double *us_out) {
   int code = 0;
   *us_out = 0;
   for (size_t i = 0; i < count; i++) {
     double us = 0;
     const prof_op_timer *const timer = timer_of(g, i);
-    code = note_timer(g, i, code, timer->end(timer->user, &us));
+    code = record_timer_code(g, i, code, timer->end(timer->user, &us));
     if (!(us <= *us_out)) *us_out = us; /* also what is no time: the measurement refuses it */
   }
   return code;
 }
 
 static int begin_timers(void *user) {
-  group *const g = user;
+  op_group *const g = user;
   double unused;
   for (size_t i = 0; i < g->count; i++) {
     const prof_op_timer *const timer = timer_of(g, i);
     const int code = timer->begin(timer->user);
     if (!code) continue;
     end_timers_to(g, i, &unused);
-    return note_timer(g, i, 0, code);
+    return record_timer_code(g, i, 0, code);
   }
   return 0;
 }
 
 /* And waits, by a time that is not looked at, until all that was enqueued for it is done: a member
    would run beside what another one's stream still writes. */
-static int write_caches_over(void *user) {
-  group *const g = user;
+static int flush_member_caches(void *user) {
+  op_group *const g = user;
   double unused;
   int code = 0;
   for (size_t i = 0; i < g->count; i++) {
     const prof_op_timer *const timer = timer_of(g, i);
-    if (timer->cold) code = note_timer(g, i, code, timer->cold(timer->user));
+    if (timer->cold) code = record_timer_code(g, i, code, timer->cold(timer->user));
   }
   if (!code) code = begin_timers(g);
   return code ? code : end_timers_to(g, g->count, &unused);
 }
 
 static int end_timers(void *user, double *us_out) {
-  return end_timers_to(user, ((group *)user)->count, us_out);
+  return end_timers_to(user, ((op_group *)user)->count, us_out);
 }
 
 static const char *why_timers(void *user) {
-  const prof_op_timer *const timer = timer_of(user, ((group *)user)->failed_timer);
+  const prof_op_timer *const timer = timer_of(user, ((op_group *)user)->failed_timer);
   return timer->why ? timer->why(timer->user) : NULL;
 }
 
@@ -278,20 +279,20 @@ static int check_timers(const prof_i_measurement *all, size_t count) {
 
 /* What a round takes in which nothing is run: at its best, since it is to be no more than what
    stands in the group's time, and others may have a processor just now. */
-static double time_empty_rounds(group *g) {
+static double time_empty_rounds(op_group *g) {
   double us[EMPTY_ROUNDS];
-  get_ready(g);
+  prepare_runs(g);
   for (int i = 0; i < EMPTY_ROUNDS; i++) {
     const uint64_t begun_ns = prof_i_port_monotonic_ns();
-    play_round(g, BE_READY);
+    play_round(g, TASK_BE_READY);
     us[i] = (double)prof_i_ns_since(begun_ns) / 1e3;
   }
-  rest(g);
+  finish_runs(g);
   return prof_i_quantile_among(us, EMPTY_ROUNDS, 0);
 }
 
 static void fill_overlap(prof_op_overlap *overlap, prof_op_result *const *results, size_t count) {
-  PROF_I_HOLD_FP;
+  PROF_I_DEFAULT_FP;
   double alone = 0, longest = 0;
   for (size_t i = 0; i < count; i++) {
     const double us = results[i]->info.median_us;
@@ -340,7 +341,7 @@ static void join_keys(const prof_i_measurement *all, size_t count, char *to) {
 
 /* Nobody writes over that member's device's caches: it does not, and no other one of that
    device. */
-static bool has_warm_device(const prof_i_measurement *all, size_t count, size_t which) {
+static bool has_warm_member_device(const prof_i_measurement *all, size_t count, size_t which) {
   const prof_device device = all[which].op.device;
   for (size_t i = 0; i < count; i++)
     if (all[i].has_own_caches && all[i].op.device.type == device.type &&
@@ -350,14 +351,14 @@ static bool has_warm_device(const prof_i_measurement *all, size_t count, size_t 
 }
 
 /* The members' own measurements, and behind them the group's. */
-static int measure_group(group *g, prof_i_measurement *all, const prof_op_options *options,
+static int measure_group(op_group *g, prof_i_measurement *all, const prof_op_options *options,
                          prof_op_result **results_out, prof_op_overlap *overlap) {
   char key[KEY_BYTES];
-  for (size_t i = 0; i < g->count; i++) g->members[i] = (member){.of = g, .op = &all[i].op};
+  for (size_t i = 0; i < g->count; i++) g->members[i] = (op_member){.of = g, .op = &all[i].op};
   g->whole = &all[g->count];
   join_keys(all, g->count, key);
-  const prof_op_timer theirs = {sizeof theirs, "of its members", g, begin_timers, end_timers,
-                                why_timers,    write_caches_over};
+  const prof_op_timer theirs = {sizeof theirs, "of its members",   g, begin_timers, end_timers,
+                                why_timers,    flush_member_caches};
   const prof_op whole = {.size = sizeof whole,
                          .key = key,
                          .user = g,
@@ -367,15 +368,15 @@ static int measure_group(group *g, prof_i_measurement *all, const prof_op_option
   int status = prof_i_measure_init(&all[g->count], &whole, options);
   for (size_t i = 0; i < g->count; i++) {
     all[g->count].has_own_caches &= all[i].has_own_caches;
-    all[g->count].identity.is_device_warm |= has_warm_device(all, g->count, i);
+    all[g->count].identity.is_device_warm |= has_warm_member_device(all, g->count, i);
   }
-  all[g->count].get_ready = get_ready;
-  all[g->count].rest = rest;
+  all[g->count].prepare_runs = prepare_runs;
+  all[g->count].finish_runs = finish_runs;
   g->spins = g->count > prof_i_port_processor_count() ? SPINS_CROWDED : SPINS;
   if (!status && g->has_threads) status = begin_threads(g);
   if (!status) {
     overlap->begin_us = time_empty_rounds(g);
-    status = prof_i_measure_in_turn(all, g->count + 1, results_out);
+    status = prof_i_measure_interleaved(all, g->count + 1, results_out);
   }
   if (g->has_threads) end_threads(g);
   if (status) return status;
@@ -399,7 +400,7 @@ int prof_op_profile_group(const prof_op *ops, size_t count, prof_op_side side,
                        overlap_out->size);
   memset(results_out, 0, (count + 1) * sizeof *results_out);
   prof_i_measurement *const all = calloc(count + 1, sizeof *all);
-  group *const g = calloc(1, sizeof *g);
+  op_group *const g = calloc(1, sizeof *g);
   prof_op_overlap overlap = {.size = overlap_out->size};
   if (!all || !g) {
     free(g);

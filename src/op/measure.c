@@ -36,7 +36,7 @@ static int check_count(const char *name, int32_t count) {
   return PROF_OK;
 }
 
-static int complete(prof_op_options *options) {
+static int complete_options(prof_op_options *options) {
   int status = check_count("options.warmup", options->warmup);
   if (!status) status = check_count("options.exec", options->exec);
   if (!status) status = check_count("options.repeat", options->repeat);
@@ -99,7 +99,7 @@ static int read_timer(prof_i_measurement *m) {
 
 /* What is cut would be the same as another that is the same so far: a kept result of the wrong
    one. */
-static int check_bytes(const char *name, const char *text, size_t room) {
+static int check_text_bytes(const char *name, const char *text, size_t room) {
   const size_t bytes = text ? strlen(text) : 0;
   if (bytes < room) return PROF_OK;
   return prof_i_fail(PROF_E_INVALID, "%s has %zu bytes; at most %zu, since results are kept for it",
@@ -136,32 +136,33 @@ static prof_i_op_identity identity_of(const prof_i_measurement *m) {
 }
 
 int prof_i_measure_init(prof_i_measurement *m, const prof_op *op, const prof_op_options *options) {
-  *m = (prof_i_measurement){.options = {.size = sizeof m->options}, .next_look = CONVERGED_MIN};
+  *m = (prof_i_measurement){.options = {.size = sizeof m->options},
+                            .next_check_count = CONVERGED_MIN};
   int status = read_operator(&m->op, op);
   if (!status && options)
     status = prof_i_sized_copy(&m->options, sizeof m->options, options, "prof_op_options");
-  if (!status) status = complete(&m->options);
+  if (!status) status = complete_options(&m->options);
   if (!status) status = read_timer(m);
-  if (!status) status = check_bytes("op.driver", m->op.driver, sizeof m->identity.driver);
-  if (!status) status = check_bytes("timer.name", m->timer.name, sizeof m->identity.timer);
+  if (!status) status = check_text_bytes("op.driver", m->op.driver, sizeof m->identity.driver);
+  if (!status) status = check_text_bytes("timer.name", m->timer.name, sizeof m->identity.timer);
   if (!status) m->identity = identity_of(m);
   return status;
 }
 
 /* ---- running ---- */
 
-static int said(const prof_i_measurement *m, const char *callback, int code) {
+static int fail_callback(const prof_i_measurement *m, const char *callback, int code) {
   return prof_i_fail(PROF_E_OPERATOR, "%s: %s returned %d", m->op.key, callback, code);
 }
 
-static int said_timer(const prof_i_measurement *m, const char *callback, int code) {
+static int fail_timer(const prof_i_measurement *m, const char *callback, int code) {
   const char *const why = m->timer.why ? m->timer.why(m->timer.user) : NULL;
-  if (!why || !*why) return said(m, callback, code);
+  if (!why || !*why) return fail_callback(m, callback, code);
   return prof_i_fail(PROF_E_OPERATOR, "%s: the timer %s: %s", m->op.key, m->timer.name, why);
 }
 
-static int said_time(const prof_i_measurement *m, double us) {
-  PROF_I_HOLD_FP;
+static int fail_timer_value(const prof_i_measurement *m, double us) {
+  PROF_I_DEFAULT_FP;
   return prof_i_fail(PROF_E_OPERATOR, "%s: the timer %s says %g us", m->op.key, m->timer.name, us);
 }
 
@@ -171,21 +172,21 @@ void prof_i_measure_charge(prof_i_measurement *m, uint64_t *from_ns) {
   *from_ns = now_ns;
 }
 
-static uint64_t limit_of(const prof_i_measurement *m) {
+static uint64_t time_limit_of(const prof_i_measurement *m) {
   return m->options.time_limit_ns ? m->options.time_limit_ns : usual_limit_ns;
 }
 
 /* With what its statistics will take. */
-static bool is_past(const prof_i_measurement *m, uint64_t limit_ns) {
+static bool is_past_limit(const prof_i_measurement *m, uint64_t limit_ns) {
   return m->spent_ns + m->count * statistics_ns >= limit_ns;
 }
 
 /* Before the first sample; and after it, where nobody said a limit, only once there are so many
    that they say something, or it has been far too long. */
-static bool is_over(prof_i_measurement *m) {
-  if (!is_past(m, limit_of(m))) return false;
+static bool is_out_of_time(prof_i_measurement *m) {
+  if (!is_past_limit(m, time_limit_of(m))) return false;
   const bool may_go_on = !m->options.time_limit_ns && m->count > 0 && m->count < INTERVAL_MIN;
-  if (may_go_on && !is_past(m, longest_limit_ns)) return false;
+  if (may_go_on && !is_past_limit(m, longest_limit_ns)) return false;
   m->is_time_over = true;
   return true;
 }
@@ -193,13 +194,13 @@ static bool is_over(prof_i_measurement *m) {
 static int run_many(const prof_i_measurement *m, int32_t times) {
   for (int32_t i = 0; i < times; i++) {
     const int code = m->op.run(m->op.user);
-    if (code) return said(m, "run", code);
+    if (code) return fail_callback(m, "run", code);
   }
   return PROF_OK;
 }
 
 /* One run, of which the allocator's peak is taken. */
-static int run_counted(prof_i_measurement *m) {
+static int run_with_workspace(prof_i_measurement *m) {
   prof_i_workspace workspace;
   prof_i_workspace_begin(&workspace);
   m->counted = &workspace;
@@ -207,7 +208,7 @@ static int run_counted(prof_i_measurement *m) {
   m->counted = NULL;
   prof_i_workspace_end(&workspace);
   m->was_counted = true;
-  if (m->op.workspace || !workspace.was_told) return status;
+  if (m->op.workspace || !workspace.was_reported) return status;
   if (m->workspace_source != PROF_OP_WORKSPACE_TOLD) m->workspace_bytes = 0;
   m->workspace_source = PROF_OP_WORKSPACE_TOLD;
   if (workspace.peak_bytes > m->workspace_bytes) m->workspace_bytes = workspace.peak_bytes;
@@ -217,21 +218,21 @@ static int run_counted(prof_i_measurement *m) {
 /* The first run of all is a counted one, if there was no warm-up. */
 static int run_sample(prof_i_measurement *m, int32_t times) {
   if (m->was_counted) return run_many(m, times);
-  const int status = run_counted(m);
+  const int status = run_with_workspace(m);
   return status ? status : run_many(m, times - 1);
 }
 
 /* Of a cold sample. */
-static int write_caches_over(const prof_i_measurement *m) {
-  if (m->flush) memset(m->flush, (int)(m->count & 255) | 1, m->flush_bytes);
+static int flush_caches(const prof_i_measurement *m) {
+  if (m->flush_buffer) memset(m->flush_buffer, (int)(m->count & 255) | 1, m->flush_bytes);
   return m->options.caches == PROF_OP_COLD && m->timer.cold ? m->timer.cold(m->timer.user) : 0;
 }
 
-static void get_ready(const prof_i_measurement *m) {
-  if (m->get_ready) m->get_ready(m->op.user);
+static void prepare_runs(const prof_i_measurement *m) {
+  if (m->prepare_runs) m->prepare_runs(m->op.user);
 }
-static void rest(const prof_i_measurement *m) {
-  if (m->rest) m->rest(m->op.user);
+static void finish_runs(const prof_i_measurement *m) {
+  if (m->finish_runs) m->finish_runs(m->op.user);
 }
 
 /* Of one sample, all runs together. Asking for the processor time is a system call, at which the
@@ -239,39 +240,40 @@ static void rest(const prof_i_measurement *m) {
    switched away here, between two samples, and not inside of one at the next tick. */
 static int time_runs(prof_i_measurement *m, int32_t times, double *us_out) {
   prof_i_port_processor_ns();
-  int code = write_caches_over(m);
-  if (code) return said_timer(m, "writing the caches over", code);
-  get_ready(m);
+  int code = flush_caches(m);
+  if (code) return fail_timer(m, "writing the caches over", code);
+  prepare_runs(m);
   code = m->timer.begin(m->timer.user);
-  if (code) return said_timer(m, "the timer's begin", code);
+  if (code) return fail_timer(m, "the timer's begin", code);
   const int status = run_sample(m, times);
   code = m->timer.end(m->timer.user, us_out); /* also after an error: what was begun is ended */
-  rest(m);
+  finish_runs(m);
   if (status) return status;
-  if (code) return said_timer(m, "the timer's end", code);
-  return prof_i_is_time(*us_out) ? PROF_OK : said_time(m, *us_out);
+  if (code) return fail_timer(m, "the timer's end", code);
+  return prof_i_is_time(*us_out) ? PROF_OK : fail_timer_value(m, *us_out);
 }
 
 /* Would one more run, as long as those before were, take the warm-up past its share? What is slow
    would be warmed up and never measured. */
 static bool is_warm_enough(const prof_i_measurement *m) {
-  if (m->warmed == 0) return m->options.warmup == 0;
-  const uint64_t next_ns = m->spent_ns / (uint64_t)m->warmed;
-  return m->warmed >= m->options.warmup || m->spent_ns + next_ns > limit_of(m) / WARMUP_SHARE;
+  if (m->warmup_count == 0) return m->options.warmup == 0;
+  const uint64_t next_ns = m->spent_ns / (uint64_t)m->warmup_count;
+  return m->warmup_count >= m->options.warmup ||
+         m->spent_ns + next_ns > time_limit_of(m) / WARMUP_SHARE;
 }
 
 /* The first run of all, of which its vendor's library tells what it hands out. To begin and to end
    that takes ms, which are nobody's. */
-static int run_told(prof_i_measurement *m, uint64_t *from_ns) {
+static int run_with_vendor_memory(prof_i_measurement *m, uint64_t *from_ns) {
   prof_i_op_memory *memory = NULL;
   uint64_t peak_bytes = 0;
   m->workspace_status = prof_i_op_memory_begin(m->op.device, &memory);
-  get_ready(m);
+  prepare_runs(m);
   *from_ns = prof_i_port_monotonic_ns();
-  const int status = run_counted(m);
-  m->warmed++;
+  const int status = run_with_workspace(m);
+  m->warmup_count++;
   prof_i_measure_charge(m, from_ns);
-  rest(m);
+  finish_runs(m);
   if (memory) m->workspace_status = prof_i_op_memory_end(memory, &peak_bytes);
   if (memory && m->workspace_status == PROF_OK &&
       m->workspace_source == PROF_OP_WORKSPACE_UNKNOWN) {
@@ -283,21 +285,22 @@ static int run_told(prof_i_measurement *m, uint64_t *from_ns) {
 }
 
 static int warm_up(prof_i_measurement *m, uint64_t *from_ns) {
-  int status = m->options.vendor_memory && !m->op.workspace ? run_told(m, from_ns) : PROF_OK;
-  get_ready(m);
+  int status =
+      m->options.vendor_memory && !m->op.workspace ? run_with_vendor_memory(m, from_ns) : PROF_OK;
+  prepare_runs(m);
   while (!status && !is_warm_enough(m)) {
-    status = run_counted(m);
-    m->warmed++;
+    status = run_with_workspace(m);
+    m->warmup_count++;
     prof_i_measure_charge(m, from_ns);
   }
-  rest(m);
+  finish_runs(m);
   return status;
 }
 
-static int ask_workspace(prof_i_measurement *m) {
+static int query_workspace(prof_i_measurement *m) {
   if (!m->op.workspace) return PROF_OK;
   const int code = m->op.workspace(m->op.user, &m->workspace_bytes);
-  if (code) return said(m, "workspace", code);
+  if (code) return fail_callback(m, "workspace", code);
   if (m->workspace_bytes > workspace_max_bytes)
     return prof_i_fail(PROF_E_OPERATOR, "%s: workspace says %llu bytes, more than any device has",
                        m->op.key, (unsigned long long)m->workspace_bytes);
@@ -308,38 +311,39 @@ static int ask_workspace(prof_i_measurement *m) {
 /* Doubles the runs of a sample until it is long for the timer. */
 static int choose_exec(prof_i_measurement *m, uint64_t *from_ns) {
   m->exec = m->options.exec ? m->options.exec : 1;
-  while (!m->options.exec && m->exec < COUNT_MAX && !is_over(m)) {
+  while (!m->options.exec && m->exec < COUNT_MAX && !is_out_of_time(m)) {
     double us = 0;
     const int status = time_runs(m, m->exec, &us);
     prof_i_measure_charge(m, from_ns);
     if (status) return status;
-    if (us >= SURE_TIMES * m->error_us) break;
+    if (us >= SURE_TIMES * m->timer_error_us) break;
     m->exec *= 2;
   }
   return PROF_OK;
 }
 
 /* Twice the last level's size, or what is enough where that is not known. */
-static int make_flush(prof_i_measurement *m) {
+static int make_flush_buffer(prof_i_measurement *m) {
   if (m->options.caches != PROF_OP_COLD || m->has_own_caches) return PROF_OK;
   const uint64_t last_level = prof_i_port_cache_bytes();
   m->flush_bytes =
       last_level > 0 && last_level < 128ull * MIB ? 2 * (size_t)last_level : (size_t)64 * MIB;
-  m->flush = malloc(m->flush_bytes);
-  return m->flush
+  m->flush_buffer = malloc(m->flush_bytes);
+  return m->flush_buffer
              ? PROF_OK
              : prof_i_fail(PROF_E_NO_MEMORY,
                            "no memory for %zu bytes to write the caches over with", m->flush_bytes);
 }
 
 int prof_i_measure_prepare(prof_i_measurement *m) {
-  int code = prof_i_timer_error(&m->timer, &m->error_us);
-  if (code) return said_timer(m, m->timer.name, code);
-  if (!prof_i_is_time(m->error_us)) return said_time(m, m->error_us);
-  if (m->op.prepare && (code = m->op.prepare(m->op.user)) != 0) return said(m, "prepare", code);
+  int code = prof_i_timer_error(&m->timer, &m->timer_error_us);
+  if (code) return fail_timer(m, m->timer.name, code);
+  if (!prof_i_is_time(m->timer_error_us)) return fail_timer_value(m, m->timer_error_us);
+  if (m->op.prepare && (code = m->op.prepare(m->op.user)) != 0)
+    return fail_callback(m, "prepare", code);
   m->is_prepared = true;
-  int status = ask_workspace(m);
-  if (!status) status = make_flush(m);
+  int status = query_workspace(m);
+  if (!status) status = make_flush_buffer(m);
   uint64_t from_ns = prof_i_port_monotonic_ns();
   if (!status) status = warm_up(m, &from_ns);
   if (!status) status = choose_exec(m, &from_ns);
@@ -351,23 +355,23 @@ int prof_i_measure_prepare(prof_i_measurement *m) {
 void prof_i_measure_fini(prof_i_measurement *m) {
   if (m->is_prepared && m->op.cleanup) m->op.cleanup(m->op.user);
   m->is_prepared = false;
-  free(m->flush);
+  free(m->flush_buffer);
   free(m->samples);
-  m->flush = NULL;
+  m->flush_buffer = NULL;
   m->samples = NULL;
 }
 
 /* ---- samples ---- */
 
-static void look_at_speed(prof_i_measurement *m) {
-  if (m->chain_count &&
-      (m->chain_count >= PROF_I_CHAINS_MAX || prof_i_ns_since(m->chained_ns) < chain_every_ns))
+static void time_chain(prof_i_measurement *m) {
+  if (m->chain_count && (m->chain_count >= PROF_I_CHAIN_TIMES_MAX ||
+                         prof_i_ns_since(m->chain_timed_ns) < chain_every_ns))
     return;
-  m->chains[m->chain_count++] = prof_i_chain_us();
-  m->chained_ns = prof_i_port_monotonic_ns();
+  m->chain_times_us[m->chain_count++] = prof_i_chain_us();
+  m->chain_timed_ns = prof_i_port_monotonic_ns();
 }
 
-static bool make_room(prof_i_measurement *m) {
+static bool reserve_sample(prof_i_measurement *m) {
   if (m->count < m->room) return true;
   const size_t room = m->room ? m->room * 2 : 64;
   double *const larger = realloc(m->samples, room * sizeof *larger);
@@ -379,19 +383,20 @@ static bool make_room(prof_i_measurement *m) {
 
 int prof_i_measure_sample(prof_i_measurement *m) {
   double us = 0;
-  if (!make_room(m)) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for %zu samples", m->room * 2);
-  look_at_speed(m);
+  if (!reserve_sample(m))
+    return prof_i_fail(PROF_E_NO_MEMORY, "no memory for %zu samples", m->room * 2);
+  time_chain(m);
   const int status = time_runs(m, m->exec, &us);
   if (!status) m->samples[m->count++] = us / m->exec;
   return status;
 }
 
 /* Is the median known to the precision asked for? */
-static int look_at_median(prof_i_measurement *m) {
-  PROF_I_HOLD_FP;
+static int check_median(prof_i_measurement *m) {
+  PROF_I_DEFAULT_FP;
   prof_i_series series;
   double low, high;
-  m->next_look = m->count + m->count / 4;
+  m->next_check_count = m->count + m->count / 4;
   if (!prof_i_series_init(&series, m->samples, m->count))
     return prof_i_fail(PROF_E_NO_MEMORY, "no memory for %zu samples", m->count);
   prof_i_median_interval(&series, &low, &high);
@@ -402,15 +407,15 @@ static int look_at_median(prof_i_measurement *m) {
 }
 
 bool prof_i_measure_is_at_limit(prof_i_measurement *m) {
-  return m->count >= (size_t)m->options.repeat || is_over(m);
+  return m->count >= (size_t)m->options.repeat || is_out_of_time(m);
 }
 
 int prof_i_measure_is_done(prof_i_measurement *m, bool *is_done_out) {
   int status = PROF_OK;
   *is_done_out = prof_i_measure_is_at_limit(m);
   if (*is_done_out || m->options.repeat_all) return PROF_OK;
-  if (m->count >= m->next_look && m->spent_ns - m->sampling_ns >= m->options.least_ns)
-    status = look_at_median(m);
+  if (m->count >= m->next_check_count && m->spent_ns - m->sampling_ns >= m->options.least_ns)
+    status = check_median(m);
   *is_done_out = m->is_converged;
   return status;
 }
@@ -419,16 +424,16 @@ int prof_i_measure_is_done(prof_i_measurement *m, bool *is_done_out) {
 
 /* The slowest tenth of the looks at the processor's speed against the best one. */
 static double slowdown_of(prof_i_measurement *m) {
-  PROF_I_HOLD_FP;
+  PROF_I_DEFAULT_FP;
   const size_t count = (size_t)m->chain_count;
   if (m->chain_count < CHAINS_MIN) return 1;
-  const double usual = prof_i_quantile_among(m->chains, count, 0.9),
-               best = prof_i_quantile_among(m->chains, count, 0);
+  const double usual = prof_i_quantile_among(m->chain_times_us, count, 0.9),
+               best = prof_i_quantile_among(m->chain_times_us, count, 0);
   return best > 0 ? usual / best : 1;
 }
 
 /* Of an allocator that tells nothing is known to be asked for, too. */
-static uint32_t source_of(const prof_i_measurement *m) {
+static uint32_t workspace_source_of(const prof_i_measurement *m) {
   if (m->workspace_source != PROF_OP_WORKSPACE_UNKNOWN) return m->workspace_source;
   return prof_i_workspace_is_hooked() ? PROF_OP_WORKSPACE_TOLD : PROF_OP_WORKSPACE_UNKNOWN;
 }
@@ -437,18 +442,18 @@ int prof_i_measure_result(prof_i_measurement *m, prof_op_result **result_out) {
   const prof_i_facts facts = {.samples = m->samples,
                               .count = m->count,
                               .exec = m->exec,
-                              .warmup = m->warmed,
+                              .warmup = m->warmup_count,
                               .workspace_bytes = m->workspace_bytes,
-                              .has_workspace = source_of(m) != PROF_OP_WORKSPACE_UNKNOWN,
-                              .workspace_source = source_of(m),
+                              .has_workspace = workspace_source_of(m) != PROF_OP_WORKSPACE_UNKNOWN,
+                              .workspace_source = workspace_source_of(m),
                               .workspace_status = m->workspace_status,
                               .looks = m->looks,
                               .is_time_over = m->is_time_over && !m->is_converged,
                               .has_energy = m->has_energy,
                               .energy_uj = m->energy_uj,
-                              .timer_us = m->error_us,
+                              .timer_us = m->timer_error_us,
                               .slowdown = slowdown_of(m)};
-  *result_out = prof_i_result_make(&m->identity, m->op.key, &facts);
+  *result_out = prof_i_result_create(&m->identity, m->op.key, &facts);
   return *result_out
              ? PROF_OK
              : prof_i_fail(PROF_E_NO_MEMORY, "no memory for a result of %zu samples", m->count);

@@ -8,7 +8,7 @@
 #include "timer.h"
 #include "workspace.h"
 
-enum { PROF_I_CHAINS_MAX = 64 }; /* looks at the processor's speed */
+enum { PROF_I_CHAIN_TIMES_MAX = 64 }; /* looks at the processor's speed */
 
 typedef struct prof_i_measurement {
   prof_op op;
@@ -16,22 +16,22 @@ typedef struct prof_i_measurement {
   prof_op_timer timer;
   prof_i_host_time host; /* the host's timer's own */
   /* with the operator's user: before its runs, outside of their time, and after them; or NULL */
-  void (*get_ready)(void *user), (*rest)(void *user);
+  void (*prepare_runs)(void *user), (*finish_runs)(void *user);
   prof_i_op_identity identity;
   int32_t exec;
-  double error_us; /* of the timer */
+  double timer_error_us; /* of the timer */
   double *samples;
   size_t count, room;
-  int32_t warmed;       /* runs of the warm-up that there were */
-  size_t next_look;     /* at the median: when there are so many */
-  uint64_t spent_ns;    /* all that passed in its turns, since it was prepared */
-  uint64_t sampling_ns; /* of it, since the first sample */
-  uint64_t chained_ns;  /* the last look at the processor's speed */
-  double chains[PROF_I_CHAINS_MAX];
+  int32_t warmup_count;    /* runs of the warm-up that there were */
+  size_t next_check_count; /* at the median: when there are so many */
+  uint64_t spent_ns;       /* all that passed in its turns, since it was prepared */
+  uint64_t sampling_ns;    /* of it, since the first sample */
+  uint64_t chain_timed_ns; /* the last look at the processor's speed */
+  double chain_times_us[PROF_I_CHAIN_TIMES_MAX];
   int chain_count;
   /* what a sample finds in caches is the timer's to write over, and not the processor's */
   bool has_own_caches;
-  unsigned char *flush; /* written over before a cold sample */
+  unsigned char *flush_buffer; /* written over before a cold sample */
   size_t flush_bytes;
   /* in a run of which the peak is taken: what it is counted in; else NULL */
   prof_i_workspace *counted;
@@ -40,8 +40,8 @@ typedef struct prof_i_measurement {
   int32_t workspace_status;
   /* of its device's meters, while samples are taken; others may have the same. NULL: there are
      none */
-  prof_i_watch *watch;
-  prof_i_looks looks;
+  prof_i_throttle_monitor *monitor;
+  prof_i_throttle_samples looks;
   bool was_counted, is_prepared, is_time_over, is_converged, has_energy;
   double energy_uj; /* a run */
 } prof_i_measurement;

@@ -8,66 +8,66 @@
 #include "../base/log.h"
 #include "../device/activity.h"
 #include "../device/host.h"
-#include "../format/pieces.h"
+#include "../format/addr_map.h"
 
-enum { TOLD_MAX = 1 << 16 }; /* of one run: 2.5 MiB, of which what is not used never comes */
+enum { EVENTS_MAX = 1 << 16 }; /* of one run: 2.5 MiB, of which what is not used never comes */
 
-typedef struct told {
+typedef struct run_event {
   uint64_t ns, address, bytes;
   uint32_t number; /* as they came: the order of those of one moment */
   bool is_release;
-} told;
+} run_event;
 
 struct prof_i_op_memory {
-  prof_i_back_end *end;
+  prof_i_backend *backend;
   uint32_t device;
   uint32_t count;
   uint64_t lost;
-  told all[TOLD_MAX];
+  run_event all[EVENTS_MAX];
 };
 
 /* One at a time in the process: what a drain hands over says whose it is by its thread alone, and a
    pointer for each thread would take of the little static thread-local storage that there is. */
 static struct {
-  uint32_t is_had; /* acquire, release: by one measurement, from its begin to its end */
+  uint32_t is_claimed; /* acquire, release: by one measurement, from its begin to its end */
   /* the thread that drains, which writes it; who finds himself there has written it. Relaxed */
-  uintptr_t by;
+  uintptr_t thread_id;
   prof_i_op_memory *drained; /* that thread's */
-} own;
+} drain_owner;
 
-static uintptr_t this_thread(void) { return (uintptr_t)pthread_self(); }
+static uintptr_t this_thread_id(void) { return (uintptr_t)pthread_self(); }
 
-static bool have(void) {
-  uint32_t is_had = 0;
-  return __atomic_compare_exchange_n(&own.is_had, &is_had, 1, false, __ATOMIC_ACQUIRE,
-                                     __ATOMIC_RELAXED);
+static bool try_claim_drain(void) {
+  uint32_t is_claimed = 0;
+  return __atomic_compare_exchange_n(&drain_owner.is_claimed, &is_claimed, 1, false,
+                                     __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
-static void let_go(void) { __atomic_store_n(&own.is_had, 0, __ATOMIC_RELEASE); }
+static void release_drain(void) { __atomic_store_n(&drain_owner.is_claimed, 0, __ATOMIC_RELEASE); }
 
 /* ---- what comes ---- */
 
-static bool is_of_device(const prof_i_op_memory *memory, const prof_backend_memory *it) {
+static bool is_device_memory(const prof_i_op_memory *memory, const prof_backend_memory *it) {
   return it->record.kind == PROF_BACKEND_MEMORY && it->place != PROF_BACKEND_MEMORY_PINNED &&
          it->record.device == memory->device;
 }
 
-static void take(prof_i_op_memory *memory, const prof_backend_memory *it) {
-  if (!is_of_device(memory, it)) return;
-  if (memory->count == TOLD_MAX || (it->record.flags & PROF_BACKEND_NO_TIMES) ||
+static void add_run_event(prof_i_op_memory *memory, const prof_backend_memory *it) {
+  if (!is_device_memory(memory, it)) return;
+  if (memory->count == EVENTS_MAX || (it->record.flags & PROF_BACKEND_NO_TIMES) ||
       (!it->is_release && it->bytes >= UINT64_MAX - it->address)) {
     memory->lost++;
     return;
   }
   memory->all[memory->count] =
-      (told){it->record.start, it->address, it->bytes, memory->count, it->is_release != 0};
+      (run_event){it->record.start, it->address, it->bytes, memory->count, it->is_release != 0};
   memory->count++;
 }
 
 /* What this thread drains is its own. */
 static bool take_drained(const void *records, size_t bytes) {
   const char *at = records;
-  if (__atomic_load_n(&own.by, __ATOMIC_RELAXED) != this_thread()) return false;
-  prof_i_op_memory *const drained = own.drained;
+  if (__atomic_load_n(&drain_owner.thread_id, __ATOMIC_RELAXED) != this_thread_id()) return false;
+  prof_i_op_memory *const drained = drain_owner.drained;
   while (bytes >= sizeof(prof_backend_record)) {
     prof_backend_memory it = {.bytes = 0};
     memcpy(&it, at, bytes < sizeof it ? bytes : sizeof it);
@@ -76,7 +76,7 @@ static bool take_drained(const void *records, size_t bytes) {
     if (size < sizeof it && it.record.kind == PROF_BACKEND_MEMORY)
       drained->lost++;
     else
-      take(drained, &it);
+      add_run_event(drained, &it);
     at += size;
     bytes -= size;
   }
@@ -84,57 +84,57 @@ static bool take_drained(const void *records, size_t bytes) {
   return true;
 }
 
-static void drain(prof_i_op_memory *memory) {
+static void drain_memory(prof_i_op_memory *memory) {
   uint64_t lost = 0;
-  own.drained = memory;
+  drain_owner.drained = memory;
   prof_i_host_divert(take_drained);
-  __atomic_store_n(&own.by, this_thread(), __ATOMIC_RELAXED);
-  memory->end->table.drain(memory->end->self, PROF_BACKEND_FLUSH, &lost);
-  __atomic_store_n(&own.by, 0, __ATOMIC_RELAXED);
+  __atomic_store_n(&drain_owner.thread_id, this_thread_id(), __ATOMIC_RELAXED);
+  memory->backend->table.drain(memory->backend->self, PROF_BACKEND_FLUSH, &lost);
+  __atomic_store_n(&drain_owner.thread_id, 0, __ATOMIC_RELAXED);
   prof_i_host_divert(NULL);
   memory->lost += lost;
 }
 
 /* ---- adding it up ---- */
 
-static int by_time(const void *a, const void *b) {
-  const told *const first = a, *const second = b;
+static int compare_run_events(const void *a, const void *b) {
+  const run_event *const first = a, *const second = b;
   if (first->ns != second->ns) return first->ns < second->ns ? -1 : 1;
   return first->number < second->number ? -1 : first->number > second->number;
 }
 
-static void take_back(prof_i_pieces *live, uint32_t at, uint64_t *now_bytes) {
+static void free_live_range(prof_i_addr_map *live, uint32_t at, uint64_t *now_bytes) {
   *now_bytes -= live->nodes[at].bytes;
-  prof_i_pieces_take(live, live->nodes[at].address);
+  prof_i_addr_map_remove(live, live->nodes[at].address);
 }
 
 /* A release of what was handed out before is nobody's. A piece at whose place another one comes has
    gone untold. */
-static uint64_t peak_of(prof_i_op_memory *memory, prof_i_pieces *live) {
+static uint64_t find_peak_bytes(prof_i_op_memory *memory, prof_i_addr_map *live) {
   uint64_t now_bytes = 0, peak_bytes = 0;
-  qsort(memory->all, memory->count, sizeof *memory->all, by_time);
+  qsort(memory->all, memory->count, sizeof *memory->all, compare_run_events);
   for (uint32_t i = 0, at; i < memory->count; i++) {
-    const told *const it = &memory->all[i];
-    if (it->is_release && (at = prof_i_pieces_at(live, it->address)) != 0)
-      take_back(live, at, &now_bytes);
+    const run_event *const it = &memory->all[i];
+    if (it->is_release && (at = prof_i_addr_map_find(live, it->address)) != 0)
+      free_live_range(live, at, &now_bytes);
     if (it->is_release || !it->bytes) continue;
-    while ((at = prof_i_pieces_overlap(live, it->address, it->bytes)) != 0)
-      take_back(live, at, &now_bytes);
-    prof_i_pieces_put(live, it->address, it->bytes, 0);
+    while ((at = prof_i_addr_map_find_overlap(live, it->address, it->bytes)) != 0)
+      free_live_range(live, at, &now_bytes);
+    prof_i_addr_map_insert(live, it->address, it->bytes, 0);
     now_bytes += it->bytes;
     if (now_bytes > peak_bytes) peak_bytes = now_bytes;
   }
   return peak_bytes;
 }
 
-static int add_up(prof_i_op_memory *memory, uint64_t *peak_bytes_out) {
+static int compute_peak(prof_i_op_memory *memory, uint64_t *peak_bytes_out) {
   if (memory->lost)
     return prof_i_fail(PROF_E_UNSUPPORTED, "%s: %llu of the records of memory were lost",
-                       memory->end->table.name, (unsigned long long)memory->lost);
-  prof_i_pieces live = {.nodes = malloc((memory->count + 1) * sizeof *live.nodes),
-                        .room = memory->count + 1};
+                       memory->backend->table.name, (unsigned long long)memory->lost);
+  prof_i_addr_map live = {.nodes = malloc((memory->count + 1) * sizeof *live.nodes),
+                          .room = memory->count + 1};
   if (!live.nodes) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for %u pieces", memory->count);
-  *peak_bytes_out = peak_of(memory, &live);
+  *peak_bytes_out = find_peak_bytes(memory, &live);
   free(live.nodes);
   return PROF_OK;
 }
@@ -142,20 +142,21 @@ static int add_up(prof_i_op_memory *memory, uint64_t *peak_bytes_out) {
 /* ---- begin and end ---- */
 
 /* A library that the program has not loaded so far stays where it is. */
-static prof_i_back_end *find(int32_t device_type) {
-  prof_i_back_end *end;
+static prof_i_backend *find_memory_backend(int32_t device_type) {
+  prof_i_backend *backend;
   prof_i_registry_prepare();
-  for (uint32_t i = 0; (end = prof_i_registry_at(i)) != NULL; i++) {
-    const prof_backend *const table = &end->table;
+  for (uint32_t i = 0; (backend = prof_i_registry_at(i)) != NULL; i++) {
+    const prof_backend *const table = &backend->table;
     if (table->device_type != device_type || !table->records_memory || !table->start ||
         !table->stop || !table->drain)
       continue;
-    if ((!table->in_use || table->in_use()) && prof_i_registry_open(device_type) == end) return end;
+    if ((!table->in_use || table->in_use()) && prof_i_registry_open(device_type) == backend)
+      return backend;
   }
   return NULL;
 }
 
-static int status_of(int result) {
+static int status_of_result(int result) {
   switch (result) {
     case PROF_BACKEND_BUSY:
       return PROF_E_BUSY;
@@ -169,56 +170,56 @@ static int status_of(int result) {
 }
 
 /* It and its tracing are the caller's. */
-static int borrow(const prof_i_back_end *end) {
-  if (!have())
+static int acquire_backend(const prof_i_backend *backend) {
+  if (!try_claim_drain())
     return prof_i_fail(PROF_E_BUSY,
                        "%s: what its library hands out is being told to another measurement",
-                       end->table.name);
-  if (prof_i_activity_borrow(end)) return PROF_OK;
-  let_go();
+                       backend->table.name);
+  if (prof_i_activity_acquire(backend)) return PROF_OK;
+  release_drain();
   return prof_i_fail(
       PROF_E_BUSY, "%s: its devices are being recorded: what its library hands out is told to that",
-      end->table.name);
+      backend->table.name);
 }
 
-static void give_back(const prof_i_back_end *end) {
-  prof_i_activity_give_back(end);
-  let_go();
+static void release_backend(const prof_i_backend *backend) {
+  prof_i_activity_release(backend);
+  release_drain();
 }
 
 /* Whose tracing is the caller's by now. */
-static int start(prof_i_back_end *end) {
+static int start_memory(prof_i_backend *backend) {
   const uint32_t kinds = 1u << PROF_BACKEND_MEMORY;
   uint32_t can = 0;
-  const int result = end->table.start(end->self, kinds, &can);
+  const int result = backend->table.start(backend->self, kinds, &can);
   if (result != PROF_BACKEND_OK)
-    return prof_i_fail(status_of(result), "%s: %s", end->table.name,
-                       prof_i_registry_words(end, result));
+    return prof_i_fail(status_of_result(result), "%s: %s", backend->table.name,
+                       prof_i_registry_error_text(backend, result));
   if (can & kinds) return PROF_OK;
-  end->table.stop(end->self);
+  backend->table.stop(backend->self);
   return prof_i_fail(PROF_E_UNSUPPORTED, "%s: it does not record what its library hands out",
-                     end->table.name);
+                     backend->table.name);
 }
 
 int prof_i_op_memory_begin(prof_device device, prof_i_op_memory **memory_out) {
-  prof_i_back_end *const end = find(device.type);
-  if (!end)
+  prof_i_backend *const backend = find_memory_backend(device.type);
+  if (!backend)
     return prof_i_fail(
         PROF_E_UNSUPPORTED,
         "device %d:%d: no back end that is in use records what its library hands out", device.type,
         device.index);
-  int status = borrow(end);
+  int status = acquire_backend(backend);
   if (status != PROF_OK) return status;
   prof_i_op_memory *const memory = malloc(sizeof *memory);
   status =
-      memory ? start(end)
+      memory ? start_memory(backend)
              : prof_i_fail(PROF_E_NO_MEMORY, "no memory for %zu bytes of records", sizeof *memory);
   if (!memory || status != PROF_OK) {
-    give_back(end);
+    release_backend(backend);
     free(memory);
     return status;
   }
-  memory->end = end;
+  memory->backend = backend;
   memory->device = (uint32_t)device.index;
   memory->count = 0;
   memory->lost = 0;
@@ -227,12 +228,12 @@ int prof_i_op_memory_begin(prof_device device, prof_i_op_memory **memory_out) {
 }
 
 int prof_i_op_memory_end(prof_i_op_memory *memory, uint64_t *peak_bytes_out) {
-  prof_i_back_end *const end = memory->end;
-  drain(memory);
-  end->table.stop(end->self);
-  drain(memory);
-  give_back(end);
-  const int status = add_up(memory, peak_bytes_out);
+  prof_i_backend *const backend = memory->backend;
+  drain_memory(memory);
+  backend->table.stop(backend->self);
+  drain_memory(memory);
+  release_backend(backend);
+  const int status = compute_peak(memory, peak_bytes_out);
   free(memory);
   return status;
 }

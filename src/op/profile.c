@@ -2,11 +2,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/call.h"
 #include "../base/log.h"
+#include "../base/reentry.h"
 #include "cache.h"
+#include "interleave.h"
 #include "measure.h"
-#include "turn.h"
 
 int prof_op_profile(const prof_op *op, const prof_op_options *options,
                     prof_op_result **result_out) {
@@ -19,9 +19,9 @@ int prof_op_profile(const prof_op *op, const prof_op_options *options,
   int32_t asked = PROF_OK, kept = PROF_OK;
   if (!m.options.no_reuse) *result_out = prof_i_cache_find(&m.identity, m.op.key, &asked);
   if (*result_out) return PROF_OK;
-  status = prof_i_measure_in_turn(&m, 1, result_out);
+  status = prof_i_measure_interleaved(&m, 1, result_out);
   if (status) return status;
-  prof_i_cache_keep(*result_out, &kept);
+  prof_i_cache_store(*result_out, &kept);
   (*result_out)->info.file_status = asked ? asked : kept;
   return PROF_OK;
 }
@@ -39,7 +39,7 @@ int prof_op_profile_in_turn(const prof_op *ops, size_t count, const prof_op_opti
   prof_i_measurement *const all = calloc(count, sizeof *all);
   if (!all) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for %zu operators", count);
   int status = prof_i_measure_init_all(all, ops, count, options);
-  if (!status) status = prof_i_measure_in_turn(all, count, results_out);
+  if (!status) status = prof_i_measure_interleaved(all, count, results_out);
   free(all);
   return status;
 }

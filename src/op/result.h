@@ -6,7 +6,7 @@
 #include <prof/op.h>
 #include <stdbool.h>
 
-#include "watch.h"
+#include "throttle_monitor.h"
 
 /* What has to be equal for a result to be handed out again. */
 typedef struct prof_i_op_identity {
@@ -24,7 +24,7 @@ typedef struct prof_i_op_identity {
 struct prof_op_result {
   prof_op_result *next; /* in the cache */
   prof_i_op_identity identity;
-  uint64_t turn; /* those that were measured in turn have the same one; 0: alone */
+  uint64_t interleave_id; /* those that were measured in turn have the same one; 0: alone */
   prof_op_info info;
   size_t count, bytes; /* samples; of all this */
   double *sorted;      /* behind the samples */
@@ -44,12 +44,12 @@ typedef struct prof_i_facts {
   double energy_uj; /* a run */
   double timer_us;  /* what a sample may be wrong by */
   double slowdown;  /* see prof_op_info */
-  prof_i_looks looks;
+  prof_i_throttle_samples looks;
 } prof_i_facts;
 
 /* Copies the samples and the key, and says what they say. NULL: no memory. */
-prof_op_result *prof_i_result_make(const prof_i_op_identity *identity, const char *key,
-                                   const prof_i_facts *facts);
+prof_op_result *prof_i_result_create(const prof_i_op_identity *identity, const char *key,
+                                     const prof_i_facts *facts);
 prof_op_result *prof_i_result_copy(const prof_op_result *result);
 
 #endif

@@ -8,18 +8,20 @@
 enum { EXACT_MAX = 1000 }; /* samples: 2^-1000 is a double yet */
 static const double z95 = 1.959964;
 
-static int by_size(const void *a, const void *b) {
+static int compare_doubles(const void *a, const void *b) {
   const double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);
 }
 
-void prof_i_sort(double *values, size_t count) { qsort(values, count, sizeof *values, by_size); }
+void prof_i_sort_doubles(double *values, size_t count) {
+  qsort(values, count, sizeof *values, compare_doubles);
+}
 
 bool prof_i_series_init(prof_i_series *series, const double *samples, size_t count) {
   double *const sorted = count <= SIZE_MAX / sizeof *sorted ? malloc(count * sizeof *sorted) : NULL;
   if (!sorted) return false;
   memcpy(sorted, samples, count * sizeof *sorted);
-  prof_i_sort(sorted, count);
+  prof_i_sort_doubles(sorted, count);
   *series = (prof_i_series){samples, sorted, count};
   return true;
 }
@@ -100,7 +102,7 @@ double prof_i_deviation(const prof_i_series *series, double mean) {
   return prof_i_sqrt(sum / (double)(series->count - 1));
 }
 
-static double clipped(double x, double low, double high) {
+static double clamp(double x, double low, double high) {
   return x < low ? low : x > high ? high : x;
 }
 
@@ -109,11 +111,11 @@ double prof_i_autocorrelation(const prof_i_series *series) {
                high = prof_i_quantile(series->sorted, series->count, 0.95);
   double mean = 0, both = 0, own = 0;
   for (size_t i = 0; i < series->count; i++)
-    mean += clipped(series->samples[i], low, high) / (double)series->count;
+    mean += clamp(series->samples[i], low, high) / (double)series->count;
   for (size_t i = 0; i < series->count; i++) {
-    const double here = clipped(series->samples[i], low, high) - mean;
+    const double here = clamp(series->samples[i], low, high) - mean;
     own += here * here;
-    if (i + 1 < series->count) both += here * (clipped(series->samples[i + 1], low, high) - mean);
+    if (i + 1 < series->count) both += here * (clamp(series->samples[i + 1], low, high) - mean);
   }
   return own > 0 ? both / own : 0;
 }
@@ -136,7 +138,7 @@ static size_t exact_rank(size_t count, double *chance_out) {
 
 /* Of a short series its own mean takes (1 + 3 tie) / n away from what is seen of a tie (Kendall,
    Marriott and Pope). */
-double prof_i_as_many(const prof_i_series *series) {
+double prof_i_effective_count(const prof_i_series *series) {
   const double n = (double)series->count, seen = prof_i_autocorrelation(series);
   if (seen <= 2 / prof_i_sqrt(n)) return n;
   const double tie = seen + (1 + 3 * seen) / n, as_many = n * (1 - tie) / (1 + tie);
@@ -145,7 +147,7 @@ double prof_i_as_many(const prof_i_series *series) {
 
 double prof_i_median_interval(const prof_i_series *series, double *low_out, double *high_out) {
   const size_t count = series->count;
-  const double n = (double)count, as_many = prof_i_as_many(series);
+  const double n = (double)count, as_many = prof_i_effective_count(series);
   double chance = 0.05, rank = 0;
   if (count <= EXACT_MAX)
     rank = (double)exact_rank(count, &chance);

@@ -16,7 +16,7 @@ typedef struct prof_i_series {
 bool prof_i_series_init(prof_i_series *series, const double *samples, size_t count);
 void prof_i_series_fini(prof_i_series *series);
 
-void prof_i_sort(double *values, size_t count);
+void prof_i_sort_doubles(double *values, size_t count);
 double prof_i_sqrt(double x); /* 0 for what has none, or is past 1e300 */
 
 /* Linear between the two around it (type 7 of Hyndman and Fan). */
@@ -40,6 +40,6 @@ double prof_i_autocorrelation(const prof_i_series *series);
 
 /* For how many independent samples they count: all, where nothing more than chance ties each to the
    next; one at least. */
-double prof_i_as_many(const prof_i_series *series);
+double prof_i_effective_count(const prof_i_series *series);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include "../base/port.h"
 
-enum { CHAIN = 16384, CHAIN_TRIES = 4, TIMER_TRIES = 64 };
+enum { CHAIN_STEPS = 16384, CHAIN_TRIES = 4, TIMER_TRIES = 64 };
 
 static int host_begin(void *user) {
   ((prof_i_host_time *)user)->begun_ns = prof_i_port_monotonic_ns();
@@ -41,7 +41,7 @@ double prof_i_chain_us(void) {
   for (int i = 0; i < CHAIN_TRIES; i++) {
     const uint64_t begun = prof_i_port_monotonic_ns();
     uint64_t sum = begun;
-    for (int j = 0; j < CHAIN; j++) {
+    for (int j = 0; j < CHAIN_STEPS; j++) {
       sum += 3;
       __asm__ volatile("" : "+r"(sum));
     }

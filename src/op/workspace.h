@@ -12,7 +12,7 @@ typedef struct prof_i_workspace {
   struct prof_i_workspace *whole; /* of which this is a part; or NULL */
   /* of a whole: any part's thread, relaxed; read when the parts have ended */
   uint64_t now_bytes, peak_bytes;
-  bool was_told; /* the same */
+  bool was_reported; /* the same */
 } prof_i_workspace;
 
 /* From here on this thread's calls count for it, until the end. Nested. */

@@ -5,47 +5,47 @@
 #include <string.h>
 
 #include "devices.h"
+#include "error.h"
+#include "external_event.h"
 #include "library.h"
 #include "marker.h"
 #include "meters.h"
-#include "own_event.h"
-#include "words.h"
 
 /* There is one: the process has one library. */
 struct prof_backend_self {
   uint32_t is_forked; /* relaxed; the child's only thread writes it, from the fork's handler */
 };
 
-static bool is_forked(const prof_backend_self *self) {
+static bool is_opencl_forked(const prof_backend_self *self) {
   return __atomic_load_n(&self->is_forked, __ATOMIC_RELAXED);
 }
 
-static int refuse_child(void) {
-  return prof_i_words_refuse(PROF_BACKEND_FORKED,
-                             "the queue is the parent's: this process was forked from it");
+static int refuse_opencl_in_child(void) {
+  return prof_i_backend_fail_text(PROF_BACKEND_FORKED,
+                                  "the queue is the parent's: this process was forked from it");
 }
 
 /* A handle is an object's address, and the loader reads there before anybody can say that it is
    none. What cannot be an address is a mistake that we can tell: a queue's number, say. */
-static prof_i_cl_queue queue_of(uint64_t stream) {
+static prof_i_cl_queue queue_of_stream(uint64_t stream) {
   enum { FIRST_PAGE = 4096 };
   if (stream >= FIRST_PAGE && stream % sizeof(void *) == 0)
     return (prof_i_cl_queue)(uintptr_t)stream;
-  prof_i_words_fail(PROF_BACKEND_INVALID, "stream %llu is no cl_command_queue",
-                    (unsigned long long)stream);
+  prof_i_backend_fail(PROF_BACKEND_INVALID, "stream %llu is no cl_command_queue",
+                      (unsigned long long)stream);
   return NULL;
 }
 
 /* ---- opening ---- */
 
-static int probe(const prof_backend_host *host) {
+static int opencl_probe(const prof_backend_host *host) {
   (void)host;
   const int result = prof_i_opencl_library_open();
   if (result != PROF_BACKEND_OK) return result;
   return prof_i_opencl_platforms_count() ? PROF_BACKEND_OK : PROF_BACKEND_NO_DEVICE;
 }
 
-static int open_it(const prof_backend_host *host, prof_backend_self **self_out) {
+static int opencl_open(const prof_backend_host *host, prof_backend_self **self_out) {
   static prof_backend_self self;
   (void)host;
   const int result = prof_i_opencl_devices_list();
@@ -53,104 +53,110 @@ static int open_it(const prof_backend_host *host, prof_backend_self **self_out) 
   return result;
 }
 
-static void fork_child(prof_backend_self *self) {
+static void opencl_fork_child(prof_backend_self *self) {
   __atomic_store_n(&self->is_forked, 1, __ATOMIC_RELAXED);
 }
 
 /* ---- events ---- */
 
-static int event_create(prof_backend_self *self, uint64_t stream, void **event_out) {
+static int opencl_event_create(prof_backend_self *self, uint64_t stream, void **event_out) {
   (void)stream;
-  if (is_forked(self)) return refuse_child();
+  if (is_opencl_forked(self)) return refuse_opencl_in_child();
   *event_out = prof_i_opencl_marker_create();
   return *event_out ? PROF_BACKEND_OK
-                    : prof_i_words_refuse(PROF_BACKEND_NO_MEMORY, "no memory for an event");
+                    : prof_i_backend_fail_text(PROF_BACKEND_NO_MEMORY, "no memory for an event");
 }
 
-static int event_record(prof_backend_self *self, uint64_t stream, void **event) {
-  if (is_forked(self)) return refuse_child();
-  prof_i_cl_queue queue = queue_of(stream);
+static int opencl_event_record(prof_backend_self *self, uint64_t stream, void **event) {
+  if (is_opencl_forked(self)) return refuse_opencl_in_child();
+  prof_i_cl_queue queue = queue_of_stream(stream);
   return queue ? prof_i_opencl_marker_record(*event, queue) : PROF_BACKEND_INVALID;
 }
 
-static int event_query(prof_backend_self *self, void *event) {
-  return is_forked(self) ? refuse_child() : prof_i_opencl_marker_query(event);
+static int opencl_event_query(prof_backend_self *self, void *event) {
+  return is_opencl_forked(self) ? refuse_opencl_in_child() : prof_i_opencl_marker_query(event);
 }
 
-static int event_time(prof_backend_self *self, void *event, uint64_t *ns_out) {
-  return is_forked(self) ? refuse_child() : prof_i_opencl_marker_time(event, ns_out);
+static int opencl_event_time(prof_backend_self *self, void *event, uint64_t *ns_out) {
+  return is_opencl_forked(self) ? refuse_opencl_in_child()
+                                : prof_i_opencl_marker_time(event, ns_out);
 }
 
-static void event_destroy(prof_backend_self *self, void *event) {
-  if (!is_forked(self)) prof_i_opencl_marker_destroy(event);
+static void opencl_event_destroy(prof_backend_self *self, void *event) {
+  if (!is_opencl_forked(self)) prof_i_opencl_marker_destroy(event);
 }
 
-static const char *last_error(prof_backend_self *self) {
+static const char *opencl_last_error(prof_backend_self *self) {
   (void)self; /* the same for all: a thread calls one at a time */
-  return prof_i_words_last();
+  return prof_i_backend_last_error();
 }
 
 /* ---- devices ---- */
 
-static int stream_of(prof_backend_self *self, uint64_t stream, uint32_t *device_out,
-                     uint32_t *is_capturing_out) {
-  if (is_forked(self)) return refuse_child();
-  prof_i_cl_queue queue = queue_of(stream);
-  const prof_i_opencl_device *const device = queue ? prof_i_opencl_device_of(queue) : NULL;
+static int opencl_stream_of(prof_backend_self *self, uint64_t stream, uint32_t *device_out,
+                            uint32_t *is_capturing_out) {
+  if (is_opencl_forked(self)) return refuse_opencl_in_child();
+  prof_i_cl_queue queue = queue_of_stream(stream);
+  const prof_i_opencl_device *const device = queue ? prof_i_opencl_queue_device(queue) : NULL;
   if (!device) return PROF_BACKEND_INVALID;
   *device_out = prof_i_opencl_device_number(device);
   *is_capturing_out = 0;
   return PROF_BACKEND_OK;
 }
 
-static int describe(prof_backend_self *self, uint32_t index, prof_backend_device *out) {
-  if (is_forked(self)) return refuse_child();
+static int opencl_describe_device(prof_backend_self *self, uint32_t index,
+                                  prof_backend_device *out) {
+  if (is_opencl_forked(self)) return refuse_opencl_in_child();
   const prof_i_opencl_device *const device = prof_i_opencl_device_at(index);
-  if (!device) return prof_i_words_fail(PROF_BACKEND_NO_DEVICE, "there is no device %u", index);
+  if (!device) return prof_i_backend_fail(PROF_BACKEND_NO_DEVICE, "there is no device %u", index);
   prof_backend_device about = {.size = out->size};
   prof_i_opencl_device_describe(device, &about);
   memcpy(out, &about, out->size < sizeof about ? out->size : sizeof about);
   return PROF_BACKEND_OK;
 }
 
-static int read_clock(prof_backend_self *self, uint32_t index, prof_backend_pair *out) {
-  if (is_forked(self)) return refuse_child();
+static int opencl_read_clock(prof_backend_self *self, uint32_t index, prof_backend_pair *out) {
+  if (is_opencl_forked(self)) return refuse_opencl_in_child();
   prof_i_opencl_device *const device = prof_i_opencl_device_at(index);
   return device ? prof_i_opencl_clock_read(&device->clock, device->id, out)
-                : prof_i_words_fail(PROF_BACKEND_NO_DEVICE, "there is no device %u", index);
+                : prof_i_backend_fail(PROF_BACKEND_NO_DEVICE, "there is no device %u", index);
 }
 
 /* ---- the program's own events ---- */
 
-static int own_keep(prof_backend_self *self, uint64_t stream, void *event, void **kept_out) {
-  if (is_forked(self)) return refuse_child();
-  prof_i_cl_queue queue = queue_of(stream);
+static int opencl_own_keep(prof_backend_self *self, uint64_t stream, void *event, void **kept_out) {
+  if (is_opencl_forked(self)) return refuse_opencl_in_child();
+  prof_i_cl_queue queue = queue_of_stream(stream);
   if (!queue) return PROF_BACKEND_INVALID;
-  if (!queue_of((uint64_t)(uintptr_t)event))
-    return prof_i_words_refuse(PROF_BACKEND_INVALID, "the event is no cl_event");
-  return prof_i_opencl_own_event_keep(queue, event, (prof_i_opencl_own_event **)kept_out);
+  if (!queue_of_stream((uint64_t)(uintptr_t)event))
+    return prof_i_backend_fail_text(PROF_BACKEND_INVALID, "the event is no cl_event");
+  return prof_i_opencl_external_event_create(queue, event,
+                                             (prof_i_opencl_external_event **)kept_out);
 }
 
-static int own_times(prof_backend_self *self, void *kept, uint64_t *start_ns_out,
-                     uint64_t *end_ns_out) {
-  return is_forked(self) ? refuse_child()
-                         : prof_i_opencl_own_event_times(kept, start_ns_out, end_ns_out);
+static int opencl_own_times(prof_backend_self *self, void *kept, uint64_t *start_ns_out,
+                            uint64_t *end_ns_out) {
+  return is_opencl_forked(self)
+             ? refuse_opencl_in_child()
+             : prof_i_opencl_external_event_times(kept, start_ns_out, end_ns_out);
 }
 
-static void own_let_go(prof_backend_self *self, void *kept) {
-  if (!is_forked(self)) prof_i_opencl_own_event_let_go(kept);
+static void opencl_own_let_go(prof_backend_self *self, void *kept) {
+  if (!is_opencl_forked(self)) prof_i_opencl_external_event_destroy(kept);
 }
 
 /* ---- meters ---- */
 
-static int metric(prof_backend_self *self, uint32_t number, prof_backend_metric *out) {
-  return is_forked(self) ? refuse_child() : prof_i_opencl_meter(number, out);
+static int opencl_metric(prof_backend_self *self, uint32_t number, prof_backend_metric *out) {
+  return is_opencl_forked(self) ? refuse_opencl_in_child()
+                                : prof_i_opencl_meters_metric(number, out);
 }
 
-static int sample(prof_backend_self *self, const prof_backend_metric *metrics, uint32_t count,
-                  int64_t *values_out, uint64_t *known_out) {
-  return is_forked(self) ? refuse_child()
-                         : prof_i_opencl_meters_read(metrics, count, values_out, known_out);
+static int opencl_sample(prof_backend_self *self, const prof_backend_metric *metrics,
+                         uint32_t count, int64_t *values_out, uint64_t *known_out) {
+  return is_opencl_forked(self)
+             ? refuse_opencl_in_child()
+             : prof_i_opencl_meters_sample(metrics, count, values_out, known_out);
 }
 
 const prof_backend prof_i_opencl_backend = {
@@ -160,21 +166,21 @@ const prof_backend prof_i_opencl_backend = {
     .device_type = PROF_DEVICE_OPENCL,
     .name = "opencl",
     .version = "1.0",
-    .probe = probe,
-    .open = open_it,
-    .event_create = event_create,
-    .event_record = event_record,
-    .event_query = event_query,
-    .event_destroy = event_destroy,
-    .event_time = event_time,
-    .fork_child = fork_child,
-    .last_error = last_error,
-    .stream_of = stream_of,
-    .device = describe,
-    .clock = read_clock,
-    .metric = metric,
-    .sample = sample,
-    .own_keep = own_keep,
-    .own_times = own_times,
-    .own_let_go = own_let_go,
+    .probe = opencl_probe,
+    .open = opencl_open,
+    .event_create = opencl_event_create,
+    .event_record = opencl_event_record,
+    .event_query = opencl_event_query,
+    .event_destroy = opencl_event_destroy,
+    .event_time = opencl_event_time,
+    .fork_child = opencl_fork_child,
+    .last_error = opencl_last_error,
+    .stream_of = opencl_stream_of,
+    .device = opencl_describe_device,
+    .clock = opencl_read_clock,
+    .metric = opencl_metric,
+    .sample = opencl_sample,
+    .own_keep = opencl_own_keep,
+    .own_times = opencl_own_times,
+    .own_let_go = opencl_own_let_go,
     .opens_late = 1 /* drivers crash that are asked for devices while the program's thread asks */};

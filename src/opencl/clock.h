@@ -13,14 +13,14 @@
 enum { PROF_I_OPENCL_HOST_CLOCKS = 4 };
 
 /* All of the host's clocks at about one moment, in ns. */
-typedef struct prof_i_opencl_look {
+typedef struct prof_i_opencl_host_reading {
   uint64_t ns[PROF_I_OPENCL_HOST_CLOCKS];
-} prof_i_opencl_look;
+} prof_i_opencl_host_reading;
 
 typedef struct prof_i_opencl_clock {
-  pthread_mutex_t lock; /* rank 4: all below. Nothing is called under it */
-  uint64_t slack_ns;    /* how coarse the device's times are; written once */
-  uint32_t fitting;     /* a bit for each of the host's clocks in which all samples have lain */
+  pthread_mutex_t lock;     /* rank 4: all below. Nothing is called under it */
+  uint64_t slack_ns;        /* how coarse the device's times are; written once */
+  uint32_t matching_clocks; /* a bit for each of the host's clocks in which all samples have lain */
   uint32_t sample_count;
   bool has_timer;  /* the driver reads its device's clock, and has not been found wrong yet */
   uint64_t end_ns; /* of the last sample, by the device's clock: */
@@ -30,19 +30,19 @@ typedef struct prof_i_opencl_clock {
 /* An enqueue that the clocks are read around. */
 typedef struct prof_i_opencl_sample {
   prof_i_opencl_clock *clock; /* NULL: it is none */
-  prof_i_opencl_look before, after;
+  prof_i_opencl_host_reading before, after;
 } prof_i_opencl_sample;
 
-void prof_i_opencl_clock_begin(prof_i_opencl_clock *clock, bool has_timer, uint64_t resolution_ns);
+void prof_i_opencl_clock_init(prof_i_opencl_clock *clock, bool has_timer, uint64_t resolution_ns);
 
-prof_i_opencl_look prof_i_opencl_look_now(void);
+prof_i_opencl_host_reading prof_i_opencl_read_host_clocks(void);
 
 /* Has there been a sample? Before that nothing is known of it. Any thread. */
 bool prof_i_opencl_clock_has_sample(prof_i_opencl_clock *clock);
 
 /* What a sample says whose event is past now. Any thread. */
-void prof_i_opencl_clock_learn(const prof_i_opencl_sample *sample, uint64_t queued_ns,
-                               uint64_t end_ns);
+void prof_i_opencl_clock_add_sample(const prof_i_opencl_sample *sample, uint64_t queued_ns,
+                                    uint64_t end_ns);
 
 /* prof_backend.clock: UNSUPPORTED: neither can the driver read it, nor is it one of the host's. One
    thread at a time. */

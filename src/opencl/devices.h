@@ -22,11 +22,11 @@ prof_i_opencl_device *prof_i_opencl_device_at(uint32_t index);
 uint32_t prof_i_opencl_device_number(const prof_i_opencl_device *device);
 
 /* The listed one that this is, or is a part of; NULL: there is none. */
-prof_i_opencl_device *prof_i_opencl_device_of_id(prof_i_cl_device id);
+prof_i_opencl_device *prof_i_opencl_device_find(prof_i_cl_device id);
 
 /* The one that the queue is of, or is of a part of; NULL with words: no queue, or its device is not
    listed. */
-prof_i_opencl_device *prof_i_opencl_device_of(prof_i_cl_queue queue);
+prof_i_opencl_device *prof_i_opencl_queue_device(prof_i_cl_queue queue);
 
 /* Is the queue of OpenCL 1.2 or later? An older driver's table of functions ends before those that
    came then. */

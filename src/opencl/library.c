@@ -4,14 +4,14 @@
 #include <sys/auxv.h>
 
 #include "../base/library.h"
-#include "words.h"
+#include "error.h"
 
-static const char file_name[] = "libOpenCL.so.1";
+static const char opencl_file_name[] = "libOpenCL.so.1";
 
 prof_i_opencl_functions prof_i_opencl;
 
 /* The first function that is needed and not there; NULL: none is. */
-static const char *resolve(void *library) {
+static const char *resolve_opencl(void *library) {
   enum { OPTIONAL, NEEDED };
   const char *missing = NULL;
 #define RESOLVE(need, name, arguments)                                 \
@@ -26,20 +26,21 @@ static const char *resolve(void *library) {
 
 int prof_i_opencl_library_open(void) {
   const char *unused;
-  prof_i_library_why why = {0};
+  prof_i_library_error why = {0};
   if (!prof_i_library_can_open())
-    return prof_i_words_fail(PROF_BACKEND_UNSUPPORTED,
-                             "libprof.a opens no libraries; link libprof.so");
-  void *library = prof_i_library_open(file_name, 1, &unused);
+    return prof_i_backend_fail(PROF_BACKEND_UNSUPPORTED,
+                               "libprof.a opens no libraries; link libprof.so");
+  void *library = prof_i_library_open(opencl_file_name, 1, &unused);
   /* The environment may name a loader's drivers and layers: it loads them into no program that has
      more rights than its user, unless that does so itself. */
   if (!library && getauxval(AT_SECURE))
-    return prof_i_words_fail(
+    return prof_i_backend_fail(
         PROF_BACKEND_PERMISSION,
-        "this program has rights that its user has not: %s is not opened for it", file_name);
-  if (!library) library = prof_i_library_try(file_name, &why);
-  if (!library) return prof_i_words_no_library("", &why);
-  const char *const missing = resolve(library);
-  return missing ? prof_i_words_fail(PROF_BACKEND_VERSION, "%s has no %s()", file_name, missing)
+        "this program has rights that its user has not: %s is not opened for it", opencl_file_name);
+  if (!library) library = prof_i_library_try(opencl_file_name, &why);
+  if (!library) return prof_i_backend_fail_library("", &why);
+  const char *const missing = resolve_opencl(library);
+  return missing ? prof_i_backend_fail(PROF_BACKEND_VERSION, "%s has no %s()", opencl_file_name,
+                                       missing)
                  : PROF_BACKEND_OK;
 }

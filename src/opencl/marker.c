@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 #include "devices.h"
+#include "error.h"
 #include "library.h"
-#include "words.h"
 
 enum {
   SAMPLE_EVERY = 64, /* uses of a marker; of the first marker there is the first one */
@@ -25,7 +25,7 @@ prof_i_opencl_marker *prof_i_opencl_marker_create(void) {
   return marker;
 }
 
-static void let_go(prof_i_opencl_marker *marker) {
+static void release_marker_event(prof_i_opencl_marker *marker) {
   if (marker->event) prof_i_opencl.clReleaseEvent(marker->event);
   marker->event = NULL;
   free(marker->sample);
@@ -33,7 +33,7 @@ static void let_go(prof_i_opencl_marker *marker) {
 }
 
 void prof_i_opencl_marker_destroy(prof_i_opencl_marker *marker) {
-  let_go(marker);
+  release_marker_event(marker);
   free(marker);
 }
 
@@ -45,12 +45,12 @@ int prof_i_opencl_marker_check(prof_i_cl_queue queue) {
                                                             sizeof properties, &properties, NULL);
   if (error != 0) return prof_i_opencl_fail_call("clGetCommandQueueInfo", error);
   if (properties & PROF_I_CL_QUEUE_PROFILING_ENABLE) return PROF_BACKEND_OK;
-  return prof_i_words_refuse(
+  return prof_i_backend_fail_text(
       PROF_BACKEND_UNSUPPORTED,
       "the queue has no CL_QUEUE_PROFILING_ENABLE: create it with that property");
 }
 
-static int enqueue(prof_i_cl_queue queue, prof_i_cl_event *event_out) {
+static int enqueue_marker(prof_i_cl_queue queue, prof_i_cl_event *event_out) {
   const bool has_lists = prof_i_opencl_devices_has_wait_lists(queue);
   const int32_t error = has_lists
                             ? prof_i_opencl.clEnqueueMarkerWithWaitList(queue, 0, NULL, event_out)
@@ -62,15 +62,15 @@ static int enqueue(prof_i_cl_queue queue, prof_i_cl_event *event_out) {
 }
 
 int prof_i_opencl_marker_record(prof_i_opencl_marker *marker, prof_i_cl_queue queue) {
-  let_go(marker);
+  release_marker_event(marker);
   marker->result = prof_i_opencl_marker_check(queue);
   if (marker->result != PROF_BACKEND_OK) return marker->result;
   prof_i_opencl_device *const device =
-      marker->use_count++ % SAMPLE_EVERY == 0 ? prof_i_opencl_device_of(queue) : NULL;
+      marker->use_count++ % SAMPLE_EVERY == 0 ? prof_i_opencl_queue_device(queue) : NULL;
   prof_i_opencl_sample *const sample = device ? malloc(sizeof *sample) : NULL;
-  if (sample) sample->before = prof_i_opencl_look_now();
-  marker->result = enqueue(queue, &marker->event);
-  if (sample) sample->after = prof_i_opencl_look_now();
+  if (sample) sample->before = prof_i_opencl_read_host_clocks();
+  marker->result = enqueue_marker(queue, &marker->event);
+  if (sample) sample->after = prof_i_opencl_read_host_clocks();
   if (sample) sample->clock = &device->clock;
   marker->sample = sample;
   return marker->result;
@@ -78,17 +78,18 @@ int prof_i_opencl_marker_record(prof_i_opencl_marker *marker, prof_i_cl_queue qu
 
 /* ---- and what became of it ---- */
 
-static int32_t read_time(prof_i_cl_event event, uint32_t which, uint64_t *ns_out) {
+static int32_t read_marker_time(prof_i_cl_event event, uint32_t which, uint64_t *ns_out) {
   return prof_i_opencl.clGetEventProfilingInfo(event, which, sizeof *ns_out, ns_out, NULL);
 }
 
-static void take_times(prof_i_opencl_marker *marker) {
+static void read_marker_times(prof_i_opencl_marker *marker) {
   uint64_t queued_ns = 0;
   marker->end_ns = 0;
-  marker->time_error = read_time(marker->event, PROF_I_CL_PROFILING_COMMAND_END, &marker->end_ns);
+  marker->time_error =
+      read_marker_time(marker->event, PROF_I_CL_PROFILING_COMMAND_END, &marker->end_ns);
   if (marker->sample && marker->time_error == 0 &&
-      read_time(marker->event, PROF_I_CL_PROFILING_COMMAND_QUEUED, &queued_ns) == 0)
-    prof_i_opencl_clock_learn(marker->sample, queued_ns, marker->end_ns);
+      read_marker_time(marker->event, PROF_I_CL_PROFILING_COMMAND_QUEUED, &queued_ns) == 0)
+    prof_i_opencl_clock_add_sample(marker->sample, queued_ns, marker->end_ns);
 }
 
 int prof_i_opencl_marker_query(prof_i_opencl_marker *marker) {
@@ -100,11 +101,11 @@ int prof_i_opencl_marker_query(prof_i_opencl_marker *marker) {
   if (error != 0)
     marker->result = prof_i_opencl_fail_call("clGetEventInfo", error);
   else if (status < 0)
-    marker->result = prof_i_words_fail(PROF_BACKEND_VENDOR,
-                                       "a command before the marker failed: status %d", status);
+    marker->result = prof_i_backend_fail(PROF_BACKEND_VENDOR,
+                                         "a command before the marker failed: status %d", status);
   else
-    take_times(marker);
-  let_go(marker);
+    read_marker_times(marker);
+  release_marker_event(marker);
   return marker->result;
 }
 

@@ -39,14 +39,14 @@ static struct {
   uint32_t builtin_count;
   bound bounds[1 << BOUND_BITS]; /* by a hash; the newest of a place has it */
   /* those of bounds, by their names: one for all that have one */
-  prof_i_function *named[1 << BUILTIN_BITS];
+  prof_i_function *function_of_name[1 << BUILTIN_BITS];
   uint32_t named_count;
   /* a function of C has its method right behind an object's head, as our own was seen to have it */
   bool has_methods;
   /* by the place of a name, which Python's side gives: they stay, as that does */
   prof_i_function **modules;
   size_t module_room;
-} own;
+} function_registry;
 
 /* the first as Kineto calls it */
 const char prof_i_category_of_python[] = "python_function", prof_i_category_of_c[] = "c_function";
@@ -60,7 +60,7 @@ static void destroy_function(void *extra) {
   free(f);
 }
 
-static char *copied(prof_i_py *string) {
+static char *copy_string(prof_i_py *string) {
   const prof_i_py_text t = prof_i_py_text_of(string);
   char *const copy = malloc(t.bytes + 1);
   if (copy) {
@@ -72,12 +72,12 @@ static char *copied(prof_i_py *string) {
 }
 
 /* Of (name, function, file, line). */
-static bool describe(prof_i_function *f, prof_i_py *answer, const char *category) {
+static bool function_set_texts(prof_i_function *f, prof_i_py *answer, const char *category) {
   int overflow = 0;
   f->category = category;
-  f->name = copied(PY.PyTuple_GetItem(answer, 0));
-  f->source = copied(PY.PyTuple_GetItem(answer, 1));
-  f->file = copied(PY.PyTuple_GetItem(answer, 2));
+  f->name = copy_string(PY.PyTuple_GetItem(answer, 0));
+  f->source = copy_string(PY.PyTuple_GetItem(answer, 1));
+  f->file = copy_string(PY.PyTuple_GetItem(answer, 2));
   const long long line = PY.PyLong_AsLongLongAndOverflow(PY.PyTuple_GetItem(answer, 3), &overflow);
   f->site = (prof_site){.file = f->file, .function = f->source, .line = (uint32_t)line, .level = 1};
   if (f->name && f->source && f->file) return true;
@@ -88,7 +88,7 @@ static bool describe(prof_i_function *f, prof_i_py *answer, const char *category
   return false;
 }
 
-static prof_i_py *ask_once(prof_i_py *callable, prof_i_py *object) {
+static prof_i_py *describe_once(prof_i_py *callable, prof_i_py *object) {
   prof_i_py *const arguments = PY.PyTuple_New(1);
   if (!arguments) return NULL;
   PY.Py_IncRef(object);
@@ -98,11 +98,11 @@ static prof_i_py *ask_once(prof_i_py *callable, prof_i_py *object) {
   return answer;
 }
 
-PROF_I_COLD prof_i_py *prof_i_function_ask(prof_i_py *callable, prof_i_py *object) {
-  prof_i_py *type, *error, *traceback, *answer = ask_once(callable, object);
+PROF_I_COLD prof_i_py *prof_i_function_describe(prof_i_py *callable, prof_i_py *object) {
+  prof_i_py *type, *error, *traceback, *answer = describe_once(callable, object);
   if (answer || !PY.PyErr_ExceptionMatches(PY.given.exception)) return answer;
   PY.PyErr_Fetch(&type, &error, &traceback);
-  if ((answer = ask_once(callable, object)) != NULL) {
+  if ((answer = describe_once(callable, object)) != NULL) {
     PY.Py_DecRef(answer);
     PY.PyErr_Restore(type, error, traceback);
     return NULL;
@@ -116,7 +116,7 @@ PROF_I_COLD prof_i_py *prof_i_function_ask(prof_i_py *callable, prof_i_py *objec
 
 /* judge()'s answer: None, leave it out; given's `import`; a tuple, a function, of five a module's
    call, and whether it is a function otherwise. It is kept with the code. NULL: no memory. */
-static prof_i_function *take_answer(prof_i_py *code, prof_i_py *answer) {
+static prof_i_function *function_of_description(prof_i_py *code, prof_i_py *answer) {
   prof_i_function *f = NULL;
   /* now: another thread may have asked meanwhile */
   NOW.python.get_extra(code, NOW.index, (void **)&f);
@@ -129,16 +129,17 @@ static prof_i_function *take_answer(prof_i_py *code, prof_i_py *answer) {
   }
   if (!f) return NULL;
   if (answer == PY.given.none)
-    f->verdict = PROF_I_VERDICT_LEFT_OUT;
+    f->function_kind = PROF_I_FUNCTION_EXCLUDED;
   else if (answer == NOW.given.import)
-    f->verdict = PROF_I_VERDICT_IMPORT;
+    f->function_kind = PROF_I_FUNCTION_IMPORT;
   else
-    f->verdict = f->name || describe(f, answer, prof_i_category_of_python)
-                     ? PROF_I_VERDICT_FUNCTION
-                     : PROF_I_VERDICT_LEFT_OUT; /* what was learnt for another filter is still so */
-  if (f->verdict == PROF_I_VERDICT_FUNCTION && PY.PyTuple_Size(answer) == 5) {
+    f->function_kind =
+        f->name || function_set_texts(f, answer, prof_i_category_of_python)
+            ? PROF_I_FUNCTION_ORDINARY
+            : PROF_I_FUNCTION_EXCLUDED; /* what was learnt for another filter is still so */
+  if (f->function_kind == PROF_I_FUNCTION_ORDINARY && PY.PyTuple_Size(answer) == 5) {
     int overflow = 0;
-    f->verdict = PROF_I_VERDICT_MODULE;
+    f->function_kind = PROF_I_FUNCTION_MODULE;
     f->is_also_function =
         PY.PyLong_AsLongLongAndOverflow(PY.PyTuple_GetItem(answer, 4), &overflow) != 0;
   }
@@ -146,12 +147,12 @@ static prof_i_function *take_answer(prof_i_py *code, prof_i_py *answer) {
   return f;
 }
 
-PROF_I_COLD prof_i_function *prof_i_function_judge(prof_i_py *code, prof_i_py *frame) {
-  static prof_i_function unknown = {.verdict = PROF_I_VERDICT_UNKNOWN};
+PROF_I_COLD prof_i_function *prof_i_function_classify(prof_i_py *code, prof_i_py *frame) {
+  static prof_i_function unknown = {.function_kind = PROF_I_FUNCTION_UNKNOWN};
   prof_i_py *type, *error, *traceback;
   PY.PyErr_Fetch(&type, &error, &traceback);
-  prof_i_py *const answer = prof_i_function_ask(NOW.given.judge, frame);
-  prof_i_function *const f = answer ? take_answer(code, answer) : NULL;
+  prof_i_py *const answer = prof_i_function_describe(NOW.given.judge, frame);
+  prof_i_function *const f = answer ? function_of_description(code, answer) : NULL;
   if (!answer && prof_i_py_is_interrupted()) {
     prof_i_py_drop(type);
     prof_i_py_drop(error);
@@ -166,29 +167,30 @@ PROF_I_COLD prof_i_function *prof_i_function_judge(prof_i_py *code, prof_i_py *f
 /* ---- functions of C ---- */
 
 /* Of more than there are places for: their time is told all the same. */
-static prof_i_function others = {.site = {.file = "", .function = "", .level = 1},
-                                 .verdict = PROF_I_VERDICT_FUNCTION,
-                                 .category = prof_i_category_of_c,
-                                 .name = "<other functions of C>"};
+static prof_i_function other_sites = {.site = {.file = "", .function = "", .level = 1},
+                                      .function_kind = PROF_I_FUNCTION_ORDINARY,
+                                      .category = prof_i_category_of_c,
+                                      .name = "<other functions of C>"};
 
-static size_t spread(uint64_t bits, unsigned count) {
+static size_t hash_spread(uint64_t bits, unsigned count) {
   return (size_t)(bits * UINT64_C(0x9e3779b97f4a7c15) >> (64 - count));
 }
 
 /* held: what the key is of; NULL: of nothing that could go. */
 static PROF_I_COLD prof_i_function *new_builtin(builtin *place, const void *key,
                                                 prof_i_py *callable, prof_i_py *held) {
-  if (own.builtin_count >= BUILTINS_MOST) return &others; /* there is always a free place */
-  prof_i_py *const answer = prof_i_function_ask(NOW.given.describe_builtin, callable);
+  if (function_registry.builtin_count >= BUILTINS_MOST)
+    return &other_sites; /* there is always a free place */
+  prof_i_py *const answer = prof_i_function_describe(NOW.given.describe_builtin, callable);
   if (!answer) return NULL;
   prof_i_function *const f = answer != PY.given.none && !place->key ? calloc(1, sizeof *f) : NULL;
-  if (f && describe(f, answer, prof_i_category_of_c)) {
-    f->verdict = PROF_I_VERDICT_FUNCTION;
+  if (f && function_set_texts(f, answer, prof_i_category_of_c)) {
+    f->function_kind = PROF_I_FUNCTION_ORDINARY;
     f->is_of_many = f->site.line && !held;
     f->site.line = 0;
     if (held) PY.Py_IncRef(held);
     *place = (builtin){key, f};
-    own.builtin_count++;
+    function_registry.builtin_count++;
   } else {
     destroy_function(f);
   }
@@ -198,49 +200,52 @@ static PROF_I_COLD prof_i_function *new_builtin(builtin *place, const void *key,
 
 /* NULL: it is not wanted. */
 static inline prof_i_function *builtin_by(const void *key, prof_i_py *callable, prof_i_py *held) {
-  size_t at = spread((uintptr_t)key, BUILTIN_BITS);
-  while (own.builtins[at].key && own.builtins[at].key != key)
+  size_t at = hash_spread((uintptr_t)key, BUILTIN_BITS);
+  while (function_registry.builtins[at].key && function_registry.builtins[at].key != key)
     at = (at + 1) & ((1u << BUILTIN_BITS) - 1);
-  return PROF_I_LIKELY(own.builtins[at].key != NULL)
-             ? own.builtins[at].function
-             : new_builtin(&own.builtins[at], key, callable, held);
+  return PROF_I_LIKELY(function_registry.builtins[at].key != NULL)
+             ? function_registry.builtins[at].function
+             : new_builtin(&function_registry.builtins[at], key, callable, held);
 }
 
 /* NULL: it is not known. */
 static const char *method_name(prof_i_py *callable) {
   const prof_i_py_method *method = NULL;
-  if (own.has_methods) memcpy(&method, (const char *)callable + PY.given.head_bytes, sizeof method);
+  if (function_registry.has_methods)
+    memcpy(&method, (const char *)callable + PY.given.head_bytes, sizeof method);
   return method ? method->name : NULL;
 }
 
 /* The one function of that name and source; NULL: no memory. */
-static prof_i_function *named(prof_i_py *answer) {
+static prof_i_function *function_of_name(prof_i_py *answer) {
   prof_i_function *const f = calloc(1, sizeof *f);
-  if (!f || !describe(f, answer, prof_i_category_of_c)) {
+  if (!f || !function_set_texts(f, answer, prof_i_category_of_c)) {
     free(f);
     return NULL;
   }
   uint64_t sum = 0;
   for (const char *c = f->name; *c; c++) sum = (sum ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
-  size_t at = spread(sum, BUILTIN_BITS);
-  while (own.named[at] && (strcmp(own.named[at]->name, f->name) != 0 ||
-                           strcmp(own.named[at]->source, f->source) != 0 ||
-                           strcmp(own.named[at]->file, f->file) != 0))
+  size_t at = hash_spread(sum, BUILTIN_BITS);
+  while (function_registry.function_of_name[at] &&
+         (strcmp(function_registry.function_of_name[at]->name, f->name) != 0 ||
+          strcmp(function_registry.function_of_name[at]->source, f->source) != 0 ||
+          strcmp(function_registry.function_of_name[at]->file, f->file) != 0))
     at = (at + 1) & ((1u << BUILTIN_BITS) - 1);
-  if (own.named[at] || own.named_count >= BUILTINS_MOST) {
+  if (function_registry.function_of_name[at] || function_registry.named_count >= BUILTINS_MOST) {
     destroy_function(f);
-    return own.named[at] ? own.named[at] : &others;
+    return function_registry.function_of_name[at] ? function_registry.function_of_name[at]
+                                                  : &other_sites;
   }
-  f->verdict = PROF_I_VERDICT_FUNCTION;
+  f->function_kind = PROF_I_FUNCTION_ORDINARY;
   f->site.line = 0;
-  own.named_count++;
-  return own.named[at] = f;
+  function_registry.named_count++;
+  return function_registry.function_of_name[at] = f;
 }
 
 static PROF_I_COLD prof_i_function *new_bound(bound *place, const void *key, prof_i_py *callable) {
-  prof_i_py *const answer = prof_i_function_ask(NOW.given.describe_builtin, callable);
+  prof_i_py *const answer = prof_i_function_describe(NOW.given.describe_builtin, callable);
   if (!answer) return NULL;
-  prof_i_function *const f = named(answer);
+  prof_i_function *const f = function_of_name(answer);
   PY.Py_DecRef(answer);
   const char *const name = method_name(callable);
   char *const copy = f && name ? strdup(name) : NULL;
@@ -252,7 +257,7 @@ static PROF_I_COLD prof_i_function *new_bound(bound *place, const void *key, pro
 
 /* Which of those that one function of C calls. */
 static prof_i_function *bound_by(const void *key, prof_i_py *callable) {
-  bound *const place = &own.bounds[spread((uintptr_t)key, BOUND_BITS)];
+  bound *const place = &function_registry.bounds[hash_spread((uintptr_t)key, BOUND_BITS)];
   const char *const name = method_name(callable);
   return PROF_I_LIKELY(place->key == key && name && strcmp(place->name, name) == 0)
              ? place->function
@@ -281,31 +286,32 @@ prof_i_function *prof_i_function_of_module(prof_i_py *answer) {
   int overflow = 0;
   const size_t place =
       (size_t)PY.PyLong_AsLongLongAndOverflow(PY.PyTuple_GetItem(answer, 1), &overflow);
-  if (place >= own.module_room) {
+  if (place >= function_registry.module_room) {
     const size_t room = 2 * place + MODULE_ROOM_FIRST;
-    prof_i_function **const larger = realloc(own.modules, room * sizeof *larger);
+    prof_i_function **const larger = realloc(function_registry.modules, room * sizeof *larger);
     if (!larger) return NULL;
-    memset(larger + own.module_room, 0, (room - own.module_room) * sizeof *larger);
-    own.modules = larger;
-    own.module_room = room;
+    memset(larger + function_registry.module_room, 0,
+           (room - function_registry.module_room) * sizeof *larger);
+    function_registry.modules = larger;
+    function_registry.module_room = room;
   }
-  prof_i_function *f = own.modules[place];
+  prof_i_function *f = function_registry.modules[place];
   if (f) return f;
   f = calloc(1, sizeof *f);
-  if (f) f->name = copied(PY.PyTuple_GetItem(answer, 0));
+  if (f) f->name = copy_string(PY.PyTuple_GetItem(answer, 0));
   if (!f || !f->name) {
     free(f);
     return NULL;
   }
   f->site = (prof_site){.file = "", .function = "", .level = 1};
-  own.modules[place] = f;
+  function_registry.modules[place] = f;
   return f;
 }
 
-void prof_i_function_code_look(prof_i_py *function, const prof_i_py_method *method) {
+void prof_i_function_code_probe(prof_i_py *function, const prof_i_py_method *method) {
   const prof_i_py_method *found;
   memcpy(&found, (const char *)function + PY.given.head_bytes, sizeof found);
-  own.has_methods = found == method;
+  function_registry.has_methods = found == method;
 }
 
 bool prof_i_function_code_create(void) {

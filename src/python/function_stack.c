@@ -27,13 +27,13 @@ static struct {
      it but realloc() and free() */
   pthread_mutex_t lock;
   prof_i_function_stack *stacks;
-} own = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} stack_registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* said again: gcc forgets it */
 __thread prof_i_function_stack *prof_i_function_stack_here
     __attribute__((tls_model("initial-exec")));
 
-static void end_down_to(prof_i_function_stack *s, size_t count) {
+static void end_calls_down_to(prof_i_function_stack *s, size_t count) {
   while (s->count > count) {
     const uint64_t start = s->calls[--s->count].start;
     if (start) prof_i_end_1(start);
@@ -43,58 +43,58 @@ static void end_down_to(prof_i_function_stack *s, size_t count) {
 /* ---- all threads' stacks ---- */
 
 /* The lock is held. */
-static void enter_list(prof_i_function_stack *s) {
-  s->next = own.stacks;
-  s->at = &own.stacks;
+static void list_add_stack(prof_i_function_stack *s) {
+  s->next = stack_registry.stacks;
+  s->at = &stack_registry.stacks;
   if (s->next) s->next->at = &s->next;
-  own.stacks = s;
+  stack_registry.stacks = s;
 }
-static void leave_list(prof_i_function_stack *s) {
+static void list_remove_stack(prof_i_function_stack *s) {
   *s->at = s->next;
   if (s->next) s->next->at = s->at;
 }
 
 /* This thread's with that room, which moves; NULL: no memory, and it is as it was. */
-static prof_i_function_stack *grown(size_t room) {
-  prof_i_thread_lock(&own.lock);
-  if (HERE) leave_list(HERE);
+static prof_i_function_stack *stack_grow(size_t room) {
+  prof_i_thread_lock(&stack_registry.lock);
+  if (HERE) list_remove_stack(HERE);
   prof_i_function_stack *const larger =
       realloc(HERE, sizeof *larger + room * sizeof *larger->calls);
   if (larger && !HERE) *larger = (prof_i_function_stack){.epoch = NOW.epoch};
   if (larger) HERE = larger;
-  if (HERE) enter_list(HERE);
-  prof_i_thread_unlock(&own.lock);
+  if (HERE) list_add_stack(HERE);
+  prof_i_thread_unlock(&stack_registry.lock);
   return larger;
 }
 
 /* Does anything that this tracing has recorded stand open on another thread? */
-static bool others_stand_open(void) {
+static bool has_other_open_calls(void) {
   bool is_open = false;
-  prof_i_thread_lock(&own.lock);
-  for (const prof_i_function_stack *s = own.stacks; s && !is_open; s = s->next)
+  prof_i_thread_lock(&stack_registry.lock);
+  for (const prof_i_function_stack *s = stack_registry.stacks; s && !is_open; s = s->next)
     for (size_t i = 0; s != HERE && s->epoch == NOW.epoch && i < s->count && !is_open; i++)
       is_open = s->calls[i].start != 0;
-  prof_i_thread_unlock(&own.lock);
+  prof_i_thread_unlock(&stack_registry.lock);
   return is_open;
 }
 
 /* The stack with room for one more, of this tracing, but perhaps of an older stamp; NULL: no
    memory, and nothing is recorded. Where it cannot grow, what stands open is cut short: to the
    calls that come, it is older than the tracing. */
-static PROF_I_COLD prof_i_function_stack *make_room(void) {
+static PROF_I_COLD prof_i_function_stack *stack_make_room(void) {
   if (HERE && HERE->epoch != NOW.epoch) {
-    end_down_to(HERE, 0); /* of a tracing that was stopped while they ran */
+    end_calls_down_to(HERE, 0); /* of a tracing that was stopped while they ran */
     HERE->epoch = NOW.epoch;
   }
   if (HERE && HERE->count < HERE->room) return HERE;
   const size_t room = HERE ? HERE->room * 2 : STACK_ROOM_FIRST;
-  prof_i_function_stack *const larger = grown(room);
+  prof_i_function_stack *const larger = stack_grow(room);
   if (!larger) {
-    if (HERE) end_down_to(HERE, 0);
+    if (HERE) end_calls_down_to(HERE, 0);
     return HERE;
   }
   larger->room = room;
-  pthread_setspecific(own.key, larger);
+  pthread_setspecific(stack_registry.key, larger);
   return larger;
 }
 
@@ -102,7 +102,7 @@ static PROF_I_COLD prof_i_function_stack *make_room(void) {
 
 static PROF_I_COLD uint64_t begin_import(prof_i_py *frame) {
   static prof_site site = {.file = "", .function = "import", .level = 1};
-  prof_i_py *const name = prof_i_function_ask(NOW.given.import_name, frame);
+  prof_i_py *const name = prof_i_function_describe(NOW.given.import_name, frame);
   if (!name) return 0;
   const prof_i_py_text t = prof_i_py_text_of(name);
   if (t.bytes == 0) { /* it is one of prof's own modules */
@@ -123,7 +123,7 @@ static PROF_I_COLD uint64_t begin_import(prof_i_py *frame) {
 }
 
 /* The number of the module's call that what begins here stands in; 0: none. */
-static int64_t module_around(prof_i_function_stack *s) {
+static int64_t enclosing_module(prof_i_function_stack *s) {
   for (; s->module_count > 0; s->module_count--) {
     const prof_i_module_call *const m = &s->modules[s->module_count - 1];
     if (m->place < s->count && s->calls[m->place].start == m->start) return m->number;
@@ -153,7 +153,7 @@ static PROF_I_COLD uint64_t begin_module(prof_i_function *f, prof_i_py *frame,
                       {.key = "Python parent id", .type = PROF_ARG_I64},
                       {.key = "Python module id", .type = PROF_ARG_I64}};
   int overflow = 0;
-  prof_i_py *const answer = prof_i_function_ask(NOW.given.module_call, frame);
+  prof_i_py *const answer = prof_i_function_describe(NOW.given.module_call, frame);
   if (!answer) return 0;
   uint64_t start = 0;
   if (answer == PY.given.none) {
@@ -161,7 +161,7 @@ static PROF_I_COLD uint64_t begin_module(prof_i_function *f, prof_i_py *frame,
   } else if ((f = prof_i_function_of_module(answer)) != NULL) {
     *number_out = items[0].value.i64 =
         PY.PyLong_AsLongLongAndOverflow(PY.PyTuple_GetItem(answer, 2), &overflow);
-    items[1].value.i64 = HERE ? module_around(HERE) : 0;
+    items[1].value.i64 = HERE ? enclosing_module(HERE) : 0;
     items[2].value.i64 = PY.PyLong_AsLongLongAndOverflow(PY.PyTuple_GetItem(answer, 3), &overflow);
     const prof_details details = {
         .name = f->name,
@@ -177,14 +177,14 @@ static PROF_I_COLD uint64_t begin_module(prof_i_function *f, prof_i_py *frame,
   return start;
 }
 
-PROF_I_COLD void prof_i_function_begin_asked(const prof_i_py *of, prof_i_function *f,
-                                             prof_i_py *frame) {
+PROF_I_COLD void prof_i_function_begin_special(const prof_i_py *of, prof_i_function *f,
+                                               prof_i_py *frame) {
   uint64_t start = 0;
   int64_t number = 0;
   if (PROF_I_IS_ON(1))
-    start =
-        f->verdict == PROF_I_VERDICT_IMPORT ? begin_import(frame) : begin_module(f, frame, &number);
-  prof_i_function_stack *const s = make_room();
+    start = f->function_kind == PROF_I_FUNCTION_IMPORT ? begin_import(frame)
+                                                       : begin_module(f, frame, &number);
+  prof_i_function_stack *const s = stack_make_room();
   if (!s || s->count == s->room) {
     if (start) prof_i_end_1(start);
     return;
@@ -196,16 +196,16 @@ PROF_I_COLD void prof_i_function_begin_asked(const prof_i_py *of, prof_i_functio
 /* ---- stacks that begin while functions run ---- */
 
 /* Is what stands here recorded, all of it? */
-static bool is_recorded(const prof_i_function_stack *s) {
+static bool stack_is_recorded(const prof_i_function_stack *s) {
   for (size_t i = 0; i < s->count; i++)
-    if (!prof_i_scope_stands_open(s->calls[i].start)) return false;
+    if (!prof_i_scope_is_open(s->calls[i].start)) return false;
   return s->count > 0;
 }
 
 /* What of an older recording is on the stack is not to be ended in this one. */
-static void take_off(prof_i_function_stack *s) {
+static void remove_call(prof_i_function_stack *s) {
   for (; s->count > 0; s->count--)
-    if (prof_i_scope_stands_open(s->calls[s->count - 1].start))
+    if (prof_i_scope_is_open(s->calls[s->count - 1].start))
       prof_i_end_1(s->calls[s->count - 1].start);
 }
 
@@ -225,7 +225,7 @@ static size_t running_frames(prof_i_py *frame, prof_i_py ***frames_out) {
     }
     prof_i_py *const code = PY.PyFrame_GetCode(frame);
     frames[count++] = frame;
-    const bool is_judged = prof_i_function_known(code) || prof_i_function_judge(code, frame);
+    const bool is_judged = prof_i_function_known(code) || prof_i_function_classify(code, frame);
     PY.Py_DecRef(code);
     frame = is_judged ? PY.PyFrame_GetBack(frame) : NULL;
   }
@@ -239,19 +239,19 @@ static size_t running_frames(prof_i_py *frame, prof_i_py ***frames_out) {
 
 /* Recording with stacks has begun since this thread came by: what stands open here, out from that
    frame, begins. */
-static PROF_I_COLD void renew(prof_i_py *frame) {
+static PROF_I_COLD void stack_renew(prof_i_py *frame) {
   prof_i_py **frames;
   HERE->stamp = NOW.stamp;
-  if (!NOW.has_stacks || !PROF_I_IS_ON(1) || is_recorded(HERE)) return;
+  if (!NOW.has_stacks || !PROF_I_IS_ON(1) || stack_is_recorded(HERE)) return;
   size_t count = running_frames(frame, &frames);
-  take_off(HERE);
+  remove_call(HERE);
   while (count > 0) {
     prof_i_py *const one = frames[--count], *const code = PY.PyFrame_GetCode(one);
     prof_i_function *const f = prof_i_function_known(code);
-    prof_i_function_stack *const s = make_room();
-    if (s && f && f->verdict == PROF_I_VERDICT_MODULE)
-      prof_i_function_begin_asked(NOW.is_by_frame ? one : code, f, one);
-    else if (s && f && f->verdict == PROF_I_VERDICT_FUNCTION)
+    prof_i_function_stack *const s = stack_make_room();
+    if (s && f && f->function_kind == PROF_I_FUNCTION_MODULE)
+      prof_i_function_begin_special(NOW.is_by_frame ? one : code, f, one);
+    else if (s && f && f->function_kind == PROF_I_FUNCTION_ORDINARY)
       s->calls[s->count++] = (prof_i_function_call){NOW.is_by_frame ? one : code,
                                                     prof_i_begin_1(&f->site, f->name, f->category)};
     PY.Py_DecRef(code); /* its frame has it */
@@ -264,45 +264,46 @@ static PROF_I_COLD void renew(prof_i_py *frame) {
 
 /* This thread goes, without the GIL: what stands open here, since another one has ended the
    tracing, ends while it can. */
-static void leave(void) {
+static void leave_thread(void) {
   prof_i_function_stack *const s = HERE;
   if (!s) return;
-  prof_i_thread_lock(&own.lock);
+  prof_i_thread_lock(&stack_registry.lock);
   size_t count = s->count;
   s->count = 0;
-  prof_i_thread_unlock(&own.lock);
+  prof_i_thread_unlock(&stack_registry.lock);
   while (count > 0)
-    if (prof_i_scope_stands_open(s->calls[--count].start)) prof_i_end_1(s->calls[count].start);
+    if (prof_i_scope_is_open(s->calls[--count].start)) prof_i_end_1(s->calls[count].start);
 }
 
-static void free_stack(void *memory) {
+static void stack_free(void *memory) {
   prof_i_function_stack *const s = memory;
-  leave();
+  leave_thread();
   HERE = NULL;
-  prof_i_thread_lock(&own.lock);
-  leave_list(s);
-  prof_i_thread_unlock(&own.lock);
+  prof_i_thread_lock(&stack_registry.lock);
+  list_remove_stack(s);
+  prof_i_thread_unlock(&stack_registry.lock);
   free(s->modules);
   free(s);
 }
 
 /* In a forked child: what its parent had begun is the parent's. The frames are the child's; other
    threads' are nobody's, and one of them may have had the lock. */
-static void forget_starts(void) {
-  own.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-  own.stacks = NULL;
-  if (HERE) enter_list(HERE);
+static void clear_starts(void) {
+  stack_registry.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+  stack_registry.stacks = NULL;
+  if (HERE) list_add_stack(HERE);
   for (size_t i = 0; HERE && i < HERE->count; i++) HERE->calls[i].start = 0;
 }
 
-PROF_I_COLD bool prof_i_function_stack_ready(bool is_of_c) {
-  prof_i_function_stack *const s = make_room(); /* before the scope begins: it may end others */
+PROF_I_COLD bool prof_i_function_stack_prepare(bool is_of_c) {
+  prof_i_function_stack *const s =
+      stack_make_room(); /* before the scope begins: it may end others */
   if (!s || s->stamp == NOW.stamp) return true;
   prof_i_py *const frame = PY.PyEval_GetFrame(), *outer = NULL;
   if (frame && !is_of_c) outer = PY.PyFrame_GetBack(frame);
-  renew(is_of_c ? frame : outer);
+  stack_renew(is_of_c ? frame : outer);
   prof_i_py_drop(outer);
-  make_room();
+  stack_make_room();
   return !prof_i_py_is_interrupted();
 }
 
@@ -311,23 +312,24 @@ PROF_I_COLD void prof_i_function_end_unusual(const prof_i_py *of) {
   if (!s || s->epoch != NOW.epoch) return;
   for (size_t i = s->count; i-- > 0;) {
     if (s->calls[i].of != of) continue;
-    end_down_to(s, i); /* those above were left without a word: stacks were switched */
+    end_calls_down_to(s, i); /* those above were left without a word: stacks were switched */
     return;
   }
 }
 
 void prof_i_function_begin_running(void) {
-  if (NOW.is_on && NOW.has_stacks && PROF_I_IS_ON(1) && make_room()) renew(PY.PyEval_GetFrame());
+  if (NOW.is_on && NOW.has_stacks && PROF_I_IS_ON(1) && stack_make_room())
+    stack_renew(PY.PyEval_GetFrame());
 }
 
 bool prof_i_function_end_all(void) {
-  if (HERE && HERE->epoch == NOW.epoch) end_down_to(HERE, 0);
-  return others_stand_open();
+  if (HERE && HERE->epoch == NOW.epoch) end_calls_down_to(HERE, 0);
+  return has_other_open_calls();
 }
 
 bool prof_i_function_stack_create(void) {
-  if (pthread_key_create(&own.key, free_stack) != 0) return false;
-  pthread_atfork(NULL, NULL, forget_starts);
-  prof_i_thread_set_leave(leave);
+  if (pthread_key_create(&stack_registry.key, stack_free) != 0) return false;
+  pthread_atfork(NULL, NULL, clear_starts);
+  prof_i_thread_set_exit_callback(leave_thread);
   return true;
 }

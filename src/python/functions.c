@@ -10,7 +10,7 @@
 #include <prof/python.h>
 #include <string.h>
 
-#include "../core/record/change.h"
+#include "../core/record/change_log.h"
 
 #define PY prof_i_python_now
 #define NOW prof_i_functions_now
@@ -27,7 +27,7 @@ enum {
 static struct {
   prof_i_py *hook;     /* for threads that will be */
   bool is_made, has_c; /* has_c: the profile function looks at functions of C, too */
-} own;
+} tracer;
 
 prof_i_functions prof_i_functions_now;
 
@@ -35,15 +35,15 @@ prof_i_functions prof_i_functions_now;
 
 /* Off, calls stand here all the same: recording may go on before they return. False: an error is
    pending. */
-static inline bool begin(const prof_i_py *of, prof_i_function *f, prof_i_py *frame) {
+static inline bool begin_call(const prof_i_py *of, prof_i_function *f, prof_i_py *frame) {
   prof_i_function_stack *s = HERE;
   if (PROF_I_UNLIKELY(!s || s->count == s->room || s->stamp != NOW.stamp)) {
-    if (!prof_i_function_stack_ready(f->category == prof_i_category_of_c)) return false;
+    if (!prof_i_function_stack_prepare(f->category == prof_i_category_of_c)) return false;
     s = HERE;
     if (!s || s->count == s->room) return true;
   }
-  if (PROF_I_UNLIKELY(f->verdict != PROF_I_VERDICT_FUNCTION)) {
-    prof_i_function_begin_asked(of, f, frame ? frame : PY.PyEval_GetFrame());
+  if (PROF_I_UNLIKELY(f->function_kind != PROF_I_FUNCTION_ORDINARY)) {
+    prof_i_function_begin_special(of, f, frame ? frame : PY.PyEval_GetFrame());
     return !prof_i_py_is_interrupted();
   }
   s->calls[s->count++] = (prof_i_function_call){
@@ -52,7 +52,7 @@ static inline bool begin(const prof_i_py *of, prof_i_function *f, prof_i_py *fra
 }
 
 /* False: it is not what was called last. */
-static inline bool end_last(const prof_i_py *of) {
+static inline bool end_last_call(const prof_i_py *of) {
   prof_i_function_stack *const s = HERE;
   if (PROF_I_UNLIKELY(!s || s->count == 0 || s->calls[s->count - 1].of != of ||
                       s->epoch != NOW.epoch))
@@ -64,7 +64,7 @@ static inline bool end_last(const prof_i_py *of) {
 
 /* ---- sys.monitoring: (code, offset, ...). None, which 3.12 has made immortal ---- */
 
-static inline prof_i_py *disable(void) {
+static inline prof_i_py *disable_event(void) {
   PY.Py_IncRef(NOW.given.disable);
   return NOW.given.disable;
 }
@@ -73,18 +73,18 @@ static inline prof_i_py *disable(void) {
 static prof_i_py *on_begin(prof_i_py *self, prof_i_py *const *arguments, ptrdiff_t count) {
   prof_i_function *f = prof_i_function_known(arguments[0]);
   (void)self, (void)count;
-  if (PROF_I_UNLIKELY(!f) && !(f = prof_i_function_judge(arguments[0], PY.PyEval_GetFrame())))
+  if (PROF_I_UNLIKELY(!f) && !(f = prof_i_function_classify(arguments[0], PY.PyEval_GetFrame())))
     return NULL;
-  if (PROF_I_UNLIKELY(f->verdict <= PROF_I_VERDICT_UNKNOWN))
-    return f->verdict == PROF_I_VERDICT_LEFT_OUT ? disable() : PY.given.none;
-  return PROF_I_LIKELY(begin(arguments[0], f, NULL)) ? PY.given.none : NULL;
+  if (PROF_I_UNLIKELY(f->function_kind <= PROF_I_FUNCTION_UNKNOWN))
+    return f->function_kind == PROF_I_FUNCTION_EXCLUDED ? disable_event() : PY.given.none;
+  return PROF_I_LIKELY(begin_call(arguments[0], f, NULL)) ? PY.given.none : NULL;
 }
 
 /* It returns, or yields. */
-static prof_i_py *on_end(prof_i_py *self, prof_i_py *const *arguments, ptrdiff_t count) {
+static prof_i_py *on_return(prof_i_py *self, prof_i_py *const *arguments, ptrdiff_t count) {
   (void)self, (void)count;
-  if (PROF_I_LIKELY(end_last(arguments[0]))) return PY.given.none;
-  if (prof_i_function_is_left_out(arguments[0])) return disable();
+  if (PROF_I_LIKELY(end_last_call(arguments[0]))) return PY.given.none;
+  if (prof_i_function_is_excluded(arguments[0])) return disable_event();
   prof_i_function_end_unusual(arguments[0]);
   return PY.given.none;
 }
@@ -100,7 +100,7 @@ static prof_i_py *on_throw(prof_i_py *self, prof_i_py *const *arguments, ptrdiff
 /* An exception leaves it. */
 static prof_i_py *on_unwind(prof_i_py *self, prof_i_py *const *arguments, ptrdiff_t count) {
   (void)self, (void)count;
-  if (!end_last(arguments[0]) && !prof_i_function_is_left_out(arguments[0]))
+  if (!end_last_call(arguments[0]) && !prof_i_function_is_excluded(arguments[0]))
     prof_i_function_end_unusual(arguments[0]);
   return PY.given.none;
 }
@@ -109,12 +109,13 @@ static prof_i_py *on_unwind(prof_i_py *self, prof_i_py *const *arguments, ptrdif
 static prof_i_py *on_call(prof_i_py *self, prof_i_py *const *arguments, ptrdiff_t count) {
   prof_i_function *f = prof_i_function_known(arguments[0]);
   (void)self, (void)count;
-  if (PROF_I_UNLIKELY(!f) && !(f = prof_i_function_judge(arguments[0], PY.PyEval_GetFrame())))
+  if (PROF_I_UNLIKELY(!f) && !(f = prof_i_function_classify(arguments[0], PY.PyEval_GetFrame())))
     return NULL;
-  if (f->verdict != PROF_I_VERDICT_FUNCTION && f->verdict != PROF_I_VERDICT_MODULE)
-    return f->verdict == PROF_I_VERDICT_UNKNOWN ? PY.given.none : disable();
+  if (f->function_kind != PROF_I_FUNCTION_ORDINARY && f->function_kind != PROF_I_FUNCTION_MODULE)
+    return f->function_kind == PROF_I_FUNCTION_UNKNOWN ? PY.given.none : disable_event();
   prof_i_function *const called = prof_i_function_of_c(arguments[2]);
-  return PROF_I_LIKELY(called ? begin(arguments[2], called, NULL) : !prof_i_py_is_interrupted())
+  return PROF_I_LIKELY(called ? begin_call(arguments[2], called, NULL)
+                              : !prof_i_py_is_interrupted())
              ? PY.given.none
              : NULL;
 }
@@ -122,53 +123,54 @@ static prof_i_py *on_call(prof_i_py *self, prof_i_py *const *arguments, ptrdiff_
 /* A function of C is over, well or badly. */
 static prof_i_py *on_c_end(prof_i_py *self, prof_i_py *const *arguments, ptrdiff_t count) {
   (void)self, (void)count;
-  end_last(arguments[2]);
+  end_last_call(arguments[2]);
   return PY.given.none;
 }
 
 /* ---- before 3.12: a profile function ---- */
 
 /* -1: an error is pending. */
-static int call_of(prof_i_py *frame) {
+static int begin_frame_call(prof_i_py *frame) {
   prof_i_py *const code = PY.PyFrame_GetCode(frame);
   prof_i_function *f = prof_i_function_known(code);
-  if (PROF_I_UNLIKELY(!f)) f = prof_i_function_judge(code, frame);
+  if (PROF_I_UNLIKELY(!f)) f = prof_i_function_classify(code, frame);
   PY.Py_DecRef(code); /* the frame has it */
   if (!f) return -1;
-  return f->verdict <= PROF_I_VERDICT_UNKNOWN || begin(frame, f, frame) ? 0 : -1;
+  return f->function_kind <= PROF_I_FUNCTION_UNKNOWN || begin_call(frame, f, frame) ? 0 : -1;
 }
 
-static void return_of(prof_i_py *frame) {
-  if (PROF_I_LIKELY(end_last(frame))) return;
+static void end_frame_call(prof_i_py *frame) {
+  if (PROF_I_LIKELY(end_last_call(frame))) return;
   prof_i_py *const code = PY.PyFrame_GetCode(frame);
-  if (!prof_i_function_is_left_out(code)) prof_i_function_end_unusual(frame);
+  if (!prof_i_function_is_excluded(code)) prof_i_function_end_unusual(frame);
   PY.Py_DecRef(code);
 }
 
-static int c_call_of(prof_i_py *frame, prof_i_py *callable) {
+static int begin_c_call(prof_i_py *frame, prof_i_py *callable) {
   prof_i_py *const code = PY.PyFrame_GetCode(frame);
   /* not judged: it is older than the tracing */
   const prof_i_function *const f = prof_i_function_known(code);
   PY.Py_DecRef(code);
-  if (!f || (f->verdict != PROF_I_VERDICT_FUNCTION && f->verdict != PROF_I_VERDICT_MODULE))
+  if (!f ||
+      (f->function_kind != PROF_I_FUNCTION_ORDINARY && f->function_kind != PROF_I_FUNCTION_MODULE))
     return 0;
   prof_i_function *const called = prof_i_function_of_c(callable);
-  return (called ? begin(callable, called, NULL) : !prof_i_py_is_interrupted()) ? 0 : -1;
+  return (called ? begin_call(callable, called, NULL) : !prof_i_py_is_interrupted()) ? 0 : -1;
 }
 
 static int on_profile(prof_i_py *object, prof_i_py *frame, int what, prof_i_py *argument) {
   (void)object;
-  if (what != PROFILE_CALL && what != PROFILE_RETURN && !own.has_c) return 0;
+  if (what != PROFILE_CALL && what != PROFILE_RETURN && !tracer.has_c) return 0;
   if (PROF_I_UNLIKELY(!NOW.is_on)) {
     NOW.python.set_profile(NULL, NULL); /* the tracing was stopped by another thread */
     return 0;
   }
-  if (what == PROFILE_CALL) return call_of(frame);
-  if (what == PROFILE_C_CALL) return c_call_of(frame, argument);
+  if (what == PROFILE_CALL) return begin_frame_call(frame);
+  if (what == PROFILE_C_CALL) return begin_c_call(frame, argument);
   if (what == PROFILE_RETURN)
-    return_of(frame);
+    end_frame_call(frame);
   else if (what == PROFILE_C_EXCEPTION || what == PROFILE_C_RETURN)
-    end_last(argument);
+    end_last_call(argument);
   return 0;
 }
 
@@ -181,8 +183,9 @@ static prof_i_py *on_hook(prof_i_py *self, prof_i_py *const *arguments, ptrdiff_
     NOW.python.set_profile(NULL, NULL);
     return PY.given.none;
   }
-  NOW.python.set_profile(on_profile, own.hook);
-  if (PY.PyUnicode_CompareWithASCIIString(arguments[1], "call") != 0 || call_of(arguments[0]) == 0)
+  NOW.python.set_profile(on_profile, tracer.hook);
+  if (PY.PyUnicode_CompareWithASCIIString(arguments[1], "call") != 0 ||
+      begin_frame_call(arguments[0]) == 0)
     return PY.given.none;
   PY.Py_DecRef(PY.given.none);
   return NULL;
@@ -191,10 +194,10 @@ static prof_i_py *on_hook(prof_i_py *self, prof_i_py *const *arguments, ptrdiff_
 /* Here, and in all threads that there are. */
 static void set_profiles(void) {
   void *const interpreter = NOW.python.interpreter();
-  NOW.python.set_profile(on_profile, own.hook);
+  NOW.python.set_profile(on_profile, tracer.hook);
   for (void *thread = NOW.python.first_thread(interpreter); NOW.python.set_profile_of && thread;
        thread = NOW.python.next_thread(thread))
-    NOW.python.set_profile_of(thread, on_profile, own.hook);
+    NOW.python.set_profile_of(thread, on_profile, tracer.hook);
 }
 
 /* ---- garbage collections ---- */
@@ -252,14 +255,14 @@ void prof_i_python_functions_stacks(bool are_wanted) {
 }
 
 /* start(with_profile, with_c), each None or not: a filter begins; all code is judged anew. */
-static prof_i_py *start(prof_i_py *self, prof_i_py *const *arguments, ptrdiff_t count) {
+static prof_i_py *start_tracing(prof_i_py *self, prof_i_py *const *arguments, ptrdiff_t count) {
   (void)self, (void)count;
   NOW.epoch++;
   NOW.stamp++;
   NOW.is_on = true;
   NOW.is_by_frame = arguments[0] != PY.given.none;
   prof_i_python_set_traced(true);
-  own.has_c = arguments[1] != PY.given.none;
+  tracer.has_c = arguments[1] != PY.given.none;
   if (arguments[0] != PY.given.none) set_profiles();
   prof_i_function_begin_running();
   if (prof_i_py_is_interrupted()) return NULL;
@@ -269,11 +272,11 @@ static prof_i_py *start(prof_i_py *self, prof_i_py *const *arguments, ptrdiff_t 
 
 /* What this thread has open ends here. Other threads' stays open in the trace, until they come by
    again, and the trace says that it is nobody's stack from here on. */
-static prof_i_py *stop(prof_i_py *self, prof_i_py *with_profile) {
+static prof_i_py *stop_tracing(prof_i_py *self, prof_i_py *with_profile) {
   (void)self;
   NOW.is_on = false;
   prof_i_python_set_traced(false);
-  if (prof_i_function_end_all()) prof_i_change_end_functions();
+  if (prof_i_function_end_all()) prof_i_change_log_end_functions();
   NOW.epoch++;
   NOW.stamp++;
   if (with_profile != PY.given.none) NOW.python.set_profile(NULL, NULL);
@@ -281,27 +284,27 @@ static prof_i_py *stop(prof_i_py *self, prof_i_py *with_profile) {
   return PY.given.none;
 }
 
-/* forget(code): it is judged anew when it is called next. Gives what is true where it was left out,
-   so that its events may be disabled; else None. */
-static prof_i_py *forget(prof_i_py *self, prof_i_py *code) {
+/* forget_code(code): it is judged anew when it is called next. Gives what is true where it was left
+   out, so that its events may be disabled; else None. */
+static prof_i_py *forget_code(prof_i_py *self, prof_i_py *code) {
   prof_i_function *f = NULL;
   (void)self;
   NOW.python.get_extra(code, NOW.index, (void **)&f);
-  prof_i_py *const answer = f && f->epoch == NOW.epoch && f->verdict == PROF_I_VERDICT_LEFT_OUT
-                                ? NOW.given.disable
-                                : PY.given.none;
+  prof_i_py *const answer =
+      f && f->epoch == NOW.epoch && f->function_kind == PROF_I_FUNCTION_EXCLUDED ? NOW.given.disable
+                                                                                 : PY.given.none;
   if (f) f->epoch = 0;
   PY.Py_IncRef(answer);
   return answer;
 }
 
-static void *first_of(const char *name, const char *other) {
+static void *first_symbol_of(const char *name, const char *other) {
   void *const found = dlsym(RTLD_DEFAULT, name);
   return found || !other ? found : dlsym(RTLD_DEFAULT, other);
 }
 
 /* NULL: all are there. */
-static const char *find(void) {
+static const char *find_python_functions(void) {
   const struct {
     void *to;
     const char *name, *before;
@@ -318,7 +321,7 @@ static const char *find(void) {
               {&NOW.python.function_of, "PyCFunction_GetFunction", NULL, true},
               {&NOW.python.self_of, "PyCFunction_GetSelf", NULL, true}};
   for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
-    void *const found = first_of(list[i].name, list[i].before);
+    void *const found = first_symbol_of(list[i].name, list[i].before);
     if (!found && list[i].is_needed) return list[i].name;
     memcpy(list[i].to, &found, sizeof found);
   }
@@ -326,21 +329,22 @@ static const char *find(void) {
 }
 
 const char *prof_i_python_functions_1(const prof_i_python_functions_given *given) {
-  static prof_i_py_method methods[] = {{"on_begin", (void *)on_begin, PROF_I_PY_FAST, NULL},
-                                       {"on_end", (void *)on_end, PROF_I_PY_FAST, NULL},
-                                       {"on_throw", (void *)on_throw, PROF_I_PY_FAST, NULL},
-                                       {"on_unwind", (void *)on_unwind, PROF_I_PY_FAST, NULL},
-                                       {"on_hook", (void *)on_hook, PROF_I_PY_FAST, NULL},
-                                       {"on_gc", (void *)on_gc, PROF_I_PY_FAST, NULL},
-                                       {"on_call", (void *)on_call, PROF_I_PY_FAST, NULL},
-                                       {"on_c_end", (void *)on_c_end, PROF_I_PY_FAST, NULL},
-                                       {"start", (void *)start, PROF_I_PY_FAST, NULL},
-                                       {"stop", (void *)stop, PROF_I_PY_ONE_ARGUMENT, NULL},
-                                       {"forget", (void *)forget, PROF_I_PY_ONE_ARGUMENT, NULL}};
+  static prof_i_py_method methods[] = {
+      {"on_begin", (void *)on_begin, PROF_I_PY_FAST, NULL},
+      {"on_end", (void *)on_return, PROF_I_PY_FAST, NULL},
+      {"on_throw", (void *)on_throw, PROF_I_PY_FAST, NULL},
+      {"on_unwind", (void *)on_unwind, PROF_I_PY_FAST, NULL},
+      {"on_hook", (void *)on_hook, PROF_I_PY_FAST, NULL},
+      {"on_gc", (void *)on_gc, PROF_I_PY_FAST, NULL},
+      {"on_call", (void *)on_call, PROF_I_PY_FAST, NULL},
+      {"on_c_end", (void *)on_c_end, PROF_I_PY_FAST, NULL},
+      {"start", (void *)start_tracing, PROF_I_PY_FAST, NULL},
+      {"stop", (void *)stop_tracing, PROF_I_PY_ONE_ARGUMENT, NULL},
+      {"forget", (void *)forget_code, PROF_I_PY_ONE_ARGUMENT, NULL}};
   if (!PY.given.none) return "prof_i_python_1() comes first";
-  if (own.is_made) return "it was made before";
+  if (tracer.is_made) return "it was made before";
   if (given->size != sizeof *given) return "the package and the library are of different versions";
-  const char *const missing = find();
+  const char *const missing = find_python_functions();
   if (missing) return missing;
   if (!prof_i_function_code_create() || !prof_i_function_stack_create())
     return "there is no room for what it keeps of each code object or thread";
@@ -356,12 +360,12 @@ const char *prof_i_python_functions_1(const prof_i_python_functions_given *given
       PY.PyErr_Clear();
       return "Python could not make its functions";
     }
-    prof_i_function_code_look(made, &methods[i]);
+    prof_i_function_code_probe(made, &methods[i]);
     if (methods[i].call == (void *)on_hook)
-      own.hook = made; /* for good */
+      tracer.hook = made; /* for good */
     else
       PY.Py_DecRef(made);
   }
-  own.is_made = true;
+  tracer.is_made = true;
   return NULL;
 }

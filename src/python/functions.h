@@ -7,7 +7,7 @@
 
 #include <prof/profiler.h>
 
-#include "../core/record/entry.h"
+#include "../core/record/open_stack.h"
 #include "interpreter.h"
 
 /* What not every CPython exports by one name. */
@@ -27,19 +27,19 @@ typedef struct prof_i_functions_python {
 } prof_i_functions_python;
 
 /* unknown: it could not be asked for, this time */
-typedef enum prof_i_verdict {
-  PROF_I_VERDICT_LEFT_OUT,
-  PROF_I_VERDICT_UNKNOWN,
-  PROF_I_VERDICT_FUNCTION,
-  PROF_I_VERDICT_MODULE,
-  PROF_I_VERDICT_IMPORT
-} prof_i_verdict;
+typedef enum prof_i_function_kind {
+  PROF_I_FUNCTION_EXCLUDED,
+  PROF_I_FUNCTION_UNKNOWN,
+  PROF_I_FUNCTION_ORDINARY,
+  PROF_I_FUNCTION_MODULE,
+  PROF_I_FUNCTION_IMPORT
+} prof_i_function_kind;
 
 /* A code object's own, which goes when it does: its address may then be another's. */
 typedef struct prof_i_function {
   prof_site site;
   uint64_t epoch; /* that it was judged in */
-  prof_i_verdict verdict;
+  prof_i_function_kind function_kind;
   /* of a function of C: pybind11's, which calls all of its functions; they are known by the object
      that they are given */
   bool is_of_many;
@@ -96,11 +96,11 @@ extern const char prof_i_category_of_python[] __attribute__((visibility("hidden"
 bool prof_i_function_code_create(void);
 
 /* One of C's that was made of this method. */
-void prof_i_function_code_look(prof_i_py *function, const prof_i_py_method *method);
+void prof_i_function_code_probe(prof_i_py *function, const prof_i_py_method *method);
 
 /* A code that is called, or runs, and its frame. NULL: an error is pending. An exception that is
    thrown into the function may be pending before, and is behind it. */
-prof_i_function *prof_i_function_judge(prof_i_py *code, prof_i_py *frame);
+prof_i_function *prof_i_function_classify(prof_i_py *code, prof_i_py *frame);
 
 /* NULL: it has not been judged for this filter. */
 static inline prof_i_function *prof_i_function_known(prof_i_py *code) {
@@ -109,9 +109,9 @@ static inline prof_i_function *prof_i_function_known(prof_i_py *code) {
   return f && PROF_I_LIKELY(f->epoch == prof_i_functions_now.epoch) ? f : NULL;
 }
 
-static inline bool prof_i_function_is_left_out(prof_i_py *code) {
+static inline bool prof_i_function_is_excluded(prof_i_py *code) {
   const prof_i_function *const f = prof_i_function_known(code);
-  return f && f->verdict == PROF_I_VERDICT_LEFT_OUT;
+  return f && f->function_kind == PROF_I_FUNCTION_EXCLUDED;
 }
 
 /* Of anything that is called. NULL: it is no function of C, or not wanted. An error may be pending
@@ -125,7 +125,7 @@ prof_i_function *prof_i_function_of_module(prof_i_py *answer);
 /* What Python's side says. NULL: an error is pending where it was interrupted; none where it
    failed, at the end of a recursion, say, which is nobody's concern. Handlers of signals run inside
    of it, too: what they raise is told from its own by asking once more. */
-prof_i_py *prof_i_function_ask(prof_i_py *callable, prof_i_py *object);
+prof_i_py *prof_i_function_describe(prof_i_py *callable, prof_i_py *object);
 
 /* ---- function_stack.c ---- */
 
@@ -134,11 +134,11 @@ bool prof_i_function_stack_create(void);
 
 /* Where the stack has no room or was seen last by another stamp. What is called is the frame at
    hand, or stands in it: a function of C. False: an error is pending. */
-bool prof_i_function_stack_ready(bool is_of_c);
+bool prof_i_function_stack_prepare(bool is_of_c);
 
 /* A call of which Python's side says more. Meanwhile handlers of signals may have used the
    stack. */
-void prof_i_function_begin_asked(const prof_i_py *of, prof_i_function *f, prof_i_py *frame);
+void prof_i_function_begin_special(const prof_i_py *of, prof_i_function *f, prof_i_py *frame);
 
 /* A call that is not the last one here, or none. */
 void prof_i_function_end_unusual(const prof_i_py *of);

@@ -18,7 +18,7 @@
 #include "../base/this_thread.h"
 #include "../core/record/site.h"
 #include "arguments.h"
-#include "marks.h"
+#include "instants.h"
 #include "text.h"
 
 #define PY prof_i_python_now
@@ -27,7 +27,7 @@ enum {
   KNOWN_BITS = 11, /* call sites that are found at once */
   /* of a name, without arguments, before it gets a site: one made at run time seldom comes as
      often */
-  COMINGS = 8,
+  USES_BEFORE_SITE = 8,
   /* names that get one. Sites are for good: those made at run time must not become more and more of
      them */
   SITES_MAX = 4096,
@@ -36,18 +36,18 @@ enum {
 
 /* ---- names ---- */
 
-typedef struct known {
+typedef struct known_name {
   prof_i_py *name, *category; /* own references; category NULL: the type's own */
-  uint32_t level, comings;
+  uint32_t level, use_count;
   prof_site site;
   char *texts; /* name and category, each with its NUL; NULL: no site yet */
   const char *category_text;
-} known;
+} known_name;
 
 static struct {
   prof_i_py *type;     /* of both functions' objects */
   prof_i_py *operator; /* the str */
-  known names[1 << KNOWN_BITS];
+  known_name names[1 << KNOWN_BITS];
   void *free[FREE_MAX];
   unsigned free_count;
   uint32_t site_count; /* given to names */
@@ -57,22 +57,23 @@ static struct {
   uint32_t package_bytes;
   char package[1024];
   bool is_taken;
-} own;
+} scope_module;
 
 /* as torch.profiler calls what record_function() makes */
 static const char annotation[] = "user_annotation";
 
-static known *place_of(const prof_i_py *name, const prof_i_py *category, uint32_t level) {
+static known_name *known_name_slot(const prof_i_py *name, const prof_i_py *category,
+                                   uint32_t level) {
   const uint64_t key =
       ((uint64_t)(uintptr_t)name >> 4) + ((uint64_t)(uintptr_t)category >> 3) * 3 + level;
-  return &own.names[key * UINT64_C(0x9e3779b97f4a7c15) >> (64 - KNOWN_BITS)];
+  return &scope_module.names[key * UINT64_C(0x9e3779b97f4a7c15) >> (64 - KNOWN_BITS)];
 }
 
 /* The place is another name's from here on. What it held goes last: a name may be of a class whose
    __del__() begins scopes. */
-static void take_place(known *k, prof_i_py *name, prof_i_py *category, uint32_t level) {
-  const known before = *k;
-  *k = (known){.name = name, .category = category, .level = level, .comings = 1};
+static void known_name_set(known_name *k, prof_i_py *name, prof_i_py *category, uint32_t level) {
+  const known_name before = *k;
+  *k = (known_name){.name = name, .category = category, .level = level, .use_count = 1};
   PY.Py_IncRef(name); /* held: while it stands here, its address is nobody else's */
   if (category) PY.Py_IncRef(category);
   free(before.texts);
@@ -85,42 +86,43 @@ static void take_place(known *k, prof_i_py *name, prof_i_py *category, uint32_t 
 /* What `with` looks up, and then calls without or with three arguments. A method would be bound to
    its object twice a statement, an object each time; these give the scope itself, which knows by
    what it was asked for. */
-typedef enum part { PART_ENTER = 1, PART_LEAVE = 2 } part;
+typedef enum method_part { PART_ENTER = 1, PART_LEAVE = 2 } method_part;
 
 typedef struct part_object {
-  part which;
+  method_part which;
 } part_object;
 
 typedef struct scope {
   void *vectorcall; /* first: what Python calls it by */
   uint64_t start;   /* of the innermost entry; 0: not recorded */
   uint64_t *outer;  /* of the others: one object may be entered again inside itself */
-  uint32_t depth, outer_room, untold; /* untold: entries for which there was no memory */
-  uint8_t level, asked;               /* asked: bits of part */
+  uint32_t depth, outer_room, unstored_entries; /* untold: entries for which there was no memory */
+  uint8_t level, requested_parts;               /* asked: bits of part */
   /* own references; category NULL: annotation; args NULL, or a dict; shapes NULL, or a sequence of
      sequences */
   prof_i_py *name, *category, *args, *shapes;
 } scope;
 
-static prof_i_py *call(prof_i_py *self, prof_i_py *const *arguments, size_t count,
-                       prof_i_py *keywords);
+static prof_i_py *call_decorated(prof_i_py *self, prof_i_py *const *arguments, size_t count,
+                                 prof_i_py *keywords);
 
-static inline scope *scope_of(prof_i_py *object) {
+static inline scope *scope_of_object(prof_i_py *object) {
   return (scope *)(void *)((char *)object + PY.given.head_bytes);
 }
 
-static prof_i_py *make(prof_i_py *name, prof_i_py *category, uint32_t level, prof_i_py *args,
-                       prof_i_py *shapes) {
-  void *const memory = own.free_count ? own.free[--own.free_count]
-                                      : PY.PyObject_Malloc(PY.given.head_bytes + sizeof(scope));
+static prof_i_py *scope_new(prof_i_py *name, prof_i_py *category, uint32_t level, prof_i_py *args,
+                            prof_i_py *shapes) {
+  void *const memory = scope_module.free_count
+                           ? scope_module.free[--scope_module.free_count]
+                           : PY.PyObject_Malloc(PY.given.head_bytes + sizeof(scope));
   if (!memory) return PY.PyErr_NoMemory();
-  prof_i_py *const self = PY.PyObject_Init(memory, own.type);
-  *scope_of(self) = (scope){.vectorcall = (void *)call,
-                            .level = (uint8_t)level,
-                            .name = name,
-                            .category = category,
-                            .args = args,
-                            .shapes = shapes};
+  prof_i_py *const self = PY.PyObject_Init(memory, scope_module.type);
+  *scope_of_object(self) = (scope){.vectorcall = (void *)call_decorated,
+                                   .level = (uint8_t)level,
+                                   .name = name,
+                                   .category = category,
+                                   .args = args,
+                                   .shapes = shapes};
   PY.Py_IncRef(name);
   if (category) PY.Py_IncRef(category);
   if (args) PY.Py_IncRef(args);
@@ -128,7 +130,7 @@ static prof_i_py *make(prof_i_py *name, prof_i_py *category, uint32_t level, pro
   return self;
 }
 
-static prof_i_py *none(void) {
+static prof_i_py *new_none(void) {
   PY.Py_IncRef(PY.given.none);
   return PY.given.none;
 }
@@ -138,7 +140,7 @@ static prof_i_py *none(void) {
 enum { STACK_ROOM = 8192, STACK_FRAMES_MAX = 64 };
 
 /* At `used` of the text; what does not fit is left out. */
-static size_t put_frame(char *to, size_t used, prof_i_py *frame) {
+static size_t text_put_frame(char *to, size_t used, prof_i_py *frame) {
   prof_i_py *const code = PY.PyFrame_GetCode(frame);
   prof_i_py *const file = code ? PY.PyObject_GetAttrString(code, "co_filename") : NULL;
   prof_i_py *const function = code ? PY.PyObject_GetAttrString(code, "co_name") : NULL;
@@ -160,7 +162,7 @@ static size_t put_frame(char *to, size_t used, prof_i_py *frame) {
   return used;
 }
 
-static prof_i_py *go_out(prof_i_py *frame) {
+static prof_i_py *leave_frame(prof_i_py *frame) {
   prof_i_py *const outer = PY.PyFrame_GetBack(frame);
   PY.Py_DecRef(frame);
   return outer;
@@ -168,12 +170,12 @@ static prof_i_py *go_out(prof_i_py *frame) {
 
 /* Is it a frame of this package, which stands between a decorated function and its caller? Those
    are left out. */
-static bool is_own(prof_i_py *frame) {
+static bool frame_is_own(prof_i_py *frame) {
   prof_i_py *const code = PY.PyFrame_GetCode(frame);
   prof_i_py *const file = code ? PY.PyObject_GetAttrString(code, "co_filename") : NULL;
   const prof_i_py_text f = file ? prof_i_py_text_of(file) : (prof_i_py_text){"", 0, NULL};
-  const bool is_here = own.package_bytes && f.bytes > own.package_bytes &&
-                       memcmp(f.data, own.package, own.package_bytes) == 0;
+  const bool is_here = scope_module.package_bytes && f.bytes > scope_module.package_bytes &&
+                       memcmp(f.data, scope_module.package, scope_module.package_bytes) == 0;
   if (!file) PY.PyErr_Clear();
   prof_i_py_drop(f.holder);
   prof_i_py_drop(file);
@@ -189,9 +191,9 @@ static void find_package(void) {
   const prof_i_py_text f = file ? prof_i_py_text_of(file) : (prof_i_py_text){"", 0, NULL};
   const char *const slash = f.bytes ? memrchr(f.data, '/', f.bytes) : NULL;
   const size_t bytes = slash ? (size_t)(slash - f.data) + 1 : 0;
-  if (bytes && bytes <= sizeof own.package) {
-    memcpy(own.package, f.data, bytes);
-    own.package_bytes = (uint32_t)bytes;
+  if (bytes && bytes <= sizeof scope_module.package) {
+    memcpy(scope_module.package, f.data, bytes);
+    scope_module.package_bytes = (uint32_t)bytes;
   }
   if (!file) PY.PyErr_Clear();
   prof_i_py_drop(f.holder);
@@ -204,9 +206,9 @@ static size_t put_stack(char *to) {
   prof_i_py *frame = PY.PyEval_GetFrame(); /* borrowed */
   to[0] = '\0';
   if (frame) PY.Py_IncRef(frame);
-  for (int count = 0; frame && count < own.stack_frames; frame = go_out(frame)) {
-    if (is_own(frame)) continue;
-    used = put_frame(to, used, frame);
+  for (int count = 0; frame && count < scope_module.stack_frames; frame = leave_frame(frame)) {
+    if (frame_is_own(frame)) continue;
+    used = text_put_frame(to, used, frame);
     count++;
   }
   prof_i_py_drop(frame);
@@ -221,18 +223,18 @@ typedef struct tensor_room {
 } tensor_room;
 
 /* Of a sequence of (dtype, dim, dim, ...): prof_dtype, and the shape. An error may be pending
-   behind it, as prof_i_py_ask() says. */
+   behind it, as prof_i_py_call() says. */
 static uint32_t take_shapes(prof_i_py *sequence, tensor_room *to, prof_arg *items) {
-  int64_t count = prof_i_py_ask(prof_i_py_ask_size, sequence, 0).number;
+  int64_t count = prof_i_py_call(prof_i_py_get_size, sequence, 0).number;
   if (count > PROF_ARGS_MAX) count = PROF_ARGS_MAX;
   for (ptrdiff_t i = 0; i < count; i++) {
-    prof_i_py *const one = prof_i_py_ask(prof_i_py_ask_item, sequence, i).object;
-    int64_t rank = one ? prof_i_py_ask(prof_i_py_ask_size, one, 0).number - 1 : 0;
+    prof_i_py *const one = prof_i_py_call(prof_i_py_get_item, sequence, i).object;
+    int64_t rank = one ? prof_i_py_call(prof_i_py_get_size, one, 0).number - 1 : 0;
     if (rank < 0) rank = 0;
     if (rank > 16) rank = 16;
     for (ptrdiff_t d = 0; d < rank; d++)
-      to->dims[i][d] = prof_i_py_ask(prof_i_py_ask_number, one, d + 1).number;
-    const int64_t dtype = one ? prof_i_py_ask(prof_i_py_ask_number, one, 0).number : 0;
+      to->dims[i][d] = prof_i_py_call(prof_i_py_get_number, one, d + 1).number;
+    const int64_t dtype = one ? prof_i_py_call(prof_i_py_get_number, one, 0).number : 0;
     to->tensors[i] = (prof_tensor){to->dims[i], (uint32_t)rank, (uint32_t)dtype};
     items[i] = (prof_arg){.type = PROF_ARG_TENSOR, .value.tensor = &to->tensors[i]};
     prof_i_py_drop(one);
@@ -243,9 +245,9 @@ static uint32_t take_shapes(prof_i_py *sequence, tensor_room *to, prof_arg *item
 /* Everything copied: a name made at run time, or arguments. Where an argument was interrupted, its
    error is pending behind it, and nothing is begun. A scope that begins while arguments become
    text, in some __str__(), has none: it might be that argument's own, and so on without an end. */
-static PROF_I_COLD uint64_t begin_copied(const scope *s) {
+static PROF_I_COLD uint64_t scope_begin_copied(const scope *s) {
   prof_arg items[PROF_ARGS_MAX];
-  prof_i_py_held held[PROF_ARGS_MAX] = {{{NULL}}};
+  prof_i_py_references held[PROF_ARGS_MAX] = {{{NULL}}};
   prof_i_py *key, *value;
   ptrdiff_t at = 0;
   uint32_t count = 0;
@@ -256,7 +258,7 @@ static PROF_I_COLD uint64_t begin_copied(const scope *s) {
   /* they come first: what has no key */
   if (s->shapes) count = take_shapes(s->shapes, &tensors, items);
   if (s->shapes && prof_i_py_is_interrupted()) return 0;
-  if (own.stack_frames && count < PROF_ARGS_MAX) {
+  if (scope_module.stack_frames && count < PROF_ARGS_MAX) {
     const size_t bytes = put_stack(stack);
     items[count++] = (prof_arg){.key = PROF_STACK_KEY,
                                 .type = PROF_ARG_STRING,
@@ -267,7 +269,7 @@ static PROF_I_COLD uint64_t begin_copied(const scope *s) {
   if (has_args) prof_i_this_flags.is_making_text = true;
   while (has_args && !is_interrupted && count < PROF_ARGS_MAX &&
          PY.PyDict_Next(s->args, &at, &key, &value)) {
-    is_interrupted = !prof_i_py_take_pair(key, value, &items[count], &held[count]);
+    is_interrupted = !prof_i_py_add_pair(key, value, &items[count], &held[count]);
     count++;
   }
   if (has_args) prof_i_this_flags.is_making_text = false;
@@ -292,12 +294,12 @@ static PROF_I_COLD uint64_t begin_copied(const scope *s) {
     prof_i_py_drop(name.holder);
     prof_i_py_drop(category.holder);
   }
-  for (uint32_t i = 0; i < count; i++) prof_i_py_let_go(&held[i]);
+  for (uint32_t i = 0; i < count; i++) prof_i_py_release(&held[i]);
   return start;
 }
 
 /* Of a name that has come often. False: it stays one that is copied. */
-static bool give_site(known *k) {
+static bool known_name_give_site(known_name *k) {
   const prof_i_py_text name = prof_i_py_text_of(k->name),
                        category = k->category
                                       ? prof_i_py_text_of(k->category)
@@ -317,34 +319,34 @@ static bool give_site(known *k) {
   return k->texts != NULL;
 }
 
-static PROF_I_COLD uint64_t begin_unknown(const scope *s, known *k) {
+static PROF_I_COLD uint64_t scope_begin_unknown(const scope *s, known_name *k) {
   const bool is_known = k->name == s->name && k->category == s->category && k->level == s->level;
   /* places stay whose they are: who lost one would not get another site */
-  if (own.site_count >= SITES_MAX) return begin_copied(s);
+  if (scope_module.site_count >= SITES_MAX) return scope_begin_copied(s);
   if (!is_known) {
-    take_place(k, s->name, s->category, s->level);
-  } else if (!s->args && !s->shapes && !own.stack_frames && ++k->comings > COMINGS &&
-             give_site(k)) {
+    known_name_set(k, s->name, s->category, s->level);
+  } else if (!s->args && !s->shapes && !scope_module.stack_frames &&
+             ++k->use_count > USES_BEFORE_SITE && known_name_give_site(k)) {
     const uint32_t before = prof_i_site_count();
     const uint64_t start = prof_scope_begin_at(&k->site, k->texts, k->category_text);
     /* a name that had lost its place has its old site */
-    own.site_count += prof_i_site_count() != before;
+    scope_module.site_count += prof_i_site_count() != before;
     return start;
   }
-  return begin_copied(s);
+  return scope_begin_copied(s);
 }
 
-static inline uint64_t begin(const scope *s) {
+static inline uint64_t scope_begin(const scope *s) {
   if (!PROF_I_IS_ON(s->level)) return 0;
-  known *const k = place_of(s->name, s->category, s->level);
-  if (k->texts && !s->args && !s->shapes && !own.stack_frames && k->name == s->name &&
+  known_name *const k = known_name_slot(s->name, s->category, s->level);
+  if (k->texts && !s->args && !s->shapes && !scope_module.stack_frames && k->name == s->name &&
       k->category == s->category && k->level == s->level)
     return prof_scope_begin_at(&k->site, k->texts, k->category_text);
-  return begin_unknown(s, k);
+  return scope_begin_unknown(s, k);
 }
 
 /* False: no memory. */
-static PROF_I_COLD bool keep_outer(scope *s) {
+static PROF_I_COLD bool save_outer(scope *s) {
   if (s->depth > s->outer_room) {
     uint64_t *const more = realloc(s->outer, 2 * s->depth * sizeof *more);
     if (!more) return false;
@@ -355,10 +357,10 @@ static PROF_I_COLD bool keep_outer(scope *s) {
   return true;
 }
 
-static void end_innermost(scope *s) {
+static void end_innermost_scope(scope *s) {
   const uint64_t start = s->start;
-  if (s->untold) {
-    s->untold--;
+  if (s->unstored_entries) {
+    s->unstored_entries--;
     return;
   }
   if (s->depth > 0) s->start = --s->depth > 0 ? s->outer[s->depth - 1] : 0;
@@ -366,35 +368,35 @@ static void end_innermost(scope *s) {
 }
 
 /* An argument's or a shape's own code was interrupted. */
-static PROF_I_COLD prof_i_py *give_up(scope *s) {
-  end_innermost(s);
+static PROF_I_COLD prof_i_py *fail_scope(scope *s) {
+  end_innermost_scope(s);
   return NULL;
 }
 
-static prof_i_py *enter(prof_i_py *self) {
-  scope *const s = scope_of(self);
-  if (s->depth > 0 && !keep_outer(s)) {
-    s->untold++;
+static prof_i_py *scope_enter(prof_i_py *self) {
+  scope *const s = scope_of_object(self);
+  if (s->depth > 0 && !save_outer(s)) {
+    s->unstored_entries++;
   } else {
     s->depth++;
-    s->start = begin(s);
+    s->start = scope_begin(s);
     if (PROF_I_UNLIKELY(!s->start && (s->args || s->shapes) && prof_i_py_is_interrupted()))
-      return give_up(s);
+      return fail_scope(s);
   }
   PY.Py_IncRef(self);
   return self;
 }
 
 /* Exceptions pass: the answer is None. */
-static prof_i_py *leave(prof_i_py *self) {
-  end_innermost(scope_of(self));
-  return none();
+static prof_i_py *scope_leave(prof_i_py *self) {
+  end_innermost_scope(scope_of_object(self));
+  return new_none();
 }
 
 /* Gives (self, function) to Python's side, which knows what a function, a generator and a coroutine
    are. */
-static PROF_I_COLD prof_i_py *decorate(prof_i_py *self, prof_i_py *const *arguments, size_t count,
-                                       prof_i_py *keywords) {
+static PROF_I_COLD prof_i_py *scope_decorate(prof_i_py *self, prof_i_py *const *arguments,
+                                             size_t count, prof_i_py *keywords) {
   if (keywords || count != 1) {
     PY.PyErr_SetString(PY.given.type_error,
                        "a scope that is called decorates one function, and takes nothing else");
@@ -411,18 +413,18 @@ static PROF_I_COLD prof_i_py *decorate(prof_i_py *self, prof_i_py *const *argume
   return decorated;
 }
 
-static prof_i_py *call(prof_i_py *self, prof_i_py *const *arguments, size_t flags_and_count,
-                       prof_i_py *keywords) {
+static prof_i_py *call_decorated(prof_i_py *self, prof_i_py *const *arguments,
+                                 size_t flags_and_count, prof_i_py *keywords) {
   const size_t count = flags_and_count & SIZE_MAX >> 1; /* the highest bit is Python's own */
-  const uint8_t asked = scope_of(self)->asked;
+  const uint8_t requested_parts = scope_of_object(self)->requested_parts;
   if (PROF_I_LIKELY(!keywords)) {
-    if (count == 0 && (asked & PART_ENTER)) return enter(self);
-    if (count == 3 && (asked & PART_LEAVE)) return leave(self);
+    if (count == 0 && (requested_parts & PART_ENTER)) return scope_enter(self);
+    if (count == 3 && (requested_parts & PART_LEAVE)) return scope_leave(self);
   }
-  return decorate(self, arguments, count, keywords);
+  return scope_decorate(self, arguments, count, keywords);
 }
 
-static inline part_object *part_of(prof_i_py *object) {
+static inline part_object *part_of_object(prof_i_py *object) {
   return (part_object *)(void *)((char *)object + PY.given.head_bytes);
 }
 
@@ -430,8 +432,8 @@ static inline part_object *part_of(prof_i_py *object) {
 static prof_i_py *get_part(prof_i_py *self, prof_i_py *object, prof_i_py *type) {
   prof_i_py *given = self;
   (void)type;
-  if (object && prof_i_py_is_of(object, own.type)) {
-    scope_of(object)->asked |= (uint8_t)part_of(self)->which;
+  if (object && prof_i_py_is_instance(object, scope_module.type)) {
+    scope_of_object(object)->requested_parts |= (uint8_t)part_of_object(self)->which;
     given = object;
   }
   PY.Py_IncRef(given);
@@ -440,17 +442,17 @@ static prof_i_py *get_part(prof_i_py *self, prof_i_py *object, prof_i_py *type) 
 
 static PROF_I_COLD prof_i_py *call_part(prof_i_py *self, prof_i_py *arguments,
                                         prof_i_py *keywords) {
-  const part which = part_of(self)->which;
+  const method_part which = part_of_object(self)->which;
   prof_i_py *const object =
       PY.PyTuple_Size(arguments) > 0 ? PY.PyTuple_GetItem(arguments, 0) : NULL;
   const ptrdiff_t wanted = which == PART_ENTER ? 1 : 4;
-  if (keywords || !object || !prof_i_py_is_of(object, own.type) ||
+  if (keywords || !object || !prof_i_py_is_instance(object, scope_module.type) ||
       PY.PyTuple_Size(arguments) != wanted)
     return PY.PyErr_Format(
         PY.given.type_error, "%s takes a scope%s",
         which == PART_ENTER ? "__enter__()" : "__exit__()",
         which == PART_ENTER ? "" : ", and an exception's type, value and traceback");
-  return which == PART_ENTER ? enter(object) : leave(object);
+  return which == PART_ENTER ? scope_enter(object) : scope_leave(object);
 }
 
 /* prof.Scope is for isinstance(): scopes are made by record_function() and scope(). */
@@ -465,12 +467,12 @@ static PROF_I_COLD prof_i_py *refuse_new(prof_i_py *type, prof_i_py *arguments,
 static void destroy_part(prof_i_py *self) { PY.PyObject_Free(self); } /* the type is never freed */
 
 /* False: Python has an error. */
-static bool add_part(prof_i_py *part_type, const char *name, part which) {
+static bool add_part_type(prof_i_py *part_type, const char *name, method_part which) {
   void *const memory = PY.PyObject_Malloc(PY.given.head_bytes + sizeof(part_object));
   if (!memory) return false;
   prof_i_py *const object = PY.PyObject_Init(memory, part_type);
-  part_of(object)->which = which;
-  const bool is_added = PY.PyObject_SetAttrString(own.type, name, object) == 0;
+  part_of_object(object)->which = which;
+  const bool is_added = PY.PyObject_SetAttrString(scope_module.type, name, object) == 0;
   PY.Py_DecRef(object);
   return is_added;
 }
@@ -479,18 +481,18 @@ enum { PARTS = 5 };
 
 /* One that is not entered, of the same name, category, level and arguments: a decorated function
    has one for each call. */
-static prof_i_py *copy(prof_i_py *self, prof_i_py *unused) {
-  const scope *const s = scope_of(self);
+static prof_i_py *scope_copy(prof_i_py *self, prof_i_py *unused) {
+  const scope *const s = scope_of_object(self);
   (void)unused;
-  return make(s->name, s->category, s->level, s->args, s->shapes);
+  return scope_new(s->name, s->category, s->level, s->args, s->shapes);
 }
 
-/* Of one that is not entered what make() takes, with None for what it has not, for copies and
+/* Of one that is not entered what scope_new() takes, with None for what it has not, for copies and
    pickles: those hold no time. */
-static prof_i_py *parts(prof_i_py *self, prof_i_py *unused) {
-  const scope *const s = scope_of(self);
+static prof_i_py *scope_parts(prof_i_py *self, prof_i_py *unused) {
+  const scope *const s = scope_of_object(self);
   (void)unused;
-  if (s->depth || s->untold)
+  if (s->depth || s->unstored_entries)
     return PY.PyErr_Format(PY.given.type_error,
                            "a scope that is entered cannot be copied or pickled: %.200R", s->name);
   prof_i_py *const level = PY.PyLong_FromLong(s->level), *const tuple = PY.PyTuple_New(PARTS);
@@ -507,18 +509,18 @@ static prof_i_py *parts(prof_i_py *self, prof_i_py *unused) {
   return NULL;
 }
 
-static void destroy(prof_i_py *self) {
-  scope *const s = scope_of(self);
+static void scope_destroy(prof_i_py *self) {
+  scope *const s = scope_of_object(self);
   free(s->outer);
   PY.Py_DecRef(s->name);
   prof_i_py_drop(s->category);
   prof_i_py_drop(s->args);
   prof_i_py_drop(s->shapes);
-  if (own.free_count < FREE_MAX)
-    own.free[own.free_count++] = self;
+  if (scope_module.free_count < FREE_MAX)
+    scope_module.free[scope_module.free_count++] = self;
   else
     PY.PyObject_Free(self);
-  PY.Py_DecRef(own.type); /* each object holds its type */
+  PY.Py_DecRef(scope_module.type); /* each object holds its type */
 }
 
 /* ---- record_function() and scope() ---- */
@@ -544,13 +546,13 @@ static prof_i_py *record_function(prof_i_py *module, prof_i_py *const *arguments
       return PY.PyErr_Format(PY.given.type_error,
                              "record_function() takes a name and args, which may be None");
   }
-  known *const k = place_of(name, NULL, 1);
+  known_name *const k = known_name_slot(name, NULL, 1);
   if (k->name != name && !prof_i_py_is_string(name, "record_function", "name")) return NULL;
-  if (PROF_I_LIKELY(!args || args == PY.given.none)) return make(name, NULL, 1, NULL, NULL);
+  if (PROF_I_LIKELY(!args || args == PY.given.none)) return scope_new(name, NULL, 1, NULL, NULL);
   if (!prof_i_py_is_string(args, "record_function", "args")) return NULL;
   prof_i_py *const dict = PY.PyDict_New();
   prof_i_py *const made = dict && PY.PyDict_SetItemString(dict, "args", args) == 0
-                              ? make(name, NULL, 1, dict, NULL)
+                              ? scope_new(name, NULL, 1, dict, NULL)
                               : NULL;
   prof_i_py_drop(dict);
   return made;
@@ -596,8 +598,8 @@ static uint32_t read_level(prof_i_py *object) {
 }
 
 /* scope(name, /, category="operator", level=1, **args) */
-static prof_i_py *make_scope(prof_i_py *module, prof_i_py *const *arguments, ptrdiff_t count,
-                             prof_i_py *keywords) {
+static prof_i_py *scope_method(prof_i_py *module, prof_i_py *const *arguments, ptrdiff_t count,
+                               prof_i_py *keywords) {
   (void)module;
   if (count < 1 || count > 3)
     return PY.PyErr_Format(
@@ -617,10 +619,11 @@ static prof_i_py *make_scope(prof_i_py *module, prof_i_py *const *arguments, ptr
                     words.shapes);
     is_good = false;
   }
-  prof_i_py *const made = is_good && level
-                              ? make(arguments[0], words.category ? words.category : own.operator,
-                                     level, words.args, words.shapes)
-                              : NULL;
+  prof_i_py *const made =
+      is_good && level
+          ? scope_new(arguments[0], words.category ? words.category : scope_module.operator, level,
+                      words.args, words.shapes)
+          : NULL;
   prof_i_py_drop(words.args);
   return made;
 }
@@ -628,24 +631,26 @@ static prof_i_py *make_scope(prof_i_py *module, prof_i_py *const *arguments, ptr
 /* ---- */
 
 static void set_frames(void) {
-  own.stack_frames = own.are_functions_traced ? 0 : own.wanted_frames;
+  scope_module.stack_frames = scope_module.are_functions_traced ? 0 : scope_module.wanted_frames;
 }
 
 void prof_i_python_set_traced(bool are_traced) {
-  own.are_functions_traced = are_traced;
+  scope_module.are_functions_traced = are_traced;
   set_frames();
 }
 
 void prof_i_python_stacks_1(int frames) {
-  own.wanted_frames = frames < 0 ? 0 : frames < STACK_FRAMES_MAX ? frames : STACK_FRAMES_MAX;
+  scope_module.wanted_frames = frames < 0                  ? 0
+                               : frames < STACK_FRAMES_MAX ? frames
+                                                           : STACK_FRAMES_MAX;
   set_frames();
-  prof_i_python_functions_stacks(own.wanted_frames > 0);
+  prof_i_python_functions_stacks(scope_module.wanted_frames > 0);
 }
 
 const char *prof_i_python_1(const prof_i_python_given *given) {
   static prof_i_py_method methods[] = {
-      {"_copy", (void *)copy, PROF_I_PY_NO_ARGUMENTS, "The same scope, not entered."},
-      {"_parts", (void *)parts, PROF_I_PY_NO_ARGUMENTS,
+      {"_copy", (void *)scope_copy, PROF_I_PY_NO_ARGUMENTS, "The same scope, not entered."},
+      {"_parts", (void *)scope_parts, PROF_I_PY_NO_ARGUMENTS,
        "Name, category (None: an annotation), level, arguments and shapes. TypeError while it is "
        "entered."},
       {NULL, NULL, 0, NULL}};
@@ -653,14 +658,14 @@ const char *prof_i_python_1(const prof_i_python_given *given) {
       {"record_function", (void *)record_function, PROF_I_PY_FAST | PROF_I_PY_KEYWORDS,
        "record_function(name, args=None)\n--\n\nA scope of the category user_annotation, for "
        "`with` or as a decorator, as torch.profiler.record_function()."},
-      {"scope", (void *)make_scope, PROF_I_PY_FAST | PROF_I_PY_KEYWORDS,
+      {"scope", (void *)scope_method, PROF_I_PY_FAST | PROF_I_PY_KEYWORDS,
        "scope(name, /, category='operator', level=1, **args)\n--\n\nA scope, for `with` or as a "
        "decorator. level: 1 kernels and operators, 2 the runtime around them. args are recorded: "
        "numbers and bools as they are, all else as text."}};
   static prof_i_py_member members[] = {
       {"__vectorcalloffset__", PROF_I_PY_MEMBER_SIZE, 0, PROF_I_PY_MEMBER_READ_ONLY, NULL},
       {NULL, 0, 0, 0, NULL}};
-  if (own.is_taken) return "another interpreter of this process has it";
+  if (scope_module.is_taken) return "another interpreter of this process has it";
   if (given->size != sizeof *given) return "the package and the library are of different versions";
   const char *const missing = prof_i_python_find();
   if (missing) return missing;
@@ -668,7 +673,7 @@ const char *prof_i_python_1(const prof_i_python_given *given) {
   PY.Py_IncRef(given->decorate); /* the rest is as old as the interpreter */
   members[0].offset = (ptrdiff_t)(given->head_bytes + offsetof(scope, vectorcall));
   prof_i_py_slot slots[] = {{PROF_I_PY_SLOT_CALL, (void *)PY.PyVectorcall_Call},
-                            {PROF_I_PY_SLOT_DEALLOC, (void *)destroy},
+                            {PROF_I_PY_SLOT_DEALLOC, (void *)scope_destroy},
                             {PROF_I_PY_SLOT_METHODS, methods},
                             {PROF_I_PY_SLOT_MEMBERS, members},
                             {PROF_I_PY_SLOT_NEW, (void *)refuse_new},
@@ -682,24 +687,25 @@ const char *prof_i_python_1(const prof_i_python_given *given) {
                          PROF_I_PY_DEFAULT_FLAGS | PROF_I_PY_HAS_VECTORCALL, slots};
   prof_i_py_spec part_spec = {"prof.ScopePart", (int)(given->head_bytes + sizeof(part_object)), 0,
                               PROF_I_PY_DEFAULT_FLAGS, part_slots};
-  own.type = PY.PyType_FromSpec(&spec);
+  scope_module.type = PY.PyType_FromSpec(&spec);
   prof_i_py *const part_type = PY.PyType_FromSpec(&part_spec); /* for good */
-  own.operator= PY.PyUnicode_FromString("operator");
-  bool is_made = own.type &&
-                 own.operator&& part_type && add_part(part_type, "__enter__", PART_ENTER) &&
-                 add_part(part_type, "__exit__", PART_LEAVE) &&
-                 PY.PyDict_SetItemString(given->names, "Scope", own.type) == 0;
+  scope_module.operator= PY.PyUnicode_FromString("operator");
+  bool is_made =
+      scope_module.type &&
+      scope_module.operator&& part_type && add_part_type(part_type, "__enter__", PART_ENTER) &&
+      add_part_type(part_type, "__exit__", PART_LEAVE) &&
+      PY.PyDict_SetItemString(given->names, "Scope", scope_module.type) == 0;
   for (size_t i = 0; is_made && i < sizeof functions / sizeof *functions; i++) {
     prof_i_py *const function = PY.PyCFunction_NewEx(&functions[i], NULL, NULL);
     is_made = function && PY.PyDict_SetItemString(given->names, functions[i].name, function) == 0;
     prof_i_py_drop(function);
   }
-  is_made = is_made && prof_i_python_make_marks();
+  is_made = is_made && prof_i_python_make_instants();
   if (!is_made) {
     PY.PyErr_Clear();
     return "Python could not make its types";
   }
   find_package();
-  own.is_taken = true;
+  scope_module.is_taken = true;
   return NULL;
 }

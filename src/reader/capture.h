@@ -15,21 +15,21 @@
 #include "timeline.h"
 #include "walk.h"
 
-/* ---- life.c: the process ---- */
+/* ---- process_state.c: the process ---- */
 
-typedef enum prof_i_process_life {
-  PROF_I_LIFE_OVER,
-  PROF_I_LIFE_RUNS,
-  PROF_I_LIFE_UNKNOWN
-} prof_i_process_life;
+typedef enum prof_i_process_state {
+  PROF_I_PROCESS_ENDED,
+  PROF_I_PROCESS_RUNS,
+  PROF_I_PROCESS_UNKNOWN
+} prof_i_process_state;
 
-prof_i_process_life prof_i_life_of(const prof_i_header *header);
+prof_i_process_state prof_i_process_state_of(const prof_i_header *header);
 /* Of a process that runs: is its CLOCK_MONOTONIC this process's? False: it has another time
    namespace, or that cannot be told. */
-bool prof_i_life_shares_clock(const prof_i_header *header);
+bool prof_i_process_shares_clock(const prof_i_header *header);
 /* Of a process that runs: does it certainly not map that file? Then the file is a copy. On some
    file systems a mapping shows another number than the file, so its name counts, too. */
-bool prof_i_life_lacks_file(const prof_i_header *header, int fd);
+bool prof_i_process_lacks_file(const prof_i_header *header, int fd);
 /* Of a process that runs: it records into another file. */
 bool prof_i_source_is_copy(int fd, const prof_i_header *header);
 
@@ -43,27 +43,27 @@ typedef enum prof_i_source_kind {
 
 /* A stretch of the bytes whose pages may leave memory at any time: a file, or the arena, has
    them. */
-typedef struct prof_i_run {
+typedef struct prof_i_mapped_run {
   uint64_t offset, bytes;
-} prof_i_run;
+} prof_i_mapped_run;
 
 enum {
-  PROF_I_LARGE_BYTES = 64 << 20, /* a capture up to there may be held in memory whole */
-  PROF_I_HELD_BYTES = 128 << 20, /* all that are open together: further ones are mapped */
-  PROF_I_GROWTH_BYTES = 64 << 20 /* of an arena while it is copied once */
+  PROF_I_LARGE_CAPTURE_BYTES = 64 << 20, /* a capture up to there may be held in memory whole */
+  PROF_I_OPEN_SOURCES_BYTES = 128 << 20, /* all that are open together: further ones are mapped */
+  PROF_I_ARENA_GROWTH_BYTES = 64 << 20   /* of an arena while it is copied once */
 };
 
-typedef struct prof_i_kept_head {
+typedef struct prof_i_cached_head {
   uint64_t offset;
   const unsigned char *at; /* the chunk */
   prof_i_head head;
-} prof_i_kept_head;
+} prof_i_cached_head;
 
 typedef struct prof_i_source {
   const unsigned char *bytes; /* 8-byte aligned */
   uint64_t count;
   prof_i_source_kind kind;
-  uint64_t held_bytes; /* its part of PROF_I_HELD_BYTES */
+  uint64_t counted_bytes; /* its part of PROF_I_OPEN_SOURCES_BYTES */
   /* somebody writes on, or may; the bytes here are a copy, or finished, and nobody writes to
      them */
   bool is_live;
@@ -72,37 +72,41 @@ typedef struct prof_i_source {
   /* Just before the bytes were copied, of a live capture whose clock can be read here; else
      zeros. */
   prof_i_clock_reading opened;
-  prof_i_run *runs; /* by offset; own */
+  prof_i_mapped_run *runs; /* by offset; own */
   uint32_t run_count, run_room;
-  struct prof_i_kept_head
+  struct prof_i_cached_head
       *heads; /* by offset; own: of chunks in runs or in place, whose heads may change */
   uint32_t head_count, head_room;
   const unsigned char
       *in_place; /* the arena that chunks stand in, which are not in the bytes; NULL: none */
   uint64_t in_place_bytes;
-  uint64_t lease; /* of the own capture; 0: none. prof_i_source_fini() gives it to end_lease() */
-  void (*end_lease)(uint64_t lease);
+  uint64_t
+      snapshot_pin; /* of the own capture; 0: none. prof_i_source_fini() gives it to end_lease() */
+  void (*end_lease)(uint64_t snapshot_pin);
 } prof_i_source;
 
 /* What others write to. */
-typedef struct prof_i_live {
+typedef struct prof_i_live_source {
   const unsigned char *bytes;
   uint64_t room; /* bytes of address space: what may be there later */
   /* what is there now; only grows. NULL: all */
-  uint64_t (*bytes_now)(const struct prof_i_live *live);
-  const unsigned char *in_place; /* the arena, where find() may say so. NULL: never */
-  const unsigned char *(*find)(const struct prof_i_live *live,
-                               uint64_t offset); /* where it can be read. NULL: in the bytes */
-  void (*show_in_place)(const unsigned char *chunk, uint64_t bytes); /* a trace shows that chunk */
+  uint64_t (*live_bytes_now)(const struct prof_i_live_source *live);
+  const unsigned char *in_place; /* the arena, where find_bytes() may say so. NULL: never */
+  const unsigned char *(*find_bytes)(
+      const struct prof_i_live_source *live,
+      uint64_t offset); /* where it can be read. NULL: in the bytes */
+  void (*mark_shown_in_place)(const unsigned char *chunk,
+                              uint64_t bytes); /* a trace shows that chunk */
   /* At the unit there; NULL: at all. */
-  bool (*may_look)(const struct prof_i_live *live, uint64_t offset);
-  int fd; /* for bytes_now, as is the next */
+  bool (*may_read_unit)(const struct prof_i_live_source *live, uint64_t offset);
+  int fd; /* for live_bytes_now, as is the next */
   void *user;
   bool may_map_more; /* the arena has more than the room: who outgrows that is told so */
-} prof_i_live;
+} prof_i_live_source;
 
 int prof_i_source_file(prof_i_source *source, const char *path);
-/* Traces together hold at most PROF_I_HELD_BYTES of copies. True: `bytes` more are counted. */
+/* Traces together hold at most PROF_I_OPEN_SOURCES_BYTES of copies. True: `bytes` more are
+   counted. */
 bool prof_i_source_hold(uint64_t bytes);
 void prof_i_source_let_go(uint64_t bytes);
 /* Refuses a part of the memory of a process that records without a file: it lacks the private
@@ -111,13 +115,13 @@ int prof_i_source_check_memory(const unsigned char *first_unit, const char *what
 int prof_i_source_bytes(prof_i_source *source, const void *bytes, size_t count);
 /* What is used of an arena that others write to: every record that was committed before the call,
    whole. Where may_share, chunks that nobody writes to any more are seen where they stand, and the
-   source needs a lease; all else is copied. PROF_I_OUTGROWN, without a text: live->may_map_more,
-   and it is needed. */
-enum { PROF_I_OUTGROWN = 1 };
-int prof_i_source_snapshot(prof_i_source *source, const prof_i_live *live, bool may_share);
+   source needs a lease; all else is copied. PROF_I_SNAPSHOT_OUTGROWN, without a text:
+   live->may_map_more, and it is needed. */
+enum { PROF_I_SNAPSHOT_OUTGROWN = 1 };
+int prof_i_source_snapshot(prof_i_source *source, const prof_i_live_source *live, bool may_share);
 /* These bytes have been read: of a large capture, their pages may go until they are read again. Any
    thread. */
-void prof_i_source_done_with(const prof_i_source *source, const void *from, uint64_t bytes);
+void prof_i_source_release_pages(const prof_i_source *source, const void *from, uint64_t bytes);
 void prof_i_source_fini(prof_i_source *source);
 /* The extent's head, in the bytes or kept beside them. */
 const prof_i_head *prof_i_source_head(const prof_i_source *source, uint64_t offset);
@@ -130,10 +134,11 @@ bool prof_i_source_is_shared(const prof_i_source *source, uint64_t offset);
 uint64_t prof_i_source_offset(const prof_i_source *source, const void *at);
 /* The bytes from this offset on, as the capture's file would have them: as many as stand in one
    piece. *count_out 0: the end. */
-const void *prof_i_source_piece(const prof_i_source *source, uint64_t offset, uint64_t *count_out);
+const void *prof_i_source_bytes_at(const prof_i_source *source, uint64_t offset,
+                                   uint64_t *count_out);
 /* Another run of the arena's is mapped by a trace. False: there are so many that the process may
    lack mappings; nothing has changed. */
-bool prof_i_source_begin_run(void);
+bool prof_i_source_add_mapping(void);
 
 /* ---- catalog.c: sites, schemas, tracks, clock pairs ---- */
 
@@ -154,17 +159,17 @@ typedef struct prof_i_track {
 } prof_i_track;
 
 /* prof_trace_change, with the thread by its serial. */
-typedef struct prof_i_change_seen {
+typedef struct prof_i_change_record {
   uint32_t number; /* as it was read: of two at one time */
   /* when, of one from outside that was told by whoever made it; 0: ticks say it */
   uint64_t monotonic_ns;
   uint64_t ticks;
   uint32_t kind, reason, site, level_before, level_after;
   uint64_t serial, measured, allowed;
-} prof_i_change_seen;
+} prof_i_change_record;
 
 /* A pool of memory, from one start to its stop. */
-typedef struct prof_i_pool_seen {
+typedef struct prof_i_pool_record {
   uint32_t number, kind, serial, session, baseline;
   uint32_t start; /* counts starts of memory, of which a session may have several */
   prof_device device;
@@ -172,15 +177,15 @@ typedef struct prof_i_pool_seen {
   uint64_t used_before, allocated_before;
   prof_i_text name;
   prof_i_pool_state state; /* as it stood when the capture was read */
-} prof_i_pool_seen;
+} prof_i_pool_record;
 
 /* The process of a thread. */
-typedef struct prof_i_process_seen {
+typedef struct prof_i_process_record {
   uint64_t serial; /* of the thread */
   int64_t pid;
   int32_t rank;     /* -1: not known, or there is one rank */
   prof_i_text name; /* empty: not known */
-} prof_i_process_seen;
+} prof_i_process_record;
 
 typedef struct prof_i_catalog {
   uint32_t *site_at; /* by number: place in sites, 0 for unknown numbers */
@@ -200,15 +205,15 @@ typedef struct prof_i_catalog {
   /* ticks at which functions were traced no longer, while some stood open; sorted by index.c */
   uint64_t *function_ends;
   uint32_t function_end_count, function_end_room;
-  prof_i_change_seen *changes;
+  prof_i_change_record *changes;
   uint32_t change_count, change_room;
   /* changes from outside that have records, by their numbers: the header may have later ones */
   uint64_t outside_count;
   prof_i_text *notes; /* in the order in which they stand there */
   uint32_t note_count, note_room;
-  prof_i_process_seen *processes; /* of threads of other processes, by serial: process.c */
+  prof_i_process_record *processes; /* of threads of other processes, by serial: process.c */
   uint32_t process_count, process_room;
-  prof_i_pool_seen *pools;
+  prof_i_pool_record *pools;
   uint32_t pool_count, pool_room;
   prof_i_device_state *devices; /* by device, each once */
   uint32_t device_count, device_room;
@@ -220,28 +225,29 @@ typedef struct prof_i_catalog {
   uint32_t wall_step_count;
 } prof_i_catalog;
 
-/* ---- era.c: a counter that jumped ---- */
+/* ---- epoch.c: a counter that jumped ---- */
 
-enum { PROF_I_ERAS_MAX = 64, PROF_I_ERA_CLUES = 64 };
+enum { PROF_I_CLOCK_EPOCHS_MAX = 64, PROF_I_EPOCH_HINTS_MAX = 64 };
 
 /* A time in which the counter did not jump. Ticks as recorded, less the start's; with shift, they
    are ticks of the time line. */
-typedef struct prof_i_era {
+typedef struct prof_i_clock_epoch {
   int64_t low, high;
   int64_t shift;
   int64_t begin, end; /* on the time line: the last pair before it, and the next one's first */
-} prof_i_era;
+} prof_i_clock_epoch;
 
 /* Chunks are taken one after another: the next one a thread takes begins where its last one ended,
    or later. */
-typedef struct prof_i_era_clue {
+typedef struct prof_i_epoch_hint {
   uint64_t owner, sequence; /* of a chunk */
   uint32_t first, last;     /* era */
-} prof_i_era_clue;
+} prof_i_epoch_hint;
 
 /* ---- scan.c, index.c: the threads' records ---- */
 
-/* Records of one thread that stand side by side, at most PROF_I_PIECE_SLOTS and one record more. */
+/* Records of one thread that stand side by side, at most PROF_I_SEGMENT_SLOTS and one record
+   more. */
 typedef struct prof_i_segment {
   const uint64_t *words; /* the first record */
   const uint64_t *owner; /* the OWNER record before them; NULL when it is missing */
@@ -250,7 +256,7 @@ typedef struct prof_i_segment {
   /* of the events that count; max_end 0 and min_end UINT64_MAX when there is none */
   uint64_t min_end, max_end;
   uint64_t start_ticks; /* of the era in which its scopes began */
-  int64_t stretch;      /* to add to their durations: they ended in another era */
+  int64_t clock_offset; /* to add to their durations: they ended in another era */
   uint64_t before_max;  /* max_end over the thread's segments up to this one */
   uint32_t slot_count;  /* of 16 bytes, from words on */
   uint32_t event_count;
@@ -263,12 +269,13 @@ typedef struct prof_i_segment {
   bool is_plain : 1;   /* nothing but plain scopes, without a gap */
   bool is_ordered : 1; /* by end */
   bool has_calls : 1;  /* of a vendor's tracing: they may have to be moved a little */
-  bool is_beside : 1;  /* written by another than the thread whose it is: see calls.c */
+  /* written by another than the thread whose it is: see virtual_threads.c */
+  bool is_side_written : 1;
   /* No event of a later segment ended before one of this segment or an earlier one. */
   bool ends_group : 1;
 } prof_i_segment;
 
-enum { PROF_I_PIECE_SLOTS = 65536 };
+enum { PROF_I_SEGMENT_SLOTS = 65536 };
 
 /* A scope that had not ended. */
 typedef struct prof_i_open_scope {
@@ -279,39 +286,39 @@ typedef struct prof_i_open_scope {
 
 /* Room that was claimed for a record, and never used: marks and what has no marks, of so many
    slots. */
-typedef struct prof_i_claim_seen {
+typedef struct prof_i_unused_claim {
   uint64_t serial; /* of the thread */
   uint64_t slots;  /* 0: it is no loss */
   bool has_mark;   /* else it may be several, one behind the other */
-} prof_i_claim_seen;
+} prof_i_unused_claim;
 
 typedef struct prof_i_trace_thread {
   uint64_t serial;
   uint64_t tid;
   uint64_t event_count;
-  uint64_t beside_count; /* of them, what others wrote for it */
+  uint64_t side_written_count; /* of them, what others wrote for it */
   uint64_t lost[PROF_I_LOSS_WORDS];
   uint64_t own_ns; /* chunk changes, until prof_i_index_sum() adds the scopes' share */
   uint32_t first_segment, segment_count;
   uint32_t first_open, open_count;
-  uint64_t role; /* prof_i_role */
+  uint64_t thread_kind; /* prof_i_thread_kind */
   bool is_alive;
   char name[PROF_I_NAME_BYTES];
 } prof_i_trace_thread;
 
-static inline bool prof_i_is_stream(const prof_i_trace_thread *thread) {
-  return (thread->role & 0xff) == PROF_I_ROLE_STREAM;
+static inline bool prof_i_thread_is_stream(const prof_i_trace_thread *thread) {
+  return (thread->thread_kind & 0xff) == PROF_I_KIND_OF_STREAM;
 }
 
 /* What else speaks of a thread: its slot while it lives, its EXIT record after. One of the two is
    set. */
-typedef struct prof_i_mention {
+typedef struct prof_i_thread_ref {
   uint64_t serial;
-  const prof_i_slot *slot;
+  const prof_i_thread_slot *slot;
   const uint64_t *exit;
   /* of a line of calls: what was lost of them counts, the rest is the thread's own to say */
-  bool is_beside;
-} prof_i_mention;
+  bool is_side_written;
+} prof_i_thread_ref;
 
 struct prof_trace {
   prof_i_source source;
@@ -320,13 +327,13 @@ struct prof_trace {
   prof_i_timeline timeline;
   prof_i_segment *segments; /* by thread, then in the order of time */
   uint32_t segment_count, segment_room;
-  prof_i_mention *mentions; /* only while opening */
-  uint32_t mention_count, mention_room;
+  prof_i_thread_ref *thread_refs; /* only while opening */
+  uint32_t thread_ref_count, thread_ref_room;
   prof_i_trace_thread *threads; /* by serial */
   uint32_t thread_count;
   prof_i_open_scope *opens;
   uint32_t open_count;
-  prof_i_claim_seen *claims;
+  prof_i_unused_claim *claims;
   /* the last ones; those of an end whose scope stands open are no losses */
   uint32_t claim_count, claim_room;
   uint64_t open_claim_count;
@@ -340,16 +347,17 @@ struct prof_trace {
   uint64_t open_below_count, stray_count; /* as in prof_trace_info */
   uint64_t deep_parts; /* of the slots that have a ledger: see prof_i_slot_deep_part() */
   uint64_t own_ns, in_place_ns, wait_ns, spread_us2; /* in_place_ns: of own_ns */
-  uint64_t few_count; /* events of threads that were too short for a window: in_place.h */
+  uint64_t few_count; /* events of threads that were too short for a window: cost_sample.h */
   uint64_t window_count;
   uint64_t bad_count;
   bool is_settled; /* stopped, or its process is dead: what is unfinished stays so */
   bool has_unknown_sites;
   bool has_site_records; /* prof_i_site_info.record */
-  prof_i_era eras[PROF_I_ERAS_MAX];
-  uint32_t era_count;                            /* 1 but where the counter jumped */
-  uint32_t era_change_count;                     /* segments that were made for it */
-  prof_i_era_clue clues[PROF_I_ERA_CLUES], clue; /* by owner; of the chunk scanned last */
+  prof_i_clock_epoch clock_epochs[PROF_I_CLOCK_EPOCHS_MAX];
+  uint32_t clock_epoch_count;  /* 1 but where the counter jumped */
+  uint32_t epoch_change_count; /* segments that were made for it */
+  prof_i_epoch_hint epoch_hints[PROF_I_EPOCH_HINTS_MAX],
+      last_epoch_hint;   /* by owner; of the chunk scanned last */
   uint64_t clock_gap_ns; /* the longest stretch in which it jumped, who knows when */
   /* the most that two segments are apart which cannot be told from processors' differing
      counters */
@@ -365,7 +373,7 @@ struct prof_trace {
 /* Copies and checks the header. PROF_E_TRUNCATED, PROF_E_NOT_CAPTURE, PROF_E_VERSION. */
 int prof_i_header_check(prof_trace *trace);
 /* The same of bytes from a file's begin; fails when nothing behind them can be read. */
-int prof_i_header_look(const unsigned char *bytes, uint64_t count, prof_i_header *header_out);
+int prof_i_header_detect(const unsigned char *bytes, uint64_t count, prof_i_header *header_out);
 
 typedef struct prof_i_extent {
   const prof_i_head *head;
@@ -391,37 +399,41 @@ void prof_i_catalog_finish(prof_i_catalog *catalog);
 /* process.c: a record of the kind PROCESS; all of them by serial; whose a thread is. */
 int prof_i_catalog_add_process(prof_trace *trace, const uint64_t *words, uint64_t word_count);
 void prof_i_catalog_sort_processes(prof_i_catalog *catalog);
-prof_i_process_seen prof_i_trace_process(const prof_trace *trace, uint32_t thread);
+prof_i_process_record prof_i_trace_process(const prof_trace *trace, uint32_t thread);
 void prof_i_catalog_fini(prof_i_catalog *catalog);
 
 /* or NULL */
 const prof_i_schema *prof_i_catalog_schema(const prof_i_catalog *catalog, uint32_t number);
 /* or NULL */
-const prof_i_pool_seen *prof_i_catalog_pool(const prof_i_catalog *catalog, uint32_t number);
+const prof_i_pool_record *prof_i_catalog_pool(const prof_i_catalog *catalog, uint32_t number);
 
 /* Where the pairs say that the counter jumped, eras begin; pairs and marks get the time line's
    ticks. */
-int prof_i_eras_find(prof_trace *trace);
+int prof_i_clock_epochs_find(prof_trace *trace);
 /* The earliest era in which the counter can have said so, or 0. */
-uint32_t prof_i_era_of(const prof_trace *trace, int64_t ticks);
+uint32_t prof_i_clock_epoch_of(const prof_trace *trace, int64_t ticks);
 /* The era of a record's end: not before `from` if that can be, and later where it is before the
    latest end in `from`. */
-uint32_t prof_i_era_of_end(const prof_trace *trace, uint32_t from, int64_t ticks, int64_t latest);
+uint32_t prof_i_clock_epoch_of_end(const prof_trace *trace, uint32_t from, int64_t ticks,
+                                   int64_t latest);
 /* The era of the start of a scope that ended in that era. */
-uint32_t prof_i_era_of_start(const prof_trace *trace, uint32_t end_era, int64_t start, int64_t end);
+uint32_t prof_i_clock_epoch_of_start(const prof_trace *trace, uint32_t end_era, int64_t start,
+                                     int64_t end);
 /* The time of a counter's reading. */
 uint64_t prof_i_trace_ns(const prof_trace *trace, uint64_t ticks);
 /* Ticks of the time line. Not before what went before the era, nor behind what came after: if the
    counter did not jump but CLOCK_MONOTONIC stood, there are records in between, which took no time
    that it knows of. */
-static inline int64_t prof_i_era_place(const prof_trace *trace, uint32_t era, int64_t ticks) {
-  const prof_i_era *const e = &trace->eras[era];
+static inline int64_t prof_i_clock_epoch_clamp(const prof_trace *trace, uint32_t epoch,
+                                               int64_t ticks) {
+  const prof_i_clock_epoch *const e = &trace->clock_epochs[epoch];
   const int64_t moved = ticks + e->shift;
   return moved < e->begin ? e->begin : moved > e->end ? e->end : moved;
 }
 /* The same from the start on; those before it are the start. */
-static inline uint64_t prof_i_era_ticks(const prof_trace *trace, uint32_t era, int64_t ticks) {
-  const int64_t place = prof_i_era_place(trace, era, ticks);
+static inline uint64_t prof_i_clock_epoch_ticks(const prof_trace *trace, uint32_t epoch,
+                                                int64_t ticks) {
+  const int64_t place = prof_i_clock_epoch_clamp(trace, epoch, ticks);
   return place > 0 ? (uint64_t)place : 0;
 }
 
@@ -431,10 +443,11 @@ int prof_i_scan_slot(prof_trace *trace, const prof_i_extent *extent);
 int prof_i_scan_chunk(prof_trace *trace, const prof_i_extent *extent, uint64_t serial);
 /* Counts again those segments that a floor raised later cuts into; what is hidden goes to
    passed_count. */
-void prof_i_scan_again(prof_trace *trace);
+void prof_i_scan_recount(prof_trace *trace);
 
 /* What the slot's ledger says; 0: it has none, whatever stands there. */
-static inline uint64_t prof_i_trace_ledger(const prof_trace *trace, const prof_i_slot *slot) {
+static inline uint64_t prof_i_trace_ledger(const prof_trace *trace,
+                                           const prof_i_thread_slot *slot) {
   const uint64_t ledger = trace->header.version < 2 ? 0 : prof_i_ledger_of(slot);
   return ledger & PROF_I_LEDGER_KEPT ? ledger : 0;
 }
@@ -446,18 +459,18 @@ void prof_i_index_sum(prof_trace *trace);
 /* The thread of this serial, or NULL. Once they are in order. */
 prof_i_trace_thread *prof_i_index_thread(const prof_trace *trace, uint64_t serial);
 
-/* After the timeline: those in the header, too, and all in the order of time. Of change.c. 0 or
+/* After the timeline: those in the header, too, and all in the order of time. Of change_log.c. 0 or
    PROF_E_NO_MEMORY. */
-int prof_i_changes_settle(prof_trace *trace);
+int prof_i_changes_sort(prof_trace *trace);
 /* Changes that no reader can show. */
-uint64_t prof_i_changes_untold(const prof_i_header *header);
+uint64_t prof_i_changes_unreadable(const prof_i_header *header);
 
 /* An array's room for one element more, doubled when it is used up. False when there is no memory;
    the array stays. */
 bool prof_i_make_room(void **array, uint32_t *room, uint32_t count, size_t element_bytes);
 
 /* An array's room so that this place is in it, what is new zero. False as above. */
-bool prof_i_reach_place(void **array, uint32_t *room, uint32_t place, size_t element_bytes);
+bool prof_i_make_room_at_index(void **array, uint32_t *room, uint32_t place, size_t element_bytes);
 
 /* Copies a name of at most `bytes`, up to its NUL; `to` has bytes + 1 or is as long, and is always
    terminated. */
@@ -466,7 +479,7 @@ void prof_i_copy_name(char *to, size_t room, const char *name, size_t bytes);
 /* The whole way from bytes to a trace. Takes the source over, also when it fails. */
 int prof_i_trace_make(prof_i_source *source, prof_trace **trace_out);
 
-static inline uint32_t prof_i_known_site(const prof_i_catalog *catalog, uint32_t number) {
+static inline uint32_t prof_i_catalog_known_site(const prof_i_catalog *catalog, uint32_t number) {
   return number < catalog->site_limit && catalog->site_at[number] ? number : 0;
 }
 static inline const prof_i_site_info *prof_i_catalog_site(const prof_i_catalog *catalog,

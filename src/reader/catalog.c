@@ -24,7 +24,7 @@ bool prof_i_make_room(void **array, uint32_t *room, uint32_t count, size_t eleme
   return true;
 }
 
-bool prof_i_reach_place(void **array, uint32_t *room, uint32_t place, size_t element_bytes) {
+bool prof_i_make_room_at_index(void **array, uint32_t *room, uint32_t place, size_t element_bytes) {
   if (place < *room) return true;
   uint32_t more = *room ? *room : 64;
   while (more <= place)
@@ -73,12 +73,12 @@ static prof_i_text name_or_function(const prof_i_site_info *site) {
 }
 
 /* A scope's record behind the texts, or what is left of a slot. */
-static bool take_record(const uint64_t *at, uint64_t left, const uint64_t **record_out) {
-  prof_i_long record;
+static bool next_record(const uint64_t *at, uint64_t left, const uint64_t **record_out) {
+  prof_i_long_record record;
   if (left < 4) return true;
-  const uint64_t slots = prof_i_long_slots(at, left / 2);
-  if (!slots || !prof_i_long_read(at, slots * 2, &record) || record.kind != PROF_I_KIND_SCOPE ||
-      record.flags)
+  const uint64_t slots = prof_i_long_record_slots(at, left / 2);
+  if (!slots || !prof_i_long_record_read(at, slots * 2, &record) ||
+      record.kind != PROF_I_KIND_SCOPE || record.flags)
     return false;
   *record_out = at;
   return true;
@@ -93,17 +93,17 @@ static int add_site(prof_trace *trace, const uint64_t *words, uint64_t word_coun
   prof_i_text *const texts[] = {&site.name, &site.category, &site.file, &site.function};
   bool fits = number != 0;
   for (size_t i = 0; i < sizeof texts / sizeof *texts && fits; i++)
-    fits = prof_i_take_text(&at, &left, texts[i]);
+    fits = prof_i_consume_text(&at, &left, texts[i]);
   if (!fits) {
     trace->bad_count++;
     return 0;
   }
   site.name = name_or_function(&site);
-  if (!take_record(at, left, &site.record)) trace->bad_count++;
+  if (!next_record(at, left, &site.record)) trace->bad_count++;
   if (site.record) trace->has_site_records = true;
   /* The table by number: 4 bytes a number, at most 4 MiB. */
-  if (!prof_i_reach_place((void **)&catalog->site_at, &catalog->site_limit, number,
-                          sizeof *catalog->site_at))
+  if (!prof_i_make_room_at_index((void **)&catalog->site_at, &catalog->site_limit, number,
+                                 sizeof *catalog->site_at))
     return PROF_E_NO_MEMORY;
   uint32_t place = catalog->site_at[number];
   if (!place) {
@@ -128,14 +128,14 @@ static int add_schema(prof_trace *trace, const uint64_t *words, uint64_t word_co
   prof_i_text text;
   schema.format = (uint32_t)(at - words);
   bool fits = count <= PROF_ARGS_MAX && schema.number != 0 && schema.kind <= PROF_ARGS_LIST &&
-              prof_i_take_text(&at, &left, &text);
+              prof_i_consume_text(&at, &left, &text);
   for (uint64_t i = 0; i < count && fits; i++) {
     fits = left >= 1 && *at >= PROF_ARG_I64 && *at <= PROF_ARG_TENSOR;
     if (!fits) break;
     schema.types[i] = (uint8_t)*at++;
     left--;
     schema.keys[i] = (uint32_t)(at - words);
-    fits = prof_i_take_text(&at, &left, &text);
+    fits = prof_i_consume_text(&at, &left, &text);
   }
   if (!fits) {
     trace->bad_count++;
@@ -149,7 +149,7 @@ static int add_schema(prof_trace *trace, const uint64_t *words, uint64_t word_co
   return 0;
 }
 
-static int by_number(const void *a, const void *b) {
+static int schema_compare_number(const void *a, const void *b) {
   const prof_i_schema *const x = a, *const y = b;
   if (x->number != y->number) return x->number < y->number ? -1 : 1;
   return (x->record > y->record) - (x->record < y->record);
@@ -179,7 +179,7 @@ static int add_track(prof_trace *trace, const uint64_t *words, uint64_t word_cou
   prof_i_track track = {.device = {(int32_t)(uint32_t)words[3], (int32_t)(words[3] >> 32)}};
   const uint64_t *at = words + 5;
   uint64_t left = word_count - 5;
-  if (word_count < 6 || !prof_i_take_text(&at, &left, &track.name)) {
+  if (word_count < 6 || !prof_i_consume_text(&at, &left, &track.name)) {
     trace->bad_count++;
     return 0;
   }
@@ -191,7 +191,7 @@ static int add_track(prof_trace *trace, const uint64_t *words, uint64_t word_cou
   return 0;
 }
 
-static int by_track(const void *a, const void *b) {
+static int track_compare(const void *a, const void *b) {
   const prof_i_track *const x = a, *const y = b;
   if (x->device.type != y->device.type) return x->device.type < y->device.type ? -1 : 1;
   if (x->device.index != y->device.index) return x->device.index < y->device.index ? -1 : 1;
@@ -200,9 +200,9 @@ static int by_track(const void *a, const void *b) {
 }
 
 /* The last name of a track wins; meta extents are read in the order in which they were taken. */
-static void keep_last_names(prof_i_catalog *catalog) {
+static void drop_older_track_names(prof_i_catalog *catalog) {
   if (catalog->track_count == 0) return;
-  qsort(catalog->tracks, catalog->track_count, sizeof *catalog->tracks, by_track);
+  qsort(catalog->tracks, catalog->track_count, sizeof *catalog->tracks, track_compare);
   uint32_t kept = 0;
   for (uint32_t i = 1; i < catalog->track_count; i++) {
     const prof_i_track *const last = &catalog->tracks[kept], *const track = &catalog->tracks[i];
@@ -216,7 +216,7 @@ static void keep_last_names(prof_i_catalog *catalog) {
 
 /* What CLOCK_REALTIME is ahead of CLOCK_MONOTONIC, more than at the start. Both are adjusted alike,
    so it changes by steps alone, and where the machine sleeps. */
-static void hear_wall(prof_i_catalog *catalog, int64_t ahead_ns, uint64_t width_ns) {
+static void note_wall_clock(prof_i_catalog *catalog, int64_t ahead_ns, uint64_t width_ns) {
   const uint64_t bound = width_ns / 2 + catalog->wall_width_ns / 2 < UINT64_MAX / 4
                              ? width_ns + catalog->wall_width_ns + WALL_STEP_NS_MIN
                              : UINT64_MAX;
@@ -242,8 +242,8 @@ static int add_pair(prof_trace *trace, const uint64_t *words, uint64_t word_coun
     trace->bad_count++;
     return 0;
   }
-  hear_wall(catalog, (int64_t)(words[5] - trace->header.start_realtime_ns - (uint64_t)ns),
-            word_count > 8 ? words[8] : words[6]);
+  note_wall_clock(catalog, (int64_t)(words[5] - trace->header.start_realtime_ns - (uint64_t)ns),
+                  word_count > 8 ? words[8] : words[6]);
   if (!prof_i_make_room((void **)&catalog->pairs, &catalog->pair_room, catalog->pair_count,
                         sizeof *catalog->pairs))
     return PROF_E_NO_MEMORY;
@@ -252,8 +252,8 @@ static int add_pair(prof_trace *trace, const uint64_t *words, uint64_t word_coun
   return 0;
 }
 
-/* As recorded, until the eras are known: see era.c. */
-static int add_moment(uint64_t **moments, uint32_t *room, uint32_t *count, int64_t ticks) {
+/* As recorded, until the eras are known: see epoch.c. */
+static int add_ticks(uint64_t **moments, uint32_t *room, uint32_t *count, int64_t ticks) {
   if (!prof_i_make_room((void **)moments, room, *count, sizeof **moments)) return PROF_E_NO_MEMORY;
   (*moments)[(*count)++] = (uint64_t)ticks;
   return 0;
@@ -269,11 +269,11 @@ static int add_session(prof_trace *trace, const uint64_t *words, uint64_t word_c
     catalog->first_session = words[6];
   const int64_t ticks = prof_i_ticks_since(words[0], trace->header.start_ticks);
   if (words[5] == PROF_I_SESSION_FUNCTIONS_END)
-    return add_moment(&catalog->function_ends, &catalog->function_end_room,
-                      &catalog->function_end_count, ticks);
+    return add_ticks(&catalog->function_ends, &catalog->function_end_room,
+                     &catalog->function_end_count, ticks);
   if (words[5] != 1) return 0;
   catalog->last_level = (uint32_t)words[4];
-  return add_moment(&catalog->marks, &catalog->mark_room, &catalog->mark_count, ticks);
+  return add_ticks(&catalog->marks, &catalog->mark_room, &catalog->mark_count, ticks);
 }
 
 /* ---- changes ---- */
@@ -293,16 +293,16 @@ static int add_change(prof_trace *trace, const uint64_t *words, uint64_t word_co
   const int64_t ticks = prof_i_ticks_since(words[0], trace->header.start_ticks);
   /* as marks */
   catalog->changes[catalog->change_count++] =
-      (prof_i_change_seen){.ticks = (uint64_t)ticks,
-                           .kind = (uint32_t)words[3],
-                           .reason = (uint32_t)words[4],
-                           .site = prof_i_record_site(words[1]),
-                           .level_before = (uint32_t)words[5],
-                           .level_after = (uint32_t)(words[5] >> 32),
-                           .serial = words[6],
-                           .measured = words[7],
-                           .allowed = words[8]};
-  prof_i_change_seen *const seen = &catalog->changes[catalog->change_count - 1];
+      (prof_i_change_record){.ticks = (uint64_t)ticks,
+                             .kind = (uint32_t)words[3],
+                             .reason = (uint32_t)words[4],
+                             .site = prof_i_record_site(words[1]),
+                             .level_before = (uint32_t)words[5],
+                             .level_after = (uint32_t)(words[5] >> 32),
+                             .serial = words[6],
+                             .measured = words[7],
+                             .allowed = words[8]};
+  prof_i_change_record *const seen = &catalog->changes[catalog->change_count - 1];
   if (seen->kind == PROF_CHANGE_LEVEL && seen->level_after) catalog->last_level = seen->level_after;
   if (seen->reason != PROF_REASON_OUTSIDE) return 0;
   seen->monotonic_ns = seen->measured;
@@ -316,8 +316,8 @@ static int add_change(prof_trace *trace, const uint64_t *words, uint64_t word_co
 static int add_pool(prof_trace *trace, const uint64_t *words, uint64_t word_count) {
   prof_i_catalog *const catalog = &trace->catalog;
   /* as marks */
-  prof_i_pool_seen pool = {.ticks =
-                               (uint64_t)prof_i_ticks_since(words[0], trace->header.start_ticks)};
+  prof_i_pool_record pool = {.ticks =
+                                 (uint64_t)prof_i_ticks_since(words[0], trace->header.start_ticks)};
   const uint64_t from = (uint64_t)((const unsigned char *)(words + PROF_I_POOL_STATE_WORD) -
                                    trace->source.bytes),
                  line = PROF_I_POOL_STATE_ALIGNMENT;
@@ -328,7 +328,7 @@ static int add_pool(prof_trace *trace, const uint64_t *words, uint64_t word_coun
   const bool is_whole =
       word_count >= to_state + sizeof pool.state / 8 && words[3] >> 32 >= PROF_MEMORY_POOL &&
       words[3] >> 32 <= PROF_MEMORY_QUERY && (uint32_t)words[3] != 0 && (uint32_t)words[4] != 0 &&
-      (uint32_t)words[8] <= PROF_I_BASELINE_PART && prof_i_take_text(&at, &left, &pool.name);
+      (uint32_t)words[8] <= PROF_I_BASELINE_PART && prof_i_consume_text(&at, &left, &pool.name);
   if (!is_whole) {
     trace->bad_count++;
     return 0;
@@ -350,12 +350,12 @@ static int add_pool(prof_trace *trace, const uint64_t *words, uint64_t word_coun
   return 0;
 }
 
-static int by_pool_number(const void *a, const void *b) {
-  const prof_i_pool_seen *const x = a, *const y = b;
+static int pool_compare_number(const void *a, const void *b) {
+  const prof_i_pool_record *const x = a, *const y = b;
   return (x->number > y->number) - (x->number < y->number);
 }
 
-const prof_i_pool_seen *prof_i_catalog_pool(const prof_i_catalog *catalog, uint32_t number) {
+const prof_i_pool_record *prof_i_catalog_pool(const prof_i_catalog *catalog, uint32_t number) {
   uint32_t low = 0, high = catalog->pool_count;
   while (low < high) {
     const uint32_t middle = low + (high - low) / 2;
@@ -388,24 +388,24 @@ static int add_device(prof_trace *trace, const uint64_t *words, uint64_t word_co
   return 0;
 }
 
-static int compare_devices(const prof_i_device_state *x, const prof_i_device_state *y) {
+static int device_compare(const prof_i_device_state *x, const prof_i_device_state *y) {
   return x->type != y->type ? (x->type < y->type ? -1 : 1)
                             : (x->index > y->index) - (x->index < y->index);
 }
 
 /* What is served behind what is not: the last of a device counts. */
-static int by_device(const void *a, const void *b) {
+static int device_compare_for_sort(const void *a, const void *b) {
   const prof_i_device_state *const x = a, *const y = b;
-  const int order = compare_devices(x, y);
+  const int order = device_compare(x, y);
   return order ? order : (x->result == 0) - (y->result == 0);
 }
 
-static void keep_last_devices(prof_i_catalog *catalog) {
+static void drop_older_devices(prof_i_catalog *catalog) {
   if (catalog->device_count == 0) return;
-  qsort(catalog->devices, catalog->device_count, sizeof *catalog->devices, by_device);
+  qsort(catalog->devices, catalog->device_count, sizeof *catalog->devices, device_compare_for_sort);
   uint32_t kept = 0;
   for (uint32_t i = 1; i < catalog->device_count; i++) {
-    kept += compare_devices(&catalog->devices[kept], &catalog->devices[i]) != 0;
+    kept += device_compare(&catalog->devices[kept], &catalog->devices[i]) != 0;
     catalog->devices[kept] = catalog->devices[i];
   }
   catalog->device_count = kept + 1;
@@ -418,7 +418,7 @@ static int add_note(prof_trace *trace, const uint64_t *words, uint64_t word_coun
   const uint64_t *at = words + 3;
   uint64_t left = word_count - 3;
   prof_i_text note;
-  if (!prof_i_take_text(&at, &left, &note)) {
+  if (!prof_i_consume_text(&at, &left, &note)) {
     trace->bad_count++;
     return 0;
   }
@@ -469,10 +469,10 @@ int prof_i_catalog_read(prof_trace *trace, const prof_i_extent *extent) {
   for (uint64_t slots; left > 0; at += slots * 2, left -= slots) {
     /* the end of an extent, or a writer that died: nothing that counts */
     if (!prof_i_is_committed(at[0], generation)) {
-      prof_i_look_uncommitted(at[0], PROF_I_FAULT(HALF_READ) ? 1 : left, generation, &slots);
+      prof_i_parse_uncommitted(at[0], PROF_I_FAULT(HALF_READ) ? 1 : left, generation, &slots);
       continue;
     }
-    slots = (at[1] & 15) == 1 ? prof_i_long_slots(at, left) : 0;
+    slots = (at[1] & 15) == 1 ? prof_i_long_record_slots(at, left) : 0;
     trace->bad_count += slots == 0 && !is_lost;
     is_lost = slots == 0;
     if (is_lost) {
@@ -497,7 +497,7 @@ static void drop_cleared_pools(prof_i_catalog *catalog) {
 /* The same schema may have been written twice, by two threads at once. */
 static void sort_schemas(prof_i_catalog *catalog) {
   if (catalog->schema_count == 0) return;
-  qsort(catalog->schemas, catalog->schema_count, sizeof *catalog->schemas, by_number);
+  qsort(catalog->schemas, catalog->schema_count, sizeof *catalog->schemas, schema_compare_number);
   uint32_t kept = 0;
   for (uint32_t i = 1; i < catalog->schema_count; i++) {
     kept += catalog->schemas[kept].number != catalog->schemas[i].number;
@@ -508,10 +508,10 @@ static void sort_schemas(prof_i_catalog *catalog) {
 
 void prof_i_catalog_finish(prof_i_catalog *catalog) {
   sort_schemas(catalog);
-  keep_last_names(catalog);
-  keep_last_devices(catalog);
+  drop_older_track_names(catalog);
+  drop_older_devices(catalog);
   drop_cleared_pools(catalog);
   prof_i_catalog_sort_processes(catalog);
   if (catalog->pool_count)
-    qsort(catalog->pools, catalog->pool_count, sizeof *catalog->pools, by_pool_number);
+    qsort(catalog->pools, catalog->pool_count, sizeof *catalog->pools, pool_compare_number);
 }

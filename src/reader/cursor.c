@@ -6,21 +6,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/call.h"
 #include "../base/log.h"
 #include "../base/port.h"
+#include "../base/reentry.h"
 #include "../base/this_thread.h"
-#include "inside.h"
-#include "plain.h"
+#include "internal.h"
+#include "walk_plain.h"
 #include "walker.h"
 
-enum { STRETCH_EVENTS = 32768, WAITING_SHARE = 8, BRIEF_MOST_BYTES = 4096 };
+enum { PART_EVENTS = 32768, PENDING_SHARE = 8, BRIEF_MOST_BYTES = 4096 };
 
 /* Groups that are kept together: segments from first up to end. */
-typedef struct stretch {
+typedef struct walk_part {
   prof_i_walker_state *state; /* what stands open behind them */
   uint32_t first, end;
-} stretch;
+} walk_part;
 
 struct prof_cursor {
   const prof_trace *trace;
@@ -28,34 +28,34 @@ struct prof_cursor {
   uint64_t from_ns; /* what ended before need not be handed out */
   int status;       /* of a failure; stays */
   prof_i_walker *walker;
-  stretch *stretches; /* of the thread that are still to come: the earliest at the end */
-  uint32_t stretch_count, stretch_room;
+  walk_part *walk_parts; /* of the thread that are still to come: the earliest at the end */
+  uint32_t walk_part_count, walk_part_room;
   prof_i_span *spans; /* of the stretch: the next one at the end */
   uint32_t span_count, span_room;
   bool has_lanes;
   bool is_own; /* of another call of prof */
 };
 
-static int drop(void *user, const prof_i_span *spans, size_t count) {
+static int drop_spans(void *user, const prof_i_span *spans, size_t count) {
   (void)user, (void)spans, (void)count;
   return 0;
 }
 
-static inline void drop_leaf(prof_i_walker *walker, const prof_i_leaf *leaf,
-                             prof_i_waiting *around) {
+static inline void ignore_leaf(prof_i_walker *walker, const prof_i_leaf *leaf,
+                               prof_i_pending_span *around) {
   (void)walker, (void)leaf, (void)around;
 }
 
-static inline void drop_waiting(prof_i_walker *walker, prof_i_waiting *waiting) {
-  (void)walker, (void)waiting;
+static inline void ignore_pending(prof_i_walker *walker, prof_i_pending_span *pending) {
+  (void)walker, (void)pending;
 }
 
-static void walk_past(prof_i_walker *walker, const prof_i_segment *segment) {
-  prof_i_walk_plain(walker, segment, drop_leaf, drop_waiting, prof_i_just_wait);
+static void walk_without_keeping(prof_i_walker *walker, const prof_i_segment *segment) {
+  prof_i_walk_plain(walker, segment, ignore_leaf, ignore_pending, prof_i_pending_make);
 }
 
 /* The walker writes its next spans behind those that are kept. */
-static bool give_room(prof_cursor *cursor) {
+static bool set_span_room(prof_cursor *cursor) {
   prof_i_walker *const walker = cursor->walker;
   while (cursor->span_room - cursor->span_count < PROF_I_BATCH)
     if (!prof_i_make_room((void **)&cursor->spans, &cursor->span_room, cursor->span_room,
@@ -66,41 +66,41 @@ static bool give_room(prof_cursor *cursor) {
   return true;
 }
 
-static int keep(void *user, const prof_i_span *spans, size_t count) {
+static int keep_spans(void *user, const prof_i_span *spans, size_t count) {
   prof_cursor *const cursor = user;
   for (size_t i = 0; i < count && cursor->walker->lane_count > 1; i++)
     cursor->has_lanes |= spans[i].lane != 0;
   cursor->span_count += (uint32_t)count;
-  return give_room(cursor) ? 0 : PROF_E_NO_MEMORY;
+  return set_span_room(cursor) ? 0 : PROF_E_NO_MEMORY;
 }
 
-static void end_thread(prof_cursor *cursor) {
-  for (uint32_t i = 0; i < cursor->stretch_count; i++)
-    prof_i_walker_forget(cursor->stretches[i].state);
-  cursor->stretch_count = 0;
+static void finish_thread(prof_cursor *cursor) {
+  for (uint32_t i = 0; i < cursor->walk_part_count; i++)
+    prof_i_walker_state_free(cursor->walk_parts[i].state);
+  cursor->walk_part_count = 0;
   prof_i_walker_destroy(cursor->walker);
   cursor->walker = NULL;
 }
 
 /* What begins in a stretch or behind it is handed out with it; what begins before waits on. */
-static int walk_stretch(prof_cursor *cursor, const stretch *s) {
+static int walk_one_part(prof_cursor *cursor, const walk_part *s) {
   prof_i_walker *const walker = cursor->walker;
   const prof_i_trace_thread *const thread = walker->thread;
-  if (s->end == thread->first_segment + thread->segment_count) prof_i_walker_open(walker);
+  if (s->end == thread->first_segment + thread->segment_count) prof_i_walker_put_open(walker);
   for (uint32_t i = s->end; i > s->first && !walker->status;)
-    i = prof_i_walker_group(walker, i - 1);
+    i = prof_i_walker_put_group(walker, i - 1);
   const bool is_earliest = s->first == walker->first_segment;
-  prof_i_walker_settle(walker,
-                       is_earliest ? 0 : cursor->trace->segments[s->first - 1].before_max + 1);
+  prof_i_walker_flush(walker,
+                      is_earliest ? 0 : cursor->trace->segments[s->first - 1].before_max + 1);
   return walker->status;
 }
 
 /* The stretch before `end`: enough events to outweigh what is kept for it. */
-static stretch cut_stretch(const prof_cursor *cursor, uint32_t end, uint64_t waiting) {
+static walk_part save_walk_part(const prof_cursor *cursor, uint32_t end, uint64_t pending) {
   const prof_i_segment *const segments = cursor->trace->segments;
   const uint64_t wanted =
-      waiting * WAITING_SHARE > STRETCH_EVENTS ? waiting * WAITING_SHARE : STRETCH_EVENTS;
-  stretch s = {NULL, end, end};
+      pending * PENDING_SHARE > PART_EVENTS ? pending * PENDING_SHARE : PART_EVENTS;
+  walk_part s = {NULL, end, end};
   uint64_t events = 0;
   const uint32_t first = cursor->walker->first_segment;
   while (s.first > first && (events < wanted || !segments[s.first - 1].ends_group))
@@ -109,37 +109,37 @@ static stretch cut_stretch(const prof_cursor *cursor, uint32_t end, uint64_t wai
 }
 
 /* Cuts the thread into stretches, walking all but the earliest one. */
-static int begin_thread(prof_cursor *cursor) {
+static int start_thread_walk(prof_cursor *cursor) {
   const prof_i_trace_thread *const thread = &cursor->trace->threads[cursor->thread];
-  cursor->walker = prof_i_walker_create(cursor->trace, cursor->thread, drop, cursor);
+  cursor->walker = prof_i_walker_create(cursor->trace, cursor->thread, drop_spans, cursor);
   if (!cursor->walker) return PROF_E_NO_MEMORY;
   prof_i_walker_skip_before(cursor->walker, cursor->from_ns);
   const prof_i_walk_segment hand_out = cursor->walker->walk_plain;
-  cursor->walker->walk_plain = walk_past;
-  for (uint32_t end = thread->first_segment + thread->segment_count, waiting = 0;;) {
-    stretch s = cut_stretch(cursor, end, waiting);
+  cursor->walker->walk_plain = walk_without_keeping;
+  for (uint32_t end = thread->first_segment + thread->segment_count, pending = 0;;) {
+    walk_part s = save_walk_part(cursor, end, pending);
     s.state = prof_i_walker_save(cursor->walker);
     if (!s.state) return PROF_E_NO_MEMORY;
-    if (!prof_i_make_room((void **)&cursor->stretches, &cursor->stretch_room, cursor->stretch_count,
-                          sizeof s)) {
-      prof_i_walker_forget(s.state);
+    if (!prof_i_make_room((void **)&cursor->walk_parts, &cursor->walk_part_room,
+                          cursor->walk_part_count, sizeof s)) {
+      prof_i_walker_state_free(s.state);
       return PROF_E_NO_MEMORY;
     }
-    waiting = s.state->count;
-    cursor->stretches[cursor->stretch_count++] = s;
+    pending = s.state->count;
+    cursor->walk_parts[cursor->walk_part_count++] = s;
     if (s.first == cursor->walker->first_segment) break;
-    const int status = walk_stretch(cursor, &s);
+    const int status = walk_one_part(cursor, &s);
     if (status) return status;
     end = s.first;
   }
   cursor->walker->walk_plain = hand_out;
-  cursor->walker->visit = keep;
+  cursor->walker->visit = keep_spans;
   return 0;
 }
 
 /* Other lanes come in between in any order: by falling start, stable, so that inner ones still
    stand before the outer ones. Mostly in order already: runs are merged where they are not. */
-static int sort_spans(prof_cursor *cursor) {
+static int sort_part_spans(prof_cursor *cursor) {
   const uint32_t count = cursor->span_count;
   prof_i_span *const spans = cursor->spans;
   prof_i_span *const spare = malloc((size_t)count * sizeof *spare);
@@ -162,23 +162,23 @@ static int sort_spans(prof_cursor *cursor) {
 
 /* Fills spans from the next stretch, of this thread or the next one with events. 1, or 0: no more,
    or a failure. */
-static int advance(prof_cursor *cursor) {
-  if (cursor->stretch_count == 0) {
-    end_thread(cursor);
+static int advance_walk_part(prof_cursor *cursor) {
+  if (cursor->walk_part_count == 0) {
+    finish_thread(cursor);
     while (cursor->thread < cursor->trace->thread_count &&
            cursor->trace->threads[cursor->thread].event_count == 0)
       cursor->thread++;
     if (cursor->thread == cursor->trace->thread_count) return 0;
-    const int status = begin_thread(cursor);
+    const int status = start_thread_walk(cursor);
     if (status) return status;
     cursor->thread++;
   }
-  const stretch s = cursor->stretches[--cursor->stretch_count];
+  const walk_part s = cursor->walk_parts[--cursor->walk_part_count];
   cursor->has_lanes = false;
-  const bool is_ready = give_room(cursor) && prof_i_walker_restore(cursor->walker, s.state);
-  int status = is_ready ? walk_stretch(cursor, &s) : PROF_E_NO_MEMORY;
-  prof_i_walker_forget(s.state);
-  if (!status && cursor->has_lanes) status = sort_spans(cursor);
+  const bool is_ready = set_span_room(cursor) && prof_i_walker_restore(cursor->walker, s.state);
+  int status = is_ready ? walk_one_part(cursor, &s) : PROF_E_NO_MEMORY;
+  prof_i_walker_state_free(s.state);
+  if (!status && cursor->has_lanes) status = sort_part_spans(cursor);
   if (status) cursor->span_count = 0; /* nothing of a stretch that is not whole */
   return status ? status : 1;
 }
@@ -196,7 +196,7 @@ int prof_i_cursor_create(const prof_trace *trace, prof_cursor **cursor_out) {
 }
 
 int prof_cursor_create(const prof_trace *trace, prof_cursor **cursor_out) {
-  PROF_I_HOLD_FP;
+  PROF_I_DEFAULT_FP;
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   PROF_I_INSIDE;
   const int status = prof_i_cursor_create(trace, cursor_out);
@@ -214,8 +214,8 @@ int prof_cursor_skip_before(prof_cursor *cursor, uint64_t from_ns) {
 
 void prof_i_cursor_destroy(prof_cursor *cursor) {
   if (!cursor) return;
-  end_thread(cursor);
-  free(cursor->stretches);
+  finish_thread(cursor);
+  free(cursor->walk_parts);
   free(cursor->spans);
   free(cursor);
 }
@@ -228,11 +228,11 @@ void prof_cursor_destroy(prof_cursor *cursor) {
 
 /* Behind the last span that is kept. Out of line: prof_cursor_next() then saves no registers for
    it. 1 when there is one. */
-static __attribute__((noinline)) int refill(prof_cursor *cursor, const char *call) {
-  if (!cursor->is_own && prof_i_call_is_refused(call)) return PROF_E_BUSY;
+static __attribute__((noinline)) int refill_spans(prof_cursor *cursor, const char *call) {
+  if (!cursor->is_own && prof_i_reentry_is_refused(call)) return PROF_E_BUSY;
   PROF_I_INSIDE;
   while (cursor->span_count == 0) {
-    const int status = cursor->status ? cursor->status : advance(cursor);
+    const int status = cursor->status ? cursor->status : advance_walk_part(cursor);
     if (status == 1) continue;
     cursor->status = status;
     return status ? prof_i_fail(status, "no memory to order a thread's events") : 0;
@@ -240,7 +240,7 @@ static __attribute__((noinline)) int refill(prof_cursor *cursor, const char *cal
   return 1;
 }
 
-static __attribute__((noinline)) int refuse(const prof_cursor *cursor) {
+static __attribute__((noinline)) int refuse_event_size(const prof_cursor *cursor) {
   return prof_i_fail(PROF_E_INVALID, "prof_cursor_next: %s is NULL",
                      cursor ? "event_out" : "cursor");
 }
@@ -275,8 +275,8 @@ static int refuse_brief_size(const char *function, size_t size) {
                      function, size);
 }
 
-static void give_brief(const prof_cursor *cursor, const prof_i_span *span, size_t size,
-                       prof_event_brief *to) {
+static void copy_brief_event(const prof_cursor *cursor, const prof_i_span *span, size_t size,
+                             prof_event_brief *to) {
   prof_event event;
   memset(&event.memory, 0, sizeof event.memory); /* most events have nothing there */
   prof_i_trace_expand(cursor->trace, cursor->thread - 1, span, &event);
@@ -287,7 +287,7 @@ static void give_brief(const prof_cursor *cursor, const prof_i_span *span, size_
 }
 
 /* The next span to hand out, of those that are kept. NULL: none of them is left. */
-static inline const prof_i_span *take_span(prof_cursor *cursor) {
+static inline const prof_i_span *read_span(prof_cursor *cursor) {
   while (cursor->span_count > 0) {
     const prof_i_span *const span = &cursor->spans[--cursor->span_count];
     if (__builtin_expect(span->start_ns + span->duration_ns >= cursor->from_ns, 1)) return span;
@@ -306,13 +306,13 @@ int64_t prof_cursor_read(prof_cursor *cursor, prof_event_brief *events_out, uint
   char *const to = (char *)events_out;
   int64_t count = 0;
   while ((uint64_t)count < room && count < INT64_MAX) {
-    const prof_i_span *const span = take_span(cursor);
+    const prof_i_span *const span = read_span(cursor);
     if (span) {
-      give_brief(cursor, span, size, (void *)(to + (uint64_t)count * size));
+      copy_brief_event(cursor, span, size, (void *)(to + (uint64_t)count * size));
       count++;
       continue;
     }
-    const int status = refill(cursor, __func__);
+    const int status = refill_spans(cursor, __func__);
     if (status != 1) return count ? count : status;
   }
   return count;
@@ -342,10 +342,10 @@ int prof_trace_event_get(const prof_trace *trace, const prof_event_brief *brief,
 }
 
 int prof_cursor_next(prof_cursor *cursor, prof_event *event_out) {
-  if (__builtin_expect(!cursor || !event_out, 0)) return refuse(cursor);
+  if (__builtin_expect(!cursor || !event_out, 0)) return refuse_event_size(cursor);
   const prof_i_span *span;
-  while (__builtin_expect((span = take_span(cursor)) == NULL, 0)) {
-    const int status = refill(cursor, __func__);
+  while (__builtin_expect((span = read_span(cursor)) == NULL, 0)) {
+    const int status = refill_spans(cursor, __func__);
     if (status != 1) return status;
   }
   prof_i_trace_expand(cursor->trace, cursor->thread - 1, span, event_out);

@@ -18,7 +18,7 @@ static const struct {
   const char *begin;
   size_t bytes;
   const char *text;
-} others[] = {
+} foreign_magics[] = {
     {"{", 1, "it begins as JSON does; give the .prof file, not the trace made from it"},
     {"[", 1, "it begins as JSON does; give the .prof file, not the trace made from it"},
     {"\x1f\x8b", 2,
@@ -43,16 +43,17 @@ static int refuse_magic(const unsigned char *bytes, uint64_t count) {
     return prof_i_fail(PROF_E_NOT_CAPTURE,
                        "the first bytes are a capture's, but were changed: copied as text? copy it "
                        "anew, as binary");
-  for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-    if (count >= others[i].bytes && memcmp(bytes, others[i].begin, others[i].bytes) == 0)
+  for (size_t i = 0; i < sizeof foreign_magics / sizeof *foreign_magics; i++)
+    if (count >= foreign_magics[i].bytes &&
+        memcmp(bytes, foreign_magics[i].begin, foreign_magics[i].bytes) == 0)
       return prof_i_fail(PROF_E_NOT_CAPTURE, "the first 8 bytes are not a capture's: %s",
-                         others[i].text);
+                         foreign_magics[i].text);
   return prof_i_fail(
       PROF_E_NOT_CAPTURE,
       "the first 8 bytes are not a capture's; give the .prof file that stands beside the output");
 }
 
-int prof_i_header_look(const unsigned char *bytes, uint64_t count, prof_i_header *header_out) {
+int prof_i_header_detect(const unsigned char *bytes, uint64_t count, prof_i_header *header_out) {
   const uint64_t magic = PROF_I_MAGIC;
   if (count < sizeof magic || memcmp(bytes, &magic, sizeof magic) != 0)
     return refuse_magic(bytes, count);
@@ -74,7 +75,7 @@ int prof_i_header_look(const unsigned char *bytes, uint64_t count, prof_i_header
 
 int prof_i_header_check(prof_trace *trace) {
   const prof_i_header *const header = &trace->header;
-  const int status = prof_i_header_look(trace->source.bytes, trace->source.count, &trace->header);
+  const int status = prof_i_header_detect(trace->source.bytes, trace->source.count, &trace->header);
   if (status) return status;
   if (header->version == 0 || header->unit_bytes != PROF_I_UNIT_BYTES ||
       header->header_bytes < sizeof *header || header->header_bytes > PROF_I_HEADER_BYTES)

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../core/record/in_place.h"
+#include "../core/record/cost_sample.h"
 #include "../format/own_time.h"
 #include "../format/parse.h"
-#include "calls.h"
-#include "ending.h"
+#include "unused_claim.h"
+#include "virtual_threads.h"
 
 void prof_i_copy_name(char *to, size_t room, const char *name, size_t bytes) {
   const char *const end = memchr(name, '\0', bytes);
@@ -20,17 +20,17 @@ void prof_i_copy_name(char *to, size_t room, const char *name, size_t bytes) {
 
 /* ---- threads ---- */
 
-static int by_thread_and_time(const void *a, const void *b) {
+static int segment_compare(const void *a, const void *b) {
   const prof_i_segment *const x = a, *const y = b;
   if (x->serial != y->serial) return x->serial < y->serial ? -1 : 1;
   if (x->sequence != y->sequence) return x->sequence < y->sequence ? -1 : 1;
   return (x->words > y->words) - (x->words < y->words);
 }
 
-static int by_serial(const void *a, const void *b) {
-  const prof_i_mention *const x = a, *const y = b;
+static int thread_ref_compare_serial(const void *a, const void *b) {
+  const prof_i_thread_ref *const x = a, *const y = b;
   if (x->serial != y->serial) return x->serial < y->serial ? -1 : 1;
-  if (x->is_beside != y->is_beside) return x->is_beside - y->is_beside;
+  if (x->is_side_written != y->is_side_written) return x->is_side_written - y->is_side_written;
   return (x->exit != NULL) - (y->exit != NULL); /* what EXIT says comes last, and wins */
 }
 
@@ -38,39 +38,39 @@ static void set_name(prof_i_trace_thread *thread, const char *name) {
   if (name[0]) prof_i_copy_name(thread->name, sizeof thread->name, name, PROF_I_NAME_BYTES);
 }
 
-static void hear_owner(const prof_trace *trace, prof_i_trace_thread *thread,
+static void read_owner(const prof_trace *trace, prof_i_trace_thread *thread,
                        const prof_i_segment *segment) {
   if (!segment->owner) return;
-  if (segment->is_beside) {
-    prof_i_calls_name_thread(trace, thread, (const char *)(segment->owner + 6));
+  if (segment->is_side_written) {
+    prof_i_virtual_threads_name(trace, thread, (const char *)(segment->owner + 6));
     return;
   }
   thread->tid = segment->owner[4];
-  thread->role = segment->owner[5];
+  thread->thread_kind = segment->owner[5];
   set_name(thread, (const char *)(segment->owner + 6));
 }
 
 /* Of the slot's last thread. */
-static uint64_t lost_by_thread(const prof_trace *trace, const prof_i_slot *slot, int loss) {
+static uint64_t lost_by_thread(const prof_trace *trace, const prof_i_thread_slot *slot, int loss) {
   return prof_i_slot_lost(slot, prof_i_trace_ledger(trace, slot), loss) - slot->lost_before[loss];
 }
 
 /* What its line of calls has lost. */
-static void hear_beside(const prof_trace *trace, prof_i_trace_thread *thread,
-                        const prof_i_mention *mention) {
-  const prof_i_slot *const slot = mention->slot;
+static void read_side_owner(const prof_trace *trace, prof_i_trace_thread *thread,
+                            const prof_i_thread_ref *mention) {
+  const prof_i_thread_slot *const slot = mention->slot;
   for (int i = 0; i < PROF_I_LOSS_WORDS; i++)
     thread->lost[i] += slot ? lost_by_thread(trace, slot, i) : mention->exit[6 + i];
-  prof_i_calls_name_thread(
+  prof_i_virtual_threads_name(
       trace, thread, slot ? slot->name : (const char *)(mention->exit + 6 + PROF_I_LOSS_WORDS));
 }
 
-static void hear_mention(const prof_trace *trace, prof_i_trace_thread *thread,
-                         const prof_i_mention *mention) {
-  const prof_i_slot *const slot = mention->slot;
+static void read_thread_ref(const prof_trace *trace, prof_i_trace_thread *thread,
+                            const prof_i_thread_ref *mention) {
+  const prof_i_thread_slot *const slot = mention->slot;
   if (slot) {
     thread->tid = slot->tid;
-    thread->role = slot->role;
+    thread->thread_kind = slot->thread_kind;
     thread->is_alive = true;
     set_name(thread, slot->name);
     for (int i = 0; i < PROF_I_LOSS_WORDS; i++) thread->lost[i] = lost_by_thread(trace, slot, i);
@@ -86,10 +86,10 @@ static void hear_mention(const prof_trace *trace, prof_i_trace_thread *thread,
   if ((words[2] & 0xffff) * 2 > OWN_NS) thread->own_ns = words[OWN_NS];
 }
 
-static void add_segment_to(prof_i_trace_thread *thread, const prof_i_segment *segment) {
+static void thread_add_segment(prof_i_trace_thread *thread, const prof_i_segment *segment) {
   thread->segment_count++;
   thread->event_count += segment->event_count;
-  thread->beside_count += segment->is_beside ? segment->event_count : 0;
+  thread->side_written_count += segment->is_side_written ? segment->event_count : 0;
   thread->lost[PROF_LOSS_UNFINISHED] += segment->unfinished_count;
   thread->lost[PROF_LOSS_CLEARED] += segment->cleared_count;
   thread->lost[PROF_LOSS_OVERWRITTEN] += segment->passed_count;
@@ -114,13 +114,14 @@ static void fill_thread(prof_trace *trace, prof_i_trace_thread *thread, uint64_t
   const uint32_t first = *segment;
   *thread = (prof_i_trace_thread){.serial = serial, .first_segment = first};
   for (; *segment < trace->segment_count && trace->segments[*segment].serial == serial; ++*segment)
-    hear_owner(trace, thread, &trace->segments[*segment]);
-  for (; *mention < trace->mention_count && trace->mentions[*mention].serial == serial; ++*mention)
-    if (trace->mentions[*mention].is_beside)
-      hear_beside(trace, thread, &trace->mentions[*mention]);
+    read_owner(trace, thread, &trace->segments[*segment]);
+  for (; *mention < trace->thread_ref_count && trace->thread_refs[*mention].serial == serial;
+       ++*mention)
+    if (trace->thread_refs[*mention].is_side_written)
+      read_side_owner(trace, thread, &trace->thread_refs[*mention]);
     else
-      hear_mention(trace, thread, &trace->mentions[*mention]);
-  for (uint32_t i = first; i < *segment; i++) add_segment_to(thread, &trace->segments[i]);
+      read_thread_ref(trace, thread, &trace->thread_refs[*mention]);
+  for (uint32_t i = first; i < *segment; i++) thread_add_segment(thread, &trace->segments[i]);
   if (thread->segment_count) find_groups(&trace->segments[first], thread->segment_count);
 }
 
@@ -139,7 +140,7 @@ static void drop_empty_segments(prof_trace *trace) {
 static void sort_segments(prof_trace *trace) {
   drop_empty_segments(trace);
   if (trace->segment_count == 0) return;
-  qsort(trace->segments, trace->segment_count, sizeof *trace->segments, by_thread_and_time);
+  qsort(trace->segments, trace->segment_count, sizeof *trace->segments, segment_compare);
   prof_i_segment *const smaller = realloc(trace->segments, trace->segment_count * sizeof *smaller);
   if (smaller) trace->segments = smaller;
 }
@@ -149,26 +150,27 @@ static uint64_t next_serial(const prof_trace *trace, uint32_t segment, uint32_t 
   const uint64_t one =
       segment < trace->segment_count ? trace->segments[segment].serial : UINT64_MAX;
   const uint64_t other =
-      mention < trace->mention_count ? trace->mentions[mention].serial : UINT64_MAX;
+      mention < trace->thread_ref_count ? trace->thread_refs[mention].serial : UINT64_MAX;
   return one < other ? one : other;
 }
 
 static uint32_t count_threads(const prof_trace *trace) {
   uint32_t count = 0;
-  for (uint32_t s = 0, m = 0; s < trace->segment_count || m < trace->mention_count; count++) {
+  for (uint32_t s = 0, m = 0; s < trace->segment_count || m < trace->thread_ref_count; count++) {
     const uint64_t serial = next_serial(trace, s, m);
     while (s < trace->segment_count && trace->segments[s].serial == serial) s++;
-    while (m < trace->mention_count && trace->mentions[m].serial == serial) m++;
+    while (m < trace->thread_ref_count && trace->thread_refs[m].serial == serial) m++;
   }
   return count;
 }
 
 int prof_i_index_threads(prof_trace *trace) {
-  const int status = prof_i_calls_join(trace);
+  const int status = prof_i_virtual_threads_join(trace);
   if (status) return status;
   sort_segments(trace);
-  if (trace->mention_count)
-    qsort(trace->mentions, trace->mention_count, sizeof *trace->mentions, by_serial);
+  if (trace->thread_ref_count)
+    qsort(trace->thread_refs, trace->thread_ref_count, sizeof *trace->thread_refs,
+          thread_ref_compare_serial);
   const uint32_t count = count_threads(trace);
   trace->threads = malloc((count ? count : 1) * sizeof *trace->threads);
   if (!trace->threads) return PROF_E_NO_MEMORY;
@@ -193,32 +195,34 @@ prof_i_trace_thread *prof_i_index_thread(const prof_trace *trace, uint64_t seria
 
 /* The payload of an open scope, as a record whose words 0 and 1 are not there; NULL when it is
    damaged. */
-static const uint64_t *open_payload(const prof_i_slot *slot, uint64_t what) {
-  const uint64_t offset = what >> 24 & 0xffffff, words = what >> 48;
+static const uint64_t *open_payload(const prof_i_thread_slot *slot, uint64_t packed) {
+  const uint64_t offset = packed >> 24 & 0xffffff, words = packed >> 48;
   if (offset % 8 != 0 || offset < PROF_I_TEXT_OFFSET || words == 0 ||
       offset + words * 8 > PROF_I_TEXT_END)
     return NULL;
   const uint64_t *const record = (const uint64_t *)((const unsigned char *)slot + offset) - 2;
-  prof_i_long parts;
+  prof_i_long_record parts;
   if (prof_i_record_slots(record[2]) != (words + 3) / 2 ||
-      !prof_i_long_read(record, words + 2, &parts))
+      !prof_i_long_record_read(record, words + 2, &parts))
     return NULL;
   return parts.kind == PROF_I_KIND_SCOPE || parts.kind == PROF_I_KIND_ASYNC ? record : NULL;
 }
 
-static int add_open(prof_trace *trace, prof_i_trace_thread *thread, const prof_i_slot *slot,
+static int add_open(prof_trace *trace, prof_i_trace_thread *thread, const prof_i_thread_slot *slot,
                     uint32_t *room) {
   const uint64_t depth = slot->depth < PROF_I_OPEN_COUNT ? slot->depth : PROF_I_OPEN_COUNT;
   const uint64_t ledger = prof_i_trace_ledger(trace, slot);
   for (uint64_t i = 1; i <= depth; i++) {
-    const prof_i_open *const entry = &slot->open[i];
+    const prof_i_open_entry *const entry = &slot->open[i];
     const uint64_t moves = PROF_I_OPEN_TAKEN | PROF_I_OPEN_COPY;
-    if (!prof_i_slot_stands(slot, ledger, i)) continue;
+    if (!prof_i_slot_entry_is_open(slot, ledger, i)) continue;
     const int64_t start = prof_i_ticks_since(entry->ticks, trace->header.start_ticks);
-    prof_i_open_scope scope = {prof_i_era_ticks(trace, prof_i_era_of(trace, start), start), NULL,
-                               prof_i_record_site(entry->what & ~(uint64_t)PROF_I_OPEN_BY_CALL)};
-    if (entry->ticks & moves && prof_i_ending_is_over(trace, entry->ticks, scope.site)) continue;
-    if ((entry->what & PROF_I_OPEN_TYPE) != 0 && !(scope.record = open_payload(slot, entry->what)))
+    prof_i_open_scope scope = {
+        prof_i_clock_epoch_ticks(trace, prof_i_clock_epoch_of(trace, start), start), NULL,
+        prof_i_record_site(entry->packed & ~(uint64_t)PROF_I_OPEN_BY_CALL)};
+    if (entry->ticks & moves && prof_i_end_has_record(trace, entry->ticks, scope.site)) continue;
+    if ((entry->packed & PROF_I_OPEN_TYPE) != 0 &&
+        !(scope.record = open_payload(slot, entry->packed)))
       trace->bad_count++;
     if (!prof_i_make_room((void **)&trace->opens, room, trace->open_count, sizeof *trace->opens))
       return PROF_E_NO_MEMORY;
@@ -230,8 +234,8 @@ static int add_open(prof_trace *trace, prof_i_trace_thread *thread, const prof_i
 }
 
 /* Takes out of the open ones the scope that this record ended. */
-static void take_out(prof_trace *trace, prof_i_trace_thread *thread, uint64_t start,
-                     uint32_t site) {
+static void remove_open_scope(prof_trace *trace, prof_i_trace_thread *thread, uint64_t start,
+                              uint32_t site) {
   prof_i_open_scope *const opens = trace->opens + thread->first_open;
   for (uint32_t i = 0; i < thread->open_count; i++) {
     if (opens[i].start != start || opens[i].site != site) continue;
@@ -243,14 +247,14 @@ static void take_out(prof_trace *trace, prof_i_trace_thread *thread, uint64_t st
 }
 
 /* Can it be the record of a scope that stands open here? Not of one that another thread began. */
-static bool may_end_own(const prof_i_long *record) {
+static bool may_end_own_scope(const prof_i_long_record *record) {
   return prof_i_is_scope(record->kind) && record->kind != PROF_I_KIND_CALL &&
          !(record->flags & PROF_I_FLAG_OTHER_THREAD);
 }
 
 /* A scope that ended, but whose entry had not been cleared yet. All entries stood at one moment, so
    the end of such a scope is not before any entry's start: few records need a look. */
-static void hide_ended(prof_trace *trace, prof_i_trace_thread *thread) {
+static void hide_ended_scopes(prof_trace *trace, prof_i_trace_thread *thread) {
   uint64_t latest = 0;
   for (uint32_t i = 0; i < thread->open_count; i++)
     if (trace->opens[thread->first_open + i].start > latest)
@@ -260,29 +264,33 @@ static void hide_ended(prof_trace *trace, prof_i_trace_thread *thread) {
     if (segment->max_end < latest) continue;
     const uint64_t *at = segment->words;
     for (uint64_t left = segment->slot_count, slots; left > 0; at += slots * 2, left -= slots) {
-      prof_i_long record;
-      const prof_i_sight sight = prof_i_look(at, left, segment->generation, &slots, &record);
-      if (sight != PROF_I_SIGHT_PLAIN && !(sight == PROF_I_SIGHT_EVENT && may_end_own(&record)))
+      prof_i_long_record record;
+      const prof_i_parse_result sight =
+          prof_i_parse_record(at, left, segment->generation, &slots, &record);
+      if (sight != PROF_I_PARSED_PLAIN &&
+          !(sight == PROF_I_PARSED_EVENT && may_end_own_scope(&record)))
         continue;
       const prof_i_interval when =
-          sight == PROF_I_SIGHT_PLAIN
-              ? prof_i_plain_interval_in(at, segment->start_ticks, segment->stretch)
-              : prof_i_event_interval(at, &record, segment->start_ticks, segment->stretch);
-      if (when.end >= latest) take_out(trace, thread, when.start, prof_i_record_site(at[1]));
+          sight == PROF_I_PARSED_PLAIN
+              ? prof_i_plain_interval_in(at, segment->start_ticks, segment->clock_offset)
+              : prof_i_event_interval(at, &record, segment->start_ticks, segment->clock_offset);
+      if (when.end >= latest)
+        remove_open_scope(trace, thread, when.start, prof_i_record_site(at[1]));
     }
   }
 }
 
-static uint64_t slots_of(const prof_i_open_scope *scope) {
+static uint64_t open_scope_slots(const prof_i_open_scope *scope) {
   return scope->record ? prof_i_record_slots(scope->record[2]) : 1;
 }
 
 /* The newest scope whose end would claim so much, of those that no claim has been found for;
    UINT32_MAX: none. */
-static uint32_t scope_of_claim(const prof_trace *trace, const prof_i_trace_thread *thread,
-                               uint64_t slots, uint64_t found) {
+static uint32_t claim_open_scope(const prof_trace *trace, const prof_i_trace_thread *thread,
+                                 uint64_t slots, uint64_t found) {
   for (uint32_t i = thread->open_count; i-- > 0;)
-    if (!(found >> i & 1) && slots_of(&trace->opens[thread->first_open + i]) == slots) return i;
+    if (!(found >> i & 1) && open_scope_slots(&trace->opens[thread->first_open + i]) == slots)
+      return i;
   return UINT32_MAX;
 }
 
@@ -292,16 +300,16 @@ static uint32_t scope_of_claim(const prof_trace *trace, const prof_i_trace_threa
 static uint64_t find_open_claims(prof_trace *trace, prof_i_trace_thread *thread, uint64_t found) {
   for (uint32_t c = trace->claim_count; c-- > 0;) {
     if (trace->claims[c].serial != thread->serial) continue;
-    const uint32_t scope = scope_of_claim(trace, thread, trace->claims[c].slots, found);
+    const uint32_t scope = claim_open_scope(trace, thread, trace->claims[c].slots, found);
     if (scope >= PROF_I_OPEN_COUNT || !thread->lost[PROF_LOSS_UNFINISHED]) continue;
     found |= UINT64_C(1) << scope;
-    prof_i_ending_excuse(trace, thread, &trace->claims[c]);
+    prof_i_unused_claim_excuse(trace, thread, &trace->claims[c]);
   }
   return found;
 }
 
 /* Takes those out that have a bit: a capture is left, so their ends are over. */
-static void take_out_found(prof_trace *trace, prof_i_trace_thread *thread, uint64_t found) {
+static void remove_found_claims(prof_trace *trace, prof_i_trace_thread *thread, uint64_t found) {
   prof_i_open_scope *const opens = trace->opens + thread->first_open;
   uint32_t kept = 0;
   for (uint32_t i = 0; i < thread->open_count; i++)
@@ -313,50 +321,53 @@ static void take_out_found(prof_trace *trace, prof_i_trace_thread *thread, uint6
 int prof_i_index_open(prof_trace *trace) {
   uint64_t deep_over = 0;
   uint32_t room = 0;
-  for (uint32_t i = 0; i < trace->mention_count; i++) {
-    const prof_i_mention *const mention = &trace->mentions[i];
+  for (uint32_t i = 0; i < trace->thread_ref_count; i++) {
+    const prof_i_thread_ref *const mention = &trace->thread_refs[i];
     prof_i_trace_thread *const thread = prof_i_index_thread(trace, mention->serial);
-    if (!thread || !mention->slot || mention->is_beside || thread->open_count || !thread->is_alive)
+    if (!thread || !mention->slot || mention->is_side_written || thread->open_count ||
+        !thread->is_alive)
       continue;
     const bool has_ledger = prof_i_trace_ledger(trace, mention->slot) != 0;
     if (!has_ledger &&
         prof_i_slot_is_over(mention->slot, mention->slot->lost[PROF_LOSS_THREAD_ENDED]))
       continue;
     if (!has_ledger) trace->open_below_count += prof_i_slot_deep_open(mention->slot);
-    deep_over += prof_i_ending_deep(trace, thread, mention->slot);
+    deep_over += prof_i_end_overflow_count(trace, thread, mention->slot);
     thread->first_open = trace->open_count;
     const int status = add_open(trace, thread, mention->slot, &room);
     if (status) return status;
-    if (thread->open_count) hide_ended(trace, thread);
+    if (thread->open_count) hide_ended_scopes(trace, thread);
     uint64_t found = find_open_claims(trace, thread, 0);
-    const uint64_t deep_claims = prof_i_ending_claims(trace, thread, mention->slot);
+    const uint64_t deep_claims = prof_i_unused_claims_excuse(trace, thread, mention->slot);
     found = find_open_claims(trace, thread, found); /* what is left of claims that are several */
     if (trace->header.is_left) {
-      take_out_found(trace, thread, found);
+      remove_found_claims(trace, thread, found);
       deep_over += deep_claims;
     }
     for (uint32_t n = 0; n < thread->open_count; n++) {
       prof_i_open_scope *const scope = &trace->opens[thread->first_open + n];
-      if (scope->site && !prof_i_known_site(&trace->catalog, scope->site)) trace->bad_count++;
+      if (scope->site && !prof_i_catalog_known_site(&trace->catalog, scope->site))
+        trace->bad_count++;
     }
     thread->event_count += thread->open_count;
   }
   if (trace->header.version >= 2) trace->deep_parts -= trace->header.deep_over;
-  const uint64_t deep = prof_i_deep_sum(trace->deep_parts);
-  trace->open_below_count += deep > deep_over ? deep - deep_over : 0;
+  const uint64_t overflow = prof_i_deep_sum(trace->deep_parts);
+  trace->open_below_count += overflow > deep_over ? overflow - deep_over : 0;
   return 0;
 }
 
 /* ---- sums ---- */
 
-static int by_value(const void *a, const void *b) {
+static int ticks_compare(const void *a, const void *b) {
   const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
   return (x > y) - (x < y);
 }
 
 /* What events cost, as far as the machine was measured. In floating point: the numbers are the
    file's. */
-static uint64_t cost_of(const prof_trace *trace, uint64_t event_count, const uint64_t *lost) {
+static uint64_t recording_cost_ns(const prof_trace *trace, uint64_t event_count,
+                                  const uint64_t *lost) {
   const double left_out =
       (double)lost[PROF_LOSS_MUTED] + (double)lost[PROF_LOSS_FULL] + (double)lost[PROF_LOSS_DISK];
   double events = (double)event_count - left_out;
@@ -367,7 +378,7 @@ static uint64_t cost_of(const prof_trace *trace, uint64_t event_count, const uin
 }
 
 void prof_i_index_sum(prof_trace *trace) {
-  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) trace->lost[i] += trace->header.unplaced[i];
+  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) trace->lost[i] += trace->header.unattributed[i];
   trace->stray_count += trace->header.stray_count;
   for (uint32_t i = 0; i < trace->segment_count; i++) {
     const prof_i_segment *const segment = &trace->segments[i];
@@ -382,15 +393,15 @@ void prof_i_index_sum(prof_trace *trace) {
   trace->event_count += trace->open_count;
   for (uint32_t i = 0; i < trace->thread_count; i++) {
     prof_i_trace_thread *const thread = &trace->threads[i];
-    const uint64_t events = thread->event_count - thread->beside_count;
-    thread->own_ns += cost_of(trace, events, thread->lost);
+    const uint64_t events = thread->event_count - thread->side_written_count;
+    thread->own_ns += recording_cost_ns(trace, events, thread->lost);
     if (events < PROF_I_OWN_TIME_FIRST_EVENTS) trace->few_count += events;
   }
-  trace->own_ns += cost_of(trace, trace->event_count, trace->lost);
+  trace->own_ns += recording_cost_ns(trace, trace->event_count, trace->lost);
   prof_i_catalog *const catalog = &trace->catalog;
   if (catalog->mark_count)
-    qsort(catalog->marks, catalog->mark_count, sizeof *catalog->marks, by_value);
+    qsort(catalog->marks, catalog->mark_count, sizeof *catalog->marks, ticks_compare);
   if (catalog->function_end_count)
     qsort(catalog->function_ends, catalog->function_end_count, sizeof *catalog->function_ends,
-          by_value);
+          ticks_compare);
 }

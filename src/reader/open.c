@@ -5,14 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/call.h"
 #include "../base/log.h"
 #include "../base/options.h"
 #include "../base/port.h"
+#include "../base/reentry.h"
 #include "../base/this_thread.h"
 #include "../format/own_time.h"
 #include "../format/parse.h"
-#include "inside.h"
+#include "internal.h"
 #include "view.h"
 
 /* Neither the caller nor a view has it from here on. */
@@ -33,7 +33,7 @@ void prof_i_trace_destroy(prof_trace *trace) {
   prof_i_timeline_fini(&trace->timeline);
   prof_i_source_fini(&trace->source);
   free(trace->segments);
-  free(trace->mentions);
+  free(trace->thread_refs);
   free(trace->threads);
   free(trace->opens);
   free(trace->claims);
@@ -53,7 +53,7 @@ static int read_catalog(prof_trace *trace) {
 
 /* When the capture was read, or copied, while it was being recorded, or when its process was last
    seen alive; zeros: nobody knows. Scopes that stood open did so up to then. */
-static prof_i_clock_reading opened_at(const prof_trace *trace) {
+static prof_i_clock_reading source_opened_at(const prof_trace *trace) {
   const prof_i_header *const header = &trace->header;
   const prof_i_clock_reading copied = {header->copied_ticks, 0, header->copied_ns},
                              seen = {.monotonic_ns = header->seen_ns}, none = {.monotonic_ns = 0};
@@ -69,7 +69,7 @@ static prof_i_clock_reading opened_at(const prof_trace *trace) {
 
 /* Takes the reading for a pair of the last segment, so that times behind the last recorded pair are
    known as well as those before it. Not where the counter has jumped, or seems to. */
-static int add_reading(prof_trace *trace, const prof_i_clock_reading *at) {
+static int add_clock_pair(prof_trace *trace, const prof_i_clock_reading *at) {
   static const double slack_ns = 20e6, slack = 0.02;
   prof_i_catalog *const catalog = &trace->catalog;
   const prof_i_header *const header = &trace->header;
@@ -96,11 +96,11 @@ static int add_reading(prof_trace *trace, const prof_i_clock_reading *at) {
 }
 
 /* The header's own start is a pair too: the first one. */
-static int read_clock(prof_trace *trace) {
+static int read_clock_pairs(prof_trace *trace) {
   prof_i_catalog *const catalog = &trace->catalog;
-  const prof_i_clock_reading opened = opened_at(trace);
-  int status = add_reading(trace, &opened);
-  if (!status) status = prof_i_eras_find(trace);
+  const prof_i_clock_reading opened = source_opened_at(trace);
+  int status = add_clock_pair(trace, &opened);
+  if (!status) status = prof_i_clock_epochs_find(trace);
   if (status) return status;
   if (!prof_i_make_room((void **)&catalog->pairs, &catalog->pair_room, catalog->pair_count,
                         sizeof *catalog->pairs))
@@ -121,9 +121,10 @@ static void set_clear_floor(prof_trace *trace) {
   if (!trace->header.clear_ticks) return;
   const int64_t cleared =
       prof_i_ticks_since(trace->header.clear_ticks << 4, trace->header.start_ticks);
-  const uint32_t era = prof_i_era_of(trace, cleared);
-  trace->floor =
-      cleared + trace->eras[era].shift >= 0 ? prof_i_era_ticks(trace, era, cleared) + 1 : 0;
+  const uint32_t epoch = prof_i_clock_epoch_of(trace, cleared);
+  trace->floor = cleared + trace->clock_epochs[epoch].shift >= 0
+                     ? prof_i_clock_epoch_ticks(trace, epoch, cleared) + 1
+                     : 0;
 }
 
 static int read_records(prof_trace *trace) {
@@ -148,12 +149,12 @@ static void set_ring_floor(prof_trace *trace) {
       prof_i_timeline_ticks_at(&trace->timeline, last_ns - trace->header.ring_ns);
   if (floor <= trace->floor) return;
   trace->floor = floor;
-  prof_i_scan_again(trace);
+  prof_i_scan_recount(trace);
 }
 
 /* A capture that is being recorded ends when it is read. Behind the ring's floor, or a ring that
    nobody writes to would show nothing after that long. */
-static void set_end(prof_trace *trace) {
+static void set_end_ticks(prof_trace *trace) {
   if (!trace->opened_ns) return;
   const uint64_t end = prof_i_timeline_ticks_at(&trace->timeline, trace->opened_ns);
   if (end > trace->last) trace->last = end;
@@ -161,35 +162,35 @@ static void set_end(prof_trace *trace) {
 
 /* Cut off between two extents, a capture shows it nowhere but here. A live one's copy may end
    before what others have made meanwhile. */
-static void check_end(prof_trace *trace) {
+static void check_end_ticks(prof_trace *trace) {
   const uint64_t count = trace->source.count;
   if (count < PROF_I_FIRST_UNIT_OFFSET ||
       (!trace->source.is_live && count < trace->header.made_bytes))
     trace->bad_count++;
 }
 
-static int fill(prof_trace *trace) {
+static int fill_trace(prof_trace *trace) {
   int status = prof_i_header_check(trace);
   if (!status) status = read_catalog(trace);
-  if (!status) status = read_clock(trace);
-  if (!status) status = prof_i_changes_settle(trace);
+  if (!status) status = read_clock_pairs(trace);
+  if (!status) status = prof_i_changes_sort(trace);
   if (status) return status;
   trace->is_settled = !trace->source.is_live || trace->header.state == PROF_I_STATE_STOPPED;
   set_clear_floor(trace);
   status = read_records(trace);
   if (status) return status;
   set_ring_floor(trace);
-  set_end(trace);
+  set_end_ticks(trace);
   status = prof_i_index_threads(trace);
   if (!status) status = prof_i_index_open(trace);
   if (status) return status;
   prof_i_index_sum(trace);
-  check_end(trace);
-  free(trace->mentions);
-  trace->mentions = NULL;
+  check_end_ticks(trace);
+  free(trace->thread_refs);
+  trace->thread_refs = NULL;
   for (uint32_t i = 0; i < trace->source.run_count; i++)
-    prof_i_source_done_with(&trace->source, trace->source.bytes + trace->source.runs[i].offset,
-                            trace->source.runs[i].bytes);
+    prof_i_source_release_pages(&trace->source, trace->source.bytes + trace->source.runs[i].offset,
+                                trace->source.runs[i].bytes);
   return 0;
 }
 
@@ -200,7 +201,7 @@ int prof_i_trace_make(prof_i_source *source, prof_trace **trace_out) {
     return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a trace");
   }
   trace->source = *source;
-  const int status = fill(trace);
+  const int status = fill_trace(trace);
   if (status == PROF_E_NO_MEMORY)
     prof_i_fail(status, "no memory for the index of a capture of %llu bytes",
                 (unsigned long long)trace->source.count);
@@ -215,7 +216,7 @@ int prof_i_trace_make(prof_i_source *source, prof_trace **trace_out) {
 /* ---- the public face ---- */
 
 int prof_trace_open_bytes(const void *bytes, size_t count, prof_trace **trace_out) {
-  PROF_I_HOLD_FP;
+  PROF_I_DEFAULT_FP;
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   PROF_I_INSIDE;
   if (!bytes || !trace_out)
@@ -239,18 +240,18 @@ static uint64_t duration_ns(const prof_trace *trace) {
 }
 
 /* What threads that were too short for a window took beyond warm scopes, at most. */
-static uint64_t few_most_ns(const prof_trace *trace) {
+static uint64_t few_scopes_cost_ns(const prof_trace *trace) {
   const uint64_t few = trace->few_count, gone = trace->lost[PROF_LOSS_OVERWRITTEN];
   const uint64_t all = trace->event_count + gone + trace->lost[PROF_LOSS_CLEARED];
   return all > few ? prof_i_own_time_few_most_ns(trace->in_place_ns, few, all - few) : 0;
 }
 
 /* Streams' and gone threads' time is in it, too. */
-static void put_own_time(const prof_trace *trace, prof_trace_info *info) {
+static void put_cost_text(const prof_trace *trace, prof_trace_info *info) {
   const uint64_t seen = trace->header.thread_count, time_ns = info->duration_ns;
   const uint64_t threads = seen > trace->thread_count ? seen : trace->thread_count;
   const uint64_t most_ns =
-      trace->wait_ns + few_most_ns(trace) +
+      trace->wait_ns + few_scopes_cost_ns(trace) +
       prof_i_own_time_most_ns(trace->own_ns, trace->in_place_ns, trace->spread_us2);
   info->own_ns = prof_i_own_time_bound(trace->own_ns, time_ns, threads);
   info->own_least_ns = prof_i_own_time_bound(trace->own_ns - trace->in_place_ns, time_ns, threads);
@@ -279,7 +280,7 @@ static void fill_info(const prof_trace *trace, prof_trace_info *info) {
                          beyond_ns % 1000000 * trace->timeline.end_ppm / 1000000;
   info->clock_gap_ns = trace->clock_gap_ns;
   info->clock_back_count = trace->clock_back_count;
-  info->clock_jump_count = trace->era_count - 1;
+  info->clock_jump_count = trace->clock_epoch_count - 1;
   info->wall_step_ns = trace->catalog.wall_ns;
   info->wall_step_count = trace->catalog.wall_step_count;
   info->clock_segments_count = trace->timeline.segment_count;
@@ -294,7 +295,7 @@ static void fill_info(const prof_trace *trace, prof_trace_info *info) {
   info->level = header->level ? header->level : trace->catalog.last_level;
   info->policy = header->policy;
   info->clock = header->clock;
-  put_own_time(trace, info);
+  put_cost_text(trace, info);
   info->is_own_sampled = trace->window_count != 0;
   info->is_end_seen = header->state == PROF_I_STATE_RECORDING && !trace->source.is_live &&
                       header->seen_ns != 0 && trace->opened_ns != 0;
@@ -305,7 +306,7 @@ static void fill_info(const prof_trace *trace, prof_trace_info *info) {
   info->change_count = trace->catalog.change_count;
   info->device_count = trace->catalog.device_count;
   info->note_count = trace->catalog.note_count;
-  info->untold_change_count = prof_i_changes_untold(header);
+  info->untold_change_count = prof_i_changes_unreadable(header);
   info->level_now = header->state == PROF_I_STATE_RECORDING ? header->level : 0;
   prof_i_copy_name(info->host, sizeof info->host, header->host, sizeof header->host);
   prof_i_copy_name(info->process_name, sizeof info->process_name, header->process_name,
@@ -313,13 +314,13 @@ static void fill_info(const prof_trace *trace, prof_trace_info *info) {
 }
 
 int prof_trace_info_get(const prof_trace *trace, prof_trace_info *info_out) {
-  PROF_I_HOLD_FP;
+  PROF_I_DEFAULT_FP;
   if (!trace || !info_out)
     return prof_i_fail(PROF_E_INVALID, "prof_trace_info_get: %s is NULL",
                        trace ? "info_out" : "trace");
   prof_trace_info info;
   fill_info(trace, &info);
-  return prof_i_sized_give(info_out, &info, sizeof info, "prof_trace_info");
+  return prof_i_sized_copy_out(info_out, &info, sizeof info, "prof_trace_info");
 }
 
 int prof_trace_site_get(const prof_trace *trace, uint32_t site, prof_trace_site *site_out) {
@@ -341,7 +342,7 @@ int prof_trace_site_get(const prof_trace *trace, uint32_t site, prof_trace_site 
                                  .function_bytes = (uint32_t)from->function.bytes,
                                  .line = from->line,
                                  .level = from->level};
-  return prof_i_sized_give(site_out, &found, sizeof found, "prof_trace_site");
+  return prof_i_sized_copy_out(site_out, &found, sizeof found, "prof_trace_site");
 }
 
 int prof_trace_thread_get(const prof_trace *trace, uint32_t index, prof_trace_thread *thread_out) {
@@ -357,19 +358,20 @@ int prof_trace_thread_get(const prof_trace *trace, uint32_t index, prof_trace_th
   memset(&thread, 0, sizeof thread);
   thread.tid = from->tid;
   thread.event_count = from->event_count;
-  thread.is_main = from->role == PROF_I_ROLE_MAIN;
-  thread.is_fiber = from->role == PROF_I_ROLE_FIBER;
-  if (prof_i_is_stream(from)) {
+  thread.is_main = from->thread_kind == PROF_I_KIND_OF_MAIN;
+  thread.is_fiber = from->thread_kind == PROF_I_KIND_OF_FIBER;
+  if (prof_i_thread_is_stream(from)) {
     thread.is_stream = 1;
-    thread.device = (prof_device){(int32_t)(from->role >> PROF_I_ROLE_TYPE_SHIFT & 0xffffff),
-                                  (int32_t)(from->role >> PROF_I_ROLE_INDEX_SHIFT)};
+    thread.device =
+        (prof_device){(int32_t)(from->thread_kind >> PROF_I_THREAD_KIND_TYPE_SHIFT & 0xffffff),
+                      (int32_t)(from->thread_kind >> PROF_I_THREAD_KIND_INDEX_SHIFT)};
     thread.stream = from->tid;
   }
   thread.is_alive = from->is_alive;
   memcpy(thread.lost_count, from->lost, sizeof thread.lost_count);
   memcpy(thread.name, from->name, sizeof thread.name);
   thread.own_ns = prof_i_own_time_bound(from->own_ns, duration_ns(trace), 1);
-  return prof_i_sized_give(thread_out, &thread, sizeof thread, "prof_trace_thread");
+  return prof_i_sized_copy_out(thread_out, &thread, sizeof thread, "prof_trace_thread");
 }
 
 int prof_i_trace_loss_text(const prof_trace *trace, char **text_out) {
@@ -411,19 +413,20 @@ int prof_i_trace_loss_text(const prof_trace *trace, char **text_out) {
 }
 
 int prof_trace_loss_text(const prof_trace *trace, char **text_out) {
-  PROF_I_HOLD_FP;
+  PROF_I_DEFAULT_FP;
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   PROF_I_INSIDE;
   return prof_i_trace_loss_text(trace, text_out);
 }
 
-void prof_i_trace_opened(const prof_trace *trace, uint64_t *ticks_out, uint64_t *monotonic_ns_out) {
+void prof_i_trace_opened_at(const prof_trace *trace, uint64_t *ticks_out,
+                            uint64_t *monotonic_ns_out) {
   *ticks_out = trace->opened_ns ? trace->source.opened.ticks : 0;
   *monotonic_ns_out = trace->opened_ns ? trace->source.opened.monotonic_ns : 0;
 }
 
-const void *prof_i_trace_piece(const prof_trace *trace, uint64_t offset, uint64_t *count_out) {
-  return prof_i_source_piece(&trace->source, offset, count_out);
+const void *prof_i_trace_bytes_at(const prof_trace *trace, uint64_t offset, uint64_t *count_out) {
+  return prof_i_source_bytes_at(&trace->source, offset, count_out);
 }
 
 uint32_t prof_i_trace_site_count(const prof_trace *trace) {

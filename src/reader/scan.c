@@ -8,25 +8,26 @@
 #include "scan_cache.h"
 
 /* The pass over one chunk. */
-typedef struct scan {
+typedef struct chunk_scan {
   prof_trace *trace;
   prof_i_segment *segment; /* the one that grows; the array may move when another is added */
   uint64_t sequence, generation;
   uint64_t start_ticks; /* these two as the segment's */
-  int64_t stretch;
-  uint32_t era;       /* of what was seen last */
-  uint32_t first_era; /* of what was seen first */
+  int64_t clock_offset;
+  uint32_t epoch;       /* of what was seen last */
+  uint32_t first_epoch; /* of what was seen first */
   bool has_seen;
   int64_t latest;          /* end in it */
-  uint64_t waiting;        /* unfinished claims that no committed record has followed yet */
+  uint64_t pending;        /* unfinished claims that no committed record has followed yet */
   uint32_t claims_counted; /* of trace->claims, those of this chunk that count */
   /* the last slot was claimed, and has no mark that tells how long its record was to be */
   bool is_in_run;
   /* behind a record that could not be read: where the next one begins is a guess */
   bool is_lost;
-} scan;
+} chunk_scan;
 
-static bool add_segment(scan *s, const uint64_t *words, const uint64_t *owner, uint64_t serial) {
+static bool add_segment(chunk_scan *s, const uint64_t *words, const uint64_t *owner,
+                        uint64_t serial) {
   prof_trace *const trace = s->trace;
   if (!prof_i_make_room((void **)&trace->segments, &trace->segment_room, trace->segment_count,
                         sizeof *trace->segments))
@@ -37,47 +38,47 @@ static bool add_segment(scan *s, const uint64_t *words, const uint64_t *owner, u
                                  .serial = serial,
                                  .sequence = s->sequence,
                                  .start_ticks = s->start_ticks,
-                                 .stretch = s->stretch,
+                                 .clock_offset = s->clock_offset,
                                  .min_end = UINT64_MAX,
                                  .generation = (uint8_t)s->generation,
-                                 .is_plain = s->stretch == 0,
+                                 .is_plain = s->clock_offset == 0,
                                  .is_ordered = true};
   return true;
 }
 
-static void end_segment(scan *s, const uint64_t *at) {
+static void end_segment(chunk_scan *s, const uint64_t *at) {
   s->segment->slot_count = (uint32_t)((uint64_t)(at - s->segment->words) / 2);
 }
 
 /* Where the counter jumped, a segment's scopes began in one era and ended in one. False: no memory.
-   ERA_CHANGES_MAX: of a damaged capture's chunks, each record might be a segment. */
-static bool follow_eras(scan *s, const uint64_t *at, int64_t duration) {
-  enum { ERA_CHANGES_MAX = 1 << 16 };
+   EPOCH_CHANGES_MAX: of a damaged capture's chunks, each record might be a segment. */
+static bool follow_epochs(chunk_scan *s, const uint64_t *at, int64_t duration) {
+  enum { EPOCH_CHANGES_MAX = 1 << 16 };
   prof_trace *const trace = s->trace;
   const int64_t start = prof_i_ticks_since(at[0], trace->header.start_ticks),
                 end = start + duration;
-  const uint32_t era = prof_i_era_of_end(trace, s->era, end, s->latest);
-  const uint32_t start_era = prof_i_era_of_start(trace, era, start, end);
-  if (era != s->era || end > s->latest) s->latest = end;
-  if (!s->has_seen) s->first_era = era;
+  const uint32_t epoch = prof_i_clock_epoch_of_end(trace, s->epoch, end, s->latest);
+  const uint32_t start_era = prof_i_clock_epoch_of_start(trace, epoch, start, end);
+  if (epoch != s->epoch || end > s->latest) s->latest = end;
+  if (!s->has_seen) s->first_epoch = epoch;
   s->has_seen = true;
-  s->era = era;
-  const int64_t start_place = prof_i_era_place(trace, start_era, start),
-                end_place = prof_i_era_place(trace, era, end);
+  s->epoch = epoch;
+  const int64_t start_place = prof_i_clock_epoch_clamp(trace, start_era, start),
+                end_place = prof_i_clock_epoch_clamp(trace, epoch, end);
   const uint64_t start_ticks = trace->header.start_ticks + (uint64_t)(start - start_place);
-  const int64_t stretch = end_place - start_place - duration;
-  if ((start_ticks == s->start_ticks && stretch == s->stretch) ||
-      trace->era_change_count >= ERA_CHANGES_MAX)
+  const int64_t clock_offset = end_place - start_place - duration;
+  if ((start_ticks == s->start_ticks && clock_offset == s->clock_offset) ||
+      trace->epoch_change_count >= EPOCH_CHANGES_MAX)
     return true;
-  trace->era_change_count++;
+  trace->epoch_change_count++;
   s->start_ticks = start_ticks;
-  s->stretch = stretch;
+  s->clock_offset = clock_offset;
   end_segment(s, at);
   return add_segment(s, at, s->segment->owner, s->segment->serial);
 }
 
 /* False: it is not handed out. */
-static inline bool count_event(scan *s, uint64_t end, bool is_scope) {
+static inline bool count_event(chunk_scan *s, uint64_t end, bool is_scope) {
   prof_i_segment *const segment = s->segment;
   if (end > s->trace->last) s->trace->last = end;
   if (end < s->trace->floor) {
@@ -95,27 +96,28 @@ static inline bool count_event(scan *s, uint64_t end, bool is_scope) {
 }
 
 /* Of a long record. */
-static void count_long(scan *s, uint64_t end, uint32_t kind) {
+static void count_long(chunk_scan *s, uint64_t end, uint32_t kind) {
   if (!count_event(s, end, prof_i_is_scope(kind))) return;
   s->segment->skipped_count += kind == PROF_I_KIND_SKIPPED;
 }
 
 /* It may be moved to its begin: what ended behind that belongs to the same group. */
-static void count_call(scan *s, const uint64_t *words, const prof_i_long *record) {
-  const uint64_t start = prof_i_event_interval(words, record, s->start_ticks, s->stretch).start;
+static void count_call(chunk_scan *s, const uint64_t *words, const prof_i_long_record *record) {
+  const uint64_t start =
+      prof_i_event_interval(words, record, s->start_ticks, s->clock_offset).start;
   if (start < s->segment->min_end) s->segment->min_end = start;
   s->segment->has_calls = true;
 }
 
-static void count_unfinished(scan *s) {
-  s->segment->unfinished_count += (uint32_t)s->waiting;
-  s->claims_counted += (uint32_t)s->waiting;
-  s->waiting = 0;
+static void count_unfinished(chunk_scan *s) {
+  s->segment->unfinished_count += (uint32_t)s->pending;
+  s->claims_counted += (uint32_t)s->pending;
+  s->pending = 0;
 }
 
 /* Slots without a mark that stand side by side are one record's: its claim and its mark are two
    instructions. False: no memory. */
-static bool see_claim(scan *s, bool has_mark, uint64_t slots) {
+static bool see_claim(chunk_scan *s, bool has_mark, uint64_t slots) {
   enum { CLAIMS_MAX = 4096 };
   prof_trace *const trace = s->trace;
   const bool goes_on = !has_mark && s->is_in_run;
@@ -124,24 +126,24 @@ static bool see_claim(scan *s, bool has_mark, uint64_t slots) {
     if (trace->claim_count) trace->claims[trace->claim_count - 1].slots++;
     return true;
   }
-  s->waiting++;
+  s->pending++;
   if (trace->claim_count >= CLAIMS_MAX) return true; /* of a damaged capture */
   if (!prof_i_make_room((void **)&trace->claims, &trace->claim_room, trace->claim_count,
                         sizeof *trace->claims))
     return false;
-  trace->claims[trace->claim_count++] = (prof_i_claim_seen){s->segment->serial, slots, has_mark};
+  trace->claims[trace->claim_count++] = (prof_i_unused_claim){s->segment->serial, slots, has_mark};
   return true;
 }
 
-static inline void check_site(scan *s, uint32_t site) {
-  if (site == 0 || prof_i_known_site(&s->trace->catalog, site)) return;
+static inline void check_site(chunk_scan *s, uint32_t site) {
+  if (site == 0 || prof_i_catalog_known_site(&s->trace->catalog, site)) return;
   s->trace->bad_count++;
   s->trace->has_unknown_sites = true;
 }
 
 /* Plain records of a capture whose counter never jumped and of which nothing is hidden: most of
    what there is. Sums stay in registers. Returns where they end. */
-static const uint64_t *count_plain(scan *s, const uint64_t *at, const uint64_t *end) {
+static const uint64_t *count_plain(chunk_scan *s, const uint64_t *at, const uint64_t *end) {
   prof_trace *const trace = s->trace;
   prof_i_segment *const segment = s->segment;
   const uint64_t start_ticks = s->start_ticks, generation = s->generation;
@@ -153,7 +155,7 @@ static const uint64_t *count_plain(scan *s, const uint64_t *at, const uint64_t *
     const uint32_t site = prof_i_record_site(at[1]);
     if (__builtin_expect(site != known_site, 0)) {
       check_site(s, site);
-      if (prof_i_known_site(&trace->catalog, site)) known_site = site;
+      if (prof_i_catalog_known_site(&trace->catalog, site)) known_site = site;
     }
     const uint64_t ends = prof_i_plain_interval(at, start_ticks).end;
     is_ordered &= ends >= latest;
@@ -172,16 +174,16 @@ static const uint64_t *count_plain(scan *s, const uint64_t *at, const uint64_t *
 }
 
 /* Plain records from `at` on; returns where they end, or NULL without memory. */
-static const uint64_t *scan_plain(scan *s, const uint64_t *at, const uint64_t *end) {
-  const bool has_eras = s->trace->era_count > 1;
+static const uint64_t *scan_plain(chunk_scan *s, const uint64_t *at, const uint64_t *end) {
+  const bool has_eras = s->trace->clock_epoch_count > 1;
   count_unfinished(s);
   s->is_lost = s->is_in_run = false;
   if (!has_eras && s->trace->floor == 0) return count_plain(s, at, end);
   do {
-    if (has_eras && !follow_eras(s, at, (int64_t)(at[1] >> PROF_I_DURATION_SHIFT))) return NULL;
+    if (has_eras && !follow_epochs(s, at, (int64_t)(at[1] >> PROF_I_DURATION_SHIFT))) return NULL;
     check_site(s, prof_i_record_site(at[1]));
     count_event(s,
-                has_eras ? prof_i_plain_interval_in(at, s->start_ticks, s->stretch).end
+                has_eras ? prof_i_plain_interval_in(at, s->start_ticks, s->clock_offset).end
                          : prof_i_plain_interval(at, s->start_ticks).end,
                 true);
     at += 2;
@@ -190,7 +192,7 @@ static const uint64_t *scan_plain(scan *s, const uint64_t *at, const uint64_t *e
 }
 
 /* The end of a step is where the next one begins. */
-static bool add_mark(prof_trace *trace, uint64_t ticks) {
+static bool add_step_mark(prof_trace *trace, uint64_t ticks) {
   prof_i_catalog *const catalog = &trace->catalog;
   if (!prof_i_make_room((void **)&catalog->marks, &catalog->mark_room, catalog->mark_count,
                         sizeof *catalog->marks))
@@ -199,24 +201,24 @@ static bool add_mark(prof_trace *trace, uint64_t ticks) {
   return true;
 }
 
-static bool add_mention(prof_trace *trace, prof_i_mention mention) {
-  if (!prof_i_make_room((void **)&trace->mentions, &trace->mention_room, trace->mention_count,
-                        sizeof *trace->mentions))
+static bool add_mention(prof_trace *trace, prof_i_thread_ref mention) {
+  if (!prof_i_make_room((void **)&trace->thread_refs, &trace->thread_ref_room,
+                        trace->thread_ref_count, sizeof *trace->thread_refs))
     return false;
-  trace->mentions[trace->mention_count++] = mention;
+  trace->thread_refs[trace->thread_ref_count++] = mention;
   return true;
 }
 
-static int scan_event(scan *s, const uint64_t *words, const prof_i_long *record) {
+static int scan_event(chunk_scan *s, const uint64_t *words, const prof_i_long_record *record) {
   prof_trace *const trace = s->trace;
   const int64_t duration = prof_i_event_ticks(words, record);
-  if (trace->era_count > 1 && !follow_eras(s, words, duration)) return PROF_E_NO_MEMORY;
+  if (trace->clock_epoch_count > 1 && !follow_epochs(s, words, duration)) return PROF_E_NO_MEMORY;
   s->segment->is_plain = false;
-  const uint64_t end = prof_i_event_interval(words, record, s->start_ticks, s->stretch).end;
+  const uint64_t end = prof_i_event_interval(words, record, s->start_ticks, s->clock_offset).end;
   /* Two processors' counters, read without a fence, may differ by more than a scope takes that
      another thread ends at once: not counted. */
   trace->clock_back_count +=
-      duration + s->stretch < 0 && !(record->flags & PROF_I_FLAG_OTHER_THREAD);
+      duration + s->clock_offset < 0 && !(record->flags & PROF_I_FLAG_OTHER_THREAD);
   if (record->schema && (record->kind == PROF_I_KIND_INSTANT || prof_i_is_scope(record->kind))) {
     const prof_i_schema *const schema = prof_i_catalog_schema(&trace->catalog, record->schema);
     /* its place in time still counts */
@@ -225,15 +227,15 @@ static int scan_event(scan *s, const uint64_t *words, const prof_i_long *record)
   check_site(s, prof_i_record_site(words[1]));
   count_long(s, end, record->kind);
   if (record->kind == PROF_I_KIND_CALL) count_call(s, words, record);
-  return record->kind != PROF_I_KIND_STEP || add_mark(trace, end) ? 0 : PROF_E_NO_MEMORY;
+  return record->kind != PROF_I_KIND_STEP || add_step_mark(trace, end) ? 0 : PROF_E_NO_MEMORY;
 }
 
-static int scan_about_thread(scan *s, const uint64_t *words, const prof_i_long *record,
+static int scan_about_thread(chunk_scan *s, const uint64_t *words, const prof_i_long_record *record,
                              uint64_t slots) {
   const uint64_t serial = record->own[0];
-  if (s->trace->era_count > 1 && !follow_eras(s, words, 0)) return PROF_E_NO_MEMORY;
+  if (s->trace->clock_epoch_count > 1 && !follow_epochs(s, words, 0)) return PROF_E_NO_MEMORY;
   if (record->kind == PROF_I_KIND_EXIT)
-    return add_mention(s->trace, (prof_i_mention){.serial = serial, .exit = words})
+    return add_mention(s->trace, (prof_i_thread_ref){.serial = serial, .exit = words})
                ? 0
                : PROF_E_NO_MEMORY;
   end_segment(s, words);
@@ -241,34 +243,36 @@ static int scan_about_thread(scan *s, const uint64_t *words, const prof_i_long *
 }
 
 /* Whatever is not a plain record. */
-static int scan_other(scan *s, const uint64_t *at, uint64_t slots_left, uint64_t *slots_out) {
-  prof_i_long record;
-  const prof_i_sight sight = prof_i_look_long(at, slots_left, s->generation, slots_out, &record);
+static int scan_other_record(chunk_scan *s, const uint64_t *at, uint64_t slots_left,
+                             uint64_t *slots_out) {
+  prof_i_long_record record;
+  const prof_i_parse_result sight =
+      prof_i_parse_long_record(at, slots_left, s->generation, slots_out, &record);
   s->segment->is_plain = false;
-  if (sight == PROF_I_SIGHT_UNFINISHED && !s->is_lost)
+  if (sight == PROF_I_PARSED_UNFINISHED && !s->is_lost)
     return see_claim(s, prof_i_is_marked(at[0], s->generation), *slots_out) ? 0 : PROF_E_NO_MEMORY;
   s->is_in_run = false;
-  if (sight == PROF_I_SIGHT_BAD) {
+  if (sight == PROF_I_PARSED_BAD) {
     s->trace->bad_count += !s->is_lost;
     s->is_lost = true;
   }
-  if (sight != PROF_I_SIGHT_EVENT && sight != PROF_I_SIGHT_THREAD) return 0;
+  if (sight != PROF_I_PARSED_EVENT && sight != PROF_I_PARSED_THREAD) return 0;
   count_unfinished(s);
   s->is_lost = false;
-  return sight == PROF_I_SIGHT_EVENT ? scan_event(s, at, &record)
-                                     : scan_about_thread(s, at, &record, *slots_out);
+  return sight == PROF_I_PARSED_EVENT ? scan_event(s, at, &record)
+                                      : scan_about_thread(s, at, &record, *slots_out);
 }
 
 /* What the room held before. */
-static void add_gone(prof_trace *trace, const prof_i_head *head) {
-  const uint64_t *const gone = head->gone[head->sequence & 1];
-  trace->lost[PROF_LOSS_OVERWRITTEN] += gone[PROF_I_GONE_OVERWRITTEN];
-  trace->lost[PROF_LOSS_CLEARED] += gone[PROF_I_GONE_CLEARED];
+static void add_evicted(prof_trace *trace, const prof_i_head *head) {
+  const uint64_t *const evicted = head->evicted[head->sequence & 1];
+  trace->lost[PROF_LOSS_OVERWRITTEN] += evicted[PROF_I_EVICTED_OVERWRITTEN];
+  trace->lost[PROF_LOSS_CLEARED] += evicted[PROF_I_EVICTED_CLEARED];
 }
 
 /* A ring is about to overwrite the chunk: the segments from first on hold what counts as
    overwritten already. */
-static void drop_taken(prof_trace *trace, uint32_t first) {
+static void remove_copied_segments(prof_trace *trace, uint32_t first) {
   for (uint32_t i = first; i < trace->segment_count; i++) {
     trace->lost[PROF_LOSS_OVERWRITTEN] += trace->segments[i].event_count;
     trace->lost[PROF_LOSS_CLEARED] += trace->segments[i].cleared_count;
@@ -278,63 +282,65 @@ static void drop_taken(prof_trace *trace, uint32_t first) {
 
 /* The record that a cut goes through. What is left of its payload must not be taken for records:
    any word may look like one. */
-static bool is_cut_through(const uint64_t *at, uint64_t slots_left, uint64_t generation) {
+static bool is_overwritten(const uint64_t *at, uint64_t slots_left, uint64_t generation) {
   if (!prof_i_is_committed(at[0], generation) || (at[1] & 15) == 0) return false;
-  const uint64_t piece = prof_i_piece_slots(at[1]);
+  const uint64_t piece = prof_i_alloc_slots(at[1]);
   if (piece) return piece > slots_left;
   return (at[1] & 15) == 1 && (slots_left < 2 || prof_i_record_slots(at[2]) > slots_left);
 }
 
 /* The earliest era that a chunk's first records can be of, as far as chunks tell that were taken
    before it. */
-static uint32_t first_era(const prof_trace *trace, const prof_i_head *head) {
-  const prof_i_era_clue *const own = &trace->clues[head->owner % PROF_I_ERA_CLUES], *const any =
-                                                                                        &trace
-                                                                                             ->clue;
+static uint32_t first_epoch(const prof_trace *trace, const prof_i_head *head) {
+  const prof_i_epoch_hint *const own = &trace->epoch_hints[head->owner % PROF_I_EPOCH_HINTS_MAX],
+                                 *const any = &trace->last_epoch_hint;
   const uint32_t by_any = any->sequence < head->sequence ? any->first : 0;
   const uint32_t by_own =
       own->owner == head->owner && own->sequence < head->sequence ? own->last : 0;
   return by_any > by_own ? by_any : by_own;
 }
 
-static void keep_clue(prof_trace *trace, const prof_i_head *head, uint32_t first, uint32_t last) {
-  trace->clue = trace->clues[head->owner % PROF_I_ERA_CLUES] =
-      (prof_i_era_clue){head->owner, head->sequence, first, last};
+static void keep_epoch_hint(prof_trace *trace, const prof_i_head *head, uint32_t first,
+                            uint32_t last) {
+  trace->last_epoch_hint = trace->epoch_hints[head->owner % PROF_I_EPOCH_HINTS_MAX] =
+      (prof_i_epoch_hint){head->owner, head->sequence, first, last};
 }
 
 /* What a scan adds to beside segments: where any of it has changed, they are not all that it
    found. */
-typedef struct other_sums {
-  uint64_t bad, claims, mentions, marks, backs, unknown;
-} other_sums;
+typedef struct scan_counts {
+  uint64_t bad, claims, thread_refs, marks, backs, unknown;
+} scan_counts;
 
-static other_sums other_sums_of(const prof_trace *trace) {
-  return (other_sums){trace->bad_count,          trace->claim_count,      trace->mention_count,
-                      trace->catalog.mark_count, trace->clock_back_count, trace->has_unknown_sites};
+static scan_counts scan_counts_get(const prof_trace *trace) {
+  return (scan_counts){trace->bad_count,        trace->claim_count,
+                       trace->thread_ref_count, trace->catalog.mark_count,
+                       trace->clock_back_count, trace->has_unknown_sites};
 }
 
-static bool are_same(other_sums a, other_sums b) {
-  return a.bad == b.bad && a.claims == b.claims && a.mentions == b.mentions && a.marks == b.marks &&
-         a.backs == b.backs && a.unknown == b.unknown;
+static bool scan_counts_equal(scan_counts a, scan_counts b) {
+  return a.bad == b.bad && a.claims == b.claims && a.thread_refs == b.thread_refs &&
+         a.marks == b.marks && a.backs == b.backs && a.unknown == b.unknown;
 }
 
 /* May another trace have scanned it, or use what this one finds? A chunk of this process's own
    capture that nobody writes to, in a capture whose counter never jumped. */
-static bool is_kept(const prof_trace *trace, const prof_i_extent *extent) {
-  return trace->era_count == 1 && extent->head->state == PROF_I_CHUNK_RETIRED &&
+static bool chunk_is_cacheable(const prof_trace *trace, const prof_i_extent *extent) {
+  return trace->clock_epoch_count == 1 && extent->head->state == PROF_I_CHUNK_RETIRED &&
          prof_i_source_is_shared(&trace->source, extent->offset);
 }
 
-static prof_i_scan_key key_of(const prof_trace *trace, const prof_i_extent *extent) {
+static prof_i_scan_key chunk_key(const prof_trace *trace, const prof_i_extent *extent) {
   return prof_i_scan_key_of(trace->header.start_ticks, trace->header.start_monotonic_ns,
                             extent->offset, extent->head);
 }
 
 /* 1: the segments are those that another trace has found; 0: it must be scanned. */
-static int take_kept(prof_trace *trace, const prof_i_extent *extent, const unsigned char *chunk) {
+static int take_cached_segments(prof_trace *trace, const prof_i_extent *extent,
+                                const unsigned char *chunk) {
   prof_i_segment found[PROF_I_SCAN_SEGMENTS];
   uint32_t count;
-  const prof_i_scan_key key = key_of(trace, extent);
+  const prof_i_scan_key key = chunk_key(trace, extent);
   if (!prof_i_scan_cache_get(&key, chunk, found, &count)) return 0;
   for (uint32_t i = 0; i < count; i++)
     if (found[i].min_end < trace->floor) return 0; /* some of it was cleared since */
@@ -348,9 +354,9 @@ static int take_kept(prof_trace *trace, const prof_i_extent *extent, const unsig
   return 1;
 }
 
-static void keep_found(const prof_trace *trace, const prof_i_extent *extent,
-                       const unsigned char *chunk, uint32_t first) {
-  const prof_i_scan_key key = key_of(trace, extent);
+static void cache_segments(const prof_trace *trace, const prof_i_extent *extent,
+                           const unsigned char *chunk, uint32_t first) {
+  const prof_i_scan_key key = chunk_key(trace, extent);
   for (uint32_t i = first; i < trace->segment_count; i++)
     if (trace->segments[i].cleared_count) return;
   prof_i_scan_cache_put(&key, chunk, trace->segments + first, trace->segment_count - first);
@@ -358,7 +364,7 @@ static void keep_found(const prof_trace *trace, const prof_i_extent *extent,
 
 int prof_i_scan_chunk(prof_trace *trace, const prof_i_extent *extent, uint64_t serial) {
   const prof_i_head *const head = extent->head;
-  add_gone(trace, head);
+  add_evicted(trace, head);
   /* Number 0: never taken, given up, or being made anew when this was read. */
   if (head->state == PROF_I_CHUNK_FREE || prof_i_sequence_number(head->sequence) == 0) return 0;
   if (head->generation == 0 || head->generation > PROF_I_GENERATION_MASK ||
@@ -366,25 +372,26 @@ int prof_i_scan_chunk(prof_trace *trace, const prof_i_extent *extent, uint64_t s
     trace->bad_count++;
     return 0;
   }
-  scan s = {.trace = trace,
-            .sequence = head->sequence,
-            .generation = head->generation,
-            .start_ticks = trace->header.start_ticks};
+  chunk_scan s = {.trace = trace,
+                  .sequence = head->sequence,
+                  .generation = head->generation,
+                  .start_ticks = trace->header.start_ticks};
   s.latest = INT64_MIN / 2;
-  s.era = s.first_era = first_era(trace, head);
+  s.epoch = s.first_epoch = first_epoch(trace, head);
   const uint32_t first = trace->segment_count, first_claim = trace->claim_count;
   const unsigned char *const bytes =
       prof_i_source_chunk(&trace->source, extent->offset); /* its head may be kept elsewhere */
-  const bool may_keep = is_kept(trace, extent);
-  const int taken = may_keep ? take_kept(trace, extent, bytes) : 0;
+  const bool may_keep = chunk_is_cacheable(trace, extent);
+  const int taken = may_keep ? take_cached_segments(trace, extent, bytes) : 0;
   if (taken) return taken == 1 ? 0 : taken;
-  const other_sums before = other_sums_of(trace);
+  const scan_counts before = scan_counts_get(trace);
   const uint64_t *at = (const uint64_t *)(const void *)(bytes + sizeof *head);
   const uint64_t *end = at + prof_i_extent_claimed(extent) * 2;
   const bool is_cut = extent->bytes < head->bytes;
   if (!add_segment(&s, at, NULL, serial)) return PROF_E_NO_MEMORY;
   while (at < end) {
-    const uint64_t piece_words = 2 * PROF_I_PIECE_SLOTS, grown = (uint64_t)(at - s.segment->words);
+    const uint64_t piece_words = 2 * PROF_I_SEGMENT_SLOTS,
+                   grown = (uint64_t)(at - s.segment->words);
     if (grown >= piece_words) {
       end_segment(&s, at);
       if (!add_segment(&s, at, s.segment->owner, s.segment->serial)) return PROF_E_NO_MEMORY;
@@ -392,31 +399,32 @@ int prof_i_scan_chunk(prof_trace *trace, const prof_i_extent *extent, uint64_t s
       at = scan_plain(
           &s, at, (uint64_t)(end - at) > piece_words - grown ? at + (piece_words - grown) : end);
       if (!at) return PROF_E_NO_MEMORY;
-    } else if (is_cut && is_cut_through(at, (uint64_t)(end - at) / 2, s.generation)) {
+    } else if (is_cut && is_overwritten(at, (uint64_t)(end - at) / 2, s.generation)) {
       end = at; /* the cut itself was counted with the extent */
     } else {
       uint64_t slots;
-      const int status = scan_other(&s, at, (uint64_t)(end - at) / 2, &slots);
+      const int status = scan_other_record(&s, at, (uint64_t)(end - at) / 2, &slots);
       if (status) return status;
       at += slots * 2;
     }
   }
-  if (trace->era_count > 1) keep_clue(trace, head, s.first_era, s.era);
+  if (trace->clock_epoch_count > 1) keep_epoch_hint(trace, head, s.first_epoch, s.epoch);
   if (trace->is_settled)
     count_unfinished(&s);
   else if (trace->claim_count > first_claim + s.claims_counted)
     trace->claim_count = first_claim + s.claims_counted;
   end_segment(&s, end);
-  if (may_keep && are_same(before, other_sums_of(trace))) keep_found(trace, extent, bytes, first);
-  if (head->state == PROF_I_CHUNK_TAKEN) drop_taken(trace, first);
-  prof_i_source_done_with(&trace->source, bytes, extent->bytes);
+  if (may_keep && scan_counts_equal(before, scan_counts_get(trace)))
+    cache_segments(trace, extent, bytes, first);
+  if (head->state == PROF_I_CHUNK_TAKEN) remove_copied_segments(trace, first);
+  prof_i_source_release_pages(&trace->source, bytes, extent->bytes);
   return 0;
 }
 
 /* ---- slots ---- */
 
 int prof_i_scan_slot(prof_trace *trace, const prof_i_extent *extent) {
-  const prof_i_slot *const slot = (const prof_i_slot *)extent->head;
+  const prof_i_thread_slot *const slot = (const prof_i_thread_slot *)extent->head;
   if (extent->bytes < PROF_I_SLOT_BYTES) {
     trace->bad_count++;
     return 0;
@@ -436,8 +444,9 @@ int prof_i_scan_slot(prof_trace *trace, const prof_i_extent *extent) {
   trace->wait_ns += __atomic_load_n(&slot->wait_ns, __ATOMIC_RELAXED);
   trace->spread_us2 += slot->spread_us2;
   trace->stray_count += slot->stray_count;
-  add_gone(trace, &slot->head); /* it may stand where a chunk was */
-  if (slot->serial && !add_mention(trace, (prof_i_mention){.serial = slot->serial, .slot = slot}))
+  add_evicted(trace, &slot->head); /* it may stand where a chunk was */
+  if (slot->serial &&
+      !add_mention(trace, (prof_i_thread_ref){.serial = slot->serial, .slot = slot}))
     return PROF_E_NO_MEMORY;
   const prof_i_extent reserve = {
       (const prof_i_head *)((const unsigned char *)slot + PROF_I_RESERVE_OFFSET),
@@ -453,25 +462,27 @@ int prof_i_scan_slot(prof_trace *trace, const prof_i_extent *extent) {
 
 /* ---- the ring's bound ---- */
 
-static void recount(prof_trace *trace, prof_i_segment *segment) {
+static void segment_recount(prof_trace *trace, prof_i_segment *segment) {
   prof_i_segment fresh = *segment;
   fresh.min_end = UINT64_MAX;
   fresh.max_end = 0;
   fresh.event_count = fresh.scope_count = fresh.skipped_count = fresh.cleared_count = 0;
   fresh.is_ordered = true;
   fresh.has_calls = false;
-  scan s = {.trace = trace,
-            .segment = &fresh,
-            .start_ticks = segment->start_ticks,
-            .stretch = segment->stretch};
+  chunk_scan s = {.trace = trace,
+                  .segment = &fresh,
+                  .start_ticks = segment->start_ticks,
+                  .clock_offset = segment->clock_offset};
   const uint64_t *at = segment->words;
   for (uint64_t left = segment->slot_count, slots; left > 0; at += slots * 2, left -= slots) {
-    prof_i_long record;
-    const prof_i_sight sight = prof_i_look(at, left, segment->generation, &slots, &record);
-    if (sight == PROF_I_SIGHT_PLAIN)
-      count_event(&s, prof_i_plain_interval_in(at, s.start_ticks, s.stretch).end, true);
-    if (sight != PROF_I_SIGHT_EVENT) continue;
-    count_long(&s, prof_i_event_interval(at, &record, s.start_ticks, s.stretch).end, record.kind);
+    prof_i_long_record record;
+    const prof_i_parse_result sight =
+        prof_i_parse_record(at, left, segment->generation, &slots, &record);
+    if (sight == PROF_I_PARSED_PLAIN)
+      count_event(&s, prof_i_plain_interval_in(at, s.start_ticks, s.clock_offset).end, true);
+    if (sight != PROF_I_PARSED_EVENT) continue;
+    count_long(&s, prof_i_event_interval(at, &record, s.start_ticks, s.clock_offset).end,
+               record.kind);
     if (record.kind == PROF_I_KIND_CALL) count_call(&s, at, &record);
   }
   fresh.passed_count = fresh.cleared_count - segment->cleared_count;
@@ -479,7 +490,7 @@ static void recount(prof_trace *trace, prof_i_segment *segment) {
   *segment = fresh;
 }
 
-void prof_i_scan_again(prof_trace *trace) {
+void prof_i_scan_recount(prof_trace *trace) {
   for (uint32_t i = 0; i < trace->segment_count; i++)
-    if (trace->segments[i].min_end < trace->floor) recount(trace, &trace->segments[i]);
+    if (trace->segments[i].min_end < trace->floor) segment_recount(trace, &trace->segments[i]);
 }

@@ -12,7 +12,7 @@ uint32_t prof_i_shape_count(const prof_event *event) {
   return count;
 }
 
-static bool has_key(const prof_trace_arg *arg, const char *key) {
+static bool arg_has_key(const prof_trace_arg *arg, const char *key) {
   const size_t bytes = strlen(key);
   return arg->type == PROF_ARG_STRING && arg->key_bytes == bytes &&
          memcmp(arg->key, key, bytes) == 0;
@@ -20,8 +20,9 @@ static bool has_key(const prof_trace_arg *arg, const char *key) {
 
 bool prof_i_shape_has_texts(const prof_event *event) {
   const uint32_t count = prof_i_shape_count(event);
-  return count && count + 1 < event->arg_count && has_key(&event->args[count], "Tensor lists") &&
-         has_key(&event->args[count + 1], "Tensor types");
+  return count && count + 1 < event->arg_count &&
+         arg_has_key(&event->args[count], "Tensor lists") &&
+         arg_has_key(&event->args[count + 1], "Tensor types");
 }
 
 /* Of "[[[2,10],[3,10]],[],[4]]"; a list of tensors has no dimensions. 0: it is something else. */
@@ -76,7 +77,7 @@ size_t prof_i_shape_words(const prof_event *event, uint64_t *to, size_t room) {
 
 static const prof_trace_arg *find_text(const prof_event *event, const char *key) {
   for (uint32_t i = 0; i < event->arg_count; i++)
-    if (has_key(&event->args[i], key)) return &event->args[i];
+    if (arg_has_key(&event->args[i], key)) return &event->args[i];
   return NULL;
 }
 
@@ -107,17 +108,17 @@ typedef struct shape_line {
   size_t room, bytes;
 } shape_line;
 
-static void put(shape_line *line, const char *text, size_t bytes) {
+static void shape_put(shape_line *line, const char *text, size_t bytes) {
   if (line->bytes < line->room)
     memcpy(line->to + line->bytes, text,
            bytes < line->room - line->bytes ? bytes : line->room - line->bytes);
   line->bytes += bytes;
 }
 
-static void put_dim(shape_line *line, int64_t dim, bool is_first) {
+static void shape_put_dim(shape_line *line, int64_t dim, bool is_first) {
   char text[32];
-  put(line, text,
-      (size_t)snprintf(text, sizeof text, is_first ? "%lld" : ", %lld", (long long)dim));
+  shape_put(line, text,
+            (size_t)snprintf(text, sizeof text, is_first ? "%lld" : ", %lld", (long long)dim));
 }
 
 size_t prof_i_shape_text(const uint64_t *words, size_t count, char *to, size_t room) {
@@ -125,15 +126,15 @@ size_t prof_i_shape_text(const uint64_t *words, size_t count, char *to, size_t r
   for (size_t at = 0; at < count && words[at] != TEXT;) {
     const size_t rank = words[at] == NO_TENSOR ? 0 : words[at];
     const bool is_last = at + 1 + rank == count || words[at + 1 + rank] == TEXT;
-    put(&line, at ? ", " : "[", at ? 2 : 1);
-    put(&line, words[at] == NO_TENSOR ? "null" : "[", words[at] == NO_TENSOR ? 4 : 1);
-    for (size_t d = 0; d < rank; d++) put_dim(&line, (int64_t)words[at + 1 + d], d == 0);
-    if (words[at] != NO_TENSOR) put(&line, "]", 1);
-    if (is_last) put(&line, "]", 1);
+    shape_put(&line, at ? ", " : "[", at ? 2 : 1);
+    shape_put(&line, words[at] == NO_TENSOR ? "null" : "[", words[at] == NO_TENSOR ? 4 : 1);
+    for (size_t d = 0; d < rank; d++) shape_put_dim(&line, (int64_t)words[at + 1 + d], d == 0);
+    if (words[at] != NO_TENSOR) shape_put(&line, "]", 1);
+    if (is_last) shape_put(&line, "]", 1);
     at += 1 + rank;
     if (at < count && words[at] == TEXT) {
-      put(&line, "\n", 1);
-      put(&line, (const char *)(words + at + 2), words[at + 1]);
+      shape_put(&line, "\n", 1);
+      shape_put(&line, (const char *)(words + at + 2), words[at + 1]);
     }
   }
   return line.bytes;

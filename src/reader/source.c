@@ -13,10 +13,10 @@
 /* A process has 65530 mappings, and traces may be held for long: of all of them together so many
    runs are mapped, the rest is copied. */
 enum { RUNS_MAX = 8192 };
-static uint32_t runs_mapped; /* any thread, relaxed */
-static uint64_t bytes_held;  /* the same */
+static uint32_t runs_mapped;   /* any thread, relaxed */
+static uint64_t bytes_counted; /* the same */
 
-bool prof_i_source_begin_run(void) {
+bool prof_i_source_add_mapping(void) {
   if (__atomic_fetch_add(&runs_mapped, 1, __ATOMIC_RELAXED) < RUNS_MAX) return true;
   __atomic_fetch_sub(&runs_mapped, 1, __ATOMIC_RELAXED);
   return false;
@@ -24,16 +24,18 @@ bool prof_i_source_begin_run(void) {
 
 bool prof_i_source_hold(uint64_t bytes) {
   if (bytes == 0) return true;
-  if (bytes > PROF_I_LARGE_BYTES) return false;
-  if (__atomic_add_fetch(&bytes_held, bytes, __ATOMIC_RELAXED) <= PROF_I_HELD_BYTES) return true;
-  __atomic_fetch_sub(&bytes_held, bytes, __ATOMIC_RELAXED);
+  if (bytes > PROF_I_LARGE_CAPTURE_BYTES) return false;
+  if (__atomic_add_fetch(&bytes_counted, bytes, __ATOMIC_RELAXED) <= PROF_I_OPEN_SOURCES_BYTES)
+    return true;
+  __atomic_fetch_sub(&bytes_counted, bytes, __ATOMIC_RELAXED);
   return false;
 }
 void prof_i_source_let_go(uint64_t bytes) {
-  __atomic_fetch_sub(&bytes_held, bytes, __ATOMIC_RELAXED);
+  __atomic_fetch_sub(&bytes_counted, bytes, __ATOMIC_RELAXED);
 }
 
-static const prof_i_kept_head *first_kept_from(const prof_i_source *source, uint64_t offset) {
+static const prof_i_cached_head *first_cached_head_from(const prof_i_source *source,
+                                                        uint64_t offset) {
   uint32_t low = 0, high = source->head_count;
   while (low < high) {
     const uint32_t middle = low + (high - low) / 2;
@@ -46,47 +48,49 @@ static const prof_i_kept_head *first_kept_from(const prof_i_source *source, uint
 }
 
 const prof_i_head *prof_i_source_head(const prof_i_source *source, uint64_t offset) {
-  const prof_i_kept_head *const kept = first_kept_from(source, offset);
+  const prof_i_cached_head *const kept = first_cached_head_from(source, offset);
   return kept && kept->offset == offset
              ? &kept->head
              : (const prof_i_head *)(const void *)(source->bytes + offset);
 }
 
 const unsigned char *prof_i_source_chunk(const prof_i_source *source, uint64_t offset) {
-  const prof_i_kept_head *const kept = first_kept_from(source, offset);
+  const prof_i_cached_head *const kept = first_cached_head_from(source, offset);
   return kept && kept->offset == offset ? kept->at : source->bytes + offset;
 }
 
 bool prof_i_source_is_shared(const prof_i_source *source, uint64_t offset) {
-  const prof_i_kept_head *const kept = first_kept_from(source, offset);
+  const prof_i_cached_head *const kept = first_cached_head_from(source, offset);
   return kept && kept->offset == offset;
 }
 
-static bool is_in_place(const prof_i_source *source, const unsigned char *at) {
+static bool chunk_is_in_place(const prof_i_source *source, const unsigned char *at) {
   return source->in_place && at >= source->in_place &&
          at < source->in_place + source->in_place_bytes;
 }
 
 uint64_t prof_i_source_offset(const prof_i_source *source, const void *at) {
   const unsigned char *const byte = at;
-  return (uint64_t)(byte - (is_in_place(source, byte) ? source->in_place : source->bytes));
+  return (uint64_t)(byte - (chunk_is_in_place(source, byte) ? source->in_place : source->bytes));
 }
 
 /* The chunk with a kept head that has this offset behind it; NULL: none. */
-static const prof_i_kept_head *kept_around(const prof_i_source *source,
-                                           const prof_i_kept_head *next, uint64_t offset) {
-  const prof_i_kept_head *const before = next ? next : source->heads + source->head_count;
+static const prof_i_cached_head *cached_head_before(const prof_i_source *source,
+                                                    const prof_i_cached_head *next,
+                                                    uint64_t offset) {
+  const prof_i_cached_head *const before = next ? next : source->heads + source->head_count;
   if (before == source->heads) return NULL;
   return offset < before[-1].offset + before[-1].head.bytes ? &before[-1] : NULL;
 }
 
-const void *prof_i_source_piece(const prof_i_source *source, uint64_t offset, uint64_t *count_out) {
-  const prof_i_kept_head *const kept = first_kept_from(source, offset);
+const void *prof_i_source_bytes_at(const prof_i_source *source, uint64_t offset,
+                                   uint64_t *count_out) {
+  const prof_i_cached_head *const kept = first_cached_head_from(source, offset);
   if (kept && kept->offset == offset) {
     *count_out = sizeof kept->head;
     return &kept->head;
   }
-  const prof_i_kept_head *const around = kept_around(source, kept, offset);
+  const prof_i_cached_head *const around = cached_head_before(source, kept, offset);
   const uint64_t end = around ? around->offset + around->head.bytes
                        : kept ? kept->offset
                               : source->count;
@@ -99,19 +103,19 @@ void prof_i_source_fini(prof_i_source *source) {
   free(source->heads);
   void *const bytes = (void *)(uintptr_t)source->bytes;
   if (source->kind == PROF_I_SOURCE_COPY) free(bytes);
-  prof_i_source_let_go(source->held_bytes);
+  prof_i_source_let_go(source->counted_bytes);
   if (source->kind == PROF_I_SOURCE_MAPPING && bytes)
     prof_i_port_unmap(bytes, (size_t)source->count);
-  if (source->lease) source->end_lease(source->lease);
+  if (source->snapshot_pin) source->end_lease(source->snapshot_pin);
   free(source->runs);
   *source = (prof_i_source){.kind = PROF_I_SOURCE_BORROWED};
 }
 
-static const prof_i_run *run_at(const prof_i_source *source, uint64_t offset) {
+static const prof_i_mapped_run *mapped_run_at(const prof_i_source *source, uint64_t offset) {
   uint32_t low = 0, high = source->run_count;
   while (low < high) {
     const uint32_t middle = low + (high - low) / 2;
-    const prof_i_run *const run = &source->runs[middle];
+    const prof_i_mapped_run *const run = &source->runs[middle];
     if (offset < run->offset)
       high = middle;
     else if (offset >= run->offset + run->bytes)
@@ -122,15 +126,17 @@ static const prof_i_run *run_at(const prof_i_source *source, uint64_t offset) {
   return NULL;
 }
 
-void prof_i_source_done_with(const prof_i_source *source, const void *from, uint64_t bytes) {
+void prof_i_source_release_pages(const prof_i_source *source, const void *from, uint64_t bytes) {
   enum { PAGE_BYTES = 4096 };
-  if (source->run_count == 0 || source->count < PROF_I_LARGE_BYTES || is_in_place(source, from))
+  if (source->run_count == 0 || source->count < PROF_I_LARGE_CAPTURE_BYTES ||
+      chunk_is_in_place(source, from))
     return;
   const uint64_t offset = (uint64_t)((const unsigned char *)from - source->bytes),
                  end = (offset + bytes) & ~(uint64_t)(PAGE_BYTES - 1);
   uint64_t first = (offset + PAGE_BYTES - 1) & ~(uint64_t)(PAGE_BYTES - 1);
-  const prof_i_run *run = run_at(source, first);
-  if (!run) run = run_at(source, first += PAGE_BYTES); /* a chunk's first page is the trace's own */
+  const prof_i_mapped_run *run = mapped_run_at(source, first);
+  if (!run)
+    run = mapped_run_at(source, first += PAGE_BYTES); /* a chunk's first page is the trace's own */
   if (!run) return;
   const uint64_t last = end < run->offset + run->bytes ? end : run->offset + run->bytes;
   if (last > first)

@@ -27,14 +27,14 @@ static uint64_t nominal_rate(uint64_t ticks_hz, uint64_t *bad_count) {
   return 1ull << RATE_SHIFT;
 }
 
-static int by_ticks(const void *a, const void *b) {
+static int pair_compare_ticks(const void *a, const void *b) {
   const prof_i_time_pair *const x = a, *const y = b;
   if (x->ticks != y->ticks) return x->ticks < y->ticks ? -1 : 1;
   if (x->ns != y->ns) return x->ns < y->ns ? -1 : 1;
   return (x->segment > y->segment) - (x->segment < y->segment);
 }
 
-static bool is_near(const prof_i_time_pair *last, const prof_i_time_pair *pair) {
+static bool pair_is_near(const prof_i_time_pair *last, const prof_i_time_pair *pair) {
   const uint64_t gap = pair->ns - last->ns;
   return gap < pair_gap_min_ns || gap / pair_gap_widths < last->width_ns ||
          gap / pair_gap_widths < pair->width_ns;
@@ -54,7 +54,7 @@ static uint32_t keep_usable(prof_i_time_pair *pairs, uint32_t count, uint64_t *b
       if (pairs[i].width_ns > last->width_ns) last->width_ns = pairs[i].width_ns;
       continue;
     }
-    if (pairs[i].segment == last->segment && is_near(last, &pairs[i])) continue;
+    if (pairs[i].segment == last->segment && pair_is_near(last, &pairs[i])) continue;
     pairs[kept++] = pairs[i];
   }
   return kept;
@@ -69,7 +69,8 @@ static uint32_t count_segments(const prof_i_time_pair *pairs, uint32_t count) {
 /* Moves the rate up to 64 binary places, so that ns are the upper half of a product; what does not
    fit is left to the ticks. Exact: with RATE_SHIFT places ticks * rate is at most 2^(62 +
    RATE_SHIFT), so that a rate of more bits leaves the ticks that many fewer. */
-static prof_i_time_line make_line(uint64_t from, uint64_t ticks, uint64_t ns, uint64_t rate) {
+static prof_i_time_line make_segment_line(uint64_t from, uint64_t ticks, uint64_t ns,
+                                          uint64_t rate) {
   const uint64_t wanted = 64 - RATE_SHIFT, room = rate ? (uint64_t)__builtin_clzll(rate) : wanted;
   const uint64_t up = room < wanted ? room : wanted;
   return (prof_i_time_line){
@@ -81,15 +82,15 @@ static prof_i_time_line make_line(uint64_t from, uint64_t ticks, uint64_t ns, ui
 static uint32_t put_lines(prof_i_time_line *lines, const prof_i_time_pair *at, uint64_t rate,
                           uint64_t ticks, uint64_t limit_ns) {
   const prof_i_u128 reach = rate ? ((prof_i_u128)(limit_ns - at->ns) << RATE_SHIFT) / rate : ticks;
-  lines[0] = make_line(at->ticks, reach < ticks ? (uint64_t)reach : ticks, at->ns, rate);
+  lines[0] = make_segment_line(at->ticks, reach < ticks ? (uint64_t)reach : ticks, at->ns, rate);
   if (lines[0].ticks == ticks) return 1;
-  lines[1] = make_line(at->ticks + lines[0].ticks, ticks - lines[0].ticks, limit_ns, 0);
+  lines[1] = make_segment_line(at->ticks + lines[0].ticks, ticks - lines[0].ticks, limit_ns, 0);
   return 2;
 }
 
 /* The rate behind the last pair of a segment whose first one is given. */
-static uint64_t rate_behind(const prof_i_time_pair *first, const prof_i_time_pair *last,
-                            uint64_t nominal) {
+static uint64_t rate_after(const prof_i_time_pair *first, const prof_i_time_pair *last,
+                           uint64_t nominal) {
   return first != last ? rate_between(last->ns - first->ns, last->ticks - first->ticks) : nominal;
 }
 
@@ -102,29 +103,29 @@ static uint32_t make_lines(prof_i_time_line *lines, const prof_i_time_pair *pair
     const prof_i_time_pair *const at = &pairs[i], *const next = &pairs[i + 1];
     const bool goes_on = at->segment == next->segment;
     const uint64_t rate = goes_on ? rate_between(next->ns - at->ns, next->ticks - at->ticks)
-                                  : rate_behind(first, at, nominal);
+                                  : rate_after(first, at, nominal);
     made += put_lines(lines + made, at, rate, next->ticks - at->ticks, next->ns);
     if (!goes_on) first = next;
   }
   const prof_i_time_pair *const last = &pairs[count - 1];
-  return made + put_lines(lines + made, last, rate_behind(first, last, nominal),
+  return made + put_lines(lines + made, last, rate_after(first, last, nominal),
                           UINT64_MAX - last->ticks, ns_max);
 }
 
-static double ns_between(const prof_i_time_pair *from, const prof_i_time_pair *to) {
+static double pair_ns_between(const prof_i_time_pair *from, const prof_i_time_pair *to) {
   return (double)(to->ns - from->ns);
 }
-static double ticks_between(const prof_i_time_pair *from, const prof_i_time_pair *to) {
+static double pair_ticks_between(const prof_i_time_pair *from, const prof_i_time_pair *to) {
   return (double)(to->ticks - from->ticks);
 }
 
 /* How far a pair is off the line through the two before it, more than the three readings explain:
    between it and the last one the rate may have changed anywhere, and the straight line between
    them is wrong by that at most. */
-static uint64_t bend_at(const prof_i_time_pair *pair) {
+static uint64_t pair_bend_ns(const prof_i_time_pair *pair) {
   const prof_i_time_pair *const last = pair - 1, *const first = pair - 2;
-  const double times = ticks_between(last, pair) / ticks_between(first, last);
-  const double off = times * ns_between(first, last) - ns_between(last, pair),
+  const double times = pair_ticks_between(last, pair) / pair_ticks_between(first, last);
+  const double off = times * pair_ns_between(first, last) - pair_ns_between(last, pair),
                size = off < 0 ? -off : off;
   const double readings = times * (double)(first->width_ns + last->width_ns) +
                           (double)(last->width_ns + pair->width_ns);
@@ -139,7 +140,7 @@ static uint64_t worst_bend(const prof_i_time_pair *pairs, uint32_t count) {
   for (uint32_t i = 2; i < count; i++) {
     if (pairs[i].segment != pairs[i - 2].segment || pairs[i - 1].segment != pairs[i].segment)
       continue;
-    const uint64_t bend = bend_at(&pairs[i]);
+    const uint64_t bend = pair_bend_ns(&pairs[i]);
     if (bend > worst) worst = bend;
   }
   return worst;
@@ -147,7 +148,8 @@ static uint64_t worst_bend(const prof_i_time_pair *pairs, uint32_t count) {
 
 /* What is known of the time behind the last pair. The recorder takes 200 ppm for a rate's own
    unsteadiness. */
-static void judge_end(prof_i_timeline *timeline, const prof_i_time_pair *pairs, uint32_t count) {
+static void find_end_error(prof_i_timeline *timeline, const prof_i_time_pair *pairs,
+                           uint32_t count) {
   const prof_i_time_pair *const last = &pairs[count - 1], *first = last;
   while (first > pairs && first[-1].segment == last->segment) first--;
   timeline->known_ns = last->ns;
@@ -161,7 +163,7 @@ static void judge_end(prof_i_timeline *timeline, const prof_i_time_pair *pairs, 
 int prof_i_timeline_init(prof_i_timeline *timeline, prof_i_time_pair *pairs, uint32_t pair_count,
                          uint64_t ticks_hz, uint64_t *bad_count) {
   const uint64_t nominal = nominal_rate(ticks_hz, bad_count);
-  qsort(pairs, pair_count, sizeof *pairs, by_ticks);
+  qsort(pairs, pair_count, sizeof *pairs, pair_compare_ticks);
   if (pairs[0].segment == UINT64_MAX && pair_count > 1)
     pairs[0].segment = pairs[1].segment; /* the header's, which names none */
   const uint32_t kept = keep_usable(pairs, pair_count, bad_count);
@@ -169,7 +171,7 @@ int prof_i_timeline_init(prof_i_timeline *timeline, prof_i_time_pair *pairs, uin
   for (uint32_t i = 0; i < kept; i++)
     if (pairs[i].width_ns > timeline->error_ns) timeline->error_ns = pairs[i].width_ns;
   timeline->bend_ns = worst_bend(pairs, kept);
-  judge_end(timeline, pairs, kept);
+  find_end_error(timeline, pairs, kept);
   timeline->segment_count = count_segments(pairs, kept);
   timeline->lines = malloc(2 * (size_t)kept * sizeof *timeline->lines);
   if (!timeline->lines) return PROF_E_NO_MEMORY;

@@ -7,61 +7,63 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../analysis/callers.h"
+#include "../analysis/call_stacks.h"
 #include "../base/log.h"
 #include "../base/options.h"
 #include "../format/observed.h"
 #include "../format/parse.h"
 
-typedef enum shows { SHOWN = 0, HIDDEN = 1, HIDDEN_OF_OTHERS = 2 } shows;
+typedef enum visibility { SHOWN = 0, HIDDEN = 1, HIDDEN_OF_OTHERS = 2 } visibility;
 
 struct prof_i_view {
-  prof_i_view_wish wish; /* its tids are not valid: is_other has the result */
-  bool *is_other;        /* by thread */
-  uint8_t *by_site;      /* shows */
+  prof_i_view_wish filter; /* its tids are not valid: is_other has the result */
+  bool *is_other;          /* by thread */
+  uint8_t *by_site;        /* shows */
   uint32_t site_count;
 };
 
-static bool text_is(prof_i_text text, const char *word) {
+static bool text_equals(prof_i_text text, const char *word) {
   return text.bytes == strlen(word) && memcmp(text.data, word, (size_t)text.bytes) == 0;
 }
 
-static bool text_begins(prof_i_text text, const char *word) {
+static bool text_has_prefix(prof_i_text text, const char *word) {
   const size_t bytes = strlen(word);
   return text.bytes >= bytes && memcmp(text.data, word, bytes) == 0;
 }
 
 /* Decides for records without an observer in their site: operators and ranges that Python recorded
    for its own thread, steps of profiles, modules and functions. */
-static shows of_texts(const prof_i_view_wish *wish, prof_i_text name, prof_i_text category,
-                      bool has_file) {
-  if (text_is(category, "python_function") || text_is(category, "c_function")) {
-    if (!text_begins(name, "nn.Module: ")) return wish->hides_functions ? HIDDEN : SHOWN;
-    return wish->hides_modules ? HIDDEN : HIDDEN_OF_OTHERS;
+static visibility visibility_of_texts(const prof_i_view_wish *filter, prof_i_text name,
+                                      prof_i_text category, bool has_file) {
+  if (text_equals(category, "python_function") || text_equals(category, "c_function")) {
+    if (!text_has_prefix(name, "nn.Module: ")) return filter->hides_functions ? HIDDEN : SHOWN;
+    return filter->hides_modules ? HIDDEN : HIDDEN_OF_OTHERS;
   }
   if (has_file) return SHOWN;
-  const bool is_step = text_is(category, "user_annotation") && text_begins(name, "ProfilerStep#");
-  return is_step || text_is(category, "cpu_op") ? HIDDEN_OF_OTHERS : SHOWN;
+  const bool is_step =
+      text_equals(category, "user_annotation") && text_has_prefix(name, "ProfilerStep#");
+  return is_step || text_equals(category, "cpu_op") ? HIDDEN_OF_OTHERS : SHOWN;
 }
 
-static shows of_site(const prof_i_view_wish *wish, const prof_i_site_info *site) {
+static visibility visibility_of_site(const prof_i_view_wish *filter, const prof_i_site_info *site) {
   if (!prof_i_observed_has(site->line, site->file.bytes))
-    return of_texts(wish, site->name, site->category, site->file.bytes != 0);
+    return visibility_of_texts(filter, site->name, site->category, site->file.bytes != 0);
   const uint32_t number = prof_i_observed_for(site->line);
   if (number == PROF_I_OBSERVED_FOR_ALL) return HIDDEN_OF_OTHERS;
-  return number == wish->number ? SHOWN : HIDDEN;
+  return number == filter->number ? SHOWN : HIDDEN;
 }
 
 /* Decides for a record that has its own name or category. */
-static shows of_record(const prof_trace *trace, uint32_t site, const uint64_t *words) {
+static visibility visibility_of_record(const prof_trace *trace, uint32_t site,
+                                       const uint64_t *words) {
   const prof_i_site_info *const info = prof_i_trace_site(trace, site);
-  prof_i_long record;
+  prof_i_long_record record;
   if (prof_i_observed_has(info->line, info->file.bytes) ||
-      !prof_i_long_read(words, (words[2] & 0xffff) * 2, &record))
-    return (shows)trace->view->by_site[site];
+      !prof_i_long_record_read(words, (words[2] & 0xffff) * 2, &record))
+    return (visibility)trace->view->by_site[site];
   const prof_i_text name = record.name.data ? record.name : info->name;
   const prof_i_text category = record.category.data ? record.category : info->category;
-  return of_texts(&trace->view->wish, name, category, info->file.bytes != 0);
+  return visibility_of_texts(&trace->view->filter, name, category, info->file.bytes != 0);
 }
 
 bool prof_i_view_hides_scope(const prof_trace *trace, uint32_t thread, uint32_t site,
@@ -69,7 +71,8 @@ bool prof_i_view_hides_scope(const prof_trace *trace, uint32_t thread, uint32_t 
   const prof_i_view *const view = trace->view;
   const bool has_texts =
       words && prof_i_word_flags(words[2]) & (PROF_I_FLAG_NAME | PROF_I_FLAG_CATEGORY);
-  const shows found = has_texts ? of_record(trace, site, words) : (shows)view->by_site[site];
+  const visibility found =
+      has_texts ? visibility_of_record(trace, site, words) : (visibility)view->by_site[site];
   return found == HIDDEN || (found == HIDDEN_OF_OTHERS && view->is_other[thread]);
 }
 
@@ -78,8 +81,8 @@ bool prof_i_view_hides_memory(const prof_trace *trace, uint32_t thread, const ui
   const prof_i_span span = {.record = words, .kind = PROF_EVENT_MEMORY};
   prof_event event;
   prof_i_trace_expand(trace, thread, &span, &event);
-  const prof_i_pool_seen *const pool = prof_i_catalog_pool(&trace->catalog, event.memory.pool);
-  return pool && text_is(pool->name, "torch");
+  const prof_i_pool_record *const pool = prof_i_catalog_pool(&trace->catalog, event.memory.pool);
+  return pool && text_equals(pool->name, "torch");
 }
 
 void prof_i_view_destroy(prof_i_view *view) {
@@ -89,17 +92,17 @@ void prof_i_view_destroy(prof_i_view *view) {
   free(view);
 }
 
-static bool is_among(const prof_i_view_wish *wish, uint64_t tid) {
-  for (size_t i = 0; i < wish->other_count; i++)
-    if (wish->others[i] == tid) return true;
+static bool thread_is_listed(const prof_i_view_wish *filter, uint64_t tid) {
+  for (size_t i = 0; i < filter->other_count; i++)
+    if (filter->others[i] == tid) return true;
   return false;
 }
 
 /* NULL: no memory. */
-static prof_i_view *make_view(const prof_trace *trace, const prof_i_view_wish *wish) {
+static prof_i_view *make_view(const prof_trace *trace, const prof_i_view_wish *filter) {
   prof_i_view *const view = calloc(1, sizeof *view);
   if (!view) return NULL;
-  view->wish = *wish;
+  view->filter = *filter;
   view->site_count = prof_i_trace_site_count(trace);
   view->is_other = calloc(trace->thread_count + 1ull, sizeof *view->is_other);
   view->by_site = calloc(view->site_count + 1ull, sizeof *view->by_site);
@@ -108,19 +111,19 @@ static prof_i_view *make_view(const prof_trace *trace, const prof_i_view_wish *w
     return NULL;
   }
   for (uint32_t i = 0; i < trace->thread_count; i++)
-    view->is_other[i] =
-        !prof_i_role_is_line(trace->threads[i].role) && is_among(wish, trace->threads[i].tid);
+    view->is_other[i] = !prof_i_thread_kind_is_virtual(trace->threads[i].thread_kind) &&
+                        thread_is_listed(filter, trace->threads[i].tid);
   for (uint32_t i = 0; i < view->site_count; i++)
-    view->by_site[i] = (uint8_t)of_site(wish, prof_i_trace_site(trace, i));
-  view->wish.others = NULL;
+    view->by_site[i] = (uint8_t)visibility_of_site(filter, prof_i_trace_site(trace, i));
+  view->filter.others = NULL;
   return view;
 }
 
-int prof_i_trace_view_1(prof_trace *trace, const prof_i_view_wish *wish, prof_trace **view_out) {
+int prof_i_trace_view_1(prof_trace *trace, const prof_i_view_wish *filter, prof_trace **view_out) {
   prof_i_view_wish checked = {.size = sizeof checked};
-  if (!trace || !wish || !view_out || trace->view)
+  if (!trace || !filter || !view_out || trace->view)
     return prof_i_fail(PROF_E_INVALID, "prof_i_trace_view_1: an argument is NULL, or a view");
-  const int status = prof_i_sized_copy(&checked, sizeof checked, wish, "prof_i_view_wish");
+  const int status = prof_i_sized_copy(&checked, sizeof checked, filter, "prof_i_view_wish");
   if (status) return status;
   prof_trace *const made = malloc(sizeof *made);
   prof_i_view *const view = made ? make_view(trace, &checked) : NULL;

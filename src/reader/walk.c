@@ -13,85 +13,86 @@
    thread, whose place among this thread's scopes is chance, and what is asynchronous. Self time:
    each moment of a thread belongs to the scope that began last of those that run then. Where scopes
    nest, that is a scope's time less its children's. So self times add up to the time in which any
-   ran. See share() for what does not nest. A scope that a jump left has no self time: its moments
-   are those of what stands around it, for when the jump left it is not known. Segments in which the
-   order is broken (a handler that recorded between another scope's clock and its record) are sorted
-   first (sorted.c). */
+   ran. See share_children() for what does not nest. A scope that a jump left has no self time: its
+   moments are those of what stands around it, for when the jump left it is not known. Segments in
+   which the order is broken (a handler that recorded between another scope's clock and its record)
+   are sorted first (walk_sorted.c). */
 #include <prof/profiler.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../analysis/callers.h"
+#include "../analysis/call_stacks.h"
 #include "../format/parse.h"
-#include "plain.h"
-#include "sorted.h"
 #include "view.h"
+#include "walk_plain.h"
+#include "walk_sorted.h"
 
-enum { FIRST_STACK = 64, BITMAP_WORDS = (PROF_I_PIECE_SLOTS + 65536) / 64 };
+enum { STACK_ROOM_FIRST = 64, BITMAP_WORDS = (PROF_I_SEGMENT_SLOTS + 65536) / 64 };
 
 /* ---- handing out ---- */
 
-static void flush(prof_i_walker *w) {
+static void walker_visit_batch(prof_i_walker *w) {
   if (!w->status && w->next != w->spans)
     w->status = w->visit(w->user, w->spans, (size_t)(w->next - w->spans));
   w->next = w->spans;
 }
 
 /* The span at next is complete. */
-static inline void pass(prof_i_walker *w) {
-  if (__builtin_expect(++w->next == w->end, 0)) flush(w);
+static inline void walker_pass_span(prof_i_walker *w) {
+  if (__builtin_expect(++w->next == w->end, 0)) walker_visit_batch(w);
 }
 
-static inline void hand_out(prof_i_walker *w, const prof_i_span *span) {
+static inline void emit_span(prof_i_walker *w, const prof_i_span *span) {
   *w->next = *span;
-  pass(w);
+  walker_pass_span(w);
 }
 
 /* Too deep to wait: its time stays with what holds it. A step has its own. */
-static void hand_out_deep(prof_i_walker *w, prof_i_span *span) {
+static void emit_too_deep(prof_i_walker *w, prof_i_span *span) {
   if (span->kind != PROF_EVENT_STEP) span->self_ns = 0;
-  hand_out(w, span);
+  emit_span(w, span);
 }
 
-static inline void hand_out_waiting(prof_i_walker *w, const prof_i_waiting *waiting) {
+static inline void emit_pending(prof_i_walker *w, const prof_i_pending_span *pending) {
   prof_i_span *const to = w->next;
-  *to = waiting->span;
-  to->self_ns -= waiting->children_ns;
-  to->child_count = waiting->child_count;
-  to->inner_count = waiting->child_count + waiting->deeper_count;
-  pass(w);
+  *to = pending->span;
+  to->self_ns -= pending->children_ns;
+  to->child_count = pending->child_count;
+  to->inner_count = pending->child_count + pending->deeper_count;
+  walker_pass_span(w);
 }
 
-static inline void hand_out_last(prof_i_walker *w, prof_i_lane *lane) {
-  prof_i_waiting *const last = &lane->stack[--lane->count];
-  prof_i_end_waiting(last);
-  hand_out_waiting(w, last);
+static inline void emit_last(prof_i_walker *w, prof_i_lane *lane) {
+  prof_i_pending_span *const last = &lane->stack[--lane->count];
+  prof_i_pending_finish(last);
+  emit_pending(w, last);
 }
 
 /* Of a long record's words: its thread's time is that of others. */
-static inline bool has_no_time(const uint64_t *words) {
+static inline bool record_has_no_time(const uint64_t *words) {
   return prof_i_is_async(words) || prof_i_is_skipped(words);
 }
 
 /* Shares moments with others of its thread: a scope that ended on the thread it began on. A
    stream works at several things at once, and each has its whole time there. */
-static inline bool is_sharing(const prof_i_walker *w, const prof_i_span *span) {
-  return span->kind == PROF_EVENT_SCOPE && !(span->record && has_no_time(span->record)) &&
-         !prof_i_is_stream(w->thread);
+static inline bool pending_shares_time(const prof_i_walker *w, const prof_i_span *span) {
+  return span->kind == PROF_EVENT_SCOPE && !(span->record && record_has_no_time(span->record)) &&
+         !prof_i_thread_is_stream(w->thread);
 }
 
 /* Of a lane beside the thread's own, or, where a stretch is over, of any. */
-static inline void hand_out_last_beside(prof_i_walker *w, prof_i_lane *lane) {
-  if (lane != w->lanes) w->crosswise_count -= is_sharing(w, &lane->stack[lane->count - 1].span);
+static inline void emit_last_of_lane(prof_i_walker *w, prof_i_lane *lane) {
+  if (lane != w->lanes)
+    w->crosswise_count -= pending_shares_time(w, &lane->stack[lane->count - 1].span);
   w->outside = lane->stack[lane->count - 1].outside;
-  hand_out_last(w, lane);
+  emit_last(w, lane);
 }
 
 /* ---- lanes ---- */
 
-static bool grow(prof_i_walker *w, prof_i_lane *lane) {
-  const uint32_t room = lane->room ? lane->room * 2 : FIRST_STACK;
-  prof_i_waiting *const larger = realloc(lane->stack, room * sizeof *larger);
+static bool lane_grow(prof_i_walker *w, prof_i_lane *lane) {
+  const uint32_t room = lane->room ? lane->room * 2 : STACK_ROOM_FIRST;
+  prof_i_pending_span *const larger = realloc(lane->stack, room * sizeof *larger);
   if (!larger) {
     w->status = PROF_E_NO_MEMORY;
     return false;
@@ -99,60 +100,61 @@ static bool grow(prof_i_walker *w, prof_i_lane *lane) {
   lane->stack = larger;
   lane->room = room;
   if (lane->count == 0)
-    lane->stack[lane->count++] = (prof_i_waiting){.span.depth = UINT16_MAX, .caller = 1};
+    lane->stack[lane->count++] = (prof_i_pending_span){.span.depth = UINT16_MAX, .stack_node = 1};
   return true;
 }
 
 /* Place for one more, or NULL: too deep, or no memory (status). */
-static prof_i_waiting *push(prof_i_walker *w, prof_i_lane *lane) {
+static prof_i_pending_span *lane_push(prof_i_walker *w, prof_i_lane *lane) {
   if (__builtin_expect(lane->count >= lane->room, 0) &&
-      (lane->count > PROF_I_DEPTH_MAX || !grow(w, lane)))
+      (lane->count > PROF_I_DEPTH_MAX || !lane_grow(w, lane)))
     return NULL;
   return &lane->stack[lane->count++];
 }
 
-static inline void set_span(prof_i_walker *w, prof_i_span *span, uint64_t start, uint64_t end) {
+static inline void span_set(prof_i_walker *w, prof_i_span *span, uint64_t start, uint64_t end) {
   span->duration_ns =
       prof_i_timeline_span(&w->trace->timeline, &w->line, start, end, &span->start_ns);
   span->self_ns = span->duration_ns;
 }
 
 /* Lanes beside the thread's own that hold nothing of what ends here are behind the walk. */
-static void settle_beside(prof_i_walker *w, uint64_t start, uint64_t end) {
+static void flush_side_lanes(prof_i_walker *w, uint64_t start, uint64_t end) {
   for (uint32_t i = 1; i < w->lane_count; i++) {
     prof_i_lane *const lane = &w->lanes[i];
     while (lane->stack[lane->count - 1].start > start && lane->stack[lane->count - 1].start >= end)
-      hand_out_last_beside(w, lane);
+      emit_last_of_lane(w, lane);
   }
 }
 
-static inline uint64_t end_ns_of(const prof_i_waiting *waiting) {
-  return waiting->span.start_ns + waiting->span.duration_ns;
+static inline uint64_t pending_end_ns(const prof_i_pending_span *pending) {
+  return pending->span.start_ns + pending->span.duration_ns;
 }
 
 /* Of two in different lanes that run together: did this one begin last? Of those that began
    together the one that ends first is the inner one. Of those that also end together only the
    inner one has time of its own left. */
-static bool is_inner(const prof_i_waiting *one, const prof_i_waiting *other) {
+static bool pending_is_inner(const prof_i_pending_span *one, const prof_i_pending_span *other) {
   if (one->start != other->start) return one->start > other->start;
-  if (end_ns_of(one) != end_ns_of(other)) return end_ns_of(one) < end_ns_of(other);
+  if (pending_end_ns(one) != pending_end_ns(other))
+    return pending_end_ns(one) < pending_end_ns(other);
   return one->children_ns < one->span.duration_ns;
 }
 
 /* Shares the moments of a scope that comes with those that wait. They all end later, or with it.
    Its own moments are those before the next one of them began. They were, so far, those of the
    last one that began before it, or with it. */
-static void share(prof_i_walker *w, prof_i_waiting *place) {
-  uint64_t own_end = end_ns_of(place);
-  prof_i_waiting *around = NULL;
+static void share_children(prof_i_walker *w, prof_i_pending_span *place) {
+  uint64_t own_end = pending_end_ns(place);
+  prof_i_pending_span *around = NULL;
   for (uint32_t i = 0; i < w->lane_count; i++) {
     prof_i_lane *const lane = &w->lanes[i];
-    for (prof_i_waiting *other = &lane->stack[lane->count - 1]; other > lane->stack; other--) {
-      if (other == place || !is_sharing(w, &other->span)) continue;
+    for (prof_i_pending_span *other = &lane->stack[lane->count - 1]; other > lane->stack; other--) {
+      if (other == place || !pending_shares_time(w, &other->span)) continue;
       if (other->start > place->start) {
         if (other->span.start_ns < own_end) own_end = other->span.start_ns;
       } else {
-        if (!around || is_inner(other, around)) around = other;
+        if (!around || pending_is_inner(other, around)) around = other;
         break;
       }
     }
@@ -163,130 +165,132 @@ static void share(prof_i_walker *w, prof_i_waiting *place) {
 }
 
 /* Everything that may wait: a scope, an open one, a step. */
-typedef struct thing {
+typedef struct scope_interval {
   uint64_t start, end;
   const uint64_t *record;
   uint32_t site;
   uint16_t kind : 5; /* prof_event_kind */
-} thing;
+} scope_interval;
 
 /* Of a vendor's interface: the program recorded no scope for it. */
-static inline bool is_call(const thing *t) { return t->record && prof_i_is_call(t->record); }
+static inline bool event_is_vendor_call(const scope_interval *t) {
+  return t->record && prof_i_is_call(t->record);
+}
 
 /* A scope that crosses another one counts for what holds both. */
-static void count_beside(prof_i_walker *w, const thing *t, const prof_i_span *span) {
-  if (!is_sharing(w, span) || is_call(t)) return;
-  prof_i_waiting *around = &w->lanes[0].stack[w->lanes[0].count - 1];
+static void count_in_side_lane(prof_i_walker *w, const scope_interval *t, const prof_i_span *span) {
+  if (!pending_shares_time(w, span) || event_is_vendor_call(t)) return;
+  prof_i_pending_span *around = &w->lanes[0].stack[w->lanes[0].count - 1];
   while (around->start > t->start) around--;
   around->child_count++;
 }
 
 /* What began on another thread has none of this one's functions around it. 0: nothing. */
-static uint32_t outside_of(prof_i_walker *w, const thing *t, uint64_t start_ns) {
-  if (!w->callers || (t->record && prof_i_word_flags(t->record[2]) & PROF_I_FLAG_OTHER_THREAD))
+static uint32_t outer_stack_node(prof_i_walker *w, const scope_interval *t, uint64_t start_ns) {
+  if (!w->call_stacks || (t->record && prof_i_word_flags(t->record[2]) & PROF_I_FLAG_OTHER_THREAD))
     return 0;
-  return w->holding(w->callers, w, t->start, start_ns);
+  return w->holding(w->call_stacks, w, t->start, start_ns);
 }
 
 /* Where each lane has something in its way: in none, so nothing is known to stand around it. What
    runs in it is not known any more, either: its time stays with what is around it. */
-static void hand_out_left(prof_i_walker *w, prof_i_span *span) {
-  if (is_sharing(w, span)) span->self_ns = 0;
+static void emit_skipped(prof_i_walker *w, prof_i_span *span) {
+  if (pending_shares_time(w, span)) span->self_ns = 0;
   span->lane = PROF_I_LANES_MAX;
   w->around = w->lanes[0].stack;
-  hand_out(w, span);
+  emit_span(w, span);
   w->around = NULL;
 }
 
 /* In the first lane beside the thread's own where nothing is in the way. */
-static void put_beside(prof_i_walker *w, const thing *t) {
+static void put_in_side_lane(prof_i_walker *w, const scope_interval *t) {
   prof_i_span span = {.record = t->record, .site = t->site, .kind = t->kind};
-  set_span(w, &span, t->start, t->end);
-  if (t->record && has_no_time(t->record)) span.self_ns = 0;
-  const uint32_t outside = outside_of(w, t, span.start_ns);
-  count_beside(w, t, &span);
+  span_set(w, &span, t->start, t->end);
+  if (t->record && record_has_no_time(t->record)) span.self_ns = 0;
+  const uint32_t outside = outer_stack_node(w, t, span.start_ns);
+  count_in_side_lane(w, t, &span);
   for (uint32_t i = 1; i < PROF_I_LANES_MAX; i++) {
     prof_i_lane *const lane = &w->lanes[i];
     if (i == w->lane_count) {
-      if (!grow(w, lane)) return;
+      if (!lane_grow(w, lane)) return;
       w->lane_count++;
     }
     while (lane->stack[lane->count - 1].start > t->start &&
            lane->stack[lane->count - 1].start >= t->end)
-      hand_out_last_beside(w, lane);
+      emit_last_of_lane(w, lane);
     if (lane->stack[lane->count - 1].start > t->start) continue;
     span.lane = i & (2 * PROF_I_LANES_MAX - 1);
-    span.depth = prof_i_depth_inside(&lane->stack[lane->count - 1]);
-    prof_i_waiting *const place = push(w, lane);
-    if (place) *place = (prof_i_waiting){.span = span, .start = t->start, .outside = outside};
-    if (place && is_sharing(w, &span)) {
+    span.depth = prof_i_child_depth(&lane->stack[lane->count - 1]);
+    prof_i_pending_span *const place = lane_push(w, lane);
+    if (place) *place = (prof_i_pending_span){.span = span, .start = t->start, .outside = outside};
+    if (place && pending_shares_time(w, &span)) {
       w->crosswise_count++;
-      share(w, place);
+      share_children(w, place);
     }
     if (place || w->status) return;
     w->outside = outside;
-    hand_out_deep(w, &span);
+    emit_too_deep(w, &span);
     return;
   }
   w->outside = outside;
-  hand_out_left(w, &span);
+  emit_skipped(w, &span);
 }
 
 /* On the thread's own lane. Takes about 3 ns for a plain scope; everything beside that is out of
    line. */
-static inline void put(prof_i_walker *w, const thing *t) {
+static inline void walker_put_event(prof_i_walker *w, const scope_interval *t) {
   prof_i_lane *const lane = &w->lanes[0];
-  if (__builtin_expect(w->crosswise_count > 0, 0)) settle_beside(w, t->start, t->end);
-  prof_i_waiting *top = &lane->stack[lane->count - 1];
+  if (__builtin_expect(w->crosswise_count > 0, 0)) flush_side_lanes(w, t->start, t->end);
+  prof_i_pending_span *top = &lane->stack[lane->count - 1];
   while (top->start > t->start) {
     if (__builtin_expect(top->start < t->end, 0)) {
-      put_beside(w, t);
+      put_in_side_lane(w, t);
       return;
     }
-    hand_out_last(w, lane);
+    emit_last(w, lane);
     top--;
   }
   const uint32_t under = lane->count - 1;
   const bool is_skipped = t->record && prof_i_is_skipped(t->record);
-  prof_i_waiting *place = push(w, lane);
-  prof_i_waiting spare;
+  prof_i_pending_span *place = lane_push(w, lane);
+  prof_i_pending_span spare;
   if (__builtin_expect(!place, 0)) place = &spare;
   top = &lane->stack[under]; /* the stack may have moved */
-  set_span(w, &place->span, t->start, t->end);
+  span_set(w, &place->span, t->start, t->end);
   place->span.record = t->record;
   place->span.site = t->site;
-  place->span.depth = prof_i_depth_inside(top);
+  place->span.depth = prof_i_child_depth(top);
   place->span.kind = t->kind;
   place->span.lane = 0;
   place->start = t->start;
   place->children_ns = place->child_count = place->deeper_count = 0;
-  place->caller = 0;
+  place->stack_node = 0;
   if (__builtin_expect(place == &spare, 0)) {
     spare.span.child_count = spare.span.inner_count = 0;
-    if (!w->status) hand_out_deep(w, &spare.span);
+    if (!w->status) emit_too_deep(w, &spare.span);
     return;
   }
-  if (t->kind != PROF_EVENT_STEP) top->child_count += !is_call(t);
+  if (t->kind != PROF_EVENT_STEP) top->child_count += !event_is_vendor_call(t);
   if (__builtin_expect(is_skipped, 0))
     place->span.self_ns = 0;
   else if (__builtin_expect(w->crosswise_count > 0 && t->kind == PROF_EVENT_SCOPE, 0)) {
     if (top->span.kind == PROF_EVENT_OPEN) top->children_ns += place->span.duration_ns;
-    share(w, place);
+    share_children(w, place);
   } else if (t->kind != PROF_EVENT_STEP) {
     top->children_ns += place->span.duration_ns;
   }
-  if (w->on_wait) w->on_wait(w, place);
+  if (w->on_pending) w->on_pending(w, place);
 }
 
 /* Something without duration: handed out at once. */
-static void put_mark(prof_i_walker *w, uint64_t at, const uint64_t *record, uint32_t site,
-                     uint8_t kind) {
+static void walker_put_mark(prof_i_walker *w, uint64_t at, const uint64_t *record, uint32_t site,
+                            uint8_t kind) {
   prof_i_lane *const lane = &w->lanes[0];
-  while (lane->stack[lane->count - 1].start > at) hand_out_last(w, lane);
-  const uint16_t depth = prof_i_depth_inside(&lane->stack[lane->count - 1]);
+  while (lane->stack[lane->count - 1].start > at) emit_last(w, lane);
+  const uint16_t depth = prof_i_child_depth(&lane->stack[lane->count - 1]);
   prof_i_span span = {.record = record, .site = site, .kind = kind & 31u, .depth = depth};
-  set_span(w, &span, at, at);
-  hand_out(w, &span);
+  span_set(w, &span, at, at);
+  emit_span(w, &span);
 }
 
 /* ---- records ---- */
@@ -304,151 +308,161 @@ uint64_t prof_i_step_start(const prof_i_catalog *catalog, uint64_t end) {
 }
 
 /* What a plain scope of that site has beyond it. */
-static inline const uint64_t *record_of(const prof_trace *trace, uint32_t site) {
+static inline const uint64_t *site_record(const prof_trace *trace, uint32_t site) {
   return prof_i_catalog_site(&trace->catalog, site)->record;
 }
 
-static inline uint32_t thread_of(const prof_i_walker *w) {
+static inline uint32_t walker_thread_index(const prof_i_walker *w) {
   return (uint32_t)(w->thread - w->trace->threads);
 }
 
-static bool is_hidden(const prof_i_walker *w, const thing *t) {
-  return prof_i_view_hides_scope(w->trace, thread_of(w), t->site, t->record);
+static bool event_is_hidden(const prof_i_walker *w, const scope_interval *t) {
+  return prof_i_view_hides_scope(w->trace, walker_thread_index(w), t->site, t->record);
 }
 
-static inline void put_plain(prof_i_walker *w, const uint64_t *words) {
-  const prof_i_interval when = prof_i_plain_interval_in(words, w->start_ticks, w->stretch);
+static inline void walker_put_plain(prof_i_walker *w, const uint64_t *words) {
+  const prof_i_interval when = prof_i_plain_interval_in(words, w->start_ticks, w->clock_offset);
   if (when.end < w->trace->floor) return;
-  const uint32_t site = prof_i_known_site(&w->trace->catalog, prof_i_record_site(words[1]));
-  const thing t = {when.start, when.end, record_of(w->trace, site), site, PROF_EVENT_SCOPE};
-  if (__builtin_expect(w->trace->view != NULL, 0) && is_hidden(w, &t)) return;
-  put(w, &t);
+  const uint32_t site = prof_i_catalog_known_site(&w->trace->catalog, prof_i_record_site(words[1]));
+  const scope_interval t = {when.start, when.end, site_record(w->trace, site), site,
+                            PROF_EVENT_SCOPE};
+  if (__builtin_expect(w->trace->view != NULL, 0) && event_is_hidden(w, &t)) return;
+  walker_put_event(w, &t);
 }
 
-/* A record that prof_i_look() took for an event's. */
-static void put_event(prof_i_walker *w, const uint64_t *words) {
-  prof_i_long record;
+/* A record that prof_i_parse_record() took for an event's. */
+static void walker_put_long(prof_i_walker *w, const uint64_t *words) {
+  prof_i_long_record record;
   if (!prof_i_event_read(words, &record)) return;
-  const prof_i_interval when = prof_i_event_interval(words, &record, w->start_ticks, w->stretch);
+  const prof_i_interval when =
+      prof_i_event_interval(words, &record, w->start_ticks, w->clock_offset);
   if (when.end < w->trace->floor) return;
   const bool has_view = w->trace->view != NULL;
-  thing t = {when.start, when.end, words,
-             prof_i_known_site(&w->trace->catalog, prof_i_record_site(words[1])), PROF_EVENT_SCOPE};
+  scope_interval t = {when.start, when.end, words,
+                      prof_i_catalog_known_site(&w->trace->catalog, prof_i_record_site(words[1])),
+                      PROF_EVENT_SCOPE};
   switch (record.kind) {
     case PROF_I_KIND_CALL:
     case PROF_I_KIND_SCOPE:
     case PROF_I_KIND_ASYNC:
     case PROF_I_KIND_SKIPPED:
-      if (has_view && is_hidden(w, &t)) return;
+      if (has_view && event_is_hidden(w, &t)) return;
       if (prof_i_is_async(words))
-        put_beside(w, &t);
+        put_in_side_lane(w, &t);
       else
-        put(w, &t);
+        walker_put_event(w, &t);
       return;
     case PROF_I_KIND_INSTANT:
-      put_mark(w, t.end, words, t.site, PROF_EVENT_INSTANT);
+      walker_put_mark(w, t.end, words, t.site, PROF_EVENT_INSTANT);
       return;
     case PROF_I_KIND_COUNTER:
-      put_mark(w, t.end, words, t.site, PROF_EVENT_COUNTER);
+      walker_put_mark(w, t.end, words, t.site, PROF_EVENT_COUNTER);
       return;
     case PROF_I_KIND_FLOW:
-      put_mark(w, t.end, words, t.site, words[4] ? PROF_EVENT_FLOW_END : PROF_EVENT_FLOW_BEGIN);
+      walker_put_mark(w, t.end, words, t.site,
+                      words[4] ? PROF_EVENT_FLOW_END : PROF_EVENT_FLOW_BEGIN);
       return;
     case PROF_I_KIND_MEMORY:
-      if (has_view && prof_i_view_hides_memory(w->trace, thread_of(w), words)) return;
-      put_mark(w, t.end, words, t.site, PROF_EVENT_MEMORY);
+      if (has_view && prof_i_view_hides_memory(w->trace, walker_thread_index(w), words)) return;
+      walker_put_mark(w, t.end, words, t.site, PROF_EVENT_MEMORY);
       return;
     case PROF_I_KIND_STEP:
       t.start = prof_i_step_start(&w->trace->catalog, t.end);
       t.kind = PROF_EVENT_STEP;
-      put(w, &t);
+      walker_put_event(w, &t);
       return;
   }
 }
 
-static inline void put_record(prof_i_walker *w, const uint64_t *words) {
+static inline void walker_put_record(prof_i_walker *w, const uint64_t *words) {
   if ((words[1] & 15) == 0)
-    put_plain(w, words);
+    walker_put_plain(w, words);
   else
-    put_event(w, words);
+    walker_put_long(w, words);
 }
 
-void prof_i_walker_put(prof_i_walker *walker, const uint64_t *words) { put_record(walker, words); }
+void prof_i_walker_put(prof_i_walker *walker, const uint64_t *words) {
+  walker_put_record(walker, words);
+}
 
 void prof_i_walker_put_call(prof_i_walker *walker, const uint64_t *words, uint64_t start,
                             uint64_t end) {
-  const thing t = {start, end, words,
-                   prof_i_known_site(&walker->trace->catalog, prof_i_record_site(words[1])),
-                   PROF_EVENT_SCOPE};
-  put(walker, &t);
+  const scope_interval t = {
+      start, end, words,
+      prof_i_catalog_known_site(&walker->trace->catalog, prof_i_record_site(words[1])),
+      PROF_EVENT_SCOPE};
+  walker_put_event(walker, &t);
 }
 
 /* ---- a segment that stands in order ---- */
 
 void prof_i_walker_put_plain(prof_i_walker *walker, const uint64_t *words) {
-  put_plain(walker, words);
+  walker_put_plain(walker, words);
 }
 
-void prof_i_walker_hand_out(prof_i_walker *walker, const prof_i_waiting *waiting) {
-  hand_out_waiting(walker, waiting);
+void prof_i_walker_emit(prof_i_walker *walker, const prof_i_pending_span *pending) {
+  emit_pending(walker, pending);
 }
 
-static inline void hand_out_leaf(prof_i_walker *w, const prof_i_leaf *leaf,
-                                 prof_i_waiting *around) {
+static inline void emit_leaf(prof_i_walker *w, const prof_i_leaf *leaf,
+                             prof_i_pending_span *around) {
   *w->next = (prof_i_span){.start_ns = leaf->start_ns,
                            .duration_ns = leaf->duration_ns,
                            .self_ns = leaf->duration_ns,
                            .site = leaf->site,
-                           .depth = prof_i_depth_inside(around),
+                           .depth = prof_i_child_depth(around),
                            .kind = PROF_EVENT_SCOPE};
-  pass(w);
+  walker_pass_span(w);
 }
 
-static inline void hand_out_plain(prof_i_walker *w, prof_i_waiting *waiting) {
-  hand_out_waiting(w, waiting);
+static inline void emit_plain_pending(prof_i_walker *w, prof_i_pending_span *pending) {
+  emit_pending(w, pending);
 }
 
 static void walk_plain(prof_i_walker *w, const prof_i_segment *segment) {
-  prof_i_walk_plain(w, segment, hand_out_leaf, hand_out_plain, prof_i_just_wait);
+  prof_i_walk_plain(w, segment, emit_leaf, emit_plain_pending, prof_i_pending_make);
 }
 
 /* ---- one by one, with what stands around it ---- */
 
-static inline void show_leaf(prof_i_walker *w, const prof_i_leaf *leaf, prof_i_waiting *around) {
+static inline void emit_leaf_with_parents(prof_i_walker *w, const prof_i_leaf *leaf,
+                                          prof_i_pending_span *around) {
   w->around = around;
-  hand_out_leaf(w, leaf, around);
+  emit_leaf(w, leaf, around);
   w->around = NULL;
 }
 
-static inline void show_waiting(prof_i_walker *w, prof_i_waiting *waiting) {
-  w->around = waiting - 1;
-  hand_out_waiting(w, waiting);
+static inline void emit_pending_with_parents(prof_i_walker *w, prof_i_pending_span *pending) {
+  w->around = pending - 1;
+  emit_pending(w, pending);
   w->around = NULL;
 }
 
-static inline void show_wait(prof_i_walker *w, const prof_i_leaf *leaf, prof_i_waiting *place) {
-  prof_i_let_wait(leaf, place);
-  if (!w->on_wait) return;
+static inline void make_pending_with_parents(prof_i_walker *w, const prof_i_leaf *leaf,
+                                             prof_i_pending_span *place) {
+  prof_i_pending_init(leaf, place);
+  if (!w->on_pending) return;
   w->around = place - 1;
-  w->on_wait(w, place);
+  w->on_pending(w, place);
   w->around = NULL;
 }
 
-static void walk_plain_around(prof_i_walker *w, const prof_i_segment *segment) {
-  prof_i_walk_plain(w, segment, show_leaf, show_waiting, show_wait);
+static void walk_plain_with_parents(prof_i_walker *w, const prof_i_segment *segment) {
+  prof_i_walk_plain(w, segment, emit_leaf_with_parents, emit_pending_with_parents,
+                    make_pending_with_parents);
 }
 
-void prof_i_walker_look_around(prof_i_walker *walker, struct prof_i_callers *callers,
-                               prof_i_walker_holding *holding) {
-  walker->callers = callers;
+void prof_i_walker_track_parents(prof_i_walker *walker, struct prof_i_call_stacks *call_stacks,
+                                 prof_i_walker_holding *holding) {
+  walker->call_stacks = call_stacks;
   walker->holding = holding;
   walker->end = walker->spans + 1;
-  walker->walk_plain = walk_plain_around;
+  walker->walk_plain = walk_plain_with_parents;
 }
 
 /* Nothing but plain scopes, none of them hidden or cleared, none of an unknown site, none with more
    than its site that matters: so the fast walk need not ask. */
-static bool is_simple(const prof_i_walker *walker, const prof_i_segment *segment) {
+static bool segment_is_simple(const prof_i_walker *walker, const prof_i_segment *segment) {
   const prof_trace *const trace = walker->trace;
   return !trace->view && segment->is_plain && segment->cleared_count == 0 &&
          segment->passed_count == 0 && !trace->has_unknown_sites &&
@@ -464,71 +478,71 @@ static bool find_begins(prof_i_walker *w, const prof_i_segment *segment) {
   memset(w->begins, 0, (segment->slot_count / 64 + 1) * sizeof *w->begins);
   const uint64_t *const words = segment->words;
   for (uint64_t i = 0, slots; i < segment->slot_count; i += slots) {
-    prof_i_long record;
-    const prof_i_sight sight =
-        prof_i_look(words + i * 2, segment->slot_count - i, segment->generation, &slots, &record);
-    if (sight == PROF_I_SIGHT_PLAIN || sight == PROF_I_SIGHT_EVENT)
+    prof_i_long_record record;
+    const prof_i_parse_result sight = prof_i_parse_record(words + i * 2, segment->slot_count - i,
+                                                          segment->generation, &slots, &record);
+    if (sight == PROF_I_PARSED_PLAIN || sight == PROF_I_PARSED_EVENT)
       w->begins[i / 64] |= 1ull << i % 64;
   }
   return true;
 }
 
-static void walk_mixed(prof_i_walker *w, const prof_i_segment *segment) {
+static void walk_mixed_segment(prof_i_walker *w, const prof_i_segment *segment) {
   if (!find_begins(w, segment)) return;
   for (uint64_t i = segment->slot_count / 64 + 1; i-- > 0;) {
     for (uint64_t bits = w->begins[i]; bits;) {
       const uint64_t bit = 63u - (uint64_t)__builtin_clzll(bits);
       bits ^= 1ull << bit;
-      put_record(w, segment->words + (i * 64 + bit) * 2);
+      walker_put_record(w, segment->words + (i * 64 + bit) * 2);
     }
   }
 }
 
 /* ---- groups ---- */
 
-uint32_t prof_i_walker_group(prof_i_walker *walker, uint32_t last_segment) {
+uint32_t prof_i_walker_put_group(prof_i_walker *walker, uint32_t last_segment) {
   const prof_i_segment *const segments = walker->trace->segments;
   uint32_t first = last_segment;
   while (first > walker->thread->first_segment && !segments[first - 1].ends_group) first--;
   const prof_i_segment *const segment = &segments[first];
   if (walker->status) return first;
-  prof_i_walker_enter(walker, segment);
+  prof_i_walker_enter_segment(walker, segment);
   if (first != last_segment || !segment->is_ordered || segment->has_calls)
     prof_i_walk_sorted(walker, segment, last_segment - first + 1);
   else if (segment->event_count == 0)
     return first;
-  else if (is_simple(walker, segment))
+  else if (segment_is_simple(walker, segment))
     walker->walk_plain(walker, segment);
   else
-    walk_mixed(walker, segment);
+    walk_mixed_segment(walker, segment);
   for (uint32_t i = first; i <= last_segment; i++)
-    prof_i_source_done_with(&walker->trace->source, segments[i].words,
-                            segments[i].slot_count * 16ull);
+    prof_i_source_release_pages(&walker->trace->source, segments[i].words,
+                                segments[i].slot_count * 16ull);
   return first;
 }
 
-void prof_i_walker_open(prof_i_walker *walker) {
+void prof_i_walker_put_open(prof_i_walker *walker) {
   const prof_trace *const trace = walker->trace;
   for (uint32_t i = 0; i < walker->thread->open_count; i++) {
     const prof_i_open_scope *const scope = &trace->opens[walker->thread->first_open + i];
-    const uint32_t site = prof_i_known_site(&trace->catalog, scope->site);
-    const uint64_t *const record = scope->record ? scope->record : record_of(trace, site);
-    const thing t = {scope->start, trace->last, record, site, PROF_EVENT_OPEN};
-    if (trace->view && is_hidden(walker, &t)) continue;
+    const uint32_t site = prof_i_catalog_known_site(&trace->catalog, scope->site);
+    const uint64_t *const record = scope->record ? scope->record : site_record(trace, site);
+    const scope_interval t = {scope->start, trace->last, record, site, PROF_EVENT_OPEN};
+    if (trace->view && event_is_hidden(walker, &t)) continue;
     if (t.record && prof_i_is_async(t.record))
-      put_beside(walker, &t);
+      put_in_side_lane(walker, &t);
     else
-      put(walker, &t);
+      walker_put_event(walker, &t);
   }
 }
 
-void prof_i_walker_settle(prof_i_walker *walker, uint64_t ticks) {
+void prof_i_walker_flush(prof_i_walker *walker, uint64_t ticks) {
   for (uint32_t i = 0; i < walker->lane_count; i++) {
     prof_i_lane *const lane = &walker->lanes[i];
     while (lane->count > 1 && lane->stack[lane->count - 1].start >= ticks)
-      hand_out_last_beside(walker, lane);
+      emit_last_of_lane(walker, lane);
   }
-  flush(walker);
+  walker_visit_batch(walker);
 }
 
 /* ---- a walker's life ---- */
@@ -541,13 +555,13 @@ prof_i_walker *prof_i_walker_create(const prof_trace *trace, uint32_t thread, pr
   w->thread = &trace->threads[thread];
   w->line = trace->timeline.lines;
   w->start_ticks = trace->header.start_ticks;
-  w->stretch = 0;
+  w->clock_offset = 0;
   w->walk_plain = walk_plain;
   w->takes_bare = false;
   w->around = NULL;
-  w->on_wait = NULL;
+  w->on_pending = NULL;
   w->outside = 0;
-  w->callers = NULL;
+  w->call_stacks = NULL;
   w->functions_from_ns = 0;
   w->first_segment = w->thread->first_segment;
   w->visit = visit;
@@ -559,7 +573,7 @@ prof_i_walker *prof_i_walker_create(const prof_trace *trace, uint32_t thread, pr
   memset(w->lanes, 0, sizeof w->lanes);
   w->lane_count = 1;
   w->crosswise_count = 0;
-  if (grow(w, &w->lanes[0])) return w;
+  if (lane_grow(w, &w->lanes[0])) return w;
   free(w);
   return NULL;
 }
@@ -579,29 +593,29 @@ prof_i_walker_state *prof_i_walker_save(const prof_i_walker *walker) {
   state->lane_count = walker->lane_count;
   for (uint32_t i = 0; i < walker->lane_count; i++)
     state->count += state->lane_counts[i] = walker->lanes[i].count;
-  state->waiting = malloc((state->count ? state->count : 1) * sizeof *state->waiting);
-  if (!state->waiting) {
+  state->pending = malloc((state->count ? state->count : 1) * sizeof *state->pending);
+  if (!state->pending) {
     free(state);
     return NULL;
   }
-  prof_i_waiting *to = state->waiting;
+  prof_i_pending_span *to = state->pending;
   for (uint32_t i = 0; i < walker->lane_count; to += walker->lanes[i++].count)
     memcpy(to, walker->lanes[i].stack, walker->lanes[i].count * sizeof *to);
   return state;
 }
 
-void prof_i_walker_forget(prof_i_walker_state *state) {
+void prof_i_walker_state_free(prof_i_walker_state *state) {
   if (!state) return;
-  free(state->waiting);
+  free(state->pending);
   free(state);
 }
 
 bool prof_i_walker_restore(prof_i_walker *walker, const prof_i_walker_state *state) {
-  const prof_i_waiting *from = state->waiting;
+  const prof_i_pending_span *from = state->pending;
   for (uint32_t i = 0; i < state->lane_count; i++) {
     prof_i_lane *const lane = &walker->lanes[i];
     while (lane->room < state->lane_counts[i])
-      if (!grow(walker, lane)) return false;
+      if (!lane_grow(walker, lane)) return false;
     memcpy(lane->stack, from, state->lane_counts[i] * sizeof *from);
     lane->count = state->lane_counts[i];
     from += state->lane_counts[i];
@@ -611,13 +625,13 @@ bool prof_i_walker_restore(prof_i_walker *walker, const prof_i_walker_state *sta
   walker->crosswise_count = 0;
   for (uint32_t i = 1; i < walker->lane_count; i++)
     for (uint32_t place = 1; place < walker->lanes[i].count; place++)
-      walker->crosswise_count += is_sharing(walker, &walker->lanes[i].stack[place].span);
+      walker->crosswise_count += pending_shares_time(walker, &walker->lanes[i].stack[place].span);
   return true;
 }
 
 uint32_t prof_i_first_segment_from(const prof_trace *trace, const prof_i_trace_thread *thread,
                                    uint64_t from_ns) {
-  /* Calls of a vendor's interface may have been moved by some microseconds: calls.c. */
+  /* Calls of a vendor's interface may have been moved by some microseconds: virtual_threads.c. */
   static const uint64_t slack_ns = 1000000;
   uint32_t low = thread->first_segment, high = low + thread->segment_count;
   if (from_ns <= slack_ns) return low;
@@ -638,11 +652,11 @@ void prof_i_walker_skip_before(prof_i_walker *walker, uint64_t from_ns) {
 
 int prof_i_walker_run(prof_i_walker *walker) {
   const prof_i_trace_thread *const t = walker->thread;
-  prof_i_walker_open(walker);
+  prof_i_walker_put_open(walker);
   const uint32_t end = t->first_segment + t->segment_count;
   for (uint32_t i = end; i > walker->first_segment && !walker->status;)
-    i = prof_i_walker_group(walker, i - 1);
-  prof_i_walker_settle(walker, 0);
+    i = prof_i_walker_put_group(walker, i - 1);
+  prof_i_walker_flush(walker, 0);
   return walker->status;
 }
 

@@ -75,9 +75,10 @@ int prof_i_trace_track(const prof_trace *trace, uint32_t index, prof_device *dev
 size_t prof_i_format_args(const prof_event *event, char *to, size_t room);
 
 /* When a capture that is being recorded was read, as in prof_i_header.copied_...; 0: not known. */
-void prof_i_trace_opened(const prof_trace *trace, uint64_t *ticks_out, uint64_t *monotonic_ns_out);
+void prof_i_trace_opened_at(const prof_trace *trace, uint64_t *ticks_out,
+                            uint64_t *monotonic_ns_out);
 
 /* The capture itself, byte by byte. */
-const void *prof_i_trace_piece(const prof_trace *trace, uint64_t offset, uint64_t *count_out);
+const void *prof_i_trace_bytes_at(const prof_trace *trace, uint64_t offset, uint64_t *count_out);
 
 #endif

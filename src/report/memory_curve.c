@@ -7,11 +7,11 @@
 #include "../analysis/memory.h"
 #include "../base/log.h"
 #include "../base/units.h"
-#include "../reader/inside.h"
+#include "../reader/internal.h"
 
 enum { TICKS_MAX = 6 };
 
-static uint32_t column_of(const prof_i_memory_curve *curve, uint64_t ns) {
+static uint32_t time_column(const prof_i_memory_curve *curve, uint64_t ns) {
   if (ns <= curve->begin_ns) return 0;
   const double share = (double)(ns - curve->begin_ns) / (double)(curve->end_ns - curve->begin_ns);
   return share >= 1 ? curve->count - 1 : (uint32_t)(share * curve->count);
@@ -21,7 +21,7 @@ static uint32_t column_of(const prof_i_memory_curve *curve, uint64_t ns) {
    lower there. */
 static void set_mark(const prof_i_memory_curve *curve, prof_i_memory_mark *mark, int64_t *columns,
                      int64_t bytes, uint64_t ns) {
-  *mark = (prof_i_memory_mark){bytes, ns, column_of(curve, ns)};
+  *mark = (prof_i_memory_mark){bytes, ns, time_column(curve, ns)};
   if (columns[mark->column] < mark->bytes) columns[mark->column] = mark->bytes;
 }
 
@@ -29,7 +29,7 @@ static int64_t floor_to(int64_t bytes, int64_t step) {
   return bytes >= 0 ? bytes / step * step : -((-bytes + step - 1) / step * step);
 }
 
-static void reach(prof_i_memory_curve *curve, int64_t bytes) {
+static void curve_include_bytes(prof_i_memory_curve *curve, int64_t bytes) {
   if (bytes < curve->low) curve->low = bytes;
   if (bytes > curve->high) curve->high = bytes;
 }
@@ -38,9 +38,9 @@ static void reach(prof_i_memory_curve *curve, int64_t bytes) {
 static void set_axis(prof_i_memory_curve *curve) {
   curve->low = 0;
   curve->high = curve->step = 1;
-  for (uint32_t i = 0; i < curve->count * 2; i++) reach(curve, curve->used[i]);
-  reach(curve, curve->used_peak.bytes);
-  reach(curve, curve->allocated_peak.bytes);
+  for (uint32_t i = 0; i < curve->count * 2; i++) curve_include_bytes(curve, curve->used[i]);
+  curve_include_bytes(curve, curve->used_peak.bytes);
+  curve_include_bytes(curve, curve->allocated_peak.bytes);
   while ((curve->high - curve->low) / curve->step >= TICKS_MAX) curve->step *= 2;
   curve->low = floor_to(curve->low, curve->step);
   curve->high = -floor_to(-curve->high, curve->step);

@@ -11,7 +11,7 @@
 
 /* What a cell shows: by UTF-8, by ASCII. PART_1 to PART_7 are eighths of used. */
 /* clang-format off */
-#define CELL_LIST(X)                    \
+#define PLOT_CELL_LIST(X)                    \
   X(BLANK, " ", " ")                    \
   X(PART_1, "\u2581", ".")              \
   X(PART_2, "\u2582", ".")              \
@@ -36,22 +36,22 @@
   X(TIME_TICK, "\u252c", "+")
 /* clang-format on */
 
-typedef enum cell {
+typedef enum plot_cell {
 #define KIND(kind, utf8, ascii) CELL_##kind,
-  CELL_LIST(KIND)
+  PLOT_CELL_LIST(KIND)
 #undef KIND
-} cell;
+} plot_cell;
 
 static const char *const glyphs[][2] = {
 #define GLYPH(kind, utf8, ascii) {utf8, ascii},
-    CELL_LIST(GLYPH)
+    PLOT_CELL_LIST(GLYPH)
 #undef GLYPH
 };
 
 enum { ROWS_WANTED = 14, ROWS_MAX = 20, LABEL_ROOM = 32 };
 
 typedef struct plot {
-  prof_i_page *page;
+  prof_i_text_buffer *page;
   prof_i_memory_curve curve;
   uint32_t rows, rows_a_tick;
   uint32_t gutter; /* columns left of the axis */
@@ -59,39 +59,39 @@ typedef struct plot {
   unsigned char cells[ROWS_MAX + 1][PROF_I_PLOT_WIDTH_MAX];
 } plot;
 
-static void put(const plot *p, cell which) {
-  prof_i_page_text(p->page, glyphs[which][p->is_ascii]);
+static void plot_put_cell(const plot *p, plot_cell which) {
+  prof_i_text_buffer_append_text(p->page, glyphs[which][p->is_ascii]);
 }
 
 /* ---- cells ---- */
 
 /* Eighths of a row above the axis's low end. */
-static uint32_t eighths_of(const plot *p, int64_t bytes) {
+static uint32_t bytes_eighths(const plot *p, int64_t bytes) {
   const double share = (double)(bytes - p->curve.low) / (double)(p->curve.high - p->curve.low);
   const uint32_t eighths = (uint32_t)(share * p->rows * 8);
   return eighths == 0 && bytes > p->curve.low ? 1 : eighths; /* a little is not nothing */
 }
 
-static void fill(plot *p, uint32_t column) {
-  const uint32_t eighths = eighths_of(p, p->curve.used[column]);
+static void plot_fill_column(plot *p, uint32_t column) {
+  const uint32_t eighths = bytes_eighths(p, p->curve.used[column]);
   for (uint32_t row = 0; row < eighths / 8; row++) p->cells[row][column] = CELL_FULL;
   if (eighths % 8) p->cells[eighths / 8][column] = (unsigned char)(CELL_BLANK + eighths % 8);
 }
 
-static void put_line(plot *p, uint32_t row, uint32_t column, cell which) {
+static void plot_put_line(plot *p, uint32_t row, uint32_t column, plot_cell which) {
   unsigned char *const at = &p->cells[row][column];
   *at = (unsigned char)(*at == CELL_BLANK ? which : CELL_BOTH);
 }
 
 /* The line goes up or down where its column begins. */
-static void draw_line(plot *p, uint32_t column, uint32_t *row) {
-  const uint32_t to = eighths_of(p, p->curve.allocated[column]) / 8, from = column ? *row : to;
+static void plot_draw_line(plot *p, uint32_t column, uint32_t *row) {
+  const uint32_t to = bytes_eighths(p, p->curve.allocated[column]) / 8, from = column ? *row : to;
   *row = to;
   if (from == to) {
-    put_line(p, to, column, CELL_LINE);
+    plot_put_line(p, to, column, CELL_LINE);
     return;
   }
-  put_line(p, to, column, from < to ? CELL_FROM_BELOW : CELL_FROM_ABOVE);
+  plot_put_line(p, to, column, from < to ? CELL_FROM_BELOW : CELL_FROM_ABOVE);
   for (uint32_t r = (from < to ? from : to) + 1; r < (from < to ? to : from); r++)
     if (p->cells[r][column] == CELL_BLANK) p->cells[r][column] = CELL_UPRIGHT;
   if (p->cells[from][column] == CELL_BLANK)
@@ -99,13 +99,13 @@ static void draw_line(plot *p, uint32_t column, uint32_t *row) {
 }
 
 /* Where they fall on one cell, the peak of allocated goes a row up. */
-static void mark(plot *p) {
+static void plot_mark_peaks(plot *p) {
   const prof_i_memory_mark *const used = &p->curve.used_peak, *const allocated =
                                                                   &p->curve.allocated_peak;
-  const uint32_t eighths = eighths_of(p, used->bytes);
+  const uint32_t eighths = bytes_eighths(p, used->bytes);
   /* the top of what is filled */
   const uint32_t used_row = eighths % 8 || !eighths ? eighths / 8 : eighths / 8 - 1;
-  uint32_t allocated_row = eighths_of(p, allocated->bytes) / 8;
+  uint32_t allocated_row = bytes_eighths(p, allocated->bytes) / 8;
   if (allocated_row == used_row && allocated->column == used->column) allocated_row++;
   p->cells[used_row][used->column] = CELL_PEAK_USED;
   if (p->curve.has_allocated) p->cells[allocated_row][allocated->column] = CELL_PEAK_ALLOCATED;
@@ -113,19 +113,20 @@ static void mark(plot *p) {
 
 /* ---- lines of text ---- */
 
-static void put_row(const plot *p, uint32_t row) {
+static void plot_put_row(const plot *p, uint32_t row) {
   char label[LABEL_ROOM] = "";
   const bool has_tick = row % p->rows_a_tick == 0;
   if (has_tick)
     prof_i_memory_tick_bytes(label, sizeof label,
                              p->curve.low + (int64_t)(row / p->rows_a_tick) * p->curve.step);
-  prof_i_page_say(p->page, "%*s ", (int)p->gutter, label);
-  put(p, has_tick ? CELL_AXIS_TICK : CELL_AXIS);
-  for (uint32_t column = 0; column < p->curve.count; column++) put(p, (cell)p->cells[row][column]);
-  prof_i_page_end_line(p->page);
+  prof_i_text_buffer_printf(p->page, "%*s ", (int)p->gutter, label);
+  plot_put_cell(p, has_tick ? CELL_AXIS_TICK : CELL_AXIS);
+  for (uint32_t column = 0; column < p->curve.count; column++)
+    plot_put_cell(p, (plot_cell)p->cells[row][column]);
+  prof_i_text_buffer_end_line(p->page);
 }
 
-static uint32_t gutter_of(const prof_i_memory_curve *curve) {
+static uint32_t axis_gutter(const prof_i_memory_curve *curve) {
   char label[LABEL_ROOM];
   size_t most = 0;
   for (int64_t bytes = curve->low; bytes <= curve->high; bytes += curve->step) {
@@ -157,43 +158,44 @@ static void put_time_axis(const plot *p) {
     end = at + bytes;
     next = end + 1;
   }
-  prof_i_page_many(p->page, ' ', p->gutter + 1);
-  put(p, CELL_CORNER);
+  prof_i_text_buffer_repeat(p->page, ' ', p->gutter + 1);
+  plot_put_cell(p, CELL_CORNER);
   for (uint32_t column = 0; column < curve->count; column++)
-    put(p, ticks[column] ? CELL_TIME_TICK : CELL_LINE);
-  prof_i_page_end_line(p->page);
-  prof_i_page_many(p->page, ' ', p->gutter + 2);
-  prof_i_page_put(p->page, labels, end);
-  prof_i_page_end_line(p->page);
+    plot_put_cell(p, ticks[column] ? CELL_TIME_TICK : CELL_LINE);
+  prof_i_text_buffer_end_line(p->page);
+  prof_i_text_buffer_repeat(p->page, ' ', p->gutter + 2);
+  prof_i_text_buffer_append(p->page, labels, end);
+  prof_i_text_buffer_end_line(p->page);
 }
 
-static void put_peak(const plot *p, cell which, const char *title, const prof_i_memory_mark *peak) {
+static void plot_put_peak(const plot *p, plot_cell which, const char *title,
+                          const prof_i_memory_mark *peak) {
   char bytes[LABEL_ROOM], time[LABEL_ROOM];
   prof_i_put_bytes(bytes, sizeof bytes, peak->bytes);
   prof_i_put_time(time, sizeof time, peak->ns, 0);
-  prof_i_page_many(p->page, ' ', p->gutter + 2);
-  put(p, which);
-  prof_i_page_say(p->page, " %s %s at %s\n", title, bytes, time);
+  prof_i_text_buffer_repeat(p->page, ' ', p->gutter + 2);
+  plot_put_cell(p, which);
+  prof_i_text_buffer_printf(p->page, " %s %s at %s\n", title, bytes, time);
 }
 
-static void put_legend(const plot *p) {
+static void plot_put_legend(const plot *p) {
   static const struct {
-    cell which;
+    plot_cell which;
     const char *title;
   } parts[] = {{CELL_FULL, " used   "}, {CELL_LINE, " allocated   "}, {CELL_BOTH, " both"}};
-  prof_i_page_many(p->page, ' ', p->gutter + 2);
+  prof_i_text_buffer_repeat(p->page, ' ', p->gutter + 2);
   for (size_t i = 0; i < (p->curve.has_allocated ? sizeof parts / sizeof *parts : 1); i++) {
-    put(p, parts[i].which);
-    prof_i_page_text(p->page, parts[i].title);
+    plot_put_cell(p, parts[i].which);
+    prof_i_text_buffer_append_text(p->page, parts[i].title);
   }
-  prof_i_page_end_line(p->page);
-  put_peak(p, CELL_PEAK_USED, "peak of used", &p->curve.used_peak);
+  prof_i_text_buffer_end_line(p->page);
+  plot_put_peak(p, CELL_PEAK_USED, "peak of used", &p->curve.used_peak);
   if (p->curve.has_allocated)
-    put_peak(p, CELL_PEAK_ALLOCATED, "peak of allocated", &p->curve.allocated_peak);
+    plot_put_peak(p, CELL_PEAK_ALLOCATED, "peak of allocated", &p->curve.allocated_peak);
 }
 
-int prof_i_memory_plot(prof_i_page *page, const prof_memory *memory, uint32_t index, uint32_t width,
-                       bool is_ascii) {
+int prof_i_memory_plot(prof_i_text_buffer *page, const prof_memory *memory, uint32_t index,
+                       uint32_t width, bool is_ascii) {
   enum { GUTTER_MAX = 11 }; /* "-1023.5 MiB" */
   plot p = {.page = page, .is_ascii = is_ascii};
   const int status = prof_i_memory_curve_init(&p.curve, memory, index, width - GUTTER_MAX - 3);
@@ -201,16 +203,16 @@ int prof_i_memory_plot(prof_i_page *page, const prof_memory *memory, uint32_t in
   const uint32_t ticks = (uint32_t)((p.curve.high - p.curve.low) / p.curve.step);
   p.rows_a_tick = ticks < ROWS_WANTED ? ROWS_WANTED / ticks : 1;
   p.rows = ticks * p.rows_a_tick;
-  p.gutter = gutter_of(&p.curve);
+  p.gutter = axis_gutter(&p.curve);
   uint32_t row_of_line = 0;
   for (uint32_t column = 0; column < p.curve.count; column++) {
-    fill(&p, column);
-    if (p.curve.has_allocated) draw_line(&p, column, &row_of_line);
+    plot_fill_column(&p, column);
+    if (p.curve.has_allocated) plot_draw_line(&p, column, &row_of_line);
   }
-  mark(&p);
-  for (uint32_t row = p.rows + 1; row-- > 0;) put_row(&p, row);
+  plot_mark_peaks(&p);
+  for (uint32_t row = p.rows + 1; row-- > 0;) plot_put_row(&p, row);
   put_time_axis(&p);
-  put_legend(&p);
+  plot_put_legend(&p);
   prof_i_memory_curve_fini(&p.curve);
   return 0;
 }

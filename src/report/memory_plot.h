@@ -5,12 +5,12 @@
 
 #include <prof/memory.h>
 
-#include "../base/page.h"
+#include "../base/text_buffer.h"
 
 enum { PROF_I_PLOT_WIDTH_MIN = 40, PROF_I_PLOT_WIDTH_MAX = 500 };
 
 /* 0, or an error whose text is set. */
-int prof_i_memory_plot(prof_i_page *page, const prof_memory *memory, uint32_t index, uint32_t width,
-                       bool is_ascii);
+int prof_i_memory_plot(prof_i_text_buffer *page, const prof_memory *memory, uint32_t index,
+                       uint32_t width, bool is_ascii);
 
 #endif

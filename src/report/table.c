@@ -7,15 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/call.h"
 #include "../base/log.h"
-#include "../base/page.h"
 #include "../base/port.h"
-#include "../base/show.h"
+#include "../base/reentry.h"
+#include "../base/sanitize.h"
+#include "../base/text_buffer.h"
 #include "../base/this_thread.h"
 #include "../base/units.h"
 #include "../format/layout.h"
-#include "../reader/inside.h"
+#include "../reader/internal.h"
 #include "../reader/walk.h"
 #include "table.h"
 
@@ -58,12 +58,12 @@ enum { PLACE_BYTES = 40 };
 /* The last: rows go on below it. */
 /* clang-format on */
 
-typedef enum column {
+typedef enum table_column {
 #define KIND(title, kind, group, width, keep) COLUMN_##kind,
   COLUMN_LIST(KIND)
 #undef KIND
       COLUMN_COUNT
-} column;
+} table_column;
 
 static const prof_i_table_column columns[COLUMN_COUNT] = {
 #define COLUMN(title, kind, group, width, keep) {title, group, keep, width},
@@ -71,9 +71,9 @@ static const prof_i_table_column columns[COLUMN_COUNT] = {
 #undef COLUMN
 };
 
-/* FRAME_BYTES: how much of a text prof_i_show_name() reads. */
+/* FRAME_BYTES: how much of a text prof_i_sanitize_name() reads. */
 enum {
-  CELL_BYTES = PROF_I_SHOW_NAME_BYTES,
+  CELL_BYTES = PROF_I_SANITIZED_NAME_BYTES,
   GAP = PROF_I_TABLE_GAP,
   FRAME_BYTES = CELL_BYTES / 8 - 1
 };
@@ -86,7 +86,7 @@ _Static_assert((int)COLUMN_COUNT <= (int)PROF_I_TABLE_COLUMNS_MAX,
 
 /* Threads are numbered through all traces. Calls without durations are read from what a process
    prints: then the fiber is that process, and its name says all. */
-static size_t put_thread(const table *t, char *to, const prof_row *row) {
+static size_t cell_put_thread(const table *t, char *to, const prof_row *row) {
   uint32_t index = row->thread;
   prof_trace_thread thread = {.size = sizeof thread};
   char text[96];
@@ -99,20 +99,20 @@ static size_t put_thread(const table *t, char *to, const prof_row *row) {
   if (i == t->trace_count || prof_trace_thread_get(t->traces[i], index, &thread) != PROF_OK)
     return 0;
   if (thread.is_fiber && prof_i_table_lacks_durations(t, row))
-    return prof_i_show_name(to, thread.name);
+    return prof_i_sanitize_name(to, thread.name);
   const uint64_t number = thread.is_fiber ? thread.tid - PROF_I_TID_OF_FIBERS : thread.tid;
   snprintf(text, sizeof text, "%s (%s%llu)", thread.name, thread.is_fiber ? "fiber " : "",
            (unsigned long long)number);
-  return prof_i_show_name(to, text);
+  return prof_i_sanitize_name(to, text);
 }
 
 /* Of what ran on a device and belongs to no scope of the host's: how often it ran there, as
    torch.profiler counts kernels. */
-static uint64_t calls_of(const prof_row *row) {
+static uint64_t row_calls(const prof_row *row) {
   return row->calls_count ? row->calls_count : row->device_count;
 }
 
-static prof_row_more more_of(const table *t, const prof_row *row) {
+static prof_row_more row_more(const table *t, const prof_row *row) {
   prof_row_more more = {.size = sizeof more};
   prof_rows_more(t->rows, (uint64_t)(row - t->rows->rows), &more);
   return more;
@@ -120,25 +120,26 @@ static prof_row_more more_of(const table *t, const prof_row *row) {
 
 /* "rank 0, python (4711)", the rank if it is known; "process 4711" without a name; only the name if
    the import made the number. */
-static size_t put_process_of(const table *t, const prof_row *row, char *to) {
-  const prof_row_more more = more_of(t, row);
+static size_t cell_put_process(const table *t, const prof_row *row, char *to) {
+  const prof_row_more more = row_more(t, row);
   const bool has_name = more.process_name[0] != '\0', has_number = more.process_pid >= 0;
   char text[CELL_BYTES], rank[32] = "";
   if (more.process_rank >= 0) snprintf(rank, sizeof rank, "rank %d, ", more.process_rank);
-  if (!has_number) return prof_i_show_name(to, has_name ? more.process_name : "unnamed process");
+  if (!has_number)
+    return prof_i_sanitize_name(to, has_name ? more.process_name : "unnamed process");
   snprintf(text, sizeof text, has_name ? "%s%.100s (%lld)" : "%s%.100sprocess %lld", rank,
            more.process_name, (long long)more.process_pid);
-  return prof_i_show_name(to, text);
+  return prof_i_sanitize_name(to, text);
 }
 
 /* To the nearest ns. 0 of none. */
-static uint64_t mean_of(uint64_t ns, uint64_t count) {
+static uint64_t rounded_mean(uint64_t ns, uint64_t count) {
   if (count == 0) return 0;
   return ns / count + (ns % count > (count - 1) / 2);
 }
 
 /* The last folders of a long path tell more than its first ones. */
-static size_t put_place(char to[CELL_BYTES], const prof_row_more *more) {
+static size_t cell_put_place(char to[CELL_BYTES], const prof_row_more *more) {
   char tail[32], text[PLACE_BYTES + 1];
   const char *from = more->file, *slash;
   if (!*from) return 0;
@@ -151,45 +152,46 @@ static size_t put_place(char to[CELL_BYTES], const prof_row_more *more) {
     while (((unsigned char)*from & 0xc0) == 0x80) from++; /* no half character */
   }
   snprintf(text, sizeof text, "%s%s%s", from == more->file ? "" : "...", from, tail);
-  return prof_i_show_name(to, text);
+  return prof_i_sanitize_name(to, text);
 }
 
 /* More than 2 % of it is the cost of scopes inside. */
-static bool is_apart(uint64_t ns, uint64_t net_ns) { return (double)net_ns < 0.98 * (double)ns; }
+static bool net_differs(uint64_t ns, uint64_t net_ns) { return (double)net_ns < 0.98 * (double)ns; }
 
 /* Empty where it would say the same as the column before it. */
-static int put_net(const table *t, const prof_row *row, column which, char *to) {
-  const prof_row_more more = more_of(t, row);
+static int cell_put_net(const table *t, const prof_row *row, table_column which, char *to) {
+  const prof_row_more more = row_more(t, row);
   const uint64_t ns = which == COLUMN_SELF_NET ? row->self_ns : row->total_ns;
   const uint64_t net_ns = which == COLUMN_SELF_NET ? more.self_net_ns : more.total_net_ns;
-  return is_apart(ns, net_ns) ? prof_i_put_time(to, CELL_BYTES, net_ns, t->time_unit) : 0;
+  return net_differs(ns, net_ns) ? prof_i_put_time(to, CELL_BYTES, net_ns, t->time_unit) : 0;
 }
 
-static int put_count(char *to, size_t room, uint64_t count) {
+static int cell_put_count(char *to, size_t room, uint64_t count) {
   return snprintf(to, room, "%llu", (unsigned long long)count);
 }
 
-static bool is_of_durations(column which) {
+static bool column_is_duration(table_column which) {
   return which >= COLUMN_SELF_SHARE && which <= COLUMN_MAX;
 }
 
-static size_t make_cell(const table *t, const prof_row *row, column which, char to[CELL_BYTES]) {
+static size_t make_cell(const table *t, const prof_row *row, table_column which,
+                        char to[CELL_BYTES]) {
   int count = 0;
-  if (is_of_durations(which) && prof_i_table_lacks_durations(t, row))
+  if (column_is_duration(which) && prof_i_table_lacks_durations(t, row))
     return (size_t)snprintf(to, CELL_BYTES, "--");
   switch (which) {
     case COLUMN_NAME:
-      return prof_i_show_name(to, row->name[0] ? row->name : "(unnamed)");
+      return prof_i_sanitize_name(to, row->name[0] ? row->name : "(unnamed)");
     case COLUMN_CATEGORY:
-      return prof_i_show_name(to, row->category);
+      return prof_i_sanitize_name(to, row->category);
     case COLUMN_SHAPE:
-      return prof_i_show_name(to, row->shape);
+      return prof_i_sanitize_name(to, row->shape);
     case COLUMN_STACK:
-      break; /* put_frame() */
+      break; /* table_put_frame() */
     case COLUMN_PROCESS:
-      return put_process_of(t, row, to);
+      return cell_put_process(t, row, to);
     case COLUMN_THREAD:
-      return put_thread(t, to, row);
+      return cell_put_thread(t, to, row);
     case COLUMN_DEVICE:
       count = prof_i_put_device(to, CELL_BYTES, row->device);
       break;
@@ -201,7 +203,7 @@ static size_t make_cell(const table *t, const prof_row *row, column which, char 
       break;
     case COLUMN_SELF_NET:
     case COLUMN_TOTAL_NET:
-      count = put_net(t, row, which, to);
+      count = cell_put_net(t, row, which, to);
       break;
     case COLUMN_TOTAL_SHARE:
       if (prof_i_table_has_total_share(t, row))
@@ -211,8 +213,8 @@ static size_t make_cell(const table *t, const prof_row *row, column which, char 
       count = prof_i_put_time(to, CELL_BYTES, row->total_ns, t->time_unit);
       break;
     case COLUMN_MEAN:
-      count = prof_i_put_time(to, CELL_BYTES, mean_of(more_of(t, row).calls_ns, row->calls_count),
-                              t->time_unit);
+      count = prof_i_put_time(
+          to, CELL_BYTES, rounded_mean(row_more(t, row).calls_ns, row->calls_count), t->time_unit);
       break;
     case COLUMN_MEDIAN:
       count = prof_i_put_time(to, CELL_BYTES, row->median_ns, t->time_unit);
@@ -233,8 +235,9 @@ static size_t make_cell(const table *t, const prof_row *row, column which, char 
       count = prof_i_put_time(to, CELL_BYTES, row->device_total_ns, t->time_unit);
       break;
     case COLUMN_DEVICE_MEAN:
-      count = prof_i_put_time(
-          to, CELL_BYTES, mean_of(more_of(t, row).calls_device_ns, calls_of(row)), t->time_unit);
+      count = prof_i_put_time(to, CELL_BYTES,
+                              rounded_mean(row_more(t, row).calls_device_ns, row_calls(row)),
+                              t->time_unit);
       break;
     case COLUMN_MEMORY:
       count = prof_i_put_bytes(to, CELL_BYTES, row->memory_bytes);
@@ -249,21 +252,21 @@ static size_t make_cell(const table *t, const prof_row *row, column which, char 
       count = prof_i_put_bytes(to, CELL_BYTES, row->self_device_memory_bytes);
       break;
     case COLUMN_CALLS:
-      count = put_count(to, CELL_BYTES, calls_of(row));
+      count = cell_put_count(to, CELL_BYTES, row_calls(row));
       break;
     case COLUMN_OPEN:
     case COLUMN_OPEN_TIME:
     case COLUMN_SKIPPED:
     case COLUMN_PLACE: {
-      const prof_row_more more = more_of(t, row);
-      if (which == COLUMN_PLACE) return put_place(to, &more);
+      const prof_row_more more = row_more(t, row);
+      if (which == COLUMN_PLACE) return cell_put_place(to, &more);
       if (which == COLUMN_SKIPPED) {
-        if (more.skipped_count) count = put_count(to, CELL_BYTES, more.skipped_count);
+        if (more.skipped_count) count = cell_put_count(to, CELL_BYTES, more.skipped_count);
         break;
       }
       if (!more.open_count) break;
       if (which == COLUMN_OPEN)
-        count = put_count(to, CELL_BYTES, more.open_count);
+        count = cell_put_count(to, CELL_BYTES, more.open_count);
       else
         count = prof_i_put_time(to, CELL_BYTES, more.open_ns, t->time_unit);
       break;
@@ -278,7 +281,7 @@ static size_t make_cell(const table *t, const prof_row *row, column which, char 
 
 /* Takes the frame that *at begins with, and moves it behind. Of a long path the end is what
    tells. */
-static size_t take_frame(const char **at, char to[CELL_BYTES]) {
+static size_t next_frame(const char **at, char to[CELL_BYTES]) {
   const char *const end = *at + strcspn(*at, ";");
   const char *from = *at;
   char frame[FRAME_BYTES + 1] = "...";
@@ -290,14 +293,14 @@ static size_t take_frame(const char **at, char to[CELL_BYTES]) {
   }
   memcpy(frame + dots, from, (size_t)(end - from));
   frame[dots + (size_t)(end - from)] = '\0';
-  return prof_i_show_name(to, frame);
+  return prof_i_sanitize_name(to, frame);
 }
 
 static size_t frame_width(const char *stack) {
   char cell[CELL_BYTES];
   size_t most = 0;
   while (*stack) {
-    const size_t width = prof_i_show_width(cell, take_frame(&stack, cell));
+    const size_t width = prof_i_display_width(cell, next_frame(&stack, cell));
     if (width > most) most = width;
   }
   return most;
@@ -305,20 +308,20 @@ static size_t frame_width(const char *stack) {
 
 /* ---- the table ---- */
 
-static bool has_place(const table *t) {
+static bool table_has_places(const table *t) {
   bool has_any = false;
   for (uint64_t i = 0; i < t->rows->row_count; i++)
-    has_any |= *more_of(t, &t->rows->rows[i]).file != '\0';
+    has_any |= *row_more(t, &t->rows->rows[i]).file != '\0';
   return has_any;
 }
 
-static bool has_net(const table *t, column c) {
+static bool column_has_net(const table *t, table_column c) {
   for (uint64_t i = 0; i < t->rows->row_count; i++) {
     const prof_row *const row = &t->rows->rows[i];
-    const prof_row_more more = more_of(t, row);
+    const prof_row_more more = row_more(t, row);
     const bool is_self = c == COLUMN_SELF_NET;
-    if (is_apart(is_self ? row->self_ns : row->total_ns,
-                 is_self ? more.self_net_ns : more.total_net_ns))
+    if (net_differs(is_self ? row->self_ns : row->total_ns,
+                    is_self ? more.self_net_ns : more.total_net_ns))
       return true;
   }
   return false;
@@ -326,13 +329,13 @@ static bool has_net(const table *t, column c) {
 
 /* A pair of columns in which every row would say 0 B is left out: whose pools are told outside of
    scopes has nothing to read there. */
-static bool is_told(const table *t, column c) {
+static bool column_is_shown(const table *t, table_column c) {
   const prof_rows *const rows = t->rows;
   if (c == COLUMN_OPEN || c == COLUMN_OPEN_TIME) return rows->open_count != 0;
   if (c == COLUMN_SKIPPED) return rows->skipped_count != 0;
-  if (c == COLUMN_PLACE) return has_place(t);
-  if (c == COLUMN_SELF_NET || c == COLUMN_TOTAL_NET) return has_net(t, c);
-  if (is_of_durations(c)) return prof_i_table_has_durations(t);
+  if (c == COLUMN_PLACE) return table_has_places(t);
+  if (c == COLUMN_SELF_NET || c == COLUMN_TOTAL_NET) return column_has_net(t, c);
+  if (column_is_duration(c)) return prof_i_table_has_durations(t);
   if (c >= COLUMN_SELF_DEVICE_TIME && c <= COLUMN_DEVICE_MEAN)
     return rows->total_self_device_ns != 0;
   const bool is_host = c == COLUMN_MEMORY || c == COLUMN_SELF_MEMORY,
@@ -347,20 +350,21 @@ static bool is_told(const table *t, column c) {
   return false;
 }
 
-static const char *title_of(const table *t, column c) {
+static const char *column_title(const table *t, table_column c) {
   return c == COLUMN_STACK && t->group & PROF_GROUP_SCOPES ? "Called From" : columns[c].title;
 }
 
-static void measure(table *t) {
+static void measure_columns(table *t) {
   char cell[CELL_BYTES];
-  for (column c = 0; c < COLUMN_COUNT; c++) {
+  for (table_column c = 0; c < COLUMN_COUNT; c++) {
     if (columns[c].group && !(columns[c].group & t->group)) continue;
-    if (!is_told(t, c)) continue;
-    t->widths[c] = strlen(title_of(t, c));
+    if (!column_is_shown(t, c)) continue;
+    t->widths[c] = strlen(column_title(t, c));
     for (uint64_t i = 0; i < t->rows->row_count; i++) {
       const prof_row *const row = &t->rows->rows[i];
-      const size_t width = c == COLUMN_STACK ? frame_width(row->stack)
-                                             : prof_i_show_width(cell, make_cell(t, row, c, cell));
+      const size_t width = c == COLUMN_STACK
+                               ? frame_width(row->stack)
+                               : prof_i_display_width(cell, make_cell(t, row, c, cell));
       if (width > t->widths[c]) t->widths[c] = width;
     }
     if (t->widths[c] > columns[c].width_max) t->widths[c] = columns[c].width_max;
@@ -368,105 +372,107 @@ static void measure(table *t) {
 }
 
 /* The bytes of a cell's end that take at most so many columns. */
-static size_t end_of(const char *cell, size_t count, size_t width, size_t most) {
-  size_t from = prof_i_show_cut(cell, count, width - most);
-  while (prof_i_show_width(cell + from, count - from) > most) /* a wide one is across */
-    from += prof_i_show_cut(cell + from, count - from, 2);
+static size_t cell_tail_bytes(const char *cell, size_t count, size_t width, size_t most) {
+  size_t from = prof_i_display_cut(cell, count, width - most);
+  while (prof_i_display_width(cell + from, count - from) > most) /* a wide one is across */
+    from += prof_i_display_cut(cell + from, count - from, 2);
   return count - from;
 }
 
 /* One cell, cut with "..." when it is too wide: on a terminal in the middle, because the ends of
    long names differ. Groups are texts: to the left. */
-static void put_cell(table *t, column c, const char *cell, size_t count, bool *is_first) {
-  size_t width = prof_i_show_width(cell, count), end = 0;
+static void table_put_cell(table *t, table_column c, const char *cell, size_t count,
+                           bool *is_first) {
+  size_t width = prof_i_display_width(cell, count), end = 0;
   const char *const behind = cell + count, *dots = "";
   if (width > t->widths[c]) {
     const size_t room = t->widths[c] - 3;
-    if (t->width) end = end_of(cell, count, width, room / 2);
-    const size_t end_width = prof_i_show_width(behind - end, end);
-    count = prof_i_show_cut(cell, count, room - end_width);
-    width = prof_i_show_width(cell, count) + 3 + end_width;
+    if (t->width) end = cell_tail_bytes(cell, count, width, room / 2);
+    const size_t end_width = prof_i_display_width(behind - end, end);
+    count = prof_i_display_cut(cell, count, room - end_width);
+    width = prof_i_display_width(cell, count) + 3 + end_width;
     dots = "...";
   }
-  if (!*is_first) prof_i_page_many(&t->page, ' ', GAP);
+  if (!*is_first) prof_i_text_buffer_repeat(&t->page, ' ', GAP);
   *is_first = false;
   const size_t blanks = t->widths[c] - width;
   const bool is_text = columns[c].group != 0;
-  if (!is_text) prof_i_page_many(&t->page, ' ', blanks);
-  prof_i_page_put(&t->page, cell, count);
-  prof_i_page_text(&t->page, dots);
-  prof_i_page_put(&t->page, behind - end, end);
-  if (is_text) prof_i_page_many(&t->page, ' ', blanks);
+  if (!is_text) prof_i_text_buffer_repeat(&t->page, ' ', blanks);
+  prof_i_text_buffer_append(&t->page, cell, count);
+  prof_i_text_buffer_append_text(&t->page, dots);
+  prof_i_text_buffer_append(&t->page, behind - end, end);
+  if (is_text) prof_i_text_buffer_repeat(&t->page, ' ', blanks);
 }
 
 /* The innermost frame of what is left, cut at its front when it is too wide. */
-static void put_frame(table *t, const char **stack, bool *is_first) {
+static void table_put_frame(table *t, const char **stack, bool *is_first) {
   char cell[CELL_BYTES];
-  const size_t count = take_frame(stack, cell), width = prof_i_show_width(cell, count),
+  const size_t count = next_frame(stack, cell), width = prof_i_display_width(cell, count),
                most = t->widths[COLUMN_STACK];
   if (width <= most) {
-    put_cell(t, COLUMN_STACK, cell, count, is_first);
+    table_put_cell(t, COLUMN_STACK, cell, count, is_first);
     return;
   }
-  size_t left_out = width - (most - 3), from = prof_i_show_cut(cell, count, left_out);
+  size_t left_out = width - (most - 3), from = prof_i_display_cut(cell, count, left_out);
   /* one of two columns stands across */
-  while (prof_i_show_width(cell + from, count - from) > most - 3)
-    from = prof_i_show_cut(cell, count, ++left_out);
+  while (prof_i_display_width(cell + from, count - from) > most - 3)
+    from = prof_i_display_cut(cell, count, ++left_out);
   char shown[CELL_BYTES + 3] = "...";
   memcpy(shown + 3, cell + from, count - from);
-  put_cell(t, COLUMN_STACK, shown, 3 + count - from, is_first);
+  table_put_cell(t, COLUMN_STACK, shown, 3 + count - from, is_first);
 }
 
-static void put_rule(table *t) {
+static void table_put_rule(table *t) {
   bool is_first = true;
-  for (column c = 0; c < COLUMN_COUNT; c++) {
+  for (table_column c = 0; c < COLUMN_COUNT; c++) {
     if (!t->widths[c]) continue;
-    if (!is_first) prof_i_page_many(&t->page, ' ', GAP);
+    if (!is_first) prof_i_text_buffer_repeat(&t->page, ' ', GAP);
     is_first = false;
-    prof_i_page_many(&t->page, '-', t->widths[c]);
+    prof_i_text_buffer_repeat(&t->page, '-', t->widths[c]);
   }
-  prof_i_page_end_line(&t->page);
+  prof_i_text_buffer_end_line(&t->page);
 }
 
-static void put_titles(table *t) {
+static void table_put_titles(table *t) {
   bool is_first = true;
-  put_rule(t);
-  for (column c = 0; c < COLUMN_COUNT; c++)
-    if (t->widths[c]) put_cell(t, c, title_of(t, c), strlen(title_of(t, c)), &is_first);
-  prof_i_page_end_line(&t->page);
-  put_rule(t);
+  table_put_rule(t);
+  for (table_column c = 0; c < COLUMN_COUNT; c++)
+    if (t->widths[c])
+      table_put_cell(t, c, column_title(t, c), strlen(column_title(t, c)), &is_first);
+  prof_i_text_buffer_end_line(&t->page);
+  table_put_rule(t);
 }
 
 /* The further frames stand below the first, and an empty line behind them, as in torch.profiler's
    table. */
-static void put_frames(table *t, const char *stack) {
+static void table_put_frames(table *t, const char *stack) {
   while (*stack) {
     bool is_first = true;
-    for (column c = 0; c < COLUMN_STACK; c++)
-      if (t->widths[c]) put_cell(t, c, "", 0, &is_first);
-    put_frame(t, &stack, &is_first);
-    prof_i_page_end_line(&t->page);
+    for (table_column c = 0; c < COLUMN_STACK; c++)
+      if (t->widths[c]) table_put_cell(t, c, "", 0, &is_first);
+    table_put_frame(t, &stack, &is_first);
+    prof_i_text_buffer_end_line(&t->page);
   }
-  prof_i_page_end_line(&t->page);
+  prof_i_text_buffer_end_line(&t->page);
 }
 
-static void put_rows(table *t) {
+static void table_put_rows(table *t) {
   char cell[CELL_BYTES];
   for (uint64_t i = 0; i < t->rows->row_count; i++) {
     const prof_row *const row = &t->rows->rows[i];
     const char *stack = row->stack;
     bool is_first = true;
-    for (column c = 0; c < COLUMN_STACK; c++)
-      if (t->widths[c]) put_cell(t, c, cell, make_cell(t, row, c, cell), &is_first);
-    if (t->widths[COLUMN_STACK]) put_frame(t, &stack, &is_first);
-    prof_i_page_end_line(&t->page);
-    if (t->widths[COLUMN_STACK]) put_frames(t, stack);
+    for (table_column c = 0; c < COLUMN_STACK; c++)
+      if (t->widths[c]) table_put_cell(t, c, cell, make_cell(t, row, c, cell), &is_first);
+    if (t->widths[COLUMN_STACK]) table_put_frame(t, &stack, &is_first);
+    prof_i_text_buffer_end_line(&t->page);
+    if (t->widths[COLUMN_STACK]) table_put_frames(t, stack);
   }
-  put_rule(t);
+  table_put_rule(t);
 }
 
 /* The column that orders the rows. */
-static column sorted_by(uint32_t sort) {
+static table_column sorted_by(uint32_t sort) {
   switch ((prof_sort)sort) {
     case PROF_SORT_MEAN:
       return COLUMN_MEAN;
@@ -500,7 +506,7 @@ int prof_trace_table(const prof_trace *trace, const prof_aggregate_options *opti
 
 int prof_traces_table(const prof_trace *const *traces, size_t count,
                       const prof_aggregate_options *options, char **text_out) {
-  PROF_I_HOLD_FP;
+  PROF_I_DEFAULT_FP;
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   PROF_I_INSIDE;
   if (!text_out) return prof_i_fail(PROF_E_INVALID, "prof_traces_table: text_out is NULL");
@@ -527,12 +533,12 @@ int prof_traces_table(const prof_trace *const *traces, size_t count,
              .time_unit = has_unit ? options->time_unit : 0,
              .width = has_width ? options->text_width : 0};
   t.has_fibers = prof_i_table_find_fibers(&t);
-  measure(&t);
+  measure_columns(&t);
   prof_i_table_fit(&t, columns, COLUMN_COUNT, sorted_by(has_sort ? options->sort : 0));
-  put_titles(&t);
-  put_rows(&t);
-  prof_i_table_put_left_out(&t, columns, COLUMN_COUNT);
-  status = prof_i_table_put_sums(&t);
+  table_put_titles(&t);
+  table_put_rows(&t);
+  prof_i_table_put_hidden(&t, columns, COLUMN_COUNT);
+  status = prof_i_table_put_footer(&t);
   prof_i_rows_destroy(rows);
   if (!status && t.page.is_out_of_memory)
     status = prof_i_fail(PROF_E_NO_MEMORY, "no memory for a table of %zu bytes", t.page.count);

@@ -1,4 +1,4 @@
-/* A table of aggregates, which table.c lays out, and the lines below it, by table_below.c. */
+/* A table of aggregates, which table.c lays out, and the lines below it, by table_footer.c. */
 #ifndef PROF_REPORT_TABLE_H
 #define PROF_REPORT_TABLE_H
 
@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../base/page.h"
+#include "../base/text_buffer.h"
 
 enum { PROF_I_TABLE_COLUMNS_MAX = 32 };
 
@@ -20,7 +20,7 @@ typedef struct prof_i_table {
   size_t width;                            /* at most so many columns of text; 0: any */
   size_t widths[PROF_I_TABLE_COLUMNS_MAX]; /* 0: not shown */
   uint32_t left_out;                       /* columns that had no room, as bits */
-  prof_i_page page;
+  prof_i_text_buffer page;
 } prof_i_table;
 
 /* All its calls took 0 ns, and may be calls of a library's own log, which were not measured
@@ -53,9 +53,9 @@ void prof_i_table_fit(prof_i_table *t, const prof_i_table_column *columns, size_
                       size_t sorted);
 
 /* The line that names the columns that had no room. */
-void prof_i_table_put_left_out(prof_i_table *t, const prof_i_table_column *columns, size_t count);
+void prof_i_table_put_hidden(prof_i_table *t, const prof_i_table_column *columns, size_t count);
 
 /* The lines below the rows. Returns PROF_OK or an error. */
-int prof_i_table_put_sums(prof_i_table *t);
+int prof_i_table_put_footer(prof_i_table *t);
 
 #endif

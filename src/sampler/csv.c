@@ -8,7 +8,7 @@
 
 #include "../base/text.h"
 
-static const char *title_of(uint32_t mode) {
+static const char *csv_title_of(uint32_t mode) {
   static const char *const titles[] = {[PROF_SAMPLE_POWER] = "Power(Watt)",
                                        [PROF_SAMPLE_VRAM] = "vram(%)",
                                        [PROF_SAMPLE_UTILISATION] = "utilisation(%)",
@@ -34,7 +34,7 @@ void prof_i_csv_head(prof_i_sink *sink, const prof_i_meters *meters, uint32_t mo
   for (uint32_t i = 0; mode != PROF_SAMPLE_ALL && i < meters->count; i++) {
     if (!has_column(meters, i)) continue;
     const prof_i_meter *const meter = &meters->all[i];
-    snprintf(cell, sizeof cell, ",%s %s%u", title_of(mode), meter->is_host ? "host" : "GPU",
+    snprintf(cell, sizeof cell, ",%s %s%u", csv_title_of(mode), meter->is_host ? "host" : "GPU",
              meter->number);
     prof_i_sink_text(sink, cell);
   }
@@ -42,7 +42,7 @@ void prof_i_csv_head(prof_i_sink *sink, const prof_i_meters *meters, uint32_t mo
 }
 
 /* Quotes where a vendor's words need some. */
-static void put_word(prof_i_sink *sink, const char *text) {
+static void put_csv_text(prof_i_sink *sink, const char *text) {
   if (!strpbrk(text, ",\"\n\r")) {
     prof_i_sink_text(sink, text);
     return;
@@ -55,16 +55,16 @@ static void put_word(prof_i_sink *sink, const char *text) {
   prof_i_sink_text(sink, "\"");
 }
 
-static void put_long(prof_i_sink *sink, const prof_i_meters *meters, uint64_t unix_ns) {
+static void put_long_rows(prof_i_sink *sink, const prof_i_meters *meters, uint64_t unix_ns) {
   char number[PROF_I_NUMBER_ROOM];
   for (uint32_t i = 0; i < meters->count; i++) {
     const prof_i_meter *const meter = &meters->all[i];
     if (!meter->is_known) continue;
     prof_i_sink_u64(sink, unix_ns);
     prof_i_sink_text(sink, ",");
-    put_word(sink, meter->name);
+    put_csv_text(sink, meter->name);
     prof_i_sink_text(sink, ",");
-    put_word(sink, meter->unit);
+    put_csv_text(sink, meter->unit);
     prof_i_sink_text(sink, ",");
     prof_i_sink_bytes(sink, number, (size_t)(prof_i_put_double(number, meter->value) - number));
     prof_i_sink_text(sink, "\n");
@@ -72,7 +72,7 @@ static void put_long(prof_i_sink *sink, const prof_i_meters *meters, uint64_t un
 }
 
 /* Of memory its share of the device's, where that is known; of a clock MHz. */
-static bool value_of(const prof_i_meter *meter, uint32_t mode, double *value_out) {
+static bool meter_value_of(const prof_i_meter *meter, uint32_t mode, double *value_out) {
   *value_out = meter->value;
   if (mode == PROF_SAMPLE_CLOCK) *value_out = meter->value / 1e6;
   if (mode == PROF_SAMPLE_VRAM && meter->memory_bytes)
@@ -88,8 +88,8 @@ static void put_rounded(char *to, size_t room, double value) {
   snprintf(to, room, ",%s%lld.%02lld", cents < 0 ? "-" : "", size / 100, size % 100);
 }
 
-static void put_wide(prof_i_sink *sink, const prof_i_meters *meters, uint32_t mode,
-                     uint64_t unix_ns) {
+static void put_wide_row(prof_i_sink *sink, const prof_i_meters *meters, uint32_t mode,
+                         uint64_t unix_ns) {
   const time_t seconds = (time_t)(unix_ns / 1000000000);
   struct tm local;
   char cell[64], day[40];
@@ -100,7 +100,7 @@ static void put_wide(prof_i_sink *sink, const prof_i_meters *meters, uint32_t mo
   for (uint32_t i = 0; i < meters->count; i++) {
     double value;
     if (!has_column(meters, i)) continue;
-    if (value_of(&meters->all[i], mode, &value))
+    if (meter_value_of(&meters->all[i], mode, &value))
       put_rounded(cell, sizeof cell, value);
     else
       snprintf(cell, sizeof cell, ",N/A");
@@ -112,7 +112,7 @@ static void put_wide(prof_i_sink *sink, const prof_i_meters *meters, uint32_t mo
 void prof_i_csv_rows(prof_i_sink *sink, const prof_i_meters *meters, uint32_t mode,
                      uint64_t unix_ns) {
   if (mode == PROF_SAMPLE_ALL)
-    put_long(sink, meters, unix_ns);
+    put_long_rows(sink, meters, unix_ns);
   else
-    put_wide(sink, meters, mode, unix_ns);
+    put_wide_row(sink, meters, mode, unix_ns);
 }

@@ -6,7 +6,8 @@
 
 #include "../base/port.h"
 
-static bool read_number(const char *folder, int package, const char *name, uint64_t *number_out) {
+static bool read_energy_number(const char *folder, int package, const char *name,
+                               uint64_t *number_out) {
   char path[512], text[32];
   /* AMD's have the same name */
   snprintf(path, sizeof path, "%s/intel-rapl:%d/%s", folder, package, name);
@@ -20,8 +21,8 @@ void prof_i_energy_begin(prof_i_energy *energy, const char *folder) {
   energy->count = 0;
   for (int i = 0; i < PROF_I_PACKAGES_MAX; i++) {
     uint64_t begun = 0, range = 0;
-    if (!read_number(folder, i, "energy_uj", &begun) ||
-        !read_number(folder, i, "max_energy_range_uj", &range))
+    if (!read_energy_number(folder, i, "energy_uj", &begun) ||
+        !read_energy_number(folder, i, "max_energy_range_uj", &range))
       continue;
     energy->packages[energy->count].number = i;
     energy->packages[energy->count].begun_uj = begun;

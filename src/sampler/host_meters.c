@@ -14,7 +14,7 @@
 #include "../base/port.h"
 #include "energy.h"
 
-enum { ENERGY = 1, BATTERY = 2, LEAST_US = 1000 };
+enum { HOST_ENERGY = 1, HOST_BATTERY = 2, LEAST_US = 1000 };
 
 static struct {
   /* PROF_SYSFS_ROOT, read when the sampler starts: a program may change its environment while the
@@ -22,16 +22,16 @@ static struct {
   char root[PATH_MAX / 2];
   prof_i_energy energy; /* at the last sample */
   int64_t total_uj;
-} own;
+} host_state;
 
 static void path_in_sys(char to[PATH_MAX], const char *path) {
-  snprintf(to, PATH_MAX, "%s%s", own.root, path);
+  snprintf(to, PATH_MAX, "%s%s", host_state.root, path);
 }
 
 /* ---- batteries ---- */
 
-static bool read_number(const char *folder, const char *entry, const char *name,
-                        int64_t *value_out) {
+static bool read_supply_number(const char *folder, const char *entry, const char *name,
+                               int64_t *value_out) {
   char path[PATH_MAX], text[32];
   const int bytes = snprintf(path, sizeof path, "%s/%s/%s", folder, entry, name);
   if (bytes <= 0 || bytes >= (int)sizeof path || !prof_i_port_read_small(path, text, sizeof text))
@@ -42,11 +42,11 @@ static bool read_number(const char *folder, const char *entry, const char *name,
 }
 
 /* uW. Some tell that, others current (uA) and voltage (uV). */
-static bool power_of(const char *folder, const char *entry, int64_t *uw_out) {
+static bool battery_power_of(const char *folder, const char *entry, int64_t *uw_out) {
   int64_t ua, uv;
-  if (read_number(folder, entry, "power_now", uw_out)) return true;
-  if (!read_number(folder, entry, "current_now", &ua) ||
-      !read_number(folder, entry, "voltage_now", &uv))
+  if (read_supply_number(folder, entry, "power_now", uw_out)) return true;
+  if (!read_supply_number(folder, entry, "current_now", &ua) ||
+      !read_supply_number(folder, entry, "voltage_now", &uv))
     return false;
   *uw_out = (int64_t)((double)ua * (double)uv / 1e6);
   return true;
@@ -61,7 +61,7 @@ static bool read_batteries(int64_t *uw_out) {
   *uw_out = 0;
   for (struct dirent *entry; supplies && (entry = readdir(supplies)) != NULL;) {
     int64_t uw;
-    if (entry->d_name[0] == '.' || !power_of(folder, entry->d_name, &uw)) continue;
+    if (entry->d_name[0] == '.' || !battery_power_of(folder, entry->d_name, &uw)) continue;
     *uw_out += uw == INT64_MIN ? 0 : uw < 0 ? -uw : uw;
     is_known = true;
   }
@@ -73,48 +73,48 @@ static bool read_batteries(int64_t *uw_out) {
 
 /* The packages' counters come round; the total here does not. Where one of them is gone, or has
    come, it goes back by one, which tells that there is no difference to be taken. */
-static bool read_energy(int64_t *uj_out) {
+static bool read_host_energy(int64_t *uj_out) {
   char folder[PATH_MAX];
   prof_i_energy now;
   uint64_t since_uj = 0;
   path_in_sys(folder, PROF_I_POWERCAP);
   prof_i_energy_begin(&now, folder);
-  const bool goes_on =
-      own.energy.count == now.count && prof_i_energy_between(&own.energy, &now, &since_uj);
-  own.total_uj += goes_on ? (int64_t)since_uj : -1;
-  own.energy = now;
-  *uj_out = own.total_uj;
+  const bool goes_on = host_state.energy.count == now.count &&
+                       prof_i_energy_between(&host_state.energy, &now, &since_uj);
+  host_state.total_uj += goes_on ? (int64_t)since_uj : -1;
+  host_state.energy = now;
+  *uj_out = host_state.total_uj;
   return now.count > 0;
 }
 
 /* ---- the face ---- */
 
-static prof_backend_metric describe(uint32_t id) {
+static prof_backend_metric describe_host_meter(uint32_t id) {
   prof_backend_metric metric = {.size = sizeof metric,
                                 .id = id,
-                                .is_total = id == ENERGY,
+                                .is_total = id == HOST_ENERGY,
                                 .least_us = LEAST_US,
                                 .scale = 1e-6};
-  snprintf(metric.name, sizeof metric.name, "%s", id == ENERGY ? "energy" : "battery power");
-  snprintf(metric.unit, sizeof metric.unit, "%s", id == ENERGY ? "J" : "W");
+  snprintf(metric.name, sizeof metric.name, "%s", id == HOST_ENERGY ? "energy" : "battery power");
+  snprintf(metric.unit, sizeof metric.unit, "%s", id == HOST_ENERGY ? "J" : "W");
   return metric;
 }
 
-void prof_i_host_meters_begin(void) {
+void prof_i_host_meters_init(void) {
   const char *const root = secure_getenv("PROF_SYSFS_ROOT");
-  snprintf(own.root, sizeof own.root, "%s", root ? root : "");
+  snprintf(host_state.root, sizeof host_state.root, "%s", root ? root : "");
 }
 
 int prof_i_host_meters_metric(uint32_t number, prof_backend_metric *out) {
   const struct {
     uint32_t id;
     bool (*read)(int64_t *value_out);
-  } all[] = {{ENERGY, read_energy}, {BATTERY, read_batteries}};
+  } all[] = {{HOST_ENERGY, read_host_energy}, {HOST_BATTERY, read_batteries}};
   uint32_t met = 0;
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
     int64_t unused;
     if (!all[i].read(&unused) || met++ != number) continue;
-    *out = describe(all[i].id);
+    *out = describe_host_meter(all[i].id);
     return PROF_BACKEND_OK;
   }
   return PROF_BACKEND_NO_DEVICE;
@@ -124,12 +124,13 @@ int prof_i_host_meters_sample(const prof_backend_metric *metrics, uint32_t count
                               int64_t *values_out, uint64_t *known_out) {
   *known_out = 0;
   for (uint32_t i = 0; i < count && i < 64; i++)
-    if (metrics[i].id == ENERGY ? read_energy(&values_out[i]) : read_batteries(&values_out[i]))
+    if (metrics[i].id == HOST_ENERGY ? read_host_energy(&values_out[i])
+                                     : read_batteries(&values_out[i]))
       *known_out |= UINT64_C(1) << i;
   return PROF_BACKEND_OK;
 }
 
-static void say_why_not(char *to, size_t room) {
+static void write_no_meters_reason(char *to, size_t room) {
   char path[PATH_MAX];
   path_in_sys(path, PROF_I_POWERCAP "/intel-rapl:0/energy_uj");
   if (access(path, F_OK) != 0)
@@ -141,13 +142,13 @@ static void say_why_not(char *to, size_t room) {
              path, access(path, R_OK) != 0 ? strerror(errno) : "it says nothing");
 }
 
-void prof_i_host_meters_tell(prof_i_host_about *out) {
+void prof_i_host_meters_describe(prof_i_host_meters_info *out) {
   prof_backend_metric metric;
   size_t bytes = 0;
-  *out = (prof_i_host_about){.why_not = ""};
+  *out = (prof_i_host_meters_info){.why_not = ""};
   for (uint32_t i = 0;
        bytes < sizeof out->meters && prof_i_host_meters_metric(i, &metric) == PROF_BACKEND_OK; i++)
     bytes += (size_t)snprintf(out->meters + bytes, sizeof out->meters - bytes, "%s%s (%s)",
                               i ? ", " : "", metric.name, metric.unit);
-  if (bytes == 0) say_why_not(out->why_not, sizeof out->why_not);
+  if (bytes == 0) write_no_meters_reason(out->why_not, sizeof out->why_not);
 }

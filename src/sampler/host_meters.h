@@ -7,17 +7,17 @@
 #include <prof/backend.h>
 
 /* Before all else, whenever the sampler starts. */
-void prof_i_host_meters_begin(void);
+void prof_i_host_meters_init(void);
 
 /* As prof_backend.metric and .sample: one thread at a time. */
 int prof_i_host_meters_metric(uint32_t number, prof_backend_metric *out);
 int prof_i_host_meters_sample(const prof_backend_metric *metrics, uint32_t count,
                               int64_t *values_out, uint64_t *known_out);
 
-typedef struct prof_i_host_about {
+typedef struct prof_i_host_meters_info {
   char why_not[192]; /* there are none; "": there are */
   char meters[128];  /* their names, with ", " between */
-} prof_i_host_about;
-void prof_i_host_meters_tell(prof_i_host_about *out);
+} prof_i_host_meters_info;
+void prof_i_host_meters_describe(prof_i_host_meters_info *out);
 
 #endif

@@ -11,8 +11,8 @@
 
 enum {
   PROF_I_METERS_MAX = 256,
-  PROF_I_METERS_AT_ONCE = 64,
-  PROF_I_METERS_ASKED = 4096,
+  PROF_I_METERS_BATCH_MAX = 64,
+  PROF_I_METRICS_TRIED_MAX = 4096,
   PROF_I_METER_NAME_BYTES = 112
 };
 
@@ -37,9 +37,9 @@ typedef struct prof_i_meters {
   prof_i_meter all[PROF_I_METERS_MAX];
   uint32_t count, left_out_count; /* left out: for want of room */
   struct {
-    prof_i_back_end *end;  /* NULL: the host */
-    uint32_t first, count; /* of the meters that it is asked for at once */
-  } batches[PROF_I_BACKENDS_MAX + 1 + PROF_I_METERS_MAX / PROF_I_METERS_AT_ONCE];
+    prof_i_backend *backend; /* NULL: the host */
+    uint32_t first, count;   /* of the meters that it is asked for at once */
+  } batches[PROF_I_BACKENDS_MAX + 1 + PROF_I_METERS_MAX / PROF_I_METERS_BATCH_MAX];
   uint32_t batch_count, source_count;
   uint32_t device_count; /* of the back ends so far, including those that are not wanted */
 } prof_i_meters;
@@ -48,11 +48,11 @@ typedef struct prof_i_meters {
 void prof_i_meters_find(prof_i_meters *meters, const char *devices, uint32_t mode);
 
 /* "all", NULL, or numbers with commas between? */
-bool prof_i_meters_is_list(const char *devices);
+bool prof_i_meters_is_selection(const char *devices);
 
 /* "all" or NULL; "host": its own alone. */
-bool prof_i_meters_are_all(const char *devices);
-bool prof_i_meters_are_hosts(const char *devices);
+bool prof_i_meters_selects_all(const char *devices);
+bool prof_i_meters_selects_host(const char *devices);
 
 /* Reads all. */
 void prof_i_meters_read(prof_i_meters *meters);

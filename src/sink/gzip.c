@@ -112,7 +112,7 @@ void prof_i_gzip_destroy(prof_i_gzip *gzip) {
   free(gzip);
 }
 
-static int empty_out(prof_i_gzip *gzip, prof_i_target *target) {
+static int write_out_buffer(prof_i_gzip *gzip, prof_i_target *target) {
   const int status = prof_i_target_write(target, gzip->out, OUT_BYTES - gzip->stream.avail_out);
   gzip->stream.next_out = gzip->out;
   gzip->stream.avail_out = OUT_BYTES;
@@ -125,7 +125,7 @@ static int deflate_all(prof_i_gzip *gzip, prof_i_target *target, int flush) {
     const int result = gzip->zlib.run(&gzip->stream, flush);
     if (result == Z_STREAM_ERROR) return prof_i_fail(PROF_E_IO, "zlib refuses its own stream");
     if (gzip->stream.avail_out > 0) return PROF_OK;
-    const int status = empty_out(gzip, target);
+    const int status = write_out_buffer(gzip, target);
     if (status != PROF_OK) return status;
   }
 }
@@ -145,7 +145,7 @@ int prof_i_gzip_write(prof_i_gzip *gzip, prof_i_target *target, const void *byte
   if (!is_last) return PROF_OK;
   gzip->stream.avail_in = 0;
   const int status = deflate_all(gzip, target, Z_FINISH);
-  return status == PROF_OK ? empty_out(gzip, target) : status;
+  return status == PROF_OK ? write_out_buffer(gzip, target) : status;
 }
 
 #else /* PROF_HAVE_ZLIB */

@@ -11,7 +11,7 @@
 #include "../base/text.h"
 #include "gzip.h"
 
-static int prepare(prof_i_sink *sink) {
+static int sink_prepare(prof_i_sink *sink) {
   *sink = (prof_i_sink){.status = PROF_OK};
   sink->target.file.fd = sink->target.folder.fd = -1;
   const size_t room = PROF_I_SINK_BYTES + PROF_I_SINK_RESERVE_MAX;
@@ -24,21 +24,21 @@ static int prepare(prof_i_sink *sink) {
 }
 
 int prof_i_sink_open_file(prof_i_sink *sink, const char *path, bool is_gzip, bool must_be_new) {
-  int status = prepare(sink);
+  int status = sink_prepare(sink);
   if (status == PROF_OK && is_gzip) status = prof_i_gzip_create(PROF_I_GZIP_LEVEL, &sink->gzip);
   if (status == PROF_OK) status = prof_i_target_open(&sink->target, path, must_be_new);
   if (status != PROF_OK) prof_i_sink_abandon(sink);
   return status;
 }
 
-static int write_out(prof_i_sink *sink, const char *bytes, size_t count, bool is_last) {
+static int sink_write_out(prof_i_sink *sink, const char *bytes, size_t count, bool is_last) {
   if (sink->gzip != NULL)
     return prof_i_gzip_write(sink->gzip, &sink->target, bytes, count, is_last);
   return prof_i_target_write(&sink->target, bytes, count);
 }
 
 int prof_i_sink_open_live_file(prof_i_sink *sink, const char *path) {
-  int status = prepare(sink);
+  int status = sink_prepare(sink);
   if (status == PROF_OK) status = prof_i_target_open_live(&sink->target, path);
   if (status != PROF_OK) prof_i_sink_abandon(sink);
   return status;
@@ -47,17 +47,17 @@ int prof_i_sink_open_live_file(prof_i_sink *sink, const char *path) {
 void prof_i_sink_flush(prof_i_sink *sink) {
   const size_t used = (size_t)(sink->next - sink->buffer);
   if (sink->status == PROF_OK && used > 0)
-    sink->status = write_out(sink, sink->buffer, used, false);
+    sink->status = sink_write_out(sink, sink->buffer, used, false);
   sink->next = sink->buffer;
 }
 
 /* Nothing is in it yet. */
 void prof_i_sink_keep_private(prof_i_sink *sink) {
-  if (!sink->target.is_straight) (void)fchmod(sink->target.file.fd, 0600);
+  if (!sink->target.is_direct) (void)fchmod(sink->target.file.fd, 0600);
 }
 
 int prof_i_sink_open_memory(prof_i_sink *sink, size_t limit_bytes) {
-  const int status = prepare(sink);
+  const int status = sink_prepare(sink);
   sink->is_memory = true;
   sink->limit_bytes = limit_bytes;
   return status;
@@ -65,7 +65,7 @@ int prof_i_sink_open_memory(prof_i_sink *sink, size_t limit_bytes) {
 
 /* Doubles, so that the text is copied twice at the most; the kernel moves large pieces without
    copying. */
-static int grow(prof_i_sink *sink, size_t wanted_bytes) {
+static int sink_grow(prof_i_sink *sink, size_t wanted_bytes) {
   const size_t used = (size_t)(sink->next - sink->buffer);
   const size_t held = sink->held ? (size_t)(sink->held - sink->buffer) : 0;
   size_t room = (size_t)(sink->end - sink->buffer);
@@ -85,7 +85,7 @@ static int grow(prof_i_sink *sink, size_t wanted_bytes) {
 }
 
 /* Bytes at the front of the buffer that are written at once. */
-static size_t block_bytes(const prof_i_sink *sink) {
+static size_t sink_block_bytes(const prof_i_sink *sink) {
   enum { PAGE = 4096 };
   const size_t used = (size_t)(sink->next - sink->buffer);
   const size_t held = sink->held ? (size_t)(sink->held - sink->buffer) : SIZE_MAX;
@@ -94,11 +94,11 @@ static size_t block_bytes(const prof_i_sink *sink) {
 }
 
 /* Writes the buffer's first part, and moves what is behind it to the front. */
-static int write_block(prof_i_sink *sink, size_t wanted_bytes) {
-  const size_t used = (size_t)(sink->next - sink->buffer), block = block_bytes(sink);
+static int sink_write_block(prof_i_sink *sink, size_t wanted_bytes) {
+  const size_t used = (size_t)(sink->next - sink->buffer), block = sink_block_bytes(sink);
   const size_t room = (size_t)(sink->end - sink->buffer);
-  if (used - block + wanted_bytes > room) return grow(sink, wanted_bytes);
-  const int status = write_out(sink, sink->buffer, block, false);
+  if (used - block + wanted_bytes > room) return sink_grow(sink, wanted_bytes);
+  const int status = sink_write_out(sink, sink->buffer, block, false);
   memmove(sink->buffer, sink->buffer + block, used - block);
   sink->next -= block;
   if (sink->held) sink->held -= block;
@@ -107,7 +107,8 @@ static int write_block(prof_i_sink *sink, size_t wanted_bytes) {
 
 void prof_i_sink_make_room(prof_i_sink *sink, size_t wanted_bytes) {
   if (sink->status == PROF_OK)
-    sink->status = sink->is_memory ? grow(sink, wanted_bytes) : write_block(sink, wanted_bytes);
+    sink->status =
+        sink->is_memory ? sink_grow(sink, wanted_bytes) : sink_write_block(sink, wanted_bytes);
   if (sink->status == PROF_OK) return;
   sink->next = sink->buffer;
   sink->held = NULL;
@@ -115,7 +116,7 @@ void prof_i_sink_make_room(prof_i_sink *sink, size_t wanted_bytes) {
 
 int prof_i_sink_commit(prof_i_sink *sink) {
   if (sink->status == PROF_OK)
-    sink->status = write_out(sink, sink->buffer, (size_t)(sink->next - sink->buffer), true);
+    sink->status = sink_write_out(sink, sink->buffer, (size_t)(sink->next - sink->buffer), true);
   int status = sink->status;
   if (status == PROF_OK) status = prof_i_target_commit(&sink->target);
   prof_i_sink_abandon(sink);
@@ -149,7 +150,7 @@ void prof_i_sink_bytes(prof_i_sink *sink, const void *bytes, size_t count) {
   if (count >= PROF_I_SINK_BYTES && !sink->is_memory && !sink->held) {
     /* straight from the caller's memory */
     while (sink->next > sink->buffer) prof_i_sink_make_room(sink, 0);
-    if (sink->status == PROF_OK) sink->status = write_out(sink, from, count, false);
+    if (sink->status == PROF_OK) sink->status = sink_write_out(sink, from, count, false);
     return;
   }
   while (count > 0) {

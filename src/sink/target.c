@@ -25,20 +25,20 @@
 enum { NAME_TRIES = 100, WRITE_OUT_BYTES = 8 << 20 };
 
 /* Fails with "cannot <verb> '<path>': <the errno's text><more>". */
-static int fail(const prof_i_target *target, const char *verb, int error, const char *more) {
+static int target_fail(const prof_i_target *target, const char *verb, int error, const char *more) {
   char room[128];
   const int status = error == EEXIST ? PROF_E_IO : prof_i_status_of_errno(error);
   return prof_i_fail(status, "cannot %s '%s': %s%s", verb, target->path,
                      strerror_r(error, room, sizeof room), more);
 }
 
-static int fail_type(const prof_i_target *target, const char *what) {
+static int target_fail_type(const prof_i_target *target, const char *what) {
   return prof_i_fail(PROF_E_FILE_TYPE, "cannot write '%s': it is %s", target->path, what);
 }
 
 /* A program that has closed its standard descriptors goes on writing to them: no file of ours
    stands there. */
-static int go_above_standard(int fd) {
+static int move_above_standard(int fd) {
   if (fd > STDERR_FILENO) return fd;
   const int above = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   if (above < 0) return fd;
@@ -47,24 +47,24 @@ static int go_above_standard(int fd) {
 }
 
 /* Takes the descriptor over, also when it fails. */
-static int remember(prof_i_opened *opened, int fd, struct stat *status_out) {
+static int file_take_descriptor(prof_i_open_file *opened, int fd, struct stat *status_out) {
   if (fstat(fd, status_out) != 0) {
     const int error = errno;
     close(fd);
     return error;
   }
-  *opened = (prof_i_opened){go_above_standard(fd), status_out->st_dev, status_out->st_ino};
+  *opened = (prof_i_open_file){move_above_standard(fd), status_out->st_dev, status_out->st_ino};
   return 0;
 }
 
-static bool is_still_ours(const prof_i_opened *opened) {
+static bool file_is_still_ours(const prof_i_open_file *opened) {
   struct stat now;
   return fstat(opened->fd, &now) == 0 && now.st_dev == opened->device &&
          now.st_ino == opened->inode;
 }
 
-static void close_opened(prof_i_opened *opened) {
-  if (opened->fd >= 0 && is_still_ours(opened)) close(opened->fd);
+static void file_close(prof_i_open_file *opened) {
+  if (opened->fd >= 0 && file_is_still_ours(opened)) close(opened->fd);
   opened->fd = -1;
 }
 
@@ -74,9 +74,9 @@ static void close_opened(prof_i_opened *opened) {
 static int open_standard_output(prof_i_target *target) {
   struct stat status;
   const int fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-  if (fd < 0) return fail(target, "open", errno, "");
-  const int error = remember(&target->file, fd, &status);
-  if (error != 0) return fail(target, "open", error, "");
+  if (fd < 0) return target_fail(target, "open", errno, "");
+  const int error = file_take_descriptor(&target->file, fd, &status);
+  if (error != 0) return target_fail(target, "open", error, "");
   target->is_pipe = S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode);
   target->is_regular = S_ISREG(status.st_mode);
   if (target->is_regular) {
@@ -92,18 +92,18 @@ static bool is_null_device(const struct stat *status) {
 
 /* A FIFO or /dev/null. Without a reader a FIFO is an error: waiting for one would stop the
    program. */
-static int open_straight(prof_i_target *target) {
+static int open_direct(prof_i_target *target) {
   struct stat status;
   const int fd =
       openat(target->folder.fd, target->name, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   if (fd < 0 && errno == ENXIO)
     return prof_i_fail(PROF_E_IO, "cannot write '%s': nobody reads from it", target->path);
-  if (fd < 0) return fail(target, "open", errno, "");
-  const int error = remember(&target->file, fd, &status);
-  if (error != 0) return fail(target, "open", error, "");
+  if (fd < 0) return target_fail(target, "open", errno, "");
+  const int error = file_take_descriptor(&target->file, fd, &status);
+  if (error != 0) return target_fail(target, "open", error, "");
   target->is_pipe = S_ISFIFO(status.st_mode);
   if (!target->is_pipe && !is_null_device(&status))
-    return fail_type(target, "no longer what it was");
+    return target_fail_type(target, "no longer what it was");
   fcntl(target->file.fd, F_SETFL, 0);
   return PROF_OK;
 }
@@ -123,10 +123,10 @@ static bool open_nameless(prof_i_target *target) {
   char linkable[32];
   const int fd = openat(target->folder.fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
   if (fd < 0) return false;
-  if (remember(&target->file, fd, &status) != 0) return false;
+  if (file_take_descriptor(&target->file, fd, &status) != 0) return false;
   descriptor_path(target, linkable, sizeof linkable);
   if (access(linkable, F_OK) == 0) return true;
-  close_opened(&target->file);
+  file_close(&target->file);
   return false;
 }
 
@@ -138,7 +138,7 @@ static int create_named(prof_i_target *target) {
     next_temporary_name(target, attempt);
     const int fd = openat(target->folder.fd, target->temporary,
                           O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-    if (fd >= 0) return remember(&target->file, fd, &status);
+    if (fd >= 0) return file_take_descriptor(&target->file, fd, &status);
     if ((error = errno) != EEXIST) break;
   }
   target->temporary[0] = 0;
@@ -147,24 +147,24 @@ static int create_named(prof_i_target *target) {
 
 static int open_named(prof_i_target *target) {
   const int error = create_named(target);
-  return error == 0 ? PROF_OK : fail(target, "create", error, "");
+  return error == 0 ? PROF_OK : target_fail(target, "create", error, "");
 }
 
 /* What another process may have put there meanwhile, as a link, is not written to. */
 static int open_growing(prof_i_target *target) {
   struct stat status;
-  target->is_straight = true;
+  target->is_direct = true;
   const int fd = openat(target->folder.fd, target->name,
                         O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC, 0666);
-  const int error = fd < 0 ? errno : remember(&target->file, fd, &status);
-  return error == 0 ? PROF_OK : fail(target, "create", error, "");
+  const int error = fd < 0 ? errno : file_take_descriptor(&target->file, fd, &status);
+  return error == 0 ? PROF_OK : target_fail(target, "create", error, "");
 }
 
 static int open_folder(prof_i_target *target) {
   struct stat status;
   char *const slash = strrchr(target->path, '/');
   target->name = slash == NULL ? target->path : slash + 1;
-  if (*target->name == 0) return fail_type(target, "a directory");
+  if (*target->name == 0) return target_fail_type(target, "a directory");
   int fd;
   if (slash == NULL) {
     fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -175,8 +175,8 @@ static int open_folder(prof_i_target *target) {
     fd = open(target->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     *slash = '/';
   }
-  const int error = fd < 0 ? errno : remember(&target->folder, fd, &status);
-  return error == 0 ? PROF_OK : fail(target, "create", error, "");
+  const int error = fd < 0 ? errno : file_take_descriptor(&target->folder, fd, &status);
+  return error == 0 ? PROF_OK : target_fail(target, "create", error, "");
 }
 
 /* Decides by what stands under the final name now. Links are followed to tell, but a link to a file
@@ -184,16 +184,16 @@ static int open_folder(prof_i_target *target) {
 static int open_in_folder(prof_i_target *target) {
   struct stat status;
   if (fstatat(target->folder.fd, target->name, &status, 0) == 0) {
-    if (S_ISDIR(status.st_mode)) return fail_type(target, "a directory");
+    if (S_ISDIR(status.st_mode)) return target_fail_type(target, "a directory");
     if (S_ISFIFO(status.st_mode) || is_null_device(&status)) {
-      target->is_straight = true;
-      return open_straight(target);
+      target->is_direct = true;
+      return open_direct(target);
     }
     if (!S_ISREG(status.st_mode))
-      return fail_type(target, S_ISSOCK(status.st_mode) ? "a socket" : "a device");
-    if (target->must_be_new) return fail(target, "create", EEXIST, "");
+      return target_fail_type(target, S_ISSOCK(status.st_mode) ? "a socket" : "a device");
+    if (target->must_be_new) return target_fail(target, "create", EEXIST, "");
   } else if (errno != ENOENT) {
-    return fail(target, "create", errno, "");
+    return target_fail(target, "create", errno, "");
   }
   target->is_regular = true;
   if (target->is_live) return open_growing(target);
@@ -207,7 +207,7 @@ static int open_path(prof_i_target *target, const char *path) {
     return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a path of %zu bytes", strlen(path));
   int status;
   if (strcmp(path, "/dev/stdout") == 0) {
-    target->is_straight = true;
+    target->is_direct = true;
     status = open_standard_output(target);
   } else {
     status = open_folder(target);
@@ -269,12 +269,12 @@ static void start_write_out(prof_i_target *target) {
 static int fail_write(const prof_i_target *target, int error) {
   char more[48];
   snprintf(more, sizeof more, " after %llu bytes", (unsigned long long)target->written_bytes);
-  return fail(target, "write", error, more);
+  return target_fail(target, "write", error, more);
 }
 
 int prof_i_target_write(prof_i_target *target, const void *bytes, size_t count) {
   const char *from = bytes;
-  if (!is_still_ours(&target->file))
+  if (!file_is_still_ours(&target->file))
     return prof_i_fail(PROF_E_IO,
                        "cannot write '%s': the program closed its descriptor, after %llu bytes",
                        target->path, (unsigned long long)target->written_bytes);
@@ -323,7 +323,7 @@ static int link_temporary(prof_i_target *target) {
   return error;
 }
 
-static int write_all(int fd, const char *bytes, size_t count) {
+static int write_fully(int fd, const char *bytes, size_t count) {
   while (count > 0) {
     const ssize_t written = write(fd, bytes, count);
     if (written < 0 && errno == EINTR) continue;
@@ -334,14 +334,14 @@ static int write_all(int fd, const char *bytes, size_t count) {
   return 0;
 }
 
-static int copy_bytes(int from, int to, uint64_t count) {
+static int copy_file_bytes(int from, int to, uint64_t count) {
   enum { PIECE_BYTES = 64 << 10 };
   char *const piece = malloc(PIECE_BYTES); /* the caller's stack may be small */
   int error = piece == NULL ? ENOMEM : 0;
   for (uint64_t done = 0; error == 0 && done < count;) {
     const ssize_t taken = pread(from, piece, PIECE_BYTES, (off_t)done);
     if (taken < 0 && errno == EINTR) continue;
-    error = taken > 0 ? write_all(to, piece, (size_t)taken) : taken < 0 ? errno : EIO;
+    error = taken > 0 ? write_fully(to, piece, (size_t)taken) : taken < 0 ? errno : EIO;
     if (taken > 0) done += (uint64_t)taken;
   }
   free(piece);
@@ -350,13 +350,13 @@ static int copy_bytes(int from, int to, uint64_t count) {
 
 /* A sandbox forbids to give a file its name later: the bytes go to one that has a name. */
 static int copy_to_named(prof_i_target *target) {
-  prof_i_opened nameless = target->file;
+  prof_i_open_file nameless = target->file;
   target->file.fd = -1;
   int error = create_named(target);
-  if (error == 0) error = copy_bytes(nameless.fd, target->file.fd, target->written_bytes);
+  if (error == 0) error = copy_file_bytes(nameless.fd, target->file.fd, target->written_bytes);
   if (error == 0 && close(target->file.fd) != 0 && errno != EINTR) error = errno;
   if (error == 0) target->file.fd = -1;
-  close_opened(&nameless);
+  file_close(&nameless);
   return error;
 }
 
@@ -383,7 +383,7 @@ static int link_as_new(prof_i_target *target) {
   return prof_i_port_is_forbidden(error) && rename_temporary(target, RENAME_NEW) == 0 ? 0 : error;
 }
 
-static int name_file(prof_i_target *target) {
+static int target_name_file(prof_i_target *target) {
   if (target->temporary[0] == 0) {
     int error = link_nameless(target, target->name);
     if (error == 0 || (error == EEXIST && target->must_be_new)) return error;
@@ -396,15 +396,16 @@ static int name_file(prof_i_target *target) {
 
 int prof_i_target_commit(prof_i_target *target) {
   int error = 0;
-  if (!is_still_ours(&target->file) || (!target->is_straight && !is_still_ours(&target->folder))) {
+  if (!file_is_still_ours(&target->file) ||
+      (!target->is_direct && !file_is_still_ours(&target->folder))) {
     error = EBADF;
-  } else if (target->temporary[0] != 0 || target->is_straight) {
+  } else if (target->temporary[0] != 0 || target->is_direct) {
     /* Network file systems report a full disk at the close; a file without a name is never on
        one. */
     if (close(target->file.fd) != 0 && errno != EINTR) error = errno;
     target->file.fd = -1;
   }
-  if (error == 0 && !target->is_straight) error = name_file(target);
+  if (error == 0 && !target->is_direct) error = target_name_file(target);
   const int status = error == 0 ? PROF_OK : fail_write(target, error);
   prof_i_target_abandon(target);
   return status;
@@ -413,7 +414,7 @@ int prof_i_target_commit(prof_i_target *target) {
 /* The name is ours alone, so that where the program closed the folder's descriptor it may be found
    by the path once more. */
 static void remove_temporary(prof_i_target *target) {
-  if (is_still_ours(&target->folder)) {
+  if (file_is_still_ours(&target->folder)) {
     unlinkat(target->folder.fd, target->temporary, 0);
     return;
   }
@@ -428,9 +429,9 @@ static void remove_temporary(prof_i_target *target) {
 }
 
 void prof_i_target_abandon(prof_i_target *target) {
-  close_opened(&target->file);
+  file_close(&target->file);
   if (target->temporary[0] != 0) remove_temporary(target);
-  close_opened(&target->folder);
+  file_close(&target->folder);
   free(target->path);
   *target = (prof_i_target){.file.fd = -1, .folder.fd = -1};
 }

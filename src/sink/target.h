@@ -14,16 +14,16 @@
 #include <sys/types.h>
 
 /* A descriptor and what it was when we opened it. */
-typedef struct prof_i_opened {
+typedef struct prof_i_open_file {
   int fd; /* -1: none */
   dev_t device;
   ino_t inode;
-} prof_i_opened;
+} prof_i_open_file;
 
 typedef struct prof_i_target {
-  prof_i_opened file;
+  prof_i_open_file file;
   /* of the final name: a chdir meanwhile changes nothing; none when written straight */
-  prof_i_opened folder;
+  prof_i_open_file folder;
   char *path;         /* as the caller gave it, for the error texts; owned */
   const char *name;   /* its last part, in path */
   char temporary[48]; /* name in the folder; "" while the file has none */
@@ -31,7 +31,7 @@ typedef struct prof_i_target {
   uint64_t begin_bytes;
   uint64_t written_bytes;
   uint64_t started_bytes; /* of them, on their way to the disk */
-  bool is_straight;
+  bool is_direct;
   bool is_pipe;
   bool is_regular;
   bool is_live;

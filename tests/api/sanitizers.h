@@ -38,7 +38,7 @@ const char *__tsan_default_suppressions(void) {
          "race:load_head\n"
          /* Records are counted while others are written: a record counts by its first word,
             which is stored last. */
-         "race:prof_i_chunk_look\n"
+         "race:prof_i_chunk_count_events\n"
          "race:prof_i_arena_next\n"
          /* Mapping other memory over the arena is what the addresses are kept for: see
          core/buffer/arena.h. */

@@ -29,9 +29,9 @@ static void old_content_is_not_shown(void **state) {
     for (int i = 0; i < 100; i++) WITH_BASE_PROFILER(PROF_HOST, "ring", "fault", PROF_NO_ARGS, {});
   }
   prof_i_head *const used = prof_i_this_thread->chunk;
-  const prof_i_chunk_count before = prof_i_chunk_look(used, 0, NULL);
+  const prof_i_chunk_count before = prof_i_chunk_count_events(used, 0, NULL);
   for (int i = 0; i < UNWRITTEN; i++) prof_i_claim(&used->cursor, 16);
-  const prof_i_chunk_count after = prof_i_chunk_look(used, 0, NULL);
+  const prof_i_chunk_count after = prof_i_chunk_count_events(used, 0, NULL);
   printf("sequence %llu, generation %llu: %llu records, then %llu and %llu unfinished\n",
          (unsigned long long)used->sequence >> 1, (unsigned long long)used->generation,
          (unsigned long long)before.live, (unsigned long long)after.live,

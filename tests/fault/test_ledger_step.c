@@ -359,7 +359,7 @@ static bool has_changed(void) {
   for (uint64_t at = PROF_I_FIRST_UNIT_OFFSET; at < bytes && !any; at += PROF_I_UNIT_BYTES) {
     const prof_i_head *const head = (const prof_i_head *)(captures.bytes[0] + at);
     any = differs(at, head->magic == PROF_I_EXTENT_MAGIC && head->kind == PROF_I_EXTENT_SLOT
-                          ? sizeof(prof_i_slot)
+                          ? sizeof(prof_i_thread_slot)
                           : PROF_I_HEAD_BYTES);
     if (any || head->magic != PROF_I_EXTENT_MAGIC || head->kind == PROF_I_EXTENT_SLOT) continue;
     const uint64_t end = head->bytes < bytes - at ? head->bytes : bytes - at;

@@ -267,8 +267,8 @@ static sums follow(const prof_memory *memory, uint64_t base_number) {
 /* The state against the records: with the call that is under way or without. */
 static void check_state(const prof_memory *memory, const prof_i_pool_state *state,
                         const prof_memory_info *info) {
-  const prof_i_peak *const peak = &state->used_peaks[state->era % PROF_I_PEAKS];
-  sums s = follow(memory, state->era ? peak->base >> PROF_I_USED_BITS : 0);
+  const prof_i_peak *const peak = &state->used_peaks[state->reset_count % PROF_I_PEAKS];
+  sums s = follow(memory, state->reset_count ? peak->base >> PROF_I_USED_BITS : 0);
   const int open = s.is_open_counted ? -1 : open_call();
   const uint64_t number = state->used >> PROF_I_USED_BITS;
   const int64_t used = prof_i_used_bytes(state->used),
@@ -284,7 +284,7 @@ static void check_state(const prof_memory *memory, const prof_i_pool_state *stat
     wrong("the peak that is kept is %lld; the records reach %lld",
           (long long)prof_i_used_bytes(peak->peak), (long long)s.highest_since);
   /* what was reached before the reset counts until it has returned, or not */
-  if (state->era || announced->is_resetting) {
+  if (state->reset_count || announced->is_resetting) {
     const int64_t base = prof_i_used_bytes(peak->base),
                   least = used > s.highest_since ? used : s.highest_since;
     const int64_t most = announced->reset_count ? (least > base ? least : base) : s.highest;

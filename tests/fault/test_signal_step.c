@@ -78,7 +78,7 @@ static void handler(int signal) {
 
 static bool is_own(const prof_i_head *chunk) {
   const prof_i_thread *const thread = prof_i_this_thread;
-  const uint64_t words[] = {thread->parked, thread->before};
+  const uint64_t words[] = {thread->detached_chunk, thread->previous_chunk};
   for (int i = 0; i < 2; i++)
     if ((const prof_i_head *)(uintptr_t)(words[i] & ~UINT64_C(63)) == chunk) return true;
   return thread->chunk == chunk;
@@ -95,7 +95,7 @@ static uint64_t forgotten_chunks(void) {
 }
 
 static void note_depth(void) {
-  const prof_i_slot *const slot = prof_i_this_thread->slot;
+  const prof_i_thread_slot *const slot = prof_i_this_thread->slot;
   plan.page->depth = slot->depth;
   plan.page->deep = slot->deep;
   if (round_trip.bytes_by_other)
@@ -147,14 +147,14 @@ static void choose_places(void) {
   const bool every = own.count <= EVERY_ONE_UP_TO, is_long = own.count > LONG_FROM;
   const uint32_t wanted = share();
   size_t kept = 0, met = 0;
-  uint64_t before = 0;
+  uint64_t previous_chunk = 0;
   uint32_t occurrence = 0;
   qsort(own.places, own.count, sizeof *own.places, by_address);
   for (size_t i = 0; i < own.count; i++) {
     const uint64_t at = own.places[i].at;
     const bool is_last = i + 1 == own.count || own.places[i + 1].at != at;
-    occurrence = at == before ? occurrence + 1 : 1;
-    before = at;
+    occurrence = at == previous_chunk ? occurrence + 1 : 1;
+    previous_chunk = at;
     if (!every && occurrence != 1 && (occurrence != 2 || is_long) && !is_last) continue;
     if (wanted == SHARES || met++ % SHARES == wanted) own.places[kept++] = (place){at, occurrence};
   }

@@ -196,7 +196,7 @@ static void read_export(const prof_trace *trace, size_t which) {
   char *text = NULL;
   size_t bytes = 0, at = 0;
   require(prof_i_sink_open_memory(&sink, MOST) == PROF_OK, "no sink");
-  const prof_i_chrome_wish wish = {
+  const prof_i_chrome_options wish = {
       .window = window, .with_stacks = true, .with_marks = true, .with_memory = true};
   const int status = prof_i_chrome_write(trace, &wish, &sink, &findings);
   require(status == PROF_OK || status == PROF_E_TOO_LARGE, "no JSON");

@@ -142,7 +142,7 @@ static void build(capture *c, size_t kind, uint64_t most) {
                                                                   : PROF_I_SLOT_BYTES;
   while (c->count + bytes <= most) {
     if (kinds[kind].kind == PROF_I_EXTENT_SLOT) {
-      prof_i_slot *const slot = capture_slot(c, ++number, "slot");
+      prof_i_thread_slot *const slot = capture_slot(c, ++number, "slot");
       while (slot->depth < PROF_I_OPEN_COUNT) capture_open(slot, CAPTURE_START + slot->depth, 1);
     } else {
       prof_i_head *const extent = capture_extent(c, kinds[kind].kind, bytes);

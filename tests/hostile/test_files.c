@@ -40,7 +40,7 @@ static void fill(capture *c, uint64_t chunk_bytes, uint64_t chunk_count, uint64_
   capture_session(meta, CAPTURE_START, 2, 1);
   capture_clock(c, meta, 0, 0, 0);
   capture_site(meta, 1, "matmul", "operator", 1);
-  prof_i_slot *const slot = capture_slot(c, 1, "main");
+  prof_i_thread_slot *const slot = capture_slot(c, 1, "main");
   uint64_t made = 0;
   for (uint64_t i = 0; i < chunk_count; i++) {
     prof_i_head *const chunk = capture_chunk(c, chunk_bytes, 1);

@@ -58,7 +58,7 @@ static void build(capture *c) {
   long_begin(&r, PROF_I_KIND_STEP, CAPTURE_START + 3100, 0, 0);
   long_word(&r, 0);
   long_end(&r, chunk);
-  prof_i_slot *const slot = capture_slot(c, 1, "main");
+  prof_i_thread_slot *const slot = capture_slot(c, 1, "main");
   slot->chunk = (uint64_t)((unsigned char *)chunk - c->bytes);
   capture_open(slot, CAPTURE_START + 100, 1);
 }

@@ -1,4 +1,4 @@
-// Torch's own headers against the places that inject/torch/proof.c found, which
+// Torch's own headers against the places that inject/torch/layout_proof.c found, which
 // tests/python/test_observe.py gives as -DSCOPE=96 and so on: it compiles, or they differ. Nothing
 // is linked.
 #include <bits/stdc++.h>

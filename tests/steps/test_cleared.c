@@ -32,7 +32,7 @@ static const prof_i_head *chunk(void) {
 
 static uint64_t steps_of(uint64_t clear_ticks, uint64_t live, uint64_t cleared) {
   const uint64_t begun = steps_now;
-  const prof_i_chunk_count count = prof_i_chunk_look(chunk(), clear_ticks, NULL);
+  const prof_i_chunk_count count = prof_i_chunk_count_events(chunk(), clear_ticks, NULL);
   assert_int_equal(count.live, live);
   assert_int_equal(count.cleared, cleared);
   return steps_now - begun;

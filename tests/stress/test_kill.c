@@ -219,7 +219,7 @@ static void see_record(void *context, const arena_record *record) {
     t->number++;
 }
 
-static void see_slot(void *context, const prof_i_slot *slot) {
+static void see_slot(void *context, const prof_i_thread_slot *slot) {
   left *const l = context;
   if (!slot->serial) return;
   for (int i = 0; i < PROF_LOSS_COUNT; i++)

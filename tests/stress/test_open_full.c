@@ -106,7 +106,7 @@ static uint64_t recorded(const char *name) {
 }
 
 static void check_no_scope_is_open(void) {
-  const prof_i_slot *const slot = prof_i_this_thread->slot;
+  const prof_i_thread_slot *const slot = prof_i_this_thread->slot;
   prof_trace *const trace = trace_now();
   prof_trace_info info = {.size = sizeof info};
   prof_trace_info_get(trace, &info);

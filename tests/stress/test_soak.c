@@ -106,7 +106,7 @@ static void record_batch(costs *c, uint64_t from) {
 /* As if much had gone before. Nobody looks yet, and the chunk is the thread's own. */
 static void count_before(void) {
   prof_i_head *const chunk = prof_i_this_thread->chunk;
-  chunk->gone[chunk->sequence & 1][PROF_I_GONE_OVERWRITTEN] += counted_before;
+  chunk->evicted[chunk->sequence & 1][PROF_I_EVICTED_OVERWRITTEN] += counted_before;
 }
 
 static void *soak(void *which) {
@@ -371,14 +371,14 @@ static void a_long_run_through_a_ring_stays_as_it_began(void **state) {
   assert_true(look(false) && look(true)); /* nobody records any more */
   const taken last = measure();
   assert_int_equal(prof_health(&health), PROF_OK);
-  const uint64_t gone = health.lost_count[PROF_LOSS_OVERWRITTEN] - THREADS * counted_before,
-                 wraps = gone / (CAP_BYTES / 16) / PROF_I_GENERATION_MASK;
+  const uint64_t evicted = health.lost_count[PROF_LOSS_OVERWRITTEN] - THREADS * counted_before,
+                 wraps = evicted / (CAP_BYTES / 16) / PROF_I_GENERATION_MASK;
   end(threads);
   print_message(
       "  %llu scopes in %.1f s: %llu recorded, %llu overwritten; generations came round more than "
       "%llu times; read %d times meanwhile, %d up to the newest\n",
       (unsigned long long)(own.wanted * THREADS), (double)(now_ns() - begun) / 1e9,
-      (unsigned long long)health.recorded_count, (unsigned long long)gone,
+      (unsigned long long)health.recorded_count, (unsigned long long)evicted,
       (unsigned long long)wraps, LOOKS - 1, whole);
   check_costs();
   check_taken(&first, &last);

@@ -169,14 +169,14 @@ static CAPTURE_UNUSED void capture_change(prof_i_head *meta, uint64_t ticks, uin
 }
 
 static CAPTURE_UNUSED void capture_owner_as(prof_i_head *chunk, uint64_t serial, uint64_t tid,
-                                            uint64_t role, const char *name) {
+                                            uint64_t thread_kind, const char *name) {
   long_record r;
   char padded[PROF_I_NAME_BYTES] = {0};
   strncpy(padded, name, sizeof padded - 1);
   long_begin(&r, PROF_I_KIND_OWNER, CAPTURE_START, 0, 0);
   long_word(&r, serial);
   long_word(&r, tid);
-  long_word(&r, role);
+  long_word(&r, thread_kind);
   memcpy(r.words + r.count, padded, sizeof padded);
   r.count += sizeof padded / 8;
   long_end(&r, chunk);
@@ -184,7 +184,8 @@ static CAPTURE_UNUSED void capture_owner_as(prof_i_head *chunk, uint64_t serial,
 }
 static CAPTURE_UNUSED void capture_owner(prof_i_head *chunk, uint64_t serial, uint64_t tid,
                                          const char *name) {
-  capture_owner_as(chunk, serial, tid, serial == 1 ? PROF_I_ROLE_MAIN : PROF_I_ROLE_THREAD, name);
+  capture_owner_as(chunk, serial, tid, serial == 1 ? PROF_I_KIND_OF_MAIN : PROF_I_KIND_OF_THREAD,
+                   name);
 }
 
 static CAPTURE_UNUSED void capture_exit(prof_i_head *chunk, uint64_t serial, const char *name,
@@ -287,7 +288,7 @@ static CAPTURE_UNUSED prof_i_pool_state *capture_pool(const capture *c, prof_i_h
   long_word(&r, number | UINT64_C(1) << 32);
   long_word(&r, used_before);
   long_word(&r, 0);
-  long_word(&r, used_before ? PROF_I_BASELINE_ASKED : PROF_I_BASELINE_EMPTY);
+  long_word(&r, used_before ? PROF_I_BASELINE_QUERIED : PROF_I_BASELINE_EMPTY);
   long_text(&r, name);
   r.count =
       PROF_I_POOL_STATE_WORD + PROF_I_POOL_STATE_ALIGNMENT / 8 + sizeof(prof_i_pool_state) / 8;
@@ -308,9 +309,9 @@ static CAPTURE_UNUSED void capture_piece(prof_i_head *chunk, uint64_t ticks, uin
                                          int is_free, uint64_t address, uint64_t bytes,
                                          uint64_t waste, uint64_t counter) {
   uint64_t *const words = capture_claim(chunk, 4);
-  words[1] = PROF_I_PIECE_TYPE | (uint64_t)is_free << PROF_I_PIECE_VERB_SHIFT |
-             waste << PROF_I_PIECE_WASTE_SHIFT | (uint64_t)pool << PROF_I_PIECE_POOL_SHIFT |
-             bytes << PROF_I_PIECE_BYTES_SHIFT;
+  words[1] = PROF_I_ALLOC_TYPE | (uint64_t)is_free << PROF_I_ALLOC_VERB_SHIFT |
+             waste << PROF_I_ALLOC_WASTE_SHIFT | (uint64_t)pool << PROF_I_ALLOC_POOL_SHIFT |
+             bytes << PROF_I_ALLOC_BYTES_SHIFT;
   words[2] = address;
   words[3] = counter;
   words[0] = capture_word0(chunk, ticks);
@@ -321,11 +322,11 @@ static CAPTURE_UNUSED void capture_piece_more(prof_i_head *chunk, uint64_t ticks
                                               uint64_t address, uint64_t bytes, uint64_t requested,
                                               uint32_t tag, uint64_t stream, uint64_t counter) {
   uint64_t *const words = capture_claim(chunk, 6);
-  words[1] = PROF_I_PIECE_MORE_TYPE | (uint64_t)pool << PROF_I_PIECE_POOL_SHIFT |
-             bytes << PROF_I_PIECE_BYTES_SHIFT;
+  words[1] = PROF_I_ALLOC_MORE_TYPE | (uint64_t)pool << PROF_I_ALLOC_POOL_SHIFT |
+             bytes << PROF_I_ALLOC_BYTES_SHIFT;
   words[2] = address;
   words[3] = counter;
-  words[4] = tag | requested << PROF_I_PIECE_BYTES_SHIFT;
+  words[4] = tag | requested << PROF_I_ALLOC_BYTES_SHIFT;
   words[5] = stream;
   words[0] = capture_word0(chunk, ticks);
 }
@@ -352,34 +353,36 @@ static CAPTURE_UNUSED void capture_memory(prof_i_head *chunk, uint64_t ticks, pr
 
 /* ---- slots ---- */
 
-static CAPTURE_UNUSED prof_i_slot *capture_slot(capture *c, uint64_t serial, const char *name) {
-  prof_i_slot *const slot = (prof_i_slot *)capture_extent(c, PROF_I_EXTENT_SLOT, PROF_I_SLOT_BYTES);
+static CAPTURE_UNUSED prof_i_thread_slot *capture_slot(capture *c, uint64_t serial,
+                                                       const char *name) {
+  prof_i_thread_slot *const slot =
+      (prof_i_thread_slot *)capture_extent(c, PROF_I_EXTENT_SLOT, PROF_I_SLOT_BYTES);
   slot->serial = serial;
   slot->head.owner = serial;
   slot->tid = 100 + serial;
-  slot->role = serial == 1;
-  slot->text_top = PROF_I_TEXT_OFFSET;
+  slot->thread_kind = serial == 1;
+  slot->payload_top = PROF_I_TEXT_OFFSET;
   strncpy(slot->name, name, sizeof slot->name - 1);
   return slot;
 }
 
-static CAPTURE_UNUSED void capture_open(prof_i_slot *slot, uint64_t start, uint32_t site) {
-  slot->open[++slot->depth] = (prof_i_open){start << 4, (uint64_t)site << 4};
+static CAPTURE_UNUSED void capture_open(prof_i_thread_slot *slot, uint64_t start, uint32_t site) {
+  slot->open[++slot->depth] = (prof_i_open_entry){start << 4, (uint64_t)site << 4};
 }
 
 /* An open scope with a payload: what long_end() would write from word 2 on. */
-static CAPTURE_UNUSED void capture_open_long(prof_i_slot *slot, const long_record *r) {
-  uint64_t *const to = (uint64_t *)((unsigned char *)slot + slot->text_top);
+static CAPTURE_UNUSED void capture_open_long(prof_i_thread_slot *slot, const long_record *r) {
+  uint64_t *const to = (uint64_t *)((unsigned char *)slot + slot->payload_top);
   const uint64_t words = r->count - 2;
   to[0] = long_word2(r);
   memcpy(to + 1, r->words + 3, (words - 1) * 8);
-  slot->open[++slot->depth] =
-      (prof_i_open){r->start << 4, (uint64_t)r->site << 4 | 1 | slot->text_top << 24 | words << 48};
-  slot->text_top += words * 8;
+  slot->open[++slot->depth] = (prof_i_open_entry){
+      r->start << 4, (uint64_t)r->site << 4 | 1 | slot->payload_top << 24 | words << 48};
+  slot->payload_top += words * 8;
 }
 
 /* The chunk inside a slot, for scopes that were open when the arena became full. */
-static CAPTURE_UNUSED prof_i_head *capture_reserve(capture *c, prof_i_slot *slot) {
+static CAPTURE_UNUSED prof_i_head *capture_reserve(capture *c, prof_i_thread_slot *slot) {
   prof_i_head *const head = (prof_i_head *)((unsigned char *)slot + PROF_I_RESERVE_OFFSET);
   const uint64_t offset = (uint64_t)((unsigned char *)head - c->bytes);
   *head = (prof_i_head){

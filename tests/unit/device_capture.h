@@ -39,7 +39,7 @@ static CAPTURE_UNUSED void put_calls(capture *c) {
     long_record r;
     prof_i_head *const line = capture_extent(c, PROF_I_EXTENT_CHUNK, PROF_I_UNIT_BYTES);
     line->sequence = ++c->sequence << 1;
-    capture_owner_as(line, 3 + i, of[i], PROF_I_ROLE_CALLS, "calls");
+    capture_owner_as(line, 3 + i, of[i], PROF_I_KIND_OF_CALLS, "calls");
     long_begin(&r, PROF_I_KIND_CALL, CAPTURE_START + 9, 3, 1);
     long_end(&r, line);
     long_begin(&r, PROF_I_KIND_CALL, CAPTURE_START + 8, 9, 1);
@@ -69,10 +69,10 @@ static CAPTURE_UNUSED void device_capture(capture *c) {
                                                                          c, PROF_I_EXTENT_CHUNK,
                                                                          PROF_I_UNIT_BYTES);
   stream->sequence = ++c->sequence << 1;
-  capture_owner_as(
-      stream, 2, 0x7000,
-      PROF_I_ROLE_STREAM | 4 << PROF_I_ROLE_TYPE_SHIFT | UINT64_C(1) << PROF_I_ROLE_INDEX_SHIFT,
-      "stream 0x7000");
+  capture_owner_as(stream, 2, 0x7000,
+                   PROF_I_KIND_OF_STREAM | 4 << PROF_I_THREAD_KIND_TYPE_SHIFT |
+                       UINT64_C(1) << PROF_I_THREAD_KIND_INDEX_SHIFT,
+                   "stream 0x7000");
   put_device_scope(chunk, 12, 3, SIDE, 0, 0);
   put_device_scope(chunk, 16, 1, SIDE | PROF_I_FLAG_NAME, 0, 0);
   put_device_scope(chunk, 10, 10, SIDE, 0, 0);

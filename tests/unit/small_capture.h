@@ -78,7 +78,7 @@ static CAPTURE_UNUSED void small_marks(prof_i_head *chunk) {
 
 static CAPTURE_UNUSED void small_slot(capture *c) {
   long_record r;
-  prof_i_slot *const slot = capture_slot(c, 1, "main");
+  prof_i_thread_slot *const slot = capture_slot(c, 1, "main");
   capture_open(slot, CAPTURE_START + 100, 1);
   long_begin(&r, PROF_I_KIND_SCOPE, CAPTURE_START + 3900, 0, 2);
   r.flags = PROF_I_FLAG_NAME;
@@ -112,7 +112,7 @@ static CAPTURE_UNUSED void small_capture(capture *c) {
   chunk->owner = 2;
   small_slot(c);
   capture_header(c)->clear_ticks = CAPTURE_START + 260;
-  capture_header(c)->unplaced[PROF_LOSS_LATE] = 4;
+  capture_header(c)->unattributed[PROF_LOSS_LATE] = 4;
 }
 
 #endif

@@ -212,8 +212,8 @@ static void the_budget_takes_it_for_its_call_site(void **state) {
   assert_true(own > before);
   const uint32_t call_site = prof_i_site_name_of(own);
   assert_true(call_site != 0);
-  assert_int_equal(prof_i_site_judged(own), call_site);
-  assert_int_equal(prof_i_site_judged(call_site), call_site);
+  assert_int_equal(prof_i_site_for_budget(own), call_site);
+  assert_int_equal(prof_i_site_for_budget(call_site), call_site);
 }
 
 static void a_forked_child_has_its_own(void **state) {

@@ -25,8 +25,8 @@
 #include "api/sanitizers.h"
 #include "core/buffer/blocks.h"
 #include "core/buffer/thread.h"
+#include "core/session/arena_view.h"
 #include "core/session/control.h"
-#include "core/session/pin.h"
 #include "fresh_arena.h"
 #include "mappings.h"
 
@@ -397,19 +397,19 @@ static void traces_of_many_replaced_captures_go_in_any_order(void **state) {
    it. */
 static void a_chunk_that_a_reader_looks_at_goes_with_its_last_user(void **state) {
   (void)state;
-  enum { ROUNDS = 2 * PROF_I_PIN_COUNT, MORE = 8 };
+  enum { ROUNDS = 2 * PROF_I_RETIRED_COUNT, MORE = 8 };
   long after_first = 0;
   for (int i = 0; i < 2 * ROUNDS; i++) {
-    prof_i_pinned pinned;
+    prof_i_arena_view pinned;
     start(PROF_POLICY_KEEP, CAP_BYTES);
     record(2 * SCOPES_A_MIB);
-    assert_int_equal(prof_i_arena_pin(&pinned, false), PROF_OK);
+    assert_int_equal(prof_i_arena_view_acquire(&pinned, false), PROF_OK);
     const prof_i_head *const chunk =
         (const prof_i_head *)(const void *)(prof_i_the_arena.base + first_private_chunk());
     start(PROF_POLICY_KEEP, CAP_BYTES);
     record(2 * SCOPES_A_MIB);
     assert_int_equal(chunk->magic, PROF_I_EXTENT_MAGIC);
-    prof_i_arena_unpin(&pinned, false, false);
+    prof_i_arena_view_release(&pinned, false, false);
     if (i == ROUNDS) after_first = mappings();
   }
   if (!WITH_ASAN && !WITH_TSAN) assert_in_range(mappings(), 0, after_first + MORE);

@@ -83,7 +83,7 @@ static void the_cap_is_used_up_to_its_last_unit(void **state) {
 static void who_was_late_does_not_make_a_cleared_capture_full(void **state) {
   (void)state;
   start(PROF_POLICY_KEEP, 1 << 20);
-  const uint64_t era = prof_i_arena_era();
+  const uint64_t era = prof_i_arena_room_epoch();
   record(100000);
   assert_int_equal(health_now().is_full, 1);
   assert_int_equal(prof_clear(), PROF_OK);

@@ -12,7 +12,7 @@
 #include <prof/profiler.h>
 
 #include "core/buffer/arena.h"
-#include "core/buffer/counted.h"
+#include "core/buffer/count_cache.h"
 #include "format/layout.h"
 #include "fresh_arena.h"
 
@@ -29,15 +29,16 @@ static const prof_i_head *falsify_one(uint64_t more) {
   const prof_i_head *found = NULL;
   uint64_t offset = 0;
   const uint64_t end = prof_i_arena_readable_bytes();
-  assert_true(prof_i_counted_take(prof_i_the_arena.number, prof_i_the_arena.cap_bytes));
+  assert_true(prof_i_count_cache_acquire(prof_i_the_arena.number, prof_i_the_arena.cap_bytes));
   for (prof_i_head *head; !found && (head = prof_i_arena_next(&offset, end)) != NULL;) {
-    prof_i_counted *const known = prof_i_counted_of(prof_i_arena_offset(head), head->bytes);
+    prof_i_counted_chunk *const known =
+        prof_i_count_cache_find(prof_i_arena_offset(head), head->bytes);
     if (!known || !known->sequence) continue;
     assert_int_equal(known->sequence, head->sequence);
     known->live += more;
     found = head;
   }
-  prof_i_counted_give();
+  prof_i_count_cache_release();
   return found;
 }
 
@@ -101,9 +102,9 @@ static void who_finds_the_table_taken_walks(void **state) {
   record(SCOPES);
   assert_int_equal(health_now().recorded_count, SCOPES);
   assert_non_null(falsify_one(7));
-  assert_true(prof_i_counted_take(prof_i_the_arena.number, prof_i_the_arena.cap_bytes));
+  assert_true(prof_i_count_cache_acquire(prof_i_the_arena.number, prof_i_the_arena.cap_bytes));
   assert_int_equal(health_now().recorded_count, SCOPES);
-  prof_i_counted_give();
+  prof_i_count_cache_release();
   assert_int_equal(health_now().recorded_count, SCOPES + 7);
 }
 

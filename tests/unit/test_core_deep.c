@@ -181,11 +181,11 @@ static void a_block_that_takes_an_older_entry_ends_none_but_its_own(void **state
 }
 
 static uint64_t entries_in_use(void) {
-  const prof_i_slot *const slot = prof_i_this_thread->slot;
+  const prof_i_thread_slot *const slot = prof_i_this_thread->slot;
   return slot->depth + slot->deep - slot->deep_gone;
 }
 
-/* Not while a window is open, for a few scopes (in_place.h). Returns how many it has run. */
+/* Not while a window is open, for a few scopes (cost_sample.h). Returns how many it has run. */
 static uint64_t check_fast_path(void) {
   uint64_t count = 0;
   for (; prof_i_this_thread->timing.left; count++)
@@ -327,7 +327,7 @@ static void begin_tasks_out_of_order(int count, int with_text) {
 /* A handler may have interrupted a begin that has seen room for one. */
 static void a_block_beside_tasks_gives_back_the_last_entry(void **state) {
   (void)state;
-  const prof_i_slot *slot;
+  const prof_i_thread_slot *slot;
   record_afresh();
   begin_tasks_out_of_order(PROF_I_OPEN_COUNT, 0);
   slot = prof_i_this_thread->slot;
@@ -395,7 +395,7 @@ static void what_is_known_of_the_last_block_does_not_outlive_the_fast_path(void 
     for (int i = 0; i < 40; i++) prof_scope_end(begin_task(0, 0)); /* until it is asked */
     assert_false(prof_i_this_thread->is_slow);
     jump_out_of(leave_one);
-    prof_i_thread_be_slow(prof_i_this_thread, true);
+    prof_i_thread_set_slow(prof_i_this_thread, true);
   });
   assert_int_equal(entries_in_use(), 0);
   check_recorded(2 + PROF_I_OPEN_COUNT * 3 + 42);

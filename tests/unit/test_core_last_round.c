@@ -221,7 +221,7 @@ static void *record_in_vfork(void *unused) {
   waitpid(child, NULL, 0);
   const uint64_t start = prof_scope_begin(1, "around", "thread", NULL);
   assert_int_equal(prof_i_this_thread->tid, syscall(SYS_gettid)); /* not the child's */
-  assert_int_equal(prof_i_this_thread->role, PROF_I_ROLE_THREAD);
+  assert_int_equal(prof_i_this_thread->thread_kind, PROF_I_KIND_OF_THREAD);
   run(record_once, FEW);
   check(1 + FEW, 0, 1, 1);
   prof_scope_end(start);

@@ -210,14 +210,14 @@ static void names_that_differ_in_a_byte_have_places(void **state) {
   (void)state;
   for (uint32_t bytes = 2; bytes <= BYTES_MAX; bytes++)
     for (uint32_t at = 0; at < bytes; at++) {
-      uint8_t taken[PROF_I_NAME_PLACES] = {0};
+      uint8_t taken[PROF_I_NAME_TABLE_SIZE] = {0};
       uint32_t most = 0;
       memset(name, 'n', bytes);
       for (int i = 0; i < NAMES; i++) {
         name[at] = (char)(i + 1);
         prof_i_name_key key = {name, "", bytes, 0, 1, 0};
         prof_i_name_hash(&key);
-        const uint32_t here = ++taken[key.hash % PROF_I_NAME_PLACES];
+        const uint32_t here = ++taken[key.hash % PROF_I_NAME_TABLE_SIZE];
         if (here > most) most = here;
       }
       assert_in_range(most, 1, PROF_I_NAME_TRIES / 2);
@@ -226,8 +226,8 @@ static void names_that_differ_in_a_byte_have_places(void **state) {
 
 static uint32_t most_in_vain(void) {
   uint32_t most = 0;
-  for (int i = 0; i < PROF_I_VAIN_COUNTS; i++) {
-    const uint32_t count = prof_i_this_thread->names_in_vain[i];
+  for (int i = 0; i < PROF_I_NAME_MISS_COUNTS; i++) {
+    const uint32_t count = prof_i_this_thread->name_misses[i];
     if (count > most) most = count;
   }
   return most;
@@ -236,7 +236,7 @@ static uint32_t most_in_vain(void) {
 /* Each text another one: most are copied without a look. Whatever is in use before, between and
    behind them is learnt all the same, in some rounds. */
 static void names_that_come_again_among_new_ones_are_learnt(void **state) {
-  enum { NEW = 4 * PROF_I_NAME_VAIN_MAX, AGAIN = 2 * PROF_I_NAME_VAIN_MAX, ROUNDS_MAX = 200 };
+  enum { NEW = 4 * PROF_I_NAME_MISSES_MAX, AGAIN = 2 * PROF_I_NAME_MISSES_MAX, ROUNDS_MAX = 200 };
   char name[32];
   (void)state;
   start(PROF_POLICY_KEEP, 0);
@@ -244,8 +244,8 @@ static void names_that_come_again_among_new_ones_are_learnt(void **state) {
     snprintf(name, sizeof name, "new %d", i);
     named(name);
   }
-  assert_in_range(most_in_vain(), PROF_I_NAME_VAIN_MAX,
-                  PROF_I_NAME_VAIN_MAX + PROF_I_NAME_VAIN_STEP - 1);
+  assert_in_range(most_in_vain(), PROF_I_NAME_MISSES_MAX,
+                  PROF_I_NAME_MISSES_MAX + PROF_I_NAME_MISSES_STEP - 1);
   const uint64_t most = AGAIN * 18; /* 16, and a few whose marks have one place are copied */
   uint64_t rounds = 0, bytes = 0;
   for (; (bytes == 0 || bytes > most) && rounds < ROUNDS_MAX; rounds++) {
@@ -268,7 +268,7 @@ static void otherwise_named(const char *name) {
 
 /* A call site whose names come again does not make those of another be looked up. */
 static void a_call_site_counts_what_was_looked_up_in_vain_for_itself(void **state) {
-  enum { NEW = 4 * PROF_I_NAME_VAIN_MAX };
+  enum { NEW = 4 * PROF_I_NAME_MISSES_MAX };
   char name[32];
   (void)state;
   start(PROF_POLICY_KEEP, 0);
@@ -278,8 +278,8 @@ static void a_call_site_counts_what_was_looked_up_in_vain_for_itself(void **stat
     snprintf(name, sizeof name, "again and again %d", i % 2); /* at one address: looked up */
     otherwise_named(name);
   }
-  assert_in_range(most_in_vain(), PROF_I_NAME_VAIN_MAX,
-                  PROF_I_NAME_VAIN_MAX + PROF_I_NAME_VAIN_STEP - 1);
+  assert_in_range(most_in_vain(), PROF_I_NAME_MISSES_MAX,
+                  PROF_I_NAME_MISSES_MAX + PROF_I_NAME_MISSES_STEP - 1);
 }
 
 int main(void) {

@@ -52,7 +52,7 @@ static void stores_fault_no_more_than_if_all_pages_were_asked_for(void **state) 
   (void)state;
   static const uint64_t offsets[] = {0, PAGE_BYTES, 3 * PROF_I_UNIT_BYTES, BYTES};
   for (size_t i = 0; i < sizeof offsets / sizeof *offsets; i++)
-    assert_in_range(faults_of_stores(offsets[i], prof_i_port_populate_written), 0,
+    assert_in_range(faults_of_stores(offsets[i], prof_i_port_populate_file_pages), 0,
                     faults_of_stores(offsets[i], populate_all));
 }
 

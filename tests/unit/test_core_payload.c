@@ -18,7 +18,8 @@ static const uint64_t canary = 0xc0ffee;
 
 /* Packs into at most room words and reads them back as the reader does; words 0 and 1 are the
    record's. */
-static prof_i_payload packed_into(const prof_details *details, uint32_t room, prof_i_long *back) {
+static prof_i_payload packed_into(const prof_details *details, uint32_t room,
+                                  prof_i_long_record *back) {
   static uint64_t words[2 + ROOM + 2];
   prof_i_payload payload;
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) words[i] = canary;
@@ -27,7 +28,7 @@ static prof_i_payload packed_into(const prof_details *details, uint32_t room, pr
   prof_i_payload_pack(&payload, details, PROF_I_KIND_SCOPE, 1, words + 2);
   assert_int_equal(words[2 + payload.words], canary); /* not a word more */
   assert_int_equal(words[2] & 0xffff, (2 + payload.words + 1) / 2);
-  assert_true(prof_i_long_read(words, 2 + payload.words, back));
+  assert_true(prof_i_long_record_read(words, 2 + payload.words, back));
   return payload;
 }
 
@@ -38,7 +39,7 @@ static prof_details with_texts(const char *name, const char *category) {
 
 static void literal_names_take_no_room(void **state) {
   (void)state;
-  prof_i_long back;
+  prof_i_long_record back;
   prof_details details = with_texts("name", "category");
   details.flags = PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL;
   assert_int_equal(packed_into(&details, ROOM, &back).words, 1);
@@ -48,7 +49,7 @@ static void literal_names_take_no_room(void **state) {
 
 static void each_part_comes_back(void **state) {
   (void)state;
-  prof_i_long back;
+  prof_i_long_record back;
   prof_details details = with_texts("a name", "a category");
   details.device = (prof_device){PROF_DEVICE_CUDA, -3};
   details.flags = PROF_I_ON_STREAM;
@@ -66,7 +67,7 @@ static void each_part_comes_back(void **state) {
 
 static void counted_names_may_hold_anything(void **state) {
   (void)state;
-  prof_i_long back;
+  prof_i_long_record back;
   prof_details details = with_texts("\0\xff\n", NULL);
   details.name_bytes = 3;
   packed_into(&details, ROOM, &back);
@@ -90,7 +91,7 @@ static void every_room_is_kept_to(void **state) {
   prof_details details = with_texts("a name that is rather long", "and a category");
   details.device = (prof_device){PROF_DEVICE_ROCM, 1};
   details.args = (prof_args){items, 5, PROF_ARGS_PAIRS, NULL};
-  prof_i_long back;
+  prof_i_long_record back;
   const prof_i_payload whole = packed_into(&details, ROOM, &back);
   assert_int_equal(whole.flags & PROF_I_FLAG_CUT, 0);
   assert_int_equal(whole.arg_count, 5);
@@ -116,7 +117,7 @@ static void arguments_stop_at_the_first_that_does_not_fit(void **state) {
   prof_arg items[] = {prof_i_arg_i64("a", 1), prof_i_arg_text("b", huge), prof_i_arg_i64("c", 3)};
   prof_details details = with_texts("n", "c");
   details.args = (prof_args){items, 3, PROF_ARGS_PAIRS, NULL};
-  prof_i_long back;
+  prof_i_long_record back;
   prof_i_payload payload = packed_into(&details, ROOM, &back);
   assert_int_equal(payload.arg_count, 2); /* the text, cut, takes all there is */
   assert_int_equal(payload.words, ROOM);
@@ -134,7 +135,7 @@ static void a_huge_name_leaves_an_empty_category(void **state) {
   static char huge[1 << 20];
   memset(huge, 'h', sizeof huge - 1);
   prof_details details = with_texts(huge, "category");
-  prof_i_long back;
+  prof_i_long_record back;
   const prof_i_payload payload = packed_into(&details, ROOM, &back);
   assert_true(payload.flags & PROF_I_FLAG_CUT);
   assert_in_range(back.name.bytes, 16000, PROF_I_PAYLOAD_BYTES_MAX);
@@ -152,7 +153,7 @@ static void counts_and_ranks_are_bounded(void **state) {
   const prof_tensor deep = {dims, 40, PROF_I8}, none = {NULL, 40, PROF_I8};
   for (int i = 0; i < 20; i++) items[i] = prof_i_arg_i64("k", i);
   prof_details details = with_texts("n", "c");
-  prof_i_long back;
+  prof_i_long_record back;
   details.args = (prof_args){items, 20, PROF_ARGS_PAIRS, NULL};
   prof_i_payload payload = packed_into(&details, ROOM, &back);
   assert_int_equal(payload.arg_count, PROF_ARGS_MAX);

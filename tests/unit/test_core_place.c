@@ -17,7 +17,7 @@
 #include <prof/status.h>
 
 #include "core/buffer/arena.h"
-#include "core/buffer/place.h"
+#include "core/buffer/capture_file.h"
 
 static char folder[] = "/tmp/prof-place-XXXXXX";
 static char output[sizeof folder + 16];
@@ -25,7 +25,7 @@ static char output[sizeof folder + 16];
 enum { ROOM = 512 };
 
 static int create(const char *at, char *path, char *reason) {
-  return prof_i_place_create(at, false, path, ROOM, reason, ROOM);
+  return prof_i_capture_file_create(at, false, path, ROOM, reason, ROOM);
 }
 
 static void a_capture_stands_beside_its_output_and_is_its_users_alone(void **state) {
@@ -38,7 +38,7 @@ static void a_capture_stands_beside_its_output_and_is_its_users_alone(void **sta
   assert_int_equal(strncmp(path, output, strlen(output)), 0);
   assert_string_equal(path + strlen(path) - 7, "-0.prof");
   assert_int_equal(fstat(fd, &about), 0);
-  assert_int_equal(about.st_mode & 0777, PROF_I_SETTLING);
+  assert_int_equal(about.st_mode & 0777, PROF_I_MODE_CLAIMING);
   assert_int_equal(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
   const int other = create(output, second, reason);
   assert_true(other >= 0);
@@ -83,8 +83,8 @@ static void an_unfit_directory_is_named_and_another_one_found(void **state) {
 static void a_short_room_is_refused_and_nothing_is_left(void **state) {
   (void)state;
   char path[8], reason[ROOM];
-  assert_int_equal(prof_i_place_create(output, false, path, sizeof path, reason, sizeof reason),
-                   -1);
+  assert_int_equal(
+      prof_i_capture_file_create(output, false, path, sizeof path, reason, sizeof reason), -1);
   assert_non_null(strstr(reason, "too long"));
   assert_non_null(strstr(reason, "in memory"));
   assert_string_equal(path, "");
@@ -105,11 +105,11 @@ static void a_suffix_stands_before_the_ending(void **state) {
     const char *const mark = strstr(cases[i][1], "%ld");
     snprintf(wanted, sizeof wanted, "%.*s%ld%s", (int)(mark - cases[i][1]), cases[i][1],
              (long)getpid(), mark + 3);
-    assert_int_equal(prof_i_place_add_suffix(path, sizeof path), PROF_OK);
+    assert_int_equal(prof_i_output_add_suffix(path, sizeof path), PROF_OK);
     assert_string_equal(path, wanted);
   }
   char tight[12] = "trace.json";
-  assert_int_equal(prof_i_place_add_suffix(tight, sizeof tight), PROF_E_INVALID);
+  assert_int_equal(prof_i_output_add_suffix(tight, sizeof tight), PROF_E_INVALID);
   assert_string_equal(tight, "trace.json");
 }
 
@@ -122,7 +122,7 @@ static int make_current(const char *at, char *path) {
   const int fd = create(at, path, reason);
   assert_true(fd >= 0);
   assert_int_equal(fstat(fd, &about), 0);
-  assert_int_equal(fchmod(fd, PROF_I_SETTLED), 0);
+  assert_int_equal(fchmod(fd, PROF_I_MODE_CLAIMED), 0);
   prof_i_the_arena.is_file = true;
   prof_i_the_arena.device = about.st_dev;
   prof_i_the_arena.inode = about.st_ino;
@@ -145,7 +145,7 @@ static void a_capture_takes_its_outputs_name_and_replaces_the_one_of_before(void
     const int fd = make_current(output, path);
     assert_int_equal(fstat(fd, &before), 0);
     const mode_t mask = umask(round ? 077 : 022);
-    assert_int_equal(prof_i_place_rename(path, output), PROF_OK);
+    assert_int_equal(prof_i_capture_file_rename(path, output), PROF_OK);
     umask(mask);
     assert_int_equal(lstat(output, &after), 0);
     assert_int_equal(after.st_ino, before.st_ino);
@@ -163,7 +163,7 @@ static void a_link_under_the_outputs_name_is_replaced_and_not_followed(void **st
   snprintf(victim, sizeof victim, "%s/victim", folder);
   assert_int_equal(symlink(victim, output), 0);
   const int fd = make_current(output, path);
-  assert_int_equal(prof_i_place_rename(path, output), PROF_OK);
+  assert_int_equal(prof_i_capture_file_rename(path, output), PROF_OK);
   assert_int_equal(lstat(output, &about), 0);
   assert_true(S_ISREG(about.st_mode));
   assert_int_equal(access(victim, F_OK), -1);
@@ -178,8 +178,8 @@ static void an_output_that_cannot_be_had_leaves_the_capture_as_it_is(void **stat
   const int fd = make_current(output, path);
   const int other = open(output, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   assert_true(other >= 0);
-  prof_i_place_hold(other);
-  assert_int_equal(prof_i_place_rename(path, output), PROF_E_BUSY);
+  prof_i_capture_file_lock(other);
+  assert_int_equal(prof_i_capture_file_rename(path, output), PROF_E_BUSY);
   assert_non_null(strstr(prof_last_error(), "another process records into it"));
   assert_stays(output, other);
   assert_stays(path, fd);
@@ -187,14 +187,14 @@ static void an_output_that_cannot_be_had_leaves_the_capture_as_it_is(void **stat
   assert_int_equal(unlink(output), 0);
 
   assert_int_equal(mkdir(output, 0700), 0);
-  assert_int_equal(prof_i_place_rename(path, output), PROF_E_FILE_TYPE);
+  assert_int_equal(prof_i_capture_file_rename(path, output), PROF_E_FILE_TYPE);
   assert_stays(path, fd);
   assert_int_equal(rmdir(output), 0);
 
   struct stat here, there;
   const int far = mkstemp(elsewhere);
   if (far >= 0 && fstat(far, &there) == 0 && fstat(fd, &here) == 0 && there.st_dev != here.st_dev) {
-    assert_int_equal(prof_i_place_rename(path, elsewhere), PROF_E_IO);
+    assert_int_equal(prof_i_capture_file_rename(path, elsewhere), PROF_E_IO);
     assert_non_null(strstr(prof_last_error(), "on another file system"));
     assert_stays(elsewhere, far);
     assert_stays(path, fd);
@@ -205,7 +205,7 @@ static void an_output_that_cannot_be_had_leaves_the_capture_as_it_is(void **stat
   snprintf(moved, sizeof moved, "%s.moved", path); /* and another's file in its place */
   assert_int_equal(rename(path, moved), 0);
   close(open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  assert_int_equal(prof_i_place_rename(path, output), PROF_E_NOT_FOUND);
+  assert_int_equal(prof_i_capture_file_rename(path, output), PROF_E_NOT_FOUND);
   assert_int_equal(access(output, F_OK), -1);
   assert_int_equal(access(path, F_OK), 0);
   assert_stays(moved, fd);

@@ -19,8 +19,8 @@
 #include <prof/status.h>
 
 #include "base/port.h"
-#include "core/buffer/place.h"
-#include "core/buffer/rivals.h"
+#include "core/buffer/capture_file.h"
+#include "core/buffer/output_claim.h"
 #include "format/layout.h"
 #include "hang_guard.h"
 
@@ -31,14 +31,15 @@ enum { ROOM = 512, MANY = 16 };
 
 static int create(const char *at, char *path) {
   char reason[ROOM];
-  return prof_i_place_create(at, false, path, ROOM, reason, ROOM);
+  return prof_i_capture_file_create(at, false, path, ROOM, reason, ROOM);
 }
 
 /* Without a capture of one's own. */
 static bool is_taken(const char *at) {
   char name[ROOM], none[ROOM] = "";
   snprintf(name, sizeof name, "%s", at);
-  assert_int_equal(prof_i_rivals_settle(name, sizeof name, 0, -1, none, sizeof none), PROF_OK);
+  assert_int_equal(prof_i_output_claim_settle(name, sizeof name, 0, -1, none, sizeof none),
+                   PROF_OK);
   return strcmp(name, at) != 0;
 }
 
@@ -141,7 +142,7 @@ static void what_another_host_has_left_takes_no_output_unless_somebody_holds_it(
   for (int i = -1; i < 3; i++) {
     const int fd = put_capture("another", "1-2-0", i < 0 ? NULL : &headers[i], path);
     if (is_taken(output)) fail_msg("a file that nobody holds, header %d", i);
-    prof_i_place_hold(fd);
+    prof_i_capture_file_lock(fd);
     if (!is_taken(output)) fail_msg("a file that somebody holds, header %d", i);
     close(fd);
     assert_int_equal(unlink(path), 0);
@@ -154,7 +155,7 @@ static void what_another_host_has_left_takes_no_output_unless_somebody_holds_it(
 static int try_to_settle(const char *at, char *name, char *path) {
   snprintf(name, ROOM, "%s", at);
   const int fd = create(name, path);
-  return fd >= 0 && prof_i_rivals_settle(name, ROOM, 0, fd, path, ROOM) == PROF_OK ? fd : -1;
+  return fd >= 0 && prof_i_output_claim_settle(name, ROOM, 0, fd, path, ROOM) == PROF_OK ? fd : -1;
 }
 
 static int settle(const char *at, char *name, char *path) {
@@ -170,13 +171,13 @@ static void the_first_has_the_name_and_the_second_one_of_its_own(void **state) {
   int to_child = -1, fd = settle(output, name, path);
   assert_string_equal(name, output);
   assert_int_equal(fstat(fd, &about), 0);
-  assert_int_equal(about.st_mode & 0777, PROF_I_SETTLED);
+  assert_int_equal(about.st_mode & 0777, PROF_I_MODE_CLAIMED);
   close(fd);
   unlink(path);
   const pid_t child = start_child(&to_child, false);
   fd = settle(output, name, path);
   snprintf(wanted, sizeof wanted, "%s", output);
-  assert_int_equal(prof_i_place_add_suffix(wanted, sizeof wanted), PROF_OK);
+  assert_int_equal(prof_i_output_add_suffix(wanted, sizeof wanted), PROF_OK);
   assert_string_equal(name, wanted);
   snprintf(beginning, sizeof beginning, "%s.", wanted); /* the capture says so */
   assert_int_equal(strncmp(path, beginning, strlen(beginning)), 0);

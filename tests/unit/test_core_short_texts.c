@@ -92,7 +92,7 @@ static void check_counts(void) {
   assert_int_equal(now.recorded_count, info.event_count);
 }
 
-/* While a window is open (src/core/record/in_place.h), scopes do not go the shortest way. */
+/* While a window is open (src/core/record/cost_sample.h), scopes do not go the shortest way. */
 static uint64_t bytes_of(void (*scope)(const char *text), const char *text) {
   while (prof_i_this_thread->timing.left)
     WITH_BASE_PROFILER(PROF_HOST, "other", "", PROF_NO_ARGS, {});

@@ -17,7 +17,7 @@
 #include <prof/trace.h>
 
 #include "api/sanitizers.h"
-#include "core/buffer/gate.h"
+#include "core/buffer/arena_guard.h"
 #include "core/record/site.h"
 #include "format/layout.h"
 
@@ -156,9 +156,9 @@ static void with_the_gate_closed_arguments_stay_or_are_flagged_and_counted(void 
   assert_int_equal(prof_start_with(&options), PROF_OK);
   const uint64_t cut_before = cut_texts();
   for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
-    if (runs[i].is_closed) assert_true(prof_i_gate_close());
+    if (runs[i].is_closed) assert_true(prof_i_arena_guard_drain());
     run_long(runs[i].key);
-    if (runs[i].is_closed) prof_i_gate_open();
+    if (runs[i].is_closed) prof_i_arena_guard_open();
   }
   assert_int_equal(cut_texts() - cut_before, 1);
   assert_int_equal(prof_stop(), PROF_OK);

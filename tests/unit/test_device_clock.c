@@ -55,10 +55,10 @@ static int time_it(prof_backend_self *self, void *event, uint64_t *ns_out) {
   return PROF_BACKEND_OK;
 }
 
-static prof_i_back_end readable = {.table = {.name = "readable",
-                                             .clock = read_it,
-                                             .event_time = time_it}},
-                       unreadable = {.table = {.name = "unreadable", .event_time = time_it}};
+static prof_i_backend readable = {.table = {.name = "readable",
+                                            .clock = read_it,
+                                            .event_time = time_it}},
+                      unreadable = {.table = {.name = "unreadable", .event_time = time_it}};
 static prof_i_device_clock it;
 
 /* A moment whose truth is known to within width ticks. */
@@ -76,12 +76,12 @@ static moment now(void) {
   return best;
 }
 
-static void begin(prof_i_back_end *end, double drift, int64_t offset_ns) {
+static void begin(prof_i_backend *end, double drift, int64_t offset_ns) {
   truth.drift = drift;
   truth.offset_ns = offset_ns;
   truth.reading_ns = 500;
   truth.begun_ns = host_ns();
-  prof_i_device_clock_begin(&it, end, 0);
+  prof_i_device_clock_init(&it, end, 0);
 }
 
 static uint64_t off_by(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
@@ -89,20 +89,20 @@ static uint64_t off_by(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
 /* One moment of the device between its launch and where it is found to be past. Inside the bar? */
 static bool try_one(uint64_t *worst_error) {
   uint64_t ticks = 0, error = 0;
-  prof_i_device_clock_look(&it, 0);
+  prof_i_device_clock_update(&it, 0);
   const uint64_t launched = prof_i_clock_ticks();
   spin((uint64_t)(rand() % 20000));
   const moment then = now();
   spin((uint64_t)(rand() % 20000));
-  prof_i_device_clock_look(&it, then.device_ns);
-  prof_i_device_clock_bound(&it,
-                            &(prof_i_clock_bound){then.device_ns, launched, prof_i_clock_ticks()});
-  assert_true(prof_i_device_clock_host(&it, then.device_ns, &ticks, &error));
+  prof_i_device_clock_update(&it, then.device_ns);
+  prof_i_device_clock_add_bound(
+      &it, &(prof_i_clock_bound){then.device_ns, launched, prof_i_clock_ticks()});
+  assert_true(prof_i_device_clock_to_host(&it, then.device_ns, &ticks, &error));
   if (error > *worst_error) *worst_error = error;
   return off_by(ticks, then.ticks) <= error + then.width;
 }
 
-static void try_many(prof_i_back_end *end, double drift, int64_t offset_ns) {
+static void try_many(prof_i_backend *end, double drift, int64_t offset_ns) {
   uint64_t worst = 0;
   int inside = 0;
   begin(end, drift, offset_ns);
@@ -131,7 +131,7 @@ static void the_bar_of_one_that_cannot_is_honest(void **state) {
 
 /* What is brought over later does not stand before what was brought over earlier, if it is later on
    the device; and an earlier moment, asked for again, stays. */
-static void keep_in_order(prof_i_back_end *end, double drift) {
+static void keep_in_order(prof_i_backend *end, double drift) {
   enum { COUNT = 3000 };
   static moment moments[COUNT];
   static uint64_t ticks[COUNT];
@@ -140,18 +140,18 @@ static void keep_in_order(prof_i_back_end *end, double drift) {
   for (int i = 0; i < COUNT; i++) {
     moments[i] = now();
     spin((uint64_t)(rand() % 30000));
-    if (rand() % 3 == 0) prof_i_device_clock_look(&it, moments[i].device_ns);
-    prof_i_device_clock_bound(
+    if (rand() % 3 == 0) prof_i_device_clock_update(&it, moments[i].device_ns);
+    prof_i_device_clock_add_bound(
         &it,
         &(prof_i_clock_bound){moments[i].device_ns, moments[i].ticks - (uint64_t)(rand() % 40000),
                               prof_i_clock_ticks()});
-    assert_true(prof_i_device_clock_host(&it, moments[i].device_ns, &ticks[i], &error));
+    assert_true(prof_i_device_clock_to_host(&it, moments[i].device_ns, &ticks[i], &error));
     if (i > 0 && ticks[i] < ticks[i - 1])
       fail_msg("moment %d stands %lu ticks before the one before it", i,
                (unsigned long)(ticks[i - 1] - ticks[i]));
     const int back = i > 50 ? i - rand() % 50 : i;
     uint64_t again;
-    assert_true(prof_i_device_clock_host(&it, moments[back].device_ns, &again, &error));
+    assert_true(prof_i_device_clock_to_host(&it, moments[back].device_ns, &again, &error));
     if (off_by(again, ticks[back]) > 1)
       fail_msg("moment %d has moved by %ld ticks after %d more", back, (long)(again - ticks[back]),
                i - back);
@@ -194,10 +194,10 @@ static void lengths_are_the_devices(void **state) {
     /* Launched up to 300 us before, found past up to 1 ms behind. */
     const uint64_t launched = ticks[0] - (uint64_t)(rate * (rand() % 300000)),
                    found = ticks[1] + (uint64_t)(rate * (1000 + rand() % 1000000));
-    prof_i_device_clock_bound(&it, &(prof_i_clock_bound){at[0], launched, found});
-    prof_i_device_clock_bound(&it, &(prof_i_clock_bound){at[1], launched + 1, found});
-    assert_true(prof_i_device_clock_begin_of(&it, at[0], &ticks[0], &error));
-    assert_true(prof_i_device_clock_host(&it, at[1], &ticks[1], &error));
+    prof_i_device_clock_add_bound(&it, &(prof_i_clock_bound){at[0], launched, found});
+    prof_i_device_clock_add_bound(&it, &(prof_i_clock_bound){at[1], launched + 1, found});
+    assert_true(prof_i_device_clock_to_host_begin(&it, at[0], &ticks[0], &error));
+    assert_true(prof_i_device_clock_to_host(&it, at[1], &ticks[1], &error));
     const uint64_t off_ns =
         (uint64_t)((double)off_by(ticks[1] - ticks[0], (uint64_t)(LENGTH_NS * rate)) / rate);
     bent += off_ns > 500;
@@ -219,10 +219,10 @@ static void bring_over(uint64_t begin_ns, uint64_t end_ns, uint64_t launched_ns,
   const uint64_t ns[] = {begin_ns, end_ns, launched_ns, unfinished_ns, found_ns};
   uint64_t at[5], ticks[2], errors[2];
   for (int i = 0; i < 5; i++) at[i] = first_ticks + (uint64_t)((double)ns[i] * rate);
-  prof_i_device_clock_bound(&it, &(prof_i_clock_bound){begin_ns, at[2], at[4]});
-  prof_i_device_clock_bound(&it, &(prof_i_clock_bound){end_ns, at[3], at[4]});
-  assert_true(prof_i_device_clock_begin_of(&it, begin_ns, &ticks[0], &errors[0]));
-  assert_true(prof_i_device_clock_host(&it, end_ns, &ticks[1], &errors[1]));
+  prof_i_device_clock_add_bound(&it, &(prof_i_clock_bound){begin_ns, at[2], at[4]});
+  prof_i_device_clock_add_bound(&it, &(prof_i_clock_bound){end_ns, at[3], at[4]});
+  assert_true(prof_i_device_clock_to_host_begin(&it, begin_ns, &ticks[0], &errors[0]));
+  assert_true(prof_i_device_clock_to_host(&it, end_ns, &ticks[1], &errors[1]));
   for (int i = 0; i < 2; i++)
     told_ns[i] = (int64_t)((double)(int64_t)(ticks[i] - first_ticks) / rate);
   *error_ns = (uint64_t)((double)(errors[0] > errors[1] ? errors[0] : errors[1]) / rate);
@@ -274,9 +274,9 @@ static void what_lies_before_the_first_reading_is_honest(void **state) {
     truth.reading_ns = 2000;
     const moment then = now();
     spin(1000000);
-    prof_i_device_clock_look(&it, 0);
-    prof_i_device_clock_look(&it, 0);
-    assert_true(prof_i_device_clock_host(&it, then.device_ns, &ticks, &error));
+    prof_i_device_clock_update(&it, 0);
+    prof_i_device_clock_update(&it, 0);
+    assert_true(prof_i_device_clock_to_host(&it, then.device_ns, &ticks, &error));
     if (off_by(ticks, then.ticks) > error + then.width)
       fail_msg("%lu ticks off, said to be within %lu", (unsigned long)off_by(ticks, then.ticks),
                (unsigned long)error);
@@ -291,9 +291,9 @@ static void what_lies_before_the_first_reading_stays(void **state) {
   begin(&readable, 0, 0);
   const uint64_t then_ns = host_ns();
   spin(5000000);
-  prof_i_device_clock_look(&it, 0);
+  prof_i_device_clock_update(&it, 0);
   for (int i = 0; i < 2; i++) {
-    assert_true(prof_i_device_clock_host(&it, then_ns, &ticks[i], &errors[i]));
+    assert_true(prof_i_device_clock_to_host(&it, then_ns, &ticks[i], &errors[i]));
     it.rate *= 1 - 3.6e-3;
     it.rate_error /= 10;
   }
@@ -312,13 +312,13 @@ static void a_rough_rate_is_in_the_bar_and_does_not_stay(void **state) {
   const double back_ns = 1e9;
   uint64_t ticks, error;
   begin(&readable, 0, 0);
-  prof_i_device_clock_look(&it, 0);
-  assert_true(prof_i_device_clock_host(&it, host_ns() - (uint64_t)back_ns, &ticks, &error));
+  prof_i_device_clock_update(&it, 0);
+  assert_true(prof_i_device_clock_to_host(&it, host_ns() - (uint64_t)back_ns, &ticks, &error));
   assert_true((double)error >= back_ns * it.rate * it.rate_error);
   spin(15000000); /* a pair every 10 ms */
-  prof_i_device_clock_look(&it, 0);
+  prof_i_device_clock_update(&it, 0);
   assert_true(it.rate_error < 1e-4);
-  assert_true(prof_i_device_clock_host(&it, host_ns() + (uint64_t)back_ns, &ticks, &error));
+  assert_true(prof_i_device_clock_to_host(&it, host_ns() + (uint64_t)back_ns, &ticks, &error));
   assert_true((double)error < back_ns * prof_i_clock_ticks_per_ns() * 1e-3);
 }
 
@@ -328,7 +328,7 @@ static int read_script(prof_backend_self *self, uint32_t index, prof_backend_pai
   *out = scripted_pair;
   return PROF_BACKEND_OK;
 }
-static prof_i_back_end scripted = {
+static prof_i_backend scripted = {
     .table = {.name = "scripted", .clock = read_script, .event_time = time_it}};
 
 /* Of a device whose clock gains 100 us a second: what it says at a moment of the host's. */
@@ -340,7 +340,7 @@ static void look_at(uint64_t ns) {
                                       .device_ns = gaining(ns),
                                       .host_before_ticks = ticks - 100,
                                       .host_after_ticks = ticks + 100};
-  prof_i_device_clock_look(&it, 0);
+  prof_i_device_clock_update(&it, 0);
 }
 
 /* Nobody looks for a second, and what is brought over then is too late by what the device has
@@ -357,7 +357,7 @@ static void a_clock_that_gains_is_not_taken_for_one_that_was_set(void **state) {
     const uint64_t ns = 1000000000 + i * APART_NS,
                    truth_ticks = first_ticks + (uint64_t)((double)ns * it.rate);
     uint64_t ticks;
-    assert_true(prof_i_device_clock_host(&it, gaining(ns), &ticks, &error));
+    assert_true(prof_i_device_clock_to_host(&it, gaining(ns), &ticks, &error));
     if (ticks < before)
       fail_msg("moment %lu stands %lu ticks before the one before it", (unsigned long)i,
                (unsigned long)(before - ticks));
@@ -367,23 +367,23 @@ static void a_clock_that_gains_is_not_taken_for_one_that_was_set(void **state) {
     before = ticks;
     look_at(ns + APART_NS / 2);
   }
-  assert_int_equal(it.steps, 0);
+  assert_int_equal(it.step_count, 0);
   /* it has come as far: 100 us were to be made up for */
   assert_in_range((uint64_t)((double)error / it.rate), 0, 10000);
 }
 
-static void step(prof_i_back_end *end, int64_t by_ns) {
+static void step(prof_i_backend *end, int64_t by_ns) {
   uint64_t worst = 0;
   int inside = 0;
   begin(end, 0, 1000000000000);
   for (int i = 0; i < 50; i++) inside += try_one(&worst);
-  const uint64_t before = it.steps;
+  const uint64_t before = it.step_count;
   truth.offset_ns += by_ns;
   try_one(&worst); /* the first after it may be on either side */
   for (int i = 0; i < 50; i++) inside += try_one(&worst);
   assert_int_equal(inside, 100);
   assert_int_equal(before, 0);
-  assert_int_equal(it.steps, 1);
+  assert_int_equal(it.step_count, 1);
 }
 
 static void a_clock_that_is_set_is_seen_and_counted(void **state) {

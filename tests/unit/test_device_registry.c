@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
+#include "device/backend_table.h"
 #include "device/registry.h"
-#include "device/table.h"
 
 #include "../device/table.h"
 
@@ -67,7 +67,7 @@ static void the_first_that_works_is_opened_once(void **state) {
   assert_int_equal(prof_backend_add(&later), PROF_OK);
   assert_null(prof_i_registry_open(101));
   assert_int_equal(vendor.opens, 0);
-  prof_i_back_end *const end = prof_i_registry_open(100);
+  prof_i_backend *const end = prof_i_registry_open(100);
   assert_non_null(end);
   assert_string_equal(end->table.name, "works");
   assert_ptr_equal(end->self, &self);
@@ -78,7 +78,7 @@ static void the_first_that_works_is_opened_once(void **state) {
 }
 
 static void *open_one(void *result) {
-  *(prof_i_back_end **)result = prof_i_registry_open(110);
+  *(prof_i_backend **)result = prof_i_registry_open(110);
   return NULL;
 }
 
@@ -86,7 +86,7 @@ static void threads_that_come_meanwhile_do_not_wait(void **state) {
   (void)state;
   const prof_backend table = make("slow", 110);
   pthread_t threads[THREADS];
-  prof_i_back_end *ends[THREADS] = {NULL};
+  prof_i_backend *ends[THREADS] = {NULL};
   vendor.is_slow = true;
   assert_int_equal(prof_backend_add(&table), PROF_OK);
   for (int i = 0; i < THREADS; i++)

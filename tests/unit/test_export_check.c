@@ -8,13 +8,13 @@
 
 #include <cmocka.h>
 
-#include "export/check.h"
+#include "export/self_check.h"
 
-static prof_i_check check;
+static prof_i_self_check check;
 
 static int begin(void **state) {
   (void)state;
-  prof_i_check_init(&check, 1000);
+  prof_i_self_check_init(&check, 1000);
   return 0;
 }
 
@@ -24,11 +24,11 @@ static void look(uint64_t start_ns, uint64_t end_ns, uint16_t depth, uint8_t lan
                             .depth = depth,
                             .lane = lane,
                             .kind = PROF_EVENT_SCOPE};
-  prof_i_check_scope(&check, &span);
+  prof_i_self_check_scope(&check, &span);
 }
 
 static void expect(prof_i_finding finding, uint64_t count) {
-  prof_i_check_next_thread(&check);
+  prof_i_self_check_next_thread(&check);
   for (int i = 0; i < PROF_I_FINDING_COUNT; i++) {
     const uint64_t expected = i == (int)finding ? count : 0;
     if (check.findings.counts[i] != expected)
@@ -101,7 +101,7 @@ static void a_child_without_a_parent_is_a_fault(void **state) {
 static void threads_do_not_meet(void **state) {
   (void)state;
   look(50, 100, 0, 0);
-  prof_i_check_next_thread(&check);
+  prof_i_self_check_next_thread(&check);
   look(60, 110, 0, 0);
   expect_nothing();
 }
@@ -119,7 +119,7 @@ static void what_ends_before_it_begins_is_a_fault(void **state) {
   (void)state;
   const prof_i_span span = {
       .start_ns = 100, .duration_ns = UINT64_MAX - 10, .kind = PROF_EVENT_SCOPE};
-  prof_i_check_scope(&check, &span);
+  prof_i_self_check_scope(&check, &span);
   expect(PROF_I_FINDING_REVERSED, 1);
 }
 
@@ -135,7 +135,7 @@ static void what_ends_after_the_capture_is_a_fault(void **state) {
 static void what_is_deeper_than_viewers_show_is_no_fault_but_counted(void **state) {
   (void)state;
   look(10, 20, 511, 0);
-  prof_i_check_next_thread(&check);
+  prof_i_self_check_next_thread(&check);
   check.findings.counts[PROF_I_FINDING_OVERLAPPING] = 0; /* it has no parent here */
   look(10, 20, 512, 0);
   look(10, 20, 65535, 0);

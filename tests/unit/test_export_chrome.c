@@ -328,8 +328,8 @@ static void a_kernel_is_tied_to_the_call_that_launched_it(void **state) {
                      *const stream = capture_extent(&c, PROF_I_EXTENT_CHUNK, PROF_I_UNIT_BYTES);
   calls->sequence = ++c.sequence << 1;
   stream->sequence = ++c.sequence << 1;
-  capture_owner_as(calls, 2, 1, PROF_I_ROLE_CALLS, "calls");
-  capture_owner_as(stream, 3, 0x7000, PROF_I_ROLE_STREAM | 2 << PROF_I_ROLE_TYPE_SHIFT,
+  capture_owner_as(calls, 2, 1, PROF_I_KIND_OF_CALLS, "calls");
+  capture_owner_as(stream, 3, 0x7000, PROF_I_KIND_OF_STREAM | 2 << PROF_I_THREAD_KIND_TYPE_SHIFT,
                    "stream 0x7000");
   long_begin(&r, PROF_I_KIND_CALL, CAPTURE_START + 90, 100, 2);
   long_end(&r, calls);
@@ -411,7 +411,8 @@ static void no_key_comes_twice(void **state) {
   prof_i_head *const meta = capture_meta(&c);
   prof_i_head *const stream = capture_extent(&c, PROF_I_EXTENT_CHUNK, PROF_I_UNIT_BYTES);
   stream->sequence = ++c.sequence << 1;
-  capture_owner_as(stream, 3, 7, PROF_I_ROLE_STREAM | 2 << PROF_I_ROLE_TYPE_SHIFT, "stream 7");
+  capture_owner_as(stream, 3, 7, PROF_I_KIND_OF_STREAM | 2 << PROF_I_THREAD_KIND_TYPE_SHIFT,
+                   "stream 7");
   capture_site(meta, 2, "stretch", "gpu_user_annotation", 1);
   capture_site(meta, 3, "k", "kernel", 1);
   for (size_t i = 0; i < ALL; i++) types[i] = PROF_ARG_U64;
@@ -476,8 +477,8 @@ static void calls_and_kernels_have_their_operators_id(void **state) {
                      *const stream = capture_extent(&c, PROF_I_EXTENT_CHUNK, PROF_I_UNIT_BYTES);
   calls->sequence = ++c.sequence << 1;
   stream->sequence = ++c.sequence << 1;
-  capture_owner_as(calls, 2, 1, PROF_I_ROLE_CALLS, "calls");
-  capture_owner_as(stream, 3, 0x7000, PROF_I_ROLE_STREAM | 2 << PROF_I_ROLE_TYPE_SHIFT,
+  capture_owner_as(calls, 2, 1, PROF_I_KIND_OF_CALLS, "calls");
+  capture_owner_as(stream, 3, 0x7000, PROF_I_KIND_OF_STREAM | 2 << PROF_I_THREAD_KIND_TYPE_SHIFT,
                    "stream 0x7000");
   put_call(calls, t + 160, 11, DRIVER); /* in the launch */
   put_call(calls, t + 150, 41, LAUNCH);
@@ -544,7 +545,7 @@ static void what_was_cleared_stands_in_the_text(void **state) {
   capture c;
   prof_i_head *const chunk = begin(&c, 453 * base_ns);
   capture_plain(chunk, CAPTURE_START, 5, 1);
-  capture_header(&c)->unplaced[PROF_LOSS_CLEARED] = 3;
+  capture_header(&c)->unattributed[PROF_LOSS_CLEARED] = 3;
   assert_int_equal(dump(&c, (prof_dump_options){0}), PROF_OK);
   capture_end(&c);
   has("\"name\":\"prof: 3 cleared, no other loss\"");
@@ -558,7 +559,7 @@ static void loss_stands_in_the_text(void **state) {
   prof_i_head *const chunk = begin(&c, 453 * base_ns);
   capture_plain(chunk, CAPTURE_START, 5, 1);
   capture_exit(chunk, 1, "thread 1", PROF_LOSS_FULL, 42);
-  capture_header(&c)->unplaced[PROF_LOSS_FULL] = 42;
+  capture_header(&c)->unattributed[PROF_LOSS_FULL] = 42;
   assert_int_equal(dump(&c, (prof_dump_options){0}), PROF_OK);
   capture_end(&c);
   has("\"name\":\"prof: lost 42\"");
@@ -578,7 +579,7 @@ static void steps_of_the_budget_stand_in_the_text_and_on_the_time_line(void **st
   prof_i_head *const meta = (prof_i_head *)(c.bytes + PROF_I_FIRST_UNIT_OFFSET);
   capture_plain(chunk, CAPTURE_START, 5, 1);
   capture_exit(chunk, 1, "thread 1", PROF_LOSS_MUTED, 1000);
-  capture_header(&c)->unplaced[PROF_LOSS_MUTED] = 1000;
+  capture_header(&c)->unattributed[PROF_LOSS_MUTED] = 1000;
   capture_header(&c)->scope_cost_ps = 20000;
   capture_header(&c)->left_out_cost_ps = 2000;
   capture_header(&c)->memory_limit_bytes = 3000000000;

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "../../src/op/compare.h"
-#include "../../src/op/judge.h"
+#include "../../src/op/diagnose.h"
 #include "../fault/support/skip.h"
 
 enum { COUNT = 200 };
@@ -122,7 +122,7 @@ static void count_doubts(const shape *what, size_t count, int doubted[8], int *a
     uint32_t doubts;
     make(what, seed, samples, count);
     assert_true(prof_i_series_init(&series, samples, count));
-    assert_true(prof_i_judge(&series, &doubts, &drift, &modes));
+    assert_true(prof_i_diagnose(&series, &doubts, &drift, &modes));
     prof_i_series_fini(&series);
     for (int bit = 0; bit < 8; bit++) doubted[bit] += (int)(doubts >> bit & 1);
     *any_out += doubts != 0;
@@ -214,7 +214,7 @@ static int count_tied(const shape *what, size_t count, double *least_out) {
     prof_i_series series;
     make(what, seed, samples, count);
     assert_true(prof_i_series_init(&series, samples, count));
-    const double share = prof_i_as_many(&series) / (double)count;
+    const double share = prof_i_effective_count(&series) / (double)count;
     ties += share < 1;
     *least_out = share < *least_out ? share : *least_out;
     prof_i_series_fini(&series);
@@ -254,11 +254,11 @@ static void quantiles_are_the_same_without_sorting(void **unused) {
                   : how == 2 ? -(double)i
                              : uniform();
     memcpy(sorted, values, count * sizeof *values);
-    prof_i_sort(sorted, count);
+    prof_i_sort_doubles(sorted, count);
     const double share = seed % 7 == 0 ? 1 : seed % 7 == 1 ? 0 : uniform();
     assert_true(prof_i_quantile_among(values, count, share) ==
                 prof_i_quantile(sorted, count, share));
-    prof_i_sort(values, count);
+    prof_i_sort_doubles(values, count);
     assert_memory_equal(values, sorted, count * sizeof *values);
   }
 }

@@ -1,6 +1,6 @@
 /* Aggregates, the table, the loss line, and text made fit for a terminal. */
-#include "analysis/tally.h"
-#include "base/show.h"
+#include "analysis/duration_stats.h"
+#include "base/sanitize.h"
 #include "reader/shape.h"
 #include "reader/walk.h"
 #include "trace_checks.h"
@@ -161,7 +161,7 @@ static void traces_add_up_together(void **state) {
   assert_int_equal(prof_traces_table(both, 2, &by_thread, &text), PROF_OK);
   assert_non_null(strstr(text, "\n2 processes: 101 recorded; no loss\n"));
   prof_free(text);
-  capture_header(&c[1])->unplaced[PROF_LOSS_FORKED] =
+  capture_header(&c[1])->unattributed[PROF_LOSS_FORKED] =
       2; /* they stand in another process's capture */
   prof_trace_destroy(traces[1]);
   traces[1] = open_capture(&c[1]);
@@ -583,19 +583,20 @@ static void medians_and_p99_are_right_to_one_percent(void **state) {
   uint64_t seed = 1;
   for (size_t count = 1; count <= MOST; count = count * 3 / 2 + 1) {
     for (uint64_t spread = 1; spread < 60; spread += 7) {
-      prof_i_tally whole;
-      prof_i_tally_init(&whole);
+      prof_i_duration_stats whole;
+      prof_i_duration_stats_init(&whole);
       for (size_t i = 0; i < count; i++) {
         seed = seed * 6364136223846793005u + 1442695040888963407u;
         values[i] = seed >> (64 - spread) >> (seed >> 13) % spread;
-        assert_true(prof_i_tally_add(&whole, values[i], 1));
+        assert_true(prof_i_duration_stats_add(&whole, values[i], 1));
       }
       qsort(values, count, sizeof *values, by_value);
       for (int i = 0; i < 2; i++) {
         const double share = i ? 0.99 : 0.5;
         size_t rank = (size_t)((double)count * share);
         if ((double)rank < (double)count * share || rank == 0) rank++;
-        const uint64_t exact = values[rank - 1], got = prof_i_tally_quantile(&whole, share);
+        const uint64_t exact = values[rank - 1],
+                       got = prof_i_duration_stats_quantile(&whole, share);
         const double bound = (double)exact * 0.01 + 1e-9;
         if ((double)got < (double)exact - bound || (double)got > (double)exact + bound)
           fail_msg("%zu values below 2^%llu: the quantile %.2f is %llu, got %llu", count,
@@ -603,7 +604,7 @@ static void medians_and_p99_are_right_to_one_percent(void **state) {
                    (unsigned long long)got);
       }
       assert_int_equal(whole.calls, count);
-      prof_i_tally_fini(&whole);
+      prof_i_duration_stats_fini(&whole);
     }
   }
 }
@@ -611,19 +612,20 @@ static void medians_and_p99_are_right_to_one_percent(void **state) {
 /* A bucket counts to 65535 and carries. */
 static void counts_past_65535_are_exact(void **state) {
   (void)state;
-  prof_i_tally one;
-  prof_i_tally_init(&one);
-  for (int i = 0; i < 300000; i++) assert_true(prof_i_tally_add(&one, i < 200000 ? 10 : 1000, 1));
-  assert_int_equal(prof_i_tally_quantile(&one, 0.5), 10);
-  assert_int_equal(prof_i_tally_quantile(&one, 200000.0 / 300000), 10);
-  assert_in_range(prof_i_tally_quantile(&one, 200001.0 / 300000), 990, 1010);
-  for (int i = 0; i < 150000; i++) assert_true(prof_i_tally_add(&one, 20, 1));
+  prof_i_duration_stats one;
+  prof_i_duration_stats_init(&one);
+  for (int i = 0; i < 300000; i++)
+    assert_true(prof_i_duration_stats_add(&one, i < 200000 ? 10 : 1000, 1));
+  assert_int_equal(prof_i_duration_stats_quantile(&one, 0.5), 10);
+  assert_int_equal(prof_i_duration_stats_quantile(&one, 200000.0 / 300000), 10);
+  assert_in_range(prof_i_duration_stats_quantile(&one, 200001.0 / 300000), 990, 1010);
+  for (int i = 0; i < 150000; i++) assert_true(prof_i_duration_stats_add(&one, 20, 1));
   assert_int_equal(one.calls, 450000);
-  assert_int_equal(prof_i_tally_quantile(&one, 200000.0 / 450000), 10);
-  assert_int_equal(prof_i_tally_quantile(&one, 200001.0 / 450000), 20);
-  assert_int_equal(prof_i_tally_quantile(&one, 350000.0 / 450000), 20);
-  assert_in_range(prof_i_tally_quantile(&one, 350001.0 / 450000), 990, 1010);
-  prof_i_tally_fini(&one);
+  assert_int_equal(prof_i_duration_stats_quantile(&one, 200000.0 / 450000), 10);
+  assert_int_equal(prof_i_duration_stats_quantile(&one, 200001.0 / 450000), 20);
+  assert_int_equal(prof_i_duration_stats_quantile(&one, 350000.0 / 450000), 20);
+  assert_in_range(prof_i_duration_stats_quantile(&one, 350001.0 / 450000), 990, 1010);
+  prof_i_duration_stats_fini(&one);
 }
 
 static void buckets_cover_every_value_in_order(void **state) {
@@ -632,13 +634,13 @@ static void buckets_cover_every_value_in_order(void **state) {
   for (int bit = 0; bit < 64; bit++) {
     for (uint64_t low = 0; low < 130; low++) {
       const uint64_t value = (1ull << bit) + (bit > 8 ? low << (bit - 8) : 0);
-      const uint32_t bucket = prof_i_tally_bucket(value);
-      assert_true(bucket < PROF_I_TALLY_BUCKETS);
+      const uint32_t bucket = prof_i_duration_stats_bucket(value);
+      assert_true(bucket < PROF_I_DURATION_BUCKETS);
       assert_true(bucket >= last);
       last = bucket;
     }
   }
-  assert_int_equal(prof_i_tally_bucket(UINT64_MAX), PROF_I_TALLY_BUCKETS - 1);
+  assert_int_equal(prof_i_duration_stats_bucket(UINT64_MAX), PROF_I_DURATION_BUCKETS - 1);
 }
 
 static void options_of_every_size_are_taken_or_refused(void **state) {
@@ -713,7 +715,7 @@ static void the_table_is_aligned_and_harmless(void **state) {
     for (const char *at = line; *at; at++) assert_true((unsigned char)*at >= 0x20 && *at != 0x7f);
     if (lines == 0) width = strlen(line);
     if (lines == 2 || lines == 7) assert_int_equal(strlen(line), width); /* the rules */
-    if (lines >= 3 && lines <= 6) assert_true(prof_i_show_width(line, strlen(line)) <= width);
+    if (lines >= 3 && lines <= 6) assert_true(prof_i_display_width(line, strlen(line)) <= width);
     if (lines == 3)
       assert_non_null(strstr(line, "a name that is much longer than a column of a termin..."));
     if (lines == 3) assert_non_null(strstr(line, "1.975ms"));
@@ -742,7 +744,7 @@ static void no_loss_reads_as_no_loss(void **state) {
   free(text);
   prof_trace_destroy(trace);
   /* as long as it gets */
-  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) capture_header(&c)->unplaced[i] = UINT64_MAX;
+  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) capture_header(&c)->unattributed[i] = UINT64_MAX;
   trace = open_capture(&c);
   assert_int_equal(prof_trace_loss_text(trace, &text), PROF_OK);
   assert_in_range(strlen(text), 300, 1000);
@@ -753,12 +755,12 @@ static void no_loss_reads_as_no_loss(void **state) {
 
 static void check_repaired(const char *bytes, size_t count, const char *expected) {
   char out[256];
-  const size_t wanted = prof_i_show_repair(out, sizeof out, bytes, count);
+  const size_t wanted = prof_i_sanitize_utf8(out, sizeof out, bytes, count);
   assert_int_equal(wanted, strlen(expected));
   assert_memory_equal(out, expected, wanted);
   for (size_t room = 0; room < wanted; room++) {
     memset(out, '#', sizeof out);
-    assert_int_equal(prof_i_show_repair(out, room, bytes, count), wanted);
+    assert_int_equal(prof_i_sanitize_utf8(out, room, bytes, count), wanted);
     assert_int_equal(out[room], '#');
   }
 }
@@ -773,8 +775,8 @@ static void utf8_is_repaired_as_unicode_recommends(void **state) {
   check_repaired("\xe2\x82", 2, "\xef\xbf\xbd");
   check_repaired("\xed\xa0\x80", 3, "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
   check_repaired("\xf0\x9f\x98\x80\xf4\x90", 6, "\xf0\x9f\x98\x80\xef\xbf\xbd\xef\xbf\xbd");
-  assert_int_equal(prof_i_show_width("ae\xcc\x81\xe5\xbc\xb5\xf0\x9f\x98\x80", 11), 6);
-  assert_int_equal(prof_i_show_cut("\xe5\xbc\xb5\xe9\x87\x8f", 6, 3), 3);
+  assert_int_equal(prof_i_display_width("ae\xcc\x81\xe5\xbc\xb5\xf0\x9f\x98\x80", 11), 6);
+  assert_int_equal(prof_i_display_cut("\xe5\xbc\xb5\xe9\x87\x8f", 6, 3), 3);
 }
 
 /* As torch.profiler's table has them: all of their time, none of it their own, and no share. Beside

@@ -20,7 +20,7 @@ static prof_i_head *begin(capture *c, uint64_t room_bytes) {
 static prof_i_head *line(capture *c, uint64_t of) {
   prof_i_head *const chunk = capture_extent(c, PROF_I_EXTENT_CHUNK, PROF_I_UNIT_BYTES);
   chunk->sequence = ++c->sequence << 1;
-  capture_owner_as(chunk, LINE, of, PROF_I_ROLE_CALLS, "calls");
+  capture_owner_as(chunk, LINE, of, PROF_I_KIND_OF_CALLS, "calls");
   return chunk;
 }
 
@@ -270,9 +270,9 @@ static void a_lines_losses_are_its_threads(void **state) {
   put_call(calls, CALL, 150, 200);
   capture_exit(chunk, THREAD, "worker", PROF_LOSS_FULL, 3);
   capture_exit(calls, LINE, "calls", PROF_LOSS_FULL, 4);
-  prof_i_slot *const slot = capture_slot(&c, LINE, "calls");
+  prof_i_thread_slot *const slot = capture_slot(&c, LINE, "calls");
   slot->tid = THREAD;
-  slot->role = PROF_I_ROLE_CALLS;
+  slot->thread_kind = PROF_I_KIND_OF_CALLS;
   slot->lost[PROF_LOSS_FULL] = 5;
   slot->lost_before[PROF_LOSS_FULL] = 4;
   prof_trace *const trace = open_capture(&c);
@@ -353,10 +353,10 @@ static void make_small(capture *c) {
                      *const stream = capture_extent(c, PROF_I_EXTENT_CHUNK, PROF_I_UNIT_BYTES);
   other->sequence = ++c->sequence << 1;
   stream->sequence = ++c->sequence << 1;
-  capture_owner_as(other, LINE + 1, PROF_I_SERIAL_OF_KERNELS | KERNELS_TID, PROF_I_ROLE_CALLS,
+  capture_owner_as(other, LINE + 1, PROF_I_SERIAL_OF_KERNELS | KERNELS_TID, PROF_I_KIND_OF_CALLS,
                    "library's own");
   capture_owner_as(stream, LINE + 2, 0x7000,
-                   PROF_I_ROLE_STREAM | PROF_DEVICE_CUDA << PROF_I_ROLE_TYPE_SHIFT,
+                   PROF_I_KIND_OF_STREAM | PROF_DEVICE_CUDA << PROF_I_THREAD_KIND_TYPE_SHIFT,
                    "stream 0x7000");
   put_call(other, CALL, 4000, 4500);
   const uint64_t launches[][2] = {

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../src/base/show.h"
+#include "../../src/base/sanitize.h"
 #include "device_capture.h"
 #include "memory_capture.h"
 #include "small_capture.h"
@@ -58,7 +58,8 @@ static int set_up(void **state) {
   if (!mkdtemp(own.folder)) return -1;
   capture c;
   small_capture(&c);
-  prof_i_slot *const slot = capture_slot(&c, 9, "evil \x1b[31m\xc2\x9b\xe2\x80\xae\xff name");
+  prof_i_thread_slot *const slot =
+      capture_slot(&c, 9, "evil \x1b[31m\xc2\x9b\xe2\x80\xae\xff name");
   slot->tid = 109;
   int status = write_capture(&c, "small.prof");
   capture_end(&c);
@@ -105,7 +106,7 @@ static void info_tells_losses_without_a_thread(void **state) {
   need_the_command();
   capture c;
   small_capture(&c);
-  capture_header(&c)->unplaced[PROF_LOSS_OVERWRITTEN] = 7;
+  capture_header(&c)->unattributed[PROF_LOSS_OVERWRITTEN] = 7;
   const int status = write_capture(&c, "copy.prof");
   capture_end(&c);
   assert_int_equal(status, 0);
@@ -214,7 +215,7 @@ static void memory_draws_as_the_terminal_can(void **state) {
   setenv("COLUMNS", "60", 1);
   assert_int_equal(run("memory memory.prof --pool 2"), 0);
   for (const char *line = own.output; *line; line += strcspn(line, "\n") + 1)
-    assert_in_range(prof_i_show_width(line, strcspn(line, "\n")), 0, 60);
+    assert_in_range(prof_i_display_width(line, strcspn(line, "\n")), 0, 60);
   unsetenv("COLUMNS");
 }
 

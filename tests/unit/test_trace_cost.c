@@ -160,7 +160,7 @@ static void what_recording_took_has_bounds(void **state) {
   capture c;
   begin_with_sites(&c, 1 << 20, 1);
   capture_plain(capture_chunk(&c, CHUNK, 1), T0, 100000, 1);
-  prof_i_slot *const slot = capture_slot(&c, 1, "first");
+  prof_i_thread_slot *const slot = capture_slot(&c, 1, "first");
   capture_header(&c)->scope_cost_ps = SCOPE_NS * 1000;
   slot->own_ns = 500;
   prof_trace *trace = open_capture(&c);

@@ -125,7 +125,7 @@ static void write_capture(capture *c, const shape *s) {
   }
   write_records(c, s);
   capture_header(c)->clear_ticks = made.clear;
-  prof_i_slot *const slot = capture_slot(c, 1, "thread 1");
+  prof_i_thread_slot *const slot = capture_slot(c, 1, "thread 1");
   for (uint32_t i = 0; i < made.open_count; i++)
     capture_open(slot, made.open[i].start, made.open[i].site);
 }
@@ -305,7 +305,7 @@ static void kernels_of_a_stream_have_their_whole_times(void **state) {
   begin_with_sites(&c, 1 << 20, 3);
   prof_i_head *const chunk = capture_extent(&c, PROF_I_EXTENT_CHUNK, PROF_I_UNIT_BYTES);
   chunk->sequence = 2;
-  capture_owner_as(chunk, 1, 7, PROF_I_ROLE_STREAM | PROF_DEVICE_CUDA << 8, "stream 7");
+  capture_owner_as(chunk, 1, 7, PROF_I_KIND_OF_STREAM | PROF_DEVICE_CUDA << 8, "stream 7");
   capture_plain(chunk, T0 + 10, 20, 1);
   capture_plain(chunk, T0 + 20, 20, 2);
   capture_plain(chunk, T0 + 5, 60, 3);

@@ -47,10 +47,10 @@ static void make(capture *c) {
                                                                          c, PROF_I_EXTENT_CHUNK,
                                                                          PROF_I_UNIT_BYTES);
   stream->sequence = ++c->sequence << 1;
-  capture_owner_as(
-      stream, 2, 0x7000,
-      PROF_I_ROLE_STREAM | 4 << PROF_I_ROLE_TYPE_SHIFT | UINT64_C(1) << PROF_I_ROLE_INDEX_SHIFT,
-      "stream 0x7000");
+  capture_owner_as(stream, 2, 0x7000,
+                   PROF_I_KIND_OF_STREAM | 4 << PROF_I_THREAD_KIND_TYPE_SHIFT |
+                       UINT64_C(1) << PROF_I_THREAD_KIND_INDEX_SHIFT,
+                   "stream 0x7000");
   capture_plain(chunk, CAPTURE_START + 14, 26, INNER);
   capture_plain(chunk, CAPTURE_START + 12, 38, MIDDLE);
   capture_plain(chunk, CAPTURE_START + 10, 50, OUTER);

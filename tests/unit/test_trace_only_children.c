@@ -216,10 +216,10 @@ static void what_stands_beside_the_time_is_kept(void **state) {
   prof_i_head *const chunk = capture_chunk(&c, CHUNK, 1);
   prof_i_head *const stream = capture_extent(&c, PROF_I_EXTENT_CHUNK, CHUNK);
   stream->sequence = ++c.sequence << 1;
-  capture_owner_as(
-      stream, 2, 0x7000,
-      PROF_I_ROLE_STREAM | 4 << PROF_I_ROLE_TYPE_SHIFT | UINT64_C(1) << PROF_I_ROLE_INDEX_SHIFT,
-      "stream 0x7000");
+  capture_owner_as(stream, 2, 0x7000,
+                   PROF_I_KIND_OF_STREAM | 4 << PROF_I_THREAD_KIND_TYPE_SHIFT |
+                       UINT64_C(1) << PROF_I_THREAD_KIND_INDEX_SHIFT,
+                   "stream 0x7000");
   memory_piece(chunk, pool, T0 + 7, false, 0x1000000, 64);
   memory_piece(chunk, pool, T0 + 15, false, 0x2000000, 512);
   put_device_scope(chunk, 10, 10, SIDE, 0, 0);

@@ -178,7 +178,7 @@ static void open_scopes_have_columns_of_their_own(void **state) {
   prof_i_head *const chunk = capture_chunk(&c, CHUNK, 1);
   capture_plain(chunk, T0 + 2000, 500, 1);
   capture_plain(chunk, T0 + 3000, 500, 2);
-  prof_i_slot *const slot = capture_slot(&c, 1, "thread 1");
+  prof_i_thread_slot *const slot = capture_slot(&c, 1, "thread 1");
   capture_open(slot, T0 + 1000, 1);
   capture_open(slot, T0 + 1500, 1);
   capture_open(slot, T0 + 3200, 3);

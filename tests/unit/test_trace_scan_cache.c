@@ -37,7 +37,7 @@ static prof_trace *now(void) {
 static unsigned kept_chunks(const prof_trace *trace) {
   unsigned count = 0;
   for (uint32_t i = 0; i < trace->source.head_count; i++) {
-    const prof_i_kept_head *const kept = &trace->source.heads[i];
+    const prof_i_cached_head *const kept = &trace->source.heads[i];
     const prof_i_scan_key key = prof_i_scan_key_of(
         trace->header.start_ticks, trace->header.start_monotonic_ns, kept->offset, &kept->head);
     count += prof_i_scan_cache_has(&key);

@@ -72,7 +72,7 @@ static prof_trace_info read_while_it_goes_on(prof_i_kind kind, bool commits) {
   assert_int_equal(mprotect(page_behind(), PAGE, PROT_NONE), 0);
   assert_int_equal(sigaction(SIGSEGV, &on_fault, &before), 0);
   const int status = prof_i_source_snapshot(
-      &source, &(prof_i_live){.bytes = own.live.bytes, .room = own.live.room}, false);
+      &source, &(prof_i_live_source){.bytes = own.live.bytes, .room = own.live.room}, false);
   sigaction(SIGSEGV, &before, NULL);
   assert_int_equal(status, PROF_OK);
   assert_int_equal(own.wakes, 1);

@@ -216,10 +216,10 @@ static void device_work_in_a_skipped_scope_is_that_of_the_scope_around(void **st
   capture_plain(chunk, T0, 1000, A);
   prof_i_head *const stream = capture_extent(&c, PROF_I_EXTENT_CHUNK, CHUNK);
   stream->sequence = ++c.sequence << 1;
-  capture_owner_as(
-      stream, 2, 0x7000,
-      PROF_I_ROLE_STREAM | 4 << PROF_I_ROLE_TYPE_SHIFT | UINT64_C(1) << PROF_I_ROLE_INDEX_SHIFT,
-      "stream");
+  capture_owner_as(stream, 2, 0x7000,
+                   PROF_I_KIND_OF_STREAM | 4 << PROF_I_THREAD_KIND_TYPE_SHIFT |
+                       UINT64_C(1) << PROF_I_THREAD_KIND_INDEX_SHIFT,
+                   "stream");
   long_record r;
   long_begin(&r, PROF_I_KIND_SCOPE, T0 + 400, 70, C);
   r.flags = PROF_I_FLAG_DEVICE | PROF_I_FLAG_STREAM;

@@ -19,24 +19,24 @@ enum {
 static struct {
   capture c;
   prof_i_head *chunks[CHUNKS];
-  int made;           /* of them */
-  uint64_t halves;    /* what the thread has done */
-  uint64_t questions; /* of the reader's */
-  uint64_t from, to;  /* it goes on at these */
-  prof_i_slot *slot;  /* NULL, or a scope stands open there, and ends when it goes on */
+  int made;                 /* of them */
+  uint64_t halves;          /* what the thread has done */
+  uint64_t questions;       /* of the reader's */
+  uint64_t from, to;        /* it goes on at these */
+  prof_i_thread_slot *slot; /* NULL, or a scope stands open there, and ends when it goes on */
 } own;
 
 /* ---- the thread ---- */
 
 static uint64_t scopes_gone(const prof_i_head *chunk) {
-  return chunk->gone[chunk->sequence & 1][PROF_I_GONE_OVERWRITTEN];
+  return chunk->evicted[chunk->sequence & 1][PROF_I_EVICTED_OVERWRITTEN];
 }
 
 /* As the recorder does it: what it holds is given up, then it is made ready. It has no number in
    between. */
 static void give_up(prof_i_head *chunk) {
   const uint64_t next = (chunk->sequence & 1) ^ 1;
-  chunk->gone[next][PROF_I_GONE_OVERWRITTEN] = scopes_gone(chunk) + SCOPES;
+  chunk->evicted[next][PROF_I_EVICTED_OVERWRITTEN] = scopes_gone(chunk) + SCOPES;
   chunk->sequence = next;
   chunk->generation = chunk->generation % PROF_I_GENERATION_MASK + 1;
   chunk->cursor = PROF_I_HEAD_BYTES;
@@ -91,7 +91,7 @@ static uint64_t scopes_given_up(void) {
 
 /* ---- the reader ---- */
 
-static uint64_t bytes_now(const prof_i_live *live) {
+static uint64_t live_bytes_now(const prof_i_live_source *live) {
   (void)live;
   own.questions++;
   /* from here on it asks for whatever lies behind */
@@ -103,11 +103,12 @@ static uint64_t bytes_now(const prof_i_live *live) {
 static prof_trace *read_snapshot(void) {
   prof_i_source source;
   prof_trace *trace = NULL;
-  assert_int_equal(
-      prof_i_source_snapshot(
-          &source, &(prof_i_live){.bytes = own.c.bytes, .room = own.c.room, .bytes_now = bytes_now},
-          false),
-      PROF_OK);
+  assert_int_equal(prof_i_source_snapshot(&source,
+                                          &(prof_i_live_source){.bytes = own.c.bytes,
+                                                                .room = own.c.room,
+                                                                .live_bytes_now = live_bytes_now},
+                                          false),
+                   PROF_OK);
   assert_int_equal(prof_i_trace_make(&source, &trace), PROF_OK);
   return trace;
 }
@@ -188,7 +189,7 @@ static open_sight look_at_open(uint64_t from, uint64_t to) {
   own.from = from;
   own.to = to;
   const uint64_t begun = CAPTURE_START + scopes_ended() * STEP; /* before the next one */
-  prof_i_slot *const slot = capture_slot(&own.c, 1, "writer");
+  prof_i_thread_slot *const slot = capture_slot(&own.c, 1, "writer");
   capture_open(slot, begun, 1);
   own.slot = slot;
   prof_trace *const trace = read_snapshot();

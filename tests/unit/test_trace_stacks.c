@@ -1,6 +1,6 @@
 /* Stacks by the traced functions around a scope, where many scopes overlap, stand in each other or
    are asynchronous, and how long their texts may be: a table's and the JSON's. */
-#include "analysis/callers.h"
+#include "analysis/call_stacks.h"
 #include "trace_checks.h"
 
 enum { T0 = CAPTURE_START, OP = 1, FUNCTION, INNER, OTHER_OP, RANGE, LONG, LEFT_OUT };

@@ -236,7 +236,7 @@ static void an_open_scope_shows_its_name_and_arguments(void **state) {
   const uint32_t types[] = {PROF_ARG_STRING};
   const char *const keys[] = {"key"};
   capture_schema(meta, 1, PROF_ARGS_PAIRS, "", 1, types, keys);
-  prof_i_slot *const slot = capture_slot(&c, 1, "main");
+  prof_i_thread_slot *const slot = capture_slot(&c, 1, "main");
   long_record r;
   long_begin(&r, PROF_I_KIND_SCOPE, T0 + 10, 0, 1);
   r.flags = PROF_I_FLAG_NAME;
@@ -246,7 +246,7 @@ static void an_open_scope_shows_its_name_and_arguments(void **state) {
   capture_open_long(slot, &r);
   slot->open[++slot->depth] =
       /* a payload that is nowhere */
-      (prof_i_open){(T0 + 20) << 4, 2 << 4 | 1 | 9ull << 24 | 5ull << 48};
+      (prof_i_open_entry){(T0 + 20) << 4, 2 << 4 | 1 | 9ull << 24 | 5ull << 48};
   prof_trace *const trace = open_capture(&c);
   const events all = read_events(trace);
   assert_int_equal(all.count, 2);

@@ -160,7 +160,7 @@ static void open_scopes_are_calls_where_asked_for(void **state) {
   (void)state;
   capture c;
   begin(&c);
-  prof_i_slot *const slot = capture_slot(&c, 1, "main");
+  prof_i_thread_slot *const slot = capture_slot(&c, 1, "main");
   capture_open(slot, at(500), 4);
   capture_plain(capture_chunk(&c, CHUNK, 1), at(1000), 100, 3);
   prof_trace *const trace = open_capture(&c);

@@ -87,18 +87,18 @@ static void a_chunk_taken_over_gives_each_thread_its_own(void **state) {
   capture_owner(chunk, 2, 102, "second");
   capture_plain(chunk, T0 + 30, 10, 2);
   capture_plain(chunk, T0 + 5, 40, 1);
-  capture_header(&c)->unplaced[PROF_LOSS_NO_CHUNK] = 7;
+  capture_header(&c)->unattributed[PROF_LOSS_NO_CHUNK] = 7;
   capture_slot(&c, 2, "second, renamed")->lost[PROF_LOSS_FULL] = 3;
   prof_trace *const trace = open_capture(&c);
   const events all = read_events(trace);
   assert_int_equal(info_of(trace).thread_count, 2);
-  const prof_trace_thread gone = thread_of(trace, 0), second = thread_of(trace, 1);
-  assert_string_equal(gone.name, "gone");
-  assert_int_equal(gone.is_alive, 0);
-  assert_int_equal(gone.is_main, 1);
-  assert_int_equal(gone.tid, 101);
-  assert_int_equal(gone.event_count, 1);
-  assert_int_equal(gone.lost_count[PROF_LOSS_NO_CHUNK], 7);
+  const prof_trace_thread exited = thread_of(trace, 0), second = thread_of(trace, 1);
+  assert_string_equal(exited.name, "gone");
+  assert_int_equal(exited.is_alive, 0);
+  assert_int_equal(exited.is_main, 1);
+  assert_int_equal(exited.tid, 101);
+  assert_int_equal(exited.event_count, 1);
+  assert_int_equal(exited.lost_count[PROF_LOSS_NO_CHUNK], 7);
   assert_string_equal(second.name, "second, renamed");
   assert_int_equal(second.is_alive, 1);
   assert_int_equal(second.event_count, 2);
@@ -125,7 +125,7 @@ static void what_ended_before_the_clear_is_counted_and_not_shown(void **state) {
   capture_plain(chunk, T0 + 40, 20, 2); /* spans it */
   capture_plain(chunk, T0 + 70, 10, 3);
   capture_header(&c)->clear_ticks = T0 + 50;
-  capture_header(&c)->unplaced[PROF_LOSS_CLEARED] = 5;
+  capture_header(&c)->unattributed[PROF_LOSS_CLEARED] = 5;
   prof_trace *const trace = open_capture(&c);
   const events all = read_events(trace);
   assert_int_equal(all.count, 2);
@@ -173,7 +173,7 @@ static void the_claim_of_a_scope_that_stands_open_is_no_loss(void **state) {
       long_record r;
       begin_with_sites(&c, 1 << 20, 2);
       prof_i_head *const chunk = capture_chunk(&c, CHUNK, 1);
-      prof_i_slot *const slot = capture_slot(&c, 1, "main");
+      prof_i_thread_slot *const slot = capture_slot(&c, 1, "main");
       long_begin(&r, PROF_I_KIND_SCOPE, T0 + 20, 0, 2);
       r.flags = PROF_I_FLAG_NAME;
       long_text(&r, "a name of three words, or so");
@@ -199,7 +199,7 @@ static void scopes_of_a_thread_that_is_ending_are_lost_or_open(void **state) {
   for (uint64_t lost = 4; lost <= 6; lost++) {
     capture c;
     begin_with_sites(&c, 1 << 20, 2);
-    prof_i_slot *const slot = capture_slot(&c, 1, "main");
+    prof_i_thread_slot *const slot = capture_slot(&c, 1, "main");
     capture_open(slot, T0 + 10, 1);
     slot->deep = 4;
     slot->deep_gone = 3;
@@ -267,8 +267,8 @@ static void chunks_being_made_anew_are_left_out(void **state) {
   prof_i_head *const chunk = capture_chunk(&c, CHUNK, 1);
   capture_plain(chunk, T0 + 10, 10, 1);
   chunk->sequence = 0;
-  chunk->gone[0][PROF_I_GONE_OVERWRITTEN] = 3;
-  chunk->gone[1][PROF_I_GONE_OVERWRITTEN] = 1000; /* the other pair does not count */
+  chunk->evicted[0][PROF_I_EVICTED_OVERWRITTEN] = 3;
+  chunk->evicted[1][PROF_I_EVICTED_OVERWRITTEN] = 1000; /* the other pair does not count */
   prof_trace *const trace = open_capture(&c);
   assert_int_equal(info_of(trace).event_count, 0);
   assert_int_equal(info_of(trace).bad_count, 0);
@@ -303,16 +303,16 @@ static void what_a_chunk_held_before_is_counted(void **state) {
   (void)state;
   capture c;
   begin_with_sites(&c, 1 << 20, 2);
-  prof_i_slot *const slot = capture_slot(&c, 1, "worker");
+  prof_i_thread_slot *const slot = capture_slot(&c, 1, "worker");
   prof_i_head *const reserve = capture_reserve(&c, slot);
   prof_i_head *const chunk = capture_chunk(&c, CHUNK, 1);
   capture_plain(chunk, T0 + 10, 10, 1);
   chunk->sequence |= 1;
-  chunk->gone[0][PROF_I_GONE_OVERWRITTEN] = 1000;
-  chunk->gone[1][PROF_I_GONE_OVERWRITTEN] = 1;
-  chunk->gone[1][PROF_I_GONE_CLEARED] = 10;
-  slot->head.gone[0][PROF_I_GONE_CLEARED] = 100;
-  reserve->gone[0][PROF_I_GONE_CLEARED] = 1000;
+  chunk->evicted[0][PROF_I_EVICTED_OVERWRITTEN] = 1000;
+  chunk->evicted[1][PROF_I_EVICTED_OVERWRITTEN] = 1;
+  chunk->evicted[1][PROF_I_EVICTED_CLEARED] = 10;
+  slot->head.evicted[0][PROF_I_EVICTED_CLEARED] = 100;
+  reserve->evicted[0][PROF_I_EVICTED_CLEARED] = 1000;
   slot->lost[PROF_LOSS_FULL] = 7;
   slot->lost_before[PROF_LOSS_FULL] = 4; /* another thread's */
   prof_trace *const trace = open_capture(&c);
@@ -330,7 +330,7 @@ static void open_scopes_last_to_the_last_thing_known(void **state) {
   (void)state;
   capture c;
   begin_with_sites(&c, 1 << 20, 4);
-  prof_i_slot *const slot = capture_slot(&c, 1, "worker");
+  prof_i_thread_slot *const slot = capture_slot(&c, 1, "worker");
   capture_open(slot, T0 + 10, 1);
   capture_open(slot, T0 + 60, 2);
   prof_i_head *const chunk = capture_chunk(&c, CHUNK, 1);
@@ -357,7 +357,7 @@ static void an_entry_whose_record_stands_is_not_shown_twice(void **state) {
   (void)state;
   capture c;
   begin_with_sites(&c, 1 << 20, 4);
-  prof_i_slot *const slot = capture_slot(&c, 1, "worker");
+  prof_i_thread_slot *const slot = capture_slot(&c, 1, "worker");
   capture_open(slot, T0 + 10, 1);
   capture_open(slot, T0 + 60, 2); /* was killed between the commit and the clearing of its entry */
   prof_i_head *const chunk = capture_chunk(&c, CHUNK, 1);
@@ -378,7 +378,7 @@ static void the_reserve_of_a_slot_holds_records_like_any_chunk(void **state) {
   (void)state;
   capture c;
   begin_with_sites(&c, 1 << 20, 3);
-  prof_i_slot *const slot = capture_slot(&c, 1, "main");
+  prof_i_thread_slot *const slot = capture_slot(&c, 1, "main");
   prof_i_head *const chunk = capture_chunk(&c, CHUNK, 1);
   capture_plain(chunk, T0 + 30, 10, 3);
   prof_i_head *const reserve = capture_reserve(&c, slot);
@@ -404,7 +404,7 @@ static void a_ring_shows_the_last_so_many_ns(void **state) {
   for (uint64_t i = 0; i < 10; i++) capture_plain(chunk, T0 + i * 100, 50, 1);
   capture_header(&c)->policy = PROF_POLICY_RING;
   capture_header(&c)->ring_ns = 250; /* the last end is at 950 */
-  capture_header(&c)->unplaced[PROF_LOSS_OVERWRITTEN] = 100;
+  capture_header(&c)->unattributed[PROF_LOSS_OVERWRITTEN] = 100;
   prof_trace *const trace = open_capture(&c);
   const events all = read_events(trace);
   assert_int_equal(all.count, 3);

@@ -14,8 +14,8 @@ static const import_text no_key = {"", 0};
 /* ---- one value ---- */
 
 /* False: there is no room for one more of that many words. */
-static bool put_item(import_values *v, import_text key, uint32_t type, const uint64_t *words,
-                     uint32_t count) {
+static bool args_put_item(import_record_args *v, import_text key, uint32_t type,
+                          const uint64_t *words, uint32_t count) {
   if (v->schema.count == PROF_ARGS_MAX || v->count + count > IMPORT_VALUE_WORDS_MAX) {
     v->is_cut = true;
     return false;
@@ -28,7 +28,7 @@ static bool put_item(import_values *v, import_text key, uint32_t type, const uin
 }
 
 /* As much of it as there is room for. */
-static void put_text(import_values *v, import_text key, import_text text) {
+static void args_put_text(import_record_args *v, import_text key, import_text text) {
   const size_t left = IMPORT_VALUE_WORDS_MAX - v->count;
   if (v->schema.count == PROF_ARGS_MAX || left < 2) {
     v->is_cut = true;
@@ -41,25 +41,25 @@ static void put_text(import_values *v, import_text key, import_text text) {
   v->count += import_put_text(v->words + v->count, kept);
 }
 
-static void put_number(import_values *v, import_text key, import_text digits) {
+static void args_put_number(import_record_args *v, import_text key, import_text digits) {
   int64_t i64;
   uint64_t word;
   double f64;
   if (import_number_i64(digits, &i64)) {
     word = (uint64_t)i64;
-    put_item(v, key, PROF_ARG_I64, &word, 1);
+    args_put_item(v, key, PROF_ARG_I64, &word, 1);
   } else if (import_number_u64(digits, &word)) {
-    put_item(v, key, PROF_ARG_U64, &word, 1);
+    args_put_item(v, key, PROF_ARG_U64, &word, 1);
   } else if (import_number_double(digits, &f64)) {
     memcpy(&word, &f64, sizeof word);
-    put_item(v, key, PROF_ARG_F64, &word, 1);
+    args_put_item(v, key, PROF_ARG_F64, &word, 1);
   } else {
-    put_text(v, key, digits);
+    args_put_text(v, key, digits);
   }
 }
 
-static void put_value(import_values *v, import_text key, const import_event *event,
-                      const import_value *value) {
+static void args_put_value(import_record_args *v, import_text key, const import_event *event,
+                           const import_value *value) {
   const import_text text = import_text_of(event, value);
   const uint64_t is_true = value->is_true;
   switch (value->type) {
@@ -67,14 +67,14 @@ static void put_value(import_values *v, import_text key, const import_event *eve
     case IMPORT_NULL:
       return;
     case IMPORT_BOOL:
-      put_item(v, key, PROF_ARG_BOOL, &is_true, 1);
+      args_put_item(v, key, PROF_ARG_BOOL, &is_true, 1);
       return;
     case IMPORT_NUMBER:
-      put_number(v, key, text);
+      args_put_number(v, key, text);
       return;
     case IMPORT_TEXT:
     case IMPORT_JSON:
-      put_text(v, key, text);
+      args_put_text(v, key, text);
       return;
   }
 }
@@ -82,7 +82,7 @@ static void put_value(import_values *v, import_text key, const import_event *eve
 /* ---- shapes ---- */
 
 /* Takes "[1,2]" off the front, dims behind words[0]. False: it is something else. */
-static bool take_dims(import_text *at, uint64_t *words, uint32_t *rank_out) {
+static bool parse_dims(import_text *at, uint64_t *words, uint32_t *rank_out) {
   uint32_t rank = 0;
   if (at->bytes < 2 || at->data[0] != '[') return false;
   at->data++, at->bytes--;
@@ -101,7 +101,7 @@ static bool take_dims(import_text *at, uint64_t *words, uint32_t *rank_out) {
   return true;
 }
 
-static uint64_t dtype_of(import_text name) {
+static uint64_t dtype_code(import_text name) {
   static const struct {
     const char *name;
     prof_dtype type;
@@ -117,7 +117,7 @@ static uint64_t dtype_of(import_text name) {
 }
 
 /* The next of ["float","","Scalar"]; where there is none, an empty one. */
-static import_text take_type(import_text *at) {
+static import_text parse_type(import_text *at) {
   size_t begin = 0, end;
   while (begin < at->bytes && at->data[begin] != '"') begin++;
   end = begin + 1;
@@ -129,14 +129,14 @@ static import_text take_type(import_text *at) {
 }
 
 /* Takes "[[1,2],[3]]" off the front: a list of tensors. False: it is something else. */
-static bool take_list(import_text *at) {
+static bool parse_list(import_text *at) {
   import_text left = *at;
   uint64_t words[1 + DIMS_MAX];
   uint32_t rank;
   if (left.bytes < 3 || left.data[0] != '[' || left.data[1] != '[') return false;
   do {
     left.data++, left.bytes--;
-    if (!take_dims(&left, words, &rank) || left.bytes == 0) return false;
+    if (!parse_dims(&left, words, &rank) || left.bytes == 0) return false;
   } while (left.data[0] == ',');
   if (left.data[0] != ']') return false;
   *at = (import_text){left.data + 1, left.bytes - 1};
@@ -146,23 +146,24 @@ static bool take_list(import_text *at) {
 /* Inputs as tensors; what is no tensor, or a list of them, has no dims, as in torch's tables.
    lists_out: there are such lists. False: nothing is put; it is something else, or there are too
    many. */
-static bool put_shapes(import_values *v, import_text dims, import_text types, bool *lists_out) {
-  const import_values before = {.schema.count = v->schema.count, .count = v->count};
+static bool args_put_shapes(import_record_args *v, import_text dims, import_text types,
+                            bool *lists_out) {
+  const import_record_args before = {.schema.count = v->schema.count, .count = v->count};
   if (dims.bytes < 2 || dims.data[0] != '[') return false;
   dims.data++, dims.bytes--;
   while (dims.bytes > 0 && dims.data[0] != ']') {
     uint64_t words[1 + DIMS_MAX];
     uint32_t rank = 0;
     if (v->schema.count > before.schema.count && dims.data[0] == ',') dims.data++, dims.bytes--;
-    const bool is_list = take_list(&dims);
+    const bool is_list = parse_list(&dims);
     *lists_out |= is_list;
-    if (v->schema.count == PROF_ARGS_MAX || (!is_list && !take_dims(&dims, words, &rank))) {
+    if (v->schema.count == PROF_ARGS_MAX || (!is_list && !parse_dims(&dims, words, &rank))) {
       v->schema.count = before.schema.count;
       v->count = before.count;
       return false;
     }
-    words[0] = rank | dtype_of(take_type(&types)) << 32;
-    put_item(v, no_key, PROF_ARG_TENSOR, words, 1 + rank);
+    words[0] = rank | dtype_code(parse_type(&types)) << 32;
+    args_put_item(v, no_key, PROF_ARG_TENSOR, words, 1 + rank);
   }
   v->schema.kind = PROF_ARGS_SHAPES;
   return true;
@@ -170,99 +171,109 @@ static bool put_shapes(import_values *v, import_text dims, import_text types, bo
 
 /* ---- the lists ---- */
 
-typedef enum rule { KEEP, DROP, DROP_ZERO, DIMS, STACK, FLAG, ASYNC, SKIPPED } rule;
+typedef enum key_action {
+  ACTION_KEEP,
+  ACTION_DROP,
+  ACTION_DROP_ZERO,
+  ACTION_DIMS,
+  ACTION_STACK,
+  ACTION_FLAG,
+  ACTION_ASYNC,
+  ACTION_SKIPPED
+} key_action;
 
 typedef struct key_rule {
   const char *key;
-  rule rule;
+  key_action key_action;
   uint32_t flag;
 } key_rule;
 
-static const key_rule host_rules[] = {{"External id", DROP, 0},
-                                      {"external id", DROP, 0},
-                                      {"correlation", DROP, 0},
-                                      {"Ev Idx", DROP, 0},
-                                      {"Record function id", DROP, 0},
-                                      {PROF_STACK_KEY, STACK, 0},
-                                      {"asynchronous", ASYNC, 0},
-                                      {"skipped", SKIPPED, 0},
-                                      {"cut", FLAG, PROF_I_FLAG_CUT},
-                                      {"details lost", FLAG, PROF_I_FLAG_NO_DETAILS},
-                                      {"ended on another thread", FLAG, PROF_I_FLAG_OTHER_THREAD},
-                                      {NULL, KEEP, 0}}; /* flags: of src/export/chrome_args.c */
-static const key_rule device_rules[] = {{"External id", DROP, 0},
-                                        {"external id", DROP, 0},
-                                        {"device", DROP, 0},
-                                        {"stream", DROP, 0},
-                                        {"correlation", DROP, 0},
-                                        {"queued", DROP_ZERO, 0},
-                                        {"graph id", DROP_ZERO, 0},
-                                        {"graph node id", DROP_ZERO, 0},
-                                        {"priority", DROP_ZERO, 0},
-                                        {"channel", DROP_ZERO, 0},
-                                        {"grid", DIMS, 0},
-                                        {"block", DIMS, 0},
-                                        {NULL, KEEP, 0}};
+static const key_rule host_rules[] = {
+    {"External id", ACTION_DROP, 0},
+    {"external id", ACTION_DROP, 0},
+    {"correlation", ACTION_DROP, 0},
+    {"Ev Idx", ACTION_DROP, 0},
+    {"Record function id", ACTION_DROP, 0},
+    {PROF_STACK_KEY, ACTION_STACK, 0},
+    {"asynchronous", ACTION_ASYNC, 0},
+    {"skipped", ACTION_SKIPPED, 0},
+    {"cut", ACTION_FLAG, PROF_I_FLAG_CUT},
+    {"details lost", ACTION_FLAG, PROF_I_FLAG_NO_DETAILS},
+    {"ended on another thread", ACTION_FLAG, PROF_I_FLAG_OTHER_THREAD},
+    {NULL, ACTION_KEEP, 0}}; /* flags: of src/export/chrome_args.c */
+static const key_rule device_rules[] = {{"External id", ACTION_DROP, 0},
+                                        {"external id", ACTION_DROP, 0},
+                                        {"device", ACTION_DROP, 0},
+                                        {"stream", ACTION_DROP, 0},
+                                        {"correlation", ACTION_DROP, 0},
+                                        {"queued", ACTION_DROP_ZERO, 0},
+                                        {"graph id", ACTION_DROP_ZERO, 0},
+                                        {"graph node id", ACTION_DROP_ZERO, 0},
+                                        {"priority", ACTION_DROP_ZERO, 0},
+                                        {"channel", ACTION_DROP_ZERO, 0},
+                                        {"grid", ACTION_DIMS, 0},
+                                        {"block", ACTION_DIMS, 0},
+                                        {NULL, ACTION_KEEP, 0}};
 
-static const key_rule *rule_of(const key_rule *rules, import_text key) {
+static const key_rule *find_key_rule(const key_rule *rules, import_text key) {
   while (rules->key && !import_text_is(key, rules->key)) rules++;
   return rules;
 }
 
-static void put_arg(import_values *v, const import_event *event, const import_arg *arg,
-                    const key_rule *rules, bool may_be_marked) {
+static void args_put_arg(import_record_args *v, const import_event *event, const import_arg *arg,
+                         const key_rule *rules, bool may_be_marked) {
   const import_text key = {event->text + arg->key_at, arg->key_bytes},
                     text = import_text_of(event, &arg->value);
   uint64_t words[1 + DIMS_MAX];
   uint32_t rank;
   import_text left = text;
-  const key_rule *const found = rule_of(rules, key);
-  switch (found->rule) {
-    case DROP:
+  const key_rule *const found = find_key_rule(rules, key);
+  switch (found->key_action) {
+    case ACTION_DROP:
       return;
-    case DROP_ZERO:
+    case ACTION_DROP_ZERO:
       if (import_text_is(text, "0")) return;
       break;
-    case DIMS:
-      if (arg->value.type != IMPORT_JSON || !take_dims(&left, words, &rank)) break;
+    case ACTION_DIMS:
+      if (arg->value.type != IMPORT_JSON || !parse_dims(&left, words, &rank)) break;
       words[0] = rank;
-      put_item(v, key, PROF_ARG_TENSOR, words, 1 + rank);
+      args_put_item(v, key, PROF_ARG_TENSOR, words, 1 + rank);
       return;
-    case STACK: /* torch ends it with a separator, behind which no frame stands */
+    case ACTION_STACK: /* torch ends it with a separator, behind which no frame stands */
       if (arg->value.type != IMPORT_TEXT) break;
       while (left.bytes > 0 && left.data[left.bytes - 1] == ';') left.bytes--;
-      put_text(v, key, left);
+      args_put_text(v, key, left);
       return;
-    case FLAG:
+    case ACTION_FLAG:
       if (arg->value.type != IMPORT_BOOL || !arg->value.is_true) break;
       v->flags |= found->flag;
       return;
-    case ASYNC:
-    case SKIPPED:
+    case ACTION_ASYNC:
+    case ACTION_SKIPPED:
       if (!may_be_marked || arg->value.type != IMPORT_BOOL || !arg->value.is_true) break;
-      v->is_async |= found->rule == ASYNC;
-      v->is_skipped |= found->rule == SKIPPED;
+      v->is_async |= found->key_action == ACTION_ASYNC;
+      v->is_skipped |= found->key_action == ACTION_SKIPPED;
       return;
-    case KEEP:
+    case ACTION_KEEP:
       break;
   }
-  put_value(v, key, event, &arg->value);
+  args_put_value(v, key, event, &arg->value);
 }
 
-void import_args_begin(import_values *values) {
+void import_args_begin(import_record_args *values) {
   values->schema.kind = PROF_ARGS_PAIRS;
   values->schema.count = values->count = 0;
   values->is_cut = values->is_async = values->is_skipped = false;
   values->flags = 0;
 }
 
-void import_args_text(import_values *values, const char *key, import_text text) {
-  put_text(values, (import_text){key, strlen(key)}, text);
+void import_args_text(import_record_args *values, const char *key, import_text text) {
+  args_put_text(values, (import_text){key, strlen(key)}, text);
 }
 
 /* Each export numbers the calls of functions anew (src/export/python_ids.h). A module's call
    keeps the numbers that it has where it was recorded. */
-static bool is_number_of_function(const import_event *event, const import_arg *arg) {
+static bool arg_is_function_number(const import_event *event, const import_arg *arg) {
   const import_text category = import_text_of(event, &event->members[IMPORT_CAT]);
   const import_text name = import_text_of(event, &event->members[IMPORT_NAME]);
   const import_text key = {event->text + arg->key_at, arg->key_bytes};
@@ -272,8 +283,8 @@ static bool is_number_of_function(const import_event *event, const import_arg *a
   return import_text_is(category, "python_function") && !import_text_begins(name, "nn.Module: ");
 }
 
-void import_args_of_host(import_values *values, const import_event *event,
-                         const import_place *place, bool may_be_marked) {
+void import_args_of_host(import_record_args *values, const import_event *event,
+                         const import_source_location *place, bool may_be_marked) {
   const import_value *const dims = import_event_arg(event, "Input Dims"), *const types =
                                                                               import_event_arg(
                                                                                   event,
@@ -281,7 +292,7 @@ void import_args_of_host(import_values *values, const import_event *event,
   bool has_shapes = false, has_lists = false;
   import_args_begin(values);
   if (dims && dims->type == IMPORT_JSON)
-    has_shapes = put_shapes(
+    has_shapes = args_put_shapes(
         values, import_text_of(event, dims),
         types && types->type == IMPORT_JSON ? import_text_of(event, types) : no_key, &has_lists);
   if (has_shapes && has_lists)
@@ -289,22 +300,22 @@ void import_args_of_host(import_values *values, const import_event *event,
   for (uint32_t i = 0; i < event->arg_count; i++) {
     const import_value *const value = &event->args[i].value;
     if (has_shapes && (value == dims || value == types)) continue;
-    if (place && import_place_has(place, event, &event->args[i])) continue;
-    if (is_number_of_function(event, &event->args[i])) continue;
-    put_arg(values, event, &event->args[i], host_rules, may_be_marked);
+    if (place && import_source_location_has(place, event, &event->args[i])) continue;
+    if (arg_is_function_number(event, &event->args[i])) continue;
+    args_put_arg(values, event, &event->args[i], host_rules, may_be_marked);
   }
   values->is_cut |= event->is_cut;
 }
 
 /* By which an export of prof's tells such a stretch from the device's side of a scope. */
-static bool is_annotation(const import_event *event, const import_arg *arg) {
+static bool arg_is_annotation(const import_event *event, const import_arg *arg) {
   return arg->value.is_true &&
          import_text_is((import_text){event->text + arg->key_at, arg->key_bytes}, "annotation");
 }
 
 /* The vendor's number stays, as prof itself keeps it; a trace that prof wrote has it under that
    name. */
-void import_args_of_device(import_values *values, const import_event *event,
+void import_args_of_device(import_record_args *values, const import_event *event,
                            const uint64_t hidden[IMPORT_HIDDEN_VALUES]) {
   static const char *const keys[IMPORT_HIDDEN_VALUES] = {
       "launch thread", "launch ticks", "device start ns", "device end ns", "record kind"};
@@ -312,11 +323,11 @@ void import_args_of_device(import_values *values, const import_event *event,
   const import_value *const correlation = import_event_arg(event, "correlation");
   import_args_begin(values);
   for (int i = 0; i < IMPORT_HIDDEN_VALUES; i++)
-    put_item(values, (import_text){keys[i], strlen(keys[i])}, PROF_ARG_U64, &hidden[i], 1);
+    args_put_item(values, (import_text){keys[i], strlen(keys[i])}, PROF_ARG_U64, &hidden[i], 1);
   if (correlation && !import_event_arg(event, vendors))
-    put_value(values, (import_text){vendors, sizeof vendors - 1}, event, correlation);
+    args_put_value(values, (import_text){vendors, sizeof vendors - 1}, event, correlation);
   for (uint32_t i = 0; i < event->arg_count; i++)
-    if (hidden[4] != PROF_RECORD_ANNOTATION || !is_annotation(event, &event->args[i]))
-      put_arg(values, event, &event->args[i], device_rules, false);
+    if (hidden[4] != PROF_RECORD_ANNOTATION || !arg_is_annotation(event, &event->args[i]))
+      args_put_arg(values, event, &event->args[i], device_rules, false);
   values->is_cut |= event->is_cut;
 }

@@ -5,49 +5,51 @@
 #include <stdlib.h>
 
 #include "number.h"
-#include "raw.h"
+#include "spooled_event.h"
 
 /* ---- which ends belong together ---- */
 
-static uint64_t hash_of(uint64_t hash, import_text text) {
+static uint64_t text_hash(uint64_t hash, import_text text) {
   for (size_t i = 0; i < text.bytes; i++)
     hash = (hash ^ (unsigned char)text.data[i]) * 1099511628211u; /* FNV-1a */
   return hash * 31;
 }
 
 /* Is it the end of an arrow that an event names? kineto.c leaves no more of it. */
-static bool is_bound(const import_event *event) {
+static bool event_is_bound(const import_event *event) {
   return event->members[IMPORT_PH].type == IMPORT_NONE;
 }
 
-static import_text id_of(const import_event *event) {
+static import_text arrow_id(const import_event *event) {
   const import_member id = event->members[IMPORT_ID].type == IMPORT_NONE ? IMPORT_ID2 : IMPORT_ID;
-  return import_text_of(event, &event->members[is_bound(event) ? IMPORT_BIND_ID : id]);
+  return import_text_of(event, &event->members[event_is_bound(event) ? IMPORT_BIND_ID : id]);
 }
 
-static uint64_t key_of(const import_event *event) {
-  const uint64_t hash =
-      hash_of(14695981039346656037u + is_bound(event), import_member_text(event, IMPORT_CAT));
-  return hash_of(hash_of(hash, import_member_text(event, IMPORT_NAME)), id_of(event));
+static uint64_t arrow_key(const import_event *event) {
+  const uint64_t hash = text_hash(14695981039346656037u + event_is_bound(event),
+                                  import_member_text(event, IMPORT_CAT));
+  return text_hash(text_hash(hash, import_member_text(event, IMPORT_NAME)), arrow_id(event));
 }
 
-static void add(import_arrows *arrows, const import_chain *chain, const import_line *line,
-                uint32_t to, bool is_guessed) {
-  arrows->all = import_room(arrows->all, &arrows->room, arrows->count + 1, sizeof *arrows->all);
+static void chain_add(import_arrows *arrows, const import_chain *chain, const import_line *line,
+                      uint32_t to, bool is_guessed) {
+  arrows->all =
+      import_make_room(arrows->all, &arrows->room, arrows->count + 1, sizeof *arrows->all);
   arrows->all[arrows->count++] =
       (import_arrow){line->open, to, line->step, (uint32_t)(line - chain->lines), is_guessed};
 }
 
-static import_line *add_line(import_chain *chain, int64_t pid) {
-  chain->lines = import_room(chain->lines, &chain->room, chain->count + 1, sizeof *chain->lines);
+static import_line *add_chain_line(import_chain *chain, int64_t pid) {
+  chain->lines =
+      import_make_room(chain->lines, &chain->room, chain->count + 1, sizeof *chain->lines);
   import_line *const line = &chain->lines[chain->count++];
-  *line = (import_line){.pid = pid, .open = IMPORT_LATE_NONE};
+  *line = (import_line){.pid = pid, .open = IMPORT_DEFERRED_NONE};
   return line;
 }
 
 /* Is an end missing? */
-static bool waits(const import_line *line) {
-  return line->open != IMPORT_LATE_NONE && !line->is_drawn && !line->is_step;
+static bool line_misses_end(const import_line *line) {
+  return line->open != IMPORT_DEFERRED_NONE && !line->is_drawn && !line->is_step;
 }
 
 /* Where an arrow begins: in the process's line, or in one that waits for nothing. */
@@ -56,9 +58,9 @@ static import_line *line_of_begin(import_chain *chain, int64_t pid) {
   for (size_t i = 0; i < chain->count; i++) {
     import_line *const line = &chain->lines[i];
     if (line->pid == pid) return line;
-    if (!found && line->open == IMPORT_LATE_NONE) found = line;
+    if (!found && line->open == IMPORT_DEFERRED_NONE) found = line;
   }
-  return found ? found : add_line(chain, pid);
+  return found ? found : add_chain_line(chain, pid);
 }
 
 /* Where an arrow ends: in its process's line, or in the one that another process began last. */
@@ -66,7 +68,7 @@ static import_line *line_of_end(import_chain *chain, int64_t pid) {
   import_line *newest = NULL;
   for (size_t i = 0; i < chain->count; i++) {
     import_line *const line = &chain->lines[i];
-    if (line->open == IMPORT_LATE_NONE) continue;
+    if (line->open == IMPORT_DEFERRED_NONE) continue;
     if (line->pid == pid) return line;
     if (!newest || line->open > newest->open) newest = line;
   }
@@ -75,7 +77,7 @@ static import_line *line_of_end(import_chain *chain, int64_t pid) {
 
 void import_arrows_add(import_arrows *arrows, const import_event *event, uint32_t entry,
                        char phase) {
-  const uint64_t key = key_of(event);
+  const uint64_t key = arrow_key(event);
   import_chain *chain;
   HASH_FIND(hh, arrows->chains, &key, sizeof key, chain);
   if (!chain) {
@@ -84,25 +86,25 @@ void import_arrows_add(import_arrows *arrows, const import_event *event, uint32_
     HASH_ADD(hh, arrows->chains, key, sizeof chain->key, chain);
   }
   /* A bind_id is one for all processes, as in Perfetto. */
-  const int64_t pid = is_bound(event) ? 0 : import_threads_id(event).pid;
+  const int64_t pid = event_is_bound(event) ? 0 : import_threads_id(event).pid;
   import_line *const line = phase == 's' ? line_of_begin(chain, pid) : line_of_end(chain, pid);
-  const bool stays = phase == 'f' && is_bound(event); /* others may end there, too */
+  const bool stays = phase == 'f' && event_is_bound(event); /* others may end there, too */
   if (phase != 's')
-    add(arrows, chain, line, entry, line->pid != pid && chain->count > 1);
-  else if (waits(line))
-    add(arrows, chain, line, IMPORT_LATE_NONE, false);
+    chain_add(arrows, chain, line, entry, line->pid != pid && chain->count > 1);
+  else if (line_misses_end(line))
+    chain_add(arrows, chain, line, IMPORT_DEFERRED_NONE, false);
   line->step = phase == 't' || stays || line->is_drawn ? line->step + 1 : 0;
   line->is_drawn = stays;
-  line->is_step = phase == 't' && !is_bound(event);
+  line->is_step = phase == 't' && !event_is_bound(event);
   line->pid = pid;
-  if (!stays) line->open = phase == 'f' ? IMPORT_LATE_NONE : entry;
+  if (!stays) line->open = phase == 'f' ? IMPORT_DEFERRED_NONE : entry;
 }
 
-void import_arrows_close(import_arrows *arrows) {
+void import_arrows_sort(import_arrows *arrows) {
   for (const import_chain *chain = arrows->chains; chain; chain = chain->hh.next)
     for (size_t i = 0; i < chain->count; i++)
-      if (waits(&chain->lines[i]))
-        add(arrows, chain, &chain->lines[i], IMPORT_LATE_NONE, false);
+      if (line_misses_end(&chain->lines[i]))
+        chain_add(arrows, chain, &chain->lines[i], IMPORT_DEFERRED_NONE, false);
 }
 
 void import_arrows_fini(import_arrows *arrows) {
@@ -125,7 +127,7 @@ void import_arrows_fini(import_arrows *arrows) {
 /* ---- launches ---- */
 
 /* Arrows from a launch to what it launched: Kineto's, rocmProfileData's, Ascend's and rocprof's. */
-static bool is_launch(import_text category) {
+static bool category_is_launch(import_text category) {
   static const char *const words[] = {"ac2g",   "async_gpu", "async_cpu_to_gpu", "async",
                                       "api_op", "async_npu", "HostToDevice",     "DataFlow"};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -134,11 +136,12 @@ static bool is_launch(import_text category) {
 }
 
 static void read_end(const import_state *state, uint32_t entry, import_event *event_out) {
-  import_raw_event(import_late_words(&state->late, &state->late.entries[entry]), event_out);
+  import_spooled_event_read(
+      import_deferred_words(&state->deferred, &state->deferred.entries[entry]), event_out);
 }
 
 /* What others call their own arrows, too. */
-static bool is_common(import_text category) {
+static bool category_is_common(import_text category) {
   return import_text_is(category, "async") || import_text_is(category, "DataFlow");
 }
 
@@ -146,10 +149,10 @@ void import_arrows_find_devices(const import_arrows *arrows, import_state *state
   import_event *const event = import_make(sizeof *event);
   for (size_t i = 0; i < arrows->count; i++) {
     const import_arrow *const arrow = &arrows->all[i];
-    if (arrow->from == IMPORT_LATE_NONE || arrow->to == IMPORT_LATE_NONE) continue;
+    if (arrow->from == IMPORT_DEFERRED_NONE || arrow->to == IMPORT_DEFERRED_NONE) continue;
     read_end(state, arrow->from, event);
     const import_text category = import_member_text(event, IMPORT_CAT);
-    if (!is_launch(category) || is_common(category)) continue;
+    if (!category_is_launch(category) || category_is_common(category)) continue;
     const int64_t from = import_threads_id(event).pid;
     read_end(state, arrow->to, event);
     const int64_t to = import_threads_id(event).pid;
@@ -158,28 +161,29 @@ void import_arrows_find_devices(const import_arrows *arrows, import_state *state
   free(event);
 }
 
-/* Work has one launch, so that a second arrow to it stays as it is, and so does another thread's. */
+/* Work has one launch, so that a second arrow to it stays as it is, and so does another
+   thread's. */
 static bool may_be_launched(const uint64_t launch[IMPORT_HIDDEN_VALUES],
                             const import_thread *from) {
   return !(launch[4] & IMPORT_LAUNCH_DRAWN) && (launch[0] == 0 || launch[0] == from->serial);
 }
 
-/* The launch of the work that stands on the row at that time. Of works that begin then: the one that
-   this call launched, else the first that may have it. NULL: there is none. */
-static uint64_t *find_work(import_state *state, const import_thread *from, uint64_t from_time,
-                           import_thread *stream, uint64_t time) {
-  enum { LOOK_MAX = 64 };
+/* The launch of the work that stands on the row at that time. Of works that begin then: the one
+   that this call launched, else the first that may have it. NULL: there is none. */
+static uint64_t *find_device_entry(import_state *state, const import_thread *from,
+                                   uint64_t from_time, import_thread *stream, uint64_t time) {
+  enum { ENTRIES_CHECKED_MAX = 64 };
   const import_entry *entry = import_thread_find(stream, time);
   uint64_t *first = NULL;
   uint32_t count;
   for (int looked = 0;
-       entry && looked<LOOK_MAX; entry = entry> stream->entries ? entry - 1 : NULL, looked++) {
+       entry && looked<ENTRIES_CHECKED_MAX; entry = entry> stream->entries ? entry - 1 : NULL,
+           looked++) {
     if (first && entry->start != time) break;
     if (entry->place & IMPORT_ENTRY_MARK ||
         (entry->end < time || (entry->end == time && entry->start < time)))
       continue;
-    uint64_t *const launch =
-        import_record_launch(import_entry_words(&state->spool, entry, &count));
+    uint64_t *const launch = import_record_launch(import_entry_words(&state->spool, entry, &count));
     const uint64_t kind = launch[4] & ~IMPORT_LAUNCH_DRAWN;
     if (kind == IMPORT_KIND_SIDE || kind == PROF_RECORD_ANNOTATION) continue;
     const bool is_free = may_be_launched(launch, from);
@@ -191,12 +195,12 @@ static uint64_t *find_work(import_state *state, const import_thread *from, uint6
 }
 
 /* Is it drawn anew, by the launch of what it ends at? What has no launch gets this one. */
-static bool take_launch(import_state *state, const import_arrow *arrow, import_thread *from,
-                        import_thread *to) {
+static bool convert_launch(import_state *state, const import_arrow *arrow, import_thread *from,
+                           import_thread *to) {
   if (from->key.device != IMPORT_HOST || to->key.device < 0) return false;
-  const uint64_t from_time = state->late.entries[arrow->from].time;
+  const uint64_t from_time = state->deferred.entries[arrow->from].time;
   uint64_t *const launch =
-      find_work(state, from, from_time, to, state->late.entries[arrow->to].time);
+      find_device_entry(state, from, from_time, to, state->deferred.entries[arrow->to].time);
   if (!launch) return false;
   launch[4] |= IMPORT_LAUNCH_DRAWN;
   launch[0] = from->serial;
@@ -204,17 +208,16 @@ static bool take_launch(import_state *state, const import_arrow *arrow, import_t
   return true;
 }
 
-/* Traces of several processes may use one id at one time. Then the begin of the arrow may be another
-   process's, and the work knows its own launch. */
+/* Traces of several processes may use one id at one time. Then the begin of the arrow may be
+   another process's, and the work knows its own launch. */
 static bool has_own_launch(import_state *state, const import_arrow *arrow,
                            const import_thread *from, import_thread *to) {
-  const uint64_t time = state->late.entries[arrow->to].time;
+  const uint64_t time = state->deferred.entries[arrow->to].time;
   const import_entry *const entry = to->key.device >= 0 ? import_thread_find(to, time) : NULL;
   uint32_t count;
   if (!arrow->is_guessed || !entry || entry->start != time || entry->place & IMPORT_ENTRY_MARK)
     return false;
-  uint64_t *const launch =
-      import_record_launch(import_entry_words(&state->spool, entry, &count));
+  uint64_t *const launch = import_record_launch(import_entry_words(&state->spool, entry, &count));
   if (launch[0] == 0 || launch[0] == from->serial || launch[4] & IMPORT_LAUNCH_DRAWN) return false;
   launch[4] |= IMPORT_LAUNCH_DRAWN;
   return true;
@@ -223,8 +226,8 @@ static bool has_own_launch(import_state *state, const import_arrow *arrow,
 /* ---- arrows that stay ---- */
 
 /* Numbers of one category are its own: the others' are moved away. */
-static uint64_t number_of(const import_event *event) {
-  const import_text id = id_of(event), category = import_member_text(event, IMPORT_CAT);
+static uint64_t category_number(const import_event *event) {
+  const import_text id = arrow_id(event), category = import_member_text(event, IMPORT_CAT);
   uint64_t number = 0;
   if (!import_number_u64(id, &number))
     for (size_t i = 0; i < id.bytes; i++)
@@ -236,17 +239,17 @@ static uint64_t number_of(const import_event *event) {
 }
 
 /* prof numbers arrows anew, and says beside an arrow's begin what the program called it. */
-static uint64_t said_number_of(const import_event *event) {
+static uint64_t number_in_args(const import_event *event) {
   const import_value *const said = import_event_arg(event, "flow id");
   char digits[2 + 16 + 1] = "";
   uint64_t number;
-  if (!said) return number_of(event);
+  if (!said) return category_number(event);
   const import_text text = import_text_of(event, said);
   if (said->type == IMPORT_TEXT && import_text_begins(text, "0x") && text.bytes < sizeof digits)
     return strtoull(memcpy(digits, text.data, text.bytes), NULL,
                     16); /* what JSON's numbers do not hold */
   return said->type == IMPORT_NUMBER && import_number_u64(text, &number) ? number
-                                                                         : number_of(event);
+                                                                         : category_number(event);
 }
 
 /* Each step of a chain is an arrow with a number of its own; 53 bits: what a JSON number is exact
@@ -259,9 +262,9 @@ static uint64_t step_number(uint64_t id, uint64_t step) {
 static uint64_t own_number(import_arrows *arrows, const import_event *event,
                            const import_arrow *arrow) {
   /* A line changes the upper bits, too: the lowest 11 are cut off below. */
-  const uint64_t key = key_of(event) + arrow->line * UINT64_C(0x9e3779b97f4a7c15);
+  const uint64_t key = arrow_key(event) + arrow->line * UINT64_C(0x9e3779b97f4a7c15);
   const uint64_t step = arrow->step;
-  uint64_t number = said_number_of(event);
+  uint64_t number = number_in_args(event);
   import_arrow_number *it;
   if (import_event_arg(event, "flow id")) return step_number(number, step);
   HASH_FIND(hh, arrows->numbers, &number, sizeof number, it);
@@ -283,34 +286,34 @@ static uint64_t time_of_end(const import_event *event, import_thread *thread, ui
   return next ? next->start : time;
 }
 
-static void keep_end(import_state *state, import_text name, import_thread *thread, uint64_t time,
-                     uint64_t number, bool is_end) {
+static void put_arrow_end(import_state *state, import_text name, import_thread *thread,
+                          uint64_t time, uint64_t number, bool is_end) {
   const import_entry *const at = import_thread_find(thread, time);
   const bool is_next = at && at->start == time && at->end > time;
-  import_take_arrow(state, thread, name, time, number, is_end, is_next);
+  import_convert_arrow(state, thread, name, time, number, is_end, is_next);
 }
 
 /* An export gives a name to what has none, and says so beside the arrow's begin. */
-static import_text name_of(const import_event *event, const import_event *begin) {
+static import_text arrow_name(const import_event *event, const import_event *begin) {
   const import_value *const is_unnamed = import_event_arg(begin, "unnamed");
   if (is_unnamed && is_unnamed->is_true && import_event_arg(begin, "flow id"))
     return (import_text){"", 0};
   return import_member_text(event, IMPORT_NAME);
 }
 
-static bool is_forward(const import_event *event) {
+static bool arrow_is_forward(const import_event *event) {
   return import_text_is(import_member_text(event, IMPORT_CAT), "fwdbwd") &&
          import_text_is(import_member_text(event, IMPORT_NAME), "fwdbwd");
 }
 
 /* What an export writes as the arrow's category. */
-static bool is_kept_category(import_text name, import_text category) {
+static bool category_is_stored(import_text name, import_text category) {
   if (category.bytes == 0) return true;
   return import_text_is(category, import_text_is(name, "fwdbwd") ? "fwdbwd" : "flow");
 }
 
 /* Of an end whose arrow stays, but for prof's own arguments. */
-static void count_left_out(import_state *state, const import_event *end) {
+static void count_dropped_args(import_state *state, const import_event *end) {
   bool has_args = false;
   for (uint32_t i = 0; i < end->arg_count; i++) {
     const import_arg *const arg = &end->args[i];
@@ -318,57 +321,58 @@ static void count_left_out(import_state *state, const import_event *end) {
     has_args |= !import_text_is(key, "flow id") && !import_text_is(key, "unnamed");
   }
   const import_text name = import_member_text(end, IMPORT_NAME);
-  if (!is_kept_category(name, import_member_text(end, IMPORT_CAT)))
-    import_change_one(state, IMPORT_CHANGE_ARROW_CATEGORY);
-  if (has_args || end->is_cut) import_change_one(state, IMPORT_CHANGE_ARROW_ARGS);
+  if (!category_is_stored(name, import_member_text(end, IMPORT_CAT)))
+    import_count_changed(state, IMPORT_CHANGE_ARROW_CATEGORY);
+  if (has_args || end->is_cut) import_count_changed(state, IMPORT_CHANGE_ARROW_ARGS);
 }
 
 /* The row that an end stands on. NULL: it is on an asynchronous event that is not taken. */
-static import_thread *row_of(import_state *state, const import_async *async, uint32_t entry,
-                             const import_event *event) {
-  if (state->late.entries[entry].bits & IMPORT_LATE_HELD) return import_async_holder(async, entry);
-  return import_take_row(state, import_threads_id(event));
+static import_thread *arrow_row(import_state *state, const import_async *async, uint32_t entry,
+                                const import_event *event) {
+  if (state->deferred.entries[entry].bits & IMPORT_DEFERRED_HELD)
+    return import_async_holder(async, entry);
+  return import_row_thread(state, import_threads_id(event));
 }
 
-static void take_whole(import_arrows *arrows, const import_async *async, import_state *state,
-                       const import_arrow *arrow, import_event *from, import_event *to) {
+static void convert_arrow(import_arrows *arrows, const import_async *async, import_state *state,
+                          const import_arrow *arrow, import_event *from, import_event *to) {
   read_end(state, arrow->from, from);
-  if (is_forward(from) && state->has_forward_numbers) {
+  if (arrow_is_forward(from) && state->has_forward_numbers) {
     state->counts->missed[IMPORT_MISS_DRAWN] += 2;
     return;
   }
   read_end(state, arrow->to, to);
-  import_thread *const begin = row_of(state, async, arrow->from, from);
-  import_thread *const end = row_of(state, async, arrow->to, to);
+  import_thread *const begin = arrow_row(state, async, arrow->from, from);
+  import_thread *const end = arrow_row(state, async, arrow->to, to);
   if (!begin || !end) {
-    import_miss_one(state, IMPORT_MISS_BOUND);
+    import_count_dropped(state, IMPORT_MISS_BOUND);
     return;
   }
-  if (is_launch(import_member_text(from, IMPORT_CAT)) &&
-      (take_launch(state, arrow, begin, end) || has_own_launch(state, arrow, begin, end))) {
+  if (category_is_launch(import_member_text(from, IMPORT_CAT)) &&
+      (convert_launch(state, arrow, begin, end) || has_own_launch(state, arrow, begin, end))) {
     state->counts->missed[IMPORT_MISS_DRAWN] += 2;
     return;
   }
   /* A step ends one arrow and begins another: it counts where it ends one. */
-  if (import_text_is(import_member_text(from, IMPORT_PH), "s")) count_left_out(state, from);
-  count_left_out(state, to);
+  if (import_text_is(import_member_text(from, IMPORT_PH), "s")) count_dropped_args(state, from);
+  count_dropped_args(state, to);
   const uint64_t number = own_number(arrows, from, arrow);
-  const uint64_t start = state->late.entries[arrow->from].time;
-  const uint64_t time = time_of_end(to, end, state->late.entries[arrow->to].time);
-  keep_end(state, name_of(from, from), begin, start, number, false);
-  keep_end(state, name_of(to, from), end, time, number, true);
+  const uint64_t start = state->deferred.entries[arrow->from].time;
+  const uint64_t time = time_of_end(to, end, state->deferred.entries[arrow->to].time);
+  put_arrow_end(state, arrow_name(from, from), begin, start, number, false);
+  put_arrow_end(state, arrow_name(to, from), end, time, number, true);
 }
 
-void import_arrows_take(import_arrows *arrows, const import_async *async, import_state *state) {
+void import_arrows_convert(import_arrows *arrows, const import_async *async, import_state *state) {
   import_event *const from = import_make(sizeof *from), *const to = import_make(sizeof *to);
   import_spool_map(&state->spool);
   for (size_t i = 0; i < arrows->count; i++) {
     const import_arrow *const arrow = &arrows->all[i];
-    const bool is_whole = arrow->from != IMPORT_LATE_NONE && arrow->to != IMPORT_LATE_NONE;
+    const bool is_whole = arrow->from != IMPORT_DEFERRED_NONE && arrow->to != IMPORT_DEFERRED_NONE;
     if (is_whole)
-      take_whole(arrows, async, state, arrow, from, to);
+      convert_arrow(arrows, async, state, arrow, from, to);
     else
-      import_miss_one(state, IMPORT_MISS_ARROW_END);
+      import_count_dropped(state, IMPORT_MISS_ARROW_END);
   }
   free(from);
   free(to);

@@ -3,9 +3,9 @@
 #ifndef PROF_IMPORT_ARROWS_H
 #define PROF_IMPORT_ARROWS_H
 
-#include "take.h"
+#include "convert.h"
 
-/* From and to: entries of late.c. IMPORT_LATE_NONE: that end is not in the trace. */
+/* From and to: entries of deferred.c. IMPORT_DEFERRED_NONE: that end is not in the trace. */
 typedef struct import_arrow {
   uint32_t from, to;
   uint32_t step; /* how many arrows of its line came before */
@@ -17,7 +17,7 @@ typedef struct import_arrow {
 /* Arrows one after another. */
 typedef struct import_line {
   int64_t pid;   /* of the process where the last one ended, or began */
-  uint32_t open; /* the begin that waits for its end, or IMPORT_LATE_NONE */
+  uint32_t open; /* the begin that waits for its end, or IMPORT_DEFERRED_NONE */
   uint32_t step;
   bool is_drawn; /* `open` waits for more ends, and has one */
   bool is_step;  /* `open` has ended an arrow, and may be the last: rocprof ends arrows with t */
@@ -50,13 +50,13 @@ typedef struct import_arrows {
 void import_arrows_add(import_arrows *arrows, const import_event *event, uint32_t entry,
                        char phase);
 /* No more ends come. */
-void import_arrows_close(import_arrows *arrows);
+void import_arrows_sort(import_arrows *arrows);
 
 /* Processes on which something was launched stand for devices. */
 void import_arrows_find_devices(const import_arrows *arrows, import_state *state);
 
 /* Once all scopes have come, and asynchronous ones have their rows. */
-void import_arrows_take(import_arrows *arrows, const import_async *async, import_state *state);
+void import_arrows_convert(import_arrows *arrows, const import_async *async, import_state *state);
 
 void import_arrows_fini(import_arrows *arrows);
 

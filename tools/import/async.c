@@ -4,22 +4,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const uint64_t hash_first = 14695981039346656037u; /* FNV-1a */
+static const uint64_t hash_seed = 14695981039346656037u; /* FNV-1a */
 
-static uint64_t hash_of(uint64_t hash, import_text text) {
+static uint64_t text_hash(uint64_t hash, import_text text) {
   for (size_t i = 0; i < text.bytes; i++)
     hash = (hash ^ (unsigned char)text.data[i]) * 1099511628211u;
   return hash * 31;
 }
 
-static import_text text_of(const import_event *event, import_member member) {
+static import_text member_text(const import_event *event, import_member member) {
   const import_value *const value = &event->members[member];
   return value->type == IMPORT_NONE || value->type == IMPORT_NULL ? (import_text){"", 0}
                                                                   : import_text_of(event, value);
 }
 
 static import_lanes *find_lanes(import_async *async, int64_t pid, import_text category) {
-  import_lanes wanted = {.key = {pid, hash_of(hash_first, category)}}, *lanes;
+  import_lanes wanted = {.key = {pid, text_hash(hash_seed, category)}}, *lanes;
   HASH_FIND(hh, async->lanes, &wanted.key, sizeof wanted.key, lanes);
   if (lanes) return lanes;
   lanes = import_make(sizeof *lanes);
@@ -30,19 +30,19 @@ static import_lanes *find_lanes(import_async *async, int64_t pid, import_text ca
   return lanes;
 }
 
-static bool has_id(const import_event *event) {
+static bool event_has_id(const import_event *event) {
   return event->members[IMPORT_ID].type != IMPORT_NONE;
 }
 
-static bool is_global(const import_event *event) {
+static bool event_id_is_global(const import_event *event) {
   static const char begin[] = "{\"global\"";
-  const import_text id = text_of(event, IMPORT_ID2);
-  return !has_id(event) && id.bytes > sizeof begin - 1 &&
+  const import_text id = member_text(event, IMPORT_ID2);
+  return !event_has_id(event) && id.bytes > sizeof begin - 1 &&
          memcmp(id.data, begin, sizeof begin - 1) == 0;
 }
 
 bool import_async_is_older(const import_event *event) {
-  const import_text phase = text_of(event, IMPORT_PH);
+  const import_text phase = member_text(event, IMPORT_PH);
   return import_text_is(phase, "S") || import_text_is(phase, "F");
 }
 
@@ -50,10 +50,10 @@ bool import_async_is_older(const import_event *event) {
 static import_nest *find_nest(import_async *async, const import_event *event, bool is_of_all,
                               bool is_of_any) {
   const int64_t pid = import_threads_id(event).pid;
-  const import_text category = text_of(event, IMPORT_CAT), none = {"", 0};
-  const uint64_t first = hash_of(hash_first + is_of_any, is_of_any ? none : category);
-  const uint64_t hash = hash_of(hash_of(first, text_of(event, IMPORT_SCOPE)),
-                                text_of(event, has_id(event) ? IMPORT_ID : IMPORT_ID2));
+  const import_text category = member_text(event, IMPORT_CAT), none = {"", 0};
+  const uint64_t first = text_hash(hash_seed + is_of_any, is_of_any ? none : category);
+  const uint64_t hash = text_hash(text_hash(first, member_text(event, IMPORT_SCOPE)),
+                                  member_text(event, event_has_id(event) ? IMPORT_ID : IMPORT_ID2));
   import_nest wanted = {.key = {is_of_all ? 0 : pid, hash}}, *nest;
   HASH_FIND(hh, async->nests, &wanted.key, sizeof wanted.key, nest);
   if (nest) return nest;
@@ -65,89 +65,94 @@ static import_nest *find_nest(import_async *async, const import_event *event, bo
 }
 
 import_nest *import_async_nest(import_async *async, const import_event *event) {
-  return find_nest(async, event, is_global(event), false);
+  return find_nest(async, event, event_id_is_global(event), false);
 }
 
 import_nest *import_async_open(import_async *async, const import_event *event) {
-  return find_nest(async, event, has_id(event) || is_global(event), import_async_is_older(event));
+  return find_nest(async, event, event_has_id(event) || event_id_is_global(event),
+                   import_async_is_older(event));
 }
 
 void import_nest_add(import_nest *nest, import_entry entry) {
-  nest->entries = import_room(nest->entries, &nest->room, nest->count + 1, sizeof *nest->entries);
+  nest->entries =
+      import_make_room(nest->entries, &nest->room, nest->count + 1, sizeof *nest->entries);
   nest->entries[nest->count++] = entry;
 }
 
 /* ---- arrows ---- */
 
 void import_async_hold(import_async *async, uint64_t place, uint32_t end) {
-  async->held =
-      import_room(async->held, &async->held_room, async->held_count + 1, sizeof *async->held);
-  async->held[async->held_count++] = (import_held){place, NULL, end};
+  async->held_events = import_make_room(async->held_events, &async->held_event_room,
+                                        async->held_event_count + 1, sizeof *async->held_events);
+  async->held_events[async->held_event_count++] = (import_held_event){place, NULL, end};
 }
 
-static int by_place(const void *a, const void *b) {
-  const import_held *const x = a, *const y = b;
+static int held_compare_order(const void *a, const void *b) {
+  const import_held_event *const x = a, *const y = b;
   return (x->place > y->place) - (x->place < y->place);
 }
 
-static int by_end(const void *a, const void *b) {
-  const import_held *const x = a, *const y = b;
+static int lane_compare_end(const void *a, const void *b) {
+  const import_held_event *const x = a, *const y = b;
   return (x->end > y->end) - (x->end < y->end);
 }
 
-static import_held *find_held(const import_async *async, const import_held *wanted,
-                              int (*order)(const void *, const void *)) {
-  if (async->held_count == 0) return NULL;
-  return bsearch(wanted, async->held, async->held_count, sizeof *async->held, order);
+static import_held_event *find_held(const import_async *async, const import_held_event *wanted,
+                                    int (*order)(const void *, const void *)) {
+  if (async->held_event_count == 0) return NULL;
+  return bsearch(wanted, async->held_events, async->held_event_count, sizeof *async->held_events,
+                 order);
 }
 
 static void sort_held(import_async *async, int (*order)(const void *, const void *)) {
-  if (async->held_count) qsort(async->held, async->held_count, sizeof *async->held, order);
+  if (async->held_event_count)
+    qsort(async->held_events, async->held_event_count, sizeof *async->held_events, order);
 }
 
 import_thread *import_async_holder(const import_async *async, uint32_t end) {
-  const import_held *const found = find_held(async, &(import_held){.end = end}, by_end);
+  const import_held_event *const found =
+      find_held(async, &(import_held_event){.end = end}, lane_compare_end);
   return found ? found->thread : NULL;
 }
 
 /* ---- rows ---- */
 
 /* What goes to a row as one: the first holds all. */
-typedef struct tree {
+typedef struct async_tree {
   uint64_t start, end;
   import_lanes *lanes;
   const import_entry *entries;
   size_t count, order;
-} tree;
+} async_tree;
 
-typedef struct trees {
-  tree *all;
+typedef struct async_trees {
+  async_tree *all;
   size_t count, room;
-} trees;
+} async_trees;
 
 /* Outer ones first, and a mark behind what begins with it. */
-static int by_start(const void *a, const void *b) {
+static int entry_compare_start(const void *a, const void *b) {
   const import_entry *const x = a, *const y = b;
   if (x->start != y->start) return x->start < y->start ? -1 : 1;
   if (x->end != y->end) return x->end > y->end ? -1 : 1;
   return (x->place > y->place) - (x->place < y->place);
 }
 
-static int by_tree(const void *a, const void *b) {
-  const tree *const x = a, *const y = b;
+static int tree_compare(const void *a, const void *b) {
+  const async_tree *const x = a, *const y = b;
   if (x->start != y->start) return x->start < y->start ? -1 : 1;
   return (x->order > y->order) - (x->order < y->order);
 }
 
-static void add_tree(trees *to, const import_nest *nest, size_t from, size_t count) {
+static void add_tree(async_trees *to, const import_nest *nest, size_t from, size_t count) {
   const import_entry *const first = &nest->entries[from];
-  to->all = import_room(to->all, &to->room, to->count + 1, sizeof *to->all);
-  to->all[to->count] = (tree){first->start, first->end, nest->lanes, first, count, to->count};
+  to->all = import_make_room(to->all, &to->room, to->count + 1, sizeof *to->all);
+  to->all[to->count] = (async_tree){first->start, first->end, nest->lanes, first, count, to->count};
   to->count++;
 }
 
 /* Is it inside of what is open, and crosses nothing? Takes off what has ended. */
-static bool fits(const import_entry *entry, const uint64_t *ends, size_t *depth) {
+static bool entry_nests(const import_entry *entry, const uint64_t *ends, size_t *depth) {
   const bool is_mark = entry->place & IMPORT_ENTRY_MARK;
   while (*depth > 0 &&
          (is_mark ? ends[*depth - 1] < entry->start : ends[*depth - 1] <= entry->start))
@@ -157,15 +162,15 @@ static bool fits(const import_entry *entry, const uint64_t *ends, size_t *depth)
 
 /* Entries of a tree stand behind each other; what crosses goes to the end, each a tree of its
    own. */
-static void find_trees(import_nest *nest, trees *to) {
+static void find_trees(import_nest *nest, async_trees *to) {
   if (nest->count == 0) return;
   uint64_t *const ends = import_make(nest->count * sizeof *ends);
   import_entry *const crossing = import_make(nest->count * sizeof *crossing);
   size_t depth = 0, kept = 0, crossing_count = 0, from = 0;
-  qsort(nest->entries, nest->count, sizeof *nest->entries, by_start);
+  qsort(nest->entries, nest->count, sizeof *nest->entries, entry_compare_start);
   for (size_t i = 0; i < nest->count; i++) {
     const import_entry entry = nest->entries[i];
-    if (!fits(&entry, ends, &depth)) {
+    if (!entry_nests(&entry, ends, &depth)) {
       crossing[crossing_count++] = entry;
       continue;
     }
@@ -186,7 +191,7 @@ static void find_trees(import_nest *nest, trees *to) {
 }
 
 /* The row's thread; NULL: all are taken. */
-static import_thread *find_lane(const tree *it, import_threads *threads) {
+static import_thread *tree_find_lane(const async_tree *it, import_threads *threads) {
   import_lanes *const lanes = it->lanes;
   char name[96];
   uint32_t lane = 0;
@@ -204,35 +209,37 @@ static import_thread *find_lane(const tree *it, import_threads *threads) {
   return import_threads_async(threads, id);
 }
 
-static void leave_out(const tree *it, import_counts *counts) {
+static void drop_tree(const async_tree *it, import_counts *counts) {
   counts->missed[IMPORT_MISS_ASYNC] += it->count;
   for (size_t i = 0; i < it->count; i++)
     *(it->entries[i].place & IMPORT_ENTRY_MARK ? &counts->instants : &counts->scopes) -= 1;
 }
 
-static void put_on_row(import_async *async, const tree *it, import_thread *thread) {
+static void put_tree_on_row(import_async *async, const async_tree *it, import_thread *thread) {
   for (size_t i = 0; i < it->count; i++) {
     const import_entry *const entry = &it->entries[i];
-    import_held *const held = find_held(async, &(import_held){.place = entry->place}, by_place);
+    import_held_event *const held_events =
+        find_held(async, &(import_held_event){.place = entry->place}, held_compare_order);
     import_thread_add(thread, *entry);
-    if (held) held->thread = thread;
+    if (held_events) held_events->thread = thread;
   }
 }
 
-void import_async_settle(import_async *async, import_threads *threads, import_counts *counts) {
-  trees found = {NULL, 0, 0};
-  sort_held(async, by_place);
+void import_async_assign_lanes(import_async *async, import_threads *threads,
+                               import_counts *counts) {
+  async_trees found = {NULL, 0, 0};
+  sort_held(async, held_compare_order);
   for (import_nest *nest = async->nests; nest; nest = nest->hh.next) find_trees(nest, &found);
-  if (found.count) qsort(found.all, found.count, sizeof *found.all, by_tree);
+  if (found.count) qsort(found.all, found.count, sizeof *found.all, tree_compare);
   for (size_t i = 0; i < found.count; i++) {
-    const tree *const it = &found.all[i];
-    import_thread *const thread = find_lane(it, threads);
+    const async_tree *const it = &found.all[i];
+    import_thread *const thread = tree_find_lane(it, threads);
     if (thread)
-      put_on_row(async, it, thread);
+      put_tree_on_row(async, it, thread);
     else
-      leave_out(it, counts);
+      drop_tree(it, counts);
   }
-  sort_held(async, by_end);
+  sort_held(async, lane_compare_end);
   free(found.all);
 }
 
@@ -247,7 +254,7 @@ void import_async_fini(import_async *async) {
     free(nest);
   }
   HASH_CLEAR(hh, async->lanes);
-  free(async->held);
+  free(async->held_events);
   for (import_lanes *next; lanes; lanes = next) {
     next = lanes->hh.next;
     free(lanes);

@@ -29,24 +29,24 @@ typedef struct import_nest {
   } key;
   UT_hash_handle hh;
   import_lanes *lanes;
-  uint32_t *open; /* of late.c: begins without an end so far */
+  uint32_t *open; /* of deferred.c: begins without an end so far */
   size_t open_count, open_room;
   import_entry *entries;
   size_t count, room;
 } import_nest;
 
 /* An event that holds the end of an arrow. */
-typedef struct import_held {
+typedef struct import_held_event {
   uint64_t place;        /* the event's, as its entry has it */
   import_thread *thread; /* its row, once all have come; NULL: none was left */
-  uint32_t end;          /* the arrow's end: entry of late.c */
-} import_held;
+  uint32_t end;          /* the arrow's end: entry of deferred.c */
+} import_held_event;
 
 typedef struct import_async {
   import_nest *nests;
   import_lanes *lanes;
-  import_held *held;
-  size_t held_count, held_room;
+  import_held_event *held_events;
+  size_t held_event_count, held_event_room;
 } import_async;
 
 /* Is it an S or an F? */
@@ -66,7 +66,7 @@ void import_nest_add(import_nest *nest, import_entry entry);
 void import_async_hold(import_async *async, uint64_t place, uint32_t end);
 
 /* All have come: they go to rows. For what no row is left the counts are set right. */
-void import_async_settle(import_async *async, import_threads *threads, import_counts *counts);
+void import_async_assign_lanes(import_async *async, import_threads *threads, import_counts *counts);
 
 /* Then: the row on which that end of an arrow is held. NULL: its event is not taken. */
 import_thread *import_async_holder(const import_async *async, uint32_t end);

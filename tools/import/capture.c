@@ -7,21 +7,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "rows.h"
+#include "row_kind.h"
 
 enum {
-  GENERATION = 1,
+  CHUNK_GENERATION = 1,
   META_BYTES = 4 * PROF_I_UNIT_BYTES,
   OWNER_WORDS = 6 + PROF_I_NAME_BYTES / 8,
-  SESSION = 1,
+  SESSION_NUMBER = 1,
   LEVEL_OPERATOR = 1,
   LEVEL_RUNTIME = 2,
-  STOPPED = 0,
-  STARTED = 1
+  STATE_STOPPED = 0,
+  STATE_STARTED = 1
 };
 
 /* An extent under construction. */
-typedef struct writer {
+typedef struct capture_writer {
   import_state *state;
   import_output *output;
   uint64_t *extent; /* PROF_I_CHUNK_BYTES_MAX; its first words are the head */
@@ -30,25 +30,25 @@ typedef struct writer {
   prof_i_extent_kind kind;
   uint64_t serial, sequence;
   uint64_t thread_count;
-} writer;
+} capture_writer;
 
 static uint64_t round_up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
 
 /* ---- extents ---- */
 
-static void begin_extent(writer *w, prof_i_extent_kind kind, uint64_t bytes) {
+static void begin_extent(capture_writer *w, prof_i_extent_kind kind, uint64_t bytes) {
   memset(w->extent, 0, bytes);
   w->kind = kind;
   w->bytes = bytes;
   w->cursor = PROF_I_HEAD_BYTES;
 }
 
-static void end_extent(writer *w) {
+static void end_extent(capture_writer *w) {
   if (w->bytes == 0) return;
   const prof_i_head head = {
       .cursor = w->cursor,
       .limit = w->bytes - 15,
-      .generation = GENERATION,
+      .generation = CHUNK_GENERATION,
       .magic = PROF_I_EXTENT_MAGIC,
       .kind = (uint16_t)w->kind,
       .state = w->kind == PROF_I_EXTENT_CHUNK ? PROF_I_CHUNK_RETIRED : PROF_I_CHUNK_OWNED,
@@ -61,32 +61,33 @@ static void end_extent(writer *w) {
   w->bytes = 0;
 }
 
-static bool has_room(const writer *w, uint32_t words) {
+static bool chunk_has_room(const capture_writer *w, uint32_t words) {
   return w->bytes > 0 && w->cursor + round_up(words * 8ull, 16) <= w->bytes - 15;
 }
 
 /* words: of the record from the second on. Returns them, where they stand now. */
-static uint64_t *put(writer *w, uint64_t ticks, const uint64_t *words, uint32_t count) {
+static uint64_t *put_record(capture_writer *w, uint64_t ticks, const uint64_t *words,
+                            uint32_t count) {
   uint64_t *const to = w->extent + w->cursor / 8;
   memcpy(to + 1, words, count * sizeof *words);
-  to[0] = ticks << 4 | GENERATION;
+  to[0] = ticks << 4 | CHUNK_GENERATION;
   w->cursor += round_up((count + 1) * 8ull, 16);
   return to;
 }
 
 /* ---- what the capture says about itself ---- */
 
-static void put_meta_at(writer *w, uint64_t ticks, const import_record *record) {
-  if (!has_room(w, record->count)) {
+static void put_meta_record(capture_writer *w, uint64_t ticks, const import_record *record) {
+  if (!chunk_has_room(w, record->count)) {
     end_extent(w);
     begin_extent(w, PROF_I_EXTENT_META, META_BYTES);
   }
-  put(w, ticks, record->words + 1, record->count - 1);
+  put_record(w, ticks, record->words + 1, record->count - 1);
 }
 
-static void take_meta(void *user, import_record *record) {
-  writer *const w = user;
-  put_meta_at(w, w->state->begin_ticks, record);
+static void begin_meta(void *user, import_record *record) {
+  capture_writer *const w = user;
+  put_meta_record(w, w->state->begin_ticks, record);
 }
 
 static uint64_t unix_ns(const import_state *state, uint64_t ticks) {
@@ -95,16 +96,16 @@ static uint64_t unix_ns(const import_state *state, uint64_t ticks) {
   return ns > 0 ? (uint64_t)ns : 0;
 }
 
-static void put_session(writer *w, import_record *record, uint64_t ticks, uint64_t what) {
+static void put_session(capture_writer *w, import_record *record, uint64_t ticks, uint64_t what) {
   import_record_begin(record);
-  import_record_word(record, SESSION);
+  import_record_word(record, SESSION_NUMBER);
   import_record_word(record, LEVEL_RUNTIME);
   import_record_word(record, what);
   import_record_end(record, PROF_I_KIND_SESSION, 0, 0, 0, 0);
-  put_meta_at(w, ticks, record);
+  put_meta_record(w, ticks, record);
 }
 
-static void put_clock(writer *w, import_record *record, uint64_t ticks) {
+static void put_clock(capture_writer *w, import_record *record, uint64_t ticks) {
   import_record_begin(record);
   import_record_word(record, ticks);
   import_record_word(record, ticks); /* CLOCK_MONOTONIC counts as the ticks do */
@@ -113,14 +114,15 @@ static void put_clock(writer *w, import_record *record, uint64_t ticks) {
   import_record_word(record, 0);
   import_record_word(record, 0);
   import_record_end(record, PROF_I_KIND_CLOCK, 0, 0, 0, 0);
-  put_meta_at(w, ticks, record);
+  put_meta_record(w, ticks, record);
 }
 
-static const import_device *device_of(const import_state *state, const import_thread *thread) {
+static const import_device *thread_device(const import_state *state, const import_thread *thread) {
   return &state->devices.all[thread->device];
 }
 
-static void put_device(writer *w, import_record *record, const import_device *device) {
+static void put_device_record(capture_writer *w, import_record *record,
+                              const import_device *device) {
   prof_i_device_state about = {.type = device->type,
                                .index = device->index,
                                .flags = PROF_I_DEVICE_READ,
@@ -132,7 +134,7 @@ static void put_device(writer *w, import_record *record, const import_device *de
   memcpy(record->words + record->count, &about, sizeof about);
   record->count += sizeof about / 8;
   import_record_end(record, PROF_I_KIND_DEVICE, 0, 0, 0, 0);
-  take_meta(w, record);
+  begin_meta(w, record);
 }
 
 /* A stream's own name stands behind "stream 7: ". Empty: it has none. */
@@ -140,7 +142,7 @@ static import_text stream_name(const import_state *state, const import_thread *t
   const import_text name = import_threads_name_of(&state->threads, thread->called);
   int64_t number;
   bool is_whole = false;
-  if (import_rows_read_stream(name, &number, &is_whole) && is_whole &&
+  if (import_row_read_stream(name, &number, &is_whole) && is_whole &&
       number == thread->key.id.tid && !import_text_begins(name, "CUDA"))
     return (import_text){"", 0};
   const char *const colon = name.bytes ? memmem(name.data, name.bytes, ": ", 2) : NULL;
@@ -149,55 +151,56 @@ static import_text stream_name(const import_state *state, const import_thread *t
   return (import_text){colon + 2, name.bytes - (size_t)(colon + 2 - name.data)};
 }
 
-static void put_track(writer *w, import_record *record, const import_thread *thread) {
+static void put_track(capture_writer *w, import_record *record, const import_thread *thread) {
   const import_text name = stream_name(w->state, thread);
   if (name.bytes == 0) return;
   import_record_begin(record);
-  const import_device *const device = device_of(w->state, thread);
+  const import_device *const device = thread_device(w->state, thread);
   import_record_word(record, (uint32_t)device->type | (uint64_t)(uint32_t)device->index << 32);
   import_record_word(record, (uint64_t)thread->key.id.tid);
   import_record_text(record, name);
   import_record_end(record, PROF_I_KIND_TRACK, 0, 0, 0, 0);
-  take_meta(w, record);
+  begin_meta(w, record);
 }
 
 /* A pool's state is aligned where it stands, so the place must be known first. */
-static void put_pool(writer *w, import_record *record, uint32_t number) {
+static void put_pool_record(capture_writer *w, import_record *record, uint32_t number) {
   enum { WORDS_MAX = 128 };
-  if (!has_room(w, WORDS_MAX)) {
+  if (!chunk_has_room(w, WORDS_MAX)) {
     end_extent(w);
     begin_extent(w, PROF_I_EXTENT_META, META_BYTES);
   }
   import_pools_record(&w->state->pools, number, import_devices_type(&w->state->devices),
                       w->output->bytes + w->cursor, record);
-  take_meta(w, record);
+  begin_meta(w, record);
 }
 
 /* What the import has dropped, or taken otherwise. */
-static void put_notes(writer *w, import_record *record) {
+static void put_note_records(capture_writer *w, import_record *record) {
   char text[IMPORT_NOTE_BYTES];
   for (int i = 0; i < IMPORT_NOTES_MAX; i++) {
     if (!import_note(w->state->result, i, text)) continue;
     import_record_begin(record);
     import_record_text(record, (import_text){text, strlen(text)});
     import_record_end(record, PROF_I_KIND_NOTE, 0, 0, 0, 0);
-    take_meta(w, record);
+    begin_meta(w, record);
   }
 }
 
-static void put_meta(writer *w) {
+static void put_meta(capture_writer *w) {
   import_state *const state = w->state;
   import_record *const record = import_make(sizeof *record);
-  put_session(w, record, state->begin_ticks, STARTED);
+  put_session(w, record, state->begin_ticks, STATE_STARTED);
   put_clock(w, record, state->end_ticks);
   import_names_each(state->names, state->devices.is_of_prof ? LEVEL_OPERATOR : LEVEL_RUNTIME,
-                    take_meta, w);
-  for (size_t i = 0; i < state->devices.count; i++) put_device(w, record, &state->devices.all[i]);
+                    begin_meta, w);
+  for (size_t i = 0; i < state->devices.count; i++)
+    put_device_record(w, record, &state->devices.all[i]);
   for (const import_thread *thread = state->threads.all; thread; thread = thread->hh.next)
     if (thread->key.device >= 0 && thread->count) put_track(w, record, thread);
-  for (uint32_t i = 1; i <= state->pools.count; i++) put_pool(w, record, i);
-  put_notes(w, record);
-  put_session(w, record, state->end_ticks, STOPPED);
+  for (uint32_t i = 1; i <= state->pools.count; i++) put_pool_record(w, record, i);
+  put_note_records(w, record);
+  put_session(w, record, state->end_ticks, STATE_STOPPED);
   end_extent(w);
   free(record);
 }
@@ -210,8 +213,8 @@ static const import_row_owner *said_owner(const import_state *state, const impor
 }
 
 /* Of a stream: that launches what runs there. False: the capture's own, or the trace's own row. */
-static bool has_other_process(const import_state *state, const import_thread *thread,
-                              int64_t *pid_out) {
+static bool thread_has_other_process(const import_state *state, const import_thread *thread,
+                                     int64_t *pid_out) {
   const import_row_owner *const said = said_owner(state, thread);
   *pid_out = said ? said->pid : thread->called.pid;
   if (said) return said->pid != state->pid;
@@ -227,29 +230,29 @@ static bool has_other_process(const import_state *state, const import_thread *th
   return import_is_elsewhere(state, *pid_out);
 }
 
-static void put_process(writer *w, import_record *record, const import_thread *thread) {
+static void put_process_record(capture_writer *w, import_record *record,
+                               const import_thread *thread) {
   const import_threads *const threads = &w->state->threads;
   int64_t pid;
-  if (!has_other_process(w->state, thread, &pid)) return;
+  if (!thread_has_other_process(w->state, thread, &pid)) return;
   const import_row_owner *const said = said_owner(w->state, thread);
   import_text name = import_threads_name_of(threads, (import_thread_id){pid, INT64_MIN});
   if (!name.bytes) name = import_threads_pid_text(threads, pid);
   if (said) name = (import_text){said->name, said->bytes};
   import_record_begin(record);
   import_record_word(record, thread->serial);
-  import_record_word(record,
-                     (uint64_t)(said ? pid : import_threads_process_number(threads, pid)));
+  import_record_word(record, (uint64_t)(said ? pid : import_threads_process_number(threads, pid)));
   import_record_text(record, import_text_cut(name, PROF_I_NAME_BYTES - 1));
   import_record_end(record, PROF_I_KIND_PROCESS, 0, 0, 0, 0);
-  take_meta(w, record);
+  begin_meta(w, record);
 }
 
 /* Behind the threads: a thread whose events overlap gets further lines while it is written. */
-static void put_processes(writer *w) {
+static void put_process_records(capture_writer *w) {
   import_record *const record = import_make(sizeof *record);
   end_extent(w);
   for (const import_thread *thread = w->state->threads.all; thread; thread = thread->hh.next)
-    put_process(w, record, thread);
+    put_process_record(w, record, thread);
   end_extent(w);
   free(record);
 }
@@ -300,17 +303,18 @@ static void name_thread(const import_state *state, const import_thread *thread,
     memcpy(to, name.data, name.bytes);
 }
 
-static uint64_t role_of(const import_state *state, const import_thread *thread) {
+static uint64_t thread_role(const import_state *state, const import_thread *thread) {
   if (thread->key.device >= 0)
-    return PROF_I_ROLE_STREAM | (uint64_t)device_of(state, thread)->type << PROF_I_ROLE_TYPE_SHIFT |
-           (uint64_t)device_of(state, thread)->index << PROF_I_ROLE_INDEX_SHIFT;
+    return PROF_I_KIND_OF_STREAM |
+           (uint64_t)thread_device(state, thread)->type << PROF_I_THREAD_KIND_TYPE_SHIFT |
+           (uint64_t)thread_device(state, thread)->index << PROF_I_THREAD_KIND_INDEX_SHIFT;
   return thread->key.device == IMPORT_HOST && state->has_pid && thread->called.pid == state->pid &&
                  thread->called.tid == state->pid
-             ? PROF_I_ROLE_MAIN
-             : PROF_I_ROLE_THREAD;
+             ? PROF_I_KIND_OF_MAIN
+             : PROF_I_KIND_OF_THREAD;
 }
 
-static uint64_t tid_of(const import_state *state, const import_thread *thread) {
+static uint64_t thread_tid(const import_state *state, const import_thread *thread) {
   if (thread->key.device >= 0) return (uint64_t)thread->key.id.tid;
   const int64_t said = import_threads_number_of(&state->threads, thread->called, -1);
   if (said >= 0 && thread->key.device == IMPORT_HOST) return (uint64_t)said;
@@ -321,21 +325,21 @@ static uint64_t tid_of(const import_state *state, const import_thread *thread) {
              : 0;
 }
 
-static void put_owner(writer *w, const import_thread *thread) {
+static void put_owner(capture_writer *w, const import_thread *thread) {
   uint64_t words[OWNER_WORDS] = {0};
   char name[PROF_I_NAME_BYTES];
   name_thread(w->state, thread, name);
   words[1] = 1;
   words[2] = OWNER_WORDS / 2 | (uint64_t)PROF_I_KIND_OWNER << 16;
   words[3] = thread->serial;
-  words[4] = tid_of(w->state, thread);
-  words[5] = role_of(w->state, thread);
+  words[4] = thread_tid(w->state, thread);
+  words[5] = thread_role(w->state, thread);
   memcpy(words + 6, name, sizeof name);
   w->serial = thread->serial;
-  put(w, w->state->begin_ticks, words + 1, OWNER_WORDS - 1);
+  put_record(w, w->state->begin_ticks, words + 1, OWNER_WORDS - 1);
 }
 
-static void begin_chunk(writer *w, const import_thread *thread, uint64_t left_bytes) {
+static void begin_chunk(capture_writer *w, const import_thread *thread, uint64_t left_bytes) {
   const uint64_t wanted = left_bytes + PROF_I_HEAD_BYTES + OWNER_WORDS * 8 + 16;
   uint64_t bytes = PROF_I_UNIT_BYTES;
   while (bytes < wanted && bytes < PROF_I_CHUNK_BYTES_MAX) bytes *= 4;
@@ -343,18 +347,19 @@ static void begin_chunk(writer *w, const import_thread *thread, uint64_t left_by
   put_owner(w, thread);
 }
 
-static void put_entry(writer *w, const import_entry *entry, const uint64_t *from, uint32_t count) {
+static void put_entry(capture_writer *w, const import_entry *entry, const uint64_t *from,
+                      uint32_t count) {
   /* a step has its start for its place among the others */
   const uint64_t ticks = entry->place & IMPORT_ENTRY_MARK ? entry->end : entry->start;
   uint64_t *const words =
-      put(w, ticks ? ticks : w->state->begin_ticks /* of metadata */, from, count);
-  if ((words[1] & 15) == PROF_I_PIECE_TYPE)
+      put_record(w, ticks ? ticks : w->state->begin_ticks /* of metadata */, from, count);
+  if ((words[1] & 15) == PROF_I_ALLOC_TYPE)
     words[3] = import_pools_counter(&w->state->pools, words[3]);
   else if (import_record_kind(words) == PROF_I_KIND_MEMORY)
     words[6] = import_pools_counter(&w->state->pools, words[6]);
 }
 
-static void put_thread(writer *w, import_thread *thread) {
+static void put_thread_records(capture_writer *w, import_thread *thread) {
   uint64_t left_bytes = 0;
   uint32_t count;
   /* prof puts what overlaps on rows of its own, which have come together again */
@@ -369,7 +374,7 @@ static void put_thread(writer *w, import_thread *thread) {
     const uint64_t *const from = import_entry_words(&w->state->spool, &thread->entries[i], &count);
     /* from a thread with little to say: a chunk for each would be 16 KiB a thread */
     const bool is_taken_over = w->serial != thread->serial;
-    if (!has_room(w, count + 1 + (is_taken_over ? OWNER_WORDS : 0))) {
+    if (!chunk_has_room(w, count + 1 + (is_taken_over ? OWNER_WORDS : 0))) {
       end_extent(w);
       begin_chunk(w, thread, left_bytes);
     } else if (is_taken_over) {
@@ -391,16 +396,16 @@ static void put_thread(writer *w, import_thread *thread) {
 /* ---- the header ---- */
 
 /* A process of number 0 that stands for a device is not the capture's. */
-static bool is_devices_alone(const import_state *state) {
+static bool pid_is_device_only(const import_state *state) {
   import_process *found;
   HASH_FIND(hh, state->devices.processes, &state->pid, sizeof state->pid, found);
   return !state->has_pid && found && found->is_device;
 }
 
-static void write_header(const writer *w) {
+static void write_header(const capture_writer *w) {
   const import_state *const state = w->state;
   const import_thread_id process = {state->pid, INT64_MIN};
-  const bool is_device = is_devices_alone(state);
+  const bool is_device = pid_is_device_only(state);
   const import_text called = import_threads_name_of(&state->threads, process);
   const import_text name = import_text_cut(called, is_device ? 0 : PROF_I_NAME_BYTES - 1);
   prof_i_header header = {.magic = PROF_I_MAGIC,
@@ -415,7 +420,7 @@ static void write_header(const writer *w) {
                           .policy = PROF_POLICY_KEEP,
                           .pid = (uint32_t)state->pid,
                           .clock = PROF_CLOCK_MONOTONIC,
-                          .session = SESSION,
+                          .session = SESSION_NUMBER,
                           .session_ticks = state->begin_ticks,
                           .ticks_hz = 1000000000,
                           .start_ticks = state->begin_ticks,
@@ -431,13 +436,14 @@ static void write_header(const writer *w) {
 }
 
 void import_capture_write(import_state *state, import_output *output) {
-  writer w = {.state = state, .output = output, .extent = import_make(PROF_I_CHUNK_BYTES_MAX)};
-  import_pools_settle(&state->pools, state->begin_ticks);
+  capture_writer w = {
+      .state = state, .output = output, .extent = import_make(PROF_I_CHUNK_BYTES_MAX)};
+  import_pools_finish(&state->pools, state->begin_ticks);
   import_output_write(output, w.extent, PROF_I_FIRST_UNIT_OFFSET);
   put_meta(&w);
   for (import_thread *thread = state->threads.all; thread; thread = thread->hh.next)
-    put_thread(&w, thread);
-  put_processes(&w);
+    put_thread_records(&w, thread);
+  put_process_records(&w);
   write_header(&w);
   free(w.extent);
 }

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 /* Keeps the first reason. */
-__attribute__((format(printf, 2, 3))) static void refuse(import_result *result, const char *format,
-                                                         ...) {
+__attribute__((format(printf, 2, 3))) static void refuse_database(import_result *result,
+                                                                  const char *format, ...) {
   va_list arguments;
   if (result->end == IMPORT_REFUSED) return;
   va_start(arguments, format);
@@ -35,31 +35,31 @@ enum {
   QUERY_BYTES = 512
 };
 
-#define FUNCTIONS(X)  \
-  X(open_v2)          \
-  X(close_v2)         \
-  X(busy_timeout)     \
-  X(db_config)        \
-  X(exec)             \
-  X(errmsg)           \
-  X(errstr)           \
-  X(extended_errcode) \
-  X(prepare_v2)       \
-  X(finalize)         \
-  X(step)             \
-  X(bind_text)        \
-  X(column_int64)     \
-  X(column_double)    \
-  X(column_type)      \
-  X(column_text)      \
+#define SQLITE_FUNCTIONS(X) \
+  X(open_v2)                \
+  X(close_v2)               \
+  X(busy_timeout)           \
+  X(db_config)              \
+  X(exec)                   \
+  X(errmsg)                 \
+  X(errstr)                 \
+  X(extended_errcode)       \
+  X(prepare_v2)             \
+  X(finalize)               \
+  X(step)                   \
+  X(bind_text)              \
+  X(column_int64)           \
+  X(column_double)          \
+  X(column_type)            \
+  X(column_text)            \
   X(column_bytes)
 
 struct import_database {
   import_result *result;
   void *handle;
-#define MEMBER(name) __typeof__ (&sqlite3_##name)(name);
-  FUNCTIONS(MEMBER)
-#undef MEMBER
+#define SQLITE_MEMBER(name) __typeof__ (&sqlite3_##name)(name);
+  SQLITE_FUNCTIONS(SQLITE_MEMBER)
+#undef SQLITE_MEMBER
   sqlite3 *file;
 };
 
@@ -69,16 +69,16 @@ static bool open_library(import_database *d) {
   static const char name[] = "libsqlite3.so.0";
   d->handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
   if (!d->handle)
-    refuse(d->result,
-           "is an SQLite database, and SQLite cannot be opened: %s. Type: apt-get install "
-           "libsqlite3-0",
-           dlerror());
-#define FIND(function)                                                            \
+    refuse_database(d->result,
+                    "is an SQLite database, and SQLite cannot be opened: %s. Type: apt-get install "
+                    "libsqlite3-0",
+                    dlerror());
+#define SQLITE_FIND(function)                                                     \
   if (d->handle) *(void **)&d->function = dlsym(d->handle, "sqlite3_" #function); \
   if (d->handle && !d->function)                                                  \
-    refuse(d->result, "is an SQLite database, and %s has no sqlite3_" #function, name);
-  FUNCTIONS(FIND)
-#undef FIND
+    refuse_database(d->result, "is an SQLite database, and %s has no sqlite3_" #function, name);
+  SQLITE_FUNCTIONS(SQLITE_FIND)
+#undef SQLITE_FIND
   return d->result->end != IMPORT_REFUSED;
 }
 
@@ -88,44 +88,45 @@ static void refuse_code(import_database *d, int code) {
   switch (code & 0xff) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-      refuse(d->result, "is locked by another program for more than %d s", BUSY_MS / 1000);
+      refuse_database(d->result, "is locked by another program for more than %d s", BUSY_MS / 1000);
       return;
     case SQLITE_READONLY:
       if (extended == SQLITE_READONLY_ROLLBACK) {
-        refuse(d->result,
-               "has a journal beside it: its writer was stopped in the middle. Open it once "
-               "with sqlite3, which puts it right, and import it then");
+        refuse_database(
+            d->result,
+            "has a journal beside it: its writer was stopped in the middle. Open it once "
+            "with sqlite3, which puts it right, and import it then");
         return;
       }
       break;
     case SQLITE_NOTADB:
     case SQLITE_CORRUPT:
-      refuse(d->result, "is a damaged SQLite database: %s", text);
+      refuse_database(d->result, "is a damaged SQLite database: %s", text);
       return;
     case SQLITE_NOMEM:
       import_fail("no memory to read the database");
     default:
       break;
   }
-  refuse(d->result, "cannot be read as an SQLite database: %s", text);
+  refuse_database(d->result, "cannot be read as an SQLite database: %s", text);
 }
 
 /* ---- a copy, if a second file has changes ---- */
 
 /* The path of the copy, which remove_copy() deletes. "": there is none. */
-static char copied[PATH_BYTES];
+static char copied_path[PATH_BYTES];
 
 static void remove_copy(void) {
   static const char *const endings[] = {"", "-wal", "-shm", "-journal"};
   char path[PATH_BYTES + 16];
-  if (!copied[0]) return;
+  if (!copied_path[0]) return;
   for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
-    snprintf(path, sizeof path, "%s%s", copied, endings[i]);
+    snprintf(path, sizeof path, "%s%s", copied_path, endings[i]);
     unlink(path);
   }
-  *strrchr(copied, '/') = '\0';
-  rmdir(copied);
-  copied[0] = '\0';
+  *strrchr(copied_path, '/') = '\0';
+  rmdir(copied_path);
+  copied_path[0] = '\0';
 }
 
 static void copy_file(const char *from, const char *to) {
@@ -150,7 +151,7 @@ static void copy_file(const char *from, const char *to) {
   free(bytes);
 }
 
-static bool is_changed(const struct stat *before, const char *path) {
+static bool file_is_changed(const struct stat *before, const char *path) {
   struct stat now;
   return stat(path, &now) != 0 || now.st_size != before->st_size ||
          now.st_mtim.tv_sec != before->st_mtim.tv_sec ||
@@ -158,7 +159,8 @@ static bool is_changed(const struct stat *before, const char *path) {
 }
 
 /* To read a -wal file, SQLite writes another file beside it. So it gets copies of both. */
-static bool copy_both(import_database *d, const char *path, const char *wal, const char *folder) {
+static bool copy_with_log(import_database *d, const char *path, const char *wal,
+                          const char *folder) {
   struct stat file_before, wal_before;
   char to[PATH_BYTES + 16];
   if (stat(path, &file_before) != 0 || stat(wal, &wal_before) != 0)
@@ -166,14 +168,15 @@ static bool copy_both(import_database *d, const char *path, const char *wal, con
   const int bytes = snprintf(to, PATH_BYTES, "%s/.prof-import-XXXXXX", folder);
   if (bytes + 16 >= PATH_BYTES) import_fail("cannot write in '%s': its path is too long", folder);
   if (!mkdtemp(to)) import_fail("cannot write in '%s': %s", folder, strerror(errno));
-  if (snprintf(copied, sizeof copied, "%s/copy", to) >= (int)sizeof copied)
+  if (snprintf(copied_path, sizeof copied_path, "%s/copy", to) >= (int)sizeof copied_path)
     import_fail("cannot write in '%s': its path is too long", folder);
   atexit(remove_copy);
-  copy_file(path, copied);
-  snprintf(to, sizeof to, "%s-wal", copied);
+  copy_file(path, copied_path);
+  snprintf(to, sizeof to, "%s-wal", copied_path);
   copy_file(wal, to);
-  if (is_changed(&file_before, path) || is_changed(&wal_before, wal))
-    refuse(d->result, "is being written by another program; import it when that has ended");
+  if (file_is_changed(&file_before, path) || file_is_changed(&wal_before, wal))
+    refuse_database(d->result,
+                    "is being written by another program; import it when that has ended");
   return d->result->end != IMPORT_REFUSED;
 }
 
@@ -186,11 +189,11 @@ static uint64_t big_endian(const unsigned char *bytes, size_t count) {
 }
 
 /* Reads the header. */
-static bool read_header(import_database *d, const char *path, bool *is_write_ahead_out) {
+static bool read_database_header(import_database *d, const char *path, bool *is_write_ahead_out) {
   unsigned char header[HEADER_BYTES] = {0};
   struct stat about;
   if (stat(path, &about) == 0 && !S_ISREG(about.st_mode)) { /* a pipe cannot be opened twice */
-    refuse(d->result, "is an SQLite database, and has to be a file");
+    refuse_database(d->result, "is an SQLite database, and has to be a file");
     return false;
   }
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -203,11 +206,12 @@ static bool read_header(import_database *d, const char *path, bool *is_write_ahe
   /* Writers from before 2010 do not maintain the count. */
   const bool is_counted = big_endian(header + 24, 4) == big_endian(header + 92, 4);
   if (count < HEADER_BYTES)
-    refuse(d->result, "is an SQLite database that is cut off behind %lld bytes",
-           (long long)about.st_size);
+    refuse_database(d->result, "is an SQLite database that is cut off behind %lld bytes",
+                    (long long)about.st_size);
   else if (is_counted && wanted > (uint64_t)about.st_size)
-    refuse(d->result, "is an SQLite database that is cut off: it should have %llu bytes, not %lld",
-           wanted, (long long)about.st_size);
+    refuse_database(d->result,
+                    "is an SQLite database that is cut off: it should have %llu bytes, not %lld",
+                    wanted, (long long)about.st_size);
   *is_write_ahead_out = header[18] == WRITE_AHEAD || header[19] == WRITE_AHEAD;
   return d->result->end != IMPORT_REFUSED;
 }
@@ -232,7 +236,7 @@ static void put_uri(char *to, size_t room, const char *path, const char *options
 
 /* The settings that SQLite's authors advise for untrusted files. A libsqlite3 that does not know a
    setting is used without it. */
-static void be_wary(import_database *d) {
+static void set_safe_options(import_database *d) {
   (void)d->db_config(d->file, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
   (void)d->db_config(d->file, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
   (void)d->db_config(d->file, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
@@ -251,20 +255,21 @@ static bool open_file(import_database *d, const char *path, const char *options,
 }
 
 /* Refuses virtual tables, which run code. They have no root page. */
-static bool check(import_database *d) {
+static bool check_schema(import_database *d) {
   static const char has_virtual[] =
       "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND coalesce(rootpage, 0) = 0";
   int code = d->exec(d->file, "BEGIN", NULL, NULL, NULL); /* all queries read one snapshot */
   if (code != SQLITE_OK) refuse_code(d, code);
   if (import_database_count(d, has_virtual) > 0)
-    refuse(d->result, "is an SQLite database with virtual tables, which no profiler writes");
+    refuse_database(d->result,
+                    "is an SQLite database with virtual tables, which no profiler writes");
   if (d->result->end == IMPORT_REFUSED) return false;
   import_rows rows = import_rows_begin(d, "PRAGMA integrity_check(1)");
   if (import_rows_next(&rows)) {
     const import_text text = import_rows_text(&rows, 0);
     if (!import_text_is(text, "ok"))
-      refuse(d->result, "is a damaged SQLite database: %.*s",
-             (int)(text.bytes < 160 ? text.bytes : 160), text.data);
+      refuse_database(d->result, "is a damaged SQLite database: %.*s",
+                      (int)(text.bytes < 160 ? text.bytes : 160), text.data);
   }
   import_rows_end(&rows);
   return d->result->end != IMPORT_REFUSED;
@@ -276,15 +281,15 @@ static bool open_checked(import_database *d, const char *path, const char *folde
   bool is_write_ahead;
   if (snprintf(wal, sizeof wal, "%s-wal", path) >= (int)sizeof wal)
     import_fail("cannot open '%s': its path is too long", path);
-  if (!open_library(d) || !read_header(d, path, &is_write_ahead)) return false;
+  if (!open_library(d) || !read_database_header(d, path, &is_write_ahead)) return false;
   const bool has_wal = is_write_ahead && stat(wal, &about) == 0 && about.st_size > 0;
-  if (has_wal && !copy_both(d, path, wal, folder)) return false;
+  if (has_wal && !copy_with_log(d, path, wal, folder)) return false;
   const char *const options = is_write_ahead ? "immutable=1" : "mode=ro";
-  const bool is_open = has_wal ? open_file(d, copied, "mode=rw", SQLITE_OPEN_READWRITE)
+  const bool is_open = has_wal ? open_file(d, copied_path, "mode=rw", SQLITE_OPEN_READWRITE)
                                : open_file(d, path, options, SQLITE_OPEN_READONLY);
   if (!is_open) return false;
-  be_wary(d);
-  return check(d);
+  set_safe_options(d);
+  return check_schema(d);
 }
 
 import_database *import_database_open(const char *path, const char *folder, import_result *result) {
@@ -389,7 +394,7 @@ bool import_database_has_json(import_database *d) {
 
 import_database *import_database_open(const char *path, const char *folder, import_result *result) {
   (void)path, (void)folder;
-  refuse(result, "is an SQLite database, and this build of prof has no SQLite");
+  refuse_database(result, "is an SQLite database, and this build of prof has no SQLite");
   return NULL;
 }
 

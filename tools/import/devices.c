@@ -16,7 +16,7 @@
 enum { PID_FIRST = 5000000, PID_TYPE_STEP = 1000, PID_COUNT = 1000000 };
 enum { FAR_PID_FIRST = 8000000, FAR_PID_TYPES = 32, FAR_PID_COUNT = 100000 * FAR_PID_TYPES };
 
-static void put_name(char to[IMPORT_DEVICE_NAME_BYTES], import_text name) {
+static void copy_device_name(char to[IMPORT_DEVICE_NAME_BYTES], import_text name) {
   const import_text kept = import_text_cut(name, IMPORT_DEVICE_NAME_BYTES - 1);
   snprintf(to, IMPORT_DEVICE_NAME_BYTES, "%.*s", (int)kept.bytes, kept.data);
 }
@@ -36,7 +36,7 @@ import_process *import_devices_process(import_devices *devices, int64_t pid) {
 }
 
 /* "GPU 1", "GPU1": 1. Nothing behind the word: 0. */
-static bool read_number(import_text name, const char *word, int64_t *number_out) {
+static bool read_number_after_word(import_text name, const char *word, int64_t *number_out) {
   size_t at = strlen(word);
   if (name.bytes < at || memcmp(name.data, word, at) != 0) return false;
   if (at < name.bytes && name.data[at] == ' ') at++;
@@ -49,24 +49,24 @@ static bool read_number(import_text name, const char *word, int64_t *number_out)
 static bool read_any_number(import_text name, int64_t *number_out) {
   static const char *const words[] = {"GPU", "NPU"};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-    if (read_number(name, words[i], number_out)) return true;
+    if (read_number_after_word(name, words[i], number_out)) return true;
   return false;
 }
 
-static bool is_host_word(import_text word) {
+static bool word_is_host(import_text word) {
   return import_text_is(word, "CPU") || import_text_is(word, "XLA_CPU") ||
          import_text_is(word, "CUSTOM");
 }
 
 /* "/device:TPU:1", "/device:TPU:1 SparseCore 0", as JAX and TensorFlow call them: 1. */
-static bool read_xla(import_text name, int64_t *number_out, bool *is_unknown_out) {
+static bool read_xla_name(import_text name, int64_t *number_out, bool *is_unknown_out) {
   static const char begin[] = "/device:";
   const char *const found =
       name.bytes ? memmem(name.data, name.bytes, begin, sizeof begin - 1) : NULL;
   if (!found) return false;
   const char *const word = found + sizeof begin - 1, *const end = name.data + name.bytes;
   const char *const colon = memchr(word, ':', (size_t)(end - word));
-  if (!colon || is_host_word((import_text){word, (size_t)(colon - word)})) return false;
+  if (!colon || word_is_host((import_text){word, (size_t)(colon - word)})) return false;
   const char *const digits = colon + 1;
   size_t count = 0;
   while (digits + count < end && digits[count] >= '0' && digits[count] <= '9') count++;
@@ -78,9 +78,9 @@ static bool read_xla(import_text name, int64_t *number_out, bool *is_unknown_out
 }
 
 /* "Device 1": 1, as nsys2json calls it. */
-static bool read_mixed(import_text name, int64_t *number_out) {
+static bool read_mixed_name(import_text name, int64_t *number_out) {
   static const char begin[] = "Device ";
-  return name.bytes > sizeof begin - 1 && read_number(name, "Device", number_out) &&
+  return name.bytes > sizeof begin - 1 && read_number_after_word(name, "Device", number_out) &&
          name.data[sizeof begin - 2] == ' ';
 }
 
@@ -93,8 +93,8 @@ bool import_devices_call(import_devices *devices, int64_t pid, import_text name,
   int64_t number = 0;
   bool is_unknown = false;
   const bool is_numbered = read_any_number(name, &number),
-             is_xla = !is_label && read_xla(name, &number, &is_unknown),
-             is_mixed = !is_label && read_mixed(name, &number),
+             is_xla = !is_label && read_xla_name(name, &number, &is_unknown),
+             is_mixed = !is_label && read_mixed_name(name, &number),
              is_ascend = import_text_is(name, "Ascend Hardware");
   const bool is_device = is_numbered || is_xla || is_mixed || is_ascend;
   import_process *const process = import_devices_process(devices, pid);
@@ -108,7 +108,7 @@ bool import_devices_call(import_devices *devices, int64_t pid, import_text name,
   process->is_mixed |= is_mixed;
   devices->is_ascend |= is_ascend;
   devices->is_npu |= is_ascend || (is_numbered && import_text_begins(name, "NPU"));
-  if (!is_label) put_name(process->name, name);
+  if (!is_label) copy_device_name(process->name, name);
   if (!is_ascend && !process->has_number) process->number = number;
   process->has_number |= !is_ascend;
   return true;
@@ -117,7 +117,7 @@ bool import_devices_call(import_devices *devices, int64_t pid, import_text name,
 void import_devices_call_text(import_devices *devices, int64_t pid, import_text text) {
   int64_t number;
   if (import_devices_call(devices, pid, text, false) || text.bytes == 3) return;
-  if (!read_number(text, "gpu", &number)) return;
+  if (!read_number_after_word(text, "gpu", &number)) return;
   import_process *const process = import_devices_process(devices, pid);
   process->number = number;
   process->has_number = true;
@@ -134,11 +134,11 @@ void import_devices_note(import_devices *devices, int64_t pid, int64_t number) {
 /* ---- devices ---- */
 
 void import_devices_name(import_devices *devices, int64_t number, import_text name) {
-  devices->names = import_room(devices->names, &devices->name_room, devices->name_count + 1,
-                               sizeof *devices->names);
+  devices->names = import_make_room(devices->names, &devices->name_room, devices->name_count + 1,
+                                    sizeof *devices->names);
   import_device_name *const to = &devices->names[devices->name_count++];
   to->number = number;
-  put_name(to->name, name);
+  copy_device_name(to->name, name);
 }
 
 int32_t import_devices_type(const import_devices *devices) {
@@ -147,7 +147,7 @@ int32_t import_devices_type(const import_devices *devices) {
 }
 
 /* A trace of prof's has the type in the process's number. */
-static int32_t type_of(const import_devices *devices, int64_t pid) {
+static int32_t pid_device_type(const import_devices *devices, int64_t pid) {
   int64_t type = 0;
   if (pid >= PID_FIRST && pid < PID_FIRST + PID_COUNT) type = (pid - PID_FIRST) / PID_TYPE_STEP;
   if (pid >= FAR_PID_FIRST && pid < FAR_PID_FIRST + FAR_PID_COUNT)
@@ -155,7 +155,7 @@ static int32_t type_of(const import_devices *devices, int64_t pid) {
   return devices->is_of_prof && type > 1 ? (int32_t)type : import_devices_type(devices);
 }
 
-static bool is_taken(const import_devices *devices, int32_t type, int32_t index) {
+static bool index_is_taken(const import_devices *devices, int32_t type, int32_t index) {
   for (size_t i = 0; i < devices->count; i++)
     if (devices->all[i].type == type && devices->all[i].index == index) return true;
   return false;
@@ -164,13 +164,13 @@ static bool is_taken(const import_devices *devices, int32_t type, int32_t index)
 /* The device's own number where it is free, else the next free one. */
 static int32_t free_index(const import_devices *devices, int32_t type, int64_t number) {
   int32_t index = number >= 0 && number <= INT32_MAX ? (int32_t)number : 0;
-  if (!is_taken(devices, type, index)) return index;
-  for (index = 0; is_taken(devices, type, index);) index++;
+  if (!index_is_taken(devices, type, index)) return index;
+  for (index = 0; index_is_taken(devices, type, index);) index++;
   return index;
 }
 
 /* A summary is about the device of the trace. */
-static const import_process *whose_device(import_devices *devices, int64_t pid) {
+static const import_process *owner_of_device(import_devices *devices, int64_t pid) {
   import_process *const process = import_devices_process(devices, pid);
   if (!import_devices_is_summary(devices, process)) return process;
   for (const import_process *it = devices->processes; it; it = it->hh.next)
@@ -179,11 +179,11 @@ static const import_process *whose_device(import_devices *devices, int64_t pid) 
 }
 
 uint32_t import_devices_find(import_devices *devices, int64_t asked_pid, int64_t number) {
-  const import_process *const process = whose_device(devices, asked_pid);
+  const import_process *const process = owner_of_device(devices, asked_pid);
   const int64_t pid = process->pid;
   if (pid != asked_pid || number == IMPORT_DEVICE_UNSAID) number = process->number;
   const int64_t owner = process->has_owner ? process->owner : pid;
-  const int32_t type = type_of(devices, pid);
+  const int32_t type = pid_device_type(devices, pid);
   for (size_t i = 0; i < devices->count; i++) {
     const import_device *const it = &devices->all[i];
     const bool is_owned = devices->is_shared || it->owner == owner;
@@ -191,7 +191,7 @@ uint32_t import_devices_find(import_devices *devices, int64_t asked_pid, int64_t
   }
   if (devices->count == IMPORT_DEVICES_MAX) return IMPORT_DEVICES_MAX;
   devices->all =
-      import_room(devices->all, &devices->room, devices->count + 1, sizeof *devices->all);
+      import_make_room(devices->all, &devices->room, devices->count + 1, sizeof *devices->all);
   import_device *const made = &devices->all[devices->count];
   *made = (import_device){.owner = owner, .number = number, .type = type};
   made->index = free_index(devices, type, number);

@@ -16,8 +16,8 @@ typedef struct import_process {
   bool is_device;  /* a device's process, by its name or by launched work */
   bool has_number; /* its counters are a device's: it has work, or a label says "GPU N" */
   bool has_work;   /* has work of a device without a known number */
-  bool is_xla;     /* called "/device:GPU:0": rows.c knows its rows */
-  bool is_mixed;   /* called "Device 0": it also has rows of the host (rows.c) */
+  bool is_xla;     /* called "/device:GPU:0": row_kind.c knows its rows */
+  bool is_mixed;   /* called "Device 0": it also has rows of the host (row_kind.c) */
   bool is_summary; /* in Ascend's traces its rows summarise other rows */
   bool is_unknown; /* named for a device in an unknown form */
   bool has_stream_rows;

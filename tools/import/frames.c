@@ -22,27 +22,27 @@ struct import_frame {
 };
 
 /* Each line has its own numbers. */
-static uint64_t hash_of(uint32_t line, import_text text) {
+static uint64_t line_text_hash(uint32_t line, import_text text) {
   uint64_t hash = 14695981039346656037u + line * UINT64_C(0x9e3779b97f4a7c15); /* FNV-1a */
   for (size_t i = 0; i < text.bytes; i++)
     hash = (hash ^ (unsigned char)text.data[i]) * 1099511628211u;
   return hash;
 }
 
-static import_text member_of(const import_event *frame, import_member member) {
+static import_text frame_member(const import_event *frame, import_member member) {
   const import_value *const value = &frame->members[member];
   const bool is_told = value->type == IMPORT_TEXT || value->type == IMPORT_NUMBER;
   return is_told ? import_text_of(frame, value) : (import_text){"", 0};
 }
 
-static import_frame *find(const import_frames *frames, uint64_t number) {
+static import_frame *frames_find(const import_frames *frames, uint64_t number) {
   import_frame *frame;
   HASH_FIND(hh, frames->all, &number, sizeof number, frame);
   return frame;
 }
 
 /* A semicolon ends a frame. */
-static void put_plain(import_frame *frame, import_text text) {
+static void put_frame_text(import_frame *frame, import_text text) {
   for (size_t i = 0; i < text.bytes; i++) {
     frame->text[frame->bytes] = text.data[i];
     if (text.data[i] == ';') frame->text[frame->bytes] = ',';
@@ -53,39 +53,39 @@ static void put_plain(import_frame *frame, import_text text) {
 static void note_line(import_frames *frames, uint32_t line) {
   if (frames->line_count && frames->lines[frames->line_count - 1] == line) return;
   frames->lines =
-      import_room(frames->lines, &frames->line_room, frames->line_count + 1, sizeof line);
+      import_make_room(frames->lines, &frames->line_room, frames->line_count + 1, sizeof line);
   frames->lines[frames->line_count++] = line;
 }
 
 void import_frames_add(import_frames *frames, const import_event *event) {
   static const import_text unnamed = {"(unnamed)", 9};
-  const import_text said = import_text_cut(member_of(event, IMPORT_NAME), FRAME_BYTES_MAX),
+  const import_text said = import_text_cut(frame_member(event, IMPORT_NAME), FRAME_BYTES_MAX),
                     name = said.bytes ? said : unnamed,
-                    category = import_text_cut(member_of(event, IMPORT_CAT), FRAME_BYTES_MAX);
-  const uint64_t number = hash_of(event->line, member_of(event, IMPORT_ID));
+                    category = import_text_cut(frame_member(event, IMPORT_CAT), FRAME_BYTES_MAX);
+  const uint64_t number = line_text_hash(event->line, frame_member(event, IMPORT_ID));
   const import_value *const parent = &event->members[IMPORT_SF];
   const size_t bytes = sizeof(import_frame) + name.bytes + category.bytes + 2;
-  if (find(frames, number) || frames->bytes + bytes > ALL_BYTES_MAX) return;
+  if (frames_find(frames, number) || frames->bytes + bytes > ALL_BYTES_MAX) return;
   import_frame *const frame = import_make(bytes);
   frame->number = number;
   frame->has_parent = parent->type == IMPORT_TEXT || parent->type == IMPORT_NUMBER;
-  frame->parent = hash_of(event->line, member_of(event, IMPORT_SF));
-  put_plain(frame, category);
-  if (category.bytes) put_plain(frame, (import_text){": ", 2});
-  put_plain(frame, name);
+  frame->parent = line_text_hash(event->line, frame_member(event, IMPORT_SF));
+  put_frame_text(frame, category);
+  if (category.bytes) put_frame_text(frame, (import_text){": ", 2});
+  put_frame_text(frame, name);
   frames->bytes += bytes;
   note_line(frames, event->line);
   HASH_ADD(hh, frames->all, number, sizeof frame->number, frame);
 }
 
-static void put(import_frames *frames, const char *text, size_t bytes) {
-  frames->text = import_room(frames->text, &frames->room, frames->count + bytes, 1);
+static void frames_put(import_frames *frames, const char *text, size_t bytes) {
+  frames->text = import_make_room(frames->text, &frames->room, frames->count + bytes, 1);
   memcpy(frames->text + frames->count, text, bytes);
   frames->count += bytes;
 }
 
 /* The last line up to `line` that has frames, or else the first one after it. */
-static uint32_t line_of(const import_frames *frames, uint32_t line) {
+static uint32_t frames_line(const import_frames *frames, uint32_t line) {
   size_t low = 0, high = frames->line_count;
   while (low < high) {
     const size_t middle = low + (high - low) / 2;
@@ -98,9 +98,10 @@ static uint32_t line_of(const import_frames *frames, uint32_t line) {
   return frames->lines[low > 0 ? low - 1 : 0];
 }
 
-import_text import_frames_stack(import_frames *frames, uint32_t line, import_text number,
-                                bool *is_cut_out) {
-  const import_frame *frame = find(frames, hash_of(line_of(frames, line), number));
+import_text import_frames_stack_text(import_frames *frames, uint32_t line, import_text number,
+                                     bool *is_cut_out) {
+  const import_frame *frame =
+      frames_find(frames, line_text_hash(frames_line(frames, line), number));
   *is_cut_out = false;
   if (!frame) return (import_text){"", 0};
   frames->is_used = true;
@@ -108,10 +109,10 @@ import_text import_frames_stack(import_frames *frames, uint32_t line, import_tex
   for (int depth = 0; frame; depth++) {
     *is_cut_out = depth == DEPTH_MAX || frames->count + frame->bytes + 1 > STACK_BYTES_MAX;
     if (*is_cut_out) break;
-    if (depth) put(frames, ";", 1);
-    put(frames, frame->text, frame->bytes);
+    if (depth) frames_put(frames, ";", 1);
+    frames_put(frames, frame->text, frame->bytes);
     const bool has_parent = frame->has_parent;
-    frame = has_parent ? find(frames, frame->parent) : NULL;
+    frame = has_parent ? frames_find(frames, frame->parent) : NULL;
     *is_cut_out = has_parent && !frame;
   }
   return (import_text){frames->text, frames->count};

@@ -26,8 +26,8 @@ void import_frames_add(import_frames *frames, const import_event *event);
 /* "CATEGORY: NAME;...", from the innermost frame on, until the next call. *is_cut_out: there are
    more frames, or should be. Empty: that frame is not known. line: the event's; one
    without frames has those of the line before it. */
-import_text import_frames_stack(import_frames *frames, uint32_t line, import_text number,
-                                bool *is_cut_out);
+import_text import_frames_stack_text(import_frames *frames, uint32_t line, import_text number,
+                                     bool *is_cut_out);
 
 void import_frames_fini(import_frames *frames);
 

@@ -17,9 +17,10 @@ uint64_t import_graphs_hash(uint64_t before, import_text text) {
 }
 
 /* True: the name belongs to the counter. A free name is given to it. */
-static bool is_own(import_graphs *graphs, import_text name, int64_t place, uint64_t counter) {
+static bool name_is_of_counter(import_graphs *graphs, import_text name, int64_t place,
+                               uint64_t counter) {
   const uint64_t key = import_graphs_hash((uint64_t)place, name);
-  import_graph *it;
+  import_graph_name *it;
   HASH_FIND(hh, graphs->all, &key, sizeof key, it);
   if (it) return it->counter == counter;
   if (HASH_COUNT(graphs->all) >= GRAPHS_MAX) return true;
@@ -30,11 +31,11 @@ static bool is_own(import_graphs *graphs, import_text name, int64_t place, uint6
   return true;
 }
 
-size_t import_graphs_tell(import_graphs *graphs, char *name, size_t used, size_t room,
-                          int64_t place, uint64_t counter) {
+size_t import_graphs_report(import_graphs *graphs, char *name, size_t used, size_t room,
+                            int64_t place, uint64_t counter) {
   size_t more = 0;
   for (int number = 2; number < TRIES_MAX; number++) {
-    if (is_own(graphs, (import_text){name, used + more}, place, counter)) break;
+    if (name_is_of_counter(graphs, (import_text){name, used + more}, place, counter)) break;
     const int bytes = snprintf(name + used, room - used, " (%d)", number);
     if (bytes < 0 || (size_t)bytes >= room - used) return 0;
     more = (size_t)bytes;
@@ -43,9 +44,9 @@ size_t import_graphs_tell(import_graphs *graphs, char *name, size_t used, size_t
 }
 
 void import_graphs_fini(import_graphs *graphs) {
-  import_graph *it = graphs->all;
+  import_graph_name *it = graphs->all;
   HASH_CLEAR(hh, graphs->all);
-  for (import_graph *next; it; it = next) {
+  for (import_graph_name *next; it; it = next) {
     next = it->hh.next;
     free(it);
   }

@@ -62,12 +62,12 @@
   X(BEGIN, "ns by which all is later: the trace begins before its clock's 0")                 \
   X(NO_GPU, "copies between agents that are no GPU: they stand at GPU 0")
 
-typedef enum import_miss {
+typedef enum import_drop_reason {
 #define IMPORT_ENUM(name, text) IMPORT_MISS_##name,
   IMPORT_MISS_LIST(IMPORT_ENUM)
 #undef IMPORT_ENUM
       IMPORT_MISS_COUNT
-} import_miss;
+} import_drop_reason;
 
 typedef enum import_change {
 #define IMPORT_ENUM(name, text) IMPORT_CHANGE_##name,
@@ -123,6 +123,6 @@ _Noreturn void import_fail(const char *format, ...) __attribute__((format(printf
 void *import_make(size_t bytes);
 
 /* Room for `count` elements, doubled when it is used up. */
-void *import_room(void *array, size_t *room, size_t count, size_t element_bytes);
+void *import_make_room(void *array, size_t *room, size_t count, size_t element_bytes);
 
 #endif

@@ -25,7 +25,7 @@ static const char database_magic[16] = "SQLite format 3"; /* with its 0 */
 struct import_input {
   int fd;
   const char *path;
-  uint64_t bytes, read_bytes, behind_bytes;
+  uint64_t bytes, read_bytes, trailing_bytes;
   bool is_packed, is_capture, is_database, is_over, is_cut;
   size_t at, count; /* in packed */
   unsigned char packed[PACKED_BYTES];
@@ -39,7 +39,7 @@ struct import_input {
 #endif
 };
 
-static size_t read_some(import_input *input, void *to, size_t room) {
+static size_t read_file_bytes(import_input *input, void *to, size_t room) {
   for (;;) {
     const ssize_t count = read(input->fd, to, room);
     if (count >= 0) {
@@ -77,39 +77,39 @@ static void close_zlib(import_input *input) {
   dlclose(input->handle);
 }
 
-static bool refill(import_input *input) {
+static bool input_refill(import_input *input) {
   if (input->at == input->count) {
-    input->count = read_some(input, input->packed, sizeof input->packed);
+    input->count = read_file_bytes(input, input->packed, sizeof input->packed);
     input->at = 0;
   }
   return input->count > 0;
 }
 
 /* As gzip has it, zeros may pad the file. */
-static void count_behind(import_input *input) {
+static void count_trailing_bytes(import_input *input) {
   uint64_t count = 0;
   bool has_any = false;
-  while (refill(input)) {
+  while (input_refill(input)) {
     count++;
     has_any |= input->packed[input->at++] != 0;
   }
-  input->behind_bytes = has_any ? count : 0;
+  input->trailing_bytes = has_any ? count : 0;
 }
 
 /* Between members: another one, or, as gzip itself has it, zeros and whatever else is no member are
    left. */
-static bool begins_member(import_input *input) {
-  if (refill(input) && input->packed[input->at] == 0x1f) return true;
-  count_behind(input);
+static bool begins_gzip_member(import_input *input) {
+  if (input_refill(input) && input->packed[input->at] == 0x1f) return true;
+  count_trailing_bytes(input);
   return false;
 }
 
-static size_t unpack(import_input *input, char *to, size_t room) {
+static size_t input_unpack(import_input *input, char *to, size_t room) {
   z_stream *const stream = &input->stream;
   stream->next_out = (unsigned char *)to;
   stream->avail_out = (uInt)room;
   while (stream->avail_out > 0 && !input->is_over) {
-    if (!refill(input)) {
+    if (!input_refill(input)) {
       input->is_over = input->is_cut = true;
       break;
     }
@@ -118,7 +118,7 @@ static size_t unpack(import_input *input, char *to, size_t room) {
     const int result = input->run(stream, Z_NO_FLUSH);
     input->at = input->count - stream->avail_in;
     if (result == Z_STREAM_END)
-      input->is_over = !begins_member(input) || input->reset(stream) != Z_OK;
+      input->is_over = !begins_gzip_member(input) || input->reset(stream) != Z_OK;
     else if (result != Z_OK && result != Z_BUF_ERROR)
       input->is_over = input->is_cut = true;
   }
@@ -132,7 +132,7 @@ static void open_zlib(import_input *input) {
               input->path);
 }
 static void close_zlib(import_input *input) { (void)input; }
-static size_t unpack(import_input *input, char *to, size_t room) {
+static size_t input_unpack(import_input *input, char *to, size_t room) {
   (void)input, (void)to, (void)room;
   return 0;
 }
@@ -159,7 +159,7 @@ import_input *import_input_open(const char *path) {
   input->bytes = S_ISREG(about.st_mode) ? (uint64_t)about.st_size : 0;
   while (input->count < sizeof database_magic) {
     const size_t count =
-        read_some(input, input->packed + input->count, sizeof input->packed - input->count);
+        read_file_bytes(input, input->packed + input->count, sizeof input->packed - input->count);
     if (count == 0) break;
     input->count += count;
   }
@@ -178,9 +178,9 @@ void import_input_close(import_input *input) {
 }
 
 size_t import_input_read(import_input *input, char *to, size_t room) {
-  if (input->is_packed) return unpack(input, to, room);
+  if (input->is_packed) return input_unpack(input, to, room);
   const size_t left = input->count - input->at, first = left < room ? left : room;
-  if (first == 0) return read_some(input, to, room);
+  if (first == 0) return read_file_bytes(input, to, room);
   memcpy(to, input->packed + input->at, first);
   input->at += first;
   return first;
@@ -188,7 +188,7 @@ size_t import_input_read(import_input *input, char *to, size_t room) {
 
 bool import_input_is_capture(const import_input *input) { return input->is_capture; }
 bool import_input_is_database(const import_input *input) { return input->is_database; }
-uint64_t import_input_behind(const import_input *input) { return input->behind_bytes; }
+uint64_t import_input_trailing_bytes(const import_input *input) { return input->trailing_bytes; }
 bool import_input_is_cut(const import_input *input) { return input->is_cut; }
 bool import_input_is_packed(const import_input *input) { return input->is_packed; }
 

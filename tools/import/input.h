@@ -15,7 +15,7 @@ void import_input_close(import_input *input);
 /* 0: the end. is_cut: it ended inside of a gzip member. */
 size_t import_input_read(import_input *input, char *to, size_t room);
 /* Behind what was compressed, if they are not all zeros. */
-uint64_t import_input_behind(const import_input *input);
+uint64_t import_input_trailing_bytes(const import_input *input);
 bool import_input_is_cut(const import_input *input);
 bool import_input_is_capture(const import_input *input);  /* of prof's, not compressed */
 bool import_input_is_database(const import_input *input); /* SQLite's */

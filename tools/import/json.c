@@ -13,7 +13,7 @@
 #include "utf8.h"
 
 /* Where the parser stands. */
-typedef enum mode {
+typedef enum json_mode {
   MODE_START,
   MODE_TOP,      /* in the outermost object */
   MODE_METADATA, /* in the value of one of its members */
@@ -26,7 +26,7 @@ typedef enum mode {
   MODE_FRAME,
   MODE_SKIP,
   MODE_OVER
-} mode;
+} json_mode;
 
 enum { KEY_BYTES_MAX = 256, METADATA_BYTES_MAX = 12 << 10, NO_MEMBER = -1 };
 
@@ -45,11 +45,11 @@ typedef struct yajl_functions {
 struct import_json {
   yajl_functions yajl;
   yajl_handle parser;
-  import_json_face face;
+  import_json_handlers handlers;
   import_event event;
-  mode mode, behind; /* behind: what is gone back to */
-  int depth;         /* of arrays and objects inside of METADATA, VALUE, SKIP */
-  int member;        /* whose value comes */
+  json_mode json_mode, behind; /* behind: what is gone back to */
+  int depth;                   /* of arrays and objects inside of METADATA, VALUE, SKIP */
+  int member;                  /* whose value comes */
   bool is_args, is_events, is_bare, has_events;
   char key[KEY_BYTES_MAX]; /* of a member of the outermost object */
   size_t key_bytes;
@@ -64,8 +64,8 @@ struct import_json {
 
 /* ---- texts ---- */
 
-static uint32_t put(import_event *event, const char *bytes, size_t count) {
-  event->text = import_room(event->text, &event->room, event->count + count + 1, 1);
+static uint32_t event_put_bytes(import_event *event, const char *bytes, size_t count) {
+  event->text = import_make_room(event->text, &event->room, event->count + count + 1, 1);
   memcpy(event->text + event->count, bytes, count);
   const size_t at = event->count;
   event->count += count;
@@ -77,7 +77,7 @@ static void note_text(import_json *j, const char *bytes, size_t count) {
   j->not_utf8_count += !import_utf8_is((import_text){bytes, count});
 }
 
-static void reset(import_event *event) {
+static void event_reset(import_event *event) {
   memset(event->members, 0, sizeof event->members);
   event->arg_count = 0;
   event->count = 0;
@@ -86,7 +86,7 @@ static void reset(import_event *event) {
 }
 
 /* False, which ends the parser: it may not grow any more. */
-static bool has_room(import_json *j) {
+static bool text_has_room(import_json *j) {
   if (j->event.count <= IMPORT_EVENT_BYTES_MAX) return true;
   snprintf(j->error, sizeof j->error,
            "one event has more than %d MiB of texts; an event has at most %d arguments of 1 MiB",
@@ -98,17 +98,17 @@ static bool has_room(import_json *j) {
 
 static void put_json(import_json *j, const char *bytes, size_t count) {
   if (j->event.count - j->value_at + count > j->json_max) j->is_cut = true;
-  if (!j->is_cut) put(&j->event, bytes, count);
+  if (!j->is_cut) event_put_bytes(&j->event, bytes, count);
 }
 
 /* A comma, but behind what opens or a key. */
-static void separate(import_json *j) {
+static void put_separator(import_json *j) {
   if (j->event.count == j->value_at) return;
   const char last = j->event.text[j->event.count - 1];
   if (last != '[' && last != '{' && last != ':') put_json(j, ",", 1);
 }
 
-static void put_quoted(import_json *j, const char *bytes, size_t count) {
+static void put_quoted_text(import_json *j, const char *bytes, size_t count) {
   put_json(j, "\"", 1);
   for (size_t i = 0; i < count && !j->is_cut; i++) {
     char escaped[8] = {bytes[i]};
@@ -122,13 +122,13 @@ static void put_quoted(import_json *j, const char *bytes, size_t count) {
   put_json(j, "\"", 1);
 }
 
-static bool is_inside_json(const import_json *j) {
-  return j->depth > 0 && (j->mode == MODE_METADATA || j->mode == MODE_VALUE);
+static bool is_copying_json(const import_json *j) {
+  return j->depth > 0 && (j->json_mode == MODE_METADATA || j->json_mode == MODE_VALUE);
 }
 
-static void begin_json(import_json *j, mode inside, size_t most) {
-  j->behind = j->mode;
-  j->mode = inside;
+static void begin_json(import_json *j, json_mode inside, size_t most) {
+  j->behind = j->json_mode;
+  j->json_mode = inside;
   j->depth = 0;
   j->is_cut = false;
   j->value_at = j->event.count;
@@ -137,21 +137,21 @@ static void begin_json(import_json *j, mode inside, size_t most) {
 
 /* ---- one value ---- */
 
-static void take_metadata(import_json *j, const import_value *value) {
+static void on_metadata(import_json *j, const import_value *value) {
   const import_text key = {j->key, j->key_bytes};
-  j->face.take_metadata(j->face.user, key, value, import_text_of(&j->event, value));
-  reset(&j->event);
+  j->handlers.on_metadata(j->handlers.user, key, value, import_text_of(&j->event, value));
+  event_reset(&j->event);
 }
 
 /* A value that is whole, of whatever stands open. */
-static void place(import_json *j, import_value value) {
+static void place_value(import_json *j, import_value value) {
   import_event *const event = &j->event;
-  switch (j->mode) {
+  switch (j->json_mode) {
     case MODE_TOP:
-      take_metadata(j, &value);
+      on_metadata(j, &value);
       return;
     case MODE_EVENTS:
-      j->face.take_other(j->face.user);
+      j->handlers.on_other(j->handlers.user);
       return;
     case MODE_EVENT:
       if (j->member != NO_MEMBER)
@@ -167,7 +167,7 @@ static void place(import_json *j, import_value value) {
         event->is_cut = true;
       return;
     case MODE_START:
-      j->mode = MODE_OVER;
+      j->json_mode = MODE_OVER;
       return; /* a number alone is JSON, and no trace */
     case MODE_FRAME:
       if (j->member != NO_MEMBER) event->members[j->member] = value;
@@ -185,101 +185,102 @@ static void place(import_json *j, import_value value) {
 }
 
 /* A bare array has an end, and a value that is no object is no line of a trace. */
-static void refuse_more(import_json *j) {
+static void refuse_grown_event(import_json *j) {
   snprintf(j->error, sizeof j->error, "something follows that is no object with events");
   j->is_damaged = true;
 }
 
 /* True for unknown members, arguments beyond the last, and samples. Their text would only take
    memory. */
-static bool is_unwanted(const import_json *j) {
-  const bool has_members = j->mode == MODE_EVENT || j->mode == MODE_FRAME;
-  const bool is_full = j->mode == MODE_ARGS && j->event.arg_count == IMPORT_ARGS_MAX;
-  return (has_members && j->member == NO_MEMBER) || is_full || j->mode == MODE_SAMPLES;
+static bool value_is_unwanted(const import_json *j) {
+  const bool has_members = j->json_mode == MODE_EVENT || j->json_mode == MODE_FRAME;
+  const bool is_full = j->json_mode == MODE_ARGS && j->event.arg_count == IMPORT_ARGS_MAX;
+  return (has_members && j->member == NO_MEMBER) || is_full || j->json_mode == MODE_SAMPLES;
 }
 
-static int scalar(import_json *j, import_type type, const char *bytes, size_t count, bool is_true) {
-  if (j->mode == MODE_SKIP) return 1;
-  if (j->mode == MODE_OVER) {
-    refuse_more(j);
+static int on_scalar(import_json *j, import_type type, const char *bytes, size_t count,
+                     bool is_true) {
+  if (j->json_mode == MODE_SKIP) return 1;
+  if (j->json_mode == MODE_OVER) {
+    refuse_grown_event(j);
     return 0;
   }
-  if (!has_room(j)) return 0;
-  if (is_unwanted(j)) count = 0;
+  if (!text_has_room(j)) return 0;
+  if (value_is_unwanted(j)) count = 0;
   if (type == IMPORT_TEXT) note_text(j, bytes, count);
-  if (is_inside_json(j)) {
-    separate(j);
+  if (is_copying_json(j)) {
+    put_separator(j);
     if (type == IMPORT_TEXT)
-      put_quoted(j, bytes, count);
+      put_quoted_text(j, bytes, count);
     else
       put_json(j, bytes, count);
     return 1;
   }
-  place(j, (import_value){.type = type,
-                          .is_true = is_true,
-                          .at = put(&j->event, bytes, count),
-                          .bytes = (uint32_t)count});
+  place_value(j, (import_value){.type = type,
+                                .is_true = is_true,
+                                .at = event_put_bytes(&j->event, bytes, count),
+                                .bytes = (uint32_t)count});
   return 1;
 }
 
-static int on_null(void *j) { return scalar(j, IMPORT_NULL, "null", 4, false); }
-static int on_bool(void *j, int value) {
-  return scalar(j, IMPORT_BOOL, value ? "true" : "false", value ? 4 : 5, value != 0);
+static int on_json_null(void *j) { return on_scalar(j, IMPORT_NULL, "null", 4, false); }
+static int on_json_bool(void *j, int value) {
+  return on_scalar(j, IMPORT_BOOL, value ? "true" : "false", value ? 4 : 5, value != 0);
 }
-static int on_number(void *j, const char *digits, size_t count) {
-  return scalar(j, IMPORT_NUMBER, digits, count, false);
+static int on_json_number(void *j, const char *digits, size_t count) {
+  return on_scalar(j, IMPORT_NUMBER, digits, count, false);
 }
 static int on_string(void *j, const unsigned char *bytes, size_t count) {
-  return scalar(j, IMPORT_TEXT, (const char *)bytes, count, false);
+  return on_scalar(j, IMPORT_TEXT, (const char *)bytes, count, false);
 }
 
 /* ---- what opens and closes ---- */
 
-static void skip(import_json *j) {
-  j->behind = j->mode;
-  j->mode = MODE_SKIP;
+static void skip_value(import_json *j) {
+  j->behind = j->json_mode;
+  j->json_mode = MODE_SKIP;
   j->depth = 0;
 }
 
-static void begin_line(import_json *j) {
-  j->mode = MODE_TOP;
+static void note_value_line(import_json *j) {
+  j->json_mode = MODE_TOP;
   if (j->event.line < IMPORT_LINES_MAX - 1) j->event.line++;
 }
 
-static void open_at(import_json *j, bool is_object) {
-  switch (j->mode) {
+static void open_container_at(import_json *j, bool is_object) {
+  switch (j->json_mode) {
     case MODE_START:
-      j->mode = is_object ? MODE_TOP : MODE_EVENTS;
+      j->json_mode = is_object ? MODE_TOP : MODE_EVENTS;
       j->is_bare = j->has_events = !is_object;
       return;
     case MODE_TOP:
       if (j->is_events && !is_object) {
-        j->mode = MODE_EVENTS;
+        j->json_mode = MODE_EVENTS;
         j->has_events = true;
         return;
       }
       if (is_object && import_text_is((import_text){j->key, j->key_bytes}, "stackFrames")) {
-        j->mode = MODE_FRAMES;
+        j->json_mode = MODE_FRAMES;
         return;
       }
       if (!is_object && import_text_is((import_text){j->key, j->key_bytes}, "samples")) {
-        j->mode = MODE_SAMPLES;
+        j->json_mode = MODE_SAMPLES;
         return;
       }
       begin_json(j, MODE_METADATA, METADATA_BYTES_MAX);
       break;
     case MODE_EVENTS:
       if (is_object) {
-        j->mode = MODE_EVENT;
-        reset(&j->event);
+        j->json_mode = MODE_EVENT;
+        event_reset(&j->event);
         return;
       }
-      j->face.take_other(j->face.user);
-      skip(j);
+      j->handlers.on_other(j->handlers.user);
+      skip_value(j);
       break;
     case MODE_EVENT:
       if (is_object && j->is_args) {
-        j->mode = MODE_ARGS;
+        j->json_mode = MODE_ARGS;
         return;
       }
       if (j->member == IMPORT_ID2) {
@@ -292,33 +293,33 @@ static void open_at(import_json *j, bool is_object) {
         j->event.members[IMPORT_STACK].type = IMPORT_JSON;
       else
         j->event.is_odd |= j->member != NO_MEMBER || j->is_args;
-      skip(j);
+      skip_value(j);
       break;
     case MODE_ARGS:
       if (j->event.arg_count < IMPORT_ARGS_MAX)
         begin_json(j, MODE_VALUE, IMPORT_JSON_BYTES_MAX);
       else
-        skip(j), j->event.is_cut = true;
+        skip_value(j), j->event.is_cut = true;
       break;
     case MODE_FRAMES:
       if (is_object) {
-        j->mode = MODE_FRAME;
+        j->json_mode = MODE_FRAME;
         return;
       }
-      skip(j);
+      skip_value(j);
       break;
     case MODE_FRAME:
-      skip(j);
+      skip_value(j);
       break;
     case MODE_SAMPLES:
       j->sample_count++;
-      skip(j);
+      skip_value(j);
       break;
     case MODE_OVER: /* one object a line: each is a trace, and all are one */
       if (is_object && !j->is_bare)
-        begin_line(j);
+        note_value_line(j);
       else
-        refuse_more(j);
+        refuse_grown_event(j);
       return;
     case MODE_METADATA:
     case MODE_VALUE:
@@ -327,19 +328,20 @@ static void open_at(import_json *j, bool is_object) {
   }
 }
 
-static int open_one(import_json *j, bool is_object) {
-  const mode before = j->mode;
-  open_at(j, is_object);
+static int open_container(import_json *j, bool is_object) {
+  const json_mode before = j->json_mode;
+  open_container_at(j, is_object);
   if (j->is_damaged) return 0;
-  if (j->mode != MODE_METADATA && j->mode != MODE_VALUE && j->mode != MODE_SKIP) return 1;
-  if (j->mode != MODE_SKIP && before == j->mode) separate(j);
+  if (j->json_mode != MODE_METADATA && j->json_mode != MODE_VALUE && j->json_mode != MODE_SKIP)
+    return 1;
+  if (j->json_mode != MODE_SKIP && before == j->json_mode) put_separator(j);
   j->depth++;
-  if (j->mode != MODE_SKIP) put_json(j, is_object ? "{" : "[", 1);
+  if (j->json_mode != MODE_SKIP) put_json(j, is_object ? "{" : "[", 1);
   return 1;
 }
 
 /* Members that no capture keeps whole. */
-static bool is_dropped_anyway(const import_json *j) {
+static bool member_is_dropped(const import_json *j) {
   const import_text key = {j->key, j->key_bytes};
   return import_text_is(key, "prof") || import_text_is(key, "stackFrames") ||
          import_text_is(key, "systemTraceEvents");
@@ -347,48 +349,48 @@ static bool is_dropped_anyway(const import_json *j) {
 
 static void close_json(import_json *j) {
   const bool is_cut = j->is_cut;
-  const bool is_metadata = j->mode == MODE_METADATA;
-  j->metadata_cut_count += is_cut && is_metadata && !is_dropped_anyway(j);
+  const bool is_metadata = j->json_mode == MODE_METADATA;
+  j->metadata_cut_count += is_cut && is_metadata && !member_is_dropped(j);
   const import_value value = {.type = is_cut && !is_metadata ? IMPORT_TEXT : IMPORT_JSON,
                               .at = (uint32_t)j->value_at,
                               .bytes = (uint32_t)(j->event.count - j->value_at)};
   j->event.is_cut |= is_cut;
-  j->mode = j->behind;
-  place(j, value);
+  j->json_mode = j->behind;
+  place_value(j, value);
 }
 
-static int close_one(import_json *j, bool is_object) {
-  switch (j->mode) {
+static int close_container(import_json *j, bool is_object) {
+  switch (j->json_mode) {
     case MODE_METADATA:
     case MODE_VALUE:
       put_json(j, is_object ? "}" : "]", 1);
       if (--j->depth == 0) close_json(j);
       return 1;
     case MODE_SKIP:
-      if (--j->depth == 0) j->mode = j->behind;
+      if (--j->depth == 0) j->json_mode = j->behind;
       return 1;
     case MODE_ARGS:
-      j->mode = MODE_EVENT;
+      j->json_mode = MODE_EVENT;
       return 1;
     case MODE_EVENT:
-      j->mode = MODE_EVENTS;
-      j->face.take_event(j->face.user, &j->event);
-      reset(&j->event);
+      j->json_mode = MODE_EVENTS;
+      j->handlers.on_event(j->handlers.user, &j->event);
+      event_reset(&j->event);
       return 1;
     case MODE_EVENTS:
-      j->mode = j->is_bare ? MODE_OVER : MODE_TOP;
+      j->json_mode = j->is_bare ? MODE_OVER : MODE_TOP;
       return 1;
     case MODE_FRAME:
-      j->face.take_frame(j->face.user, &j->event);
-      j->mode = MODE_FRAMES;
+      j->handlers.on_frame(j->handlers.user, &j->event);
+      j->json_mode = MODE_FRAMES;
       return 1;
     case MODE_FRAMES:
     case MODE_SAMPLES:
-      j->mode = MODE_TOP;
-      reset(&j->event);
+      j->json_mode = MODE_TOP;
+      event_reset(&j->event);
       return 1;
     case MODE_TOP:
-      j->mode = MODE_OVER;
+      j->json_mode = MODE_OVER;
       return 1;
     case MODE_START:
     case MODE_OVER:
@@ -397,12 +399,12 @@ static int close_one(import_json *j, bool is_object) {
   return 1;
 }
 
-static int on_begin_object(void *j) { return open_one(j, true); }
-static int on_end_object(void *j) { return close_one(j, true); }
-static int on_begin_array(void *j) { return open_one(j, false); }
-static int on_end_array(void *j) { return close_one(j, false); }
+static int on_begin_object(void *j) { return open_container(j, true); }
+static int on_end_object(void *j) { return close_container(j, true); }
+static int on_begin_array(void *j) { return open_container(j, false); }
+static int on_end_array(void *j) { return close_container(j, false); }
 
-static int member_of(import_text key) {
+static int event_member_of_key(import_text key) {
   static const char *const keys[] = {
 #define IMPORT_KEY(name, text) text,
       IMPORT_MEMBER_LIST(IMPORT_KEY)
@@ -413,15 +415,15 @@ static int member_of(import_text key) {
   return NO_MEMBER;
 }
 
-static int member_of_frame(import_text key) {
+static int frame_member_of_key(import_text key) {
   if (import_text_is(key, "name")) return IMPORT_NAME;
   if (import_text_is(key, "category")) return IMPORT_CAT;
   return import_text_is(key, "parent") ? IMPORT_SF : NO_MEMBER;
 }
 
 static void begin_frame(import_json *j, import_text number) {
-  reset(&j->event);
-  const uint32_t at = put(&j->event, number.data, number.bytes);
+  event_reset(&j->event);
+  const uint32_t at = event_put_bytes(&j->event, number.data, number.bytes);
   j->event.members[IMPORT_ID] =
       (import_value){.type = IMPORT_TEXT, .at = at, .bytes = (uint32_t)number.bytes};
 }
@@ -432,30 +434,30 @@ static void note_unknown(import_event *event, import_text key) {
            (int)(key.bytes < IMPORT_UNKNOWN_BYTES ? key.bytes : IMPORT_UNKNOWN_BYTES), key.data);
 }
 
-static int on_key(void *user, const unsigned char *bytes, size_t count) {
+static int on_json_key(void *user, const unsigned char *bytes, size_t count) {
   import_json *const j = user;
   const import_text key = {(const char *)bytes, count};
-  if (!has_room(j)) return 0;
-  if (is_inside_json(j)) {
+  if (!text_has_room(j)) return 0;
+  if (is_copying_json(j)) {
     note_text(j, key.data, key.bytes);
-    separate(j);
-    put_quoted(j, key.data, key.bytes);
+    put_separator(j);
+    put_quoted_text(j, key.data, key.bytes);
     put_json(j, ":", 1);
-  } else if (j->mode == MODE_EVENT) {
-    j->member = member_of(key);
+  } else if (j->json_mode == MODE_EVENT) {
+    j->member = event_member_of_key(key);
     j->is_args = import_text_is(key, "args");
     if (j->member == NO_MEMBER && !j->is_args) note_unknown(&j->event, key);
-  } else if (j->mode == MODE_ARGS && j->event.arg_count < IMPORT_ARGS_MAX) {
+  } else if (j->json_mode == MODE_ARGS && j->event.arg_count < IMPORT_ARGS_MAX) {
     import_arg *const arg = &j->event.args[j->event.arg_count];
     note_text(j, key.data, key.bytes);
     j->event.is_cut |= count > KEY_BYTES_MAX;
     arg->key_bytes = (uint32_t)(count < KEY_BYTES_MAX ? count : KEY_BYTES_MAX);
-    arg->key_at = put(&j->event, key.data, arg->key_bytes);
-  } else if (j->mode == MODE_FRAMES) {
+    arg->key_at = event_put_bytes(&j->event, key.data, arg->key_bytes);
+  } else if (j->json_mode == MODE_FRAMES) {
     begin_frame(j, key);
-  } else if (j->mode == MODE_FRAME) {
-    j->member = member_of_frame(key);
-  } else if (j->mode == MODE_TOP) {
+  } else if (j->json_mode == MODE_FRAME) {
+    j->member = frame_member_of_key(key);
+  } else if (j->json_mode == MODE_TOP) {
     note_text(j, key.data, key.bytes);
     j->is_events = import_text_is(key, "traceEvents");
     j->key_bytes = count < KEY_BYTES_MAX ? count : KEY_BYTES_MAX;
@@ -486,18 +488,18 @@ static void open_yajl(yajl_functions *to) {
     import_fail("%s is no yajl 2", name);
 }
 
-import_json *import_json_create(const import_json_face *face) {
-  static const yajl_callbacks callbacks = {.yajl_null = on_null,
-                                           .yajl_boolean = on_bool,
-                                           .yajl_number = on_number,
+import_json *import_json_create(const import_json_handlers *handlers) {
+  static const yajl_callbacks callbacks = {.yajl_null = on_json_null,
+                                           .yajl_boolean = on_json_bool,
+                                           .yajl_number = on_json_number,
                                            .yajl_string = on_string,
                                            .yajl_start_map = on_begin_object,
-                                           .yajl_map_key = on_key,
+                                           .yajl_map_key = on_json_key,
                                            .yajl_end_map = on_end_object,
                                            .yajl_start_array = on_begin_array,
                                            .yajl_end_array = on_end_array};
   import_json *const json = import_make(sizeof *json);
-  json->face = *face;
+  json->handlers = *handlers;
   open_yajl(&json->yajl);
   json->parser = json->yajl.alloc(&callbacks, NULL, json);
   if (!json->parser) import_fail("no memory");
@@ -545,7 +547,7 @@ void import_json_refuse(import_json *json, const char *encoding) {
 }
 
 void import_json_end(import_json *json, import_result *result) {
-  if (!json->is_damaged && (json->mode == MODE_START || json->mode == MODE_OVER))
+  if (!json->is_damaged && (json->json_mode == MODE_START || json->json_mode == MODE_OVER))
     json->yajl.complete(json->parser); /* a number ends with the file */
   result->at = json->at;
   result->counts.changed[IMPORT_CHANGE_CUT] += json->metadata_cut_count;
@@ -553,23 +555,24 @@ void import_json_end(import_json *json, import_result *result) {
   result->counts.changed[IMPORT_CHANGE_NOT_UTF8] += json->not_utf8_count;
   memcpy(result->error, json->error, sizeof json->error);
   if (!json->has_events)
-    result->end = json->is_damaged          ? IMPORT_DAMAGED
-                  : json->mode == MODE_OVER ? IMPORT_NO_TRACE
-                                            : IMPORT_CUT_SHORT;
+    result->end = json->is_damaged               ? IMPORT_DAMAGED
+                  : json->json_mode == MODE_OVER ? IMPORT_NO_TRACE
+                                                 : IMPORT_CUT_SHORT;
   else if (json->is_damaged)
     result->end = IMPORT_DAMAGED;
-  else if (json->mode == MODE_OVER)
+  else if (json->json_mode == MODE_OVER)
     result->end = IMPORT_WHOLE;
   else
-    result->end = json->is_bare && json->mode == MODE_EVENTS ? IMPORT_OPEN_ARRAY : IMPORT_CUT_SHORT;
+    result->end =
+        json->is_bare && json->json_mode == MODE_EVENTS ? IMPORT_OPEN_ARRAY : IMPORT_CUT_SHORT;
 }
 
 uint64_t import_json_at(const import_json *json) { return json->at; }
 
 #else
 
-import_json *import_json_create(const import_json_face *face) {
-  (void)face;
+import_json *import_json_create(const import_json_handlers *handlers) {
+  (void)handlers;
   import_fail(
       "this build of prof reads no traces: yajl was missing when it was built. Type: apt-get "
       "install libyajl-dev, and build it again");

@@ -7,20 +7,20 @@
 #include "event.h"
 #include "import.h"
 
-typedef struct import_json_face {
+typedef struct import_json_handlers {
   void *user;
-  void (*take_event)(void *user, const import_event *event);
+  void (*on_event)(void *user, const import_event *event);
   /* One of stackFrames, as frames.h has it. */
-  void (*take_frame)(void *user, const import_event *frame);
-  void (*take_other)(void *user); /* an element that is no object */
+  void (*on_frame)(void *user, const import_event *frame);
+  void (*on_other)(void *user); /* an element that is no object */
   /* a member beside traceEvents */
-  void (*take_metadata)(void *user, import_text key, const import_value *value, import_text text);
-} import_json_face;
+  void (*on_metadata)(void *user, import_text key, const import_value *value, import_text text);
+} import_json_handlers;
 
 typedef struct import_json import_json;
 
 /* Ends the process where there is no yajl. */
-import_json *import_json_create(const import_json_face *face);
+import_json *import_json_create(const import_json_handlers *handlers);
 void import_json_destroy(import_json *json);
 
 /* False: it is damaged there, or was before; no more is taken. */

@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "convert.h"
 #include "number.h"
-#include "rows.h"
-#include "take.h"
+#include "row_kind.h"
 
 static const int64_t duration_max_ns = INT64_C(366) * 86400 * 1000000000;
 
 /* Kineto's rows about itself: their pid is no process. */
-static bool is_about_tracing(const import_event *event, import_text category) {
+static bool event_is_about_tracing(const import_event *event, import_text category) {
   const import_value *const pid = &event->members[IMPORT_PID];
   if (pid->type != IMPORT_TEXT) return false;
   const import_text text = import_text_of(event, pid);
@@ -29,7 +29,7 @@ static bool read_time(import_state *state, const import_event *event, uint64_t *
   const import_value *const value = &event->members[IMPORT_TS];
   const bool is_there = value->type != IMPORT_NONE && value->type != IMPORT_NULL;
   if (is_there && import_times_read(&state->times, event, time_out)) return true;
-  import_miss_one(state, is_there ? IMPORT_MISS_TIME : IMPORT_MISS_NO_TIME);
+  import_count_dropped(state, is_there ? IMPORT_MISS_TIME : IMPORT_MISS_NO_TIME);
   return false;
 }
 
@@ -38,19 +38,19 @@ static bool read_duration(import_state *state, const import_event *event, uint64
   const import_value *const value = &event->members[IMPORT_DUR];
   int64_t ns = 0;
   if (value->type == IMPORT_NONE || value->type == IMPORT_NULL) {
-    import_change_one(state, IMPORT_CHANGE_NO_DURATION);
+    import_count_changed(state, IMPORT_CHANGE_NO_DURATION);
   } else if (!import_number_us(import_member_text(event, IMPORT_DUR), &ns) ||
              ns > duration_max_ns) {
-    import_miss_one(state, IMPORT_MISS_DURATION);
+    import_count_dropped(state, IMPORT_MISS_DURATION);
     return false;
   } else if (ns < 0) {
-    import_miss_one(state, IMPORT_MISS_NEGATIVE);
+    import_count_dropped(state, IMPORT_MISS_NEGATIVE);
   }
   if (ns < 0) return false;
   *ns_out = (uint64_t)ns;
   if (*ns_out > import_times_left(time)) {
     *ns_out = import_times_left(time);
-    import_change_one(state, IMPORT_CHANGE_LONG);
+    import_count_changed(state, IMPORT_CHANGE_LONG);
   }
   return true;
 }
@@ -74,7 +74,7 @@ static bool find_number(import_text json, const char *key, size_t from, int64_t 
 }
 
 /* [{"id":0,"name":"NVIDIA H100",...}, ...] */
-static void take_devices(import_state *state, import_text json) {
+static void convert_devices(import_state *state, import_text json) {
   static const char key[] = "\"name\":\"";
   const size_t key_bytes = sizeof key - 1;
   int64_t number;
@@ -93,8 +93,9 @@ static void take_devices(import_state *state, import_text json) {
 /* ---- events ---- */
 
 /* May it be a device's, as is known when all have come? */
-static bool is_late(import_state *state, const import_event *event, import_text category) {
-  if (import_is_hosts(category)) return false;
+static bool event_is_deferred(import_state *state, const import_event *event,
+                              import_text category) {
+  if (import_category_is_host(category)) return false;
   if (category.bytes == 0) return true;
   const import_thread_id row = import_threads_id(event);
   import_process *const process = import_devices_process(&state->devices, row.pid);
@@ -104,38 +105,38 @@ static bool is_late(import_state *state, const import_event *event, import_text 
   return false;
 }
 
-static void take_scope(import_state *state, const import_event *event) {
+static void convert_scope(import_state *state, const import_event *event) {
   const import_text category = import_member_text(event, IMPORT_CAT);
-  const int kind = import_kind_of(category);
+  const int kind = import_device_kind(category);
   uint64_t time, duration;
-  if (is_about_tracing(event, category))
-    import_miss_one(state, IMPORT_MISS_SPAN);
+  if (event_is_about_tracing(event, category))
+    import_count_dropped(state, IMPORT_MISS_SPAN);
   else if (!read_time(state, event, &time) || !read_duration(state, event, time, &duration))
     return;
   else if (event->members[IMPORT_SF].type != IMPORT_NONE ||
-           (kind == IMPORT_KIND_NONE && is_late(state, event, category)))
-    import_late_add(state, event, 'X', time);
+           (kind == IMPORT_KIND_NONE && event_is_deferred(state, event, category)))
+    import_deferred_add(state, event, 'X', time);
   else
-    import_take_scope(state, event, kind, time, duration);
+    import_convert_scope(state, event, kind, time, duration);
 }
 
-static void take_late(import_state *state, const import_event *event, char phase) {
+static void defer_event(import_state *state, const import_event *event, char phase) {
   uint64_t time;
-  if (read_time(state, event, &time)) import_late_add(state, event, phase, time);
+  if (read_time(state, event, &time)) import_deferred_add(state, event, phase, time);
 }
 
 /* An import keeps deviceProperties as an instant, and an export of it says the devices' names by
    that. */
-static void take_named_devices(import_state *state, const import_event *event, import_text category,
-                               import_text name) {
+static void convert_device_names(import_state *state, const import_event *event,
+                                 import_text category, import_text name) {
   const import_value *const value = import_event_arg(event, "value");
   if (!value || value->type != IMPORT_TEXT) return;
   if (import_text_is(category, "metadata") && import_text_is(name, "deviceProperties"))
-    take_devices(state, import_text_of(event, value));
+    convert_devices(state, import_text_of(event, value));
 }
 
-static bool put_count(char *to, size_t room, size_t *used, const import_event *event,
-                      const char *key, const char *words) {
+static bool text_put_count(char *to, size_t room, size_t *used, const import_event *event,
+                           const char *key, const char *words) {
   const import_value *const value = import_event_arg(event, key);
   if (!value || value->type != IMPORT_NUMBER) return false;
   const import_text count = import_text_of(event, value);
@@ -146,7 +147,7 @@ static bool put_count(char *to, size_t room, size_t *used, const import_event *e
 }
 
 /* The instant at the end of an export of prof says what its capture has lost. */
-static void take_summary(import_state *state, const import_event *event) {
+static void convert_summary(import_state *state, const import_event *event) {
   char *const to = state->counts->original;
   const size_t room = sizeof state->counts->original;
   size_t used = 0;
@@ -154,86 +155,86 @@ static void take_summary(import_state *state, const import_event *event) {
     char key[64], words[64];
     snprintf(key, sizeof key, "lost: %s", prof_loss_name(i));
     snprintf(words, sizeof words, "lost (%s)", prof_loss_name(i));
-    put_count(to, room, &used, event, key, words);
+    text_put_count(to, room, &used, event, key, words);
   }
   if (import_event_arg(event, "unfinished") &&
       !import_text_is(import_text_of(event, import_event_arg(event, "unfinished")), "0"))
-    put_count(to, room, &used, event, "unfinished", "had not ended, and count as calls here");
-  put_count(to, room, &used, event, "unfinished below 64 others", "more had not ended");
+    text_put_count(to, room, &used, event, "unfinished", "had not ended, and count as calls here");
+  text_put_count(to, room, &used, event, "unfinished below 64 others", "more had not ended");
 }
 
 /* Marks on the time line of an export of prof: the summary, and changes. */
-static void take_own_mark(import_state *state, const import_event *event) {
+static void convert_own_mark(import_state *state, const import_event *event) {
   if (import_event_arg(event, "self_check_faults"))
-    take_summary(state, event);
+    convert_summary(state, event);
   else
-    import_miss_one(state, IMPORT_MISS_OWN_CHANGE);
+    import_count_dropped(state, IMPORT_MISS_OWN_CHANGE);
 }
 
-static void take_instant(import_state *state, const import_event *event) {
+static void convert_instant(import_state *state, const import_event *event) {
   const import_text category = import_member_text(event, IMPORT_CAT),
                     name = import_member_text(event, IMPORT_NAME);
   uint64_t time;
-  take_named_devices(state, event, category, name);
-  if (is_about_tracing(event, category))
-    import_miss_one(state, IMPORT_MISS_SPAN);
+  convert_device_names(state, event, category, name);
+  if (event_is_about_tracing(event, category))
+    import_count_dropped(state, IMPORT_MISS_SPAN);
   else if (import_text_is(category, "prof"))
-    take_own_mark(state, event);
+    convert_own_mark(state, event);
   else if (read_time(state, event, &time)) {
     const import_text scope = import_member_text(event, IMPORT_S);
     if (scope.bytes && !import_text_is(scope, "t"))
-      import_change_one(state, IMPORT_CHANGE_INSTANT_SCOPE);
-    import_late_add(state, event, 'i', time);
+      import_count_changed(state, IMPORT_CHANGE_INSTANT_SCOPE);
+    import_deferred_add(state, event, 'i', time);
   }
 }
 
 /* Graphs of memory are drawn anew out of its events. */
-static void take_counter(import_state *state, const import_event *event) {
+static void convert_counter(import_state *state, const import_event *event) {
   const import_text name = import_member_text(event, IMPORT_NAME);
   const bool is_memory = import_text_is(import_member_text(event, IMPORT_CAT), "memory");
   if (is_memory &&
       (import_text_begins(name, "used bytes (") || import_text_begins(name, "allocated bytes (")))
-    import_miss_one(state, IMPORT_MISS_DRAWN);
+    import_count_dropped(state, IMPORT_MISS_DRAWN);
   else
-    take_late(state, event, 'C');
+    defer_event(state, event, 'C');
 }
 
 /* ---- what names things ---- */
 
 /* Where a row stands among others. prof's own says whose row it is, too. */
-static void take_sort_index(import_state *state, const import_event *event, bool is_thread) {
+static void convert_sort_index(import_state *state, const import_event *event, bool is_thread) {
   int64_t number;
   if (is_thread && import_read_arg(event, "number", &number) && number >= 0)
     import_threads_say_number(&state->threads, import_threads_id(event), number);
   if (!is_thread && import_read_arg(event, "number", &number))
-    import_take_process_number(state, import_threads_id(event).pid, number);
+    import_convert_process_number(state, import_threads_id(event).pid, number);
   if (is_thread && import_read_arg(event, "process", &number)) {
     const import_value *const name = import_event_arg(event, "process_name");
     const import_text none = {"", 0};
     import_threads_say_owner(&state->threads, import_threads_id(event), number,
                              name ? import_text_of(event, name) : none);
   }
-  import_miss_one(state, IMPORT_MISS_SORT);
+  import_count_dropped(state, IMPORT_MISS_SORT);
 }
 
 /* An export has CPU or GPU at each process. */
-static void take_label(import_state *state, import_thread_id id, import_text label) {
+static void convert_label(import_state *state, import_thread_id id, import_text label) {
   const bool is_devices = import_devices_call(&state->devices, id.pid, label, true);
   if (!is_devices && !import_text_is(label, "CPU") && !import_text_is(label, "GPU"))
-    import_miss_one(state, IMPORT_MISS_LABEL);
+    import_count_dropped(state, IMPORT_MISS_LABEL);
 }
 
-static void miss_metadata(import_state *state, import_text name) {
+static void drop_metadata(import_state *state, import_text name) {
   import_counts *const c = state->counts;
   if (c->missed[IMPORT_MISS_METADATA] == 0) {
     const import_text kept = import_text_cut(name, sizeof c->metadata - 1);
     memcpy(c->metadata, kept.data, kept.bytes);
   }
-  import_miss_one(state, IMPORT_MISS_METADATA);
+  import_count_dropped(state, IMPORT_MISS_METADATA);
 }
 
 /* Scopes with their own category that precede the process's name count as the host's. */
-static void call_process(import_state *state, int64_t pid, import_text name) {
+static void set_process_name(import_state *state, int64_t pid, import_text name) {
   import_process *const process = import_devices_process(&state->devices, pid);
   const bool is_devices = import_devices_call(&state->devices, pid, name, false);
   if (!is_devices && !process->is_summary) return;
@@ -244,11 +245,11 @@ static void call_process(import_state *state, int64_t pid, import_text name) {
 static void note_stream_row(import_state *state, import_thread_id row, import_text name) {
   int64_t number;
   bool is_whole;
-  if (import_text_begins(name, "Stream ") && import_rows_read_stream(name, &number, &is_whole))
+  if (import_text_begins(name, "Stream ") && import_row_read_stream(name, &number, &is_whole))
     import_devices_process(&state->devices, row.pid)->has_stream_rows = true;
 }
 
-static void take_name(import_state *state, const import_event *event) {
+static void convert_name(import_state *state, const import_event *event) {
   const import_text what = import_member_text(event, IMPORT_NAME);
   const bool is_label = import_text_is(what, "process_labels"),
              is_process = import_text_is(what, "process_name"),
@@ -256,24 +257,24 @@ static void take_name(import_state *state, const import_event *event) {
   const import_value *const value = import_event_arg(event, is_label ? "labels" : "name");
   import_thread_id id = import_threads_id(event);
   if (is_thread_sort || import_text_is(what, "process_sort_index")) {
-    take_sort_index(state, event, is_thread_sort);
+    convert_sort_index(state, event, is_thread_sort);
     return;
   }
   if (!is_label && !is_process && !import_text_is(what, "thread_name")) {
-    miss_metadata(state, what);
+    drop_metadata(state, what);
     return;
   }
   if (!value || value->type != IMPORT_TEXT) {
-    import_change_one(state, IMPORT_CHANGE_NOT_TEXT);
+    import_count_changed(state, IMPORT_CHANGE_NOT_TEXT);
     return;
   }
   const import_text name = import_text_of(event, value);
   if (is_label) {
-    take_label(state, id, name);
+    convert_label(state, id, name);
     return;
   }
   if (is_process) {
-    call_process(state, id.pid, name);
+    set_process_name(state, id.pid, name);
     id.tid = INT64_MIN;
   }
   note_stream_row(state, id, name);
@@ -282,19 +283,20 @@ static void take_name(import_state *state, const import_event *event) {
 
 /* ---- arrows that events name themselves ---- */
 
-static bool has_flag(const import_event *event, import_member member) {
+static bool member_is_true(const import_event *event, import_member member) {
   return event->members[member].type == IMPORT_BOOL && event->members[member].is_true;
 }
 
 /* Events of one bind_id: an arrow goes from one with flow_out to each with flow_in behind it. */
-static void take_bound(import_state *state, const import_event *event, bool is_async) {
-  const bool is_in = has_flag(event, IMPORT_FLOW_IN), is_out = has_flag(event, IMPORT_FLOW_OUT);
+static void convert_bound_arrow(import_state *state, const import_event *event, bool is_async) {
+  const bool is_in = member_is_true(event, IMPORT_FLOW_IN),
+             is_out = member_is_true(event, IMPORT_FLOW_OUT);
   const import_member kept[] = {IMPORT_PID, IMPORT_TID, IMPORT_BIND_ID};
   uint64_t time;
   if (event->members[IMPORT_BIND_ID].type == IMPORT_NONE || !(is_in || is_out)) return;
-  if (is_about_tracing(event, import_member_text(event, IMPORT_CAT)) ||
+  if (event_is_about_tracing(event, import_member_text(event, IMPORT_CAT)) ||
       !import_times_read(&state->times, event, &time)) {
-    import_miss_one(state, IMPORT_MISS_BOUND);
+    import_count_dropped(state, IMPORT_MISS_BOUND);
     return;
   }
   import_event *const end = import_make(sizeof *end);
@@ -304,36 +306,36 @@ static void take_bound(import_state *state, const import_event *event, bool is_a
   char phase = 's';
   if (is_in) phase = 'f';
   if (is_in && is_out) phase = 't';
-  import_late_add(state, end, phase, time);
-  if (is_async) import_late_hold(&state->late);
+  import_deferred_add(state, end, phase, time);
+  if (is_async) import_deferred_hold(&state->deferred);
   free(end);
 }
 
 /* Does its bind_id say where an arrow is? Perfetto takes none of an end's or an instant's. */
-static bool is_bindable(char phase) { return phase && strchr("XBbSnTp", phase); }
+static bool phase_is_bindable(char phase) { return phase && strchr("XBbSnTp", phase); }
 
 /* What is not taken of an event that is. */
-static void count_left_out(import_state *state, const import_event *event, char phase) {
+static void count_dropped_parts(import_state *state, const import_event *event, char phase) {
   const import_value *const members = event->members;
   if (event->is_odd || members[IMPORT_NAME].type == IMPORT_BOOL ||
       members[IMPORT_CAT].type == IMPORT_BOOL)
-    import_change_one(state, IMPORT_CHANGE_NOT_TEXT);
-  if (event->has_null) import_change_one(state, IMPORT_CHANGE_NULL_ARG);
+    import_count_changed(state, IMPORT_CHANGE_NOT_TEXT);
+  if (event->has_null) import_count_changed(state, IMPORT_CHANGE_NULL_ARG);
   const bool has_frame = members[IMPORT_SF].type != IMPORT_NONE && phase != 'X' && phase != 'B';
   if (has_frame || members[IMPORT_STACK].type != IMPORT_NONE)
-    import_miss_one(state, IMPORT_MISS_STACK);
-  if (members[IMPORT_BIND_ID].type != IMPORT_NONE && !is_bindable(phase))
-    import_miss_one(state, IMPORT_MISS_BOUND);
+    import_count_dropped(state, IMPORT_MISS_STACK);
+  if (members[IMPORT_BIND_ID].type != IMPORT_NONE && !phase_is_bindable(phase))
+    import_count_dropped(state, IMPORT_MISS_BOUND);
   if (!event->unknown[0]) return;
   if (state->counts->changed[IMPORT_CHANGE_MEMBER] == 0)
     memcpy(state->counts->member, event->unknown, sizeof event->unknown);
-  import_change_one(state, IMPORT_CHANGE_MEMBER);
+  import_count_changed(state, IMPORT_CHANGE_MEMBER);
 }
 
 /* Texts that the event has for the numbers of its process and its thread name both. */
 static void note_texts(import_state *state, const import_event *event) {
   import_text text;
-  if (is_about_tracing(event, import_member_text(event, IMPORT_CAT))) return;
+  if (event_is_about_tracing(event, import_member_text(event, IMPORT_CAT))) return;
   const bool has_pid = import_threads_text(event, IMPORT_PID, &text);
   if (has_pid && import_threads_keep_pid(&state->threads, import_threads_id(event), text))
     import_devices_call_text(&state->devices, import_threads_id(event).pid, text);
@@ -352,31 +354,31 @@ void import_kineto_event(import_state *state, const import_event *event) {
   note_texts(state, event);
   switch (ph) {
     case 'X':
-      take_scope(state, event);
-      take_bound(state, event, false);
+      convert_scope(state, event);
+      convert_bound_arrow(state, event, false);
       break;
     case 'i':
     case 'I':
     case 'R':
-      take_instant(state, event);
+      convert_instant(state, event);
       break;
     case 'C':
-      take_counter(state, event);
+      convert_counter(state, event);
       break;
     case 'M':
-      take_name(state, event);
+      convert_name(state, event);
       return;
     case 'B':
-      take_late(state, event, ph);
-      take_bound(state, event, false);
+      defer_event(state, event, ph);
+      convert_bound_arrow(state, event, false);
       break;
     case 'b':
     case 'S':
     case 'n':
     case 'T':
     case 'p':
-      take_late(state, event, ph);
-      take_bound(state, event, true);
+      defer_event(state, event, ph);
+      convert_bound_arrow(state, event, true);
       break;
     case 'E':
     case 'e':
@@ -384,18 +386,18 @@ void import_kineto_event(import_state *state, const import_event *event) {
     case 's':
     case 't':
     case 'f':
-      take_late(state, event, ph);
+      defer_event(state, event, ph);
       break;
     default:
-      import_miss_one(state, IMPORT_MISS_PHASE);
+      import_count_dropped(state, IMPORT_MISS_PHASE);
       return;
   }
-  count_left_out(state, event, ph);
+  count_dropped_parts(state, event, ph);
 }
 
 /* ---- beside the events ---- */
 
-static void take_distributed(import_state *state, import_text json) {
+static void convert_distributed(import_state *state, import_text json) {
   static const char no_rank[] = "\"is_rank_known\":false"; /* of an export of prof's */
   int64_t rank, world_size;
   size_t at;
@@ -411,17 +413,17 @@ static void keep_metadata(import_state *state, import_text key, import_text text
   enum { MEMBERS_MAX = 4096 }; /* nobody says that much about one trace */
   char name[IMPORT_NAME_BYTES + 256];
   if (state->member_count == MEMBERS_MAX) {
-    import_miss_one(state, IMPORT_MISS_ROWS);
+    import_count_dropped(state, IMPORT_MISS_ROWS);
     return;
   }
   state->member_count++;
   const int bytes = snprintf(name, sizeof name, "%.*s", (int)key.bytes, key.data);
-  import_take_metadata(state, (import_text){name, (size_t)bytes}, text);
+  import_convert_metadata(state, (import_text){name, (size_t)bytes}, text);
 }
 
 /* What every trace says, and what prof tells of itself, says nothing of this one. The capture has
    the host's name, and an export its own id. */
-static bool is_usual(import_text key, import_text text) {
+static bool text_is_default(import_text key, import_text text) {
   static const char *const keys[] = {
       "schemaVersion",       "displayTimeUnit", "traceName", "traceEvents", "prof",
       "baseTimeNanoseconds", "stackFrames",     "host_name", "trace_id"};
@@ -434,7 +436,7 @@ static bool is_usual(import_text key, import_text text) {
 }
 
 /* The member "prof" of an export of prof. A host's name has no character that JSON escapes. */
-static void take_own_account(import_state *state, const import_value *value, import_text text) {
+static void convert_loss_report(import_state *state, const import_value *value, import_text text) {
   static const char key[] = "\"host\":\"";
   state->devices.is_of_prof =
       value->type == IMPORT_JSON && import_text_begins(text, "{\"version\":");
@@ -449,7 +451,7 @@ static void take_own_account(import_state *state, const import_value *value, imp
 }
 
 /* A text has a line for each event, behind lines of a head. */
-static void miss_system(import_state *state, const import_value *value, import_text text) {
+static void drop_system_events(import_state *state, const import_value *value, import_text text) {
   uint64_t count = value->type != IMPORT_TEXT && text.bytes > 2;
   for (size_t at = 0, next; value->type == IMPORT_TEXT && at < text.bytes; at = next + 1) {
     const char *const end = memchr(text.data + at, '\n', text.bytes - at);
@@ -463,36 +465,36 @@ void import_kineto_metadata(import_state *state, import_text key, const import_v
                             import_text text) {
   if (import_text_is(key, "baseTimeNanoseconds") && value->type == IMPORT_NUMBER)
     import_number_i64(text, &state->base_ns);
-  if (import_text_is(key, "distributedInfo")) take_distributed(state, text);
-  if (import_text_is(key, "deviceProperties")) take_devices(state, text);
-  if (import_text_is(key, "prof")) take_own_account(state, value, text);
+  if (import_text_is(key, "distributedInfo")) convert_distributed(state, text);
+  if (import_text_is(key, "deviceProperties")) convert_devices(state, text);
+  if (import_text_is(key, "prof")) convert_loss_report(state, value, text);
   if (import_text_is(key, "host_name"))
     snprintf(state->host, sizeof state->host, "%.*s",
              (int)(text.bytes < sizeof state->host ? text.bytes : sizeof state->host), text.data);
   if (import_text_is(key, "stackFrames") && !import_text_is(text, "{}"))
-    import_miss_one(state, IMPORT_MISS_STACK);
+    import_count_dropped(state, IMPORT_MISS_STACK);
   if (import_text_is(key, "systemTraceEvents"))
-    miss_system(state, value, text);
-  else if (!is_usual(key, text))
+    drop_system_events(state, value, text);
+  else if (!text_is_default(key, text))
     keep_metadata(state, key, text);
 }
 
 /* A capture counts from its clock's 0, and a trace may begin before that. */
-static void note_begin(import_state *state) {
+static void note_base_time(import_state *state) {
   int64_t ns = import_times_ns(state->begin_ticks + state->times.shift);
   if (__builtin_add_overflow(ns, state->base_ns, &ns) || ns >= 0) return;
   state->counts->changed[IMPORT_CHANGE_BEGIN] = 0 - (uint64_t)ns;
 }
 
 void import_kineto_end(import_state *state) {
-  import_times_choose(&state->times);
-  import_late_play(state);
+  import_times_choose_range(&state->times);
+  import_deferred_convert(state);
   if (state->devices.is_of_prof) state->counts->missed[IMPORT_MISS_SORT] = 0; /* as they will be */
-  if (state->frames.all && !state->frames.is_used) import_miss_one(state, IMPORT_MISS_STACK);
+  if (state->frames.all && !state->frames.is_used) import_count_dropped(state, IMPORT_MISS_STACK);
   snprintf(state->counts->outlier, sizeof state->counts->outlier, "%s",
            import_times_outlier(&state->times));
   if (state->begin_ticks == 0)
     state->begin_ticks = state->end_ticks = import_times_ticks(&state->times, 0);
   else
-    note_begin(state);
+    note_base_time(state);
 }

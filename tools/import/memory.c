@@ -3,55 +3,55 @@
 
 #include "number.h"
 
-static import_record record; /* of the event at hand: no stack need hold it */
+static import_record memory_record; /* of the event at hand: no stack need hold it */
 
-static void put_mark(import_state *state, const import_event *event, uint64_t at,
-                     const uint64_t *words, uint32_t count) {
-  import_thread *const thread = import_take_host(state, event);
+static void put_memory_mark(import_state *state, const import_event *event, uint64_t at,
+                            const uint64_t *words, uint32_t count) {
+  import_thread *const thread = import_host_thread(state, event);
   const uint64_t place = import_spool_add(&state->spool, words + 1, count - 1, IMPORT_ENTRY_MARK);
   import_thread_add(thread, (import_entry){at, at, place, state->order});
 }
 
 static void put_memory_note(import_state *state, const import_event *event, uint64_t at,
                             uint32_t pool, prof_i_verb verb, uint64_t bytes) {
-  import_pools_note(&state->pools, pool, at, verb, bytes, &record);
-  put_mark(state, event, at, record.words, record.count);
+  import_pools_note(&state->pools, pool, at, verb, bytes, &memory_record);
+  put_memory_mark(state, event, at, memory_record.words, memory_record.count);
   state->counts->memory_events++;
 }
 
 /* What a device's allocator has taken from the device is told as a sum beside each piece: blocks
    come and go before it. */
-static void take_reserved(import_state *state, const import_event *event,
-                          const import_piece *piece) {
+static void convert_reserved(import_state *state, const import_event *event,
+                             const import_pool_event *change) {
   int64_t reserved = -1;
   import_read_arg(event, "Total Reserved", &reserved);
   const int64_t more =
-      import_pools_reserve(&state->pools, piece->pool, reserved, piece->bytes, piece->total);
+      import_pools_reserve(&state->pools, change->pool, reserved, change->bytes, change->total);
   if (more > 0)
-    put_memory_note(state, event, piece->ticks, piece->pool, PROF_I_VERB_RESERVE, (uint64_t)more);
+    put_memory_note(state, event, change->ticks, change->pool, PROF_I_VERB_RESERVE, (uint64_t)more);
   else if (more < 0)
-    put_memory_note(state, event, piece->ticks, piece->pool, PROF_I_VERB_RELEASE,
+    put_memory_note(state, event, change->ticks, change->pool, PROF_I_VERB_RELEASE,
                     0 - (uint64_t)more);
 }
 
-static uint32_t pool_of(import_state *state, const import_event *event) {
+static uint32_t event_pool(import_state *state, const import_event *event) {
   int64_t type = 0, index = 0;
   import_read_arg(event, "Device Type", &type);
   import_read_arg(event, "Device Id", &index);
   const bool is_device = type != 0;
-  return import_pools_of(&state->pools, is_device,
-                         is_device && index > 0 && index <= INT32_MAX ? (int32_t)index : 0);
+  return import_pools_get(&state->pools, is_device,
+                          is_device && index > 0 && index <= INT32_MAX ? (int32_t)index : 0);
 }
 
-void import_take_out_of_memory(import_state *state, const import_event *event, uint64_t at) {
-  import_piece piece = {.ticks = at, .pool = pool_of(state, event), .total = -1};
+void import_convert_out_of_memory(import_state *state, const import_event *event, uint64_t at) {
+  import_pool_event change = {.ticks = at, .pool = event_pool(state, event), .total = -1};
   int64_t bytes = 0;
-  if (piece.pool == 0 || !import_read_arg(event, "Bytes", &bytes) || bytes <= 0) {
-    import_miss_one(state, IMPORT_MISS_MEMORY);
+  if (change.pool == 0 || !import_read_arg(event, "Bytes", &bytes) || bytes <= 0) {
+    import_count_dropped(state, IMPORT_MISS_MEMORY);
     return;
   }
-  take_reserved(state, event, &piece);
-  put_memory_note(state, event, at, piece.pool, PROF_I_VERB_OOM, (uint64_t)bytes);
+  convert_reserved(state, event, &change);
+  put_memory_note(state, event, at, change.pool, PROF_I_VERB_OOM, (uint64_t)bytes);
 }
 
 /* One behind 2^63 is no i64. */
@@ -65,23 +65,23 @@ static bool read_address(const import_event *event, uint64_t *out) {
   return true;
 }
 
-void import_take_memory(import_state *state, const import_event *event, uint64_t at) {
+void import_convert_memory(import_state *state, const import_event *event, uint64_t at) {
   const int64_t bytes_max = INT64_C(1) << (PROF_I_USED_BITS - 1);
-  import_piece piece = {.ticks = at, .total = -1};
+  import_pool_event change = {.ticks = at, .total = -1};
   uint64_t address = 0, words[4] = {0};
-  if (!read_address(event, &address) || !import_read_arg(event, "Bytes", &piece.bytes) ||
-      piece.bytes == 0 || piece.bytes >= bytes_max || piece.bytes <= -bytes_max) {
-    import_miss_one(state, IMPORT_MISS_MEMORY);
+  if (!read_address(event, &address) || !import_read_arg(event, "Bytes", &change.bytes) ||
+      change.bytes == 0 || change.bytes >= bytes_max || change.bytes <= -bytes_max) {
+    import_count_dropped(state, IMPORT_MISS_MEMORY);
     return;
   }
-  import_read_arg(event, "Total Allocated", &piece.total);
-  piece.pool = pool_of(state, event);
-  if (piece.pool == 0) {
-    import_miss_one(state, IMPORT_MISS_MEMORY);
+  import_read_arg(event, "Total Allocated", &change.total);
+  change.pool = event_pool(state, event);
+  if (change.pool == 0) {
+    import_count_dropped(state, IMPORT_MISS_MEMORY);
     return;
   }
-  take_reserved(state, event, &piece);
-  import_pools_add(&state->pools, &piece, address, words + 1);
-  put_mark(state, event, at, words, 4);
+  convert_reserved(state, event, &change);
+  import_pools_add(&state->pools, &change, address, words + 1);
+  put_memory_mark(state, event, at, words, 4);
   state->counts->memory_events++;
 }

@@ -14,20 +14,20 @@ enum {
 
 /* A site: level, line, then the bytes and the text of each of category, name, file and function. A
    schema: kind, count, then type, key's bytes, key of each. */
-typedef struct item {
+typedef struct name_item {
   UT_hash_handle hh;
   uint32_t number;
   uint32_t bytes;
   char key[];
-} item;
+} name_item;
 
-typedef struct table {
-  item *items;
+typedef struct name_table {
+  name_item *items;
   uint32_t count;
-} table;
+} name_table;
 
 struct import_names {
-  table sites, schemas;
+  name_table sites, schemas;
   size_t bytes; /* of all keys */
   char *key;    /* under construction */
   size_t key_bytes, room;
@@ -38,40 +38,42 @@ import_names *import_names_create(void) {
   return names;
 }
 
-static void destroy(table *t) {
-  item *it = t->items;
+static void table_destroy(name_table *t) {
+  name_item *it = t->items;
   HASH_CLEAR(hh, t->items);
-  for (item *next; it; it = next) {
+  for (name_item *next; it; it = next) {
     next = it->hh.next;
     free(it);
   }
 }
 
 void import_names_destroy(import_names *names) {
-  destroy(&names->sites);
-  destroy(&names->schemas);
+  table_destroy(&names->sites);
+  table_destroy(&names->schemas);
   free(names->key);
   free(names);
 }
 
 /* ---- keys ---- */
 
-static void add(import_names *names, const void *bytes, size_t count) {
-  names->key = import_room(names->key, &names->room, names->key_bytes + count, 1);
+static void key_add(import_names *names, const void *bytes, size_t count) {
+  names->key = import_make_room(names->key, &names->room, names->key_bytes + count, 1);
   if (count) memcpy(names->key + names->key_bytes, bytes, count);
   names->key_bytes += count;
 }
 
-static void add_number(import_names *names, uint32_t number) { add(names, &number, sizeof number); }
+static void key_add_number(import_names *names, uint32_t number) {
+  key_add(names, &number, sizeof number);
+}
 
-static void add_text(import_names *names, import_text text) {
-  add_number(names, (uint32_t)text.bytes);
-  add(names, text.data, text.bytes);
+static void key_add_text(import_names *names, import_text text) {
+  key_add_number(names, (uint32_t)text.bytes);
+  key_add(names, text.data, text.bytes);
 }
 
 /* The number of what stands in key; 0: it is new, and there is no room. */
-static uint32_t number_of(import_names *names, table *t, uint32_t most) {
-  item *it;
+static uint32_t table_number(import_names *names, name_table *t, uint32_t most) {
+  name_item *it;
   HASH_FIND(hh, t->items, names->key, names->key_bytes, it);
   if (it) return it->number;
   if (t->count == most || names->bytes + names->key_bytes > TEXT_BYTES_MAX) return 0;
@@ -86,48 +88,48 @@ static uint32_t number_of(import_names *names, table *t, uint32_t most) {
 
 uint32_t import_names_site(import_names *names, const import_site *site) {
   names->key_bytes = 0;
-  add_number(names, site->level);
-  add_number(names, site->place.line);
-  add_text(names, import_text_cut(site->category, IMPORT_CATEGORY_BYTES_MAX));
-  add_text(names, import_text_cut(site->name, IMPORT_TEXT_BYTES_MAX));
-  add_text(names, import_text_cut(site->place.file, IMPORT_TEXT_BYTES_MAX));
-  add_text(names, import_text_cut(site->place.function, IMPORT_TEXT_BYTES_MAX));
-  return number_of(names, &names->sites, SITES_MAX);
+  key_add_number(names, site->level);
+  key_add_number(names, site->place.line);
+  key_add_text(names, import_text_cut(site->category, IMPORT_CATEGORY_BYTES_MAX));
+  key_add_text(names, import_text_cut(site->name, IMPORT_TEXT_BYTES_MAX));
+  key_add_text(names, import_text_cut(site->place.file, IMPORT_TEXT_BYTES_MAX));
+  key_add_text(names, import_text_cut(site->place.function, IMPORT_TEXT_BYTES_MAX));
+  return table_number(names, &names->sites, SITES_MAX);
 }
 
 uint32_t import_names_schema(import_names *names, const import_schema *schema) {
   names->key_bytes = 0;
-  add_number(names, schema->kind);
-  add_number(names, schema->count);
+  key_add_number(names, schema->kind);
+  key_add_number(names, schema->count);
   for (uint32_t i = 0; i < schema->count; i++) {
-    add_number(names, schema->types[i]);
-    add_text(names, schema->keys[i]);
+    key_add_number(names, schema->types[i]);
+    key_add_text(names, schema->keys[i]);
   }
-  return number_of(names, &names->schemas, SCHEMAS_MAX);
+  return table_number(names, &names->schemas, SCHEMAS_MAX);
 }
 
 /* ---- records ---- */
 
-static uint32_t take_number(const char **at) {
+static uint32_t read_key_number(const char **at) {
   uint32_t number;
   memcpy(&number, *at, sizeof number);
   *at += sizeof number;
   return number;
 }
 
-static import_text take_text(const char **at) {
-  const uint32_t bytes = take_number(at);
+static import_text read_key_text(const char **at) {
+  const uint32_t bytes = read_key_number(at);
   const import_text text = {*at, bytes};
   *at += bytes;
   return text;
 }
 
-static void put_site(import_record *record, const item *it, uint32_t late_level) {
+static void put_site_record(import_record *record, const name_item *it, uint32_t late_level) {
   const char *at = it->key;
-  const uint32_t known = take_number(&at);
-  const uint64_t level = known ? known : late_level, line = take_number(&at);
-  const import_text category = take_text(&at), name = take_text(&at), file = take_text(&at),
-                    function = take_text(&at);
+  const uint32_t known = read_key_number(&at);
+  const uint64_t level = known ? known : late_level, line = read_key_number(&at);
+  const import_text category = read_key_text(&at), name = read_key_text(&at),
+                    file = read_key_text(&at), function = read_key_text(&at);
   import_record_begin(record);
   import_record_word(record, level << 32 | line);
   import_record_text(record, name);
@@ -137,15 +139,15 @@ static void put_site(import_record *record, const item *it, uint32_t late_level)
   import_record_end(record, PROF_I_KIND_SITE, 0, 0, it->number, 0);
 }
 
-static void put_schema(import_record *record, const item *it) {
+static void put_schema_record(import_record *record, const name_item *it) {
   const char *at = it->key;
-  const uint64_t kind = take_number(&at), count = take_number(&at);
+  const uint64_t kind = read_key_number(&at), count = read_key_number(&at);
   import_record_begin(record);
   import_record_word(record, it->number | kind << 32 | count << 40);
   import_record_text(record, (import_text){"", 0});
   for (uint64_t i = 0; i < count; i++) {
-    import_record_word(record, take_number(&at));
-    import_record_text(record, take_text(&at));
+    import_record_word(record, read_key_number(&at));
+    import_record_text(record, read_key_text(&at));
   }
   import_record_end(record, PROF_I_KIND_SCHEMA, 0, 0, 0, 0);
 }
@@ -154,9 +156,9 @@ static void put_schema(import_record *record, const item *it) {
 void import_names_each(const import_names *names, uint32_t late_level,
                        void (*take)(void *user, import_record *record), void *user) {
   import_record *const record = import_make(sizeof *record);
-  for (const item *it = names->sites.items; it; it = it->hh.next)
-    put_site(record, it, late_level), take(user, record);
-  for (const item *it = names->schemas.items; it; it = it->hh.next)
-    put_schema(record, it), take(user, record);
+  for (const name_item *it = names->sites.items; it; it = it->hh.next)
+    put_site_record(record, it, late_level), take(user, record);
+  for (const name_item *it = names->schemas.items; it; it = it->hh.next)
+    put_schema_record(record, it), take(user, record);
   free(record);
 }

@@ -11,16 +11,16 @@ enum { IMPORT_SITE_MANY = 0 }; /* there are too many names: the record has to br
 enum { IMPORT_CATEGORY_BYTES_MAX = 256 };
 
 /* Where it stands in the source; no file: nobody knows. */
-typedef struct import_place {
+typedef struct import_source_location {
   import_text file, function;
   uint32_t line;
   bool is_frame; /* of a function of C: file is how it reads in a stack */
-} import_place;
+} import_source_location;
 
 typedef struct import_site {
   import_text name, category;
   uint32_t level; /* 0: known when all has come */
-  import_place place;
+  import_source_location place;
 } import_site;
 
 typedef struct import_schema {

@@ -17,14 +17,14 @@ enum { TEMPORARY_BYTES = 4096 };
 
 /* What atexit() removes: the file system knows no files without a name, or its name is not yet the
    final one. */
-static struct { char temporary[TEMPORARY_BYTES]; } own;
+static struct { char temporary[TEMPORARY_BYTES]; } unfinished_output;
 
 static void remove_temporary(void) {
-  if (own.temporary[0]) unlink(own.temporary);
-  own.temporary[0] = '\0';
+  if (unfinished_output.temporary[0]) unlink(unfinished_output.temporary);
+  unfinished_output.temporary[0] = '\0';
 }
 
-static char *folder_of(const char *path) {
+static char *output_folder(const char *path) {
   const char *const slash = strrchr(path, '/');
   char *const folder = slash == NULL   ? strdup(".")
                        : slash == path ? strdup("/")
@@ -34,16 +34,18 @@ static char *folder_of(const char *path) {
 }
 
 static void name_temporary(const import_output *output) {
-  if (snprintf(own.temporary, sizeof own.temporary, "%s/.prof-import-%d.tmp", output->folder,
-               (int)getpid()) < (int)sizeof own.temporary)
+  if (snprintf(unfinished_output.temporary, sizeof unfinished_output.temporary,
+               "%s/.prof-import-%d.tmp", output->folder,
+               (int)getpid()) < (int)sizeof unfinished_output.temporary)
     return;
-  own.temporary[0] = '\0';
+  unfinished_output.temporary[0] = '\0';
   import_fail("cannot write '%s': its path is too long", output->path);
 }
 
 void import_output_open(import_output *output, const char *path, bool must_be_new) {
   struct stat about;
-  *output = (import_output){.path = path, .folder = folder_of(path), .must_be_new = must_be_new};
+  *output =
+      (import_output){.path = path, .folder = output_folder(path), .must_be_new = must_be_new};
   if (path[0] == '\0' || path[strlen(path) - 1] == '/')
     import_fail("cannot write '%s': it is a directory", path);
   const bool is_there = stat(path, &about) == 0;
@@ -57,14 +59,16 @@ void import_output_open(import_output *output, const char *path, bool must_be_ne
   output->fd = open(output->folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
   if (output->fd >= 0) return;
   name_temporary(output);
-  output->fd = open(own.temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  output->fd =
+      open(unfinished_output.temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   const int error = errno;
-  if (output->fd < 0) own.temporary[0] = '\0';
+  if (output->fd < 0) unfinished_output.temporary[0] = '\0';
   if (output->fd < 0) import_fail("cannot write '%s': %s", path, strerror(error));
   atexit(remove_temporary);
 }
 
-static void write_at(const import_output *output, const char *bytes, size_t count, uint64_t at) {
+static void write_output_at(const import_output *output, const char *bytes, size_t count,
+                            uint64_t at) {
   while (count > 0) {
     const ssize_t written = pwrite(output->fd, bytes, count, (off_t)at);
     if (written < 0 && errno == EINTR) continue;
@@ -78,40 +82,41 @@ static void write_at(const import_output *output, const char *bytes, size_t coun
 }
 
 void import_output_write(import_output *output, const void *bytes, size_t count) {
-  write_at(output, bytes, count, output->bytes);
+  write_output_at(output, bytes, count, output->bytes);
   output->bytes += count;
 }
 
 void import_output_write_first(import_output *output, const void *bytes, size_t count) {
-  write_at(output, bytes, count, 0);
+  write_output_at(output, bytes, count, 0);
 }
 
 /* linkat() refuses a name that is taken: then it gets a temporary one, to be renamed. */
-static int link_nameless(const import_output *output) {
+static int link_unnamed(const import_output *output) {
   char descriptor[32];
   snprintf(descriptor, sizeof descriptor, "/proc/self/fd/%d", output->fd);
   if (linkat(AT_FDCWD, descriptor, AT_FDCWD, output->path, AT_SYMLINK_FOLLOW) == 0) return 0;
   if (errno != EEXIST || output->must_be_new) return errno;
   name_temporary(output);
-  if (linkat(AT_FDCWD, descriptor, AT_FDCWD, own.temporary, AT_SYMLINK_FOLLOW) == 0) return 0;
+  if (linkat(AT_FDCWD, descriptor, AT_FDCWD, unfinished_output.temporary, AT_SYMLINK_FOLLOW) == 0)
+    return 0;
   const int error = errno;
-  own.temporary[0] = '\0';
+  unfinished_output.temporary[0] = '\0';
   return error;
 }
 
-static int name_it(const import_output *output) {
-  const int error = own.temporary[0] ? 0 : link_nameless(output);
-  if (error || !own.temporary[0]) return error;
-  const int result =
-      output->must_be_new ? link(own.temporary, output->path) : rename(own.temporary, output->path);
+static int name_output(const import_output *output) {
+  const int error = unfinished_output.temporary[0] ? 0 : link_unnamed(output);
+  if (error || !unfinished_output.temporary[0]) return error;
+  const int result = output->must_be_new ? link(unfinished_output.temporary, output->path)
+                                         : rename(unfinished_output.temporary, output->path);
   const int why = errno;
-  if (result == 0 && !output->must_be_new) own.temporary[0] = '\0';
+  if (result == 0 && !output->must_be_new) unfinished_output.temporary[0] = '\0';
   remove_temporary();
   return result == 0 ? 0 : why;
 }
 
 void import_output_commit(import_output *output) {
-  const int error = name_it(output);
+  const int error = name_output(output);
   if (error) import_fail("cannot write '%s': %s", output->path, strerror(error));
   if (close(output->fd) != 0 && errno != EINTR)
     import_fail("cannot write '%s': %s", output->path, strerror(errno));

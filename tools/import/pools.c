@@ -7,7 +7,7 @@
 
 #include "import.h"
 
-uint32_t import_pools_of(import_pools *pools, bool is_device, int32_t index) {
+uint32_t import_pools_get(import_pools *pools, bool is_device, int32_t index) {
   for (uint32_t i = 0; i < pools->count; i++)
     if (pools->pools[i].is_device == is_device && pools->pools[i].index == index) return i + 1;
   if (pools->count == IMPORT_POOLS_MAX) return 0;
@@ -16,22 +16,22 @@ uint32_t import_pools_of(import_pools *pools, bool is_device, int32_t index) {
 }
 
 /* Returns its order. */
-static uint64_t keep(import_pools *pools, const import_piece *piece) {
-  pools->pieces =
-      import_room(pools->pieces, &pools->piece_room, pools->piece_count + 1, sizeof *pools->pieces);
-  pools->pieces[pools->piece_count] = *piece;
-  pools->pieces[pools->piece_count].order = (uint32_t)pools->piece_count;
-  return pools->piece_count++;
+static uint64_t add_pool_event(import_pools *pools, const import_pool_event *change) {
+  pools->pool_events = import_make_room(pools->pool_events, &pools->pool_event_room,
+                                        pools->pool_event_count + 1, sizeof *pools->pool_events);
+  pools->pool_events[pools->pool_event_count] = *change;
+  pools->pool_events[pools->pool_event_count].order = (uint32_t)pools->pool_event_count;
+  return pools->pool_event_count++;
 }
 
-void import_pools_add(import_pools *pools, const import_piece *piece, uint64_t address,
+void import_pools_add(import_pools *pools, const import_pool_event *change, uint64_t address,
                       uint64_t words[3]) {
-  const bool is_free = piece->bytes < 0;
-  const uint64_t bytes = is_free ? 0 - (uint64_t)piece->bytes : (uint64_t)piece->bytes;
-  words[0] = PROF_I_PIECE_TYPE | (uint64_t)is_free << PROF_I_PIECE_VERB_SHIFT |
-             (uint64_t)piece->pool << PROF_I_PIECE_POOL_SHIFT | bytes << PROF_I_PIECE_BYTES_SHIFT;
+  const bool is_free = change->bytes < 0;
+  const uint64_t bytes = is_free ? 0 - (uint64_t)change->bytes : (uint64_t)change->bytes;
+  words[0] = PROF_I_ALLOC_TYPE | (uint64_t)is_free << PROF_I_ALLOC_VERB_SHIFT |
+             (uint64_t)change->pool << PROF_I_ALLOC_POOL_SHIFT | bytes << PROF_I_ALLOC_BYTES_SHIFT;
   words[1] = address;
-  words[2] = keep(pools, piece);
+  words[2] = add_pool_event(pools, change);
 }
 
 /* A trace has sums of blocks, not blocks: they stand behind each other where no piece is, and what
@@ -39,7 +39,7 @@ void import_pools_add(import_pools *pools, const import_piece *piece, uint64_t a
 void import_pools_note(import_pools *pools, uint32_t pool, uint64_t ticks, prof_i_verb verb,
                        uint64_t bytes, import_record *record) {
   const uint64_t blocks = UINT64_C(1) << 62, reserved = pools->pools[pool - 1].reserved;
-  const import_piece piece = {
+  const import_pool_event change = {
       .ticks = ticks, .reserved = (int64_t)reserved, .pool = pool, .total = -1};
   import_record_begin(record);
   import_record_word(record, verb | (uint64_t)pool << 32);
@@ -48,7 +48,7 @@ void import_pools_note(import_pools *pools, uint32_t pool, uint64_t ticks, prof_
                          ? 0
                          : blocks + (verb == PROF_I_VERB_RESERVE ? reserved - bytes : reserved));
   import_record_word(record, bytes);
-  import_record_word(record, keep(pools, &piece));
+  import_record_word(record, add_pool_event(pools, &change));
   import_record_word(record, PROF_I_USED_ZERO + reserved);
   import_record_end(record, PROF_I_KIND_MEMORY, 0, 0, 0, 0);
 }
@@ -67,14 +67,14 @@ int64_t import_pools_reserve(import_pools *pools, uint32_t number, int64_t reser
   return more;
 }
 
-static int by_time(const void *a, const void *b) {
-  const import_piece *const x = a, *const y = b;
+static int pool_event_compare(const void *a, const void *b) {
+  const import_pool_event *const x = a, *const y = b;
   if (x->ticks != y->ticks) return x->ticks < y->ticks ? -1 : 1;
   return (x->order > y->order) - (x->order < y->order);
 }
 
-static void begin(import_pool *pool, const import_piece *first, uint32_t number,
-                  uint64_t start_ticks) {
+static void begin_pool(import_pool *pool, const import_pool_event *first, uint32_t number,
+                       uint64_t start_ticks) {
   prof_i_pool_state *const state = &pool->state;
   pool->is_known = first->total >= first->bytes && first->total >= 0;
   pool->used_before = pool->is_known ? (uint64_t)(first->total - first->bytes) : 0;
@@ -88,39 +88,40 @@ static void begin(import_pool *pool, const import_piece *first, uint32_t number,
       (prof_i_peak){state->allocated, start_ticks, state->allocated, start_ticks};
 }
 
-static void play(prof_i_pool_state *state, const import_piece *piece) {
+static void apply_pool_event(prof_i_pool_state *state, const import_pool_event *change) {
   const uint64_t before = state->used;
-  state->used += PROF_I_USED_ONE_EVENT + (uint64_t)piece->bytes;
+  state->used += PROF_I_USED_ONE_EVENT + (uint64_t)change->bytes;
   state->rounds += state->used < before;
-  if (piece->bytes == 0) state->allocated = PROF_I_USED_ZERO + (uint64_t)piece->reserved;
+  if (change->bytes == 0) state->allocated = PROF_I_USED_ZERO + (uint64_t)change->reserved;
   if (state->allocated > state->allocated_peaks[0].peak) {
     state->allocated_peaks[0].peak = state->allocated;
-    state->allocated_peaks[0].peak_ticks = piece->ticks;
+    state->allocated_peaks[0].peak_ticks = change->ticks;
   }
   if (prof_i_used_bytes(state->used) <= prof_i_used_bytes(state->used_peaks[0].peak)) return;
   state->used_peaks[0].peak = state->used;
-  state->used_peaks[0].peak_ticks = piece->ticks;
+  state->used_peaks[0].peak_ticks = change->ticks;
 }
 
-void import_pools_settle_times(import_pools *pools, const import_times *times) {
-  for (size_t i = 0; i < pools->piece_count; i++) {
-    import_piece *const piece = &pools->pieces[i];
-    if (!import_times_has(times, piece->ticks)) piece->pool = 0;
-    piece->ticks = import_times_ticks(times, piece->ticks);
+void import_pools_resolve_times(import_pools *pools, const import_times *times) {
+  for (size_t i = 0; i < pools->pool_event_count; i++) {
+    import_pool_event *const change = &pools->pool_events[i];
+    if (!import_times_has(times, change->ticks)) change->pool = 0;
+    change->ticks = import_times_ticks(times, change->ticks);
   }
 }
 
-void import_pools_settle(import_pools *pools, uint64_t start_ticks) {
-  if (pools->piece_count == 0) return;
-  pools->counters = import_make(pools->piece_count * sizeof *pools->counters);
-  qsort(pools->pieces, pools->piece_count, sizeof *pools->pieces, by_time);
-  for (size_t i = 0; i < pools->piece_count; i++) {
-    const import_piece *const piece = &pools->pieces[i];
-    if (piece->pool == 0) continue;
-    import_pool *const pool = &pools->pools[piece->pool - 1];
-    if (pool->state.number == 0) begin(pool, piece, piece->pool, start_ticks);
-    play(&pool->state, piece);
-    pools->counters[piece->order] = pool->state.used;
+void import_pools_finish(import_pools *pools, uint64_t start_ticks) {
+  if (pools->pool_event_count == 0) return;
+  pools->counters = import_make(pools->pool_event_count * sizeof *pools->counters);
+  qsort(pools->pool_events, pools->pool_event_count, sizeof *pools->pool_events,
+        pool_event_compare);
+  for (size_t i = 0; i < pools->pool_event_count; i++) {
+    const import_pool_event *const change = &pools->pool_events[i];
+    if (change->pool == 0) continue;
+    import_pool *const pool = &pools->pools[change->pool - 1];
+    if (pool->state.number == 0) begin_pool(pool, change, change->pool, start_ticks);
+    apply_pool_event(&pool->state, change);
+    pools->counters[change->order] = pool->state.used;
   }
 }
 
@@ -140,7 +141,7 @@ void import_pools_record(const import_pools *pools, uint32_t number, int32_t dev
   import_record_word(record, number | UINT64_C(1) << 32);
   import_record_word(record, pool->used_before);
   import_record_word(record, pool->reserved_before);
-  import_record_word(record, pool->is_known ? PROF_I_BASELINE_ASKED : PROF_I_BASELINE_NONE);
+  import_record_word(record, pool->is_known ? PROF_I_BASELINE_QUERIED : PROF_I_BASELINE_NONE);
   import_record_text(record, (import_text){name, (size_t)bytes});
   while (record->count < to_state) import_record_word(record, 0);
   memcpy(record->words + record->count, &pool->state, sizeof pool->state);
@@ -149,6 +150,6 @@ void import_pools_record(const import_pools *pools, uint32_t number, int32_t dev
 }
 
 void import_pools_fini(import_pools *pools) {
-  free(pools->pieces);
+  free(pools->pool_events);
   free(pools->counters);
 }

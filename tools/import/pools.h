@@ -22,7 +22,7 @@ typedef struct import_pool {
   prof_i_pool_state state;
 } import_pool;
 
-typedef struct import_piece {
+typedef struct import_pool_event {
   uint64_t ticks;
   /* negative: it came back; 0: it is no piece, but a change of what is reserved, or a failed
      allocation */
@@ -30,21 +30,21 @@ typedef struct import_piece {
   int64_t reserved;     /* after it, where it is no piece */
   uint32_t pool, order; /* pool 0: it is not taken */
   int64_t total;        /* allocated after it, as the trace says; negative: it does not */
-} import_piece;
+} import_pool_event;
 
 typedef struct import_pools {
   import_pool pools[IMPORT_POOLS_MAX];
   uint32_t count;
-  import_piece *pieces;
-  size_t piece_count, piece_room;
+  import_pool_event *pool_events;
+  size_t pool_event_count, pool_event_room;
   uint64_t *counters; /* by order */
 } import_pools;
 
 /* The pool's number, from 1; 0: there are too many. */
-uint32_t import_pools_of(import_pools *pools, bool is_device, int32_t index);
+uint32_t import_pools_get(import_pools *pools, bool is_device, int32_t index);
 
 /* Its words 1 to 3, of which the last is what import_pools_counter() is asked with. */
-void import_pools_add(import_pools *pools, const import_piece *piece, uint64_t address,
+void import_pools_add(import_pools *pools, const import_pool_event *change, uint64_t address,
                       uint64_t words[3]);
 
 /* As above, of a change of what is reserved, or a failed allocation (verb, bytes): the whole
@@ -58,8 +58,8 @@ int64_t import_pools_reserve(import_pools *pools, uint32_t number, int64_t reser
                              int64_t total);
 
 /* Times become ticks, and what is outside of the times that are taken goes. */
-void import_pools_settle_times(import_pools *pools, const import_times *times);
-void import_pools_settle(import_pools *pools, uint64_t start_ticks);
+void import_pools_resolve_times(import_pools *pools, const import_times *times);
+void import_pools_finish(import_pools *pools, uint64_t start_ticks);
 static inline uint64_t import_pools_counter(const import_pools *pools, uint64_t order) {
   return pools->counters[order];
 }

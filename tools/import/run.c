@@ -8,19 +8,19 @@
 #include <unistd.h>
 
 #include "capture.h"
-#include "clean.h"
+#include "database_reader.h"
 #include "input.h"
 #include "json.h"
+#include "json_cleaner.h"
 #include "kineto.h"
 #include "output.h"
 #include "sniff.h"
-#include "tables.h"
 
 enum { READ_BYTES = 256 << 10, QUIET_S = 2 };
 
 /* ---- what is said of it ---- */
 
-static bool note_end(const import_result *r, char to[IMPORT_NOTE_BYTES]) {
+static bool note_input_end(const import_result *r, char to[IMPORT_NOTE_BYTES]) {
   const unsigned long long at = r->at;
   if (r->end != IMPORT_CUT_SHORT && r->end != IMPORT_DAMAGED) return false;
   const char *const what =
@@ -46,7 +46,7 @@ bool import_note(const import_result *result, int index, char to[IMPORT_NOTE_BYT
   const import_counts *const c = &result->counts;
   const int change = index - IMPORT_MISS_COUNT;
   if (change >= IMPORT_CHANGE_COUNT)
-    return change == IMPORT_CHANGE_COUNT ? note_original(c, to) : note_end(result, to);
+    return change == IMPORT_CHANGE_COUNT ? note_original(c, to) : note_input_end(result, to);
   const bool is_miss = change < 0;
   const unsigned long long count = is_miss ? c->missed[index] : c->changed[change];
   const char *const first = index == IMPORT_MISS_TIME        ? c->outlier
@@ -69,7 +69,7 @@ void *import_make(size_t bytes) {
   return made;
 }
 
-void *import_room(void *array, size_t *room, size_t count, size_t element_bytes) {
+void *import_make_room(void *array, size_t *room, size_t count, size_t element_bytes) {
   if (count <= *room) return array;
   size_t more = *room ? *room : 8;
   while (more < count) more *= 2;
@@ -87,7 +87,7 @@ typedef struct progress {
 } progress;
 
 /* On a terminal, once it takes longer than two seconds; once a second. */
-static void show(progress *p, const import_input *input) {
+static void show_progress(progress *p, const import_input *input) {
   const time_t now = time(NULL);
   if (now - p->began < QUIET_S || now == p->said || !isatty(STDERR_FILENO)) return;
   p->said = now;
@@ -96,21 +96,20 @@ static void show(progress *p, const import_input *input) {
   fflush(stderr);
 }
 
-static void hide(const progress *p) {
+static void hide_progress(const progress *p) {
   if (p->is_shown) fputs("\r\x1b[K", stderr);
 }
 
 /* ---- the way ---- */
 
-static void take_event(void *user, const import_event *event) { import_kineto_event(user, event); }
-static void take_frame(void *user, const import_event *frame) {
+static void on_event(void *user, const import_event *event) { import_kineto_event(user, event); }
+static void on_frame(void *user, const import_event *frame) {
   import_frames_add(&((import_state *)user)->frames, frame);
 }
-static void take_other(void *user) {
+static void on_other(void *user) {
   ((import_state *)user)->counts->missed[IMPORT_MISS_NOT_OBJECT]++;
 }
-static void take_metadata(void *user, import_text key, const import_value *value,
-                          import_text text) {
+static void on_metadata(void *user, import_text key, const import_value *value, import_text text) {
   import_kineto_metadata(user, key, value, text);
 }
 
@@ -136,13 +135,13 @@ static const char *wide_encoding(const char *bytes, size_t count) {
   return NULL;
 }
 
-static void read_all(import_state *state, import_input *input, import_result *result) {
+static void read_input(import_state *state, import_input *input, import_result *result) {
   static const char mark[] = "\xef\xbb\xbf"; /* of UTF-8; no JSON, and there are who write it */
-  const import_json_face face = {state, take_event, take_frame, take_other, take_metadata};
-  import_json *const json = import_json_create(&face);
+  const import_json_handlers handlers = {state, on_event, on_frame, on_other, on_metadata};
+  import_json *const json = import_json_create(&handlers);
   char *const bytes = import_make(READ_BYTES), *const clean =
-                                                   import_make(import_clean_room(READ_BYTES));
-  import_cleaner cleaner = {0};
+                                                   import_make(import_json_clean_room(READ_BYTES));
+  import_json_cleaner cleaner = {0};
   progress shown = {.began = time(NULL)};
   bool goes_on = true, is_database = false;
   const char *what = NULL; /* the file is, if it cannot be JSON */
@@ -159,11 +158,11 @@ static void read_all(import_state *state, import_input *input, import_result *re
       break;
     }
     const size_t skipped = read == 0 && count >= 3 && memcmp(bytes, mark, 3) == 0 ? 3 : 0;
-    goes_on = import_json_read(json, clean,
-                               import_clean(&cleaner, bytes + skipped, count - skipped, clean));
-    show(&shown, input);
+    goes_on = import_json_read(
+        json, clean, import_json_clean(&cleaner, bytes + skipped, count - skipped, clean));
+    show_progress(&shown, input);
   }
-  if (goes_on && !what) import_json_read(json, clean, import_clean_end(&cleaner, clean));
+  if (goes_on && !what) import_json_read(json, clean, import_json_clean_end(&cleaner, clean));
   import_json_end(json, result);
   if (is_database) {
     result->end = IMPORT_REFUSED;
@@ -175,7 +174,7 @@ static void read_all(import_state *state, import_input *input, import_result *re
     snprintf(result->error, sizeof result->error, "is no JSON and no database, but %s; %s", what,
              import_kinds);
   }
-  hide(&shown);
+  hide_progress(&shown);
   import_json_destroy(json);
   free(bytes);
   free(clean);
@@ -185,7 +184,7 @@ static void read_all(import_state *state, import_input *input, import_result *re
   state->counts->changed[IMPORT_CHANGE_CUT] += cleaner.cut_count;
 }
 
-static bool is_empty(const import_counts *counts) {
+static bool counts_are_empty(const import_counts *counts) {
   return counts->scopes + counts->device_scopes + counts->instants + counts->counters +
              counts->flow_ends + counts->memory_events + counts->step_marks ==
          0;
@@ -209,19 +208,19 @@ void import_run(const char *from, const char *to, bool must_be_new, import_resul
   state->names = import_names_create();
   import_output_open(&output, to, must_be_new);
   import_spool_open(&state->spool, output.folder);
-  import_spool_open(&state->late.spool, output.folder);
+  import_spool_open(&state->deferred.spool, output.folder);
   if (import_input_is_database(input))
-    import_tables_read(state, from, output.folder, result);
+    import_database_read(state, from, output.folder, result);
   else
-    read_all(state, input, result);
+    read_input(state, input, result);
   result->was_packed = import_input_is_packed(input);
-  result->counts.missed[IMPORT_MISS_BEHIND] += import_input_behind(input);
+  result->counts.missed[IMPORT_MISS_BEHIND] += import_input_trailing_bytes(input);
   result->is_packing_cut = import_input_is_cut(input);
   if (result->is_packing_cut && result->end == IMPORT_WHOLE) result->end = IMPORT_CUT_SHORT;
   import_kineto_end(state);
   import_spool_close(&state->spool);
   if (result->end == IMPORT_NO_TRACE || result->end == IMPORT_REFUSED ||
-      (is_empty(state->counts) && result->end != IMPORT_WHOLE)) {
+      (counts_are_empty(state->counts) && result->end != IMPORT_WHOLE)) {
     import_output_abandon(&output);
   } else {
     import_capture_write(state, &output);
@@ -229,7 +228,7 @@ void import_run(const char *from, const char *to, bool must_be_new, import_resul
   }
   import_input_close(input);
   import_spool_fini(&state->spool);
-  import_late_fini(&state->late);
+  import_deferred_fini(&state->deferred);
   import_devices_fini(&state->devices);
   import_graphs_fini(&state->graphs);
   import_frames_fini(&state->frames);

@@ -9,16 +9,16 @@ const char import_kinds[] =
     "prof import takes JSON traces (torch.profiler, Chrome, Perfetto; also .json.gz), "
     "trace.rpd of rocmProfileData and *_results.db of rocprofv3";
 
-typedef struct kind {
+typedef struct file_kind {
   const char *magic;
   size_t bytes;
   const char *what;
-} kind;
+} file_kind;
 
 #define KIND(magic, what) \
   { magic, sizeof(magic) - 1, what }
 
-static const kind kinds[] = {
+static const file_kind file_kinds[] = {
     KIND("\x7f"
          "ELF",
          "a program or a library"),
@@ -34,7 +34,7 @@ static const kind kinds[] = {
     KIND("//", "text that begins with a comment, which JSON does not have; remove the comment"),
 };
 
-static bool begins(const char *bytes, size_t count, const char *text) {
+static bool bytes_begin_with(const char *bytes, size_t count, const char *text) {
   const size_t of = strlen(text);
   return count >= of && memcmp(bytes, text, of) == 0;
 }
@@ -42,33 +42,35 @@ static bool begins(const char *bytes, size_t count, const char *text) {
 /* JSON may be any value: an object, an array, a text, a number, true, false or null. */
 static bool may_be_json(const char *bytes, size_t count) {
   static const char mark[] = "\xef\xbb\xbf";
-  if (begins(bytes, count, mark)) bytes += sizeof mark - 1, count -= sizeof mark - 1;
+  if (bytes_begin_with(bytes, count, mark)) bytes += sizeof mark - 1, count -= sizeof mark - 1;
   while (count > 0 && memchr(" \t\r\n", *bytes, 4)) bytes++, count--;
   if (count == 0 || memchr("{[\"-0123456789", *bytes, 14)) return true;
-  return begins(bytes, count, "true") || begins(bytes, count, "false") ||
-         begins(bytes, count, "null");
+  return bytes_begin_with(bytes, count, "true") || bytes_begin_with(bytes, count, "false") ||
+         bytes_begin_with(bytes, count, "null");
 }
 
-static bool is_text(const char *bytes, size_t count) {
+static bool bytes_are_text(const char *bytes, size_t count) {
   for (size_t i = 0; i < count; i++)
     if ((unsigned char)bytes[i] < 0x20 && !memchr("\t\r\n\f\x1b", bytes[i], 5)) return false;
   return true;
 }
 
-static bool is_table(const char *bytes, size_t count) {
+static bool bytes_are_table(const char *bytes, size_t count) {
   const char *const end = memchr(bytes, '\n', count);
   const size_t line = end ? (size_t)(end - bytes) : count;
   return memchr(bytes, ',', line) != NULL;
 }
 
 const char *import_sniff(const char *bytes, size_t count) {
-  enum { LOOKED_AT = 512 };
-  if (count > LOOKED_AT) count = LOOKED_AT;
+  enum { SNIFFED_BYTES = 512 };
+  if (count > SNIFFED_BYTES) count = SNIFFED_BYTES;
   if (may_be_json(bytes, count)) return NULL;
-  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-    if (count >= kinds[i].bytes && memcmp(bytes, kinds[i].magic, kinds[i].bytes) == 0)
-      return kinds[i].what;
-  if (is_text(bytes, count)) return is_table(bytes, count) ? "a table (CSV)" : "plain text";
+  for (size_t i = 0; i < sizeof file_kinds / sizeof *file_kinds; i++)
+    if (count >= file_kinds[i].bytes &&
+        memcmp(bytes, file_kinds[i].magic, file_kinds[i].bytes) == 0)
+      return file_kinds[i].what;
+  if (bytes_are_text(bytes, count))
+    return bytes_are_table(bytes, count) ? "a table (CSV)" : "plain text";
   /* field 1 of a message Trace: packets */
   if (bytes[0] == '\n') return "a trace of Perfetto's own format (.pftrace), which is not read";
   return "binary data of an unknown kind";

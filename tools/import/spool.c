@@ -31,7 +31,7 @@ void import_spool_open(import_spool *spool, const char *folder) {
   if (spool->fd < 0) import_fail("cannot write into '%s': %s", folder, strerror(errno));
 }
 
-static void flush(import_spool *spool) {
+static void spool_flush(import_spool *spool) {
   const char *from = (const char *)spool->waiting;
   size_t left = (size_t)(spool->count - spool->flushed) * sizeof(uint64_t);
   while (left > 0) {
@@ -51,7 +51,7 @@ uint64_t import_spool_add(import_spool *spool, const uint64_t *words, uint32_t c
                           uint32_t bits) {
   const uint64_t place = spool->count << 20 | (uint64_t)count << 4 | bits;
   for (uint32_t done = 0, part; done < count; done += part) {
-    if (spool->count - spool->flushed == WAITING_WORDS) flush(spool);
+    if (spool->count - spool->flushed == WAITING_WORDS) spool_flush(spool);
     const uint64_t room = WAITING_WORDS - (spool->count - spool->flushed);
     part = count - done < room ? count - done : (uint32_t)room;
     memcpy(spool->waiting + (spool->count - spool->flushed), words + done, part * sizeof *words);
@@ -61,7 +61,7 @@ uint64_t import_spool_add(import_spool *spool, const uint64_t *words, uint32_t c
 }
 
 void import_spool_map(import_spool *spool) {
-  flush(spool);
+  spool_flush(spool);
   if (spool->count == spool->mapped_count) return;
   if (spool->words) munmap(spool->words, spool->mapped_count * sizeof(uint64_t));
   const size_t bytes = spool->count * sizeof(uint64_t);

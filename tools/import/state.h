@@ -3,11 +3,11 @@
 #define PROF_IMPORT_STATE_H
 
 #include "async.h"
+#include "deferred.h"
 #include "devices.h"
 #include "frames.h"
 #include "graphs.h"
 #include "import.h"
-#include "late.h"
 #include "launches.h"
 #include "names.h"
 #include "pools.h"
@@ -32,7 +32,7 @@ typedef struct import_state {
   import_names *names;
   import_spool spool;
   import_launches launches;
-  import_late late;
+  import_deferred deferred;
   import_devices devices;
   import_frames frames;
   import_graphs graphs;

@@ -20,30 +20,30 @@ enum { NEAR_LANES = 256 };
 
 /* ---- which ---- */
 
-static int64_t made_up(import_text text) {
+static int64_t made_up_tid(import_text text) {
   uint64_t hash = 14695981039346656037u; /* FNV-1a */
   for (size_t i = 0; i < text.bytes; i++)
     hash = (hash ^ (unsigned char)text.data[i]) * 1099511628211u;
   return (int64_t)(hash | UINT64_C(1) << 63);
 }
 
-static int64_t number_of(const import_event *event, import_member member) {
+static int64_t member_number(const import_event *event, import_member member) {
   const import_value *const value = &event->members[member];
   int64_t number;
   if (value->type == IMPORT_NONE || value->type == IMPORT_NULL) return 0;
   const import_text text = import_text_of(event, value);
-  return import_number_whole(text, &number) ? number : made_up(text);
+  return import_number_whole(text, &number) ? number : made_up_tid(text);
 }
 
 import_thread_id import_threads_id(const import_event *event) {
-  return (import_thread_id){number_of(event, IMPORT_PID), number_of(event, IMPORT_TID)};
+  return (import_thread_id){member_number(event, IMPORT_PID), member_number(event, IMPORT_TID)};
 }
 
 bool import_threads_is_made(int64_t tid) {
   return tid >= made_first && tid < made_first + made_step;
 }
 
-static import_thread *find(import_threads *threads, const import_thread *wanted) {
+static import_thread *threads_find(import_threads *threads, const import_thread *wanted) {
   import_thread *it = threads->last;
   if (it && memcmp(&it->key, &wanted->key, sizeof it->key) == 0) return it;
   HASH_FIND(hh, threads->all, &wanted->key, sizeof wanted->key, it);
@@ -57,15 +57,15 @@ static import_thread *find(import_threads *threads, const import_thread *wanted)
 }
 
 import_thread *import_threads_host(import_threads *threads, import_thread_id id) {
-  return find(threads, &(import_thread){.key = {id, IMPORT_HOST}, .called = id});
+  return threads_find(threads, &(import_thread){.key = {id, IMPORT_HOST}, .called = id});
 }
 
 import_thread *import_threads_python(import_threads *threads, import_thread_id id) {
-  return find(threads, &(import_thread){.key = {id, IMPORT_PYTHON}, .called = id});
+  return threads_find(threads, &(import_thread){.key = {id, IMPORT_PYTHON}, .called = id});
 }
 
 import_thread *import_threads_async(import_threads *threads, import_thread_id id) {
-  return find(threads, &(import_thread){.key = {id, IMPORT_ASYNC}, .called = id});
+  return threads_find(threads, &(import_thread){.key = {id, IMPORT_ASYNC}, .called = id});
 }
 
 import_thread *import_threads_stream_of(const import_threads *threads, import_thread_id row) {
@@ -77,7 +77,7 @@ import_thread *import_threads_stream_of(const import_threads *threads, import_th
 import_thread *import_threads_stream(import_threads *threads, int64_t device, int64_t stream,
                                      import_thread_id row) {
   import_thread *const thread =
-      find(threads, &(import_thread){.key = {{row.pid, stream}, device}, .called = row});
+      threads_find(threads, &(import_thread){.key = {{row.pid, stream}, device}, .called = row});
   if (thread->called.tid == row.tid && thread->count) return thread;
   if (import_threads_stream_of(threads, row)) return thread;
   import_stream_row *const made = import_make(sizeof *made);
@@ -185,30 +185,30 @@ void import_threads_put_process(const import_threads *threads, int64_t pid,
 
 void import_thread_add(import_thread *thread, import_entry entry) {
   thread->entries =
-      import_room(thread->entries, &thread->room, thread->count + 1, sizeof *thread->entries);
+      import_make_room(thread->entries, &thread->room, thread->count + 1, sizeof *thread->entries);
   thread->entries[thread->count++] = entry;
   if (entry.place & IMPORT_ENTRY_MARK) return;
   thread->has_functions |= (entry.place & IMPORT_ENTRY_FUNCTION) != 0;
 }
 
 /* In the file; what was made of one event stands as it was made. */
-static int in_order(const import_entry *x, const import_entry *y) {
+static int entry_compare_order(const import_entry *x, const import_entry *y) {
   if (x->order != y->order) return x->order < y->order ? -1 : 1;
   return (x->place > y->place) - (x->place < y->place);
 }
 
-static int by_start(const void *a, const void *b) {
+static int entry_compare_start(const void *a, const void *b) {
   const import_entry *const x = a, *const y = b;
   if (x->start != y->start) return x->start < y->start ? -1 : 1;
   if (x->end != y->end) return x->end > y->end ? -1 : 1;
-  return in_order(x, y);
+  return entry_compare_order(x, y);
 }
 
 /* Scopes before marks, which nobody looks for. */
 static int scopes_by_start(const void *a, const void *b) {
   const import_entry *const x = a, *const y = b;
   const bool is_mark = x->place & IMPORT_ENTRY_MARK, is_other_mark = y->place & IMPORT_ENTRY_MARK;
-  return is_mark != is_other_mark ? is_mark - is_other_mark : by_start(a, b);
+  return is_mark != is_other_mark ? is_mark - is_other_mark : entry_compare_start(a, b);
 }
 
 static void sort_scopes(import_thread *thread) {
@@ -249,7 +249,7 @@ const import_entry *import_thread_next(import_thread *thread, uint64_t time) {
 
 /* Is it the name of the row beside which a lane stands, by the lane's own? What has none is called
    "thread 7" there. */
-static bool is_beside(import_text name, import_text wanted) {
+static bool name_is_lane_of(import_text name, import_text wanted) {
   static const char begin[] = "thread ";
   if (name.bytes == 0)
     return wanted.bytes > sizeof begin - 1 && memcmp(wanted.data, begin, sizeof begin - 1) == 0;
@@ -269,68 +269,70 @@ static bool read_lane_name(import_text name, import_text *before_out, int64_t *n
          *number_out >= 1 && *number_out <= UINT16_MAX;
 }
 
-static import_thread_id row_of_near(import_thread_id lane, int64_t number) {
+static import_thread_id near_lane_row(import_thread_id lane, int64_t number) {
   const int64_t step = lane.tid < made_first ? kernel_step : made_step;
   return (import_thread_id){lane.pid, lane.tid - number * step};
 }
 
 /* The last lane of a row whose number says whose it is, by its process and the row's name. */
-typedef struct last_near {
+typedef struct last_near_row {
   import_thread_id id;
   import_text name;
-} last_near;
+} last_near_row;
 
-typedef struct last_nears {
-  last_near *items;
+typedef struct last_near_rows {
+  last_near_row *items;
   size_t count;
-} last_nears;
+} last_near_rows;
 
-static int by_name(const void *a, const void *b) {
-  const last_near *const x = a, *const y = b;
+static int last_near_compare_name(const void *a, const void *b) {
+  const last_near_row *const x = a, *const y = b;
   if (x->id.pid != y->id.pid) return x->id.pid < y->id.pid ? -1 : 1;
   if (x->name.bytes != y->name.bytes) return x->name.bytes < y->name.bytes ? -1 : 1;
   return x->name.bytes ? memcmp(x->name.data, y->name.data, x->name.bytes) : 0;
 }
 
-static last_nears find_last_nears(const import_threads *threads) {
-  last_nears found = {import_make(((size_t)HASH_COUNT(threads->rows) + 1) * sizeof *found.items),
-                      0};
+static last_near_rows find_last_nears(const import_threads *threads) {
+  last_near_rows found = {
+      import_make(((size_t)HASH_COUNT(threads->rows) + 1) * sizeof *found.items), 0};
   for (import_row *row = threads->rows; row; row = row->hh.next) {
     import_text before;
     int64_t number;
     if (row->id.tid >= far_first ||
         !read_lane_name((import_text){row->name, row->bytes}, &before, &number))
       continue;
-    if (number == NEAR_LANES - 1) found.items[found.count++] = (last_near){row->id, before};
+    if (number == NEAR_LANES - 1) found.items[found.count++] = (last_near_row){row->id, before};
   }
-  if (found.count) qsort(found.items, found.count, sizeof *found.items, by_name);
+  if (found.count) qsort(found.items, found.count, sizeof *found.items, last_near_compare_name);
   return found;
 }
 
 /* Of several rows of one name nobody can tell whose it is. */
-static bool row_of_far(const last_nears *nears, int64_t pid, import_text name,
-                       import_thread_id *id_out) {
-  const last_near wanted = {{pid, 0}, name};
-  const last_near *const items = nears->items;
+static bool far_lane_row(const last_near_rows *nears, int64_t pid, import_text name,
+                         import_thread_id *id_out) {
+  const last_near_row wanted = {{pid, 0}, name};
+  const last_near_row *const items = nears->items;
   if (!nears->count) return false;
-  const last_near *const it = bsearch(&wanted, items, nears->count, sizeof *items, by_name);
-  if (!it || (it > items && by_name(it - 1, it) == 0)) return false;
-  if (it + 1 < items + nears->count && by_name(it + 1, it) == 0) return false;
-  *id_out = row_of_near(it->id, NEAR_LANES - 1);
+  const last_near_row *const it =
+      bsearch(&wanted, items, nears->count, sizeof *items, last_near_compare_name);
+  if (!it || (it > items && last_near_compare_name(it - 1, it) == 0)) return false;
+  if (it + 1 < items + nears->count && last_near_compare_name(it + 1, it) == 0) return false;
+  *id_out = near_lane_row(it->id, NEAR_LANES - 1);
   return true;
 }
 
 /* The row that this one is a lane of; false: it is none. */
-static bool find_lane_of(const import_threads *threads, const last_nears *nears,
-                         import_thread_id lane, import_thread_id *id_out) {
+static bool find_lane_row(const import_threads *threads, const last_near_rows *nears,
+                          import_thread_id lane, import_thread_id *id_out) {
   import_text before;
   int64_t number;
   if (lane.tid <= 0 || !read_lane_name(import_threads_name_of(threads, lane), &before, &number))
     return false;
-  *id_out = row_of_near(lane, number);
-  if (lane.tid >= far_first && number >= NEAR_LANES && !row_of_far(nears, lane.pid, before, id_out))
+  *id_out = near_lane_row(lane, number);
+  if (lane.tid >= far_first && number >= NEAR_LANES &&
+      !far_lane_row(nears, lane.pid, before, id_out))
     return false;
-  return is_beside(import_threads_name_of(threads, *id_out), before);
+  return name_is_lane_of(import_threads_name_of(threads, *id_out), before);
 }
 
 void import_thread_move(import_thread *from, import_thread *to) {
@@ -343,10 +345,10 @@ void import_thread_move(import_thread *from, import_thread *to) {
 void import_threads_join(import_threads *threads) {
   /* a lane's thread may come by this alone, and is no lane then */
   threads->joined = import_make(((size_t)threads->count * 2 + 1) * sizeof *threads->joined);
-  last_nears nears = find_last_nears(threads);
+  last_near_rows nears = find_last_nears(threads);
   for (import_thread *lane = threads->all; lane; lane = lane->hh.next) {
     import_thread_id id;
-    if (lane->key.device != IMPORT_HOST || !find_lane_of(threads, &nears, lane->called, &id))
+    if (lane->key.device != IMPORT_HOST || !find_lane_row(threads, &nears, lane->called, &id))
       continue;
     import_thread *const thread = import_threads_host(threads, id);
     import_thread_move(lane, thread);
@@ -387,7 +389,7 @@ void import_thread_part(import_threads *threads, import_thread *thread) {
   if (!thread->has_functions || thread->key.device != IMPORT_HOST) return;
   import_entry **const stack = import_make(thread->count * sizeof(import_entry *));
   size_t kept = 0;
-  qsort(thread->entries, thread->count, sizeof *thread->entries, by_start);
+  qsort(thread->entries, thread->count, sizeof *thread->entries, entry_compare_start);
   find_overlapping(thread->entries, thread->count, stack);
   free(stack);
   for (size_t i = 0; i < thread->count; i++) {
@@ -400,29 +402,30 @@ void import_thread_part(import_threads *threads, import_thread *thread) {
   thread->count = kept;
 }
 
-static bool is_of_next(const import_entry *entry) {
+static bool entry_is_continued(const import_entry *entry) {
   return (entry->place & IMPORT_ENTRY_MARK) && (entry->place & IMPORT_ENTRY_NEXT);
 }
 
 /* A step is one too, but lasts as a scope does. */
-static bool is_moment(const import_entry *entry) {
+static bool entry_is_instant(const import_entry *entry) {
   return entry->place & IMPORT_ENTRY_MARK && entry->start == entry->end;
 }
 
 /* Marks stand before what ends with them, those of what begins with them behind it. */
-static int inner_first(const void *a, const void *b) {
+static int entry_compare_inner_first(const void *a, const void *b) {
   const import_entry *const x = a, *const y = b;
   if (x->end != y->end) return x->end < y->end ? -1 : 1;
-  const bool x_is_next = is_of_next(x), y_is_next = is_of_next(y);
+  const bool x_is_next = entry_is_continued(x), y_is_next = entry_is_continued(y);
   if (x_is_next != y_is_next && x->start != y->start) return x_is_next ? 1 : -1;
   if (x->start != y->start) return x->start > y->start ? -1 : 1;
-  const bool x_is_moment = is_moment(x), y_is_moment = is_moment(y);
+  const bool x_is_moment = entry_is_instant(x), y_is_moment = entry_is_instant(y);
   if (x_is_moment != y_is_moment) return x_is_moment ? -1 : 1;
-  return x_is_moment ? in_order(x, y) : in_order(y, x);
+  return x_is_moment ? entry_compare_order(x, y) : entry_compare_order(y, x);
 }
 
 void import_thread_sort(import_thread *thread) {
-  if (thread->count) qsort(thread->entries, thread->count, sizeof *thread->entries, inner_first);
+  if (thread->count)
+    qsort(thread->entries, thread->count, sizeof *thread->entries, entry_compare_inner_first);
 }
 
 void import_threads_fini(import_threads *threads) {

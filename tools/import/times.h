@@ -8,16 +8,16 @@
 
 #include "event.h"
 
-enum { IMPORT_STRETCHES = 256, IMPORT_OUTLIER_BYTES = 64 };
+enum { IMPORT_TIME_BINS = 256, IMPORT_OUTLIER_BYTES = 64 };
 
 /* What began in a stretch of 2^56 ns, 2.3 years. */
-typedef struct import_stretch {
+typedef struct import_time_bin {
   uint64_t count, first;
   char name[IMPORT_OUTLIER_BYTES]; /* of the first */
-} import_stretch;
+} import_time_bin;
 
 typedef struct import_times {
-  import_stretch stretches[IMPORT_STRETCHES];
+  import_time_bin time_bins[IMPORT_TIME_BINS];
   uint64_t low, high; /* the times that are taken */
   uint64_t shift;     /* to ticks */
 } import_times;
@@ -26,7 +26,7 @@ typedef struct import_times {
 bool import_times_read(import_times *times, const import_event *event, uint64_t *time_out);
 
 /* Chooses the nine years in which most events began. */
-void import_times_choose(import_times *times);
+void import_times_choose_range(import_times *times);
 
 static inline bool import_times_has(const import_times *times, uint64_t time) {
   return time >= times->low && time <= times->high;

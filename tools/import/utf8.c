@@ -1,9 +1,9 @@
 /* See utf8.h. */
 #include "utf8.h"
 
-#include "clean.h"
+#include "json_cleaner.h"
 
-static bool is_continuation(unsigned char byte) { return (byte & 0xc0) == 0x80; }
+static bool byte_is_continuation(unsigned char byte) { return (byte & 0xc0) == 0x80; }
 
 /* Bytes of the character that begins there; 0: none does, or it goes on behind the end. */
 static size_t character_bytes(const unsigned char *at, size_t left) {
@@ -20,11 +20,11 @@ static size_t character_bytes(const unsigned char *at, size_t left) {
   if (at[0] == 0xf4) most = 0x8f;
   if (left < bytes || at[1] < least || at[1] > most) return 0;
   for (size_t i = 2; i < bytes; i++)
-    if (!is_continuation(at[i])) return 0;
+    if (!byte_is_continuation(at[i])) return 0;
   return bytes;
 }
 
-static bool is_ascii(const char *eight) {
+static bool eight_are_ascii(const char *eight) {
   uint64_t word;
   memcpy(&word, eight, sizeof word);
   return (word & UINT64_C(0x8080808080808080)) == 0;
@@ -34,7 +34,7 @@ bool import_utf8_is(import_text text) {
   enum { CHARACTER_BYTES_MAX = 4 };
   for (size_t i = 0, bytes; i < text.bytes; i += bytes) {
     bytes = sizeof(uint64_t);
-    if (text.bytes - i >= bytes && is_ascii(text.data + i)) continue;
+    if (text.bytes - i >= bytes && eight_are_ascii(text.data + i)) continue;
     bytes = character_bytes((const unsigned char *)text.data + i, text.bytes - i);
     if (bytes > 0) continue;
     return text.bytes >= IMPORT_STRING_BYTES_MAX && text.bytes - i < CHARACTER_BYTES_MAX;

@@ -4,7 +4,7 @@
 
 #include "event.h"
 
-/* Is it well-formed? One that clean.c has cut may end inside of a character. */
+/* Is it well-formed? One that json_cleaner.c has cut may end inside of a character. */
 bool import_utf8_is(import_text text);
 
 #endif

@@ -23,20 +23,20 @@ int command_run(int argc, char **argv);
 int check_table_options(const char *command, int argc, char **argv);
 
 /* What `prof table --help` prints. */
-void help_on_table(FILE *to);
+void print_table_help(FILE *to);
 
 /* Opens the capture, or says on stderr why not and what to do. NULL then. */
 prof_trace *open_capture(const char *path);
 
 /* Where a page of a mapped file is gone (SIGBUS) the command ends with this line, which stays the
    caller's; before, with one about captures. */
-void if_a_page_is_gone_say(const char *text);
+void set_lost_page_message(const char *text);
 
 /* "prof NAME: TEXT", and how to get help. Returns EXIT_USAGE. */
-int bad_words(const char *name, const char *text, const char *word);
+int refuse_words(const char *name, const char *text, const char *word);
 
 /* The same of what getopt_long() has just refused. */
-int bad_option(const char *name, int argc, char **argv);
+int refuse_option(const char *name, int argc, char **argv);
 
 /* ---- print.c ---- */
 
@@ -48,7 +48,7 @@ void print_text(FILE *to, const char *text, size_t bytes);
 size_t utf8_character(const unsigned char *at, size_t left, unsigned *code_out);
 
 /* What open scopes last until. */
-const char *end_words(const prof_trace *trace);
+const char *flush_words(const prof_trace *trace);
 
 /* Columns of the terminal at the descriptor, or 0. */
 unsigned terminal_columns(int fd);

@@ -11,11 +11,11 @@
 
 #include "commands.h"
 
-enum { WIDTH = 12 };
+enum { TITLE_WIDTH = 12 };
 
-static void put_line(const char *title, const char *text) {
+static void print_line(const char *title, const char *text) {
   if (!*text) return;
-  printf("  %-*s ", WIDTH, title);
+  printf("  %-*s ", TITLE_WIDTH, title);
   print_text(stdout, text, strlen(text));
   putchar('\n');
 }
@@ -41,15 +41,15 @@ static const char *device_word(int32_t type) {
   }
 }
 
-static void put_device(const prof_backend_state *state) {
+static void print_device(const prof_backend_state *state) {
   const char *const word = device_word(state->device_type);
   if (word)
-    printf("  %-*s %s (type %d)\n", WIDTH, "devices", word, state->device_type);
+    printf("  %-*s %s (type %d)\n", TITLE_WIDTH, "devices", word, state->device_type);
   else if (state->device_type)
-    printf("  %-*s of type %d\n", WIDTH, "devices", state->device_type);
+    printf("  %-*s of type %d\n", TITLE_WIDTH, "devices", state->device_type);
 }
 
-static void put_abilities(uint32_t abilities) {
+static void print_abilities(uint32_t abilities) {
   static const struct {
     uint32_t ability;
     const char *words;
@@ -62,7 +62,7 @@ static void put_abilities(uint32_t abilities) {
               "options.devices)"},
              {PROF_CAN_METRICS, "its meters can be sampled"}};
   const char *between = "";
-  printf("  %-*s ", WIDTH, "can");
+  printf("  %-*s ", TITLE_WIDTH, "can");
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
     if (!(abilities & all[i].ability)) continue;
     printf("%s%s", between, all[i].words);
@@ -72,7 +72,7 @@ static void put_abilities(uint32_t abilities) {
 }
 
 /* What has the vendor's own library load it stands beside the library that this program has. */
-static void put_loaded(const char *variable, const char *name) {
+static void print_loaded(const char *variable, const char *name) {
   char path[PATH_MAX];
   Dl_info about;
   if (!dladdr((const void *)(uintptr_t)&prof_version, &about) || !about.dli_fname) return;
@@ -80,7 +80,7 @@ static void put_loaded(const char *variable, const char *name) {
   const int folder = slash ? (int)(slash - about.dli_fname) + 1 : 0,
             bytes = snprintf(path, sizeof path, "%.*s%s", folder, about.dli_fname, name);
   if (bytes <= 0 || bytes >= (int)sizeof path || access(path, R_OK) != 0) return;
-  printf("  %-*s by themselves, of a program as it is: %s=", WIDTH, "kernels", variable);
+  printf("  %-*s by themselves, of a program as it is: %s=", TITLE_WIDTH, "kernels", variable);
   print_text(stdout, path, strlen(path));
   puts(" PROF_LEVEL=1 PROF_OUTPUT=trace.json PROGRAM");
 }
@@ -89,10 +89,10 @@ static void put_loaded(const char *variable, const char *name) {
 static struct {
   int error; /* CUresult */
   char why[256];
-} cuda;
+} cuda_library;
 
 static const char *advice_for_cuda(void) {
-  switch (cuda.error) {
+  switch (cuda_library.error) {
     case 34:
       return "LD_LIBRARY_PATH has the toolkit's folder of stubs (lib64/stubs): take it out";
     case 100:
@@ -115,7 +115,7 @@ static const char *advice_for_cuda(void) {
   }
 }
 
-static void put_back_end(const prof_backend_state *state) {
+static void print_backend(const prof_backend_state *state) {
   static const char limit[] = "works, but ";
   const char *const name = state->name[0] ? state->name : state->path;
   print_text(stdout, name, strlen(name));
@@ -123,52 +123,55 @@ static void put_back_end(const prof_backend_state *state) {
   print_text(stdout, state->version, strlen(state->version));
   printf(": %s%s\n", state->result == PROF_BACKEND_OK ? "works" : "does not work",
          state->is_emulated ? " (emulated: no device is behind it)" : "");
-  put_device(state);
-  if (state->name[0]) put_line("file", state->path);
+  print_device(state);
+  if (state->name[0]) print_line("file", state->path);
   if (state->result == PROF_BACKEND_OK) {
-    put_abilities(state->abilities);
+    print_abilities(state->abilities);
     const bool is_limited = strncmp(state->reason, limit, sizeof limit - 1) == 0,
                has_records = state->abilities & PROF_CAN_RECORDS &&
                              !(is_limited && strstr(state->reason, "records no kernels by itself"));
-    if (is_limited) put_line("but", state->reason + sizeof limit - 1);
+    if (is_limited) print_line("but", state->reason + sizeof limit - 1);
     if (state->device_type == PROF_DEVICE_OPENCL && !(state->abilities & PROF_CAN_RECORDS))
-      put_loaded("OPENCL_LAYERS", "libprof_opencl.so");
+      print_loaded("OPENCL_LAYERS", "libprof_opencl.so");
     if (state->device_type == PROF_DEVICE_CUDA && has_records)
-      put_loaded("CUDA_INJECTION64_PATH", "libprof_cuda.so");
+      print_loaded("CUDA_INJECTION64_PATH", "libprof_cuda.so");
     if (state->device_type == PROF_DEVICE_ROCM && has_records)
-      put_loaded("ROCP_TOOL_LIBRARIES", "libprof_hip.so");
+      print_loaded("ROCP_TOOL_LIBRARIES", "libprof_hip.so");
     return;
   }
-  if (cuda.error && state->result == PROF_BACKEND_NOT_READY &&
+  if (cuda_library.error && state->result == PROF_BACKEND_NOT_READY &&
       state->device_type == PROF_DEVICE_CUDA) {
-    put_line("why", cuda.why);
-    put_line("what to do", advice_for_cuda());
+    print_line("why", cuda_library.why);
+    print_line("what to do", advice_for_cuda());
     return;
   }
-  put_line("why", state->reason);
-  put_line("what to do",
-           state->name[0] || !state->path[0]
-               ? state->advice
-               : "PROF_BACKENDS and prof_backend_load() take whole paths: of a shared library that "
-                 "exports prof_backend_entry(), or of a folder with such *.so");
+  print_line("why", state->reason);
+  print_line(
+      "what to do",
+      state->name[0] || !state->path[0]
+          ? state->advice
+          : "PROF_BACKENDS and prof_backend_load() take whole paths: of a shared library that "
+            "exports prof_backend_entry(), or of a folder with such *.so");
 }
 
 /* The host's own, which a sampler reads. */
-static void put_host(void) {
+static void print_host(void) {
   prof_sampler_state state = {.size = sizeof state};
   if (prof_sampler_get(&state) != PROF_OK) return;
   printf("the host's meters: %s\n",
          state.host_meters[0] ? "can be sampled (PROF_SAMPLE=0.1)" : "none that can be read");
-  put_line("has", state.host_meters);
-  put_line("why", state.why_not);
+  print_line("has", state.host_meters);
+  print_line("why", state.why_not);
   if (strstr(state.why_not, "cannot be read"))
-    put_line("what to do",
-             "as root: chmod o+r /sys/class/powercap/intel-rapl:*/energy_uj, which lasts until the "
-             "machine starts again");
+    print_line(
+        "what to do",
+        "as root: chmod o+r /sys/class/powercap/intel-rapl:*/energy_uj, which lasts until the "
+        "machine starts again");
   else if (state.why_not[0])
-    put_line("what to do",
-             "nothing: a virtual machine and many boards have none; devices' meters can be sampled "
-             "all the same");
+    print_line(
+        "what to do",
+        "nothing: a virtual machine and many boards have none; devices' meters can be sampled "
+        "all the same");
 }
 
 /* prof never begins to use CUDA in a program; this one is a program that does. */
@@ -181,11 +184,11 @@ static void begin_cuda(void) {
   *(void **)&begin = dlsym(library, "cuInit");
   *(void **)&words[0] = dlsym(library, "cuGetErrorName");
   *(void **)&words[1] = dlsym(library, "cuGetErrorString");
-  if (!begin || !words[0] || !words[1] || (cuda.error = begin(0)) == 0) return;
-  words[0](cuda.error, &name);
-  words[1](cuda.error, &text);
-  snprintf(cuda.why, sizeof cuda.why, "cuInit: %s (%d)%s%s", name ? name : "an error", cuda.error,
-           text ? ", " : "", text ? text : "");
+  if (!begin || !words[0] || !words[1] || (cuda_library.error = begin(0)) == 0) return;
+  words[0](cuda_library.error, &name);
+  words[1](cuda_library.error, &text);
+  snprintf(cuda_library.why, sizeof cuda_library.why, "cuInit: %s (%d)%s%s",
+           name ? name : "an error", cuda_library.error, text ? ", " : "", text ? text : "");
 }
 
 /* Its library is in the process then, where there is one. */
@@ -211,11 +214,11 @@ static void begin_hip(void) {
 }
 
 /* Back ends are opened, and asked to record: their states say how that went. */
-static void try_all(void) {
+static void try_backends(void) {
   const prof_options options = {
       .size = sizeof options, .level = 1, .devices = PROF_DEVICES_RECORDS};
   prof_trace *trace;
-  if_a_page_is_gone_say(
+  set_lost_page_message(
       "prof doctor: a library of a device's vendor, or one that it needs, is cut off: its file is "
       "shorter than its headers say, which ends whoever opens it (SIGBUS); "
       "install the vendor's driver again; LD_DEBUG=files prof doctor names the file last\n");
@@ -234,22 +237,22 @@ static void try_all(void) {
 }
 
 int command_doctor(int argc, char **argv) {
-  if (argc > 1) return bad_words("doctor", "it takes no words:", argv[1]);
+  if (argc > 1) return refuse_words("doctor", "it takes no words:", argv[1]);
   prof_backend_state state = {.size = sizeof state};
   uint32_t count = 0, working = 0;
   int status;
-  try_all();
+  try_backends();
   printf("prof %s\n", prof_version());
   putchar('\n');
   for (; (status = prof_backend_status(count, &state)) == PROF_OK; count++) {
-    put_back_end(&state);
+    print_backend(&state);
     working += state.result == PROF_BACKEND_OK;
   }
   if (status != PROF_E_NOT_FOUND) {
     say("prof doctor: %s", prof_last_error());
     return EXIT_FAILED;
   }
-  put_host();
+  print_host();
   putchar('\n');
   printf("%u of %u back ends of devices can work here.\n", working, count);
   if (!working)

@@ -15,7 +15,7 @@ int choose_format(const char *command, const char *word, uint32_t *to) {
   else if (strcmp(word, "capture") == 0)
     *to = PROF_FORMAT_CAPTURE;
   else
-    return bad_words(command, "--format: no such format:", word);
+    return refuse_words(command, "--format: no such format:", word);
   return EXIT_OK;
 }
 
@@ -27,18 +27,18 @@ int command_dump(int argc, char **argv) {
     if (c == 'o')
       output = optarg;
     else if (c != 'f')
-      return bad_option("dump", argc, argv);
+      return refuse_option("dump", argc, argv);
     else if (choose_format("dump", optarg, &options.format) != EXIT_OK)
       return EXIT_USAGE;
   }
-  if (argc - optind != 1) return bad_words("dump", "takes one capture", NULL);
-  if (!output) return bad_words("dump", "needs -o OUT", NULL);
+  if (argc - optind != 1) return refuse_words("dump", "takes one capture", NULL);
+  if (!output) return refuse_words("dump", "needs -o OUT", NULL);
   struct stat from, to;
   if (stat(argv[optind], &from) == 0 && stat(output, &to) == 0 && from.st_dev == to.st_dev &&
       from.st_ino == to.st_ino)
-    return bad_words("dump", "would write over the capture itself:", output);
+    return refuse_words("dump", "would write over the capture itself:", output);
   if (strcmp(output, "-") == 0)
-    return bad_words("dump", "for the standard output give -o /dev/stdout, not", output);
+    return refuse_words("dump", "for the standard output give -o /dev/stdout, not", output);
   prof_trace *const trace = open_capture(argv[optind]);
   if (!trace) return EXIT_FAILED;
   const int status = prof_trace_dump(trace, output, &options);

@@ -38,30 +38,30 @@ static bool name_output(const char *from, char to[PATH_MAX]) {
   return true;
 }
 
-static bool is_same_file(const char *a, const char *b) {
+static bool paths_are_same_file(const char *a, const char *b) {
   struct stat x, y;
   return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
 /* ---- what it says in the end ---- */
 
-static const char *plural(uint64_t count) { return count == 1 ? "" : "s"; }
+static const char *plural_ending(uint64_t count) { return count == 1 ? "" : "s"; }
 
-static void say_taken(const import_counts *c, const char *to) {
+static void print_imported(const import_counts *c, const char *to) {
   fputs("written to ", stdout);
   print_text(stdout, to, strlen(to));
-  printf(": %" PRIu64 " scope%s of %" PRIu64 " thread%s", c->scopes, plural(c->scopes), c->threads,
-         plural(c->threads));
+  printf(": %" PRIu64 " scope%s of %" PRIu64 " thread%s", c->scopes, plural_ending(c->scopes),
+         c->threads, plural_ending(c->threads));
   if (c->device_scopes)
     printf(", %" PRIu64 " on %" PRIu64 " stream%s of devices", c->device_scopes, c->streams,
-           plural(c->streams));
+           plural_ending(c->streams));
   if (c->memory_events)
-    printf(", %" PRIu64 " event%s of memory", c->memory_events, plural(c->memory_events));
-  if (c->step_marks) printf(", %" PRIu64 " step%s", c->step_marks, plural(c->step_marks));
+    printf(", %" PRIu64 " event%s of memory", c->memory_events, plural_ending(c->memory_events));
+  if (c->step_marks) printf(", %" PRIu64 " step%s", c->step_marks, plural_ending(c->step_marks));
   printf(", %" PRIu64 " other\n", c->instants + c->counters + c->flow_ends);
 }
 
-static int say_end(const char *from, const import_result *r) {
+static int print_input_end(const char *from, const import_result *r) {
   const char *const unpacked = r->was_packed ? " (unpacked)" : "";
   switch (r->end) {
     case IMPORT_WHOLE:
@@ -86,7 +86,7 @@ static int say_end(const char *from, const import_result *r) {
 }
 
 /* Nothing was written. */
-static int say_nothing(const char *from, const import_result *r) {
+static int print_no_events(const char *from, const import_result *r) {
   if (r->end == IMPORT_CAPTURE)
     say("prof import: '%s' is a capture of prof's already, and needs no import; prof table and "
         "prof dump read it as it is, in Python prof.Trace.open()",
@@ -108,17 +108,17 @@ static int say_nothing(const char *from, const import_result *r) {
   return EXIT_FAILED;
 }
 
-static int tell(const char *from, const char *to, const import_result *r) {
+static int report_import(const char *from, const char *to, const import_result *r) {
   const import_counts *const c = &r->counts;
   char note[IMPORT_NOTE_BYTES];
   const uint64_t taken = c->scopes + c->device_scopes + c->instants + c->counters + c->flow_ends +
                          c->memory_events + c->step_marks;
   const bool is_written = r->end != IMPORT_NO_TRACE && r->end != IMPORT_REFUSED &&
                           (taken > 0 || r->end == IMPORT_WHOLE);
-  if (is_written) say_taken(c, to);
-  for (int i = 0; i < IMPORT_NOTES_MAX - 1; i++) /* the last one is said by say_end() */
+  if (is_written) print_imported(c, to);
+  for (int i = 0; i < IMPORT_NOTES_MAX - 1; i++) /* the last one is said by print_input_end() */
     if (import_note(r, i, note)) say("  %s", note);
-  return is_written ? say_end(from, r) : say_nothing(from, r);
+  return is_written ? print_input_end(from, r) : print_no_events(from, r);
 }
 
 int command_import(int argc, char **argv) {
@@ -126,16 +126,18 @@ int command_import(int argc, char **argv) {
   const char *output = NULL;
   char named[PATH_MAX];
   for (int c; (c = getopt_long(argc, argv, "o:", words, NULL)) != -1;) {
-    if (c != 'o') return bad_option("import", argc, argv);
+    if (c != 'o') return refuse_option("import", argc, argv);
     output = optarg;
   }
-  if (argc - optind != 1) return bad_words("import", "takes one trace", NULL);
+  if (argc - optind != 1) return refuse_words("import", "takes one trace", NULL);
   const char *const from = argv[optind];
   if (!output && !name_output(from, named))
-    return bad_words("import", "needs -o OUT.prof: the name is too long to make another of:", from);
+    return refuse_words("import",
+                        "needs -o OUT.prof: the name is too long to make another of:", from);
   const char *const to = output ? output : named;
-  if (is_same_file(from, to)) return bad_words("import", "would write over the trace itself:", to);
+  if (paths_are_same_file(from, to))
+    return refuse_words("import", "would write over the trace itself:", to);
   import_result result;
   import_run(from, to, !output, &result);
-  return tell(from, to, &result);
+  return report_import(from, to, &result);
 }

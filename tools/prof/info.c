@@ -81,7 +81,7 @@ static void print_ms(uint64_t ns) {
   printf("%" PRIu64 ".%03" PRIu64, us / 1000, us % 1000);
 }
 
-static void print_own(const prof_trace_info *info) {
+static void print_own_cost(const prof_trace_info *info) {
   const uint64_t tenths = (uint64_t)(info->scope_cost_ns * 10 + 0.5);
   if (!(info->scope_cost_ns > 0)) return;
   const bool is_apart = info->is_own_apart && info->is_own_sampled;
@@ -95,13 +95,13 @@ static void print_own(const prof_trace_info *info) {
          tenths % 10, is_apart || !info->is_own_sampled ? " in warm caches" : "");
 }
 
-static const char *plural(uint64_t count) { return count == 1 ? "" : "s"; }
+static const char *plural_ending(uint64_t count) { return count == 1 ? "" : "s"; }
 
-static uint32_t shown_of(uint32_t count) {
+static uint32_t shown_count(uint32_t count) {
   return count < LINES_SHOWN_MAX ? count : LINES_SHOWN_MAX;
 }
 
-static void print_rest(uint32_t count) {
+static void print_rest_count(uint32_t count) {
   if (count > LINES_SHOWN_MAX) printf("  ... and %" PRIu32 " more\n", count - LINES_SHOWN_MAX);
 }
 
@@ -110,12 +110,12 @@ static void print_changes(const prof_trace *trace, uint32_t count, uint64_t unto
   if (count || untold) printf("changes      %" PRIu32, count);
   if (untold) printf(", and %" PRIu64 " for which the capture had no room", untold);
   if (count || untold) puts("");
-  for (uint32_t i = 0; i < shown_of(count); i++) {
+  for (uint32_t i = 0; i < shown_count(count); i++) {
     char *text = NULL;
     if (prof_trace_change_text(trace, i, &text) == PROF_OK) printf("  %s\n", text);
     prof_free(text);
   }
-  print_rest(count);
+  print_rest_count(count);
 }
 
 /* Only where something happened to it. */
@@ -124,26 +124,28 @@ static void print_clock(const prof_trace_info *info) {
     printf("clock        changed %" PRIu32 " time%s, jumped %" PRIu32
            " time%s; between the readings around a jump, %" PRIu64
            " us at most, times are not known better\n",
-           info->clock_segments_count - 1, plural(info->clock_segments_count - 1),
-           info->clock_jump_count, plural(info->clock_jump_count), info->clock_gap_ns / 1000);
+           info->clock_segments_count - 1, plural_ending(info->clock_segments_count - 1),
+           info->clock_jump_count, plural_ending(info->clock_jump_count),
+           info->clock_gap_ns / 1000);
   if (info->clock_back_count)
     printf("clock        %" PRIu64 " scope%s ended before %s began: processors' counters differ\n",
-           info->clock_back_count, plural(info->clock_back_count),
+           info->clock_back_count, plural_ending(info->clock_back_count),
            info->clock_back_count == 1 ? "it" : "they");
   if (info->wall_step_count)
     printf("wall clock   set, or the machine slept, %" PRIu32 " time%s: %+" PRId64
            " ms together; times here count from the start\n",
-           info->wall_step_count, plural(info->wall_step_count), info->wall_step_ns / 1000000);
+           info->wall_step_count, plural_ending(info->wall_step_count),
+           info->wall_step_ns / 1000000);
 }
 
 static void print_devices(const prof_trace *trace, uint32_t count) {
   if (count) printf("devices      %" PRIu32 "\n", count);
-  for (uint32_t i = 0; i < shown_of(count); i++) {
+  for (uint32_t i = 0; i < shown_count(count); i++) {
     char *text = NULL;
     if (prof_trace_device_text(trace, i, &text) == PROF_OK) printf("  %s\n", text);
     prof_free(text);
   }
-  print_rest(count);
+  print_rest_count(count);
 }
 
 /* What the capture's writer says of it. */
@@ -176,7 +178,7 @@ static uint64_t sum_of_losses(const uint64_t *counts) {
 static void print_threads(const prof_trace *trace, uint32_t count, uint64_t duration_ns) {
   const uint32_t streams = count_streams(trace, count);
   printf("threads      %" PRIu32, count - streams);
-  if (streams) printf(", and %" PRIu32 " stream%s of devices", streams, plural(streams));
+  if (streams) printf(", and %" PRIu32 " stream%s of devices", streams, plural_ending(streams));
   putchar('\n');
   for (uint32_t i = 0; i < count && i < THREADS_SHOWN_MAX; i++) {
     prof_trace_thread thread = {.size = sizeof thread};
@@ -195,7 +197,7 @@ static void print_threads(const prof_trace *trace, uint32_t count, uint64_t dura
 }
 
 /* Of records that were overwritten or cleared nobody knows any more which thread wrote them. */
-static void print_apart(const prof_trace *trace, const prof_trace_info *info) {
+static void print_separate_threads(const prof_trace *trace, const prof_trace_info *info) {
   uint64_t told = 0;
   for (uint32_t i = 0; i < info->thread_count; i++) {
     prof_trace_thread thread = {.size = sizeof thread};
@@ -209,7 +211,7 @@ static void print_apart(const prof_trace *trace, const prof_trace_info *info) {
 }
 
 /* What each thread was inside of. */
-static void print_open(const prof_trace *trace, uint64_t open_count) {
+static void print_open_scopes(const prof_trace *trace, uint64_t open_count) {
   prof_cursor *cursor;
   prof_event *const event = calloc(1, sizeof *event);
   if (!event || prof_cursor_create(trace, &cursor) != PROF_OK) {
@@ -225,7 +227,7 @@ static void print_open(const prof_trace *trace, uint64_t open_count) {
     prof_trace_thread_get(trace, event->thread, &thread);
     printf("  %8" PRIu64 "  %*s", thread.tid, (int)(event->depth < 32 ? event->depth * 2 : 64), "");
     print_text(stdout, event->name, event->name_bytes);
-    printf("  begun %.3f ms before %s\n", (double)event->duration_ns / 1e6, end_words(trace));
+    printf("  begun %.3f ms before %s\n", (double)event->duration_ns / 1e6, flush_words(trace));
   }
   if (open_count > most) printf("  ... and %" PRIu64 " more\n", open_count - most);
   prof_cursor_destroy(cursor);
@@ -233,7 +235,7 @@ static void print_open(const prof_trace *trace, uint64_t open_count) {
 }
 
 int command_info(int argc, char **argv) {
-  if (argc != 2) return bad_words("info", "takes one capture", NULL);
+  if (argc != 2) return refuse_words("info", "takes one capture", NULL);
   prof_trace *const trace = open_capture(argv[1]);
   if (!trace) return EXIT_FAILED;
   prof_trace_info info = {.size = sizeof info};
@@ -249,30 +251,30 @@ int command_info(int argc, char **argv) {
   print_state(&info);
   printf("duration     %.6f s, clock %s, error %" PRIu64 " ns, %" PRIu32 " segment%s\n",
          (double)info.duration_ns / 1e9, clock_name(info.clock), info.clock_error_ns,
-         info.clock_segments_count, plural(info.clock_segments_count));
+         info.clock_segments_count, plural_ending(info.clock_segments_count));
   print_clock(&info);
   printf("level        %" PRIu32 "%s, policy %s\n", info.level,
          info.is_live && info.level_now == 0 ? " at the start, off now" : "",
          policy_name(info.policy));
   printf("events       %" PRIu64 ": %" PRIu64 " scope%s, %" PRIu64 " open, %" PRIu64
          " marks, counters, flows, steps and events of memory\n",
-         info.event_count, info.scope_count, plural(info.scope_count), info.open_count,
+         info.event_count, info.scope_count, plural_ending(info.scope_count), info.open_count,
          info.event_count - info.scope_count - info.open_count);
   if (info.skipped_count)
     printf("skipped      %" PRIu64 " of the scopes: a jump left %s, and when is not known\n",
            info.skipped_count, info.skipped_count == 1 ? "it" : "them");
   if (info.bad_count)
     printf("damage       %" PRIu64 " place%s could not be read\n", info.bad_count,
-           plural(info.bad_count));
+           plural_ending(info.bad_count));
   if (prof_trace_loss_text(trace, &loss) == PROF_OK) printf("loss         %s\n", loss);
   prof_free(loss);
   print_notes(trace, info.note_count);
-  print_own(&info);
+  print_own_cost(&info);
   print_changes(trace, info.change_count, info.untold_change_count);
   print_devices(trace, info.device_count);
   print_threads(trace, info.thread_count, info.duration_ns);
-  print_apart(trace, &info);
-  if (info.open_count) print_open(trace, info.open_count);
+  print_separate_threads(trace, &info);
+  if (info.open_count) print_open_scopes(trace, info.open_count);
   prof_trace_destroy(trace);
   return EXIT_OK;
 }

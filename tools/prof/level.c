@@ -41,13 +41,13 @@ static bool find_capture(long pid, char *path, size_t room) {
   return found;
 }
 
-static int to_number(const char *word, long *number_out) {
+static int parse_level(const char *word, long *number_out) {
   char *end = NULL;
   *number_out = strtol(word, &end, 10);
   return *word && !*end;
 }
 
-static int show(const char *path) {
+static int print_level(const char *path) {
   prof_trace_info info = {.size = sizeof info};
   prof_trace *const trace = open_capture(path);
   if (!trace) return EXIT_FAILED;
@@ -65,15 +65,15 @@ int command_level(int argc, char **argv) {
   long pid = 0, level = 0;
   int before = 0;
   if (argc != 2 && argc != 3)
-    return bad_words("level", "takes a process or its capture, and a level", NULL);
-  if (argc == 3 && (!to_number(argv[2], &level) || level < 0 || level > 2))
-    return bad_words("level", "the level is 0, 1 or 2, not", argv[2]);
-  if (to_number(argv[1], &pid)) {
+    return refuse_words("level", "takes a process or its capture, and a level", NULL);
+  if (argc == 3 && (!parse_level(argv[2], &level) || level < 0 || level > 2))
+    return refuse_words("level", "the level is 0, 1 or 2, not", argv[2]);
+  if (parse_level(argv[1], &pid)) {
     if (!find_capture(pid, path, sizeof path)) return EXIT_FAILED;
   } else if (snprintf(path, sizeof path, "%s", argv[1]) >= (int)sizeof path) {
-    return bad_words("level", "the path is too long:", argv[1]);
+    return refuse_words("level", "the path is too long:", argv[1]);
   }
-  if (argc == 2) return show(path);
+  if (argc == 2) return print_level(path);
   if (prof_trace_set_level(path, (int)level, &before) != PROF_OK) {
     say("prof level: %s", prof_last_error());
     return EXIT_FAILED;

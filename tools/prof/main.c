@@ -24,7 +24,7 @@ __attribute__((visibility("default"))) const char prof_i_is_command = 1;
 
 static const struct {
   const char *name;
-  int (*run)(int argc, char **argv);
+  int (*run_command_line)(int argc, char **argv);
   const char *words;
   const char *text;
 } commands[] = {
@@ -58,11 +58,11 @@ static const struct {
      "(--all: stopped ones, too), never one whose process runs, or may"},
 };
 
-static const char *of_gone_pages =
+static const char *lost_pages =
     "prof: a page of the capture is gone: the file became shorter while it was read, or its disk "
     "failed\n";
 
-void if_a_page_is_gone_say(const char *text) { of_gone_pages = text; }
+void set_lost_page_message(const char *text) { lost_pages = text; }
 
 static void print_help(FILE *to) {
   fputs("usage: prof COMMAND FILE ...\n\n", to);
@@ -80,7 +80,7 @@ static void print_help(FILE *to) {
       to);
 }
 
-int bad_words(const char *name, const char *text, const char *word) {
+int refuse_words(const char *name, const char *text, const char *word) {
   const bool has_help = strcmp(name, "run") == 0 || strcmp(name, "table") == 0;
   say("prof %s: %s%s%s; see prof %s%s", name, text, word ? " " : "", word ? word : "",
       has_help ? name : "help", has_help ? " --help" : "");
@@ -99,16 +99,16 @@ prof_trace *open_capture(const char *path) {
   return NULL;
 }
 
-int bad_option(const char *name, int argc, char **argv) {
+int refuse_option(const char *name, int argc, char **argv) {
   if (optopt > ' ' && optopt < 0x7f &&
       !(optind > 0 && optind <= argc && strncmp(argv[optind - 1], "--", 2) == 0))
-    return bad_words(
+    return refuse_words(
         name, "not an option, or nothing behind it:", (const char[]){'-', (char)optopt, '\0'});
-  return bad_words(name, "not an option, or nothing behind it:",
-                   optind > 0 && optind <= argc ? argv[optind - 1] : NULL);
+  return refuse_words(name, "not an option, or nothing behind it:",
+                      optind > 0 && optind <= argc ? argv[optind - 1] : NULL);
 }
 
-static int run(int argc, char **argv) {
+static int run_command_line(int argc, char **argv) {
   if (argc < 2) {
     print_help(stderr);
     return EXIT_USAGE;
@@ -126,7 +126,7 @@ static int run(int argc, char **argv) {
   /* run takes its words itself: --help may be the program's. */
   if (strcmp(argv[1], "run") == 0) return command_run(argc - 1, argv + 1);
   if (strcmp(argv[1], "run-dual") == 0) return run_dual(argc - 1, argv + 1);
-  if (strcmp(argv[1], "run-with") == 0) return run_with(argc - 1, argv + 1);
+  if (strcmp(argv[1], "run-with") == 0) return run_tool_compose(argc - 1, argv + 1);
   if (strcmp(argv[1], "run-rocprof") == 0) return run_rocprof(argc - 1, argv + 1);
   if (strcmp(argv[1], "run-peaks") == 0) return run_peaks(argc - 1, argv + 1);
   if (strcmp(argv[1], "run-status") == 0) return run_status(argc - 1, argv + 1);
@@ -134,13 +134,14 @@ static int run(int argc, char **argv) {
   for (int i = 2; i < argc; i++) {
     if (strcmp(argv[i], "--help") != 0 && !(is_table && strcmp(argv[i], "-h") == 0)) continue;
     if (is_table)
-      help_on_table(stdout);
+      print_table_help(stdout);
     else
       print_help(stdout);
     return EXIT_OK;
   }
   for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-    if (strcmp(argv[1], commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
+    if (strcmp(argv[1], commands[i].name) == 0)
+      return commands[i].run_command_line(argc - 1, argv + 1);
   say("prof: no such command: %s; see prof help", argv[1]);
   return EXIT_USAGE;
 }
@@ -148,9 +149,9 @@ static int run(int argc, char **argv) {
 /* A large capture, and one that is being written, is mapped: when somebody makes the file shorter
    meanwhile, its pages go, and the kernel sends this; as it does where the loader meets a library
    that is cut off. The library takes no handlers; the command may. */
-static void tell_that_a_page_is_gone(int number) {
+static void on_lost_page(int number) {
   (void)number;
-  (void)!write(STDERR_FILENO, of_gone_pages, strlen(of_gone_pages));
+  (void)!write(STDERR_FILENO, lost_pages, strlen(lost_pages));
   _exit(EXIT_FAILED);
 }
 
@@ -165,10 +166,10 @@ static void occupy_closed_streams(void) {
 /* What could not be printed was not done. */
 int main(int argc, char **argv) {
   occupy_closed_streams();
-  const struct sigaction action = {.sa_handler = tell_that_a_page_is_gone};
+  const struct sigaction action = {.sa_handler = on_lost_page};
   sigaction(SIGBUS, &action, NULL);
   opterr = 0; /* getopt would print the words as they are */
-  const int status = run(argc, argv);
+  const int status = run_command_line(argc, argv);
   if (fflush(stdout) == 0 && !ferror(stdout)) return status;
   perror("prof: cannot write the output");
   return EXIT_FAILED;

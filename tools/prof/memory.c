@@ -16,15 +16,15 @@
 
 enum { WIDTH_MIN = 40, WIDTH_MAX = 500, WIDTH_USUAL = 80 };
 
-typedef struct words {
+typedef struct memory_words {
   prof_memory_text_options text;
   const char *capture, *svg;
   bool is_raf;
-} words;
+} memory_words;
 
 /* ---- the terminal ---- */
 
-static bool to_number(const char *text, unsigned long least, unsigned long most, uint32_t *to) {
+static bool parse_number(const char *text, unsigned long least, unsigned long most, uint32_t *to) {
   char *end;
   const unsigned long value = strtoul(text, &end, 10);
   if (*end || text[0] < '0' || text[0] > '9' || value < least || value > most) return false;
@@ -37,14 +37,14 @@ static uint32_t find_width(void) {
   struct winsize size;
   uint32_t width = WIDTH_USUAL;
   const char *const columns = getenv("COLUMNS");
-  if (!(columns && to_number(columns, 1, UINT_MAX, &width)) &&
+  if (!(columns && parse_number(columns, 1, UINT_MAX, &width)) &&
       ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col)
     width = size.ws_col;
   return width < WIDTH_MIN ? WIDTH_MIN : width > WIDTH_MAX ? WIDTH_MAX : width;
 }
 
 /* As setlocale() would look, which the command does not call: it formats nothing by a locale. */
-static bool is_utf8(void) {
+static bool locale_is_utf8(void) {
   static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     const char *const value = getenv(names[i]);
@@ -55,25 +55,25 @@ static bool is_utf8(void) {
 
 /* ---- the words ---- */
 
-static int read_words(int argc, char **argv, words *w) {
+static int read_words(int argc, char **argv, memory_words *w) {
   static const struct option options[] = {{"pool", 1, 0, 'p'}, {"svg", 1, 0, 's'},
                                           {"rows", 1, 0, 'r'}, {"width", 1, 0, 'w'},
                                           {"raf", 0, 0, 'f'},  {0, 0, 0, 0}};
   for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
     switch (c) {
       case 'p':
-        if (!to_number(optarg, 1, 1000000000, &w->text.pool))
-          return bad_words("memory", "--pool takes a pool's number in the report, not", optarg);
+        if (!parse_number(optarg, 1, 1000000000, &w->text.pool))
+          return refuse_words("memory", "--pool takes a pool's number in the report, not", optarg);
         break;
       case 'r':
         if (strcmp(optarg, "all") == 0)
           w->text.rows_limit = UINT32_MAX;
-        else if (!to_number(optarg, 1, 1000000000, &w->text.rows_limit))
-          return bad_words("memory", "--rows takes a number or all, not", optarg);
+        else if (!parse_number(optarg, 1, 1000000000, &w->text.rows_limit))
+          return refuse_words("memory", "--rows takes a number or all, not", optarg);
         break;
       case 'w':
-        if (!to_number(optarg, WIDTH_MIN, WIDTH_MAX, &w->text.width))
-          return bad_words("memory", "--width takes 40 to 500 columns, not", optarg);
+        if (!parse_number(optarg, WIDTH_MIN, WIDTH_MAX, &w->text.width))
+          return refuse_words("memory", "--width takes 40 to 500 columns, not", optarg);
         break;
       case 's':
         w->svg = optarg;
@@ -82,39 +82,39 @@ static int read_words(int argc, char **argv, words *w) {
         w->is_raf = true;
         break;
       default:
-        return bad_option("memory", argc, argv);
+        return refuse_option("memory", argc, argv);
     }
   }
-  if (argc - optind != 1) return bad_words("memory", "takes one capture", NULL);
+  if (argc - optind != 1) return refuse_words("memory", "takes one capture", NULL);
   w->capture = argv[optind];
-  if (w->svg && w->is_raf) return bad_words("memory", "--svg or --raf, not both", NULL);
+  if (w->svg && w->is_raf) return refuse_words("memory", "--svg or --raf, not both", NULL);
   if (w->svg && strcmp(w->svg, "-") == 0)
-    return bad_words("memory", "for the standard output give --svg /dev/stdout, not", w->svg);
+    return refuse_words("memory", "for the standard output give --svg /dev/stdout, not", w->svg);
   struct stat from, to;
   if (w->svg && stat(w->capture, &from) == 0 && stat(w->svg, &to) == 0 &&
       from.st_dev == to.st_dev && from.st_ino == to.st_ino)
-    return bad_words("memory", "would write over the capture itself:", w->svg);
+    return refuse_words("memory", "would write over the capture itself:", w->svg);
   return EXIT_OK;
 }
 
-static int failed(int status) {
+static int print_failure(int status) {
   say("prof memory: %s: %s", prof_status_text(status), prof_last_error());
   return EXIT_FAILED;
 }
 
 /* ---- what is made ---- */
 
-static int print_report(const prof_memory *memory, const words *w) {
+static int print_report(const prof_memory *memory, const memory_words *w) {
   char *text = NULL;
   const int status = prof_memory_text(memory, &w->text, &text);
-  if (status != PROF_OK) return failed(status);
+  if (status != PROF_OK) return print_failure(status);
   fputs(text, stdout);
   prof_free(text);
   return EXIT_OK;
 }
 
 /* Does a draw before b? Of the last session, then what is exact, then what goes higher. */
-static bool is_better(const prof_memory_info *a, const prof_memory_info *b) {
+static bool pool_is_better(const prof_memory_info *a, const prof_memory_info *b) {
   if (a->session != b->session) return a->session > b->session;
   if (a->source != b->source) return a->source == PROF_MEMORY_POOL;
   return a->peak_allocated.allocated_bytes > b->peak_allocated.allocated_bytes ||
@@ -129,14 +129,14 @@ static uint32_t choose_pool(const prof_memory *memory) {
   for (uint32_t i = 1; i < prof_memory_pool_count(memory); i++) {
     prof_memory_info info = {.size = sizeof info};
     prof_memory_pool_get(memory, i, &info);
-    if (!is_better(&info, &highest)) continue;
+    if (!pool_is_better(&info, &highest)) continue;
     highest = info;
     best = i;
   }
   return best;
 }
 
-static int draw(const prof_memory *memory, const words *w) {
+static int draw_memory(const prof_memory *memory, const memory_words *w) {
   const uint32_t count = prof_memory_pool_count(memory), index = w->text.pool ? w->text.pool - 1
                                                                  : count      ? choose_pool(memory)
                                                                               : 0;
@@ -151,13 +151,13 @@ static int draw(const prof_memory *memory, const words *w) {
     return EXIT_FAILED;
   }
   const int status = prof_memory_svg_dump(memory, index, w->svg);
-  if (status != PROF_OK) return failed(status);
+  if (status != PROF_OK) return print_failure(status);
   if (count > 1 && !w->text.pool)
     say("prof memory: of %u pools number %u is drawn; --pool chooses", count, index + 1);
   return EXIT_OK;
 }
 
-static bool is_first_of_device(const prof_memory *memory, uint32_t index, prof_device device) {
+static bool pool_is_first_of_device(const prof_memory *memory, uint32_t index, prof_device device) {
   for (uint32_t i = 0; i < index; i++) {
     prof_memory_info info = {.size = sizeof info};
     prof_memory_pool_get(memory, i, &info);
@@ -173,13 +173,13 @@ static uint32_t count_of_devices(const prof_memory *memory) {
   for (uint32_t i = 0; i < prof_memory_pool_count(memory); i++) {
     prof_memory_info info = {.size = sizeof info};
     prof_memory_pool_get(memory, i, &info);
-    count += info.source == PROF_MEMORY_QUERY && is_first_of_device(memory, i, info.device);
+    count += info.source == PROF_MEMORY_QUERY && pool_is_first_of_device(memory, i, info.device);
   }
   return count;
 }
 
 /* Each device that was asked; with --pool that pool's. Of several, each says which it is. */
-static int print_raf(const prof_trace *trace, const prof_memory *memory, const words *w) {
+static int print_raf(const prof_trace *trace, const prof_memory *memory, const memory_words *w) {
   const bool has_titles = !w->text.pool && count_of_devices(memory) > 1;
   uint32_t shown = 0;
   for (uint32_t i = 0; i < prof_memory_pool_count(memory); i++) {
@@ -188,10 +188,10 @@ static int print_raf(const prof_trace *trace, const prof_memory *memory, const w
     prof_memory_pool_get(memory, i, &info);
     if (w->text.pool
             ? i + 1 != w->text.pool
-            : info.source != PROF_MEMORY_QUERY || !is_first_of_device(memory, i, info.device))
+            : info.source != PROF_MEMORY_QUERY || !pool_is_first_of_device(memory, i, info.device))
       continue;
     const int status = prof_memory_trace_text(trace, info.device, &text);
-    if (status != PROF_OK) return failed(status);
+    if (status != PROF_OK) return print_failure(status);
     if (has_titles)
       printf("%s# device %d:%d\n", shown ? "\n" : "", info.device.type, info.device.index);
     shown++;
@@ -210,19 +210,19 @@ static int print_raf(const prof_trace *trace, const prof_memory *memory, const w
 }
 
 int command_memory(int argc, char **argv) {
-  words w = {.text = {.size = sizeof w.text}};
+  memory_words w = {.text = {.size = sizeof w.text}};
   int status = read_words(argc, argv, &w);
   if (status != EXIT_OK) return status;
   if (!w.text.width) w.text.width = find_width();
-  w.text.ascii = !is_utf8();
+  w.text.ascii = !locale_is_utf8();
   prof_trace *const trace = open_capture(w.capture);
   prof_memory *memory = NULL;
   if (!trace) return EXIT_FAILED;
   const int result = prof_memory_read(trace, &memory);
   if (result != PROF_OK)
-    status = failed(result);
+    status = print_failure(result);
   else
-    status = w.svg      ? draw(memory, &w)
+    status = w.svg      ? draw_memory(memory, &w)
              : w.is_raf ? print_raf(trace, memory, &w)
                         : print_report(memory, &w);
   prof_memory_destroy(memory);

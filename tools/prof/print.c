@@ -34,7 +34,7 @@ size_t utf8_character(const unsigned char *at, size_t left, unsigned *code_out) 
 
 /* Controls, what has no width, line separators, and the marks that turn the direction of
    writing. */
-static int is_control(unsigned code) {
+static int code_is_control(unsigned code) {
   return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0xad || code == 0x61c ||
          (code >= 0x200b && code <= 0x200f) || (code >= 0x2028 && code <= 0x202e) ||
          (code >= 0x2060 && code <= 0x206f) || code == 0xfeff ||
@@ -46,7 +46,7 @@ void print_text(FILE *to, const char *text, size_t bytes) {
     unsigned code;
     const size_t found = utf8_character((const unsigned char *)text + at, bytes - at, &code),
                  taken = found ? found : 1;
-    if (found && !is_control(code))
+    if (found && !code_is_control(code))
       fwrite(text + at, 1, taken, to);
     else
       for (size_t i = 0; i < taken; i++) fprintf(to, "\\x%02x", (unsigned char)text[at + i]);
@@ -60,7 +60,7 @@ unsigned terminal_columns(int fd) {
   return size.ws_col;
 }
 
-const char *end_words(const prof_trace *trace) {
+const char *flush_words(const prof_trace *trace) {
   prof_trace_info info = {.size = sizeof info};
   prof_trace_info_get(trace, &info);
   if (info.is_end_seen) return "its process was last seen alive";

@@ -18,84 +18,90 @@
 
 enum { OPEN_MAX = 4096, THREADS_SHOWN_MAX = 16 };
 
-typedef enum state { STATE_DIED, STATE_STOPPED, STATE_RUNS, STATE_UNKNOWN } state;
+typedef enum capture_state_kind {
+  STATE_DIED,
+  STATE_STOPPED,
+  STATE_RUNS,
+  STATE_UNKNOWN
+} capture_state_kind;
 static const char *const state_names[] = {"died", "stopped", "runs", "unknown"};
 
-typedef struct capture {
+typedef struct found_capture {
   char *path;
-  state state;
+  capture_state_kind capture_state_kind;
   uint64_t bytes; /* on disk */
   dev_t device;
   ino_t inode;
   prof_trace_info info;
-} capture;
+} found_capture;
 
 static struct {
-  capture *captures;
+  found_capture *captures;
   size_t count, room;
   size_t folders_read, unreadable;
   bool is_all;
   const char *output;
   uint32_t format;
   long keep; /* -1: nothing is removed */
-} own;
+} recovery;
 
 /* ---- finding them ---- */
 
-static state state_of(const prof_trace_info *info) {
+static capture_state_kind capture_state(const prof_trace_info *info) {
   if (info->is_live) return STATE_RUNS;
   if (info->was_clean || info->is_copy) return STATE_STOPPED;
   return info->is_elsewhere ? STATE_UNKNOWN : STATE_DIED;
 }
 
-static bool has_seen(const struct stat *about) {
-  for (size_t i = 0; i < own.count; i++)
-    if (own.captures[i].device == about->st_dev && own.captures[i].inode == about->st_ino)
+static bool file_was_visited(const struct stat *about) {
+  for (size_t i = 0; i < recovery.count; i++)
+    if (recovery.captures[i].device == about->st_dev && recovery.captures[i].inode == about->st_ino)
       return true;
   return false;
 }
 
-static void look_at(const char *path) {
+static void visit_path(const char *path) {
   struct stat about;
-  if (lstat(path, &about) != 0 || !S_ISREG(about.st_mode) || has_seen(&about)) return;
+  if (lstat(path, &about) != 0 || !S_ISREG(about.st_mode) || file_was_visited(&about)) return;
   prof_trace *const trace = open_capture(path);
   if (!trace) {
-    own.unreadable++;
+    recovery.unreadable++;
     return;
   }
-  if (own.count == own.room) {
-    own.room = own.room ? own.room * 2 : 16;
-    own.captures = realloc(own.captures, own.room * sizeof *own.captures);
-    if (!own.captures) abort();
+  if (recovery.count == recovery.room) {
+    recovery.room = recovery.room ? recovery.room * 2 : 16;
+    recovery.captures = realloc(recovery.captures, recovery.room * sizeof *recovery.captures);
+    if (!recovery.captures) abort();
   }
-  capture *const c = &own.captures[own.count++];
-  *c = (capture){.path = strdup(path),
-                 .bytes = (uint64_t)about.st_blocks * 512,
-                 .device = about.st_dev,
-                 .inode = about.st_ino,
-                 .info = {.size = sizeof c->info}};
+  found_capture *const c = &recovery.captures[recovery.count++];
+  *c = (found_capture){.path = strdup(path),
+                       .bytes = (uint64_t)about.st_blocks * 512,
+                       .device = about.st_dev,
+                       .inode = about.st_ino,
+                       .info = {.size = sizeof c->info}};
   prof_trace_info_get(trace, &c->info);
-  c->state = state_of(&c->info);
+  c->capture_state_kind = capture_state(&c->info);
   prof_trace_destroy(trace);
 }
 
 /* False: it is no folder that can be read. */
-static bool look_into(const char *folder) {
+static bool visit_folder(const char *folder) {
   DIR *const entries = opendir(folder);
   if (!entries) return false;
   for (const struct dirent *e; (e = readdir(entries)) != NULL;) {
     char path[PATH_MAX];
     const size_t bytes = strlen(e->d_name);
     if (bytes < 6 || strcmp(e->d_name + bytes - 5, ".prof") != 0) continue;
-    if (snprintf(path, sizeof path, "%s/%s", folder, e->d_name) < (int)sizeof path) look_at(path);
+    if (snprintf(path, sizeof path, "%s/%s", folder, e->d_name) < (int)sizeof path)
+      visit_path(path);
   }
   closedir(entries);
-  own.folders_read++;
+  recovery.folders_read++;
   return true;
 }
 
 static int newest_first(const void *a, const void *b) {
-  const capture *const x = a, *const y = b;
+  const found_capture *const x = a, *const y = b;
   return (x->info.start_unix_ns < y->info.start_unix_ns) -
          (x->info.start_unix_ns > y->info.start_unix_ns);
 }
@@ -145,7 +151,7 @@ static void print_thread(const prof_trace *trace, uint32_t number) {
   fputs(" was inside of ", stdout);
 }
 
-static void print_open(const prof_trace *trace) {
+static void print_open_scopes(const prof_trace *trace) {
   open_scope *const scopes = calloc(OPEN_MAX, sizeof *scopes);
   if (!scopes) return;
   const size_t count = read_open(trace, scopes);
@@ -160,7 +166,7 @@ static void print_open(const prof_trace *trace) {
       fputs(" > ", stdout);
     print_text(stdout, scopes[i].name, scopes[i].name_bytes);
     if (i + 1 == count || scopes[i + 1].thread != scopes[i].thread)
-      printf(", begun %.3f ms before %s\n", (double)scopes[i].since_ns / 1e6, end_words(trace));
+      printf(", begun %.3f ms before %s\n", (double)scopes[i].since_ns / 1e6, flush_words(trace));
   }
   if (threads > THREADS_SHOWN_MAX) puts("    ... and more: see prof info");
   free(scopes);
@@ -181,18 +187,18 @@ static void print_head(void) {
 
 static void print_sum(void) {
   size_t of_state[4] = {0};
-  for (size_t i = 0; i < own.count; i++) of_state[own.captures[i].state]++;
+  for (size_t i = 0; i < recovery.count; i++) of_state[recovery.captures[i].capture_state_kind]++;
   printf(
       "%zu capture%s: %zu of processes that died, %zu stopped, %zu of processes that run, %zu of "
       "which cannot be told\n",
-      own.count, own.count == 1 ? "" : "s", of_state[STATE_DIED], of_state[STATE_STOPPED],
+      recovery.count, recovery.count == 1 ? "" : "s", of_state[STATE_DIED], of_state[STATE_STOPPED],
       of_state[STATE_RUNS], of_state[STATE_UNKNOWN]);
 }
 
-static void print_capture(const capture *c) {
+static void print_capture(const found_capture *c) {
   uint64_t lost = 0;
   for (int i = 0; i < PROF_LOSS_COUNT; i++) lost += c->info.lost_count[i];
-  printf("%-8s  ", state_names[c->state]);
+  printf("%-8s  ", state_names[c->capture_state_kind]);
   print_when(c->info.start_unix_ns);
   printf("  %8" PRIu32 "  %10" PRIu64 "  %6" PRIu64 "  %10" PRIu64 "  %8.1f  ", c->info.pid,
          c->info.event_count - c->info.open_count, c->info.open_count, lost,
@@ -207,15 +213,15 @@ static void print_capture(const capture *c) {
 /* ---- doing something ---- */
 
 /* OUTDIR/NAME.json for DIR/NAME.prof; not over a file that is there. */
-static int convert(const capture *c, const prof_trace *trace) {
+static int convert_capture(const found_capture *c, const prof_trace *trace) {
   char to[PATH_MAX];
   const char *const slash = strrchr(c->path, '/');
   const char *const name = slash ? slash + 1 : c->path;
-  const char *const ending = own.format == PROF_FORMAT_CAPTURE ? ".prof" : ".json";
+  const char *const ending = recovery.format == PROF_FORMAT_CAPTURE ? ".prof" : ".json";
   const prof_dump_options options = {
-      .size = sizeof options, .format = own.format, .must_be_new = 1};
-  if (snprintf(to, sizeof to, "%s/%.*s%s", own.output, (int)(strlen(name) - 5), name, ending) >=
-      (int)sizeof to)
+      .size = sizeof options, .format = recovery.format, .must_be_new = 1};
+  if (snprintf(to, sizeof to, "%s/%.*s%s", recovery.output, (int)(strlen(name) - 5), name,
+               ending) >= (int)sizeof to)
     return EXIT_FAILED;
   const int status = prof_trace_dump(trace, to, &options);
   if (status == PROF_OK) {
@@ -228,21 +234,22 @@ static int convert(const capture *c, const prof_trace *trace) {
   return EXIT_FAILED;
 }
 
-static int tell(const capture *c) {
+static int report_capture(const found_capture *c) {
   int status = EXIT_OK;
   print_capture(c);
-  if (!c->info.open_count && !(own.output && c->state == STATE_DIED)) return EXIT_OK;
+  if (!c->info.open_count && !(recovery.output && c->capture_state_kind == STATE_DIED))
+    return EXIT_OK;
   prof_trace *const trace = open_capture(c->path);
   if (!trace) return EXIT_FAILED;
-  if (c->info.open_count) print_open(trace);
-  if (own.output && c->state == STATE_DIED) status = convert(c, trace);
+  if (c->info.open_count) print_open_scopes(trace);
+  if (recovery.output && c->capture_state_kind == STATE_DIED) status = convert_capture(c, trace);
   prof_trace_destroy(trace);
   fflush(stdout);
   return status;
 }
 
 /* The same file as was looked at, and nobody's who runs or may run. */
-static int remove_one(const capture *c) {
+static int remove_capture(const found_capture *c) {
   struct stat about;
   if (lstat(c->path, &about) != 0 || about.st_dev != c->device || about.st_ino != c->inode)
     return EXIT_OK;
@@ -258,45 +265,47 @@ static int remove_one(const capture *c) {
 
 /* What was listed and is over: with --all the stopped ones, too, which somebody may have meant to
    keep. */
-static int clean_up(void) {
+static int remove_finished(void) {
   int status = EXIT_OK;
   long kept = 0;
-  for (size_t i = 0; i < own.count; i++) {
-    const capture *const c = &own.captures[i];
-    if (c->state != STATE_DIED && !(own.is_all && c->state == STATE_STOPPED)) continue;
-    if (kept++ >= own.keep && remove_one(c) != EXIT_OK) status = EXIT_FAILED;
+  for (size_t i = 0; i < recovery.count; i++) {
+    const found_capture *const c = &recovery.captures[i];
+    if (c->capture_state_kind != STATE_DIED &&
+        !(recovery.is_all && c->capture_state_kind == STATE_STOPPED))
+      continue;
+    if (kept++ >= recovery.keep && remove_capture(c) != EXIT_OK) status = EXIT_FAILED;
   }
   return status;
 }
 
 /* ---- the words ---- */
 
-static int take_word(int c) {
+static int parse_option(int c) {
   char *end = NULL;
   switch (c) {
     case 'a':
-      own.is_all = true;
+      recovery.is_all = true;
       return EXIT_OK;
     case 'o':
-      own.output = optarg;
+      recovery.output = optarg;
       return EXIT_OK;
     case 'k':
-      own.keep = strtol(optarg, &end, 10);
-      return *optarg && !*end && own.keep >= 0
+      recovery.keep = strtol(optarg, &end, 10);
+      return *optarg && !*end && recovery.keep >= 0
                  ? EXIT_OK
-                 : bad_words("recover", "--keep takes how many to keep, not", optarg);
+                 : refuse_words("recover", "--keep takes how many to keep, not", optarg);
     case 'f':
-      if (choose_format("recover", optarg, &own.format) == EXIT_OK) return EXIT_OK;
+      if (choose_format("recover", optarg, &recovery.format) == EXIT_OK) return EXIT_OK;
   }
   return EXIT_USAGE;
 }
 
-/* Where captures go: beside their output, or where core/buffer/place.c turns to. */
-static void look_where_they_go(void) {
+/* Where captures go: beside their output, or where core/buffer/capture_file.c turns to. */
+static void check_output_folder(void) {
   const char *const places[] = {".", getenv("PROF_CAPTURE_DIR"), getenv("TMPDIR"), "/tmp",
                                 "/dev/shm"};
   for (size_t i = 0; i < sizeof places / sizeof *places; i++)
-    if (places[i] && places[i][0]) look_into(places[i]);
+    if (places[i] && places[i][0]) visit_folder(places[i]);
 }
 
 int command_recover(int argc, char **argv) {
@@ -305,33 +314,34 @@ int command_recover(int argc, char **argv) {
                                         {"format", 1, 0, 'f'},
                                         {"keep", 1, 0, 'k'},
                                         {0, 0, 0, 0}};
-  own.keep = -1;
+  recovery.keep = -1;
   int status = EXIT_OK;
   for (int c; (c = getopt_long(argc, argv, "ao:", words, NULL)) != -1;) {
-    if (c == '?' || c == ':') return bad_option("recover", argc, argv);
-    if (take_word(c) != EXIT_OK) return EXIT_USAGE;
+    if (c == '?' || c == ':') return refuse_option("recover", argc, argv);
+    if (parse_option(c) != EXIT_OK) return EXIT_USAGE;
   }
-  if (own.keep >= 0 && optind == argc)
-    return bad_words("recover", "--keep removes captures: name the directories", NULL);
+  if (recovery.keep >= 0 && optind == argc)
+    return refuse_words("recover", "--keep removes captures: name the directories", NULL);
   for (int i = optind; i < argc; i++) {
-    if (look_into(argv[i])) continue;
+    if (visit_folder(argv[i])) continue;
     say("prof recover: cannot look into '%s': %s%s", argv[i], strerror(errno),
         errno == ENOTDIR ? "; give the directory, or the capture to prof info" : "");
     status = EXIT_FAILED;
   }
-  if (optind == argc) look_where_they_go();
-  if (own.count) qsort(own.captures, own.count, sizeof *own.captures, newest_first);
+  if (optind == argc) check_output_folder();
+  if (recovery.count)
+    qsort(recovery.captures, recovery.count, sizeof *recovery.captures, newest_first);
   size_t shown = 0; /* --all shows the others, too */
-  for (size_t i = 0; i < own.count; i++) {
-    if (!own.is_all && own.captures[i].state != STATE_DIED &&
-        own.captures[i].state != STATE_UNKNOWN)
+  for (size_t i = 0; i < recovery.count; i++) {
+    if (!recovery.is_all && recovery.captures[i].capture_state_kind != STATE_DIED &&
+        recovery.captures[i].capture_state_kind != STATE_UNKNOWN)
       continue;
     if (shown++ == 0) print_head();
-    if (tell(&own.captures[i]) != EXIT_OK) status = EXIT_FAILED;
+    if (report_capture(&recovery.captures[i]) != EXIT_OK) status = EXIT_FAILED;
   }
   print_sum();
-  if (own.keep >= 0 && clean_up() != EXIT_OK) status = EXIT_FAILED;
-  for (size_t i = 0; i < own.count; i++) free(own.captures[i].path);
-  free(own.captures);
-  return own.unreadable ? EXIT_FAILED : status;
+  if (recovery.keep >= 0 && remove_finished() != EXIT_OK) status = EXIT_FAILED;
+  for (size_t i = 0; i < recovery.count; i++) free(recovery.captures[i].path);
+  free(recovery.captures);
+  return recovery.unreadable ? EXIT_FAILED : status;
 }

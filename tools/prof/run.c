@@ -9,15 +9,15 @@
 #include <unistd.h>
 
 #include "../run/check.h"
-#include "../run/file.h"
-#include "../run/names.h"
 #include "../run/output.h"
 #include "../run/repeat.h"
 #include "../run/sampling.h"
+#include "../run/tool_names.h"
+#include "../run/trace_file.h"
 #include "commands.h"
 
 /* Each line has at most 80 columns. */
-static const char help[] =
+static const char help_text[] =
     "usage: prof run [OPTION...] [--] PROGRAM [WORD...]\n"
     "\n"
     "Runs the program and ends with its exit status. Without --tool, prof records\n"
@@ -120,12 +120,12 @@ static const struct option options[] = {{"tool", 1, 0, 't'},
                                         {"trace", 1, 0, OPTION_FOR_PYTHON},
                                         {0, 0, 0, 0}};
 
-typedef struct words {
+typedef struct run_words_parsed {
   run_request request;
   unsigned count; /* of runs */
   bool is_dry, is_list, is_help;
   const char *module; /* -m MODULE, which is the program */
-} words;
+} run_words_parsed;
 
 /* Reads --tools-config first, at any place: the names of tools depend on it. */
 static void read_configs(int argc, char **argv) {
@@ -134,25 +134,25 @@ static void read_configs(int argc, char **argv) {
   optind = 0;
 }
 
-static bool take_count(const char *text, unsigned *to) {
+static bool parse_count(const char *text, unsigned *to) {
   char *end;
   const long value = strtol(text, &end, 10);
   *to = (unsigned)value;
   return *text >= '0' && *text <= '9' && !*end && value >= 1 && value <= 1000000;
 }
 
-static int wrong(const char *text, const char *word) {
-  bad_words("run", text, word);
+static int refuse_word(const char *text, const char *word) {
+  refuse_words("run", text, word);
   return RUN_FAILED;
 }
 
-static int take_output(run_request *r, const char *pattern) {
-  if (!*pattern) return wrong("--output: the path is empty", NULL);
+static int parse_output(run_request *r, const char *pattern) {
+  if (!*pattern) return refuse_word("--output: the path is empty", NULL);
   if (*pattern == '-') pattern = run_text("./%s", pattern); /* other commands take the path, too */
-  const char *const why = run_file_why_not(pattern);
-  if (why) return wrong(why, NULL);
-  r->has_folder = !run_file_is(pattern);
-  r->file = r->has_folder ? NULL : run_file_of_rank(pattern);
+  const char *const why = run_trace_file_refusal(pattern);
+  if (why) return refuse_word(why, NULL);
+  r->has_folder = !run_trace_file_is(pattern);
+  r->file = r->has_folder ? NULL : run_trace_file_of_rank(pattern);
   r->folder = r->has_folder ? run_output_of_rank(run_output_folder(pattern), pattern) : ".";
   return EXIT_OK;
 }
@@ -163,13 +163,13 @@ static const char *as_word(const char *name) {
 }
 
 /* An option of the tool prof. name: the long one. */
-static int take_of_prof(run_request *r, int c, const char *name) {
+static int parse_prof_option(run_request *r, int c, const char *name) {
   uint64_t interval_ns;
   if (!r->prof_option) r->prof_option = run_text("--%s", name);
   switch (c) {
     case 'l':
       if (strcmp(optarg, "1") != 0 && strcmp(optarg, "2") != 0)
-        return wrong("--level is 1 or 2, not", optarg);
+        return refuse_word("--level is 1 or 2, not", optarg);
       r->level = (unsigned)(*optarg - '0');
       break;
     case OPTION_MEMORY:
@@ -180,13 +180,13 @@ static int take_of_prof(run_request *r, int c, const char *name) {
       break;
     case OPTION_SAMPLE:
       if (!run_sampling_reads(optarg, &interval_ns))
-        return wrong("--sample is a number of seconds from 0.001 to 1e9, not", optarg);
+        return refuse_word("--sample is a number of seconds from 0.001 to 1e9, not", optarg);
       r->sample = optarg;
       break;
     case OPTION_PYTHON:
       if (!optarg) optarg = (char *)"own";
       if (strcmp(optarg, "own") != 0 && strcmp(optarg, "all") != 0)
-        return wrong("--python=own or --python=all, not", optarg);
+        return refuse_word("--python=own or --python=all, not", optarg);
       run_words_add(&r->python_options, as_word(name));
       break;
     case OPTION_FOR_PYTHON:
@@ -199,14 +199,14 @@ static int take_of_prof(run_request *r, int c, const char *name) {
 }
 
 /* The long name of an option. index: of getopt_long(), or -1 for a short option. */
-static const char *name_of(int c, int index) {
+static const char *option_name(int c, int index) {
   if (index >= 0) return options[index].name;
   for (size_t i = 0; options[i].name; i++)
     if (options[i].val == c) return options[i].name;
   return "";
 }
 
-static int take(words *w, int c, int index, int argc, char **argv) {
+static int parse_option(run_words_parsed *w, int c, int index, int argc, char **argv) {
   run_request *const r = &w->request;
   switch (c) {
     case 't':
@@ -227,10 +227,10 @@ static int take(words *w, int c, int index, int argc, char **argv) {
       w->is_dry = true;
       return EXIT_OK;
     case 'o':
-      return take_output(r, optarg);
+      return parse_output(r, optarg);
     case 'n':
-      if (take_count(optarg, &w->count)) return EXIT_OK;
-      return wrong("--repeat is a number from 1 to 1000000, not", optarg);
+      if (parse_count(optarg, &w->count)) return EXIT_OK;
+      return refuse_word("--repeat is a number from 1 to 1000000, not", optarg);
     case 'q':
       r->is_quiet = true;
       return EXIT_OK;
@@ -238,28 +238,29 @@ static int take(words *w, int c, int index, int argc, char **argv) {
       w->is_help = true;
       return EXIT_OK;
     case '?':
-      bad_option("run", argc, argv);
+      refuse_option("run", argc, argv);
       return RUN_FAILED;
     default:
-      return take_of_prof(r, c, name_of(c, index));
+      return parse_prof_option(r, c, option_name(c, index));
   }
 }
 
-static int check_words(const words *w) {
+static int check_words(const run_words_parsed *w) {
   const run_request *const r = &w->request;
   bool has_prof = false;
   for (size_t i = 0; i < r->stack.count; i++)
     has_prof |= (r->stack.tools[i].parts & RUN_PART_PROF) != 0;
   if (!has_prof && r->prof_option)
-    return wrong("the stack has no tool prof (--tool prof), so there is no use for",
-                 r->prof_option);
+    return refuse_word("the stack has no tool prof (--tool prof), so there is no use for",
+                       r->prof_option);
   if (!has_prof && r->file)
-    return wrong(
+    return refuse_word(
         "the stack has no tool prof (--tool prof), which alone writes a file; -o DIR is "
         "for all tools, not",
         r->file);
   if (w->count > 1 && r->file)
-    return wrong("--repeat needs a folder, -o DIR: each run would write over the file", r->file);
+    return refuse_word("--repeat needs a folder, -o DIR: each run would write over the file",
+                       r->file);
   run_words table = {0};
   run_words_add(&table, "table");
   run_words_add_all(&table, &r->table_options);
@@ -268,7 +269,7 @@ static int check_words(const words *w) {
 }
 
 int command_run(int argc, char **argv) {
-  words w = {.request = {.folder = ".", .level = 1}, .count = 1};
+  run_words_parsed w = {.request = {.folder = ".", .level = 1}, .count = 1};
   run_request *const r = &w.request;
   double seconds;
   read_configs(argc, argv);
@@ -279,10 +280,10 @@ int command_run(int argc, char **argv) {
       w.module = optarg;
       break;
     }
-    const int status = take(&w, c, index, argc, argv);
+    const int status = parse_option(&w, c, index, argc, argv);
     if (status != EXIT_OK) return status;
     if (w.is_help) {
-      fputs(help, stdout);
+      fputs(help_text, stdout);
       return EXIT_OK;
     }
   }
@@ -290,17 +291,17 @@ int command_run(int argc, char **argv) {
   if (w.module) run_words_add(&r->workload, w.module);
   for (int i = optind; i < argc; i++) run_words_add(&r->workload, argv[i]);
   if (w.is_list && r->workload.count > 0)
-    return wrong("--list runs no program, so there is no use for", r->workload.items[0]);
+    return refuse_word("--list runs no program, so there is no use for", r->workload.items[0]);
   if (w.is_list) {
-    run_names_list();
+    run_tool_names_list();
     return EXIT_OK;
   }
-  if (r->workload.count == 0) return wrong("needs a program to run", NULL);
+  if (r->workload.count == 0) return refuse_word("needs a program to run", NULL);
   if (r->stack.count == 0) run_stack_add(&r->stack, "prof");
   const int status = check_words(&w);
   if (status != EXIT_OK) return status;
   if (w.is_dry && w.count > 1 && r->has_folder) /* the first run's */
     r->folder = run_output_next_folder(r->folder, "run-1");
-  if (w.is_dry) return run_print(r);
-  return w.count == 1 ? run_go(r, &seconds) : run_repeat(r, w.count);
+  if (w.is_dry) return run_stack_print(r);
+  return w.count == 1 ? run_stack_execute(r, &seconds) : run_repeat(r, w.count);
 }

@@ -31,7 +31,7 @@ static const struct {
              {"self-device", PROF_SORT_SELF_DEVICE}};
 
 /* Each line has at most 80 columns. */
-static const char help[] =
+static const char help_text[] =
     "usage: prof table [OPTION...] FILE...\n"
     "\n"
     "Totals of a capture, or of several together (of a program's processes, say), as\n"
@@ -65,7 +65,7 @@ static int add_groups(char *words, uint32_t *to) {
   for (char *rest = words, *word; (word = strsep(&rest, ",")) != NULL;) {
     size_t i = 0;
     while (i < sizeof groups / sizeof *groups && strcmp(word, groups[i].word) != 0) i++;
-    if (i == sizeof groups / sizeof *groups) return bad_words(who, "--by: no such group:", word);
+    if (i == sizeof groups / sizeof *groups) return refuse_words(who, "--by: no such group:", word);
     *to |= groups[i].value;
   }
   /* its rows are kernels' names */
@@ -79,13 +79,13 @@ static int choose_sort(const char *word, uint32_t *to) {
     *to = sorts[i].value;
     return EXIT_OK;
   }
-  return bad_words(who, "--sort: no such order:", word);
+  return refuse_words(who, "--sort: no such order:", word);
 }
 
-static int number(const char *name, const char *text, unsigned long most, uint32_t *to) {
+static int parse_number(const char *name, const char *text, unsigned long most, uint32_t *to) {
   char *end;
   const unsigned long value = strtoul(text, &end, 10);
-  if (*end || text[0] < '0' || text[0] > '9' || value > most) return bad_words(who, name, text);
+  if (*end || text[0] < '0' || text[0] > '9' || value > most) return refuse_words(who, name, text);
   *to = (uint32_t)value;
   return EXIT_OK;
 }
@@ -94,12 +94,12 @@ static int read_rows(const char *text, uint32_t *to) {
   const char *const wrong = "--rows: no number of rows, nor all:";
   *to = UINT32_MAX;
   if (strcmp(text, "all") == 0 || strcmp(text, "-1") == 0) return EXIT_OK;
-  const int status = number(wrong, text, 1000000000, to);
+  const int status = parse_number(wrong, text, 1000000000, to);
   /* to the library 0 is as many as it shows by itself */
-  return status == EXIT_OK && *to == 0 ? bad_words(who, wrong, text) : status;
+  return status == EXIT_OK && *to == 0 ? refuse_words(who, wrong, text) : status;
 }
 
-static int read_options(int argc, char **argv, prof_aggregate_options *options) {
+static int parse_options(int argc, char **argv, prof_aggregate_options *options) {
   static const struct option words[] = {{"by", 1, 0, 'b'},           {"sort", 1, 0, 's'},
                                         {"rows", 1, 0, 'r'},         {"level", 1, 0, 'l'},
                                         {"category", 1, 0, 'c'},     {"stack-frames", 1, 0, 'f'},
@@ -118,20 +118,20 @@ static int read_options(int argc, char **argv, prof_aggregate_options *options) 
         status = read_rows(optarg, &options->rows_limit);
         break;
       case 'l':
-        status = number("--level: not 0, 1 or 2:", optarg, 2, &options->level);
+        status = parse_number("--level: not 0, 1 or 2:", optarg, 2, &options->level);
         break;
       case 'c':
         options->category = optarg;
         break;
       case 'f':
-        status =
-            number("--stack-frames: not a number:", optarg, 1000000000, &options->stack_frames);
+        status = parse_number("--stack-frames: not a number:", optarg, 1000000000,
+                              &options->stack_frames);
         break;
       case 'F':
         options->leave_out |= PROF_LEAVE_OUT_FUNCTIONS | PROF_LEAVE_OUT_MODULES;
         break;
       default:
-        return bad_option(who, argc, argv);
+        return refuse_option(who, argc, argv);
     }
   }
   return status;
@@ -141,20 +141,20 @@ int check_table_options(const char *command, int argc, char **argv) {
   prof_aggregate_options options = {.size = sizeof options};
   who = command;
   optind = 0; /* as at a first call */
-  const int status = read_options(argc, argv, &options);
+  const int status = parse_options(argc, argv, &options);
   who = "table";
   optind = 0;
   return status;
 }
 
-void help_on_table(FILE *to) { fputs(help, to); }
+void print_table_help(FILE *to) { fputs(help_text, to); }
 
 int command_table(int argc, char **argv) {
   prof_aggregate_options options = {.size = sizeof options};
-  const int status = read_options(argc, argv, &options);
+  const int status = parse_options(argc, argv, &options);
   if (status != EXIT_OK) return status;
   const size_t count = (size_t)(argc - optind);
-  if (count == 0) return bad_words("table", "takes captures", NULL);
+  if (count == 0) return refuse_words("table", "takes captures", NULL);
   prof_trace **const traces = calloc(count, sizeof *traces);
   size_t opened = 0;
   char *text = NULL;

@@ -16,16 +16,16 @@ static size_t free_slot(const run_call_table *table, uint64_t hash) {
 
 /* Slots are read in no order: with small pages each read would miss the TLB, too. */
 static run_call_slot *make_slots(size_t count) {
-  enum { HUGE = 2 << 20 };
+  enum { HUGE_TABLE = 2 << 20 };
   const size_t bytes = count * sizeof(run_call_slot);
   void *made = NULL;
-  if (bytes < HUGE || posix_memalign(&made, HUGE, bytes) != 0)
+  if (bytes < HUGE_TABLE || posix_memalign(&made, HUGE_TABLE, bytes) != 0)
     return run_make(count, sizeof(run_call_slot));
   (void)madvise(made, bytes, MADV_HUGEPAGE);
   return memset(made, 0, bytes);
 }
 
-static void grow(run_call_table *table) {
+static void table_grow(run_call_table *table) {
   run_call_table old = *table;
   table->slot_count = old.slot_count ? 2 * old.slot_count : SLOTS_FIRST;
   table->slots = make_slots(table->slot_count);
@@ -47,7 +47,7 @@ run_call_key *run_call_table_find(const run_call_table *table, const char *key, 
 }
 
 void run_call_table_add(run_call_table *table, run_call_key *entry, uint64_t hash) {
-  if (2 * table->count >= table->slot_count) grow(table);
+  if (2 * table->count >= table->slot_count) table_grow(table);
   if (table->count == table->room) {
     table->room = table->room ? 2 * table->room : SLOTS_FIRST;
     table->entries = run_grow(table->entries, table->room, sizeof *table->entries);

@@ -40,7 +40,7 @@ run_calls *run_calls_create(const char *path) {
   return calls;
 }
 
-static void begin(run_calls *calls) {
+static void calls_begin(run_calls *calls) {
   const prof_options options = {.size = sizeof options,
                                 .level = 1,
                                 .policy = PROF_POLICY_STREAM,
@@ -67,7 +67,7 @@ static void put_row_name(char *to, size_t room, const call_key *key) {
     snprintf(to, room, "%s", key->stream == 2 ? "stderr" : "stdout");
 }
 
-static call_row *make_row(run_calls *calls, const call_key *key) {
+static call_row *make_call_row(run_calls *calls, const call_key *key) {
   char name[64];
   const bool is_other = HASH_COUNT(calls->rows) >= ROWS_MAX;
   if (is_other && calls->others.fiber) return &calls->others;
@@ -79,33 +79,33 @@ static call_row *make_row(run_calls *calls, const call_key *key) {
   return row;
 }
 
-static void enter(run_calls *calls, const run_origin *origin, int stream) {
+static void enter_row(run_calls *calls, const run_origin *origin, int stream) {
   const bool is_known = origin->rank >= 0 || origin->pid >= 0;
   const call_key key = {*origin, is_known ? 0 : stream};
   call_row *row = calls->current;
   if (row && memcmp(&row->key, &key, sizeof key) == 0) return;
   HASH_FIND(hh, calls->rows, &key, sizeof key, row);
-  if (!row) row = make_row(calls, &key);
+  if (!row) row = make_call_row(calls, &key);
   (void)prof_fiber_enter(row->fiber);
   calls->current = row;
 }
 
 /* ---- calls ---- */
 
-static void add_number(prof_arg *args, uint32_t *count, const char *key, int64_t value) {
+static void add_number_arg(prof_arg *args, uint32_t *count, const char *key, int64_t value) {
   if (value < 0) return;
   args[(*count)++] = (prof_arg){.key = key, .type = PROF_ARG_I64, .value.i64 = value};
 }
 
-void run_calls_add(run_calls *calls, run_call_form *form, const run_origin *origin, int stream) {
-  if (!calls->is_recording && !calls->has_failed) begin(calls);
+void run_calls_add(run_calls *calls, run_call_event *form, const run_origin *origin, int stream) {
+  if (!calls->is_recording && !calls->has_failed) calls_begin(calls);
   if (calls->has_failed) return;
-  enter(calls, origin, stream);
+  enter_row(calls, origin, stream);
   prof_arg args[PROF_ARGS_MAX];
   uint32_t count = form->arg_count;
   memcpy(args, form->args, count * sizeof *args);
-  add_number(args, &count, "rank", origin->rank);
-  add_number(args, &count, "pid", origin->pid);
+  add_number_arg(args, &count, "rank", origin->rank);
+  add_number_arg(args, &count, "pid", origin->pid);
   const prof_details details = {
       .name = form->name,
       .category = form->category,
@@ -120,7 +120,7 @@ void run_calls_add(run_calls *calls, run_call_form *form, const run_origin *orig
 
 /* ---- the end ---- */
 
-static void tell_losses(const run_calls *calls, bool is_written) {
+static void report_losses(const run_calls *calls, bool is_written) {
   prof_health health = {.size = sizeof health};
   if (prof_health_get(&health) != PROF_OK) return;
   if (!is_written && health.capture_path[0])
@@ -150,7 +150,7 @@ bool run_calls_finish(run_calls *calls) {
     prof_stop();
     is_written = prof_dump(NULL) == PROF_OK;
     if (!is_written) say("prof run: cannot write '%s': %s", calls->path, prof_last_error());
-    tell_losses(calls, is_written);
+    report_losses(calls, is_written);
     if (is_written) prof_clear(); /* the next run of --repeat has a capture of its own */
   }
   free_rows(calls);

@@ -2,7 +2,7 @@
 #ifndef PROF_TOOLS_RUN_CALLS_H
 #define PROF_TOOLS_RUN_CALLS_H
 
-#include "call_form.h"
+#include "call_event.h"
 #include "origin.h"
 
 typedef struct run_calls run_calls;
@@ -12,7 +12,7 @@ run_calls *run_calls_create(const char *path);
 
 /* Adds a call, at the current time, to the row of its process. stream: for lines of unknown
    processes. */
-void run_calls_add(run_calls *calls, run_call_form *form, const run_origin *origin, int stream);
+void run_calls_add(run_calls *calls, run_call_event *form, const run_origin *origin, int stream);
 
 /* Writes the capture, and frees all. False: there was no call, and there is no file. Prints errors
    and losses. */

@@ -11,33 +11,37 @@
 #include <unistd.h>
 
 #include "../prof/commands.h"
+#include "capture_paths.h"
 #include "inspect.h"
 #include "output.h"
 #include "peaks.h"
-#include "places.h"
+#include "process_title.h"
 #include "python.h"
-#include "titles.h"
 
 /* Renames the file. Returns the new path, or the old one if the file was not renamed. */
-static char *renamed(char *path, char *to) { return run_output_rename_new(path, to) ? to : path; }
+static char *capture_renamed(char *path, char *to) {
+  return run_output_rename_new(path, to) ? to : path;
+}
 
 /* ".rank-3", or "". */
 static const char *rank_text(const run_capture *capture) {
   return capture->rank >= 0 ? run_text(".rank-%d", capture->rank) : "";
 }
 
-static bool is_of_prof_run(const char *path) {
+static bool path_is_of_prof_run(const char *path) {
   return run_ends_in(path, "/samples.prof") || run_ends_in(path, "/library_trace.prof");
 }
 
 /* What the process is called. NULL: as its file already is. Python's command names the files of its
    own process and of all that it starts for its script, so other programs must be renamed. */
-static const char *title_of(const run_family *family, const run_capture *capture,
-                            bool has_own_name) {
-  if (capture->is_own || (has_own_name && !family)) return NULL;
-  const run_member *const found = family ? run_family_find(family, (pid_t)capture->pid) : NULL;
-  const run_member *const m = found && found->inner_pid == found->pid ? found : NULL;
-  if (run_python_is_interpreter(capture->process)) return m ? run_title(family, m, NULL) : NULL;
+static const char *capture_title(const run_process_tree *process_tree, const run_capture *capture,
+                                 bool has_own_name) {
+  if (capture->is_own || (has_own_name && !process_tree)) return NULL;
+  const run_process *const found =
+      process_tree ? run_process_tree_find(process_tree, (pid_t)capture->pid) : NULL;
+  const run_process *const m = found && found->inner_pid == found->pid ? found : NULL;
+  if (run_python_is_interpreter(capture->process))
+    return m ? run_process_title(process_tree, m, NULL) : NULL;
   return has_own_name && m && m->words ? NULL : capture->process;
 }
 
@@ -49,8 +53,8 @@ static char *named_for_process(char *path, const char *folder, const run_capture
   for (char *at = process; *at; at++)
     if (*at == '/' || (unsigned char)*at < 0x20) *at = '_';
   if (capture->is_own || *process == '\0' || *process == '.') return path;
-  return renamed(path,
-                 run_text("%s/%s%s.%u.prof", folder, process, rank_text(capture), capture->pid));
+  return capture_renamed(
+      path, run_text("%s/%s%s.%u.prof", folder, process, rank_text(capture), capture->pid));
 }
 
 /* Python's command has made NAME.PID.prof. A launcher of the workload may have set a rank. */
@@ -58,11 +62,11 @@ static char *named_for_rank(char *path, const run_capture *capture) {
   const char *const ending = run_text(".%u.prof", capture->pid), *const rank = rank_text(capture);
   if (capture->is_own || !*rank || !run_ends_in(path, ending) || strstr(path, rank)) return path;
   const int bytes = (int)(strlen(path) - strlen(ending));
-  return renamed(path, run_text("%.*s%s%s", bytes, path, rank, ending));
+  return capture_renamed(path, run_text("%.*s%s%s", bytes, path, rank, ending));
 }
 
 /* An unreadable capture stays where it is. */
-static run_capture capture_of(char *path, const run_inspection *about) {
+static run_capture capture_from_inspection(char *path, const run_inspection *about) {
   const bool is_read = about->error[0] == '\0';
   return (run_capture){
       .path = path,
@@ -70,7 +74,7 @@ static run_capture capture_of(char *path, const run_inspection *about) {
       .pid = about->pid,
       .start_ns = about->start_ns,
       .rank = about->has_ranks ? about->rank : -1,
-      .is_own = is_of_prof_run(path),
+      .is_own = path_is_of_prof_run(path),
       .error = is_read ? NULL : run_text("%s", about->error),
       .is_live = about->is_live,
       .was_clean = about->was_clean,
@@ -94,29 +98,31 @@ static void list_paths(const char *folder, run_words *to) {
 
 /* Python's command names what it reports. What it has not, because the script or another process
    ended without it, or behind it, has the name that it was recorded under: SCRIPT.run-PID-... */
-static bool is_left(const char *path) { return strstr(run_base_name(path), ".run-") != NULL; }
+static bool path_is_leftover(const char *path) {
+  return strstr(run_base_name(path), ".run-") != NULL;
+}
 
 /* Of a capture that was left. */
-static const char *name_of_left(const run_capture *capture, const char *script) {
+static const char *leftover_name(const run_capture *capture, const char *script) {
   return script && run_python_is_interpreter(capture->process) ? script : capture->process;
 }
 
-static void find_here(const char *folder, const char *script, const run_family *family,
-                      run_captures *to) {
+static void find_in_folder(const char *folder, const char *script,
+                           const run_process_tree *process_tree, run_captures *to) {
   run_words paths = {0};
   list_paths(folder, &paths);
   run_inspection *const all = run_inspect(&paths);
   for (size_t i = 0; i < paths.count; i++) {
-    run_capture capture = capture_of(paths.items[i], &all[i]);
-    const bool has_own_name = script && !is_left(capture.path);
-    const char *const title = capture.title = title_of(family, &capture, has_own_name);
+    run_capture capture = capture_from_inspection(paths.items[i], &all[i]);
+    const bool has_own_name = script && !path_is_leftover(capture.path);
+    const char *const title = capture.title = capture_title(process_tree, &capture, has_own_name);
     if (capture.is_empty && !has_own_name)
       unlink(capture.path);
     else if (capture.pid && !capture.is_live)
       capture.path = has_own_name && !title
                          ? named_for_rank(capture.path, &capture)
                          : named_for_process(capture.path, folder, &capture,
-                                             title ? title : name_of_left(&capture, script));
+                                             title ? title : leftover_name(&capture, script));
     add_capture(to, &capture);
   }
   free(all);
@@ -124,11 +130,11 @@ static void find_here(const char *folder, const char *script, const run_family *
 
 /* ---- elsewhere ---- */
 
-static void find_elsewhere(const char *folder, run_captures *to) {
-  const run_words paths = run_places_find(folder);
+static void find_in_other_folders(const char *folder, run_captures *to) {
+  const run_words paths = run_capture_paths_find(folder);
   run_inspection *const all = run_inspect(&paths);
   for (size_t i = 0; i < paths.count; i++) {
-    run_capture capture = capture_of(paths.items[i], &all[i]);
+    run_capture capture = capture_from_inspection(paths.items[i], &all[i]);
     capture.is_elsewhere = true;
     if (capture.is_empty) unlink(capture.path);
     add_capture(to, &capture);
@@ -136,16 +142,16 @@ static void find_elsewhere(const char *folder, run_captures *to) {
   free(all);
 }
 
-static int by_path(const void *a, const void *b) {
+static int capture_compare_path(const void *a, const void *b) {
   return strcmp(((const run_capture *)a)->path, ((const run_capture *)b)->path);
 }
 
-void run_captures_find(const char *folder, const char *script, const run_family *family,
+void run_captures_find(const char *folder, const char *script, const run_process_tree *process_tree,
                        run_captures *to) {
   to->has_no_folder = access(folder, F_OK) != 0;
-  find_here(folder, script, family, to);
-  find_elsewhere(folder, to);
-  if (to->count > 1) qsort(to->items, to->count, sizeof *to->items, by_path);
+  find_in_folder(folder, script, process_tree, to);
+  find_in_other_folders(folder, to);
+  if (to->count > 1) qsort(to->items, to->count, sizeof *to->items, capture_compare_path);
 }
 
 const run_capture *run_captures_of(const run_captures *captures, uint32_t pid) {
@@ -164,7 +170,7 @@ bool run_captures_have_events(const run_captures *captures) {
 void run_captures_read(const run_words *paths, run_captures *to) {
   run_inspection *const all = run_inspect(paths);
   for (size_t i = 0; i < paths->count; i++) {
-    const run_capture capture = capture_of(paths->items[i], &all[i]);
+    const run_capture capture = capture_from_inspection(paths->items[i], &all[i]);
     add_capture(to, &capture);
   }
   free(all);
@@ -179,8 +185,8 @@ void run_captures_remove_elsewhere(const run_captures *captures) {
 /* ---- tables ---- */
 
 /* Runs with stdout redirected to stderr. */
-static void on_stderr(void (*print)(const run_words *options, const run_words *paths),
-                      const run_words *options, const run_words *paths) {
+static void run_on_stderr(void (*print)(const run_words *options, const run_words *paths),
+                          const run_words *options, const run_words *paths) {
   fflush(stdout);
   const int own = dup(STDOUT_FILENO);
   dup2(STDERR_FILENO, STDOUT_FILENO);
@@ -225,8 +231,8 @@ void run_captures_report(const run_captures *captures, const run_words *options)
     say("prof run: %zu more captures are left out", unreadable - ERRORS_MAX);
   if (paths.count == 0) return;
   if (has_rows)
-    on_stderr(print_table, options, &paths);
+    run_on_stderr(print_table, options, &paths);
   else
     say("prof run: no scopes were recorded");
-  on_stderr(print_peaks, options, &paths);
+  run_on_stderr(print_peaks, options, &paths);
 }

@@ -2,7 +2,7 @@
 #ifndef PROF_TOOLS_RUN_CAPTURES_H
 #define PROF_TOOLS_RUN_CAPTURES_H
 
-#include "family.h"
+#include "process_tree.h"
 
 typedef struct run_capture {
   char *path;
@@ -32,7 +32,7 @@ typedef struct run_captures {
    reported, so such a file is not removed, and the rank alone is added to its name. Those of
    scripts in Python that another one has started have the name of their script; family: knows it,
    or NULL. */
-void run_captures_find(const char *folder, const char *script, const run_family *family,
+void run_captures_find(const char *folder, const char *script, const run_process_tree *process_tree,
                        run_captures *to);
 /* A process has recorded, or a capture cannot be read. */
 bool run_captures_have_events(const run_captures *captures);

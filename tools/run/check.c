@@ -15,21 +15,21 @@
 #include "interpreter.h"
 #include "sampler.h"
 
-static bool is_blank(const char *text) { return text[strspn(text, " \t\r\n")] == '\0'; }
+static bool text_is_blank(const char *text) { return text[strspn(text, " \t\r\n")] == '\0'; }
 
-static bool is_program(const char *path) {
+static bool path_is_program(const char *path) {
   struct stat is;
   return stat(path, &is) == 0 && S_ISREG(is.st_mode) && access(path, X_OK) == 0;
 }
 
 char *run_program_find(const char *name) {
-  if (strchr(name, '/')) return is_program(name) ? run_text("%s", name) : NULL;
+  if (strchr(name, '/')) return path_is_program(name) ? run_text("%s", name) : NULL;
   const char *path = getenv("PATH");
   if (!path) path = "/bin:/usr/bin";
   for (;;) {
     const size_t bytes = strcspn(path, ":");
     char *const file = run_text("%.*s/%s", bytes ? (int)bytes : 1, bytes ? path : ".", name);
-    if (is_program(file)) return file;
+    if (path_is_program(file)) return file;
     free(file);
     if (!path[bytes]) return NULL;
     path += bytes + 1;
@@ -53,7 +53,7 @@ bool run_ends_well(char **words) {
 }
 
 /* Words that sh knows itself. */
-static bool is_of_shell(const char *word) {
+static bool word_is_shell_builtin(const char *word) {
   static const char *const known[] = {".",       ":",        "alias", "break", "case",  "cd",
                                       "command", "continue", "do",    "eval",  "exec",  "exit",
                                       "export",  "for",      "if",    "local", "read",  "readonly",
@@ -65,18 +65,18 @@ static bool is_of_shell(const char *word) {
 }
 
 /* The program that a cmd begins with, or NULL: only sh can say. */
-static const char *program_of(const run_tool *tool) {
+static const char *tool_program(const run_tool *tool) {
   run_words words = {0};
   if (tool->program) return tool->program;
   if (tool->has_marks) return NULL;
   run_words_split(&words, tool->cmd);
   if (words.count == 0 || run_needs_shell(words.items[0])) return NULL;
-  if (run_needs_shell(tool->cmd) && is_of_shell(words.items[0])) return NULL;
+  if (run_needs_shell(tool->cmd) && word_is_shell_builtin(words.items[0])) return NULL;
   return words.items[0];
 }
 
 /* A text of the user. */
-static bool is_shell_text(const char *cmd) {
+static bool cmd_is_shell_text(const char *cmd) {
   run_words words = {0};
   run_words_add(&words, "/bin/sh");
   run_words_add(&words, "-nc");
@@ -84,18 +84,18 @@ static bool is_shell_text(const char *cmd) {
   return access(words.items[0], X_OK) != 0 || run_ends_well(words.items);
 }
 
-const char *run_tool_why_not(const run_tool *tool) {
-  if (tool->parts & RUN_PART_SAMPLE) return run_sampler_why_not(tool);
+const char *run_tool_refusal(const run_tool *tool) {
+  if (tool->parts & RUN_PART_SAMPLE) return run_sampler_refusal(tool);
   if (tool->sampling) { /* the tool prof */
-    const char *const why = run_sampler_why_not(tool);
+    const char *const why = run_sampler_refusal(tool);
     if (why) return run_text("--sample: %s", why);
   }
-  const char *const program = program_of(tool);
+  const char *const program = tool_program(tool);
   if (strstr(tool->cmd, "run-rocprof") && !run_program_find("rocprofv3") &&
       !run_program_find("rocprof"))
     return "neither rocprofv3 nor rocprof is on PATH: install ROCm: https://rocm.docs.amd.com";
-  if (!tool->has_marks && !is_blank(tool->cmd) && run_needs_shell(tool->cmd) &&
-      !is_shell_text(tool->cmd))
+  if (!tool->has_marks && !text_is_blank(tool->cmd) && run_needs_shell(tool->cmd) &&
+      !cmd_is_shell_text(tool->cmd))
     return run_text(
         "its cmd is no text for sh: '%s'; with the program behind it, sh -n finds an "
         "error",
@@ -151,7 +151,7 @@ const char *run_tool_program(const run_tool *tool) {
   return run_base_name(words.items[0]);
 }
 
-static bool is_use_of(const run_tool *tool, const char *needs) {
+static bool tool_uses(const run_tool *tool, const char *needs) {
   const char *const program = run_tool_program(tool);
   for (size_t i = 0; i < sizeof single_uses / sizeof *single_uses; i++)
     if (strcmp(program, single_uses[i].program) == 0 && strcmp(needs, single_uses[i].needs) == 0)
@@ -162,33 +162,33 @@ static bool is_use_of(const run_tool *tool, const char *needs) {
 /* What both need, or NULL. */
 static const char *shared_use(const run_tool *a, const run_tool *b) {
   for (size_t i = 0; i < sizeof single_uses / sizeof *single_uses; i++)
-    if (is_use_of(a, single_uses[i].needs) && is_use_of(b, single_uses[i].needs))
+    if (tool_uses(a, single_uses[i].needs) && tool_uses(b, single_uses[i].needs))
       return single_uses[i].needs;
   return NULL;
 }
 
-static bool is_tool_of(const run_tool *tool, const char *program) {
+static bool tool_runs_program(const run_tool *tool, const char *program) {
   return strcmp(run_tool_program(tool), program) == 0;
 }
 
 /* Of a tool that must be inside of the other one, or beside it. */
 static const char *order_clash(const run_tool *inner, const run_tool *outer) {
   const char *const first = inner->name, *const second = outer->name;
-  if (run_follows_one_program(outer) && is_tool_of(inner, "uftrace"))
+  if (run_follows_one_program(outer) && tool_runs_program(inner, "uftrace"))
     return run_text(
         "%s follows one program, which %s would be, and does not end inside of it; "
         "leave one out",
         second, first);
-  if (run_follows_one_program(outer) && !is_blank(inner->cmd))
+  if (run_follows_one_program(outer) && !text_is_blank(inner->cmd))
     return run_text(
         "%s follows one program, and around %s that is not the workload; name %s "
         "first",
         second, first, second);
   /* uftrace waits for processes that these two have started, and never ends */
-  if (is_tool_of(outer, "uftrace") && run_follows_one_program(inner))
+  if (tool_runs_program(outer, "uftrace") && run_follows_one_program(inner))
     return run_text("%s around %s would not end, and %s around %s would follow %s; leave one out",
                     second, first, first, second, second);
-  if (is_tool_of(outer, "uftrace") && is_tool_of(inner, "strace"))
+  if (tool_runs_program(outer, "uftrace") && tool_runs_program(inner, "strace"))
     return run_text("%s around %s would not end; name %s before %s", second, first, second, first);
   return NULL;
 }
@@ -196,7 +196,7 @@ static const char *order_clash(const run_tool *inner, const run_tool *outer) {
 /* What starts the workload, and is not a tool. */
 static const char *start_clash(const run_stack *stack, const run_tool *tool) {
   if (!run_follows_one_program(tool)) return NULL;
-  if (stack->encapsulate && !is_blank(stack->encapsulate))
+  if (stack->encapsulate && !text_is_blank(stack->encapsulate))
     return run_text(
         "%s follows one program, and with encapsulate_script that is not the workload; "
         "leave one out",
@@ -216,9 +216,9 @@ static const char *pair_clash(const run_tool *inner, const run_tool *outer) {
   return order ? order : variables_clash(inner, outer);
 }
 
-static const char *use_with(const run_tool *tool, const char *part) {
+static const char *uses_together(const run_tool *tool, const char *part) {
   for (size_t i = 0; i < sizeof single_uses / sizeof *single_uses; i++)
-    if (strstr(single_uses[i].needs, part) && is_use_of(tool, single_uses[i].needs))
+    if (strstr(single_uses[i].needs, part) && tool_uses(tool, single_uses[i].needs))
       return single_uses[i].needs;
   return NULL;
 }
@@ -226,7 +226,7 @@ static const char *use_with(const run_tool *tool, const char *part) {
 static void check_option(const run_stack *stack, const char *option, const char *part) {
   for (size_t i = 0; i < stack->count; i++) {
     const run_tool *const tool = &stack->tools[i];
-    const char *const use = use_with(tool, part);
+    const char *const use = uses_together(tool, part);
     if (use)
       run_fail("%s of prof and %s both need %s; leave one out", option, tool->name,
                run_copy(use, strcspn(use, ",")));
@@ -253,7 +253,7 @@ void run_check_memory(const run_stack *stack, const char *program) {
 }
 
 /* NULL: it can be executed. */
-static const char *workload_why_not(const char *name, int *status_out) {
+static const char *workload_refusal(const char *name, int *status_out) {
   const char *const found = run_program_find(name);
   const char *const starter = found ? run_interpreter_missing(found) : NULL;
   if (starter) {
@@ -278,7 +278,7 @@ static const char *workload_why_not(const char *name, int *status_out) {
 static int find_problems(const run_stack *stack, const run_words *workload, run_words *to) {
   int status = RUN_FAILED;
   for (size_t i = 0; i < stack->count; i++) {
-    const char *const why = run_tool_why_not(&stack->tools[i]);
+    const char *const why = run_tool_refusal(&stack->tools[i]);
     if (why) run_words_add(to, run_text("%s cannot work here: %s", stack->tools[i].name, why));
     for (size_t j = 0; j < i; j++) {
       const char *const clash = pair_clash(&stack->tools[j], &stack->tools[i]);
@@ -287,15 +287,15 @@ static int find_problems(const run_stack *stack, const run_words *workload, run_
     const char *const clash = start_clash(stack, &stack->tools[i]);
     if (clash) run_words_add(to, clash);
   }
-  const bool has_front = stack->encapsulate && !is_blank(stack->encapsulate);
-  if (has_front && run_needs_shell(stack->encapsulate) && !is_shell_text(stack->encapsulate))
+  const bool has_front = stack->encapsulate && !text_is_blank(stack->encapsulate);
+  if (has_front && run_needs_shell(stack->encapsulate) && !cmd_is_shell_text(stack->encapsulate))
     run_words_add(to, run_text("encapsulate_script is no text for sh: '%s'; with the program "
                                "behind it, sh -n finds an error",
                                stack->encapsulate));
   /* the user's text in front may be a program that reads the words as a command */
   if (has_front) return to->count ? status : 0;
   int of_workload = 0;
-  const char *const why = workload_why_not(workload->items[0], &of_workload);
+  const char *const why = workload_refusal(workload->items[0], &of_workload);
   if (to->count == 0) status = of_workload;
   if (why) run_words_add(to, why);
   return status;

@@ -11,7 +11,7 @@ char *run_program_find(const char *name);
 bool run_ends_well(char **words);
 
 /* Why the tool cannot work here, and what to do. NULL: nothing is known to prevent it. */
-const char *run_tool_why_not(const run_tool *tool);
+const char *run_tool_refusal(const run_tool *tool);
 
 /* The name of the program that the tool's cmd runs, or "". */
 const char *run_tool_program(const run_tool *tool);

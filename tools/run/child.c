@@ -1,5 +1,5 @@
-/* See child.h. The workload runs in its own process group, as under a shell with job control: a
-   signal reaches all of it, and no process of our caller. */
+/* See workload_child.h. The workload runs in its own process group, as under a shell with job
+   control: a signal reaches all of it, and no process of our caller. */
 #define _GNU_SOURCE
 #include "child.h"
 
@@ -16,15 +16,15 @@
 #include <unistd.h>
 
 #include "../prof/commands.h"
-#include "family.h"
-#include "inherited.h"
+#include "inherited_streams.h"
 #include "keeper.h"
-#include "left.h"
+#include "leftovers.h"
+#include "process_tree.h"
 #include "signals.h"
 #include "stream.h"
 #include "terminal.h"
 
-typedef struct child {
+typedef struct workload_child {
   pid_t pid;
   run_streams streams;
   int terminal;        /* which we gave to the group, or -1 */
@@ -35,18 +35,18 @@ typedef struct child {
   int status;
   double begun;
   run_inherited inherited;
-  run_watch passing; /* after a fault of ours: nothing reads its output */
-} child;
+  run_stream_watch passing; /* after a fault of ours: nothing reads its output */
+} workload_child;
 
-static child *running; /* until its end was taken, or NULL */
+static workload_child *running; /* until its end was taken, or NULL */
 
 /* What the new process does. */
-typedef struct becoming {
-  const child *child;
+typedef struct child_exec_context {
+  const workload_child *workload_child;
   const run_command *command;
   int (*run)(void *context); /* instead of a command, or NULL */
   void *context;
-} becoming;
+} child_exec_context;
 
 static double now_seconds(void) {
   struct timespec now;
@@ -55,10 +55,10 @@ static double now_seconds(void) {
 }
 
 /* In the new process. */
-static void become(void *context) {
-  const becoming *const b = context;
+static void execute_child(void *context) {
+  const child_exec_context *const b = context;
   int status;
-  run_streams_be_child(&b->child->streams);
+  run_streams_be_child(&b->workload_child->streams);
   run_signals_be_child();
   if (b->run) {
     status = b->run(b->context);
@@ -72,7 +72,7 @@ static void become(void *context) {
 }
 
 /* A child of ours. */
-static bool start_here(child *c, becoming *b) {
+static bool start_directly(workload_child *c, child_exec_context *b) {
   c->wants_terminal = run_terminal_is_for_us_alone();
   c->terminal = c->wants_terminal ? run_terminal_own() : -1;
   c->pid = fork();
@@ -80,14 +80,14 @@ static bool start_here(child *c, becoming *b) {
   if (c->pid == 0) {
     setpgid(0, 0);
     if (c->terminal >= 0) tcsetpgrp(c->terminal, getpid());
-    become(b);
+    execute_child(b);
   }
   setpgid(c->pid, c->pid); /* both processes call this: the order is not known */
   return true;
 }
 
 /* A child of the keeper, on a pty. */
-static bool start_on_terminal(child *c) {
+static bool start_on_terminal(workload_child *c) {
   run_news news;
   ssize_t bytes;
   while ((bytes = read(c->keeper.news, &news, sizeof news)) < 0 && errno == EINTR) continue;
@@ -97,14 +97,14 @@ static bool start_on_terminal(child *c) {
   return true;
 }
 
-static void tell_no_keeper(void) {
+static void report_no_keeper(void) {
   say("prof run: there is no second process that passes the output on, so that if prof run is "
       "killed, its program is, too: %s",
       strerror(errno));
 }
 
-static bool start(child *c, becoming *b) {
-  run_keeper_plan plan = {.become = become, .context = b};
+static bool start_child(workload_child *c, child_exec_context *b) {
+  run_keeper_plan plan = {.execute_child = execute_child, .context = b};
   const bool is_on_terminal = c->streams.terminal.is_controlling;
   fflush(NULL); /* nothing is printed twice */
   run_terminal_be_raw(&c->streams.terminal);
@@ -113,13 +113,13 @@ static bool start(child *c, becoming *b) {
   if (c->streams.buffer) {
     run_streams_tell_keeper(&c->streams, &plan);
     has_keeper = run_keeper_start(&c->keeper, &plan);
-    if (!has_keeper && !is_on_terminal) tell_no_keeper();
+    if (!has_keeper && !is_on_terminal) report_no_keeper();
   }
-  bool is_started = is_on_terminal ? has_keeper && start_on_terminal(c) : start_here(c, b);
+  bool is_started = is_on_terminal ? has_keeper && start_on_terminal(c) : start_directly(c, b);
   if (!is_started && has_keeper && !is_on_terminal) { /* the number of processes is limited */
-    tell_no_keeper();
+    report_no_keeper();
     run_keeper_end(&c->keeper);
-    is_started = start_here(c, b);
+    is_started = start_directly(c, b);
   }
   run_streams_be_parent(&c->streams);
   if (is_started && c->streams.watch->is_last) run_inherited_release_input(&c->inherited);
@@ -130,19 +130,19 @@ static bool start(child *c, becoming *b) {
 /* ---- until it ends ---- */
 
 /* Without a pty the group has our terminal while we are in the foreground. */
-static bool give_terminal(child *c) {
+static bool give_terminal(workload_child *c) {
   const int terminal = run_terminal_own();
   if (terminal < 0 || tcsetpgrp(terminal, c->pid) != 0) return false;
   c->terminal = terminal;
   return true;
 }
 
-static void take_terminal_back(const child *c) {
+static void take_terminal_back(const workload_child *c) {
   if (c->terminal >= 0 && tcgetpgrp(c->terminal) == c->pid) tcsetpgrp(c->terminal, getpgrp());
 }
 
 /* After a stop, or when we have come to the foreground. */
-static void go_on(child *c) {
+static void child_continue(workload_child *c) {
   run_terminal *const terminal = &c->streams.terminal;
   if (terminal->outer >= 0) run_terminal_resize(terminal);
   run_terminal_be_raw(terminal);
@@ -153,7 +153,7 @@ static void go_on(child *c) {
 
 /* We stop as well, so that our shell has the terminal, and until it continues us. A workload that
    asked for the terminal gets it at once if we are in the foreground. */
-static void stop_with(child *c, int number) {
+static void stop_with_child(workload_child *c, int number) {
   run_terminal *const terminal = &c->streams.terminal;
   const bool is_asking = number == SIGTTIN || number == SIGTTOU;
   c->is_stopped = true;
@@ -163,18 +163,18 @@ static void stop_with(child *c, int number) {
   }
   if (is_asking) c->wants_terminal = true;
   if (is_asking && !terminal->is_controlling && run_terminal_own() >= 0) {
-    if (give_terminal(c)) return go_on(c);
+    if (give_terminal(c)) return child_continue(c);
     run_terminal_tell_refused();
   }
   run_terminal_restore(terminal);
   take_terminal_back(c);
   run_signals_stop_us(number != SIGSTOP);
-  if (!is_asking) go_on(c);
+  if (!is_asking) child_continue(c);
 }
 
-static void take_status(child *c, int status) {
+static void take_status(workload_child *c, int status) {
   if (WIFSTOPPED(status)) {
-    stop_with(c, WSTOPSIG(status));
+    stop_with_child(c, WSTOPSIG(status));
     return;
   }
   const bool had_terminal = c->streams.terminal.is_controlling || c->terminal >= 0;
@@ -186,14 +186,14 @@ static void take_status(child *c, int status) {
 }
 
 /* As PID 1 of a container we are the parent of each orphan, too. */
-static void reap(child *c) {
+static void reap_children(workload_child *c) {
   int status;
   for (pid_t pid; !c->has_ended && (pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0;)
     if (pid == c->pid) take_status(c, status);
 }
 
 /* After the workload's end we may still wait for who reads our output. */
-static void take_late_signal(child *c, int number) {
+static void take_late_signal(workload_child *c, int number) {
   if (number == SIGTSTP)
     run_signals_stop_us(false);
   else if (run_signals_is_end(number))
@@ -201,37 +201,37 @@ static void take_late_signal(child *c, int number) {
 }
 
 /* The kernel tells the workload if the pty is its controlling terminal. */
-static void tell_size(const child *c) {
+static void send_terminal_size(const workload_child *c) {
   const run_terminal *const terminal = &c->streams.terminal;
   if (terminal->outer >= 0) run_terminal_resize(terminal);
   if (!terminal->is_controlling) kill(-c->pid, SIGWINCH);
 }
 
 /* A stopped program gets what asks for its end when it is continued. */
-static void pass_signal(child *c, int number) {
-  if (!run_member_passes_signals(c->pid) || kill(c->pid, number) != 0) kill(-c->pid, number);
+static void pass_signal(workload_child *c, int number) {
+  if (!run_process_passes_signals(c->pid) || kill(c->pid, number) != 0) kill(-c->pid, number);
   if (!c->is_stopped || !run_signals_is_end(number)) return;
   c->is_stopped = false;
   kill(-c->pid, SIGCONT);
 }
 
-static void take_signals(child *c) {
+static void take_signals(workload_child *c) {
   for (int number; (number = run_signals_next()) != 0;) {
     if (number == SIGCHLD)
-      reap(c);
+      reap_children(c);
     else if (c->has_ended)
       take_late_signal(c, number);
     else if (number == SIGCONT)
-      go_on(c);
+      child_continue(c);
     else if (number == SIGWINCH)
-      tell_size(c);
+      send_terminal_size(c);
     else
       pass_signal(c, number);
   }
 }
 
 /* The keeper was killed. The kernel has sent SIGHUP to the workload, which may ignore it. */
-static void lose_keeper(child *c) {
+static void lose_keeper(workload_child *c) {
   close(c->keeper.news);
   c->keeper.news = -1;
   c->status = RUN_FAILED;
@@ -242,7 +242,7 @@ static void lose_keeper(child *c) {
   say("prof run: the process that waits for the workload was killed; how it ends is not known");
 }
 
-static void take_news(child *c) {
+static void read_keeper_news(workload_child *c) {
   run_news news;
   const ssize_t bytes = read(c->keeper.news, &news, sizeof news);
   if (bytes == (ssize_t)sizeof news)
@@ -253,10 +253,10 @@ static void take_news(child *c) {
 
 /* ---- waiting ---- */
 
-enum { SIGNALS, NEWS, ORPHAN, TYPED, FIXED };
+enum { POLL_SIGNALS, POLL_NEWS, POLL_ORPHAN, POLL_TYPED, POLL_FIXED };
 
 /* Fills what is polled at any time. Returns for how long: a shell's fg does not tell us. */
-static int begin_poll(child *c, struct pollfd polls[FIXED]) {
+static int begin_polls(workload_child *c, struct pollfd polls[POLL_FIXED]) {
   enum { FOREGROUND_MS = 200 };
   run_terminal *const terminal = &c->streams.terminal;
   const bool has_input = terminal->has_input;
@@ -265,82 +265,82 @@ static int begin_poll(child *c, struct pollfd polls[FIXED]) {
     run_terminal_be_raw(terminal);
   }
   const bool is_typed = has_input && terminal->is_raw;
-  const int fds[FIXED] = {[SIGNALS] = run_signals_fd(),
-                          [NEWS] = c->has_ended ? -1 : c->keeper.news,
-                          [ORPHAN] = c->has_ended ? -1 : c->orphan,
-                          [TYPED] = is_typed ? STDIN_FILENO : -1};
-  for (int i = 0; i < FIXED; i++) polls[i] = (struct pollfd){.fd = fds[i], .events = POLLIN};
+  const int fds[POLL_FIXED] = {[POLL_SIGNALS] = run_signals_fd(),
+                               [POLL_NEWS] = c->has_ended ? -1 : c->keeper.news,
+                               [POLL_ORPHAN] = c->has_ended ? -1 : c->orphan,
+                               [POLL_TYPED] = is_typed ? STDIN_FILENO : -1};
+  for (int i = 0; i < POLL_FIXED; i++) polls[i] = (struct pollfd){.fd = fds[i], .events = POLLIN};
   return has_input && !is_typed ? FOREGROUND_MS : -1;
 }
 
-static void end_poll(child *c, const struct pollfd polls[FIXED]) {
-  if (polls[TYPED].revents) run_terminal_type(&c->streams.terminal);
-  if (polls[SIGNALS].revents) take_signals(c);
-  if (polls[NEWS].revents && !c->has_ended) take_news(c);
-  if (polls[ORPHAN].revents) c->has_ended = true;
+static void end_polls(workload_child *c, const struct pollfd polls[POLL_FIXED]) {
+  if (polls[POLL_TYPED].revents) run_terminal_type(&c->streams.terminal);
+  if (polls[POLL_SIGNALS].revents) take_signals(c);
+  if (polls[POLL_NEWS].revents && !c->has_ended) read_keeper_news(c);
+  if (polls[POLL_ORPHAN].revents) c->has_ended = true;
 }
 
 /* poll() may fail for lack of memory. Then we check all descriptors often. Typed input waits,
    because reading it may block. */
-static int look_at_all(const child *c, struct pollfd *polls, nfds_t count) {
+static int handle_polls(const workload_child *c, struct pollfd *polls, nfds_t count) {
   const struct timespec nap = {.tv_nsec = 5000000};
   nanosleep(&nap, NULL);
   for (nfds_t i = 0; i < count; i++) polls[i].revents = polls[i].fd >= 0 ? POLLIN : 0;
-  polls[TYPED].revents = 0;
-  if (polls[ORPHAN].fd >= 0 && kill(c->pid, 0) == 0) polls[ORPHAN].revents = 0;
+  polls[POLL_TYPED].revents = 0;
+  if (polls[POLL_ORPHAN].fd >= 0 && kill(c->pid, 0) == 0) polls[POLL_ORPHAN].revents = 0;
   return 1;
 }
 
 /* poll() without those that are closed: it refuses more entries than a process may have files. */
-static int poll_open(const child *c, struct pollfd *polls, nfds_t count, int timeout_ms) {
-  struct pollfd open[FIXED + 3];
+static int poll_open(const workload_child *c, struct pollfd *polls, nfds_t count, int timeout_ms) {
+  struct pollfd open[POLL_FIXED + 3];
   nfds_t used = 0;
   for (nfds_t i = 0; i < count; i++)
     if (polls[i].fd >= 0) open[used++] = polls[i];
   const int ready = poll(open, used, timeout_ms);
-  if (ready < 0 && errno != EINTR) return look_at_all(c, polls, count);
+  if (ready < 0 && errno != EINTR) return handle_polls(c, polls, count);
   for (nfds_t i = count; ready > 0 && i-- > 0;)
     if (polls[i].fd >= 0) polls[i].revents = open[--used].revents;
   return ready;
 }
 
 /* See run_streams. */
-static bool wait_for(void *context, int fd) {
-  child *const c = context;
-  struct pollfd polls[FIXED + 1];
-  const int timeout_ms = begin_poll(c, polls);
-  polls[FIXED] = (struct pollfd){.fd = fd, .events = POLLOUT};
-  if (poll_open(c, polls, FIXED + 1, timeout_ms) > 0) end_poll(c, polls);
+static bool wait_for_descriptor(void *context, int fd) {
+  workload_child *const c = context;
+  struct pollfd polls[POLL_FIXED + 1];
+  const int timeout_ms = begin_polls(c, polls);
+  polls[POLL_FIXED] = (struct pollfd){.fd = fd, .events = POLLOUT};
+  if (poll_open(c, polls, POLL_FIXED + 1, timeout_ms) > 0) end_polls(c, polls);
   return !c->is_given_up;
 }
 
-static void loop(child *c) {
+static void child_loop(workload_child *c) {
   while (!c->has_ended) {
-    struct pollfd polls[FIXED + 3];
-    const int timeout_ms = begin_poll(c, polls);
-    const run_watch *const watch = c->streams.watch;
-    polls[FIXED] = (struct pollfd){.fd = watch->extra, .events = POLLIN};
-    const nfds_t count = FIXED + 1 + run_streams_poll(&c->streams, polls + FIXED + 1);
+    struct pollfd polls[POLL_FIXED + 3];
+    const int timeout_ms = begin_polls(c, polls);
+    const run_stream_watch *const watch = c->streams.watch;
+    polls[POLL_FIXED] = (struct pollfd){.fd = watch->extra, .events = POLLIN};
+    const nfds_t count = POLL_FIXED + 1 + run_streams_poll(&c->streams, polls + POLL_FIXED + 1);
     if (poll_open(c, polls, count, timeout_ms) < 0) continue;
-    for (nfds_t i = FIXED + 1; i < count; i++)
+    for (nfds_t i = POLL_FIXED + 1; i < count; i++)
       if (polls[i].revents) run_streams_take(&c->streams, polls[i].fd);
-    if (polls[FIXED].revents) watch->on_extra(watch->context);
-    end_poll(c, polls);
+    if (polls[POLL_FIXED].revents) watch->on_extra(watch->context);
+    end_polls(c, polls);
   }
 }
 
 /* ---- the whole ---- */
 
-static void find_left(const child *c, run_words *to) {
-  run_left left = {.group = c->pid, .except = c->keeper.pid};
+static void find_left(const workload_child *c, run_words *to) {
+  run_leftovers left = {.group = c->pid, .except = c->keeper.pid};
   for (int i = 0; i < 2; i++)
     if (c->streams.streams[i].has_writer)
       left.files[left.file_count++] = c->streams.streams[i].file;
-  run_left_find(&left, to);
+  run_leftovers_find(&left, to);
 }
 
 /* Takes what is left of its output, and releases all. */
-static void finish(child *c, run_end *end) {
+static void child_finish(workload_child *c, run_child_end *end) {
   c->has_ended = true;
   run_streams_finish(&c->streams);
   if (c->pid > 0) find_left(c, &end->left);
@@ -356,8 +356,8 @@ static void finish(child *c, run_end *end) {
   run_signals_release();
 }
 
-static void wait_for_end(child *c, run_end *end) {
-  loop(c);
+static void wait_for_end(workload_child *c, run_child_end *end) {
+  child_loop(c);
   end->status = c->status;
   const double now = now_seconds();
   end->seconds = now - c->begun;
@@ -366,30 +366,30 @@ static void wait_for_end(child *c, run_end *end) {
   take_terminal_back(c);
 }
 
-static run_end run_one(becoming b, const run_watch *watch) {
-  child c = {.terminal = -1, .orphan = -1, .keeper = {.pid = -1, .news = -1, .alive = -1}};
-  run_end end = {.status = RUN_FAILED};
-  b.child = &c;
+static run_child_end run_workload_child(child_exec_context b, const run_stream_watch *watch) {
+  workload_child c = {.terminal = -1, .orphan = -1, .keeper = {.pid = -1, .news = -1, .alive = -1}};
+  run_child_end end = {.status = RUN_FAILED};
+  b.workload_child = &c;
   run_signals_hold();
   run_inherited_take(&c.inherited);
   run_streams_open(&c.streams, watch);
   c.streams.keeper = &c.keeper;
-  c.streams.wait_for = wait_for;
+  c.streams.wait_for_descriptor = wait_for_descriptor;
   c.streams.context = &c;
   c.begun = now_seconds();
-  if (start(&c, &b)) {
+  if (start_child(&c, &b)) {
     running = &c;
     wait_for_end(&c, &end);
   }
-  finish(&c, &end);
+  child_finish(&c, &end);
   return end;
 }
 
 bool run_child_is_running(void) { return running != NULL; }
 
-/* The frame of run_one() still exists: the fault came inside of it. */
-void run_child_go_on(run_end *end) {
-  child *const c = running;
+/* The frame of run_workload_child() still exists: the fault came inside of it. */
+void run_child_go_on(run_child_end *end) {
+  workload_child *const c = running;
   if (!c) return;
   running = NULL; /* a second fault ends us */
   c->passing = *c->streams.watch;
@@ -397,14 +397,14 @@ void run_child_go_on(run_end *end) {
   c->passing.extra = -1;
   c->streams.watch = &c->passing;
   wait_for_end(c, end);
-  finish(c, end);
+  child_finish(c, end);
 }
 
-run_end run_child(const run_command *command, const run_watch *watch) {
-  return run_one((becoming){.command = command}, watch);
+run_child_end run_child(const run_command *command, const run_stream_watch *watch) {
+  return run_workload_child((child_exec_context){.command = command}, watch);
 }
 
 int run_child_call(int (*run)(void *context), void *context) {
-  const run_watch nothing = {.log = -1, .extra = -1};
-  return run_one((becoming){.run = run, .context = context}, &nothing).status;
+  const run_stream_watch nothing = {.log = -1, .extra = -1};
+  return run_workload_child((child_exec_context){.run = run, .context = context}, &nothing).status;
 }

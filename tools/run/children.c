@@ -6,16 +6,16 @@
 #include <string.h>
 
 #include "../prof/commands.h"
-#include "helpers.h"
 #include "output.h"
+#include "process_title.h"
 #include "python.h"
-#include "titles.h"
+#include "tool_helpers.h"
 
 enum { NAMES_MAX = 6 }; /* in a line */
 
 static const struct {
   const char *text, *advice; /* advice: NULL: none */
-} reasons[RUN_REASONS] = {
+} reason_texts[RUN_REASONS] = {
     [RUN_REASON_SUDO] = {"starts programs with a new environment",
                          "run prof behind it: sudo prof run ..."},
     [RUN_REASON_CONTAINER] = {"starts programs in a container",
@@ -42,7 +42,7 @@ static const struct {
                               "let the program not remove or rename it"},
 };
 
-const char *run_reason_text(run_reason reason) { return reasons[reason].text; }
+const char *run_reason_text(run_reason reason) { return reason_texts[reason].text; }
 
 static void add_process(run_children *to, const char *name, run_reason otherwise,
                         const run_capture *capture) {
@@ -60,7 +60,7 @@ static void add_process(run_children *to, const char *name, run_reason otherwise
 }
 
 /* By reason, the recorded ones last; of one reason the most frequent first. */
-static int by_reason(const void *a, const void *b) {
+static int group_compare_reason(const void *a, const void *b) {
   const run_child_group *const x = a, *const y = b;
   if (x->is_recorded != y->is_recorded) return x->is_recorded - y->is_recorded;
   if (!x->is_recorded && x->reason != y->reason) return x->reason < y->reason ? -1 : 1;
@@ -69,7 +69,7 @@ static int by_reason(const void *a, const void *b) {
 }
 
 /* False: it is of a program that the process has executed before its last one. */
-static bool is_of_last_program(const run_capture *capture, const run_member *m) {
+static bool capture_is_of_last_program(const run_capture *capture, const run_process *m) {
   if (capture->was_clean || capture->is_live || capture->error) return true;
   if (m->reason == RUN_REASON_VARIABLES) return false;
   if (m->reason == RUN_REASON_LOST) return true; /* prof is in its last program, too */
@@ -78,34 +78,34 @@ static bool is_of_last_program(const run_capture *capture, const run_member *m) 
 
 /* Marks the captures of all its programs. Returns that of the last one, or NULL. */
 static const run_capture *last_capture(const run_captures *captures, bool *is_seen,
-                                       const run_member *m, const run_capture *found) {
+                                       const run_process *m, const run_capture *found) {
   if (!found) return NULL;
   is_seen[found - captures->items] = true;
-  if (m->inner_pid != m->pid || is_of_last_program(found, m)) return found;
+  if (m->inner_pid != m->pid || capture_is_of_last_program(found, m)) return found;
   const run_capture *last = NULL;
   for (size_t i = 0; i < captures->count; i++) {
     const run_capture *const capture = &captures->items[i];
     if (capture->is_own || capture->pid != found->pid) continue;
     is_seen[i] = true;
-    if (!last && is_of_last_program(capture, m)) last = capture;
+    if (!last && capture_is_of_last_program(capture, m)) last = capture;
   }
   return last;
 }
 
 /* What is known of it may be older than its last program. An ended capture is of that one. Programs
    in Python have the names of their scripts. */
-static const char *name_of(const run_family *family, const run_member *m,
-                           const run_capture *capture, const char *workload) {
+static const char *process_name(const run_process_tree *process_tree, const run_process *m,
+                                const run_capture *capture, const char *workload) {
   const bool has_name = capture && capture->was_clean && *capture->process;
   const char *const name = has_name ? capture->process : m->name;
   const bool is_python = m->words && run_python_is_interpreter(name);
-  const char *const title = is_python ? run_title(family, m, workload) : NULL;
+  const char *const title = is_python ? run_process_title(process_tree, m, workload) : NULL;
   return title ? title : name;
 }
 
 /* Each PID namespace has a process 1, so a capture is taken once. */
-static const run_capture *capture_of(const run_captures *captures, const bool *is_seen,
-                                     const run_member *m) {
+static const run_capture *process_capture(const run_captures *captures, const bool *is_seen,
+                                          const run_process *m) {
   const uint32_t pid = (uint32_t)m->inner_pid;
   const run_capture *const found = run_captures_of(captures, pid);
   if (!found || m->inner_pid == m->pid || !is_seen[found - captures->items]) return found;
@@ -114,37 +114,38 @@ static const run_capture *capture_of(const run_captures *captures, const bool *i
   return NULL;
 }
 
-static bool is_in_prof_run(const run_family *family, const run_member *m) {
+static bool process_is_in_prof_run(const run_process_tree *process_tree, const run_process *m) {
   enum { DEEPEST = 64 };
   for (int i = 0; i < DEEPEST && m; i++) {
     if (m->is_prof_run) return true;
-    m = run_family_find(family, m->parent_pid);
+    m = run_process_tree_find(process_tree, m->parent_pid);
   }
   return false;
 }
 
-static run_reason reason_of(const run_family *family, const run_member *m,
-                            const run_captures *captures) {
+static run_reason process_reason(const run_process_tree *process_tree, const run_process *m,
+                                 const run_captures *captures) {
   if (m->reason != RUN_REASON_NO_PROF && m->reason != RUN_REASON_LOST) return m->reason;
-  if (m->reason == RUN_REASON_LOST && is_in_prof_run(family, m)) return RUN_REASON_NESTED;
+  if (m->reason == RUN_REASON_LOST && process_is_in_prof_run(process_tree, m))
+    return RUN_REASON_NESTED;
   return captures->has_no_folder ? RUN_REASON_NO_FOLDER : m->reason;
 }
 
-run_children run_children_find(const run_family *family, const run_captures *captures,
+run_children run_children_find(const run_process_tree *process_tree, const run_captures *captures,
                                const run_stack *stack, const char *workload, bool has_reasons) {
   run_children to = {.has_reasons = has_reasons,
-                     .is_unknown = !family,
+                     .is_unknown = !process_tree,
                      .empty_count = captures->empty_count,
                      .has_captures = run_captures_have_events(captures)};
   bool *const is_seen = run_make(captures->count, sizeof *is_seen);
-  for (size_t i = 0; family && i < run_family_count(family); i++) {
-    const run_member *const m = run_family_member(family, i);
-    const run_capture *const found = capture_of(captures, is_seen, m);
+  for (size_t i = 0; process_tree && i < run_process_tree_count(process_tree); i++) {
+    const run_process *const m = run_process_tree_at(process_tree, i);
+    const run_capture *const found = process_capture(captures, is_seen, m);
     const run_capture *const capture = last_capture(captures, is_seen, m, found);
     to.libraries |= m->libraries;
-    if (!capture && run_is_helper(stack, workload, m)) continue;
-    add_process(&to, name_of(family, m, capture, workload), reason_of(family, m, captures),
-                capture);
+    if (!capture && run_is_tool_helper(stack, workload, m)) continue;
+    add_process(&to, process_name(process_tree, m, capture, workload),
+                process_reason(process_tree, m, captures), capture);
   }
   for (size_t i = 0; i < captures->count; i++) {
     const run_capture *const capture = &captures->items[i];
@@ -152,14 +153,14 @@ run_children run_children_find(const run_family *family, const run_captures *cap
       add_process(&to, capture->process, RUN_REASON_NO_EVENTS, capture);
   }
   free(is_seen);
-  to.has_prof_run = family && run_family_has_prof_run(family);
-  to.is_cut = family && run_family_is_full(family);
-  if (to.count > 1) qsort(to.groups, to.count, sizeof *to.groups, by_reason);
+  to.has_prof_run = process_tree && run_process_tree_has_prof_run(process_tree);
+  to.is_cut = process_tree && run_process_tree_is_full(process_tree);
+  if (to.count > 1) qsort(to.groups, to.count, sizeof *to.groups, group_compare_reason);
   return to;
 }
 
 /* "cc1 (132 processes), as (7 processes), make and 4 other names". Returns the index behind. */
-static size_t names_of(const run_children *children, size_t at, char **names_out) {
+static size_t group_names(const run_children *children, size_t at, char **names_out) {
   const run_reason reason = children->groups[at].reason;
   char *names = run_text("%s", "");
   size_t named = 0, more = 0;
@@ -180,7 +181,7 @@ static size_t names_of(const run_children *children, size_t at, char **names_out
 }
 
 /* Then "nothing was recorded" has said all. */
-static bool is_all_said(const run_children *children) {
+static bool is_already_explained(const run_children *children) {
   const run_child_group *const first = children->groups;
   return children->count == 1 && first->count == 1 && !children->has_captures &&
          (first->reason == RUN_REASON_NO_PROF || first->reason == RUN_REASON_NO_EVENTS);
@@ -188,13 +189,14 @@ static bool is_all_said(const run_children *children) {
 
 void run_children_print(const run_children *children) {
   bool is_any = false;
-  if (is_all_said(children)) return;
+  if (is_already_explained(children)) return;
   for (size_t at = 0; at < children->count && !children->groups[at].is_recorded;) {
     const run_reason reason = children->groups[at].reason;
     char *names;
-    at = names_of(children, at, &names);
-    say("  %sno capture of %s: %s%s%s", run_output_whose(), names, reasons[reason].text,
-        reasons[reason].advice ? "; " : "", reasons[reason].advice ? reasons[reason].advice : "");
+    at = group_names(children, at, &names);
+    say("  %sno capture of %s: %s%s%s", run_output_whose(), names, reason_texts[reason].text,
+        reason_texts[reason].advice ? "; " : "",
+        reason_texts[reason].advice ? reason_texts[reason].advice : "");
     is_any = true;
   }
   if (is_any)
@@ -202,7 +204,7 @@ void run_children_print(const run_children *children) {
         run_output_whose(), children->is_cut ? ", and there were too many to keep" : "");
 }
 
-const char *run_children_why_nothing(const run_children *children) {
+const char *run_children_empty_reason(const run_children *children) {
   if (children->empty_count > 0)
     return "nothing was recorded: the program uses prof, and had no event, or dropped all by "
            "prof_clear(); try --level 2, --memory";

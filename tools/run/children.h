@@ -3,7 +3,7 @@
 #define PROF_TOOLS_RUN_CHILDREN_H
 
 #include "captures.h"
-#include "family.h"
+#include "process_tree.h"
 #include "stack.h"
 
 typedef struct run_child_group {
@@ -22,19 +22,19 @@ typedef struct run_children {
   bool is_unknown;    /* the processes could not be watched */
   bool is_cut;        /* there were more */
   bool has_prof_run;  /* prof run was started inside of this one */
-  unsigned libraries; /* that any of them had loaded; see run_member */
+  unsigned libraries; /* that any of them had loaded; see run_process */
 } run_children;
 
 /* has_reasons: prof was to record them. family may be NULL. Helpers of the stack are left out;
    workload: the name of its program. */
-run_children run_children_find(const run_family *family, const run_captures *captures,
+run_children run_children_find(const run_process_tree *process_tree, const run_captures *captures,
                                const run_stack *stack, const char *workload, bool has_reasons);
 
 /* Prints on stderr a line for each reason, with the names, and what to do. */
 void run_children_print(const run_children *children);
 
 /* Why no process left a capture, if one reason explains it; else a hint. One line. */
-const char *run_children_why_nothing(const run_children *children);
+const char *run_children_empty_reason(const run_children *children);
 
 /* "it is a static program" */
 const char *run_reason_text(run_reason reason);

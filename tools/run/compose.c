@@ -17,7 +17,7 @@
 
 /* ---- environment ---- */
 
-static bool is_list_name(const char *name, size_t bytes) {
+static bool name_is_list(const char *name, size_t bytes) {
   static const char *const lists[] = {"LD_PRELOAD", "LD_LIBRARY_PATH", "PYTHONPATH", "PATH"};
   for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
     if (strlen(lists[i]) == bytes && memcmp(lists[i], name, bytes) == 0) return true;
@@ -25,18 +25,18 @@ static bool is_list_name(const char *name, size_t bytes) {
 }
 
 /* The value that the variable gets. */
-static const char *exported(const char *variable, const char **name_out) {
+static const char *exported_value(const char *variable, const char **name_out) {
   const size_t bytes = strcspn(variable, "=");
   const char *const value = variable + bytes + (variable[bytes] == '=');
   const char *const name = *name_out = run_copy(variable, bytes);
-  const char *const old = is_list_name(name, bytes) ? getenv(name) : NULL;
+  const char *const old = name_is_list(name, bytes) ? getenv(name) : NULL;
   if (old && !*value) return old;
   return old && *old ? run_text("%s:%s", value, old) : value;
 }
 
 void run_export(const char *variable) {
   const char *name;
-  const char *const value = exported(variable, &name);
+  const char *const value = exported_value(variable, &name);
   if (setenv(name, value, 1) != 0)
     run_fail("cannot set the variable '%s': %s", name, strerror(errno));
 }
@@ -45,7 +45,7 @@ run_words run_exports(const run_words *variables) {
   run_words all = {0};
   for (size_t i = 0; i < variables->count; i++) {
     const char *name;
-    const char *const value = exported(variables->items[i], &name);
+    const char *const value = exported_value(variables->items[i], &name);
     run_words_add(&all, run_text("%s=%s", name, value));
   }
   return all;
@@ -58,10 +58,10 @@ int run_execute(char **words) {
   return error == ENOENT || error == ENOTDIR ? RUN_NOT_FOUND : RUN_CANNOT_EXECUTE;
 }
 
-int run_with(int argc, char **argv) {
+int run_tool_compose(int argc, char **argv) {
   int at = 1;
   while (at < argc && strcmp(argv[at], "--") != 0) run_export(argv[at++]);
-  if (at + 1 >= argc) return bad_words("run-with", "is for prof run alone", NULL);
+  if (at + 1 >= argc) return refuse_words("run-with", "is for prof run alone", NULL);
   return run_execute(argv + at + 1);
 }
 
@@ -116,14 +116,14 @@ static void put_cmd_around(run_words *words, const char *cmd) {
   *words = all;
 }
 
-static const char *quoted(const char *word) {
+static const char *quoted_word(const char *word) {
   run_words words = {0};
   run_words_add(&words, word);
   return run_words_quoted(&words);
 }
 
 /* The value of {output}, {prof} or {counters:KIND}. NULL: mark is none of them. */
-static const char *meaning(const run_tool *tool, const char *mark, size_t bytes) {
+static const char *mark_value(const run_tool *tool, const char *mark, size_t bytes) {
   static const char counters[] = "counters:";
   const char *const text = run_copy(mark, bytes);
   if (strcmp(text, "prof") == 0) return run_own_path();
@@ -134,20 +134,21 @@ static const char *meaning(const run_tool *tool, const char *mark, size_t bytes)
   return NULL;
 }
 
-static const char *without_marks(const run_tool *tool, const char *text, bool is_shell) {
+static const char *replace_marks(const run_tool *tool, const char *text, bool is_shell) {
   const char *made = "";
   for (const char *at = text;;) {
     const char *const open = strchr(at, '{'), *const close = open ? strchr(open, '}') : NULL;
-    const char *const word = close ? meaning(tool, open + 1, (size_t)(close - open - 1)) : NULL;
+    const char *const word = close ? mark_value(tool, open + 1, (size_t)(close - open - 1)) : NULL;
     if (!close) return run_text("%s%s", made, at);
-    made = word ? run_text("%s%.*s%s", made, (int)(open - at), at, is_shell ? quoted(word) : word)
-                : run_text("%s%.*s", made, (int)(close + 1 - at), at);
+    made =
+        word ? run_text("%s%.*s%s", made, (int)(open - at), at, is_shell ? quoted_word(word) : word)
+             : run_text("%s%.*s", made, (int)(close + 1 - at), at);
     at = close + 1;
   }
 }
 
 /* The workload may have another working directory. */
-static const char *absolute(const char *variable) {
+static const char *absolute_variable(const char *variable) {
   const char *const value = strchr(variable, '=') + 1;
   char *const folder = *value == '/' ? NULL : getcwd(NULL, 0);
   if (!folder) return variable;
@@ -155,14 +156,14 @@ static const char *absolute(const char *variable) {
   return run_text("%.*s%s/%s", (int)(value - variable), variable, folder, path);
 }
 
-static bool is_blank(const char *text) { return text[strspn(text, " \t\r\n")] == '\0'; }
+static bool variable_is_blank(const char *text) { return text[strspn(text, " \t\r\n")] == '\0'; }
 
 /* ---- $PROF_RUN_FOLDER ---- */
 
 static const char folder_name[] = "PROF_RUN_FOLDER";
 
 void run_folder_export(run_words *variables, const char *folder) {
-  run_words_add(variables, absolute(run_text("%s=%s", folder_name, folder)));
+  run_words_add(variables, absolute_variable(run_text("%s=%s", folder_name, folder)));
 }
 
 static bool scripts_have_folder(const run_scripts *scripts) {
@@ -182,7 +183,7 @@ bool run_tool_has_folder(const run_tool *tool) {
 }
 
 /* The folder in place of $PROF_RUN_FOLDER or ${PROF_RUN_FOLDER}. */
-static const char *with_folder(const char *text, const char *folder) {
+static const char *add_folder(const char *text, const char *folder) {
   const char *made = "";
   for (const char *at = text;;) {
     const char *const mark = strstr(at, run_text("$%s", folder_name));
@@ -200,18 +201,19 @@ static void set_folder(run_tool *tool) {
   run_folder_export(&variable, tool->folder);
   const char *const folder = strchr(variable.items[0], '=') + 1;
   for (size_t i = 0; i < tool->variables.count; i++)
-    tool->variables.items[i] = (char *)with_folder(tool->variables.items[i], folder);
-  if (!tool->has_marks && !is_blank(tool->cmd)) run_words_add_all(&tool->variables, &variable);
+    tool->variables.items[i] = (char *)add_folder(tool->variables.items[i], folder);
+  if (!tool->has_marks && !variable_is_blank(tool->cmd))
+    run_words_add_all(&tool->variables, &variable);
 }
 
 void run_marks_replace(run_tool *tool) {
   const run_tool *const known = run_tool_find(tool->name);
-  if (tool->has_marks) tool->cmd = without_marks(tool, tool->cmd, true);
+  if (tool->has_marks) tool->cmd = replace_marks(tool, tool->cmd, true);
   for (size_t i = 0; known && i < tool->variables.count; i++) {
     char **const variable = &tool->variables.items[i];
     const bool is_own = run_words_find(&known->variables, *variable) >= 0;
     if (is_own && known->has_marks && strstr(*variable, "{output}"))
-      *variable = (char *)absolute(without_marks(tool, *variable, false));
+      *variable = (char *)absolute_variable(replace_marks(tool, *variable, false));
   }
   if (tool->folder) set_folder(tool);
 }
@@ -223,12 +225,12 @@ bool run_follows_one_program(const run_tool *tool) {
 run_command run_compose(const run_stack *stack, const run_words *workload) {
   run_command command = {0};
   run_words_add_all(&command.words, workload);
-  if (stack->encapsulate && !is_blank(stack->encapsulate))
+  if (stack->encapsulate && !variable_is_blank(stack->encapsulate))
     put_cmd_around(&command.words, stack->encapsulate);
   for (size_t i = 0; i < stack->count; i++) {
     const run_tool *const tool = &stack->tools[i];
     const char *const cmd = tool->cmd;
-    if (!is_blank(cmd)) {
+    if (!variable_is_blank(cmd)) {
       /* its own processes have the inner variables, too: `prof run-with` would be followed */
       if (!run_follows_one_program(tool)) put_variables_around(&command.words, &command.variables);
       put_cmd_around(&command.words, cmd);
@@ -241,7 +243,7 @@ run_command run_compose(const run_stack *stack, const run_words *workload) {
       const char *const value = variable + strlen(name) + 1;
       if (!old)
         run_variable_set(&command.variables, name, value);
-      else if (is_list_name(name, strlen(name)) && *value)
+      else if (name_is_list(name, strlen(name)) && *value)
         run_variable_set(&command.variables, name, run_text("%s:%s", old, value));
     }
   }

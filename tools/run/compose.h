@@ -21,7 +21,7 @@ run_command run_compose(const run_stack *stack, const run_words *workload);
 /* The hidden command `prof run-with NAME=VALUE... -- WORDS...`: puts variables into the environment
    and executes the words. It is used if an inner tool has variables that outer ones must not see.
    Returns RUN_CANNOT_EXECUTE or RUN_NOT_FOUND. */
-int run_with(int argc, char **argv);
+int run_tool_compose(int argc, char **argv);
 
 /* Sets a variable in the process's environment. The value of a list (LD_PRELOAD, LD_LIBRARY_PATH,
    PYTHONPATH, PATH) is put in front of the old value. */
@@ -42,9 +42,9 @@ bool run_follows_one_program(const run_tool *tool);
 /* True: the cmd has shell syntax, so sh must run it. */
 bool run_needs_shell(const char *cmd);
 
-/* Replaces the marks of prof's own tools ({output}, see known.c) in cmd and variables. The tool
-   must have its folder. Of the user's texts only $PROF_RUN_FOLDER in variables is replaced. A cmd
-   of the user gets it as a variable. */
+/* Replaces the marks of prof's own tools ({output}, see known_tools.c) in cmd and variables. The
+   tool must have its folder. Of the user's texts only $PROF_RUN_FOLDER in variables is replaced. A
+   cmd of the user gets it as a variable. */
 void run_marks_replace(run_tool *tool);
 
 /* This program's file. */

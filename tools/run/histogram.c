@@ -17,13 +17,13 @@
 /* The first class that matches a counter's name counts. */
 static const struct {
   const char *part, *class_name;
-} classes[] = {
+} instruction_classes[] = {
     {"sq_insts_valu", "VALU"},     {"sq_active_inst_valu", "VALU"}, {"sq_insts_salu", "SALU"},
     {"sq_insts_vmem", "VMEM"},     {"sq_insts_smem", "SMEM"},       {"sq_wait_inst", "WAITCNT"},
     {"sq_insts_branch", "BRANCH"},
 };
 
-enum { CLASSES = sizeof classes / sizeof *classes };
+enum { CLASSES = sizeof instruction_classes / sizeof *instruction_classes };
 
 typedef struct histogram {
   int64_t counts[CLASSES];
@@ -31,14 +31,14 @@ typedef struct histogram {
 } histogram;
 
 /* CLASSES: the name is not a counter of instructions. VALU has two names, and one row. */
-static size_t class_of(const char *name) {
+static size_t counter_class(const char *name) {
   for (size_t i = 0; i < CLASSES; i++)
-    if (strcasestr(name, classes[i].part)) return i == 1 ? 0 : i;
+    if (strcasestr(name, instruction_classes[i].part)) return i == 1 ? 0 : i;
   return CLASSES;
 }
 
 /* Integers are exact; fractions are truncated; what is too large or too small is the limit. */
-static int64_t number(const char *text) {
+static int64_t parse_count(const char *text) {
   char *end;
   errno = 0;
   const long long whole = strtoll(text, &end, 10);
@@ -49,10 +49,10 @@ static int64_t number(const char *text) {
   return isnan(value) ? 0 : (int64_t)value;
 }
 
-static void add(histogram *h, const char *name, const char *value) {
-  const size_t at = class_of(name);
+static void histogram_add(histogram *h, const char *name, const char *value) {
+  const size_t at = counter_class(name);
   if (at == CLASSES || *value == '\0') return;
-  const int64_t more = number(value);
+  const int64_t more = parse_count(value);
   if (__builtin_add_overflow(h->counts[at], more, &h->counts[at]))
     h->counts[at] = more > 0 ? INT64_MAX : INT64_MIN;
   h->is_there[at] = true;
@@ -61,7 +61,7 @@ static void add(histogram *h, const char *name, const char *value) {
 /* ---- CSV ---- */
 
 /* The cells of the record at *at. Moves *at behind the record, and removes quotes in place. */
-static run_words take_record(char **at) {
+static run_words next_csv_record(char **at) {
   run_words cells = {0};
   for (char *from = *at;; from++) {
     char *to = from, *const cell = from;
@@ -84,26 +84,27 @@ static run_words take_record(char **at) {
   }
 }
 
-static ptrdiff_t column(const run_words *heading, const char *name) {
+static ptrdiff_t find_column(const run_words *heading, const char *name) {
   for (size_t i = 0; i < heading->count; i++)
     if (strcasecmp(heading->items[i], name) == 0) return (ptrdiff_t)i;
   return -1;
 }
 
-static void add_record(histogram *h, const run_words *heading, const run_words *cells) {
-  const ptrdiff_t name = column(heading, "Counter_Name"), value = column(heading, "Counter_Value");
+static void histogram_add_record(histogram *h, const run_words *heading, const run_words *cells) {
+  const ptrdiff_t name = find_column(heading, "Counter_Name"),
+                  value = find_column(heading, "Counter_Value");
   if (name >= 0 && value >= 0) {
     if ((size_t)name < cells->count && (size_t)value < cells->count)
-      add(h, cells->items[name], cells->items[value]);
+      histogram_add(h, cells->items[name], cells->items[value]);
     return;
   }
   for (size_t i = 0; i < cells->count && i < heading->count; i++)
-    add(h, heading->items[i], cells->items[i]);
+    histogram_add(h, heading->items[i], cells->items[i]);
 }
 
 enum { TABLE_BYTES_MAX = 1 << 30 };
 
-static void add_table(histogram *h, const char *path) {
+static void histogram_add_table(histogram *h, const char *path) {
   size_t bytes;
   char *const text = run_file_read(path, TABLE_BYTES_MAX, &bytes);
   if (!text) {
@@ -111,10 +112,10 @@ static void add_table(histogram *h, const char *path) {
     return;
   }
   char *at = text;
-  const run_words heading = take_record(&at);
+  const run_words heading = next_csv_record(&at);
   while (*at) {
-    const run_words cells = take_record(&at);
-    add_record(h, &heading, &cells);
+    const run_words cells = next_csv_record(&at);
+    histogram_add_record(h, &heading, &cells);
     free(cells.items);
   }
   free(text);
@@ -126,7 +127,7 @@ static void write_json(const histogram *h, const char *path) {
   if (to) fputs("{", to);
   for (size_t i = 0; to && i < CLASSES; i++) {
     if (!h->is_there[i]) continue;
-    fprintf(to, "%s\n\"%s\": %" PRId64, separator, classes[i].class_name, h->counts[i]);
+    fprintf(to, "%s\n\"%s\": %" PRId64, separator, instruction_classes[i].class_name, h->counts[i]);
     separator = ",";
   }
   if (to) fputs("\n}", to);
@@ -138,7 +139,7 @@ void run_histogram_write(const char *folder) {
   histogram h = {0};
   bool is_any = false;
   for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
-    add_table(&h, run_text("%s/rocprofv3_output_%s.csv", folder, tables[i]));
+    histogram_add_table(&h, run_text("%s/rocprofv3_output_%s.csv", folder, tables[i]));
   for (size_t i = 0; i < CLASSES; i++) is_any |= h.is_there[i];
   if (is_any) write_json(&h, run_text("%s/instruction_histogram.json", folder));
 }

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void inspect_one(const char *path, run_inspection *to) {
+static void inspect_capture(const char *path, run_inspection *to) {
   prof_trace *trace = NULL;
   prof_trace_info info = {.size = sizeof info};
   *to = (run_inspection){0};
@@ -41,7 +41,7 @@ static void inspect_one(const char *path, run_inspection *to) {
   prof_trace_destroy(trace);
 }
 
-static bool write_all(int fd, const char *at, size_t bytes) {
+static bool pipe_write_all(int fd, const char *at, size_t bytes) {
   while (bytes > 0) {
     const ssize_t done = write(fd, at, bytes);
     if (done < 0 && errno != EINTR) return false;
@@ -51,7 +51,7 @@ static bool write_all(int fd, const char *at, size_t bytes) {
   return true;
 }
 
-static size_t read_all(int fd, char *to, size_t bytes) {
+static size_t pipe_read_all(int fd, char *to, size_t bytes) {
   size_t at = 0;
   for (ssize_t got; at < bytes && (got = read(fd, to + at, bytes - at)) != 0;)
     if (got > 0)
@@ -66,15 +66,15 @@ static _Noreturn void be_inspector(int to, const run_words *paths, size_t at) {
   setrlimit(RLIMIT_CORE, &(struct rlimit){0});
   for (bool is_heard = true; is_heard && at < paths->count; at++) {
     run_inspection one;
-    inspect_one(paths->items[at], &one);
-    is_heard = write_all(to, (const char *)&one, sizeof one);
+    inspect_capture(paths->items[at], &one);
+    is_heard = pipe_write_all(to, (const char *)&one, sizeof one);
   }
   _exit(0);
 }
 
 /* Returns how many it has inspected. No process can be made: -1. */
-static ssize_t inspect_some(const run_words *paths, size_t from, run_inspection *to,
-                            int *status_out) {
+static ssize_t inspect_in_child(const run_words *paths, size_t from, run_inspection *to,
+                                int *status_out) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return -1;
   fflush(NULL);
@@ -82,14 +82,14 @@ static ssize_t inspect_some(const run_words *paths, size_t from, run_inspection 
   if (pid == 0) be_inspector(ends[1], paths, from);
   close(ends[1]);
   const size_t bytes =
-      pid > 0 ? read_all(ends[0], (char *)(to + from), (paths->count - from) * sizeof *to) : 0;
+      pid > 0 ? pipe_read_all(ends[0], (char *)(to + from), (paths->count - from) * sizeof *to) : 0;
   close(ends[0]);
   while (pid > 0 && waitpid(pid, status_out, 0) < 0 && errno == EINTR) continue;
   return pid > 0 ? (ssize_t)(bytes / sizeof *to) : -1;
 }
 
 /* As the process that read it has ended. */
-static void note_end(run_inspection *to, const char *path, int status) {
+static void note_inspector_end(run_inspection *to, const char *path, int status) {
   *to = (run_inspection){0};
   const char *const how = WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "without a signal";
   snprintf(to->error, sizeof to->error,
@@ -102,13 +102,13 @@ run_inspection *run_inspect(const run_words *paths) {
   run_inspection *const all = run_make(paths->count, sizeof *all);
   for (size_t at = 0; at < paths->count;) {
     int status = 0;
-    const ssize_t count = inspect_some(paths, at, all, &status);
+    const ssize_t count = inspect_in_child(paths, at, all, &status);
     if (count >= 0) at += (size_t)count;
     if (at == paths->count) break;
     if (count < 0)
-      inspect_one(paths->items[at], &all[at]);
+      inspect_capture(paths->items[at], &all[at]);
     else
-      note_end(&all[at], paths->items[at], status);
+      note_inspector_end(&all[at], paths->items[at], status);
     at++;
   }
   return all;

@@ -15,7 +15,7 @@
 enum { NESTED_MAX = 5, LINE_BYTES = 256, PROGRAMS_MAX = 64 }; /* as the kernel has it */
 
 /* "#! PATH [WORD]", or NULL. */
-static const char *of_script(const char *head) {
+static const char *script_interpreter(const char *head) {
   if (head[0] != '#' || head[1] != '!') return NULL;
   const char *const at = head + 2 + strspn(head + 2, " \t");
   const size_t bytes = strcspn(at, " \t\r\n");
@@ -33,7 +33,7 @@ enum { OWN_MACHINE = EM_NONE };
 #endif
 
 /* NULL, too, of another machine: an emulator has folders of its own. */
-static const char *of_elf(int fd, const char *head) {
+static const char *elf_interpreter(int fd, const char *head) {
   Elf64_Ehdr elf;
   if (head[EI_CLASS] != ELFCLASS64) return NULL;
   if (pread(fd, &elf, sizeof elf, 0) != (ssize_t)sizeof elf) return NULL;
@@ -50,27 +50,28 @@ static const char *of_elf(int fd, const char *head) {
   return NULL;
 }
 
-static const char *interpreter_of(const char *path) {
+static const char *file_interpreter(const char *path) {
   char head[LINE_BYTES + 1] = "";
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return NULL;
   const char *found = NULL;
   if (pread(fd, head, LINE_BYTES, 0) > EI_CLASS)
-    found = memcmp(head, ELFMAG, SELFMAG) == 0 ? of_elf(fd, head) : of_script(head);
+    found =
+        memcmp(head, ELFMAG, SELFMAG) == 0 ? elf_interpreter(fd, head) : script_interpreter(head);
   close(fd);
   return found;
 }
 
-static bool is_program(const char *path) {
+static bool path_is_program(const char *path) {
   struct stat is;
   return stat(path, &is) == 0 && S_ISREG(is.st_mode) && access(path, X_OK) == 0;
 }
 
 const char *run_interpreter_missing(const char *path) {
   for (int i = 0; i < NESTED_MAX; i++) {
-    path = interpreter_of(path);
+    path = file_interpreter(path);
     if (!path) return NULL;
-    if (!is_program(path)) return path;
+    if (!path_is_program(path)) return path;
   }
   return NULL;
 }

@@ -11,25 +11,25 @@
 
 #include <yajl/yajl_parse.h>
 
-enum { DEPTH_MAX = 64, GOES_ON = 1, ENDS = 0 };
+enum { DEPTH_MAX = 64, PARSE_CONTINUE = 1, PARSE_STOP = 0 };
 
-typedef struct parser {
+typedef struct json_parser {
   run_json open[DEPTH_MAX];    /* lists and objects that have not ended */
   const char *keys[DEPTH_MAX]; /* of the value that comes next in each */
   size_t depth;
   run_json *root;
   const char *refused; /* why a callback ended it, or NULL */
-} parser;
+} json_parser;
 
-static int refuse(parser *p, const char *reason) {
+static int parser_refuse(json_parser *p, const char *reason) {
   p->refused = reason;
-  return ENDS;
+  return PARSE_STOP;
 }
 
-static int add(parser *p, run_json value) {
+static int parser_add(json_parser *p, run_json value) {
   if (p->depth == 0) {
     *p->root = value;
-    return GOES_ON;
+    return PARSE_CONTINUE;
   }
   run_json *const to = &p->open[p->depth - 1];
   to->items = run_grow(to->items, to->count + 1, sizeof *to->items);
@@ -38,58 +38,60 @@ static int add(parser *p, run_json value) {
     to->keys[to->count] = p->keys[p->depth - 1];
   }
   to->items[to->count++] = value;
-  return GOES_ON;
+  return PARSE_CONTINUE;
 }
 
-static int on_null(void *p) { return add(p, (run_json){.kind = RUN_JSON_NULL}); }
+static int on_json_null(void *p) { return parser_add(p, (run_json){.kind = RUN_JSON_NULL}); }
 
-static int on_bool(void *p, int is_true) {
-  return add(p, (run_json){.kind = RUN_JSON_BOOL, .is_true = is_true != 0});
+static int on_json_bool(void *p, int is_true) {
+  return parser_add(p, (run_json){.kind = RUN_JSON_BOOL, .is_true = is_true != 0});
 }
 
-static int on_number(void *p, const char *digits, size_t bytes) {
-  return add(p, (run_json){.kind = RUN_JSON_NUMBER, .text = run_copy(digits, bytes)});
+static int on_json_number(void *p, const char *digits, size_t bytes) {
+  return parser_add(p, (run_json){.kind = RUN_JSON_NUMBER, .text = run_copy(digits, bytes)});
 }
 
-static int on_text(void *p, const unsigned char *text, size_t bytes) {
-  if (memchr(text, '\0', bytes)) return refuse(p, "a text has a NUL character");
-  return add(p, (run_json){.kind = RUN_JSON_TEXT, .text = run_copy((const char *)text, bytes)});
+static int on_json_text(void *p, const unsigned char *text, size_t bytes) {
+  if (memchr(text, '\0', bytes)) return parser_refuse(p, "a text has a NUL character");
+  return parser_add(p,
+                    (run_json){.kind = RUN_JSON_TEXT, .text = run_copy((const char *)text, bytes)});
 }
 
-static int on_key(void *context, const unsigned char *text, size_t bytes) {
-  parser *const p = context;
+static int on_json_key(void *context, const unsigned char *text, size_t bytes) {
+  json_parser *const p = context;
   const run_json *const in = &p->open[p->depth - 1];
-  if (memchr(text, '\0', bytes)) return refuse(p, "a key has a NUL character");
+  if (memchr(text, '\0', bytes)) return parser_refuse(p, "a key has a NUL character");
   const char *const key = p->keys[p->depth - 1] = run_copy((const char *)text, bytes);
-  if (run_json_get(in, key)) return refuse(p, run_text("the key \"%s\" is there twice", key));
-  return GOES_ON;
+  if (run_json_get(in, key))
+    return parser_refuse(p, run_text("the key \"%s\" is there twice", key));
+  return PARSE_CONTINUE;
 }
 
-static int begin(parser *p, run_json_kind kind) {
+static int parser_begin(json_parser *p, run_json_kind kind) {
   if (p->depth == DEPTH_MAX)
-    return refuse(p, run_text("it is nested more than %d deep", DEPTH_MAX));
+    return parser_refuse(p, run_text("it is nested more than %d deep", DEPTH_MAX));
   p->open[p->depth++] = (run_json){.kind = kind};
-  return GOES_ON;
+  return PARSE_CONTINUE;
 }
 
-static int on_object(void *p) { return begin(p, RUN_JSON_OBJECT); }
-static int on_list(void *p) { return begin(p, RUN_JSON_LIST); }
+static int on_json_object(void *p) { return parser_begin(p, RUN_JSON_OBJECT); }
+static int on_json_list(void *p) { return parser_begin(p, RUN_JSON_LIST); }
 
-static int on_end(void *context) {
-  parser *const p = context;
+static int on_json_end(void *context) {
+  json_parser *const p = context;
   const run_json ended = p->open[--p->depth];
-  return add(p, ended);
+  return parser_add(p, ended);
 }
 
-static const yajl_callbacks callbacks = {.yajl_null = on_null,
-                                         .yajl_boolean = on_bool,
-                                         .yajl_number = on_number,
-                                         .yajl_string = on_text,
-                                         .yajl_start_map = on_object,
-                                         .yajl_map_key = on_key,
-                                         .yajl_end_map = on_end,
-                                         .yajl_start_array = on_list,
-                                         .yajl_end_array = on_end};
+static const yajl_callbacks callbacks = {.yajl_null = on_json_null,
+                                         .yajl_boolean = on_json_bool,
+                                         .yajl_number = on_json_number,
+                                         .yajl_string = on_json_text,
+                                         .yajl_start_map = on_json_object,
+                                         .yajl_map_key = on_json_key,
+                                         .yajl_end_map = on_json_end,
+                                         .yajl_start_array = on_json_list,
+                                         .yajl_end_array = on_json_end};
 
 /* ---- yajl ---- */
 
@@ -104,7 +106,7 @@ typedef struct yajl_functions {
 } yajl_functions;
 
 /* Stays loaded. */
-static yajl_functions load(void) {
+static yajl_functions load_yajl(void) {
   static const char name[] = "libyajl.so.2";
   void *const handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
   if (!handle)
@@ -124,7 +126,7 @@ static yajl_functions load(void) {
 }
 
 /* "parse error: WHAT\n" becomes "WHAT". */
-static const char *reason_of(const yajl_functions *f, yajl_handle handle) {
+static const char *yajl_reason(const yajl_functions *f, yajl_handle handle) {
   unsigned char *const text = f->error(handle, 0, NULL, 0);
   const char *reason = text ? (const char *)text : "out of memory";
   const char *const colon = strstr(reason, "error: ");
@@ -135,8 +137,8 @@ static const char *reason_of(const yajl_functions *f, yajl_handle handle) {
 }
 
 const run_json *run_json_parse(const char *text, run_json_error *error_out) {
-  const yajl_functions f = load();
-  parser p = {.root = run_make(1, sizeof *p.root)};
+  const yajl_functions f = load_yajl();
+  json_parser p = {.root = run_make(1, sizeof *p.root)};
   const size_t bytes = strlen(text);
   *error_out = (run_json_error){"it is empty", 0};
   if (text[strspn(text, " \t\r\n")] == '\0') return NULL;
@@ -149,7 +151,7 @@ const run_json *run_json_parse(const char *text, run_json_error *error_out) {
     status = f.complete(handle);
     error_out->at = bytes;
   }
-  if (status != yajl_status_ok) error_out->reason = p.refused ? p.refused : reason_of(&f, handle);
+  if (status != yajl_status_ok) error_out->reason = p.refused ? p.refused : yajl_reason(&f, handle);
   f.free(handle);
   return status == yajl_status_ok ? p.root : NULL;
 }

@@ -14,19 +14,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "family.h"
+#include "process_tree.h"
 
 /* Our orders to the keeper, one byte each: a stream's number, or this. */
 enum { ORDER_END = 2 };
 
-typedef struct keeping {
+typedef struct keeper_state {
   int alive, news; /* our ends of the pipes */
   run_keeper_stream streams[2];
   int log;
   const run_terminal *terminal;
   pid_t workload; /* on a pty, or -1 */
   bool is_blind;  /* no signal comes when it ends */
-} keeping;
+} keeper_state;
 
 /* ---- after our process was killed ---- */
 
@@ -36,7 +36,7 @@ static void close_stream(run_keeper_stream *s) {
 }
 
 /* False: nobody reads it any more. Other errors may pass, and cannot be reported to anyone. */
-static bool write_all(int to, const char *at, size_t bytes) {
+static bool keeper_write_all(int to, const char *at, size_t bytes) {
   while (bytes > 0) {
     const ssize_t done = write(to, at, bytes);
     if (done < 0 && errno == EAGAIN) {
@@ -51,16 +51,16 @@ static bool write_all(int to, const char *at, size_t bytes) {
   return true;
 }
 
-static void pass_one_on(const keeping *k, run_keeper_stream *s) {
+static void pass_stream(const keeper_state *k, run_keeper_stream *s) {
   static char buffer[1 << 16];
   const ssize_t bytes = read(s->from, buffer, sizeof buffer);
   if (bytes < 0 && (errno == EINTR || errno == EAGAIN)) return;
-  if (bytes > 0 && k->log >= 0) write_all(k->log, buffer, (size_t)bytes);
-  if (bytes <= 0 || !write_all(s->to, buffer, (size_t)bytes)) close_stream(s);
+  if (bytes > 0 && k->log >= 0) keeper_write_all(k->log, buffer, (size_t)bytes);
+  if (bytes <= 0 || !keeper_write_all(s->to, buffer, (size_t)bytes)) close_stream(s);
 }
 
 /* Runs until all writers have ended. */
-static void pass_on(keeping *k) {
+static void keeper_pass_streams(keeper_state *k) {
   run_terminal_repair(k->terminal);
   for (;;) {
     struct pollfd polls[2];
@@ -69,14 +69,14 @@ static void pass_on(keeping *k) {
     if (polls[0].fd < 0 && polls[1].fd < 0) return;
     if (poll(polls, 2, -1) < 0 && errno != EINTR) return;
     for (int i = 0; i < 2; i++)
-      if (polls[i].revents) pass_one_on(k, &k->streams[i]);
+      if (polls[i].revents) pass_stream(k, &k->streams[i]);
   }
 }
 
 /* ---- beside it ---- */
 
 /* Reports each stop and the end of the workload. True: it has ended. */
-static bool tell_news(const keeping *k) {
+static bool send_news(const keeper_state *k) {
   run_news news = {.pid = k->workload};
   while (waitpid(k->workload, &news.status, WNOHANG | WUNTRACED) == k->workload) {
     (void)!write(k->news, &news, sizeof news);
@@ -86,7 +86,7 @@ static bool tell_news(const keeping *k) {
 }
 
 /* Obeys our process until it sends the end, or is no more. */
-static _Noreturn void keep(keeping *k) {
+static _Noreturn void keeper_loop(keeper_state *k) {
   sigset_t mask;
   sigfillset(&mask);
   sigprocmask(SIG_BLOCK, &mask, NULL);
@@ -94,23 +94,23 @@ static _Noreturn void keep(keeping *k) {
   for (bool has_ended = k->workload < 0;;) {
     const struct timespec often = {.tv_nsec = 50000000};
     struct pollfd polls[1] = {{.fd = k->alive, .events = POLLIN}};
-    if (!has_ended && tell_news(k)) has_ended = true;
+    if (!has_ended && send_news(k)) has_ended = true;
     const bool is_blind = k->is_blind && !has_ended;
     const int ready = ppoll(polls, 1, is_blind ? &often : NULL, has_ended ? NULL : &mask);
     if (ready == 0 || (ready < 0 && errno == EINTR)) continue; /* SIGCHLD */
-    char order = ORDER_END;
-    const ssize_t bytes = read(k->alive, &order, 1);
+    char send_order = ORDER_END;
+    const ssize_t bytes = read(k->alive, &send_order, 1);
     if (bytes < 0) continue;
-    if (bytes == 0) pass_on(k);
-    if (order == ORDER_END) _exit(0);
-    close_stream(&k->streams[(int)order]);
+    if (bytes == 0) keeper_pass_streams(k);
+    if (send_order == ORDER_END) _exit(0);
+    close_stream(&k->streams[(int)send_order]);
   }
 }
 
 static void take_child_signal(int number) { (void)number; }
 
 /* In the keeper: makes the session, and starts the workload in it. */
-static void begin_on_terminal(keeping *k, const run_keeper_plan *plan) {
+static void begin_on_terminal(keeper_state *k, const run_keeper_plan *plan) {
   const int slave = plan->terminal->slave;
   ioctl(slave, TIOCSCTTY, 0);
   sigset_t child, before;
@@ -125,7 +125,7 @@ static void begin_on_terminal(keeping *k, const run_keeper_plan *plan) {
     setpgid(0, 0);
     tcsetpgrp(slave, getpid());
     sigprocmask(SIG_SETMASK, &before, NULL);
-    plan->become(plan->context);
+    plan->execute_child(plan->context);
     _exit(127);
   }
   const run_news news = {.pid = k->workload, .status = -1};
@@ -135,7 +135,7 @@ static void begin_on_terminal(keeping *k, const run_keeper_plan *plan) {
 }
 
 /* Those at the other ends must see when the workload closes a stream that we do not forward. */
-static void close_what_is_not_forwarded(const keeping *k) {
+static void close_what_is_not_forwarded(const keeper_state *k) {
   const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
   if (null < 0) return;
   dup2(null, STDIN_FILENO);
@@ -147,7 +147,7 @@ static void close_what_is_not_forwarded(const keeping *k) {
   close(null);
 }
 
-static _Noreturn void be_keeper(keeping *k, const run_keeper_plan *plan) {
+static _Noreturn void run_as_keeper(keeper_state *k, const run_keeper_plan *plan) {
   memcpy(k->streams, plan->streams, sizeof k->streams);
   k->log = plan->log;
   k->terminal = plan->terminal;
@@ -158,10 +158,10 @@ static _Noreturn void be_keeper(keeping *k, const run_keeper_plan *plan) {
   for (int i = 0; i < 2; i++)
     if (plan->write_ends[i] >= 0) close(plan->write_ends[i]);
   close_what_is_not_forwarded(k);
-  keep(k);
+  keeper_loop(k);
 }
 
-static bool open_pipe(int ends[2]) { return pipe2(ends, O_CLOEXEC) == 0; }
+static bool open_keeper_pipe(int ends[2]) { return pipe2(ends, O_CLOEXEC) == 0; }
 
 static void close_pipe(const int ends[2]) {
   for (int i = 0; i < 2; i++)
@@ -172,7 +172,7 @@ bool run_keeper_start(run_keeper *keeper, const run_keeper_plan *plan) {
   int alive[2] = {-1, -1}, news[2] = {-1, -1};
   const bool is_on_terminal = plan->terminal->is_controlling;
   fflush(NULL);
-  const bool has_pipes = open_pipe(alive) && (!is_on_terminal || open_pipe(news));
+  const bool has_pipes = open_keeper_pipe(alive) && (!is_on_terminal || open_keeper_pipe(news));
   const pid_t pid = has_pipes ? fork() : -1;
   if (pid < 0) {
     const int error = errno;
@@ -182,10 +182,10 @@ bool run_keeper_start(run_keeper *keeper, const run_keeper_plan *plan) {
     return false;
   }
   if (pid == 0) {
-    keeping k = {.alive = alive[0], .news = news[1], .workload = -1};
+    keeper_state k = {.alive = alive[0], .news = news[1], .workload = -1};
     close(alive[1]);
     if (is_on_terminal) close(news[0]);
-    be_keeper(&k, plan);
+    run_as_keeper(&k, plan);
   }
   close(alive[0]);
   if (is_on_terminal) close(news[1]);
@@ -193,15 +193,17 @@ bool run_keeper_start(run_keeper *keeper, const run_keeper_plan *plan) {
   return true;
 }
 
-static void order(const run_keeper *keeper, char what) { (void)!write(keeper->alive, &what, 1); }
+static void send_order(const run_keeper *keeper, char what) {
+  (void)!write(keeper->alive, &what, 1);
+}
 
 void run_keeper_close(const run_keeper *keeper, int stream) {
-  if (keeper->pid > 0) order(keeper, (char)stream);
+  if (keeper->pid > 0) send_order(keeper, (char)stream);
 }
 
 void run_keeper_end(run_keeper *keeper) {
   if (keeper->pid <= 0) return;
-  order(keeper, ORDER_END);
+  send_order(keeper, ORDER_END);
   close(keeper->alive);
   if (keeper->news >= 0) close(keeper->news);
   while (waitpid(keeper->pid, NULL, 0) < 0 && errno == EINTR) continue;

@@ -31,7 +31,7 @@ typedef struct run_keeper_plan {
   int write_ends[2];            /* the workload's ends of pipes, which the keeper closes; or -1 */
   int log;                      /* gets all bytes, or -1 */
   const run_terminal *terminal; /* if it is controlling, the workload is the keeper's child on it */
-  void (*become)(void *context); /* on a pty: executes the workload; does not return */
+  void (*execute_child)(void *context); /* on a pty: executes the workload; does not return */
   void *context;
 } run_keeper_plan;
 

@@ -15,17 +15,17 @@
 #include "library_lines.h"
 #include "output.h"
 
-typedef struct entry {
+typedef struct call_entry {
   run_call_key key;
   run_library_row row;
-  run_call_form *form; /* or NULL: not made yet */
-  char text[];         /* the key: the library in one byte, then the config with its NUL */
-} entry;
+  run_call_event *form; /* or NULL: not made yet */
+  char text[];          /* the key: the library in one byte, then the config with its NUL */
+} call_entry;
 
 struct run_libraries {
   unsigned wanted;
   run_call_table entries;
-  entry **sorted;
+  call_entry **sorted;
   bool is_sorted;
   run_calls *calls; /* or NULL */
   run_blocks blocks;
@@ -33,7 +33,7 @@ struct run_libraries {
 
 static const struct {
   const char *library, *tool;
-} names[RUN_LIBRARIES] = {
+} library_names[RUN_LIBRARIES] = {
     [RUN_LIBRARY_ROCBLAS] = {"rocblas", "rocblas_trace"},
     [RUN_LIBRARY_HIPBLASLT] = {"hipblaslt", "hipblaslt_trace"},
     [RUN_LIBRARY_ROCBLAS_FUNCTION] = {"rocblas_function", "rocblas_trace"},
@@ -47,12 +47,12 @@ static const struct {
     [RUN_LIBRARY_CUDNN] = {"cudnn", "cudnn_trace"},
 };
 
-const char *run_library_name(run_library library) { return names[library].library; }
+const char *run_library_name(run_library library) { return library_names[library].library; }
 
 unsigned run_library_wanted(const char *tool) {
   unsigned wanted = 0;
   for (unsigned i = 0; i < RUN_LIBRARIES; i++)
-    if (strcmp(names[i].tool, tool) == 0) wanted |= 1u << i;
+    if (strcmp(library_names[i].tool, tool) == 0) wanted |= 1u << i;
   return wanted;
 }
 
@@ -65,13 +65,13 @@ run_libraries *run_libraries_create(unsigned wanted) {
 void run_libraries_record(run_libraries *libraries, run_calls *calls) { libraries->calls = calls; }
 
 /* In the order of insertion. */
-static entry *entry_at(const run_libraries *libraries, size_t index) {
-  return (entry *)libraries->entries.entries[index]; /* it begins with its key */
+static call_entry *call_entry_at(const run_libraries *libraries, size_t index) {
+  return (call_entry *)libraries->entries.entries[index]; /* it begins with its key */
 }
 
 void run_libraries_destroy(run_libraries *libraries) {
   for (size_t i = 0; i < libraries->entries.count; i++) {
-    entry *const each = entry_at(libraries, i);
+    call_entry *const each = call_entry_at(libraries, i);
     free(each->form);
     free(each);
   }
@@ -82,22 +82,23 @@ void run_libraries_destroy(run_libraries *libraries) {
 }
 
 /* RCCL prints the same lines as NCCL. The active tool decides which library it is. */
-static run_library library_of(const run_libraries *libraries, const run_call *call) {
+static run_library call_library(const run_libraries *libraries, const run_call *call) {
   const bool is_nccl =
       call->library == RUN_LIBRARY_RCCL && !(libraries->wanted & 1u << RUN_LIBRARY_RCCL);
   return is_nccl ? RUN_LIBRARY_NCCL : call->library;
 }
 
 /* The row of a call, made if it is new. */
-static entry *find_entry(run_libraries *libraries, run_library library, run_line config) {
+static call_entry *find_entry(run_libraries *libraries, run_library library, run_line config) {
   const size_t key_bytes = 1 + config.bytes;
   char key[RUN_CONFIG_BYTES_MAX + 1];
   key[0] = (char)library;
   memcpy(key + 1, config.at, config.bytes);
   const uint64_t hash = run_hash_64(key, key_bytes);
-  entry *const found = (entry *)run_call_table_find(&libraries->entries, key, key_bytes, hash);
+  call_entry *const found =
+      (call_entry *)run_call_table_find(&libraries->entries, key, key_bytes, hash);
   if (found) return found;
-  entry *const made = run_make(1, sizeof *made + key_bytes + 1);
+  call_entry *const made = run_make(1, sizeof *made + key_bytes + 1);
   memcpy(made->text, key, key_bytes);
   made->key = (run_call_key){key_bytes, made->text};
   made->row = (run_library_row){library, made->text + 1, 0};
@@ -106,20 +107,20 @@ static entry *find_entry(run_libraries *libraries, run_library library, run_line
   return made;
 }
 
-static void count_call(run_libraries *libraries, run_library library, run_line config,
-                       uint64_t calls, const run_line_source *from) {
+static void count_library_call(run_libraries *libraries, run_library library, run_line config,
+                               uint64_t calls, const run_line_source *from) {
   if (!(libraries->wanted & 1u << library)) return;
   if (config.bytes > RUN_CONFIG_BYTES_MAX) config.bytes = RUN_CONFIG_BYTES_MAX;
-  entry *const found = find_entry(libraries, library, config);
+  call_entry *const found = find_entry(libraries, library, config);
   if (__builtin_add_overflow(found->row.calls, calls, &found->row.calls))
     found->row.calls = UINT64_MAX;
   if (!libraries->calls || library == RUN_LIBRARY_ROCBLAS_FUNCTION) return;
-  if (!found->form) found->form = run_call_form_create(&found->row);
+  if (!found->form) found->form = run_call_event_create(&found->row);
   run_calls_add(libraries->calls, found->form, &from->origin, from->stream);
 }
 
 /* What the line itself has counts first, then what a launcher put in front. */
-static run_line_source source_of(const run_line_source *from, run_origin of_line, int64_t rank) {
+static run_line_source line_source(const run_line_source *from, run_origin of_line, int64_t rank) {
   run_line_source source = *from;
   if (of_line.rank >= 0)
     source.origin.rank = of_line.rank;
@@ -131,7 +132,7 @@ static run_line_source source_of(const run_line_source *from, run_origin of_line
 
 static void count_block(run_libraries *libraries, const run_block *block, int stream) {
   const run_line_source from = {stream, {block->rank, block->pid}};
-  count_call(libraries, block->library, (run_line){block->text, block->bytes}, 1, &from);
+  count_library_call(libraries, block->library, (run_line){block->text, block->bytes}, 1, &from);
 }
 
 static bool wants_blocks(const run_libraries *libraries) {
@@ -150,8 +151,8 @@ void run_libraries_take(run_libraries *libraries, const run_line_source *from, c
   }
   if (!run_line_is_call(text, libraries->wanted, &call)) return;
   const run_line_source source =
-      source_of(from, call.origin, run_origin_rank(line, call.prefix_bytes));
-  count_call(libraries, library_of(libraries, &call), call.config, call.calls, &source);
+      line_source(from, call.origin, run_origin_rank(line, call.prefix_bytes));
+  count_library_call(libraries, call_library(libraries, &call), call.config, call.calls, &source);
 }
 
 void run_libraries_finish(run_libraries *libraries) {
@@ -163,27 +164,28 @@ void run_libraries_finish(run_libraries *libraries) {
 size_t run_libraries_count(const run_libraries *libraries) { return libraries->entries.count; }
 
 /* Sorts by library; rows of one library keep their order. */
-static void sort(run_libraries *libraries) {
+static void sort_entries(run_libraries *libraries) {
   size_t next[RUN_LIBRARIES + 1] = {0};
   free(libraries->sorted);
   const size_t count = libraries->entries.count;
-  libraries->sorted = run_make(count, sizeof(entry *));
-  for (size_t i = 0; i < count; i++) next[entry_at(libraries, i)->row.library + 1]++;
+  libraries->sorted = run_make(count, sizeof(call_entry *));
+  for (size_t i = 0; i < count; i++) next[call_entry_at(libraries, i)->row.library + 1]++;
   for (unsigned i = 0; i < RUN_LIBRARIES; i++) next[i + 1] += next[i];
   for (size_t i = 0; i < count; i++)
-    libraries->sorted[next[entry_at(libraries, i)->row.library]++] = entry_at(libraries, i);
+    libraries->sorted[next[call_entry_at(libraries, i)->row.library]++] =
+        call_entry_at(libraries, i);
   libraries->is_sorted = true;
 }
 
 const run_library_row *run_libraries_row(const run_libraries *libraries, size_t index) {
-  if (!libraries->is_sorted) sort((run_libraries *)libraries);
+  if (!libraries->is_sorted) sort_entries((run_libraries *)libraries);
   return &libraries->sorted[index]->row;
 }
 
 /* ---- CSV ---- */
 
 /* Quoted as Excel does where needed. */
-static void put_cell(FILE *to, const char *text) {
+static void put_csv_cell(FILE *to, const char *text) {
   if (!text[strcspn(text, ",\"\r\n")]) {
     fputs(text, to);
     return;
@@ -196,7 +198,7 @@ static void put_cell(FILE *to, const char *text) {
   fputc('"', to);
 }
 
-static const char *variable(const char *name, const char *otherwise) {
+static const char *variable_or(const char *name, const char *otherwise) {
   const char *const value = getenv(name);
   return value && *value ? value : otherwise;
 }
@@ -210,11 +212,11 @@ void run_libraries_put(FILE *to, const void *context) {
   fputs("jobid,created_date,model,library,config,calls\r\n", to);
   for (size_t i = 0; i < libraries->entries.count; i++) {
     const run_library_row *const row = run_libraries_row(libraries, i);
-    put_cell(to, variable("JENKINS_BUILD_NUMBER", "0"));
+    put_csv_cell(to, variable_or("JENKINS_BUILD_NUMBER", "0"));
     fprintf(to, ",%s,", date);
-    put_cell(to, variable("MAD_MODEL_NAME", ""));
+    put_csv_cell(to, variable_or("MAD_MODEL_NAME", ""));
     fprintf(to, ",%s,", run_library_name(row->library));
-    put_cell(to, row->config);
+    put_csv_cell(to, row->config);
     fprintf(to, ",%llu\r\n", (unsigned long long)row->calls);
   }
 }

@@ -21,15 +21,15 @@ typedef struct run_block_entry {
   UT_hash_handle hh;
 } run_block_entry;
 
-static const char *find(run_line line, const char *text) {
+static const char *line_find(run_line line, const char *text) {
   return memmem(line.at, line.bytes, text, strlen(text));
 }
 
-static run_line behind(run_line line, const char *at) {
+static run_line line_after(run_line line, const char *at) {
   return (run_line){at, line.bytes - (size_t)(at - line.at)};
 }
 
-static void put(run_block *block, const char *bytes, size_t count) {
+static void block_put(run_block *block, const char *bytes, size_t count) {
   const size_t room = sizeof block->text - 1 - block->bytes, taken = count < room ? count : room;
   memcpy(block->text + block->bytes, bytes, taken);
   block->bytes += taken;
@@ -37,19 +37,19 @@ static void put(run_block *block, const char *bytes, size_t count) {
 }
 
 /* Most functions only set up descriptors. Only functions that compute count as calls. */
-static bool computes(run_line name) {
+static bool function_computes(run_line name) {
   static const char *const words[] = {"Forward", "Backward", "Execute"};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-    if (find(name, words[i])) return !find(name, "Get") && !find(name, "Create");
+    if (line_find(name, words[i])) return !line_find(name, "Get") && !line_find(name, "Create");
   return false;
 }
 
 /* The function's name: the last word in front of the first bracket behind "function ". */
 static run_line function_name(run_line line) {
   static const char word[] = "function ";
-  const char *const at = find(line, word);
+  const char *const at = line_find(line, word);
   if (!at) return (run_line){line.at, 0};
-  const run_line rest = behind(line, at + strlen(word));
+  const run_line rest = line_after(line, at + strlen(word));
   size_t end = 0, begin = 0;
   while (end < rest.bytes && rest.at[end] != '(') end++;
   for (size_t i = 0; i < end; i++)
@@ -58,7 +58,7 @@ static run_line function_name(run_line line) {
 }
 
 /* Whether " name=" is an argument of the block already. */
-static bool has_argument(const run_block *block, run_line name) {
+static bool block_has_argument(const run_block *block, run_line name) {
   for (const char *at = block->text; (at = strchr(at, ' ')) != NULL;) {
     at++;
     if (strncmp(at, name.at, name.bytes) == 0 && at[name.bytes] == '=') return true;
@@ -67,12 +67,12 @@ static bool has_argument(const run_block *block, run_line name) {
 }
 
 /* "Process=14102; Thread=129943171284992; ...": a call has one such line, the last one. */
-static bool take_process(run_block *block, run_line line) {
+static bool parse_process(run_block *block, run_line line) {
   static const char word[] = "Process=";
-  const char *const at = find(line, word);
+  const char *const at = line_find(line, word);
   if (!at) return false;
   char digits[20] = "";
-  const run_line rest = behind(line, at + strlen(word));
+  const run_line rest = line_after(line, at + strlen(word));
   for (size_t i = 0; i < rest.bytes && i < sizeof digits - 1; i++) {
     if (!isdigit((unsigned char)rest.at[i])) break;
     digits[i] = rest.at[i];
@@ -84,24 +84,25 @@ static bool take_process(run_block *block, run_line line) {
 }
 
 /* Turns "name: type=T; val=V" into " name=V". Leaves out pointers. */
-static void take_argument(run_block *block, run_line line) {
+static void parse_argument(run_block *block, run_line line) {
   static const char value_word[] = "val=";
   while (line.bytes > 0 && isspace((unsigned char)*line.at)) line.at++, line.bytes--;
-  const char *const colon = memchr(line.at, ':', line.bytes), *const found = find(line, value_word);
+  const char *const colon = memchr(line.at, ':', line.bytes), *const found =
+                                                                  line_find(line, value_word);
   if (!colon || !found || found < colon) return;
   const run_line name = {line.at, (size_t)(colon - line.at)};
-  run_line value = behind(line, found + strlen(value_word));
+  run_line value = line_after(line, found + strlen(value_word));
   const char *const end = memchr(value.at, ';', value.bytes);
   if (end) value.bytes = (size_t)(end - value.at);
   while (value.bytes > 0 && isspace((unsigned char)value.at[value.bytes - 1])) value.bytes--;
   /* descriptors of cuDNN repeat their members' names */
-  const bool is_twice = block->library == RUN_LIBRARY_CUBLAS && has_argument(block, name);
+  const bool is_twice = block->library == RUN_LIBRARY_CUBLAS && block_has_argument(block, name);
   block->is_mixed |= block->has_ended || is_twice;
-  if (find(value, "POINTER") || find(value, "0x") || value.bytes == 0) return;
-  put(block, " ", 1);
-  put(block, name.at, name.bytes);
-  put(block, "=", 1);
-  put(block, value.at, value.bytes);
+  if (line_find(value, "POINTER") || line_find(value, "0x") || value.bytes == 0) return;
+  block_put(block, " ", 1);
+  block_put(block, name.at, name.bytes);
+  block_put(block, "=", 1);
+  block_put(block, value.at, value.bytes);
 }
 
 static bool end_block(run_block *block, run_block *out) {
@@ -120,12 +121,12 @@ static void begin_block(run_block *block, run_line line, bool is_blas, int64_t r
   block->rank = rank;
   block->pid = -1;
   block->is_mixed = block->has_ended = false;
-  block->is_open = name.bytes > 0 && (is_blas || computes(name));
-  if (block->is_open) put(block, name.at, name.bytes);
+  block->is_open = name.bytes > 0 && (is_blas || function_computes(name));
+  if (block->is_open) block_put(block, name.at, name.bytes);
   block->name_bytes = block->bytes;
 }
 
-static run_block *block_of(run_blocks *blocks, int stream, int64_t rank) {
+static run_block *get_block(run_blocks *blocks, int stream, int64_t rank) {
   const block_key key = {rank, stream};
   run_block_entry *entry;
   HASH_FIND(hh, blocks->entries, &key, sizeof key, entry);
@@ -141,20 +142,20 @@ static run_block *block_of(run_blocks *blocks, int stream, int64_t rank) {
 run_block_part run_blocks_take(run_blocks *blocks, int stream, run_line line,
                                run_block *before_out) {
   before_out->bytes = 0;
-  const char *const blas = find(line, "I! cuBLAS");
-  const char *const begin = blas ? blas : find(line, "I! CuDNN");
-  const char *const at = begin ? begin : find(line, "i!");
+  const char *const blas = line_find(line, "I! cuBLAS");
+  const char *const begin = blas ? blas : line_find(line, "I! CuDNN");
+  const char *const at = begin ? begin : line_find(line, "i!");
   if (!at) return RUN_BLOCK_NONE;
   const int64_t rank = run_origin_rank(line.at, (size_t)(at - line.at));
-  run_block *const block = block_of(blocks, stream, rank);
+  run_block *const block = get_block(blocks, stream, rank);
   if (begin) {
     if (!end_block(block, before_out)) before_out->bytes = 0;
-    begin_block(block, behind(line, begin), blas != NULL, rank);
+    begin_block(block, line_after(line, begin), blas != NULL, rank);
     return RUN_BLOCK_BEGIN;
   }
   if (!block->is_open) return RUN_BLOCK_NONE;
-  const run_line rest = behind(line, at + strlen("i!"));
-  if (!take_process(block, rest)) take_argument(block, rest);
+  const run_line rest = line_after(line, at + strlen("i!"));
+  if (!parse_process(block, rest)) parse_argument(block, rest);
   return RUN_BLOCK_MORE;
 }
 

@@ -8,48 +8,48 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *find(run_line line, const char *text) {
+static const char *line_find(run_line line, const char *text) {
   return memmem(line.at, line.bytes, text, strlen(text));
 }
 
-static run_line from(run_line line, const char *at) {
+static run_line line_from(run_line line, const char *at) {
   return (run_line){at, line.bytes - (size_t)(at - line.at)};
 }
 
 /* Begins a call, which is at `at` in the line. */
 static void set_call(run_call *to, run_library library, run_line line, const char *at) {
   to->library = library;
-  to->config = from(line, at);
+  to->config = line_from(line, at);
   to->calls = 1;
   to->prefix_bytes = (size_t)(at - line.at);
   to->origin = RUN_ORIGIN_UNKNOWN;
 }
 
 /* Appends to the config, which is in the text. */
-static void put_bytes(run_call *to, const char *at, size_t bytes) {
+static void call_put_bytes(run_call *to, const char *at, size_t bytes) {
   const size_t room = sizeof to->text - to->config.bytes;
   if (bytes > room) bytes = room;
   memcpy(to->text + to->config.bytes, at, bytes);
   to->config.bytes += bytes;
 }
 
-static bool begins(run_line line, const char *text) {
+static bool line_begins_with(run_line line, const char *text) {
   return line.bytes >= strlen(text) && memcmp(line.at, text, strlen(text)) == 0;
 }
 
 /* "./rocblas-bench -f gemm ..." */
-static bool take_rocblas(run_line line, run_call *to) {
-  const char *const at = find(line, "/rocblas-bench ");
+static bool parse_rocblas(run_line line, run_call *to) {
+  const char *const at = line_find(line, "/rocblas-bench ");
   if (!at || at == line.at) return false;
   set_call(to, RUN_LIBRARY_ROCBLAS, line, at - 1);
   return true;
 }
 
 /* The config without ", call_count: 136". Returns the number, or 1: there is none. */
-static uint64_t take_count(run_call *to) {
+static uint64_t parse_call_count(run_call *to) {
   static const char name[] = "call_count: ";
   const run_line config = to->config;
-  const char *at = find(config, name);
+  const char *at = line_find(config, name);
   if (!at) return 1;
   const char *end = at + strlen(name);
   const char *const last = config.at + config.bytes;
@@ -65,39 +65,39 @@ static uint64_t take_count(run_call *to) {
   else if (has_more)
     end++;
   to->config = (run_line){to->text, 0};
-  put_bytes(to, config.at, (size_t)(at - config.at));
-  put_bytes(to, end, (size_t)(last - end));
+  call_put_bytes(to, config.at, (size_t)(at - config.at));
+  call_put_bytes(to, end, (size_t)(last - end));
   return strtoull(digits, NULL, 10);
 }
 
 /* - { rocblas_function: "rocblas_gemm_ex", ..., call_count: 136 } */
-static bool take_rocblas_function(run_line line, run_call *to) {
+static bool parse_rocblas_function(run_line line, run_call *to) {
   static const char begin[] = "- {";
-  const char *const name = find(line, "rocblas_function: ");
+  const char *const name = line_find(line, "rocblas_function: ");
   if (!name) return false;
   const char *const brace = memrchr(line.at, '{', (size_t)(name - line.at));
   const bool has_dash = brace && brace - line.at >= (ptrdiff_t)strlen(begin) - 1 &&
                         memcmp(brace - 2, begin, strlen(begin)) == 0;
   set_call(to, RUN_LIBRARY_ROCBLAS_FUNCTION, line, has_dash ? brace - 2 : brace ? brace : name);
-  to->calls = take_count(to);
+  to->calls = parse_call_count(to);
   return true;
 }
 
 /* hipblaslt-bench --api_method c -m 1024 ... */
-static bool take_hipblaslt(run_line line, run_call *to) {
-  const char *const at = find(line, "hipblaslt-bench ");
+static bool parse_hipblaslt(run_line line, run_call *to) {
+  const char *const at = line_find(line, "hipblaslt-bench ");
   if (!at) return false;
   set_call(to, RUN_LIBRARY_HIPBLASLT, line, at);
   return true;
 }
 
 /* "Running kernel: Cijk_...": other programs print these words, too, so the name is checked. */
-static bool take_tensile(run_line line, run_call *to) {
+static bool parse_tensile(run_line line, run_call *to) {
   static const char words[] = "Running kernel: ";
-  const char *const at = find(line, words);
+  const char *const at = line_find(line, words);
   if (!at) return false;
-  run_line name = from(line, at + strlen(words));
-  if (!begins(name, "Cijk_") && !begins(name, "Custom_")) return false;
+  run_line name = line_from(line, at + strlen(words));
+  if (!line_begins_with(name, "Cijk_") && !line_begins_with(name, "Custom_")) return false;
   size_t bytes = 0;
   while (bytes < name.bytes && (isalnum((unsigned char)name.at[bytes]) || name.at[bytes] == '_'))
     bytes++;
@@ -109,28 +109,28 @@ static bool take_tensile(run_line line, run_call *to) {
 
 /* MIOpen(HIP): Command [LogCmdConvolution] ./bin/MIOpenDriver conv ...
    Newer releases print no (HIP). */
-static bool take_miopen(run_line line, run_call *to) {
+static bool parse_miopen(run_line line, run_call *to) {
   static const char words[] = ": Command [LogCmd";
-  const char *const library = find(line, "MIOpen");
+  const char *const library = line_find(line, "MIOpen");
   if (!library) return false;
-  const char *const at = find(from(line, library), words);
+  const char *const at = line_find(line_from(line, library), words);
   if (!at) return false;
-  const run_line kind = from(line, at + strlen(words));
-  const char *const end = find(kind, "] ");
-  if (!end || !find(from(line, end), "MIOpenDriver")) return false;
-  const bool is_find = begins(kind, "Find");
+  const run_line kind = line_from(line, at + strlen(words));
+  const char *const end = line_find(kind, "] ");
+  if (!end || !line_find(line_from(line, end), "MIOpenDriver")) return false;
+  const bool is_find = line_begins_with(kind, "Find");
   set_call(to, is_find ? RUN_LIBRARY_MIOPEN_FIND : RUN_LIBRARY_MIOPEN, line, library);
-  to->config = from(line, end + 2);
+  to->config = line_from(line, end + 2);
   return true;
 }
 
 /* ---- collectives ---- */
 
-static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+static bool line_is_digit(char c) { return c >= '0' && c <= '9'; }
 
-enum { COUNT, DATATYPE, OP, ROOT, GLOBALRANK, NRANKS, FIELDS };
+enum { FIELD_COUNT, FIELD_DATATYPE, FIELD_OP, FIELD_ROOT, FIELD_GLOBALRANK, FIELD_NRANKS, FIELDS };
 
-static bool is_word(run_line word, const char *text, size_t bytes) {
+static bool word_equals(run_line word, const char *text, size_t bytes) {
   return word.bytes == bytes && memcmp(word.at, text, bytes) == 0;
 }
 
@@ -140,7 +140,8 @@ static void read_fields(run_line line, run_line fields[FIELDS]) {
   static const struct {
     const char *name;
     size_t bytes;
-  } names[NRANKS] = {{"count", 5}, {"datatype", 8}, {"op", 2}, {"root", 4}, {"globalrank", 10}};
+  } names[FIELD_NRANKS] = {
+      {"count", 5}, {"datatype", 8}, {"op", 2}, {"root", 4}, {"globalrank", 10}};
   static const char ranks[] = "[nranks=";
   const char *const end = line.at + line.bytes;
   run_line *next = NULL;
@@ -151,16 +152,16 @@ static void read_fields(run_line line, run_line fields[FIELDS]) {
     at += word.bytes;
     if (next) *next = word;
     next = NULL;
-    for (int i = 0; i < NRANKS; i++)
-      if (is_word(word, names[i].name, names[i].bytes)) next = &fields[i];
-    if (!begins(word, ranks)) continue;
-    word = from(word, word.at + strlen(ranks));
+    for (int i = 0; i < FIELD_NRANKS; i++)
+      if (word_equals(word, names[i].name, names[i].bytes)) next = &fields[i];
+    if (!line_begins_with(word, ranks)) continue;
+    word = line_from(word, word.at + strlen(ranks));
     if (word.bytes > 0 && word.at[word.bytes - 1] == ']') word.bytes--;
-    fields[NRANKS] = word;
+    fields[FIELD_NRANKS] = word;
   }
 }
 
-static uint64_t number(run_line text) {
+static uint64_t parse_number(run_line text) {
   char digits[24] = "";
   memcpy(digits, text.at, text.bytes < sizeof digits - 1 ? text.bytes : sizeof digits - 1);
   return strtoull(digits, NULL, 10);
@@ -174,34 +175,36 @@ static const struct {
                   {"int64", 8},   {"uint64", 8},   {"float16", 2},    {"float32", 4},
                   {"float64", 8}, {"bfloat16", 2}, {"float8e4m3", 1}, {"float8e5m2", 1}};
 
-static void put(run_call *to, const char *name, const char *value, size_t bytes) {
-  put_bytes(to, name, strlen(name));
-  put_bytes(to, value, bytes);
+static void call_put_field(run_call *to, const char *name, const char *value, size_t bytes) {
+  call_put_bytes(to, name, strlen(name));
+  call_put_bytes(to, value, bytes);
 }
 
-static void put_field(run_call *to, const char *name, run_line value) {
-  if (value.bytes > 0) put(to, name, value.at, value.bytes);
+static void call_put_read_field(run_call *to, const char *name, run_line value) {
+  if (value.bytes > 0) call_put_field(to, name, value.at, value.bytes);
 }
 
 /* AllReduce count 1001 datatype float32 op 0 root 0 nranks 2 bytes 4004 */
 static void write_collective(run_line name, const run_line fields[FIELDS], run_call *to) {
-  const run_line count = fields[COUNT], type = fields[DATATYPE];
-  const uint64_t code = number(type);
+  const run_line count = fields[FIELD_COUNT], type = fields[FIELD_DATATYPE];
+  const uint64_t code = parse_number(type);
   const bool is_known = type.bytes > 0 && code < sizeof data_types / sizeof *data_types;
   const char *const type_name = is_known ? data_types[code].name : type.at;
   to->config = (run_line){to->text, 0};
-  put(to, "", name.at, name.bytes);
-  put_field(to, " count ", count);
-  if (type.bytes > 0) put(to, " datatype ", type_name, is_known ? strlen(type_name) : type.bytes);
-  put_field(to, " op ", fields[OP]);
-  put_field(to, " root ", fields[ROOT]);
-  put_field(to, " nranks ", fields[NRANKS]);
+  call_put_field(to, "", name.at, name.bytes);
+  call_put_read_field(to, " count ", count);
+  if (type.bytes > 0)
+    call_put_field(to, " datatype ", type_name, is_known ? strlen(type_name) : type.bytes);
+  call_put_read_field(to, " op ", fields[FIELD_OP]);
+  call_put_read_field(to, " root ", fields[FIELD_ROOT]);
+  call_put_read_field(to, " nranks ", fields[FIELD_NRANKS]);
   if (!is_known) return;
   char bytes[24];
   unsigned long long product;
-  if (__builtin_mul_overflow(number(count), data_types[code].bytes, &product)) product = ULLONG_MAX;
+  if (__builtin_mul_overflow(parse_number(count), data_types[code].bytes, &product))
+    product = ULLONG_MAX;
   snprintf(bytes, sizeof bytes, "%llu", product);
-  put(to, " bytes ", bytes, strlen(bytes));
+  call_put_field(to, " bytes ", bytes, strlen(bytes));
 }
 
 /* HOST:PID:TID in front of "[DEV] NCCL INFO": returns where PID begins, or NULL. */
@@ -211,13 +214,13 @@ static const char *find_process(run_line line, const char *end, int64_t *pid_out
     const char *const word = at;
     while (at < end && *at != ' ') at++;
     const char *tid = at;
-    while (tid > word && is_digit(tid[-1])) tid--;
+    while (tid > word && line_is_digit(tid[-1])) tid--;
     const char *const colon = tid > word && tid < at && tid[-1] == ':' ? tid - 1 : NULL;
     const char *pid = colon;
-    while (pid && pid > word && is_digit(pid[-1])) pid--;
+    while (pid && pid > word && line_is_digit(pid[-1])) pid--;
     if (pid && pid < colon && pid > word && pid[-1] == ':') {
       best = pid;
-      *pid_out = (int64_t)number((run_line){pid, (size_t)(colon - pid)});
+      *pid_out = (int64_t)parse_number((run_line){pid, (size_t)(colon - pid)});
     }
     while (at < end && *at == ' ') at++;
   }
@@ -225,24 +228,24 @@ static const char *find_process(run_line line, const char *end, int64_t *pid_out
 }
 
 /* HOST:PID:TID [DEV] NCCL INFO AllReduce: opCount 3 ... count N datatype D op O root R ... */
-static bool take_collective(run_line line, run_call *to) {
+static bool parse_collective(run_line line, run_call *to) {
   static const char words[] = "NCCL INFO ";
-  const char *const at = find(line, words);
+  const char *const at = line_find(line, words);
   if (!at) return false;
-  const run_line name_on = from(line, at + strlen(words));
-  const char *const end = find(name_on, ": opCount ");
+  const run_line name_on = line_from(line, at + strlen(words));
+  const char *const end = line_find(name_on, ": opCount ");
   if (!end) return false;
-  const run_line name = {name_on.at, (size_t)(end - name_on.at)}, rest = from(line, end);
+  const run_line name = {name_on.at, (size_t)(end - name_on.at)}, rest = line_from(line, end);
   run_line fields[FIELDS];
   if (name.bytes == 0 || name.bytes > 40) return false;
   read_fields(rest, fields);
-  if (fields[COUNT].bytes == 0) return false;
+  if (fields[FIELD_COUNT].bytes == 0) return false;
   set_call(to, RUN_LIBRARY_RCCL, line, at);
   const char *prefix = find_process(line, at, &to->origin.pid);
   if (!prefix) prefix = memrchr(line.at, '[', (size_t)(at - line.at)); /* [DEV] is no rank */
   if (prefix) to->prefix_bytes = (size_t)(prefix - line.at);
-  const run_line rank = fields[GLOBALRANK];
-  if (rank.bytes > 0 && is_digit(*rank.at)) to->origin.rank = (int64_t)number(rank);
+  const run_line rank = fields[FIELD_GLOBALRANK];
+  if (rank.bytes > 0 && line_is_digit(*rank.at)) to->origin.rank = (int64_t)parse_number(rank);
   write_collective(name, fields, to);
   return true;
 }
@@ -261,7 +264,7 @@ static void put_without_addresses(run_call *to, run_line rest) {
     }
     const run_line one = {rest.at + i, word - i};
     i = word + 1;
-    if (one.bytes == 0 || find(one, "=0X") || find(one, "=0x")) continue;
+    if (one.bytes == 0 || line_find(one, "=0X") || line_find(one, "=0x")) continue;
     bytes += (size_t)snprintf(to->text + bytes, sizeof to->text - bytes, " %.*s", (int)one.bytes,
                               one.at);
   }
@@ -271,33 +274,34 @@ static void put_without_addresses(run_call *to, run_line rest) {
 
 /* [cublasLt][PID][Trace][cublasLtSSSMatmul] A=0X... Adesc=[type=R_32F ...] ...; a query of a
    heuristic, [Api], is no call. */
-static bool take_cublaslt(run_line line, run_call *to) {
+static bool parse_cublaslt(run_line line, run_call *to) {
   static const char word[] = "[Trace][", begin[] = "[cublasLt][";
-  const char *const library = find(line, begin);
+  const char *const library = line_find(line, begin);
   if (!library) return false;
-  const char *const at = find(from(line, library), word);
+  const char *const at = line_find(line_from(line, library), word);
   if (!at) return false;
-  const run_line name_on = from(line, at + strlen(word));
+  const run_line name_on = line_from(line, at + strlen(word));
   const char *const end = memchr(name_on.at, ']', name_on.bytes);
   if (!end) return false;
   const run_line name = {name_on.at, (size_t)(end - name_on.at)};
-  if (!find(name, "Matmul") || find(name, "Heuristic") || find(name, "Algo")) return false;
+  if (!line_find(name, "Matmul") || line_find(name, "Heuristic") || line_find(name, "Algo"))
+    return false;
   set_call(to, RUN_LIBRARY_CUBLASLT, line, library);
-  const run_line pid = from(line, library + strlen(begin));
-  if (is_digit(*pid.at)) to->origin.pid = (int64_t)number(pid);
+  const run_line pid = line_from(line, library + strlen(begin));
+  if (line_is_digit(*pid.at)) to->origin.pid = (int64_t)parse_number(pid);
   snprintf(to->text, sizeof to->text, "%.*s", (int)name.bytes, name.at);
-  put_without_addresses(to, from(line, end + 1));
+  put_without_addresses(to, line_from(line, end + 1));
   return true;
 }
 
 /* A launcher that colours lines puts the end of the colour behind them. */
-static run_line without_colours(run_line line) {
+static run_line remove_colours(run_line line) {
   for (;;) {
     size_t bytes = line.bytes;
     while (bytes > 0 && line.at[bytes - 1] == '\r') bytes--;
     size_t at = bytes;
     if (at > 0 && (line.at[at - 1] == 'm' || line.at[at - 1] == 'K')) at--;
-    while (at > 0 && at < bytes && (is_digit(line.at[at - 1]) || line.at[at - 1] == ';')) at--;
+    while (at > 0 && at < bytes && (line_is_digit(line.at[at - 1]) || line.at[at - 1] == ';')) at--;
     const bool is_colour = at > 1 && at < bytes && memcmp(line.at + at - 2, "\x1b[", 2) == 0;
     line.bytes = is_colour ? at - 2 : bytes;
     if (!is_colour) return line;
@@ -309,15 +313,15 @@ bool run_line_is_call(run_line line, unsigned wanted, run_call *to) {
     unsigned libraries;
     bool (*take)(run_line line, run_call *to);
   } forms[] = {
-      {1u << RUN_LIBRARY_ROCBLAS, take_rocblas},
-      {1u << RUN_LIBRARY_ROCBLAS_FUNCTION, take_rocblas_function},
-      {1u << RUN_LIBRARY_HIPBLASLT, take_hipblaslt},
-      {1u << RUN_LIBRARY_TENSILE, take_tensile},
-      {1u << RUN_LIBRARY_MIOPEN | 1u << RUN_LIBRARY_MIOPEN_FIND, take_miopen},
-      {1u << RUN_LIBRARY_RCCL | 1u << RUN_LIBRARY_NCCL, take_collective},
-      {1u << RUN_LIBRARY_CUBLASLT, take_cublaslt},
+      {1u << RUN_LIBRARY_ROCBLAS, parse_rocblas},
+      {1u << RUN_LIBRARY_ROCBLAS_FUNCTION, parse_rocblas_function},
+      {1u << RUN_LIBRARY_HIPBLASLT, parse_hipblaslt},
+      {1u << RUN_LIBRARY_TENSILE, parse_tensile},
+      {1u << RUN_LIBRARY_MIOPEN | 1u << RUN_LIBRARY_MIOPEN_FIND, parse_miopen},
+      {1u << RUN_LIBRARY_RCCL | 1u << RUN_LIBRARY_NCCL, parse_collective},
+      {1u << RUN_LIBRARY_CUBLASLT, parse_cublaslt},
   };
-  line = without_colours(line);
+  line = remove_colours(line);
   for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
     if (wanted & forms[i].libraries && forms[i].take(line, to)) return true;
   return false;

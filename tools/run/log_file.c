@@ -13,14 +13,14 @@ enum { READ_BYTES = 64 << 10, LINE_BYTES_MAX = 256 << 10 };
 
 /* ---- lines ---- */
 
-static void tell_line(const log_file *file, const run_logs_target *target, const char *line,
-                      size_t bytes) {
+static void report_log_line(const log_file *file, const run_logs_target *target, const char *line,
+                            size_t bytes) {
   if (bytes > 0 && line[bytes - 1] == '\r') bytes--;
   target->on_line(target->context, &file->origin, line, bytes);
 }
 
 /* A line longer than LINE_BYTES_MAX is cut. */
-static void keep(log_file *file, const char *at, size_t bytes) {
+static void keep_log_bytes(log_file *file, const char *at, size_t bytes) {
   const size_t room = LINE_BYTES_MAX - file->line_bytes, taken = bytes < room ? bytes : room;
   const size_t needed = file->line_bytes + taken;
   if (needed > file->line_room) {
@@ -32,24 +32,24 @@ static void keep(log_file *file, const char *at, size_t bytes) {
 }
 
 static void end_line(log_file *file, const run_logs_target *target) {
-  if (file->line_bytes > 0) tell_line(file, target, file->line, file->line_bytes);
+  if (file->line_bytes > 0) report_log_line(file, target, file->line, file->line_bytes);
   free(file->line);
   file->line = NULL;
   file->line_bytes = file->line_room = 0;
 }
 
-static void part_lines(log_file *file, const run_logs_target *target, const char *at,
-                       size_t bytes) {
+static void split_log_lines(log_file *file, const run_logs_target *target, const char *at,
+                            size_t bytes) {
   const char *const end = at + bytes;
   for (const char *next; (next = memchr(at, '\n', (size_t)(end - at))) != NULL; at = next + 1) {
     if (file->line_bytes == 0) {
-      tell_line(file, target, at, (size_t)(next - at));
+      report_log_line(file, target, at, (size_t)(next - at));
       continue;
     }
-    keep(file, at, (size_t)(next - at));
+    keep_log_bytes(file, at, (size_t)(next - at));
     end_line(file, target);
   }
-  keep(file, at, (size_t)(end - at));
+  keep_log_bytes(file, at, (size_t)(end - at));
 }
 
 /* ---- bytes ---- */
@@ -117,7 +117,7 @@ bool log_file_read(log_file *file, const run_logs_target *target) {
     if (bytes <= 0) break;
     file->offset += bytes;
     copy_to_log(target->log, buffer, (size_t)bytes);
-    part_lines(file, target, buffer, (size_t)bytes);
+    split_log_lines(file, target, buffer, (size_t)bytes);
   }
   return true;
 }

@@ -52,7 +52,7 @@ int run_logs_fd(const run_logs *logs) { return logs->notify; }
 
 /* ---- files ---- */
 
-static bool is_log(const char *name) {
+static bool name_is_log(const char *name) {
   const char *const dot = strrchr(name, '.');
   return dot && strcmp(dot, ".log") == 0;
 }
@@ -67,7 +67,7 @@ static int open_log_file(const char *path, log_key *key, struct stat *is) {
 }
 
 /* Too many files are open: closes all of ours. They are opened again when they grow. */
-static void close_all(run_logs *logs) {
+static void close_log_files(run_logs *logs) {
   for (log_file *file = logs->files; file; file = file->hh.next) log_file_close(file);
 }
 
@@ -77,19 +77,19 @@ static log_file *find_file(run_logs *logs, const log_key *key) {
   return found;
 }
 
-static void read_file(run_logs *logs, log_file *file) {
+static void read_log_file(run_logs *logs, log_file *file) {
   if (log_file_read(file, &logs->target)) return;
-  close_all(logs);
+  close_log_files(logs);
   log_file_read(file, &logs->target); /* what is not read now is read at the end */
 }
 
 /* NULL: it has gone already. */
-static log_file *add_file(run_logs *logs, const log_folder *folder, const char *path, log_key key,
-                          const struct stat *is) {
+static log_file *add_log_file(run_logs *logs, const log_folder *folder, const char *path,
+                              log_key key, const struct stat *is) {
   struct stat opened = *is;
   int fd = open_log_file(path, &key, &opened);
   if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
-    close_all(logs);
+    close_log_files(logs);
     fd = open_log_file(path, &key, &opened);
   }
   if (fd < 0 && errno == ENOENT) return NULL;
@@ -112,41 +112,41 @@ static log_file *add_file(run_logs *logs, const log_folder *folder, const char *
 }
 
 /* A name in a folder has changed, or was found. Returns its file, or NULL. */
-static log_file *take_name(run_logs *logs, const log_folder *folder, const char *name) {
+static log_file *on_name_changed(run_logs *logs, const log_folder *folder, const char *name) {
   struct stat is;
   log_key key;
   char *const path = run_text("%s/%s", folder->path, name);
   log_file *file = NULL;
   if (log_key_get(-1, path, &key, &is)) {
     file = find_file(logs, &key);
-    if (!file && is_log(name)) file = add_file(logs, folder, path, key, &is);
+    if (!file && name_is_log(name)) file = add_log_file(logs, folder, path, key, &is);
   }
   if (file && strcmp(file->path, path) != 0) { /* renamed */
     free(file->path);
     file->path = run_text("%s", path);
   }
-  if (file) read_file(logs, file);
+  if (file) read_log_file(logs, file);
   free(path);
   return file;
 }
 
-static void scan(run_logs *logs) {
+static void scan_folders(run_logs *logs) {
   for (size_t i = 0; i < logs->folder_count; i++) {
     DIR *const all = opendir(logs->folders[i].path);
     for (struct dirent *entry; all && (entry = readdir(all)) != NULL;)
-      if (is_log(entry->d_name)) take_name(logs, &logs->folders[i], entry->d_name);
+      if (name_is_log(entry->d_name)) on_name_changed(logs, &logs->folders[i], entry->d_name);
     if (all) closedir(all);
   }
 }
 
-static void read_all_open(run_logs *logs) {
+static void read_open_log_files(run_logs *logs) {
   for (log_file *file = logs->files; file; file = file->hh.next)
     if (file->fd >= 0) (void)log_file_read(file, &logs->target);
 }
 
 /* ---- events ---- */
 
-static bool is_path_of(const log_file *file, const log_folder *folder, const char *name) {
+static bool name_is_path_of(const log_file *file, const log_folder *folder, const char *name) {
   const size_t bytes = strlen(folder->path);
   return strncmp(file->path, folder->path, bytes) == 0 && file->path[bytes] == '/' &&
          strcmp(file->path + bytes + 1, name) == 0;
@@ -154,12 +154,12 @@ static bool is_path_of(const log_file *file, const log_folder *folder, const cha
 
 /* A file that we have open is read to its end, later. What the name is by now is another file, or
    one that was made before we came to the event. */
-static void forget(run_logs *logs, const log_folder *folder, const char *name) {
+static void forget_name(run_logs *logs, const log_folder *folder, const char *name) {
   struct stat is;
   log_key key;
   for (log_file *file = logs->files, *next; file; file = next) {
     next = file->hh.next;
-    if (!is_path_of(file, folder, name)) continue;
+    if (!name_is_path_of(file, folder, name)) continue;
     if (file->fd >= 0) continue;
     if (log_key_get(-1, file->path, &key, &is) && memcmp(&key, &file->key, sizeof key) == 0)
       continue;
@@ -168,14 +168,14 @@ static void forget(run_logs *logs, const log_folder *folder, const char *name) {
   }
 }
 
-static void take_event(run_logs *logs, const struct inotify_event *event) {
+static void on_inotify_event(run_logs *logs, const struct inotify_event *event) {
   for (size_t i = 0; i < logs->folder_count && event->len > 0; i++) {
     if (logs->folders[i].watch != event->wd) continue;
     if (event->mask & IN_DELETE) {
-      forget(logs, &logs->folders[i], event->name);
+      forget_name(logs, &logs->folders[i], event->name);
       continue;
     }
-    log_file *const file = take_name(logs, &logs->folders[i], event->name);
+    log_file *const file = on_name_changed(logs, &logs->folders[i], event->name);
     /* files of processes that have ended need no descriptor of ours */
     if (file && event->mask & IN_CLOSE_WRITE) log_file_close(file);
   }
@@ -188,20 +188,20 @@ void run_logs_take(run_logs *logs) {
     for (ssize_t at = 0; at < bytes;) {
       const struct inotify_event *const event = (const struct inotify_event *)(events + at);
       is_overflown |= (event->mask & IN_Q_OVERFLOW) != 0;
-      take_event(logs, event);
+      on_inotify_event(logs, event);
       at += (ssize_t)(sizeof *event + event->len);
     }
   if (!is_overflown) return;
-  scan(logs);
-  read_all_open(logs);
+  scan_folders(logs);
+  read_open_log_files(logs);
 }
 
 void run_logs_destroy(run_logs *logs) {
   if (logs->notify >= 0) run_logs_take(logs);
-  read_all_open(logs); /* also deleted files, which have no name to open them by */
-  close_all(logs);
-  scan(logs);
-  close_all(logs);
+  read_open_log_files(logs); /* also deleted files, which have no name to open them by */
+  close_log_files(logs);
+  scan_folders(logs);
+  close_log_files(logs);
   while (logs->files) {
     log_file *const file = logs->files;
     HASH_DELETE(hh, logs->files, file);

@@ -21,14 +21,14 @@ const char *run_output_rank_of(const char *(*value_of)(const void *context, cons
   return NULL;
 }
 
-static const char *own_value(const void *context, const char *name) {
+static const char *own_mark_value(const void *context, const char *name) {
   (void)context;
   return getenv(name);
 }
 
-const char *run_output_rank(void) { return run_output_rank_of(own_value, NULL); }
+const char *run_output_rank(void) { return run_output_rank_of(own_mark_value, NULL); }
 
-static void put_mark(FILE *to, char mark, const char *pattern) {
+static void put_mark_value(FILE *to, char mark, const char *pattern) {
   char host[256] = "";
   const char *const rank = run_output_rank();
   switch (mark) {
@@ -59,7 +59,7 @@ char *run_output_name(const char *pattern) {
     if (*at != '%')
       fputc(*at, to);
     else
-      put_mark(to, *++at, pattern);
+      put_mark_value(to, *++at, pattern);
     if (!*at) break;
   }
   fclose(to);
@@ -97,7 +97,7 @@ const char *run_output_whose(void) {
   return rank ? run_text("rank %s: ", rank) : "";
 }
 
-const char *run_output_why_not(const char *folder) {
+const char *run_output_refusal(const char *folder) {
   const char *at = folder;
   while (access(at, F_OK) != 0 && errno == ENOENT) { /* it is made in the first that is there */
     const char *const slash = strrchr(at, '/');
@@ -117,35 +117,35 @@ char *run_output_in(const char *folder, const char *name) {
 static struct {
   run_words folders, files;
   pid_t owner;
-} made;
+} made_files;
 
 /* At exit(): the run did not start, so its empty folders and its first files go. */
 static void remove_made(void) {
-  if (getpid() != made.owner) return;
-  while (made.files.count > 0) unlink(made.files.items[--made.files.count]);
-  while (made.folders.count > 0) rmdir(made.folders.items[--made.folders.count]);
+  if (getpid() != made_files.owner) return;
+  while (made_files.files.count > 0) unlink(made_files.files.items[--made_files.files.count]);
+  while (made_files.folders.count > 0) rmdir(made_files.folders.items[--made_files.folders.count]);
 }
 
 static void note_made(run_words *list, const char *path) {
-  if (made.owner == 0) atexit(remove_made);
-  made.owner = getpid();
+  if (made_files.owner == 0) atexit(remove_made);
+  made_files.owner = getpid();
   run_words_add(list, run_text("%s", path));
 }
 
-void run_output_note_folder(const char *path) { note_made(&made.folders, path); }
+void run_output_note_folder(const char *path) { note_made(&made_files.folders, path); }
 
-void run_output_keep(void) { made.files.count = made.folders.count = 0; }
+void run_output_keep(void) { made_files.files.count = made_files.folders.count = 0; }
 
 void run_output_make_folder(const char *path) {
   char *const part = run_text("%s", path);
   for (char *slash = part + (*part == '/'); (slash = strchr(slash, '/')) != NULL; slash++) {
     *slash = '\0';
-    if (mkdir(part, 0777) == 0) note_made(&made.folders, part); /* an error shows below */
+    if (mkdir(part, 0777) == 0) note_made(&made_files.folders, part); /* an error shows below */
     *slash = '/';
   }
   struct stat is;
   if (mkdir(part, 0777) == 0)
-    note_made(&made.folders, part);
+    note_made(&made_files.folders, part);
   else if (errno != EEXIST || stat(part, &is) != 0 || !S_ISDIR(is.st_mode))
     run_fail("cannot make the folder '%s': %s", path, strerror(errno));
   free(part);
@@ -155,7 +155,7 @@ void run_output_make_folder(const char *path) {
 
 enum { NUMBERS_MAX = 100000 };
 
-static char *numbered(const char *folder, const char *name, const char *ending, int number) {
+static char *numbered_path(const char *folder, const char *name, const char *ending, int number) {
   return run_output_in(folder, number == 1 ? run_text("%s%s", name, ending)
                                            : run_text("%s.%d%s", name, number, ending));
 }
@@ -163,9 +163,9 @@ static char *numbered(const char *folder, const char *name, const char *ending, 
 /* A folder that another run has made is never taken, even if it is still empty. */
 char *run_output_new_folder(const char *folder, const char *name) {
   for (int number = 1; number < NUMBERS_MAX; number++) {
-    char *const path = numbered(folder, name, "", number);
+    char *const path = numbered_path(folder, name, "", number);
     if (mkdir(path, 0777) == 0) {
-      note_made(&made.folders, path);
+      note_made(&made_files.folders, path);
       return path;
     }
     if (errno != EEXIST) run_fail("cannot make the folder '%s': %s", path, strerror(errno));
@@ -178,7 +178,7 @@ char *run_output_next_folder(const char *folder, const char *name) {
   static run_words planned;
   struct stat is;
   for (int number = 1; number < NUMBERS_MAX; number++) {
-    char *const path = numbered(folder, name, "", number);
+    char *const path = numbered_path(folder, name, "", number);
     if (lstat(path, &is) != 0 && run_words_find(&planned, path) < 0) {
       run_words_add(&planned, path);
       return path;
@@ -190,11 +190,11 @@ char *run_output_next_folder(const char *folder, const char *name) {
 
 char *run_output_new_file(const char *folder, const char *name, const char *ending) {
   for (int number = 1; number < NUMBERS_MAX; number++) {
-    char *const path = numbered(folder, name, ending, number);
+    char *const path = numbered_path(folder, name, ending, number);
     const int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
     if (fd >= 0) {
       close(fd);
-      note_made(&made.files, path);
+      note_made(&made_files.files, path);
       return path;
     }
     if (errno != EEXIST) run_fail("cannot make the file '%s': %s", path, strerror(errno));
@@ -228,7 +228,7 @@ bool run_output_rename_new(const char *from, const char *to) {
 FILE *run_output_begin(const char *path) { return fopen(run_text("%s.part", path), "we"); }
 
 /* False: not all was written; errno says why. */
-static bool close_whole(FILE *file) {
+static bool close_written(FILE *file) {
   if (!file) return false;
   bool is_whole = fflush(file) == 0 && !ferror(file);
   const int failed = errno;
@@ -239,7 +239,7 @@ static bool close_whole(FILE *file) {
 
 bool run_output_end(FILE *file, const char *path) {
   char *const part = run_text("%s.part", path);
-  const bool is_done = close_whole(file) && rename(part, path) == 0;
+  const bool is_done = close_written(file) && rename(part, path) == 0;
   const int error = errno;
   if (!is_done) unlink(part);
   free(part);
@@ -288,9 +288,10 @@ bool run_output_move(const char *from, const char *to) {
   return true;
 }
 
-static char *give_name(const char *part, const char *folder, const char *name, const char *ending) {
+static char *claim_name(const char *part, const char *folder, const char *name,
+                        const char *ending) {
   for (int number = 1; number < NUMBERS_MAX; number++) {
-    char *const path = numbered(folder, name, ending, number);
+    char *const path = numbered_path(folder, name, ending, number);
     if (run_output_rename_new(part, path)) return path;
     free(path);
     if (errno != EEXIST) break;
@@ -303,11 +304,11 @@ char *run_output_write_new(const char *folder, const char *name, const char *end
   char *const part = run_text("%s/%s%s.%d.part", folder, name, ending, (int)getpid());
   FILE *const to = fopen(part, "we");
   if (to) put(to, context);
-  char *const path = close_whole(to) ? give_name(part, folder, name, ending) : NULL;
+  char *const path = close_written(to) ? claim_name(part, folder, name, ending) : NULL;
   const int error = errno;
   if (!path) unlink(part);
   free(part);
   if (!path) run_fail("cannot write '%s/%s%s': %s", folder, name, ending, strerror(error));
-  note_made(&made.files, path);
+  note_made(&made_files.files, path);
   return path;
 }

@@ -23,7 +23,7 @@ char *run_output_in(const char *folder, const char *name);
 const char *run_output_whose(void);
 
 /* Why no file can be made in the folder, which need not be there yet; or NULL. */
-const char *run_output_why_not(const char *folder);
+const char *run_output_refusal(const char *folder);
 
 /* Of a path that need not exist. */
 const char *run_output_absolute(const char *path);

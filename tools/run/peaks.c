@@ -14,18 +14,18 @@
 enum { LINES_MAX = 10, HOLDERS_MAX = 3, NAME_BYTES = 48 };
 
 /* One pool of one process. */
-typedef struct pool {
+typedef struct peak_pool {
   const char *path;
   const char *process;
   uint32_t pid;
   uint32_t index;
   prof_memory_info info;
-} pool;
+} peak_pool;
 
-typedef struct pools {
-  pool *items;
+typedef struct peak_pools {
+  peak_pool *items;
   size_t count;
-} pools;
+} peak_pools;
 
 static void print_bytes(double bytes) {
   static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
@@ -42,7 +42,7 @@ static void print_name(const char *name) {
   print_text(stdout, name, bytes < NAME_BYTES ? bytes : NAME_BYTES);
 }
 
-static void add_pools(pools *to, const char *path, const prof_trace *trace,
+static void add_pools(peak_pools *to, const char *path, const prof_trace *trace,
                       const prof_memory *memory) {
   prof_trace_info about = {.size = sizeof about};
   prof_memory_info last = {.size = sizeof last};
@@ -51,7 +51,7 @@ static void add_pools(pools *to, const char *path, const prof_trace *trace,
   prof_trace_info_get(trace, &about);
   prof_memory_pool_get(memory, count - 1, &last);
   for (uint32_t i = 0; i < count; i++) {
-    pool p = {.path = path, .pid = about.pid, .index = i, .info = {.size = sizeof p.info}};
+    peak_pool p = {.path = path, .pid = about.pid, .index = i, .info = {.size = sizeof p.info}};
     if (prof_memory_pool_get(memory, i, &p.info) != PROF_OK) continue;
     if (p.info.session != last.session || p.info.peak_used.used_bytes <= 0) continue;
     p.process = run_text("%s", about.process_name);
@@ -76,14 +76,14 @@ static void with_memory(const char *path,
   prof_trace_destroy(trace);
 }
 
-static void take_pools(void *context, const char *path, const prof_trace *trace,
-                       const prof_memory *memory) {
+static void add_capture_pools(void *context, const char *path, const prof_trace *trace,
+                              const prof_memory *memory) {
   add_pools(context, path, trace, memory);
 }
 
-static const char *plural(uint64_t count) { return count == 1 ? "" : "s"; }
+static const char *plural_ending(uint64_t count) { return count == 1 ? "" : "s"; }
 
-static void print_pool(const pool *p) {
+static void print_pool(const peak_pool *p) {
   const prof_memory_info *const info = &p->info;
   fputs("  ", stdout);
   print_name(p->process);
@@ -99,13 +99,13 @@ static void print_pool(const pool *p) {
   fputs(", at the end ", stdout);
   print_bytes((double)info->end.used_bytes);
   printf("; %" PRIu64 " allocation%s, %" PRIu64 " free%s%s\n", info->alloc_count,
-         plural(info->alloc_count), info->free_count, plural(info->free_count),
+         plural_ending(info->alloc_count), info->free_count, plural_ending(info->free_count),
          info->missing_count ? ", some events are missing" : "");
 }
 
 static void print_holders(void *context, const char *path, const prof_trace *trace,
                           const prof_memory *memory) {
-  const pool *const p = context;
+  const peak_pool *const p = context;
   prof_memory_rows *rows = NULL;
   (void)path;
   (void)trace;
@@ -116,24 +116,25 @@ static void print_holders(void *context, const char *path, const prof_trace *tra
     fputs("    at that peak: ", stdout);
     print_bytes((double)rows->rows[i].bytes);
     printf(" in %" PRIu64 " piece%s, allocated in ", rows->rows[i].count,
-           plural(rows->rows[i].count));
+           plural_ending(rows->rows[i].count));
     print_name(rows->rows[i].label[0] ? rows->rows[i].label : "no scope");
     putchar('\n');
   }
   prof_free(rows);
 }
 
-static int highest_first(const void *a, const void *b) {
-  const int64_t x = ((const pool *)a)->info.peak_used.used_bytes;
-  const int64_t y = ((const pool *)b)->info.peak_used.used_bytes;
+static int pool_compare_highest(const void *a, const void *b) {
+  const int64_t x = ((const peak_pool *)a)->info.peak_used.used_bytes;
+  const int64_t y = ((const peak_pool *)b)->info.peak_used.used_bytes;
   return (x < y) - (x > y);
 }
 
 void run_peaks_print(const run_words *captures) {
-  pools all = {0};
-  for (size_t i = 0; i < captures->count; i++) with_memory(captures->items[i], take_pools, &all);
+  peak_pools all = {0};
+  for (size_t i = 0; i < captures->count; i++)
+    with_memory(captures->items[i], add_capture_pools, &all);
   if (all.count == 0) return;
-  qsort(all.items, all.count, sizeof *all.items, highest_first);
+  qsort(all.items, all.count, sizeof *all.items, pool_compare_highest);
   printf("\nmemory by process, the highest peak first:\n");
   for (size_t i = 0; i < all.count && i < LINES_MAX; i++) {
     print_pool(&all.items[i]);

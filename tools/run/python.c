@@ -10,8 +10,8 @@
 
 #include "../prof/commands.h"
 #include "check.h"
-#include "name.h"
 #include "output.h"
+#include "workload_name.h"
 
 /* ---- what is Python ---- */
 
@@ -26,10 +26,10 @@ bool run_python_is_interpreter(const char *word) {
   return name[strspn(name, "0123456789.")] == '\0';
 }
 
-static bool is_module_word(const char *word) { return strncmp(word, "-m", 2) == 0; }
+static bool word_is_module(const char *word) { return strncmp(word, "-m", 2) == 0; }
 
 /* Moves "-m MODULE" or "-mMODULE", and what follows, to `to`. False: there is no module. */
-static bool take_module(const run_words *words, size_t at, run_words *to) {
+static bool parse_module(const run_words *words, size_t at, run_words *to) {
   const char *const joined = words->items[at] + 2;
   if (!*joined && at + 1 >= words->count) return false;
   run_words_add(to, "-m");
@@ -51,12 +51,12 @@ static size_t option_words(const char *word) {
 }
 
 /* python3 [OPTION...] SCRIPT, or -m MODULE. False: something else, such as `python3 -c TEXT`. */
-static bool part(const run_words *words, run_python *to) {
+static bool split_command(const run_words *words, run_python *to) {
   size_t at = 1;
   run_words_add(&to->front, words->items[0]);
   while (at < words->count && words->items[at][0] == '-') {
     const char *const word = words->items[at];
-    if (is_module_word(word)) return take_module(words, at, &to->rest);
+    if (word_is_module(word)) return parse_module(words, at, &to->rest);
     const size_t count = option_words(word);
     if (count == 0 || at + count > words->count) return false;
     for (size_t end = at + count; at < end; at++) run_words_add(&to->front, words->items[at]);
@@ -66,9 +66,9 @@ static bool part(const run_words *words, run_python *to) {
 }
 
 /* The script is there. */
-static bool part_here(const run_words *words, run_python *to) {
-  if (!part(words, to)) return false;
-  return is_module_word(to->rest.items[0]) || access(to->rest.items[0], F_OK) == 0;
+static bool split_local_script(const run_words *words, run_python *to) {
+  if (!split_command(words, to)) return false;
+  return word_is_module(to->rest.items[0]) || access(to->rest.items[0], F_OK) == 0;
 }
 
 /* "#!/usr/bin/python3 OPTIONS", also behind env and env -S. Adds the words of Python to `front`.
@@ -94,30 +94,29 @@ static bool read_first_line(const char *path, run_words *front, bool *names_pyth
 }
 
 /* An executable SCRIPT.py, as the shell would start it: its first line says by what. */
-static bool is_executable_script(const char *word) {
+static bool word_is_script(const char *word) {
   struct stat is;
   return run_ends_in(word, ".py") && stat(word, &is) == 0 && S_ISREG(is.st_mode) &&
          access(word, X_OK) == 0;
 }
 
-static bool is_of_other_language(const char *word) {
+static bool word_is_other_language(const char *word) {
   run_words front = {0};
   bool names_python;
-  return is_executable_script(word) && read_first_line(word, &front, &names_python) &&
-         !names_python;
+  return word_is_script(word) && read_first_line(word, &front, &names_python) && !names_python;
 }
 
 /* SCRIPT.py and -m MODULE need an interpreter in front. */
-static bool part_bare(const run_words *words, run_python *to) {
+static bool split_bare_script(const run_words *words, run_python *to) {
   const char *const told = getenv("PROF_PYTHON_PROGRAM"), *const first = words->items[0];
   bool names_python = false;
   if (told && *told)
     run_words_add(&to->front, told);
-  else if (is_executable_script(first))
+  else if (word_is_script(first))
     (void)read_first_line(first, &to->front, &names_python);
   if (to->front.count == 0) run_words_add(&to->front, "python3");
-  if (is_module_word(first)) {
-    if (!take_module(words, 0, &to->rest)) run_fail("-m needs the name of a module");
+  if (word_is_module(first)) {
+    if (!parse_module(words, 0, &to->rest)) run_fail("-m needs the name of a module");
     return true;
   }
   if (!run_ends_in(first, ".py")) return false;
@@ -126,7 +125,7 @@ static bool part_bare(const run_words *words, run_python *to) {
 }
 
 /* An installed program in Python, as torchrun. */
-static bool part_by_first_line(const run_words *words, run_python *to) {
+static bool split_by_first_line(const run_words *words, run_python *to) {
   const char *const path = run_program_find(words->items[0]);
   bool names_python;
   if (!read_first_line(path, &to->front, &names_python) || !names_python) return false;
@@ -139,7 +138,7 @@ static bool part_by_first_line(const run_words *words, run_python *to) {
 
 /* Imports prof's package as `-m prof` does, with the interpreter's own options. Another package of
    that name is not imported. */
-static bool has_package(const run_python *python) {
+static bool python_has_package(const run_python *python) {
   static const char looks[] =
       "import sys, os.path, importlib.util as u\n"
       "s = u.find_spec('prof')\n"
@@ -157,7 +156,7 @@ static bool has_package(const run_python *python) {
 
 static void check_script(const run_python *python) {
   const char *const script = python->rest.items[0];
-  if (is_module_word(script) || access(script, F_OK) == 0) return;
+  if (word_is_module(script) || access(script, F_OK) == 0) return;
   say("prof run: there is no script '%s'", script);
   exit(RUN_NOT_FOUND);
 }
@@ -175,14 +174,14 @@ void run_python_prepare(run_request *r) {
   const bool records = run_stack_records(&r->stack);
   run_python *const python = run_make(1, sizeof *python);
   const char *const first = r->workload.items[0];
-  const bool is_other = is_of_other_language(first);
+  const bool is_other = word_is_other_language(first);
   if (is_other && !strchr(first, '/')) r->workload.items[0] = run_text("./%s", first);
-  const bool is_bare = !is_other && part_bare(&r->workload, python);
+  const bool is_bare = !is_other && split_bare_script(&r->workload, python);
   if (!is_bare) *python = (run_python){0};
   const bool is_whole = !is_bare && records && run_python_is_interpreter(r->workload.items[0]) &&
-                        part_here(&r->workload, python);
+                        split_local_script(&r->workload, python);
   const bool is_program =
-      !is_bare && !is_whole && records && option && part_by_first_line(&r->workload, python);
+      !is_bare && !is_whole && records && option && split_by_first_line(&r->workload, python);
   if (is_bare) {
     check_script(python);
     r->workload = (run_words){0};
@@ -204,7 +203,7 @@ void run_python_prepare(run_request *r) {
     return;
   }
   if (!run_program_find(python->front.items[0])) return; /* the check says so */
-  if (has_package(python))
+  if (python_has_package(python))
     r->python = python;
   else if (is_bare || option)
     refuse_package(python);
@@ -213,8 +212,8 @@ void run_python_prepare(run_request *r) {
 }
 
 /* The script's own name, or the module's. */
-static const char *name_of(const run_words *rest) {
-  return run_base_name(is_module_word(rest->items[0]) ? rest->items[1] : rest->items[0]);
+static const char *script_name(const run_words *rest) {
+  return run_base_name(word_is_module(rest->items[0]) ? rest->items[1] : rest->items[0]);
 }
 
 /* Without a last word that is cut. */
@@ -231,13 +230,13 @@ static run_words whole_words(const char *words, size_t bytes) {
 const char *run_python_script(const char *words, size_t bytes) {
   const run_words all = whole_words(words, bytes);
   run_python python = {0};
-  if (all.count == 0 || !part(&all, &python)) return NULL;
-  const char *const name = name_of(&python.rest);
-  return strcmp(name, "prof") == 0 && is_module_word(python.rest.items[0]) ? NULL : name;
+  if (all.count == 0 || !split_command(&all, &python)) return NULL;
+  const char *const name = script_name(&python.rest);
+  return strcmp(name, "prof") == 0 && word_is_module(python.rest.items[0]) ? NULL : name;
 }
 
 /* The text of `python3 -c TEXT`, or NULL. A long one may be cut. */
-static const char *text_of(const char *words, size_t bytes) {
+static const char *command_text(const char *words, size_t bytes) {
   for (size_t at = strnlen(words, bytes) + 1; at < bytes;) {
     const char *const word = words + at;
     const size_t length = strnlen(word, bytes - at);
@@ -255,18 +254,18 @@ static const char *text_of(const char *words, size_t bytes) {
 const char *run_python_title(const char *words, size_t bytes) {
   const char *const script = run_python_script(words, bytes);
   if (script) return script;
-  return text_of(words, bytes) ? "python-c" : NULL;
+  return command_text(words, bytes) ? "python-c" : NULL;
 }
 
 bool run_python_is_worker(const char *words, size_t bytes) {
   static const char begin[] = "from multiprocessing.";
-  const char *const text = text_of(words, bytes);
+  const char *const text = command_text(words, bytes);
   const size_t left = text ? bytes - (size_t)(text - words) : 0;
   return left >= sizeof begin && strncmp(text, begin, sizeof begin - 1) == 0;
 }
 
 const char *run_python_name(const run_python *python) {
-  return run_name_cut(name_of(&python->rest));
+  return run_program_name(script_name(&python->rest));
 }
 
 const char *run_python_capture(const run_request *r, const char *folder) {

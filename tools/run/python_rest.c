@@ -10,7 +10,7 @@
 /* As bindings/python/prof/_run.py names it. */
 #define MARK ".unreported-"
 
-run_python_rest run_python_take_rest(const char *folder) {
+run_python_rest run_python_parse_rest(const char *folder) {
   const run_words names = run_folder_names(folder);
   run_python_rest rest = RUN_PYTHON_REPORTED;
   for (size_t i = 0; i < names.count; i++) {

@@ -9,6 +9,6 @@ typedef enum run_python_rest {
 } run_python_rest;
 
 /* Reads and removes the marks that the command leaves in its folder of captures. */
-run_python_rest run_python_take_rest(const char *folder);
+run_python_rest run_python_parse_rest(const char *folder);
 
 #endif

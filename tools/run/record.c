@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "../prof/commands.h"
-#include "name.h"
+#include "workload_name.h"
 
 /* The folder of libprof.so, or NULL. */
 static char *library_folder(void) {
@@ -47,15 +47,15 @@ static void add_memory(run_tool *tool) {
 static const struct {
   const char *variable, *library;
   bool is_list;
-} layers[] = {{"OPENCL_LAYERS", "libprof_opencl.so", true},
-              {"CUDA_INJECTION64_PATH", "libprof_cuda.so", false},
-              {"ROCP_TOOL_LIBRARIES", "libprof_hip.so", true}};
+} opencl_layers[] = {{"OPENCL_LAYERS", "libprof_opencl.so", true},
+                     {"CUDA_INJECTION64_PATH", "libprof_cuda.so", false},
+                     {"ROCP_TOOL_LIBRARIES", "libprof_hip.so", true}};
 
 static void add_layer(run_tool *tool, size_t which, const char *path) {
-  const char *const name = layers[which].variable, *const old = getenv(name);
+  const char *const name = opencl_layers[which].variable, *const old = getenv(name);
   if (!old || !*old)
     run_variable_set(&tool->variables, name, path);
-  else if (layers[which].is_list)
+  else if (opencl_layers[which].is_list)
     run_variable_set(&tool->variables, name, run_text("%s:%s", path, old));
   else if (strcmp(old, path) != 0)
     run_fail(
@@ -76,8 +76,8 @@ static void add_devices(run_tool *tool, const run_request *request) {
   size_t count = 0;
   if (!request->has_devices) return;
   if (!request->python) add_itt(tool);
-  for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
-    const char *const path = library_path(layers[i].library);
+  for (size_t i = 0; i < sizeof opencl_layers / sizeof *opencl_layers; i++) {
+    const char *const path = library_path(opencl_layers[i].library);
     if (!path) continue;
     add_layer(tool, i, path);
     count++;
@@ -91,7 +91,7 @@ static void add_devices(run_tool *tool, const run_request *request) {
 }
 
 void run_record_prepare(run_tool *tool, const run_request *request, const char *folder) {
-  const char *const stem = run_name_cut(run_workload_name(&request->workload));
+  const char *const stem = run_program_name(run_workload_name(&request->workload));
   add_devices(tool, request);
   if (request->python) return;
   run_variable_set(&tool->variables, "PROF_LEVEL", run_text("%u", request->level));

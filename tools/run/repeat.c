@@ -11,44 +11,45 @@
 #include <unistd.h>
 
 #include "../prof/commands.h"
-#include "kept.h"
-#include "name.h"
 #include "output.h"
+#include "retained_captures.h"
 #include "signals.h"
 #include "summary.h"
+#include "workload_name.h"
 
 enum { ROWS_MAX = 40 }; /* of the table: more are in summary.json */
 
-typedef struct one_run {
+typedef struct single_run {
   const char *folder; /* or NULL */
   int status;
-  double seconds; /* below 0: it was not run */
-  bool is_cut;    /* a signal asked for the end: its time is none of the program */
-} one_run;
+  double seconds;           /* below 0: it was not run */
+  bool run_was_interrupted; /* a signal asked for the end: its time is none of the program */
+} single_run;
 
-typedef struct all_runs {
+typedef struct repeated_runs {
   const run_request *request;
   const char *path; /* of summary.json, or NULL */
   struct timespec begun;
-  one_run *runs;
+  single_run *runs;
   size_t count, wanted;
   bool is_stopped;
   double median, least, most; /* of those that were run */
   size_t timed;
-  run_kept kept;
-} all_runs;
+  run_retained retained;
+} repeated_runs;
 
-static int by_value(const void *a, const void *b) {
+static int duration_compare(const void *a, const void *b) {
   const double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);
 }
 
-static void measure(all_runs *all) {
+static void measure_runs(repeated_runs *all) {
   double *const seconds = run_make(all->count, sizeof *seconds);
   size_t count = 0;
   for (size_t i = 0; i < all->count; i++)
-    if (all->runs[i].seconds >= 0 && !all->runs[i].is_cut) seconds[count++] = all->runs[i].seconds;
-  qsort(seconds, count, sizeof *seconds, by_value);
+    if (all->runs[i].seconds >= 0 && !all->runs[i].run_was_interrupted)
+      seconds[count++] = all->runs[i].seconds;
+  qsort(seconds, count, sizeof *seconds, duration_compare);
   all->timed = count;
   if (count > 0) {
     all->median = (seconds[(count - 1) / 2] + seconds[count / 2]) / 2;
@@ -60,7 +61,7 @@ static void measure(all_runs *all) {
 
 /* ---- as JSON ---- */
 
-static void put_all(FILE *to, const all_runs *all, bool is_ended) {
+static void put_runs_json(FILE *to, const repeated_runs *all, bool is_ended) {
   const run_words *const words = &all->request->workload;
   fputs("{\n  \"command\": ", to);
   run_json_put_text(to, run_words_quoted(words));
@@ -75,7 +76,7 @@ static void put_all(FILE *to, const all_runs *all, bool is_ended) {
             all->median, all->least, all->most);
   fputs(",\n  \"runs\": [", to);
   for (size_t i = 0; i < all->count; i++) {
-    const one_run *const run = &all->runs[i];
+    const single_run *const run = &all->runs[i];
     fprintf(to, "%s\n    {\"folder\": ", i ? "," : "");
     run_json_put_text(to, run->folder);
     fprintf(to, ", \"status\": %d, \"seconds\": ", run->status);
@@ -87,26 +88,26 @@ static void put_all(FILE *to, const all_runs *all, bool is_ended) {
   fputs("\n  ]\n}\n", to);
 }
 
-static void put_begin(FILE *to, const void *context) { put_all(to, context, false); }
+static void put_run_begin(FILE *to, const void *context) { put_runs_json(to, context, false); }
 
 /* After each run, so that a run that is killed leaves those before it. */
-static bool write_all(const all_runs *all, bool is_ended) {
+static bool write_runs(const repeated_runs *all, bool is_ended) {
   if (!all->path) return true;
   FILE *const to = run_output_begin(all->path);
-  if (to) put_all(to, all, is_ended);
+  if (to) put_runs_json(to, all, is_ended);
   return run_output_end(to, all->path);
 }
 
 /* ---- as text ---- */
 
-static const char *quoted(const char *word) {
+static const char *quoted_word(const char *word) {
   run_words words = {0};
   run_words_add(&words, word);
   return run_words_quoted(&words);
 }
 
 /* Up to two runs that left captures. Returns how many. */
-static size_t find_recorded(const all_runs *all, const char *folders[2]) {
+static size_t find_recorded(const repeated_runs *all, const char *folders[2]) {
   size_t count = 0;
   for (size_t i = 0; i < all->count && count < 2; i++) {
     const char *const folder = all->runs[i].folder;
@@ -116,21 +117,21 @@ static size_t find_recorded(const all_runs *all, const char *folders[2]) {
   return count;
 }
 
-static void print_hint(const all_runs *all) {
+static void print_hint(const repeated_runs *all) {
   const char *folders[2];
   if (!all->request->has_folder)
     say("  with -o DIR the files of each run are kept, to compare them");
   else if (find_recorded(all, folders) == 2)
     say("  to compare two runs: prof table %s/prof_output/*.prof, and the same with %s",
-        quoted(folders[0]), quoted(folders[1]));
+        quoted_word(folders[0]), quoted_word(folders[1]));
 }
 
-static void print_all(const all_runs *all) {
+static void print_runs(const repeated_runs *all) {
   say("prof run: %s: %zu run%s", run_words_quoted(&all->request->workload), all->count,
       all->count == 1 ? "" : "s");
   say("  %6s %10s %7s%s", "run", "seconds", "status", all->request->has_folder ? "  files" : "");
   for (size_t i = 0; i < all->count; i++) {
-    const one_run *const run = &all->runs[i];
+    const single_run *const run = &all->runs[i];
     const bool has_folder = all->request->has_folder && run->folder;
     const char *const folder = has_folder ? run_text("  %s", run->folder) : "";
     if (i == ROWS_MAX && all->count > ROWS_MAX + 1) {
@@ -139,7 +140,7 @@ static void print_all(const all_runs *all) {
     }
     if (run->seconds >= 0)
       say("  %6zu %10.3f %7d%s%s", i + 1, run->seconds, run->status, folder,
-          run->is_cut ? "  interrupted" : "");
+          run->run_was_interrupted ? "  interrupted" : "");
     else
       say("  %6zu %10s %7s%s", i + 1, "-", "not run", folder);
   }
@@ -152,42 +153,42 @@ static void print_all(const all_runs *all) {
 /* ---- the runs ---- */
 
 /* Somebody wants an end. */
-static bool is_cut(const one_run *run) {
+static bool run_was_interrupted(const single_run *run) {
   return run_signals_interrupt() || run->status == 128 + SIGINT || run->status == 128 + SIGTERM ||
          run->status == 128 + SIGHUP;
 }
 
-static one_run run_one(all_runs *all, unsigned number) {
+static single_run run_once(repeated_runs *all, unsigned number) {
   const run_request *const request = all->request;
   run_request one = *request;
-  one_run run = {0};
-  if (!request->is_quiet) one.kept = &all->kept;
+  single_run run = {0};
+  if (!request->is_quiet) one.retained = &all->retained;
   one.is_repeated = true;
   one.has_next = number < all->wanted;
   if (request->has_folder)
     run.folder = one.folder = run_output_new_folder(request->folder, run_text("run-%u", number));
-  run.status = run_go(&one, &run.seconds);
-  run.is_cut = is_cut(&run);
+  run.status = run_stack_execute(&one, &run.seconds);
+  run.run_was_interrupted = run_was_interrupted(&run);
   return run;
 }
 
 int run_repeat(const run_request *request, unsigned count) {
-  all_runs all = {.request = request, .wanted = count, .kept = {.lock = -1}};
+  repeated_runs all = {.request = request, .wanted = count, .retained = {.lock = -1}};
   int status = 0;
   clock_gettime(CLOCK_REALTIME, &all.begun);
   run_output_make_folder(request->folder);
   if (request->has_folder)
-    all.path = run_output_write_new(request->folder, "summary", ".json", put_begin, &all);
+    all.path = run_output_write_new(request->folder, "summary", ".json", put_run_begin, &all);
   all.runs = run_make(count, sizeof *all.runs);
   run_signals_hold();
   bool is_written = true;
   while (all.count < count && !all.is_stopped) {
-    const one_run run = run_one(&all, (unsigned)all.count + 1);
+    const single_run run = run_once(&all, (unsigned)all.count + 1);
     all.runs[all.count++] = run;
     if (status == 0) status = run.status;
-    all.is_stopped = all.count < count && (run.is_cut || run.seconds < 0);
-    measure(&all);
-    is_written = write_all(&all, all.count == count || all.is_stopped);
+    all.is_stopped = all.count < count && (run.run_was_interrupted || run.seconds < 0);
+    measure_runs(&all);
+    is_written = write_runs(&all, all.count == count || all.is_stopped);
   }
   if (!is_written) {
     const int error = errno;
@@ -199,10 +200,10 @@ int run_repeat(const run_request *request, unsigned count) {
         all.runs[all.count - 1].seconds < 0 ? "the last one could not start"
                                             : "a signal asked for the end");
   if (!request->is_quiet) {
-    run_kept_print(&all.kept, &request->table_options);
-    print_all(&all);
+    run_retained_print(&all.retained, &request->table_options);
+    print_runs(&all);
   }
-  run_kept_remove(&all.kept);
+  run_retained_remove(&all.retained);
   run_signals_release();
   run_signals_end_as(status);
   return status;

@@ -11,20 +11,20 @@
 #include <unistd.h>
 
 #include "../prof/commands.h"
-#include "file.h"
-#include "kept.h"
-#include "name.h"
+#include "last_seen.h"
 #include "output.h"
 #include "python.h"
+#include "retained_captures.h"
 #include "rocprof.h"
 #include "rpd.h"
-#include "seen.h"
 #include "temporary.h"
+#include "trace_file.h"
 #include "uftrace.h"
+#include "workload_name.h"
 
 /* ---- files ---- */
 
-static void add_file(run_state *s, const char *path) {
+static void summary_add_file(run_state *s, const char *path) {
   struct stat is;
   if (stat(path, &is) == 0)
     run_summary_add_file(&s->summary, path);
@@ -41,7 +41,7 @@ static void collect_streams(run_state *s) {
   if (s->log_path && is_log)
     run_summary_add_problem(&s->summary, "'%s' is not complete: %s", s->log_path, failed);
   else if (s->log_path)
-    add_file(s, s->log_path);
+    summary_add_file(s, s->log_path);
 }
 
 unsigned run_libraries_of(const run_stack *stack) {
@@ -87,7 +87,7 @@ static void collect_calls(run_state *s, bool has_capture) {
   } else {
     run_summary_add_file(&s->summary, s->trace_path);
   }
-  if (has_capture && !s->request.file) add_file(s, s->calls_path);
+  if (has_capture && !s->request.file) summary_add_file(s, s->calls_path);
   if (run_libraries_count(s->libraries) == 0 && s->summary.progress == RUN_PROGRESS_ENDED)
     add_no_calls(s);
 }
@@ -100,8 +100,8 @@ static void collect_samplers(run_state *s) {
       unlink(sampler->path);
       continue;
     }
-    add_file(s, sampler->path);
-    if (sampler->capture) add_file(s, sampler->capture);
+    summary_add_file(s, sampler->path);
+    if (sampler->capture) summary_add_file(s, sampler->capture);
   }
 }
 
@@ -131,9 +131,9 @@ static void collect_folder(run_state *s, const run_tool *tool) {
   if (!tool->folder || tool->folder == s->temporary_folder) return;
   if (tool->parts & RUN_PART_PROF && s->request.file) return;
   if (tool->parts & RUN_PART_ROCPROF)
-    run_rocprof_collect(".", &s->loose, tool->folder);
+    run_rocprof_collect(".", &s->stray_files, tool->folder);
   else if (tool->parts & RUN_PART_COLLECT)
-    run_rocprof_move(".", &s->loose, tool->folder, traces, sizeof traces / sizeof *traces);
+    run_rocprof_move(".", &s->stray_files, tool->folder, traces, sizeof traces / sizeof *traces);
   if (tool->parts & RUN_PART_COLLECT) run_rpd_convert(tool);
   if (strcmp(tool->name, "uftrace") == 0 && s->summary.progress == RUN_PROGRESS_ENDED) {
     const char *const hint = run_uftrace_hint(tool->folder);
@@ -160,15 +160,15 @@ static void collect_captures(run_state *s) {
     if (!(tool->parts & RUN_PART_PROF) || !tool->folder) continue;
     folder = tool->folder;
     const run_python *const python = s->request.python;
-    if (python) s->rest = run_python_take_rest(folder);
-    run_captures_find(folder, python ? run_python_name(python) : NULL, s->family, captures);
+    if (python) s->rest = run_python_parse_rest(folder);
+    run_captures_find(folder, python ? run_python_name(python) : NULL, s->process_tree, captures);
   }
   if (captures->has_no_folder)
     run_summary_add_problem(&s->summary,
                             "the folder of captures '%s' is not there any more: what "
                             "was recorded into it may be lost",
                             folder);
-  run_seen_tell(captures, s->family, &s->summary.end);
+  run_last_seen_report(captures, s->process_tree, &s->summary.end);
   for (size_t i = 0; i < captures->count; i++) {
     const run_capture *const capture = &captures->items[i];
     if (capture->is_elsewhere && !s->temporary_folder && !s->request.file)
@@ -176,21 +176,21 @@ static void collect_captures(run_state *s) {
                               capture->process, capture->pid, capture->path, folder);
   }
   s->summary.children =
-      run_children_find(s->family, captures, &s->request.stack, run_workload_name(s->summary.words),
-                        s->record_folder != NULL);
+      run_children_find(s->process_tree, captures, &s->request.stack,
+                        run_workload_name(s->summary.words), s->record_folder != NULL);
 }
 
 void run_collect(run_state *s) {
-  if (s->family) run_family_stop(s->family);
+  if (s->process_tree) run_process_tree_stop(s->process_tree);
   if (s->logs) run_logs_destroy(s->logs);
   const bool has_calls = end_calls(s);
   collect_captures(s);
   collect_streams(s);
   collect_calls(s, has_calls);
   collect_samplers(s);
-  s->loose.family = s->family;
+  s->stray_files.process_tree = s->process_tree;
   for (size_t i = 0; i < s->request.stack.count; i++) collect_folder(s, &s->request.stack.tools[i]);
-  run_loose_end(&s->loose);
+  run_stray_files_end(&s->stray_files);
 }
 
 /* ---- the report ---- */
@@ -205,7 +205,7 @@ static int report_captures(void *context) {
 }
 
 static const char *why_nothing(const run_state *s) {
-  if (!s->request.lacks_package) return run_children_why_nothing(&s->summary.children);
+  if (!s->request.lacks_package) return run_children_empty_reason(&s->summary.children);
   return run_text(
       "nothing was recorded: %s cannot import prof's Python package; pip install it, "
       "or add its folder to PYTHONPATH",
@@ -230,7 +230,7 @@ static int write_captures(void *context) {
   if (paths.count == 0 && s->record_folder && s->request.is_quiet) /* the table says it */
     say("prof run: nothing was recorded, so '%s' is not written", s->request.file);
   const bool has_first = s->request.python && s->rest == RUN_PYTHON_REPORTED;
-  run_file_write(s->request.file, s->file_folder, &paths, has_first, s->request.is_quiet);
+  run_trace_file_write(s->request.file, s->file_folder, &paths, has_first, s->request.is_quiet);
   return 0;
 }
 
@@ -240,8 +240,8 @@ void run_remove_temporary(const run_state *s) {
   const bool is_printed = !s->request.is_quiet && !s->request.is_repeated;
   bool is_used = false;
   if (s->file_folder) rmdir(s->file_folder); /* unless a capture is in it */
-  if (s->request.kept && s->record_folder && s->summary.progress == RUN_PROGRESS_ENDED)
-    run_kept_take(s->request.kept, captures, why_nothing(s), s->temporary_folder != NULL);
+  if (s->request.retained && s->record_folder && s->summary.progress == RUN_PROGRESS_ENDED)
+    run_retained_add(s->request.retained, captures, why_nothing(s), s->temporary_folder != NULL);
   if (!s->temporary_folder) return;
   run_captures_remove_elsewhere(captures);
   for (size_t i = 0; i < captures->count; i++) {
@@ -272,7 +272,7 @@ void run_report(run_state *s) {
     say("prof run: '%s' is not complete; captures are in '%s'", request->file, s->file_folder);
   if (is_printed && (!is_prof_alone || request->has_folder || !is_ended))
     run_summary_print(summary);
-  if (is_printed) run_summary_print_left(summary);
+  if (is_printed) run_summary_print_leftovers(summary);
   if (is_printed && s->record_folder && is_ended) run_children_print(&summary->children);
   for (size_t i = 0; is_printed && i < summary->hints.count; i++)
     say("prof run: %s%s", run_output_whose(), summary->hints.items[i]);

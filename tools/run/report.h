@@ -4,13 +4,13 @@
 #define PROF_TOOLS_RUN_REPORT_H
 
 #include "calls.h"
-#include "family.h"
 #include "library.h"
 #include "logs.h"
-#include "loose.h"
+#include "process_tree.h"
 #include "python_rest.h"
 #include "run.h"
 #include "sampler.h"
+#include "stray_files.h"
 #include "summary.h"
 
 /* The steps of a run. If one fails, those behind it follow all the same. */
@@ -39,11 +39,11 @@ typedef struct run_state {
   const char *log_path;         /* or NULL */
   run_calls *calls;             /* or NULL */
   const char *calls_path;
-  run_logs *logs;  /* or NULL */
-  run_loose loose; /* in the working directory */
+  run_logs *logs;              /* or NULL */
+  run_stray_files stray_files; /* in the working directory */
   run_samplers samplers;
-  run_family *family; /* or NULL */
-  run_watch watch;
+  run_process_tree *process_tree; /* or NULL */
+  run_stream_watch watch;
   run_summary summary;
 } run_state;
 

@@ -14,16 +14,17 @@
 
 /* ---- the command ---- */
 
-static bool has(const char *line, size_t bytes, const char *text) {
+static bool line_has(const char *line, size_t bytes, const char *text) {
   return memmem(line, bytes, text, strlen(text)) != NULL;
 }
 
 /* Lines that each run prints in great number, or as an advertisement. */
-static bool is_noise(void *context, const char *line, size_t bytes) {
+static bool is_noise_line(void *context, const char *line, size_t bytes) {
   const bool is_v3 = *(const bool *)context;
-  if (is_v3) return has(line, bytes, "sql text value for value is empty. Using NULL instead");
-  return has(line, bytes, "WARNING: We are phasing out") ||
-         has(line, bytes, "roctracer/rocprofiler") || has(line, bytes, "rocprofv2 in favor");
+  if (is_v3) return line_has(line, bytes, "sql text value for value is empty. Using NULL instead");
+  return line_has(line, bytes, "WARNING: We are phasing out") ||
+         line_has(line, bytes, "roctracer/rocprofiler") ||
+         line_has(line, bytes, "rocprofv2 in favor");
 }
 
 int run_rocprof(int argc, char **argv) {
@@ -36,16 +37,16 @@ int run_rocprof(int argc, char **argv) {
   int at = 1;
   while (at < argc && strcmp(argv[at], "--") != 0) at++;
   if (at + 1 >= argc)
-    return bad_words("run-rocprof", "needs -- and a program behind its options", NULL);
+    return refuse_words("run-rocprof", "needs -- and a program behind its options", NULL);
   run_command command = {0};
   run_words_add(&command.words, is_v3 ? "rocprofv3" : "rocprof");
   for (int i = 1; i < argc; i++) run_words_add(&command.words, argv[i]);
-  const run_watch watch = {.log = -1,
-                           .extra = -1,
-                           .is_noise = is_noise,
-                           .context = (void *)&is_v3,
-                           .is_stderr_alone = true,
-                           .is_last = true};
+  const run_stream_watch watch = {.log = -1,
+                                  .extra = -1,
+                                  .is_noise_line = is_noise_line,
+                                  .context = (void *)&is_v3,
+                                  .is_stderr_alone = true,
+                                  .is_last = true};
   const int status = run_child(&command, &watch).status;
   run_signals_end_as(status);
   return status;
@@ -55,7 +56,7 @@ int run_rocprof(int argc, char **argv) {
 
 static const struct {
   const char *kind, *names;
-} counters[] = {
+} counter_sets[] = {
     {"compute",
      "SQ_WAVES SQ_WAVE_CYCLES SQ_INSTS_VALU SQ_ACTIVE_INST_VALU SQ_INSTS_VALU_ADD_F32 "
      "SQ_INSTS_VALU_MUL_F32 SQ_INSTS_VALU_FMA_F32 SQ_INSTS_VALU_TRANS_F32 SQ_INSTS_SALU "
@@ -89,9 +90,9 @@ static void write_counters(const char *path, const char *names) {
 
 const char *run_rocprof_counters(const char *kind, const char *folder, bool is_written) {
   const char *const path = run_text("%s/%s.txt", folder, kind);
-  for (size_t i = 0; i < sizeof counters / sizeof *counters; i++) {
-    if (strcmp(counters[i].kind, kind) != 0) continue;
-    if (is_written) write_counters(path, counters[i].names);
+  for (size_t i = 0; i < sizeof counter_sets / sizeof *counter_sets; i++) {
+    if (strcmp(counter_sets[i].kind, kind) != 0) continue;
+    if (is_written) write_counters(path, counter_sets[i].names);
     return path;
   }
   run_fail("there are no counters '%s'", kind);

@@ -2,8 +2,8 @@
 #ifndef PROF_TOOLS_RUN_ROCPROF_H
 #define PROF_TOOLS_RUN_ROCPROF_H
 
-#include "loose.h"
 #include "stack.h"
+#include "stray_files.h"
 
 /* The hidden command `prof run-rocprof OPTIONS -- WORDS`: rocprofv3 if it is on PATH, else rocprof.
    Their lines that do not concern the workload are left out of stderr. */
@@ -19,10 +19,10 @@ const char *run_rocprof_counters(const char *kind, const char *folder, bool is_w
    of -o are never looked at: they are of prof runs. Copies tables under the names
    rocprofv3_output_NAME.csv that other programs read, and counts instructions in
    instruction_histogram.json. */
-void run_rocprof_collect(const char *from, const run_loose *loose, const char *folder);
+void run_rocprof_collect(const char *from, const run_stray_files *stray_files, const char *folder);
 
 /* Moves the named files if they are new, and no other run is there. */
-void run_rocprof_move(const char *from, const run_loose *loose, const char *folder,
+void run_rocprof_move(const char *from, const run_stray_files *stray_files, const char *folder,
                       const char *const *names, size_t count);
 
 #endif

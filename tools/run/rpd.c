@@ -41,13 +41,13 @@ static bool run_prof(char **words, char *line, size_t room) {
 }
 
 /* "prof import: 'x' is empty": the words behind the path. */
-static const char *reason_in(const char *line, const char *path) {
+static const char *reason_in_log(const char *line, const char *path) {
   const char *const at = strstr(line, path);
   if (at && at[strlen(path)] == '\'') return at + strlen(path) + 2;
   return *line ? line : "prof import has crashed";
 }
 
-static void convert(const char *database, const char *json) {
+static void convert_database(const char *database, const char *json) {
   char line[1024];
   char *const capture = run_text("%s.%d.prof", database, (int)getpid());
   char *import[] = {"prof", "import", (char *)database, "-o", capture, NULL};
@@ -56,7 +56,7 @@ static void convert(const char *database, const char *json) {
   unlink(capture);
   if (!is_done)
     say("prof run: '%s' stays, and there is no trace.json of it: it %s", database,
-        reason_in(line, database));
+        reason_in_log(line, database));
 }
 
 static const struct {
@@ -64,14 +64,14 @@ static const struct {
 } databases[] = {{"rpd", "trace.rpd"}, {"rocm_trace_lite", "trace.db"}};
 enum { DATABASES = sizeof databases / sizeof *databases };
 
-static bool is_of(const run_tool *tool, size_t database) {
+static bool tool_writes_database(const run_tool *tool, size_t database) {
   const char *const name = databases[database].tool;
   return strncmp(tool->name, name, strlen(name)) == 0;
 }
 
 bool run_rpd_is_of(const run_tool *tool) {
   for (size_t i = 0; i < DATABASES; i++)
-    if (is_of(tool, i)) return true;
+    if (tool_writes_database(tool, i)) return true;
   return false;
 }
 
@@ -82,8 +82,8 @@ void run_rpd_convert(const run_tool *tool) {
   for (size_t i = 0; i < DATABASES; i++) {
     char *const path = run_text("%s/%s", folder, databases[i].file);
     const bool is_there = access(path, F_OK) == 0;
-    if (is_there && !has_json) convert(path, json);
-    if (!is_there && is_of(tool, i))
+    if (is_there && !has_json) convert_database(path, json);
+    if (!is_there && tool_writes_database(tool, i))
       say("prof run: %s wrote no %s: see its messages", tool->name, databases[i].file);
   }
 }

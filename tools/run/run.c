@@ -13,8 +13,7 @@
 #include "../prof/commands.h"
 #include "check.h"
 #include "dual.h"
-#include "file.h"
-#include "library_where.h"
+#include "library_log_target.h"
 #include "logs.h"
 #include "output.h"
 #include "python.h"
@@ -27,6 +26,7 @@
 #include "summary.h"
 #include "temporary.h"
 #include "therock.h"
+#include "trace_file.h"
 
 /* ---- the workload's words ---- */
 
@@ -84,7 +84,7 @@ static const char *make_prof_folder(run_state *s) {
   if (!r->file && (r->has_folder || r->sample))
     return run_output_new_folder(r->folder, folder_name_of_prof);
   if (!r->file) run_temporary_sweep();
-  const char *const path = r->file ? run_file_folder(r->file) : run_temporary_folder();
+  const char *const path = r->file ? run_trace_file_folder(r->file) : run_temporary_folder();
   run_output_note_folder(path);
   if (!r->file) s->temporary_folder = path;
   return path;
@@ -140,7 +140,7 @@ static void prepare_logs(run_state *s) {
 }
 
 /* With prof itself in the stack, samples and calls of libraries are captures, too. */
-static bool has_captures(const run_state *s) {
+static bool run_has_captures(const run_state *s) {
   return run_stack_records(&s->request.stack) &&
          (s->request.has_folder || (s->request.file && s->file_folder));
 }
@@ -162,7 +162,7 @@ static void prepare_watch(run_state *s) {
     s->libraries = run_libraries_create(wanted);
     s->trace_path = run_output_write_new(s->request.folder, "library_trace", ".csv",
                                          run_libraries_put, s->libraries);
-    if (has_captures(s)) {
+    if (run_has_captures(s)) {
       s->calls_path = calls_path(s);
       s->calls = run_calls_create(s->calls_path);
       run_libraries_record(s->libraries, s->calls);
@@ -175,7 +175,7 @@ static void prepare_watch(run_state *s) {
 }
 
 /* Tools that may write into the working directory. */
-static bool has_collected(const run_state *s) {
+static bool run_collects_files(const run_state *s) {
   for (size_t i = 0; i < s->request.stack.count; i++)
     if (s->request.stack.tools[i].parts & RUN_PART_COLLECT) return true;
   return false;
@@ -187,8 +187,8 @@ static void start_family(run_state *s) {
   const bool is_outermost =
       s->record_folder && stack->tools[stack->count - 1].parts & RUN_PART_PROF;
   if (s->record_folder || s->libraries || s->request.has_folder || s->request.sample ||
-      has_collected(s))
-    s->family = run_family_start(is_outermost ? "PROF_OUTPUT" : NULL, s->record_folder);
+      run_collects_files(s))
+    s->process_tree = run_process_tree_start(is_outermost ? "PROF_OUTPUT" : NULL, s->record_folder);
 }
 
 static void was_not_run(run_state *s, const char *why) {
@@ -208,7 +208,7 @@ static void run_workload(run_state *s, const run_command *command) {
   s->summary.end = run_child(command, &s->watch);
   s->summary.progress = RUN_PROGRESS_ENDED;
   s->status = s->summary.end.status;
-  if (s->family) run_family_stop(s->family);
+  if (s->process_tree) run_process_tree_stop(s->process_tree);
   run_samplers_stop(&s->samplers, s->request.is_quiet);
 }
 
@@ -218,8 +218,8 @@ static void set_up_failed(run_state *s) {
 }
 
 /* A fault of ours that comes while a program or a script runs does not end it. */
-static void go_on(run_state *s) {
-  run_end of_script;
+static void continue_after_fault(run_state *s) {
+  run_child_end of_script;
   const bool is_program = s->step == RUNNING && run_child_is_running();
   if (is_program) s->summary.progress = RUN_PROGRESS_ENDED;
   run_child_go_on(is_program ? &s->summary.end : &of_script);
@@ -231,10 +231,10 @@ static void go_on(run_state *s) {
 }
 
 /* All that follows the workload. */
-static int finish(void *context) {
+static int finish_run(void *context) {
   run_state *const s = context;
-  run_at_failure(finish, s);
-  go_on(s);
+  run_set_failure_handler(finish_run, s);
+  continue_after_fault(s);
   if (s->summary.progress == RUN_PROGRESS_RUNNING) was_not_run(s, "it could not be started");
   if (s->summary.progress == RUN_PROGRESS_ENDED) s->status = s->summary.end.status;
   if (s->step == SETTING_UP || s->step == RUNNING) {
@@ -254,31 +254,31 @@ static int finish(void *context) {
     run_remove_temporary(s);
   }
   s->step = DONE;
-  run_at_failure(NULL, NULL);
+  run_set_failure_handler(NULL, NULL);
   return s->status;
 }
 
 /* All files that the run needs are made before it starts. */
-static void prepare(run_state *s) {
+static void prepare_run(run_state *s) {
   run_output_make_folder(s->request.folder);
   prepare_folders(s);
-  run_library_where_check(&s->request.stack);
+  run_library_log_target_check(&s->request.stack);
   run_summary_begin(&s->summary, s->request.folder, s->request.has_folder);
   complete_workload(&s->request);
   prepare_watch(s);
   run_samplers_prepare(&s->samplers, &s->request.stack, s->request.folder,
-                       has_captures(s) && !s->request.file);
+                       run_has_captures(s) && !s->request.file);
   s->summary.samplers = &s->samplers;
   s->summary.trace_path = s->trace_path;
 }
 
-static void ignore(int number) { (void)number; }
+static void ignore_signal(int number) { (void)number; }
 
 /* With a limit for the size of files, write() fails instead. A handler is not inherited. */
 static void outlive_size_limit(void) {
   struct sigaction before;
   if (sigaction(SIGXFSZ, NULL, &before) == 0 && before.sa_handler == SIG_DFL)
-    sigaction(SIGXFSZ, &(struct sigaction){.sa_handler = ignore}, NULL);
+    sigaction(SIGXFSZ, &(struct sigaction){.sa_handler = ignore_signal}, NULL);
 }
 
 /* A run changes its tools: runs that repeat have copies. */
@@ -304,8 +304,8 @@ static void prepare_request(run_request *r) {
       r->stack.tools[i].sampling = run_sampling_of_prof(r->sample, "samples.csv");
 }
 
-int run_go(const run_request *request, double *seconds_out) {
-  run_state s = {.request = *request, .status = RUN_FAILED, .loose = {.lock = -1}};
+int run_stack_execute(const run_request *request, double *seconds_out) {
+  run_state s = {.request = *request, .status = RUN_FAILED, .stray_files = {.lock = -1}};
   outlive_size_limit();
   s.summary.words = &request->workload;
   s.summary.stack = &s.request.stack;
@@ -315,11 +315,11 @@ int run_go(const run_request *request, double *seconds_out) {
   for (size_t i = 0; i < s.request.stack.count; i++)
     if (s.request.stack.tools[i].parts & RUN_PART_THEROCK) run_therock_check();
   run_signals_hold();
-  run_at_failure(finish, &s);
-  prepare(&s);
+  run_set_failure_handler(finish_run, &s);
+  prepare_run(&s);
   const run_words workload = run_dual_workload(&s.request.stack, &s.request.workload);
   const run_command command = run_compose(&s.request.stack, &workload);
-  if (has_collected(&s)) run_loose_begin(&s.loose);
+  if (run_collects_files(&s)) run_stray_files_begin(&s.stray_files);
   run_output_keep();
   s.step = SETTING_UP;
   s.summary.end.status = RUN_FAILED;
@@ -333,10 +333,10 @@ int run_go(const run_request *request, double *seconds_out) {
     set_up_failed(&s);
   }
   if (s.summary.progress == RUN_PROGRESS_ENDED) *seconds_out = s.summary.end.seconds;
-  finish(&s);
+  finish_run(&s);
   if (s.watch.log >= 0) close(s.watch.log);
   if (s.libraries) run_libraries_destroy(s.libraries);
-  if (s.family) run_family_destroy(s.family);
+  if (s.process_tree) run_process_tree_destroy(s.process_tree);
   run_signals_release();
   run_signals_end_as(s.status);
   return s.status;
@@ -352,7 +352,7 @@ static void print_scripts(const run_scripts *scripts) {
 static const char *plan_prof_folder(const run_request *r) {
   const bool is_kept = !r->file && (r->has_folder || r->sample);
   if (is_kept) return run_output_next_folder(r->folder, folder_name_of_prof);
-  return r->file ? run_file_folder_pattern(r->file) : temporary_folder_name();
+  return r->file ? run_trace_file_folder_pattern(r->file) : temporary_folder_name();
 }
 
 /* The folders have their names, but are not made. */
@@ -373,12 +373,12 @@ static int check_folder(const run_request *r, int status) {
   bool is_used = r->has_folder || run_libraries_of(&r->stack);
   for (size_t i = 0; i < r->stack.count; i++)
     is_used |= run_tool_has_folder(&r->stack.tools[i]) || r->stack.tools[i].sampling;
-  const char *const why = is_used ? run_output_why_not(r->folder) : NULL;
+  const char *const why = is_used ? run_output_refusal(r->folder) : NULL;
   if (why) say("prof run: %s", why);
   return why && status == 0 ? RUN_FAILED : status;
 }
 
-int run_print(const run_request *request) {
+int run_stack_print(const run_request *request) {
   run_request r = *request;
   prepare_request(&r);
   const int status = check_folder(&r, run_check_all(&r.stack, &r.workload));

@@ -15,9 +15,9 @@ typedef struct run_request {
   /* of the tool prof */
   unsigned level; /* that it records at */
   bool has_memory;
-  bool is_repeated;      /* by run_repeat(), which prints a table of all runs */
-  bool has_next;         /* and this is not the last of them */
-  struct run_kept *kept; /* takes the captures for that; or NULL */
+  bool is_repeated;              /* by run_repeat(), which prints a table of all runs */
+  bool has_next;                 /* and this is not the last of them */
+  struct run_retained *retained; /* takes the captures for that; or NULL */
   bool has_devices;
   const char *sample;              /* seconds, or NULL: devices are not sampled */
   const char *file;                /* -o FILE: a pattern, or NULL */
@@ -30,10 +30,10 @@ typedef struct run_request {
 
 /* Prints what would run, line by line, on stdout, and on stderr what prevents it. Returns 0, or the
    status that the run would have. */
-int run_print(const run_request *request);
+int run_stack_print(const run_request *request);
 
 /* Runs the workload. Returns its status, as in a shell, or RUN_FAILED. *seconds_out is below 0 if
    the workload was not run. */
-int run_go(const run_request *request, double *seconds_out);
+int run_stack_execute(const run_request *request, double *seconds_out);
 
 #endif

@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #include "../prof/commands.h"
-#include "family.h"
 #include "output.h"
+#include "process_tree.h"
 #include "sampler_devices.h"
 #include "signals.h"
 
@@ -30,24 +30,24 @@ typedef struct news {
 } news;
 
 /* The task of the process. */
-typedef struct plan {
+typedef struct sampler_plan {
   const run_sampling *sampling;
   const char *path;    /* of the file, or NULL: it only tries */
   const char *capture; /* a path, or NULL */
-} plan;
+} sampler_plan;
 
 /* ---- in the process ---- */
 
-static void tell(int to, const news *n) { (void)!write(to, n, sizeof *n); }
+static void send_news(int to, const news *n) { (void)!write(to, n, sizeof *n); }
 
-static _Noreturn void tell_failure(int to, const char *text) {
+static _Noreturn void send_failure(int to, const char *text) {
   news n = {.is_failed = true};
   snprintf(n.text, sizeof n.text, "%s", text);
-  tell(to, &n);
+  send_news(to, &n);
   _exit(1);
 }
 
-static uint32_t mode_of(const run_sampling *sampling) {
+static uint32_t sampling_modes(const run_sampling *sampling) {
   if (strcmp(sampling->mode, "all") == 0) return PROF_SAMPLE_ALL;
   return strcmp(sampling->mode, "vram") == 0 ? PROF_SAMPLE_VRAM : PROF_SAMPLE_POWER;
 }
@@ -62,7 +62,7 @@ static char *temporary_file(void) {
 }
 
 /* NULL, or why it does not sample. */
-static const char *begin_sampling(const plan *p) {
+static const char *begin_sampling(const sampler_plan *p) {
   const char *const path = p->path ? p->path : temporary_file();
   if (!path) return run_text("cannot make a temporary file: %s", strerror(errno));
   const prof_sampler_options options = {
@@ -70,14 +70,14 @@ static const char *begin_sampling(const plan *p) {
       .interval_ns = p->sampling->interval_ns,
       .devices = p->sampling->devices,
       .csv_path = path,
-      .mode = mode_of(p->sampling),
+      .mode = sampling_modes(p->sampling),
       .csv_is_live = 1,
   };
   const int status = prof_sampler_start(&options);
   const char *failed = status == PROF_OK ? NULL : run_text("%s", prof_last_error());
   if (p->path) return failed;
   const bool is_all = options.mode == PROF_SAMPLE_ALL;
-  if (status == PROF_E_NOT_FOUND && !is_all) failed = run_devices_why_not(p->sampling);
+  if (status == PROF_E_NOT_FOUND && !is_all) failed = run_devices_refusal(p->sampling);
   if (status == PROF_OK && !is_all) failed = run_devices_check(p->sampling, path);
   unlink(path);
   return failed;
@@ -103,7 +103,7 @@ static void leave_parent(pid_t parent, sigset_t *ending) {
 }
 
 /* A hanging call of a vendor ends with the process. The rows so far are in the file. */
-static void end_sampling(const plan *p, int to) {
+static void end_sampling(const sampler_plan *p, int to) {
   news n = {0};
   prof_sampler_state state = {.size = sizeof state};
   const int status = prof_sampler_stop();
@@ -121,17 +121,17 @@ static void end_sampling(const plan *p, int to) {
   prof_sampler_get(&state);
   n.samples = state.sample_count;
   n.missed = state.missed_count;
-  tell(to, &n);
+  send_news(to, &n);
 }
 
-static _Noreturn void be_sampler(const plan *p, int to, pid_t parent) {
+static _Noreturn void run_as_sampler(const sampler_plan *p, int to, pid_t parent) {
   sigset_t ending;
   leave_parent(parent, &ending);
   const prof_options recording = {.size = sizeof recording, .level = 1, .path = p->capture};
-  if (p->capture && prof_start_with(&recording) != PROF_OK) tell_failure(to, prof_last_error());
+  if (p->capture && prof_start_with(&recording) != PROF_OK) send_failure(to, prof_last_error());
   const char *const failed = begin_sampling(p);
-  if (failed) tell_failure(to, failed);
-  tell(to, &(news){0});
+  if (failed) send_failure(to, failed);
+  send_news(to, &(news){0});
   if (!p->path) _exit(0);
   while (sigwaitinfo(&ending, NULL) < 0 && errno == EINTR) continue;
   end_sampling(p, to);
@@ -141,14 +141,14 @@ static _Noreturn void be_sampler(const plan *p, int to, pid_t parent) {
 /* ---- beside it ---- */
 
 /* False: the process has ended without a report. */
-static bool hear(int from, news *n) {
+static bool read_news(int from, news *n) {
   ssize_t bytes;
   while ((bytes = read(from, n, sizeof *n)) < 0 && errno == EINTR) continue;
   n->text[sizeof n->text - 1] = '\0';
   return bytes == (ssize_t)sizeof *n;
 }
 
-static pid_t start(const plan *p, int *news_out) {
+static pid_t start_sampler_process(const sampler_plan *p, int *news_out) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) run_fail("cannot make a pipe: %s", strerror(errno));
   fflush(NULL);
@@ -156,7 +156,7 @@ static pid_t start(const plan *p, int *news_out) {
   if (pid < 0) run_fail("cannot make a process: %s", strerror(errno));
   if (pid == 0) {
     close(ends[0]);
-    be_sampler(p, ends[1], parent);
+    run_as_sampler(p, ends[1], parent);
   }
   close(ends[1]);
   *news_out = ends[0];
@@ -164,24 +164,25 @@ static pid_t start(const plan *p, int *news_out) {
 }
 
 /* Why it does not sample. NULL: it does. */
-static const char *hear_beginning(int from) {
+static const char *read_first_news(int from) {
   news n = {0};
-  if (!hear(from, &n)) return "the process that samples has crashed, in a vendor's library perhaps";
+  if (!read_news(from, &n))
+    return "the process that samples has crashed, in a vendor's library perhaps";
   return n.is_failed ? run_text("%s", n.text) : NULL;
 }
 
-static void wait_for(pid_t pid) {
+static void wait_for_sampler(pid_t pid) {
   while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) continue;
 }
 
-const char *run_sampler_why_not(const run_tool *tool) {
+const char *run_sampler_refusal(const run_tool *tool) {
   const run_sampling otherwise = run_sampling_read(tool);
-  const plan p = {.sampling = tool->sampling ? tool->sampling : &otherwise};
+  const sampler_plan p = {.sampling = tool->sampling ? tool->sampling : &otherwise};
   int from;
-  const pid_t pid = start(&p, &from);
-  const char *const failed = hear_beginning(from);
+  const pid_t pid = start_sampler_process(&p, &from);
+  const char *const failed = read_first_news(from);
   close(from);
-  wait_for(pid);
+  wait_for_sampler(pid);
   return failed;
 }
 
@@ -207,7 +208,7 @@ static const char *capture_path(const char *path) {
 }
 
 /* Doubles each %: in a path of options it begins a mark. */
-static const char *without_marks(const char *path) {
+static const char *escape_marks(const char *path) {
   char *const text = run_make(2 * strlen(path) + 1, 1);
   for (char *to = text; *path; path++) {
     *to++ = *path;
@@ -231,23 +232,23 @@ void run_samplers_prepare(run_samplers *samplers, const run_stack *stack, const 
   }
 }
 
-static bool start_one(run_sampler *sampler) {
-  const plan p = {sampler->sampling, sampler->path,
-                  sampler->capture ? without_marks(sampler->capture) : NULL};
-  sampler->pid = start(&p, &sampler->news);
+static bool start_sampler(run_sampler *sampler) {
+  const sampler_plan p = {sampler->sampling, sampler->path,
+                          sampler->capture ? escape_marks(sampler->capture) : NULL};
+  sampler->pid = start_sampler_process(&p, &sampler->news);
   const bool is_awaited = run_signals_wait(sampler->news); /* a driver may hang */
   if (!is_awaited) kill(sampler->pid, SIGKILL);
-  const char *const failed = is_awaited ? hear_beginning(sampler->news) : "it was interrupted";
+  const char *const failed = is_awaited ? read_first_news(sampler->news) : "it was interrupted";
   if (!failed) return true;
   say("prof run: %s cannot sample: %s", sampler->name, failed);
   close(sampler->news);
-  wait_for(sampler->pid);
+  wait_for_sampler(sampler->pid);
   return false;
 }
 
 bool run_samplers_start(run_samplers *samplers) {
   for (; samplers->count < samplers->made; samplers->count++)
-    if (!start_one(&samplers->items[samplers->count])) {
+    if (!start_sampler(&samplers->items[samplers->count])) {
       run_samplers_stop(samplers, true);
       while (samplers->made > 0) unlink(samplers->items[--samplers->made].path);
       return false;
@@ -266,14 +267,14 @@ static bool await_end(const run_sampler *sampler) {
   return count != 0;
 }
 
-static void stop_one(run_sampler *sampler, bool is_quiet) {
+static void stop_sampler(run_sampler *sampler, bool is_quiet) {
   news n = {0};
   const bool has_ended = waitpid(sampler->pid, NULL, WNOHANG) != 0;
   if (!has_ended) kill(sampler->pid, SIGTERM);
   const bool is_answered = await_end(sampler);
-  const bool is_heard = is_answered && hear(sampler->news, &n);
+  const bool is_heard = is_answered && read_news(sampler->news, &n);
   close(sampler->news);
-  if (!has_ended && is_answered) wait_for(sampler->pid);
+  if (!has_ended && is_answered) wait_for_sampler(sampler->pid);
   if (!is_answered)
     say("prof run: the process of %s does not end, and was killed; '%s' has the samples until then",
         sampler->name, sampler->path);
@@ -293,6 +294,6 @@ static void stop_one(run_sampler *sampler, bool is_quiet) {
 }
 
 void run_samplers_stop(run_samplers *samplers, bool is_quiet) {
-  for (size_t i = 0; i < samplers->count; i++) stop_one(&samplers->items[i], is_quiet);
+  for (size_t i = 0; i < samplers->count; i++) stop_sampler(&samplers->items[i], is_quiet);
   samplers->count = 0;
 }

@@ -24,7 +24,7 @@ typedef struct run_samplers {
 
 /* Why the tool cannot sample here, and what to do. NULL: it can. Opens the vendors' libraries in a
    temporary process. */
-const char *run_sampler_why_not(const run_tool *tool);
+const char *run_sampler_refusal(const run_tool *tool);
 
 /* Makes the files, one for each tool of the stack that samples. folder: the base of relative paths.
    has_captures: each also records its samples as counters, into a capture beside its file. Ends the

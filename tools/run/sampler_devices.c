@@ -9,7 +9,7 @@
 
 enum { HEADING_BYTES_MAX = 1 << 16 };
 
-static const char *what_of(const run_sampling *sampling) {
+static const char *sampling_modes_text(const run_sampling *sampling) {
   return strcmp(sampling->mode, "vram") == 0 ? "memory" : "power";
 }
 
@@ -22,7 +22,7 @@ static bool next_with_meters(uint32_t *number, prof_backend_state *state) {
 }
 
 /* "nvml: WHY (WHAT TO DO)" for each back end that fails in part or whole. */
-static const char *reasons(void) {
+static const char *backend_reasons(void) {
   prof_backend_state state;
   const char *text = "";
   for (uint32_t i = 0; next_with_meters(&i, &state);) {
@@ -42,7 +42,7 @@ static uint32_t count_devices(void) {
   return most;
 }
 
-static bool has_column(const char *heading, unsigned long device) {
+static bool heading_has_device(const char *heading, unsigned long device) {
   const char *const title = run_text(" GPU%lu", device);
   const size_t bytes = strlen(title);
   for (const char *at = heading; (at = strstr(at, title)) != NULL; at++)
@@ -50,45 +50,45 @@ static bool has_column(const char *heading, unsigned long device) {
   return false;
 }
 
-static const char *why_no_device(const run_sampling *sampling, unsigned long device,
-                                 uint32_t count) {
+static const char *no_device_reason(const run_sampling *sampling, unsigned long device,
+                                    uint32_t count) {
   const char *const numbers = count == 1 ? "0" : run_text("0 to %u", count - 1);
   return run_text("DEVICE is '%s', and there is no device %lu: there %s %u (%s)", sampling->devices,
                   device, count == 1 ? "is" : "are", count, numbers);
 }
 
-const char *run_devices_why_not(const run_sampling *sampling) {
+const char *run_devices_refusal(const run_sampling *sampling) {
   const uint32_t count = count_devices();
   for (const char *at = sampling->devices; count > 0 && *at >= '0' && *at <= '9';) {
     char *end;
     const unsigned long device = strtoul(at, &end, 10);
-    if (device >= count) return why_no_device(sampling, device, count);
+    if (device >= count) return no_device_reason(sampling, device, count);
     at = end + (*end == ',');
   }
   return run_text("there is no device whose %s can be read%s; prof doctor says more",
-                  what_of(sampling), reasons());
+                  sampling_modes_text(sampling), backend_reasons());
 }
 
-static const char *why_no_column(const run_sampling *sampling, unsigned long device) {
+static const char *no_column_reason(const run_sampling *sampling, unsigned long device) {
   const uint32_t count = count_devices();
-  if (device >= count) return why_no_device(sampling, device, count);
+  if (device >= count) return no_device_reason(sampling, device, count);
   if (strcmp(sampling->mode, "power") != 0)
     return run_text("DEVICE is '%s', and device %lu does not tell its memory%s", sampling->devices,
-                    device, reasons());
+                    device, backend_reasons());
   return run_text(
       "DEVICE is '%s', and device %lu tells no power; on a board with two dies the "
       "first tells the power of both, and \"all\" leaves the second out%s",
-      sampling->devices, device, reasons());
+      sampling->devices, device, backend_reasons());
 }
 
 const char *run_devices_check(const run_sampling *sampling, const char *csv_path) {
   size_t bytes;
   const char *const heading = run_file_read(csv_path, HEADING_BYTES_MAX, &bytes);
-  if (!heading || !strstr(heading, " GPU")) return run_devices_why_not(sampling);
+  if (!heading || !strstr(heading, " GPU")) return run_devices_refusal(sampling);
   for (const char *at = sampling->devices; *at >= '0' && *at <= '9';) {
     char *end;
     const unsigned long device = strtoul(at, &end, 10);
-    if (!has_column(heading, device)) return why_no_column(sampling, device);
+    if (!heading_has_device(heading, device)) return no_column_reason(sampling, device);
     at = end + (*end == ',');
   }
   if (sampling->is_dual && count_devices() < 2)

@@ -6,7 +6,7 @@
 #include "sampling.h"
 
 /* Why nothing can be read: for each back end with meters the text of prof doctor. */
-const char *run_devices_why_not(const run_sampling *sampling);
+const char *run_devices_refusal(const run_sampling *sampling);
 
 /* Checks by the heading of the sampler's file that each named device exists. Returns NULL or what
    is wrong. DUAL-GCD needs two devices. */

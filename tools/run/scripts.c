@@ -13,7 +13,7 @@
 /* The first line of a file, at most this long. */
 enum { LINE_BYTES = 256 };
 
-static bool is_shell(const char *program) {
+static bool program_is_shell(const char *program) {
   static const char *const shells[] = {"sh", "bash", "dash"};
   const char *const name = run_base_name(program);
   for (size_t i = 0; i < sizeof shells / sizeof *shells; i++)
@@ -22,7 +22,7 @@ static bool is_shell(const char *program) {
 }
 
 /* "#!/usr/bin/env -S python3 -u": python3. NULL: there is none. */
-static const char *interpreter_of(const char *line) {
+static const char *line_interpreter(const char *line) {
   run_words words = {0};
   run_words_split(&words, run_copy(line + 2, strcspn(line + 2, "\n")));
   if (words.count == 0) return NULL;
@@ -33,7 +33,7 @@ static const char *interpreter_of(const char *line) {
 }
 
 /* Its mode allows it, and it is a program or a script of another language than a shell's. */
-static bool is_executed(const char *path) {
+static bool script_is_executable(const char *path) {
   char line[LINE_BYTES + 1] = "";
   struct stat is;
   if (stat(path, &is) != 0 || !S_ISREG(is.st_mode) || access(path, X_OK) != 0) return false;
@@ -47,8 +47,8 @@ static bool is_executed(const char *path) {
                            4) == 0)
     return true;
   if (bytes < 2 || memcmp(line, "#!", 2) != 0) return false;
-  const char *const interpreter = interpreter_of(line);
-  return interpreter && !is_shell(interpreter);
+  const char *const interpreter = line_interpreter(line);
+  return interpreter && !program_is_shell(interpreter);
 }
 
 /* A shell looks for a name without a slash on PATH, and takes a=b/c for a variable. */
@@ -58,7 +58,7 @@ static const char *as_program(const char *path) {
 }
 
 const char *run_script_text(const run_script *script) {
-  const bool is_own = is_executed(script->path);
+  const bool is_own = script_is_executable(script->path);
   run_words path = {0};
   run_words_add(&path, is_own ? as_program(script->path) : script->path);
   return run_text("%s%s%s%s", is_own ? "" : "bash ", run_words_quoted(&path),
@@ -66,7 +66,7 @@ const char *run_script_text(const run_script *script) {
 }
 
 /* folder: of the tool's files, or NULL. */
-static int run_script_now(const char *text, const char *folder, const run_watch *watch) {
+static int run_script_now(const char *text, const char *folder, const run_stream_watch *watch) {
   run_command command = {0};
   if (folder) run_folder_export(&command.variables, folder);
   run_words_add(&command.words, "/bin/sh");
@@ -77,8 +77,9 @@ static int run_script_now(const char *text, const char *folder, const run_watch 
 
 /* Runs all of them in order. before: stops at the first that fails, or when we are asked to end.
    Returns the status. */
-static int run_scripts_now(const run_scripts *scripts, const run_watch *watch, bool is_before,
-                           const char *of, const char *folder, run_summary *summary) {
+static int run_scripts_now(const run_scripts *scripts, const run_stream_watch *watch,
+                           bool is_before, const char *of, const char *folder,
+                           run_summary *summary) {
   for (size_t i = 0; i < scripts->count; i++) {
     if (is_before && run_signals_interrupt()) return RUN_FAILED;
     const char *const text = run_script_text(&scripts->items[i]); /* the script may change itself */
@@ -92,7 +93,8 @@ static int run_scripts_now(const run_scripts *scripts, const run_watch *watch, b
   return 0;
 }
 
-int run_scripts_before(const run_stack *stack, const run_watch *watch, run_summary *summary) {
+int run_scripts_before(const run_stack *stack, const run_stream_watch *watch,
+                       run_summary *summary) {
   for (size_t i = stack->count; i > 0; i--) {
     const run_tool *const tool = &stack->tools[i - 1];
     const int status =
@@ -102,7 +104,8 @@ int run_scripts_before(const run_stack *stack, const run_watch *watch, run_summa
   return run_scripts_now(&stack->before, watch, true, "the context", NULL, summary);
 }
 
-void run_scripts_after(const run_stack *stack, const run_watch *watch, run_summary *summary) {
+void run_scripts_after(const run_stack *stack, const run_stream_watch *watch,
+                       run_summary *summary) {
   run_scripts_now(&stack->after, watch, false, "the context", NULL, summary);
   for (size_t i = 0; i < stack->count; i++)
     run_scripts_now(&stack->tools[i].after, watch, false, stack->tools[i].name,

@@ -11,10 +11,10 @@ const char *run_script_text(const run_script *script);
 
 /* Set-up, from the outermost tool to the innermost. Stops at the first script that fails, or when
    we are asked to end. Returns its status. */
-int run_scripts_before(const run_stack *stack, const run_watch *watch, run_summary *summary);
+int run_scripts_before(const run_stack *stack, const run_stream_watch *watch, run_summary *summary);
 
 /* Tear-down, from the innermost to the outermost, whatever the workload's status. */
-void run_scripts_after(const run_stack *stack, const run_watch *watch, run_summary *summary);
+void run_scripts_after(const run_stack *stack, const run_stream_watch *watch, run_summary *summary);
 /* True: there are any. */
 bool run_scripts_follow(const run_stack *stack);
 

@@ -16,11 +16,12 @@
 #include "text.h"
 
 /* That ask a program to end. */
-static const int ending[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};
+static const int ending_signals[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};
 /* That a terminal or a user sends for something else. */
-static const int others[] = {SIGUSR1, SIGUSR2, SIGALRM, SIGTSTP, SIGCONT, SIGWINCH, SIGCHLD};
+static const int passed_signals[] = {SIGUSR1, SIGUSR2,  SIGALRM, SIGTSTP,
+                                     SIGCONT, SIGWINCH, SIGCHLD};
 
-static struct held {
+static struct held_signals {
   unsigned depth;
   int fd;
   int interrupt;
@@ -28,86 +29,90 @@ static struct held {
   sigset_t mask, mask_before;
   struct sigaction child_before; /* of SIGCHLD: our caller may ignore it */
   struct sigaction pipe_before;  /* of SIGPIPE */
-} held;
+} held_signals;
 
 /* Ignored before us, it asks nobody to end, as under nohup. */
 bool run_signals_is_end(int number) {
   struct sigaction action;
-  for (size_t i = 0; i < sizeof ending / sizeof *ending; i++)
-    if (ending[i] == number)
+  for (size_t i = 0; i < sizeof ending_signals / sizeof *ending_signals; i++)
+    if (ending_signals[i] == number)
       return sigaction(number, NULL, &action) == 0 && action.sa_handler != SIG_IGN;
   return false;
 }
 
 void run_signals_hold(void) {
-  if (held.depth++ > 0) return;
-  held.interrupt = 0;
-  held.is_ours_alone = false;
-  sigemptyset(&held.mask);
-  for (size_t i = 0; i < sizeof ending / sizeof *ending; i++) sigaddset(&held.mask, ending[i]);
-  for (size_t i = 0; i < sizeof others / sizeof *others; i++) sigaddset(&held.mask, others[i]);
-  held.fd = signalfd(-1, &held.mask, SFD_CLOEXEC | SFD_NONBLOCK);
-  if (held.fd < 0) run_fail("cannot make a signalfd: %s", strerror(errno));
-  sigset_t blocked = held.mask;
+  if (held_signals.depth++ > 0) return;
+  held_signals.interrupt = 0;
+  held_signals.is_ours_alone = false;
+  sigemptyset(&held_signals.mask);
+  for (size_t i = 0; i < sizeof ending_signals / sizeof *ending_signals; i++)
+    sigaddset(&held_signals.mask, ending_signals[i]);
+  for (size_t i = 0; i < sizeof passed_signals / sizeof *passed_signals; i++)
+    sigaddset(&held_signals.mask, passed_signals[i]);
+  held_signals.fd = signalfd(-1, &held_signals.mask, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (held_signals.fd < 0) run_fail("cannot make a signalfd: %s", strerror(errno));
+  sigset_t blocked = held_signals.mask;
   sigaddset(&blocked, SIGTTOU); /* tcsetpgrp() from the background */
   /* without these we would not see that the program has ended */
-  if (sigprocmask(SIG_BLOCK, &blocked, &held.mask_before) != 0 ||
-      sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, &held.child_before) != 0 ||
-      sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, &held.pipe_before) != 0)
+  if (sigprocmask(SIG_BLOCK, &blocked, &held_signals.mask_before) != 0 ||
+      sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, &held_signals.child_before) !=
+          0 ||
+      sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, &held_signals.pipe_before) !=
+          0)
     run_fail("signals cannot be set up: %s; a sandbox may refuse sigaction() or sigprocmask()",
              strerror(errno));
 }
 
 void run_signals_release(void) {
-  if (held.depth == 0 || --held.depth > 0) return;
+  if (held_signals.depth == 0 || --held_signals.depth > 0) return;
   while (run_signals_next() != 0) continue; /* we end by ourselves now */
-  close(held.fd);
+  close(held_signals.fd);
   run_signals_be_child();
 }
 
 void run_signals_be_child(void) {
-  sigaction(SIGCHLD, &held.child_before, NULL);
-  sigaction(SIGPIPE, &held.pipe_before, NULL);
-  sigprocmask(SIG_SETMASK, &held.mask_before, NULL);
+  sigaction(SIGCHLD, &held_signals.child_before, NULL);
+  sigaction(SIGPIPE, &held_signals.pipe_before, NULL);
+  sigprocmask(SIG_SETMASK, &held_signals.mask_before, NULL);
 }
 
-int run_signals_fd(void) { return held.fd; }
+int run_signals_fd(void) { return held_signals.fd; }
 
 int run_signals_next(void) {
   struct signalfd_siginfo info;
-  if (read(held.fd, &info, sizeof info) != (ssize_t)sizeof info) return 0;
+  if (read(held_signals.fd, &info, sizeof info) != (ssize_t)sizeof info) return 0;
   const int number = (int)info.ssi_signo;
-  if (held.interrupt == 0 && run_signals_is_end(number)) held.interrupt = number;
+  if (held_signals.interrupt == 0 && run_signals_is_end(number)) held_signals.interrupt = number;
   return number;
 }
 
 int run_signals_interrupt(void) {
   sigset_t asked;
   sigemptyset(&asked);
-  for (size_t i = 0; i < sizeof ending / sizeof *ending; i++)
-    if (run_signals_is_end(ending[i])) sigaddset(&asked, ending[i]);
+  for (size_t i = 0; i < sizeof ending_signals / sizeof *ending_signals; i++)
+    if (run_signals_is_end(ending_signals[i])) sigaddset(&asked, ending_signals[i]);
   for (int number; (number = sigtimedwait(&asked, NULL, &(struct timespec){0})) > 0;)
-    if (held.interrupt == 0) held.interrupt = number;
-  return held.interrupt;
+    if (held_signals.interrupt == 0) held_signals.interrupt = number;
+  return held_signals.interrupt;
 }
 
 void run_signals_note_terminal(int number) {
-  if (held.interrupt != 0) return;
-  held.interrupt = number;
-  held.is_ours_alone = true;
+  if (held_signals.interrupt != 0) return;
+  held_signals.interrupt = number;
+  held_signals.is_ours_alone = true;
 }
 
 void run_signals_end_as(int status) {
-  const bool is_interrupted = held.interrupt == SIGINT && status == 128 + SIGINT;
-  if (held.depth > 0 || !is_interrupted || run_terminal_own() < 0) return;
+  const bool is_interrupted = held_signals.interrupt == SIGINT && status == 128 + SIGINT;
+  if (held_signals.depth > 0 || !is_interrupted || run_terminal_own() < 0) return;
   fflush(NULL);
-  kill(held.is_ours_alone ? 0 : getpid(), SIGINT);
+  kill(held_signals.is_ours_alone ? 0 : getpid(), SIGINT);
 }
 
 bool run_signals_wait(int fd) {
   enum { LOOK_MS = 200 };
   struct pollfd ready = {.fd = fd, .events = POLLIN};
-  while (held.depth > 0 && poll(&ready, 1, LOOK_MS) <= 0)
+  while (held_signals.depth > 0 && poll(&ready, 1, LOOK_MS) <= 0)
     if (run_signals_interrupt()) return false;
   return true;
 }
@@ -122,11 +127,11 @@ void run_signals_stop_us(bool is_all) {
   sigprocmask(SIG_BLOCK, &stop, NULL);
 }
 
-static void ignore(int number) { (void)number; }
+static void ignore_signal(int number) { (void)number; }
 
 void run_signals_outlive(void) {
   static const int numbers[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM};
-  const struct sigaction action = {.sa_handler = ignore, .sa_flags = SA_RESTART};
+  const struct sigaction action = {.sa_handler = ignore_signal, .sa_flags = SA_RESTART};
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
     struct sigaction before;
     sigaction(numbers[i], NULL, &before);

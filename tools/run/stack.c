@@ -7,18 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adopt.h"
 #include "json.h"
-#include "literal.h"
-#include "names.h"
+#include "madengine.h"
+#include "python_literal.h"
+#include "tool_names.h"
 
 /* Each tool with a cmd is a program that is executed with all words of those inside of it. */
 enum { CONFIG_BYTES_MAX = 16 << 20, TOOLS_MAX = 256 };
 
 /* ---- values of a configuration, with messages that name the place ---- */
 
-static const run_json *expect(const run_json *value, run_json_kind kind, const char *from,
-                              const char *where) {
+static const run_json *expect_kind(const run_json *value, run_json_kind kind, const char *from,
+                                   const char *where) {
   if (value->kind != kind)
     run_fail("%s: %s is %s, and must be %s", from, where, run_json_kind_name(value->kind),
              run_json_kind_name(kind));
@@ -26,15 +26,15 @@ static const run_json *expect(const run_json *value, run_json_kind kind, const c
 }
 
 /* A member that may be absent. */
-static const run_json *member(const run_json *object, const char *key, run_json_kind kind,
-                              const char *from, const char *where) {
+static const run_json *optional_member(const run_json *object, const char *key, run_json_kind kind,
+                                       const char *from, const char *where) {
   const run_json *const value = run_json_get(object, key);
-  return value ? expect(value, kind, from, run_text("%s\"%s\"", where, key)) : NULL;
+  return value ? expect_kind(value, kind, from, run_text("%s\"%s\"", where, key)) : NULL;
 }
 
 static const char *member_text(const run_json *object, const char *key, const char *from,
                                const char *where) {
-  const run_json *const value = member(object, key, RUN_JSON_TEXT, from, where);
+  const run_json *const value = optional_member(object, key, RUN_JSON_TEXT, from, where);
   return value ? value->text : NULL;
 }
 
@@ -58,7 +58,7 @@ static const char *variable_text(const run_json *value, const char *from, const 
 
 static void read_variables(run_words *to, const run_json *tool, const char *from,
                            const char *where) {
-  const run_json *const all = member(tool, "env_vars", RUN_JSON_OBJECT, from, where);
+  const run_json *const all = optional_member(tool, "env_vars", RUN_JSON_OBJECT, from, where);
   for (size_t i = 0; all && i < all->count; i++) {
     const char *const name = all->keys[i];
     if (*name == '\0' || strchr(name, '=') || run_name_has_control(name))
@@ -77,10 +77,10 @@ static void add_script(run_scripts *to, run_script script) {
 
 static void read_scripts(run_scripts *to, const run_json *object, const char *key, const char *from,
                          const char *where) {
-  const run_json *const all = member(object, key, RUN_JSON_LIST, from, where);
+  const run_json *const all = optional_member(object, key, RUN_JSON_LIST, from, where);
   for (size_t i = 0; all && i < all->count; i++) {
     const char *const place = run_text("%s\"%s\"[%zu]", where, key, i);
-    expect(&all->items[i], RUN_JSON_OBJECT, from, place);
+    expect_kind(&all->items[i], RUN_JSON_OBJECT, from, place);
     const char *const inner = run_text("%s.", place);
     const char *const path = member_text(&all->items[i], "path", from, inner);
     const char *const arguments = member_text(&all->items[i], "args", from, inner);
@@ -104,7 +104,7 @@ static run_tool *add_tool(run_stack *stack, const run_tool *tool) {
 
 void run_stack_add(run_stack *stack, const char *name) {
   const run_tool *const tool = run_tool_find(name);
-  if (!tool) run_names_refuse_tool(name);
+  if (!tool) run_tool_names_refuse(name);
   if (stack->count == TOOLS_MAX)
     run_fail("tool '%s' is number %d of the stack, which holds %d tools: leave some out", name,
              TOOLS_MAX + 1, TOOLS_MAX);
@@ -117,7 +117,7 @@ void run_stack_add(run_stack *stack, const char *name) {
 
 static void read_tool(run_stack *stack, const run_json *value, const char *from, size_t index) {
   const char *const place = run_text("\"tools\"[%zu]", index);
-  expect(value, RUN_JSON_OBJECT, from, place);
+  expect_kind(value, RUN_JSON_OBJECT, from, place);
   const char *const inner = run_text("%s.", place);
   const char *const name = member_text(value, "name", from, inner);
   if (!name) run_fail("%s: %s lacks \"name\"", from, place);
@@ -130,7 +130,7 @@ static void read_tool(run_stack *stack, const run_json *value, const char *from,
     tool->program = tool->install = NULL; /* the new text names its own program */
   }
   read_variables(&tool->variables, value, from, inner);
-  run_adopt(tool);
+  run_madengine_adopt(tool);
   for (size_t i = 0; i < value->count; i++)
     if (strcmp(value->keys[i], "name") != 0 && strcmp(value->keys[i], "cmd") != 0 &&
         strcmp(value->keys[i], "env_vars") != 0)
@@ -154,7 +154,7 @@ static _Noreturn void refuse_text(const char *from, const char *text, const run_
 static const run_json *read_context(const char *text, const char *from) {
   run_json_error error = {0}, of_literal = {0};
   const run_json *value = run_json_parse(text, &error);
-  if (!value) value = run_literal_parse(text, &of_literal);
+  if (!value) value = run_python_literal_parse(text, &of_literal);
   if (!value)
     refuse_text(from, text, of_literal.at >= error.at ? &of_literal : &error,
                 "JSON or a Python literal");
@@ -165,9 +165,9 @@ void run_stack_read(run_stack *stack, const char *text, const char *from) {
   if (text[strspn(text, " \t\r\n")] == '\0')
     run_fail("%s is empty; it must have tools, as in {\"tools\": [{\"name\": \"perf\"}]}", from);
   const run_json *const value = read_context(text, from);
-  expect(value, RUN_JSON_OBJECT, from, "the context");
+  expect_kind(value, RUN_JSON_OBJECT, from, "the context");
   for (size_t i = 0; i < value->count; i++) run_names_warn_of_key(value->keys[i], from);
-  const run_json *const tools = member(value, "tools", RUN_JSON_LIST, from, "");
+  const run_json *const tools = optional_member(value, "tools", RUN_JSON_LIST, from, "");
   for (size_t i = 0; tools && i < tools->count; i++) read_tool(stack, &tools->items[i], from, i);
   read_scripts(&stack->before, value, "pre_scripts", from, "");
   read_scripts(&stack->after, value, "post_scripts", from, "");
@@ -175,7 +175,7 @@ void run_stack_read(run_stack *stack, const char *text, const char *from) {
   if (encapsulate) stack->encapsulate = encapsulate;
 }
 
-static char *read_file(const char *path) {
+static char *read_config_file(const char *path) {
   size_t bytes;
   char *const text = run_file_read(path, CONFIG_BYTES_MAX, &bytes);
   if (!text && errno == EFBIG) run_fail("'%s' has more than 16 MiB: it is no configuration", path);
@@ -185,18 +185,18 @@ static char *read_file(const char *path) {
 }
 
 void run_stack_read_file(run_stack *stack, const char *path) {
-  run_stack_read(stack, read_file(path), run_text("'%s'", path));
+  run_stack_read(stack, read_config_file(path), run_text("'%s'", path));
 }
 
 /* ---- tools.json ---- */
 
 void run_tools_read(const char *path) {
   run_json_error error;
-  const char *const from = run_text("'%s'", path), *const text = read_file(path);
+  const char *const from = run_text("'%s'", path), *const text = read_config_file(path);
   const run_json *const value = run_json_parse(text, &error);
   if (!value) refuse_text(from, text, &error, "JSON");
-  const run_json *const tools =
-      member(expect(value, RUN_JSON_OBJECT, from, "the file"), "tools", RUN_JSON_OBJECT, from, "");
+  const run_json *const tools = optional_member(
+      expect_kind(value, RUN_JSON_OBJECT, from, "the file"), "tools", RUN_JSON_OBJECT, from, "");
   if (!tools) run_fail("%s lacks \"tools\": {NAME: {\"cmd\": TEXT}}", from);
   for (size_t i = 0; i < tools->count; i++) {
     const run_json *const entry = &tools->items[i];
@@ -206,7 +206,7 @@ void run_tools_read(const char *path) {
           "with a point, or have a / or a control character",
           from, tools->keys[i]);
     const char *const place = run_text("\"tools\".\"%s\"", tools->keys[i]);
-    expect(entry, RUN_JSON_OBJECT, from, place);
+    expect_kind(entry, RUN_JSON_OBJECT, from, place);
     const char *const inner = run_text("%s.", place);
     const char *const cmd = member_text(entry, "cmd", from, inner);
     for (size_t k = 0; k < entry->count; k++)
@@ -215,7 +215,7 @@ void run_tools_read(const char *path) {
     read_variables(&tool.variables, entry, from, inner);
     read_scripts(&tool.before, entry, "pre_scripts", from, inner);
     read_scripts(&tool.after, entry, "post_scripts", from, inner);
-    run_adopt(&tool);
+    run_madengine_adopt(&tool);
     run_tools_add(&tool);
   }
 }

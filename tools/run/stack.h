@@ -33,7 +33,7 @@ typedef struct run_tool {
   const char *program; /* must be on PATH, or NULL */
   const char *install; /* how to install it, or NULL */
   const char *cmd;     /* shell text in front of the workload, or "" */
-  bool has_marks;      /* {output} and others in cmd have a meaning, see known.c */
+  bool has_marks;      /* {output} and others in cmd have a meaning, see known_tools.c */
   run_words variables; /* NAME=VALUE */
   run_words traces;    /* names of further library traces that it enables */
   run_scripts before, after;

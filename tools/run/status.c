@@ -14,10 +14,10 @@
 
 #include "../prof/commands.h"
 #include "compose.h"
-#include "inherited.h"
+#include "inherited_streams.h"
 #include "signals.h"
 
-static const char variable[] = "PROF_RUN_STATUS";
+static const char status_variable[] = "PROF_RUN_STATUS";
 
 static int run_words_to_end(char **words, int close_in_child) {
   sigset_t all, mask;
@@ -43,7 +43,7 @@ static int run_words_to_end(char **words, int close_in_child) {
 }
 
 /* A tool that has failed may end before the program. False: the program was not run to its end. */
-static bool read_status(int from, int *status_out) {
+static bool read_tool_status(int from, int *status_out) {
   ssize_t bytes;
   do bytes = read(from, status_out, sizeof *status_out);
   while (bytes < 0 && errno == EINTR);
@@ -52,13 +52,13 @@ static bool read_status(int from, int *status_out) {
 
 int run_status(int argc, char **argv) {
   int ends[2], inner;
-  if (argc < 2) return bad_words("run-status", "is for prof run alone", NULL);
+  if (argc < 2) return refuse_words("run-status", "is for prof run alone", NULL);
   if (pipe(ends) != 0) run_fail("cannot make a pipe: %s", strerror(errno));
   fcntl(ends[0], F_SETFD, FD_CLOEXEC);
-  setenv(variable, run_text("%d", ends[1]), 1);
+  setenv(status_variable, run_text("%d", ends[1]), 1);
   const int outer = run_words_to_end(argv + 1, -1);
   close(ends[1]);
-  if (!read_status(ends[0], &inner)) return outer;
+  if (!read_tool_status(ends[0], &inner)) return outer;
   if (outer != inner && !(outer == 1 && inner != 0)) /* uftrace ends so if the program fails */
     say("prof run: %s itself ended with status %d, so its files may not be complete",
         run_base_name(argv[1]), outer);
@@ -66,11 +66,11 @@ int run_status(int argc, char **argv) {
 }
 
 int run_status_of(int argc, char **argv) {
-  const char *const number = getenv(variable);
+  const char *const number = getenv(status_variable);
   const long to = number ? strtol(number, NULL, 10) : -1;
   if (argc < 2 || to < 0 || to > INT_MAX)
-    return bad_words("run-status-of", "is for prof run alone", NULL);
-  unsetenv(variable);
+    return refuse_words("run-status-of", "is for prof run alone", NULL);
+  unsetenv(status_variable);
   const int status = run_words_to_end(argv + 1, (int)to);
   (void)!write((int)to, &status, sizeof status);
   return status;

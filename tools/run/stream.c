@@ -13,23 +13,24 @@
 
 enum { BUFFER_BYTES = 256 << 10, STREAMS = 2, READS_AT_END = 1 << 12 };
 
-static bool is_watched(const run_watch *watch) {
-  return watch->log >= 0 || watch->on_line || watch->is_noise;
+static bool watch_has_lines(const run_stream_watch *watch) {
+  return watch->log >= 0 || watch->on_line || watch->is_noise_line;
 }
 
 /* Or occupied by main(). */
-static bool is_closed(int fd) {
+static bool descriptor_is_closed(int fd) {
   const int flags = fcntl(fd, F_GETFD);
   return flags < 0 || flags & FD_CLOEXEC;
 }
 
-static bool is_one_file(int a, int b) {
+static bool are_same_file(int a, int b) {
   struct stat x, y;
-  if (is_closed(a) || is_closed(b) || fstat(a, &x) != 0 || fstat(b, &y) != 0) return false;
+  if (descriptor_is_closed(a) || descriptor_is_closed(b) || fstat(a, &x) != 0 || fstat(b, &y) != 0)
+    return false;
   return x.st_dev == y.st_dev && x.st_ino == y.st_ino && x.st_rdev == y.st_rdev;
 }
 
-static void open_pipe(run_stream *s) {
+static void open_stream_pipe(run_stream *s) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) run_fail("cannot make a pipe: %s", strerror(errno));
   fcntl(ends[1], F_SETPIPE_SZ, 1 << 20); /* fewer wake-ups; it may be refused */
@@ -52,30 +53,30 @@ static void open_own(run_stream *s) {
 /* Each stream keeps its kind. If the two are different terminals, the second is not read. */
 static void open_stream(run_streams *streams, run_stream *s) {
   const bool is_terminal = isatty(s->to);
-  if (is_closed(s->to)) return; /* it stays so */
+  if (descriptor_is_closed(s->to)) return; /* it stays so */
   if (is_terminal && streams->terminal.outer >= 0) return;
   if (is_terminal) {
     run_terminal_open(&streams->terminal, s->to, !streams->watch->is_stderr_alone);
     s->read_end = streams->terminal.master;
     s->write_end = streams->terminal.slave;
   } else {
-    open_pipe(s);
+    open_stream_pipe(s);
   }
   fstat(s->write_end, &s->file);
   open_own(s);
   s->line = run_make(RUN_LINE_BYTES_MAX, 1);
 }
 
-void run_streams_open(run_streams *streams, const run_watch *watch) {
+void run_streams_open(run_streams *streams, const run_stream_watch *watch) {
   *streams = (run_streams){.watch = watch, .terminal = {.outer = -1, .master = -1, .slave = -1}};
-  streams->is_one = !watch->is_stderr_alone && is_one_file(STDOUT_FILENO, STDERR_FILENO);
+  streams->is_one = !watch->is_stderr_alone && are_same_file(STDOUT_FILENO, STDERR_FILENO);
   for (int i = 0; i < STREAMS; i++) {
     run_stream *const s = &streams->streams[i];
     *s = (run_stream){.read_end = -1, .write_end = -1, .to = i + 1, .own = i + 1};
     const bool is_ours = (i == 0 && watch->is_stderr_alone) || (i == 1 && streams->is_one);
-    if (is_watched(watch) && !is_ours) open_stream(streams, s);
+    if (watch_has_lines(watch) && !is_ours) open_stream(streams, s);
   }
-  if (is_watched(watch)) streams->buffer = run_make(BUFFER_BYTES, 1);
+  if (watch_has_lines(watch)) streams->buffer = run_make(BUFFER_BYTES, 1);
 }
 
 void run_streams_be_child(const run_streams *streams) {
@@ -116,7 +117,7 @@ nfds_t run_streams_poll(const run_streams *streams, struct pollfd *polls) {
 }
 
 /* Writes a part that does not block, if it can be told. */
-static ssize_t write_some(const run_stream *s, const char *at, size_t bytes) {
+static ssize_t stream_write_some(const run_stream *s, const char *at, size_t bytes) {
   if (s->is_file || s->own != s->to) return write(s->own, at, bytes);
   if (s->is_socket) return send(s->to, at, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
   if (poll(&(struct pollfd){.fd = s->to, .events = POLLOUT}, 1, 0) == 0) {
@@ -127,15 +128,15 @@ static ssize_t write_some(const run_stream *s, const char *at, size_t bytes) {
 }
 
 /* False: errno has the reason; 0: the user gave up. */
-static bool write_all(const run_streams *streams, const run_stream *s, const char *at,
-                      size_t bytes) {
+static bool stream_write_all(const run_streams *streams, const run_stream *s, const char *at,
+                             size_t bytes) {
   while (bytes > 0) {
-    const ssize_t done = write_some(s, at, bytes);
+    const ssize_t done = stream_write_some(s, at, bytes);
     if (done >= 0) {
       at += done;
       bytes -= (size_t)done;
     } else if (errno == EAGAIN) {
-      if (streams->wait_for(streams->context, s->own)) continue;
+      if (streams->wait_for_descriptor(streams->context, s->own)) continue;
       errno = 0;
       return false;
     } else if (errno != EINTR) {
@@ -153,7 +154,7 @@ static void note_failure(run_streams *streams, const char *of) {
 /* If our reader has closed, so do we: the workload gets SIGPIPE, as without us. Any other error may
    pass: the workload is not ended for it. */
 static void write_own(run_streams *streams, run_stream *s, const char *at, size_t bytes) {
-  if (s->is_broken || write_all(streams, s, at, bytes)) return;
+  if (s->is_broken || stream_write_all(streams, s, at, bytes)) return;
   if (errno == EPIPE)
     s->is_broken = true;
   else
@@ -174,22 +175,23 @@ static void write_log(run_streams *streams, const char *at, size_t bytes) {
 }
 
 /* line: with its line end, if it has one. */
-static void tell_line(run_streams *streams, run_stream *s, const char *line, size_t bytes) {
-  const run_watch *const watch = streams->watch;
+static void report_stream_line(run_streams *streams, run_stream *s, const char *line,
+                               size_t bytes) {
+  const run_stream_watch *const watch = streams->watch;
   const size_t whole = bytes;
   if (bytes > 0 && line[bytes - 1] == '\n') bytes--;
   if (bytes > 0 && line[bytes - 1] == '\r') bytes--;
   if (watch->on_line)
     watch->on_line(watch->context, s->to, line, bytes);
-  else if (!watch->is_noise(watch->context, line, bytes))
+  else if (!watch->is_noise_line(watch->context, line, bytes))
     write_own(streams, s, line, whole);
 }
 
 /* Keeps the begin of an incomplete line. A line that is too long to be noise is forwarded at
    once. */
-static void keep(run_streams *streams, run_stream *s, const char *at, size_t bytes) {
+static void keep_stream_bytes(run_streams *streams, run_stream *s, const char *at, size_t bytes) {
   const size_t room = RUN_LINE_BYTES_MAX - s->line_bytes, taken = bytes < room ? bytes : room;
-  if (bytes > room && streams->watch->is_noise) {
+  if (bytes > room && streams->watch->is_noise_line) {
     write_own(streams, s, s->line, s->line_bytes);
     write_own(streams, s, at, bytes);
     s->line_bytes = 0;
@@ -199,20 +201,20 @@ static void keep(run_streams *streams, run_stream *s, const char *at, size_t byt
   s->line_bytes += taken;
 }
 
-static void part_lines(run_streams *streams, run_stream *s, const char *at, size_t bytes) {
+static void split_stream_lines(run_streams *streams, run_stream *s, const char *at, size_t bytes) {
   const char *const end = at + bytes;
   for (const char *next; at < end && (next = memchr(at, '\n', (size_t)(end - at))) != NULL;
        at = next + 1) {
     const size_t line_bytes = (size_t)(next + 1 - at);
     if (s->line_bytes == 0) {
-      tell_line(streams, s, at, line_bytes);
+      report_stream_line(streams, s, at, line_bytes);
       continue;
     }
-    keep(streams, s, at, line_bytes);
-    tell_line(streams, s, s->line, s->line_bytes);
+    keep_stream_bytes(streams, s, at, line_bytes);
+    report_stream_line(streams, s, s->line, s->line_bytes);
     s->line_bytes = 0;
   }
-  keep(streams, s, at, (size_t)(end - at));
+  keep_stream_bytes(streams, s, at, (size_t)(end - at));
 }
 
 static void close_end(const run_streams *streams, run_stream *s) {
@@ -223,20 +225,21 @@ static void close_end(const run_streams *streams, run_stream *s) {
   s->read_end = -1;
 }
 
-static void pass_on(run_streams *streams, run_stream *s, size_t bytes) {
-  const bool is_by_lines = streams->watch->is_noise != NULL;
+static void stream_pass_on(run_streams *streams, run_stream *s, size_t bytes) {
+  const bool is_by_lines = streams->watch->is_noise_line != NULL;
   /* the log first: it has what anybody has seen */
   if (streams->watch->log >= 0) write_log(streams, streams->buffer, bytes);
   if (!is_by_lines) write_own(streams, s, streams->buffer, bytes);
-  if (streams->watch->on_line || is_by_lines) part_lines(streams, s, streams->buffer, bytes);
+  if (streams->watch->on_line || is_by_lines)
+    split_stream_lines(streams, s, streams->buffer, bytes);
 }
 
 /* False: there is nothing now. */
-static bool take(run_streams *streams, run_stream *s) {
+static bool stream_take(run_streams *streams, run_stream *s) {
   const ssize_t bytes = read(s->read_end, streams->buffer, BUFFER_BYTES);
   if (bytes < 0 && errno == EINTR) return true;
   if (bytes < 0 && errno == EAGAIN) return false;
-  if (bytes > 0) pass_on(streams, s, (size_t)bytes);
+  if (bytes > 0) stream_pass_on(streams, s, (size_t)bytes);
   if (bytes > 0 && !s->is_broken) return true;
   close_end(streams, s);
   return false;
@@ -244,17 +247,18 @@ static bool take(run_streams *streams, run_stream *s) {
 
 void run_streams_take(run_streams *streams, int fd) {
   for (int i = 0; i < STREAMS; i++)
-    if (streams->streams[i].read_end == fd) take(streams, &streams->streams[i]);
+    if (streams->streams[i].read_end == fd) stream_take(streams, &streams->streams[i]);
 }
 
 void run_streams_finish(run_streams *streams) {
   for (int i = 0; i < STREAMS; i++) {
     run_stream *const s = &streams->streams[i];
     /* output that remaining processes write later is not waited for */
-    for (int reads = 0; reads < READS_AT_END && s->read_end >= 0 && take(streams, s);) reads++;
+    for (int reads = 0; reads < READS_AT_END && s->read_end >= 0 && stream_take(streams, s);)
+      reads++;
     s->has_writer = s->read_end >= 0;
     if (s->has_writer) close_end(streams, s);
-    if (s->line_bytes > 0) tell_line(streams, s, s->line, s->line_bytes);
+    if (s->line_bytes > 0) report_stream_line(streams, s, s->line, s->line_bytes);
     s->line_bytes = 0;
     free(s->line);
     s->line = NULL;

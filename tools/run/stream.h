@@ -24,19 +24,19 @@ typedef struct run_stream {
 } run_stream;
 
 typedef struct run_streams {
-  const run_watch *watch;
+  const run_stream_watch *watch;
   run_stream streams[2];
   bool is_one;           /* our stdout and stderr are one file, so the workload's are, too */
   run_terminal terminal; /* outer: -1: there is no pty */
-  const char *failed;    /* see run_end */
+  const char *failed;    /* see run_child_end */
   char *buffer;
   run_keeper *keeper; /* reads the same pipes */
   /* Called when our stream takes nothing now: waits until it may. False: the rest is dropped. */
-  bool (*wait_for)(void *context, int fd);
+  bool (*wait_for_descriptor)(void *context, int fd);
   void *context;
 } run_streams;
 
-void run_streams_open(run_streams *streams, const run_watch *watch);
+void run_streams_open(run_streams *streams, const run_stream_watch *watch);
 /* After fork(), in the child and in the parent. */
 void run_streams_be_child(const run_streams *streams);
 void run_streams_be_parent(run_streams *streams);

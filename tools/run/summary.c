@@ -42,7 +42,7 @@ void run_summary_add_problem(run_summary *summary, const char *format, ...) {
 }
 
 void run_summary_print(const run_summary *summary) {
-  const run_end *const end = &summary->end;
+  const run_child_end *const end = &summary->end;
   const char *const command = run_words_quoted(summary->words);
   if (summary->progress == RUN_PROGRESS_NOT_RUN)
     say("prof run: %s%s: it was not run: %s", run_output_whose(), command, summary->why_not);
@@ -57,8 +57,8 @@ void run_summary_print(const run_summary *summary) {
   for (size_t i = 0; i < summary->files.count; i++) say("  %s", summary->files.items[i]);
 }
 
-void run_summary_print_left(const run_summary *summary) {
-  const run_end *const end = &summary->end;
+void run_summary_print_leftovers(const run_summary *summary) {
+  const run_child_end *const end = &summary->end;
   for (size_t i = 0; i < end->left.count; i++)
     say("  %sstill runs, and is not waited for: %s", run_output_whose(), end->left.items[i]);
 }

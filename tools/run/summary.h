@@ -30,7 +30,7 @@ typedef struct run_summary {
   struct timespec begun; /* CLOCK_REALTIME */
   run_progress progress;
   const char *why_not; /* of RUN_PROGRESS_NOT_RUN */
-  run_end end;
+  run_child_end end;
   run_script_end *scripts;
   size_t scripts_count;
   run_words files;              /* paths that were written; a folder's ends in / */
@@ -56,7 +56,7 @@ void run_summary_add_problem(run_summary *summary, const char *format, ...)
 /* On stderr. */
 void run_summary_print(const run_summary *summary);
 /* The processes that still run. */
-void run_summary_print_left(const run_summary *summary);
+void run_summary_print_leftovers(const run_summary *summary);
 /* Replaces summary.json. If that fails, prints why and removes it. */
 void run_summary_write(run_summary *summary);
 

@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "../prof/commands.h"
-#include "name.h"
 #include "output.h"
 #include "summary.h"
+#include "workload_name.h"
 
 enum { FILES_MAX = 1000 }; /* of one tool's folder that are listed */
 
@@ -37,10 +37,10 @@ void run_json_put_text(FILE *to, const char *text) {
   fputc('"', to);
 }
 
-static void put_name(FILE *to, const char *name) { fprintf(to, ",\n  \"%s\": ", name); }
+static void put_member_name(FILE *to, const char *name) { fprintf(to, ",\n  \"%s\": ", name); }
 
 void run_json_put_member(FILE *to, const char *name, const char *text) {
-  put_name(to, name);
+  put_member_name(to, name);
   if (text)
     run_json_put_text(to, text);
   else
@@ -48,7 +48,7 @@ void run_json_put_member(FILE *to, const char *name, const char *text) {
 }
 
 void run_json_put_list(FILE *to, const char *name, const run_words *words) {
-  put_name(to, name);
+  put_member_name(to, name);
   fputc('[', to);
   for (size_t i = 0; i < words->count; i++) {
     fputs(i ? ",\n    " : "\n    ", to);
@@ -61,7 +61,7 @@ void run_json_put_time(FILE *to, const char *name, const struct timespec *time) 
   char text[64];
   struct tm utc;
   strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", gmtime_r(&time->tv_sec, &utc));
-  put_name(to, name);
+  put_member_name(to, name);
   fprintf(to, "\"%s.%06ldZ\"", text, time->tv_nsec / 1000);
 }
 
@@ -70,18 +70,18 @@ void run_json_put_place(FILE *to) {
   const char *const rank = run_output_rank();
   gethostname(host, sizeof host - 1);
   run_json_put_member(to, "host", host);
-  put_name(to, "rank");
+  put_member_name(to, "rank");
   if (rank)
     fprintf(to, "%llu", strtoull(rank, NULL, 10));
   else
     fputs("null", to);
-  put_name(to, "pid");
+  put_member_name(to, "pid");
   fprintf(to, "%d", (int)getpid());
 }
 
 /* ---- its parts ---- */
 
-static int by_text(const void *a, const void *b) {
+static int text_compare(const void *a, const void *b) {
   return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
@@ -96,7 +96,7 @@ static run_words names_in(const char *folder) {
     run_words_add(&names, run_text("%s%s", entry->d_name, is_folder ? "/" : ""));
   }
   if (all) closedir(all);
-  if (names.count > 1) qsort(names.items, names.count, sizeof *names.items, by_text);
+  if (names.count > 1) qsort(names.items, names.count, sizeof *names.items, text_compare);
   return names;
 }
 
@@ -105,7 +105,7 @@ static void add_if_written(run_words *names, const run_summary *summary, const c
 }
 
 /* Of a tool without a folder: paths. */
-static run_words files_of(const run_summary *summary, const run_tool *tool) {
+static run_words tool_files(const run_summary *summary, const run_tool *tool) {
   run_words names = {0};
   const run_samplers *const samplers = summary->samplers;
   if (tool->parts & RUN_PART_TRACE) add_if_written(&names, summary, summary->trace_path);
@@ -119,7 +119,7 @@ static run_words files_of(const run_summary *summary, const run_tool *tool) {
 
 static void put_tool(FILE *to, const run_summary *summary, const run_tool *tool) {
   const run_words inside = tool->folder ? names_in(tool->folder) : (run_words){0};
-  const run_words names = inside.count ? inside : files_of(summary, tool);
+  const run_words names = inside.count ? inside : tool_files(summary, tool);
   fputs("{\"name\": ", to);
   run_json_put_text(to, tool->name);
   fputs(", \"folder\": ", to);
@@ -137,7 +137,7 @@ static void put_tool(FILE *to, const run_summary *summary, const run_tool *tool)
 
 static void put_tools(FILE *to, const run_summary *summary) {
   const run_stack *const stack = summary->stack;
-  put_name(to, "tools");
+  put_member_name(to, "tools");
   fputc('[', to);
   for (size_t i = 0; i < stack->count; i++) {
     fputs(i ? ",\n    " : "\n    ", to);
@@ -147,7 +147,7 @@ static void put_tools(FILE *to, const run_summary *summary) {
 }
 
 static void put_scripts(FILE *to, const run_summary *summary) {
-  put_name(to, "scripts");
+  put_member_name(to, "scripts");
   fputc('[', to);
   for (size_t i = 0; i < summary->scripts_count; i++) {
     const run_script_end *const script = &summary->scripts[i];
@@ -163,7 +163,7 @@ static void put_scripts(FILE *to, const run_summary *summary) {
 
 static void put_captures(FILE *to, const run_captures *captures) {
   size_t put = 0;
-  put_name(to, "captures");
+  put_member_name(to, "captures");
   fputc('[', to);
   for (size_t i = 0; i < captures->count; i++) {
     const run_capture *const capture = &captures->items[i];
@@ -180,7 +180,7 @@ static void put_captures(FILE *to, const run_captures *captures) {
 }
 
 static void put_children(FILE *to, const run_children *children) {
-  put_name(to, "processes");
+  put_member_name(to, "processes");
   fputc('[', to);
   for (size_t i = 0; i < children->count; i++) {
     const run_child_group *const group = &children->groups[i];
@@ -201,12 +201,12 @@ static void put_children(FILE *to, const run_children *children) {
 static void put_status(FILE *to, const run_summary *summary) {
   static const char *const progress[] = {"running", "ended", "not run"};
   run_json_put_member(to, "state", progress[summary->progress]);
-  put_name(to, "status");
+  put_member_name(to, "status");
   if (summary->progress == RUN_PROGRESS_RUNNING)
     fputs("null", to);
   else
     fprintf(to, "%d", summary->end.status);
-  put_name(to, "seconds");
+  put_member_name(to, "seconds");
   if (summary->progress == RUN_PROGRESS_ENDED)
     fprintf(to, "%.6f", summary->end.seconds);
   else
@@ -214,7 +214,7 @@ static void put_status(FILE *to, const run_summary *summary) {
   run_json_put_member(to, "why_not_run", summary->why_not);
 }
 
-static void put_summary(FILE *to, const void *context) {
+static void put_summary_json(FILE *to, const void *context) {
   const run_summary *const summary = context;
   char *const folder = getcwd(NULL, 0);
   fputs("{\n  \"command\": ", to);
@@ -239,14 +239,14 @@ static void put_summary(FILE *to, const void *context) {
 
 static bool write_summary(const run_summary *summary) {
   FILE *const to = run_output_begin(summary->path);
-  if (to) put_summary(to, summary);
+  if (to) put_summary_json(to, summary);
   return run_output_end(to, summary->path);
 }
 
 void run_summary_begin(run_summary *summary, const char *folder, bool has_file) {
   clock_gettime(CLOCK_REALTIME, &summary->begun);
   if (!has_file) return;
-  summary->path = run_output_write_new(folder, "summary", ".json", put_summary, summary);
+  summary->path = run_output_write_new(folder, "summary", ".json", put_summary_json, summary);
 }
 
 void run_summary_write(run_summary *summary) {

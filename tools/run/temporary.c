@@ -14,13 +14,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "capture_paths.h"
 #include "inspect.h"
-#include "places.h"
 #include "text.h"
 
 #define PREFIX "prof-run-"
 
-static int own_lock = -1; /* of the run's folder */
+static int folder_lock = -1; /* of the run's folder */
 
 static const char *base_folder(void) {
   const char *const folder = getenv("TMPDIR");
@@ -48,8 +48,8 @@ const char *run_temporary_folder(void) {
           "cannot make the temporary folder '%s': %s; TMPDIR names another place, and -o DIR "
           "keeps the captures",
           path, strerror(errno));
-    own_lock = lock_folder(path);
-    if (own_lock >= 0) return path;
+    folder_lock = lock_folder(path);
+    if (folder_lock >= 0) return path;
     if (errno != ENOENT && access(path, F_OK) == 0) return path; /* no locks here */
     free(path);
   }
@@ -57,13 +57,13 @@ const char *run_temporary_folder(void) {
 }
 
 void run_temporary_release(void) {
-  if (own_lock >= 0) close(own_lock);
-  own_lock = -1;
+  if (folder_lock >= 0) close(folder_lock);
+  folder_lock = -1;
 }
 
 int run_temporary_hand_over(void) {
-  const int lock = own_lock;
-  own_lock = -1;
+  const int lock = folder_lock;
+  folder_lock = -1;
   return lock;
 }
 
@@ -86,7 +86,7 @@ bool run_temporary_remove(const char *folder) {
 /* ---- what killed runs leave ---- */
 
 /* An unreadable file belongs to no running process. */
-static bool has_live_capture(const char *folder, const run_words *elsewhere) {
+static bool folder_has_live_capture(const char *folder, const run_words *elsewhere) {
   DIR *const all = opendir(folder);
   bool is_live = all == NULL;
   run_words paths = {0};
@@ -104,7 +104,7 @@ static bool has_live_capture(const char *folder, const run_words *elsewhere) {
 }
 
 /* Processes of the workload that have not opened a capture yet have the folder in a variable. */
-static bool is_in_environment(const char *pid, const char *folder) {
+static bool folder_is_in_environment(const char *pid, const char *folder) {
   enum { ENVIRONMENT_BYTES = 4 << 20 };
   size_t bytes = 0;
   char path[64];
@@ -115,26 +115,27 @@ static bool is_in_environment(const char *pid, const char *folder) {
   return is_there;
 }
 
-static bool is_used(const char *folder) {
+static bool folder_is_used(const char *folder) {
   DIR *const all = opendir("/proc");
   bool is_there = all == NULL;
   for (struct dirent *entry; !is_there && (entry = readdir(all)) != NULL;)
-    is_there = isdigit((unsigned char)entry->d_name[0]) && is_in_environment(entry->d_name, folder);
+    is_there =
+        isdigit((unsigned char)entry->d_name[0]) && folder_is_in_environment(entry->d_name, folder);
   if (all) closedir(all);
   return is_there;
 }
 
-static void sweep_one(const char *folder) {
+static void sweep_folder(const char *folder) {
   struct stat is;
   if (lstat(folder, &is) != 0 || !S_ISDIR(is.st_mode) || is.st_uid != geteuid() ||
       (is.st_mode & 07777) != 0700)
     return;
   const int lock = lock_folder(folder);
   if (lock < 0) return;
-  run_words elsewhere = run_places_find(folder);
-  const run_words kept = run_places_find_kept(folder);
-  run_words_add_all(&elsewhere, &kept);
-  if (!has_live_capture(folder, &elsewhere) && !is_used(run_base_name(folder))) {
+  run_words elsewhere = run_capture_paths_find(folder);
+  const run_words retained = run_capture_paths_retained(folder);
+  run_words_add_all(&elsewhere, &retained);
+  if (!folder_has_live_capture(folder, &elsewhere) && !folder_is_used(run_base_name(folder))) {
     for (size_t i = 0; i < elsewhere.count; i++) unlink(elsewhere.items[i]);
     run_temporary_remove(folder);
   }
@@ -147,6 +148,6 @@ void run_temporary_sweep(void) {
   for (struct dirent *entry; (entry = readdir(all)) != NULL;)
     if (strncmp(entry->d_name, PREFIX, sizeof PREFIX - 1) == 0 &&
         strlen(entry->d_name) == sizeof PREFIX - 1 + 6)
-      sweep_one(run_text("%s/%s", base_folder(), entry->d_name));
+      sweep_folder(run_text("%s/%s", base_folder(), entry->d_name));
   closedir(all);
 }

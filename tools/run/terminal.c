@@ -13,7 +13,7 @@
 #include "../prof/commands.h"
 #include "text.h"
 
-static bool is_one_terminal(int a, int b) {
+static bool are_same_terminal(int a, int b) {
   struct stat x, y;
   return isatty(a) && isatty(b) && fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_rdev == y.st_rdev;
 }
@@ -64,7 +64,7 @@ void run_terminal_open(run_terminal *terminal, int outer, bool has_all) {
   terminal->slave = open(name, O_RDWR | O_NOCTTY | O_CLOEXEC);
   if (terminal->slave < 0) run_fail("cannot open '%s': %s", name, strerror(errno));
   terminal->is_controlling =
-      has_all && is_one_terminal(STDIN_FILENO, outer) && is_one_terminal(STDOUT_FILENO, outer);
+      has_all && are_same_terminal(STDIN_FILENO, outer) && are_same_terminal(STDOUT_FILENO, outer);
   terminal->has_input = terminal->is_controlling;
   if (tcgetattr(outer, &terminal->before) == 0) {
     struct termios inner = terminal->before;

@@ -18,12 +18,12 @@ static struct {
   int (*finish)(void *context);
   void *context;
   pid_t process;
-} at_failure;
+} failure_handler;
 
-void run_at_failure(int (*finish)(void *context), void *context) {
-  at_failure.finish = finish;
-  at_failure.context = context;
-  at_failure.process = getpid();
+void run_set_failure_handler(int (*finish)(void *context), void *context) {
+  failure_handler.finish = finish;
+  failure_handler.context = context;
+  failure_handler.process = getpid();
 }
 
 void run_fail(const char *format, ...) {
@@ -33,9 +33,9 @@ void run_fail(const char *format, ...) {
   vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
   say("prof run: %s", text);
-  int (*const finish)(void *) = at_failure.process == getpid() ? at_failure.finish : NULL;
-  at_failure.finish = NULL;
-  exit(finish ? finish(at_failure.context) : RUN_FAILED);
+  int (*const finish)(void *) = failure_handler.process == getpid() ? failure_handler.finish : NULL;
+  failure_handler.finish = NULL;
+  exit(finish ? finish(failure_handler.context) : RUN_FAILED);
 }
 
 static _Noreturn void fail_for_memory(void) { run_fail("out of memory"); }
@@ -119,14 +119,14 @@ void run_words_split(run_words *words, const char *text) {
 
 /* ---- quotes ---- */
 
-static bool is_plain(const char *word) {
+static bool word_is_plain(const char *word) {
   static const char plain[] =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
   return *word && word[strspn(word, plain)] == '\0';
 }
 
 /* 'it'\''s' */
-static size_t put_quoted(char *to, const char *word) {
+static size_t put_shell_quoted(char *to, const char *word) {
   size_t bytes = 0;
   to[bytes++] = '\'';
   for (const char *at = word; *at; at++) {
@@ -148,23 +148,23 @@ char *run_words_quoted(const run_words *words) {
   for (size_t i = 0; i < words->count; i++) {
     const char *const word = words->items[i];
     if (i > 0) text[bytes++] = ' ';
-    const bool is_bare = is_plain(word);
+    const bool is_bare = word_is_plain(word);
     if (is_bare) memcpy(text + bytes, word, strlen(word));
-    bytes += is_bare ? strlen(word) : put_quoted(text + bytes, word);
+    bytes += is_bare ? strlen(word) : put_shell_quoted(text + bytes, word);
   }
   return text;
 }
 
 /* ---- variables ---- */
 
-static bool is_of(const char *variable, const char *name, size_t bytes) {
+static bool variable_is_named(const char *variable, const char *name, size_t bytes) {
   return strncmp(variable, name, bytes) == 0 && variable[bytes] == '=';
 }
 
 const char *run_variable_get(const run_words *variables, const char *name) {
   const size_t bytes = strlen(name);
   for (size_t i = 0; i < variables->count; i++)
-    if (is_of(variables->items[i], name, bytes)) return variables->items[i] + bytes + 1;
+    if (variable_is_named(variables->items[i], name, bytes)) return variables->items[i] + bytes + 1;
   return NULL;
 }
 
@@ -172,7 +172,7 @@ void run_variable_set(run_words *variables, const char *name, const char *value)
   char *const variable = run_text("%s=%s", name, value);
   const size_t bytes = strlen(name);
   for (size_t i = 0; i < variables->count; i++) {
-    if (!is_of(variables->items[i], name, bytes)) continue;
+    if (!variable_is_named(variables->items[i], name, bytes)) continue;
     variables->items[i] = variable;
     return;
   }
@@ -182,7 +182,7 @@ void run_variable_set(run_words *variables, const char *name, const char *value)
 /* ---- files ---- */
 
 /* -1: an error. A FIFO that nobody writes to is empty: to wait for a writer would hang. */
-static ssize_t read_some(int fd, char *to, size_t room) {
+static ssize_t read_file_bytes(int fd, char *to, size_t room) {
   for (;;) {
     const ssize_t got = read(fd, to, room);
     if (got >= 0 || (errno != EINTR && errno != EAGAIN)) return got;
@@ -197,7 +197,7 @@ char *run_file_read(const char *path, size_t limit_bytes, size_t *bytes_out) {
   size_t room = 4096, bytes = 0;
   char *text = malloc(room);
   ssize_t got = text ? 0 : -1;
-  while (text && (got = read_some(fd, text + bytes, room - bytes - 1)) > 0) {
+  while (text && (got = read_file_bytes(fd, text + bytes, room - bytes - 1)) > 0) {
     bytes += (size_t)got;
     if (bytes > limit_bytes) break;
     if (bytes + 1 < room) continue;

@@ -17,7 +17,7 @@ _Noreturn void run_fail(const char *format, ...) __attribute__((format(printf, 1
 
 /* What a failure calls first, once and in this process alone. Its result is the status of the
    process. NULL: nothing is called. */
-void run_at_failure(int (*finish)(void *context), void *context);
+void run_set_failure_handler(int (*finish)(void *context), void *context);
 
 /* The status with which `prof run` ends when it could not start the workload: as timeout(1) and
    env(1) do. 126 and 127: the workload's file cannot be executed, or is not found. */

@@ -15,7 +15,7 @@
 static const char *const hooks[] = {"mcount", "__fentry__", "__cyg_profile_func_enter"};
 
 /* True, too, if it cannot be read. */
-static bool has_hook(const char *path) {
+static bool file_has_hook(const char *path) {
   if (access(path, R_OK) != 0) return true;
   for (size_t i = 0; i < sizeof hooks / sizeof *hooks; i++)
     if (run_program_mentions(path, hooks[i], strlen(hooks[i]) + 1)) return true;
@@ -23,7 +23,7 @@ static bool has_hook(const char *path) {
 }
 
 /* The programs, without prof itself, which starts the first one. */
-static run_words programs_of(char *tasks) {
+static run_words task_programs(char *tasks) {
   static const char mark[] = "exename=\"";
   run_words programs = {0};
   char *state = NULL;
@@ -45,11 +45,11 @@ const char *run_uftrace_hint(const char *folder) {
   const char *const path = run_text("%s/uftrace.data/task.txt", folder);
   char *const tasks = run_file_read(path, TASKS_BYTES, &bytes);
   if (!tasks) return NULL;
-  const run_words programs = programs_of(tasks);
+  const run_words programs = task_programs(tasks);
   const char *names = "";
   for (size_t i = 0; i < programs.count; i++) {
     const char *const program = programs.items[i];
-    if (has_hook(program)) return NULL;
+    if (file_has_hook(program)) return NULL;
     if (i < NAMES_MAX) names = run_text("%s%s%s", names, i ? ", " : "", run_base_name(program));
   }
   if (programs.count == 0) return NULL;

@@ -1,5 +1,5 @@
 """Reads arguments of events on demand, of one or of many events by one call of C
-(src/python/packed.c). Objects that many events share are created once."""
+(src/python/packed_args.c). Objects that many events share are created once."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Same:
     """The shared part of events whose arguments differ only in numbers."""
 
     def __init__(self, raw: bytes) -> None:
-        """raw: in the layout of src/python/packed.c."""
+        """raw: in the layout of src/python/packed_args.c."""
         self._plain: Dict[str, Any] = {}
         self._lists: Dict[str, List[str]] = {}
         self._numbers: List[Tuple[str, int, bool]] = []

@@ -1,5 +1,5 @@
 """Values on a graph, and moments: PROF_COUNTER() and PROF_INSTANT() for Python. C makes them
-(src/python/marks.c) if this interpreter allows it. What stands here does the same."""
+(src/python/instants.c) if this interpreter allows it. What stands here does the same."""
 
 from __future__ import annotations
 

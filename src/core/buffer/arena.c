@@ -15,21 +15,21 @@
 #include "../../base/port.h"
 #include "../../base/this_thread.h"
 #include "blocks.h"
+#include "capture_file.h"
 #include "clock.h"
-#include "heads.h"
+#include "head_map.h"
 #include "mapping.h"
 #include "observer.h"
-#include "place.h"
 
 prof_i_arena prof_i_the_arena = {.fd = -1};
 
 static struct {
-  void *level_page; /* made once, mapped over with each arena's header; or &page_of_child */
+  void *level_page; /* made once, mapped over with each arena's header; or &child_header_page */
   /* used bytes at the last look at the disk's free space; any thread, relaxed */
   uint64_t disk_checked;
   uint64_t full; /* era << FULL_BITS, and while full reason + 1; any thread, relaxed */
   int refusal;   /* of the kernel, since room came back: an errno; any thread, relaxed */
-} own;
+} arena_state;
 
 enum {
   PAGE_BYTES = 4096,
@@ -45,21 +45,21 @@ static const uint64_t disk_free_min_bytes = 1ull << 30;
 
 /* Of a child that gets no page over its parent's: nothing of the child's may be stored there. No
    arena's header is mapped over it. */
-static prof_i_header page_of_child;
+static prof_i_header child_header_page;
 
 /* Scopes that are off read it. at: over the one that is there. */
 static void *fresh_level_page(void *at) {
-  return prof_i_port_map_unseen(at, PAGE_BYTES, MAP_PRIVATE | MAP_ANONYMOUS | (at ? MAP_FIXED : 0),
-                                -1);
+  return prof_i_port_map_unchecked(at, PAGE_BYTES,
+                                   MAP_PRIVATE | MAP_ANONYMOUS | (at ? MAP_FIXED : 0), -1);
 }
 
 static void use_level_page(void *page) {
-  __atomic_store_n(&own.level_page, page, __ATOMIC_RELEASE);
+  __atomic_store_n(&arena_state.level_page, page, __ATOMIC_RELEASE);
   PROF_I_ANNOUNCE(level_moved, &((prof_i_header *)page)->level);
 }
 
 int prof_i_arena_level_page(void) {
-  if (own.level_page && own.level_page != &page_of_child) return 0;
+  if (arena_state.level_page && arena_state.level_page != &child_header_page) return 0;
   void *const page = fresh_level_page(NULL);
   if (page == MAP_FAILED) return errno;
   use_level_page(page);
@@ -67,36 +67,37 @@ int prof_i_arena_level_page(void) {
 }
 
 void prof_i_arena_set_level(uint32_t level) {
-  if (own.level_page)
-    __atomic_store_n(&((prof_i_header *)own.level_page)->level, level, __ATOMIC_SEQ_CST);
+  if (arena_state.level_page)
+    __atomic_store_n(&((prof_i_header *)arena_state.level_page)->level, level, __ATOMIC_SEQ_CST);
 }
 
 bool prof_i_arena_lower_level(uint32_t from, uint32_t to) {
-  return own.level_page &&
-         __atomic_compare_exchange_n(&((prof_i_header *)own.level_page)->level, &from, to, false,
-                                     __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+  return arena_state.level_page &&
+         __atomic_compare_exchange_n(&((prof_i_header *)arena_state.level_page)->level, &from, to,
+                                     false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 
 void prof_i_arena_count_loss(int loss, uint64_t count) {
-  __atomic_fetch_add(&((prof_i_header *)own.level_page)->unplaced[loss], count, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&((prof_i_header *)arena_state.level_page)->unattributed[loss], count,
+                     __ATOMIC_RELAXED);
 }
 
-void prof_i_arena_count_deep_over(void) {
-  prof_i_header *const header = own.level_page;
+void prof_i_arena_count_deep_ended(void) {
+  prof_i_header *const header = arena_state.level_page;
   __atomic_fetch_add(&header->deep_over, 1, __ATOMIC_RELAXED);
 }
 
 uint64_t prof_i_arena_session(void) {
   _Static_assert(offsetof(prof_i_header, session) + sizeof(uint64_t) <= PAGE_BYTES,
                  "it is in the level's page");
-  const prof_i_header *const header = __atomic_load_n(&own.level_page, __ATOMIC_ACQUIRE);
+  const prof_i_header *const header = __atomic_load_n(&arena_state.level_page, __ATOMIC_ACQUIRE);
   return header ? __atomic_load_n(&header->session, __ATOMIC_RELAXED) : 0;
 }
 
 /* Without the lock the page may just be becoming another arena's, which has level 0 as well: see
    prof_i_arena_install(). */
 PROF_I_RACES_BY_DESIGN uint32_t prof_i_arena_level(void) {
-  const prof_i_header *const header = __atomic_load_n(&own.level_page, __ATOMIC_ACQUIRE);
+  const prof_i_header *const header = __atomic_load_n(&arena_state.level_page, __ATOMIC_ACQUIRE);
   return header ? __atomic_load_n(&header->level, __ATOMIC_RELAXED) : 0;
 }
 
@@ -107,7 +108,7 @@ PROF_I_RACES_BY_DESIGN uint32_t prof_i_arena_level(void) {
    leaks, mlockall(), a collector) would meet SIGBUS at each of its words. Before the file grows:
    its size says what may be read. Memory's is opened by pieces too: under mlockall(MCL_FUTURE) the
    kernel makes and locks all pages of what is open. */
-static int open_up(prof_i_arena *arena, uint64_t end) {
+static int open_more(prof_i_arena *arena, uint64_t end) {
   if (arena->has_blocks) return 0; /* opened when they are taken */
   uint64_t before = __atomic_load_n(&arena->open_bytes, __ATOMIC_ACQUIRE);
   if (end <= before) return 0;
@@ -141,7 +142,7 @@ static void unmap_fresh(const prof_i_arena *fresh) {
 
 static int open_first(prof_i_arena *fresh) {
   if (fresh->has_blocks) return prof_i_blocks_open_first(fresh);
-  const int error = open_up(fresh, PROF_I_FIRST_UNIT_OFFSET);
+  const int error = open_more(fresh, PROF_I_FIRST_UNIT_OFFSET);
   return error ? error : prof_i_port_populate(fresh->base, PROF_I_HEADER_BYTES);
 }
 
@@ -152,7 +153,7 @@ static int open_memory(uint64_t cap_bytes, int *fd_out) {
   return prof_i_port_is_forbidden(error) ? 0 : error;
 }
 
-int prof_i_arena_make(prof_i_arena *fresh, int fd, uint64_t cap_bytes, uint32_t policy) {
+int prof_i_arena_map(prof_i_arena *fresh, int fd, uint64_t cap_bytes, uint32_t policy) {
   const bool is_file = fd >= 0;
   if (PROF_I_FAULT(OVER_CAP)) cap_bytes += PROF_I_CHUNK_BYTES_MAX;
   int error = is_file ? prof_i_port_reserve_file(fd, 0, PROF_I_FIRST_UNIT_OFFSET)
@@ -173,7 +174,7 @@ int prof_i_arena_make(prof_i_arena *fresh, int fd, uint64_t cap_bytes, uint32_t 
     return error;
   }
   fresh->policy = policy;
-  fresh->fd = is_file ? prof_i_port_fd_aside(fd) : fd;
+  fresh->fd = is_file ? prof_i_port_move_fd_up(fd) : fd;
   fresh->device = about.st_dev;
   fresh->inode = about.st_ino;
   prof_i_header *const header = (prof_i_header *)base;
@@ -187,11 +188,11 @@ int prof_i_arena_make(prof_i_arena *fresh, int fd, uint64_t cap_bytes, uint32_t 
 }
 
 /* Another thread may be opening the file anew. */
-static int descriptor(void) { return __atomic_load_n(&prof_i_the_arena.fd, __ATOMIC_ACQUIRE); }
+static int file_descriptor(void) { return __atomic_load_n(&prof_i_the_arena.fd, __ATOMIC_ACQUIRE); }
 
-static bool descriptor_is_ours(void) {
+static bool file_descriptor_is_ours(void) {
   struct stat about;
-  const int fd = descriptor();
+  const int fd = file_descriptor();
   if (PROF_I_FAULT(NO_FSTAT)) return fd >= 0;
   return fd >= 0 && fstat(fd, &about) == 0 && about.st_dev == prof_i_the_arena.device &&
          about.st_ino == prof_i_the_arena.inode;
@@ -199,7 +200,7 @@ static bool descriptor_is_ours(void) {
 
 /* Its memory and its file's mapping. Where a thread may still come, addresses stay valid and read
    as zeros. All else is unmapped when the lock is released: mapping.h. */
-static void let_go(void) {
+static void cover_current_arena(void) {
   prof_i_arena *const arena = &prof_i_the_arena;
   if (!arena->base) return;
   const prof_i_arena old = *arena;
@@ -209,7 +210,7 @@ static void let_go(void) {
     prof_i_blocks_cover();
   else
     prof_i_mapping_cover(old.base, old.cap_bytes);
-  if (descriptor_is_ours())
+  if (file_descriptor_is_ours())
     prof_i_mapping_close_later(arena->fd, (uint64_t)arena->device, (uint64_t)arena->inode);
   arena->fd = -1;
   arena->is_file = arena->has_blocks = false;
@@ -229,30 +230,31 @@ void prof_i_arena_discard(prof_i_arena *fresh) {
   if (fresh->is_file) unlink(fresh->path);
 }
 
-static void begin_era(void) {
-  const uint64_t era = __atomic_load_n(&own.full, __ATOMIC_RELAXED) >> FULL_BITS;
-  __atomic_store_n(&own.full, (era + 1) << FULL_BITS, __ATOMIC_SEQ_CST);
-  __atomic_store_n(&own.refusal, 0, __ATOMIC_RELAXED);
+static void begin_room_epoch(void) {
+  const uint64_t room_epoch = __atomic_load_n(&arena_state.full, __ATOMIC_RELAXED) >> FULL_BITS;
+  __atomic_store_n(&arena_state.full, (room_epoch + 1) << FULL_BITS, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&arena_state.refusal, 0, __ATOMIC_RELAXED);
 }
 
 void prof_i_arena_note_refusal(int error) {
-  __atomic_store_n(&own.refusal, error, __ATOMIC_RELAXED);
+  __atomic_store_n(&arena_state.refusal, error, __ATOMIC_RELAXED);
 }
-int prof_i_arena_refusal(void) { return __atomic_load_n(&own.refusal, __ATOMIC_RELAXED); }
+int prof_i_arena_refusal(void) { return __atomic_load_n(&arena_state.refusal, __ATOMIC_RELAXED); }
 
 /* Level 0 in either, so it does not matter which of them the page shows until the old one is
    gone. */
-static bool show_level_of(const prof_i_arena *fresh) {
+static bool map_level_page_of(const prof_i_arena *fresh) {
   const int flags = MAP_SHARED | MAP_FIXED;
-  const void *const at = fresh->fd < 0
-                             ? prof_i_port_map_twice(own.level_page, fresh->base, PAGE_BYTES)
-                             : prof_i_port_map_unseen(own.level_page, PAGE_BYTES, flags, fresh->fd);
+  const void *const at =
+      fresh->fd < 0
+          ? prof_i_port_map_twice(arena_state.level_page, fresh->base, PAGE_BYTES)
+          : prof_i_port_map_unchecked(arena_state.level_page, PAGE_BYTES, flags, fresh->fd);
   return at != MAP_FAILED;
 }
 
 int prof_i_arena_install(prof_i_arena *fresh) {
-  if (!show_level_of(fresh)) return errno;
-  let_go();
+  if (!map_level_page_of(fresh)) return errno;
+  cover_current_arena();
   if (!fresh->is_file) { /* sized once: the mapping is all that is needed */
     if (fresh->fd >= 0) close(fresh->fd);
     fresh->fd = -1;
@@ -260,73 +262,74 @@ int prof_i_arena_install(prof_i_arena *fresh) {
   char *const base = fresh->base;
   fresh->number = prof_i_the_arena.number + 1;
   fresh->base = NULL;
-  prof_i_heads_begin(fresh->number, fresh->cap_bytes);
+  prof_i_head_map_begin(fresh->number, fresh->cap_bytes);
   prof_i_the_arena = *fresh;
   if (fresh->has_blocks) prof_i_blocks_begin();
-  __atomic_store_n(&own.disk_checked, 0, __ATOMIC_RELAXED);
-  begin_era();
+  __atomic_store_n(&arena_state.disk_checked, 0, __ATOMIC_RELAXED);
+  begin_room_epoch();
   __atomic_store_n(&prof_i_the_arena.base, base, __ATOMIC_RELEASE);
   return 0;
 }
 
 void prof_i_arena_forget(uint32_t level) {
   prof_i_arena *const arena = &prof_i_the_arena;
-  if (!own.level_page) return;
+  if (!arena_state.level_page) return;
   /* Also while another thread replaced the arena. */
-  if (own.level_page != &page_of_child && fresh_level_page(own.level_page) == MAP_FAILED)
-    use_level_page(&page_of_child);
+  if (arena_state.level_page != &child_header_page &&
+      fresh_level_page(arena_state.level_page) == MAP_FAILED)
+    use_level_page(&child_header_page);
   if (arena->base && arena->has_blocks)
     prof_i_blocks_forget();
   else if (arena->base)
-    prof_i_port_cover(arena->base, arena->cap_bytes);
-  if (descriptor_is_ours()) close(arena->fd);
+    prof_i_port_map_zeros_over(arena->base, arena->cap_bytes);
+  if (file_descriptor_is_ours()) close(arena->fd);
   arena->fd = -1;
   arena->is_file = arena->has_blocks = false;
   arena->path[0] = '\0';
   arena->base = NULL;
-  begin_era();
+  begin_room_epoch();
   prof_i_arena_set_level(level); /* the child goes on; its own capture is made at its first scope */
 }
 
 /* ---- extents ---- */
 
 static bool disk_has_room(uint64_t used) {
-  const uint64_t checked = __atomic_load_n(&own.disk_checked, __ATOMIC_RELAXED);
+  const uint64_t checked = __atomic_load_n(&arena_state.disk_checked, __ATOMIC_RELAXED);
   if (checked && used - checked < DISK_LOOK_BYTES) return true;
   struct statfs about; /* fstatvfs() of an old glibc reads /proc/mounts, and allocates */
-  if (fstatfs(descriptor(), &about) != 0) return true; /* fallocate will tell */
+  if (fstatfs(file_descriptor(), &about) != 0) return true; /* fallocate will tell */
   const uint64_t free_bytes = (uint64_t)about.f_bavail * (uint64_t)about.f_frsize;
   const uint64_t all_bytes = (uint64_t)about.f_blocks * (uint64_t)about.f_frsize;
   const uint64_t floor_bytes = all_bytes / 100 * DISK_FREE_MIN_PERCENT < disk_free_min_bytes
                                    ? all_bytes / 100 * DISK_FREE_MIN_PERCENT
                                    : disk_free_min_bytes;
-  __atomic_store_n(&own.disk_checked, used, __ATOMIC_RELAXED);
+  __atomic_store_n(&arena_state.disk_checked, used, __ATOMIC_RELAXED);
   return free_bytes > floor_bytes;
 }
 
 /* The host may have closed our descriptor, and its own file may have the number now. */
-static int reserve(uint64_t offset, uint64_t bytes) {
+static int reserve_file_range(uint64_t offset, uint64_t bytes) {
   if (!prof_i_the_arena.is_file) return 0;
-  if (!descriptor_is_ours()) {
+  if (!file_descriptor_is_ours()) {
     int fd = open(prof_i_the_arena.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0) return errno;
-    fd = prof_i_port_fd_aside(fd);
-    prof_i_place_hold(fd);
+    fd = prof_i_port_move_fd_up(fd);
+    prof_i_capture_file_lock(fd);
     const int stale = __atomic_exchange_n(&prof_i_the_arena.fd, fd, __ATOMIC_ACQ_REL);
     (void)stale; /* not ours to close */
-    if (!descriptor_is_ours()) {
+    if (!file_descriptor_is_ours()) {
       __atomic_store_n(&prof_i_the_arena.fd, -1, __ATOMIC_RELEASE);
       close(fd);
       return EBADF;
     }
   }
   if (!disk_has_room(offset + bytes)) return ENOSPC;
-  return prof_i_port_reserve_file(descriptor(), offset, bytes);
+  return prof_i_port_reserve_file(file_descriptor(), offset, bytes);
 }
 
 /* A reader takes a capture that ends before it for cut off. Not so one that ends before used_bytes:
    whoever takes room may be killed, or be refused it, before it is made. */
-static void note_made(uint64_t end) {
+static void record_made_bytes(uint64_t end) {
   uint64_t *const made = &prof_i_arena_header()->made_bytes;
   uint64_t before = __atomic_load_n(made, __ATOMIC_RELAXED);
   while (before < end && !__atomic_compare_exchange_n(made, &before, end, true, __ATOMIC_RELEASE,
@@ -348,23 +351,23 @@ void prof_i_arena_make_head(prof_i_head *head, prof_i_extent_kind kind, uint64_t
 }
 
 /* Whoever looks in between takes the size from the check: see prof_i_head_bytes_of(). */
-void prof_i_arena_shorten(prof_i_head *chunk, uint64_t bytes) {
+void prof_i_arena_shrink_chunk(prof_i_head *chunk, uint64_t bytes) {
   const uint64_t check = prof_i_head_check_of(prof_i_arena_offset(chunk), bytes, chunk->kind);
   __atomic_store_n(&chunk->check, check, __ATOMIC_RELEASE);
   __atomic_store_n(&chunk->bytes, bytes, __ATOMIC_RELEASE);
   __atomic_store_n(&chunk->limit, bytes - 15, __ATOMIC_RELAXED);
 }
 
-/* A file's pages by writing zeros, right after reserve() has seen that the descriptor is ours; its
-   number is a high one, which no open() of the host gets by chance when it closes what it does not
-   own. The file system then takes large pieces of memory, and mapping them takes a fifth of the
-   time that a fault for each page would (ext4, Linux 6.18: 0.19 ms a MiB instead of 0.85), if
-   nobody has read from there before. A helper thread takes faults, though: where the host of a
+/* A file's pages by writing zeros, right after reserve_file_range() has seen that the descriptor is
+   ours; its number is a high one, which no open() of the host gets by chance when it closes what it
+   does not own. The file system then takes large pieces of memory, and mapping them takes a fifth
+   of the time that a fault for each page would (ext4, Linux 6.18: 0.19 ms a MiB instead of 0.85),
+   if nobody has read from there before. A helper thread takes faults, though: where the host of a
    virtual machine must first find a large piece, it would fall behind. */
 static int make_pages(uint64_t offset, uint64_t bytes) {
   void *const at = prof_i_the_arena.base + offset;
-  const int error = prof_i_port_write_zeros(descriptor(), offset, bytes);
-  if (!error) return prof_i_port_populate_written(at, offset, bytes);
+  const int error = prof_i_port_write_zeros(file_descriptor(), offset, bytes);
+  if (!error) return prof_i_port_populate_file_pages(at, offset, bytes);
   /* a sandbox forbids the call: faults do it */
   return prof_i_port_is_forbidden(error) ? prof_i_port_populate(at, bytes) : error;
 }
@@ -378,40 +381,40 @@ static int make_present(prof_i_head *head, uint64_t bytes, uint64_t populate_byt
 }
 
 /* The first `kept` bytes stay as they are. */
-static prof_i_head *take_at(uint64_t offset, prof_i_extent_kind kind, uint64_t bytes,
-                            uint64_t populate_bytes, uint64_t kept, int *loss_out) {
-  PROF_I_HOLD_CANCEL;
+static prof_i_head *extent_take_at(uint64_t offset, prof_i_extent_kind kind, uint64_t bytes,
+                                   uint64_t populate_bytes, uint64_t kept, int *loss_out) {
+  PROF_I_DISABLE_CANCEL;
   prof_i_head *const head = (prof_i_head *)(prof_i_the_arena.base + offset);
-  int error = open_up(&prof_i_the_arena, offset + bytes);
-  if (!error) error = reserve(offset, bytes);
-  if (!error) note_made(offset + bytes);
+  int error = open_more(&prof_i_the_arena, offset + bytes);
+  if (!error) error = reserve_file_range(offset, bytes);
+  if (!error) record_made_bytes(offset + bytes);
   if (!error) error = make_present(head, bytes, populate_bytes, kept);
   if (error) {
     *loss_out = PROF_LOSS_DISK; /* the hole stays, and no reader looks at it */
     if (kind != PROF_I_EXTENT_META) prof_i_arena_note_refusal(error);
     return NULL;
   }
-  prof_i_heads_add(offset);
+  prof_i_head_map_add(offset);
   prof_i_arena_make_head(head, kind, bytes);
   return head;
 }
 
-prof_i_head *prof_i_arena_take_again(uint64_t offset, prof_i_extent_kind kind, uint64_t bytes,
-                                     uint64_t populate_bytes, int *loss_out) {
-  return take_at(offset, kind, bytes, populate_bytes, PAGE_BYTES, loss_out);
+prof_i_head *prof_i_arena_retake_extent(uint64_t offset, prof_i_extent_kind kind, uint64_t bytes,
+                                        uint64_t populate_bytes, int *loss_out) {
+  return extent_take_at(offset, kind, bytes, populate_bytes, PAGE_BYTES, loss_out);
 }
 
-static prof_i_head *take_in_blocks(prof_i_extent_kind kind, uint64_t bytes, uint64_t populate_bytes,
-                                   int *loss_out) {
+static prof_i_head *extent_take_in_blocks(prof_i_extent_kind kind, uint64_t bytes,
+                                          uint64_t populate_bytes, int *loss_out) {
   uint64_t offset;
   return prof_i_blocks_claim(kind, bytes, &offset, loss_out)
-             ? take_at(offset, kind, bytes, populate_bytes, 0, loss_out)
+             ? extent_take_at(offset, kind, bytes, populate_bytes, 0, loss_out)
              : NULL;
 }
 
 /* Room that the kernel refused, unless it was partly made or others took what is behind: a smaller
    extent may still have room there. */
-static void untake(uint64_t offset, uint64_t bytes) {
+static void return_room(uint64_t offset, uint64_t bytes) {
   prof_i_header *const header = prof_i_arena_header();
   uint64_t end = offset + bytes;
   if (__atomic_load_n(&header->made_bytes, __ATOMIC_ACQUIRE) <= offset)
@@ -419,9 +422,10 @@ static void untake(uint64_t offset, uint64_t bytes) {
                                 __ATOMIC_RELAXED);
 }
 
-prof_i_head *prof_i_arena_take(prof_i_extent_kind kind, uint64_t bytes, uint64_t populate_bytes,
-                               int *loss_out) {
-  if (prof_i_the_arena.has_blocks) return take_in_blocks(kind, bytes, populate_bytes, loss_out);
+prof_i_head *prof_i_arena_take_extent(prof_i_extent_kind kind, uint64_t bytes,
+                                      uint64_t populate_bytes, int *loss_out) {
+  if (prof_i_the_arena.has_blocks)
+    return extent_take_in_blocks(kind, bytes, populate_bytes, loss_out);
   prof_i_header *const header = prof_i_arena_header();
   uint64_t used = __atomic_load_n(&header->used_bytes, __ATOMIC_RELAXED);
   do {
@@ -431,12 +435,12 @@ prof_i_head *prof_i_arena_take(prof_i_extent_kind kind, uint64_t bytes, uint64_t
     }
   } while (!__atomic_compare_exchange_n(&header->used_bytes, &used, used + bytes, true,
                                         __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
-  prof_i_head *const head = take_at(used, kind, bytes, populate_bytes, 0, loss_out);
-  if (!head) untake(used, bytes);
+  prof_i_head *const head = extent_take_at(used, kind, bytes, populate_bytes, 0, loss_out);
+  if (!head) return_room(used, bytes);
   return head;
 }
 
-uint64_t prof_i_arena_aligned(uint64_t bytes) {
+uint64_t prof_i_arena_aligned_bytes(uint64_t bytes) {
   const uint64_t used = __atomic_load_n(&prof_i_arena_header()->used_bytes, __ATOMIC_RELAXED);
   if (!prof_i_the_arena.is_file) return bytes;
   while (used % bytes != 0 && bytes > PROF_I_UNIT_BYTES) bytes /= 4;
@@ -446,7 +450,7 @@ uint64_t prof_i_arena_aligned(uint64_t bytes) {
 uint64_t prof_i_arena_taken_bytes(void) {
   const uint64_t cap = prof_i_the_arena.cap_bytes;
   /* Before what is used, which only grows. What is moved meanwhile may count twice. */
-  const uint64_t left = prof_i_the_arena.has_blocks ? prof_i_blocks_left() : 0;
+  const uint64_t left = prof_i_the_arena.has_blocks ? prof_i_blocks_free_bytes() : 0;
   const uint64_t used = __atomic_load_n(&prof_i_arena_header()->used_bytes, __ATOMIC_ACQUIRE);
   const uint64_t opened = used < cap ? used : cap;
   return left < opened ? opened - left : 0;
@@ -457,9 +461,9 @@ uint64_t prof_i_arena_readable_bytes(void) {
   const uint64_t made = __atomic_load_n(&prof_i_arena_header()->made_bytes, __ATOMIC_ACQUIRE);
   if (!prof_i_the_arena.is_file) return made < used ? made : used;
   struct stat about;
-  const bool known = descriptor_is_ours() ? fstat(descriptor(), &about) == 0
-                                          : stat(prof_i_the_arena.path, &about) == 0 &&
-                                                about.st_ino == prof_i_the_arena.inode;
+  const bool known = file_descriptor_is_ours() ? fstat(file_descriptor(), &about) == 0
+                                               : stat(prof_i_the_arena.path, &about) == 0 &&
+                                                     about.st_ino == prof_i_the_arena.inode;
   /* The host may have closed the descriptor, and the file be gone: what has been reserved stays
      mapped. */
   const uint64_t there = known ? (uint64_t)about.st_size : made;
@@ -482,7 +486,7 @@ static bool map_pieces(char *to, uint64_t open_bytes, uint64_t room) {
   return mprotect(to, room, PROT_READ) == 0;
 }
 
-const void *prof_i_arena_map_again(uint64_t more_bytes, uint64_t *room_out) {
+const void *prof_i_arena_map_readonly(uint64_t more_bytes, uint64_t *room_out) {
   const prof_i_arena *const arena = &prof_i_the_arena;
   const uint64_t open_bytes = __atomic_load_n(&arena->open_bytes, __ATOMIC_ACQUIRE);
   const uint64_t wanted =
@@ -500,12 +504,13 @@ const void *prof_i_arena_map_again(uint64_t more_bytes, uint64_t *room_out) {
 
 /* Where an extent is taken and its head not yet made, a unit of it may begin with anything, which
    somebody may be writing. */
-static PROF_I_RACES_BY_DESIGN bool may_be_head(const prof_i_head *head) {
+static PROF_I_RACES_BY_DESIGN bool extent_may_have_head(const prof_i_head *head) {
   return __atomic_load_n(&head->magic, __ATOMIC_RELAXED) == PROF_I_EXTENT_MAGIC;
 }
 
-static bool is_head(const prof_i_head *head, uint64_t offset, uint64_t *bytes_out) {
-  if (!may_be_head(head) || __atomic_load_n(&head->magic, __ATOMIC_ACQUIRE) != PROF_I_EXTENT_MAGIC)
+static bool extent_head_is_valid(const prof_i_head *head, uint64_t offset, uint64_t *bytes_out) {
+  if (!extent_may_have_head(head) ||
+      __atomic_load_n(&head->magic, __ATOMIC_ACQUIRE) != PROF_I_EXTENT_MAGIC)
     return false;
   const uint64_t bytes = __atomic_load_n(&head->bytes, __ATOMIC_ACQUIRE);
   const uint64_t kind = __atomic_load_n(&head->kind, __ATOMIC_RELAXED);
@@ -520,7 +525,7 @@ const prof_i_head *prof_i_arena_next_of(const void *base, const void *in_place, 
   while (*offset + PROF_I_HEAD_BYTES <= end) {
     const prof_i_head *const head = prof_i_block_find(base, in_place, *offset);
     uint64_t bytes;
-    if (prof_i_heads_may_look(arena, *offset) && is_head(head, *offset, &bytes)) {
+    if (prof_i_head_map_may_read(arena, *offset) && extent_head_is_valid(head, *offset, &bytes)) {
       *offset += bytes;
       return head;
     }
@@ -536,29 +541,29 @@ prof_i_head *prof_i_arena_next(uint64_t *offset, uint64_t end) {
 
 /* ---- full ---- */
 
-uint64_t prof_i_arena_era(void) {
-  return __atomic_load_n(&own.full, __ATOMIC_ACQUIRE) >> FULL_BITS;
+uint64_t prof_i_arena_room_epoch(void) {
+  return __atomic_load_n(&arena_state.full, __ATOMIC_ACQUIRE) >> FULL_BITS;
 }
 
 /* A thread that found no room in an earlier era changes nothing: there may be room again. */
-void prof_i_arena_set_full(int loss, uint64_t era) {
-  uint64_t none = era << FULL_BITS;
+void prof_i_arena_set_full(int loss, uint64_t room_epoch) {
+  uint64_t none = room_epoch << FULL_BITS;
   const uint64_t full = none | (uint64_t)(loss + 1);
-  if (!__atomic_compare_exchange_n(&own.full, &none, full, false, __ATOMIC_SEQ_CST,
+  if (!__atomic_compare_exchange_n(&arena_state.full, &none, full, false, __ATOMIC_SEQ_CST,
                                    __ATOMIC_RELAXED))
     return;
   uint64_t *const full_ticks = &prof_i_arena_header()->full_ticks;
   uint64_t ticks = prof_i_clock_ticks();
   __atomic_store_n(full_ticks, ticks, __ATOMIC_SEQ_CST);
-  if (__atomic_load_n(&own.full, __ATOMIC_SEQ_CST) != full)
+  if (__atomic_load_n(&arena_state.full, __ATOMIC_SEQ_CST) != full)
     __atomic_compare_exchange_n(full_ticks, &ticks, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
 int prof_i_arena_full_loss(void) {
-  return (int)(__atomic_load_n(&own.full, __ATOMIC_RELAXED) & ((1u << FULL_BITS) - 1)) - 1;
+  return (int)(__atomic_load_n(&arena_state.full, __ATOMIC_RELAXED) & ((1u << FULL_BITS) - 1)) - 1;
 }
 
 void prof_i_arena_clear_full(void) {
-  begin_era();
+  begin_room_epoch();
   __atomic_store_n(&prof_i_arena_header()->full_ticks, 0, __ATOMIC_SEQ_CST);
 }

@@ -46,7 +46,7 @@ static inline uint64_t prof_i_arena_offset(const void *at) {
 
 /* Maps fd (taken over on success), whose path `fresh` has, or memory (fd -1) of cap bytes into
    `fresh`, which nobody uses yet. 0 or an errno. */
-int prof_i_arena_make(prof_i_arena *fresh, int fd, uint64_t cap_bytes, uint32_t policy);
+int prof_i_arena_map(prof_i_arena *fresh, int fd, uint64_t cap_bytes, uint32_t policy);
 
 /* The fresh arena takes the place of the one in force, which is let go. 0 or an errno: then the old
    one stays. Control lock held, level 0, gate closed. */
@@ -61,29 +61,29 @@ void prof_i_arena_forget(uint32_t level);
 
 /* Takes an extent: room reserved, populated if asked, zero, its head written. NULL: no room, or an
    error; loss_out says why (prof_loss). Any thread. Signal-safe: no lock. */
-prof_i_head *prof_i_arena_take(prof_i_extent_kind kind, uint64_t bytes, uint64_t populate_bytes,
-                               int *loss_out);
+prof_i_head *prof_i_arena_take_extent(prof_i_extent_kind kind, uint64_t bytes,
+                                      uint64_t populate_bytes, int *loss_out);
 
 /* The best size of the next chunk, if one of `bytes` is requested. A file system takes the largest
    pieces of memory for chunks at multiples of their size. A few smaller chunks lead there. */
-uint64_t prof_i_arena_aligned(uint64_t bytes);
+uint64_t prof_i_arena_aligned_bytes(uint64_t bytes);
 
 /* Makes an extent anew whose memory was punched, but for the first page, which is zero or a head.
    NULL as above. */
-prof_i_head *prof_i_arena_take_again(uint64_t offset, prof_i_extent_kind kind, uint64_t bytes,
-                                     uint64_t populate_bytes, int *loss_out);
+prof_i_head *prof_i_arena_retake_extent(uint64_t offset, prof_i_extent_kind kind, uint64_t bytes,
+                                        uint64_t populate_bytes, int *loss_out);
 
 /* Writes the head of an extent whose memory is zero. */
 void prof_i_arena_make_head(prof_i_head *head, prof_i_extent_kind kind, uint64_t bytes);
 
 /* The chunk is the caller's. What is cut off has heads already: from here on they can be seen. */
-void prof_i_arena_shorten(prof_i_head *chunk, uint64_t bytes);
+void prof_i_arena_shrink_chunk(prof_i_head *chunk, uint64_t bytes);
 
 /* The arena mapped a second time, to be read while others replace it, clear it, or let its pages
    go: what is open of it, and up to more_bytes behind. Read only. NULL: the kernel has no room for
    that, or another thread was opening more. Control lock held. It is the caller's:
    prof_i_port_unmap(). */
-const void *prof_i_arena_map_again(uint64_t more_bytes, uint64_t *room_out);
+const void *prof_i_arena_map_readonly(uint64_t more_bytes, uint64_t *room_out);
 
 /* How much of the cap is taken. */
 uint64_t prof_i_arena_taken_bytes(void);
@@ -105,10 +105,10 @@ static inline prof_i_extent_kind prof_i_head_kind(const prof_i_head *head) {
 }
 
 /* Counts how often room has come back: ask before you look for room. */
-uint64_t prof_i_arena_era(void);
+uint64_t prof_i_arena_room_epoch(void);
 /* From here on new scopes are dropped (keep, or a stream at its cap or without disk), unless room
    has come back since that era. Idempotent. */
-void prof_i_arena_set_full(int loss, uint64_t era);
+void prof_i_arena_set_full(int loss, uint64_t room_epoch);
 int prof_i_arena_full_loss(void); /* the reason, or -1 */
 /* Room has come back: another era. Control lock held. */
 void prof_i_arena_clear_full(void);
@@ -127,7 +127,7 @@ bool prof_i_arena_lower_level(uint32_t from, uint32_t to);
 /* A loss of no slot, straight into the header, through that page. A session is on. Signal-safe. */
 void prof_i_arena_count_loss(int loss, uint64_t count);
 /* The same of a deep scope that is over, and that no slot's ledger says so of. */
-void prof_i_arena_count_deep_over(void);
+void prof_i_arena_count_deep_ended(void);
 
 /* Which start it is of, from 1 on; 0: none yet. From anywhere, also where the arena is just being
    replaced. */

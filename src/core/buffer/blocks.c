@@ -26,13 +26,13 @@
 
 #include "../../base/fault.h"
 #include "../../base/port.h"
-#include "freed.h"
+#include "free_list.h"
 #include "mapping.h"
 
 enum {
   CAP_MIN_BYTES = 16 << 20,
   SHARED_SHARE = 16, /* that part of the cap, at its end, stays in the memfd */
-  SHARED_OPEN = 4,   /* blocks that are taken from at once; see put_freed() */
+  SHARED_OPEN = 4,   /* blocks that are taken from at once; see cursors_put_freed() */
   PRIVATE_OPEN = 16,
   OPENING_TRIES = 2000, /* short waits for another thread */
   OPENING_SPINS = 64    /* so many of them without giving up the processor */
@@ -49,14 +49,14 @@ typedef struct left_range {
   bool is_of_thread; /* a chunk that a thread may touch, too */
 } left_range;
 
-typedef struct prof_i_held_blocks {
-  struct prof_i_held_blocks *next;
+typedef struct prof_i_retained_blocks {
+  struct prof_i_retained_blocks *next;
   uint64_t arena, readers;
   uint64_t map_bytes; /* of this */
   uint64_t count, room;
   bool covers; /* no reader looks at what threads keep */
   left_range ranges[];
-} held_blocks;
+} retained_blocks;
 
 static struct {
   /* Where the next extent of an open block begins, | 1. 0: none. Any thread. */
@@ -66,12 +66,12 @@ static struct {
   uint8_t states[PROF_I_BLOCK_COUNT_MAX];
   /* Control lock. */
   uint64_t readers, pins; /* of the arena in force; pins: those that still copy */
-  held_blocks *held;
-} own;
+  retained_blocks *held;
+} block_table;
 
 bool prof_i_blocks_fit(uint64_t cap_bytes) {
   return cap_bytes >= CAP_MIN_BYTES && cap_bytes / PROF_I_BLOCK_BYTES < PROF_I_BLOCK_COUNT_MAX &&
-         !prof_i_port_rations_memory();
+         !prof_i_port_limits_private_memory();
 }
 
 char *prof_i_blocks_map(int fd, uint64_t cap_bytes, char **mirror_out) {
@@ -106,9 +106,9 @@ static uint64_t block_end(uint64_t offset) {
   return end < cap ? end : cap;
 }
 
-static void set_state(char *base, uint64_t offset, prof_i_block_state state) {
+static void block_set_state(char *base, uint64_t offset, prof_i_block_state state) {
   const uint64_t i = offset / PROF_I_BLOCK_BYTES;
-  __atomic_store_n(&own.states[i], (uint8_t)state, __ATOMIC_RELAXED);
+  __atomic_store_n(&block_table.states[i], (uint8_t)state, __ATOMIC_RELAXED);
   __atomic_store_n(&prof_i_block_states(base)[i], (uint8_t)state, __ATOMIC_RELEASE);
 }
 
@@ -141,13 +141,13 @@ static int open_block(uint64_t offset, bool wants_private) {
   const uint64_t bytes = block_end(offset) - offset;
   const bool is_private = wants_private && map_private(offset);
   if (!is_private && mprotect(base + offset, bytes, PROT_READ | PROT_WRITE) != 0) return errno;
-  set_state(base, offset, is_private ? PROF_I_BLOCK_PRIVATE : PROF_I_BLOCK_SHARED);
+  block_set_state(base, offset, is_private ? PROF_I_BLOCK_PRIVATE : PROF_I_BLOCK_SHARED);
   return 0;
 }
 
 /* ---- from private to shared ---- */
 
-static void copy_heads(char *to, uint64_t offset) {
+static void block_copy_heads(char *to, uint64_t offset) {
   const char *const from = prof_i_the_arena.base + offset;
   for (uint64_t at = 0; at < PROF_I_BLOCK_BYTES;) {
     const prof_i_head *const head = (const prof_i_head *)(const void *)(from + at);
@@ -172,32 +172,32 @@ static char *map_shared(uint64_t offset) {
 bool prof_i_blocks_make_shared(uint64_t offset) {
   char *const base = prof_i_the_arena.base, *const to = map_shared(offset);
   if (!to) return false;
-  copy_heads(to, offset);
-  set_state(base, offset, PROF_I_BLOCK_SHARED);
+  block_copy_heads(to, offset);
+  block_set_state(base, offset, PROF_I_BLOCK_SHARED);
   char *const at = base + offset;
   const bool is_there = prof_i_port_map_twice(at, to, PROF_I_BLOCK_BYTES) == (void *)at;
-  if (!is_there) set_state(base, offset, PROF_I_BLOCK_PRIVATE);
+  if (!is_there) block_set_state(base, offset, PROF_I_BLOCK_PRIVATE);
   munmap(to, PROF_I_BLOCK_BYTES);
   return is_there;
 }
 
 /* ---- taking ---- */
 
-static uint64_t place_of(uint64_t offset) { return offset | 1; }
-static uint64_t offset_of(uint64_t place) { return place & ~UINT64_C(1); }
-static uint64_t room_at(uint64_t place) {
-  return place ? block_end(offset_of(place)) - offset_of(place) : 0;
+static uint64_t cursor_at(uint64_t offset) { return offset | 1; }
+static uint64_t cursor_offset(uint64_t place) { return place & ~UINT64_C(1); }
+static uint64_t cursor_room(uint64_t place) {
+  return place ? block_end(cursor_offset(place)) - cursor_offset(place) : 0;
 }
 
-static bool claim_in(uint64_t *places, int count, uint64_t bytes, uint64_t *offset_out) {
+static bool cursors_claim(uint64_t *places, int count, uint64_t bytes, uint64_t *offset_out) {
   for (int i = 0; i < count; i++) {
     uint64_t at = __atomic_load_n(&places[i], __ATOMIC_RELAXED);
-    while (room_at(at) >= bytes) {
-      const uint64_t rest = room_at(at) > bytes ? at + bytes : 0;
+    while (cursor_room(at) >= bytes) {
+      const uint64_t rest = cursor_room(at) > bytes ? at + bytes : 0;
       if (!__atomic_compare_exchange_n(&places[i], &at, rest, true, __ATOMIC_ACQ_REL,
                                        __ATOMIC_RELAXED))
         continue;
-      *offset_out = offset_of(at);
+      *offset_out = cursor_offset(at);
       return true;
     }
   }
@@ -205,21 +205,21 @@ static bool claim_in(uint64_t *places, int count, uint64_t bytes, uint64_t *offs
 }
 
 /* More threads open blocks at once than there are places. */
-static void put_freed(uint64_t place) {
-  uint64_t offset = offset_of(place);
-  for (uint64_t left = room_at(place), bytes; left >= PROF_I_UNIT_BYTES; left -= bytes) {
+static void cursors_put_freed(uint64_t place) {
+  uint64_t offset = cursor_offset(place);
+  for (uint64_t left = cursor_room(place), bytes; left >= PROF_I_UNIT_BYTES; left -= bytes) {
     bytes = PROF_I_CHUNK_BYTES_MAX;
     while (bytes > left) bytes /= 4;
-    prof_i_freed_put(offset, bytes);
+    prof_i_free_list_put(offset, bytes);
     offset += bytes;
   }
 }
 
 /* In place of what has less room. */
-static void put_rest(uint64_t *places, int count, uint64_t place) {
+static void cursors_put_rest(uint64_t *places, int count, uint64_t place) {
   for (int i = 0; i < count && place; i++) {
     uint64_t at = __atomic_load_n(&places[i], __ATOMIC_RELAXED);
-    while (room_at(at) < room_at(place)) {
+    while (cursor_room(at) < cursor_room(place)) {
       if (!__atomic_compare_exchange_n(&places[i], &at, place, true, __ATOMIC_ACQ_REL,
                                        __ATOMIC_RELAXED))
         continue;
@@ -227,7 +227,7 @@ static void put_rest(uint64_t *places, int count, uint64_t place) {
       break;
     }
   }
-  put_freed(place);
+  cursors_put_freed(place);
 }
 
 /* False: the cap is reached. */
@@ -268,20 +268,22 @@ static bool claim_new(uint64_t bytes, bool is_private, uint64_t *offset_out) {
   *offset_out = after > end ? 0 : block; /* the last one is short */
   const uint64_t rest = after > end ? block : after;
   if (is_private && after <= end && open_block(block, true) == 0 && prof_i_block_is_private(block))
-    put_rest(own.private, PRIVATE_OPEN, rest < end ? place_of(rest) : 0);
+    cursors_put_rest(block_table.private, PRIVATE_OPEN, rest < end ? cursor_at(rest) : 0);
   else
-    put_rest(own.shared, SHARED_OPEN, rest < end ? place_of(rest) : 0);
+    cursors_put_rest(block_table.shared, SHARED_OPEN, rest < end ? cursor_at(rest) : 0);
   return true;
 }
 
 static bool claim_any(uint64_t bytes, bool is_large, uint64_t *offset_out) {
   for (;;) {
-    if (is_large && claim_in(own.private, PRIVATE_OPEN, bytes, offset_out)) return true;
+    if (is_large && cursors_claim(block_table.private, PRIVATE_OPEN, bytes, offset_out))
+      return true;
     const bool wants_private = is_large && may_be_private();
-    if (!wants_private && claim_in(own.shared, SHARED_OPEN, bytes, offset_out)) return true;
-    __atomic_fetch_add(&own.opening, 1, __ATOMIC_SEQ_CST);
+    if (!wants_private && cursors_claim(block_table.shared, SHARED_OPEN, bytes, offset_out))
+      return true;
+    __atomic_fetch_add(&block_table.opening, 1, __ATOMIC_SEQ_CST);
     const bool is_new = claim_new(bytes, wants_private, offset_out);
-    __atomic_fetch_sub(&own.opening, 1, __ATOMIC_SEQ_CST);
+    __atomic_fetch_sub(&block_table.opening, 1, __ATOMIC_SEQ_CST);
     if (!is_new) return false;
     if (*offset_out) return true;
   }
@@ -291,9 +293,9 @@ static bool claim_any(uint64_t bytes, bool is_large, uint64_t *offset_out) {
    be a handler that interrupted such a thread. */
 static bool claim_or_wait(uint64_t bytes, bool is_large, uint64_t *offset_out) {
   for (int tries = 0; tries < OPENING_TRIES; tries++) {
-    const bool may_come = __atomic_load_n(&own.opening, __ATOMIC_SEQ_CST) != 0;
+    const bool may_come = __atomic_load_n(&block_table.opening, __ATOMIC_SEQ_CST) != 0;
     if (claim_any(bytes, is_large, offset_out)) return true;
-    if (!may_come && !__atomic_load_n(&own.opening, __ATOMIC_SEQ_CST)) return false;
+    if (!may_come && !__atomic_load_n(&block_table.opening, __ATOMIC_SEQ_CST)) return false;
     if (tries >= OPENING_SPINS) sched_yield();
   }
   return false;
@@ -304,33 +306,33 @@ bool prof_i_blocks_claim(prof_i_extent_kind kind, uint64_t bytes, uint64_t *offs
   const bool is_chunk = kind == PROF_I_EXTENT_CHUNK;
   const bool is_large = is_chunk && bytes == prof_i_the_arena.chunk_bytes_max;
   if (claim_or_wait(bytes, is_large, offset_out) ||
-      (is_chunk && claim_in(own.private, PRIVATE_OPEN, bytes, offset_out)))
+      (is_chunk && cursors_claim(block_table.private, PRIVATE_OPEN, bytes, offset_out)))
     return open_shared(*offset_out, kind, loss_out);
-  const bool may_come = __atomic_load_n(&own.opening, __ATOMIC_SEQ_CST) != 0;
+  const bool may_come = __atomic_load_n(&block_table.opening, __ATOMIC_SEQ_CST) != 0;
   *loss_out = may_come ? PROF_LOSS_NO_CHUNK : PROF_LOSS_FULL;
   return false;
 }
 
-uint64_t prof_i_blocks_left(void) {
+uint64_t prof_i_blocks_free_bytes(void) {
   uint64_t sum = 0;
   for (int i = 0; i < SHARED_OPEN; i++)
-    sum += room_at(__atomic_load_n(&own.shared[i], __ATOMIC_ACQUIRE));
+    sum += cursor_room(__atomic_load_n(&block_table.shared[i], __ATOMIC_ACQUIRE));
   for (int i = 0; i < PRIVATE_OPEN; i++)
-    sum += room_at(__atomic_load_n(&own.private[i], __ATOMIC_ACQUIRE));
+    sum += cursor_room(__atomic_load_n(&block_table.private[i], __ATOMIC_ACQUIRE));
   return sum;
 }
 
 void prof_i_blocks_begin(void) {
-  for (int i = 0; i < SHARED_OPEN; i++) own.shared[i] = 0;
-  for (int i = 0; i < PRIVATE_OPEN; i++) own.private[i] = 0;
-  own.shared[0] = place_of(PROF_I_FIRST_UNIT_OFFSET);
-  memset(own.states, PROF_I_BLOCK_CLOSED, sizeof own.states);
-  own.states[0] = PROF_I_BLOCK_SHARED;
-  own.readers = own.pins = 0;
+  for (int i = 0; i < SHARED_OPEN; i++) block_table.shared[i] = 0;
+  for (int i = 0; i < PRIVATE_OPEN; i++) block_table.private[i] = 0;
+  block_table.shared[0] = cursor_at(PROF_I_FIRST_UNIT_OFFSET);
+  memset(block_table.states, PROF_I_BLOCK_CLOSED, sizeof block_table.states);
+  block_table.states[0] = PROF_I_BLOCK_SHARED;
+  block_table.readers = block_table.pins = 0;
 }
 
 void prof_i_blocks_punch(void *chunk, uint64_t bytes, uint64_t kept_bytes) {
-  prof_i_port_empty((char *)chunk + kept_bytes, bytes - kept_bytes);
+  prof_i_port_zero_pages((char *)chunk + kept_bytes, bytes - kept_bytes);
   prof_i_port_wipe_on_fork(chunk, bytes);
 }
 
@@ -347,7 +349,7 @@ typedef struct block_run {
 } block_run;
 
 static bool is_private_at(uint64_t offset) {
-  const uint8_t *const state = &own.states[offset / PROF_I_BLOCK_BYTES];
+  const uint8_t *const state = &block_table.states[offset / PROF_I_BLOCK_BYTES];
   return __atomic_load_n(state, __ATOMIC_RELAXED) == PROF_I_BLOCK_PRIVATE;
 }
 
@@ -366,21 +368,21 @@ static bool next_run(uint64_t *offset, uint64_t cap_bytes, block_run *run_out) {
 /* ---- readers ---- */
 
 void prof_i_blocks_pin(void) {
-  own.readers++;
-  own.pins++;
+  block_table.readers++;
+  block_table.pins++;
 }
 
-static bool is_in_force(uint64_t arena) {
+static bool arena_is_current(uint64_t arena) {
   return prof_i_the_arena.base && prof_i_the_arena.number == arena;
 }
 
-held_blocks *prof_i_blocks_release(uint64_t arena) {
-  if (is_in_force(arena)) {
-    if (prof_i_the_arena.has_blocks && own.readers) own.readers--;
+retained_blocks *prof_i_blocks_release(uint64_t arena) {
+  if (arena_is_current(arena)) {
+    if (prof_i_the_arena.has_blocks && block_table.readers) block_table.readers--;
     return NULL;
   }
-  for (held_blocks **at = &own.held; *at; at = &(*at)->next) {
-    held_blocks *const held = *at;
+  for (retained_blocks **at = &block_table.held; *at; at = &(*at)->next) {
+    retained_blocks *const held = *at;
     if (held->arena != arena) continue;
     if (--held->readers) return NULL;
     *at = held->next;
@@ -389,75 +391,76 @@ held_blocks *prof_i_blocks_release(uint64_t arena) {
   return NULL;
 }
 
-held_blocks *prof_i_blocks_unpin(uint64_t arena, bool keeps) {
-  if (is_in_force(arena)) own.pins--;
+retained_blocks *prof_i_blocks_unpin(uint64_t arena, bool keeps) {
+  if (arena_is_current(arena)) block_table.pins--;
   return keeps ? NULL : prof_i_blocks_release(arena);
 }
 
-static uint64_t leave(char *chunk, uint64_t who) {
+static uint64_t extent_mark_left(char *chunk, uint64_t who) {
   return __atomic_fetch_or(&((prof_i_head *)chunk)->left_by, who, __ATOMIC_ACQ_REL);
 }
 
-bool prof_i_blocks_leave(void *extent) {
+bool prof_i_blocks_release_extent(void *extent) {
   const prof_i_head *const head = extent; /* zeros where it was covered */
   if (!(__atomic_load_n(&head->left_by, __ATOMIC_ACQUIRE) & LEFT_IS_SHARED)) return true;
-  return leave(extent, LEFT_BY_THREAD) & LEFT_BY_READERS;
+  return extent_mark_left(extent, LEFT_BY_THREAD) & LEFT_BY_READERS;
 }
 
 /* Its memory goes, but for the head's page; the mapping stays until the thread leaves it, too. */
-static bool readers_leave(const left_range *range) {
+static bool extents_release_readers(const left_range *range) {
   enum { PAGE_BYTES = 4096 };
-  prof_i_port_empty(range->at + PAGE_BYTES, range->bytes - PAGE_BYTES);
-  return leave(range->at, LEFT_BY_READERS) & LEFT_BY_THREAD;
+  prof_i_port_zero_pages(range->at + PAGE_BYTES, range->bytes - PAGE_BYTES);
+  return extent_mark_left(range->at, LEFT_BY_READERS) & LEFT_BY_THREAD;
 }
 
-void prof_i_blocks_unmap(held_blocks *held) {
+void prof_i_blocks_unmap(retained_blocks *held) {
   if (!held) return;
   for (uint64_t i = 0; i < held->count; i++) {
     const left_range *const range = &held->ranges[i];
-    if (!range->is_of_thread || readers_leave(range)) prof_i_port_unmap(range->at, range->bytes);
+    if (!range->is_of_thread || extents_release_readers(range))
+      prof_i_port_unmap(range->at, range->bytes);
   }
   munmap(held, held->map_bytes);
 }
 
 /* ---- an arena that is given up ---- */
 
-static void hold_range(void *to, char *at, uint64_t bytes, prof_i_mapping_use use) {
-  held_blocks *const held = to;
+static void retained_add_range(void *to, char *at, uint64_t bytes, prof_i_mapping_use use) {
+  retained_blocks *const held = to;
   const bool is_of_thread = use != PROF_I_MAPPING_UNUSED;
   if (is_of_thread && held->covers)
-    prof_i_port_cover(at, bytes);
+    prof_i_port_map_zeros_over(at, bytes);
   else if (held->count < held->room) /* else it stays */
     held->ranges[held->count++] = (left_range){at, bytes, is_of_thread};
 }
 
-static void share_chunk(prof_i_head *chunk) {
+static void chunk_mark_shared(prof_i_head *chunk) {
   __atomic_store_n(&chunk->left_by, LEFT_IS_SHARED, __ATOMIC_RELEASE);
 }
 
 /* NULL: the blocks stay mapped for good. */
-static held_blocks *make_held(const prof_i_arena *old) {
-  const uint64_t threads = prof_i_mapping_pieces();
+static retained_blocks *retained_create(const prof_i_arena *old) {
+  const uint64_t threads = prof_i_mapping_ranges_max();
   const uint64_t room = old->cap_bytes / PROF_I_BLOCK_BYTES + threads + 1;
-  const uint64_t bytes = sizeof(held_blocks) + room * sizeof(left_range);
-  held_blocks *const held =
+  const uint64_t bytes = sizeof(retained_blocks) + room * sizeof(left_range);
+  retained_blocks *const held =
       mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (held == MAP_FAILED) return NULL;
   held->arena = old->number;
-  held->readers = own.readers;
+  held->readers = block_table.readers;
   held->map_bytes = bytes;
   held->room = room;
-  held->covers = own.pins == 0; /* a trace shows no chunk that a thread has */
+  held->covers = block_table.pins == 0; /* a trace shows no chunk that a thread has */
   return held;
 }
 
-static bool is_read(void) { return own.readers && !PROF_I_FAULT(LET_GO); }
+static bool arena_is_read(void) { return block_table.readers && !PROF_I_FAULT(LET_GO); }
 
 void prof_i_blocks_cover(void) {
   const prof_i_arena *const arena = &prof_i_the_arena;
   block_run run;
-  if (own.pins) prof_i_mapping_each_chunk(arena->base, arena->cap_bytes, share_chunk);
-  if (!is_read()) {
+  if (block_table.pins) prof_i_mapping_each_chunk(arena->base, arena->cap_bytes, chunk_mark_shared);
+  if (!arena_is_read()) {
     prof_i_mapping_cover(arena->base, arena->cap_bytes);
     return;
   }
@@ -467,29 +470,29 @@ void prof_i_blocks_cover(void) {
 
 void prof_i_blocks_retire(const prof_i_arena *old) {
   munmap(old->mirror, old->cap_bytes);
-  if (!is_read()) {
+  if (!arena_is_read()) {
     prof_i_mapping_release(old->base, old->cap_bytes);
     return;
   }
-  held_blocks *const held = make_held(old);
+  retained_blocks *const held = retained_create(old);
   block_run run;
   for (uint64_t offset = 0; next_run(&offset, old->cap_bytes, &run);) {
     char *const at = old->base + run.offset;
     if (!run.is_private)
       prof_i_mapping_release(at, run.bytes);
     else if (held)
-      (void)prof_i_mapping_split(at, run.bytes, hold_range, held);
+      (void)prof_i_mapping_split(at, run.bytes, retained_add_range, held);
   }
   if (!held) return;
-  held->next = own.held;
-  own.held = held;
+  held->next = block_table.held;
+  block_table.held = held;
 }
 
 void prof_i_blocks_forget(void) {
   const prof_i_arena *const arena = &prof_i_the_arena;
   block_run run;
   for (uint64_t offset = 0; next_run(&offset, arena->cap_bytes, &run);)
-    if (!run.is_private) prof_i_port_cover(arena->base + run.offset, run.bytes);
+    if (!run.is_private) prof_i_port_map_zeros_over(arena->base + run.offset, run.bytes);
   munmap(prof_i_the_arena.mirror, prof_i_the_arena.cap_bytes);
-  own.readers = own.pins = 0;
+  block_table.readers = block_table.pins = 0;
 }

@@ -69,7 +69,7 @@ bool prof_i_blocks_claim(prof_i_extent_kind kind, uint64_t bytes, uint64_t *offs
 bool prof_i_blocks_make_shared(uint64_t offset);
 
 /* Bytes that are open and not taken yet. */
-uint64_t prof_i_blocks_left(void);
+uint64_t prof_i_blocks_free_bytes(void);
 
 /* A piece of a private block is free: it reads as zeros from here on. */
 void prof_i_blocks_punch(void *chunk, uint64_t bytes, uint64_t kept_bytes);
@@ -86,13 +86,13 @@ void prof_i_blocks_pin(void);
 /* Its copy is done. keeps: it holds a trace of private blocks, until prof_i_blocks_release(). Both
    return what is to be unmapped by prof_i_blocks_unmap(), without the lock, or NULL. Control lock
    held. */
-struct prof_i_held_blocks *prof_i_blocks_unpin(uint64_t arena, bool keeps);
-struct prof_i_held_blocks *prof_i_blocks_release(uint64_t arena);
-void prof_i_blocks_unmap(struct prof_i_held_blocks *held);
+struct prof_i_retained_blocks *prof_i_blocks_unpin(uint64_t arena, bool keeps);
+struct prof_i_retained_blocks *prof_i_blocks_release(uint64_t arena);
+void prof_i_blocks_unmap(struct prof_i_retained_blocks *held);
 
 /* A thread needs this slot or chunk of a replaced arena no more. True: the caller unmaps it. False:
    the last reader of that arena does. Any thread. Signal-safe. */
-bool prof_i_blocks_leave(void *extent);
+bool prof_i_blocks_release_extent(void *extent);
 
 /* The current arena is given up. Its addresses stay mapped and read as zeros, except for what a
    reader still uses. Control lock held, gate closed. */

@@ -5,7 +5,7 @@
 #define PROF_CORE_BUFFER_CHUNK_H
 
 #include "arena.h"
-#include "counted.h"
+#include "count_cache.h"
 #include "thread.h"
 
 /* Gives the thread a chunk with room for need_bytes and retires its old one. True: claim again
@@ -15,10 +15,10 @@ bool prof_i_chunk_change(prof_i_thread *thread, uint64_t need_bytes, int *loss_o
 
 /* A thread ends: its part-filled chunk is left to the next one; what it lost is written behind its
    records. */
-void prof_i_chunk_thread_goes(prof_i_thread *thread);
+void prof_i_chunk_thread_exit(prof_i_thread *thread);
 
 /* A part-filled chunk that nobody claims from any more is left to the next thread. */
-void prof_i_chunk_leave(prof_i_head *chunk);
+void prof_i_chunk_leave_partial(prof_i_head *chunk);
 
 /* The thread's reserve, for scopes that were open when the arena became full. NULL when it is used
    up. */
@@ -30,7 +30,7 @@ prof_i_head *prof_i_chunk_take_for_slot(uint64_t populate_bytes);
 
 /* ---- A clear, by steps: each takes one chunk, so that nobody waits for more ---- */
 
-/* Control lock held, gate closed. Returns the clear's number (lease.h). */
+/* Control lock held, gate closed. Returns the clear's number (snapshot_pin.h). */
 uint64_t prof_i_chunk_begin_clear(void);
 
 /* Looks at the extent at *offset, or the next. If it is a retired chunk of which all is cleared,
@@ -40,19 +40,19 @@ bool prof_i_chunk_clear_next(uint64_t *offset, prof_i_head **chunk_out, uint64_t
 
 /* Keeps a chunk that was given up for as long as somebody reads it. False: nobody does. After it
    was given up: who begins to read later does not see it any more. Control lock held. */
-bool prof_i_chunk_set_aside(prof_i_head *chunk, uint64_t number, uint64_t clear);
+bool prof_i_chunk_defer_free(prof_i_head *chunk, uint64_t number, uint64_t clear);
 
 /* There is room again: the capture is full no more. Control lock held. */
-void prof_i_chunk_room_is_back(void);
+void prof_i_chunk_reopen_arena(void);
 
 /* One that was set aside and nobody reads any more; NULL: there is none. Control lock held. */
-prof_i_head *prof_i_chunk_take_back(void);
+prof_i_head *prof_i_chunk_take_deferred(void);
 
 /* Gives the room of a chunk back that was given up. Past the gate, no lock. */
-void prof_i_chunk_give_back(prof_i_head *chunk);
+void prof_i_chunk_free(prof_i_head *chunk);
 
 /* The number that was last given to a chunk. */
-uint64_t prof_i_chunk_newest(void);
+uint64_t prof_i_chunk_newest_number(void);
 uint64_t prof_i_chunk_next_number(void);
 
 /* The chunk's state is TAKEN: what it holds counts as overwritten. It is then the caller's, and
@@ -68,11 +68,11 @@ void prof_i_chunk_begin(void);
 
 /* Puts a chunk for the helper thread's stock, and asks for work. */
 void prof_i_chunk_use_helper(bool on);
-bool prof_i_chunk_stock(void); /* helper: makes one chunk ready; false when enough are */
+bool prof_i_chunk_make_prepared(void); /* helper: makes one chunk ready; false when enough are */
 /* Helper, at its end: what the stock took of memory or of the disk is free again. */
-void prof_i_chunk_drop_stock(void);
+void prof_i_chunk_drop_prepared(void);
 /* helper: drops one retired chunk's pages; false when none waits */
-bool prof_i_chunk_tidy(void);
+bool prof_i_chunk_trim_one(void);
 uint32_t prof_i_chunk_helper_word(void); /* another one when there is more to do */
 /* helper: until the word is another one, or so long */
 void prof_i_chunk_helper_sleep(uint32_t seen, uint64_t ns);
@@ -83,13 +83,13 @@ void prof_i_chunk_helper_wake(void);
 typedef struct prof_i_chunk_count {
   uint64_t cleared, live, unfinished;
   uint64_t longer; /* records of more than one slot */
-  uint64_t gone[PROF_I_GONE_WORDS];
+  uint64_t evicted[PROF_I_EVICTED_WORDS];
 } prof_i_chunk_count;
 
 /* Walks the records. All of one moment, while others take the chunk, or make it anew. known: what a
    walk found, or will; where it still holds, nothing is walked, and `longer` is 0. May be NULL. */
-prof_i_chunk_count prof_i_chunk_look(const prof_i_head *chunk, uint64_t clear_ticks,
-                                     prof_i_counted *known);
+prof_i_chunk_count prof_i_chunk_count_events(const prof_i_head *chunk, uint64_t clear_ticks,
+                                             prof_i_counted_chunk *known);
 
 /* Counts the events whose records begin from this byte on and before `end`, and shows each one's
    site to `see`, unless NULL. */

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 /* Between the arena's smallest and its largest chunk. Any thread. Signal-safe. */
-uint64_t prof_i_chunk_size_most(void);
+uint64_t prof_i_chunk_size_max(void);
 
 /* Another arena is in force. Control lock held, level 0. */
 void prof_i_chunk_size_begin(void);

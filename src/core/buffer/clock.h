@@ -20,7 +20,7 @@ void prof_i_clock_begin(void);
 
 /* Writes a pair into the capture; a pair off the line by more than its error begins a new segment.
    With `rarely`, only when the last one is 10 ms old. Any thread; skips when another is at it. */
-void prof_i_clock_pair(bool rarely);
+void prof_i_clock_write_pair(bool rarely);
 
 /* Times of scopes are compared by these alone. Both are 60 bits that may wrap. */
 bool prof_i_clock_is_before(uint64_t ticks, uint64_t since);

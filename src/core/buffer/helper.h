@@ -5,14 +5,14 @@
 
 #include <stdbool.h>
 
-struct prof_i_unused;
+struct prof_i_unmap_list;
 
 /* control lock held; without it recording works as if it had not been asked for */
 void prof_i_helper_start(void);
 void prof_i_helper_stop(void); /* waits for it to end */
 /* Unmaps it when it has nothing better to do. False: the caller is to do it. Control lock held, and
    no stop is under way. */
-bool prof_i_helper_unmap(struct prof_i_unused *all);
+bool prof_i_helper_unmap(struct prof_i_unmap_list *all);
 void prof_i_helper_forget(void); /* in a forked child: it is not there */
 bool prof_i_helper_is_on(void);
 

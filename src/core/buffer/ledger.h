@@ -22,14 +22,14 @@
 #include "../../format/layout.h"
 
 /* What prof_i_ledger_begin() and prof_i_ledger_lose() have noted. */
-typedef struct prof_i_ledger_note {
+typedef struct prof_i_ledger_saved {
   uint64_t place; /* PROF_I_ENDING_COUNT: there was no room. Only a kill just then miscounts */
   prof_i_ending before; /* of what we, a handler, have interrupted */
-} prof_i_ledger_note;
+} prof_i_ledger_saved;
 
-static inline prof_i_ledger_note prof_i_ledger_put(prof_i_slot *slot, uint64_t scope,
-                                                   uint64_t slots) {
-  prof_i_ledger_note note = {prof_i_ledger_of(slot) & PROF_I_LEDGER_COUNT_MASK, {0, 0}};
+static inline prof_i_ledger_saved prof_i_ledger_put(prof_i_thread_slot *slot, uint64_t scope,
+                                                    uint64_t slots) {
+  prof_i_ledger_saved note = {prof_i_ledger_of(slot) & PROF_I_LEDGER_COUNT_MASK, {0, 0}};
   if (note.place >= PROF_I_ENDING_COUNT) return note;
   prof_i_ending *const it = &slot->endings[note.place];
   note.before = *it;
@@ -39,7 +39,8 @@ static inline prof_i_ledger_note prof_i_ledger_put(prof_i_slot *slot, uint64_t s
   return note;
 }
 
-static inline void prof_i_ledger_restore(prof_i_slot *slot, const prof_i_ledger_note *note) {
+static inline void prof_i_ledger_restore(prof_i_thread_slot *slot,
+                                         const prof_i_ledger_saved *note) {
   PROF_I_SIGNAL_FENCE();
   if (note->place >= PROF_I_ENDING_COUNT) return;
   prof_i_ending *const it = &slot->endings[note->place];
@@ -49,9 +50,9 @@ static inline void prof_i_ledger_restore(prof_i_slot *slot, const prof_i_ledger_
 
 /* A record is about to be written that claims so many slots. scope: see prof_i_ending. Owner
    thread. */
-static inline prof_i_ledger_note prof_i_ledger_begin(prof_i_slot *slot, uint64_t scope,
-                                                     uint64_t slots) {
-  const prof_i_ledger_note note = prof_i_ledger_put(slot, scope, slots);
+static inline prof_i_ledger_saved prof_i_ledger_begin(prof_i_thread_slot *slot, uint64_t scope,
+                                                      uint64_t slots) {
+  const prof_i_ledger_saved note = prof_i_ledger_put(slot, scope, slots);
   if (note.place < PROF_I_ENDING_COUNT) prof_i_add(&slot->ledger, 1);
   PROF_I_SIGNAL_FENCE();
   return note;
@@ -59,7 +60,7 @@ static inline prof_i_ledger_note prof_i_ledger_begin(prof_i_slot *slot, uint64_t
 
 /* The record stands, or there is none. deep_count: of scopes without an entry, those that are over
    with it. */
-static inline void prof_i_ledger_end(prof_i_slot *slot, const prof_i_ledger_note *note,
+static inline void prof_i_ledger_end(prof_i_thread_slot *slot, const prof_i_ledger_saved *note,
                                      uint64_t deep_count) {
   PROF_I_SIGNAL_FENCE();
   const uint64_t one = note->place < PROF_I_ENDING_COUNT;
@@ -69,23 +70,24 @@ static inline void prof_i_ledger_end(prof_i_slot *slot, const prof_i_ledger_note
 
 /* Counts an open scope as lost. It has no entry: it is not open any more. It has one: the note says
    so until prof_i_ledger_settle(), and meanwhile the entry goes. Owner thread. */
-prof_i_ledger_note prof_i_ledger_lose(prof_i_slot *slot, int loss, uint64_t scope);
-void prof_i_ledger_settle(prof_i_slot *slot, const prof_i_ledger_note *note);
+prof_i_ledger_saved prof_i_ledger_lose(prof_i_thread_slot *slot, int loss, uint64_t scope);
+void prof_i_ledger_settle(prof_i_thread_slot *slot, const prof_i_ledger_saved *note);
 
 /* Of a deep scope that gets an entry. What was put last hides the entry, where the ledger is as it
    was. False: there is no room for that. Owner thread. */
-bool prof_i_ledger_hide(prof_i_slot *slot, uint64_t ledger);
+bool prof_i_ledger_hide(prof_i_thread_slot *slot, uint64_t ledger);
 /* From here on the entry counts, and not as a deep one; has_entry: unless another thread has ended
    it. False: the ledger has changed. */
-bool prof_i_ledger_show(prof_i_slot *slot, uint64_t ledger, bool has_entry);
+bool prof_i_ledger_show(prof_i_thread_slot *slot, uint64_t ledger, bool has_entry);
 
 /* The thread that has the slot has ended. So many of its scopes are lost with it: those without an
    entry, deep_count of them, and those whose entries are marked as PROF_I_OPEN_ENDED. These go
    before prof_i_ledger_over() is called, also where there were none. By whoever buries it. */
-void prof_i_ledger_lose_all(prof_i_slot *slot, int loss, uint64_t count, uint64_t deep_count);
-void prof_i_ledger_over(prof_i_slot *slot);
+void prof_i_ledger_lose_all(prof_i_thread_slot *slot, int loss, uint64_t count,
+                            uint64_t deep_count);
+void prof_i_ledger_over(prof_i_thread_slot *slot);
 
 /* A thread gets the slot, and brings so many open scopes that have no entry. */
-void prof_i_ledger_open(prof_i_slot *slot, uint64_t deep_count);
+void prof_i_ledger_open(prof_i_thread_slot *slot, uint64_t deep_count);
 
 #endif

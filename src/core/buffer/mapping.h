@@ -19,9 +19,9 @@ void prof_i_mapping_release(char *base, uint64_t bytes);
 void prof_i_mapping_close_later(int fd, uint64_t device, uint64_t inode);
 
 /* Takes the list of ranges that wait to be unmapped, or NULL. Control lock held. */
-struct prof_i_unused *prof_i_mapping_take_unused(void);
+struct prof_i_unmap_list *prof_i_mapping_take_unmap_list(void);
 /* Unmaps them. Without the lock. */
-void prof_i_mapping_unmap_unused(struct prof_i_unused *all);
+void prof_i_mapping_unmap_list(struct prof_i_unmap_list *all);
 
 /* Calls the sink for each range, in the order of addresses. The caller unmaps the unused ones
    later; threads unmap the ranges that they may point to themselves. */
@@ -33,7 +33,7 @@ typedef enum prof_i_mapping_use {
 typedef void prof_i_mapping_sink(void *to, char *at, uint64_t bytes, prof_i_mapping_use use);
 /* False: no memory for that, and nothing has been done. */
 bool prof_i_mapping_split(char *base, uint64_t bytes, prof_i_mapping_sink *sink, void *to);
-size_t prof_i_mapping_pieces(void); /* at most so many ranges are used */
+size_t prof_i_mapping_ranges_max(void); /* at most so many ranges are used */
 
 /* Each chunk in that range that a thread may point to. */
 void prof_i_mapping_each_chunk(const char *base, uint64_t bytes, void (*take)(prof_i_head *chunk));

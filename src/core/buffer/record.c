@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "../../base/fault.h"
+#include "arena_guard.h"
 #include "chunk.h"
 #include "clock.h"
-#include "gate.h"
 #include "observer.h"
 
 enum { TRIES = 64 };
@@ -17,18 +17,18 @@ enum { TRIES = 64 };
 bool prof_i_record_extends(prof_i_head *chunk, uint64_t at, uint64_t bytes) {
   prof_i_thread *const thread = prof_i_this_thread;
   bool fits = false;
-  if (!prof_i_gate_enter()) return at + bytes <= chunk->bytes;
+  if (!prof_i_arena_guard_enter()) return at + bytes <= chunk->bytes;
   if (at + bytes <= chunk->bytes) {
     fits = true;
     if (__atomic_load_n(&thread->chunk, __ATOMIC_RELAXED) == chunk)
       PROF_I_ANNOUNCE(limit_reached, thread, chunk, at, at + bytes);
   }
-  prof_i_gate_leave();
+  prof_i_arena_guard_exit();
   return fits;
 }
 
-static bool write_in(prof_i_head *chunk, uint64_t ticks4, uint64_t word1, const uint64_t *more,
-                     uint64_t words) {
+static bool write_in_chunk(prof_i_head *chunk, uint64_t ticks4, uint64_t word1,
+                           const uint64_t *more, uint64_t words) {
   uint64_t *record;
   if (words == 0) {
     const uint64_t at = prof_i_claim(&chunk->cursor, 16);
@@ -51,13 +51,13 @@ int prof_i_record_write(prof_i_thread *thread, uint64_t ticks4, uint64_t began4,
   int loss = PROF_LOSS_NO_CHUNK;
   for (int i = 0; i < TRIES; i++) {
     prof_i_head *const chunk = __atomic_load_n(&thread->chunk, __ATOMIC_ACQUIRE);
-    if (chunk != &thread->full && write_in(chunk, ticks4, word1, more, words)) return -1;
+    if (chunk != &thread->full && write_in_chunk(chunk, ticks4, word1, more, words)) return -1;
     if (!prof_i_chunk_change(thread, bytes, &loss)) break;
   }
   const uint64_t full = __atomic_load_n(&prof_i_arena_header()->full_ticks, __ATOMIC_ACQUIRE);
   if (full && prof_i_clock_is_before(began4 >> 4, full)) {
     prof_i_head *const reserve = prof_i_chunk_reserve(thread);
-    if (reserve && write_in(reserve, ticks4, word1, more, words)) return -1;
+    if (reserve && write_in_chunk(reserve, ticks4, word1, more, words)) return -1;
   }
   return PROF_I_FAULT(DROP_COUNT) ? -1 : loss;
 }

@@ -10,7 +10,7 @@ enum {
   PROF_I_RING_UNIT_BITS = 26, /* of a value: the largest arena in units */
   PROF_I_RING_SIZE_BITS = 2,  /* above: 16 KiB << 2 * size */
   PROF_I_RING_AGE_SHIFT = PROF_I_RING_UNIT_BITS + PROF_I_RING_SIZE_BITS,
-  PROF_I_RING_AGE_OF_NOTHING = 1 /* the chunk holds nothing: it is the first to be taken */
+  PROF_I_RING_AGE_EMPTY = 1 /* the chunk holds nothing: it is the first to be taken */
 };
 
 static inline uint64_t prof_i_ring_age_of(uint64_t value) { return value >> PROF_I_RING_AGE_SHIFT; }
@@ -26,32 +26,32 @@ static inline prof_i_head *prof_i_ring_chunk_of(uint64_t value) {
 }
 
 /* The values: 0 is no chunk, or a slot by now. */
-uint64_t prof_i_ring_places(void);
-uint64_t prof_i_ring_load(uint64_t place);
+uint64_t prof_i_ring_entry_count(void);
+uint64_t prof_i_ring_load_entry(uint64_t index);
 
 /* Is there a place for one more? */
-bool prof_i_ring_has_place(void);
+bool prof_i_ring_has_entry_left(void);
 void prof_i_ring_add(const prof_i_head *chunk, uint64_t age);
 void prof_i_ring_remove(const prof_i_head *chunk);
 
 /* What is looked for. */
-typedef struct prof_i_ring_wish {
+typedef struct prof_i_ring_request {
   uint64_t bytes, least_bytes;
   bool is_for_slot;    /* not in private memory: a slot stays readable when its arena is replaced */
   bool keeps_pieces;   /* small chunks that hold nothing are left to threads that need little */
   bool has_unfinished; /* one was passed over, and may serve at any time */
-} prof_i_ring_wish;
+} prof_i_ring_request;
 
 /* UINT64_MAX: the chunk does not serve. The least key is taken first. */
-uint64_t prof_i_ring_key_of(uint64_t value, const prof_i_ring_wish *wish);
+uint64_t prof_i_ring_key_of(uint64_t value, const prof_i_ring_request *request);
 uint64_t prof_i_ring_value_of_key(uint64_t key);
 /* The least key above that floor: the next oldest, and its place. UINT64_MAX: there is none. */
-uint64_t prof_i_ring_find_oldest(const prof_i_ring_wish *wish, uint64_t count, uint64_t floor,
-                                 uint64_t *place_out);
+uint64_t prof_i_ring_find_oldest(const prof_i_ring_request *request, uint64_t count, uint64_t floor,
+                                 uint64_t *index_out);
 /* Takes it. What it held counts as overwritten. NULL: there is none. */
-prof_i_head *prof_i_ring_take_oldest(prof_i_ring_wish *wish);
+prof_i_head *prof_i_ring_take_oldest(prof_i_ring_request *request);
 /* Takes the chunk of this place, if it is retired. */
-bool prof_i_ring_take_at(uint64_t place);
+bool prof_i_ring_take_at(uint64_t index);
 
 bool prof_i_ring_is_retired(const prof_i_head *chunk);
 

@@ -47,7 +47,7 @@ static inline uint32_t prof_i_session_epoch(void) {
 /* Is memory recorded? */
 enum { PROF_I_MEMORY_OFF = 0, PROF_I_MEMORY_ON = 1, PROF_I_MEMORY_STARTS = 2 };
 extern uint32_t prof_i_memory_on __attribute__((visibility("hidden"))); /* atomic, relaxed */
-/* True also while it starts: then events go the slow way, which asks prof_i_pool_takes_part(). */
+/* True also while it starts: then events go the slow way, which asks prof_i_pool_is_recorded(). */
 static inline bool prof_i_session_has_memory(void) {
   return __atomic_load_n(&prof_i_memory_on, __ATOMIC_RELAXED) != PROF_I_MEMORY_OFF;
 }

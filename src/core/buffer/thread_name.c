@@ -21,10 +21,11 @@ void prof_i_thread_copy_name(char *to, const char *from) {
 
 /* Waits while a reader copies the kernel's name, which takes some ns. If the reader sleeps just
    there, that name may stay until the next chunk. */
-void prof_i_thread_write_name(prof_i_thread *thread, prof_i_slot *slot) {
+void prof_i_thread_write_name(prof_i_thread *thread, prof_i_thread_slot *slot) {
   enum { TRIES = 1000 };
   _Alignas(8) char name[PROF_I_NAME_BYTES];
-  const char *const kept = prof_i_this_flags.line ? prof_i_this_flags.line->name : kept_name;
+  const char *const kept =
+      prof_i_this_flags.virtual_thread ? prof_i_this_flags.virtual_thread->name : kept_name;
   __atomic_store_n(&thread->is_named, kept[0] != '\0', __ATOMIC_SEQ_CST);
   for (int i = 0; i < TRIES && __atomic_load_n(&thread->is_being_named, __ATOMIC_SEQ_CST); i++) {
   }
@@ -39,7 +40,7 @@ void prof_i_thread_refresh_name(prof_i_thread *thread) {
 /* The slot may go to another thread meanwhile: then once more, for that one. */
 static void refresh_name_of(prof_i_thread *thread) {
   _Alignas(8) char name[PROF_I_NAME_BYTES];
-  prof_i_slot *const slot = prof_i_thread_slot(thread);
+  prof_i_thread_slot *const slot = prof_i_thread_get_slot(thread);
   for (uint64_t serial = 0, now; slot; serial = now) {
     now = __atomic_load_n(&slot->serial, __ATOMIC_ACQUIRE);
     if (now == 0 || now == serial || __atomic_load_n(&thread->is_named, __ATOMIC_RELAXED)) return;
@@ -53,21 +54,21 @@ static void refresh_name_of(prof_i_thread *thread) {
 }
 
 void prof_i_thread_refresh_names(uint64_t arena) {
-  prof_i_thread_look();
+  prof_i_thread_slots_acquire();
   for (prof_i_thread *t = prof_i_thread_first(); t; t = t->next)
     if (__atomic_load_n(&t->alive, __ATOMIC_ACQUIRE) == PROF_I_ALIVE &&
         __atomic_load_n(&t->arena, __ATOMIC_RELAXED) == arena)
       refresh_name_of(t);
-  prof_i_thread_look_away();
+  prof_i_thread_slots_release();
 }
 
-void prof_i_thread_take_name(const char *name) { memcpy(kept_name, name, sizeof kept_name); }
+void prof_i_thread_adopt_name(const char *name) { memcpy(kept_name, name, sizeof kept_name); }
 
-void prof_i_thread_keep_name(const char *name) {
+void prof_i_thread_store_own_name(const char *name) {
   char fresh[PROF_I_NAME_BYTES] = {0};
   memcpy(fresh, name, strnlen(name, PROF_I_NAME_BYTES - 1));
-  prof_i_line *const line = prof_i_this_flags.line;
-  memcpy(line ? line->name : kept_name, fresh, sizeof fresh);
+  prof_i_virtual_thread *const virtual_thread = prof_i_this_flags.virtual_thread;
+  memcpy(virtual_thread ? virtual_thread->name : kept_name, fresh, sizeof fresh);
   prof_i_thread *const thread = prof_i_this_thread;
   if (prof_i_is_attached(thread) && thread->slot) prof_i_thread_refresh_name(thread);
 }

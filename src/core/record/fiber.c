@@ -10,7 +10,7 @@
 #include "../buffer/thread.h"
 
 struct prof_fiber {
-  prof_i_line line;
+  prof_i_virtual_thread virtual_thread;
 };
 
 static uint64_t fiber_count; /* any thread, relaxed */
@@ -20,29 +20,29 @@ int prof_fiber_create(const char *name, prof_fiber **fiber_out) {
   prof_fiber *const fiber = calloc(1, sizeof *fiber);
   if (!fiber) return prof_i_fail(PROF_E_NO_MEMORY, "prof_fiber_create: no memory for a fiber");
   const uint64_t number = __atomic_add_fetch(&fiber_count, 1, __ATOMIC_RELAXED);
-  fiber->line.role = PROF_I_ROLE_FIBER;
-  fiber->line.handle = PROF_I_TID_OF_FIBERS + number % PROF_I_TID_OF_FIBERS;
+  fiber->virtual_thread.thread_kind = PROF_I_KIND_OF_FIBER;
+  fiber->virtual_thread.handle = PROF_I_TID_OF_FIBERS + number % PROF_I_TID_OF_FIBERS;
   if (!name) name = "fiber";
-  memcpy(fiber->line.name, name, strnlen(name, sizeof fiber->line.name - 1));
+  memcpy(fiber->virtual_thread.name, name, strnlen(name, sizeof fiber->virtual_thread.name - 1));
   *fiber_out = fiber;
   return PROF_OK;
 }
 
 /* A forked child's fibers are in no thread but the one that forked. */
-static bool take(prof_fiber *fiber) {
-  uint64_t on = __atomic_load_n(&fiber->line.on, __ATOMIC_RELAXED);
+static bool fiber_acquire(prof_fiber *fiber) {
+  uint64_t on = __atomic_load_n(&fiber->virtual_thread.on, __ATOMIC_RELAXED);
   if (on == prof_i_thread_process()) prof_i_process_is_own();
   const uint64_t here = prof_i_thread_process();
-  return on != here && __atomic_compare_exchange_n(&fiber->line.on, &on, here, false,
+  return on != here && __atomic_compare_exchange_n(&fiber->virtual_thread.on, &on, here, false,
                                                    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
 int prof_fiber_enter(prof_fiber *fiber) {
-  if (fiber && prof_i_this_flags.line == &fiber->line) return PROF_OK;
-  if (fiber && !take(fiber))
+  if (fiber && prof_i_this_flags.virtual_thread == &fiber->virtual_thread) return PROF_OK;
+  if (fiber && !fiber_acquire(fiber))
     return prof_i_fail(PROF_E_INVALID, "prof_fiber_enter: the fiber \"%s\" is on another thread",
-                       fiber->line.name);
-  prof_i_thread_enter_line(fiber ? &fiber->line : NULL);
+                       fiber->virtual_thread.name);
+  prof_i_virtual_thread_enter(fiber ? &fiber->virtual_thread : NULL);
   return PROF_OK;
 }
 
@@ -50,11 +50,11 @@ void prof_fiber_leave(void) { prof_fiber_enter(NULL); }
 
 int prof_fiber_destroy(prof_fiber *fiber) {
   if (!fiber) return PROF_OK;
-  if (prof_i_this_flags.line == &fiber->line) prof_fiber_leave();
-  if (!take(fiber))
+  if (prof_i_this_flags.virtual_thread == &fiber->virtual_thread) prof_fiber_leave();
+  if (!fiber_acquire(fiber))
     return prof_i_fail(PROF_E_INVALID, "prof_fiber_destroy: the fiber \"%s\" is on another thread",
-                       fiber->line.name);
-  prof_i_thread_end_fiber(&fiber->line);
+                       fiber->virtual_thread.name);
+  prof_i_virtual_thread_end_fiber(&fiber->virtual_thread);
   free(fiber);
   return PROF_OK;
 }

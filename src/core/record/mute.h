@@ -10,14 +10,14 @@
 #include "site.h"
 
 typedef enum prof_i_muter {
-  PROF_I_MUTED_ASKED = 1, /* prof_mute() */
-  PROF_I_MUTED_BUDGET = 2
+  PROF_I_MUTED_BY_PROGRAM = 1, /* prof_mute() */
+  PROF_I_MUTED_BY_BUDGET = 2
 } prof_i_muter;
 
 /* Any thread. Signal-safe. */
-bool prof_i_mute_has(uint32_t site);
+bool prof_i_mute_is_muted(uint32_t site);
 /* Does what prof_mute() was told fit a scope of these texts? Any thread. Signal-safe. */
-bool prof_i_mute_asks(const prof_i_site_texts *texts);
+bool prof_i_mute_matches_texts(const prof_i_site_texts *texts);
 
 /* The mutes in force that no scope has fitted so far, "'name@category', 'name'", cut at the room;
    returns how many they are. Control path. */
@@ -25,7 +25,7 @@ uint32_t prof_i_mute_list_unfit(char *to, size_t room);
 
 /* A site has just got its number: is it to be muted, by what prof_mute() was told? Any thread.
    Signal-safe. */
-void prof_i_mute_consider(uint32_t site);
+void prof_i_mute_check_new_site(uint32_t site);
 
 /* The budget mutes it. False: it was muted already, or there is no memory.
    prof_i_site_raise_epoch() is the caller's, after the last. Any thread. Signal-safe. */
@@ -35,7 +35,7 @@ bool prof_i_mute_for_budget(uint32_t site);
 void prof_i_mute_end_budget(bool is_told);
 
 /* Tells the capture what is muted. Control lock held. */
-void prof_i_mute_tell_all(void);
+void prof_i_mute_write_all(void);
 
 uint32_t prof_i_mute_count(void);
 

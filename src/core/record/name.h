@@ -18,14 +18,14 @@
 #include "../buffer/thread.h"
 
 enum {
-  PROF_I_NAME_PLACES = 1 << 16,
-  PROF_I_NAMES_MAX = PROF_I_NAME_PLACES / 2,
+  PROF_I_NAME_TABLE_SIZE = 1 << 16,
+  PROF_I_NAMES_MAX = PROF_I_NAME_TABLE_SIZE / 2,
   PROF_I_ARGUMENTS_MAX = PROF_I_NAMES_MAX / 2, /* of them, texts of arguments */
   PROF_I_NAME_MARKS = 1 << 15,
   PROF_I_NAME_TRIES = 8,        /* places from the hash's own on */
   PROF_I_NAME_TEXT_BYTES = 128, /* longer ones are copied */
-  PROF_I_NAME_VAIN_MAX = 256,   /* texts looked up in vain, before a thread looks up fewer */
-  PROF_I_NAME_VAIN_STEP = 64    /* of that many then one */
+  PROF_I_NAME_MISSES_MAX = 256, /* texts looked up in vain, before a thread looks up fewer */
+  PROF_I_NAME_MISSES_STEP = 64  /* of that many then one */
 };
 
 /* Never changed once published, but for its state; never freed. */
@@ -126,7 +126,8 @@ static inline const prof_i_name **prof_i_name_recent(prof_i_thread *thread, cons
 static inline prof_i_name *prof_i_name_find(const prof_i_name_key *key) {
   prof_i_name **const places = __atomic_load_n(&prof_i_the_names.places, __ATOMIC_ACQUIRE);
   for (uint64_t i = key->hash, tries = 0; places && tries < PROF_I_NAME_TRIES; i++, tries++) {
-    prof_i_name *const name = __atomic_load_n(&places[i % PROF_I_NAME_PLACES], __ATOMIC_ACQUIRE);
+    prof_i_name *const name =
+        __atomic_load_n(&places[i % PROF_I_NAME_TABLE_SIZE], __ATOMIC_ACQUIRE);
     if (!name) return NULL;
     if (name->hash == key->hash && name->of == key->of && name->name_bytes == key->name_bytes &&
         name->category_bytes == key->category_bytes &&
@@ -145,7 +146,7 @@ static inline uint32_t *prof_i_name_mark_of(uint64_t hash) {
 }
 
 /* First comes the mark, then the text: true when it is to be learnt now. */
-static inline bool prof_i_name_comes_again(uint64_t hash) {
+static inline bool prof_i_name_is_repeated(uint64_t hash) {
   uint32_t *const place = prof_i_name_mark_of(hash);
   const uint32_t mark = prof_i_name_mark(hash), there = __atomic_load_n(place, __ATOMIC_RELAXED);
   if (there != mark && there != ~mark) __atomic_store_n(place, mark, __ATOMIC_RELAXED);
@@ -165,31 +166,32 @@ static inline bool prof_i_name_is_new(uint64_t hash) {
 
 /* How many of the texts of that call site, and of those that share its count, this thread has
    looked up in vain. */
-static inline uint16_t *prof_i_name_vain(prof_i_thread *thread, uint64_t of) {
-  return &thread->names_in_vain[of % PROF_I_VAIN_COUNTS];
+static inline uint16_t *prof_i_name_miss_count(prof_i_thread *thread, uint64_t of) {
+  return &thread->name_misses[of % PROF_I_NAME_MISS_COUNTS];
 }
 
 /* If each text is new, to look it up costs as much as to copy it: the tables are not in the caches.
    So after 256 failed look-ups for a call site, a thread looks up one text of 64 there. This ends
    when a text is known or repeated. While a mute is in force, each text is looked up. `of`: the
    call site's number, as in prof_i_name. */
-static inline bool prof_i_name_is_worth_a_look(prof_i_thread *thread, uint64_t of) {
-  uint16_t *const count = prof_i_name_vain(thread, of);
+static inline bool prof_i_name_is_worth_look_up(prof_i_thread *thread, uint64_t of) {
+  uint16_t *const count = prof_i_name_miss_count(thread, of);
   const uint32_t vain = *count;
-  if (PROF_I_LIKELY(vain < PROF_I_NAME_VAIN_MAX)) return true;
+  if (PROF_I_LIKELY(vain < PROF_I_NAME_MISSES_MAX)) return true;
   const uint32_t next = vain + 1;
   *count =
-      (uint16_t)(next < PROF_I_NAME_VAIN_MAX + PROF_I_NAME_VAIN_STEP ? next : PROF_I_NAME_VAIN_MAX);
-  return vain == PROF_I_NAME_VAIN_MAX ||
+      (uint16_t)(next < PROF_I_NAME_MISSES_MAX + PROF_I_NAME_MISSES_STEP ? next
+                                                                         : PROF_I_NAME_MISSES_MAX);
+  return vain == PROF_I_NAME_MISSES_MAX ||
          PROF_I_UNLIKELY(__atomic_load_n(&prof_i_the_names.watch, __ATOMIC_RELAXED));
 }
 
 /* What such a look has found. */
-static inline void prof_i_name_has_looked(prof_i_thread *thread, uint64_t of, bool is_in_vain) {
-  uint16_t *const count = prof_i_name_vain(thread, of);
+static inline void prof_i_name_count_look_up(prof_i_thread *thread, uint64_t of, bool is_in_vain) {
+  uint16_t *const count = prof_i_name_miss_count(thread, of);
   if (!is_in_vain)
     *count = 0;
-  else if (*count < PROF_I_NAME_VAIN_MAX)
+  else if (*count < PROF_I_NAME_MISSES_MAX)
     ++*count;
 }
 
@@ -239,20 +241,21 @@ static inline bool prof_i_name_is_of(const prof_i_name *name, const prof_details
 }
 
 /* What is to become of a scope's texts. */
-typedef enum prof_i_name_way {
+typedef enum prof_i_name_route {
   PROF_I_NAME_COPY = 0,
   PROF_I_NAME_SITE = 1, /* the number stands for them */
   PROF_I_NAME_MUTED = 2
-} prof_i_name_way;
+} prof_i_name_route;
 
 /* Learns the name where it comes again, or brings its state up to date. The call site has that
    number. Past the gate, any thread. Signal-safe. */
-PROF_I_COLD prof_i_name_way prof_i_name_ask(const prof_site *site, uint32_t number,
-                                            const prof_details *details, uint32_t *number_out);
+PROF_I_COLD prof_i_name_route prof_i_name_look_up(const prof_site *site, uint32_t number,
+                                                  const prof_details *details,
+                                                  uint32_t *number_out);
 
 /* Learns the text of an argument where it comes again, or brings its state up to date. From outside
    of the gate. Signal-safe, keeps errno. */
-PROF_I_COLD void prof_i_name_ask_argument(const prof_i_name_key *key);
+PROF_I_COLD void prof_i_name_look_up_argument(const prof_i_name_key *key);
 
 /* Are there names? Then sites are asked again in another arena. */
 static inline bool prof_i_name_is_any(void) {

@@ -8,7 +8,7 @@
 
 enum { TENSOR_RANK_MAX = 16, LENGTH_MAX = PROF_I_PAYLOAD_BYTES_MAX };
 
-static uint32_t length_of(const char *text, uint32_t bytes) {
+static uint32_t text_length(const char *text, uint32_t bytes) {
   if (!text) return 0;
   if (bytes == PROF_NUL_TERMINATED) return (uint32_t)strnlen(text, LENGTH_MAX + 1u);
   return bytes <= LENGTH_MAX ? bytes : LENGTH_MAX + 1u;
@@ -38,7 +38,7 @@ static void measure_args(prof_i_payload *payload, const prof_args *args, uint32_
     const prof_arg *const arg = &args->items[i];
     uint32_t words = arg->type >= PROF_ARG_I64 && arg->type <= PROF_ARG_TENSOR ? 1 : 0;
     if (arg->type == PROF_ARG_STRING) {
-      payload->arg_bytes[i] = length_of(arg->value.text, arg->bytes);
+      payload->arg_bytes[i] = text_length(arg->value.text, arg->bytes);
       words = fit_text(payload, &payload->arg_bytes[i], room_words - payload->words);
     } else if (arg->type == PROF_ARG_TENSOR) {
       const uint32_t rank =
@@ -70,13 +70,13 @@ void prof_i_payload_measure(prof_i_payload *payload, const prof_details *details
     payload->words++;
   }
   if (!(details->flags & PROF_I_NAME_LITERAL)) {
-    payload->name_bytes = length_of(details->name, details->name_bytes);
+    payload->name_bytes = text_length(details->name, details->name_bytes);
     const uint32_t words = fit_text(payload, &payload->name_bytes, room_words - payload->words);
     if (words) payload->flags |= PROF_I_FLAG_NAME;
     payload->words += words;
   }
   if (!(details->flags & PROF_I_CATEGORY_LITERAL)) {
-    payload->category_bytes = length_of(details->category, details->category_bytes);
+    payload->category_bytes = text_length(details->category, details->category_bytes);
     const uint32_t words = fit_text(payload, &payload->category_bytes, room_words - payload->words);
     if (words) payload->flags |= PROF_I_FLAG_CATEGORY;
     payload->words += words;

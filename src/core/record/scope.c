@@ -19,8 +19,8 @@
 #include "../../format/payload_short.h"
 #include "../buffer/arena.h"
 #include "../buffer/record.h"
-#include "entry.h"
-#include "in_place.h"
+#include "cost_sample.h"
+#include "open_stack.h"
 #include "scope.h"
 
 /* ---- begin ---- */
@@ -30,7 +30,7 @@ static inline __attribute__((always_inline)) uint64_t begin_plain(prof_i_thread 
                                                                   const char *category,
                                                                   uint32_t by_call) {
   const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
-  prof_i_slot *const slot = thread->fast;
+  prof_i_thread_slot *const slot = thread->fast;
   if (PROF_I_UNLIKELY(
           !slot || __atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) != (uint32_t)(state >> 32) ||
           slot->depth >= PROF_I_OPEN_COUNT)) {
@@ -46,11 +46,11 @@ static inline __attribute__((always_inline)) uint64_t begin_plain(prof_i_thread 
         PROF_NO_ARGS};
     return prof_i_scope_begin_slow(site, &details);
   }
-  prof_i_open *const open = prof_i_entry_take(slot);
-  __atomic_store_n(&open->what, (uint64_t)(uint32_t)state << PROF_I_WHAT_SITE_SHIFT | by_call,
+  prof_i_open_entry *const open = prof_i_open_entry_push(slot);
+  __atomic_store_n(&open->packed, (uint64_t)(uint32_t)state << PROF_I_PACKED_SITE_SHIFT | by_call,
                    __ATOMIC_RELAXED);
-  const uint64_t start = prof_i_entry_begins(thread, prof_i_counter()) << 4;
-  prof_i_entry_set(open, start);
+  const uint64_t start = prof_i_scope_begin_ticks(thread, prof_i_counter()) << 4;
+  prof_i_open_entry_set(open, start);
   return start;
 }
 
@@ -59,35 +59,35 @@ uint64_t prof_i_begin_1(prof_site *site, const char *name, const char *category)
 }
 
 /* own: which of its texts are a site's. */
-static PROF_I_COLD uint64_t put_long(prof_i_thread *thread, prof_i_slot *slot,
-                                     const prof_i_open *open, const prof_details *details,
-                                     uint32_t own, uint32_t call_site, uint32_t number) {
+static PROF_I_COLD uint64_t put_payload(prof_i_thread *thread, prof_i_thread_slot *slot,
+                                        const prof_i_open_entry *open, const prof_details *details,
+                                        uint32_t own, uint32_t call_site, uint32_t number) {
   prof_details named = *details;
   named.flags |= own;
-  return prof_i_texts_put(thread, slot, open, &named, call_site, number);
+  return prof_i_payload_area_put(thread, slot, open, &named, call_site, number);
 }
 
 /* A short payload's room is taken before it is written, so that a handler's goes behind, and what
    is too much is given back. */
-static inline __attribute__((always_inline)) uint64_t put_short(
-    prof_i_thread *thread, prof_i_slot *slot, const prof_i_open *open, const prof_details *details,
-    uint32_t own, uint32_t call_site, uint32_t number, bool is_twin) {
-  const uint64_t top = slot->text_top, taken = top + PROF_I_SHORT_WORDS * 8;
+static inline __attribute__((always_inline)) uint64_t put_short_payload(
+    prof_i_thread *thread, prof_i_thread_slot *slot, const prof_i_open_entry *open,
+    const prof_details *details, uint32_t own, uint32_t call_site, uint32_t number, bool is_twin) {
+  const uint64_t top = slot->payload_top, taken = top + PROF_I_SHORT_WORDS * 8;
   if (PROF_I_UNLIKELY(taken > PROF_I_TEXT_END))
-    return put_long(thread, slot, open, details, own, call_site, number);
-  __atomic_store_n(&slot->text_top, taken, __ATOMIC_RELAXED);
+    return put_payload(thread, slot, open, details, own, call_site, number);
+  __atomic_store_n(&slot->payload_top, taken, __ATOMIC_RELAXED);
   PROF_I_SIGNAL_FENCE();
   const uint64_t words =
       prof_i_short_pack((uint64_t *)((char *)slot + top), details, own, call_site);
   PROF_I_SIGNAL_FENCE();
-  if (PROF_I_LIKELY(slot->text_top == taken)) /* else a handler has left something open */
-    __atomic_store_n(&slot->text_top, top + words * 8, __ATOMIC_RELAXED);
+  if (PROF_I_LIKELY(slot->payload_top == taken)) /* else a handler has left something open */
+    __atomic_store_n(&slot->payload_top, top + words * 8, __ATOMIC_RELAXED);
   if (PROF_I_UNLIKELY(words == 0)) {
-    if (is_twin) return (uint64_t)number << PROF_I_WHAT_SITE_SHIFT;
-    return put_long(thread, slot, open, details, own, call_site, number);
+    if (is_twin) return (uint64_t)number << PROF_I_PACKED_SITE_SHIFT;
+    return put_payload(thread, slot, open, details, own, call_site, number);
   }
-  return (uint64_t)number << PROF_I_WHAT_SITE_SHIFT | prof_i_entry_by_call(details) |
-         PROF_I_TYPE_LONG | top << PROF_I_WHAT_OFFSET_SHIFT | words << PROF_I_WHAT_WORDS_SHIFT;
+  return (uint64_t)number << PROF_I_PACKED_SITE_SHIFT | prof_i_details_by_call(details) |
+         PROF_I_TYPE_LONG | top << PROF_I_PACKED_OFFSET_SHIFT | words << PROF_I_PACKED_WORDS_SHIFT;
 }
 
 /* The state of a name that is known; NAME_COPIED or, where the slow path must see it, NAME_ASKED.
@@ -102,12 +102,12 @@ static inline __attribute__((always_inline)) uint64_t look_up_name(prof_i_thread
   prof_i_name_key key;
   if (!prof_i_name_key_of(&key, details, site))
     return __atomic_load_n(&prof_i_the_names.watch, __ATOMIC_RELAXED) ? NAME_ASKED : NAME_COPIED;
-  if (is_twin ? *prof_i_name_vain(thread, key.of) >= PROF_I_NAME_VAIN_MAX
-              : !prof_i_name_is_worth_a_look(thread, key.of))
+  if (is_twin ? *prof_i_name_miss_count(thread, key.of) >= PROF_I_NAME_MISSES_MAX
+              : !prof_i_name_is_worth_look_up(thread, key.of))
     return NAME_COPIED;
   const prof_i_name *const name = prof_i_name_find(&key);
   const bool is_new = !name && (is_twin || prof_i_name_is_new(key.hash));
-  if (!is_twin) prof_i_name_has_looked(thread, key.of, is_new);
+  if (!is_twin) prof_i_name_count_look_up(thread, key.of, is_new);
   if (!name) return is_new ? NAME_COPIED : NAME_ASKED;
   *recent = name;
   return __atomic_load_n(&name->state, __ATOMIC_ACQUIRE);
@@ -126,7 +126,7 @@ static inline __attribute__((always_inline)) uint64_t begin_details(prof_i_threa
   const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
   const uint32_t both = PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL,
                  epoch = __atomic_load_n(&thread->epoch, __ATOMIC_RELAXED);
-  prof_i_slot *const slot = thread->fast;
+  prof_i_thread_slot *const slot = thread->fast;
   if (PROF_I_UNLIKELY(!slot || epoch != (uint32_t)(state >> 32) ||
                       slot->depth >= PROF_I_OPEN_COUNT))
     return prof_i_scope_begin_slow(site, details);
@@ -135,22 +135,22 @@ static inline __attribute__((always_inline)) uint64_t begin_details(prof_i_threa
     const uint64_t named = is_twin ? look_up_name(thread, details, number, true)
                                    : state_of_name(thread, details, number);
     if (named != NAME_COPIED) {
-      const bool is_ready = PROF_I_LIKELY((uint32_t)(named >> 32) == epoch);
-      if (!is_ready && !is_twin) return prof_i_scope_begin_slow_named(site, details, named);
-      if (PROF_I_LIKELY((uint32_t)named != 0) && is_ready) {
+      const bool can_begin_fast = PROF_I_LIKELY((uint32_t)(named >> 32) == epoch);
+      if (!can_begin_fast && !is_twin) return prof_i_scope_begin_slow_named(site, details, named);
+      if (PROF_I_LIKELY((uint32_t)named != 0) && can_begin_fast) {
         own = both;
         number = (uint32_t)named;
       }
     }
   }
-  prof_i_open *const open = prof_i_entry_take(slot);
-  const uint64_t what =
-      own == both && prof_i_entry_is_bare(details)
-          ? (uint64_t)number << PROF_I_WHAT_SITE_SHIFT | prof_i_entry_by_call(details)
-          : put_short(thread, slot, open, details, own, (uint32_t)state, number, is_twin);
-  __atomic_store_n(&open->what, what, __ATOMIC_RELAXED);
-  const uint64_t start = prof_i_entry_begins(thread, prof_i_counter()) << 4;
-  prof_i_entry_set(open, start);
+  prof_i_open_entry *const open = prof_i_open_entry_push(slot);
+  const uint64_t packed =
+      own == both && prof_i_details_are_bare(details)
+          ? (uint64_t)number << PROF_I_PACKED_SITE_SHIFT | prof_i_details_by_call(details)
+          : put_short_payload(thread, slot, open, details, own, (uint32_t)state, number, is_twin);
+  __atomic_store_n(&open->packed, packed, __ATOMIC_RELAXED);
+  const uint64_t start = prof_i_scope_begin_ticks(thread, prof_i_counter()) << 4;
+  prof_i_open_entry_set(open, start);
   return start;
 }
 
@@ -180,7 +180,7 @@ static PROF_I_COLD void learn_values(prof_site *site, const prof_args *args) {
         __ATOMIC_RELAXED);
 }
 
-static inline void learn(prof_site *site, const prof_details *details) {
+static inline void learn_site_values(prof_site *site, const prof_details *details) {
   if (PROF_I_UNLIKELY(details->args.kind & PROF_I_KEYS_LITERAL) &&
       !__atomic_load_n(&site->values, __ATOMIC_RELAXED))
     learn_values(site, &details->args);
@@ -188,32 +188,33 @@ static inline void learn(prof_site *site, const prof_details *details) {
 
 uint64_t prof_i_begin_details_1(prof_site *site, const prof_details *details) {
   const uint64_t start = begin_details(prof_i_this_thread, site, details, false);
-  learn(site, details);
-  return details->flags & PROF_I_BY_CALL ? prof_i_entry_with_tag(start) : start;
+  learn_site_values(site, details);
+  return details->flags & PROF_I_BY_CALL ? prof_i_handle_with_tag(start) : start;
 }
 
 /* Ready to take an entry and `words` of text from top on? */
-static inline bool is_ready(const prof_i_thread *thread, uint64_t state, uint64_t depth,
-                            uint64_t top, uint64_t words) {
+static inline bool can_begin_fast(const prof_i_thread *thread, uint64_t state, uint64_t depth,
+                                  uint64_t top, uint64_t words) {
   return PROF_I_LIKELY(__atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) ==
                        (uint32_t)(state >> 32)) &&
          PROF_I_LIKELY(depth < PROF_I_OPEN_COUNT) &&
          PROF_I_LIKELY(top + words * 8 <= PROF_I_TEXT_END);
 }
 
-static inline uint64_t open_with(prof_i_thread *thread, prof_i_open *open, uint64_t state,
-                                 uint64_t top, uint64_t words, uint64_t by_call) {
-  __atomic_store_n(&open->what,
-                   (uint64_t)(uint32_t)state << PROF_I_WHAT_SITE_SHIFT | by_call |
-                       PROF_I_TYPE_LONG | top << PROF_I_WHAT_OFFSET_SHIFT |
-                       words << PROF_I_WHAT_WORDS_SHIFT,
+static inline uint64_t open_entry_with(prof_i_thread *thread, prof_i_open_entry *open,
+                                       uint64_t state, uint64_t top, uint64_t words,
+                                       uint64_t by_call) {
+  __atomic_store_n(&open->packed,
+                   (uint64_t)(uint32_t)state << PROF_I_PACKED_SITE_SHIFT | by_call |
+                       PROF_I_TYPE_LONG | top << PROF_I_PACKED_OFFSET_SHIFT |
+                       words << PROF_I_PACKED_WORDS_SHIFT,
                    __ATOMIC_RELAXED);
-  const uint64_t start = prof_i_entry_begins(thread, prof_i_counter()) << 4;
-  prof_i_entry_set(open, start);
+  const uint64_t start = prof_i_scope_begin_ticks(thread, prof_i_counter()) << 4;
+  prof_i_open_entry_set(open, start);
   return start;
 }
 
-static inline uint64_t first_word(uint64_t words, uint64_t flags, uint64_t schema) {
+static inline uint64_t long_record_word(uint64_t words, uint64_t flags, uint64_t schema) {
   return (2 + words + 1) / 2 | (uint64_t)PROF_I_KIND_SCOPE << 16 | flags << 24 | schema << 32;
 }
 
@@ -224,22 +225,22 @@ static inline __attribute__((always_inline)) uint64_t begin_copied(
     uint64_t flags, uint64_t schema, uint64_t by_call) {
   prof_i_thread *const thread = prof_i_this_thread;
   const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
-  prof_i_slot *const slot = thread->fast;
+  prof_i_thread_slot *const slot = thread->fast;
   if (PROF_I_UNLIKELY(!slot)) return PROF_I_NOT_SHORT;
-  const uint64_t top = slot->text_top;
-  if (PROF_I_UNLIKELY(!is_ready(thread, state, slot->depth, top, VALUES_WORDS)))
+  const uint64_t top = slot->payload_top;
+  if (PROF_I_UNLIKELY(!can_begin_fast(thread, state, slot->depth, top, VALUES_WORDS)))
     return PROF_I_NOT_SHORT;
   if (PROF_I_UNLIKELY(one_bytes > PROF_I_SHORT_TEXT_BYTES || two_bytes > PROF_I_SHORT_TEXT_BYTES))
     return PROF_I_NOT_SHORT;
   const uint64_t words = 2 + (one_bytes + 7) / 8 + (two ? 1 + (two_bytes + 7) / 8 : 0);
-  prof_i_open *const open = prof_i_entry_take(slot);
-  __atomic_store_n(&slot->text_top, top + words * 8, __ATOMIC_RELAXED);
+  prof_i_open_entry *const open = prof_i_open_entry_push(slot);
+  __atomic_store_n(&slot->payload_top, top + words * 8, __ATOMIC_RELAXED);
   PROF_I_SIGNAL_FENCE();
   uint64_t *const to = (uint64_t *)((char *)slot + top);
-  to[0] = first_word(words, flags, schema);
+  to[0] = long_record_word(words, flags, schema);
   uint64_t *const next = prof_i_short_copy(to + 1, one, (uint32_t)one_bytes);
   if (two) prof_i_short_copy(next, two, (uint32_t)two_bytes);
-  return open_with(thread, open, state, top, words, by_call);
+  return open_entry_with(thread, open, state, top, words, by_call);
 }
 
 /* Writes a text behind the first four bytes of word 2, which are `head`: see PROF_I_KIND_TEXT.
@@ -266,19 +267,19 @@ static inline __attribute__((always_inline)) uint64_t begin_short_text(const pro
                                                                        uint64_t schema) {
   prof_i_thread *const thread = prof_i_this_thread;
   const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
-  prof_i_slot *const slot = thread->fast;
+  prof_i_thread_slot *const slot = thread->fast;
   if (PROF_I_UNLIKELY(!slot)) return PROF_I_NOT_SHORT;
-  const uint64_t top = slot->text_top;
-  if (PROF_I_UNLIKELY(!is_ready(thread, state, slot->depth, top, VALUES_WORDS)))
+  const uint64_t top = slot->payload_top;
+  if (PROF_I_UNLIKELY(!can_begin_fast(thread, state, slot->depth, top, VALUES_WORDS)))
     return PROF_I_NOT_SHORT;
   const uint64_t words = prof_i_text_record_words(bytes);
-  prof_i_open *const open = prof_i_entry_take(slot);
-  __atomic_store_n(&slot->text_top, top + words * 8, __ATOMIC_RELAXED);
+  prof_i_open_entry *const open = prof_i_open_entry_push(slot);
+  __atomic_store_n(&slot->payload_top, top + words * 8, __ATOMIC_RELAXED);
   PROF_I_SIGNAL_FENCE();
   const uint64_t head =
       bytes | schema << PROF_I_TEXT_SCHEMA_SHIFT | (uint64_t)PROF_I_KIND_TEXT << 16;
   put_short_text((uint64_t *)((char *)slot + top), (uint32_t)head, text, (uint32_t)bytes);
-  return open_with(thread, open, state, top, words, 0);
+  return open_entry_with(thread, open, state, top, words, 0);
 }
 
 /* Some of the values are texts. Measured first, so that their room is taken before they are
@@ -286,14 +287,14 @@ static inline __attribute__((always_inline)) uint64_t begin_short_text(const pro
 static __attribute__((noinline)) uint64_t begin_texts(prof_site *site, uint64_t a, uint64_t b,
                                                       uint64_t c, uint64_t d) {
   prof_i_thread *const thread = prof_i_this_thread;
-  prof_i_slot *const slot = thread->fast;
+  prof_i_thread_slot *const slot = thread->fast;
   if (PROF_I_UNLIKELY(!slot)) return PROF_I_NOT_SHORT;
   const uint64_t values[] = {a, b, c, d}, shape = __atomic_load_n(&site->values, __ATOMIC_RELAXED);
-  const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED), top = slot->text_top;
+  const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED), top = slot->payload_top;
   const uint64_t count = shape >> VALUES_COUNT_SHIFT & 0xff,
                  strings = shape >> VALUES_STRINGS_SHIFT;
   /* a handler may have come since */
-  if (PROF_I_UNLIKELY(!is_ready(thread, state, slot->depth, top, VALUES_WORDS)))
+  if (PROF_I_UNLIKELY(!can_begin_fast(thread, state, slot->depth, top, VALUES_WORDS)))
     return PROF_I_NOT_SHORT;
   size_t bytes[PROF_I_VALUES_MAX];
   uint64_t words = 1 + count;
@@ -304,36 +305,36 @@ static __attribute__((noinline)) uint64_t begin_texts(prof_site *site, uint64_t 
       return PROF_I_NOT_SHORT;
     words += (bytes[i] + 7) / 8;
   }
-  prof_i_open *const open = prof_i_entry_take(slot);
-  __atomic_store_n(&slot->text_top, top + words * 8, __ATOMIC_RELAXED);
+  prof_i_open_entry *const open = prof_i_open_entry_push(slot);
+  __atomic_store_n(&slot->payload_top, top + words * 8, __ATOMIC_RELAXED);
   PROF_I_SIGNAL_FENCE();
   uint64_t *to = (uint64_t *)((char *)slot + top);
-  *to++ = first_word(words, 0, (uint32_t)shape);
+  *to++ = long_record_word(words, 0, (uint32_t)shape);
   for (uint64_t i = 0; i < count; i++) {
     if (strings >> i & 1)
       to = prof_i_short_copy(to, (const char *)(uintptr_t)values[i], (uint32_t)bytes[i]);
     else
       *to++ = values[i];
   }
-  return open_with(thread, open, state, top, words, 0);
+  return open_entry_with(thread, open, state, top, words, 0);
 }
 
 uint64_t prof_i_begin_values_1(prof_site *site, uint64_t a, uint64_t b, uint64_t c, uint64_t d) {
   prof_i_thread *const thread = prof_i_this_thread;
   const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED),
                  shape = __atomic_load_n(&site->values, __ATOMIC_RELAXED);
-  prof_i_slot *const slot = thread->fast;
+  prof_i_thread_slot *const slot = thread->fast;
   if (PROF_I_UNLIKELY(!slot)) return PROF_I_NOT_SHORT;
-  const uint64_t top = slot->text_top;
-  if (PROF_I_UNLIKELY(!is_ready(thread, state, slot->depth, top, VALUES_WORDS) || !shape))
+  const uint64_t top = slot->payload_top;
+  if (PROF_I_UNLIKELY(!can_begin_fast(thread, state, slot->depth, top, VALUES_WORDS) || !shape))
     return PROF_I_NOT_SHORT;
   if (shape >> VALUES_STRINGS_SHIFT) return begin_texts(site, a, b, c, d);
   const uint64_t words = 1 + (shape >> VALUES_COUNT_SHIFT);
-  prof_i_open *const open = prof_i_entry_take(slot);
-  __atomic_store_n(&slot->text_top, top + words * 8, __ATOMIC_RELAXED);
+  prof_i_open_entry *const open = prof_i_open_entry_push(slot);
+  __atomic_store_n(&slot->payload_top, top + words * 8, __ATOMIC_RELAXED);
   PROF_I_SIGNAL_FENCE();
   uint64_t *const to = (uint64_t *)((char *)slot + top);
-  to[0] = first_word(words, 0, (uint32_t)shape);
+  to[0] = long_record_word(words, 0, (uint32_t)shape);
   to[1] = a;
   /* no loop: it would become a copy by string instructions, which take ten times as long */
   switch (words) {
@@ -346,30 +347,31 @@ uint64_t prof_i_begin_values_1(prof_site *site, uint64_t a, uint64_t b, uint64_t
     default:
       break;
   }
-  return open_with(thread, open, state, top, words, 0);
+  return open_entry_with(thread, open, state, top, words, 0);
 }
 
 /* A scope of a name that is known is a plain one of the name's site. */
-static inline __attribute__((always_inline)) uint64_t begin_known(prof_i_thread *thread,
-                                                                  prof_i_slot *slot,
-                                                                  const prof_i_name *known,
-                                                                  uint64_t by_call) {
+static inline __attribute__((always_inline)) uint64_t begin_known_name(prof_i_thread *thread,
+                                                                       prof_i_thread_slot *slot,
+                                                                       const prof_i_name *known,
+                                                                       uint64_t by_call) {
   const uint64_t state = __atomic_load_n(&known->state, __ATOMIC_ACQUIRE);
   if (PROF_I_UNLIKELY(__atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) !=
                           (uint32_t)(state >> 32) ||
                       slot->depth >= PROF_I_OPEN_COUNT || !(uint32_t)state))
     return PROF_I_NOT_SHORT;
-  prof_i_open *const open = prof_i_entry_take(slot);
-  __atomic_store_n(&open->what, (uint64_t)(uint32_t)state << PROF_I_WHAT_SITE_SHIFT | by_call,
+  prof_i_open_entry *const open = prof_i_open_entry_push(slot);
+  __atomic_store_n(&open->packed, (uint64_t)(uint32_t)state << PROF_I_PACKED_SITE_SHIFT | by_call,
                    __ATOMIC_RELAXED);
-  const uint64_t start = prof_i_entry_begins(thread, prof_i_counter()) << 4;
-  prof_i_entry_set(open, start);
+  const uint64_t start = prof_i_scope_begin_ticks(thread, prof_i_counter()) << 4;
+  prof_i_open_entry_set(open, start);
   return start;
 }
 
 /* May scopes of this site go by the fast path now? Before a new text is marked as seen: the slow
    path would take the mark for one of an earlier scope. */
-static inline bool is_open(const prof_i_thread *thread, const prof_i_slot *slot, uint64_t state) {
+static inline bool fast_path_is_open(const prof_i_thread *thread, const prof_i_thread_slot *slot,
+                                     uint64_t state) {
   return PROF_I_LIKELY(slot && slot->depth < PROF_I_OPEN_COUNT && (uint32_t)state &&
                        __atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) ==
                            (uint32_t)(state >> 32));
@@ -396,23 +398,23 @@ static inline __attribute__((always_inline)) uint64_t begin_new_argument(const p
 static __attribute__((noinline)) uint64_t look_up_argument(const prof_site *site, const char *text,
                                                            size_t bytes, uint64_t of) {
   prof_i_thread *const thread = prof_i_this_thread;
-  prof_i_slot *const slot = thread->fast;
+  prof_i_thread_slot *const slot = thread->fast;
   const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
-  if (!is_open(thread, slot, state)) return PROF_I_NOT_SHORT;
+  if (!fast_path_is_open(thread, slot, state)) return PROF_I_NOT_SHORT;
   prof_i_name_key key = {text, "", (uint32_t)bytes, 0, of, 0};
   prof_i_name_hash(&key);
   const prof_i_name *const known = prof_i_name_find(&key);
-  const bool comes_again = !known && prof_i_name_comes_again(key.hash);
-  prof_i_name_has_looked(thread, of, !known && !comes_again);
+  const bool comes_again = !known && prof_i_name_is_repeated(key.hash);
+  prof_i_name_count_look_up(thread, of, !known && !comes_again);
   if (PROF_I_LIKELY(known != NULL)) {
-    const uint64_t start = begin_known(thread, slot, known, 0);
+    const uint64_t start = begin_known_name(thread, slot, known, 0);
     if (PROF_I_LIKELY(start != PROF_I_NOT_SHORT)) {
       *prof_i_name_recent(thread, text) = known; /* its own: it is attached */
       return start;
     }
-    prof_i_name_ask_argument(&key);
+    prof_i_name_look_up_argument(&key);
   } else if (comes_again) {
-    prof_i_name_ask_argument(&key); /* its next scope is a plain one */
+    prof_i_name_look_up_argument(&key); /* its next scope is a plain one */
   }
   return begin_new_argument(site, text, bytes, of >> 32);
 }
@@ -423,7 +425,7 @@ static __attribute__((noinline)) uint64_t begin_argument(const prof_site *site, 
   const size_t bytes =
       text_bytes != PROF_NUL_TERMINATED ? text_bytes : strnlen(text, PROF_I_SHORT_TEXT_BYTES + 1);
   if (PROF_I_LIKELY(bytes <= PROF_I_NAME_TEXT_BYTES) &&
-      PROF_I_UNLIKELY(prof_i_name_is_worth_a_look(prof_i_this_thread, of)))
+      PROF_I_UNLIKELY(prof_i_name_is_worth_look_up(prof_i_this_thread, of)))
     return look_up_argument(site, text, bytes, of);
   return begin_new_argument(site, text, bytes, of >> 32);
 }
@@ -436,7 +438,7 @@ static __attribute__((noinline)) uint64_t begin_recent_argument(const prof_site 
   prof_i_thread *const thread = prof_i_this_thread;
   if (PROF_I_LIKELY(prof_i_name_is_given((const char *)recent->words, recent->name_bytes, text,
                                          text_bytes))) {
-    const uint64_t start = begin_known(thread, thread->fast, recent, 0);
+    const uint64_t start = begin_known_name(thread, thread->fast, recent, 0);
     if (PROF_I_LIKELY(start != PROF_I_NOT_SHORT)) return start;
   }
   return begin_argument(site, text, text_bytes, of);
@@ -459,17 +461,17 @@ static __attribute__((noinline)) uint64_t look_up_named(const prof_site *site, c
                                                         size_t name_bytes, const char *category,
                                                         size_t category_bytes, uint64_t by_call) {
   prof_i_thread *const thread = prof_i_this_thread;
-  prof_i_slot *const slot = thread->fast;
+  prof_i_thread_slot *const slot = thread->fast;
   const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
-  if (!is_open(thread, slot, state)) return PROF_I_NOT_SHORT;
+  if (!fast_path_is_open(thread, slot, state)) return PROF_I_NOT_SHORT;
   prof_i_name_key key = {
       name, category, (uint32_t)name_bytes, (uint32_t)category_bytes, (uint32_t)state, 0};
   prof_i_name_hash(&key);
   const prof_i_name *const known = prof_i_name_find(&key);
   const bool is_new = !known && prof_i_name_is_new(key.hash);
-  prof_i_name_has_looked(thread, key.of, is_new);
+  prof_i_name_count_look_up(thread, key.of, is_new);
   if (known) {
-    const uint64_t start = begin_known(thread, slot, known, by_call);
+    const uint64_t start = begin_known_name(thread, slot, known, by_call);
     if (start != PROF_I_NOT_SHORT)
       *prof_i_name_recent(thread, name) = known; /* its own: it is attached */
     return start;
@@ -486,7 +488,7 @@ static __attribute__((noinline)) uint64_t begin_name(const prof_site *site, cons
       name_bytes != PROF_NUL_TERMINATED ? name_bytes : strnlen(name, PROF_I_NAME_TEXT_BYTES + 1);
   if (PROF_I_UNLIKELY(bytes - 1 >= PROF_I_NAME_TEXT_BYTES)) return PROF_I_NOT_SHORT;
   const uint32_t number = (uint32_t)__atomic_load_n(&site->state, __ATOMIC_RELAXED);
-  if (PROF_I_UNLIKELY(prof_i_name_is_worth_a_look(prof_i_this_thread, number)))
+  if (PROF_I_UNLIKELY(prof_i_name_is_worth_look_up(prof_i_this_thread, number)))
     return look_up_named(site, name, bytes, NULL, 0, 0);
   return begin_copied(site, name, bytes, NULL, 0, PROF_I_FLAG_NAME, 0, 0);
 }
@@ -498,7 +500,7 @@ static __attribute__((noinline)) uint64_t begin_recent_name(const prof_site *sit
   prof_i_thread *const thread = prof_i_this_thread;
   if (PROF_I_LIKELY(
           prof_i_name_is_given((const char *)recent->words, recent->name_bytes, name, name_bytes)))
-    return begin_known(thread, thread->fast, recent, 0);
+    return begin_known_name(thread, thread->fast, recent, 0);
   return begin_name(site, name, name_bytes);
 }
 
@@ -520,8 +522,8 @@ static uint64_t begin_named(const prof_site *site, const char *name, size_t name
   if (PROF_I_UNLIKELY(name_bytes - 1 >= PROF_I_NAME_TEXT_BYTES ||
                       category_bytes > PROF_I_NAME_TEXT_BYTES))
     return PROF_I_NOT_SHORT;
-  if (!is_open(thread, thread->fast, state)) return PROF_I_NOT_SHORT;
-  if (PROF_I_LIKELY(prof_i_name_is_worth_a_look(thread, (uint32_t)state)))
+  if (!fast_path_is_open(thread, thread->fast, state)) return PROF_I_NOT_SHORT;
+  if (PROF_I_LIKELY(prof_i_name_is_worth_look_up(thread, (uint32_t)state)))
     return look_up_named(site, name, name_bytes, category, category_bytes, PROF_I_OPEN_BY_CALL);
   return begin_copied(site, name, name_bytes, category, category_bytes,
                       PROF_I_FLAG_NAME | PROF_I_FLAG_CATEGORY, 0, PROF_I_OPEN_BY_CALL);
@@ -530,13 +532,13 @@ static uint64_t begin_named(const prof_site *site, const char *name, size_t name
 /* A name and a category, both made at run time and NUL-terminated. */
 static inline uint64_t begin_texts_by_call(prof_i_thread *thread, const prof_site *site,
                                            const char *name, const char *category) {
-  prof_i_slot *const slot = thread->fast;
+  prof_i_thread_slot *const slot = thread->fast;
   const prof_i_name *const recent = *prof_i_name_recent(thread, name);
   if (PROF_I_LIKELY(slot && recent &&
                     recent->of == (uint32_t)__atomic_load_n(&site->state, __ATOMIC_RELAXED)) &&
       PROF_I_LIKELY(strcmp((const char *)recent->words, name) == 0 &&
                     strcmp(prof_i_name_category(recent), category) == 0))
-    return begin_known(thread, slot, recent, PROF_I_OPEN_BY_CALL);
+    return begin_known_name(thread, slot, recent, PROF_I_OPEN_BY_CALL);
   return begin_named(site, name, strnlen(name, PROF_I_NAME_TEXT_BYTES + 1), category,
                      strnlen(category, PROF_I_NAME_TEXT_BYTES + 1));
 }
@@ -544,26 +546,25 @@ static inline uint64_t begin_texts_by_call(prof_i_thread *thread, const prof_sit
 /* ---- end ---- */
 
 /* The scope is over. Its text goes too, in this order: a reader that finds the entry as it was,
-   after it has read text_top, has copied the payload. Release: pairs with its acquire load of
-   text_top. */
-static inline void close_top(prof_i_slot *slot, uint64_t depth) {
+   after it has read payload_top, has copied the payload. Release: pairs with its acquire load of
+   payload_top. */
+static inline void close_top_entry(prof_i_thread_slot *slot, uint64_t depth) {
   PROF_I_SIGNAL_FENCE();
   __atomic_store_n(&slot->open[depth].ticks, 0, __ATOMIC_RELEASE);
   if (!PROF_I_FAULT(DEPTH)) __atomic_store_n(&slot->depth, depth - 1, __ATOMIC_RELAXED);
 }
 
 /* A scope whose payload waits in the slot. Of its own, so that the plain end saves no registers. */
-static inline __attribute__((always_inline)) void put_end_long(prof_i_slot *slot, uint64_t depth,
-                                                               uint64_t start, uint64_t ticks,
-                                                               const prof_i_head *chunk,
-                                                               uint64_t *record, uint64_t what) {
-  prof_i_open *const open = &slot->open[depth];
-  const uint64_t words = what >> PROF_I_WHAT_WORDS_SHIFT;
+static inline __attribute__((always_inline)) void write_long_end(
+    prof_i_thread_slot *slot, uint64_t depth, uint64_t start, uint64_t ticks,
+    const prof_i_head *chunk, uint64_t *record, uint64_t packed) {
+  prof_i_open_entry *const open = &slot->open[depth];
+  const uint64_t words = packed >> PROF_I_PACKED_WORDS_SHIFT;
   const uint64_t duration4 = (ticks << 4) - start;
-  record[1] = duration4 << (PROF_I_DURATION_SHIFT - 4) | prof_i_entry_record_word(what);
+  record[1] = duration4 << (PROF_I_DURATION_SHIFT - 4) | prof_i_packed_record_word(packed);
   for (;;) {
     const uint64_t *const payload =
-        (const uint64_t *)((const char *)slot + prof_i_entry_text(what));
+        (const uint64_t *)((const char *)slot + prof_i_packed_payload_offset(packed));
     /* Word 3 always exists. As padding it has the bytes behind the payload. */
     record[2] = __atomic_load_n(&payload[0], __ATOMIC_RELAXED);
     record[3] = __atomic_load_n(&payload[1], __ATOMIC_RELAXED);
@@ -574,95 +575,96 @@ static inline __attribute__((always_inline)) void put_end_long(prof_i_slot *slot
     for (uint64_t i = 4; i < words; i++) /* else it becomes a memcpy() */
       record[2 + i] = __atomic_load_n(&payload[i], __ATOMIC_RELAXED);
     PROF_I_SIGNAL_FENCE();
-    const uint64_t now = __atomic_load_n(&open->what, __ATOMIC_RELAXED);
-    if (PROF_I_LIKELY(now == what)) break;
-    what = now; /* a handler has moved it: see close_holes() */
+    const uint64_t now = __atomic_load_n(&open->packed, __ATOMIC_RELAXED);
+    if (PROF_I_LIKELY(now == packed)) break;
+    packed = now; /* a handler has moved it: see close_holes() */
   }
   __atomic_store_n(&record[0], start | chunk->generation, __ATOMIC_RELEASE);
-  prof_i_entry_set(open, 0);
-  __atomic_store_n(&slot->text_top, prof_i_entry_text(what), __ATOMIC_RELEASE);
+  prof_i_open_entry_set(open, 0);
+  __atomic_store_n(&slot->payload_top, prof_i_packed_payload_offset(packed), __ATOMIC_RELEASE);
   PROF_I_SIGNAL_FENCE();
   if (!PROF_I_FAULT(DEPTH)) __atomic_store_n(&slot->depth, depth - 1, __ATOMIC_RELAXED);
 }
 
-static uint64_t bytes_of_long(uint64_t what) {
-  return (2 + (what >> PROF_I_WHAT_WORDS_SHIFT) + 1) / 2 * 16;
+static uint64_t bytes_of_long(uint64_t packed) {
+  return (2 + (packed >> PROF_I_PACKED_WORDS_SHIFT) + 1) / 2 * 16;
 }
 
-/* The claim may have met a stop on the way (in_place.h). Of its own: end_long() saves fewer
+/* The claim may have met a stop on the way (cost_sample.h). Of its own: end_long() saves fewer
    registers. */
-static PROF_I_COLD void end_long_at_limit(prof_i_head *chunk, prof_i_slot *slot, uint64_t depth,
-                                          uint64_t start, uint64_t ticks, uint64_t at) {
-  const uint64_t what = __atomic_load_n(&slot->open[depth].what, __ATOMIC_RELAXED);
-  uint64_t *const record = prof_i_record_take(chunk, at, bytes_of_long(what));
+static PROF_I_COLD void end_long_at_limit(prof_i_head *chunk, prof_i_thread_slot *slot,
+                                          uint64_t depth, uint64_t start, uint64_t ticks,
+                                          uint64_t at) {
+  const uint64_t packed = __atomic_load_n(&slot->open[depth].packed, __ATOMIC_RELAXED);
+  uint64_t *const record = prof_i_record_take(chunk, at, bytes_of_long(packed));
   if (record) {
-    put_end_long(slot, depth, start, ticks, chunk, record, what);
+    write_long_end(slot, depth, start, ticks, chunk, record, packed);
     return;
   }
-  prof_i_entry_note_claim(prof_i_this_thread, chunk, at, start);
+  prof_i_scope_note_failed_claim(prof_i_this_thread, chunk, at, start);
   prof_i_scope_end_slow(start, ticks);
 }
 
-static __attribute__((noinline)) void end_long(prof_i_thread *thread, prof_i_slot *slot,
+static __attribute__((noinline)) void end_long(prof_i_thread *thread, prof_i_thread_slot *slot,
                                                uint64_t depth, uint64_t start, uint64_t ticks) {
   prof_i_head *const chunk = __atomic_load_n(&thread->chunk, __ATOMIC_RELAXED);
-  const uint64_t what = __atomic_load_n(&slot->open[depth].what, __ATOMIC_RELAXED);
-  const uint64_t bytes = bytes_of_long(what), at = prof_i_claim(&chunk->cursor, bytes);
+  const uint64_t packed = __atomic_load_n(&slot->open[depth].packed, __ATOMIC_RELAXED);
+  const uint64_t bytes = bytes_of_long(packed), at = prof_i_claim(&chunk->cursor, bytes);
   if (PROF_I_UNLIKELY(!prof_i_record_fits(chunk, at, bytes))) {
     end_long_at_limit(chunk, slot, depth, start, ticks, at);
     return;
   }
-  put_end_long(slot, depth, start, ticks, chunk, prof_i_record_mark(chunk, at, bytes), what);
+  write_long_end(slot, depth, start, ticks, chunk, prof_i_record_mark(chunk, at, bytes), packed);
 }
 
-/* The claim has reached the chunk's limit. It fits all the same where that is but a stop on the
-   way (in_place.h). Slot and depth are those that were looked at: by now the arena may be another,
+/* The claim has reached the chunk's limit. It fits all the same where that is but a stop on the way
+   (cost_sample.h). Slot and depth are those that were looked at: by now the arena may be another,
    and these zeros. */
-static PROF_I_COLD void end_at_limit(prof_i_head *chunk, prof_i_slot *slot, uint64_t depth,
+static PROF_I_COLD void end_at_limit(prof_i_head *chunk, prof_i_thread_slot *slot, uint64_t depth,
                                      uint64_t start, uint64_t ticks, uint64_t at) {
   if (!prof_i_record_extends(chunk, at, 16)) {
-    prof_i_entry_note_claim(prof_i_this_thread, chunk, at, start);
+    prof_i_scope_note_failed_claim(prof_i_this_thread, chunk, at, start);
     prof_i_scope_end_slow(start, ticks);
     return;
   }
   uint64_t *const record = (uint64_t *)((char *)chunk + at);
   const uint64_t duration4 = (ticks << 4) - start;
-  const uint64_t what = __atomic_load_n(&slot->open[depth].what, __ATOMIC_RELAXED);
+  const uint64_t packed = __atomic_load_n(&slot->open[depth].packed, __ATOMIC_RELAXED);
   __atomic_store_n(&record[1],
-                   duration4 << (PROF_I_DURATION_SHIFT - 4) | prof_i_entry_record_word(what),
+                   duration4 << (PROF_I_DURATION_SHIFT - 4) | prof_i_packed_record_word(packed),
                    __ATOMIC_RELAXED);
   __atomic_store_n(&record[0], start | chunk->generation, __ATOMIC_RELEASE);
-  close_top(slot, depth);
+  close_top_entry(slot, depth);
 }
 
 static inline __attribute__((always_inline)) void end_any(prof_i_thread *thread, uint64_t start) {
-  prof_i_slot *const slot = thread->fast;
+  prof_i_thread_slot *const slot = thread->fast;
   if (PROF_I_UNLIKELY(!slot)) {
     prof_i_scope_end_slow(start, 0);
     return;
   }
   const uint64_t depth = slot->depth;
-  prof_i_open *const open = &slot->open[depth];
+  prof_i_open_entry *const open = &slot->open[depth];
   if (PROF_I_UNLIKELY(__atomic_load_n(&open->ticks, __ATOMIC_RELAXED) != start)) {
     prof_i_scope_end_slow(start, 0);
     return;
   }
-  const uint64_t ticks = prof_i_entry_ends(thread, prof_i_counter());
-  const uint64_t what = __atomic_load_n(&open->what, __ATOMIC_RELAXED);
+  const uint64_t ticks = prof_i_scope_end_ticks(thread, prof_i_counter());
+  const uint64_t packed = __atomic_load_n(&open->packed, __ATOMIC_RELAXED);
   /* as start, so that a counter past 60 bits, or one that wraps, is no matter */
   const uint64_t duration4 = (ticks << 4) - start;
   const uint64_t duration_what =
-      duration4 << (PROF_I_DURATION_SHIFT - 4) | prof_i_entry_record_word(what);
+      duration4 << (PROF_I_DURATION_SHIFT - 4) | prof_i_packed_record_word(packed);
   if (PROF_I_UNLIKELY(duration4 >> (PROF_I_DURATION_BITS + 4))) {
     prof_i_scope_end_slow(start, ticks);
     return;
   }
-  if (what & PROF_I_TYPE_LONG) {
+  if (packed & PROF_I_TYPE_LONG) {
     end_long(thread, slot, depth, start, ticks);
     return;
   }
   prof_i_head *const chunk = __atomic_load_n(&thread->chunk, __ATOMIC_RELAXED);
-  if (PROF_I_FAULT(EARLY_CLEAR)) prof_i_entry_set(open, 0);
+  if (PROF_I_FAULT(EARLY_CLEAR)) prof_i_open_entry_set(open, 0);
   if (PROF_I_FAULT(HOT_CALL)) prof_i_port_tid();
   const uint64_t at = PROF_I_FAULT(LOST) ? __atomic_load_n(&chunk->cursor, __ATOMIC_RELAXED)
                                          : prof_i_claim(&chunk->cursor, 16);
@@ -680,7 +682,7 @@ static inline __attribute__((always_inline)) void end_any(prof_i_thread *thread,
   __atomic_store_n(&record[0], start | chunk->generation,
                    PROF_I_FAULT(RELAXED) ? __ATOMIC_RELAXED : __ATOMIC_RELEASE);
   if (PROF_I_FAULT(LOST)) __atomic_store_n(&chunk->cursor, at + 16, __ATOMIC_RELAXED);
-  close_top(slot, depth);
+  close_top_entry(slot, depth);
 }
 
 void prof_i_end_1(uint64_t start) { end_any(prof_i_this_thread, start); }
@@ -703,30 +705,31 @@ void prof_i_scope_run_empty(prof_i_thread *thread, prof_site *site, int count) {
 #define TWIN_PAGE_FIRST(name) \
   __attribute__((noinline, aligned(4096), section(".text.prof_i_twin_" name)))
 
-static TWIN_PAGE_FIRST("library") uint64_t twin_begin(const prof_i_twin_own *own, prof_site *site) {
+static TWIN_PAGE_FIRST("library") uint64_t
+    twin_begin(const prof_i_twin_data *own, prof_site *site) {
   return begin_plain(*own->thread, site, "", "", 0);
 }
 static TWIN_PAGE("library") uint64_t
-    twin_begin_details(const prof_i_twin_own *own, prof_site *site, const prof_details *details) {
+    twin_begin_details(const prof_i_twin_data *own, prof_site *site, const prof_details *details) {
   return begin_details(*own->thread, site, details, true);
 }
-static TWIN_PAGE("library") void twin_end(const prof_i_twin_own *own, uint64_t start) {
+static TWIN_PAGE("library") void twin_end(const prof_i_twin_data *own, uint64_t start) {
   end_any(*own->thread, start);
 }
 
 /* As the linker's stubs, by which the host calls a library. */
-static TWIN_PAGE_FIRST("stubs") uint64_t stub_begin(const prof_i_twin_own *own, prof_site *site) {
+static TWIN_PAGE_FIRST("stubs") uint64_t stub_begin(const prof_i_twin_data *own, prof_site *site) {
   return own->calls.begin(own, site);
 }
 static TWIN_PAGE("stubs") uint64_t
-    stub_begin_details(const prof_i_twin_own *own, prof_site *site, const prof_details *details) {
+    stub_begin_details(const prof_i_twin_data *own, prof_site *site, const prof_details *details) {
   return own->calls.begin_details(own, site, details);
 }
-static TWIN_PAGE("stubs") void stub_end(const prof_i_twin_own *own, uint64_t start) {
+static TWIN_PAGE("stubs") void stub_end(const prof_i_twin_data *own, uint64_t start) {
   own->calls.end(own, start);
 }
 
-void prof_i_scope_twin_link(prof_i_twin_calls *stubs, prof_i_twin_own *own) {
+void prof_i_scope_twin_link(prof_i_twin_calls *stubs, prof_i_twin_data *own) {
   *stubs = (prof_i_twin_calls){stub_begin, stub_begin_details, stub_end};
   own->calls = (prof_i_twin_calls){twin_begin, twin_begin_details, twin_end};
 }
@@ -760,18 +763,19 @@ uint64_t prof_scope_begin(int level, const char *name, const char *category,
   const prof_details details = {
       name, category, PROF_NUL_TERMINATED,        PROF_NUL_TERMINATED, PROF_I_BY_CALL, PROF_HOST,
       0,    0,        args ? *args : PROF_NO_ARGS};
-  return prof_i_entry_with_tag(begin_details(prof_i_this_thread, &by_call[level], &details, false));
+  return prof_i_handle_with_tag(
+      begin_details(prof_i_this_thread, &by_call[level], &details, false));
 }
 
 uint64_t prof_scope_begin_at(prof_site *site, const char *name, const char *category) {
   const uint32_t level = site && site->level ? site->level : 1;
   if (!site || level > prof_i_arena_level()) return 0;
-  return prof_i_entry_with_tag(begin_plain(prof_i_this_thread, site, name ? name : "",
-                                           category ? category : "", PROF_I_OPEN_BY_CALL));
+  return prof_i_handle_with_tag(begin_plain(prof_i_this_thread, site, name ? name : "",
+                                            category ? category : "", PROF_I_OPEN_BY_CALL));
 }
 
 static __attribute__((noinline)) void end_without_own_tag(prof_i_thread *thread, uint64_t handle) {
-  if (prof_i_entry_tag(handle))
+  if (prof_i_handle_tag(handle))
     prof_i_scope_end_slow(handle, 0);
   else if (handle)
     end_any(thread, handle);
@@ -780,8 +784,8 @@ static __attribute__((noinline)) void end_without_own_tag(prof_i_thread *thread,
 /* An empty entry has start 0. */
 void prof_scope_end(uint64_t handle) {
   prof_i_thread *const thread = prof_i_this_thread;
-  const uint64_t start = prof_i_open_start(handle);
-  if (PROF_I_LIKELY(prof_i_entry_tag(handle) == thread->tag) && PROF_I_LIKELY(start != 0))
+  const uint64_t start = prof_i_open_entry_start(handle);
+  if (PROF_I_LIKELY(prof_i_handle_tag(handle) == thread->tag) && PROF_I_LIKELY(start != 0))
     end_any(thread, start);
   else
     end_without_own_tag(thread, handle);

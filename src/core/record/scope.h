@@ -1,4 +1,4 @@
-/* What cost.c and in_place.c need of the hot path. */
+/* What cost.c and cost_sample.c need of the hot path. */
 #ifndef PROF_CORE_RECORD_SCOPE_H
 #define PROF_CORE_RECORD_SCOPE_H
 
@@ -9,24 +9,24 @@
 /* Opens and closes so many empty scopes as if on this thread, whose chunk has room for them all. */
 void prof_i_scope_run_empty(prof_i_thread *thread, prof_site *site, int count);
 /* A scope that no reader sees, as one of the host's goes by: it goes where the host's goes, by code
-   and data of its own (in_place.c), none of which shares a page with another or with the
+   and data of its own (cost_sample.c), none of which shares a page with another or with the
    recorder's. */
-typedef struct prof_i_twin_own prof_i_twin_own;
+typedef struct prof_i_twin_data prof_i_twin_data;
 typedef struct prof_i_twin_calls {
-  uint64_t (*begin)(const prof_i_twin_own *own, prof_site *site);
-  uint64_t (*begin_details)(const prof_i_twin_own *own, prof_site *site,
+  uint64_t (*begin)(const prof_i_twin_data *own, prof_site *site);
+  uint64_t (*begin_details)(const prof_i_twin_data *own, prof_site *site,
                             const prof_details *details);
-  void (*end)(const prof_i_twin_own *own, uint64_t start);
+  void (*end)(const prof_i_twin_data *own, uint64_t start);
 } prof_i_twin_calls;
-struct prof_i_twin_own {  /* as tables of addresses are */
+struct prof_i_twin_data { /* as tables of addresses are */
   prof_i_thread **thread; /* as what is the thread's own */
   prof_i_twin_calls calls;
 };
 typedef struct prof_i_twin {
   const prof_i_twin_calls *calls;
-  const prof_i_twin_own *own;
+  const prof_i_twin_data *own;
 } prof_i_twin;
-void prof_i_scope_twin_link(prof_i_twin_calls *stubs, prof_i_twin_own *own);
+void prof_i_scope_twin_link(prof_i_twin_calls *stubs, prof_i_twin_data *own);
 /* Its thread and site are ready. details: what the host's scope has beyond a literal name, or NULL;
    what is long or on a device begins as a plain scope. */
 uint64_t prof_i_scope_twin_begin(const prof_i_twin *twin, prof_site *site,

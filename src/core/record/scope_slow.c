@@ -10,28 +10,28 @@
 #include "../../base/fault.h"
 #include "../../base/process.h"
 #include "../buffer/arena.h"
+#include "../buffer/arena_guard.h"
 #include "../buffer/clock.h"
-#include "../buffer/gate.h"
 #include "../buffer/ledger.h"
 #include "../buffer/record.h"
 #include "../buffer/session.h"
-#include "entry.h"
-#include "in_place.h"
+#include "compact.h"
+#include "cost_sample.h"
 #include "name.h"
-#include "pack.h"
+#include "open_stack.h"
 #include "scope.h"
 #include "scope_find.h"
 #include "scope_time.h"
 #include "site.h"
 
-static uint32_t number_of(prof_site *site, const prof_details *details) {
-  return prof_i_site_ask(site, details->flags & PROF_I_NAME_LITERAL ? details->name : NULL,
-                         details->flags & PROF_I_CATEGORY_LITERAL ? details->category : NULL);
+static uint32_t site_number_of(prof_site *site, const prof_details *details) {
+  return prof_i_site_look_up(site, details->flags & PROF_I_NAME_LITERAL ? details->name : NULL,
+                             details->flags & PROF_I_CATEGORY_LITERAL ? details->category : NULL);
 }
 
 /* Most of what comes here once the arena is full, or when the site is muted: a count in the own
    slot, which stands as long as the thread's epoch does, and back. */
-static bool is_left_out(prof_i_thread *thread, uint64_t state) {
+static bool count_left_out(prof_i_thread *thread, uint64_t state) {
   const uint64_t epoch = __atomic_load_n(&thread->epoch, __ATOMIC_RELAXED);
   int loss = PROF_LOSS_MUTED;
   if (epoch == PROF_I_EPOCH_FULL) {
@@ -47,19 +47,19 @@ static bool is_left_out(prof_i_thread *thread, uint64_t state) {
 
 /* Where scopes end in any order, as tasks do, an entry whose scope is over serves again once half
    of them are: they would pile up, and each end looks at all. NULL: there are few. */
-static prof_i_open *deep_entry_between(prof_i_thread *thread) {
+static prof_i_open_entry *deep_entry_between(prof_i_thread *thread) {
   enum { GONE_MIN = 64 };
-  prof_i_slot *const slot = thread->slot;
+  prof_i_thread_slot *const slot = thread->slot;
   const uint64_t gone = __atomic_load_n(&slot->deep_gone, __ATOMIC_RELAXED);
   /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a thread that is attached has a slot */
   if (gone < GONE_MIN || gone < slot->deep / 2) return NULL;
   const uint64_t first = prof_i_hint_load(&thread->deep_gap);
   for (uint64_t n = 0, i = first; n < slot->deep; n++, i++) {
     if (i >= slot->deep) i = 0;
-    if (!prof_i_entry_empty_if_gone(&thread->deep[i])) continue;
-    prof_i_entry_one_gone_less(slot);
+    if (!prof_i_open_entry_clear_gone(&thread->deep[i])) continue;
+    prof_i_slot_decrement_gone(slot);
     prof_i_hint_store(&thread->deep_gap, i + 1);
-    prof_i_thread_be_slow(thread, true); /* their order is that of their ticks from here on */
+    prof_i_thread_set_slow(thread, true); /* their order is that of their ticks from here on */
     return &thread->deep[i];
   }
   return NULL;
@@ -67,32 +67,32 @@ static prof_i_open *deep_entry_between(prof_i_thread *thread) {
 
 /* Scopes below the 64 shown: their site is remembered in memory of the thread's own. NULL: deeper
    than that, or no memory. Other threads look at it, too: one of these scopes may end there. */
-static prof_i_open *deep_entry(prof_i_thread *thread) {
-  prof_i_slot *const slot = thread->slot;
+static prof_i_open_entry *deep_entry(prof_i_thread *thread) {
+  prof_i_thread_slot *const slot = thread->slot;
   if (!thread->deep) {
     const size_t bytes =
-        PROF_I_DEEP_COUNT * sizeof *thread->deep + PROF_I_WHERE_COUNT * sizeof(uint32_t);
+        PROF_I_DEEP_COUNT * sizeof *thread->deep + PROF_I_HINT_COUNT * sizeof(uint32_t);
     void *const memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) return NULL;
     __atomic_store_n(&thread->deep, memory, __ATOMIC_RELEASE);
   }
-  prof_i_open *const between = deep_entry_between(thread);
+  prof_i_open_entry *const between = deep_entry_between(thread);
   if (between) return between;
   /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a thread that is attached has a slot */
   if (slot->deep >= PROF_I_DEEP_COUNT) return NULL;
-  prof_i_open *const open = &thread->deep[prof_i_claim(&slot->deep, 1)];
-  prof_i_thread_go_deep(thread);
+  prof_i_open_entry *const open = &thread->deep[prof_i_claim(&slot->deep, 1)];
+  prof_i_thread_begin_deep(thread);
   return open;
 }
 
 /* An entry below the topmost whose scope is over: of scopes that do not nest, the entries pile
    up. */
-static prof_i_open *entry_between(prof_i_thread *thread) {
+static prof_i_open_entry *entry_between(prof_i_thread *thread) {
   const uint64_t first = prof_i_hint_load(&thread->shown_gap);
   for (uint64_t n = 0, i = first; n < PROF_I_OPEN_COUNT; n++, i++) {
     if (i == 0 || i > PROF_I_OPEN_COUNT) i = 1;
-    if (!prof_i_entry_empty_if_gone(&thread->slot->open[i])) continue;
+    if (!prof_i_open_entry_clear_gone(&thread->slot->open[i])) continue;
     prof_i_hint_store(&thread->shown_gap, i + 1);
     prof_i_thread_note_gap(thread); /* there may be more */
     return &thread->slot->open[i];
@@ -116,16 +116,16 @@ static const prof_details *with_site(prof_details *named, const prof_details *de
 /* Another thread may have ended it. */
 static bool is_last_deep_gone(const prof_i_thread *thread) {
   const uint64_t deep = thread->slot->deep;
-  return deep > 0 && prof_i_entry_ticks(&thread->deep[deep - 1]) == PROF_I_OPEN_GONE;
+  return deep > 0 && prof_i_open_entry_ticks(&thread->deep[deep - 1]) == PROF_I_OPEN_GONE;
 }
 
 /* Do all scopes that stand open have entries, in the order in which they began, and is none just
    being begun? */
-static bool is_in_order(const prof_i_thread *thread) {
-  const prof_i_slot *const slot = thread->slot;
+static bool starts_are_in_order(const prof_i_thread *thread) {
+  const prof_i_thread_slot *const slot = thread->slot;
   uint64_t latest = 0;
   for (uint64_t i = 1; i <= slot->depth; i++) {
-    const uint64_t ticks = prof_i_entry_ticks(&slot->open[i]);
+    const uint64_t ticks = prof_i_open_entry_ticks(&slot->open[i]);
     if (ticks == PROF_I_OPEN_GONE) continue;
     if (ticks == 0 || (latest && prof_i_clock_is_before(ticks >> 4, latest >> 4))) return false;
     latest = ticks;
@@ -133,20 +133,20 @@ static bool is_in_order(const prof_i_thread *thread) {
   return slot->deep == 0;
 }
 
-enum { BESIDE_TURNS = 16 };
+enum { GAP_TRIES = 16 };
 
 /* Most begins of a slow thread need not ask: it takes a look at all that stands open. */
 static bool may_be_fast(const prof_i_thread *thread) {
   enum { FEW = 8 };
   if (!thread->is_slow || prof_i_thread_has_ended()) return false;
-  if (thread->slot->depth + thread->slot->deep > FEW && thread->newest.begun_count % BESIDE_TURNS)
+  if (thread->slot->depth + thread->slot->deep > FEW && thread->newest.begun_count % GAP_TRIES)
     return false;
-  return is_in_order(thread);
+  return starts_are_in_order(thread);
 }
 
 /* One that has no entry in the slot counts as open from its count on. */
-static void set_start(prof_i_slot *slot, prof_i_open *open, uint64_t start) {
-  prof_i_entry_set(open, start);
+static void set_start(prof_i_thread_slot *slot, prof_i_open_entry *open, uint64_t start) {
+  prof_i_open_entry_set(open, start);
   PROF_I_SIGNAL_FENCE();
   if (open < slot->open || open > &slot->open[PROF_I_OPEN_COUNT])
     prof_i_count_up(&slot->deep_count);
@@ -158,19 +158,19 @@ static uint64_t begin_unusual(prof_site *site, const prof_details *details) {
     prof_i_thread_lose(&prof_i_no_thread, PROF_LOSS_NO_THREAD, 1);
     return 0;
   }
-  prof_i_slot *const slot = thread->slot;
-  prof_i_pack_finish(thread);
-  if (may_be_fast(thread)) prof_i_thread_be_slow(thread, false);
+  prof_i_thread_slot *const slot = thread->slot;
+  prof_i_compact_finish(thread);
+  if (may_be_fast(thread)) prof_i_thread_set_slow(thread, false);
   if (__atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) == PROF_I_EPOCH_FULL)
-    prof_i_thread_be_slow(thread, thread->is_slow);
-  const uint32_t number = number_of(site, details);
+    prof_i_thread_set_slow(thread, thread->is_slow);
+  const uint32_t number = site_number_of(site, details);
   if (prof_i_site_is_muted(site)) {
     prof_i_thread_lose(thread, PROF_LOSS_MUTED, 1);
     return 0;
   }
   prof_details named;
   uint32_t shown = number;
-  switch (number ? prof_i_name_ask(site, number, details, &shown) : PROF_I_NAME_COPY) {
+  switch (number ? prof_i_name_look_up(site, number, details, &shown) : PROF_I_NAME_COPY) {
     case PROF_I_NAME_MUTED:
       prof_i_thread_lose(thread, PROF_LOSS_MUTED, 1);
       return 0;
@@ -181,42 +181,43 @@ static uint64_t begin_unusual(prof_site *site, const prof_details *details) {
       shown = number;
       if (!number) details = with_own_name(&named, details);
   }
-  prof_i_open *open;
+  prof_i_open_entry *open;
   bool has_gaps = false;
   if (slot->depth == PROF_I_OPEN_COUNT && __atomic_load_n(&thread->has_gaps, __ATOMIC_RELAXED)) {
     has_gaps = __atomic_exchange_n(&thread->has_gaps, 0, __ATOMIC_ACQUIRE);
-    prof_i_trim(thread); /* of scopes that are handed to other threads, the entries pile up */
+    prof_i_open_stack_trim(
+        thread); /* of scopes that are handed to other threads, the entries pile up */
     if (has_gaps && slot->depth < PROF_I_OPEN_COUNT)
       prof_i_thread_note_gap(thread); /* those below were not looked at */
   } else if (is_last_deep_gone(thread)) {
-    prof_i_trim(thread);
+    prof_i_open_stack_trim(thread);
   }
   if (slot->depth < PROF_I_OPEN_COUNT) {
-    open = prof_i_entry_take(slot);
-    if (open == &slot->open[1] && slot->deep == 0) slot->text_top = PROF_I_TEXT_OFFSET;
-    if (slot->deep) prof_i_thread_be_slow(thread, true); /* those began before it */
+    open = prof_i_open_entry_push(slot);
+    if (open == &slot->open[1] && slot->deep == 0) slot->payload_top = PROF_I_TEXT_OFFSET;
+    if (slot->deep) prof_i_thread_set_slow(thread, true); /* those began before it */
   } else if (has_gaps && (open = entry_between(thread)) != NULL) {
     /* the topmost may end before it: then the fast path would take its text for free */
-    prof_i_thread_be_slow(thread, true);
+    prof_i_thread_set_slow(thread, true);
   } else if ((open = deep_entry(thread)) == NULL) {
     prof_i_thread_lose(thread, PROF_LOSS_LOST_STATE, 1);
     return 0;
   }
-  const uint64_t by_call = prof_i_entry_by_call(details);
+  const uint64_t by_call = prof_i_details_by_call(details);
   const uint64_t count = prof_i_claim(&thread->newest.begun_count, 1) + 1;
   const uint64_t block_count = by_call ? 0 : prof_i_claim(&thread->newest_block.begun_count, 1) + 1;
-  const uint64_t begun = by_call ? 0 : prof_i_begun_claim(thread);
-  __atomic_store_n(&open->what,
-                   prof_i_entry_is_plain(details)
-                       ? (uint64_t)shown << PROF_I_WHAT_SITE_SHIFT | by_call
-                       : prof_i_texts_put(thread, slot, open, details, number, shown),
+  const uint64_t begun = by_call ? 0 : prof_i_open_blocks_claim(thread);
+  __atomic_store_n(&open->packed,
+                   prof_i_details_are_plain(details)
+                       ? (uint64_t)shown << PROF_I_PACKED_SITE_SHIFT | by_call
+                       : prof_i_payload_area_put(thread, slot, open, details, number, shown),
                    __ATOMIC_RELAXED);
-  const uint64_t start = prof_i_entry_begins(thread, prof_i_clock_ticks()) << 4;
+  const uint64_t start = prof_i_scope_begin_ticks(thread, prof_i_clock_ticks()) << 4;
   set_start(slot, open, start);
-  const uint64_t place = prof_i_place_of(thread, open);
+  const uint64_t place = prof_i_open_index_of(thread, open);
   prof_i_newest_set(&thread->newest, count, start, place);
   if (!by_call) prof_i_newest_set(&thread->newest_block, block_count, start, place);
-  if (!by_call) prof_i_begun_set(thread, begun, start, place);
+  if (!by_call) prof_i_open_blocks_set(thread, begun, start, place);
   prof_i_find_remember(thread, start, place);
   return start;
 }
@@ -225,8 +226,8 @@ static uint64_t begin_unusual(prof_site *site, const prof_details *details) {
    just used that name. 0: there is more to do. */
 static inline uint64_t known_state(prof_i_thread *thread, const prof_details *details,
                                    uint64_t site_state) {
-  if (prof_i_entry_is_plain(details)) return site_state;
-  if (!prof_i_entry_is_bare(details)) return 0;
+  if (prof_i_details_are_plain(details)) return site_state;
+  if (!prof_i_details_are_bare(details)) return 0;
   const prof_i_name *const known = *prof_i_name_recent(thread, details->name);
   if (!known || !prof_i_name_is_of(known, details, (uint32_t)site_state)) return 0;
   const uint64_t state = __atomic_load_n(&known->state, __ATOMIC_ACQUIRE);
@@ -237,7 +238,7 @@ static inline uint64_t known_state(prof_i_thread *thread, const prof_details *de
    memory. The epoch says the same as there. 0: there is more to do. */
 static PROF_I_WARM uint64_t begin_deep(prof_i_thread *thread, const prof_site *site,
                                        const prof_details *details) {
-  prof_i_slot *const slot = thread->slot;
+  prof_i_thread_slot *const slot = thread->slot;
   const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
   if (__atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) != (uint32_t)(state >> 32) || !slot ||
       slot->depth != PROF_I_OPEN_COUNT)
@@ -247,107 +248,111 @@ static PROF_I_WARM uint64_t begin_deep(prof_i_thread *thread, const prof_site *s
     return 0;
   const uint64_t known = known_state(thread, details, state);
   if (!known || is_last_deep_gone(thread)) return 0;
-  prof_i_open *const open = deep_entry(thread);
-  const uint64_t number = (uint32_t)known, by_call = prof_i_entry_by_call(details);
-  __atomic_store_n(&open->what, number << PROF_I_WHAT_SITE_SHIFT | by_call, __ATOMIC_RELAXED);
-  const uint64_t start = prof_i_entry_begins(thread, prof_i_counter()) << 4;
+  prof_i_open_entry *const open = deep_entry(thread);
+  const uint64_t number = (uint32_t)known, by_call = prof_i_details_by_call(details);
+  __atomic_store_n(&open->packed, number << PROF_I_PACKED_SITE_SHIFT | by_call, __ATOMIC_RELAXED);
+  const uint64_t start = prof_i_scope_begin_ticks(thread, prof_i_counter()) << 4;
   set_start(slot, open, start);
-  if (by_call) prof_i_find_remember(thread, start, prof_i_place_of(thread, open));
+  if (by_call) prof_i_find_remember(thread, start, prof_i_open_index_of(thread, open));
   return start;
 }
 
 /* Takes a slow thread's entry at that place, if it is gone. */
-static prof_i_open *take_gone(prof_i_thread *thread, uint64_t at) {
-  prof_i_slot *const slot = thread->slot;
+static prof_i_open_entry *reuse_gone_entry(prof_i_thread *thread, uint64_t at) {
+  prof_i_thread_slot *const slot = thread->slot;
   if (at <= PROF_I_OPEN_COUNT) {
-    if (at == 0 || !prof_i_entry_empty_if_gone(&slot->open[at])) return NULL;
+    if (at == 0 || !prof_i_open_entry_clear_gone(&slot->open[at])) return NULL;
     if (at == prof_i_hint_load(&thread->shown_gap)) prof_i_hint_store(&thread->shown_gap, at + 1);
     return &slot->open[at];
   }
   const uint64_t i = at - PROF_I_OPEN_COUNT - 1;
-  if (i >= slot->deep || !prof_i_entry_empty_if_gone(&thread->deep[i])) return NULL;
-  prof_i_entry_one_gone_less(slot);
+  if (i >= slot->deep || !prof_i_open_entry_clear_gone(&thread->deep[i])) return NULL;
+  prof_i_slot_decrement_gone(slot);
   if (i == prof_i_hint_load(&thread->deep_gap)) prof_i_hint_store(&thread->deep_gap, i + 1);
   return &thread->deep[i];
 }
 
 /* One that is known: of the last block, or where the hints say. */
-static prof_i_open *take_known_gone(prof_i_thread *thread) {
+static prof_i_open_entry *reuse_hinted_entry(prof_i_thread *thread) {
   if (thread->slot->depth != PROF_I_OPEN_COUNT) return NULL;
-  prof_i_open *open = take_gone(thread, thread->newest_block.place);
-  if (!open) open = take_gone(thread, prof_i_hint_load(&thread->shown_gap));
-  if (!open) open = take_gone(thread, prof_i_hint_load(&thread->deep_gap) + PROF_I_OPEN_COUNT + 1);
+  prof_i_open_entry *open = reuse_gone_entry(thread, thread->newest_block.place);
+  if (!open) open = reuse_gone_entry(thread, prof_i_hint_load(&thread->shown_gap));
+  if (!open)
+    open = reuse_gone_entry(thread, prof_i_hint_load(&thread->deep_gap) + PROF_I_OPEN_COUNT + 1);
   return open;
 }
 
 /* A plain block of a slow thread: tasks stand open beside it. The epoch says the same as on the
    fast path. 0: there is more to do. */
-static PROF_I_WARM uint64_t begin_beside(prof_i_thread *thread, const prof_site *site,
+static PROF_I_WARM uint64_t begin_in_gap(prof_i_thread *thread, const prof_site *site,
                                          const prof_details *details) {
   const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
   if (!thread->is_slow ||
       __atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) != (uint32_t)(state >> 32))
     return 0;
-  if (details->flags & PROF_I_BY_CALL || !prof_i_entry_is_plain(details)) return 0;
-  if (thread->newest.begun_count % BESIDE_TURNS == 0) return 0; /* is it still slow? */
-  prof_i_slot *const slot = thread->slot;
-  prof_i_open *const open = take_known_gone(thread);
+  if (details->flags & PROF_I_BY_CALL || !prof_i_details_are_plain(details)) return 0;
+  if (thread->newest.begun_count % GAP_TRIES == 0) return 0; /* is it still slow? */
+  prof_i_thread_slot *const slot = thread->slot;
+  prof_i_open_entry *const open = reuse_hinted_entry(thread);
   if (!open) return 0;
   const uint64_t count = prof_i_claim(&thread->newest.begun_count, 1) + 1;
   const uint64_t block_count = prof_i_claim(&thread->newest_block.begun_count, 1) + 1;
-  const uint64_t begun = prof_i_begun_claim(thread);
-  __atomic_store_n(&open->what, (uint64_t)(uint32_t)state << PROF_I_WHAT_SITE_SHIFT,
+  const uint64_t begun = prof_i_open_blocks_claim(thread);
+  __atomic_store_n(&open->packed, (uint64_t)(uint32_t)state << PROF_I_PACKED_SITE_SHIFT,
                    __ATOMIC_RELAXED);
-  const uint64_t start = prof_i_entry_begins(thread, prof_i_counter()) << 4;
+  const uint64_t start = prof_i_scope_begin_ticks(thread, prof_i_counter()) << 4;
   set_start(slot, open, start);
-  const uint64_t place = prof_i_place_of(thread, open);
+  const uint64_t place = prof_i_open_index_of(thread, open);
   prof_i_newest_set(&thread->newest, count, start, place);
   prof_i_newest_set(&thread->newest_block, block_count, start, place);
-  prof_i_begun_set(thread, begun, start, place);
+  prof_i_open_blocks_set(thread, begun, start, place);
   return start;
 }
 
 uint64_t prof_i_scope_begin_slow(prof_site *site, const prof_details *details) {
   const bool has_window = prof_i_this_thread->timing.left != 0;
-  const uint64_t since = has_window ? prof_i_in_place_begin(prof_i_this_thread, site, details) : 0;
+  const uint64_t since =
+      has_window ? prof_i_cost_sample_begin(prof_i_this_thread, site, details) : 0;
   uint64_t begun = begin_deep(prof_i_this_thread, site, details);
-  if (!begun) begun = begin_beside(prof_i_this_thread, site, details);
+  if (!begun) begun = begin_in_gap(prof_i_this_thread, site, details);
   if (begun) return begun;
-  if (is_left_out(prof_i_this_thread, __atomic_load_n(&site->state, __ATOMIC_RELAXED))) return 0;
+  if (count_left_out(prof_i_this_thread, __atomic_load_n(&site->state, __ATOMIC_RELAXED))) return 0;
   const int saved = errno;
   if (!prof_i_process_is_own()) return 0;
   prof_i_session_ensure(); /* a forked child makes its own capture here */
-  const bool is_inside = prof_i_gate_enter(), is_recording = prof_i_session_is_recording();
+  const bool is_inside = prof_i_arena_guard_enter(), is_recording = prof_i_session_is_recording();
   if (!is_inside || !is_recording) {
     /* It saw the level on, but the stop was faster. */
-    const bool goes_on = has_window && prof_i_in_place_give_up(prof_i_this_thread);
+    const bool goes_on = has_window && prof_i_cost_sample_give_up(prof_i_this_thread);
     if (!goes_on && is_inside)
       prof_i_thread_lose(prof_i_this_thread, PROF_LOSS_LATE, 1);
     else if (!goes_on)
-      prof_i_thread_lose_unplaced(is_recording ? PROF_LOSS_CLEARED : PROF_LOSS_LATE, 1);
-    if (is_inside) prof_i_gate_leave();
+      prof_i_thread_lose_unattributed(is_recording ? PROF_LOSS_CLEARED : PROF_LOSS_LATE, 1);
+    if (is_inside) prof_i_arena_guard_exit();
     errno = saved;
     return goes_on ? prof_i_begin_details_1(site, details) : 0;
   }
-  const prof_i_slow_time timed = prof_i_slow_begins(prof_i_this_thread);
+  const prof_i_slow_time timed = prof_i_slow_time_begin(prof_i_this_thread);
   const uint64_t start = begin_unusual(site, details);
-  prof_i_slow_ends(prof_i_this_thread, &timed);
-  if (since) prof_i_in_place_has_begun(prof_i_this_thread, since);
-  prof_i_gate_leave();
+  prof_i_slow_time_end(prof_i_this_thread, &timed);
+  if (since) prof_i_cost_sample_after_begin(prof_i_this_thread, since);
+  prof_i_arena_guard_exit();
   errno = saved;
   return start;
 }
 
 uint64_t prof_i_scope_begin_slow_named(prof_site *site, const prof_details *details,
                                        uint64_t name_state) {
-  return is_left_out(prof_i_this_thread, name_state) ? 0 : prof_i_scope_begin_slow(site, details);
+  return count_left_out(prof_i_this_thread, name_state) ? 0
+                                                        : prof_i_scope_begin_slow(site, details);
 }
 
 /* As a begin does it: a call with a description of the scope, in a call. */
 static __attribute__((noinline)) uint64_t left_out_inside(prof_i_thread *thread,
                                                           const prof_site *site,
                                                           const prof_details *details) {
-  return is_left_out(thread, __atomic_load_n(&site->state, __ATOMIC_RELAXED)) ? 0 : details->stream;
+  return count_left_out(thread, __atomic_load_n(&site->state, __ATOMIC_RELAXED)) ? 0
+                                                                                 : details->stream;
 }
 static __attribute__((noinline)) uint64_t left_out_called(prof_i_thread *thread,
                                                           const prof_site *site) {

@@ -10,7 +10,7 @@
 
 #include "../../base/fault.h"
 #include "../buffer/arena.h"
-#include "../buffer/gate.h"
+#include "../buffer/arena_guard.h"
 #include "../buffer/meta.h"
 #include "../buffer/session.h"
 #include "../buffer/thread.h"
@@ -33,7 +33,7 @@ enum {
 };
 
 /* What both tables hold: the meta record's words, ready to be written into any arena. */
-typedef struct entry {
+typedef struct registry_entry {
   uint64_t hash;
   uint32_t number;
   uint32_t kind; /* prof_i_kind */
@@ -45,41 +45,43 @@ typedef struct entry {
   uint32_t name_of;
   uint64_t arena; /* the last one that it was written into; any thread, release */
   uint64_t words[];
-} entry;
+} registry_entry;
 
 /* What entries are cut from. It stays where it is, full or not: others point into it. */
-typedef struct block {
+typedef struct text_block {
   uint64_t used;  /* with this head; more than `bytes` where it is full; any thread, relaxed */
   uint64_t bytes; /* set before it is published */
-} block;
+} text_block;
 
-const prof_i_seen **prof_i_seen_by_site;
+const prof_i_first_args **prof_i_first_args_by_site;
 
 /* All any thread; pointers published with release, read with acquire. */
 static struct {
-  uint32_t bits;        /* of a site's number; 0: not yet decided; once set it stays */
-  entry **table;        /* twice as many places as numbers */
-  entry **by_number[2]; /* sites, schemas */
-  uint32_t count[2];    /* numbers given; 0 is never one */
-  block *block;         /* the newest */
+  uint32_t bits;                 /* of a site's number; 0: not yet decided; once set it stays */
+  registry_entry **table;        /* twice as many places as numbers */
+  registry_entry **by_number[2]; /* sites, schemas */
+  uint32_t count[2];             /* numbers given; 0 is never one */
+  text_block *text_block;        /* the newest */
   /* the one in force, for who is not past the gate; written with it closed, relaxed */
   uint64_t arena;
   uint64_t name_bytes; /* that names' sites have taken of it; any thread */
-} own;
+} site_table;
 
 static uint32_t decide_bits(uint32_t bits) {
   uint32_t decided = 0;
-  const bool is_first = __atomic_compare_exchange_n(&own.bits, &decided, bits, false,
+  const bool is_first = __atomic_compare_exchange_n(&site_table.bits, &decided, bits, false,
                                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED);
   return is_first ? bits : decided;
 }
 
-static uint32_t number_count(void) {
-  const uint32_t bits = __atomic_load_n(&own.bits, __ATOMIC_RELAXED);
+static uint32_t site_number_count(void) {
+  const uint32_t bits = __atomic_load_n(&site_table.bits, __ATOMIC_RELAXED);
   return 1u << (bits ? bits : decide_bits(PROF_I_SITE_BITS));
 }
-static uint64_t table_size(void) { return 2ull * number_count(); }
-static uint64_t block_bytes(void) { return (uint64_t)NUMBER_BLOCK_BYTES * number_count(); }
+static uint64_t table_size(void) { return 2ull * site_number_count(); }
+static uint64_t number_block_bytes(void) {
+  return (uint64_t)NUMBER_BLOCK_BYTES * site_number_count();
+}
 
 void prof_i_site_fit(uint64_t free_bytes) {
   uint32_t bits = PROF_I_SITE_BITS;
@@ -89,7 +91,7 @@ void prof_i_site_fit(uint64_t free_bytes) {
 
 /* Much more than most programs use. Under mlockall(MCL_FUTURE) the kernel would make and lock all
    of it, inside a scope, unless it is unlocked before it may be written to. */
-static void *map(size_t bytes) {
+static void *map_lazily(size_t bytes) {
   if (PROF_I_FAULT(MALLOC)) return calloc(1, bytes);
   const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
   void *const at = mmap(NULL, bytes, PROT_NONE, flags, -1, 0);
@@ -104,7 +106,7 @@ static void *map(size_t bytes) {
 void *prof_i_site_map_once(void **place, size_t bytes) {
   void *at = __atomic_load_n(place, __ATOMIC_ACQUIRE);
   if (at) return at;
-  void *const fresh = map(bytes);
+  void *const fresh = map_lazily(bytes);
   if (!fresh) return NULL;
   if (__atomic_compare_exchange_n(place, &at, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
     return fresh;
@@ -116,13 +118,13 @@ void *prof_i_site_map_once(void **place, size_t bytes) {
    so makes another, and one wins. */
 void *prof_i_site_allot(size_t bytes) {
   bytes = (bytes + 15) & ~(size_t)15;
-  for (block *from = __atomic_load_n(&own.block, __ATOMIC_ACQUIRE);;) {
+  for (text_block *from = __atomic_load_n(&site_table.text_block, __ATOMIC_ACQUIRE);;) {
     const uint64_t at = from ? __atomic_fetch_add(&from->used, bytes, __ATOMIC_RELAXED) : 0;
     if (from && at + bytes <= from->bytes) return (char *)from + at;
-    block *const fresh = map(block_bytes());
+    text_block *const fresh = map_lazily(number_block_bytes());
     if (!fresh) return NULL;
-    *fresh = (block){sizeof *fresh, block_bytes()};
-    if (__atomic_compare_exchange_n(&own.block, &from, fresh, false, __ATOMIC_ACQ_REL,
+    *fresh = (text_block){sizeof *fresh, number_block_bytes()};
+    if (__atomic_compare_exchange_n(&site_table.text_block, &from, fresh, false, __ATOMIC_ACQ_REL,
                                     __ATOMIC_ACQUIRE))
       from = fresh;
     else
@@ -130,42 +132,43 @@ void *prof_i_site_allot(size_t bytes) {
   }
 }
 
-static uint64_t mix(uint64_t hash, uint64_t word) {
+static uint64_t hash_mix(uint64_t hash, uint64_t word) {
   hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
   return hash ^ hash >> 29;
 }
 
-static uint64_t mix_text(uint64_t hash, const char *text, size_t bytes) {
+static uint64_t hash_mix_text(uint64_t hash, const char *text, size_t bytes) {
   for (size_t i = 0; i < bytes; i += 8) {
     uint64_t word = 0;
     memcpy(&word, text + i, bytes - i < 8 ? bytes - i : 8);
-    hash = mix(hash, word);
+    hash = hash_mix(hash, word);
   }
-  return mix(hash, bytes);
+  return hash_mix(hash, bytes);
 }
 
 bool prof_i_site_has_room_for_name(size_t bytes) {
-  return !prof_i_the_arena.base || __atomic_load_n(&own.name_bytes, __ATOMIC_RELAXED) + bytes <=
-                                       prof_i_the_arena.cap_bytes / NAMES_SHARE;
+  return !prof_i_the_arena.base ||
+         __atomic_load_n(&site_table.name_bytes, __ATOMIC_RELAXED) + bytes <=
+             prof_i_the_arena.cap_bytes / NAMES_SHARE;
 }
 
-static bool has_room(const entry *e) {
+static bool entry_has_room(const registry_entry *e) {
   const uint64_t bytes = (e->word_count + 4ull) * 8;
   if (!__atomic_load_n(&e->name_of, __ATOMIC_RELAXED)) return true;
   if (!prof_i_site_has_room_for_name(bytes)) return false;
-  __atomic_fetch_add(&own.name_bytes, bytes, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&site_table.name_bytes, bytes, __ATOMIC_RELAXED);
   return true;
 }
 
-static void write_entry(entry *e) {
-  if (!has_room(e)) return;
+static void write_entry(registry_entry *e) {
+  if (!entry_has_room(e)) return;
   if (prof_i_meta_write((prof_i_kind)e->kind, 0, e->site_word, e->words, e->word_count))
     /* behind the record: whoever reads it may name that */
     __atomic_store_n(&e->arena, prof_i_the_arena.number, __ATOMIC_RELEASE);
 }
 
 /* NULL where the capture has no room for it: no record may name what is not there. */
-static entry *if_written(entry *e) {
+static registry_entry *entry_if_written(registry_entry *e) {
   if (!prof_i_the_arena.base ||
       __atomic_load_n(&e->arena, __ATOMIC_ACQUIRE) == prof_i_the_arena.number)
     return e;
@@ -173,15 +176,16 @@ static entry *if_written(entry *e) {
   return __atomic_load_n(&e->arena, __ATOMIC_ACQUIRE) == prof_i_the_arena.number ? e : NULL;
 }
 
-static entry *make_entry(size_t count, prof_i_kind kind, uint64_t hash) {
+static registry_entry *make_entry(size_t count, prof_i_kind kind, uint64_t hash) {
   const int which = kind == PROF_I_KIND_SCHEMA;
   /* Before it takes memory that is never given back. */
-  if (__atomic_load_n(&own.count[which], __ATOMIC_RELAXED) >= number_count() - 1) return NULL;
-  entry *const e = prof_i_site_allot(sizeof *e + count * sizeof *e->words);
+  if (__atomic_load_n(&site_table.count[which], __ATOMIC_RELAXED) >= site_number_count() - 1)
+    return NULL;
+  registry_entry *const e = prof_i_site_allot(sizeof *e + count * sizeof *e->words);
   if (!e) return NULL;
-  const uint32_t number = __atomic_add_fetch(&own.count[which], 1, __ATOMIC_RELAXED);
-  if (number >= number_count()) { /* others took the last ones meanwhile */
-    __atomic_fetch_sub(&own.count[which], 1, __ATOMIC_RELAXED);
+  const uint32_t number = __atomic_add_fetch(&site_table.count[which], 1, __ATOMIC_RELAXED);
+  if (number >= site_number_count()) { /* others took the last ones meanwhile */
+    __atomic_fetch_sub(&site_table.count[which], 1, __ATOMIC_RELAXED);
     return NULL;
   }
   e->hash = hash;
@@ -193,7 +197,7 @@ static entry *make_entry(size_t count, prof_i_kind kind, uint64_t hash) {
 }
 
 /* Either table's question: is this the entry asked for, and how is it made? */
-typedef struct asked {
+typedef struct site_query {
   prof_i_kind kind;
   uint64_t hash;
   size_t word_count;
@@ -204,9 +208,9 @@ typedef struct asked {
   uint32_t name_of;
   uint32_t given_count; /* words of a record that the site has beyond its texts */
   const uint64_t *given;
-} asked;
+} site_query;
 
-static bool same(const entry *e, const asked *a) {
+static bool entry_matches(const registry_entry *e, const site_query *a) {
   if (e->hash != a->hash || e->kind != (uint32_t)a->kind || e->word_count != a->word_count)
     return false;
   /* the first word holds its number, which the asker does not know */
@@ -223,7 +227,7 @@ static bool same(const entry *e, const asked *a) {
          (!a->given_count || memcmp(at, a->given, a->given_count * sizeof *at) == 0);
 }
 
-static void fill(entry *e, const asked *a) {
+static void entry_fill(registry_entry *e, const site_query *a) {
   if (a->kind == PROF_I_KIND_SCHEMA) {
     memcpy(e->words, a->words, a->word_count * sizeof *a->words);
     e->words[0] = (e->words[0] & ~0xffffffffull) | e->number;
@@ -238,21 +242,22 @@ static void fill(entry *e, const asked *a) {
 
 /* Finds or enters it. Past the gate. NULL when there is no memory, no number left or no room in the
    capture. */
-static entry *intern(const asked *a) {
+static registry_entry *entry_intern(const site_query *a) {
   const uint64_t size = table_size();
-  entry **const table = prof_i_site_map_once((void **)&own.table, size * sizeof *table);
+  registry_entry **const table =
+      prof_i_site_map_once((void **)&site_table.table, size * sizeof *table);
   const int which = a->kind == PROF_I_KIND_SCHEMA;
-  entry **const numbers =
-      prof_i_site_map_once((void **)&own.by_number[which], number_count() * sizeof *numbers);
+  registry_entry **const numbers = prof_i_site_map_once((void **)&site_table.by_number[which],
+                                                        site_number_count() * sizeof *numbers);
   if (!table || !numbers) return NULL;
-  entry *fresh = NULL;
+  registry_entry *fresh = NULL;
   bool is_written = false;
   for (uint64_t i = a->hash, tries = 0; tries < size; i++, tries++) {
-    entry **const place = &table[i & (size - 1)];
-    entry *there = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+    registry_entry **const place = &table[i & (size - 1)];
+    registry_entry *there = __atomic_load_n(place, __ATOMIC_ACQUIRE);
     if (!there) {
       if (!fresh && !(fresh = make_entry(a->word_count, a->kind, a->hash))) return NULL;
-      fill(fresh, a);
+      entry_fill(fresh, a);
       fresh->name_of = a->name_of;
       /* Into the capture before anybody can find it: no record may name what is not there. If
          another thread is faster, its number is used, and this one never. */
@@ -261,54 +266,54 @@ static entry *intern(const asked *a) {
       __atomic_store_n(&numbers[fresh->number], fresh, __ATOMIC_SEQ_CST);
       if (__atomic_compare_exchange_n(place, &there, fresh, false, __ATOMIC_ACQ_REL,
                                       __ATOMIC_ACQUIRE))
-        return if_written(fresh);
+        return entry_if_written(fresh);
     }
-    if (!same(there, a)) continue;
+    if (!entry_matches(there, a)) continue;
     if (!a->name_of)
       __atomic_store_n(&there->name_of, 0, __ATOMIC_RELAXED); /* a call site has it, too */
-    return if_written(there); /* a fresh one's number is then never used */
+    return entry_if_written(there); /* a fresh one's number is then never used */
   }
   return NULL;
 }
 
 /* The same without the gate: only what is there already, and in the capture. Entries stay what they
    are, and nothing is written. */
-static const entry *find(const asked *a) {
-  entry **const table = __atomic_load_n(&own.table, __ATOMIC_ACQUIRE);
+static const registry_entry *entry_find(const site_query *a) {
+  registry_entry **const table = __atomic_load_n(&site_table.table, __ATOMIC_ACQUIRE);
   const uint64_t size = table_size();
   for (uint64_t i = a->hash, tries = 0; table && tries < size; i++, tries++) {
-    const entry *const there = __atomic_load_n(&table[i & (size - 1)], __ATOMIC_ACQUIRE);
+    const registry_entry *const there = __atomic_load_n(&table[i & (size - 1)], __ATOMIC_ACQUIRE);
     if (!there) return NULL;
-    if (same(there, a))
+    if (entry_matches(there, a))
       return __atomic_load_n(&there->arena, __ATOMIC_ACQUIRE) ==
-                     __atomic_load_n(&own.arena, __ATOMIC_RELAXED)
+                     __atomic_load_n(&site_table.arena, __ATOMIC_RELAXED)
                  ? there
                  : NULL;
   }
   return NULL;
 }
 
-static entry *intern_site(asked *a) {
-  a->hash = mix(0xcbf29ce484222325ull, a->line_level);
+static registry_entry *intern_site(site_query *a) {
+  a->hash = hash_mix(0xcbf29ce484222325ull, a->line_level);
   a->word_count = 1 + a->given_count;
   for (int i = 0; i < SITE_TEXTS; i++) {
-    a->hash = mix_text(a->hash, a->texts[i], a->bytes[i]);
+    a->hash = hash_mix_text(a->hash, a->texts[i], a->bytes[i]);
     a->word_count += prof_i_text_words(a->bytes[i]);
   }
-  a->hash = mix_text(a->hash, (const char *)a->given, a->given_count * sizeof *a->given);
-  return intern(a);
+  a->hash = hash_mix_text(a->hash, (const char *)a->given, a->given_count * sizeof *a->given);
+  return entry_intern(a);
 }
 
-static entry *ask_for_site(const prof_site *site, const prof_i_site_texts *texts,
-                           uint32_t name_of) {
+static registry_entry *query_site(const prof_site *site, const prof_i_site_texts *texts,
+                                  uint32_t name_of) {
   const char *const file = site->file ? site->file : "", *const function =
                                                              site->function ? site->function : "";
-  asked a = {.kind = PROF_I_KIND_SITE,
-             .line_level = site->line | (uint64_t)site->level << 32,
-             .texts = {texts->name, texts->category, file, function},
-             .bytes = {texts->name_bytes, texts->category_bytes, strnlen(file, TEXT_BYTES_MAX),
-                       strnlen(function, TEXT_BYTES_MAX)},
-             .name_of = name_of};
+  site_query a = {.kind = PROF_I_KIND_SITE,
+                  .line_level = site->line | (uint64_t)site->level << 32,
+                  .texts = {texts->name, texts->category, file, function},
+                  .bytes = {texts->name_bytes, texts->category_bytes, strnlen(file, TEXT_BYTES_MAX),
+                            strnlen(function, TEXT_BYTES_MAX)},
+                  .name_of = name_of};
   return intern_site(&a);
 }
 
@@ -316,81 +321,83 @@ uint32_t prof_i_site_number(const prof_site *site, const char *name, const char 
   const prof_i_site_texts texts = {name ? name : "", category ? category : "",
                                    name ? strnlen(name, TEXT_BYTES_MAX) : 0,
                                    category ? strnlen(category, TEXT_BYTES_MAX) : 0};
-  const entry *const e = ask_for_site(site, &texts, 0);
+  const registry_entry *const e = query_site(site, &texts, 0);
   return e ? e->number : 0;
 }
 
-static entry *entry_of(uint32_t number) {
-  entry **const numbers = __atomic_load_n(&own.by_number[0], __ATOMIC_ACQUIRE);
-  return numbers && number < number_count() ? __atomic_load_n(&numbers[number], __ATOMIC_SEQ_CST)
-                                            : NULL;
+static registry_entry *entry_of(uint32_t number) {
+  registry_entry **const numbers = __atomic_load_n(&site_table.by_number[0], __ATOMIC_ACQUIRE);
+  return numbers && number < site_number_count()
+             ? __atomic_load_n(&numbers[number], __ATOMIC_SEQ_CST)
+             : NULL;
 }
 
 uint32_t prof_i_site_number_of_name(const prof_site *site, uint32_t number,
                                     const prof_i_site_texts *texts) {
-  const entry *const e = ask_for_site(site, texts, number);
+  const registry_entry *const e = query_site(site, texts, number);
   return e ? e->number : 0;
 }
 
 uint32_t prof_i_site_number_of_argument(uint32_t number, const uint64_t *given, uint32_t count) {
-  const entry *const call_site = entry_of(number);
+  const registry_entry *const call_site = entry_of(number);
   if (!call_site) return 0;
   const uint64_t *at = call_site->words;
-  asked a = {.kind = PROF_I_KIND_SITE,
-             .line_level = *at++,
-             .name_of = number,
-             .given_count = count,
-             .given = given};
+  site_query a = {.kind = PROF_I_KIND_SITE,
+                  .line_level = *at++,
+                  .name_of = number,
+                  .given_count = count,
+                  .given = given};
   for (int i = 0; i < SITE_TEXTS; i++, at += prof_i_text_words(*at)) {
     a.texts[i] = (const char *)(at + 1);
     a.bytes[i] = *at;
   }
-  const entry *const e = intern_site(&a);
+  const registry_entry *const e = intern_site(&a);
   return e ? e->number : 0;
 }
 
 uint32_t prof_i_site_name_of(uint32_t number) {
-  const entry *const e = entry_of(number);
+  const registry_entry *const e = entry_of(number);
   return e ? __atomic_load_n(&e->name_of, __ATOMIC_RELAXED) : 0;
 }
 
-uint32_t prof_i_site_judged(uint32_t number) {
-  const entry *const e = entry_of(number);
+uint32_t prof_i_site_for_budget(uint32_t number) {
+  const registry_entry *const e = entry_of(number);
   return e && e->given_count ? prof_i_site_name_of(number) : number;
 }
 
 bool prof_i_site_is_written(uint32_t number) {
-  entry *const e = entry_of(number);
-  return e && if_written(e);
+  registry_entry *const e = entry_of(number);
+  return e && entry_if_written(e);
 }
 
 /* Remembers them, as the schema's own words have them. Not where a text was cut: those are looked
    up each time. */
-static void remember(uint32_t site, const entry *schema, const prof_args *args, uint32_t count) {
-  const prof_i_seen **const all =
-      prof_i_site_map_once((void **)&prof_i_seen_by_site, number_count() * sizeof *all);
+static void remember_schema(uint32_t site, const registry_entry *schema, const prof_args *args,
+                            uint32_t count) {
+  const prof_i_first_args **const all =
+      prof_i_site_map_once((void **)&prof_i_first_args_by_site, site_number_count() * sizeof *all);
   if (!all || __atomic_load_n(&all[site], __ATOMIC_RELAXED)) return;
   const uint64_t *word = schema->words + 1;
   bool is_whole = *word < FORMAT_BYTES_MAX;
   for (uint32_t i = 0; i < count; i++)
     is_whole &= !args->items[i].key || strnlen(args->items[i].key, KEY_BYTES_MAX) < KEY_BYTES_MAX;
   if (!is_whole) return; /* before it takes memory that is never given back */
-  prof_i_seen *const seen = prof_i_site_allot(sizeof *seen + count * sizeof *seen->items);
+  prof_i_first_args *const seen = prof_i_site_allot(sizeof *seen + count * sizeof *seen->items);
   if (!seen) return;
-  *seen = (prof_i_seen){schema->number,           count,       args->kind, (uint32_t)*word,
-                        (const char *)(word + 1), args->format};
+  *seen = (prof_i_first_args){schema->number,           count,       args->kind, (uint32_t)*word,
+                              (const char *)(word + 1), args->format};
   word += prof_i_text_words(*word);
   for (uint32_t i = 0; i < count; i++) {
     seen->items[i] =
-        (prof_i_seen_item){(const char *)(word + 2), (uint32_t)word[1], (uint32_t)word[0]};
+        (prof_i_first_arg){(const char *)(word + 2), (uint32_t)word[1], (uint32_t)word[0]};
     if (PROF_I_FAULT(BORROWED_KEYS)) seen->items[i].key = args->items[i].key;
     word += 1 + prof_i_text_words(word[1]);
   }
   __atomic_store_n(&all[site], seen, __ATOMIC_RELEASE);
 }
 
-static asked ask_for_schema(const prof_args *args, uint32_t count,
-                            uint64_t words[SCHEMA_WORDS_MAX]) {
+static site_query query_schema(const prof_args *args, uint32_t count,
+                               uint64_t words[SCHEMA_WORDS_MAX]) {
   size_t used = 0;
   const uint32_t given = args->kind & ~(uint32_t)PROF_I_KEYS_LITERAL;
   const uint64_t kind = given <= PROF_ARGS_LIST ? given : PROF_ARGS_PAIRS;
@@ -402,13 +409,13 @@ static asked ask_for_schema(const prof_args *args, uint32_t count,
     words[used++] = args->items[i].type;
     used += prof_i_put_text(words + used, key, strnlen(key, KEY_BYTES_MAX));
   }
-  return (asked){.kind = PROF_I_KIND_SCHEMA,
-                 .word_count = used,
-                 .words = words,
-                 .hash = mix_text(7, (const char *)words, used * sizeof *words)};
+  return (site_query){.kind = PROF_I_KIND_SCHEMA,
+                      .word_count = used,
+                      .words = words,
+                      .hash = hash_mix_text(7, (const char *)words, used * sizeof *words)};
 }
 
-static bool is_same_key(const char *given, const prof_i_seen_item *known) {
+static bool is_same_key(const char *given, const prof_i_first_arg *known) {
   if (!given) return known->key_bytes == 0;
   for (uint32_t i = 0; i < known->key_bytes; i++)
     if (given[i] != known->key[i]) return false;
@@ -416,9 +423,9 @@ static bool is_same_key(const char *given, const prof_i_seen_item *known) {
 }
 
 /* The schema that the site remembers, if it is the one asked for and in the capture. Else 0. */
-static uint32_t schema_seen(uint32_t site, const prof_args *args, uint32_t count) {
-  const prof_i_seen *const seen = prof_i_site_seen(site);
-  entry **const numbers = __atomic_load_n(&own.by_number[1], __ATOMIC_ACQUIRE);
+static uint32_t first_args_schema(uint32_t site, const prof_args *args, uint32_t count) {
+  const prof_i_first_args *const seen = prof_i_site_first_args(site);
+  registry_entry **const numbers = __atomic_load_n(&site_table.by_number[1], __ATOMIC_ACQUIRE);
   if (!seen || !numbers || count != seen->count || args->kind != seen->kind || args->format)
     return 0;
   if (seen->format_bytes > 0) return 0;
@@ -426,57 +433,58 @@ static uint32_t schema_seen(uint32_t site, const prof_args *args, uint32_t count
     const prof_arg *const arg = &args->items[i];
     if (arg->type != seen->items[i].type || !is_same_key(arg->key, &seen->items[i])) return 0;
   }
-  const entry *const e = __atomic_load_n(&numbers[seen->schema], __ATOMIC_SEQ_CST);
-  const uint64_t arena = __atomic_load_n(&own.arena, __ATOMIC_RELAXED);
+  const registry_entry *const e = __atomic_load_n(&numbers[seen->schema], __ATOMIC_SEQ_CST);
+  const uint64_t arena = __atomic_load_n(&site_table.arena, __ATOMIC_RELAXED);
   return e && __atomic_load_n(&e->arena, __ATOMIC_ACQUIRE) == arena ? seen->schema : 0;
 }
 
 uint32_t prof_i_schema_number_inside(uint32_t site, const prof_args *args, uint32_t count) {
   uint64_t words[SCHEMA_WORDS_MAX];
   if (!site) return 0;
-  const uint32_t seen = schema_seen(site, args, count);
+  const uint32_t seen = first_args_schema(site, args, count);
   if (seen) return seen;
-  const asked a = ask_for_schema(args, count, words);
-  const entry *const e = intern(&a);
+  const site_query a = query_schema(args, count, words);
+  const registry_entry *const e = entry_intern(&a);
   if (!e) return 0;
-  remember(site, e, args, count);
+  remember_schema(site, e, args, count);
   return e->number;
 }
 
 static uint32_t schema_number_outside(const prof_args *args, uint32_t count) {
   uint64_t words[SCHEMA_WORDS_MAX];
-  const asked a = ask_for_schema(args, count, words);
-  const entry *const e = find(&a);
+  const site_query a = query_schema(args, count, words);
+  const registry_entry *const e = entry_find(&a);
   return e ? e->number : 0;
 }
 
 uint32_t prof_i_schema_number(uint32_t site, const prof_args *args, uint32_t count) {
   if (!site) return 0;
-  const uint32_t seen = schema_seen(site, args, count);
+  const uint32_t seen = first_args_schema(site, args, count);
   if (seen) return seen;
-  if (!prof_i_gate_enter()) return schema_number_outside(args, count);
+  if (!prof_i_arena_guard_enter()) return schema_number_outside(args, count);
   /* the fast path comes here, and a refused mmap must not be seen by the host */
   const int saved = errno;
   const uint32_t number = prof_i_schema_number_inside(site, args, count);
   errno = saved;
-  prof_i_gate_leave();
+  prof_i_arena_guard_exit();
   return number;
 }
 
-uint32_t prof_i_site_count(void) { return __atomic_load_n(&own.count[0], __ATOMIC_RELAXED); }
+uint32_t prof_i_site_count(void) { return __atomic_load_n(&site_table.count[0], __ATOMIC_RELAXED); }
 
 void prof_i_site_begin_capture(void) {
-  __atomic_store_n(&own.name_bytes, 0, __ATOMIC_RELAXED);
-  __atomic_store_n(&own.arena, prof_i_the_arena.number, __ATOMIC_RELAXED);
+  __atomic_store_n(&site_table.name_bytes, 0, __ATOMIC_RELAXED);
+  __atomic_store_n(&site_table.arena, prof_i_the_arena.number, __ATOMIC_RELAXED);
 }
 
 void prof_i_site_copy_all(void) {
   for (int which = 0; which < 2; which++) {
-    entry **const numbers = __atomic_load_n(&own.by_number[which], __ATOMIC_ACQUIRE);
-    const uint32_t count = __atomic_load_n(&own.count[which], __ATOMIC_ACQUIRE);
+    registry_entry **const numbers =
+        __atomic_load_n(&site_table.by_number[which], __ATOMIC_ACQUIRE);
+    const uint32_t count = __atomic_load_n(&site_table.count[which], __ATOMIC_ACQUIRE);
     for (uint32_t i = 1; numbers && i <= count; i++) {
-      entry *const e = __atomic_load_n(&numbers[i], __ATOMIC_SEQ_CST);
-      if (e && !__atomic_load_n(&e->name_of, __ATOMIC_RELAXED)) if_written(e);
+      registry_entry *const e = __atomic_load_n(&numbers[i], __ATOMIC_SEQ_CST);
+      if (e && !__atomic_load_n(&e->name_of, __ATOMIC_RELAXED)) entry_if_written(e);
     }
   }
 }
@@ -492,19 +500,19 @@ void prof_i_site_raise_epoch(void) {
   prof_i_thread_follow_epoch(was);
 }
 
-uint32_t prof_i_site_ask(prof_site *site, const char *name, const char *category) {
+uint32_t prof_i_site_look_up(prof_site *site, const char *name, const char *category) {
   const uint64_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
   const uint32_t epoch = prof_i_session_epoch();
   if ((state >> 32 & ~(uint64_t)PROF_I_EPOCH_MUTED) == epoch) return (uint32_t)state;
   const uint32_t number = state ? (uint32_t)state : prof_i_site_number(site, name, category);
   if (!number) return 0;
-  if (!state) prof_i_mute_consider(number);
-  const uint64_t muted = prof_i_mute_has(number) ? PROF_I_EPOCH_MUTED : 0;
+  if (!state) prof_i_mute_check_new_site(number);
+  const uint64_t muted = prof_i_mute_is_muted(number) ? PROF_I_EPOCH_MUTED : 0;
   __atomic_store_n(&site->state, (epoch | muted) << 32 | number, __ATOMIC_RELAXED);
   return number;
 }
 
-static bool fits(const char *wanted, const char *text, uint64_t bytes) {
+static bool pattern_fits(const char *wanted, const char *text, uint64_t bytes) {
   if (!wanted) return true;
   const size_t length = strlen(wanted);
   if (length > 0 && wanted[length - 1] == '*')
@@ -513,12 +521,12 @@ static bool fits(const char *wanted, const char *text, uint64_t bytes) {
 }
 
 bool prof_i_site_texts_fit(const prof_i_site_texts *texts, const char *name, const char *category) {
-  return fits(name, texts->name, texts->name_bytes) &&
-         fits(category, texts->category, texts->category_bytes);
+  return pattern_fits(name, texts->name, texts->name_bytes) &&
+         pattern_fits(category, texts->category, texts->category_bytes);
 }
 
 bool prof_i_site_fits(uint32_t number, const char *name, const char *category) {
-  const entry *const e = entry_of(number);
+  const registry_entry *const e = entry_of(number);
   if (!e) return false;
   const uint64_t *its_name = e->words + 1;
   const uint64_t *const its_category = its_name + prof_i_text_words(its_name[0]),

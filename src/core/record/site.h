@@ -34,7 +34,7 @@ uint32_t prof_i_site_number_of_argument(uint32_t number, const uint64_t *given, 
    Signal-safe. */
 uint32_t prof_i_site_name_of(uint32_t number);
 /* What the budget takes the site for: the call site where it stands for an argument's text. */
-uint32_t prof_i_site_judged(uint32_t number);
+uint32_t prof_i_site_for_budget(uint32_t number);
 /* Stands the site of that number in this capture? Of a name's it is written now, unless all of
    those have had their share of the cap. Past the gate. */
 bool prof_i_site_is_written(uint32_t number);
@@ -53,7 +53,7 @@ void *prof_i_site_map_once(void **place, size_t bytes);
 /* The same for a call site, which remembers the answer: its state is epoch << 32 | number, the
    epoch with PROF_I_EPOCH_MUTED when it is muted. Asked for again when the epoch has been raised.
    Any thread, past the gate. Signal-safe. */
-uint32_t prof_i_site_ask(prof_site *site, const char *name, const char *category);
+uint32_t prof_i_site_look_up(prof_site *site, const char *name, const char *category);
 static inline bool prof_i_site_is_muted(const prof_site *site) {
   return __atomic_load_n(&site->state, __ATOMIC_RELAXED) >> 32 & PROF_I_EPOCH_MUTED;
 }
@@ -65,24 +65,25 @@ bool prof_i_site_texts_fit(const prof_i_site_texts *texts, const char *name, con
 
 /* The arguments that a site had first: most have the same ever after. Keys and format are compared
    as texts: a pointer may come again with another text behind it. Immutable once published. */
-typedef struct prof_i_seen_item {
+typedef struct prof_i_first_arg {
   const char *key; /* not NUL-terminated */
   uint32_t key_bytes;
   uint32_t type;
-} prof_i_seen_item;
+} prof_i_first_arg;
 
-typedef struct prof_i_seen {
+typedef struct prof_i_first_args {
   uint32_t schema, count, kind;
   uint32_t format_bytes;
   const char *format;     /* not NUL-terminated */
   const char *own_format; /* NULL when it had none: then NULL is the same */
-  prof_i_seen_item items[];
-} prof_i_seen;
+  prof_i_first_arg items[];
+} prof_i_first_args;
 
 /* NULL until a first one is there */
-extern const prof_i_seen **prof_i_seen_by_site __attribute__((visibility("hidden")));
-static inline const prof_i_seen *prof_i_site_seen(uint32_t site) {
-  const prof_i_seen **const all = __atomic_load_n(&prof_i_seen_by_site, __ATOMIC_ACQUIRE);
+extern const prof_i_first_args **prof_i_first_args_by_site __attribute__((visibility("hidden")));
+static inline const prof_i_first_args *prof_i_site_first_args(uint32_t site) {
+  const prof_i_first_args **const all =
+      __atomic_load_n(&prof_i_first_args_by_site, __ATOMIC_ACQUIRE);
   return all ? __atomic_load_n(&all[site], __ATOMIC_ACQUIRE) : NULL;
 }
 

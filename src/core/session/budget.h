@@ -16,6 +16,6 @@ void prof_i_budget_forget(void);
 
 /* The level has been asked for anew: what the budget has muted is heard again, and every thread
    begins its window. Control lock held. */
-void prof_i_budget_take_back(bool is_told);
+void prof_i_budget_restart(bool is_told);
 
 #endif

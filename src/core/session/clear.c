@@ -5,35 +5,35 @@
 #include <errno.h>
 #include <prof/profiler.h>
 
-#include "../../base/call.h"
 #include "../../base/log.h"
 #include "../../base/port.h"
+#include "../../base/reentry.h"
 #include "../../base/this_thread.h"
 #include "../buffer/arena.h"
+#include "../buffer/arena_guard.h"
 #include "../buffer/chunk.h"
 #include "../buffer/clock.h"
-#include "../buffer/gate.h"
-#include "../buffer/lease.h"
 #include "../buffer/meta.h"
 #include "../buffer/session.h"
+#include "../buffer/snapshot_pin.h"
 #include "../buffer/thread.h"
 #include "control.h"
+#include "level_request.h"
 #include "memory_hooks.h"
-#include "want.h"
 
 /* One chunk after the other: the lock is held for each one's choice alone. Whoever was told
    meanwhile that the capture is full goes on once there is room. */
-void prof_i_clear_give_back(void) {
+void prof_i_clear_free_deferred(void) {
   uint64_t arena = 0; /* where something has come back */
   for (;;) {
     prof_i_control_lock();
-    const bool is_past_gate = prof_i_the_arena.base && prof_i_gate_enter();
-    prof_i_head *const chunk = is_past_gate ? prof_i_chunk_take_back() : NULL;
-    if (is_past_gate && arena == prof_i_the_arena.number) prof_i_chunk_room_is_back();
+    const bool is_past_gate = prof_i_the_arena.base && prof_i_arena_guard_enter();
+    prof_i_head *const chunk = is_past_gate ? prof_i_chunk_take_deferred() : NULL;
+    if (is_past_gate && arena == prof_i_the_arena.number) prof_i_chunk_reopen_arena();
     arena = chunk ? prof_i_the_arena.number : 0;
     prof_i_control_unlock();
-    if (chunk) prof_i_chunk_give_back(chunk);
-    if (is_past_gate) prof_i_gate_leave();
+    if (chunk) prof_i_chunk_free(chunk);
+    if (is_past_gate) prof_i_arena_guard_exit();
     if (!chunk) return;
   }
 }
@@ -41,9 +41,9 @@ void prof_i_clear_give_back(void) {
 /* From here on all that ended before now is forgotten; its room comes back later. Lock held.
    Returns the clear's number, or 0 where a thread does not leave the slow path. */
 static uint64_t begin_clear(void) {
-  if (!prof_i_gate_close()) return 0;
+  if (!prof_i_arena_guard_drain()) return 0;
   prof_i_header *const header = prof_i_arena_header();
-  prof_i_clock_pair(false);
+  prof_i_clock_write_pair(false);
   const uint64_t now = prof_i_clock_ticks();
   const uint64_t clear = prof_i_chunk_begin_clear();
   __atomic_store_n(&header->clear_ticks, now, __ATOMIC_SEQ_CST);
@@ -51,8 +51,8 @@ static uint64_t begin_clear(void) {
                             header->session + !prof_i_session_is_recording()};
   prof_i_meta_write(PROF_I_KIND_SESSION, now, 0, words, 4);
   PROF_I_MEMORY(reset);
-  prof_i_thread_place_losses();
-  prof_i_gate_open();
+  prof_i_thread_flush_losses();
+  prof_i_arena_guard_open();
   return clear;
 }
 
@@ -64,25 +64,25 @@ static void clear_by_steps(uint64_t arena, uint64_t clear) {
   for (bool is_more = true; is_more;) {
     prof_i_control_lock();
     const bool is_there = prof_i_the_arena.base && prof_i_the_arena.number == arena;
-    if (!is_there || !prof_i_gate_enter()) { /* another arena: nothing of this one is left */
+    if (!is_there || !prof_i_arena_guard_enter()) { /* another arena: nothing of this one is left */
       prof_i_control_unlock();
       return;
     }
-    if (chunk && prof_i_chunk_set_aside(chunk, number, clear)) chunk = NULL;
+    if (chunk && prof_i_chunk_defer_free(chunk, number, clear)) chunk = NULL;
     prof_i_control_unlock();
-    if (chunk) prof_i_chunk_give_back(chunk);
+    if (chunk) prof_i_chunk_free(chunk);
     is_more = prof_i_chunk_clear_next(&offset, &chunk, &number);
-    prof_i_gate_leave();
+    prof_i_arena_guard_exit();
   }
   prof_i_control_lock();
-  if (prof_i_the_arena.base && prof_i_the_arena.number == arena) prof_i_chunk_room_is_back();
-  prof_i_lease_cleared(arena);
+  if (prof_i_the_arena.base && prof_i_the_arena.number == arena) prof_i_chunk_reopen_arena();
+  prof_i_snapshot_pin_end_clear(arena);
   prof_i_control_unlock();
-  prof_i_clear_give_back();
+  prof_i_clear_free_deferred();
 }
 
 int prof_clear(void) {
-  PROF_I_HOLD_CANCEL;
+  PROF_I_DISABLE_CANCEL;
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   PROF_I_INSIDE;
   const int saved = errno;
@@ -93,9 +93,9 @@ int prof_clear(void) {
   const uint64_t arena = is_any ? prof_i_the_arena.number : 0;
   const uint64_t clear = arena ? begin_clear() : 0;
   if (clear)
-    prof_i_want_cleared();
+    prof_i_level_request_cleared();
   else if (arena)
-    status = prof_i_fail(PROF_E_BUSY, "cannot clear: %s", prof_i_gate_why_busy());
+    status = prof_i_fail(PROF_E_BUSY, "cannot clear: %s", prof_i_arena_guard_busy_reason());
   prof_i_control_unlock();
   if (clear) clear_by_steps(arena, clear);
   errno = saved;

@@ -5,6 +5,6 @@
 
 /* Chunks that were cleared while a reader held them go back. To be called where the last reader of
    them has ended, without the control lock. */
-void prof_i_clear_give_back(void);
+void prof_i_clear_free_deferred(void);
 
 #endif

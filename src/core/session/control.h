@@ -1,6 +1,6 @@
 /* The life of a capture: start, stop, and what a forked child does. One lock, rank 1 (the only one
    of core); under it files are opened and memory mapped, never a user's function called. clear.h
-   and pin.h have what others do with the capture. */
+   and arena_view.h have what others do with the capture. */
 #ifndef PROF_CORE_SESSION_CONTROL_H
 #define PROF_CORE_SESSION_CONTROL_H
 
@@ -9,7 +9,7 @@
 
 /* As prof_start_with(), for the environment: its variable that asks for it, a literal, is named to
    a program that starts, too. options->level 0: memory alone, scopes stay off. */
-int prof_i_control_start_for(const prof_options *options, const char *variable);
+int prof_i_control_start_environment(const prof_options *options, const char *variable);
 
 /* prof_memory_start(), prof_memory_stop() and prof_memory_reset(). */
 int prof_i_control_start_memory(void);
@@ -22,7 +22,7 @@ void prof_i_control_join(bool joins);
 
 /* Why this forked child, whose parent recorded, has no capture. "": it has one, or needed none.
    Returns `to`. Control lock held. */
-const char *prof_i_control_why_none(char *to, size_t room);
+const char *prof_i_control_no_capture_reason(char *to, size_t room);
 
 /* Where prof_dump(NULL) writes, expanded. False: nowhere. */
 bool prof_i_output_path(char *to, size_t room);
@@ -44,10 +44,10 @@ void prof_i_control_unlock(void);
 void prof_i_control_lock_to_clear(void);
 
 /* What devices have done by now is recorded. Waits for that a moment, without any lock. */
-void prof_i_control_harvest(void);
+void prof_i_control_resolve_devices(void);
 
 /* The process ends: recording stops, whoever wants it. */
-void prof_i_control_end(void);
+void prof_i_control_end_process(void);
 
 /* prof_devices of the last start. Any thread. */
 uint32_t prof_i_control_devices(void);
@@ -75,6 +75,6 @@ void prof_i_control_set_device_warning(prof_i_device_warning *warn);
 void prof_i_control_device_warning(char *to, size_t room);
 
 /* The code goes: dlclose() of what this copy is in. The capture stays as it is. */
-void prof_i_control_go(void);
+void prof_i_control_unload(void);
 
 #endif

@@ -8,10 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../base/call.h"
 #include "../../base/log.h"
 #include "../../base/options.h"
 #include "../../base/port.h"
+#include "../../base/reentry.h"
 #include "../buffer/arena.h"
 #include "../buffer/clock.h"
 #include "../buffer/meta.h"
@@ -29,7 +29,7 @@ static struct {
     size_t count;
   } tracks[TRACK_COUNT_MAX];
   int track_count;
-} own;
+} identity;
 
 /* What launchers set; the first pair with a rank counts. */
 static const struct {
@@ -39,7 +39,7 @@ static const struct {
                  {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
                  {"PMI_RANK", "PMI_SIZE"}};
 
-static bool number(const char *name, int *to) {
+static bool read_env_number(const char *name, int *to) {
   const char *const text = getenv(name);
   char *end = NULL;
   if (!text || !*text) return false;
@@ -50,14 +50,14 @@ static bool number(const char *name, int *to) {
 }
 
 static void find_rank(void) {
-  if (own.has_rank) return;
-  own.has_rank = true;
-  own.rank = -1;
-  own.world_size = 1;
+  if (identity.has_rank) return;
+  identity.has_rank = true;
+  identity.rank = -1;
+  identity.world_size = 1;
   for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
-    if (!number(launchers[i].rank, &own.rank)) continue;
-    const bool has_size = number(launchers[i].size, &own.world_size);
-    if (!has_size || own.world_size <= own.rank) own.world_size = -1;
+    if (!read_env_number(launchers[i].rank, &identity.rank)) continue;
+    const bool has_size = read_env_number(launchers[i].size, &identity.world_size);
+    if (!has_size || identity.world_size <= identity.rank) identity.world_size = -1;
     return;
   }
 }
@@ -69,7 +69,7 @@ static void copy_name(char *to, const char *name) {
 
 int prof_i_identity_rank(void) {
   find_rank();
-  return own.rank;
+  return identity.rank;
 }
 
 void prof_i_identity_begin(void) {
@@ -81,16 +81,16 @@ void prof_i_identity_begin(void) {
   const prof_i_limits limits = prof_i_options_limits();
   header->memory_limit_bytes = limits.memory_bytes;
   header->cpu_limit_milli = limits.cpu_milli;
-  header->rank = own.rank < 0 ? 0 : own.rank;
-  header->world_size = own.world_size;
+  header->rank = identity.rank < 0 ? 0 : identity.rank;
+  header->world_size = identity.world_size;
   gethostname(header->host, sizeof header->host - 1);
   prof_i_port_boot_id(header->boot_id, sizeof header->boot_id);
-  if (own.process_name[0])
-    memcpy(header->process_name, own.process_name, sizeof header->process_name);
+  if (identity.process_name[0])
+    memcpy(header->process_name, identity.process_name, sizeof header->process_name);
   else
     prof_i_port_process_name(header->process_name, sizeof header->process_name);
-  for (int i = 0; i < own.track_count; i++)
-    prof_i_meta_write(PROF_I_KIND_TRACK, 0, 0, own.tracks[i].words, own.tracks[i].count);
+  for (int i = 0; i < identity.track_count; i++)
+    prof_i_meta_write(PROF_I_KIND_TRACK, 0, 0, identity.tracks[i].words, identity.tracks[i].count);
 }
 
 int prof_rank_set(int rank, int world_size) {
@@ -100,9 +100,9 @@ int prof_rank_set(int rank, int world_size) {
                        "prof_rank_set: rank is %d, world_size %d; 0 <= rank < world_size", rank,
                        world_size);
   prof_i_control_lock();
-  own.has_rank = true;
-  own.rank = rank;
-  own.world_size = world_size;
+  identity.has_rank = true;
+  identity.rank = rank;
+  identity.world_size = world_size;
   if (prof_i_the_arena.base) {
     prof_i_arena_header()->rank = rank;
     prof_i_arena_header()->world_size = world_size;
@@ -115,7 +115,7 @@ int prof_process_set_name(const char *name) {
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   if (!name) return prof_i_fail(PROF_E_INVALID, "prof_process_set_name: name is NULL");
   prof_i_control_lock();
-  copy_name(own.process_name, name);
+  copy_name(identity.process_name, name);
   if (prof_i_the_arena.base) copy_name(prof_i_arena_header()->process_name, name);
   prof_i_control_unlock();
   return PROF_OK;
@@ -129,18 +129,19 @@ int prof_track_set_name(prof_device device, uint64_t stream, const char *name) {
   int status = PROF_OK;
   prof_i_control_lock();
   int i = 0;
-  while (i < own.track_count && memcmp(own.tracks[i].words, which, sizeof which) != 0) i++;
+  while (i < identity.track_count && memcmp(identity.tracks[i].words, which, sizeof which) != 0)
+    i++;
   if (i == TRACK_COUNT_MAX) {
     status = prof_i_fail(PROF_E_TOO_LARGE, "prof_track_set_name: %d tracks have names already",
                          TRACK_COUNT_MAX);
   } else {
-    if (i == own.track_count) own.track_count++;
-    memcpy(own.tracks[i].words, which, sizeof which);
-    own.tracks[i].count =
-        2 + prof_i_put_text(own.tracks[i].words + 2, name, strnlen(name, PROF_I_NAME_BYTES - 1));
+    if (i == identity.track_count) identity.track_count++;
+    memcpy(identity.tracks[i].words, which, sizeof which);
+    identity.tracks[i].count = 2 + prof_i_put_text(identity.tracks[i].words + 2, name,
+                                                   strnlen(name, PROF_I_NAME_BYTES - 1));
     if (prof_i_the_arena.base)
-      prof_i_meta_write(PROF_I_KIND_TRACK, prof_i_clock_ticks(), 0, own.tracks[i].words,
-                        own.tracks[i].count);
+      prof_i_meta_write(PROF_I_KIND_TRACK, prof_i_clock_ticks(), 0, identity.tracks[i].words,
+                        identity.tracks[i].count);
   }
   prof_i_control_unlock();
   return status;

@@ -22,8 +22,8 @@ typedef struct prof_i_memory_hooks {
   void (*renumber)(void);
   /* This thread is about to fork. Any thread, also without the lock; several may be in fork. */
   void (*before_fork)(void);
-  /* This is a forked child, and its parent's arena is still in force. was_before_fork: before_fork()
-     was called. Signal-safe, no lock. */
+  /* This is a forked child, and its parent's arena is still in force. was_before_fork:
+     before_fork() was called. Signal-safe, no lock. */
   void (*forget)(bool was_before_fork);
 } prof_i_memory_hooks;
 

@@ -1,12 +1,12 @@
-/* prof_mute(). The rules and what they mute: see ../record/mute.h. */
+/* prof_mute(). The rules and what they mute: see ../record/site_mute.h. */
 #define _GNU_SOURCE
 #include "../record/mute.h"
 
 #include <prof/profiler.h>
 #include <string.h>
 
-#include "../../base/call.h"
 #include "../../base/log.h"
+#include "../../base/reentry.h"
 #include "../record/site.h"
 #include "control.h"
 

@@ -80,7 +80,7 @@ PROF_I_CU_FUNCTIONS(CHECK_FUNCTION)
 PROF_I_CU_CONSTANTS(CHECK_VALUE)
 #define CHECK_ERROR(name, value) static_assert((value) == CUDA_##name, #name);
 PROF_I_CU_ERRORS(CHECK_ERROR)
-PROF_I_CU_LAST_ERRORS(CHECK_ERROR)
+PROF_I_CU_FATAL_ERRORS(CHECK_ERROR)
 static_assert(sizeof(CUdevice) == 4 && sizeof(CUresult) == 4 && sizeof(CUdevice_attribute) == 4 &&
                   sizeof(CUstreamCaptureStatus) == 4 && sizeof(CUstreamCaptureMode) == 4 &&
                   sizeof(CUuuid) == 16,

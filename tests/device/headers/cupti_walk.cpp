@@ -18,7 +18,7 @@ extern "C" {
 #include "../../../src/cuda/calls.h"
 #include "../../../src/cuda/cupti_library.h"
 #include "../../../src/cuda/records.h"
-#include "../../../src/device/words.h"
+#include "../../../src/device/backend_error.h"
 }
 
 #if CUPTI_API_VERSION >= 130000
@@ -235,7 +235,7 @@ static int walk() {
   void *record = nullptr;
   int32_t error;
   while ((error = prof_i_cupti.cuptiActivityGetNextRecord(buffer, valid, &record)) == 0 && record)
-    prof_i_cuda_record_take(record);
+    prof_i_cuda_record_add(record);
   return error;
 }
 
@@ -250,11 +250,12 @@ int main(int argc, char **argv) {
   host.thread_of = thread_of;
   const int result = prof_i_cupti_library_open(&host, 13000);
   if (result != 0)
-    return std::printf("the library cannot be used: %d, %s\n", result, prof_i_words_last()), 1;
+    return std::printf("the library cannot be used: %d, %s\n", result, prof_i_backend_last_error()),
+           1;
   prof_i_cuda_records_begin(&host, ~0u, false);
   make_buffer();
   same("the walk's end", (uint64_t)walk(), PROF_I_CUPTI_ERROR_MAX_LIMIT_REACHED);
-  prof_i_cuda_records_settle(true);
+  prof_i_cuda_records_flush(true);
   check_all();
   // Of what no release knows the walk stops, and says so.
   *reinterpret_cast<uint32_t *>(buffer + valid) = 777;

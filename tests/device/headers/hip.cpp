@@ -69,7 +69,7 @@ HIP_PROGRAM_FUNCTIONS(CHECK_PROGRAM)
 
 #define CHECK_VALUE(name, value) static_assert((value) == hip##name, #name);
 PROF_I_HIP_CONSTANTS(CHECK_VALUE)
-PROF_I_HIP_LAST_ERRORS(CHECK_VALUE)
+PROF_I_HIP_FATAL_ERRORS(CHECK_VALUE)
 static_assert(sizeof(hipError_t) == 4 && sizeof(hipDeviceAttribute_t) == 4 &&
                   sizeof(hipStreamCaptureStatus) == 4 && sizeof(hipStreamCaptureMode) == 4 &&
                   sizeof(hipUUID) == 16 && sizeof(hipDevice_t) == 4,

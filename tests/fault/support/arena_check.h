@@ -64,7 +64,7 @@ typedef struct arena_view {
   /* threads' records; each thread's in the order of time */
   void (*record)(void *context, const arena_record *record);
   void (*open)(void *context, const arena_open *open);
-  void (*slot)(void *context, const prof_i_slot *slot);
+  void (*slot)(void *context, const prof_i_thread_slot *slot);
   void *context;
   /* of the sites, filled by arena_walk() */
   arena_text names[ARENA_SITES_MAX], categories[ARENA_SITES_MAX];
@@ -230,8 +230,9 @@ static inline uint64_t arena_claimed(const prof_i_head *chunk) {
 }
 
 static inline void arena_count_gone(const prof_i_head *head, arena_seen *seen) {
-  seen->lost[PROF_LOSS_OVERWRITTEN] += head->gone[head->sequence & 1][PROF_I_GONE_OVERWRITTEN];
-  seen->lost[PROF_LOSS_CLEARED] += head->gone[head->sequence & 1][PROF_I_GONE_CLEARED];
+  seen->lost[PROF_LOSS_OVERWRITTEN] +=
+      head->evicted[head->sequence & 1][PROF_I_EVICTED_OVERWRITTEN];
+  seen->lost[PROF_LOSS_CLEARED] += head->evicted[head->sequence & 1][PROF_I_EVICTED_CLEARED];
 }
 
 static inline void arena_walk_chunk(const arena_view *view, const prof_i_head *chunk,
@@ -266,7 +267,7 @@ static inline void arena_walk_chunk(const arena_view *view, const prof_i_head *c
 
 /* ---- slots ---- */
 
-static inline void arena_walk_opens(const arena_view *view, const prof_i_slot *slot,
+static inline void arena_walk_opens(const arena_view *view, const prof_i_thread_slot *slot,
                                     arena_seen *seen) {
   const unsigned long long offset = (unsigned long long)((const char *)slot - view->bytes);
   if (slot->depth > PROF_I_OPEN_COUNT)
@@ -274,21 +275,21 @@ static inline void arena_walk_opens(const arena_view *view, const prof_i_slot *s
   if (slot->depth > PROF_I_OPEN_COUNT)
     arena_fault(seen, "slot %llu: the depth is %llu", offset, (unsigned long long)slot->depth);
   for (uint64_t i = 0; i <= PROF_I_OPEN_COUNT; i++) {
-    const uint64_t ticks = slot->open[i].ticks, what = slot->open[i].what;
-    if (!prof_i_open_stands(ticks)) continue;
-    if (i <= slot->depth && !prof_i_slot_stands(slot, slot->ledger, i)) continue;
+    const uint64_t ticks = slot->open[i].ticks, packed = slot->open[i].packed;
+    if (!prof_i_open_entry_is_open(ticks)) continue;
+    if (i <= slot->depth && !prof_i_slot_entry_is_open(slot, slot->ledger, i)) continue;
     if (i == 0 || i > slot->depth) {
       arena_fault(seen, "slot %llu: entry %llu is open, but the depth is %llu", offset,
                   (unsigned long long)i, (unsigned long long)slot->depth);
       continue;
     }
     arena_open open = {.start = ticks >> 4,
-                       .site = (uint32_t)(what >> 4 & PROF_I_SITE_COUNT_MAX),
+                       .site = (uint32_t)(packed >> 4 & PROF_I_SITE_COUNT_MAX),
                        .thread = slot->serial,
                        .index = i};
-    if (what & PROF_I_OPEN_TYPE) {
-      const uint64_t from = what >> 24 & 0xffffff;
-      open.payload_words = what >> 48;
+    if (packed & PROF_I_OPEN_TYPE) {
+      const uint64_t from = packed >> 24 & 0xffffff;
+      open.payload_words = packed >> 48;
       open.payload = (const uint64_t *)((const char *)slot + from);
       if (from % 8 || from < PROF_I_TEXT_OFFSET ||
           from + open.payload_words * 8 > PROF_I_TEXT_END || !open.payload_words) {
@@ -303,7 +304,7 @@ static inline void arena_walk_opens(const arena_view *view, const prof_i_slot *s
   }
 }
 
-static inline void arena_walk_slot(const arena_view *view, const prof_i_slot *slot,
+static inline void arena_walk_slot(const arena_view *view, const prof_i_thread_slot *slot,
                                    arena_seen *seen) {
   seen->slots++;
   arena_count_gone(&slot->head, seen);
@@ -396,7 +397,7 @@ static inline bool arena_walk(arena_view *view, arena_seen *seen_out) {
   memset(seen, 0, sizeof *seen);
   if (!arena_is_made(view)) return true; /* nothing can be read from it */
   const prof_i_header *const header = arena_header(view);
-  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) seen->lost[i] = header->unplaced[i];
+  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) seen->lost[i] = header->unattributed[i];
   view->chunk_count = 0;
   arena_walk_extents(view, seen);
   if (view->chunk_count)
@@ -404,7 +405,7 @@ static inline bool arena_walk(arena_view *view, arena_seen *seen_out) {
   for (size_t i = 0; i < view->chunk_count && !seen->fault[0]; i++) {
     const prof_i_head *const head = (const prof_i_head *)(view->bytes + view->chunks[i].offset);
     if (head->kind == PROF_I_EXTENT_SLOT)
-      arena_walk_slot(view, (const prof_i_slot *)head, seen);
+      arena_walk_slot(view, (const prof_i_thread_slot *)head, seen);
     else
       arena_walk_chunk(view, head, seen);
   }

@@ -7,7 +7,7 @@
 #include "core/buffer/arena.h"
 #include "core/buffer/thread.h"
 #include "core/record/cost.h"
-#include "core/record/in_place.h"
+#include "core/record/cost_sample.h"
 #include "plan.h"
 #include "tracee.h"
 
@@ -346,7 +346,7 @@ static inline void child_body(void *context) {
 static inline void walk_on(tracee *child) {
   const uint64_t at = tracee_at(child);
   const bool times = at == (uint64_t)(uintptr_t)prof_i_cost_measure ||
-                     at == (uint64_t)(uintptr_t)prof_i_in_place_calibrate;
+                     at == (uint64_t)(uintptr_t)prof_i_cost_sample_calibrate;
   if (!times)
     tracee_step(child);
   else if (!tracee_finish(child) && child->signal == SIGTRAP)

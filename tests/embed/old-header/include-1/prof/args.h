@@ -1,5 +1,6 @@
-/* Devices, typed arguments and input shapes of a scope: what stands in the `dev` and `args` places of the macros.
-   Values are stored raw and formatted at export; strings are copied at once. SPDX-License-Identifier: MIT */
+/* Devices, typed arguments and input shapes of a scope: what stands in the `dev` and `args` places
+   of the macros. Values are stored raw and formatted at export; strings are copied at once.
+   SPDX-License-Identifier: MIT */
 #ifndef PROF_ARGS_H
 #define PROF_ARGS_H
 
@@ -21,7 +22,8 @@ enum {
   PROF_DEVICE_ONEAPI = 14
 };
 
-/* Element types by DLPack's codes: class (int 0, uint 1, float 2, bfloat 4, complex 5, bool 6) << 8 | bits. */
+/* Element types by DLPack's codes: class (int 0, uint 1, float 2, bfloat 4, complex 5, bool 6) << 8
+   | bits. */
 typedef enum prof_dtype {
   PROF_DTYPE_NONE = 0,
   PROF_I8 = 0x0008,
@@ -41,7 +43,8 @@ typedef enum prof_dtype {
   PROF_BOOL = 0x0608
 } prof_dtype;
 
-/* A tensor's shape as an operator's input has it; dims is read at once and not kept. At most 16 dims are recorded. */
+/* A tensor's shape as an operator's input has it; dims is read at once and not kept. At most 16
+   dims are recorded. */
 typedef struct prof_tensor {
   const int64_t *dims;
   uint32_t rank;
@@ -53,7 +56,8 @@ typedef enum prof_arg_type {
   PROF_ARG_U64 = 2,
   PROF_ARG_F64 = 3,
   PROF_ARG_BOOL = 4,
-  PROF_ARG_STRING = 5, /* value.text, `bytes` long, or to its NUL when bytes is PROF_NUL_TERMINATED */
+  /* value.text, `bytes` long, or to its NUL when bytes is PROF_NUL_TERMINATED */
+  PROF_ARG_STRING = 5,
   PROF_ARG_POINTER = 6,
   PROF_ARG_TENSOR = 7 /* value.tensor */
 } prof_arg_type;
@@ -78,7 +82,8 @@ typedef struct prof_arg {
 typedef enum prof_args_kind {
   PROF_ARGS_PAIRS = 0,  /* key: value */
   PROF_ARGS_FORMAT = 1, /* printf-like format, applied at export */
-  PROF_ARGS_SHAPES = 2, /* input tensors: "Input Dims" and "Input type", as torch.profiler writes them */
+  /* input tensors: "Input Dims" and "Input type", as torch.profiler writes them */
+  PROF_ARGS_SHAPES = 2,
   PROF_ARGS_LIST = 3    /* a list of strings: RAF's args_string */
 } prof_args_kind;
 
@@ -179,16 +184,19 @@ static inline __attribute__((unused)) prof_arg prof_i_arg_tensor(const prof_tens
 #define PROF_I_ARG_TENSOR(v) prof_i_arg_tensor(&(v))
 #define PROF_I_ITEMS(count, kind, format, ...) ((prof_args){(const prof_arg[]){__VA_ARGS__}, (count), (kind), (format)})
 
-/* PROF_ARGS("count", n, "shape", text): up to eight keys and values; integers, doubles, bools, strings and pointers. */
+/* PROF_ARGS("count", n, "shape", text): up to eight keys and values; integers, doubles, bools,
+   strings and pointers. */
 #define PROF_ARGS(...)                                                                                                 \
   PROF_I_ITEMS(PROF_I_COUNT(__VA_ARGS__) / 2,                                                                          \
                PROF_ARGS_PAIRS | (PROF_I_ALL(PROF_I_IS_LITERAL, __VA_ARGS__) ? PROF_I_KEYS_LITERAL : 0), 0,            \
                PROF_I_PAIRS(PROF_I_ARG, __VA_ARGS__))
-/* PROF_FMT("%d of %s", i, name): stored raw, formatted at export; the compiler checks the format. 1 to 15 values. */
+/* PROF_FMT("%d of %s", i, name): stored raw, formatted at export; the compiler checks the format. 1
+   to 15 values. */
 #define PROF_FMT(fmt, ...)                                                                                   \
   PROF_I_ITEMS(PROF_I_COUNT(__VA_ARGS__), PROF_ARGS_FORMAT, ((void)sizeof(prof_i_format_check(fmt, __VA_ARGS__)), (fmt)), \
                PROF_I_MAP(PROF_I_ARG_BARE, __VA_ARGS__))
-/* PROF_SHAPES(PROF_TENSOR(dims, rank, PROF_F32), ...): the shapes of an operator's inputs, up to 16. */
+/* PROF_SHAPES(PROF_TENSOR(dims, rank, PROF_F32), ...): the shapes of an operator's inputs, up to
+   16. */
 #define PROF_SHAPES(...) \
   PROF_I_ITEMS(PROF_I_COUNT(__VA_ARGS__), PROF_ARGS_SHAPES, 0, PROF_I_MAP(PROF_I_ARG_TENSOR, __VA_ARGS__))
 

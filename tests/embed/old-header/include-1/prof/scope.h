@@ -1,20 +1,23 @@
-/* The scope macros, for C and C++. Each evaluates name, category, device and arguments once, only when its level is on, and
-   before the start is read; the code stands once, so that break, continue, return, goto and throw do what they do without it,
-   and the scope closes. Off, a scope is two loads and a branch. SPDX-License-Identifier: MIT */
+/* The scope macros, for C and C++. Each evaluates name, category, device and arguments once, only
+   when its level is on, and before the start is read; the code stands once, so that break,
+   continue, return, goto and throw do what they do without it, and the scope closes. Off, a scope
+   is two loads and a branch. SPDX-License-Identifier: MIT */
 #ifndef PROF_SCOPE_H
 #define PROF_SCOPE_H
 
 #include <prof/args.h>
 #include <prof/status.h>
 
-/* A call site's own words: static, zero but for its source. The library writes `state` and keeps no pointer to it. */
+/* A call site's own words: static, zero but for its source. The library writes `state` and keeps no
+   pointer to it. */
 typedef struct prof_site {
   uint64_t state; /* epoch << 32 | number of the site; written by the library, relaxed */
   const char *file;
   const char *function;
   uint32_t line;
   uint32_t level;
-  uint64_t values; /* what the library has learnt of its arguments, when their keys are literals; relaxed */
+  /* what the library has learnt of its arguments, when their keys are literals; relaxed */
+  uint64_t values;
 } prof_site;
 
 /* What a scope has beyond a literal name: read during the call, nothing of it is kept. */
@@ -38,23 +41,28 @@ enum {
 
 PROF_I_EXTERN_C_BEGIN
 
-/* Points at the level in force, in the arena's first page, so that another process may set it. Never NULL. */
+/* Points at the level in force, in the arena's first page, so that another process may set it.
+   Never NULL. */
 extern PROF_API const uint32_t *prof_i_level_1;
 
-/* The library's own: which of several copies of prof in one process has the call sites (docs/embedding.md). */
+/* The library's own: which of several copies of prof in one process has the call sites
+   (docs/embedding.md). */
 extern PROF_API const char prof_i_copy_1;
 
 /* Opens a scope; returns its start, or 0 when it is not recorded. Any thread. Signal-safe. */
 PROF_API uint64_t prof_i_begin_1(prof_site *site, const char *name, const char *category) PROF_I_NOEXCEPT;
 PROF_API uint64_t prof_i_begin_details_1(prof_site *site, const prof_details *details) PROF_I_NOEXCEPT;
-/* The same, by the shortest way, when it can be gone: for up to PROF_I_VALUES_MAX arguments that are one word each or NUL-terminated, with
-   literal keys, name and category; or for a name made at run time alone. PROF_I_NOT_SHORT: begin with the details. */
+/* The same, by the shortest way, when it can be gone: for up to PROF_I_VALUES_MAX arguments that
+   are one word each or NUL-terminated, with literal keys, name and category; or for a name made at
+   run time alone. PROF_I_NOT_SHORT: begin with the details. */
 PROF_API uint64_t prof_i_begin_values_1(prof_site *site, uint64_t a, uint64_t b, uint64_t c, uint64_t d) PROF_I_NOEXCEPT;
-PROF_API uint64_t prof_i_begin_text_1(prof_site *site, const char *text, uint32_t text_bytes) PROF_I_NOEXCEPT; /* the only argument */
+/* the only argument */
+PROF_API uint64_t prof_i_begin_text_1(prof_site *site, const char *text, uint32_t text_bytes) PROF_I_NOEXCEPT;
 PROF_API uint64_t prof_i_begin_name_1(prof_site *site, const char *name, uint32_t name_bytes) PROF_I_NOEXCEPT;
 enum { PROF_I_VALUES_MAX = 4 };
 #define PROF_I_NOT_SHORT UINT64_MAX
-/* Closes the scope that start opened; start is not 0: call sites look first. Any thread. Signal-safe. */
+/* Closes the scope that start opened; start is not 0: call sites look first. Any thread.
+   Signal-safe. */
 PROF_API void prof_i_end_1(uint64_t start) PROF_I_NOEXCEPT;
 /* Instants and counters. */
 PROF_API void prof_i_instant_1(prof_site *site, const prof_details *details) PROF_I_NOEXCEPT;
@@ -75,8 +83,9 @@ PROF_I_INLINE _Bool prof_i_is_on(uint32_t level) {
 /* In the condition itself: clang forgets what an inlined function says it expects. */
 #define PROF_I_IS_ON(level) __builtin_expect(prof_i_is_on(level), 0)
 
-/* Is the text, after expansion, a string literal? Then it belongs to the site. Anything else is copied: a pointer that only
-   happens to be constant may differ between the inlined copies of one function. */
+/* Is the text, after expansion, a string literal? Then it belongs to the site. Anything else is
+   copied: a pointer that only happens to be constant may differ between the inlined copies of one
+   function. */
 #define PROF_I_STARTS_QUOTED(...) ((#__VA_ARGS__)[0] == '"')
 /* Does the text, after expansion, begin so? */
 #define PROF_I_STARTS(text, ...) (__builtin_strncmp(#__VA_ARGS__, text, sizeof(text) - 1) == 0)
@@ -114,14 +123,16 @@ PROF_I_INLINE _Bool prof_i_are_values(const prof_args *args) {
 
 PROF_I_INLINE uint64_t prof_i_value(const prof_args *args, uint32_t i) { return i < args->count ? args->items[i].value.u64 : 0; }
 
-/* Arguments that stand in the macro's own place are the same but for their values whenever the site is reached; a variable's are not. */
+/* Arguments that stand in the macro's own place are the same but for their values whenever the site
+   is reached; a variable's are not. */
 PROF_I_INLINE uint64_t prof_i_enter(prof_site *site, prof_device device, const char *name, const char *category,
                                     uint32_t flags, uint64_t stream, _Bool is_in_place, prof_args args) {
   if (!is_in_place) args.kind &= ~(uint32_t)PROF_I_KEYS_LITERAL;
   const _Bool is_host = device.type == PROF_DEVICE_CPU && device.index == 0;
   if (is_host && args.count == 0 && flags == (PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL))
     return prof_i_begin_1(site, name, category);
-  uint64_t start = PROF_I_NOT_SHORT; /* what follows is known when it is compiled: one of the two calls is left, or none */
+  /* what follows is known when it is compiled: one of the two calls is left, or none */
+  uint64_t start = PROF_I_NOT_SHORT;
   if (is_host && args.count == 0 && flags == PROF_I_CATEGORY_LITERAL)
     start = prof_i_begin_name_1(site, name, PROF_NUL_TERMINATED);
   if (is_host && flags == (PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL) && prof_i_are_values(&args))
@@ -209,14 +220,15 @@ PROF_I_INLINE void prof_i_leave(const uint64_t *start) {
 
 #endif
 
-/* WITH_BASE_PROFILER(dev, name, cat, args, code...): one statement; RAF's name and order of arguments. Level 1. */
+/* WITH_BASE_PROFILER(dev, name, cat, args, code...): one statement; RAF's name and order of
+   arguments. Level 1. */
 #define WITH_BASE_PROFILER(dev, name, cat, args, ...) \
   PROF_I_WITH(__COUNTER__, 1, dev, name, cat, 0u, 0, args, __VA_ARGS__)
 /* The same at level 1 or 2 (an integer constant). */
 #define WITH_BASE_PROFILER_LEVEL(level_, dev, name, cat, args, ...) \
   PROF_I_WITH(__COUNTER__, level_, dev, name, cat, 0u, 0, args, __VA_ARGS__)
-/* Work put on a device's stream. Today the host side is recorded, with device and stream; the device's own times come with
-   the device back ends. */
+/* Work put on a device's stream. Today the host side is recorded, with device and stream; the
+   device's own times come with the device back ends. */
 #define WITH_GPU_PROFILER(dev, stream, name, cat, args, ...) \
   PROF_I_WITH(__COUNTER__, 1, dev, name, cat, PROF_I_ON_STREAM, stream, args, __VA_ARGS__)
 #define WITH_GPU_PROFILER_LEVEL(level_, dev, stream, name, cat, args, ...) \
@@ -230,7 +242,8 @@ PROF_I_INLINE void prof_i_leave(const uint64_t *start) {
 /* The name is the function's, as __func__ has it. */
 #define PROF_FUNCTION() PROF_I_FUNCTION(__COUNTER__)
 
-/* A moment, and a value on a graph. Level 1. The counter's name is kept with the site: use a literal. */
+/* A moment, and a value on a graph. Level 1. The counter's name is kept with the site: use a
+   literal. */
 #define PROF_INSTANT(name, cat, args) PROF_I_INSTANT(__COUNTER__, name, cat, args)
 #define PROF_COUNTER(name, value) PROF_I_COUNTER(__COUNTER__, name, value)
 

@@ -1,6 +1,7 @@
-/* The C++ side of the scope macros: texts from anything with data() and size(), devices from anything with device_id() and
-   device_type(), arguments from RAF's braced lists. C++17; no part of the standard library but <initializer_list>,
-   <type_traits> and <utility>. Included by scope.h. SPDX-License-Identifier: MIT */
+/* The C++ side of the scope macros: texts from anything with data() and size(), devices from
+   anything with device_id() and device_type(), arguments from RAF's braced lists. C++17; no part of
+   the standard library but <initializer_list>, <type_traits> and <utility>. Included by scope.h.
+   SPDX-License-Identifier: MIT */
 #ifndef PROF_SCOPE_CXX_H
 #define PROF_SCOPE_CXX_H
 
@@ -10,7 +11,8 @@
 #include <type_traits>
 #include <utility>
 
-/* What stands in every call site: clang would call it instead, a scope that is on being the unlikely case. */
+/* What stands in every call site: clang would call it instead, a scope that is on being the
+   unlikely case. */
 #define PROF_I_INLINED __attribute__((always_inline))
 
 namespace prof_i {
@@ -219,8 +221,9 @@ struct scope {
   ((PROF_I_IS_LITERAL(name) ? uint32_t{PROF_I_NAME_LITERAL} : 0u) |                   \
    (PROF_I_IS_LITERAL(cat) ? uint32_t{PROF_I_CATEGORY_LITERAL} : 0u))
 
-/* args stands bare, so that a braced list initialises the parameter. An if and not ?:, whose temporaries would live until the
-   scope is made: off, gcc looked at them and kept the start in memory. */
+/* args stands bare, so that a braced list initialises the parameter. An if and not ?:, whose
+   temporaries would live until the scope is made: off, gcc looked at them and kept the start in
+   memory. */
 #define PROF_I_OPEN(id, level_, dev, name, cat, flags, stream, args)                                               \
   PROF_I_LEVEL_CHECK(level_);                                                                                      \
   static prof_site PROF_I_CONCAT(prof_i_site_, id) = PROF_I_SITE(level_);                                          \

@@ -1,5 +1,6 @@
-/* What every call of the control path returns: 0 or a negative code, from one list with names and texts.
-   Also the export macro. Includes nothing of prof; compiles alone as C11 and C++17. SPDX-License-Identifier: MIT */
+/* What every call of the control path returns: 0 or a negative code, from one list with names and
+   texts. Also the export macro. Includes nothing of prof; compiles alone as C11 and C++17.
+   SPDX-License-Identifier: MIT */
 #ifndef PROF_STATUS_H
 #define PROF_STATUS_H
 
@@ -47,14 +48,16 @@ typedef enum prof_status {
 
 PROF_I_EXTERN_C_BEGIN
 
-/* The code's name, for example "PROF_E_LEVEL"; "PROF_E_UNKNOWN" for a value not in the list. Static. Any thread. */
+/* The code's name, for example "PROF_E_LEVEL"; "PROF_E_UNKNOWN" for a value not in the list.
+   Static. Any thread. */
 PROF_API const char *prof_status_name(int status) PROF_I_NOEXCEPT;
 
 /* The code's text, lowercase, without a full stop. Static. Any thread. */
 PROF_API const char *prof_status_text(int status) PROF_I_NOEXCEPT;
 
-/* What the last failed call of this thread had to say, with its values ("level is 7; ..."); "" when none failed. Owned by
-   prof, valid until this thread's next failing call. The 64 threads that failed last have theirs. Any thread. */
+/* What the last failed call of this thread had to say, with its values ("level is 7; ..."); "" when
+   none failed. Owned by prof, valid until this thread's next failing call. The 64 threads that
+   failed last have theirs. Any thread. */
 PROF_API const char *prof_last_error(void) PROF_I_NOEXCEPT;
 
 PROF_I_EXTERN_C_END

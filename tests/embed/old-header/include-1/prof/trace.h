@@ -1,6 +1,6 @@
-/* Reading a capture: one's own (prof_get), a file's, a running or a dead process's. The reader trusts nothing in the bytes.
-   A trace is a snapshot: it does not change, and it may be read by any number of threads at once.
-   SPDX-License-Identifier: MIT */
+/* Reading a capture: one's own (prof_get), a file's, a running or a dead process's. The reader
+   trusts nothing in the bytes. A trace is a snapshot: it does not change, and it may be read by any
+   number of threads at once. SPDX-License-Identifier: MIT */
 #ifndef PROF_TRACE_H
 #define PROF_TRACE_H
 
@@ -8,11 +8,12 @@
 
 PROF_I_EXTERN_C_BEGIN
 
-/* Opens a capture file: finished, being written, or left by a process that died. The caller destroys the trace. Errors:
-   PROF_E_INVALID, PROF_E_NOT_FOUND, PROF_E_PERMISSION, PROF_E_FILE_TYPE, PROF_E_NOT_CAPTURE, PROF_E_VERSION, PROF_E_TRUNCATED,
-   PROF_E_NO_MEMORY, PROF_E_IO. A file of up to 64 MiB that nobody records into is read, and may then be cut off or go; a larger one
-   is mapped until the trace is destroyed, and one that is recorded into while it is opened: whoever makes such a file shorter
-   meanwhile causes a SIGBUS here. */
+/* Opens a capture file: finished, being written, or left by a process that died. The caller
+   destroys the trace. Errors: PROF_E_INVALID, PROF_E_NOT_FOUND, PROF_E_PERMISSION,
+   PROF_E_FILE_TYPE, PROF_E_NOT_CAPTURE, PROF_E_VERSION, PROF_E_TRUNCATED, PROF_E_NO_MEMORY,
+   PROF_E_IO. A file of up to 64 MiB that nobody records into is read, and may then be cut off or
+   go; a larger one is mapped until the trace is destroyed, and one that is recorded into while it
+   is opened: whoever makes such a file shorter meanwhile causes a SIGBUS here. */
 PROF_API int prof_trace_open(const char *path, prof_trace **trace_out) PROF_I_NOEXCEPT;
 
 /* The same from bytes in memory, which must stay as they are until the trace is destroyed. */
@@ -23,7 +24,8 @@ PROF_API void prof_trace_destroy(prof_trace *trace) PROF_I_NOEXCEPT;
 
 typedef struct prof_trace_info {
   size_t size;
-  uint64_t event_count;       /* what prof_trace_next() will hand out: scopes, open ones, instants, counters, flows, steps */
+  /* what prof_trace_next() will hand out: scopes, open ones, instants, counters, flows, steps */
+  uint64_t event_count;
   uint64_t scope_count;       /* ended scopes */
   uint64_t open_count;        /* scopes that had not ended */
   uint64_t lost_count[16];    /* by prof_loss */
@@ -44,7 +46,9 @@ typedef struct prof_trace_info {
   char host[64];
   char process_name[64];
   uint32_t clock;             /* prof_clock in use */
-  uint32_t is_elsewhere;      /* 1: recorded on another host or in another pid namespace: whether its process runs cannot be told here */
+  /* 1: recorded on another host or in another pid namespace: whether its process runs cannot be
+     told here */
+  uint32_t is_elsewhere;
 } prof_trace_info;
 PROF_API int prof_trace_info_get(const prof_trace *trace, prof_trace_info *info_out) PROF_I_NOEXCEPT;
 
@@ -79,13 +83,15 @@ typedef struct prof_trace_arg {
   } value;
 } prof_trace_arg;
 
-/* One event. Texts are not NUL-terminated and may hold any bytes; they are valid while the trace is. */
+/* One event. Texts are not NUL-terminated and may hold any bytes; they are valid while the trace
+   is. */
 typedef struct prof_event {
   uint32_t kind;   /* prof_event_kind */
   uint32_t thread; /* index for prof_trace_thread_get() */
   uint64_t start_ns; /* from the capture's start (info.start_ns) */
   uint64_t duration_ns;
-  uint64_t self_ns;   /* less what its children on the same thread took; scopes only, ordered reading only */
+  /* less what its children on the same thread took; scopes only, ordered reading only */
+  uint64_t self_ns;
   uint32_t depth;     /* how many scopes of its thread stand around it; ordered reading only */
   uint32_t site;      /* number of the call site; 0: none */
   uint32_t level;
@@ -113,8 +119,8 @@ enum {
   PROF_EVENT_NO_DETAILS = 8u    /* name or arguments were lost; the site's name stands instead */
 };
 
-/* Walks the events: by thread, and inside a thread by start, outer scopes before the ones they hold. One walker at a time a
-   cursor; cursors are independent. */
+/* Walks the events: by thread, and inside a thread by start, outer scopes before the ones they
+   hold. One walker at a time a cursor; cursors are independent. */
 typedef struct prof_cursor prof_cursor;
 PROF_API int prof_cursor_create(const prof_trace *trace, prof_cursor **cursor_out) PROF_I_NOEXCEPT;
 PROF_API void prof_cursor_destroy(prof_cursor *cursor) PROF_I_NOEXCEPT;
@@ -158,13 +164,17 @@ typedef struct prof_aggregate_options {
   uint32_t rows_limit;  /* 0: 100; UINT32_MAX: all */
   uint32_t level;       /* only scopes of this level; 0: all */
   const char *category; /* only this category; NULL: all */
-  uint32_t time_unit;   /* of the table: 0 by magnitude, as torch.profiler; 3 s, 6 ms... as powers: 3 = ms, 6 = us, 9 = ns */
+  /* of the table: 0 by magnitude, as torch.profiler; 3 s, 6 ms... as powers: 3 = ms, 6 = us, 9 =
+     ns */
+  uint32_t time_unit;
   uint32_t reserved;
 } prof_aggregate_options;
 
-/* One group. Times are of ended and open scopes; median and p99 are exact to 1 %. Texts live as long as the result. */
+/* One group. Times are of ended and open scopes; median and p99 are exact to 1 %. Texts live as
+   long as the result. */
 typedef struct prof_row {
-  const char *name; /* "" where it does not take part in the group; NUL-terminated, UTF-8 repaired */
+  /* "" where it does not take part in the group; NUL-terminated, UTF-8 repaired */
+  const char *name;
   const char *category;
   const char *shape; /* "[[2, 3], [3, 4]]", as torch.profiler writes Input Shapes */
   prof_device device;
@@ -192,18 +202,22 @@ PROF_API int prof_trace_aggregate(const prof_trace *trace, const prof_aggregate_
                                   prof_rows **rows_out) PROF_I_NOEXCEPT;
 PROF_API void prof_rows_destroy(prof_rows *rows) PROF_I_NOEXCEPT;
 
-/* The aggregates as an aligned text table with the loss line below; NUL-terminated; the caller gives it to prof_free(). */
+/* The aggregates as an aligned text table with the loss line below; NUL-terminated; the caller
+   gives it to prof_free(). */
 PROF_API int prof_trace_table(const prof_trace *trace, const prof_aggregate_options *options,
                               char **text_out) PROF_I_NOEXCEPT;
 
-/* One line: recorded, dropped by reason, unfinished; "no loss" when all of them are 0. Caller frees. */
+/* One line: recorded, dropped by reason, unfinished; "no loss" when all of them are 0. Caller
+   frees. */
 PROF_API int prof_trace_loss_text(const prof_trace *trace, char **text_out) PROF_I_NOEXCEPT;
 
-/* Switches a process that records into this capture file, from outside: level 0 (scopes cost what they cost when it is off), 1 or 2, for its next
-   scopes. Nothing in that process takes part, no thread, no signal: the level is a word of the file, and who may write the file may switch it.
-   before_out, if not NULL, gets the level that was in force. PROF_E_LEVEL, PROF_E_NOT_RUNNING when nobody records into it any more (a
-   process that cannot be seen from here, in another container, counts as running), PROF_E_PERMISSION, and what prof_trace_open() says of
-   files that are no captures. Any thread. */
+/* Switches a process that records into this capture file, from outside: level 0 (scopes cost what
+   they cost when it is off), 1 or 2, for its next scopes. Nothing in that process takes part, no
+   thread, no signal: the level is a word of the file, and who may write the file may switch it.
+   before_out, if not NULL, gets the level that was in force. PROF_E_LEVEL, PROF_E_NOT_RUNNING when
+   nobody records into it any more (a process that cannot be seen from here, in another container,
+   counts as running), PROF_E_PERMISSION, and what prof_trace_open() says of files that are no
+   captures. Any thread. */
 PROF_API int prof_trace_set_level(const char *path, int level, int *before_out) PROF_I_NOEXCEPT;
 
 /* Writes any trace as prof_dump_with() writes one's own. */

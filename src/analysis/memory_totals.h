@@ -1,0 +1,66 @@
+/* What scopes allocate, less what they free, as torch.profiler counts it: added up while a thread
+   is walked. The walk goes backwards, so an event of memory comes before the scope that it stands
+   in, and that before the one around it: sums wait at their depth. Caller's memory; one thread at a
+   time. */
+#ifndef PROF_ANALYSIS_MEMORY_SUMS_H
+#define PROF_ANALYSIS_MEMORY_SUMS_H
+
+#include <stdbool.h>
+
+#include "../reader/walk.h"
+
+/* Bytes; device: of all devices but the host. */
+typedef struct prof_i_scope_bytes {
+  int64_t host, self_host, device, self_device;
+} prof_i_scope_bytes;
+
+/* The allocations and frees that no scope holds. */
+typedef struct prof_i_unscoped_memory {
+  uint64_t count, first_ns; /* first_ns: of the earliest one */
+  int64_t host, device;
+} prof_i_unscoped_memory;
+
+/* What is at one depth: its own bytes (self) and all of them; the count and the time of its own. */
+typedef struct prof_i_pending_memory {
+  prof_i_scope_bytes scope_bytes;
+  uint64_t count, first_ns;
+} prof_i_pending_memory;
+
+typedef struct prof_i_memory_totals {
+  prof_i_pending_memory *pending; /* by depth */
+  uint32_t room;
+} prof_i_memory_totals;
+
+void prof_i_memory_totals_fini(prof_i_memory_totals *sums);
+
+/* At the end of a thread: adds what no scope of it holds. */
+void prof_i_memory_totals_unscoped(const prof_i_memory_totals *sums,
+                                   prof_i_unscoped_memory *outside);
+
+/* Before the next thread. */
+void prof_i_memory_totals_clear(prof_i_memory_totals *sums);
+
+/* An alloc or a free of a pool; other spans of memory are passed over. False: no memory. */
+bool prof_i_memory_totals_add(prof_i_memory_totals *sums, const prof_trace *trace,
+                              const prof_i_span *span);
+
+/* What a scope of lane 0 comes to; it is then part of what stands around it. */
+prof_i_scope_bytes prof_i_memory_totals_end_scope(prof_i_memory_totals *sums,
+                                                  const prof_i_span *span);
+
+/* A step is no scope, and some scopes are not asked for: what waits in it is around it. */
+void prof_i_memory_totals_end_step(prof_i_memory_totals *sums, const prof_i_span *span);
+
+/* A damaged capture says anything, as often as it likes: sums of it run over, and do no more. */
+static inline int64_t prof_i_bytes_add_wrapping(int64_t a, int64_t b) {
+  return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+
+static inline void prof_i_scope_bytes_add(prof_i_scope_bytes *to, const prof_i_scope_bytes *from) {
+  to->host = prof_i_bytes_add_wrapping(to->host, from->host);
+  to->self_host = prof_i_bytes_add_wrapping(to->self_host, from->self_host);
+  to->device = prof_i_bytes_add_wrapping(to->device, from->device);
+  to->self_device = prof_i_bytes_add_wrapping(to->self_device, from->self_device);
+}
+
+#endif

@@ -1,0 +1,83 @@
+/* Where a capture's file goes. What takes an output's path uses memory that the control lock
+   guards. */
+#ifndef PROF_CORE_BUFFER_CAPTURE_FILE_H
+#define PROF_CORE_BUFFER_CAPTURE_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "../../base/path.h"
+
+enum {
+  PROF_I_HOST_BYTES = 64,
+  PROF_I_BASE_BYTES_MAX =
+      /* of the output's name in the capture's: with what is added, no more than a directory takes
+         (255) */
+  140,
+  /* A capture's mode: while its process finds out whether it may have the output's name, and from
+     then on. See output_claim.h. */
+  PROF_I_MODE_CLAIMING = 0700,
+  PROF_I_MODE_CLAIMED = 0600
+};
+
+/* A relative pattern (path.h) put behind the working directory, whose own percent signs are
+   doubled. Returns `to`; or the pattern as it is: absolute, or the directory is gone, cannot be
+   reached by its path, or is too long for the names that a capture makes of it. */
+const char *prof_i_output_make_absolute(const char *pattern, char *to, size_t room);
+
+/* Is this an output path that a dump could write? Its directory is there and writable, and it names
+   no directory or device. 0 or a status with its text. */
+int prof_i_output_check(const char *path);
+
+/* Says to other processes, as long as the descriptor is open, that its capture is being recorded
+   into. */
+void prof_i_capture_file_lock(int fd);
+
+/* The output's name with `.pid` before its ending: trace.json -> trace.123.json. 0, or
+   PROF_E_INVALID when it does not fit. */
+int prof_i_output_add_suffix(char *output, size_t room);
+
+/* Creates the capture's file beside `output`, or in $PROF_CAPTURE_DIR, $TMPDIR, /dev/shm, whichever
+   truly reserves room. Returns its descriptor and its path; -1: none qualifies, and `reason` says
+   why. In both cases reason is "" only when it is beside the output. A child takes the directories
+   of its parent's environment. Signal-safe for a child; otherwise prof_i_output_claim_settle()
+   comes next. */
+int prof_i_capture_file_create(const char *output, bool is_child, char *path_out, size_t path_room,
+                               char *reason_out, size_t reason_room);
+
+/* Does what is written there take memory, as on tmpfs? */
+bool prof_i_capture_file_is_memory(int fd);
+
+/* Gives the capture in force, into which nobody records any more, the output's name in place of its
+   own, without reading it; its mode stays 0600. Not over a capture that another
+   process records into, nor to another file system. 0, or a status with its text: then it stands as
+   it was. */
+int prof_i_capture_file_rename(const char *capture, const char *output);
+
+/* ---- for output_claim.c ---- */
+
+/* Where a capture of an output may be, the best first, and what its name begins with: beside its
+   output the output's own name, elsewhere also a number of the output's directory, which another
+   output of that name does not have. */
+typedef struct prof_i_capture_dirs {
+  char beside[PROF_I_PATH_BYTES],
+      bases[2][PROF_I_BASE_BYTES_MAX + 1]; /* bases[0] is for directories[0] alone */
+  const char *directories[4];
+  size_t count;
+} prof_i_capture_dirs;
+
+/* Valid until the next call. */
+const prof_i_capture_dirs *prof_i_capture_file_list_dirs(const char *output);
+
+/* "DIRECTORY/BASE.HOST-PID-START-COPY.prof" of this process. False: longer than the room. */
+bool prof_i_capture_file_name(const char *directory, const char *base, int copy, char *to,
+                              size_t room);
+
+/* As it is in a capture's name. */
+void prof_i_capture_file_host(char to[PROF_I_HOST_BYTES]);
+
+/* NULL: captures can be recorded into files of that file system. All such file systems belong to
+   one kernel. */
+const char *prof_i_capture_file_unfit_reason(int fd);
+
+#endif

@@ -1,0 +1,83 @@
+/* What recording costs this program, timed where it runs. cost.c times a scope whose code and data
+   are in the near caches; behind work that sweeps the caches the same scope takes up to a hundred
+   times as long.
+
+   Now and then a thread opens a window: its scopes take the slow path for a few begins and ends. At
+   each of them a twin runs as well, a scope with code, thread, slot, site and chunk of its own,
+   which no reader sees. The twin's first runs bring its lines into the caches. After that the
+   host's work between two scopes evicts the twin's lines as it evicts those of the recorder, and
+   the twin is timed: what it takes beyond its own time in warm caches is what a scope takes beyond
+   scope_cost_ps.
+
+   Windows come after 32 records, then 64 and so on, but no further apart than WINDOW_EACH_NS where
+   fewer than that come in such a time.
+
+   A window opens where a thread's claim reaches its chunk's limit, which stands at the next stop
+   and not at the chunk's end: the fast path has no instruction for it. A window's mean counts for
+   half of the records since the window before and half of those to the next. A run longer than 20
+   us is left out: it was interrupted.
+
+   A window has four runs at most and stands for up to 16384 records, so that one page fault would
+   weigh as much as 16384. Two bounds hold whatever a window finds:
+     - a scope takes no more than the time from one record to the next, on average since the window
+       before
+     - all of a thread's recording takes no more than the time since the thread came
+
+   Not where the counter is not the clock: there every scope takes the slow path. */
+#ifndef PROF_CORE_RECORD_COST_SAMPLE_H
+#define PROF_CORE_RECORD_COST_SAMPLE_H
+
+#include <prof/scope.h>
+#include <stdbool.h>
+
+#include "../../format/layout.h"
+
+struct prof_i_thread;
+
+/* What a thread knows of its windows. The owner alone. */
+typedef struct prof_i_cost_window {
+  uint32_t left;         /* begins and ends that the open window still takes; 0: it is closed */
+  uint32_t epoch;        /* the thread's when it was opened */
+  uint32_t count;        /* of windows so far */
+  uint32_t begins, ends; /* timed in this window */
+  uint64_t begin_ticks, end_ticks; /* all of them together */
+  uint32_t slow_begins, slow_ends; /* of these, those whose rest of the slow path was timed, too */
+  uint64_t slow_begin_ticks, slow_end_ticks;
+  uint64_t at_ticks;     /* of the last window's opening */
+  int64_t last_ps;       /* what the last window found a scope to take beyond a warm one */
+  uint32_t concluded;    /* windows that found so */
+  uint64_t from;         /* of the chunk: what stands behind this byte is not in `since` */
+  uint64_t since;        /* bytes recorded since the last stop */
+  uint64_t spacing;      /* bytes from the last stop to the next */
+  uint64_t stands_for;   /* records that the next window's mean counts for */
+  uint64_t came_ticks;   /* when the thread came to this arena */
+  uint64_t records;      /* from then to the last window's opening */
+  int64_t most_ps;       /* that the open window may find a scope to take beyond a warm one */
+  int64_t beyond_ps;     /* what windows found so far; the slot's is bounded */
+  uint64_t window_ticks; /* that windows took; not in the slot's own_ns yet */
+} prof_i_cost_window;
+
+/* Times the twin in warm caches, once for each clock. Takes some 120 us. Control lock held. */
+void prof_i_cost_sample_calibrate(void);
+
+/* A capture begins, and its clock. Control lock held. */
+void prof_i_cost_sample_begin_capture(void);
+
+/* In a forked child: the thread that ran a twin is not here. */
+void prof_i_cost_sample_forget(void);
+
+/* A scope begins, or has ended, by the slow path with a window open. Before all else. Returns the
+   counter for the function of the same name below, or 0. Signal-safe. */
+uint64_t prof_i_cost_sample_begin(struct prof_i_thread *thread, const prof_site *site,
+                                  const prof_details *details);
+uint64_t prof_i_cost_sample_end(struct prof_i_thread *thread);
+
+/* The slow path has done the host's begin or end. Signal-safe. */
+void prof_i_cost_sample_after_begin(struct prof_i_thread *thread, uint64_t since_ticks);
+void prof_i_cost_sample_after_end(struct prof_i_thread *thread, uint64_t since_ticks);
+
+/* Of a begin or end that found a window open, and now finds the gate closed: closes the window.
+   True: that alone kept the thread off the fast path, which goes on past a closed gate. */
+bool prof_i_cost_sample_give_up(struct prof_i_thread *thread);
+
+#endif

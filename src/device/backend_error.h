@@ -1,0 +1,21 @@
+/* Why a call of a back end of prof's own failed, in words, for each thread its own: of whichever it
+   asked last. */
+#ifndef PROF_DEVICE_BACKEND_ERROR_H
+#define PROF_DEVICE_BACKEND_ERROR_H
+
+#include "../base/library.h"
+
+/* Keeps the text for prof_i_backend_last_error() and returns result. Any thread. */
+int prof_i_backend_fail(int result, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The same of a static text, at the cost of keeping a pointer: for what may fail at every scope. */
+int prof_i_backend_fail_text(int result, const char *text);
+
+/* The same of a library that could not be opened, behind a text before its own, and the result that
+   fits. */
+int prof_i_backend_fail_library(const char *before, const prof_i_library_error *why);
+
+/* "": nothing failed yet. Valid until the thread's next. */
+const char *prof_i_backend_last_error(void);
+
+#endif

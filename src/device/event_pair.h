@@ -1,0 +1,98 @@
+/* The device's side of scopes: pairs of events on their way from the thread that put them on a
+   stream to the collector that reads them, and back. Nothing here takes a lock while a scope begins
+   or ends. */
+#ifndef PROF_DEVICE_EVENT_PAIR_H
+#define PROF_DEVICE_EVENT_PAIR_H
+
+#include "../core/buffer/thread.h"
+#include "device_clock.h"
+#include "registry.h"
+
+enum {
+  PROF_I_EVENT_PAIR_NAME_BYTES = 112,
+  /* of a thread on a stream: more wait for the device than that, and a scope has its host side
+     alone */
+  PROF_I_EVENT_PAIRS_MAX = 4096,
+  PROF_I_STREAMS_MAX = 4096
+};
+
+/* What the collector writes and what a scope's thread writes stand in lines of their own: else each
+   takes the other's line away at each scope. */
+#define PROF_I_CACHE_LINE_BYTES 64
+
+struct prof_i_thread_stream;
+
+/* Two events around what a scope put on its stream. The thread's, then (done) the collector's, then
+   (back) the thread's. At a multiple of a line. */
+typedef struct prof_i_event_pair {
+  struct prof_i_event_pair *next;
+  struct prof_i_thread_stream *thread_stream;
+  struct prof_i_stream *stream; /* that its events are on */
+  void *events[2];
+  uint64_t ticks[2]; /* before each was recorded: it cannot be past by then */
+  /* the last look that found the second one not past, in ticks; 0: there was none */
+  uint64_t pending_ticks;
+  uint64_t launch_serial;  /* of the host's scope: its thread's serial, and its start */
+  uint64_t start;          /* ticks << 4 */
+  uint64_t arena, session; /* in which it began */
+  uint32_t is_late;        /* 1: counted as lost: its recording has ended */
+  uint32_t site, flags;    /* flags: PROF_I_FLAG_NAME, PROF_I_FLAG_CATEGORY, PROF_I_FLAG_CUT */
+  uint32_t name_bytes, category_bytes;
+  /* PROF_I_EVENT_PAIR_NAME_BYTES, made when first needed: the name, then the category, where they
+     are made at run time */
+  char *names;
+} prof_i_event_pair;
+_Static_assert(sizeof(prof_i_event_pair) % PROF_I_CACHE_LINE_BYTES == 0 || sizeof(void *) != 8,
+               "pairs that stand in a row begin with a line");
+
+/* A stream of a device, and the thread that it is in the capture. Once listed it stays. The device
+   is the back end's word, where it has one: what the program says may be another number. */
+typedef struct prof_i_stream {
+  prof_i_backend *backend;
+  uint64_t handle;
+  prof_device device;
+  char before_done[PROF_I_CACHE_LINE_BYTES];
+  prof_i_event_pair *done; /* newest first; any thread pushes, the collector takes all */
+  char before_pending[PROF_I_CACHE_LINE_BYTES];
+  prof_i_event_pair *pending; /* from here on the collector's: oldest first */
+  prof_i_event_pair **pending_end;
+  prof_i_virtual_thread line;
+  prof_i_device_clock *clock; /* the collector's, of its device or its own; NULL: not met yet */
+  void *zero_event;           /* see event_time.h */
+  uint64_t zero_ns;
+  struct prof_i_stream *next;
+} prof_i_stream;
+
+/* What a thread has on a stream. */
+typedef struct prof_i_thread_stream {
+  prof_i_stream *stream; /* NULL: nobody serves it */
+  uint64_t handle;
+  prof_device device;
+  uint64_t unserved_session; /* of no stream: the session in which nobody did */
+  prof_i_event_pair *free;   /* the thread's own */
+  uint32_t count;            /* pairs made */
+  int32_t
+      reported_result; /* the last result but OK that the registry and the capture were told of */
+  uint64_t reported_session; /* the session then */
+  char before_returned[PROF_I_CACHE_LINE_BYTES];
+  prof_i_event_pair *returned; /* the collector pushes, the thread takes all */
+  char behind_returned[PROF_I_CACHE_LINE_BYTES];
+} prof_i_thread_stream;
+
+/* The stream, listed if it was not; NULL: nobody serves its device type (loss_out: -1), or it may
+   be there for a later scope, and this one's device side is lost: another thread opens the back end
+   right now, there are too many, or there is no memory. Any thread. */
+prof_i_stream *prof_i_stream_of(prof_device device, uint64_t handle, int *loss_out);
+/* All, as they came. */
+prof_i_stream *prof_i_stream_first(void);
+static inline prof_i_stream *prof_i_stream_next(const prof_i_stream *stream) {
+  return __atomic_load_n(&stream->next, __ATOMIC_ACQUIRE);
+}
+/* In a forked child. */
+void prof_i_streams_forget(void);
+
+/* A pair, both events past or never to be, goes back to its thread. The collector. */
+void prof_i_event_pair_give_back(prof_i_event_pair *pair,
+                                 bool is_read); /* is_read: both have been asked */
+
+#endif

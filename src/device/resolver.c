@@ -1,0 +1,109 @@
+/* See resolver.h. */
+#define _GNU_SOURCE
+#include "resolver.h"
+
+#include <prof/profiler.h>
+#include <stdlib.h>
+
+#include "../core/buffer/arena.h"
+#include "../core/buffer/session.h"
+#include "device_state.h"
+#include "event_time.h"
+#include "stream_scope.h"
+
+/* One for each device; of streams whose events tell no time, only distances, one for each, beside
+   the device's own. */
+typedef struct clock_entry {
+  prof_i_device_clock clock;
+  const prof_i_stream *sole_stream; /* or NULL: the device's own */
+  struct clock_entry *next;
+} clock_entry;
+
+static struct {
+  clock_entry *clocks;
+  const clock_entry *inherited; /* of a forked child: their memory stays, and is not lost */
+} clock_list;
+
+static prof_i_device_clock *find_or_make_clock(prof_i_backend *backend, uint32_t index,
+                                               const prof_i_stream *sole_stream) {
+  for (clock_entry *c = clock_list.clocks; c; c = c->next)
+    if (c->sole_stream == sole_stream && c->clock.backend == backend && c->clock.index == index)
+      return &c->clock;
+  clock_entry *const c = calloc(1, sizeof *c);
+  if (!c) return NULL;
+  prof_i_device_clock_init(&c->clock, backend, index);
+  c->clock.has_distances_only = sole_stream != NULL;
+  c->sole_stream = sole_stream;
+  c->next = clock_list.clocks;
+  clock_list.clocks = c;
+  return &c->clock;
+}
+
+prof_i_device_clock *prof_i_resolver_device_clock(prof_i_backend *backend, uint32_t index) {
+  return find_or_make_clock(backend, index, NULL);
+}
+
+void prof_i_resolver_forget(void) {
+  clock_list.inherited = clock_list.clocks;
+  clock_list.clocks = NULL;
+}
+
+bool prof_i_resolver_prepare(prof_i_stream *stream) {
+  if (!stream->clock &&
+      !(stream->clock = find_or_make_clock(stream->backend, (uint32_t)stream->device.index,
+                                           stream->backend->table.event_time ? NULL : stream)))
+    return false;
+  prof_i_device_clock_update(stream->clock, 0);
+  return true;
+}
+
+/* A scope that was open when its recording ended comes when another one is under way, or none. */
+static bool is_pair_current(const prof_i_event_pair *pair) {
+  return prof_i_session_is_recording() && prof_i_the_arena.base &&
+         pair->arena == prof_i_the_arena.number &&
+         pair->session == __atomic_load_n(&prof_i_arena_header()->session, __ATOMIC_ACQUIRE);
+}
+
+/* The stream's clock begins anew with its zero. */
+static bool restart_stream_clock(prof_i_stream *stream, prof_i_event_pair *pair,
+                                 uint64_t *first_ns_out) {
+  const uint64_t step_count = stream->clock->step_count;
+  if (!prof_i_event_time_restart(stream, &pair->events[0], pair->events[1], first_ns_out))
+    return false;
+  prof_i_device_clock_init(stream->clock, stream->backend, (uint32_t)stream->device.index);
+  stream->clock->has_distances_only = true;
+  stream->clock->step_count = step_count;
+  return true;
+}
+
+static bool read_pair_times(prof_i_stream *stream, prof_i_event_pair *pair, uint64_t ns_out[2]) {
+  if (!prof_i_event_time_get(stream, &pair->events[0], &ns_out[0]) &&
+      !restart_stream_clock(stream, pair, &ns_out[0]))
+    return false;
+  return prof_i_event_time_get(stream, &pair->events[1], &ns_out[1]);
+}
+
+int prof_i_resolver_write_scope(prof_i_stream *stream, prof_i_event_pair *pair, uint64_t now) {
+  prof_i_stream_scope scope = {.stream = stream,
+                               .clock = stream->clock,
+                               .serial = pair->launch_serial,
+                               .launch_ticks = pair->start >> 4,
+                               .site = pair->site,
+                               .flags = pair->flags,
+                               .name_bytes = pair->name_bytes,
+                               .category_bytes = pair->category_bytes,
+                               .names = pair->names};
+  const prof_i_stream_bounds bounds = {
+      {pair->ticks[0], pair->ticks[1]},
+      pair->pending_ticks > pair->ticks[1] ? pair->pending_ticks : pair->ticks[1],
+      now};
+  if (!is_pair_current(pair)) return PROF_LOSS_DEVICE_LATE;
+  if (!read_pair_times(stream, pair, scope.device_ns)) return PROF_LOSS_DEVICE_TIMES;
+  if (scope.device_ns[1] < scope.device_ns[0] || !prof_i_stream_scope_set_times(&scope, &bounds))
+    return PROF_LOSS_DEVICE_TIMES;
+  const int loss = prof_i_stream_scope_write(&scope);
+  prof_i_device_state *const state =
+      loss < 0 ? prof_i_device_state_get(stream->device, stream->backend) : NULL;
+  if (state) prof_i_device_count_add(&state->scope_count, 1);
+  return loss;
+}

@@ -1,0 +1,32 @@
+/* What the libraries ask that vendors load into a program, libprof_cuda.so and libprof_hip.so
+   (inject): see the end of <prof/device.h>. */
+#include <prof/backend.h>
+#include <prof/device.h>
+#include <prof/profiler.h>
+#include <stddef.h>
+
+#include "../core/session/control.h"
+#include "../cuda/activity.h"
+#include "../cuda/backend.h"
+#include "../device/activity.h"
+#include "../device/host.h"
+#include "../hip/activity.h"
+
+void prof_i_prefer_devices_1(uint32_t wanted) { prof_i_control_prefer_devices(wanted); }
+
+void prof_i_cuda_begins_1(void) {
+  prof_i_activity_begin_preinit(&prof_i_cuda_backend, prof_i_cuda_activity_begin_preinit);
+}
+
+void *prof_i_rocprofiler_tool_1(void (*is_ready)(void)) {
+  const uint32_t on_devices = 1u << PROF_BACKEND_KERNEL | 1u << PROF_BACKEND_COPY,
+                 calls = 1u << PROF_BACKEND_CALL;
+  const int level = prof_level();
+  if (level <= 0) return NULL;
+  return prof_i_hip_activity_get_tool(&prof_i_device_host,
+                                      level > 1 ? on_devices | calls : on_devices, is_ready);
+}
+
+int prof_i_rocprofiler_tool_settle_1(int is_waiting) {
+  return prof_i_hip_activity_end_preinit(is_waiting && prof_level() > 0);
+}

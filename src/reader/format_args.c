@@ -1,0 +1,295 @@
+/* printf of recorded values: the format came from a capture and is not to be believed, so it is
+   taken apart here, each conversion is made for the type that the value has, and widths are
+   bounded. Independent of the locale. */
+#include <stdio.h>
+#include <string.h>
+
+#include "walk.h"
+
+enum { WIDTH_MAX = 512, NUMBER_ROOM = 2 * WIDTH_MAX + 512 };
+
+typedef struct output {
+  char *to;
+  size_t room;
+  size_t count; /* that it would need */
+} output;
+
+static void output_put(output *out, const char *bytes, size_t count) {
+  if (out->count < out->room)
+    memcpy(out->to + out->count, bytes,
+           count < out->room - out->count ? count : out->room - out->count);
+  out->count += count;
+}
+
+static void output_put_blanks(output *out, size_t count) {
+  for (size_t i = 0; i < count; i++) output_put(out, " ", 1);
+}
+
+/* One conversion. */
+typedef struct conversion {
+  char flags[8];
+  int width;     /* negative: to the left */
+  int precision; /* negative: none */
+  int length;    /* bytes of the integer that C would read: 1, 2, 4, 8 */
+  char type;
+} conversion;
+
+typedef struct format_reader {
+  const char *at, *end;
+  const prof_event *event;
+  uint32_t next; /* argument */
+} format_reader;
+
+/* ---- values ---- */
+
+static void output_put_padded(output *out, const conversion *c, const char *bytes, size_t count) {
+  const size_t width = (size_t)(c->width < 0 ? -c->width : c->width);
+  const size_t blanks = count < width ? width - count : 0;
+  const int is_left = c->width < 0 || strchr(c->flags, '-') != NULL;
+  if (!is_left) output_put_blanks(out, blanks);
+  output_put(out, bytes, count);
+  if (is_left) output_put_blanks(out, blanks);
+}
+
+/* The locale's decimal point, if it is another, becomes a point. */
+static size_t repair_point(char *text, size_t count) {
+  char probe[16];
+  const int probed = snprintf(probe, sizeof probe, "%.1f", 0.5);
+  const size_t bytes = probed > 2 && probed < 16 ? (size_t)probed - 2 : 1;
+  probe[1 + bytes] = '\0';
+  if (bytes == 1 && probe[1] == '.') return count;
+  char *const point = strstr(text, probe + 1);
+  if (!point) return count;
+  *point = '.';
+  memmove(point + 1, point + bytes, count - (size_t)(point - text) - bytes + 1);
+  return count - bytes + 1;
+}
+
+static void output_put_double(output *out, const conversion *c, char type, double value) {
+  char spec[32], text[NUMBER_ROOM];
+  snprintf(spec, sizeof spec, "%%%s*.*%c", c->flags, type);
+  const int count = snprintf(text, sizeof text, spec, c->width, c->precision, value);
+  if (count > 0 && (size_t)count < sizeof text)
+    output_put(out, text, repair_point(text, (size_t)count));
+}
+
+static void output_put_integer(output *out, const conversion *c, char type, long long value) {
+  char spec[32], text[NUMBER_ROOM];
+  snprintf(spec, sizeof spec, "%%%s*.*ll%c", c->flags, type);
+  const int count = snprintf(text, sizeof text, spec, c->width, c->precision, value);
+  if (count > 0 && (size_t)count < sizeof text) output_put(out, text, (size_t)count);
+}
+
+static void output_put_tensor(output *out, const prof_trace_arg *arg) {
+  output_put(out, "[", 1);
+  for (uint32_t i = 0; i < arg->value.tensor.rank; i++) {
+    char text[32];
+    const int count =
+        snprintf(text, sizeof text, i ? ", %lld" : "%lld", (long long)arg->value.tensor.dims[i]);
+    output_put(out, text, (size_t)count);
+  }
+  output_put(out, "]", 1);
+}
+
+/* As it reads best, whatever the conversion asked for. */
+static void output_put_default(output *out, const conversion *c, const prof_trace_arg *arg) {
+  const conversion plain = {.width = c->width, .precision = -1};
+  switch ((prof_arg_type)arg->type) {
+    case PROF_ARG_I64:
+      output_put_integer(out, &plain, 'd', arg->value.i64);
+      return;
+    case PROF_ARG_U64:
+      output_put_integer(out, &plain, 'u', (long long)arg->value.u64);
+      return;
+    case PROF_ARG_F64:
+      output_put_double(out, &plain, 'g', arg->value.f64);
+      return;
+    case PROF_ARG_BOOL:
+      if (arg->value.u64)
+        output_put_padded(out, &plain, "true", 4);
+      else
+        output_put_padded(out, &plain, "false", 5);
+      return;
+    case PROF_ARG_STRING:
+      output_put_padded(out, &plain, arg->value.text.data, (size_t)arg->value.text.bytes);
+      return;
+    case PROF_ARG_POINTER:
+      output_put_integer(out, &(conversion){.flags = "#", .width = c->width, .precision = -1}, 'x',
+                         arg->value.i64);
+      return;
+    case PROF_ARG_TENSOR:
+      output_put_tensor(out, arg);
+      return;
+  }
+}
+
+/* The integer as C would pass it: a narrow one wraps. */
+static long long narrow_integer(const conversion *c, int64_t value, int is_signed) {
+  switch (c->length) {
+    case 1:
+      return is_signed ? (long long)(int8_t)value : (long long)(uint8_t)value;
+    case 2:
+      return is_signed ? (long long)(int16_t)value : (long long)(uint16_t)value;
+    case 4:
+      return is_signed ? value : (long long)(uint32_t)value;
+    default:
+      return value;
+  }
+}
+
+static void output_put_character(output *out, const conversion *c, int64_t value) {
+  const char byte = (char)value;
+  output_put_padded(out, c, &byte, 1);
+}
+
+static void output_put_arg(output *out, const conversion *c, const prof_trace_arg *arg) {
+  const int is_integer =
+      arg->type == PROF_ARG_I64 || arg->type == PROF_ARG_U64 || arg->type == PROF_ARG_BOOL;
+  switch (c->type) {
+    case 'd':
+    case 'i':
+      if (!is_integer) break;
+      if (arg->type == PROF_ARG_U64 && arg->value.i64 < 0) break; /* reads best as what it is */
+      output_put_integer(out, c, 'd', narrow_integer(c, arg->value.i64, 1));
+      return;
+    case 'u':
+    case 'x':
+    case 'X':
+    case 'o':
+      if (!is_integer && arg->type != PROF_ARG_POINTER) break;
+      output_put_integer(out, c, c->type, narrow_integer(c, arg->value.i64, 0));
+      return;
+    case 'c':
+      if (!is_integer) break;
+      output_put_character(out, c, arg->value.i64);
+      return;
+    case 's':
+      if (arg->type != PROF_ARG_STRING) break;
+      output_put_padded(out, c, arg->value.text.data,
+                        c->precision >= 0 && (uint64_t)c->precision < arg->value.text.bytes
+                            ? (size_t)c->precision
+                            : (size_t)arg->value.text.bytes);
+      return;
+    case 'p':
+      if (arg->type == PROF_ARG_POINTER && arg->value.u64 == 0) {
+        output_put_padded(out, c, "(nil)", 5);
+        return;
+      }
+      if (!is_integer && arg->type != PROF_ARG_POINTER) break;
+      output_put_integer(out, &(conversion){.flags = "#", .width = c->width, .precision = -1}, 'x',
+                         arg->value.i64);
+      return;
+    case 'a':
+    case 'A':
+    case 'e':
+    case 'E':
+    case 'f':
+    case 'F':
+    case 'g':
+    case 'G':
+      if (arg->type != PROF_ARG_F64) break;
+      output_put_double(out, c, c->type, arg->value.f64);
+      return;
+  }
+  output_put_default(out, c, arg);
+}
+
+/* ---- the format ---- */
+
+static int bound_int(int64_t value) {
+  return value > WIDTH_MAX ? WIDTH_MAX : value < -WIDTH_MAX ? -WIDTH_MAX : (int)value;
+}
+
+static int64_t read_digits(format_reader *r) {
+  int64_t value = 0;
+  for (; r->at < r->end && *r->at >= '0' && *r->at <= '9'; r->at++)
+    if (value < 100000) value = value * 10 + (*r->at - '0');
+  return value;
+}
+
+static const prof_trace_arg *next_arg(format_reader *r) {
+  return r->next < r->event->arg_count ? &r->event->args[r->next++] : NULL;
+}
+
+/* "3$": which argument. Nothing is moved when there is no $. */
+static int read_position(format_reader *r, uint32_t *index_out) {
+  const char *const from = r->at;
+  const int64_t value = read_digits(r);
+  if (value > 0 && r->at < r->end && *r->at == '$') {
+    r->at++;
+    *index_out = (uint32_t)value - 1;
+    return 1;
+  }
+  r->at = from;
+  return 0;
+}
+
+/* A width or a precision: digits, or * for an argument. */
+static int read_width(format_reader *r) {
+  uint32_t index;
+  if (r->at >= r->end || *r->at != '*') return bound_int(read_digits(r));
+  r->at++;
+  const prof_trace_arg *const arg = !read_position(r, &index)     ? next_arg(r)
+                                    : index < r->event->arg_count ? &r->event->args[index]
+                                                                  : NULL;
+  return arg && (arg->type == PROF_ARG_I64 || arg->type == PROF_ARG_U64) ? bound_int(arg->value.i64)
+                                                                         : 0;
+}
+
+static void read_flags(format_reader *r, conversion *c) {
+  size_t count = 0;
+  for (; r->at < r->end && strchr("-+ #0'I", *r->at) && *r->at; r->at++)
+    if (*r->at != '\'' && *r->at != 'I' && !memchr(c->flags, *r->at, count))
+      c->flags[count++] = *r->at;
+}
+
+static void read_length(format_reader *r, conversion *c) {
+  c->length = 4;
+  for (; r->at < r->end && *r->at && strchr("hlqLjzt", *r->at); r->at++)
+    c->length = *r->at != 'h' ? 8 : c->length == 2 ? 1 : 2;
+}
+
+static void output_put_conversion(output *out, format_reader *r) {
+  const char *const from = r->at - 1; /* the % */
+  conversion c = {.precision = -1};
+  uint32_t index = 0;
+  const int has_position = read_position(r, &index);
+  read_flags(r, &c);
+  c.width = read_width(r);
+  if (r->at < r->end && *r->at == '.') {
+    r->at++;
+    c.precision = read_width(r);
+  }
+  read_length(r, &c);
+  if (r->at < r->end) c.type = *r->at++;
+  if (c.type == '%') {
+    output_put(out, "%", 1);
+    return;
+  }
+  const int is_known = c.type && strchr("diuxXocspaAeEfFgGn", c.type);
+  const prof_trace_arg *const arg = !is_known                     ? NULL
+                                    : !has_position               ? next_arg(r)
+                                    : index < r->event->arg_count ? &r->event->args[index]
+                                                                  : NULL;
+  /* shown as it stands: there is no value for it */
+  if (!arg)
+    output_put(out, from, (size_t)(r->at - from));
+  else if (c.type != 'n')
+    output_put_arg(out, &c, arg);
+}
+
+size_t prof_i_format_args(const prof_event *event, char *to, size_t room) {
+  if (!event->format) return 0;
+  output out = {to, room, 0};
+  format_reader r = {event->format, event->format + event->format_bytes, event, 0};
+  while (r.at < r.end) {
+    const char *const percent = memchr(r.at, '%', (size_t)(r.end - r.at));
+    const char *const stop = percent ? percent : r.end;
+    output_put(&out, r.at, (size_t)(stop - r.at));
+    r.at = stop;
+    if (!percent) break;
+    r.at++;
+    output_put_conversion(&out, &r);
+  }
+  return out.count;
+}

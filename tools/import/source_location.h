@@ -1,0 +1,16 @@
+/* Where a traced function is defined, as src/export/chrome_location.c tells it among the arguments
+   of its calls: the site's, so that frames of stacks read as they did. */
+#ifndef PROF_IMPORT_PLACE_H
+#define PROF_IMPORT_PLACE_H
+
+#include "names.h"
+
+/* False: it does not say so, and place_out says nothing. */
+bool import_source_location_of(const import_event *event, import_text category, import_text name,
+                               import_source_location *place_out);
+
+/* Is it an argument that place_out was made of? */
+bool import_source_location_has(const import_source_location *place, const import_event *event,
+                                const import_arg *arg);
+
+#endif
