@@ -362,10 +362,11 @@ class Rules(ImportFolder):
         events = []
         for pid in (10, 20):
             events += [x("launch", 0, 50, pid, pid, cat="cuda_runtime", args={"correlation": 1})]
-            events += [kernel("k", 60, 9, pid=pid // 10, correlation=1)]
-            events += arrow("ac2g", (pid, pid, 0), (pid // 10, 7, 60), bp="e")
+            events += [kernel("k", 60, 9, pid=pid // 10, correlation=1)] * 2
+            for number in (1, 2):
+                events += arrow("ac2g", (pid, pid, 0), (pid // 10, 7, 60), number, bp="e")
         self.opened = self.imported(json.dumps(events))
-        self.assertEqual(self.said, [f"not taken: 4 {DRAWN}"])
+        self.assertEqual(self.said, [f"not taken: 8 {DRAWN}"])
         ends = {}
         for end in self.exported():
             if end["ph"] in "sf":
@@ -373,7 +374,7 @@ class Rules(ImportFolder):
         devices = sorted(e["pid"] for e in self.exported() if e["name"] == "k")
         self.assertEqual(
             sorted(ends.values()),
-            [[(pid, "ac2g"), (to, "ac2g")] for pid, to in zip((10, 20), devices)],
+            [[(pid, "ac2g"), (to, "ac2g")] for pid, to in zip((10, 10, 20, 20), devices)],
         )
 
     def test_equal_works_that_overlap_another_are_on_one_stream(self):

@@ -161,18 +161,22 @@ void import_arrows_find_devices(const import_arrows *arrows, import_state *state
   free(event);
 }
 
-/* Work has one launch, so that a second arrow to it stays as it is, and so does another
-   thread's. */
-static bool may_be_launched(const uint64_t launch[IMPORT_HIDDEN_VALUES],
-                            const import_thread *from) {
-  return !(launch[4] & IMPORT_LAUNCH_DRAWN) && (launch[0] == 0 || launch[0] == from->serial);
+/* Work has one launch: a second arrow to it stays, and so does another thread's. But traces of
+   several processes may use one id at one time. Then the arrow's begin may be another process's,
+   and the work knows its own launch. */
+static bool may_have(const uint64_t launch[IMPORT_HIDDEN_VALUES], const import_arrow *arrow,
+                     const import_thread *from) {
+  if (launch[4] & IMPORT_LAUNCH_DRAWN) return false;
+  return launch[0] == 0 || launch[0] == from->serial || arrow->is_guessed;
 }
 
-/* The launch of the work that stands on the row at that time. Of works that begin then: the one
-   that this call launched, else the first that may have it. NULL: there is none. */
-static uint64_t *find_device_entry(import_state *state, const import_thread *from,
-                                   uint64_t from_time, import_thread *stream, uint64_t time) {
+/* The launch of the work at the arrow's end. Of works that begin there: the one that this call
+   launched, else the first that may have the arrow. NULL: there is none. */
+static uint64_t *find_device_entry(import_state *state, const import_arrow *arrow,
+                                   const import_thread *from, import_thread *stream) {
   enum { ENTRIES_CHECKED_MAX = 64 };
+  const uint64_t time = state->deferred.entries[arrow->to].time;
+  const uint64_t from_time = state->deferred.entries[arrow->from].time;
   const import_entry *entry = import_thread_find(stream, time);
   uint64_t *first = NULL;
   uint32_t count;
@@ -186,8 +190,8 @@ static uint64_t *find_device_entry(import_state *state, const import_thread *fro
     uint64_t *const launch = import_record_launch(import_entry_words(&state->spool, entry, &count));
     const uint64_t kind = launch[4] & ~IMPORT_LAUNCH_DRAWN;
     if (kind == IMPORT_KIND_SIDE || kind == PROF_RECORD_ANNOTATION) continue;
-    const bool is_free = may_be_launched(launch, from);
-    if (is_free && launch[0] != 0 && launch[1] == from_time) return launch;
+    const bool is_free = may_have(launch, arrow, from);
+    if (is_free && launch[0] == from->serial && launch[1] == from_time) return launch;
     if (is_free && !first) first = launch;
     if (entry->start != time) break;
   }
@@ -198,28 +202,12 @@ static uint64_t *find_device_entry(import_state *state, const import_thread *fro
 static bool convert_launch(import_state *state, const import_arrow *arrow, import_thread *from,
                            import_thread *to) {
   if (from->key.device != IMPORT_HOST || to->key.device < 0) return false;
-  const uint64_t from_time = state->deferred.entries[arrow->from].time;
-  uint64_t *const launch =
-      find_device_entry(state, from, from_time, to, state->deferred.entries[arrow->to].time);
+  uint64_t *const launch = find_device_entry(state, arrow, from, to);
   if (!launch) return false;
   launch[4] |= IMPORT_LAUNCH_DRAWN;
+  if (launch[0] != 0 && launch[0] != from->serial) return true;
   launch[0] = from->serial;
-  launch[1] = from_time;
-  return true;
-}
-
-/* Traces of several processes may use one id at one time. Then the begin of the arrow may be
-   another process's, and the work knows its own launch. */
-static bool has_own_launch(import_state *state, const import_arrow *arrow,
-                           const import_thread *from, import_thread *to) {
-  const uint64_t time = state->deferred.entries[arrow->to].time;
-  const import_entry *const entry = to->key.device >= 0 ? import_thread_find(to, time) : NULL;
-  uint32_t count;
-  if (!arrow->is_guessed || !entry || entry->start != time || entry->place & IMPORT_ENTRY_MARK)
-    return false;
-  uint64_t *const launch = import_record_launch(import_entry_words(&state->spool, entry, &count));
-  if (launch[0] == 0 || launch[0] == from->serial || launch[4] & IMPORT_LAUNCH_DRAWN) return false;
-  launch[4] |= IMPORT_LAUNCH_DRAWN;
+  launch[1] = state->deferred.entries[arrow->from].time;
   return true;
 }
 
@@ -349,7 +337,7 @@ static void convert_arrow(import_arrows *arrows, const import_async *async, impo
     return;
   }
   if (category_is_launch(import_member_text(from, IMPORT_CAT)) &&
-      (convert_launch(state, arrow, begin, end) || has_own_launch(state, arrow, begin, end))) {
+      convert_launch(state, arrow, begin, end)) {
     state->counts->missed[IMPORT_MISS_DRAWN] += 2;
     return;
   }
