@@ -377,6 +377,26 @@ class Rules(ImportFolder):
             [[(pid, "ac2g"), (to, "ac2g")] for pid, to in zip((10, 10, 20, 20), devices)],
         )
 
+    def test_arrows_end_where_those_of_their_process_ended_before(self):
+        events = []
+        for start, numbers in ((0, (1, 2)), (100, (3, 3))):
+            for rank, number in zip((1, 2), numbers):
+                ends = (rank, rank, start + rank), (rank * 10, 1, start + 10 + rank)
+                events += arrow("sent", *ends, number, bp="e")
+        for rank in (1, 2):
+            events += [x("a", 0, 200, pid, tid) for pid, tid in ((rank, rank), (rank * 10, 1))]
+        self.opened = self.imported(json.dumps(events))
+        ends = {}
+        for end in self.exported():
+            if end["ph"] in "sf":
+                ends.setdefault(end["id"], []).append((end["pid"], end["ts"]))
+        wanted = [
+            [(rank, start + rank), (rank * 10, start + 10 + rank)]
+            for rank in (1, 2)
+            for start in (0, 100)
+        ]
+        self.assertEqual(sorted(ends.values()), wanted)
+
     def test_equal_works_that_overlap_another_are_on_one_stream(self):
         works = [kernel("k", 100, 60), kernel("k", 100, 60), kernel("long", 103, 900)]
         first = self.imported(json.dumps([x("op", 0, 200), *works]))

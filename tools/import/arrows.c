@@ -63,16 +63,44 @@ static import_line *line_of_begin(import_chain *chain, int64_t pid) {
   return found ? found : add_chain_line(chain, pid);
 }
 
-/* Where an arrow ends: in its process's line, or in the one that another process began last. */
-static import_line *line_of_end(import_chain *chain, int64_t pid) {
+static void keep_pair(import_arrows *arrows, int64_t from, int64_t to) {
+  import_arrow_pair *pair;
+  HASH_FIND(hh, arrows->pairs, &to, sizeof to, pair);
+  if (!pair) {
+    pair = import_make(sizeof *pair);
+    pair->to = to;
+    HASH_ADD(hh, arrows->pairs, to, sizeof pair->to, pair);
+  }
+  pair->from = from;
+}
+
+static import_line *open_line_of(import_chain *chain, int64_t pid) {
+  for (size_t i = 0; i < chain->count; i++)
+    if (chain->lines[i].open != IMPORT_DEFERRED_NONE && chain->lines[i].pid == pid)
+      return &chain->lines[i];
+  return NULL;
+}
+
+/* Where an arrow ends: in its process's line; or in the one of the process whose arrows end there;
+   or in the one that another process began last. */
+static import_line *line_of_end(import_arrows *arrows, import_chain *chain, int64_t pid) {
+  import_line *const own = open_line_of(chain, pid);
   import_line *newest = NULL;
+  if (own) return own;
   for (size_t i = 0; i < chain->count; i++) {
     import_line *const line = &chain->lines[i];
     if (line->open == IMPORT_DEFERRED_NONE) continue;
-    if (line->pid == pid) return line;
     if (!newest || line->open > newest->open) newest = line;
   }
-  return newest ? newest : line_of_begin(chain, pid);
+  if (!newest) return line_of_begin(chain, pid);
+  if (chain->count == 1) {
+    keep_pair(arrows, newest->pid, pid);
+    return newest;
+  }
+  const import_arrow_pair *pair;
+  HASH_FIND(hh, arrows->pairs, &pid, sizeof pid, pair);
+  import_line *const paired = pair ? open_line_of(chain, pair->from) : NULL;
+  return paired ? paired : newest;
 }
 
 void import_arrows_add(import_arrows *arrows, const import_event *event, uint32_t entry,
@@ -87,7 +115,8 @@ void import_arrows_add(import_arrows *arrows, const import_event *event, uint32_
   }
   /* A bind_id is one for all processes, as in Perfetto. */
   const int64_t pid = event_is_bound(event) ? 0 : import_threads_id(event).pid;
-  import_line *const line = phase == 's' ? line_of_begin(chain, pid) : line_of_end(chain, pid);
+  import_line *const line =
+      phase == 's' ? line_of_begin(chain, pid) : line_of_end(arrows, chain, pid);
   const bool stays = phase == 'f' && event_is_bound(event); /* others may end there, too */
   if (phase != 's')
     chain_add(arrows, chain, line, entry, line->pid != pid && chain->count > 1);
@@ -114,6 +143,12 @@ void import_arrows_fini(import_arrows *arrows) {
     next = chain->hh.next;
     free(chain->lines);
     free(chain);
+  }
+  import_arrow_pair *pair = arrows->pairs;
+  HASH_CLEAR(hh, arrows->pairs);
+  for (import_arrow_pair *next; pair; pair = next) {
+    next = pair->hh.next;
+    free(pair);
   }
   import_arrow_number *number = arrows->numbers;
   HASH_CLEAR(hh, arrows->numbers);
