@@ -63,16 +63,44 @@ static import_line *line_of_begin(import_chain *chain, int64_t pid) {
   return found ? found : add_chain_line(chain, pid);
 }
 
-/* Where an arrow ends: in its process's line, or in the one that another process began last. */
-static import_line *line_of_end(import_chain *chain, int64_t pid) {
+static void keep_pair(import_arrows *arrows, int64_t from, int64_t to) {
+  import_arrow_pair *pair;
+  HASH_FIND(hh, arrows->pairs, &to, sizeof to, pair);
+  if (!pair) {
+    pair = import_make(sizeof *pair);
+    pair->to = to;
+    HASH_ADD(hh, arrows->pairs, to, sizeof pair->to, pair);
+  }
+  pair->from = from;
+}
+
+static import_line *open_line_of(import_chain *chain, int64_t pid) {
+  for (size_t i = 0; i < chain->count; i++)
+    if (chain->lines[i].open != IMPORT_DEFERRED_NONE && chain->lines[i].pid == pid)
+      return &chain->lines[i];
+  return NULL;
+}
+
+/* Where an arrow ends: in its process's line; or in the one of the process whose arrows end there;
+   or in the one that another process began last. */
+static import_line *line_of_end(import_arrows *arrows, import_chain *chain, int64_t pid) {
+  import_line *const own = open_line_of(chain, pid);
   import_line *newest = NULL;
+  if (own) return own;
   for (size_t i = 0; i < chain->count; i++) {
     import_line *const line = &chain->lines[i];
     if (line->open == IMPORT_DEFERRED_NONE) continue;
-    if (line->pid == pid) return line;
     if (!newest || line->open > newest->open) newest = line;
   }
-  return newest ? newest : line_of_begin(chain, pid);
+  if (!newest) return line_of_begin(chain, pid);
+  if (chain->count == 1) {
+    keep_pair(arrows, newest->pid, pid);
+    return newest;
+  }
+  const import_arrow_pair *pair;
+  HASH_FIND(hh, arrows->pairs, &pid, sizeof pid, pair);
+  import_line *const paired = pair ? open_line_of(chain, pair->from) : NULL;
+  return paired ? paired : newest;
 }
 
 void import_arrows_add(import_arrows *arrows, const import_event *event, uint32_t entry,
@@ -87,7 +115,8 @@ void import_arrows_add(import_arrows *arrows, const import_event *event, uint32_
   }
   /* A bind_id is one for all processes, as in Perfetto. */
   const int64_t pid = event_is_bound(event) ? 0 : import_threads_id(event).pid;
-  import_line *const line = phase == 's' ? line_of_begin(chain, pid) : line_of_end(chain, pid);
+  import_line *const line =
+      phase == 's' ? line_of_begin(chain, pid) : line_of_end(arrows, chain, pid);
   const bool stays = phase == 'f' && event_is_bound(event); /* others may end there, too */
   if (phase != 's')
     chain_add(arrows, chain, line, entry, line->pid != pid && chain->count > 1);
@@ -114,6 +143,12 @@ void import_arrows_fini(import_arrows *arrows) {
     next = chain->hh.next;
     free(chain->lines);
     free(chain);
+  }
+  import_arrow_pair *pair = arrows->pairs;
+  HASH_CLEAR(hh, arrows->pairs);
+  for (import_arrow_pair *next; pair; pair = next) {
+    next = pair->hh.next;
+    free(pair);
   }
   import_arrow_number *number = arrows->numbers;
   HASH_CLEAR(hh, arrows->numbers);
@@ -161,18 +196,22 @@ void import_arrows_find_devices(const import_arrows *arrows, import_state *state
   free(event);
 }
 
-/* Work has one launch, so that a second arrow to it stays as it is, and so does another
-   thread's. */
-static bool may_be_launched(const uint64_t launch[IMPORT_HIDDEN_VALUES],
-                            const import_thread *from) {
-  return !(launch[4] & IMPORT_LAUNCH_DRAWN) && (launch[0] == 0 || launch[0] == from->serial);
+/* Work has one launch: a second arrow to it stays, and so does another thread's. But traces of
+   several processes may use one id at one time. Then the arrow's begin may be another process's,
+   and the work knows its own launch. */
+static bool may_have(const uint64_t launch[IMPORT_HIDDEN_VALUES], const import_arrow *arrow,
+                     const import_thread *from) {
+  if (launch[4] & IMPORT_LAUNCH_DRAWN) return false;
+  return launch[0] == 0 || launch[0] == from->serial || arrow->is_guessed;
 }
 
-/* The launch of the work that stands on the row at that time. Of works that begin then: the one
-   that this call launched, else the first that may have it. NULL: there is none. */
-static uint64_t *find_device_entry(import_state *state, const import_thread *from,
-                                   uint64_t from_time, import_thread *stream, uint64_t time) {
+/* The launch of the work at the arrow's end. Of works that begin there: the one that this call
+   launched, else the first that may have the arrow. NULL: there is none. */
+static uint64_t *find_device_entry(import_state *state, const import_arrow *arrow,
+                                   const import_thread *from, import_thread *stream) {
   enum { ENTRIES_CHECKED_MAX = 64 };
+  const uint64_t time = state->deferred.entries[arrow->to].time;
+  const uint64_t from_time = state->deferred.entries[arrow->from].time;
   const import_entry *entry = import_thread_find(stream, time);
   uint64_t *first = NULL;
   uint32_t count;
@@ -186,8 +225,8 @@ static uint64_t *find_device_entry(import_state *state, const import_thread *fro
     uint64_t *const launch = import_record_launch(import_entry_words(&state->spool, entry, &count));
     const uint64_t kind = launch[4] & ~IMPORT_LAUNCH_DRAWN;
     if (kind == IMPORT_KIND_SIDE || kind == PROF_RECORD_ANNOTATION) continue;
-    const bool is_free = may_be_launched(launch, from);
-    if (is_free && launch[0] != 0 && launch[1] == from_time) return launch;
+    const bool is_free = may_have(launch, arrow, from);
+    if (is_free && launch[0] == from->serial && launch[1] == from_time) return launch;
     if (is_free && !first) first = launch;
     if (entry->start != time) break;
   }
@@ -198,28 +237,12 @@ static uint64_t *find_device_entry(import_state *state, const import_thread *fro
 static bool convert_launch(import_state *state, const import_arrow *arrow, import_thread *from,
                            import_thread *to) {
   if (from->key.device != IMPORT_HOST || to->key.device < 0) return false;
-  const uint64_t from_time = state->deferred.entries[arrow->from].time;
-  uint64_t *const launch =
-      find_device_entry(state, from, from_time, to, state->deferred.entries[arrow->to].time);
+  uint64_t *const launch = find_device_entry(state, arrow, from, to);
   if (!launch) return false;
   launch[4] |= IMPORT_LAUNCH_DRAWN;
+  if (launch[0] != 0 && launch[0] != from->serial) return true;
   launch[0] = from->serial;
-  launch[1] = from_time;
-  return true;
-}
-
-/* Traces of several processes may use one id at one time. Then the begin of the arrow may be
-   another process's, and the work knows its own launch. */
-static bool has_own_launch(import_state *state, const import_arrow *arrow,
-                           const import_thread *from, import_thread *to) {
-  const uint64_t time = state->deferred.entries[arrow->to].time;
-  const import_entry *const entry = to->key.device >= 0 ? import_thread_find(to, time) : NULL;
-  uint32_t count;
-  if (!arrow->is_guessed || !entry || entry->start != time || entry->place & IMPORT_ENTRY_MARK)
-    return false;
-  uint64_t *const launch = import_record_launch(import_entry_words(&state->spool, entry, &count));
-  if (launch[0] == 0 || launch[0] == from->serial || launch[4] & IMPORT_LAUNCH_DRAWN) return false;
-  launch[4] |= IMPORT_LAUNCH_DRAWN;
+  launch[1] = state->deferred.entries[arrow->from].time;
   return true;
 }
 
@@ -349,7 +372,7 @@ static void convert_arrow(import_arrows *arrows, const import_async *async, impo
     return;
   }
   if (category_is_launch(import_member_text(from, IMPORT_CAT)) &&
-      (convert_launch(state, arrow, begin, end) || has_own_launch(state, arrow, begin, end))) {
+      convert_launch(state, arrow, begin, end)) {
     state->counts->missed[IMPORT_MISS_DRAWN] += 2;
     return;
   }

@@ -39,8 +39,16 @@ typedef struct import_arrow_number {
   uint64_t key;
 } import_arrow_number;
 
+/* Which process began the last arrow that ended at this one, where no other could have. */
+typedef struct import_arrow_pair {
+  int64_t to;
+  UT_hash_handle hh;
+  int64_t from;
+} import_arrow_pair;
+
 typedef struct import_arrows {
   import_chain *chains;
+  import_arrow_pair *pairs;
   import_arrow_number *numbers;
   import_arrow *all;
   size_t count, room;
