@@ -85,7 +85,7 @@ static int look(void *user, const prof_i_span *spans, size_t count) {
   const prof_i_event_numbers *const numbers = user;
   for (size_t i = 0; i < count; i++)
     if (spans[i].kind <= PROF_EVENT_OPEN && spans[i].record &&
-        is_operator(prof_i_trace_category(numbers->trace, &spans[i])))
+        category_is_operator(prof_i_trace_category(numbers->trace, &spans[i])))
       return FOUND;
   return 0;
 }
@@ -96,7 +96,8 @@ static int find_first_calls(prof_i_event_numbers *numbers, uint32_t thread_count
   const prof_trace *const trace = numbers->trace;
   int found = 0;
   for (uint32_t i = 0; i < thread_count && !found; i++)
-    if (!prof_i_is_stream(&trace->threads[i])) found = prof_i_trace_walk(trace, i, look, numbers);
+    if (!prof_i_thread_is_stream(&trace->threads[i]))
+      found = prof_i_trace_walk(trace, i, look, numbers);
   return found;
 }
 
