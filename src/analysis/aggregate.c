@@ -22,6 +22,7 @@
 #include "../reader/walk_plain.h"
 #include "aggregate.h"
 #include "call_stacks.h"
+#include "crossing_memory.h"
 #include "forward_stacks.h"
 #include "group.h"
 
@@ -97,6 +98,7 @@ typedef struct aggregation {
   prof_i_group **by_site;    /* NULL: not met yet; for one thread if lines are separate (LINES) */
   bool has_pools, has_first; /* somebody asks for the earliest begin */
   prof_i_memory_totals memory;
+  prof_i_crossing_memory crossing;
   prof_i_unscoped_memory outside; /* what no scope holds, of all threads */
   prof_i_device_totals on_device;
   bool has_launched;              /* the thread */
@@ -436,6 +438,11 @@ static int add_open_call(const aggregation *a, prof_i_group *g, const prof_i_spa
   return prof_i_duration_stats_add(&g->stats, duration_ns, 0) ? 0 : PROF_E_NO_MEMORY;
 }
 
+static bool is_open_call(const aggregation *a, const prof_i_span *span) {
+  return span->kind == PROF_EVENT_OPEN && (a->options.rules & PROF_RULE_OPEN_CALLS) &&
+         !prof_i_is_function_site(prof_i_trace_site(a->trace, span->site));
+}
+
 static int add_to_group(const aggregation *a, prof_i_group *g, const prof_i_span *span,
                         const pending_call *before, const overlap *also) {
   if (span->record && prof_i_is_skipped(span->record)) {
@@ -443,17 +450,14 @@ static int add_to_group(const aggregation *a, prof_i_group *g, const prof_i_span
     return 0;
   }
   const bool is_open = span->kind == PROF_EVENT_OPEN;
-  const bool are_calls = a->options.rules & PROF_RULE_OPEN_CALLS;
-  const prof_i_site_info *const site = prof_i_trace_site(a->trace, span->site);
-  const bool is_open_call = is_open && are_calls && !prof_i_is_function_site(site);
   overlap scope_bytes = *also;
-  if (is_open_call) scope_bytes.memory.self_host = scope_bytes.memory.self_device = 0;
+  if (is_open_call(a, span)) scope_bytes.memory.self_host = scope_bytes.memory.self_device = 0;
   add_overlap(g, span, before, &scope_bytes);
   if (is_open) {
     g->open_count++;
     if (span->duration_ns > g->open_ns) g->open_ns = span->duration_ns;
-    if (!are_calls) return 0;
-    if (is_open_call) return add_open_call(a, g, span);
+    if (!(a->options.rules & PROF_RULE_OPEN_CALLS)) return 0;
+    if (is_open_call(a, span)) return add_open_call(a, g, span);
   }
   g->async_count += span->record && prof_i_is_async(span->record);
   if (span->lane > 0) {
@@ -645,6 +649,33 @@ static prof_i_scope_bytes end_scope_memory(aggregation *a, const prof_i_span *sp
   return (prof_i_scope_bytes){0};
 }
 
+/* The innermost scope of lane 0 around a charge, as end_scope_memory() sees it. */
+static void find_holder(const aggregation *a, const prof_i_span *span, prof_i_charge *charge) {
+  const prof_i_pending_span *const stack = a->walker->lanes[0].stack;
+  const prof_i_pending_span *around = prof_i_walker_parent(a->walker, span);
+  for (; around > stack; around--) {
+    const prof_i_span *const holder = &around->span;
+    const bool is_outer = is_outer_function(a, holder);
+    if (holder->kind > PROF_EVENT_OPEN || (!span_is_asked_for(a, holder) && !is_outer)) continue;
+    if (holder->record && prof_i_is_skipped(holder->record)) continue;
+    prof_i_group *const g = a->pending_call[around - stack - 1].group;
+    const bool has_own = g != &a->unwanted.of && !is_open_call(a, holder);
+    charge->is_held = true;
+    charge->holder_start_ns = holder->start_ns;
+    charge->group = has_own && !is_outer ? g : NULL;
+    return;
+  }
+}
+
+static int add_charge(aggregation *a, const prof_i_span *span) {
+  prof_i_charge charge = {.at_ns = span->start_ns};
+  if (!prof_i_memory_totals_read(a->trace, span, &charge.own)) return 0;
+  if (a->crossing.is_on) find_holder(a, span, &charge);
+  if (a->crossing.is_on && !prof_i_crossing_memory_charge(&a->crossing, &charge))
+    return PROF_E_NO_MEMORY;
+  return prof_i_memory_totals_add(&a->memory, span, &charge.own) ? 0 : PROF_E_NO_MEMORY;
+}
+
 /* What is no scope. */
 static int visit_other(aggregation *a, const prof_i_span *span) {
   if (a->has_launched && span->kind == PROF_EVENT_STEP)
@@ -652,7 +683,7 @@ static int visit_other(aggregation *a, const prof_i_span *span) {
   if (!a->has_pools) return 0;
   if (span->kind == PROF_EVENT_STEP) prof_i_memory_totals_end_step(&a->memory, span);
   if (span->kind != PROF_EVENT_MEMORY || !span_is_asked_for(a, span)) return 0;
-  return prof_i_memory_totals_add(&a->memory, a->trace, span) ? 0 : PROF_E_NO_MEMORY;
+  return add_charge(a, span);
 }
 
 /* Of a scope that begins too late to be asked for: is it inside of one that is asked for? */
@@ -735,6 +766,9 @@ static inline __attribute__((always_inline)) int finish_visit(aggregation *a,
     if (span->kind == PROF_EVENT_SCOPE) g->stats.self_ns += span->self_ns;
     return 0;
   }
+  if (__builtin_expect(a->crossing.is_on, 0) && prof_i_is_crossing(span) &&
+      !prof_i_crossing_memory_scope(&a->crossing, span, g))
+    return PROF_E_NO_MEMORY;
   const pending_call before = waited ? *waited : group_total(g);
   if (a->has_only_children && a->pending_count) {
     const prof_i_group *const parent = innermost_pending(a) ? innermost_pending(a)->group : NULL;
@@ -828,6 +862,10 @@ static void add_plain(prof_i_walker *w, const prof_i_segment *segment) {
 }
 
 static int add_thread(aggregation *a) {
+  const int looked =
+      a->has_pools ? prof_i_crossing_memory_go(&a->crossing, a->trace, a->thread) : 0;
+  if (looked) return looked;
+  if (!a->has_pools) a->crossing.is_on = false;
   prof_i_walker *const walker = a->walker =
       prof_i_walker_create(a->trace, a->thread, visit_spans, a);
   if (!walker) return PROF_E_NO_MEMORY;
@@ -849,7 +887,10 @@ static int add_thread(aggregation *a) {
   }
   prof_i_memory_totals_clear(&a->memory);
   const int status = prof_i_walker_run(walker);
-  prof_i_memory_totals_unscoped(&a->memory, &a->outside);
+  if (a->crossing.is_on)
+    prof_i_crossing_memory_settle(&a->crossing, &a->outside);
+  else
+    prof_i_memory_totals_unscoped(&a->memory, &a->outside);
   prof_i_walker_destroy(walker);
   a->walker = NULL;
   a->has_callers = false;
@@ -927,6 +968,7 @@ static int add_all_threads(aggregation *a) {
 
 static void aggregation_fini(aggregation *a) {
   prof_i_memory_totals_fini(&a->memory);
+  prof_i_crossing_memory_fini(&a->crossing);
   prof_i_duration_stats_fini(&a->unwanted.of.stats);
   free(a->pending_call);
   free(a->processes.all);

@@ -19,25 +19,30 @@ static void add_own_bytes(prof_i_pending_memory *to, uint64_t count, uint64_t fi
   to->count += count;
 }
 
-bool prof_i_memory_totals_add(prof_i_memory_totals *sums, const prof_trace *trace,
-                              const prof_i_span *span) {
+bool prof_i_memory_totals_read(const prof_trace *trace, const prof_i_span *span,
+                               prof_i_scope_bytes *own_out) {
   prof_i_long_record record = {0};
-  if (!prof_i_event_read(span->record, &record)) return true;
+  if (!prof_i_event_read(span->record, &record)) return false;
   const prof_i_memory_record memory = prof_i_memory_read(span->record, &record);
   const prof_i_pool_record *const pool = prof_i_catalog_pool(&trace->catalog, memory.pool);
-  if (!pool || memory.verb > PROF_I_VERB_FREE) return true;
-  if (!prof_i_make_room_at_index((void **)&sums->pending, &sums->room, span->depth,
-                                 sizeof *sums->pending))
-    return false;
+  if (!pool || memory.verb > PROF_I_VERB_FREE) return false;
   const int64_t given = prof_i_memory_bytes_bounded(memory.bytes),
                 bytes = memory.verb == PROF_I_VERB_ALLOC ? given : -given;
-  prof_i_pending_memory *const to = &sums->pending[span->depth];
   const bool is_host = pool->device.type == PROF_DEVICE_CPU;
-  const prof_i_scope_bytes own = {.host = is_host ? bytes : 0,
+  *own_out = (prof_i_scope_bytes){.host = is_host ? bytes : 0,
                                   .self_host = is_host ? bytes : 0,
                                   .device = is_host ? 0 : bytes,
                                   .self_device = is_host ? 0 : bytes};
-  prof_i_scope_bytes_add(&to->scope_bytes, &own);
+  return true;
+}
+
+bool prof_i_memory_totals_add(prof_i_memory_totals *sums, const prof_i_span *span,
+                              const prof_i_scope_bytes *own) {
+  if (!prof_i_make_room_at_index((void **)&sums->pending, &sums->room, span->depth,
+                                 sizeof *sums->pending))
+    return false;
+  prof_i_pending_memory *const to = &sums->pending[span->depth];
+  prof_i_scope_bytes_add(&to->scope_bytes, own);
   add_own_bytes(to, 1, span->start_ns);
   return true;
 }

@@ -40,9 +40,13 @@ void prof_i_memory_totals_unscoped(const prof_i_memory_totals *sums,
 /* Before the next thread. */
 void prof_i_memory_totals_clear(prof_i_memory_totals *sums);
 
-/* An alloc or a free of a pool; other spans of memory are passed over. False: no memory. */
-bool prof_i_memory_totals_add(prof_i_memory_totals *sums, const prof_trace *trace,
-                              const prof_i_span *span);
+/* An alloc or a free of a pool. False: another span of memory. */
+bool prof_i_memory_totals_read(const prof_trace *trace, const prof_i_span *span,
+                               prof_i_scope_bytes *own_out);
+
+/* What was read. False: no memory. */
+bool prof_i_memory_totals_add(prof_i_memory_totals *sums, const prof_i_span *span,
+                              const prof_i_scope_bytes *own);
 
 /* What a scope of lane 0 comes to; it is then part of what stands around it. */
 prof_i_scope_bytes prof_i_memory_totals_end_scope(prof_i_memory_totals *sums,

@@ -79,15 +79,38 @@ static int count_spans(void *user, const prof_i_span *spans, size_t span_count) 
   return PROF_OK;
 }
 
+enum { FOUND = 1 };
+
+static int look(void *user, const prof_i_span *spans, size_t count) {
+  const prof_i_event_numbers *const numbers = user;
+  for (size_t i = 0; i < count; i++)
+    if (spans[i].kind <= PROF_EVENT_OPEN && spans[i].record &&
+        category_is_operator(prof_i_trace_category(numbers->trace, &spans[i])))
+      return FOUND;
+  return 0;
+}
+
+/* Calls that have their category in the record alone: the first ones of names that the program
+   made. Returns FOUND, 0, or what a walk returns. */
+static int find_first_calls(prof_i_event_numbers *numbers, uint32_t thread_count) {
+  const prof_trace *const trace = numbers->trace;
+  int found = 0;
+  for (uint32_t i = 0; i < thread_count && !found; i++)
+    if (!prof_i_thread_is_stream(&trace->threads[i]))
+      found = prof_i_trace_walk(trace, i, look, numbers);
+  return found;
+}
+
 /* False: no memory. */
-static bool find_kinds(prof_i_event_numbers *numbers) {
+static bool find_kinds(prof_i_event_numbers *numbers, uint32_t thread_count) {
   const uint32_t site_count = prof_i_trace_site_count(numbers->trace);
   uint32_t site = 0;
   while (site < site_count &&
          !category_is_operator(prof_i_trace_site(numbers->trace, site)->category))
     site++;
-  if (site == site_count) return true;
-  numbers->kinds = calloc(site_count, sizeof *numbers->kinds);
+  const int found = site < site_count ? FOUND : find_first_calls(numbers, thread_count);
+  if (found != FOUND) return found == PROF_OK;
+  numbers->kinds = calloc(site_count ? site_count : 1, sizeof *numbers->kinds);
   if (!numbers->kinds) return false;
   for (site = 0; site < site_count; site++)
     numbers->kinds[site] =
@@ -115,7 +138,7 @@ int prof_i_event_numbers_init(prof_i_event_numbers *numbers, const prof_trace *t
   event_counter c = {.numbers = numbers, .window = window};
   int status = PROF_OK;
   *numbers = (prof_i_event_numbers){.trace = trace};
-  if (!find_kinds(numbers)) return PROF_E_NO_MEMORY;
+  if (!find_kinds(numbers, thread_count)) return PROF_E_NO_MEMORY;
   if (!numbers->kinds || thread_count == 0) return PROF_OK;
   numbers->threads = calloc(thread_count, sizeof *numbers->threads);
   if (!numbers->threads) return PROF_E_NO_MEMORY;

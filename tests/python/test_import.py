@@ -860,6 +860,33 @@ class Import(Folder):
                 self.command("import", "short.json", "-o", "short.prof").stderr,
             )
 
+    def test_more_inputs_than_a_record_has_arguments(self):
+        kinds = [([2, 3], "float", ""), ([[1], [4]], "TensorList", ""), ([], "Scalar", "7")]
+        for count in (14, 15, 17, 40, 64):
+            with self.subTest(count):
+                dims, types, concrete = map(list, zip(*(kinds[i % 3] for i in range(count))))
+                args = {
+                    "Input Dims": dims,
+                    "Input type": types,
+                    "Concrete Inputs": concrete,
+                    "Input Strides": [[1] * len(dim) for dim in dims],
+                    "Sequence number": 5,
+                }
+                back = self.arguments_again(args)
+                self.assertEqual({key: back.get(key) for key in args}, args)
+                self.assertNotIn("cut", back)
+        dims = [[1]] * 65  # more than torch has
+        back = self.arguments_again({"Input Dims": dims})
+        self.assertEqual(back["Input Dims"], str(dims).replace(" ", ""))
+
+    def arguments_again(self, args):
+        opened = self.imported([x("cpu_op", "many", 100, 10, 5, **args)])
+        if len(args["Input Dims"]) <= 64:
+            (row,) = opened.key_averages(group_by_input_shape=True)
+            self.assertEqual(len(row.input_shapes), len(args["Input Dims"]))
+        (back,) = [e["args"] for e in json.loads(opened.json())["traceEvents"] if e["ph"] == "X"]
+        return back
+
     def test_arrays_of_torch_are_arrays_again(self):
         """Those of inputs beside their shapes. What is none stays a text, though it stands under
         such a key; a string's last backslash is written as Perfetto reads it."""

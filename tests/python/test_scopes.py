@@ -1,6 +1,7 @@
 """record_function and scope: nesting, decorators, generators, tasks, threads, forks, hostile names;
 C's type and the slower one alike."""
 
+import json
 import asyncio
 import contextlib
 import copy
@@ -660,6 +661,22 @@ assert [e.name for e in prof.Trace.now().events()] == ["a constant after them"] 
         )
         done = self.run_python("import prof\nprof.record_function", PROF_LIBRARY="libc.so.6")
         self.assertIn("is no libprof.so", done.stderr)
+
+
+class Numbers(unittest.TestCase):
+    def test_operators_that_were_called_once_are_numbered(self):
+        """The first call of a name has its category in its record alone."""
+        with prof.profile() as p:
+            with prof.scope("a", "cpu_op"):
+                with prof.scope("b", "cpu_op", number=1):
+                    pass
+            with prof.scope("other", "other"):
+                pass
+            with prof.scope("c", "cpu_op"):
+                pass
+        rows = [e for e in json.loads(p.trace.json())["traceEvents"] if e["ph"] == "X"]
+        numbers = {e["name"]: e.get("args", {}).get("Ev Idx") for e in rows}
+        self.assertEqual(numbers, {"a": 0, "b": 1, "c": 2, "other": None})
 
 
 if __name__ == "__main__":

@@ -3,11 +3,12 @@
 
 #include <prof/args.h>
 #include <prof/trace.h>
+#include <stdio.h>
 
 #include "../../src/export/dtype_names.h"
 #include "number.h"
 
-enum { DIMS_MAX = 16, KEY_BYTES_MAX = 256 };
+enum { DIMS_MAX = 16, KEY_BYTES_MAX = 256, INPUTS_MAX = 64, CODES_BYTES_MAX = 11 * INPUTS_MAX + 3 };
 
 static const import_text no_key = {"", 0};
 
@@ -143,30 +144,70 @@ static bool parse_list(import_text *at) {
   return true;
 }
 
-/* Inputs as tensors; what is no tensor, or a list of them, has no dims, as in torch's tables.
-   lists_out: there are such lists. False: nothing is put; it is something else, or there are too
-   many. */
-static bool args_put_shapes(import_record_args *v, import_text dims, import_text types,
-                            bool *lists_out) {
-  const import_record_args before = {.schema.count = v->schema.count, .count = v->count};
-  if (dims.bytes < 2 || dims.data[0] != '[') return false;
-  dims.data++, dims.bytes--;
-  while (dims.bytes > 0 && dims.data[0] != ']') {
-    uint64_t words[1 + DIMS_MAX];
-    uint32_t rank = 0;
-    if (v->schema.count > before.schema.count && dims.data[0] == ',') dims.data++, dims.bytes--;
-    const bool is_list = parse_list(&dims);
-    *lists_out |= is_list;
-    if (v->schema.count == PROF_ARGS_MAX || (!is_list && !parse_dims(&dims, words, &rank))) {
-      v->schema.count = before.schema.count;
-      v->count = before.count;
-      return false;
-    }
-    words[0] = rank | dtype_code(parse_type(&types)) << 32;
-    args_put_item(v, no_key, PROF_ARG_TENSOR, words, 1 + rank);
-  }
-  v->schema.kind = PROF_ARGS_SHAPES;
+/* An operator's inputs. */
+typedef struct inputs {
+  import_text dims, types;
+  uint32_t count;
+  bool has_lists; /* of tensors */
+  bool is_found;  /* false: they are something else, or too many */
+} inputs;
+
+/* Takes the next input off the front. False: it is something else. */
+static bool take_input(inputs *left, uint64_t *words, uint32_t *rank_out) {
+  *rank_out = 0;
+  if (left->count > 0 && left->dims.data[0] == ',') left->dims.data++, left->dims.bytes--;
+  const bool is_list = parse_list(&left->dims);
+  if (!is_list && !parse_dims(&left->dims, words, rank_out)) return false;
+  words[0] = *rank_out | dtype_code(parse_type(&left->types)) << 32;
+  left->has_lists |= is_list;
+  left->count++;
   return true;
+}
+
+static bool has_input(const inputs *left) {
+  return left->dims.bytes > 0 && left->dims.data[0] != ']';
+}
+
+static inputs first_input(const inputs *all) {
+  return (inputs){{all->dims.data + 1, all->dims.bytes - 1}, all->types, 0, false, false};
+}
+
+static inputs find_inputs(import_text dims, import_text types) {
+  inputs all = {dims, types, 0, false, false};
+  uint64_t words[1 + DIMS_MAX];
+  uint32_t rank;
+  if (dims.bytes < 2 || dims.data[0] != '[') return all;
+  inputs left = first_input(&all);
+  while (has_input(&left))
+    if (left.count == INPUTS_MAX || !take_input(&left, words, &rank)) return all;
+  all.count = left.count;
+  all.has_lists = left.has_lists;
+  all.is_found = true;
+  return all;
+}
+
+/* Inputs as tensors; what is no tensor, or a list of them, has no dims, as in torch's tables.
+   others: how many arguments come behind. If there is no room for all, texts have all of them, as
+   where an operator is recorded (inject/torch/calls.c). */
+static void put_inputs(import_record_args *v, const inputs *all, uint32_t others) {
+  const uint32_t room = others + 3 < PROF_ARGS_MAX ? PROF_ARGS_MAX - others : 3;
+  const bool is_long = all->count + all->has_lists > room;
+  const uint32_t kept = is_long ? room - 2 : all->count;
+  char codes[CODES_BYTES_MAX] = "[";
+  size_t at = 1;
+  inputs left = first_input(all);
+  while (has_input(&left)) {
+    uint64_t words[1 + DIMS_MAX];
+    uint32_t rank;
+    take_input(&left, words, &rank);
+    if (left.count <= kept) args_put_item(v, no_key, PROF_ARG_TENSOR, words, 1 + rank);
+    at += (size_t)snprintf(codes + at, sizeof codes - at, left.count > 1 ? ",%u" : "%u",
+                           (unsigned)(words[0] >> 32));
+  }
+  codes[at++] = ']';
+  v->schema.kind = PROF_ARGS_SHAPES;
+  if (is_long || all->has_lists) import_args_text(v, "Tensor lists", all->dims);
+  if (is_long) import_args_text(v, "Tensor types", (import_text){codes, at});
 }
 
 /* ---- the lists ---- */
@@ -283,27 +324,35 @@ static bool arg_is_function_number(const import_event *event, const import_arg *
   return import_text_is(category, "python_function") && !import_text_begins(name, "nn.Module: ");
 }
 
+static bool is_argument(const import_event *event, const import_arg *arg) {
+  const import_text key = {event->text + arg->key_at, arg->key_bytes};
+  const key_action found = find_key_rule(host_rules, key)->key_action;
+  return found == ACTION_KEEP || found == ACTION_STACK;
+}
+
 void import_args_of_host(import_record_args *values, const import_event *event,
                          const import_source_location *place, bool may_be_marked) {
   const import_value *const dims = import_event_arg(event, "Input Dims"), *const types =
                                                                               import_event_arg(
                                                                                   event,
                                                                                   "Input type");
-  bool has_shapes = false, has_lists = false;
-  import_args_begin(values);
+  inputs all = {no_key, no_key, 0, false, false};
+  uint32_t others = 0;
   if (dims && dims->type == IMPORT_JSON)
-    has_shapes = args_put_shapes(
-        values, import_text_of(event, dims),
-        types && types->type == IMPORT_JSON ? import_text_of(event, types) : no_key, &has_lists);
-  if (has_shapes && has_lists)
-    import_args_text(values, "Tensor lists", import_text_of(event, dims));
+    all = find_inputs(import_text_of(event, dims),
+                      types && types->type == IMPORT_JSON ? import_text_of(event, types) : no_key);
+  uint8_t is_kept[IMPORT_ARGS_MAX] = {0};
   for (uint32_t i = 0; i < event->arg_count; i++) {
     const import_value *const value = &event->args[i].value;
-    if (has_shapes && (value == dims || value == types)) continue;
-    if (place && import_source_location_has(place, event, &event->args[i])) continue;
-    if (arg_is_function_number(event, &event->args[i])) continue;
-    args_put_arg(values, event, &event->args[i], host_rules, may_be_marked);
+    is_kept[i] = !(all.is_found && (value == dims || value == types)) &&
+                 !(place && import_source_location_has(place, event, &event->args[i])) &&
+                 !arg_is_function_number(event, &event->args[i]);
+    others += is_kept[i] && is_argument(event, &event->args[i]);
   }
+  import_args_begin(values);
+  if (all.is_found) put_inputs(values, &all, others);
+  for (uint32_t i = 0; i < event->arg_count; i++)
+    if (is_kept[i]) args_put_arg(values, event, &event->args[i], host_rules, may_be_marked);
   values->is_cut |= event->is_cut;
 }
 

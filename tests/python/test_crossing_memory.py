@@ -1,0 +1,110 @@
+"""Memory of scopes that overlap others of their thread without nesting, in C's tables: against a
+count of each allocation, and events() of the same profile."""
+
+import asyncio
+import collections
+import random
+import unittest
+
+import prof
+
+
+class CrossingMemory(unittest.TestCase):
+    def setUp(self):
+        self.pool = prof.memory_profiler.Pool("crossing", "cpu")
+        self.addCleanup(self.pool.close)
+        self.address = 0x1000
+
+    def allocate(self, size):
+        self.pool.alloc(self.address, size, size)
+        self.address += 0x100000
+
+    def recorded(self, work):
+        with prof.profile(profile_memory=True) as p:
+            work(p)
+        return p
+
+    def counted(self, p):
+        """By name: in total, and while it was the last one that had begun; None: outside."""
+        events = list(p.trace.events())
+        scopes = [e for e in events if e.kind == "scope"]
+        total, own = collections.Counter(), collections.Counter()
+        for charge in (e for e in events if e.kind == "memory" and e.name in ("alloc", "free")):
+            at = charge.start_ns
+            around = [s for s in scopes if s.start_ns <= at <= s.start_ns + s.duration_ns]
+            for scope in around:
+                total[scope.name] += charge.bytes
+            last = max(around, key=lambda s: s.start_ns, default=None)
+            own[last and last.name] += charge.bytes
+        return total, own
+
+    def check(self, work):
+        p = self.recorded(work)
+        total, own = self.counted(p)
+        rows = p.trace.aggregate("name")
+        self.assertEqual({r.name: r.memory_bytes for r in rows if r.memory_bytes}, +total)
+        self.assertEqual(
+            {r.name: r.self_memory_bytes for r in rows if r.self_memory_bytes},
+            {name: size for name, size in own.items() if name and size},
+        )
+        self.assertEqual(rows.outside_memory_bytes, own[None])
+        events = collections.Counter()
+        for e in p.events():
+            events[e.name] += e.cpu_memory_usage
+        events.pop("[memory]", None)
+        self.assertEqual(+events, +total)
+        return rows
+
+    def test_two_scopes(self):
+        def work(p):
+            a, b = prof.scope("A"), prof.scope("B")
+            self.allocate(1)
+            a.__enter__()
+            self.allocate(2)
+            b.__enter__()
+            self.allocate(4)
+            with prof.scope("inner"):
+                self.allocate(8)
+            a.__exit__(None, None, None)
+            self.allocate(16)
+            b.__exit__(None, None, None)
+            self.allocate(32)
+
+        rows = self.check(work)
+        found = {r.name: (r.memory_bytes, r.self_memory_bytes) for r in rows}
+        self.assertEqual(found, {"A": (14, 2), "B": (28, 20), "inner": (8, 8)})
+        self.assertEqual((rows.outside_memory_bytes, rows.outside_memory_count), (33, 2))
+
+    def test_a_step_that_ends_in_a_scope(self):
+        def work(p):
+            with prof.scope("before"):
+                self.allocate(1)
+            with prof.scope("across"):
+                self.allocate(2)
+                p.step()
+                self.allocate(4)
+            self.allocate(8)
+
+        rows = self.check(work)
+        self.assertEqual({r.name: r.memory_bytes for r in rows}["across"], 6)
+
+    def test_tasks(self):
+        async def task(number):
+            chance = random.Random(number)
+            with prof.scope(f"task {number}"):
+                for _ in range(chance.randrange(1, 6)):
+                    self.allocate(chance.randrange(1, 1000))
+                    with prof.scope(f"part {number}"):
+                        self.allocate(chance.randrange(1, 1000))
+                        await asyncio.sleep(0)
+                    await asyncio.sleep(0)
+
+        async def tasks():
+            with prof.scope("all"):
+                await asyncio.gather(*(task(number) for number in range(20)))
+
+        self.check(lambda p: asyncio.run(tasks()))
+
+
+if __name__ == "__main__":
+    unittest.main()
