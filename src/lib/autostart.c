@@ -17,7 +17,6 @@
 #include "../base/process.h"
 #include "../base/this_thread.h"
 #include "../core/buffer/arena.h"
-#include "../core/buffer/observer.h"
 #include "../core/record/mute.h"
 #include "../core/session/control.h"
 #include "../device/collector.h"
@@ -25,12 +24,6 @@
 
 static const uint32_t level_off; /* the level before any start */
 const uint32_t *prof_i_level_1 = &level_off;
-
-static void move_level(const uint32_t *level) {
-  __atomic_store_n(&prof_i_level_1, level, __ATOMIC_RELEASE);
-}
-static const prof_i_observer level_observer = {.level_moved = move_level};
-PROF_I_OBSERVE(level_observer);
 
 static struct {
   enum { START_NOT_TRIED, START_UNDER_WAY, START_DONE } start_once; /* at the environment */

@@ -19,7 +19,6 @@
 #include "clock.h"
 #include "head_map.h"
 #include "mapping.h"
-#include "observer.h"
 
 prof_i_arena prof_i_the_arena = {.fd = -1};
 
@@ -55,7 +54,7 @@ static void *fresh_level_page(void *at) {
 
 static void use_level_page(void *page) {
   __atomic_store_n(&arena_state.level_page, page, __ATOMIC_RELEASE);
-  PROF_I_ANNOUNCE(level_moved, &((prof_i_header *)page)->level);
+  __atomic_store_n(&prof_i_level_1, &((prof_i_header *)page)->level, __ATOMIC_RELEASE);
 }
 
 int prof_i_arena_level_page(void) {

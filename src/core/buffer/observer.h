@@ -36,8 +36,6 @@ typedef struct prof_i_observer {
   /* The thread's entries of open scopes are about to be read: what a handler interrupted is to be
      completed. On the thread itself, or on one that cleans up after it. */
   void (*entries_needed)(struct prof_i_thread *thread);
-  /* Scopes read the level at this address from now on. Signal-safe, maybe in a forked child. */
-  void (*level_moved)(const uint32_t *level);
   /* At most so many pieces of address space are kept. Control lock held. */
   size_t (*kept_count)(void);
   /* Tells each piece that lies in the range. Control lock held. */
