@@ -46,10 +46,12 @@ typedef struct prof_i_observer {
   static const prof_i_observer *const prof_i_observe_##table \
       __attribute__((used, section("prof_observers"))) = &(table)
 
+/* The linker makes these two names. NOLINTBEGIN(*-reserved-identifier) */
 extern const prof_i_observer *const __start_prof_observers[]
     __attribute__((weak, visibility("hidden")));
 extern const prof_i_observer *const __stop_prof_observers[]
     __attribute__((weak, visibility("hidden")));
+/* NOLINTEND(*-reserved-identifier) */
 
 /* Calls a member of each observer that has it. */
 #define PROF_I_ANNOUNCE(member, ...)                                    \

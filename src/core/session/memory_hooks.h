@@ -31,10 +31,12 @@ typedef struct prof_i_memory_hooks {
   static const prof_i_memory_hooks *const prof_i_hook_##table \
       __attribute__((used, section("prof_memory_hooks"))) = &(table)
 
+/* The linker makes these two names. NOLINTBEGIN(*-reserved-identifier) */
 extern const prof_i_memory_hooks *const __start_prof_memory_hooks[]
     __attribute__((weak, visibility("hidden")));
 extern const prof_i_memory_hooks *const __stop_prof_memory_hooks[]
     __attribute__((weak, visibility("hidden")));
+/* NOLINTEND(*-reserved-identifier) */
 
 #define PROF_I_MEMORY(hook, ...)                                            \
   for (const prof_i_memory_hooks *const *hooks = __start_prof_memory_hooks; \
