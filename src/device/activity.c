@@ -12,7 +12,7 @@
 #include "../core/buffer/arena_guard.h"
 #include "../core/buffer/thread.h"
 #include "../core/session/control.h"
-#include "collector.h"
+#include "collector_thread.h"
 #include "device_memory.h"
 #include "device_state.h"
 #include "host.h"
@@ -45,8 +45,6 @@ static struct {
   uint64_t begun_ns;
 } activity;
 
-static bool are_records_requested(void) { return prof_i_control_devices() >= PROF_DEVICES_RECORDS; }
-
 static bool is_backend_wanted(const prof_i_backend *backend) {
   switch (prof_i_control_devices()) {
     case PROF_DEVICES_RECORDS:
@@ -63,26 +61,12 @@ bool prof_i_activity_is_wanted(void) {
   const prof_i_backend *backend;
   for (uint32_t i = 0; (backend = prof_i_registry_at(i)) != NULL; i++)
     if (backend->table.start && is_backend_wanted(backend)) return true;
-  return are_records_requested();
-}
-
-/* At level 1 what devices do; at 2 also the calls of their library. */
-static uint32_t kinds_at_level(uint32_t level) {
-  const uint32_t on_devices = 1u << PROF_BACKEND_KERNEL | 1u << PROF_BACKEND_COPY |
-                              1u << PROF_BACKEND_FILL | 1u << PROF_BACKEND_SYNC |
-                              1u << PROF_BACKEND_OTHER;
-  const uint32_t memory =
-      prof_i_control_devices() == PROF_DEVICES_MEMORY ? 1u << PROF_BACKEND_MEMORY : 0;
-  return level == 0 ? 0 : on_devices | memory | (level == 1 ? 0 : 1u << PROF_BACKEND_CALL);
+  return prof_i_host_wants_records();
 }
 
 static uint32_t kinds_of_backend(const prof_i_backend *backend) {
-  const uint32_t kinds = kinds_at_level((uint32_t)prof_i_arena_level());
+  const uint32_t kinds = prof_i_host_kinds_at_level((uint32_t)prof_i_arena_level());
   return backend->table.records_memory ? kinds : kinds & ~(1u << PROF_BACKEND_MEMORY);
-}
-
-uint32_t prof_i_activity_kinds(void) {
-  return are_records_requested() ? kinds_at_level((uint32_t)prof_i_arena_level()) : 0;
 }
 
 /* Of two that serve one device type the registry says which one does. A library that the program
@@ -154,9 +138,7 @@ static void report_refused_records(prof_i_backend *backend, int result) {
   snprintf(reason, sizeof reason, PROF_I_NO_RECORDS "%s",
            prof_i_registry_error_text(backend, result));
   prof_i_registry_set_records_error(backend, result);
-  if (!prof_i_arena_guard_enter()) return;
-  prof_i_device_state_set_reason(first, backend, result, reason);
-  prof_i_arena_guard_exit();
+  prof_i_device_state_report(first, backend, result, reason);
 }
 
 /* The program may have begun with it at any time since it was found that it had not, or since this
@@ -168,7 +150,7 @@ static void report_late_start(prof_i_backend *backend, backend_tracing *it, bool
   const bool is_late = since_ns && !is_from_first;
   __atomic_store_n(&backend->late_ns, is_late ? prof_i_ns_since(since_ns) : 0, __ATOMIC_RELAXED);
   it->unused_since_ns = 0;
-  if (is_late) prof_i_device_state_set_late(backend);
+  if (is_late) prof_i_device_state_report_late(backend);
 }
 
 /* What runs while nobody asks is not missed. */
@@ -234,22 +216,14 @@ static void read_device_clocks(prof_i_backend *backend, backend_tracing *it) {
   }
 }
 
-/* What it gave up when it was stopped. */
-static void report_unfinished_records(prof_i_backend *backend) {
-  if (!prof_i_arena_guard_enter()) return;
-  prof_i_device_state_set_reason((prof_device){backend->table.device_type, 0}, backend,
-                                 PROF_BACKEND_NOT_READY,
-                                 "it was not done with its work when recording stopped");
-  prof_i_arena_guard_exit();
-}
-
 static bool tracing_drain(prof_i_backend *backend, uint32_t how, int loss) {
   uint64_t lost = 0;
   prof_i_records_begin(backend);
   const int result = backend->table.drain(backend->self, how, &lost);
   prof_i_records_end();
   if (lost) prof_i_thread_lose_outside(&prof_i_no_thread, loss, lost);
-  if (lost && loss == PROF_LOSS_DEVICE_LATE) report_unfinished_records(backend);
+  if (lost && loss == PROF_LOSS_DEVICE_LATE)
+    prof_i_device_state_report_unfinished((prof_device){backend->table.device_type, 0}, backend);
   return result == PROF_BACKEND_NOT_READY;
 }
 
@@ -284,7 +258,7 @@ static bool tracing_round(prof_i_backend *backend, backend_tracing *it, uint32_t
 bool prof_i_activity_round(uint32_t how) {
   prof_i_backend *backend;
   bool is_waiting = false;
-  if (are_records_requested()) prof_i_registry_prepare();
+  if (prof_i_host_wants_records()) prof_i_registry_prepare();
   for (uint32_t i = 0; (backend = prof_i_registry_at(i)) != NULL; i++)
     is_waiting |= tracing_round(backend, &activity.tracings[i], how);
   return is_waiting;

@@ -12,9 +12,6 @@ bool prof_i_activity_is_wanted(void);
    thread. */
 void prof_i_activity_begin(bool is_waited_for);
 
-/* Which kinds, by bits, are asked of every back end that can; 0: none. Any thread. */
-uint32_t prof_i_activity_kinds(void);
-
 /* Opens and starts what is wanted now, and takes what there is; how: prof_backend_drain. True: more
    is on its way. */
 bool prof_i_activity_round(uint32_t how);

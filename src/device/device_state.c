@@ -192,22 +192,31 @@ void prof_i_device_state_set_reason(prof_device device, const prof_i_backend *ba
   update_state(&(state_source){device, backend, result, reason});
 }
 
-void prof_i_device_state_set_unserved(prof_device device) {
+void prof_i_device_state_report(prof_device device, const prof_i_backend *backend, int32_t result,
+                                const char *reason) {
+  if (!prof_i_arena_guard_enter()) return;
+  prof_i_device_state_set_reason(device, backend, result, reason);
+  prof_i_arena_guard_exit();
+}
+
+void prof_i_device_state_report_unserved(prof_device device) {
   char reason[sizeof((prof_i_device_state *)NULL)->reason] = "";
-  /* asks the loader, which must not wait for who waits at the gate */
+  /* Outside of the guard: this asks the loader, which must not wait for a thread that waits for
+     the guard. */
   const int32_t result = prof_i_registry_reason(device.type, reason, sizeof reason);
-  if (!prof_i_arena_guard_enter()) return;
-  prof_i_device_state_set_reason(device, NULL, result, reason);
-  prof_i_arena_guard_exit();
+  prof_i_device_state_report(device, NULL, result, reason);
 }
 
-void prof_i_device_state_set_too_early(prof_device device) {
-  if (!prof_i_arena_guard_enter()) return;
-  prof_i_device_state_set_reason(device, NULL, PROF_BACKEND_NOT_READY, PROF_I_TOO_EARLY);
-  prof_i_arena_guard_exit();
+void prof_i_device_state_report_too_early(prof_device device) {
+  prof_i_device_state_report(device, NULL, PROF_BACKEND_NOT_READY, PROF_I_TOO_EARLY);
 }
 
-void prof_i_device_state_set_late(const prof_i_backend *backend) {
+void prof_i_device_state_report_unfinished(prof_device device, const prof_i_backend *backend) {
+  prof_i_device_state_report(device, backend, PROF_BACKEND_NOT_READY,
+                             "it was not done with its work when recording stopped");
+}
+
+void prof_i_device_state_report_late(const prof_i_backend *backend) {
   const uint64_t late_ns = __atomic_load_n(&backend->late_ns, __ATOMIC_RELAXED);
   if (!prof_i_arena_guard_enter()) return;
   prof_i_device_state_get((prof_device){backend->table.device_type, 0}, backend);

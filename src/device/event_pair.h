@@ -88,6 +88,9 @@ prof_i_stream *prof_i_stream_first(void);
 static inline prof_i_stream *prof_i_stream_next(const prof_i_stream *stream) {
   return __atomic_load_n(&stream->next, __ATOMIC_ACQUIRE);
 }
+/* A call for that stream has failed: the status and the capture say so, in the vendor's words.
+   Right after the call, on the same thread, outside of the arena guard. */
+void prof_i_stream_report_error(const prof_i_stream *stream, int result);
 /* In a forked child. */
 void prof_i_streams_forget(void);
 

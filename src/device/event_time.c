@@ -1,5 +1,6 @@
 /* See event_time.h. */
-#include "event_time.h"
+#include "event_pair.h"
+#include "internal.h"
 
 /* the first zero: so that what was before it has a time, too */
 static const uint64_t first_zero_ns = UINT64_C(1) << 50;

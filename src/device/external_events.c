@@ -18,7 +18,7 @@
 #include "../core/buffer/clock.h"
 #include "../core/buffer/session.h"
 #include "../core/buffer/thread.h"
-#include "collector.h"
+#include "collector_thread.h"
 #include "host.h"
 #include "names.h"
 #include "records.h"
@@ -216,7 +216,7 @@ static void emit_event(const external_event *w, uint64_t start_ns, uint64_t end_
                  .device = w->device,
                  .name = w->name}};
   prof_i_records_begin(w->backend);
-  prof_i_records_emit(&whole, whole.record.size);
+  prof_i_records_write(&whole, whole.record.size);
   prof_i_records_end();
 }
 

@@ -19,9 +19,10 @@
 #include "../core/buffer/clock.h"
 #include "../core/buffer/thread.h"
 #include "../core/record/site.h"
-#include "collector.h"
+#include "collector_thread.h"
 #include "device_state.h"
 #include "event_pair.h"
+#include "internal.h"
 
 #define HASH_NONFATAL_OOM 1
 #define uthash_nonfatal_oom(item) (is_out_of_memory = true)
@@ -109,7 +110,7 @@ static gpu_thread *current_gpu_thread(void) {
   return h && h->process == gpu_threads.process ? h : attach_gpu_thread();
 }
 
-void prof_i_device_scopes_forget(void) {
+void prof_i_gpu_scopes_forget(void) {
   pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
   gpu_threads.lock = fresh;
   gpu_threads.ended = NULL;
@@ -133,12 +134,12 @@ static void find_device_stream(prof_i_thread_stream *thread_stream) {
   if (thread_stream->stream) return;
   if (loss >= 0) { /* the next scope tries again */
     prof_i_collector_count_loss(loss);
-    if (loss == PROF_LOSS_DEVICE_TIMES) prof_i_device_state_set_too_early(thread_stream->device);
+    if (loss == PROF_LOSS_DEVICE_TIMES) prof_i_device_state_report_too_early(thread_stream->device);
     return;
   }
   if (!prof_i_registry_is_not_ready(thread_stream->device.type))
     thread_stream->unserved_session = now;
-  prof_i_device_state_set_unserved(
+  prof_i_device_state_report_unserved(
       thread_stream->device); /* the capture says why its own times are not there */
 }
 
@@ -309,24 +310,12 @@ static void fill_pair(prof_i_event_pair *pair, const prof_site *site, const prof
   }
 }
 
-static void report_stream_refused(const prof_i_thread_stream *thread_stream, int result) {
-  const prof_i_stream *const stream = thread_stream->stream;
-  char reason[sizeof((prof_i_device_state *)NULL)->reason];
-  snprintf(reason, sizeof reason, "stream 0x%llx: %s", (unsigned long long)thread_stream->handle,
-           prof_i_registry_error_text(stream->backend, result));
-  prof_i_registry_set_stream_error(stream->backend, thread_stream->handle, result);
-  if (!prof_i_arena_guard_enter()) return;
-  prof_i_device_state_set_reason(stream->device, stream->backend, result, reason);
-  prof_i_arena_guard_exit();
-}
-
-/* Why the stream has no device side can be asked: each reason is told once a session, not at each
-   scope. */
+/* Each reason is reported once in a session, not at each scope. */
 static bool is_stream_refused(prof_i_thread_stream *thread_stream, int result) {
   if (PROF_I_LIKELY(result == PROF_BACKEND_OK)) return false;
   const uint64_t now = prof_i_arena_session();
   if (result != thread_stream->reported_result || now != thread_stream->reported_session)
-    report_stream_refused(thread_stream, result);
+    prof_i_stream_report_error(thread_stream->stream, result);
   thread_stream->reported_result = result;
   thread_stream->reported_session = now;
   return true;

@@ -18,6 +18,7 @@
 #include "../core/record/site.h"
 #include "device_memory.h"
 #include "device_state.h"
+#include "host.h"
 #include "names.h"
 #include "resolver.h"
 #include "stream_scope.h"
@@ -410,24 +411,13 @@ static void take_record(const char *record, size_t bytes) {
   if (loss >= 0) prof_i_thread_lose(&prof_i_no_thread, loss, 1);
 }
 
-/* How many there are; what is none, as one. */
-static uint64_t count_records(const char *at, size_t bytes) {
-  uint64_t count = 0;
-  for (uint16_t size = 0; bytes > 0; at += size, bytes -= size, count++) {
-    if (bytes < sizeof(prof_backend_record)) return count + 1;
-    memcpy(&size, at, sizeof size);
-    if (size < sizeof(prof_backend_record) || size % 8 != 0 || size > bytes) return count + 1;
-  }
-  return count;
-}
-
-void prof_i_records_emit(const void *records, size_t bytes) {
+bool prof_i_records_write(const void *records, size_t bytes) {
   const char *at = records;
-  if (!current_drain.backend || !prof_i_arena_guard_enter()) {
-    prof_i_thread_lose_outside(&prof_i_no_thread,
-                               current_drain.backend ? PROF_LOSS_CLEARED : PROF_LOSS_DEVICE_TIMES,
-                               count_records(records, bytes));
-    return;
+  if (!current_drain.backend) return false;
+  if (!prof_i_arena_guard_enter()) {
+    prof_i_thread_lose_outside(&prof_i_no_thread, PROF_LOSS_CLEARED,
+                               prof_i_host_count_records(records, bytes));
+    return true;
   }
   while (bytes >= sizeof(prof_backend_record)) {
     prof_backend_record record;
@@ -440,6 +430,7 @@ void prof_i_records_emit(const void *records, size_t bytes) {
   /* how many there were is not known */
   if (bytes > 0) prof_i_thread_lose(&prof_i_no_thread, PROF_LOSS_DEVICE_TIMES, 1);
   prof_i_arena_guard_exit();
+  return true;
 }
 
 void prof_i_records_begin(prof_i_backend *backend) {
@@ -448,9 +439,13 @@ void prof_i_records_begin(prof_i_backend *backend) {
   current_drain.stream = NULL;
   current_drain.anchor_ns = prof_i_port_monotonic_ns();
   current_drain.anchor_ticks = prof_i_clock_ticks_at(current_drain.anchor_ns, &width);
+  prof_i_host_set_drain_sink(prof_i_records_write);
 }
 
-void prof_i_records_end(void) { current_drain.backend = NULL; }
+void prof_i_records_end(void) {
+  prof_i_host_set_drain_sink(NULL);
+  current_drain.backend = NULL;
+}
 
 void prof_i_records_end_threads(void) {
   for (call_threads *c = current_drain.call_threads; c; c = c->next)
@@ -461,7 +456,7 @@ void prof_i_records_end_threads(void) {
 void prof_i_records_forget(void) {
   current_drain.inherited = current_drain.call_threads; /* their memory stays, and is not lost */
   current_drain.call_threads = NULL;
-  current_drain.backend = NULL;
+  prof_i_records_end();
   current_drain.stream = NULL;
   prof_i_device_memory_forget();
 }

@@ -10,9 +10,9 @@
 void prof_i_records_begin(prof_i_backend *backend);
 void prof_i_records_end(void);
 
-/* prof_backend_host.emit. Outside of a drain, and of what is no record, nothing is taken, and that
-   is counted. */
-void prof_i_records_emit(const void *records, size_t bytes);
+/* Writes records of the back end whose drain is under way. False: there is no drain. What is no
+   record is counted as lost. */
+bool prof_i_records_write(const void *records, size_t bytes);
 
 /* Recording ends: their lines do, too. */
 void prof_i_records_end_threads(void);

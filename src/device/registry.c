@@ -14,9 +14,8 @@
 #include "../base/port.h"
 #include "../base/this_thread.h"
 #include "../format/layout.h"
-#include "backend_table.h"
 #include "host.h"
-#include "plugin.h"
+#include "internal.h"
 
 enum { ENVIRONMENT_NEW, ENVIRONMENT_READING, ENVIRONMENT_READ };
 

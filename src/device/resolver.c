@@ -8,7 +8,7 @@
 #include "../core/buffer/arena.h"
 #include "../core/buffer/session.h"
 #include "device_state.h"
-#include "event_time.h"
+#include "internal.h"
 #include "stream_scope.h"
 
 /* One for each device; of streams whose events tell no time, only distances, one for each, beside

@@ -87,11 +87,11 @@ static bool take_drained(const void *records, size_t bytes) {
 static void drain_memory(prof_i_op_memory *memory) {
   uint64_t lost = 0;
   drain_owner.drained = memory;
-  prof_i_host_divert(take_drained);
+  prof_i_host_set_first_sink(take_drained);
   __atomic_store_n(&drain_owner.thread_id, this_thread_id(), __ATOMIC_RELAXED);
   memory->backend->table.drain(memory->backend->self, PROF_BACKEND_FLUSH, &lost);
   __atomic_store_n(&drain_owner.thread_id, 0, __ATOMIC_RELAXED);
-  prof_i_host_divert(NULL);
+  prof_i_host_set_first_sink(NULL);
   memory->lost += lost;
 }
 
