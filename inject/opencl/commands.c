@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "../../src/opencl/devices.h"
-#include "../../src/opencl/error.h"
+#include "../../src/opencl/library.h"
 #include "layer.h"
 
 enum { SAMPLE_EVERY = 64, UNDECIDED_MAX = 4096, OUT_OF_ORDER_POLLS = 256, PATIENCE_NS = 500000000 };

@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "../../src/opencl/backend.h"
+#include "../../src/opencl/internal.h"
 #include "commands.h"
 
 enum { CL_SUCCESS_ = 0, CL_INVALID_VALUE_ = -30 };

@@ -7,14 +7,13 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "../device/backend_error.h"
+#include "../device/vendor.h"
 #include "buffers.h"
 #include "calls.h"
-#include "cupti_library.h"
-#include "error.h"
 #include "library.h"
 #include "records.h"
 #include "streams.h"
+#include "tracer_library.h"
 
 enum { FLUSH_NS = 200000000, HOLDER_BYTES = 64 };
 

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "cupti_library.h"
+#include "tracer_library.h"
 
 enum { CALLS_MAX = 2048, DOMAINS = 2, NAME_MAX_BYTES = 256, UNKNOWN_IN_A_ROW = 64 };
 

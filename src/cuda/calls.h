@@ -6,7 +6,7 @@
 #include <prof/backend.h>
 #include <stdbool.h>
 
-#include "cupti.h"
+#include "tracer_api.h"
 
 /* By host->intern(), as Kineto has them: without the release that brought them. domain:
    PROF_I_CUPTI_CB_DOMAIN_*. 0: CUPTI knows none. The collector, as below. */

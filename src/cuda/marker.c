@@ -7,7 +7,6 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-#include "error.h"
 #include "library.h"
 #include "streams.h"
 

@@ -6,7 +6,7 @@
 #include <prof/backend.h>
 #include <stdbool.h>
 
-#include "cupti.h"
+#include "tracer_api.h"
 
 /* kinds: those that are wanted, by bits of prof_backend_kind: calls may be recorded for what they
    launched alone. is_last: what has no end by now is not done, and lost. */

@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-#include "cupti_library.h"
+#include "tracer_library.h"
 
 enum { STREAMS_MAX = 4096, CONTEXTS = 256 };
 enum { PER_THREAD = 2 }; /* CU_STREAM_PER_THREAD */

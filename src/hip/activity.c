@@ -7,11 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../device/backend_error.h"
+#include "../device/vendor.h"
 #include "buffers.h"
-#include "error.h"
+#include "library.h"
 #include "records.h"
-#include "rocprofiler_library.h"
+#include "tracer_library.h"
 
 enum { FLUSH_NS = 200000000, BUFFER_BYTES = 1 << 18, OPERATIONS_MAX = 512, REASON_BYTES = 256 };
 

@@ -7,7 +7,7 @@
 #include <prof/backend.h>
 #include <stdbool.h>
 
-#include "rocprofiler.h"
+#include "tracer_api.h"
 
 enum {
   PROF_I_ROCP_BLOCK_BYTES = 1 << 18,

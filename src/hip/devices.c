@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "error.h"
 #include "library.h"
 
 enum { PATH_BYTES = 512 };

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "devices.h"
-#include "error.h"
 #include "library.h"
 
 /* While any stream is captured into a graph globally, to ask for an event breaks that capture, from

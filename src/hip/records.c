@@ -9,7 +9,7 @@
 #include "../device/launches.h"
 #include "buffers.h"
 #include "devices.h"
-#include "rocprofiler_library.h"
+#include "tracer_library.h"
 
 enum {
   KERNELS_AT_FIRST = 1024,

@@ -6,7 +6,7 @@
 #include <prof/backend.h>
 #include <stdbool.h>
 
-#include "rocprofiler.h"
+#include "tracer_api.h"
 
 /* A GPU as rocprofiler numbers it, and where it is. */
 typedef struct prof_i_hip_agent {

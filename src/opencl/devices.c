@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "error.h"
 #include "library.h"
 
 enum { PLATFORMS_MAX = 16, DEVICES_MAX = 64, PARENTS_MAX = 8 };

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 
 #include "devices.h"
-#include "error.h"
 #include "library.h"
 
 enum {

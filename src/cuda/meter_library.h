@@ -1,8 +1,8 @@
 /* What prof needs of NVML, the NVIDIA driver's library of meters, declared by itself:
    tests/device/headers/nvml.cpp compares each line with <nvml.h>. And the library of the process:
    opened when a sampler starts or somebody asks for the status. */
-#ifndef PROF_CUDA_NVML_H
-#define PROF_CUDA_NVML_H
+#ifndef PROF_CUDA_METER_LIBRARY_H
+#define PROF_CUDA_METER_LIBRARY_H
 
 #include <stdint.h>
 

@@ -1,14 +1,13 @@
-/* See cupti_library.h. */
+/* See tracer_library.h. */
 #define _GNU_SOURCE
-#include "cupti_library.h"
+#include "tracer_library.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-#include "../base/library.h"
 #include "../base/loaded_library.h"
-#include "error.h"
+#include "../device/vendor.h"
 
 prof_i_cupti_functions prof_i_cupti;
 
@@ -69,17 +68,18 @@ static void *find_installed_cupti(int32_t driver_version, prof_i_library_error *
   return NULL;
 }
 
-/* The first function that is needed and not there; NULL: none is. */
-static const char *resolve_cupti(void *library) {
-  enum { OPTIONAL, NEEDED };
-  const char *missing = NULL;
-#define RESOLVE(need, name, arguments)                                \
-  *(void **)&prof_i_cupti.name = prof_i_library_find(library, #name); \
-  if ((need) == NEEDED && !prof_i_cupti.name && !missing) missing = #name;
-  PROF_I_CUPTI_FUNCTIONS(RESOLVE)
-#undef RESOLVE
-  return missing;
-}
+static const prof_i_vendor_symbol cupti_symbols[] = {
+#define SYMBOL(need, name, arguments) \
+  {#name, offsetof(prof_i_cupti_functions, name), PROF_I_VENDOR_##need},
+    PROF_I_CUPTI_FUNCTIONS(SYMBOL)
+#undef SYMBOL
+};
+
+static const prof_i_vendor_library cupti_library = {
+    .symbols = cupti_symbols,
+    .symbol_count = sizeof cupti_symbols / sizeof *cupti_symbols,
+    .functions = &prof_i_cupti,
+    .oldest_text = ": CUDA 11.2 is the oldest that serves"};
 
 int prof_i_cupti_library_open(const prof_backend_host *host, int32_t driver_version) {
   const char *const wanted = host->option("CUPTI");
@@ -99,11 +99,7 @@ int prof_i_cupti_library_open(const prof_backend_host *host, int32_t driver_vers
         "the package nvidia-cuda-cupti), and name its folder in "
         "LD_LIBRARY_PATH or the file in PROF_BACKEND_CUPTI",
         driver_version / 1000);
-  const char *const missing = resolve_cupti(library);
-  return missing ? prof_i_backend_fail(PROF_BACKEND_VERSION,
-                                       "libcupti has no %s(): CUDA 11.2 is the oldest that serves",
-                                       missing)
-                 : PROF_BACKEND_OK;
+  return prof_i_vendor_library_use(&cupti_library, library, "libcupti");
 }
 
 static int result_of_cupti(int32_t error) {

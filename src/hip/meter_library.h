@@ -2,8 +2,8 @@
    tests/device/headers/rocm_smi.cpp compares each line with <rocm_smi/rocm_smi.h>. It tells what
    the kernel's files do not: energy. Opened when the kernel lists a device of AMD's, and only then:
    without one it writes to stderr. */
-#ifndef PROF_HIP_SMI_H
-#define PROF_HIP_SMI_H
+#ifndef PROF_HIP_METER_LIBRARY_H
+#define PROF_HIP_METER_LIBRARY_H
 
 #include <prof/backend.h>
 #include <stdbool.h>

@@ -1,10 +1,10 @@
 /* librocprofiler-sdk, opened at run time and never linked. */
-#ifndef PROF_HIP_ROCPROFILER_LIBRARY_H
-#define PROF_HIP_ROCPROFILER_LIBRARY_H
+#ifndef PROF_HIP_TRACER_LIBRARY_H
+#define PROF_HIP_TRACER_LIBRARY_H
 
 #include <prof/backend.h>
 
-#include "rocprofiler.h"
+#include "tracer_api.h"
 
 typedef struct prof_i_rocp_functions {
 /* NOLINTNEXTLINE(bugprone-macro-parentheses): a declaration's */
@@ -23,7 +23,7 @@ extern prof_i_rocp_functions prof_i_rocp;
    thread at a time. */
 int prof_i_rocp_library_open(const prof_backend_host *host);
 
-/* Says its error. */
+/* Keeps a text of its error, and returns the result that fits. */
 int prof_i_rocp_fail_call(const char *function, int32_t status);
 
 #endif
