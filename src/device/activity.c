@@ -20,28 +20,28 @@
 #include "resolver.h"
 
 typedef struct backend_tracing {
-  /* kinds, since the last tracing_start(); 0: it does not record. Atomic: the collector writes,
-     while it has it */
+  /* kinds, since the last tracing_start(); 0: it does not record. Atomic: written by the thread
+     that has claimed it */
   uint32_t enabled_kinds;
-  /* kinds that its vendor lets it record since the program began with it, and that no
-     tracing_start() has taken over; 0: none. Atomic, relaxed: as asked */
+  /* kinds that its vendor lets it record since the program began with it, until tracing_start()
+     takes them over; 0: none. Atomic, relaxed: as enabled_kinds */
   uint32_t preinit_kinds;
   prof_backend_pair preinit_reading; /* at its clock, from then */
-  /* 1: by the collector, for a round, or by an operator's measurement: start, drain and stop are
-     its own. Acquire, release: they pair with each other */
+  /* 1: claimed by the collector for a round, or by an operator's measurement, which then calls
+     start, drain and stop. Acquire, release */
   uint32_t is_claimed;
   bool was_started;         /* it was asked once */
   uint64_t clock_read_ns;   /* when its clocks were read last, for their own sake */
   uint64_t use_checked_ns;  /* when it was last asked whether the program has begun to use it */
   uint64_t unused_since_ns; /* when it was last found that it had not; 0: not in this recording */
   uint64_t loaded_ns;       /* when its library was first seen in the process */
-  uint64_t paused_since_ns; /* since when nothing is asked for: level 0; 0: something is */
+  uint64_t paused_since_ns; /* when the level became 0; 0: it is above */
 } backend_tracing;
 
 static struct {
   backend_tracing tracings[PROF_I_BACKENDS_MAX + PROF_I_UNUSED_MAX]; /* by the back end's number */
-  /* a recording that waited for nobody: what is asked for it comes later. 0: it waited. Atomic,
-     relaxed: of any thread */
+  /* When a recording began without waiting for its first round, so records begin later. 0: it
+     waited. Atomic, relaxed: any thread */
   uint64_t begun_ns;
 } activity;
 
@@ -69,8 +69,8 @@ static uint32_t kinds_of_backend(const prof_i_backend *backend) {
   return backend->table.records_memory ? kinds : kinds & ~(1u << PROF_BACKEND_MEMORY);
 }
 
-/* Of two that serve one device type the registry says which one does. A library that the program
-   has not loaded so far stays where it is. */
+/* The registry chooses between two that serve one device type. A library that the program has not
+   loaded is left alone. */
 static bool try_open_backend(prof_i_backend *backend, backend_tracing *it) {
   if (backend->table.in_use && !backend->table.in_use()) return false;
   if (!it->loaded_ns) it->loaded_ns = it->use_checked_ns;
@@ -90,7 +90,8 @@ static uint64_t use_check_interval_ns(const backend_tracing *it) {
   return it->loaded_ns && prof_i_ns_since(it->loaded_ns) < at_once_ns ? soon_ns : later_ns;
 }
 
-/* To ask is work of the loader's: not each round, unless somebody waits for this one. */
+/* The check costs the loader time: it is not made in each round, unless a caller waits for this
+   one. */
 static bool check_backend_use(prof_i_backend *backend, backend_tracing *it, uint32_t how) {
   const uint64_t now = prof_i_port_monotonic_ns();
   if (how == PROF_BACKEND_POLL && is_backend_awaited(backend) &&
@@ -130,8 +131,7 @@ bool prof_i_activity_is_on(void) {
   return false;
 }
 
-/* In its words, right after the call; and in the capture, which somebody reads who has not asked
-   for the status. */
+/* Puts the vendor's words into the status and the capture. Right after the call. */
 static void report_refused_records(prof_i_backend *backend, int result) {
   const prof_device first = {backend->table.device_type, 0};
   char reason[sizeof((prof_i_device_state *)NULL)->reason];
@@ -141,7 +141,7 @@ static void report_refused_records(prof_i_backend *backend, int result) {
   prof_i_device_state_report(first, backend, result, reason);
 }
 
-/* The program may have begun with it at any time since it was found that it had not, or since this
+/* The program may have begun to use it since the last check that it had not, or since this
    recording began. */
 static void report_late_start(prof_i_backend *backend, backend_tracing *it, bool is_from_first) {
   const uint64_t since_ns = it->unused_since_ns
@@ -153,7 +153,7 @@ static void report_late_start(prof_i_backend *backend, backend_tracing *it, bool
   if (is_late) prof_i_device_state_report_late(backend);
 }
 
-/* What runs while nobody asks is not missed. */
+/* Work at level 0 is not missed. */
 static void track_pause(backend_tracing *it, uint32_t kinds) {
   if (kinds && it->paused_since_ns) {
     it->unused_since_ns = it->paused_since_ns = 0;
@@ -168,7 +168,7 @@ static bool is_tracing_paused(const backend_tracing *it) {
   return it->paused_since_ns && prof_i_ns_since(it->paused_since_ns) > stop_ns;
 }
 
-/* Recording ends before its records could begin, and the program had begun with it. */
+/* Recording ends before its records could begin, though the program had begun to use it. */
 static void report_missed_start(prof_i_backend *backend, backend_tracing *it) {
   if (it->unused_since_ns && !is_tracing_paused(it) && backend->table.start &&
       is_backend_wanted(backend) && try_open_backend(backend, it))
@@ -182,7 +182,7 @@ void prof_i_activity_begin(bool is_waited_for) {
                    __ATOMIC_RELAXED);
 }
 
-/* What ran since then lies between two readings, too. */
+/* Work since then is between two readings, too. */
 static void apply_preinit_reading(prof_i_backend *backend, const backend_tracing *it) {
   for (uint32_t i = 0; i < backend->device_count; i++) {
     prof_i_device_clock *const clock = prof_i_resolver_device_clock(backend, i);
@@ -205,7 +205,7 @@ static void tracing_start(prof_i_backend *backend, backend_tracing *it, uint32_t
   it->was_started = true;
 }
 
-/* What is told later lies between two readings. */
+/* Later records are then between two readings. */
 static void read_device_clocks(prof_i_backend *backend, backend_tracing *it) {
   const uint64_t every_ns = 100000000, now = prof_i_port_monotonic_ns();
   if (!backend->table.clock || now - it->clock_read_ns < every_ns) return;
@@ -232,7 +232,7 @@ static void tracing_stop(prof_i_backend *backend, backend_tracing *it) {
   tracing_drain(backend, PROF_BACKEND_FLUSH, PROF_LOSS_DEVICE_FULL);
   if (backend->table.stop) backend->table.stop(backend->self);
   tracing_drain(backend, PROF_BACKEND_FLUSH,
-                PROF_LOSS_DEVICE_LATE); /* what it gives up then was not done */
+                PROF_LOSS_DEVICE_LATE); /* what it drops then was not done */
 }
 
 static bool tracing_round(prof_i_backend *backend, backend_tracing *it, uint32_t how) {

@@ -1,10 +1,9 @@
-/* See device_clock.h. Where the clock can be read, each reading is a knot, and a moment is
-   interpolated between those on either side of it. Where it cannot, each event narrows down what
-   the distance of the two clocks may be: it is not past before it was recorded, and is past when it
-   is found so. The distance is then taken as small as it may be, so that what is told is before its
-   launch by nothing, and goes on from there as long as it may be so; what it may be more, or less,
-   is the error. Clocks drift, so what is known of the distance grows wider as time passes; a knot
-   stands where it was taken anew. */
+/* See device_clock.h. If the clock can be read, each reading is a knot, and times between two knots
+   are interpolated. If not, each event limits the distance of the two clocks: it was not past when
+   it was recorded, and was past when it was polled. The smallest possible distance is used, so no
+   time is before its launch. The distance is kept as long as it is possible. How far it may be off
+   is the error. Clocks drift, so the limits widen with time. A knot is where the distance was
+   chosen anew. */
 #include "device_clock.h"
 
 #include <prof/backend.h>
@@ -97,7 +96,7 @@ static prof_i_clock_knot *put_knot(prof_i_device_clock *clock, uint64_t device_n
   return knot;
 }
 
-/* The distance is another one from here on: what was known before tells nothing of what comes. */
+/* The distance changes at this point. Earlier limits do not apply any more. */
 static void restart_clock(prof_i_device_clock *clock) {
   clock->step_count++;
   clock->count = 0;
@@ -214,9 +213,9 @@ static int64_t ticks_ahead(const prof_i_device_clock *clock, uint64_t ticks, uin
          (int64_t)ticks_in_ns(clock, (double)(int64_t)(device_ns - clock->zero_ns));
 }
 
-/* What was known is told from there, and is so much wider as the two may have drifted, and the
-   counter's rate is wrong, since the last bound: by the host's clock, and where many are looked at
-   at once, by the device's. */
+/* Moves the limits to this time. They widen by the possible drift, and by the error of the
+   counter's rate, since the last bound. Time since then is the host's, or the device's if many
+   events are polled at once. */
 static void move_zero_to(prof_i_device_clock *clock, const prof_i_clock_bound *bound) {
   const int64_t passed = (int64_t)(bound->high_ticks - clock->bound_ticks),
                 moved = ticks_ahead(clock, bound->low_ticks, bound->device_ns);
@@ -250,9 +249,9 @@ static bool is_error_current(const prof_i_clock_knot *last, int64_t below) {
          last->error_ticks / 2 <= (uint64_t)below;
 }
 
-/* What the line says from there on is one of what may be: it goes on from where it is, whatever it
-   says is nearest, because a step would make what spans it longer or shorter. Where the least lies
-   far below, it goes down to it so slowly that no length is wrong by more than SLOWER. */
+/* The line continues where it is if that is possible, at the nearest possible value: a step would
+   change the length of scopes across it. If the least value is far below, the line approaches it so
+   slowly that no length is wrong by more than SLOWER. */
 static void continue_line(prof_i_device_clock *clock, const prof_i_clock_knot *last,
                           uint64_t from_ns, int64_t place) {
   const bool is_near = place - clock->low_ticks <= (clock->high_ticks - clock->low_ticks) / 4,

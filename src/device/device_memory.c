@@ -1,7 +1,7 @@
-/* See device_memory.h. What is told too late is known by what was told of that address since: a
-   piece that has come back by then is lost, and counted, for to add it now would make a peak that
-   never was. A release of what is not live is of a piece that was handed out before the back end
-   began to tell. */
+/* See device_memory.h. A record may come late: a later record may already have freed the same
+   address. The late one is then lost and counted, because adding it now would make a peak that
+   never was. A release of an unknown address belongs to memory from before the back end began to
+   report. */
 #define _GNU_SOURCE
 #include "device_memory.h"
 

@@ -91,8 +91,8 @@ static state_entry *find_or_make_entry(prof_device device) {
 
 /* ---- what health says ---- */
 
-/* Or without the records that were asked for. One that is about to have its first scope says no
-   reason, and has none. */
+/* True also if requested records are missing. A device that is about to have its first scope has no
+   reason yet, and is not counted. */
 static bool is_without_times(const state_entry *a) {
   if (!a->state || a->arena != prof_i_the_arena.number) return false;
   if (prof_i_is_no_records(a->state->reason)) return true;
@@ -129,9 +129,9 @@ static void write_device_warning(char *to, size_t room) {
   prof_i_arena_guard_exit();
 }
 
-/* ---- the face ---- */
+/* ---- exported ---- */
 
-/* Whoever reads it meanwhile finds nothing, or all of it: the first byte comes last. One text
+/* A concurrent reader finds nothing or all of it: the first byte is stored last. The first reason
    stays. */
 static void add_reason(prof_i_device_state *state, const char *reason) {
   const size_t bytes = strnlen(reason, sizeof state->reason - 1);
@@ -160,8 +160,8 @@ static bool must_replace_state(const state_entry *a, const state_source *of) {
          !is_too_early_reason(of->reason);
 }
 
-/* One that says why there are no times gives way to one that has some: the reader takes the
-   last. */
+/* A record with a reason for missing times is replaced by one that has times: readers take the last
+   one. */
 static prof_i_device_state *update_state(state_source *of) {
   const bool has_times = of->result == PROF_BACKEND_OK;
   prof_i_control_set_device_warning(write_device_warning);

@@ -1,5 +1,5 @@
-/* What a capture says about a device beyond its scopes: its description, how exact its times are, or
-   why it has none. One record for each device and capture. Its counts change while recording. */
+/* What a capture says about a device beyond its scopes: its description, how exact its times are,
+   or why it has none. One record for each device and capture. Its counts change while recording. */
 #ifndef PROF_DEVICE_DEVICE_STATE_H
 #define PROF_DEVICE_DEVICE_STATE_H
 

@@ -1,6 +1,5 @@
-/* The device's side of scopes: pairs of events on their way from the thread that put them on a
-   stream to the collector that reads them, and back. Nothing here takes a lock while a scope begins
-   or ends. */
+/* Device times of scopes: pairs of events on their way from the thread that put them on a stream to
+   the collector that reads them, and back. No lock is taken while a scope begins or ends. */
 #ifndef PROF_DEVICE_EVENT_PAIR_H
 #define PROF_DEVICE_EVENT_PAIR_H
 
@@ -10,14 +9,13 @@
 
 enum {
   PROF_I_EVENT_PAIR_NAME_BYTES = 112,
-  /* of a thread on a stream: more wait for the device than that, and a scope has its host side
-     alone */
+  /* of a thread on a stream. If more wait for the device, scopes have no device times */
   PROF_I_EVENT_PAIRS_MAX = 4096,
   PROF_I_STREAMS_MAX = 4096
 };
 
-/* What the collector writes and what a scope's thread writes stand in lines of their own: else each
-   takes the other's line away at each scope. */
+/* Fields that the collector writes and fields that a scope's thread writes are on separate cache
+   lines, so that they do not invalidate each other at each scope. */
 #define PROF_I_CACHE_LINE_BYTES 64
 
 struct prof_i_thread_stream;
@@ -54,7 +52,7 @@ typedef struct prof_i_stream {
   char before_done[PROF_I_CACHE_LINE_BYTES];
   prof_i_event_pair *done; /* newest first; any thread pushes, the collector takes all */
   char before_pending[PROF_I_CACHE_LINE_BYTES];
-  prof_i_event_pair *pending; /* from here on the collector's: oldest first */
+  prof_i_event_pair *pending; /* this and what follows is the collector's: oldest first */
   prof_i_event_pair **pending_end;
   prof_i_virtual_thread line;
   prof_i_device_clock *clock; /* the collector's, of its device or its own; NULL: not met yet */
@@ -63,7 +61,7 @@ typedef struct prof_i_stream {
   struct prof_i_stream *next;
 } prof_i_stream;
 
-/* What a thread has on a stream. */
+/* One thread's use of one stream. */
 typedef struct prof_i_thread_stream {
   prof_i_stream *stream; /* NULL: nobody serves it */
   uint64_t handle;
@@ -79,9 +77,9 @@ typedef struct prof_i_thread_stream {
   char behind_returned[PROF_I_CACHE_LINE_BYTES];
 } prof_i_thread_stream;
 
-/* The stream, listed if it was not; NULL: nobody serves its device type (loss_out: -1), or it may
-   be there for a later scope, and this one's device side is lost: another thread opens the back end
-   right now, there are too many, or there is no memory. Any thread. */
+/* Finds or adds the stream. NULL with *loss_out -1: no back end serves its device type. NULL with a
+   loss: this scope's device times are lost, but a later scope may have some. Another thread is
+   opening the back end, there are too many streams, or there is no memory. Any thread. */
 prof_i_stream *prof_i_stream_of(prof_device device, uint64_t handle, int *loss_out);
 /* All, as they came. */
 prof_i_stream *prof_i_stream_first(void);

@@ -16,7 +16,7 @@ static void swap_events(void **a, void **b) {
   *b = held;
 }
 
-/* It becomes the zero; a new event stands in its place. */
+/* *event becomes the zero, and is replaced by a new event. */
 static bool make_zero(prof_i_stream *stream, void **event) {
   void *fresh = NULL;
   if (stream->backend->table.event_create(stream->backend->self, stream->handle, &fresh) !=

@@ -1,7 +1,7 @@
-/* WITH_GPU_PROFILER: a host scope, and an event on the stream at either end of it. The host's side
-   is the core's and does not know of this; what is told to the device stands on a small stack of
-   the thread's, found by the scope's start. A scope that began above one that ends now was skipped
-   by longjmp(): its pair goes back unused. Not for signal handlers: vendors' calls are not. */
+/* WITH_GPU_PROFILER: a host scope, and an event on the stream at either end of it. The core records
+   the host scope and knows nothing of the events. They are on a small stack of the thread, found by
+   the scope's start. If a scope above the ending one was skipped by longjmp(), its pair is returned
+   unused. Not for signal handlers, because vendors' calls are not. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <prof/profiler.h>
@@ -117,7 +117,7 @@ void prof_i_gpu_scopes_forget(void) {
   gpu_threads.process++;
 }
 
-/* ---- lots and pairs ---- */
+/* ---- streams and pairs ---- */
 
 static bool is_stream_at(const prof_i_thread_stream *thread_stream, prof_device device,
                          uint64_t handle) {
@@ -125,7 +125,7 @@ static bool is_stream_at(const prof_i_thread_stream *thread_stream, prof_device 
          thread_stream->device.index == device.index;
 }
 
-/* Whoever serves nobody now may do so in a later session: its library may be loaded by then. */
+/* A back end that is missing now may be loaded in a later session. */
 static void find_device_stream(prof_i_thread_stream *thread_stream) {
   const uint64_t now = prof_i_arena_session();
   int loss;
@@ -201,8 +201,8 @@ static void make_pairs(prof_i_thread_stream *thread_stream) {
   }
 }
 
-/* Its events are of the lot's stream: one whose handle has become another stream's makes its
-   own. */
+/* The pair's events belong to a stream. If its handle has become another stream's, new events are
+   made. */
 static int prepare_pair(prof_i_event_pair *pair, prof_i_stream *stream) {
   if (PROF_I_LIKELY(pair->stream == stream)) return PROF_BACKEND_OK;
   if (pair->stream)
@@ -271,7 +271,7 @@ static void push_done_pair(prof_i_event_pair *pair) {
 
 /* ---- begin and end ---- */
 
-/* A text made at run time, cut at the room that there is. */
+/* Copies a text made at run time. It is cut if there is no room for all of it. */
 static uint32_t copy_pair_text(prof_i_event_pair *pair, uint32_t at, const char *text,
                                uint32_t bytes) {
   const size_t all = bytes == PROF_NUL_TERMINATED ? strnlen(text, PROF_I_EVENT_PAIR_NAME_BYTES + 1)
@@ -329,7 +329,7 @@ static bool record_pair_event(prof_i_event_pair *pair, int which) {
                                                         &pair->events[which]));
 }
 
-/* Work that becomes part of a graph: its events would, too. No loss, but told. */
+/* The work becomes part of a graph, and so would the events. Reported, but no loss. */
 static void count_captured_scope(const prof_i_thread_stream *thread_stream) {
   if (!prof_i_arena_guard_enter()) return;
   prof_i_device_state *const state =

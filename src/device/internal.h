@@ -44,7 +44,7 @@ void prof_i_gpu_scopes_forget(void);
 
 /* ---- collector.c ---- */
 
-/* When the library is loaded. From then on the core tells it of starts and stops. */
+/* When the library is loaded. From then on the core reports starts and stops to it. */
 void prof_i_collector_prepare(void);
 
 #endif

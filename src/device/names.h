@@ -1,5 +1,5 @@
-/* Texts that vendors' records name by a number: kernels. Kept as long as the process is. Any
-   thread. */
+/* Texts, such as kernels' names, that vendors' records name by a number. Kept until the process
+   ends. Any thread. */
 #ifndef PROF_DEVICE_NAMES_H
 #define PROF_DEVICE_NAMES_H
 

@@ -32,7 +32,7 @@ static int read_table(const char *path, prof_backend *table_out, const prof_back
   struct stat about;
   if (stat(path, &about) != 0)
     return prof_i_fail(prof_i_status_of_errno(errno), "%s: %s", path, strerror(errno));
-  /* to open a pipe would wait for who writes */
+  /* opening a pipe would wait for a writer */
   if (!S_ISREG(about.st_mode)) return prof_i_fail(PROF_E_FILE_TYPE, "%s is no regular file", path);
   void *const library = prof_i_library_open(path, 0, &why);
   if (!library) return prof_i_fail(PROF_E_UNSUPPORTED, "%s cannot be opened: %s", path, why);

@@ -1,5 +1,4 @@
-/* See records.h. Nothing that a back end hands over is believed without a look: sizes, times,
-   texts' numbers. */
+/* See records.h. Sizes, times and numbers of texts that a back end hands over are checked. */
 #define _GNU_SOURCE
 #include "records.h"
 
@@ -38,7 +37,7 @@ static struct {
   prof_i_stream *stream;   /* of the last record */
   call_threads *call_threads;
   const call_threads *inherited;    /* of a forked child */
-  uint64_t anchor_ticks, anchor_ns; /* of this drain: times of the host's clock are told by it */
+  uint64_t anchor_ticks, anchor_ns; /* of this drain: converts times of the host's clock */
 } current_drain;
 
 /* Any of them: `record` is what all begin with. What a shorter one does not say is 0. */
@@ -232,7 +231,7 @@ static prof_i_stream *stream_of_record(const prof_backend_record *record) {
   return current_drain.stream = prof_i_stream_of(device, record->stream, &loss);
 }
 
-/* Of the host's own clock nothing is told that will have been. */
+/* A time of the host's clock is never in the future. */
 static bool has_host_times(const prof_backend_record *record) {
   const uint64_t ahead_ns = UINT64_C(10000000000);
   return (record->flags & PROF_BACKEND_HOST_TIMES) && record->start &&
@@ -258,8 +257,8 @@ static bool set_scope_times(prof_i_stream_scope *scope, const prof_backend_recor
   return !prof_i_clock_is_before(scope->ticks[1], earliest);
 }
 
-/* It was over before this recording began, and its vendor has kept it since: it is none of this
-   one's. */
+/* True if it was over before this recording began: its vendor has kept it since, and it does not
+   belong to this recording. */
 static bool is_before_session(uint64_t from_ticks, uint64_t to_ticks) {
   const uint64_t begun = __atomic_load_n(&prof_i_arena_header()->session_ticks, __ATOMIC_RELAXED);
   return from_ticks && prof_i_clock_is_before(from_ticks, begun) &&
@@ -338,7 +337,7 @@ static prof_i_virtual_thread *find_call_thread(uint64_t serial) {
   return &c->line;
 }
 
-/* A call is of the host's clock mostly. What will have been is none. */
+/* Most calls have times of the host's clock. A time in the future is malformed. */
 static bool times_of_call(const prof_backend_record *record, uint64_t ticks_out[2]) {
   if (record->flags & PROF_BACKEND_HOST_TIMES) {
     ticks_out[0] = ticks_of_host_ns(record->start);

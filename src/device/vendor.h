@@ -49,8 +49,8 @@ int prof_i_vendor_library_use(const prof_i_vendor_library *library, void *handle
 /* UNSUPPORTED in the static library, else OK. */
 int prof_i_vendor_check_can_open(void);
 
-/* All of these in order: a loaded copy, then an installed one. may_search: may be NULL; else it is
-   called before anything is opened, and its result but OK is returned. */
+/* Opens a loaded copy, then an installed one, and fills the functions. may_search: NULL, or called
+   before anything is opened. If it returns an error, that is the result. */
 int prof_i_vendor_library_open(const prof_i_vendor_library *library, int (*may_search)(void));
 
 /* ---- fork: a child has the parent's handles, and none of the threads behind them ---- */
