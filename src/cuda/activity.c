@@ -1,6 +1,6 @@
-/* See activity.h. One tool at a time can subscribe to CUPTI, and who has not can still take the
-   records of who has: so prof subscribes while it records, as a sign to others, and asks for no
-   callback. cuptiFinalize() is never called. */
+/* See activity.h. Only one tool at a time can subscribe to CUPTI, but a tool without a subscription
+   can still take the other's records. So prof subscribes while it records, as a sign to others, and
+   requests no callback. cuptiFinalize() is never called. */
 #include "activity.h"
 
 #include <stdbool.h>
@@ -20,7 +20,7 @@ enum { FLUSH_NS = 200000000, HOLDER_BYTES = 64 };
 /* Which of CUDA's own calls are recorded. */
 enum { CALLS_NONE, CALLS_OF_WORK, CALLS_ALL };
 
-/* Kinds of CUPTI's, and of prof's by which they are asked for. */
+/* CUPTI's kinds, and the kinds of prof that request them. */
 static const struct {
   int32_t kind;
   uint32_t backend_kind;
@@ -35,7 +35,7 @@ static const struct {
 enum { KINDS = sizeof all_kinds / sizeof *all_kinds };
 
 static struct {
-  uint32_t is_cupti_open; /* CUPTI, with its version; release: its clock is asked for by others */
+  uint32_t is_cupti_open; /* CUPTI, with its version; release: other threads read its clock */
   bool is_on, is_ending;  /* is_ending: between stop() and the drain behind it */
   /* it was begun inside of cuInit(), and start() has not been called since */
   bool is_from_first;

@@ -1,5 +1,5 @@
-/* CUDA's table. A forked child has the parent's handles but not the threads behind them, and after
-   some errors CUDA does nothing more. In both cases calls are refused without calling the library. */
+/* CUDA's table. A forked child has the parent's handles but not the threads behind them. After some
+   errors CUDA does nothing more. In both cases calls are refused without calling the library. */
 #include "internal.h"
 
 #include <stdbool.h>
@@ -15,7 +15,7 @@ static int refuse_cuda_in_child(void) {
                                   "the stream is the parent's: this process was forked from it");
 }
 
-/* May the driver be asked for an event or a stream? */
+/* OK if the driver may be called for an event or a stream. */
 static int check_cuda(const prof_backend_self *self) {
   return prof_i_vendor_is_forked(self) ? refuse_cuda_in_child() : prof_i_cuda_check_fatal();
 }
@@ -32,8 +32,8 @@ static int cuda_probe(const prof_backend_host *host) {
   return prof_i_cuda_library_open();
 }
 
-/* NOT_READY until the program itself has begun to use CUDA: a child that it forks later could use
-   none if prof had. */
+/* NOT_READY until the program itself has begun to use CUDA: if prof began, a child forked later
+   could not use CUDA. */
 static int cuda_open(const prof_backend_host *host, prof_backend_self **self_out) {
   static prof_backend_self self;
   const int result = prof_i_cuda_devices_list();
@@ -86,7 +86,8 @@ static int cuda_stream_of(prof_backend_self *self, uint64_t stream, uint32_t *de
   if (error != 0) result = prof_i_cuda_fail_call("cuStreamIsCapturing", error);
   if (result != PROF_BACKEND_OK && result != PROF_BACKEND_CAPTURING) return result;
   *device_out = prof_i_cuda_stream_device(cuda_stream_at(stream));
-  /* The legacy stream, while another one is captured, is an error: nothing may be put on it. */
+  /* The legacy stream returns an error while another stream is captured: nothing may be put on it.
+     */
   *is_capturing_out =
       result == PROF_BACKEND_CAPTURING || capture != PROF_I_CU_STREAM_CAPTURE_STATUS_NONE;
   return *device_out == UINT32_MAX ? PROF_BACKEND_INVALID : PROF_BACKEND_OK;

@@ -69,7 +69,7 @@ static uint8_t *lend_small_buffer(void) {
   return NULL;
 }
 
-/* What comes back of it is nobody's: its memory is lost, and its records are. */
+/* A buffer that comes back with an unknown address: its memory and its records are lost. */
 static uint8_t *lend_untracked_pages(void) {
   __atomic_fetch_add(&cupti_pool.lost, 1, __ATOMIC_RELAXED);
   return map_buffer_pages(PROF_I_CUPTI_SMALL_BYTES);

@@ -1,6 +1,6 @@
-/* An event of prof's: a CUevent, which belongs to a context as its stream does. It is made where it
-   is first put on a stream: a default stream is the context's that is current there, and on no
-   other thread. */
+/* An event of prof's: a CUevent. It belongs to a context, as its stream does, and is created where
+   it is first put on a stream. A default stream is that of the context which is current on this
+   thread. */
 #ifndef PROF_CUDA_MARKER_H
 #define PROF_CUDA_MARKER_H
 
@@ -26,7 +26,7 @@ int prof_i_cuda_marker_record(prof_i_cuda_marker *marker, prof_i_cu_stream strea
 /* OK: it is past; NOT_READY. */
 int prof_i_cuda_marker_query(prof_i_cuda_marker *marker);
 
-/* From a to b, of one context. The driver tells it as a float of milliseconds. */
+/* From a to b, of one context. The driver reports a float of milliseconds. */
 int prof_i_cuda_marker_elapsed(prof_i_cuda_marker *a, prof_i_cuda_marker *b, int64_t *ns_out);
 
 #endif

@@ -35,7 +35,7 @@ static int result_of_nvml(int32_t error) {
   }
 }
 
-/* What its user can do. */
+/* What the user can do. */
 static const char *advice_of_nvml(int32_t error) {
   switch (error) {
     case PROF_I_NVML_ERROR_NO_PERMISSION:

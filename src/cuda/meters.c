@@ -1,5 +1,6 @@
 /* NVML's meters. If the program uses CUDA when the sampler starts, devices are matched by UUID and
-   have CUDA's numbers. Devices that CUDA does not see follow. Otherwise they have NVML's numbers. */
+   have CUDA's numbers; devices that CUDA does not see follow. Otherwise they have NVML's numbers.
+   */
 #include "internal.h"
 
 #include <ctype.h>
@@ -31,9 +32,9 @@ static int refuse_nvml_in_child(void) {
                                   "this process was forked from the one that opened NVML");
 }
 
-/* ---- what there is to read ---- */
+/* ---- readings ---- */
 
-/* False: this device does not tell it, or not now. */
+/* False: this device has no such reading, or not now. */
 typedef bool read_function(prof_i_nvml_device device, int64_t *out);
 
 static bool is_valid_reading(int32_t error, unsigned long long value, int64_t *out) {
@@ -55,7 +56,7 @@ static bool read_nvml_energy(prof_i_nvml_device device, int64_t *out) {
   return is_valid_reading(error, mj, out);
 }
 
-/* Without what the driver keeps for itself, where it says how much that is. */
+/* Without the driver's own part, if the driver reports that. */
 static bool read_nvml_memory(prof_i_nvml_device device, int64_t *out) {
   prof_i_nvml_memory_2 newer = {.version = PROF_I_NVML_MEMORY_2};
   prof_i_nvml_memory older = {0};
@@ -142,7 +143,7 @@ static bool read_uuid(const char *text, uint8_t uuid[16]) {
   return digits == 32;
 }
 
-/* Of those that CUDA has listed; UINT32_MAX: it does not see it, or nobody has asked it. */
+/* Its number among CUDA's devices; UINT32_MAX: CUDA does not see it, or is not in use. */
 static uint32_t cuda_number_of(const nvml_device *device) {
   for (uint32_t i = 0; i < prof_i_cuda_devices_count(); i++) {
     prof_backend_device about = {.size = sizeof about};
@@ -172,7 +173,7 @@ static void add_nvml_instances(prof_i_nvml_device handle) {
       prof_i_nvml.nvmlDeviceGetMaxMigDeviceCount(handle, &count) != 0)
     return;
   for (uint32_t i = 0; i < count && nvml_device_list.count < DEVICES_MAX; i++) {
-    /* so many there may be */
+    /* count is only the possible number */
     if (prof_i_nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, i, &instance) != 0) continue;
     if (!nvml_device_list.divided) nvml_device_list.divided = whole;
     add_nvml_device(instance);
@@ -206,7 +207,7 @@ static int nvml_open(const prof_backend_host *host, prof_backend_self **self_out
   nvml_device_list.count = 0;
   nvml_device_list.divided = NULL;
   for (uint32_t i = 0; i < count && nvml_device_list.count < DEVICES_MAX; i++) {
-    /* one that the user may not use is none of his */
+    /* a device that the user may not use is skipped */
     if (prof_i_nvml.nvmlDeviceGetHandleByIndex_v2(i, &handle) != 0) continue;
     add_nvml_device(handle);
     add_nvml_instances(handle);
@@ -254,7 +255,7 @@ static int nvml_describe_device(prof_backend_self *self, uint32_t index, prof_ba
   return prof_i_vendor_copy_device(out, &about);
 }
 
-/* Those that a device does not tell are left out. */
+/* Readings that a device does not have are left out. */
 static int nvml_metric(prof_backend_self *self, uint32_t number, prof_backend_metric *out) {
   uint32_t met = 0;
   if (prof_i_vendor_is_forked(self)) return refuse_nvml_in_child();

@@ -11,7 +11,9 @@
 
 prof_i_cupti_functions prof_i_cupti;
 
-static struct { int32_t driver_version; /* CUDA's, by the driver's own word: 12040 */ } cupti_state;
+static struct {
+  int32_t driver_version; /* CUDA's version that the driver reports: 12040 */
+} cupti_state;
 
 /* What CUDA's majors call it, newest first; 11 has a name for each minor. */
 static const struct {
@@ -28,7 +30,7 @@ enum {
 static const char *const cupti_folders[] = {"/usr/local/cuda/extras/CUPTI/lib64",
                                             "/usr/local/cuda/lib64"};
 
-/* One that was loaded by its path, as wheels do, is not found by its name. */
+/* A copy that was loaded by its path, as wheels do, is not found by its name. */
 static bool find_cupti_path(char *path_out) {
   const struct timespec ms = {0, 1000000};
   int is_there = -1;
@@ -56,7 +58,7 @@ static void *try_cupti_in(const char *folder, const char *name, prof_i_library_e
              : NULL;
 }
 
-/* Of a later major than the driver's it would refuse to work. */
+/* A CUPTI of a later major than the driver's would refuse to work. */
 static void *find_installed_cupti(int32_t driver_version, prof_i_library_error *why) {
   for (int i = 0; i < CUPTI_NAMES; i++) {
     if (cupti_names[i].major > driver_version / 1000) continue;
@@ -123,7 +125,7 @@ static int result_of_cupti(int32_t error) {
   }
 }
 
-/* What its user can do. */
+/* What the user can do. */
 static const char *advice_of_cupti(int32_t error) {
   switch (error) {
     case PROF_I_CUPTI_ERROR_INSUFFICIENT_PRIVILEGES:
@@ -145,7 +147,7 @@ static int32_t cupti_major_of(uint32_t version) {
   return version >= 100000 ? (int32_t)(version / 10000) : version >= 19 ? 12 : 11;
 }
 
-/* Where it is newer than the driver: that is why, mostly. */
+/* A CUPTI that is newer than the driver is the usual cause. */
 static void format_cupti_versions(char *to, size_t room) {
   uint32_t version = 0;
   if (prof_i_cupti.cuptiGetVersion(&version) != 0 ||

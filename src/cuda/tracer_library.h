@@ -1,6 +1,6 @@
-/* CUPTI, which records what CUDA's devices do: found where the process has it, opened when records
-   are asked for, never linked, never closed. Two copies in one process get in each other's way, so
-   one that is there is taken, whoever brought it. */
+/* CUPTI's library, which records what CUDA's devices do, and its errors. Opened when records are
+   wanted. Two copies in one process disturb each other, so a copy that is loaded comes first, no
+   matter who loaded it. */
 #ifndef PROF_CUDA_TRACER_LIBRARY_H
 #define PROF_CUDA_TRACER_LIBRARY_H
 
@@ -18,9 +18,9 @@ typedef struct prof_i_cupti_functions {
 /* Written only by prof_i_cupti_library_open(). Call these only after it returned OK. */
 extern prof_i_cupti_functions prof_i_cupti __attribute__((visibility("hidden")));
 
-/* That of the process; that of the option CUPTI (PROF_BACKEND_CUPTI); of those that the system
-   finds the newest that the driver can serve; the toolkit's. ABSENT, VERSION: it lacks a function.
-   Calls nothing of it. One thread at a time. */
+/* Takes a loaded copy, or the file of the option CUPTI (PROF_BACKEND_CUPTI), or the newest
+   installed one that the driver can serve, or the toolkit's. ABSENT, VERSION. Calls nothing of it.
+   One thread at a time. */
 int prof_i_cupti_library_open(const prof_backend_host *host, int32_t driver_version);
 
 /* Keeps a text of the CUptiResult, and returns the result that fits. */

@@ -1,5 +1,5 @@
-/* See activity.h. rocprofiler lets a tool say what it wants once, before HIP begins: so all that
-   may be wanted is configured then, in contexts of which each is started when it is. */
+/* See activity.h. A tool can configure rocprofiler only once, before HIP begins. So everything that
+   may be wanted is configured then, in contexts that are started when they are wanted. */
 #include "activity.h"
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
-/* HIP's table. A forked child has the parent's handles but not the threads behind them, and after
-   some errors HIP does nothing more. In both cases calls are refused without calling the library. */
+/* HIP's table. A forked child has the parent's handles but not the threads behind them. After some
+   errors HIP does nothing more. In both cases calls are refused without calling the library. */
 #include "internal.h"
 
 #include <stdbool.h>
@@ -19,12 +19,12 @@ static int refuse_hip_in_child(void) {
                                   "the stream is the parent's: this process was forked from it");
 }
 
-/* May the runtime be asked for an event? */
+/* OK if the runtime may be called for an event. */
 static int check_hip(const prof_backend_self *self) {
   return prof_i_vendor_is_forked(self) ? refuse_hip_in_child() : prof_i_hip_check_fatal();
 }
 
-/* And on a thread of the program's? */
+/* The same on a thread of the program. */
 static int check_hip_thread(const prof_backend_self *self) {
   const int result = check_hip(self);
   return result == PROF_BACKEND_OK && prof_i_hip_has_error()
@@ -47,8 +47,8 @@ static int hip_probe(const prof_backend_host *host) {
   return result != PROF_BACKEND_OK || is_the_programs ? result : prof_i_hip_devices_probe();
 }
 
-/* rocprofiler must know what is wanted before HIP begins, and tells when that is: to begin with it
-   is the program's affair. */
+/* rocprofiler must be configured before HIP begins, and reports when that is. Only the program
+   begins with HIP. */
 static int hip_open(const prof_backend_host *host, prof_backend_self **self_out) {
   static prof_backend_self self;
   self.host = host;
@@ -106,7 +106,8 @@ static int hip_stream_of(prof_backend_self *self, uint64_t stream, uint32_t *dev
   if (error != 0) result = prof_i_hip_fail_call("hipStreamIsCapturing", error);
   if (result != PROF_BACKEND_OK && result != PROF_BACKEND_CAPTURING) return result;
   *device_out = prof_i_hip_stream_device(hip_stream_at(stream));
-  /* The legacy stream, while another one is captured, is an error: nothing may be put on it. */
+  /* The legacy stream returns an error while another stream is captured: nothing may be put on it.
+     */
   *is_capturing_out =
       result == PROF_BACKEND_CAPTURING || capture != PROF_I_HIP_StreamCaptureStatusNone;
   return *device_out == UINT32_MAX ? PROF_BACKEND_INVALID : PROF_BACKEND_OK;

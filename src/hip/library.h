@@ -19,8 +19,8 @@ typedef struct prof_i_hip_functions {
 /* Written only by prof_i_hip_library_open(). Call these only after it returned OK. */
 extern prof_i_hip_functions prof_i_hip __attribute__((visibility("hidden")));
 
-/* See prof_i_vendor_library_open(). A loaded copy of any major comes first, then the newest. ABSENT,
-   VERSION, UNSUPPORTED. One thread at a time. */
+/* See prof_i_vendor_library_open(). A loaded copy of any major comes first, then the newest.
+   ABSENT, VERSION, UNSUPPORTED. One thread at a time. */
 int prof_i_hip_library_open(void);
 
 /* True if the program has loaded it. Any thread. */

@@ -1,7 +1,7 @@
-/* What prof needs of ROCm SMI, AMD's library of meters, declared by itself:
-   tests/device/headers/rocm_smi.cpp compares each line with <rocm_smi/rocm_smi.h>. It tells what
-   the kernel's files do not: energy. Opened when the kernel lists a device of AMD's, and only then:
-   without one it writes to stderr. */
+/* Declarations of what prof uses of ROCm SMI, AMD's library of meters. It has energy, which the
+   kernel's files do not have. tests/device/headers/rocm_smi.cpp compares each line with
+   <rocm_smi/rocm_smi.h>. Opened only if the kernel lists a device of AMD's: without one it writes
+   to stderr. */
 #ifndef PROF_HIP_METER_LIBRARY_H
 #define PROF_HIP_METER_LIBRARY_H
 

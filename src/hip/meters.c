@@ -1,6 +1,6 @@
-/* AMD's meters by sysfs. If the program uses HIP when the sampler starts, devices are matched by PCI
-   address and have HIP's numbers. Devices that HIP does not see follow. Otherwise they are numbered
-   in the order of the bus. */
+/* AMD's meters by sysfs. If the program uses HIP when the sampler starts, devices are matched by
+   PCI address and have HIP's numbers; devices that HIP does not see follow. Otherwise they are
+   numbered in the order of the bus. */
 #define _GNU_SOURCE
 #include "internal.h"
 
@@ -37,7 +37,7 @@ static int refuse_amdgpu_in_child(void) {
                                   "this process was forked from the one that listed the devices");
 }
 
-/* ---- what there is to read ---- */
+/* ---- readings ---- */
 
 static bool read_text(const char *folder, const char *name, char *to, size_t room) {
   char path[FOLDER_BYTES + 64];
@@ -52,14 +52,14 @@ static bool read_amdgpu_number(const char *folder, const char *name, int64_t *ou
   return end != text;
 }
 
-/* Of a board with two dies the first tells both's power, the second 0 or nothing. */
+/* On a board with two dies the first reports the power of both, the second 0 or nothing. */
 static bool read_amdgpu_power(const amd_device *device, int64_t *out) {
   return (read_amdgpu_number(device->sensors, "power1_average", out) ||
           read_amdgpu_number(device->sensors, "power1_input", out)) &&
          *out > 0;
 }
 
-/* Of a second die it is 0, as power is. */
+/* 0 on a second die, as power is. */
 static bool read_amdgpu_energy(const amd_device *device, int64_t *out) {
   return prof_i_hip_smi_energy(device->smi, out);
 }
@@ -155,7 +155,7 @@ static int compare_pci_addresses(const void *a, const void *b) {
   return strcmp(x->folder, y->folder);
 }
 
-/* Of those that HIP has listed; UINT32_MAX: it does not see it, or nobody has asked it. */
+/* Its number among HIP's devices; UINT32_MAX: HIP does not see it, or is not in use. */
 static uint32_t hip_number_of(const amd_device *device) {
   for (uint32_t i = 0; i < prof_i_hip_devices_count(); i++) {
     prof_backend_device about = {.size = sizeof about};
@@ -197,7 +197,7 @@ static int amdgpu_probe(const prof_backend_host *host) {
                                    amd_device_list.root);
 }
 
-/* Of a folder that stands for the kernel's it knows nothing. */
+/* ROCm SMI knows nothing of a folder that replaces the kernel's. */
 static void find_smi_indices(const prof_backend_host *host) {
   if (!prof_i_hip_smi_init(host, !*amd_device_list.root)) return;
   for (uint32_t i = 0; i < amd_device_list.count; i++)
@@ -213,7 +213,7 @@ static bool is_second_die(const amd_device *device) {
          power <= 0;
 }
 
-/* What somebody may miss. */
+/* Says which readings are missing. */
 static const char *amdgpu_remark(prof_backend_self *self) {
   const amd_device *second = NULL;
   const char *const why_not = prof_i_hip_smi_reason();
@@ -267,7 +267,7 @@ static int amdgpu_describe_device(prof_backend_self *self, uint32_t index,
   return prof_i_vendor_copy_device(out, &about);
 }
 
-/* Those that a device does not tell are left out. */
+/* Readings that a device does not have are left out. */
 static int amdgpu_metric(prof_backend_self *self, uint32_t number, prof_backend_metric *out) {
   uint32_t met = 0;
   if (prof_i_vendor_is_forked(self)) return refuse_amdgpu_in_child();

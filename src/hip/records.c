@@ -137,8 +137,8 @@ static void begin_hip_record(prof_i_launched_record *it, uint32_t kind, size_t b
   if (!start || !end) it->record.flags = PROF_BACKEND_NO_TIMES;
 }
 
-/* A queue of the hardware's is no stream: several of these share one. Its number is none of a
-   handle, which lies lower. */
+/* A hardware queue is not a stream: several streams share one. Its number cannot be a handle,
+   because handles are lower. */
 static uint64_t stream_of_queue(uint64_t queue) { return PROF_BACKEND_QUEUE | queue; }
 
 static void take_dispatch(const prof_i_rocp_dispatch *from) {

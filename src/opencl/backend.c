@@ -14,8 +14,8 @@ static int refuse_opencl_in_child(void) {
                                   "the queue is the parent's: this process was forked from it");
 }
 
-/* A handle is an object's address, and the loader reads there before anybody can say that it is
-   none. What cannot be an address is a mistake that we can tell: a queue's number, say. */
+/* A handle is an object's address, and the loader reads there before it can reject a wrong one. A
+   value that cannot be an address, such as a queue's number, is rejected here. */
 static prof_i_cl_queue queue_of_stream(uint64_t stream) {
   enum { FIRST_PAGE = 4096 };
   if (stream >= FIRST_PAGE && stream % sizeof(void *) == 0)
@@ -163,4 +163,4 @@ const prof_backend prof_i_opencl_backend = {
     .own_keep = opencl_own_keep,
     .own_times = opencl_own_times,
     .own_let_go = opencl_own_let_go,
-    .opens_late = 1 /* drivers crash that are asked for devices while the program's thread asks */};
+    .opens_late = 1 /* some drivers crash if two threads ask for devices at once */};
