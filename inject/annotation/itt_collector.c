@@ -1,10 +1,10 @@
 /* libprof_itt.so: named by INTEL_LIBITTNOTIFY64, which a program's part of ITT reads once, when it
    is first used. It opens this library and calls __itt_api_init(). Each task is a scope of
-   libprof.so's, on the thread that begins it: of PyTorch's domain an operator, level 1 and of the
-   category cpu_op; of any other domain level 2, and the domain is its category. Nothing is recorded
-   that nobody has asked for. Budget: 0.15 us an operator beside ITT's own share of 0.2
-   (bench/python/torch_cost.py; measured: up to 0.05). No lock: what is made is for good, and comes
-   into its list by one compare and exchange. */
+   libprof.so's, on the thread that begins it. A task of PyTorch's domain is an operator: level 1,
+   category cpu_op. A task of any other domain has level 2, and the domain is its category. Nothing
+   is recorded unless a recording is on. Budget: 0.15 us an operator beside ITT's own share of 0.2
+   (bench/python/torch_cost.py; measured: up to 0.05). No lock: entries are never freed, and are put
+   into their list by one compare and exchange. */
 #define _GNU_SOURCE
 #include "itt.h"
 
@@ -59,7 +59,7 @@ static __thread struct {
   uint32_t count, room, unrecorded; /* untold: begun where there was no memory */
 } open_tasks __attribute__((tls_model("initial-exec")));
 
-/* a task of that name is asked for by prof itself, and recorded by nobody */
+/* prof itself begins a task of that name as a probe; it is not recorded */
 static const char probe_name[] = "prof.torch.observe()";
 static const char pytorch_domain[] = "PyTorch", itt_operator_category[] = "cpu_op";
 

@@ -1,9 +1,7 @@
-/* The names that the process calls in place of libc's. Each asks the next allocator, and tells
-   prof: an alloc after, a free before. A realloc is a free and an alloc. A pair costs at most 60 ns
-   more than without (bench/preload.c); where PROF_MEMORY is not set, 3 to 4.
-
-   The library is linked to libprof.so, so that there is one prof in the process. This folder lies
-   one deeper than libprof's, so that src/[any]/[any].c are libprof alone. */
+/* The names that the process calls in place of libc's. Each calls the next allocator, and reports
+   to prof: an alloc afterwards, a free before. A realloc is a free and an alloc. A pair costs at
+   most 60 ns more than without (bench/preload.c); if PROF_MEMORY is not set, 3 to 4. The library is
+   linked to libprof.so, so that the process has one prof. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stddef.h>

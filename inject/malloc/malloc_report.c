@@ -50,7 +50,7 @@ void __attribute__((constructor)) prof_i_malloc_report_start(void) {
   errno = saved;
 }
 
-/* For bindings/python/prof/_torch_found.py: 1, what the process allocates is told. */
+/* For bindings/python/prof/_torch_found.py: 1 if the process's allocations are reported. */
 __attribute__((visibility("default"))) int prof_i_malloc_is_told_1(void);
 int prof_i_malloc_is_told_1(void) {
   return __atomic_load_n(&prof_i_malloc_pool, __ATOMIC_ACQUIRE) != NULL;

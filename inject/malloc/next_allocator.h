@@ -33,7 +33,7 @@ static inline const prof_i_malloc_functions *prof_i_next_allocator(void) {
   return &prof_i_next_functions;
 }
 
-/* Pieces of the static memory are told to nobody, and never come back. */
+/* Blocks of the static memory are not reported, and never freed. */
 enum { PROF_I_BOOTSTRAP_BYTES = 16384 };
 extern char prof_i_bootstrap_memory[PROF_I_BOOTSTRAP_BYTES];
 static inline bool prof_i_is_bootstrap_memory(const void *piece) {

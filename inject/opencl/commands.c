@@ -102,7 +102,7 @@ static void free_command(prof_i_command *command) {
   free(command);
 }
 
-/* False: it is none that keeps times. */
+/* False: this command has no times. */
 static bool read_queue_properties(prof_i_command *command, prof_i_cl_queue queue) {
   uint64_t properties = 0;
   if (info_of_queue(queue, PROF_I_CL_QUEUE_PROPERTIES, &properties, sizeof properties) != 0 ||
@@ -124,7 +124,7 @@ static uint32_t cl_kernel_name(prof_i_cl_kernel kernel) {
   return command_log.host->intern(name, strnlen(name, bytes < sizeof name ? bytes : sizeof name));
 }
 
-/* Where the driver chooses how large groups are, the items are told. */
+/* If the driver chooses the size of groups, the number of items is reported. */
 static void describe_kernel(prof_backend_kernel *kernel, const prof_i_command_info *about) {
   kernel->record.size = sizeof *kernel;
   if (!about->name) kernel->record.name = cl_kernel_name(about->kernel);

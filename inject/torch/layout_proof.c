@@ -1,8 +1,8 @@
-/* Finds where torch keeps what its headers inline, and proves it: by calls of which all is known,
-   each offset that does not have what is known is struck out, and in the end exactly one must be
-   left of each kind. Read is only what lies in a RecordFunction, whose size is found first, and
-   what process_vm_readv() can read. Called by bindings/python/prof/_torch_calls.py, which makes the
-   known calls; one thread at a time. */
+/* Finds where torch keeps what its headers inline, and proves it by calls whose contents are known.
+   Each offset that does not hold the known value is excluded, and exactly one of each kind must be
+   left. Reads only a RecordFunction, whose size is found first, and what process_vm_readv() can
+   read. Called by bindings/python/prof/_torch_calls.py, which makes the known calls; one thread at
+   a time. */
 #define _GNU_SOURCE
 #include "layout_proof.h"
 
@@ -320,8 +320,9 @@ static bool take_custom(uint32_t key_set, uint64_t *bits_out) {
   return *bits_out != 0;
 }
 
-/* After the first known calls: is exactly one place left of each? The known calls after that are
-   asked for their shapes by it, too; call it once more behind them. NULL, or what is wrong. */
+/* After the first known calls: checks that exactly one place of each kind is left. The next known
+   calls have their shapes read at these places. Call it once more after those. NULL, or what is
+   wrong. */
 const char *prof_i_torch_prove_1(uint64_t avoided) {
   prof_i_torch_layout *const layout = &prof_i_torch_layout_proven;
   layout->avoided = avoided;

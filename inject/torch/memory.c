@@ -3,10 +3,12 @@
    This file registers such an object, built by hand: torch's headers are not needed.
 
    Torch casts what is registered there to the class of its own profiler. Hence three rules:
-   - While torch's own profiler is on in a thread, nothing is registered on top of it. Its object
-     gets a copy of its virtual table instead, in which two entries are ours.
+   - While torch's own profiler is on in a thread, nothing is registered on top of it. Instead, its
+     object gets a copy of its virtual table. Two entries of the copy are ours.
+
    - Before torch's profiler starts in a thread, our object is removed there.
      bindings/python/prof/_torch_memory.py sees these starts.
+
    - Every other virtual function of our object returns 0, and zeros follow the object. Torch reads
      both as "no profiler is on".
 

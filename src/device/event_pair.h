@@ -56,7 +56,7 @@ typedef struct prof_i_stream {
   prof_i_event_pair **pending_end;
   prof_i_virtual_thread line;
   prof_i_device_clock *clock; /* the collector's, of its device or its own; NULL: not met yet */
-  void *zero_event;           /* see event_time.h */
+  void *zero_event;           /* see resolver.c */
   uint64_t zero_ns;
   struct prof_i_stream *next;
 } prof_i_stream;

@@ -6,8 +6,6 @@
 #include <prof/device.h>
 #include <stdbool.h>
 
-struct prof_i_stream;
-
 /* ---- backend_table.c: a vendor's table has any size, and may have holes ---- */
 
 /* Copies the table; members beyond its size become NULL. PROF_E_INVALID, PROF_E_VERSION with a
@@ -24,18 +22,6 @@ bool prof_i_plugins_is_loading(void);
 
 /* Loads and lists what these paths name: see prof_backend_load(). */
 int prof_i_plugins_load(const char *paths);
-
-/* ---- event_time.c: when an event was, in ns of its stream's clock. The collector ---- */
-
-/* The event is past. It may be kept as the stream's zero: another event of the stream then replaces
-   it. False: it has no time. */
-bool prof_i_event_time_get(struct prof_i_stream *stream, void **event, uint64_t *ns_out);
-
-/* Both are past, and the first has no time. True: they have a distance, so the zero has gone, for
-   example with a context of the vendor's. The first event becomes the zero. Times from now on are
-   at no known distance from earlier ones. */
-bool prof_i_event_time_restart(struct prof_i_stream *stream, void **first, void *second,
-                               uint64_t *first_ns_out);
 
 /* ---- gpu_scope.c ---- */
 

@@ -1,6 +1,6 @@
-/* See op_database.h. The shared library opens libsqlite3 while it is asked: to load it would cost
-   every program more than to load prof does. The static one goes without. A file says by its
-   application id that it is ours: another program's database is left alone. */
+/* See database.h. The shared library opens libsqlite3 at the first use: loading it would cost every
+   program more than loading prof does. The static library goes without. prof's files have an
+   application id: another program's database is left alone. */
 #define _GNU_SOURCE
 #include "database.h"
 
@@ -43,7 +43,8 @@ static const char create_table_sql[] =
     "warmup INTEGER, workspace_source INTEGER, looks INTEGER, throttle INTEGER, clock_low_hz REAL, "
     "clock_high_hz REAL, "
     "PRIMARY KEY (operator, device_type, device_index, driver, asked))";
-/* What each layout has more than the one before. NULL: as was asked for; none was known. */
+/* What each layout adds to the previous one. NULL: the value of the request, which was not stored.
+   */
 static const char *const added_columns_sql[LAYOUT] = {
     NULL, "ALTER TABLE prof_op_results ADD COLUMN warmup INTEGER",
     "ALTER TABLE prof_op_results ADD COLUMN workspace_source INTEGER; ALTER TABLE prof_op_results "
@@ -303,8 +304,8 @@ static int bind_identity(op_database *d, const prof_i_op_identity *identity, con
   return code;
 }
 
-/* As it would have been measured for what is asked: else whoever asked for so many samples would
-   get more, or fewer. */
+/* True if it would have been measured in the same way for this request. Otherwise the caller would
+   get more or fewer samples than requested. */
 static bool do_facts_fit(const prof_i_op_identity *asked, const prof_i_facts *found) {
   const bool is_all = found->count == (size_t)asked->repeat;
   if (found->count > (size_t)asked->repeat) return false;

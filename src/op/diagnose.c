@@ -5,11 +5,11 @@
 #include <stdlib.h>
 
 enum {
-  /* of which the trend is told: each is the median of the samples that come one after the other */
+  /* of medians of successive samples, by which the trend is computed */
   BLOCKS_MAX = 256,
   BLOCKS_FEW = 6,
   TREND_MIN = 12, /* samples for a trend to mean something */
-  MODES_MIN = 24  /* and for a second heap: fewer leave gaps wherever they come from */
+  MODES_MIN = 24  /* and for a second mode: fewer samples leave gaps of any origin */
 };
 static const double z999 = 3.290527, z99 = 2.326348, material_share = 0.02, noisy_spread = 0.10,
                     noisy_outliers = 0.05;

@@ -14,7 +14,7 @@
 #include "../base/log.h"
 #include "../base/port.h"
 #include "diagnose.h"
-#include "interleave.h"
+#include "internal.h"
 
 enum {
   MEMBERS_MAX = 64,
@@ -32,8 +32,8 @@ static const uint64_t sleep_ns = 100000000,
 /* What a round is for. */
 typedef enum round_task { TASK_BE_READY, TASK_MOVE, TASK_RUN, TASK_REST, TASK_LEAVE } round_task;
 
-/* To wait at. Who sleeps counts itself, then looks at the value; who changes the value looks at the
-   count then: both in one order (sequentially consistent), so that one of them sees the other. */
+/* A value to wait for. A sleeper counts itself, then reads the value. A writer changes the value,
+   then reads the count. Both are sequentially consistent, so one of them sees the other. */
 typedef struct wait_word {
   uint32_t value, sleepers;
 } wait_word;
@@ -115,7 +115,7 @@ static void *member_main(void *argument) {
   op_group *const g = m->of;
   uint32_t round = sleep_for_change(&g->round, 0);
   while (g->round_task != TASK_LEAVE) {
-    /* the next may stand there as soon as this one has ended */
+    /* the next value may be set as soon as this one has ended */
     const bool may_sleep = g->round_task == TASK_REST;
     if (g->round_task == TASK_RUN) m->code = run_member(g, m);
     if (g->round_task == TASK_MOVE)
@@ -143,10 +143,10 @@ static void play_round(op_group *g, round_task what) {
   end_round(g);
 }
 
-/* All are awake, and each on a processor of its own as far as there are as many. The kernel may
-   well wake a thread on the processor of who woke it while another is idle, and leaves two there
-   that offer it to each other: one that goes to another processor by itself stays there, and may
-   then go wherever it might before. */
+/* Wakes all threads, each on a processor of its own if there are enough. The kernel may wake a
+   thread on the processor of its waker while another one is idle, and leave two threads there that
+   yield to each other. A thread that moves itself to another processor stays there. Its affinity is
+   restored afterwards. */
 static void prepare_runs(void *user) {
   op_group *const g = user;
   play_round(g, TASK_BE_READY);
@@ -277,8 +277,8 @@ static int check_timers(const prof_i_measurement *all, size_t count) {
 
 /* ---- the group ---- */
 
-/* What a round takes in which nothing is run: at its best, since it is to be no more than what
-   stands in the group's time, and others may have a processor just now. */
+/* The time of an empty round, at its best: it must not exceed what is in the group's time, and
+   other programs may take a processor at times. */
 static double time_empty_rounds(op_group *g) {
   double us[EMPTY_ROUNDS];
   prepare_runs(g);
@@ -305,8 +305,9 @@ static void fill_overlap(prof_op_overlap *overlap, prof_op_result *const *result
   overlap->gained = alone > longest ? (alone - overlap->group_us) / (alone - longest) : 0;
 }
 
-/* What the members asked for at once, and what they say themselves. It is known if each one's is. A
-   vendor does not say whose its pieces are: what it tells is all, where it is asked for all. */
+/* The members' workspace at once, and their own reports. It is known if each member's is. A vendor
+   does not say which member its blocks belong to: its report is for all members, if all requested
+   it. */
 static void fill_workspace(const prof_i_measurement *all, prof_op_result *const *results,
                            size_t count) {
   prof_op_info *const whole = &results[count]->info;

@@ -1,5 +1,5 @@
-/* See interleave.h. */
-#include "interleave.h"
+/* Several measurements in turn. */
+#include "internal.h"
 
 #include "../base/port.h"
 #include "../sampler/energy.h"
@@ -25,7 +25,7 @@ static int sample_all(prof_i_measurement *all, size_t count) {
       bool is_done = false;
       if (m->monitor) {
         prof_i_throttle_monitor_sample(m->monitor);
-        from_ns = prof_i_port_monotonic_ns(); /* what the meters take is nobody's time */
+        from_ns = prof_i_port_monotonic_ns(); /* time of the meters is not charged */
       }
       int status = m->count && prof_i_measure_is_at_limit(m) ? PROF_OK : prof_i_measure_sample(m);
       prof_i_measure_charge(m, &from_ns);
@@ -91,7 +91,7 @@ static uint64_t interleave_count; /* any thread */
 
 int prof_i_measure_interleaved(prof_i_measurement *all, size_t count,
                                prof_op_result **results_out) {
-  /* what is asked for here is not of an operator inside of which these are measured */
+  /* allocations here do not belong to an operator that contains these */
   prof_i_workspace aside;
   int status = PROF_OK;
   prof_i_workspace_begin(&aside);

@@ -1,5 +1,6 @@
-/* Taking one operator's samples, step by step, so that several can be measured in turn: read what
-   is asked for, prepare, sample until it is done, clean up, make the result. One thread. */
+/* Takes one operator's samples, step by step, so that several can be measured in turn. The steps
+   are: read the request, prepare, sample until it is done, clean up, make the result. One thread.
+   */
 #ifndef PROF_OP_MEASURE_H
 #define PROF_OP_MEASURE_H
 
@@ -46,11 +47,11 @@ typedef struct prof_i_measurement {
   double energy_uj; /* a run */
 } prof_i_measurement;
 
-/* Reads and completes what is asked for. A status; nothing is held yet. */
+/* Reads and completes the request. A status; nothing is held yet. */
 int prof_i_measure_init(prof_i_measurement *m, const prof_op *op, const prof_op_options *options);
 
-/* Prepares the operator, asks for its workspace, warms it up, and finds how many runs make a
-   sample. */
+/* Prepares the operator, queries its workspace, warms it up, and finds how many runs make a sample.
+   */
 int prof_i_measure_prepare(prof_i_measurement *m);
 
 /* What passed since *from_ns is this one's; *from_ns is now. */

@@ -26,8 +26,8 @@ struct prof_i_op_memory {
   run_event all[EVENTS_MAX];
 };
 
-/* One at a time in the process: what a drain hands over says whose it is by its thread alone, and a
-   pointer for each thread would take of the little static thread-local storage that there is. */
+/* One at a time in the process: a drained record identifies its measurement only by its thread. A
+   pointer for each thread would use scarce static thread-local storage. */
 static struct {
   uint32_t is_claimed; /* acquire, release: by one measurement, from its begin to its end */
   /* the thread that drains, which writes it; who finds himself there has written it. Relaxed */
@@ -108,8 +108,8 @@ static void free_live_range(prof_i_addr_map *live, uint32_t at, uint64_t *now_by
   prof_i_addr_map_remove(live, live->nodes[at].address);
 }
 
-/* A release of what was handed out before is nobody's. A piece at whose place another one comes has
-   gone untold. */
+/* A release of memory from before the measurement is ignored. If a new block comes at the place of
+   another one, a report was missed. */
 static uint64_t find_peak_bytes(prof_i_op_memory *memory, prof_i_addr_map *live) {
   uint64_t now_bytes = 0, peak_bytes = 0;
   qsort(memory->all, memory->count, sizeof *memory->all, compare_run_events);

@@ -3,7 +3,7 @@
    host's. Vendors are called without a lock, by the thread that measures; that one waits here, and
    only here, for a device. See op.h. */
 #define _GNU_SOURCE
-#include "stream_timer.h"
+#include "internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

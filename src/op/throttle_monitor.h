@@ -1,7 +1,7 @@
-/* What a device's meters say while an operator is measured on it: its clock, and what holds that
-   down. They are read by a thread of the measurement's own, "prof-op-meters", only while the one
-   that measures waits for it between two samples; that waits a second for a vendor's call, ten in
-   all, and then goes on without. */
+/* A device's meters while an operator is measured on it: its clock, and what throttles it. A thread
+   of the measurement, "prof-op-meters", reads them. It does so only while the measuring thread
+   waits between two samples. That thread waits for a vendor's call for one second, ten in all, and
+   then goes on without. */
 #ifndef PROF_OP_THROTTLE_MONITOR_H
 #define PROF_OP_THROTTLE_MONITOR_H
 

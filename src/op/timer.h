@@ -19,9 +19,8 @@ int prof_i_timer_error(const prof_op_timer *timer, double *error_us_out);
 /* Not negative, not without end, and no NaN. */
 static inline bool prof_i_is_time(double us) { return us >= 0 && us < 1e15; }
 
-/* How long a chain of additions takes, each of which waits for the one before: the processor's
-   speed, whatever memory and caches do. The best of a few, so that a thread that was taken off its
-   processor does not count. Some 20 us. */
+/* The time of a chain of dependent additions: the processor's speed, without memory and caches. The
+   best of a few, so that a preempted try does not count. Some 20 us. */
 double prof_i_chain_us(void);
 
 #endif

@@ -71,8 +71,8 @@ static bool read_batteries(int64_t *uw_out) {
 
 /* ---- energy ---- */
 
-/* The packages' counters come round; the total here does not. Where one of them is gone, or has
-   come, it goes back by one, which tells that there is no difference to be taken. */
+/* The packages' counters wrap around; the total does not. If a package has appeared or gone, the
+   total goes back by one, so no difference is computed. */
 static bool read_host_energy(int64_t *uj_out) {
   char folder[PATH_MAX];
   prof_i_energy now;

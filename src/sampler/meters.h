@@ -38,7 +38,7 @@ typedef struct prof_i_meters {
   uint32_t count, left_out_count; /* left out: for want of room */
   struct {
     prof_i_backend *backend; /* NULL: the host */
-    uint32_t first, count;   /* of the meters that it is asked for at once */
+    uint32_t first, count;   /* of the meters that one call reads */
   } batches[PROF_I_BACKENDS_MAX + 1 + PROF_I_METERS_MAX / PROF_I_METERS_BATCH_MAX];
   uint32_t batch_count, source_count;
   uint32_t device_count; /* of the back ends so far, including those that are not wanted */
