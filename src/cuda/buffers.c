@@ -16,7 +16,7 @@ static struct {
   prof_i_cupti_buffer large[PROF_I_CUPTI_BUFFERS], small[PROF_I_CUPTI_SMALL_BUFFERS];
 } cupti_pool;
 
-/* NULL: there is none. */
+/* NULL: all are in use. */
 static uint8_t *map_buffer_pages(size_t bytes) {
   uint8_t *const memory =
       mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

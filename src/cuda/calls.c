@@ -1,5 +1,5 @@
-/* See calls.h. A fixed list of those that launch goes stale: each release has new ones. Their names
-   tell. */
+/* See calls.h. Calls that launch work are recognised by their names, because each release has new
+   ones. */
 #define _GNU_SOURCE
 #include "calls.h"
 

@@ -13,7 +13,7 @@ typedef struct prof_i_cuda_marker {
   /* of the event's: when that goes, the event does, and must not be asked for any more */
   prof_i_cu_context context;
   uint32_t registered_generation; /* its stream, by CUPTI: see streams.h */
-  /* which no other context ever has; 0: a driver before 12.0, which tells none */
+  /* unique for ever; 0: a driver before 12.0, which has none */
   unsigned long long context_number;
 } prof_i_cuda_marker;
 

@@ -162,8 +162,8 @@ static void add_nvml_device(prof_i_nvml_device handle) {
     memset(device->uuid, 0, sizeof device->uuid);
 }
 
-/* The instances of one that is divided (MIG), which are CUDA's devices then: most of them tell
-   their memory alone. */
+/* The instances of a divided device (MIG), which are CUDA's devices then. Most of them report only
+   their memory. */
 static void add_nvml_instances(prof_i_nvml_device handle) {
   const nvml_device *const whole = &nvml_device_list.all[nvml_device_list.count - 1];
   prof_i_nvml_device instance;

@@ -242,8 +242,9 @@ static bool tracing_round(prof_i_backend *backend, backend_tracing *it, uint32_t
   if (!it->enabled_kinds &&
       (!kinds || !is_backend_wanted(backend) || !check_backend_use(backend, it, how)))
     return false;
-  if (!tracing_try_acquire(it)) return true;        /* soon */
-  const bool is_left = !is_backend_wanted(backend); /* who wanted records has left, others go on */
+  if (!tracing_try_acquire(it)) return true; /* soon */
+  const bool is_left =
+      !is_backend_wanted(backend); /* records are not wanted any more, scopes are */
   bool is_waiting = false;
   if (is_left) tracing_stop(backend, it);
   if (!is_left && kinds && kinds != it->enabled_kinds &&
@@ -284,8 +285,7 @@ uint64_t prof_i_activity_poll_interval_ns(void) {
   return least;
 }
 
-/* A program that was over before the first look since it began: what was recorded of it is
-   there. */
+/* The program ended before the first round: what was recorded since it began is taken over. */
 static void take_over_preinit(prof_i_backend *backend, backend_tracing *it) {
   const uint32_t kinds = preinit_kinds_of(it);
   if (!kinds || !try_open_backend(backend, it)) return;
@@ -303,7 +303,7 @@ void prof_i_activity_end(void) {
     if (!it->enabled_kinds) report_missed_start(backend, it);
     it->paused_since_ns = 0;
     if (!it->enabled_kinds) continue;
-    /* of one that records nobody else has it for more than a look */
+    /* a back end that records is claimed by others only for a short check */
     while (!tracing_try_acquire(it)) sched_yield();
     tracing_stop(backend, it);
     tracing_release(it);
@@ -331,7 +331,7 @@ void prof_i_activity_release(const prof_i_backend *backend) {
 
 /* ---- inside of the vendor's own begin ---- */
 
-/* Listed, by whoever is at it, and looked at. NULL: not so in time. */
+/* Finds the table's back end, listed and probed. NULL: not so in time. */
 static prof_i_backend *find_probed_backend(const prof_backend *table) {
   enum { PATIENCE_MS = 100 };
   prof_i_backend *backend;

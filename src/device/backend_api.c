@@ -38,7 +38,7 @@ int prof_backend_add(const prof_backend *table) {
 /* What an open back end's devices can do, or what the table can. */
 static uint32_t usable_abilities(const prof_i_backend *backend) {
   const uint32_t all = prof_i_backend_table_abilities(&backend->table);
-  /* the latter: nobody knows yet */
+  /* not known yet */
   const bool has_none =
       prof_i_registry_is_open(backend) ? !backend->has_meter : backend->table.opens_late != 0;
   return has_none ? all & ~(uint32_t)PROF_CAN_METRICS : all;

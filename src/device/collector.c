@@ -109,7 +109,8 @@ static uint32_t poll_all_streams(bool is_requested) {
   return found;
 }
 
-/* seq_cst: pairs with the push of a pair, which then looks whether the collector sleeps. */
+/* seq_cst: pairs with the push of a pair, after which the pusher checks whether the collector
+   sleeps. */
 static bool has_new_pairs(void) {
   bool has_more = false;
   for (prof_i_stream *s = prof_i_stream_first(); s; s = prof_i_stream_next(s))

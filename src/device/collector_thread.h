@@ -14,8 +14,8 @@ enum {
 
 /* Called by the thread, without a lock, except where noted. */
 typedef struct prof_i_collector_work {
-  /* Reads what devices have done; returns PROF_I_ROUND_*. is_requested: somebody waits for it, and
-     wants all that has ended by now. */
+  /* Reads what devices have done; returns PROF_I_ROUND_*. is_requested: a caller waits for this
+     round, and wants all that has ended by now. */
   uint32_t (*round)(bool is_requested);
   /* A scope has ended since the last round. */
   bool (*has_new_pairs)(void);

@@ -21,7 +21,7 @@
 
 typedef struct state_entry {
   prof_device device;
-  uint64_t arena;             /* the number of the one that it stands in; 0: none */
+  uint64_t arena;             /* the number of the arena that holds the record; 0: none */
   prof_i_device_state *state; /* there */
   bool has_times;             /* it does not say why there are none */
   struct state_entry *next;
@@ -151,8 +151,8 @@ static bool is_kept_reason(const char *reason) {
   return prof_i_is_no_records(reason) || is_too_early_reason(reason);
 }
 
-/* There is no state in this arena, or one that tells less than this: of the reasons that scopes
-   have no times the least is that one was too early. */
+/* True if this arena has no record, or one with a weaker reason. The weakest reason for missing
+   times is that a scope was too early. */
 static bool must_replace_state(const state_entry *a, const state_source *of) {
   const bool has_times = of->result == PROF_BACKEND_OK;
   if (a->arena != prof_i_the_arena.number || a->has_times < has_times) return true;

@@ -28,7 +28,7 @@ typedef struct prof_i_event_pair {
   struct prof_i_stream *stream; /* that its events are on */
   void *events[2];
   uint64_t ticks[2]; /* before each was recorded: it cannot be past by then */
-  /* the last look that found the second one not past, in ticks; 0: there was none */
+  /* ticks of the last query that found the second event not past; 0: none */
   uint64_t pending_ticks;
   uint64_t launch_serial;  /* of the host's scope: its thread's serial, and its start */
   uint64_t start;          /* ticks << 4 */
@@ -63,14 +63,14 @@ typedef struct prof_i_stream {
 
 /* One thread's use of one stream. */
 typedef struct prof_i_thread_stream {
-  prof_i_stream *stream; /* NULL: nobody serves it */
+  prof_i_stream *stream; /* NULL: no back end serves it */
   uint64_t handle;
   prof_device device;
-  uint64_t unserved_session; /* of no stream: the session in which nobody did */
+  uint64_t unserved_session; /* without a stream: the session in which no back end served it */
   prof_i_event_pair *free;   /* the thread's own */
   uint32_t count;            /* pairs made */
-  int32_t
-      reported_result; /* the last result but OK that the registry and the capture were told of */
+  /* the last result but OK that the registry and the capture know */
+  int32_t reported_result;
   uint64_t reported_session; /* the session then */
   char before_returned[PROF_I_CACHE_LINE_BYTES];
   prof_i_event_pair *returned; /* the collector pushes, the thread takes all */

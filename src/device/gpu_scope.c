@@ -30,7 +30,7 @@
 
 enum { OPEN_MAX = 64, PAIRS_AT_ONCE = 16 };
 
-/* Found by handle and device, which stand beside each other in it. */
+/* Found by handle and device, which are adjacent members. */
 typedef struct listed_thread_stream {
   prof_i_thread_stream thread_stream;
   UT_hash_handle hh;
@@ -46,7 +46,7 @@ _Static_assert(offsetof(prof_i_thread_stream, device) ==
 typedef struct gpu_thread {
   prof_i_event_pair *open[OPEN_MAX];
   uint32_t depth;
-  uint64_t process; /* tells a forked parent's from ours */
+  uint64_t process; /* differs in a forked child */
   listed_thread_stream
       *streams; /* a hash table: of a cluster's devices there may be many thousand */
   prof_i_thread_stream *last_stream; /* used; NULL: none was */
@@ -72,7 +72,7 @@ static void gpu_thread_exit(void *value) {
   gpu_thread *const h = value;
   if (this_gpu_thread == h) this_gpu_thread = NULL;
   if (h->process != gpu_threads.process) return;
-  while (h->depth > 0) put_free_pair(h->open[--h->depth]); /* of scopes that nobody will end */
+  while (h->depth > 0) put_free_pair(h->open[--h->depth]); /* of scopes that will not end */
   prof_i_thread_lock(&gpu_threads.lock);
   h->next = gpu_threads.ended;
   gpu_threads.ended = h;
@@ -250,8 +250,8 @@ static void put_free_pair(prof_i_event_pair *pair) {
 
 void prof_i_event_pair_give_back(prof_i_event_pair *pair, bool is_read) {
   const prof_i_backend *const backend = pair->stream->backend;
-  /* nobody asks it any more: a vendor whose event keeps the stream alive sees that it is past, and
-     lets go */
+  /* It is not queried any more. But a vendor whose event keeps the stream alive releases it when it
+     sees that the event is past */
   if (!is_read) backend->table.event_query(backend->self, pair->events[0]);
   prof_i_event_pair **const returned = &pair->thread_stream->returned;
   pair->next = __atomic_load_n(returned, __ATOMIC_RELAXED);
@@ -403,7 +403,7 @@ static void end_gpu_scope(uint64_t start) {
   if (!h || h->process != gpu_threads.process) return;
   uint32_t at = h->depth;
   while (at > 0 && h->open[at - 1]->start != start) at--;
-  if (at == 0) return; /* it had no such side, or is another thread's */
+  if (at == 0) return; /* it has no device times, or is another thread's */
   while (h->depth > at) put_free_pair(h->open[--h->depth]);
   prof_i_event_pair *const pair = h->open[--h->depth];
   prefetch_events(pair->thread_stream->free);

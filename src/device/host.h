@@ -1,5 +1,5 @@
-/* What prof gives to back ends: see prof_backend_host of <prof/backend.h>. It knows nothing of who
-   starts a back end or writes its records: they set the sinks. */
+/* What prof gives to back ends: see prof_backend_host of <prof/backend.h>. Higher files set where
+   records go; the host knows nothing of them. */
 #ifndef PROF_DEVICE_HOST_H
 #define PROF_DEVICE_HOST_H
 

@@ -209,7 +209,7 @@ static bool clamp_to_now(uint64_t *ticks) {
   return true;
 }
 
-/* Nothing was launched later than now: who says so does not know. */
+/* A launch is never later than now: otherwise its time is not known. */
 static uint64_t launch_ticks_of(const prof_backend_record *record) {
   uint64_t ticks =
       record->flags & PROF_BACKEND_LAUNCH_NS ? ticks_of_host_ns(record->launch) : record->launch;

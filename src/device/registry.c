@@ -23,9 +23,10 @@ static struct {
   /* rank 3: texts, results and the end of the list. Nothing is called under it */
   pthread_mutex_t lock;
   prof_i_backend all[PROF_I_BACKENDS_MAX + PROF_I_UNUSED_MAX];
-  uint32_t count;                    /* release; what stands below does not move */
+  uint32_t count;                    /* release; entries below it do not move */
   uint32_t used_count, unused_count; /* of them; release */
-  /* whoever swaps it to AT_IT lists the built-in ones and loads PROF_BACKENDS */
+  /* ENVIRONMENT_*. The thread that swaps it to READING lists the built-in ones and loads
+     PROF_BACKENDS */
   uint32_t environment_state;
 } registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
 

@@ -11,8 +11,8 @@
 enum { PROF_I_BACKENDS_MAX = 32, PROF_I_UNUSED_MAX = 16, PROF_I_BACKEND_PATH_BYTES = 4096 };
 
 typedef enum prof_i_phase {
-  PROF_I_PHASE_NEW,     /* nobody has looked yet */
-  PROF_I_PHASE_PROBING, /* somebody is at it */
+  PROF_I_PHASE_NEW,     /* not probed yet */
+  PROF_I_PHASE_PROBING, /* a thread is probing it */
   PROF_I_PHASE_PROBED,  /* result says whether it could work */
   PROF_I_PHASE_OPENING,
   PROF_I_PHASE_OPEN,
@@ -32,7 +32,7 @@ typedef struct prof_i_backend {
   bool has_meter;               /* one of its devices; from OPEN on */
   uint32_t has_reader;          /* 1: a thread is at its meters. Acquire, release */
   const prof_backend *origin;   /* the vendor's own table: one file may have several names */
-  prof_backend_device *devices; /* as they were when it was opened; NULL: it tells of none */
+  prof_backend_device *devices; /* as of its opening; NULL: none */
   uint32_t device_count;
   /* records began up to so long after the program had begun to use it. Atomic, relaxed */
   uint64_t late_ns;
@@ -93,7 +93,7 @@ bool prof_i_registry_is_not_ready(int32_t device_type);
    OK. */
 int32_t prof_i_registry_reason(int32_t device_type, char *reason, size_t room);
 
-/* Is it in use? Not in a forked child. What came of it last, and in words. Any thread. */
+/* True if it is open. Never in a forked child. Any thread. */
 bool prof_i_registry_is_open(const prof_i_backend *backend);
 /* It is not, and never will be. Any thread. */
 bool prof_i_registry_is_unusable(const prof_i_backend *backend);

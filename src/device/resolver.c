@@ -10,8 +10,7 @@
 #include "device_state.h"
 #include "stream_scope.h"
 
-/* One for each device; of streams whose events tell no time, only distances, one for each, beside
-   the device's own. */
+/* One for each device. A stream whose events have only distances has one of its own beside it. */
 typedef struct clock_entry {
   prof_i_device_clock clock;
   const prof_i_stream *sole_stream; /* or NULL: the device's own */

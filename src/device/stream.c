@@ -11,7 +11,7 @@
 #include "event_pair.h"
 
 static struct {
-  pthread_mutex_t lock; /* rank 3: who adds. Nothing is called under it */
+  pthread_mutex_t lock; /* rank 3: taken to add. Nothing is called under it */
   prof_i_stream *first; /* release; only grows, at its end */
   uint32_t count;
   const prof_i_stream *inherited; /* of a forked child */

@@ -1,5 +1,5 @@
-/* One scope of a stream, to the capture: the device's side of a scope, or what a vendor's own
-   tracing recorded. The collector alone, past the gate. */
+/* Writes one scope of a stream to the capture: device times of a scope, or a record of a vendor's
+   tracing. The collector alone, inside the arena guard. */
 #ifndef PROF_DEVICE_STREAM_SCOPE_H
 #define PROF_DEVICE_STREAM_SCOPE_H
 
@@ -23,7 +23,7 @@ typedef struct prof_i_stream_scope {
   size_t value_words;
 } prof_i_stream_scope;
 
-/* The loss, or -1: it stands. */
+/* Returns the loss, or -1: it was written. */
 int prof_i_stream_scope_write(const prof_i_stream_scope *scope);
 
 /* Converts device_ns to ticks. False: the clocks know nothing yet, or these times are impossible. A

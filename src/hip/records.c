@@ -1,5 +1,5 @@
-/* See records.h. A kernel's record has a number for its name, which was told when its code was
-   loaded, once. */
+/* See records.h. A kernel's record has a number for its name, which was reported once, when its
+   code was loaded. */
 #include "records.h"
 
 #include <stdlib.h>
@@ -155,7 +155,7 @@ static void take_dispatch(const prof_i_rocp_dispatch *from) {
   prof_i_launches_emit(&rocp_drain.launches, &it);
 }
 
-/* The device is that which is not the host; of two, the one that it goes to. */
+/* The device that is not the host; of two, the destination. */
 static void take_hip_copy(const prof_i_rocp_copy *from) {
   /* from HOST_TO_HOST on */
   static const char *const names[] = {"Memcpy HtoH", "Memcpy HtoD", "Memcpy DtoH", "Memcpy DtoD"};
@@ -237,6 +237,6 @@ void prof_i_hip_record_add(const prof_i_rocp_record *record) {
       take_hip_call(record);
       break;
     default:
-      break; /* nobody asked for it */
+      break; /* not requested */
   }
 }

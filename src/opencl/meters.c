@@ -17,7 +17,7 @@ static bool read_meter_info(const prof_i_opencl_device *device, uint32_t what, v
   return prof_i_opencl.clGetDeviceInfo(device->id, what, bytes, to, NULL) == 0;
 }
 
-/* Words with spaces between. Without it the number of the question may mean something else. */
+/* Names separated by spaces. Without the extension the query's number may mean something else. */
 static bool has_extension(const prof_i_opencl_device *device) {
   static char words[EXTENSIONS_BYTES]; /* one thread at a time asks for meters */
   const size_t bytes = sizeof memory_extension - 1;
@@ -28,7 +28,7 @@ static bool has_extension(const prof_i_opencl_device *device) {
   return false;
 }
 
-/* The driver gives one number or two: all that is free, and the longest piece of it. */
+/* The driver gives one or two numbers: all free memory, and the largest free block. */
 static bool read_used_bytes(const prof_i_opencl_device *device, int64_t *used_out) {
   size_t free_kib[2] = {0};
   uint64_t all = 0;

@@ -41,7 +41,7 @@ static bool read_supply_number(const char *folder, const char *entry, const char
   return end != text;
 }
 
-/* uW. Some tell that, others current (uA) and voltage (uV). */
+/* uW. Some batteries report it, others current (uA) and voltage (uV). */
 static bool battery_power_of(const char *folder, const char *entry, int64_t *uw_out) {
   int64_t ua, uv;
   if (read_supply_number(folder, entry, "power_now", uw_out)) return true;
@@ -52,7 +52,7 @@ static bool battery_power_of(const char *folder, const char *entry, int64_t *uw_
   return true;
 }
 
-/* Of all batteries together; chargers tell no power. */
+/* All batteries together; chargers report no power. */
 static bool read_batteries(int64_t *uw_out) {
   char folder[PATH_MAX];
   bool is_known = false;

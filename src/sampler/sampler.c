@@ -23,8 +23,8 @@
 enum { INTERVAL_DEFAULT_NS = 100000000, INTERVAL_LEAST_NS = 1000000, STOP_MS = 100, START_S = 10 };
 #define INTERVAL_MOST_NS UINT64_C(1000000000000000000) /* 32 years */
 
-/* STARTING: its thread asks the back ends. FAILED: they have nothing, and whoever started it has
-   not been told yet. CLOSING: nobody waits for its thread any more. */
+/* STARTING: its thread opens the back ends. FAILED: they have no meters, and the starting thread
+   does not know yet. CLOSING: its thread is not waited for any more. */
 enum { SAMPLER_OFF, SAMPLER_STARTING, SAMPLER_FAILED, SAMPLER_ON, SAMPLER_CLOSING };
 
 /* What a run has; the thread's own once it lives. */
@@ -40,7 +40,7 @@ typedef struct sampler_run {
 } sampler_run;
 
 static struct {
-  pthread_mutex_t lock; /* rank 2: who starts and stops. No back end is called under it */
+  pthread_mutex_t lock; /* rank 2: starts and stops. No back end is called under it */
   pthread_once_t once;
   pthread_t thread;   /* written under the lock */
   uint64_t starts;    /* under the lock: which one it is of */
@@ -394,7 +394,7 @@ int prof_sampler_stop(void) {
   return status;
 }
 
-/* Nobody samples, and nobody begins to: the lock is held. */
+/* No sampling is under way or begins: the lock is held. */
 static void read_host_info(void) {
   prof_i_host_meters_init();
   prof_i_host_meters_describe(&sampler.host);
