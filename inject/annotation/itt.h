@@ -19,7 +19,7 @@ typedef struct prof_i_itt_domain {
   struct prof_i_itt_domain *next;
 } prof_i_itt_domain;
 
-/* __itt_string_handle; who made it keeps it for good. The two extra fields are the collector's. */
+/* __itt_string_handle; never freed. The two extra fields are the collector's. */
 typedef struct prof_i_itt_string {
   const char *text;
   void *wide_text;
@@ -42,7 +42,7 @@ typedef struct prof_i_itt_function {
   int group;
 } prof_i_itt_function;
 
-/* __itt_global, as far as it is read. */
+/* __itt_global: the members that the collector reads. */
 typedef struct prof_i_itt_part {
   uint8_t magic[8];
   unsigned long major, minor, build;

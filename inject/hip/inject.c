@@ -1,6 +1,6 @@
 /* libprof_hip.so: named by ROCP_TOOL_LIBRARIES. rocprofiler-sdk opens it when the program begins
-   with HIP, and calls rocprofiler_configure(). With it comes libprof.so, which records if the
-   environment says so, and is the tool. */
+   with HIP, and calls rocprofiler_configure(). It brings libprof.so, which is the tool, and records
+   if the environment says so. */
 #define _GNU_SOURCE
 #include <prof/device.h>
 #include <prof/profiler.h>

@@ -63,9 +63,9 @@ static void *move_from_bootstrap(void *piece, size_t bytes) {
   return fresh;
 }
 
-/* Told free before the call: the piece may move, and its place be another thread's before this one
-   is back. When it fails the piece is there as before; what had been asked for is not known here,
-   so it stands with what it takes. With 0 bytes NULL is a free. */
+/* Reports the free before the call: the block may move, and another thread may get its place before
+   the call returns. A failed call leaves the block as it was. The size that its alloc requested is
+   not known here, so its real size is reported. With 0 bytes NULL is a free. */
 void *realloc(void *piece, size_t bytes) {
   if (!piece) return malloc(bytes);
   if (prof_i_is_bootstrap_memory(piece)) return move_from_bootstrap(piece, bytes);

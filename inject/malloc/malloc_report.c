@@ -1,5 +1,6 @@
-/* See malloc_report.h. The first call of malloc begins: that is a constructor's of some library,
-   long before this library's own comes, which is there for programs that allocate late. */
+/* See malloc_report.h. The first call of malloc starts everything. It comes from some library's
+   constructor, long before this library's own constructor, which serves programs that allocate
+   late. */
 #define _GNU_SOURCE
 #include "malloc_report.h"
 

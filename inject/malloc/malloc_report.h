@@ -12,14 +12,14 @@
 
 typedef struct prof_i_malloc_report {
   enum { PROF_I_REPORT_IDLE, PROF_I_REPORT_ACTIVE, PROF_I_REPORT_WITH_DEFERRED } state;
-  void *deferred;        /* with WITH_LEFT: to be told when this is done */
+  void *deferred;        /* a block that is reported when this report is done */
   size_t deferred_bytes; /* asked for */
 } prof_i_malloc_report;
 
 /* NULL: no reports, or not yet. Atomic, set once: release, pairs with the acquire below */
 extern prof_pool *prof_i_malloc_pool;
-/* a block that takes less is not told, neither its begin nor its end: what it takes does not
-   change. Set before the pool is */
+/* Smaller blocks are not reported: neither alloc nor free, as a block's size does not change. Set
+   before the pool is */
 extern size_t prof_i_malloc_report_min_bytes;
 extern bool
     prof_i_malloc_report_is_started; /* or found that nothing is to be reported. Atomic, relaxed */

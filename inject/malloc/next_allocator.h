@@ -1,6 +1,5 @@
-/* The allocator that this library stands in front of: what RTLD_NEXT finds, libc's or another one
-   that is preloaded behind. Found at the first call; before that, and for what dlsym() itself asks
-   for, a few KiB of static memory serve. */
+/* The allocator behind this library: what RTLD_NEXT finds, libc's or another preloaded one. Found
+   at the first call. Until then, and for dlsym() itself, a few KiB of static memory serve. */
 #ifndef PROF_INJECT_MALLOC_NEXT_ALLOCATOR_H
 #define PROF_INJECT_MALLOC_NEXT_ALLOCATOR_H
 

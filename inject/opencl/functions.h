@@ -21,7 +21,7 @@ typedef void (*prof_i_cl_built)(prof_i_cl_program program, void *with);
   X(44, clReleaseEvent)        \
   X(45, clGetEventProfilingInfo)
 
-/* The same: the layer stands in front of them. */
+/* X(place, name): hooked by the layer. */
 #define PROF_I_CL_HOOKED(X)                  \
   X(9, clCreateCommandQueue)                 \
   X(30, clBuildProgram)                      \

@@ -166,7 +166,7 @@ static int32_t hook_clEnqueueFillBuffer(prof_i_cl_queue queue, prof_i_cl_memory 
           count, events, event);
 }
 
-/* Of an image the regions are elements: how large one is, is not asked. */
+/* An image's regions count elements. Their size is not queried. */
 static int32_t hook_clEnqueueReadImage(prof_i_cl_queue queue, prof_i_cl_memory image,
                                        uint32_t blocks, const size_t *origin, const size_t *region,
                                        size_t row, size_t slice, void *to, WAITS) {

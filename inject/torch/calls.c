@@ -291,16 +291,15 @@ static inline bool is_call_taken(const void *call, uint32_t who) {
   return false;
 }
 
-/* The one that takes a call has shapes where another that is on has asked for its inputs: then they
-   are there. */
+/* The observer that takes a call has shapes if another one that is on requested inputs. */
 static inline bool has_inputs(const void *call, bool has_shapes) {
   return has_shapes ||
          (__atomic_load_n(&observers.with_shapes, __ATOMIC_RELAXED) &&
           *(const uint8_t *)prof_i_torch_at(call, prof_i_torch_layout_proven.scope + 1));
 }
 
-/* Threads of autograd's have the callbacks of the one that they work for: there the count alone
-   says that these were retired. */
+/* Autograd's threads have the callbacks of the thread that they work for. There only the count
+   shows that these were retired. */
 static inline bool is_observer_retired(bool has_shapes, uint32_t who) {
   const uint64_t retired = observed_thread.retired[has_shapes].handle;
   return (retired && whom_of(retired) == who) ||
@@ -337,7 +336,7 @@ const char *prof_i_torch_recorded_name_1(void) {
 }
 
 #if defined(__aarch64__)
-/* There the address for what is returned comes in x8. */
+/* On aarch64 the address of the result is in x8. */
 #define START(name, has_shapes, who)                                                       \
   static __attribute__((used)) void *name##_in_c(void **context_out, const void *call) {   \
     return start_call(context_out, call, has_shapes, who);                                 \
@@ -403,7 +402,7 @@ static void count_observers(uint64_t handle, int32_t by) {
     __atomic_fetch_add(&observers.with_shapes, (uint32_t)by, __ATOMIC_RELAXED);
 }
 
-/* Of one that is not there torch says so on stderr. */
+/* torch writes to stderr if the callback does not exist. */
 static void remove_observer(uint64_t handle) {
   prof_i_torch.remove(handle & ((UINT64_C(1) << WHOM_BIT) - 1));
   release_number(handle);

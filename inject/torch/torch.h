@@ -100,8 +100,8 @@ typedef struct prof_i_torch_layout {
   uint32_t inputs;     /* IValue *, size_t */
   uint32_t tensor_tag; /* an IValue's, of a Tensor */
   uint32_t key_set;    /* uint64_t, of a TensorImpl */
-  /* keys of tensors that are not asked for their sizes: asking throws, or, in a torch whose bits
-     below were not seen with Python's own classes, may call Python */
+  /* keys of tensors whose sizes are not queried: a query throws, or may call Python in a torch
+     whose bits below were not seen with Python's classes */
   uint64_t avoided;
   /* bits of the word before the keys; one is set if sizes come from code. A tensor with symbolic
      sizes has no key that says so, and a query would fix them */
@@ -121,7 +121,7 @@ typedef struct prof_i_torch_name {
   char text[];
 } prof_i_torch_name;
 
-/* A kind tells calls of one text apart. args: their count, as the caller encodes it. */
+/* A kind distinguishes calls with the same text. args: their count, as the caller encodes it. */
 enum { PROF_I_TORCH_KIND_SCOPE_BITS = 4, PROF_I_TORCH_KIND_FOR_BITS = 8 };
 static inline uint32_t prof_i_torch_kind(uint32_t scope, uint32_t for_whom, uint32_t args) {
   return args << (PROF_I_TORCH_KIND_SCOPE_BITS + PROF_I_TORCH_KIND_FOR_BITS) |

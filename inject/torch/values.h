@@ -42,7 +42,7 @@ void prof_i_torch_texts_make(const void *call, uint32_t count, bool has_all,
 /* Whether it is a list of tensors, also an empty one. False while that is not proven. */
 bool prof_i_torch_is_tensors(const void *value);
 
-/* Has this tensor sizes that may be asked for? Never one that is not defined. inputs.c. */
+/* True if this tensor's sizes may be queried. False for an undefined one. */
 bool prof_i_torch_has_sizes(const void *impl);
 
 #endif

@@ -175,7 +175,7 @@ void prof_i_torch_values_open_1(uint64_t unstrided) {
   prof_i_torch_values_proven = (prof_i_torch_values_layout){.unstrided = unstrided};
 }
 
-/* After the first known calls, and again behind further ones, whose texts are compared. NULL, or
+/* After the first known calls, and again after further ones, whose texts are compared. NULL, or
    what is wrong: then no texts are made. */
 const char *prof_i_torch_values_prove_1(void) {
   prof_i_torch_values_layout *const layout = &prof_i_torch_values_proven;

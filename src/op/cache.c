@@ -24,7 +24,7 @@ static struct {
 
 static void cache_lock(void) { prof_i_thread_lock(&cache.lock); }
 static void cache_unlock(void) { prof_i_thread_unlock(&cache.lock); }
-/* a child's list is whole, and nobody has its lock */
+/* a forked child's list is complete, and its lock is free */
 static void cache_prepare_fork(void) { pthread_atfork(cache_lock, cache_unlock, cache_unlock); }
 
 static void cache_prepare(void) {

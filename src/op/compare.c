@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 enum {
-  THIN_TO = 400,  /* samples of each: 160 000 pairs; quantiles stand for more */
+  THIN_TO = 400,  /* samples of each: 160 000 pairs; quantiles represent more */
   ROUNDS_MIN = 6, /* 2 / 2^6 is 3 %: fewer have no interval by the sign test */
   ORDERS_MIN = 40 /* of two series among each other, of which 2 are the extreme ones: 5 % */
 };

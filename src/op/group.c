@@ -1,8 +1,8 @@
-/* Operators that run at once: as an operator of its own, whose run is a round of all of them,
-   measured in turn with each member alone. The caller's thread runs the first member; each other
-   one has a thread. These sleep while members are measured alone, and are woken before the group's
-   time begins: to wake a thread takes 50 us and more, which is not the members'. So within a sample
-   they spin, and a round costs them and the caller less than 1 us. See op.h. */
+/* Operators that run at once. The group is an operator whose run is a round of all members,
+   measured in turn with each member alone. The caller's thread runs the first member, and each
+   other one has a thread. These sleep while members are measured alone. They are woken before the
+   group's time begins, because waking a thread takes 50 us and more. Within a sample they spin, so
+   a round costs less than 1 us. See op.h. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -26,7 +26,7 @@ enum {
 };
 static const uint64_t sleep_ns = 100000000,
                       awake_ns = 10000000 /* offering its processor, before a thread sleeps */,
-                      /* a round that only those take part in so fast who all have a processor */
+                      /* a round is that fast only if all threads have a processor */
     quick_ns = 50000;
 
 /* What a round is for. */
@@ -54,9 +54,9 @@ struct op_group {
   int callers_processor; /* of MOVE, the same */
   int spins;
   bool has_threads;
-  prof_i_workspace *counted;       /* of this round; NULL: it is not asked */
-  const prof_i_measurement *whole; /* the group's own; the members' stand before it */
-  size_t failed_timer;             /* whose began or ended last with a code */
+  prof_i_workspace *counted;       /* of this round; NULL: not measured */
+  const prof_i_measurement *whole; /* the group's own, behind the members' */
+  size_t failed_timer;             /* the member whose timer failed last */
   size_t count, thread_count;
   op_member members[MEMBERS_MAX];
 };
@@ -159,7 +159,7 @@ static void prepare_runs(void *user) {
   }
 }
 
-/* Who is measured alone has the machine alone. */
+/* A member that is measured alone has the machine alone. */
 static void finish_runs(void *user) { play_round(user, TASK_REST); }
 
 static int run_round(void *user) {
@@ -340,8 +340,8 @@ static void join_keys(const prof_i_measurement *all, size_t count, char *to) {
   }
 }
 
-/* Nobody writes over that member's device's caches: it does not, and no other one of that
-   device. */
+/* True if the caches of that member's device are not overwritten, neither by it nor by another
+   member of that device. */
 static bool has_warm_member_device(const prof_i_measurement *all, size_t count, size_t which) {
   const prof_device device = all[which].op.device;
   for (size_t i = 0; i < count; i++)

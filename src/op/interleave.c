@@ -13,9 +13,9 @@ int prof_i_measure_init_all(prof_i_measurement *all, const prof_op *ops, size_t 
   return status;
 }
 
-/* In rounds of one sample each, there and back: what drifts evenly, and what one leaves in the
-   caches for the next, comes to all alike. One that has reached its limit is left out; one whose
-   median is known goes on as long as another's is not. */
+/* Rounds of one sample each, forwards and backwards in turn. So even drift, and what one operator
+   leaves in the caches for the next, affect all alike. An operator at its limit is left out. One
+   whose median is known goes on while another one's is not. */
 static int sample_all(prof_i_measurement *all, size_t count) {
   uint64_t from_ns = prof_i_port_monotonic_ns();
   for (size_t round = 0;; round++) {
@@ -38,7 +38,7 @@ static int sample_all(prof_i_measurement *all, size_t count) {
   }
 }
 
-/* Of one alone: the counters are too slow to tell one sample's from the next one's. */
+/* Only for one operator: the counters are too slow to separate two samples. */
 static int sample_with_energy(prof_i_measurement *all, size_t count) {
   prof_i_energy energy = {.count = 0};
   uint64_t uj = 0;
@@ -56,7 +56,7 @@ static bool is_same_device(const prof_i_measurement *a, const prof_i_measurement
   return a->op.device.type == b->op.device.type && a->op.device.index == b->op.device.index;
 }
 
-/* One for each device: what holds it down comes to all who are measured on it. */
+/* One for each device: throttling affects all operators that are measured on it. */
 static void start_monitors(prof_i_measurement *all, size_t count) {
   for (size_t i = 0; i < count; i++) {
     size_t first = 0;

@@ -15,7 +15,7 @@ enum {
   REPEAT = 100000,
   COUNT_MAX = 1 << 24, /* of runs and samples: more is a mistake */
   CONVERGED_MIN = 20,  /* samples before the interval is computed */
-  CHAINS_MIN = 5,      /* looks at the processor's speed, 20 ms apart, that say something */
+  CHAINS_MIN = 5,      /* readings of the processor's speed, 20 ms apart, that suffice */
   SURE_TIMES = 1000,   /* a sample's length, in what the timer may be wrong by */
   INTERVAL_MIN = 6,    /* samples: of fewer no interval of 95 % exists */
   WARMUP_SHARE = 4,    /* of the time limit, a fourth */
@@ -181,8 +181,8 @@ static bool is_past_limit(const prof_i_measurement *m, uint64_t limit_ns) {
   return m->spent_ns + m->count * statistics_ns >= limit_ns;
 }
 
-/* Before the first sample; and after it, where nobody said a limit, only once there are so many
-   that they say something, or it has been far too long. */
+/* True if the time is over. Without a limit from the caller it is over only after enough samples,
+   or after far too long. */
 static bool is_out_of_time(prof_i_measurement *m) {
   if (!is_past_limit(m, time_limit_of(m))) return false;
   const bool may_go_on = !m->options.time_limit_ns && m->count > 0 && m->count < INTERVAL_MIN;
@@ -391,7 +391,7 @@ int prof_i_measure_sample(prof_i_measurement *m) {
   return status;
 }
 
-/* Is the median known to the precision asked for? */
+/* Checks whether the median is known to the requested precision. */
 static int check_median(prof_i_measurement *m) {
   PROF_I_DEFAULT_FP;
   prof_i_series series;
@@ -422,7 +422,7 @@ int prof_i_measure_is_done(prof_i_measurement *m, bool *is_done_out) {
 
 /* ---- what they say ---- */
 
-/* The slowest tenth of the looks at the processor's speed against the best one. */
+/* The slowest tenth of the readings of the processor's speed, against the best one. */
 static double slowdown_of(prof_i_measurement *m) {
   PROF_I_DEFAULT_FP;
   const size_t count = (size_t)m->chain_count;
@@ -432,7 +432,7 @@ static double slowdown_of(prof_i_measurement *m) {
   return best > 0 ? usual / best : 1;
 }
 
-/* Of an allocator that tells nothing is known to be asked for, too. */
+/* Nothing is known of an allocator that does not report. */
 static uint32_t workspace_source_of(const prof_i_measurement *m) {
   if (m->workspace_source != PROF_OP_WORKSPACE_UNKNOWN) return m->workspace_source;
   return prof_i_workspace_is_hooked() ? PROF_OP_WORKSPACE_TOLD : PROF_OP_WORKSPACE_UNKNOWN;

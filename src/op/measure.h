@@ -9,7 +9,7 @@
 #include "timer.h"
 #include "workspace.h"
 
-enum { PROF_I_CHAIN_TIMES_MAX = 64 }; /* looks at the processor's speed */
+enum { PROF_I_CHAIN_TIMES_MAX = 64 }; /* readings of the processor's speed */
 
 typedef struct prof_i_measurement {
   prof_op op;
@@ -27,7 +27,7 @@ typedef struct prof_i_measurement {
   size_t next_check_count; /* at the median: when there are so many */
   uint64_t spent_ns;       /* all that passed in its turns, since it was prepared */
   uint64_t sampling_ns;    /* of it, since the first sample */
-  uint64_t chain_timed_ns; /* the last look at the processor's speed */
+  uint64_t chain_timed_ns; /* the last reading of the processor's speed */
   double chain_times_us[PROF_I_CHAIN_TIMES_MAX];
   int chain_count;
   /* what a sample finds in caches is the timer's to write over, and not the processor's */
@@ -60,13 +60,13 @@ void prof_i_measure_charge(prof_i_measurement *m, uint64_t *from_ns);
 /* One sample. */
 int prof_i_measure_sample(prof_i_measurement *m);
 
-/* As many samples as were asked for, or as long. */
+/* True if it has the requested number of samples, or took the requested time. */
 bool prof_i_measure_is_at_limit(prof_i_measurement *m);
 
-/* The median is known, or a limit is reached. Looks at the samples less and less often. */
+/* True if the median is known, or a limit is reached. Checks the samples less and less often. */
 int prof_i_measure_is_done(prof_i_measurement *m, bool *is_done_out);
 
-/* What the samples say. */
+/* Makes the result of the samples. */
 int prof_i_measure_result(prof_i_measurement *m, prof_op_result **result_out);
 
 /* Cleans up if it was prepared, and gives back what is held. */

@@ -10,7 +10,7 @@
 #include "../device/host.h"
 #include "../format/addr_map.h"
 
-enum { EVENTS_MAX = 1 << 16 }; /* of one run: 2.5 MiB, of which what is not used never comes */
+enum { EVENTS_MAX = 1 << 16 }; /* of one run: 2.5 MiB of address space */
 
 typedef struct run_event {
   uint64_t ns, address, bytes;
@@ -30,7 +30,7 @@ struct prof_i_op_memory {
    pointer for each thread would use scarce static thread-local storage. */
 static struct {
   uint32_t is_claimed; /* acquire, release: by one measurement, from its begin to its end */
-  /* the thread that drains, which writes it; who finds himself there has written it. Relaxed */
+  /* the thread that drains, which writes it. A thread that reads its own id is that one. Relaxed */
   uintptr_t thread_id;
   prof_i_op_memory *drained; /* that thread's */
 } drain_owner;
@@ -187,7 +187,7 @@ static void release_backend(const prof_i_backend *backend) {
   release_drain();
 }
 
-/* Whose tracing is the caller's by now. */
+/* The caller has claimed its tracing. */
 static int start_memory(prof_i_backend *backend) {
   const uint32_t kinds = 1u << PROF_BACKEND_MEMORY;
   uint32_t can = 0;

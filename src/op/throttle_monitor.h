@@ -11,7 +11,7 @@
 typedef struct prof_i_throttle_samples {
   uint32_t count;                     /* that were answered */
   uint32_t throttle;                  /* prof_backend_throttle, of all */
-  double clock_low_hz, clock_high_hz; /* 0: it is not told */
+  double clock_low_hz, clock_high_hz; /* 0: not known */
 } prof_i_throttle_samples;
 
 typedef struct prof_i_throttle_monitor prof_i_throttle_monitor;
@@ -20,11 +20,11 @@ typedef struct prof_i_throttle_monitor prof_i_throttle_monitor;
    memory. may_open: those that are not open, too. No vendor is called here but by in_use(). */
 prof_i_throttle_monitor *prof_i_throttle_monitor_start(prof_device device, bool may_open);
 
-/* Between two samples: a look, if the last one was so long ago. NULL is ignored. */
+/* Between two samples: reads the meters if the last reading was long ago. NULL is ignored. */
 void prof_i_throttle_monitor_sample(prof_i_throttle_monitor *watch);
 
-/* With a last look. NULL: none were taken. The watch is gone; a thread that hangs in a vendor's
-   call ends when that does. */
+/* Reads the meters once more, and frees the monitor. NULL: no readings. A thread that hangs in a
+   vendor's call ends when the call does. */
 prof_i_throttle_samples prof_i_throttle_monitor_stop(prof_i_throttle_monitor *watch);
 
 #endif
