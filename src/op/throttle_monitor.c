@@ -197,8 +197,8 @@ static void set_call_time(prof_i_throttle_monitor *monitor, bool is_at_it) {
                    __ATOMIC_RELAXED);
 }
 
-static void *monitor_main(void *the_watch) {
-  prof_i_throttle_monitor *const monitor = the_watch;
+static void *monitor_main(void *argument) {
+  prof_i_throttle_monitor *const monitor = argument;
   prof_i_port_thread_begin("prof-op-meters");
   set_call_time(monitor, true);
   const throttle_meters *const it = find_monitor_meters(monitor);

@@ -21,10 +21,10 @@ typedef struct prof_i_throttle_monitor prof_i_throttle_monitor;
 prof_i_throttle_monitor *prof_i_throttle_monitor_start(prof_device device, bool may_open);
 
 /* Between two samples: reads the meters if the last reading was long ago. NULL is ignored. */
-void prof_i_throttle_monitor_sample(prof_i_throttle_monitor *watch);
+void prof_i_throttle_monitor_sample(prof_i_throttle_monitor *monitor);
 
 /* Reads the meters once more, and frees the monitor. NULL: no readings. A thread that hangs in a
    vendor's call ends when the call does. */
-prof_i_throttle_samples prof_i_throttle_monitor_stop(prof_i_throttle_monitor *watch);
+prof_i_throttle_samples prof_i_throttle_monitor_stop(prof_i_throttle_monitor *monitor);
 
 #endif
