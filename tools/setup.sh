@@ -46,7 +46,7 @@ tests   | libbenchmark-dev   |                                | what the operato
 tests   | ocl-icd-opencl-dev | ls /usr/lib/*/libOpenCL.so     | opens the drivers of OpenCL; the documentation links it
 tests   | pocl-opencl-icd    | ls /etc/OpenCL/vendors/*.icd   | OpenCL on the processor
 tests   | libamdhip64-dev    | ls /usr/include/hip/hip_runtime_api.h | HIP 5.2: its header and its library
-tests   | librocm-smi-dev    | ls /usr/include/rocm_smi/rocm_smi.h   | what the declarations in src/hip/smi.h are compared with
+tests   | librocm-smi-dev    | ls /usr/include/rocm_smi/rocm_smi.h   | what the declarations in src/hip/meter_library.h are compared with
 tests   | opencl-headers     | test -e /usr/include/CL/cl.h   | what the declarations in src/opencl are compared with
 tests   | clpeak             | command -v clpeak              | a program of OpenCL that knows nothing of prof
 tests   | locales            | test -e /usr/share/i18n/locales/de_DE | a decimal comma

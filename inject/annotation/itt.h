@@ -1,8 +1,8 @@
-/* What a program's part of ITT (Intel's Instrumentation and Tracing Technology) and its collector
-   tell each other, in words of our own: of the interface's version 3, what the collector uses. The
-   convention: github.com/intel/ittapi, src/ittnotify/ittnotify_static.c (the program's part: it
-   opens the library that INTEL_LIBITTNOTIFY64 names and calls __itt_api_init()) and
-   ittnotify_config.h (the structs, which only grow at their ends). */
+/* The convention between a program's part of ITT (Intel's Instrumentation and Tracing Technology)
+   and its collector. In our own words, what the collector uses of version 3. Its source is
+   github.com/intel/ittapi: src/ittnotify/ittnotify_static.c is the program's part. It opens the
+   library that INTEL_LIBITTNOTIFY64 names, and calls __itt_api_init(). ittnotify_config.h has the
+   structs, which only grow at their ends. */
 #ifndef PROF_INJECT_ANNOTATION_ITT_H
 #define PROF_INJECT_ANNOTATION_ITT_H
 
@@ -19,7 +19,7 @@ typedef struct prof_i_itt_domain {
   struct prof_i_itt_domain *next;
 } prof_i_itt_domain;
 
-/* __itt_string_handle; who made it keeps it for good. The two extra fields are the collector's. */
+/* __itt_string_handle; never freed. The two extra fields are the collector's. */
 typedef struct prof_i_itt_string {
   const char *text;
   void *wide_text;
@@ -42,7 +42,7 @@ typedef struct prof_i_itt_function {
   int group;
 } prof_i_itt_function;
 
-/* __itt_global, as far as it is read. */
+/* __itt_global: the members that the collector reads. */
 typedef struct prof_i_itt_part {
   uint8_t magic[8];
   unsigned long major, minor, build;

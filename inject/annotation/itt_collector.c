@@ -1,10 +1,10 @@
 /* libprof_itt.so: named by INTEL_LIBITTNOTIFY64, which a program's part of ITT reads once, when it
    is first used. It opens this library and calls __itt_api_init(). Each task is a scope of
-   libprof.so's, on the thread that begins it: of PyTorch's domain an operator, level 1 and of the
-   category cpu_op; of any other domain level 2, and the domain is its category. Nothing is recorded
-   that nobody has asked for. Budget: 0.15 us an operator beside ITT's own share of 0.2
-   (bench/python/torch_cost.py; measured: up to 0.05). No lock: what is made is for good, and comes
-   into its list by one compare and exchange. */
+   libprof.so's, on the thread that begins it. A task of PyTorch's domain is an operator: level 1,
+   category cpu_op. A task of any other domain has level 2, and the domain is its category. Nothing
+   is recorded unless a recording is on. Budget: 0.15 us an operator beside ITT's own share of 0.2
+   (bench/python/torch_cost.py; measured: up to 0.05). No lock: entries are never freed, and are put
+   into their list by one compare and exchange. */
 #define _GNU_SOURCE
 #include "itt.h"
 
@@ -27,9 +27,8 @@ enum {
   OPEN_AT_FIRST = 64   /* tasks of a thread */
 };
 
-/* What tasks of a string are recorded by: one of each domain that they come from, the string's
-   extra2 is the list. Written before it is in the list (release; pairs with the acquire in
-   place_of()). */
+/* A call site of a string's tasks, one for each domain that they come from. The string's extra2 is
+   the list. Filled before it is in the list (release; pairs with the acquire in place_of()). */
 typedef struct task_site {
   struct task_site *next;
   const prof_i_itt_domain *domain;
@@ -49,7 +48,7 @@ static struct {
   /* relaxed: bounds, which threads at once may pass by one each */
   uint32_t string_count, site_count;
   int is_seen;                        /* relaxed: prof_i_itt_seen_1() */
-  const char *(*recorded_name)(void); /* prof_i_itt_ask_1(); NULL: nobody to ask */
+  const char *(*recorded_name)(void); /* prof_i_itt_ask_1(); NULL: not available */
   bool has_key;
   pthread_key_t key; /* its value: the thread's open tasks, freed when it ends */
 } itt;
@@ -59,7 +58,7 @@ static __thread struct {
   uint32_t count, room, unrecorded; /* untold: begun where there was no memory */
 } open_tasks __attribute__((tls_model("initial-exec")));
 
-/* a task of that name is asked for by prof itself, and recorded by nobody */
+/* prof itself begins a task of that name as a probe; it is not recorded */
 static const char probe_name[] = "prof.torch.observe()";
 static const char pytorch_domain[] = "PyTorch", itt_operator_category[] = "cpu_op";
 
@@ -142,7 +141,7 @@ static prof_i_itt_domain *domain_create(const char *name) {
                                         __ATOMIC_RELAXED));
   if (found) free(made);
   errno = before;
-  return found ? found : made; /* NULL: without memory this domain's tasks are not asked for */
+  return found ? found : made; /* NULL: no memory, so this domain's tasks are not recorded */
 }
 
 /* ---- tasks ---- */
@@ -297,7 +296,7 @@ void __itt_api_init(prof_i_itt_part *part, int groups) { /* NOLINT(bugprone-rese
   }
 }
 
-/* 1: prof's own task has come here, so the part that began it is this collector's. */
+/* 1: prof's own task has arrived, so the part that began it uses this collector. */
 int prof_i_itt_seen_1(void) { return __atomic_load_n(&itt.is_seen, __ATOMIC_RELAXED); }
 
 /* recorded_name: what the dispatcher's callbacks have recorded last on this thread, and has not

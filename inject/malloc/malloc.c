@@ -1,9 +1,7 @@
-/* The names that the process calls in place of libc's. Each asks the next allocator, and tells
-   prof: an alloc after, a free before. A realloc is a free and an alloc. A pair costs at most 60 ns
-   more than without (bench/preload.c); where PROF_MEMORY is not set, 3 to 4.
-
-   The library is linked to libprof.so, so that there is one prof in the process. This folder lies
-   one deeper than libprof's, so that src/[any]/[any].c are libprof alone. */
+/* The names that the process calls in place of libc's. Each calls the next allocator, and reports
+   to prof: an alloc afterwards, a free before. A realloc is a free and an alloc. A pair costs at
+   most 60 ns more than without (bench/preload.c); if PROF_MEMORY is not set, 3 to 4. The library is
+   linked to libprof.so, so that the process has one prof. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stddef.h>
@@ -65,9 +63,9 @@ static void *move_from_bootstrap(void *piece, size_t bytes) {
   return fresh;
 }
 
-/* Told free before the call: the piece may move, and its place be another thread's before this one
-   is back. When it fails the piece is there as before; what had been asked for is not known here,
-   so it stands with what it takes. With 0 bytes NULL is a free. */
+/* Reports the free before the call: the block may move, and another thread may get its place before
+   the call returns. A failed call leaves the block as it was. The size that its alloc requested is
+   not known here, so its real size is reported. With 0 bytes NULL is a free. */
 void *realloc(void *piece, size_t bytes) {
   if (!piece) return malloc(bytes);
   if (prof_i_is_bootstrap_memory(piece)) return move_from_bootstrap(piece, bytes);

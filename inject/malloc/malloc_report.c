@@ -1,5 +1,6 @@
-/* See malloc_report.h. The first call of malloc begins: that is a constructor's of some library,
-   long before this library's own comes, which is there for programs that allocate late. */
+/* See malloc_report.h. The first call of malloc starts everything. It comes from some library's
+   constructor, long before this library's own constructor, which serves programs that allocate
+   late. */
 #define _GNU_SOURCE
 #include "malloc_report.h"
 
@@ -50,7 +51,7 @@ void __attribute__((constructor)) prof_i_malloc_report_start(void) {
   errno = saved;
 }
 
-/* For bindings/python/prof/_torch_found.py: 1, what the process allocates is told. */
+/* For bindings/python/prof/_torch_found.py: 1 if the process's allocations are reported. */
 __attribute__((visibility("default"))) int prof_i_malloc_is_told_1(void);
 int prof_i_malloc_is_told_1(void) {
   return __atomic_load_n(&prof_i_malloc_pool, __ATOMIC_ACQUIRE) != NULL;

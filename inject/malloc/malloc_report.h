@@ -1,7 +1,6 @@
-/* What the process's malloc and free tell prof: one pool, "malloc", of the host; with
-   PROF_MEMORY_MIN "malloc from N bytes on", of the larger blocks alone. Whatever prof allocates
-   while it is told stays out, and so does all that comes before it records and after it has
-   dumped. */
+/* What the process's malloc and free report to prof: one pool of the host, "malloc". With
+   PROF_MEMORY_MIN it is "malloc from N bytes on" and has only larger blocks. Left out: what prof
+   allocates during a report, and all that comes before it records or after it has dumped. */
 #ifndef PROF_INJECT_MALLOC_MALLOC_REPORT_H
 #define PROF_INJECT_MALLOC_MALLOC_REPORT_H
 
@@ -13,26 +12,26 @@
 
 typedef struct prof_i_malloc_report {
   enum { PROF_I_REPORT_IDLE, PROF_I_REPORT_ACTIVE, PROF_I_REPORT_WITH_DEFERRED } state;
-  void *deferred;        /* with WITH_LEFT: to be told when this is done */
+  void *deferred;        /* a block that is reported when this report is done */
   size_t deferred_bytes; /* asked for */
 } prof_i_malloc_report;
 
-/* NULL: nothing is told, or not yet. Atomic, set once: release, pairs with the acquire below */
+/* NULL: no reports, or not yet. Atomic, set once: release, pairs with the acquire below */
 extern prof_pool *prof_i_malloc_pool;
-/* a block that takes less is not told, neither its begin nor its end: what it takes does not
-   change. Set before the pool is */
+/* Smaller blocks are not reported: neither alloc nor free, as a block's size does not change. Set
+   before the pool is */
 extern size_t prof_i_malloc_report_min_bytes;
 extern bool
-    prof_i_malloc_report_is_started; /* or found that there is nothing to tell. Atomic, relaxed */
+    prof_i_malloc_report_is_started; /* or found that nothing is to be reported. Atomic, relaxed */
 extern __thread prof_i_malloc_report prof_i_this_malloc_report
     __attribute__((tls_model("initial-exec")));
 
 /* Starts prof as the environment says, once libc has it. */
 __attribute__((cold)) void prof_i_malloc_report_start(void);
 
-/* A piece that came while another was told. Most go again at once, but for what glibc makes for a
-   thread with more than 32 keys, one of them prof's: that is freed when the thread ends, and so has
-   to be told. */
+/* A block that was allocated during a report. Most are freed soon. But glibc allocates one for a
+   thread with more than 32 keys, one of them prof's. It is freed when the thread ends, so it must
+   be reported. */
 __attribute__((cold)) void prof_i_malloc_report_defer(void *piece, size_t bytes);
 __attribute__((cold)) void prof_i_malloc_report_deferred(void);
 __attribute__((cold)) void prof_i_malloc_report_cancel(const void *piece);
@@ -67,8 +66,8 @@ static inline void prof_i_malloc_report_alloc(void *piece, size_t bytes) {
   prof_i_malloc_report_finish();
 }
 
-/* Before it goes back: after that another thread may be given it. Returns the bytes told, 0 if
-   nothing was. */
+/* Before the block is freed, because afterwards another thread may get it. Returns the bytes
+   reported, or 0. */
 static inline size_t prof_i_malloc_report_free(void *piece) {
   if (__builtin_expect(prof_i_this_malloc_report.state != PROF_I_REPORT_IDLE, 0)) {
     prof_i_malloc_report_cancel(piece);

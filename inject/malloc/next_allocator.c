@@ -17,7 +17,7 @@ size_t prof_i_bootstrap_bytes_at(const void *piece) {
   return PROF_I_BOOTSTRAP_BYTES - ((uintptr_t)piece - (uintptr_t)prof_i_bootstrap_memory);
 }
 
-/* Atomic for the case that nobody foresaw: a second thread that early. */
+/* Atomic, in case there is a second thread that early. */
 static void *bootstrap_memalign(size_t alignment, size_t bytes) {
   const size_t slack = alignment > ALIGNMENT ? alignment : 0;
   const size_t room = bytes < PROF_I_BOOTSTRAP_BYTES && slack < PROF_I_BOOTSTRAP_BYTES
@@ -61,7 +61,7 @@ static size_t bootstrap_usable_size(void *piece) {
   return 0;
 }
 
-/* pvalloc, valloc: nobody asks for pages here. */
+/* pvalloc, valloc: not used that early. */
 prof_i_malloc_functions prof_i_next_functions = {.malloc = bootstrap_malloc,
                                                  .calloc = bootstrap_calloc,
                                                  .realloc = bootstrap_realloc,
@@ -92,8 +92,8 @@ static const void *shared_object_of(const void *function) {
   return dladdr(function, &info) ? info.dli_fbase : NULL;
 }
 
-/* An allocator that has no malloc_usable_size() would have libc's asked about pieces that are not
-   libc's. */
+/* An allocator without malloc_usable_size() would get libc's, which must not be called with blocks
+   that are not libc's. */
 static bool has_own_sizes(const prof_i_malloc_functions *next) {
   const void *get, *size;
   memcpy(&get, &next->malloc, sizeof get);

@@ -1,6 +1,5 @@
-/* The allocator that this library stands in front of: what RTLD_NEXT finds, libc's or another one
-   that is preloaded behind. Found at the first call; before that, and for what dlsym() itself asks
-   for, a few KiB of static memory serve. */
+/* The allocator behind this library: what RTLD_NEXT finds, libc's or another preloaded one. Found
+   at the first call. Until then, and for dlsym() itself, a few KiB of static memory serve. */
 #ifndef PROF_INJECT_MALLOC_NEXT_ALLOCATOR_H
 #define PROF_INJECT_MALLOC_NEXT_ALLOCATOR_H
 
@@ -33,7 +32,7 @@ static inline const prof_i_malloc_functions *prof_i_next_allocator(void) {
   return &prof_i_next_functions;
 }
 
-/* Pieces of the static memory are told to nobody, and never come back. */
+/* Blocks of the static memory are not reported, and never freed. */
 enum { PROF_I_BOOTSTRAP_BYTES = 16384 };
 extern char prof_i_bootstrap_memory[PROF_I_BOOTSTRAP_BYTES];
 static inline bool prof_i_is_bootstrap_memory(const void *piece) {

@@ -9,13 +9,13 @@
 #include <string.h>
 
 #include "../../src/opencl/devices.h"
-#include "../../src/opencl/error.h"
+#include "../../src/opencl/library.h"
 #include "layer.h"
 
 enum { SAMPLE_EVERY = 64, UNDECIDED_MAX = 4096, OUT_OF_ORDER_POLLS = 256, PATIENCE_NS = 500000000 };
 
-/* Until prof says so for the first time, commands are kept if something is recorded: that it wants
-   them is known only once it has opened the devices. */
+/* Until prof decides for the first time, commands are kept if a recording is on. prof decides only
+   after it has opened the devices. */
 enum { COMMANDS_UNDECIDED, COMMANDS_OFF, COMMANDS_ON, COMMANDS_DEAD };
 
 struct prof_i_command {
@@ -25,7 +25,7 @@ struct prof_i_command {
   prof_i_cl_device device;
   bool is_in_order;
   bool is_sample;   /* the clocks were read around its call */
-  bool is_blocking; /* which was long, and tells little */
+  bool is_blocking; /* it took long, so it says little of the clock */
   union {
     prof_backend_record record;
     prof_backend_kernel kernel;
@@ -38,7 +38,8 @@ struct prof_i_command {
 typedef struct queue_row {
   prof_i_cl_queue queue;
   prof_i_command *first, **end;
-  uint64_t held_since_ns; /* it has something to tell, and the device's clock is not known; 0: no */
+  /* since when it holds records back, because the device's clock is not known; 0: no */
+  uint64_t held_since_ns;
   struct queue_row *next;
 } queue_row;
 
@@ -102,7 +103,7 @@ static void free_command(prof_i_command *command) {
   free(command);
 }
 
-/* False: it is none that keeps times. */
+/* False: this command has no times. */
 static bool read_queue_properties(prof_i_command *command, prof_i_cl_queue queue) {
   uint64_t properties = 0;
   if (info_of_queue(queue, PROF_I_CL_QUEUE_PROPERTIES, &properties, sizeof properties) != 0 ||
@@ -124,12 +125,12 @@ static uint32_t cl_kernel_name(prof_i_cl_kernel kernel) {
   return command_log.host->intern(name, strnlen(name, bytes < sizeof name ? bytes : sizeof name));
 }
 
-/* Where the driver chooses how large groups are, the items are told. */
+/* If the driver chooses the size of groups, the number of items is reported. */
 static void describe_kernel(prof_backend_kernel *kernel, const prof_i_command_info *about) {
   kernel->record.size = sizeof *kernel;
   if (!about->name) kernel->record.name = cl_kernel_name(about->kernel);
   if (!about->local) kernel->record.flags |= PROF_BACKEND_GRID_ITEMS;
-  /* not more than three, says CL_DEVICE_MAX_WORK_ITEM_DIMENSIONS of all that there are */
+  /* at most three, by CL_DEVICE_MAX_WORK_ITEM_DIMENSIONS of all devices */
   for (uint32_t i = 0; about->global && i < 3; i++) {
     const size_t global = i < about->dims ? about->global[i] : 1,
                  local = about->local && i < about->dims ? about->local[i] : 1;
@@ -310,8 +311,8 @@ static void poll_queue_row(queue_row *r) {
   }
 }
 
-/* A program begins with large copies that block, mostly, and tell little of the clock; what they
-   took is held back until something tells more. False: not yet. */
+/* Most programs begin with large blocking copies, which say little of the clock. Their records are
+   held back until a shorter command says more. False: not yet. */
 static bool is_clock_ready(queue_row *r) {
   prof_i_opencl_device *const device = prof_i_opencl_device_find(r->first->device);
   if (!device || commands_state() == COMMANDS_OFF ||

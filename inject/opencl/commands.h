@@ -1,5 +1,5 @@
-/* Commands that a program has put on its queues: kept from the call that enqueued them until their
-   times can be read, then told to prof. */
+/* Commands on the program's queues: kept from the enqueuing call until their times can be read,
+   then handed to prof. */
 #ifndef PROF_INJECT_OPENCL_COMMANDS_H
 #define PROF_INJECT_OPENCL_COMMANDS_H
 
@@ -11,7 +11,8 @@
 
 enum { PROF_I_COMMANDS_MAX = 65536 }; /* on their way at once; more are not recorded, and counted */
 
-/* What is known of one when it is enqueued: the program's, as it stands while the call lasts. */
+/* What is known of a command when it is enqueued. Pointers are the program's, valid during the
+   call. */
 typedef struct prof_i_command_info {
   uint32_t kind;    /* prof_backend_kind */
   int32_t from, to; /* of a copy: prof_device_type */

@@ -1,6 +1,6 @@
-/* What the layer needs of OpenCL beyond src/opencl/api.h: the places of functions in the table that
-   a loader hands to layers, and some words. tests/device/test_opencl_api.cpp compares each line
-   with <CL/cl.h> and <CL/cl_icd.h>. */
+/* Declarations of what the layer uses of OpenCL beyond src/opencl/api.h: constants, and places of
+   functions in the table that a loader hands to layers. The test tests/device/test_opencl_api.cpp
+   compares each line with the headers CL/cl.h and CL/cl_icd.h. */
 #ifndef PROF_INJECT_OPENCL_FUNCTIONS_H
 #define PROF_INJECT_OPENCL_FUNCTIONS_H
 
@@ -21,7 +21,7 @@ typedef void (*prof_i_cl_built)(prof_i_cl_program program, void *with);
   X(44, clReleaseEvent)        \
   X(45, clGetEventProfilingInfo)
 
-/* The same: the layer stands in front of them. */
+/* X(place, name): hooked by the layer. */
 #define PROF_I_CL_HOOKED(X)                  \
   X(9, clCreateCommandQueue)                 \
   X(30, clBuildProgram)                      \

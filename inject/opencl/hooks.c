@@ -1,12 +1,58 @@
-/* The functions that stand in front of OpenCL's. Each calls the one behind it with what the program
-   gave, and gives the program what that returned: but a command gets an event where the program
+/* The layer's functions in front of OpenCL's. Each calls the next layer's with the program's
+   arguments, and returns its result. Two things change: a command gets an event if the program
    wants none, and a queue records times. At level 2 each call is a scope of its thread. */
+#define _GNU_SOURCE
 #include <prof/profiler.h>
 #include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "commands.h"
 #include "layer.h"
-#include "queues.h"
+
+/* ---- a queue's properties: a command has times only if its queue was made with profiling. The
+   layer adds that, unless PROF_BACKEND_OPENCL_QUEUES=unchanged forbids it ---- */
+
+enum { QUEUE_WORDS = 64 };
+
+static bool may_change_queues(void) {
+  const char *const wanted = secure_getenv("PROF_BACKEND_OPENCL_QUEUES");
+  return !wanted || strcmp(wanted, "unchanged") != 0;
+}
+
+/* Not for a queue on the device, which kernels put commands on. */
+static uint64_t with_profiling(uint64_t properties) {
+  return properties & PROF_I_CL_QUEUE_ON_DEVICE ? properties
+                                                : properties | PROF_I_CL_QUEUE_PROFILING_ENABLE;
+}
+
+static uint64_t extend_queue_properties(uint64_t properties) {
+  return may_change_queues() ? with_profiling(properties) : properties;
+}
+
+/* list: names and values up to a 0, or NULL. Returns the list itself, or a copy in room. */
+static const uint64_t *extend_queue_property_list(const uint64_t *list,
+                                                  uint64_t room[QUEUE_WORDS]) {
+  size_t words = 0, at = SIZE_MAX;
+  if (!may_change_queues()) return list;
+  for (; list && list[words]; words += 2) {
+    /* too long: left as it is */
+    if (words + 5 > QUEUE_WORDS) return list;
+    if (list[words] == PROF_I_CL_QUEUE_PROPERTIES) at = words + 1;
+    memcpy(room + words, list + words, 2 * sizeof *list);
+  }
+  if (at == SIZE_MAX) {
+    room[words] = PROF_I_CL_QUEUE_PROPERTIES;
+    room[words + 1] = 0;
+    at = words + 1;
+    words += 2;
+  }
+  room[at] = with_profiling(room[at]);
+  room[words] = 0;
+  return room;
+}
+
+/* ---- the functions ---- */
 
 #define WAITS uint32_t count, const prof_i_cl_event *events, prof_i_cl_event *event_out
 #define NEXT_FUNCTION(name) \
@@ -120,7 +166,7 @@ static int32_t hook_clEnqueueFillBuffer(prof_i_cl_queue queue, prof_i_cl_memory 
           count, events, event);
 }
 
-/* Of an image the regions are elements: how large one is, is not asked. */
+/* An image's regions count elements. Their size is not queried. */
 static int32_t hook_clEnqueueReadImage(prof_i_cl_queue queue, prof_i_cl_memory image,
                                        uint32_t blocks, const size_t *origin, const size_t *region,
                                        size_t row, size_t slice, void *to, WAITS) {
@@ -270,7 +316,7 @@ static prof_i_cl_program hook_clLinkProgram(prof_i_cl_context context, uint32_t 
 /* A queue that cannot be had so is made as the program wanted it. */
 static prof_i_cl_queue hook_clCreateCommandQueue(prof_i_cl_context context, prof_i_cl_device device,
                                                  uint64_t properties, int32_t *error_out) {
-  const uint64_t wanted = prof_i_queue_properties(properties);
+  const uint64_t wanted = extend_queue_properties(properties);
   int32_t error = 0;
   prof_i_cl_queue queue = NEXT_FUNCTION(clCreateCommandQueue)(context, device, wanted, &error);
   if (!queue && wanted != properties)
@@ -284,8 +330,8 @@ static prof_i_cl_queue hook_clCreateCommandQueueWithProperties(prof_i_cl_context
                                                                prof_i_cl_device device,
                                                                const uint64_t *properties,
                                                                int32_t *error_out) {
-  uint64_t room[PROF_I_QUEUE_WORDS];
-  const uint64_t *const wanted = prof_i_queue_property_list(properties, room);
+  uint64_t room[QUEUE_WORDS];
+  const uint64_t *const wanted = extend_queue_property_list(properties, room);
   int32_t error = 0;
   prof_i_cl_queue queue =
       NEXT_FUNCTION(clCreateCommandQueueWithProperties)(context, device, wanted, &error);

@@ -1,7 +1,7 @@
 /* libprof_opencl.so: an OpenCL layer, named by OPENCL_LAYERS. The loader (ocl-icd 2.3, Khronos'
-   own) opens it in the program's first call and lets it stand in front of all others. It gives prof
-   a back end of OpenCL that can do what the one in libprof.so can, and also tells each command by
-   itself. While nothing is recorded a call costs a load and a branch more. */
+   own) opens it in the program's first call, and puts it in front of all others. It gives prof a
+   back end that can do what libprof.so's own can, and records each command, too. Without a
+   recording a call costs one more load and branch. */
 #define _GNU_SOURCE
 #include "layer.h"
 
@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "../../src/opencl/backend.h"
+#include "../../src/opencl/internal.h"
 #include "commands.h"
 
 enum { CL_SUCCESS_ = 0, CL_INVALID_VALUE_ = -30 };
@@ -44,8 +44,7 @@ static void add_layer_backend(void) {
   table.stop = prof_i_commands_stop;
   table.drain = prof_i_commands_drain;
   table.records_always = 1;
-  /* the layer tells of all commands: those whose events the program hands over would stand there
-     twice */
+  /* the layer records all commands: events that the program hands over would be recorded twice */
   table.own_keep = NULL;
   table.own_times = NULL;
   table.own_let_go = NULL;

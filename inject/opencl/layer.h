@@ -8,12 +8,12 @@
    call returns. */
 extern void *const *prof_i_layer_next_table;
 
-/* The program has made its first queue: its devices are there. Not sooner: a driver that another
-   thread asks for devices while it makes them may crash (PoCL 3.1 does). Any thread; cheap after
-   the first time. */
+/* Adds the back end when the program has created its first queue, so its devices exist. Not sooner:
+   a driver may crash if another thread queries devices while it creates them (PoCL 3.1 does). Any
+   thread; cheap after the first time. */
 void prof_i_layer_add_backend(void);
 
-/* hooks.c: puts its functions into the places of those that are there. */
+/* hooks.c: puts its functions into the table, where the next layer has some. */
 void prof_i_layer_hook(void **table, uint32_t places);
 
 #endif

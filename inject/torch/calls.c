@@ -1,9 +1,9 @@
-/* What torch calls when an operator begins and ends, on the thread that runs it: of each thread
-   that has added the callbacks, and of those that autograd runs for it; or of all threads, where
-   they were added for all. A call is a scope of level 1, of the category cpu_op, or user_annotation
-   where it is a range of the program's. Torch frees what a begin returns by its virtual destructor,
-   after the end, on any thread. Nothing here throws; budget: 0.15 us an operator beside torch's own
-   share, 0.35 with shapes (bench/python/torch_cost.py). */
+/* Callbacks that torch calls when an operator begins and ends, on the thread that runs it. They
+   serve each thread that has added them and autograd's threads that work for it, or all threads if
+   they were added for all. A call is a scope of level 1. Its category is cpu_op, or user_annotation
+   for a range of the program. Torch frees what a begin returns by its virtual destructor, after the
+   end, on any thread. Nothing here throws. Budget: 0.15 us an operator beside torch's own share,
+   0.35 with shapes (bench/python/torch_cost.py). */
 #define _GNU_SOURCE
 #include "../../src/format/observed.h"
 #include "torch.h"
@@ -23,16 +23,16 @@ typedef struct call_context {
   struct call_context *next; /* of those that wait to be used again */
 } call_context;
 
-/* Whom callbacks are for. bindings/python/prof/_torch_calls.py has the same. */
+/* The owners of callbacks. bindings/python/prof/_torch_calls.py has the same. */
 typedef enum observer_owner {
   FOR_THREAD = 0,
   FOR_ALL = 1,
   FOR_RUN = 2 /* all, too, beside a FOR_ALL of the program's */
 } observer_owner;
 
-/* Whom a call is recorded for. Its callbacks say so, and torch copies them to the threads that work
-   for the calling thread. A callback has no context argument, so each number has its own
-   functions. */
+/* The owners for which a call is recorded. Its callbacks say so, and torch copies them to the
+   threads that work for the calling thread. A callback has no context argument, so each number has
+   its own functions. */
 enum observer_target {
   WHOM_THREADS = 0, /* of one thread, without a number: there are more than numbers */
   WHOM_FIRST = 1,   /* of one thread, up to PROF_I_OBSERVED_NUMBERS */
@@ -77,7 +77,7 @@ static __thread struct {
   bool is_ending; /* what comes after end_observed_thread() is freed at once */
   bool has_value;
   bool is_open;           /* what has taken a call hears of its end */
-  uint8_t taken_for;      /* whom */
+  uint8_t taken_for;      /* owners */
   const void *taken;      /* the call that began last and has not ended, see is_call_taken() */
   const char *taken_name; /* kept for good: a range may end on another thread; NULL: not known */
 } observed_thread __attribute__((tls_model("initial-exec")));
@@ -129,8 +129,9 @@ static void call_context_release(call_context *c) {
   observed_thread.waiting = c;
 }
 
-/* Itanium's C++ ABI: the offset to the whole object, its type (asked for by dynamic_cast alone,
-   which torch does not do here), the destructor, and the one that frees it, too. */
+/* Itanium's C++ ABI. The members are the offset to the whole object, its type, the destructor, and
+   the destructor that also frees. Only dynamic_cast reads the type, and torch does not use it here.
+   */
 static const struct {
   const void *offset, *type;
   void (*functions[2])(call_context *);
@@ -193,8 +194,8 @@ static uint64_t record_call(begun_call *b) {
   return prof_i_begin_details_1(&b->name->site, &details);
 }
 
-/* A record has this many arguments for inputs. Where that is not enough, texts have all inputs, and
-   the first ones are there for those who read shapes alone. */
+/* A record has this many arguments for inputs. If a call has more, texts have all inputs, and the
+   arguments have the first ones for readers of shapes. */
 enum { TEXTS = 3, TEXTS_OF_ALL = 4 };
 
 static inline bool has_many_inputs(const begun_call *b) {
@@ -273,12 +274,11 @@ static inline bool is_range(const void *call) {
          PROF_I_TORCH_USER;
 }
 
-/* Where callbacks of this thread and of all threads are on at once, a call is a scope once: torch
-   calls the begins of one call one behind the other, and the first one takes it. An owner whose
-   callbacks are gone has left what it took. A thread of autograd that is itself observed has two of
-   one thread: its own, and those of the thread that it works for. There a range that ended on
-   another thread would be mistaken for another range in its place. Operators end on the thread
-   where they began. */
+/* If callbacks of this thread and of all threads are on at once, a call is one scope. Torch calls
+   the begins of one call in a row, and the first one takes it. An owner whose callbacks are gone
+   has left what it took. An observed thread of autograd has two sets: its own, and that of the
+   thread that it works for. A range that ended on another thread could be mistaken for another
+   range there. Operators end on the thread where they began. */
 static inline bool is_call_taken(const void *call, uint32_t who) {
   if (observed_thread.taken == call &&
       (observed_thread.taken_for == who
@@ -291,16 +291,15 @@ static inline bool is_call_taken(const void *call, uint32_t who) {
   return false;
 }
 
-/* The one that takes a call has shapes where another that is on has asked for its inputs: then they
-   are there. */
+/* The observer that takes a call has shapes if another one that is on requested inputs. */
 static inline bool has_inputs(const void *call, bool has_shapes) {
   return has_shapes ||
          (__atomic_load_n(&observers.with_shapes, __ATOMIC_RELAXED) &&
           *(const uint8_t *)prof_i_torch_at(call, prof_i_torch_layout_proven.scope + 1));
 }
 
-/* Threads of autograd's have the callbacks of the one that they work for: there the count alone
-   says that these were retired. */
+/* Autograd's threads have the callbacks of the thread that they work for. There only the count
+   shows that these were retired. */
 static inline bool is_observer_retired(bool has_shapes, uint32_t who) {
   const uint64_t retired = observed_thread.retired[has_shapes].handle;
   return (retired && whom_of(retired) == who) ||
@@ -337,7 +336,7 @@ const char *prof_i_torch_recorded_name_1(void) {
 }
 
 #if defined(__aarch64__)
-/* There the address for what is returned comes in x8. */
+/* On aarch64 the address of the result is in x8. */
 #define START(name, has_shapes, who)                                                       \
   static __attribute__((used)) void *name##_in_c(void **context_out, const void *call) {   \
     return start_call(context_out, call, has_shapes, who);                                 \
@@ -382,12 +381,12 @@ _Static_assert(sizeof starts / sizeof *starts == WHOMS, "each has its functions"
 
 /* ---- added and removed ---- */
 
-/* For each node of its graph autograd gives a thread the callbacks of its own that it had when the
-   backward call began, and behind the node those from before it. What is added in a node is gone
-   behind it; what was there before and is removed in one comes back. So that is retired, and
-   removed when the thread is next here outside of a backward call; an add for the same before then
-   takes it back, for torch calls each callback that it has. Those for all threads come and go
-   anywhere. */
+/* For each node of its graph, autograd sets a thread's callbacks to those that the calling thread
+   had when the backward call began. Behind the node it restores the previous ones. A callback that
+   is added in a node disappears behind it, and one that is removed in it comes back. So a removed
+   callback is retired. It is removed when the thread is next here outside of a backward call. If
+   the same owner adds it before that, it is reused, because torch calls each callback that it has.
+   Callbacks for all threads may be added and removed anywhere. */
 
 PROF_I_TORCH_EXPORT void prof_i_torch_add_1(int has_shapes, uint32_t who, uint64_t node,
                                             observer_handle *added_out);
@@ -403,7 +402,7 @@ static void count_observers(uint64_t handle, int32_t by) {
     __atomic_fetch_add(&observers.with_shapes, (uint32_t)by, __ATOMIC_RELAXED);
 }
 
-/* Of one that is not there torch says so on stderr. */
+/* torch writes to stderr if the callback does not exist. */
 static void remove_observer(uint64_t handle) {
   prof_i_torch.remove(handle & ((UINT64_C(1) << WHOM_BIT) - 1));
   release_number(handle);
@@ -426,10 +425,10 @@ int prof_i_torch_has_retired_1(int has_shapes, uint64_t node) {
   return node && was->handle && (!was->node || was->node == node);
 }
 
-/* To this thread, or to all, where prof_i_torch_has_for_all_1() says so. Only after
-   prof_i_torch_prove_1() has found all. node: of autograd's graph, which this thread is in.
-   *added_out is the caller's before he calls: a handler of a signal of Python's may raise between
-   this and what he does next. */
+/* Adds callbacks to this thread, or to all threads if prof_i_torch_has_for_all_1(). Only after
+   prof_i_torch_prove_1() has found everything. node: of autograd's graph, which this thread is in.
+   *added_out is set before the return. A Python signal handler may raise between the return and the
+   caller's next step. */
 void prof_i_torch_add_1(int has_shapes, uint32_t who, uint64_t node, observer_handle *added_out) {
   pthread_once(&observers.once, make_observed_key);
   if (!node) remove_retired();
@@ -457,9 +456,9 @@ void prof_i_torch_add_1(int has_shapes, uint32_t who, uint64_t node, observer_ha
   observed_thread.retired[has_shapes != 0] = (observer_handle){0, 0};
 }
 
-/* On the thread that has added it, where it is for that one, or is_gone: that thread has ended, and
-   torch's list with it. place->handle of 0: nothing, which it is from then on. Calls that run on
-   other threads meanwhile are seen to their end. */
+/* Removes callbacks, on the thread that has added them if they are for one thread. is_gone: that
+   thread has ended, and torch's list with it. Does nothing if place->handle is 0; sets it to 0.
+   Calls that run on other threads are recorded to their end. */
 void prof_i_torch_remove_1(observer_handle *place, uint64_t node, int is_gone) {
   const observer_handle was = {__atomic_exchange_n(&place->handle, 0, __ATOMIC_RELAXED),
                                place->node};

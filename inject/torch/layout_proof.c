@@ -1,8 +1,8 @@
-/* Finds where torch keeps what its headers inline, and proves it: by calls of which all is known,
-   each offset that does not have what is known is struck out, and in the end exactly one must be
-   left of each kind. Read is only what lies in a RecordFunction, whose size is found first, and
-   what process_vm_readv() can read. Called by bindings/python/prof/_torch_calls.py, which makes the
-   known calls; one thread at a time. */
+/* Finds where torch keeps what its headers inline, and proves it by calls whose contents are known.
+   Each offset that does not hold the known value is excluded, and exactly one of each kind must be
+   left. Reads only a RecordFunction, whose size is found first, and what process_vm_readv() can
+   read. Called by bindings/python/prof/_torch_calls.py, which makes the known calls; one thread at
+   a time. */
 #define _GNU_SOURCE
 #include "layout_proof.h"
 
@@ -28,7 +28,7 @@ typedef struct offset_candidates {
 static struct {
   offset_candidates scope, sequence, forward, inputs;
   uint8_t key_set[IMPL_WORDS];
-  /* bits that are set in all tensors whose sizes are some code's, and in none of the others */
+  /* bits that are set in all tensors whose sizes come from code, and in no others */
   uint64_t custom[IMPL_WORDS];
   bool has_custom;
   uint64_t handle;
@@ -260,7 +260,7 @@ PROF_I_TORCH_EXPORT void prof_i_torch_keys_1(const void *impl, uint64_t keys, in
 PROF_I_TORCH_EXPORT const char *prof_i_torch_prove_1(uint64_t avoided);
 PROF_I_TORCH_EXPORT const prof_i_torch_layout *prof_i_torch_layout_1(void);
 
-/* Begins anew. NULL, or what is missing or not as it should be; valid until the next call. */
+/* Begins anew. NULL, or what is missing or wrong; valid until the next call. */
 const char *prof_i_torch_open_1(void) {
   memset(&layout_search, 0, sizeof layout_search);
   memset(layout_search.key_set, 1, sizeof layout_search.key_set);
@@ -280,13 +280,13 @@ void prof_i_torch_expect_1(const prof_i_torch_known *known) {
   layout_search.handle = add_probe(true, call_probe);
 }
 
-/* 1: it has come. */
+/* 1: it arrived. */
 int prof_i_torch_met_1(void) {
   prof_i_torch.remove(layout_search.handle);
   return layout_search.is_seen;
 }
 
-/* A tensor whose keys are known, and whether its sizes are some code's. */
+/* Examines a tensor whose keys are known, and whether its sizes come from code. */
 void prof_i_torch_keys_1(const void *impl, uint64_t keys, int is_custom) {
   uint64_t words[IMPL_WORDS] = {0};
   uint32_t readable = IMPL_WORDS;
@@ -320,8 +320,9 @@ static bool take_custom(uint32_t key_set, uint64_t *bits_out) {
   return *bits_out != 0;
 }
 
-/* After the first known calls: is exactly one place left of each? The known calls after that are
-   asked for their shapes by it, too; call it once more behind them. NULL, or what is wrong. */
+/* After the first known calls: checks that exactly one place of each kind is left. The next known
+   calls have their shapes read at these places. Call it once more after those. NULL, or what is
+   wrong. */
 const char *prof_i_torch_prove_1(uint64_t avoided) {
   prof_i_torch_layout *const layout = &prof_i_torch_layout_proven;
   layout->avoided = avoided;

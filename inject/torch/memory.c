@@ -3,10 +3,12 @@
    This file registers such an object, built by hand: torch's headers are not needed.
 
    Torch casts what is registered there to the class of its own profiler. Hence three rules:
-   - While torch's own profiler is on in a thread, nothing is registered on top of it. Its object
-     gets a copy of its virtual table instead, in which two entries are ours.
+   - While torch's own profiler is on in a thread, nothing is registered on top of it. Instead, its
+     object gets a copy of its virtual table. Two entries of the copy are ours.
+
    - Before torch's profiler starts in a thread, our object is removed there.
      bindings/python/prof/_torch_memory.py sees these starts.
+
    - Every other virtual function of our object returns 0, and zeros follow the object. Torch reads
      both as "no profiler is on".
 
@@ -85,7 +87,7 @@ static const char *find_symbols(void) {
       {&torch_functions.current, PROF_I_TORCH_INFO "7currentEv"},
       {&torch_functions.is_enabled, "_ZN3c1022memoryProfilingEnabledEv"},
   };
-  void *const c10 = dlopen("libc10.so", RTLD_NOLOAD | RTLD_NOW); /* kept: torch never goes */
+  void *const c10 = dlopen("libc10.so", RTLD_NOLOAD | RTLD_NOW); /* kept: torch is never unloaded */
   if (!c10) return "libc10.so";
   for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
     void *const found = dlsym(c10, wanted[i].symbol);
@@ -335,7 +337,7 @@ static bool is_observer_on_top(void) {
   return object == &debug_state.object;
 }
 
-/* What stands above ours belongs to somebody who removes it first. Ours is then removed later. */
+/* The owner of what was registered above ours removes it first. Ours is then removed later. */
 static void detach_observer(void) {
   if (torch_functions.get(torch_functions.kind) == &debug_state.object && is_observer_on_top())
     torch_functions.pop(torch_functions.kind);

@@ -1,5 +1,5 @@
-/* Call sites by operators' names. No lock: what is made is for good, and comes into its list by one
-   compare and exchange. */
+/* Call sites by operators' names. No lock: entries are never freed, and are put into their list by
+   one compare and exchange. */
 #include "../../src/format/observed.h"
 #include "torch.h"
 

@@ -74,7 +74,7 @@ const char *prof_i_torch_missing(void) {
   void *const cpu = dlopen("libtorch_cpu.so", RTLD_NOLOAD | RTLD_NOW), *const c10 = dlopen(
                                                                            "libc10.so",
                                                                            RTLD_NOLOAD | RTLD_NOW);
-  /* a handle is kept: torch never goes */
+  /* a handle is kept: torch is never unloaded */
   if (!cpu || !c10) return cpu ? "libc10.so" : "libtorch_cpu.so";
   void *found;
 #define TAKE(name, type, symbol_name)         \

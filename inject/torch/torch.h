@@ -1,12 +1,12 @@
 /* libprof_torch.so: PyTorch's operators by its dispatcher's callbacks (at::RecordFunction), from C.
-   Nothing of torch is linked, and nothing of its C++ is compiled here: what torch exports is found
-   by its mangled names (symbols.c), where it keeps what is inlined is found by known calls and
-   proven before it is used (layout_proof.c); then each operator is a scope of libprof.so's
-   (calls.c, inputs.c, names.c). What an input is beside its shape has its own proof (values.h).
+   Nothing of torch is linked, and none of its C++ is compiled here. Exported functions are found by
+   their mangled names (symbols.c). Offsets of inlined members are found by known calls, and proven
+   before they are used (layout_proof.c). Then each operator is a scope of libprof.so's (calls.c,
+   names.c). What an input has beside its shape has its own proof (values.h).
    bindings/python/prof/_torch_calls.py makes the known calls. The C++ ABI is Itanium's with
-   libstdc++, as all of torch's wheels for Linux have it. Torch's names, as ATen/record_function.h
-   has them: a RecordFunction stands for one call while it runs; its inputs are IValues: 8 bytes of
-   payload, a tag, 16 bytes in all. */
+   libstdc++, as in all of torch's wheels for Linux. Names are those of ATen/record_function.h. A
+   RecordFunction represents one running call. Its inputs are IValues of 16 bytes: 8 of payload, and
+   a tag. */
 #ifndef PROF_INJECT_TORCH_TORCH_H
 #define PROF_INJECT_TORCH_TORCH_H
 
@@ -19,9 +19,9 @@
 
 /* ---- what torch exports ---- */
 
-/* std::string_view and the alternative of std::variant<std::string_view, std::reference_wrapper<>>
-   that holds it: more than 16 bytes without a constructor of its own, so it is passed in memory, as
-   this struct is. */
+/* std::string_view, and the alternative of std::variant<std::string_view, std::reference_wrapper<>>
+   that holds it. It has more than 16 bytes and no constructor of its own, so it is passed in
+   memory, as this struct is. */
 typedef struct prof_i_torch_descriptor {
   size_t bytes;
   const char *text;
@@ -100,12 +100,11 @@ typedef struct prof_i_torch_layout {
   uint32_t inputs;     /* IValue *, size_t */
   uint32_t tensor_tag; /* an IValue's, of a Tensor */
   uint32_t key_set;    /* uint64_t, of a TensorImpl */
-  /* keys of tensors that are not asked for their sizes: asking throws, or, in a torch whose bits
-     below were not seen with Python's own classes, may call Python */
+  /* keys of tensors whose sizes are not queried: a query throws, or may call Python in a torch
+     whose bits below were not seen with Python's classes */
   uint64_t avoided;
-  /* bits of the word before the keys, of which one is set where sizes are not simply there: a
-     tensor whose sizes are symbols has no key that says so, and one that is asked for them has them
-     fixed by that */
+  /* bits of the word before the keys; one is set if sizes come from code. A tensor with symbolic
+     sizes has no key that says so, and a query would fix them */
   uint64_t custom;
 } prof_i_torch_layout;
 
@@ -122,7 +121,7 @@ typedef struct prof_i_torch_name {
   char text[];
 } prof_i_torch_name;
 
-/* A kind tells calls of one text apart. args: their count, as the caller encodes it. */
+/* A kind distinguishes calls with the same text. args: their count, as the caller encodes it. */
 enum { PROF_I_TORCH_KIND_SCOPE_BITS = 4, PROF_I_TORCH_KIND_FOR_BITS = 8 };
 static inline uint32_t prof_i_torch_kind(uint32_t scope, uint32_t for_whom, uint32_t args) {
   return args << (PROF_I_TORCH_KIND_SCOPE_BITS + PROF_I_TORCH_KIND_FOR_BITS) |

@@ -1,5 +1,7 @@
-/* See values.h. Texts are torch.profiler's own, so that what reads its traces reads prof's. Nothing
-   here asks torch for anything but a tensor's strides, and that only where it has some. */
+/* What a call's inputs hold: shapes, element types and values. Their texts are torch.profiler's, so
+   that readers of its traces can read prof's. A value that is no tensor has no shape and no type. A
+   list of tensors has only a type. Of torch only a tensor's sizes and strides are queried, if it
+   has some. */
 #include "values.h"
 
 #include <errno.h>
@@ -7,6 +9,58 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "../../src/export/dtype_names.h"
+#include "torch.h"
+
+/* ---- shapes and element types ---- */
+
+/* False if code that may throw computes the tensor's sizes. Such tensors are nested ones, symbolic
+   sizes, and classes that answer in Python. torch.profiler has no sizes for the first two. For the
+   third it calls Python. */
+bool prof_i_torch_has_sizes(const void *impl) {
+  const prof_i_torch_layout *const layout = &prof_i_torch_layout_proven;
+  if (!impl || impl == prof_i_torch.undefined) return false;
+  const uint64_t *const keys = prof_i_torch_at(impl, layout->key_set);
+  return !(keys[0] & layout->avoided) && !(keys[-1] & layout->custom);
+}
+
+prof_tensor prof_i_torch_shape_read(const void *value) {
+  prof_tensor shape = {NULL, 0, PROF_DTYPE_NONE};
+  int64_t rank = 0, *dims = NULL;
+  int32_t dtype = -1;
+  if (*(const uint32_t *)prof_i_torch_at(value, PROF_I_TORCH_TAG_OFFSET) !=
+      prof_i_torch_layout_proven.tensor_tag) {
+    if (prof_i_torch_is_tensors(value)) shape.dtype = PROF_I_DTYPE_TENSORS;
+    return shape;
+  }
+  if (!prof_i_torch_has_sizes(*(const void *const *)value)) return shape;
+  /* torch's stable interface for C takes the address of a Tensor, which a payload is; it catches
+     what is thrown */
+  if (prof_i_torch.dim(value, &rank) || prof_i_torch.sizes(value, &dims) ||
+      prof_i_torch.dtype(value, &dtype))
+    return shape;
+  shape = (prof_tensor){
+      dims, (uint32_t)rank,
+      dtype >= 0 && dtype < PROF_I_TORCH_DTYPES ? prof_i_torch_dtypes[dtype] : PROF_DTYPE_NONE};
+  return shape;
+}
+
+uint64_t prof_i_torch_input_count(const void *call) {
+  const char *const *const list = prof_i_torch_at(call, prof_i_torch_layout_proven.inputs);
+  return list[0] ? (uint64_t)(uintptr_t)list[1] : 0;
+}
+
+uint32_t prof_i_torch_inputs(const void *call, prof_tensor *tensors, uint32_t room) {
+  const char *const *const list = prof_i_torch_at(call, prof_i_torch_layout_proven.inputs);
+  const char *const values = list[0];
+  const uint64_t count = prof_i_torch_input_count(call), taken = count < room ? count : room;
+  for (uint64_t i = 0; i < taken; i++)
+    tensors[i] = prof_i_torch_shape_read(values + i * PROF_I_TORCH_IVALUE_BYTES);
+  return (uint32_t)taken;
+}
+
+/* ---- texts ---- */
 
 prof_i_torch_values_layout prof_i_torch_values_proven;
 
@@ -130,7 +184,7 @@ static inline uint32_t tag_of(const void *value) {
   return *(const uint32_t *)prof_i_torch_at(value, PROF_I_TORCH_TAG_OFFSET);
 }
 
-/* False: it is none that is known. */
+/* False: its type is not known. */
 static bool put_scalar(value_text *l, const void *value) {
   const prof_i_torch_values_layout *const layout = &prof_i_torch_values_proven;
   const uint32_t tag = tag_of(value);

@@ -26,8 +26,8 @@ typedef struct prof_i_torch_values_layout {
 
 extern prof_i_torch_values_layout prof_i_torch_values_proven;
 
-/* lists: all inputs' dimensions, where one is a list of tensors, or all are asked for. types: all
-   inputs' prof_dtype, where all are asked for. */
+/* lists: all inputs' dimensions, if one is a list of tensors or all are wanted. types: all inputs'
+   prof_dtype, if all are wanted. */
 typedef struct prof_i_torch_texts {
   uint32_t concrete_bytes, strides_bytes, lists_bytes, types_bytes; /* 0: none */
   char concrete[PROF_I_TORCH_TEXT_BYTES], strides[PROF_I_TORCH_TEXT_BYTES];
@@ -42,7 +42,7 @@ void prof_i_torch_texts_make(const void *call, uint32_t count, bool has_all,
 /* Whether it is a list of tensors, also an empty one. False while that is not proven. */
 bool prof_i_torch_is_tensors(const void *value);
 
-/* Has this tensor sizes that may be asked for? Never one that is not defined. inputs.c. */
+/* True if this tensor's sizes may be queried. False for an undefined one. */
 bool prof_i_torch_has_sizes(const void *impl);
 
 #endif

@@ -1,7 +1,7 @@
-/* Finds what values.h needs, by calls of which all inputs are known, as layout_proof.c does: each
-   place that does not hold what is known is struck out, and exactly one must be left. Then texts of
-   further known calls are compared. Read is only what process_vm_readv() can read, until all is
-   found. Called by bindings/python/prof/_torch_calls.py; one thread at a time. */
+/* Finds what values.h needs, in the way of layout_proof.c: by calls whose inputs are known. Each
+   place that does not hold the known value is excluded, and exactly one must be left. Then texts of
+   further known calls are compared. Until everything is found, memory is read only by
+   process_vm_readv(). Called by bindings/python/prof/_torch_calls.py; one thread at a time. */
 #define _GNU_SOURCE
 #include "layout_proof.h"
 #include "values.h"
@@ -175,7 +175,7 @@ void prof_i_torch_values_open_1(uint64_t unstrided) {
   prof_i_torch_values_proven = (prof_i_torch_values_layout){.unstrided = unstrided};
 }
 
-/* After the first known calls, and again behind further ones, whose texts are compared. NULL, or
+/* After the first known calls, and again after further ones, whose texts are compared. NULL, or
    what is wrong: then no texts are made. */
 const char *prof_i_torch_values_prove_1(void) {
   prof_i_torch_values_layout *const layout = &prof_i_torch_values_proven;

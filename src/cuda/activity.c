@@ -1,27 +1,26 @@
-/* See activity.h. One tool at a time can subscribe to CUPTI, and who has not can still take the
-   records of who has: so prof subscribes while it records, as a sign to others, and asks for no
-   callback. cuptiFinalize() is never called. */
+/* See activity.h. Only one tool at a time can subscribe to CUPTI, but a tool without a subscription
+   can still take the other's records. So prof subscribes while it records, as a sign to others, and
+   requests no callback. cuptiFinalize() is never called. */
 #include "activity.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
-#include "../device/backend_error.h"
+#include "../device/vendor.h"
 #include "buffers.h"
 #include "calls.h"
-#include "cupti_library.h"
-#include "error.h"
 #include "library.h"
 #include "records.h"
 #include "streams.h"
+#include "tracer_library.h"
 
 enum { FLUSH_NS = 200000000, HOLDER_BYTES = 64 };
 
 /* Which of CUDA's own calls are recorded. */
 enum { CALLS_NONE, CALLS_OF_WORK, CALLS_ALL };
 
-/* Kinds of CUPTI's, and of prof's by which they are asked for. */
+/* CUPTI's kinds, and the kinds of prof that request them. */
 static const struct {
   int32_t kind;
   uint32_t backend_kind;
@@ -36,11 +35,11 @@ static const struct {
 enum { KINDS = sizeof all_kinds / sizeof *all_kinds };
 
 static struct {
-  uint32_t is_cupti_open; /* CUPTI, with its version; release: its clock is asked for by others */
+  uint32_t is_cupti_open; /* CUPTI, with its version; release: other threads read its clock */
   bool is_on, is_ending;  /* is_ending: between stop() and the drain behind it */
-  /* it was begun inside of cuInit(), and start() has not been called since */
+  /* begun inside of cuInit(); start() has not been called since */
   bool is_from_first;
-  /* one record a launch, and none of its nodes: so much cheaper as they are many */
+  /* one record for each launch, none for its nodes: cheaper by their number */
   bool are_graphs_whole;
   uint32_t version;
   prof_i_cupti_subscriber subscriber;
@@ -50,7 +49,7 @@ static struct {
   uint64_t flushed_ns;
 } cupti_tracing;
 
-/* The driver has not ended before us, at the process's exit: CUPTI may hang then. */
+/* True if the driver has not ended before prof at the process's exit: CUPTI may hang then. */
 static bool is_driver_alive(void) {
   int32_t count;
   return prof_i_cuda.cuDeviceGetCount(&count) == 0;
@@ -81,7 +80,7 @@ static void ignore_callback(void *user, int32_t domain, uint32_t number, const v
   (void)data;
 }
 
-/* Releases from 13.0 on know who is who. */
+/* Releases from 13.0 on know the subscribers. */
 static int cupti_subscribe(void) {
   char holder[HOLDER_BYTES] = "";
   prof_i_cupti_subscriber_params params = {sizeof params, "prof", holder, sizeof holder};
@@ -119,7 +118,7 @@ static uint32_t kind_bits_of(uint32_t wanted) {
   return bits;
 }
 
-/* The error of what cannot be done without. */
+/* Returns the error of a kind that is required. */
 static int32_t enable_kinds(uint32_t wanted) {
   const uint32_t bits = kind_bits_of(wanted), others = bits ^ cupti_tracing.enabled;
   int32_t error_of_kernels = 0;
@@ -136,7 +135,7 @@ static int32_t enable_kinds(uint32_t wanted) {
   return error_of_kernels;
 }
 
-/* What launched something is known by its call. A CUPTI before 12.5 records all calls or none. */
+/* A launch is found by its call. A CUPTI before 12.5 records all calls or none. */
 static void set_calls_enabled(int calls, bool enable) {
   int32_t (*const choose_kind)(int32_t kind) =
       enable ? prof_i_cupti.cuptiActivityEnable : prof_i_cupti.cuptiActivityDisable;
@@ -195,7 +194,7 @@ static int begin_cupti(const prof_backend_host *host) {
 
 int prof_i_cuda_activity_start(const prof_backend_host *host, uint32_t kinds, uint32_t *kinds_out) {
   int result = cupti_tracing.is_on ? PROF_BACKEND_OK : begin_cupti(host);
-  /* before the first record of a stream can come */
+  /* before the first record of a stream */
   if (result == PROF_BACKEND_OK) prof_i_cuda_streams_set_tracking(true);
   if (result == PROF_BACKEND_OK) result = record_kinds(kinds);
   if (result != PROF_BACKEND_OK && !cupti_tracing.is_on) {
@@ -226,8 +225,7 @@ int prof_i_cuda_activity_stop(void) {
 
 /* ---- what was recorded ---- */
 
-/* What stands behind something that this CUPTI does not know is lost: how many there were is not
-   known. */
+/* Records behind one that this CUPTI does not know are lost. Their number is not known. */
 static uint64_t read_cupti_buffer(const prof_i_cupti_buffer *buffer) {
   void *record_kinds = NULL;
   for (;;) {
@@ -249,16 +247,15 @@ static uint64_t read_all_cupti_buffers(void) {
   return lost;
 }
 
-/* CUPTI's own count, of all contexts. Of buffers that a driver which has ended keeps, so many are
-   lost as there are, at least. */
+/* CUPTI's own count of all contexts. A buffer that an ended driver keeps counts as at least one. */
 static uint64_t count_dropped(void) {
   size_t count = 0;
   if (!is_driver_alive()) return prof_i_cupti_buffers_lent();
   return prof_i_cupti.cuptiActivityGetNumDroppedRecords(NULL, 0, &count) == 0 ? count : 0;
 }
 
-/* Of buffers that are not full, now and then: what takes them is their last record's turn, not the
-   device's. */
+/* Flushes buffers that are not full, now and then. Its cost depends on the records, not on the
+   device. */
 static bool flush_cupti(const prof_backend_host *host, uint32_t how) {
   const uint64_t now = host->now_ns();
   if (!cupti_tracing.is_on ||
@@ -297,7 +294,7 @@ int prof_i_cuda_activity_clock(const prof_backend_host *host, prof_backend_pair 
   return PROF_BACKEND_OK;
 }
 
-/* The first call of a function is slower than those behind it: the narrowest of some. */
+/* The first call of a function is slower, so the narrowest reading of some is used. */
 static void read_narrowest_clock(const prof_backend_host *host, prof_backend_pair *out) {
   enum { LOOKS = 3 };
   *out = (prof_backend_pair){.size = sizeof *out};

@@ -1,5 +1,4 @@
-/* What CUPTI records: when it is begun and ended, and how what it has recorded comes here. The
-   collector alone. */
+/* Starts and stops CUPTI's records, and fetches them. The collector alone. */
 #ifndef PROF_CUDA_ACTIVITY_H
 #define PROF_CUDA_ACTIVITY_H
 
@@ -11,10 +10,10 @@ int prof_i_cuda_activity_stop(void);
 int prof_i_cuda_activity_drain(const prof_backend_host *host, uint32_t how, uint64_t *lost_out);
 int prof_i_cuda_activity_clock(const prof_backend_host *host, prof_backend_pair *out);
 
-/* Inside of cuInit(), on its thread, where the driver asks what it was told to load
-   (CUDA_INJECTION64_PATH): the kinds are recorded from the program's first kernel on, until start()
-   takes them over. look_out: at CUPTI's clock, then. Of the driver it asks the version alone;
-   CUPTI, nothing that needs a context. Once it has failed nothing is left of it. */
+/* Inside of cuInit(), on its thread, when the driver loads what CUDA_INJECTION64_PATH names.
+   Records the kinds from the program's first kernel on, until start() takes over. look_out: a
+   reading of CUPTI's clock. Calls nothing of the driver but its version, and nothing of CUPTI that
+   needs a context. A failed call leaves nothing behind. */
 int prof_i_cuda_activity_begin_preinit(const prof_backend_host *host, uint32_t kinds,
                                        prof_backend_pair *look_out);
 

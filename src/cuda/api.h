@@ -1,6 +1,5 @@
-/* What prof needs of CUDA's driver, declared by itself, so that no vendor's header is needed to
-   build: tests/device/headers/cuda.cpp compares each line with <cuda.h>. Includes nothing of the
-   rest of prof. */
+/* Declarations of what prof uses of CUDA's driver, so that no vendor's header is needed to build.
+   tests/device/headers/cuda.cpp compares each line with <cuda.h>. Includes nothing else of prof. */
 #ifndef PROF_CUDA_API_H
 #define PROF_CUDA_API_H
 

@@ -1,34 +1,23 @@
-/* See backend.h. A forked child has the parent's handles and none of the threads behind them, and
-   after some errors CUDA does nothing more: then all is refused before the library is called. */
-#include "backend.h"
+/* CUDA's table. A forked child has the parent's handles but not the threads behind them. After some
+   errors CUDA does nothing more. In both cases calls are refused without calling the library. */
+#include "internal.h"
 
 #include <stdbool.h>
 #include <string.h>
 
 #include "activity.h"
 #include "devices.h"
-#include "error.h"
 #include "library.h"
 #include "marker.h"
-
-/* There is one: the process has one driver. */
-struct prof_backend_self {
-  uint32_t is_forked; /* relaxed; the child's only thread writes it, from the fork's handler */
-  const prof_backend_host *host;
-};
-
-static bool is_cuda_forked(const prof_backend_self *self) {
-  return __atomic_load_n(&self->is_forked, __ATOMIC_RELAXED);
-}
 
 static int refuse_cuda_in_child(void) {
   return prof_i_backend_fail_text(PROF_BACKEND_FORKED,
                                   "the stream is the parent's: this process was forked from it");
 }
 
-/* May the driver be asked for an event or a stream? */
+/* OK if the driver may be called for an event or a stream. */
 static int check_cuda(const prof_backend_self *self) {
-  return is_cuda_forked(self) ? refuse_cuda_in_child() : prof_i_cuda_check_fatal();
+  return prof_i_vendor_is_forked(self) ? refuse_cuda_in_child() : prof_i_cuda_check_fatal();
 }
 
 /* 0, 1 and 2 are the default streams: the legacy one by two names, and the thread's own. */
@@ -43,8 +32,8 @@ static int cuda_probe(const prof_backend_host *host) {
   return prof_i_cuda_library_open();
 }
 
-/* NOT_READY until the program itself has begun to use CUDA: a child that it forks later could use
-   none if prof had. */
+/* NOT_READY until the program itself has begun to use CUDA: if prof began, a child forked later
+   could not use CUDA. */
 static int cuda_open(const prof_backend_host *host, prof_backend_self **self_out) {
   static prof_backend_self self;
   const int result = prof_i_cuda_devices_list();
@@ -54,10 +43,6 @@ static int cuda_open(const prof_backend_host *host, prof_backend_self **self_out
 }
 
 static int cuda_in_use(void) { return prof_i_cuda_library_is_loaded(); }
-
-static void cuda_fork_child(prof_backend_self *self) {
-  __atomic_store_n(&self->is_forked, 1, __ATOMIC_RELAXED);
-}
 
 /* ---- events ---- */
 
@@ -87,12 +72,7 @@ static int cuda_event_elapsed(prof_backend_self *self, void *a, void *b, int64_t
 }
 
 static void cuda_event_destroy(prof_backend_self *self, void *event) {
-  if (!is_cuda_forked(self)) prof_i_cuda_marker_destroy(event);
-}
-
-static const char *cuda_last_error(prof_backend_self *self) {
-  (void)self; /* the same for all: a thread calls one at a time */
-  return prof_i_backend_last_error();
+  if (!prof_i_vendor_is_forked(self)) prof_i_cuda_marker_destroy(event);
 }
 
 /* ---- devices ---- */
@@ -106,42 +86,41 @@ static int cuda_stream_of(prof_backend_self *self, uint64_t stream, uint32_t *de
   if (error != 0) result = prof_i_cuda_fail_call("cuStreamIsCapturing", error);
   if (result != PROF_BACKEND_OK && result != PROF_BACKEND_CAPTURING) return result;
   *device_out = prof_i_cuda_stream_device(cuda_stream_at(stream));
-  /* The legacy stream, while another one is captured, is an error: nothing may be put on it. */
+  /* The legacy stream returns an error while another stream is captured: nothing may be put on it.
+     */
   *is_capturing_out =
       result == PROF_BACKEND_CAPTURING || capture != PROF_I_CU_STREAM_CAPTURE_STATUS_NONE;
   return *device_out == UINT32_MAX ? PROF_BACKEND_INVALID : PROF_BACKEND_OK;
 }
 
 static int cuda_describe_device(prof_backend_self *self, uint32_t index, prof_backend_device *out) {
-  if (is_cuda_forked(self)) return refuse_cuda_in_child();
-  if (index >= prof_i_cuda_devices_count())
-    return prof_i_backend_fail(PROF_BACKEND_NO_DEVICE, "there is no device %u", index);
+  if (prof_i_vendor_is_forked(self)) return refuse_cuda_in_child();
+  if (index >= prof_i_cuda_devices_count()) return prof_i_vendor_no_device(index);
   prof_backend_device about = {.size = out->size};
   prof_i_cuda_device_describe(index, &about);
-  memcpy(out, &about, out->size < sizeof about ? out->size : sizeof about);
-  return PROF_BACKEND_OK;
+  return prof_i_vendor_copy_device(out, &about);
 }
 
 /* ---- records ---- */
 
 static int cuda_start(prof_backend_self *self, uint32_t kinds, uint32_t *kinds_out) {
-  return is_cuda_forked(self) ? refuse_cuda_in_child()
-                              : prof_i_cuda_activity_start(self->host, kinds, kinds_out);
+  return prof_i_vendor_is_forked(self) ? refuse_cuda_in_child()
+                                       : prof_i_cuda_activity_start(self->host, kinds, kinds_out);
 }
 
 static int cuda_stop(prof_backend_self *self) {
-  return is_cuda_forked(self) ? refuse_cuda_in_child() : prof_i_cuda_activity_stop();
+  return prof_i_vendor_is_forked(self) ? refuse_cuda_in_child() : prof_i_cuda_activity_stop();
 }
 
 static int cuda_drain(prof_backend_self *self, uint32_t how, uint64_t *lost_out) {
-  return is_cuda_forked(self) ? refuse_cuda_in_child()
-                              : prof_i_cuda_activity_drain(self->host, how, lost_out);
+  return prof_i_vendor_is_forked(self) ? refuse_cuda_in_child()
+                                       : prof_i_cuda_activity_drain(self->host, how, lost_out);
 }
 
 static int cuda_read_clock(prof_backend_self *self, uint32_t device, prof_backend_pair *out) {
   (void)device; /* one for all */
-  return is_cuda_forked(self) ? refuse_cuda_in_child()
-                              : prof_i_cuda_activity_clock(self->host, out);
+  return prof_i_vendor_is_forked(self) ? refuse_cuda_in_child()
+                                       : prof_i_cuda_activity_clock(self->host, out);
 }
 
 const prof_backend prof_i_cuda_backend = {
@@ -158,8 +137,8 @@ const prof_backend prof_i_cuda_backend = {
     .event_query = cuda_event_query,
     .event_destroy = cuda_event_destroy,
     .event_elapsed = cuda_event_elapsed,
-    .fork_child = cuda_fork_child,
-    .last_error = cuda_last_error,
+    .fork_child = prof_i_vendor_fork_child,
+    .last_error = prof_i_vendor_last_error,
     .stream_of = cuda_stream_of,
     .device = cuda_describe_device,
     .clock = cuda_read_clock,

@@ -16,7 +16,7 @@ static struct {
   prof_i_cupti_buffer large[PROF_I_CUPTI_BUFFERS], small[PROF_I_CUPTI_SMALL_BUFFERS];
 } cupti_pool;
 
-/* NULL: there is none. */
+/* NULL: all are in use. */
 static uint8_t *map_buffer_pages(size_t bytes) {
   uint8_t *const memory =
       mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -69,7 +69,7 @@ static uint8_t *lend_small_buffer(void) {
   return NULL;
 }
 
-/* What comes back of it is nobody's: its memory is lost, and its records are. */
+/* A buffer that comes back with an unknown address: its memory and its records are lost. */
 static uint8_t *lend_untracked_pages(void) {
   __atomic_fetch_add(&cupti_pool.lost, 1, __ATOMIC_RELAXED);
   return map_buffer_pages(PROF_I_CUPTI_SMALL_BYTES);

@@ -1,6 +1,6 @@
-/* The buffers that CUPTI fills with records: from a pool, lent to it on whatever thread it asks,
-   and given back full. Nothing here takes a lock or allocates by malloc(): CUPTI asks under locks
-   of its own. None is ever freed that it has not given back. */
+/* A pool of buffers that CUPTI fills with records. CUPTI requests them on any thread and gives them
+   back full. Nothing here takes a lock or calls malloc(), because CUPTI asks under its own locks. A
+   buffer is freed only after CUPTI has given it back. */
 #ifndef PROF_CUDA_BUFFERS_H
 #define PROF_CUDA_BUFFERS_H
 
@@ -23,7 +23,7 @@ typedef struct prof_i_cupti_buffer {
   uint32_t is_lent;   /* acquire, release */
 } prof_i_cupti_buffer;
 
-/* may_refuse: this CUPTI bears being given none; it then counts what it drops. False: no memory.
+/* may_refuse: this CUPTI can be refused a buffer; it then counts what it drops. False: no memory.
    One thread at a time. */
 bool prof_i_cupti_buffers_prepare(const prof_backend_host *host, bool may_refuse);
 
@@ -32,15 +32,16 @@ void prof_i_cupti_buffer_request(uint8_t **records_out, size_t *bytes_out, size_
 void prof_i_cupti_buffer_complete(prof_i_cu_context context, uint32_t stream, uint8_t *records,
                                   size_t bytes, size_t valid_bytes);
 
-/* What has come back, oldest first, and to whom it goes when it has been read. The collector. */
+/* Takes the full buffers, oldest first, and returns each to the pool when it has been read. The
+   collector. */
 prof_i_cupti_buffer *prof_i_cupti_buffers_take_full(void);
 void prof_i_cupti_buffer_give_back(prof_i_cupti_buffer *buffer);
 
 /* How many are with CUPTI. Any thread. */
 uint32_t prof_i_cupti_buffers_lent(void);
 
-/* How many buffers of records were lost since the last time: there was none to lend, and this CUPTI
-   had to be given one. The collector. */
+/* How many buffers of records were lost since the last call: the pool was empty, and this CUPTI
+   cannot be refused. The collector. */
 uint64_t prof_i_cupti_buffers_lost(void);
 
 #endif

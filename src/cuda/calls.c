@@ -1,11 +1,11 @@
-/* See calls.h. A fixed list of those that launch goes stale: each release has new ones. Their names
-   tell. */
+/* See calls.h. Calls that launch work are recognised by their names, because each release has new
+   ones. */
 #define _GNU_SOURCE
 #include "calls.h"
 
 #include <string.h>
 
-#include "cupti_library.h"
+#include "tracer_library.h"
 
 enum { CALLS_MAX = 2048, DOMAINS = 2, NAME_MAX_BYTES = 256, UNKNOWN_IN_A_ROW = 64 };
 

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "error.h"
 #include "library.h"
 
 enum { DEVICES_MAX = 64 };

@@ -8,21 +8,21 @@
 
 #include "api.h"
 
-/* NOT_READY: the program has not begun to use CUDA; NO_DEVICE. Creates no context, and does not
-   begin for it: a child of a fork could use none then. */
+/* NOT_READY: the program has not begun to use CUDA. NO_DEVICE. Creates no context, and does not
+   initialise CUDA, because a forked child could not use it then. */
 int prof_i_cuda_devices_list(void);
 
-/* How many. Any thread, as all below. */
+/* Their number. Any thread, as all below. */
 uint32_t prof_i_cuda_devices_count(void);
 
-/* Its number; UINT32_MAX: it is none of those that were listed. */
+/* Its number; UINT32_MAX: it was not listed. */
 uint32_t prof_i_cuda_device_number(prof_i_cu_device device);
 
-/* The one that the stream is of; its number, or UINT32_MAX with words. For a default stream the
-   context counts that is current. */
+/* The number of the stream's device, or UINT32_MAX with a text. A default stream belongs to the
+   current context. */
 uint32_t prof_i_cuda_stream_device(prof_i_cu_stream stream);
 
-/* What there is to know of it, but for its size. */
+/* Describes it, except for the size. */
 void prof_i_cuda_device_describe(uint32_t number, prof_backend_device *out);
 
 #endif

@@ -7,13 +7,11 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-#include "error.h"
 #include "library.h"
 #include "streams.h"
 
-/* While any stream is captured into a graph globally, to ask for an event is not permitted, from
-   whatever thread, and breaks that capture: but for a thread that says that it knows. Drivers
-   before 10.1 have no such modes. */
+/* While a stream is captured into a graph globally, any thread that queries an event breaks the
+   capture, unless it has relaxed its capture mode. Drivers before 10.1 have no such modes. */
 static int32_t exchange_cuda_capture_mode(int32_t mode) {
   if (prof_i_cuda.cuThreadExchangeStreamCaptureMode)
     prof_i_cuda.cuThreadExchangeStreamCaptureMode(&mode);
@@ -35,8 +33,8 @@ static int32_t context_number_of(prof_i_cu_context context, unsigned long long *
                                 : prof_i_cuda.cuCtxGetApiVersion(context, &version);
 }
 
-/* An event goes with its context, and a driver that is asked for one that has gone may crash. It is
-   let go of here, then. */
+/* An event is destroyed with its context, and a query afterwards may crash the driver. Then the
+   event is dropped here. */
 static bool cuda_marker_has_event(prof_i_cuda_marker *marker) {
   unsigned long long number;
   if (marker->event &&

@@ -1,6 +1,6 @@
-/* An event of prof's: a CUevent, which belongs to a context as its stream does. It is made where it
-   is first put on a stream: a default stream is the context's that is current there, and on no
-   other thread. */
+/* An event of prof's: a CUevent. It belongs to a context, as its stream does, and is created where
+   it is first put on a stream. A default stream is that of the context which is current on this
+   thread. */
 #ifndef PROF_CUDA_MARKER_H
 #define PROF_CUDA_MARKER_H
 
@@ -13,7 +13,7 @@ typedef struct prof_i_cuda_marker {
   /* of the event's: when that goes, the event does, and must not be asked for any more */
   prof_i_cu_context context;
   uint32_t registered_generation; /* its stream, by CUPTI: see streams.h */
-  /* which no other context ever has; 0: a driver before 12.0, which tells none */
+  /* unique for ever; 0: a driver before 12.0, which has none */
   unsigned long long context_number;
 } prof_i_cuda_marker;
 
@@ -26,7 +26,7 @@ int prof_i_cuda_marker_record(prof_i_cuda_marker *marker, prof_i_cu_stream strea
 /* OK: it is past; NOT_READY. */
 int prof_i_cuda_marker_query(prof_i_cuda_marker *marker);
 
-/* From a to b, of one context. The driver tells it as a float of milliseconds. */
+/* From a to b, of one context. The driver reports a float of milliseconds. */
 int prof_i_cuda_marker_elapsed(prof_i_cuda_marker *a, prof_i_cuda_marker *b, int64_t *ns_out);
 
 #endif

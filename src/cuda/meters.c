@@ -1,15 +1,16 @@
-/* See meters.h. Devices have CUDA's numbers where the program uses CUDA when the sampler starts, by
-   their UUIDs; those that it does not see come behind them. Else NVML's. */
-#include "meters.h"
+/* NVML's meters. If the program uses CUDA when the sampler starts, devices are matched by UUID and
+   have CUDA's numbers; devices that CUDA does not see follow. Otherwise they have NVML's numbers.
+   */
+#include "internal.h"
 
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "../device/backend_error.h"
+#include "../device/vendor.h"
 #include "devices.h"
-#include "nvml.h"
+#include "meter_library.h"
 
 enum { DEVICES_MAX = 64 };
 
@@ -19,10 +20,6 @@ typedef struct nvml_device {
   uint32_t number; /* that prof gives it */
 } nvml_device;
 
-struct prof_backend_self {
-  uint32_t is_forked; /* relaxed; the child's only thread writes it, from the fork's handler */
-};
-
 static struct {
   nvml_device all[DEVICES_MAX]; /* not changed once they are listed */
   uint32_t count;
@@ -30,17 +27,14 @@ static struct {
   char remark[160];
 } nvml_device_list;
 
-static bool is_nvml_forked(const prof_backend_self *self) {
-  return __atomic_load_n(&self->is_forked, __ATOMIC_RELAXED);
-}
 static int refuse_nvml_in_child(void) {
   return prof_i_backend_fail_text(PROF_BACKEND_FORKED,
                                   "this process was forked from the one that opened NVML");
 }
 
-/* ---- what there is to read ---- */
+/* ---- readings ---- */
 
-/* False: this device does not tell it, or not now. */
+/* False: this device has no such reading, or not now. */
 typedef bool read_function(prof_i_nvml_device device, int64_t *out);
 
 static bool is_valid_reading(int32_t error, unsigned long long value, int64_t *out) {
@@ -62,7 +56,7 @@ static bool read_nvml_energy(prof_i_nvml_device device, int64_t *out) {
   return is_valid_reading(error, mj, out);
 }
 
-/* Without what the driver keeps for itself, where it says how much that is. */
+/* Without the driver's own part, if the driver reports that. */
 static bool read_nvml_memory(prof_i_nvml_device device, int64_t *out) {
   prof_i_nvml_memory_2 newer = {.version = PROF_I_NVML_MEMORY_2};
   prof_i_nvml_memory older = {0};
@@ -149,7 +143,7 @@ static bool read_uuid(const char *text, uint8_t uuid[16]) {
   return digits == 32;
 }
 
-/* Of those that CUDA has listed; UINT32_MAX: it does not see it, or nobody has asked it. */
+/* Its number among CUDA's devices; UINT32_MAX: CUDA does not see it, or is not in use. */
 static uint32_t cuda_number_of(const nvml_device *device) {
   for (uint32_t i = 0; i < prof_i_cuda_devices_count(); i++) {
     prof_backend_device about = {.size = sizeof about};
@@ -168,8 +162,8 @@ static void add_nvml_device(prof_i_nvml_device handle) {
     memset(device->uuid, 0, sizeof device->uuid);
 }
 
-/* The instances of one that is divided (MIG), which are CUDA's devices then: most of them tell
-   their memory alone. */
+/* The instances of a divided device (MIG), which are CUDA's devices then. Most of them report only
+   their memory. */
 static void add_nvml_instances(prof_i_nvml_device handle) {
   const nvml_device *const whole = &nvml_device_list.all[nvml_device_list.count - 1];
   prof_i_nvml_device instance;
@@ -179,7 +173,7 @@ static void add_nvml_instances(prof_i_nvml_device handle) {
       prof_i_nvml.nvmlDeviceGetMaxMigDeviceCount(handle, &count) != 0)
     return;
   for (uint32_t i = 0; i < count && nvml_device_list.count < DEVICES_MAX; i++) {
-    /* so many there may be */
+    /* count is only the possible number */
     if (prof_i_nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, i, &instance) != 0) continue;
     if (!nvml_device_list.divided) nvml_device_list.divided = whole;
     add_nvml_device(instance);
@@ -213,7 +207,7 @@ static int nvml_open(const prof_backend_host *host, prof_backend_self **self_out
   nvml_device_list.count = 0;
   nvml_device_list.divided = NULL;
   for (uint32_t i = 0; i < count && nvml_device_list.count < DEVICES_MAX; i++) {
-    /* one that the user may not use is none of his */
+    /* a device that the user may not use is skipped */
     if (prof_i_nvml.nvmlDeviceGetHandleByIndex_v2(i, &handle) != 0) continue;
     add_nvml_device(handle);
     add_nvml_instances(handle);
@@ -239,15 +233,6 @@ static const char *nvml_remark(prof_backend_self *self) {
   return nvml_device_list.remark;
 }
 
-static void nvml_fork_child(prof_backend_self *self) {
-  __atomic_store_n(&self->is_forked, 1, __ATOMIC_RELAXED);
-}
-
-static const char *nvml_last_error(prof_backend_self *self) {
-  (void)self;
-  return prof_i_backend_last_error();
-}
-
 static const nvml_device *find_nvml_device(uint32_t number) {
   for (uint32_t i = 0; i < nvml_device_list.count; i++)
     if (nvml_device_list.all[i].number == number) return &nvml_device_list.all[i];
@@ -255,9 +240,9 @@ static const nvml_device *find_nvml_device(uint32_t number) {
 }
 
 static int nvml_describe_device(prof_backend_self *self, uint32_t index, prof_backend_device *out) {
-  if (is_nvml_forked(self)) return refuse_nvml_in_child();
+  if (prof_i_vendor_is_forked(self)) return refuse_nvml_in_child();
   const nvml_device *const device = find_nvml_device(index);
-  if (!device) return prof_i_backend_fail(PROF_BACKEND_NO_DEVICE, "there is no device %u", index);
+  if (!device) return prof_i_vendor_no_device(index);
   prof_backend_device about = {.size = out->size};
   prof_i_nvml_memory memory = {0};
   if (prof_i_nvml.nvmlDeviceGetName(device->handle, about.name, sizeof about.name) != 0)
@@ -267,14 +252,13 @@ static int nvml_describe_device(prof_backend_self *self, uint32_t index, prof_ba
   if (prof_i_nvml.nvmlDeviceGetMemoryInfo(device->handle, &memory) == 0)
     about.memory_bytes = memory.total;
   memcpy(about.uuid, device->uuid, sizeof about.uuid);
-  memcpy(out, &about, out->size < sizeof about ? out->size : sizeof about);
-  return PROF_BACKEND_OK;
+  return prof_i_vendor_copy_device(out, &about);
 }
 
-/* Those that a device does not tell are left out. */
+/* Readings that a device does not have are left out. */
 static int nvml_metric(prof_backend_self *self, uint32_t number, prof_backend_metric *out) {
   uint32_t met = 0;
-  if (is_nvml_forked(self)) return refuse_nvml_in_child();
+  if (prof_i_vendor_is_forked(self)) return refuse_nvml_in_child();
   for (uint32_t i = 0; i < nvml_device_list.count * NVML_METRICS; i++) {
     const nvml_device *const device = &nvml_device_list.all[i / NVML_METRICS];
     const uint32_t kind = i % NVML_METRICS;
@@ -288,15 +272,14 @@ static int nvml_metric(prof_backend_self *self, uint32_t number, prof_backend_me
                                 .scale = nvml_metrics[kind].scale};
     snprintf(made.name, sizeof made.name, "%s", nvml_metrics[kind].name);
     snprintf(made.unit, sizeof made.unit, "%s", nvml_metrics[kind].unit);
-    memcpy(out, &made, out->size < sizeof made ? out->size : sizeof made);
-    return PROF_BACKEND_OK;
+    return prof_i_vendor_copy_metric(out, &made);
   }
   return prof_i_backend_fail(PROF_BACKEND_NO_DEVICE, "there are %u meters", met);
 }
 
 static int nvml_sample(prof_backend_self *self, const prof_backend_metric *metrics, uint32_t count,
                        int64_t *values_out, uint64_t *known_out) {
-  if (is_nvml_forked(self)) return refuse_nvml_in_child();
+  if (prof_i_vendor_is_forked(self)) return refuse_nvml_in_child();
   *known_out = 0;
   for (uint32_t i = 0; i < count; i++) {
     const nvml_device *const device =
@@ -315,8 +298,8 @@ const prof_backend prof_i_nvml_backend = {.size = sizeof prof_i_nvml_backend,
                                           .version = "1.0 (no NVIDIA hardware so far)",
                                           .probe = nvml_probe,
                                           .open = nvml_open,
-                                          .fork_child = nvml_fork_child,
-                                          .last_error = nvml_last_error,
+                                          .fork_child = prof_i_vendor_fork_child,
+                                          .last_error = prof_i_vendor_last_error,
                                           .device = nvml_describe_device,
                                           .metric = nvml_metric,
                                           .sample = nvml_sample,

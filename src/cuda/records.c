@@ -16,7 +16,7 @@ static struct {
   const prof_backend_host *host;
   uint32_t kinds;
   prof_i_launches launches;
-  uint32_t names[NAMES]; /* in words, by the interned name as the linker has it; 0: not met yet */
+  uint32_t names[NAMES]; /* demangled name by the number of the linker's name; 0: not seen yet */
   prof_backend_memory *memory_records; /* of this drain */
   uint32_t memory_count, memory_room;
 } cupti_drain;
@@ -117,7 +117,7 @@ static bool is_to_host(uint32_t way) {
          way == PROF_I_CUPTI_ACTIVITY_MEMCPY_KIND_HTOH;
 }
 
-/* Which way, between which kinds of memory. A way that is 0 is not known. */
+/* Direction and kinds of memory. A direction of 0 is not known. */
 static void describe_copy(prof_backend_copy *copy, uint32_t way, uint32_t from, uint32_t to) {
   char name[96];
   snprintf(name, sizeof name, "Memcpy %s (%s -> %s)", direction_name(way), memory_kind_name(from),
@@ -161,7 +161,7 @@ static void take_fill(const prof_i_cupti_fill *from) {
   prof_i_launches_emit(&cupti_drain.launches, &it);
 }
 
-/* All of it as one, where its nodes are not asked for. */
+/* The whole graph as one record, if its nodes are not recorded. */
 static void take_graph(const prof_i_cupti_graph *from) {
   char name[32];
   prof_i_launched_record it;
@@ -199,7 +199,7 @@ static uint32_t memory_place_of(int32_t kind) {
   }
 }
 
-/* Other kinds of operations are of no piece. */
+/* Other kinds of operations do not concern a block. */
 static void take_memory(const prof_i_cupti_memory *from) {
   prof_backend_memory it = {
       .address = from->address,
@@ -228,7 +228,7 @@ static int compare_record_times(const void *a, const void *b) {
   return first->correlation < second->correlation ? -1 : first->correlation > second->correlation;
 }
 
-/* Each thread may have a buffer of its own: together they are in no order. */
+/* Each thread may have its own buffer, so records are not in order. */
 static void emit_memory_records(void) {
   if (cupti_drain.memory_count)
     qsort(cupti_drain.memory_records, cupti_drain.memory_count, sizeof *cupti_drain.memory_records,
@@ -243,7 +243,7 @@ static void emit_memory_records(void) {
 
 static void take_cuda_call(const prof_i_cupti_call *from) {
   prof_i_launched_record it;
-  /* a call of the runtime's and that of the driver's inside of it have one number */
+  /* a runtime call and the driver call inside of it have the same number */
   prof_i_launches_add_call(
       &cupti_drain.launches,
       &(prof_i_launch_call){from->correlation, from->thread, from->start, from->end});
@@ -364,7 +364,7 @@ void prof_i_cuda_record_add(const void *record) {
       take_overhead(record);
       break;
     default:
-      break; /* nobody asked for it */
+      break; /* not requested */
   }
 }
 

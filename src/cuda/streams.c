@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-#include "cupti_library.h"
+#include "tracer_library.h"
 
 enum { STREAMS_MAX = 4096, CONTEXTS = 256 };
 enum { PER_THREAD = 2 }; /* CU_STREAM_PER_THREAD */
@@ -15,9 +15,9 @@ typedef struct cuda_stream {
 } cuda_stream;
 
 static struct {
-  uint32_t generation; /* 0: nobody wants to know; else how often somebody has begun to; relaxed */
+  uint32_t generation; /* 0: not tracking; else the number of the current tracking; relaxed */
   uint32_t generation_count;
-  uint32_t count; /* places taken; relaxed */
+  uint32_t count; /* entries in use; relaxed */
   cuda_stream all[STREAMS_MAX];
   uint32_t devices[CONTEXTS]; /* the collector's */
 } cuda_stream_table;

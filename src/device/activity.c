@@ -12,7 +12,7 @@
 #include "../core/buffer/arena_guard.h"
 #include "../core/buffer/thread.h"
 #include "../core/session/control.h"
-#include "collector.h"
+#include "collector_thread.h"
 #include "device_memory.h"
 #include "device_state.h"
 #include "host.h"
@@ -20,32 +20,30 @@
 #include "resolver.h"
 
 typedef struct backend_tracing {
-  /* kinds, since the last tracing_start(); 0: it does not record. Atomic: the collector writes,
-     while it has it */
+  /* kinds, since the last tracing_start(); 0: it does not record. Atomic: written by the thread
+     that has claimed it */
   uint32_t enabled_kinds;
-  /* kinds that its vendor lets it record since the program began with it, and that no
-     tracing_start() has taken over; 0: none. Atomic, relaxed: as asked */
+  /* kinds that its vendor lets it record since the program began with it, until tracing_start()
+     takes them over; 0: none. Atomic, relaxed: as enabled_kinds */
   uint32_t preinit_kinds;
   prof_backend_pair preinit_reading; /* at its clock, from then */
-  /* 1: by the collector, for a round, or by an operator's measurement: start, drain and stop are
-     its own. Acquire, release: they pair with each other */
+  /* 1: claimed by the collector for a round, or by an operator's measurement, which then calls
+     start, drain and stop. Acquire, release */
   uint32_t is_claimed;
   bool was_started;         /* it was asked once */
   uint64_t clock_read_ns;   /* when its clocks were read last, for their own sake */
   uint64_t use_checked_ns;  /* when it was last asked whether the program has begun to use it */
   uint64_t unused_since_ns; /* when it was last found that it had not; 0: not in this recording */
   uint64_t loaded_ns;       /* when its library was first seen in the process */
-  uint64_t paused_since_ns; /* since when nothing is asked for: level 0; 0: something is */
+  uint64_t paused_since_ns; /* when the level became 0; 0: it is above */
 } backend_tracing;
 
 static struct {
   backend_tracing tracings[PROF_I_BACKENDS_MAX + PROF_I_UNUSED_MAX]; /* by the back end's number */
-  /* a recording that waited for nobody: what is asked for it comes later. 0: it waited. Atomic,
-     relaxed: of any thread */
+  /* When a recording began without waiting for its first round, so records begin later. 0: it
+     waited. Atomic, relaxed: any thread */
   uint64_t begun_ns;
 } activity;
-
-static bool are_records_requested(void) { return prof_i_control_devices() >= PROF_DEVICES_RECORDS; }
 
 static bool is_backend_wanted(const prof_i_backend *backend) {
   switch (prof_i_control_devices()) {
@@ -63,30 +61,16 @@ bool prof_i_activity_is_wanted(void) {
   const prof_i_backend *backend;
   for (uint32_t i = 0; (backend = prof_i_registry_at(i)) != NULL; i++)
     if (backend->table.start && is_backend_wanted(backend)) return true;
-  return are_records_requested();
-}
-
-/* At level 1 what devices do; at 2 also the calls of their library. */
-static uint32_t kinds_at_level(uint32_t level) {
-  const uint32_t on_devices = 1u << PROF_BACKEND_KERNEL | 1u << PROF_BACKEND_COPY |
-                              1u << PROF_BACKEND_FILL | 1u << PROF_BACKEND_SYNC |
-                              1u << PROF_BACKEND_OTHER;
-  const uint32_t memory =
-      prof_i_control_devices() == PROF_DEVICES_MEMORY ? 1u << PROF_BACKEND_MEMORY : 0;
-  return level == 0 ? 0 : on_devices | memory | (level == 1 ? 0 : 1u << PROF_BACKEND_CALL);
+  return prof_i_host_wants_records();
 }
 
 static uint32_t kinds_of_backend(const prof_i_backend *backend) {
-  const uint32_t kinds = kinds_at_level((uint32_t)prof_i_arena_level());
+  const uint32_t kinds = prof_i_host_kinds_at_level((uint32_t)prof_i_arena_level());
   return backend->table.records_memory ? kinds : kinds & ~(1u << PROF_BACKEND_MEMORY);
 }
 
-uint32_t prof_i_activity_kinds(void) {
-  return are_records_requested() ? kinds_at_level((uint32_t)prof_i_arena_level()) : 0;
-}
-
-/* Of two that serve one device type the registry says which one does. A library that the program
-   has not loaded so far stays where it is. */
+/* The registry chooses between two that serve one device type. A library that the program has not
+   loaded is left alone. */
 static bool try_open_backend(prof_i_backend *backend, backend_tracing *it) {
   if (backend->table.in_use && !backend->table.in_use()) return false;
   if (!it->loaded_ns) it->loaded_ns = it->use_checked_ns;
@@ -106,7 +90,8 @@ static uint64_t use_check_interval_ns(const backend_tracing *it) {
   return it->loaded_ns && prof_i_ns_since(it->loaded_ns) < at_once_ns ? soon_ns : later_ns;
 }
 
-/* To ask is work of the loader's: not each round, unless somebody waits for this one. */
+/* The check costs the loader time: it is not made in each round, unless a caller waits for this
+   one. */
 static bool check_backend_use(prof_i_backend *backend, backend_tracing *it, uint32_t how) {
   const uint64_t now = prof_i_port_monotonic_ns();
   if (how == PROF_BACKEND_POLL && is_backend_awaited(backend) &&
@@ -146,20 +131,17 @@ bool prof_i_activity_is_on(void) {
   return false;
 }
 
-/* In its words, right after the call; and in the capture, which somebody reads who has not asked
-   for the status. */
+/* Puts the vendor's words into the status and the capture. Right after the call. */
 static void report_refused_records(prof_i_backend *backend, int result) {
   const prof_device first = {backend->table.device_type, 0};
   char reason[sizeof((prof_i_device_state *)NULL)->reason];
   snprintf(reason, sizeof reason, PROF_I_NO_RECORDS "%s",
            prof_i_registry_error_text(backend, result));
   prof_i_registry_set_records_error(backend, result);
-  if (!prof_i_arena_guard_enter()) return;
-  prof_i_device_state_set_reason(first, backend, result, reason);
-  prof_i_arena_guard_exit();
+  prof_i_device_state_report(first, backend, result, reason);
 }
 
-/* The program may have begun with it at any time since it was found that it had not, or since this
+/* The program may have begun to use it since the last check that it had not, or since this
    recording began. */
 static void report_late_start(prof_i_backend *backend, backend_tracing *it, bool is_from_first) {
   const uint64_t since_ns = it->unused_since_ns
@@ -168,10 +150,10 @@ static void report_late_start(prof_i_backend *backend, backend_tracing *it, bool
   const bool is_late = since_ns && !is_from_first;
   __atomic_store_n(&backend->late_ns, is_late ? prof_i_ns_since(since_ns) : 0, __ATOMIC_RELAXED);
   it->unused_since_ns = 0;
-  if (is_late) prof_i_device_state_set_late(backend);
+  if (is_late) prof_i_device_state_report_late(backend);
 }
 
-/* What runs while nobody asks is not missed. */
+/* Work at level 0 is not missed. */
 static void track_pause(backend_tracing *it, uint32_t kinds) {
   if (kinds && it->paused_since_ns) {
     it->unused_since_ns = it->paused_since_ns = 0;
@@ -186,7 +168,7 @@ static bool is_tracing_paused(const backend_tracing *it) {
   return it->paused_since_ns && prof_i_ns_since(it->paused_since_ns) > stop_ns;
 }
 
-/* Recording ends before its records could begin, and the program had begun with it. */
+/* Recording ends before its records could begin, though the program had begun to use it. */
 static void report_missed_start(prof_i_backend *backend, backend_tracing *it) {
   if (it->unused_since_ns && !is_tracing_paused(it) && backend->table.start &&
       is_backend_wanted(backend) && try_open_backend(backend, it))
@@ -200,7 +182,7 @@ void prof_i_activity_begin(bool is_waited_for) {
                    __ATOMIC_RELAXED);
 }
 
-/* What ran since then lies between two readings, too. */
+/* Work since then is between two readings, too. */
 static void apply_preinit_reading(prof_i_backend *backend, const backend_tracing *it) {
   for (uint32_t i = 0; i < backend->device_count; i++) {
     prof_i_device_clock *const clock = prof_i_resolver_device_clock(backend, i);
@@ -223,7 +205,7 @@ static void tracing_start(prof_i_backend *backend, backend_tracing *it, uint32_t
   it->was_started = true;
 }
 
-/* What is told later lies between two readings. */
+/* Later records are then between two readings. */
 static void read_device_clocks(prof_i_backend *backend, backend_tracing *it) {
   const uint64_t every_ns = 100000000, now = prof_i_port_monotonic_ns();
   if (!backend->table.clock || now - it->clock_read_ns < every_ns) return;
@@ -234,22 +216,14 @@ static void read_device_clocks(prof_i_backend *backend, backend_tracing *it) {
   }
 }
 
-/* What it gave up when it was stopped. */
-static void report_unfinished_records(prof_i_backend *backend) {
-  if (!prof_i_arena_guard_enter()) return;
-  prof_i_device_state_set_reason((prof_device){backend->table.device_type, 0}, backend,
-                                 PROF_BACKEND_NOT_READY,
-                                 "it was not done with its work when recording stopped");
-  prof_i_arena_guard_exit();
-}
-
 static bool tracing_drain(prof_i_backend *backend, uint32_t how, int loss) {
   uint64_t lost = 0;
   prof_i_records_begin(backend);
   const int result = backend->table.drain(backend->self, how, &lost);
   prof_i_records_end();
   if (lost) prof_i_thread_lose_outside(&prof_i_no_thread, loss, lost);
-  if (lost && loss == PROF_LOSS_DEVICE_LATE) report_unfinished_records(backend);
+  if (lost && loss == PROF_LOSS_DEVICE_LATE)
+    prof_i_device_state_report_unfinished((prof_device){backend->table.device_type, 0}, backend);
   return result == PROF_BACKEND_NOT_READY;
 }
 
@@ -258,7 +232,7 @@ static void tracing_stop(prof_i_backend *backend, backend_tracing *it) {
   tracing_drain(backend, PROF_BACKEND_FLUSH, PROF_LOSS_DEVICE_FULL);
   if (backend->table.stop) backend->table.stop(backend->self);
   tracing_drain(backend, PROF_BACKEND_FLUSH,
-                PROF_LOSS_DEVICE_LATE); /* what it gives up then was not done */
+                PROF_LOSS_DEVICE_LATE); /* what it drops then was not done */
 }
 
 static bool tracing_round(prof_i_backend *backend, backend_tracing *it, uint32_t how) {
@@ -268,8 +242,9 @@ static bool tracing_round(prof_i_backend *backend, backend_tracing *it, uint32_t
   if (!it->enabled_kinds &&
       (!kinds || !is_backend_wanted(backend) || !check_backend_use(backend, it, how)))
     return false;
-  if (!tracing_try_acquire(it)) return true;        /* soon */
-  const bool is_left = !is_backend_wanted(backend); /* who wanted records has left, others go on */
+  if (!tracing_try_acquire(it)) return true; /* soon */
+  const bool is_left =
+      !is_backend_wanted(backend); /* records are not wanted any more, scopes are */
   bool is_waiting = false;
   if (is_left) tracing_stop(backend, it);
   if (!is_left && kinds && kinds != it->enabled_kinds &&
@@ -284,7 +259,7 @@ static bool tracing_round(prof_i_backend *backend, backend_tracing *it, uint32_t
 bool prof_i_activity_round(uint32_t how) {
   prof_i_backend *backend;
   bool is_waiting = false;
-  if (are_records_requested()) prof_i_registry_prepare();
+  if (prof_i_host_wants_records()) prof_i_registry_prepare();
   for (uint32_t i = 0; (backend = prof_i_registry_at(i)) != NULL; i++)
     is_waiting |= tracing_round(backend, &activity.tracings[i], how);
   return is_waiting;
@@ -310,8 +285,7 @@ uint64_t prof_i_activity_poll_interval_ns(void) {
   return least;
 }
 
-/* A program that was over before the first look since it began: what was recorded of it is
-   there. */
+/* The program ended before the first round: what was recorded since it began is taken over. */
 static void take_over_preinit(prof_i_backend *backend, backend_tracing *it) {
   const uint32_t kinds = preinit_kinds_of(it);
   if (!kinds || !try_open_backend(backend, it)) return;
@@ -329,7 +303,7 @@ void prof_i_activity_end(void) {
     if (!it->enabled_kinds) report_missed_start(backend, it);
     it->paused_since_ns = 0;
     if (!it->enabled_kinds) continue;
-    /* of one that records nobody else has it for more than a look */
+    /* a back end that records is claimed by others only for a short check */
     while (!tracing_try_acquire(it)) sched_yield();
     tracing_stop(backend, it);
     tracing_release(it);
@@ -357,7 +331,7 @@ void prof_i_activity_release(const prof_i_backend *backend) {
 
 /* ---- inside of the vendor's own begin ---- */
 
-/* Listed, by whoever is at it, and looked at. NULL: not so in time. */
+/* Finds the table's back end, listed and probed. NULL: not so in time. */
 static prof_i_backend *find_probed_backend(const prof_backend *table) {
   enum { PATIENCE_MS = 100 };
   prof_i_backend *backend;

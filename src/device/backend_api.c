@@ -1,4 +1,4 @@
-/* The face of back ends: who adds one, and who asks how they are. See <prof/device.h>. */
+/* prof_backend_add() and prof_backend_status(). See <prof/device.h>. */
 #define _GNU_SOURCE
 #include <prof/device.h>
 #include <stdio.h>
@@ -8,9 +8,8 @@
 #include "../base/options.h"
 #include "../base/reentry.h"
 #include "activity.h"
-#include "backend_table.h"
-#include "collector.h"
-#include "plugin.h"
+#include "collector_thread.h"
+#include "internal.h"
 #include "registry.h"
 
 static void sleep_ms(void) {
@@ -18,7 +17,7 @@ static void sleep_ms(void) {
   nanosleep(&ms, NULL);
 }
 
-/* One whose records are always wanted is asked for them without anybody's doing. */
+/* A back end may ask to record always: it starts without a request. */
 static void start_always_on_records(const prof_backend *table) {
   prof_i_backend *backend;
   for (uint32_t i = 0; (backend = prof_i_registry_at(i)) != NULL; i++)
@@ -36,10 +35,10 @@ int prof_backend_add(const prof_backend *table) {
   return status;
 }
 
-/* Of one that is open what its devices can. */
+/* What an open back end's devices can do, or what the table can. */
 static uint32_t usable_abilities(const prof_i_backend *backend) {
   const uint32_t all = prof_i_backend_table_abilities(&backend->table);
-  /* the latter: nobody knows yet */
+  /* not known yet */
   const bool has_none =
       prof_i_registry_is_open(backend) ? !backend->has_meter : backend->table.opens_late != 0;
   return has_none ? all & ~(uint32_t)PROF_CAN_METRICS : all;
@@ -73,32 +72,4 @@ int prof_backend_status(uint32_t number, prof_backend_state *state_out) {
   prof_i_registry_result(backend, &state.result, state.reason);
   snprintf(state.advice, sizeof state.advice, "%s", prof_backend_result_advice(state.result));
   return prof_i_sized_copy_out(state_out, &state, sizeof state, "prof_backend_state");
-}
-
-/* ---- words ---- */
-
-static const struct {
-  int value;
-  const char *name, *text, *advice;
-} result_texts[] = {
-#define WORDS(name, value, text, advice) {value, #name, text, advice},
-    PROF_BACKEND_RESULT_LIST(WORDS)};
-
-static int result_index(int result) {
-  for (int i = 0; i < (int)(sizeof result_texts / sizeof *result_texts); i++)
-    if (result_texts[i].value == result) return i;
-  return -1;
-}
-
-const char *prof_backend_result_name(int result) {
-  const int at = result_index(result);
-  return at < 0 ? "UNKNOWN" : result_texts[at].name;
-}
-const char *prof_backend_result_text(int result) {
-  const int at = result_index(result);
-  return at < 0 ? "a result that this prof does not know" : result_texts[at].text;
-}
-const char *prof_backend_result_advice(int result) {
-  const int at = result_index(result);
-  return at < 0 ? "" : result_texts[at].advice;
 }

@@ -1,5 +1,5 @@
-/* See backend_error.h. Texts stand on the heap, found by a key: thread-local words in the library
-   are few, and all libraries that a program opens share the room for them. */
+/* See backend_error.h. The texts are on the heap, found by a key. Static thread-local storage is
+   scarce: all libraries that a program opens share it. */
 #define _GNU_SOURCE
 #include "backend_error.h"
 

@@ -1,5 +1,5 @@
-/* Why a call of a back end of prof's own failed, in words, for each thread its own: of whichever it
-   asked last. */
+/* Why a call of one of prof's own back ends failed, as a text. One text for each thread, of its
+   last call. */
 #ifndef PROF_DEVICE_BACKEND_ERROR_H
 #define PROF_DEVICE_BACKEND_ERROR_H
 

@@ -1,11 +1,10 @@
-/* See backend_table.h. */
+/* What vendors bring: their table, checked and copied as a whole one, and their results as texts.
+   All other files of this folder see only the copy. */
 #define _GNU_SOURCE
-#include "backend_table.h"
-
-#include <stdbool.h>
 #include <string.h>
 
 #include "../base/log.h"
+#include "internal.h"
 
 enum {
   NAME_BYTES_MAX = 31,
@@ -13,8 +12,7 @@ enum {
   LEAST_BYTES = offsetof(prof_backend, event_time) + sizeof(void *)
 };
 
-/* Members that a back end cannot do without; those for events, unless it has none of them, and
-   meters. */
+/* Members that each back end needs. EVENTS may all be missing if it has meters. */
 #define NEEDED(X) \
   X(name)         \
   X(version)      \
@@ -91,4 +89,32 @@ uint32_t prof_i_backend_table_abilities(const prof_backend *table) {
                                                        : PROF_CAN_CLOCKS) |
          (table->start && table->drain ? PROF_CAN_RECORDS : 0u) |
          (table->metric && table->sample ? PROF_CAN_METRICS : 0u);
+}
+
+/* ---- results ---- */
+
+static const struct {
+  int value;
+  const char *name, *text, *advice;
+} result_texts[] = {
+#define TEXTS(name, value, text, advice) {value, #name, text, advice},
+    PROF_BACKEND_RESULT_LIST(TEXTS)};
+
+static int result_index(int result) {
+  for (int i = 0; i < (int)(sizeof result_texts / sizeof *result_texts); i++)
+    if (result_texts[i].value == result) return i;
+  return -1;
+}
+
+const char *prof_backend_result_name(int result) {
+  const int at = result_index(result);
+  return at < 0 ? "UNKNOWN" : result_texts[at].name;
+}
+const char *prof_backend_result_text(int result) {
+  const int at = result_index(result);
+  return at < 0 ? "a result that this prof does not know" : result_texts[at].text;
+}
+const char *prof_backend_result_advice(int result) {
+  const int at = result_index(result);
+  return at < 0 ? "" : result_texts[at].advice;
 }

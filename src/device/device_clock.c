@@ -1,10 +1,9 @@
-/* See device_clock.h. Where the clock can be read, each reading is a knot, and a moment is
-   interpolated between those on either side of it. Where it cannot, each event narrows down what
-   the distance of the two clocks may be: it is not past before it was recorded, and is past when it
-   is found so. The distance is then taken as small as it may be, so that what is told is before its
-   launch by nothing, and goes on from there as long as it may be so; what it may be more, or less,
-   is the error. Clocks drift, so what is known of the distance grows wider as time passes; a knot
-   stands where it was taken anew. */
+/* See device_clock.h. If the clock can be read, each reading is a knot, and times between two knots
+   are interpolated. If not, each event limits the distance of the two clocks: it was not past when
+   it was recorded, and was past when it was polled. The smallest possible distance is used, so no
+   time is before its launch. The distance is kept as long as it is possible. How far it may be off
+   is the error. Clocks drift, so the limits widen with time. A knot is where the distance was
+   chosen anew. */
 #include "device_clock.h"
 
 #include <prof/backend.h>
@@ -15,14 +14,14 @@
 #include "../core/buffer/clock.h"
 
 enum { STEP_NS = 50000 };
-/* a clock may be set back while something is on its way; more than that is nonsense, and would
-   spoil the line for what comes */
+/* A clock may be set back while work is under way. More than this is nonsense, and would spoil the
+   line for later times. */
 static const uint64_t ahead_max_ns = 10000000000;
-/* what a clock that is being adjusted, and another, may part by, as a share */
+/* how fast an adjusted clock and another one may part, as a share */
 static const double DRIFT_SHARE = 5e-4;
 static const double DRIFT_BETWEEN = 1e-4; /* two oscillators, as a share */
-/* a rate that is wrong by more than that, as a share, is measured again: the first of a recording
-   is made of some 20 us */
+/* A rate with a larger error, as a share, is measured again. The first one of a recording comes
+   from some 20 us. */
 static const double RATE_ERROR_ROUGH = 1e-4;
 static const double RATE_SLOWER = 5e-4; /* as a share: of a scope of 1 ms, half a microsecond */
 
@@ -63,8 +62,8 @@ static uint64_t knot_ticks_at(const prof_i_clock_knot *knot, uint64_t device_ns)
   return device_ns < knot->device_ns ? ticks : later_of(ticks, knot->floor_ticks);
 }
 
-/* Of the older half every second one goes: what lies there is long past, but for the begin of
-   something that took all that time. */
+/* Drops every second knot of the older half. Few times are that old: only begins of very long work.
+   */
 static void thin_knots(prof_i_device_clock *clock) {
   uint32_t kept = 0;
   for (uint32_t i = 0; i < clock->count; i++) {
@@ -74,15 +73,15 @@ static void thin_knots(prof_i_device_clock *clock) {
   for (uint32_t i = 0; i < PROF_I_CLOCK_KNOTS_MAX / 4; i++) {
     prof_i_clock_knot *const knot = &clock->knots[i], *const next = knot + 1;
     knot->error_ticks = later_of(knot->error_ticks, next->error_ticks);
-    /* the floor is where the line before it has come to, so not below this knot */
+    /* the floor is where the previous line ended, so not below this knot */
     knot->rate = (double)(later_of(next->ticks, next->floor_ticks) - knot->ticks) /
                  (double)(next->device_ns - knot->device_ns);
   }
   clock->count = kept;
 }
 
-/* Takes the place of knots behind which nothing was brought over yet. Time does not run back at it:
-   it stands, until the new line has come as far. */
+/* Replaces knots behind which no time was converted yet. Time does not run backwards at it: it
+   stops until the new line has caught up. */
 static prof_i_clock_knot *put_knot(prof_i_device_clock *clock, uint64_t device_ns, uint64_t ticks,
                                    uint64_t error_ticks, double rate) {
   while (clock->count > 0 && clock->knots[clock->count - 1].device_ns >= device_ns) clock->count--;
@@ -97,7 +96,7 @@ static prof_i_clock_knot *put_knot(prof_i_device_clock *clock, uint64_t device_n
   return knot;
 }
 
-/* The distance is another one from here on: what was known before tells nothing of what comes. */
+/* The distance changes at this point. Earlier limits do not apply any more. */
 static void restart_clock(prof_i_device_clock *clock) {
   clock->step_count++;
   clock->count = 0;
@@ -106,7 +105,7 @@ static void restart_clock(prof_i_device_clock *clock) {
 
 /* ---- a clock that can be read ---- */
 
-/* What a look says. False: nothing, or nonsense. */
+/* The limits that a reading gives. False: it cannot be read, or is nonsense. */
 static bool bound_from_reading(const prof_i_device_clock *clock, const prof_backend_pair *pair,
                                prof_i_clock_bound *bound) {
   uint64_t width;
@@ -140,9 +139,8 @@ static bool read_clock_narrowest(prof_i_device_clock *clock, prof_i_clock_bound 
   return is_read;
 }
 
-/* Has the clock gone on as the host's since that knot? That may stand behind where the host is now:
-   what was brought over when nobody had looked for long is off by what the two have parted
-   meanwhile. */
+/* True if the clock has advanced like the host's since that knot. The knot may be behind the host's
+   time: after a long time without readings, conversions are off by what the clocks have parted. */
 static bool is_on_knot_line(const prof_i_device_clock *clock, const prof_i_clock_knot *before,
                             uint64_t device_ns, uint64_t ticks, uint64_t error_ticks) {
   if (device_ns < before->device_ns) return false;
@@ -164,7 +162,7 @@ static void add_reading_knot(prof_i_device_clock *clock, const prof_i_clock_boun
     restart_clock(clock);
     last = NULL;
   }
-  /* what was brought over beyond the last reading stays: the line goes on from there */
+  /* times beyond the last reading that were converted stay: the line continues from there */
   if (last && clock->mapped_end_ns > last->device_ns) {
     last =
         put_knot(clock, clock->mapped_end_ns, knot_ticks_at(last, clock->mapped_end_ns),
@@ -175,7 +173,7 @@ static void add_reading_knot(prof_i_device_clock *clock, const prof_i_clock_boun
   }
   /* nearer to it than readings can tell */
   if (last && (pair->device_ns <= last->device_ns || (!is_carried && ticks <= last->ticks))) return;
-  /* else time stands at it, until the reading's line has come as far */
+  /* else time stops at it, until the reading's line has caught up */
   if (last && ticks > last->ticks) {
     last->rate = (double)(ticks - last->ticks) / (double)(pair->device_ns - last->device_ns);
     last->error_ticks = later_of(last->error_ticks, error_ticks);
@@ -214,9 +212,9 @@ static int64_t ticks_ahead(const prof_i_device_clock *clock, uint64_t ticks, uin
          (int64_t)ticks_in_ns(clock, (double)(int64_t)(device_ns - clock->zero_ns));
 }
 
-/* What was known is told from there, and is so much wider as the two may have drifted, and the
-   counter's rate is wrong, since the last bound: by the host's clock, and where many are looked at
-   at once, by the device's. */
+/* Moves the limits to this time. They widen by the possible drift, and by the error of the
+   counter's rate, since the last bound. Time since then is the host's, or the device's if many
+   events are polled at once. */
 static void move_zero_to(prof_i_device_clock *clock, const prof_i_clock_bound *bound) {
   const int64_t passed = (int64_t)(bound->high_ticks - clock->bound_ticks),
                 moved = ticks_ahead(clock, bound->low_ticks, bound->device_ns);
@@ -244,15 +242,15 @@ static void narrow_distance(prof_i_device_clock *clock, const prof_i_clock_bound
   if (is_alone || clock->high_ticks > high_ticks) clock->high_ticks = high_ticks;
 }
 
-/* Is the line's own error what is known now: not less, and not much more? */
+/* True if the line's error is the current one: not less, and not much more. */
 static bool is_error_current(const prof_i_clock_knot *last, int64_t below) {
   return below >= 0 && (uint64_t)below <= last->error_ticks &&
          last->error_ticks / 2 <= (uint64_t)below;
 }
 
-/* What the line says from there on is one of what may be: it goes on from where it is, whatever it
-   says is nearest, because a step would make what spans it longer or shorter. Where the least lies
-   far below, it goes down to it so slowly that no length is wrong by more than SLOWER. */
+/* The line continues where it is if that is possible, at the nearest possible value: a step would
+   change the length of scopes across it. If the least value is far below, the line approaches it so
+   slowly that no length is wrong by more than SLOWER. */
 static void continue_line(prof_i_device_clock *clock, const prof_i_clock_knot *last,
                           uint64_t from_ns, int64_t place) {
   const bool is_near = place - clock->low_ticks <= (clock->high_ticks - clock->low_ticks) / 4,
@@ -266,8 +264,8 @@ static void continue_line(prof_i_device_clock *clock, const prof_i_clock_knot *l
            is_near ? clock->rate : clock->rate * (1 - RATE_SLOWER));
 }
 
-/* Where a line that goes down has come to the least that may be, it ends: up to the bound's moment
-   that may be within, also in a pause. */
+/* A falling line ends where it meets the least possible value: at the latest at the bound's time,
+   also in a pause. */
 static void end_slow_line(prof_i_device_clock *clock, uint64_t from_ns, uint64_t device_ns) {
   const prof_i_clock_knot *const last = &clock->knots[clock->count - 1];
   const int64_t below =
@@ -281,7 +279,7 @@ static void end_slow_line(prof_i_device_clock *clock, uint64_t from_ns, uint64_t
            (uint64_t)(clock->high_ticks - clock->low_ticks), clock->rate);
 }
 
-/* What was not brought over yet; before anything was, all. */
+/* Where times begin that were not converted yet; all, before the first conversion. */
 static uint64_t unmapped_from_ns(const prof_i_device_clock *clock) {
   return clock->mapped_end_ns ? clock->mapped_end_ns + 1
          : clock->count       ? clock->knots[0].device_ns
@@ -326,7 +324,7 @@ bool prof_i_device_clock_to_host(prof_i_device_clock *clock, uint64_t device_ns,
   if (clock->count == 0) return false;
   const prof_i_clock_knot *const knot = knot_of(clock, device_ns),
                                  *const last = &clock->knots[clock->count - 1];
-  /* of two readings that stand close to each other the rate says nothing of what lies far off */
+  /* the rate of two close readings says nothing of distant times */
   const bool is_before_all = device_ns < knot->device_ns;
   const uint64_t line =
       knot_line_at(knot, device_ns, is_before_all ? clock->before_rate : knot->rate);

@@ -1,7 +1,7 @@
-/* See device_memory.h. What is told too late is known by what was told of that address since: a
-   piece that has come back by then is lost, and counted, for to add it now would make a peak that
-   never was. A release of what is not live is of a piece that was handed out before the back end
-   began to tell. */
+/* See device_memory.h. A record may come late: a later record may already have freed the same
+   address. The late one is then lost and counted, because adding it now would make a peak that
+   never was. A release of an unknown address belongs to memory from before the back end began to
+   report. */
 #define _GNU_SOURCE
 #include "device_memory.h"
 
@@ -20,7 +20,7 @@ typedef struct vendor_pool {
   const prof_i_backend *backend;
   uint32_t place, device;
   prof_pool *pool;
-  uint64_t init_count;   /* the pool's, that these pieces are of */
+  uint64_t init_count;   /* the pool's; these blocks belong to it */
   prof_i_addr_map live;  /* value: when it was handed out */
   prof_i_addr_map freed; /* what came back last at an address; value: when */
   struct vendor_pool *next;
@@ -29,7 +29,7 @@ typedef struct vendor_pool {
 static struct {
   vendor_pool *first;
   const vendor_pool *inherited; /* of a forked child */
-  uint64_t latest_ticks;        /* of the line's last record: no later one stands before it */
+  uint64_t latest_ticks; /* of the virtual thread's last record; later ones are not before it */
   prof_i_virtual_thread line;
 } vendor_pools = {.line = {.thread_kind = PROF_I_KIND_OF_THREAD, .name = "devices' memory"}};
 
@@ -107,7 +107,7 @@ static void follow_session(vendor_pool *t) {
   t->init_count = init_count;
 }
 
-/* ---- one piece ---- */
+/* ---- one block ---- */
 
 static int write_memory_event(vendor_pool *t, prof_i_verb verb, uint64_t address, uint64_t bytes,
                               uint64_t ticks) {
@@ -138,7 +138,7 @@ static void remember_freed(vendor_pool *t, uint64_t address, uint64_t ticks) {
   if (reserve_range(&t->freed)) prof_i_addr_map_insert(&t->freed, address, 1, ticks);
 }
 
-/* Has what was handed out at that moment come back, by what was told before? */
+/* True if a block that was handed out at that time was freed by an earlier report. */
 static bool was_freed_since(const vendor_pool *t, const prof_backend_memory *it, uint64_t ticks) {
   const uint32_t last = prof_i_addr_map_find(&t->freed, it->address),
                  other = prof_i_addr_map_find_overlap(&t->live, it->address, it->bytes);
@@ -148,7 +148,7 @@ static bool was_freed_since(const vendor_pool *t, const prof_backend_memory *it,
 
 static int handle_alloc(vendor_pool *t, const prof_backend_memory *it, uint64_t ticks) {
   if (was_freed_since(t, it, ticks)) return PROF_LOSS_DEVICE_LATE;
-  /* its release was not told */
+  /* its release was not reported */
   for (uint32_t at; (at = prof_i_addr_map_find_overlap(&t->live, it->address, it->bytes)) != 0;)
     write_free_event(t, at, ticks);
   if (!reserve_range(&t->live)) return PROF_LOSS_DEVICE_FULL;

@@ -21,7 +21,7 @@
 
 typedef struct state_entry {
   prof_device device;
-  uint64_t arena;             /* the number of the one that it stands in; 0: none */
+  uint64_t arena;             /* the number of the arena that holds the record; 0: none */
   prof_i_device_state *state; /* there */
   bool has_times;             /* it does not say why there are none */
   struct state_entry *next;
@@ -91,8 +91,8 @@ static state_entry *find_or_make_entry(prof_device device) {
 
 /* ---- what health says ---- */
 
-/* Or without the records that were asked for. One that is about to have its first scope says no
-   reason, and has none. */
+/* True also if requested records are missing. A device that is about to have its first scope has no
+   reason yet, and is not counted. */
 static bool is_without_times(const state_entry *a) {
   if (!a->state || a->arena != prof_i_the_arena.number) return false;
   if (prof_i_is_no_records(a->state->reason)) return true;
@@ -129,9 +129,9 @@ static void write_device_warning(char *to, size_t room) {
   prof_i_arena_guard_exit();
 }
 
-/* ---- the face ---- */
+/* ---- exported ---- */
 
-/* Whoever reads it meanwhile finds nothing, or all of it: the first byte comes last. One text
+/* A concurrent reader finds nothing or all of it: the first byte is stored last. The first reason
    stays. */
 static void add_reason(prof_i_device_state *state, const char *reason) {
   const size_t bytes = strnlen(reason, sizeof state->reason - 1);
@@ -151,8 +151,8 @@ static bool is_kept_reason(const char *reason) {
   return prof_i_is_no_records(reason) || is_too_early_reason(reason);
 }
 
-/* There is no state in this arena, or one that tells less than this: of the reasons that scopes
-   have no times the least is that one was too early. */
+/* True if this arena has no record, or one with a weaker reason. The weakest reason for missing
+   times is that a scope was too early. */
 static bool must_replace_state(const state_entry *a, const state_source *of) {
   const bool has_times = of->result == PROF_BACKEND_OK;
   if (a->arena != prof_i_the_arena.number || a->has_times < has_times) return true;
@@ -160,8 +160,8 @@ static bool must_replace_state(const state_entry *a, const state_source *of) {
          !is_too_early_reason(of->reason);
 }
 
-/* One that says why there are no times gives way to one that has some: the reader takes the
-   last. */
+/* A record with a reason for missing times is replaced by one that has times: readers take the last
+   one. */
 static prof_i_device_state *update_state(state_source *of) {
   const bool has_times = of->result == PROF_BACKEND_OK;
   prof_i_control_set_device_warning(write_device_warning);
@@ -192,22 +192,31 @@ void prof_i_device_state_set_reason(prof_device device, const prof_i_backend *ba
   update_state(&(state_source){device, backend, result, reason});
 }
 
-void prof_i_device_state_set_unserved(prof_device device) {
+void prof_i_device_state_report(prof_device device, const prof_i_backend *backend, int32_t result,
+                                const char *reason) {
+  if (!prof_i_arena_guard_enter()) return;
+  prof_i_device_state_set_reason(device, backend, result, reason);
+  prof_i_arena_guard_exit();
+}
+
+void prof_i_device_state_report_unserved(prof_device device) {
   char reason[sizeof((prof_i_device_state *)NULL)->reason] = "";
-  /* asks the loader, which must not wait for who waits at the gate */
+  /* Outside of the guard: this asks the loader, which must not wait for a thread that waits for
+     the guard. */
   const int32_t result = prof_i_registry_reason(device.type, reason, sizeof reason);
-  if (!prof_i_arena_guard_enter()) return;
-  prof_i_device_state_set_reason(device, NULL, result, reason);
-  prof_i_arena_guard_exit();
+  prof_i_device_state_report(device, NULL, result, reason);
 }
 
-void prof_i_device_state_set_too_early(prof_device device) {
-  if (!prof_i_arena_guard_enter()) return;
-  prof_i_device_state_set_reason(device, NULL, PROF_BACKEND_NOT_READY, PROF_I_TOO_EARLY);
-  prof_i_arena_guard_exit();
+void prof_i_device_state_report_too_early(prof_device device) {
+  prof_i_device_state_report(device, NULL, PROF_BACKEND_NOT_READY, PROF_I_TOO_EARLY);
 }
 
-void prof_i_device_state_set_late(const prof_i_backend *backend) {
+void prof_i_device_state_report_unfinished(prof_device device, const prof_i_backend *backend) {
+  prof_i_device_state_report(device, backend, PROF_BACKEND_NOT_READY,
+                             "it was not done with its work when recording stopped");
+}
+
+void prof_i_device_state_report_late(const prof_i_backend *backend) {
   const uint64_t late_ns = __atomic_load_n(&backend->late_ns, __ATOMIC_RELAXED);
   if (!prof_i_arena_guard_enter()) return;
   prof_i_device_state_get((prof_device){backend->table.device_type, 0}, backend);

@@ -1,30 +1,35 @@
-/* What a capture says about a device beyond its scopes: what it is, what its times are worth, and
-   if there are none, why. One record a device and capture, whose counts go on changing. */
+/* What a capture says about a device beyond its scopes: its description, how exact its times are,
+   or why it has none. One record for each device and capture. Its counts change while recording. */
 #ifndef PROF_DEVICE_DEVICE_STATE_H
 #define PROF_DEVICE_DEVICE_STATE_H
 
 #include "../format/layout.h"
 #include "registry.h"
 
-/* That device's record in the arena in force, made if it was not there; NULL: no room. Its
-   counts are for atomic stores, the arena's as long as the gate is open: past the gate alone.
-   Any thread. */
+/* That device's record in the arena in force, made if it was not there; NULL: no room. Its counts
+   are for atomic stores. Inside the arena guard: the record is the arena's. Any thread. */
 prof_i_device_state *prof_i_device_state_get(prof_device device, const prof_i_backend *backend);
 
-/* The same where its own times are not there so far, and why; where they are, why others are not.
-   Nothing changes if another reason stands there. Past the gate. Any thread. nobody: no back end
-   serves it, and the registry says why; not past the gate, which it goes through itself. */
+/* Says why the device's own times are missing. If it has some: why others are missing. The first
+   reason stays. backend: NULL if none serves the device. Inside the arena guard. Any thread. */
 void prof_i_device_state_set_reason(prof_device device, const prof_i_backend *backend,
                                     int32_t result, const char *reason);
-void prof_i_device_state_set_unserved(prof_device device);
-/* Another thread is just opening its back end. Goes through the gate itself. */
-void prof_i_device_state_set_too_early(prof_device device);
 
-/* Its records have begun (end->late_ns): of its first device, and of those that are there already.
-   Goes through the gate itself. */
-void prof_i_device_state_set_late(const prof_i_backend *backend);
+/* The same outside of the arena guard: enters it, or does nothing while the arena is being
+   replaced. Any thread, as all below. */
+void prof_i_device_state_report(prof_device device, const prof_i_backend *backend, int32_t result,
+                                const char *reason);
+/* No back end serves the device: the registry says why. */
+void prof_i_device_state_report_unserved(prof_device device);
+/* Another thread is just opening its back end. */
+void prof_i_device_state_report_too_early(prof_device device);
+/* The device was not done with its work when recording stopped. */
+void prof_i_device_state_report_unfinished(prof_device device, const prof_i_backend *backend);
+/* The back end's records began late (backend->late_ns): of its first device, and of those that have
+   a record already. */
+void prof_i_device_state_report_late(const prof_i_backend *backend);
 
-/* A forked child: what there was is the parent's. */
+/* In a forked child: the records are the parent's. */
 void prof_i_device_states_forget(void);
 
 static inline void prof_i_device_count_add(uint64_t *count, uint64_t more) {

@@ -1,5 +1,5 @@
-/* See external_events.h. Vendors are called without a lock: by who hands an event over, and by the
-   collector. */
+/* See external_events.h. Vendors are called without a lock, by the thread that hands an event over
+   and by the collector. */
 #define _GNU_SOURCE
 #include "external_events.h"
 
@@ -18,7 +18,7 @@
 #include "../core/buffer/clock.h"
 #include "../core/buffer/session.h"
 #include "../core/buffer/thread.h"
-#include "collector.h"
+#include "collector_thread.h"
 #include "host.h"
 #include "names.h"
 #include "records.h"
@@ -38,11 +38,11 @@ static struct {
   uint32_t fresh_count;
   external_event waiting[WAITING_MAX]; /* the collector's, as they came */
   uint32_t waiting_count;
-  /* of both, and those on their way there: no more than there is room for. Relaxed */
+  /* events in both, and on their way there: at most WAITING_MAX. Relaxed */
   uint32_t count;
 } event_queue = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Which recording it belongs to. False: none is under way. */
+/* The recording that it belongs to. False: no recording is under way. */
 static bool read_recording(uint64_t *arena_out, uint64_t *session_out) {
   if (!prof_i_arena_guard_enter()) return false;
   const bool is_there = prof_i_session_is_recording() && prof_i_the_arena.base;
@@ -67,7 +67,7 @@ static int refuse_event(int status, int loss) {
   return status;
 }
 
-/* The vendor keeps it, and so there is one to let go. */
+/* The vendor retains the event, so it must be released later. */
 static int retain_external_event(external_event *w, void *event) {
   const prof_backend *const table = &w->backend->table;
   const int result = table->own_keep(w->backend->self, w->stream, event, &w->kept);
@@ -95,8 +95,8 @@ static bool pop_fresh_event(external_event *out) {
   return is_there;
 }
 
-/* Recording may have ended meanwhile, and the collector with it: nobody would look at them before
-   the next one. */
+/* Recording may have ended since, and the collector with it. Then these events would wait for the
+   next recording. */
 static void drop_late_events(void) {
   external_event w;
   while (!prof_i_session_is_recording() && pop_fresh_event(&w)) {
@@ -113,7 +113,7 @@ static void push_event(const external_event *w) {
   drop_late_events();
 }
 
-/* The back end knows whose the stream is. */
+/* The back end knows the stream's device better than the program. */
 static uint32_t device_of_stream(const prof_i_backend *backend, prof_device device,
                                  uint64_t stream) {
   uint32_t index = 0, is_capturing = 0;
@@ -188,7 +188,7 @@ int prof_device_event(prof_device device, uint64_t stream, void *event, uint32_t
 
 static void take_fresh_events(void) {
   prof_i_thread_lock(&event_queue.lock);
-  /* there is room: both together are no more than that */
+  /* there is room: both together have at most WAITING_MAX */
   memcpy(event_queue.waiting + event_queue.waiting_count, event_queue.fresh,
          event_queue.fresh_count * sizeof *event_queue.fresh);
   event_queue.waiting_count += event_queue.fresh_count;
@@ -216,7 +216,7 @@ static void emit_event(const external_event *w, uint64_t start_ns, uint64_t end_
                  .device = w->device,
                  .name = w->name}};
   prof_i_records_begin(w->backend);
-  prof_i_records_emit(&whole, whole.record.size);
+  prof_i_records_write(&whole, whole.record.size);
   prof_i_records_end();
 }
 

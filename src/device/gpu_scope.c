@@ -1,7 +1,7 @@
-/* WITH_GPU_PROFILER: a host scope, and an event on the stream at either end of it. The host's side
-   is the core's and does not know of this; what is told to the device stands on a small stack of
-   the thread's, found by the scope's start. A scope that began above one that ends now was skipped
-   by longjmp(): its pair goes back unused. Not for signal handlers: vendors' calls are not. */
+/* WITH_GPU_PROFILER: a host scope, and an event on the stream at either end of it. The core records
+   the host scope and knows nothing of the events. They are on a small stack of the thread, found by
+   the scope's start. If a scope above the ending one was skipped by longjmp(), its pair is returned
+   unused. Not for signal handlers, because vendors' calls are not. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <prof/profiler.h>
@@ -19,9 +19,10 @@
 #include "../core/buffer/clock.h"
 #include "../core/buffer/thread.h"
 #include "../core/record/site.h"
-#include "collector.h"
+#include "collector_thread.h"
 #include "device_state.h"
 #include "event_pair.h"
+#include "internal.h"
 
 #define HASH_NONFATAL_OOM 1
 #define uthash_nonfatal_oom(item) (is_out_of_memory = true)
@@ -29,7 +30,7 @@
 
 enum { OPEN_MAX = 64, PAIRS_AT_ONCE = 16 };
 
-/* Found by handle and device, which stand beside each other in it. */
+/* Found by handle and device, which are adjacent members. */
 typedef struct listed_thread_stream {
   prof_i_thread_stream thread_stream;
   UT_hash_handle hh;
@@ -45,7 +46,7 @@ _Static_assert(offsetof(prof_i_thread_stream, device) ==
 typedef struct gpu_thread {
   prof_i_event_pair *open[OPEN_MAX];
   uint32_t depth;
-  uint64_t process; /* tells a forked parent's from ours */
+  uint64_t process; /* differs in a forked child */
   listed_thread_stream
       *streams; /* a hash table: of a cluster's devices there may be many thousand */
   prof_i_thread_stream *last_stream; /* used; NULL: none was */
@@ -71,7 +72,7 @@ static void gpu_thread_exit(void *value) {
   gpu_thread *const h = value;
   if (this_gpu_thread == h) this_gpu_thread = NULL;
   if (h->process != gpu_threads.process) return;
-  while (h->depth > 0) put_free_pair(h->open[--h->depth]); /* of scopes that nobody will end */
+  while (h->depth > 0) put_free_pair(h->open[--h->depth]); /* of scopes that will not end */
   prof_i_thread_lock(&gpu_threads.lock);
   h->next = gpu_threads.ended;
   gpu_threads.ended = h;
@@ -109,14 +110,14 @@ static gpu_thread *current_gpu_thread(void) {
   return h && h->process == gpu_threads.process ? h : attach_gpu_thread();
 }
 
-void prof_i_device_scopes_forget(void) {
+void prof_i_gpu_scopes_forget(void) {
   pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
   gpu_threads.lock = fresh;
   gpu_threads.ended = NULL;
   gpu_threads.process++;
 }
 
-/* ---- lots and pairs ---- */
+/* ---- streams and pairs ---- */
 
 static bool is_stream_at(const prof_i_thread_stream *thread_stream, prof_device device,
                          uint64_t handle) {
@@ -124,7 +125,7 @@ static bool is_stream_at(const prof_i_thread_stream *thread_stream, prof_device 
          thread_stream->device.index == device.index;
 }
 
-/* Whoever serves nobody now may do so in a later session: its library may be loaded by then. */
+/* A back end that is missing now may be loaded in a later session. */
 static void find_device_stream(prof_i_thread_stream *thread_stream) {
   const uint64_t now = prof_i_arena_session();
   int loss;
@@ -133,12 +134,12 @@ static void find_device_stream(prof_i_thread_stream *thread_stream) {
   if (thread_stream->stream) return;
   if (loss >= 0) { /* the next scope tries again */
     prof_i_collector_count_loss(loss);
-    if (loss == PROF_LOSS_DEVICE_TIMES) prof_i_device_state_set_too_early(thread_stream->device);
+    if (loss == PROF_LOSS_DEVICE_TIMES) prof_i_device_state_report_too_early(thread_stream->device);
     return;
   }
   if (!prof_i_registry_is_not_ready(thread_stream->device.type))
     thread_stream->unserved_session = now;
-  prof_i_device_state_set_unserved(
+  prof_i_device_state_report_unserved(
       thread_stream->device); /* the capture says why its own times are not there */
 }
 
@@ -200,8 +201,8 @@ static void make_pairs(prof_i_thread_stream *thread_stream) {
   }
 }
 
-/* Its events are of the lot's stream: one whose handle has become another stream's makes its
-   own. */
+/* The pair's events belong to a stream. If its handle has become another stream's, new events are
+   made. */
 static int prepare_pair(prof_i_event_pair *pair, prof_i_stream *stream) {
   if (PROF_I_LIKELY(pair->stream == stream)) return PROF_BACKEND_OK;
   if (pair->stream)
@@ -249,8 +250,8 @@ static void put_free_pair(prof_i_event_pair *pair) {
 
 void prof_i_event_pair_give_back(prof_i_event_pair *pair, bool is_read) {
   const prof_i_backend *const backend = pair->stream->backend;
-  /* nobody asks it any more: a vendor whose event keeps the stream alive sees that it is past, and
-     lets go */
+  /* It is not queried any more. But a vendor whose event keeps the stream alive releases it when it
+     sees that the event is past */
   if (!is_read) backend->table.event_query(backend->self, pair->events[0]);
   prof_i_event_pair **const returned = &pair->thread_stream->returned;
   pair->next = __atomic_load_n(returned, __ATOMIC_RELAXED);
@@ -270,7 +271,7 @@ static void push_done_pair(prof_i_event_pair *pair) {
 
 /* ---- begin and end ---- */
 
-/* A text made at run time, cut at the room that there is. */
+/* Copies a text made at run time. It is cut if there is no room for all of it. */
 static uint32_t copy_pair_text(prof_i_event_pair *pair, uint32_t at, const char *text,
                                uint32_t bytes) {
   const size_t all = bytes == PROF_NUL_TERMINATED ? strnlen(text, PROF_I_EVENT_PAIR_NAME_BYTES + 1)
@@ -309,24 +310,12 @@ static void fill_pair(prof_i_event_pair *pair, const prof_site *site, const prof
   }
 }
 
-static void report_stream_refused(const prof_i_thread_stream *thread_stream, int result) {
-  const prof_i_stream *const stream = thread_stream->stream;
-  char reason[sizeof((prof_i_device_state *)NULL)->reason];
-  snprintf(reason, sizeof reason, "stream 0x%llx: %s", (unsigned long long)thread_stream->handle,
-           prof_i_registry_error_text(stream->backend, result));
-  prof_i_registry_set_stream_error(stream->backend, thread_stream->handle, result);
-  if (!prof_i_arena_guard_enter()) return;
-  prof_i_device_state_set_reason(stream->device, stream->backend, result, reason);
-  prof_i_arena_guard_exit();
-}
-
-/* Why the stream has no device side can be asked: each reason is told once a session, not at each
-   scope. */
+/* Each reason is reported once in a session, not at each scope. */
 static bool is_stream_refused(prof_i_thread_stream *thread_stream, int result) {
   if (PROF_I_LIKELY(result == PROF_BACKEND_OK)) return false;
   const uint64_t now = prof_i_arena_session();
   if (result != thread_stream->reported_result || now != thread_stream->reported_session)
-    report_stream_refused(thread_stream, result);
+    prof_i_stream_report_error(thread_stream->stream, result);
   thread_stream->reported_result = result;
   thread_stream->reported_session = now;
   return true;
@@ -340,7 +329,7 @@ static bool record_pair_event(prof_i_event_pair *pair, int which) {
                                                         &pair->events[which]));
 }
 
-/* Work that becomes part of a graph: its events would, too. No loss, but told. */
+/* The work becomes part of a graph, and so would the events. Reported, but no loss. */
 static void count_captured_scope(const prof_i_thread_stream *thread_stream) {
   if (!prof_i_arena_guard_enter()) return;
   prof_i_device_state *const state =
@@ -414,7 +403,7 @@ static void end_gpu_scope(uint64_t start) {
   if (!h || h->process != gpu_threads.process) return;
   uint32_t at = h->depth;
   while (at > 0 && h->open[at - 1]->start != start) at--;
-  if (at == 0) return; /* it had no such side, or is another thread's */
+  if (at == 0) return; /* it has no device times, or is another thread's */
   while (h->depth > at) put_free_pair(h->open[--h->depth]);
   prof_i_event_pair *const pair = h->open[--h->depth];
   prefetch_events(pair->thread_stream->free);

@@ -1,22 +1,24 @@
-/* See host.h. */
+/* What prof gives to back ends. See host.h. */
 #define _GNU_SOURCE
 #include "host.h"
 
+#include <prof/profiler.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../base/log.h"
 #include "../base/port.h"
+#include "../core/buffer/arena.h"
 #include "../core/buffer/clock.h"
 #include "../core/buffer/thread.h"
-#include "activity.h"
-#include "collector.h"
+#include "../core/session/control.h"
+#include "collector_thread.h"
 #include "names.h"
-#include "records.h"
 
 static uint64_t host_now_ns(void) { return prof_i_port_monotonic_ns(); }
 
-/* Only where somebody has asked to see it: nothing is written to the program's stderr otherwise. */
+/* Writes to the program's stderr only if PROF_LOG asks for it. */
 static void host_log(const char *text) {
   const char *const wanted = secure_getenv("PROF_LOG");
   if (wanted && *wanted && text) prof_i_log("%s", text);
@@ -28,7 +30,6 @@ static const char *host_option(const char *key) {
   return bytes > 0 && bytes < (int)sizeof name ? secure_getenv(name) : NULL;
 }
 
-/* A thread of a parent's is none of a forked child's. */
 static uint64_t host_thread(void) {
   const prof_i_thread *const t = prof_i_this_thread;
   return t ? t->serial : 0;
@@ -39,15 +40,58 @@ static uint64_t host_thread_of(uint64_t kernels_number) {
   return serial || kernels_number == 0 ? serial : PROF_I_SERIAL_OF_KERNELS | kernels_number;
 }
 
-static prof_i_host_sink *diverted_sink; /* atomic */
+/* ---- records ---- */
 
-void prof_i_host_divert(prof_i_host_sink *sink) {
-  __atomic_store_n(&diverted_sink, sink, __ATOMIC_RELEASE);
+static struct {
+  /* both atomic: release, acquire */
+  prof_i_host_sink *first; /* an operator's measurement */
+  prof_i_host_sink *drain; /* of the drain that is under way */
+} record_sinks;
+
+void prof_i_host_set_first_sink(prof_i_host_sink *sink) {
+  __atomic_store_n(&record_sinks.first, sink, __ATOMIC_RELEASE);
+}
+
+void prof_i_host_set_drain_sink(prof_i_host_sink *sink) {
+  __atomic_store_n(&record_sinks.drain, sink, __ATOMIC_RELEASE);
+}
+
+uint64_t prof_i_host_count_records(const void *records, size_t bytes) {
+  const char *at = records;
+  uint64_t count = 0;
+  for (uint16_t size = 0; bytes > 0; at += size, bytes -= size, count++) {
+    if (bytes < sizeof(prof_backend_record)) return count + 1;
+    memcpy(&size, at, sizeof size);
+    if (size < sizeof(prof_backend_record) || size % 8 != 0 || size > bytes) return count + 1;
+  }
+  return count;
 }
 
 static void host_emit(const void *records, size_t bytes) {
-  prof_i_host_sink *const sink = __atomic_load_n(&diverted_sink, __ATOMIC_ACQUIRE);
-  if (!sink || !sink(records, bytes)) prof_i_records_emit(records, bytes);
+  prof_i_host_sink *const first = __atomic_load_n(&record_sinks.first, __ATOMIC_ACQUIRE);
+  if (first && first(records, bytes)) return;
+  prof_i_host_sink *const drain = __atomic_load_n(&record_sinks.drain, __ATOMIC_ACQUIRE);
+  if (!drain || !drain(records, bytes))
+    prof_i_thread_lose_outside(&prof_i_no_thread, PROF_LOSS_DEVICE_TIMES,
+                               prof_i_host_count_records(records, bytes));
+}
+
+/* ---- which records ---- */
+
+bool prof_i_host_wants_records(void) { return prof_i_control_devices() >= PROF_DEVICES_RECORDS; }
+
+uint32_t prof_i_host_kinds_at_level(uint32_t level) {
+  const uint32_t on_devices = 1u << PROF_BACKEND_KERNEL | 1u << PROF_BACKEND_COPY |
+                              1u << PROF_BACKEND_FILL | 1u << PROF_BACKEND_SYNC |
+                              1u << PROF_BACKEND_OTHER;
+  const uint32_t memory =
+      prof_i_control_devices() == PROF_DEVICES_MEMORY ? 1u << PROF_BACKEND_MEMORY : 0;
+  return level == 0 ? 0 : on_devices | memory | (level == 1 ? 0 : 1u << PROF_BACKEND_CALL);
+}
+
+static uint32_t host_wanted(void) {
+  return prof_i_host_wants_records() ? prof_i_host_kinds_at_level((uint32_t)prof_i_arena_level())
+                                     : 0;
 }
 
 const prof_backend_host prof_i_device_host = {.size = sizeof(prof_backend_host),
@@ -62,4 +106,4 @@ const prof_backend_host prof_i_device_host = {.size = sizeof(prof_backend_host),
                                               .intern = prof_i_name_intern,
                                               .emit = host_emit,
                                               .thread_of = host_thread_of,
-                                              .wanted = prof_i_activity_kinds};
+                                              .wanted = host_wanted};

@@ -33,9 +33,9 @@ void prof_i_launches_add_call(prof_i_launches *all, const prof_i_launch_call *ca
   if (call->number && (at->number != call->number || at->start > call->start)) *at = *call;
 }
 
-/* The scope that stands open while the call lasts is found by this moment, and two clocks may be
-   some hundred ns apart: so it lies well inside of the call. Nothing begins before it was
-   launched. */
+/* A launch time inside of the call finds the scope that was open during the call. It is well
+   inside, because the two clocks may differ by some hundred ns. Nothing begins before its launch.
+   */
 static uint64_t launch_time_of(const prof_i_launch_call *call, uint64_t begun) {
   enum { WELL_INSIDE_NS = 1000 };
   const uint64_t half = call->end > call->start ? (call->end - call->start) / 2 : 0,

@@ -1,6 +1,6 @@
-/* What launched a kernel or a copy, where a vendor tells the call that did by another record, with
-   a number that both have, before it or after it. For back ends that record so; the collector
-   alone. Knows nothing of the rest of prof but the host's services. */
+/* Finds the call that launched a kernel or a copy. The vendor reports the call by another record
+   with the same number, before or after it. For such back ends; the collector alone. Uses nothing
+   of prof but the host's services. */
 #ifndef PROF_DEVICE_LAUNCHES_H
 #define PROF_DEVICE_LAUNCHES_H
 
@@ -22,8 +22,7 @@ typedef union prof_i_launched_record {
   prof_backend_copy copy;
 } prof_i_launched_record;
 
-/* A back end's; all 0 at first. Calls are remembered by their number in a ring: each new one takes
-   the place of that which was 65536 calls before. */
+/* A back end's; zeroed at first. Calls are remembered by their number in a ring of 65536. */
 typedef struct prof_i_launches {
   const prof_backend_host *host;
   prof_i_launch_call calls[PROF_I_LAUNCH_CALLS];

@@ -1,5 +1,5 @@
-/* Texts that vendors' records name by a number: kernels. Kept as long as the process is. Any
-   thread. */
+/* Texts, such as kernels' names, that vendors' records name by a number. Kept until the process
+   ends. Any thread. */
 #ifndef PROF_DEVICE_NAMES_H
 #define PROF_DEVICE_NAMES_H
 
@@ -9,8 +9,9 @@
 /* Its number, the same for the same text; 0: no room. */
 uint32_t prof_i_name_intern(const char *text, size_t bytes);
 
-/* The call site that stands for things of that name and category, a literal, in tables and
-   captures; of no name: of `otherwise`. level: 1, or 2 of the runtime's own. 0: no room. */
+/* The call site in tables and captures for work of that name and category. The category is a
+   literal. Without a name it has the text `otherwise`. level: 1, or 2 for the runtime's own. 0: no
+   room. */
 uint32_t prof_i_name_site(uint32_t number, const char *category, const char *otherwise,
                           uint32_t level);
 

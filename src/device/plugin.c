@@ -1,9 +1,7 @@
-/* See plugin.h. A plug-in is code: nothing is loaded that its user has not named by a whole path,
-   and nothing at all into a setuid program. What could not be used is listed with the reason, so
-   that the doctor can say it. */
+/* Back ends in shared libraries. A plug-in is code: prof loads only what its user has named by a
+   whole path, and nothing into a setuid program. What could not be used is listed with the reason,
+   so that prof doctor can print it. */
 #define _GNU_SOURCE
-#include "plugin.h"
-
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -19,7 +17,7 @@
 #include "../base/log.h"
 #include "../base/reentry.h"
 #include "../base/this_thread.h"
-#include "backend_table.h"
+#include "internal.h"
 #include "registry.h"
 
 static const char entry_name[] = "prof_backend_entry";
@@ -34,7 +32,7 @@ static int read_table(const char *path, prof_backend *table_out, const prof_back
   struct stat about;
   if (stat(path, &about) != 0)
     return prof_i_fail(prof_i_status_of_errno(errno), "%s: %s", path, strerror(errno));
-  /* to open a pipe would wait for who writes */
+  /* opening a pipe would wait for a writer */
   if (!S_ISREG(about.st_mode)) return prof_i_fail(PROF_E_FILE_TYPE, "%s is no regular file", path);
   void *const library = prof_i_library_open(path, 0, &why);
   if (!library) return prof_i_fail(PROF_E_UNSUPPORTED, "%s cannot be opened: %s", path, why);

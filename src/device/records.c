@@ -1,5 +1,4 @@
-/* See records.h. Nothing that a back end hands over is believed without a look: sizes, times,
-   texts' numbers. */
+/* See records.h. Sizes, times and numbers of texts that a back end hands over are checked. */
 #define _GNU_SOURCE
 #include "records.h"
 
@@ -18,6 +17,7 @@
 #include "../core/record/site.h"
 #include "device_memory.h"
 #include "device_state.h"
+#include "host.h"
 #include "names.h"
 #include "resolver.h"
 #include "stream_scope.h"
@@ -37,7 +37,7 @@ static struct {
   prof_i_stream *stream;   /* of the last record */
   call_threads *call_threads;
   const call_threads *inherited;    /* of a forked child */
-  uint64_t anchor_ticks, anchor_ns; /* of this drain: times of the host's clock are told by it */
+  uint64_t anchor_ticks, anchor_ns; /* of this drain: converts times of the host's clock */
 } current_drain;
 
 /* Any of them: `record` is what all begin with. What a shorter one does not say is 0. */
@@ -209,7 +209,7 @@ static bool clamp_to_now(uint64_t *ticks) {
   return true;
 }
 
-/* Nothing was launched later than now: who says so does not know. */
+/* A launch is never later than now: otherwise its time is not known. */
 static uint64_t launch_ticks_of(const prof_backend_record *record) {
   uint64_t ticks =
       record->flags & PROF_BACKEND_LAUNCH_NS ? ticks_of_host_ns(record->launch) : record->launch;
@@ -231,7 +231,7 @@ static prof_i_stream *stream_of_record(const prof_backend_record *record) {
   return current_drain.stream = prof_i_stream_of(device, record->stream, &loss);
 }
 
-/* Of the host's own clock nothing is told that will have been. */
+/* A time of the host's clock is never in the future. */
 static bool has_host_times(const prof_backend_record *record) {
   const uint64_t ahead_ns = UINT64_C(10000000000);
   return (record->flags & PROF_BACKEND_HOST_TIMES) && record->start &&
@@ -257,8 +257,8 @@ static bool set_scope_times(prof_i_stream_scope *scope, const prof_backend_recor
   return !prof_i_clock_is_before(scope->ticks[1], earliest);
 }
 
-/* It was over before this recording began, and its vendor has kept it since: it is none of this
-   one's. */
+/* True if it was over before this recording began: its vendor has kept it since, and it does not
+   belong to this recording. */
 static bool is_before_session(uint64_t from_ticks, uint64_t to_ticks) {
   const uint64_t begun = __atomic_load_n(&prof_i_arena_header()->session_ticks, __ATOMIC_RELAXED);
   return from_ticks && prof_i_clock_is_before(from_ticks, begun) &&
@@ -337,7 +337,7 @@ static prof_i_virtual_thread *find_call_thread(uint64_t serial) {
   return &c->line;
 }
 
-/* A call is of the host's clock mostly. What will have been is none. */
+/* Most calls have times of the host's clock. A time in the future is malformed. */
 static bool times_of_call(const prof_backend_record *record, uint64_t ticks_out[2]) {
   if (record->flags & PROF_BACKEND_HOST_TIMES) {
     ticks_out[0] = ticks_of_host_ns(record->start);
@@ -410,24 +410,13 @@ static void take_record(const char *record, size_t bytes) {
   if (loss >= 0) prof_i_thread_lose(&prof_i_no_thread, loss, 1);
 }
 
-/* How many there are; what is none, as one. */
-static uint64_t count_records(const char *at, size_t bytes) {
-  uint64_t count = 0;
-  for (uint16_t size = 0; bytes > 0; at += size, bytes -= size, count++) {
-    if (bytes < sizeof(prof_backend_record)) return count + 1;
-    memcpy(&size, at, sizeof size);
-    if (size < sizeof(prof_backend_record) || size % 8 != 0 || size > bytes) return count + 1;
-  }
-  return count;
-}
-
-void prof_i_records_emit(const void *records, size_t bytes) {
+bool prof_i_records_write(const void *records, size_t bytes) {
   const char *at = records;
-  if (!current_drain.backend || !prof_i_arena_guard_enter()) {
-    prof_i_thread_lose_outside(&prof_i_no_thread,
-                               current_drain.backend ? PROF_LOSS_CLEARED : PROF_LOSS_DEVICE_TIMES,
-                               count_records(records, bytes));
-    return;
+  if (!current_drain.backend) return false;
+  if (!prof_i_arena_guard_enter()) {
+    prof_i_thread_lose_outside(&prof_i_no_thread, PROF_LOSS_CLEARED,
+                               prof_i_host_count_records(records, bytes));
+    return true;
   }
   while (bytes >= sizeof(prof_backend_record)) {
     prof_backend_record record;
@@ -440,6 +429,7 @@ void prof_i_records_emit(const void *records, size_t bytes) {
   /* how many there were is not known */
   if (bytes > 0) prof_i_thread_lose(&prof_i_no_thread, PROF_LOSS_DEVICE_TIMES, 1);
   prof_i_arena_guard_exit();
+  return true;
 }
 
 void prof_i_records_begin(prof_i_backend *backend) {
@@ -448,9 +438,13 @@ void prof_i_records_begin(prof_i_backend *backend) {
   current_drain.stream = NULL;
   current_drain.anchor_ns = prof_i_port_monotonic_ns();
   current_drain.anchor_ticks = prof_i_clock_ticks_at(current_drain.anchor_ns, &width);
+  prof_i_host_set_drain_sink(prof_i_records_write);
 }
 
-void prof_i_records_end(void) { current_drain.backend = NULL; }
+void prof_i_records_end(void) {
+  prof_i_host_set_drain_sink(NULL);
+  current_drain.backend = NULL;
+}
 
 void prof_i_records_end_threads(void) {
   for (call_threads *c = current_drain.call_threads; c; c = c->next)
@@ -461,7 +455,7 @@ void prof_i_records_end_threads(void) {
 void prof_i_records_forget(void) {
   current_drain.inherited = current_drain.call_threads; /* their memory stays, and is not lost */
   current_drain.call_threads = NULL;
-  current_drain.backend = NULL;
+  prof_i_records_end();
   current_drain.stream = NULL;
   prof_i_device_memory_forget();
 }

@@ -14,9 +14,8 @@
 #include "../base/port.h"
 #include "../base/this_thread.h"
 #include "../format/layout.h"
-#include "backend_table.h"
 #include "host.h"
-#include "plugin.h"
+#include "internal.h"
 
 enum { ENVIRONMENT_NEW, ENVIRONMENT_READING, ENVIRONMENT_READ };
 
@@ -24,9 +23,10 @@ static struct {
   /* rank 3: texts, results and the end of the list. Nothing is called under it */
   pthread_mutex_t lock;
   prof_i_backend all[PROF_I_BACKENDS_MAX + PROF_I_UNUSED_MAX];
-  uint32_t count;                    /* release; what stands below does not move */
+  uint32_t count;                    /* release; entries below it do not move */
   uint32_t used_count, unused_count; /* of them; release */
-  /* whoever swaps it to AT_IT lists the built-in ones and loads PROF_BACKENDS */
+  /* ENVIRONMENT_*. The thread that swaps it to READING lists the built-in ones and loads
+     PROF_BACKENDS */
   uint32_t environment_state;
 } registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -228,14 +228,14 @@ static bool backend_has_meter(const prof_i_backend *backend) {
          backend->table.metric(backend->self, 0, &first) == PROF_BACKEND_OK;
 }
 
-/* One that is not needed yet is asked again when it is. */
+/* A back end that is not needed yet is tried again when it is. */
 static bool defer_until_used(prof_i_backend *backend) {
   set_backend_result(backend, PROF_BACKEND_NOT_READY, last_error_of(backend, NULL));
   set_backend_phase(backend, PROF_I_PHASE_PROBED);
   return false;
 }
 
-/* Of one that works: "", or what it does without. */
+/* Sets "" as the text of one that works, or what is missing in it. */
 static void set_backend_open(prof_i_backend *backend) {
   char reason[sizeof backend->reason];
   const char *const remark = backend->table.remark ? backend->table.remark(backend->self) : NULL;
@@ -261,12 +261,12 @@ static bool open_backend(prof_i_backend *backend) {
   return true;
 }
 
-/* Does it serve devices' scopes, and not their meters alone? */
+/* True if it serves devices' scopes, and not only their meters. */
 static bool serves_device_type(const prof_i_backend *backend, int32_t device_type) {
   return backend->table.device_type == device_type && backend->table.event_record;
 }
 
-/* To look at one may bring another: a layer that its library loads, and that can do more. */
+/* Probing one may add another: a layer that its library loads, and that can do more. */
 static bool probe_all_backends(int32_t device_type) {
   prof_i_backend *backend;
   for (uint32_t i = 0; (backend = prof_i_registry_at(i)) != NULL; i++)
@@ -275,8 +275,8 @@ static bool probe_all_backends(int32_t device_type) {
   return true;
 }
 
-/* Of those that could be opened the one that can do most; of several such, the first.
-   *is_taken_out: one is open already, which is returned, or is just being opened. */
+/* Chooses the back end that can do most; of several such, the first. *is_taken_out: one is open,
+   and is returned, or is being opened. */
 static prof_i_backend *choose_backend(int32_t device_type, bool *is_taken_out) {
   prof_i_backend *backend, *best = NULL;
   *is_taken_out = false;
@@ -375,8 +375,8 @@ static bool is_used_by_program(const prof_i_backend *backend) {
   return phase == PROF_I_PHASE_NEW ? backend->table.in_use() : backend->was_in_use;
 }
 
-/* Frameworks have names of one vendor's for another's devices: the program has not loaded what
-   serves that type, and has what serves another one. NULL: not so. */
+/* Some frameworks use one vendor's device names for another vendor's devices. Finds a loaded
+   library of another type if none of this type is loaded; else NULL. */
 static const prof_i_backend *find_intended_backend(int32_t device_type) {
   const prof_i_backend *backend, *meant = NULL;
   for (uint32_t i = 0; (backend = prof_i_registry_at(i)) != NULL; i++)
@@ -450,8 +450,8 @@ void prof_i_registry_set_records_error(prof_i_backend *backend, int result) {
   prof_i_thread_unlock(&registry.lock);
 }
 
-/* The parent's devices are in use: by this back end or, what is the same to the child, by another
-   one of the same library. Of meters alone there is no such other. */
+/* True if the parent uses its devices by this back end, or by another one of the same library,
+   which is the same to the child. Meters have no such other. */
 static bool is_used_by_parent(const prof_i_backend *of) {
   for (uint32_t i = 0; i < registry.count; i++) {
     const prof_i_backend *const backend = &registry.all[i];
@@ -486,7 +486,7 @@ void prof_i_registry_forget(void) {
   for (uint32_t i = 0; i < registry.count;
        i++) /* now, for the others had to be asked as they were */
     if (is_shut[i]) set_backend_phase(&registry.all[i], PROF_I_PHASE_UNUSABLE);
-  /* whoever was at it is not here: what he had listed is there */
+  /* the thread that was listing is not in the child; what it had listed stays */
   if (registry.environment_state == ENVIRONMENT_READING)
     registry.environment_state = ENVIRONMENT_READ;
 }

@@ -1,6 +1,5 @@
-/* The back ends that there are, and how far each has come: looked at, opened, or why not. Vendors
-   are called here without a lock held: who moves one on has its phase, and others either wait or go
-   on without it. */
+/* All back ends and the phase of each: probed, opened, or why not. Vendors are called without a
+   lock: one thread moves a back end to its next phase, and others wait or go on without it. */
 #ifndef PROF_DEVICE_REGISTRY_H
 #define PROF_DEVICE_REGISTRY_H
 
@@ -12,8 +11,8 @@
 enum { PROF_I_BACKENDS_MAX = 32, PROF_I_UNUSED_MAX = 16, PROF_I_BACKEND_PATH_BYTES = 4096 };
 
 typedef enum prof_i_phase {
-  PROF_I_PHASE_NEW,     /* nobody has looked yet */
-  PROF_I_PHASE_PROBING, /* somebody is at it */
+  PROF_I_PHASE_NEW,     /* not probed yet */
+  PROF_I_PHASE_PROBING, /* a thread is probing it */
   PROF_I_PHASE_PROBED,  /* result says whether it could work */
   PROF_I_PHASE_OPENING,
   PROF_I_PHASE_OPEN,
@@ -22,18 +21,18 @@ typedef enum prof_i_phase {
 } prof_i_phase;
 
 typedef struct prof_i_backend {
-  prof_backend table;      /* not written any more once it is listed */
+  prof_backend table;      /* constant once it is listed */
   prof_backend_self *self; /* from OPEN on */
-  /* prof_i_phase; whoever swaps it to LOOKING or OPENING moves it on; release */
+  /* prof_i_phase. The thread that swaps it to PROBING or OPENING also sets the next one; release */
   uint32_t phase;
   uint32_t is_plugin;
-  /* by the program: its library was loaded before prof looked, and may have loaded it. From LOOKED
-     on */
+  /* The program had loaded its library before prof probed, and prof may have loaded it then. From
+     PROBED on */
   bool was_in_use;
   bool has_meter;               /* one of its devices; from OPEN on */
   uint32_t has_reader;          /* 1: a thread is at its meters. Acquire, release */
   const prof_backend *origin;   /* the vendor's own table: one file may have several names */
-  prof_backend_device *devices; /* as they were when it was opened; NULL: it tells of none */
+  prof_backend_device *devices; /* as of its opening; NULL: none */
   uint32_t device_count;
   /* records began up to so long after the program had begun to use it. Atomic, relaxed */
   uint64_t late_ns;
@@ -42,8 +41,8 @@ typedef struct prof_i_backend {
   char path[PROF_I_BACKEND_PATH_BYTES];
 } prof_i_backend;
 
-/* Lists what comes with prof and what PROF_BACKENDS names, once; who comes while another thread is
-   at it does not wait. */
+/* Lists the built-in back ends and those of PROF_BACKENDS, once. Does not wait for another thread
+   that is doing so. */
 void prof_i_registry_prepare(void);
 
 /* By number; NULL: there are not so many. */
@@ -65,23 +64,22 @@ void prof_i_registry_add_unused(const char *path, int32_t result, const char *re
 bool prof_i_registry_has_path(const char *path);
 bool prof_i_registry_has_room(void);
 
-/* Asks it whether it could work, if nobody has. False: another thread is at it, and has been for
-   that long. */
+/* Probes it if no thread has. False: another thread is probing it, and has been for that long. */
 bool prof_i_registry_probe(prof_i_backend *backend, uint32_t patience_ms);
 
-/* Of that device type the one that works and can do most, of several such the first, opened; NULL:
-   none, or another thread is opening it. One that is open stays the one. */
+/* Opens the back end of that device type that can do most; of several such, the first. NULL: none
+   works, or another thread is opening it. An open back end stays the one. */
 prof_i_backend *prof_i_registry_open(int32_t device_type);
 
-/* Waits, for so long at most, until nobody is listing, looking at or opening back ends. */
+/* Waits until no thread lists, probes or opens back ends, but not longer than that. */
 void prof_i_registry_wait(uint32_t patience_ms);
 
 /* Opens that one for its meters. False: another serves its devices, it does not work, or another
    thread is opening it. */
 bool prof_i_registry_open_meters(prof_i_backend *backend);
 
-/* Its meters are read by one thread at a time: the sampler's, or one of an operator's measurement;
-   the other waits, also where a vendor hangs. Neither may be waited for without a bound. */
+/* One thread at a time reads its meters: the sampler's, or that of an operator's measurement. The
+   other waits, also if a vendor hangs, so a caller that waits for either needs a limit. */
 void prof_i_registry_acquire_meters(prof_i_backend *backend);
 void prof_i_registry_release_meters(prof_i_backend *backend);
 
@@ -91,11 +89,11 @@ bool prof_i_registry_is_opening(int32_t device_type);
 /* The same, because the program does not use such a device so far: it is to be asked again. */
 bool prof_i_registry_is_not_ready(int32_t device_type);
 
-/* Why that returned NULL: of the back end of that type that came furthest, its result, and in
-   words. Never OK. */
+/* Why that returned NULL: result and text of the back end of that type that came furthest. Never
+   OK. */
 int32_t prof_i_registry_reason(int32_t device_type, char *reason, size_t room);
 
-/* Is it in use? Not in a forked child. What came of it last, and in words. Any thread. */
+/* True if it is open. Never in a forked child. Any thread. */
 bool prof_i_registry_is_open(const prof_i_backend *backend);
 /* It is not, and never will be. Any thread. */
 bool prof_i_registry_is_unusable(const prof_i_backend *backend);
@@ -106,21 +104,20 @@ bool prof_i_registry_is_listing(void);
 /* "model, driver" of a device whose back end is open; "" where that is not known. */
 void prof_i_registry_model(prof_device device, char *to, size_t room);
 
-/* What it says of this thread's last call that failed, or else the result's text. */
+/* Its text for this thread's last call that failed, or else the result's text. */
 const char *prof_i_registry_error_text(const prof_i_backend *backend, int result);
 
-/* It refused something of that stream's: its state says so. Right after the call, on the same
-   thread. */
+/* Puts an error of that stream into its status. Right after the call, on the same thread. */
 void prof_i_registry_set_stream_error(prof_i_backend *backend, uint64_t stream, int result);
 
-/* It cannot record by itself what it was asked for: the same. */
+/* The same for records that it cannot make. */
 void prof_i_registry_set_records_error(prof_i_backend *backend, int result);
 
 /* A forked child: all are shut. Signal-safe. */
 void prof_i_registry_forget(void);
 
-/* The back ends that come with prof, in the order in which they are asked. NULL ends the list. It
-   is src/lib that defines it: no folder below knows a vendor's. */
+/* The built-in back ends in the order of preference; NULL ends the list. src/lib defines it,
+   because no folder below knows a vendor. */
 extern const prof_backend *const prof_i_built_in_backends[];
 
 #endif

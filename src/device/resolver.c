@@ -8,11 +8,9 @@
 #include "../core/buffer/arena.h"
 #include "../core/buffer/session.h"
 #include "device_state.h"
-#include "event_time.h"
 #include "stream_scope.h"
 
-/* One for each device; of streams whose events tell no time, only distances, one for each, beside
-   the device's own. */
+/* One for each device. A stream whose events have only distances has one of its own beside it. */
 typedef struct clock_entry {
   prof_i_device_clock clock;
   const prof_i_stream *sole_stream; /* or NULL: the device's own */
@@ -57,6 +55,77 @@ bool prof_i_resolver_prepare(prof_i_stream *stream) {
   return true;
 }
 
+/* ---- times of events: from the back end, or by distances from one event, the zero ---- */
+
+/* the first zero: events before it have a time, too */
+static const uint64_t first_zero_ns = UINT64_C(1) << 50;
+/* a year: no two events are farther apart */
+static const int64_t distance_max_ns = INT64_C(1) << 55;
+/* Vendors report a distance as a float of milliseconds. Within this distance of the zero its error
+   is below the steps of their clocks. */
+enum { FAR_NS = 1000000000 };
+
+static void swap_events(void **a, void **b) {
+  void *const held = *a;
+  *a = *b;
+  *b = held;
+}
+
+/* *event becomes the zero, and is replaced by a new event. */
+static bool make_zero(prof_i_stream *stream, void **event) {
+  void *fresh = NULL;
+  if (stream->backend->table.event_create(stream->backend->self, stream->handle, &fresh) !=
+      PROF_BACKEND_OK)
+    return false;
+  stream->zero_event = *event;
+  stream->zero_ns = first_zero_ns;
+  *event = fresh;
+  return true;
+}
+
+/* The time of an event that is past, in ns of its stream's clock. The event may be kept as the
+   stream's zero: another one then replaces it. False: it has no time. */
+static bool get_event_time(prof_i_stream *stream, void **event, uint64_t *ns_out) {
+  const prof_backend *const table = &stream->backend->table;
+  int64_t since;
+  if (table->event_time)
+    return table->event_time(stream->backend->self, *event, ns_out) == PROF_BACKEND_OK &&
+           *ns_out != 0;
+  if (!stream->zero_event) {
+    *ns_out = first_zero_ns;
+    return make_zero(stream, event);
+  }
+  if (table->event_elapsed(stream->backend->self, stream->zero_event, *event, &since) !=
+          PROF_BACKEND_OK ||
+      since >= distance_max_ns || since <= -distance_max_ns)
+    return false;
+  *ns_out = stream->zero_ns + (uint64_t)since;
+  if (since >= FAR_NS) {
+    swap_events(&stream->zero_event, event);
+    stream->zero_ns = *ns_out;
+  }
+  return true;
+}
+
+/* Both events are past, and the first has no time. True: they have a distance, so the zero has
+   gone, for example with a context of the vendor's. The first event becomes the zero. Later times
+   have no known distance to earlier ones. */
+static bool restart_event_times(prof_i_stream *stream, void **first, void *second,
+                                uint64_t *first_ns_out) {
+  const prof_backend *const table = &stream->backend->table;
+  void *const gone = stream->zero_event;
+  int64_t between;
+  if (table->event_time || !gone ||
+      table->event_elapsed(stream->backend->self, *first, second, &between) != PROF_BACKEND_OK ||
+      !make_zero(stream, first))
+    return false;
+  table->event_destroy(stream->backend->self, gone);
+  *first_ns_out = stream->zero_ns;
+  return true;
+}
+
+/* ---- scopes ---- */
+
 /* A scope that was open when its recording ended comes when another one is under way, or none. */
 static bool is_pair_current(const prof_i_event_pair *pair) {
   return prof_i_session_is_recording() && prof_i_the_arena.base &&
@@ -68,8 +137,7 @@ static bool is_pair_current(const prof_i_event_pair *pair) {
 static bool restart_stream_clock(prof_i_stream *stream, prof_i_event_pair *pair,
                                  uint64_t *first_ns_out) {
   const uint64_t step_count = stream->clock->step_count;
-  if (!prof_i_event_time_restart(stream, &pair->events[0], pair->events[1], first_ns_out))
-    return false;
+  if (!restart_event_times(stream, &pair->events[0], pair->events[1], first_ns_out)) return false;
   prof_i_device_clock_init(stream->clock, stream->backend, (uint32_t)stream->device.index);
   stream->clock->has_distances_only = true;
   stream->clock->step_count = step_count;
@@ -77,10 +145,10 @@ static bool restart_stream_clock(prof_i_stream *stream, prof_i_event_pair *pair,
 }
 
 static bool read_pair_times(prof_i_stream *stream, prof_i_event_pair *pair, uint64_t ns_out[2]) {
-  if (!prof_i_event_time_get(stream, &pair->events[0], &ns_out[0]) &&
+  if (!get_event_time(stream, &pair->events[0], &ns_out[0]) &&
       !restart_stream_clock(stream, pair, &ns_out[0]))
     return false;
-  return prof_i_event_time_get(stream, &pair->events[1], &ns_out[1]);
+  return get_event_time(stream, &pair->events[1], &ns_out[1]);
 }
 
 int prof_i_resolver_write_scope(prof_i_stream *stream, prof_i_event_pair *pair, uint64_t now) {

@@ -5,11 +5,11 @@
 
 #include "event_pair.h"
 
-/* The stream's clock is ready, and has been read since the last round where that can be done.
-   False: no memory. */
+/* Creates the stream's clock, and reads it if that is possible. False: no memory. */
 bool prof_i_resolver_prepare(prof_i_stream *stream);
 
-/* Writes it. now: the counter after it was found past. Past the gate. The loss, or -1. */
+/* Writes the pair's scope. now: the counter after the pair was found past. Inside the arena guard.
+   Returns the loss, or -1. */
 int prof_i_resolver_write_scope(prof_i_stream *stream, prof_i_event_pair *pair, uint64_t now);
 
 /* The clock of a device's own times, which its vendor's records have: its events may have another.

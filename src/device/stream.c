@@ -7,10 +7,11 @@
 #include <stdlib.h>
 
 #include "../base/this_thread.h"
+#include "device_state.h"
 #include "event_pair.h"
 
 static struct {
-  pthread_mutex_t lock; /* rank 3: who adds. Nothing is called under it */
+  pthread_mutex_t lock; /* rank 3: taken to add. Nothing is called under it */
   prof_i_stream *first; /* release; only grows, at its end */
   uint32_t count;
   const prof_i_stream *inherited; /* of a forked child */
@@ -62,6 +63,14 @@ prof_i_stream *prof_i_stream_of(prof_device device, uint64_t handle, int *loss_o
   prof_i_thread_unlock(&stream_list.lock);
   if (!s) *loss_out = PROF_LOSS_DEVICE_FULL;
   return s;
+}
+
+void prof_i_stream_report_error(const prof_i_stream *stream, int result) {
+  char reason[sizeof((prof_i_device_state *)NULL)->reason];
+  snprintf(reason, sizeof reason, "stream 0x%llx: %s", (unsigned long long)stream->handle,
+           prof_i_registry_error_text(stream->backend, result));
+  prof_i_registry_set_stream_error(stream->backend, stream->handle, result);
+  prof_i_device_state_report(stream->device, stream->backend, result, reason);
 }
 
 void prof_i_streams_forget(void) {

@@ -1,5 +1,4 @@
-/* See stream_scope.h. A scope that the clocks would put before its launch is moved there, and
-   counted. */
+/* See stream_scope.h. A scope that the clocks put before its launch is moved there, and counted. */
 #define _GNU_SOURCE
 #include "stream_scope.h"
 
@@ -48,8 +47,8 @@ static void update_device_state(const prof_i_stream_scope *scope, uint64_t error
   prof_i_device_count_raise(&state->early_ns, ns_of_ticks(early));
 }
 
-/* A clock that nobody can read is where its last events have put it; by a year it may have been set
-   since. */
+/* True for a time that the clock cannot have reached. A clock without readings is where its last
+   events have put it, and may have been set by up to a year since. */
 static bool is_implausible_time(const prof_i_device_clock *clock, uint64_t device_ns,
                                 uint64_t now) {
   const uint64_t year_ns = UINT64_C(1) << 55,
@@ -73,7 +72,7 @@ bool prof_i_stream_scope_set_times(prof_i_stream_scope *scope, const prof_i_stre
                                          &errors[0]) ||
       !prof_i_device_clock_to_host(clock, scope->device_ns[1], &scope->ticks[1], &errors[1]))
     return false;
-  /* it took no time, where the line changes */
+  /* its length is 0 where the line changes */
   if (prof_i_clock_is_before(scope->ticks[1], scope->ticks[0])) scope->ticks[1] = scope->ticks[0];
   const uint64_t second = (uint64_t)(prof_i_clock_ticks_per_ns() * 1e9);
   /* it was found past before it was */

@@ -1,5 +1,5 @@
-/* One scope of a stream, to the capture: the device's side of a scope, or what a vendor's own
-   tracing recorded. The collector alone, past the gate. */
+/* Writes one scope of a stream to the capture: device times of a scope, or a record of a vendor's
+   tracing. The collector alone, inside the arena guard. */
 #ifndef PROF_DEVICE_STREAM_SCOPE_H
 #define PROF_DEVICE_STREAM_SCOPE_H
 
@@ -23,16 +23,15 @@ typedef struct prof_i_stream_scope {
   size_t value_words;
 } prof_i_stream_scope;
 
-/* The loss, or -1: it stands. */
+/* Returns the loss, or -1: it was written. */
 int prof_i_stream_scope_write(const prof_i_stream_scope *scope);
 
-/* Brings its times over, device_ns to ticks. Nothing began before it was launched: earliest has,
-   for begin and end, the ticks before which it cannot have been; what the clocks would put before
-   is moved there, and counted. now: the counter after it was found past; unfinished: the last look
-   that found it not past, or earliest's. False: the clocks tell nothing yet, or it cannot have been
-   then. */
+/* Converts device_ns to ticks. False: the clocks know nothing yet, or these times are impossible. A
+   begin or end before bounds->earliest is moved there and counted. */
 typedef struct prof_i_stream_bounds {
-  uint64_t earliest[2], unfinished, now;
+  uint64_t earliest[2]; /* of begin and end: ticks of the launch */
+  uint64_t unfinished;  /* the last time it was found not past, or earliest's */
+  uint64_t now;         /* after it was found past */
 } prof_i_stream_bounds;
 bool prof_i_stream_scope_set_times(prof_i_stream_scope *scope, const prof_i_stream_bounds *bounds);
 

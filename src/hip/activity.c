@@ -1,5 +1,5 @@
-/* See activity.h. rocprofiler lets a tool say what it wants once, before HIP begins: so all that
-   may be wanted is configured then, in contexts of which each is started when it is. */
+/* See activity.h. A tool can configure rocprofiler only once, before HIP begins. So everything that
+   may be wanted is configured then, in contexts that are started when they are wanted. */
 #include "activity.h"
 
 #include <stdbool.h>
@@ -7,19 +7,19 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../device/backend_error.h"
+#include "../device/vendor.h"
 #include "buffers.h"
-#include "error.h"
+#include "library.h"
 #include "records.h"
-#include "rocprofiler_library.h"
+#include "tracer_library.h"
 
 enum { FLUSH_NS = 200000000, BUFFER_BYTES = 1 << 18, OPERATIONS_MAX = 512, REASON_BYTES = 256 };
 
-/* Which contexts there are: symbols of code that is loaded, always; what devices do; the calls that
-   ask for it; all calls. */
+/* The contexts: symbols of loaded code (always on), work of devices, calls that launch it, all
+   calls. */
 enum { NAMES, WORK, LAUNCHES, CALLS, CONTEXTS };
 
-/* UNTRIED to CONFIGURING, once: by whoever may try. */
+/* UNTRIED to CONFIGURING once, by the first thread that may */
 enum { UNTRIED, CONFIGURING, CONFIGURED, REFUSED };
 
 enum {
@@ -28,7 +28,7 @@ enum {
 };
 
 static struct {
-  uint32_t phase;         /* release, acquire: what is configured stands before it */
+  uint32_t phase;         /* release, acquire: the configuration is written before it */
   uint32_t is_taken_over; /* start() has been called; relaxed */
   bool is_on, is_ending;  /* is_ending: between stop() and the drain behind it */
   bool is_context_on[CONTEXTS];
@@ -39,12 +39,11 @@ static struct {
   int32_t operations[OPERATIONS_MAX]; /* of calls that put work on devices */
   size_t operation_count;
   uint32_t has_begun;          /* HIP; relaxed */
-  const char *failed_function; /* the first function that said an error while it was configured */
+  const char *failed_function; /* the first function that failed in the configuration */
   int32_t status;
   int result; /* why it is not configured */
   char reason[REASON_BYTES];
-  /* it records since before the program's first call of HIP, and start() has not been called;
-     relaxed */
+  /* records since before the program's first call of HIP; start() has not been called; relaxed */
   uint32_t is_from_first;
   /* bits of prof_backend_kind; before start() of what is recorded from the beginning */
   uint32_t wanted;
@@ -232,7 +231,7 @@ static int32_t initialize_tool(void (*finalize)(void), void *user) {
   return result == PROF_BACKEND_OK ? 0 : -1;
 }
 
-/* Nothing is given back: what it hands over after that is not read. */
+/* Keeps everything: later records are not read. */
 static void finalize_tool(void *user) { (void)user; }
 
 static prof_i_rocp_tool *rocp_tool(void) {

@@ -1,27 +1,26 @@
-/* Kernels, copies and calls by rocprofiler-sdk: when it is configured, started and stopped, and its
-   records handed over. */
+/* Starts and stops rocprofiler-sdk's records of kernels, copies and calls, and fetches them. */
 #ifndef PROF_HIP_ACTIVITY_H
 #define PROF_HIP_ACTIVITY_H
 
 #include <prof/backend.h>
 #include <stdbool.h>
 
-/* Must come before HIP begins: from then on nothing can be configured. What comes of it, start()
-   says. One thread at a time. */
+/* Configures rocprofiler: must come before HIP begins. start() reports the result. One thread at a
+   time. */
 void prof_i_hip_activity_prepare(const prof_backend_host *host);
 
-/* The same where rocprofiler itself asks what is wanted, of a tool that it was told of
-   (ROCP_TOOL_LIBRARIES), while HIP begins: what rocprofiler_configure() returns. The kinds are
-   recorded from HIP's first call on. is_ready: called when all is configured; it must not call HIP.
-   NULL: this release is none that serves, or prof has asked before. Any thread. */
+/* The same if rocprofiler itself asks a tool that ROCP_TOOL_LIBRARIES names, while HIP begins.
+   Returns what rocprofiler_configure() returns. The kinds are recorded from HIP's first call on.
+   is_ready: called when all is configured; it must not call HIP. NULL: this release is too old, or
+   prof has configured it before. Any thread. */
 void *prof_i_hip_activity_get_tool(const prof_backend_host *host, uint32_t kinds,
                                    void (*is_ready)(void));
 
-/* Of what is recorded from HIP's first call on: true when start() has taken it over, or, where
-   nobody waits for that any more, when it has been stopped. One thread. */
+/* Ends what was recorded from HIP's first call on. True: start() has taken it over, or, if not
+   is_waiting, it has been stopped. One thread. */
 bool prof_i_hip_activity_end_preinit(bool is_waiting);
 
-/* Has HIP begun, as far as is known? True where nobody tells; false while it is being configured.
+/* True if HIP has begun, or if rocprofiler does not report it. False while HIP is being configured.
    Any thread. */
 bool prof_i_hip_activity_has_begun(void);
 

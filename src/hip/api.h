@@ -1,7 +1,7 @@
-/* What prof needs of AMD's HIP runtime, declared by itself, so that no vendor's header is needed to
-   build and one binary serves HIP 5, 6 and 7: tests/device/headers/hip.cpp compares each line with
-   the real header. Device properties are left alone: their struct differs between these. Includes
-   nothing of the rest of prof. */
+/* Declarations of what prof uses of AMD's HIP runtime, so that no vendor's header is needed to
+   build. One binary serves HIP 5, 6 and 7. tests/device/headers/hip.cpp compares each line with the
+   real header. Device properties are not used: their struct differs between releases. Includes
+   nothing else of prof. */
 #ifndef PROF_HIP_API_H
 #define PROF_HIP_API_H
 

@@ -1,25 +1,14 @@
-/* See backend.h. A forked child has the parent's handles and none of the threads behind them, and
-   after some errors HIP does nothing more: then all is refused before the library is called. */
-#include "backend.h"
+/* HIP's table. A forked child has the parent's handles but not the threads behind them. After some
+   errors HIP does nothing more. In both cases calls are refused without calling the library. */
+#include "internal.h"
 
 #include <stdbool.h>
 #include <string.h>
 
 #include "activity.h"
 #include "devices.h"
-#include "error.h"
 #include "library.h"
 #include "marker.h"
-
-/* There is one: the process has one runtime. */
-struct prof_backend_self {
-  const prof_backend_host *host;
-  uint32_t is_forked; /* relaxed; the child's only thread writes it, from the fork's handler */
-};
-
-static bool is_hip_forked(const prof_backend_self *self) {
-  return __atomic_load_n(&self->is_forked, __ATOMIC_RELAXED);
-}
 
 static const char unfetched_error_text[] =
     "the thread has an error of HIP's that the program has not fetched by hipGetLastError(), and "
@@ -30,12 +19,12 @@ static int refuse_hip_in_child(void) {
                                   "the stream is the parent's: this process was forked from it");
 }
 
-/* May the runtime be asked for an event? */
+/* OK if the runtime may be called for an event. */
 static int check_hip(const prof_backend_self *self) {
-  return is_hip_forked(self) ? refuse_hip_in_child() : prof_i_hip_check_fatal();
+  return prof_i_vendor_is_forked(self) ? refuse_hip_in_child() : prof_i_hip_check_fatal();
 }
 
-/* And on a thread of the program's? */
+/* The same on a thread of the program. */
 static int check_hip_thread(const prof_backend_self *self) {
   const int result = check_hip(self);
   return result == PROF_BACKEND_OK && prof_i_hip_has_error()
@@ -58,8 +47,8 @@ static int hip_probe(const prof_backend_host *host) {
   return result != PROF_BACKEND_OK || is_the_programs ? result : prof_i_hip_devices_probe();
 }
 
-/* rocprofiler must know what is wanted before HIP begins, and tells when that is: to begin with it
-   is the program's affair. */
+/* rocprofiler must be configured before HIP begins, and reports when that is. Only the program
+   begins with HIP. */
 static int hip_open(const prof_backend_host *host, prof_backend_self **self_out) {
   static prof_backend_self self;
   self.host = host;
@@ -71,10 +60,6 @@ static int hip_open(const prof_backend_host *host, prof_backend_self **self_out)
   const int result = prof_i_hip_devices_list();
   if (result == PROF_BACKEND_OK) *self_out = &self;
   return result;
-}
-
-static void hip_fork_child(prof_backend_self *self) {
-  __atomic_store_n(&self->is_forked, 1, __ATOMIC_RELAXED);
 }
 
 /* ---- events ---- */
@@ -105,12 +90,7 @@ static int hip_event_elapsed(prof_backend_self *self, void *a, void *b, int64_t 
 }
 
 static void hip_event_destroy(prof_backend_self *self, void *event) {
-  if (!is_hip_forked(self)) prof_i_hip_marker_destroy(event);
-}
-
-static const char *hip_last_error(prof_backend_self *self) {
-  (void)self; /* the same for all: a thread calls one at a time */
-  return prof_i_backend_last_error();
+  if (!prof_i_vendor_is_forked(self)) prof_i_hip_marker_destroy(event);
 }
 
 /* ---- devices ---- */
@@ -126,39 +106,39 @@ static int hip_stream_of(prof_backend_self *self, uint64_t stream, uint32_t *dev
   if (error != 0) result = prof_i_hip_fail_call("hipStreamIsCapturing", error);
   if (result != PROF_BACKEND_OK && result != PROF_BACKEND_CAPTURING) return result;
   *device_out = prof_i_hip_stream_device(hip_stream_at(stream));
-  /* The legacy stream, while another one is captured, is an error: nothing may be put on it. */
+  /* The legacy stream returns an error while another stream is captured: nothing may be put on it.
+     */
   *is_capturing_out =
       result == PROF_BACKEND_CAPTURING || capture != PROF_I_HIP_StreamCaptureStatusNone;
   return *device_out == UINT32_MAX ? PROF_BACKEND_INVALID : PROF_BACKEND_OK;
 }
 
 static int hip_describe_device(prof_backend_self *self, uint32_t index, prof_backend_device *out) {
-  if (is_hip_forked(self)) return refuse_hip_in_child();
-  if (index >= prof_i_hip_devices_count())
-    return prof_i_backend_fail(PROF_BACKEND_NO_DEVICE, "there is no device %u", index);
+  if (prof_i_vendor_is_forked(self)) return refuse_hip_in_child();
+  if (index >= prof_i_hip_devices_count()) return prof_i_vendor_no_device(index);
   prof_backend_device about = {.size = out->size};
   prof_i_hip_device_describe(index, &about);
-  memcpy(out, &about, out->size < sizeof about ? out->size : sizeof about);
-  return PROF_BACKEND_OK;
+  return prof_i_vendor_copy_device(out, &about);
 }
 
 /* ---- records ---- */
 
 static int hip_read_clock(prof_backend_self *self, uint32_t device, prof_backend_pair *out) {
   (void)device; /* one clock serves all */
-  return is_hip_forked(self) ? refuse_hip_in_child() : prof_i_hip_activity_clock(self->host, out);
+  return prof_i_vendor_is_forked(self) ? refuse_hip_in_child()
+                                       : prof_i_hip_activity_clock(self->host, out);
 }
 
 static int hip_start(prof_backend_self *self, uint32_t kinds, uint32_t *kinds_out) {
-  return is_hip_forked(self) ? refuse_hip_in_child()
-                             : prof_i_hip_activity_start(self->host, kinds, kinds_out);
+  return prof_i_vendor_is_forked(self) ? refuse_hip_in_child()
+                                       : prof_i_hip_activity_start(self->host, kinds, kinds_out);
 }
 static int hip_stop(prof_backend_self *self) {
-  return is_hip_forked(self) ? refuse_hip_in_child() : prof_i_hip_activity_stop();
+  return prof_i_vendor_is_forked(self) ? refuse_hip_in_child() : prof_i_hip_activity_stop();
 }
 static int hip_drain(prof_backend_self *self, uint32_t how, uint64_t *lost_out) {
-  return is_hip_forked(self) ? refuse_hip_in_child()
-                             : prof_i_hip_activity_drain(self->host, how, lost_out);
+  return prof_i_vendor_is_forked(self) ? refuse_hip_in_child()
+                                       : prof_i_hip_activity_drain(self->host, how, lost_out);
 }
 
 const prof_backend prof_i_hip_backend = {
@@ -175,8 +155,8 @@ const prof_backend prof_i_hip_backend = {
     .event_query = hip_event_query,
     .event_destroy = hip_event_destroy,
     .event_elapsed = hip_event_elapsed,
-    .fork_child = hip_fork_child,
-    .last_error = hip_last_error,
+    .fork_child = prof_i_vendor_fork_child,
+    .last_error = prof_i_vendor_last_error,
     .stream_of = hip_stream_of,
     .device = hip_describe_device,
     .clock = hip_read_clock,

@@ -1,5 +1,5 @@
-/* See buffers.h. Blocks and names are two mappings, whose pages come when they are first
-   written. */
+/* See buffers.h. Blocks and names are two mappings. The kernel adds their pages at the first write.
+   */
 #define _GNU_SOURCE
 #include "buffers.h"
 
@@ -11,7 +11,8 @@ static struct {
   uint8_t *memory, *names;
   size_t name_bytes;    /* claimed; may be more than there are */
   uint32_t first_index; /* relaxed: where the last one was found */
-  /* relaxed; dropped: by rocprofiler since the beginning; told: of that, the collector */
+  /* relaxed. dropped: by rocprofiler in all; reported_count: the part that the collector has
+     counted */
   uint64_t lost, dropped, reported_count;
   prof_i_rocp_block *completed; /* newest first */
   prof_i_rocp_block blocks[PROF_I_ROCP_BLOCKS];
@@ -39,7 +40,7 @@ bool prof_i_rocp_buffers_prepare(const prof_backend_host *host) {
 
 /* ---- rocprofiler's threads ---- */
 
-/* The same few again and again: the others' pages never come. */
+/* Always prefers the same few, so that the others' pages are never added. */
 static prof_i_rocp_block *take_free_block(void) {
   const uint32_t first_index = __atomic_load_n(&rocp_pool.first_index, __ATOMIC_RELAXED);
   for (uint32_t i = 0; i < PROF_I_ROCP_BLOCKS; i++) {

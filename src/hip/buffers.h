@@ -1,13 +1,13 @@
-/* Where rocprofiler's records wait for the collector: it hands them out on threads of its own, for
-   as long as its call lasts. They are copied into blocks of a pool; nothing here takes a lock or
-   allocates by malloc(). */
+/* rocprofiler's records on their way to the collector. rocprofiler hands them out on its own
+   threads, only during its call. So they are copied into blocks of a pool. Nothing here takes a
+   lock or calls malloc(). */
 #ifndef PROF_HIP_BUFFERS_H
 #define PROF_HIP_BUFFERS_H
 
 #include <prof/backend.h>
 #include <stdbool.h>
 
-#include "rocprofiler.h"
+#include "tracer_api.h"
 
 enum {
   PROF_I_ROCP_BLOCK_BYTES = 1 << 18,
@@ -42,7 +42,7 @@ void prof_i_rocp_name_add(uint64_t kernel, const char *text);
 
 /* ---- the collector ---- */
 
-/* What has come, oldest first, and to whom it goes when it has been read. */
+/* Takes the full blocks, oldest first, and returns each to the pool when it has been read. */
 prof_i_rocp_block *prof_i_rocp_blocks_take_full(void);
 void prof_i_rocp_block_give_back(prof_i_rocp_block *block);
 

@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "error.h"
 #include "library.h"
 
 enum { PATH_BYTES = 512 };
@@ -29,7 +28,7 @@ bool prof_i_hip_has_error(void) {
          prof_i_hip.hipPeekAtLastError() != 0;
 }
 
-/* PROF_SYSFS_ROOT, which stands before the system's folders: see meters.c. */
+/* Puts PROF_SYSFS_ROOT before a system path: see meters.c. */
 static void device_path_of(char to[PATH_BYTES], const char *name) {
   const char *const root = secure_getenv("PROF_SYSFS_ROOT");
   if (snprintf(to, PATH_BYTES, "%s%s", root ? root : "", name) >= PATH_BYTES) to[0] = '\0';

@@ -9,27 +9,27 @@
 
 #include "api.h"
 
-/* Has the calling thread an error of the program's that it has not fetched (hipGetLastError())?
-   Before HIP 7 any call that goes well takes it away: then nothing may be called. Any thread. */
+/* True if the calling thread has an error that the program has not fetched by hipGetLastError().
+   Before HIP 7 any successful call clears it, so nothing may be called then. Any thread. */
 bool prof_i_hip_has_error(void);
-/* A call of ours has failed: where there was none before, there is none again. */
+/* Clears the error of a failed call of prof's, if there was none before. */
 void prof_i_hip_clear_error(void);
 
-/* Could there be any? What the kernel says; the runtime is left alone. */
+/* OK if the kernel shows a device. Does not call the runtime. */
 int prof_i_hip_devices_probe(void);
 
-/* NO_DEVICE, with what can be seen of why: no /dev/kfd, no right to open it. The runtime begins
-   where it has not yet: whoever asks has a stream of it, or wants to know. */
+/* NO_DEVICE with a reason, such as a missing /dev/kfd or no right to open it. Starts the runtime if
+   it was not started: the caller has a stream of it, or queries the devices. */
 int prof_i_hip_devices_list(void);
 
-/* How many. Any thread, as all below. */
+/* Their number. Any thread, as all below. */
 uint32_t prof_i_hip_devices_count(void);
 
-/* The one that the stream is of; its number, or UINT32_MAX with words. Runtimes before 6.0 do not
-   say: it is the calling thread's current one then, as it is for a default stream. */
+/* The number of the stream's device, or UINT32_MAX with a text. For a default stream, and with
+   runtimes before 6.0, this is the calling thread's current device. */
 uint32_t prof_i_hip_stream_device(prof_i_hip_stream stream);
 
-/* What there is to know of it, but for its size. */
+/* Describes it, except for the size. */
 void prof_i_hip_device_describe(uint32_t number, prof_backend_device *out);
 
 #endif

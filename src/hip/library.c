@@ -1,66 +1,81 @@
 /* See library.h. */
 #include "library.h"
 
-#include <prof/backend.h>
+#include "devices.h"
 
-#include "../base/library.h"
-#include "error.h"
-
-static const char *const hip_names[] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"};
-enum { HIP_NAMES = sizeof hip_names / sizeof *hip_names };
+static const char *const hip_names[] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5",
+                                        NULL};
+static const prof_i_vendor_symbol hip_symbols[] = {
+#define SYMBOL(need, name, arguments) \
+  {#name, offsetof(prof_i_hip_functions, name), PROF_I_VENDOR_##need},
+#define SYMBOL_TEXT(name, arguments) SYMBOL(NEEDED, name, arguments)
+    PROF_I_HIP_FUNCTIONS(SYMBOL) PROF_I_HIP_TEXTS(SYMBOL_TEXT)
+#undef SYMBOL_TEXT
+#undef SYMBOL
+};
 
 prof_i_hip_functions prof_i_hip;
 
-static void *find_loaded_hip(const char **name_out) {
-  const char *why;
-  void *library = NULL;
-  for (int i = 0; i < HIP_NAMES && !library; i++)
-    library = prof_i_library_open(*name_out = hip_names[i], 1, &why);
-  return library;
+static const prof_i_vendor_library hip_library = {
+    .names = hip_names,
+    .absent_text = "libamdhip64.so.7, .6 and .5 are not there",
+    .symbols = hip_symbols,
+    .symbol_count = sizeof hip_symbols / sizeof *hip_symbols,
+    .functions = &prof_i_hip,
+    .oldest_text = ": HIP 5 is the oldest that serves"};
+
+int prof_i_hip_library_is_loaded(void) { return prof_i_vendor_library_is_loaded(&hip_library); }
+
+int prof_i_hip_library_open(void) { return prof_i_vendor_library_open(&hip_library, NULL); }
+
+/* ---- errors ---- */
+
+static struct { int32_t error_code; /* fatal; 0: none so far. Relaxed */ } hip_fatal;
+
+static bool is_hip_fatal(int32_t error) {
+  switch (error) {
+#define CASE(name, value) case value:
+    PROF_I_HIP_FATAL_ERRORS(CASE)
+#undef CASE
+    return true;
+    default:
+      return false;
+  }
 }
 
-static void *find_installed_hip(const char **name_out, prof_i_library_error *why) {
-  void *library = NULL;
-  for (int i = 0; i < HIP_NAMES && !library; i++)
-    library = prof_i_library_try(*name_out = hip_names[i], why);
-  return library;
+static int result_of_hip(int32_t error) {
+  if (error >= PROF_I_HIP_ErrorStreamCaptureUnsupported &&
+      error <= PROF_I_HIP_ErrorStreamCaptureWrongThread)
+    return PROF_BACKEND_CAPTURING;
+  switch (error) {
+    case PROF_I_HIP_ErrorOutOfMemory:
+      return PROF_BACKEND_NO_MEMORY;
+    case PROF_I_HIP_ErrorNoDevice:
+      return PROF_BACKEND_NO_DEVICE;
+    case PROF_I_HIP_ErrorInvalidDevice:
+    case PROF_I_HIP_ErrorInvalidContext:
+    case PROF_I_HIP_ErrorContextIsDestroyed:
+    case PROF_I_HIP_ErrorInvalidHandle:
+      return PROF_BACKEND_INVALID;
+    default:
+      return PROF_BACKEND_VENDOR;
+  }
 }
 
-/* The first function that is needed and not there; NULL: none is. */
-static const char *resolve_hip(void *library) {
-  enum { OPTIONAL, NEEDED };
-  const char *missing = NULL;
-#define RESOLVE(need, name, arguments)                              \
-  *(void **)&prof_i_hip.name = prof_i_library_find(library, #name); \
-  if ((need) == NEEDED && !prof_i_hip.name && !missing) missing = #name;
-#define RESOLVE_TEXT(name, arguments) RESOLVE(NEEDED, name, arguments)
-  PROF_I_HIP_FUNCTIONS(RESOLVE)
-  PROF_I_HIP_TEXTS(RESOLVE_TEXT)
-#undef RESOLVE_TEXT
-#undef RESOLVE
-  return missing;
+int prof_i_hip_fail_call(const char *function, int32_t error) {
+  if (is_hip_fatal(error))
+    __atomic_store_n(&hip_fatal.error_code, error, __ATOMIC_RELAXED);
+  else
+    prof_i_hip_clear_error();
+  const char *const name = prof_i_hip.hipGetErrorName(error), *const text =
+                                                                  prof_i_hip.hipGetErrorString(
+                                                                      error);
+  return prof_i_backend_fail(result_of_hip(error), "%s: %s (%d)%s%s%s", function,
+                             name ? name : "an error", error, text ? ", " : "", text ? text : "",
+                             is_hip_fatal(error) ? ": no more HIP in this process" : "");
 }
 
-int prof_i_hip_library_is_loaded(void) {
-  const char *name;
-  return prof_i_library_can_open() && find_loaded_hip(&name) != NULL;
-}
-
-int prof_i_hip_library_open(void) {
-  prof_i_library_error why = {0};
-  const char *name = NULL;
-  if (!prof_i_library_can_open())
-    return prof_i_backend_fail(PROF_BACKEND_UNSUPPORTED,
-                               "libprof.a opens no libraries; link libprof.so");
-  void *library = find_loaded_hip(&name);
-  if (!library) library = find_installed_hip(&name, &why);
-  if (!library)
-    return why.is_broken ? prof_i_backend_fail_library("", &why)
-                         : prof_i_backend_fail_text(PROF_BACKEND_ABSENT,
-                                                    "libamdhip64.so.7, .6 and .5 are not there");
-  const char *const missing = resolve_hip(library);
-  return missing
-             ? prof_i_backend_fail(PROF_BACKEND_VERSION,
-                                   "%s has no %s(): HIP 5 is the oldest that serves", name, missing)
-             : PROF_BACKEND_OK;
+int prof_i_hip_check_fatal(void) {
+  const int32_t error = __atomic_load_n(&hip_fatal.error_code, __ATOMIC_RELAXED);
+  return error == 0 ? PROF_BACKEND_OK : prof_i_hip_fail_call("an earlier call", error);
 }

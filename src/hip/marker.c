@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "devices.h"
-#include "error.h"
 #include "library.h"
 
 /* While any stream is captured into a graph globally, to ask for an event breaks that capture, from
@@ -66,7 +65,7 @@ static int record_new_hip_event(prof_i_hip_marker *marker, prof_i_hip_stream str
   return PROF_BACKEND_OK;
 }
 
-/* The device is asked for first: a call that fails would leave the program its error. */
+/* The device is queried first: a failed call would leave its error to the program. */
 int prof_i_hip_marker_record(prof_i_hip_marker *marker, prof_i_hip_stream stream) {
   const uint32_t device = prof_i_hip_stream_device(stream);
   if (device == UINT32_MAX) return PROF_BACKEND_INVALID;

@@ -1,5 +1,5 @@
-/* An event of prof's: a hipEvent_t, which belongs to a device as its stream does. It is made where
-   it is first put on a stream. */
+/* An event of prof's: a hipEvent_t. It belongs to a device, as its stream does, and is created
+   where it is first put on a stream. */
 #ifndef PROF_HIP_MARKER_H
 #define PROF_HIP_MARKER_H
 
@@ -21,7 +21,7 @@ int prof_i_hip_marker_record(prof_i_hip_marker *marker, prof_i_hip_stream stream
 /* OK: it is past; NOT_READY. */
 int prof_i_hip_marker_query(prof_i_hip_marker *marker);
 
-/* From a to b, of one device. The runtime tells it as a float of milliseconds. */
+/* From a to b, of one device. The runtime reports a float of milliseconds. */
 int prof_i_hip_marker_elapsed(prof_i_hip_marker *a, prof_i_hip_marker *b, int64_t *ns_out);
 
 #endif

@@ -1,8 +1,8 @@
-/* See meters.h. Devices have HIP's numbers where the program uses HIP when the sampler starts, by
-   their places on the bus; those that it does not see come behind them. Else in the order of the
-   bus. */
+/* AMD's meters by sysfs. If the program uses HIP when the sampler starts, devices are matched by
+   PCI address and have HIP's numbers; devices that HIP does not see follow. Otherwise they are
+   numbered in the order of the bus. */
 #define _GNU_SOURCE
-#include "meters.h"
+#include "internal.h"
 
 #include <dirent.h>
 #include <limits.h>
@@ -12,9 +12,9 @@
 #include <string.h>
 
 #include "../base/port.h"
-#include "../device/backend_error.h"
+#include "../device/vendor.h"
 #include "devices.h"
-#include "smi.h"
+#include "meter_library.h"
 
 enum { DEVICES_MAX = 64, FOLDER_BYTES = 1024, AMD_VENDOR_ID = 0x1002 };
 
@@ -25,10 +25,6 @@ typedef struct amd_device {
   uint32_t smi;    /* and ROCm SMI; UINT32_MAX: it does not know it */
 } amd_device;
 
-struct prof_backend_self {
-  uint32_t is_forked; /* relaxed; the child's only thread writes it, from the fork's handler */
-};
-
 static struct {
   char root[FOLDER_BYTES / 2]; /* PROF_SYSFS_ROOT, as the host's meters have it: before /sys */
   amd_device all[DEVICES_MAX]; /* not changed once they are listed */
@@ -36,15 +32,12 @@ static struct {
   char remark[240];
 } amd_device_list;
 
-static bool is_amdgpu_forked(const prof_backend_self *self) {
-  return __atomic_load_n(&self->is_forked, __ATOMIC_RELAXED);
-}
 static int refuse_amdgpu_in_child(void) {
   return prof_i_backend_fail_text(PROF_BACKEND_FORKED,
                                   "this process was forked from the one that listed the devices");
 }
 
-/* ---- what there is to read ---- */
+/* ---- readings ---- */
 
 static bool read_text(const char *folder, const char *name, char *to, size_t room) {
   char path[FOLDER_BYTES + 64];
@@ -59,14 +52,14 @@ static bool read_amdgpu_number(const char *folder, const char *name, int64_t *ou
   return end != text;
 }
 
-/* Of a board with two dies the first tells both's power, the second 0 or nothing. */
+/* On a board with two dies the first reports the power of both, the second 0 or nothing. */
 static bool read_amdgpu_power(const amd_device *device, int64_t *out) {
   return (read_amdgpu_number(device->sensors, "power1_average", out) ||
           read_amdgpu_number(device->sensors, "power1_input", out)) &&
          *out > 0;
 }
 
-/* Of a second die it is 0, as power is. */
+/* 0 on a second die, as power is. */
 static bool read_amdgpu_energy(const amd_device *device, int64_t *out) {
   return prof_i_hip_smi_energy(device->smi, out);
 }
@@ -162,7 +155,7 @@ static int compare_pci_addresses(const void *a, const void *b) {
   return strcmp(x->folder, y->folder);
 }
 
-/* Of those that HIP has listed; UINT32_MAX: it does not see it, or nobody has asked it. */
+/* Its number among HIP's devices; UINT32_MAX: HIP does not see it, or is not in use. */
 static uint32_t hip_number_of(const amd_device *device) {
   for (uint32_t i = 0; i < prof_i_hip_devices_count(); i++) {
     prof_backend_device about = {.size = sizeof about};
@@ -204,7 +197,7 @@ static int amdgpu_probe(const prof_backend_host *host) {
                                    amd_device_list.root);
 }
 
-/* Of a folder that stands for the kernel's it knows nothing. */
+/* ROCm SMI knows nothing of a folder that replaces the kernel's. */
 static void find_smi_indices(const prof_backend_host *host) {
   if (!prof_i_hip_smi_init(host, !*amd_device_list.root)) return;
   for (uint32_t i = 0; i < amd_device_list.count; i++)
@@ -220,7 +213,7 @@ static bool is_second_die(const amd_device *device) {
          power <= 0;
 }
 
-/* What somebody may miss. */
+/* Says which readings are missing. */
 static const char *amdgpu_remark(prof_backend_self *self) {
   const amd_device *second = NULL;
   const char *const why_not = prof_i_hip_smi_reason();
@@ -248,15 +241,6 @@ static int amdgpu_open(const prof_backend_host *host, prof_backend_self **self_o
   return result;
 }
 
-static void amdgpu_fork_child(prof_backend_self *self) {
-  __atomic_store_n(&self->is_forked, 1, __ATOMIC_RELAXED);
-}
-
-static const char *amdgpu_last_error(prof_backend_self *self) {
-  (void)self;
-  return prof_i_backend_last_error();
-}
-
 static const amd_device *find_amd_device(uint32_t number) {
   for (uint32_t i = 0; i < amd_device_list.count; i++)
     if (amd_device_list.all[i].number == number) return &amd_device_list.all[i];
@@ -265,9 +249,9 @@ static const amd_device *find_amd_device(uint32_t number) {
 
 static int amdgpu_describe_device(prof_backend_self *self, uint32_t index,
                                   prof_backend_device *out) {
-  if (is_amdgpu_forked(self)) return refuse_amdgpu_in_child();
+  if (prof_i_vendor_is_forked(self)) return refuse_amdgpu_in_child();
   const amd_device *const device = find_amd_device(index);
-  if (!device) return prof_i_backend_fail(PROF_BACKEND_NO_DEVICE, "there is no device %u", index);
+  if (!device) return prof_i_vendor_no_device(index);
   prof_backend_device about = {.size = out->size,
                                .pci_domain = device->domain,
                                .pci_bus = device->bus,
@@ -280,14 +264,13 @@ static int amdgpu_describe_device(prof_backend_self *self, uint32_t index,
   about.name[strcspn(about.name, "\n")] = '\0';
   if (read_amdgpu_number(device->folder, "mem_info_vram_total", &bytes) && bytes > 0)
     about.memory_bytes = (uint64_t)bytes;
-  memcpy(out, &about, out->size < sizeof about ? out->size : sizeof about);
-  return PROF_BACKEND_OK;
+  return prof_i_vendor_copy_device(out, &about);
 }
 
-/* Those that a device does not tell are left out. */
+/* Readings that a device does not have are left out. */
 static int amdgpu_metric(prof_backend_self *self, uint32_t number, prof_backend_metric *out) {
   uint32_t met = 0;
-  if (is_amdgpu_forked(self)) return refuse_amdgpu_in_child();
+  if (prof_i_vendor_is_forked(self)) return refuse_amdgpu_in_child();
   for (uint32_t i = 0; i < amd_device_list.count * AMDGPU_METRICS; i++) {
     const amd_device *const device = &amd_device_list.all[i / AMDGPU_METRICS];
     const uint32_t kind = i % AMDGPU_METRICS;
@@ -301,15 +284,14 @@ static int amdgpu_metric(prof_backend_self *self, uint32_t number, prof_backend_
                                 .scale = amdgpu_metrics[kind].scale};
     snprintf(made.name, sizeof made.name, "%s", amdgpu_metrics[kind].name);
     snprintf(made.unit, sizeof made.unit, "%s", amdgpu_metrics[kind].unit);
-    memcpy(out, &made, out->size < sizeof made ? out->size : sizeof made);
-    return PROF_BACKEND_OK;
+    return prof_i_vendor_copy_metric(out, &made);
   }
   return prof_i_backend_fail(PROF_BACKEND_NO_DEVICE, "there are %u meters", met);
 }
 
 static int amdgpu_sample(prof_backend_self *self, const prof_backend_metric *metrics,
                          uint32_t count, int64_t *values_out, uint64_t *known_out) {
-  if (is_amdgpu_forked(self)) return refuse_amdgpu_in_child();
+  if (prof_i_vendor_is_forked(self)) return refuse_amdgpu_in_child();
   *known_out = 0;
   for (uint32_t i = 0; i < count; i++) {
     const amd_device *const device =
@@ -328,8 +310,8 @@ const prof_backend prof_i_amdgpu_backend = {.size = sizeof prof_i_amdgpu_backend
                                             .version = "1.0 (never run on AMD hardware)",
                                             .probe = amdgpu_probe,
                                             .open = amdgpu_open,
-                                            .fork_child = amdgpu_fork_child,
-                                            .last_error = amdgpu_last_error,
+                                            .fork_child = prof_i_vendor_fork_child,
+                                            .last_error = prof_i_vendor_last_error,
                                             .device = amdgpu_describe_device,
                                             .metric = amdgpu_metric,
                                             .sample = amdgpu_sample,

@@ -1,5 +1,5 @@
-/* See records.h. A kernel's record has a number for its name, which was told when its code was
-   loaded, once. */
+/* See records.h. A kernel's record has a number for its name, which was reported once, when its
+   code was loaded. */
 #include "records.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "../device/launches.h"
 #include "buffers.h"
 #include "devices.h"
-#include "rocprofiler_library.h"
+#include "tracer_library.h"
 
 enum {
   KERNELS_AT_FIRST = 1024,
@@ -137,8 +137,8 @@ static void begin_hip_record(prof_i_launched_record *it, uint32_t kind, size_t b
   if (!start || !end) it->record.flags = PROF_BACKEND_NO_TIMES;
 }
 
-/* A queue of the hardware's is no stream: several of these share one. Its number is none of a
-   handle, which lies lower. */
+/* A hardware queue is not a stream: several streams share one. Its number cannot be a handle,
+   because handles are lower. */
 static uint64_t stream_of_queue(uint64_t queue) { return PROF_BACKEND_QUEUE | queue; }
 
 static void take_dispatch(const prof_i_rocp_dispatch *from) {
@@ -155,7 +155,7 @@ static void take_dispatch(const prof_i_rocp_dispatch *from) {
   prof_i_launches_emit(&rocp_drain.launches, &it);
 }
 
-/* The device is that which is not the host; of two, the one that it goes to. */
+/* The device that is not the host; of two, the destination. */
 static void take_hip_copy(const prof_i_rocp_copy *from) {
   /* from HOST_TO_HOST on */
   static const char *const names[] = {"Memcpy HtoH", "Memcpy HtoD", "Memcpy DtoH", "Memcpy DtoD"};
@@ -237,6 +237,6 @@ void prof_i_hip_record_add(const prof_i_rocp_record *record) {
       take_hip_call(record);
       break;
     default:
-      break; /* nobody asked for it */
+      break; /* not requested */
   }
 }

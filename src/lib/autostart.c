@@ -19,7 +19,7 @@
 #include "../core/buffer/arena.h"
 #include "../core/record/mute.h"
 #include "../core/session/control.h"
-#include "../device/collector.h"
+#include "../device/internal.h"
 #include "sampler_autostart.h"
 
 static const uint32_t level_off; /* the level before any start */

@@ -7,7 +7,7 @@
 
 #include "../core/session/control.h"
 #include "../cuda/activity.h"
-#include "../cuda/backend.h"
+#include "../cuda/internal.h"
 #include "../device/activity.h"
 #include "../device/host.h"
 #include "../hip/activity.h"

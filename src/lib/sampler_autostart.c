@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "../base/log.h"
-#include "../sampler/sampler.h"
+#include "../sampler/internal.h"
 
 /* "0.1": seconds, with a point whatever the locale has; ns. False: it is none, or more than a
    day. */

@@ -1,6 +1,6 @@
-/* See cache.h. A list, the latest first: an operator takes longer than looking at a thousand
+/* Kept results: a list, the latest first. An operator takes longer than a search of a thousand
    keys. */
-#include "cache.h"
+#include "internal.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static struct {
 
 static void cache_lock(void) { prof_i_thread_lock(&cache.lock); }
 static void cache_unlock(void) { prof_i_thread_unlock(&cache.lock); }
-/* a child's list is whole, and nobody has its lock */
+/* a forked child's list is complete, and its lock is free */
 static void cache_prepare_fork(void) { pthread_atfork(cache_lock, cache_unlock, cache_unlock); }
 
 static void cache_prepare(void) {
@@ -36,7 +36,7 @@ static void cache_acquire(void) {
   cache_lock();
 }
 
-/* So that it stays the same file wherever the process goes. */
+/* An absolute path stays the same file when the process changes its directory. */
 static bool make_absolute_path(const char *path, char *to) {
   size_t used = 0;
   if (path[0] != '/' && getcwd(to, PATH_ROOM - 1)) {
@@ -157,7 +157,7 @@ void prof_op_cache_reset(const prof_device *of) {
   PROF_I_REFUSE_INTERRUPTED();
   const prof_device *const device = default_to_host(of);
   char path[PATH_ROOM];
-  /* what stands there still is found again, and says so */
+  /* what is still in the file is found again, and the result says so */
   if (cache_has_file(path)) (void)prof_i_database_delete(path, device);
   cache_acquire();
   for (prof_op_result **at = &cache.first; *at;) {

@@ -1,14 +1,14 @@
-/* Of all pairs of one sample of each series, the median of the ratios is Hodges and Lehmann's
-   estimate of how many times longer the second takes; and the k-th from either end bound it, where
-   k is what the rank sum of two series that are alike falls below once in forty times. Ratios go in
-   the order of differences of logarithms, so no logarithm is needed. */
+/* The ratio of two series, by all pairs of one sample of each. The median of the pairs' ratios is
+   the estimate of Hodges and Lehmann. The k-th ratio from either end bounds it. k is the rank sum
+   that two equal series fall below once in forty times. Ratios are in the order of differences of
+   logarithms, so no logarithm is needed. */
 #include "compare.h"
 
 #include <math.h> /* INFINITY alone: no libm */
 #include <stdlib.h>
 
 enum {
-  THIN_TO = 400,  /* samples of each: 160 000 pairs; quantiles stand for more */
+  THIN_TO = 400,  /* samples of each: 160 000 pairs; quantiles represent more */
   ROUNDS_MIN = 6, /* 2 / 2^6 is 3 %: fewer have no interval by the sign test */
   ORDERS_MIN = 40 /* of two series among each other, of which 2 are the extreme ones: 5 % */
 };

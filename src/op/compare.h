@@ -12,8 +12,8 @@ typedef struct prof_i_ratio {
 /* False: no memory. All samples above 0. */
 bool prof_i_ratio_of(const prof_i_series *first, const prof_i_series *second, prof_i_ratio *out);
 
-/* The same of samples that were taken in turn, the i-th of either in one round: by the rounds' own
-   ratios, from which what came to both in a round falls out, and their median's interval. */
+/* The same of samples that were taken in turn, the i-th of either in one round. It uses the rounds'
+   own ratios, which cancel what disturbs a whole round, and their median's interval. */
 bool prof_i_paired_ratio_of(const double *first, const double *second, size_t count,
                             prof_i_ratio *out);
 

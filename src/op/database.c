@@ -1,6 +1,6 @@
-/* See op_database.h. The shared library opens libsqlite3 while it is asked: to load it would cost
-   every program more than to load prof does. The static one goes without. A file says by its
-   application id that it is ours: another program's database is left alone. */
+/* See database.h. The shared library opens libsqlite3 at the first use: loading it would cost every
+   program more than loading prof does. The static library goes without. prof's files have an
+   application id: another program's database is left alone. */
 #define _GNU_SOURCE
 #include "database.h"
 
@@ -26,7 +26,7 @@ enum {
   LAYOUT = 3,
   BUSY_MS = 2000,
   VISIT_MS = 4000,
-  STEPS = 10000, /* of SQLite's between two looks at the time: some 0.1 ms */
+  STEPS = 10000, /* of SQLite's between two readings of the time: some 0.1 ms */
   REQUEST_BYTES = 320,
   COUNT_MAX = 1 << 24 /* as measure.c's */
 };
@@ -43,7 +43,8 @@ static const char create_table_sql[] =
     "warmup INTEGER, workspace_source INTEGER, looks INTEGER, throttle INTEGER, clock_low_hz REAL, "
     "clock_high_hz REAL, "
     "PRIMARY KEY (operator, device_type, device_index, driver, asked))";
-/* What each layout has more than the one before. NULL: as was asked for; none was known. */
+/* What each layout adds to the previous one. NULL: the value of the request, which was not stored.
+   */
 static const char *const added_columns_sql[LAYOUT] = {
     NULL, "ALTER TABLE prof_op_results ADD COLUMN warmup INTEGER",
     "ALTER TABLE prof_op_results ADD COLUMN workspace_source INTEGER; ALTER TABLE prof_op_results "
@@ -166,8 +167,7 @@ static int query_number(op_database *d, const char *question, int64_t *number_ou
   return code == SQLITE_OK ? PROF_OK : status_of_sqlite(d, code);
 }
 
-/* Views, triggers and virtual tables (which have no root page) would run whatever their words
-   say. */
+/* Views, triggers and virtual tables (which have no root page) would run arbitrary code. */
 static const char foreign_schema_sql[] =
     "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type NOT IN ('table', 'index') OR "
     "coalesce(rootpage, 0) = 0)";
@@ -247,9 +247,9 @@ static int is_visit_too_long(void *user) {
   return prof_i_ns_since(d->begun_ns) > VISIT_MS * 1000000ull;
 }
 
-/* As SQLite's authors advise for files from anywhere: nothing of the schema runs, what is damaged
-   is found early, and nothing goes on for ever. A libsqlite3 that does not know one of these goes
-   without it. */
+/* As SQLite's authors advise for untrusted files: nothing of the schema runs, damage is found
+   early, and no statement runs for ever. A libsqlite3 without one of these settings goes without
+   it. */
 static int harden_connection(op_database *d) {
   enum { BLOB_MAX = COUNT_MAX * 8 + (1 << 20) };
   (void)d->db_config(d->file, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
@@ -275,9 +275,9 @@ static int open_database(op_database *d, const char *path) {
   return status ? status : claim_file(d);
 }
 
-/* All that was asked for but key and device, as a text: what differs in it is another result. */
+/* The request without key and device, as a text: a different request is another result. */
 static void format_request(const prof_i_op_identity *identity, char *to) {
-  /* an earlier prof did not tell the two apart */
+  /* an earlier prof did not distinguish the two */
   const bool is_cold_device =
       identity->caches == PROF_OP_COLD && identity->device.type != PROF_DEVICE_CPU;
   snprintf(
@@ -303,8 +303,8 @@ static int bind_identity(op_database *d, const prof_i_op_identity *identity, con
   return code;
 }
 
-/* As it would have been measured for what is asked: else whoever asked for so many samples would
-   get more, or fewer. */
+/* True if it would have been measured in the same way for this request. Otherwise the caller would
+   get more or fewer samples than requested. */
 static bool do_facts_fit(const prof_i_op_identity *asked, const prof_i_facts *found) {
   const bool is_all = found->count == (size_t)asked->repeat;
   if (found->count > (size_t)asked->repeat) return false;

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 
 enum {
-  /* of which the trend is told: each is the median of the samples that come one after the other */
+  /* of medians of successive samples, by which the trend is computed */
   BLOCKS_MAX = 256,
   BLOCKS_FEW = 6,
   TREND_MIN = 12, /* samples for a trend to mean something */
-  MODES_MIN = 24  /* and for a second heap: fewer leave gaps wherever they come from */
+  MODES_MIN = 24  /* and for a second mode: fewer samples leave gaps of any origin */
 };
 static const double z999 = 3.290527, z99 = 2.326348, material_share = 0.02, noisy_spread = 0.10,
                     noisy_outliers = 0.05;
@@ -65,10 +65,10 @@ bool prof_i_drift_test(const prof_i_series *series, prof_i_drift *out) {
 
 /* ---- two modes ---- */
 
-/* The split of the sorted samples into two parts that leaves the least spread inside of them
-   (Otsu), without the highest twentieth, which may be outliers. Two heaps are far apart for their
-   widths, and nearly nothing stands in the middle between them: of one heap, however it is shaped,
-   neither is true at once. */
+/* Splits the sorted samples into two parts with the least inner spread (Otsu). The highest
+   twentieth is left out, since it may be outliers. There are two modes if the parts are far apart
+   for their widths, and nearly nothing is in the middle. A single mode of any shape never has both.
+   */
 prof_i_modes prof_i_modes_find(const prof_i_series *series) {
   const double *const values = series->sorted;
   const size_t count = series->count - series->count / 20, least = count / 12 > 3 ? count / 12 : 3;

@@ -1,5 +1,5 @@
-/* Whether a series of samples is to be believed: drift, two modes, noise. Each test says by what
-   it goes; tests/unit/test_op_judge.c counts its false alarms. Pure functions but for scratch
+/* Finds reasons to doubt a series of samples: drift, two modes, noise. Each test documents its
+   criterion; tests/unit/test_op_judge.c counts its false alarms. Pure functions but for scratch
    memory. */
 #ifndef PROF_OP_DIAGNOSE_H
 #define PROF_OP_DIAGNOSE_H
@@ -24,7 +24,7 @@ prof_i_modes prof_i_modes_find(const prof_i_series *series);
 /* Of the samples, how many are further from the middle half than three times its width. */
 double prof_i_outlier_share(const prof_i_series *series);
 
-/* PROF_OP_NOISY, DRIFTING, TWO_MODES, FEW_SAMPLES, as far as the samples tell. False: no memory. */
+/* PROF_OP_NOISY, DRIFTING, TWO_MODES, FEW_SAMPLES, as the samples show. False: no memory. */
 bool prof_i_diagnose(const prof_i_series *series, uint32_t *doubts_out, prof_i_drift *drift_out,
                      prof_i_modes *modes_out);
 

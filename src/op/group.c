@@ -1,8 +1,8 @@
-/* Operators that run at once: as an operator of its own, whose run is a round of all of them,
-   measured in turn with each member alone. The caller's thread runs the first member; each other
-   one has a thread. These sleep while members are measured alone, and are woken before the group's
-   time begins: to wake a thread takes 50 us and more, which is not the members'. So within a sample
-   they spin, and a round costs them and the caller less than 1 us. See op.h. */
+/* Operators that run at once. The group is an operator whose run is a round of all members,
+   measured in turn with each member alone. The caller's thread runs the first member, and each
+   other one has a thread. These sleep while members are measured alone. They are woken before the
+   group's time begins, because waking a thread takes 50 us and more. Within a sample they spin, so
+   a round costs less than 1 us. See op.h. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -14,7 +14,7 @@
 #include "../base/log.h"
 #include "../base/port.h"
 #include "diagnose.h"
-#include "interleave.h"
+#include "internal.h"
 
 enum {
   MEMBERS_MAX = 64,
@@ -26,14 +26,14 @@ enum {
 };
 static const uint64_t sleep_ns = 100000000,
                       awake_ns = 10000000 /* offering its processor, before a thread sleeps */,
-                      /* a round that only those take part in so fast who all have a processor */
+                      /* a round is that fast only if all threads have a processor */
     quick_ns = 50000;
 
 /* What a round is for. */
 typedef enum round_task { TASK_BE_READY, TASK_MOVE, TASK_RUN, TASK_REST, TASK_LEAVE } round_task;
 
-/* To wait at. Who sleeps counts itself, then looks at the value; who changes the value looks at the
-   count then: both in one order (sequentially consistent), so that one of them sees the other. */
+/* A value to wait for. A sleeper counts itself, then reads the value. A writer changes the value,
+   then reads the count. Both are sequentially consistent, so one of them sees the other. */
 typedef struct wait_word {
   uint32_t value, sleepers;
 } wait_word;
@@ -54,9 +54,9 @@ struct op_group {
   int callers_processor; /* of MOVE, the same */
   int spins;
   bool has_threads;
-  prof_i_workspace *counted;       /* of this round; NULL: it is not asked */
-  const prof_i_measurement *whole; /* the group's own; the members' stand before it */
-  size_t failed_timer;             /* whose began or ended last with a code */
+  prof_i_workspace *counted;       /* of this round; NULL: not measured */
+  const prof_i_measurement *whole; /* the group's own, behind the members' */
+  size_t failed_timer;             /* the member whose timer failed last */
   size_t count, thread_count;
   op_member members[MEMBERS_MAX];
 };
@@ -115,7 +115,7 @@ static void *member_main(void *argument) {
   op_group *const g = m->of;
   uint32_t round = sleep_for_change(&g->round, 0);
   while (g->round_task != TASK_LEAVE) {
-    /* the next may stand there as soon as this one has ended */
+    /* the next value may be set as soon as this one has ended */
     const bool may_sleep = g->round_task == TASK_REST;
     if (g->round_task == TASK_RUN) m->code = run_member(g, m);
     if (g->round_task == TASK_MOVE)
@@ -143,10 +143,10 @@ static void play_round(op_group *g, round_task what) {
   end_round(g);
 }
 
-/* All are awake, and each on a processor of its own as far as there are as many. The kernel may
-   well wake a thread on the processor of who woke it while another is idle, and leaves two there
-   that offer it to each other: one that goes to another processor by itself stays there, and may
-   then go wherever it might before. */
+/* Wakes all threads, each on a processor of its own if there are enough. The kernel may wake a
+   thread on the processor of its waker while another one is idle, and leave two threads there that
+   yield to each other. A thread that moves itself to another processor stays there. Its affinity is
+   restored afterwards. */
 static void prepare_runs(void *user) {
   op_group *const g = user;
   play_round(g, TASK_BE_READY);
@@ -159,7 +159,7 @@ static void prepare_runs(void *user) {
   }
 }
 
-/* Who is measured alone has the machine alone. */
+/* A member that is measured alone has the machine alone. */
 static void finish_runs(void *user) { play_round(user, TASK_REST); }
 
 static int run_round(void *user) {
@@ -277,8 +277,8 @@ static int check_timers(const prof_i_measurement *all, size_t count) {
 
 /* ---- the group ---- */
 
-/* What a round takes in which nothing is run: at its best, since it is to be no more than what
-   stands in the group's time, and others may have a processor just now. */
+/* The time of an empty round, at its best: it must not exceed what is in the group's time, and
+   other programs may take a processor at times. */
 static double time_empty_rounds(op_group *g) {
   double us[EMPTY_ROUNDS];
   prepare_runs(g);
@@ -305,8 +305,9 @@ static void fill_overlap(prof_op_overlap *overlap, prof_op_result *const *result
   overlap->gained = alone > longest ? (alone - overlap->group_us) / (alone - longest) : 0;
 }
 
-/* What the members asked for at once, and what they say themselves. It is known if each one's is. A
-   vendor does not say whose its pieces are: what it tells is all, where it is asked for all. */
+/* The members' workspace at once, and their own reports. It is known if each member's is. A vendor
+   does not say which member its blocks belong to: its report is for all members, if all requested
+   it. */
 static void fill_workspace(const prof_i_measurement *all, prof_op_result *const *results,
                            size_t count) {
   prof_op_info *const whole = &results[count]->info;
@@ -339,8 +340,8 @@ static void join_keys(const prof_i_measurement *all, size_t count, char *to) {
   }
 }
 
-/* Nobody writes over that member's device's caches: it does not, and no other one of that
-   device. */
+/* True if the caches of that member's device are not overwritten, neither by it nor by another
+   member of that device. */
 static bool has_warm_member_device(const prof_i_measurement *all, size_t count, size_t which) {
   const prof_device device = all[which].op.device;
   for (size_t i = 0; i < count; i++)

@@ -1,5 +1,5 @@
-/* See interleave.h. */
-#include "interleave.h"
+/* Several measurements in turn. */
+#include "internal.h"
 
 #include "../base/port.h"
 #include "../sampler/energy.h"
@@ -13,9 +13,9 @@ int prof_i_measure_init_all(prof_i_measurement *all, const prof_op *ops, size_t 
   return status;
 }
 
-/* In rounds of one sample each, there and back: what drifts evenly, and what one leaves in the
-   caches for the next, comes to all alike. One that has reached its limit is left out; one whose
-   median is known goes on as long as another's is not. */
+/* Rounds of one sample each, forwards and backwards in turn. So even drift, and what one operator
+   leaves in the caches for the next, affect all alike. An operator at its limit is left out. One
+   whose median is known goes on while another one's is not. */
 static int sample_all(prof_i_measurement *all, size_t count) {
   uint64_t from_ns = prof_i_port_monotonic_ns();
   for (size_t round = 0;; round++) {
@@ -25,7 +25,7 @@ static int sample_all(prof_i_measurement *all, size_t count) {
       bool is_done = false;
       if (m->monitor) {
         prof_i_throttle_monitor_sample(m->monitor);
-        from_ns = prof_i_port_monotonic_ns(); /* what the meters take is nobody's time */
+        from_ns = prof_i_port_monotonic_ns(); /* time of the meters is not charged */
       }
       int status = m->count && prof_i_measure_is_at_limit(m) ? PROF_OK : prof_i_measure_sample(m);
       prof_i_measure_charge(m, &from_ns);
@@ -38,7 +38,7 @@ static int sample_all(prof_i_measurement *all, size_t count) {
   }
 }
 
-/* Of one alone: the counters are too slow to tell one sample's from the next one's. */
+/* Only for one operator: the counters are too slow to separate two samples. */
 static int sample_with_energy(prof_i_measurement *all, size_t count) {
   prof_i_energy energy = {.count = 0};
   uint64_t uj = 0;
@@ -56,7 +56,7 @@ static bool is_same_device(const prof_i_measurement *a, const prof_i_measurement
   return a->op.device.type == b->op.device.type && a->op.device.index == b->op.device.index;
 }
 
-/* One for each device: what holds it down comes to all who are measured on it. */
+/* One for each device: throttling affects all operators that are measured on it. */
 static void start_monitors(prof_i_measurement *all, size_t count) {
   for (size_t i = 0; i < count; i++) {
     size_t first = 0;
@@ -91,7 +91,7 @@ static uint64_t interleave_count; /* any thread */
 
 int prof_i_measure_interleaved(prof_i_measurement *all, size_t count,
                                prof_op_result **results_out) {
-  /* what is asked for here is not of an operator inside of which these are measured */
+  /* allocations here do not belong to an operator that contains these */
   prof_i_workspace aside;
   int status = PROF_OK;
   prof_i_workspace_begin(&aside);

@@ -6,16 +6,16 @@
 #include "../base/options.h"
 #include "../base/port.h"
 #include "../device/registry.h"
+#include "internal.h"
 #include "measure.h"
 #include "op_memory.h"
-#include "stream_timer.h"
 
 enum {
   WARMUP = 10, /* as RAF */
   REPEAT = 100000,
   COUNT_MAX = 1 << 24, /* of runs and samples: more is a mistake */
-  CONVERGED_MIN = 20,  /* samples before the interval is asked */
-  CHAINS_MIN = 5,      /* looks at the processor's speed, 20 ms apart, that say something */
+  CONVERGED_MIN = 20,  /* samples before the interval is computed */
+  CHAINS_MIN = 5,      /* readings of the processor's speed, 20 ms apart, that suffice */
   SURE_TIMES = 1000,   /* a sample's length, in what the timer may be wrong by */
   INTERVAL_MIN = 6,    /* samples: of fewer no interval of 95 % exists */
   WARMUP_SHARE = 4,    /* of the time limit, a fourth */
@@ -27,7 +27,7 @@ static const uint64_t chain_every_ns = 20000000,
                       /* of what is so slow that the usual limit holds no six samples */
     longest_limit_ns = 10000000000;
 
-/* ---- what is asked for ---- */
+/* ---- the request ---- */
 
 static int check_count(const char *name, int32_t count) {
   if (count < 0) return prof_i_fail(PROF_E_INVALID, "%s is %d; it counts", name, count);
@@ -106,7 +106,7 @@ static int check_text_bytes(const char *name, const char *text, size_t room) {
                      name, bytes, room - 1);
 }
 
-/* Though cold caches are asked for: nobody writes over them. */
+/* Cold caches are requested, but nothing overwrites them. */
 static bool has_warm_device(const prof_i_measurement *m) {
   const bool is_devices = m->op.device.type != PROF_DEVICE_CPU || prof_i_stream_timer_is(&m->timer);
   return m->options.caches == PROF_OP_COLD && is_devices && !m->has_own_caches;
@@ -181,8 +181,8 @@ static bool is_past_limit(const prof_i_measurement *m, uint64_t limit_ns) {
   return m->spent_ns + m->count * statistics_ns >= limit_ns;
 }
 
-/* Before the first sample; and after it, where nobody said a limit, only once there are so many
-   that they say something, or it has been far too long. */
+/* True if the time is over. Without a limit from the caller it is over only after enough samples,
+   or after far too long. */
 static bool is_out_of_time(prof_i_measurement *m) {
   if (!is_past_limit(m, time_limit_of(m))) return false;
   const bool may_go_on = !m->options.time_limit_ns && m->count > 0 && m->count < INTERVAL_MIN;
@@ -235,9 +235,9 @@ static void finish_runs(const prof_i_measurement *m) {
   if (m->finish_runs) m->finish_runs(m->op.user);
 }
 
-/* Of one sample, all runs together. Asking for the processor time is a system call, at which the
-   kernel brings a thread's account up to date: one whose turn is over on a busy processor is
-   switched away here, between two samples, and not inside of one at the next tick. */
+/* Of one sample, all runs together. Reading the processor time is a system call, at which the
+   kernel updates the thread's account. On a busy processor, a thread at the end of its time slice
+   is switched out here, between two samples, and not inside of one at the next tick. */
 static int time_runs(prof_i_measurement *m, int32_t times, double *us_out) {
   prof_i_port_processor_ns();
   int code = flush_caches(m);
@@ -262,8 +262,8 @@ static bool is_warm_enough(const prof_i_measurement *m) {
          m->spent_ns + next_ns > time_limit_of(m) / WARMUP_SHARE;
 }
 
-/* The first run of all, of which its vendor's library tells what it hands out. To begin and to end
-   that takes ms, which are nobody's. */
+/* The first run, in which the vendor's library reports what it hands out. Starting and stopping
+   that takes ms, which are not charged. */
 static int run_with_vendor_memory(prof_i_measurement *m, uint64_t *from_ns) {
   prof_i_op_memory *memory = NULL;
   uint64_t peak_bytes = 0;
@@ -391,7 +391,7 @@ int prof_i_measure_sample(prof_i_measurement *m) {
   return status;
 }
 
-/* Is the median known to the precision asked for? */
+/* Checks whether the median is known to the requested precision. */
 static int check_median(prof_i_measurement *m) {
   PROF_I_DEFAULT_FP;
   prof_i_series series;
@@ -422,7 +422,7 @@ int prof_i_measure_is_done(prof_i_measurement *m, bool *is_done_out) {
 
 /* ---- what they say ---- */
 
-/* The slowest tenth of the looks at the processor's speed against the best one. */
+/* The slowest tenth of the readings of the processor's speed, against the best one. */
 static double slowdown_of(prof_i_measurement *m) {
   PROF_I_DEFAULT_FP;
   const size_t count = (size_t)m->chain_count;
@@ -432,7 +432,7 @@ static double slowdown_of(prof_i_measurement *m) {
   return best > 0 ? usual / best : 1;
 }
 
-/* Of an allocator that tells nothing is known to be asked for, too. */
+/* Nothing is known of an allocator that does not report. */
 static uint32_t workspace_source_of(const prof_i_measurement *m) {
   if (m->workspace_source != PROF_OP_WORKSPACE_UNKNOWN) return m->workspace_source;
   return prof_i_workspace_is_hooked() ? PROF_OP_WORKSPACE_TOLD : PROF_OP_WORKSPACE_UNKNOWN;

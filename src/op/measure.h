@@ -1,5 +1,6 @@
-/* Taking one operator's samples, step by step, so that several can be measured in turn: read what
-   is asked for, prepare, sample until it is done, clean up, make the result. One thread. */
+/* Takes one operator's samples, step by step, so that several can be measured in turn. The steps
+   are: read the request, prepare, sample until it is done, clean up, make the result. One thread.
+   */
 #ifndef PROF_OP_MEASURE_H
 #define PROF_OP_MEASURE_H
 
@@ -8,7 +9,7 @@
 #include "timer.h"
 #include "workspace.h"
 
-enum { PROF_I_CHAIN_TIMES_MAX = 64 }; /* looks at the processor's speed */
+enum { PROF_I_CHAIN_TIMES_MAX = 64 }; /* readings of the processor's speed */
 
 typedef struct prof_i_measurement {
   prof_op op;
@@ -26,7 +27,7 @@ typedef struct prof_i_measurement {
   size_t next_check_count; /* at the median: when there are so many */
   uint64_t spent_ns;       /* all that passed in its turns, since it was prepared */
   uint64_t sampling_ns;    /* of it, since the first sample */
-  uint64_t chain_timed_ns; /* the last look at the processor's speed */
+  uint64_t chain_timed_ns; /* the last reading of the processor's speed */
   double chain_times_us[PROF_I_CHAIN_TIMES_MAX];
   int chain_count;
   /* what a sample finds in caches is the timer's to write over, and not the processor's */
@@ -46,11 +47,11 @@ typedef struct prof_i_measurement {
   double energy_uj; /* a run */
 } prof_i_measurement;
 
-/* Reads and completes what is asked for. A status; nothing is held yet. */
+/* Reads and completes the request. A status; nothing is held yet. */
 int prof_i_measure_init(prof_i_measurement *m, const prof_op *op, const prof_op_options *options);
 
-/* Prepares the operator, asks for its workspace, warms it up, and finds how many runs make a
-   sample. */
+/* Prepares the operator, queries its workspace, warms it up, and finds how many runs make a sample.
+   */
 int prof_i_measure_prepare(prof_i_measurement *m);
 
 /* What passed since *from_ns is this one's; *from_ns is now. */
@@ -59,13 +60,13 @@ void prof_i_measure_charge(prof_i_measurement *m, uint64_t *from_ns);
 /* One sample. */
 int prof_i_measure_sample(prof_i_measurement *m);
 
-/* As many samples as were asked for, or as long. */
+/* True if it has the requested number of samples, or took the requested time. */
 bool prof_i_measure_is_at_limit(prof_i_measurement *m);
 
-/* The median is known, or a limit is reached. Looks at the samples less and less often. */
+/* True if the median is known, or a limit is reached. Checks the samples less and less often. */
 int prof_i_measure_is_done(prof_i_measurement *m, bool *is_done_out);
 
-/* What the samples say. */
+/* Makes the result of the samples. */
 int prof_i_measure_result(prof_i_measurement *m, prof_op_result **result_out);
 
 /* Cleans up if it was prepared, and gives back what is held. */

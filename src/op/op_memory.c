@@ -10,7 +10,7 @@
 #include "../device/host.h"
 #include "../format/addr_map.h"
 
-enum { EVENTS_MAX = 1 << 16 }; /* of one run: 2.5 MiB, of which what is not used never comes */
+enum { EVENTS_MAX = 1 << 16 }; /* of one run: 2.5 MiB of address space */
 
 typedef struct run_event {
   uint64_t ns, address, bytes;
@@ -26,11 +26,11 @@ struct prof_i_op_memory {
   run_event all[EVENTS_MAX];
 };
 
-/* One at a time in the process: what a drain hands over says whose it is by its thread alone, and a
-   pointer for each thread would take of the little static thread-local storage that there is. */
+/* One at a time in the process: a drained record identifies its measurement only by its thread. A
+   pointer for each thread would use scarce static thread-local storage. */
 static struct {
   uint32_t is_claimed; /* acquire, release: by one measurement, from its begin to its end */
-  /* the thread that drains, which writes it; who finds himself there has written it. Relaxed */
+  /* the thread that drains, which writes it. A thread that reads its own id is that one. Relaxed */
   uintptr_t thread_id;
   prof_i_op_memory *drained; /* that thread's */
 } drain_owner;
@@ -87,11 +87,11 @@ static bool take_drained(const void *records, size_t bytes) {
 static void drain_memory(prof_i_op_memory *memory) {
   uint64_t lost = 0;
   drain_owner.drained = memory;
-  prof_i_host_divert(take_drained);
+  prof_i_host_set_first_sink(take_drained);
   __atomic_store_n(&drain_owner.thread_id, this_thread_id(), __ATOMIC_RELAXED);
   memory->backend->table.drain(memory->backend->self, PROF_BACKEND_FLUSH, &lost);
   __atomic_store_n(&drain_owner.thread_id, 0, __ATOMIC_RELAXED);
-  prof_i_host_divert(NULL);
+  prof_i_host_set_first_sink(NULL);
   memory->lost += lost;
 }
 
@@ -108,8 +108,8 @@ static void free_live_range(prof_i_addr_map *live, uint32_t at, uint64_t *now_by
   prof_i_addr_map_remove(live, live->nodes[at].address);
 }
 
-/* A release of what was handed out before is nobody's. A piece at whose place another one comes has
-   gone untold. */
+/* A release of memory from before the measurement is ignored. If a new block comes at the place of
+   another one, a report was missed. */
 static uint64_t find_peak_bytes(prof_i_op_memory *memory, prof_i_addr_map *live) {
   uint64_t now_bytes = 0, peak_bytes = 0;
   qsort(memory->all, memory->count, sizeof *memory->all, compare_run_events);
@@ -187,7 +187,7 @@ static void release_backend(const prof_i_backend *backend) {
   release_drain();
 }
 
-/* Whose tracing is the caller's by now. */
+/* The caller has claimed its tracing. */
 static int start_memory(prof_i_backend *backend) {
   const uint32_t kinds = 1u << PROF_BACKEND_MEMORY;
   uint32_t can = 0;

@@ -1,8 +1,7 @@
-/* What a vendor's library hands out of a device's memory while an operator runs, by what its
-   back end records (PROF_BACKEND_MEMORY), without a recording of prof's: the back end is started
-   for that alone, by the thread that measures, and stopped again. It says neither which thread
-   asked for a piece nor on which stream: all that the process was given of that device counts.
-   See op.h. */
+/* Device memory that a vendor's library hands out while an operator runs. The back end records it
+   (PROF_BACKEND_MEMORY) without a recording of prof's: the measuring thread starts it for that
+   alone, and stops it. The vendor says neither which thread nor which stream requested a block. So
+   everything counts that the process gets of that device. See op.h. */
 #ifndef PROF_OP_OP_MEMORY_H
 #define PROF_OP_OP_MEMORY_H
 
@@ -10,13 +9,12 @@
 
 typedef struct prof_i_op_memory prof_i_op_memory;
 
-/* From here on. PROF_E_UNSUPPORTED (no back end tells), PROF_E_BUSY (it is recording, another
-   measurement is at it, or another tool has what it takes), PROF_E_PERMISSION, PROF_E_NO_MEMORY:
-   with words. */
+/* Begins. With a text: PROF_E_UNSUPPORTED (no back end reports), PROF_E_PERMISSION,
+   PROF_E_NO_MEMORY. PROF_E_BUSY: it records, another measurement uses it, or another tool does. */
 int prof_i_op_memory_begin(prof_device device, prof_i_op_memory **memory_out);
 
-/* Until here: the most that was held at once of what was handed out since. The memory is gone,
-   whatever is returned. PROF_E_UNSUPPORTED: not all was told; PROF_E_NO_MEMORY. */
+/* Ends, and returns the peak of what was handed out since. Frees the memory in any case.
+   PROF_E_UNSUPPORTED: reports were missed; PROF_E_NO_MEMORY. */
 int prof_i_op_memory_end(prof_i_op_memory *memory, uint64_t *peak_bytes_out);
 
 #endif

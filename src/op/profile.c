@@ -4,8 +4,7 @@
 
 #include "../base/log.h"
 #include "../base/reentry.h"
-#include "cache.h"
-#include "interleave.h"
+#include "internal.h"
 #include "measure.h"
 
 int prof_op_profile(const prof_op *op, const prof_op_options *options,

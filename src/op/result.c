@@ -61,7 +61,7 @@ static void add_text(text_line *l, const char *format, ...) {
   if (bytes > 0) l->used += (size_t)bytes;
 }
 
-/* Four digits at most before or behind the point that say something, and no exponent. */
+/* At most four significant digits before or behind the point, and no exponent. */
 static void add_number(text_line *l, double value) {
   if (value >= 9999.5)
     add_text(l, "%.0f", value);
@@ -176,8 +176,8 @@ size_t prof_op_text(const prof_op_result *result, char *to, size_t room) {
 
 /* ---- comparing ---- */
 
-/* A wide interval is no reason by itself: the ratio's own says more. And what disturbed both in
-   turn is in both samples of a round. */
+/* A wide interval is not a doubt: the ratio's own interval says more. A disturbance of both
+   operators in turn is in both samples of a round. */
 enum {
   FORBID_PAIRS = PROF_OP_TOO_SHORT | PROF_OP_FEW_SAMPLES,
   FORBID_COMPARISON = FORBID_PAIRS | PROF_OP_NOISY | PROF_OP_DRIFTING | PROF_OP_TWO_MODES |

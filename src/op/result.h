@@ -1,5 +1,4 @@
-/* What one measurement left: its samples, what they tell, and what it was asked for. Does not
-   change once it is made. */
+/* A finished measurement: its samples, their statistics, and the request. Immutable. */
 #ifndef PROF_OP_RESULT_H
 #define PROF_OP_RESULT_H
 
@@ -47,7 +46,7 @@ typedef struct prof_i_facts {
   prof_i_throttle_samples looks;
 } prof_i_facts;
 
-/* Copies the samples and the key, and says what they say. NULL: no memory. */
+/* Copies the samples and the key, and computes the statistics. NULL: no memory. */
 prof_op_result *prof_i_result_create(const prof_i_op_identity *identity, const char *key,
                                      const prof_i_facts *facts);
 prof_op_result *prof_i_result_copy(const prof_op_result *result);

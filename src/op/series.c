@@ -54,7 +54,7 @@ double prof_i_quantile(const double *sorted, size_t count, double share) {
   return sorted[below] + (at - (double)below) * (sorted[below + 1] - sorted[below]);
 }
 
-/* The k-th smallest comes to stand at k, and none of those before it is larger (Hoare). */
+/* Moves the k-th smallest to index k, with no larger one before it (Hoare). */
 static double select_from(double *values, size_t count, size_t k) {
   size_t from = 0, to = count - 1;
   while (from < to) {

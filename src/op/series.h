@@ -26,16 +26,16 @@ double prof_i_quantile(const double *sorted, size_t count, double share);
    number alone. */
 double prof_i_quantile_among(double *values, size_t count, double share);
 
-/* The median's interval: the k-th sample from either end, k as large as the sign test allows for 95
-   %. Where each sample says something of the next one, they count for fewer than they are: the
-   interval is wider. Returns its confidence: less than 0.95 for fewer than 6 samples. */
+/* The median's interval: the k-th sample from either end, with k as large as the sign test allows
+   for 95 %. Correlated samples count for fewer, so the interval is wider. Returns its confidence:
+   less than 0.95 for fewer than 6 samples. */
 double prof_i_median_interval(const prof_i_series *series, double *low_out, double *high_out);
 
 double prof_i_mean(const prof_i_series *series);
 double prof_i_deviation(const prof_i_series *series, double mean); /* by n - 1; 0 for one */
 
-/* What a sample tells of the next: 0 nothing, near 1 all. Of samples clipped to the middle nine
-   tenths. */
+/* The correlation of a sample with the next one: 0 none, near 1 full. Samples are clipped to the
+   middle nine tenths. */
 double prof_i_autocorrelation(const prof_i_series *series);
 
 /* For how many independent samples they count: all, where nothing more than chance ties each to the

@@ -1,9 +1,8 @@
-/* The operator profiler's timer of a stream: an event before, an event behind, and what the
-   device's own clock says lies between. Both are of one clock, so nothing is brought over to the
-   host's. Vendors are called without a lock, by the thread that measures; that one waits here, and
-   only here, for a device. See op.h. */
+/* The operator profiler's timer of a stream: the time between two events by the device's own clock.
+   It is not converted to the host's. Vendors are called without a lock, by the measuring thread,
+   which waits for a device only here. See op.h. */
 #define _GNU_SOURCE
-#include "stream_timer.h"
+#include "internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -188,7 +187,7 @@ static int fail_timer_stream(const stream_timer *t, int result) {
                      prof_i_registry_error_text(t->backend, result));
 }
 
-/* Whose it is, where the back end can tell. */
+/* Finds the stream's device, if the back end knows it. */
 static int check_timer_stream(const stream_timer *t) {
   uint32_t index = 0, is_capturing = 0;
   if (!t->backend->table.stream_of) return PROF_OK;

@@ -1,4 +1,4 @@
-/* From samples to what they say, and to what is doubted of it. See result.h. */
+/* From samples to statistics and doubts. See result.h. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* See throttle_monitor.h. A look is asked for and answered by two words; what is answered lies
-   between them. */
+/* See throttle_monitor.h. A look is requested and answered by two words; the data of the answer is
+   written between them. */
 #define _GNU_SOURCE
 #include "throttle_monitor.h"
 
@@ -18,8 +18,8 @@ static const uint32_t throttle_reasons =
     PROF_BACKEND_THROTTLE_POWER | PROF_BACKEND_THROTTLE_HARDWARE | PROF_BACKEND_THROTTLE_HEAT |
     PROF_BACKEND_THROTTLE_HARDWARE_HEAT | PROF_BACKEND_THROTTLE_POWER_SUPPLY;
 
-/* A device's meters of these two kinds, as its back end has told them: to find them may take it
-   many calls, so that it is asked once. */
+/* A device's meters of these two kinds, as its back end lists them. Finding them may take many
+   calls, so it is done once. */
 typedef struct throttle_meters {
   prof_i_backend *backend;
   uint32_t device, count;
@@ -35,7 +35,7 @@ static struct {
 struct prof_i_throttle_monitor {
   prof_device device;
   bool may_open;
-  /* looks; release, acquire: who raises one has written what goes with it */
+  /* numbers of looks; release, acquire: the thread that raises one has written its data before */
   uint32_t request_count, answer_count;
   uint32_t is_stopping; /* release */
   /* since when the thread is at a vendor's meters, or waits for another one that is; 0: it is not,
@@ -63,7 +63,7 @@ static bool backend_has_meters(const prof_i_backend *backend, int32_t device_typ
          backend->table.sample;
 }
 
-/* No vendor's library is opened that the program has not, unless it is asked for. */
+/* A vendor's library that the program has not opened is opened only on request. */
 static bool may_read_meters(const prof_i_backend *backend, bool may_open) {
   if (prof_i_registry_is_open(backend)) return backend->has_meter;
   if (prof_i_registry_is_unusable(backend) || backend->table.opens_late) return false;
@@ -104,8 +104,8 @@ static const prof_backend_device *find_device_info(prof_device device) {
   return NULL;
 }
 
-/* Its number there, which another back end may count in another order; UINT32_MAX: it is none of
-   those. Where nothing is told by which they could be known, the same. */
+/* Its number there, because another back end may count in another order. UINT32_MAX: not listed
+   there. The same number if nothing identifies the devices. */
 static uint32_t device_number_in(const prof_i_backend *backend, prof_device device) {
   const prof_backend_device *const about =
       backend->table.event_record ? NULL : find_device_info(device);
@@ -197,8 +197,8 @@ static void set_call_time(prof_i_throttle_monitor *monitor, bool is_at_it) {
                    __ATOMIC_RELAXED);
 }
 
-static void *monitor_main(void *the_watch) {
-  prof_i_throttle_monitor *const monitor = the_watch;
+static void *monitor_main(void *argument) {
+  prof_i_throttle_monitor *const monitor = argument;
   prof_i_port_thread_begin("prof-op-meters");
   set_call_time(monitor, true);
   const throttle_meters *const it = find_monitor_meters(monitor);
@@ -250,7 +250,7 @@ static bool is_wait_too_long(const prof_i_throttle_monitor *monitor, uint64_t be
          monitor->waited_ns + prof_i_ns_since(begun_ns) >= longest_ns;
 }
 
-/* Of what does not answer any more nothing is known from here on: what was seen before stands. */
+/* After a meter stops answering, nothing more is known. Earlier findings stay. */
 static bool await_answer(prof_i_throttle_monitor *monitor, uint32_t number) {
   const uint64_t begun_ns = prof_i_port_monotonic_ns();
   uint32_t answer_count;

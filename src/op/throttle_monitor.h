@@ -1,7 +1,7 @@
-/* What a device's meters say while an operator is measured on it: its clock, and what holds that
-   down. They are read by a thread of the measurement's own, "prof-op-meters", only while the one
-   that measures waits for it between two samples; that waits a second for a vendor's call, ten in
-   all, and then goes on without. */
+/* A device's meters while an operator is measured on it: its clock, and what throttles it. A thread
+   of the measurement, "prof-op-meters", reads them. It does so only while the measuring thread
+   waits between two samples. That thread waits for a vendor's call for one second, ten in all, and
+   then goes on without. */
 #ifndef PROF_OP_THROTTLE_MONITOR_H
 #define PROF_OP_THROTTLE_MONITOR_H
 
@@ -11,7 +11,7 @@
 typedef struct prof_i_throttle_samples {
   uint32_t count;                     /* that were answered */
   uint32_t throttle;                  /* prof_backend_throttle, of all */
-  double clock_low_hz, clock_high_hz; /* 0: it is not told */
+  double clock_low_hz, clock_high_hz; /* 0: not known */
 } prof_i_throttle_samples;
 
 typedef struct prof_i_throttle_monitor prof_i_throttle_monitor;
@@ -20,11 +20,11 @@ typedef struct prof_i_throttle_monitor prof_i_throttle_monitor;
    memory. may_open: those that are not open, too. No vendor is called here but by in_use(). */
 prof_i_throttle_monitor *prof_i_throttle_monitor_start(prof_device device, bool may_open);
 
-/* Between two samples: a look, if the last one was so long ago. NULL is ignored. */
-void prof_i_throttle_monitor_sample(prof_i_throttle_monitor *watch);
+/* Between two samples: reads the meters if the last reading was long ago. NULL is ignored. */
+void prof_i_throttle_monitor_sample(prof_i_throttle_monitor *monitor);
 
-/* With a last look. NULL: none were taken. The watch is gone; a thread that hangs in a vendor's
-   call ends when that does. */
-prof_i_throttle_samples prof_i_throttle_monitor_stop(prof_i_throttle_monitor *watch);
+/* Reads the meters once more, and frees the monitor. NULL: no readings. A thread that hangs in a
+   vendor's call ends when the call does. */
+prof_i_throttle_samples prof_i_throttle_monitor_stop(prof_i_throttle_monitor *monitor);
 
 #endif

@@ -18,7 +18,7 @@ static int host_end(void *user, double *us_out) {
 const prof_op_timer prof_i_host_timer = {
     sizeof prof_i_host_timer, "CLOCK_MONOTONIC", NULL, host_begin, host_end, NULL, NULL};
 
-/* A clock that goes by steps reads 0 nearly always, and a step now and then. */
+/* A coarse clock reads 0 nearly always, and a step now and then. */
 int prof_i_timer_error(const prof_op_timer *timer, double *error_us_out) {
   double step = 0;
   for (int i = 0; i < TIMER_TRIES; i++) {

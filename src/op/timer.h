@@ -1,4 +1,4 @@
-/* The host's timer, and what tells that the processor's speed changed. */
+/* The host's timer, and a measure of the processor's speed. */
 #ifndef PROF_OP_TIMER_H
 #define PROF_OP_TIMER_H
 
@@ -11,17 +11,15 @@ typedef struct prof_i_host_time {
   uint64_t begun_ns;
 } prof_i_host_time;
 
-/* What a sample may be wrong by, us: the timer's step, or what a begin and an end take that hold
-   nothing; whichever is more. A time that cannot be is handed out as the timer said it. Returns
-   what the timer's begin or end did. */
+/* The possible error of a sample in us: the timer's step, or the time of an empty begin and end,
+   whichever is more. An impossible time is handed out unchanged. Returns the timer's own result. */
 int prof_i_timer_error(const prof_op_timer *timer, double *error_us_out);
 
 /* Not negative, not without end, and no NaN. */
 static inline bool prof_i_is_time(double us) { return us >= 0 && us < 1e15; }
 
-/* How long a chain of additions takes, each of which waits for the one before: the processor's
-   speed, whatever memory and caches do. The best of a few, so that a thread that was taken off its
-   processor does not count. Some 20 us. */
+/* The time of a chain of dependent additions: the processor's speed, without memory and caches. The
+   best of a few, so that a preempted try does not count. Some 20 us. */
 double prof_i_chain_us(void);
 
 #endif

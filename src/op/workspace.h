@@ -1,6 +1,6 @@
-/* What an operator's allocator asks for during a run, on its thread: the peak above what was there
-   when the run began. Of operators that run at once on threads, each has a part of its own, and the
-   whole is what all hold in the order in which their calls came: its peak was really held. */
+/* What an operator's allocator requests during a run, on its thread: the peak above the level at
+   the run's begin. Operators that run at once on threads have a part each. The whole is what all
+   parts hold, in the order of their calls, so its peak was really held. */
 #ifndef PROF_OP_WORKSPACE_H
 #define PROF_OP_WORKSPACE_H
 
@@ -15,15 +15,15 @@ typedef struct prof_i_workspace {
   bool was_reported; /* the same */
 } prof_i_workspace;
 
-/* From here on this thread's calls count for it, until the end. Nested. */
+/* From now on this thread's calls count for it, until the end. Nested. */
 void prof_i_workspace_begin(prof_i_workspace *workspace);
 void prof_i_workspace_end(prof_i_workspace *workspace);
 
 /* The same of a part. What it still holds at its end stays in the whole. */
 void prof_i_workspace_begin_part(prof_i_workspace *part, prof_i_workspace *whole);
 
-/* Has any thread ever called prof_op_workspace_alloc(), in a measurement or not? Then the
-   operators' allocator is one that tells, and a run of which nothing was told asked for nothing. */
+/* True if any thread ever called prof_op_workspace_alloc(), in a measurement or not. Then the
+   operators' allocator reports, and a run without a report requested nothing. */
 bool prof_i_workspace_is_hooked(void);
 
 #endif

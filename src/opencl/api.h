@@ -1,6 +1,6 @@
-/* What prof needs of OpenCL, declared by itself, so that no vendor's header is needed to build:
-   tests/device/test_opencl_api.cpp compares each line with <CL/cl.h>. Includes nothing of the rest
-   of prof. */
+/* Declarations of what prof uses of OpenCL, so that no vendor's header is needed to build.
+   tests/device/test_opencl_api.cpp compares each line with <CL/cl.h>. Includes nothing else of
+   prof. */
 #ifndef PROF_OPENCL_API_H
 #define PROF_OPENCL_API_H
 
@@ -67,7 +67,7 @@ enum {
 };
 #define PROF_I_CL_DEVICE_TYPE_ALL UINT64_C(0xFFFFFFFF)
 
-/* Errors that are told by name. */
+/* Errors that have a name in texts. */
 #define PROF_I_CL_ERRORS(X)           \
   X(DEVICE_NOT_FOUND, -1)             \
   X(DEVICE_NOT_AVAILABLE, -2)         \

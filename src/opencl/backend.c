@@ -1,32 +1,21 @@
-/* See backend.h. A forked child has the parent's handles and none of the threads behind them: there
-   all is refused before the library is called. */
-#include "backend.h"
+/* OpenCL's table. A forked child has the parent's handles but not the threads behind them, so all
+   calls are refused there. */
+#include "internal.h"
 
 #include <string.h>
 
 #include "devices.h"
-#include "error.h"
 #include "external_event.h"
 #include "library.h"
 #include "marker.h"
-#include "meters.h"
-
-/* There is one: the process has one library. */
-struct prof_backend_self {
-  uint32_t is_forked; /* relaxed; the child's only thread writes it, from the fork's handler */
-};
-
-static bool is_opencl_forked(const prof_backend_self *self) {
-  return __atomic_load_n(&self->is_forked, __ATOMIC_RELAXED);
-}
 
 static int refuse_opencl_in_child(void) {
   return prof_i_backend_fail_text(PROF_BACKEND_FORKED,
                                   "the queue is the parent's: this process was forked from it");
 }
 
-/* A handle is an object's address, and the loader reads there before anybody can say that it is
-   none. What cannot be an address is a mistake that we can tell: a queue's number, say. */
+/* A handle is an object's address, and the loader reads there before it can reject a wrong one. A
+   value that cannot be an address, such as a queue's number, is rejected here. */
 static prof_i_cl_queue queue_of_stream(uint64_t stream) {
   enum { FIRST_PAGE = 4096 };
   if (stream >= FIRST_PAGE && stream % sizeof(void *) == 0)
@@ -53,49 +42,41 @@ static int opencl_open(const prof_backend_host *host, prof_backend_self **self_o
   return result;
 }
 
-static void opencl_fork_child(prof_backend_self *self) {
-  __atomic_store_n(&self->is_forked, 1, __ATOMIC_RELAXED);
-}
-
 /* ---- events ---- */
 
 static int opencl_event_create(prof_backend_self *self, uint64_t stream, void **event_out) {
   (void)stream;
-  if (is_opencl_forked(self)) return refuse_opencl_in_child();
+  if (prof_i_vendor_is_forked(self)) return refuse_opencl_in_child();
   *event_out = prof_i_opencl_marker_create();
   return *event_out ? PROF_BACKEND_OK
                     : prof_i_backend_fail_text(PROF_BACKEND_NO_MEMORY, "no memory for an event");
 }
 
 static int opencl_event_record(prof_backend_self *self, uint64_t stream, void **event) {
-  if (is_opencl_forked(self)) return refuse_opencl_in_child();
+  if (prof_i_vendor_is_forked(self)) return refuse_opencl_in_child();
   prof_i_cl_queue queue = queue_of_stream(stream);
   return queue ? prof_i_opencl_marker_record(*event, queue) : PROF_BACKEND_INVALID;
 }
 
 static int opencl_event_query(prof_backend_self *self, void *event) {
-  return is_opencl_forked(self) ? refuse_opencl_in_child() : prof_i_opencl_marker_query(event);
+  return prof_i_vendor_is_forked(self) ? refuse_opencl_in_child()
+                                       : prof_i_opencl_marker_query(event);
 }
 
 static int opencl_event_time(prof_backend_self *self, void *event, uint64_t *ns_out) {
-  return is_opencl_forked(self) ? refuse_opencl_in_child()
-                                : prof_i_opencl_marker_time(event, ns_out);
+  return prof_i_vendor_is_forked(self) ? refuse_opencl_in_child()
+                                       : prof_i_opencl_marker_time(event, ns_out);
 }
 
 static void opencl_event_destroy(prof_backend_self *self, void *event) {
-  if (!is_opencl_forked(self)) prof_i_opencl_marker_destroy(event);
-}
-
-static const char *opencl_last_error(prof_backend_self *self) {
-  (void)self; /* the same for all: a thread calls one at a time */
-  return prof_i_backend_last_error();
+  if (!prof_i_vendor_is_forked(self)) prof_i_opencl_marker_destroy(event);
 }
 
 /* ---- devices ---- */
 
 static int opencl_stream_of(prof_backend_self *self, uint64_t stream, uint32_t *device_out,
                             uint32_t *is_capturing_out) {
-  if (is_opencl_forked(self)) return refuse_opencl_in_child();
+  if (prof_i_vendor_is_forked(self)) return refuse_opencl_in_child();
   prof_i_cl_queue queue = queue_of_stream(stream);
   const prof_i_opencl_device *const device = queue ? prof_i_opencl_queue_device(queue) : NULL;
   if (!device) return PROF_BACKEND_INVALID;
@@ -106,26 +87,25 @@ static int opencl_stream_of(prof_backend_self *self, uint64_t stream, uint32_t *
 
 static int opencl_describe_device(prof_backend_self *self, uint32_t index,
                                   prof_backend_device *out) {
-  if (is_opencl_forked(self)) return refuse_opencl_in_child();
+  if (prof_i_vendor_is_forked(self)) return refuse_opencl_in_child();
   const prof_i_opencl_device *const device = prof_i_opencl_device_at(index);
-  if (!device) return prof_i_backend_fail(PROF_BACKEND_NO_DEVICE, "there is no device %u", index);
+  if (!device) return prof_i_vendor_no_device(index);
   prof_backend_device about = {.size = out->size};
   prof_i_opencl_device_describe(device, &about);
-  memcpy(out, &about, out->size < sizeof about ? out->size : sizeof about);
-  return PROF_BACKEND_OK;
+  return prof_i_vendor_copy_device(out, &about);
 }
 
 static int opencl_read_clock(prof_backend_self *self, uint32_t index, prof_backend_pair *out) {
-  if (is_opencl_forked(self)) return refuse_opencl_in_child();
+  if (prof_i_vendor_is_forked(self)) return refuse_opencl_in_child();
   prof_i_opencl_device *const device = prof_i_opencl_device_at(index);
   return device ? prof_i_opencl_clock_read(&device->clock, device->id, out)
-                : prof_i_backend_fail(PROF_BACKEND_NO_DEVICE, "there is no device %u", index);
+                : prof_i_vendor_no_device(index);
 }
 
 /* ---- the program's own events ---- */
 
 static int opencl_own_keep(prof_backend_self *self, uint64_t stream, void *event, void **kept_out) {
-  if (is_opencl_forked(self)) return refuse_opencl_in_child();
+  if (prof_i_vendor_is_forked(self)) return refuse_opencl_in_child();
   prof_i_cl_queue queue = queue_of_stream(stream);
   if (!queue) return PROF_BACKEND_INVALID;
   if (!queue_of_stream((uint64_t)(uintptr_t)event))
@@ -136,25 +116,25 @@ static int opencl_own_keep(prof_backend_self *self, uint64_t stream, void *event
 
 static int opencl_own_times(prof_backend_self *self, void *kept, uint64_t *start_ns_out,
                             uint64_t *end_ns_out) {
-  return is_opencl_forked(self)
+  return prof_i_vendor_is_forked(self)
              ? refuse_opencl_in_child()
              : prof_i_opencl_external_event_times(kept, start_ns_out, end_ns_out);
 }
 
 static void opencl_own_let_go(prof_backend_self *self, void *kept) {
-  if (!is_opencl_forked(self)) prof_i_opencl_external_event_destroy(kept);
+  if (!prof_i_vendor_is_forked(self)) prof_i_opencl_external_event_destroy(kept);
 }
 
 /* ---- meters ---- */
 
 static int opencl_metric(prof_backend_self *self, uint32_t number, prof_backend_metric *out) {
-  return is_opencl_forked(self) ? refuse_opencl_in_child()
-                                : prof_i_opencl_meters_metric(number, out);
+  return prof_i_vendor_is_forked(self) ? refuse_opencl_in_child()
+                                       : prof_i_opencl_meters_metric(number, out);
 }
 
 static int opencl_sample(prof_backend_self *self, const prof_backend_metric *metrics,
                          uint32_t count, int64_t *values_out, uint64_t *known_out) {
-  return is_opencl_forked(self)
+  return prof_i_vendor_is_forked(self)
              ? refuse_opencl_in_child()
              : prof_i_opencl_meters_sample(metrics, count, values_out, known_out);
 }
@@ -173,8 +153,8 @@ const prof_backend prof_i_opencl_backend = {
     .event_query = opencl_event_query,
     .event_destroy = opencl_event_destroy,
     .event_time = opencl_event_time,
-    .fork_child = opencl_fork_child,
-    .last_error = opencl_last_error,
+    .fork_child = prof_i_vendor_fork_child,
+    .last_error = prof_i_vendor_last_error,
     .stream_of = opencl_stream_of,
     .device = opencl_describe_device,
     .clock = opencl_read_clock,
@@ -183,4 +163,4 @@ const prof_backend prof_i_opencl_backend = {
     .own_keep = opencl_own_keep,
     .own_times = opencl_own_times,
     .own_let_go = opencl_own_let_go,
-    .opens_late = 1 /* drivers crash that are asked for devices while the program's thread asks */};
+    .opens_late = 1 /* some drivers crash if two threads ask for devices at once */};

@@ -4,7 +4,6 @@
 
 #include <time.h>
 
-#include "error.h"
 #include "library.h"
 
 /* In the order in which they are taken where several fit: CLOCK_MONOTONIC and its raw kin are one

@@ -1,6 +1,6 @@
-/* The clock of an OpenCL device's times beside the host's. Many drivers give times of a clock that
-   the host can read as well, and none says which: a marker tells it, whose QUEUED was stamped
-   between two looks at that clock. Markers that are looked at in this way are samples. */
+/* Finds out which clock an OpenCL device's times are of. Many drivers use a clock that the host can
+   read as well, but none says which. A marker shows it: its QUEUED lies between two readings of
+   that clock. Markers with such readings are samples. */
 #ifndef PROF_OPENCL_CLOCK_H
 #define PROF_OPENCL_CLOCK_H
 
@@ -29,7 +29,7 @@ typedef struct prof_i_opencl_clock {
 
 /* An enqueue that the clocks are read around. */
 typedef struct prof_i_opencl_sample {
-  prof_i_opencl_clock *clock; /* NULL: it is none */
+  prof_i_opencl_clock *clock; /* NULL: this is no sample */
   prof_i_opencl_host_reading before, after;
 } prof_i_opencl_sample;
 
@@ -37,15 +37,15 @@ void prof_i_opencl_clock_init(prof_i_opencl_clock *clock, bool has_timer, uint64
 
 prof_i_opencl_host_reading prof_i_opencl_read_host_clocks(void);
 
-/* Has there been a sample? Before that nothing is known of it. Any thread. */
+/* True after the first sample. Before that the clock is unknown. Any thread. */
 bool prof_i_opencl_clock_has_sample(prof_i_opencl_clock *clock);
 
-/* What a sample says whose event is past now. Any thread. */
+/* Adds a sample whose event is past. Any thread. */
 void prof_i_opencl_clock_add_sample(const prof_i_opencl_sample *sample, uint64_t queued_ns,
                                     uint64_t end_ns);
 
-/* prof_backend.clock: UNSUPPORTED: neither can the driver read it, nor is it one of the host's. One
-   thread at a time. */
+/* prof_backend.clock. UNSUPPORTED: the driver cannot read the clock, and it is not one of the
+   host's. One thread at a time. */
 int prof_i_opencl_clock_read(prof_i_opencl_clock *clock, prof_i_cl_device device,
                              prof_backend_pair *out);
 

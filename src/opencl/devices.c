@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "error.h"
 #include "library.h"
 
 enum { PLATFORMS_MAX = 16, DEVICES_MAX = 64, PARENTS_MAX = 8 };
@@ -71,7 +70,7 @@ static void add_platform(prof_i_cl_platform platform) {
   prof_i_cl_device devices[DEVICES_MAX];
   const uint32_t room = DEVICES_MAX - opencl_device_list.count;
   uint32_t count = 0;
-  /* a platform without devices is none of ours */
+  /* a platform without devices is skipped */
   if (room == 0 ||
       prof_i_opencl.clGetDeviceIDs(platform, PROF_I_CL_DEVICE_TYPE_ALL, room, devices, &count) != 0)
     return;

@@ -11,28 +11,28 @@ typedef struct prof_i_opencl_device {
   prof_i_opencl_clock clock;
 } prof_i_opencl_device;
 
-/* How many platforms there are: 0 with words why. Touches no device. */
+/* The number of platforms; 0 with a text. Touches no device. */
 uint32_t prof_i_opencl_platforms_count(void);
 
 /* NO_DEVICE. Once. */
 int prof_i_opencl_devices_list(void);
 
-/* By number; NULL: there are not so many. Any thread, as all below. */
+/* By number; NULL: there are fewer. Any thread, as all below. */
 prof_i_opencl_device *prof_i_opencl_device_at(uint32_t index);
 uint32_t prof_i_opencl_device_number(const prof_i_opencl_device *device);
 
-/* The listed one that this is, or is a part of; NULL: there is none. */
+/* The listed device that this is, or is a part of; NULL: it was not listed. */
 prof_i_opencl_device *prof_i_opencl_device_find(prof_i_cl_device id);
 
-/* The one that the queue is of, or is of a part of; NULL with words: no queue, or its device is not
-   listed. */
+/* The device of the queue, or the device that it is a part of. NULL with a text: no queue, or its
+   device was not listed. */
 prof_i_opencl_device *prof_i_opencl_queue_device(prof_i_cl_queue queue);
 
-/* Is the queue of OpenCL 1.2 or later? An older driver's table of functions ends before those that
-   came then. */
+/* True if the queue is of OpenCL 1.2 or later. An older driver's table of functions is too short
+   for functions of 1.2. */
 bool prof_i_opencl_devices_has_wait_lists(prof_i_cl_queue queue);
 
-/* What there is to know of it, but for its size. */
+/* Describes it, except for the size. */
 void prof_i_opencl_device_describe(const prof_i_opencl_device *device, prof_backend_device *out);
 
 #endif

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "devices.h"
-#include "error.h"
 #include "library.h"
 
 struct prof_i_opencl_external_event {

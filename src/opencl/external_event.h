@@ -1,6 +1,6 @@
-/* An event that the program has of its own command, kept until the command is past: its START and
-   END are the kernel's own. The first ones have a marker of prof's beside them, which tells whose
-   clock these are (clock.h). */
+/* An event of a command of the program, kept until the command is past: its START and END are the
+   kernel's own. The first ones have a marker of prof's beside them, which shows whose clock these
+   are (clock.h). */
 #ifndef PROF_OPENCL_EXTERNAL_EVENT_H
 #define PROF_OPENCL_EXTERNAL_EVENT_H
 

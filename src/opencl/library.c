@@ -3,44 +3,74 @@
 
 #include <sys/auxv.h>
 
-#include "../base/library.h"
-#include "error.h"
-
-static const char opencl_file_name[] = "libOpenCL.so.1";
+#define OPENCL_FILE "libOpenCL.so.1"
+static const char *const opencl_names[] = {OPENCL_FILE, NULL};
+static const prof_i_vendor_symbol opencl_symbols[] = {
+#define SYMBOL(need, name, arguments) \
+  {#name, offsetof(prof_i_opencl_functions, name), PROF_I_VENDOR_##need},
+    PROF_I_CL_FUNCTIONS(SYMBOL)
+#undef SYMBOL
+};
 
 prof_i_opencl_functions prof_i_opencl;
 
-/* The first function that is needed and not there; NULL: none is. */
-static const char *resolve_opencl(void *library) {
-  enum { OPTIONAL, NEEDED };
-  const char *missing = NULL;
-#define RESOLVE(need, name, arguments)                                 \
-  *(void **)&prof_i_opencl.name = prof_i_library_find(library, #name); \
-  if ((need) == NEEDED && !prof_i_opencl.name && !missing) missing = #name;
-  PROF_I_CL_FUNCTIONS(RESOLVE)
-#undef RESOLVE
-  if (!prof_i_opencl.clEnqueueMarkerWithWaitList && !prof_i_opencl.clEnqueueMarker && !missing)
-    missing = "clEnqueueMarker";
-  return missing;
+static const prof_i_vendor_library opencl_library = {
+    .names = opencl_names,
+    .symbols = opencl_symbols,
+    .symbol_count = sizeof opencl_symbols / sizeof *opencl_symbols,
+    .functions = &prof_i_opencl,
+    .oldest_text = ""};
+
+/* The environment may name drivers and layers, and the loader loads them. It must not do so in a
+   program that has more rights than its user, unless the program itself opens the loader. */
+static int check_rights(void) {
+  return getauxval(AT_SECURE) ? prof_i_backend_fail_text(
+                                    PROF_BACKEND_PERMISSION,
+                                    "this program has rights that its user has not: " OPENCL_FILE
+                                    " is not opened for it")
+                              : PROF_BACKEND_OK;
 }
 
 int prof_i_opencl_library_open(void) {
-  const char *unused;
-  prof_i_library_error why = {0};
-  if (!prof_i_library_can_open())
-    return prof_i_backend_fail(PROF_BACKEND_UNSUPPORTED,
-                               "libprof.a opens no libraries; link libprof.so");
-  void *library = prof_i_library_open(opencl_file_name, 1, &unused);
-  /* The environment may name a loader's drivers and layers: it loads them into no program that has
-     more rights than its user, unless that does so itself. */
-  if (!library && getauxval(AT_SECURE))
-    return prof_i_backend_fail(
-        PROF_BACKEND_PERMISSION,
-        "this program has rights that its user has not: %s is not opened for it", opencl_file_name);
-  if (!library) library = prof_i_library_try(opencl_file_name, &why);
-  if (!library) return prof_i_backend_fail_library("", &why);
-  const char *const missing = resolve_opencl(library);
-  return missing ? prof_i_backend_fail(PROF_BACKEND_VERSION, "%s has no %s()", opencl_file_name,
-                                       missing)
-                 : PROF_BACKEND_OK;
+  const int result = prof_i_vendor_library_open(&opencl_library, check_rights);
+  if (result != PROF_BACKEND_OK || prof_i_opencl.clEnqueueMarkerWithWaitList ||
+      prof_i_opencl.clEnqueueMarker)
+    return result;
+  return prof_i_backend_fail_text(PROF_BACKEND_VERSION, OPENCL_FILE " has no clEnqueueMarker()");
+}
+
+/* ---- errors ---- */
+
+static const char *opencl_error_name(int32_t error) {
+  switch (error) {
+#define NAME(name, value) \
+  case (value):           \
+    return "CL_" #name;
+    PROF_I_CL_ERRORS(NAME)
+#undef NAME
+    default:
+      return "an error";
+  }
+}
+
+static int result_of_opencl(int32_t error) {
+  switch (error) {
+    case PROF_I_CL_OUT_OF_RESOURCES:
+    case PROF_I_CL_OUT_OF_HOST_MEMORY:
+      return PROF_BACKEND_NO_MEMORY;
+    case PROF_I_CL_INVALID_COMMAND_QUEUE:
+      return PROF_BACKEND_INVALID;
+    case PROF_I_CL_PROFILING_INFO_NOT_AVAILABLE:
+      return PROF_BACKEND_UNSUPPORTED;
+    case PROF_I_CL_DEVICE_NOT_FOUND:
+    case PROF_I_CL_PLATFORM_NOT_FOUND_KHR:
+      return PROF_BACKEND_NO_DEVICE;
+    default:
+      return PROF_BACKEND_VENDOR;
+  }
+}
+
+int prof_i_opencl_fail_call(const char *function, int32_t error) {
+  return prof_i_backend_fail(result_of_opencl(error), "%s: %s (%d)", function,
+                             opencl_error_name(error), error);
 }

@@ -1,8 +1,8 @@
-/* The OpenCL library of the process: opened when somebody asks for it, never linked, never
-   closed. */
+/* The OpenCL loader's library and its errors. Opened when a caller asks for it. */
 #ifndef PROF_OPENCL_LIBRARY_H
 #define PROF_OPENCL_LIBRARY_H
 
+#include "../device/vendor.h"
 #include "api.h"
 
 typedef struct prof_i_opencl_functions {
@@ -12,11 +12,15 @@ typedef struct prof_i_opencl_functions {
 #undef PROF_I_CL_MEMBER
 } prof_i_opencl_functions;
 
-/* Written by prof_i_opencl_library_open() alone; whoever calls one has seen that return OK. */
+/* Written only by prof_i_opencl_library_open(). Call these only after it returned OK. */
 extern prof_i_opencl_functions prof_i_opencl __attribute__((visibility("hidden")));
 
-/* A copy that the process has already comes first. UNSUPPORTED: this build opens no libraries;
-   ABSENT; VERSION: it lacks a function. One thread at a time. */
+/* See prof_i_vendor_library_open(). ABSENT, VERSION, UNSUPPORTED, PERMISSION. One thread at a
+   time. */
 int prof_i_opencl_library_open(void);
+
+/* Keeps a text such as "clEnqueueMarker: CL_OUT_OF_RESOURCES (-5)", and returns the result that
+   fits. */
+int prof_i_opencl_fail_call(const char *function, int32_t error);
 
 #endif

@@ -1,13 +1,11 @@
-/* See marker.h. Nothing here flushes the queue: when its commands go to the device is the program's
-   affair. Nothing about a queue is kept from one call to the next, not even whether it records
-   times: to ask costs some ns (2 of PoCL's, whose marker costs 560), and the same handle may be
-   another queue by then. */
+/* See marker.h. Nothing here flushes the queue: that is the program's decision. Nothing about a
+   queue is remembered from one call to the next, not even whether it records times, because its
+   handle may be another queue's by then. A query costs 2 ns with PoCL, whose marker costs 560. */
 #include "marker.h"
 
 #include <stdlib.h>
 
 #include "devices.h"
-#include "error.h"
 #include "library.h"
 
 enum {

@@ -1,6 +1,5 @@
-/* An event of prof's: a marker on a command queue. An event of OpenCL's is made by its command and
-   keeps queue and context alive: it is let go as soon as its time has been read, and what is kept
-   here is numbers. */
+/* An event of prof's: a marker on a command queue. Its cl_event keeps queue and context alive. So
+   the event is released as soon as its time has been read, and only numbers are kept. */
 #ifndef PROF_OPENCL_MARKER_H
 #define PROF_OPENCL_MARKER_H
 
@@ -13,7 +12,7 @@ typedef struct prof_i_opencl_marker {
   uint64_t end_ns;
   /* from a different one on for each: so that few of them are samples at once */
   uint32_t use_count;
-  prof_i_opencl_sample *sample; /* NULL: it is none. Of thousands that wait some are */
+  prof_i_opencl_sample *sample; /* NULL: this is not a sample; only a few are */
 } prof_i_opencl_marker;
 
 prof_i_opencl_marker *prof_i_opencl_marker_create(void); /* NULL: no memory */

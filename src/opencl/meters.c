@@ -1,12 +1,11 @@
-/* See meters.h. */
-#include "meters.h"
+/* OpenCL's meters: memory in use. */
+#include "internal.h"
 
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "devices.h"
-#include "error.h"
 #include "library.h"
 
 enum { KIB = 1024, LEAST_US = 1000, EXTENSIONS_BYTES = 16384 };
@@ -18,7 +17,7 @@ static bool read_meter_info(const prof_i_opencl_device *device, uint32_t what, v
   return prof_i_opencl.clGetDeviceInfo(device->id, what, bytes, to, NULL) == 0;
 }
 
-/* Words with spaces between. Without it the number of the question may mean something else. */
+/* Names separated by spaces. Without the extension the query's number may mean something else. */
 static bool has_extension(const prof_i_opencl_device *device) {
   static char words[EXTENSIONS_BYTES]; /* one thread at a time asks for meters */
   const size_t bytes = sizeof memory_extension - 1;
@@ -29,7 +28,7 @@ static bool has_extension(const prof_i_opencl_device *device) {
   return false;
 }
 
-/* The driver gives one number or two: all that is free, and the longest piece of it. */
+/* The driver gives one or two numbers: all free memory, and the largest free block. */
 static bool read_used_bytes(const prof_i_opencl_device *device, int64_t *used_out) {
   size_t free_kib[2] = {0};
   uint64_t all = 0;
@@ -47,12 +46,10 @@ int prof_i_opencl_meters_metric(uint32_t number, prof_backend_metric *out) {
   for (uint32_t i = 0; (device = prof_i_opencl_device_at(i)) != NULL; i++) {
     int64_t unused;
     if (!has_extension(device) || !read_used_bytes(device, &unused) || met++ != number) continue;
-    const size_t size = out->size;
-    prof_backend_metric metric = {.size = size, .device = i, .least_us = LEAST_US, .scale = 1};
+    prof_backend_metric metric = {.size = out->size, .device = i, .least_us = LEAST_US, .scale = 1};
     snprintf(metric.name, sizeof metric.name, "memory used");
     snprintf(metric.unit, sizeof metric.unit, "B");
-    memcpy(out, &metric, size < sizeof metric ? size : sizeof metric);
-    return PROF_BACKEND_OK;
+    return prof_i_vendor_copy_metric(out, &metric);
   }
   return prof_i_backend_fail(PROF_BACKEND_NO_DEVICE, "no device %u says what of its memory is free",
                              number);

@@ -1,7 +1,7 @@
-/* See csv.h. POWER and VRAM are laid out as madengine's gpu_info_power_profiler and
-   gpu_info_vram_profiler write them: their readers go by the column's title. */
+/* Samples as CSV: see <prof/sampler.h>. POWER and VRAM have the layout of madengine's
+   gpu_info_power_profiler and gpu_info_vram_profiler, whose readers go by the columns' titles. */
 #define _GNU_SOURCE
-#include "csv.h"
+#include "internal.h"
 
 #include <stdio.h>
 #include <time.h>

@@ -41,7 +41,7 @@ static bool read_supply_number(const char *folder, const char *entry, const char
   return end != text;
 }
 
-/* uW. Some tell that, others current (uA) and voltage (uV). */
+/* uW. Some batteries report it, others current (uA) and voltage (uV). */
 static bool battery_power_of(const char *folder, const char *entry, int64_t *uw_out) {
   int64_t ua, uv;
   if (read_supply_number(folder, entry, "power_now", uw_out)) return true;
@@ -52,7 +52,7 @@ static bool battery_power_of(const char *folder, const char *entry, int64_t *uw_
   return true;
 }
 
-/* Of all batteries together; chargers tell no power. */
+/* All batteries together; chargers report no power. */
 static bool read_batteries(int64_t *uw_out) {
   char folder[PATH_MAX];
   bool is_known = false;
@@ -71,8 +71,8 @@ static bool read_batteries(int64_t *uw_out) {
 
 /* ---- energy ---- */
 
-/* The packages' counters come round; the total here does not. Where one of them is gone, or has
-   come, it goes back by one, which tells that there is no difference to be taken. */
+/* The packages' counters wrap around; the total does not. If a package has appeared or gone, the
+   total goes back by one, so no difference is computed. */
 static bool read_host_energy(int64_t *uj_out) {
   char folder[PATH_MAX];
   prof_i_energy now;

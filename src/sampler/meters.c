@@ -170,7 +170,7 @@ void prof_i_meters_find(prof_i_meters *meters, const char *devices, uint32_t mod
 
 /* ---- reading ---- */
 
-/* What overflows, or is made of a scale that is no number, is nobody's value. */
+/* A value that overflows, or has a scale that is not a number, is dropped. */
 static void set_meter_value(prof_i_meter *meter, double value) {
   meter->is_known = isfinite(value);
   meter->value = meter->is_known ? value : 0;

@@ -1,5 +1,5 @@
-/* Which meters are read, and what they say: those of the back ends that have some, and the host's
-   own. One thread at a time. */
+/* The meters that are read, and their values: those of back ends, and the host's. One thread at a
+   time. */
 #ifndef PROF_SAMPLER_METERS_H
 #define PROF_SAMPLER_METERS_H
 
@@ -25,7 +25,7 @@ typedef struct prof_i_meter {
   prof_device device;
   uint64_t memory_bytes; /* of the device; 0: not known */
   bool is_host;
-  uint32_t source; /* whose: 0 is the first back end that has some */
+  uint32_t source; /* 0: the first back end with meters */
   uint32_t number; /* of the device in a file; a second vendor's follow the first one's */
   int64_t last;    /* of a total */
   uint64_t last_ns;
@@ -38,13 +38,13 @@ typedef struct prof_i_meters {
   uint32_t count, left_out_count; /* left out: for want of room */
   struct {
     prof_i_backend *backend; /* NULL: the host */
-    uint32_t first, count;   /* of the meters that it is asked for at once */
+    uint32_t first, count;   /* of the meters that one call reads */
   } batches[PROF_I_BACKENDS_MAX + 1 + PROF_I_METERS_MAX / PROF_I_METERS_BATCH_MAX];
   uint32_t batch_count, source_count;
   uint32_t device_count; /* of the back ends so far, including those that are not wanted */
 } prof_i_meters;
 
-/* Finds those that are wanted; devices: checked by prof_i_meters_check_devices(). */
+/* Finds the wanted meters. devices: checked by prof_i_meters_is_selection(). */
 void prof_i_meters_find(prof_i_meters *meters, const char *devices, uint32_t mode);
 
 /* "all", NULL, or numbers with commas between? */

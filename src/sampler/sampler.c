@@ -1,6 +1,6 @@
 /* The sampler's life: see <prof/sampler.h>. One thread, all signals blocked, reads all meters at an
-   interval that does not drift, and is the only one that writes what they say. Back ends are asked
-   without a lock. */
+   interval that does not drift, and is the only one that writes them. No lock is held while a back
+   end is called. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <prof/profiler.h>
@@ -16,16 +16,15 @@
 #include "../base/reentry.h"
 #include "../base/this_thread.h"
 #include "../core/record/event.h"
-#include "csv.h"
 #include "host_meters.h"
+#include "internal.h"
 #include "meters.h"
-#include "sampler.h"
 
 enum { INTERVAL_DEFAULT_NS = 100000000, INTERVAL_LEAST_NS = 1000000, STOP_MS = 100, START_S = 10 };
 #define INTERVAL_MOST_NS UINT64_C(1000000000000000000) /* 32 years */
 
-/* STARTING: its thread asks the back ends. FAILED: they have nothing, and whoever started it has
-   not been told yet. CLOSING: nobody waits for its thread any more. */
+/* STARTING: its thread opens the back ends. FAILED: they have no meters, and the starting thread
+   does not know yet. CLOSING: its thread is not waited for any more. */
 enum { SAMPLER_OFF, SAMPLER_STARTING, SAMPLER_FAILED, SAMPLER_ON, SAMPLER_CLOSING };
 
 /* What a run has; the thread's own once it lives. */
@@ -37,11 +36,11 @@ typedef struct sampler_run {
   bool is_live; /* each row is written at once */
   uint64_t interval_ns;
   prof_i_host_meters_info host;
-  bool reports_failure; /* nobody waits for how it begins: if it does not, stderr is told */
+  bool reports_failure; /* no caller waits for its begin: failures go to stderr */
 } sampler_run;
 
 static struct {
-  pthread_mutex_t lock; /* rank 2: who starts and stops. No back end is called under it */
+  pthread_mutex_t lock; /* rank 2: starts and stops. No back end is called under it */
   pthread_once_t once;
   pthread_t thread;   /* written under the lock */
   uint64_t starts;    /* under the lock: which one it is of */
@@ -165,7 +164,7 @@ static void set_start_error(int status) {
   snprintf(sampler.start_error, sizeof sampler.start_error, "%s", prof_last_error());
 }
 
-/* Tells whoever waits for it how it went. False: it is not to run. */
+/* Reports the begin's result to a waiting caller. False: it must not run. */
 static bool announce_start(const sampler_run *r, int status) {
   prof_i_thread_lock(&sampler.lock);
   const bool is_wanted = sampler_phase() == SAMPLER_STARTING;
@@ -209,7 +208,7 @@ static void *sampler_main(void *the_run) {
   const bool is_joined = sampler_phase() == SAMPLER_FAILED && !r->reports_failure;
   if (sampler_phase() == SAMPLER_FAILED && r->reports_failure) pthread_detach(pthread_self());
   destroy_run(r);
-  if (!is_joined) set_sampler_phase(SAMPLER_OFF); /* from here on another may be there */
+  if (!is_joined) set_sampler_phase(SAMPLER_OFF); /* from now on another thread may exist */
   return NULL;
 }
 
@@ -373,7 +372,7 @@ static int stop_sampler(void) {
   prof_i_port_wake(&sampler.wake_word);
   if (!prof_i_port_join(sampler.thread, &sampler.state, SAMPLER_CLOSING,
                         STOP_MS * UINT64_C(1000000))) {
-    pthread_detach(sampler.thread); /* it ends by itself, and until then there is no other */
+    pthread_detach(sampler.thread); /* it ends alone; until then there is no other */
     return prof_i_fail(PROF_E_BUSY,
                        "the sampler has not ended for %d ms: a back end has not answered, or its "
                        "file takes longer; that comes when it has",
@@ -395,7 +394,7 @@ int prof_sampler_stop(void) {
   return status;
 }
 
-/* Nobody samples, and nobody begins to: the lock is held. */
+/* No sampling is under way or begins: the lock is held. */
 static void read_host_info(void) {
   prof_i_host_meters_init();
   prof_i_host_meters_describe(&sampler.host);

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "device/backend_table.h"
+#include "device/internal.h"
 #include "device/registry.h"
 
 #include "../device/table.h"

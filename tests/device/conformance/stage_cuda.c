@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../../../src/cuda/backend.h"
+#include "../../../src/cuda/internal.h"
 #include "../vendors/cuda.h"
 #include "stage.h"
 

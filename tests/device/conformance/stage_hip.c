@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "../../../src/hip/backend.h"
+#include "../../../src/hip/internal.h"
 #include "../vendors/hip.h"
 #include "stage.h"
 

@@ -1,7 +1,7 @@
 /* Queues of the first OpenCL device there is, with CL_QUEUE_PROFILING_ENABLE; work is a kernel that
    counts. */
 #define _GNU_SOURCE
-#include "../../../src/opencl/backend.h"
+#include "../../../src/opencl/internal.h"
 #include "stage.h"
 
 #if !__has_include(<CL/cl.h>)

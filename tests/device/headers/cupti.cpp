@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "../../../src/cuda/cupti.h"
+#include "../../../src/cuda/tracer_api.h"
 
 // What came later than the header has nothing to be compared with there.
 #if CUPTI_API_VERSION < 23  // 12.5

@@ -16,7 +16,7 @@
 
 extern "C" {
 #include "../../../src/cuda/calls.h"
-#include "../../../src/cuda/cupti_library.h"
+#include "../../../src/cuda/tracer_library.h"
 #include "../../../src/cuda/records.h"
 #include "../../../src/device/backend_error.h"
 }

@@ -5,7 +5,7 @@
 #include <type_traits>
 
 extern "C" {
-#include "../../../src/hip/smi.h"
+#include "../../../src/hip/meter_library.h"
 }
 
 template <typename F>

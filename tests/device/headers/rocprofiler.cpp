@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "../../../src/hip/rocprofiler.h"
+#include "../../../src/hip/tracer_api.h"
 
 #pragma GCC diagnostic ignored "-Wignored-attributes"  // nonnull, which is no part of a type
 

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../../../src/cuda/cupti.h"
+#include "../../../src/cuda/tracer_api.h"
 #include "cuda.h"
 
 #define CUPTI __attribute__((visibility("default")))

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../../../src/hip/rocprofiler.h"
+#include "../../../src/hip/tracer_api.h"
 #include "hip.h"
 
 #define ROCP __attribute__((visibility("default")))

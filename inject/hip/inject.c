@@ -1,6 +1,6 @@
 /* libprof_hip.so: named by ROCP_TOOL_LIBRARIES. rocprofiler-sdk opens it when the program begins
-   with HIP, and calls rocprofiler_configure(). With it comes libprof.so, which records if the
-   environment says so, and is the tool. */
+   with HIP, and calls rocprofiler_configure(). It brings libprof.so, which is the tool, and records
+   if the environment says so. */
 #define _GNU_SOURCE
 #include <prof/device.h>
 #include <prof/profiler.h>
@@ -10,8 +10,8 @@
 #include <stdint.h>
 #include <time.h>
 
-/* rocprofiler records from HIP's first call on. That somebody takes it over, when HIP has begun, or
-   that it rests, is seen to here; HIP begins within seconds or not at all. */
+/* rocprofiler records from HIP's first call on. This thread waits until prof's own takes over, or
+   ends the records. HIP begins within seconds or not at all. */
 static void *end_preinit_main(void *unused) {
   enum { LOOKS = 500 };
   const struct timespec between = {0, 20000000};

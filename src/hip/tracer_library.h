@@ -1,10 +1,10 @@
-/* librocprofiler-sdk, opened at run time and never linked. */
-#ifndef PROF_HIP_ROCPROFILER_LIBRARY_H
-#define PROF_HIP_ROCPROFILER_LIBRARY_H
+/* The library rocprofiler-sdk, and its errors. Opened when records are wanted. */
+#ifndef PROF_HIP_TRACER_LIBRARY_H
+#define PROF_HIP_TRACER_LIBRARY_H
 
 #include <prof/backend.h>
 
-#include "rocprofiler.h"
+#include "tracer_api.h"
 
 typedef struct prof_i_rocp_functions {
 /* NOLINTNEXTLINE(bugprone-macro-parentheses): a declaration's */
@@ -18,12 +18,12 @@ typedef struct prof_i_rocp_functions {
 } prof_i_rocp_functions;
 extern prof_i_rocp_functions prof_i_rocp;
 
-/* That of the process; that of the option ROCPROFILER (PROF_BACKEND_ROCPROFILER); the one that the
-   system finds; ROCm's own folder's. ABSENT, VERSION: it lacks a function. Calls nothing of it. One
+/* Takes a loaded copy, or the file of the option ROCPROFILER (PROF_BACKEND_ROCPROFILER), or the one
+   that the system finds, or that of ROCm's own folder. ABSENT, VERSION. Calls nothing of it. One
    thread at a time. */
 int prof_i_rocp_library_open(const prof_backend_host *host);
 
-/* Says its error. */
+/* Keeps a text of its error, and returns the result that fits. */
 int prof_i_rocp_fail_call(const char *function, int32_t status);
 
 #endif

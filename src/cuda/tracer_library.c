@@ -1,18 +1,19 @@
-/* See cupti_library.h. */
+/* See tracer_library.h. */
 #define _GNU_SOURCE
-#include "cupti_library.h"
+#include "tracer_library.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-#include "../base/library.h"
 #include "../base/loaded_library.h"
-#include "error.h"
+#include "../device/vendor.h"
 
 prof_i_cupti_functions prof_i_cupti;
 
-static struct { int32_t driver_version; /* CUDA's, by the driver's own word: 12040 */ } cupti_state;
+static struct {
+  int32_t driver_version; /* CUDA's version that the driver reports: 12040 */
+} cupti_state;
 
 /* What CUDA's majors call it, newest first; 11 has a name for each minor. */
 static const struct {
@@ -29,7 +30,7 @@ enum {
 static const char *const cupti_folders[] = {"/usr/local/cuda/extras/CUPTI/lib64",
                                             "/usr/local/cuda/lib64"};
 
-/* One that was loaded by its path, as wheels do, is not found by its name. */
+/* A copy that was loaded by its path, as wheels do, is not found by its name. */
 static bool find_cupti_path(char *path_out) {
   const struct timespec ms = {0, 1000000};
   int is_there = -1;
@@ -57,7 +58,7 @@ static void *try_cupti_in(const char *folder, const char *name, prof_i_library_e
              : NULL;
 }
 
-/* Of a later major than the driver's it would refuse to work. */
+/* A CUPTI of a later major than the driver's would refuse to work. */
 static void *find_installed_cupti(int32_t driver_version, prof_i_library_error *why) {
   for (int i = 0; i < CUPTI_NAMES; i++) {
     if (cupti_names[i].major > driver_version / 1000) continue;
@@ -69,17 +70,18 @@ static void *find_installed_cupti(int32_t driver_version, prof_i_library_error *
   return NULL;
 }
 
-/* The first function that is needed and not there; NULL: none is. */
-static const char *resolve_cupti(void *library) {
-  enum { OPTIONAL, NEEDED };
-  const char *missing = NULL;
-#define RESOLVE(need, name, arguments)                                \
-  *(void **)&prof_i_cupti.name = prof_i_library_find(library, #name); \
-  if ((need) == NEEDED && !prof_i_cupti.name && !missing) missing = #name;
-  PROF_I_CUPTI_FUNCTIONS(RESOLVE)
-#undef RESOLVE
-  return missing;
-}
+static const prof_i_vendor_symbol cupti_symbols[] = {
+#define SYMBOL(need, name, arguments) \
+  {#name, offsetof(prof_i_cupti_functions, name), PROF_I_VENDOR_##need},
+    PROF_I_CUPTI_FUNCTIONS(SYMBOL)
+#undef SYMBOL
+};
+
+static const prof_i_vendor_library cupti_library = {
+    .symbols = cupti_symbols,
+    .symbol_count = sizeof cupti_symbols / sizeof *cupti_symbols,
+    .functions = &prof_i_cupti,
+    .oldest_text = ": CUDA 11.2 is the oldest that serves"};
 
 int prof_i_cupti_library_open(const prof_backend_host *host, int32_t driver_version) {
   const char *const wanted = host->option("CUPTI");
@@ -99,11 +101,7 @@ int prof_i_cupti_library_open(const prof_backend_host *host, int32_t driver_vers
         "the package nvidia-cuda-cupti), and name its folder in "
         "LD_LIBRARY_PATH or the file in PROF_BACKEND_CUPTI",
         driver_version / 1000);
-  const char *const missing = resolve_cupti(library);
-  return missing ? prof_i_backend_fail(PROF_BACKEND_VERSION,
-                                       "libcupti has no %s(): CUDA 11.2 is the oldest that serves",
-                                       missing)
-                 : PROF_BACKEND_OK;
+  return prof_i_vendor_library_use(&cupti_library, library, "libcupti");
 }
 
 static int result_of_cupti(int32_t error) {
@@ -127,7 +125,7 @@ static int result_of_cupti(int32_t error) {
   }
 }
 
-/* What its user can do. */
+/* What the user can do. */
 static const char *advice_of_cupti(int32_t error) {
   switch (error) {
     case PROF_I_CUPTI_ERROR_INSUFFICIENT_PRIVILEGES:
@@ -149,7 +147,7 @@ static int32_t cupti_major_of(uint32_t version) {
   return version >= 100000 ? (int32_t)(version / 10000) : version >= 19 ? 12 : 11;
 }
 
-/* Where it is newer than the driver: that is why, mostly. */
+/* A CUPTI that is newer than the driver is the usual cause. */
 static void format_cupti_versions(char *to, size_t room) {
   uint32_t version = 0;
   if (prof_i_cupti.cuptiGetVersion(&version) != 0 ||

@@ -1,8 +1,7 @@
-/* What prof needs of AMD's rocprofiler-sdk, declared by itself, so that no vendor's header is
-   needed to build and one binary serves 0.4 (ROCm 6.2) and later:
-   tests/device/headers/rocprofiler.cpp compares it with the real headers. Records begin with their
-   size, and of each only what all releases have in common stands here. Includes nothing of the rest
-   of prof. */
+/* Declarations of what prof uses of AMD's rocprofiler-sdk, so that no vendor's header is needed to
+   build. One binary serves 0.4 (ROCm 6.2) and later: tests/device/headers/rocprofiler.cpp compares
+   it with the real headers. Records begin with their size, and have only the members that all
+   releases share. Includes nothing else of prof. */
 #ifndef PROF_HIP_ROCPROFILER_H
 #define PROF_HIP_ROCPROFILER_H
 
@@ -42,8 +41,8 @@ typedef void (*prof_i_rocp_table)(int32_t type, uint64_t version, uint64_t insta
 typedef int32_t (*prof_i_rocp_agents)(int32_t version, const void **agents, size_t count,
                                       void *user);
 
-/* What a callback is told of. Passed by value; its correlation has grown, so that what stands
-   behind it moved: two of them. */
+/* A callback's argument, passed by value. Its correlation has grown, so the members behind it
+   moved: there are two versions. */
 typedef struct prof_i_rocp_callback_0 {
   uint64_t context, thread, correlation[2];
   int32_t kind, operation, phase;

@@ -1,8 +1,8 @@
-/* What prof needs of CUPTI, declared by itself, so that no vendor's header is needed to build and
-   one binary serves all releases: tests/device/headers/cupti.cpp compares each line with the real
-   headers of CUDA 11.8 to 13.5. Of records only what all of these have in common stands here, and
-   it has never moved; a buffer is walked by the loaded library alone, which knows how long its
-   records are. Includes nothing of the rest of prof. */
+/* Declarations of what prof uses of CUPTI, so that no vendor's header is needed to build. One
+   binary serves all releases: tests/device/headers/cupti.cpp compares each line with the real
+   headers of CUDA 11.8 to 13.5. A record has only the members that all of these releases share, at
+   places that never moved. The loaded library walks a buffer, because only it knows how long its
+   records are. Includes nothing else of prof. */
 #ifndef PROF_CUDA_CUPTI_H
 #define PROF_CUDA_CUPTI_H
 
@@ -16,7 +16,7 @@ typedef void (*prof_i_cupti_requested)(uint8_t **buffer_out, size_t *bytes_out,
 typedef void (*prof_i_cupti_completed)(prof_i_cu_context context, uint32_t stream, uint8_t *buffer,
                                        size_t bytes, size_t valid);
 
-/* From 13.0 on: who has subscribed says his name, and the next one is told. */
+/* From 13.0 on: a subscriber gives its name, and a second one gets that name with its error. */
 typedef struct prof_i_cupti_subscriber_params {
   size_t size;
   const char *name;
@@ -110,7 +110,7 @@ enum {
 };
 
 enum {
-  PROF_I_CUPTI_OVERHEAD_MODULE_LOADING = 4 << 16, /* from here on later than 11.8 */
+  PROF_I_CUPTI_OVERHEAD_MODULE_LOADING = 4 << 16, /* this and the following: later than 11.8 */
   PROF_I_CUPTI_OVERHEAD_LAZY_FUNCTION_LOADING = 5 << 16,
   PROF_I_CUPTI_OVERHEAD_COMMAND_BUFFER_FULL = 6 << 16,
   PROF_I_CUPTI_OVERHEAD_BUFFER_REQUEST = 7 << 16,

@@ -1,8 +1,8 @@
-/* What prof needs of NVML, the NVIDIA driver's library of meters, declared by itself:
-   tests/device/headers/nvml.cpp compares each line with <nvml.h>. And the library of the process:
-   opened when a sampler starts or somebody asks for the status. */
-#ifndef PROF_CUDA_NVML_H
-#define PROF_CUDA_NVML_H
+/* Declarations of what prof uses of NVML, the NVIDIA driver's library of meters, and the library of
+   the process. tests/device/headers/nvml.cpp compares each line with <nvml.h>. Opened when a
+   sampler starts or the status is queried. */
+#ifndef PROF_CUDA_METER_LIBRARY_H
+#define PROF_CUDA_METER_LIBRARY_H
 
 #include <stdint.h>
 
@@ -64,18 +64,18 @@ typedef struct prof_i_nvml_functions {
   const char *(*nvmlErrorString)(int32_t error);
 } prof_i_nvml_functions;
 
-/* Written by prof_i_nvml_open() alone; whoever calls one has seen that return OK. */
+/* Written only by prof_i_nvml_open(). Call these only after it returned OK. */
 extern prof_i_nvml_functions prof_i_nvml __attribute__((visibility("hidden")));
 
-/* Opens the library, a copy that the process has already first. UNSUPPORTED: this build opens no
-   libraries; ABSENT; VERSION: it lacks a function. One thread at a time, as below. */
+/* See prof_i_vendor_library_open(). ABSENT, VERSION, UNSUPPORTED. One thread at a time, as below.
+   */
 int prof_i_nvml_open(void);
 
-/* Has the process a copy of it? */
+/* True if the process has a copy of it. */
 int prof_i_nvml_is_loaded(void);
 
-/* Begins with it, which touches the devices; it makes no context, and CUDA in a forked child is
-   none the worse for it. A prof_backend_result with words. */
+/* Initialises it, which touches the devices. Creates no context, and does not disturb CUDA in a
+   forked child. A prof_backend_result with a text. */
 int prof_i_nvml_init(void);
 
 /* "nvmlInit_v2: Driver Not Loaded (9)", and the result that fits. */

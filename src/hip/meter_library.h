@@ -1,9 +1,9 @@
-/* What prof needs of ROCm SMI, AMD's library of meters, declared by itself:
-   tests/device/headers/rocm_smi.cpp compares each line with <rocm_smi/rocm_smi.h>. It tells what
-   the kernel's files do not: energy. Opened when the kernel lists a device of AMD's, and only then:
-   without one it writes to stderr. */
-#ifndef PROF_HIP_SMI_H
-#define PROF_HIP_SMI_H
+/* Declarations of what prof uses of ROCm SMI, AMD's library of meters. It has energy, which the
+   kernel's files do not have. tests/device/headers/rocm_smi.cpp compares each line with
+   <rocm_smi/rocm_smi.h>. Opened only if the kernel lists a device of AMD's: without one it writes
+   to stderr. */
+#ifndef PROF_HIP_METER_LIBRARY_H
+#define PROF_HIP_METER_LIBRARY_H
 
 #include <prof/backend.h>
 #include <stdbool.h>
@@ -17,18 +17,17 @@
   X(rsmi_dev_energy_count_get,                                   \
     (uint32_t index, uint64_t * count_out, float *microjoules_out, uint64_t *timestamp_out))
 
-/* False: it is not there, or does not begin. What it is called, the option ROCM_SMI
-   (PROF_BACKEND_ROCM_SMI) may say; else (may_search) what the system finds. Once; one thread at a
-   time, as below. */
+/* False: it is missing or cannot be initialised. The option ROCM_SMI (PROF_BACKEND_ROCM_SMI) names
+   its file; else (may_search) the system finds it. Once; one thread at a time, as below. */
 bool prof_i_hip_smi_init(const prof_backend_host *host, bool may_search);
 
-/* "": it has begun, or nobody wanted it to; else why it has not. */
+/* "": it is initialised, or was not wanted; else why not. */
 const char *prof_i_hip_smi_reason(void);
 
-/* Its number of the device at that place of the bus; UINT32_MAX: it does not know it. */
+/* Its number of the device with that PCI address; UINT32_MAX: not known. */
 uint32_t prof_i_hip_smi_find(uint32_t domain, uint32_t bus, uint32_t device, uint32_t function);
 
-/* Since some moment, in uJ. */
+/* In uJ since a fixed time. */
 bool prof_i_hip_smi_energy(uint32_t index, int64_t *uj_out);
 
 #endif

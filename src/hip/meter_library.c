@@ -1,53 +1,58 @@
-/* See smi.h. */
-#include "smi.h"
+/* See meter_library.h. */
+#include "meter_library.h"
 
 #include <stdio.h>
 
-#include "../base/library.h"
+#include "../device/vendor.h"
+
+enum { UNKNOWN = UINT32_MAX };
 
 /* .1 is Debian's */
 static const char *const smi_names[] = {"librocm_smi64.so.7", "librocm_smi64.so.6",
-                                        "librocm_smi64.so.5", "librocm_smi64.so.1"};
-enum { SMI_NAMES = sizeof smi_names / sizeof *smi_names, UNKNOWN = UINT32_MAX };
+                                        "librocm_smi64.so.5", "librocm_smi64.so.1", NULL};
 
-static struct {
-  bool was_tried, is_initialized;
-  char reason[200];
+typedef struct smi_functions {
 /* NOLINTNEXTLINE(bugprone-macro-parentheses): a declaration's */
 #define MEMBER(name, arguments) int32_t(*name) arguments;
   PROF_I_RSMI_FUNCTIONS(MEMBER)
 #undef MEMBER
+} smi_functions;
+
+static struct {
+  bool was_tried, is_initialized;
+  char reason[200];
+  smi_functions functions;
 } smi;
 
-/* A copy that the process has comes first. */
+static const prof_i_vendor_symbol smi_symbols[] = {
+#define SYMBOL(name, arguments) {#name, offsetof(smi_functions, name), PROF_I_VENDOR_NEEDED},
+    PROF_I_RSMI_FUNCTIONS(SYMBOL)
+#undef SYMBOL
+};
+
+static const prof_i_vendor_library smi_library = {
+    .names = smi_names,
+    .symbols = smi_symbols,
+    .symbol_count = sizeof smi_symbols / sizeof *smi_symbols,
+    .functions = &smi.functions};
+
+/* The option comes first, then a copy that the process has. */
 static void *open_smi_library(const prof_backend_host *host, bool may_search,
                               prof_i_library_error *why) {
   const char *const wanted = host->option("ROCM_SMI");
-  const char *unused;
+  const char *name;
   void *library = wanted && *wanted ? prof_i_library_try(wanted, why) : NULL;
-  for (int i = 0; i < SMI_NAMES && !library && may_search; i++)
-    library = prof_i_library_open(smi_names[i], 1, &unused);
-  for (int i = 0; i < SMI_NAMES && !library && may_search; i++)
-    library = prof_i_library_try(smi_names[i], why);
+  if (!library && may_search) library = prof_i_vendor_library_find_loaded(&smi_library, &name);
+  if (!library && may_search)
+    library = prof_i_vendor_library_find_installed(&smi_library, &name, why);
   return library;
-}
-
-/* The first function that is not there; NULL: all are. */
-static const char *resolve_smi(void *library) {
-  const char *missing = NULL;
-#define RESOLVE(name, arguments)                             \
-  *(void **)&smi.name = prof_i_library_find(library, #name); \
-  if (!smi.name && !missing) missing = #name;
-  PROF_I_RSMI_FUNCTIONS(RESOLVE)
-#undef RESOLVE
-  return missing;
 }
 
 static void init_smi(const prof_backend_host *host, bool may_search) {
   prof_i_library_error why = {0};
   void *const library = open_smi_library(host, may_search, &why);
-  const char *const missing = library ? resolve_smi(library) : NULL;
-  const int32_t error = library && !missing ? smi.rsmi_init(0) : 0;
+  const char *const missing = library ? prof_i_vendor_library_resolve(&smi_library, library) : NULL;
+  const int32_t error = library && !missing ? smi.functions.rsmi_init(0) : 0;
   smi.is_initialized = library && !missing && error == 0;
   if (missing)
     snprintf(smi.reason, sizeof smi.reason, "ROCm SMI has no %s()", missing);
@@ -69,10 +74,10 @@ const char *prof_i_hip_smi_reason(void) { return smi.reason; }
 uint32_t prof_i_hip_smi_find(uint32_t domain, uint32_t bus, uint32_t device, uint32_t function) {
   const uint64_t place = (uint64_t)domain << 32 | (uint64_t)bus << 8 | device << 3 | function;
   uint32_t count = 0;
-  if (!smi.is_initialized || smi.rsmi_num_monitor_devices(&count) != 0) return UNKNOWN;
+  if (!smi.is_initialized || smi.functions.rsmi_num_monitor_devices(&count) != 0) return UNKNOWN;
   for (uint32_t i = 0; i < count; i++) {
     uint64_t its = 0;
-    if (smi.rsmi_dev_pci_id_get(i, &its) == 0 && its == place) return i;
+    if (smi.functions.rsmi_dev_pci_id_get(i, &its) == 0 && its == place) return i;
   }
   return UNKNOWN;
 }
@@ -81,7 +86,8 @@ bool prof_i_hip_smi_energy(uint32_t index, int64_t *uj_out) {
   uint64_t count = 0, timestamp;
   float microjoules = 0;
   if (!smi.is_initialized || index == UNKNOWN ||
-      smi.rsmi_dev_energy_count_get(index, &count, &microjoules, &timestamp) != 0 || count == 0)
+      smi.functions.rsmi_dev_energy_count_get(index, &count, &microjoules, &timestamp) != 0 ||
+      count == 0)
     return false;
   *uj_out = (int64_t)((double)count * (double)microjoules);
   return true;

@@ -1,0 +1,78 @@
+/* What the vendors' folders share: opening a library, a fork, copies of sized structs. It knows no
+   vendor. */
+#ifndef PROF_DEVICE_VENDOR_H
+#define PROF_DEVICE_VENDOR_H
+
+#include <prof/backend.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "backend_error.h"
+
+/* ---- libraries: found where the program has loaded them, else opened; never linked, never closed.
+   One thread at a time, except where noted ---- */
+
+enum { PROF_I_VENDOR_OPTIONAL, PROF_I_VENDOR_NEEDED };
+
+typedef struct prof_i_vendor_symbol {
+  const char *name;
+  size_t offset; /* of its pointer in the library's struct of functions */
+  bool is_needed;
+} prof_i_vendor_symbol;
+
+typedef struct prof_i_vendor_library {
+  const char *const *names; /* files, in the order in which they are tried; NULL ends them */
+  const char *absent_text;  /* NULL: the loader's own text */
+  const prof_i_vendor_symbol *symbols;
+  size_t symbol_count;
+  void *functions;         /* struct of pointers, written by prof_i_vendor_library_resolve() */
+  const char *oldest_text; /* behind "FILE has no FUNCTION()" */
+} prof_i_vendor_library;
+
+/* A copy that the process has, or NULL. *name_out: the name that was tried last. Any thread. */
+void *prof_i_vendor_library_find_loaded(const prof_i_vendor_library *library,
+                                        const char **name_out);
+
+/* The same as a yes or no; no in the static library. Any thread. */
+int prof_i_vendor_library_is_loaded(const prof_i_vendor_library *library);
+
+/* Opens what the system finds, or returns NULL with a reason. */
+void *prof_i_vendor_library_find_installed(const prof_i_vendor_library *library,
+                                           const char **name_out, prof_i_library_error *why);
+
+/* Fills the functions. Returns the first one that is needed and missing, or NULL. */
+const char *prof_i_vendor_library_resolve(const prof_i_vendor_library *library, void *handle);
+
+/* The same with a result: OK, or VERSION with a text that names the file. */
+int prof_i_vendor_library_use(const prof_i_vendor_library *library, void *handle, const char *name);
+
+/* UNSUPPORTED in the static library, else OK. */
+int prof_i_vendor_check_can_open(void);
+
+/* Opens a loaded copy, then an installed one, and fills the functions. may_search: NULL, or called
+   before anything is opened. If it returns an error, that is the result. */
+int prof_i_vendor_library_open(const prof_i_vendor_library *library, int (*may_search)(void));
+
+/* ---- fork: a child has the parent's handles, and none of the threads behind them ---- */
+
+/* There is one for each vendor: a process has one copy of its library. */
+struct prof_backend_self {
+  const prof_backend_host *host;
+  uint32_t is_forked; /* relaxed; the child's only thread writes it, in the fork handler */
+};
+
+static inline bool prof_i_vendor_is_forked(const prof_backend_self *self) {
+  return __atomic_load_n(&self->is_forked, __ATOMIC_RELAXED);
+}
+
+/* prof_backend's. */
+void prof_i_vendor_fork_child(prof_backend_self *self);
+const char *prof_i_vendor_last_error(prof_backend_self *self);
+
+/* ---- what is handed out has the size of the caller's header ---- */
+
+int prof_i_vendor_no_device(uint32_t index);
+int prof_i_vendor_copy_device(prof_backend_device *to, const prof_backend_device *from);
+int prof_i_vendor_copy_metric(prof_backend_metric *to, const prof_backend_metric *from);
+
+#endif
