@@ -550,8 +550,7 @@ typedef struct prof_aggregate_options {
   uint32_t rows_limit;  /* 0: 100; UINT32_MAX: all */
   uint32_t level;       /* only scopes of this level; 0: all */
   const char *category; /* only this category; NULL: all */
-  /* Unit of a table's times. 0: by magnitude, as torch.profiler. Else a power of ten: 3 = ms, 6 =
-     us, 9 = ns; 0 to 9. */
+  /* Unit of a table's times. 0: by magnitude, as torch.profiler. 3: ms, 6: us, 9: ns. */
   uint32_t time_unit;
   /* Of PROF_GROUP_STACK and PROF_GROUP_SCOPES: so many innermost frames. 0: all. Stacks of traced
      functions and scopes have at most 256 frames, in 64 KiB. */
