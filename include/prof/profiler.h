@@ -405,8 +405,8 @@ PROF_API void prof_scope_end(uint64_t start) PROF_I_NOEXCEPT;
 
 /* Opens a scope of a call site that the caller keeps, one for each name. It costs as much as a
    macro's scope. The caller owns the site's memory and keeps it until its scopes have ended. The
-   site starts as zero; only its level may be set, and 0 means 1. Ends by prof_scope_end().
-   Signal-safe. Any thread. */
+   site starts as zero; only its level may be set, and 0 means 1. Ends by prof_scope_end(). Any
+   thread. */
 PROF_API uint64_t prof_scope_begin_at(prof_site *site, const char *name,
                                       const char *category) PROF_I_NOEXCEPT;
 
