@@ -207,8 +207,8 @@ typedef struct prof_backend_pair {
 typedef struct prof_backend_host {
   size_t size;
   uint32_t major, minor; /* version of prof */
-  /* Returns CLOCK_MONOTONIC in ns, the clock to which all device times are converted. Any thread.
-     Signal-safe. */
+  /* Returns CLOCK_MONOTONIC in ns, the clock to which all device times are converted.
+     Any thread. Signal-safe. */
   uint64_t (*now_ns)(void);
   /* Writes a line to stderr if PROF_LOG is set. Any thread. */
   void (*log)(const char *text);
@@ -219,14 +219,16 @@ typedef struct prof_backend_host {
 
   /* Requests a drain soon. Any thread. Signal-safe. */
   void (*wake)(void);
-  /* Returns the counter that stamps scopes, the cheapest and most precise time. Any thread.
-     Signal-safe. */
+  /* Returns the counter that stamps scopes, the cheapest and most precise time.
+     Any thread. Signal-safe. */
   uint64_t (*ticks)(void);
   /* Returns prof's number of the calling thread, for prof_backend_record.launch_thread. 0: the
-     thread does not record now. Any thread. Signal-safe. */
+     thread does not record now.
+     Any thread. Signal-safe. */
   uint64_t (*thread)(void);
   /* Returns a number for a text, which is copied. Equal texts have equal numbers as long as the
-     process exists. 0: no room. Any thread. Not in a callback. */
+     process exists. 0: no room.
+     Any thread. Not in a callback. */
   uint32_t (*intern)(const char *text, size_t bytes);
   /* Takes records, one after the other, and copies them. Only inside of drain. */
   void (*emit)(const void *records, size_t bytes);
@@ -234,13 +236,15 @@ typedef struct prof_backend_host {
   /* ---- since 1.2 ---- */
 
   /* As thread(), for the thread of this process that has the kernel's number (gettid()), or had it
-     last. For an unknown thread, a number that only this one has. Any thread. Not in a callback. */
+     last. For an unknown thread, a number that only this one has.
+     Any thread. Not in a callback. */
   uint64_t (*thread_of)(uint64_t kernels_number);
 
   /* ---- since 1.3 ---- */
 
   /* Returns the kinds of records that are requested now, as bits of start(). For a vendor that
-     needs them before it is initialised. Any thread. */
+     needs them before it is initialised.
+     Any thread. */
   uint32_t (*wanted)(void);
 } prof_backend_host;
 

@@ -38,7 +38,8 @@ PROF_API int prof_fiber_create(const char *name, prof_fiber **fiber_out) PROF_I_
 PROF_API int prof_fiber_enter(prof_fiber *fiber) PROF_I_NOEXCEPT;
 
 /* Records of this thread belong to the thread again. Without a fiber it does nothing. Call it
-   before the thread ends. Any thread. Not in a signal handler. */
+   before the thread ends.
+   Any thread. Not in a signal handler. */
 PROF_API void prof_fiber_leave(void) PROF_I_NOEXCEPT;
 
 /* Destroys the fiber; its records stay in the capture. Its open scopes are lost (thread_ended). If

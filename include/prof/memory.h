@@ -92,18 +92,21 @@ typedef struct prof_pool_options {
    The pools of a device are added up. If a pool's blocks are allocations of another pool, they
    count twice. Give the outer pool another device, or read the two apart. If the outer pool is
    `malloc` of libprof_memory.so, which is the host's, give the inner one another device.
-   PROF_E_INVALID, PROF_E_NO_MEMORY. Any thread. */
+   PROF_E_INVALID, PROF_E_NO_MEMORY.
+   Any thread. */
 PROF_API int prof_pool_create(const prof_pool_options *options,
                               prof_pool **pool_out) PROF_I_NOEXCEPT;
 
 /* Destroys a pool; its records stay in the capture. NULL is ignored. It waits until a call of the
    pool's query on another thread has returned. So a query must not wait for a thread that destroys
-   its pool. The query itself may destroy the pool, and then nothing waits. Any thread. */
+   its pool. The query itself may destroy the pool, and then nothing waits.
+   Any thread. */
 PROF_API void prof_pool_destroy(prof_pool *pool) PROF_I_NOEXCEPT;
 
 /* Returns the number of a tag ("weights") for prof_memory_alloc_for(). Equal texts have equal
    numbers. The text is copied. Returns 0, no tag, for NULL, for "", and when tables are full. It
-   searches a table, so keep the number if you allocate often. Any thread. */
+   searches a table, so keep the number if you allocate often.
+   Any thread. */
 PROF_API uint32_t prof_memory_tag(const char *name) PROF_I_NOEXCEPT;
 
 /* Reports an allocation. Call it after the allocation, inside the allocator's lock. `bytes` is the
@@ -115,8 +118,8 @@ PROF_API uint32_t prof_memory_tag(const char *name) PROF_I_NOEXCEPT;
    are counted (refused_count) and omitted. NULL addresses (failed allocations) and NULL pools are
    ignored. While memory is not recorded it costs a call and a load.
 
-   It does not measure an operator's workspace: prof_op_workspace_alloc() in <prof/op.h> does. Any
-   thread. Signal-safe. */
+   It does not measure an operator's workspace: prof_op_workspace_alloc() in <prof/op.h> does.
+   Any thread. Signal-safe. */
 PROF_API void prof_memory_alloc(prof_pool *pool, const void *address, uint64_t bytes,
                                 uint64_t given_bytes) PROF_I_NOEXCEPT PROF_I_ADDRESS_ONLY(2);
 
@@ -127,8 +130,9 @@ PROF_API void prof_memory_alloc_for(prof_pool *pool, const void *address, uint64
 
 /* Reports a free. Call it before the address may be handed out again. given_bytes is the size as
    given by the allocation: here 0 means 0 bytes. In a checked pool it may be PROF_BYTES_UNKNOWN.
-   NULL addresses are ignored, as by free(). Any thread. Signal-safe; in a checked pool a handler's
-   calls may be left unchecked, and counted so. */
+   NULL addresses are ignored, as by free().
+   Any thread. Signal-safe; in a checked pool a handler's calls may be left unchecked, and counted
+   so. */
 PROF_API void prof_memory_free(prof_pool *pool, const void *address,
                                uint64_t given_bytes) PROF_I_NOEXCEPT PROF_I_ADDRESS_ONLY(2);
 
@@ -137,16 +141,16 @@ PROF_API void prof_memory_free(prof_pool *pool, const void *address,
    it out again.
 
    A pool that reports no blocks has used, but no allocated. Adjacent blocks stay separate. If the
-   allocator joins them, it reports one reserve of both, or fragmentation comes out too high. Any
-   thread. Signal-safe. */
+   allocator joins them, it reports one reserve of both, or fragmentation comes out too high.
+   Any thread. Signal-safe. */
 PROF_API void prof_memory_reserve(prof_pool *pool, const void *address,
                                   uint64_t bytes) PROF_I_NOEXCEPT PROF_I_ADDRESS_ONLY(2);
 PROF_API void prof_memory_release(prof_pool *pool, const void *address,
                                   uint64_t bytes) PROF_I_NOEXCEPT PROF_I_ADDRESS_ONLY(2);
 
 /* Reports a collection: the pool returns blocks, or joins free memory. Its duration is recorded,
-   and what was released meanwhile. The end takes what the begin returned; 0: not recorded. Any
-   thread. */
+   and what was released meanwhile. The end takes what the begin returned; 0: not recorded.
+   Any thread. */
 PROF_API uint64_t prof_memory_collect_begin(prof_pool *pool) PROF_I_NOEXCEPT;
 PROF_API void prof_memory_collect_end(prof_pool *pool, uint64_t begun) PROF_I_NOEXCEPT;
 
@@ -177,7 +181,8 @@ PROF_API int prof_memory_set_query(prof_device device, prof_memory_query query,
 
 /* Calls the query and records its answer with the tag, of which at most 63 bytes are kept. Prefer
    PROFILE_MEMORY(dev, tag), which evaluates nothing while memory is not recorded. Ignored inside of
-   the same device's query. Any thread. */
+   the same device's query.
+   Any thread. */
 PROF_API void prof_memory_sample(prof_device device, const char *tag,
                                  uint32_t tag_bytes) PROF_I_NOEXCEPT;
 
@@ -189,20 +194,23 @@ PROF_API int prof_memory_is_on(void) PROF_I_NOEXCEPT;
 /* Starts recording memory; prof_start() and prof_start_with() do it, too. If nothing records, it
    starts a capture without scopes, with the options of the last start, and returns its errors.
 
-   Each start takes some 600 bytes of the capture for each pool, until it is cleared. About 25,000
-   starts of one pool fill 16 MiB, also in a ring. If there is no more room, the pool's events are
-   counted as lost, and prof_memory_max_get() stays right. Any thread. */
+   Each start takes some 600 bytes for each pool, also in a ring, for as long as the capture lasts.
+   About 25,000 starts of one pool fill 16 MiB. If there is no more room, the pool's events are
+   counted as lost, and prof_memory_max_get() stays right.
+   Any thread. */
 PROF_API int prof_memory_start(void) PROF_I_NOEXCEPT;
 
 /* Stops recording memory. It stops a capture that recorded nothing else.
-   PROF_E_NOT_RUNNING: memory is not recorded. Any thread. */
+   PROF_E_NOT_RUNNING: memory is not recorded.
+   Any thread. */
 PROF_API int prof_memory_stop(void) PROF_I_NOEXCEPT;
 
 /* RAF's reset(). Peaks and collections start again: of pools from what is used and allocated now,
    of a query from its next answer. prof_memory_trace_text() starts again, too. Records stay in the
    capture. While memory is not recorded, used is not known. Then prof_memory_max_get() finds no
    device until the next start.
-   PROF_E_NOT_RUNNING: nothing was ever recorded. Any thread. */
+   PROF_E_NOT_RUNNING: nothing was ever recorded.
+   Any thread. */
 PROF_API int prof_memory_reset(void) PROF_I_NOEXCEPT;
 
 /* Internal, for libprof_memory.so, which replaces malloc(). Starts what the environment requests at
@@ -239,8 +247,8 @@ typedef struct prof_memory_max {
 } prof_memory_max;
 
 /* Fills max_out, since the last start or reset. After a stop the values are those at the stop.
-   PROF_E_NOT_FOUND: the device has no records, or prof_memory_reset() followed the stop. Any
-     thread. */
+   PROF_E_NOT_FOUND: the device has no records, or prof_memory_reset() followed the stop.
+   Any thread. */
 PROF_API int prof_memory_max_get(prof_device device, prof_memory_source source,
                                  prof_memory_max *max_out) PROF_I_NOEXCEPT;
 
@@ -322,13 +330,15 @@ typedef struct prof_memory_info {
 } prof_memory_info;
 
 /* Number of pools, and the pool of an index below it. Earlier starts come first; the pools of a
-   start are in order of creation. The caller sets info_out's size. PROF_E_INVALID. Any thread. */
+   start are in order of creation. The caller sets info_out's size. PROF_E_INVALID.
+   Any thread. */
 PROF_API uint32_t prof_memory_pool_count(const prof_memory *memory) PROF_I_NOEXCEPT;
 PROF_API int prof_memory_pool_get(const prof_memory *memory, uint32_t index,
                                   prof_memory_info *info_out) PROF_I_NOEXCEPT;
 
 /* A device: all its pools of that source in the last session, in order of time.
-   PROF_E_NOT_FOUND: the device has none. Any thread. */
+   PROF_E_NOT_FOUND: the device has none.
+   Any thread. */
 PROF_API int prof_memory_device_get(const prof_memory *memory, prof_device device,
                                     prof_memory_source source,
                                     prof_memory_info *info_out) PROF_I_NOEXCEPT;
@@ -371,7 +381,8 @@ typedef struct prof_memory_rows {
 
 /* Returns what was live at a moment, of the pool with that index. at_ns is for PROF_MEMORY_AT_TIME,
    from the capture's start. All events up to the moment are replayed. The caller frees the rows
-   with prof_free(), which also frees their texts. PROF_E_INVALID, PROF_E_NO_MEMORY. Any thread. */
+   with prof_free(), which also frees their texts. PROF_E_INVALID, PROF_E_NO_MEMORY.
+   Any thread. */
 PROF_API int prof_memory_live(const prof_memory *memory, uint32_t index, prof_memory_moment moment,
                               uint64_t at_ns, prof_memory_by by,
                               prof_memory_rows **rows_out) PROF_I_NOEXCEPT;
@@ -385,13 +396,15 @@ typedef struct prof_memory_example {
 } prof_memory_example;
 
 /* Returns a pool's wrong call of that index, from 0. The first 8 are kept.
-   PROF_E_NOT_FOUND: there are fewer. Any thread. */
+   PROF_E_NOT_FOUND: there are fewer.
+   Any thread. */
 PROF_API int prof_memory_example_get(const prof_memory *memory, uint32_t pool_index, uint32_t index,
                                      prof_memory_example *example_out) PROF_I_NOEXCEPT;
 
 /* Returns used and allocated over time, as `count` intervals of equal length from the pool's start
    to the trace's end. Each value is the highest in its interval. The caller owns both arrays of
-   `count` elements. Any thread. */
+   `count` elements.
+   Any thread. */
 PROF_API int prof_memory_series(const prof_memory *memory, uint32_t index, uint32_t count,
                                 int64_t *used_bytes_out,
                                 int64_t *allocated_bytes_out) PROF_I_NOEXCEPT;
@@ -435,12 +448,14 @@ PROF_API int prof_memory_trace_text(const prof_trace *trace, prof_device device,
                                     char **text_out) PROF_I_NOEXCEPT;
 
 /* Returns a picture of a pool over time, as one SVG that needs no other file. It is NUL-terminated;
-   the caller frees it with prof_free(). PROF_E_INVALID, PROF_E_NO_MEMORY. Any thread. */
+   the caller frees it with prof_free(). PROF_E_INVALID, PROF_E_NO_MEMORY.
+   Any thread. */
 PROF_API int prof_memory_svg(const prof_memory *memory, uint32_t index,
                              char **text_out) PROF_I_NOEXCEPT;
 
 /* Writes the picture to a file, as prof_dump() does: the file gets its name when it is complete.
-   The errors of both. Any thread. */
+   The errors of both.
+   Any thread. */
 PROF_API int prof_memory_svg_dump(const prof_memory *memory, uint32_t index,
                                   const char *path) PROF_I_NOEXCEPT;
 

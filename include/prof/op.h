@@ -286,7 +286,7 @@ PROF_API int prof_op_profile_group(const prof_op *ops, size_t count, prof_op_sid
 /* RAF's Profile(). Takes `repeat` samples of `exec` runs. The array us_out has room for `repeat`
    values. The result workspace_bytes_out may be NULL; it gets 0 if the workspace is not known.
    Errors as above.
-   PROF_E_INVALID also if warmup is negative, or exec or repeat is not positive. */
+   PROF_E_INVALID, also: warmup is negative, or exec or repeat is not positive. */
 PROF_API int prof_op_latency(const prof_op *op, int warmup, int exec, int repeat, double *us_out,
                              uint64_t *workspace_bytes_out) PROF_I_NOEXCEPT;
 

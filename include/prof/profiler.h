@@ -180,20 +180,23 @@ PROF_API int prof_level_want(const void *who, int level) PROF_I_NOEXCEPT;
 /* The same, with a request for devices: one of prof_devices. It counts where the start's options
    have the default. The strongest request wins, and records win over the default, the default over
    scopes alone. The first request for records waits for the back ends as prof_start_with() does.
-   PROF_E_INVALID: devices is not a prof_devices. Any thread. */
+   PROF_E_INVALID: devices is not a prof_devices.
+   Any thread. */
 PROF_API int prof_level_want_with(const void *who, int level, uint32_t devices) PROF_I_NOEXCEPT;
 
 /* ---- stop and clear ---- */
 
 /* Stops recording. Scopes that are still open are not recorded; their ends count as lost (late). If
    another owner requested a level (prof_level_want()), recording continues at that level.
-   PROF_E_NOT_RUNNING: no start's recording is running. Any thread. */
+   PROF_E_NOT_RUNNING: no start's recording is running.
+   Any thread. */
 PROF_API int prof_stop(void) PROF_I_NOEXCEPT;
 
 /* Forgets all records and frees their memory. Recording continues if it was on. What is forgotten
    is counted (cleared). No trace, table or export shows it afterwards, but it is not erased. Its
    bytes may stay in the capture file until new records overwrite them. The same is true of a .prof
-   file that prof_dump() writes. Both files have mode 0600. Any thread. */
+   file that prof_dump() writes. Both files have mode 0600.
+   Any thread. */
 PROF_API int prof_clear(void) PROF_I_NOEXCEPT;
 
 /* Returns the level in force: 0 (off), 1 or 2. Any thread. */
@@ -206,18 +209,20 @@ typedef struct prof_trace prof_trace;
 
 /* Returns a trace of what has been recorded so far, also while other threads record. The caller
    owns it: prof_trace_destroy(). No later record, clear or start changes it. While it exists,
-   prof_clear() frees no memory. Any thread.
+   prof_clear() frees no memory.
    Errors:
    PROF_E_INVALID: trace_out is NULL.
    PROF_E_NOT_RUNNING: nothing was ever started.
-   PROF_E_NO_MEMORY: no memory for the snapshot. */
+   PROF_E_NO_MEMORY: no memory for the snapshot.
+   Any thread. */
 PROF_API int prof_get(prof_trace **trace_out) PROF_I_NOEXCEPT;
 
 /* Returns the trace as Chrome JSON. The text is NUL-terminated; *bytes_out is its length without
-   the NUL, and bytes_out may be NULL. The caller frees it with prof_free(). Any thread.
+   the NUL, and bytes_out may be NULL. The caller frees it with prof_free().
    Errors, besides those of prof_get():
    PROF_E_TOO_LARGE: the text exceeds 1 GiB. Dump to a file instead.
-   PROF_E_CHECK: the text is complete, but its self-check found faults. */
+   PROF_E_CHECK: the text is complete, but its self-check found faults.
+   Any thread. */
 PROF_API int prof_get_json(char **text_out, size_t *bytes_out) PROF_I_NOEXCEPT;
 
 /* Frees a text or rows that prof returned. NULL is ignored. */
@@ -226,7 +231,8 @@ PROF_API void prof_free(void *memory) PROF_I_NOEXCEPT;
 /* RAF's get_duration. Returns the total time in ns and the number of ended scopes of that name and
    category. NULL matches any. A scope inside another one on its thread is counted, but its time is
    part of the outer one's. Scopes that a jump left (PROF_EVENT_SKIPPED) are not counted: their ends
-   are not known. Outputs may be NULL. Errors: those of prof_get(). Any thread. */
+   are not known. Outputs may be NULL. Errors: those of prof_get().
+   Any thread. */
 PROF_API int prof_get_duration(const char *name, const char *category, uint64_t *total_ns_out,
                                uint64_t *count_out) PROF_I_NOEXCEPT;
 
@@ -274,12 +280,13 @@ typedef struct prof_dump_options {
 /* Writes the trace so far, also while other threads record. The file gets its final name when it is
    complete. path NULL: the path of the options or of PROF_OUTPUT. options NULL: the defaults. After
    a clean dump, a capture file that no process records into is removed, unless options.keep_capture
-   of the start is 1. Any thread.
+   of the start is 1.
    Errors, besides those of prof_get():
    PROF_E_INVALID: no path.
    PROF_E_NOT_FOUND, PROF_E_PERMISSION, PROF_E_NO_SPACE, PROF_E_FILE_TYPE, PROF_E_IO: the path.
    PROF_E_NO_MEMORY: no memory for the export.
-   PROF_E_CHECK: the file is written, but its self-check found faults. */
+   PROF_E_CHECK: the file is written, but its self-check found faults.
+   Any thread. */
 PROF_API int prof_dump(const char *path) PROF_I_NOEXCEPT;
 PROF_API int prof_dump_with(const char *path, const prof_dump_options *options) PROF_I_NOEXCEPT;
 
@@ -312,7 +319,8 @@ typedef enum prof_loss {
 } prof_loss;
 
 /* Returns the name ("full") and the explanation of a prof_loss; "unknown" for another value. Static
-   texts. Any thread. */
+   texts.
+   Any thread. */
 PROF_API const char *prof_loss_name(int loss) PROF_I_NOEXCEPT;
 PROF_API const char *prof_loss_text(int loss) PROF_I_NOEXCEPT;
 
@@ -379,7 +387,8 @@ typedef struct prof_health {
 } prof_health;
 
 /* Fills health_out. Measuring scope_cost_ns takes about one millisecond and records nothing.
-   PROF_E_INVALID: health_out is NULL or its size is 0. Any thread. */
+   PROF_E_INVALID: health_out is NULL or its size is 0.
+   Any thread. */
 PROF_API int prof_health_get(prof_health *health_out) PROF_I_NOEXCEPT;
 #define prof_health(health_out) prof_health_get(health_out)
 
@@ -399,14 +408,14 @@ PROF_API int prof_health_get(prof_health *health_out) PROF_I_NOEXCEPT;
 PROF_API uint64_t prof_scope_begin(int level, const char *name, const char *category,
                                    const prof_args *args) PROF_I_NOEXCEPT;
 
-/* Ends a scope of prof_scope_begin() or prof_scope_begin_at(). 0 is ignored. Signal-safe. Any
-   thread. */
+/* Ends a scope of prof_scope_begin() or prof_scope_begin_at(). 0 is ignored.
+   Signal-safe. Any thread. */
 PROF_API void prof_scope_end(uint64_t start) PROF_I_NOEXCEPT;
 
 /* Opens a scope of a call site that the caller keeps, one for each name. It costs as much as a
    macro's scope. The caller owns the site's memory and keeps it until its scopes have ended. The
-   site starts as zero; only its level may be set, and 0 means 1. Ends by prof_scope_end(). Any
-   thread. */
+   site starts as zero; only its level may be set, and 0 means 1. Ends by prof_scope_end().
+   Any thread. */
 PROF_API uint64_t prof_scope_begin_at(prof_site *site, const char *name,
                                       const char *category) PROF_I_NOEXCEPT;
 
@@ -423,7 +432,8 @@ PROF_API void prof_flow_begin(uint64_t id, const char *name) PROF_I_NOEXCEPT;
 PROF_API void prof_flow_end(uint64_t id, const char *name) PROF_I_NOEXCEPT;
 
 /* Names the process, the calling thread, or a device's stream. Names are copied and cut at 63
-   bytes. The last name wins. Any thread. */
+   bytes. The last name wins.
+   Any thread. */
 PROF_API int prof_process_set_name(const char *name) PROF_I_NOEXCEPT;
 PROF_API int prof_thread_set_name(const char *name) PROF_I_NOEXCEPT;
 PROF_API int prof_track_set_name(prof_device device, uint64_t stream,
@@ -432,7 +442,8 @@ PROF_API int prof_track_set_name(prof_device device, uint64_t stream,
 /* Sets rank and world size. The default comes from RANK and WORLD_SIZE, SLURM_PROCID and
    SLURM_NTASKS, OMPI_COMM_WORLD_RANK and OMPI_COMM_WORLD_SIZE, or PMI_RANK and PMI_SIZE. A rank
    without a size means that the number of ranks is not known.
-   PROF_E_INVALID: not 0 <= rank < world_size. Any thread. */
+   PROF_E_INVALID: not 0 <= rank < world_size.
+   Any thread. */
 PROF_API int prof_rank_set(int rank, int world_size) PROF_I_NOEXCEPT;
 
 /* Returns the library's version, "0.1.0". Static text. Any thread. */

@@ -37,7 +37,8 @@ PROF_API const char *prof_i_python_functions_1(const struct prof_i_python_functi
     PROF_I_NOEXCEPT;
 
 /* Writes the arguments of these events in sequence, in the layout of src/python/packed_args.c.
-   Returns the number of events that fit, or a negative error. Any thread. */
+   Returns the number of events that fit, or a negative error.
+   Any thread. */
 PROF_API int64_t prof_i_python_arguments_1(const struct prof_trace *trace,
                                            const struct prof_i_python_source *sources,
                                            uint64_t count, void *to,
@@ -55,7 +56,8 @@ typedef struct prof_i_view_wish {
 } prof_i_view_wish;
 
 /* Creates a trace that shows only that profile. It stays valid after the first trace is destroyed.
-   The caller destroys it with prof_trace_destroy(). Any thread. */
+   The caller destroys it with prof_trace_destroy().
+   Any thread. */
 PROF_API int prof_i_trace_view_1(struct prof_trace *trace, const prof_i_view_wish *wish,
                                  struct prof_trace **view_out) PROF_I_NOEXCEPT;
 

@@ -24,14 +24,14 @@ typedef enum prof_sample_mode {
 typedef struct prof_sampler_options {
   size_t size;
   uint64_t interval_ns; /* 0: 100 ms; 1 ms to 10^9 s */
-  /* "0,1": numbers of back ends' devices. "all" or NULL: all, and the host's meters. "host": only
-     the host's meters, and no back end is opened. */
+  /* "0,1": devices by their back ends' numbers. "all" or NULL: all, and the host's meters. "host":
+     only the host's meters, and no back end is opened. */
   const char *devices;
-  /* The CSV file; NULL: none. Its name exists when the sampler has stopped: see csv_is_live. POWER
-     and VRAM are in madengine's format, a row for each sample: "time,Power(Watt) GPU0" or
-     "time,vram(%) GPU0". The time is local, and N/A is a value that could not be read. UTILISATION
-     and CLOCK have the same format: "utilisation(%) GPU0", "clock(MHz) GPU0". ALL has a row for
-     each value and Unix time: "time_ns,meter,unit,value". */
+  /* The CSV file; NULL: none. It appears when the sampler has stopped: see csv_is_live. POWER and
+     VRAM are in madengine's format, a row for each sample: "time,Power(Watt) GPU0" or "time,vram(%)
+     GPU0". The time is local, and N/A is a value that could not be read. UTILISATION and CLOCK have
+     the same format: "utilisation(%) GPU0", "clock(MHz) GPU0". ALL has a row for each value and
+     Unix time: "time_ns,meter,unit,value". */
   const char *csv_path;
   uint32_t mode; /* prof_sample_mode */
   /* 1: the file has its name from the start, and each row is written at once, so it remains however
@@ -47,8 +47,9 @@ typedef struct prof_sampler_options {
    PROF_E_NOT_FOUND: nothing of that kind can be read here. The error says why.
    PROF_E_BUSY: a back end, also of an earlier sampler, has not answered for 10 s, or another thread
      is starting one.
-   Also those of a path that cannot be written. Any thread. Not in a constructor of a library that
-   is being loaded: the sampler's thread would wait for it. */
+   Also those of a path that cannot be written.
+   Any thread. Not in a constructor of a library that is being loaded: the sampler's thread would
+   wait for it. */
 PROF_API int prof_sampler_start(const prof_sampler_options *options) PROF_I_NOEXCEPT;
 
 /* Stops the sampler, and gives the CSV file its name. It stops by itself when the process ends. A
@@ -78,8 +79,8 @@ typedef struct prof_sampler_state {
   char csv_error[256]; /* its text, or "" */
 } prof_sampler_state;
 
-/* Fills state_out, also after a stop. PROF_E_INVALID: state_out is NULL or its size is 0. Any
-   thread. */
+/* Fills state_out, also after a stop. PROF_E_INVALID: state_out is NULL or its size is 0.
+   Any thread. */
 PROF_API int prof_sampler_get(prof_sampler_state *state_out) PROF_I_NOEXCEPT;
 
 PROF_I_EXTERN_C_END

@@ -53,7 +53,8 @@ typedef enum prof_status {
 PROF_I_EXTERN_C_BEGIN
 
 /* Returns a code's name, for example "PROF_E_LEVEL". An unknown value gives "PROF_E_UNKNOWN".
-   Static text. Any thread. */
+   Static text.
+   Any thread. */
 PROF_API const char *prof_status_name(int status) PROF_I_NOEXCEPT;
 
 /* Returns a code's text, lowercase, without a full stop. Static text. Any thread. */
@@ -61,7 +62,8 @@ PROF_API const char *prof_status_text(int status) PROF_I_NOEXCEPT;
 
 /* Returns the message of this thread's last failed call, with its values, such as "level is 7". If
    no call failed, it is empty. The text belongs to prof, and is valid until this thread's next
-   failed call. Only the 64 threads that failed last have messages. Any thread. */
+   failed call. Only the 64 threads that failed last have messages.
+   Any thread. */
 PROF_API const char *prof_last_error(void) PROF_I_NOEXCEPT;
 
 PROF_I_EXTERN_C_END
