@@ -120,9 +120,9 @@ PROF_API void prof_i_cuda_begins_1(void) PROF_I_NOEXCEPT;
    is called when all is configured, on the thread that initialises HIP. It must not call HIP. */
 PROF_API void *prof_i_rocprofiler_tool_1(void (*is_ready)(void)) PROF_I_NOEXCEPT;
 
-/* For libprof_hip.so, after is_ready, on one thread, repeatedly. Returns 1 when the recording has
-   taken over rocprofiler's records, else 0. If the recording has ended earlier, or is_waiting is 0,
-   rocprofiler is paused. */
+/* For libprof_hip.so, after is_ready, on one thread, repeatedly. Returns 0 as long as the recording
+   has not yet taken over rocprofiler's records. If the recording has ended before that, or
+   is_waiting is 0, rocprofiler is paused. */
 PROF_API int prof_i_rocprofiler_tool_settle_1(int is_waiting) PROF_I_NOEXCEPT;
 
 PROF_I_EXTERN_C_END

@@ -52,7 +52,6 @@ typedef enum prof_memory_wrong {
 /* ---- pools ---- */
 
 /* A pool of an allocator. See prof_pool_create(). */
-
 typedef struct prof_pool prof_pool;
 
 /* Reports what a pool uses and has allocated now. Returns 0, or another value if it is not known.
@@ -412,7 +411,6 @@ PROF_API int prof_memory_series(const prof_memory *memory, uint32_t index, uint3
 /* ---- reports ---- */
 
 /* Set size to sizeof(prof_memory_text_options) and all other fields to 0, the default. */
-
 typedef struct prof_memory_text_options {
   size_t size;
   /* Columns, 40 to 500; 0: 80. Names are cut to fit, numbers are not: tables need some 70. */

@@ -380,8 +380,8 @@ typedef struct prof_health {
      errors are added, and the time that chunk changes waited for a processor or a slow disk. */
   uint64_t own_most_ns;
   /* 1: scopes were timed in the running program. 0: there were too few, or the clock is slow. Then
-     all scopes count as with warm caches, own_ns equals own_least_ns, and own_most_ns is not a
-     bound. */
+     all scopes count as with warm caches, own_ns and own_least_ns are lower bounds, and own_most_ns
+     is no bound. */
   uint32_t is_own_sampled;
   uint32_t reserved;
 } prof_health;

@@ -115,8 +115,8 @@ typedef struct prof_trace_info {
   /* Scopes of scope_count that a jump left (PROF_EVENT_SKIPPED). Their durations are not known. */
   uint64_t skipped_count;
   /* 1: scopes were timed in the running program. 0: there were too few, or the clock is slow. Then
-     all scopes count as with warm caches, own_ns equals own_least_ns, and own_most_ns is not a
-     bound. */
+     all scopes count as with warm caches, own_ns and own_least_ns are lower bounds, and own_most_ns
+     is no bound. */
   uint32_t is_own_sampled;
   /* 1: the process was killed, and prof run saw it alive up to the trace's end */
   uint32_t is_end_seen;
@@ -468,7 +468,6 @@ PROF_API int prof_trace_note_text(const prof_trace *trace, uint32_t index,
 /* ---- totals ---- */
 
 /* What makes a row: bits that are combined. */
-
 typedef enum prof_group {
   PROF_GROUP_NAME = 1u,
   PROF_GROUP_CATEGORY = 2u,
