@@ -1,12 +1,14 @@
-/* Devices, typed arguments and input shapes of a scope: what stands in the `dev` and `args` places
-   of the macros. Values are stored raw and formatted at export; strings are copied at once.
+/* Devices, typed arguments and input shapes of a scope: the `dev` and `args` parameters of the
+   macros. Values are stored as they are and formatted at export. Strings are copied at once.
    SPDX-License-Identifier: MIT */
 #ifndef PROF_ARGS_H
 #define PROF_ARGS_H
 
 #include <prof/status.h>
 
-/* Device types carry DLPack's codes (DLDeviceType), as RAF, TVM and most frameworks do. */
+/* ---- devices and types ---- */
+
+/* A device. Types are DLPack's codes (DLDeviceType), as in RAF, TVM and most frameworks. */
 typedef struct prof_device {
   int32_t type;  /* PROF_DEVICE_* */
   int32_t index; /* 0 is the first of its type */
@@ -18,14 +20,14 @@ enum {
   PROF_DEVICE_OPENCL = 4,
   PROF_DEVICE_VULKAN = 7,
   PROF_DEVICE_METAL = 8,
-  PROF_DEVICE_ROCM = 10,    /* HIP's: "hip" wherever a device is named */
+  PROF_DEVICE_ROCM = 10,    /* HIP; its name in texts is "hip" */
   PROF_DEVICE_EXT_DEV = 12, /* an accelerator of no other type: an NPU, torch's PrivateUse1 */
   PROF_DEVICE_ONEAPI = 14
 };
 
-/* Element types by DLPack's codes: class (int 0, uint 1, float 2, bfloat 4, complex 5, bool 6, the
-   float8 types from 10 on, float4 17) << 8 | bits. Classes from 32 on are PyTorch's own, which
-   DLPack does not have. Integers of 1 to 7 bits have no name here: class << 8 | bits. */
+/* Element types: DLPack's class << 8 | bits. Classes are int 0, uint 1, float 2, bfloat 4, complex
+   5, bool 6, float8 types from 10 on, and float4 17. Classes from 32 on are PyTorch's, and not in
+   DLPack. Integers of 1 to 7 bits have no name here. */
 typedef enum prof_dtype {
   PROF_DTYPE_NONE = 0,
   PROF_I8 = 0x0008,
@@ -62,32 +64,36 @@ typedef enum prof_dtype {
   PROF_BITS16 = 0x2210
 } prof_dtype;
 
-/* A tensor's shape as an operator's input has it; dims is read at once and not kept. At most 16
-   dims are recorded. */
+/* The shape of a tensor that an operator takes. dims is read at once. At most 16 dims are
+   recorded. */
 typedef struct prof_tensor {
   const int64_t *dims;
   uint32_t rank;
   uint32_t dtype; /* prof_dtype */
 } prof_tensor;
 
+/* ---- arguments ---- */
+
+/* Type of an argument: the member of prof_arg.value that it uses. */
 typedef enum prof_arg_type {
   PROF_ARG_I64 = 1,
   PROF_ARG_U64 = 2,
   PROF_ARG_F64 = 3,
   PROF_ARG_BOOL = 4,
-  /* value.text, `bytes` long, or to its NUL when bytes is PROF_NUL_TERMINATED */
+  /* value.text, `bytes` long; PROF_NUL_TERMINATED: up to its NUL */
   PROF_ARG_STRING = 5,
   PROF_ARG_POINTER = 6,
   PROF_ARG_TENSOR = 7 /* value.tensor */
 } prof_arg_type;
 
+/* As a text's length in bytes: the text ends with a NUL. */
 #define PROF_NUL_TERMINATED UINT32_MAX
 
-/* One argument. The key must live as long as the code that holds the call (a literal). */
+/* One argument. The key must live as long as the code of the call, as a literal does. */
 typedef struct prof_arg {
-  const char *key; /* NULL for formats, shapes and lists */
+  const char *key; /* NULL in formats, shapes and lists */
   uint32_t type;   /* prof_arg_type */
-  uint32_t bytes;  /* of a string */
+  uint32_t bytes;  /* length of a string */
   union {
     int64_t i64;
     uint64_t u64;
@@ -98,27 +104,30 @@ typedef struct prof_arg {
   } value;
 } prof_arg;
 
+/* How the arguments of a scope are shown. */
 typedef enum prof_args_kind {
   PROF_ARGS_PAIRS = 0,  /* key: value */
-  PROF_ARGS_FORMAT = 1, /* printf-like format, applied at export */
-  /* input tensors: "Input Dims" and "Input type", as torch.profiler writes them; behind them what
-     has a key, as pairs */
+  PROF_ARGS_FORMAT = 1, /* printf() format, applied at export */
+  /* Input tensors: "Input Dims" and "Input type", as in torch.profiler. Items with a key follow
+     them as pairs. */
   PROF_ARGS_SHAPES = 2,
-  PROF_ARGS_LIST = 3 /* a list of strings: RAF's args_string */
+  PROF_ARGS_LIST = 3 /* a list of strings, as RAF's args_string */
 } prof_args_kind;
 
-/* The arguments of one scope: at most 16 items are recorded, and 16 KiB of text with the name. */
+/* The arguments of one scope. At most 16 items are recorded, and 16 KiB of text with the name. */
 typedef struct prof_args {
   const prof_arg *items;
   uint32_t count;
   uint32_t kind;      /* prof_args_kind */
-  const char *format; /* of PROF_ARGS_FORMAT; lives as long as the code */
+  const char *format; /* of PROF_ARGS_FORMAT; must live as long as the code */
 } prof_args;
 
 enum {
   PROF_ARGS_MAX = 16,
-  PROF_I_KEYS_LITERAL = 0x100 /* in prof_args.kind: every key belongs to the call site */
+  PROF_I_KEYS_LITERAL = 0x100 /* in prof_args.kind: all keys are literals of the call site */
 };
+
+/* ---- internal macros ---- */
 
 #define PROF_I_CONCAT_(a, b) a##b
 #define PROF_I_CONCAT(a, b) PROF_I_CONCAT_(a, b)
@@ -128,7 +137,7 @@ enum {
 #define PROF_I_COUNT(...) \
   PROF_I_COUNT_(__VA_ARGS__, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
 
-/* f(x) for each of up to 16 items, with commas between. */
+/* f(x) for each of up to 16 items, separated by commas. */
 #define PROF_I_MAP1(f, a) f(a)
 #define PROF_I_MAP2(f, a, ...) f(a), PROF_I_MAP1(f, __VA_ARGS__)
 #define PROF_I_MAP3(f, a, ...) f(a), PROF_I_MAP2(f, __VA_ARGS__)
@@ -147,7 +156,7 @@ enum {
 #define PROF_I_MAP16(f, a, ...) f(a), PROF_I_MAP15(f, __VA_ARGS__)
 #define PROF_I_MAP(f, ...) PROF_I_CONCAT(PROF_I_MAP, PROF_I_COUNT(__VA_ARGS__))(f, __VA_ARGS__)
 
-/* f(key, value) for each of up to eight pairs. */
+/* f(key, value) for each of up to eight pairs, separated by commas. */
 #define PROF_I_PAIR2(f, k, v) f(k, v)
 #define PROF_I_PAIR4(f, k, v, ...) f(k, v), PROF_I_PAIR2(f, __VA_ARGS__)
 #define PROF_I_PAIR6(f, k, v, ...) f(k, v), PROF_I_PAIR4(f, __VA_ARGS__)
@@ -158,7 +167,7 @@ enum {
 #define PROF_I_PAIR16(f, k, v, ...) f(k, v), PROF_I_PAIR14(f, __VA_ARGS__)
 #define PROF_I_PAIRS(f, ...) PROF_I_CONCAT(PROF_I_PAIR, PROF_I_COUNT(__VA_ARGS__))(f, __VA_ARGS__)
 
-/* f(key) for each of up to eight pairs, all of which must hold. */
+/* Is f(key) true for each of up to eight pairs? */
 #define PROF_I_ALL2(f, k, v) f(k)
 #define PROF_I_ALL4(f, k, v, ...) f(k) && PROF_I_ALL2(f, __VA_ARGS__)
 #define PROF_I_ALL6(f, k, v, ...) f(k) && PROF_I_ALL4(f, __VA_ARGS__)
@@ -170,6 +179,8 @@ enum {
 #define PROF_I_ALL(f, ...) (PROF_I_CONCAT(PROF_I_ALL, PROF_I_COUNT(__VA_ARGS__))(f, __VA_ARGS__))
 
 #ifndef __cplusplus
+
+/* ---- arguments of the macros, in C ---- */
 
 #define PROF_HOST ((prof_device){PROF_DEVICE_CPU, 0})
 #define PROF_TENSOR(dims, rank, dtype) ((prof_tensor){(dims), (uint32_t)(rank), (uint32_t)(dtype)})
@@ -211,28 +222,27 @@ static inline __attribute__((unused)) prof_arg prof_i_arg_tensor(const prof_tens
 #define PROF_I_ITEMS(count, kind, format, ...) \
   ((prof_args){(const prof_arg[]){__VA_ARGS__}, (count), (kind), (format)})
 
-/* PROF_ARGS("count", n, "shape", text): up to eight keys and values; integers, doubles, bools,
-   strings and pointers. */
+/* Pairs: PROF_ARGS("count", n, "shape", text). Up to eight keys and values: integers, floating
+   point numbers, bools, strings and pointers. */
 #define PROF_ARGS(...)                                                                             \
   PROF_I_ITEMS(                                                                                    \
       PROF_I_COUNT(__VA_ARGS__) / 2,                                                               \
       PROF_ARGS_PAIRS | (PROF_I_ALL(PROF_I_IS_LITERAL, __VA_ARGS__) ? PROF_I_KEYS_LITERAL : 0), 0, \
       PROF_I_PAIRS(PROF_I_ARG, __VA_ARGS__))
-/* PROF_FMT("%d of %s", i, name): stored raw, formatted at export; the compiler checks the format. 1
-   to 15 values. */
+/* A format: PROF_FMT("%d of %s", i, name). 1 to 15 values. They are stored as they are, and
+   formatted at export. The compiler checks the format. */
 #define PROF_FMT(fmt, ...)                                                   \
   PROF_I_ITEMS(PROF_I_COUNT(__VA_ARGS__), PROF_ARGS_FORMAT,                  \
                ((void)sizeof(prof_i_format_check(fmt, __VA_ARGS__)), (fmt)), \
                PROF_I_MAP(PROF_I_ARG_BARE, __VA_ARGS__))
-/* PROF_SHAPES(PROF_TENSOR(dims, rank, PROF_F32), ...): the shapes of an operator's inputs, up to
-   16. */
+/* Shapes of an operator's inputs, up to 16: PROF_SHAPES(PROF_TENSOR(dims, rank, PROF_F32), ...). */
 #define PROF_SHAPES(...)                                       \
   PROF_I_ITEMS(PROF_I_COUNT(__VA_ARGS__), PROF_ARGS_SHAPES, 0, \
                PROF_I_MAP(PROF_I_ARG_TENSOR, __VA_ARGS__))
 
 #endif /* !__cplusplus */
 
-/* Never defined: only its attribute is used, by sizeof. */
+/* Never defined: sizeof uses its attribute, by which the compiler checks formats. */
 #ifdef __cplusplus
 extern "C"
 #endif

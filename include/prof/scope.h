@@ -1,32 +1,36 @@
-/* The scope macros, for C and C++. Each evaluates name, category, device and arguments once, only
-   when its level is on, and before the start is read; the code stands once, so that break,
-   continue, return, goto and throw do what they do without it, and the scope closes. Off, a scope
-   is two loads and a branch. SPDX-License-Identifier: MIT */
+/* The scope macros, for C and C++.
+
+   A macro evaluates its arguments once, before the start time is read, and only if its level is on.
+   Off, a scope is two loads and a branch. The code appears once. So break, continue, return, goto
+   and throw work as without the macro, and close the scope. See docs/reference/macros.md.
+   SPDX-License-Identifier: MIT */
 #ifndef PROF_SCOPE_H
 #define PROF_SCOPE_H
 
 #include <prof/args.h>
 #include <prof/status.h>
 
-/* A call site's own words: static, zero but for its source. The library writes `state` and keeps no
-   pointer to it. */
+/* ---- internal: what the macros use ---- */
+
+/* A call site: a static object that is zero except for its source. The library writes `state` and
+   keeps no pointer to the site. */
 typedef struct prof_site {
   uint64_t state; /* epoch << 32 | number of the site; written by the library, relaxed */
   const char *file;
   const char *function;
   uint32_t line;
   uint32_t level;
-  /* what the library has learnt of its arguments, when their keys are literals; relaxed */
+  /* What the library has learnt of its arguments, if their keys are literals; relaxed. */
   uint64_t values;
 } prof_site;
 
-/* What a scope has beyond a literal name: read during the call, nothing of it is kept. */
+/* The parts of a scope besides a literal name. They are only read during the call. */
 typedef struct prof_details {
   const char *name;
   const char *category;
   uint32_t name_bytes;     /* or PROF_NUL_TERMINATED */
   uint32_t category_bytes; /* or PROF_NUL_TERMINATED */
-  uint32_t flags;          /* PROF_I_NAME_LITERAL ... */
+  uint32_t flags;          /* PROF_I_NAME_LITERAL and others */
   prof_device device;
   uint32_t reserved;
   uint64_t stream; /* of a device scope */
@@ -34,50 +38,54 @@ typedef struct prof_details {
 } prof_details;
 
 enum {
-  PROF_I_NAME_LITERAL = 1u,     /* belongs to the call site: stored once */
-  PROF_I_CATEGORY_LITERAL = 2u, /* the same */
-  PROF_I_ON_STREAM = 4u,        /* WITH_GPU_PROFILER: `stream` counts */
+  PROF_I_NAME_LITERAL = 1u,     /* the name belongs to the call site and is stored once */
+  PROF_I_CATEGORY_LITERAL = 2u, /* the category, too */
+  PROF_I_ON_STREAM = 4u,        /* WITH_GPU_PROFILER(): `stream` is valid */
   PROF_I_BY_CALL = 8u,          /* need not nest: see prof_scope_begin() */
-  PROF_I_ASYNC = 16u,           /* it is work that goes on by itself, and no thread's own time */
-  PROF_I_NO_DURATION = 32u      /* prof_i_instant_1(): a call that has ended, of unknown duration */
+  PROF_I_ASYNC = 16u,           /* asynchronous work, and not time of a thread */
+  PROF_I_NO_DURATION = 32u      /* prof_i_instant_1(): an ended call of unknown duration */
 };
 
 PROF_I_EXTERN_C_BEGIN
 
-/* Points at the level in force, in the arena's first page, so that another process may set it.
+/* Points to the level in force, in the arena's first page, so that another process may set it.
    Never NULL. */
 extern PROF_API const uint32_t *prof_i_level_1;
 
-/* The library's own: which of several copies of prof in one process has the call sites
+/* Marks the copy of prof that has the call sites, if a process has several
    (docs/how-to/link-prof.md). */
 extern PROF_API const char prof_i_copy_1;
 
-/* Opens a scope; returns its start, or 0 when it is not recorded. Any thread. Signal-safe, also as
-   the first scope of a forked child. Takes less than 4 KiB of stack. */
+/* Opens a scope. Returns its start, or 0 if it is not recorded. Takes less than 4 KiB of stack.
+   Any thread. Signal-safe, also as the first scope of a forked child. */
 PROF_API uint64_t prof_i_begin_1(prof_site *site, const char *name,
                                  const char *category) PROF_I_NOEXCEPT;
 PROF_API uint64_t prof_i_begin_details_1(prof_site *site,
                                          const prof_details *details) PROF_I_NOEXCEPT;
-/* The same, by the shortest way, when it can be gone: for up to PROF_I_VALUES_MAX arguments that
-   are one word each or NUL-terminated, with literal keys, name and category; or for a name made at
-   run time alone. PROF_I_NOT_SHORT: begin with the details. */
+
+/* Fast paths. Values: up to PROF_I_VALUES_MAX arguments, each one word or NUL-terminated, with
+   literal keys, name and category. Text: one text is the only argument. Name: a name that is made
+   at run time, without arguments. They return PROF_I_NOT_SHORT if the site needs
+   prof_i_begin_details_1().
+   Any thread. Signal-safe. */
 PROF_API uint64_t prof_i_begin_values_1(prof_site *site, uint64_t a, uint64_t b, uint64_t c,
                                         uint64_t d) PROF_I_NOEXCEPT;
-/* the only argument */
 PROF_API uint64_t prof_i_begin_text_1(prof_site *site, const char *text,
                                       uint32_t text_bytes) PROF_I_NOEXCEPT;
 PROF_API uint64_t prof_i_begin_name_1(prof_site *site, const char *name,
                                       uint32_t name_bytes) PROF_I_NOEXCEPT;
 enum { PROF_I_VALUES_MAX = 4 };
 #define PROF_I_NOT_SHORT UINT64_MAX
-/* Closes the scope that start opened; start is not 0: call sites look first. Any thread.
-   Signal-safe. */
+/* Closes a scope. start is not 0: call sites check it. Any thread. Signal-safe. */
 PROF_API void prof_i_end_1(uint64_t start) PROF_I_NOEXCEPT;
-/* The same of work that is put on a device's stream: its own times are recorded, too, where a back
-   end serves the device. Not signal-safe: vendors' calls are not. */
+
+/* Opens and closes a scope of work on a device's stream. If a back end serves the device, the
+   device's times are recorded, too.
+   Any thread. Not signal-safe, as vendors' calls are not. */
 PROF_API uint64_t prof_i_gpu_begin_1(prof_site *site, const prof_details *details) PROF_I_NOEXCEPT;
 PROF_API void prof_i_gpu_end_1(uint64_t start) PROF_I_NOEXCEPT;
-/* Instants and counters. */
+
+/* Records an instant or a counter. Any thread. */
 PROF_API void prof_i_instant_1(prof_site *site, const prof_details *details) PROF_I_NOEXCEPT;
 PROF_API void prof_i_counter_1(prof_site *site, const char *name, double value) PROF_I_NOEXCEPT;
 
@@ -94,14 +102,13 @@ PROF_I_INLINE _Bool prof_i_is_on(uint32_t level) {
          level;
 }
 
-/* In the condition itself: clang forgets what an inlined function says it expects. */
+/* In the condition itself: clang ignores an expectation inside an inlined function. */
 #define PROF_I_IS_ON(level) __builtin_expect(prof_i_is_on(level), 0)
 
-/* Is the text, after expansion, a string literal? Then it belongs to the site. Anything else is
-   copied: a pointer that only happens to be constant may differ between the inlined copies of one
-   function. */
+/* Is the text, after expansion, a string literal? Then it belongs to the site. Other texts are
+   copied: a constant pointer may differ between the inlined copies of a function. */
 #define PROF_I_STARTS_QUOTED(...) ((#__VA_ARGS__)[0] == '"')
-/* Does the text, after expansion, begin so? */
+/* Does the text begin so, after expansion? */
 #define PROF_I_STARTS(text, ...) (__builtin_strncmp(#__VA_ARGS__, text, sizeof(text) - 1) == 0)
 
 #ifdef __cplusplus
@@ -144,8 +151,8 @@ PROF_I_INLINE uint64_t prof_i_value(const prof_args *args, uint32_t i) {
   return i < args->count ? args->items[i].value.u64 : 0;
 }
 
-/* Arguments that stand in the macro's own place are the same but for their values whenever the site
-   is reached; a variable's are not. */
+/* Arguments that are in the macro's own parameters are the same at each call, except for their
+   values. Those of a variable are not. */
 PROF_I_INLINE uint64_t prof_i_enter(prof_site *site, prof_device device, const char *name,
                                     const char *category, uint32_t flags, uint64_t stream,
                                     _Bool is_in_place, prof_args args) {
@@ -153,7 +160,7 @@ PROF_I_INLINE uint64_t prof_i_enter(prof_site *site, prof_device device, const c
   const _Bool is_host = device.type == PROF_DEVICE_CPU && device.index == 0;
   if (is_host && args.count == 0 && flags == (PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL))
     return prof_i_begin_1(site, name, category);
-  /* what follows is known when it is compiled: one of the two calls is left, or none */
+  /* The compiler knows the following conditions: one of the two calls remains, or none. */
   uint64_t start = PROF_I_NOT_SHORT;
   if (is_host && args.count == 0 && flags == PROF_I_CATEGORY_LITERAL)
     start = prof_i_begin_name_1(site, name, PROF_NUL_TERMINATED);
@@ -217,12 +224,12 @@ PROF_I_INLINE void prof_i_leave_stream(const uint64_t *start) {
     (void)0;                                                                           \
   })
 
-/* In the enclosing block: from here to its end is one scope. */
+/* A scope from here to the end of the enclosing block. */
 #define PROF_SCOPE_LEVEL(level_, dev, name, cat, args) \
   PROF_I_OPEN(__COUNTER__, level_, dev, name, cat, 0u, 0, args)
 #define PROF_GPU_SCOPE_LEVEL(level_, dev, stream, name, cat, args) \
   PROF_I_OPEN_ON_STREAM(__COUNTER__, level_, dev, name, cat, PROF_I_ON_STREAM, stream, args)
-/* __func__ belongs to the site as a literal does. */
+/* __func__ belongs to the site, as a literal does. */
 #define PROF_I_FUNCTION(id) \
   PROF_I_OPEN(id, 1, PROF_HOST, __func__, "function", PROF_I_NAME_LITERAL, 0, PROF_NO_ARGS)
 
@@ -240,7 +247,7 @@ PROF_I_INLINE void prof_i_leave_stream(const uint64_t *start) {
     (void)0;                                                                            \
   })
 
-#else /* PROF_DISABLE: nothing is left but the code; the rest still type-checks */
+#else /* PROF_DISABLE: only the code remains, but all parameters are type-checked */
 
 #define PROF_I_WITH(id, level_, dev, name, cat, flags, stream, args, ...) \
   __extension__({                                                         \
@@ -264,17 +271,17 @@ PROF_I_INLINE void prof_i_leave_stream(const uint64_t *start) {
 
 #endif
 
-/* WITH_BASE_PROFILER(dev, name, cat, args, code...): one statement; RAF's name and order of
-   arguments. Level 1. */
+/* WITH_BASE_PROFILER(dev, name, cat, args, code...): a scope around the code, one statement. Level
+   1. Name and order of arguments are RAF's. */
 #define WITH_BASE_PROFILER(dev, name, cat, args, ...) \
   PROF_I_WITH(__COUNTER__, 1, dev, name, cat, 0u, 0, args, __VA_ARGS__)
-/* The same at level 1 or 2 (an integer constant). */
+/* The same at level 1 or 2, a constant. */
 #define WITH_BASE_PROFILER_LEVEL(level_, dev, name, cat, args, ...) \
   PROF_I_WITH(__COUNTER__, level_, dev, name, cat, 0u, 0, args, __VA_ARGS__)
-/* Work put on a device's stream. The host's side is a scope as any other; where a back end serves
-   the device (docs/reference/backends.md), an event is put on the stream at either end, nothing
-   waits for them, and the device's own times stand in the trace as a scope of the stream. Not in a
-   signal handler. */
+/* A scope around code that puts work on a device's stream. If a back end serves the device
+   (docs/reference/backends.md), an event is put on the stream before and after the code. Nothing
+   waits for the events. The trace has the device's times as a scope of the stream. Not in a signal
+   handler. */
 #define WITH_GPU_PROFILER(dev, stream, name, cat, args, ...) \
   PROF_I_WITH_STREAM(__COUNTER__, 1, dev, name, cat, stream, args, __VA_ARGS__)
 #define WITH_GPU_PROFILER_LEVEL(level_, dev, stream, name, cat, args, ...) \
@@ -284,14 +291,14 @@ PROF_I_INLINE void prof_i_leave_stream(const uint64_t *start) {
 #define WITH_HIP_PROFILER(dev, stream, name, cat, args, ...) \
   WITH_GPU_PROFILER(dev, stream, name, cat, args, __VA_ARGS__)
 
-/* Block forms: the scope lasts to the end of the enclosing block. */
+/* Block forms: a scope from here to the end of the enclosing block. */
 #define PROF_SCOPE(name) PROF_SCOPE_LEVEL(1, PROF_HOST, name, "scope", PROF_NO_ARGS)
 #define PROF_GPU_SCOPE(dev, stream, name) \
   PROF_GPU_SCOPE_LEVEL(1, dev, stream, name, "scope", PROF_NO_ARGS)
-/* The name is the function's, as __func__ has it. */
+/* The same with the function's name, __func__. */
 #define PROF_FUNCTION() PROF_I_FUNCTION(__COUNTER__)
 
-/* A moment, and a value on a graph. Level 1. The counter's name is kept with the site: use a
+/* An instant, and a value of a graph. Level 1. A counter's name is stored with the site: use a
    literal. */
 #define PROF_INSTANT(name, cat, args) PROF_I_INSTANT(__COUNTER__, name, cat, args)
 #define PROF_COUNTER(name, value) PROF_I_COUNTER(__COUNTER__, name, value)

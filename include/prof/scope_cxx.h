@@ -1,6 +1,6 @@
-/* The C++ side of the scope macros: texts from anything with data() and size(), devices from
-   anything with device_id() and device_type(), arguments from RAF's braced lists. C++17; no part of
-   the standard library but <initializer_list>, <type_traits> and <utility>. Included by scope.h.
+/* The scope macros in C++17. Texts are anything with data() and size(). Devices are anything with
+   device_id() and device_type(). Arguments may be RAF's braced lists. Of the standard library it
+   uses only <initializer_list>, <type_traits> and <utility>. scope.h includes it.
    SPDX-License-Identifier: MIT */
 #ifndef PROF_SCOPE_CXX_H
 #define PROF_SCOPE_CXX_H
@@ -15,13 +15,13 @@
 #include <type_traits>
 #include <utility>
 
-/* What stands in every call site: clang would call it instead, a scope that is on being the
+/* For the functions of each call site: clang would not inline them, because a recorded scope is the
    unlikely case. */
 #define PROF_I_INLINED __attribute__((always_inline))
 
 namespace prof_i {
 
-/* A view of a string; valid while its source is. */
+/* A view of a string, valid while its source exists. */
 struct text {
   const char *data;
   uint32_t bytes;
@@ -76,7 +76,7 @@ inline prof_arg make(const char *key, T *v) noexcept {
   return a;
 }
 
-/* As many arguments as the call names: made where they lie. Temporaries in them live as long. */
+/* As many arguments as the call has. Temporaries in them live until the scope has begun. */
 template <std::size_t N>
 struct list {
   prof_arg items[N];
@@ -84,7 +84,7 @@ struct list {
   const char *format;
 };
 
-/* Arguments held by value until the scope has begun: temporaries in them live as long. */
+/* Up to PROF_ARGS_MAX arguments by value. Temporaries in them live until the scope has begun. */
 struct args {
   prof_arg items[PROF_ARGS_MAX];
   uint32_t count = 0;
@@ -97,12 +97,12 @@ struct args {
       : kind(l.kind & ~uint32_t{PROF_I_KEYS_LITERAL}), format(l.format) {
     for (const prof_arg &a : l.items) items[count++] = a;
   }
-  /* RAF: {"Count: " + std::to_string(n)} */
+  /* RAF's list: {"Count: " + std::to_string(n)}. */
   args(std::initializer_list<text> list) noexcept : kind(PROF_ARGS_LIST) {
     for (const text &t : list)
       if (count < PROF_ARGS_MAX) items[count++] = make(nullptr, t);
   }
-  /* RAF: any range of strings, as a std::vector<std::string>. PROF_ARGS_MAX are recorded. */
+  /* RAF's range of strings, such as std::vector<std::string>. PROF_ARGS_MAX are recorded. */
   template <class Range, class = decltype(text(*std::declval<const Range &>().begin())),
             class = decltype(std::declval<const Range &>().end())>
   args(const Range &range) noexcept : kind(PROF_ARGS_LIST) {
@@ -139,7 +139,7 @@ struct is_char_array : std::false_type {};
 template <std::size_t N>
 struct is_char_array<const char (&)[N]> : std::true_type {};
 
-/* Not from {}: an empty braced list is RAF's way to say no arguments, and means args(). */
+/* Not from {}: in RAF an empty braced list means no arguments, and gives args(). */
 struct no_args {
   explicit no_args(int) noexcept {}
   operator args() const noexcept { return args(); }
@@ -293,9 +293,9 @@ struct stream_scope {
   ((PROF_I_IS_LITERAL(name) ? uint32_t{PROF_I_NAME_LITERAL} : 0u) | \
    (PROF_I_IS_LITERAL(cat) ? uint32_t{PROF_I_CATEGORY_LITERAL} : 0u))
 
-/* args stands bare, so that a braced list initialises the parameter. An if and not ?:, whose
-   temporaries would live until the scope is made: off, gcc looked at them and kept the start in
-   memory. */
+/* args has no parentheses, so that a braced list initialises the parameter. It uses if, not ?:,
+   whose temporaries live until the scope is made. With these, gcc kept the start in memory, also
+   with the level off. */
 #define PROF_I_OPEN(id, level_, dev, name, cat, flags, stream, args) \
   PROF_I_OPEN_AS(scope, id, level_, dev, name, cat, flags, stream, args)
 #define PROF_I_OPEN_ON_STREAM(id, level_, dev, name, cat, flags, stream, args) \

@@ -1,5 +1,5 @@
-/* What every call of the control path returns: 0 or a negative code, from one list with names and
-   texts. Also the export macro. Includes nothing of prof; compiles alone as C11 and C++17.
+/* Status codes of functions that can fail, with names and texts, and the export macro. Includes
+   nothing of prof.
    SPDX-License-Identifier: MIT */
 #ifndef PROF_STATUS_H
 #define PROF_STATUS_H
@@ -19,7 +19,7 @@
 #define PROF_I_NOEXCEPT
 #endif
 
-/* name, value, text */
+/* All codes: name, value, text. */
 #define PROF_STATUS_LIST(X)                                                                  \
   X(PROF_OK, 0, "success")                                                                   \
   X(PROF_E_INVALID, -1, "invalid argument")                                                  \
@@ -42,6 +42,8 @@
   X(PROF_E_BUSY, -17, "called from inside another prof call of this thread")                 \
   X(PROF_E_OPERATOR, -18, "a callback of the operator, or of its timer, failed")
 
+/* The result of a function that can fail: PROF_OK, or a negative code. A failed call leaves outputs
+   and state unchanged. */
 typedef enum prof_status {
 #define PROF_I_ENUM(name, value, text) name = (value),
   PROF_STATUS_LIST(PROF_I_ENUM)
@@ -50,16 +52,18 @@ typedef enum prof_status {
 
 PROF_I_EXTERN_C_BEGIN
 
-/* The code's name, for example "PROF_E_LEVEL"; "PROF_E_UNKNOWN" for a value not in the list.
-   Static. Any thread. */
+/* Returns a code's name, for example "PROF_E_LEVEL". An unknown value gives "PROF_E_UNKNOWN".
+   Static text.
+   Any thread. */
 PROF_API const char *prof_status_name(int status) PROF_I_NOEXCEPT;
 
-/* The code's text, lowercase, without a full stop. Static. Any thread. */
+/* Returns a code's text, lowercase, without a full stop. Static text. Any thread. */
 PROF_API const char *prof_status_text(int status) PROF_I_NOEXCEPT;
 
-/* What the last failed call of this thread had to say, with its values ("level is 7; ..."); "" when
-   none failed. Owned by prof, valid until this thread's next failing call. The 64 threads that
-   failed last have theirs. Any thread. */
+/* Returns the message of this thread's last failed call, with its values, such as "level is 7". If
+   no call failed, it is empty. The text belongs to prof, and is valid until this thread's next
+   failed call. Only the 64 threads that failed last have messages.
+   Any thread. */
 PROF_API const char *prof_last_error(void) PROF_I_NOEXCEPT;
 
 PROF_I_EXTERN_C_END

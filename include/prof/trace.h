@@ -1,6 +1,11 @@
-/* Reading a capture: one's own (prof_get), a file's, a running or a dead process's. The reader
-   trusts nothing in the bytes. A trace is a snapshot: it does not change, and it may be read by any
-   number of threads at once. SPDX-License-Identifier: MIT */
+/* Reading a capture: of this process (prof_get()), of a file, of a running or a dead process. The
+   reader trusts nothing in the bytes. A trace is a snapshot that does not change. Any number of
+   threads may read it at once.
+
+   Unless its comment says otherwise, a function may be called from any thread, and not in a signal
+   handler. The caller frees each `text_out` with prof_free(). PROF_E_INVALID means that an argument
+   is NULL, a struct's size is not set, or an index is out of range.
+   SPDX-License-Identifier: MIT */
 #ifndef PROF_TRACE_H
 #define PROF_TRACE_H
 
@@ -8,115 +13,130 @@
 
 PROF_I_EXTERN_C_BEGIN
 
-/* Opens a capture file: finished, being written, or left by a process that died. The caller
-   destroys the trace. Errors: PROF_E_INVALID, PROF_E_NOT_FOUND, PROF_E_PERMISSION,
-   PROF_E_FILE_TYPE, PROF_E_NOT_CAPTURE, PROF_E_VERSION, PROF_E_TRUNCATED, PROF_E_NO_MEMORY,
-   PROF_E_IO. A file of up to 64 MiB that no process records into is read, and may then be truncated
-   or removed. Others are mapped until the trace is destroyed: larger files, those recorded into
-   while they are opened, and those beyond 128 MiB open together. If one is truncated meanwhile,
-   this process gets SIGBUS. */
+/* ---- opening ---- */
+
+/* Opens a capture file: complete, being written, or left by a process that died. The caller owns
+   the trace and destroys it.
+
+   A file of up to 64 MiB that no process records into is read. It may then be truncated or removed.
+   Other files stay mapped until the trace is destroyed: larger files, those being recorded into,
+   and those beyond 128 MiB open together. If a mapped file is truncated, this process gets SIGBUS.
+   Errors:
+   PROF_E_NOT_FOUND, PROF_E_PERMISSION, PROF_E_FILE_TYPE, PROF_E_IO: the file.
+   PROF_E_NOT_CAPTURE, PROF_E_VERSION, PROF_E_TRUNCATED: its contents.
+   PROF_E_INVALID, PROF_E_NO_MEMORY. */
 PROF_API int prof_trace_open(const char *path, prof_trace **trace_out) PROF_I_NOEXCEPT;
 
-/* The same from bytes in memory, which must stay as they are until the trace is destroyed. */
+/* Opens a capture of `count` bytes in memory. The bytes must not change until the trace is
+   destroyed.
+   Errors as above. */
 PROF_API int prof_trace_open_bytes(const void *bytes, size_t count,
                                    prof_trace **trace_out) PROF_I_NOEXCEPT;
 
-/* NULL is ignored. */
+/* Destroys a trace. All texts and results that point into it become invalid. NULL is ignored. */
 PROF_API void prof_trace_destroy(prof_trace *trace) PROF_I_NOEXCEPT;
 
+/* ---- the capture ---- */
+
+/* What is known of a capture. The caller sets size. */
 typedef struct prof_trace_info {
   size_t size;
-  /* what prof_trace_next() will hand out: scopes, open ones, instants, counters, flows, steps */
+  /* events that a cursor reads: scopes, also open ones, instants, counters, flows, steps, memory
+     events */
   uint64_t event_count;
   uint64_t scope_count;    /* ended scopes */
   uint64_t open_count;     /* scopes that had not ended */
-  uint64_t lost_count[16]; /* by prof_loss */
-  uint64_t bad_count;      /* records or chunks that could not be read: damage, not loss */
-  /* wall clock at the capture's start, whatever it was set to later: exports count from there by
-     CLOCK_MONOTONIC */
+  uint64_t lost_count[16]; /* index: prof_loss */
+  uint64_t bad_count;      /* records or chunks that are damaged; not a loss */
+  /* Wall clock at the capture's start. Later changes of the wall clock do not count: exports add
+     CLOCK_MONOTONIC's progress to it. */
   uint64_t start_unix_ns;
   uint64_t start_ns; /* CLOCK_MONOTONIC at the capture's start */
-  /* Start to the end. A capture that is being recorded ends when it is opened, if its clock can be
-     read here; any other one with the last thing recorded. */
+  /* From the start to the end. If the capture is being recorded and its clock can be read here, it
+     ends when it is opened. Otherwise it ends with the last record. */
   uint64_t duration_ns;
-  uint64_t clock_error_ns; /* bound of a time's error, but inside of clock_gap_ns */
+  uint64_t clock_error_ns; /* bound of a time's error, outside of clock_gap_ns */
   /* more than 1: the clock's rate changed, it jumped, or the host slept */
   uint32_t clock_segments_count;
   uint32_t pid;
   int32_t rank;
-  int32_t world_size; /* 1: there are no ranks; -1: the launcher has not said how many there are */
+  int32_t world_size; /* 1: no ranks. -1: the launcher does not say how many. */
   uint32_t thread_count;
   uint32_t is_live; /* 1: the process that writes it still runs */
-  /* 1: it was stopped; 0: the process died or still records, or it is_copy */
+  /* 1: recording was stopped. 0: the process died, still records, or is_copy is 1. */
   uint32_t was_clean;
-  /* in force when the capture was read; where that is 0, the last one before */
+  /* The level in force when the capture was read. If that is 0, the last one before. */
   uint32_t level;
   uint32_t policy; /* prof_policy */
   char host[64];
   char process_name[64];
   uint32_t clock; /* prof_clock in use */
-  /* 1: recorded on another host or in another pid namespace: whether its process runs cannot be
-     told here */
+  /* 1: recorded on another host or in another pid namespace. Whether its process runs is not
+     known. */
   uint32_t is_elsewhere;
-  uint64_t own_ns; /* that recording took all threads together; see own_most_ns */
-  /* of the machine or the control group that the process ran in; 0: not known */
+  uint64_t own_ns; /* time that recording took, all threads together: see own_most_ns */
+  /* memory limit of the machine or of the process's control group; 0: not known */
   uint64_t memory_limit_bytes;
-  /* one plain scope, measured on that machine at the start; 0: not measured */
+  /* cost of one plain scope, measured on that machine at the start; 0: not measured */
   double scope_cost_ns;
   double cpu_limit;      /* processors that the control group allowed; 0: all */
   uint32_t change_count; /* for prof_trace_change_get() */
-  uint32_t level_now;    /* in force when the capture was read: 0 off */
-  /* For which there was no room: they may fill a 64th of the capture. Of levels set from outside,
-     the last 64 are always kept. */
+  uint32_t level_now;    /* the level in force when the capture was read; 0: off */
+  /* Changes for which there was no room: changes may fill a 64th of the capture. The last 64 levels
+     set by another process are always kept. */
   uint64_t untold_change_count;
-  /* the counter went back, or far ahead: the machine was moved, or slept */
+  /* how often the counter went back, or far ahead: the machine was moved, or slept */
   uint32_t clock_jump_count;
-  /* CLOCK_REALTIME was set, or the machine slept, which CLOCK_MONOTONIC leaves out */
+  /* how often CLOCK_REALTIME was set, or the machine slept, which CLOCK_MONOTONIC omits */
   uint32_t wall_step_count;
-  int64_t wall_step_ns; /* by how much, together */
-  /* the longest stretch between two pairs in which the clock jumped, at a moment that is not known:
-     inside of it a time may be off by as much. 0: it did not */
+  int64_t wall_step_ns; /* sum of these steps */
+  /* The longest time between two clock pairs in which the clock jumped at an unknown moment. A time
+     inside of it may be wrong by as much. 0: no such jump. */
   uint64_t clock_gap_ns;
-  /* scopes whose end was before their begin: their thread went to a processor whose counter is
-     behind. They take 0 */
+  /* Scopes that ended before they began, because their thread moved to a processor whose counter is
+     behind. Their duration is 0. */
   uint64_t clock_back_count;
-  /* 1: copied while it was being recorded, by prof_dump(), by prof_trace_dump(), or as a plain file
-     by a program of the system: what came after is not in it */
+  /* 1: a copy, made while the capture was being recorded. Later records are not in it. prof_dump(),
+     prof_trace_dump() or a program that copies files made it. */
   uint32_t is_copy;
-  uint32_t device_count; /* that scopes were put on: for prof_trace_device_get() */
-  /* Scopes that had not ended, below the 64 of a thread that open_count has. They have no names.
-     Begins = recorded + lost + open_count + open_below_count. */
+  uint32_t device_count; /* devices that scopes were put on, for prof_trace_device_get() */
+  /* Scopes that had not ended, beyond the 64 of a thread in open_count. They have no names. Begins
+     = recorded + lost + open_count + open_below_count. */
   uint64_t open_below_count;
-  /* Ends that found no scope: it had ended already, or never began. Not part of that sum. */
+  /* Ends without an open scope: it had already ended, or never began. Not part of that sum. */
   uint64_t stray_count;
   uint32_t note_count; /* for prof_trace_note_text() */
-  /* 1: own_most_ns is more than 1.4 times own_least_ns. Then a table shows these, not own_ns. */
+  /* 1: own_most_ns exceeds 1.4 times own_least_ns. Then a table shows these, not own_ns. */
   uint32_t is_own_apart;
-  uint64_t own_least_ns; /* own_ns, if every scope found its caches warm */
-  /* An upper bound of own_ns. The time beyond warm caches that samples in place found counts 2.5
-     times. Added are two standard errors, and the time that chunk changes waited for a processor or
-     a slow disk. */
+  uint64_t own_least_ns; /* own_ns if every scope had found its data in warm caches */
+  /* An upper bound of own_ns. The sampled time beyond warm caches counts 2.5 times. Two standard
+     errors are added, and the time that chunk changes waited for a processor or a slow disk. */
   uint64_t own_most_ns;
-  /* Of scope_count, those that a jump left (PROF_EVENT_SKIPPED). Their durations are not known. */
+  /* Scopes of scope_count that a jump left (PROF_EVENT_SKIPPED). Their durations are not known. */
   uint64_t skipped_count;
-  /* 1: scopes were timed in place. 0: there were too few, or the clock is slow. Then all count as
-     in warm caches: own_ns and own_least_ns are the least, and own_most_ns does not hold. */
+  /* 1: scopes were timed in the running program. 0: there were too few, or the clock is slow. Then
+     all scopes count as with warm caches, own_ns and own_least_ns are lower bounds, and own_most_ns
+     is no bound. */
   uint32_t is_own_sampled;
   /* 1: the process was killed, and prof run saw it alive up to the trace's end */
   uint32_t is_end_seen;
 } prof_trace_info;
+
+/* Fills info_out. PROF_E_INVALID. */
 PROF_API int prof_trace_info_get(const prof_trace *trace,
                                  prof_trace_info *info_out) PROF_I_NOEXCEPT;
 
+/* ---- events ---- */
+
 typedef enum prof_event_kind {
   PROF_EVENT_SCOPE = 1,
-  PROF_EVENT_OPEN = 2, /* a scope that had not ended: duration up to the trace's end */
+  PROF_EVENT_OPEN = 2, /* a scope that had not ended; its duration is up to the trace's end */
   PROF_EVENT_INSTANT = 3,
   PROF_EVENT_COUNTER = 4,
   PROF_EVENT_FLOW_BEGIN = 5,
   PROF_EVENT_FLOW_END = 6,
-  PROF_EVENT_STEP = 7,  /* duration_ns is the step's; id its number */
-  PROF_EVENT_MEMORY = 8 /* see prof_event_memory; the name says what, the device is the pool's */
+  PROF_EVENT_STEP = 7,  /* duration_ns is the step's, id its number */
+  PROF_EVENT_MEMORY = 8 /* prof_event_memory; the name is the pool's event, the device the pool's */
 } prof_event_kind;
 
 /* What happened to memory: see <prof/memory.h>. */
@@ -125,46 +145,46 @@ typedef enum prof_memory_verb {
   PROF_MEMORY_FREE = 2,
   PROF_MEMORY_RESERVE = 3,
   PROF_MEMORY_RELEASE = 4,
-  PROF_MEMORY_COLLECT = 5, /* it ended: duration_ns before start_ns it began */
+  PROF_MEMORY_COLLECT = 5, /* a collection ended; it began duration_ns before start_ns */
   PROF_MEMORY_OOM = 6,
   PROF_MEMORY_SAMPLE = 7, /* PROFILE_MEMORY() */
-  PROF_MEMORY_WRONG = 8   /* a wrong call, seen by a checked pool */
+  PROF_MEMORY_WRONG = 8   /* a wrong call, found by a checked pool */
 } prof_memory_verb;
 
 typedef struct prof_event_memory {
   uint32_t verb; /* prof_memory_verb */
-  uint32_t pool; /* its number in the capture */
+  uint32_t pool; /* the pool's number in the capture */
   uint64_t address;
-  uint64_t bytes;           /* given; of an OOM asked for */
-  uint64_t requested_bytes; /* asked for */
-  /* of the pool, after it; by the pool's own count: below 0 where more came back than was handed
-     out since the start */
+  uint64_t bytes;           /* as allocated; of an OOM as requested */
+  uint64_t requested_bytes; /* as requested */
+  /* The pool's own count after the event. Negative if more was freed than allocated since the
+     start. */
   int64_t used_bytes;
-  int64_t allocated_bytes; /* the same; -1: this event does not say it */
+  int64_t allocated_bytes; /* the same; -1: not part of this event */
   uint32_t wrong;          /* prof_memory_wrong */
   uint32_t tag_bytes;
   const char *tag; /* NULL: none */
 } prof_event_memory;
 
-/* A value of prof_event_launch.record beside those of prof_backend_kind: an imported trace's name
-   for a stretch of a device's time (gpu_user_annotation). It is no work, and no device time counts
-   it. */
+/* A value of prof_event_launch.record besides those of prof_backend_kind. It is an imported trace's
+   name for an interval of a device's time (gpu_user_annotation). It is no work: no device time
+   includes it. */
 #define PROF_RECORD_ANNOTATION 7u
 
-/* Of what stands on a device's stream (PROF_EVENT_ON_DEVICE): what launched it, and what the device
-   said. */
+/* For events of a device's stream (PROF_EVENT_ON_DEVICE): what launched it, and the device's
+   times. */
 typedef struct prof_event_launch {
-  /* of a scope's side: the begin of the host's scope, by that and the thread it is found. Of a
-     record: when it was launched, in whatever scope stood open then */
+  /* Of a scope's device side: the begin of the host's scope, which this and the thread identify. Of
+     a record: the time of its launch, in the innermost scope that was open then. */
   uint64_t start_ns;
-  uint32_t thread; /* that launched it; UINT32_MAX: not in the capture */
-  /* prof_backend_kind of what the vendor's own tracing recorded: PROF_BACKEND_KERNEL, ...; 0: the
-     device's side of a scope */
+  uint32_t thread; /* thread that launched it; UINT32_MAX: not in the capture */
+  /* Of a record by the vendor's tracing: its prof_backend_kind, as PROF_BACKEND_KERNEL. 0: the
+     device's side of a scope. */
   uint32_t record;
-  uint64_t device_start_ns, device_end_ns; /* by the back end's clock, as it said them */
+  uint64_t device_start_ns, device_end_ns; /* by the back end's clock, unchanged */
 } prof_event_launch;
 
-/* One value of an event's arguments. Texts are valid while the trace is. */
+/* One argument of an event. Texts are valid while the trace exists. */
 typedef struct prof_trace_arg {
   const char *key; /* NULL in lists, formats and shapes */
   uint32_t key_bytes;
@@ -185,21 +205,21 @@ typedef struct prof_trace_arg {
   } value;
 } prof_trace_arg;
 
-/* One event. Texts are not NUL-terminated and may hold any bytes; they are valid while the trace
-   is. */
+/* One event. Texts are not NUL-terminated and may contain any bytes. They are valid while the trace
+   exists. */
 typedef struct prof_event {
   uint32_t kind;     /* prof_event_kind */
   uint32_t thread;   /* index for prof_trace_thread_get() */
   uint64_t start_ns; /* from the capture's start (info.start_ns) */
   uint64_t duration_ns;
-  /* Less what its children on the same thread took. Where scopes overlap without nesting, each
-     moment counts for the one that began last: self times add up to the time in which any ran. On
-     a device's stream what overlaps without nesting keeps its whole time. 0 of a scope that ended
-     on another thread: its time is no thread's, as torch.profiler has it of what is asynchronous.
-     0 of a scope that a jump left: its moments are those of the scope around it.
-     Scopes only, ordered reading only. */
+  /* Duration less that of its children on the same thread. Of scopes only, by a cursor only.
+     - Scopes that overlap without nesting: Each moment counts for the scope that began last. Self
+       times then add up to the time in which any ran.
+     - The same on a device's stream: each keeps its whole duration.
+     - A scope that ended on another thread: 0, as torch.profiler has it of asynchronous work.
+     - A scope that a jump left: 0. Its moments belong to the scope around it. */
   uint64_t self_ns;
-  uint32_t depth; /* how many scopes of its thread stand around it; ordered reading only */
+  uint32_t depth; /* number of open scopes of its thread around it; by a cursor only */
   uint32_t site;  /* number of the call site; 0: none */
   uint32_t level;
   uint32_t flags; /* PROF_EVENT_* flags */
@@ -209,8 +229,8 @@ typedef struct prof_event {
   uint32_t category_bytes;
   prof_device device;
   uint64_t stream;
-  uint64_t id;        /* flow id, step number */
-  double value;       /* counter */
+  uint64_t id;        /* flow id or step number */
+  double value;       /* of a counter */
   uint32_t args_kind; /* prof_args_kind */
   uint32_t arg_count;
   const char *format; /* of PROF_ARGS_FORMAT */
@@ -218,44 +238,48 @@ typedef struct prof_event {
   uint32_t reserved;
   union {
     prof_event_memory memory; /* of PROF_EVENT_MEMORY */
-    prof_event_launch launch; /* of PROF_EVENT_ON_DEVICE; of what is neither, as it was */
+    prof_event_launch launch; /* of PROF_EVENT_ON_DEVICE; otherwise unchanged */
   };
   prof_trace_arg args[PROF_ARGS_MAX];
 } prof_event;
 
+/* prof_event.flags */
 enum {
-  PROF_EVENT_ON_STREAM = 1u,    /* stream counts */
+  PROF_EVENT_ON_STREAM = 1u,    /* `stream` is valid */
   PROF_EVENT_OTHER_THREAD = 2u, /* ended on another thread than it began on */
-  /* name or arguments were cut at their bound, or arguments left out */
+  /* name or arguments were cut at their limit, or arguments omitted */
   PROF_EVENT_CUT = 4u,
-  PROF_EVENT_NO_DETAILS = 8u, /* name or arguments were lost; the site's name stands instead */
-  /* a device's own side: its thread is a stream, its times are the device's */
+  PROF_EVENT_NO_DETAILS = 8u, /* name or arguments were lost; name is the site's */
+  /* A device's side: its thread is a stream, its times are the device's. */
   PROF_EVENT_ON_DEVICE = 16u,
-  /* a call of a vendor's interface, as its own tracing told it: what it launched counts as the
-     scope's around it */
+  /* A call of a vendor's library, as its tracing recorded it. What it launched belongs to the scope
+     around the call. */
   PROF_EVENT_CALL = 32u,
-  /* work that goes on by itself, as who began it said: as of OTHER_THREAD, it is no thread's own
-     time, and holds nothing */
+  /* Asynchronous work, as its caller said. As with OTHER_THREAD, its time is no thread's, and it
+     has no children. */
   PROF_EVENT_ASYNC = 64u,
-  PROF_EVENT_SKIPPED = 128u /* a jump left this block: an older block of its thread ended it */
+  PROF_EVENT_SKIPPED = 128u /* A jump left this block: an older block of its thread ended it. */
 };
 
-/* Walks the events: by thread, and inside a thread by start, outer scopes before the ones they
-   hold. One walker at a time a cursor; cursors are independent. */
+/* Reads the events in order: by thread, and in a thread by start, an outer scope before its inner
+   ones. One thread at a time may use a cursor. Cursors are independent of each other. The caller
+   destroys the cursor; NULL is ignored. */
 typedef struct prof_cursor prof_cursor;
 PROF_API int prof_cursor_create(const prof_trace *trace, prof_cursor **cursor_out) PROF_I_NOEXCEPT;
 PROF_API void prof_cursor_destroy(prof_cursor *cursor) PROF_I_NOEXCEPT;
-/* Before the first event is read: what ended before from_ns, from the capture's start, may be left
-   out, for the reader wants none of it. A thread's records that are wholly older are not read, so
-   the time does not grow with the capture's age. self_ns of a scope that began before from_ns may
-   have the time of scopes in it that were left out.
-   PROF_E_INVALID: cursor is NULL, or has been read from. */
+
+/* Requests that events which ended before from_ns (from the capture's start) may be omitted. Call
+   it before the first read. Chunks with only older records are not read, so the time does not grow
+   with the capture's age. If a scope began before from_ns, its self_ns may include the time of
+   omitted inner scopes. PROF_E_INVALID: cursor is NULL, or has been read from. */
 PROF_API int prof_cursor_skip_before(prof_cursor *cursor, uint64_t from_ns) PROF_I_NOEXCEPT;
-/* 1: event_out is filled; 0: no more; negative: an error. */
+
+/* Reads the next event. Returns 1 if event_out is filled, 0 after the last event, or a negative
+   error. */
 PROF_API int prof_cursor_next(prof_cursor *cursor, prof_event *event_out) PROF_I_NOEXCEPT;
 
 /* An event without its arguments. Members after `record` are those of prof_event. Texts are valid
-   while the trace is. */
+   while the trace exists. */
 typedef struct prof_event_brief {
   size_t size;
   const void *record; /* for prof_trace_event_get() */
@@ -275,19 +299,23 @@ typedef struct prof_event_brief {
     prof_event_launch launch;
   };
 } prof_event_brief;
-/* Reads up to `room` events, where prof_cursor_next() reads one. The caller sets the size of the
-   first element: its elements are that far apart. Returns the count of events, 0 after the last
-   one, or a negative error. After an error that follows some events, it returns their count, and
-   the next call returns the error. PROF_E_INVALID: an argument is NULL, room is 0, or the size is
-   wrong. */
+
+/* Reads up to `room` events at once. The caller sets the size of the first element: the distance of
+   the elements in bytes. Returns the number of events, 0 after the last one, or a negative error.
+   After an error that follows some events, it returns their number, and the next call returns the
+   error. PROF_E_INVALID: an argument is NULL, room is 0, or the size is wrong. */
 PROF_API int64_t prof_cursor_read(prof_cursor *cursor, prof_event_brief *events_out,
                                   uint64_t room) PROF_I_NOEXCEPT;
-/* Gives the whole event of a brief one that prof_cursor_read() has read from this trace. The cursor
-   may be gone, and the brief one may be a copy. PROF_E_INVALID: an argument is NULL, the size is
-   wrong, or the trace has no such thread or site. Any thread. */
+
+/* Returns the whole event of a brief one that prof_cursor_read() has read from this trace. The
+   cursor may be destroyed, and the brief event may be a copy. PROF_E_INVALID: an argument is NULL,
+   the size is wrong, or the trace has no such thread or site. */
 PROF_API int prof_trace_event_get(const prof_trace *trace, const prof_event_brief *brief,
                                   prof_event *event_out) PROF_I_NOEXCEPT;
 
+/* ---- threads and call sites ---- */
+
+/* A thread of the process, a fiber, or a device's stream. The caller sets size. */
 typedef struct prof_trace_thread {
   size_t size;
   uint64_t tid; /* the kernel's; of a fiber 2^30 plus its number, from 1 */
@@ -296,50 +324,54 @@ typedef struct prof_trace_thread {
   uint32_t is_main;
   uint32_t is_alive; /* when the capture was read or the process died */
   char name[64];
-  /* What recording took it. Its events, and what was lost after all the work, count at the cost of
-     a plain scope and what samples in place took beyond it. What was left out at its begin (muted,
-     full, disk) counts at that cost. Chunk changes count as measured. Those of a thread that has
-     ended are left out if they took less than 100 us; the trace's own_ns has them. Of what still
-     stands in the capture. */
+  /* Time that recording took on this thread, of what the capture still has. Events, and those lost
+     after all the work, count at the cost of a plain scope and its sampled extra time. Those
+     rejected at their begin (muted, full, disk) count at the cost of their rejection. Chunk changes
+     count as measured. If a thread has ended, its chunk changes are omitted if they took less than
+     100 us. The trace's own_ns includes them. */
   uint64_t own_ns;
-  /* 1: no thread of the process, but a device's stream: its scopes have the device's times */
+  /* 1: not a thread, but a device's stream. Its scopes have the device's times. */
   uint32_t is_stream;
-  uint32_t is_fiber;  /* 1: prof_fiber_create() */
+  uint32_t is_fiber;  /* 1: of prof_fiber_create() */
   prof_device device; /* of a stream */
-  uint64_t stream;    /* as WITH_GPU_PROFILER() was given it */
+  uint64_t stream;    /* as given to WITH_GPU_PROFILER() */
 } prof_trace_thread;
+
+/* Fills thread_out for an index below info.thread_count. PROF_E_INVALID. */
 PROF_API int prof_trace_thread_get(const prof_trace *trace, uint32_t index,
                                    prof_trace_thread *thread_out) PROF_I_NOEXCEPT;
 
-/* A call site: what the source says of a scope. Texts are not NUL-terminated, may hold any bytes,
-   and live as long as the trace. */
+/* A call site: what the source says of a scope. Texts are not NUL-terminated and may contain any
+   bytes. They are valid while the trace exists. */
 typedef struct prof_trace_site {
   size_t size;
   const char *name, *category;
-  const char *file, *function; /* as the compiler or the interpreter writes them; empty: unknown */
+  /* as the compiler or the interpreter writes them; empty: not known */
+  const char *file, *function;
   uint32_t name_bytes, category_bytes, file_bytes, function_bytes;
   uint32_t line;
   uint32_t level;
 } prof_trace_site;
-/* The call site of that number (prof_event.site). PROF_E_INVALID: the trace has no such site. Any
-   thread. */
+
+/* Fills site_out for a call site's number (prof_event.site). PROF_E_INVALID: the trace has no such
+   site. */
 PROF_API int prof_trace_site_get(const prof_trace *trace, uint32_t site,
                                  prof_trace_site *site_out) PROF_I_NOEXCEPT;
 
-/* ---- what was recorded, and what not: steps of the budget, mutes ---- */
+/* ---- changes: steps of the budget, mutes, levels ---- */
 
 typedef enum prof_change_kind {
-  PROF_CHANGE_LEVEL = 1, /* the level is another */
+  PROF_CHANGE_LEVEL = 1, /* the level changed */
   PROF_CHANGE_MUTED = 2, /* a call site was muted */
-  PROF_CHANGE_HEARD = 3  /* and is heard again */
+  PROF_CHANGE_HEARD = 3  /* its mute ended */
 } prof_change_kind;
 
 typedef enum prof_change_reason {
-  PROF_REASON_ASKED = 1,  /* prof_mute(), or a start that takes the budget's steps back */
-  PROF_REASON_TIME = 2,   /* a thread's time: measured and allowed are per cent */
+  PROF_REASON_ASKED = 1,  /* prof_mute(), or a start that reverts the budget's steps */
+  PROF_REASON_TIME = 2,   /* a thread's time; measured and allowed are in per cent */
   PROF_REASON_EVENTS = 3, /* events a second */
-  /* prof_trace_set_level(). If an older prof did that, at_ns is not when it was set, but when the
-     process saw it. */
+  /* prof_trace_set_level(). If an older prof set the level, at_ns is when the process noticed
+     it. */
   PROF_REASON_OUTSIDE = 4
 } prof_change_reason;
 
@@ -350,111 +382,127 @@ typedef struct prof_trace_change {
   uint32_t reason; /* prof_change_reason */
   uint32_t level_before, level_after;
   uint32_t site; /* 0: none */
-  /* that found the budget exceeded: index for prof_trace_thread_get(); UINT32_MAX: none */
+  /* The thread that found the budget exceeded: index for prof_trace_thread_get(). UINT32_MAX:
+     none. */
   uint32_t thread;
   double measured, allowed;
-  /* the site's; not NUL-terminated, any bytes; valid while the trace is */
+  /* The site's names. Not NUL-terminated, any bytes, valid while the trace exists. */
   const char *name, *category;
   uint32_t name_bytes, category_bytes;
 } prof_trace_change;
-/* In the order of time. PROF_E_INVALID for an index that is not below info.change_count. */
+
+/* Fills change_out for an index below info.change_count. Changes are in order of time.
+   PROF_E_INVALID. */
 PROF_API int prof_trace_change_get(const prof_trace *trace, uint32_t index,
                                    prof_trace_change *change_out) PROF_I_NOEXCEPT;
-/* The same as a line of text: "0.125 s: level 2 -> 1: thread 4711 spent 3.41 % of its time
-   recording, the budget is 1.00 %". Names are made readable. The caller frees. */
+
+/* Returns the change as a line of text: "0.125 s: level 2 -> 1: thread 4711 spent 3.41 % of its
+   time recording, the budget is 1.00 %". Names are made printable. */
 PROF_API int prof_trace_change_text(const prof_trace *trace, uint32_t index,
                                     char **text_out) PROF_I_NOEXCEPT;
+
+/* ---- devices and notes ---- */
 
 /* A device that WITH_GPU_PROFILER()'s scopes were put on. */
 typedef struct prof_trace_device {
   size_t size;
   prof_device device;
-  /* prof_backend_result: why its own times are not in the trace; PROF_BACKEND_OK: they are */
+  /* prof_backend_result: why the trace lacks its times. PROF_BACKEND_OK: it has them. */
   int32_t result;
   uint32_t is_emulated; /* 1: no device was behind it */
-  /* of WITH_GPU_PROFILER()'s scopes, its own side, since recording began: a ring may hold less, as
-     may a trace after prof_clear() */
+  /* Device sides of WITH_GPU_PROFILER()'s scopes since recording began. A ring, or a trace after
+     prof_clear(), may have fewer. */
   uint64_t scope_count;
-  /* scopes whose stream was being captured into a graph: host's side alone */
+  /* scopes whose stream was being captured into a graph: they have only the host's side */
   uint64_t captured_count;
-  /* what one of its times may be wrong by, at most, beside the host's; info.clock_error_ns comes on
-     top */
+  /* Bound of the error of its times against the host's clock, in ns. info.clock_error_ns is not
+     included. */
   uint64_t clock_error_ns;
-  /* 1: its clock is read beside the host's. 0: that is narrowed down by when its work was launched,
-     and found to be past: no time is before its launch, any may be wrong by that much, too early
-     mostly */
+  /* 1: its clock is read together with the host's. 0: it is estimated from when work was launched
+     and when it was found finished. Then no time is before its launch, but may be wrong by
+     clock_error_ns, mostly too early. */
   uint32_t is_clock_read;
   uint32_t units, clock_khz; /* 0: not known */
-  /* 1: what is_clock_read tells is that of its records; its scopes' times are as of 0 there */
+  /* 1: is_clock_read is true of its records only. The times of its scopes are estimated as with
+     0. */
   uint32_t has_two_clocks;
-  uint64_t clock_step_count; /* how often the two clocks parted: one was set, the machine slept */
-  /* by the clocks alone, so many stood before their launch; they were moved there, early_ns at
-     most */
+  /* how often the two clocks diverged: one was set, or the machine slept */
+  uint64_t clock_step_count;
+  /* Times that the clocks alone placed before their launch. They were moved to the launch, by
+     early_ns at most. */
   uint64_t early_count;
   uint64_t early_ns;
   uint64_t memory_bytes; /* 0: not known */
   uint8_t uuid[16];      /* all 0: not known */
   char name[96], arch[32], driver[32], back_end[32];
-  /* of a result that is not OK, in words; else why some scopes have their host's side alone, ""
-     mostly */
+  /* If the result is not OK: the reason. Else: why some scopes have only their host's side, or
+     "". */
   char reason[160];
-  /* kernels, copies and the like that the vendor's own tracing told, since recording began, as
-     scope_count */
+  /* Kernels, copies and other records of the vendor's tracing since recording began. See
+     scope_count. */
   uint64_t record_count;
-  /* records were asked for, and began up to so long after the program had begun with the device's
-     library: what ran in that time is not there, nor counted as lost. 0: none was missed so */
+  /* Records were requested, but began up to so many ns after the program began to use the device's
+     library. Work of that time is missing, and not counted as lost. 0: none was missed. */
   uint64_t records_late_ns;
 } prof_trace_device;
-/* By type, then index. PROF_E_INVALID for an index that is not below info.device_count. */
+
+/* Fills device_out for an index below info.device_count. Devices are in order of type, then index.
+   PROF_E_INVALID. */
 PROF_API int prof_trace_device_get(const prof_trace *trace, uint32_t index,
                                    prof_trace_device *device_out) PROF_I_NOEXCEPT;
-/* The same as a line without its end: "opencl:0 cpu-haswell (opencl): 1000 scopes, times within 2.1
-   us of the host's", or why it has none and what to do. For prof_free(). */
+
+/* Returns a line without a line end. It has the device's scopes and the precision of its times, or
+   why it has none and what to do. Example: "opencl:0 cpu-haswell (opencl): 1000 scopes, times
+   within 2.1 us of the host's". */
 PROF_API int prof_trace_device_text(const prof_trace *trace, uint32_t index,
                                     char **text_out) PROF_I_NOEXCEPT;
 
-/* A line that the writer of the capture says about it, without a line end. `prof import` writes one
-   line for each reason why it dropped or changed something of the trace. For prof_free(). Any
-   thread. Errors: PROF_E_INVALID (the index is not below info.note_count), PROF_E_NO_MEMORY. */
+/* Returns a note by the writer of the capture, without a line end. `prof import` writes a note for
+   each reason why it dropped or changed something.
+   Errors:
+   PROF_E_INVALID: the index is not below info.note_count.
+   PROF_E_NO_MEMORY. */
 PROF_API int prof_trace_note_text(const prof_trace *trace, uint32_t index,
                                   char **text_out) PROF_I_NOEXCEPT;
 
-/* ---- aggregates and the table ---- */
+/* ---- totals ---- */
 
+/* What makes a row: bits that are combined. */
 typedef enum prof_group {
   PROF_GROUP_NAME = 1u,
   PROF_GROUP_CATEGORY = 2u,
   PROF_GROUP_DEVICE = 4u,
   PROF_GROUP_THREAD = 8u,
   PROF_GROUP_SHAPE = 16u,
-  /* by the argument PROF_STACK_KEY; of what has none, by the traced functions around it on its
-     thread (categories python_function and c_function). As in torch.profiler's tables what runs in
-     a backward call of autograd's has the stack of its forward call, and frames of
-     torch.autograd.backward() are left out */
+  /* By the argument PROF_STACK_KEY. Without it, by the traced functions around it on its thread
+     (categories python_function and c_function). As in torch.profiler's tables, work in a backward
+     call of autograd has the stack of its forward call. Frames of torch.autograd.backward() are
+     omitted. */
   PROF_GROUP_STACK = 32u,
-  /* kernels and copies that a vendor's tracing told have rows of their own, by their names, and are
-     in no scope's device columns. Without another bit: by name and category, too */
+  /* Kernels and copies of a vendor's tracing have separate rows by their names, and are in no
+     scope's device columns. Without another bit: also by name and category. */
   PROF_GROUP_KERNEL = 64u,
-  /* A user's annotations (category user_annotation) apart from other scopes of their name. A row
-     has the category of its earliest call. No effect together with PROF_GROUP_CATEGORY. */
+  /* A user's annotations (category user_annotation) are separate from other scopes of their name. A
+     row has the category of its earliest call. No effect together with PROF_GROUP_CATEGORY. */
   PROF_GROUP_ANNOTATION = 128u,
-  /* By all scopes around it that stand open on its thread, the innermost first: scopes by their
-     names, traced functions as in PROF_GROUP_STACK. Both together: as this one alone. */
+  /* By all open scopes around it on its thread, the innermost first: scopes by their names, traced
+     functions as in PROF_GROUP_STACK. Together with PROF_GROUP_STACK, only this one counts. */
   PROF_GROUP_SCOPES = 256u,
-  /* By all that a call's floating point operations are counted from: its input shapes, and of
-     aten::conv2d the argument "Concrete Inputs", which prof_row.shape has behind the shapes, on a
-     line of its own. A first input that is no tensor is null there. */
+  /* By all that a call's floating point operations are computed from: its input shapes. Of
+     aten::conv2d also by the argument "Concrete Inputs". prof_row.shape has that one on a second
+     line. A first input that is no tensor is null there. */
   PROF_GROUP_FLOPS = 512u,
-  /* By the process of the thread: prof_row_more has its number and name. A capture is of one
-     process. An imported trace may have several, and so have several captures together, as of
-     forked children; there each capture's process is its own. */
+  /* By the thread's process; prof_row_more has its number and name. A capture has one process. An
+     imported trace may have several. Of several captures, as of forked children, each has its own
+     process. */
   PROF_GROUP_PROCESS = 1024u
 } prof_group;
 
-/* The key of an argument that says where a scope was begun: a text, its frames by ';', the
-   innermost first, "file.py(12): function", as torch.profiler's "Call stack". */
+/* The key of an argument that says where a scope began: a text as torch.profiler's "Call stack".
+   Its frames are "file.py(12): function", separated by ';', the innermost first. */
 #define PROF_STACK_KEY "Call stack"
 
+/* What rows are sorted by. */
 typedef enum prof_sort {
   PROF_SORT_TOTAL = 0,
   PROF_SORT_SELF = 1,
@@ -462,75 +510,77 @@ typedef enum prof_sort {
   PROF_SORT_MEAN = 3,
   PROF_SORT_MAX = 4,
   PROF_SORT_NAME = 5,
-  PROF_SORT_MEMORY = 6, /* memory_bytes and device_memory_bytes together */
+  PROF_SORT_MEMORY = 6, /* sum of memory_bytes and device_memory_bytes */
   PROF_SORT_SELF_MEMORY = 7,
-  PROF_SORT_FIRST = 8,  /* by the begin of the first call, the earliest first */
+  PROF_SORT_FIRST = 8,  /* begin of the first call, the earliest first */
   PROF_SORT_DEVICE = 9, /* device_total_ns */
   PROF_SORT_SELF_DEVICE = 10
 } prof_sort;
 
-/* What has no rows: its time is that of what stands around it, as part of the whole, and nobody's
-   own, as in torch.profiler. */
+/* What gets no rows. As in torch.profiler, its time is part of the total time of the scope around
+   it, but of no scope's self time. */
 typedef enum prof_leave_out {
-  /* traced functions (categories python_function and c_function), but for calls of modules, whose
-     names begin with "nn.Module: ". They are stacks all the same */
+  /* Traced functions (categories python_function and c_function), except calls of modules, whose
+     names begin with "nn.Module: ". They still appear in stacks. */
   PROF_LEAVE_OUT_FUNCTIONS = 1u,
-  PROF_LEAVE_OUT_MODULES = 2u, /* those calls. With both, as in torch.profiler's tables */
-  PROF_LEAVE_OUT_MEMORY = 4u   /* bytes of memory. Then all of them are 0, and it is faster */
+  PROF_LEAVE_OUT_MODULES = 2u, /* calls of modules; with both bits, as in torch.profiler's tables */
+  PROF_LEAVE_OUT_MEMORY = 4u   /* bytes of memory: all are 0, and it is faster */
 } prof_leave_out;
 
-/* What torch.profiler's tables do otherwise. */
+/* Rules by which torch.profiler's tables differ. */
 typedef enum prof_aggregate_rule {
-  /* A scope that has not ended is a call that lasts up to to_ns. It is asynchronous: no time of its
-     thread. Traced functions are calls as others. */
+  /* A scope that has not ended is a call that lasts up to to_ns. It is asynchronous: its time is no
+     thread's. Traced functions count as other calls. */
   PROF_RULE_OPEN_CALLS = 1u,
-  /* Traced functions that began before from_ns, and had not ended then, hold memory, too. */
+  /* Traced functions that began before from_ns, and had not ended then, also count memory. */
   PROF_RULE_OUTER_FUNCTIONS = 2u,
-  /* A scope that is the only one in a scope of its name is merged into it. It does not count as a
-     call. Its self time, memory and device time are added to the outer scope's. A vendor's call
+  /* A scope that is the only child of a scope of its name is merged into it, and is not counted as
+     a call. Its self time, memory and device time are added to the outer scope's. A vendor's call
      beside it prevents this. A step's mark does not, and contains no calls. Needs
      PROF_GROUP_NAME. */
   PROF_RULE_ONLY_CHILDREN = 4u
 } prof_aggregate_rule;
 
+/* Set size to sizeof(prof_aggregate_options) and all other fields to 0, the default. */
 typedef struct prof_aggregate_options {
   size_t size;
   uint32_t group;       /* prof_group bits; 0: by name and category */
-  uint32_t sort;        /* prof_sort, descending but for the name and the first call */
+  uint32_t sort;        /* prof_sort; descending, except by name and first call */
   uint32_t rows_limit;  /* 0: 100; UINT32_MAX: all */
   uint32_t level;       /* only scopes of this level; 0: all */
   const char *category; /* only this category; NULL: all */
-  /* of the table: 0 by magnitude, as torch.profiler; 3 s, 6 ms... as powers: 3 = ms, 6 = us, 9 =
-     ns */
+  /* Unit of a table's times. 0: by magnitude, as torch.profiler. 3: ms, 6: us, 9: ns. */
   uint32_t time_unit;
-  /* Of PROF_GROUP_STACK and PROF_GROUP_SCOPES: at most so many frames, the innermost. 0: all. Of
-     traced functions and scopes at most 256 frames, in at most 64 KiB. */
+  /* Of PROF_GROUP_STACK and PROF_GROUP_SCOPES: so many innermost frames. 0: all. Stacks of traced
+     functions and scopes have at most 256 frames, in 64 KiB. */
   uint32_t stack_frames;
-  uint64_t from_ns;   /* only scopes that begin so many ns after the capture's start, or later */
-  uint64_t to_ns;     /* only those that begin before; 0: all */
+  uint64_t from_ns;   /* only scopes that begin then or later; ns from the capture's start */
+  uint64_t to_ns;     /* only scopes that begin earlier; the same unit; 0: all */
   uint32_t leave_out; /* prof_leave_out bits */
   uint32_t rules;     /* prof_aggregate_rule bits; 0: none */
-  /* Of the table: at most so many columns. Long names are cut in their middle; then columns are
-     left out, and a line below names them. 0: as wide as it takes. */
+  /* Columns of a table at most. Long names are cut in their middle. If that is not enough, columns
+     are omitted, and a line below names them. 0: as wide as needed. */
   uint32_t text_width;
 } prof_aggregate_options;
 
-/* One group. Calls and times are of scopes that have ended; prof_rows_more() has the open ones, and
-   those that a jump left, whose end is not known (PROF_EVENT_SKIPPED).
+/* One group. Calls and times are of scopes that have ended. prof_rows_more() has the open ones and
+   those that a jump left (PROF_EVENT_SKIPPED).
+
    total_ns, memory_bytes and device_total_ns count only the outermost call of a recursion. A call
-   inside a call of the same group, on the same thread, is part of that one. Scopes that overlap
-   others of their thread without nesting (asynchronous work, or what another thread ended) count by
-   themselves. Median and p99 are of all calls, exact to 1 %. Functions that the compiler or the
-   interpreter named (PROF_FUNCTION(), traced functions) are also told apart by file and line: two
-   lambdas are two rows. Texts live as long as the result. */
+   inside a call of the same group, on the same thread, is part of it. Asynchronous scopes, and
+   scopes that overlap others of their thread without nesting, count separately. Median and p99 are
+   of all calls, exact to 1 %.
+
+   Functions that the compiler or the interpreter named (PROF_FUNCTION(), traced functions) also
+   differ by file and line: two lambdas are two rows. Texts are valid while the result exists. */
 typedef struct prof_row {
-  /* "" where it does not take part in the group; NUL-terminated, UTF-8 repaired */
+  /* "" if not part of the group. NUL-terminated, UTF-8 repaired. */
   const char *name;
   const char *category;
-  const char *shape; /* "[[2, 3], [3, 4]]", as torch.profiler writes Input Shapes */
-  const char *stack; /* of PROF_GROUP_STACK and PROF_GROUP_SCOPES: its frames by ';' */
+  const char *shape; /* "[[2, 3], [3, 4]]", as torch.profiler's Input Shapes */
+  const char *stack; /* frames, separated by ';', of PROF_GROUP_STACK and PROF_GROUP_SCOPES */
   prof_device device;
-  uint32_t thread; /* index; UINT32_MAX when it takes no part */
+  uint32_t thread; /* index; UINT32_MAX: not part of the group */
   uint32_t level;
   uint64_t calls_count;
   uint64_t total_ns;
@@ -539,146 +589,157 @@ typedef struct prof_row {
   uint64_t max_ns;
   uint64_t median_ns;
   uint64_t p99_ns;
-  /* allocated less freed while it ran, of the host's pools: torch.profiler's CPU Mem and Self CPU
-     Mem. See <prof/memory.h>. A table shows B, KiB, MiB, GiB. Python's key_averages().table() calls
-     these KB, MB, GB, as torch.profiler does */
+  /* Allocated less freed while it ran, of the host's pools: torch.profiler's CPU Mem and Self CPU
+     Mem. See <prof/memory.h>. A table has B, KiB, MiB, GiB. Python's key_averages().table() calls
+     these KB, MB, GB, as torch.profiler does. */
   int64_t memory_bytes, self_memory_bytes;
-  int64_t device_memory_bytes, self_device_memory_bytes; /* of all other devices' */
-  /* Time that devices spent on what was launched while it ran; and of that, on what was launched in
-     no deeper scope. Each ns of a stream counts once. Exception: kernels of a stream that overlap
-     without nesting each count their whole duration. Device work that was launched in no scope of
-     its thread has a row without calls. */
+  int64_t device_memory_bytes, self_device_memory_bytes; /* of all other devices */
+  /* Device time of what was launched while it ran; self_device_ns: in no inner scope. Each ns of a
+     stream counts once. Exception: kernels of a stream that overlap without nesting each count
+     their whole duration. Device work that no scope of its thread launched has a row without
+     calls. */
   uint64_t device_total_ns, self_device_ns;
   uint64_t device_count; /* scopes of streams in self_device_ns */
-  /* 1: all its calls are asynchronous, no thread's own time (PROF_EVENT_ASYNC,
-     PROF_EVENT_OTHER_THREAD): self_ns is 0, and a table shows no share of total_ns. */
+  /* 1: all its calls are asynchronous (PROF_EVENT_ASYNC, PROF_EVENT_OTHER_THREAD). Then self_ns is
+     0, and a table shows no share of total_ns. */
   uint32_t is_async;
   uint32_t reserved;
 } prof_row;
 
+/* All rows, and sums over them. */
 typedef struct prof_rows {
   const prof_row *rows;
-  uint64_t row_count;     /* handed out, after the limit */
-  uint64_t all_row_count; /* before it */
-  uint64_t total_self_ns; /* over all groups */
+  uint64_t row_count;     /* number of rows, after the limit */
+  uint64_t all_row_count; /* number of groups, before the limit */
+  uint64_t total_self_ns; /* of all groups */
   uint64_t calls_count;
-  /* 1: the trace has pools of the host, also where no row has bytes of them. A table shows the two
-     columns only when a row that it shows has */
+  /* 1: the trace has pools of the host, even if no row has bytes of them. A table shows the two
+     columns only if one of its rows has bytes. */
   uint32_t has_memory;
-  uint32_t has_device_memory;    /* 1: of other devices. So are their columns */
-  uint64_t total_self_device_ns; /* over all groups */
-  uint32_t has_device;           /* 1: the trace has devices' own times, or says why not */
+  uint32_t has_device_memory;    /* 1: the same for other devices */
+  uint64_t total_self_device_ns; /* of all groups */
+  uint32_t has_device;           /* 1: the trace has devices' times, or says why not */
   uint32_t reserved;
-  uint64_t open_count; /* scopes that have not ended, over all groups */
-  /* total_self_ns, and that of the scopes that level, category and leave_out left out. A table's
-     shares are of this: what a scope holds is part of its total time, whether it has a row or
-     not. */
+  uint64_t open_count; /* scopes that have not ended, of all groups */
+  /* total_self_ns and that of the scopes that level, category and leave_out removed. A table's
+     shares are of this sum: removed scopes are still part of the total time around them. */
   uint64_t all_self_ns;
-  /* Allocations and frees that no scope of their thread holds: torch.profiler's row "[memory]".
-     Bytes are allocated less freed. first_ns: the earliest one, from its capture's start. */
+  /* Allocations and frees in no scope of their thread: torch.profiler's row "[memory]". Bytes are
+     allocated less freed. first_ns: the earliest one, from its capture's start. */
   uint64_t outside_memory_count, outside_memory_first_ns;
   int64_t outside_memory_bytes, outside_device_memory_bytes;
-  uint64_t skipped_count; /* scopes that a jump left, over all groups */
+  uint64_t skipped_count; /* scopes that a jump left, of all groups */
 } prof_rows;
 
-/* What else is known of a row. */
+/* More about a row. The caller sets size. */
 typedef struct prof_row_more {
   size_t size;
   /* Where its calls are in the source, as the compiler or the interpreter writes it. "": not known.
-     Lives as long as the result. */
+     Valid while the result exists. */
   const char *file;
   uint32_t line;
-  uint32_t has_more_places; /* 1: file and line are one of several places */
-  uint64_t calls_ns;        /* of all calls, also inner ones of a recursion; mean: / calls_count */
-  uint64_t calls_device_ns; /* the same of what devices spent on them */
-  /* Scopes that have not ended. No other number has them, except those of memory and devices. */
+  uint32_t has_more_places; /* 1: the calls have several places; file and line are one */
+  uint64_t calls_ns;        /* of all calls, also inner ones of a recursion; mean = / calls_count */
+  uint64_t calls_device_ns; /* the same of device time */
+  /* Scopes that have not ended. Of the other numbers, only those of memory and devices include
+     them. */
   uint64_t open_count;
-  uint64_t open_ns; /* how long the oldest of them has been open, up to the trace's end */
-  /* Scopes that began inside of its calls on the same thread: directly, and at any depth of the
-     outermost calls, which total_ns counts. Asynchronous scopes and a vendor's calls do not count.
-     Where two scopes cross, what either holds counts for one of them, or for what holds both. */
+  uint64_t open_ns; /* age of the oldest open one, up to the trace's end */
+  /* Scopes that began in its calls on the same thread. child_count: directly. inner_count: at any
+     depth of the outermost calls, which total_ns counts. Asynchronous scopes and a vendor's calls
+     do not count. If two scopes cross, an inner scope counts for one of them, or for the scope
+     around both. */
   uint64_t child_count, inner_count;
-  /* self_ns without the cost of child_count scopes, total_ns without that of inner_count, each at
-     scope_cost_ns of its trace: in warm caches, so they are no lower bound. At least 0. */
+  /* self_ns without the cost of child_count scopes, total_ns without that of inner_count. Each
+     scope costs its trace's scope_cost_ns, with warm caches, so these are no lower bounds. At least
+     0. */
   uint64_t self_net_ns, total_net_ns;
-  uint64_t first_ns;    /* the begin of its first call, of PROF_SORT_FIRST; else 0 */
+  uint64_t first_ns;    /* begin of its first call, of PROF_SORT_FIRST; else 0 */
   uint64_t outer_count; /* calls in no other call of the row, of PROF_GROUP_FLOPS; else 0 */
-  /* Scopes that a jump left (PROF_EVENT_SKIPPED). No other number has them: their time, memory and
-     device work are those of the scope around them. */
+  /* Scopes that a jump left (PROF_EVENT_SKIPPED). No other number includes them: their time, memory
+     and device work belong to the scope around them. */
   uint64_t skipped_count;
-  /* 1: calls of it overlap others of their thread without nesting, or are asynchronous. Each counts
-     in total_ns with its whole duration, so total_ns may be more than the time that passed. A table
-     shows no share of total_ns if that would be more than all. */
+  /* 1: its calls are asynchronous, or overlap others of their thread without nesting. Each counts
+     in total_ns with its whole duration, so the sum may exceed the elapsed time. A table shows no
+     share of total_ns that would exceed 100 %. */
   uint32_t is_crosswise;
-  uint32_t has_process; /* 1: of PROF_GROUP_PROCESS; else the two below are 0 and "" */
+  uint32_t has_process; /* 1: of PROF_GROUP_PROCESS; else the next two are 0 and "" */
   /* The process's number in the imported trace. Negative: the trace has a text, which is the
      name. */
   int64_t process_pid;
-  const char *process_name; /* "": not known. Lives as long as the result */
-  uint32_t record_scope;    /* of a PyTorch operator's first call, at::RecordScope; as first_ns */
+  const char *process_name; /* "": not known. Valid while the result exists. */
+  uint32_t record_scope;    /* at::RecordScope of a PyTorch operator's first call; as first_ns */
   int32_t process_rank;     /* as process_name; -1: not known, or there is one rank */
 } prof_row_more;
-/* For the row with that index. PROF_E_INVALID: no such row, or size is not set. Any thread. */
+
+/* Fills more_out for the row with that index. PROF_E_INVALID: no such row, or size is not set. */
 PROF_API int prof_rows_more(const prof_rows *rows, uint64_t index,
                             prof_row_more *more_out) PROF_I_NOEXCEPT;
 
-/* The scopes of a trace added up. options may be NULL. The result is the caller's:
-   prof_rows_destroy(). */
+/* Adds up a trace's scopes. options may be NULL. The caller frees the result with
+   prof_rows_destroy(). PROF_E_INVALID, PROF_E_NO_MEMORY. */
 PROF_API int prof_trace_aggregate(const prof_trace *trace, const prof_aggregate_options *options,
                                   prof_rows **rows_out) PROF_I_NOEXCEPT;
+
+/* Frees rows and their texts. NULL is ignored. */
 PROF_API void prof_rows_destroy(prof_rows *rows) PROF_I_NOEXCEPT;
 
-/* The same of several traces together, of a program's processes say: what is of one group in
-   several becomes one row. Threads are numbered through, the second trace's first one behind the
-   first trace's last; from_ns and to_ns are of each capture's own start. PROF_E_INVALID for a count
-   of 0. */
+/* The same of several traces, such as those of a program's processes. Equal groups of several
+   traces become one row. Threads are numbered through all traces in order. from_ns and to_ns are
+   from each capture's start. PROF_E_INVALID: count is 0. */
 PROF_API int prof_traces_aggregate(const prof_trace *const *traces, size_t count,
                                    const prof_aggregate_options *options,
                                    prof_rows **rows_out) PROF_I_NOEXCEPT;
 
-/* The aggregates as an aligned text table with the loss line below; NUL-terminated; the caller
-   gives it to prof_free(). */
+/* ---- texts ---- */
+
+/* Returns the totals as an aligned table, NUL-terminated, with the loss line below. options may be
+   NULL. */
 PROF_API int prof_trace_table(const prof_trace *trace, const prof_aggregate_options *options,
                               char **text_out) PROF_I_NOEXCEPT;
-/* Of several traces: below it one line for all processes, and one for each that lost something or
-   has not ended. */
+
+/* The same of several traces. Below it is one line for all processes, and one for each that lost
+   something or has not ended. */
 PROF_API int prof_traces_table(const prof_trace *const *traces, size_t count,
                                const prof_aggregate_options *options,
                                char **text_out) PROF_I_NOEXCEPT;
 
-/* Of an event's site its frame in a stack, as torch.profiler writes it: "file.py(12): function"; ""
-   of what is no traced function (categories python_function and c_function). Caller frees:
-   prof_free(). */
+/* Returns an event's site as a frame of a stack, as torch.profiler writes it: "file.py(12):
+   function". "" if it is no traced function (categories python_function and c_function). */
 PROF_API int prof_trace_frame_text(const prof_trace *trace, uint32_t site,
                                    char **text_out) PROF_I_NOEXCEPT;
-/* When a tracing of functions ended while some stood open on other threads than the one that ended
-   it, ns from the capture's start, by time: what began before is no stack of what begins from there
-   on. Writes at most room of them to at_ns, which may be NULL; returns how many there are. Any
-   thread. */
+
+/* Returns the number of times at which tracing of functions ended while other threads had functions
+   open. Writes at most `room` of the times to at_ns, which may be NULL; in ns from the capture's
+   start, ascending. A function that began before such a time is in no stack after it. */
 PROF_API uint32_t prof_trace_function_ends(const prof_trace *trace, uint64_t *at_ns,
                                            uint32_t room) PROF_I_NOEXCEPT;
 
-/* One line: recorded, dropped by reason, unfinished; "no loss" when all of them are 0. Caller
-   frees. */
+/* Returns one line: recorded, dropped by reason, unfinished. It says "no loss" if all of them are
+   0. */
 PROF_API int prof_trace_loss_text(const prof_trace *trace, char **text_out) PROF_I_NOEXCEPT;
 
-/* Switches a process that records into this capture file, from outside: level 0 (scopes cost what
-   they cost when it is off), 1 or 2, for its next scopes. Nothing in that process takes part, no
-   thread, no signal: the level is a word of the file, and who may write the file may switch it.
-   before_out, if not NULL, gets the level that was in force. PROF_E_LEVEL, PROF_E_NOT_RUNNING when
-   nobody records into it any more (a process that cannot be seen from here, in another container,
-   counts as running), PROF_E_PERMISSION, and what prof_trace_open() says of files that are no
-   captures. Any thread. */
+/* ---- level from outside, export ---- */
+
+/* Sets the level of a process that records into this capture file: 0, 1 or 2, for its next scopes.
+   That process needs no thread and no signal for it: the level is a word of the file. Who may write
+   the file may set the level. before_out, if not NULL, gets the previous level.
+   Errors, besides those of prof_trace_open() for files that are no captures:
+   PROF_E_LEVEL: the level is not 0, 1 or 2.
+   PROF_E_NOT_RUNNING: no process records into it. A process in another container counts as running.
+   PROF_E_PERMISSION: the file is not writable. */
 PROF_API int prof_trace_set_level(const char *path, int level, int *before_out) PROF_I_NOEXCEPT;
 
-/* Writes any trace as prof_dump_with() writes one's own. */
+/* Writes a trace to a file, as prof_dump_with() writes that of this process. The same errors. */
 PROF_API int prof_trace_dump(const prof_trace *trace, const char *path,
                              const prof_dump_options *options) PROF_I_NOEXCEPT;
 
-/* The same as a text in memory, NUL-terminated, `bytes_out` long without the NUL; the caller gives
-   it to prof_free(). Chrome JSON, or options->format RAF's log; options may be NULL, bytes_out too.
-   PROF_E_INVALID, PROF_E_NO_MEMORY, PROF_E_TOO_LARGE past 1 GiB; PROF_E_CHECK: the text is there,
-   but its self-check found faults. */
+/* Returns a trace as a text in memory: Chrome JSON, or RAF's log by options->format. It is
+   NUL-terminated; *bytes_out is its length without the NUL. options and bytes_out may be NULL.
+   Errors:
+   PROF_E_TOO_LARGE: the text exceeds 1 GiB.
+   PROF_E_CHECK: the text is complete, but its self-check found faults.
+   PROF_E_INVALID, PROF_E_NO_MEMORY. */
 PROF_API int prof_trace_json(const prof_trace *trace, const prof_dump_options *options,
                              char **text_out, size_t *bytes_out) PROF_I_NOEXCEPT;
 

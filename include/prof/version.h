@@ -1,4 +1,4 @@
-/* Version of the headers. The library's own is prof_version(). SPDX-License-Identifier: MIT */
+/* Version of the headers. prof_version() returns the library's. SPDX-License-Identifier: MIT */
 #ifndef PROF_VERSION_H
 #define PROF_VERSION_H
 
