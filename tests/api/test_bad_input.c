@@ -1,6 +1,6 @@
 /* Bad paths, full disks, limits, hostile names, a host that closes our descriptors, wrong
-   environment: a status and a text with the values, the host as before, nothing lost that was not
-   counted, no partial file under the final name.
+   environment. Each call returns a status and a text with the values, and leaves the host as
+   before. Each loss is counted. No partial file has the final name.
 
    What needs limits or a process of its own runs as "PROGRAM --part NAME", and says on stderr what
    went wrong. */
@@ -203,7 +203,7 @@ static int little_address_space_for_the_arena(void) {
   return 0;
 }
 
-/* The kernel locks all that is mapped from here on. MCL_CURRENT would be more than the limit. */
+/* The kernel locks all that is mapped from now on. MCL_CURRENT would be more than the limit. */
 static int little_locked_memory(void) {
   enum { LIMIT = 8 << 20 };
   if (WITH_ASAN || WITH_TSAN) return skip_part("sanitizers make mlockall() do nothing");

@@ -1,6 +1,6 @@
 /* What CUPTI records, on an emulated driver and an emulated CUPTI (vendors: no device is behind
-   them): each kernel, copy and fill once, on its stream, with the scope that launched it; other
-   tools, losses, releases, and a program that begins late. */
+   them). Each kernel, copy and fill appears once, on its stream, with the scope that launched it.
+   Also other tools, losses, releases, and a program that begins late. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <prof/device.h>
@@ -400,7 +400,7 @@ static void streams_of_two_names(void **state) {
   for (int i = 0; i < COUNT; i++)
     WITH_CUDA_PROFILER(device, later, "later", "c", PROF_NO_ARGS, { launch(kernel, later); });
   cu.cuStreamSynchronize(later);
-  WAIT_WHILE(records_on(later) < COUNT); /* as they come: what was late before is counted, too */
+  WAIT_WHILE(records_on(later) < COUNT); /* late ones before them count, too */
   assert_int_equal(records_on(later), COUNT);
   assert_int_equal(prof_stop(), PROF_OK);
 }
@@ -439,7 +439,7 @@ static void *work_once(void *own) {
   return NULL;
 }
 
-/* Each takes the place of the one before it, and its records come when many have ended. */
+/* Each takes the place of the previous one, and its records come when many have ended. */
 static void threads_that_have_ended_have_what_they_launched(void **state) {
   enum { MANY = 100 };
   (void)state;
@@ -725,7 +725,7 @@ static void an_older_release(void **state) {
   prof_trace_destroy(trace);
 }
 
-/* More than its buffers hold, while the collector gives them back as they come. */
+/* More than its buffers hold, while the collector returns them in order of arrival. */
 static void many_more_than_fit(void **state) {
   (void)state;
   enum { MANY = 30000 };
@@ -741,8 +741,8 @@ static void many_more_than_fit(void **state) {
   assert_true(cupti->requests >= 5); /* of a MiB each: 256 bytes a launch */
 }
 
-/* So many threads use CUDA that there is no buffer left for the next one: this release drops what
-   it has no buffer for, and says how much that was. */
+/* So many threads use CUDA that the next one gets no buffer. This release drops the records that
+   have no buffer, and says how many those were. */
 static void no_buffer_is_left(void **state) {
   (void)state;
   void *const stream = begin_recording(1);

@@ -1,5 +1,5 @@
 /* An operator's workspace by what CUDA hands out, on an emulated driver and an emulated CUPTI
-   (vendors: no device is behind them): to the byte, what counts and what does not, and where it
+   (vendors: no device is behind them). To the byte: what counts and what does not, and where it
    cannot be known. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -228,7 +228,7 @@ static int in_order_of_the_stream(subject *s) {
   return cu.cuMemFreeAsync(second, s->stream) != 0 || cu.cuMemFreeAsync(first, s->stream) != 0;
 }
 
-/* By the calls, which is when the pool has it, wherever the stream is by then. */
+/* By the calls, at which the pool has it, even if the stream is not as far. */
 static void stream_ordered_memory_counts_by_its_calls(void **state) {
   (void)state;
   subject s = on_device_0();
@@ -381,7 +381,7 @@ static void without_a_warm_up_it_is_refused(void **state) {
   assert_int_equal(s.runs, 0);
 }
 
-/* A result without it is not what is asked for, and the other way round. */
+/* A result without it does not match a request for it, and the other way round. */
 static void results_are_kept_for_it(void **state) {
   (void)state;
   subject s = on_device_0();
@@ -625,7 +625,7 @@ static int scripted_stop(prof_backend_self *self) {
   return PROF_BACKEND_OK;
 }
 
-/* What there is comes behind the stop. */
+/* Each record comes after the stop. */
 static int scripted_drain(prof_backend_self *self, uint32_t how, uint64_t *lost_out) {
   (void)self, (void)how;
   if (!script.stops) return PROF_BACKEND_NOT_READY;

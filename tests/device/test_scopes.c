@@ -170,8 +170,7 @@ static void by_distances_alone_too(void **state) {
   each_at_its_time((prof_device){EMULATED_BY_DISTANCE_TYPE, 0});
 }
 
-/* What is far from its stream's first event is told as well as what is near: hours are as seconds
-   here. */
+/* A time far from its stream's first event is as exact as a near one: hours are as seconds here. */
 static void distances_lose_nothing_over_time(void **state) {
   enum { COUNT = 200, BUSY_NS = 100000 };
   (void)state;
@@ -297,7 +296,7 @@ static void two_devices_and_four_streams_from_eight_threads(void **state) {
   pthread_t threads[THREADS];
   int numbers[THREADS];
   for (uint32_t i = 0; i < STREAMS; i++) streams[i] = emulated_create(i / 2);
-  launch(streams[0], 1, 0); /* opens the back end: who comes meanwhile has the host side */
+  launch(streams[0], 1, 0); /* opens the back end: a scope in the meantime has the host side */
   for (int i = 0; i < THREADS; i++) {
     numbers[i] = i;
     assert_int_equal(pthread_create(&threads[i], NULL, work, &numbers[i]), 0);
@@ -318,8 +317,8 @@ static uint64_t now_ns(void) {
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* What was past at a stop is there, but for where the collector had no processor for the 100 ms
-   that this stop, or the one before, waits for its end. */
+/* What was past at a stop is there. The exception: the collector had no processor for the 100 ms
+   that this stop, or the previous one, waits for its end. */
 static void starts_and_stops(void **state) {
   (void)state;
   emulated_stream *const stream = emulated_create(0);
@@ -347,8 +346,8 @@ static void starts_and_stops(void **state) {
   emulated_destroy(stream);
 }
 
-/* A scope that is open when its recording ends comes to its end in nobody's, or in the next one's:
-   its device's side is late. */
+/* A scope that is open when its recording ends comes to its end in no recording, or in the next
+   one: its device's side is late. */
 static void a_scope_that_outlives_its_recording_is_late(void **state) {
   (void)state;
   const prof_options other = {.size = sizeof other, .level = 1, .cap_bytes = 32 << 20};
@@ -441,7 +440,7 @@ static void threads_that_end_inside_of_scopes_take_no_events_with_them(void **st
   emulated_destroy(stream);
 }
 
-/* A back end that makes no event says why, wherever somebody looks. */
+/* A back end that makes no event says why, in each place that reports errors. */
 static int makes_no_event(prof_backend_self *self, uint64_t stream, void **event_out) {
   (void)self, (void)stream, (void)event_out;
   return PROF_BACKEND_NO_MEMORY;
@@ -475,8 +474,8 @@ static void *scopes_that_are_refused(void *stream) {
   return NULL;
 }
 
-/* What is lost outside of the gate must not be counted in a capture that has just gone: under
-   ThreadSanitizer any look at it is seen. */
+/* What is lost outside of the gate must not be counted in a capture that has just gone:
+   ThreadSanitizer sees any access to it. */
 static void captures_come_and_go_beside_scopes_that_are_refused(void **state) {
   (void)state;
   enum { AT_ONCE = 3, STARTS = 200 };

@@ -344,7 +344,7 @@ static void a_kernel_is_tied_to_the_call_that_launched_it(void **state) {
   has("\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"pid\":77,\"tid\":101,");
   has("\"dur\":0.090,\"args\":{\"External id\":1,\"correlation\":1}");
   has("\"cat\":\"operator\",\"name\":\"matmul\",\"pid\":77,\"tid\":101,");
-  has("\"dur\":0.400,\"args\":{\"External id\":1}"); /* the call stands in it */
+  has("\"dur\":0.400,\"args\":{\"External id\":1}"); /* the call is in it */
   has("\"args\":{\"External id\":1,\"correlation\":1,\"device\":0,");
   assert_int_equal(count_of("\"cat\":\"ac2g\""), 2);
   has("\"self_check\":{\"faults\":0,");
@@ -446,7 +446,7 @@ static void no_key_comes_twice(void **state) {
   assert_int_equal(count_of("\"asynchronous\":true"), SETS);
   assert_int_equal(count_of("\"annotation\":true,"), SETS);
   assert_int_equal(count_of("\"correlation\":"), 2 * SETS); /* the launch's and the kernel's */
-  assert_int_equal(count_of("\"skipped#\":0"), 4);          /* the user's, who has this one too */
+  assert_int_equal(count_of("\"skipped#\":0"), 4);          /* the user's: it has this one too */
   assert_int_equal(count_of("\"skipped##\":8"), 4);
   assert_int_equal(count_of("\"skipped###\":9"), 4);
   assert_int_equal(count_of("\"stream\":4"), 2); /* it is prof's on rows of devices alone */
@@ -817,7 +817,7 @@ static void memory_stands_in_the_order_of_its_pool(void **state) {
   put_pieces(one, two, capture_pool(&c, meta, 1, 1, "p", 100), 100);
   assert_int_equal(dump(&c, (prof_dump_options){0}), PROF_OK);
   static const char *const lines[] = {
-      /* what was there before */
+      /* what was in use before */
       "\"name\":\"used bytes (p)\",\"pid\":77,\"tid\":102,\"ts\":0.000,\"args\":{\"value\":100}}",
       "\"name\":\"[memory]\",\"pid\":77,\"tid\":102,\"ts\":2.000,"
       "\"args\":{\"Addr\":4096,\"Bytes\":16,"

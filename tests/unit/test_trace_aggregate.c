@@ -232,8 +232,8 @@ static int by_value(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Shapes are told apart by ranks and dimensions alone, in their order: not by types, which a table
-   does not show. */
+/* Shapes differ by ranks and dimensions alone, in their order: not by types, which a table does not
+   show. */
 static void shapes_of_other_ranks_are_other_groups(void **state) {
   static const uint32_t types[] = {PROF_ARG_TENSOR, PROF_ARG_TENSOR};
   static const struct {
