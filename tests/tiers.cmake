@@ -31,7 +31,7 @@ endif()
 # unit.trace_live has any; hostile bytes are read by one thread.
 if(PROF_SANITIZE MATCHES "thread")
   list(PREPEND prof_tiers "quick:^unit\\.trace_live$" "long:^unit\\.(trace|export|op)_" "long:^hostile\\."
-                          "long:^api\\.(bad_input|get_large|interleaved)$")
+                          "long:^api\\.(bad_input|limits|get_large|interleaved)$")
 endif()
 
 # What takes longest, in seconds on a machine of two processors. ctest begins with it, so that no

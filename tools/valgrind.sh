@@ -13,6 +13,7 @@ unfit='
 unit.trace_memory   | brings its own malloc()
 unit.face_setuid    | starts copies of itself with more rights, where valgrind may not follow
 api.bad_input       | starts itself anew from /proc/self/exe, which is valgrind then
+api.limits          | starts itself anew from /proc/self/exe, which is valgrind then
 api.security        | starts itself anew from /proc/self/exe, which is valgrind then
 api.directory       | starts itself anew from /proc/self/exe, which is valgrind then
 api.get_large       | measures the memory of the process, which has that of valgrind in it

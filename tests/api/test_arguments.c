@@ -1,5 +1,5 @@
-/* What the public functions do with NULL, with structs of every size, and with values out of range:
-   a status, a text with the value in it, and everything as it was before. */
+/* What the public functions do with NULL, with structs of every size, and with values out of range.
+   Each returns a status and a text with the value in it, and leaves everything as it was before. */
 #define _GNU_SOURCE
 #include <limits.h>
 #include <pthread.h>
@@ -134,7 +134,7 @@ static void null_is_refused_or_ignored(void **state) {
   prof_trace_destroy(trace);
 }
 
-/* Names, formats, keys and values may be missing: what is there is recorded. */
+/* Names, formats, keys and values may be missing: the others are recorded. */
 static void missing_texts_are_empty(void **state) {
   (void)state;
   static const prof_tensor no_dims = {NULL, 3, PROF_F32};

@@ -386,7 +386,7 @@ static void over_the_budget_the_level_steps_down_and_then_sites_are_muted(void *
   }
 }
 
-/* What a thread has recorded before, in another capture, is none of this one's budget. */
+/* What a thread recorded in an earlier capture does not count against this one's budget. */
 static void an_earlier_capture_does_not_count(void **state) {
   (void)state;
   start((prof_options){.level = 1, .budget_events = 100000000});
@@ -456,9 +456,9 @@ static void a_start_takes_back_what_the_budget_muted_and_not_what_was_asked(void
 }
 
 /* Whoever sets the level while it records, the capture says so. */
-/* Whoever sets a level from outside tells of it in the capture: also what is set and set back while
-   nothing is recorded, or more often than the header has places for, if the process sees it
-   between. */
+/* A process that sets a level from outside notes it in the capture. It does so for a level that is
+   set and reset while nothing is recorded. It also does so for more changes than the header has
+   room for, if the process sees them between. */
 static void each_level_from_outside_stands_in_the_trace_with_its_time(void **state) {
   (void)state;
   static const int levels[] = {2, 0, 1};

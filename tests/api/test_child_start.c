@@ -1,8 +1,8 @@
-/* What a forked child's first scope, or allocation event, may do: it makes the child's capture,
-   perhaps in a handler that has interrupted malloc(), or in an allocator under its own lock, or
-   where another thread of the parent held a lock of libc's at the fork. So it allocates nothing,
-   reads no directory, locks none, starts no thread and needs little stack. The functions that would
-   do so are this program's own, and count. */
+/* What a forked child's first scope, or allocation event, may do. It makes the child's capture. It
+   may run in a handler that has interrupted malloc(), or in an allocator under its own lock.
+   Another thread of the parent may have held a lock of libc at the fork. So it allocates nothing,
+   reads no directory, takes no lock, starts no thread and needs little stack. This program defines
+   the functions that would do so, and counts their calls. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -197,7 +197,7 @@ static void a_first_event_that_gets_no_capture_calls_nothing_of_the_sort_either(
   }
 }
 
-/* In a child: exits with 0 where each call says that there is no capture, and why. */
+/* In a child: exits with 0 if each call says that the child has no capture, and why. */
 static void check_what_is_said(void) {
   prof_health health = {.size = sizeof health};
   char *text = NULL;

@@ -1,6 +1,6 @@
-/* A relative path means the directory of the start: what belongs to a capture stands there,
-   wherever the program goes later. Each scene is a process of its own, which leaves by its number
-   of mistakes. */
+/* A relative path means the directory of the start: the files of a capture stay there, even if the
+   program changes its directory later. Each scene is a process of its own, whose exit status is its
+   number of mistakes. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -111,7 +111,7 @@ static void a_forked_child_is_beside_its_parent(void) {
   EXPECT(count_in(second) == 0);
 }
 
-/* The directory's name is none of the user's patterns: its percent signs stay what they are, for a
+/* The directory's name is not a pattern of the user: its percent signs stay as they are, for a
    child too. */
 static void percent_signs_of_the_directory_stay(void) {
   char there[sizeof first + 32], name[64];

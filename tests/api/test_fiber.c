@@ -1,5 +1,5 @@
-/* Fibers: scopes that are open over switches stay in their fiber's track; fibers go from thread to
-   thread, over captures and into forked children; only what a fiber leaves open is lost. */
+/* Fibers. Scopes that are open over switches stay in their fiber's track. Fibers move from thread
+   to thread, over captures and into forked children. Only what a fiber leaves open is lost. */
 #define _GNU_SOURCE
 #include <prof/fiber.h>
 #include <pthread.h>
@@ -15,7 +15,7 @@
 
 enum { FIBERS = 3, ROUNDS = 100 };
 
-/* Memory of its own: no loss of a test before stands in it. */
+/* An arena of its own: it has no loss of an earlier test. */
 static void record_afresh(void) {
   static uint64_t number;
   const prof_options options = {.size = sizeof options, .cap_bytes = (8 + number++ % 2) << 20};
@@ -332,8 +332,8 @@ static void record_in_handler(int number) {
   __atomic_fetch_add(&handled, 1, __ATOMIC_RELAXED);
 }
 
-/* Handlers record wherever they come: between the stores of a switch, at a fiber's first record and
-   at its end. */
+/* Handlers record at any point: between the stores of a switch, at a fiber's first record and at
+   its end. */
 static void handlers_record_at_any_moment(void **state) {
   (void)state;
   const struct itimerval often = {{0, 100}, {0, 100}}, never = {{0, 0}, {0, 0}};

@@ -1,5 +1,5 @@
-/* A host with a floating point environment and an errno of its own: one that traps is not ended by
-   what prof computes, one that rounds in another way gets the same texts, and each finds its
+/* A host with a floating point environment and an errno of its own. A host that traps is not ended
+   by what prof computes. A host that rounds in another way gets the same texts. Each finds its
    environment as it left it. */
 #define _GNU_SOURCE
 #include <errno.h>

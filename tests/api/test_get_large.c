@@ -192,8 +192,9 @@ static void what_is_read_stays_when_the_capture_is_cleared(void **state) {
   }
 }
 
-/* A trace that stays for ever keeps what it shows, and no room of what came after; nor do those
-   that come and go beside it, each of which outlives the clear of what it shows. */
+/* A trace that stays open keeps what it shows, and no room of what came after. The same holds for
+   traces that are opened and closed beside it, each of which outlives the clear of what it
+   shows. */
 static void clears_beside_living_traces_stay_within_the_capture(void **state) {
   (void)state;
   enum { ROUNDS = 200, ROUND_SCOPES = 20000 };

@@ -118,7 +118,7 @@ static void tasks_take_turns(void **state) {
     }
 }
 
-/* While they stand open, the reader shows each with its own text, also after texts have been
+/* While they are open, the reader shows each with its own text, also after texts have been
    moved. */
 static void open_tasks_are_shown_with_their_texts(void **state) {
   (void)state;

@@ -1,5 +1,5 @@
-/* Each begin is one record, one loss, or one scope that stands open; it is counted once, where its
-   entry is removed. Ends without a scope are strays, outside of that sum. */
+/* Each begin is one record, one loss, or one open scope; it is counted once, where its entry is
+   removed. Ends without a scope are strays, outside of that sum. */
 #define _GNU_SOURCE
 #include <limits.h>
 #include <prof/profiler.h>
@@ -107,7 +107,7 @@ static void blocks_below_the_64_are_skipped_as_well(void **state) {
   prof_stop();
 }
 
-/* The block of an entry ends while blocks below the 64 stand open. */
+/* The block of an entry ends while blocks below the 64 are open. */
 static void the_end_of_the_64th_block_sees_those_below(void **state) {
   (void)state;
   start_with_cap(0);

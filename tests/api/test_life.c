@@ -1,6 +1,6 @@
 /* The life of a capture: every order of calls has the answer that the headers name. A model walks
    beside the library: it knows whether a capture is recording, at what level, into which arena, and
-   how many events stand there. */
+   how many events it has. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -26,7 +26,7 @@ static struct {
   int is_recording;
   int level;
   int arena;       /* the options it was made with; -1: none yet */
-  uint64_t events; /* that stand in it */
+  uint64_t events; /* in the capture */
   int next_options;
 } model;
 
@@ -175,8 +175,8 @@ static void run_and_note(call what) {
   run(what);
 }
 
-/* A de Bruijn sequence: each of the 12^4 orders of four calls stands in it once. Made greedily: of
-   the calls that make an order not seen yet, the last of the list. */
+/* A de Bruijn sequence: it contains each of the 12^4 orders of four calls once. It is made
+   greedily: of the calls that make an order not seen yet, it takes the last of the list. */
 static void every_order_of_four_calls_has_its_answer(void **state) {
   (void)state;
   enum { ORDERS = CALL_COUNT * CALL_COUNT * CALL_COUNT * CALL_COUNT };

@@ -501,13 +501,16 @@ static void commas_in_the_code_need_no_brackets(void **state) {
   assert_event_total(4);
 }
 
+#define BASE(name, block) WITH_BASE_PROFILER(PROF_HOST, name, "x", PROF_NO_ARGS, block)
+#define GPU(name, block) WITH_GPU_PROFILER(PROF_HOST, 0, name, "x", PROF_NO_ARGS, block)
+
 static void scopes_nest_on_one_line(void **state) {
   (void)state;
   int ran = 0;
   events_record(1);
   /* One line is the point. */
   /* clang-format off */
-  WITH_BASE_PROFILER(PROF_HOST, "a", "x", PROF_NO_ARGS, { WITH_BASE_PROFILER(PROF_HOST, "b", "x", PROF_NO_ARGS, { WITH_GPU_PROFILER(PROF_HOST, 0, "c", "x", PROF_NO_ARGS, { ran++; }); }); });
+  BASE("a", { BASE("b", { GPU("c", { ran++; }); }); });
   { PROF_SCOPE("d"); PROF_SCOPE("e"); PROF_FUNCTION(); ran++; }
   /* clang-format on */
   events_stop_and_read();

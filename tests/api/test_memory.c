@@ -42,7 +42,7 @@ static void each_peak_has_its_own_time(void **state) {
   assert_true(max.max_used_mb == 0x30000 / 1048576.0 && max.max_allocated_mb == 0.5);
   const prof_memory_info info = info_now("peaks");
   assert_int_equal(info.peak_used.used_bytes, 0x30000);
-  /* not the peak of allocated, as RAF has it the other way round */
+  /* not the peak of allocated: RAF does it the other way round */
   assert_int_equal(info.peak_used.allocated_bytes, 0x40000);
   assert_int_equal(info.peak_allocated.allocated_bytes, 0x80000);
   assert_int_equal(info.peak_allocated.used_bytes, 0);

@@ -137,7 +137,7 @@ static void a_query_may_destroy_its_own_pool(void **state) {
       &query.pool));
   OK(prof_memory_start());
   OK(prof_stop());
-  OK(prof_memory_start()); /* nobody is asked any more */
+  OK(prof_memory_start()); /* no pool is queried any more */
   OK(prof_stop());
 }
 

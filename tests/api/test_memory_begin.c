@@ -1,6 +1,6 @@
-/* What was there before: a start while others allocate, a clear, a ring that has gone round, a
-   fork, a query in another's place, a reset among millions of events. Sums are right, and what is
-   not known is not told. */
+/* Memory that was in use before. There is a start while other threads allocate, a clear, a ring
+   that has gone round, a fork, a query in another's place, a reset among millions of events. Sums
+   are right, and what is not known is not reported. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 enum { MIB = 1 << 20 };
 
-/* ---- an allocator of two threads, whose calls are told under its lock ---- */
+/* ---- an allocator of two threads, which reports its calls under its lock ---- */
 
 enum { WORKERS = 2, LIVE_MAX = 40 };
 
@@ -69,8 +69,8 @@ static uint64_t now_ns(void) {
 static void start_while_they_allocate(uint32_t checked) {
   enum { ASKED_LEAST = 1000 };
   const int starts = getenv("PROF_LONG") ? 100 : 25;
-  /* src/memory/pool_state.c: a pool that is never quiet is asked so often at least, unless that
-     takes so long */
+  /* src/memory/pool_state.c: a pool that is never quiet is queried at least this often, unless that
+     takes too long */
   static const uint64_t asked_most_ns = 1000000000;
   pthread_t workers[WORKERS];
   prof_stop();

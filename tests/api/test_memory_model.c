@@ -1,6 +1,6 @@
 /* The memory profiler against a naive model: random pieces and blocks from several threads, in
-   scopes, with tags. The model keeps what is live in a plain list and copies it at each new peak;
-   it knows the order because one mutex is held around each call and its own account. What the
+   scopes, with tags. The model keeps what is live in a plain list and copies it at each new peak.
+   It knows the order because one mutex is held around each call and its own account. What the
    capture says must be equal to the byte: peaks, what was live then by scope, by tag and by
    address, fragmentation. */
 #define _GNU_SOURCE

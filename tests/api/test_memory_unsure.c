@@ -173,7 +173,7 @@ static void memory_stopped_and_started_is_not_counted_twice(void **state) {
   prof_pool_destroy(pool);
 }
 
-/* The peak is what was there when it began: no event made it, and none is lost. */
+/* The peak is what was in use when it began: no event made it, and none is lost. */
 static void a_peak_that_stood_at_the_reset_is_exact(void **state) {
   (void)state;
   start_afresh(4 << 20);
@@ -189,7 +189,8 @@ static void a_peak_that_stood_at_the_reset_is_exact(void **state) {
   prof_pool_destroy(pool);
 }
 
-/* An unchecked pool counts what it is told; what right calls alone come to is said beside it. */
+/* An unchecked pool counts what the program reports. The sum of the right calls alone is stated
+   beside it. */
 static void what_wrong_calls_did_to_the_sums_is_said(void **state) {
   (void)state;
   start_afresh(4 << 20);

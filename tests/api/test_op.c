@@ -212,7 +212,7 @@ static void what_is_slow_gets_six_samples_where_nobody_said_a_limit(void **state
 
 enum { LINE_WORDS = 8, COLD_LINES = COLD_BYTES / 8 / LINE_WORDS };
 
-/* Each line names the next, in no order: none is there before it is asked for, and no sum of a
+/* Each line names the next, in no order. So no line is cached before it is read, and no sum of a
    sanitizer's checks hides the wait. */
 static void tie_lines(uint64_t *words) {
   uint64_t order[COLD_LINES], seed = 1;

@@ -446,7 +446,7 @@ static void a_row_that_does_not_fit_what_was_asked_is_measured_again(void **stat
   }
 }
 
-/* In its place, or beside it: whoever asks the table would run what they say. */
+/* In its place, or beside it: a reader of the table would run what they say. */
 static void a_file_with_more_than_tables_is_refused(void **state) {
   static const char *const schemas[] = {
       "c.execute('drop table prof_op_results'); c.execute('create view prof_op_results as with "
@@ -467,7 +467,7 @@ static void a_file_with_more_than_tables_is_refused(void **state) {
     prof_op_cache_reset(NULL);
     open_cache();
     alter(schemas[i]);
-    hang_guard(); /* who asks the first one without looking does not come back */
+    hang_guard(); /* an open of the first one without a check never returns */
     assert_int_equal(prof_op_cache_count(NULL), 0);
     assert_int_equal(measure("one", NULL).file_status, PROF_E_IO);
     prof_op_cache_reset(NULL);

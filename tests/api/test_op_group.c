@@ -159,7 +159,7 @@ static void expect_near(double us, double wanted_us) {
   assert_true(us >= wanted_us * 0.999999 && us <= wanted_us * 1.000001);
 }
 
-/* What is told is of the medians. */
+/* The report is of the medians. */
 static void check_gain(prof_op_result *const *results, const prof_op_overlap *overlap) {
   double alone = 0, longest = 0;
   for (int i = 0; i < 3; i++) {

@@ -1,6 +1,6 @@
 /* What docs/explanation/security.md says of the environment, of memory that has no file, of a
-   capture that somebody cuts off, and of what is never recorded. dlopen() and getenv() stand here
-   in front of the C library's, so that what prof asks for is seen. */
+   capture that somebody cuts off, and of what is never recorded. This program defines dlopen() and
+   getenv() in front of the C library's, so that it sees what prof asks for. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -104,7 +104,7 @@ static bool is_one_of(const char *name, const char *const *words, size_t count) 
   return false;
 }
 
-/* First of all tests: some are asked for once in a process. */
+/* First of all tests: prof reads some of them once in a process. */
 static void the_environment_is_asked_for_these_names_alone(void **state) {
   static const char *const known[] = {"PROF_CAPTURE_DIR",
                                       "TMPDIR",

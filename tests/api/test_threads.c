@@ -25,8 +25,7 @@ static prof_health health_now(void) {
   return health;
 }
 
-/* Recording at level 1 into an arena of its own: whatever a test before did, no loss stands in
-   it. */
+/* Records at level 1 into an arena of its own: it has no loss of an earlier test. */
 static void record_afresh(const prof_options *options) {
   const prof_options another = {.size = sizeof another, .cap_bytes = 3 << 20};
   if (prof_level()) prof_stop();

@@ -227,7 +227,7 @@ static void run_readers_and_levels(void) {
   RUN(prof_trace_destroy(trace));
   const pid_t child = RUN(fork());
   assert_true(child >= 0);
-  if (child == 0) { /* goes on by itself, whatever its parent's other threads are at */
+  if (child == 0) { /* goes on alone, whatever its parent's other threads are doing */
     record(10);
     prof_health own = {.size = sizeof own};
     _exit(prof_health_get(&own) == PROF_OK && own.recorded_count == 10 ? 0 : 1);

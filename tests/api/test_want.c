@@ -1,4 +1,4 @@
-/* Those who record for a while and do not know of each other: prof_level_want(). */
+/* Parts of a program that record for a while and do not know of each other: prof_level_want(). */
 #define _GNU_SOURCE
 #include <prof/memory.h>
 #include <prof/profiler.h>
@@ -65,7 +65,7 @@ static void what_was_started_by_name_goes_on(void **state) {
     assert_int_equal(prof_stop(), PROF_OK);
   }
   assert_int_equal(prof_level_want(&a, 1), PROF_OK);
-  assert_int_equal(prof_stop(), PROF_E_NOT_RUNNING); /* not of those who record for themselves */
+  assert_int_equal(prof_stop(), PROF_E_NOT_RUNNING); /* only owners that record for themselves do */
   assert_int_equal(prof_level(), 1);
   assert_int_equal(prof_start(1), PROF_OK);
   assert_int_equal(prof_stop(), PROF_OK);

@@ -17,7 +17,7 @@ static const uint64_t beyond_ns =
     (SLOW_READINGS * COLD_READ_NS - SLOW_WARM * READINGS * WARM_READ_NS) / 2;
 
 /* Windows open after 32 records, 64, 128, 256 and 512. Each stands for half of the records since
-   the one before, the first for all of them, and for half of those to the next. */
+   the previous one (the first for all of them), and for half of those to the next. */
 enum { FIRST = 32 };
 static const uint64_t stands_for[] = {32 + 16, 16 + 32, 32 + 64, 64 + 128, 128 + 256};
 
@@ -252,7 +252,7 @@ static void *record_cold(void *count) {
   return NULL;
 }
 
-/* The thread's share goes with it into the capture, and its slot's next owner begins at 0. */
+/* The thread's share is moved into the capture, and its slot's next owner begins at 0. */
 static void what_a_thread_took_stays_its_own(void **state) {
   (void)state;
   fake_reset();

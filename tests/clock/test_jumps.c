@@ -96,7 +96,7 @@ static void a_counter_that_goes_back_is_followed(void **state) {
   jump_by(-(int64_t)(120 * fake_ms));
 }
 
-/* Ticks that there were already: the order in a thread's chunk tells them apart. */
+/* Ticks that occurred before: the order in a thread's chunk distinguishes them. */
 static void a_counter_that_goes_back_a_little_says_the_same_twice(void **state) {
   (void)state;
   fake_reset();

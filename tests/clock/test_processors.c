@@ -1,6 +1,6 @@
-/* Counters that differ between processors, and counters that wrap: nothing is lost, nothing takes
-   less than no time, or centuries, what can be seen is counted, and the error that the capture
-   states is not less than it is. */
+/* Counters that differ between processors, and counters that wrap. Nothing is lost, and no scope
+   takes negative time or centuries. What can be seen is counted, and the error that the capture
+   states is not less than the true one. */
 #define _GNU_SOURCE
 #include "fake.h"
 
@@ -54,8 +54,8 @@ static void a_thread_that_moves_loses_no_scope(void **state) {
   for (size_t i = 0; i < sizeof apart_ns / sizeof *apart_ns; i++) move_in_scopes(apart_ns[i]);
 }
 
-/* A scope that began by a counter ahead stands open while others, by one behind, come and go
-   through many chunks: it began before them. */
+/* A scope that began by a counter ahead is open while others, by one behind, come and go through
+   many chunks: it began before them. */
 static void a_scope_begun_ahead_is_not_given_up(void **state) {
   (void)state;
   fake_reset();

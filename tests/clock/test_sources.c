@@ -1,6 +1,6 @@
 /* Which clock is taken, and clocks that are coarse, stand still, run back a little, or are read by
-   a thread that is interrupted: a start returns, nothing is lost, and the error that the capture
-   states is not less than it is, nor much more. */
+   a thread that is interrupted. A start returns and nothing is lost. The error that the capture
+   states is not less than the true one, nor much more. */
 #define _GNU_SOURCE
 #include "fake.h"
 
@@ -65,8 +65,8 @@ static void the_monotonic_clock_can_be_asked_for(void **state) {
 
 /* ---- clocks that go by steps ---- */
 
-/* The counter is as fine as ever, so scopes take what they took; only where they stand is known to
-   a step. */
+/* The counter is as fine as before, so scopes take the same time. Only their place is known to no
+   more than a step. */
 static void a_coarse_clock_makes_times_vague_not_durations(void **state) {
   (void)state;
   static const uint64_t steps[] = {15 * 1000000, 1000000, 15625000, 1000};
@@ -222,7 +222,7 @@ static void one_good_reading_of_five_is_enough(void **state) {
   assert_in_range(info.clock_error_ns, 1, good_error_ns);
 }
 
-/* A pair that cannot be good is no step of the clock, and others that are near stand for it. */
+/* A pair that cannot be good is no step of the clock, and others near it replace it. */
 static void a_bad_pair_among_good_ones_does_not_count(void **state) {
   (void)state;
   fake_reset();

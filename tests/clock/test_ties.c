@@ -58,8 +58,8 @@ static int count_open(const prof_trace *trace, const char *name) {
   return count_events(trace, PROF_EVENT_OPEN, name, 0);
 }
 
-/* A switch of fibers puts blocks out of order: the end of the outer one skips the inner one, whose
-   own end comes later. */
+/* A switch of fibers puts blocks out of order: the end of the outer block skips the inner one,
+   which ends later. */
 static void the_end_of_a_skipped_block_takes_no_other_threads(void **state) {
   (void)state;
   static prof_site outer_site = {.level = 1}, inner_site = {.level = 1};
@@ -91,8 +91,8 @@ static void the_end_of_a_skipped_block_takes_no_other_threads(void **state) {
   assert_int_equal(prof_stop(), PROF_OK);
 }
 
-/* A jump skips a block, whose end never comes. This thread then ends a scope by call of another one
-   that began at the block's tick. */
+/* A jump skips a block, which never ends. This thread then ends a scope by call of another one that
+   began at the block's tick. */
 static void *begin_by_call(void *unused) {
   (void)unused;
   other.start = prof_scope_begin(1, "other", "x", NULL);
@@ -203,7 +203,7 @@ static void begin_at_one_tick(caller like) {
   fake_pass(fake_us);
 }
 
-/* This thread has ended callers[ended], and the other one stands open. */
+/* This thread has ended callers[ended], and the other one is open. */
 static void check_ended(int ended, uint32_t below_count) {
   prof_trace *trace = NULL;
   assert_int_equal(prof_get(&trace), PROF_OK);

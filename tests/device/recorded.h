@@ -190,7 +190,7 @@ static inline uint64_t device_ns_of(const prof_trace *trace, uint32_t group, con
 }
 
 /* Scopes "dense", in "model", were put on a stream, each with a kernel "matmul" and nothing else in
-   it: each ns counts once, wherever the kernels stand. */
+   it: each ns counts once, at any position of the kernels. */
 static inline void sides_have_their_kernels_in_them(const prof_trace *trace) {
   const uint64_t sides = find(trace, "dense", "operator").nanoseconds,
                  kernels = find(trace, "matmul", "kernel").nanoseconds, slack = sides / 50;

@@ -9,8 +9,8 @@
 
 #include "hang_guard.h"
 
-/* A stop waits 100 ms for the sampler's thread and no longer, also where that has no processor: it
-   ends by itself then, with its file, and from there on none is running. */
+/* A stop waits at most 100 ms for the sampler's thread, even if that has no processor. The thread
+   then ends alone, with its file, and after that no sampler is running. */
 static inline void stop_sampler(void) {
   prof_sampler_state now = {.size = sizeof now};
   int status = prof_sampler_stop();

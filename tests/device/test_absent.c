@@ -21,7 +21,7 @@
 
 static void begin(void) {}
 
-/* ---- what is there ---- */
+/* ---- what is present ---- */
 
 static int is_vendors(struct dl_phdr_info *info, size_t bytes, void *found) {
   static const char *const names[] = {

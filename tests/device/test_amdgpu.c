@@ -1,5 +1,5 @@
-/* AMD's meters on a folder made as the kernel's driver shows its devices (no device is behind it):
-   units, boards of two dies, what a device does not tell, numbers as HIP has them. */
+/* AMD's meters on a folder made as the kernel's driver shows its devices; no device is behind it.
+   Units, boards of two dies, what a device does not report, numbers as HIP has them. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* When records begin, on an emulated driver and an emulated CUPTI (vendors: no device is behind
-   them): inside of the program's cuInit(), where libprof_cuda.so is injected, from the first kernel
-   on; and what a trace says of those that begin later than they were asked for. */
+   them). Inside the program's cuInit(), where libprof_cuda.so is injected, from the first kernel
+   on; and what a trace says of records that begin later than requested. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <prof/profiler.h>
@@ -30,7 +30,7 @@ static void begin(void) {}
 
 /* ---- the program ---- */
 
-/* How many kinds of records CUPTI is asked for now, by whatever thread. */
+/* How many kinds of records CUPTI must deliver now, requested by any thread. */
 static uint32_t kinds_on(void) { return __atomic_load_n(&cupti->kinds, __ATOMIC_RELAXED); }
 
 /* The driver will load it. It stands beside the libraries of which this program has one already. */
@@ -184,7 +184,7 @@ static void an_injected_program_beside_another_tool(void **state) {
   assert_int_equal(prof_start(1), PROF_OK);
   begin_on(0);
   assert_int_equal(kinds_on(), 0);
-  for (unsigned naps = 0; !s.devices && hang_nap(&naps);) { /* until that is told */
+  for (unsigned naps = 0; !s.devices && hang_nap(&naps);) { /* until the trace reports it */
     prof_trace *const trace = get();
     s = sums_of(trace);
     prof_trace_destroy(trace);
@@ -244,8 +244,8 @@ static void many_threads_begin_at_once(void **state) {
 
 /* ---- late ---- */
 
-/* Whoever started has waited long enough: what runs from there on is not there until CUPTI has
-   begun. */
+/* The thread that started has waited long enough: work that runs from now on is not recorded until
+   CUPTI has begun. */
 static void a_start_that_did_not_wait_to_the_end_is_late(void **state) {
   (void)state;
   load_cupti("libcupti.so.13");

@@ -209,7 +209,7 @@ static void name_file(const char *variable, const char *folder, const char *name
   setenv(variable, path, 1);
 }
 
-/* Whom no file is refused may read all. */
+/* A user who may read every file skips this test. */
 static bool has_no_more_rights(void) {
   return geteuid() != 0 || setresuid(65534, 65534, 65534) == 0;
 }
@@ -330,8 +330,8 @@ static void one_that_may_not_be_read(void **state) {
   }
 }
 
-/* The loader goes on looking, and may find another one: of the system, of which a reason is told as
-   well. */
+/* The loader goes on looking, and may find another library, of the system. The report has a reason
+   for that one as well. */
 static void one_of_another_machine(void **state) {
   (void)state;
   for (int i = 0; i < LIBRARIES; i++) {

@@ -1,4 +1,4 @@
-/* CUDA's back end on an emulated driver (vendors/cuda.c: no device is behind it): when the driver's
+/* CUDA's back end on an emulated driver (vendors/cuda.c: no device is behind it). When the driver's
    library is touched, contexts, default streams, capture into graphs, errors, and what goes away
    under it. */
 #define _GNU_SOURCE
@@ -357,8 +357,8 @@ static void a_captured_stream_has_nothing_put_on_it(void **state) {
   assert_int_equal(prof_stop(), PROF_OK);
 }
 
-/* Whoever asks for an event while a stream is captured globally breaks that capture, from whatever
-   thread: the collector does so all the time. */
+/* A query of an event while a stream is captured globally breaks that capture, from any thread: the
+   collector makes such queries all the time. */
 static void the_collector_breaks_no_capture(void **state) {
   (void)state;
   enum { ROUNDS = 50 };
@@ -420,8 +420,8 @@ static void no_memory_for_an_event_is_said(void **state) {
   assert_int_equal(prof_stop(), PROF_OK);
 }
 
-/* All calls say the error from then on, and it is the program's: its own calls have it, too. Once
-   it is known nothing is asked any more. */
+/* All calls return the error from then on, and it is the program's: its own calls return it, too.
+   Once it is known, prof makes no more calls. */
 static void after_a_kernel_that_went_wrong_nothing_is_asked(void **state) {
   (void)state;
   begin_on(0);

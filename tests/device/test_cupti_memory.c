@@ -1,6 +1,6 @@
 /* What CUDA hands out and takes back, as CUPTI records it, on an emulated driver and an emulated
-   CUPTI (vendors: no device is behind them): pools of devices, of managed and of pinned memory, to
-   the byte; what is told late; threads; and none where nobody asks. */
+   CUPTI (vendors: no device is behind them). Pools of devices, of managed and of pinned memory, to
+   the byte; late reports; threads; and no records if no owner requests them. */
 #define _GNU_SOURCE
 #include <prof/device.h>
 #include <prof/memory.h>
@@ -131,8 +131,8 @@ static void memory_stands_at_its_time(void **state) {
   prof_trace_destroy(trace);
 }
 
-/* An alloc that is told after its release, as it may be out of another buffer, when its address is
-   another piece's already: it is lost, and counted. */
+/* An alloc that CUPTI reports after its release, as it may be out of another buffer, when its
+   address is another piece's already: it is lost, and counted. */
 static void memory_that_is_told_late_is_not_held_for_good(void **state) {
   (void)state;
   load_cupti("libcupti.so.13");

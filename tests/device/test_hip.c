@@ -1,5 +1,5 @@
 /* HIP's back end on an emulated runtime (vendors/hip.c: no device is behind it), as HIP 6 and as
-   HIP 5, which does not say whose a stream is: when the library is touched, devices, default
+   HIP 5, which does not name a stream's owner. When the library is touched, devices, default
    streams, capture into graphs, errors. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -144,7 +144,7 @@ static void a_runtime_without_devices_says_so(void **state) {
     assert_non_null(strstr(s.reason, "/dev/kfd is not there"));
   }
   for (int i = 0; i < COUNT; i++) WITH_HIP_PROFILER(device, 0, "nowhere", "test", PROF_NO_ARGS, {});
-  assert_int_equal(runtime->calls, calls); /* each call opens /dev/kfd: it is asked once */
+  assert_int_equal(runtime->calls, calls); /* each call opens /dev/kfd: prof makes it once */
   assert_int_equal(prof_stop(), PROF_OK);
 }
 
@@ -193,7 +193,8 @@ static void put_devices(const char *folder, mode_t kfd, mode_t node) {
   if (node) put_device(path, node);
 }
 
-/* Whom no file is refused has no groups to be in. In a child, for the folder is to be removed. */
+/* A user who may open every file needs no group. In a child, because the folder is to be
+   removed. */
 static void expect_without_rights(const char *folder, int32_t result, const char *why) {
   int status = -1;
   fflush(NULL);
@@ -380,7 +381,7 @@ static void a_stream_that_has_gone(void **state) {
   const sums s = settle(2 * COUNT);
   assert_int_equal(s.sides[0], COUNT);
   assert_int_equal(s.times, COUNT);
-  assert_int_equal(hip.hipGetLastError(), 0); /* prof's own is none of the program's */
+  assert_int_equal(hip.hipGetLastError(), 0); /* the program does not see prof's own error */
   assert_non_null(strstr(state_of_back_end("hip").reason, "works, but not on stream"));
   assert_non_null(strstr(state_of_back_end("hip").reason, "hipErrorInvalidHandle (400)"));
   assert_int_equal(prof_stop(), PROF_OK);
@@ -475,8 +476,8 @@ static void no_memory_for_an_event_is_said(void **state) {
   assert_int_equal(prof_stop(), PROF_OK);
 }
 
-/* All calls say the error from then on, and it is the program's: its own calls have it, too, and
-   prof takes it from no thread. Once it is known nothing is asked any more. */
+/* All calls return the error from then on, and it is the program's: its own calls return it, too,
+   and prof takes it from no thread. Once it is known, prof makes no more calls. */
 static void after_a_kernel_that_went_wrong_nothing_is_asked(void **state) {
   (void)state;
   load_6();

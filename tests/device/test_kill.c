@@ -1,13 +1,12 @@
-/* kill -9 at random instants, of a process whose scopes are on devices: two threads put them on an
-   emulated device's streams, and tell in a page that survives with the parent how many device sides
-   the capture had when it was asked. Whatever is left is read by the library: nothing is damaged,
-   no device side that had been harvested is missing, each is there once, and those of a stream are
-   in their order. Where a reading of the device's clock sets it back by less than a step, the line
-   stands until the device has come as far: what began in that time has one beginning, and the
-   longest comes first.
+/* kill -9 at random instants, of a process whose scopes are on devices. Two threads put them on an
+   emulated device's streams. They write the number of device sides that the capture had into a page
+   that survives with the parent. The library reads what is left: nothing is damaged, no resolved
+   device side is missing, each is there once, and those of a stream are in order. If a reading sets
+   the device's clock back by less than a step, the host's time stands still until the device has
+   come as far. What began in that time has one beginning, and the longest comes first.
 
-   Every second kill waits until something has been harvested, however busy the machine is. The
-   others come at any instant from the fork on.
+   Every second kill waits until something has been resolved, on a busy machine too. The others come
+   at any instant after the fork.
 
    PROF_KILL_RUNS: how many kills (60; 15 under a sanitizer). PROF_KILL_SEED: of the instants. */
 #define _GNU_SOURCE

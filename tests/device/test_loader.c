@@ -43,7 +43,7 @@ static void a_forks_child_can_load_libraries(void **state) {
 enum { FORKS = 20, WALK_MS = 15 };
 
 static struct {
-  uint32_t is_slow, walks; /* atomic: prof's thread walks, slowly where that is asked for */
+  uint32_t is_slow, walks; /* atomic: prof's thread walks, slowly if the test requests it */
   uint32_t is_held;        /* atomic: it does not come to an end */
 } own;
 

@@ -1,5 +1,5 @@
-/* NVIDIA's meters on an emulated NVML (vendors/nvml.c: no device is behind it): units, CSV, CUDA's
-   numbers for its devices, what is not supported, what is lost, what does not begin; and a program
+/* NVIDIA's meters on an emulated NVML (vendors/nvml.c: no device is behind it). Units, CSV, CUDA's
+   numbers for its devices, what is not supported, what is lost, what does not begin. Also a program
    that samples and does not use CUDA. */
 #define _GNU_SOURCE
 #include <dlfcn.h>

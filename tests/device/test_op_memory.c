@@ -1,21 +1,17 @@
 /* An operator's workspace by what CUDA hands out, on an emulated driver and an emulated CUPTI
-   (vendors: no device is behind them): to the byte, what counts and what does not, and where it
+   (vendors: no device is behind them). To the byte: what counts and what does not, and where it
    cannot be known. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <prof/device.h>
-#include <prof/op.h>
 #include <prof/trace.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "workspace.h"
 
 #include "alone.h"
 #include "cuda_program.h"
@@ -24,6 +20,7 @@
 #include "vendors/cupti.h"
 
 static const prof_device device = {PROF_DEVICE_CUDA, 0};
+
 static emulated_cupti *cupti;
 
 static void begin(void) {}
@@ -64,21 +61,6 @@ static int run(void *user) {
   return s->run(s);
 }
 
-static const prof_op_options wanted = {.size = sizeof wanted,
-                                       .warmup = 4,
-                                       .exec = 1,
-                                       .repeat = 6,
-                                       .repeat_all = 1,
-                                       .time_limit_ns = UINT64_MAX,
-                                       .vendor_memory = 1,
-                                       .no_reuse = 1};
-
-static prof_op_info info_of(const prof_op_result *result) {
-  prof_op_info info = {.size = sizeof info};
-  assert_int_equal(prof_op_info_get(result, &info), PROF_OK);
-  return info;
-}
-
 static prof_op_timer *timer_of(void *stream) {
   const prof_op_stream place = {
       .size = sizeof place, .device = device, .stream = handle_of(stream)};
@@ -89,7 +71,7 @@ static prof_op_timer *timer_of(void *stream) {
 
 static prof_op_result *profile_op(const prof_op *op) {
   prof_op_result *result = NULL;
-  if (prof_op_profile(op, &wanted, &result) != PROF_OK) fail_msg("%s", prof_last_error());
+  if (prof_op_profile(op, &wanted_workspace, &result) != PROF_OK) fail_msg("%s", prof_last_error());
   return result;
 }
 
@@ -106,8 +88,8 @@ static prof_op_info measure(subject *s, int (*what)(subject *s)) {
                       .timer = timer};
   prof_op_result *const result = profile_op(&op);
   const prof_op_info info = info_of(result);
-  assert_int_equal(s->runs, wanted.warmup + wanted.repeat);
-  assert_int_equal(info.warmup, wanted.warmup);
+  assert_int_equal(s->runs, wanted_workspace.warmup + wanted_workspace.repeat);
+  assert_int_equal(info.warmup, wanted_workspace.warmup);
   prof_op_result_destroy(result);
   cu.cuStreamSynchronize(s->stream);
   prof_op_timer_destroy(timer);
@@ -119,6 +101,7 @@ static subject on_device_0_with(const char *file) {
   begin_on(0);
   return (subject){.stream = make_stream()};
 }
+
 static subject on_device_0(void) { return on_device_0_with("libcupti.so.13"); }
 
 /* Nothing is left of it. */
@@ -135,14 +118,6 @@ static void is_known(const prof_op_info *info, uint64_t bytes) {
   assert_int_equal(info->has_workspace, 1);
   assert_int_equal(info->workspace_status, PROF_OK);
   is_over();
-}
-
-static void is_unknown(const prof_op_info *info, int32_t status, const char *why) {
-  assert_int_equal(info->workspace_source, PROF_OP_WORKSPACE_UNKNOWN);
-  assert_int_equal(info->has_workspace, 0);
-  assert_int_equal(info->workspace_bytes, 0);
-  assert_int_equal(info->workspace_status, status);
-  if (!strstr(prof_last_error(), why)) fail_msg("'%s' has no '%s'", prof_last_error(), why);
 }
 
 /* ---- to the byte ---- */
@@ -228,7 +203,7 @@ static int in_order_of_the_stream(subject *s) {
   return cu.cuMemFreeAsync(second, s->stream) != 0 || cu.cuMemFreeAsync(first, s->stream) != 0;
 }
 
-/* By the calls, which is when the pool has it, wherever the stream is by then. */
+/* By the calls, at which the pool has it, even if the stream is not as far. */
 static void stream_ordered_memory_counts_by_its_calls(void **state) {
   (void)state;
   subject s = on_device_0();
@@ -346,7 +321,7 @@ static void who_says_it_is_believed_and_cupti_left_alone(void **state) {
 
 static void who_does_not_ask_has_no_cupti(void **state) {
   (void)state;
-  prof_op_options options = wanted;
+  prof_op_options options = wanted_workspace;
   prof_op_result *result = NULL;
   subject s = on_device_0();
   options.vendor_memory = 0;
@@ -364,7 +339,7 @@ static void who_does_not_ask_has_no_cupti(void **state) {
 
 static void without_a_warm_up_it_is_refused(void **state) {
   (void)state;
-  prof_op_options options = wanted;
+  prof_op_options options = wanted_workspace;
   prof_op_result *result = NULL;
   subject s = on_device_0();
   s.run = nothing;
@@ -374,14 +349,14 @@ static void without_a_warm_up_it_is_refused(void **state) {
   options.no_warmup = 1;
   assert_int_equal(prof_op_profile(&op, &options, &result), PROF_E_INVALID);
   assert_non_null(strstr(prof_last_error(), "options.vendor_memory"));
-  options = wanted;
+  options = wanted_workspace;
   options.vendor_memory = 2;
   assert_int_equal(prof_op_profile(&op, &options, &result), PROF_E_INVALID);
   assert_non_null(strstr(prof_last_error(), "options.vendor_memory"));
   assert_int_equal(s.runs, 0);
 }
 
-/* A result without it is not what is asked for, and the other way round. */
+/* A result without it does not match a request for it, and the other way round. */
 static void results_are_kept_for_it(void **state) {
   (void)state;
   subject s = on_device_0();
@@ -393,7 +368,7 @@ static void results_are_kept_for_it(void **state) {
                       .device = device,
                       .driver = "the same"};
   for (int i = 0; i < 4; i++) {
-    prof_op_options options = wanted;
+    prof_op_options options = wanted_workspace;
     prof_op_result *result = NULL;
     options.no_reuse = 0;
     options.vendor_memory = i % 2 ? 1 : 0;
@@ -435,7 +410,8 @@ static void measure_group(subject s[2], int (*workspace)(void *user, uint64_t *b
                        .device = device,
                        .timer = timers[i],
                        .workspace = i ? workspace : NULL};
-  if (prof_op_profile_group(ops, 2, PROF_OP_STREAMS, &wanted, results, &overlap) != PROF_OK)
+  if (prof_op_profile_group(ops, 2, PROF_OP_STREAMS, &wanted_workspace, results, &overlap) !=
+      PROF_OK)
     fail_msg("%s", prof_last_error());
   *whole_out = info_of(results[2]);
   for (int i = 0; i < 3; i++) prof_op_result_destroy(results[i]);
@@ -488,7 +464,7 @@ static void of_a_device_that_nobody_serves_it_is_unknown(void **state) {
   subject s = on_device_0();
   s.run = nothing;
   const prof_op op = {.size = sizeof op, .key = "of the host", .user = &s, .run = run};
-  assert_int_equal(prof_op_profile(&op, &wanted, &result), PROF_OK);
+  assert_int_equal(prof_op_profile(&op, &wanted_workspace, &result), PROF_OK);
   const prof_op_info info = info_of(result);
   is_unknown(&info, PROF_E_UNSUPPORTED,
              "no back end that is in use records what its library hands out");
@@ -504,7 +480,7 @@ static int measures_another(subject *s) {
   const prof_op op = {
       .size = sizeof op, .key = "inside", .user = &other, .run = run, .device = device};
   if (s->runs > 1) return 0;
-  if (prof_op_profile(&op, &wanted, &result) != PROF_OK) return 1;
+  if (prof_op_profile(&op, &wanted_workspace, &result) != PROF_OK) return 1;
   inner = info_of(result);
   is_unknown(&inner, PROF_E_BUSY, "told to another measurement");
   prof_op_result_destroy(result);
@@ -516,7 +492,7 @@ static void of_two_measurements_at_once_one_is_told(void **state) {
   subject s = on_device_0();
   const prof_op_info info = measure(&s, measures_another);
   is_known(&info, 3030);
-  assert_int_equal(inner.sample_count, wanted.repeat);
+  assert_int_equal(inner.sample_count, wanted_workspace.repeat);
 }
 
 static int drops_some(subject *s) {
@@ -542,9 +518,9 @@ static void a_recording_goes_before(void **state) {
   assert_int_equal(prof_start_with(&options), PROF_OK);
   prof_op_info info = measure(&s, in_each_other);
   is_unknown(&info, PROF_E_BUSY, "its devices are being recorded");
-  settle((uint64_t)(wanted.warmup + wanted.repeat));
+  settle((uint64_t)(wanted_workspace.warmup + wanted_workspace.repeat));
   prof_trace *const trace = stop_and_get();
-  assert_int_equal(sums_of(trace).records, wanted.warmup + wanted.repeat);
+  assert_int_equal(sums_of(trace).records, wanted_workspace.warmup + wanted_workspace.repeat);
   prof_trace_destroy(trace);
   info = measure(&s, in_each_other);
   is_known(&info, 3030);
@@ -574,238 +550,27 @@ static void a_recording_that_begins_in_the_run_waits(void **state) {
   is_over();
 }
 
-/* ---- a back end that says what a test wants ---- */
-
-enum { SCRIPTED_TYPE = 14, SCRIPTED_MAX = 8 };
-
-static struct {
-  const prof_backend_host *host;
-  prof_backend_memory records[SCRIPTED_MAX];
-  size_t count, bytes; /* bytes: of the last record, if not its own */
-  uint32_t repeats;    /* all of them so often */
-  uint32_t can;
-  int result;
-  uint64_t loses;
-  int starts, stops;
-} script;
-
-static int scripted_probe(const prof_backend_host *host) {
-  return (script.host = host) ? PROF_BACKEND_OK : PROF_BACKEND_ABSENT;
-}
-static int scripted_open(const prof_backend_host *host, prof_backend_self **self_out) {
-  (void)host;
-  *self_out = (prof_backend_self *)&script;
-  return PROF_BACKEND_OK;
-}
-static int scripted_create(prof_backend_self *self, uint64_t stream, void **event_out) {
-  return (void)self, (void)stream, (void)event_out, PROF_BACKEND_UNSUPPORTED;
-}
-static int scripted_record(prof_backend_self *self, uint64_t stream, void **event) {
-  return (void)self, (void)stream, (void)event, PROF_BACKEND_UNSUPPORTED;
-}
-static int scripted_query(prof_backend_self *self, void *event) {
-  return (void)self, (void)event, PROF_BACKEND_UNSUPPORTED;
-}
-static void scripted_destroy(prof_backend_self *self, void *event) { (void)self, (void)event; }
-static int scripted_time(prof_backend_self *self, void *event, uint64_t *ns_out) {
-  return (void)self, (void)event, (void)ns_out, PROF_BACKEND_UNSUPPORTED;
-}
-
-static int scripted_start(prof_backend_self *self, uint32_t kinds, uint32_t *kinds_out) {
-  (void)self;
-  script.starts++;
-  assert_int_equal(kinds, 1u << PROF_BACKEND_MEMORY);
-  *kinds_out = script.can;
-  return script.result;
-}
-
-static int scripted_stop(prof_backend_self *self) {
-  (void)self;
-  script.stops++;
-  return PROF_BACKEND_OK;
-}
-
-/* What there is comes behind the stop. */
-static int scripted_drain(prof_backend_self *self, uint32_t how, uint64_t *lost_out) {
-  (void)self, (void)how;
-  if (!script.stops) return PROF_BACKEND_NOT_READY;
-  *lost_out = script.loses;
-  for (uint32_t i = 0; i < script.repeats; i++)
-    for (size_t j = 0; j < script.count; j++) {
-      prof_backend_memory *const it = &script.records[j];
-      it->record.size = sizeof *it;
-      if (j + 1 == script.count && script.bytes) it->record.size = (uint16_t)script.bytes;
-      script.host->emit(it, script.bytes && j + 1 == script.count ? script.bytes : sizeof *it);
-    }
-  return PROF_BACKEND_OK;
-}
-
-static const prof_backend scripted = {.size = sizeof scripted,
-                                      .major = PROF_BACKEND_MAJOR,
-                                      .minor = PROF_BACKEND_MINOR,
-                                      .device_type = SCRIPTED_TYPE,
-                                      .name = "scripted",
-                                      .version = "1",
-                                      .probe = scripted_probe,
-                                      .open = scripted_open,
-                                      .event_create = scripted_create,
-                                      .event_record = scripted_record,
-                                      .event_query = scripted_query,
-                                      .event_destroy = scripted_destroy,
-                                      .event_time = scripted_time,
-                                      .start = scripted_start,
-                                      .stop = scripted_stop,
-                                      .drain = scripted_drain,
-                                      .records_memory = 1};
-
-static prof_backend_memory piece(uint64_t ns, uint64_t address, uint64_t bytes) {
-  return (prof_backend_memory){.record = {.kind = PROF_BACKEND_MEMORY, .start = ns, .end = ns},
-                               .address = address,
-                               .bytes = bytes};
-}
-static prof_backend_memory release(uint64_t ns, uint64_t address) {
-  prof_backend_memory it = piece(ns, address, 0);
-  it.is_release = 1;
-  return it;
-}
-
-static void begin_script(void) {
-  memset(&script, 0, sizeof script);
-  script.repeats = 1;
-  script.can = 1u << PROF_BACKEND_MEMORY;
-  assert_int_equal(prof_backend_add(&scripted), PROF_OK);
-}
-
-static void put(prof_backend_memory it) { script.records[script.count++] = it; }
-
-static int count_runs(void *user) {
-  (void)user;
-  return 0;
-}
-
-static prof_op_info measure_script(void) {
-  prof_op_result *result = NULL;
-  const prof_op op = {
-      .size = sizeof op, .key = "scripted", .run = count_runs, .device = {SCRIPTED_TYPE, 0}};
-  script.starts = script.stops = 0;
-  if (prof_op_profile(&op, &wanted, &result) != PROF_OK) fail_msg("%s", prof_last_error());
-  const prof_op_info info = info_of(result);
-  prof_op_result_destroy(result);
-  assert_int_equal(script.starts, 1);
-  return info;
-}
-
-/* Told in whatever order they are added up by their times; of one moment, as they were told. */
-static void pieces_are_added_up_by_their_times(void **state) {
-  (void)state;
-  begin_script();
-  put(release(30, 0x1000));
-  put(piece(40, 0x3000, 500));
-  put(piece(20, 0x2000, 200)); /* with the first one: 300 */
-  put(piece(10, 0x1000, 100));
-  put(release(50, 0x2000));
-  put(release(50, 0x3000));
-  put(piece(50, 0x3000, 650));
-  const prof_op_info info = measure_script();
-  assert_int_equal(info.workspace_bytes, 700);
-  assert_int_equal(info.workspace_source, PROF_OP_WORKSPACE_VENDOR);
-  assert_int_equal(script.stops, 1);
-}
-
-static void what_is_no_piece_makes_it_unknown_or_is_left_out(void **state) {
-  (void)state;
-  begin_script();
-  put(piece(10, 0x1000, 100));
-  put(piece(20, 0x2000, 5000));
-  script.records[1].record.kind = PROF_BACKEND_KERNEL; /* nobody asked for it */
-  put(piece(30, 0x5000, 0));
-  prof_op_info info = measure_script();
-  assert_int_equal(info.workspace_bytes, 100);
-  script.records[0].record.flags = PROF_BACKEND_NO_TIMES;
-  info = measure_script();
-  is_unknown(&info, PROF_E_UNSUPPORTED, "scripted: 1 of the records of memory were lost");
-  script.records[0].record.flags = 0;
-  script.records[2] = piece(30, 0x5000, UINT64_MAX - 0x4000);
-  info = measure_script();
-  is_unknown(&info, PROF_E_UNSUPPORTED, "were lost");
-  script.records[2] = piece(30, 0x5000, 5);
-  script.bytes = sizeof(prof_backend_record) + 8; /* cut short */
-  info = measure_script();
-  is_unknown(&info, PROF_E_UNSUPPORTED, "were lost");
-  script.bytes = 8;
-  info = measure_script();
-  is_unknown(&info, PROF_E_UNSUPPORTED, "were lost");
-  script.bytes = 0;
-  script.loses = 7;
-  info = measure_script();
-  is_unknown(&info, PROF_E_UNSUPPORTED, "scripted: 7 of");
-}
-
-static void more_pieces_than_there_is_room_for_are_not_added_up(void **state) {
-  enum { ROOM = 1 << 16 };
-  (void)state;
-  begin_script();
-  put(piece(10, 0x1000, 100));
-  script.repeats = ROOM;
-  prof_op_info info = measure_script();
-  assert_int_equal(info.workspace_bytes, 100);
-  script.repeats = ROOM + 1;
-  info = measure_script();
-  is_unknown(&info, PROF_E_UNSUPPORTED, "scripted: 1 of");
-}
-
-static void why_a_back_end_does_not_tell_is_said(void **state) {
-  static const struct {
-    int result;
-    int32_t status;
-  } cases[] = {{PROF_BACKEND_BUSY, PROF_E_BUSY},
-               {PROF_BACKEND_PERMISSION, PROF_E_PERMISSION},
-               {PROF_BACKEND_NO_MEMORY, PROF_E_NO_MEMORY},
-               {PROF_BACKEND_VENDOR, PROF_E_UNSUPPORTED}};
-  (void)state;
-  begin_script();
-  put(piece(10, 0x1000, 100));
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    script.result = cases[i].result;
-    const prof_op_info info = measure_script();
-    is_unknown(&info, cases[i].status, prof_backend_result_text(cases[i].result));
-    assert_int_equal(script.stops, 0);
-  }
-  script.result = PROF_BACKEND_OK;
-  script.can = 1u << PROF_BACKEND_KERNEL;
-  prof_op_info info = measure_script();
-  is_unknown(&info, PROF_E_UNSUPPORTED, "scripted: it does not record what its library hands out");
-  assert_int_equal(script.stops, 1); /* what was begun is ended */
-  script.can = 1u << PROF_BACKEND_MEMORY;
-  info = measure_script();
-  assert_int_equal(info.workspace_bytes, 100);
-}
-
-#define TESTS(X)                                         \
-  X(the_peak_of_the_first_run_is_known_to_the_byte)      \
-  X(memory_of_before_the_run_does_not_count)             \
-  X(what_the_first_run_keeps_counts)                     \
-  X(who_asks_for_nothing_has_none_for_sure)              \
-  X(stream_ordered_memory_counts_by_its_calls)           \
-  X(the_devices_own_and_managed_memory_count)            \
-  X(other_threads_and_streams_count)                     \
-  X(a_cupti_of_cuda_11_does_too)                         \
-  X(who_says_it_is_believed_and_cupti_left_alone)        \
-  X(who_does_not_ask_has_no_cupti)                       \
-  X(without_a_warm_up_it_is_refused)                     \
-  X(results_are_kept_for_it)                             \
-  X(a_groups_is_what_all_held_at_once)                   \
-  X(without_cupti_it_is_unknown)                         \
-  X(beside_another_tool_it_is_unknown)                   \
-  X(of_a_device_that_nobody_serves_it_is_unknown)        \
-  X(of_two_measurements_at_once_one_is_told)             \
-  X(what_cupti_drops_makes_it_unknown)                   \
-  X(a_recording_goes_before)                             \
-  X(a_recording_that_begins_in_the_run_waits)            \
-  X(pieces_are_added_up_by_their_times)                  \
-  X(what_is_no_piece_makes_it_unknown_or_is_left_out)    \
-  X(more_pieces_than_there_is_room_for_are_not_added_up) \
-  X(why_a_back_end_does_not_tell_is_said)
+#define TESTS(X)                                    \
+  X(the_peak_of_the_first_run_is_known_to_the_byte) \
+  X(memory_of_before_the_run_does_not_count)        \
+  X(what_the_first_run_keeps_counts)                \
+  X(who_asks_for_nothing_has_none_for_sure)         \
+  X(stream_ordered_memory_counts_by_its_calls)      \
+  X(the_devices_own_and_managed_memory_count)       \
+  X(other_threads_and_streams_count)                \
+  X(a_cupti_of_cuda_11_does_too)                    \
+  X(who_says_it_is_believed_and_cupti_left_alone)   \
+  X(who_does_not_ask_has_no_cupti)                  \
+  X(without_a_warm_up_it_is_refused)                \
+  X(results_are_kept_for_it)                        \
+  X(a_groups_is_what_all_held_at_once)              \
+  X(without_cupti_it_is_unknown)                    \
+  X(beside_another_tool_it_is_unknown)              \
+  X(of_a_device_that_nobody_serves_it_is_unknown)   \
+  X(of_two_measurements_at_once_one_is_told)        \
+  X(what_cupti_drops_makes_it_unknown)              \
+  X(a_recording_goes_before)                        \
+  X(a_recording_that_begins_in_the_run_waits)
 ALONE_TESTS
 
 int main(int argc, char **argv) { return alone_main(argc, argv); }

@@ -108,7 +108,7 @@ static void run(cl_command_queue queue, work w, cl_event *event_out) {
       CL_SUCCESS);
 }
 
-/* What is put on the queue from here on waits until the gate is opened. */
+/* Commands that are enqueued from now on wait until the gate is opened. */
 static cl_event shut_gate(cl_command_queue queue) {
   cl_int error;
   const cl_event gate = cl.clCreateUserEvent(context, &error);
@@ -299,7 +299,7 @@ static void two_queues_from_four_threads(void **state) {
   int numbers[THREADS];
   (void)state;
   for (int i = 0; i < 2; i++) queues[i] = make_queue(profiling);
-  SCOPE(queues[0], {}); /* opens the back end: who comes meanwhile has the host side */
+  SCOPE(queues[0], {}); /* opens the back end: a scope in the meantime has the host side */
   for (int i = 0; i < THREADS; i++) {
     numbers[i] = i;
     assert_int_equal(pthread_create(&threads[i], NULL, launch_many, &numbers[i]), 0);

@@ -1,5 +1,5 @@
 /* What an OpenCL library may do to the back end, by one that does it on demand
-   (plugins/opencl_double.c): each end is told, none hurts. */
+   (plugins/opencl_double.c): each end is reported, none hurts. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <prof/device.h>
@@ -161,7 +161,7 @@ static void no_platform(void) {
 }
 
 static void no_device(void) {
-  /* to see that there is none, devices would have to be asked for */
+  /* to see that it has none, prof would have to query the devices */
   CHECK(status().result == PROF_BACKEND_OK);
   CHECK(prof_start(1) == PROF_OK);
   WITH_GPU_PROFILER(device, make_queue(PROFILING), "kernel", "test", PROF_NO_ARGS, {});
@@ -193,7 +193,7 @@ static void unknown_clock(void) {
   CHECK(s.on_device == COUNT && s.launch_ns >= 0); /* nothing stands before its launch */
 }
 
-/* Inside the host's own scope, but for the error that is told, which is wide on a busy machine, and
+/* Inside the host's own scope, except for the stated error, which is wide on a busy machine, and
    the width of a reading. */
 static void is_exact(void) {
   const sums s = record(PROFILING);

@@ -1,5 +1,5 @@
-/* Back ends that take their time to open: who comes meanwhile waits for it where he may, and is
-   told what he went without where he may not. On the emulated vendor. */
+/* Back ends that take their time to open. A caller that may wait does so until it is open. A caller
+   that may not wait gets a report of what it went without. On the emulated vendor. */
 #define _GNU_SOURCE
 #include <prof/device.h>
 #include <prof/profiler.h>

@@ -1,5 +1,5 @@
-/* Events that the program has of its own work, on an emulated device: each is told with its own
-   times, belongs to the scope in which it was handed over, and what is not told is counted. */
+/* Events that the program has of its own work, on an emulated device. Each is recorded with its own
+   times and belongs to the scope in which it was handed over. What is not recorded is counted. */
 #define _GNU_SOURCE
 #include <prof/device.h>
 #include <prof/profiler.h>

@@ -1,6 +1,5 @@
-/* What a vendor's own tracing records, on an emulated device: each kernel and copy stands on its
-   stream at its time, belongs to the scope that launched it, and what is wrong with one is
-   counted. */
+/* What a vendor's own tracing records, on an emulated device. Each kernel and copy is on its stream
+   at its time, and belongs to the scope that launched it. Errors in a record are counted. */
 #define _GNU_SOURCE
 #include <prof/device.h>
 #include <prof/memory.h>
@@ -90,8 +89,8 @@ static void launch_all(emulated_stream *stream) {
   settle(KERNELS);
 }
 
-/* By how much its times on the host's clock may be wrong: how near the looks at the device's clock
-   were is the machine's affair, that the truth lies inside is prof's. */
+/* By how much its times on the host's clock may be wrong. The distance of the readings of the
+   device's clock depends on the machine. prof must keep the truth inside the bounds. */
 static int64_t bar_of(const prof_trace *trace) {
   prof_trace_device about = {.size = sizeof about};
   assert_int_equal(prof_trace_device_get(trace, 0, &about), PROF_OK);
@@ -536,7 +535,8 @@ static void expect_records(uint64_t launches, uint64_t recorded, emulated_stream
   assert_int_equal(records_now() - before, recorded);
 }
 
-/* Who asks for memory has the kernels of a vendor that tells none, and no empty pools of it. */
+/* A program that requests memory gets the kernels of a vendor that reports none, and no empty pools
+   of it. */
 static void a_vendor_that_tells_no_memory_has_no_pools(void **state) {
   (void)state;
   const prof_options options = {.size = sizeof options, .level = 1, .devices = PROF_DEVICES_MEMORY};
@@ -552,7 +552,7 @@ static void a_vendor_that_tells_no_memory_has_no_pools(void **state) {
   emulated_destroy(stream);
 }
 
-/* Of several who record at once: the one who wants most counts while he records. */
+/* Of several owners that record at once, the highest request counts while it lasts. */
 static void who_records_for_a_while_says_what_of_devices_he_wants(void **state) {
   static const char all, scopes, whatever;
   (void)state;
@@ -599,7 +599,7 @@ static void options_forbid_what_a_wish_wants(void **state) {
   emulated_destroy(stream);
 }
 
-/* A layer's, which records without being asked, and is told not to. */
+/* A layer that records without a request, and that prof stops. */
 static void scopes_alone_are_scopes_alone(void **state) {
   static const char who;
   (void)state;
@@ -648,8 +648,8 @@ ALONE_TESTS
 
 enum { STEPS = 4, LAYERS = 3 };
 
-/* Until the sampler has looked once more, from begin to end: the look at which it may be now is the
-   one before. */
+/* Waits until the sampler has read once more, from begin to end: the reading that is under way may
+   be the previous one. */
 static void wait_for_a_look(void) {
   prof_sampler_state now = {.size = sizeof now};
   assert_int_equal(prof_sampler_get(&now), PROF_OK);
@@ -659,9 +659,9 @@ static void wait_for_a_look(void) {
   assert_true(now.sample_count >= wanted);
 }
 
-/* While its power is sampled and a tensor lies in its memory, some steps of a model, each a copy
-   and some layers of two kernels, which calls named as CUDA's launch: for readers that know kernels
-   by those. The path ends in .json. */
+/* While its power is sampled and a tensor lies in its memory: some steps of a model. A step is a
+   copy and some layers of two kernels, which calls named as CUDA's launch, because some readers
+   know kernels by those. The path ends in .json. */
 static int write_trace(const char *path) {
   const prof_sampler_options meters = {
       .size = sizeof meters, .interval_ns = 1000000, .devices = "1"};

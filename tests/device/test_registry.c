@@ -328,7 +328,7 @@ static void check_folder(void) {
 }
 
 static void a_folder_of_plugins(void) {
-  CHECK(prof_backend_load(folder) != PROF_OK); /* some are wrong: the first of them is told */
+  CHECK(prof_backend_load(folder) != PROF_OK); /* the text names the first wrong one */
   check_folder();
   const uint32_t count = count_all();
   prof_backend_load(folder);

@@ -1,6 +1,6 @@
 /* What rocprofiler-sdk records, on an emulated HIP runtime and an emulated rocprofiler (vendors: no
-   device is behind them): each kernel and copy once, on its device, with the scope that launched
-   it; who came first, losses, releases. */
+   device is behind them). Each kernel and copy appears once, on its device, with the scope that
+   launched it. Also which tool came first, losses, releases. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <prof/device.h>
@@ -58,7 +58,7 @@ static void *begin_with_hip(void) {
   return stream;
 }
 
-/* The program is linked to HIP, and begins with it when records are asked for already. */
+/* The program is linked to HIP, and begins with it after records have been requested. */
 static void *begin_recording(uint32_t level) {
   load("libamdhip64.so.6");
   load_rocprofiler("librocprofiler-sdk.so.1");

@@ -1,5 +1,5 @@
-/* Samplers: what meters say stands in the trace and in CSV files, each once an interval; what goes
-   wrong with one is told and holds nobody. On the emulated vendor, and on folders made as the
+/* Samplers: the trace and CSV files have the meters' values, each once an interval. An error of a
+   meter is reported and blocks no other one. On the emulated vendor, and on folders made as the
    kernel's. */
 #define _GNU_SOURCE
 #include <math.h>
@@ -88,7 +88,7 @@ static const char *read_file(const char *path) {
   return text;
 }
 
-/* Of one counter how often it stands there, and its last value. It is its device's. */
+/* Of one counter: how often it is in the trace, and its last value. It is its device's. */
 static int32_t counted_type = EMULATED_TYPE;
 static double integral; /* of what was counted last, over the time, from its first value on */
 static double middle;   /* of its values: half of them are not above it */

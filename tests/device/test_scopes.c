@@ -1,92 +1,21 @@
 /* WITH_GPU_PROFILER on an emulated device: each scope that its device was done with stands in the
    capture once, on its stream, at its time, and points at the host's. */
 #define _GNU_SOURCE
-#include <prof/device.h>
-#include <prof/profiler.h>
-#include <prof/trace.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "scope_sums.h"
 
 #include "alone.h"
-#include "collector.h"
-#include "emulated/emulated.h"
-#include "hang_guard.h"
-
-static const prof_device device = {EMULATED_TYPE, 0};
-
-static prof_trace_info info_of(const prof_trace *trace) {
-  prof_trace_info info = {.size = sizeof info};
-  assert_int_equal(prof_trace_info_get(trace, &info), PROF_OK);
-  return info;
-}
-
-static prof_trace *get(void) {
-  prof_trace *trace = NULL;
-  assert_int_equal(prof_get(&trace), PROF_OK);
-  return trace;
-}
-
-static prof_trace_thread thread_of(const prof_trace *trace, uint32_t index) {
-  prof_trace_thread thread = {.size = sizeof thread};
-  assert_int_equal(prof_trace_thread_get(trace, index, &thread), PROF_OK);
-  return thread;
-}
 
 static bool is_named(const prof_event *event, const char *name) {
   return event->name_bytes == strlen(name) && memcmp(event->name, name, event->name_bytes) == 0;
 }
 
-static void begin(void) {
-  memset(&emulated_fault, 0, sizeof emulated_fault);
-  emulated_fault.has_clock = 1;
-  assert_int_equal(prof_backend_add(&emulated_backend), PROF_OK);
-  assert_int_equal(prof_start(1), PROF_OK);
-}
-
 /* ---- sums ---- */
-
-typedef struct sums {
-  uint64_t host, on_device, lost_full, lost_late, lost_times, streams;
-} sums;
-
-/* Of all streams' events: in order, and each scope after its launch. */
-static sums sums_of(const prof_trace *trace) {
-  const prof_trace_info info = info_of(trace);
-  sums s = {.lost_full = info.lost_count[PROF_LOSS_DEVICE_FULL],
-            .lost_late = info.lost_count[PROF_LOSS_DEVICE_LATE],
-            .lost_times = info.lost_count[PROF_LOSS_DEVICE_TIMES]};
-  prof_cursor *cursor = NULL;
-  static prof_event event;
-  assert_int_equal(prof_cursor_create(trace, &cursor), PROF_OK);
-  while (prof_cursor_next(cursor, &event) == 1)
-    ++*(thread_of(trace, event.thread).is_stream ? &s.on_device : &s.host);
-  prof_cursor_destroy(cursor);
-  for (uint32_t i = 0; i < info.thread_count; i++) s.streams += thread_of(trace, i).is_stream;
-  return s;
-}
-
-/* Waits until so many device scopes have been read: the collector may have no processor. */
-static void settle(uint64_t on_device) {
-  uint64_t come = 0;
-  for (unsigned naps = 0; hang_nap(&naps);) {
-    prof_trace *const trace = get();
-    const sums s = sums_of(trace);
-    prof_trace_destroy(trace);
-    come = s.on_device + s.lost_times + s.lost_full;
-    if (come >= on_device) return;
-  }
-  fail_msg("of %lu device scopes %lu came", (unsigned long)on_device, (unsigned long)come);
-}
 
 static sums stop_and_sum(void) {
   assert_int_equal(prof_stop(), PROF_OK);
@@ -170,8 +99,7 @@ static void by_distances_alone_too(void **state) {
   each_at_its_time((prof_device){EMULATED_BY_DISTANCE_TYPE, 0});
 }
 
-/* What is far from its stream's first event is told as well as what is near: hours are as seconds
-   here. */
+/* A time far from its stream's first event is as exact as a near one: hours are as seconds here. */
 static void distances_lose_nothing_over_time(void **state) {
   enum { COUNT = 200, BUSY_NS = 100000 };
   (void)state;
@@ -203,16 +131,6 @@ static void distances_lose_nothing_over_time(void **state) {
   assert_int_equal(at, COUNT);
   assert_in_range(count, COUNT - 1, COUNT); /* the first has no zero yet before it */
   emulated_destroy(stream);
-}
-
-static void hold(uint32_t holds) {
-  __atomic_store_n(&emulated_fault.holds, holds, __ATOMIC_RELAXED);
-}
-
-static void launch(emulated_stream *stream, int count, uint64_t busy_ns) {
-  for (int i = 0; i < count; i++)
-    WITH_GPU_PROFILER(device, (uintptr_t)stream, "kernel", "test", PROF_NO_ARGS,
-                      { emulated_launch(stream, busy_ns); });
 }
 
 static void events_are_used_again(void **state) {
@@ -297,7 +215,7 @@ static void two_devices_and_four_streams_from_eight_threads(void **state) {
   pthread_t threads[THREADS];
   int numbers[THREADS];
   for (uint32_t i = 0; i < STREAMS; i++) streams[i] = emulated_create(i / 2);
-  launch(streams[0], 1, 0); /* opens the back end: who comes meanwhile has the host side */
+  launch(streams[0], 1, 0); /* opens the back end: a scope in the meantime has the host side */
   for (int i = 0; i < THREADS; i++) {
     numbers[i] = i;
     assert_int_equal(pthread_create(&threads[i], NULL, work, &numbers[i]), 0);
@@ -318,8 +236,8 @@ static uint64_t now_ns(void) {
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* What was past at a stop is there, but for where the collector had no processor for the 100 ms
-   that this stop, or the one before, waits for its end. */
+/* What was past at a stop is there. The exception: the collector had no processor for the 100 ms
+   that this stop, or the previous one, waits for its end. */
 static void starts_and_stops(void **state) {
   (void)state;
   emulated_stream *const stream = emulated_create(0);
@@ -347,8 +265,8 @@ static void starts_and_stops(void **state) {
   emulated_destroy(stream);
 }
 
-/* A scope that is open when its recording ends comes to its end in nobody's, or in the next one's:
-   its device's side is late. */
+/* A scope that is open when its recording ends comes to its end in no recording, or in the next
+   one: its device's side is late. */
 static void a_scope_that_outlives_its_recording_is_late(void **state) {
   (void)state;
   const prof_options other = {.size = sizeof other, .level = 1, .cap_bytes = 32 << 20};
@@ -382,36 +300,6 @@ static void without_a_back_end_the_host_side_stands_alone(void **state) {
   assert_int_equal(s.on_device + s.lost_full + s.lost_late + s.lost_times + s.streams, 0);
 }
 
-/* ---- what is said where a device has none of its own times ---- */
-
-static void expect_in(const char *text, const char *part) {
-  if (!strstr(text, part)) fail_msg("'%s' is not in '%s'", part, text);
-}
-
-static prof_health health(void) {
-  prof_health now = {.size = sizeof now};
-  assert_int_equal(prof_health(&now), PROF_OK);
-  return now;
-}
-
-/* By health, under the table, and in both exports: after a stop. */
-static void expect_warning(const char *device_and_why) {
-  char *table = NULL, *json = NULL;
-  prof_trace *const trace = get();
-  expect_in(health().device_warning, device_and_why);
-  assert_int_equal(prof_trace_table(trace, NULL, &table), PROF_OK);
-  expect_in(table, ": the host's side of its scopes alone: ");
-  expect_in(table, strstr(device_and_why, "alone: "));
-  assert_int_equal(prof_trace_json(trace, NULL, &json, NULL), PROF_OK);
-  expect_in(json, "\"name\":\"prof: see the arguments\"");
-  expect_in(json, "\"devices without times\":[\"");
-  expect_in(strstr(json, "\"prof\": {"), "\"devices\":[\"");
-  expect_in(strstr(json, "\"devices\":[\""), strstr(device_and_why, "alone: "));
-  prof_free(json);
-  prof_free(table);
-  prof_trace_destroy(trace);
-}
-
 static void *ends_in_a_scope(void *stream) {
   WITH_GPU_PROFILER(device, (uintptr_t)stream, "not ended", "test", PROF_NO_ARGS,
                     { pthread_exit(NULL); });
@@ -441,42 +329,16 @@ static void threads_that_end_inside_of_scopes_take_no_events_with_them(void **st
   emulated_destroy(stream);
 }
 
-/* A back end that makes no event says why, wherever somebody looks. */
-static int makes_no_event(prof_backend_self *self, uint64_t stream, void **event_out) {
-  (void)self, (void)stream, (void)event_out;
-  return PROF_BACKEND_NO_MEMORY;
-}
-static void one_that_makes_no_event_is_said(void **state) {
-  (void)state;
-  enum { NOBODYS = 31, COUNT = 50 };
-  prof_backend broken = emulated_backend;
-  broken.name = "broken";
-  broken.device_type = NOBODYS;
-  broken.event_create = makes_no_event;
-  assert_int_equal(prof_backend_add(&broken), PROF_OK);
-  emulated_stream *const stream = emulated_create(1);
-  for (int i = 0; i < COUNT; i++)
-    WITH_GPU_PROFILER(((prof_device){NOBODYS, 1}), (uintptr_t)stream, "kernel", "test",
-                      PROF_NO_ARGS, {});
-  expect_in(health().device_warning, "no memory");
-  prof_trace *const trace = get();
-  const sums s = sums_of(trace);
-  assert_int_equal(s.lost_times, COUNT);
-  assert_int_equal(s.lost_full, 0);
-  prof_trace_destroy(trace);
-  assert_int_equal(prof_stop(), PROF_OK);
-  emulated_destroy(stream);
-}
-
 static uint32_t is_over;
+
 static void *scopes_that_are_refused(void *stream) {
   while (!__atomic_load_n(&is_over, __ATOMIC_RELAXED))
     WITH_GPU_PROFILER(device, (uintptr_t)stream, "refused", "test", PROF_NO_ARGS, {});
   return NULL;
 }
 
-/* What is lost outside of the gate must not be counted in a capture that has just gone: under
-   ThreadSanitizer any look at it is seen. */
+/* What is lost outside of the gate must not be counted in a capture that has just gone:
+   ThreadSanitizer sees any access to it. */
 static void captures_come_and_go_beside_scopes_that_are_refused(void **state) {
   (void)state;
   enum { AT_ONCE = 3, STARTS = 200 };
@@ -496,101 +358,6 @@ static void captures_come_and_go_beside_scopes_that_are_refused(void **state) {
   }
   __atomic_store_n(&is_over, 1, __ATOMIC_RELAXED);
   for (int i = 0; i < AT_ONCE; i++) pthread_join(threads[i], NULL);
-  emulated_destroy(stream);
-}
-
-static void nobody_serves_it_is_said(void **state) {
-  (void)state;
-  const prof_device nobodys = {77, 3};
-  assert_string_equal(health().device_warning, "");
-  WITH_GPU_PROFILER(nobodys, 5, "kernel", "test", PROF_NO_ARGS, {});
-  /* also while it records */
-  expect_in(health().device_warning,
-            "device 77:3: the host's side of its scopes alone: no back end serves devices of that "
-            "type; PROF_BACKENDS names plug-ins, and prof doctor lists what there is");
-  assert_int_equal(prof_stop(), PROF_OK);
-  expect_warning(
-      "device 77:3: the host's side of its scopes alone: no back end serves devices of that type; "
-      "PROF_BACKENDS names plug-ins, and prof doctor lists what there is");
-}
-
-static void a_refused_stream_is_said_until_another_is_served(void **state) {
-  (void)state;
-  emulated_stream *const stream = emulated_create(0);
-  emulated_fault.refused_every = 1;
-  launch(stream, 3, 0);
-  char expected[128];
-  snprintf(expected, sizeof expected,
-           "device 12:0: the host's side of its scopes alone: stream 0x%llx: the vendor's library "
-           "says an error",
-           (unsigned long long)(uintptr_t)stream);
-  expect_in(health().device_warning, expected);
-  assert_int_equal(prof_stop(), PROF_OK);
-  collector_has_ended();
-  expect_warning(expected);
-  emulated_fault.refused_every = 0;
-  assert_int_equal(prof_start(1), PROF_OK);
-  launch(stream, 2, 0);
-  emulated_wait(stream);
-  settle(3 + 2); /* those that were refused count, too */
-  assert_string_equal(health().device_warning, "");
-  assert_int_equal(prof_stop(), PROF_OK);
-  assert_string_equal(health().device_warning, "");
-  emulated_destroy(stream);
-}
-
-/* What was said in one capture is said again in the next. */
-static void a_refused_stream_is_said_in_each_capture(void **state) {
-  (void)state;
-  const prof_options another = {.size = sizeof another, .level = 1};
-  emulated_stream *const stream = emulated_create(0);
-  emulated_fault.refused_every = 1;
-  for (int i = 0; i < 3; i++) {
-    launch(stream, 3, 0);
-    assert_int_equal(prof_stop(), PROF_OK);
-    expect_warning("device 12:0: the host's side of its scopes alone: stream 0x");
-    assert_int_equal(prof_clear(), PROF_OK);
-    assert_int_equal(prof_start_with(&another), PROF_OK);
-  }
-  emulated_destroy(stream);
-}
-
-static void a_device_that_is_never_done_is_said(void **state) {
-  (void)state;
-  emulated_stream *const stream = emulated_create(0);
-  hold(1);
-  launch(stream, 2, 0);
-  assert_string_equal(health().device_warning, ""); /* it may be on its way */
-  assert_int_equal(prof_stop(), PROF_OK);
-  collector_has_ended();
-  hold(0);
-  expect_warning(
-      "device 12:0: the host's side of its scopes alone: it was not done with its work when "
-      "recording stopped");
-  emulated_destroy(stream);
-}
-
-static void events_without_times_are_said(void **state) {
-  (void)state;
-  emulated_stream *const stream = emulated_create(0);
-  emulated_fault.zero_every = 1;
-  launch(stream, 2, 0);
-  emulated_wait(stream);
-  settle(2);
-  assert_int_equal(prof_stop(), PROF_OK);
-  expect_warning("device 12:0: the host's side of its scopes alone: its events tell no times");
-  emulated_destroy(stream);
-}
-
-static void a_device_whose_streams_are_all_captured_is_said(void **state) {
-  (void)state;
-  emulated_stream *const stream = emulated_create(0);
-  emulated_fault.is_capturing = 1;
-  launch(stream, 2, 0);
-  assert_int_equal(prof_stop(), PROF_OK);
-  expect_in(health().device_warning,
-            "device 12:0: the host's side of its scopes alone: the stream is being captured into a "
-            "graph");
   emulated_destroy(stream);
 }
 
@@ -807,37 +574,29 @@ static void a_scope_that_is_skipped_gives_its_events_back(void **state) {
   emulated_destroy(stream);
 }
 
-#define TESTS(X)                                                \
-  X(each_scope_has_a_device_side_at_its_time)                   \
-  X(by_distances_alone_too)                                     \
-  X(distances_lose_nothing_over_time)                           \
-  X(events_are_used_again)                                      \
-  X(a_device_that_is_behind_costs_its_side_alone)               \
-  X(what_is_not_past_at_the_stop_is_counted)                    \
-  X(two_devices_and_four_streams_from_eight_threads)            \
-  X(starts_and_stops)                                           \
-  X(a_scope_that_outlives_its_recording_is_late)                \
-  X(without_a_back_end_the_host_side_stands_alone)              \
-  X(a_stream_that_is_captured_gets_no_events)                   \
-  X(times_of_zero_are_lost_and_counted)                         \
-  X(times_that_run_back_are_lost_and_counted)                   \
-  X(records_that_fail_are_lost_and_counted)                     \
-  X(a_call_that_hangs_holds_nobody)                             \
-  X(a_forked_child_has_no_device)                               \
-  X(an_exit_with_work_in_flight_neither_hangs_nor_crashes)      \
-  X(threads_that_end_leave_their_pairs_to_others)               \
-  X(a_scope_that_is_skipped_gives_its_events_back)              \
-  X(threads_that_come_while_it_is_opened_try_again)             \
-  X(captures_come_and_go_beside_scopes_that_are_refused)        \
-  X(threads_that_end_inside_of_scopes_take_no_events_with_them) \
-  X(one_that_makes_no_event_is_said)                            \
-  X(nobody_serves_it_is_said)                                   \
-  X(a_refused_stream_is_said_until_another_is_served)           \
-  X(a_refused_stream_is_said_in_each_capture)                   \
-  X(a_device_that_is_never_done_is_said)                        \
-  X(events_without_times_are_said)                              \
-  X(a_device_whose_streams_are_all_captured_is_said)
-
+#define TESTS(X)                                           \
+  X(each_scope_has_a_device_side_at_its_time)              \
+  X(by_distances_alone_too)                                \
+  X(distances_lose_nothing_over_time)                      \
+  X(events_are_used_again)                                 \
+  X(a_device_that_is_behind_costs_its_side_alone)          \
+  X(what_is_not_past_at_the_stop_is_counted)               \
+  X(two_devices_and_four_streams_from_eight_threads)       \
+  X(starts_and_stops)                                      \
+  X(a_scope_that_outlives_its_recording_is_late)           \
+  X(without_a_back_end_the_host_side_stands_alone)         \
+  X(a_stream_that_is_captured_gets_no_events)              \
+  X(times_of_zero_are_lost_and_counted)                    \
+  X(times_that_run_back_are_lost_and_counted)              \
+  X(records_that_fail_are_lost_and_counted)                \
+  X(a_call_that_hangs_holds_nobody)                        \
+  X(a_forked_child_has_no_device)                          \
+  X(an_exit_with_work_in_flight_neither_hangs_nor_crashes) \
+  X(threads_that_end_leave_their_pairs_to_others)          \
+  X(a_scope_that_is_skipped_gives_its_events_back)         \
+  X(threads_that_come_while_it_is_opened_try_again)        \
+  X(captures_come_and_go_beside_scopes_that_are_refused)   \
+  X(threads_that_end_inside_of_scopes_take_no_events_with_them)
 ALONE_TESTS
 
 int main(int argc, char **argv) {

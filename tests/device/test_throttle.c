@@ -1,6 +1,6 @@
-/* What holds a device down while an operator is measured on it: on the emulated vendor's meters,
-   and on an emulated NVML (vendors: no device is behind them). Doubted where it was held down, and
-   only there; and meters that fail, hang or are not open harm nothing. */
+/* What throttles a device while an operator is measured on it: on the emulated vendor's meters, and
+   on an emulated NVML (vendors: no device is behind them). A result is doubted if its device was
+   throttled, and only then. Meters that fail, hang or are not open harm nothing. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <prof/device.h>
@@ -120,7 +120,7 @@ static void raise_fault(uint32_t *what, uint32_t value) {
   __atomic_store_n(what, value, __ATOMIC_RELAXED);
 }
 
-/* ---- held down, or not ---- */
+/* ---- throttled, or not ---- */
 
 static void a_device_at_its_clock_is_not_doubted(void **state) {
   (void)state;
@@ -309,8 +309,8 @@ static void a_meter_that_hangs_is_given_up(void **state) {
   emulated_destroy(stream);
 }
 
-/* What a hanging meter takes, a second, is nobody's time: a shorter limit has its samples all the
-   same. */
+/* The second that a hanging meter takes counts against no limit: a shorter limit has its samples
+   all the same. */
 static void the_wait_for_a_meter_is_not_the_operators_time(void **state) {
   (void)state;
   prof_op_options options = each_run;
@@ -429,8 +429,8 @@ static void a_device_that_nvml_does_not_know_is_not_anothers(void **state) {
   assert_false(is_doubted(&info));
 }
 
-/* It is asked once what it can read, however often is measured; and nothing is read of it but by
-   that. */
+/* prof queries once what it can read, for any number of measurements, and reads nothing else of
+   it. */
 static void nvml_is_read_between_samples_alone(void **state) {
   (void)state;
   open_nvml();

@@ -1,5 +1,5 @@
 /* The operator profiler by a device's own time, on an emulated device: what a stream's timer says
-   against when the work truly ran, and what becomes of streams that cannot be timed. */
+   against when the work truly ran. Also streams that cannot be timed. */
 #define _GNU_SOURCE
 #include <prof/device.h>
 #include <prof/op.h>

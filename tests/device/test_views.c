@@ -56,8 +56,9 @@ static int record(void **state) {
   return prof_get(&trace);
 }
 
-/* By how much a stretch of the device's may be wrong on the host's clock: how near the looks at the
-   device's clock were is the machine's affair, that the truth lies inside is prof's. */
+/* By how much a stretch of the device's time may be wrong on the host's clock. The distance of the
+   readings of the device's clock depends on the machine. prof must keep the truth inside the
+   bounds. */
 static uint64_t stretch_error_ns(void) {
   prof_trace_info info = {.size = sizeof info};
   prof_trace_device about = {.size = sizeof about};

@@ -1,6 +1,6 @@
-/* CLOCK_REALTIME that is set back by an hour while somebody waits for a moment of it: who read it
-   just before got a time of an hour later than it is then. So it is told to the whole program, prof
-   among it, while that is asked for. */
+/* Sets CLOCK_REALTIME back by an hour while a thread waits for a moment of it. A thread that read
+   it just before got a time of an hour later than now. The whole program, and prof in it, sees that
+   time while the test requests it. */
 #ifndef TESTS_DEVICE_WALL_CLOCK_H
 #define TESTS_DEVICE_WALL_CLOCK_H
 

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 /* Functions that prof calls, or makes the C library and zlib call, and that can fail. memfd_create
-   comes as a raw system call, and mmap, too, where a race detector is not to see it. */
+   is a raw system call. So is mmap where a race detector must not see it. */
 #define INJECT_LIST(X)  \
   X(malloc)             \
   X(calloc)             \
@@ -73,7 +73,7 @@ typedef struct inject_plan {
   uint64_t failed_count;         /* any thread */
 } inject_plan;
 
-/* Found by dlsym: the plugin comes by LD_PRELOAD. A thread that an armed one creates is armed. */
+/* Found by dlsym: LD_PRELOAD brings the plugin. A thread that an armed one creates is armed. */
 typedef void inject_begin_function(inject_plan *plan);
 typedef void inject_arm_function(int is_armed);
 

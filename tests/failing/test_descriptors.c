@@ -1,7 +1,8 @@
-/* A host that closes every descriptor above 2, as daemons do, and whose own files then get the
-   numbers that prof had: before the start, while recording, before the stop, before the dump, and
-   at each of these. Its files are never written to, closed or moved; everything is recorded and can
-   be read. And one that has removed the capture besides: what could not be recorded is counted. */
+/* A host that closes every descriptor above 2, as daemons do, and opens files of its own under the
+   numbers that prof had. It does so before the start, while recording, before the stop, before the
+   dump, and at each of these. Its files are never written to, closed or moved; everything is
+   recorded and can be read. Another host has removed the capture besides: what could not be
+   recorded is counted. */
 #define _GNU_SOURCE
 #include "failing/host.h"
 
@@ -176,8 +177,8 @@ static void what_cannot_be_recorded_into_a_removed_capture_is_counted(void **sta
 
 /* ---- a daemon ---- */
 
-/* Forks twice, lets go of its terminal and of 0 to 2 as well, and takes these numbers for files of
-   its own. Scopes stand open over it. */
+/* Forks twice, closes its terminal and 0 to 2 as well, and opens files of its own under these
+   numbers. Scopes are open over it. */
 static int run_daemon(const void *context) {
   (void)context;
   const prof_options options = {

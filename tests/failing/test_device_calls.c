@@ -1,12 +1,12 @@
-/* Every call of a device's scopes that can fail, failing: a host puts scopes on two streams of an
-   emulated device and one that nobody serves, and makes a timer, while the nth malloc (calloc,
-   pthread_create, ...) that prof makes is refused, for every n, in a fresh child each; and from the
-   nth on all of them.
+/* Every call of a device's scopes that can fail, failing. A host puts scopes on two streams of an
+   emulated device and on one without a back end, and makes a timer. The nth malloc (calloc,
+   pthread_create, ...) that prof makes is refused, for every n, in a fresh child each. Then also
+   all calls from the nth on are.
 
-   Whatever failed: each scope has its host's side; its device's side is there or counted as lost;
-   the reader sees no damage; a timer is there, or a status and a text say why not; and once nothing
-   fails any more each scope has both sides. That memory is given back is the sanitizers' to see,
-   over the same calls (tests/device).
+   Whatever failed, each scope has its host's side, and its device's side is there or counted as
+   lost. The reader sees no damage. A timer is there, or a status and a text say why not. Once
+   nothing fails any more, each scope has both sides. The sanitizers check that memory is given
+   back, over the same calls (tests/device).
 
    PROF_FAILING_ONLY=function and PROF_FAILING_NTH=n run one case alone. */
 #define _GNU_SOURCE
@@ -152,8 +152,8 @@ static void a_side_is_there_or_counted_with_each_call_failing_from_then_on(void 
   walk_all(run_case, NULL, ways, WAYS, true);
 }
 
-/* The disk is full once the thread and the stream have their first places: what finds none from
-   then on is counted, on either side, and what stands there is read. */
+/* The disk is full once the thread and the stream have their first places. What finds no room from
+   then on is counted, on either side, and what was written is read. */
 static int run_full_disk(const void *unused) {
   enum { COUNT = 40000, AT_ONCE = 256 };
   (void)unused;

@@ -1,12 +1,12 @@
-/* Every call that can fail, failing, one at a time: a host with two threads starts, records, reads,
-   dumps, clears, stops, starts again and dumps, while the nth malloc (mmap, open, write, ...) that
-   prof makes is refused, for every n, in a fresh child each. Then also from the nth on all of them,
-   as on a disk that is full and stays full.
+/* Every call that can fail, failing, one at a time. A host with two threads starts, records, reads,
+   dumps, clears, stops, starts again and dumps. The nth malloc (mmap, open, write, ...) that prof
+   makes is refused, for every n, in a fresh child each. Then also all calls from the nth on are, as
+   on a disk that is full and stays full.
 
-   Whatever failed: the host ends with its own results right and errno untouched by scopes, within
-   10 s; what prof refused it refused with a status and a text; recorded + lost = attempted; under a
-   final name stands a whole trace or nothing; no other file is left behind, no descriptor left
-   open; and once nothing fails any more, prof records and dumps again.
+   Whatever failed, the host ends with its own results right and errno untouched by scopes, within
+   10 s. Each refusal of prof has a status and a text, and recorded + lost = attempted. A file with
+   a final name is a whole trace. No other file is left behind, no descriptor is left open. Once
+   nothing fails any more, prof records and dumps again.
 
    The plugin inject.so counts and fails; this program puts it in front by LD_PRELOAD and execs
    itself. With an argument it runs the longer half. PROF_FAILING_ONLY=function and
@@ -270,7 +270,7 @@ static void run_in_memory(uint64_t cap_bytes) {
       .size = sizeof options, .policy = PROF_POLICY_RING, .cap_bytes = cap_bytes};
   const int status = WALK_ARMED(prof_start_with(&options));
   walk_check_said(status);
-  if (status == PROF_OK) host.attempted = 0; /* another capture; else the one before still stands */
+  if (status == PROF_OK) host.attempted = 0; /* another capture; else the previous one remains */
   record();
   get_json();
   stop();
@@ -292,11 +292,11 @@ static void run_with_failures(const failing_case *what) {
   start(what);
   record();
   stop();
-  dump(NULL); /* over the one before */
+  dump(NULL); /* over the previous one */
   walk_check_said(WALK_ARMED(prof_get_duration("plain", NULL, NULL, NULL)));
 }
 
-/* From here on nothing fails: all must work, and nothing may be left. */
+/* From now on nothing fails: all must work, and nothing may be left. */
 static void run_without_failures(const failing_case *what) {
   walk.plan->nth = 0;
   run_in_memory(3 << 19);

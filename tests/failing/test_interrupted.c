@@ -1,7 +1,7 @@
-/* A host with a timer of 10 kHz whose handler is not restarted (no SA_RESTART), as profilers by
-   sampling have: every call into the kernel may come back with EINTR. Starts, dumps, reads and
-   stops go through as ever, and all is recorded: into a file on disk, on tmpfs, where reserving
-   room begins anew after each signal, and in memory. */
+/* A host with a timer of 10 kHz whose handler is not restarted (no SA_RESTART), as sampling
+   profilers have: every call into the kernel may return EINTR. Starts, dumps, reads and stops
+   succeed, and all is recorded: into a file on disk, into memory, and on tmpfs, where a reservation
+   of room begins anew after each signal. */
 #define _GNU_SOURCE
 #include "failing/host.h"
 

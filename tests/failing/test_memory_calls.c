@@ -1,14 +1,14 @@
-/* Every call of memory's that can fail, failing: a host makes pools (plain and checked), sets a
-   query, hands out and takes back, asks what was live and tells of a failed allocation, while the
+/* Every call of the memory profiler that can fail, failing. A host makes pools (plain and checked),
+   sets a query, hands out and takes back, asks what was live and reports a failed allocation. The
    nth malloc (mmap, open, rename, ...) that prof makes is refused, for every n, in a fresh child
-   each; and from the nth on all of them.
+   each. Then also all calls from the nth on are.
 
-   Whatever failed: a call says with a status and a text what; what it would have filled is as it
-   was; peaks, which need no memory, are right to the byte in the process; every event has its
-   record or is counted as missing; what a text beside the output holds is whole, or it is not
-   there; no other file is left, no descriptor, and once nothing fails any more all works again.
-   That memory is given back is valgrind's and the sanitizers' to see, over the same calls
-   (api/test_memory_life.c); here what is mapped must not grow from run to run.
+   Whatever failed, a call says so with a status and a text, and leaves its outputs as they were.
+   Peaks need no memory and are right to the byte in the process. Every event has its record or is
+   counted as missing. A text beside the output is whole or does not exist. No other file and no
+   descriptor is left. Once nothing fails any more, all works again. valgrind and the sanitizers
+   check that memory is given back, over the same calls (api/test_memory_life.c). Here what is
+   mapped must not grow from run to run.
 
    PROF_FAILING_ONLY=function and PROF_FAILING_NTH=n run one case alone. */
 #define _GNU_SOURCE

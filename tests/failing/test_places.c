@@ -1,7 +1,7 @@
-/* Where several processes, or a poor file system, stand in the way of a capture: one PROF_OUTPUT
-   for eight processes, for some that are all process 1 of their container, or all its child, file
-   systems that reserve no room, a small /dev/shm, disks that fill. Nobody's trace is overwritten by
-   another that runs beside it, and health says where a capture went and why. */
+/* Where several processes, or a poor file system, obstruct a capture: one PROF_OUTPUT for eight
+   processes, for some that are all process 1 of their container, or all its child. Also file
+   systems that reserve no room, a small /dev/shm, disks that fill. No trace is overwritten by
+   another process that runs beside it, and health says where a capture went and why. */
 #define _GNU_SOURCE
 #include "failing/host.h"
 #include "fault/support/skip.h"
@@ -26,7 +26,7 @@ static struct { volatile int started, numbers; } * together;
 
 typedef struct beside {
   int count;
-  uint64_t scopes; /* each process has one more than the one before */
+  uint64_t scopes; /* each process has one more than the previous one */
   const char *path;
 } beside;
 
@@ -265,7 +265,7 @@ static void a_capture_on_tmpfs_has_the_cap_of_memory(void **state) {
   host_expect("on tmpfs", on_tmpfs, NULL);
 }
 
-/* Nobody's capture stands beside the output here; it is in /dev/shm. */
+/* No capture is beside the output here; it is in /dev/shm. */
 static int beside_in_a_poor_place(const void *context) {
   (void)context;
   const beside all = {2, 1000, host_path("poor/trace.json")};
@@ -399,8 +399,8 @@ static void a_process_without_address_space_is_told_why_scopes_are_lost(void **s
   host_expect("no address space", without_address_space, NULL);
 }
 
-/* A piece for which there was no room stays claimed. Where the disk is tmpfs and has no page left,
-   who looks at it is killed: readers must not. */
+/* A piece without room stays claimed. If the disk is tmpfs and has no page left, an access to the
+   piece kills the process: readers must not touch it. */
 static void *record_many(void *unused) {
   host_scopes(400000);
   return unused;

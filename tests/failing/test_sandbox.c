@@ -174,7 +174,7 @@ static int run_sandbox(const void *context) {
   get(what, health.recorded_count);
   record_in_a_child(what);
   dump(what, one);
-  dump(what, one); /* over the one before */
+  dump(what, one); /* over the previous one */
   works(what, "clear", prof_clear());
   record(each);
   host_check_sum(4 * each);

@@ -1,7 +1,7 @@
 /* The walk of a test that refuses the nth call of each function, for every n, to a child of its own
-   each: by plugins/inject.c, which the test puts in front of the C library by LD_PRELOAD. In CI n
-   is 1, 2, 4, 8, ...; with PROF_LONG=1 it is every number. A header only, since each test is one
-   file; after host.h. */
+   each. The plugin inject.so does so; the test puts it in front of the C library by LD_PRELOAD. In
+   CI n is 1, 2, 4, 8, ...; with PROF_LONG=1 it is every number. A header only, because each test is
+   one file; included after host.h. */
 #ifndef PROF_TEST_FAILING_WALK_H
 #define PROF_TEST_FAILING_WALK_H
 
@@ -30,8 +30,8 @@ static struct {
   uint64_t only_nth, runs, failures;
 } walk;
 
-/* A call to prof, of which anything may fail. The text of an older failure gives way to one that is
-   known. */
+/* A call to prof, in which anything may fail. The text of a known failure replaces that of an older
+   one. */
 #define WALK_ARMED(call)     \
   __extension__({            \
     prof_health_get(NULL);   \

@@ -1,5 +1,5 @@
-/* A ring's chunk that is used again does not show its old content: room that was claimed and never
-   written is counted as unfinished, though an old record lies there whole. The build with the fault
+/* A ring's chunk that is used again does not show its old content. Room that was claimed and never
+   written is counted as unfinished, even if a whole old record lies there. The build with the fault
    GENERATION must fail here. */
 #include <prof/profiler.h>
 #include <setjmp.h>

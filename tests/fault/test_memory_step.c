@@ -1,15 +1,15 @@
 /* Memory's record protocol, instruction by instruction, in two ways. Walked: after each instruction
-   of an alloc, a free, a block, a first event, a reset, the library's reader is asked at once.
-   Interrupted: at each instruction, in a fresh child, a handler comes that itself hands out and
-   takes back; it is asked when the handler is done, and when the thread is. What it says is judged
-   by what the child has announced:
+   of an alloc, a free, a block, a first event, a reset, the library reads at once. Interrupted: at
+   each instruction, in a fresh child, a handler comes that itself hands out and takes back. The
+   library reads when the handler is done, and when the thread is. What it reads is judged by what
+   the child has announced:
 
-     has returned   its record, once, to the byte; or one more in the counts of what was lost
-     is under way   its record or none, its bytes in the sum or not, but in this order: the sum,
-                    the peak, the record
-     else           nothing
+     Has returned   Its record, once, to the byte; or one more in the counts of what was lost.
+     Is under way   Its record or none, its bytes in the sum or not, but in this order: the sum,
+                    the peak, the record.
+     Else           Nothing.
 
-   and the counter's numbers are one line, each sum the one before it and its own bytes, nothing
+   The counter's numbers are one line: each sum is the previous sum and its own bytes. Nothing is
    damaged. */
 #define _GNU_SOURCE
 #include <prof/memory.h>
@@ -236,8 +236,8 @@ typedef struct sums {
   bool is_open_counted;
 } sums;
 
-/* In the counter's order each is the one before it and its own; where one is missing, it is that
-   which is under way. */
+/* In the counter's order each sum is the previous one and its own bytes. If a sum is missing, its
+   event is under way. */
 static sums follow(const prof_memory *memory, uint64_t base_number) {
   sums s = {0};
   const int open = open_call();

@@ -1,7 +1,7 @@
-/* A signal at every instruction: a handler that records interrupts a recording thread at one
-   instruction, then at the next, and so on through scopes, chunk changes, the first scope of a
-   thread, start, stop and clear. Each time a fresh child. When the handler is done, and again when
-   the thread is: recorded + lost = attempted for both, nothing torn, nothing left open.
+/* A signal at every instruction. A handler that records interrupts a recording thread at one
+   instruction, then at the next, in a fresh child each. So it goes through scopes, chunk changes,
+   the first scope of a thread, start, stop and clear. When the handler is done, and again when the
+   thread is: recorded + lost = attempted for both, nothing torn, nothing left open.
 
    A walk through loops is long; there, each instruction address is interrupted at its first, second
    and last passage only. In CI one place of eight is: support/share.h. */

@@ -1,7 +1,7 @@
 /* The record protocol, instruction by instruction. A child records into a capture file and is
-   stepped one instruction at a time; after each the parent reads the file and judges it by what the
-   child has announced (support/plan.h). So every point at which kill -9 can come is looked at: no
-   false record, none torn, none old, and none lost that had ended. */
+   stepped one instruction at a time. After each the parent reads the file and judges it by what the
+   child has announced (support/plan.h). So the test covers every point at which kill -9 can come:
+   no false record, none torn, none old, and no ended one lost. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <prof/trace.h>

@@ -1,5 +1,5 @@
-/* prof import on any bytes: what it writes is a capture without damage, whose scopes are as many as
-   it says, and whose export is JSON that a strict parser takes. */
+/* prof import on any bytes: it writes a capture without damage, which has as many scopes as it
+   says. The export of that capture is JSON that a strict parser takes. */
 #define _GNU_SOURCE
 #include <prof/profiler.h>
 #include <prof/trace.h>

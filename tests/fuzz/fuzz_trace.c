@@ -131,8 +131,8 @@ static void read_changes(const prof_trace *trace, const prof_trace_info *info) {
   (void)sink;
 }
 
-/* One of the two ways to look at it, by the input; the report of one pool or of all, of one width
-   or another. */
+/* Reads in one of two ways, by the input; the report of one pool or of all, of one width or
+   another. */
 static uint64_t look_at_memory(const prof_memory *memory, uint32_t count, size_t which) {
   const prof_memory_text_options options = {.size = sizeof options,
                                             .width = 40 + (uint32_t)(which % 97),

@@ -1,11 +1,11 @@
-/* Captures are mostly zeros, which a fuzzer should not have to carry: an input is a list of pieces
-   that are laid into zeros.
+/* Captures are mostly zeros, which a fuzzer should not have to carry. An input is a list of pieces
+   that are laid into zeros:
 
-       byte 0       units of 16 KiB, 1 to 16; bit 7: the heads' check words are made right again,
-                    so that what a check word guards is reached
-       pieces       2 bytes: place in units of 16 bytes; 2 bytes: count; then the bytes
+       Byte 0       Units of 16 KiB, 1 to 16. Bit 7: the heads' check words are made right again,
+                    so that the fuzzer reaches what a check word guards.
+       Pieces       2 bytes: place in units of 16 bytes; 2 bytes: count; then the bytes.
 
-   Used by the fuzz target and by seeds/make_seeds.c. */
+   The fuzz target and seeds/make_seeds.c use it. */
 #ifndef PROF_TESTS_SPARSE_H
 #define PROF_TESTS_SPARSE_H
 

@@ -1,6 +1,6 @@
-/* What prof records of a CUDA device, beside what the program itself has counted and timed: a line
+/* What prof records of a CUDA device, beside what the program itself has counted and timed. A line
    a check, "ok", "failed" or "skipped", with its figure; on the emulated driver "emulated" where
-   only a device can tell. All checks, or those that are named. */
+   only a device can tell. All checks, or the named ones. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <link.h>
@@ -357,7 +357,7 @@ typedef struct worker {
 } worker;
 enum { WORKERS = 8, OF_EACH = 500 };
 
-/* who has launched what is known of threads that are there when it is told */
+/* launches are known of the threads that exist when CUPTI reports them */
 static pthread_barrier_t are_told;
 
 static void *launch_some(void *own) {

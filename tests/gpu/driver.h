@@ -1,6 +1,6 @@
-/* What tests/gpu and bench/gpu call of CUDA's driver, declared by themselves, so that a C compiler
-   builds them: tests/device/headers/gpu.cpp compares each line with <cuda.h>. Handles are void
-   pointers; all return a CUresult. */
+/* What tests/gpu and bench/gpu call of CUDA's driver, declared here, so that a C compiler builds
+   them. tests/device/headers/gpu.cpp compares each line with <cuda.h>. Handles are void pointers;
+   all return a CUresult. */
 #ifndef TESTS_GPU_DRIVER_H
 #define TESTS_GPU_DRIVER_H
 

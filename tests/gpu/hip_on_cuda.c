@@ -1,11 +1,11 @@
-/* A libamdhip64.so.6 that forwards HIP to CUDA's driver, so that prof's HIP back end and a HIP
-   program meet a real asynchronous device: real streams, events, overlap and capture, on NVIDIA's
-   hardware. Its devices are called "shim: ...". What it says nothing of: AMD's costs, fences,
-   precision of times, teardown.
+/* A libamdhip64.so.6 that forwards HIP to CUDA's driver. So prof's HIP back end and a HIP program
+   meet a real asynchronous device: real streams, events, overlap and capture, on NVIDIA's hardware.
+   Its devices are called "shim: ...". What it says nothing of: AMD's costs, fences, precision of
+   times, teardown.
 
-   HIP's rules where they are not CUDA's, as HIP 6 has them: there are no contexts, a thread has a
-   device; each call sets the thread's last error, also to none or "not ready", and
-   hipGetLastError() takes it; a stream that has gone is known to have gone. Numbers of errors and
+   HIP's rules where they are not CUDA's, as HIP 6 has them. There are no contexts, a thread has a
+   device. Each call sets the thread's last error, also to none or "not ready", and
+   hipGetLastError() takes it. A stream that has gone is known to have gone. Numbers of errors and
    flags are the same in both. For tests: nothing installs it. */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,7 +1,8 @@
-/* usage: model [cuda|hip] examples/minilm on a device beside the same on the host: the embeddings,
-   and what prof recorded of the operators. The model is what fetch-model.sh fetched; where there is
-   none, one of the same shapes with weights made up on the spot, whose embeddings say nothing but
-   that both computed the same. */
+/* usage: model [cuda|hip]
+   examples/minilm on a device beside the same on the host: the embeddings, and what prof recorded
+   of the operators. The model is what fetch-model.sh fetched. Without it, the test makes one of the
+   same shapes with random weights. The embeddings of that one only show that both computed the
+   same. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <prof/profiler.h>

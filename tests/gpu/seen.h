@@ -29,7 +29,7 @@ static inline void put_line(const char *verdict, const char *name, const char *f
   fflush(stdout);
 }
 
-/* What must hold wherever it runs. */
+/* What must hold on every machine. */
 __attribute__((format(printf, 3, 4))) static inline void say(const char *name, bool is_good,
                                                              const char *format, ...) {
   va_list arguments;
@@ -141,8 +141,8 @@ static inline prof_trace *settle(uint64_t records, uint64_t sides, sums *sums_ou
   }
 }
 
-/* The same, and recording stops: counts of a capture that is being recorded may be ahead of what
-   else stands in it. */
+/* The same, and recording stops: counts of a capture that is being recorded may be ahead of its
+   other contents. */
 static inline prof_trace *finish(uint64_t records, uint64_t sides, sums *sums_out) {
   prof_trace_destroy(settle(records, sides, sums_out));
   prof_stop();

@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
 """usage: check_texts.py FOLDER PROF
 
-Reads what "text --write FOLDER" wrote, and what the command PROF says of it, back by the rule of
-docs/reference/macros.md, "Names", of which this is the second making: it shares no code with prof.
-Prints what is wrong and exits with 1, or the number of texts compared.
+Reads back what "text --write FOLDER" wrote, and what the command PROF says of it. The rule is that
+of docs/reference/macros.md, "Names". This is its second implementation: it shares no code with
+prof. Prints what is wrong and exits with 1, or prints the number of texts compared.
 
-  * JSON: strict, one U+FFFD for each maximal ill-formed part; NULs and controls are in it, escaped.
-  * Tables: the same, NUL as U+2400, and controls, separators and marks that turn the direction of
-  writing spelt \\x1b, \\u202e.
-  * prof info: bytes that are no character, and those of controls and marks, spelt \\xe2 one by one.
-  * No command writes a control character, whatever it was given."""
+JSON: strict, one U+FFFD for each maximal ill-formed part; NULs and controls are in it, escaped.
+
+Tables: the same, NUL as U+2400. Controls, separators and marks that turn the direction of writing
+are spelt \\x1b, \\u202e.
+
+prof info: bytes that are no character, and those of controls and marks, spelt \\xe2 one by one.
+
+No command writes a control character, whatever it was given."""
 
 import json
 import pathlib

@@ -145,8 +145,8 @@ static inline uint64_t memory_status(const char *field) {
   return kib * 1024;
 }
 
-/* From here on the peak counts. Returns what stands in memory now; 0 when the kernel cannot forget
-   an older peak. */
+/* From now on the peak counts. Returns what is in memory now; 0 when the kernel cannot forget an
+   older peak. */
 static inline uint64_t begin_peak(void) {
   FILE *const file = fopen("/proc/self/clear_refs", "w");
   if (!file) return 0;

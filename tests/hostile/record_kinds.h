@@ -1,5 +1,5 @@
 /* Captures that are full of one kind of record each. Their numbers are chosen so that the reader
-   keeps as much of each as it can: a thread for every owner, a table that reaches the highest site
+   keeps as much of each as it can. A thread for every owner, a table that reaches the highest site
    number, 64 open scopes a slot. */
 #ifndef PROF_TESTS_HOSTILE_RECORD_KINDS_H
 #define PROF_TESTS_HOSTILE_RECORD_KINDS_H

@@ -1,6 +1,6 @@
-/* Files that are no capture, or are one that this reader cannot take, or change while they are
-   read: a clear error within a second, or what can be read and a count of what cannot. By the
-   library and by the prof command. */
+/* Files that are no capture, or that this reader cannot take, or that change while they are read. A
+   clear error within a second, or what can be read and a count of what cannot. By the library and
+   by the prof command. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -91,8 +91,8 @@ static int run(const char *words, const char *path) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* The library refuses it, with that text in its error; so does the command. A guard ends who waits
-   for anybody. */
+/* The library refuses it, with that text in its error; so does the command. A guard ends a process
+   that waits. */
 static void assert_refused(const char *path, int wanted, const char *text) {
   prof_trace *trace = NULL;
   hang_guard();
@@ -218,8 +218,8 @@ static void another_users_file_is_refused(void **state) {
   assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* What has been added since by a writer of the same version: a longer header is no damage, and what
-   is of an unknown kind is counted while the rest is read. */
+/* What a writer of the same version has added since: a longer header is no damage. Records of an
+   unknown kind are counted while the rest is read. */
 static void what_a_newer_writer_added_is_counted_and_the_rest_read(void **state) {
   (void)state;
   const char *const path = path_of("newer");
@@ -445,7 +445,7 @@ static void a_cut_between_extents_is_damage(void **state) {
 }
 
 /* A kill may come between the taking of room and the file's growth, also where another thread has
-   stopped meanwhile; and a full disk leaves the file short: nothing is missing then. But what has
+   stopped in the meantime. A full disk leaves the file short. Nothing is missing then. But what has
    been made has to be there. */
 static void room_that_was_taken_and_never_made_is_no_damage(void **state) {
   (void)state;

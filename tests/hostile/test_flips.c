@@ -1,7 +1,7 @@
-/* A small capture (one slot, one chunk, one meta extent) with each byte turned over, and with each
-   single bit of its header, its meta extent and its chunk: opened, and read and written in every
-   way, or refused with an error text; never more events than its claimed bytes have room for. The
-   bytes end at a page that must not be touched. */
+/* A small capture (one slot, one chunk, one meta extent) with each byte inverted, and with each
+   single bit of its header, its meta extent and its chunk. Each is opened, and read and written in
+   every way, or refused with an error text. There are never more events than its claimed bytes have
+   room for. The bytes end at a page that must not be touched. */
 #define _GNU_SOURCE
 #include <stdbool.h>
 #include <sys/mman.h>
@@ -89,7 +89,7 @@ static bool is_used(size_t at) {
   return false;
 }
 
-/* Reads what stands there now. */
+/* Reads the current bytes. */
 static void look(size_t at, bool with_exports) {
   prof_trace *trace = NULL;
   const int status = prof_trace_open_bytes(own.bytes, own.count, &trace);

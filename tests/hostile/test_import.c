@@ -1,5 +1,6 @@
-/* Traces that are none, or are cut, changed, hostile, or cannot be written: `prof import` says what
-   is wrong in a second, leaves a sound capture or nothing, and no file under another name. */
+/* Files that are no traces, or are cut, changed, hostile, or cannot be written. The command prof
+   import says what is wrong in a second. It leaves a sound capture or nothing, and no file under
+   another name. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <stdbool.h>

@@ -1,9 +1,9 @@
-/* Texts that mean harm (every byte, ill-formed UTF-8, overlong forms, line separators, NULs,
-   </script>, formats, terminal escapes, a MiB at once) in every place that takes one: names,
-   categories, keys, values, formatted values, instants, counters, flows, threads, the process,
-   tracks, open scopes. Each goes through a capture and its reader, which hands the bytes out as
-   they were given, and through every export, which check_texts.py reads back by the rule of
-   docs/reference/macros.md, "Names".
+/* Texts that mean harm: every byte, ill-formed UTF-8, overlong forms, line separators, NULs,
+   </script>, formats, terminal escapes, a MiB at once. They are put into every place that takes a
+   text: names, categories, keys, values, formatted values, instants, counters, flows, threads, the
+   process, tracks, open scopes. Each goes through a capture and its reader, which hands the bytes
+   out as they were given. Each also goes through every export. check_texts.py reads those back by
+   the rule of docs/reference/macros.md, "Names".
 
    "text --write FOLDER" only records and writes; check_texts.py and tests/viewers read FOLDER. */
 #define _GNU_SOURCE
@@ -349,7 +349,7 @@ static void write_processes(void) {
   must(prof_process_set_name("text"), "process name");
 }
 
-/* open-N.prof: texts N and on are the names of scopes that stand open. */
+/* open-N.prof: texts N and on are the names of open scopes. */
 static void write_open(void) {
   for (uint32_t first = 0; first < own.count; first += OPEN_AT_ONCE) {
     uint64_t starts[OPEN_AT_ONCE];

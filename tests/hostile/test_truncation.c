@@ -1,6 +1,6 @@
-/* A capture cut off at every length: opened, and read in every way, or refused with an error text;
-   never more events than a longer front has, and never fewer than the whole without damage being
-   counted. No open and read takes a second, and memory stays below four times the bytes and 16 MiB.
+/* A capture cut off at every length: opened, and read in every way, or refused with an error text.
+   It never has more events than a longer front. If it has fewer than the whole, damage is counted.
+   No open and read takes a second, and memory stays below four times the bytes and 16 MiB.
 
    The capture has 320 KiB, and each seventh length is read: records are of 8 bytes, so this cuts
    each of them at each place in turn. With PROF_LONG=1 it has about 1 MiB, and each length is read,

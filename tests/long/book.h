@@ -1,6 +1,6 @@
-/* book.h: what a test subject counts by itself, and what prof says of the same run, both as JSON
-   for check.py. The counts are the host's own: nothing here is asked of prof before the run is
-   over. A book belongs to one thread; books are added up after the threads have ended. */
+/* book.h: what a test subject counts without prof, and what prof says of the same run, both as JSON
+   for check.py. The counts are the host's own: nothing here queries prof before the run is over. A
+   book belongs to one thread; books are added up after the threads have ended. */
 #ifndef PROF_TESTS_LONG_BOOK_H
 #define PROF_TESTS_LONG_BOOK_H
 

@@ -1,6 +1,6 @@
 """kill.py PROF FOLDER TIMES COMMAND...: kills a test subject with SIGKILL while it records, and
-holds what its capture says against the counts that it had shared until then: each scope that had
-ended is there, and none whose end had not begun.
+compares its capture with the counts that it had shared until then. Each ended scope is there, and
+none before its end had begun.
 """
 
 import json

@@ -8,22 +8,29 @@ public_traces.txt are fetched by https into build/public-traces, and their sha25
 trace is committed. Without network or traces: a line "skip: WHY", exit status 77. It needs
 libprof.so (PROF_LIBRARY) and the prof command beside it. Of each trace:
 
-- what `prof import` took and trace_oracle.py, which shares nothing with prof, are equal to the
-  ns: every scope, instant, counter and piece of memory, the number of arrows, what was left out
-  or changed by reason, and by name and category calls, their times, self times and device
-  times; memory's peaks;
-- the export is strict JSON: UTF-8, no NaN, no key twice;
-- the export taken back has the same tables: by name, kernel, shape, thread; the same text of
-  memory.
+- What `prof import` took and trace_oracle.py, which shares nothing with prof, are equal to the ns.
+  Compared are every scope, instant, counter and piece of memory, the number of arrows, and what
+  was left out or changed, by reason.
+  Compared by name and category are calls, their times, self times and device times.
+  Memory's peaks are compared, too.
+
+- The export is strict JSON: UTF-8, no NaN, no key twice.
+
+- The imported export has the same tables: by name, kernel, shape, thread; the same text of memory.
 
 What is not compared, and why. It is left out by these rules alone, never by a tolerance:
-- total and device total of a row with a scope that crosses another one on its thread, or holds
-  one that does: the format does not say which holds which. Calls, their times and self times are
-  compared; self times not where a function of Python crosses, which has a row beside.
-- the same of what belongs to an id (ph b, S): no thread's own time.
-- median and p99, which are exact to 1 %.
-- there and back: a row's level, which JSON does not have; times of arrows, whose end at the last
-  moment of a scope an export moves into it.
+
+- Total and device total of a row with a scope that crosses another one on its thread, or holds
+  one that does. The format does not say which holds which.
+  Calls, their times and self times are compared. Self times are not if a function of Python
+  crosses, which has a row beside.
+
+- The same of what belongs to an id (ph b, S): it is not a thread's own time.
+
+- Median and p99, which are exact to 1 %.
+
+- There and back: a row's level, which JSON does not have. Also times of arrows: an export moves
+  the end of an arrow at the last moment of a scope into that scope.
 """
 
 import collections
@@ -92,7 +99,7 @@ class Skip(Exception):
 
 
 def fetched():
-    """The files of the list, as far as they can be had; what has another sha256 is an error."""
+    """The files of the list that are available; one with another sha256 is an error."""
     os.makedirs(FETCHED, exist_ok=True)
     with open(LIST, encoding="utf-8") as f:
         lines = [line.split(None, 2) for line in f if line.strip() and not line.startswith("#")]

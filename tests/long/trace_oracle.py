@@ -456,8 +456,8 @@ class Oracle:
     # ---- memory ----
 
     def memory_peaks(self):
-        """By device, ("cpu", 0) or ("gpu", n): the highest sum of what is handed out, beginning
-        with what was there before, and of what is reserved; None: that is never said."""
+        """By device, ("cpu", 0) or ("gpu", n): the highest sum of what is handed out, with what was
+        in use before, and of what is reserved. None: the trace never says it."""
         peaks, used = {}, {}
         for _, _, args in sorted(self.memory, key=lambda e: e[:2]):
             is_device = int(args.get("Device Type", 0)) != 0

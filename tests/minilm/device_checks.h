@@ -1,7 +1,9 @@
-/* What is asked of every engine on a device, whichever vendor's: the same embeddings, each operator
-   on a queue in the trace, two lanes, memory in the account, refusals for want of memory. A test
-   defines DEVICE_NAME and DEVICE_TYPE before it includes this, behind cmocka.h, and lists
-   DEVICE_TESTS among its own. SPDX-License-Identifier: MIT */
+/* What every engine on a device must do, whichever vendor's. It has the same embeddings, each
+   operator on a queue in the trace, two lanes, memory in the account, refusals for want of memory.
+   A test defines DEVICE_NAME and DEVICE_TYPE before it includes this, after cmocka.h, and lists
+   DEVICE_TESTS among its own.
+
+   SPDX-License-Identifier: MIT */
 #ifndef TESTS_MINILM_DEVICE_CHECKS_H
 #define TESTS_MINILM_DEVICE_CHECKS_H
 

@@ -20,7 +20,7 @@ static inline void vendor_folder(char path_out[VENDOR_PATH_BYTES]) {
            build != NULL ? build : "build/dev");
 }
 
-/* For the processes that are started from here on. */
+/* For the processes that are started from now on. */
 static inline void vendor_find_all(void) {
   char path[VENDOR_PATH_BYTES];
   vendor_folder(path);
@@ -44,9 +44,9 @@ static inline void vendor_run_child(const char *libraries, int output) {
   _exit(127);
 }
 
-/* What this program with the argument "open" says, where of the vendor's libraries the one half are
-   the emulated ones and the other cannot be opened, though the system may have them: an empty file
-   of that name comes before. Both lists end with NULL. */
+/* What this program with the argument "open" says if some of the vendor's libraries are the
+   emulated ones and the others cannot be opened. The system may have the others: an empty file of
+   that name comes before. Both lists end with NULL. */
 static inline void vendor_ask(const char *const *there, const char *const *hidden,
                               char text_out[VENDOR_TEXT_BYTES]) {
   char folder[] = "/tmp/minilm-vendor-XXXXXX", vendors[VENDOR_PATH_BYTES],

@@ -1,5 +1,5 @@
 /* The tensor pool's account by prof beside the one that the pool keeps itself: peaks, sums, and
-   what is asked against what is told; with the model's own requests, too, where the model is.
+   queries against reports. With the model's own requests, too, where the model is.
    SPDX-License-Identifier: MIT */
 #define _POSIX_C_SOURCE 200809L
 
@@ -119,8 +119,8 @@ static void assert_rows_sum_up(const account *a) {
   }
 }
 
-/* Who asks now and then sees at most what was there; and what both ways say of the device is never
-   one sum. */
+/* A query now and then sees at most what was in use. What both ways say of the device is never one
+   sum. */
 static void assert_asked_is_at_most_exact(const account *a) {
   prof_memory_max max = {.size = sizeof max};
   assert_true(a->has_asked);

@@ -1,6 +1,7 @@
-/* The runtime on a CUDA device, on an emulated driver, NVRTC and cuBLAS (../device/vendors):
-   kernels.cu is compiled by the system's compiler and run on threads that stand for streams, on
-   memory that the host cannot read. No device is behind it. SPDX-License-Identifier: MIT */
+/* The runtime on a CUDA device, on an emulated driver, NVRTC and cuBLAS (../device/vendors). The
+   system's compiler compiles kernels.cu; it runs on threads that stand for streams, on memory that
+   the host cannot read. No device is behind it.
+   SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
 #include <prof/device.h>
 #include <prof/memory.h>

@@ -110,7 +110,7 @@ static void a_header_that_does_not_fit_is_refused(void **state) {
   expect_header_refusal("{\"w\": {", "not a JSON object");
 }
 
-/* Which reason depends on where it was cut; that there is one is checked in any case. */
+/* The reason depends on where it was cut; that a reason is given is checked in any case. */
 static void a_file_cut_at_any_byte_is_refused(void **state) {
   (void)state;
   unsigned char bytes[1024];

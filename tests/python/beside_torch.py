@@ -42,9 +42,9 @@ class Beside:
     maxDiff = None
 
     def compare(self, work, for_torch_alone=()):
-        """The calls of what was done before: the first time torch makes things once.
-        for_torch_alone: ranges that torch makes only where a profiler of its own is on, which ITT
-        counts as and callbacks do not."""
+        """The calls of what was done before, because torch makes some things once, the first time.
+        for_torch_alone: ranges that torch makes only where a profiler of its own is on. ITT counts
+        as one, callbacks do not."""
         work()
         mine, theirs = seen_by_prof(work), seen_by_torch(work)
         seen = {e.name for e in mine.events()}

@@ -1,5 +1,5 @@
 """Small traces of other tools' kinds, one for each rule of the import. test_import_rules.py has
-their right values; the viewers' engines open the exports of some
+their right values. The viewers' engines open the exports of some
 (tests/viewers/test_imports.py)."""
 
 import json

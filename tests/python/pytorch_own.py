@@ -1,9 +1,14 @@
-"""pytorch_own.py torch|prof RESULTS TEST.py...: runs tests of PyTorch's own, as they are or with
-prof in the place of torch.profiler (prof.torch.install()), and writes a line a test into RESULTS:
-its name, "pass", "fail" or "skip", how often it has asked for something of prof's, and why. Each
-line is there before the next test begins, so that one that ends the process costs no other's
-result. pytorch_own.py compare TABLE TORCH PROF: prints the two results side by side. TABLE is the
-page with those that do not pass on prof. Status 1 where the results are not what it says."""
+"""pytorch_own.py torch|prof RESULTS TEST.py...
+
+Runs tests of PyTorch's own, as they are or with prof in the place of torch.profiler
+(prof.torch.install()). Writes a line a test into RESULTS: its name, "pass", "fail" or "skip", how
+often it has called prof, and why. Each line is there before the next test begins, so a test that
+ends the process costs no other's result.
+
+pytorch_own.py compare TABLE TORCH PROF
+
+Prints the two results side by side. TABLE is the page with those that do not pass on prof. Status 1
+if the results differ from it."""
 
 import importlib.util
 import os

@@ -1,5 +1,6 @@
-"""One of two processes that train a model together over gloo, for test_observe_ranks.py:
-rank_of_two.py FOLDER, with RANK and WORLD_SIZE, as torchrun starts them; rank_of_two.py FOLDER
+"""One of two processes that train a model together over gloo, for test_observe_ranks.py.
+
+rank_of_two.py FOLDER runs with RANK and WORLD_SIZE, as torchrun starts them. rank_of_two.py FOLDER
 --spawn starts both itself, by torch.multiprocessing, without them. Writes FOLDER/RANK.json: what
 was seen."""
 
@@ -65,8 +66,8 @@ def slices(path):
 
 
 def asynchronous(p):
-    """What goes on by itself: how often each, what of it is its own time, what stands around it or
-    in it; and which rows are such."""
+    """What happens without the program: how often each, its own time, what encloses it or is in it;
+    and which rows are such."""
     events = [e for e in p.events() if e.is_async]
     return {
         "calls": calls_of((e.name,) for e in events),

@@ -605,7 +605,7 @@ class Imported(unittest.TestCase):
 
     def compare(self, **options):
         """Where an operator calls itself and nothing else (aten::sum does), torch's tables leave
-        the inner call out, and the trace does not: of those names the counts are the recorder's
+        the inner call out, and the trace does not. Of those names the counts are the recorder's
         own. A total of torch's has the inner calls of a recursion again, prof's has the outermost
         ones: the difference is what torch's own events say."""
         profile = self.recorded(**options)

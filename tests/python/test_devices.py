@@ -37,8 +37,9 @@ class Devices(unittest.TestCase):
         cls.trace.close()
 
     def stretch_error_us(self):
-        """By how much a kernel may be too short or too long on the host's clock: how near the looks
-        at the device's clock were is the machine's affair, that the truth lies inside is prof's."""
+        """By how much a kernel may be too short or too long on the host's clock. The distance of
+        the readings of the device's clock depends on the machine. prof must keep the truth inside
+        the bounds."""
         return (
             2
             * (self.trace.devices()[0].clock_error_ns + self.trace.info().clock_error_ns + 1)

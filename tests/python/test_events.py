@@ -382,7 +382,7 @@ class Calls(unittest.TestCase):
         gc.collect()
         each = (len(gc.get_objects()) - before) / len(events)
         self.assertEqual(len(events), 2000)
-        self.assertLess(each, 1.5)  # what else it has is made when it is asked for
+        self.assertLess(each, 1.5)  # its other parts are made on request
 
     @unittest.skipUnless(is_traced, "calls are counted in CPython")
     def test_what_calls_have_as_arguments_is_read_by_few_calls(self):
@@ -611,7 +611,7 @@ class Recursions(unittest.TestCase):
         def descend(depth):
             with prof.record_function("descend"), prof.scope("operator", category="a"):
                 if depth:
-                    # of one name with what stands around it
+                    # of one name with its enclosing scopes
                     with prof.scope("operator", category="b"):
                         descend(depth - 1)
 

@@ -1,5 +1,5 @@
-"""What runs in a backward call of autograd's has the forward call's stack, in tables, which C adds
-up, as in events(), which Python reads one by one: as torch.profiler's tables have it. Traces
+"""What runs in a backward call of autograd's has the forward call's stack, as in torch.profiler's
+tables. So it is in tables, which C adds up, and in events(), which Python reads one by one. Traces
 written by hand: without torch, and of what it does seldom."""
 
 import os
@@ -34,7 +34,7 @@ class ForwardStacks(Folder):
                 single.key_averages(group_by_stack_n=n, include_python_functions=functions),
             )
             # a list of events has modules' calls where they are seen, a trace's averages where
-            # functions are asked for
+            # functions are requested
             both = [
                 sorted(
                     (
@@ -120,8 +120,8 @@ class ForwardStacks(Folder):
             )
 
     def test_of_torchs_own_trace(self):
-        """Its forward calls say no thread: the number tells them apart where one thread alone has
-        it."""
+        """Its forward calls name no thread: the number distinguishes them where one thread alone
+        has it."""
         t = Trace()
         for thread in (1, 2):
             t.function(f"part.py({thread}): run", 0, 100, thread)
@@ -144,8 +144,8 @@ class ForwardStacks(Folder):
         self.assertEqual(self.stacks(t)["SinBackward0"], [([], 2)])
 
     def test_a_forward_call_inside_of_a_backward_one(self):
-        """It has no stack of its own; autograd's range around its backward call stands for it, as
-        in torch.profiler's."""
+        """It has no stack of its own. autograd's range around its backward call replaces it, as in
+        torch.profiler's."""
         t = Trace()
         t.function("train.py(9): step", 0, 1000)
         t.op("aten::mul", 10, 20, 1, own_thread=1)
@@ -327,7 +327,7 @@ class ForwardStacks(Folder):
         self.assertEqual(found["aten::linear"], [(["train.py(9): step"], 1)])
 
     def test_a_deep_recursion_is_not_walked_for_each_event(self):
-        """Of 500 functions in each other beside a backward call each one's parent is asked for some
+        """Of 500 functions in each other beside a backward call, each one's parent is read a few
         times, whatever the depth."""
         asked = []
 

@@ -1,6 +1,6 @@
-"""Where one thread ends the tracing of functions, what stands open on others is nobody's stack
-from there on: in events, tables and traces. What began before has its own, also when its thread
-is gone."""
+"""Where one thread ends the tracing of functions, calls that are open on other threads are in no
+stack from then on: in events, tables and traces. What began before has its own stack, also when its
+thread is gone."""
 
 import json
 import os
@@ -30,7 +30,7 @@ def plain(frame):
 
 
 class Worker:
-    """A thread that waits at each step until it is told to go on."""
+    """A thread that waits at each step until it may go on."""
 
     def __init__(self, body):
         self._go, self._is_there = threading.Semaphore(0), threading.Semaphore(0)

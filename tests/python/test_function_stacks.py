@@ -192,7 +192,7 @@ class Stacks(unittest.TestCase):
                 self.assertRegex(f.read(), r"<lambda>;.*over;.*stacked;\S+ \d+\n")
 
     def test_in_the_trace_every_call_of_a_module_has_one(self):
-        """However long it took, and whatever stands beside it; other functions have none, for
+        """However long it took, and whatever is beside it. Other functions have none, because
         theirs are around them."""
         t = slices.Trace()
         t.function("train.py(1): main", 0, 900000)
@@ -449,7 +449,7 @@ class Modules(unittest.TestCase):
             with self.assertRaises(ValueError):
                 model(1)
             Module()(2)
-            self.named.call = lambda module: 1 / 0  # prof's own failure is nobody's concern
+            self.named.call = lambda module: 1 / 0  # prof's own failure reaches no caller
             Module()(3)
             prof.functions.leave_modules(self.named)
 

@@ -299,8 +299,7 @@ class Counts(Balance):
         self.assert_nested(events)
 
     def test_what_runs_on_another_thread_when_it_ends(self):
-        """It stays open until its thread comes by in the next tracing, and disturbs nothing
-        there."""
+        """It stays open until its thread runs in the next tracing, and disturbs nothing there."""
         inside, go, between, again = (threading.Event() for _ in range(4))
 
         def outer():

@@ -109,7 +109,7 @@ class OneCallsMany(unittest.TestCase):
         self.assertEqual((rows["next_0"], rows["next_1"]), (500, 500))
 
     def test_z_more_names_than_are_kept(self):
-        """Of those behind the 6144th the time is told all the same; and functions that come later
+        """The time of those after the 6144th is reported all the same. Functions that come later
         have their names as before."""
 
         def work():

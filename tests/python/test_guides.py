@@ -217,7 +217,7 @@ class Rafs(unittest.TestCase):
         self.assertEqual(event["args"]["args_string"], ["Count: 3"])
 
     def test_a_kernel(self):
-        """Where there is no CUDA, the host's side stands there."""
+        """Without CUDA, the host's side is there."""
         self.compiled("gpu_kernel")
         found = [e for e in self.events("gpu_kernel.json") if e["ph"] == "X"]
         self.assertIn(("softmax", "kernel"), {(e["name"], e["cat"]) for e in found})

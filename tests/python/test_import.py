@@ -261,8 +261,8 @@ class Import(Folder):
         return self.run_import("t.json", output)
 
     def test_an_event_larger_than_any_is_an_error_with_its_place(self):
-        """Its texts stand in memory at once, so they have an end: 256 MiB. Packed, for a file of
-        that size is in nobody's way then."""
+        """Its texts are in memory at once, so they have a limit: 256 MiB. Packed, so that the file
+        itself takes no such room."""
         with gzip.open(self.path("t.json.gz"), "wb", compresslevel=1) as f:
             f.write(
                 b'{"traceEvents": ['
@@ -425,7 +425,7 @@ class Import(Folder):
 
     def test_what_says_nothing_to_prof_is_an_argument(self):
         """A program's own "asynchronous" of what is on no thread's row, or is no scope, and a
-        "function" that is none."""
+        "function" that is no function."""
         own = {"asynchronous": True, "q": 1}
         events = [
             x("cuda_runtime", "cudaMalloc", 1, 10, 5, **own),
@@ -475,7 +475,7 @@ class Import(Folder):
             for e in json.loads(opened.json())["traceEvents"]
             if e["ph"] in "Xin"
         }
-        # marked, for prof's own could stand there
+        # marked, because prof's own could have the place
         for name in ("cudaMalloc", "mark", "outer", "step"):
             self.assertEqual(
                 {key: value for key, value in written[name].items() if key != "External id"},
@@ -561,7 +561,7 @@ class Import(Folder):
             f.write(gzip.compress(whole[:1000]) + gzip.compress(whole[1000:]))
         self.assertEqual(len(self.run_import("t.pt.trace.json.gz").aggregate()), 7)
         done = self.command("import", "t.pt.trace.json.gz")
-        # not over what is there
+        # not over what exists
         self.assertEqual((done.returncode, os.path.exists(self.path("t.prof"))), (1, True))
         os.unlink(self.path("t.prof"))
         self.assertEqual(self.command("import", "t.pt.trace.json.gz").returncode, 0)
@@ -888,8 +888,8 @@ class Import(Folder):
         return back
 
     def test_arrays_of_torch_are_arrays_again(self):
-        """Those of inputs beside their shapes. What is none stays a text, though it stands under
-        such a key; a string's last backslash is written as Perfetto reads it."""
+        """Those of inputs beside their shapes. A malformed one stays a text under such a key. A
+        string's last backslash is written as Perfetto reads it."""
         both = {
             "Input Dims": [[2, 3], []],
             "Input type": ["float", "Scalar"],
@@ -1443,8 +1443,8 @@ class Import(Folder):
         self.assertEqual(self.by_both("t.json", "-o", "t.json").returncode, 2)
 
     def test_import_trace(self):
-        """The package's own: a Trace, a file only where one is asked for, an exception with the
-        place where the command says it."""
+        """The package's own: a Trace, a file on request only, an exception with the place where the
+        command reports it."""
         whole = json.dumps(trace(training_step()))
         with open(self.path("t.json"), "w") as f:
             f.write(whole)
@@ -1485,7 +1485,7 @@ class Import(Folder):
         self.assertIsInstance(raised.exception, prof.ProfError)
         self.assertRegex(str(raised.exception), "partial=True takes what stands whole before$")
         with open(self.path("out.prof"), "rb") as a, open(self.path("t.prof"), "rb") as b:
-            self.assertEqual(a.read(), b.read())  # what was there stays
+            self.assertEqual(a.read(), b.read())  # the old content stays
         self.assertEqual(
             [name for name in os.listdir(self.folder) if name.startswith("out.prof.")], []
         )

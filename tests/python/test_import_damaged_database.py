@@ -1,4 +1,4 @@
-"""prof import of databases that are cut off, changed, locked, half written, or another program's: a
+"""prof import of databases that are cut off, changed, locked, half written, or another program's. A
 clear error, never a crash, nothing under the capture's name, and nothing written beside them."""
 
 import gzip
@@ -132,7 +132,7 @@ class Damaged(Database):
         self.assertEqual(self.tried(path).returncode, 0)
 
     def test_a_writer_that_was_stopped_in_the_middle(self):
-        """What stands in its journal has to go back first, which is a change of the file."""
+        """The content of its journal has to go back first, which is a change of the file."""
         path = self.write(self.content())
         file = sqlite3.connect(path, isolation_level=None)
         self.addCleanup(file.close)

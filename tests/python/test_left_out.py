@@ -1,5 +1,5 @@
-"""Functions that have no rows, as in torch.profiler's tables: what is their own is nobody's there,
-and part of all that stands around them."""
+"""Functions that have no rows, as in torch.profiler's tables: their own time belongs to no row
+there, and to the time of all that encloses them."""
 
 import unittest
 

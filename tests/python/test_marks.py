@@ -17,7 +17,7 @@ from prof import _library, _scope, marks, profiler
 
 
 class Text:
-    """What an argument is asked for."""
+    """What an argument must give."""
 
     def __init__(self, action=None):
         self.asked = 0
@@ -222,8 +222,8 @@ assert (values[0], values[-1]) == ((kept, 1), (kept, 2))
         self.assertEqual(found.args, {"a": "<no text>"})
 
     def test_while_nothing_records_nothing_is_looked_at(self):
-        """What it costs, bench has to say. Here: no value is asked for its number, no argument for
-        its text, and no memory is taken."""
+        """Benchmarks measure the cost. Here: no value must give its number, no argument its text,
+        and no memory is taken."""
         text, names = Text(), [f"off {i}" for i in range(1000)]
         self.counter("off", Failing())
         self.instant("off", a=text)

@@ -626,7 +626,7 @@ with open("/proc/self/maps") as f:
 
 
 class Copies(Base):
-    """Which copy of prof is used, whoever comes first."""
+    """Which copy of prof is used, for each order of imports."""
 
     def run_steps(self, *steps, **variables):
         environment = {key: value for key, value in os.environ.items() if key != "PROF_LIBRARY"}

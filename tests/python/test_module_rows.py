@@ -1,5 +1,5 @@
 """Which observe() names the calls of modules where several are on, which profile has rows of them,
-and how many names there can be; beside a stand-in for torch. test_observe_stacks.py and
+and how many names there can be. Beside a stand-in for torch; test_observe_stacks.py and
 test_observe_run.py have the real one."""
 
 import contextlib
@@ -110,7 +110,7 @@ class Base(unittest.TestCase):
 
 @unittest.skipUnless(is_traced, "functions are traced in CPython alone")
 class Beside(Base):
-    """Who has modules for stacks alone, and who asks for rows."""
+    """One that has modules for stacks alone, and one that requests rows."""
 
     LINEAR = {"Linear_0": 3}
 

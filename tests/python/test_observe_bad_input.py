@@ -1,7 +1,7 @@
 """Profiles of PyTorch's operators with all that they can record, where they should not begin or
-end: two at once, ended on another thread, in a forked child, in a backward call, around what
-torch.compile has made, in inference mode. Torch computes the same bits, what cannot be done is an
-error or one warning, and the next profile is as ever. make test-torch."""
+end. Two at once, ended on another thread, in a forked child, in a backward call, around what
+torch.compile has made, in inference mode. Torch computes the same bits. What cannot be done is an
+error or one warning, and the next profile is complete. make test-torch."""
 
 import contextlib
 import os

@@ -1,5 +1,5 @@
-"""How prof.torch.observe() ends where nobody stops it, or not where it began, and torch.profiler
-beside it on other threads: torch's state is right afterwards, and nothing is said on stderr. make
+"""How prof.torch.observe() ends without a stop, or away from where it began, with torch.profiler
+beside it on other threads. Torch's state is right afterwards, and nothing is said on stderr. make
 test-torch."""
 
 import contextlib
@@ -282,8 +282,8 @@ class InABackwardCall(unittest.TestCase):
         self.assertEqual(self.counted(), 0)
 
     def test_all_threads_stopped_on_a_thread_that_ends(self):
-        """What is there for all autograd does not put back: it goes at once, for no other thread
-        could remove it later."""
+        """Autograd does not put back the state of all threads. It goes at once, because no other
+        thread could remove it later."""
         held = prof.torch.observe(profile_all_threads=True).start()
         thread = threading.Thread(target=lambda: in_a_hook(held.stop))
         thread.start()

@@ -108,8 +108,8 @@ class Profile(unittest.TestCase):
         self.assertFalse(is_observed())
 
     def test_stopped_by_another_thread(self):
-        """That thread is told; the one that has started it can stop what the other could not, and
-        begin anew."""
+        """That thread gets an error. The one that has started it can stop what the other could not,
+        and begin anew."""
         p, errors = prof.profile(torch=True), []
 
         def other():

@@ -1,5 +1,5 @@
-"""Two processes that train together over gloo under prof.torch.observe(): each its own file with
-its rank, c10d's operators as torch.profiler sees them, handlers on rank 0 alone. make
+"""Two processes that train together over gloo under prof.torch.observe(). Each has its own file
+with its rank, c10d's operators as torch.profiler sees them, and handlers on rank 0 alone. make
 test-torch."""
 
 import json
@@ -198,7 +198,7 @@ class ByLauncher(Checks, Ranks):
 
 @skip_without_torch
 class BySpawn(Checks, Ranks):
-    """torch.multiprocessing.spawn() sets no RANK: torch.distributed is asked."""
+    """torch.multiprocessing.spawn() sets no RANK: prof queries torch.distributed."""
 
     @classmethod
     def begin(cls):

@@ -1,6 +1,6 @@
 """PyTorch in a script that does not know of prof, by python -m prof run, and
-prof.torch.observe(profile_all_threads=True), with the real torch: operators of all threads and
-processes, each once, and the script computes the same bits. make test-torch."""
+prof.torch.observe(profile_all_threads=True), with the real torch. Operators of all threads and
+processes appear once each, and the script computes the same bits. make test-torch."""
 
 import collections
 import json

@@ -82,8 +82,8 @@ class Training(Beside, unittest.TestCase):
                 )
 
     def test_forward_again_in_threads_of_autograd(self):
-        """A backward pass inside of a backward pass, deeper than autograd's own limit of 60: from
-        there on its own threads run it, which are observed for the thread that began."""
+        """A backward pass inside of a backward pass, deeper than autograd's own limit of 60: below
+        that its own threads run it, which are observed for the thread that began."""
 
         class Inside(torch.autograd.Function):
             @staticmethod

@@ -1,6 +1,6 @@
-"""Ways that a program has torch run its operators (modes, transforms, compilers, operators of its
-own, backward passes of all kinds) under prof.torch.observe(): the calls are torch.profiler's,
-nested the same, and the results have the same bits. make test-torch."""
+"""Ways that a program has torch run its operators: modes, transforms, compilers, operators of its
+own, backward passes of all kinds. Under prof.torch.observe() the calls are torch.profiler's, nested
+the same, and the results have the same bits. make test-torch."""
 
 import os
 import subprocess
@@ -160,8 +160,8 @@ class Ways(Beside, unittest.TestCase):
     # ---- the program's own ----
 
     def test_sizes_that_are_symbols_stay_symbols(self):
-        """Who asks such a tensor for its sizes has them fixed: torch compiles again for each size
-        that comes."""
+        """A query of such a tensor's sizes fixes them: torch compiles again for each size that
+        comes."""
         from torch._dynamo.testing import CompileCounterWithBackend
 
         counted = []

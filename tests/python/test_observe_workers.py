@@ -1,5 +1,5 @@
-"""A DataLoader's workers beside prof.torch.observe(): the program's own rows are torch.profiler's,
-workers are recorded where the whole program is, nothing hangs at the end, and no file is left
+"""A DataLoader's workers beside prof.torch.observe(). The program's own rows are torch.profiler's.
+Workers are recorded where the whole program is. Nothing hangs at the end, and no file is left
 behind. make test-torch."""
 
 import glob

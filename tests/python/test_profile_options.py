@@ -65,7 +65,7 @@ class Experimental(unittest.TestCase):
             self.assertEqual(warned(config)[1], [])
 
     def test_collections(self):
-        gc.disable()  # none but those that are asked for
+        gc.disable()  # none but the requested ones
         self.addCleanup(gc.enable)
         for with_stack, count in ((True, 2), (False, 0)):
             with prof.profile(

@@ -1,4 +1,4 @@
-"""Python id and Python parent id of the calls of functions in the JSON: each call's parent is the
+"""Python id and Python parent id of the calls of functions in the JSON. Each call's parent is the
 one that torch.profiler gives it, in the same process. make test-torch."""
 
 import collections

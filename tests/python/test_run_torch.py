@@ -1,5 +1,5 @@
-"""python -m prof run --torch and --profile-memory without torch: the script's own errors, what is
-said where torch cannot be seen, and that the command executes itself again as it was.
+"""python -m prof run --torch and --profile-memory without torch. The script's own errors, what is
+said if torch cannot be seen, and that the command executes itself again as it was.
 test_observe_run.py has the real one."""
 
 import os

@@ -99,8 +99,8 @@ def without_steps(counts):
 
 
 def plain(frame):
-    """A frame without the address that torch.profiler's have where a function is of C, and without
-    the class, which is that of the object there and the one that defines the method here."""
+    """A frame without the address that torch.profiler's have where a function is of C. Also without
+    the class: there it is the object's, here it would be the one that defines the method."""
     return re.sub(r"([ _])of\1\S+\1object(?:\1at[ _]0x[0-9a-f]+)?", "", frame)
 
 

@@ -147,7 +147,7 @@ class Install(unittest.TestCase):
         self.assertEqual(self.names(), self.before)
 
     def test_a_thread_knows_of_its_profile(self):
-        """By torch.autograd._profiler_enabled(), as torch's own profile tells it."""
+        """By torch.autograd._profiler_enabled(), as torch's own profile reports it."""
         import threading
 
         def enabled():

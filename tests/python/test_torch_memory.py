@@ -1,4 +1,4 @@
-"""PyTorch's memory by torch's own reports: the rows and events of torch.profiler in the same
+"""PyTorch's memory by torch's own reports. The rows and events of torch.profiler in the same
 process, beside its profilers in any order, and what may stand in the way. make test-torch."""
 
 import collections

@@ -1,5 +1,5 @@
 """A call that is the only one in a call of its name is no event and no call of the tables, as in
-torch.profiler: both in the same process. make test-torch."""
+torch.profiler. Both run in the same process. make test-torch."""
 
 import json
 import os
@@ -17,7 +17,7 @@ RESNET = None
 
 
 def in_turns(depth):
-    """Ranges of one name, each in the one before it."""
+    """Ranges of one name, each in the previous one."""
     if depth == 0:
         return torch.ones(3).neg()
     with torch.profiler.record_function("deep"):
@@ -123,7 +123,7 @@ def rows(p, by_shape):
 
 
 def tree(p):
-    """Of each event, by begin: its name, shapes, and how many stand around it."""
+    """Of each event, by begin: its name, shapes, and how many enclose it."""
     found, depths = [], {}
     for e in p.events():
         parent = e.cpu_parent

@@ -1,7 +1,7 @@
-"""PyTorch's own programs in the viewers that PyTorch's users have: two ranks that train, seen by
-prof.torch.observe(), in Perfetto's and catapult's engines, in TensorBoard's plug-in and in HTA,
-each beside what the profile itself says. make test-torch; what is not on the machine, or cannot be
-fetched, is skipped."""
+"""PyTorch's own programs in the viewers that PyTorch's users have. Two ranks train, seen by
+prof.torch.observe(). Perfetto's and catapult's engines, TensorBoard's plug-in and HTA show them.
+Each is compared with what the profile itself says. make test-torch; what is not on the machine, or
+cannot be fetched, is skipped."""
 
 import collections
 import functools

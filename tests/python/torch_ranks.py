@@ -1,7 +1,8 @@
-"""usage: torch_ranks.py FOLDER: one of two ranks (RANK, WORLD_SIZE) that train with
-DistributedDataParallel over gloo, seen by prof.torch.observe(); tensorboard_trace_handler() writes
-to FOLDER/runs, and what the profile itself says of it to FOLDER/seen_RANK.json. For
-test_torch_viewers.py."""
+"""usage: torch_ranks.py FOLDER
+
+One of two ranks (RANK, WORLD_SIZE) that train with DistributedDataParallel over gloo, seen by
+prof.torch.observe(). The handler of tensorboard_trace_handler() writes to FOLDER/runs. What the
+profile itself says of it goes to FOLDER/seen_RANK.json. For test_torch_viewers.py."""
 
 import gc
 import json

@@ -142,7 +142,7 @@ class Killed(Case):
                 status = done.returncode
                 self.check_files(at)
                 if more and os.path.exists(os.path.join(self.folder, "out/run-1")):
-                    status = 0  # from here on it is as one run
+                    status = 0  # from now on it is as one run
                 shutil.rmtree(os.path.join(self.folder, "out"), ignore_errors=True)
             self.assertEqual((status, done.stderr), (0, b""))
             self.assertGreater(at, 3)

@@ -13,8 +13,9 @@ BUILD = os.environ.get("PROF_TEST_BUILD_DIR", "build/dev")
 PROF = os.path.join(os.path.abspath(BUILD), "prof")
 HANG_SECONDS = float(os.environ.get("PROF_TEST_HANG_SECONDS", "300"))
 
-# The program of a test: log(name) is a path in the folder that the library got, line(n) is the call
-# of a product with m = n. seen(n) waits until prof has read as many lines.
+# The program of a test. The call log(name) gives a path in the folder that the library got. The
+# call line(n) gives the text of a product with m = n. The call seen(n) waits until prof has read n
+# lines.
 HEAD = r"""
 import os, sys, time
 folder = os.path.dirname(os.environ["HIPBLASLT_LOG_FILE"])

@@ -1,4 +1,4 @@
-"""Help and tables fit a terminal. A pipe has every column and every name whole, as far as ever."""
+"""Help and tables fit a terminal. A pipe has every column and every name whole, at any width."""
 
 import json
 import os

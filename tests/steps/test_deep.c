@@ -1,6 +1,6 @@
 /* Scopes below the 64 that a thread shows take a few steps more than those above, as blocks and by
-   calls, however many stand open. By time they take 1.5 to 2 times as long: most of that of a scope
-   are two readings of the clock, which are one step each. */
+   calls, for any number of open scopes. By time they take 1.5 to 2 times as long: most of that of a
+   scope are two readings of the clock, which are one step each. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-/* What stands between frames, and is none, is gone past at once. So a table by stacks takes at most
-   so many times the steps of one by names, however deep that is. */
+/* What is between frames, but is no frame, is passed at once. So a table by stacks takes at most a
+   fixed multiple of the steps of one by names, at any depth. */
 #include "unit/trace_checks.h"
 
 #include "count_steps.h"

@@ -1,6 +1,6 @@
-/* The cap holds at full rate, with 64 threads, for every policy; and on the hot path there is no
-   allocation, no lock that waits and no system call: the kernel kills who makes one (a seccomp
-   filter: the strict mode takes the counter away, too).
+/* The cap holds at full rate, with 64 threads, for every policy. The hot path makes no allocation
+   and no system call, and takes no lock that waits. The kernel kills a process that makes a system
+   call, by a seccomp filter: the strict mode takes the counter away, too.
 
    PROF_CAP_SECONDS: how long in all (20). */
 #define _GNU_SOURCE
@@ -137,7 +137,7 @@ static void hot_scopes(int times) {
   }
 }
 
-/* From here on the process may end, and nothing else. False: not permitted here. */
+/* From now on the process may end, and nothing else. False: not permitted here. */
 static bool confine(void) {
   struct sock_filter lines[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),

@@ -1,7 +1,7 @@
 /* The other ways to die: a bad address, a file that became shorter, abort(), a stack that is used
-   up, no memory, _exit(), and exec() inside of a scope; while others record, start and stop, clear,
-   dump, or change chunks without end. What had ended is there or counted, what the dying thread was
-   inside of is shown, and no half-written file stands under a final name.
+   up, no memory, _exit(), and exec() inside of a scope. Other threads record, start and stop,
+   clear, dump, or change chunks without end. What had ended is there or counted, what the dying
+   thread was inside of is shown, and no half-written file stands under a final name.
 
    PROF_DEATHS: how many of each way in each situation (20). PROF_DEATHS_SEED: of the instants. */
 #define _GNU_SOURCE

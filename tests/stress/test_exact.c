@@ -1,7 +1,7 @@
-/* recorded + lost = attempted, exactly: by thread and by reason, for every policy, as health tells
-   it and as the reader does. A handler that itself records interrupts every thread, 10 000 times a
-   second. An attempt is counted where the macro evaluates its arguments: once for each scope whose
-   begin saw the level on.
+/* recorded + lost = attempted, exactly: by thread and by reason, for every policy, as health
+   reports it and as the reader does. A handler that itself records interrupts every thread, 10 000
+   times a second. An attempt is counted where the macro evaluates its arguments: once for each
+   scope whose begin saw the level on.
 
    PROF_EXACT_ATTEMPTS: how many in all (20 million). */
 #define _GNU_SOURCE
@@ -120,7 +120,7 @@ static void begin_signals(worker *w) {
                  timer_settime(w->timer, 0, &every, NULL) == 0;
 }
 
-/* From here on the handler does not come any more. */
+/* From now on the handler does not come any more. */
 static void end_signals(worker *w) {
   sigset_t set;
   sigemptyset(&set);
@@ -310,7 +310,7 @@ static int clean(void **state) {
   prof_stop();
   /* its runtime looks for a symbolizer inside of our loads */
   if (!WITH_TSAN) assert_int_equal(own.spoilt_errno, 0);
-  /* Another arena: whatever a test has left is gone with the one before. */
+  /* Another arena: whatever a test has left is gone with the previous one. */
   static uint64_t cap_bytes = 1 << 20;
   const prof_options options = {.size = sizeof options, .cap_bytes = cap_bytes += 1 << 16};
   prof_start_with(&options);
@@ -350,7 +350,8 @@ static void a_stream_counts_what_is_past_its_cap(void **state) {
   (void)state;
   one_policy("stream, 16 MiB", PROF_POLICY_STREAM, 16 << 20, 0, own.attempts / 10, BIT(FULL));
 }
-/* However many are asked for, no more than there is disk for: 40 bytes are enough for one. */
+/* A request for any number gives no more than the disk has room for: 40 bytes are enough for
+   one. */
 static void one_stream_with_room(const char *what, uint32_t helper, uint64_t attempts,
                                  uint32_t allowed) {
   const uint64_t most = attempts < 200000000 ? attempts : 200000000;

@@ -1,5 +1,5 @@
-/* Whatever is written out is what was recorded, event by event: four threads record scopes with
-   numbers of their own, and each export is read back by a few lines that share nothing with prof.
+/* Whatever is written out is what was recorded, event by event. Four threads record scopes with
+   numbers of their own. Each export is read back by a few lines that share nothing with prof.
    Chrome JSON goes through a pipe that counts, as it would to a program that reads along.
 
    PROF_EXPORTS: how many scopes (a million). */

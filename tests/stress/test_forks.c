@@ -1,5 +1,5 @@
-/* Processes made out of a recording one, by every way there is, from eight threads that record
-   meanwhile: fork(), nested; _Fork() and a raw clone(), which run no handlers; vfork() and
+/* Processes made out of a recording one, in every way, from eight threads that record at the same
+   time. The ways are fork(), nested; _Fork() and a raw clone(), which run no handlers; vfork() and
    posix_spawn(). The parent loses nothing; each child's capture is its own.
 
    PROF_FORKS: how many in all (1000). */

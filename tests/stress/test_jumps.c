@@ -1,7 +1,7 @@
 /* Control flow that no scope expects, on all threads at once, while a handler that records
-   interrupts each of them 10 000 times a second: longjmp() and pthread_exit() out of scopes,
-   pthread_cancel() inside of them, fibres (ucontext) that take turns with scopes open. recorded +
-   lost = attempted, exactly; with scopes by calls fibres lose nothing.
+   interrupts each of them 10 000 times a second. The flow is longjmp() and pthread_exit() out of
+   scopes, pthread_cancel() inside of them, fibers (ucontext) that take turns with scopes open.
+   There, exactly, recorded + lost = attempted. With scopes by calls fibers lose nothing.
 
    PROF_JUMPS_SECONDS: how long in all (10). */
 #define _GNU_SOURCE

@@ -1,9 +1,9 @@
-/* kill -9 at random instants: four threads record into a capture file at full rate, and count each
-   scope, once it has ended, in a page that survives with the parent. Whatever is left is read by
-   the oracle (fault/support/arena_check.h) and by the library: for each thread all scopes that had
-   ended are there, in order and whole, and at most the one that was just ending besides. In a ring
-   the newest are there without a gap, and those before them are counted as overwritten, exactly.
-   The scope that each thread has open all the time is shown so.
+/* kill -9 at random instants. Four threads record into a capture file at full rate, and count each
+   ended scope in a page that survives with the parent. The oracle (fault/support/arena_check.h) and
+   the library read what is left. For each thread all ended scopes are there, in order and whole,
+   and at most the one that was just ending besides. In a ring the newest are there without a gap,
+   and those before them are counted as overwritten, exactly. The scope that each thread has open
+   all the time is shown so.
 
    PROF_KILL_RUNS: how many kills (200; 40 under a sanitizer). PROF_KILL_SEED: of the instants. */
 #define _GNU_SOURCE

@@ -1,6 +1,6 @@
 /* recorded + lost + open as it is read while threads begin, end, skip, hand over and leave scopes,
-   with more open than there are entries: never more than what had begun when the reading was over,
-   nor less than what had ended when it began. By prof_get(), by the capture file, and by
+   with more open than there are entries. It is never more than what had begun when the reading was
+   over, nor less than what had ended when it began. By prof_get(), by the capture file, and by
    prof_health_get(). */
 #define _GNU_SOURCE
 #include <pthread.h>

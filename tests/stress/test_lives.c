@@ -1,5 +1,5 @@
-/* Scopes that do not end as they should: the arena full around them, skipped by longjmp or
-   pthread_exit, ended on another thread, in a later session, or on the other side of a fork. Each
+/* Scopes that do not end as they should. The arena is full around them, longjmp or pthread_exit
+   skips them, they end on another thread, in a later session, or on the other side of a fork. Each
    is recorded or counted, and nothing else is disturbed. */
 #define _GNU_SOURCE
 #include <prof/trace.h>
@@ -315,9 +315,9 @@ static void sessions_and_clears_under_load_stay_exact(void **state) {
   for (int i = 0; i < PROF_LOSS_COUNT; i++) lost_before += before.lost_count[i];
   for (int i = 0; i < 3; i++)
     pthread_create(&threads[i], NULL, record_until_told, &churn.attempted[i]);
-  /* A thread that is not known yet may be turned away while the arena is being cleared: its begin
-     counts the loss and returns 0, which the thread here cannot tell from the level being off. So
-     all are known before the first clear. */
+  /* A thread that is not known yet may be turned away while the arena is being cleared. Its begin
+     counts the loss and returns 0, which the thread here cannot distinguish from a level that is
+     off. So all are known before the first clear. */
   for (int i = 0; i < 3; i++) WAIT_WHILE(!__atomic_load_n(&churn.attempted[i], __ATOMIC_ACQUIRE));
   prof_stop();
   for (int i = 0; i < 300; i++) {

@@ -1,10 +1,10 @@
-/* kill -9 at random instants, for memory: threads hand out and take back pieces at one pool that
-   all share and at one of their own each, and count each call, once it has returned, in a page that
-   survives with the parent. What each call is follows from its number, so the parent knows what the
-   capture must say: every call that had returned is there, in order and to the byte, and at most
-   one a thread besides; each pool's own sum is that of those calls, with or without the ones that
-   were under way; its peak is at least the highest sum that a record tells, and at most that with
-   what was under way. In a ring the newest are there without a gap, and the sums are as exact.
+/* kill -9 at random instants, for memory. Threads hand out and take back pieces at one pool that
+   all share and at one of their own each. They count each call, once it has returned, in a page
+   that survives with the parent. What each call is follows from its number, so the parent knows
+   what the capture must say. Every call that had returned is there, in order and to the byte, and
+   at most one a thread besides. Each pool's own sum is that of those calls, with or without the
+   calls that were under way. Its peak is at least the highest sum of a record, and at most that
+   with what was under way. In a ring the newest are there without a gap, and the sums are as exact.
 
    PROF_KILL_RUNS: how many kills (100; 20 under a sanitizer). PROF_KILL_SEED: of the instants. */
 #define _GNU_SOURCE

@@ -1,10 +1,9 @@
 /* prof_memory_reset() and prof_clear() while threads hand out and take back at one pool at full
-   rate. Each thread never holds more than HELD pieces, and says in a counter of its own what it
-   holds; so what is used is known within bounds at any moment. After each reset the peaks, asked
-   for in the process, are at least what is used, and at most what can have been reached; when the
-   threads have stopped and a reset has been, the peak is what is used, to the byte. What the
-   capture says in the end fits what health says was lost, and the peak is at least what any record
-   since the last reset tells.
+   rate. Each thread never holds more than HELD pieces, and counts what it holds. So what is used is
+   known within bounds at any moment. After each reset the peaks, read in the process, are at least
+   what is used, and at most what can have been reached. When the threads have stopped, the peak
+   after a reset is what is used, to the byte. The capture's contents in the end fit the losses that
+   health reports. The peak is at least the sum of any record since the last reset.
 
    PROF_RESET_SECONDS: how long each test lasts (2). */
 #define _GNU_SOURCE

@@ -1,6 +1,6 @@
-/* What scopes go through that are open when something happens: the arena becomes full, the stack is
-   left by longjmp or pthread_exit, another thread ends them, a stop and a start come between, the
-   process forks. Each is recorded or counted, once, and the depth heals. */
+/* Scopes that are open when something happens. The arena becomes full, longjmp or pthread_exit
+   leaves the stack, another thread ends them, a stop and a start come between, the process forks.
+   Each is recorded or counted, once, and the depth heals. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <prof/trace.h>

@@ -1,9 +1,9 @@
 /* The ledger against a model: begins = recorded + lost + open, at any moment, whatever comes in
-   whatever order. Each seed is one program of random steps: blocks and scopes by calls, with and
-   without arguments, deeper than 64, ended in order, out of order, twice, on another thread, or
-   never; threads that end with scopes open; mutes, levels, stops and starts, other captures (keep,
-   ring, full), clears, forks. One thread at a time takes a step, so a seed always does the same,
-   and what is to be counted is known exactly.
+   whatever order. Each seed is one program of random steps. It has blocks and scopes by calls, with
+   and without arguments, deeper than 64, ended in order, out of order, twice, on another thread, or
+   never. Threads end with scopes open. There are also mutes, levels, stops and starts, other
+   captures (keep, ring, full), clears, forks. One thread at a time takes a step, so a seed always
+   does the same, and what is to be counted is known exactly.
 
    Levels are also set from outside, by another process. Each such change is in the trace, in the
    file as another process reads it, in copies and in JSON, in order and with its time. Those for
@@ -45,7 +45,7 @@ typedef struct actor {
   scope scopes[SCOPES_MAX]; /* in the order of their begins */
   uint32_t count;
   pthread_t thread;
-  pthread_barrier_t turn; /* it waits for a step, and then for all that looks at it */
+  pthread_barrier_t turn; /* it waits for a step, and then for all reads after it */
   void (*step)(struct actor *);
   bool is_alive;
 } actor;
@@ -388,7 +388,7 @@ static void forget_counts(void) {
   own.was_full = false;
 }
 
-/* Of the capture in force; the one before is not needed any more. */
+/* Of the capture in force; the previous one is not needed any more. */
 static void note_path(void) {
   prof_health health = {.size = sizeof health};
   prof_health_get(&health);

@@ -60,7 +60,7 @@ static void unload_for_good(void) {
          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 }
 
-/* How often the text stands there, but for the list of call sites. */
+/* How often the file has the text, outside of the list of call sites. */
 static uint64_t count_in(const char *path, const char *text) {
   static const char of_a_site[] = "  {\"name\":";
   uint64_t count = 0;

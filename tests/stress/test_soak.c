@@ -1,8 +1,8 @@
-/* A long run through a small ring: what a scope costs at the end is what it cost at the beginning,
-   against a floor of two counter reads that is measured in turn; counts stay exact, past 32 bits
-   too; memory, disk and descriptors stay as they are; and whoever reads the capture meanwhile finds
-   the newest scopes without a gap, each chunk having had every generation many times. A second one
-   has a ring of few chunks, which is read without a pause from its first moment on.
+/* A long run through a small ring. A scope costs the same at the end as at the beginning, against a
+   floor of two counter reads that is measured in turn. Counts stay exact, past 32 bits too. Memory,
+   disk and descriptors stay as they are. A reader at any time finds the newest scopes without a
+   gap, after each chunk has had every generation many times. A second run has a ring of few chunks,
+   which is read without a pause from its first moment on.
 
    PROF_SOAK_SCOPES: how many (1e9; two million under a sanitizer); a tenth of it in the second. */
 #define _GNU_SOURCE
@@ -55,7 +55,7 @@ static struct {
   uint64_t wanted; /* each thread's scopes, whole batches */
   costs costs[THREADS][PARTS];
   struct {
-    /* stored with release by its thread, loaded with acquire by whoever looks */
+    /* stored with release by its thread, loaded with acquire by the reader */
     uint64_t ended, pad[7];
   } threads[THREADS];
   pthread_barrier_t begun, done, read;
@@ -125,7 +125,7 @@ static void *soak(void *which) {
   return NULL;
 }
 
-/* ---- who looks ---- */
+/* ---- the reader ---- */
 
 static uint64_t ended_by(int thread) {
   return __atomic_load_n(&own.threads[thread].ended, __ATOMIC_ACQUIRE);
@@ -156,7 +156,7 @@ static void check_count(const char *who, uint64_t seen, uint64_t before) {
 /* One thread's scopes, from the oldest on: between two numbered ones all the plain ones, up to the
    newest. */
 typedef struct line {
-  uint64_t scopes, last, since; /* the last number; scopes from there on */
+  uint64_t scopes, last, since; /* the last number; scopes after that one */
   bool has_number;
 } line;
 

@@ -47,7 +47,7 @@ static CAPTURE_UNUSED void put_calls(capture *c) {
   }
 }
 
-/* A thread, a stream of a device, one of a device that nobody serves; scopes in each other,
+/* A thread, a stream of a device, one of a device that has no back end. Scopes in each other,
    launches that are in no scope, of no thread, and at one moment. */
 static CAPTURE_UNUSED void device_capture(capture *c) {
   enum { SIDE = PROF_I_FLAG_DEVICE | PROF_I_FLAG_STREAM };

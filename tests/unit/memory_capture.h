@@ -1,5 +1,5 @@
-/* A capture of 1 ms with memory in it, whose figures are known: a pool whose peaks are 12 MiB used
-   at 300 us and 16 MiB allocated at 100 us, and a query with two samples. */
+/* A capture of 1 ms with memory in it, whose figures are known. It has a pool whose peaks are 12
+   MiB used at 300 us and 16 MiB allocated at 100 us, and a query with two samples. */
 #ifndef PROF_TESTS_MEMORY_CAPTURE_H
 #define PROF_TESTS_MEMORY_CAPTURE_H
 

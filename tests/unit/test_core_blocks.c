@@ -1,5 +1,5 @@
 /* Blocks: what of a capture in memory lies in private memory, how the cap is used up, what is left
-   for slots after a clear, what a child gets, and what happens where private memory is refused. */
+   for slots after a clear, what a child gets. Also what happens where private memory is refused. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -393,8 +393,7 @@ static void traces_of_many_replaced_captures_go_in_any_order(void **state) {
   }
 }
 
-/* The thread may still touch its chunk, and the reader looks at it. The last of the two unmaps
-   it. */
+/* The thread may still touch its chunk, and the reader reads it. The last of the two unmaps it. */
 static void a_chunk_that_a_reader_looks_at_goes_with_its_last_user(void **state) {
   (void)state;
   enum { ROUNDS = 2 * PROF_I_RETIRED_COUNT, MORE = 8 };

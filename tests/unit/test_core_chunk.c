@@ -128,8 +128,8 @@ static void a_ring_keeps_the_newest_and_counts_the_rest(void **state) {
   for (size_t i = 1; i < count; i++) assert_int_equal(sizes[i], 64 << 10);
 }
 
-/* Words of a chunk's free room at which a record may begin, and which a reader would take for one
-   of the chunk's generation, if the room were claimed and not yet marked. */
+/* Words of a chunk's free room at which a record may begin. A reader would take them for a record
+   of the chunk's generation if the room were claimed and not yet marked. */
 static uint64_t misleading_words(uint64_t *looked_at) {
   uint64_t count = 0, offset = 0;
   const uint64_t end = prof_i_arena_readable_bytes();
@@ -218,7 +218,7 @@ static void clear_gives_the_room_back(void **state) {
     const prof_health health = health_now();
     assert_int_equal(health.recorded_count, 100000);
     assert_int_equal(health.is_full, 0);
-    /* from here on it uses the same pieces again */
+    /* from now on it uses the same pieces again */
     if (round == 2) after_first = health.arena_bytes;
     /* records of the clock and of clears take a unit now and then: a slow machine has more of
        them */
@@ -287,7 +287,7 @@ static void a_helper_leaves_room_for_threads(void **state) {
   }
 }
 
-/* Threads that are there at once, one more when the one before has recorded. */
+/* Threads that exist at the same time, one more when the previous one has recorded. */
 enum { AT_ONCE_MAX = 16, EACH = 100 };
 typedef struct at_once {
   pthread_t threads[AT_ONCE_MAX];

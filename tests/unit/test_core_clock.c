@@ -129,8 +129,8 @@ static void times_are_on_the_hosts_clock(void **state) {
   prof_trace_destroy(trace);
 }
 
-/* A process that may not read the counter, neither by itself nor by the C library's clocks, which
-   read it too: whatever prof does there, from the first start to the dump, must do without. */
+/* A process that may not read the counter, neither itself nor by the C library's clocks, which read
+   it too. There prof must do without, from the first start to the dump. */
 static void a_process_without_the_counter_records(void **state) {
   (void)state;
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)

@@ -120,7 +120,7 @@ static void entries_that_another_thread_ends_are_counted_once(void **state) {
     if (turn % 8 == 0) run_block();
   }
   pthread_join(thread, NULL);
-  run_block(); /* whose end takes off what is gone */
+  run_block(); /* its end takes off what is gone */
   assert_int_equal(
       prof_i_this_thread->slot->deep - prof_i_this_thread->slot->deep_gone + PROF_I_OPEN_COUNT,
       TASKS);
@@ -224,7 +224,7 @@ static void tasks_begun_inside_blocks_leave_no_gaps(void **state) {
   }
 }
 
-/* Scopes begun by call that a jump leaves stand open for good. They cost later scopes nothing. */
+/* Scopes begun by call that a jump leaves stay open for good. They cost later scopes nothing. */
 static void calls_that_jumps_leave_leave_no_gaps(void **state) {
   (void)state;
   static jmp_buf back;
@@ -274,8 +274,8 @@ static void moved_entries_are_found_by_other_threads(void **state) {
   }
 }
 
-/* What a reader counts as open while entries move: a scope that stands open is never missed, nor
-   seen twice. */
+/* What a reader counts as open while entries move: an open scope is never missed, nor seen
+   twice. */
 static uint64_t reader_stops; /* atomic */
 static void *count_open(void *tasks) {
   const uint64_t least = *(const uint64_t *)tasks;
@@ -392,7 +392,7 @@ static void what_is_known_of_the_last_block_does_not_outlive_the_fast_path(void 
   prof_scope_end(open_tasks[0]); /* the block takes its entry */
   WITH_BASE_PROFILER(PROF_HOST, "outer", "tasks", PROF_NO_ARGS, {
     for (int i = 1; i < PROF_I_OPEN_COUNT; i++) prof_scope_end(open_tasks[i]);
-    for (int i = 0; i < 40; i++) prof_scope_end(begin_task(0, 0)); /* until it is asked */
+    for (int i = 0; i < 40; i++) prof_scope_end(begin_task(0, 0)); /* until prof checks it */
     assert_false(prof_i_this_thread->is_slow);
     jump_out_of(leave_one);
     prof_i_thread_set_slow(prof_i_this_thread, true);
@@ -407,8 +407,9 @@ static uint64_t chunk_changes(void) {
   return health.chunk_changes_count;
 }
 
-/* Where calls were begun and never ended, as an interpreter's are that longjmp() leaves, each scope
-   looks at what stands open: that is no warm scope's cost, and is counted as it is measured. */
+/* An interpreter that longjmp() leaves has begun calls and never ended them. Then each scope
+   searches the open ones. That is not the cost of a warm scope, and is counted as it is
+   measured. */
 static void what_slow_scopes_take_is_counted(void **state) {
   (void)state;
   uint64_t before = 0, after = 0, changes;

@@ -1,4 +1,4 @@
-/* Threads whose end no destructor of prof's sees: their first scope comes in the last round of
+/* Threads that end without a destructor of prof: their first scope comes in the last round of
    destructors, or they end by the system call. What they leave goes to the capture and to later
    threads. A thread that is alive keeps what it has. */
 #define _GNU_SOURCE
@@ -102,7 +102,7 @@ static void start_in(const char *path, uint64_t cap_bytes) {
 }
 static void start(uint64_t cap_bytes) { start_in(NULL, cap_bytes); }
 
-/* As health tells it, and as a reader counts it. */
+/* As health reports it, and as a reader counts it. */
 static void check(uint64_t recorded, uint64_t ended, uint64_t open, uint32_t alive) {
   const prof_health health = health_now();
   for (int i = 0; i < PROF_LOSS_COUNT; i++)

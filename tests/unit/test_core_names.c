@@ -203,7 +203,7 @@ static void more_names_than_have_a_place_are_right(void **state) {
   assert_true(check_numbered() > NAMES / 2);
 }
 
-/* Wherever two names differ, their places do. */
+/* If two names differ, their places do. */
 static void names_that_differ_in_a_byte_have_places(void **state) {
   enum { NAMES = 200, BYTES_MAX = 40 };
   char name[BYTES_MAX + 1];

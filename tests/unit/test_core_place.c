@@ -1,5 +1,5 @@
 /* Where a capture's file goes: beside the output, else elsewhere with a reason; never over, or
-   through, what is there. */
+   through, an existing file. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <setjmp.h>

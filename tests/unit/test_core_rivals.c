@@ -1,4 +1,4 @@
-/* Several processes with one output: who records for it, and who has its name. */
+/* Several processes with one output: which one records for it, and which one has its name. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <setjmp.h>
@@ -34,7 +34,7 @@ static int create(const char *at, char *path) {
   return prof_i_capture_file_create(at, false, path, ROOM, reason, ROOM);
 }
 
-/* Without a capture of one's own. */
+/* Without a capture of the caller. */
 static bool is_taken(const char *at) {
   char name[ROOM], none[ROOM] = "";
   snprintf(name, sizeof name, "%s", at);
@@ -45,7 +45,7 @@ static bool is_taken(const char *at) {
 
 /* ---- who records for it ---- */
 
-/* A child holds a capture until it is told to end. */
+/* A child holds a capture until it gets the order to end. */
 static pid_t start_child(int *to_child, bool closes) {
   int ends[2], ready[2];
   char one = 'x';
@@ -82,7 +82,7 @@ static void an_output_is_taken_while_another_living_process_records_for_it(void 
   snprintf(other_output, sizeof other_output, "%s/other.json", folder);
   assert_false(is_taken(output));
   close(create(output, path));
-  assert_false(is_taken(output)); /* one's own */
+  assert_false(is_taken(output)); /* the caller's */
   unlink(path);
   for (int closes = 0; closes < 2;
        closes++) { /* its host may have closed the descriptor, and the lock with it */
@@ -149,7 +149,7 @@ static void what_another_host_has_left_takes_no_output_unless_somebody_holds_it(
   }
 }
 
-/* ---- who has its name ---- */
+/* ---- which process has its name ---- */
 
 /* -1: it failed. */
 static int try_to_settle(const char *at, char *name, char *path) {

@@ -1,4 +1,4 @@
-/* Call sites and argument schemas: one number for one content, wherever it stands, as long as the
+/* Call sites and argument schemas: one number for one content, at any address, as long as the
    process lives. */
 #define _GNU_SOURCE
 #include <dlfcn.h>

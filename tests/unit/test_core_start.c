@@ -27,7 +27,7 @@
 
 /* ---- the slow file system ---- */
 
-/* Before the file is made, and when it has been made. AT_CLOSE: when the one before it goes.
+/* Before the file is made, and when it has been made. AT_CLOSE: when the previous one goes.
    AT_SITES: when it grows for the call sites that are known. */
 enum { AT_NONE, AT_LOOK, AT_MADE, AT_COUNT, AT_CLOSE, AT_SITES };
 

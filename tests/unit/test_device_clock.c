@@ -1,6 +1,6 @@
-/* A device's clock beside the host's, with clocks whose truth is known: the error that is told
-   holds what it is wrong by, in 999 of 1000 trials, whatever the device's clock does; and what was
-   brought over stays in order. */
+/* A device's clock beside the host's, with clocks whose truth is known. The stated error covers the
+   true one in 999 of 1000 trials, whatever the device's clock does. Converted times stay in
+   order. */
 #define _GNU_SOURCE
 #include <prof/profiler.h>
 #include <setjmp.h>
@@ -20,7 +20,7 @@ enum { TRIALS = 1000 };
 
 static struct {
   double drift;
-  int64_t offset_ns, reading_ns; /* reading: how long a look at it takes */
+  int64_t offset_ns, reading_ns; /* reading: how long a reading of it takes */
   uint64_t begun_ns;
 } truth;
 
@@ -171,9 +171,9 @@ static void what_was_brought_over_stays(void **state) {
 
 /* ---- lengths ---- */
 
-/* Scopes behind each other, each of which begins in the instant in which the one before it ended,
-   of a device whose clock cannot be read: what is known of the distance narrows, is lost again
-   while nothing comes, and narrows anew. The lengths in the trace are the device's, whatever that
+/* Scopes behind each other, each of which begins in the instant in which the previous one ended, of
+   a device whose clock cannot be read. What is known of the distance narrows, is lost again while
+   nothing comes, and narrows anew. The lengths in the trace are the device's, whatever that
    does. */
 static void lengths_are_the_devices(void **state) {
   enum { COUNT = 4000, LENGTH_NS = 200000, IDLE_NS = 300000000 };
@@ -302,8 +302,8 @@ static void what_lies_before_the_first_reading_stays(void **state) {
 }
 
 /* The counter's first rate is made of some 20 us, and may be wrong by more than two clocks ever
-   part. What it is taken for is told as wrong by that; and it is measured again, so that the error
-   does not stay. */
+   part. The stated error includes that, and the rate is measured again, so that the error does not
+   stay. */
 static void a_rough_rate_is_in_the_bar_and_does_not_stay(void **state) {
   (void)state;
   assert_int_equal(prof_stop(), PROF_OK);
@@ -343,9 +343,9 @@ static void look_at(uint64_t ns) {
   prof_i_device_clock_update(&it, 0);
 }
 
-/* Nobody looks for a second, and what is brought over then is too late by what the device has
-   gained: the looks behind it stand before it on the host's clock. That is no step; time stands
-   until the truth has come as far, and the bar is honest all along. */
+/* Nothing reads the clock for a second. What is converted then is too late by what the device has
+   gained: the later readings are before it on the host's clock. That is no step. Time stands still
+   until the truth has come as far, and the stated error is honest all along. */
 static void a_clock_that_gains_is_not_taken_for_one_that_was_set(void **state) {
   (void)state;
   enum { MOMENTS = 40, APART_NS = 10000 };

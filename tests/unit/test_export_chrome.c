@@ -1,80 +1,11 @@
-/* The formats, to the byte: captures built by hand, where one tick is one nanosecond, and the text
-   that they must give. What readers make of it is tests/viewers' business. */
+/* Chrome JSON: the events of scopes and kernels, what stands in the head, and what is said of
+   losses. */
 #define _GNU_SOURCE
 #include "export/metadata.h"
+#include "exported.h"
 #include "reader/walk.h"
-#include "trace_checks.h"
 
-#include <fcntl.h>
 #include <prof/backend.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-/* Half of Kineto's three months: what base times are multiples of. */
-static const uint64_t base_ns = 3944619000000000u;
-
-static char folder[64], path[128];
-static char text[8 << 20]; /* what was dumped */
-
-static int make_folder(void **state) {
-  (void)state;
-  strcpy(folder, "/tmp/prof-chrome-XXXXXX");
-  return mkdtemp(folder) == NULL ? -1 : 0;
-}
-
-static int remove_folder(void **state) {
-  (void)state;
-  unlink(path);
-  return rmdir(folder);
-}
-
-static size_t read_back(const char *from) {
-  const int fd = open(from, O_RDONLY | O_CLOEXEC);
-  assert_true(fd >= 0);
-  size_t count = 0;
-  for (ssize_t got; (got = read(fd, text + count, sizeof text - 1 - count)) > 0;)
-    count += (size_t)got;
-  close(fd);
-  text[count] = 0;
-  return count;
-}
-
-/* Dumps the capture; its text is then in `text`. */
-static int dump(const capture *c, prof_dump_options options) {
-  prof_trace *const trace = open_capture(c);
-  options.size = sizeof options;
-  snprintf(path, sizeof path, "%s/out.json", folder);
-  const int status = prof_trace_dump(trace, path, &options);
-  prof_trace_destroy(trace);
-  if (status == PROF_OK || status == PROF_E_CHECK) read_back(path);
-  return status;
-}
-
-static void has(const char *line) {
-  if (strstr(text, line) == NULL) fail_msg("not in the text: %s\nThe text:\n%.4000s", line, text);
-}
-
-static void has_not(const char *line) {
-  if (strstr(text, line) != NULL) fail_msg("in the text: %s", line);
-}
-
-static unsigned count_of(const char *part) {
-  unsigned count = 0;
-  for (const char *at = text; (at = strstr(at, part)) != NULL; at++) count++;
-  return count;
-}
-
-/* A capture with one thread, number 101 and named "thread 1", and one site; ends at 10 s. */
-static prof_i_head *begin(capture *c, uint64_t start_realtime_ns) {
-  capture_begin(c, 4 << 20);
-  capture_header(c)->start_realtime_ns = start_realtime_ns;
-  capture_header(c)->pid = 77;
-  prof_i_head *const meta = capture_meta(c);
-  capture_site(meta, 1, "matmul", "operator", 1);
-  capture_clock(c, meta, 0, 0, 0);
-  capture_clock(c, meta, 10000000000u, 10000000000u, 0);
-  return capture_chunk(c, 1 << 20, 1);
-}
 
 static void the_head_is_as_readers_look_for_it(void **state) {
   (void)state;
@@ -344,7 +275,7 @@ static void a_kernel_is_tied_to_the_call_that_launched_it(void **state) {
   has("\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"pid\":77,\"tid\":101,");
   has("\"dur\":0.090,\"args\":{\"External id\":1,\"correlation\":1}");
   has("\"cat\":\"operator\",\"name\":\"matmul\",\"pid\":77,\"tid\":101,");
-  has("\"dur\":0.400,\"args\":{\"External id\":1}"); /* the call stands in it */
+  has("\"dur\":0.400,\"args\":{\"External id\":1}"); /* the call is in it */
   has("\"args\":{\"External id\":1,\"correlation\":1,\"device\":0,");
   assert_int_equal(count_of("\"cat\":\"ac2g\""), 2);
   has("\"self_check\":{\"faults\":0,");
@@ -446,7 +377,7 @@ static void no_key_comes_twice(void **state) {
   assert_int_equal(count_of("\"asynchronous\":true"), SETS);
   assert_int_equal(count_of("\"annotation\":true,"), SETS);
   assert_int_equal(count_of("\"correlation\":"), 2 * SETS); /* the launch's and the kernel's */
-  assert_int_equal(count_of("\"skipped#\":0"), 4);          /* the user's, who has this one too */
+  assert_int_equal(count_of("\"skipped#\":0"), 4);          /* the user's: it has this one too */
   assert_int_equal(count_of("\"skipped##\":8"), 4);
   assert_int_equal(count_of("\"skipped###\":9"), 4);
   assert_int_equal(count_of("\"stream\":4"), 2); /* it is prof's on rows of devices alone */
@@ -628,248 +559,7 @@ static void damage_is_written_and_reported(void **state) {
   has("\"unreadable\":1");
 }
 
-static void rafs_log_is_as_raf_wrote_it(void **state) {
-  (void)state;
-  capture c;
-  prof_i_head *const chunk = begin(&c, 1700000000123456789u);
-  static const uint32_t types[] = {PROF_ARG_STRING, PROF_ARG_STRING};
-  prof_i_head *const meta = (prof_i_head *)(c.bytes + PROF_I_FIRST_UNIT_OFFSET);
-  capture_schema(meta, 1, PROF_ARGS_LIST, "", 2, types, NULL);
-  capture_plain(chunk, CAPTURE_START + 11000, 1000, 1);
-  long_record r;
-  long_begin(&r, PROF_I_KIND_SCOPE, CAPTURE_START + 10000, 5000, 1);
-  r.schema = 1;
-  long_text(&r, "Count: 3");
-  long_text(&r, "\"x\"");
-  long_end(&r, chunk);
-  capture_plain(chunk, CAPTURE_START + 15000, 1000, 1);
-  assert_int_equal(dump(&c, (prof_dump_options){.format = PROF_FORMAT_RAF}), PROF_OK);
-  capture_end(&c);
-  assert_string_equal(
-      text,
-      "{\"traceEvents\":[\n"
-      "{\"name\":\"matmul\",\"cat\":\"operator\",\"ph\":\"B\",\"ts\":1700000000123466,\"pid\":77,"
-      "\"tid\":\"operator\","
-      "\"args\":{\"args_string\":\"Count: 3;\\\"x\\\"\"}},\n"
-      "{\"name\":\"matmul\",\"cat\":\"operator\",\"ph\":\"B\",\"ts\":1700000000123467,\"pid\":77,"
-      "\"tid\":\"operator\","
-      "\"args\":{\"args_string\":\"\"}},\n"
-      "{\"name\":\"matmul\",\"cat\":\"operator\",\"ph\":\"E\",\"ts\":1700000000123468,\"pid\":77,"
-      "\"tid\":\"operator\","
-      "\"args\":{\"args_string\":\"\"}},\n"
-      "{\"name\":\"matmul\",\"cat\":\"operator\",\"ph\":\"E\",\"ts\":1700000000123471,\"pid\":77,"
-      "\"tid\":\"operator\","
-      "\"args\":{\"args_string\":\"Count: 3;\\\"x\\\"\"}},\n"
-      "{\"name\":\"matmul\",\"cat\":\"operator\",\"ph\":\"B\",\"ts\":1700000000123471,\"pid\":77,"
-      "\"tid\":\"operator\","
-      "\"args\":{\"args_string\":\"\"}},\n"
-      "{\"name\":\"matmul\",\"cat\":\"operator\",\"ph\":\"E\",\"ts\":1700000000123472,\"pid\":77,"
-      "\"tid\":\"operator\","
-      "\"args\":{\"args_string\":\"\"}}\n"
-      "],\"displayTimeUnit\":\"ms\",\n"
-      "\"prof\":{\"recorded\":3,\"skipped\":0,\"unfinished\":0,\"unfinished_below\":0,\"stray_"
-      "ends\":0,\"lost\":{\"total\":0,\"full\":0,\"overwritten\":0,\"disk\":0,\"no_chunk\":0,"
-      "\"no_thread\":0,\"late\":0,\"cleared\":0,\"unfinished\":0,\"forked\":0,\"lost_state\":0,"
-      "\"muted\":0,\"device_full\":0,\"device_late\":0,"
-      "\"device_times\":0,\"skipped\":0,\"thread_ended\":0},\"changes\":[]}}\n");
-}
-
-/* Viewers pair an end with the last beginning of its row. */
-static void rafs_log_keeps_threads_and_overlaps_apart(void **state) {
-  (void)state;
-  capture c;
-  prof_i_head *const chunk = begin(&c, 1700000000000000000u);
-  capture_plain(chunk, CAPTURE_START + 1000, 2000, 1);
-  capture_plain(chunk, CAPTURE_START + 2000, 2000, 1);
-  prof_i_head *const other = capture_chunk(&c, 1 << 20, 2);
-  capture_plain(other, CAPTURE_START + 1500, 2000, 1);
-  assert_int_equal(dump(&c, (prof_dump_options){.format = PROF_FORMAT_RAF}), PROF_OK);
-  capture_end(&c);
-  assert_int_equal(count_of("\"tid\":\"operator\""), 2);
-  assert_int_equal(count_of("\"tid\":\"operator #2\""), 2);
-  assert_int_equal(count_of("\"tid\":\"operator (thread 102)\""), 2);
-}
-
-static void a_capture_is_copied_byte_by_byte(void **state) {
-  (void)state;
-  capture c;
-  prof_i_head *const chunk = begin(&c, 453 * base_ns);
-  capture_plain(chunk, CAPTURE_START, 5, 1);
-  assert_int_equal(dump(&c, (prof_dump_options){.format = PROF_FORMAT_CAPTURE}), PROF_OK);
-  struct stat status;
-  assert_int_equal(stat(path, &status), 0);
-  assert_int_equal(status.st_size, c.count);
-  assert_memory_equal(text, c.bytes, c.count < sizeof text ? c.count : sizeof text);
-  capture_end(&c);
-}
-
-static void the_paths_places_are_the_captures(void **state) {
-  (void)state;
-  capture c;
-  prof_i_head *const chunk = begin(&c, 453 * base_ns);
-  capture_plain(chunk, CAPTURE_START, 5, 1);
-  capture_header(&c)->rank = 5;
-  capture_header(&c)->world_size = 6;
-  prof_trace *const trace = open_capture(&c);
-  char wanted[128];
-  snprintf(wanted, sizeof wanted, "%s/%%h-%%p-%%r-%%%%.json", folder);
-  snprintf(path, sizeof path, "%s/host-77-5-%%.json", folder);
-  assert_int_equal(prof_trace_dump(trace, wanted, NULL), PROF_OK);
-  prof_trace_destroy(trace);
-  capture_end(&c);
-  assert_true(read_back(path) > 0);
-}
-
-static void a_capture_is_not_compressed(void **state) {
-  (void)state;
-  capture c;
-  begin(&c, 453 * base_ns);
-  assert_int_equal(dump(&c, (prof_dump_options){.format = PROF_FORMAT_CAPTURE, .gzip = 1}),
-                   PROF_E_INVALID);
-  assert_int_equal(dump(&c, (prof_dump_options){.format = PROF_FORMAT_CAPTURE, .from_ns = 1}),
-                   PROF_E_INVALID);
-  capture_end(&c);
-  assert_int_equal(access(path, F_OK), -1);
-}
-
-static void a_counter_that_is_no_number_is_left_out_and_counted(void **state) {
-  (void)state;
-  /* NaN, infinity, 1.5 */
-  static const uint64_t values[] = {0x7ff8000000000000u, 0x7ff0000000000000u, 0x3ff8000000000000u};
-  capture c;
-  prof_i_head *const chunk = begin(&c, 453 * base_ns);
-  for (unsigned i = 0; i < 3; i++) {
-    long_record r;
-    long_begin(&r, PROF_I_KIND_COUNTER, CAPTURE_START + 1000 * i, 0, 1);
-    long_word(&r, values[i]);
-    long_end(&r, chunk);
-  }
-  assert_int_equal(dump(&c, (prof_dump_options){0}), PROF_OK);
-  capture_end(&c);
-  assert_int_equal(count_of("\"ph\":\"C\""), 1);
-  has("\"ts\":2.000,\"args\":{\"value\":1.5}}");
-  has("\"counters_not_finite\":2");
-  has_not("nan");
-}
-
-/* ---- graphs ---- */
-
-/* The lines stand in the text, in this order. */
-static void has_in_order(const char *const *lines, size_t count) {
-  const char *at = text;
-  for (size_t i = 0; i < count; i++) {
-    const char *const found = strstr(at, lines[i]);
-    if (!found) {
-      fail_msg("not in the text behind the line before it: %s\nThe text:\n%.4000s", lines[i], text);
-      return;
-    }
-    at = found + 1;
-  }
-}
-
-static void put_counter(prof_i_head *chunk, uint64_t ns, double value) {
-  long_record r;
-  uint64_t word;
-  memcpy(&word, &value, sizeof word);
-  long_begin(&r, PROF_I_KIND_COUNTER, CAPTURE_START + ns, 0, 1);
-  long_word(&r, word);
-  long_end(&r, chunk);
-}
-
-static void counters_stand_in_the_order_of_time(void **state) {
-  (void)state;
-  capture c;
-  prof_i_head *const one = begin(&c, 453 * base_ns);
-  prof_i_head *const two = capture_chunk(&c, 1 << 18, 2);
-  put_counter(one, 1000, 1);
-  put_counter(two, 2000, 2);
-  put_counter(one, 3000, 3);
-  put_counter(one, 3000, 4); /* of two at one moment, the later one counts */
-  assert_int_equal(dump(&c, (prof_dump_options){0}), PROF_OK);
-  capture_end(&c);
-  static const char *const lines[] = {"\"tid\":101,\"ts\":1.000,\"args\":{\"value\":1",
-                                      "\"tid\":102,\"ts\":2.000,\"args\":{\"value\":2",
-                                      "\"tid\":101,\"ts\":3.000,\"args\":{\"value\":3",
-                                      "\"tid\":101,\"ts\":3.000,\"args\":{\"value\":4"};
-  has_in_order(lines, 4);
-  assert_int_equal(count_of("\"ph\":\"C\""), 4);
-}
-
-/* Two threads' pieces: the second thread was first at the pool, but had its time later. */
-static void put_pieces(prof_i_head *one, prof_i_head *two, prof_i_pool_state *pool,
-                       uint64_t before) {
-  const uint64_t first = PROF_I_USED_ZERO + before;
-  capture_piece(two, CAPTURE_START + 2000, 1, 0, 0x1000, 16, 0, first + PROF_I_USED_ONE_EVENT + 16);
-  capture_piece(one, CAPTURE_START + 1000, 1, 0, 0x2000, 32, 0,
-                first + 2 * PROF_I_USED_ONE_EVENT + 48);
-  capture_piece(one, CAPTURE_START + 5000, 1, 1, 0x2000, 32, 0,
-                first + 3 * PROF_I_USED_ONE_EVENT + 16);
-  capture_piece(one, CAPTURE_START + 5000, 1, 1, 0x1000, 16, 0, first + 4 * PROF_I_USED_ONE_EVENT);
-  pool->used = first + 4 * PROF_I_USED_ONE_EVENT;
-}
-
-static void memory_stands_in_the_order_of_its_pool(void **state) {
-  (void)state;
-  capture c;
-  prof_i_head *const one = begin(&c, 453 * base_ns);
-  prof_i_head *const meta = (prof_i_head *)(c.bytes + PROF_I_FIRST_UNIT_OFFSET);
-  prof_i_head *const two = capture_chunk(&c, 1 << 18, 2);
-  put_pieces(one, two, capture_pool(&c, meta, 1, 1, "p", 100), 100);
-  assert_int_equal(dump(&c, (prof_dump_options){0}), PROF_OK);
-  static const char *const lines[] = {
-      /* what was there before */
-      "\"name\":\"used bytes (p)\",\"pid\":77,\"tid\":102,\"ts\":0.000,\"args\":{\"value\":100}}",
-      "\"name\":\"[memory]\",\"pid\":77,\"tid\":102,\"ts\":2.000,"
-      "\"args\":{\"Addr\":4096,\"Bytes\":16,"
-      "\"Total Allocated\":116,\"Total Reserved\":0,\"Device Type\":0,\"Device Id\":-1,"
-      "\"finished\":false,\"Ev Idx\":0}}",
-      "\"name\":\"used bytes (p)\",\"pid\":77,\"tid\":102,\"ts\":2.000,\"args\":{\"value\":116}}",
-      /* in its thread's scope */
-      "\"name\":\"[memory]\",\"pid\":77,\"tid\":101,\"ts\":1.000,\"args\":{\"Addr\":8192,\"Bytes\":"
-      "32,\"Total Allocated\":148,",
-      /* time does not run back */
-      "\"name\":\"used bytes (p)\",\"pid\":77,\"tid\":101,\"ts\":2.000,\"args\":{\"value\":148}}",
-      "\"Bytes\":-32,\"Total Allocated\":116,", "\"ts\":5.000,\"args\":{\"value\":116}}",
-      "\"Bytes\":-16,\"Total Allocated\":100,", "\"ts\":5.000,\"args\":{\"value\":100}}"};
-  has_in_order(lines, sizeof lines / sizeof *lines);
-  assert_int_equal(count_of("\"ph\":\"C\""), 5);
-  has_not("allocated bytes"); /* nothing says it */
-  assert_int_equal(dump(&c, (prof_dump_options){.from_ns = 3000, .to_ns = 4000}), PROF_OK);
-  has("\"name\":\"used bytes (p)\",\"pid\":77,\"tid\":101,\"ts\":3.000,\"args\":{\"value\":148}}");
-  assert_int_equal(count_of("\"ph\":\"C\""), 1);
-  assert_int_equal(count_of("[memory]"), 0);
-  capture_end(&c);
-}
-
-static void two_pools_of_one_name_have_graphs_of_their_own(void **state) {
-  (void)state;
-  capture c;
-  prof_i_head *const one = begin(&c, 453 * base_ns);
-  prof_i_head *const meta = (prof_i_head *)(c.bytes + PROF_I_FIRST_UNIT_OFFSET);
-  prof_i_head *const two = capture_chunk(&c, 1 << 18, 2);
-  put_pieces(one, two, capture_pool(&c, meta, 1, 1, "p\"</script>", 0), 0);
-  capture_pool(&c, meta, 2, 1, "p\"</script>", 7000);
-  capture_pool(&c, meta, 3, 1, "other", 8000);
-  assert_int_equal(dump(&c, (prof_dump_options){0}), PROF_OK);
-  capture_end(&c);
-  assert_int_equal(count_of(", #1)\""), 5);
-  assert_int_equal(count_of(", #2)\""), 1);
-  has("\"name\":\"used bytes (other)\"");
-  has("\"args\":{\"value\":7000}}");
-  has_not("</script>");
-}
-
-static void costs_that_no_integer_holds_stay_the_largest(void **state) {
-  (void)state;
-  capture c;
-  begin(&c, 453 * base_ns);
-  capture_header(&c)->scope_cost_ps = UINT64_MAX;
-  capture_header(&c)->cpu_limit_milli = UINT64_MAX;
-  assert_int_equal(dump(&c, (prof_dump_options){0}), PROF_OK);
-  capture_end(&c);
-  has("\"scope_cost_ps\":18446744073709551615,");
-  has("\"cpu_limit_milli\":18446744073709551615,");
-}
+/* ---- metadata ---- */
 
 /* The user's members stand in the head, on a line each, in place of prof's own of that name;
    readers find no control character and no <script> in them. */
@@ -962,8 +652,6 @@ static void json_is_told_from_what_is_not(void **state) {
   assert_false(prof_i_json_is_value(deep, &at));
 }
 
-#define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       IN_FOLDER(metadata_stands_in_the_head),
@@ -988,16 +676,6 @@ int main(void) {
       IN_FOLDER(loss_stands_in_the_text),
       IN_FOLDER(steps_of_the_budget_stand_in_the_text_and_on_the_time_line),
       IN_FOLDER(damage_is_written_and_reported),
-      IN_FOLDER(rafs_log_is_as_raf_wrote_it),
-      IN_FOLDER(rafs_log_keeps_threads_and_overlaps_apart),
-      IN_FOLDER(a_capture_is_copied_byte_by_byte),
-      IN_FOLDER(the_paths_places_are_the_captures),
-      IN_FOLDER(a_capture_is_not_compressed),
-      IN_FOLDER(a_counter_that_is_no_number_is_left_out_and_counted),
-      IN_FOLDER(counters_stand_in_the_order_of_time),
-      IN_FOLDER(memory_stands_in_the_order_of_its_pool),
-      IN_FOLDER(two_pools_of_one_name_have_graphs_of_their_own),
-      IN_FOLDER(costs_that_no_integer_holds_stay_the_largest),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

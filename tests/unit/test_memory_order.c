@@ -1,7 +1,7 @@
-/* The one order of all threads' events. Threads hammer one pool with nothing between them; what is
-   read back must be the order in which the pool's counter went: each event's sum is the one before
-   it and its own bytes, and its number the next. Then the same with records taken away, and
-   counters that come round. */
+/* The one order of all threads' events. Threads hammer one pool with nothing between them. The
+   order that is read back must be the order of the pool's counter: each event's sum is the previous
+   sum and its own bytes, and its number the next. Then the same with records taken away, and
+   counters that wrap. */
 #define _GNU_SOURCE
 #include <prof/memory.h>
 #include <prof/trace.h>
@@ -143,7 +143,7 @@ static void records_that_are_lost_are_counted_one_by_one(void **state) {
 }
 
 /* A handler came between the clock and the sum of an event, and took longer than clocks may be
-   apart: its events have later clocks and earlier places, in the chunk or the one before. */
+   apart. Its events have later clocks and earlier places, in the chunk or the previous one. */
 static void a_handler_may_take_its_time(void **state) {
   (void)state;
   enum { HANDLED = 6 };
@@ -182,8 +182,8 @@ static void a_handler_may_take_its_time(void **state) {
   }
 }
 
-/* One thread's pieces, of which so many are missing between the tenth and the next; a second
-   thread's is begun with the first of them and gets its place behind all. */
+/* One thread's pieces, of which some are missing between the tenth and the next. A second thread's
+   begin with the first of them and get their place behind all. */
 static void skip_numbers(uint64_t missing, bool is_overtaken) {
   capture c;
   enum { SEEN = 20 };

@@ -1,5 +1,5 @@
 /* Synthetic series with a known right answer: medians and their intervals, drift, two modes, noise,
-   comparisons; and how often a series without fault is doubted, over a thousand seeds of each
+   comparisons. Also how often a series without fault is doubted, over a thousand seeds of each
    shape. */
 #include <prof/op.h>
 #include <setjmp.h>
@@ -17,7 +17,7 @@
 enum { COUNT = 200 };
 
 /* Series of each shape; with PROF_LONG=1 four times as many. The sanitizers and valgrind look at
-   memory, for which a few are enough; then no share is told of them. */
+   memory, for which a few are enough; then no share is reported. */
 static uint64_t seeds(void) {
   const char *const loaded = getenv("LD_PRELOAD");
   return SKIP_SANITIZED || (loaded && strstr(loaded, "vgpreload")) ? 20
@@ -97,7 +97,7 @@ static double many_outliers(size_t i, size_t count) {
   (void)i, (void)count;
   return uniform() < 0.15 ? 200 + 400 * uniform() : 100 + normal();
 }
-static double tied(size_t i, size_t count) { /* slow waves: each sample is near the one before it */
+static double tied(size_t i, size_t count) { /* slow waves: each sample is near the previous one */
   static double wave;
   (void)count;
   wave = i == 0 ? 0 : 0.98 * wave + 0.2 * normal();
@@ -203,8 +203,7 @@ static void the_interval_holds_the_median_as_often_as_it_says(void **unused) {
   assert_true(is_at_least(count_right(&waves, 1000, 100), 850));
 }
 
-/* Of how many of a thousand series without a tie it is thought that there is one, and by how much
-   at worst. */
+/* In how many of a thousand series without a tie a tie is reported, and by how much at worst. */
 static int count_tied(const shape *what, size_t count, double *least_out) {
   double samples[1000];
   int ties = 0;

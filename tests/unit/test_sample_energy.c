@@ -78,7 +78,7 @@ static void what_cannot_be_read_is_not_known(void **state) {
   put(0, "energy_uj", "5\n");
   prof_i_energy_begin(&energy, folder);
   assert_int_equal(energy.count, 1);
-  put(0, "energy_uj", "3\n"); /* back, and not round: the range is less than what was there */
+  put(0, "energy_uj", "3\n"); /* back, and not round: the range is less than the old value */
   assert_false(prof_i_energy_end(&energy, folder, &uj));
   put(0, "energy_uj", "");
   assert_false(prof_i_energy_end(&energy, folder, &uj));

@@ -1,5 +1,5 @@
-/* Calls of a vendor's interface among the scopes of their thread: written on a line of their own,
-   by another clock, they stand where they were in truth, and each ns counts once. */
+/* Calls of a vendor's interface among the scopes of their thread. Written on a line of their own,
+   by another clock, they appear at their true time, and each ns counts once. */
 #include "trace_checks.h"
 
 #include "api/sanitizers.h"
@@ -212,8 +212,8 @@ static void each_stands_in_its_scope(void **state) {
   }
 }
 
-/* Scopes and calls of a few ns, by a clock that is off by more than they take: no time is below 0,
-   and nothing has more of its own than it took. */
+/* Scopes and calls of a few ns, by a clock that is off by more than they take. No time is below 0,
+   and nothing has more self time than it took. */
 static void short_ones_keep_their_times(void **state) {
   (void)state;
   for (uint64_t seed = 1; seed <= 3000; seed++) {

@@ -128,8 +128,8 @@ static void put_step(prof_i_head *chunk, uint64_t end) {
   long_end(&r, chunk);
 }
 
-/* Of what a holds the plain scope alone counts: what is in a step is in what holds the step, and
-   asynchronous work and calls that a vendor's tracing told are no scopes of the thread's. */
+/* In a, the plain scope alone counts. What is in a step is in what holds the step. Asynchronous
+   work and calls from a vendor's tracing are no scopes of the thread. */
 static void what_counts_as_inside(void **state) {
   (void)state;
   capture c;

@@ -1,7 +1,7 @@
-/* Self times of scopes that overlap crosswise, against a count of ticks: each tick of a thread is
-   the self time of the scope that began last of those that run in it. A skipped scope has none: its
-   ticks are those of what else runs. Random threads of plain and long records, skipped scopes,
-   steps, marks, open scopes, and what is no thread's own time. Many begin or end together. */
+/* Self times of scopes that overlap crosswise, against a count of ticks. Each tick of a thread is
+   self time of the running scope that began last. A skipped scope has none: its ticks are those of
+   what else runs. Random threads of plain and long records, skipped scopes, steps, marks, open
+   scopes, and what is no thread's own time. Many begin or end together. */
 #include "reader/walk.h"
 #include "trace_checks.h"
 

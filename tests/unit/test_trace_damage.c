@@ -1,6 +1,6 @@
 /* What the reader does with bytes that are no capture, or no longer one: a status, or what can be
-   read; never a crash, never a read outside the bytes (run under ASan), and all ways of reading
-   agree with each other. */
+   read. It never crashes and never reads outside the bytes (run under ASan), and all ways of
+   reading agree with each other. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

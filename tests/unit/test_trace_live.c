@@ -78,9 +78,9 @@ static bool is_full(const prof_trace_info *info) {
   return info->lost_count[PROF_LOSS_FULL] > 0 || info->lost_count[PROF_LOSS_NO_THREAD] > 0;
 }
 
-/* Each outer scope that had ended holds its two inner ones; but a thread's first may have lost them
-   to a ring, and its last, when it was open at the moment the arena became full. Returns the outer
-   ones. */
+/* Each outer scope that had ended holds its two inner ones. But a ring may have evicted those of a
+   thread's first. The last may lack them if it was open when the arena became full. Returns the
+   outer ones. */
 static uint64_t check_events(const prof_trace *trace, bool is_ring) {
   static prof_event outer, event;
   const prof_trace_info info = info_of(trace);
@@ -247,7 +247,7 @@ static void the_file_of_another_process_is_read_while_it_runs_and_after_its_deat
   }
   assert_int_equal(kill(child, SIGKILL), 0);
   siginfo_t ended;
-  /* dead, and not buried: that is not alive */
+  /* dead, and not reclaimed: that is not alive */
   assert_int_equal(waitid(P_PID, (id_t)child, &ended, WEXITED | WNOWAIT), 0);
   prof_trace *trace = NULL;
   assert_int_equal(prof_trace_open(path, &trace), PROF_OK);
@@ -259,7 +259,7 @@ static void the_file_of_another_process_is_read_while_it_runs_and_after_its_deat
   munmap(done, 4096);
 }
 
-/* ---- scopes that stand open ---- */
+/* ---- open scopes ---- */
 
 static uint64_t now_ns(void) {
   struct timespec now;

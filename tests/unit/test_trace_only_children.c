@@ -52,7 +52,7 @@ static void put_call(tree *t, prof_i_head *chunk, int parent) {
 }
 
 /* A step lasts from the mark before it. None is made from a mark in a call that has ended: there
-   that call crosses the step, and stands beside it. */
+   that call crosses the step, and is its sibling. */
 static void put_step(tree *t, prof_i_head *chunk, int parent) {
   long_record r;
   int around = parent;
@@ -203,7 +203,7 @@ static void rows_are_torchs_and_without_the_rule_each_call_counts(void **state) 
   assert_true(gone > ROUNDS);
 }
 
-/* What the inner call takes on a device, and of memory, is the outer one's own. */
+/* What the inner call takes on a device, and of memory, belongs to the outer one. */
 static void what_stands_beside_the_time_is_kept(void **state) {
   (void)state;
   enum { SIDE = PROF_I_FLAG_DEVICE | PROF_I_FLAG_STREAM };

@@ -1,4 +1,4 @@
-/* What a recursion adds up to, what stands open in a table, and where rows are in the source. */
+/* What a recursion adds up to, open scopes in a table, and where rows are in the source. */
 #include <malloc.h>
 
 #include "trace_checks.h"
@@ -218,7 +218,7 @@ static void put_site(prof_i_head *meta, uint32_t number, const char *name, const
   long_end(&r, meta);
 }
 
-/* Functions are told apart by their places; names that somebody chose are not. */
+/* Functions are distinguished by their places, names that a user chose are not. */
 static void two_lambdas_are_two_rows(void **state) {
   (void)state;
   capture c;

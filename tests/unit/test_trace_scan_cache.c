@@ -1,5 +1,5 @@
-/* Traces of one's own capture, one after another: what a scan has found serves the next trace, and
-   each trace says what one that scans all would say. */
+/* Traces of the process's own capture, one after another. The next trace reuses what a scan has
+   found, and each trace says what one that scans all would say. */
 #include <prof/profiler.h>
 #include <pthread.h>
 

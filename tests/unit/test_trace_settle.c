@@ -1,7 +1,7 @@
-/* A reader copies while a writer stands between the claim of a record and its first word, and the
-   writer goes on in the middle of the copy: what it stores behind the place that was copied must
-   not be taken for records. The page behind the record's first 16 bytes is taken away, so that the
-   copy itself wakes the writer there; every run is the same. */
+/* A reader copies while a writer is between the claim of a record and its first word, and the
+   writer goes on in the middle of the copy. What it stores behind the copied place must not be
+   taken for records. The page behind the record's first 16 bytes is taken away, so that the copy
+   itself wakes the writer there. Every run is the same. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <sys/mman.h>

@@ -1,7 +1,7 @@
-/* A reader copies a ring while a thread goes on in it: whatever is in the copy, there is no hole in
-   it. The reader asks how much is there again and again while it looks at chunks, and each time the
-   thread goes on by half a chunk, from some question on and up to another: every run is the same,
-   and all of them together have the thread at every place. */
+/* A reader copies a ring while a thread goes on in it: the copy has no hole. The reader queries the
+   size again and again while it reads chunks. Each time, from some query on and up to another, the
+   thread goes on by half a chunk. Every run is the same, and all of them together have the thread
+   at every place. */
 #define _GNU_SOURCE
 #include "../../src/reader/capture.h"
 #include "trace_checks.h"
@@ -23,7 +23,7 @@ static struct {
   uint64_t halves;          /* what the thread has done */
   uint64_t questions;       /* of the reader's */
   uint64_t from, to;        /* it goes on at these */
-  prof_i_thread_slot *slot; /* NULL, or a scope stands open there, and ends when it goes on */
+  prof_i_thread_slot *slot; /* NULL, or a scope is open there, and ends when it goes on */
 } own;
 
 /* ---- the thread ---- */
@@ -94,7 +94,7 @@ static uint64_t scopes_given_up(void) {
 static uint64_t live_bytes_now(const prof_i_live_source *live) {
   (void)live;
   own.questions++;
-  /* from here on it asks for whatever lies behind */
+  /* from now on it queries whatever lies behind */
   if (own.questions == 1) return PROF_I_FIRST_UNIT_OFFSET;
   if (own.questions >= own.from && own.questions < own.to) go_on();
   return own.c.count;
@@ -163,23 +163,23 @@ static void read_at_every_place(uint64_t halves) {
 
 static void a_ring_that_goes_round_has_no_hole(void **state) {
   (void)state;
-  /* they are asked while it looks */
+  /* the reader queries while it reads */
   assert_true(read_while_it_goes_on(2 * CHUNKS * ROUNDS, 0, 0) > (uint64_t)(2 * CHUNKS));
   for (uint64_t more = 0; more < 2 * CHUNKS; more++)
     read_at_every_place(2 * CHUNKS * ROUNDS + more);
 }
 
-/* What it had at first is not all that there is. */
+/* What it had at first is not all of it. */
 static void a_ring_that_grows_and_goes_round_meanwhile_has_no_hole(void **state) {
   (void)state;
   for (uint64_t halves = 0; halves < 2 * CHUNKS; halves++) read_at_every_place(halves);
 }
 
-/* ---- what stands open ---- */
+/* ---- open scopes ---- */
 
-/* A scope stands open when the reader comes, and ends as soon as the thread goes on. Its record is
-   not in the copy: it is overwritten. So it may be shown as open only beside what had ended before
-   it began. */
+/* A scope is open when the reader comes, and ends as soon as the thread goes on. Its record is not
+   in the copy: it is overwritten. So it may be shown as open only beside what had ended before it
+   began. */
 typedef struct open_sight {
   bool is_open, is_later;
 } open_sight;

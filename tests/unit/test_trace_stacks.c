@@ -1,5 +1,5 @@
-/* Stacks by the traced functions around a scope, where many scopes overlap, stand in each other or
-   are asynchronous, and how long their texts may be: a table's and the JSON's. */
+/* Stacks by the traced functions around a scope, where many scopes overlap, are in each other or
+   are asynchronous. Also how long their texts may be: a table's and the JSON's. */
 #include "analysis/call_stacks.h"
 #include "trace_checks.h"
 
@@ -146,8 +146,8 @@ static void deeper_ones_than_a_lane_takes_have_stacks(void **state) {
   }
 }
 
-/* Scopes, and functions: the last lane is shared, and what stands there need not stand around what
-   comes. The JSON's self-check finds those. */
+/* Scopes, and functions. The last lane is shared, and its contents need not enclose what comes. The
+   JSON's self-check finds those. */
 static void more_than_there_are_lanes_have_stacks(void **state) {
   (void)state;
   enum { COUNT = 400 };

@@ -94,7 +94,7 @@ static void pairs_that_contradict_are_left_out(void **state) {
                               {200 * MS, 50 * MS, 0, 0},
                               {300 * MS, UINT64_MAX, 0, 0},
                               {1ull << 62, 400 * MS, 0, 0}};
-  prof_i_timeline t = make(pairs, 5, 0, &bad); /* and the nominal rate is none */
+  prof_i_timeline t = make(pairs, 5, 0, &bad); /* and the nominal rate is 0 */
   assert_int_equal(bad, 4);
   assert_int_equal(ns_at(&t, 200 * MS), 200 * MS);
   prof_i_timeline_fini(&t);

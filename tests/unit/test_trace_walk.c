@@ -163,8 +163,8 @@ static void claims_that_were_never_finished_are_counted(void **state) {
   capture_end(&c);
 }
 
-/* An end that was under way: its scope stands open, and its claim, with a mark or without, is no
-   loss beside that. A claim of another length is none of these scopes'. */
+/* An end that was under way: its scope is open, and its claim, with a mark or without, is no loss
+   beside that. A claim of another length belongs to no scope of these. */
 static void the_claim_of_a_scope_that_stands_open_is_no_loss(void **state) {
   (void)state;
   for (int has_mark = 0; has_mark < 2; has_mark++) {
@@ -192,8 +192,8 @@ static void the_claim_of_a_scope_that_stands_open_is_no_loss(void **state) {
   }
 }
 
-/* The thread has ended, and its scopes are counted as lost: their entries still stand there when
-   the process dies. */
+/* The thread has ended, and its scopes are counted as lost: their entries still exist when the
+   process dies. */
 static void scopes_of_a_thread_that_is_ending_are_lost_or_open(void **state) {
   (void)state;
   for (uint64_t lost = 4; lost <= 6; lost++) {
@@ -205,7 +205,7 @@ static void scopes_of_a_thread_that_is_ending_are_lost_or_open(void **state) {
     slot->deep_gone = 3;
     slot->ended_mark = 6;
     slot->lost[PROF_LOSS_THREAD_ENDED] = lost;
-    capture_header(&c)->version = 1; /* where slots had no ledger, anything may stand there */
+    capture_header(&c)->version = 1; /* where slots had no ledger, any value is possible */
     slot->ledger = UINT64_MAX;
     slot->ended_lost[1][PROF_LOSS_THREAD_ENDED] = 100;
     prof_trace *const trace = open_capture(&c);
@@ -240,7 +240,7 @@ static void content_of_an_old_generation_is_no_record(void **state) {
   begin_with_sites(&c, 1 << 20, 2);
   prof_i_head *const chunk = capture_chunk(&c, CHUNK, 1);
   capture_plain(chunk, T0 + 10, 10, 1);
-  chunk->generation = 2; /* the chunk goes round: what stands in it is old */
+  chunk->generation = 2; /* the chunk goes round: its contents are old */
   chunk->cursor = PROF_I_HEAD_BYTES;
   capture_owner(chunk, 1, 101, "thread 1");
   const uint64_t claimed = chunk->cursor;
@@ -514,7 +514,7 @@ static void a_scope_begun_elsewhere_is_no_child_of_what_runs_here(void **state) 
   capture_end(&c);
 }
 
-/* What runs beside it on its thread is no child of it, and it is none of what stands around it. */
+/* What runs beside it on its thread is no child of it, and does not enclose it. */
 static void an_asynchronous_scope_holds_nothing_and_takes_no_time(void **state) {
   (void)state;
   capture c;

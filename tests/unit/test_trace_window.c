@@ -279,7 +279,7 @@ static void functions_of_all_threads_are_counted_by_begin(void **state) {
   has(text, "\"ts\":0.700,\"dur\":0.010,\"args\":{\"External id\":1,\"Python id\":7,");
   has(text, "\"ts\":0.700,\"dur\":0.011,\"args\":{\"External id\":4,\"Python id\":8,");
   prof_free(text);
-  /* The calls that stand open where a window begins are its first ones, thread by thread. */
+  /* The calls that are open where a window begins are its first ones, thread by thread. */
   char *const window = json_of(trace, (prof_dump_options){.from_ns = 260});
   has_number(window, "0.100", 1, 0);
   has_number(window, "0.050", 2, 0);

@@ -1,15 +1,22 @@
 #!/usr/bin/env python3
 """usage: check_trace.py [--engines FOLDER] TRACE...
 
-Is a trace that prof wrote good? A file is, if it passes all of these, for each lets something
-  through that another refuses: * strict UTF-8 and JSON: no NaN, no duplicate key, no trailing
-  comma, no control byte; a .gz of exactly one member;
-  * the layout that torch.profiler's readers look for, times with three decimals, scopes of a track
-  nested to the nanosecond;
-  * Perfetto's trace processor loads it, and its health query is empty;
-  * catapult, the importer of chrome://tracing, loads it without a warning;
-  * the file, both engines and prof's own account agree on the number of slices, counters and
-  arrows, and on every time.
+Is a trace that prof wrote good? A file is good if it passes all of these checks. Each of them
+accepts something that another refuses.
+
+- It is strict UTF-8 and JSON: no NaN, no duplicate key, no trailing comma, no control byte. A .gz
+  has exactly one member.
+
+- It has the layout that torch.profiler's readers look for, times with three decimals, and scopes of
+  a track nested to the nanosecond.
+
+- Perfetto's trace processor loads it, and its health query is empty.
+
+- catapult, the importer of chrome://tracing, loads it without a warning.
+
+- The file, both engines and prof's own account agree on the number of slices, counters and arrows,
+  and on every time.
+
 Prints one line for each trace; exit status 1 if any is not good. Needs node 18 or newer."""
 
 import argparse

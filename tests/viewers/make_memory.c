@@ -147,7 +147,7 @@ static void on_two_threads(void *(*run)(void *)) {
   for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
 }
 
-/* What failed, and frees of what was there before: the host's pool had no baseline, and goes below
+/* What failed, and frees of what was in use before: the host's pool had no baseline, and goes below
    0. */
 static void end_badly(void) {
   prof_memory_oom(own.devices[1], 1ull << 33);

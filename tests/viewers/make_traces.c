@@ -1,7 +1,9 @@
-/* Makes the traces that the viewers' engines are shown: usage: make_traces FOLDER. Each kind is
-   recorded, dumped and forgotten in turn; manifest.json in FOLDER says, for each file, how many of
-   each thing this program recorded: the oracle that the file, both engines and prof's own account
-   must equal. Uses the public face alone. */
+/* usage: make_traces FOLDER
+
+   Makes the traces that the viewers' engines are shown. Each kind is recorded, dumped and forgotten
+   in turn. manifest.json in FOLDER says, for each file, how many of each thing this program
+   recorded. It is the oracle that the file, both engines and prof's own account must equal. Uses
+   the public face alone. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <pthread.h>

@@ -5,10 +5,12 @@ Takes a picture of TRACE in the Perfetto UI, the real one, which fetch-engines.s
 headless Chromium (Debian: chromium-headless-shell, or $CHROME), without a network. Made by hand or
 by `make picture`, for the README; no test needs it.
 
---from and --to show a part, in ms from the trace's first slice; --select selects the longest slice
-of that name that lies in it, which shows its details and its arrows; --no-details closes the pane
-again. The browser is spoken to by its DevTools protocol over a pair of pipes, so that Python's own
-library is enough."""
+--from and --to show a part, in ms from the trace's first slice. The option --select selects the
+longest slice of that name that lies in it, which shows its details and its arrows. Then
+--no-details closes the pane again.
+
+The script speaks the browser's DevTools protocol over a pair of pipes, so that Python's own library
+is enough."""
 
 import argparse
 import base64
@@ -180,17 +182,22 @@ def serve(folder, extra):
     return f"http://127.0.0.1:{server.server_address[1]}"
 
 
-EXPAND = """(app.trace.currentWorkspace || app.trace.workspaces.currentWorkspace).flatTracks.forEach(t => t.expand && t.expand())"""
+EXPAND = """(app.trace.currentWorkspace || app.trace.workspaces.currentWorkspace)
+  .flatTracks.forEach(t => t.expand && t.expand())"""
 SELECT = """(async () => {
-  const first = (await app.trace.engine.query('select min(ts) as ts from slice where dur > 0')).firstRow({ts: 0n}).ts;
+  const times = await app.trace.engine.query('select min(ts) as ts from slice where dur > 0');
+  const first = times.firstRow({ts: 0n}).ts;
   const from = first + BigInt(Math.round(%f * 1e6)), to = first + BigInt(Math.round(%f * 1e6));
-  const rows = await app.trace.engine.query("select id from slice where name = '" + %s + "' and ts >= " + from + " and ts + dur <= " + to + " order by dur desc limit 1");
+  const rows = await app.trace.engine.query("select id from slice where name = '" + %s
+    + "' and ts >= " + from + " and ts + dur <= " + to + " order by dur desc limit 1");
   if (rows.numRows() === 0) return false;
-  app.trace.selection.selectSqlEvent('slice', Number(rows.firstRow({id: 0n}).id), {scrollToSelection: true});
+  const id = Number(rows.firstRow({id: 0n}).id);
+  app.trace.selection.selectSqlEvent('slice', id, {scrollToSelection: true});
   return true;
 })()"""
 ZOOM = """(async () => {
-  const first = (await app.trace.engine.query('select min(ts) as ts from slice where dur > 0')).firstRow({ts: 0n}).ts;
+  const times = await app.trace.engine.query('select min(ts) as ts from slice where dur > 0');
+  const first = times.firstRow({ts: 0n}).ts;
   const from = BigInt(Math.round(%f * 1e6)), to = BigInt(Math.round(%f * 1e6));
   app.trace.timeline.setViewportTime(first + from, first + to);
 })()"""

@@ -1,7 +1,8 @@
-"""usage: ranks.py FOLDER RANK: one of two ranks that train, as PyTorch's would with NCCL, on the
-emulated CUDA driver of tests/device/vendors, whose CUPTI PROF_BACKEND_CUPTI names.
-tensorboard_trace_handler() writes its trace into FOLDER. No device is behind it: a kernel is a
-thread that sleeps."""
+"""usage: ranks.py FOLDER RANK
+
+One of two ranks that train, as PyTorch's would with NCCL, on the emulated CUDA driver of
+tests/device/vendors, whose CUPTI PROF_BACKEND_CUPTI names. tensorboard_trace_handler() writes its
+trace into FOLDER. No device is behind it: a kernel is a thread that sleeps."""
 
 import ctypes
 import os

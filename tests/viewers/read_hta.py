@@ -1,6 +1,7 @@
-"""usage: read_hta.py FOLDER: what HTA has read of the ranks in FOLDER, as JSON: by rank its events
-with their iterations, and the steps; where kernels are among them, what it says of those. Runs in
-.venv-readers."""
+"""usage: read_hta.py FOLDER
+
+What HTA has read of the ranks in FOLDER, as JSON: by rank its events with their iterations, and the
+steps. If kernels are among them, also what HTA says of those. Runs in .venv-readers."""
 
 import json
 import sys

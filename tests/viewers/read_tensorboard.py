@@ -1,15 +1,16 @@
-"""usage: read_tensorboard.py FOLDER [--with-runtime]: what TensorBoard's plug-in shows of the runs
-in FOLDER, as JSON: by worker and span its views, steps, operators, memory, modules, devices, ranks.
-Runs in .venv-readers.
+"""usage: read_tensorboard.py FOLDER [--with-runtime]
 
---with-runtime: the plug-in of PyPI knows a call of CUDA's runtime by an older category than the one
-that Kineto, and so prof, writes, and gives no kernel to an operator without; its later source has
-this line."""
+What TensorBoard's plug-in shows of the runs in FOLDER, as JSON: by worker and span its views,
+steps, operators, memory, modules, devices, ranks. Runs in .venv-readers.
+
+--with-runtime: the plug-in of PyPI expects an older category of a call of CUDA's runtime than the
+one that Kineto, and so prof, writes. It gives no kernel to an operator without such a call. Its
+later source has this line."""
 
 import json
 import sys
 
-if "--with-runtime" in sys.argv:  # here, where the processes that it begins come by, too
+if "--with-runtime" in sys.argv:  # here, where the processes that it begins see it, too
     from torch_tb_profiler.profiler import trace
 
     trace.EventTypeMap["cuda_runtime"] = trace.EventTypes.RUNTIME

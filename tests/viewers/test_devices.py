@@ -78,7 +78,7 @@ def test_rows_are_named(trace):
         a["name"] for (what, pid, _), a in names.items() if what == "thread_name" and pid == DEVICE
     )
     assert streams in (["stream 1", "stream 2: compute"], ["stream 1: compute", "stream 2"])
-    assert ("process_name", UNSERVED, 0) not in names  # nothing stands there
+    assert ("process_name", UNSERVED, 0) not in names  # that row is empty
 
 
 # ---- what a vendor's own tracing told: tests/device/records FILE ----

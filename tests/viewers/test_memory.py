@@ -200,7 +200,7 @@ def test_perfetto_has_each_change_as_it_was_told(told, engines, name):  # noqa: 
 
 @needs_node
 @pytest.mark.parametrize("name", FILES)
-def test_chrome_tracing_draws_each_pool_forwards_and_up_to_its_peak(told, engines, name):  # noqa: F811
+def test_chrome_tracing_draws_each_pool_forward_up_to_its_peak(told, engines, name):  # noqa: F811
     seen = check_trace.ask_catapult(engines, told["folder"] / name)
     graphs = []
     for series in seen["series"]:
@@ -222,8 +222,8 @@ def test_chrome_tracing_draws_each_pool_forwards_and_up_to_its_peak(told, engine
 
 @pytest.mark.parametrize("name", FILES)
 def test_what_threads_raced_for_is_one_graph_in_the_order_of_the_pool(told, documents, name):
-    """Each value is the one before it and one piece more or less, even where two threads' clocks
-    say otherwise."""
+    """Each value is the previous one and one piece more or less, even if two threads' clocks say
+    otherwise."""
     [(_, values)] = [
         graph
         for graph in values_of(documents[name], "used").items()

@@ -36,9 +36,14 @@ def generator():
     yield 1
     yield 2
 
-with prof.profile(record_shapes=True, profile_memory=True, with_stack=True, with_flops=True, schedule=prof.schedule(wait=0, warmup=1, active=3, repeat=1)) as p:
+options = dict(record_shapes=True, profile_memory=True, with_stack=True, with_flops=True)
+values = dict(text="a \\" </script> \\u2028 \\ud800", number=1 << 62, real=float("nan"))
+shapes = [(0x0220, 2, 3), (0x0220, 3, 4)]
+once = prof.schedule(wait=0, warmup=1, active=3, repeat=1)
+with prof.profile(schedule=once, **options) as p:
     for _ in range(4):
-        with prof.memory_profiler.Pool("arrays", "cpu") as pool, prof.scope("operators.mm", "operator", 1, _shapes=[(0x0220, 2, 3), (0x0220, 3, 4)], text="a \\" </script> \\u2028 \\ud800", number=1 << 62, real=float("nan")):
+        mm = prof.scope("operators.mm", "operator", 1, _shapes=shapes, **values)
+        with prof.memory_profiler.Pool("arrays", "cpu") as pool, mm:
             pool.alloc(0x1000, 100, 128)
             pool.free(0x1000, 128)
         threading.Thread(target=list, args=(generator(),), name="other").start()

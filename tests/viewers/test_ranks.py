@@ -1,6 +1,6 @@
-"""Two ranks with kernels in TensorBoard's plug-in and in HTA, as they come from PyPI: what ranks.py
-launches on the emulated CUDA driver, each number beside one that is worked out here from the trace
-alone. Run by CTest, or by hand: .venv/bin/python -m pytest tests/viewers"""
+"""Two ranks with kernels in the unchanged TensorBoard plug-in and HTA of PyPI. ranks.py launches
+the kernels on the emulated CUDA driver. Each number is compared with one that is worked out here
+from the trace alone. Run by CTest, or by hand: .venv/bin/python -m pytest tests/viewers"""
 
 import collections
 import json
@@ -399,9 +399,9 @@ def test_htas_overlap(found, truths):
 
 
 def test_htas_critical_path(found, truths):
-    """It ends with the last product of the step, and before it stand those that ended behind the
-    begin of the next one's launch; or, where the thread waits before it launches the collective, as
-    on a busy machine, with that one, and HTA says that communication bounds the step."""
+    """It ends with the last product of the step. Before it are those that ended after the begin of
+    the next one's launch. If the thread waits before it launches the collective, as on a busy
+    machine, it is with that one, and HTA says that communication bounds the step."""
     for rank, truth in truths.items():
         path = found["paths"][rank]
         assert path["is found"]

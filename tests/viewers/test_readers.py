@@ -1,5 +1,5 @@
 """Gives what prof.tensorboard_trace_handler() writes to the programs that read torch.profiler's
-traces: TensorBoard's plug-in and HTA, as they come from PyPI. Run by CTest, or by hand:
+traces: TensorBoard's plug-in and HTA, unchanged from PyPI. Run by CTest, or by hand:
 .venv/bin/python -m pytest tests/viewers"""
 
 import gzip
@@ -32,8 +32,12 @@ def step(pool, number):
 pool = prof.memory_profiler.Pool("arrays", "cpu")
 for rank in range(2):
     prof.set_rank(rank, 2)
-    with prof.profile(schedule=prof.schedule(wait=1, warmup=1, active=3, repeat=2), record_shapes=True, profile_memory=True, with_stack=True,
-                      on_trace_ready=prof.tensorboard_trace_handler(sys.argv[1], worker_name=f"worker{rank}", use_gzip=rank == 1)) as p:
+    twice = prof.schedule(wait=1, warmup=1, active=3, repeat=2)
+    write = prof.tensorboard_trace_handler(
+        sys.argv[1], worker_name=f"worker{rank}", use_gzip=rank == 1
+    )
+    options = dict(record_shapes=True, profile_memory=True, with_stack=True)
+    with prof.profile(schedule=twice, on_trace_ready=write, **options) as p:
         for number in range(1, 11):
             step(pool, 100 * rank + number)
             p.step()

@@ -1,5 +1,5 @@
 """Shows prof's traces to the engines of the real viewers. make_traces.c records one trace of each
-kind and says what is in it; each file must pass check_trace.py, and hold exactly that. Run by
+kind and says what is in it. Each file must pass check_trace.py, and hold exactly that. Run by
 CTest, or by hand: .venv/bin/python -m pytest tests/viewers"""
 
 import json

@@ -24,7 +24,7 @@
 #include "stage.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-enum { HAS_SANITIZER = 1 }; /* whose own memory grows with each address */
+enum { HAS_SANITIZER = 1 }; /* a sanitizer's own memory grows with each address */
 #else
 enum { HAS_SANITIZER = 0 };
 #endif
@@ -123,7 +123,7 @@ static void events_are_past_in_order(void) {
   for (int i = 0; i <= COUNT; i++) {
     assert_int_equal(stage->table->event_create(self, stream, &events[i]), PROF_BACKEND_OK);
     assert_int_equal(stage->table->event_record(self, stream, &events[i]), PROF_BACKEND_OK);
-    /* once: whoever has no processor for a while finds all past */
+    /* once: a thread that has no processor for a while finds all past */
     was_waiting |= stage->table->event_query(self, events[i]) == PROF_BACKEND_NOT_READY;
     if (i < COUNT) stage->work(stream, WORK_US);
   }

@@ -54,8 +54,7 @@ static cl_mem out;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t rounds_a_us;
 
-/* The machine's own drivers, and kernels built once: the first who asks sets it for the processes
-   that come. */
+/* The machine's own drivers, and kernels built once: the first call sets it for later processes. */
 static void prepare_environment(void) {
   char folder[512];
   const char *const build = getenv("PROF_TEST_BUILD_DIR");

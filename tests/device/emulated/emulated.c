@@ -48,8 +48,8 @@ struct emulated_stream {
 };
 
 emulated_faults emulated_fault;
-/* An event's time, and that it is past, come at once: who is told that it is not past knows that
-   its time is later, however long the stream's thread has no processor in between. */
+/* An event's time, and that it is past, come at once. A caller that learns that the event is not
+   past knows that its time is later, even if the stream's thread has no processor in between. */
 static pthread_mutex_t past_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
   uint64_t events, records, begun_ns;

@@ -19,7 +19,7 @@ typedef struct emulated_faults {
   uint32_t has_clock;      /* 1: the table's clock() works */
   uint32_t lost_every;     /* of so many events one never gets past */
   uint32_t zero_every;     /* of so many one has the time 0 */
-  uint32_t reversed_every; /* of so many one has a time before the one before it */
+  uint32_t reversed_every; /* of so many events, one has a time before the previous one's */
   uint32_t refused_every;  /* of so many records one fails */
   uint32_t is_capturing;   /* all streams are being captured */
   uint32_t open_ms;        /* opening takes so long */

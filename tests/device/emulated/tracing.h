@@ -12,7 +12,7 @@ typedef struct emulated_launch_mark {
 
 void emulated_tracing_open(const prof_backend_host *host);
 emulated_launch_mark emulated_tracing_mark(void); /* the calling thread launches something */
-/* It is done. From the stream's thread, which is none of prof's. */
+/* It is done. Called on the stream's thread, which is not prof's. */
 void emulated_tracing_done(const emulated_launch_mark *mark, uint64_t stream, uint32_t device,
                            uint64_t bytes, uint64_t begin_ns, uint64_t end_ns);
 

@@ -86,8 +86,8 @@ static_assert(sizeof(CUdevice) == 4 && sizeof(CUresult) == 4 && sizeof(CUdevice_
                   sizeof(CUuuid) == 16,
               "sizes");
 
-// The symbol is what the header's own macros make of the name, but for those of which there are two
-// with the same arguments, and one of them in some releases alone.
+// The symbol is what the header's own macros make of the name. The exceptions have two versions
+// with the same arguments, one of them in some releases only.
 #define TEXT(...) TEXT_OF(__VA_ARGS__)
 #define TEXT_OF(...) #__VA_ARGS__
 struct row {

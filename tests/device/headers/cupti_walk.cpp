@@ -1,7 +1,7 @@
 // usage: cupti_walk libcupti.so
-// A buffer made by hand, of the newest records that this release's headers have, walked by this
-// release's own library, which needs no driver for that: what src/cuda makes of it. Compiled
-// against each release by cupti-walk.sh.
+// Walks a hand-made buffer of the newest records that this release's headers have, by this
+// release's own library: what src/cuda makes of it. That needs no driver. Compiled against each
+// release by cupti-walk.sh.
 #include <cuda.h>
 #include <cupti_activity.h>
 #include <cupti_callbacks.h>

@@ -36,7 +36,9 @@ PARTS = [
             "nvidia/cuda_nvrtc/lib/libnvrtc-builtins.so.11.8",
         ],
         {
-            "libnvrtc-builtins.so.11.8": "2dc4bf687034e89e117ef82fb300291e4833319a2d47722005d40eeafbafdaaf",
+            "libnvrtc-builtins.so.11.8": (
+                "2dc4bf687034e89e117ef82fb300291e4833319a2d47722005d40eeafbafdaaf"
+            ),
             "libnvrtc.so.11.2": "6960d05ae43a3e335e2d26f325db48bf7843c22ba4f40540ba7d0090597030c5",
         },
     ),
@@ -51,7 +53,9 @@ PARTS = [
             "nvidia/cuda_nvrtc/lib/libnvrtc-builtins.so.12.9",
         ],
         {
-            "libnvrtc-builtins.so.12.9": "6507cf33450cfb22970c2c1e7aa8e7c0a33e39d864720277b05f61a92791e2e8",
+            "libnvrtc-builtins.so.12.9": (
+                "6507cf33450cfb22970c2c1e7aa8e7c0a33e39d864720277b05f61a92791e2e8"
+            ),
             "libnvrtc.so.12": "7c67c6b51ea0e0279634cebd676ff7efda1674806444520c84430ad5c35fe625",
         },
     ),
@@ -66,7 +70,9 @@ PARTS = [
             "nvidia/cu13/lib/libnvrtc-builtins.so.13.0",
         ],
         {
-            "libnvrtc-builtins.so.13.0": "91dcd944d01da9c0f08fff5d779db136a47f6d62bdb63bae900d2f481e92c3a2",
+            "libnvrtc-builtins.so.13.0": (
+                "91dcd944d01da9c0f08fff5d779db136a47f6d62bdb63bae900d2f481e92c3a2"
+            ),
             "libnvrtc.so.13": "a49e67e8e74590f1e98de55c39c6287efd3f59e3c3797464d7bbe0fe01349b11",
         },
     ),

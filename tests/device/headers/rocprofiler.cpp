@@ -1,7 +1,7 @@
 // What src/hip declares of rocprofiler-sdk is what its headers do: types of functions, values, and
 // where the members of records stand. Compiled by hip-headers.sh against those that triton's wheel
-// carries, which lack a part: with -DROCPROFILER_WHOLE against all that a release has, by who has
-// one.
+// carries, which lack a part: with -DROCPROFILER_WHOLE against a whole release, if one is
+// installed.
 #define __HIP_PLATFORM_AMD__ 1
 #include <rocprofiler-sdk/agent.h>
 #include <rocprofiler-sdk/buffer.h>

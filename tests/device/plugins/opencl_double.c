@@ -1,6 +1,6 @@
 /* A library of OpenCL's shape, for what no real one does on demand. PROF_TEST_OPENCL says how it
    behaves: words of the list below. Its commands are done as soon as they are enqueued. Its
-   device's clock is none of the host's. */
+   device's clock is not the host's. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>

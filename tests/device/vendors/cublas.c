@@ -43,7 +43,7 @@ static void multiply(void *own) {
   free(own);
 }
 
-/* As the real one looks at it when it is called; alpha and beta are the host's. */
+/* Reads it at the call, as the real one does; alpha and beta are on the host. */
 static int put(const handle *h, const product *what) {
   const product *const w = what;
   if (!h) return NOT_INITIALIZED;

@@ -269,7 +269,7 @@ static int retain_primary(void **out, int device) {
   if (!primary[device] || !handles_has(&own.contexts, primary[device])) {
     const int error = make_context(&primary[device], device);
     if (error) return error;
-    here.depth--; /* it is nobody's current one */
+    here.depth--; /* it is no thread's current one */
     primary_holders[device] = 0;
   }
   primary_holders[device]++;

@@ -46,7 +46,7 @@ void *emulated_cuda_kernel(const char *name, uint64_t ns);
 void *emulated_cuda_graph(void *kernel, uint32_t count);
 /* as the runtime does: a call of its own, and the driver's inside of it, of one number */
 int emulated_cuda_runtime_launch(void *kernel, void *stream);
-/* cudaStreamSynchronize(), which is told as a call and a wait */
+/* cudaStreamSynchronize(), which is reported as a call and a wait */
 int emulated_cuda_runtime_wait(void *stream);
 
 /* ---- for the emulated cuBLAS ---- */

@@ -1,5 +1,5 @@
 /* Between the files of the emulated CUDA driver: its errors, its lock, what is current, and calls
-   as its observer is told of them. */
+   as its observer sees them. */
 #ifndef TESTS_DEVICE_VENDORS_CUDA_DRIVER_H
 #define TESTS_DEVICE_VENDORS_CUDA_DRIVER_H
 

@@ -1,5 +1,5 @@
-/* The memory of the emulated CUDA driver: what it hands out, on which device, and that whoever
-   observes it is told. */
+/* The memory of the emulated CUDA driver: what it hands out, on which device, and the reports to
+   its observer. */
 #include "cuda_driver.h"
 
 #include <stddef.h>

@@ -1,7 +1,7 @@
-/* An emulated CUPTI, libcupti.so.13 or (EMULATED_CUPTI_11) .11.8, which lacks what came later, over
-   the emulated driver: it fills the real layouts, of the release that a test asks for, into the
-   buffers that it is lent, on whatever thread it has something to tell, under a lock of its own as
-   the real one. No device is behind it. */
+/* An emulated CUPTI over the emulated driver: libcupti.so.13, or with EMULATED_CUPTI_11 .11.8,
+   which lacks what came later. It fills the real layouts, of the release that a test requests, into
+   the buffers that it borrows. It does so on any thread that has something to report, under a lock
+   of its own as the real one. No device is behind it. */
 #define _GNU_SOURCE
 #include "cupti.h"
 
@@ -37,7 +37,7 @@ typedef struct work {
   int is_told; /* by a forced flush, before it had ended */
 } work;
 
-typedef struct held { /* a record of a call that is told late */
+typedef struct held { /* a record of a call that is reported late */
   struct held *next;
   prof_i_cupti_call call;
 } held;

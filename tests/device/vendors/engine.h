@@ -24,7 +24,7 @@ void engine_event_destroy(engine_event *event); /* also while it is on a stream 
 void engine_event_record(engine_event *event, engine_stream *stream);
 
 typedef enum engine_event_state { ENGINE_NEVER, ENGINE_PENDING, ENGINE_PAST } engine_event_state;
-/* when it was past, CLOCK_MONOTONIC_RAW: nobody is told whose clock it is */
+/* when it was past, CLOCK_MONOTONIC_RAW: no caller learns which clock it is */
 engine_event_state engine_event_look(engine_event *event, uint64_t *ns_out);
 
 #endif

@@ -18,7 +18,7 @@ typedef struct handles {
 int handles_has(const handles *h, const void *handle);
 void *handles_add(handles *h); /* zeroes */
 void handles_drop(handles *h, const void *handle);
-/* the one behind it, from NULL on; NULL: there are no more */
+/* the next one, from NULL on; NULL: there are no more */
 void *handles_next(const handles *h, const void *handle);
 
 #endif

@@ -9,7 +9,7 @@ enum { EMULATED_HIP_DEVICES = 2 };
 
 typedef struct emulated_hip {
   /* What a test sets. */
-  uint32_t device_count; /* 0: hipGetDeviceCount says that there is no device */
+  uint32_t device_count; /* 0: hipGetDeviceCount says that no device exists */
   int32_t create_error;  /* hipEventCreateWithFlags returns it */
   int32_t record_error;  /* hipEventRecord returns it */
   int32_t elapsed_error; /* hipEventElapsedTime returns it */

@@ -1,6 +1,6 @@
-/* Kernels that are run, in the emulated vendors: what the emulated compilers (rtc.c) make of CUDA
-   C++ with the system's own, as a shared library whose bytes stand for the device's code, and how
-   the emulated drivers load and launch it. Also read by those kernels: prelude.hpp. */
+/* Kernels that are run, in the emulated vendors. The emulated compilers (rtc.c) make a shared
+   library of CUDA C++ by the system's own compiler; its bytes stand for the device's code. The
+   emulated drivers load and launch it. Also read by those kernels: prelude.hpp. */
 #ifndef TESTS_DEVICE_VENDORS_MODULES_H
 #define TESTS_DEVICE_VENDORS_MODULES_H
 

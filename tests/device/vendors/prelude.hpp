@@ -1,4 +1,6 @@
-// What CUDA C++ has that C++ has not, as far as the emulated compilers (rtc.c) have it: put before a text of kernels. Threads come one after the other, so that there is no __syncthreads() and no shuffle: a kernel that wants them does not compile.
+// The part of CUDA C++ that C++ lacks, as far as the emulated compilers (rtc.c) support it: put
+// before a text of kernels. Threads run one after the other, so __syncthreads() and shuffles do not
+// exist: a kernel that uses them does not compile.
 #include <utility>
 
 #include "modules.h"
@@ -9,8 +11,8 @@
 struct emulated_index {
   unsigned x, y, z;
 };
-static thread_local emulated_index threadIdx __attribute__((tls_model("initial-exec"))), blockIdx __attribute__((tls_model("initial-exec")));
-static thread_local emulated_index blockDim __attribute__((tls_model("initial-exec"))), gridDim __attribute__((tls_model("initial-exec")));
+#define EMULATED_INDEX static thread_local __attribute__((tls_model("initial-exec"))) emulated_index
+EMULATED_INDEX threadIdx, blockIdx, blockDim, gridDim;
 
 extern "C" {
 float expf(float), erff(float), sqrtf(float), fmaxf(float, float);
@@ -24,7 +26,9 @@ template <typename T> struct emulated_argument {
   static T take(const void *place, emulated_behind) { return *static_cast<const T *>(place); }
 };
 template <typename T> struct emulated_argument<T *> {
-  static T *take(const void *place, emulated_behind behind) { return static_cast<T *>(behind(*static_cast<T *const *>(place))); }
+  static T *take(const void *place, emulated_behind behind) {
+    return static_cast<T *>(behind(*static_cast<T *const *>(place)));
+  }
 };
 
 template <auto kernel> struct emulated;
@@ -42,11 +46,19 @@ template <typename... A, void (*kernel)(A...)> struct emulated<kernel> {
               for (threadIdx.x = 0; threadIdx.x < block[0]; threadIdx.x++) kernel(arguments...);
   }
 
-  template <size_t... I> static void unpack(void *const *places, const unsigned *grid, const unsigned *block, emulated_behind behind, std::index_sequence<I...>) {
+  template <size_t... I>
+  static void unpack(void *const *places, const unsigned *grid, const unsigned *block,
+                     emulated_behind behind, std::index_sequence<I...>) {
     all(grid, block, emulated_argument<A>::take(places[I], behind)...);
   }
 
-  static void run(void *const *places, const unsigned *grid, const unsigned *block, emulated_behind behind) { unpack(places, grid, block, behind, std::index_sequence_for<A...>()); }
+  static void run(void *const *places, const unsigned *grid, const unsigned *block,
+                  emulated_behind behind) {
+    unpack(places, grid, block, behind, std::index_sequence_for<A...>());
+  }
 };
 
-#define EMULATED_KERNEL(name) extern "C" __attribute__((visibility("default"))) const module_kernel emulated_kernel_##name = {sizeof(emulated<name>::sizes) / sizeof(size_t), emulated<name>::sizes, emulated<name>::run};
+#define EMULATED_KERNEL(name)                                                             \
+  extern "C" __attribute__((visibility("default")))                                       \
+  const module_kernel emulated_kernel_##name = {sizeof(emulated<name>::sizes) / sizeof(size_t), \
+                                                emulated<name>::sizes, emulated<name>::run};

@@ -1,7 +1,7 @@
-/* An emulated rocprofiler-sdk, librocprofiler-sdk.so.1 or (EMULATED_ROCP_0) .so.0, whose calls'
-   records and callbacks are shorter, over the emulated HIP runtime: it is configured once, before
-   HIP begins; buffers are handed out on a thread of its own; its agents are in another order than
-   HIP's devices, with a processor among them. No device is behind it. */
+/* An emulated rocprofiler-sdk over the emulated HIP runtime: librocprofiler-sdk.so.1, or with
+   EMULATED_ROCP_0 .so.0, whose records and callbacks of calls are shorter. It is configured once,
+   before HIP begins. It hands out buffers on a thread of its own. Its agents are in another order
+   than HIP's devices, with a processor among them. No device is behind it. */
 #define _GNU_SOURCE
 #include "rocprofiler.h"
 
@@ -285,7 +285,7 @@ static void *find_runtime(const char *symbol) {
 int32_t rocprofiler_force_configure(prof_i_rocp_configure configure) {
   emulated_hip *(*state)(void) = NULL;
   void (*observe)(const emulated_hip_observer *by) = NULL;
-  char client[32]; /* whatever stands there is not the tool's */
+  char client[32]; /* whatever is here is not the tool's */
   count(&own.state.calls, 1);
   *(void **)&state = find_runtime("emulated_hip_state");
   *(void **)&observe = find_runtime("emulated_hip_observe");

@@ -11,7 +11,7 @@ typedef struct emulated_rocp {
   int32_t service_error; /* rocprofiler_configure_buffer_tracing_service() returns it */
   uint32_t no_times;     /* so many of the next records of kernels have none */
   uint32_t calls_last;   /* 1: records of calls stand behind those of what they launched */
-  /* 1: a kernel's symbol is told when its buffer is flushed, after its records */
+  /* 1: a kernel's symbol is reported when its buffer is flushed, after its records */
   uint32_t names_late;
   uint32_t room;  /* so many records fit into a buffer; 0: many */
   uint32_t hangs; /* a flush takes until this is 0 again; atomic */

@@ -1,6 +1,6 @@
-/* A folder of its own for a test, and the capture files that a child leaves or makes there, mapped
-   as the child's stores make them: the parent sees the same pages. A header only, since each test
-   is one file. */
+/* A folder of its own for a test, and the capture files that a child leaves or makes there. The
+   files are mapped as the child's stores make them: the parent sees the same pages. A header only,
+   because each test is one file. */
 #ifndef PROF_TESTS_CAPTURES_H
 #define PROF_TESTS_CAPTURES_H
 

@@ -2,14 +2,14 @@
    against it. Each scope says when it is about to begin, has begun, is about to end and has ended;
    at any instruction between, the capture must fit:
 
-     about to begin .. begun        nothing, or open
-     begun .. about to end          open, exactly once, and no record
-     about to end .. ended          open, or its record, or both; never neither; but neither,
-                                    from its begin on, when the arena was full by then
-     ended                          its record, once; or one more in the counts of what was lost
+     About to begin .. begun        Nothing, or open.
+     Begun .. about to end          Open, exactly once, and no record.
+     About to end .. ended          Open, or its record, or both. Neither, from its begin on, only
+                                    if the arena was full by then.
+     Ended                          Its record, once; or one more in the counts of what was lost.
 
-   and every record carries the name, the values and the times of the scope that it is. Parent and
-   child read one counter. */
+   Every record carries the name, the values and the times of its scope. Parent and child read one
+   counter. */
 #ifndef PROF_TESTS_PLAN_H
 #define PROF_TESTS_PLAN_H
 

@@ -154,7 +154,7 @@ static inline void act_start_again(void) {
   plan_plain();
   plan_named();
 }
-/* Another cap: another file, and the one before keeps what it holds. */
+/* Another cap: another file, and the previous one keeps what it holds. */
 static inline void act_start_other(void) {
   start(PROF_POLICY_STREAM, 2 << 20);
   plan_plain();

@@ -1,14 +1,18 @@
-/* host.c: a Lua 5.4 that prof is put into, as a runtime would: functions by the debug hook and
-   scopes by calls (level 2), pieces of work by block macros (level 1), memory by lua_Alloc. No
-   patch of Lua. It counts by itself what it tells prof, and ends with the counts, which check.py
-   compares.
+/* host.c: a Lua 5.4 with prof in it, as a runtime would have it, without a patch of Lua. Functions
+   by the debug hook and scopes by calls (level 2), pieces of work by block macros (level 1), memory
+   by lua_Alloc. It counts its calls of prof, and ends with the counts, which check.py compares.
 
    usage: host WORKLOAD FOLDER HOW COROUTINES [THREADS]
-     HOW         bare: no hook, nothing of prof; counts: hooks and counts alone; 0: prof stays off;
-   1, 2: its level COROUTINES  nest: a coroutine's scopes end when it yields and begin again when it
-   is resumed; cross: they stay open meanwhile, so that scopes of several coroutines overlap
+
+   HOW "bare": no hook, nothing of prof. "counts": hooks and counts alone. "0": prof stays off.
+   "1", "2": its level.
+
+   COROUTINES "nest": a coroutine's scopes end when it yields and begin again when it is resumed.
+   "cross": they stay open in between, so that scopes of several coroutines overlap.
+
    PARTS="[NAME][NAME]": these parts of the workload alone.
-   PROGRESS=FILE: the counts of begins and ends go there while it runs, for whoever kills it.
+
+   PROGRESS=FILE: the counts of begins and ends go there while it runs, for a process that kills it.
 
    A block that an error leaves is left by longjmp(): prof is to record it as skipped. */
 #include <fcntl.h>

@@ -1,13 +1,18 @@
-/* host.c: SQLite that prof is put into, by its public hooks alone: statements by sqlite3_trace_v2()
-   and scopes by calls, functions of SQL by block macros (level 1), reads, writes and syncs by a VFS
-   in front of the default one (level 2), memory by SQLITE_CONFIG_MALLOC. It counts by itself what
-   it tells prof, holds that against SQLite's own instruments, and ends with the counts, which
-   check.py compares.
+/* host.c: SQLite with prof in it, by SQLite's public hooks alone. Statements by sqlite3_trace_v2()
+   and scopes by calls, functions of SQL by block macros (level 1), memory by SQLITE_CONFIG_MALLOC.
+   Reads, writes and syncs by a VFS in front of the default one (level 2). It counts its calls of
+   prof, compares that with SQLite's own instruments, and ends with the counts, which check.py
+   compares.
 
    usage: host FOLDER HOW JOURNAL THREADS
-     HOW      bare: no hook, nothing of prof; counts: hooks and counts alone; 0: prof stays off; 1,
-   2: its level JOURNAL  delete, wal: SQLite's journal_mode PROGRESS=FILE: the counts of begins and
-   ends go there while it runs, for whoever kills it; it never ends then. */
+
+   HOW "bare": no hook, nothing of prof. "counts": hooks and counts alone. "0": prof stays off.
+   "1", "2": its level.
+
+   JOURNAL "delete", "wal": SQLite's journal_mode.
+
+   PROGRESS=FILE: the counts of begins and ends go there while it runs, for a process that kills it.
+   It never ends then. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <prof/memory.h>
@@ -318,7 +323,7 @@ static int trace(unsigned what, void *user, void *statement, void *more) {
   return 0;
 }
 
-/* A function of SQL: a block, and an error where it is asked for one. */
+/* A function of SQL: a block, and an error on request. */
 static void scramble(sqlite3_context *context, int count, sqlite3_value **values) {
   runner *const r = sqlite3_user_data(context);
   const sqlite3_int64 value = sqlite3_value_int64(values[0]);
