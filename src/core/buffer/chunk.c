@@ -8,7 +8,6 @@
 #include "../../base/fault.h"
 #include "../../base/port.h"
 #include "chunk_internal.h"
-#include "chunk_size.h"
 #include "clock.h"
 #include "free_list.h"
 #include "observer.h"

@@ -112,4 +112,13 @@ void prof_i_prepared_note_room(void);
 /* The helper is to drop the pages of this retired chunk. False: the caller drops them. */
 bool prof_i_prepared_trim_later(uint64_t offset);
 
+/* ---- chunk_size.c ---- */
+
+/* How large a thread's next chunk may be: between the arena's smallest and largest chunk, by how
+   many threads share what is free. Any thread. Signal-safe. */
+uint64_t prof_i_chunk_size_max(void);
+
+/* Another arena is in force. Control lock held, level 0. */
+void prof_i_chunk_size_begin(void);
+
 #endif

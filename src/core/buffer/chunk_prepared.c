@@ -9,7 +9,6 @@
 
 #include "../../base/port.h"
 #include "chunk_internal.h"
-#include "chunk_size.h"
 #include "free_list.h"
 #include "ring.h"
 

@@ -285,9 +285,9 @@ static inline void close_top_entry(prof_i_thread_slot *slot, uint64_t depth) {
 }
 
 /* Records a scope whose payload is in the slot. The order of the last stores matters. A reader
-   loads payload_top with acquire and copies the payload. If it then finds the entry unchanged, the
-   copy is valid. Release pairs with that load. Separate from end_any(), so that a plain end saves no
-   registers. */
+   loads payload_top with acquire, which pairs with the release here, and copies the payload. If it
+   then finds the entry unchanged, the copy is valid. Separate from end_any(), so that a plain end
+   saves no registers. */
 static inline __attribute__((always_inline)) void write_long_end(
     prof_i_thread_slot *slot, uint64_t depth, uint64_t start, uint64_t ticks,
     const prof_i_head *chunk, uint64_t *record, uint64_t packed) {

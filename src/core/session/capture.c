@@ -24,7 +24,6 @@
 #include "../record/name.h"
 #include "../record/site.h"
 #include "budget.h"
-#include "identity.h"
 #include "internal.h"
 #include "level_request.h"
 #include "memory_hooks.h"

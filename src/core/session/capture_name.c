@@ -12,7 +12,6 @@
 #include "../buffer/output_claim.h"
 #include "../buffer/session.h"
 #include "internal.h"
-#include "joined_output.h"
 
 /* A child's first scope does not look for rivals; its first dump does. If another process has the
    output's name, output and capture get a new one. Lock held. */

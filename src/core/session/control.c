@@ -16,7 +16,6 @@
 #include "../buffer/session.h"
 #include "../buffer/thread.h"
 #include "internal.h"
-#include "joined_output.h"
 #include "level_request.h"
 
 /* The caller may not know that the environment started a capture. The text says how to join it.

@@ -1,6 +1,6 @@
-/* What the files of the control calls share: control.c (start, stop), control_lock.c, capture.c,
-   capture_name.c, child.c, fork.c, level.c, memory.c. Nobody else includes it; control.h has what
-   others use. */
+/* What the files of this folder share. The control calls are in control.c (start, stop),
+   control_lock.c, capture.c, capture_name.c, child.c, fork.c, level.c and memory.c. Other folders
+   use control.h. */
 #ifndef PROF_CORE_SESSION_INTERNAL_H
 #define PROF_CORE_SESSION_INTERNAL_H
 
@@ -135,5 +135,31 @@ void prof_i_control_choose_devices(void);
 int prof_i_control_check_level(int level, int least);
 /* Changes the level of a running capture, and logs the change. Lock held. */
 void prof_i_control_change_level(uint32_t level);
+
+/* ---- clear.c ---- */
+
+/* Frees chunks that a clear had to defer, because a reader held them. The caller was the last
+   reader. Without the control lock. */
+void prof_i_clear_free_deferred(void);
+
+/* ---- identity.c ---- */
+
+/* Fills the header's identity and writes the track names, in a new arena. A child has its parent's
+   limits of memory and processors. Control lock held. Signal-safe for a child. */
+void prof_i_identity_begin(void);
+
+/* The rank in force; -1: none is known. */
+int prof_i_identity_rank(void);
+
+/* ---- joined_output.c: the output of a program that joins the environment's capture ---- */
+
+/* An absolute path, with marks. "": there is none any more. Control lock held, as for the others.
+   */
+void prof_i_joined_output_set(const char *path);
+bool prof_i_joined_output_is_set(void);
+
+/* Where the program's prof_dump(NULL) writes. The name gets the pid of a forked child if it has no
+   %p, and of a process whose name another one has written since. False: it does not fit. */
+bool prof_i_joined_output_path(char *to, size_t room);
 
 #endif
