@@ -1,6 +1,6 @@
-/* See demangle.h. */
+/* See text.h. */
 #define _GNU_SOURCE
-#include "demangle.h"
+#include "text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@ enum { MANGLED_MAX = 4096 };
 typedef char *(*demangler)(const char *mangled, char *to, size_t *room, int *status);
 
 static demangler demangler_find(void) {
-  static void *found; /* relaxed: whoever looks finds the same */
+  static void *found; /* relaxed: every thread finds the same library */
   static const char *const libraries[] = {"libstdc++.so.6", "libc++abi.so.1"};
   demangler function;
   void *symbol = __atomic_load_n(&found, __ATOMIC_RELAXED);

@@ -15,7 +15,7 @@ typedef enum prof_i_fault {
   PROF_I_FAULT_UNMARKED_COPY,  /* R1: an entry that moves stands twice, and nothing says so */
   PROF_I_FAULT_EARLY_MOVE,     /* R1: an entry is gone before its scope has another */
   PROF_I_FAULT_GENERATION,     /* R1: a ring's chunk keeps its generation */
-  PROF_I_FAULT_OPEN_ELSEWHERE, /* R2: what stands open is not in the capture */
+  PROF_I_FAULT_OPEN_ELSEWHERE, /* R2: open scopes are not in the capture */
   PROF_I_FAULT_DROP_COUNT,     /* R3: a loss is not counted */
   PROF_I_FAULT_OVER_CAP,       /* R4: the arena is a chunk larger than its cap */
   PROF_I_FAULT_HOT_CALL,       /* R4: a scope's end asks the kernel */
@@ -35,7 +35,7 @@ typedef enum prof_i_fault {
   PROF_I_FAULT_LOST,         /* R9: store, then advance: a handler in between is written over */
   /* R9: a full chunk goes to others while a handler's victim may still claim in it */
   PROF_I_FAULT_LEAVE_AT_ONCE,
-  /* R9: the innermost of the scopes that a jump skipped stands open for ever */
+  /* R9: the innermost scope that a jump skipped stays open for ever */
   PROF_I_FAULT_SKIPPED_STAYS,
   PROF_I_FAULT_DEPTH,         /* R9: an end leaves the depth as it is */
   PROF_I_FAULT_RAW_CONTROL,   /* R10: a table hands controls to the terminal */
@@ -45,7 +45,7 @@ typedef enum prof_i_fault {
   PROF_I_FAULT_NO_END,        /* R11: the reader believes the length of an extent */
   PROF_I_FAULT_ONE_SEGMENT,   /* R12: all of the clock's pairs on one line, whatever happened */
   PROF_I_FAULT_BORROWED_KEYS, /* R13: keys are not copied, and go with the library */
-  PROF_I_FAULT_GENERATION_0,  /* R14: generations wrap to 0, which is none */
+  PROF_I_FAULT_GENERATION_0,  /* R14: generations wrap to 0, which is no generation */
   PROF_I_FAULT_NARROW_COUNT,  /* R14: what was overwritten is counted in 32 bits */
   /* R17: whatever has the descriptor's number is taken for the capture */
   PROF_I_FAULT_NO_FSTAT,
@@ -57,7 +57,7 @@ typedef enum prof_i_fault {
   PROF_I_FAULT_LATE_PEAK,  /* M1: an alloc's record comes before its peak */
   PROF_I_FAULT_LATE_WORDS, /* M1: a piece's record is committed before what it commits */
   PROF_I_FAULT_LATE_CLOCK, /* M1: the clock is read after the sum */
-  /* M3: events that come while a start asks what was there before are in neither */
+  /* M3: events during a start's query are in neither its answer nor the count */
   PROF_I_FAULT_ASKED_ONCE,
   /* M1: a ring's chunk that comes round keeps the words of its pieces */
   PROF_I_FAULT_UNSCRUBBED,

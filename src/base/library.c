@@ -8,9 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "loaded_library.h"
-#include "unreadable_library.h"
-
 /* Of what is nowhere the loader says the name that it was given; of what it has found, its place,
    or that of what that needs. */
 static bool error_says_not_found(const char *name, const char *text) {
@@ -50,9 +47,8 @@ void *prof_i_library_try(const char *name, prof_i_library_error *why) {
 
 bool prof_i_library_can_open(void) { return true; }
 
-/* The loader, asked for what is loaded alone, opens and reads each file of that name in all its
-   folders first: so nobody asks it, as often as we do, where nothing is loaded that is called
-   so. */
+/* Even for loaded libraries only, the loader first opens and reads each file of that name in all
+   its folders. So it is not queried if no library of that name is loaded. */
 static bool may_be_loaded(const char *name) {
   return strchr(name, '/') || prof_i_library_find_loaded(name, NULL, 0) != 0;
 }

@@ -1,6 +1,6 @@
-/* See loaded_library.h. Only what opens libraries looks: the static library goes without. */
+/* See library.h. Only what opens libraries looks: the static library goes without. */
 #define _GNU_SOURCE
-#include "loaded_library.h"
+#include "library.h"
 
 #ifdef PROF_OPEN_LIBRARIES
 
@@ -22,7 +22,7 @@ static struct {
   pthread_mutex_t lock;
   pthread_t holder; /* that forks */
   uint32_t has_handlers, is_held;
-  uint32_t forks; /* under way: they go before who looks. Atomic */
+  uint32_t forks; /* forks under way, which come before a search. Atomic */
 } loader_guard = {.once = PTHREAD_ONCE_INIT, .lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* Not by pthread_mutex_timedlock(), which goes by CLOCK_REALTIME: one that is set back meanwhile

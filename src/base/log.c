@@ -1,7 +1,7 @@
 /* The thread's last error, and the list of codes made into names and texts. Never called on the hot
    path; allocates nothing, so that it also works when memory is out. The texts are not
-   thread-local: what initial-exec takes comes out of some 1600 bytes that all libraries of a
-   process share (glibc), and a second copy of prof could not be opened any more. */
+   thread-local. In glibc all libraries of a process share some 1600 bytes for initial-exec
+   variables, and a second copy of prof could not be opened. */
 #define _GNU_SOURCE
 #include "log.h"
 
@@ -17,7 +17,8 @@
 enum { ERROR_BYTES = 1024, TEXT_COUNT = 64 };
 
 typedef struct error_text {
-  const void *owner; /* the address of its thread's flags; whoever takes it over writes, relaxed */
+  const void
+      *owner; /* the address of its thread's flags; a thread that takes it over writes, relaxed */
   char text[ERROR_BYTES];
 } error_text;
 

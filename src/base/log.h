@@ -10,9 +10,9 @@ int prof_i_fail(int status, const char *format, ...) __attribute__((format(print
 /* Puts the file's name before the text of the last error, and returns status. */
 int prof_i_fail_in(const char *path, int status);
 
-/* This thread's failures keep no text from here on, or do again: a forked child makes its capture
-   inside of a scope, where nobody asks for a text, and printf and strerror() are not
-   async-signal-safe. */
+/* Switches the texts of this thread's failures off, or on again. A forked child creates its capture
+   inside a scope. Nobody reads a text there, and printf and strerror() are not async-signal-safe.
+   */
 void prof_i_fail_silently(bool is_silent);
 
 /* As strerror(); while this thread fails silently without the locale's catalogue, and its lock. */

@@ -1,6 +1,6 @@
-/* Paths with places to fill in: %p process id, %h host, %r rank, %% a percent sign; any other %
-   stays as it is, for it is a legal part of a name. Used for outputs and for capture files. Pure;
-   any thread. Signal-safe. */
+/* Paths with marks: %p process id, %h host, %r rank, %% a percent sign. Any other % stays as it is,
+   because it is a legal part of a name. Used for outputs and for capture files. Pure; any thread.
+   Signal-safe. */
 #ifndef PROF_BASE_PATH_H
 #define PROF_BASE_PATH_H
 

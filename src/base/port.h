@@ -50,11 +50,11 @@ bool prof_i_fake_is_invariant(void);       /* as CPUID says */
 const char *prof_i_fake_clocksource(void); /* the kernel's, or "" */
 #endif
 
-/* x86-64's counter has nearly always moved on when a thread reads it again. AMD's moves in steps of
-   10 ns: about 1 of 100 nested scopes begins at the tick of the one around it. aarch64's often runs
-   at 25 to 100 MHz, so that many scopes would begin at one tick. Its ticks are cut into 16, and a
-   thread's scopes that read the same one are put into the parts (open_stack.h). Above 500 MHz they
-   are left as they are, or 60 bits would not last a year. */
+/* x86-64's counter has nearly always moved on when a thread reads it again. On AMD it moves in
+   steps of 10 ns. About 1 of 100 nested scopes begins at the tick of the outer one. aarch64's often
+   runs at 25 to 100 MHz, so that many scopes would begin at one tick. Its ticks are divided into 16
+   parts, and a thread's scopes that read the same tick get different parts (open_stack.h). Above
+   500 MHz they are not divided, or 60 bits would not last a year. */
 #if defined(__aarch64__)
 #define PROF_I_COARSE_COUNTER 1
 /* 0 or 4; set before the first scope, and the same ever after */
@@ -78,9 +78,8 @@ static inline uint64_t prof_i_counter(void) {
 #endif
 }
 
-/* Adds to a cursor, or a count, that only this thread moves, by one instruction, so that a handler
-   of this thread claims behind and never on top; returns the old value. Not a locked one: other
-   threads do not come here. */
+/* Adds to a cursor or count of this thread by one instruction, and returns the old value. So a
+   handler of this thread claims behind, never on top. Not locked: other threads do not write it. */
 static inline uint64_t prof_i_claim(uint64_t *cursor, uint64_t bytes) {
 #if defined(__x86_64__) && !defined(PROF_I_TSAN)
   __asm__ __volatile__("xaddq %0, %1" : "+r"(bytes), "+m"(*cursor)::"memory", "cc");
@@ -118,9 +117,8 @@ static inline void prof_i_pause(void) {
 #endif
 }
 
-/* From here to the end of the block the thread is not cancelled: one that left in the midst of a
-   chunk, or with the lock, would never give it back. For whatever calls what POSIX names as a
-   cancellation point. */
+/* The thread cannot be cancelled until the end of the block: otherwise it might never release a
+   lock or a chunk. For code that calls one of POSIX's cancellation points. */
 int prof_i_port_disable_cancel(void);
 void prof_i_port_restore_cancel(const int *was);
 #define PROF_I_DISABLE_CANCEL                                                                \
@@ -148,7 +146,7 @@ uint64_t prof_i_port_process_start_of(long pid); /* of another process; 0 when i
 uint64_t prof_i_port_pid_namespace(void);        /* inode of /proc/self/ns/pid; 0 */
 void prof_i_port_boot_id(char *to, size_t room);
 void prof_i_port_thread_name(char *to, size_t room);
-/* of this process; false: there is none of that number */
+/* of this process; false: no thread has that number */
 bool prof_i_port_name_of_thread(uint64_t tid, char *to, size_t room);
 void prof_i_port_process_name(char *to, size_t room);
 /* a file of the kernel's; NUL-terminated, cut at the room */
@@ -187,15 +185,15 @@ void *prof_i_port_map_closed(uint64_t bytes, int fd);
 void *prof_i_port_map_twice(void *at, void *of, size_t bytes);
 /* pages present and writable, or an error: never SIGBUS later */
 int prof_i_port_populate(void *at, size_t bytes);
-/* The same, of a file's pages that have just been written at that offset. The kernel looks at each
-   page that it is asked to populate. So few pages are asked for if the file system took large
-   pieces of memory for them. */
+/* The same for a file's pages that have just been written at that offset. The kernel visits each
+   page that it is to populate. So this requests only a few if the file system took large pieces of
+   memory. */
 int prof_i_port_populate_file_pages(void *at, uint64_t offset, size_t bytes);
 /* in a child they are zeros; false: not by this kernel */
 bool prof_i_port_wipe_on_fork(void *at, size_t bytes);
 void prof_i_port_keep_on_fork(void *at, size_t bytes);   /* not any more */
 void prof_i_port_use_huge_pages(void *at, size_t bytes); /* where the system gives them on demand */
-/* by empty memory, over what is there; nothing changes where the kernel refuses it */
+/* replaces the mapping by empty memory; if the kernel refuses, nothing changes */
 void prof_i_port_map_zeros_over(void *at, size_t bytes);
 /* pages leave this process; the file keeps them */
 void prof_i_port_drop_pages(void *at, size_t bytes);
@@ -249,8 +247,8 @@ void prof_i_port_fp_restore(const prof_i_fp_state *was);
   const prof_i_fp_state prof_i_was_fp __attribute__((cleanup(prof_i_port_fp_restore), unused)) = \
       prof_i_port_fp_default()
 
-/* mmap() of memory that may be read and written, past a race detector in the program: it takes a
-   mapping for a write, and what reads the page in the program's own code for a race with it. */
+/* mmap() of readable and writable memory, hidden from a race detector in the program. The detector
+   takes a mapping for a write, and a later read by the program's code for a race with it. */
 void *prof_i_port_map_unchecked(void *at, size_t bytes, int flags, int fd);
 
 /* A word to sleep on. Keeps errno. */

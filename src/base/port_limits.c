@@ -1,6 +1,6 @@
-/* What the machine has, and what the control group allows of it, of either version: the least of
-   the process's own group and of those around it, as far as they can be seen from here. Inside a
-   container only the outermost of them may be. */
+/* What the machine has, and what control groups of either version allow of it. That is the least of
+   the process's own group and of those around it, as far as they are visible. In a container only
+   the outermost may be. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,8 +21,8 @@ typedef struct cgroup_reader {
   char text[8192], group[PATH_ROOM], folder[2 * PATH_ROOM], path[2 * PATH_ROOM];
 } cgroup_reader;
 
-/* Of version 2 (all controllers in one tree, "") or of a controller of version 1: where the process
-   stands in its tree, "/a/b", in r->group. */
+/* Of version 2 (all controllers in one tree, "") or of a controller of version 1: the process's
+   position in its tree, "/a/b", in r->group. */
 static bool find_cgroup(cgroup_reader *r, const char *controller) {
   memcpy(r->text, r->groups, sizeof r->text);
   char *state = NULL;

@@ -263,9 +263,9 @@ void prof_i_port_restore_cancel(const int *was) {
   pthread_setcancelstate(*was, &now);
 }
 
-/* Not by <fenv.h>: that is in libm, which prof does not need otherwise. x87's control alone
-   would not do: a flag that was raised while nothing trapped would trap when the host's control
-   is back. */
+/* Not by <fenv.h>, which is in libm, and prof does not need that otherwise. x87's control word
+   alone is not enough. A flag that is raised while nothing traps would trap when the host's control
+   word is back. */
 #if defined(__x86_64__)
 prof_i_fp_state prof_i_port_fp_default(void) {
   static const uint32_t sse_default = 0x1f80;

@@ -62,7 +62,7 @@ static bool policy_is_expected(void) {
                                    placement_is_known() && policy == placement.policy);
 }
 
-/* Only what the caller has otherwise is asked for: a sandbox may forbid the calls. */
+/* Requests only what differs from the caller's attributes: a sandbox may forbid the calls. */
 static void choose_attributes(pthread_attr_t *attributes, size_t stack_bytes) {
   if (stack_bytes)
     pthread_attr_setstacksize(attributes, stack_bytes > (size_t)PTHREAD_STACK_MIN

@@ -22,17 +22,17 @@ char *prof_i_put_us(char *to, uint64_t ns);
    an exponent. value is finite. */
 char *prof_i_put_double(char *to, double value);
 
-/* Writes text as the inside of a JSON string: valid UTF-8 whatever the bytes were (one U+FFFD for
-   each maximal subpart of an ill-formed sequence, as Unicode recommends), controls escaped, U+2028
-   and U+2029 too, and nothing that could end or open a <script>. Begins at text[*at], stops when
-   the text or the room ends, and moves *at to where it stopped. Returns the bytes written. A room
-   of PROF_I_ESCAPE_ROOM is enough to get on. */
+/* Writes text as the inside of a JSON string. It is valid UTF-8, whatever the bytes were: one
+   U+FFFD for each maximal subpart of an ill-formed sequence, as Unicode recommends. Controls,
+   U+2028 and U+2029 are escaped, and all that could end or open a <script>. Begins at text[*at],
+   stops when the text or the room ends, and moves *at to where it stopped. Returns the bytes
+   written. A room of PROF_I_ESCAPE_ROOM is enough to get on. */
 enum { PROF_I_ESCAPE_ROOM = 16 };
 size_t prof_i_escape(char *to, size_t room, const char *text, size_t bytes, size_t *at);
 
 /* The eight decimal digits of a value below 10^8 as bytes 0 to 9, the first digit in the lowest
-   byte: two, four, then eight digits are split at once, a division by 100 or 10 being a
-   multiplication and a shift. */
+   byte. Two, four, then eight digits are split at once. A division by 100 or 10 is a multiplication
+   and a shift. */
 static inline uint64_t prof_i_eight_digits(uint32_t value) {
   const uint64_t fours = value / 10000u | (uint64_t)(value % 10000u) << 32;
   const uint64_t hundreds = fours * 10486u >> 20 & 0x0000007f0000007fu;
@@ -42,5 +42,11 @@ static inline uint64_t prof_i_eight_digits(uint32_t value) {
 }
 
 #define PROF_I_EIGHT_ZEROS 0x3030303030303030u /* added to digits, makes them text */
+
+/* The readable name of a C++ function, as vendors name kernels. It uses the C++ library of the
+   process, if there is one. Only for names of the process itself, not for those of a file: a few
+   bytes can expand to more text than there is memory. The caller frees it. NULL: it is no such
+   name, or there is no C++ library. Any thread. */
+char *prof_i_demangle(const char *text, size_t bytes);
 
 #endif

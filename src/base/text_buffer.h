@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Begins as zeros. text is NUL-terminated, or NULL while nothing was put; whoever takes it frees
-   it. */
+/* Begins as zeros. text is NUL-terminated, or NULL while nothing was put. The caller that takes it
+   frees it. */
 typedef struct prof_i_text_buffer {
   char *text;
   size_t count, room;
@@ -35,7 +35,8 @@ typedef struct prof_i_text_table {
   uint32_t column_count;
   uint32_t text_columns; /* bits: to the left, and cut with "..." where the row is too wide */
   bool has_no_rule;      /* below the titles */
-  bool has_tabs;         /* between columns, which are padded all the same: for who splits a line */
+  bool
+      has_tabs; /* between columns, which are padded all the same; for programs that split a line */
   prof_i_text_buffer cells; /* each with its NUL */
 } prof_i_text_table;
 

@@ -1,7 +1,7 @@
-/* See unreadable_library.h. With an #ifdef of its own, since only glibc says where its loader
+/* See library.h. With an #ifdef of its own, since only glibc says where its loader
    looks. */
 #define _GNU_SOURCE
-#include "unreadable_library.h"
+#include "library.h"
 
 #include <stdio.h>
 
@@ -28,7 +28,7 @@ static Dl_serinfo *loader_search_path(void) {
     *all = about;
     if (dlinfo(program, RTLD_DI_SERINFO, all) == 0) return all;
   }
-  dlerror(); /* it is nobody's */
+  dlerror(); /* no other thread has it */
   free(all);
   return NULL;
 }

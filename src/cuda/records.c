@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/demangle.h"
+#include "../base/text.h"
 #include "../device/launches.h"
 #include "calls.h"
 #include "streams.h"

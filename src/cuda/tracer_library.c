@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "../base/loaded_library.h"
+#include "../base/library.h"
 #include "../device/vendor.h"
 
 prof_i_cupti_functions prof_i_cupti;

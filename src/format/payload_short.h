@@ -1,7 +1,7 @@
-/* The payloads of most scopes, packed in one pass: a name, a category and a few arguments, all
-   short, on the host's own device, with the keys that the site had before. Whatever else comes is
-   measured and packed by payload.c. Budget: 4 ns for two integers. Not cut, so no flags; nothing is
-   read beyond a text's end. */
+/* The payloads of most scopes, packed in one pass: a name, a category and a few arguments. All are
+   short, on the host, and have the keys that the site had before. payload.c measures and packs all
+   others. Budget: 4 ns for two integers. Not cut, so no flags; nothing is read beyond a text's end.
+   */
 #ifndef PROF_FORMAT_PAYLOAD_SHORT_H
 #define PROF_FORMAT_PAYLOAD_SHORT_H
 
@@ -83,8 +83,8 @@ static inline uint64_t *prof_i_short_args(uint64_t *to, const prof_args *args,
   return to;
 }
 
-/* Writes the payload of a scope; the words it takes, or 0: it is none of these. There is room for
-   PROF_I_SHORT_WORDS. own: which of its texts are a site's, PROF_I_NAME_LITERAL and so on. */
+/* Writes the payload of a scope. Returns its words; 0: it is not short. There is room for
+   PROF_I_SHORT_WORDS. own: flags of the texts that the site has, PROF_I_NAME_LITERAL and so on. */
 static inline uint32_t prof_i_short_pack(uint64_t *to, const prof_details *details, uint32_t own,
                                          uint32_t site) {
   if (details->flags & (PROF_I_ON_STREAM | PROF_I_ASYNC) ||

@@ -2,6 +2,7 @@
    recording starts, and at exit the trace is written. Every user of a scope pulls this object in,
    also from the static library. Without them nothing is taken: one look at the environment. */
 #define _GNU_SOURCE
+#include <ctype.h>
 #include <errno.h>
 #include <prof/memory.h>
 #include <prof/profiler.h>
@@ -20,7 +21,7 @@
 #include "../core/record/mute.h"
 #include "../core/session/control.h"
 #include "../device/internal.h"
-#include "sampler_autostart.h"
+#include "../sampler/internal.h"
 
 static const uint32_t level_off; /* the level before any start */
 const uint32_t *prof_i_level_1 = &level_off;
@@ -122,7 +123,7 @@ static int mute_all(void) {
   return 1;
 }
 
-/* False: a bad one, or nothing is asked for. options->level 0: memory alone. */
+/* False: a variable is bad, or none asks for a capture. options->level 0: only memory. */
 static int read_options(prof_options *options, unsigned long long *memory) {
   static const char *const policies[] = {"default", "keep", "ring", "stream"};
   static const char *const clocks[] = {"default", "tsc", "monotonic"};
@@ -158,7 +159,7 @@ static int read_options(prof_options *options, unsigned long long *memory) {
   return 0;
 }
 
-/* PROF_JOIN: `prof run` records a program that may start by itself, too. */
+/* PROF_JOIN: `prof run` records a program that may also start a capture of its own. */
 static void join_by_environment(void) {
   const char *const text = secure_getenv("PROF_JOIN");
   if (text && strcmp(text, "1") == 0 && prof_i_duplicate_is_in_force()) prof_i_control_join(true);
@@ -176,6 +177,65 @@ static PROF_I_COLD bool has_prof_variable(void) {
       return true;
   }
   return false;
+}
+
+/* "0.1": seconds, with a point in any locale. False: it is no such number, or more than a day. */
+static bool read_sample_seconds(const char *text, uint64_t *ns_out) {
+  const uint64_t second_ns = 1000000000, longest_ns = 86400 * second_ns;
+  uint64_t ns = 0, digit_ns = second_ns;
+  bool is_behind = false;
+  if (!isdigit((unsigned char)*text)) return false;
+  for (; *text; text++) {
+    if (*text == '.' && !is_behind) {
+      is_behind = true;
+      continue;
+    }
+    if (!isdigit((unsigned char)*text) || ns > longest_ns) return false;
+    const uint64_t digit = (uint64_t)(*text - '0');
+    if (is_behind)
+      ns += digit * (digit_ns /= 10);
+    else
+      ns = ns * 10 + digit * second_ns;
+  }
+  *ns_out = ns;
+  return ns > 0 && ns <= longest_ns;
+}
+
+static bool read_sample_mode(const char *text, uint32_t *mode_out) {
+  static const char *const modes[] = {"all", "power", "vram", "utilisation", "clock"};
+  for (uint32_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+    if (strcmp(text, modes[i]) != 0) continue;
+    *mode_out = i;
+    return true;
+  }
+  return false;
+}
+
+static const char *read_sample_variable(const char *name) {
+  const char *const text = secure_getenv(name);
+  return text && *text ? text : NULL;
+}
+
+/* PROF_SAMPLE and the other variables of the sampler. An error is logged, and the program runs on
+   without it. Recording has begun. */
+static void start_sampler(void) {
+  prof_sampler_options options = {.size = sizeof options,
+                                  .devices = read_sample_variable("PROF_SAMPLE_DEVICES"),
+                                  .csv_path = read_sample_variable("PROF_SAMPLE_CSV")};
+  const char *const seconds = read_sample_variable("PROF_SAMPLE"), *const mode =
+                                                                       read_sample_variable(
+                                                                           "PROF_SAMPLE_MODE");
+  if (!seconds) return;
+  if (!read_sample_seconds(seconds, &options.interval_ns)) {
+    prof_i_log("PROF_SAMPLE='%s' is no number of seconds up to a day (0.1); not sampling", seconds);
+  } else if (mode && !read_sample_mode(mode, &options.mode)) {
+    prof_i_log(
+        "PROF_SAMPLE_MODE='%s' is none of its words (all, power, vram, utilisation, clock); not "
+        "sampling",
+        mode);
+  } else if (prof_i_sampler_begin(&options) != PROF_OK) {
+    prof_i_log("PROF_SAMPLE: %s; not sampling", prof_last_error());
+  }
 }
 
 static PROF_I_COLD void start_by_environment(void) {
@@ -200,7 +260,7 @@ static PROF_I_COLD void start_by_environment(void) {
   if (prof_i_the_arena.is_cap_cut) prof_i_log("%s: %s", starter, prof_i_the_arena.reason);
   autostart.started = options.path != NULL;
   autostart.has_memory = memory != 0;
-  prof_i_sampler_start_as_set();
+  start_sampler();
 }
 
 /* Once; libprof_memory.so may be before on_load(), and comes in between, when the start itself

@@ -180,7 +180,8 @@ typedef struct oom_paths {
   char output[PATH_ROOM], path[PATH_ROOM], temporary[PATH_ROOM];
 } oom_paths;
 
-/* Without what says its kind: ".json", ".json.gz"; a number is none, but tells children apart. */
+/* Without the ending that says its kind: ".json", ".json.gz". A number is no such ending, but tells
+   children apart. */
 static int output_stem_bytes(const char *output) {
   const char *const slash = strrchr(output, '/'), *const base = slash ? slash + 1 : output;
   size_t bytes = strlen(output);
@@ -199,7 +200,7 @@ static bool name_text(oom_paths *p, uint32_t number) {
   return bytes > 0 && bytes < PATH_ROOM;
 }
 
-/* A new file, whatever stands there, and never through a link. */
+/* Creates a new file, replaces an old one, and never follows a link. */
 static int open_temporary(oom_paths *p) {
   for (int turn = 1; turn < NUMBERS_END; turn++) {
     const int bytes = snprintf(p->temporary, PATH_ROOM, "%.*s.oom-%ld-%d.tmp",
@@ -234,7 +235,7 @@ static bool move_new(const char *from, const char *to) {
   return true;
 }
 
-/* Under the first number from there on that is free: texts of others stay. */
+/* Takes the first free number, from that one on: texts of others stay. */
 static bool move_to_free_name(oom_paths *p, uint32_t number) {
   for (; number < NUMBERS_END; number++) {
     if (!name_text(p, number)) {

@@ -23,7 +23,7 @@ struct prof_i_checked {
   bool knows_before; /* is unknown_bytes all there was? */
   /* a handler's call went unchecked: from then on nothing here is sure. Atomic */
   uint32_t call_was_missed;
-  /* of what was there before the start, or found no room here, and has not come back */
+  /* of live memory from before the start, or that found no room here */
   uint64_t unknown_bytes;
   /* addresses that came back, by their hash: a free of one is a double one, as long as it is
      remembered */

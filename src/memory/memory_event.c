@@ -1,8 +1,9 @@
 /* Pieces and blocks. The fast path is an alloc or a free of a pool that is not checked, with no tag
-   and no stream, on a thread that is ready: one counter read, one locked add, 32 bytes. Budget of a
-   pair: 2.2x of a plain scope (bench/memory.c). As for scopes, room is claimed before it is
-   written, so that a handler lands behind; and the clock is read before the sum is made, so that of
-   two events in the wrong order of time the earlier one is never awaited (src/analysis/memory.c).
+   and no stream, on a thread that is ready. It costs one counter read, one locked add and 32 bytes.
+   Budget of a pair: 2.2x of a plain scope (bench/memory.c). As for scopes, room is claimed before
+   it is written, so that a handler lands behind. The clock is read before the sum is made. So if
+   two events are in the wrong order of time, nobody waits for the earlier one
+   (src/analysis/memory.c).
 
    The sum is made first, the peak raised next, the record written last: killed in between, the peak
    stands. */
@@ -26,7 +27,7 @@ enum { EVENT_WORDS = 9 };
 
 /* ---- the sums ---- */
 
-/* So far from the middle the sum is nobody's memory, and a further piece could run over. */
+/* So far from the middle the sum cannot be real memory, and a further allocation could overflow. */
 static inline bool sum_is_implausible(uint64_t counter) {
   const uint64_t used = counter & PROF_I_USED_MASK;
   return used - PROF_I_USED_ZERO / 4 > PROF_I_USED_ZERO / 4 * 6;
@@ -297,7 +298,7 @@ static PROF_I_COLD void write_slowly(uint64_t ticks, uint64_t word1, uint64_t ad
   errno = saved;
 }
 
-/* Is all as it mostly is? */
+/* Fast-path preconditions. */
 static inline bool pool_is_ready(const prof_pool *pool, const prof_i_pool_state *state,
                                  const prof_i_thread *thread, uint64_t given) {
   const uint64_t epoch = __atomic_load_n(&pool->epoch, __ATOMIC_ACQUIRE);

@@ -19,9 +19,8 @@ typedef struct prof_i_memory_event {
    Signal-safe. */
 PROF_I_COLD void prof_i_memory_event_write(prof_pool *pool, const prof_i_memory_event *event);
 
-/* What happened at that moment, as somebody tells it later: also when recording has just stopped,
-   while the capture that the pool is in is the one in force. Returns the loss, or -1. Past the
-   gate, attached. */
+/* Writes an event that is reported later than it happened. Also when recording has just stopped,
+   while the pool's capture is in force. Returns the loss, or -1. Past the gate, attached. */
 int prof_i_memory_event_write_at(prof_pool *pool, const prof_i_memory_event *event, uint64_t ticks,
                                  prof_i_thread *thread);
 

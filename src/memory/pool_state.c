@@ -97,7 +97,7 @@ static void *fill_pool_record(uint64_t *words, void *with) {
   return state;
 }
 
-/* Counts of what was before 2^43 bytes are cut: they are nobody's memory. */
+/* Values from before the start are cut at 2^43 bytes: more cannot be real memory. */
 static uint64_t clamp_bytes(uint64_t bytes) {
   return bytes < PROF_I_USED_ZERO / 2 ? bytes : PROF_I_USED_ZERO / 2;
 }
@@ -146,7 +146,7 @@ static void pool_create_state(prof_pool *pool, pool_init *b, const query_result 
   __atomic_store_n(&pool->state, b->state, __ATOMIC_RELEASE);
 }
 
-/* From here on the pool's events need no slow way. Control lock held. */
+/* The pool's events need no slow path from now on. Control lock held. */
 static void pool_open(prof_pool *pool) {
   __atomic_fetch_or(&pool->start_seq, PROF_I_POOL_IS_OPEN, __ATOMIC_SEQ_CST);
   __atomic_store_n(&pool->epoch, prof_i_session_epoch(), __ATOMIC_RELEASE);
@@ -239,8 +239,8 @@ static void count_memory_start(void) {
   prof_i_pool_hide_totals(false);
 }
 
-/* A pool may never be quiet for as long as its query takes to return. So often it is asked at
-   least, and for so long; at most for so long. */
+/* A pool may never be quiet during its query. The query is called at least so often and for so
+   long, and at most for so long. */
 enum { QUERY_TRIES_MIN = 1000, QUERY_NS_MIN = 50000000, QUERY_NS_MAX = 1000000000 };
 
 static bool is_queried_enough(unsigned times, uint64_t since_ns) {
@@ -258,9 +258,9 @@ static bool pool_open_if_unchanged(prof_pool *pool, uint64_t *start_seq) {
                                      false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
-/* Asks what was there, as often as an event comes between the answer and the instruction that opens
-   the pool: so the two fit. What is written before that instruction nobody counts in. No lock held;
-   the state is there, and stays. Ends also when another start has begun. */
+/* Calls the query again as long as events come between its answer and the instruction that opens
+   the pool. So answer and events fit together. Events before that instruction are in the answer
+   only. No lock held; the state is there, and stays. Ends also when another start has begun. */
 static void query_until_quiet(prof_pool *pool, pool_init *b, uint64_t start) {
   const uint64_t begun = prof_i_port_monotonic_ns();
   for (unsigned times = 1;; times++) {
@@ -406,7 +406,7 @@ static void forget_all(bool was_before_fork) {
   }
 }
 
-/* The next peak begins from what is there. An event whose sum is made after the era has changed
+/* The next peak begins from what is used now. An event whose sum is made after the era has changed
    raises the new one. Killed in between, it stands at 0: readers know that it is at least what is
    used, and where it began they find near enough. A query's answer from before the reset may hold
    no more: its peak begins with the next answer. */

@@ -28,8 +28,8 @@ struct prof_pool {
   uint64_t since_ticks;  /* when it was given that. Atomic */
   uint64_t before_bytes; /* used before the start, as far as known. Atomic */
   bool knows_before;     /* whether that is all there was. Atomic */
-  /* of `checked`: who has it, or 0; other pools' threads may try it at any time. Atomic; a forked
-     child's is free */
+  /* of `checked`: the thread that has it, or 0. Other pools' threads may try it at any time.
+     Atomic; free in a forked child */
   uint64_t lock;
   /* in a forked child: of its parent, as prof_i_pool_state has them; 0: no parent */
   uint64_t inherited_used, inherited_allocated;
@@ -47,10 +47,10 @@ struct prof_pool {
 
 prof_pool *prof_i_pool_first(void);
 
-/* Does an event of this pool count, which comes now? What was there before the start is asked of
-   the pool's query, and events come meanwhile: each is either in the answer or counted, never both
-   and never neither, for one that comes between the answer and the first that counts makes the
-   start ask again. */
+/* Does an event of this pool count, which comes now? The pool's query tells what existed before the
+   start, and events come meanwhile. Each is either in the answer or counted, never both, never
+   neither. An event between the answer and the first counted one makes the start call the query
+   again. */
 #define PROF_I_POOL_IS_OPEN (UINT64_C(1) << 63)
 #define PROF_I_POOL_START_SHIFT 40 /* which start it is */
 #define PROF_I_POOL_START_MASK (UINT64_C(0x7fffff) << PROF_I_POOL_START_SHIFT)
@@ -63,8 +63,8 @@ static inline bool prof_i_pool_is_recorded(prof_pool *pool) {
 /* A new one; recording, it has its state when this returns. NULL: no memory. */
 prof_pool *prof_i_pool_create(const char *name, prof_device device, prof_memory_query query,
                               void *user);
-/* The same, with no query, for who may be waited for under the control lock. False: somebody has
-   that now. NULL: no memory. */
+/* The same without a query, for callers that the control lock's owner may wait for. False: another
+   thread has the lock. NULL: no memory. */
 bool prof_i_pool_try_create(const char *name, prof_device device, prof_pool **pool_out);
 /* Returns when no query of it runs any more, but for one that this thread is in. No lock held. */
 void prof_i_pool_destroy(prof_pool *pool);
@@ -80,10 +80,10 @@ typedef struct prof_i_pool_query {
    in its query already; then there is no end. */
 bool prof_i_pool_begin_query(prof_i_pool_query *asking, prof_pool *pool, uint64_t serial);
 void prof_i_pool_end_query(const prof_i_pool_query *asking);
-/* The device's query, for which nobody else is asked any more; NULL: nobody. PROF_E_BUSY and
-   PROF_E_NO_MEMORY: nothing has changed. */
+/* Sets the device's only query. NULL: it has none. PROF_E_BUSY and PROF_E_NO_MEMORY: nothing has
+   changed. */
 int prof_i_pool_set_query(prof_device device, prof_memory_query query, void *user);
-/* Who is asked for the device, and its serial; NULL: nobody. */
+/* The pool whose query serves the device, and its serial. NULL: none. */
 prof_pool *prof_i_pool_find_query(prof_device device, uint64_t *serial_out);
 static inline bool prof_i_is_same_device(prof_device a, prof_device b) {
   return a.type == b.type && a.index == b.index;

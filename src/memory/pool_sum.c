@@ -87,8 +87,8 @@ prof_i_pool_sum prof_i_pool_sum_of(prof_device device, prof_memory_source kind) 
   return sum;
 }
 
-/* Whenever some pools were there together, all of them were until the first of them went: the
-   highest sum of peaks at any going is at least what they ever had together. */
+/* Pools that existed together all did until the first of them was destroyed. So the highest sum of
+   peaks at any such moment is at least what they ever had together. */
 void prof_i_pool_add_to_total(const prof_pool *pool) {
   pool_total *const at = pool_total_find(pool->device, pool->kind);
   if (!at || !pool->state) return;

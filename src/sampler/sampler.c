@@ -15,7 +15,7 @@
 #include "../base/port.h"
 #include "../base/reentry.h"
 #include "../base/this_thread.h"
-#include "../core/record/event.h"
+#include "../core/record/site.h"
 #include "host_meters.h"
 #include "internal.h"
 #include "meters.h"

@@ -1,8 +1,8 @@
 /* Where an exporter's bytes go: a large buffer in front of a file (plain or as one gzip member) or
-   of growing memory. A writer reserves room, writes there, and advances; the first failure sticks,
-   and what is written after it goes nowhere, so that a format's code need not look at each step but
-   only stop soon. Memory is constant, but for the memory sink, whose bound is given, and for what
-   is held. One thread at a time per sink. */
+   of growing memory. A writer reserves room, writes there, and advances. The first failure sticks,
+   and later bytes are dropped. So a format's code need not test each step, but should stop soon.
+   Memory is constant, except for the memory sink, whose bound is given, and for held bytes. One
+   thread at a time per sink. */
 #ifndef PROF_SINK_SINK_H
 #define PROF_SINK_SINK_H
 
@@ -29,7 +29,7 @@ typedef struct prof_i_sink {
   char *next; /* where the next byte goes */
   char *end;  /* of what may be reserved; PROF_I_SINK_SLACK bytes before the memory's end */
   char *buffer;
-  char *held; /* from here on all stays in the buffer (turn.h); NULL: nothing need stay */
+  char *held; /* all from here stays in the buffer (reversal.h); NULL: nothing need stay */
   int status; /* the first failure, whose text is set; PROF_OK until then */
   bool is_memory;
   size_t limit_bytes; /* of a memory sink */

@@ -36,8 +36,8 @@ static int target_fail_type(const prof_i_target *target, const char *what) {
   return prof_i_fail(PROF_E_FILE_TYPE, "cannot write '%s': it is %s", target->path, what);
 }
 
-/* A program that has closed its standard descriptors goes on writing to them: no file of ours
-   stands there. */
+/* A program that has closed its standard descriptors may still write to them, so prof's files do
+   not use them. */
 static int move_above_standard(int fd) {
   if (fd > STDERR_FILENO) return fd;
   const int above = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
@@ -255,9 +255,9 @@ static void wait_for_room(int fd) {
   poll(&wanted, 1, -1);
 }
 
-/* Has the kernel begin to write out what it has taken, every 8 MiB: the disk works while the next
-   piece is made, instead of after the last one, and a large output does not fill the program's
-   machine with memory that waits to be written. Awaits nothing. */
+/* Every 8 MiB, makes the kernel begin to write out what it has. So the disk works while the next
+   piece is made, and a large output does not fill the memory with unwritten pages. Does not wait.
+   */
 static void start_write_out(prof_i_target *target) {
   const uint64_t waiting = target->written_bytes - target->started_bytes;
   if (!target->is_regular || waiting < WRITE_OUT_BYTES) return;

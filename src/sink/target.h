@@ -1,10 +1,10 @@
-/* Where an output file lands. The bytes go to a file without a name (O_TMPFILE), or to a temporary
-   name beside, and take the final name only when all of them are there: no reader ever sees half a
-   file under it, and a failure leaves nothing behind. FIFOs, /dev/null and /dev/stdout are written
-   to straight; a directory or any other device is refused. Kills nobody: RLIMIT_FSIZE is looked at
-   before each write (past it the kernel sends SIGXFSZ), a reader that went away is an error and no
-   SIGPIPE, and a descriptor that the program closed under us is noticed before its next owner's
-   file is written to. */
+/* Where an output file lands. The bytes go to a file without a name (O_TMPFILE), or with a
+   temporary name beside. It gets the final name only when it is complete. So no reader ever sees
+   half a file, and a failure leaves nothing behind. FIFOs, /dev/null and /dev/stdout are written to
+   straight; a directory or any other device is refused. Sends no signals: RLIMIT_FSIZE is checked
+   before each write, because the kernel sends SIGXFSZ beyond it. A reader that went away is an
+   error and no SIGPIPE. A descriptor that the program closed is noticed before another file under
+   that number is written to. */
 #ifndef PROF_SINK_TARGET_H
 #define PROF_SINK_TARGET_H
 

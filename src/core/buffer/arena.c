@@ -102,9 +102,9 @@ PROF_I_RACES_BY_DESIGN uint32_t prof_i_arena_level(void) {
 
 /* ---- create, retire, forget ---- */
 
-/* A file's mapping is of its cap, which may be gigabytes where kilobytes are recorded. What the
-   file does not have yet is closed: whoever looks through all memory of the process (valgrind for
-   leaks, mlockall(), a collector) would meet SIGBUS at each of its words. Before the file grows:
+/* A file's mapping has the size of its cap, perhaps gigabytes for kilobytes of records. The part
+   that the file does not have yet is closed. Otherwise a program that reads all memory of the
+   process would get SIGBUS there: valgrind, mlockall(), a garbage collector. Before the file grows:
    its size says what may be read. Memory's is opened by pieces too: under mlockall(MCL_FUTURE) the
    kernel makes and locks all pages of what is open. */
 static int open_more(prof_i_arena *arena, uint64_t end) {
@@ -326,8 +326,8 @@ static int reserve_file_range(uint64_t offset, uint64_t bytes) {
   return prof_i_port_reserve_file(file_descriptor(), offset, bytes);
 }
 
-/* A reader takes a capture that ends before it for cut off. Not so one that ends before used_bytes:
-   whoever takes room may be killed, or be refused it, before it is made. */
+/* A reader takes a capture that ends before it for truncated. One may end before used_bytes,
+   because a thread that took room may be killed, or get no memory, before the room is made. */
 static void record_made_bytes(uint64_t end) {
   uint64_t *const made = &prof_i_arena_header()->made_bytes;
   uint64_t before = __atomic_load_n(made, __ATOMIC_RELAXED);
@@ -349,7 +349,7 @@ void prof_i_arena_make_head(prof_i_head *head, prof_i_extent_kind kind, uint64_t
   __atomic_store_n(&head->magic, PROF_I_EXTENT_MAGIC, __ATOMIC_RELEASE);
 }
 
-/* Whoever looks in between takes the size from the check: see prof_i_head_bytes_of(). */
+/* A reader in between takes the size from the check: see prof_i_head_bytes_of(). */
 void prof_i_arena_shrink_chunk(prof_i_head *chunk, uint64_t bytes) {
   const uint64_t check = prof_i_head_check_of(prof_i_arena_offset(chunk), bytes, chunk->kind);
   __atomic_store_n(&chunk->check, check, __ATOMIC_RELEASE);
@@ -357,12 +357,12 @@ void prof_i_arena_shrink_chunk(prof_i_head *chunk, uint64_t bytes) {
   __atomic_store_n(&chunk->limit, bytes - 15, __ATOMIC_RELAXED);
 }
 
-/* A file's pages by writing zeros, right after reserve_file_range() has seen that the descriptor is
-   ours; its number is a high one, which no open() of the host gets by chance when it closes what it
-   does not own. The file system then takes large pieces of memory, and mapping them takes a fifth
-   of the time that a fault for each page would (ext4, Linux 6.18: 0.19 ms a MiB instead of 0.85),
-   if nobody has read from there before. A helper thread takes faults, though: where the host of a
-   virtual machine must first find a large piece, it would fall behind. */
+/* Makes a file's pages by writing zeros. reserve_file_range() has just checked that the descriptor
+   is prof's. Its number is high, so no open() of the host gets it by chance after a wrong close().
+   The file system then takes large pieces of memory, if nobody has read from there before. Mapping
+   them takes a fifth of the time of a fault for each page (ext4, Linux 6.18: 0.19 ms a MiB instead
+   of 0.85). A helper thread takes faults, though: where the host of a virtual machine must first
+   find a large piece, it would fall behind. */
 static int make_pages(uint64_t offset, uint64_t bytes) {
   void *const at = prof_i_the_arena.base + offset;
   const int error = prof_i_port_write_zeros(file_descriptor(), offset, bytes);
@@ -389,7 +389,7 @@ static prof_i_head *extent_take_at(uint64_t offset, prof_i_extent_kind kind, uin
   if (!error) record_made_bytes(offset + bytes);
   if (!error) error = make_present(head, bytes, populate_bytes, kept);
   if (error) {
-    *loss_out = PROF_LOSS_DISK; /* the hole stays, and no reader looks at it */
+    *loss_out = PROF_LOSS_DISK; /* the hole stays, and no reader reads it */
     if (kind != PROF_I_EXTENT_META) prof_i_arena_note_refusal(error);
     return NULL;
   }

@@ -2,9 +2,9 @@
    extents from it and keeps stale pointers harmless; it knows nothing of scopes. What an extent
    holds is layout.h's.
 
-   Where a thread may still point into an arena that is given up, it is mapped over with anonymous
-   memory, and not unmapped: a thread that slept between its claim and its store then writes into
-   nothing. See mapping.h. */
+   An arena that is given up is mapped over with anonymous memory, not unmapped, where a thread may
+   still point into it. A thread that slept between its claim and its store then does no harm. See
+   mapping.h. */
 #ifndef PROF_CORE_BUFFER_ARENA_H
 #define PROF_CORE_BUFFER_ARENA_H
 
@@ -76,7 +76,8 @@ prof_i_head *prof_i_arena_retake_extent(uint64_t offset, prof_i_extent_kind kind
 /* Writes the head of an extent whose memory is zero. */
 void prof_i_arena_make_head(prof_i_head *head, prof_i_extent_kind kind, uint64_t bytes);
 
-/* The chunk is the caller's. What is cut off has heads already: from here on they can be seen. */
+/* The chunk is the caller's. The part that is cut off has heads already, and this makes them
+   visible. */
 void prof_i_arena_shrink_chunk(prof_i_head *chunk, uint64_t bytes);
 
 /* The arena mapped a second time, to be read while others replace it, clear it, or let its pages
@@ -106,8 +107,8 @@ static inline prof_i_extent_kind prof_i_head_kind(const prof_i_head *head) {
 
 /* Counts how often room has come back: ask before you look for room. */
 uint64_t prof_i_arena_room_epoch(void);
-/* From here on new scopes are dropped (keep, or a stream at its cap or without disk), unless room
-   has come back since that era. Idempotent. */
+/* New scopes are dropped from now on (keep, or a stream at its cap or without disk), unless room
+   has come back since that room epoch. Idempotent. */
 void prof_i_arena_set_full(int loss, uint64_t room_epoch);
 int prof_i_arena_full_loss(void); /* the reason, or -1 */
 /* Room has come back: another era. Control lock held. */

@@ -9,10 +9,10 @@
 
 enum { PROF_I_OUTPUT_ROOM = 4096 }; /* bytes of an output's name, with its NUL */
 
-/* Makes *fresh, all zeros but for fd -1, as complete options say. has_default_cap: the program
-   named no cap. output: options->path, PROF_I_OUTPUT_ROOM bytes, which gets another name where
-   another process has it. Nothing is left behind on an error. 0, or a status with its text. Control
-   lock held. Of a forked child: signal-safe. */
+/* Creates *fresh by complete options. It was zeros, and fd -1. has_default_cap: the program named
+   no cap. output: options->path, PROF_I_OUTPUT_ROOM bytes; it gets another name if another process
+   has it. An error leaves nothing behind. 0, or a status with its text. Control lock held.
+   Signal-safe in a forked child. */
 int prof_i_arena_create(prof_i_arena *fresh, const prof_options *options, bool has_default_cap,
                         char *output, bool is_child);
 

@@ -1,6 +1,6 @@
-/* The gate of the slow path: a thread that is past it may rely on the arena staying the one in
-   force. prof_start() with another arena, and prof_clear(), close it and wait until all are out;
-   recording does not wait: it finds the gate closed and counts a loss. */
+/* The gate of the slow path. While a thread is past it, the arena stays in force. prof_start() with
+   another arena, and prof_clear(), close it and wait until all threads are out. Recording does not
+   wait: if it finds the gate closed, it counts a loss. */
 #ifndef PROF_CORE_BUFFER_ARENA_GUARD_H
 #define PROF_CORE_BUFFER_ARENA_GUARD_H
 

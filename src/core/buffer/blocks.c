@@ -5,7 +5,7 @@
    need after a clear.
 
    The memfd has a second mapping of its whole length, closed: the mirror. Readers map it once more.
-   Private memory has no second mapping, so readers look at it in place. An arena that is replaced
+   Private memory has no second mapping, so readers read it in place. An arena that is replaced
    meanwhile keeps these blocks mapped until the last reader is done. A fork leaves them out
    (MADV_WIPEONFORK), except chunks that a trace shows: the child inherits the trace. If private
    memory is refused, a block shows the memfd. A host with RLIMIT_AS, RLIMIT_DATA or strict

@@ -71,7 +71,7 @@ bool prof_i_blocks_make_shared(uint64_t offset);
 /* Bytes that are open and not taken yet. */
 uint64_t prof_i_blocks_free_bytes(void);
 
-/* A piece of a private block is free: it reads as zeros from here on. */
+/* A piece of a private block is free. It reads as zeros from now on. */
 void prof_i_blocks_punch(void *chunk, uint64_t bytes, uint64_t kept_bytes);
 
 /* A child that inherits a trace reads this chunk, too. Any thread. */

@@ -1,7 +1,6 @@
 /* Finds a directory whose file system keeps what fallocate promises, and makes the file there. See
-   capture_file.h. A forked child comes here inside of a scope: nothing here allocates, takes a lock
-   of libc's or needs much stack, so paths are put together in memory of this file, which the
-   control lock guards. */
+   capture_file.h. A forked child comes here inside a scope. So nothing here allocates, takes a lock
+   of libc or needs much stack. Paths are built in static memory, which the control lock guards. */
 #define _GNU_SOURCE
 #include "capture_file.h"
 
@@ -256,8 +255,7 @@ static const char *no_room_reason(const char *directory) {
   return has_room ? NULL : "it has less than 8 MiB free";
 }
 
-/* Where locks are not to be had, the pid must do. Who looks whether there is one holds one himself
-   for a moment. */
+/* Without file locks, the pid has to do. A process that tests for a lock holds one for a moment. */
 void prof_i_capture_file_lock(int fd) {
   for (int tries = 0; flock(fd, LOCK_EX | LOCK_NB) != 0 &&
                       (errno == EWOULDBLOCK || errno == EINTR) && tries < HOLD_TRIES;

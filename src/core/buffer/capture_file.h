@@ -20,9 +20,9 @@ enum {
   PROF_I_MODE_CLAIMED = 0600
 };
 
-/* A relative pattern (path.h) put behind the working directory, whose own percent signs are
-   doubled. Returns `to`; or the pattern as it is: absolute, or the directory is gone, cannot be
-   reached by its path, or is too long for the names that a capture makes of it. */
+/* Puts a relative pattern (path.h) behind the working directory, with the directory's percent signs
+   doubled. Returns `to`, or the pattern as it is. It stays if it is absolute. It also stays if the
+   directory is gone, cannot be reached by its path, or is too long for the names of a capture. */
 const char *prof_i_output_make_absolute(const char *pattern, char *to, size_t room);
 
 /* Is this an output path that a dump could write? Its directory is there and writable, and it names
@@ -56,9 +56,9 @@ int prof_i_capture_file_rename(const char *capture, const char *output);
 
 /* ---- for output_claim.c ---- */
 
-/* Where a capture of an output may be, the best first, and what its name begins with: beside its
-   output the output's own name, elsewhere also a number of the output's directory, which another
-   output of that name does not have. */
+/* Where a capture of an output may be, the best first, and what its name begins with. Beside its
+   output that is the output's own name. Elsewhere a number of the output's directory is added,
+   because other directories may have outputs of that name. */
 typedef struct prof_i_capture_dirs {
   char beside[PROF_I_PATH_BYTES],
       bases[2][PROF_I_BASE_BYTES_MAX + 1]; /* bases[0] is for directories[0] alone */

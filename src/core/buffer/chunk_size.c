@@ -1,7 +1,7 @@
-/* See chunk_size.h. If few threads took large chunks, those that come later would find no room,
+/* See chunk_internal.h. If few threads took large chunks, those that come later would find no room,
    while most of the cap holds no records. */
 #define _GNU_SOURCE
-#include "chunk_size.h"
+#include "chunk_internal.h"
 
 #include <prof/profiler.h>
 
@@ -32,7 +32,7 @@ static uint64_t thread_count(void) {
   return count;
 }
 
-/* All of a ring gives way. */
+/* In a ring, all is free: the oldest is evicted. */
 static uint64_t arena_free_bytes(void) {
   const prof_i_arena *const arena = &prof_i_the_arena;
   if (arena->policy == PROF_POLICY_RING) return arena->cap_bytes;

@@ -256,9 +256,9 @@ void prof_i_clock_begin(void) {
   write_pair(&start);
 }
 
-/* Every 10 ms is enough; and in a ring, whose records give way but whose pairs do not, so small a
-   part of the time since its start that a month has not three times the pairs of an hour. Else they
-   would fill what is left for threads and call sites to come. */
+/* Every 10 ms is enough. A ring evicts records but not pairs, so pairs become rarer with the time
+   since its start: a month has not three times the pairs of an hour. Otherwise they would fill the
+   room of later threads and call sites. */
 static bool is_too_soon(void) {
   const uint64_t now = prof_i_port_monotonic_ns(),
                  since = now - __atomic_load_n(&clock_state.last_ns, __ATOMIC_RELAXED);

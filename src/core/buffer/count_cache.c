@@ -10,7 +10,7 @@ enum { ENTRY_BYTES = 256 << 10 };
 
 static struct {
   uint32_t is_taken; /* any thread; in a forked child it may stay so for ever */
-  /* Of whoever has the table. */
+  /* Only the thread that has the table uses it. */
   uint64_t arena;
   prof_i_counted_chunk *entries;
   uint64_t count;

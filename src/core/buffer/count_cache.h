@@ -1,5 +1,5 @@
 /* What full chunks hold, counted once: prof_health() need not walk gigabytes of records, or read
-   them back from a file, each time it is asked. See count_cache.c. */
+   them back from a file, at each call. See count_cache.c. */
 #ifndef PROF_CORE_BUFFER_COUNT_CACHE_H
 #define PROF_CORE_BUFFER_COUNT_CACHE_H
 

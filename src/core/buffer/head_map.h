@@ -1,6 +1,6 @@
-/* Which units of the arena in force have been made ready for an extent's head. A unit that was
-   claimed, and for which there was no room, must not be looked at: on a tmpfs without a free page a
-   read of it is a SIGBUS. Readers of this process ask here before they look. */
+/* Which units of the arena in force have been made ready for an extent's head. A claimed unit for
+   which there was no room must not be read: on a tmpfs without a free page a read is a SIGBUS.
+   Readers of this process check here first. */
 #ifndef PROF_CORE_BUFFER_HEAD_MAP_H
 #define PROF_CORE_BUFFER_HEAD_MAP_H
 

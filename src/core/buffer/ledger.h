@@ -1,15 +1,18 @@
 /* Counting ends exactly: recorded + lost + open = begun, also if the process is killed between any
    two instructions.
 
-   A scope stands open by its entry in a slot, or, where it has none, by a difference of two counts.
-   Its end changes two places: one says that it is recorded or lost, the other that it is open no
-   more. A reader must count it once at any moment between.
+   A scope is open by its entry in a slot, or if it has none, by a difference of two counts. Its end
+   changes two places. One says that it is recorded or lost, the other that it is no longer open. A
+   reader must count it once at any moment between.
 
    - A plain end on its own thread: the entry has the record's start, and a reader hides it.
+
    - A scope without an entry: the end notes the start in slot->endings[], and a reader that finds
      the record counts one open scope less. One store then takes away both the note and the scope.
+
    - A loss: the slot has two sides of counts. The other side gets the counts with the loss in it.
      One store then chooses that side, and says that the entry with this start does not count.
+
    - A scope of another thread: its entry is marked as taken (PROF_I_OPEN_TAKEN). A record of any
      thread hides such an entry, or the note of a loss does.
 
@@ -76,13 +79,14 @@ void prof_i_ledger_settle(prof_i_thread_slot *slot, const prof_i_ledger_saved *n
 /* Of a deep scope that gets an entry. What was put last hides the entry, where the ledger is as it
    was. False: there is no room for that. Owner thread. */
 bool prof_i_ledger_hide(prof_i_thread_slot *slot, uint64_t ledger);
-/* From here on the entry counts, and not as a deep one; has_entry: unless another thread has ended
+/* The entry counts from now on, and not as a deep one. has_entry: unless another thread has ended
    it. False: the ledger has changed. */
 bool prof_i_ledger_show(prof_i_thread_slot *slot, uint64_t ledger, bool has_entry);
 
 /* The thread that has the slot has ended. So many of its scopes are lost with it: those without an
-   entry, deep_count of them, and those whose entries are marked as PROF_I_OPEN_ENDED. These go
-   before prof_i_ledger_over() is called, also where there were none. By whoever buries it. */
+   entry, deep_count of them, and those whose entries are marked as PROF_I_OPEN_ENDED. The caller,
+   which reclaims the thread, clears these before it calls prof_i_ledger_over(), also if there were
+   none. */
 void prof_i_ledger_lose_all(prof_i_thread_slot *slot, int loss, uint64_t count,
                             uint64_t deep_count);
 void prof_i_ledger_over(prof_i_thread_slot *slot);

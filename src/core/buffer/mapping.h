@@ -8,7 +8,7 @@
 
 #include "thread.h"
 
-/* What a living thread may point to reads as zeros from here on. */
+/* Memory that a live thread may point to reads as zeros from now on. */
 void prof_i_mapping_cover(char *base, uint64_t bytes);
 
 /* What no living thread can point to is unmapped after the lock is released. */

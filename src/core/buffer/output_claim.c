@@ -128,7 +128,7 @@ static bool process_is_alive_unlocked(int fd, const name_parts *parts) {
 
 typedef enum rival {
   RIVAL_NONE,
-  RIVAL_LATER /* still looks, and will give way or has settled when it has looked */,
+  RIVAL_LATER /* is still searching, and will give up the name or have settled afterwards */,
   RIVAL_SETTLED
 } rival;
 
@@ -216,8 +216,8 @@ static bool output_is_taken(const char *output, int fd, const char *path) {
   return found != RIVAL_NONE;
 }
 
-/* The capture is named for the output's new name, so that others of that name see it. Where that
-   cannot be it keeps its name. */
+/* Renames the capture after the output's new name, so that other processes with that output see it.
+   If that fails, it keeps its name. */
 static void rename_capture_for(const char *output, char *path, size_t room) {
   static char fresh[PROF_I_PATH_BYTES]; /* guarded by the control lock */
   const prof_i_capture_dirs *const all = prof_i_capture_file_list_dirs(output);
@@ -235,7 +235,7 @@ static void rename_capture_for(const char *output, char *path, size_t room) {
   }
 }
 
-/* Somebody who has ended since may have had the name while this process recorded. */
+/* A process that has ended since may have had the name while this process recorded. */
 static bool is_written_since(const char *output, uint64_t realtime_ns) {
   struct stat about;
   return realtime_ns != 0 && lstat(output, &about) == 0 &&

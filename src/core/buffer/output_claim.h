@@ -3,8 +3,9 @@
 
    Each process makes its capture first and looks around afterwards, so of two that start at the
    same time one sees the other at least. While it looks, its file has mode 0700, and 0600 once it
-   keeps the name. Of two that look, the one whose file name comes first waits for the other, which
-   gives way at once. No lock is shared, so nobody who is not of this output can delay a start. */
+   keeps the name. If two search at once, the one whose file name comes first waits for the other,
+   which gives up the name at once. No lock is shared, so nobody who is not of this output can delay
+   a start. */
 #ifndef PROF_CORE_BUFFER_OUTPUT_CLAIM_H
 #define PROF_CORE_BUFFER_OUTPUT_CLAIM_H
 
@@ -12,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Looks for other processes that record for `output`, beside it and wherever else their captures
+/* Searches for other processes that record for `output`: beside it, and where else their captures
    may be. One in memory is not seen. If there is one, `output` gets this process's pid
    (prof_i_output_add_suffix()), and the capture, open as fd (-1: none, it is in memory), its name
    in `path`. An output that was written since then is another one's, too; 0: it may be replaced. 0,

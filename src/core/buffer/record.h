@@ -11,7 +11,7 @@ static inline bool prof_i_record_fits(const prof_i_head *chunk, uint64_t at, uin
 }
 
 /* A claim at `at` has reached the chunk's limit. Does it fit nevertheless? An observer may have set
-   the limit before the chunk's end: then it is told. Signal-safe. */
+   the limit before the chunk's end: then this notifies it. Signal-safe. */
 bool prof_i_record_extends(prof_i_head *chunk, uint64_t at, uint64_t bytes);
 
 /* Marks claimed room as pending, where it fits. */

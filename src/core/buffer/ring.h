@@ -1,5 +1,5 @@
 /* A ring's chunks: a list of all of them, with their ages. It grows up to its share of the cap.
-   Then the oldest chunk gives way. A thread that needs little room gets a part of it, so that many
+   Then the oldest chunk is evicted. A thread that needs little room gets a part of it, so that many
    threads do not empty the ring. The calls may come from a signal handler: no lock. */
 #ifndef PROF_CORE_BUFFER_RING_H
 #define PROF_CORE_BUFFER_RING_H

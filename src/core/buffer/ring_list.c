@@ -134,7 +134,7 @@ static bool ring_take_if_retired(prof_i_head *chunk) {
                                      __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-/* The chunk is the caller's from here on. False: it has an unfinished claim. */
+/* Takes the chunk for the caller. False: it has an unfinished claim. */
 static bool ring_take_over(uint64_t value) {
   if (!prof_i_chunk_overwrite(prof_i_ring_chunk_of(value))) return false;
   if (prof_i_ring_age_of(value) == PROF_I_RING_AGE_EMPTY)
@@ -142,9 +142,9 @@ static bool ring_take_over(uint64_t value) {
   return true;
 }
 
-/* One that is still written to, or has an unfinished claim, which somebody will finish, is passed
-   over, and keeps its age: it is the first to go when it can. A thread that sleeps in here sees by
-   the age, when it wakes up, that another was faster. */
+/* A chunk that is still written to, or has an unfinished claim, is skipped and keeps its age. So it
+   is the first to go later. A thread that sleeps in here sees by the age, when it wakes up, that
+   another was faster. */
 prof_i_head *prof_i_ring_take_oldest(prof_i_ring_request *request) {
   const uint64_t count = prof_i_ring_entry_count();
   uint64_t floor = 0, unfinished = 0, index = 0;
@@ -182,7 +182,7 @@ bool prof_i_ring_take_at(uint64_t index) {
 }
 
 /* Words of old records may stand behind the head: they are of generations before this one. Nobody
-   looks at it as long as the chunk that it is part of covers it. */
+   reads it as long as the chunk that it is part of covers it. */
 static void ring_make_part(prof_i_head *piece, uint64_t bytes, uint64_t generation) {
   uint64_t *const words = (uint64_t *)piece;
   for (uint64_t i = 0; i < PROF_I_HEAD_BYTES / 8; i++)

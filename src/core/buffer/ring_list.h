@@ -59,7 +59,7 @@ bool prof_i_ring_is_retired(const prof_i_head *chunk);
    there, and the first quarter. The others are chunks of their own. */
 void prof_i_ring_split(prof_i_head *chunk);
 
-/* So many bytes hold nothing and are nobody's. */
+/* How many bytes hold nothing and have no owner. */
 uint64_t prof_i_ring_empty_bytes(void);
 
 /* How often a chunk was retired. Whoever found none keeps that count + 1: until it changes, nobody

@@ -1,4 +1,4 @@
-/* What every floor reads of the session. Only core/session/control.c writes it. */
+/* What every floor reads of the session. Only the control calls (src/core/session) write it. */
 #ifndef PROF_CORE_BUFFER_SESSION_H
 #define PROF_CORE_BUFFER_SESSION_H
 

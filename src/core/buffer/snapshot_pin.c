@@ -1,8 +1,7 @@
-/* See snapshot_pin.h. What a lease sees is an interval: chunks have rising numbers, so it ends at
-   the newest there was when it settled; and it begins where the clears before it ended. A reader
-   who stays for ever so keeps what he reads, and nothing that came after. A clear takes its time:
-   who begins while it gives chunks back may see any of those, so only finished clears count as
-   before. */
+/* See snapshot_pin.h. A pin sees an interval of chunk numbers, which rise. It begins where the
+   clears before it ended, and ends at the newest chunk when it settled. So a reader that stays for
+   ever keeps what it reads, and nothing later. A clear takes time, and a reader that begins
+   meanwhile may see any of its chunks. So only finished clears count as earlier. */
 #include "snapshot_pin.h"
 
 #include <string.h>
@@ -11,7 +10,7 @@
 #include "arena.h"
 
 enum {
-  /* of different clears: who comes when all are taken joins the last, which then keeps more than it
+  /* of different clears: if all are taken, a reader joins the last, which then keeps more than it
      must */
   ENTRIES = 64,
   ENTRY_BITS = 8

@@ -12,7 +12,7 @@
    never 0. */
 uint64_t prof_i_snapshot_pin_begin(void);
 
-/* From here on it sees the chunks up to this number (chunk.h). */
+/* It sees the chunks up to this number (chunk.h) from now on. */
 void prof_i_snapshot_pin_settle(uint64_t snapshot_pin, uint64_t newest_chunk);
 
 /* has_settled: as said by prof_i_snapshot_pin_settle(). True: what it saw may be free now. One of

@@ -37,7 +37,7 @@ void prof_i_thread_refresh_name(prof_i_thread *thread) {
   prof_i_thread_write_name(thread, thread->slot);
 }
 
-/* The slot may go to another thread meanwhile: then once more, for that one. */
+/* Retries if the slot has gone to another thread meanwhile. */
 static void refresh_name_of(prof_i_thread *thread) {
   _Alignas(8) char name[PROF_I_NAME_BYTES];
   prof_i_thread_slot *const slot = prof_i_thread_get_slot(thread);

@@ -11,7 +11,8 @@ static uint32_t written_count;       /* any thread */
 static uint32_t function_ends_count; /* any thread */
 static uint32_t known_level;         /* what the capture knows of; any thread */
 /* Of the header's changes from outside, how many known_level knows of. Those that are records, or
-   counted as untold, are the header's level_change_next - 1. Whoever has is_writing_announced. */
+   counted as untold, are the header's level_change_next - 1. Only the thread that set
+   is_writing_announced writes it. */
 static uint64_t known_number;
 /* a thread writes changes from outside as records; any thread, compare-and-swap */
 static uint32_t is_writing_announced;
@@ -165,7 +166,7 @@ void prof_i_change_log_check_level(void) {
     return;
   const uint32_t last = has_left ? write_announced(before) : before;
   const uint32_t told = has_new ? last : change_is_pending(level, before) ? before : level;
-  /* A change of one's own may have begun meanwhile: then that knows the level. */
+  /* If a change by this process has begun meanwhile, that one knows the level. */
   uint32_t was = before;
   const bool is_known = __atomic_compare_exchange_n(&known_level, &was, told, false,
                                                     __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);

@@ -20,16 +20,16 @@ void prof_i_change_log_write(const prof_i_change_entry *change);
    thread. Signal-safe. */
 void prof_i_change_log_check_level(void);
 
-/* Around a change of one's own, so that nobody takes it for one from outside. why NULL: a start or
-   a stop, which is told as such. */
+/* Around a change by this process, so that it is not taken for one from outside. why NULL: a start
+   or a stop, which has records of its own. */
 uint32_t prof_i_change_log_begin_level(void);
 void prof_i_change_log_end_level(uint32_t before, const prof_i_change_entry *why);
 
 /* The program asked for it. */
 void prof_i_change_log_write_site(prof_change_kind kind, uint32_t site);
 
-/* Functions are traced no longer, and on other threads some stand open: readers take them for
-   nobody's stack from here on. Not written where the arena has no room for it. Any thread. */
+/* Functions are no longer traced, and other threads have some open. From now on readers do not use
+   those as a stack. Not written if the arena has no room. Any thread. */
 void prof_i_change_log_end_functions(void);
 
 /* Of the arena in force. */

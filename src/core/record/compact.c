@@ -107,7 +107,7 @@ static prof_i_open_entry *entry_at(prof_i_thread *thread, prof_i_thread_slot *sl
                                     : &thread->deep[place - PROF_I_OPEN_COUNT - 1];
 }
 
-/* The next place from there on that is in use; 0: there is none. */
+/* The first place in use, from that one on. 0: there is none. */
 static uint64_t next_open_index(const prof_i_thread_slot *slot, uint64_t place) {
   if (place > slot->depth && place <= PROF_I_OPEN_COUNT) place = PROF_I_OPEN_COUNT + 1;
   return place <= PROF_I_OPEN_COUNT || place - PROF_I_OPEN_COUNT <= slot->deep ? place : 0;
@@ -133,8 +133,9 @@ static bool move_take_lower(prof_i_thread *thread, prof_i_thread_slot *slot, uin
   return true;
 }
 
-/* False: no more may move. Between any two instructions a handler may end the scope, or move the
-   thread to another arena: then the slot is out of use, and a move that had begun is finished. */
+/* False: no more may move. A handler may come between any two instructions. If it ends the scope,
+   or moves the thread to another arena, the slot is out of use, and a move that had begun is
+   finished. */
 static bool entry_move_down(prof_i_thread *thread, prof_i_thread_slot *slot, uint64_t from,
                             uint64_t to) {
   prof_i_open_entry *const upper = entry_at(thread, slot, from);

@@ -10,12 +10,11 @@ typedef struct prof_i_cost {
   uint64_t left_out_ps;
 } prof_i_cost;
 
-/* Runs some thousand empty scopes in a thread that is nobody's: nothing is recorded. Of the clock
+/* Runs some thousand empty scopes in a prof_i_thread of its own: nothing is recorded. Of the clock
    in use. Takes some 30 us; with a slow clock, more. Control lock held. */
 prof_i_cost prof_i_cost_measure(void);
 
-/* What was measured at this process's first start; measures it when it is asked for first. Control
-   lock held. */
+/* The cost at this process's first start. The first call measures it. Control lock held. */
 prof_i_cost prof_i_cost_at_start(void);
 
 #endif

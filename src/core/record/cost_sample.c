@@ -101,7 +101,7 @@ static void site_set_epoch(prof_site *site, uint32_t epoch, uint32_t number) {
   site->state = (uint64_t)epoch << 32 | number;
 }
 
-/* One plain scope stands open, for an end that comes before a begin. */
+/* Opens one plain scope, for an end that comes before a begin. */
 static void twin_open_scope(twin *t) {
   t->slot->depth = 0;
   t->slot->payload_top = PROF_I_TEXT_OFFSET;
@@ -283,8 +283,8 @@ static void close_window(prof_i_thread *thread) {
 }
 
 /* Adds what this window's part of the sum may be wrong by. Windows stand at equal distances, so the
-   variance comes from what one differs by from the one before: a program that goes on to other work
-   adds to it once. */
+   variance comes from the differences of neighbours: a program that goes on to other work adds to
+   it once. */
 static void slot_add_spread(prof_i_thread *thread, int64_t ps) {
   prof_i_cost_window *const w = &thread->timing;
   prof_i_thread_slot *const slot = thread->slot;
@@ -343,7 +343,7 @@ static void window_conclude(prof_i_thread *thread) {
   close_window(thread);
 }
 
-/* Bytes to the next stop. bytes, ticks: since the one before. A program whose scopes come seldom
+/* Bytes to the next stop. bytes, ticks: since the previous one. A program whose scopes come seldom
    gets a window for fewer of them: it has few, each in caches of its own. */
 static uint64_t spacing_after(uint32_t windows, uint64_t bytes, uint64_t ticks) {
   uint64_t spacing = windows < MANY_WINDOWS ? MOST_SPACING_EARLY : MOST_SPACING;

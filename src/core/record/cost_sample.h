@@ -1,29 +1,30 @@
-/* What recording costs this program, timed where it runs. cost.c times a scope whose code and data
-   are in the near caches; behind work that sweeps the caches the same scope takes up to a hundred
-   times as long.
+/* What recording costs this program, timed where it runs. cost.c times a scope whose code and
+   data are in the near caches. Behind work that sweeps the caches, the same scope takes up to a
+   hundred times as long.
 
-   Now and then a thread opens a window: its scopes take the slow path for a few begins and ends. At
-   each of them a twin runs as well, a scope with code, thread, slot, site and chunk of its own,
-   which no reader sees. The twin's first runs bring its lines into the caches. After that the
-   host's work between two scopes evicts the twin's lines as it evicts those of the recorder, and
-   the twin is timed: what it takes beyond its own time in warm caches is what a scope takes beyond
-   scope_cost_ps.
+   Now and then a thread opens a window: its scopes take the slow path for a few begins and
+   ends. At each of them a twin runs as well. It is a scope with code, thread, slot, site and
+   chunk of its own, which no reader sees. The twin's first runs bring its lines into the
+   caches. After that the host's work between two scopes evicts the twin's lines like those of
+   the recorder, and the twin is timed. A scope takes as much beyond scope_cost_ps as the twin
+   takes beyond its time in warm caches.
 
-   Windows come after 32 records, then 64 and so on, but no further apart than WINDOW_EACH_NS where
-   fewer than that come in such a time.
+   Windows come after 32 records, then 64 and so on. They are no further apart than
+   WINDOW_EACH_NS if fewer records than that come in such a time.
 
-   A window opens where a thread's claim reaches its chunk's limit, which stands at the next stop
-   and not at the chunk's end: the fast path has no instruction for it. A window's mean counts for
-   half of the records since the window before and half of those to the next. A run longer than 20
-   us is left out: it was interrupted.
+   A window opens when a thread's claim reaches its chunk's limit. The limit is at the next
+   stop, and not at the chunk's end, so the fast path has no instruction for it. A window's mean
+   counts for half of the records since the previous window and half of those to the next. A run
+   longer than 20 us is left out: it was interrupted.
 
-   A window has four runs at most and stands for up to 16384 records, so that one page fault would
-   weigh as much as 16384. Two bounds hold whatever a window finds:
-     - a scope takes no more than the time from one record to the next, on average since the window
-       before
-     - all of a thread's recording takes no more than the time since the thread came
+   A window has four runs at most and stands for up to 16384 records, so one page fault would
+   weigh as much as 16384. Two bounds hold, whatever a window finds.
+     - A scope takes no more than the time from one record to the next, on average since the
+       previous window.
 
-   Not where the counter is not the clock: there every scope takes the slow path. */
+     - All of a thread's recording takes no more than the time since the thread attached.
+
+   There are no windows if the counter is not the clock: then every scope takes the slow path. */
 #ifndef PROF_CORE_RECORD_COST_SAMPLE_H
 #define PROF_CORE_RECORD_COST_SAMPLE_H
 

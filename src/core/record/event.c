@@ -15,7 +15,6 @@
 #include "../buffer/record.h"
 #include "../buffer/session.h"
 #include "../buffer/thread.h"
-#include "event.h"
 #include "name.h"
 #include "open_stack.h"
 #include "payload.h"
@@ -118,7 +117,7 @@ void prof_i_instant_1(prof_site *site, const prof_details *details) {
   errno = saved;
 }
 
-/* A short record where no device is told. */
+/* Writes a short record if no device is given. */
 static void write_counter(prof_site *site, const char *name, double value, uint64_t device) {
   const int saved = errno;
   prof_i_thread *const thread = event_enter();

@@ -191,7 +191,7 @@ static mute_rule *make_rule(const char *name, const char *category) {
   return r;
 }
 
-/* Names made at run time are asked about while any mute is in force. Control lock held. */
+/* While any mute is in force, names made at run time take the slow path. Control lock held. */
 static void watch_names(void) {
   __atomic_store_n(&prof_i_the_names.watch, mute_table.rule_count != 0, __ATOMIC_SEQ_CST);
 }

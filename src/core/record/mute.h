@@ -1,6 +1,6 @@
-/* Which call sites are muted, by the program or by the budget. A table by number, so that a site
-   which comes back by dlopen is muted still; no pointer to a call site is kept: each asks again
-   when the epoch is raised. */
+/* Which call sites are muted, by the program or by the budget. The table is by number, so a site
+   that comes back by dlopen() is still muted. No pointer to a call site is kept: each site reads
+   the table again when the epoch is raised. */
 #ifndef PROF_CORE_RECORD_MUTE_H
 #define PROF_CORE_RECORD_MUTE_H
 

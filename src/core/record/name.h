@@ -1,11 +1,11 @@
 /* Names made at run time that come again. Each gets a site of its own, with the file, line and
-   function of its call site, so that its second scope is a plain one of 16 bytes, and mutes and the
-   budget find it. So does the text of a call site's only argument: mutes and the budget take its
-   scopes for the call site's. Found by hash, length and text, never by address: an address may come
-   again with another text. A name that comes once only is copied into its record: it is known by a
-   mark, which others take over. Bounded: PROF_I_NAMES_MAX names a process, an eighth of a capture's
-   cap; what has no place is copied. No lock, no malloc, nothing of the module that the text came
-   from. */
+   function of its call site. So its second scope is a plain one of 16 bytes, and mutes and the
+   budget find it. The text of a call site's only argument gets one, too, but mutes and the budget
+   take its scopes for the call site's. Names are found by hash, length and text. An address does
+   not tell: it may come again with another text. A name that comes only once is copied into its
+   record. A mark remembers it until another name takes the mark. Bounded: PROF_I_NAMES_MAX names a
+   process, an eighth of a capture's cap; a name beyond them is copied. No lock, no malloc, nothing
+   of the module that the text came from. */
 #ifndef PROF_CORE_RECORD_NAME_H
 #define PROF_CORE_RECORD_NAME_H
 
@@ -49,7 +49,7 @@ typedef struct prof_i_names {
 } prof_i_names;
 extern prof_i_names prof_i_the_names __attribute__((visibility("hidden")));
 
-/* What is asked for: texts that are the call site's own have no bytes. */
+/* What a look-up searches for. A text that the call site has is empty here. */
 typedef struct prof_i_name_key {
   const char *name, *category;
   uint32_t name_bytes, category_bytes;
@@ -91,7 +91,7 @@ static inline uint64_t prof_i_name_mix_text(uint64_t hash, const char *text, uin
   return left ? prof_i_name_mix(hash, prof_i_text_tail(text, left, bytes)) : hash;
 }
 
-static inline void prof_i_name_hash(prof_i_name_key *key) {
+static inline __attribute__((always_inline)) void prof_i_name_hash(prof_i_name_key *key) {
   const uint64_t seed = prof_i_name_mix(0xcbf29ce484222325ull ^ key->of,
                                         (uint64_t)key->name_bytes << 32 | key->category_bytes);
   const uint64_t all = prof_i_name_mix_text(prof_i_name_mix_text(seed, key->name, key->name_bytes),
@@ -122,7 +122,7 @@ static inline const prof_i_name **prof_i_name_recent(prof_i_thread *thread, cons
   return &thread->recent[(address ^ address >> 5) % PROF_I_RECENT_NAMES];
 }
 
-/* NULL: it is not known. */
+/* NULL: the name is not in the table. */
 static inline prof_i_name *prof_i_name_find(const prof_i_name_key *key) {
   prof_i_name **const places = __atomic_load_n(&prof_i_the_names.places, __ATOMIC_ACQUIRE);
   for (uint64_t i = key->hash, tries = 0; places && tries < PROF_I_NAME_TRIES; i++, tries++) {
@@ -139,13 +139,13 @@ static inline prof_i_name *prof_i_name_find(const prof_i_name_key *key) {
   return NULL;
 }
 
-/* Marks are by the hash's upper half; its complement says that there is no place for the name. */
+/* A mark is the hash's upper half. Its complement says that the table has no place for the name. */
 static inline uint32_t prof_i_name_mark(uint64_t hash) { return (uint32_t)(hash >> 32) | 1; }
 static inline uint32_t *prof_i_name_mark_of(uint64_t hash) {
   return &prof_i_the_names.marks[hash % PROF_I_NAME_MARKS];
 }
 
-/* First comes the mark, then the text: true when it is to be learnt now. */
+/* A text is marked when it comes first, and learnt when it comes again. True: learn it now. */
 static inline bool prof_i_name_is_repeated(uint64_t hash) {
   uint32_t *const place = prof_i_name_mark_of(hash);
   const uint32_t mark = prof_i_name_mark(hash), there = __atomic_load_n(place, __ATOMIC_RELAXED);
@@ -153,8 +153,8 @@ static inline bool prof_i_name_is_repeated(uint64_t hash) {
   return there == mark;
 }
 
-/* Of a name that is not known: is it to be copied, for this is its first time, or there is no place
-   for it? Else the slow path learns it. */
+/* Is a name that is not in the table to be copied? It is when it comes first, or when the table is
+   full. Otherwise the slow path learns it. */
 static inline bool prof_i_name_is_new(uint64_t hash) {
   uint32_t *const place = prof_i_name_mark_of(hash);
   const uint32_t mark = prof_i_name_mark(hash), there = __atomic_load_n(place, __ATOMIC_RELAXED);
@@ -195,9 +195,10 @@ static inline void prof_i_name_count_look_up(prof_i_thread *thread, uint64_t of,
     ++*count;
 }
 
-/* The key of a scope's texts. False: it has none that can be learnt, and what it has is copied. */
-static inline bool prof_i_name_key_of(prof_i_name_key *key, const prof_details *details,
-                                      uint32_t site) {
+/* The key of a scope's texts. False: none of them can be learnt, so they are copied. */
+static inline __attribute__((always_inline)) bool prof_i_name_key_of(prof_i_name_key *key,
+                                                                     const prof_details *details,
+                                                                     uint32_t site) {
   const uint32_t own = details->flags & (PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL);
   *key = (prof_i_name_key){details->name, details->category, 0, 0, site, 0};
   if (own == (PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL) || !site) return false;
@@ -257,7 +258,7 @@ PROF_I_COLD prof_i_name_route prof_i_name_look_up(const prof_site *site, uint32_
    of the gate. Signal-safe, keeps errno. */
 PROF_I_COLD void prof_i_name_look_up_argument(const prof_i_name_key *key);
 
-/* Are there names? Then sites are asked again in another arena. */
+/* Does the table hold names? Then their sites are written again in another arena. */
 static inline bool prof_i_name_is_any(void) {
   return __atomic_load_n(&prof_i_the_names.count, __ATOMIC_RELAXED) != 0;
 }

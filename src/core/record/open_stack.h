@@ -1,6 +1,6 @@
-/* The words of an open scope's entry, and what the files of scopes share: scope.c the fast path,
-   scope_slow.c and scope_end_slow.c all that is unusual, payload_area.c the room for what scopes
-   add. */
+/* The words of an open scope's entry, and what the files of scopes share. The fast path is in
+   scope.c and scope_argument.c, the unusual cases in scope_slow.c and scope_end_slow.c. The
+   payloads of open scopes are in payload_area.c. */
 #ifndef PROF_CORE_RECORD_OPEN_STACK_H
 #define PROF_CORE_RECORD_OPEN_STACK_H
 
@@ -41,8 +41,8 @@ static inline void prof_i_open_entry_set(prof_i_open_entry *open, uint64_t ticks
   __atomic_store_n(&open->ticks, ticks, __ATOMIC_RELEASE);
 }
 
-/* By one instruction: a handler may be at the same. An empty entry is nobody's to take off but his
-   who emptied it. */
+/* By one instruction, because a handler may do the same. Only the thread that cleared an entry may
+   pop it. */
 static inline bool prof_i_open_entry_clear_gone(prof_i_open_entry *open) {
   uint64_t ticks = PROF_I_OPEN_GONE;
   return __atomic_load_n(&open->ticks, __ATOMIC_RELAXED) == ticks &&
@@ -122,12 +122,12 @@ PROF_I_COLD uint64_t prof_i_scope_begin_slow(prof_site *site, const prof_details
 PROF_I_COLD uint64_t prof_i_scope_begin_slow_named(prof_site *site, const prof_details *details,
                                                    uint64_t name_state);
 PROF_I_COLD void prof_i_scope_end_slow(uint64_t handle, uint64_t ticks);
-/* Does what this thread began then stand open, in the session in force? */
+/* Is the scope that this thread began then still open, in the session in force? */
 PROF_I_COLD bool prof_i_scope_is_open(uint64_t start);
 
-/* Copies what the scope adds into the slot's text area; the entry's what, for the site of that
-   number. `own` is the entry that is being made. call_site: the number of the call site, which
-   remembers its arguments' keys. Owner thread only. */
+/* Copies the scope's payload into the slot's payload area. Returns the entry's word `packed` for
+   the site of that number. own: the entry that is being made. call_site: the call site's number,
+   for its arguments' keys. Owner thread only. */
 uint64_t prof_i_payload_area_put(prof_i_thread *thread, prof_i_thread_slot *slot,
                                  const prof_i_open_entry *own, const prof_details *details,
                                  uint32_t call_site, uint32_t number);
@@ -135,7 +135,7 @@ uint64_t prof_i_payload_area_put(prof_i_thread *thread, prof_i_thread_slot *slot
 /* A scope of this `what` is over, and others' texts stand behind its own. Any thread. */
 void prof_i_payload_area_leave_hole(prof_i_thread *thread, uint64_t packed);
 
-/* What no scope needs any more behind the last text of one that stands open, if all have entries.
+/* Frees what no open scope needs at the end of the payload area, if all open scopes have entries.
    Owner thread only. */
 void prof_i_payload_area_trim(prof_i_thread *thread);
 /* The same, and the holes before it, when not even the longest payload would fit behind. */

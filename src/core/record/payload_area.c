@@ -1,5 +1,5 @@
-/* The slot's text area: what the scopes of a thread that stand open add, in the order in which they
-   began. A scope that ends leaves its text; when scopes do not nest, that makes holes. */
+/* The slot's payload area: names and arguments of a thread's open scopes, in the order in which
+   they began. Scopes that do not nest leave holes when they end. */
 #include <prof/profiler.h>
 
 #include "open_stack.h"
@@ -8,7 +8,7 @@
 
 enum { HOLES_WORTH_CLOSING = 8192, DEEP_WORTH_LOOKING = 1024 };
 
-/* Who takes a scope has copied its text before. */
+/* A thread that takes a scope has copied its payload before. */
 static bool open_has_payload(const prof_i_open_entry *open) {
   const uint64_t ticks = prof_i_open_entry_ticks(open);
   return prof_i_open_entry_is_open(ticks) && !(ticks & PROF_I_OPEN_TAKEN) &&
@@ -55,8 +55,8 @@ static bool has_interrupted_begin(const prof_i_thread *thread, const prof_i_open
   return thread->is_text_busy;
 }
 
-/* Down to that offset. While it moves the entry shows no text: a reader, or another thread that
-   ends the scope, sees that it changed, and a kill in between leaves the scope without its
+/* Moves it down to that offset. Meanwhile the entry shows no payload. A reader, or another thread
+   that ends the scope, sees that it has changed. A kill in between leaves the scope without its
    details. */
 static void move_payload(prof_i_thread_slot *slot, prof_i_open_entry *open, uint64_t to) {
   const uint64_t packed = open->packed, from = prof_i_packed_payload_offset(packed),
@@ -98,7 +98,7 @@ static void close_holes(prof_i_thread *thread, const prof_i_open_entry *own) {
     __atomic_fetch_add(&thread->hole_bytes, top - PROF_I_TEXT_OFFSET - used, __ATOMIC_RELAXED);
     return;
   }
-  /* a handler that comes meanwhile goes behind what stands there, or cuts */
+  /* a handler's payload goes behind the present ones meanwhile, or is cut */
   thread->is_text_busy = true;
   PROF_I_SIGNAL_FENCE();
   uint64_t to = PROF_I_TEXT_OFFSET;

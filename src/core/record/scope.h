@@ -6,11 +6,11 @@
 
 #include "../buffer/thread.h"
 
-/* Opens and closes so many empty scopes as if on this thread, whose chunk has room for them all. */
+/* Opens and closes `count` empty scopes as if on this thread. Its chunk has room for all. */
 void prof_i_scope_run_empty(prof_i_thread *thread, prof_site *site, int count);
-/* A scope that no reader sees, as one of the host's goes by: it goes where the host's goes, by code
-   and data of its own (cost_sample.c), none of which shares a page with another or with the
-   recorder's. */
+/* The twin: a scope that no reader sees, for measuring what the host's scopes cost (cost_sample.c).
+   It takes the same way, through code and data of its own. These share no page with each other or
+   with the recorder. */
 typedef struct prof_i_twin_data prof_i_twin_data;
 typedef struct prof_i_twin_calls {
   uint64_t (*begin)(const prof_i_twin_data *own, prof_site *site);
@@ -18,8 +18,8 @@ typedef struct prof_i_twin_calls {
                             const prof_details *details);
   void (*end)(const prof_i_twin_data *own, uint64_t start);
 } prof_i_twin_calls;
-struct prof_i_twin_data { /* as tables of addresses are */
-  prof_i_thread **thread; /* as what is the thread's own */
+struct prof_i_twin_data { /* like a table of addresses */
+  prof_i_thread **thread; /* like thread-local data */
   prof_i_twin_calls calls;
 };
 typedef struct prof_i_twin {
@@ -27,13 +27,13 @@ typedef struct prof_i_twin {
   const prof_i_twin_data *own;
 } prof_i_twin;
 void prof_i_scope_twin_link(prof_i_twin_calls *stubs, prof_i_twin_data *own);
-/* Its thread and site are ready. details: what the host's scope has beyond a literal name, or NULL;
-   what is long or on a device begins as a plain scope. */
+/* Thread and site of the twin are ready. details: what the host's scope has beyond a literal name,
+   or NULL. A scope with a long payload, or on a device, begins as a plain one. */
 uint64_t prof_i_scope_twin_begin(const prof_i_twin *twin, prof_site *site,
                                  const prof_details *details);
 void prof_i_scope_twin_end(const prof_i_twin *twin, uint64_t start);
 
-/* Begins, as prof_i_scope_run_empty(), whose site is muted. */
+/* As prof_i_scope_run_empty(), with begins of a muted site only. */
 void prof_i_scope_run_left_out(prof_i_thread *thread, prof_site *site, int count);
 
 #endif

@@ -169,7 +169,7 @@ static void close_own_entry(prof_i_thread *thread, const prof_i_ended_scope *f) 
   prof_i_open_stack_trim(thread);
 }
 
-/* It was a block: what stands above it was begun by call. */
+/* It was a block: all entries above it were begun by call. */
 static void compact_above(prof_i_thread *thread, const prof_i_ended_scope *f) {
   if (f->packed & PROF_I_OPEN_BY_CALL || thread->is_slow || thread->is_held) return;
   const prof_i_thread_slot *const slot = thread->slot;
@@ -274,8 +274,8 @@ static bool skip_known_blocks(prof_i_thread *thread, prof_i_ended_scope *f, skip
   return false;
 }
 
-/* A block has ended: blocks that began after it, and have not, were left by longjmp() or the like.
-   They end with it. */
+/* A block has ended. Blocks that began after it and are still open were left by a jump, such as
+   longjmp(). They end with it. */
 static void skip_later_blocks(prof_i_thread *thread, prof_i_ended_scope *f, skip_how how) {
   const prof_i_thread_slot *const slot = thread->slot;
   if (f->packed & PROF_I_OPEN_BY_CALL || prof_i_is_last_entry(thread, f)) return;
@@ -306,7 +306,7 @@ static int loss_without_entry(prof_i_thread *thread, uint64_t start) {
 
 enum { STRAY = -2 };
 
-/* There is no room for this thread: the scope must not stand open on its own thread for ever. */
+/* There is no room for this thread: the scope must not stay open on its own thread for ever. */
 static int end_without_thread(uint64_t handle) {
   const uint64_t start = prof_i_open_entry_start(handle);
   prof_i_remote_scope at;
@@ -387,7 +387,7 @@ static void end_outside(uint64_t handle) {
   else
     prof_i_thread_slots_acquire();
   const bool is_by_call = tag || (!mine && take_skipped(thread, start));
-  /* It must not stand open on its own thread for ever. */
+  /* It must not stay open on its own thread for ever. */
   const bool is_found =
       mine || prof_i_remote_scope_find_take(thread, handle, is_by_call, &elsewhere);
   if (is_found && !mine) {

@@ -55,7 +55,7 @@ bool prof_i_is_newest_of(const prof_i_thread *thread, const prof_i_ended_scope *
 }
 
 /* Has that entry this scope? Its ticks are read once: prof_i_remote_scope_take() swaps what was
-   found, and by then another scope may stand there. */
+   found, because another scope may have the entry by then. */
 static bool entry_has_scope(prof_i_remote_scope *p, prof_i_open_entry *open, uint64_t start,
                             bool only_by_call) {
   p->open = open;

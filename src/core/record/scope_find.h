@@ -1,6 +1,6 @@
-/* Where the scopes of a thread stand open, and which began last: by hints where they serve, else by
-   a search. What an end finds of its own thread, and what it takes out of another one's slot. Of
-   scope_slow.c and scope_end_slow.c alone. */
+/* Finds a thread's open scopes, and the one that began last: by hints if they hold, else by a
+   search. Also finds the scope of an end on its own thread, and takes it out of another thread's
+   slot. Only for scope_slow.c and scope_end_slow.c. */
 #ifndef PROF_CORE_RECORD_SCOPE_FIND_H
 #define PROF_CORE_RECORD_SCOPE_FIND_H
 
@@ -41,7 +41,7 @@ static inline void prof_i_open_blocks_set(prof_i_thread *thread, uint64_t number
   thread->begun.blocks[number % PROF_I_OPEN_BLOCKS_COUNT].place = place;
   thread->begun.blocks[number % PROF_I_OPEN_BLOCKS_COUNT].start = start;
 }
-/* This one ends, and what began later goes with it. A handler in between leaves the count as it
+/* This block ends, and removes all that began later. A handler in between leaves the count as it
    was. */
 static inline void prof_i_open_blocks_end(prof_i_thread *thread, uint64_t count, uint64_t number) {
   __atomic_compare_exchange_n(&thread->begun.count, &count, number, false, __ATOMIC_RELAXED,
@@ -54,9 +54,9 @@ static inline void prof_i_open_blocks_end_last(prof_i_thread *thread, uint64_t s
     prof_i_open_blocks_end(thread, count, count - 1);
 }
 
-/* Where scopes of a start may stand: the last PROF_I_HINT_WAYS that were put there, of that many
-   places. Hints: whoever looks there sees by the entry's start. NULL: there are none without deep
-   entries. */
+/* Where scopes with a start may be: the last PROF_I_HINT_WAYS that were put there, of that many
+   places. These are hints: the entry's start tells whether one holds. NULL: there are no deep
+   entries, so no hints. */
 enum { PROF_I_HINT_WAYS = 4 };
 static inline uint32_t *prof_i_find_hints(const prof_i_thread *thread, uint64_t start,
                                           uint64_t count) {
@@ -77,7 +77,7 @@ static inline void prof_i_find_remember(const prof_i_thread *thread, uint64_t st
   it[0] = (uint32_t)place;
 }
 
-/* What the end needs of a scope, wherever its entry was. */
+/* What the end needs of a scope, independent of the place of its entry. */
 typedef struct prof_i_ended_scope {
   uint64_t start, end; /* ticks << 4; ticks */
   uint64_t tag;        /* of the thread that began it, or 0: see open_stack.h */
@@ -92,9 +92,9 @@ typedef struct prof_i_ended_scope {
   uint64_t index;    /* of its entry, or in thread->deep */
 } prof_i_ended_scope;
 
-/* Did what stands open there begin after f? The place tells, whatever the counter of another
-   processor said; but for a thread whose gaps were taken (entry_between()) it is the ticks that do.
-   place: of the deep ones, behind the 64. */
+/* Did the open scope at that place begin after f? The place tells, whatever the counter of another
+   processor said. If gaps of the thread were used (entry_between()), the ticks tell. place: deep
+   ones come after the 64. */
 static inline bool prof_i_is_later(const prof_i_thread *thread, uint64_t ticks, uint64_t place,
                                    const prof_i_ended_scope *f) {
   if (!prof_i_open_entry_is_open(ticks)) return false;
@@ -157,7 +157,7 @@ static inline void prof_i_leave_entry_gone(prof_i_thread *thread, const prof_i_e
 /* Where it is known to be, or own entries from the top down: mostly it is the first. Owner
    thread. */
 bool prof_i_find_own_scope(prof_i_thread *thread, prof_i_ended_scope *f);
-/* Has nothing that stands open begun after it? Owner thread. */
+/* Is it the open scope that began last? Owner thread. */
 bool prof_i_is_newest_of(const prof_i_thread *thread, const prof_i_ended_scope *f);
 
 /* With the gate closed the whole slot may become zeros at any moment, when its arena goes: then not
@@ -171,7 +171,8 @@ static inline void prof_i_decrement_if_equal(uint64_t *count, uint64_t from) {
    thread. */
 void prof_i_open_stack_trim(prof_i_thread *thread);
 
-/* Where on another thread a scope stands open. Past the gate, or looking: slots stay mapped. */
+/* Where a scope is open on another thread. Past the gate, or between prof_i_thread_slots_acquire()
+   and its release: slots stay mapped. */
 typedef struct prof_i_remote_scope {
   prof_i_thread *thread;
   prof_i_thread_slot *slot;

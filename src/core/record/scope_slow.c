@@ -29,8 +29,8 @@ static uint32_t site_number_of(prof_site *site, const prof_details *details) {
                              details->flags & PROF_I_CATEGORY_LITERAL ? details->category : NULL);
 }
 
-/* Most of what comes here once the arena is full, or when the site is muted: a count in the own
-   slot, which stands as long as the thread's epoch does, and back. */
+/* The usual case once the arena is full, or the site is muted: only counts in the own slot. The
+   slot is valid as long as the thread's epoch. */
 static bool count_left_out(prof_i_thread *thread, uint64_t state) {
   const uint64_t epoch = __atomic_load_n(&thread->epoch, __ATOMIC_RELAXED);
   int loss = PROF_LOSS_MUTED;
@@ -45,8 +45,8 @@ static bool count_left_out(prof_i_thread *thread, uint64_t state) {
   return true;
 }
 
-/* Where scopes end in any order, as tasks do, an entry whose scope is over serves again once half
-   of them are: they would pile up, and each end looks at all. NULL: there are few. */
+/* Tasks end in any order, so gone entries pile up, and each end searches all entries. Once half of
+   them are gone, they are used again. NULL: there are few. */
 static prof_i_open_entry *deep_entry_between(prof_i_thread *thread) {
   enum { GONE_MIN = 64 };
   prof_i_thread_slot *const slot = thread->slot;
@@ -59,14 +59,14 @@ static prof_i_open_entry *deep_entry_between(prof_i_thread *thread) {
     if (!prof_i_open_entry_clear_gone(&thread->deep[i])) continue;
     prof_i_slot_decrement_gone(slot);
     prof_i_hint_store(&thread->deep_gap, i + 1);
-    prof_i_thread_set_slow(thread, true); /* their order is that of their ticks from here on */
+    prof_i_thread_set_slow(thread, true); /* from now on their order is that of their ticks */
     return &thread->deep[i];
   }
   return NULL;
 }
 
-/* Scopes below the 64 shown: their site is remembered in memory of the thread's own. NULL: deeper
-   than that, or no memory. Other threads look at it, too: one of these scopes may end there. */
+/* Scopes beyond the 64 shown: the thread's own memory remembers their sites. NULL: too deep, or no
+   memory. Other threads read it, too, because such a scope may end there. */
 static prof_i_open_entry *deep_entry(prof_i_thread *thread) {
   prof_i_thread_slot *const slot = thread->slot;
   if (!thread->deep) {
@@ -119,8 +119,7 @@ static bool is_last_deep_gone(const prof_i_thread *thread) {
   return deep > 0 && prof_i_open_entry_ticks(&thread->deep[deep - 1]) == PROF_I_OPEN_GONE;
 }
 
-/* Do all scopes that stand open have entries, in the order in which they began, and is none just
-   being begun? */
+/* Do all open scopes have entries, in the order in which they began, and is no begin under way? */
 static bool starts_are_in_order(const prof_i_thread *thread) {
   const prof_i_thread_slot *const slot = thread->slot;
   uint64_t latest = 0;
@@ -135,7 +134,7 @@ static bool starts_are_in_order(const prof_i_thread *thread) {
 
 enum { GAP_TRIES = 16 };
 
-/* Most begins of a slow thread need not ask: it takes a look at all that stands open. */
+/* A test that most begins of a slow thread fail at once. The full test reads all open entries. */
 static bool may_be_fast(const prof_i_thread *thread) {
   enum { FEW = 8 };
   if (!thread->is_slow || prof_i_thread_has_ended()) return false;
@@ -282,7 +281,7 @@ static prof_i_open_entry *reuse_hinted_entry(prof_i_thread *thread) {
   return open;
 }
 
-/* A plain block of a slow thread: tasks stand open beside it. The epoch says the same as on the
+/* A plain block of a slow thread, which has open tasks beside it. The epoch says the same as on the
    fast path. 0: there is more to do. */
 static PROF_I_WARM uint64_t begin_in_gap(prof_i_thread *thread, const prof_site *site,
                                          const prof_details *details) {

@@ -62,7 +62,7 @@ static struct {
   registry_entry **by_number[2]; /* sites, schemas */
   uint32_t count[2];             /* numbers given; 0 is never one */
   text_block *text_block;        /* the newest */
-  /* the one in force, for who is not past the gate; written with it closed, relaxed */
+  /* the one in force, for callers that are not past the gate; written with it closed, relaxed */
   uint64_t arena;
   uint64_t name_bytes; /* that names' sites have taken of it; any thread */
 } site_table;
@@ -276,8 +276,8 @@ static registry_entry *entry_intern(const site_query *a) {
   return NULL;
 }
 
-/* The same without the gate: only what is there already, and in the capture. Entries stay what they
-   are, and nothing is written. */
+/* The same without the gate: finds only sites that exist and are in the capture. Changes and writes
+   nothing. */
 static const registry_entry *entry_find(const site_query *a) {
   registry_entry **const table = __atomic_load_n(&site_table.table, __ATOMIC_ACQUIRE);
   const uint64_t size = table_size();

@@ -91,7 +91,7 @@ static inline const prof_i_first_args *prof_i_site_first_args(uint32_t site) {
    remembers the first that it had. Where the gate is closed only one that is known already is
    found. 0: none is to be had, and the arguments are left out. Keeps errno. */
 uint32_t prof_i_schema_number(uint32_t site, const prof_args *args, uint32_t count);
-/* The same for who is past the gate already. */
+/* The same for callers that are past the gate. */
 uint32_t prof_i_schema_number_inside(uint32_t site, const prof_args *args, uint32_t count);
 
 uint32_t prof_i_site_count(void);
@@ -104,5 +104,8 @@ void prof_i_site_copy_all(void);
 
 /* Raises prof_i_session_epoch(): every site must ask again. Any thread. */
 void prof_i_site_raise_epoch(void);
+
+/* prof_i_counter_1() for a value that belongs to a device: see event.c. */
+void prof_i_counter_of(prof_site *site, const char *name, double value, prof_device device);
 
 #endif

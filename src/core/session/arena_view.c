@@ -14,8 +14,8 @@
 #include "../buffer/snapshot_pin.h"
 #include "../buffer/thread.h"
 #include "../record/change_log.h"
-#include "clear.h"
 #include "control.h"
+#include "internal.h"
 
 /* A file that another process has cut off is as long as it was found. */
 uint64_t prof_i_arena_view_readable(const prof_i_arena_view *view) {

@@ -37,8 +37,8 @@ uint64_t prof_i_arena_view_readable(const prof_i_arena_view *view);
 bool prof_i_arena_view_release(prof_i_arena_view *view, bool wants_pin, bool is_content);
 void prof_i_arena_end_snapshot_pin(uint64_t snapshot_pin);
 
-/* To be called before the own arena is pinned to be read as a whole: what devices have done is
-   recorded, threads that have ended are known, and names are as they are now. */
+/* To be called before the own arena is acquired to be read as a whole. Records what devices have
+   done, and takes in ended threads and the present names. */
 void prof_i_arena_prepare_read(void);
 
 #endif

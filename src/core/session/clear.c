@@ -1,6 +1,7 @@
-/* See clear.h. */
+/* prof_clear(): forgets at once what ended before it. The room comes back by steps, beside threads
+   that record and read. See internal.h. */
 #define _GNU_SOURCE
-#include "clear.h"
+#include "internal.h"
 
 #include <errno.h>
 #include <prof/profiler.h>
@@ -38,8 +39,8 @@ void prof_i_clear_free_deferred(void) {
   }
 }
 
-/* From here on all that ended before now is forgotten; its room comes back later. Lock held.
-   Returns the clear's number, or 0 where a thread does not leave the slow path. */
+/* Forgets all that ended before now; its room comes back later. Lock held. Returns the clear's
+   number. 0: a thread does not leave the slow path. */
 static uint64_t begin_clear(void) {
   if (!prof_i_arena_guard_drain()) return 0;
   prof_i_header *const header = prof_i_arena_header();

@@ -84,7 +84,7 @@ static const prof_i_head *next_data_extent(const health_count *c, uint64_t *offs
   bool is_none;
   do {
     head = prof_i_arena_next_of(c->view->bytes, c->view->in_place, c->view->arena, offset, c->end);
-    /* An extent that goes on behind what is there is just being made. */
+    /* An extent that reaches beyond the readable bytes is being made just now. */
     is_none = head && (prof_i_head_kind(head) == PROF_I_EXTENT_META || *offset > c->end);
   } while (is_none);
   return head;

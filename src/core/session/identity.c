@@ -1,6 +1,7 @@
-/* See identity.h. */
+/* Who this process is: name, rank, world size, tracks. Kept here, and copied into every capture.
+   See internal.h. */
 #define _GNU_SOURCE
-#include "identity.h"
+#include "internal.h"
 
 #include <prof/profiler.h>
 #include <stdbool.h>

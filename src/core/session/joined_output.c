@@ -1,6 +1,6 @@
-/* See joined_output.h. */
+/* The output of a program that starts while a capture runs, and joins it (PROF_JOIN). The capture
+   belongs to the environment, and has an output of its own. See internal.h. */
 #define _GNU_SOURCE
-#include "joined_output.h"
 
 #include <prof/profiler.h>
 #include <stdint.h>
@@ -13,7 +13,7 @@
 #include "../../base/port.h"
 #include "../buffer/arena_create.h"
 #include "../buffer/capture_file.h"
-#include "identity.h"
+#include "internal.h"
 
 static struct {
   char pattern[PROF_I_OUTPUT_ROOM];

@@ -107,7 +107,7 @@ void prof_i_level_request_finish(const prof_i_level_request_step *step, bool has
   request_list.holds_request_data |= request_list.has_set;
 }
 
-/* With wishes there: what is in force from here on is the highest of all. */
+/* If there are requests, the highest is in force from now on. */
 static void update_level_set(void) {
   request_list.has_set = request_list.count > 0;
   request_list.set_level = prof_i_level_request_max();

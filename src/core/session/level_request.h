@@ -1,5 +1,5 @@
-/* Who wants which level, of those who do not know of each other: see prof_level_want(). What is to
-   be done about it is said here, and done by control.c. All with the control lock held. */
+/* Level requests of independent owners: see prof_level_want(). This file decides what to do, and
+   level.c does it. All with the control lock held. */
 #ifndef PROF_CORE_SESSION_LEVEL_REQUEST_H
 #define PROF_CORE_SESSION_LEVEL_REQUEST_H
 
@@ -21,10 +21,10 @@ typedef struct prof_i_level_request_step {
   uint32_t before, devices_before;
 } prof_i_level_request_step;
 
-/* He wants this level from now on, and of devices that (prof_devices); is_there false: none any
-   more, and level 0 with it; true and 0: none for a while. level_now: in force, 0 when nothing is
-   recording; that may be also while memory alone is. A step other than NOTHING is to be done, and
-   prof_i_level_request_finish() then called. PROF_E_TOO_LARGE. */
+/* Sets the owner's request, a level and prof_devices. is_there is false, with level 0: the request
+   ends. It is true with level 0: the request pauses. level_now is in force. It is 0 if nothing is
+   recording, or only memory. The caller does the step, unless it is NOTHING, and then calls
+   prof_i_level_request_finish(). 0 or PROF_E_TOO_LARGE. */
 int prof_i_level_request_put(const void *owner, bool is_there, uint32_t level, uint32_t devices,
                              bool is_recording, uint32_t level_now,
                              prof_i_level_request_step *step_out);
@@ -35,14 +35,15 @@ void prof_i_level_request_by_program(uint32_t level);
 void prof_i_level_request_memory(bool is_on);
 /* The end of both. Had anybody asked? */
 bool prof_i_level_request_drop_program(void);
-/* Nothing is recording any more, whoever wants it. */
+/* Nothing is recording any more, whatever requests there are. */
 void prof_i_level_request_end_all(void);
-/* How many want something, be it paused; does one of them record, memory then as well? */
+/* The number of requests, with the paused ones. */
 uint32_t prof_i_level_request_count(void);
 bool prof_i_level_request_has_memory(void);
 /* What anybody wants. */
 uint32_t prof_i_level_request_max(void);
-/* The most that anybody who records wants of devices; who has asked by name wants the default. */
+/* The highest prof_devices of the requests that are not paused. A request without one has the
+   default. */
 uint32_t prof_i_level_request_devices(void);
 /* Is all that stands in the capture of wishes that are gone? */
 bool prof_i_level_request_all_ended(void);

@@ -10,7 +10,7 @@
 typedef struct prof_i_memory_hooks {
   /* Memory is recorded from now on. Asks the program's queries. No lock held. */
   void (*begin)(void);
-  /* The same in a forked child, where no query is asked: the parent's values count. */
+  /* The same in a forked child, which calls no query: the parent's values count. */
   void (*begin_child)(void);
   /* Memory is not recorded any more. */
   void (*end)(void);

@@ -1,0 +1,124 @@
+/* What the files of chunks share: chunk.c (taking and changing chunks), chunk_records.c (what a
+   chunk holds), chunk_prepared.c (the helper thread's chunks), chunk_clear.c, thread_record.c.
+   Nobody else includes it. Each file has its own state; none is shared. */
+#ifndef PROF_CORE_BUFFER_CHUNK_INTERNAL_H
+#define PROF_CORE_BUFFER_CHUNK_INTERNAL_H
+
+#include <prof/profiler.h>
+
+#include "arena.h"
+#include "chunk.h"
+#include "thread.h"
+
+/* A chunk begins with a record that says whose it is: see PROF_I_KIND_OWNER. */
+enum {
+  PROF_I_OWNER_RECORD_WORDS = 3 + 3 + PROF_I_NAME_BYTES / 8,
+  PROF_I_OWNER_RECORD_BYTES = (PROF_I_OWNER_RECORD_WORDS + 1) / 2 * 16
+};
+
+static inline prof_i_head *prof_i_chunk_at(uint64_t offset) {
+  return (prof_i_head *)(prof_i_the_arena.base + offset);
+}
+static inline bool prof_i_policy_is_ring(void) {
+  return prof_i_the_arena.policy == PROF_POLICY_RING;
+}
+static inline bool prof_i_chunk_size_is_largest(uint64_t bytes) {
+  return bytes == prof_i_the_arena.chunk_bytes_max;
+}
+
+/* What has been claimed so far, and what is left of the chunk. */
+static PROF_I_RACES_BY_DESIGN inline uint64_t prof_i_chunk_claimed_bytes(const prof_i_head *chunk) {
+  const uint64_t cursor = __atomic_load_n(&chunk->cursor, __ATOMIC_ACQUIRE);
+  return cursor < chunk->bytes ? cursor : chunk->bytes;
+}
+static inline uint64_t prof_i_chunk_room(const prof_i_head *chunk) {
+  /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a thread's chunk is never NULL */
+  return chunk->bytes - prof_i_chunk_claimed_bytes(chunk);
+}
+
+/* ---- chunk.c ---- */
+
+/* Takes a retired chunk for the caller. False: somebody else was faster. */
+bool prof_i_chunk_own_if_retired(prof_i_head *chunk);
+void prof_i_chunk_set_retired(prof_i_head *chunk);
+
+/* Forgets the part-filled chunks that are left to other threads: a clear looks at them itself. */
+void prof_i_chunk_forget_partial(void);
+
+/* Puts an offset into an empty place, and takes any out; 0: there is none. Any thread. */
+bool prof_i_offsets_put(uint64_t *places, size_t count, uint64_t value);
+uint64_t prof_i_offsets_take(uint64_t *places, size_t count);
+
+/* ---- chunk_clear.c ---- */
+
+/* The arena in force is a new one: no reader holds a chunk of it. Control lock held. */
+void prof_i_chunk_forget_deferred(void);
+
+/* ---- chunk_records.c ---- */
+
+/* Ticks of the last clear. Atomic: the helper reads it outside the gate, and a clear may store it
+   at the same time. */
+uint64_t prof_i_chunk_last_clear(void);
+
+/* Counts the records. `evicted` stays 0. */
+prof_i_chunk_count prof_i_chunk_walk(const prof_i_head *chunk, uint64_t clear_ticks);
+
+/* From one store on the chunk is empty, and its events count as evicted. live_is: how the live ones
+   count. Owner of the chunk only. */
+void prof_i_chunk_evict(prof_i_head *chunk, const prof_i_chunk_count *records,
+                        prof_i_evicted live_is);
+
+/* Makes an evicted chunk ready for other records. Owner of the chunk only. */
+void prof_i_chunk_next_generation(prof_i_head *chunk, const prof_i_chunk_count *records);
+
+/* The number under which readers know the chunk's present use. */
+void prof_i_chunk_set_number(prof_i_head *chunk, uint64_t number);
+
+/* ---- thread_record.c ---- */
+
+/* Writes the record that names the chunk's thread. */
+void prof_i_thread_write_owner(prof_i_thread *thread, prof_i_head *chunk);
+
+/* Does an ended thread leave anything that no other record says? */
+bool prof_i_thread_exit_is_worth_writing(const prof_i_thread *thread);
+/* Writes what it leaves. False: the chunk has no room. */
+bool prof_i_thread_write_exit(prof_i_thread *thread, prof_i_head *chunk);
+
+/* ---- chunk_prepared.c ---- */
+
+/* The arena in force is a new one. Control lock held, level 0. */
+void prof_i_prepared_begin(void);
+
+/* Is the helper thread on? */
+bool prof_i_prepared_is_on(void);
+
+/* Takes a prepared chunk of the smallest size that has so many bytes. NULL: there is none. */
+prof_i_head *prof_i_prepared_take_from(uint64_t bytes);
+
+/* Takes a prepared chunk of that size. NULL with PROF_LOSS_NO_CHUNK: the helper is late, and the
+   thread does not wait. NULL with another loss: no more are prepared, and smaller chunks may use
+   the remaining room. */
+prof_i_head *prof_i_prepared_take(uint64_t bytes, int *loss_out);
+
+/* Do all chunks of the largest size come from the helper? */
+bool prof_i_prepared_serves(void);
+
+/* Would the thread get no chunk now, because the helper is late? */
+bool prof_i_prepared_starves(const prof_i_thread *thread);
+
+/* There is room again: threads that found none may look again. */
+void prof_i_prepared_note_room(void);
+
+/* The helper is to drop the pages of this retired chunk. False: the caller drops them. */
+bool prof_i_prepared_trim_later(uint64_t offset);
+
+/* ---- chunk_size.c ---- */
+
+/* How large a thread's next chunk may be: between the arena's smallest and largest chunk, by how
+   many threads share what is free. Any thread. Signal-safe. */
+uint64_t prof_i_chunk_size_max(void);
+
+/* Another arena is in force. Control lock held, level 0. */
+void prof_i_chunk_size_begin(void);
+
+#endif
