@@ -1,5 +1,4 @@
 /* See call_stacks.h. */
-#define _GNU_SOURCE /* memmem() */
 #include "call_stacks.h"
 
 #include <prof/trace.h>
@@ -89,18 +88,6 @@ size_t prof_i_frame_text(const prof_i_site_info *site, char *to, size_t room) {
 
 /* ---- a stack ---- */
 
-/* As torch.profiler's _filter_stack_entry() has them. */
-static bool frame_is_excluded(const char *frame, size_t bytes) {
-  static const char *const parts[][2] = {{"autograd/__init__", "_make_grads"},
-                                         {"autograd/__init__", "backward"},
-                                         {"torch/tensor", "backward"}};
-  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-    if (memmem(frame, bytes, parts[i][0], strlen(parts[i][0])) &&
-        memmem(frame, bytes, parts[i][1], strlen(parts[i][1])))
-      return true;
-  return false;
-}
-
 /* Of frames by ';' the innermost so many, 0: all, without those. to has room for all of them;
    returns the bytes. */
 static size_t frames_of_table(prof_i_text stack, uint32_t frames, char *to) {
@@ -110,7 +97,7 @@ static size_t frames_of_table(prof_i_text stack, uint32_t frames, char *to) {
        at < end && (!frames || kept < frames);) {
     const char *const stop = memchr(at, ';', (size_t)(end - at));
     const size_t bytes = (size_t)((stop ? stop : end) - at);
-    if (!frame_is_excluded(at, bytes)) {
+    if (!prof_i_torch_hides_frame(at, bytes)) {
       if (kept++) to[written++] = ';';
       memcpy(to + written, at, bytes);
       written += bytes;
@@ -257,7 +244,7 @@ static size_t site_frame(const prof_i_call_stacks *call_stacks, uint32_t site, c
   const prof_i_site_info *const info = prof_i_trace_site(call_stacks->trace, site);
   const size_t bytes = prof_i_frame_text(info, to, room);
   if (bytes == 0 && call_stacks->has_scopes) return named_frame(info->name, to, room);
-  return call_stacks->is_of_table && frame_is_excluded(to, bytes) ? 0 : bytes;
+  return call_stacks->is_of_table && prof_i_torch_hides_frame(to, bytes) ? 0 : bytes;
 }
 
 /* Each site is looked at once. */

@@ -9,7 +9,7 @@
 #define PROF_ANALYSIS_CALLERS_H
 
 #include "../reader/walker.h"
-#include "backward.h"
+#include "torch.h"
 
 /* Of a text of functions: a recursion a thousand deep would otherwise take a thousand texts of a
    thousand frames, and a frame may be of 4,608 bytes. Frames are whole. */

@@ -18,8 +18,8 @@
 #include "../base/reentry.h"
 #include "../base/sanitize.h"
 #include "../base/this_thread.h"
-#include "../reader/internal.h"
 #include "../reader/walker.h"
+#include "internal.h"
 
 #define HASH_NONFATAL_OOM 1
 #define uthash_nonfatal_oom(item) (is_out_of_memory = true)

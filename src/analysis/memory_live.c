@@ -10,7 +10,7 @@
 #include "../base/reentry.h"
 #include "../base/sanitize.h"
 #include "../base/this_thread.h"
-#include "../reader/internal.h"
+#include "internal.h"
 #include "memory.h"
 
 enum { SIZE_CLASSES = 64 };

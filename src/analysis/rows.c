@@ -11,9 +11,9 @@
 #include "../base/sanitize.h"
 #include "../base/this_thread.h"
 #include "../reader/capture.h"
-#include "../reader/internal.h"
 #include "../reader/shape.h"
 #include "group.h"
+#include "internal.h"
 
 enum { ROWS_DEFAULT = 100 };
 

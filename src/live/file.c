@@ -20,7 +20,7 @@
 #include "../core/buffer/clock.h"
 #include "../core/buffer/output_claim.h"
 #include "../reader/capture.h"
-#include "../reader/internal.h"
+#include "live.h"
 
 static int file_fail_errno(const char *what, const char *path) {
   const int error = errno;
@@ -164,7 +164,7 @@ static int open_source(prof_i_source *source, int fd, uint64_t bytes, const char
   return status;
 }
 
-int prof_i_source_file(prof_i_source *source, const char *path) {
+static int source_file(prof_i_source *source, const char *path) {
   int fd = -1;
   uint64_t bytes = 0;
   int status = open_regular(path, &fd, &bytes);
@@ -182,7 +182,7 @@ int prof_trace_open(const char *path, prof_trace **trace_out) {
   if (!path || !trace_out)
     return prof_i_fail(PROF_E_INVALID, "prof_trace_open: %s is NULL", path ? "trace_out" : "path");
   prof_i_source source;
-  int status = prof_i_source_file(&source, path);
+  int status = source_file(&source, path);
   if (status) return status;
   status = prof_i_trace_make(&source, trace_out);
   return status ? prof_i_fail_in(path, status) : PROF_OK;

@@ -13,6 +13,7 @@
 #include "../base/log.h"
 #include "../base/port.h"
 #include "../reader/capture.h"
+#include "live.h"
 
 static int level_fail_errno(const char *path) {
   const int error = errno;

@@ -12,6 +12,7 @@
 #include "../core/session/control.h"
 #include "../reader/capture.h"
 #include "../reader/internal.h"
+#include "live.h"
 
 enum { TRIES = 8 };
 

@@ -12,6 +12,7 @@
 #include "../base/path.h"
 #include "../base/port.h"
 #include "../reader/capture.h"
+#include "live.h"
 
 /* What /proc says of a process: all that is after its name, from field 3 on. False when nothing can
    be read. */

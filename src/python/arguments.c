@@ -1,8 +1,6 @@
 /* See arguments.h. */
 #include "arguments.h"
 
-#include "text.h"
-
 #define PY prof_i_python_now
 
 bool prof_i_py_is_instance(prof_i_py *object, prof_i_py *type) {

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "functions.h"
-#include "text.h"
 
 #define PY prof_i_python_now
 #define NOW prof_i_functions_now

@@ -13,7 +13,6 @@
 #include "../base/this_thread.h"
 #include "../core/buffer/thread.h"
 #include "functions.h"
-#include "text.h"
 
 #define PY prof_i_python_now
 #define NOW prof_i_functions_now

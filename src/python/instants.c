@@ -1,16 +1,14 @@
-/* prof.record_counter() and prof.instant_method(): PROF_COUNTER() and PROF_INSTANT() for Python. A
+/* prof.counter() and prof.instant(): PROF_COUNTER() and PROF_INSTANT() for Python. A
    counter's graph has a call site of its own, found by its name's bytes, for as long as the process
    lives. An instant's name is copied. While nothing records, neither looks at a value or an
    argument. bindings/python/prof/marks.py does the same where this cannot be had. Under the GIL. */
-#include "instants.h"
-
 #include <prof/profiler.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../base/this_thread.h"
 #include "arguments.h"
-#include "text.h"
+#include "scope.h"
 
 #define PY prof_i_python_now
 

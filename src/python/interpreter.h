@@ -159,6 +159,19 @@ static inline bool prof_i_py_is_interrupted(void) {
   return prof_i_python_now.PyErr_Occurred() != NULL;
 }
 
+/* ---- the bytes of Python's strings; under the GIL ---- */
+
+/* Valid while `holder` or the str exists. */
+typedef struct prof_i_py_text {
+  const char *data;  /* followed by a NUL */
+  uint32_t bytes;    /* at most 16384: longer texts are cut later in any case */
+  prof_i_py *holder; /* own reference, or NULL */
+} prof_i_py_text;
+
+/* Lone surrogates stay: readers repair what is not UTF-8. Empty: no memory. No error is pending
+   afterwards. */
+prof_i_py_text prof_i_py_text_of(prof_i_py *string);
+
 /* Between scope.c and functions.c. Stacks are wanted, or are not any more: what stands open where
    they begin is a function from there on. An error may be pending behind it. The GIL is held, as
    below. */

@@ -7,8 +7,8 @@
 #include "../core/record/cost_sample.h"
 #include "../format/own_time.h"
 #include "../format/parse.h"
+#include "capture.h"
 #include "unused_claim.h"
-#include "virtual_threads.h"
 
 void prof_i_copy_name(char *to, size_t room, const char *name, size_t bytes) {
   const char *const end = memchr(name, '\0', bytes);

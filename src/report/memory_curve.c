@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../analysis/internal.h"
 #include "../analysis/memory.h"
 #include "../base/log.h"
 #include "../base/units.h"
-#include "../reader/internal.h"
 
 enum { TICKS_MAX = 6 };
 

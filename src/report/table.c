@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../analysis/internal.h"
 #include "../base/log.h"
 #include "../base/port.h"
 #include "../base/reentry.h"
@@ -15,7 +16,6 @@
 #include "../base/this_thread.h"
 #include "../base/units.h"
 #include "../format/layout.h"
-#include "../reader/internal.h"
 #include "../reader/walk.h"
 #include "table.h"
 
