@@ -10,7 +10,7 @@
 #include "aggregation.h"
 #include "internal.h"
 
-/* What the scopes inside of each group's calls cost, of the trace that has been added up. */
+/* Adds the cost of scopes inside of each group's calls, at the cost of the current trace. */
 static void add_scope_costs(const prof_i_aggregation *a) {
   const double scope_ns = (double)a->trace->header.scope_cost_ps / 1e3;
   for (prof_i_group *of = NULL; (of = prof_i_aggregation_next_group(a, of)) != NULL;) {
@@ -52,7 +52,7 @@ static int add_trace(prof_i_aggregation *a) {
   if (!status && (a->options.group & PROF_I_GROUP_STACKS) && !find_callers(a))
     status = PROF_E_NO_MEMORY;
   for (a->thread = 0; !status && a->thread < a->trace->thread_count; a->thread++) {
-    /* what is there is met where it was launched */
+    /* its work is met where it was launched */
     if (prof_i_thread_is_stream(&a->trace->threads[a->thread])) continue;
     if (a->options.group & PROF_I_GROUP_LINES)
       memset(a->by_site, 0, a->site_count * sizeof *a->by_site);
@@ -88,7 +88,7 @@ static void aggregation_fini(prof_i_aggregation *a) {
   prof_i_aggregation_free_groups(a);
 }
 
-/* All of its calls are part of the calls around them (PROF_RULE_ONLY_CHILDREN). */
+/* Whether all calls became part of the calls around them (PROF_RULE_ONLY_CHILDREN). */
 static bool group_is_empty(const prof_i_group *g) {
   return g->stats.calls == 0 && g->open_count == 0 && g->skipped_count == 0 &&
          g->on_device.count == 0;

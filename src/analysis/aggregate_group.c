@@ -63,20 +63,19 @@ static int key_differs(const group_key *a, const group_key *b) {
          prof_i_texts_differ(a->location.file, b->location.file);
 }
 
-/* ---- places ---- */
+/* ---- source locations ---- */
 
 static bool text_equals(prof_i_text text, const char *word) {
   return text.bytes == strlen(word) && memcmp(text.data, word, (size_t)text.bytes) == 0;
 }
 
-/* Of a function of C that Python has called, the file's place holds what the interpreter calls
-   it. */
+/* Of a C function that Python called, the file is the interpreter's name of it. */
 static prof_i_source_location site_location(const prof_i_site_info *site) {
   if (prof_i_is_c_function_site(site)) return (prof_i_source_location){.file = {"", 0}};
   return (prof_i_source_location){site->file, site->line};
 }
 
-static void add_place(prof_i_group *g, const prof_trace *trace, uint32_t site) {
+static void add_location(prof_i_group *g, const prof_trace *trace, uint32_t site) {
   prof_i_group_locations *const locations = &g->locations;
   if (locations->last_site == site) return;
   const prof_i_source_location location = site_location(prof_i_trace_site(trace, site));
@@ -94,13 +93,12 @@ static void add_place(prof_i_group *g, const prof_trace *trace, uint32_t site) {
 
 static const prof_i_text no_text = {"", 0};
 
-/* A user's annotation is told from an operator of its name, whatever other categories there are. */
+/* PROF_GROUP_ANNOTATION separates annotations from operators of the same name. */
 static prof_i_text key_category(uint32_t by, prof_i_text category) {
   if (by & PROF_GROUP_CATEGORY) return category;
   return (by & PROF_GROUP_ANNOTATION) && prof_i_torch_is_annotation(category) ? category : no_text;
 }
 
-/* Of the thread. False: no memory. */
 bool prof_i_aggregation_set_process(prof_i_aggregation *a) {
   prof_i_processes *const processes = &a->processes;
   a->process = UINT32_MAX;
@@ -121,7 +119,7 @@ static group_key make_key(const prof_i_aggregation *a, uint32_t site, prof_i_tex
                           prof_device device) {
   const uint32_t by = a->options.group;
   const prof_i_site_info *const info = prof_i_trace_site(a->trace, site);
-  const bool has_place = (by & PROF_GROUP_NAME) && prof_i_is_named_by_function(info);
+  const bool has_location = (by & PROF_GROUP_NAME) && prof_i_is_named_by_function(info);
   return (group_key){
       .name = by & PROF_GROUP_NAME ? name : no_text,
       .category = key_category(by, category),
@@ -130,7 +128,7 @@ static group_key make_key(const prof_i_aggregation *a, uint32_t site, prof_i_tex
       .device = by & PROF_GROUP_DEVICE ? device : (prof_device){0, 0},
       .thread = by & PROF_GROUP_THREAD ? a->threads_before + a->thread : UINT32_MAX,
       .process = a->process,
-      .location = has_place ? site_location(info) : (prof_i_source_location){.file = no_text}};
+      .location = has_location ? site_location(info) : (prof_i_source_location){.file = no_text}};
 }
 
 /* ---- groups ---- */
@@ -149,7 +147,7 @@ static const char *copy_text(prof_i_text text) {
   return copy;
 }
 
-/* All groups go at once, so they may share a text. */
+/* All groups are freed together, so they may share a text. NULL: no memory. */
 static group_node *make_group(prof_i_aggregation *a, const group_key *key, uint32_t level) {
   group_node *const made = aligned_alloc(64, sizeof *made);
   if (!made) return NULL;
@@ -187,7 +185,7 @@ static prof_i_group *find_group(prof_i_aggregation *a, const group_key *key, uin
   return NULL;
 }
 
-/* ---- adding up ---- */
+/* ---- the group of a scope ---- */
 
 static bool name_is_excluded(uint32_t which, prof_i_text name, prof_i_text category) {
   return (which &
@@ -204,7 +202,6 @@ static bool scope_is_wanted(const prof_i_aggregation *a, prof_i_text name, prof_
   return !options->category || text_equals(category, options->category);
 }
 
-/* NULL: no memory. */
 prof_i_group *prof_i_aggregation_add_site(prof_i_aggregation *a, uint32_t site) {
   const prof_i_site_info *const info = prof_i_trace_site(a->trace, site);
   prof_i_group *g = &a->unwanted;
@@ -212,14 +209,14 @@ prof_i_group *prof_i_aggregation_add_site(prof_i_aggregation *a, uint32_t site) 
     const group_key key = make_key(a, site, info->name, info->category, no_text, no_text,
                                    (prof_device){PROF_DEVICE_CPU, 0});
     g = find_group(a, &key, info->level);
-    if (g) add_place(g, a->trace, site);
+    if (g) add_location(g, a->trace, site);
   }
   a->by_site[site] = g;
   return g;
 }
 
-/* Where it was begun: what it says itself, or by the functions around it; in a backward call where
-   the forward one was. Where nothing stays of what it says, it has none. False: no memory. */
+/* The stack of a scope: its stack argument, or the functions around it. In a backward call it is
+   the stack of the forward call. False: no memory. */
 static bool scope_stack(prof_i_aggregation *a, uint32_t site, const prof_event *event,
                         prof_i_text *stack_out) {
   const bool is_call_of_function = prof_i_call_stacks_is_function(&a->call_stacks, site),
@@ -236,8 +233,6 @@ static bool scope_stack(prof_i_aggregation *a, uint32_t site, const prof_event *
          prof_i_call_stacks_text(&a->call_stacks, a->stack_node, is_call_of_function, stack_out);
 }
 
-/* The group of a scope of that thread of the capture; *group_out the unwanted one: it is not
-   wanted. False: no memory. */
 bool prof_i_aggregation_find_detailed(prof_i_aggregation *a, uint32_t thread,
                                       const prof_i_span *span, prof_i_group **group_out) {
   prof_event *const event = &a->event;
@@ -257,11 +252,11 @@ bool prof_i_aggregation_find_detailed(prof_i_aggregation *a, uint32_t thread,
     return false;
   const group_key key = make_key(a, span->site, name, category, shape, stack, event->device);
   *group_out = find_group(a, &key, event->level);
-  if (*group_out) add_place(*group_out, a->trace, span->site);
+  if (*group_out) add_location(*group_out, a->trace, span->site);
   return *group_out != NULL;
 }
 
-/* ---- by the functions around them ---- */
+/* ---- groups by stack node and site ---- */
 
 static prof_i_edge *edge_slot(prof_i_edge *edges, uint32_t room, uint32_t stack_node,
                               uint32_t site) {
@@ -292,20 +287,18 @@ void prof_i_aggregation_clear_edges(prof_i_aggregation *a) {
   a->edge_count = a->edge_room = 0;
 }
 
-/* A scope that has nothing beyond its site: which group it belongs to is known from its second one
-   on. */
 bool prof_i_aggregation_find_by_edge(prof_i_aggregation *a, const prof_i_span *span,
                                      prof_i_group **group_out) {
   if (a->edge_count * 2 >= a->edge_room && !grow_edges(a)) return false;
-  prof_i_edge *const w = edge_slot(a->edges, a->edge_room, a->stack_node, span->site);
-  if (!w->group) {
+  prof_i_edge *const e = edge_slot(a->edges, a->edge_room, a->stack_node, span->site);
+  if (!e->group) {
     prof_i_group *g;
     if (!prof_i_aggregation_find_detailed(a, a->thread, span, &g)) return false;
-    *w = (prof_i_edge){a->stack_node, span->site, g};
+    *e = (prof_i_edge){a->stack_node, span->site, g};
     a->edge_count++;
   }
-  *group_out = w->group;
-  add_place(w->group, a->trace, span->site);
+  *group_out = e->group;
+  add_location(e->group, a->trace, span->site);
   return true;
 }
 

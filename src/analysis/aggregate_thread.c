@@ -18,7 +18,7 @@ static bool span_is_in_window(const prof_aggregate_options *options, const prof_
          (options->to_ns == 0 || span->start_ns < options->to_ns);
 }
 
-/* Does this record say more than its site about what groups are made of? */
+/* Whether the record has parts of the key that its site does not have. */
 static inline bool has_details(const prof_i_aggregation *a, const uint64_t *record) {
   const uint32_t flags = prof_i_word_flags(record[2]), by = a->options.group;
   return (flags & (PROF_I_FLAG_NAME | PROF_I_FLAG_CATEGORY)) || prof_i_is_async(record) ||
@@ -26,7 +26,7 @@ static inline bool has_details(const prof_i_aggregation *a, const uint64_t *reco
          (prof_i_word_schema(record[2]) != 0 && (by & (PROF_I_GROUP_SHAPES | PROF_GROUP_STACK)));
 }
 
-/* The earliest call so far says the category, where categories take no part. */
+/* The earliest call decides the category, if the key has none. */
 static void note_first_call(prof_i_aggregation *a, prof_i_group *g, const prof_i_span *span) {
   if (span->start_ns >= g->first_ns) return;
   g->first_ns = span->start_ns;
@@ -40,9 +40,8 @@ static void note_first_call(prof_i_aggregation *a, prof_i_group *g, const prof_i
   g->category = (prof_i_text){a->event.category, a->event.category_bytes};
 }
 
-/* What the group has in total so far, but for what is beside lane 0, where nothing holds
-   another. */
-/* Field by field: a copy of the whole struct waits for the stores that have just made it. */
+/* The totals of the group so far, of lane 0. Spans of side lanes enclose no others. Stored field by
+   field, because a copy of the struct would wait for the stores that made it. */
 static inline void note_totals(prof_i_pending_call *to, prof_i_group *g) {
   to->group = g;
   to->total_ns = g->stats.outer_ns;
@@ -76,7 +75,7 @@ static void add_overlap(prof_i_group *g, const prof_i_span *span, const prof_i_p
   g->memory.device = prof_i_bytes_add_wrapping(before->device_bytes, m->device);
 }
 
-/* PROF_RULE_OPEN_CALLS, except traced functions, which have time of their thread. */
+/* PROF_RULE_OPEN_CALLS. Traced functions are not included: they have their thread's time. */
 static int add_open_call(const prof_i_aggregation *a, prof_i_group *g, const prof_i_span *span) {
   const uint64_t to_ns = a->options.to_ns, end_ns = span->start_ns + span->duration_ns;
   const uint64_t duration_ns = (to_ns && to_ns < end_ns ? to_ns : end_ns) - span->start_ns;
@@ -121,7 +120,6 @@ static int add_to_group(const prof_i_aggregation *a, prof_i_group *g, const prof
                                                                                 : PROF_E_NO_MEMORY;
 }
 
-/* What no scope of its thread stood around: its own name has a row for it. */
 int prof_i_aggregation_add_unscoped(prof_i_aggregation *a) {
   for (const prof_i_launch *left; (left = prof_i_device_totals_unscoped(&a->on_device)) != NULL;) {
     const prof_i_span span = {.record = left->record,
@@ -146,15 +144,15 @@ int prof_i_aggregation_add_unscoped(prof_i_aggregation *a) {
   return 0;
 }
 
-/* Its total is total_ns from here on. False: no memory. */
+/* Sets the total to total_ns. False: no memory. */
 static inline bool add_plain_scope(prof_i_group *g, uint64_t total_ns, uint64_t duration_ns,
                                    uint64_t self_ns) {
   g->stats.outer_ns = total_ns;
   return prof_i_duration_stats_add(&g->stats, duration_ns, self_ns);
 }
 
-/* What stands around what is at that place of the walk: around, the place below it. False: no
-   memory. */
+/* Sets a->stack_node to the stack of the span. around: of a pending span the entry below it; NULL:
+   the span was just emitted. False: no memory. */
 static bool find_caller(prof_i_aggregation *a, const prof_i_span *span,
                         prof_i_pending_span *around) {
   const bool is_known =
@@ -166,7 +164,7 @@ static bool find_caller(prof_i_aggregation *a, const prof_i_span *span,
          prof_i_call_stacks_of_scope(&a->call_stacks, span, a->stack_node, &a->stack_node);
 }
 
-/* around: as in find_caller(), or NULL for what was just handed out. False: no memory. */
+/* The group of a span. around: as in find_caller(). False: no memory. */
 static bool find_plain_or_edge(prof_i_aggregation *a, const prof_i_span *span,
                                prof_i_pending_span *around, prof_i_group **group_out) {
   const bool is_detailed = span->record != NULL && has_details(a, span->record);
@@ -177,7 +175,7 @@ static bool find_plain_or_edge(prof_i_aggregation *a, const prof_i_span *span,
   return *group_out != NULL;
 }
 
-/* ---- what waits ---- */
+/* ---- pending calls ---- */
 
 static inline bool has_pending_room(prof_i_aggregation *a) {
   if (__builtin_expect(a->pending_count < a->pending_room, 1)) return true;
@@ -185,7 +183,7 @@ static inline bool has_pending_room(prof_i_aggregation *a) {
                           sizeof *a->pending_call);
 }
 
-/* It is not the only child: another one is there. */
+/* Another child exists, so the kept call is added. */
 static __attribute__((noinline)) int add_only_child(prof_i_aggregation *a) {
   const prof_i_finished_call *const child = &a->only_child;
   prof_i_group *const g = child->group;
@@ -195,16 +193,16 @@ static __attribute__((noinline)) int add_only_child(prof_i_aggregation *a) {
   return add_to_group(a, g, &child->span, &child->before, &child->also);
 }
 
-/* A place of lane 0 that may hold what comes. False: no memory. */
-static bool begin_pending(prof_i_aggregation *a, prof_i_pending_span *location) {
-  const prof_i_span *const span = &location->span;
+/* A new entry of lane 0. False: no memory. */
+static bool begin_pending(prof_i_aggregation *a, prof_i_pending_span *pending) {
+  const prof_i_span *const span = &pending->span;
   prof_i_group *g = NULL;
   if (!has_pending_room(a)) return false;
   const bool is_step = span->kind == PROF_EVENT_STEP;
   if (a->only_child.group && !is_step && add_only_child(a)) return false;
   const bool is_counted = span->kind <= PROF_EVENT_OPEN &&
                           (!prof_i_has_window(&a->options) || span_is_in_window(&a->options, span));
-  if (is_counted && !find_plain_or_edge(a, span, location - 1, &g)) return false;
+  if (is_counted && !find_plain_or_edge(a, span, pending - 1, &g)) return false;
   prof_i_pending_call *const waits = &a->pending_call[a->pending_count++];
   if (g)
     note_totals(waits, g);
@@ -213,12 +211,11 @@ static bool begin_pending(prof_i_aggregation *a, prof_i_pending_span *location) 
   return true;
 }
 
-static void on_pending(prof_i_walker *w, prof_i_pending_span *location) {
-  if (!begin_pending(w->user, location)) w->status = PROF_E_NO_MEMORY;
+static void on_pending(prof_i_walker *w, prof_i_pending_span *pending) {
+  if (!begin_pending(w->user, pending)) w->status = PROF_E_NO_MEMORY;
 }
 
-/* Of a span that has just been handed out: what was kept when it began to wait. NULL: it never
-   waited. */
+/* Pops the pending call of a span that was just emitted. NULL: it was never pending. */
 static const prof_i_pending_call *take_pending(prof_i_aggregation *a, const prof_i_span *span) {
   if (span->lane > 0 || a->pending_count == 0) return NULL;
   const prof_i_pending_span *const around = prof_i_walker_parent(a->walker, span);
@@ -226,12 +223,12 @@ static const prof_i_pending_call *take_pending(prof_i_aggregation *a, const prof
   return &a->pending_call[--a->pending_count];
 }
 
-static inline bool span_is_asked_for(const prof_i_aggregation *a, const prof_i_span *span) {
+static inline bool span_is_requested(const prof_i_aggregation *a, const prof_i_span *span) {
   return __builtin_expect(!prof_i_has_window(&a->options), 1) ||
          span_is_in_window(&a->options, span);
 }
 
-/* PROF_RULE_OUTER_FUNCTIONS: it has no row, and holds memory. */
+/* PROF_RULE_OUTER_FUNCTIONS: the function has no row, but takes its own memory. */
 static bool is_outer_function(const prof_i_aggregation *a, const prof_i_span *span) {
   return (a->options.rules & PROF_RULE_OUTER_FUNCTIONS) != 0 && span->lane == 0 &&
          span->start_ns < a->options.from_ns &&
@@ -239,11 +236,11 @@ static bool is_outer_function(const prof_i_aggregation *a, const prof_i_span *sp
          prof_i_is_function_site(prof_i_trace_site(a->trace, span->site));
 }
 
-/* A scope that is not asked for holds nothing: then its memory is that of the scope around it. So
-   is that of a scope that a jump left. */
+/* The memory of a scope outside of the window belongs to the scope around it. So does that of a
+   scope that a jump left. */
 static prof_i_scope_bytes end_scope_memory(prof_i_aggregation *a, const prof_i_span *span) {
   const bool is_skipped = span->record && prof_i_is_skipped(span->record);
-  if (span_is_asked_for(a, span) && !is_skipped)
+  if (span_is_requested(a, span) && !is_skipped)
     return prof_i_memory_totals_end_scope(&a->memory, span);
   if (is_outer_function(a, span)) {
     prof_i_memory_totals_end_scope(&a->memory, span);
@@ -261,7 +258,7 @@ static void find_holder(const prof_i_aggregation *a, const prof_i_span *span,
   for (; around > stack; around--) {
     const prof_i_span *const holder = &around->span;
     const bool is_outer = is_outer_function(a, holder);
-    if (holder->kind > PROF_EVENT_OPEN || (!span_is_asked_for(a, holder) && !is_outer)) continue;
+    if (holder->kind > PROF_EVENT_OPEN || (!span_is_requested(a, holder) && !is_outer)) continue;
     if (holder->record && prof_i_is_skipped(holder->record)) continue;
     prof_i_group *const g = a->pending_call[around - stack - 1].group;
     const bool has_own = g != &a->unwanted && !is_open_call(a, holder);
@@ -281,21 +278,21 @@ static int add_charge(prof_i_aggregation *a, const prof_i_span *span) {
   return prof_i_memory_totals_add(&a->memory, span, &charge.own) ? 0 : PROF_E_NO_MEMORY;
 }
 
-/* What is no scope. */
+/* Spans that are not scopes. */
 static int visit_other(prof_i_aggregation *a, const prof_i_span *span) {
   if (a->has_launched && span->kind == PROF_EVENT_STEP)
     prof_i_device_totals_end_step(&a->on_device, span);
   if (!a->has_pools) return 0;
   if (span->kind == PROF_EVENT_STEP) prof_i_memory_totals_end_step(&a->memory, span);
-  if (span->kind != PROF_EVENT_MEMORY || !span_is_asked_for(a, span)) return 0;
+  if (span->kind != PROF_EVENT_MEMORY || !span_is_requested(a, span)) return 0;
   return add_charge(a, span);
 }
 
-/* Of a scope that begins too late to be asked for: is it inside of one that is asked for? */
+/* Whether a scope that begins after the window is inside of one that begins in it. */
 static bool is_inside_wanted(const prof_i_aggregation *a, const prof_i_span *span) {
   if (span->start_ns < a->options.from_ns || span->kind != PROF_EVENT_SCOPE) return false;
   const prof_i_pending_span *around = prof_i_walker_parent(a->walker, span);
-  for (; around->span.kind; around--) /* place 0 has none */
+  for (; around->span.kind; around--) /* entry 0 has kind 0 */
     if (around->span.kind == PROF_EVENT_SCOPE && span_is_in_window(&a->options, &around->span))
       return true;
   return false;
@@ -303,7 +300,7 @@ static bool is_inside_wanted(const prof_i_aggregation *a, const prof_i_span *spa
 
 /* ---- PROF_RULE_ONLY_CHILDREN ---- */
 
-/* What the only child did, the call around it did itself. */
+/* Makes the only child part of the call around it. */
 static void take_only_child(prof_i_aggregation *a, prof_i_span *span, prof_i_overlap *also) {
   const prof_i_finished_call *const child = &a->only_child;
   const prof_i_device_time *const d = &child->also.on_device;
@@ -317,14 +314,14 @@ static void take_only_child(prof_i_aggregation *a, prof_i_span *span, prof_i_ove
   a->only_child.group = NULL;
 }
 
-/* The innermost scope that waits. A step's mark contains no calls. NULL: none waits. */
+/* The innermost pending scope. Steps do not count. NULL: no scope is pending. */
 static prof_i_pending_call *innermost_pending(prof_i_aggregation *a) {
   uint32_t count = a->pending_count;
   while (count && a->pending_call[count - 1].is_step && !PROF_I_FAULT(STEP_HOLDS)) count--;
   return count ? &a->pending_call[count - 1] : NULL;
 }
 
-/* A vendor's call is an event in torch.profiler, so a scope beside it is not the only child. */
+/* A vendor's call is an event in torch.profiler, so a scope next to it is not the only child. */
 static __attribute__((noinline)) void note_call(prof_i_aggregation *a, const prof_i_span *span) {
   prof_i_pending_call *const around = innermost_pending(a);
   if (around && span->lane == 0) around->has_call = true;
@@ -342,7 +339,7 @@ static bool have_one_name(const prof_i_group *one, const prof_i_group *other) {
          !prof_i_texts_differ(a->location.file, b->location.file);
 }
 
-/* Keeps a call back that may turn out to be the only one in a call of its name. */
+/* Keeps a call that may be the only child of a call with the same name. True: it is kept. */
 static __attribute__((noinline)) bool keep_only_child(prof_i_aggregation *a, prof_i_group *g,
                                                       const prof_i_group *parent,
                                                       const prof_i_span *span,
@@ -362,7 +359,7 @@ static inline __attribute__((always_inline)) int finish_visit(prof_i_aggregation
                                                               const prof_i_pending_call *waited,
                                                               const prof_i_overlap *also) {
   prof_i_group *g = waited ? waited->group : NULL;
-  if (!span_is_asked_for(a, span)) {
+  if (!span_is_requested(a, span)) {
     if (is_inside_wanted(a, span)) a->unwanted.stats.self_ns += span->self_ns;
     return 0;
   }
@@ -385,7 +382,7 @@ static inline __attribute__((always_inline)) int finish_visit(prof_i_aggregation
   return add_to_group(a, g, span, &before, also);
 }
 
-/* A call in which the one that was kept back stands, or beside it. */
+/* A call that encloses the kept call, or is next to it. */
 static __attribute__((noinline)) int visit_around_only_child(prof_i_aggregation *a,
                                                              const prof_i_span *span,
                                                              const prof_i_pending_call *waited,
@@ -430,30 +427,30 @@ static inline void add_leaf(prof_i_walker *w, const prof_i_leaf *leaf,
     w->status = PROF_E_NO_MEMORY;
 }
 
-static inline void add_pending(prof_i_walker *w, prof_i_pending_span *location) {
+static inline void add_pending(prof_i_walker *w, prof_i_pending_span *pending) {
   prof_i_aggregation *const a = w->user;
-  const prof_i_span *const span = &location->span;
+  const prof_i_span *const span = &pending->span;
   if (__builtin_expect(span->record != NULL || span->kind != PROF_EVENT_SCOPE, 0)) {
-    w->around = location - 1;
-    prof_i_walker_emit(w, location);
+    w->around = pending - 1;
+    prof_i_walker_emit(w, pending);
     w->around = NULL;
     return;
   }
-  if (__builtin_expect(w->status != 0, 0)) return; /* what waits was not kept */
+  if (__builtin_expect(w->status != 0, 0)) return; /* the pending call was not stored */
   const prof_i_pending_call *const waited = &a->pending_call[--a->pending_count];
-  const uint64_t self_ns = span->duration_ns - location->children_ns;
-  waited->group->inner_count = waited->inner_count + location->child_count + location->deeper_count;
-  waited->group->child_count += location->child_count;
+  const uint64_t self_ns = span->duration_ns - pending->children_ns;
+  waited->group->inner_count = waited->inner_count + pending->child_count + pending->deeper_count;
+  waited->group->child_count += pending->child_count;
   if (!add_plain_scope(waited->group, waited->total_ns + span->duration_ns, span->duration_ns,
                        self_ns))
     w->status = PROF_E_NO_MEMORY;
 }
 
-/* All of it is kept: behind the segment another way may hand it out. */
+/* Fills all of the entry, because a later segment may be walked in another way. */
 static inline void make_pending_plain(prof_i_walker *w, const prof_i_leaf *leaf,
-                                      prof_i_pending_span *location) {
+                                      prof_i_pending_span *pending) {
   prof_i_aggregation *const a = w->user;
-  prof_i_pending_init(leaf, location);
+  prof_i_pending_init(leaf, pending);
   prof_i_group *const g = prof_i_aggregation_site_group(a, leaf->site);
   if (__builtin_expect(!g || !has_pending_room(a), 0)) {
     w->status = PROF_E_NO_MEMORY;
@@ -484,7 +481,7 @@ int prof_i_aggregation_add_thread(prof_i_aggregation *a) {
   prof_i_walker_skip_before(walker, a->options.from_ns);
   a->pending_count = 0;
   a->only_child.group = NULL;
-  /* Where nothing waits for a scope, and nobody looks at it. */
+  /* Fast path: no span needs its parents or its details. */
   if (!a->has_callers && !a->has_pools && !a->has_first && !a->has_launched &&
       !prof_i_has_window(&a->options) && !(a->options.group & PROF_GROUP_FLOPS) &&
       !a->has_only_children) {

@@ -1,10 +1,13 @@
-/* What is known while traces are added up: options, groups, and the state of the walk. One object
-   for each call of prof_traces_aggregate().
+/* The state of an aggregate: options, groups, and the current walk. Each call of
+   prof_traces_aggregate() has one. Four files use it:
 
-     aggregate.c          traces, threads, the public calls
-     aggregate_options.c  copies and checks the options
-     aggregate_group.c    finds the group of a scope
-     aggregate_thread.c   adds one thread's scopes to their groups */
+   aggregate.c: traces, threads, the public calls.
+
+   aggregate_options.c: copies and checks the options.
+
+   aggregate_group.c: finds the group of a scope.
+
+   aggregate_thread.c: adds one thread's scopes to their groups. */
 #ifndef PROF_ANALYSIS_AGGREGATION_H
 #define PROF_ANALYSIS_AGGREGATION_H
 

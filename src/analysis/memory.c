@@ -1,13 +1,13 @@
-/* Puts a trace's events of memory into one order. Each thread's are in its own; between threads it
-   is the clock's, but for two of one pool, whose counter says which came first, however long a
-   thread was kept from its record.
+/* Puts a trace's memory events into one order. Events of one thread are in its order. Events of
+   different threads are ordered by the clock. Two events of one pool are ordered by its counter,
+   because a thread may be delayed between the two.
 
-   Threads' events are merged by time. One whose number is not the pool's next is held back until
-   those before it have come. The clock is read before the sum is made, so whatever has a place
-   before an event was begun before that event's thread went on to its next: once the merge is past
-   that, what has not come has no record. (A processor may read its clock some instructions early:
-   hence the slack.) So what is missing is known exactly, but for gaps of a million, which are one
-   event less. */
+   Threads' events are merged by time. An event is held back until all earlier numbers of its pool
+   have been merged. A thread reads the clock before it adds to the sum. So an event with an earlier
+   number began before the later event's thread went on. Once the merge is past that time, an event
+   that is still missing has no record. The slack covers processors that read the clock some
+   instructions early. So the missing events are known exactly, except for gaps of a million, which
+   count one less. */
 #include "memory.h"
 
 #include <stdlib.h>
@@ -234,8 +234,8 @@ uint32_t prof_i_memory_pool_index(const prof_memory *memory, uint32_t number) {
   return pool ? (uint32_t)(pool - memory->trace->catalog.pools) : UINT32_MAX;
 }
 
-/* Its number, counted on. A thread that was kept for long between an event's clock and its sum is
-   far ahead; one that is behind what is awaited comes of clocks, and is not far. */
+/* The event's number, unwrapped. It may be far ahead, if a thread was delayed between its clock and
+   its sum. It is behind the expected number only by differences of clocks, which are small. */
 static uint64_t event_number(const pool_sequence *l, const prof_i_memory_record *record) {
   const uint64_t number =
       (record->verb == PROF_I_VERB_SAMPLE ? record->counter : record->counter >> PROF_I_USED_BITS) &
@@ -404,9 +404,9 @@ static uint64_t since_reset_count(const prof_i_pool_record *pool, uint64_t all) 
          NUMBER_MASK;
 }
 
-/* What was counted, and has no record. Of a pool that is shown from its first event on that is told
-   by the counts alone, however many are missing in one gap; else what is behind the last record. In
-   a capture that goes on these may just be coming, unless it is full. */
+/* Counts events without a record. For a pool that is complete from its first event on, the counts
+   alone give it, whatever the size of a gap. For others it is what follows the last record. In a
+   live capture that is not full, such records may still follow. */
 static void count_missing(item_merge *g) {
   const prof_trace *const trace = g->memory->trace;
   const bool is_over = trace->is_settled || trace->header.full_ticks;

@@ -1,5 +1,5 @@
-/* What was live at a moment, grouped; used and allocated over time; and what all pools of a device
-   come to. Each plays the events once more. */
+/* What was live at a moment, grouped; used and allocated bytes over time; the sums of a device's
+   pools. Each function replays the events. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -448,7 +448,7 @@ static int find_peaks(const prof_memory *m, prof_memory_info *info, uint32_t *us
     if (more < 0) status = more;
     if (!counts || status) continue;
     has_answer = true;
-    /* of queries, one is asked at a time */
+    /* one query answers at a time */
     used = source == PROF_MEMORY_QUERY ? pool->used : used + pool->used - used_before;
     allocated = source == PROF_MEMORY_QUERY ? pool->allocated
                                             : allocated + pool->allocated - allocated_before;
@@ -465,8 +465,9 @@ static uint64_t ns_after_index(const prof_memory *m, uint32_t place) {
   return place ? m->items[m->order[place - 1]].ns : 0;
 }
 
-/* What the pools themselves have counted, whatever was lost: the end is their ends' sum (of
-   queries, what the last one said), a peak no less than it, and than any of theirs. */
+/* Applies the pools' own counts, which are right whatever was lost. The end is the sum of their
+   ends; for queries, the last answer. The peak is at least the end, and at least each pool's
+   peak. */
 static void raise_to_pool_peaks(const prof_memory *m, prof_memory_info *info) {
   info->end.used_bytes = info->end.allocated_bytes = 0;
   for (uint32_t i = 0; i < m->trace->catalog.pool_count; i++) {

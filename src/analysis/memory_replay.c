@@ -1,6 +1,6 @@
-/* Plays events of memory in their order: which pieces and blocks there are after each. What is
-   wrong is told and not believed: a free of what is not live changes nothing but the pool's own
-   count, an alloc of what is live takes the old piece away. */
+/* Replays memory events in their order, and keeps the live allocations and blocks. Wrong calls are
+   reported to the observer. A free of an address that is not live changes only the pool's own
+   count. An alloc over a live allocation replaces it. */
 #include <stdlib.h>
 
 #include "memory.h"

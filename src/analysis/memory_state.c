@@ -1,5 +1,5 @@
-/* One play of all: each pool's peaks and where they are, its counts, what was wrong. Then another
-   up to each peak, for what stood there. */
+/* Fills the pools. The first replay finds peaks, counts and wrong calls. A second one stops at each
+   peak, for the state there. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "../base/options.h"
 #include "memory.h"
 
-/* ---- what stands at a moment ---- */
+/* ---- the state at a moment ---- */
 
 typedef struct block_gaps {
   uint64_t free, largest, covered;
@@ -216,7 +216,7 @@ static void tops_pass_steps(first_replay *f, uint32_t *step, uint32_t item) {
         info->growth_bytes = growth;
         info->growth_step = m->steps[*step].number;
       }
-      /* until it is asked, what a query would say is not known */
+      /* a query is unknown before its first answer */
       t->has_step = m->trace->catalog.pools[i].kind == PROF_MEMORY_POOL || info->sample_count > 0;
       t->step_used = used;
     }
@@ -371,7 +371,7 @@ static void set_peak(const prof_memory *m, const prof_i_peak *kept, int64_t kept
   *place = low;
 }
 
-/* At least what is there now: the writer may have been killed between the sum and the peak, or
+/* At least the present value. The writer may have been killed between the sum and the peak, or
    before a reset had found where the peak begins. */
 static prof_i_peak at_least_zero(const prof_i_peak *kept, uint64_t now, uint64_t mask) {
   prof_i_peak reached = *kept;
@@ -453,7 +453,7 @@ static int replay_to_peaks(prof_memory *m) {
   return status;
 }
 
-/* Each pool's events by themselves, for those who play one pool. */
+/* Lists each pool's events, for a replay of one pool. */
 static bool list_pool_events(prof_memory *m) {
   const uint32_t count_of_pools = m->trace->catalog.pool_count;
   m->places = malloc(((size_t)m->item_count + 1) * sizeof *m->places);

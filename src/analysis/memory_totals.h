@@ -48,14 +48,15 @@ bool prof_i_memory_totals_read(const prof_trace *trace, const prof_i_span *span,
 bool prof_i_memory_totals_add(prof_i_memory_totals *sums, const prof_i_span *span,
                               const prof_i_scope_bytes *own);
 
-/* What a scope of lane 0 comes to; it is then part of what stands around it. */
+/* The bytes of a scope of lane 0 that ended. They become part of the scope around it. */
 prof_i_scope_bytes prof_i_memory_totals_end_scope(prof_i_memory_totals *sums,
                                                   const prof_i_span *span);
 
-/* A step is no scope, and some scopes are not asked for: what waits in it is around it. */
+/* A step is not a scope, and the options leave some scopes out: their bytes belong to the scope
+   around them. */
 void prof_i_memory_totals_end_step(prof_i_memory_totals *sums, const prof_i_span *span);
 
-/* A damaged capture says anything, as often as it likes: sums of it run over, and do no more. */
+/* A damaged capture may have any values. Sums wrap around, without undefined behaviour. */
 static inline int64_t prof_i_bytes_add_wrapping(int64_t a, int64_t b) {
   return (int64_t)((uint64_t)a + (uint64_t)b);
 }

@@ -1,12 +1,10 @@
 /* PyTorch's rules: which scopes are nn.Modules, which frames its profiler hides, and which
    operators are autograd's backward calls.
 
-   An operator's arguments connect a backward call with its forward call (inject/torch/calls.c):
-
-     argument            forward call                       backward call
-     "Sequence number"   number of the call                 number of its forward call
-     "Thread id"         torch's number of the thread       -
-     "Fwd thread id"     -                                  torch's number of the forward thread
+   An operator's arguments connect a backward call with its forward call (inject/torch/calls.c). A
+   forward call has its "Sequence number", and torch's number of its thread as "Thread id". A
+   backward call has the "Sequence number" of its forward call, and that call's thread as "Fwd
+   thread id".
 
    In an imported trace of torch.profiler a forward call has no thread. Called by aggregate.c's
    parts, call_stacks.c and src/export. */
@@ -74,8 +72,9 @@ void prof_i_backward_destroy(prof_i_backward *backward);
 prof_i_call_numbers prof_i_backward_numbers(prof_i_backward *backward, const prof_i_span *span);
 
 /* Whether torch.profiler's RecordScope of the call is BACKWARD_FUNCTION. AccumulateGrad has no
-   number, so it is known by the range around it. range_site: the site of autograd's range, if that
-   is the innermost scope around the call that is no traced function; else 0. */
+   number, so it is known by the autograd range around it.
+   range_site: the site of this range. 0: the innermost scope around the call is no range. Traced
+   functions do not count. */
 bool prof_i_backward_is_call(prof_i_backward *backward, const prof_i_span *span,
                              uint32_t range_site, prof_i_call_numbers *numbers_out);
 

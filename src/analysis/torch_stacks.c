@@ -1,7 +1,7 @@
-/* Stacks of backward calls in tables. There, what runs in a backward call has the stack of its
-   forward call, and frames of autograd are left out. torch.profiler does the same in
-   _set_backward_stacktraces() and _filter_stack_entry() of torch/autograd/profiler_util.py. The
-   cursor and JSON keep the real stacks, as torch.profiler does. Called by aggregate.c. */
+/* Stacks of backward calls in tables. There, an operator in a backward call has the stack of the
+   forward call. Frames of autograd are left out. In torch/autograd/profiler_util.py this is done by
+   _set_backward_stacktraces() and _filter_stack_entry(). The cursor and JSON keep the real stacks,
+   as torch.profiler's do. Called by aggregate.c. */
 #include <stdlib.h>
 #include <string.h>
 

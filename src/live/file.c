@@ -1,7 +1,7 @@
-/* Opening a capture file. A file that its process still writes to is copied as a snapshot. A small
-   finished one is read: later changes of the file do not matter. A large one, or one of many, is
-   mapped: if it is truncated meanwhile, the reader gets SIGBUS. Only regular files are opened: no
-   FIFO may block us, no device may act. */
+/* Opens a capture file. A file that its process still writes to is copied as a snapshot. A small
+   finished file is read, so later changes do not matter. A large one, or one of many, is mapped: if
+   it is truncated then, the reader gets SIGBUS. Only regular files are opened, because a FIFO may
+   block, and a device may act. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +36,7 @@ static int refuse_type(const char *path, mode_t mode) {
                      S_ISDIR(mode) ? ": prof recover looks into directories" : "");
 }
 
-/* Opening a device may already do something, so its type is asked for first. */
+/* Opening a device may have effects, so the type is checked first. */
 static int open_regular(const char *path, int *fd_out, uint64_t *bytes_out) {
   struct stat about;
   if (stat(path, &about) != 0) return file_fail_errno("cannot open", path);

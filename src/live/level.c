@@ -20,7 +20,7 @@ static int level_fail_errno(const char *path) {
   return prof_i_fail(prof_i_status_of_errno(error), "cannot switch %s: %s", path, strerror(error));
 }
 
-/* Never through a symbolic link: it may have been put there to have another file written to. */
+/* Never through a symbolic link: it may lead to a file that must not be written. */
 static int open_capture_file(const char *path, int *fd_out) {
   struct stat about;
   const int fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);

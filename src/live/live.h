@@ -50,8 +50,9 @@ typedef struct prof_i_live_source {
 enum { PROF_I_SNAPSHOT_OUTGROWN = 1 };
 
 /* Copies the used part of an arena. Every record that was committed before the call is in the copy,
-   whole. may_share: finished chunks are not copied but read in place, so the source needs a snapshot
-   pin. PROF_I_SNAPSHOT_OUTGROWN, without an error text: live->may_map_more, and more is needed. */
+   whole. may_share: finished chunks are not copied but read in place, so the source needs a
+   snapshot pin. PROF_I_SNAPSHOT_OUTGROWN, without an error text: live->may_map_more, and more is
+   needed. */
 int prof_i_source_snapshot(prof_i_source *source, const prof_i_live_source *live, bool may_share);
 
 #endif

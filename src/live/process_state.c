@@ -1,4 +1,4 @@
-/* Does the process still run that records into a capture? See capture.h. */
+/* Whether the process that records into a capture still runs. See live.h. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -14,8 +14,7 @@
 #include "../reader/capture.h"
 #include "live.h"
 
-/* What /proc says of a process: all that is after its name, from field 3 on. False when nothing can
-   be read. */
+/* Reads /proc/PID/stat from field 3 on, which follows the name. False: it cannot be read. */
 static bool read_stat(uint32_t pid, char *fields_out, size_t room) {
   char path[64], text[1024];
   snprintf(path, sizeof path, "/proc/%u/stat", pid);
@@ -24,7 +23,7 @@ static bool read_stat(uint32_t pid, char *fields_out, size_t room) {
   const ssize_t count = read(fd, text, sizeof text - 1);
   close(fd);
   text[count > 0 ? count : 0] = '\0';
-  /* the name may hold anything; the last parenthesis ends it */
+  /* the name may contain any bytes; the last parenthesis ends it */
   const char *const name_end = strrchr(text, ')');
   if (!name_end || strlen(name_end) < 3) return false;
   snprintf(fields_out, room, "%s", name_end + 2);

@@ -1,23 +1,26 @@
 /* Copies an arena that others write to, without stopping them.
 
-   The order makes the copy complete: 1. slots, 2. chunks, 3. losses, 4. meta extents.
-   - A scope that ends during the copy is in the copied chunks. index.c hides the slot's entry.
-   - Losses before a record of the copy are counted in it.
-   - A site is registered before its records are written, so the copied meta extents have it.
+   Slots are copied first, then chunks, losses and meta extents. This order makes the copy complete.
+   A scope that ends during the copy is in the copied chunks, and index.c hides the slot's entry.
+   Losses before a record of the copy are counted in it. A site is registered before its records are
+   written, so the copied meta extents have it.
+
    Words are read in rising order, the first word of each 16 bytes with acquire. That pairs with the
    release store of the recorder's commit. So a committed record's other words are complete.
 
    All chunks are listed before the first is copied, and the copy shows that moment. Otherwise a
    thread that takes a chunk during the copy would leave a hole: its newest records, without the
-   ones before them. In a ring, there would be records on both sides of overwritten ones.
-   - A chunk that was taken later is left out.
-   - What is older than anything overwritten during the copy counts as overwritten, too.
-   - Listing takes time, and a thread may take two chunks during it: the first behind the list's
-     position, the second ahead of it. So chunks are listed twice. A chunk whose number is above all
-     of the first list is left out. A thread draws its next number when its last chunk has one, so
-     the second list has every chunk that precedes a kept one.
-   - A ring's chunks are copied in the order in which they are overwritten. We are faster than the
-     writers, unless we lose the processor for a whole round. Then all is copied again.
+   ones before them. In a ring, there would be records on both sides of overwritten ones. A chunk
+   that was taken later is left out. What is older than anything overwritten during the copy counts
+   as overwritten, too.
+
+   Listing takes time, and a thread may take two chunks during it: the first behind the list's
+   position, the second ahead of it. So chunks are listed twice. A chunk whose number is above all
+   of the first list is left out. A thread draws its next number when its last chunk has one. So the
+   second list has every chunk that precedes a kept one.
+
+   A ring's chunks are copied in the order in which they are overwritten. This is faster than the
+   writers are, unless the processor is lost for a whole round. Then all is copied again.
 
    Full and finished chunks of the own arena change only by overwriting or clearing. A snapshot pin
    prevents a clear. So they are mapped a second time, which takes no memory. Those of a ring are

@@ -194,8 +194,8 @@ bool prof_i_snapshot_see_chunks(prof_i_snapshot *s) {
   return see_chunks_up_to(s, newest);
 }
 
-/* Removes from the copy what a thread has written since it took the chunk. The reader leaves a chunk
-   out that is just being taken, and with it all older ones. */
+/* Removes from the copy what a thread has written since it took the chunk. The reader leaves a
+   chunk out that is just being taken, and with it all older ones. */
 static void keep_seen_chunks(prof_i_snapshot *s, const prof_i_seen_chunk *seen) {
   prof_i_head *const to = copied_head(s, seen->offset);
   const uint64_t number = prof_i_sequence_number(to->sequence);

@@ -4,8 +4,8 @@
 #include "../reader/capture.h"
 #include "snapshot.h"
 
-/* Whether the arena has the entry as it was copied, at its index or below, where compacting moves it
-   (core/record/compact.h). */
+/* Whether the arena has the entry as it was copied, at its index or below, where compacting moves
+   it (core/record/compact.h). */
 static bool entry_is_steady(const prof_i_snapshot *s, uint64_t offset, size_t i) {
   const prof_i_thread_slot *const slot = (const prof_i_thread_slot *)(s->to + offset);
   const prof_i_open_entry *const from = ((const prof_i_thread_slot *)(s->from + offset))->open;

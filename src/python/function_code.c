@@ -1,6 +1,6 @@
-/* See functions.h: which code is wanted. Python's side (functions.py) is asked once for each, and
-   what it said hangs at the code; functions of C are known by a table, calls of nn.Modules by the
-   place of their name. */
+/* Which code is traced, and its names. Python's side (functions.py) is queried once for each code
+   object, which then keeps the answer in its co_extra. C functions are in a table, and calls of
+   nn.Modules are known by the address of their name. See functions.h. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
@@ -17,16 +17,16 @@ enum {
   MODULE_ROOM_FIRST = 64
 };
 
-/* A function of C, known by its address; a method by its descriptor, which is held: it goes with
-   its class alone. */
+/* A C function, known by its address. A method is known by its descriptor. A reference to it is
+   kept: it lives as long as its class in any case. */
 typedef struct builtin {
-  const void *key; /* NULL: nobody's place */
+  const void *key; /* NULL: free */
   prof_i_function *function;
 } builtin;
 
-/* One of pybind11's, known by its object, which is not held: a program makes and drops such
-   functions as it runs. So another one may come by its address, which has another name, or is as
-   good. */
+/* A pybind11 function, known by its object. No reference is kept, because programs make and drop
+   such functions at run time. Another function may get the same address: it has another name, or
+   counts as the same. */
 typedef struct bound {
   const void *key;
   char *name; /* malloc()ed: what its method has */
@@ -159,13 +159,13 @@ PROF_I_COLD prof_i_function *prof_i_function_classify(prof_i_py *code, prof_i_py
     return NULL;
   }
   prof_i_py_drop(answer);
-  PY.PyErr_Restore(type, error, traceback); /* in place of what set_extra() may have raised, too */
+  PY.PyErr_Restore(type, error, traceback); /* also replaces an error of set_extra() */
   return f ? f : &unknown;
 }
 
 /* ---- functions of C ---- */
 
-/* Of more than there are places for: their time is told all the same. */
+/* For functions beyond the table's room: their time is recorded, too. */
 static prof_i_function other_sites = {.site = {.file = "", .function = "", .level = 1},
                                       .function_kind = PROF_I_FUNCTION_ORDINARY,
                                       .category = prof_i_category_of_c,

@@ -1,11 +1,11 @@
-/* See functions.h: what stands open on each thread.
+/* The open calls of each thread. See functions.h.
 
-   A call stands on its thread's stack until its frame is left: by a return, a yield or an
-   exception. What comes back without a call is of a frame that is older than the tracing, and
-   passed over; frames of one thread nest, so none that is newer stands open then.
+   A call is on its thread's stack until its frame is left by a return, a yield or an exception. A
+   return without a call is from a frame that is older than the tracing, and is ignored. Frames of a
+   thread nest, so no newer call is open then.
 
-   Where stacks are wanted (a profile with_stack), what stands open when they begin is a scope from
-   there on, as torch.profiler has it: each thread sees to its own when it comes by. */
+   If stacks are requested (a profile with_stack), functions that are open at the start become
+   scopes at that time, as in torch.profiler. Each thread does this at its next call. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdlib.h>
@@ -22,8 +22,8 @@ enum { STACK_ROOM_FIRST = 64 };
 
 static struct {
   pthread_key_t key; /* frees the stack of a thread that ends */
-  /* of the list of stacks, which a thread leaves without the GIL; a leaf: nothing is called under
-     it but realloc() and free() */
+  /* Protects the list of stacks, because a thread exits without the GIL. A leaf: only realloc() and
+     free() are called under it. */
   pthread_mutex_t lock;
   prof_i_function_stack *stacks;
 } stack_registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -66,7 +66,7 @@ static prof_i_function_stack *stack_grow(size_t room) {
   return larger;
 }
 
-/* Does anything that this tracing has recorded stand open on another thread? */
+/* Whether another thread has recorded calls of this tracing that are open. */
 static bool has_other_open_calls(void) {
   bool is_open = false;
   prof_i_thread_lock(&stack_registry.lock);
@@ -77,9 +77,9 @@ static bool has_other_open_calls(void) {
   return is_open;
 }
 
-/* The stack with room for one more, of this tracing, but perhaps of an older stamp; NULL: no
-   memory, and nothing is recorded. Where it cannot grow, what stands open is cut short: to the
-   calls that come, it is older than the tracing. */
+/* The stack with room for one more call of this tracing. Its stamp may be older. NULL: no memory,
+   and nothing is recorded. If the stack cannot grow, its open calls end: later returns ignore them
+   as older than the tracing. */
 static PROF_I_COLD prof_i_function_stack *stack_make_room(void) {
   if (HERE && HERE->epoch != NOW.epoch) {
     end_calls_down_to(HERE, 0); /* of a tracing that was stopped while they ran */
@@ -130,8 +130,8 @@ static int64_t enclosing_module(prof_i_function_stack *s) {
   return 0;
 }
 
-/* What comes last on the stack is one. No memory: those inside of it are told to be of the one
-   around it. */
+/* The last call on the stack is a module's. No memory: calls inside of it count as inside of the
+   module around it. */
 static void keep_module(prof_i_function_stack *s, int64_t number) {
   if (s->module_count == s->module_room) {
     const size_t room = s->module_room ? s->module_room * 2 : STACK_ROOM_FIRST;
@@ -236,8 +236,8 @@ static size_t running_frames(prof_i_py *frame, prof_i_py ***frames_out) {
   return count;
 }
 
-/* Recording with stacks has begun since this thread came by: what stands open here, out from that
-   frame, begins. */
+/* A recording with stacks has begun since the last call of this thread. So the open functions
+   begin, from this frame outwards. */
 static PROF_I_COLD void stack_renew(prof_i_py *frame) {
   prof_i_py **frames;
   HERE->stamp = NOW.stamp;
@@ -261,8 +261,8 @@ static PROF_I_COLD void stack_renew(prof_i_py *frame) {
 
 /* ---- threads that end ---- */
 
-/* This thread goes, without the GIL: what stands open here, since another one has ended the
-   tracing, ends while it can. */
+/* This thread exits, without the GIL. It has open calls if another thread has ended the tracing.
+   They end now. */
 static void leave_thread(void) {
   prof_i_function_stack *const s = HERE;
   if (!s) return;
@@ -285,8 +285,8 @@ static void stack_free(void *memory) {
   free(s);
 }
 
-/* In a forked child: what its parent had begun is the parent's. The frames are the child's; other
-   threads' are nobody's, and one of them may have had the lock. */
+/* In a forked child, begun scopes belong to the parent. The frames of this thread continue. Other
+   threads do not exist, and one of them may have held the lock. */
 static void clear_starts(void) {
   stack_registry.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
   stack_registry.stacks = NULL;

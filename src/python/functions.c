@@ -1,8 +1,9 @@
-/* Every Python function a scope, without touching its code: callbacks of C for sys.monitoring (3.12
-   and later), a profile function of C before. Python's side (functions.py) says which code is
-   wanted, once for each, and switches on and off; here is what happens at each call. It changes
-   nothing that the program can see, and an error is only ever an interruption of that one question.
-   Budget: 1.8x of callbacks that do nothing (bench/python/functions.py). See functions.h. */
+/* Makes every Python function a scope, without changing its code. C callbacks serve sys.monitoring
+   (3.12 and later), and a C profile function serves earlier versions. Python's side (functions.py)
+   decides once for each code object, and switches tracing on and off. This file has the work of
+   each call. It changes nothing that the program can see. The only possible error is an
+   interruption of that query. Budget: 1.8x of empty callbacks (bench/python/functions.py). See
+   functions.h. */
 #define _GNU_SOURCE
 #include "functions.h"
 
@@ -270,8 +271,8 @@ static prof_i_py *start_tracing(prof_i_py *self, prof_i_py *const *arguments, pt
   return PY.given.none;
 }
 
-/* What this thread has open ends here. Other threads' stays open in the trace, until they come by
-   again, and the trace says that it is nobody's stack from here on. */
+/* Open calls of this thread end now. Those of other threads stay open in the trace until their next
+   call. The trace records that they are not part of stacks from now on. */
 static prof_i_py *stop_tracing(prof_i_py *self, prof_i_py *with_profile) {
   (void)self;
   NOW.is_on = false;

@@ -1,7 +1,7 @@
 /* prof.counter() and prof.instant(): PROF_COUNTER() and PROF_INSTANT() for Python. A
-   counter's graph has a call site of its own, found by its name's bytes, for as long as the process
-   lives. An instant's name is copied. While nothing records, neither looks at a value or an
-   argument. bindings/python/prof/marks.py does the same where this cannot be had. Under the GIL. */
+   counter's graph has its own call site, found by the bytes of its name, until the process ends. An
+   instant's name is copied. While nothing records, neither reads a value or an argument.
+   bindings/python/prof/marks.py does the same if this is not available. Under the GIL. */
 #include <prof/profiler.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,19 +13,19 @@
 #define PY prof_i_python_now
 
 enum {
-  COUNTERS_MAX = 4096, /* names made at run time must not become more and more call sites */
+  COUNTERS_MAX = 4096, /* a limit, because sites are never freed */
   PLACES = 2 * COUNTERS_MAX
 };
 
 typedef struct counter_site {
   prof_site site;
-  uint32_t bytes;    /* of the name, as Python gave it */
-  const char *shown; /* the same without NULs, and with one behind it */
+  uint32_t bytes;    /* of the name in Python */
+  const char *shown; /* the same without NULs inside */
   char name[];
 } counter_site;
 
 static struct {
-  counter_site *places[PLACES]; /* by hash, or behind that place */
+  counter_site *places[PLACES]; /* by hash, with linear probing */
   uint32_t count;
 } counter_sites;
 static prof_site other_counters = {.file = "", .function = "prof.counter", .level = 1};
@@ -45,7 +45,7 @@ static uint64_t text_hash(const prof_i_py_text *name) {
   return hash ^ hash >> 32;
 }
 
-/* A C string cannot hold a NUL: U+FFFD stands for it. */
+/* A C string cannot contain a NUL: U+FFFD replaces it. */
 static void text_put_shown(char *to, const prof_i_py_text *name) {
   for (uint32_t i = 0; i < name->bytes; i++) {
     if (name->data[i]) {

@@ -78,9 +78,9 @@ static void known_name_set(known_name *k, prof_i_py *name, prof_i_py *category, 
 
 /* ---- the object ---- */
 
-/* What `with` looks up: __enter__, called without arguments, and __exit__, called with three. A bound
-   method would be an object for each of the two. These descriptors return the scope itself, and set
-   a bit in it that says which part was requested. */
+/* What `with` looks up: __enter__, called without arguments, and __exit__, called with three.
+   Methods would need a bound object for each of the two. These descriptors return the scope itself,
+   and set the bit of the requested part in it. */
 typedef enum method_part { PART_ENTER = 1, PART_LEAVE = 2 } method_part;
 
 typedef struct part_object {

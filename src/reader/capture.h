@@ -1,6 +1,6 @@
-/* A checked capture: where the bytes are, what they hold, and what is wrong with them. open.c fills
-   it by the parts below (source, extent, catalog, clock epochs, timeline, scan, index). Everything
-   that reads captures uses it. It does not change after that, and users never see it.
+/* A checked capture: its bytes, its contents, and its faults. open.c fills it by the parts source,
+   extent, catalog, clock epochs, timeline, scan and index. It does not change afterwards. All code
+   that reads captures uses it. Users never see it.
 
    Times are ticks since the capture's start, unwrapped (parse.h). timeline.h converts them to
    nanoseconds. */

@@ -1,9 +1,8 @@
-/* See capture.h. A machine that is moved, or sleeps, may get another counter: its ticks go back, or
-   far ahead, while CLOCK_MONOTONIC goes on. The pairs tell that it happened between two of them.
-   What follows is a new era, whose ticks get a shift, so that the time line goes on as if nothing
-   had been; and records are sorted into eras by their ticks and their order. Small jumps are left
-   to the time line: they may as well be two processors whose counters differ, and then no moment
-   divides them. */
+/* Finds jumps of the counter. A machine that is moved, or sleeps, may get another counter. Its
+   ticks then go back, or far ahead, while CLOCK_MONOTONIC continues. The clock pairs show that this
+   happened between two of them. A new epoch begins there. Its ticks get a shift, so the time line
+   continues. Records are assigned to epochs by their ticks and their order. The time line handles
+   small jumps: they may be differences between processors, which no moment divides. */
 #include <stdlib.h>
 
 #include <prof/status.h>
@@ -11,9 +10,9 @@
 #include "../format/parse.h"
 
 static const double jump_ns_min = 20e6;            /* as in the recorder's clock.c */
-static const double span_ns_min = 1e6;             /* between pairs that tell a rate */
+static const double span_ns_min = 1e6;             /* between pairs that give a rate */
 static const double jitter_ns = 2e3, drift = 2e-4; /* the recorder's bounds of a segment */
-/* how much farther an era may go than its pairs say */
+/* how far an epoch may extend beyond its pairs */
 static const double pairs_reach = 1.05, reach_ns = 1e6;
 static const double ticks_limit = 0x1p59, ns_bound = 0x1p60;
 static const int64_t never_ticks = INT64_C(1) << 61;
@@ -109,7 +108,7 @@ static void note_step(prof_trace *trace, double ns) {
     trace->clock_step_ns = ns < ns_bound ? (uint64_t)ns : (uint64_t)ns_bound;
 }
 
-/* False: no room for one more, or a time line that long is none. */
+/* False: no room for another epoch, or the time line would be too long. */
 static bool begin_epoch(prof_trace *trace, const prof_i_time_pair *last,
                         const prof_i_time_pair *next, const clock_change *c) {
   const int64_t so_far = trace->clock_epochs[trace->clock_epoch_count - 1].shift,
@@ -187,8 +186,8 @@ static void bound_epochs(prof_trace *trace, double nominal, double slowest) {
   epoch->high = (int64_t)last->ticks + to_ticks(nominal * day_ns);
 }
 
-/* A pair of another segment that is not behind the one before says what the other says, for another
-   processor. */
+/* A pair of another segment that is not after the previous pair describes the same moment for
+   another processor. */
 static void move_pairs(prof_trace *trace, const uint8_t *era_of, prof_i_time_pair *knees,
                        uint32_t knee_count) {
   prof_i_catalog *const catalog = &trace->catalog;

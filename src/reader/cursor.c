@@ -1,7 +1,7 @@
-/* Events by rising start. The walk goes backwards, so a thread is first walked once without keeping
-   anything but, every so often, the scopes that stand open there; then the stretches between are
-   walked again, the earliest first, each kept whole and read from its end. Memory is one stretch
-   and what was kept, whatever the capture's size. */
+/* Events by rising start. The walk goes backwards, so a thread is walked twice. The first walk
+   saves the pending scopes at regular points. The second walk takes the parts between these points,
+   the earliest part first. It stores all spans of a part and reads them from the end. So memory is
+   one part and the saved points, whatever the capture's size. */
 #include <prof/profiler.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,24 +16,24 @@
 
 enum { PART_EVENTS = 32768, PENDING_SHARE = 8, BRIEF_MOST_BYTES = 4096 };
 
-/* Groups that are kept together: segments from first up to end. */
+/* A part of a thread: segments from first up to end. */
 typedef struct walk_part {
-  prof_i_walker_state *state; /* what stands open behind them */
+  prof_i_walker_state *state; /* pending scopes after the part */
   uint32_t first, end;
 } walk_part;
 
 struct prof_cursor {
   const prof_trace *trace;
   uint32_t thread;  /* the next one */
-  uint64_t from_ns; /* what ended before need not be handed out */
-  int status;       /* of a failure; stays */
+  uint64_t from_ns; /* earlier events may be left out */
+  int status;       /* of the first failure */
   prof_i_walker *walker;
-  walk_part *walk_parts; /* of the thread that are still to come: the earliest at the end */
+  walk_part *walk_parts; /* parts of the thread left to walk, the earliest last */
   uint32_t walk_part_count, walk_part_room;
-  prof_i_span *spans; /* of the stretch: the next one at the end */
+  prof_i_span *spans; /* of the part, the next one last */
   uint32_t span_count, span_room;
   bool has_lanes;
-  bool is_own; /* of another call of prof */
+  bool is_own; /* created by prof itself */
 };
 
 static int drop_spans(void *user, const prof_i_span *spans, size_t count) {

@@ -98,13 +98,13 @@ bool prof_i_extent_next(const prof_i_source *source, uint64_t *offset, prof_i_ex
     const prof_i_head *const head = prof_i_source_head(source, at);
     const uint64_t bytes = prof_i_head_bytes(head, at);
     if (!bytes) {
-      /* No magic at all: taken and not made yet, or given back. */
+      /* No magic: taken and not initialised yet, or freed. */
       if (head->magic != 0 && !was_bad) ++*bad_count;
       was_bad = head->magic != 0;
       continue;
     }
     const uint64_t there = PROF_I_FAULT(NO_END) ? bytes : source->count - at;
-    if (bytes > there) ++*bad_count; /* cut off; what is there can be read */
+    if (bytes > there) ++*bad_count; /* cut off; the part that exists is readable */
     *extent_out = (prof_i_extent){head, at, bytes < there ? bytes : there};
     *offset = at + (bytes < there ? bytes : there);
     return true;

@@ -1,6 +1,6 @@
-/* printf of recorded values: the format came from a capture and is not to be believed, so it is
-   taken apart here, each conversion is made for the type that the value has, and widths are
-   bounded. Independent of the locale. */
+/* printf of recorded values. The format is from a capture, so it is not trusted. It is parsed here,
+   and each conversion is chosen by the type of the value. Widths are bounded. Independent of the
+   locale. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* Puts what the scan found in order: segments by thread and time, threads with their names and
-   losses, the scopes that stand open, and the sums. Called while a trace is opened. */
+/* Orders what the scan found: segments by thread and time, threads with names and losses, open
+   scopes, and sums. Called while a trace is opened. */
 #include <prof/profiler.h>
 #include <stdlib.h>
 #include <string.h>
@@ -246,14 +246,16 @@ static void remove_open_scope(prof_trace *trace, prof_i_trace_thread *thread, ui
   }
 }
 
-/* Can it be the record of a scope that stands open here? Not of one that another thread began. */
+/* Whether it can be the record of an open scope of this thread. A scope that began on another
+   thread is not. */
 static bool may_end_own_scope(const prof_i_long_record *record) {
   return prof_i_is_scope(record->kind) && record->kind != PROF_I_KIND_CALL &&
          !(record->flags & PROF_I_FLAG_OTHER_THREAD);
 }
 
-/* A scope that ended, but whose entry had not been cleared yet. All entries stood at one moment, so
-   the end of such a scope is not before any entry's start: few records need a look. */
+/* Removes scopes that have a record, and an entry that was not cleared yet. All entries were open
+   at one moment. So the end of such a scope is not before the start of any entry, and few records
+   are read. */
 static void hide_ended_scopes(prof_trace *trace, prof_i_trace_thread *thread) {
   uint64_t latest = 0;
   for (uint32_t i = 0; i < thread->open_count; i++)
@@ -284,8 +286,8 @@ static uint64_t open_scope_slots(const prof_i_open_scope *scope) {
   return scope->record ? prof_i_record_slots(scope->record[2]) : 1;
 }
 
-/* The newest scope whose end would claim so much, of those that no claim has been found for;
-   UINT32_MAX: none. */
+/* The newest open scope without a claim, if its record would take this many slots; UINT32_MAX:
+   none. */
 static uint32_t claim_open_scope(const prof_trace *trace, const prof_i_trace_thread *thread,
                                  uint64_t slots, uint64_t found) {
   for (uint32_t i = thread->open_count; i-- > 0;)
@@ -294,9 +296,9 @@ static uint32_t claim_open_scope(const prof_trace *trace, const prof_i_trace_thr
   return UINT32_MAX;
 }
 
-/* The end of a scope claims room, fills it, and clears the scope's entry last. One that never came
-   to that stands open: its claim is no loss beside that. found: one bit a scope, of 64, whose
-   claims have been found before, and are now. */
+/* The end of a scope claims room, fills it, and then clears the scope's entry. If it did not get
+   that far, the scope counts as open, and its claim is not a loss. found: a bit for each of 64
+   scopes with a claim. Returns it with the new ones. */
 static uint64_t find_open_claims(prof_trace *trace, prof_i_trace_thread *thread, uint64_t found) {
   for (uint32_t c = trace->claim_count; c-- > 0;) {
     if (trace->claims[c].serial != thread->serial) continue;

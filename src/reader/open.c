@@ -15,7 +15,7 @@
 #include "internal.h"
 #include "view.h"
 
-/* Neither the caller nor a view has it from here on. */
+/* Drops a use. True: neither the caller nor a view has the trace any more. */
 static bool is_last_use(prof_trace *trace) {
   return __atomic_fetch_sub(&trace->view_count, 1, __ATOMIC_ACQ_REL) == 0;
 }

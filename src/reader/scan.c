@@ -1,6 +1,6 @@
-/* The one forward pass over a chunk: whose records they are, how many count, what was lost, and in
-   what order they stand, so that walks can go backwards without looking twice. Called while a trace
-   is opened. */
+/* The forward pass over a chunk. It finds the thread, counts events and losses, and checks the
+   order of the records. So a backward walk reads each record once. Called while a trace is
+   opened. */
 #include <prof/profiler.h>
 #include <string.h>
 
@@ -10,19 +10,19 @@
 /* The pass over one chunk. */
 typedef struct chunk_scan {
   prof_trace *trace;
-  prof_i_segment *segment; /* the one that grows; the array may move when another is added */
+  prof_i_segment *segment; /* the current one; adding another may move the array */
   uint64_t sequence, generation;
-  uint64_t start_ticks; /* these two as the segment's */
+  uint64_t start_ticks; /* these two as in the segment */
   int64_t clock_offset;
-  uint32_t epoch;       /* of what was seen last */
-  uint32_t first_epoch; /* of what was seen first */
+  uint32_t epoch;       /* of the last record */
+  uint32_t first_epoch; /* of the first record */
   bool has_seen;
   int64_t latest;          /* end in it */
   uint64_t pending;        /* unfinished claims that no committed record has followed yet */
   uint32_t claims_counted; /* of trace->claims, those of this chunk that count */
-  /* the last slot was claimed, and has no mark that tells how long its record was to be */
+  /* the last slot was claimed, and has no mark with the length of its record */
   bool is_in_run;
-  /* behind a record that could not be read: where the next one begins is a guess */
+  /* after an unreadable record: the begin of the next one is a guess */
   bool is_lost;
 } chunk_scan;
 
@@ -141,8 +141,8 @@ static inline void check_site(chunk_scan *s, uint32_t site) {
   s->trace->has_unknown_sites = true;
 }
 
-/* Plain records of a capture whose counter never jumped and of which nothing is hidden: most of
-   what there is. Sums stay in registers. Returns where they end. */
+/* Fast path: plain records of a capture without jumps of the counter and hidden events. Sums stay
+   in registers. Returns the end of these records. */
 static const uint64_t *count_plain(chunk_scan *s, const uint64_t *at, const uint64_t *end) {
   prof_trace *const trace = s->trace;
   prof_i_segment *const segment = s->segment;

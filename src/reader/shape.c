@@ -1,4 +1,4 @@
-/* See shape.h. */
+/* Shapes of an operator's inputs, from its tensors or from texts. */
 #include "shape.h"
 
 #include <stdbool.h>

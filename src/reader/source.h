@@ -1,5 +1,5 @@
-/* The bytes of a trace: the caller's memory, a copy, a mapped file or a snapshot. They do not change
-   while the trace exists. */
+/* The bytes of a trace: the caller's memory, a copy, a mapped file or a snapshot. They do not
+   change while the trace exists. */
 #ifndef PROF_READER_SOURCE_H
 #define PROF_READER_SOURCE_H
 

@@ -1,19 +1,19 @@
-/* See timeline.h. Inside a segment of the clock the line goes through its pairs; behind its last
-   pair it goes on at the segment's own rate, until the next segment begins: what happened between
-   the two is not known, and time may stand there, never run back. */
+/* Makes the time line. In a segment of the clock the line goes through its pairs. After the last
+   pair it continues at the segment's rate until the next segment begins. What happened between two
+   segments is unknown. Time may stop there, but never goes back. */
 #include "timeline.h"
 
 #include <prof/status.h>
 #include <stdlib.h>
 
-/* Pairs nearer than this, or than so many times what they may be wrong by, tell a rate worse than
-   their neighbours do. */
+/* Pairs that are closer than this, or closer than this multiple of their error, give a worse rate
+   than their neighbours. */
 static const uint64_t pair_gap_min_ns = 1000000, pair_gap_widths = 100;
 static const uint64_t ns_max = 1ull << 62;
 static const uint64_t ticks_max = 1ull << 60;
 static const uint64_t rate_max = 1ull << 62;
 
-/* Rates are made with so many binary places. */
+/* Binary places of a rate. */
 enum { RATE_SHIFT = 40 };
 
 static uint64_t rate_between(uint64_t ns, uint64_t ticks) {
@@ -119,9 +119,9 @@ static double pair_ticks_between(const prof_i_time_pair *from, const prof_i_time
   return (double)(to->ticks - from->ticks);
 }
 
-/* How far a pair is off the line through the two before it, more than the three readings explain:
-   between it and the last one the rate may have changed anywhere, and the straight line between
-   them is wrong by that at most. */
+/* The distance of a pair from the line through the two pairs before it, less the error of the three
+   readings. The rate may have changed at any time since the last pair. So the straight line between
+   the two is wrong by this much at most. */
 static uint64_t pair_bend_ns(const prof_i_time_pair *pair) {
   const prof_i_time_pair *const last = pair - 1, *const first = pair - 2;
   const double times = pair_ticks_between(last, pair) / pair_ticks_between(first, last);

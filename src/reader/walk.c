@@ -1,12 +1,12 @@
 /* The backward walk. A thread's records are in the order in which scopes ended. Read from the end,
    a scope precedes the scopes inside of it. A scope is pending on a stack until its beginning is
-   passed:
+   passed.
 
-       record        [========= outer =========]        is read first, pending
-       record                      [== b ==]            inside of outer: pushed on it, and outer's
-                                                        self time shrinks
-       record           [= a =]                         b begins after a's end: b is complete and is
-                                                        emitted
+       record        [========= outer =========]        1. read first, pending.
+       record                      [== b ==]            2. inside of outer, pushed on it.
+                                                           outer's self time shrinks.
+       record           [= a =]                         3. b begins after a's end.
+                                                           So b is complete, and emitted.
 
    So spans are emitted by falling start, inner ones before outer ones, each with its final self
    time. Where scopes nest, that is a scope's time less its children's. walk_lanes.c has what does

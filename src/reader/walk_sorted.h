@@ -1,5 +1,5 @@
-/* Segments whose records are not in the order of their ends, or hold vendor calls that may have to
-   be moved: they are walked by a sorted list of their records. */
+/* Walks segments by a sorted list of their records: segments that are not in the order of ends, and
+   segments with vendor calls, which may move. */
 #ifndef PROF_READER_WALK_SORTED_H
 #define PROF_READER_WALK_SORTED_H
 

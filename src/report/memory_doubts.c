@@ -41,7 +41,8 @@ static void put_examples(prof_i_memory_report *r, uint32_t index) {
   prof_i_text_table_write(&r->page, &grid, PROF_I_REPORT_INDENT, r->width);
 }
 
-/* An unchecked pool counts wrong calls. Its figures without them are known if nothing is missing. */
+/* An unchecked pool counts wrong calls. Its figures without them are known if nothing is
+   missing. */
 static void put_without_wrong(prof_i_memory_report *r, uint32_t index) {
   const prof_i_memory_pool *const pool = &r->memory->pools[index];
   if (pool->info.missing_count || !pool->is_begin_known ||

@@ -1,5 +1,6 @@
-/* The memory report, for people. Each pool of the last session has its plot, its state at the peaks,
-   what was live, wrong calls and what is unknown. Pools of earlier sessions have a line each. */
+/* The memory report, for people. Each pool of the last session has its plot, its state at the
+   peaks, what was live, wrong calls and what is unknown. Pools of earlier sessions have a line
+   each. */
 #include "memory_text.h"
 
 #include <inttypes.h>

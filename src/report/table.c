@@ -1,6 +1,6 @@
-/* Aggregates as a text table, laid out as torch.profiler's users know it: texts to the left,
-   numbers right-aligned, shares of the sum of self times, of what has no row too. Every cell is
-   made twice, once to be measured; nothing of a name reaches the terminal as a command. */
+/* Aggregates as a text table, in the layout of torch.profiler. Texts are left-aligned, numbers
+   right-aligned. Shares are of the sum of all self times, also of groups without a row. Every cell
+   is made twice, first to be measured. No part of a name reaches the terminal as a control code. */
 #include <prof/profiler.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -327,8 +327,8 @@ static bool column_has_net(const table *t, table_column c) {
   return false;
 }
 
-/* A pair of columns in which every row would say 0 B is left out: whose pools are told outside of
-   scopes has nothing to read there. */
+/* A pair of columns is left out if all its rows are 0 B: the pools' calls were outside of
+   scopes. */
 static bool column_is_shown(const table *t, table_column c) {
   const prof_rows *const rows = t->rows;
   if (c == COLUMN_OPEN || c == COLUMN_OPEN_TIME) return rows->open_count != 0;
