@@ -465,7 +465,7 @@ static void add_plain(prof_i_walker *w, const prof_i_segment *segment) {
 
 int prof_i_aggregation_add_thread(prof_i_aggregation *a) {
   const int looked =
-      a->has_pools ? prof_i_crossing_memory_go(&a->crossing, a->trace, a->thread) : 0;
+      a->has_pools ? prof_i_crossing_memory_begin(&a->crossing, a->trace, a->thread) : 0;
   if (looked) return looked;
   if (!a->has_pools) a->crossing.is_on = false;
   prof_i_walker *const walker = a->walker =

@@ -44,7 +44,7 @@ void prof_i_memory_totals_clear(prof_i_memory_totals *sums);
 bool prof_i_memory_totals_read(const prof_trace *trace, const prof_i_span *span,
                                prof_i_scope_bytes *own_out);
 
-/* What was read. False: no memory. */
+/* Adds what prof_i_memory_totals_read() returned. False: no memory. */
 bool prof_i_memory_totals_add(prof_i_memory_totals *sums, const prof_i_span *span,
                               const prof_i_scope_bytes *own);
 
