@@ -1,7 +1,7 @@
-/* What scopes allocate, less what they free, as torch.profiler counts it: added up while a thread
-   is walked. The walk goes backwards, so an event of memory comes before the scope that it stands
-   in, and that before the one around it: sums wait at their depth. Caller's memory; one thread at a
-   time. */
+/* Bytes that scopes allocate, less those that they free, counted as in torch.profiler. They are
+   added up during a walk. The walk emits an event before the scope around it, and inner scopes
+   before outer ones. So sums are kept by depth until the enclosing scope ends. The memory is the
+   caller's. One thread at a time. */
 #ifndef PROF_ANALYSIS_MEMORY_SUMS_H
 #define PROF_ANALYSIS_MEMORY_SUMS_H
 
@@ -14,7 +14,7 @@ typedef struct prof_i_scope_bytes {
   int64_t host, self_host, device, self_device;
 } prof_i_scope_bytes;
 
-/* The allocations and frees that no scope holds. */
+/* Allocations and frees that no scope encloses. */
 typedef struct prof_i_unscoped_memory {
   uint64_t count, first_ns; /* first_ns: of the earliest one */
   int64_t host, device;
@@ -33,7 +33,7 @@ typedef struct prof_i_memory_totals {
 
 void prof_i_memory_totals_fini(prof_i_memory_totals *sums);
 
-/* At the end of a thread: adds what no scope of it holds. */
+/* At the end of a thread: adds what no scope of it encloses. */
 void prof_i_memory_totals_unscoped(const prof_i_memory_totals *sums,
                                    prof_i_unscoped_memory *outside);
 

@@ -1,5 +1,5 @@
-/* Groups of scopes as rows: sorted, cut at the limit, their texts repaired. A result is one block
-   of memory: a hidden head, prof_rows, the rows, what further rows have, texts. See group.h. */
+/* Makes rows of groups: sorted, cut at the limit, with sanitized texts. A result is one block of
+   memory: a hidden head, prof_rows, the rows, prof_row_more of each, texts. See group.h. */
 #include <prof/memory.h>
 #include <stddef.h>
 #include <stdlib.h>

@@ -53,7 +53,7 @@ static void list_remove_stack(prof_i_function_stack *s) {
   if (s->next) s->next->at = s->at;
 }
 
-/* This thread's with that room, which moves; NULL: no memory, and it is as it was. */
+/* Moves this thread's stack to larger room; NULL: no memory, and the stack is unchanged. */
 static prof_i_function_stack *stack_grow(size_t room) {
   prof_i_thread_lock(&stack_registry.lock);
   if (HERE) list_remove_stack(HERE);
@@ -121,7 +121,7 @@ static PROF_I_COLD uint64_t begin_import(prof_i_py *frame) {
   return start;
 }
 
-/* The number of the module's call that what begins here stands in; 0: none. */
+/* The number of the innermost module call on the stack; 0: none. */
 static int64_t enclosing_module(prof_i_function_stack *s) {
   for (; s->module_count > 0; s->module_count--) {
     const prof_i_module_call *const m = &s->modules[s->module_count - 1];
@@ -194,14 +194,14 @@ PROF_I_COLD void prof_i_function_begin_special(const prof_i_py *of, prof_i_funct
 
 /* ---- stacks that begin while functions run ---- */
 
-/* Is what stands here recorded, all of it? */
+/* Whether all calls on the stack are recorded. */
 static bool stack_is_recorded(const prof_i_function_stack *s) {
   for (size_t i = 0; i < s->count; i++)
     if (!prof_i_scope_is_open(s->calls[i].start)) return false;
   return s->count > 0;
 }
 
-/* What of an older recording is on the stack is not to be ended in this one. */
+/* Calls of an older recording must not end in this one. */
 static void remove_call(prof_i_function_stack *s) {
   for (; s->count > 0; s->count--)
     if (prof_i_scope_is_open(s->calls[s->count - 1].start))
@@ -311,7 +311,7 @@ PROF_I_COLD void prof_i_function_end_unusual(const prof_i_py *of) {
   if (!s || s->epoch != NOW.epoch) return;
   for (size_t i = s->count; i-- > 0;) {
     if (s->calls[i].of != of) continue;
-    end_calls_down_to(s, i); /* those above were left without a word: stacks were switched */
+    end_calls_down_to(s, i); /* calls above ended without an event: stacks were switched */
     return;
   }
 }

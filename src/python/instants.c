@@ -70,7 +70,7 @@ static counter_site *counter_site_make(const prof_i_py_text *name) {
   return g;
 }
 
-/* NULL: it is one of the others. */
+/* NULL: it shares other_counters. */
 static counter_site *counter_site_find(const prof_i_py_text *name) {
   size_t at = text_hash(name) % PLACES;
   for (; counter_sites.places[at]; at = (at + 1) % PLACES) {
@@ -96,7 +96,7 @@ static bool read_double(prof_i_py *object, double *number_out) {
   return false;
 }
 
-/* record_counter(name, value, /) */
+/* counter(name, value, /) */
 static prof_i_py *record_counter(prof_i_py *module, prof_i_py *const *arguments, ptrdiff_t count) {
   double value;
   (void)module;
@@ -121,8 +121,8 @@ typedef struct argument_words {
   ptrdiff_t count;
 } argument_words;
 
-/* How many items; -1: an error is pending. An instant that comes while arguments become text, in
-   some __str__(), has none: it might be that argument's own, and so on without an end. */
+/* Returns the number of items; -1: an error is pending. An instant in an argument's __str__()
+   records no arguments, because that might recurse without end. */
 static int add_arguments(const argument_words *from, prof_arg *items, prof_i_py_references *held) {
   int count = 0;
   bool is_good = true;
@@ -175,7 +175,7 @@ static bool find_category(const argument_words *from, prof_i_py **category) {
   return !*category || prof_i_py_is_string(*category, "instant", "category");
 }
 
-/* instant_method(name, /, category="instant", **args) */
+/* instant(name, /, category="instant", **args) */
 static prof_i_py *instant_method(prof_i_py *module, prof_i_py *const *arguments, ptrdiff_t count,
                                  prof_i_py *keywords) {
   (void)module;
