@@ -69,7 +69,7 @@ size_t prof_i_frame_text(const prof_i_site_info *site, char *to, size_t room) {
   char text[FRAME_ROOM];
   int bytes = 0;
   if (prof_i_is_c_function_site(site)) {
-    /* the first as the interpreter writes it */
+    /* the file is the interpreter's name of it */
     const prof_i_text shown = site->file.bytes ? site->file : site->name;
     bytes = snprintf(text, sizeof text, "%.*s", (int)shown.bytes, shown.data);
   } else if (site_is_python(site)) {

@@ -21,8 +21,8 @@ typedef struct prof_i_stack_node {
   uint32_t outer, site;
   /* the nearest outer node that has a frame in texts; 0: none. A query skips the others */
   uint32_t up;
-  uint32_t range;   /* the site of autograd's range, where that is the innermost scope; else 0 */
-  uint32_t forward; /* in a backward call 1 + the number of what its forward call has; else 0 */
+  uint32_t range;   /* the site of autograd's range, if that is the innermost scope; else 0 */
+  uint32_t forward; /* in a backward call 1 + the number of the forward call's stack; else 0 */
   /* Of a scope with a stack argument: that, in the capture. Of a scope with a name in its record: a
      copy of the name. */
   prof_i_text own;
@@ -41,7 +41,7 @@ typedef struct prof_i_call_stacks {
   uint32_t *table;     /* of indexes in items, by a hash of outer and site; 0: free */
   uint32_t table_room; /* a power of two */
   uint32_t frames;     /* of a text at most */
-  uint32_t own_frames; /* of a stack that a scope has itself; 0: all */
+  uint32_t own_frames; /* of a stack argument; 0: all */
   uint64_t *ends_ns;   /* ends of function tracing while some were open; by time */
   uint32_t end_count;
   char *buffer;              /* where a text is made */

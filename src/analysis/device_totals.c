@@ -43,8 +43,8 @@ static bool add_unattributed(prof_i_device_totals *sums, const prof_i_launch *re
   return true;
 }
 
-/* Records stand on their stream's row; or on one that no scope was ever put on, where their vendor
-   numbers streams in another way, or knows the hardware's queues alone. */
+/* Records are on their stream's row. If the vendor numbers streams in another way, or by hardware
+   queues, they are on a row without GPU scopes. */
 static bool is_inside_row_launch(const prof_i_device_totals *sums, uint32_t row, uint32_t stream) {
   /* a stream's role is its device */
   return row == stream ||
@@ -52,7 +52,8 @@ static bool is_inside_row_launch(const prof_i_device_totals *sums, uint32_t row,
           sums->trace->threads[row].thread_kind == sums->trace->threads[stream].thread_kind);
 }
 
-/* Of a side that much which was launched in its scope: it is counted there. */
+/* Takes off a GPU scope the time of records that were launched in its scope, where it is
+   counted. */
 static uint64_t attribute_time(prof_i_device_totals *sums, const prof_i_launch *side,
                                uint32_t depth) {
   uint64_t left_ns = side->self_ns;
