@@ -1,5 +1,4 @@
-/* See call_stacks.h. */
-#define _GNU_SOURCE /* memmem() */
+/* Numbers of stacks, by a hash of node and site, and their texts. */
 #include "call_stacks.h"
 
 #include <prof/trace.h>
@@ -20,12 +19,12 @@ enum {
   OF_STACK = UINT32_MAX - 1,
   OF_SCOPE = UINT32_MAX - 2,
   OF_NAME = UINT32_MAX - 3
-}; /* instead of a function's site */
+}; /* values of prof_i_stack_node.site that are not sites */
 enum {
-  FUNCTION_TRACED = 1 /* not looked at */,
+  FUNCTION_TRACED = 1 /* whether it is shown is not known yet */,
   FUNCTION_SHOWN,
   FUNCTION_LEFT_OUT
-}; /* of is_function */
+}; /* values of prof_i_call_stacks.is_function */
 
 static bool text_equals(prof_i_text text, const char *word) {
   return text.bytes == strlen(word) && memcmp(text.data, word, (size_t)text.bytes) == 0;
@@ -61,7 +60,7 @@ prof_i_text prof_i_unqualified_name(prof_i_text qualified) {
 static size_t frame_put(const char *text, size_t bytes, char *to, size_t room) {
   for (size_t i = 0; i < bytes && i < room; i++) {
     to[i] = text[i];
-    if (to[i] == ';') to[i] = '_'; /* it stands between frames */
+    if (to[i] == ';') to[i] = '_'; /* it separates frames */
   }
   return bytes;
 }
@@ -70,7 +69,7 @@ size_t prof_i_frame_text(const prof_i_site_info *site, char *to, size_t room) {
   char text[FRAME_ROOM];
   int bytes = 0;
   if (prof_i_is_c_function_site(site)) {
-    /* the first as the interpreter writes it */
+    /* the file is the interpreter's name of it */
     const prof_i_text shown = site->file.bytes ? site->file : site->name;
     bytes = snprintf(text, sizeof text, "%.*s", (int)shown.bytes, shown.data);
   } else if (site_is_python(site)) {
@@ -80,7 +79,7 @@ size_t prof_i_frame_text(const prof_i_site_info *site, char *to, size_t room) {
                        site->line, (int)name.bytes, name.data);
     else
       bytes = snprintf(text, sizeof text, "%.*s", (int)site->name.bytes,
-                       site->name.data); /* of an imported trace: it reads so already */
+                       site->name.data); /* of an imported trace: in this form already */
   }
   if (bytes < 0) return 0;
   const size_t written = (size_t)bytes < sizeof text ? (size_t)bytes : sizeof text - 1;
@@ -89,20 +88,8 @@ size_t prof_i_frame_text(const prof_i_site_info *site, char *to, size_t room) {
 
 /* ---- a stack ---- */
 
-/* As torch.profiler's _filter_stack_entry() has them. */
-static bool frame_is_excluded(const char *frame, size_t bytes) {
-  static const char *const parts[][2] = {{"autograd/__init__", "_make_grads"},
-                                         {"autograd/__init__", "backward"},
-                                         {"torch/tensor", "backward"}};
-  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-    if (memmem(frame, bytes, parts[i][0], strlen(parts[i][0])) &&
-        memmem(frame, bytes, parts[i][1], strlen(parts[i][1])))
-      return true;
-  return false;
-}
-
-/* Of frames by ';' the innermost so many, 0: all, without those. to has room for all of them;
-   returns the bytes. */
+/* Copies the innermost `frames` frames (0: all) that a table shows. `to` has room for all. Returns
+   the bytes. */
 static size_t frames_of_table(prof_i_text stack, uint32_t frames, char *to) {
   size_t written = 0;
   uint32_t kept = 0;
@@ -110,7 +97,7 @@ static size_t frames_of_table(prof_i_text stack, uint32_t frames, char *to) {
        at < end && (!frames || kept < frames);) {
     const char *const stop = memchr(at, ';', (size_t)(end - at));
     const size_t bytes = (size_t)((stop ? stop : end) - at);
-    if (!frame_is_excluded(at, bytes)) {
+    if (!prof_i_torch_hides_frame(at, bytes)) {
       if (kept++) to[written++] = ';';
       memcpy(to + written, at, bytes);
       written += bytes;
@@ -246,21 +233,21 @@ static bool grow_table(prof_i_call_stacks *call_stacks) {
   return true;
 }
 
-/* Of a scope its name. Returns what it has written, at most room. */
+/* Writes a scope's name as a frame. Returns the bytes written, at most room. */
 static size_t named_frame(prof_i_text name, char *to, size_t room) {
   return frame_put(name.data, name.bytes < room ? (size_t)name.bytes : room, to, room);
 }
 
-/* The frame of a function, as far as the table has it. */
+/* Writes the frame of a function. Returns 0 if the table leaves it out. */
 static size_t site_frame(const prof_i_call_stacks *call_stacks, uint32_t site, char *to,
                          size_t room) {
   const prof_i_site_info *const info = prof_i_trace_site(call_stacks->trace, site);
   const size_t bytes = prof_i_frame_text(info, to, room);
   if (bytes == 0 && call_stacks->has_scopes) return named_frame(info->name, to, room);
-  return call_stacks->is_of_table && frame_is_excluded(to, bytes) ? 0 : bytes;
+  return call_stacks->is_of_table && prof_i_torch_hides_frame(to, bytes) ? 0 : bytes;
 }
 
-/* Each site is looked at once. */
+/* Decides once for each site. */
 static bool has_frame(const prof_i_call_stacks *call_stacks, uint32_t site) {
   uint8_t *const is_function = &call_stacks->is_function[site];
   char frame[FRAME_ROOM];
@@ -270,8 +257,8 @@ static bool has_frame(const prof_i_call_stacks *call_stacks, uint32_t site) {
   return *is_function == FUNCTION_SHOWN;
 }
 
-/* That one where it has a frame in texts, else the nearest outer one that has; 0: none. So a text
-   takes no longer for what stands between its frames. */
+/* The node itself if it has a frame in texts, else the nearest outer one; 0: none. So nodes without
+   a frame take no time when a text is made. */
 static uint32_t nearest_frame(const prof_i_call_stacks *call_stacks, uint32_t number) {
   const prof_i_stack_node *const c = &call_stacks->items[number];
   if (c->site == OF_NAME) return number;
@@ -294,7 +281,7 @@ static uint32_t node_find(prof_i_call_stacks *call_stacks, const prof_i_stack_no
   return call_stacks->count * 2 < call_stacks->table_room || grow_table(call_stacks) ? number : 0;
 }
 
-/* Of a function that was called by that way. What a backward call calls stays in it. */
+/* The node of a function called in `outer`. In a backward call it stays part of it. */
 static uint32_t child_node(prof_i_call_stacks *call_stacks, uint32_t outer, uint32_t site) {
   return node_find(call_stacks, &(prof_i_stack_node){.outer = outer,
                                                      .site = site,
@@ -302,7 +289,7 @@ static uint32_t child_node(prof_i_call_stacks *call_stacks, uint32_t outer, uint
                                                      .forward = call_stacks->items[outer].forward});
 }
 
-/* Of a scope whose name its record has. 0: no memory. */
+/* The node of a scope with a name in its record. 0: no memory. */
 static uint32_t named_child_node(prof_i_call_stacks *call_stacks, uint32_t outer,
                                  prof_i_text name) {
   prof_i_stack_node asked = {.outer = outer, .site = OF_NAME, .own = name};
@@ -317,8 +304,8 @@ static uint32_t named_child_node(prof_i_call_stacks *call_stacks, uint32_t outer
   return number;
 }
 
-/* In a scope that is neither: another one only where autograd's range begins or ends being the
-   innermost. False: no memory. */
+/* Enters a scope that is neither function nor backward call. The node changes only if an autograd
+   range becomes the innermost scope, or is no longer it. False: no memory. */
 static bool enter_scope(prof_i_call_stacks *call_stacks, uint32_t site, uint32_t *number) {
   const uint32_t range = call_stacks->backward->is_range[site] ? site : 0, outer = *number;
   if (range != call_stacks->items[outer].range)
@@ -348,7 +335,7 @@ bool prof_i_call_stacks_of_text(prof_i_call_stacks *call_stacks, prof_i_text sta
   return *number_out != 0;
 }
 
-/* The last end of a tracing up to then; 0: there is none. */
+/* The last end of function tracing until then; 0: none. */
 static uint64_t last_function_end(const prof_i_call_stacks *call_stacks, uint64_t at_ns) {
   uint32_t low = 0, high = call_stacks->end_count;
   while (low < high) {
@@ -361,8 +348,8 @@ static uint64_t last_function_end(const prof_i_call_stacks *call_stacks, uint64_
   return low ? call_stacks->ends_ns[low - 1] : 0;
 }
 
-/* What began before the tracing ended is no stack of what began after: the walk's numbers are of
-   the one or of the other. around may stand above lane 0's count, in the midst of a plain
+/* A function that began before its tracing ended is not part of later stacks. So the numbers on the
+   walk's stack are cleared at each such end. `around` may be above lane 0's count, within a plain
    segment. */
 static void start_after_function_ends(prof_i_call_stacks *call_stacks, prof_i_walker *walker,
                                       const prof_i_pending_span *around, uint64_t start_ns) {
@@ -379,7 +366,7 @@ static void start_after_function_ends(prof_i_call_stacks *call_stacks, prof_i_wa
   }
 }
 
-/* Are there functions alone, of which the tracing may end before they do? */
+/* Whether the frame is a function, whose tracing may end before it does. */
 static inline bool may_outlive_tracing(const prof_i_call_stacks *call_stacks, uint32_t site) {
   return !call_stacks->has_scopes ||
          prof_i_is_function_site(prof_i_trace_site(call_stacks->trace, site));
@@ -390,8 +377,7 @@ static inline bool has_own_name(const prof_i_span *span) {
          prof_i_word_flags(span->record[2]) & PROF_I_FLAG_NAME;
 }
 
-/* From what stands around a place of the stack to what stands around what that holds. False: no
-   memory. */
+/* Steps from the node around `at` to the node inside of it. False: no memory. */
 static inline bool step_node(prof_i_call_stacks *call_stacks, const prof_i_walker *walker,
                              const prof_i_pending_span *at, uint32_t *number) {
   static const prof_i_text step_name = {"ProfilerStep*", 13};
@@ -419,12 +405,12 @@ static inline bool step_node(prof_i_call_stacks *call_stacks, const prof_i_walke
   return enter_scope(call_stacks, at->span.site, number);
 }
 
-/* Of what is called, at that time, from that place of a walk's stack. */
+/* The node of a call at that time inside of the pending span `around`. */
 static bool node_of_stack(prof_i_call_stacks *call_stacks, prof_i_walker *walker,
                           prof_i_pending_span *around, uint64_t start_ns, uint32_t *number_out) {
   if (call_stacks->end_count) start_after_function_ends(call_stacks, walker, around, start_ns);
   prof_i_pending_span *at = around;
-  while (!at->stack_node) at--; /* place 0 has one */
+  while (!at->stack_node) at--; /* entry 0 has a node */
   uint32_t number = at->stack_node - 1;
   while (at != around) {
     at++;
@@ -466,7 +452,7 @@ uint32_t prof_i_call_stacks_enclosing(prof_i_call_stacks *call_stacks, prof_i_wa
   prof_i_lane *const lane = &walker->lanes[0];
   prof_i_pending_span *at = &lane->stack[lane->count - 1];
   uint32_t number;
-  while (at->start > start) at--; /* place 0 is of no time */
+  while (at->start > start) at--; /* entry 0 has start 0 */
   return node_of_stack(call_stacks, walker, at, start_ns, &number) ? number : 0;
 }
 

@@ -1,20 +1,20 @@
-/* See crossing_memory.h. */
+/* Sorts charges and scopes of side lanes by time, and adds the scopes' memory to their groups. */
 #include "crossing_memory.h"
 
 #include <stdlib.h>
 
 enum { FOUND = 1 };
 
-static int look(void *user, const prof_i_span *spans, size_t count) {
+static int find_crossing(void *user, const prof_i_span *spans, size_t count) {
   (void)user;
   for (size_t i = 0; i < count; i++)
     if (prof_i_is_crossing(&spans[i])) return FOUND;
   return 0;
 }
 
-int prof_i_crossing_memory_go(prof_i_crossing_memory *crossing, const prof_trace *trace,
-                              uint32_t thread) {
-  const int found = prof_i_trace_walk(trace, thread, look, NULL);
+int prof_i_crossing_memory_begin(prof_i_crossing_memory *crossing, const prof_trace *trace,
+                                 uint32_t thread) {
+  const int found = prof_i_trace_walk(trace, thread, find_crossing, NULL);
   crossing->is_on = found == FOUND;
   crossing->charge_count = crossing->scope_count = 0;
   return found == FOUND ? 0 : found;
@@ -38,19 +38,19 @@ bool prof_i_crossing_memory_scope(prof_i_crossing_memory *crossing, const prof_i
   return true;
 }
 
-static int by_time(const void *left, const void *right) {
+static int charge_compare_time(const void *left, const void *right) {
   const uint64_t a = ((const prof_i_charge *)left)->at_ns,
                  b = ((const prof_i_charge *)right)->at_ns;
   return (a > b) - (a < b);
 }
 
-static int by_start(const void *left, const void *right) {
+static int crossing_scope_compare_start(const void *left, const void *right) {
   const prof_i_crossing_scope *const a = left, *const b = right;
   if (a->start_ns != b->start_ns) return a->start_ns < b->start_ns ? -1 : 1;
   return (a->end_ns < b->end_ns) - (a->end_ns > b->end_ns); /* the inner one last */
 }
 
-/* What is allocated and freed before that moment. */
+/* The sum of all charges before that time. */
 static prof_i_scope_bytes sum_before(const prof_i_crossing_memory *crossing, uint64_t ns) {
   uint32_t low = 0, high = crossing->charge_count;
   while (low < high) {
@@ -80,7 +80,7 @@ static void add_totals(prof_i_crossing_memory *crossing) {
   }
 }
 
-/* The scope takes the own memory from the one around it in lane 0. */
+/* Moves own memory from the scope around it in lane 0 to that group. */
 static void move_own(const prof_i_charge *charge, prof_i_group *to) {
   const prof_i_scope_bytes own = {.self_host = charge->own.self_host,
                                   .self_device = charge->own.self_device},
@@ -99,12 +99,13 @@ static void add_outside(const prof_i_charge *charge, prof_i_unscoped_memory *out
 
 void prof_i_crossing_memory_settle(prof_i_crossing_memory *crossing,
                                    prof_i_unscoped_memory *outside) {
-  prof_i_crossing_scope *const scopes = crossing->scopes; /* the first ones: those that run */
+  prof_i_crossing_scope *const scopes = crossing->scopes; /* the first `running` ones are reused */
   uint32_t running = 0, next = 0;
   prof_i_scope_bytes sum = {0};
   if (!crossing->charge_count) return;
-  qsort(crossing->charges, crossing->charge_count, sizeof *crossing->charges, by_time);
-  if (crossing->scope_count) qsort(scopes, crossing->scope_count, sizeof *scopes, by_start);
+  qsort(crossing->charges, crossing->charge_count, sizeof *crossing->charges, charge_compare_time);
+  if (crossing->scope_count)
+    qsort(scopes, crossing->scope_count, sizeof *scopes, crossing_scope_compare_start);
   for (uint32_t i = 0; i < crossing->charge_count; i++) {
     crossing->charges[i].before = sum;
     prof_i_scope_bytes_add(&sum, &crossing->charges[i].own);

@@ -13,7 +13,7 @@
 #include "../base/this_thread.h"
 #include "../base/units.h"
 #include "../reader/capture.h"
-#include "../reader/internal.h"
+#include "internal.h"
 
 static prof_trace_device device_from_state(const prof_i_device_state *state) {
   prof_trace_device device = {.device = {state->type, state->index},

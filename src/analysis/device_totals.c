@@ -43,8 +43,8 @@ static bool add_unattributed(prof_i_device_totals *sums, const prof_i_launch *re
   return true;
 }
 
-/* Records stand on their stream's row; or on one that no scope was ever put on, where their vendor
-   numbers streams in another way, or knows the hardware's queues alone. */
+/* Records are on their stream's row. If the vendor numbers streams in another way, or by hardware
+   queues, they are on a row without GPU scopes. */
 static bool is_inside_row_launch(const prof_i_device_totals *sums, uint32_t row, uint32_t stream) {
   /* a stream's role is its device */
   return row == stream ||
@@ -52,7 +52,8 @@ static bool is_inside_row_launch(const prof_i_device_totals *sums, uint32_t row,
           sums->trace->threads[row].thread_kind == sums->trace->threads[stream].thread_kind);
 }
 
-/* Of a side that much which was launched in its scope: it is counted there. */
+/* Takes off a GPU scope the time of records that were launched in its scope, where it is
+   counted. */
 static uint64_t attribute_time(prof_i_device_totals *sums, const prof_i_launch *side,
                                uint32_t depth) {
   uint64_t left_ns = side->self_ns;
@@ -66,8 +67,8 @@ static uint64_t attribute_time(prof_i_device_totals *sums, const prof_i_launch *
   return left_ns;
 }
 
-/* What no side of the scope's has had is for the scope around it, a stream's in one; of an
-   outermost one, nobody's. */
+/* Time that was not taken off a GPU scope passes to the parent, added up by stream. An outermost
+   scope drops it. */
 static void pass_to_parent(prof_i_device_totals *sums, uint32_t depth, bool is_outermost) {
   uint32_t first = sums->unattributed_count, kept;
   while (first > 0 && sums->unattributed[first - 1].depth > depth) first--;
@@ -87,7 +88,8 @@ static void pass_to_parent(prof_i_device_totals *sums, uint32_t depth, bool is_o
 
 /* ---- scopes ---- */
 
-/* What was launched in it and in nothing deeper: from *first on, the earliest last. */
+/* Collects what was launched in the scope and in no inner one: from *first_out on, the earliest
+   last. */
 static void collect_launches(prof_i_device_totals *sums, const prof_i_span *span,
                              uint32_t *first_out) {
   const prof_i_launch *const items = sums->launches.items;
@@ -98,7 +100,7 @@ static void collect_launches(prof_i_device_totals *sums, const prof_i_span *span
   while (*first_out > 0 && items[sums->collected[*first_out - 1]].at_ns <= end_ns) --*first_out;
 }
 
-/* Records first: sides are told what is left of them. */
+/* Records first, because their time is taken off the GPU scopes. */
 static bool add_up_launches(prof_i_device_totals *sums, uint32_t first, uint32_t depth,
                             prof_i_device_time *to) {
   for (uint32_t i = first; i < sums->collected_count; i++) {
@@ -123,7 +125,7 @@ bool prof_i_device_totals_end_scope(prof_i_device_totals *sums, const prof_i_spa
   const uint32_t were_uncovered = sums->unattributed_count;
   uint32_t first;
   *time_out = (prof_i_device_time){0};
-  /* what was launched meanwhile is for the thread's own scopes */
+  /* launches during it belong to the thread's other scopes */
   if (span->record && prof_i_is_async(span->record)) return true;
   if (span->record && (prof_i_is_call(span->record) || prof_i_is_skipped(span->record))) {
     prof_i_device_totals_end_step(sums, span);
@@ -134,7 +136,7 @@ bool prof_i_device_totals_end_scope(prof_i_device_totals *sums, const prof_i_spa
     return false;
   sums->collected_count = first;
   time_out->total_ns = time_out->each_ns = time_out->self_ns;
-  if (span->lane != 0) { /* what stands around it is not known */
+  if (span->lane != 0) { /* its parent is unknown */
     sums->unattributed_count = were_uncovered;
     return true;
   }

@@ -1,23 +1,23 @@
-/* What scopes cost their devices: added up while the launching thread is walked. The walk goes
-   backwards, so a scope comes after what it holds, and before what holds it: what was launched in
-   it and in nothing deeper is its own. Caller's memory; one thread at a time. */
-#ifndef PROF_ANALYSIS_DEVICE_SUMS_H
-#define PROF_ANALYSIS_DEVICE_SUMS_H
+/* Device time of scopes, added up during a walk of the launching thread. The walk emits inner
+   scopes before outer ones. So a scope's own launches are those that no inner scope has taken. The
+   memory is the caller's. One thread at a time. */
+#ifndef PROF_ANALYSIS_DEVICE_TOTALS_H
+#define PROF_ANALYSIS_DEVICE_TOTALS_H
 
 #include <stdbool.h>
 
 #include "launch.h"
 
-/* total: what was launched while the scope was open; self: by it and nothing deeper. Each ns of a
-   stream counts once: of scopes in each other, the inner one's is not the outer one's, and what
-   records tell of it is not the side's of the scope in which they were launched. */
+/* total: launched while the scope was open. self: launched by it and by no inner scope. Each ns of
+   a stream counts once. The time of an inner GPU scope is not the outer one's. The time of a record
+   is not that of the GPU scope in which it was launched. */
 typedef struct prof_i_device_time {
   uint64_t total_ns, self_ns, count;
-  uint64_t each_ns; /* of each call, where an inner one of a recursion is in no total */
+  uint64_t each_ns; /* of every call; total_ns lacks the inner calls of a recursion */
 } prof_i_device_time;
 
-/* Of a stream's time so much was told by records that were launched in scopes of that depth, or
-   deeper, and that no side has had taken off. */
+/* Time of a stream's records that were launched at this depth or deeper, and that was not yet taken
+   off a GPU scope. */
 typedef struct prof_i_unattributed_time {
   uint64_t ns;
   uint32_t stream, depth;
@@ -26,8 +26,8 @@ typedef struct prof_i_unattributed_time {
 typedef struct prof_i_device_totals {
   const prof_trace *trace;
   prof_i_launches launches; /* of the trace */
-  uint32_t first, next;     /* of the thread's: from first on; those from next on have been met */
-  uint32_t *collected;      /* those met and not taken, the earliest last */
+  uint32_t first, next;     /* of the thread: from first on; from next on they have been met */
+  uint32_t *collected;      /* met, and not taken by a scope; the earliest last */
   uint32_t collected_count;
   uint64_t *pending; /* by depth */
   uint32_t room;
@@ -35,23 +35,23 @@ typedef struct prof_i_device_totals {
   uint32_t unattributed_count, unattributed_room;
 } prof_i_device_totals;
 
-/* Of that trace. are_alone: kernels and copies by themselves are no scope's, wherever they were
-   launched. 0 or PROF_E_NO_MEMORY. */
+/* are_alone: kernels and copies belong to no scope. 0 or PROF_E_NO_MEMORY. */
 int prof_i_device_totals_init(prof_i_device_totals *sums, const prof_trace *trace, bool are_alone);
 void prof_i_device_totals_fini(prof_i_device_totals *sums);
 
 /* The next thread. False: it launched nothing. */
 bool prof_i_device_totals_begin(prof_i_device_totals *sums, uint32_t thread);
 
-/* What a scope comes to; it is then part of what stands around it. False: no memory. */
+/* The device time of a scope that ended. It becomes part of the scope around it. False: no
+   memory. */
 bool prof_i_device_totals_end_scope(prof_i_device_totals *sums, const prof_i_span *span,
                                     prof_i_device_time *time_out);
 
-/* A step is no scope: what waits in it is around it. */
+/* A step is not a scope: what it collected belongs to the scope around it. */
 void prof_i_device_totals_end_step(prof_i_device_totals *sums, const prof_i_span *span);
 
-/* One more that no scope of its thread stood around, or whose thread is not in the capture; NULL:
-   that was all. Once the threads are walked: at the end of each with `go`, then with UINT32_MAX. */
+/* The next launch that no scope of its thread encloses. NULL: no more. Called at the end of each
+   thread, and after begin(UINT32_MAX), for launches whose thread is not in the capture. */
 const prof_i_launch *prof_i_device_totals_unscoped(prof_i_device_totals *sums);
 
 static inline void prof_i_device_time_add(prof_i_device_time *to, const prof_i_device_time *from) {

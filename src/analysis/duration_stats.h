@@ -1,6 +1,6 @@
-/* What one group of scopes adds up to, with a histogram that tells median and 99th percentile to 1
-   %: exact while there are few, then 64 buckets to a doubling. Memory follows the number of scopes.
-   Caller's memory; one thread at a time. */
+/* Statistics of durations: count, sums, least, most, and a histogram for median and 99th percentile
+   with 1 % error. Few durations are kept exactly, others in 64 buckets for each doubling. Memory
+   grows with the count. The memory is the caller's. One thread at a time. */
 #ifndef PROF_ANALYSIS_TALLY_H
 #define PROF_ANALYSIS_TALLY_H
 
@@ -15,8 +15,8 @@ enum {
 };
 
 typedef struct prof_i_duration_stats {
-  /* Two sums side by side would be added as one pair: slower, and it waits when just one of them
-     has been written. */
+  /* Neighbouring sums would be added as one vector. That is slower, and waits if only one was
+     written. */
   uint64_t calls;
   uint64_t min_ns;
   uint64_t total_ns;
@@ -27,19 +27,20 @@ typedef struct prof_i_duration_stats {
   uint16_t *buckets;
   union {
     uint64_t *exact;   /* without buckets: all durations, from the second call on */
-    uint32_t *carries; /* with buckets: how often each ran over; NULL until one did */
+    uint32_t *carries; /* with buckets: how often each has overflowed; NULL: never */
   } more;
-  uint64_t outer_ns; /* the owner's: what of total_ns is in no other call of this tally */
+  uint64_t
+      outer_ns; /* kept by the owner: the part of total_ns that is in no other call of the group */
 } prof_i_duration_stats;
 
 void prof_i_duration_stats_init(prof_i_duration_stats *tally);
 void prof_i_duration_stats_fini(prof_i_duration_stats *tally);
 
-/* All of these give false when there is no memory; the tally is then of no more use. */
-/* its part of add, while there are few */
+/* These return false without memory. Then the statistics are invalid. */
+/* the part of add for few durations */
 bool prof_i_duration_stats_keep(prof_i_duration_stats *tally, uint64_t duration_ns);
 bool prof_i_duration_stats_carry(prof_i_duration_stats *tally,
-                                 uint32_t bucket); /* a bucket has just run over */
+                                 uint32_t bucket); /* a bucket has just overflowed */
 
 /* The duration that this share of the calls does not exceed. Sorts what is exact. */
 uint64_t prof_i_duration_stats_quantile(prof_i_duration_stats *tally, double share);

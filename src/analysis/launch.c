@@ -49,10 +49,10 @@ static int visit_launches(void *user, const prof_i_span *spans, size_t count) {
   return 0;
 }
 
-/* ---- what is whose own ---- */
+/* ---- self times ---- */
 
-/* The outer one of two that begin at once first; the one recorded later is the outer one of two
-   that are equal. */
+/* Of two that begin at the same time the outer one is first. Of two equal ones, the one recorded
+   later is the outer one. */
 static int launch_compare_outer_first(const void *x, const void *y) {
   const prof_i_launch *const a = x, *const b = y;
   if (a->start_ns != b->start_ns) return a->start_ns < b->start_ns ? -1 : 1;
@@ -63,9 +63,9 @@ static int launch_compare_outer_first(const void *x, const void *y) {
 
 static uint64_t launch_end_ns(const prof_i_launch *it) { return it->start_ns + it->duration_ns; }
 
-/* A stream's sides nest in each other, and its records in each other. Not one in the other: what is
-   taken off a side is what was launched in its scope, which may stand on another row, or cross its
-   edge by what the clocks are wrong. open: room for all. */
+/* A stream's GPU scopes nest in each other, and so do its records. But records do not nest in GPU
+   scopes: device_totals.c takes off a GPU scope what was launched in it. That may be on another
+   row, or cross its edge by the clocks' error. open: has room for all. */
 static void settle_self_times(prof_i_launch *all, uint32_t count, bool are_records,
                               prof_i_launch **open) {
   uint32_t depth = 0;
@@ -80,7 +80,7 @@ static void settle_self_times(prof_i_launch *all, uint32_t count, bool are_recor
   }
 }
 
-/* What has a kind is nobody's, and its shadow is whose it was. */
+/* Launches with a kind lose their thread. A shadow keeps it. */
 static bool set_apart_kinds(prof_i_launches *launches, uint32_t first) {
   for (uint32_t i = first, count = launches->count; i < count; i++) {
     if (launches->items[i].kind == 0) continue;

@@ -1,13 +1,13 @@
-/* Puts a trace's events of memory into one order. Each thread's are in its own; between threads it
-   is the clock's, but for two of one pool, whose counter says which came first, however long a
-   thread was kept from its record.
+/* Puts a trace's memory events into one order. Events of one thread are in its order. Events of
+   different threads are ordered by the clock. Two events of one pool are ordered by its counter,
+   because a thread may be delayed between the two.
 
-   Threads' events are merged by time. One whose number is not the pool's next is held back until
-   those before it have come. The clock is read before the sum is made, so whatever has a place
-   before an event was begun before that event's thread went on to its next: once the merge is past
-   that, what has not come has no record. (A processor may read its clock some instructions early:
-   hence the slack.) So what is missing is known exactly, but for gaps of a million, which are one
-   event less. */
+   Threads' events are merged by time. An event is held back until all earlier numbers of its pool
+   have been merged. A thread reads the clock before it adds to the sum. So an event with an earlier
+   number began before the later event's thread went on. Once the merge is past that time, an event
+   that is still missing has no record. The slack covers processors that read the clock some
+   instructions early. So the missing events are known exactly, except for gaps of a million, which
+   count one less. */
 #include "memory.h"
 
 #include <stdlib.h>
@@ -18,8 +18,8 @@
 #include "../base/reentry.h"
 #include "../base/sanitize.h"
 #include "../base/this_thread.h"
-#include "../reader/internal.h"
 #include "../reader/walker.h"
+#include "internal.h"
 
 #define HASH_NONFATAL_OOM 1
 #define uthash_nonfatal_oom(item) (is_out_of_memory = true)
@@ -32,7 +32,7 @@ typedef struct prof_i_scope_name {
   UT_hash_handle hh;
 } prof_i_scope_name;
 
-/* The name made readable, in scopes. 0: no memory. */
+/* Adds a sanitized name to scopes. 0: no memory. */
 static uint32_t scope_name_add(prof_memory *m, prof_i_text text) {
   if (!prof_i_make_room((void **)&m->scopes, &m->scope_room, m->scope_count, sizeof *m->scopes))
     return 0;
@@ -70,12 +70,11 @@ static void forget_names(prof_memory *m) {
 
 /* ---- a thread's events ---- */
 
-/* Events wait for the scope that they stand in, which the walk hands out after them: lists by
-   depth, linked through the items' own words. */
+/* Events before their scope is emitted: lists by depth, linked through the items themselves. */
 typedef struct collection {
   prof_memory *memory;
   uint32_t thread;
-  uint32_t *pending; /* by depth: place in items + 1 */
+  uint32_t *pending; /* by depth: index in items + 1 */
   uint32_t pending_room;
   prof_event event;
 } collection;
@@ -94,7 +93,7 @@ static int add_item(collection *c, const prof_i_span *span) {
   return 0;
 }
 
-/* Gives those that wait at a depth their scope. */
+/* Sets the scope of the events at this depth. */
 static void set_scope_of_pending(collection *c, uint32_t depth, uint32_t scope) {
   for (uint32_t at = c->pending[depth], next; at; at = next) {
     next = c->memory->items[at - 1].scope;
@@ -114,7 +113,7 @@ static int name_pending(collection *c, const prof_i_span *span) {
   return 0;
 }
 
-/* A step is no scope: what waits in it goes on waiting for what is around it. */
+/* A step is not a scope: its events pass to the scope around it. */
 static int note_step(collection *c, const prof_i_span *span) {
   prof_memory *const m = c->memory;
   if (!prof_i_make_room((void **)&m->steps, &m->step_room, m->step_count, sizeof *m->steps))
@@ -170,7 +169,7 @@ static int walk_thread_memory(collection *c) {
   return status;
 }
 
-/* starts[i]: where thread i's begin; one more at the end. */
+/* starts[i]: the first item of thread i; one more at the end. */
 static int collect_items(prof_memory *m, uint32_t *starts) {
   collection *const c = calloc(1, sizeof *c);
   if (!c) return PROF_E_NO_MEMORY;
@@ -192,13 +191,13 @@ static int collect_items(prof_memory *m, uint32_t *starts) {
 /* ---- the order ---- */
 
 enum { NUMBER_MASK = (1 << (64 - PROF_I_USED_BITS)) - 1, BEHIND_MOST = NUMBER_MASK / 16 };
-/* events that are looked past to find one that is known to be a handler's */
+/* events that are skipped to find one of a handler */
 enum { UNKNOWN_MAX = 64 };
 typedef enum relation { RELATION_AFTER, RELATION_INSIDE, RELATION_UNKNOWN } relation;
 static const uint64_t clock_slack_ns = 50000, longest_stop_ns = 10000000000;
 
 typedef struct held_item {
-  uint64_t number; /* counted on from where it comes round */
+  uint64_t number; /* unwrapped */
   uint32_t item;
 } held_item;
 
@@ -208,15 +207,15 @@ typedef struct pool_sequence {
   held_item *held_item; /* a heap: the lowest number first */
   uint32_t held_count, held_room;
   uint64_t seen_count;
-  uint32_t thread_seen; /* 1 + the thread whose first event was looked at last; 0: none */
-  bool has_begun; /* false: what went before was cleared, or is older than a ring is to show */
-  bool is_whole;  /* from the pool's first event on */
+  uint32_t thread_seen; /* 1 + the thread of the last event that was tried; 0: none */
+  bool has_begun;       /* false: earlier events were cleared, or are older than the ring's bound */
+  bool is_whole;        /* from the pool's first event on */
 } pool_sequence;
 
 typedef struct item_merge {
   prof_memory *memory;
   pool_sequence *lines;
-  uint32_t *at, *ends; /* by thread: the next item, and where they end */
+  uint32_t *at, *ends; /* by thread: the next item, and the end */
   uint32_t *heap;      /* threads by the time of their next item */
   uint32_t heap_count;
   uint32_t placed;
@@ -234,8 +233,8 @@ uint32_t prof_i_memory_pool_index(const prof_memory *memory, uint32_t number) {
   return pool ? (uint32_t)(pool - memory->trace->catalog.pools) : UINT32_MAX;
 }
 
-/* Its number, counted on. A thread that was kept for long between an event's clock and its sum is
-   far ahead; one that is behind what is awaited comes of clocks, and is not far. */
+/* The event's number, unwrapped. It may be far ahead, if a thread was delayed between its clock and
+   its sum. It is behind the expected number only by differences of clocks, which are small. */
 static uint64_t event_number(const pool_sequence *l, const prof_i_memory_record *record) {
   const uint64_t number =
       (record->verb == PROF_I_VERB_SAMPLE ? record->counter : record->counter >> PROF_I_USED_BITS) &
@@ -276,8 +275,8 @@ static held_item pop_held(pool_sequence *l) {
   return first;
 }
 
-/* Did a handler make it, that came between the other's clock and its sum? It has a later clock
-   then, and an earlier place: in the order of the pool, and in the chunk. */
+/* Whether a handler made the event between the clock and the sum of the other. Then it has a later
+   clock, and an earlier position in the pool's order and in the chunk. */
 static relation relation_to(const prof_memory *m, const prof_i_memory_item *later,
                             const prof_i_memory_item *item) {
   const uint64_t later_at = prof_i_source_offset(&m->trace->source, later->words);
@@ -292,7 +291,7 @@ static relation relation_to(const prof_memory *m, const prof_i_memory_item *late
              : RELATION_AFTER;
 }
 
-/* The first event of its thread that was begun after this one's sum was made. */
+/* The first event of its thread that began after this event's sum. */
 static uint32_t thread_resumes_at_ns(const item_merge *g, uint32_t item) {
   const prof_i_memory_item *const items = g->memory->items;
   const uint32_t end = g->ends[items[item].thread];
@@ -308,7 +307,7 @@ static uint32_t thread_resumes_at_ns(const item_merge *g, uint32_t item) {
   return after;
 }
 
-/* Until when may an event come that has a place before this one's? */
+/* The time until which an event with an earlier number may follow. */
 static uint64_t awaited_until_ns(const item_merge *g, uint32_t item) {
   const prof_i_memory_item *const items = g->memory->items;
   const uint32_t next = thread_resumes_at_ns(g, item);
@@ -317,7 +316,7 @@ static uint64_t awaited_until_ns(const item_merge *g, uint32_t item) {
          clock_slack_ns;
 }
 
-/* Those whose turn it is, and those before which nothing comes any more. */
+/* Emits events whose number is next, and those that no earlier event can precede. */
 static void place_held_items(item_merge *g, pool_sequence *l, prof_i_memory_pool *pool,
                              uint64_t now_ns) {
   while (l->held_count && (l->held_item[0].number <= l->next ||
@@ -335,7 +334,7 @@ static void take_item(item_merge *g, uint32_t item) {
   const prof_i_memory_item *const at = &g->memory->items[item];
   const prof_i_memory_record record = prof_i_memory_item_read(at);
   const uint32_t index = prof_i_memory_pool_index(g->memory, record.pool);
-  if (index == UINT32_MAX) { /* of a pool that is not known: where it stands */
+  if (index == UINT32_MAX) { /* of an unknown pool: in its order by time */
     g->memory->order[g->placed++] = item;
     return;
   }
@@ -346,7 +345,7 @@ static void take_item(item_merge *g, uint32_t item) {
   l->has_begun = true;
   l->seen_count++;
   place_held_items(g, l, pool, at->ns);
-  if (h.number < l->next) { /* it was given up: a capture that was damaged, or a clock */
+  if (h.number < l->next) { /* its number was skipped: a damaged capture, or a clock */
     g->memory->order[g->placed++] = item;
     if (pool->info.missing_count) pool->info.missing_count--;
   } else if (h.number == l->next) {
@@ -387,8 +386,8 @@ static void merge_threads(item_merge *g) {
     place_held_items(g, &g->lines[i], &g->memory->pools[i], UINT64_MAX);
 }
 
-/* How many events there were. Killed between an event's sum and the count of rounds, that is a
-   round short. */
+/* The number of events. It lacks a round if the process was killed between an event's sum and the
+   count of rounds. */
 static uint64_t event_count(const prof_i_pool_record *pool, const pool_sequence *l) {
   if (pool->kind == PROF_MEMORY_QUERY) return pool->state.used;
   const uint64_t count = (pool->state.rounds & UINT32_MAX) << (64 - PROF_I_USED_BITS) |
@@ -396,7 +395,7 @@ static uint64_t event_count(const prof_i_pool_record *pool, const pool_sequence 
   return count + 1 < l->next ? count + NUMBER_MASK + 1 : count;
 }
 
-/* Of a pool none of whose events stands: those since the last reset or clear, up to a million. */
+/* The events of a pool without records: those since the last reset or clear, up to a million. */
 static uint64_t since_reset_count(const prof_i_pool_record *pool, uint64_t all) {
   if (pool->state.reset_count == 0 || pool->kind == PROF_MEMORY_QUERY) return all;
   return (all - (pool->state.used_peaks[pool->state.reset_count % PROF_I_PEAKS].base >>
@@ -404,9 +403,9 @@ static uint64_t since_reset_count(const prof_i_pool_record *pool, uint64_t all) 
          NUMBER_MASK;
 }
 
-/* What was counted, and has no record. Of a pool that is shown from its first event on that is told
-   by the counts alone, however many are missing in one gap; else what is behind the last record. In
-   a capture that goes on these may just be coming, unless it is full. */
+/* Counts events without a record. For a pool that is complete from its first event on, the counts
+   alone give it, whatever the size of a gap. For others it is what follows the last record. In a
+   live capture that is not full, such records may still follow. */
 static void count_missing(item_merge *g) {
   const prof_trace *const trace = g->memory->trace;
   const bool is_over = trace->is_settled || trace->header.full_ticks;
@@ -415,7 +414,7 @@ static void count_missing(item_merge *g) {
     const prof_i_pool_record *const pool = &trace->catalog.pools[i];
     uint64_t *const missing = &g->memory->pools[i].info.missing_count;
     const uint64_t all = event_count(pool, l), behind = (all + 1 - l->next) & NUMBER_MASK;
-    /* or up to the last that is there */
+    /* or up to the last record */
     const uint64_t count = is_over ? all : all - (behind < all ? behind : all);
     if (l->is_whole)
       *missing = count > l->seen_count ? count - l->seen_count : 0;
@@ -426,8 +425,8 @@ static void count_missing(item_merge *g) {
   }
 }
 
-/* Of pools whose older events are left out: two threads' first ones may have come in another order
-   than the pool's. */
+/* For pools whose older events are left out: the first events of two threads may be in another
+   order than the pool's. */
 static void begin_pool_sequences(item_merge *g) {
   const prof_memory *const m = g->memory;
   for (uint32_t thread = 0; thread < m->trace->thread_count; thread++)
@@ -504,7 +503,7 @@ static int fill_memory(prof_memory *m) {
   return 0;
 }
 
-/* Is any thread older than what is read of it? */
+/* Whether events of a thread are left out. */
 static bool is_any_skipped(const prof_trace *trace, uint64_t from_ns) {
   for (uint32_t i = 0; i < trace->thread_count; i++) {
     const prof_i_trace_thread *const thread = &trace->threads[i];

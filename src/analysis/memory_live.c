@@ -1,5 +1,5 @@
-/* What was live at a moment, grouped; used and allocated over time; and what all pools of a device
-   come to. Each plays the events once more. */
+/* What was live at a moment, grouped; used and allocated bytes over time; the sums of a device's
+   pools. Each function replays the events. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,16 +10,16 @@
 #include "../base/reentry.h"
 #include "../base/sanitize.h"
 #include "../base/this_thread.h"
-#include "../reader/internal.h"
+#include "internal.h"
 #include "memory.h"
 
 enum { SIZE_CLASSES = 64 };
 
 /* ---- groups ---- */
 
-/* One row before it has its texts. */
+/* A row without its texts. */
 typedef struct live_sum {
-  uint64_t key; /* scope's place, tag's site, size class; of a piece its address */
+  uint64_t key; /* index of the scope, site of the tag, size class, or address of the allocation */
   uint64_t count, bytes, requested, oldest_ns, newest_ns;
   uint32_t scope, tag;
 } live_sum;
@@ -83,7 +83,7 @@ static bool sum_live_blocks(const prof_memory *m, const prof_i_replay_pool *pool
   return true;
 }
 
-/* Those of one key side by side become one. */
+/* Merges neighbours with the same key. */
 static void sum_join_equal(live_sums *s) {
   if (s->count == 0) return;
   qsort(s->of, s->count, sizeof *s->of, sum_compare_key);
@@ -116,7 +116,7 @@ static size_t put_bytes_text(char *to, size_t room, uint64_t bytes) {
   return (size_t)snprintf(to, room, "%llu %s", (unsigned long long)bytes, units[unit]);
 }
 
-/* "1 KiB - 2 KiB": from, and less than. */
+/* "1 KiB - 2 KiB": the end is not included. */
 static size_t put_class(char *to, size_t room, uint64_t class) {
   char low[32], high[32];
   put_bytes_text(low, sizeof low, class ? 1ull << class : 0);
@@ -130,7 +130,7 @@ static size_t put_tag(const prof_memory *m, char *to, size_t room, uint32_t tag)
   return prof_i_sanitize_utf8(to, room, name.data, (size_t)name.bytes);
 }
 
-/* Bytes of the label, which are written as far as there is room. */
+/* Writes the label, if there is room. Returns its bytes. */
 static size_t put_label(const prof_memory *m, char *to, size_t room, prof_memory_by by,
                         const live_sum *s) {
   char text[96];
@@ -252,7 +252,7 @@ uint64_t prof_i_memory_begin_ns(const prof_memory *m, uint32_t index) {
   return prof_i_timeline_ns(&m->trace->timeline, &line, m->trace->catalog.pools[index].ticks);
 }
 
-/* The columns between two events hold what was before. */
+/* Columns between two events have the value of the first. */
 static void fill_columns_to(uint32_t *column, uint32_t to, const prof_i_replay_pool *pool,
                             int64_t *used_out, int64_t *allocated_out) {
   while (*column < to) {
@@ -373,7 +373,7 @@ static int describe_device_at(const prof_memory *m, uint32_t place, prof_device 
   return status;
 }
 
-/* When the last reset was; 0: there was none. */
+/* The time of the last reset; 0: none. */
 static uint64_t peaks_from(const prof_memory *m, prof_device device, uint32_t source,
                            uint32_t session) {
   uint64_t from_ns = 0;
@@ -387,14 +387,14 @@ static uint64_t peaks_from(const prof_memory *m, prof_device device, uint32_t so
   return from_ns;
 }
 
-/* Between two step marks, of several pools together. */
+/* Growth between two steps, of several pools together. */
 typedef struct step_growth {
   uint32_t step;
   int64_t used; /* at the mark before */
   bool has_mark;
 } step_growth;
 
-/* Those that had ended before that item's event; UINT32_MAX: all. */
+/* Passes the steps that ended before the item's event; UINT32_MAX: all. */
 static void growth_pass_steps(const prof_memory *m, step_growth *g, uint32_t item, int64_t used,
                               bool has_answer, prof_memory_info *info) {
   for (; g->step < m->step_count &&
@@ -409,7 +409,8 @@ static void growth_pass_steps(const prof_memory *m, step_growth *g, uint32_t ite
   }
 }
 
-/* Where the sums of several pools are highest since then, and in which step they grew most. */
+/* Finds the peaks of the sums of several pools since the reset, and the step with the largest
+   growth. */
 static int find_peaks(const prof_memory *m, prof_memory_info *info, uint32_t *used_at,
                       uint32_t *allocated_at) {
   const prof_device device = info->device;
@@ -448,7 +449,7 @@ static int find_peaks(const prof_memory *m, prof_memory_info *info, uint32_t *us
     if (more < 0) status = more;
     if (!counts || status) continue;
     has_answer = true;
-    /* of queries, one is asked at a time */
+    /* one query answers at a time */
     used = source == PROF_MEMORY_QUERY ? pool->used : used + pool->used - used_before;
     allocated = source == PROF_MEMORY_QUERY ? pool->allocated
                                             : allocated + pool->allocated - allocated_before;
@@ -465,8 +466,9 @@ static uint64_t ns_after_index(const prof_memory *m, uint32_t place) {
   return place ? m->items[m->order[place - 1]].ns : 0;
 }
 
-/* What the pools themselves have counted, whatever was lost: the end is their ends' sum (of
-   queries, what the last one said), a peak no less than it, and than any of theirs. */
+/* Applies the pools' own counts, which are right whatever was lost. The end is the sum of their
+   ends; for queries, the last answer. The peak is at least the end, and at least each pool's
+   peak. */
 static void raise_to_pool_peaks(const prof_memory *m, prof_memory_info *info) {
   info->end.used_bytes = info->end.allocated_bytes = 0;
   for (uint32_t i = 0; i < m->trace->catalog.pool_count; i++) {

@@ -1,6 +1,6 @@
-/* Plays events of memory in their order: which pieces and blocks there are after each. What is
-   wrong is told and not believed: a free of what is not live changes nothing but the pool's own
-   count, an alloc of what is live takes the old piece away. */
+/* Replays memory events in their order, and keeps the live allocations and blocks. Wrong calls are
+   reported to the observer. A free of an address that is not live changes only the pool's own
+   count. An alloc over a live allocation replaces it. */
 #include <stdlib.h>
 
 #include "memory.h"
@@ -39,14 +39,14 @@ static bool addr_map_make_room(prof_i_addr_map *pieces) {
   return true;
 }
 
-/* The event being played. */
+/* The current event. */
 typedef struct replay_event_state {
   prof_i_replay *play;
   uint32_t pool, item;
   const prof_i_memory_record *record;
 } replay_event_state;
 
-/* Where an event before this one is missing, what looks wrong may be right. */
+/* If an earlier event is missing, a call that seems wrong may be right. */
 static bool event_is_sure(const replay_event_state *n, uint32_t pool) {
   return n->play->next <= n->play->memory->pools[pool].sure_until;
 }
@@ -56,7 +56,7 @@ static void report_wrong(const replay_event_state *n, prof_memory_wrong wrong) {
   if (events->wrong) events->wrong(events->user, n->pool, n->item, wrong, n->record);
 }
 
-/* What the alloc of a live piece asked for. */
+/* The bytes that the alloc of a live allocation requested. */
 static uint64_t live_requested_bytes(const prof_i_replay *play, const prof_i_addr_range *piece) {
   const uint64_t requested = prof_i_memory_item_read(&play->memory->items[piece->value]).requested;
   return requested < piece->bytes ? requested : piece->bytes;
@@ -71,7 +71,7 @@ static void remove_live(const prof_i_replay *play, prof_i_replay_pool *pool, uin
 
 static int replay_alloc(const replay_event_state *n, prof_i_replay_pool *pool) {
   const prof_i_memory_record *const record = n->record;
-  if (record->bytes == 0) { /* takes no room: two of them may stand at one address */
+  if (record->bytes == 0) { /* takes no room: several may have one address */
     pool->empty_count++;
     return 0;
   }
@@ -89,7 +89,7 @@ static int replay_alloc(const replay_event_state *n, prof_i_replay_pool *pool) {
   return 0;
 }
 
-/* Is it live in another pool of the same start? */
+/* Whether it is live in another pool of the same start. */
 static bool is_live_elsewhere(const replay_event_state *n, uint64_t address) {
   const prof_i_catalog *const catalog = &n->play->memory->trace->catalog;
   const prof_i_pool_record *const own = &catalog->pools[n->pool];
@@ -100,7 +100,7 @@ static bool is_live_elsewhere(const replay_event_state *n, uint64_t address) {
   return false;
 }
 
-/* Was it live when the same pool was recorded before? */
+/* Whether it was live in an earlier recording of the same pool. */
 static bool is_live_in_older_start(const replay_event_state *n, uint64_t address) {
   const prof_i_catalog *const catalog = &n->play->memory->trace->catalog;
   for (uint32_t i = n->pool; i-- > 0;)
@@ -144,7 +144,7 @@ static int replay_reserve(prof_i_addr_map *blocks, const prof_i_memory_record *r
   return 0;
 }
 
-/* A part of a block may go, too; what is left of it on either side stays. */
+/* A part of a block may be released, too. The rest on either side remains. */
 static int replay_release(prof_i_addr_map *blocks, const prof_i_memory_record *record) {
   const uint64_t from = record->address, bytes = record->bytes ? record->bytes : 1;
   for (uint32_t at; (at = prof_i_addr_map_find_overlap(blocks, from, bytes)) != 0;) {
@@ -153,7 +153,7 @@ static int replay_release(prof_i_addr_map *blocks, const prof_i_memory_record *r
     if (!addr_map_make_room(blocks)) return PROF_E_NO_MEMORY;
     if (block.address < from)
       prof_i_addr_map_insert(blocks, block.address, from - block.address, 0);
-    /* of the block's bytes, how many are gone or before */
+    /* bytes of the block that are released, or from before the start */
     const uint64_t behind = from + bytes - block.address;
     if (!addr_map_make_room(blocks)) return PROF_E_NO_MEMORY;
     if (record->bytes && behind < block.bytes)
@@ -162,7 +162,7 @@ static int replay_release(prof_i_addr_map *blocks, const prof_i_memory_record *r
   return 0;
 }
 
-/* A device's query that another one has taken the place of says nothing any more. */
+/* A query that another one of the device has replaced no longer counts. */
 static void replace_queries(const replay_event_state *n) {
   const prof_i_catalog *const catalog = &n->play->memory->trace->catalog;
   const prof_i_pool_record *const own = &catalog->pools[n->pool];

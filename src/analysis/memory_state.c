@@ -1,5 +1,5 @@
-/* One play of all: each pool's peaks and where they are, its counts, what was wrong. Then another
-   up to each peak, for what stood there. */
+/* Fills the pools. The first replay finds peaks, counts and wrong calls. A second one stops at each
+   peak, for the state there. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "../base/options.h"
 #include "memory.h"
 
-/* ---- what stands at a moment ---- */
+/* ---- the state at a moment ---- */
 
 typedef struct block_gaps {
   uint64_t free, largest, covered;
@@ -18,10 +18,10 @@ static void add_gap(block_gaps *g, uint64_t bytes) {
   if (bytes > g->largest) g->largest = bytes;
 }
 
-/* Of one block: what lies between the pieces in it. */
+/* The gaps between the allocations of a block. */
 static void gaps_add_block(const prof_i_replay_pool *pool, const prof_i_addr_range *block,
                            block_gaps *g) {
-  /* a block may end where addresses do */
+  /* a block may end at the last address */
   const uint64_t last = block->address + (block->bytes - 1);
   uint64_t done = 0; /* of the block's bytes */
   uint32_t next = prof_i_addr_map_find_overlap(&pool->live, block->address, block->bytes);
@@ -61,7 +61,7 @@ void prof_i_memory_describe(const prof_i_replay_pool *pool, prof_memory_state *s
 
 /* ---- the first play ---- */
 
-/* A high mark that is looked for: since the last reset. */
+/* A peak since the last reset, while it is searched. */
 typedef struct peak {
   int64_t bytes;
   uint64_t ns;
@@ -72,7 +72,7 @@ typedef struct pool_peaks {
   peak used, allocated;
   uint64_t begin_ns; /* of the last reset */
   uint32_t number;   /* its events so far */
-  int64_t step_used; /* at the step mark before */
+  int64_t step_used; /* at the previous step */
   bool has_step;
 } pool_peaks;
 
@@ -100,7 +100,7 @@ static void keep_unknown(first_replay *f, uint32_t pool_index, uint32_t item, bo
     f->is_out_of_memory = true;
 }
 
-/* The first ones are kept, by time. */
+/* Keeps the first ones, by time. */
 static void add_example(prof_memory *m, prof_i_memory_pool *pool, uint32_t item,
                         prof_memory_wrong wrong, const prof_i_memory_record *record) {
   const prof_i_memory_item *const from = &m->items[item];
@@ -176,8 +176,8 @@ static void peak_raise(peak *p, int64_t bytes, uint64_t ns, uint32_t place) {
 
 static uint64_t address_distance(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
 
-/* Where a pool's last reset is among its events: behind the one that was counted last then. Its
-   number comes again each million of events: it is the one next to the reset in time. */
+/* The position of a pool's last reset among its events: after the last event counted before it. The
+   number repeats after a million events, so the event nearest to the reset in time is taken. */
 static void find_reset(prof_memory *m, uint32_t index, uint64_t begin_ns) {
   const prof_i_pool_record *const seen = &m->trace->catalog.pools[index];
   prof_i_memory_pool *const pool = &m->pools[index];
@@ -196,13 +196,13 @@ static void find_reset(prof_memory *m, uint32_t index, uint64_t begin_ns) {
   }
 }
 
-/* Does its event, the number-th of its own, come after the last reset? */
+/* Whether the pool's event of this number is after the last reset. */
 static bool event_is_since_reset(const prof_i_memory_pool *pool, uint32_t number, uint64_t ns,
                                  uint64_t begin_ns) {
   return pool->since_reset == UINT32_MAX ? ns >= begin_ns : number >= pool->since_reset;
 }
 
-/* Those that had ended before that item's event; UINT32_MAX: all. */
+/* Passes the steps that ended before the item's event; UINT32_MAX: all. */
 static void tops_pass_steps(first_replay *f, uint32_t *step, uint32_t item) {
   const prof_memory *const m = f->memory;
   for (; *step < m->step_count &&
@@ -216,7 +216,7 @@ static void tops_pass_steps(first_replay *f, uint32_t *step, uint32_t item) {
         info->growth_bytes = growth;
         info->growth_step = m->steps[*step].number;
       }
-      /* until it is asked, what a query would say is not known */
+      /* a query is unknown before its first answer */
       t->has_step = m->trace->catalog.pools[i].kind == PROF_MEMORY_POOL || info->sample_count > 0;
       t->step_used = used;
     }
@@ -300,7 +300,7 @@ static void make_double_free(prof_memory *m, const prof_i_unknown_free *unknown,
   }
 }
 
-/* The addresses in question; the value says which pool, + 1, handed it out last. */
+/* Addresses of unknown frees. The value is 1 + the pool that last allocated them. */
 static bool gather_addresses(const first_replay *f, prof_i_addr_map *addresses) {
   addresses->room = f->unknown_count + 1;
   addresses->nodes = malloc(addresses->room * sizeof *addresses->nodes);
@@ -354,8 +354,8 @@ static void describe_pool(const prof_memory *m, uint32_t index) {
   info->unchecked_count = seen->state.unchecked_count;
 }
 
-/* What the pool itself has kept of its highest is right whatever was lost. Where the event is known
-   that made it, what stood then is known as well. */
+/* The pool's own peak is right whatever was lost. If the event that made it is known, so is the
+   state then. */
 static void set_peak(const prof_memory *m, const prof_i_peak *kept, int64_t kept_bytes,
                      int64_t begin_bytes, const peak *found, prof_memory_state *state,
                      uint32_t *place) {
@@ -371,7 +371,7 @@ static void set_peak(const prof_memory *m, const prof_i_peak *kept, int64_t kept
   *place = low;
 }
 
-/* At least what is there now: the writer may have been killed between the sum and the peak, or
+/* At least the present value. The writer may have been killed between the sum and the peak, or
    before a reset had found where the peak begins. */
 static prof_i_peak at_least_zero(const prof_i_peak *kept, uint64_t now, uint64_t mask) {
   prof_i_peak reached = *kept;
@@ -404,7 +404,7 @@ static void set_peaks(const prof_memory *m, uint32_t index, const pool_peaks *t)
   pool->info.peak_allocated.allocated_bytes = allocated_bytes;
 }
 
-/* What stood at a place. The pool's own count of its highest stays. */
+/* Fills the state at an index in order. The pool's own peak stays. */
 static void fill_state(const prof_i_replay_pool *pool, prof_memory_state *state, bool is_used) {
   const int64_t used = state->used_bytes, allocated = state->allocated_bytes;
   const uint64_t ns = state->ns;
@@ -428,7 +428,7 @@ static int stop_compare_index(const void *a, const void *b) {
   return (x->place > y->place) - (x->place < y->place);
 }
 
-/* Once more, up to each peak. */
+/* Replays up to each peak. */
 static int replay_to_peaks(prof_memory *m) {
   const uint32_t count_of_pools = m->trace->catalog.pool_count;
   replay_stop *const stops = malloc(((size_t)count_of_pools * 2 + 1) * sizeof *stops);
@@ -453,7 +453,7 @@ static int replay_to_peaks(prof_memory *m) {
   return status;
 }
 
-/* Each pool's events by themselves, for those who play one pool. */
+/* Lists each pool's events, for a replay of one pool. */
 static bool list_pool_events(prof_memory *m) {
   const uint32_t count_of_pools = m->trace->catalog.pool_count;
   m->places = malloc(((size_t)m->item_count + 1) * sizeof *m->places);
@@ -477,7 +477,7 @@ static bool list_pool_events(prof_memory *m) {
   return true;
 }
 
-/* What an event adds, modulo 2^64: a damaged capture has any number. */
+/* The bytes that an event adds, modulo 2^64, because a damaged capture may have any number. */
 static uint64_t used_delta(const prof_i_memory_record *record) {
   return record->verb == PROF_I_VERB_ALLOC  ? record->bytes
          : record->verb == PROF_I_VERB_FREE ? 0 - record->bytes
@@ -489,8 +489,8 @@ static uint64_t allocated_delta(const prof_i_memory_record *record) {
                                                : 0;
 }
 
-/* What a pool had before its first event that stands: that event's own sums say it, so it is right
-   after a clear, and in a ring. Without one: what it has now. */
+/* A pool's bytes before its first event in the capture, by the sums in that event. So they are
+   right after a clear, and in a ring. Without events: its present bytes. */
 static void find_begin(prof_memory *m, uint32_t index) {
   const prof_i_pool_record *const seen = &m->trace->catalog.pools[index];
   prof_i_memory_pool *const pool = &m->pools[index];

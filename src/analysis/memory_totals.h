@@ -1,7 +1,7 @@
-/* What scopes allocate, less what they free, as torch.profiler counts it: added up while a thread
-   is walked. The walk goes backwards, so an event of memory comes before the scope that it stands
-   in, and that before the one around it: sums wait at their depth. Caller's memory; one thread at a
-   time. */
+/* Bytes that scopes allocate, less those that they free, counted as in torch.profiler. They are
+   added up during a walk. The walk emits an event before the scope around it, and inner scopes
+   before outer ones. So sums are kept by depth until the enclosing scope ends. The memory is the
+   caller's. One thread at a time. */
 #ifndef PROF_ANALYSIS_MEMORY_SUMS_H
 #define PROF_ANALYSIS_MEMORY_SUMS_H
 
@@ -14,7 +14,7 @@ typedef struct prof_i_scope_bytes {
   int64_t host, self_host, device, self_device;
 } prof_i_scope_bytes;
 
-/* The allocations and frees that no scope holds. */
+/* Allocations and frees that no scope encloses. */
 typedef struct prof_i_unscoped_memory {
   uint64_t count, first_ns; /* first_ns: of the earliest one */
   int64_t host, device;
@@ -33,7 +33,7 @@ typedef struct prof_i_memory_totals {
 
 void prof_i_memory_totals_fini(prof_i_memory_totals *sums);
 
-/* At the end of a thread: adds what no scope of it holds. */
+/* At the end of a thread: adds what no scope of it encloses. */
 void prof_i_memory_totals_unscoped(const prof_i_memory_totals *sums,
                                    prof_i_unscoped_memory *outside);
 
@@ -44,18 +44,19 @@ void prof_i_memory_totals_clear(prof_i_memory_totals *sums);
 bool prof_i_memory_totals_read(const prof_trace *trace, const prof_i_span *span,
                                prof_i_scope_bytes *own_out);
 
-/* What was read. False: no memory. */
+/* Adds what prof_i_memory_totals_read() returned. False: no memory. */
 bool prof_i_memory_totals_add(prof_i_memory_totals *sums, const prof_i_span *span,
                               const prof_i_scope_bytes *own);
 
-/* What a scope of lane 0 comes to; it is then part of what stands around it. */
+/* The bytes of a scope of lane 0 that ended. They become part of the scope around it. */
 prof_i_scope_bytes prof_i_memory_totals_end_scope(prof_i_memory_totals *sums,
                                                   const prof_i_span *span);
 
-/* A step is no scope, and some scopes are not asked for: what waits in it is around it. */
+/* A step is not a scope, and the options leave some scopes out: their bytes belong to the scope
+   around them. */
 void prof_i_memory_totals_end_step(prof_i_memory_totals *sums, const prof_i_span *span);
 
-/* A damaged capture says anything, as often as it likes: sums of it run over, and do no more. */
+/* A damaged capture may have any values. Sums wrap around, without undefined behaviour. */
 static inline int64_t prof_i_bytes_add_wrapping(int64_t a, int64_t b) {
   return (int64_t)((uint64_t)a + (uint64_t)b);
 }

@@ -1,5 +1,5 @@
-/* Groups of scopes as rows: sorted, cut at the limit, their texts repaired. A result is one block
-   of memory: a hidden head, prof_rows, the rows, what further rows have, texts. See group.h. */
+/* Makes rows of groups: sorted, cut at the limit, with sanitized texts. A result is one block of
+   memory: a hidden head, prof_rows, the rows, prof_row_more of each, texts. See group.h. */
 #include <prof/memory.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -11,9 +11,9 @@
 #include "../base/sanitize.h"
 #include "../base/this_thread.h"
 #include "../reader/capture.h"
-#include "../reader/internal.h"
 #include "../reader/shape.h"
 #include "group.h"
+#include "internal.h"
 
 enum { ROWS_DEFAULT = 100 };
 
@@ -29,7 +29,7 @@ static int order_texts(prof_i_text a, prof_i_text b) {
   return order ? order : (a.bytes > b.bytes) - (a.bytes < b.bytes);
 }
 
-/* In the same order, what is negative too. */
+/* The same, also of negative values. */
 static uint64_t is_above_least(int64_t bytes) { return (uint64_t)bytes ^ UINT64_C(1) << 63; }
 
 static uint64_t group_weight(const prof_i_group *g, uint32_t sort) {
@@ -73,8 +73,8 @@ static int sort_locations(const prof_i_source_location *a, const prof_i_source_l
   return order ? order : (a->line > b->line) - (a->line < b->line);
 }
 
-/* What is equal by falling total, then by name, then by what else tells them apart, so that runs
-   compare. */
+/* By falling total, then by name, then by the other parts of the key, so that the order is the same
+   in each run. */
 static int group_compare_total(const prof_i_group *a, const prof_i_group *b) {
   int order = compare_falling(prof_i_group_total(a), prof_i_group_total(b));
   if (!order) order = order_texts(a->key.name, b->key.name);
@@ -90,7 +90,7 @@ static int ranked_compare_name(const void *x, const void *y) {
   return order ? order : group_compare_total(a, b);
 }
 
-/* Of calls without durations, see PROF_I_NO_DURATION. */
+/* Of calls without durations: PROF_I_NO_DURATION. */
 static int group_compare_calls(const prof_i_group *a, const prof_i_group *b) {
   return a->stats.max_ns || b->stats.max_ns ? 0 : compare_falling(a->stats.calls, b->stats.calls);
 }
@@ -138,7 +138,7 @@ static prof_i_text group_category(const prof_i_group *g) {
   return g->key.category.bytes ? g->key.category : g->category;
 }
 
-/* Of a group that is of none: without a name. */
+/* A group without a process has an empty name. */
 static prof_i_process_record group_process(const prof_i_processes *processes,
                                            const prof_i_group *g) {
   if (g->key.process != UINT32_MAX) return processes->all[g->key.process];

@@ -8,7 +8,7 @@
 
 #include <prof/trace.h>
 
-#include "../analysis/backward.h"
+#include "../analysis/torch.h"
 #include "../analysis/call_stacks.h"
 #include "../analysis/launch.h"
 #include "../reader/walk.h"

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "../analysis/backward.h"
+#include "../analysis/torch.h"
 
 enum { FORWARD_ROOM_FIRST = 1024 };
 

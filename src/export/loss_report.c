@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../analysis/internal.h"
 #include "../format/layout.h"
 #include "../reader/internal.h"
 

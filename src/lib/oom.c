@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "../analysis/internal.h"
 #include "../analysis/memory.h"
 #include "../base/log.h"
 #include "../base/port.h"

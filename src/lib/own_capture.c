@@ -3,7 +3,7 @@
 #include <prof/trace.h>
 #include <stdbool.h>
 
-#include "../analysis/aggregate.h"
+#include "../analysis/internal.h"
 #include "../base/log.h"
 #include "../base/path.h"
 #include "../base/port.h"

@@ -1,7 +1,7 @@
-/* Opening a capture file. A file that its process still writes to is copied as a snapshot. A small
-   finished one is read: later changes of the file do not matter. A large one, or one of many, is
-   mapped: if it is truncated meanwhile, the reader gets SIGBUS. Only regular files are opened: no
-   FIFO may block us, no device may act. */
+/* Opens a capture file. A file that its process still writes to is copied as a snapshot. A small
+   finished file is read, so later changes do not matter. A large one, or one of many, is mapped: if
+   it is truncated then, the reader gets SIGBUS. Only regular files are opened, because a FIFO may
+   block, and a device may act. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 #include "../core/buffer/clock.h"
 #include "../core/buffer/output_claim.h"
 #include "../reader/capture.h"
-#include "../reader/internal.h"
+#include "live.h"
 
 static int file_fail_errno(const char *what, const char *path) {
   const int error = errno;
@@ -36,7 +36,7 @@ static int refuse_type(const char *path, mode_t mode) {
                      S_ISDIR(mode) ? ": prof recover looks into directories" : "");
 }
 
-/* Opening a device may already do something, so its type is asked for first. */
+/* Opening a device may have effects, so the type is checked first. */
 static int open_regular(const char *path, int *fd_out, uint64_t *bytes_out) {
   struct stat about;
   if (stat(path, &about) != 0) return file_fail_errno("cannot open", path);
@@ -52,8 +52,7 @@ static int open_regular(const char *path, int *fd_out, uint64_t *bytes_out) {
   return PROF_OK;
 }
 
-/* Reads up to count bytes from the begin; a file that became shorter gives fewer. -1: errno says
-   why. */
+/* Reads up to count bytes from the begin. Fewer if the file was truncated. -1: see errno. */
 static int64_t read_from_begin(int fd, unsigned char *to, uint64_t count) {
   uint64_t done = 0;
   while (done < count) {
@@ -96,8 +95,7 @@ static uint64_t live_bytes_now(const prof_i_live_source *live) {
   return fstat(live->fd, &about) == 0 ? (uint64_t)about.st_size : 0;
 }
 
-/* Room behind its end, too, where this process may have that much: it may grow while it is
-   copied. */
+/* Maps room after its end, too, if possible, because the file may grow during the copy. */
 static int copy_live_file(prof_i_source *source, int fd, uint64_t bytes, const char *path) {
   uint64_t room = bytes + PROF_I_ARENA_GROWTH_BYTES;
   void *at = mmap(NULL, (size_t)room, PROT_READ, MAP_SHARED, fd, 0);
@@ -111,8 +109,8 @@ static int copy_live_file(prof_i_source *source, int fd, uint64_t bytes, const c
   return status;
 }
 
-/* Zeros where its process's clock is not this one's, or nobody records into the file: it may be a
-   plain copy, whose original is recorded. */
+/* Zeros if its process has another clock, or does not record into this file: it may be a copy of
+   the file that it records into. */
 static prof_i_clock_reading read_clock_of_capture(int fd, const prof_i_header *header) {
   if (prof_i_output_claim_lock_state(fd) == PROF_I_LOCK_NONE ||
       !prof_i_process_shares_clock(header))
@@ -120,8 +118,8 @@ static prof_i_clock_reading read_clock_of_capture(int fd, const prof_i_header *h
   return prof_i_clock_read(header->clock);
 }
 
-/* While a process records into a file it holds a lock on it, and maps it: if it has closed the
-   descriptor, it maps it still. */
+/* A recording process holds a lock on its file, and maps it. If it closed the descriptor, the
+   mapping remains. */
 bool prof_i_source_is_copy(int fd, const prof_i_header *header) {
   return header->state == PROF_I_STATE_RECORDING &&
          prof_i_output_claim_lock_state(fd) == PROF_I_LOCK_NONE &&
@@ -146,7 +144,7 @@ static int open_source(prof_i_source *source, int fd, uint64_t bytes, const char
   if (check) return check;
   prof_i_header header;
   memcpy(&header, first_unit, sizeof header);
-  /* First: a process that is alive after that was so at the reading. */
+  /* Read first: a process that is alive afterwards was alive at this time. */
   const prof_i_clock_reading opened = read_clock_of_capture(fd, &header);
   const prof_i_process_state its =
       bytes < PROF_I_FIRST_UNIT_OFFSET ? PROF_I_PROCESS_ENDED : prof_i_process_state_of(&header);
@@ -164,7 +162,7 @@ static int open_source(prof_i_source *source, int fd, uint64_t bytes, const char
   return status;
 }
 
-int prof_i_source_file(prof_i_source *source, const char *path) {
+static int source_file(prof_i_source *source, const char *path) {
   int fd = -1;
   uint64_t bytes = 0;
   int status = open_regular(path, &fd, &bytes);
@@ -182,7 +180,7 @@ int prof_trace_open(const char *path, prof_trace **trace_out) {
   if (!path || !trace_out)
     return prof_i_fail(PROF_E_INVALID, "prof_trace_open: %s is NULL", path ? "trace_out" : "path");
   prof_i_source source;
-  int status = prof_i_source_file(&source, path);
+  int status = source_file(&source, path);
   if (status) return status;
   status = prof_i_trace_make(&source, trace_out);
   return status ? prof_i_fail_in(path, status) : PROF_OK;

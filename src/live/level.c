@@ -1,4 +1,4 @@
-/* The level of a process that records, switched through its capture file. */
+/* Switches the level of a recording process through its capture file. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -13,13 +13,14 @@
 #include "../base/log.h"
 #include "../base/port.h"
 #include "../reader/capture.h"
+#include "live.h"
 
 static int level_fail_errno(const char *path) {
   const int error = errno;
   return prof_i_fail(prof_i_status_of_errno(error), "cannot switch %s: %s", path, strerror(error));
 }
 
-/* Never through a symbolic link: it may have been put there to have another file written to. */
+/* Never through a symbolic link: it may lead to a file that must not be written. */
 static int open_capture_file(const char *path, int *fd_out) {
   struct stat about;
   const int fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
@@ -65,8 +66,8 @@ static uint64_t *change_made_ns(prof_i_header *header, const prof_i_level_change
   return &header->level_change_made[change - header->level_changes];
 }
 
-/* Writes the change into the header before it is one, so that the process never sees a level that
-   nobody has told of. */
+/* Writes the change into the header before it changes the level, so that the process never sees a
+   level without its change. */
 static prof_i_level_change *write_change(prof_i_header *header, uint32_t before, uint32_t after) {
   const uint64_t number = __atomic_add_fetch(&header->level_change_count, 1, __ATOMIC_SEQ_CST);
   prof_i_level_change *const change = &header->level_changes[(number - 1) % PROF_I_LEVEL_CHANGES];
@@ -78,14 +79,14 @@ static prof_i_level_change *write_change(prof_i_header *header, uint32_t before,
   return change;
 }
 
-/* Not where 64 others have been told of since, and one of them has the place. */
+/* Not if 64 later changes exist, because one of them has reused the entry. */
 static void mark_change_made(prof_i_header *header, const prof_i_level_change *change) {
   uint64_t told = __atomic_load_n(&change->number, __ATOMIC_RELAXED) << 1;
   __atomic_compare_exchange_n(change_made_ns(header, change), &told, told | 1, false,
                               __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 
-/* The level before. *told: the change, or NULL where there is none. */
+/* Returns the previous level. *told: the change, or NULL. */
 static uint32_t set_level_and_write(prof_i_header *header, uint32_t level,
                                     prof_i_level_change **told) {
   uint32_t before = __atomic_load_n(&header->level, __ATOMIC_SEQ_CST);
@@ -113,7 +114,7 @@ static int switch_level(int fd, const char *path, uint32_t level, int *before_ou
   if (is_late &&
       __atomic_compare_exchange_n(&header->level, &ours, 0, false, __ATOMIC_SEQ_CST,
                                   __ATOMIC_RELAXED) &&
-      /* it has just been started again, at this level */
+      /* the process has just started again, at this level */
       __atomic_load_n(&header->state, __ATOMIC_SEQ_CST))
     __atomic_compare_exchange_n(&header->level, &none, level, false, __ATOMIC_SEQ_CST,
                                 __ATOMIC_RELAXED);

@@ -1,5 +1,5 @@
-/* The own capture, read while others record: a snapshot of the arena, then a trace like any
-   other. */
+/* prof_get(): a trace of the own capture, while other threads record. It is made of a snapshot of
+   the arena. */
 #include <prof/profiler.h>
 
 #include "../base/log.h"
@@ -12,6 +12,7 @@
 #include "../core/session/control.h"
 #include "../reader/capture.h"
 #include "../reader/internal.h"
+#include "live.h"
 
 enum { TRIES = 8 };
 
@@ -41,8 +42,8 @@ static int fail_no_capture(int status) {
   return prof_i_fail(status, "there is no capture: %s", why[0] ? why : "nothing has been started");
 }
 
-/* False: once more, for a clear came in between, or the capture outgrew what was pinned of it.
-   is_last: then what is there must do. */
+/* False: retry, because of a clear, or because the capture outgrew its pinned part. is_last: accept
+   the snapshot in both cases. */
 static bool take_snapshot(prof_i_source *source, bool is_last, int *status_out) {
   prof_i_arena_view pinned;
   *status_out = prof_i_arena_view_acquire(&pinned, true);

@@ -1,4 +1,4 @@
-/* Does the process still run that records into a capture? See capture.h. */
+/* Whether the process that records into a capture still runs. See live.h. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -12,9 +12,9 @@
 #include "../base/path.h"
 #include "../base/port.h"
 #include "../reader/capture.h"
+#include "live.h"
 
-/* What /proc says of a process: all that is after its name, from field 3 on. False when nothing can
-   be read. */
+/* Reads /proc/PID/stat from field 3 on, which follows the name. False: it cannot be read. */
 static bool read_stat(uint32_t pid, char *fields_out, size_t room) {
   char path[64], text[1024];
   snprintf(path, sizeof path, "/proc/%u/stat", pid);
@@ -23,7 +23,7 @@ static bool read_stat(uint32_t pid, char *fields_out, size_t room) {
   const ssize_t count = read(fd, text, sizeof text - 1);
   close(fd);
   text[count > 0 ? count : 0] = '\0';
-  /* the name may hold anything; the last parenthesis ends it */
+  /* the name may contain any bytes; the last parenthesis ends it */
   const char *const name_end = strrchr(text, ')');
   if (!name_end || strlen(name_end) < 3) return false;
   snprintf(fields_out, room, "%s", name_end + 2);
@@ -65,8 +65,8 @@ static bool is_this_host(const prof_i_header *header) {
   return strncmp(host, header->host, sizeof host - 1) == 0;
 }
 
-/* A pid means something on the same host, since the same boot, in the same name space. An earlier
-   boot's processes are gone. */
+/* A pid is valid only on the same host, in the same boot and name space. Processes of an earlier
+   boot have ended. */
 prof_i_process_state prof_i_process_state_of(const prof_i_header *header) {
   char boot_id[sizeof header->boot_id];
   if (header->magic != PROF_I_MAGIC || header->pid == 0 || header->pid > INT32_MAX)
@@ -79,7 +79,7 @@ prof_i_process_state prof_i_process_state_of(const prof_i_header *header) {
   return life_of_process(header->pid, header->process_start);
 }
 
-/* Is it the number or the name of the file that this line of /proc/PID/maps names? */
+/* Whether this line of /proc/PID/maps has the number or the name of the file. */
 static bool maps_name_file(const char *line, const struct stat *about, const char *path) {
   enum { FIELDS_BEFORE = 4 }; /* addresses, permissions, offset, device */
   for (int i = 0; line && i < FIELDS_BEFORE; i++) {
@@ -104,7 +104,7 @@ bool prof_i_process_lacks_file(const prof_i_header *header, int fd) {
   snprintf(name, sizeof name, "/proc/%u/maps", header->pid);
   FILE *const maps = fopen(name, "re");
   while (maps && !has_it && getline(&line, &room, maps) > 0) {
-    is_known = true; /* a process that may not be looked at shows none */
+    is_known = true; /* a process without read permission shows no lines */
     has_it = maps_name_file(line, &about, path);
   }
   free(line);

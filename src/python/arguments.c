@@ -1,8 +1,6 @@
 /* See arguments.h. */
 #include "arguments.h"
 
-#include "text.h"
-
 #define PY prof_i_python_now
 
 bool prof_i_py_is_instance(prof_i_py *object, prof_i_py *type) {
@@ -77,7 +75,7 @@ static prof_i_py *new_string_of(prof_i_py *value) {
   return value;
 }
 
-/* False: it is no number that an argument can hold. */
+/* False: the number does not fit into an argument. */
 static bool read_number_arg(prof_i_py *value, prof_arg *item) {
   int overflow = 0;
   if (prof_i_py_is_instance(value, PY.given.integer)) { /* a bool is one, too */
@@ -93,7 +91,7 @@ static bool read_number_arg(prof_i_py *value, prof_arg *item) {
 
 bool prof_i_py_add_pair(prof_i_py *key, prof_i_py *value, prof_arg *item,
                         prof_i_py_references *held) {
-  PY.Py_IncRef(held->objects[0] = key); /* a __str__() may drop who holds both */
+  PY.Py_IncRef(held->objects[0] = key); /* a __str__() may drop the owner of both */
   PY.Py_IncRef(held->objects[1] = value);
   const prof_i_py_text name = prof_i_py_text_of(key);
   held->objects[2] = name.holder;

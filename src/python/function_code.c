@@ -1,12 +1,11 @@
-/* See functions.h: which code is wanted. Python's side (functions.py) is asked once for each, and
-   what it said hangs at the code; functions of C are known by a table, calls of nn.Modules by the
-   place of their name. */
+/* Which code is traced, and its names. Python's side (functions.py) is queried once for each code
+   object, which then keeps the answer in its co_extra. C functions are in a table, and calls of
+   nn.Modules are known by the address of their name. See functions.h. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
 
 #include "functions.h"
-#include "text.h"
 
 #define PY prof_i_python_now
 #define NOW prof_i_functions_now
@@ -18,16 +17,16 @@ enum {
   MODULE_ROOM_FIRST = 64
 };
 
-/* A function of C, known by its address; a method by its descriptor, which is held: it goes with
-   its class alone. */
+/* A C function, known by its address. A method is known by its descriptor. A reference to it is
+   kept: it lives as long as its class in any case. */
 typedef struct builtin {
-  const void *key; /* NULL: nobody's place */
+  const void *key; /* NULL: free */
   prof_i_function *function;
 } builtin;
 
-/* One of pybind11's, known by its object, which is not held: a program makes and drops such
-   functions as it runs. So another one may come by its address, which has another name, or is as
-   good. */
+/* A pybind11 function, known by its object. No reference is kept, because programs make and drop
+   such functions at run time. Another function may get the same address: it has another name, or
+   counts as the same. */
 typedef struct bound {
   const void *key;
   char *name; /* malloc()ed: what its method has */
@@ -37,18 +36,18 @@ typedef struct bound {
 static struct {
   builtin builtins[1 << BUILTIN_BITS];
   uint32_t builtin_count;
-  bound bounds[1 << BOUND_BITS]; /* by a hash; the newest of a place has it */
-  /* those of bounds, by their names: one for all that have one */
+  bound bounds[1 << BOUND_BITS]; /* by a hash; the newest replaces the old one */
+  /* functions of `bounds`, one for each name */
   prof_i_function *function_of_name[1 << BUILTIN_BITS];
   uint32_t named_count;
   /* a function of C has its method right behind an object's head, as our own was seen to have it */
   bool has_methods;
-  /* by the place of a name, which Python's side gives: they stay, as that does */
+  /* by the address of a name, which Python's side gives and never frees */
   prof_i_function **modules;
   size_t module_room;
 } function_registry;
 
-/* the first as Kineto calls it */
+/* Kineto's name of the category */
 const char prof_i_category_of_python[] = "python_function", prof_i_category_of_c[] = "c_function";
 
 static void destroy_function(void *extra) {
@@ -114,11 +113,11 @@ PROF_I_COLD prof_i_py *prof_i_function_describe(prof_i_py *callable, prof_i_py *
   return NULL;
 }
 
-/* judge()'s answer: None, leave it out; given's `import`; a tuple, a function, of five a module's
-   call, and whether it is a function otherwise. It is kept with the code. NULL: no memory. */
+/* Converts judge()'s answer: None: excluded; `import`; a tuple: a function; a tuple of five: a
+   module's call, and whether it is a function otherwise. Stored with the code. NULL: no memory. */
 static prof_i_function *function_of_description(prof_i_py *code, prof_i_py *answer) {
   prof_i_function *f = NULL;
-  /* now: another thread may have asked meanwhile */
+  /* now, because another thread may have queried during the call */
   NOW.python.get_extra(code, NOW.index, (void **)&f);
   if (!f) {
     f = calloc(1, sizeof *f);
@@ -133,10 +132,9 @@ static prof_i_function *function_of_description(prof_i_py *code, prof_i_py *answ
   else if (answer == NOW.given.import)
     f->function_kind = PROF_I_FUNCTION_IMPORT;
   else
-    f->function_kind =
-        f->name || function_set_texts(f, answer, prof_i_category_of_python)
-            ? PROF_I_FUNCTION_ORDINARY
-            : PROF_I_FUNCTION_EXCLUDED; /* what was learnt for another filter is still so */
+    f->function_kind = f->name || function_set_texts(f, answer, prof_i_category_of_python)
+                           ? PROF_I_FUNCTION_ORDINARY
+                           : PROF_I_FUNCTION_EXCLUDED; /* names of an earlier filter stay valid */
   if (f->function_kind == PROF_I_FUNCTION_ORDINARY && PY.PyTuple_Size(answer) == 5) {
     int overflow = 0;
     f->function_kind = PROF_I_FUNCTION_MODULE;
@@ -160,13 +158,13 @@ PROF_I_COLD prof_i_function *prof_i_function_classify(prof_i_py *code, prof_i_py
     return NULL;
   }
   prof_i_py_drop(answer);
-  PY.PyErr_Restore(type, error, traceback); /* in place of what set_extra() may have raised, too */
+  PY.PyErr_Restore(type, error, traceback); /* also replaces an error of set_extra() */
   return f ? f : &unknown;
 }
 
 /* ---- functions of C ---- */
 
-/* Of more than there are places for: their time is told all the same. */
+/* For functions beyond the table's room: their time is recorded, too. */
 static prof_i_function other_sites = {.site = {.file = "", .function = "", .level = 1},
                                       .function_kind = PROF_I_FUNCTION_ORDINARY,
                                       .category = prof_i_category_of_c,
@@ -176,11 +174,11 @@ static size_t hash_spread(uint64_t bits, unsigned count) {
   return (size_t)(bits * UINT64_C(0x9e3779b97f4a7c15) >> (64 - count));
 }
 
-/* held: what the key is of; NULL: of nothing that could go. */
+/* held: the object of the key, which must not be freed; NULL: no object. */
 static PROF_I_COLD prof_i_function *new_builtin(builtin *place, const void *key,
                                                 prof_i_py *callable, prof_i_py *held) {
   if (function_registry.builtin_count >= BUILTINS_MOST)
-    return &other_sites; /* there is always a free place */
+    return &other_sites; /* there is always a free entry */
   prof_i_py *const answer = prof_i_function_describe(NOW.given.describe_builtin, callable);
   if (!answer) return NULL;
   prof_i_function *const f = answer != PY.given.none && !place->key ? calloc(1, sizeof *f) : NULL;
@@ -198,7 +196,7 @@ static PROF_I_COLD prof_i_function *new_builtin(builtin *place, const void *key,
   return place->key == key ? place->function : NULL;
 }
 
-/* NULL: it is not wanted. */
+/* NULL: excluded. */
 static inline prof_i_function *builtin_by(const void *key, prof_i_py *callable, prof_i_py *held) {
   size_t at = hash_spread((uintptr_t)key, BUILTIN_BITS);
   while (function_registry.builtins[at].key && function_registry.builtins[at].key != key)
@@ -255,7 +253,7 @@ static PROF_I_COLD prof_i_function *new_bound(bound *place, const void *key, pro
   return f;
 }
 
-/* Which of those that one function of C calls. */
+/* The function that a dispatcher of many calls. */
 static prof_i_function *bound_by(const void *key, prof_i_py *callable) {
   bound *const place = &function_registry.bounds[hash_spread((uintptr_t)key, BOUND_BITS)];
   const char *const name = method_name(callable);

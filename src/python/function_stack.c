@@ -1,11 +1,11 @@
-/* See functions.h: what stands open on each thread.
+/* The open calls of each thread. See functions.h.
 
-   A call stands on its thread's stack until its frame is left: by a return, a yield or an
-   exception. What comes back without a call is of a frame that is older than the tracing, and
-   passed over; frames of one thread nest, so none that is newer stands open then.
+   A call is on its thread's stack until its frame is left by a return, a yield or an exception. A
+   return without a call is from a frame that is older than the tracing, and is ignored. Frames of a
+   thread nest, so no newer call is open then.
 
-   Where stacks are wanted (a profile with_stack), what stands open when they begin is a scope from
-   there on, as torch.profiler has it: each thread sees to its own when it comes by. */
+   If stacks are requested (a profile with_stack), functions that are open at the start become
+   scopes at that time, as in torch.profiler. Each thread does this at its next call. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdlib.h>
@@ -13,7 +13,6 @@
 #include "../base/this_thread.h"
 #include "../core/buffer/thread.h"
 #include "functions.h"
-#include "text.h"
 
 #define PY prof_i_python_now
 #define NOW prof_i_functions_now
@@ -23,8 +22,8 @@ enum { STACK_ROOM_FIRST = 64 };
 
 static struct {
   pthread_key_t key; /* frees the stack of a thread that ends */
-  /* of the list of stacks, which a thread leaves without the GIL; a leaf: nothing is called under
-     it but realloc() and free() */
+  /* Protects the list of stacks, because a thread exits without the GIL. A leaf: only realloc() and
+     free() are called under it. */
   pthread_mutex_t lock;
   prof_i_function_stack *stacks;
 } stack_registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -54,7 +53,7 @@ static void list_remove_stack(prof_i_function_stack *s) {
   if (s->next) s->next->at = s->at;
 }
 
-/* This thread's with that room, which moves; NULL: no memory, and it is as it was. */
+/* Moves this thread's stack to larger room; NULL: no memory, and the stack is unchanged. */
 static prof_i_function_stack *stack_grow(size_t room) {
   prof_i_thread_lock(&stack_registry.lock);
   if (HERE) list_remove_stack(HERE);
@@ -67,7 +66,7 @@ static prof_i_function_stack *stack_grow(size_t room) {
   return larger;
 }
 
-/* Does anything that this tracing has recorded stand open on another thread? */
+/* Whether another thread has recorded calls of this tracing that are open. */
 static bool has_other_open_calls(void) {
   bool is_open = false;
   prof_i_thread_lock(&stack_registry.lock);
@@ -78,9 +77,9 @@ static bool has_other_open_calls(void) {
   return is_open;
 }
 
-/* The stack with room for one more, of this tracing, but perhaps of an older stamp; NULL: no
-   memory, and nothing is recorded. Where it cannot grow, what stands open is cut short: to the
-   calls that come, it is older than the tracing. */
+/* The stack with room for one more call of this tracing. Its stamp may be older. NULL: no memory,
+   and nothing is recorded. If the stack cannot grow, its open calls end: later returns ignore them
+   as older than the tracing. */
 static PROF_I_COLD prof_i_function_stack *stack_make_room(void) {
   if (HERE && HERE->epoch != NOW.epoch) {
     end_calls_down_to(HERE, 0); /* of a tracing that was stopped while they ran */
@@ -122,7 +121,7 @@ static PROF_I_COLD uint64_t begin_import(prof_i_py *frame) {
   return start;
 }
 
-/* The number of the module's call that what begins here stands in; 0: none. */
+/* The number of the innermost module call on the stack; 0: none. */
 static int64_t enclosing_module(prof_i_function_stack *s) {
   for (; s->module_count > 0; s->module_count--) {
     const prof_i_module_call *const m = &s->modules[s->module_count - 1];
@@ -131,8 +130,8 @@ static int64_t enclosing_module(prof_i_function_stack *s) {
   return 0;
 }
 
-/* What comes last on the stack is one. No memory: those inside of it are told to be of the one
-   around it. */
+/* The last call on the stack is a module's. No memory: calls inside of it count as inside of the
+   module around it. */
 static void keep_module(prof_i_function_stack *s, int64_t number) {
   if (s->module_count == s->module_room) {
     const size_t room = s->module_room ? s->module_room * 2 : STACK_ROOM_FIRST;
@@ -195,14 +194,14 @@ PROF_I_COLD void prof_i_function_begin_special(const prof_i_py *of, prof_i_funct
 
 /* ---- stacks that begin while functions run ---- */
 
-/* Is what stands here recorded, all of it? */
+/* Whether all calls on the stack are recorded. */
 static bool stack_is_recorded(const prof_i_function_stack *s) {
   for (size_t i = 0; i < s->count; i++)
     if (!prof_i_scope_is_open(s->calls[i].start)) return false;
   return s->count > 0;
 }
 
-/* What of an older recording is on the stack is not to be ended in this one. */
+/* Calls of an older recording must not end in this one. */
 static void remove_call(prof_i_function_stack *s) {
   for (; s->count > 0; s->count--)
     if (prof_i_scope_is_open(s->calls[s->count - 1].start))
@@ -237,8 +236,8 @@ static size_t running_frames(prof_i_py *frame, prof_i_py ***frames_out) {
   return count;
 }
 
-/* Recording with stacks has begun since this thread came by: what stands open here, out from that
-   frame, begins. */
+/* A recording with stacks has begun since the last call of this thread. So the open functions
+   begin, from this frame outwards. */
 static PROF_I_COLD void stack_renew(prof_i_py *frame) {
   prof_i_py **frames;
   HERE->stamp = NOW.stamp;
@@ -262,8 +261,8 @@ static PROF_I_COLD void stack_renew(prof_i_py *frame) {
 
 /* ---- threads that end ---- */
 
-/* This thread goes, without the GIL: what stands open here, since another one has ended the
-   tracing, ends while it can. */
+/* This thread exits, without the GIL. It has open calls if another thread has ended the tracing.
+   They end now. */
 static void leave_thread(void) {
   prof_i_function_stack *const s = HERE;
   if (!s) return;
@@ -286,8 +285,8 @@ static void stack_free(void *memory) {
   free(s);
 }
 
-/* In a forked child: what its parent had begun is the parent's. The frames are the child's; other
-   threads' are nobody's, and one of them may have had the lock. */
+/* In a forked child, begun scopes belong to the parent. The frames of this thread continue. Other
+   threads do not exist, and one of them may have held the lock. */
 static void clear_starts(void) {
   stack_registry.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
   stack_registry.stacks = NULL;
@@ -312,7 +311,7 @@ PROF_I_COLD void prof_i_function_end_unusual(const prof_i_py *of) {
   if (!s || s->epoch != NOW.epoch) return;
   for (size_t i = s->count; i-- > 0;) {
     if (s->calls[i].of != of) continue;
-    end_calls_down_to(s, i); /* those above were left without a word: stacks were switched */
+    end_calls_down_to(s, i); /* calls above ended without an event: stacks were switched */
     return;
   }
 }

@@ -1,8 +1,9 @@
-/* Every Python function a scope, without touching its code: callbacks of C for sys.monitoring (3.12
-   and later), a profile function of C before. Python's side (functions.py) says which code is
-   wanted, once for each, and switches on and off; here is what happens at each call. It changes
-   nothing that the program can see, and an error is only ever an interruption of that one question.
-   Budget: 1.8x of callbacks that do nothing (bench/python/functions.py). See functions.h. */
+/* Makes every Python function a scope, without changing its code. C callbacks serve sys.monitoring
+   (3.12 and later), and a C profile function serves earlier versions. Python's side (functions.py)
+   decides once for each code object, and switches tracing on and off. This file has the work of
+   each call. It changes nothing that the program can see. The only possible error is an
+   interruption of that query. Budget: 1.8x of empty callbacks (bench/python/functions.py). See
+   functions.h. */
 #define _GNU_SOURCE
 #include "functions.h"
 
@@ -33,8 +34,8 @@ prof_i_functions prof_i_functions_now;
 
 /* ---- a call ---- */
 
-/* Off, calls stand here all the same: recording may go on before they return. False: an error is
-   pending. */
+/* Calls are pushed also while recording is off, because it may continue before they return. False:
+   an error is pending. */
 static inline bool begin_call(const prof_i_py *of, prof_i_function *f, prof_i_py *frame) {
   prof_i_function_stack *s = HERE;
   if (PROF_I_UNLIKELY(!s || s->count == s->room || s->stamp != NOW.stamp)) {
@@ -69,7 +70,7 @@ static inline prof_i_py *disable_event(void) {
   return NOW.given.disable;
 }
 
-/* A function is called, or goes on behind a yield. */
+/* A function is called, or continues after a yield. */
 static prof_i_py *on_begin(prof_i_py *self, prof_i_py *const *arguments, ptrdiff_t count) {
   prof_i_function *f = prof_i_function_known(arguments[0]);
   (void)self, (void)count;
@@ -120,7 +121,7 @@ static prof_i_py *on_call(prof_i_py *self, prof_i_py *const *arguments, ptrdiff_
              : NULL;
 }
 
-/* A function of C is over, well or badly. */
+/* A C function has returned or raised. */
 static prof_i_py *on_c_end(prof_i_py *self, prof_i_py *const *arguments, ptrdiff_t count) {
   (void)self, (void)count;
   end_last_call(arguments[2]);
@@ -148,7 +149,7 @@ static void end_frame_call(prof_i_py *frame) {
 
 static int begin_c_call(prof_i_py *frame, prof_i_py *callable) {
   prof_i_py *const code = PY.PyFrame_GetCode(frame);
-  /* not judged: it is older than the tracing */
+  /* not classified: it is older than the tracing */
   const prof_i_function *const f = prof_i_function_known(code);
   PY.Py_DecRef(code);
   if (!f ||
@@ -174,8 +175,8 @@ static int on_profile(prof_i_py *object, prof_i_py *frame, int what, prof_i_py *
   return 0;
 }
 
-/* What threading calls in a thread that begins: (frame, event, argument). From then on it is
-   C's. */
+/* threading calls it in a new thread: (frame, event, argument). It installs the C profile
+   function. */
 static prof_i_py *on_hook(prof_i_py *self, prof_i_py *const *arguments, ptrdiff_t count) {
   (void)self;
   PY.Py_IncRef(PY.given.none);
@@ -191,7 +192,7 @@ static prof_i_py *on_hook(prof_i_py *self, prof_i_py *const *arguments, ptrdiff_
   return NULL;
 }
 
-/* Here, and in all threads that there are. */
+/* In this thread and all others. */
 static void set_profiles(void) {
   void *const interpreter = NOW.python.interpreter();
   NOW.python.set_profile(on_profile, tracer.hook);
@@ -254,7 +255,8 @@ void prof_i_python_functions_stacks(bool are_wanted) {
   prof_i_function_begin_running();
 }
 
-/* start(with_profile, with_c), each None or not: a filter begins; all code is judged anew. */
+/* start(with_profile, with_c), each None or not. A new filter begins, and all code is classified
+   again. */
 static prof_i_py *start_tracing(prof_i_py *self, prof_i_py *const *arguments, ptrdiff_t count) {
   (void)self, (void)count;
   NOW.epoch++;
@@ -270,8 +272,8 @@ static prof_i_py *start_tracing(prof_i_py *self, prof_i_py *const *arguments, pt
   return PY.given.none;
 }
 
-/* What this thread has open ends here. Other threads' stays open in the trace, until they come by
-   again, and the trace says that it is nobody's stack from here on. */
+/* Open calls of this thread end now. Those of other threads stay open in the trace until their next
+   call. The trace records that they are not part of stacks from now on. */
 static prof_i_py *stop_tracing(prof_i_py *self, prof_i_py *with_profile) {
   (void)self;
   NOW.is_on = false;
@@ -284,8 +286,8 @@ static prof_i_py *stop_tracing(prof_i_py *self, prof_i_py *with_profile) {
   return PY.given.none;
 }
 
-/* forget_code(code): it is judged anew when it is called next. Gives what is true where it was left
-   out, so that its events may be disabled; else None. */
+/* forget_code(code): the code is classified again at its next call. Returns a true value if it was
+   excluded, because then its events may be disabled; else None. */
 static prof_i_py *forget_code(prof_i_py *self, prof_i_py *code) {
   prof_i_function *f = NULL;
   (void)self;

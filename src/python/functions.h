@@ -1,7 +1,7 @@
-/* What sees every Python function, in three rooms: functions.c has what the interpreter calls and
-   switches on and off, function_code.c which code is wanted and what it is called, function_stack.c
-   what stands open on each thread. All under the GIL. Here is what they share, and what a call that
-   is known already takes. */
+/* Tracing of every Python function, in three files. The interpreter's callbacks are in functions.c,
+   which switches them on and off. Which code is traced, and its names, is in function_code.c. The
+   open calls of each thread are in function_stack.c. This header has what they share, and the
+   inline path of known code. All under the GIL. */
 #ifndef PROF_PYTHON_FUNCTIONS_H
 #define PROF_PYTHON_FUNCTIONS_H
 
@@ -10,13 +10,13 @@
 #include "../core/record/open_stack.h"
 #include "interpreter.h"
 
-/* What not every CPython exports by one name. */
+/* Functions that have different names in different versions of CPython. */
 typedef struct prof_i_functions_python {
   ptrdiff_t (*request_index)(void (*destroy)(void *));
   int (*get_extra)(prof_i_py *code, ptrdiff_t index, void **extra_out);
   int (*set_extra)(prof_i_py *code, ptrdiff_t index, void *extra);
   void (*set_profile)(int (*call)(prof_i_py *, prof_i_py *, int, prof_i_py *), prof_i_py *object);
-  /* NULL: it is not to be had */
+  /* NULL: not available */
   int (*set_profile_of)(void *thread, int (*call)(prof_i_py *, prof_i_py *, int, prof_i_py *),
                         prof_i_py *object);
   void *(*interpreter)(void);
@@ -26,7 +26,7 @@ typedef struct prof_i_functions_python {
   prof_i_py *(*self_of)(prof_i_py *builtin);
 } prof_i_functions_python;
 
-/* unknown: it could not be asked for, this time */
+/* UNKNOWN: the query failed this time */
 typedef enum prof_i_function_kind {
   PROF_I_FUNCTION_EXCLUDED,
   PROF_I_FUNCTION_UNKNOWN,
@@ -35,52 +35,51 @@ typedef enum prof_i_function_kind {
   PROF_I_FUNCTION_IMPORT
 } prof_i_function_kind;
 
-/* A code object's own, which goes when it does: its address may then be another's. */
+/* What prof knows of a code object. It is freed with it, because the address may be reused. */
 typedef struct prof_i_function {
   prof_site site;
-  uint64_t epoch; /* that it was judged in */
+  uint64_t epoch; /* of its last query */
   prof_i_function_kind function_kind;
-  /* of a function of C: pybind11's, which calls all of its functions; they are known by the object
-     that they are given */
+  /* Of a C function: pybind11's dispatcher of many functions, which differ by their self object. */
   bool is_of_many;
-  bool is_also_function; /* of a module's call: so it is where nobody names the module */
+  bool is_also_function; /* of a module's call: a function, if the module has no name */
   const char *category;
-  char *name, *source, *file; /* malloc()ed; NULL: none yet */
+  char *name, *source, *file; /* malloc()ed; NULL: not set yet */
 } prof_i_function;
 
 typedef struct prof_i_function_call {
-  /* the code, which its frame holds, or the frame itself, by which way the call was seen */
+  /* the code, which its frame holds, or the frame: see prof_i_functions.is_by_frame */
   const prof_i_py *of;
   uint64_t start; /* 0: not recorded */
 } prof_i_function_call;
 
-/* A call of an nn.Module, as its stack has it. */
+/* A call of an nn.Module on the stack. */
 typedef struct prof_i_module_call {
   size_t place;
-  uint64_t start; /* of the call that stood there: another one has another */
+  uint64_t start; /* of the call at this index: a later call has another start */
   int64_t number;
 } prof_i_module_call;
 
-/* A thread's. */
+/* The open calls of a thread. */
 typedef struct prof_i_function_stack {
   struct prof_i_function_stack *next, **at; /* among all threads' */
-  prof_i_module_call *modules; /* malloc()ed; those that are over lie on top until somebody looks */
+  prof_i_module_call *modules; /* malloc()ed; ended ones on top are removed by the next search */
   size_t module_count, module_room;
-  uint64_t stamp; /* that of prof_i_functions_now when it was last seen to be right */
+  uint64_t stamp; /* of prof_i_functions_now, when the stack was last checked */
   uint64_t epoch; /* the same */
   size_t count, room;
   prof_i_function_call calls[];
 } prof_i_function_stack;
 
-/* The tracing that there is. */
+/* The state of the tracing. */
 typedef struct prof_i_functions {
   prof_i_functions_python python;
   prof_i_python_functions_given given;
-  ptrdiff_t index;         /* of functions among what code objects hold */
+  ptrdiff_t index;         /* of our slot in the co_extra of code objects */
   uint64_t epoch;          /* of the filter */
-  uint64_t stamp;          /* another one with each epoch, and each time that stacks begin */
-  bool has_stacks;         /* somebody wants them */
-  bool is_on, is_by_frame; /* by_frame: the stack's calls are frames, not code */
+  uint64_t stamp;          /* changes with each epoch, and when stacks begin */
+  bool has_stacks;         /* stacks are requested */
+  bool is_on, is_by_frame; /* by_frame: calls are known by frame, not by code */
 } prof_i_functions;
 
 extern prof_i_functions prof_i_functions_now __attribute__((visibility("hidden")));
@@ -92,17 +91,17 @@ extern __thread prof_i_function_stack *prof_i_function_stack_here
 extern const char prof_i_category_of_python[] __attribute__((visibility("hidden"))),
     prof_i_category_of_c[] __attribute__((visibility("hidden")));
 
-/* Before anything else. False: code objects cannot hold one thing more. */
+/* Called first. False: code objects have no free co_extra slot. */
 bool prof_i_function_code_create(void);
 
-/* One of C's that was made of this method. */
+/* Learns CPython's layout of C functions from one that was made of this method. */
 void prof_i_function_code_probe(prof_i_py *function, const prof_i_py_method *method);
 
-/* A code that is called, or runs, and its frame. NULL: an error is pending. An exception that is
-   thrown into the function may be pending before, and is behind it. */
+/* Classifies code that is called, or runs in `frame`. NULL: an error is pending. An exception that
+   is thrown into the function may be pending, and stays so. */
 prof_i_function *prof_i_function_classify(prof_i_py *code, prof_i_py *frame);
 
-/* NULL: it has not been judged for this filter. */
+/* NULL: not classified for this filter yet. */
 static inline prof_i_function *prof_i_function_known(prof_i_py *code) {
   prof_i_function *f = NULL;
   prof_i_functions_now.python.get_extra(code, prof_i_functions_now.index, (void **)&f);
@@ -114,40 +113,41 @@ static inline bool prof_i_function_is_excluded(prof_i_py *code) {
   return f && f->function_kind == PROF_I_FUNCTION_EXCLUDED;
 }
 
-/* Of anything that is called. NULL: it is no function of C, or not wanted. An error may be pending
-   behind it. */
+/* Classifies a callable. NULL: not a C function, or excluded. An error may be pending
+   afterwards. */
 prof_i_function *prof_i_function_of_c(prof_i_py *callable);
 
-/* Of module_call's answer (name, place, ...), which is asked for at each call: a name of its own in
-   the catalog, as a frame has to have. NULL: no memory. */
+/* The function of module_call's answer (name, place, ...), which is queried at each call. It has
+   its own name in the catalog, because a frame needs one. NULL: no memory. */
 prof_i_function *prof_i_function_of_module(prof_i_py *answer);
 
-/* What Python's side says. NULL: an error is pending where it was interrupted; none where it
-   failed, at the end of a recursion, say, which is nobody's concern. Handlers of signals run inside
-   of it, too: what they raise is told from its own by asking once more. */
+/* Queries Python's side. NULL and a pending error: it was interrupted. NULL without an error: it
+   failed, e.g. by a recursion limit, which is ignored. Signal handlers run inside of it, too. A
+   second query distinguishes their exceptions from its own. */
 prof_i_py *prof_i_function_describe(prof_i_py *callable, prof_i_py *object);
 
 /* ---- function_stack.c ---- */
 
-/* Before anything else. False: there is no room for what it keeps of each thread. */
+/* Called first. False: no pthread key is free. */
 bool prof_i_function_stack_create(void);
 
-/* Where the stack has no room or was seen last by another stamp. What is called is the frame at
-   hand, or stands in it: a function of C. False: an error is pending. */
+/* Makes room on the stack, and checks it for a new stamp. is_of_c: a C function is being called in
+   the current frame, else that frame's function is. False: an error is pending. */
 bool prof_i_function_stack_prepare(bool is_of_c);
 
-/* A call of which Python's side says more. Meanwhile handlers of signals may have used the
-   stack. */
+/* Begins a call that needs a query of Python's side. Signal handlers may use the stack during
+   it. */
 void prof_i_function_begin_special(const prof_i_py *of, prof_i_function *f, prof_i_py *frame);
 
-/* A call that is not the last one here, or none. */
+/* Ends a call that is not the last one on the stack, or not on it. */
 void prof_i_function_end_unusual(const prof_i_py *of);
 
-/* What runs on this thread begins, where stacks are wanted. An error may be pending behind it. */
+/* Begins the running functions of this thread, if stacks are requested. An error may be pending
+   afterwards. */
 void prof_i_function_begin_running(void);
 
-/* What this thread has open in this tracing ends. Does any that was recorded stand open on
-   another? */
+/* Ends all open calls of this thread. Returns whether another thread has recorded calls that are
+   open. */
 bool prof_i_function_end_all(void);
 
 #endif

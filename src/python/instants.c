@@ -1,33 +1,31 @@
-/* prof.record_counter() and prof.instant_method(): PROF_COUNTER() and PROF_INSTANT() for Python. A
-   counter's graph has a call site of its own, found by its name's bytes, for as long as the process
-   lives. An instant's name is copied. While nothing records, neither looks at a value or an
-   argument. bindings/python/prof/marks.py does the same where this cannot be had. Under the GIL. */
-#include "instants.h"
-
+/* prof.counter() and prof.instant(): PROF_COUNTER() and PROF_INSTANT() for Python. A
+   counter's graph has its own call site, found by the bytes of its name, until the process ends. An
+   instant's name is copied. While nothing records, neither reads a value or an argument.
+   bindings/python/prof/marks.py does the same if this is not available. Under the GIL. */
 #include <prof/profiler.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../base/this_thread.h"
 #include "arguments.h"
-#include "text.h"
+#include "scope.h"
 
 #define PY prof_i_python_now
 
 enum {
-  COUNTERS_MAX = 4096, /* names made at run time must not become more and more call sites */
+  COUNTERS_MAX = 4096, /* a limit, because sites are never freed */
   PLACES = 2 * COUNTERS_MAX
 };
 
 typedef struct counter_site {
   prof_site site;
-  uint32_t bytes;    /* of the name, as Python gave it */
-  const char *shown; /* the same without NULs, and with one behind it */
+  uint32_t bytes;    /* of the name in Python */
+  const char *shown; /* the same without NULs inside */
   char name[];
 } counter_site;
 
 static struct {
-  counter_site *places[PLACES]; /* by hash, or behind that place */
+  counter_site *places[PLACES]; /* by hash, with linear probing */
   uint32_t count;
 } counter_sites;
 static prof_site other_counters = {.file = "", .function = "prof.counter", .level = 1};
@@ -47,7 +45,7 @@ static uint64_t text_hash(const prof_i_py_text *name) {
   return hash ^ hash >> 32;
 }
 
-/* A C string cannot hold a NUL: U+FFFD stands for it. */
+/* A C string cannot contain a NUL: U+FFFD replaces it. */
 static void text_put_shown(char *to, const prof_i_py_text *name) {
   for (uint32_t i = 0; i < name->bytes; i++) {
     if (name->data[i]) {
@@ -72,7 +70,7 @@ static counter_site *counter_site_make(const prof_i_py_text *name) {
   return g;
 }
 
-/* NULL: it is one of the others. */
+/* NULL: it shares other_counters. */
 static counter_site *counter_site_find(const prof_i_py_text *name) {
   size_t at = text_hash(name) % PLACES;
   for (; counter_sites.places[at]; at = (at + 1) % PLACES) {
@@ -98,7 +96,7 @@ static bool read_double(prof_i_py *object, double *number_out) {
   return false;
 }
 
-/* record_counter(name, value, /) */
+/* counter(name, value, /) */
 static prof_i_py *record_counter(prof_i_py *module, prof_i_py *const *arguments, ptrdiff_t count) {
   double value;
   (void)module;
@@ -123,8 +121,8 @@ typedef struct argument_words {
   ptrdiff_t count;
 } argument_words;
 
-/* How many items; -1: an error is pending. An instant that comes while arguments become text, in
-   some __str__(), has none: it might be that argument's own, and so on without an end. */
+/* Returns the number of items; -1: an error is pending. An instant in an argument's __str__()
+   records no arguments, because that might recurse without end. */
 static int add_arguments(const argument_words *from, prof_arg *items, prof_i_py_references *held) {
   int count = 0;
   bool is_good = true;
@@ -177,7 +175,7 @@ static bool find_category(const argument_words *from, prof_i_py **category) {
   return !*category || prof_i_py_is_string(*category, "instant", "category");
 }
 
-/* instant_method(name, /, category="instant", **args) */
+/* instant(name, /, category="instant", **args) */
 static prof_i_py *instant_method(prof_i_py *module, prof_i_py *const *arguments, ptrdiff_t count,
                                  prof_i_py *keywords) {
   (void)module;

@@ -1,7 +1,6 @@
-/* The Python interpreter of this process: what its C interface is called through. No header of
-   Python's is needed and nothing of it is linked, so one libprof.so serves every CPython from 3.9
-   on, and processes without one. Only functions that are exported by all of them; objects are never
-   looked into. */
+/* The C interface of the Python interpreter in this process. It needs no Python header, and links
+   nothing. So one libprof.so serves every CPython from 3.9 on, and processes without Python. Only
+   functions that all versions export are used. No object's memory is read. */
 #ifndef PROF_PYTHON_INTERPRETER_H
 #define PROF_PYTHON_INTERPRETER_H
 
@@ -9,14 +8,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Python's PyObject, of which only pointers are used. */
+/* PyObject: opaque. */
 typedef struct prof_i_py prof_i_py;
 
-/* PyMethodDef, PyType_Slot and PyType_Spec, as the stable interface has them. */
+/* PyMethodDef, PyType_Slot and PyType_Spec of the stable interface. */
 typedef struct prof_i_py_method {
   const char *name;
   void *call;
-  int flags; /* METH_*, of which PROF_I_PY_ has what is used */
+  int flags; /* METH_*: PROF_I_PY_* */
   const char *doc;
 } prof_i_py_method;
 
@@ -122,18 +121,19 @@ typedef struct prof_i_python_given {
   prof_i_py *decorate; /* a callable (scope, function) -> function */
 } prof_i_python_given;
 
-/* What functions.c is given, the same way. */
+/* What Python passes to functions.c. */
 typedef struct prof_i_python_functions_given {
   size_t size;
   prof_i_py *names; /* a dict, for what is made */
-  /* a callable (frame) -> None, left out; `import`; (name, function, file, line); or with a fifth,
-     a call of an nn.Module: is it a function where module_call says None? */
+  /* A callable (frame) -> None: left out; `import`; or (name, function, file, line). A fifth
+     element means a call of an nn.Module. It says whether the call is a function if module_call
+     returns None. */
   prof_i_py *judge;
-  prof_i_py *import_name; /* a callable (frame) -> str, of a frame that was judged `import` */
-  /* a callable (frame) -> (name, the name's place, number, which of its class), of a call of an
-     nn.Module; None: nobody observes it */
+  prof_i_py *import_name; /* a callable (frame) -> str, for frames of the kind `import` */
+  /* a callable (frame) -> (name, the name's address, number, index in its class), for a call of an
+     nn.Module; None: it is not observed */
   prof_i_py *module_call;
-  /* a callable (function of C) -> None, left out; or (name, function, file, line) */
+  /* a callable (C function) -> None: left out; or (name, function, file, line) */
   prof_i_py *describe_builtin;
   prof_i_py *builtin_type, *descriptor_type; /* of len, and of list.append */
   prof_i_py *import;                         /* any object */
@@ -154,20 +154,35 @@ static inline void prof_i_py_drop(prof_i_py *object) {
   if (object) prof_i_python_now.Py_DecRef(object);
 }
 
-/* Is an error pending? */
+/* Whether an error is pending. */
 static inline bool prof_i_py_is_interrupted(void) {
   return prof_i_python_now.PyErr_Occurred() != NULL;
 }
 
-/* Between scope.c and functions.c. Stacks are wanted, or are not any more: what stands open where
-   they begin is a function from there on. An error may be pending behind it. The GIL is held, as
-   below. */
+/* ---- the bytes of Python's strings; under the GIL ---- */
+
+/* Valid while `holder` or the str exists. */
+typedef struct prof_i_py_text {
+  const char *data;  /* followed by a NUL */
+  uint32_t bytes;    /* at most 16384: longer texts are cut later in any case */
+  prof_i_py *holder; /* own reference, or NULL */
+} prof_i_py_text;
+
+/* Lone surrogates stay: readers repair what is not UTF-8. Empty: no memory. No error is pending
+   afterwards. */
+prof_i_py_text prof_i_py_text_of(prof_i_py *string);
+
+/* ---- between scope.c and functions.c; under the GIL ---- */
+
+/* Switches stacks on or off. Functions that are open when stacks begin become scopes at that time.
+   An error may be pending afterwards. */
 void prof_i_python_functions_stacks(bool are_wanted);
-/* Functions are traced, or are not any more: where they are, what stands around a scope is its
-   stack, and it takes none itself. */
+
+/* Switches tracing of functions on or off. While it is on, scopes record no stacks, because the
+   open functions are their stack. */
 void prof_i_python_set_traced(bool are_traced);
 
-/* NULL: all are there; else the name of the first that is not. */
+/* Finds all functions. NULL: found; else the name of the first that is missing. */
 const char *prof_i_python_find(void);
 
 #endif

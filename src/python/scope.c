@@ -1,10 +1,11 @@
-/* `with prof.record_function("name"):`, made of C without a compiler on the user's side: a type by
-   PyType_FromSpec() and functions by PyCFunction_NewEx(), so that a scope of Python's is two calls
-   of C and an object, not four of ctypes. A name is known by the str object that holds it: a
-   constant of the code is the same object each time, and when it has come some times it gets a call
-   site of its own, 16 bytes a scope; a name made anew each time is copied. Budget: 0.13 us for the
-   whole statement, on, and 0.10 off (bench/python). All under the GIL. */
-#define _GNU_SOURCE
+/* `with prof.record_function("name"):` without a compiler on the user's side. A type is made by
+   PyType_FromSpec(), and functions by PyCFunction_NewEx(). So a Python scope is two C calls and an
+   object, not four calls of ctypes.
+
+   A constant name in the code is the same str object each time. After some uses such a name gets
+   its own call site, and a scope takes 16 bytes. A name made at run time is copied each time
+   (scope_details.c). Budget: 0.13 us for the whole statement while recording, 0.10 us otherwise
+   (bench/python). All under the GIL. */
 #include "interpreter.h"
 
 #include <prof/profiler.h>
@@ -18,20 +19,19 @@
 #include "../base/this_thread.h"
 #include "../core/record/site.h"
 #include "arguments.h"
-#include "instants.h"
-#include "text.h"
+#include "functions.h"
+#include "scope.h"
 
 #define PY prof_i_python_now
 
 enum {
   KNOWN_BITS = 11, /* call sites that are found at once */
-  /* of a name, without arguments, before it gets a site: one made at run time seldom comes as
-     often */
+  /* Uses of a name without arguments before it gets a site. A name made at run time seldom has as
+     many. */
   USES_BEFORE_SITE = 8,
-  /* names that get one. Sites are for good: those made at run time must not become more and more of
-     them */
+  /* Names that get a site. Sites are never freed, so names made at run time need a limit. */
   SITES_MAX = 4096,
-  FREE_MAX = 64 /* dead objects kept for the next */
+  FREE_MAX = 64 /* freed objects kept for reuse */
 };
 
 /* ---- names ---- */
@@ -45,22 +45,17 @@ typedef struct known_name {
 } known_name;
 
 static struct {
-  prof_i_py *type;     /* of both functions' objects */
-  prof_i_py *operator; /* the str */
+  prof_i_py *type;          /* of both functions' objects */
+  prof_i_py *operator_text; /* "operator" */
   known_name names[1 << KNOWN_BITS];
   void *free[FREE_MAX];
   unsigned free_count;
   uint32_t site_count; /* given to names */
-  int stack_frames;    /* that each scope takes; 0: none */
-  int wanted_frames;   /* the same, where no functions are traced */
+  int stack_frames;    /* that each scope records; 0: none */
+  int wanted_frames;   /* the same while functions are not traced */
   bool are_functions_traced;
-  uint32_t package_bytes;
-  char package[1024];
   bool is_taken;
 } scope_module;
-
-/* as torch.profiler calls what record_function() makes */
-static const char annotation[] = "user_annotation";
 
 static known_name *known_name_slot(const prof_i_py *name, const prof_i_py *category,
                                    uint32_t level) {
@@ -69,12 +64,12 @@ static known_name *known_name_slot(const prof_i_py *name, const prof_i_py *categ
   return &scope_module.names[key * UINT64_C(0x9e3779b97f4a7c15) >> (64 - KNOWN_BITS)];
 }
 
-/* The place is another name's from here on. What it held goes last: a name may be of a class whose
-   __del__() begins scopes. */
+/* Gives the entry to another name. The old references are dropped last, because a __del__() may
+   begin scopes. */
 static void known_name_set(known_name *k, prof_i_py *name, prof_i_py *category, uint32_t level) {
   const known_name before = *k;
   *k = (known_name){.name = name, .category = category, .level = level, .use_count = 1};
-  PY.Py_IncRef(name); /* held: while it stands here, its address is nobody else's */
+  PY.Py_IncRef(name); /* while it is held, no other object has its address */
   if (category) PY.Py_IncRef(category);
   free(before.texts);
   prof_i_py_drop(before.name);
@@ -83,46 +78,35 @@ static void known_name_set(known_name *k, prof_i_py *name, prof_i_py *category, 
 
 /* ---- the object ---- */
 
-/* What `with` looks up, and then calls without or with three arguments. A method would be bound to
-   its object twice a statement, an object each time; these give the scope itself, which knows by
-   what it was asked for. */
+/* What `with` looks up: __enter__, called without arguments, and __exit__, called with three.
+   Methods would need a bound object for each of the two. These descriptors return the scope itself,
+   and set the bit of the requested part in it. */
 typedef enum method_part { PART_ENTER = 1, PART_LEAVE = 2 } method_part;
 
 typedef struct part_object {
   method_part which;
 } part_object;
 
-typedef struct scope {
-  void *vectorcall; /* first: what Python calls it by */
-  uint64_t start;   /* of the innermost entry; 0: not recorded */
-  uint64_t *outer;  /* of the others: one object may be entered again inside itself */
-  uint32_t depth, outer_room, unstored_entries; /* untold: entries for which there was no memory */
-  uint8_t level, requested_parts;               /* asked: bits of part */
-  /* own references; category NULL: annotation; args NULL, or a dict; shapes NULL, or a sequence of
-     sequences */
-  prof_i_py *name, *category, *args, *shapes;
-} scope;
-
 static prof_i_py *call_decorated(prof_i_py *self, prof_i_py *const *arguments, size_t count,
                                  prof_i_py *keywords);
 
-static inline scope *scope_of_object(prof_i_py *object) {
-  return (scope *)(void *)((char *)object + PY.given.head_bytes);
+static inline prof_i_py_scope *scope_of_object(prof_i_py *object) {
+  return (prof_i_py_scope *)(void *)((char *)object + PY.given.head_bytes);
 }
 
 static prof_i_py *scope_new(prof_i_py *name, prof_i_py *category, uint32_t level, prof_i_py *args,
                             prof_i_py *shapes) {
   void *const memory = scope_module.free_count
                            ? scope_module.free[--scope_module.free_count]
-                           : PY.PyObject_Malloc(PY.given.head_bytes + sizeof(scope));
+                           : PY.PyObject_Malloc(PY.given.head_bytes + sizeof(prof_i_py_scope));
   if (!memory) return PY.PyErr_NoMemory();
   prof_i_py *const self = PY.PyObject_Init(memory, scope_module.type);
-  *scope_of_object(self) = (scope){.vectorcall = (void *)call_decorated,
-                                   .level = (uint8_t)level,
-                                   .name = name,
-                                   .category = category,
-                                   .args = args,
-                                   .shapes = shapes};
+  *scope_of_object(self) = (prof_i_py_scope){.vectorcall = (void *)call_decorated,
+                                             .level = (uint8_t)level,
+                                             .name = name,
+                                             .category = category,
+                                             .args = args,
+                                             .shapes = shapes};
   PY.Py_IncRef(name);
   if (category) PY.Py_IncRef(category);
   if (args) PY.Py_IncRef(args);
@@ -135,175 +119,12 @@ static prof_i_py *new_none(void) {
   return PY.given.none;
 }
 
-/* ---- where it was begun ---- */
+/* ---- begin, end ---- */
 
-enum { STACK_ROOM = 8192, STACK_FRAMES_MAX = 64 };
-
-/* At `used` of the text; what does not fit is left out. */
-static size_t text_put_frame(char *to, size_t used, prof_i_py *frame) {
-  prof_i_py *const code = PY.PyFrame_GetCode(frame);
-  prof_i_py *const file = code ? PY.PyObject_GetAttrString(code, "co_filename") : NULL;
-  prof_i_py *const function = code ? PY.PyObject_GetAttrString(code, "co_name") : NULL;
-  if (file && function) {
-    const prof_i_py_text f = prof_i_py_text_of(file), n = prof_i_py_text_of(function);
-    const int bytes =
-        snprintf(to + used, STACK_ROOM - used, "%s%.*s(%d): %.*s", used ? ";" : "", (int)f.bytes,
-                 f.data, PY.PyFrame_GetLineNumber(frame), (int)n.bytes, n.data);
-    if (bytes > 0 && (size_t)bytes < STACK_ROOM - used) used += (size_t)bytes;
-    prof_i_py_drop(f.holder);
-    prof_i_py_drop(n.holder);
-  } else {
-    PY.PyErr_Clear();
-  }
-  to[used] = '\0';
-  prof_i_py_drop(file);
-  prof_i_py_drop(function);
-  prof_i_py_drop(code);
-  return used;
-}
-
-static prof_i_py *leave_frame(prof_i_py *frame) {
-  prof_i_py *const outer = PY.PyFrame_GetBack(frame);
-  PY.Py_DecRef(frame);
-  return outer;
-}
-
-/* Is it a frame of this package, which stands between a decorated function and its caller? Those
-   are left out. */
-static bool frame_is_own(prof_i_py *frame) {
-  prof_i_py *const code = PY.PyFrame_GetCode(frame);
-  prof_i_py *const file = code ? PY.PyObject_GetAttrString(code, "co_filename") : NULL;
-  const prof_i_py_text f = file ? prof_i_py_text_of(file) : (prof_i_py_text){"", 0, NULL};
-  const bool is_here = scope_module.package_bytes && f.bytes > scope_module.package_bytes &&
-                       memcmp(f.data, scope_module.package, scope_module.package_bytes) == 0;
-  if (!file) PY.PyErr_Clear();
-  prof_i_py_drop(f.holder);
-  prof_i_py_drop(file);
-  prof_i_py_drop(code);
-  return is_here;
-}
-
-/* The folder of the package, with its slash: where decorate() was written. Unknown: its frames are
-   shown. */
-static void find_package(void) {
-  prof_i_py *const code = PY.PyObject_GetAttrString(PY.given.decorate, "__code__");
-  prof_i_py *const file = code ? PY.PyObject_GetAttrString(code, "co_filename") : NULL;
-  const prof_i_py_text f = file ? prof_i_py_text_of(file) : (prof_i_py_text){"", 0, NULL};
-  const char *const slash = f.bytes ? memrchr(f.data, '/', f.bytes) : NULL;
-  const size_t bytes = slash ? (size_t)(slash - f.data) + 1 : 0;
-  if (bytes && bytes <= sizeof scope_module.package) {
-    memcpy(scope_module.package, f.data, bytes);
-    scope_module.package_bytes = (uint32_t)bytes;
-  }
-  if (!file) PY.PyErr_Clear();
-  prof_i_py_drop(f.holder);
-  prof_i_py_drop(file);
-  prof_i_py_drop(code);
-}
-
-static size_t put_stack(char *to) {
-  size_t used = 0;
-  prof_i_py *frame = PY.PyEval_GetFrame(); /* borrowed */
-  to[0] = '\0';
-  if (frame) PY.Py_IncRef(frame);
-  for (int count = 0; frame && count < scope_module.stack_frames; frame = leave_frame(frame)) {
-    if (frame_is_own(frame)) continue;
-    used = text_put_frame(to, used, frame);
-    count++;
-  }
-  prof_i_py_drop(frame);
-  return used;
-}
-
-/* ---- shapes ---- */
-
-typedef struct tensor_room {
-  prof_tensor tensors[PROF_ARGS_MAX];
-  int64_t dims[PROF_ARGS_MAX][16];
-} tensor_room;
-
-/* Of a sequence of (dtype, dim, dim, ...): prof_dtype, and the shape. An error may be pending
-   behind it, as prof_i_py_call() says. */
-static uint32_t take_shapes(prof_i_py *sequence, tensor_room *to, prof_arg *items) {
-  int64_t count = prof_i_py_call(prof_i_py_get_size, sequence, 0).number;
-  if (count > PROF_ARGS_MAX) count = PROF_ARGS_MAX;
-  for (ptrdiff_t i = 0; i < count; i++) {
-    prof_i_py *const one = prof_i_py_call(prof_i_py_get_item, sequence, i).object;
-    int64_t rank = one ? prof_i_py_call(prof_i_py_get_size, one, 0).number - 1 : 0;
-    if (rank < 0) rank = 0;
-    if (rank > 16) rank = 16;
-    for (ptrdiff_t d = 0; d < rank; d++)
-      to->dims[i][d] = prof_i_py_call(prof_i_py_get_number, one, d + 1).number;
-    const int64_t dtype = one ? prof_i_py_call(prof_i_py_get_number, one, 0).number : 0;
-    to->tensors[i] = (prof_tensor){to->dims[i], (uint32_t)rank, (uint32_t)dtype};
-    items[i] = (prof_arg){.type = PROF_ARG_TENSOR, .value.tensor = &to->tensors[i]};
-    prof_i_py_drop(one);
-  }
-  return count > 0 ? (uint32_t)count : 0;
-}
-
-/* Everything copied: a name made at run time, or arguments. Where an argument was interrupted, its
-   error is pending behind it, and nothing is begun. A scope that begins while arguments become
-   text, in some __str__(), has none: it might be that argument's own, and so on without an end. */
-static PROF_I_COLD uint64_t scope_begin_copied(const scope *s) {
-  prof_arg items[PROF_ARGS_MAX];
-  prof_i_py_references held[PROF_ARGS_MAX] = {{{NULL}}};
-  prof_i_py *key, *value;
-  ptrdiff_t at = 0;
-  uint32_t count = 0;
-  uint64_t start = 0;
-  bool is_interrupted = false;
-  tensor_room tensors;
-  char stack[STACK_ROOM];
-  /* they come first: what has no key */
-  if (s->shapes) count = take_shapes(s->shapes, &tensors, items);
-  if (s->shapes && prof_i_py_is_interrupted()) return 0;
-  if (scope_module.stack_frames && count < PROF_ARGS_MAX) {
-    const size_t bytes = put_stack(stack);
-    items[count++] = (prof_arg){.key = PROF_STACK_KEY,
-                                .type = PROF_ARG_STRING,
-                                .bytes = (uint32_t)bytes,
-                                .value.text = stack};
-  }
-  const bool has_args = s->args && !prof_i_this_flags.is_making_text;
-  if (has_args) prof_i_this_flags.is_making_text = true;
-  while (has_args && !is_interrupted && count < PROF_ARGS_MAX &&
-         PY.PyDict_Next(s->args, &at, &key, &value)) {
-    is_interrupted = !prof_i_py_add_pair(key, value, &items[count], &held[count]);
-    count++;
-  }
-  if (has_args) prof_i_this_flags.is_making_text = false;
-  if (!is_interrupted) {
-    const prof_i_py_text name = prof_i_py_text_of(s->name),
-                         category = s->category
-                                        ? prof_i_py_text_of(s->category)
-                                        : (prof_i_py_text){annotation, sizeof annotation - 1, NULL};
-    static prof_site sites[3] = {{.file = "", .function = ""},
-                                 {.file = "", .function = "prof.scope", .level = 1},
-                                 {.file = "", .function = "prof.scope", .level = 2}};
-    const prof_details details = {.name = name.data,
-                                  .category = category.data,
-                                  .name_bytes = name.bytes,
-                                  .category_bytes = category.bytes,
-                                  .flags = PROF_I_BY_CALL,
-                                  .device = PROF_HOST,
-                                  .args = {.items = items,
-                                           .count = count,
-                                           .kind = s->shapes ? PROF_ARGS_SHAPES : PROF_ARGS_PAIRS}};
-    start = prof_i_begin_details_1(&sites[s->level], &details);
-    prof_i_py_drop(name.holder);
-    prof_i_py_drop(category.holder);
-  }
-  for (uint32_t i = 0; i < count; i++) prof_i_py_release(&held[i]);
-  return start;
-}
-
-/* Of a name that has come often. False: it stays one that is copied. */
+/* Gives a site to a frequent name. False: the name continues to be copied. */
 static bool known_name_give_site(known_name *k) {
   const prof_i_py_text name = prof_i_py_text_of(k->name),
-                       category = k->category
-                                      ? prof_i_py_text_of(k->category)
-                                      : (prof_i_py_text){annotation, sizeof annotation - 1, NULL};
+                       category = prof_i_py_category_text(k->category);
   const bool is_plain = name.bytes && !name.holder && !category.holder && name.bytes < 256 &&
                         category.bytes < 256 && !memchr(name.data, 0, name.bytes) &&
                         !memchr(category.data, 0, category.bytes);
@@ -319,24 +140,25 @@ static bool known_name_give_site(known_name *k) {
   return k->texts != NULL;
 }
 
-static PROF_I_COLD uint64_t scope_begin_unknown(const scope *s, known_name *k) {
+static PROF_I_COLD uint64_t scope_begin_unknown(const prof_i_py_scope *s, known_name *k) {
   const bool is_known = k->name == s->name && k->category == s->category && k->level == s->level;
-  /* places stay whose they are: who lost one would not get another site */
-  if (scope_module.site_count >= SITES_MAX) return scope_begin_copied(s);
+  /* entries stay as they are: a name that lost its entry would not get another site */
+  if (scope_module.site_count >= SITES_MAX)
+    return prof_i_py_scope_begin_copied(s, scope_module.stack_frames);
   if (!is_known) {
     known_name_set(k, s->name, s->category, s->level);
   } else if (!s->args && !s->shapes && !scope_module.stack_frames &&
              ++k->use_count > USES_BEFORE_SITE && known_name_give_site(k)) {
     const uint32_t before = prof_i_site_count();
     const uint64_t start = prof_scope_begin_at(&k->site, k->texts, k->category_text);
-    /* a name that had lost its place has its old site */
+    /* a name that had lost its entry has its old site */
     scope_module.site_count += prof_i_site_count() != before;
     return start;
   }
-  return scope_begin_copied(s);
+  return prof_i_py_scope_begin_copied(s, scope_module.stack_frames);
 }
 
-static inline uint64_t scope_begin(const scope *s) {
+static inline uint64_t scope_begin(const prof_i_py_scope *s) {
   if (!PROF_I_IS_ON(s->level)) return 0;
   known_name *const k = known_name_slot(s->name, s->category, s->level);
   if (k->texts && !s->args && !s->shapes && !scope_module.stack_frames && k->name == s->name &&
@@ -346,7 +168,7 @@ static inline uint64_t scope_begin(const scope *s) {
 }
 
 /* False: no memory. */
-static PROF_I_COLD bool save_outer(scope *s) {
+static PROF_I_COLD bool save_outer(prof_i_py_scope *s) {
   if (s->depth > s->outer_room) {
     uint64_t *const more = realloc(s->outer, 2 * s->depth * sizeof *more);
     if (!more) return false;
@@ -357,7 +179,7 @@ static PROF_I_COLD bool save_outer(scope *s) {
   return true;
 }
 
-static void end_innermost_scope(scope *s) {
+static void end_innermost_scope(prof_i_py_scope *s) {
   const uint64_t start = s->start;
   if (s->unstored_entries) {
     s->unstored_entries--;
@@ -367,14 +189,14 @@ static void end_innermost_scope(scope *s) {
   if (start) prof_scope_end(start);
 }
 
-/* An argument's or a shape's own code was interrupted. */
-static PROF_I_COLD prof_i_py *fail_scope(scope *s) {
+/* The code of an argument or a shape was interrupted. */
+static PROF_I_COLD prof_i_py *fail_scope(prof_i_py_scope *s) {
   end_innermost_scope(s);
   return NULL;
 }
 
 static prof_i_py *scope_enter(prof_i_py *self) {
-  scope *const s = scope_of_object(self);
+  prof_i_py_scope *const s = scope_of_object(self);
   if (s->depth > 0 && !save_outer(s)) {
     s->unstored_entries++;
   } else {
@@ -387,14 +209,14 @@ static prof_i_py *scope_enter(prof_i_py *self) {
   return self;
 }
 
-/* Exceptions pass: the answer is None. */
+/* Returns None, so exceptions propagate. */
 static prof_i_py *scope_leave(prof_i_py *self) {
   end_innermost_scope(scope_of_object(self));
   return new_none();
 }
 
-/* Gives (self, function) to Python's side, which knows what a function, a generator and a coroutine
-   are. */
+/* Passes (self, function) to Python's side, which distinguishes functions, generators and
+   coroutines. */
 static PROF_I_COLD prof_i_py *scope_decorate(prof_i_py *self, prof_i_py *const *arguments,
                                              size_t count, prof_i_py *keywords) {
   if (keywords || count != 1) {
@@ -428,7 +250,7 @@ static inline part_object *part_of_object(prof_i_py *object) {
   return (part_object *)(void *)((char *)object + PY.given.head_bytes);
 }
 
-/* Of an object the object, of the type itself: Scope.__enter__(scope). */
+/* Returns the scope for an object, and the descriptor for the type: Scope.__enter__(scope). */
 static prof_i_py *get_part(prof_i_py *self, prof_i_py *object, prof_i_py *type) {
   prof_i_py *given = self;
   (void)type;
@@ -466,7 +288,7 @@ static PROF_I_COLD prof_i_py *refuse_new(prof_i_py *type, prof_i_py *arguments,
 
 static void destroy_part(prof_i_py *self) { PY.PyObject_Free(self); } /* the type is never freed */
 
-/* False: Python has an error. */
+/* False: an error is pending. */
 static bool add_part_type(prof_i_py *part_type, const char *name, method_part which) {
   void *const memory = PY.PyObject_Malloc(PY.given.head_bytes + sizeof(part_object));
   if (!memory) return false;
@@ -479,18 +301,17 @@ static bool add_part_type(prof_i_py *part_type, const char *name, method_part wh
 
 enum { PARTS = 5 };
 
-/* One that is not entered, of the same name, category, level and arguments: a decorated function
-   has one for each call. */
+/* A copy that is not entered. A decorated function makes one for each call. */
 static prof_i_py *scope_copy(prof_i_py *self, prof_i_py *unused) {
-  const scope *const s = scope_of_object(self);
+  const prof_i_py_scope *const s = scope_of_object(self);
   (void)unused;
   return scope_new(s->name, s->category, s->level, s->args, s->shapes);
 }
 
-/* Of one that is not entered what scope_new() takes, with None for what it has not, for copies and
-   pickles: those hold no time. */
+/* The arguments of scope_new(), with None for NULL, for copies and pickles. Only of a scope that is
+   not entered, because a copy holds no time. */
 static prof_i_py *scope_parts(prof_i_py *self, prof_i_py *unused) {
-  const scope *const s = scope_of_object(self);
+  const prof_i_py_scope *const s = scope_of_object(self);
   (void)unused;
   if (s->depth || s->unstored_entries)
     return PY.PyErr_Format(PY.given.type_error,
@@ -510,7 +331,7 @@ static prof_i_py *scope_parts(prof_i_py *self, prof_i_py *unused) {
 }
 
 static void scope_destroy(prof_i_py *self) {
-  scope *const s = scope_of_object(self);
+  prof_i_py_scope *const s = scope_of_object(self);
   free(s->outer);
   PY.Py_DecRef(s->name);
   prof_i_py_drop(s->category);
@@ -559,7 +380,7 @@ static prof_i_py *record_function(prof_i_py *module, prof_i_py *const *arguments
 }
 
 typedef struct scope_words {
-  prof_i_py *category, *level, *shapes; /* NULL: not said */
+  prof_i_py *category, *level, *shapes; /* NULL: not given */
   prof_i_py *args;                      /* a dict, own, or NULL */
 } scope_words;
 
@@ -621,14 +442,14 @@ static prof_i_py *scope_method(prof_i_py *module, prof_i_py *const *arguments, p
   }
   prof_i_py *const made =
       is_good && level
-          ? scope_new(arguments[0], words.category ? words.category : scope_module.operator, level,
-                      words.args, words.shapes)
+          ? scope_new(arguments[0], words.category ? words.category : scope_module.operator_text,
+                      level, words.args, words.shapes)
           : NULL;
   prof_i_py_drop(words.args);
   return made;
 }
 
-/* ---- */
+/* ---- settings, and the start ---- */
 
 static void set_frames(void) {
   scope_module.stack_frames = scope_module.are_functions_traced ? 0 : scope_module.wanted_frames;
@@ -640,9 +461,9 @@ void prof_i_python_set_traced(bool are_traced) {
 }
 
 void prof_i_python_stacks_1(int frames) {
-  scope_module.wanted_frames = frames < 0                  ? 0
-                               : frames < STACK_FRAMES_MAX ? frames
-                                                           : STACK_FRAMES_MAX;
+  scope_module.wanted_frames = frames < 0                            ? 0
+                               : frames < PROF_I_PY_STACK_FRAMES_MAX ? frames
+                                                                     : PROF_I_PY_STACK_FRAMES_MAX;
   set_frames();
   prof_i_python_functions_stacks(scope_module.wanted_frames > 0);
 }
@@ -670,8 +491,8 @@ const char *prof_i_python_1(const prof_i_python_given *given) {
   const char *const missing = prof_i_python_find();
   if (missing) return missing;
   PY.given = *given;
-  PY.Py_IncRef(given->decorate); /* the rest is as old as the interpreter */
-  members[0].offset = (ptrdiff_t)(given->head_bytes + offsetof(scope, vectorcall));
+  PY.Py_IncRef(given->decorate); /* the others live as long as the interpreter */
+  members[0].offset = (ptrdiff_t)(given->head_bytes + offsetof(prof_i_py_scope, vectorcall));
   prof_i_py_slot slots[] = {{PROF_I_PY_SLOT_CALL, (void *)PY.PyVectorcall_Call},
                             {PROF_I_PY_SLOT_DEALLOC, (void *)scope_destroy},
                             {PROF_I_PY_SLOT_METHODS, methods},
@@ -683,18 +504,17 @@ const char *prof_i_python_1(const prof_i_python_given *given) {
                                  {PROF_I_PY_SLOT_GET, (void *)get_part},
                                  {PROF_I_PY_SLOT_NEW, (void *)refuse_new},
                                  {0, NULL}};
-  prof_i_py_spec spec = {"prof.Scope", (int)(given->head_bytes + sizeof(scope)), 0,
+  prof_i_py_spec spec = {"prof.Scope", (int)(given->head_bytes + sizeof(prof_i_py_scope)), 0,
                          PROF_I_PY_DEFAULT_FLAGS | PROF_I_PY_HAS_VECTORCALL, slots};
   prof_i_py_spec part_spec = {"prof.ScopePart", (int)(given->head_bytes + sizeof(part_object)), 0,
                               PROF_I_PY_DEFAULT_FLAGS, part_slots};
   scope_module.type = PY.PyType_FromSpec(&spec);
-  prof_i_py *const part_type = PY.PyType_FromSpec(&part_spec); /* for good */
-  scope_module.operator= PY.PyUnicode_FromString("operator");
-  bool is_made =
-      scope_module.type &&
-      scope_module.operator&& part_type && add_part_type(part_type, "__enter__", PART_ENTER) &&
-      add_part_type(part_type, "__exit__", PART_LEAVE) &&
-      PY.PyDict_SetItemString(given->names, "Scope", scope_module.type) == 0;
+  prof_i_py *const part_type = PY.PyType_FromSpec(&part_spec); /* never freed */
+  scope_module.operator_text = PY.PyUnicode_FromString("operator");
+  bool is_made = scope_module.type && scope_module.operator_text && part_type &&
+                 add_part_type(part_type, "__enter__", PART_ENTER) &&
+                 add_part_type(part_type, "__exit__", PART_LEAVE) &&
+                 PY.PyDict_SetItemString(given->names, "Scope", scope_module.type) == 0;
   for (size_t i = 0; is_made && i < sizeof functions / sizeof *functions; i++) {
     prof_i_py *const function = PY.PyCFunction_NewEx(&functions[i], NULL, NULL);
     is_made = function && PY.PyDict_SetItemString(given->names, functions[i].name, function) == 0;
@@ -705,7 +525,7 @@ const char *prof_i_python_1(const prof_i_python_given *given) {
     PY.PyErr_Clear();
     return "Python could not make its types";
   }
-  find_package();
+  prof_i_py_scope_find_package();
   scope_module.is_taken = true;
   return NULL;
 }

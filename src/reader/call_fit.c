@@ -1,18 +1,17 @@
-/* See call_fit.h.
+/* Fits vendor calls between the scopes of their thread: prof_i_call_fit().
 
-       scope     [============]         ends during the call: the call is inside, or behind
+       scope     [============]         ends during the call: the call is inside, or follows
        call                 [~~~]
-       scope                  [=====]   begins during the call: the call is before, or inside
+       scope                  [=====]   begins during the call: the call precedes it, or is inside
 
-   Of a sound capture few scopes begin or end during a call. A damaged one may have any number, and
-   then it stays where it is. */
-#include "call_fit.h"
-
+   In a sound capture few scopes begin or end during a call. In a damaged one there may be any
+   number. Then the call stays as it is. */
 #include "../format/parse.h"
+#include "walk_sorted.h"
 
 enum { ITEMS_MAX = 64 };
 
-/* What may hold a call, or stand beside it. */
+/* Whether this item may enclose a call, or be next to it. */
 static bool item_is_around_call(const prof_i_walker *w, prof_i_sorted_record *item) {
   prof_i_long_record record;
   if ((item->words[1] & 15) == 0) return true;
@@ -23,7 +22,7 @@ static bool item_is_around_call(const prof_i_walker *w, prof_i_sorted_record *it
          (record.kind == PROF_I_KIND_SCOPE && !(record.flags & PROF_I_FLAG_OTHER_THREAD));
 }
 
-/* So many items end behind that moment, the call not counted; ITEMS_MAX: or more. */
+/* How many items end after that moment, without the call. ITEMS_MAX: as many or more. */
 static size_t count_items_after(const prof_i_sorted_record *items, size_t count, uint64_t ticks) {
   size_t behind = 0;
   while (behind < ITEMS_MAX && behind + 1 < count && items[count - 2 - behind].end > ticks)
@@ -31,13 +30,13 @@ static size_t count_items_after(const prof_i_sorted_record *items, size_t count,
   return behind;
 }
 
-/* Those that have come wait on the walker's stack, the latest begin on top. */
+/* Scopes already read are pending on the walker's stack, the latest begin on top. */
 static void fit_call_to_begins(const prof_i_walker *w, const prof_i_sorted_record *items,
                                size_t count, prof_i_sorted_record *call) {
   const prof_i_lane *const lane = &w->lanes[0];
   for (uint32_t i = lane->count; i-- > 1 && lane->stack[i].start > call->start;) {
     const uint64_t begin = lane->stack[i].start;
-    if (begin >= call->end) continue; /* over, going backwards */
+    if (begin >= call->end) continue; /* begins after the call */
     if (call->end - begin >= begin - call->start ||
         count_items_after(items, count, begin) == ITEMS_MAX) {
       call->start = begin;
@@ -47,15 +46,15 @@ static void fit_call_to_begins(const prof_i_walker *w, const prof_i_sorted_recor
   }
 }
 
-/* Vendors call nobody back on the thread that calls them: a scope that seems to begin and end
-   during a call, and is most of it, has the call inside. */
+/* Vendors do not call back on the calling thread. So a scope that seems to begin and end during a
+   call, and takes most of it, encloses the call. */
 static bool overlaps_mostly(const prof_i_sorted_record *scope, const prof_i_sorted_record *call) {
   return 2 * (scope->end - scope->start) > call->end - call->start;
 }
 
-/* Those that ended during the call come next: UINT32_MAX of none, else how many items the innermost
-   stands before the call, which is inside of it. *is_all_out: false where there are too many to
-   look at. */
+/* Scopes that ended during the call are the items before it. Returns how many items before the call
+   the innermost scope around it is. UINT32_MAX: no scope is around it. *is_all_out: false if there
+   are too many items to read. */
 static uint32_t fit_call_to_ends(const prof_i_walker *w, const prof_i_sorted_record *items,
                                  size_t count, prof_i_sorted_record *call, bool *is_all_out) {
   uint32_t around = UINT32_MAX, looked = 1;
@@ -83,7 +82,7 @@ bool prof_i_call_fit(const prof_i_walker *walker, prof_i_sorted_record *items, s
   fit_call_to_begins(walker, items, count, &call);
   const uint64_t end = call.end;
   const uint32_t around = fit_call_to_ends(walker, items, count, &call, &is_all);
-  if (!is_all) return true; /* as it was told */
+  if (!is_all) return true; /* as recorded */
   const size_t places = around != UINT32_MAX          ? around
                         : end != items[count - 1].end ? count_items_after(items, count, end)
                                                       : 0;

@@ -1,6 +1,6 @@
-/* What a capture says about itself, out of its meta extents: call sites, argument schemas, names of
-   tracks, clock pairs, sessions. Texts are left where they stand; memory is a small multiple of the
-   records read, whatever numbers they hold. */
+/* Reads the catalog from meta extents: call sites, argument schemas, names of tracks, clock pairs,
+   sessions. Texts stay in the capture. Memory is a small multiple of the records read, whatever
+   their numbers are. */
 #include <prof/memory.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,15 +64,15 @@ void prof_i_catalog_fini(prof_i_catalog *catalog) {
 
 /* ---- sites ---- */
 
-/* A record's name stands instead where it has one; where it was lost, the function says at least
-   where it was. PyTorch's ranges may have an empty name, which its own tables show. */
+/* A record's own name replaces it. If that name was lost, the function at least shows where the
+   scope was. PyTorch's ranges may have an empty name, which its tables show as such. */
 static prof_i_text name_or_function(const prof_i_site_info *site) {
   static const prof_i_text none = {"(no name)", 9};
   if (site->name.bytes || prof_i_observed_has(site->line, site->file.bytes)) return site->name;
   return site->function.bytes ? site->function : none;
 }
 
-/* A scope's record behind the texts, or what is left of a slot. */
+/* The record of the site's scopes, which follows the texts, or the rest of a slot. */
 static bool next_record(const uint64_t *at, uint64_t left, const uint64_t **record_out) {
   prof_i_long_record record;
   if (left < 4) return true;
@@ -199,7 +199,7 @@ static int track_compare(const void *a, const void *b) {
   return (x->name.data > y->name.data) - (x->name.data < y->name.data);
 }
 
-/* The last name of a track wins; meta extents are read in the order in which they were taken. */
+/* The last name of a track counts. Meta extents are read in the order of their creation. */
 static void drop_older_track_names(prof_i_catalog *catalog) {
   if (catalog->track_count == 0) return;
   qsort(catalog->tracks, catalog->track_count, sizeof *catalog->tracks, track_compare);
@@ -214,8 +214,8 @@ static void drop_older_track_names(prof_i_catalog *catalog) {
   catalog->track_count = kept + 1;
 }
 
-/* What CLOCK_REALTIME is ahead of CLOCK_MONOTONIC, more than at the start. Both are adjusted alike,
-   so it changes by steps alone, and where the machine sleeps. */
+/* How much CLOCK_REALTIME has moved against CLOCK_MONOTONIC since the start. Both are adjusted
+   alike, so only steps and sleeps of the machine change it. */
 static void note_wall_clock(prof_i_catalog *catalog, int64_t ahead_ns, uint64_t width_ns) {
   const uint64_t bound = width_ns / 2 + catalog->wall_width_ns / 2 < UINT64_MAX / 4
                              ? width_ns + catalog->wall_width_ns + WALL_STEP_NS_MIN
@@ -252,7 +252,7 @@ static int add_pair(prof_trace *trace, const uint64_t *words, uint64_t word_coun
   return 0;
 }
 
-/* As recorded, until the eras are known: see epoch.c. */
+/* As recorded, until the epochs are known: clock_epoch.c. */
 static int add_ticks(uint64_t **moments, uint32_t *room, uint32_t *count, int64_t ticks) {
   if (!prof_i_make_room((void **)moments, room, *count, sizeof **moments)) return PROF_E_NO_MEMORY;
   (*moments)[(*count)++] = (uint64_t)ticks;
@@ -372,7 +372,7 @@ const prof_i_pool_record *prof_i_catalog_pool(const prof_i_catalog *catalog, uin
 
 static int add_device(prof_trace *trace, const uint64_t *words, uint64_t word_count) {
   prof_i_catalog *const catalog = &trace->catalog;
-  /* what came later is 0 where it is not there */
+  /* members that the record lacks are 0 */
   enum { LEAST_BYTES = offsetof(prof_i_device_state, record_count) };
   prof_i_device_state state = {0};
   if (word_count < 3 + LEAST_BYTES / 8) {
@@ -393,7 +393,7 @@ static int device_compare(const prof_i_device_state *x, const prof_i_device_stat
                             : (x->index > y->index) - (x->index < y->index);
 }
 
-/* What is served behind what is not: the last of a device counts. */
+/* The last record of a device counts. */
 static int device_compare_for_sort(const void *a, const void *b) {
   const prof_i_device_state *const x = a, *const y = b;
   const int order = device_compare(x, y);
@@ -464,10 +464,10 @@ int prof_i_catalog_read(prof_trace *trace, const prof_i_extent *extent) {
   const uint64_t *at = (const uint64_t *)(extent->head + 1);
   uint64_t left = prof_i_extent_claimed(extent);
   const bool is_cut = extent->bytes < extent->head->bytes;
-  /* behind a record that could not be read, words are not taken for new damage */
+  /* after an unreadable record, words are not counted as new damage */
   bool is_lost = false;
   for (uint64_t slots; left > 0; at += slots * 2, left -= slots) {
-    /* the end of an extent, or a writer that died: nothing that counts */
+    /* the end of an extent, or a writer that died: not counted */
     if (!prof_i_is_committed(at[0], generation)) {
       prof_i_parse_uncommitted(at[0], PROF_I_FAULT(HALF_READ) ? 1 : left, generation, &slots);
       continue;
@@ -476,7 +476,7 @@ int prof_i_catalog_read(prof_trace *trace, const prof_i_extent *extent) {
     trace->bad_count += slots == 0 && !is_lost;
     is_lost = slots == 0;
     if (is_lost) {
-      if (is_cut && (at[1] & 15) == 1) break; /* the cut goes through it: the rest is its payload */
+      if (is_cut && (at[1] & 15) == 1) break; /* the cut is inside of it: the rest is its payload */
       slots = 1;
       continue;
     }

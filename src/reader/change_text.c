@@ -1,4 +1,4 @@
-/* What a capture says of steps of the budget and of mutes, as values and as lines of text. */
+/* Level and mute changes and notes of a capture, as values and as lines of text. */
 #define _GNU_SOURCE
 #include <prof/trace.h>
 #include <stdio.h>
@@ -62,17 +62,17 @@ int prof_trace_change_get(const prof_trace *trace, uint32_t index, prof_trace_ch
 
 /* ---- changes from outside ---- */
 
-/* Also those that the header has lost before the process could look. */
+/* Includes changes that the header lost before the process read them. */
 uint64_t prof_i_changes_unreadable(const prof_i_header *header) {
   const uint64_t count = header->level_change_count, next = header->level_change_next;
-  const bool is_known = next && next - 1 <= count; /* a damaged one says anything */
+  const bool is_known = next && next - 1 <= count; /* a damaged one may have any value */
   const uint64_t left = is_known ? count - (next - 1) : 0;
   const uint64_t lost = left > PROF_I_LEVEL_CHANGES ? left - PROF_I_LEVEL_CHANGES : 0;
   return header->unwritten_changes + lost;
 }
 
-/* Those in the header that the process has not written as records yet, and that came about. Each is
-   checked: a live one may be changing, and a damaged one says anything. */
+/* Adds the changes in the header that took effect, and that the process has not recorded yet. Each
+   is checked, because a live header may be changing, and a damaged one may have any value. */
 static int add_from_header(prof_trace *trace) {
   prof_i_catalog *const catalog = &trace->catalog;
   const uint64_t count = trace->header.level_change_count;
@@ -124,7 +124,7 @@ int prof_i_changes_sort(prof_trace *trace) {
 
 /* ---- as text ---- */
 
-/* Repaired, made plain, and cut; to holds TEXT_BYTES. */
+/* Sanitized and cut. `to` has TEXT_BYTES. */
 static const char *sanitize_name(char *to, const char *text, uint32_t bytes) {
   char repaired[NAME_SHOWN_BYTES * 3 + 8];
   const size_t kept = bytes < NAME_SHOWN_BYTES ? bytes : NAME_SHOWN_BYTES;
@@ -134,7 +134,7 @@ static const char *sanitize_name(char *to, const char *text, uint32_t bytes) {
   return to;
 }
 
-/* 12345678 as "12.35 million": not by the locale, which may have another point. */
+/* 12345678 as "12.35 million", independent of the locale's decimal point. */
 static void change_put_rate(char *to, size_t room, double value) {
   const uint64_t hundredths = (uint64_t)(value / 1e4 + 0.5);
   if (value < 1e6)

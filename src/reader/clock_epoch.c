@@ -1,9 +1,8 @@
-/* See capture.h. A machine that is moved, or sleeps, may get another counter: its ticks go back, or
-   far ahead, while CLOCK_MONOTONIC goes on. The pairs tell that it happened between two of them.
-   What follows is a new era, whose ticks get a shift, so that the time line goes on as if nothing
-   had been; and records are sorted into eras by their ticks and their order. Small jumps are left
-   to the time line: they may as well be two processors whose counters differ, and then no moment
-   divides them. */
+/* Finds jumps of the counter. A machine that is moved, or sleeps, may get another counter. Its
+   ticks then go back, or far ahead, while CLOCK_MONOTONIC continues. The clock pairs show that this
+   happened between two of them. A new epoch begins there. Its ticks get a shift, so the time line
+   continues. Records are assigned to epochs by their ticks and their order. The time line handles
+   small jumps: they may be differences between processors, which no moment divides. */
 #include <stdlib.h>
 
 #include <prof/status.h>
@@ -11,9 +10,9 @@
 #include "../format/parse.h"
 
 static const double jump_ns_min = 20e6;            /* as in the recorder's clock.c */
-static const double span_ns_min = 1e6;             /* between pairs that tell a rate */
+static const double span_ns_min = 1e6;             /* between pairs that give a rate */
 static const double jitter_ns = 2e3, drift = 2e-4; /* the recorder's bounds of a segment */
-/* how much farther an era may go than its pairs say */
+/* how far an epoch may extend beyond its pairs */
 static const double pairs_reach = 1.05, reach_ns = 1e6;
 static const double ticks_limit = 0x1p59, ns_bound = 0x1p60;
 static const int64_t never_ticks = INT64_C(1) << 61;
@@ -42,8 +41,8 @@ static double ticks_apart(const prof_i_time_pair *from, const prof_i_time_pair *
   return (double)(int64_t)(to->ticks - from->ticks);
 }
 
-/* Ticks a nanosecond in the segment that ends, or begins, with the pair at `at`; 0: not known.
-   *error_out: how far off, as a share. */
+/* Ticks for one ns in the segment that ends, or begins, with the pair at `at`; 0: unknown.
+   *error_out: its relative error. */
 static double clock_rate(const prof_i_time_pair *pairs, uint32_t count, uint32_t at,
                          double *error_out) {
   uint32_t first = at, last = at;
@@ -61,7 +60,7 @@ typedef struct clock_change {
   double passed_ns, ticks;
   double before, after; /* ticks a nanosecond */
   bool is_other_rate;   /* for sure */
-  double slack;         /* ticks that readings may be wrong by */
+  double slack;         /* error of the readings, in ticks */
 } clock_change;
 
 static clock_change clock_change_at(const prof_i_time_pair *pairs, uint32_t count, uint32_t at,
@@ -81,7 +80,7 @@ static clock_change clock_change_at(const prof_i_time_pair *pairs, uint32_t coun
   return c;
 }
 
-/* Do the two rates alone explain it? Then *ns_out is when the second began, counted from the pair
+/* Whether the two rates alone explain the change. *ns_out: when the second began, from the pair
    before. */
 static bool is_rate_change(const clock_change *c, double *ns_out) {
   const double at_most = (c->before > c->after ? c->before : c->after) * c->passed_ns + c->slack;
@@ -92,13 +91,13 @@ static bool is_rate_change(const clock_change *c, double *ns_out) {
   return true;
 }
 
-/* By how much the counter is ahead of where the rate before would have it, in ns. */
+/* By how much the counter is ahead of the earlier rate, in ns. */
 static double clock_jump_ns(const clock_change *c) {
   return (c->ticks - c->before * c->passed_ns) / c->before;
 }
 
-/* Back, or far ahead. One that only stood has lost no order: the time line can do without an
-   era. */
+/* Whether it went back, or far ahead. A counter that only stopped keeps the order, and needs no
+   epoch. */
 static bool is_epoch_start(const clock_change *c) {
   const double jump = clock_jump_ns(c);
   return c->ticks < 0 ? jump < -jump_ns_min : jump > jump_ns_min;
@@ -109,7 +108,7 @@ static void note_step(prof_trace *trace, double ns) {
     trace->clock_step_ns = ns < ns_bound ? (uint64_t)ns : (uint64_t)ns_bound;
 }
 
-/* False: no room for one more, or a time line that long is none. */
+/* False: no room for another epoch, or the time line would be too long. */
 static bool begin_epoch(prof_trace *trace, const prof_i_time_pair *last,
                         const prof_i_time_pair *next, const clock_change *c) {
   const int64_t so_far = trace->clock_epochs[trace->clock_epoch_count - 1].shift,
@@ -135,8 +134,8 @@ static void note_gap(prof_trace *trace, const clock_change *c) {
   if (c->passed_ns > (double)trace->clock_gap_ns) trace->clock_gap_ns = (uint64_t)c->passed_ns;
 }
 
-/* What the change between two pairs means. *knee_out, if it has a segment, is the point where the
-   rate changed, in the old era's ticks. */
+/* Classifies the change between two pairs. *knee_out, if it has a segment, is the point where the
+   rate changed, in the old epoch's ticks. */
 static void note_clock_change(prof_trace *trace, uint32_t at, double nominal, double *slowest,
                               prof_i_time_pair *knee_out) {
   const prof_i_time_pair *const pairs = trace->catalog.pairs, *const last = &pairs[at - 1];
@@ -159,8 +158,8 @@ static void note_clock_change(prof_trace *trace, uint32_t at, double nominal, do
     note_step(trace, size);
 }
 
-/* Two eras may have had the same ticks. Then nothing tells of a scope that spans the jump, and
-   takes longer than it, in which of them it began. */
+/* Two epochs may have the same ticks. For a scope that spans the jump, and is longer than it, the
+   epoch of its begin is then unknown. */
 static void note_overlap(prof_trace *trace, double slowest) {
   for (uint32_t late = 1; late < trace->clock_epoch_count; late++) {
     for (uint32_t early = 0; early < late; early++) {
@@ -173,8 +172,8 @@ static void note_overlap(prof_trace *trace, double slowest) {
   }
 }
 
-/* The first era begins with the capture. The last one's ticks end somewhere behind its last pair: a
-   process that was killed took some more of them. */
+/* The first epoch begins with the capture. The last one extends beyond its last pair, because a
+   process that was killed has later ticks. */
 static void bound_epochs(prof_trace *trace, double nominal, double slowest) {
   const prof_i_time_pair *const last = &trace->catalog.pairs[trace->catalog.pair_count - 1];
   prof_i_clock_epoch *const epoch = &trace->clock_epochs[trace->clock_epoch_count - 1];
@@ -187,8 +186,8 @@ static void bound_epochs(prof_trace *trace, double nominal, double slowest) {
   epoch->high = (int64_t)last->ticks + to_ticks(nominal * day_ns);
 }
 
-/* A pair of another segment that is not behind the one before says what the other says, for another
-   processor. */
+/* A pair of another segment that is not after the previous pair describes the same moment for
+   another processor. */
 static void move_pairs(prof_trace *trace, const uint8_t *era_of, prof_i_time_pair *knees,
                        uint32_t knee_count) {
   prof_i_catalog *const catalog = &trace->catalog;
@@ -198,7 +197,7 @@ static void move_pairs(prof_trace *trace, const uint8_t *era_of, prof_i_time_pai
     const int64_t ticks = (int64_t)pair.ticks + trace->clock_epochs[era_of[i]].shift;
     const bool is_other = kept > 0 && pair.segment != catalog->pairs[kept - 1].segment;
     if (ticks < 0 || (is_other && (uint64_t)ticks <= catalog->pairs[kept - 1].ticks)) {
-      /* not small: no processor's difference */
+      /* too large for a difference between processors */
       trace->bad_count += !is_other && (double)-ticks > jump_ns_min;
       continue;
     }
@@ -251,7 +250,7 @@ static int find_epochs(prof_trace *trace) {
 
 /* ---- which era ---- */
 
-/* Records stand in the order in which they ended, but for what handlers recorded between another
+/* Records are in the order of their ends, except those that handlers recorded between another
    scope's clock and its record. */
 static const int64_t disorder_ticks = 3000000;
 
@@ -283,8 +282,8 @@ uint32_t prof_i_clock_epoch_of_start(const prof_trace *trace, uint32_t end_era, 
   return end_era;
 }
 
-/* Marks, changes and pools are not in the order of records; where two eras have their ticks, they
-   are taken for the earlier one's. */
+/* Marks, changes and pools are not in the order of records. If two epochs have their ticks, the
+   earlier one counts. */
 static uint64_t place_recorded_ticks(const prof_trace *trace, uint64_t recorded) {
   return prof_i_clock_epoch_ticks(trace, prof_i_clock_epoch_of(trace, (int64_t)recorded),
                                   (int64_t)recorded);

@@ -1,7 +1,7 @@
-/* Events by rising start. The walk goes backwards, so a thread is first walked once without keeping
-   anything but, every so often, the scopes that stand open there; then the stretches between are
-   walked again, the earliest first, each kept whole and read from its end. Memory is one stretch
-   and what was kept, whatever the capture's size. */
+/* Events by rising start. The walk goes backwards, so a thread is walked twice. The first walk
+   saves the pending scopes at regular points. The second walk takes the parts between these points,
+   the earliest part first. It stores all spans of a part and reads them from the end. So memory is
+   one part and the saved points, whatever the capture's size. */
 #include <prof/profiler.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,24 +16,24 @@
 
 enum { PART_EVENTS = 32768, PENDING_SHARE = 8, BRIEF_MOST_BYTES = 4096 };
 
-/* Groups that are kept together: segments from first up to end. */
+/* A part of a thread: segments from first up to end. */
 typedef struct walk_part {
-  prof_i_walker_state *state; /* what stands open behind them */
+  prof_i_walker_state *state; /* pending scopes after the part */
   uint32_t first, end;
 } walk_part;
 
 struct prof_cursor {
   const prof_trace *trace;
   uint32_t thread;  /* the next one */
-  uint64_t from_ns; /* what ended before need not be handed out */
-  int status;       /* of a failure; stays */
+  uint64_t from_ns; /* earlier events may be left out */
+  int status;       /* of the first failure */
   prof_i_walker *walker;
-  walk_part *walk_parts; /* of the thread that are still to come: the earliest at the end */
+  walk_part *walk_parts; /* parts of the thread left to walk, the earliest last */
   uint32_t walk_part_count, walk_part_room;
-  prof_i_span *spans; /* of the stretch: the next one at the end */
+  prof_i_span *spans; /* of the part, the next one last */
   uint32_t span_count, span_room;
   bool has_lanes;
-  bool is_own; /* of another call of prof */
+  bool is_own; /* created by prof itself */
 };
 
 static int drop_spans(void *user, const prof_i_span *spans, size_t count) {
@@ -54,7 +54,7 @@ static void walk_without_keeping(prof_i_walker *walker, const prof_i_segment *se
   prof_i_walk_plain(walker, segment, ignore_leaf, ignore_pending, prof_i_pending_make);
 }
 
-/* The walker writes its next spans behind those that are kept. */
+/* The walker writes its next spans after the stored ones. */
 static bool set_span_room(prof_cursor *cursor) {
   prof_i_walker *const walker = cursor->walker;
   while (cursor->span_room - cursor->span_count < PROF_I_BATCH)
@@ -82,7 +82,7 @@ static void finish_thread(prof_cursor *cursor) {
   cursor->walker = NULL;
 }
 
-/* What begins in a stretch or behind it is handed out with it; what begins before waits on. */
+/* Emits spans that begin in the part or after it. Those that begin before stay pending. */
 static int walk_one_part(prof_cursor *cursor, const walk_part *s) {
   prof_i_walker *const walker = cursor->walker;
   const prof_i_trace_thread *const thread = walker->thread;
@@ -95,7 +95,7 @@ static int walk_one_part(prof_cursor *cursor, const walk_part *s) {
   return walker->status;
 }
 
-/* The stretch before `end`: enough events to outweigh what is kept for it. */
+/* The part before `end`, with enough events to outweigh its saved state. */
 static walk_part save_walk_part(const prof_cursor *cursor, uint32_t end, uint64_t pending) {
   const prof_i_segment *const segments = cursor->trace->segments;
   const uint64_t wanted =
@@ -108,7 +108,7 @@ static walk_part save_walk_part(const prof_cursor *cursor, uint32_t end, uint64_
   return s;
 }
 
-/* Cuts the thread into stretches, walking all but the earliest one. */
+/* Divides the thread into parts, and walks all but the earliest. */
 static int start_thread_walk(prof_cursor *cursor) {
   const prof_i_trace_thread *const thread = &cursor->trace->threads[cursor->thread];
   cursor->walker = prof_i_walker_create(cursor->trace, cursor->thread, drop_spans, cursor);
@@ -137,8 +137,8 @@ static int start_thread_walk(prof_cursor *cursor) {
   return 0;
 }
 
-/* Other lanes come in between in any order: by falling start, stable, so that inner ones still
-   stand before the outer ones. Mostly in order already: runs are merged where they are not. */
+/* Sorts by falling start, because spans of other lanes are in any order. Stable, so inner spans
+   stay before outer ones. Spans are mostly in order: only runs that are not are merged. */
 static int sort_part_spans(prof_cursor *cursor) {
   const uint32_t count = cursor->span_count;
   prof_i_span *const spans = cursor->spans;
@@ -160,7 +160,7 @@ static int sort_part_spans(prof_cursor *cursor) {
   return 0;
 }
 
-/* Fills spans from the next stretch, of this thread or the next one with events. 1, or 0: no more,
+/* Fills spans from the next part of this thread, or of the next thread with events. 1; 0: no more,
    or a failure. */
 static int advance_walk_part(prof_cursor *cursor) {
   if (cursor->walk_part_count == 0) {
@@ -179,7 +179,7 @@ static int advance_walk_part(prof_cursor *cursor) {
   int status = is_ready ? walk_one_part(cursor, &s) : PROF_E_NO_MEMORY;
   prof_i_walker_state_free(s.state);
   if (!status && cursor->has_lanes) status = sort_part_spans(cursor);
-  if (status) cursor->span_count = 0; /* nothing of a stretch that is not whole */
+  if (status) cursor->span_count = 0; /* an incomplete part is dropped */
   return status ? status : 1;
 }
 
@@ -226,8 +226,8 @@ void prof_cursor_destroy(prof_cursor *cursor) {
   prof_i_cursor_destroy(cursor);
 }
 
-/* Behind the last span that is kept. Out of line: prof_cursor_next() then saves no registers for
-   it. 1 when there is one. */
+/* Called after the last stored span. Out of line, so that prof_cursor_next() saves no registers. 1:
+   another event exists. */
 static __attribute__((noinline)) int refill_spans(prof_cursor *cursor, const char *call) {
   if (!cursor->is_own && prof_i_reentry_is_refused(call)) return PROF_E_BUSY;
   PROF_I_INSIDE;
@@ -263,7 +263,7 @@ SAME_PLACE(format_bytes);
 SAME_PLACE(memory);
 _Static_assert(sizeof(prof_event_brief) - offsetof(prof_event_brief, kind) == BRIEF_BYTES, "whole");
 
-/* No version has had a shorter one. A later version's is longer, a multiple of its alignment. */
+/* The first version's size. A later version's is longer, and a multiple of its alignment. */
 static bool is_brief_size(size_t size) {
   return size >= sizeof(prof_event_brief) && size <= BRIEF_MOST_BYTES &&
          size % _Alignof(prof_event_brief) == 0;
@@ -278,7 +278,7 @@ static int refuse_brief_size(const char *function, size_t size) {
 static void copy_brief_event(const prof_cursor *cursor, const prof_i_span *span, size_t size,
                              prof_event_brief *to) {
   prof_event event;
-  memset(&event.memory, 0, sizeof event.memory); /* most events have nothing there */
+  memset(&event.memory, 0, sizeof event.memory); /* zero for most events */
   prof_i_trace_expand(cursor->trace, cursor->thread - 1, span, &event);
   to->size = size;
   to->record = span->record;
@@ -286,7 +286,7 @@ static void copy_brief_event(const prof_cursor *cursor, const prof_i_span *span,
   memset(to + 1, 0, size - sizeof *to);
 }
 
-/* The next span to hand out, of those that are kept. NULL: none of them is left. */
+/* The next stored span. NULL: no more. */
 static inline const prof_i_span *read_span(prof_cursor *cursor) {
   while (cursor->span_count > 0) {
     const prof_i_span *const span = &cursor->spans[--cursor->span_count];

@@ -1,5 +1,5 @@
-/* From a span to what users get: name, category, device, arguments. Nothing is copied; texts stay
-   where the capture has them. */
+/* Expands a span to the public event: name, category, device, arguments. Nothing is copied: texts
+   stay in the capture. */
 #include <prof/memory.h>
 #include <string.h>
 
@@ -13,8 +13,7 @@ static void set_texts(prof_event *event, prof_i_text name, prof_i_text category)
   event->category_bytes = (uint32_t)category.bytes;
 }
 
-/* What every span has; the rest is as if there were nothing more. args beyond arg_count are left as
-   they are. */
+/* Fills what every span has, and clears the rest. args beyond arg_count are not touched. */
 static void set_plain(const prof_i_site_info *site, uint32_t thread, const prof_i_span *span,
                       prof_event *event) {
   event->kind = span->kind;
@@ -42,7 +41,7 @@ static prof_i_text schema_text(const prof_i_schema *schema, uint32_t word) {
   return (prof_i_text){(const char *)(schema->record + word + 1), schema->record[word]};
 }
 
-/* first: those before it are none of the user's. */
+/* first: earlier arguments are internal. */
 static void set_args(const prof_i_long_record *record, const prof_i_schema *schema, uint32_t first,
                      prof_event *event) {
   prof_i_values values = prof_i_values_of(record);
@@ -110,7 +109,7 @@ static void set_details(const prof_trace *trace, const prof_i_long_record *recor
   if (schema) set_args(record, schema, is_on_device ? PROF_I_RECORD_VALUES : 0, event);
 }
 
-/* The face counts from 1, the bytes from 0. */
+/* The public interface counts from 1, the capture from 0. */
 #define SAME_VERB(name) \
   _Static_assert((int)PROF_MEMORY_##name == (int)PROF_I_VERB_##name + 1, #name)
 SAME_VERB(ALLOC);
@@ -122,7 +121,7 @@ SAME_VERB(OOM);
 SAME_VERB(SAMPLE);
 SAME_VERB(WRONG);
 
-/* Its name says what happened, as its tag; a pool that the catalog does not know has no device. */
+/* Its name says what happened, as does its tag. A pool that the catalog lacks has no device. */
 static void set_memory(const prof_trace *trace, const uint64_t *words,
                        const prof_i_long_record *record, prof_event *event) {
   static const prof_i_text category = {"memory", 6};
@@ -160,7 +159,7 @@ static void set_memory(const prof_trace *trace, const uint64_t *words,
   event->memory.tag_bytes = (uint32_t)tag->name.bytes;
 }
 
-/* What a long record says beyond that. Out of line: plain scopes then save no registers for it. */
+/* Adds the parts of a long record. Out of line, so that plain scopes save no registers. */
 static __attribute__((noinline)) void set_long_record(const prof_trace *trace,
                                                       const uint64_t *words,
                                                       prof_event *event_out) {

@@ -1,5 +1,5 @@
-/* The header and the extents of a capture: what may be believed of them. Nothing behind these
-   checks reads outside the bytes. */
+/* Checks the header and the extents of a capture. Code after these checks does not read outside the
+   bytes. */
 #include <prof/profiler.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@ static int refuse_byte_order(void) {
                      "machine of that order");
 }
 
-/* What is given for a capture most often. */
+/* The files that are most often mistaken for a capture. */
 static const struct {
   const char *begin;
   size_t bytes;
@@ -92,19 +92,19 @@ uint64_t prof_i_head_bytes(const prof_i_head *head, uint64_t offset) {
 
 bool prof_i_extent_next(const prof_i_source *source, uint64_t *offset, prof_i_extent *extent_out,
                         uint64_t *bad_count) {
-  bool was_bad = false; /* a stretch of units is one damage */
+  bool was_bad = false; /* neighbouring damaged units count once */
   uint64_t at = *offset < PROF_I_FIRST_UNIT_OFFSET ? PROF_I_FIRST_UNIT_OFFSET : *offset;
   for (; at < source->count && source->count - at >= PROF_I_HEAD_BYTES; at += PROF_I_UNIT_BYTES) {
     const prof_i_head *const head = prof_i_source_head(source, at);
     const uint64_t bytes = prof_i_head_bytes(head, at);
     if (!bytes) {
-      /* No magic at all: taken and not made yet, or given back. */
+      /* No magic: taken and not initialised yet, or freed. */
       if (head->magic != 0 && !was_bad) ++*bad_count;
       was_bad = head->magic != 0;
       continue;
     }
     const uint64_t there = PROF_I_FAULT(NO_END) ? bytes : source->count - at;
-    if (bytes > there) ++*bad_count; /* cut off; what is there can be read */
+    if (bytes > there) ++*bad_count; /* cut off; the part that exists is readable */
     *extent_out = (prof_i_extent){head, at, bytes < there ? bytes : there};
     *offset = at + (bytes < there ? bytes : there);
     return true;

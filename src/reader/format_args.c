@@ -1,6 +1,6 @@
-/* printf of recorded values: the format came from a capture and is not to be believed, so it is
-   taken apart here, each conversion is made for the type that the value has, and widths are
-   bounded. Independent of the locale. */
+/* printf of recorded values. The format is from a capture, so it is not trusted. It is parsed here,
+   and each conversion is chosen by the type of the value. Widths are bounded. Independent of the
+   locale. */
 #include <stdio.h>
 #include <string.h>
 
@@ -91,7 +91,7 @@ static void output_put_tensor(output *out, const prof_trace_arg *arg) {
   output_put(out, "]", 1);
 }
 
-/* As it reads best, whatever the conversion asked for. */
+/* In the natural form of the value, whatever the conversion is. */
 static void output_put_default(output *out, const conversion *c, const prof_trace_arg *arg) {
   const conversion plain = {.width = c->width, .precision = -1};
   switch ((prof_arg_type)arg->type) {
@@ -149,7 +149,7 @@ static void output_put_arg(output *out, const conversion *c, const prof_trace_ar
     case 'd':
     case 'i':
       if (!is_integer) break;
-      if (arg->type == PROF_ARG_U64 && arg->value.i64 < 0) break; /* reads best as what it is */
+      if (arg->type == PROF_ARG_U64 && arg->value.i64 < 0) break; /* in its natural form */
       output_put_integer(out, c, 'd', narrow_integer(c, arg->value.i64, 1));
       return;
     case 'u':
@@ -211,7 +211,7 @@ static const prof_trace_arg *next_arg(format_reader *r) {
   return r->next < r->event->arg_count ? &r->event->args[r->next++] : NULL;
 }
 
-/* "3$": which argument. Nothing is moved when there is no $. */
+/* Reads "3$", the number of an argument. Does not move without a $. */
 static int read_position(format_reader *r, uint32_t *index_out) {
   const char *const from = r->at;
   const int64_t value = read_digits(r);
@@ -271,7 +271,7 @@ static void output_put_conversion(output *out, format_reader *r) {
                                     : !has_position               ? next_arg(r)
                                     : index < r->event->arg_count ? &r->event->args[index]
                                                                   : NULL;
-  /* shown as it stands: there is no value for it */
+  /* written unchanged: it has no value */
   if (!arg)
     output_put(out, from, (size_t)(r->at - from));
   else if (c.type != 'n')

@@ -1,5 +1,5 @@
-/* Puts what the scan found in order: segments by thread and time, threads with their names and
-   losses, the scopes that stand open, and the sums. Called while a trace is opened. */
+/* Orders what the scan found: segments by thread and time, threads with names and losses, open
+   scopes, and sums. Called while a trace is opened. */
 #include <prof/profiler.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,8 +7,8 @@
 #include "../core/record/cost_sample.h"
 #include "../format/own_time.h"
 #include "../format/parse.h"
+#include "capture.h"
 #include "unused_claim.h"
-#include "virtual_threads.h"
 
 void prof_i_copy_name(char *to, size_t room, const char *name, size_t bytes) {
   const char *const end = memchr(name, '\0', bytes);
@@ -31,7 +31,7 @@ static int thread_ref_compare_serial(const void *a, const void *b) {
   const prof_i_thread_ref *const x = a, *const y = b;
   if (x->serial != y->serial) return x->serial < y->serial ? -1 : 1;
   if (x->is_side_written != y->is_side_written) return x->is_side_written - y->is_side_written;
-  return (x->exit != NULL) - (y->exit != NULL); /* what EXIT says comes last, and wins */
+  return (x->exit != NULL) - (y->exit != NULL); /* EXIT is read last, and counts */
 }
 
 static void set_name(prof_i_trace_thread *thread, const char *name) {
@@ -55,7 +55,7 @@ static uint64_t lost_by_thread(const prof_trace *trace, const prof_i_thread_slot
   return prof_i_slot_lost(slot, prof_i_trace_ledger(trace, slot), loss) - slot->lost_before[loss];
 }
 
-/* What its line of calls has lost. */
+/* Adds the losses of its virtual thread of calls. */
 static void read_side_owner(const prof_trace *trace, prof_i_trace_thread *thread,
                             const prof_i_thread_ref *mention) {
   const prof_i_thread_slot *const slot = mention->slot;
@@ -81,7 +81,7 @@ static void read_thread_ref(const prof_trace *trace, prof_i_trace_thread *thread
   thread->is_alive = false;
   for (int i = 0; i < PROF_I_LOSS_WORDS; i++) thread->lost[i] = words[6 + i];
   set_name(thread, (const char *)(words + 6 + PROF_I_LOSS_WORDS));
-  /* older captures have no such word */
+  /* missing in older captures */
   enum { OWN_NS = 6 + PROF_I_LOSS_WORDS + PROF_I_NAME_BYTES / 8 };
   if ((words[2] & 0xffff) * 2 > OWN_NS) thread->own_ns = words[OWN_NS];
 }
@@ -95,7 +95,7 @@ static void thread_add_segment(prof_i_trace_thread *thread, const prof_i_segment
   thread->lost[PROF_LOSS_OVERWRITTEN] += segment->passed_count;
 }
 
-/* A group is what must be sorted together: mostly one segment, and that in order. */
+/* A group is a set of segments that must be sorted together. Most are one segment, in order. */
 static void find_groups(prof_i_segment *segments, uint32_t count) {
   uint64_t before_max = 0, after_min = UINT64_MAX;
   for (uint32_t i = 0; i < count; i++) {
@@ -108,7 +108,7 @@ static void find_groups(prof_i_segment *segments, uint32_t count) {
   }
 }
 
-/* Fills one thread from the segments and mentions that stand first; both lists are by serial. */
+/* Fills one thread from the first segments and thread references. Both lists are by serial. */
 static void fill_thread(prof_trace *trace, prof_i_trace_thread *thread, uint64_t serial,
                         uint32_t *segment, uint32_t *mention) {
   const uint32_t first = *segment;
@@ -125,8 +125,8 @@ static void fill_thread(prof_trace *trace, prof_i_trace_thread *thread, uint64_t
   if (thread->segment_count) find_groups(&trace->segments[first], thread->segment_count);
 }
 
-/* Segments in which nothing is and nobody is named are the rest of a chunk whose first record is
-   its owner's. */
+/* Segments without events and without a thread are the rest of a chunk that begins with an OWNER
+   record. */
 static void drop_empty_segments(prof_trace *trace) {
   uint32_t kept = 0;
   for (uint32_t i = 0; i < trace->segment_count; i++) {
@@ -145,7 +145,7 @@ static void sort_segments(prof_trace *trace) {
   if (smaller) trace->segments = smaller;
 }
 
-/* The lowest serial that is still to come in either list. */
+/* The lowest serial left in either list. */
 static uint64_t next_serial(const prof_trace *trace, uint32_t segment, uint32_t mention) {
   const uint64_t one =
       segment < trace->segment_count ? trace->segments[segment].serial : UINT64_MAX;
@@ -193,8 +193,7 @@ prof_i_trace_thread *prof_i_index_thread(const prof_trace *trace, uint64_t seria
 
 /* ---- open scopes ---- */
 
-/* The payload of an open scope, as a record whose words 0 and 1 are not there; NULL when it is
-   damaged. */
+/* The payload of an open scope, as a record whose words 0 and 1 are not valid; NULL: damaged. */
 static const uint64_t *open_payload(const prof_i_thread_slot *slot, uint64_t packed) {
   const uint64_t offset = packed >> 24 & 0xffffff, words = packed >> 48;
   if (offset % 8 != 0 || offset < PROF_I_TEXT_OFFSET || words == 0 ||
@@ -233,7 +232,7 @@ static int add_open(prof_trace *trace, prof_i_trace_thread *thread, const prof_i
   return 0;
 }
 
-/* Takes out of the open ones the scope that this record ended. */
+/* Removes the open scope that this record ended. */
 static void remove_open_scope(prof_trace *trace, prof_i_trace_thread *thread, uint64_t start,
                               uint32_t site) {
   prof_i_open_scope *const opens = trace->opens + thread->first_open;
@@ -246,14 +245,16 @@ static void remove_open_scope(prof_trace *trace, prof_i_trace_thread *thread, ui
   }
 }
 
-/* Can it be the record of a scope that stands open here? Not of one that another thread began. */
+/* Whether it can be the record of an open scope of this thread. A scope that began on another
+   thread is not. */
 static bool may_end_own_scope(const prof_i_long_record *record) {
   return prof_i_is_scope(record->kind) && record->kind != PROF_I_KIND_CALL &&
          !(record->flags & PROF_I_FLAG_OTHER_THREAD);
 }
 
-/* A scope that ended, but whose entry had not been cleared yet. All entries stood at one moment, so
-   the end of such a scope is not before any entry's start: few records need a look. */
+/* Removes scopes that have a record, and an entry that was not cleared yet. All entries were open
+   at one moment. So the end of such a scope is not before the start of any entry, and few records
+   are read. */
 static void hide_ended_scopes(prof_trace *trace, prof_i_trace_thread *thread) {
   uint64_t latest = 0;
   for (uint32_t i = 0; i < thread->open_count; i++)
@@ -284,8 +285,8 @@ static uint64_t open_scope_slots(const prof_i_open_scope *scope) {
   return scope->record ? prof_i_record_slots(scope->record[2]) : 1;
 }
 
-/* The newest scope whose end would claim so much, of those that no claim has been found for;
-   UINT32_MAX: none. */
+/* The newest open scope without a claim, if its record would take this many slots; UINT32_MAX:
+   none. */
 static uint32_t claim_open_scope(const prof_trace *trace, const prof_i_trace_thread *thread,
                                  uint64_t slots, uint64_t found) {
   for (uint32_t i = thread->open_count; i-- > 0;)
@@ -294,9 +295,9 @@ static uint32_t claim_open_scope(const prof_trace *trace, const prof_i_trace_thr
   return UINT32_MAX;
 }
 
-/* The end of a scope claims room, fills it, and clears the scope's entry last. One that never came
-   to that stands open: its claim is no loss beside that. found: one bit a scope, of 64, whose
-   claims have been found before, and are now. */
+/* The end of a scope claims room, fills it, and then clears the scope's entry. If it did not get
+   that far, the scope counts as open, and its claim is not a loss. found: a bit for each of 64
+   scopes with a claim. Returns it with the new ones. */
 static uint64_t find_open_claims(prof_trace *trace, prof_i_trace_thread *thread, uint64_t found) {
   for (uint32_t c = trace->claim_count; c-- > 0;) {
     if (trace->claims[c].serial != thread->serial) continue;
@@ -308,7 +309,7 @@ static uint64_t find_open_claims(prof_trace *trace, prof_i_trace_thread *thread,
   return found;
 }
 
-/* Takes those out that have a bit: a capture is left, so their ends are over. */
+/* Removes open scopes that have a bit: the process has left the capture, so they have ended. */
 static void remove_found_claims(prof_trace *trace, prof_i_trace_thread *thread, uint64_t found) {
   prof_i_open_scope *const opens = trace->opens + thread->first_open;
   uint32_t kept = 0;
@@ -339,7 +340,8 @@ int prof_i_index_open(prof_trace *trace) {
     if (thread->open_count) hide_ended_scopes(trace, thread);
     uint64_t found = find_open_claims(trace, thread, 0);
     const uint64_t deep_claims = prof_i_unused_claims_excuse(trace, thread, mention->slot);
-    found = find_open_claims(trace, thread, found); /* what is left of claims that are several */
+    found =
+        find_open_claims(trace, thread, found); /* the rest of claims that are several neighbours */
     if (trace->header.is_left) {
       remove_found_claims(trace, thread, found);
       deep_over += deep_claims;
@@ -364,8 +366,8 @@ static int ticks_compare(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* What events cost, as far as the machine was measured. In floating point: the numbers are the
-   file's. */
+/* The cost of events, by the measured costs. In floating point, because a file may have any
+   numbers. */
 static uint64_t recording_cost_ns(const prof_trace *trace, uint64_t event_count,
                                   const uint64_t *lost) {
   const double left_out =

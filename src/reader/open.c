@@ -1,5 +1,5 @@
-/* From bytes to a trace, and what a trace says of itself. The order of the parts is the order of
-   what depends on what: header, what the capture says about itself, the clock, records, threads. */
+/* Makes a trace of bytes, and fills prof_trace_info. Each part needs the ones before it: header,
+   catalog, clock, records, threads. */
 #include <prof/profiler.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #include "internal.h"
 #include "view.h"
 
-/* Neither the caller nor a view has it from here on. */
+/* Drops a use. True: neither the caller nor a view has the trace any more. */
 static bool is_last_use(prof_trace *trace) {
   return __atomic_fetch_sub(&trace->view_count, 1, __ATOMIC_ACQ_REL) == 0;
 }
@@ -40,7 +40,7 @@ void prof_i_trace_destroy(prof_trace *trace) {
   free(trace);
 }
 
-/* Meta extents first: a record is checked against the sites and schemas that it names. */
+/* Meta extents first, because records are checked against their sites and schemas. */
 static int read_catalog(prof_trace *trace) {
   prof_i_extent extent;
   int status = prof_i_catalog_init(&trace->catalog);
@@ -51,8 +51,8 @@ static int read_catalog(prof_trace *trace) {
   return status;
 }
 
-/* When the capture was read, or copied, while it was being recorded, or when its process was last
-   seen alive; zeros: nobody knows. Scopes that stood open did so up to then. */
+/* When a live capture was read or copied, or its process was last alive; zeros: unknown. Open
+   scopes extend up to then. */
 static prof_i_clock_reading source_opened_at(const prof_trace *trace) {
   const prof_i_header *const header = &trace->header;
   const prof_i_clock_reading copied = {header->copied_ticks, 0, header->copied_ns},
@@ -67,8 +67,8 @@ static prof_i_clock_reading source_opened_at(const prof_trace *trace) {
   return at;
 }
 
-/* Takes the reading for a pair of the last segment, so that times behind the last recorded pair are
-   known as well as those before it. Not where the counter has jumped, or seems to. */
+/* Adds the reading as a pair of the last segment, so that later times have the same accuracy. Not
+   if the counter has jumped, or seems to have. */
 static int add_clock_pair(prof_trace *trace, const prof_i_clock_reading *at) {
   static const double slack_ns = 20e6, slack = 0.02;
   prof_i_catalog *const catalog = &trace->catalog;
@@ -95,7 +95,7 @@ static int add_clock_pair(prof_trace *trace, const prof_i_clock_reading *at) {
   return 0;
 }
 
-/* The header's own start is a pair too: the first one. */
+/* The start in the header is the first pair. */
 static int read_clock_pairs(prof_trace *trace) {
   prof_i_catalog *const catalog = &trace->catalog;
   const prof_i_clock_reading opened = source_opened_at(trace);
@@ -129,7 +129,7 @@ static void set_clear_floor(prof_trace *trace) {
 
 static int read_records(prof_trace *trace) {
   prof_i_extent extent;
-  uint64_t counted = 0; /* damage of extents was counted with the catalog */
+  uint64_t counted = 0; /* damaged extents were counted by the catalog */
   int status = 0;
   for (uint64_t at = 0; !status && prof_i_extent_next(&trace->source, &at, &extent, &counted);) {
     if (extent.head->kind == PROF_I_EXTENT_SLOT) status = prof_i_scan_slot(trace, &extent);
@@ -139,7 +139,7 @@ static int read_records(prof_trace *trace) {
   return status;
 }
 
-/* A ring that was asked for the last so many ns shows no more than those. */
+/* A ring with a time bound shows only its last ns. */
 static void set_ring_floor(prof_trace *trace) {
   if (trace->header.policy != PROF_POLICY_RING || !trace->header.ring_ns) return;
   const prof_i_time_line *line = trace->timeline.lines;
@@ -152,16 +152,16 @@ static void set_ring_floor(prof_trace *trace) {
   prof_i_scan_recount(trace);
 }
 
-/* A capture that is being recorded ends when it is read. Behind the ring's floor, or a ring that
-   nobody writes to would show nothing after that long. */
+/* A live capture ends when it is read. The ring's floor is set before, because otherwise a ring
+   without new events would soon be empty. */
 static void set_end_ticks(prof_trace *trace) {
   if (!trace->opened_ns) return;
   const uint64_t end = prof_i_timeline_ticks_at(&trace->timeline, trace->opened_ns);
   if (end > trace->last) trace->last = end;
 }
 
-/* Cut off between two extents, a capture shows it nowhere but here. A live one's copy may end
-   before what others have made meanwhile. */
+/* Only this shows that a capture is cut off between two extents. A copy of a live one may end
+   before new extents. */
 static void check_end_ticks(prof_trace *trace) {
   const uint64_t count = trace->source.count;
   if (count < PROF_I_FIRST_UNIT_OFFSET ||
@@ -233,20 +233,20 @@ void prof_trace_destroy(prof_trace *trace) {
   prof_i_trace_destroy(trace);
 }
 
-/* From the start to the last thing known. */
+/* From the start to the last known time. */
 static uint64_t duration_ns(const prof_trace *trace) {
   const prof_i_time_line *line = trace->timeline.lines;
   return prof_i_timeline_ns(&trace->timeline, &line, trace->last);
 }
 
-/* What threads that were too short for a window took beyond warm scopes, at most. */
+/* The most that threads without a window may have taken beyond warm scopes. */
 static uint64_t few_scopes_cost_ns(const prof_trace *trace) {
   const uint64_t few = trace->few_count, gone = trace->lost[PROF_LOSS_OVERWRITTEN];
   const uint64_t all = trace->event_count + gone + trace->lost[PROF_LOSS_CLEARED];
   return all > few ? prof_i_own_time_few_most_ns(trace->in_place_ns, few, all - few) : 0;
 }
 
-/* Streams' and gone threads' time is in it, too. */
+/* Includes the time of streams and of exited threads. */
 static void put_cost_text(const prof_trace *trace, prof_trace_info *info) {
   const uint64_t seen = trace->header.thread_count, time_ns = info->duration_ns;
   const uint64_t threads = seen > trace->thread_count ? seen : trace->thread_count;
@@ -260,7 +260,7 @@ static void put_cost_text(const prof_trace *trace, prof_trace_info *info) {
 
 static void fill_info(const prof_trace *trace, prof_trace_info *info) {
   const prof_i_header *const header = &trace->header;
-  memset(info, 0, sizeof *info); /* what lies between the fields is handed out too */
+  memset(info, 0, sizeof *info); /* padding is copied out, too */
   info->event_count = trace->event_count;
   info->scope_count = trace->scope_count;
   info->skipped_count = trace->skipped_count;

@@ -1,28 +1,28 @@
-/* The one forward pass over a chunk: whose records they are, how many count, what was lost, and in
-   what order they stand, so that walks can go backwards without looking twice. Called while a trace
-   is opened. */
+/* The forward pass over a chunk. It finds the thread, counts events and losses, and checks the
+   order of the records. So a backward walk reads each record once. Called while a trace is
+   opened. */
 #include <prof/profiler.h>
 #include <string.h>
 
 #include "../format/parse.h"
 #include "scan_cache.h"
 
-/* The pass over one chunk. */
+/* State of the pass over one chunk. */
 typedef struct chunk_scan {
   prof_trace *trace;
-  prof_i_segment *segment; /* the one that grows; the array may move when another is added */
+  prof_i_segment *segment; /* the current one; adding another may move the array */
   uint64_t sequence, generation;
-  uint64_t start_ticks; /* these two as the segment's */
+  uint64_t start_ticks; /* these two as in the segment */
   int64_t clock_offset;
-  uint32_t epoch;       /* of what was seen last */
-  uint32_t first_epoch; /* of what was seen first */
+  uint32_t epoch;       /* of the last record */
+  uint32_t first_epoch; /* of the first record */
   bool has_seen;
   int64_t latest;          /* end in it */
   uint64_t pending;        /* unfinished claims that no committed record has followed yet */
   uint32_t claims_counted; /* of trace->claims, those of this chunk that count */
-  /* the last slot was claimed, and has no mark that tells how long its record was to be */
+  /* the last slot was claimed, and has no mark with the length of its record */
   bool is_in_run;
-  /* behind a record that could not be read: where the next one begins is a guess */
+  /* after an unreadable record: the begin of the next one is a guess */
   bool is_lost;
 } chunk_scan;
 
@@ -50,8 +50,8 @@ static void end_segment(chunk_scan *s, const uint64_t *at) {
   s->segment->slot_count = (uint32_t)((uint64_t)(at - s->segment->words) / 2);
 }
 
-/* Where the counter jumped, a segment's scopes began in one era and ended in one. False: no memory.
-   EPOCH_CHANGES_MAX: of a damaged capture's chunks, each record might be a segment. */
+/* Begins a new segment if the epoch of begins or ends changes. False: no memory. EPOCH_CHANGES_MAX:
+   in a damaged capture each record might change it. */
 static bool follow_epochs(chunk_scan *s, const uint64_t *at, int64_t duration) {
   enum { EPOCH_CHANGES_MAX = 1 << 16 };
   prof_trace *const trace = s->trace;
@@ -77,7 +77,7 @@ static bool follow_epochs(chunk_scan *s, const uint64_t *at, int64_t duration) {
   return add_segment(s, at, s->segment->owner, s->segment->serial);
 }
 
-/* False: it is not handed out. */
+/* False: the event is not emitted. */
 static inline bool count_event(chunk_scan *s, uint64_t end, bool is_scope) {
   prof_i_segment *const segment = s->segment;
   if (end > s->trace->last) s->trace->last = end;
@@ -101,7 +101,7 @@ static void count_long(chunk_scan *s, uint64_t end, uint32_t kind) {
   s->segment->skipped_count += kind == PROF_I_KIND_SKIPPED;
 }
 
-/* It may be moved to its begin: what ended behind that belongs to the same group. */
+/* The call may move to its begin. So events that ended after that are in the same group. */
 static void count_call(chunk_scan *s, const uint64_t *words, const prof_i_long_record *record) {
   const uint64_t start =
       prof_i_event_interval(words, record, s->start_ticks, s->clock_offset).start;
@@ -115,8 +115,8 @@ static void count_unfinished(chunk_scan *s) {
   s->pending = 0;
 }
 
-/* Slots without a mark that stand side by side are one record's: its claim and its mark are two
-   instructions. False: no memory. */
+/* Neighbouring slots without a mark are of one record, because claim and mark are two instructions.
+   False: no memory. */
 static bool see_claim(chunk_scan *s, bool has_mark, uint64_t slots) {
   enum { CLAIMS_MAX = 4096 };
   prof_trace *const trace = s->trace;
@@ -141,8 +141,8 @@ static inline void check_site(chunk_scan *s, uint32_t site) {
   s->trace->has_unknown_sites = true;
 }
 
-/* Plain records of a capture whose counter never jumped and of which nothing is hidden: most of
-   what there is. Sums stay in registers. Returns where they end. */
+/* Fast path: plain records of a capture without jumps of the counter and hidden events. Sums stay
+   in registers. Returns the end of these records. */
 static const uint64_t *count_plain(chunk_scan *s, const uint64_t *at, const uint64_t *end) {
   prof_trace *const trace = s->trace;
   prof_i_segment *const segment = s->segment;
@@ -173,7 +173,7 @@ static const uint64_t *count_plain(chunk_scan *s, const uint64_t *at, const uint
   return at;
 }
 
-/* Plain records from `at` on; returns where they end, or NULL without memory. */
+/* Reads plain records from `at` on. Returns their end; NULL: no memory. */
 static const uint64_t *scan_plain(chunk_scan *s, const uint64_t *at, const uint64_t *end) {
   const bool has_eras = s->trace->clock_epoch_count > 1;
   count_unfinished(s);
@@ -191,7 +191,7 @@ static const uint64_t *scan_plain(chunk_scan *s, const uint64_t *at, const uint6
   return at;
 }
 
-/* The end of a step is where the next one begins. */
+/* A step begins at the end of the previous one. */
 static bool add_step_mark(prof_trace *trace, uint64_t ticks) {
   prof_i_catalog *const catalog = &trace->catalog;
   if (!prof_i_make_room((void **)&catalog->marks, &catalog->mark_room, catalog->mark_count,
@@ -215,8 +215,8 @@ static int scan_event(chunk_scan *s, const uint64_t *words, const prof_i_long_re
   if (trace->clock_epoch_count > 1 && !follow_epochs(s, words, duration)) return PROF_E_NO_MEMORY;
   s->segment->is_plain = false;
   const uint64_t end = prof_i_event_interval(words, record, s->start_ticks, s->clock_offset).end;
-  /* Two processors' counters, read without a fence, may differ by more than a scope takes that
-     another thread ends at once: not counted. */
+  /* Not counted: the counters of two processors may differ by more than a short scope that another
+     thread ends. */
   trace->clock_back_count +=
       duration + s->clock_offset < 0 && !(record->flags & PROF_I_FLAG_OTHER_THREAD);
   if (record->schema && (record->kind == PROF_I_KIND_INSTANT || prof_i_is_scope(record->kind))) {
@@ -242,7 +242,7 @@ static int scan_about_thread(chunk_scan *s, const uint64_t *words, const prof_i_
   return add_segment(s, words + slots * 2, words, serial) ? 0 : PROF_E_NO_MEMORY;
 }
 
-/* Whatever is not a plain record. */
+/* Records that are not plain. */
 static int scan_other_record(chunk_scan *s, const uint64_t *at, uint64_t slots_left,
                              uint64_t *slots_out) {
   prof_i_long_record record;
@@ -263,15 +263,15 @@ static int scan_other_record(chunk_scan *s, const uint64_t *at, uint64_t slots_l
                                       : scan_about_thread(s, at, &record, *slots_out);
 }
 
-/* What the room held before. */
+/* Counts the events that the room held before. */
 static void add_evicted(prof_trace *trace, const prof_i_head *head) {
   const uint64_t *const evicted = head->evicted[head->sequence & 1];
   trace->lost[PROF_LOSS_OVERWRITTEN] += evicted[PROF_I_EVICTED_OVERWRITTEN];
   trace->lost[PROF_LOSS_CLEARED] += evicted[PROF_I_EVICTED_CLEARED];
 }
 
-/* A ring is about to overwrite the chunk: the segments from first on hold what counts as
-   overwritten already. */
+/* A ring is about to overwrite the chunk. Events of the segments from `first` on count as
+   overwritten. */
 static void remove_copied_segments(prof_trace *trace, uint32_t first) {
   for (uint32_t i = first; i < trace->segment_count; i++) {
     trace->lost[PROF_LOSS_OVERWRITTEN] += trace->segments[i].event_count;
@@ -280,8 +280,8 @@ static void remove_copied_segments(prof_trace *trace, uint32_t first) {
   trace->segment_count = first;
 }
 
-/* The record that a cut goes through. What is left of its payload must not be taken for records:
-   any word may look like one. */
+/* The record at a cut. The rest of its payload must not be read as records, because any word may
+   look like one. */
 static bool is_overwritten(const uint64_t *at, uint64_t slots_left, uint64_t generation) {
   if (!prof_i_is_committed(at[0], generation) || (at[1] & 15) == 0) return false;
   const uint64_t piece = prof_i_alloc_slots(at[1]);
@@ -289,8 +289,7 @@ static bool is_overwritten(const uint64_t *at, uint64_t slots_left, uint64_t gen
   return (at[1] & 15) == 1 && (slots_left < 2 || prof_i_record_slots(at[2]) > slots_left);
 }
 
-/* The earliest era that a chunk's first records can be of, as far as chunks tell that were taken
-   before it. */
+/* The earliest epoch of a chunk's first records, by the chunks that the thread took before. */
 static uint32_t first_epoch(const prof_trace *trace, const prof_i_head *head) {
   const prof_i_epoch_hint *const own = &trace->epoch_hints[head->owner % PROF_I_EPOCH_HINTS_MAX],
                                  *const any = &trace->last_epoch_hint;
@@ -306,8 +305,8 @@ static void keep_epoch_hint(prof_trace *trace, const prof_i_head *head, uint32_t
       (prof_i_epoch_hint){head->owner, head->sequence, first, last};
 }
 
-/* What a scan adds to beside segments: where any of it has changed, they are not all that it
-   found. */
+/* Values that a scan changes beside segments. If any changed, the segments are not the whole
+   result. */
 typedef struct scan_counts {
   uint64_t bad, claims, thread_refs, marks, backs, unknown;
 } scan_counts;
@@ -323,8 +322,8 @@ static bool scan_counts_equal(scan_counts a, scan_counts b) {
          a.marks == b.marks && a.backs == b.backs && a.unknown == b.unknown;
 }
 
-/* May another trace have scanned it, or use what this one finds? A chunk of this process's own
-   capture that nobody writes to, in a capture whose counter never jumped. */
+/* Whether the scan of a chunk may be cached: a finished chunk of the process's own capture, without
+   jumps of the counter. */
 static bool chunk_is_cacheable(const prof_trace *trace, const prof_i_extent *extent) {
   return trace->clock_epoch_count == 1 && extent->head->state == PROF_I_CHUNK_RETIRED &&
          prof_i_source_is_shared(&trace->source, extent->offset);
@@ -335,7 +334,7 @@ static prof_i_scan_key chunk_key(const prof_trace *trace, const prof_i_extent *e
                             extent->offset, extent->head);
 }
 
-/* 1: the segments are those that another trace has found; 0: it must be scanned. */
+/* 1: the segments are from the cache; 0: the chunk must be scanned. */
 static int take_cached_segments(prof_trace *trace, const prof_i_extent *extent,
                                 const unsigned char *chunk) {
   prof_i_segment found[PROF_I_SCAN_SEGMENTS];
@@ -365,7 +364,7 @@ static void cache_segments(const prof_trace *trace, const prof_i_extent *extent,
 int prof_i_scan_chunk(prof_trace *trace, const prof_i_extent *extent, uint64_t serial) {
   const prof_i_head *const head = extent->head;
   add_evicted(trace, head);
-  /* Number 0: never taken, given up, or being made anew when this was read. */
+  /* Number 0: never taken, released, or being initialised when it was read. */
   if (head->state == PROF_I_CHUNK_FREE || prof_i_sequence_number(head->sequence) == 0) return 0;
   if (head->generation == 0 || head->generation > PROF_I_GENERATION_MASK ||
       head->cursor < PROF_I_HEAD_BYTES) {
@@ -380,7 +379,7 @@ int prof_i_scan_chunk(prof_trace *trace, const prof_i_extent *extent, uint64_t s
   s.epoch = s.first_epoch = first_epoch(trace, head);
   const uint32_t first = trace->segment_count, first_claim = trace->claim_count;
   const unsigned char *const bytes =
-      prof_i_source_chunk(&trace->source, extent->offset); /* its head may be kept elsewhere */
+      prof_i_source_chunk(&trace->source, extent->offset); /* its head may be cached elsewhere */
   const bool may_keep = chunk_is_cacheable(trace, extent);
   const int taken = may_keep ? take_cached_segments(trace, extent, bytes) : 0;
   if (taken) return taken == 1 ? 0 : taken;
@@ -444,7 +443,7 @@ int prof_i_scan_slot(prof_trace *trace, const prof_i_extent *extent) {
   trace->wait_ns += __atomic_load_n(&slot->wait_ns, __ATOMIC_RELAXED);
   trace->spread_us2 += slot->spread_us2;
   trace->stray_count += slot->stray_count;
-  add_evicted(trace, &slot->head); /* it may stand where a chunk was */
+  add_evicted(trace, &slot->head); /* it may be in the room of an earlier chunk */
   if (slot->serial &&
       !add_mention(trace, (prof_i_thread_ref){.serial = slot->serial, .slot = slot}))
     return PROF_E_NO_MEMORY;

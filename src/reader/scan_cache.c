@@ -1,5 +1,5 @@
-/* See scan_cache.h. One lock, which nobody waits for: who does not get it scans. So a child that
-   was forked while it was held goes on without. */
+/* Cached scans. One lock, taken with trylock: a thread that does not get it scans. So a child that
+   was forked while the lock was held works without the cache. */
 #include "scan_cache.h"
 
 #include <stdlib.h>
@@ -10,14 +10,14 @@ enum { CACHE_ROOM_FIRST = 256, CACHE_ROOM_MAX = 8192 };
 typedef struct cache_entry {
   prof_i_scan_key key;
   uint32_t count;                                /* of segments; 0: the entry is empty */
-  prof_i_segment segments[PROF_I_SCAN_SEGMENTS]; /* pointers as if the chunk stood at address 0 */
+  prof_i_segment segments[PROF_I_SCAN_SEGMENTS]; /* pointers relative to the chunk */
 } cache_entry;
 
 static struct {
   uint32_t is_locked;   /* atomic, acquire and release: guards the rest */
   cache_entry *entries; /* by a hash of the offset */
   uint32_t room, count;
-  uint64_t start_ticks, start_ns; /* of the capture that they are of */
+  uint64_t start_ticks, start_ns; /* of the capture */
 } cache;
 
 static bool cache_lock(void) { return !__atomic_exchange_n(&cache.is_locked, 1, __ATOMIC_ACQUIRE); }
@@ -45,7 +45,7 @@ static bool key_equal(const prof_i_scan_key *a, const prof_i_scan_key *b) {
   return memcmp(a, b, sizeof *a) == 0;
 }
 
-/* The lock is held. NULL: it is not there. */
+/* The lock is held. NULL: not cached. */
 static const cache_entry *cache_find(const prof_i_scan_key *key) {
   if (!cache.room) return NULL;
   const cache_entry *const found = cache_slot(cache.entries, cache.room, key->offset);
@@ -84,7 +84,7 @@ bool prof_i_scan_cache_get(const prof_i_scan_key *key, const unsigned char *chun
   return found != NULL;
 }
 
-/* What is of another capture goes. False: no memory, or there is enough. */
+/* Drops the entries of another capture. False: no memory, or the cache is full. */
 static bool cache_make_room(const prof_i_scan_key *key) {
   if (cache.start_ticks != key->start_ticks || cache.start_ns != key->start_ns) {
     free(cache.entries);

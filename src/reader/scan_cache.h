@@ -1,7 +1,7 @@
-/* What the scan of a chunk has found, kept in this process for the next trace of its own capture.
-   A program that is profiled in cycles makes a trace in each; without this each one would scan
-   all that was ever recorded. Only chunks that nobody writes to any more are kept, by all that
-   tells them from what may come in their place. Called by scan.c and snapshot.c. */
+/* Results of chunk scans, kept for the next trace of the process's own capture. A program that is
+   profiled in cycles makes a trace in each cycle. Without the cache each trace would scan all that
+   was ever recorded. Only finished chunks are kept. Their key distinguishes them from any later use
+   of the same room. Called by scan.c and src/live/snapshot_chunks.c. */
 #ifndef PROF_READER_SCAN_CACHE_H
 #define PROF_READER_SCAN_CACHE_H
 
@@ -9,7 +9,7 @@
 
 enum { PROF_I_SCAN_SEGMENTS = 4 }; /* a chunk with more is scanned each time */
 
-/* Zeros in what is no member: keys are compared byte by byte. */
+/* Padding is zero, because keys are compared byte by byte. */
 typedef struct prof_i_scan_key {
   uint64_t start_ticks, start_ns; /* of the capture */
   uint64_t offset, bytes;         /* of the chunk */
@@ -20,15 +20,14 @@ typedef struct prof_i_scan_key {
 prof_i_scan_key prof_i_scan_key_of(uint64_t start_ticks, uint64_t start_ns, uint64_t offset,
                                    const prof_i_head *head);
 
-/* Is it there? Then each of its records is finished. */
+/* Whether the chunk is cached. Then each of its records is finished. */
 bool prof_i_scan_cache_has(const prof_i_scan_key *key);
 
-/* Its segments, whose pointers are into the chunk at that address, and how many. False: it is not
-   there. */
+/* The chunk's segments, with pointers into the chunk at that address. False: it is not cached. */
 bool prof_i_scan_cache_get(const prof_i_scan_key *key, const unsigned char *chunk,
                            prof_i_segment segments_out[PROF_I_SCAN_SEGMENTS], uint32_t *count_out);
 
-/* Keeps them, if there is room. */
+/* Caches them, if there is room. */
 void prof_i_scan_cache_put(const prof_i_scan_key *key, const unsigned char *chunk,
                            const prof_i_segment *segments, uint32_t count);
 

@@ -1,4 +1,4 @@
-/* See shape.h. */
+/* Shapes of an operator's inputs, from its tensors or from texts. */
 #include "shape.h"
 
 #include <stdbool.h>
@@ -25,7 +25,7 @@ bool prof_i_shape_has_texts(const prof_event *event) {
          arg_has_key(&event->args[count + 1], "Tensor types");
 }
 
-/* Of "[[[2,10],[3,10]],[],[4]]"; a list of tensors has no dimensions. 0: it is something else. */
+/* Reads "[[[2,10],[3,10]],[],[4]]". A list of tensors has no dimensions. 0: another format. */
 static size_t words_of_text(const char *text, size_t bytes, uint64_t *to, size_t room) {
   enum { INPUT = 2, TENSOR = 3 }; /* depths */
   size_t at = 0, rank_at = 0;
@@ -71,9 +71,9 @@ size_t prof_i_shape_words(const prof_event *event, uint64_t *to, size_t room) {
   return at;
 }
 
-/* In the place of a rank. */
-#define NO_TENSOR (UINT64_MAX - 1) /* then nothing of it follows */
-#define TEXT UINT64_MAX            /* then its bytes, and words with them */
+/* Values of a rank. */
+#define NO_TENSOR (UINT64_MAX - 1) /* without dimensions */
+#define TEXT UINT64_MAX            /* followed by its bytes, and words with them */
 
 static const prof_trace_arg *find_text(const prof_event *event, const char *key) {
   for (uint32_t i = 0; i < event->arg_count; i++)
@@ -102,7 +102,7 @@ size_t prof_i_shape_flops_words(const prof_event *event, uint64_t *to, size_t ro
   return at + 2 + words;
 }
 
-/* Where a text is put together, and how much of it there would be. */
+/* A text being made, and the bytes that it needs. */
 typedef struct shape_line {
   char *to;
   size_t room, bytes;

@@ -1,4 +1,4 @@
-/* Input shapes: as words, which are soon compared, and as one line of text. */
+/* Input shapes: as words, which are fast to compare, and as one line of text. */
 #ifndef PROF_READER_SHAPE_H
 #define PROF_READER_SHAPE_H
 
@@ -6,23 +6,23 @@
 
 #include "walk.h"
 
-/* The shapes of an event's tensors, each its rank and its dimensions; returns how many words they
-   are, at most `room`, by leaving out dimensions beyond. 0: its arguments are no shapes. Two that
-   have the same text have the same words. */
+/* Writes the shapes of an event's tensors: for each its rank and its dimensions. Dimensions beyond
+   `room` words are left out. Returns the words; 0: the arguments are not shapes. Equal texts have
+   equal words. */
 size_t prof_i_shape_words(const prof_event *event, uint64_t *to, size_t room);
 
-/* The same, and all else that floating point operations are counted from: PROF_GROUP_FLOPS. */
+/* The same, with all that floating point operations are computed from: PROF_GROUP_FLOPS. */
 size_t prof_i_shape_flops_words(const prof_event *event, uint64_t *to, size_t room);
 
-/* "[[2, 3], [3, 4]]" of those, as torch.profiler writes Input Shapes; nothing of no words. Writes
-   at most room bytes and no NUL; returns what it would need. */
+/* Writes the words as "[[2, 3], [3, 4]]", the form of torch.profiler's Input Shapes; no words give
+   no text. Writes at most room bytes and no NUL. Returns the bytes needed. */
 size_t prof_i_shape_text(const uint64_t *words, size_t count, char *to, size_t room);
 
-/* How many of an event's arguments are shapes: the first ones, up to one that has a key. */
+/* The number of arguments that are shapes: those before the first one with a key. */
 uint32_t prof_i_shape_count(const prof_event *event);
 
-/* An operator with more inputs than a record has arguments (inject/torch/calls.c): behind the
-   first ones, as many as fit, stand texts of the dimensions and of the types of all of them. */
+/* Whether an operator has more inputs than a record has arguments (inject/torch/calls.c). Then
+   texts with the dimensions and the types of all inputs follow the inputs that fit. */
 bool prof_i_shape_has_texts(const prof_event *event);
 
 #endif

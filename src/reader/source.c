@@ -10,8 +10,8 @@
 #include "../core/buffer/blocks.h"
 #include "capture.h"
 
-/* A process has 65530 mappings, and traces may be held for long: of all of them together so many
-   runs are mapped, the rest is copied. */
+/* A process has at most 65530 mappings, and traces may exist for long. So this many runs of all
+   traces together are mapped. Others are copied. */
 enum { RUNS_MAX = 8192 };
 static uint32_t runs_mapped;   /* any thread, relaxed */
 static uint64_t bytes_counted; /* the same */
@@ -74,7 +74,7 @@ uint64_t prof_i_source_offset(const prof_i_source *source, const void *at) {
   return (uint64_t)(byte - (chunk_is_in_place(source, byte) ? source->in_place : source->bytes));
 }
 
-/* The chunk with a kept head that has this offset behind it; NULL: none. */
+/* The chunk with a cached head that contains this offset; NULL: none. */
 static const prof_i_cached_head *cached_head_before(const prof_i_source *source,
                                                     const prof_i_cached_head *next,
                                                     uint64_t offset) {
@@ -143,8 +143,8 @@ void prof_i_source_release_pages(const prof_i_source *source, const void *from, 
     madvise((void *)(uintptr_t)(source->bytes + first), (size_t)(last - first), MADV_DONTNEED);
 }
 
-/* The memory of another process, by /proc/PID/map_files or a copy of that, lacks what lies
-   in private memory. Its first block is shared; in a file these bytes are zeros. */
+/* Memory of another process (/proc/PID/map_files, or a copy of it) lacks its private blocks. It is
+   recognised by the first block, which is shared: these bytes are zero in a file. */
 static bool lacks_private_blocks(const unsigned char *first_unit) {
   const unsigned char *const states = first_unit + PROF_I_HEADER_BYTES;
   return states[0] == PROF_I_BLOCK_SHARED &&

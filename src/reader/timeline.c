@@ -1,19 +1,19 @@
-/* See timeline.h. Inside a segment of the clock the line goes through its pairs; behind its last
-   pair it goes on at the segment's own rate, until the next segment begins: what happened between
-   the two is not known, and time may stand there, never run back. */
+/* Makes the time line. In a segment of the clock the line goes through its pairs. After the last
+   pair it continues at the segment's rate until the next segment begins. What happened between two
+   segments is unknown. Time may stop there, but never goes back. */
 #include "timeline.h"
 
 #include <prof/status.h>
 #include <stdlib.h>
 
-/* Pairs nearer than this, or than so many times what they may be wrong by, tell a rate worse than
-   their neighbours do. */
+/* Pairs that are closer than this, or closer than this multiple of their error, give a worse rate
+   than their neighbours. */
 static const uint64_t pair_gap_min_ns = 1000000, pair_gap_widths = 100;
 static const uint64_t ns_max = 1ull << 62;
 static const uint64_t ticks_max = 1ull << 60;
 static const uint64_t rate_max = 1ull << 62;
 
-/* Rates are made with so many binary places. */
+/* Binary places of a rate. */
 enum { RATE_SHIFT = 40 };
 
 static uint64_t rate_between(uint64_t ns, uint64_t ticks) {
@@ -40,7 +40,7 @@ static bool pair_is_near(const prof_i_time_pair *last, const prof_i_time_pair *p
          gap / pair_gap_widths < pair->width_ns;
 }
 
-/* Keeps those that may stand one behind the other; returns their number. The first one is the
+/* Keeps the pairs that do not contradict each other, and returns their number. The first is the
    capture's start. */
 static uint32_t keep_usable(prof_i_time_pair *pairs, uint32_t count, uint64_t *bad_count) {
   uint32_t kept = 1;
@@ -77,8 +77,8 @@ static prof_i_time_line make_segment_line(uint64_t from, uint64_t ticks, uint64_
       .from = from, .ticks = ticks, .ns = ns, .rate = rate << up, .shift = wanted - up};
 }
 
-/* From a pair on with a rate, for at most so many ticks and not past limit_ns; what is left of the
-   ticks is level. Returns the lines: 1 or 2. */
+/* Adds a line with this rate from the pair on, for at most so many ticks and up to limit_ns. A
+   level line covers the rest of the ticks. Returns the number of lines: 1 or 2. */
 static uint32_t put_lines(prof_i_time_line *lines, const prof_i_time_pair *at, uint64_t rate,
                           uint64_t ticks, uint64_t limit_ns) {
   const prof_i_u128 reach = rate ? ((prof_i_u128)(limit_ns - at->ns) << RATE_SHIFT) / rate : ticks;
@@ -88,7 +88,7 @@ static uint32_t put_lines(prof_i_time_line *lines, const prof_i_time_pair *at, u
   return 2;
 }
 
-/* The rate behind the last pair of a segment whose first one is given. */
+/* The rate after the last pair of a segment. first: its first pair. */
 static uint64_t rate_after(const prof_i_time_pair *first, const prof_i_time_pair *last,
                            uint64_t nominal) {
   return first != last ? rate_between(last->ns - first->ns, last->ticks - first->ticks) : nominal;
@@ -119,9 +119,9 @@ static double pair_ticks_between(const prof_i_time_pair *from, const prof_i_time
   return (double)(to->ticks - from->ticks);
 }
 
-/* How far a pair is off the line through the two before it, more than the three readings explain:
-   between it and the last one the rate may have changed anywhere, and the straight line between
-   them is wrong by that at most. */
+/* The distance of a pair from the line through the two pairs before it, less the error of the three
+   readings. The rate may have changed at any time since the last pair. So the straight line between
+   the two is wrong by this much at most. */
 static uint64_t pair_bend_ns(const prof_i_time_pair *pair) {
   const prof_i_time_pair *const last = pair - 1, *const first = pair - 2;
   const double times = pair_ticks_between(last, pair) / pair_ticks_between(first, last);
@@ -146,8 +146,8 @@ static uint64_t worst_bend(const prof_i_time_pair *pairs, uint32_t count) {
   return worst;
 }
 
-/* What is known of the time behind the last pair. The recorder takes 200 ppm for a rate's own
-   unsteadiness. */
+/* The accuracy of the time after the last pair. The recorder assumes that a rate varies by 200
+   ppm. */
 static void find_end_error(prof_i_timeline *timeline, const prof_i_time_pair *pairs,
                            uint32_t count) {
   const prof_i_time_pair *const last = &pairs[count - 1], *first = last;

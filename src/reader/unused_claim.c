@@ -1,10 +1,10 @@
-/* See unused_claim.h. */
+/* Matches the endings that slots note with records, losses and unused claims. */
 #include "unused_claim.h"
 
 #include "../format/parse.h"
 
-/* Does a scope's record of this start stand in the segment? site: of one that ended on another
-   thread than it began on; UINT32_MAX: of any. */
+/* Whether the segment has a scope's record with this start. site: only of a scope that ended on
+   another thread than it began on; UINT32_MAX: of any. */
 static bool end_has_record(const prof_i_segment *segment, uint64_t ticks, uint32_t site) {
   const uint64_t *at = segment->words;
   for (uint64_t left = segment->slot_count, slots; left > 0; at += slots * 2, left -= slots) {
@@ -78,8 +78,9 @@ void prof_i_unused_claim_excuse(prof_trace *trace, prof_i_trace_thread *thread,
   trace->open_claim_count++;
 }
 
-/* Of the thread, or, of a record about the thread, of whoever had the chunk before it. part: of a
-   claim of several, which a handler has made behind the one that it interrupted. */
+/* Excuses the claim of an ending. An ending without a scope is for a record about the thread. Its
+   claim may be of the chunk's previous thread. part: the claim is part of a larger one. A
+   handler has claimed room behind the claim that it interrupted. */
 static bool excuse_claim(prof_trace *trace, const prof_i_trace_thread *thread,
                          const prof_i_ending *it, bool part) {
   for (uint32_t c = trace->claim_count; c-- > 0;) {
@@ -104,7 +105,7 @@ uint64_t prof_i_unused_claims_excuse(prof_trace *trace, const prof_i_trace_threa
   for (uint64_t i = 0; i < count; i++)
     if (slot->endings[i].slots && excuse_claim(trace, thread, &slot->endings[i], false))
       excused |= UINT64_C(1) << i;
-  /* The record of an ending may stand already: so one whose claim fits comes before all parts. */
+  /* An ending may have its record already. So a claim of the right size is preferred to a part. */
   for (uint64_t i = 0; i < count; i++)
     if (!(excused >> i & 1) && slot->endings[i].slots &&
         !excuse_claim(trace, thread, &slot->endings[i], false))

@@ -8,11 +8,11 @@
 
 typedef struct prof_i_view prof_i_view;
 
-/* Does a trace show no scope of that site on that thread? words: a long record's, or NULL. */
+/* Whether the trace hides a scope of this site on this thread. words: of a long record, or NULL. */
 bool prof_i_view_hides_scope(const prof_trace *trace, uint32_t thread, uint32_t site,
                              const uint64_t *words);
 
-/* The same of a record of memory. */
+/* The same for a memory record. */
 bool prof_i_view_hides_memory(const prof_trace *trace, uint32_t thread, const uint64_t *words);
 
 void prof_i_view_destroy(prof_i_view *view);

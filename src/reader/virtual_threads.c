@@ -1,7 +1,8 @@
-/* See virtual_threads.h. */
-#include "virtual_threads.h"
-
+/* Moves vendor calls from the virtual threads on which the collector wrote them to the threads that
+   made them. */
 #include <stdlib.h>
+
+#include "capture.h"
 
 typedef struct virtual_thread {
   uint64_t serial, thread;
@@ -17,7 +18,7 @@ static int virtual_thread_compare_serial(const void *a, const void *b) {
   return (x->serial > y->serial) - (x->serial < y->serial);
 }
 
-/* Of a thread that is not known it stays what it is: a row without a number. False: no memory. */
+/* Calls of an unknown thread keep their virtual thread, which has no tid. False: no memory. */
 static bool virtual_thread_add(virtual_threads *all, uint64_t serial, uint64_t tid,
                                uint64_t thread_kind) {
   if ((thread_kind & 0xff) != PROF_I_KIND_OF_CALLS || tid == 0) return true;
@@ -41,7 +42,7 @@ static bool find_virtual_threads(const prof_trace *trace, virtual_threads *all) 
   return true;
 }
 
-/* The thread whose they are instead of the line that wrote them. */
+/* Replaces the serial of the virtual thread by that of the thread. */
 static bool move_to_thread(const virtual_threads *all, uint64_t *serial) {
   const virtual_thread *const found = bsearch(&(virtual_thread){*serial, 0}, all->items, all->count,
                                               sizeof *all->items, virtual_thread_compare_serial);
@@ -65,7 +66,7 @@ int prof_i_virtual_threads_join(prof_trace *trace) {
 
 void prof_i_virtual_threads_name(const prof_trace *trace, prof_i_trace_thread *thread,
                                  const char *name) {
-  if (thread->tid) return; /* it has said so itself */
+  if (thread->tid) return; /* it has a name of its own */
   if (!thread->name[0])
     prof_i_copy_name(thread->name, sizeof thread->name, name, PROF_I_NAME_BYTES);
   if (!(thread->serial & PROF_I_SERIAL_OF_KERNELS)) return;

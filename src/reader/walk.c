@@ -1,262 +1,50 @@
-/* The backward walk. A thread's records stand in the order in which things ended, so from the end
-   to the begin each scope comes before those that it holds. What has come, and whose beginning has
-   not been reached, waits on a stack:
+/* The backward walk. A thread's records are in the order in which scopes ended. Read from the end,
+   a scope precedes the scopes inside of it. A scope is pending on a stack until its beginning is
+   passed.
 
-       record        [========= outer =========]        comes first, waits
-       record                      [== b ==]            inside of outer: waits on it, and outer's
-                                                        self time shrinks
-       record           [= a =]                         b begins after a's end: b is complete and is
-                                                        handed out
+       record        [========= outer =========]        1. read first, pending.
+       record                      [== b ==]            2. inside of outer, pushed on it.
+                                                           outer's self time shrinks.
+       record           [= a =]                         3. b begins after a's end.
+                                                           So b is complete, and emitted.
 
-   So spans are handed out by falling start, inner ones before the outer ones, each with its final
-   self time. What overlaps without nesting goes to another lane; so does what began on another
-   thread, whose place among this thread's scopes is chance, and what is asynchronous. Self time:
-   each moment of a thread belongs to the scope that began last of those that run then. Where scopes
-   nest, that is a scope's time less its children's. So self times add up to the time in which any
-   ran. See share_children() for what does not nest. A scope that a jump left has no self time: its
-   moments are those of what stands around it, for when the jump left it is not known. Segments in
-   which the order is broken (a handler that recorded between another scope's clock and its record)
-   are sorted first (walk_sorted.c). */
+   So spans are emitted by falling start, inner ones before outer ones, each with its final self
+   time. Where scopes nest, that is a scope's time less its children's. walk_lanes.c has what does
+   not nest. A scope that a jump left has no self time, because the moment of the jump is unknown:
+   its time is that of the scopes around it. A segment in which the order is broken is sorted first
+   (walk_sorted.c): a handler recorded between another scope's clock and its record. */
 #include <prof/profiler.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../analysis/call_stacks.h"
 #include "../format/parse.h"
 #include "view.h"
+#include "walk_lanes.h"
 #include "walk_plain.h"
 #include "walk_sorted.h"
 
-enum { STACK_ROOM_FIRST = 64, BITMAP_WORDS = (PROF_I_SEGMENT_SLOTS + 65536) / 64 };
+enum { BITMAP_WORDS = (PROF_I_SEGMENT_SLOTS + 65536) / 64 };
 
-/* ---- handing out ---- */
-
-static void walker_visit_batch(prof_i_walker *w) {
-  if (!w->status && w->next != w->spans)
-    w->status = w->visit(w->user, w->spans, (size_t)(w->next - w->spans));
-  w->next = w->spans;
-}
-
-/* The span at next is complete. */
-static inline void walker_pass_span(prof_i_walker *w) {
-  if (__builtin_expect(++w->next == w->end, 0)) walker_visit_batch(w);
-}
-
-static inline void emit_span(prof_i_walker *w, const prof_i_span *span) {
-  *w->next = *span;
-  walker_pass_span(w);
-}
-
-/* Too deep to wait: its time stays with what holds it. A step has its own. */
-static void emit_too_deep(prof_i_walker *w, prof_i_span *span) {
-  if (span->kind != PROF_EVENT_STEP) span->self_ns = 0;
-  emit_span(w, span);
-}
-
-static inline void emit_pending(prof_i_walker *w, const prof_i_pending_span *pending) {
-  prof_i_span *const to = w->next;
-  *to = pending->span;
-  to->self_ns -= pending->children_ns;
-  to->child_count = pending->child_count;
-  to->inner_count = pending->child_count + pending->deeper_count;
-  walker_pass_span(w);
-}
-
-static inline void emit_last(prof_i_walker *w, prof_i_lane *lane) {
-  prof_i_pending_span *const last = &lane->stack[--lane->count];
-  prof_i_pending_finish(last);
-  emit_pending(w, last);
-}
-
-/* Of a long record's words: its thread's time is that of others. */
-static inline bool record_has_no_time(const uint64_t *words) {
-  return prof_i_is_async(words) || prof_i_is_skipped(words);
-}
-
-/* Shares moments with others of its thread: a scope that ended on the thread it began on. A
-   stream works at several things at once, and each has its whole time there. */
-static inline bool pending_shares_time(const prof_i_walker *w, const prof_i_span *span) {
-  return span->kind == PROF_EVENT_SCOPE && !(span->record && record_has_no_time(span->record)) &&
-         !prof_i_thread_is_stream(w->thread);
-}
-
-/* Of a lane beside the thread's own, or, where a stretch is over, of any. */
-static inline void emit_last_of_lane(prof_i_walker *w, prof_i_lane *lane) {
-  if (lane != w->lanes)
-    w->crosswise_count -= pending_shares_time(w, &lane->stack[lane->count - 1].span);
-  w->outside = lane->stack[lane->count - 1].outside;
-  emit_last(w, lane);
-}
-
-/* ---- lanes ---- */
-
-static bool lane_grow(prof_i_walker *w, prof_i_lane *lane) {
-  const uint32_t room = lane->room ? lane->room * 2 : STACK_ROOM_FIRST;
-  prof_i_pending_span *const larger = realloc(lane->stack, room * sizeof *larger);
-  if (!larger) {
-    w->status = PROF_E_NO_MEMORY;
-    return false;
-  }
-  lane->stack = larger;
-  lane->room = room;
-  if (lane->count == 0)
-    lane->stack[lane->count++] = (prof_i_pending_span){.span.depth = UINT16_MAX, .stack_node = 1};
-  return true;
-}
-
-/* Place for one more, or NULL: too deep, or no memory (status). */
-static prof_i_pending_span *lane_push(prof_i_walker *w, prof_i_lane *lane) {
-  if (__builtin_expect(lane->count >= lane->room, 0) &&
-      (lane->count > PROF_I_DEPTH_MAX || !lane_grow(w, lane)))
-    return NULL;
-  return &lane->stack[lane->count++];
-}
-
-static inline void span_set(prof_i_walker *w, prof_i_span *span, uint64_t start, uint64_t end) {
-  span->duration_ns =
-      prof_i_timeline_span(&w->trace->timeline, &w->line, start, end, &span->start_ns);
-  span->self_ns = span->duration_ns;
-}
-
-/* Lanes beside the thread's own that hold nothing of what ends here are behind the walk. */
-static void flush_side_lanes(prof_i_walker *w, uint64_t start, uint64_t end) {
-  for (uint32_t i = 1; i < w->lane_count; i++) {
-    prof_i_lane *const lane = &w->lanes[i];
-    while (lane->stack[lane->count - 1].start > start && lane->stack[lane->count - 1].start >= end)
-      emit_last_of_lane(w, lane);
-  }
-}
-
-static inline uint64_t pending_end_ns(const prof_i_pending_span *pending) {
-  return pending->span.start_ns + pending->span.duration_ns;
-}
-
-/* Of two in different lanes that run together: did this one begin last? Of those that began
-   together the one that ends first is the inner one. Of those that also end together only the
-   inner one has time of its own left. */
-static bool pending_is_inner(const prof_i_pending_span *one, const prof_i_pending_span *other) {
-  if (one->start != other->start) return one->start > other->start;
-  if (pending_end_ns(one) != pending_end_ns(other))
-    return pending_end_ns(one) < pending_end_ns(other);
-  return one->children_ns < one->span.duration_ns;
-}
-
-/* Shares the moments of a scope that comes with those that wait. They all end later, or with it.
-   Its own moments are those before the next one of them began. They were, so far, those of the
-   last one that began before it, or with it. */
-static void share_children(prof_i_walker *w, prof_i_pending_span *place) {
-  uint64_t own_end = pending_end_ns(place);
-  prof_i_pending_span *around = NULL;
-  for (uint32_t i = 0; i < w->lane_count; i++) {
-    prof_i_lane *const lane = &w->lanes[i];
-    for (prof_i_pending_span *other = &lane->stack[lane->count - 1]; other > lane->stack; other--) {
-      if (other == place || !pending_shares_time(w, &other->span)) continue;
-      if (other->start > place->start) {
-        if (other->span.start_ns < own_end) own_end = other->span.start_ns;
-      } else {
-        if (!around || pending_is_inner(other, around)) around = other;
-        break;
-      }
-    }
-  }
-  const uint64_t own_ns = own_end > place->span.start_ns ? own_end - place->span.start_ns : 0;
-  place->children_ns += place->span.duration_ns - own_ns;
-  if (around) around->children_ns += own_ns;
-}
-
-/* Everything that may wait: a scope, an open one, a step. */
-typedef struct scope_interval {
-  uint64_t start, end;
-  const uint64_t *record;
-  uint32_t site;
-  uint16_t kind : 5; /* prof_event_kind */
-} scope_interval;
-
-/* Of a vendor's interface: the program recorded no scope for it. */
-static inline bool event_is_vendor_call(const scope_interval *t) {
-  return t->record && prof_i_is_call(t->record);
-}
-
-/* A scope that crosses another one counts for what holds both. */
-static void count_in_side_lane(prof_i_walker *w, const scope_interval *t, const prof_i_span *span) {
-  if (!pending_shares_time(w, span) || event_is_vendor_call(t)) return;
-  prof_i_pending_span *around = &w->lanes[0].stack[w->lanes[0].count - 1];
-  while (around->start > t->start) around--;
-  around->child_count++;
-}
-
-/* What began on another thread has none of this one's functions around it. 0: nothing. */
-static uint32_t outer_stack_node(prof_i_walker *w, const scope_interval *t, uint64_t start_ns) {
-  if (!w->call_stacks || (t->record && prof_i_word_flags(t->record[2]) & PROF_I_FLAG_OTHER_THREAD))
-    return 0;
-  return w->holding(w->call_stacks, w, t->start, start_ns);
-}
-
-/* Where each lane has something in its way: in none, so nothing is known to stand around it. What
-   runs in it is not known any more, either: its time stays with what is around it. */
-static void emit_skipped(prof_i_walker *w, prof_i_span *span) {
-  if (pending_shares_time(w, span)) span->self_ns = 0;
-  span->lane = PROF_I_LANES_MAX;
-  w->around = w->lanes[0].stack;
-  emit_span(w, span);
-  w->around = NULL;
-}
-
-/* In the first lane beside the thread's own where nothing is in the way. */
-static void put_in_side_lane(prof_i_walker *w, const scope_interval *t) {
-  prof_i_span span = {.record = t->record, .site = t->site, .kind = t->kind};
-  span_set(w, &span, t->start, t->end);
-  if (t->record && record_has_no_time(t->record)) span.self_ns = 0;
-  const uint32_t outside = outer_stack_node(w, t, span.start_ns);
-  count_in_side_lane(w, t, &span);
-  for (uint32_t i = 1; i < PROF_I_LANES_MAX; i++) {
-    prof_i_lane *const lane = &w->lanes[i];
-    if (i == w->lane_count) {
-      if (!lane_grow(w, lane)) return;
-      w->lane_count++;
-    }
-    while (lane->stack[lane->count - 1].start > t->start &&
-           lane->stack[lane->count - 1].start >= t->end)
-      emit_last_of_lane(w, lane);
-    if (lane->stack[lane->count - 1].start > t->start) continue;
-    span.lane = i & (2 * PROF_I_LANES_MAX - 1);
-    span.depth = prof_i_child_depth(&lane->stack[lane->count - 1]);
-    prof_i_pending_span *const place = lane_push(w, lane);
-    if (place) *place = (prof_i_pending_span){.span = span, .start = t->start, .outside = outside};
-    if (place && pending_shares_time(w, &span)) {
-      w->crosswise_count++;
-      share_children(w, place);
-    }
-    if (place || w->status) return;
-    w->outside = outside;
-    emit_too_deep(w, &span);
-    return;
-  }
-  w->outside = outside;
-  emit_skipped(w, &span);
-}
-
-/* On the thread's own lane. Takes about 3 ns for a plain scope; everything beside that is out of
-   line. */
-static inline void walker_put_event(prof_i_walker *w, const scope_interval *t) {
+/* On lane 0. Takes about 3 ns for a plain scope. All else is out of line. */
+static inline void walker_put_event(prof_i_walker *w, const prof_i_scope_interval *t) {
   prof_i_lane *const lane = &w->lanes[0];
-  if (__builtin_expect(w->crosswise_count > 0, 0)) flush_side_lanes(w, t->start, t->end);
+  if (__builtin_expect(w->crosswise_count > 0, 0)) prof_i_side_lanes_flush(w, t->start, t->end);
   prof_i_pending_span *top = &lane->stack[lane->count - 1];
   while (top->start > t->start) {
     if (__builtin_expect(top->start < t->end, 0)) {
-      put_in_side_lane(w, t);
+      prof_i_side_lanes_add(w, t);
       return;
     }
-    emit_last(w, lane);
+    prof_i_emit_last(w, lane);
     top--;
   }
   const uint32_t under = lane->count - 1;
   const bool is_skipped = t->record && prof_i_is_skipped(t->record);
-  prof_i_pending_span *place = lane_push(w, lane);
+  prof_i_pending_span *place = prof_i_lane_push(w, lane);
   prof_i_pending_span spare;
   if (__builtin_expect(!place, 0)) place = &spare;
   top = &lane->stack[under]; /* the stack may have moved */
-  span_set(w, &place->span, t->start, t->end);
+  prof_i_span_set_times(w, &place->span, t->start, t->end);
   place->span.record = t->record;
   place->span.site = t->site;
   place->span.depth = prof_i_child_depth(top);
@@ -267,30 +55,30 @@ static inline void walker_put_event(prof_i_walker *w, const scope_interval *t) {
   place->stack_node = 0;
   if (__builtin_expect(place == &spare, 0)) {
     spare.span.child_count = spare.span.inner_count = 0;
-    if (!w->status) emit_too_deep(w, &spare.span);
+    if (!w->status) prof_i_emit_too_deep(w, &spare.span);
     return;
   }
-  if (t->kind != PROF_EVENT_STEP) top->child_count += !event_is_vendor_call(t);
+  if (t->kind != PROF_EVENT_STEP) top->child_count += !prof_i_interval_is_call(t);
   if (__builtin_expect(is_skipped, 0))
     place->span.self_ns = 0;
   else if (__builtin_expect(w->crosswise_count > 0 && t->kind == PROF_EVENT_SCOPE, 0)) {
     if (top->span.kind == PROF_EVENT_OPEN) top->children_ns += place->span.duration_ns;
-    share_children(w, place);
+    prof_i_share_children(w, place);
   } else if (t->kind != PROF_EVENT_STEP) {
     top->children_ns += place->span.duration_ns;
   }
   if (w->on_pending) w->on_pending(w, place);
 }
 
-/* Something without duration: handed out at once. */
+/* Has no duration: emitted at once. */
 static void walker_put_mark(prof_i_walker *w, uint64_t at, const uint64_t *record, uint32_t site,
                             uint8_t kind) {
   prof_i_lane *const lane = &w->lanes[0];
-  while (lane->stack[lane->count - 1].start > at) emit_last(w, lane);
+  while (lane->stack[lane->count - 1].start > at) prof_i_emit_last(w, lane);
   const uint16_t depth = prof_i_child_depth(&lane->stack[lane->count - 1]);
   prof_i_span span = {.record = record, .site = site, .kind = kind & 31u, .depth = depth};
-  span_set(w, &span, at, at);
-  emit_span(w, &span);
+  prof_i_span_set_times(w, &span, at, at);
+  prof_i_emit_span(w, &span);
 }
 
 /* ---- records ---- */
@@ -307,7 +95,7 @@ uint64_t prof_i_step_start(const prof_i_catalog *catalog, uint64_t end) {
   return low ? catalog->marks[low - 1] : 0;
 }
 
-/* What a plain scope of that site has beyond it. */
+/* What the site's plain scopes have beyond the site. NULL: nothing. */
 static inline const uint64_t *site_record(const prof_trace *trace, uint32_t site) {
   return prof_i_catalog_site(&trace->catalog, site)->record;
 }
@@ -316,7 +104,7 @@ static inline uint32_t walker_thread_index(const prof_i_walker *w) {
   return (uint32_t)(w->thread - w->trace->threads);
 }
 
-static bool event_is_hidden(const prof_i_walker *w, const scope_interval *t) {
+static bool event_is_hidden(const prof_i_walker *w, const prof_i_scope_interval *t) {
   return prof_i_view_hides_scope(w->trace, walker_thread_index(w), t->site, t->record);
 }
 
@@ -324,13 +112,13 @@ static inline void walker_put_plain(prof_i_walker *w, const uint64_t *words) {
   const prof_i_interval when = prof_i_plain_interval_in(words, w->start_ticks, w->clock_offset);
   if (when.end < w->trace->floor) return;
   const uint32_t site = prof_i_catalog_known_site(&w->trace->catalog, prof_i_record_site(words[1]));
-  const scope_interval t = {when.start, when.end, site_record(w->trace, site), site,
-                            PROF_EVENT_SCOPE};
+  const prof_i_scope_interval t = {when.start, when.end, site_record(w->trace, site), site,
+                                   PROF_EVENT_SCOPE};
   if (__builtin_expect(w->trace->view != NULL, 0) && event_is_hidden(w, &t)) return;
   walker_put_event(w, &t);
 }
 
-/* A record that prof_i_parse_record() took for an event's. */
+/* A record for which prof_i_parse_record() returned PROF_I_PARSED_EVENT. */
 static void walker_put_long(prof_i_walker *w, const uint64_t *words) {
   prof_i_long_record record;
   if (!prof_i_event_read(words, &record)) return;
@@ -338,9 +126,10 @@ static void walker_put_long(prof_i_walker *w, const uint64_t *words) {
       prof_i_event_interval(words, &record, w->start_ticks, w->clock_offset);
   if (when.end < w->trace->floor) return;
   const bool has_view = w->trace->view != NULL;
-  scope_interval t = {when.start, when.end, words,
-                      prof_i_catalog_known_site(&w->trace->catalog, prof_i_record_site(words[1])),
-                      PROF_EVENT_SCOPE};
+  prof_i_scope_interval t = {
+      when.start, when.end, words,
+      prof_i_catalog_known_site(&w->trace->catalog, prof_i_record_site(words[1])),
+      PROF_EVENT_SCOPE};
   switch (record.kind) {
     case PROF_I_KIND_CALL:
     case PROF_I_KIND_SCOPE:
@@ -348,7 +137,7 @@ static void walker_put_long(prof_i_walker *w, const uint64_t *words) {
     case PROF_I_KIND_SKIPPED:
       if (has_view && event_is_hidden(w, &t)) return;
       if (prof_i_is_async(words))
-        put_in_side_lane(w, &t);
+        prof_i_side_lanes_add(w, &t);
       else
         walker_put_event(w, &t);
       return;
@@ -387,21 +176,21 @@ void prof_i_walker_put(prof_i_walker *walker, const uint64_t *words) {
 
 void prof_i_walker_put_call(prof_i_walker *walker, const uint64_t *words, uint64_t start,
                             uint64_t end) {
-  const scope_interval t = {
+  const prof_i_scope_interval t = {
       start, end, words,
       prof_i_catalog_known_site(&walker->trace->catalog, prof_i_record_site(words[1])),
       PROF_EVENT_SCOPE};
   walker_put_event(walker, &t);
 }
 
-/* ---- a segment that stands in order ---- */
+/* ---- an ordered segment ---- */
 
 void prof_i_walker_put_plain(prof_i_walker *walker, const uint64_t *words) {
   walker_put_plain(walker, words);
 }
 
 void prof_i_walker_emit(prof_i_walker *walker, const prof_i_pending_span *pending) {
-  emit_pending(walker, pending);
+  prof_i_emit_pending(walker, pending);
 }
 
 static inline void emit_leaf(prof_i_walker *w, const prof_i_leaf *leaf,
@@ -412,18 +201,18 @@ static inline void emit_leaf(prof_i_walker *w, const prof_i_leaf *leaf,
                            .site = leaf->site,
                            .depth = prof_i_child_depth(around),
                            .kind = PROF_EVENT_SCOPE};
-  walker_pass_span(w);
+  prof_i_walker_pass_span(w);
 }
 
 static inline void emit_plain_pending(prof_i_walker *w, prof_i_pending_span *pending) {
-  emit_pending(w, pending);
+  prof_i_emit_pending(w, pending);
 }
 
 static void walk_plain(prof_i_walker *w, const prof_i_segment *segment) {
   prof_i_walk_plain(w, segment, emit_leaf, emit_plain_pending, prof_i_pending_make);
 }
 
-/* ---- one by one, with what stands around it ---- */
+/* ---- one span at a time, with its parents ---- */
 
 static inline void emit_leaf_with_parents(prof_i_walker *w, const prof_i_leaf *leaf,
                                           prof_i_pending_span *around) {
@@ -434,7 +223,7 @@ static inline void emit_leaf_with_parents(prof_i_walker *w, const prof_i_leaf *l
 
 static inline void emit_pending_with_parents(prof_i_walker *w, prof_i_pending_span *pending) {
   w->around = pending - 1;
-  emit_pending(w, pending);
+  prof_i_emit_pending(w, pending);
   w->around = NULL;
 }
 
@@ -460,8 +249,8 @@ void prof_i_walker_track_parents(prof_i_walker *walker, struct prof_i_call_stack
   walker->walk_plain = walk_plain_with_parents;
 }
 
-/* Nothing but plain scopes, none of them hidden or cleared, none of an unknown site, none with more
-   than its site that matters: so the fast walk need not ask. */
+/* Fast-path preconditions: only plain scopes, none hidden or cleared, none of an unknown site, none
+   with anything beyond its site that the visitor reads. */
 static bool segment_is_simple(const prof_i_walker *walker, const prof_i_segment *segment) {
   const prof_trace *const trace = walker->trace;
   return !trace->view && segment->is_plain && segment->cleared_count == 0 &&
@@ -469,7 +258,7 @@ static bool segment_is_simple(const prof_i_walker *walker, const prof_i_segment 
          (!trace->has_site_records || walker->takes_bare);
 }
 
-/* Records have different lengths, so where they begin is found forwards. */
+/* Records have different lengths, so their begins are found by reading forwards. */
 static bool find_begins(prof_i_walker *w, const prof_i_segment *segment) {
   if (!w->begins && !(w->begins = malloc(BITMAP_WORDS * sizeof *w->begins))) {
     w->status = PROF_E_NO_MEMORY;
@@ -527,10 +316,10 @@ void prof_i_walker_put_open(prof_i_walker *walker) {
     const prof_i_open_scope *const scope = &trace->opens[walker->thread->first_open + i];
     const uint32_t site = prof_i_catalog_known_site(&trace->catalog, scope->site);
     const uint64_t *const record = scope->record ? scope->record : site_record(trace, site);
-    const scope_interval t = {scope->start, trace->last, record, site, PROF_EVENT_OPEN};
+    const prof_i_scope_interval t = {scope->start, trace->last, record, site, PROF_EVENT_OPEN};
     if (trace->view && event_is_hidden(walker, &t)) continue;
     if (t.record && prof_i_is_async(t.record))
-      put_in_side_lane(walker, &t);
+      prof_i_side_lanes_add(walker, &t);
     else
       walker_put_event(walker, &t);
   }
@@ -540,12 +329,12 @@ void prof_i_walker_flush(prof_i_walker *walker, uint64_t ticks) {
   for (uint32_t i = 0; i < walker->lane_count; i++) {
     prof_i_lane *const lane = &walker->lanes[i];
     while (lane->count > 1 && lane->stack[lane->count - 1].start >= ticks)
-      emit_last_of_lane(walker, lane);
+      prof_i_lane_emit_last(walker, lane);
   }
-  walker_visit_batch(walker);
+  prof_i_walker_visit_batch(walker);
 }
 
-/* ---- a walker's life ---- */
+/* ---- create, destroy, save, restore ---- */
 
 prof_i_walker *prof_i_walker_create(const prof_trace *trace, uint32_t thread, prof_i_visit visit,
                                     void *user) {
@@ -573,7 +362,7 @@ prof_i_walker *prof_i_walker_create(const prof_trace *trace, uint32_t thread, pr
   memset(w->lanes, 0, sizeof w->lanes);
   w->lane_count = 1;
   w->crosswise_count = 0;
-  if (lane_grow(w, &w->lanes[0])) return w;
+  if (prof_i_lane_grow(w, &w->lanes[0])) return w;
   free(w);
   return NULL;
 }
@@ -615,7 +404,7 @@ bool prof_i_walker_restore(prof_i_walker *walker, const prof_i_walker_state *sta
   for (uint32_t i = 0; i < state->lane_count; i++) {
     prof_i_lane *const lane = &walker->lanes[i];
     while (lane->room < state->lane_counts[i])
-      if (!lane_grow(walker, lane)) return false;
+      if (!prof_i_lane_grow(walker, lane)) return false;
     memcpy(lane->stack, from, state->lane_counts[i] * sizeof *from);
     lane->count = state->lane_counts[i];
     from += state->lane_counts[i];
@@ -625,13 +414,14 @@ bool prof_i_walker_restore(prof_i_walker *walker, const prof_i_walker_state *sta
   walker->crosswise_count = 0;
   for (uint32_t i = 1; i < walker->lane_count; i++)
     for (uint32_t place = 1; place < walker->lanes[i].count; place++)
-      walker->crosswise_count += pending_shares_time(walker, &walker->lanes[i].stack[place].span);
+      walker->crosswise_count +=
+          prof_i_span_shares_time(walker, &walker->lanes[i].stack[place].span);
   return true;
 }
 
 uint32_t prof_i_first_segment_from(const prof_trace *trace, const prof_i_trace_thread *thread,
                                    uint64_t from_ns) {
-  /* Calls of a vendor's interface may have been moved by some microseconds: virtual_threads.c. */
+  /* Vendor calls may have been moved by some microseconds: call_fit.c. */
   static const uint64_t slack_ns = 1000000;
   uint32_t low = thread->first_segment, high = low + thread->segment_count;
   if (from_ns <= slack_ns) return low;

@@ -1,32 +1,33 @@
-/* The walk (walk.c) over a segment that holds nothing but plain scopes in order, which is most of
-   most captures. Most of them hold nothing and are complete when the next record comes: they never
-   reach the stack. What becomes of complete ones is for the including file to say (walk.c hands out
-   spans, aggregate.c adds up, cursor.c first only goes past); a call for each would cost as much as
-   the walk, so this is a header and they are inlined. What is unusual goes to
+/* The walk over a segment that has only plain scopes in order: the fast path of most captures. Most
+   scopes are leaves. They are complete when the next record is read, and never reach the stack.
+
+   The including file decides what is done with complete scopes: walk.c emits spans,
+   aggregate_thread.c adds up, cursor.c skips. A call for each scope would cost as much as the walk,
+   so this is a header, and its callbacks are inlined. Other records go to
    prof_i_walker_put_plain(). */
-#ifndef PROF_READER_PLAIN_H
-#define PROF_READER_PLAIN_H
+#ifndef PROF_READER_WALK_PLAIN_H
+#define PROF_READER_WALK_PLAIN_H
 
 #include "../format/parse.h"
 #include "walker.h"
 
-/* A scope that may turn out to hold what comes next. */
+/* The last scope read. The next record may be inside of it. */
 typedef struct prof_i_leaf {
   uint64_t start; /* ticks */
   uint64_t start_ns, duration_ns;
   uint32_t site;
 } prof_i_leaf;
 
-/* Takes a complete scope: one that held nothing, and what it stands inside of; or one that waited,
-   which may be of another segment and no plain scope. Both leave the stack alone. */
+/* Takes a complete scope: a leaf and its parent, or a pending span, which may be of another segment
+   and not a plain scope. They do not change the stack. */
 typedef void (*prof_i_take_leaf)(prof_i_walker *walker, const prof_i_leaf *leaf,
                                  prof_i_pending_span *around);
 typedef void (*prof_i_take_pending)(prof_i_walker *walker, prof_i_pending_span *pending);
-/* Puts a leaf that holds something on its place, by prof_i_pending_init(). */
+/* Makes a leaf pending at `place`, by prof_i_pending_init(). */
 typedef void (*prof_i_make_pending)(prof_i_walker *walker, const prof_i_leaf *leaf,
                                     prof_i_pending_span *place);
 
-/* The leaf holds something: it waits. */
+/* The next record is inside of the leaf: it becomes pending. */
 static inline void prof_i_pending_init(const prof_i_leaf *leaf, prof_i_pending_span *place) {
   place->span.start_ns = leaf->start_ns;
   place->span.duration_ns = place->span.self_ns = leaf->duration_ns;
@@ -46,15 +47,15 @@ static inline void prof_i_pending_make(prof_i_walker *walker, const prof_i_leaf 
   prof_i_pending_init(leaf, place);
 }
 
-/* The last place of lane 0 that the plain way may fill: none, while something waits beside it. */
+/* The last entry of lane 0 that the plain walk may fill. None while a side lane has a span that
+   shares time. */
 static inline prof_i_pending_span *prof_i_plain_limit(const prof_i_walker *w,
                                                       const prof_i_lane *lane) {
   return w->crosswise_count ? lane->stack : &lane->stack[lane->room - 1];
 }
 
-/* The same as walker_put_event() in walk.c for one record after another, but that the last one is
-   kept aside. Every record counts, and every site is known (segment_is_simple() in walk.c). Budget:
-   4 ns. */
+/* walker_put_event() of walk.c for one record after another, except that the last one stays a leaf.
+   Precondition: segment_is_simple() of walk.c. Budget: 4 ns. */
 static inline __attribute__((always_inline)) void prof_i_walk_plain(
     prof_i_walker *w, const prof_i_segment *segment, prof_i_take_leaf take_leaf,
     prof_i_take_pending take_waiting, prof_i_make_pending make_wait) {
@@ -70,7 +71,7 @@ static inline __attribute__((always_inline)) void prof_i_walk_plain(
        words != segment->words;) {
     words -= 2;
     const prof_i_interval when = prof_i_plain_interval(words, start_ticks);
-    /* what starts there or later cannot hold this one */
+    /* a scope that starts then or later does not enclose this one */
     const uint64_t over = when.end + (when.start == when.end);
     if (has_leaf) {
       if (leaf.start < over)

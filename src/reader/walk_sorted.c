@@ -1,11 +1,10 @@
-/* See walk_sorted.h. */
+/* Walks segments by a sorted list of their records: a stable merge sort of runs. */
 #include "walk_sorted.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "../format/parse.h"
-#include "call_fit.h"
 
 enum { RUN_RECORDS = 24 };
 
@@ -18,7 +17,7 @@ static void insertion_sort(prof_i_sorted_record *items, size_t count) {
   }
 }
 
-/* Merges two runs that stand side by side; spare holds the first. */
+/* Merges two neighbouring runs. spare gets the first one. */
 static void merge_runs(prof_i_sorted_record *items, size_t first, size_t both,
                        prof_i_sorted_record *spare) {
   memcpy(spare, items, first * sizeof *items);
@@ -28,8 +27,8 @@ static void merge_runs(prof_i_sorted_record *items, size_t first, size_t both,
   while (left < first) items[to++] = spare[left++];
 }
 
-/* Stable: of two that end at once, the one recorded later is the outer one. Nearly sorted, as it
-   mostly is, takes one pass and looks at each seam. */
+/* Stable: of two that end at the same time, the one recorded later is the outer one. Nearly sorted
+   records are the usual case: they take one pass, and one comparison at each seam. */
 static void sort_records(prof_i_sorted_record *items, size_t count, prof_i_sorted_record *spare) {
   for (size_t at = 0; at < count; at += RUN_RECORDS)
     insertion_sort(items + at, count - at < RUN_RECORDS ? count - at : RUN_RECORDS);
@@ -41,8 +40,8 @@ static void sort_records(prof_i_sorted_record *items, size_t count, prof_i_sorte
   }
 }
 
-/* The one that these words stand in: mostly the last one, for what was sorted is mostly in
-   order. */
+/* The segment that has these words. Tries `last` first, because sorted records seldom change their
+   segment. */
 static const prof_i_segment *record_segment(const prof_i_segment *segments, uint32_t count,
                                             const prof_i_segment *last, const uint64_t *words) {
   const prof_i_segment *segment = last;
@@ -73,8 +72,8 @@ static size_t collect_records(const prof_i_walker *w, const prof_i_segment *segm
   return count;
 }
 
-/* has_own_clock: calls were told by another clock than the thread's scopes. An imported trace has
-   one clock, and they stay as they are. */
+/* has_own_clock: calls have another clock than the thread's scopes. An imported trace has one
+   clock, so its calls are not moved. */
 static void put_last_record(prof_i_walker *w, prof_i_sorted_record *items, size_t *count,
                             bool has_own_clock) {
   const prof_i_sorted_record *const last = &items[*count - 1];

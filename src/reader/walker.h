@@ -1,38 +1,38 @@
-/* The walk itself, for those who need more of it than prof_i_trace_walk(): the cursor stops it
-   between groups, keeps what stands open there, and goes on from it later. */
+/* The walker, for callers that need more than prof_i_trace_walk(). The cursor stops it between
+   groups of segments, saves the pending scopes, and continues later. Aggregates track parents. */
 #ifndef PROF_READER_WALKER_H
 #define PROF_READER_WALKER_H
 
 #include "../format/parse.h"
 
-/* A scope whose beginning has not been reached. */
+/* A span that ended, and whose beginning the walk has not passed. */
 typedef struct prof_i_pending_span {
   prof_i_span span;
   uint64_t start; /* ticks */
-  /* what self time will be less. Not in the span, which is then not written again before it is
-     copied */
+  /* To subtract from self time. Not in the span, so that the span is not written again before it is
+     copied. */
   uint64_t children_ns;
   uint64_t child_count;  /* scopes directly in it; vendors' calls do not count */
-  uint64_t deeper_count; /* what these hold, of those that are handed out */
-  uint32_t stack_node;   /* call_stacks.h; 0: nobody has asked */
-  /* the same of what holds it in lane 0, where it stands in another; 0: nothing */
+  uint64_t deeper_count; /* scopes inside of these, of emitted ones */
+  uint32_t stack_node;   /* 1 + that of call_stacks.h; 0: not queried */
+  /* of a side lane: the stack node of lane 0 around it; 0: none */
   uint32_t outside;
 } prof_i_pending_span;
 
 typedef struct prof_i_lane {
-  prof_i_pending_span *stack; /* place 0 is never taken away, and holds everything */
+  prof_i_pending_span *stack; /* entry 0 encloses everything, and is never removed */
   uint32_t count, room;
 } prof_i_lane;
 
 enum {
-  /* Of a lane. Deeper ones are handed out at once: their time and their children count as those of
-     the last one that waits. */
+  /* Of a lane. Deeper spans are emitted at once: their time and their children count as those of
+     the last pending one. */
   PROF_I_DEPTH_MAX = 65535
 };
 
 typedef struct prof_i_walker prof_i_walker;
 struct prof_i_call_stacks;
-/* The number of what holds a span that began at that time, in ticks and in ns. 0: nothing. */
+/* The stack node around a span that began at this time, in ticks and in ns. 0: none. */
 typedef uint32_t prof_i_walker_holding(struct prof_i_call_stacks *call_stacks,
                                        prof_i_walker *walker, uint64_t start, uint64_t start_ns);
 typedef void (*prof_i_walk_segment)(prof_i_walker *walker, const prof_i_segment *segment);
@@ -41,37 +41,36 @@ struct prof_i_walker {
   const prof_trace *trace;
   const prof_i_trace_thread *thread;
   const prof_i_time_line *line; /* used last */
-  uint64_t start_ticks;         /* these two of the segment that is walked */
+  uint64_t start_ticks;         /* these two are of the current segment */
   int64_t clock_offset;
-  /* hands out the spans of a segment of plain scopes; walk_plain.h makes other ways */
+  /* walks a segment of plain scopes; walk_plain.h makes variants */
   prof_i_walk_segment walk_plain;
-  bool takes_bare; /* what plain scopes have beyond their site is of no matter to walk_plain */
+  bool takes_bare; /* walk_plain needs nothing of a plain scope beyond its site */
   prof_i_visit visit;
   void *user;
-  /* of a walk that looks around: a place of lane 0 is filled, and holds nothing yet. NULL: nobody
-     asks */
+  /* If parents are tracked: a new span is pending on lane 0. NULL: no callback. */
   void (*on_pending)(prof_i_walker *walker, prof_i_pending_span *place);
-  struct prof_i_call_stacks *call_stacks; /* of a walk that looks around; else NULL */
+  struct prof_i_call_stacks *call_stacks; /* if stacks are tracked; else NULL */
   prof_i_walker_holding *holding;         /* the same */
-  /* of such a walk: functions that began before are nobody's stack, as the numbers in its lanes
-     have it */
+  /* the start of function tracing for which the stack nodes of the lanes are valid: earlier
+     functions are not part of stacks */
   uint64_t functions_from_ns;
-  /* of what is just handed out, where that is not the last of its lane: in a plain segment, and
-     where it is in none. To a visitor that looks around; else NULL */
+  /* The parent of the span being emitted, if it is not the last one of its lane: in a plain
+     segment, and for a span in no lane. Only if parents are tracked; else NULL. */
   prof_i_pending_span *around;
-  /* of what is just handed out, where it is not of lane 0: as in prof_i_pending_span */
+  /* of the span being emitted from a side lane: as in prof_i_pending_span */
   uint32_t outside;
-  int status;             /* of the visitor, or PROF_E_NO_MEMORY; nothing is done once it is set */
+  int status;             /* of the visitor, or PROF_E_NO_MEMORY; the walk stops once it is set */
   uint32_t first_segment; /* those before are not walked */
-  /* complete ones, where the next one goes, and where it is time to visit: in batch, unless the
-     visitor sets another room for what comes next */
+  /* Complete spans, the next free one, and the end at which they are visited. In `batch`, unless
+     the visitor sets other room. */
   prof_i_span *spans, *next, *end;
   uint32_t lane_count;
-  /* Scopes that wait beside the thread's own lane and share its moments: pending_shares_time() in
-     walk.c. While it is not 0 a segment is not walked the plain way. */
+  /* Pending scopes of side lanes that share moments: prof_i_span_shares_time(). Unless it is 0, a
+     plain segment takes the slow path. */
   uint32_t crosswise_count;
   prof_i_lane lanes[PROF_I_LANES_MAX];
-  uint64_t *begins; /* one bit a slot: a record begins there. Made when a segment needs it */
+  uint64_t *begins; /* a bit for each slot where a record begins; allocated when needed */
   prof_i_span batch[PROF_I_BATCH];
 };
 
@@ -80,21 +79,19 @@ prof_i_walker *prof_i_walker_create(const prof_trace *trace, uint32_t thread, pr
                                     void *user);
 void prof_i_walker_destroy(prof_i_walker *walker);
 
-/* Before the walk: segments that ended before that time are not walked. What is handed out of those
-   that are may have ended earlier. 0: all are walked. */
+/* Called before the walk. Segments that ended before that time are not walked. Spans of other
+   segments may have ended earlier. 0: all are walked. */
 void prof_i_walker_skip_before(prof_i_walker *walker, uint64_t from_ns);
 
-/* The thread's first segment of which anything ended at that time or later; its end where there is
-   none. */
+/* The thread's first segment with an end at that time or later. The end of its segments: none. */
 uint32_t prof_i_first_segment_from(const prof_trace *trace, const prof_i_trace_thread *thread,
                                    uint64_t from_ns);
 
 /* The whole walk; returns the status. */
 int prof_i_walker_run(prof_i_walker *walker);
 
-/* From here on each span is handed out by itself, and the visitor may ask what it stands inside of:
-   place 0, which holds everything, has no site. callers and holding: of a walk that asks for those,
-   or NULL. */
+/* From now on each span is visited alone, and the visitor may query its parent. Entry 0, which
+   encloses everything, has no site. call_stacks and holding: if stacks are tracked, or NULL. */
 void prof_i_walker_track_parents(prof_i_walker *walker, struct prof_i_call_stacks *call_stacks,
                                  prof_i_walker_holding *holding);
 static inline prof_i_pending_span *prof_i_walker_parent(const prof_i_walker *walker,
@@ -104,43 +101,43 @@ static inline prof_i_pending_span *prof_i_walker_parent(const prof_i_walker *wal
   return &lane->stack[lane->count - 1];
 }
 
-/* Its parts. First the thread's scopes that had not ended. */
+/* The parts of prof_i_walker_run(). First the thread's open scopes. */
 void prof_i_walker_put_open(prof_i_walker *walker);
 
-/* The group of segments that ends with this one (places in trace->segments); returns its first
-   segment. Groups come from the last to the first. */
+/* Then the groups of segments, from the last to the first. Takes the last segment of a group (index
+   in trace->segments), returns the first. */
 uint32_t prof_i_walker_put_group(prof_i_walker *walker, uint32_t last_segment);
 
-/* Hands out all that began at these ticks or later and still waits, when nothing that comes is
-   inside of it; 0: all. Calls the visitor for what is left of a batch. */
+/* Emits pending spans that began at these ticks or later (0: all), if no later record is inside of
+   them. Visits the rest of a batch. */
 void prof_i_walker_flush(prof_i_walker *walker, uint64_t ticks);
 
 /* ---- for walk_sorted.c ---- */
 
-/* Records of this segment come next. */
+/* The next records are of this segment. */
 static inline void prof_i_walker_enter_segment(prof_i_walker *walker,
                                                const prof_i_segment *segment) {
   walker->start_ticks = segment->start_ticks;
   walker->clock_offset = segment->clock_offset;
 }
-/* Takes one record, whatever stands in its way; a call with the times that it was given. */
+/* Takes one record of any kind. A call gets the times that it was fitted to. */
 void prof_i_walker_put(prof_i_walker *walker, const uint64_t *words);
 void prof_i_walker_put_call(prof_i_walker *walker, const uint64_t *words, uint64_t start,
                             uint64_t end);
 
-/* A step begins where the one before it ended, or the session began. */
+/* A step begins at the end of the previous step, or at the start of the session. */
 uint64_t prof_i_step_start(const prof_i_catalog *catalog, uint64_t end);
 
 /* ---- for walk_plain.h ---- */
 
-/* Takes one plain record, whatever stands in its way. */
+/* Takes one plain record, also if it does not nest. */
 void prof_i_walker_put_plain(prof_i_walker *walker, const uint64_t *words);
-/* Hands out one that waited. Leaves the stack alone. */
+/* Emits a pending span. Does not change the stack. */
 void prof_i_walker_emit(prof_i_walker *walker, const prof_i_pending_span *pending);
 
-/* The depth of what this one holds. Place 0 has the depth before 0. */
+/* The depth of a child. Entry 0 has depth -1. */
 static inline uint16_t prof_i_child_depth(const prof_i_pending_span *pending) {
-  /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a lane has a stack when it is asked */
+  /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a lane in use has a stack */
   return (uint16_t)(pending->span.depth + 1);
 }
 
@@ -148,8 +145,8 @@ static inline bool prof_i_is_skipped_span(const prof_i_span *span) {
   return span->kind == PROF_EVENT_SCOPE && span->record && prof_i_is_skipped(span->record);
 }
 
-/* Before the last one of a stack is handed out. A step's time is all its own, and a scope that a
-   jump left has none: what they hold counts as held by what stands around them. */
+/* Called before the last span of a stack is emitted. A step has all its time as self time, and a
+   scope that a jump left has none. Their children count as children of the scope around them. */
 static inline void prof_i_pending_finish(prof_i_pending_span *last) {
   const bool is_step = last->span.kind == PROF_EVENT_STEP;
   if (__builtin_expect(!is_step && !prof_i_is_skipped_span(&last->span), 1)) {
@@ -164,7 +161,7 @@ static inline void prof_i_pending_finish(prof_i_pending_span *last) {
 
 /* ---- a walk that is interrupted ---- */
 
-/* What stands open between two groups. */
+/* The pending spans between two groups. */
 typedef struct prof_i_walker_state {
   prof_i_pending_span *pending;
   uint32_t count;

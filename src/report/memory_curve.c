@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../analysis/internal.h"
 #include "../analysis/memory.h"
 #include "../base/log.h"
 #include "../base/units.h"
-#include "../reader/internal.h"
 
 enum { TICKS_MAX = 6 };
 
@@ -17,8 +17,8 @@ static uint32_t time_column(const prof_i_memory_curve *curve, uint64_t ns) {
   return share >= 1 ? curve->count - 1 : (uint32_t)(share * curve->count);
 }
 
-/* The pool's own peak is right whatever was lost: then the curve, which is made of records, is
-   lower there. */
+/* The pool's own peak is right whatever was lost. The curve is made of records, so it may be lower
+   there. */
 static void set_mark(const prof_i_memory_curve *curve, prof_i_memory_mark *mark, int64_t *columns,
                      int64_t bytes, uint64_t ns) {
   *mark = (prof_i_memory_mark){bytes, ns, time_column(curve, ns)};

@@ -1,5 +1,5 @@
-/* What pictures of a pool show: used and allocated over time, how high the axis goes and where its
-   ticks stand, and where the two peaks are. The terminal's plot and the SVG draw the same. */
+/* The data of a pool's plot: used and allocated over time, the axis with its ticks, and the two
+   peaks. The terminal plot and the SVG draw the same. */
 #ifndef PROF_REPORT_MEMORY_CURVE_H
 #define PROF_REPORT_MEMORY_CURVE_H
 
@@ -20,7 +20,7 @@ typedef struct prof_i_memory_curve {
   /* between its ticks: a power of two, so that they read well in KiB, MiB, GiB */
   int64_t step;
   prof_i_memory_mark used_peak, allocated_peak;
-  uint32_t has_allocated; /* 0: it knows no blocks, as malloc()'s, and allocated is not drawn */
+  uint32_t has_allocated; /* 0: a pool without blocks, as malloc()'s: allocated is not drawn */
 } prof_i_memory_curve;
 
 /* index below prof_memory_pool_count(). 0, or an error whose text is set; then there is nothing to
@@ -29,7 +29,7 @@ int prof_i_memory_curve_init(prof_i_memory_curve *curve, const prof_memory *memo
                              uint32_t count);
 void prof_i_memory_curve_fini(prof_i_memory_curve *curve);
 
-/* 1, 2 or 5 times a power of ten, so that at most so many ticks fall into the span. */
+/* 1, 2 or 5 times a power of ten, so that the span has at most this many ticks. */
 uint64_t prof_i_memory_time_step(uint64_t span_ns, uint32_t ticks_max);
 /* "1.5 MiB", "200ms", "0": as short as a tick needs it. */
 void prof_i_memory_tick_bytes(char *to, size_t room, int64_t bytes);

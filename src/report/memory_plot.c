@@ -1,6 +1,6 @@
-/* See memory_plot.h. A value stands in the row whose lower edge is not above it; rows and ticks are
-   laid so that a tick is a row's lower edge, and one row more is above the highest tick, for what
-   is as high as that. */
+/* Draws a pool over time in a terminal. A value is drawn in the row that contains it, lower edge
+   included. Each tick of the axis is the lower edge of a row. One more row is above the highest
+   tick, for values at that tick. */
 #include "memory_plot.h"
 
 #include <stdio.h>

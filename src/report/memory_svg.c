@@ -1,6 +1,6 @@
-/* A pool over time as an SVG: used filled, allocated as a line, both peaks marked with their values
-   and times. It needs no script, no font and no other file, so that it shows in a browser and where
-   a README embeds it; its ground is white, whatever is around it. */
+/* Draws a pool over time as an SVG: used filled, allocated as a line, both peaks with their values
+   and times. It needs no script, font or other file. So browsers show it, and a README can embed
+   it. Its background is always white. */
 #include <inttypes.h>
 #include <prof/memory.h>
 #include <prof/trace.h>

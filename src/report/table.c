@@ -1,12 +1,13 @@
-/* Aggregates as a text table, laid out as torch.profiler's users know it: texts to the left,
-   numbers right-aligned, shares of the sum of self times, of what has no row too. Every cell is
-   made twice, once to be measured; nothing of a name reaches the terminal as a command. */
+/* Aggregates as a text table, in the layout of torch.profiler. Texts are left-aligned, numbers
+   right-aligned. Shares are of the sum of all self times, also of groups without a row. Every cell
+   is made twice, first to be measured. No part of a name reaches the terminal as a control code. */
 #include <prof/profiler.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../analysis/internal.h"
 #include "../base/log.h"
 #include "../base/port.h"
 #include "../base/reentry.h"
@@ -15,7 +16,6 @@
 #include "../base/this_thread.h"
 #include "../base/units.h"
 #include "../format/layout.h"
-#include "../reader/internal.h"
 #include "../reader/walk.h"
 #include "table.h"
 
@@ -106,8 +106,8 @@ static size_t cell_put_thread(const table *t, char *to, const prof_row *row) {
   return prof_i_sanitize_name(to, text);
 }
 
-/* Of what ran on a device and belongs to no scope of the host's: how often it ran there, as
-   torch.profiler counts kernels. */
+/* Device work that belongs to no host scope: how often it ran there, as torch.profiler counts
+   kernels. */
 static uint64_t row_calls(const prof_row *row) {
   return row->calls_count ? row->calls_count : row->device_count;
 }
@@ -138,7 +138,7 @@ static uint64_t rounded_mean(uint64_t ns, uint64_t count) {
   return ns / count + (ns % count > (count - 1) / 2);
 }
 
-/* The last folders of a long path tell more than its first ones. */
+/* The last folders of a long path identify it better than the first. */
 static size_t cell_put_place(char to[CELL_BYTES], const prof_row_more *more) {
   char tail[32], text[PLACE_BYTES + 1];
   const char *from = more->file, *slash;
@@ -158,7 +158,7 @@ static size_t cell_put_place(char to[CELL_BYTES], const prof_row_more *more) {
 /* More than 2 % of it is the cost of scopes inside. */
 static bool net_differs(uint64_t ns, uint64_t net_ns) { return (double)net_ns < 0.98 * (double)ns; }
 
-/* Empty where it would say the same as the column before it. */
+/* Empty if it is equal to the previous column. */
 static int cell_put_net(const table *t, const prof_row *row, table_column which, char *to) {
   const prof_row_more more = row_more(t, row);
   const uint64_t ns = which == COLUMN_SELF_NET ? row->self_ns : row->total_ns;
@@ -279,8 +279,7 @@ static size_t make_cell(const table *t, const prof_row *row, table_column which,
 
 /* ---- stacks ---- */
 
-/* Takes the frame that *at begins with, and moves it behind. Of a long path the end is what
-   tells. */
+/* Takes the frame at *at, and moves *at behind it. The end of a long path is kept. */
 static size_t next_frame(const char **at, char to[CELL_BYTES]) {
   const char *const end = *at + strcspn(*at, ";");
   const char *from = *at;
@@ -327,8 +326,8 @@ static bool column_has_net(const table *t, table_column c) {
   return false;
 }
 
-/* A pair of columns in which every row would say 0 B is left out: whose pools are told outside of
-   scopes has nothing to read there. */
+/* A pair of columns is left out if all its rows are 0 B: the pools' calls were outside of
+   scopes. */
 static bool column_is_shown(const table *t, table_column c) {
   const prof_rows *const rows = t->rows;
   if (c == COLUMN_OPEN || c == COLUMN_OPEN_TIME) return rows->open_count != 0;
@@ -404,7 +403,7 @@ static void table_put_cell(table *t, table_column c, const char *cell, size_t co
   if (is_text) prof_i_text_buffer_repeat(&t->page, ' ', blanks);
 }
 
-/* The innermost frame of what is left, cut at its front when it is too wide. */
+/* The innermost frame left, cut at its front if it is too wide. */
 static void table_put_frame(table *t, const char **stack, bool *is_first) {
   char cell[CELL_BYTES];
   const size_t count = next_frame(stack, cell), width = prof_i_display_width(cell, count),
@@ -443,8 +442,7 @@ static void table_put_titles(table *t) {
   table_put_rule(t);
 }
 
-/* The further frames stand below the first, and an empty line behind them, as in torch.profiler's
-   table. */
+/* Further frames follow below the first, and then an empty line, as in torch.profiler's table. */
 static void table_put_frames(table *t, const char *stack) {
   while (*stack) {
     bool is_first = true;
@@ -513,7 +511,7 @@ int prof_traces_table(const prof_trace *const *traces, size_t count,
   prof_rows *rows = NULL;
   int status = prof_i_traces_aggregate(traces, count, options, &rows);
   if (status) return status;
-  /* The options were accepted, so what lies within their size can be read. */
+  /* The options were accepted, so their size is valid. */
   const bool has_unit = options && options->size >= offsetof(prof_aggregate_options, time_unit) +
                                                         sizeof options->time_unit;
   const bool has_sort =

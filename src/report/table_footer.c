@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../analysis/internal.h"
 #include "../base/sanitize.h"
 #include "../base/units.h"
 #include "../reader/capture.h"

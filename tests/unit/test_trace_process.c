@@ -1,6 +1,6 @@
 /* Rows by process: of captures together, and of an imported trace, whose threads may be of several
    processes. */
-#include "analysis/aggregate.h"
+#include "analysis/internal.h"
 #include "build_capture.h"
 #include "trace_checks.h"
 

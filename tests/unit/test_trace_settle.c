@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 
+#include "../../src/live/live.h"
 #include "../../src/reader/capture.h"
 #include "trace_checks.h"
 

@@ -3,7 +3,7 @@
    */
 #include <prof/memory.h>
 
-#include "analysis/aggregate.h"
+#include "analysis/internal.h"
 #include "device_capture.h"
 #include "trace_checks.h"
 

@@ -3,6 +3,7 @@
    thread goes on by half a chunk. Every run is the same, and all of them together have the thread
    at every place. */
 #define _GNU_SOURCE
+#include "../../src/live/live.h"
 #include "../../src/reader/capture.h"
 #include "trace_checks.h"
 

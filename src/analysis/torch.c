@@ -1,5 +1,6 @@
-/* See backward.h. */
-#include "backward.h"
+/* See torch.h. */
+#define _GNU_SOURCE /* memmem() */
+#include "torch.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +9,7 @@
 
 enum { CALLS_FIRST = 1024 };
 
-/* of torch's; the call's name follows */
+/* the call's name follows */
 static const char range_before[] = "autograd::engine::evaluate_function: ";
 static const char sequence_key[] = "Sequence number", forward_key[] = "Fwd thread id",
                   thread_key[] = "Thread id";
@@ -16,9 +17,34 @@ static const char sequence_key[] = "Sequence number", forward_key[] = "Fwd threa
 static bool bytes_equal(const char *data, uint64_t bytes, const char *text) {
   return bytes == strlen(text) && memcmp(data, text, (size_t)bytes) == 0;
 }
+static bool starts_with(prof_i_text text, const char *start, size_t bytes) {
+  return text.bytes >= bytes && memcmp(text.data, start, bytes) == 0;
+}
+
+/* ---- names ---- */
+
+bool prof_i_torch_is_module(prof_i_text name) {
+  static const char module[] = "nn.Module: ";
+  return starts_with(name, module, sizeof module - 1);
+}
+
+bool prof_i_torch_is_annotation(prof_i_text category) {
+  return bytes_equal(category.data, category.bytes, "user_annotation");
+}
+
+bool prof_i_torch_hides_frame(const char *frame, size_t bytes) {
+  static const char *const parts[][2] = {{"autograd/__init__", "_make_grads"},
+                                         {"autograd/__init__", "backward"},
+                                         {"torch/tensor", "backward"}};
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+    if (memmem(frame, bytes, parts[i][0], strlen(parts[i][0])) &&
+        memmem(frame, bytes, parts[i][1], strlen(parts[i][1])))
+      return true;
+  return false;
+}
+
 bool prof_i_backward_is_range(prof_i_text name) {
-  return name.bytes >= sizeof range_before - 1 &&
-         memcmp(name.data, range_before, sizeof range_before - 1) == 0;
+  return starts_with(name, range_before, sizeof range_before - 1);
 }
 
 /* ---- an operator's numbers ---- */
@@ -26,7 +52,7 @@ bool prof_i_backward_is_range(prof_i_text name) {
 prof_i_call_numbers prof_i_call_numbers_of(const prof_event *scope) {
   prof_i_call_numbers numbers = {-1, 0, 0};
   if (!bytes_equal(scope->category, scope->category_bytes, "cpu_op")) return numbers;
-  for (uint32_t i = scope->arg_count; i > 0; i--) { /* they stand behind the shapes */
+  for (uint32_t i = scope->arg_count; i > 0; i--) { /* they follow the shapes */
     const prof_trace_arg *const arg = &scope->args[i - 1];
     if (!arg->key) break;
     if (arg->type != PROF_ARG_I64 && arg->type != PROF_ARG_U64) continue;
@@ -66,7 +92,7 @@ static prof_i_text range_name(prof_i_backward *backward, const prof_i_span *span
   return (prof_i_text){backward->event.name, backward->event.name_bytes};
 }
 
-/* A range's name is a site's: torch has as many of them as it has kinds of operators. */
+/* Ranges have their name from a site: there is one for each kind of operator. */
 bool prof_i_backward_is_call(prof_i_backward *backward, const prof_i_span *span,
                              uint32_t range_site, prof_i_call_numbers *numbers_out) {
   *numbers_out = prof_i_backward_numbers(backward, span);
@@ -138,10 +164,9 @@ uint32_t prof_i_backward_forward(const prof_i_backward *backward, prof_i_call_nu
   return call->number && !call->is_of_many ? call->number - 1 : 0;
 }
 
-/* ---- its life ---- */
+/* ---- create, destroy ---- */
 
-/* A backward call says no thread of its own: only with such a schema, or in one of autograd's
-   ranges, there may be one. */
+/* Only a schema without "Thread id", or one of autograd's ranges, can belong to a backward call. */
 static bool may_have_calls(const prof_trace *trace) {
   const uint32_t site_count = prof_i_trace_site_count(trace);
   for (uint32_t i = 0; i < trace->catalog.schema_count; i++)

@@ -1,15 +1,17 @@
-/* See forward_stacks.h. */
-#include "forward_stacks.h"
-
+/* Stacks of backward calls in tables. There, an operator in a backward call has the stack of the
+   forward call. Frames of autograd are left out. In torch/autograd/profiler_util.py this is done by
+   _set_backward_stacktraces() and _filter_stack_entry(). The cursor and JSON keep the real stacks,
+   as torch.profiler's do. Called by aggregate.c. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "../format/parse.h"
-#include "backward.h"
+#include "call_stacks.h"
+#include "torch.h"
 
-/* Autograd's own range around a backward call, which says no number: it has the call's, as
-   torch.profiler's has it, and is a forward call to what is in no other, as where the forward call
-   was in a backward one. */
+/* Autograd's own range around a backward call. It has no number, so it takes that of the call. If
+   no other forward call has this number, the range serves as the forward call. That happens if the
+   forward call ran in a backward one. */
 typedef struct backward_range {
   int64_t sequence;
   uint64_t start_ns;
@@ -20,12 +22,12 @@ typedef struct stack_search {
   prof_i_call_stacks *call_stacks;
   prof_i_walker *walker;
   uint64_t from_ns, to_ns;
-  /* Of the thread that is looked at. */
+  /* Of the thread being walked. */
   uint32_t thread;
-  uint64_t torch_thread; /* 0: not told yet */
+  uint64_t torch_thread; /* 0: unknown so far */
   backward_range *ranges;
   uint32_t range_count, range_room;
-  prof_i_span call; /* the backward call that was met last, and its numbers */
+  prof_i_span call; /* the last backward call, and its number */
   int64_t call_sequence;
 } stack_search;
 
@@ -33,7 +35,8 @@ static bool is_inside_range(const stack_search *l, uint64_t start_ns) {
   return start_ns >= l->from_ns && (l->to_ns == 0 || start_ns < l->to_ns);
 }
 
-/* A walk meets what is inside first, and of that what began first last. False: no memory. */
+/* A walk meets inner scopes first, the latest of them first. So the last backward call is the first
+   one in the range. False: no memory. */
 static bool keep_range(stack_search *l, const prof_i_span *span) {
   uint32_t number;
   if (l->call_sequence < 0 || l->call.lane != span->lane || l->call.depth != span->depth + 1 ||
@@ -50,14 +53,14 @@ static bool keep_range(stack_search *l, const prof_i_span *span) {
 }
 
 /* False: no memory. */
-static bool look_at_span(stack_search *l, const prof_i_span *span) {
+static bool search_span(stack_search *l, const prof_i_span *span) {
   prof_i_call_stacks *const call_stacks = l->call_stacks;
   uint32_t around, number;
   if (span->kind > PROF_EVENT_OPEN || !is_inside_range(l, span->start_ns)) return true;
   if (call_stacks->backward->is_range[span->site]) return keep_range(l, span);
   const prof_i_call_numbers numbers = prof_i_backward_numbers(call_stacks->backward, span);
   if (numbers.sequence < 0) return true;
-  /* before another scope is looked at */
+  /* valid until another scope is expanded */
   const prof_i_text own = prof_i_scope_own_stack(&call_stacks->backward->event);
   if (numbers.thread) l->torch_thread = numbers.thread;
   if (numbers.forward_thread) {
@@ -69,7 +72,7 @@ static bool look_at_span(stack_search *l, const prof_i_span *span) {
       !prof_i_call_stacks_of_scope(call_stacks, span, around, &number))
     return false;
   if (prof_i_call_stacks_is_backward(call_stacks, number)) return true;
-  /* as where vmap calls mul inside of mul: torch.profiler's events leave the inner ones out */
+  /* e.g. vmap calls mul inside of mul: torch.profiler leaves the inner one out */
   if (prof_i_backward_same_name(call_stacks->backward, span,
                                 &prof_i_walker_parent(l->walker, span)->span))
     return true;
@@ -77,15 +80,15 @@ static bool look_at_span(stack_search *l, const prof_i_span *span) {
   return prof_i_backward_add(call_stacks->backward, numbers, l->thread, span->start_ns, number);
 }
 
-static int visit_spans(void *user, const prof_i_span *spans, size_t count) {
+static int search_spans(void *user, const prof_i_span *spans, size_t count) {
   for (size_t i = 0; i < count; i++)
-    if (!look_at_span(user, &spans[i])) return PROF_E_NO_MEMORY;
+    if (!search_span(user, &spans[i])) return PROF_E_NO_MEMORY;
   return 0;
 }
 
-static bool look_at_thread(stack_search *l) {
+static bool search_thread(stack_search *l) {
   prof_i_walker *const walker = l->walker =
-      prof_i_walker_create(l->call_stacks->trace, l->thread, visit_spans, l);
+      prof_i_walker_create(l->call_stacks->trace, l->thread, search_spans, l);
   if (!walker) return false;
   prof_i_walker_track_parents(walker, l->call_stacks, prof_i_call_stacks_enclosing);
   prof_i_walker_skip_before(walker, l->from_ns);
@@ -115,7 +118,8 @@ static bool has_own_stacks(const prof_trace *trace) {
   return false;
 }
 
-bool prof_i_forward_stacks_find(prof_i_call_stacks *call_stacks, uint64_t from_ns, uint64_t to_ns) {
+bool prof_i_torch_find_forward_stacks(prof_i_call_stacks *call_stacks, uint64_t from_ns,
+                                      uint64_t to_ns) {
   const prof_trace *const trace = call_stacks->trace;
   call_stacks->is_of_table = true;
   if (!call_stacks->is_function && !has_own_stacks(trace)) return true; /* there are no stacks */
@@ -125,7 +129,7 @@ bool prof_i_forward_stacks_find(prof_i_call_stacks *call_stacks, uint64_t from_n
   stack_search l = {.call_stacks = call_stacks, .from_ns = from_ns, .to_ns = to_ns};
   bool is_done = true;
   for (l.thread = 0; is_done && l.thread < trace->thread_count; l.thread++)
-    if (!prof_i_thread_is_stream(&trace->threads[l.thread])) is_done = look_at_thread(&l);
+    if (!prof_i_thread_is_stream(&trace->threads[l.thread])) is_done = search_thread(&l);
   free(l.ranges);
   return is_done;
 }

@@ -1,0 +1,26 @@
+/* Calls of src/analysis for prof's own use: the public ones without their guard. They are for
+   callers that are inside of prof already, as in ../reader/internal.h. */
+#ifndef PROF_ANALYSIS_INTERNAL_H
+#define PROF_ANALYSIS_INTERNAL_H
+
+#include <prof/memory.h>
+#include <prof/trace.h>
+
+int prof_i_traces_aggregate(const prof_trace *const *traces, size_t count,
+                            const prof_aggregate_options *options, prof_rows **rows_out);
+void prof_i_rows_destroy(prof_rows *rows);
+
+/* Aggregates the ended scopes of one name and category (NULL: any). A recursion takes the time of
+   its outermost call. 0 or PROF_E_NO_MEMORY. */
+int prof_i_aggregate_one(const prof_trace *trace, const char *name, const char *category,
+                         uint64_t *total_ns_out, uint64_t *count_out);
+
+int prof_i_trace_device_text(const prof_trace *trace, uint32_t index, char **text_out);
+
+int prof_i_memory_of(const prof_trace *trace, prof_memory **memory_out);
+int prof_i_memory_live(const prof_memory *memory, uint32_t index, prof_memory_moment moment,
+                       uint64_t at_ns, prof_memory_by by, prof_memory_rows **rows_out);
+int prof_i_memory_series(const prof_memory *memory, uint32_t index, uint32_t count,
+                         int64_t *used_bytes_out, int64_t *allocated_bytes_out);
+
+#endif

@@ -1,0 +1,72 @@
+/* Parts of the memory report (memory_text.c): cells of its tables, one pool, wrong calls. */
+#ifndef PROF_REPORT_MEMORY_TEXT_H
+#define PROF_REPORT_MEMORY_TEXT_H
+
+#include <prof/memory.h>
+#include <prof/trace.h>
+#include <stdbool.h>
+
+#include "../analysis/memory.h"
+#include "../base/text_buffer.h"
+
+enum { PROF_I_REPORT_INDENT = 2, PROF_I_CELL_ROOM = 64, PROF_I_SENTENCE_ROOM = 512 };
+
+typedef struct prof_i_memory_report {
+  const prof_memory *memory;
+  prof_trace_info trace;
+  prof_i_text_buffer page;
+  uint32_t width, rows_limit;
+  bool is_ascii;
+} prof_i_memory_report;
+
+static inline const prof_memory_info *prof_i_report_pool_info(const prof_i_memory_report *r,
+                                                              uint32_t index) {
+  return &r->memory->pools[index].info;
+}
+
+/* malloc()'s pool has no blocks. */
+static inline bool prof_i_pool_has_blocks(const prof_memory_info *info) {
+  return info->peak_allocated.allocated_bytes > 0;
+}
+
+/* The label of what has no name. */
+static inline const char *prof_i_unnamed_key_text(prof_memory_by by) {
+  return by == PROF_MEMORY_BY_TAG ? "(no tag)" : "(no scope)";
+}
+
+/* ---- memory_cells.c ---- */
+
+void prof_i_grid_add_bytes(prof_i_text_table *grid, int64_t bytes);
+void prof_i_grid_add_time(prof_i_text_table *grid, uint64_t ns);
+void prof_i_grid_add_count(prof_i_text_table *grid, uint64_t count);
+void prof_i_grid_add_share(prof_i_text_table *grid, uint64_t part, uint64_t all);
+
+/* Adds `unnamed` if the name is empty. */
+void prof_i_grid_add_name(prof_i_text_table *grid, const char *name, const char *unnamed);
+
+/* Writes an indented, wrapped sentence. */
+void prof_i_report_put_sentence(prof_i_memory_report *r, const char *text);
+
+/* Appends a count and its noun: "2 allocs", then ", 3 frees". */
+void prof_i_text_add_part(char *to, size_t room, uint64_t count, const char *one, const char *many);
+
+/* The counts of a pool, failed allocations, RAF's line and growth. */
+void prof_i_report_put_counts(prof_i_memory_report *r, uint32_t index);
+
+/* ---- memory_live_text.c ---- */
+
+/* The table of the pool's state at its peaks and at the end. */
+void prof_i_report_put_moments(prof_i_memory_report *r, const prof_memory_info *info);
+
+/* The tables of what was live. 0 or an error whose text is set. */
+int prof_i_report_put_live_sets(prof_i_memory_report *r, uint32_t index);
+
+/* ---- memory_doubts.c ---- */
+
+/* Wrong calls, and those of them that the capture has as examples. */
+void prof_i_report_put_wrong(prof_i_memory_report *r, uint32_t index);
+
+/* What the capture does not know of the pool. */
+void prof_i_report_put_unknown(prof_i_memory_report *r, uint32_t index);
+
+#endif
