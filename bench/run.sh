@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
 # usage: bench/run.sh [--strict] [BUILD]      BUILD: where CMake built prof_bench; build/release by default
-# Runs every benchmark (about 4 minutes on 2 cores; BENCH_QUICK=1: about one), prints each promise on a line, what | measured | bound |
-# held, NOT or not measured, and writes all of it to bench/results/<date>-<commit>.md with machine, kernel and compiler. BENCH_DIR is where capture
-# files go while it measures (BUILD by default): a disk with 4 GiB free. BENCH_PYTHON: python3 by default.
+# Runs every benchmark (about 4 minutes on 2 cores; BENCH_QUICK=1: about one), prints each promise
+# on a line, what | measured | bound | held, NOT or not measured, and writes all of it to
+# bench/results/<date>-<commit>.md with machine, kernel and compiler. BENCH_DIR is where capture
+# files go while it measures (BUILD by default): a disk with 4 GiB free. BENCH_PYTHON: python3 by
+# default.
 #
-# A bound that is not held does not make it fail, unless --strict: shared machines are too noisy to turn a build red. Read the
-# column, and repeat on a quiet machine before believing a NOT. What fails to run at all does make it fail.
+# A bound that is not held does not make it fail, unless --strict: shared machines are too noisy to
+# turn a build red. Read the column, and repeat on a quiet machine before believing a NOT. What
+# fails to run at all does make it fail.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,7 +23,8 @@ programs=$build/bench
 export BENCH_DIR=${BENCH_DIR:-$build}
 
 commit=$(git rev-parse --short HEAD 2>/dev/null || echo unknown)
-git --no-optional-locks diff --quiet HEAD -- src inject include bench 2>/dev/null || commit_note=" with local changes"
+git --no-optional-locks diff --quiet HEAD -- src inject include bench 2>/dev/null ||
+  commit_note=" with local changes"
 mkdir -p bench/results
 results=bench/results/$(date +%F)-$commit.md
 lines=$(mktemp)
@@ -62,15 +66,18 @@ for name in $first $others; do
 done
 run lttng bench/lttng/run.sh "$programs/rival"
 # BENCH_PYTHON: one that has torch shows torch.profiler beside the package.
-run python env "PYTHONPATH=bindings/python" "PROF_LIBRARY=$build/libprof.so" "${BENCH_PYTHON:-python3}" bench/python/cost.py
+run python env "PYTHONPATH=bindings/python" "PROF_LIBRARY=$build/libprof.so" \
+  "${BENCH_PYTHON:-python3}" bench/python/cost.py
 # Where make test-torch has brought torch, it stands beside.
 beside=.venv-torch/bin/python
 [ -x $beside ] || beside=${BENCH_PYTHON:-python3}
 for name in table export events; do
-  run "python_$name" env "PYTHONPATH=bindings/python" "PROF_LIBRARY=$build/libprof.so" "$beside" "bench/python/$name.py"
+  run "python_$name" env "PYTHONPATH=bindings/python" "PROF_LIBRARY=$build/libprof.so" "$beside" \
+    "bench/python/$name.py"
 done
 if [ -x .venv-torch/bin/python ]; then
-  run torch env "PYTHONPATH=bindings/python" "PROF_LIBRARY=$build/libprof.so" .venv-torch/bin/python bench/python/torch_cost.py
+  run torch env "PYTHONPATH=bindings/python" "PROF_LIBRARY=$build/libprof.so" \
+    .venv-torch/bin/python bench/python/torch_cost.py
 else
   run torch echo "skip: .venv-torch is missing; type: make test-torch"
 fi

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # usage: bench/lttng/run.sh RIVAL
-# Runs the program RIVAL (built from rival.c) with the tracepoints off, then under a session that overwrites (snapshot) and one that
-# writes to disk. The session daemon is this script's own and ends with it. For root LTTng has one daemon a machine: one that runs
-# already is used and left alone. Without LTTng it prints one line, and succeeds.
+# Runs the program RIVAL (built from rival.c) with the tracepoints off, then under a session that
+# overwrites (snapshot) and one that writes to disk. The session daemon is this script's own and
+# ends with it. For root LTTng has one daemon a machine: one that runs already is used and left
+# alone. Without LTTng it prints one line, and succeeds.
 set -uo pipefail
 rival=${1:-}
 if [ ! -x "$rival" ]; then

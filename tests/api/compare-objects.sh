@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # usage: tests/api/compare-objects.sh
-# Compiles call sites with every compiler that is here (gcc and clang, C and C++) and checks, at -O2:
+# Compiles call sites with every compiler that is here (gcc and clang, C and C++) and checks, at
+# -O2:
 #   - with PROF_DISABLE, a function with macros is, instruction for instruction, the function without them;
 #   - what does not type-check is refused, with and without PROF_DISABLE, and what does is taken without a warning;
 #   - a plain C call site adds at most 192 bytes of text (printed).
@@ -31,16 +32,19 @@ verdict() { # verdict STATUS TEXT
 
 # The instructions of an object's text sections, without addresses and names.
 instructions() {
-  objdump -dr --no-show-raw-insn --section=.text --section=.text.unlikely --section=.text.startup "$1" |
+  objdump -dr --no-show-raw-insn --section=.text --section=.text.unlikely --section=.text.startup \
+    "$1" |
     sed -e '1,/^Disassembly/d' -e 's/^ *[0-9a-f]*:\t*//'
 }
 
 text_bytes() { # all sections of code of an object
-  objdump -h "$1" | awk '$2 ~ /^\.text/ { sum += strtonum("0x" $3) } END { print sum + 0 }' 2>/dev/null ||
+  objdump -h "$1" |
+    awk '$2 ~ /^\.text/ { sum += strtonum("0x" $3) } END { print sum + 0 }' 2>/dev/null ||
     size -A "$1" | awk '$1 ~ /^\.text/ { sum += $2 } END { print sum + 0 }'
 }
 
-# Code that stands twice: with the macros of prof, and, where BY_HAND is set, with macros that are only the code.
+# Code that stands twice: with the macros of prof, and, where BY_HAND is set, with macros that are
+# only the code.
 cat >"$folder/body.h" <<'C'
 #ifdef BY_HAND
 #define BASE(dev, name, cat, args, ...) do { __VA_ARGS__; } while (0)
@@ -137,7 +141,8 @@ compare() { # compare COMPILER STANDARD SOURCE
   verdict $? "$1 $3: names of prof in the object:$(echo; nm "$with" | grep prof_)"
 }
 
-# One statement a line, in a function with int n and const char *text. The first word says whether it compiles.
+# One statement a line, in a function with int n and const char *text. The first word says whether
+# it compiles.
 c_uses='
 yes WITH_BASE_PROFILER(PROF_HOST, text, "c", PROF_NO_ARGS, { n++; });
 no  WITH_BASE_PROFILER(PROF_HOST, no_such_name, "c", PROF_NO_ARGS, { n++; });
@@ -170,23 +175,27 @@ check_uses() { # check_uses COMPILER STANDARD SUFFIX
       [ -n "$expected" ] || continue
       printf '#include <prof/profiler.h>\nint use(int n, const char *text);\nint use(int n, const char *text) {\n  %s\n  (void)text;\n  return n;\n}\n' \
         "$statement" >"$folder/use$3"
-      $1 "-std=$2" $warnings $disable -fsyntax-only -Iinclude "$folder/use$3" 2>"$folder/why" && got=yes || got=no
+      $1 "-std=$2" $warnings $disable -fsyntax-only -Iinclude "$folder/use$3" 2>"$folder/why" &&
+        got=yes || got=no
       [ $got = "$expected" ]
-      verdict $? "$1 $3 $disable: compiles: $got: $statement$(echo; [ $got = no ] && head -5 "$folder/why")"
+      verdict $? \
+        "$1 $3 $disable: compiles: $got: $statement$(echo; [ $got = no ] && head -5 "$folder/why")"
     done <<<"$c_uses"
   done
 }
 
 measure_site() { # measure_site COMPILER: the text of a second plain call site in a function
   local one two form sites
-  for form in 'WITH_BASE_PROFILER(PROF_HOST, "matmul", "operator", PROF_NO_ARGS, { work(); });' '{ PROF_SCOPE("matmul"); work(); }'; do
+  for form in 'WITH_BASE_PROFILER(PROF_HOST, "matmul", "operator", PROF_NO_ARGS, { work(); });' \
+    '{ PROF_SCOPE("matmul"); work(); }'; do
     for sites in 1 2; do
       {
         printf '#include <prof/profiler.h>\nextern void work(void);\nvoid sites(void);\nvoid sites(void) {\n'
         for _ in $(seq "$sites"); do printf '  %s\n' "$form"; done
         printf '}\n'
       } >"$folder/site.c"
-      $1 -std=c11 -O2 -fPIC -Iinclude -c "$folder/site.c" -o "$folder/site$sites.o" || { verdict 1 "$1: a call site does not compile"; return; }
+      $1 -std=c11 -O2 -fPIC -Iinclude -c "$folder/site.c" -o "$folder/site$sites.o" ||
+        { verdict 1 "$1: a call site does not compile"; return; }
     done
     one=$(text_bytes "$folder/site1.o")
     two=$(text_bytes "$folder/site2.o")
@@ -196,7 +205,8 @@ measure_site() { # measure_site COMPILER: the text of a second plain call site i
   done
 }
 
-# is_asked ONE COMPILER: in CI one compiler a language refuses what does not type-check, with PROF_LONG=1 each does.
+# is_asked ONE COMPILER: in CI one compiler a language refuses what does not type-check, with
+# PROF_LONG=1 each does.
 is_asked() { [ -n "${PROF_LONG:-}" ] || [ "$1" = "$2" ] || ! command -v "$1" >/dev/null; }
 
 tried=0

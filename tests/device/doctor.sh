@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
-# What prof doctor says where CUDA does not begin, and of devices that do not tell all, on emulated libraries (vendors: no device is behind them): why, with values, and what to do; nothing is written to stderr.
+# What prof doctor says where CUDA does not begin, and of devices that do not tell all, on emulated
+# libraries (vendors: no device is behind them): why, with values, and what to do; nothing is
+# written to stderr.
 set -uo pipefail
 build=$(realpath "${PROF_TEST_BUILD_DIR:-build/dev}")
 prof=$build/prof vendors=${PROF_TEST_PLUGIN_DIR:-$build/tests/device}/vendors
@@ -11,12 +13,14 @@ trap 'rm -rf "$work"' EXIT
 
 # usage: doctor [NAME=VALUE...]      its words in $work/said
 doctor() {
-  env LD_LIBRARY_PATH="$vendors" "$@" "$prof" doctor >"$work/said" 2>"$work/err" || fail "prof doctor: $(cat "$work/err")"
+  env LD_LIBRARY_PATH="$vendors" "$@" "$prof" doctor >"$work/said" 2>"$work/err" ||
+    fail "prof doctor: $(cat "$work/err")"
   [ -s "$work/err" ] && fail "prof doctor writes to stderr: $(cat "$work/err")"
   return 0
 }
 # usage: says BACK-END TEXT
-says() { sed -n "/^$1 /,/^[^ ]/p" "$work/said" | grep -F "$2" >/dev/null || fail "of $1 it does not say '$2': $(cat "$work/said")"; }
+says() { sed -n "/^$1 /,/^[^ ]/p" "$work/said" | grep -F "$2" >/dev/null ||
+  fail "of $1 it does not say '$2': $(cat "$work/said")"; }
 
 doctor
 says cuda "works"
@@ -49,7 +53,8 @@ for round in 1 2 3; do # it does not depend on which thread is first
   doctor PROF_SYSFS_ROOT="$work/kfd" LD_LIBRARY_PATH="$work/hip"
   says hip "works"
   says hip "records no kernels by itself: install rocprofiler-sdk (ROCm 6.2 or later): librocprofiler-sdk.so.1 and .0 are not there; the older roctracer is not used."
-  grep -q ROCP_TOOL_LIBRARIES= "$work/said" && fail "round $round: a way to kernels that it has none of: $(cat "$work/said")"
+  grep -q ROCP_TOOL_LIBRARIES= "$work/said" &&
+    fail "round $round: a way to kernels that it has none of: $(cat "$work/said")"
 done
 echo "ok: HIP, with and without rocprofiler"
 
@@ -67,6 +72,8 @@ mkdir "$work/cut"
 head -c 4096 "$vendors/libcuda.so.1" >"$work/cut/libcuda.so.1"
 LD_LIBRARY_PATH="$work/cut:$vendors" "$prof" doctor >"$work/said" 2>"$work/err"
 status=$?
-[ $status -eq 1 ] || fail "prof doctor with a library that is cut off ends with $status: $(cat "$work/err")"
-grep -qF "is cut off: its file is shorter than its headers say" "$work/err" || fail "it does not say that a library is cut off: $(cat "$work/err")"
+[ $status -eq 1 ] ||
+  fail "prof doctor with a library that is cut off ends with $status: $(cat "$work/err")"
+grep -qF "is cut off: its file is shorter than its headers say" "$work/err" ||
+  fail "it does not say that a library is cut off: $(cat "$work/err")"
 echo "ok: a library that is cut off"

@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
-# NVIDIA's own Python binding reads the emulated NVML: its functions and structures are NVML's, and the values those that prof's tests expect.
+# NVIDIA's own Python binding reads the emulated NVML: its functions and structures are NVML's, and
+# the values those that prof's tests expect.
 set -uo pipefail
 build=$(realpath "${PROF_TEST_BUILD_DIR:-build/dev}")
 root=$(cd "$(dirname "$0")/../.." && pwd)
 python=$root/.venv/bin/python
-"$python" -c "import pynvml" 2>/dev/null || { echo "skip: nvidia-ml-py is missing: type tools/setup.sh tests"; exit 77; }
-nm -D "$build/tests/device/vendors/libnvidia-ml.so.1" | grep -E '__(asan|tsan)_init' >/dev/null && { echo "skip: the sanitizer must be in the program, which is not ours"; exit 77; }
+"$python" -c "import pynvml" 2>/dev/null ||
+  { echo "skip: nvidia-ml-py is missing: type tools/setup.sh tests"; exit 77; }
+nm -D "$build/tests/device/vendors/libnvidia-ml.so.1" | grep -E '__(asan|tsan)_init' >/dev/null &&
+  { echo "skip: the sanitizer must be in the program, which is not ours"; exit 77; }
 LD_LIBRARY_PATH=$build/tests/device/vendors "$python" - <<'END'
 from pynvml import *
 

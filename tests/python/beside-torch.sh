@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# beside-torch.sh: brings the real torch from PyPI into .venv-torch (5.4 GB, a minute or two) where the disk
-# has room, and runs the tests that hold prof's tables, schedules and rows against torch.profiler's.
-# The guides' snippets run on the package as pip installs it from here, the others on build/dev.
-# PROF_LONG=1: all tests of prof.torch.observe() as well, and those of single tests that take long.
+# beside-torch.sh: brings the real torch from PyPI into .venv-torch (5.4 GB, a minute or two) where
+# the disk has room, and runs the tests that hold prof's tables, schedules and rows against
+# torch.profiler's. The guides' snippets run on the package as pip installs it from here, the others
+# on build/dev. PROF_LONG=1: all tests of prof.torch.observe() as well, and those of single tests
+# that take long.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 packages='torch==2.15.0 torchvision==0.29.2 numpy'
@@ -17,7 +18,8 @@ skip() {
 
 if [ "$(cat $stamp 2>/dev/null)" != "$packages" ]; then
   free=$(df -BG --output=avail . | tail -n 1 | tr -dc 0-9)
-  [ "$free" -ge $needed_gib ] || skip "torch takes $needed_gib GiB while it is installed; $free are free"
+  [ "$free" -ge $needed_gib ] ||
+    skip "torch takes $needed_gib GiB while it is installed; $free are free"
   rm -rf .venv-torch
   python3 -m venv .venv-torch || skip "python3 -m venv failed"
   # --no-compile: of its 10 000 files a test imports a tenth, and compiles those itself.
@@ -48,7 +50,8 @@ sys.exit(not all(path.startswith(sys.argv[1]) for path in (prof.__file__, C.path
     echo "0 passed, 1 failed, 0 skipped"
     return 1
   fi
-  env -u PROF_LIBRARY PYTHONPATH="$installed" tests/python/run.sh "$1" "$version, installed" "$python"
+  env -u PROF_LIBRARY PYTHONPATH="$installed" tests/python/run.sh "$1" "$version, installed" \
+    "$python"
 }
 
 on_build() { # TEST
@@ -66,7 +69,8 @@ tests=(tests/python/test_against_torch.py tests/python/test_torch_memory.py
   tests/python/test_torch_inputs.py)
 [ "${PROF_LONG:-0}" != 1 ] ||
   tests=(tests/python/test_against_torch.py tests/python/test_torch_[fgimrt]*.py
-    tests/python/test_torch_overlaps.py tests/python/test_observe*.py tests/python/test_python_ids.py
+    tests/python/test_torch_overlaps.py tests/python/test_observe*.py \
+      tests/python/test_python_ids.py
     tests/python/test_torch_viewers.py)
 install_package || status=1
 for test in "${tests[@]}"; do

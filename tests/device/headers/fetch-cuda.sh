@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # usage: fetch-cuda.sh [FOLDER [VERSION...]]
-# Puts into FOLDER/VERSION (.cache/cuda of the source tree) what NVIDIA's own wheels on PyPI have of these releases, or of all: <cuda.h>, <nvml.h>, CUPTI's headers (cupti) and its library. They are unpacked and nothing in them is run here; hashes
-# are checked. Prints FOLDER.
+# Puts into FOLDER/VERSION (.cache/cuda of the source tree) what NVIDIA's own wheels on PyPI have of
+# these releases, or of all: <cuda.h>, <nvml.h>, CUPTI's headers (cupti) and its library. They are
+# unpacked and nothing in them is run here; hashes are checked. Prints FOLDER.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../../.." && pwd)
 folder=${1:-$root/.cache/cuda}
@@ -44,7 +45,9 @@ while read -r version package sha256 items; do
   new=$folder/$version.new.$$
   trap 'rm -rf "$new"' EXIT
   mkdir -p "$new"
-  "$python" -m pip download --quiet --disable-pip-version-check --no-deps --dest "$new" --only-binary=:all: --platform manylinux2014_x86_64 --platform manylinux1_x86_64 --platform manylinux_2_25_x86_64 "$package" >&2
+  "$python" -m pip download --quiet --disable-pip-version-check --no-deps --dest "$new" \
+    --only-binary=:all: --platform manylinux2014_x86_64 --platform manylinux1_x86_64 --platform \
+    manylinux_2_25_x86_64 "$package" >&2
   wheel=$(echo "$new"/*.whl)
   echo "$sha256  $wheel" | sha256sum --check --quiet >&2
   "$python" -m zipfile -e "$wheel" "$new"
