@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # usage: bench/preload_python.sh LIBPROF_MEMORY
-# PYTHONMALLOC=malloc python3 on a script that does little but allocate: without, with the library
-# before it, and under heaptrack, in turns. Then a shorter one, whose capture is small enough to be
-# written out at exit, as a capture and as a trace: within the two seconds that an exit may take,
-# which such a program sees. Prints the medians, as bench/frame.h does. Without heaptrack it leaves
-# that out.
+#
+# Runs PYTHONMALLOC=malloc python3 on a script that does little but allocate: alone, with the
+# library preloaded, and under heaptrack, in turns. Without heaptrack it leaves that out.
+# Then runs a shorter script. Its capture is small enough to be written at exit, as a capture and as
+# a trace, within the two seconds that an exit may take. Prints the medians, as bench/frame.h does.
 set -euo pipefail
 library=$(realpath "${1:?usage: bench/preload_python.sh LIBPROF_MEMORY}")
 script=$(cd "$(dirname "$0")" && pwd)/preload_python.py
@@ -61,8 +61,10 @@ bounded capture long "preloaded: python3, a capture that stays as it is"
 if [ $has_heaptrack = yes ]; then
   row heaptrack long "rival $(heaptrack --version 2>/dev/null | head -n 1 || echo heaptrack)" - \
     shown
+  ours=$(of 50 capture) theirs=$(of 50 heaptrack)
   printf '%-56s | %-60s | %-11s | %s\n' "preloaded: python3, against heaptrack" \
-    "$(awk -v a="$(of 50 capture)" -v h="$(of 50 heaptrack)" 'BEGIN { printf "%.2fx of its time", a / h }')" "1.00x" "$(holds "$(of 50 capture)" "$(of 50 heaptrack)")"
+    "$(awk -v a="$ours" -v h="$theirs" 'BEGIN { printf "%.2fx of its time", a / h }')" \
+    "1.00x" "$(holds "$ours" "$theirs")"
 else
   echo "skip: heaptrack is missing (Debian: heaptrack)"
 fi

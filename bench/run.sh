@@ -1,10 +1,14 @@
 #!/usr/bin/env bash
-# usage: bench/run.sh [--strict] [BUILD]      BUILD: where CMake built prof_bench; build/release by default
-# Runs every benchmark (about 4 minutes on 2 cores; BENCH_QUICK=1: about one), prints each promise
-# on a line, what | measured | bound | held, NOT or not measured, and writes all of it to
-# bench/results/<date>-<commit>.md with machine, kernel and compiler. BENCH_DIR is where capture
-# files go while it measures (BUILD by default): a disk with 4 GiB free. BENCH_PYTHON: python3 by
-# default.
+# usage: bench/run.sh [--strict] [BUILD]
+#
+#   BUILD:           Where CMake built prof_bench; build/release by default.
+#   BENCH_QUICK=1:   About one minute, instead of about 4 on 2 cores.
+#   BENCH_DIR:       Where capture files go while it measures, a disk with 4 GiB free. BUILD by
+#                    default.
+#   BENCH_PYTHON:    The Python to run; python3 by default.
+#
+# Runs every benchmark. Prints each promise on a line: what | measured | bound | held, NOT or not
+# measured. Writes all of it to bench/results/<date>-<commit>.md with machine, kernel and compiler.
 #
 # A bound that is not held does not make it fail, unless --strict: shared machines are too noisy to
 # turn a build red. Read the column, and repeat on a quiet machine before believing a NOT. What
@@ -85,20 +89,27 @@ run python_functions bench/python/functions.sh "$build"
 if [ -x "$programs/agreement" ]; then
   run agreement "$programs/agreement"
 else
-  run agreement echo "skip: $programs/agreement was not built (Debian: libbenchmark-dev, libopenblas-dev, libcjson-dev)"
+  run agreement echo "skip: $programs/agreement was not built" \
+    "(Debian: libbenchmark-dev, libopenblas-dev, libcjson-dev)"
 fi
 
 # ---- the sum ----
 value() { sed -n "s/^$1[[:space:]]*:[[:space:]]*//p" /proc/cpuinfo | head -n 1; }
 processor=$(value 'model name')
+memory_gib=$(awk '/MemTotal/ { printf "%d", $2 / 1048576 + 0.5 }' /proc/meminfo)
 grep -q '^flags.* hypervisor' /proc/cpuinfo && virtual=", a virtual machine"
 {
   echo "# Measured $(date +%F), commit $commit${commit_note:-}"
   echo
-  echo "- machine: ${processor:-$(uname -m)}, $(nproc) cores, $(awk '/MemTotal/ { printf "%d", $2 / 1048576 + 0.5 }' /proc/meminfo) GiB${virtual:-}; load at the end: $(cut -d ' ' -f 1-3 /proc/loadavg)"
-  echo "- kernel: $(uname -sr); clock source: $(cat /sys/devices/system/clocksource/clocksource0/current_clocksource 2>/dev/null)"
-  echo "- compiler: $(sed -n '1s/.*, \([a-z]* *[0-9].*\)$/\1/p' <<<"$(grep -m 1 ' cores, Linux ' "$lines")")"
-  echo "- made by: ${BENCH_QUICK:+BENCH_QUICK=$BENCH_QUICK }bench/run.sh; medians of alternating rounds, in brackets the 10 and 90 % points; x is the ratio to the floor of the same run"
+  echo "- machine: ${processor:-$(uname -m)}, $(nproc) cores, $memory_gib GiB${virtual:-};" \
+    "load at the end: $(cut -d ' ' -f 1-3 /proc/loadavg)"
+  echo "- kernel: $(uname -sr); clock source:" \
+    "$(cat /sys/devices/system/clocksource/clocksource0/current_clocksource 2>/dev/null)"
+  echo "- compiler: $(grep -m 1 ' cores, Linux ' "$lines" |
+    sed -n '1s/.*, \([a-z]* *[0-9].*\)$/\1/p')"
+  echo "- made by: ${BENCH_QUICK:+BENCH_QUICK=$BENCH_QUICK }bench/run.sh;" \
+    "medians of alternating rounds, in brackets the 10 and 90 % points;" \
+    "x is the ratio to the floor of the same run"
   awk '
     /^== / { name = substr($0, 4); printf "\n## %s\n\n", name; in_table = 0; next }
     / \| .* \| .* \| / {
@@ -115,6 +126,7 @@ held=$(grep -c '| held$' "$lines")
 not=$(grep -c '| NOT$' "$lines")
 unmeasured=$(grep -c '| not measured$' "$lines")
 echo
-echo "$held held, $not NOT, $unmeasured not measured, $failures failed to run, $(grep -c '^skip: ' "$lines") skipped; written to $results"
+echo "$held held, $not NOT, $unmeasured not measured, $failures failed to run," \
+  "$(grep -c '^skip: ' "$lines") skipped; written to $results"
 grep -E '\| (NOT|not measured)$' "$lines"
 [ "$failures" -eq 0 ] && { [ $strict = no ] || [ "$not" -eq 0 ]; }

@@ -20,10 +20,14 @@ functions() {
     echo "void work_$i(void); void f_$i(void);"
     case $1 in
       bare) echo "void f_$i(void) { work_$i(); }" ;;
-      scope) echo "void f_$i(void) { WITH_BASE_PROFILER(PROF_HOST, \"site $i\", \"bench\", PROF_NO_ARGS, { work_$i(); }); }" ;;
+      scope)
+        echo "void f_$i(void) { WITH_BASE_PROFILER(PROF_HOST, \"site $i\", \"bench\"," \
+          "PROF_NO_ARGS, { work_$i(); }); }"
+        ;;
       arguments)
         echo "extern int n_$i;"
-        echo "void f_$i(void) { WITH_BASE_PROFILER(PROF_HOST, \"site $i\", \"bench\", PROF_ARGS(\"m\", n_$i, \"n\", n_$i), { work_$i(); }); }"
+        echo "void f_$i(void) { WITH_BASE_PROFILER(PROF_HOST, \"site $i\", \"bench\"," \
+          "PROF_ARGS(\"m\", n_$i, \"n\", n_$i), { work_$i(); }); }"
         ;;
     esac
   done

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# functions.sh BUILD: functions.py under BENCH_PYTHON (.venv's by default) and under every Python
-# from 3.12 on that tests/python/pythons.sh names: sys.monitoring is there. Beside each stands the
-# viztracer of tools/setup.sh's list, in BUILD/viztracer/VERSION, where pip puts it once; where it
-# cannot, functions.py says that there is none.
+# functions.sh BUILD: Runs functions.py under BENCH_PYTHON (.venv's by default) and under every
+# Python from 3.12 on that tests/python/pythons.sh names: Those have sys.monitoring.
+# For each, pip installs the viztracer of tools/setup.sh's list once, in BUILD/viztracer/VERSION. If
+# it cannot, functions.py says that viztracer is missing.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 build=$1

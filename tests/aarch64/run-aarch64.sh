@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# prof for aarch64, cross-built: its commit must be a release and its reader's look an acquire in
-# the machine code, also of the fault build that must not have it; then the library, the command and
-# C tests run under qemu-user. That proves that it runs, and no more: no aarch64 hardware was seen.
+# prof for aarch64, cross-built. In the machine code the commit must be a release, and the reader's
+# load an acquire, also of the fault build that must not have it. Then the library, the command and
+# C tests run under qemu-user. That proves that they run, and no more: no aarch64 hardware was used.
 # PROF_LONG=1: with all flags, all C tests that can run there, and the wheel's tests in Python.
-# Driven by tools/run-tests.sh; prints one line a check, and the counts last.
+# tools/run-tests.sh calls it. Prints one line a check, and the counts last.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 CC=aarch64-linux-gnu-gcc OBJDUMP=aarch64-linux-gnu-objdump
@@ -122,13 +122,14 @@ check "built: with the fault RELAXED" objects relaxed -DPROF_FAULT=PROF_I_FAULT_
 check "the commit of the fault RELAXED is none" fails commit_is_release relaxed
 check "the command reads a capture" command_reads
 
-# C tests. Not those that start programs (qemu-user starts none of its kind without the kernel's
-# help), that measure memory that mremap() would share (qemu's has no old size of 0), or that fork
-# and kill under load (qemu's own locks are in the child).
+# C tests. Left out are those that start programs: without the kernel's help, qemu-user starts none
+# of its kind. Left out are those that measure memory that mremap() would share: qemu's mremap() has
+# no old size of 0. Left out are those that fork and kill under load: the child has qemu's locks.
 fetch() { # DEBIAN-PACKAGE...: unpacked into $work/root
   local apt="$work/apt" package options
   mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial"
-  options=(-o APT::Architecture=arm64 -o APT::Architectures=arm64 -o Dir::State::lists="$apt/lists" -o Dir::Cache="$apt/cache" -o Debug::NoLocking=1)
+  options=(-o APT::Architecture=arm64 -o APT::Architectures=arm64
+    -o Dir::State::lists="$apt/lists" -o Dir::Cache="$apt/cache" -o Debug::NoLocking=1)
   (cd "$apt" && apt-get "${options[@]}" update && apt-get "${options[@]}" download "$@") || return
   for package in "$apt"/*.deb; do dpkg-deb -x "$package" "$work/root"; done
 }
@@ -166,7 +167,10 @@ python_for_aarch64() {
   chmod +x "$work/python"
   echo "import sys; sys.executable = '$work/python'" >"$work/site/sitecustomize.py"
 }
-runs_there() { [ "$("$work/python" -c 'import platform, prof._scope; print(platform.machine(), prof._scope.is_fast)')" = "aarch64 True" ]; }
+runs_there() {
+  local program='import platform, prof._scope; print(platform.machine(), prof._scope.is_fast)'
+  [ "$("$work/python" -c "$program")" = "aarch64 True" ]
+}
 export PYTHONPATH="$work/site" PROF_TEST_EMULATED=1
 if [ $long != 1 ]; then
   echo "the wheel under Python for aarch64: make test-long"

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # usage: tests/api/compare-objects.sh
-# Compiles call sites with every compiler that is here (gcc and clang, C and C++) and checks, at
-# -O2:
-#   - with PROF_DISABLE, a function with macros is, instruction for instruction, the function without them;
-#   - what does not type-check is refused, with and without PROF_DISABLE, and what does is taken without a warning;
-#   - a plain C call site adds at most 192 bytes of text (printed).
+#
+# Compiles call sites with every compiler that is here (gcc and clang, C and C++). Checks at -O2:
+# - With PROF_DISABLE, a function with macros has the same instructions as one without them.
+# - What does not type-check is refused, with and without PROF_DISABLE. What does type-check
+#   compiles without a warning.
+# - A plain C call site adds at most 192 bytes of text (printed).
 # Ends with "N passed, N failed"; fails when one failed. Leaves nothing behind.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
@@ -49,10 +50,12 @@ cat >"$folder/body.h" <<'C'
 #ifdef BY_HAND
 #define BASE(dev, name, cat, args, ...) do { __VA_ARGS__; } while (0)
 #define GPU(dev, stream, name, cat, args, ...) do { __VA_ARGS__; } while (0)
+
 #define BLOCK(name) ((void)0)
 #define FUNCTION() ((void)0)
 #define MARK(name, cat, args) ((void)0)
 #define COUNT(name, value) ((void)0)
+
 #else
 #define PROF_DISABLE
 #include <prof/profiler.h>
@@ -76,7 +79,8 @@ int plain(int n) {
 int with_arguments(int n);
 int with_arguments(int n) {
   FUNCTION();
-  BASE(PROF_HOST, name_of(n), name_of(n + 1), PROF_ARGS("n", n, "more", more(n)), { n = work(n) + more(n); });
+  BASE(PROF_HOST, name_of(n), name_of(n + 1), PROF_ARGS("n", n, "more", more(n)),
+       { n = work(n) + more(n); });
   GPU(PROF_HOST, n, "gpu", "c", PROF_FMT("%d", more(n)), { n += work(n); });
   MARK(name_of(n), "c", PROF_ARGS("n", more(n)));
   COUNT("counter", more(n));
@@ -113,7 +117,8 @@ int plain(int n) {
 int raf(const Device &device, int n) {
   FUNCTION();
   BASE(device, name_of(n), "c", {"Count: " + std::to_string(n)}, { n = work(n) + more(n); });
-  GPU(device, nullptr, name_of(n), "c", PROF_ARGS("n", more(n), "s", name_of(n)), { n += work(n); });
+  GPU(device, nullptr, name_of(n), "c", PROF_ARGS("n", more(n), "s", name_of(n)),
+      { n += work(n); });
   MARK(name_of(n), "c", {});
   COUNT("counter", more(n));
   return n;
@@ -173,8 +178,15 @@ check_uses() { # check_uses COMPILER STANDARD SUFFIX
   for disable in "" -DPROF_DISABLE; do
     while read -r expected statement; do
       [ -n "$expected" ] || continue
-      printf '#include <prof/profiler.h>\nint use(int n, const char *text);\nint use(int n, const char *text) {\n  %s\n  (void)text;\n  return n;\n}\n' \
-        "$statement" >"$folder/use$3"
+      cat >"$folder/use$3" <<C
+#include <prof/profiler.h>
+int use(int n, const char *text);
+int use(int n, const char *text) {
+  $statement
+  (void)text;
+  return n;
+}
+C
       $1 "-std=$2" $warnings $disable -fsyntax-only -Iinclude "$folder/use$3" 2>"$folder/why" &&
         got=yes || got=no
       [ $got = "$expected" ]
@@ -190,7 +202,10 @@ measure_site() { # measure_site COMPILER: the text of a second plain call site i
     '{ PROF_SCOPE("matmul"); work(); }'; do
     for sites in 1 2; do
       {
-        printf '#include <prof/profiler.h>\nextern void work(void);\nvoid sites(void);\nvoid sites(void) {\n'
+        echo '#include <prof/profiler.h>'
+        echo 'extern void work(void);'
+        echo 'void sites(void);'
+        echo 'void sites(void) {'
         for _ in $(seq "$sites"); do printf '  %s\n' "$form"; done
         printf '}\n'
       } >"$folder/site.c"
@@ -199,7 +214,8 @@ measure_site() { # measure_site COMPILER: the text of a second plain call site i
     done
     one=$(text_bytes "$folder/site1.o")
     two=$(text_bytes "$folder/site2.o")
-    echo "$1: a plain call site takes $((two - one)) bytes of text (bound $site_bytes_max): ${form%%(*}"
+    echo "$1: a plain call site takes $((two - one)) bytes of text" \
+      "(bound $site_bytes_max): ${form%%(*}"
     [ $((two - one)) -gt 0 ] && [ $((two - one)) -le $site_bytes_max ]
     verdict $? "$1: a plain call site takes $((two - one)) bytes of text, more than $site_bytes_max"
   done

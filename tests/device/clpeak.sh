@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# A program from Debian, nothing of which was changed, through libprof_opencl.so: each kernel and
-# copy stands in the capture, under its name, launched by its call; and what the program says, and
-# where, is as it was.
+# An unchanged program from Debian runs with libprof_opencl.so. Each kernel and copy is in the
+# capture, under its name, launched by its call. The program's output is unchanged, on both streams.
 set -uo pipefail
 build=$(realpath "${PROF_TEST_BUILD_DIR:-build/dev}")
 layer=$build/libprof_opencl.so prof=$build/prof

@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
-# What src/cuda, tests/gpu and examples/minilm declare by themselves, against NVIDIA's headers of
-# the oldest and the newest release: <cuda.h> and CUPTI's of CUDA 11.8 and 13.5, <nvml.h> of 13.5,
-# <nvrtc.h> and <cublas_v2.h> of 13.0. With PROF_LONG=1 also against 12.0, 12.9, CUPTI's of 13.0,
-# and the example's of 11.8 and 12.9. To fetch a release takes longer than to compare.
+# Compares what src/cuda, tests/gpu and examples/minilm declare with NVIDIA's headers of the oldest
+# and the newest release.
+# - <cuda.h> and CUPTI's headers: CUDA 11.8 and 13.5.
+# - <nvml.h>: 13.5.
+# - <nvrtc.h> and <cublas_v2.h>: 13.0.
+# PROF_LONG=1: Also 12.0, 12.9, CUPTI's of 13.0, and the example's of 11.8 and 12.9. To fetch a
+# release takes longer than to compare.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
@@ -14,7 +17,9 @@ releases=(11.8 13.5) nvml=(13.5) toolkits=(13.0) expected=8
 if [ -n "${PROF_LONG:-}" ]; then
   releases=(11.8 12.0 12.9 13.5) nvml=(12.9 13.5) toolkits=(11.8 12.9 13.0) expected=18
 fi
-toolkit=$("$python" "$here/headers/fetch_toolkit.py" "$root/.cache/cuda-toolkit" "${toolkits[@]}") || { echo "failed: the toolkit's headers could not be fetched"; exit 1; }
+toolkit=$("$python" "$here/headers/fetch_toolkit.py" "$root/.cache/cuda-toolkit" \
+  "${toolkits[@]}") ||
+  { echo "failed: the toolkit's headers could not be fetched"; exit 1; }
 folder=$("$here/headers/fetch-cuda.sh" "$root/.cache/cuda" 13.0 "${releases[@]}") ||
   { echo "failed: the headers could not be fetched"; exit 1; }
 failed=0 count=0

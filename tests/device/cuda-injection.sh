@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# A CUDA program that knows nothing of prof, on the emulated driver and CUPTI (vendors: no device is
-# behind them): named by CUDA_INJECTION64_PATH, or preloaded, prof records each of its kernels and
-# copies; not asked to record, it is not there. And what prof doctor says.
+# A CUDA program without prof, on the emulated driver and CUPTI (vendors: no device is behind them).
+# If CUDA_INJECTION64_PATH names prof, or it is preloaded, prof records each kernel and copy.
+# If recording was not requested, prof is not loaded. Also checks what prof doctor says.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 build=$(realpath "${PROF_TEST_BUILD_DIR:-build/dev}")
@@ -30,13 +30,15 @@ int cuInit(unsigned flags);
 int cuCtxCreate_v2(void **context, unsigned flags, int device);
 int cuStreamCreate(void **stream, unsigned flags);
 int cuStreamSynchronize(void *stream);
-int cuLaunchKernel(void *function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *stream, void **parameters, void **extra);
+int cuLaunchKernel(void *function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                   unsigned, void *stream, void **parameters, void **extra);
 int cuMemcpyHtoDAsync_v2(unsigned long long to, const void *from, size_t bytes, void *stream);
 void *emulated_cuda_kernel(const char *name, uint64_t ns);
 /* A program that links prof, or knows it another way: it ends what it has not begun. */
 static int stops(void) {
   void *const prof = dlopen("libprof.so.0", RTLD_NOW | RTLD_NOLOAD);
-  int (*const stop)(void) = prof ? (int (*)(void))dlsym(prof, "prof_stop") : 0, (*const level)(void) = prof ? (int (*)(void))dlsym(prof, "prof_level") : 0;
+  int (*const stop)(void) = prof ? (int (*)(void))dlsym(prof, "prof_stop") : 0;
+  int (*const level)(void) = prof ? (int (*)(void))dlsym(prof, "prof_level") : 0;
   return !stop || !level || stop() != 0 || level() != 0;
 }
 /* CUPTI, which prof loads, records something. */

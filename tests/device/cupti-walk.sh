@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What src/cuda makes of CUPTI's records, walked by the real libcupti of CUDA 11.8 and 13.0, with
-# PROF_LONG=1 also of 12.0 and 12.9 (later ones walk nothing without a driver); and that library in
-# a process that has no driver: quiet, and nothing is left.
+# What src/cuda makes of CUPTI's records, walked by the real libcupti of CUDA 11.8 and 13.0.
+# PROF_LONG=1: also of 12.0 and 12.9. Later ones walk nothing without a driver.
+# In a process that has no driver, that library is quiet, and nothing is left.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -16,7 +16,7 @@ folder=$("$here/headers/fetch-cuda.sh" "$root/.cache/cuda" 13.5 "${releases[@]}"
 failed=0
 
 for source in "$root"/src/cuda/*.c "$root"/src/base/library.c "$root"/src/base/loaded_library.c \
-  "$root"/src/base/unreadable_library.c "$root"/src/base/demangle.c "$root"/src/device/words.c \
+  "$root"/src/base/unreadable_library.c "$root"/src/base/demangle.c "$root"/src/device/backend_error.c \
   "$root"/src/device/launches.c; do
   ${CC:-cc} -std=c11 -O1 -g -Wall -Wextra -Werror -DPROF_OPEN_LIBRARIES=1 -I"$root/include" \
     -I"$root/src" -c "$source" -o \

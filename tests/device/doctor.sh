@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What prof doctor says where CUDA does not begin, and of devices that do not tell all, on emulated
-# libraries (vendors: no device is behind them): why, with values, and what to do; nothing is
-# written to stderr.
+# What prof doctor says if CUDA does not begin, and of devices that do not tell all. It runs on
+# emulated libraries (vendors: no device is behind them). It must say why, with values, and what to
+# do, and write nothing to stderr.
 set -uo pipefail
 build=$(realpath "${PROF_TEST_BUILD_DIR:-build/dev}")
 prof=$build/prof vendors=${PROF_TEST_PLUGIN_DIR:-$build/tests/device}/vendors
@@ -29,7 +29,8 @@ echo "ok: CUDA begins"
 
 doctor EMULATED_CUDA_INIT_ERROR=803
 says cuda "does not work"
-says cuda "cuInit: CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (803), system has unsupported display driver / cuda driver combination"
+mismatch="CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (803), system has unsupported display driver"
+says cuda "cuInit: $mismatch / cuda driver combination"
 says cuda "the kernel's module is of another release than libcuda.so.1: restart the machine"
 doctor EMULATED_CUDA_INIT_ERROR=804
 says cuda "cuInit: CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE (804)"
@@ -52,7 +53,8 @@ for round in 1 2 3; do # it does not depend on which thread is first
   says hip "ROCP_TOOL_LIBRARIES="
   doctor PROF_SYSFS_ROOT="$work/kfd" LD_LIBRARY_PATH="$work/hip"
   says hip "works"
-  says hip "records no kernels by itself: install rocprofiler-sdk (ROCm 6.2 or later): librocprofiler-sdk.so.1 and .0 are not there; the older roctracer is not used."
+  needed="install rocprofiler-sdk (ROCm 6.2 or later): librocprofiler-sdk.so.1 and .0 are not there"
+  says hip "records no kernels by itself: $needed; the older roctracer is not used."
   grep -q ROCP_TOOL_LIBRARIES= "$work/said" &&
     fail "round $round: a way to kernels that it has none of: $(cat "$work/said")"
 done
@@ -65,7 +67,8 @@ echo PCI_SLOT_NAME=0000:0c:00.1 >"$card/uevent"
 echo 1024 >"$card/mem_info_vram_used"
 echo 0 >"$card/hwmon/hwmon1/power1_average"
 doctor PROF_SYSFS_ROOT="$work/root" PROF_BACKEND_ROCM_SMI="$work/nothing.so"
-says amdgpu "but          device 0 tells no power: a second die, whose board's first tells both's; it tells no energy: $work/nothing.so: cannot open"
+power="device 0 tells no power: a second die, whose board's first tells both's"
+says amdgpu "but          $power; it tells no energy: $work/nothing.so: cannot open"
 echo "ok: a second die, and no energy"
 
 mkdir "$work/cut"

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# tools/gpu-check, and all that it runs on a device (tests/gpu, bench/gpu, the model of made-up
-# weights), on the emulated driver, CUPTI and NVML: that the programs do what they say, counts and
-# all but the times, which are the emulator's and are not judged; HIP by the shim over the same
-# driver; what is skipped where something is missing, and why; that it fails where something is
-# wrong. No device is behind it.
+# tools/gpu-check, and all that it runs on a device: tests/gpu, bench/gpu, the model of made-up
+# weights. Here they run on the emulated driver, CUPTI and NVML, and HIP by the shim over the same
+# driver. No device is behind it. Checks:
+# - The programs do what they say. Counts and all else but the times, which are the emulator's.
+# - What is skipped if something is missing, and why.
+# - It fails if something is wrong.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -106,7 +107,9 @@ GPU_CHECK_SECONDS=1 status_of late tools/gpu-check checks launches
 [ $? -eq 77 ] && [ ! -e "$work/results.md" ] || fail "$(shown late)"
 GPU_CHECK_RESULTS=/dev/full status_of full tools/gpu-check checks &&
   fail "a full disk: $(shown full)"
-(cd "$work" && GPU_CHECK_RESULTS=here.md "$root/tools/gpu-check" hip >/dev/null && [ -s here.md ]) || fail "a file as the caller names it"
+(
+  cd "$work" && GPU_CHECK_RESULTS=here.md "$root/tools/gpu-check" hip >/dev/null && [ -s here.md ]
+) || fail "a file as the caller names it"
 [ "$(grep -c '^skipped .* seconds for all parts are over$' "$work/late.out")" -eq 2 ] ||
   fail "$(shown late)"
 echo "ok: without CUPTI, with wrong meters, without time"

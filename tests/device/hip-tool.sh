@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# A HIP program that knows nothing of prof, on the emulated runtime and rocprofiler (vendors: no
-# device is behind them): with libprof_hip.so named by ROCP_TOOL_LIBRARIES prof records each of its
-# kernels and copies, from its first call on; not asked to record, it is not there. And what prof
-# doctor says.
+# A HIP program without prof, on the emulated runtime and rocprofiler (vendors: no device is behind
+# them). If ROCP_TOOL_LIBRARIES names libprof_hip.so, prof records each kernel and copy, from the
+# first call on. If recording was not requested, prof is not loaded. Also checks what prof doctor
+# says.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 build=$(realpath "${PROF_TEST_BUILD_DIR:-build/dev}")
@@ -33,7 +33,8 @@ cat >app.c <<'C'
 int hipSetDevice(int device);
 int hipStreamCreate(void **stream);
 int hipStreamSynchronize(void *stream);
-int hipModuleLaunchKernel(void *function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *stream, void **parameters, void **extra);
+int hipModuleLaunchKernel(void *function, unsigned, unsigned, unsigned, unsigned, unsigned,
+                          unsigned, unsigned, void *stream, void **parameters, void **extra);
 int hipMemcpyHtoDAsync(void *to, const void *from, size_t bytes, void *stream);
 void *emulated_hip_kernel(const char *name, uint64_t ns);
 static int has_thread(const char *wanted) {
@@ -50,11 +51,13 @@ static int has_thread(const char *wanted) {
   return has;
 }
 static int (*find(const char *name))(int) { return (int (*)(int))dlsym(RTLD_DEFAULT, name); }
-/* Where HIP has just begun what is recorded ends, and later, when much has run, another recording begins. */
+/* Ends the recording where HIP has just begun. Starts another one when much has run. */
 static int stops_and_starts(void *kernel, void *stream) {
-  int (*const stop)(int) = find("prof_stop"), (*const level)(int) = find("prof_level"), (*const start)(int) = find("prof_start");
+  int (*const stop)(int) = find("prof_stop"), (*const level)(int) = find("prof_level");
+  int (*const start)(int) = find("prof_start");
   if (!stop || !level || !start || stop(0) != 0 || level(0) != 0) return 1;
-  for (int i = 0; i < 300; i++) hipModuleLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, stream, NULL, NULL);
+  for (int i = 0; i < 300; i++)
+    hipModuleLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, stream, NULL, NULL);
   hipStreamSynchronize(stream);
   if (level(0) != 0) return 1;
   usleep(200000);
@@ -119,7 +122,7 @@ STOPS=1 recorded again 1 # none of what ran in between, and all of what came the
   fail "something was recorded that nobody asked for"
 echo "ok: not asked to record"
 
-# In the process as the program has it: /dev/kfd is asked for elsewhere.
+# In the process as the program has it: another test queries /dev/kfd.
 LD_PRELOAD=$vendors/libamdhip64.so.6 env -u ROCP_TOOL_LIBRARIES "$prof" doctor >doctor ||
   fail "prof doctor"
 grep -A6 '^hip .*: works' doctor | grep "ROCP_TOOL_LIBRARIES=.*libprof_hip.so" >/dev/null ||

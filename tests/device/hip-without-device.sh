@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Debian's own libamdhip64.so.5 on a machine that has no AMD GPU: prof doctor says why nothing can
-# be recorded, a program that asks for scopes is not disturbed, nothing is said, and no thread is
+# Debian's own libamdhip64.so.5 on a machine that has no AMD GPU. prof doctor says why nothing can
+# be recorded. A program that asks for scopes is not disturbed: nothing is printed, and no thread is
 # left.
 set -uo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)

@@ -23,10 +23,12 @@ before = nvmlDeviceGetTotalEnergyConsumption(second)
 assert nvmlDeviceGetTotalEnergyConsumption(second) >= before > 0
 newer, older = nvmlDeviceGetMemoryInfo(second, nvmlMemory_v2), nvmlDeviceGetMemoryInfo(second)
 assert (newer.total, newer.used, newer.reserved) == (80 << 30, 20 << 30, 512 << 20), newer
-assert older.used == newer.used + newer.reserved and older.total == newer.total == older.free + older.used
+assert older.used == newer.used + newer.reserved
+assert older.total == newer.total == older.free + older.used
 busy = nvmlDeviceGetUtilizationRates(first)
 assert (busy.gpu, busy.memory) == (40, 20)
-assert (nvmlDeviceGetClockInfo(first, NVML_CLOCK_SM), nvmlDeviceGetClockInfo(first, NVML_CLOCK_MEM)) == (1980, 2619)
+assert nvmlDeviceGetClockInfo(first, NVML_CLOCK_SM) == 1980
+assert nvmlDeviceGetClockInfo(first, NVML_CLOCK_MEM) == 2619
 assert nvmlDeviceGetTemperature(second, NVML_TEMPERATURE_GPU) == 51
 assert nvmlDeviceGetCurrentClocksThrottleReasons(second) == nvmlClocksThrottleReasonSwPowerCap
 try:

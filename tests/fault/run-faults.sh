@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# The tests are tested: builds the library with one deliberate fault at a time (src/base/fault.h),
-# runs the test that must see it, and wants it to fail; and to pass without the fault. One line
-# each, with the row of docs/explanation/reliability.md that the test stands for; the last line
-# counts. run-faults.sh [NAME...]: only these faults. Without names the first of each row;
-# PROF_LONG=1: all. What has no fault is not compiled: the objects of build/dev and build/tsan
-# serve.
+# run-faults.sh [NAME...]: builds the library with one deliberate fault at a time (src/base/fault.h)
+# and runs the test that must find it. The test must fail with the fault and pass without it.
+# NAME: only these faults. Without names: the first of each row, or with PROF_LONG=1 all.
+# Prints a line for each fault, with the row of docs/explanation/reliability.md that the test stands
+# for. The last line counts. Sources without the fault are not compiled: the objects of build/dev
+# and build/tsan serve.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 CC=${CC:-gcc}
@@ -119,8 +119,11 @@ build() {
 # are.
 run() {
   local folder=$1 environment=$2 filter=$3 hang=$4 wrapper=()
-  case "$folder" in *sanitize-thread*) setarch "$(uname -m)" -R true 2>/dev/null &&
-    wrapper=(setarch "$(uname -m)" -R) ;; esac
+  case "$folder" in
+    *sanitize-thread*)
+      setarch "$(uname -m)" -R true 2>/dev/null && wrapper=(setarch "$(uname -m)" -R)
+      ;;
+  esac
   # shellcheck disable=SC2086
   env PROF_TEST_PLUGIN_DIR="$folder" PROF_TEST_BUILD_DIR="$folder" $environment \
     PROF_TEST_HANG_SECONDS="$hang" \
@@ -131,7 +134,9 @@ run() {
 
 # said LOG: the line that says what went wrong.
 said() {
-  grep -m1 -E '^ERROR: |killed after|WARNING: |after [0-9]+ instr|signal at|^[a-z_]+ [0-9]+, E[A-Z]+: |ERROR   \] --- [^[]' "$1" || grep -m1 -E 'Failure!' "$1" ||
+  local cause='^ERROR: |killed after|WARNING: |after [0-9]+ instr|signal at'
+  cause+='|^[a-z_]+ [0-9]+, E[A-Z]+: |ERROR   \] --- [^[]'
+  grep -m1 -E "$cause" "$1" || grep -m1 -E 'Failure!' "$1" ||
     echo "it died: $(tail -n 1 "$1")"
 }
 

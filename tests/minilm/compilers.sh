@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# kernels.cu by the vendors' real compilers, called as the engine calls them: NVRTC 13.0, with
-# PROF_LONG=1 also 11.8 and 12.9, out of NVIDIA's wheels, where these can be had, and the hipRTC of
-# Debian's HIP 5.2. None of them needs a device, and nothing that they make is run.
+# kernels.cu by the vendors' real compilers, called as the engine calls them: NVRTC 13.0, out of
+# NVIDIA's wheels, if these are available, and the hipRTC of Debian's HIP 5.2. PROF_LONG=1: also
+# NVRTC 11.8 and 12.9. None of them needs a device, and nothing that they make is run.
 set -uo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 build=$(realpath "${PROF_TEST_BUILD_DIR:-build/dev}")
@@ -40,7 +40,8 @@ python=python3
 [ -x "$root/.venv/bin/python" ] && python=$root/.venv/bin/python
 releases=(13.0)
 if [ -n "${PROF_LONG:-}" ]; then releases=(11.8 12.9 13.0); fi
-if folder=$("$python" "$root/tests/device/headers/fetch_toolkit.py" "$root/.cache/cuda-toolkit" "${releases[@]}" 2>"$work/why"); then
+if folder=$("$python" "$root/tests/device/headers/fetch_toolkit.py" "$root/.cache/cuda-toolkit" \
+  "${releases[@]}" 2>"$work/why"); then
   for library in "${releases[@]/#/$folder/}"; do
     library=$(echo "$library"/libnvrtc.so.*)
     export LD_LIBRARY_PATH=${library%/*} # for libnvrtc-builtins beside it

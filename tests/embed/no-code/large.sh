@@ -78,6 +78,8 @@ has "$(ls held/out.prof.*)" $count
 
 # As JSON it stays a capture, and it is said how to convert it.
 PROF_OUTPUT=out.json in_folder json ../large $count
-grep -E 'has (68|69|70) MiB; to convert it: prof dump /[^ ]*/json/out\.json\.[^ ]*-0\.prof -o /[^ ]*/json/out\.json' json.said >/dev/null || fail "it says '$(cat json.said)'"
+convert='prof dump /[^ ]*/json/out\.json\.[^ ]*-0\.prof -o /[^ ]*/json/out\.json'
+grep -E "has (68|69|70) MiB; to convert it: $convert" json.said >/dev/null ||
+  fail "it says '$(cat json.said)'"
 has "$(ls json/out.json.*)" $count
 rm -rf alone dump again fork bare together held json

@@ -31,5 +31,6 @@ mkdir json
 python3 - json/trace.json <<'PYTHON' || fail "the trace has no memory"
 import json, sys
 events = json.load(open(sys.argv[1], encoding="utf-8"))["traceEvents"]
-sys.exit(not any(event.get("cat") == "memory" and "malloc" in event["name"] for event in events if event["ph"] == "C"))
+counters = [event for event in events if event["ph"] == "C"]
+sys.exit(not any(event.get("cat") == "memory" and "malloc" in event["name"] for event in counters))
 PYTHON

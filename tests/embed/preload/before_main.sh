@@ -1,5 +1,5 @@
-# What constructors allocate, the program's and a library's, is told; what prof allocates while it
-# is told is not.
+# What constructors allocate, the program's and a library's, is recorded. What prof allocates while
+# it records that is not.
 . "$(dirname "$0")/../harness.sh"
 . "$HERE/pool.bash"
 

@@ -1,5 +1,5 @@
-# Another allocator behind the library is asked and recorded; one that cannot say what a piece takes
-# is asked, and not recorded.
+# prof calls another allocator behind the library and records it. If that allocator cannot say what
+# a block takes, prof calls it and does not record it.
 . "$(dirname "$0")/../harness.sh"
 . "$HERE/pool.bash"
 

@@ -7,7 +7,8 @@ quietly "$CC" -O1 -fno-builtin "$HERE/ends.c" -o ends -pthread
 quietly "$CC" -O1 -I"$PREFIX/include" "$HERE/pools.c" -o pools -L"$LIBDIR" -Wl,-rpath,"$LIBDIR" \
   -lprof
 unset PROF_OUTPUT
-line="prof: PROF_MEMORY: malloc() is recorded, but nothing will be written, unless the program calls prof_dump(): set PROF_OUTPUT=FILE.prof, too"
+line="prof: PROF_MEMORY: malloc() is recorded, but nothing will be written,"
+line+=" unless the program calls prof_dump(): set PROF_OUTPUT=FILE.prof, too"
 mkdir empty
 cd empty
 library=$LIBDIR/libprof_memory.so

@@ -1,5 +1,5 @@
-# A program that starts a capture while the environment's runs is told which variable began it, and
-# how to join. Of its own it is told as ever.
+# A program starts a capture while the environment's runs. The error says which variable began it,
+# and how to join. The program's own captures have the usual error.
 . "$(dirname "$0")/../harness.sh"
 . "$HERE/pool.bash"
 

@@ -9,7 +9,8 @@ foreign=$(nm -D --defined-only "$library" | awk '$2 != "A" && $3 !~ /^prof_/ { p
   fail "hardly anything is exported"
 readelf -d "$library" | grep "SONAME.*\[libprof\.so\.$major\]" >/dev/null ||
   fail "SONAME is not libprof.so.$major"
-needed=$(readelf -d "$library" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' | grep -vE '^(libc\.so\.6|libpthread\.so\.0|libdl\.so\.2|ld-linux.*)$' || true)
+needed=$(readelf -d "$library" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' |
+  grep -vE '^(libc\.so\.6|libpthread\.so\.0|libdl\.so\.2|ld-linux.*)$' || true)
 [ -z "$needed" ] || fail "libprof.so needs $needed"
 ! readelf -d "$library" | grep SYMBOLIC >/dev/null ||
   fail "linked with -Bsymbolic: a copy relocation would read level 0 for ever"
