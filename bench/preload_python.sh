@@ -32,8 +32,9 @@ one() {
   rm -f ./*.prof ./*.json ./heaptrack.*
 }
 # recorded NAME TURNS OUTPUT
-recorded() { one "$1" env LD_PRELOAD="$library" PROF_MEMORY=1 PROF_OUTPUT="$3" "$python" "$script" \
-  "$2"; }
+recorded() {
+  one "$1" env LD_PRELOAD="$library" PROF_MEMORY=1 PROF_OUTPUT="$3" "$python" "$script" "$2"
+}
 
 for _ in $(seq $rounds); do
   one long "$python" "$script" $long
@@ -45,8 +46,10 @@ for _ in $(seq $rounds); do
 done
 
 # of POINT NAME: of its tenths of milliseconds
-of() { sort -n "ms.$2" |
-  awk -v p="$1" '{ v[NR] = $1 } END { print v[int((NR - 1) * p / 100 + 0.5) + 1] }'; }
+of() {
+  sort -n "ms.$2" |
+    awk -v p="$1" '{ v[NR] = $1 } END { print v[int((NR - 1) * p / 100 + 0.5) + 1] }'
+}
 # row NAME ALONE WHAT BOUND VERDICT: ALONE is the same script without
 row() {
   printf '%-56s | %-60s | %-11s | %s\n' "$3" \

@@ -30,8 +30,8 @@ grep -q 'Kernel launch latency' bare ||
   skip "clpeak finds no device: apt-get install pocl-opencl-icd"
 
 for level in 1 2; do
-  OPENCL_LAYERS=$layer PROF_LEVEL=$level PROF_OUTPUT=level$level.prof clpeak --kernel-latency >out \
-    2>err ||
+  OPENCL_LAYERS=$layer PROF_LEVEL=$level PROF_OUTPUT=level$level.prof clpeak --kernel-latency \
+    >out 2>err ||
     fail "level $level: the status is $?"
   cmp -s err bare.err || fail "level $level: stderr has $(cat err)"
   diff <(said bare) <(said out) || fail "level $level: clpeak says something else"

@@ -19,8 +19,8 @@ for source in "$root"/src/cuda/*.c "$root"/src/base/library.c "$root"/src/base/l
   "$root"/src/base/unreadable_library.c "$root"/src/base/demangle.c \
   "$root"/src/device/backend_error.c "$root"/src/device/launches.c; do
   ${CC:-cc} -std=c11 -O1 -g -Wall -Wextra -Werror -DPROF_OPEN_LIBRARIES=1 -I"$root/include" \
-    -I"$root/src" -c "$source" -o \
-    "$work/$(basename "$(dirname "$source")")_$(basename "$source" .c).o" ||
+    -I"$root/src" -c "$source" \
+    -o "$work/$(basename "$(dirname "$source")")_$(basename "$source" .c).o" ||
     exit 1
 done
 

@@ -19,8 +19,10 @@ doctor() {
   return 0
 }
 # usage: says BACK-END TEXT
-says() { sed -n "/^$1 /,/^[^ ]/p" "$work/said" | grep -F "$2" >/dev/null ||
-  fail "of $1 it does not say '$2': $(cat "$work/said")"; }
+says() {
+  sed -n "/^$1 /,/^[^ ]/p" "$work/said" | grep -F "$2" >/dev/null ||
+    fail "of $1 it does not say '$2': $(cat "$work/said")"
+}
 
 doctor
 says cuda "works"

@@ -115,7 +115,7 @@ GPU_CHECK_RESULTS=/dev/full status_of full tools/gpu-check checks &&
 echo "ok: without CUPTI, with wrong meters, without time"
 
 status_of help tools/gpu-check --help
-[ $? -eq 0 ] && grep -q '^  meters ' "$work/help.out" &&
+[ $? -eq 0 ] && grep -q '^  meters: ' "$work/help.out" &&
   grep -q '^GPU_CHECK_RESULTS ' "$work/help.out" || fail "$(shown help)"
 status_of usage tools/gpu-check everything
 [ $? -eq 2 ] && grep -q '^usage: ' "$work/usage.out" || fail "$(shown usage)"

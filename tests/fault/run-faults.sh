@@ -144,8 +144,8 @@ said() {
 # ('' for all) pass without the fault, and fail with it. Both at once: there are two processors.
 # What is sound needs to pass only once, for faults in a row that have all else alike.
 fault() {
-  local row=$1 name=$2 test=$3 filter=$4 environment=$5 begun=$SECONDS sound faulty sound_status \
-    faulty_status
+  local row=$1 name=$2 test=$3 filter=$4 environment=$5 begun=$SECONDS
+  local sound faulty sound_status faulty_status
   shift 5
   case "$wanted" in
     "  ")

@@ -11,8 +11,10 @@ export PYTHONPATH=$root/bindings/python PROF_LIBRARY=$build/libprof.so \
 failed=0
 
 # usage: embed DEVICE; what it says goes to $work/DEVICE
-embed() { python3 "$root/examples/minilm/minilm.py" --device "$1" --level 1 --out \
-  "$work/trace.json" >"$work/$1" 2>"$work/err"; }
+embed() {
+  python3 "$root/examples/minilm/minilm.py" --device "$1" --level 1 --out "$work/trace.json" \
+    >"$work/$1" 2>"$work/err"
+}
 pairs() { grep -A1 '^  0\.[0-9]* ' "$work/$1"; }
 
 if ! embed host; then

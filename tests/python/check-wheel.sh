@@ -56,8 +56,8 @@ tests_in() {
   shift 2
   for test in "$@"; do
     log=$("$here/run.sh" "$test" "$version" "$python")
-    if [[ $(tail -n 1 <<<"$log") =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed,\ ([0-9]+)\ skipped ]]; \
-      then
+    if [[ $(tail -n 1 <<<"$log") =~ \
+      ^([0-9]+)\ passed,\ ([0-9]+)\ failed,\ ([0-9]+)\ skipped ]]; then
       passed=$((passed + BASH_REMATCH[1])) failed=$((failed + BASH_REMATCH[2])) \
         skipped=$((skipped + BASH_REMATCH[3]))
     else

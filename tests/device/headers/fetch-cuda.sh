@@ -70,8 +70,8 @@ while read -r version package; do
   trap 'rm -rf "$new"' EXIT
   mkdir -p "$new"
   "$python" -m pip download --quiet --disable-pip-version-check --no-deps --dest "$new" \
-    --only-binary=:all: --platform manylinux2014_x86_64 --platform manylinux1_x86_64 --platform \
-    manylinux_2_25_x86_64 "$package" >&2
+    --only-binary=:all: --platform manylinux2014_x86_64 --platform manylinux1_x86_64 \
+    --platform manylinux_2_25_x86_64 "$package" >&2
   wheel=$(echo "$new"/*.whl)
   echo "$sha256  $wheel" | sha256sum --check --quiet >&2
   "$python" -m zipfile -e "$wheel" "$new"

@@ -21,7 +21,7 @@ head -n 8 allocator.oom.txt | diff shown - || fail "$page shows another text"
 for line in "Pool 1: tensors on cpu:0, exact, piece by piece, session 1" \
   " before the start 2.86 MiB were used and 4.00 MiB allocated" \
   "Pool 3: device tensors on cuda:0, exact, piece by piece, session 1" \
-    " fragmentation 17.85% 17.43% 34.34%"; do
+  " fragmentation 17.85% 17.43% 34.34%"; do
   grep -Fx "$line" report >/dev/null || fail "the report does not say '$line': $(cat report)"
 done
 
