@@ -13,8 +13,10 @@ MAKEFLAGS += --no-print-directory
 
 .PHONY: help
 help: ## Print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
-	@echo "Variables: JOBS=$(JOBS) PRESET=$(PRESET) PREFIX=$(PREFIX) FUZZ_SECONDS=$(FUZZ_SECONDS) DEMO_FLAGS=$(DEMO_FLAGS)"
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' \
+	  $(firstword $(MAKEFILE_LIST))
+	@echo "Variables: JOBS=$(JOBS) PRESET=$(PRESET) PREFIX=$(PREFIX)" \
+	  "FUZZ_SECONDS=$(FUZZ_SECONDS) DEMO_FLAGS=$(DEMO_FLAGS)"
 
 .PHONY: setup
 setup: ## Install what the machine lacks: Debian packages, Python packages into .venv
@@ -92,22 +94,27 @@ picture: ## Take the README's picture of the demo's trace, in the Perfetto UI
 	@test -e build/minilm-opencl-trace.json || $(MAKE) demo
 	@tools/setup.sh viewers picture
 	@mkdir -p docs/pictures
-	@.venv/bin/python tests/viewers/picture.py build/minilm-opencl-trace.json docs/pictures/minilm.png $(PICTURE_FLAGS)
+	@.venv/bin/python tests/viewers/picture.py build/minilm-opencl-trace.json \
+	  docs/pictures/minilm.png $(PICTURE_FLAGS)
 
 .PHONY: picture-resnet18
-picture-resnet18: ## Take the picture of a ResNet-18 in PyTorch, in the Perfetto UI; after make test-torch, which brings torch
-	@test -x .venv-torch/bin/python || { echo "make: .venv-torch is not there: type make test-torch first" >&2; exit 1; }
+picture-resnet18: ## Take the picture of a ResNet-18 in PyTorch (after make test-torch, for torch)
+	@test -x .venv-torch/bin/python || \
+	  { echo "make: .venv-torch is not there: type make test-torch first" >&2; exit 1; }
 	@tools/setup.sh build viewers picture
 	@tools/build.sh dev >/dev/null
-	@PROF_LIBRARY=$(CURDIR)/build/dev/libprof.so PYTHONPATH=$(CURDIR)/bindings/python .venv-torch/bin/python examples/python/resnet18.py build/resnet18.json
-	@.venv/bin/python tests/viewers/picture.py build/resnet18.json docs/pictures/resnet18.png --size 1600x470 $(PICTURE_FLAGS)
+	@PROF_LIBRARY=$(CURDIR)/build/dev/libprof.so PYTHONPATH=$(CURDIR)/bindings/python \
+	  .venv-torch/bin/python examples/python/resnet18.py build/resnet18.json
+	@.venv/bin/python tests/viewers/picture.py build/resnet18.json docs/pictures/resnet18.png \
+	  --size 1600x470 $(PICTURE_FLAGS)
 
+# ldconfig: programs find the library under a prefix that the loader knows.
 .PHONY: install
 install: ## Install the release build under PREFIX (DESTDIR is honoured)
 	@tools/setup.sh build
 	@tools/build.sh release prof_product
 	@cmake --install build/release --prefix $(PREFIX)
-	@[ -n "$(DESTDIR)" ] || [ "$$(id -u)" -ne 0 ] || ldconfig # so that programs find it under a prefix that the loader knows
+	@[ -n "$(DESTDIR)" ] || [ "$$(id -u)" -ne 0 ] || ldconfig
 
 .PHONY: clean
 clean: ## Remove build/; .venv and the model's cache stay

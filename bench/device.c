@@ -1,7 +1,7 @@
-/* What a scope on a device's stream costs the host: against the two event records of the vendor
-   that it stands on, in the same rounds; switched off, against a host scope switched off; what a
-   million of them leave in memory, and what their times may be wrong by. On OpenCL, whichever the
-   machine has: PoCL where there is no other. */
+/* What a scope on a device's stream costs the host. It is compared with the vendor's two event
+   records that it uses, in the same rounds. Switched off, it is compared with a host scope switched
+   off. Also: What a million of them leave in memory, and what their times may be wrong by. It runs
+   on the machine's OpenCL device, or on PoCL if there is no other. */
 #define _GNU_SOURCE
 #include "frame.h"
 
@@ -102,9 +102,9 @@ static frame_case cases[] = {{.run = two_markers, .count = BATCH}, {.run = scope
 
 /* ---- what it costs who puts them there ---- */
 
-/* ns each, while the device waits behind a gate, so that neither it nor the collector, which read
-   what it has done, take the cores that the caller's time is measured on. The gate, and what comes
-   after it, are not counted. */
+/* ns each. The device waits behind a gate meanwhile. So neither it nor the collector, which reads
+   what it has done, takes the cores that the caller's time is measured on. The gate, and what
+   follows it, are not counted. */
 static double behind_gate(void (*run)(uint64_t count)) {
   cl_int error;
   cl_event gate = cl.clCreateUserEvent(context, &error);

@@ -1,11 +1,11 @@
-/* What writing a trace out costs: Chrome JSON into nothing, to disk beside a plain write of the
-   same bytes, compressed beside zlib itself, as text in memory, RAF's log; and that memory stays
-   what it is however long the trace.
+/* What writing a trace out costs. Chrome JSON goes into nothing, and to disk, compared with a plain
+   write of the same bytes. Compressed JSON is compared with zlib itself. Also: text in memory,
+   RAF's log, and that memory does not grow with the trace.
 
    The capture: 100 call sites of an operator's kind, three levels deep, on one thread. It is opened
-   once; what is timed is prof_trace_dump(), which reads it back, checks it and writes it. What
-   needs a processor alone is timed by the processor time of this thread, which is what one core
-   gives, whoever shares it; what waits for a disk, by the clock on the wall. */
+   once. The figure is the time of prof_trace_dump(), which reads it back, checks it and writes it.
+   What needs only a processor is timed by the processor time of this thread: what one core gives,
+   even if others share it. What waits for a disk is timed by the wall clock. */
 #define _GNU_SOURCE
 #include "frame.h"
 

@@ -2,8 +2,8 @@
    and the line of a promise.
 
    A round runs each case once, one batch of events, beginning with another case each time. A case's
-   figure is the median over the rounds of its ns divided by the ns of the floor in the same round:
-   what slows the machine for a while slows both. The 10 % and 90 % points stand beside it.
+   figure is a median over the rounds: its ns divided by the ns of the floor in the same round. What
+   slows the machine for a while slows both. The 10 % and 90 % points are printed, too.
 
    The floor is what no recorder on this clock can go below: two counter reads and one 32-byte store
    into a ring of 16 MiB.
@@ -111,8 +111,8 @@ static inline __attribute__((always_inline)) uint64_t frame_floor_event(frame_re
   return (at + 1) % (FRAME_RING_BYTES / sizeof(frame_record));
 }
 
-/* Texts of which each is another one. A text is made some scopes before the one that has it, as in
-   a program: a wide load of what has just been stored has to wait for the store. */
+/* Texts of which each is another one. As in a program, a text is made some scopes before the scope
+   that uses it. A wide load of what has just been stored would have to wait for the store. */
 enum { FRAME_TEXTS = 32, FRAME_TEXT_BYTES = 24 };
 typedef struct frame_texts {
   char of[FRAME_TEXTS][FRAME_TEXT_BYTES];

@@ -1,7 +1,7 @@
 /* What the memory profiler costs: an alloc and its free, against one plain scope of the same
-   rounds. On one thread, on two with pools of their own, on two that hammer one pool, and the same
-   two under a mutex, as an allocator without prof's counter would have to keep its sum. Pieces are
-   told, not made: the allocator's own time would hide ours. */
+   rounds. It runs on one thread, on two with pools of their own, and on two that share one pool.
+   The same two also run under a mutex, as an allocator without prof's counter would keep its sum.
+   Pieces are reported to prof, not made: the allocator's own time would hide ours. */
 #define _GNU_SOURCE
 #include "frame.h"
 

@@ -1,5 +1,5 @@
-/* The operator profiler's own time: what members of a group gain by running at once, with no waking
-   of threads in it, and how near a call comes to its time limit. Needs a processor for each of two
+/* The operator profiler's own time. What members of a group gain by running at once, with no waking
+   of threads in it. How near a call comes to its time limit. Needs a processor for each of two
    threads. */
 #define _GNU_SOURCE
 #include "frame.h"

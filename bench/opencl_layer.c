@@ -1,8 +1,9 @@
-/* usage: opencl_layer LIBPROF_OPENCL What the layer adds to an enqueue: it runs itself anew with
-   the layer in front of OpenCL, and there the program's call alternates with the driver's own
-   function, which a queue's first word leads to: neither loader nor layer stand before that. What
-   is added is the difference of the two in the same round. On OpenCL, whichever the machine has:
-   PoCL where there is no other. */
+/* usage: opencl_layer LIBPROF_OPENCL
+
+   What the layer adds to an enqueue. The program runs itself anew with the layer in front of
+   OpenCL. There its call alternates with the driver's own function, which a queue's first word
+   leads to, past loader and layer. The figure is the difference of the two in the same round. It
+   runs on the machine's OpenCL device, or on PoCL if there is no other. */
 #define _GNU_SOURCE
 #include "frame.h"
 

@@ -1,7 +1,9 @@
-/* usage: preload LIBPROF_MEMORY What the preload library adds to a pair of malloc() and free(): it
-   runs itself anew with the library before it, recording into a file, and there the pair of the
-   process's malloc() alternates with libc's own, which the library stands in front of. What is
-   added is the difference of the two in the same round. */
+/* usage: preload LIBPROF_MEMORY
+
+   What the preload library adds to a pair of malloc() and free(). The program runs itself anew with
+   the library preloaded, recording into a file. There the pair of the process's malloc() alternates
+   with libc's own, which the library replaces. The figure is the difference of the two in the same
+   round. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

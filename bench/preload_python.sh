@@ -1,13 +1,17 @@
 #!/usr/bin/env bash
 # usage: bench/preload_python.sh LIBPROF_MEMORY
-# PYTHONMALLOC=malloc python3 on a script that does little but allocate: without, with the library before it, and under heaptrack, in turns.
-# Then a shorter one, whose capture is small enough to be written out at exit, as a capture and as a trace: within the two seconds that an exit
-# may take, which such a program sees. Prints the medians, as bench/frame.h does. Without heaptrack it leaves that out.
+#
+# Runs PYTHONMALLOC=malloc python3 on a script that does little but allocate: alone, with the
+# library preloaded, and under heaptrack, in turns. Without heaptrack it leaves that out.
+# Then runs a shorter script. Its capture is small enough to be written at exit, as a capture and as
+# a trace, within the two seconds that an exit may take. Prints the medians, as bench/frame.h does.
 set -euo pipefail
 library=$(realpath "${1:?usage: bench/preload_python.sh LIBPROF_MEMORY}")
 script=$(cd "$(dirname "$0")" && pwd)/preload_python.py
 [ -e "$library" ] || { echo "skip: no $library"; exit 0; }
-python=$(python3 -c 'import os, sys; print(os.path.realpath(sys.executable))') || { echo "skip: python3 is missing"; exit 0; } # a wrapper would be measured, too
+# A wrapper would be measured, too.
+python=$(python3 -c 'import os, sys; print(os.path.realpath(sys.executable))') ||
+  { echo "skip: python3 is missing"; exit 0; }
 rounds=7 long=16 short=4 # 4: 53 MiB of capture; beyond 64 exit renames it, and writes no .json
 [ "${BENCH_QUICK:-0}" = 0 ] || rounds=3
 directory=$(mktemp -d "${BENCH_DIR:-${TMPDIR:-/tmp}}/prof-bench-XXXXXX")
@@ -16,7 +20,8 @@ cd "$directory"
 export PYTHONMALLOC=malloc PYTHONHASHSEED=0
 command -v heaptrack >/dev/null && has_heaptrack=yes || has_heaptrack=no
 
-# one NAME COMMAND...: its milliseconds go to NAME. The status is looked at: a failed run must not look fast.
+# one NAME COMMAND...: its milliseconds go to NAME. The status is looked at: a failed run must not
+# look fast.
 one() {
   local name=$1 begun ended
   shift
@@ -27,7 +32,9 @@ one() {
   rm -f ./*.prof ./*.json ./heaptrack.*
 }
 # recorded NAME TURNS OUTPUT
-recorded() { one "$1" env LD_PRELOAD="$library" PROF_MEMORY=1 PROF_OUTPUT="$3" "$python" "$script" "$2"; }
+recorded() {
+  one "$1" env LD_PRELOAD="$library" PROF_MEMORY=1 PROF_OUTPUT="$3" "$python" "$script" "$2"
+}
 
 for _ in $(seq $rounds); do
   one long "$python" "$script" $long
@@ -39,10 +46,14 @@ for _ in $(seq $rounds); do
 done
 
 # of POINT NAME: of its tenths of milliseconds
-of() { sort -n "ms.$2" | awk -v p="$1" '{ v[NR] = $1 } END { print v[int((NR - 1) * p / 100 + 0.5) + 1] }'; }
+of() {
+  sort -n "ms.$2" |
+    awk -v p="$1" '{ v[NR] = $1 } END { print v[int((NR - 1) * p / 100 + 0.5) + 1] }'
+}
 # row NAME ALONE WHAT BOUND VERDICT: ALONE is the same script without
 row() {
-  printf '%-56s | %-60s | %-11s | %s\n' "$3" "$(awk -v a="$(of 50 "$1")" -v l="$(of 10 "$1")" -v h="$(of 90 "$1")" -v n="$(of 50 "$2")" \
+  printf '%-56s | %-60s | %-11s | %s\n' "$3" \
+    "$(awk -v a="$(of 50 "$1")" -v l="$(of 10 "$1")" -v h="$(of 90 "$1")" -v n="$(of 50 "$2")" \
     'BEGIN { printf "%.1f ms (%.1f-%.1f), %.2fx", a / 10, l / 10, h / 10, a / n }')" "$4" "$5"
 }
 holds() { [ "$1" -le "$2" ] && echo held || echo NOT; }
@@ -51,9 +62,12 @@ echo "preload_python: $("$python" -V 2>&1), $rounds rounds, in turns"
 row long long "PYTHONMALLOC=malloc python3, alone" - shown
 bounded capture long "preloaded: python3, a capture that stays as it is"
 if [ $has_heaptrack = yes ]; then
-  row heaptrack long "rival $(heaptrack --version 2>/dev/null | head -n 1 || echo heaptrack)" - shown
+  row heaptrack long "rival $(heaptrack --version 2>/dev/null | head -n 1 || echo heaptrack)" - \
+    shown
+  ours=$(of 50 capture) theirs=$(of 50 heaptrack)
   printf '%-56s | %-60s | %-11s | %s\n' "preloaded: python3, against heaptrack" \
-    "$(awk -v a="$(of 50 capture)" -v h="$(of 50 heaptrack)" 'BEGIN { printf "%.2fx of its time", a / h }')" "1.00x" "$(holds "$(of 50 capture)" "$(of 50 heaptrack)")"
+    "$(awk -v a="$ours" -v h="$theirs" 'BEGIN { printf "%.2fx of its time", a / h }')" \
+    "1.00x" "$(holds "$ours" "$theirs")"
 else
   echo "skip: heaptrack is missing (Debian: heaptrack)"
 fi

@@ -1,11 +1,18 @@
 #!/usr/bin/env bash
-# usage: bench/run.sh [--strict] [BUILD]      BUILD: where CMake built prof_bench; build/release by default
-# Runs every benchmark (about 4 minutes on 2 cores; BENCH_QUICK=1: about one), prints each promise on a line, what | measured | bound |
-# held, NOT or not measured, and writes all of it to bench/results/<date>-<commit>.md with machine, kernel and compiler. BENCH_DIR is where capture
-# files go while it measures (BUILD by default): a disk with 4 GiB free. BENCH_PYTHON: python3 by default.
+# usage: bench/run.sh [--strict] [BUILD]
 #
-# A bound that is not held does not make it fail, unless --strict: shared machines are too noisy to turn a build red. Read the
-# column, and repeat on a quiet machine before believing a NOT. What fails to run at all does make it fail.
+#   BUILD:           Where CMake built prof_bench; build/release by default.
+#   BENCH_QUICK=1:   About one minute, instead of about 4 on 2 cores.
+#   BENCH_DIR:       Where capture files go while it measures, a disk with 4 GiB free. BUILD by
+#                    default.
+#   BENCH_PYTHON:    The Python to run; python3 by default.
+#
+# Runs every benchmark. Prints each promise on a line: what | measured | bound | held, NOT or not
+# measured. Writes all of it to bench/results/<date>-<commit>.md with machine, kernel and compiler.
+#
+# A bound that is not held does not make it fail, unless --strict: shared machines are too noisy to
+# turn a build red. Read the column, and repeat on a quiet machine before believing a NOT. What
+# fails to run at all does make it fail.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,7 +27,8 @@ programs=$build/bench
 export BENCH_DIR=${BENCH_DIR:-$build}
 
 commit=$(git rev-parse --short HEAD 2>/dev/null || echo unknown)
-git --no-optional-locks diff --quiet HEAD -- src inject include bench 2>/dev/null || commit_note=" with local changes"
+git --no-optional-locks diff --quiet HEAD -- src inject include bench 2>/dev/null ||
+  commit_note=" with local changes"
 mkdir -p bench/results
 results=bench/results/$(date +%F)-$commit.md
 lines=$(mktemp)
@@ -62,15 +70,18 @@ for name in $first $others; do
 done
 run lttng bench/lttng/run.sh "$programs/rival"
 # BENCH_PYTHON: one that has torch shows torch.profiler beside the package.
-run python env "PYTHONPATH=bindings/python" "PROF_LIBRARY=$build/libprof.so" "${BENCH_PYTHON:-python3}" bench/python/cost.py
+run python env "PYTHONPATH=bindings/python" "PROF_LIBRARY=$build/libprof.so" \
+  "${BENCH_PYTHON:-python3}" bench/python/cost.py
 # Where make test-torch has brought torch, it stands beside.
 beside=.venv-torch/bin/python
 [ -x $beside ] || beside=${BENCH_PYTHON:-python3}
 for name in table export events; do
-  run "python_$name" env "PYTHONPATH=bindings/python" "PROF_LIBRARY=$build/libprof.so" "$beside" "bench/python/$name.py"
+  run "python_$name" env "PYTHONPATH=bindings/python" "PROF_LIBRARY=$build/libprof.so" "$beside" \
+    "bench/python/$name.py"
 done
 if [ -x .venv-torch/bin/python ]; then
-  run torch env "PYTHONPATH=bindings/python" "PROF_LIBRARY=$build/libprof.so" .venv-torch/bin/python bench/python/torch_cost.py
+  run torch env "PYTHONPATH=bindings/python" "PROF_LIBRARY=$build/libprof.so" \
+    .venv-torch/bin/python bench/python/torch_cost.py
 else
   run torch echo "skip: .venv-torch is missing; type: make test-torch"
 fi
@@ -78,20 +89,27 @@ run python_functions bench/python/functions.sh "$build"
 if [ -x "$programs/agreement" ]; then
   run agreement "$programs/agreement"
 else
-  run agreement echo "skip: $programs/agreement was not built (Debian: libbenchmark-dev, libopenblas-dev, libcjson-dev)"
+  run agreement echo "skip: $programs/agreement was not built" \
+    "(Debian: libbenchmark-dev, libopenblas-dev, libcjson-dev)"
 fi
 
 # ---- the sum ----
 value() { sed -n "s/^$1[[:space:]]*:[[:space:]]*//p" /proc/cpuinfo | head -n 1; }
 processor=$(value 'model name')
+memory_gib=$(awk '/MemTotal/ { printf "%d", $2 / 1048576 + 0.5 }' /proc/meminfo)
 grep -q '^flags.* hypervisor' /proc/cpuinfo && virtual=", a virtual machine"
 {
   echo "# Measured $(date +%F), commit $commit${commit_note:-}"
   echo
-  echo "- machine: ${processor:-$(uname -m)}, $(nproc) cores, $(awk '/MemTotal/ { printf "%d", $2 / 1048576 + 0.5 }' /proc/meminfo) GiB${virtual:-}; load at the end: $(cut -d ' ' -f 1-3 /proc/loadavg)"
-  echo "- kernel: $(uname -sr); clock source: $(cat /sys/devices/system/clocksource/clocksource0/current_clocksource 2>/dev/null)"
-  echo "- compiler: $(sed -n '1s/.*, \([a-z]* *[0-9].*\)$/\1/p' <<<"$(grep -m 1 ' cores, Linux ' "$lines")")"
-  echo "- made by: ${BENCH_QUICK:+BENCH_QUICK=$BENCH_QUICK }bench/run.sh; medians of alternating rounds, in brackets the 10 and 90 % points; x is the ratio to the floor of the same run"
+  echo "- machine: ${processor:-$(uname -m)}, $(nproc) cores, $memory_gib GiB${virtual:-};" \
+    "load at the end: $(cut -d ' ' -f 1-3 /proc/loadavg)"
+  echo "- kernel: $(uname -sr); clock source:" \
+    "$(cat /sys/devices/system/clocksource/clocksource0/current_clocksource 2>/dev/null)"
+  echo "- compiler: $(grep -m 1 ' cores, Linux ' "$lines" |
+    sed -n '1s/.*, \([a-z]* *[0-9].*\)$/\1/p')"
+  echo "- made by: ${BENCH_QUICK:+BENCH_QUICK=$BENCH_QUICK }bench/run.sh;" \
+    "medians of alternating rounds, in brackets the 10 and 90 % points;" \
+    "x is the ratio to the floor of the same run"
   awk '
     /^== / { name = substr($0, 4); printf "\n## %s\n\n", name; in_table = 0; next }
     / \| .* \| .* \| / {
@@ -108,6 +126,7 @@ held=$(grep -c '| held$' "$lines")
 not=$(grep -c '| NOT$' "$lines")
 unmeasured=$(grep -c '| not measured$' "$lines")
 echo
-echo "$held held, $not NOT, $unmeasured not measured, $failures failed to run, $(grep -c '^skip: ' "$lines") skipped; written to $results"
+echo "$held held, $not NOT, $unmeasured not measured, $failures failed to run," \
+  "$(grep -c '^skip: ' "$lines") skipped; written to $results"
 grep -E '\| (NOT|not measured)$' "$lines"
 [ "$failures" -eq 0 ] && { [ $strict = no ] || [ "$not" -eq 0 ]; }

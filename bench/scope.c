@@ -1,7 +1,7 @@
-/* What one scope costs, against the floor of the same run: off, plain, with arguments, with a
-   run-time name, by calls, with a thousand call sites in rotation; and how many bytes it takes.
-   Batches are small against a chunk of 65 000 records, so that the medians hold no chunk change;
-   bench/stream.c has those. */
+/* What one scope costs, against the floor of the same run. The cases: off, plain, with arguments,
+   with a run-time name, by calls, and with a thousand call sites in rotation. Also: how many bytes
+   it takes. Batches are small against a chunk of 65 000 records, so that the medians hold no chunk
+   change; bench/stream.c has those. */
 #define _GNU_SOURCE
 #include "frame.h"
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # usage: bench/site_text.sh
-# Bytes that one plain C call site adds to a program at -O2: sixteen functions with a scope around a call, less the same
-# functions without. Code is what runs (.text*); the rest is the site's descriptor (.data) and its words (.rodata, .eh_frame).
-# CC chooses the compiler. Prints lines as bench/frame.h does.
+# Bytes that one plain C call site adds to a program at -O2: sixteen functions with a scope around a
+# call, less the same functions without. Code is what runs (.text*); the rest is the site's
+# descriptor (.data) and its words (.rodata, .eh_frame). CC chooses the compiler. Prints lines as
+# bench/frame.h does.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 cc=${CC:-cc}
@@ -19,10 +20,14 @@ functions() {
     echo "void work_$i(void); void f_$i(void);"
     case $1 in
       bare) echo "void f_$i(void) { work_$i(); }" ;;
-      scope) echo "void f_$i(void) { WITH_BASE_PROFILER(PROF_HOST, \"site $i\", \"bench\", PROF_NO_ARGS, { work_$i(); }); }" ;;
+      scope)
+        echo "void f_$i(void) { WITH_BASE_PROFILER(PROF_HOST, \"site $i\", \"bench\"," \
+          "PROF_NO_ARGS, { work_$i(); }); }"
+        ;;
       arguments)
         echo "extern int n_$i;"
-        echo "void f_$i(void) { WITH_BASE_PROFILER(PROF_HOST, \"site $i\", \"bench\", PROF_ARGS(\"m\", n_$i, \"n\", n_$i), { work_$i(); }); }"
+        echo "void f_$i(void) { WITH_BASE_PROFILER(PROF_HOST, \"site $i\", \"bench\"," \
+          "PROF_ARGS(\"m\", n_$i, \"n\", n_$i), { work_$i(); }); }"
         ;;
     esac
   done
@@ -53,7 +58,8 @@ row() { # WHAT KIND IS_BOUND OPTION...
     verdict=held
     [ "$c" -le "$bound" ] || verdict=NOT
   fi
-  printf '%-56s | %-60s | %-11s | %s\n' "$what" "$c bytes of code, $d of data, $w of words and unwind tables" "$limit" "$verdict"
+  printf '%-56s | %-60s | %-11s | %s\n' "$what" \
+    "$c bytes of code, $d of data, $w of words and unwind tables" "$limit" "$verdict"
 }
 row "text of a plain C call site, -O2" scope yes
 row "text of a plain C call site, -O2 -fPIC" scope yes -fPIC

@@ -2,8 +2,9 @@
    stopping an empty capture. Nothing may change with loading: no thread, no descriptor.
 
    usage: start LIBPROF EMPTY
-   The paths are of libprof.so and of a library with nothing in it (bench/empty).
-   libprof is opened at run time, in a new process each time; this program is not linked with it. */
+
+   The paths are of libprof.so and of a library with nothing in it (bench/empty). The program opens
+   libprof at run time, in a new process each time; it is not linked with it. */
 #define _GNU_SOURCE
 #include "frame.h"
 
@@ -102,7 +103,7 @@ static __typeof__(&prof_start_with) start_with;
 static __typeof__(&prof_stop) stop;
 static __typeof__(&prof_last_error) last_error;
 
-/* What a file to record into takes of the kernel, whoever asks: made, 16 KiB reserved, its first
+/* What a file to record into costs in the kernel, for any caller: made, 16 KiB reserved, its first
    page mapped and stored to. */
 static void bare_file(const char *directory) {
   char path[600];

@@ -1,11 +1,11 @@
-/* What a scope costs when chunk changes count: into fresh memory, round a ring, to a disk file,
-   with the helper thread; the tails of single scopes; and whether resident memory stays flat while
-   a file grows.
+/* What a scope costs when chunk changes count: into fresh memory, round a ring, to a disk file, and
+   with the helper thread. Also the tails of single scopes, and whether resident memory stays flat
+   while a file grows.
 
-   New room must be populated by the kernel, page by page, whoever records; so figures into new room
-   stand beside two floors: the warm one of all benchmarks, and one that stores into pages as new,
-   of the same kind, populated in the same steps. Each measurement is a process of its own: none
-   begins with the memory of the one before. */
+   The kernel must populate new room page by page, for any recorder. So figures into new room have
+   two floors. One is the warm floor of all benchmarks. The other stores into pages as new, of the
+   same kind, populated in the same steps. Each measurement is a process of its own: none begins
+   with the memory of the previous one. */
 #define _GNU_SOURCE
 #include "frame.h"
 
@@ -279,11 +279,11 @@ static void touch_page_cache(void) {
              ns[1] / 1e6);
 }
 
-/* Where nobody makes chunks ahead, the memory of each next part of the file is touched before it:
-   what was freed two seconds ago, a virtual machine may have given back to its host. The scopes go
-   at full rate; the floor is looked at once in a while, for a fifth of the time, so that the disk
-   has little rest. The bound is for all scopes together, over the floor's median: a disk's stalls
-   are rare and long, and must count. */
+/* Here no thread makes chunks ahead, so the memory of each next part of the file is touched before
+   it. A virtual machine may have given memory that was freed two seconds ago back to its host. The
+   scopes go at full rate. The floor is measured once in a while, for a fifth of the time, so that
+   the disk has little rest. The bound is for all scopes together, over the floor's median: a disk's
+   stalls are rare and long, and must count. */
 static void stream(bool helper, double bound) {
   enum { TOUCHED_BLOCKS = 16 };
   double touched_ns[2];

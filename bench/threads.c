@@ -40,8 +40,8 @@ FRAME_LOOP void floor_of_thread(uint64_t count) {
   place = at;
 }
 
-/* One batch of all threads at once. turn counts up by 1 for each; the main thread writes it
-   (release) and the workers wait for it (acquire); arrived and done count the workers in. */
+/* One batch of all threads at once. turn increases by 1 for each. The main thread writes it
+   (release) and the workers wait for it (acquire). arrived and done count the workers in. */
 static struct {
   void (*run)(uint64_t count);
   uint32_t turn, arrived, done, quit;

@@ -1,13 +1,16 @@
-# How others find prof: the CMake package in the build tree always, the install rules with PROF_INSTALL.
-# Everything installed is relocatable: it names no path outside its own prefix.
+# How others find prof: the CMake package in the build tree always, the install rules with
+# PROF_INSTALL. Everything installed is relocatable: it names no path outside its own prefix.
 include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/prof)
-configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/profConfig.cmake.in ${PROJECT_BINARY_DIR}/profConfig.cmake
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/profConfig.cmake.in
+                              ${PROJECT_BINARY_DIR}/profConfig.cmake
                               INSTALL_DESTINATION ${package_dir} NO_SET_AND_CHECK_MACRO)
 # Below 1.0 a minor version may break callers.
-write_basic_package_version_file(${PROJECT_BINARY_DIR}/profConfigVersion.cmake COMPATIBILITY SameMinorVersion)
-export(TARGETS prof_shared prof_static NAMESPACE prof:: FILE ${PROJECT_BINARY_DIR}/profTargets.cmake)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/profConfigVersion.cmake
+                                 COMPATIBILITY SameMinorVersion)
+export(TARGETS prof_shared prof_static NAMESPACE prof::
+       FILE ${PROJECT_BINARY_DIR}/profTargets.cmake)
 
 if(NOT PROF_INSTALL)
   return()
@@ -32,7 +35,8 @@ install(FILES ${PROJECT_BINARY_DIR}/profConfig.cmake ${PROJECT_BINARY_DIR}/profC
         DESTINATION ${package_dir})
 install(FILES ${PROJECT_BINARY_DIR}/prof.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 install(FILES ${prof_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/prof)
-install(TARGETS prof_opencl prof_cuda prof_hip prof_itt prof_torch LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS prof_opencl prof_cuda prof_hip prof_itt prof_torch LIBRARY
+        DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TARGET prof_memory)
   install(TARGETS prof_memory LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()

@@ -1,8 +1,8 @@
 /* A program that never starts a capture. Its user does:
 
-       PROF_LEVEL=2 PROF_OUTPUT=trace.json no_code      records from load to exit
-       PROF_LEVEL=1 PROF_OUTPUT=trace-%p.json.gz ...    one compressed trace a process
-       no_code                                          two loads and a branch a scope, nothing else
+       PROF_LEVEL=2 PROF_OUTPUT=trace.json no_code      Records from load to exit.
+       PROF_LEVEL=1 PROF_OUTPUT=trace-%p.json.gz ...    One compressed trace a process.
+       no_code                                          Two loads and a branch a scope, no more.
 
    The library that holds the scopes may also be one that this program only links. */
 #include <prof/profiler.h>

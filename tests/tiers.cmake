@@ -1,9 +1,11 @@
-# When a test runs. make test runs the tier "quick", make test-ci "ci" as well, make test-long "long" as
-# well. A test that no line here matches is quick. A line is TIER:REGEX, and the first that matches wins.
+# When a test runs. make test runs the tier "quick", make test-ci "ci" as well, make test-long
+# "long" as well. A test that no line here matches is quick.
+# A line is TIER:REGEX, and the first that matches wins.
 
-# make test: what a change is tested with again and again. Each test takes seconds.
-# make test-ci: what takes longer, or differs from a quick one only in the compiler or the linker.
-# make test-long: toolchains and ways to build that behave like those of the other tiers.
+# The tiers:
+#   make test:       What a change is tested with again and again. Each test takes seconds.
+#   make test-ci:    What takes longer, or differs from a quick test only in the compiler or linker.
+#   make test-long:  Toolchains and ways to build that behave like those of the other tiers.
 set(prof_tiers
     "long:^embed\\.command-line\\.whole$" # bare-cc, with a main() beside it
     "long:^embed\\.musl\\.opened$" # musl.linked, opened at run time
@@ -11,7 +13,8 @@ set(prof_tiers
     "long:^embed\\.toolchain\\."
     "ci:^embed\\.two-subprojects\\.(both-add|older-first)$"
     "long:^embed\\.two-subprojects\\."
-    "ci:^embed\\.(musl\\.linked|old-header\\.newer|subdirectory\\.shared|subdirectory\\.static|zlib\\.run-time)$"
+    "ci:^embed\\.(musl\\.linked|old-header\\.newer|zlib\\.run-time)$"
+    "ci:^embed\\.(subdirectory\\.shared|subdirectory\\.static)$"
     "ci:^embed\\.command-line\\.(cxx20|disabled-everywhere)$"
     "ci:^embed\\.preload\\.(account|massif)$"
     "ci:^api\\.(compare-objects|get_large)$"
@@ -19,9 +22,9 @@ set(prof_tiers
     "ci:^hostile\\.(flips|truncation)$"
     "ci:^minilm\\.(compilers|opbench)$")
 
-# Under a sanitizer these take ten times as long, and what they show does not depend on it: they count
-# scopes, kill processes and read damaged files by the hundred thousand. Calls that fail and the
-# example's own parts are tested without one.
+# Under a sanitizer these take ten times as long, and what they show does not depend on it.
+# They count scopes, kill processes and read damaged files by the hundred thousand. Calls that fail
+# and the example's own parts are tested without one.
 if(PROF_SANITIZE)
   list(PREPEND prof_tiers "long:^stress\\.(exact|kill|cap)$" "long:^hostile\\.(flips|truncation)$"
                           "long:^(failing|minilm)\\.")
@@ -30,8 +33,8 @@ endif()
 # ThreadSanitizer checks threads. Of the tests that read a capture or write an export, only
 # unit.trace_live has any; hostile bytes are read by one thread.
 if(PROF_SANITIZE MATCHES "thread")
-  list(PREPEND prof_tiers "quick:^unit\\.trace_live$" "long:^unit\\.(trace|export|op)_" "long:^hostile\\."
-                          "long:^api\\.(bad_input|limits|get_large|interleaved)$")
+  list(PREPEND prof_tiers "quick:^unit\\.trace_live$" "long:^unit\\.(trace|export|op)_"
+       "long:^hostile\\." "long:^api\\.(bad_input|limits|get_large|interleaved)$")
 endif()
 
 # What takes longest, in seconds on a machine of two processors. ctest begins with it, so that no
@@ -46,7 +49,8 @@ set(prof_costs
     "25:^(embed\\.(preload\\.|headers\\.strict-cxx|command-line\\.)|python\\.(command|functions)$)"
     "20:^(unit\\.(trace_calls|export_chrome|core_blocks)|failing\\.|stress\\.|hostile\\.)"
     "20:^api\\.(op_file|compare-objects)$"
-    "15:^(steps\\.hostile|unit\\.trace_(crosswise|damage)|conformance\\.opencl|fault\\.|embed\\.|python\\.)")
+    "15:^(steps\\.hostile|unit\\.trace_(crosswise|damage)|conformance\\.opencl)"
+    "15:^(fault|embed|python)\\.")
 
 # prof_match(LINES NAME DEFAULT RESULT): sets RESULT to what stands before the first of LINES, each
 # WORD:REGEX, that NAME matches. LINES is the name of the list.

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # usage: tools/again.sh COMMAND...
-# For what brings something from a registry, which may answer an error for a moment: runs the command; where it fails, once more in 5 s, and a last time in 30 s. Its exit status is the last one's. Never for a test: what fails now and then there is to be mended.
+# Runs a command that downloads something: a registry may fail for a moment. If the command fails,
+# runs it again after 5 s, and a last time after 30 s. The exit status is that of the last run.
+# Never use it for a test: mend a test that fails now and then.
 for seconds in 5 30; do
   "$@" && exit
   echo "again in $seconds s: $*" >&2

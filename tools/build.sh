@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # usage: tools/build.sh PRESET [TARGET...]
-# Configures build/PRESET when that has not been done (ninja does it again when a CMake file changes) and builds the
-# targets, or everything. A target that this configuration does not have is named and fails.
+# Configures build/PRESET if that was not done, and builds the targets, or everything. ninja
+# configures again when a CMake file changes. A target that this configuration does not have is
+# named, and the build fails.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . tools/cache.bash

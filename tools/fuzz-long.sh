@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
 # usage: tools/fuzz-long.sh RUNS
-# The reader fuzzed for so many runs, half of them in each of two jobs: no crash, no input that takes a second, no more than 512 MiB with all that the
-# sanitizers take. In a build that is not led by comparisons, and with inputs chosen evenly: that is several times as fast as what make fuzz
-# does, which finds the inputs to begin with. Progress goes to build/fuzz/long-JOB.log; what is found to build/fuzz/found.
+#
+# Fuzzes the reader for RUNS runs, in two jobs of half of them each. A crash is a failure. So is an
+# input that takes a second, or one that needs more than 512 MiB, the sanitizers included.
+# The build is not led by comparisons, and inputs are chosen evenly. This is several times as fast
+# as make fuzz, which finds the first inputs.
+# Progress goes to build/fuzz/long-JOB.log, failing inputs to build/fuzz/found.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 
@@ -15,17 +18,21 @@ tools/build.sh fuzz-long || exit 1
 mkdir -p build/fuzz/corpus/fuzz_trace build/fuzz/found
 jobs=()
 for job in 1 2; do
-  build/fuzz-long/tests/fuzz/fuzz_trace -runs=$(((runs + 1) / 2)) -seed="$job$RANDOM" -entropic=0 -timeout=1 -rss_limit_mb=512 -max_len=4096 -reload=0 \
-    -print_final_stats=1 -artifact_prefix=build/fuzz/found/fuzz_trace- build/fuzz/corpus/fuzz_trace tests/fuzz/corpus/fuzz_trace >"build/fuzz/long-$job.log" 2>&1 &
+  build/fuzz-long/tests/fuzz/fuzz_trace -runs=$(((runs + 1) / 2)) -seed="$job$RANDOM" \
+    -entropic=0 -timeout=1 -rss_limit_mb=512 -max_len=4096 -reload=0 -print_final_stats=1 \
+    -artifact_prefix=build/fuzz/found/fuzz_trace- \
+    build/fuzz/corpus/fuzz_trace tests/fuzz/corpus/fuzz_trace >"build/fuzz/long-$job.log" 2>&1 &
   jobs+=($!)
 done
 trap 'kill "${jobs[@]}" 2>/dev/null' EXIT
 while kill -0 "${jobs[@]}" 2>/dev/null; do
   sleep 5
-  tail -qn 1 build/fuzz/long-?.log | grep -oE '^#[0-9]+' | tr '\n' ' ' && echo "runs in $((SECONDS - begun)) s"
+  tail -qn 1 build/fuzz/long-?.log | grep -oE '^#[0-9]+' | tr '\n' ' ' &&
+    echo "runs in $((SECONDS - begun)) s"
 done
 for job in 1 2; do
   wait "${jobs[$((job - 1))]}" || { status=1; tail -n 30 "build/fuzz/long-$job.log"; }
-  grep -E '^stat::(number_of_executed_units|average_exec_per_sec|slowest_unit|peak_rss)' "build/fuzz/long-$job.log"
+  grep -E '^stat::(number_of_executed_units|average_exec_per_sec|slowest_unit|peak_rss)' \
+    "build/fuzz/long-$job.log"
 done
 exit $status

@@ -41,7 +41,7 @@ while read -r file; do
   fi
 done <"$lists/all" >"$lists/compiled"
 
-# One process a file: clang-tidy 14 forgets what it knows of va_start() from the first file to the second.
+# One process a file: from the second file on, clang-tidy 14 does not know va_start() any more.
 look_at() {
   local found
   if found=$(clang-tidy --quiet ${checks:+--checks="$checks"} -p build/dev "$1" 2>&1); then

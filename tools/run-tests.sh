@@ -1,23 +1,27 @@
 #!/usr/bin/env bash
 # usage: tools/run-tests.sh GROUP
-#   test              the quick tests of the build dev (tests/tiers.cmake says which are)
-#   more              the tests of the build dev that are not quick
-#   stress            the fault and stress tests and the longer failing ones of the build dev
-#   faults            builds with a deliberate fault, each of which a test must catch; one for each row
-#   aarch64           cross-built, its machine code looked at, and run under qemu-user
-#   asan              the C tests under AddressSanitizer and UndefinedBehaviorSanitizer
-#   tsan              the C tests under ThreadSanitizer
-#   valgrind          the C tests that fit under valgrind's memcheck; those that do not are named with the reason
-#   lint              clang-tidy without its analyzer, cppcheck, ruff and mypy
-#   wheel             the Python wheel: built, installed into clean environments, its package's tests there
-#   torch             the package beside the real torch.profiler, where the disk has room: a part
-#   fuzz              every fuzz target, FUZZ_SECONDS together
-#   viewers           traces shown to the engines of the real viewers
-#   ci                all of these but test and valgrind
-#   demo              make demo
-#   report            only the table of the groups that were run since build/report was removed
-# Prints, for each group, what passed, failed and was skipped, why, and how long it took; ends with what failed, by name, what it said
-# of it, and the sums alone on a line. Fails when anything failed. A group's log stays in build/report.
+#
+# Runs one group of checks.
+#   test:       The quick tests of the build dev (tests/tiers.cmake lists them).
+#   more:       The tests of the build dev that are not quick.
+#   stress:     The fault and stress tests and the longer failing ones of the build dev.
+#   faults:     Builds with a deliberate fault, each of which a test must catch; one for each row.
+#   aarch64:    Cross-built, its machine code checked, and run under qemu-user.
+#   asan:       The C tests under AddressSanitizer and UndefinedBehaviorSanitizer.
+#   tsan:       The C tests under ThreadSanitizer.
+#   valgrind:   The C tests that fit under valgrind's memcheck. Names the others, with the reason.
+#   lint:       clang-tidy without its analyzer, cppcheck, ruff and mypy.
+#   wheel:      The Python wheel: built, installed into clean environments, tested there.
+#   torch:      The package beside the real torch.profiler, if the disk has room: a part.
+#   fuzz:       Every fuzz target, FUZZ_SECONDS together.
+#   viewers:    Traces in the engines of the real viewers.
+#   ci:         All of these but test and valgrind.
+#   demo:       Runs make demo.
+#   report:     Only the table of the groups that ran since build/report was removed.
+#
+# Prints for each group what passed, failed and was skipped, why, and how long it took. At the end
+# it prints the failures by name, with their messages, and the sums alone on a line. Fails if
+# anything failed. A group's log is in build/report.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 . tools/cache.bash
@@ -30,13 +34,21 @@ fuzz_seconds=${FUZZ_SECONDS:-60}
 ran=()
 mkdir -p $report
 
-# Reads a log: of ctest (Testing/Temporary/LastTest.log), or of a command whose last counts are "N passed, N failed". Prints
-# "passed failed skipped", then one line for each skip and each failure: "skipped WHY", "failed NAME", and behind an entry's failures "said TEXT", lines of its output that
-# tell most: the last that say how a check failed, or, where none does, its last ones; and an input in base64, whole. A ctest entry counts as the cases that it lists itself (cmocka,
-# pytest, "N passed, N failed"), else as one. Which entries were skipped whole, only what ctest printed (terminal) knows.
+# Reads a log: of ctest (Testing/Temporary/LastTest.log), or of a command whose last counts are
+# "N passed, N failed". Prints "passed failed skipped", then lines:
+#   "skipped WHY":   One for each skip.
+#   "failed NAME":   One for each failure.
+#   "said TEXT":     After an entry's failures: the last lines that say how a check failed. If no
+#                    line does, the last lines of its output. An input in base64 is printed whole.
+# A ctest entry counts as the cases that it lists itself (cmocka, pytest, "N passed, N failed"),
+# else as one. Only ctest's own output (terminal) says which entries were skipped as a whole.
 count='
-function number_before(word) { return match($0, "[0-9]+ " word) ? substr($0, RSTART, RLENGTH) + 0 : 0 }
-function say(kind, text) { lines[++n] = kind " " entry (entry != "" && text != "" ? ": " : "") text }
+function number_before(word) {
+  return match($0, "[0-9]+ " word) ? substr($0, RSTART, RLENGTH) + 0 : 0
+}
+function say(kind, text) {
+  lines[++n] = kind " " entry (entry != "" && text != "" ? ": " : "") text
+}
 function keep(text) { kept[++k % 12] = text }
 function close_said(   i) {
   if (k == 0) for (i = l > 6 ? l - 5 : 1; i <= l; i++) keep(last[i % 6])
@@ -58,16 +70,21 @@ function close_entry(   i) {
 }
 BEGIN {
   while (terminal != "" && (getline line < terminal) > 0)
-    if (line ~ /Test +#[0-9]+: .*\*\*\*Skipped/) { sub(/^.*#[0-9]+: /, "", line); sub(/ .*/, "", line); is_skipped[line] }
+    if (line ~ /Test +#[0-9]+: .*\*\*\*Skipped/) {
+      sub(/^.*#[0-9]+: /, "", line); sub(/ .*/, "", line); is_skipped[line]
+    }
 }
 /^[0-9]+\/[0-9]+ Testing: / { close_entry(); entry = $NF; status = "failed" }
 /^to have .* again: / { input[++inputs] = $0; is_input = 1; next } # and what follows, in base64
 is_input && /^[A-Za-z0-9+\/=]+$/ { if (inputs < 200) input[++inputs] = $0; next }
 { is_input = 0 }
 /^\[  ERROR   \] --- / { told = 3; sub(/^.* --- /, "") }
-/^E  +[^ ]|^[A-Za-z.]*(Error|Exception): |^==[0-9]+== ?ERROR|^SUMMARY: |: runtime error: |: warning: |: error: |[Aa]ssertion.*failed/ { if (!told) told = 1 }
+/^E  +[^ ]|^[A-Za-z.]*(Error|Exception): |^==[0-9]+== ?ERROR|^SUMMARY: / ||
+/: runtime error: |: warning: |: error: |[Aa]ssertion.*failed/ { if (!told) told = 1 }
 told > 0 { told--; keep($0) }
-NF && !/^(-+|<end of output>|Test time = .*|Test Failed\..*|"[^"]*" (start|end|time elapsed).*)$/ { last[++l % 6] = $0 }
+NF && !/^(-+|<end of output>|Test time = .*|Test Failed\..*|"[^"]*" (start|end|time elapsed).*)$/ {
+  last[++l % 6] = $0
+}
 /^Test Passed\.$/ { status = "passed" }
 /^(\[ *[A-Z]* *\] )?-*skip: / { sub(/^.*skip: /, ""); why[++reasons] = $0; next }
 /^SKIPPED \[[0-9]+\] / { sub(/^SKIPPED \[[0-9]+\] /, ""); why[++reasons] = $0; next }
@@ -95,7 +112,8 @@ finish() {
   if [ "$status" -eq 0 ] && [ $((passed + failed + skipped)) -eq 0 ]; then passed=1; fi
   ran+=("$group")
   echo "$group $passed $failed $skipped $seconds" >>$report/groups
-  printf '== %s: %d passed, %d failed, %d skipped in %d s\n' "$group" "$passed" "$failed" "$skipped" "$seconds"
+  printf '== %s: %d passed, %d failed, %d skipped in %d s\n' \
+    "$group" "$passed" "$failed" "$skipped" "$seconds"
   [ "$failed" -eq 0 ]
 }
 
@@ -108,8 +126,8 @@ command_group() {
   finish "$group" "${PIPESTATUS[0]}" "$start"
 }
 
-# ctest_group GROUP PRESET LABELS TIERS [WRAPPER...]: builds PRESET, then runs the tests that have one of
-# LABELS (a|b|c) and are of one of TIERS.
+# ctest_group GROUP PRESET LABELS TIERS [WRAPPER...]: builds PRESET, then runs the tests that have
+# one of LABELS (a|b|c) and belong to one of TIERS.
 ctest_group() {
   local group=$1 preset=$2 labels=$3 tiers=$4 start=$SECONDS status
   shift 4
@@ -127,7 +145,7 @@ ctest_group() {
   finish "$group" "$status" "$start" "$report/$group.terminal"
 }
 
-# ThreadSanitizer of gcc 12 does not start where the kernel randomises more address bits than it knows.
+# gcc 12's ThreadSanitizer does not start if the kernel randomises more address bits than it knows.
 without_randomisation() {
   if setarch "$(uname -m)" -R true 2>/dev/null; then setarch "$(uname -m)" -R "$@"; else "$@"; fi
 }
@@ -138,17 +156,19 @@ sanitizer() {
   ctest_group "$1" "$1" '.*' 'quick|ci' "${wrapper[@]}"
 }
 
-# What one target said of the input that failed: its report's summary, and the input itself, to be read where nothing but the output is left.
+# Prints what one target says of the input that failed: its report's summary, and the input itself.
+# Often this output is all that is left to read.
 say_found() {
   local name=$1 output=$2 input
   echo "failed: $name: $(grep -m 1 '^SUMMARY:' "$output" || echo 'no summary: see its output')"
   for input in build/fuzz/found/"$name"-*; do
-    [ -s "$input" ] && printf 'to have %s again: base64 -d | gunzip of\n%s\n' "$input" "$(gzip -9nc "$input" | base64)"
+    [ -s "$input" ] && printf 'to have %s again: base64 -d | gunzip of\n%s\n' \
+      "$input" "$(gzip -9nc "$input" | base64)"
   done
 }
 
-# Each target gets an equal share of the time. tests/fuzz/corpus/TARGET is the corpus that is kept; what is found goes to
-# build/fuzz/corpus, an input that fails to build/fuzz/found.
+# Each target gets an equal share of the time. tests/fuzz/corpus/TARGET is the corpus in the
+# repository. New inputs go to build/fuzz/corpus, an input that fails to build/fuzz/found.
 fuzz_targets() {
   local targets source name kept passed=0 failed=0 share output
   tools/build.sh fuzz || return 1
@@ -165,8 +185,9 @@ fuzz_targets() {
     mkdir -p "build/fuzz/corpus/$name" build/fuzz/found
     kept=() output=$report/$name.output
     [ -d "tests/fuzz/corpus/$name" ] && kept=("tests/fuzz/corpus/$name")
-    if "build/fuzz/tests/fuzz/$name" -max_total_time=$share -timeout=10 -rss_limit_mb=4096 -print_final_stats=1 \
-         -verbosity=0 -artifact_prefix="build/fuzz/found/$name-" "build/fuzz/corpus/$name" "${kept[@]}" 2>&1 | tee "$output"; then
+    if "build/fuzz/tests/fuzz/$name" -max_total_time=$share -timeout=10 -rss_limit_mb=4096 \
+         -print_final_stats=1 -verbosity=0 -artifact_prefix="build/fuzz/found/$name-" \
+         "build/fuzz/corpus/$name" "${kept[@]}" 2>&1 | tee "$output"; then
       passed=$((passed + 1))
     else
       failed=$((failed + 1))
@@ -212,7 +233,9 @@ print_report() {
   done <<<"$rows"
   while read -r group _ failed _; do
     sed -n "s/^failed /failed: $group: /p; s/^said /  | /p" "$report/$group.count"
-    if [ "$failed" -ne 0 ] && ! grep -q '^failed ' "$report/$group.count"; then echo "failed: $group: see $report/$group.log"; fi
+    if [ "$failed" -ne 0 ] && ! grep -q '^failed ' "$report/$group.count"; then
+      echo "failed: $group: see $report/$group.log"
+    fi
   done <<<"$rows"
   printf '%d passed, %d failed, %d skipped\n' $total_passed $total_failed $total_skipped
   [ $total_failed -eq 0 ] && [ $total_passed -gt 0 ]

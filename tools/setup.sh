@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
-# usage: tools/setup.sh GROUP...      GROUP is build, example, tests, valgrind, lint, wheel, viewers, bench or picture
-# Brings in what the groups need and the machine lacks: Debian packages in one apt call, named before it starts, and the
-# Python packages into .venv. Does nothing, in a fraction of a second, when all is there. Without the right or the means
-# to install it prints one line, what is missing and what to type, and fails. It changes nothing else on the machine.
+# usage: tools/setup.sh GROUP...
+#   GROUP is build, example, tests, valgrind, lint, wheel, viewers, bench or picture
+# Installs what the groups need and the machine lacks: Debian packages in one apt call, named
+# before it starts, and the Python packages into .venv. If all is installed it does nothing, in a
+# fraction of a second. Without the right or the means to install it prints one line (what is
+# missing and what to type) and fails. It changes nothing else on the machine.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# The one list. group | Debian package | what may stand in for the package (a shell test; empty: nothing) | what for
+# The one list: group | Debian package | a shell test for what may replace the package | purpose.
+# An empty test: nothing replaces it.
 packages='
 build   | gcc                | command -v cc gcc              | C compiler
 build   | libc6-dev          | test -e /usr/include/stdlib.h  | C library headers
@@ -24,7 +27,7 @@ example | python3            | command -v python3             | fetches the mode
 example | python3-venv       | python3 -c "import ensurepip"  | private Python packages
 example | ca-certificates    | test -e /etc/ssl/certs/ca-certificates.crt | downloads over TLS
 example | ocl-icd-libopencl1 | ls /usr/lib/*/libOpenCL.so.1   | opens the drivers of OpenCL
-example | pocl-opencl-icd    | ls /etc/OpenCL/vendors/*.icd   | the model on a device: the processor as one
+example | pocl-opencl-icd    | ls /etc/OpenCL/vendors/*.icd   | the processor as an OpenCL device
 example | opencl-headers     | test -e /usr/include/CL/cl.h   | the model on OpenCL
 tests   | ccache             | command -v ccache              | compiles nothing twice
 tests   | g++                | command -v c++                 | C++ consumers of the library
@@ -42,13 +45,13 @@ tests   | python3            | command -v python3             | runs the README 
 tests   | python3-venv       | python3 -c "import ensurepip"  | private Python packages
 tests   | pypy3              | command -v pypy3               | a Python that is not CPython
 tests   | valgrind           | command -v valgrind            | massif, a second count of memory
-tests   | libbenchmark-dev   |                                | what the operator profiler has to agree with
-tests   | ocl-icd-opencl-dev | ls /usr/lib/*/libOpenCL.so     | opens the drivers of OpenCL; the documentation links it
+tests   | libbenchmark-dev   |                                | checks the operator profiler
+tests   | ocl-icd-opencl-dev | ls /usr/lib/*/libOpenCL.so     | opens OpenCL drivers; for the docs
 tests   | pocl-opencl-icd    | ls /etc/OpenCL/vendors/*.icd   | OpenCL on the processor
-tests   | libamdhip64-dev    | ls /usr/include/hip/hip_runtime_api.h | HIP 5.2: its header and its library
-tests   | librocm-smi-dev    | ls /usr/include/rocm_smi/rocm_smi.h   | what the declarations in src/hip/meter_library.h are compared with
-tests   | opencl-headers     | test -e /usr/include/CL/cl.h   | what the declarations in src/opencl are compared with
-tests   | clpeak             | command -v clpeak              | a program of OpenCL that knows nothing of prof
+tests   | libamdhip64-dev    | ls /usr/include/hip/hip_runtime_api.h | HIP 5.2, header and library
+tests   | librocm-smi-dev    | ls /usr/include/rocm_smi/rocm_smi.h   | checks hip/meter_library.h
+tests   | opencl-headers     | test -e /usr/include/CL/cl.h   | checks declarations in src/opencl
+tests   | clpeak             | command -v clpeak              | an OpenCL program without prof
 tests   | locales            | test -e /usr/share/i18n/locales/de_DE | a decimal comma
 valgrind | valgrind          | command -v valgrind            | memory checks without a rebuild
 valgrind | libc6-dbg         |                                | names in what valgrind says
@@ -68,7 +71,7 @@ bench   | lttng-tools        |                                | the rival tracer
 bench   | heaptrack          | command -v heaptrack           | the rival of the preload library
 bench   | python3            | command -v python3             | a program that allocates
 bench   | python3-venv       | python3 -c "import ensurepip"  | private Python packages
-bench   | libbenchmark-dev   |                                | what the operator profiler has to agree with
+bench   | libbenchmark-dev   |                                | checks the operator profiler
 bench   | libcjson-dev       |                                | the operators of the example
 bench   | libopenblas-dev    |                                | matrix products
 bench   | ocl-icd-libopencl1 | ls /usr/lib/*/libOpenCL.so.1   | opens the drivers of OpenCL
@@ -76,7 +79,8 @@ bench   | pocl-opencl-icd    | ls /etc/OpenCL/vendors/*.icd   | scopes on stream
 bench   | opencl-headers     | test -e /usr/include/CL/cl.h   | the same
 picture | chromium-headless-shell | command -v chromium       | takes the picture
 '
-# Python packages by group; all go into .venv. What judges is pinned, what is only used is not. The viewers' engines are not among them: tests/viewers/fetch-engines.sh.
+# Python packages by group; all go into .venv. Versions are pinned for what checks prof, and open
+# for what prof only uses. The viewers' engines are in tests/viewers/fetch-engines.sh.
 python_packages='
 viewers | pytest==8.3.4
 tests   | numpy>=1.24 pandas>=2 pyarrow>=12 nvidia-ml-py==13.615.71 remotezip>=0.12
@@ -92,12 +96,14 @@ fail() { printf 'prof: %s\n' "$*" >&2; exit 1; }
 at_least() {
   local version
   version=$("$1" --version 2>/dev/null | grep -oE '[0-9]+\.[0-9]+' | head -n 1) || return 1
-  [ "${version%%.*}" -gt "$2" ] || { [ "${version%%.*}" -eq "$2" ] && [ "${version#*.}" -ge "$3" ]; }
+  [ "${version%%.*}" -gt "$2" ] ||
+    { [ "${version%%.*}" -eq "$2" ] && [ "${version#*.}" -ge "$3" ]; }
 }
 
 trim() { local word=$*; word=${word#"${word%%[! ]*}"}; printf '%s' "${word%"${word##*[! ]}"}"; }
 
-# Sets missing to the packages of the groups that are neither installed nor stood in for, reasons to "package (what for)".
+# Sets `missing` to the packages of the groups that are not installed and that nothing replaces.
+# Sets `reasons` to "package (purpose)".
 find_missing() {
   missing=() reasons=()
   local installed group package stand_in purpose
@@ -136,9 +142,11 @@ install_missing() {
   say "installing these Debian packages, which takes a minute or two:"
   printf '        %s\n' "${reasons[@]}"
   mkdir -p build
-  if ! { update_lists && "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
-           -o DPkg::Lock::Timeout=600 "${missing[@]}"; } >build/setup.log 2>&1 </dev/null; then
-    fail "missing: $list. apt-get failed (no network? see build/setup.log); when it works, type as root: $command"
+  if ! { update_lists && "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+           apt-get install -y --no-install-recommends -o DPkg::Lock::Timeout=600 \
+           "${missing[@]}"; } >build/setup.log 2>&1 </dev/null; then
+    fail "missing: $list. apt-get failed (no network? see build/setup.log);" \
+      "when it works, type as root: $command"
   fi
   # What CMake did not find before, it must look for again.
   rm -f build/*/CMakeCache.txt build/*/build.ninja
@@ -149,7 +157,9 @@ make_venv() {
   mkdir -p build
   say "making .venv with $(python3 --version)"
   rm -rf .venv
-  python3 -m venv .venv >build/setup.log 2>&1 || fail "missing: .venv. python3 -m venv failed (see build/setup.log); type: apt-get install python3-venv"
+  python3 -m venv .venv >build/setup.log 2>&1 ||
+    fail "missing: .venv. python3 -m venv failed (see build/setup.log);" \
+      "type: apt-get install python3-venv"
 }
 
 # .venv/prof-packages.GROUP holds the list that was installed, so that a second run does nothing.
@@ -159,15 +169,19 @@ install_python_packages() {
   make_venv
   say "installing into .venv: $wanted"
   # shellcheck disable=SC2086 # a list
-  tools/again.sh .venv/bin/python -m pip install --quiet --disable-pip-version-check $wanted >build/setup.log 2>&1 </dev/null ||
-    fail "missing: $wanted. pip failed (no network? see build/setup.log); when it works again, type: tools/setup.sh $groups"
+  tools/again.sh .venv/bin/python -m pip install --quiet --disable-pip-version-check $wanted \
+    >build/setup.log 2>&1 </dev/null ||
+    fail "missing: $wanted. pip failed (no network? see build/setup.log);" \
+      "when it works again, type: tools/setup.sh $groups"
   printf '%s\n' "$wanted" >"$stamp"
 }
 
 groups=$*
 [ -n "$groups" ] || groups="build example tests viewers bench"
 for group in $groups; do
-  grep -qE "^$group +\|" <<<"$packages" || fail "no group '$group': there are build, example, tests, valgrind, lint, wheel, viewers, bench and picture"
+  grep -qE "^$group +\|" <<<"$packages" ||
+    fail "no group '$group': there are build, example, tests, valgrind, lint, wheel, viewers," \
+      "bench and picture"
 done
 
 if command -v dpkg-query >/dev/null; then
@@ -180,7 +194,9 @@ else
 fi
 while IFS='|' read -r group wanted; do
   group=$(trim "$group") wanted=$(trim "$wanted")
-  if [ -n "$group" ] && [[ " $groups " == *" $group "* ]]; then install_python_packages "$group" "$wanted"; fi
+  if [ -n "$group" ] && [[ " $groups " == *" $group "* ]]; then
+    install_python_packages "$group" "$wanted"
+  fi
 done <<<"$python_packages"
 case " $groups " in
   *" example "*) make_venv ;;

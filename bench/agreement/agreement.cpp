@@ -2,15 +2,15 @@
    operators at the model's shapes, each measured by both in alternation, in the same process and
    minutes, on the same memory.
 
-   Like with like: a sample is on either side the mean of the same number of runs, one after the
-   other, in real time: a repetition of that many iterations there, a sample of that many runs
-   (options.exec) here. Rounds alternate who comes first; each side's first repetition of a round is
-   its warm-up and not counted. The median of all samples stands with its interval of 95 %: order
+   Each side measures the same way. A sample is the mean of the same number of runs, one after the
+   other, in real time. There it is a repetition of that many iterations, here a sample of that many
+   runs (options.exec). The rounds alternate which side is first. Each side's first repetition of a
+   round is its warm-up and not counted. The median of all samples has an interval of 95 %: order
    statistics by the sign test, computed here for both series alike. Samples of one round are not
    independent, so the intervals are rather too narrow, which makes the comparison stricter.
 
    They agree if the intervals overlap or the medians are within 3 %. The median of the rounds' own
-   ratios stands beside it. BENCH_QUICK=1: fewer rounds.
+   ratios is printed too. BENCH_QUICK=1: fewer rounds.
 
    usage: agreement [TRIES]
    TRIES: measures again, up to so often, what differed; exits with 1 if it still does.

@@ -1,6 +1,7 @@
-"""usage: python3 bench/gpu/beside_torch.py --library LIBPROF.so [--rounds 4] [--launches 2000] What
-a launch of torch's costs the host: bare, under torch.profiler (CUDA activity alone: kernels, as
-prof's level 1), and under prof, preloaded, with records. The same loop of small operators in a
+"""usage: python3 bench/gpu/beside_torch.py --library LIBPROF.so [--rounds 4] [--launches 2000]
+
+What a launch of torch's costs the host: bare, under torch.profiler (CUDA activity alone: kernels,
+as prof's level 1), and under prof, preloaded, with records. The same loop of small operators in a
 process of its own for each, in turn, since one tool at a time has CUPTI. Medians over all batches,
 the 10 and 90 % points, and what each adds to bare. Exit status 77 where there is no torch with
 CUDA, with a line that says so."""

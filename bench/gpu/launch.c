@@ -1,9 +1,10 @@
-/* What it costs the host on a CUDA device: a launch bare, with kernels recorded (level 1), with all
-   calls (level 2), and after recording has stopped; a scope on a stream beside two event records of
-   the driver's, and while scopes are off. Everything in alternation, a round of each in turn;
-   medians over the rounds, and between which the middle half lies. One promise: a scope on a stream
-   takes at most 1.2 times what its two event records take; on the emulated driver it is shown, and
-   not judged. */
+/* What it costs the host on a CUDA device.
+   A launch: bare, with kernels recorded (level 1), with all calls (level 2), and after recording
+   has stopped.
+   A scope on a stream: beside two event records of the driver's, and while scopes are off.
+   The cases alternate, a round of each in turn. Prints medians over the rounds, and the bounds of
+   the middle half. One promise: a scope on a stream takes at most 1.2 times what its two event
+   records take. On the emulated driver the figure is shown, and not judged. */
 #define _GNU_SOURCE
 #include <prof/device.h>
 #include <prof/profiler.h>

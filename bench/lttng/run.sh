@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
 # usage: bench/lttng/run.sh RIVAL
-# Runs the program RIVAL (built from rival.c) with the tracepoints off, then under a session that overwrites (snapshot) and one that
-# writes to disk. The session daemon is this script's own and ends with it. For root LTTng has one daemon a machine: one that runs
-# already is used and left alone. Without LTTng it prints one line, and succeeds.
+#
+# Runs the program RIVAL (built from rival.c) with the tracepoints off. Then runs it under a session
+# that overwrites (snapshot), and under one that writes to disk.
+# The session daemon belongs to this script and ends with it. For root, LTTng has one daemon a
+# machine: a running one is used and left alone. Without LTTng it prints one line, and succeeds.
 set -uo pipefail
 rival=${1:-}
 if [ ! -x "$rival" ]; then
-  echo "skip: LTTng-UST is not there, so bench/lttng is not built (Debian: liblttng-ust-dev, lttng-tools)"
+  echo "skip: LTTng-UST is not there, so bench/lttng is not built" \
+    "(Debian: liblttng-ust-dev, lttng-tools)"
   exit 0
 fi
 for tool in lttng lttng-sessiond; do

@@ -3,12 +3,12 @@
 With PYTHONPATH=bindings/python and PROF_LIBRARY, as bench/run.sh sets them; BENCH_QUICK=1: fewer
 rounds; BENCH_DIR: where traces are written.
 
-How many events a second export_chrome_trace() writes, of a million operators (operators.py):
-against C's own prof_trace_dump() of the same capture, the prof command beside the library, and
-torch.profiler's export where this Python has torch. In turns, so that a busy machine disturbs all
-alike; rates are of processor time, and beside them of wall time, in which a busy machine and its
-disk have their share. Prints a line a promise, as cost.py; rates are events a second, so a bound is
-the least."""
+How many events a second export_chrome_trace() writes, of a million operators (operators.py). It is
+compared with C's own prof_trace_dump() of the same capture, with the prof command beside the
+library, and with torch.profiler's export if this Python has torch. They run in turns, so that a
+busy machine disturbs all alike. Rates are of processor time. Beside them are those of wall time,
+which includes what a busy machine and its disk add. Prints a line a promise, as cost.py; rates are
+events a second, so a bound is the least."""
 
 import contextlib
 import gc

@@ -27,8 +27,12 @@ from prof._library import C, sized
 EMPTY = """
 #include <stddef.h>
 extern char _Py_NoneStruct[] __attribute__((weak));
-void *do_nothing(void *self, void *const *arguments, ptrdiff_t count) { return (void)self, (void)arguments, (void)count, (void *)_Py_NoneStruct; }
-int profile_nothing(void *object, void *frame, int what, void *argument) { return (void)object, (void)frame, (void)what, (void)argument, 0; }
+void *do_nothing(void *self, void *const *arguments, ptrdiff_t count) {
+  return (void)self, (void)arguments, (void)count, (void *)_Py_NoneStruct;
+}
+int profile_nothing(void *object, void *frame, int what, void *argument) {
+  return (void)object, (void)frame, (void)what, (void)argument, 0;
+}
 """
 
 

@@ -4,12 +4,12 @@ With PYTHONPATH=bindings/python and PROF_LIBRARY, as bench/run.sh sets them; BEN
 rounds; BENCH_DIR: where captures are written.
 
 How long torch.profiler's table takes of a capture with a million operators (operators.py), the
-file's opening with it: by name, by shapes, and of a trace that the real torch.profiler recorded,
-where this Python has torch and the prof command stands beside the library. Bounds are of processor
-time: it is one thread that reads what is in the page cache, which on a quiet machine is the wall
-time. Where that is longer, the two lines below it say why: how often the kernel gave the processor
-to another process, and how often the thread waited by itself (for the disk, a lock), which it does
-not. Prints a line a promise, as cost.py."""
+file's opening included: by name, and by shapes. If this Python has torch and the prof command is
+beside the library, also of a trace that the real torch.profiler recorded.
+Bounds are of processor time. One thread reads what is in the page cache, so on a quiet machine that
+is the wall time. If the wall time is longer, the two lines below it say why. They count how often
+the kernel gave the processor to another process, and how often the thread waited (for the disk, a
+lock), which it does not. Prints a line a promise, as cost.py."""
 
 import contextlib
 import gc

@@ -1,6 +1,8 @@
-"""usage: torch_modules.py: what prof.torch.observe(with_modules=True) and torch.profiler with
-stacks add to a call of an nn.Module, us of the thread's processor time; medians of ROUNDS
-alternating rounds, and their range."""
+"""usage: torch_modules.py
+
+What prof.torch.observe(with_modules=True) and torch.profiler with stacks add to a call of an
+nn.Module. In us of the thread's processor time: medians of ROUNDS alternating rounds, and their
+range."""
 
 import os
 import statistics

@@ -2,10 +2,11 @@
 
 With PYTHONPATH=bindings/python and PROF_LIBRARY, as bench/run.sh sets them.
 
-resnet18's table by prof.torch.observe() beside torch.profiler's, in one process and row for row:
-calls, self and total times of RUNS runs of each (9), by turns, and which rows are not within
-torch's own spread; memory in runs of its own. Prints Markdown; --json what was measured, with the
-groups by shape, too: tests/python/test_observe_table.py holds it against the same rules."""
+resnet18's table by prof.torch.observe() beside torch.profiler's, in one process and row for row.
+Compares calls, self and total times of RUNS runs of each (9), in turns, and says which rows are not
+within torch's own spread. Memory has runs of its own. Prints Markdown. --json prints what was
+measured, with the groups by shape, too: tests/python/test_observe_table.py checks it by the same
+rules."""
 
 import collections
 import json
@@ -21,13 +22,13 @@ OWN_US = 1.0
 """Of a call: what a profiler itself adds to it, of which a part is the call's and a part its
 caller's: 0.2 us prof's, 0.4 torch's."""
 COLD_US = 10.0
-"""Of a row, that prof's may be shorter by: torch.profiler's own code where caches are cold,
-behind a pooling of 16 MB say: aten::max_pool2d's self time is 19 us by prof and 29 by torch, in
-every run."""
+"""The part of a row by which prof's may be shorter. It is torch.profiler's own code where caches
+are cold. Example: Behind a pooling of 16 MB, aten::max_pool2d's self time is 19 us by prof and 29
+by torch, in every run."""
 SHIFT, SHIFTS = "torch_table.py's own", 150
-"""Scopes before the work, more with each run: prof's next piece of memory, 40 to 160 us when it is
-first touched, once in 16 to 64 KiB, must not fall on the same call each time, as it does where the
-same is recorded from the same beginning on."""
+"""Scopes before the work, more with each run. prof's next piece of memory takes 40 to 160 us when
+it is first touched, once in 16 to 64 KiB. That must not fall on the same call each time, as it does
+if the same work is recorded from the same beginning."""
 
 
 # ---- the rules ----
@@ -144,7 +145,9 @@ def line(name, one, memory):
         both["mine"][column] != both["theirs"][column] for column in ("self_bytes", "total_bytes")
     ):
         words.append("memory off")
-    us = lambda values: f"{statistics.median(values):.1f} ({min(values):.1f}-{max(values):.1f})"  # noqa: E731
+    us = lambda values: (  # noqa: E731
+        f"{statistics.median(values):.1f} ({min(values):.1f}-{max(values):.1f})"
+    )
     cells = [
         name,
         mine["calls"][0],

@@ -60,8 +60,8 @@ static void raise_to(uint64_t *peak, uint64_t value) {
   if (value > *peak) *peak = value;
 }
 
-/* What prof asks: at each start, for what is there already, and where PROFILE_MEMORY() stands. It
-   may take the lock, since no call of prof that is made under it asks. */
+/* What prof calls at each start, for the current state, and at each PROFILE_MEMORY(). It may take
+   the lock, since no call of prof that is made under it calls this. */
 static int query(void *user, uint64_t *used_out, uint64_t *allocated_out) {
   allocator *const a = user;
   pthread_mutex_lock(&a->lock);
@@ -172,7 +172,7 @@ static void fini(allocator *a) {
 
 /* ---- what is to be profiled ---- */
 
-/* The account counts from here, as prof does; what is there stays. */
+/* The account counts from here, as prof does; live allocations stay. */
 static void begin_account(allocator *a) {
   a->own =
       (account){.used = a->own.used, .allocated = a->own.allocated, .used_before = a->own.used};

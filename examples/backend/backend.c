@@ -7,7 +7,7 @@
 
 #include "engine.h"
 
-enum { ENGINE_DEVICE = 12 }; /* DLPack's kDLExtDev: a device of one's own */
+enum { ENGINE_DEVICE = 12 }; /* DLPack's kDLExtDev: a device of another kind */
 
 /* One for the process. A forked child has none of the parent's queues' threads. */
 struct prof_backend_self {

@@ -1,6 +1,6 @@
 /* backend-demo PLUGIN: copies on the engine, each in a scope on its queue, with the back end out of
-   that file; then prof's table, whose last lines say what is known of the device. The same with
-   PROF_BACKENDS=PLUGIN, and no argument. */
+   that file. Then prints prof's table, whose last lines say what is known of the device. The same
+   works with PROF_BACKENDS=PLUGIN, and no argument. */
 #include <prof/device.h>
 #include <prof/profiler.h>
 #include <prof/trace.h>

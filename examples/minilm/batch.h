@@ -1,6 +1,6 @@
 /* Texts made ready for the model: token numbers in rows of one length, with the real length of each
-   row. Texts are sorted by length before they are grouped, and rows are padded to a multiple of 16,
-   so that little is computed for padding and the operators see few different shapes.
+   row. Texts are sorted by length before they are grouped, and rows are padded to a multiple of 16.
+   So little is computed for padding, and the operators see few different shapes.
    SPDX-License-Identifier: MIT */
 #ifndef MINILM_BATCH_H
 #define MINILM_BATCH_H

@@ -1,9 +1,9 @@
 /* The runtime as a shared library, libminilm.so: sentences in, embeddings out. What another
    language calls; minilm.py does, through ctypes. It links the shared libprof, as a user's runtime
-   would, so its scopes and its memory stand in one capture with those of whoever else in the
-   process uses prof. It starts and stops no recording: that is the program's. Why something was
-   refused goes into the caller's failure, so that there is no last error that another thread could
-   overwrite. SPDX-License-Identifier: MIT */
+   would. So its scopes and its memory are in one capture with those of all other users of prof in
+   the process. It starts and stops no recording: that is the program's. Why something was refused
+   goes into the caller's failure, so no last error exists that another thread could overwrite.
+   SPDX-License-Identifier: MIT */
 #ifndef MINILM_EMBED_H
 #define MINILM_EMBED_H
 

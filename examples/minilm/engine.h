@@ -1,7 +1,7 @@
-/* Who computes, and where the tensors lie meanwhile: the host, or a device. The VM knows no more of
-   it than this: it takes memory from the pool, puts instructions on a lane in the program's order,
-   and asks for the result at its end. On the host an instruction is done when invoke() returns; on
-   a device it is on its way. SPDX-License-Identifier: MIT */
+/* Who computes, and where the tensors lie meanwhile: the host, or a device. The VM knows only this
+   of it. It takes memory from the pool, puts instructions on a lane in the program's order, and
+   asks for the result at its end. On the host an instruction is done when invoke() returns; on a
+   device it is on its way. SPDX-License-Identifier: MIT */
 #ifndef MINILM_ENGINE_H
 #define MINILM_ENGINE_H
 
@@ -57,7 +57,7 @@ engine *engine_host(void);
    machine, and why. */
 int engine_open(const char *name, engine **engine_out, failure *why);
 
-/* What a device's lane is called in the trace; the host's is nobody's. */
+/* What a device's lane is called in the trace. The host's lane has no name. */
 void engine_name_lane(const engine *e, const lane *l, const char *name);
 
 #endif

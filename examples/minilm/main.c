@@ -1,12 +1,14 @@
 /* minilm-demo: embeds the paragraphs of some texts with all-MiniLM-L6-v2 on two threads, by the
-   processor or on two queues of a device, answers three questions from them, and shows what prof
+   processor or on two queues of a device, and answers three questions from them. It shows what prof
    recorded meanwhile: where the time went, what the VM costs, where the memory went, and what
    recording itself cost. This file is the order of events. The runtime that is profiled:
+
      model (config, safetensors, tokenizer + unicode) -> program (compiler) -> vm -> engine -> ops,
      or opencl/, or gpu/ with cuda/ or hip/; pool, placement, batch, workers
-   prof's macros stand in ops.c, opencl/ and gpu/ (level 1), vm.c, pool.c and workers.c (level 2);
-   memory is told in pool.c, and asked for in vm.c. What is only for the demo: corpus, answers,
-   report, memory_table, overhead, progress. SPDX-License-Identifier: MIT */
+
+   prof's macros are in ops.c, opencl/ and gpu/ (level 1), vm.c, pool.c and workers.c (level 2).
+   pool.c reports memory, and vm.c queries it. What is only for the demo: corpus, answers, report,
+   memory_table, overhead, progress. SPDX-License-Identifier: MIT */
 #include <prof/memory.h>
 #include <prof/trace.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes unicode_data.h: what BERT's uncased normaliser does to each code point.
 
-The facts are asked of Hugging Face's own normaliser and pre-tokeniser, one code point at a time, so
+The facts come from Hugging Face's own normaliser and pre-tokeniser, one code point at a time, so
 the C tokenizer cannot drift from them. Needed only to make the file again:
     pip install tokenizers && ./make-unicode-data.py > unicode_data.h
     clang-format -i unicode_data.h
@@ -13,10 +13,11 @@ from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
 HEAD = """\
-/* What BERT's uncased normaliser does to single code points, as tables. Made by make-unicode-data.py out of Hugging
-   Face's tokenizers; read by unicode.c alone. Hangul syllables are not here (unicode.c decomposes them by arithmetic),
-   nor are {missing} code points that become two or more (two-part Indic vowels, musical notes) or are ideographs of the
-   compatibility supplement: those pass through unchanged. SPDX-License-Identifier: MIT */
+/* What BERT's uncased normaliser does to single code points, as tables. Made by
+   make-unicode-data.py out of Hugging Face's tokenizers; read by unicode.c alone. Hangul syllables
+   are not here: unicode.c decomposes them by arithmetic. Nor are {missing} code points that become
+   two or more (two-part Indic vowels, musical notes) or are ideographs of the compatibility
+   supplement: those pass through unchanged. SPDX-License-Identifier: MIT */
 #ifndef MINILM_UNICODE_DATA_H
 #define MINILM_UNICODE_DATA_H
 
@@ -27,7 +28,8 @@ typedef struct code_range {{
   uint32_t first, last;
 }} code_range;
 
-/* Code points first, first + stride, ..., last move by delta: capitals beside small letters have stride 2. */
+/* Code points first, first + stride, ..., last move by delta: capitals beside small letters have
+   stride 2. */
 typedef struct fold_range {{
   uint32_t first, last;
   int32_t stride, delta;

@@ -30,7 +30,7 @@ static double percent(uint64_t part, uint64_t whole) {
 
 /* ---- the peaks ---- */
 
-/* The last column holds exact against own alone: who asks now and then misses what is there in
+/* The last column compares exact with own alone. A query now and then misses what existed in
    between, so asked may differ and be right. */
 static void print_bytes(const char *what, int64_t exact, int64_t asked, uint64_t own) {
   char texts[4][TEXT_BYTES];

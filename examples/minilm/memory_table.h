@@ -1,4 +1,4 @@
-/* Where the memory went, as the capture tells it: the peaks by both ways in beside the pool's own
+/* Where the memory went, by the capture: the peaks by both ways in beside the pool's own
    account, what was live at the peak, what fragmentation cost. By prof's reading calls alone.
    SPDX-License-Identifier: MIT */
 #ifndef MINILM_MEMORY_TABLE_H

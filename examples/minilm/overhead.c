@@ -236,8 +236,8 @@ static int run_rounds(const unit *u, double budget_s, overhead *o, failure *why)
 int overhead_measure(const model *m, pool *memory, const batches *all, double budget_s,
                      overhead *result_out, failure *why) {
   double prices[KINDS] = {0}, cost_ns[OVERHEAD_LEVELS] = {0};
-  /* Batches are sorted by length. One of the short ones: many scopes for little work is the hard
-     case for a profiler, and short units of work let the three levels follow each other before the
+  /* Batches are sorted by length. This is one of the short ones: many scopes for little work is the
+     hard case for a profiler. Short units of work let the three levels follow each other before the
      machine's speed drifts. */
   unit u = {.texts = &all->items[all->count * 9 / 10]};
   overhead o = {.text_count = u.texts->count};

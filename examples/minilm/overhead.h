@@ -1,8 +1,8 @@
-/* What recording costs this runtime, found in two ways that can contradict each other:
-     the estimate    records in a unit of work (scopes, pieces of memory, asked samples) x the
-                     measured cost of such a one / the unit's time without recording;
-     the experiment  the same unit at levels 0, 1 and 2 in turn, and the mean of the paired
-                     differences with its 95 % confidence interval (Student's t).
+/* What recording costs this runtime, found in two ways that can contradict each other.
+     The estimate:    Records in a unit of work (scopes, pieces of memory, queried samples) x the
+                      measured cost of such a one / the unit's time without recording.
+     The experiment:  The same unit at levels 0, 1 and 2 in turn, and the mean of the paired
+                      differences with its 95 % confidence interval (Student's t).
    Times are CPU time of the calling thread, so other programs on the machine do not count. Nothing
    else may record meanwhile: the capture is cleared. SPDX-License-Identifier: MIT */
 #ifndef MINILM_OVERHEAD_H

@@ -35,7 +35,7 @@ struct pool {
   size_t block_bytes;
   const pool_source *source;
   pool_statistics statistics;
-  /* what the same is told to; NULL: nobody. The pool's own account above does not depend on it */
+  /* The same for prof, or NULL. The pool's own account above does not depend on it. */
   prof_pool *profile;
 };
 
@@ -197,8 +197,8 @@ void *pool_acquire(pool *p, size_t bytes) {
   return pool_acquire_for(p, bytes, (pool_purpose){0, POOL_ANY_STREAM});
 }
 
-/* The piece is told behind the scope, still under the mutex: so the scope that it is counted to is
-   the caller's. */
+/* The piece is reported behind the scope, still under the mutex: so the scope that it is counted to
+   is the caller's. */
 void *pool_acquire_for(pool *p, size_t bytes, pool_purpose purpose) {
   piece *found = NULL;
   WITH_BASE_PROFILER_LEVEL(2, PROF_HOST, "MemoryRequest", "memory", PROF_ARGS("bytes", bytes), {

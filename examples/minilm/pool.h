@@ -1,12 +1,12 @@
 /* The tensor pool: reserves large blocks from the system, hands out pieces of them, joins what
    comes back. A runtime has one because activations live for microseconds, and the system's
    allocator would give their pages back each time. What is handed out may be memory of a device:
-   the pool never looks into it. A block belongs to a stream, and so do its pieces: what came back
+   the pool never looks into it. A block belongs to a stream, and so do its pieces. A returned piece
    may be handed out again while a device still works on it, because that stream's next work comes
    behind. Every call may come from any thread; one mutex guards all of a pool, and nothing but the
    source, the system's allocator and prof is called under it. Requests are level-2 scopes named
-   "MemoryRequest"; pieces, blocks and collections are told to prof under the mutex, so that the
-   order told is the order done. SPDX-License-Identifier: MIT */
+   "MemoryRequest". Pieces, blocks and collections are reported to prof under the mutex, so that
+   they are reported in the order in which they happen. SPDX-License-Identifier: MIT */
 #ifndef MINILM_POOL_H
 #define MINILM_POOL_H
 
@@ -29,10 +29,10 @@ typedef struct pool_source {
 
 extern const pool_source pool_host_memory;
 
-/* memory that whoever has it is done with when it comes back: the host's */
+/* Memory whose user is done with it when it comes back: the host's. */
 #define POOL_ANY_STREAM UINT64_MAX
 
-/* For whom a piece is. */
+/* What a piece is for. */
 typedef struct pool_purpose {
   uint32_t tag;    /* prof_memory_tag()'s number, 0: none */
   uint64_t stream; /* whose work comes in order, or POOL_ANY_STREAM */

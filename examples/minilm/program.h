@@ -1,7 +1,7 @@
 /* The model as a program: a flat list of instructions on numbered registers, made once by
    program_compile() and run as often as wanted by the VM. Each register is written by one
-   instruction and read by later ones; an instruction names the registers that nobody reads after
-   it, so the VM gives their memory back at once. Nothing in a program depends on the batch: shapes
+   instruction and read by later ones. An instruction names the registers that no later one reads,
+   so the VM gives their memory back at once. Nothing in a program depends on the batch: shapes
    come in when it runs. SPDX-License-Identifier: MIT */
 #ifndef MINILM_PROGRAM_H
 #define MINILM_PROGRAM_H

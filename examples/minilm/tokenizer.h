@@ -1,7 +1,8 @@
-/* BERT's uncased WordPiece tokenizer, token for token as Hugging Face's: clean the text, lowercase,
-   strip accents, a word for every ideograph and punctuation mark, then the longest pieces of the
-   vocabulary. The text may hold any bytes. A tokenizer does not change after it is opened; any
-   number of threads may encode with it. SPDX-License-Identifier: MIT */
+/* BERT's uncased WordPiece tokenizer, token for token as Hugging Face's. It cleans the text,
+   lowercases it and strips accents. Every ideograph and punctuation mark becomes a word. Then words
+   are split into the longest pieces of the vocabulary. The text may hold any bytes. A tokenizer
+   does not change after it is opened; any number of threads may encode with it.
+   SPDX-License-Identifier: MIT */
 #ifndef MINILM_TOKENIZER_H
 #define MINILM_TOKENIZER_H
 

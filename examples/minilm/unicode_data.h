@@ -1,8 +1,8 @@
 /* What BERT's uncased normaliser does to single code points, as tables. Made by
    make-unicode-data.py out of Hugging Face's tokenizers; read by unicode.c alone. Hangul syllables
-   are not here (unicode.c decomposes them by arithmetic), nor are 591 code points that become two
-   or more (two-part Indic vowels, musical notes) or are ideographs of the compatibility supplement:
-   those pass through unchanged. SPDX-License-Identifier: MIT */
+   are not here: unicode.c decomposes them by arithmetic. Nor are 591 code points that become
+   two or more (two-part Indic vowels, musical notes) or are ideographs of the compatibility
+   supplement: those pass through unchanged. SPDX-License-Identifier: MIT */
 #ifndef MINILM_UNICODE_DATA_H
 #define MINILM_UNICODE_DATA_H
 

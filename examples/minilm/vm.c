@@ -77,8 +77,8 @@ static int invoke(vm *v, const instruction *i, const batch *texts, failure *why)
 
 static int step(vm *v, const instruction *i, const batch *texts, failure *why) {
   if (allocate_result(v, i, texts, why) != 0) return -1;
-  /* Where a layer holds its input, query, key, value and the scores: a guess at its peak, as
-     whoever asks must make one. */
+  /* Where a layer holds its input, query, key, value and the scores: a guess at its peak. A program
+     that queries now and then must guess. */
   if (i->op == OPCODE_SOFTMAX) PROFILE_MEMORY(v->engine->memory->device, i->name);
   if (invoke(v, i, texts, why) != 0) return -1;
   for (int n = 0; n < INSTRUCTION_INPUTS_MAX; n++)

@@ -1,6 +1,7 @@
 /* Which implementation of an operator is the faster one? Measures the model's operators at the
-   model's shapes, two implementations of each in alternation,
-   prints a table with what prof doubts, and chooses only where the comparison is sure.
+   model's shapes, two implementations of each in alternation. Prints a table with what prof doubts,
+   and chooses only if the comparison is sure.
+
    usage: opbench [--quick]   SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <prof/op.h>
@@ -149,7 +150,7 @@ static void print_row(const char *key, const char *name, const prof_op_result *r
   prof_op_info_get(result, &info);
   prof_op_text(result, text, sizeof text);
   const char *const doubts = strchr(text, ';');
-  if (!(info.doubts & PROF_OP_FEW_SAMPLES)) { /* else there is none of 95 % */
+  if (!(info.doubts & PROF_OP_FEW_SAMPLES)) { /* else it has no interval of 95 % */
     snprintf(low, sizeof low, "%.1f", info.median_low_us);
     snprintf(high, sizeof high, "%.1f", info.median_high_us);
   }

@@ -1,6 +1,8 @@
 """A few operators of neural networks in plain Python, on tensors of a shape and a list: what the
-tutorials beside it profile. prof.trace_module(operators) makes each function a scope with its
-inputs' shapes, and a Pool is told what tensors take, as an allocator would tell it."""
+tutorials beside it profile.
+
+prof.trace_module(operators) makes each function a scope with its inputs' shapes. A Pool gets what
+tensors take, as an allocator would report it."""
 
 import operator
 import random

@@ -25,7 +25,7 @@ print(p.key_averages().table(sort_by="cpu_time_total", row_limit=10))
 # Finer: operators by the shapes of their inputs
 print(p.key_averages(group_by_input_shape=True).table(sort_by="cpu_time_total", row_limit=10))
 
-# And where shapes tell it, how many operations that were
+# If shapes say it: how many operations that were
 with profile(activities=[ProfilerActivity.CPU], record_shapes=True, with_flops=True) as p:
     model(inputs)
 

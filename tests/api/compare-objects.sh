@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # usage: tests/api/compare-objects.sh
-# Compiles call sites with every compiler that is here (gcc and clang, C and C++) and checks, at -O2:
-#   - with PROF_DISABLE, a function with macros is, instruction for instruction, the function without them;
-#   - what does not type-check is refused, with and without PROF_DISABLE, and what does is taken without a warning;
-#   - a plain C call site adds at most 192 bytes of text (printed).
+#
+# Compiles call sites with every compiler that is here (gcc and clang, C and C++). Checks at -O2:
+# - With PROF_DISABLE, a function with macros has the same instructions as one without them.
+# - What does not type-check is refused, with and without PROF_DISABLE. What does type-check
+#   compiles without a warning.
+# - A plain C call site adds at most 192 bytes of text (printed).
 # Ends with "N passed, N failed"; fails when one failed. Leaves nothing behind.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
@@ -31,24 +33,29 @@ verdict() { # verdict STATUS TEXT
 
 # The instructions of an object's text sections, without addresses and names.
 instructions() {
-  objdump -dr --no-show-raw-insn --section=.text --section=.text.unlikely --section=.text.startup "$1" |
+  objdump -dr --no-show-raw-insn --section=.text --section=.text.unlikely --section=.text.startup \
+    "$1" |
     sed -e '1,/^Disassembly/d' -e 's/^ *[0-9a-f]*:\t*//'
 }
 
 text_bytes() { # all sections of code of an object
-  objdump -h "$1" | awk '$2 ~ /^\.text/ { sum += strtonum("0x" $3) } END { print sum + 0 }' 2>/dev/null ||
+  objdump -h "$1" |
+    awk '$2 ~ /^\.text/ { sum += strtonum("0x" $3) } END { print sum + 0 }' 2>/dev/null ||
     size -A "$1" | awk '$1 ~ /^\.text/ { sum += $2 } END { print sum + 0 }'
 }
 
-# Code that stands twice: with the macros of prof, and, where BY_HAND is set, with macros that are only the code.
+# Code that stands twice: with the macros of prof, and, where BY_HAND is set, with macros that are
+# only the code.
 cat >"$folder/body.h" <<'C'
 #ifdef BY_HAND
 #define BASE(dev, name, cat, args, ...) do { __VA_ARGS__; } while (0)
 #define GPU(dev, stream, name, cat, args, ...) do { __VA_ARGS__; } while (0)
+
 #define BLOCK(name) ((void)0)
 #define FUNCTION() ((void)0)
 #define MARK(name, cat, args) ((void)0)
 #define COUNT(name, value) ((void)0)
+
 #else
 #define PROF_DISABLE
 #include <prof/profiler.h>
@@ -72,7 +79,8 @@ int plain(int n) {
 int with_arguments(int n);
 int with_arguments(int n) {
   FUNCTION();
-  BASE(PROF_HOST, name_of(n), name_of(n + 1), PROF_ARGS("n", n, "more", more(n)), { n = work(n) + more(n); });
+  BASE(PROF_HOST, name_of(n), name_of(n + 1), PROF_ARGS("n", n, "more", more(n)),
+       { n = work(n) + more(n); });
   GPU(PROF_HOST, n, "gpu", "c", PROF_FMT("%d", more(n)), { n += work(n); });
   MARK(name_of(n), "c", PROF_ARGS("n", more(n)));
   COUNT("counter", more(n));
@@ -109,7 +117,8 @@ int plain(int n) {
 int raf(const Device &device, int n) {
   FUNCTION();
   BASE(device, name_of(n), "c", {"Count: " + std::to_string(n)}, { n = work(n) + more(n); });
-  GPU(device, nullptr, name_of(n), "c", PROF_ARGS("n", more(n), "s", name_of(n)), { n += work(n); });
+  GPU(device, nullptr, name_of(n), "c", PROF_ARGS("n", more(n), "s", name_of(n)),
+      { n += work(n); });
   MARK(name_of(n), "c", {});
   COUNT("counter", more(n));
   return n;
@@ -137,7 +146,8 @@ compare() { # compare COMPILER STANDARD SOURCE
   verdict $? "$1 $3: names of prof in the object:$(echo; nm "$with" | grep prof_)"
 }
 
-# One statement a line, in a function with int n and const char *text. The first word says whether it compiles.
+# One statement a line, in a function with int n and const char *text. The first word says whether
+# it compiles.
 c_uses='
 yes WITH_BASE_PROFILER(PROF_HOST, text, "c", PROF_NO_ARGS, { n++; });
 no  WITH_BASE_PROFILER(PROF_HOST, no_such_name, "c", PROF_NO_ARGS, { n++; });
@@ -168,35 +178,51 @@ check_uses() { # check_uses COMPILER STANDARD SUFFIX
   for disable in "" -DPROF_DISABLE; do
     while read -r expected statement; do
       [ -n "$expected" ] || continue
-      printf '#include <prof/profiler.h>\nint use(int n, const char *text);\nint use(int n, const char *text) {\n  %s\n  (void)text;\n  return n;\n}\n' \
-        "$statement" >"$folder/use$3"
-      $1 "-std=$2" $warnings $disable -fsyntax-only -Iinclude "$folder/use$3" 2>"$folder/why" && got=yes || got=no
+      cat >"$folder/use$3" <<C
+#include <prof/profiler.h>
+int use(int n, const char *text);
+int use(int n, const char *text) {
+  $statement
+  (void)text;
+  return n;
+}
+C
+      $1 "-std=$2" $warnings $disable -fsyntax-only -Iinclude "$folder/use$3" 2>"$folder/why" &&
+        got=yes || got=no
       [ $got = "$expected" ]
-      verdict $? "$1 $3 $disable: compiles: $got: $statement$(echo; [ $got = no ] && head -5 "$folder/why")"
+      verdict $? \
+        "$1 $3 $disable: compiles: $got: $statement$(echo; [ $got = no ] && head -5 "$folder/why")"
     done <<<"$c_uses"
   done
 }
 
 measure_site() { # measure_site COMPILER: the text of a second plain call site in a function
   local one two form sites
-  for form in 'WITH_BASE_PROFILER(PROF_HOST, "matmul", "operator", PROF_NO_ARGS, { work(); });' '{ PROF_SCOPE("matmul"); work(); }'; do
+  for form in 'WITH_BASE_PROFILER(PROF_HOST, "matmul", "operator", PROF_NO_ARGS, { work(); });' \
+    '{ PROF_SCOPE("matmul"); work(); }'; do
     for sites in 1 2; do
       {
-        printf '#include <prof/profiler.h>\nextern void work(void);\nvoid sites(void);\nvoid sites(void) {\n'
+        echo '#include <prof/profiler.h>'
+        echo 'extern void work(void);'
+        echo 'void sites(void);'
+        echo 'void sites(void) {'
         for _ in $(seq "$sites"); do printf '  %s\n' "$form"; done
         printf '}\n'
       } >"$folder/site.c"
-      $1 -std=c11 -O2 -fPIC -Iinclude -c "$folder/site.c" -o "$folder/site$sites.o" || { verdict 1 "$1: a call site does not compile"; return; }
+      $1 -std=c11 -O2 -fPIC -Iinclude -c "$folder/site.c" -o "$folder/site$sites.o" ||
+        { verdict 1 "$1: a call site does not compile"; return; }
     done
     one=$(text_bytes "$folder/site1.o")
     two=$(text_bytes "$folder/site2.o")
-    echo "$1: a plain call site takes $((two - one)) bytes of text (bound $site_bytes_max): ${form%%(*}"
+    echo "$1: a plain call site takes $((two - one)) bytes of text" \
+      "(bound $site_bytes_max): ${form%%(*}"
     [ $((two - one)) -gt 0 ] && [ $((two - one)) -le $site_bytes_max ]
     verdict $? "$1: a plain call site takes $((two - one)) bytes of text, more than $site_bytes_max"
   done
 }
 
-# is_asked ONE COMPILER: in CI one compiler a language refuses what does not type-check, with PROF_LONG=1 each does.
+# is_asked ONE COMPILER: in CI one compiler a language refuses what does not type-check, with
+# PROF_LONG=1 each does.
 is_asked() { [ -n "${PROF_LONG:-}" ] || [ "$1" = "$2" ] || ! command -v "$1" >/dev/null; }
 
 tried=0

@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
-# A CUDA program that knows nothing of prof, on the emulated driver and CUPTI (vendors: no device is behind them): named by CUDA_INJECTION64_PATH, or preloaded, prof records each of its kernels and copies; not asked to record, it is not there. And what prof doctor says.
+# A CUDA program without prof, on the emulated driver and CUPTI (vendors: no device is behind them).
+# If CUDA_INJECTION64_PATH names prof, or it is preloaded, prof records each kernel and copy.
+# If recording was not requested, prof is not loaded. Also checks what prof doctor says.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 build=$(realpath "${PROF_TEST_BUILD_DIR:-build/dev}")
@@ -7,8 +9,10 @@ prof=$build/prof vendors=${PROF_TEST_PLUGIN_DIR:-$build/tests/device}/vendors
 skip() { echo "skip: $1"; exit 77; }
 fail() { echo "$1"; exit 1; }
 [ -x "$prof" ] && [ -e "$build/libprof_cuda.so" ] || skip "$prof or libprof_cuda.so was not built"
-nm "$build/libprof.so" | grep __tsan_init >/dev/null && skip "ThreadSanitizer must be in the program, which is not ours"
-nm -D "$build/libprof.so" | grep __asan_init >/dev/null && skip "AddressSanitizer must be in the program, which is not ours"
+nm "$build/libprof.so" | grep __tsan_init >/dev/null &&
+  skip "ThreadSanitizer must be in the program, which is not ours"
+nm -D "$build/libprof.so" | grep __asan_init >/dev/null &&
+  skip "AddressSanitizer must be in the program, which is not ours"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
@@ -26,13 +30,15 @@ int cuInit(unsigned flags);
 int cuCtxCreate_v2(void **context, unsigned flags, int device);
 int cuStreamCreate(void **stream, unsigned flags);
 int cuStreamSynchronize(void *stream);
-int cuLaunchKernel(void *function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *stream, void **parameters, void **extra);
+int cuLaunchKernel(void *function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                   unsigned, void *stream, void **parameters, void **extra);
 int cuMemcpyHtoDAsync_v2(unsigned long long to, const void *from, size_t bytes, void *stream);
 void *emulated_cuda_kernel(const char *name, uint64_t ns);
 /* A program that links prof, or knows it another way: it ends what it has not begun. */
 static int stops(void) {
   void *const prof = dlopen("libprof.so.0", RTLD_NOW | RTLD_NOLOAD);
-  int (*const stop)(void) = prof ? (int (*)(void))dlsym(prof, "prof_stop") : 0, (*const level)(void) = prof ? (int (*)(void))dlsym(prof, "prof_level") : 0;
+  int (*const stop)(void) = prof ? (int (*)(void))dlsym(prof, "prof_stop") : 0;
+  int (*const level)(void) = prof ? (int (*)(void))dlsym(prof, "prof_level") : 0;
   return !stop || !level || stop() != 0 || level() != 0;
 }
 /* CUPTI, which prof loads, records something. */
@@ -70,44 +76,69 @@ recorded() {
   local name=$1
   shift
   "$@" >"$name.out" 2>"$name.err" || fail "$name: the status is $?: $(cat "$name.err")"
-  [ "$(cat "$name.out")" = done ] && ! [ -s "$name.err" ] || fail "$name: it says $(cat "$name.out" "$name.err")"
+  [ "$(cat "$name.out")" = done ] && ! [ -s "$name.err" ] ||
+    fail "$name: it says $(cat "$name.out" "$name.err")"
   "$prof" info "$name.prof" >"$name.info" || fail "$name: no capture"
-  grep -q ': 0 scopes, 200 kernels and copies' "$name.info" && grep -q 'no loss' "$name.info" || fail "$name: $(cat "$name.info")"
-  "$prof" table "$name.prof" | grep -E '^matmul +kernel .* 100 *$' >/dev/null || fail "$name: $("$prof" table "$name.prof")"
-  "$prof" table "$name.prof" | grep -E '^Memcpy HtoD \(Pageable -> Device\) +gpu_memcpy .* 100 *$' >/dev/null || fail "$name: $("$prof" table "$name.prof")"
+  grep -q ': 0 scopes, 200 kernels and copies' "$name.info" && grep -q 'no loss' "$name.info" ||
+    fail "$name: $(cat "$name.info")"
+  "$prof" table "$name.prof" | grep -E '^matmul +kernel .* 100 *$' >/dev/null ||
+    fail "$name: $("$prof" table "$name.prof")"
+  "$prof" table "$name.prof" |
+    grep -E '^Memcpy HtoD \(Pageable -> Device\) +gpu_memcpy .* 100 *$' >/dev/null ||
+    fail "$name: $("$prof" table "$name.prof")"
   echo "ok: $name"
 }
-recorded injected env CUDA_INJECTION64_PATH="$build/libprof_cuda.so" PROF_LEVEL=1 PROF_OUTPUT=injected.prof ./app
-recorded calls env CUDA_INJECTION64_PATH="$build/libprof_cuda.so" PROF_LEVEL=2 PROF_OUTPUT=calls.prof ./app
-"$prof" table calls.prof | grep -E '^cuLaunchKernel +cuda_driver .* 100 *$' >/dev/null || fail "no calls at level 2: $("$prof" table calls.prof)"
+recorded injected env CUDA_INJECTION64_PATH="$build/libprof_cuda.so" PROF_LEVEL=1 \
+  PROF_OUTPUT=injected.prof ./app
+recorded calls env CUDA_INJECTION64_PATH="$build/libprof_cuda.so" PROF_LEVEL=2 \
+  PROF_OUTPUT=calls.prof ./app
+"$prof" table calls.prof | grep -E '^cuLaunchKernel +cuda_driver .* 100 *$' >/dev/null ||
+  fail "no calls at level 2: $("$prof" table calls.prof)"
 recorded run "$prof" run -q --devices -o run.prof -- ./app
-recorded asked env CUDA_INJECTION64_PATH="$build/libprof_cuda.so" PROF_DEVICES=records PROF_LEVEL=1 PROF_OUTPUT=asked.prof ./app # prof's thread is there before the driver begins
-grep 'its records began' injected.info calls.info asked.info run.info && fail "it was there from the first call on"
+# Prof's thread is there before the driver begins.
+recorded asked env CUDA_INJECTION64_PATH="$build/libprof_cuda.so" PROF_DEVICES=records \
+  PROF_LEVEL=1 PROF_OUTPUT=asked.prof ./app
+grep 'its records began' injected.info calls.info asked.info run.info &&
+  fail "it was there from the first call on"
 recorded preloaded env WAITS_FOR_CUPTI=1 WAITS=1 LD_PRELOAD="$build/libprof.so" \
   PROF_DEVICES=records PROF_LEVEL=1 PROF_OUTPUT=preloaded.prof ./app
-grep -qE 'its records began up to [0-9.]+[mun]?s after the program began with it' preloaded.info || fail "it does not say since when: $(cat preloaded.info)"
+grep -qE 'its records began up to [0-9.]+[mun]?s after the program began with it' preloaded.info ||
+  fail "it does not say since when: $(cat preloaded.info)"
 
 # It stops when prof's thread has taken over what CUPTI records, and before it can have.
 for waits in 1 ''; do
   rm -f stopped.prof
-  env STOPS=1 ${waits:+WAITS=1} CUDA_INJECTION64_PATH="$build/libprof_cuda.so" PROF_LEVEL=1 PROF_OUTPUT=stopped.prof ./app >out 2>err && ! [ -s err ] || fail "a program that stops: $? $(cat out err)"
+  env STOPS=1 ${waits:+WAITS=1} CUDA_INJECTION64_PATH="$build/libprof_cuda.so" PROF_LEVEL=1 \
+    PROF_OUTPUT=stopped.prof ./app >out 2>err && ! [ -s err ] ||
+    fail "a program that stops: $? $(cat out err)"
   "$prof" info stopped.prof >info || fail "no capture of a program that stops"
   grep -q 'kernels and copies' info && fail "recorded after prof_stop(): $(cat info)"
 done
 echo "ok: prof_stop() ends it"
 
-WAITS=1 CUDA_INJECTION64_PATH=$build/libprof_cuda.so PROF_BACKEND_CUPTI=/nowhere/libcupti.so LD_LIBRARY_PATH=$work/alone PROF_LEVEL=1 PROF_OUTPUT=bare.prof ./app >out 2>err && ! [ -s err ] || fail "without CUPTI: $(cat out err)"
-"$prof" table bare.prof >table && grep -q '^cuda:0 .*: it records no kernels by itself: PROF_BACKEND_CUPTI: /nowhere/libcupti.so' table || fail "without CUPTI: $(cat table)"
-"$prof" dump bare.prof -o bare.json && grep -q '"devices without times":\["cuda:0 .*records no kernels by itself' bare.json || fail "without CUPTI: $(tail -3 bare.json)"
+WAITS=1 CUDA_INJECTION64_PATH=$build/libprof_cuda.so PROF_BACKEND_CUPTI=/nowhere/libcupti.so \
+  LD_LIBRARY_PATH=$work/alone PROF_LEVEL=1 PROF_OUTPUT=bare.prof ./app >out 2>err && ! [ -s err ] ||
+  fail "without CUPTI: $(cat out err)"
+nowhere='records no kernels by itself: PROF_BACKEND_CUPTI: /nowhere/libcupti.so'
+"$prof" table bare.prof >table && grep -q "^cuda:0 .*: it $nowhere" table ||
+  fail "without CUPTI: $(cat table)"
+"$prof" dump bare.prof -o bare.json &&
+  grep -q '"devices without times":\["cuda:0 .*records no kernels by itself' bare.json ||
+  fail "without CUPTI: $(tail -3 bare.json)"
 echo "ok: without CUPTI the capture says so"
 
-CUDA_INJECTION64_PATH=$build/libprof_cuda.so ./app >out 2>err && [ "$(cat out)" = done ] && ! [ -s err ] || fail "not asked to record: $(cat out err)"
-[ "$(find . -newer err -name '*.prof' | wc -l)" = 0 ] || fail "something was recorded that nobody asked for"
+CUDA_INJECTION64_PATH=$build/libprof_cuda.so ./app >out 2>err && [ "$(cat out)" = done ] &&
+  ! [ -s err ] || fail "not asked to record: $(cat out err)"
+[ "$(find . -newer err -name '*.prof' | wc -l)" = 0 ] ||
+  fail "something was recorded that nobody asked for"
 echo "ok: not asked to record"
 
 "$prof" doctor >doctor || fail "prof doctor"
-grep -A3 '^cuda .*: works$' doctor | grep "CUDA_INJECTION64_PATH=.*libprof_cuda.so" >/dev/null || fail "$(cat doctor)"
+grep -A3 '^cuda .*: works$' doctor | grep "CUDA_INJECTION64_PATH=.*libprof_cuda.so" >/dev/null ||
+  fail "$(cat doctor)"
 grep -q '^  but ' doctor && fail "$(cat doctor)"
-LD_LIBRARY_PATH=$PWD/alone PROF_BACKEND_CUPTI=/nowhere/libcupti.so "$prof" doctor >doctor || fail "prof doctor without CUPTI"
-grep -A3 '^cuda .*: works$' doctor | grep '^  but  *records no kernels by itself: PROF_BACKEND_CUPTI: /nowhere/libcupti.so: cannot open' >/dev/null || fail "$(cat doctor)"
+LD_LIBRARY_PATH=$PWD/alone PROF_BACKEND_CUPTI=/nowhere/libcupti.so "$prof" doctor >doctor ||
+  fail "prof doctor without CUPTI"
+grep -A3 '^cuda .*: works$' doctor | grep "^  but  *$nowhere: cannot open" >/dev/null ||
+  fail "$(cat doctor)"
 echo "ok: prof doctor, with CUPTI and without"

@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
-# What prof doctor says where CUDA does not begin, and of devices that do not tell all, on emulated libraries (vendors: no device is behind them): why, with values, and what to do; nothing is written to stderr.
+# What prof doctor says if CUDA does not begin, and of devices that do not tell all. It runs on
+# emulated libraries (vendors: no device is behind them). It must say why, with values, and what to
+# do, and write nothing to stderr.
 set -uo pipefail
 build=$(realpath "${PROF_TEST_BUILD_DIR:-build/dev}")
 prof=$build/prof vendors=${PROF_TEST_PLUGIN_DIR:-$build/tests/device}/vendors
@@ -11,12 +13,16 @@ trap 'rm -rf "$work"' EXIT
 
 # usage: doctor [NAME=VALUE...]      its words in $work/said
 doctor() {
-  env LD_LIBRARY_PATH="$vendors" "$@" "$prof" doctor >"$work/said" 2>"$work/err" || fail "prof doctor: $(cat "$work/err")"
+  env LD_LIBRARY_PATH="$vendors" "$@" "$prof" doctor >"$work/said" 2>"$work/err" ||
+    fail "prof doctor: $(cat "$work/err")"
   [ -s "$work/err" ] && fail "prof doctor writes to stderr: $(cat "$work/err")"
   return 0
 }
 # usage: says BACK-END TEXT
-says() { sed -n "/^$1 /,/^[^ ]/p" "$work/said" | grep -F "$2" >/dev/null || fail "of $1 it does not say '$2': $(cat "$work/said")"; }
+says() {
+  sed -n "/^$1 /,/^[^ ]/p" "$work/said" | grep -F "$2" >/dev/null ||
+    fail "of $1 it does not say '$2': $(cat "$work/said")"
+}
 
 doctor
 says cuda "works"
@@ -25,7 +31,8 @@ echo "ok: CUDA begins"
 
 doctor EMULATED_CUDA_INIT_ERROR=803
 says cuda "does not work"
-says cuda "cuInit: CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (803), system has unsupported display driver / cuda driver combination"
+mismatch="CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (803), system has unsupported display driver"
+says cuda "cuInit: $mismatch / cuda driver combination"
 says cuda "the kernel's module is of another release than libcuda.so.1: restart the machine"
 doctor EMULATED_CUDA_INIT_ERROR=804
 says cuda "cuInit: CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE (804)"
@@ -48,8 +55,10 @@ for round in 1 2 3; do # it does not depend on which thread is first
   says hip "ROCP_TOOL_LIBRARIES="
   doctor PROF_SYSFS_ROOT="$work/kfd" LD_LIBRARY_PATH="$work/hip"
   says hip "works"
-  says hip "records no kernels by itself: install rocprofiler-sdk (ROCm 6.2 or later): librocprofiler-sdk.so.1 and .0 are not there; the older roctracer is not used."
-  grep -q ROCP_TOOL_LIBRARIES= "$work/said" && fail "round $round: a way to kernels that it has none of: $(cat "$work/said")"
+  needed="install rocprofiler-sdk (ROCm 6.2 or later): librocprofiler-sdk.so.1 and .0 are not there"
+  says hip "records no kernels by itself: $needed; the older roctracer is not used."
+  grep -q ROCP_TOOL_LIBRARIES= "$work/said" &&
+    fail "round $round: a way to kernels that it has none of: $(cat "$work/said")"
 done
 echo "ok: HIP, with and without rocprofiler"
 
@@ -60,13 +69,16 @@ echo PCI_SLOT_NAME=0000:0c:00.1 >"$card/uevent"
 echo 1024 >"$card/mem_info_vram_used"
 echo 0 >"$card/hwmon/hwmon1/power1_average"
 doctor PROF_SYSFS_ROOT="$work/root" PROF_BACKEND_ROCM_SMI="$work/nothing.so"
-says amdgpu "but          device 0 tells no power: a second die, whose board's first tells both's; it tells no energy: $work/nothing.so: cannot open"
+power="device 0 tells no power: a second die, whose board's first tells both's"
+says amdgpu "but          $power; it tells no energy: $work/nothing.so: cannot open"
 echo "ok: a second die, and no energy"
 
 mkdir "$work/cut"
 head -c 4096 "$vendors/libcuda.so.1" >"$work/cut/libcuda.so.1"
 LD_LIBRARY_PATH="$work/cut:$vendors" "$prof" doctor >"$work/said" 2>"$work/err"
 status=$?
-[ $status -eq 1 ] || fail "prof doctor with a library that is cut off ends with $status: $(cat "$work/err")"
-grep -qF "is cut off: its file is shorter than its headers say" "$work/err" || fail "it does not say that a library is cut off: $(cat "$work/err")"
+[ $status -eq 1 ] ||
+  fail "prof doctor with a library that is cut off ends with $status: $(cat "$work/err")"
+grep -qF "is cut off: its file is shorter than its headers say" "$work/err" ||
+  fail "it does not say that a library is cut off: $(cat "$work/err")"
 echo "ok: a library that is cut off"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The example's program (examples/backend) records its device with its plug-in, loaded by the program or named in PROF_BACKENDS, and says why it does not without it.
+# The example's program (examples/backend) records its device with its plug-in, loaded by the
+# program or named in PROF_BACKENDS, and says why it does not without it.
 set -uo pipefail
 folder=${PROF_TEST_BUILD_DIR:-build/dev}/examples
 demo=$folder/backend-demo plugin=$(realpath "$folder")/libengine_prof.so

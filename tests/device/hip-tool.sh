@@ -1,5 +1,8 @@
 #!/usr/bin/env bash
-# A HIP program that knows nothing of prof, on the emulated runtime and rocprofiler (vendors: no device is behind them): with libprof_hip.so named by ROCP_TOOL_LIBRARIES prof records each of its kernels and copies, from its first call on; not asked to record, it is not there. And what prof doctor says.
+# A HIP program without prof, on the emulated runtime and rocprofiler (vendors: no device is behind
+# them). If ROCP_TOOL_LIBRARIES names libprof_hip.so, prof records each kernel and copy, from the
+# first call on. If recording was not requested, prof is not loaded. Also checks what prof doctor
+# says.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 build=$(realpath "${PROF_TEST_BUILD_DIR:-build/dev}")
@@ -7,13 +10,16 @@ prof=$build/prof vendors=${PROF_TEST_PLUGIN_DIR:-$build/tests/device}/vendors
 skip() { echo "skip: $1"; exit 77; }
 fail() { echo "$1"; exit 1; }
 [ -x "$prof" ] && [ -e "$build/libprof_hip.so" ] || skip "$prof or libprof_hip.so was not built"
-nm "$build/libprof.so" | grep __tsan_init >/dev/null && skip "ThreadSanitizer must be in the program, which is not ours"
-nm -D "$build/libprof.so" | grep __asan_init >/dev/null && skip "AddressSanitizer must be in the program, which is not ours"
+nm "$build/libprof.so" | grep __tsan_init >/dev/null &&
+  skip "ThreadSanitizer must be in the program, which is not ours"
+nm -D "$build/libprof.so" | grep __asan_init >/dev/null &&
+  skip "AddressSanitizer must be in the program, which is not ours"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
 
-# It ends when there has been time for another thread to come, where one is to come; what that one is for goes on until the end.
+# It ends when there has been time for another thread to come, where one is to come; what that one
+# is for goes on until the end.
 cat >app.c <<'C'
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -27,7 +33,8 @@ cat >app.c <<'C'
 int hipSetDevice(int device);
 int hipStreamCreate(void **stream);
 int hipStreamSynchronize(void *stream);
-int hipModuleLaunchKernel(void *function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *stream, void **parameters, void **extra);
+int hipModuleLaunchKernel(void *function, unsigned, unsigned, unsigned, unsigned, unsigned,
+                          unsigned, unsigned, void *stream, void **parameters, void **extra);
 int hipMemcpyHtoDAsync(void *to, const void *from, size_t bytes, void *stream);
 void *emulated_hip_kernel(const char *name, uint64_t ns);
 static int has_thread(const char *wanted) {
@@ -44,11 +51,13 @@ static int has_thread(const char *wanted) {
   return has;
 }
 static int (*find(const char *name))(int) { return (int (*)(int))dlsym(RTLD_DEFAULT, name); }
-/* Where HIP has just begun what is recorded ends, and later, when much has run, another recording begins. */
+/* Ends the recording where HIP has just begun. Starts another one when much has run. */
 static int stops_and_starts(void *kernel, void *stream) {
-  int (*const stop)(int) = find("prof_stop"), (*const level)(int) = find("prof_level"), (*const start)(int) = find("prof_start");
+  int (*const stop)(int) = find("prof_stop"), (*const level)(int) = find("prof_level");
+  int (*const start)(int) = find("prof_start");
   if (!stop || !level || !start || stop(0) != 0 || level(0) != 0) return 1;
-  for (int i = 0; i < 300; i++) hipModuleLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, stream, NULL, NULL);
+  for (int i = 0; i < 300; i++)
+    hipModuleLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, stream, NULL, NULL);
   hipStreamSynchronize(stream);
   if (level(0) != 0) return 1;
   usleep(200000);
@@ -71,37 +80,51 @@ int main(void) {
 }
 C
 ln -s "$vendors/libamdhip64.so.6" libamdhip64.so
-${CC:-cc} -std=gnu11 -O1 -I"$here/.." app.c -L. -lamdhip64 -ldl -o app || fail "the program does not compile"
+${CC:-cc} -std=gnu11 -O1 -I"$here/.." app.c -L. -lamdhip64 -ldl -o app ||
+  fail "the program does not compile"
 export LD_LIBRARY_PATH=$vendors ROCP_TOOL_LIBRARIES=$build/libprof_hip.so
 
 # usage: recorded NAME LEVEL: what it prints, what it says, and 200 records
 recorded() {
   local name=$1
-  PROF_LEVEL=$2 PROF_OUTPUT=$name.prof ./app >"$name.out" 2>"$name.err" || fail "$name: the status is $?: $(cat "$name.err")"
-  [ "$(cat "$name.out")" = done ] && ! [ -s "$name.err" ] || fail "$name: it says $(cat "$name.out" "$name.err")"
+  PROF_LEVEL=$2 PROF_OUTPUT=$name.prof ./app >"$name.out" 2>"$name.err" ||
+    fail "$name: the status is $?: $(cat "$name.err")"
+  [ "$(cat "$name.out")" = done ] && ! [ -s "$name.err" ] ||
+    fail "$name: it says $(cat "$name.out" "$name.err")"
   "$prof" info "$name.prof" >"$name.info" || fail "$name: no capture"
-  grep -q ': 0 scopes, 200 kernels and copies' "$name.info" && grep -q 'no loss' "$name.info" || fail "$name: $(cat "$name.info")"
+  grep -q ': 0 scopes, 200 kernels and copies' "$name.info" && grep -q 'no loss' "$name.info" ||
+    fail "$name: $(cat "$name.info")"
   "$prof" table "$name.prof" >"$name.table"
-  [ -n "${STOPS-}" ] || ! grep -q 'its records began' "$name.info" "$name.table" || fail "$name is recorded from its first call on: $(cat "$name.info")"
-  grep -qE '^matmul +kernel .* 100 *$' "$name.table" && grep -qE '^Memcpy HtoD +gpu_memcpy .* 100 *$' "$name.table" || fail "$name: $(cat "$name.table")"
+  [ -n "${STOPS-}" ] || ! grep -q 'its records began' "$name.info" "$name.table" ||
+    fail "$name is recorded from its first call on: $(cat "$name.info")"
+  grep -qE '^matmul +kernel .* 100 *$' "$name.table" &&
+    grep -qE '^Memcpy HtoD +gpu_memcpy .* 100 *$' "$name.table" ||
+    fail "$name: $(cat "$name.table")"
   echo "ok: $name"
 }
 recorded one 1
 grep -q hipModuleLaunchKernel one.table && fail "calls at level 1: $(cat one.table)"
 recorded two 2
-grep -qE '^hipModuleLaunchKernel +cuda_runtime .* 100 *$' two.table || fail "no calls at level 2: $(cat two.table)"
+grep -qE '^hipModuleLaunchKernel +cuda_runtime .* 100 *$' two.table ||
+  fail "no calls at level 2: $(cat two.table)"
 
-env -u ROCP_TOOL_LIBRARIES "$prof" run -q --devices -o run.prof -- ./app >out 2>err || fail "prof run --devices: $? $(cat err)"
+env -u ROCP_TOOL_LIBRARIES "$prof" run -q --devices -o run.prof -- ./app >out 2>err ||
+  fail "prof run --devices: $? $(cat err)"
 [ "$(cat out)" = done ] && ! [ -s err ] || fail "prof run --devices: it says $(cat out err)"
 "$prof" table run.prof >table
 grep -qE '^matmul +kernel .* 100 *$' table || fail "prof run --devices: $(cat table)"
 echo "ok: prof run --devices"
 
 STOPS=1 recorded again 1 # none of what ran in between, and all of what came then
-./app >out 2>err && [ "$(cat out)" = done ] && ! [ -s err ] || fail "not asked to record: $(cat out err)"
-[ "$(find . -newer err -name '*.prof' | wc -l)" = 0 ] || fail "something was recorded that nobody asked for"
+./app >out 2>err && [ "$(cat out)" = done ] && ! [ -s err ] ||
+  fail "not asked to record: $(cat out err)"
+[ "$(find . -newer err -name '*.prof' | wc -l)" = 0 ] ||
+  fail "something was recorded that nobody asked for"
 echo "ok: not asked to record"
 
-LD_PRELOAD=$vendors/libamdhip64.so.6 env -u ROCP_TOOL_LIBRARIES "$prof" doctor >doctor || fail "prof doctor" # in the process as the program has it: /dev/kfd is asked for elsewhere
-grep -A6 '^hip .*: works' doctor | grep "ROCP_TOOL_LIBRARIES=.*libprof_hip.so" >/dev/null || fail "$(cat doctor)"
+# In the process as the program has it: another test queries /dev/kfd.
+LD_PRELOAD=$vendors/libamdhip64.so.6 env -u ROCP_TOOL_LIBRARIES "$prof" doctor >doctor ||
+  fail "prof doctor"
+grep -A6 '^hip .*: works' doctor | grep "ROCP_TOOL_LIBRARIES=.*libprof_hip.so" >/dev/null ||
+  fail "$(cat doctor)"
 echo "ok: prof doctor"

@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
-# NVIDIA's own Python binding reads the emulated NVML: its functions and structures are NVML's, and the values those that prof's tests expect.
+# NVIDIA's own Python binding reads the emulated NVML: its functions and structures are NVML's, and
+# the values those that prof's tests expect.
 set -uo pipefail
 build=$(realpath "${PROF_TEST_BUILD_DIR:-build/dev}")
 root=$(cd "$(dirname "$0")/../.." && pwd)
 python=$root/.venv/bin/python
-"$python" -c "import pynvml" 2>/dev/null || { echo "skip: nvidia-ml-py is missing: type tools/setup.sh tests"; exit 77; }
-nm -D "$build/tests/device/vendors/libnvidia-ml.so.1" | grep -E '__(asan|tsan)_init' >/dev/null && { echo "skip: the sanitizer must be in the program, which is not ours"; exit 77; }
+"$python" -c "import pynvml" 2>/dev/null ||
+  { echo "skip: nvidia-ml-py is missing: type tools/setup.sh tests"; exit 77; }
+nm -D "$build/tests/device/vendors/libnvidia-ml.so.1" | grep -E '__(asan|tsan)_init' >/dev/null &&
+  { echo "skip: the sanitizer must be in the program, which is not ours"; exit 77; }
 LD_LIBRARY_PATH=$build/tests/device/vendors "$python" - <<'END'
 from pynvml import *
 
@@ -20,10 +23,12 @@ before = nvmlDeviceGetTotalEnergyConsumption(second)
 assert nvmlDeviceGetTotalEnergyConsumption(second) >= before > 0
 newer, older = nvmlDeviceGetMemoryInfo(second, nvmlMemory_v2), nvmlDeviceGetMemoryInfo(second)
 assert (newer.total, newer.used, newer.reserved) == (80 << 30, 20 << 30, 512 << 20), newer
-assert older.used == newer.used + newer.reserved and older.total == newer.total == older.free + older.used
+assert older.used == newer.used + newer.reserved
+assert older.total == newer.total == older.free + older.used
 busy = nvmlDeviceGetUtilizationRates(first)
 assert (busy.gpu, busy.memory) == (40, 20)
-assert (nvmlDeviceGetClockInfo(first, NVML_CLOCK_SM), nvmlDeviceGetClockInfo(first, NVML_CLOCK_MEM)) == (1980, 2619)
+assert nvmlDeviceGetClockInfo(first, NVML_CLOCK_SM) == 1980
+assert nvmlDeviceGetClockInfo(first, NVML_CLOCK_MEM) == 2619
 assert nvmlDeviceGetTemperature(second, NVML_TEMPERATURE_GPU) == 51
 assert nvmlDeviceGetCurrentClocksThrottleReasons(second) == nvmlClocksThrottleReasonSwPowerCap
 try:

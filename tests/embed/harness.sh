@@ -1,4 +1,5 @@
-# Sourced by every test of this folder: a strict shell, the paths, an empty folder to work in, and the checks.
+# Sourced by every test of this folder: a strict shell, the paths, an empty folder to work in, and
+# the checks.
 #   SOURCE, BUILD   prof's sources and the build under test       PREFIX   an installation of it
 #   HERE            the test's own folder                         EMBED    this folder
 set -euo pipefail
@@ -46,14 +47,16 @@ if found != wanted:
 PYTHON
 }
 
-# run_app COMMAND...: runs it with a new file as its last argument, and expects the one scope of app.c in that.
+# run_app COMMAND...: runs it with a new file as its last argument, and expects the one scope of
+# app.c in that.
 run_app() {
   rm -f trace.json
   "$@" trace.json || fail "$* trace.json: status $?"
   expect_scopes trace.json ${SCOPES:-work}
 }
 
-# configure_and_build FOLDER CMAKE-OPTION...: a CMake project in this test's work folder, built in build/.
+# configure_and_build FOLDER CMAKE-OPTION...: a CMake project in this test's work folder, built in
+# build/.
 configure_and_build() {
   local folder=$1
   shift
@@ -63,6 +66,6 @@ configure_and_build() {
   quietly cmake --build build
 }
 
-# links_shared PROGRAM: does it load libprof at run time? (Never grep -q after a pipe: it leaves early, and pipefail then
-# takes the broken pipe for a failure.)
+# links_shared PROGRAM: does it load libprof at run time? (Never grep -q after a pipe: it leaves
+# early, and pipefail then takes the broken pipe for a failure.)
 links_shared() { readelf -d "$1" | grep 'NEEDED.*\[libprof\.so' >/dev/null; }

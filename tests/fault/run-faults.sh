@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# The tests are tested: builds the library with one deliberate fault at a time (src/base/fault.h), runs the test that must see it, and wants it to
-# fail; and to pass without the fault. One line each, with the row of docs/explanation/reliability.md that the test stands for; the last line counts.
-# run-faults.sh [NAME...]: only these faults. Without names the first of each row; PROF_LONG=1: all.
-# What has no fault is not compiled: the objects of build/dev and build/tsan serve.
+# run-faults.sh [NAME...]: builds the library with one deliberate fault at a time (src/base/fault.h)
+# and runs the test that must find it. The test must fail with the fault and pass without it.
+# NAME: only these faults. Without names: the first of each row, or with PROF_LONG=1 all.
+# Prints a line for each fault, with the row of docs/explanation/reliability.md that the test stands
+# for. The last line counts. Sources without the fault are not compiled: the objects of build/dev
+# and build/tsan serve.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 CC=${CC:-gcc}
@@ -22,25 +24,29 @@ compile() {
   while [ "$1" != -- ]; do sources+=("$1"); shift; done
   shift
   [ ${#sources[@]} -gt 0 ] || { echo "no file of src has this fault" >&2; return 1; }
-  printf '%s\n' "${sources[@]}" | xargs -P 2 -I{} sh -c '"$@" -c "$0" -o "'"$folder"'/$(echo "$0" | tr / -).o"' {} \
+  printf '%s\n' "${sources[@]}" |
+    xargs -P 2 -I{} sh -c '"$@" -c "$0" -o "'"$folder"'/$(echo "$0" | tr / -).o"' {} \
     "$CC" "${flags[@]}" -w "$@" 2>"$folder.errors" || { cat "$folder.errors" >&2; return 1; }
 }
 
-# sound_objects FLAGS...: the folder where CMake keeps the library's objects that have these flags. It is
-# a build that is there already, or nearly.
+# sound_objects FLAGS...: the folder where CMake keeps the library's objects that have these flags.
+# It is a build that is there already, or nearly.
 sound_objects() {
   case "$*" in
     '') tools/build.sh dev prof_objects >&2 && echo build/dev/CMakeFiles/prof_objects.dir ;;
-    -fsanitize=thread) tools/build.sh tsan prof_objects >&2 && echo build/tsan/CMakeFiles/prof_objects.dir ;;
+    -fsanitize=thread) tools/build.sh tsan prof_objects >&2 &&
+      echo build/tsan/CMakeFiles/prof_objects.dir ;;
     -DPROF_FAKE_CLOCK=1)
-      tools/build.sh dev prof_fake_clock >&2 && echo build/dev/tests/CMakeFiles/prof_fake_clock.dir/__
+      tools/build.sh dev prof_fake_clock >&2 &&
+        echo build/dev/tests/CMakeFiles/prof_fake_clock.dir/__
       ;;
     *) echo "no build has the flags $*" >&2 && return 1 ;;
   esac
 }
 
-# take_sound FOLDER FLAGS...: the library's objects into FOLDER, under the names that compile gives them.
-# The files that CMake compiles in another way (with zlib, with SQLite, Python's) are compiled here.
+# take_sound FOLDER FLAGS...: the library's objects into FOLDER, under the names that compile gives
+# them. The files that CMake compiles in another way (with zlib, with SQLite, Python's) are compiled
+# here.
 take_sound() {
   local folder=$1 from source missing=()
   shift
@@ -53,8 +59,8 @@ take_sound() {
   compile "$folder" "${missing[@]}" -- "$@"
 }
 
-# library FAULT FLAGS...: a folder with the library's archive. With a fault, only those files are compiled
-# again that know of it.
+# library FAULT FLAGS...: a folder with the library's archive. With a fault, only those files are
+# compiled again that know of it.
 library() {
   local fault=$1 sound folder
   shift
@@ -70,13 +76,16 @@ library() {
     mkdir "$folder"
     cp "$sound"/*.o "$sound/libprof.a" "$folder"
     # shellcheck disable=SC2046
-    compile "$folder" $(grep -lw "PROF_I_FAULT($fault)" src/*/*.c src/core/*/*.c) -- "$@" "-DPROF_FAULT=PROF_I_FAULT_$fault" || return 1
+    compile "$folder" $(grep -lw "PROF_I_FAULT($fault)" src/*/*.c src/core/*/*.c) -- "$@" \
+      "-DPROF_FAULT=PROF_I_FAULT_$fault" ||
+      return 1
     ar rc "$folder/libprof.a" "$folder"/*.o
   fi
   echo "$folder"
 }
 
-# build FAULT TEST FLAGS...: a folder with the test, what its plugins are, and the command prof for what asks it. Prints the folder.
+# build FAULT TEST FLAGS...: a folder with the test, what its plugins are, and the command prof for
+# what asks it. Prints the folder.
 build() {
   local fault=$1 test=$2 folder built plugin
   shift 2
@@ -86,11 +95,17 @@ build() {
   mkdir "$built"
   local vendor=()
   case "$test" in */device/*) vendor=("$(dirname "$test")"/emulated/*.c) ;; esac
-  "$CC" "${flags[@]}" -w "$@" "$test" "${vendor[@]}" "$folder/libprof.a" -o "$built/test" "${libraries[@]}" || return 1
+  "$CC" "${flags[@]}" -w "$@" "$test" "${vendor[@]}" "$folder/libprof.a" -o "$built/test" \
+    "${libraries[@]}" ||
+    return 1
   for plugin in "$(dirname "$test")"/plugins/*.c; do
     [ -e "$plugin" ] || continue
-    [ -e "$built/libprof.so" ] || "$CC" -shared -Wl,-z,nodelete -Wl,-Bsymbolic-functions "$folder"/*.o -o "$built/libprof.so" -lpthread -lm || return 1
-    "$CC" "${flags[@]}" -fvisibility=default -w -shared "$plugin" "$built/libprof.so" -Wl,-rpath,"$built" -o "$built/$(basename "$plugin" .c).so" -ldl || return 1
+    [ -e "$built/libprof.so" ] || "$CC" -shared -Wl,-z,nodelete -Wl,-Bsymbolic-functions \
+      "$folder"/*.o -o "$built/libprof.so" -lpthread -lm ||
+      return 1
+    "$CC" "${flags[@]}" -fvisibility=default -w -shared "$plugin" "$built/libprof.so" \
+      -Wl,-rpath,"$built" -o "$built/$(basename "$plugin" .c).so" -ldl ||
+      return 1
   done
   if [ "$(basename "$test")" = test_text.c ]; then
     "$CC" "${flags[@]}" -w tools/prof/*.c tools/import/*.c tools/run/*.c "$folder/libprof.a" \
@@ -99,13 +114,19 @@ build() {
   echo "$built"
 }
 
-# run FOLDER ENVIRONMENT FILTER HANG: it hangs after HANG seconds. Its exit status goes to FOLDER/status, what it says to FOLDER/log. ThreadSanitizer wants its addresses where they
-# always are.
+# run FOLDER ENVIRONMENT FILTER HANG: it hangs after HANG seconds. Its exit status goes to
+# FOLDER/status, what it says to FOLDER/log. ThreadSanitizer wants its addresses where they always
+# are.
 run() {
   local folder=$1 environment=$2 filter=$3 hang=$4 wrapper=()
-  case "$folder" in *sanitize-thread*) setarch "$(uname -m)" -R true 2>/dev/null && wrapper=(setarch "$(uname -m)" -R) ;; esac
+  case "$folder" in
+    *sanitize-thread*)
+      setarch "$(uname -m)" -R true 2>/dev/null && wrapper=(setarch "$(uname -m)" -R)
+      ;;
+  esac
   # shellcheck disable=SC2086
-  env PROF_TEST_PLUGIN_DIR="$folder" PROF_TEST_BUILD_DIR="$folder" $environment PROF_TEST_HANG_SECONDS="$hang" \
+  env PROF_TEST_PLUGIN_DIR="$folder" PROF_TEST_BUILD_DIR="$folder" $environment \
+    PROF_TEST_HANG_SECONDS="$hang" \
     timeout $((4 * hang)) "${wrapper[@]}" "$folder/test" ${filter:+"$filter"} \
     >"$folder/log" 2>&1 </dev/null
   echo $? >"$folder/status"
@@ -113,14 +134,18 @@ run() {
 
 # said LOG: the line that says what went wrong.
 said() {
-  grep -m1 -E '^ERROR: |killed after|WARNING: |after [0-9]+ instr|signal at|^[a-z_]+ [0-9]+, E[A-Z]+: |ERROR   \] --- [^[]' "$1" || grep -m1 -E 'Failure!' "$1" ||
+  local cause='^ERROR: |killed after|WARNING: |after [0-9]+ instr|signal at'
+  cause+='|^[a-z_]+ [0-9]+, E[A-Z]+: |ERROR   \] --- [^[]'
+  grep -m1 -E "$cause" "$1" || grep -m1 -E 'Failure!' "$1" ||
     echo "it died: $(tail -n 1 "$1")"
 }
 
-# fault ROW NAME TEST FILTER ENVIRONMENT [FLAG...]: the tests of the file whose names fit the filter ('' for all) pass without the fault, and fail with
-# it. Both at once: there are two processors. What is sound needs to pass only once, for faults in a row that have all else alike.
+# fault ROW NAME TEST FILTER ENVIRONMENT [FLAG...]: the tests of the file whose names fit the filter
+# ('' for all) pass without the fault, and fail with it. Both at once: there are two processors.
+# What is sound needs to pass only once, for faults in a row that have all else alike.
 fault() {
-  local row=$1 name=$2 test=$3 filter=$4 environment=$5 begun=$SECONDS sound faulty sound_status faulty_status
+  local row=$1 name=$2 test=$3 filter=$4 environment=$5 begun=$SECONDS
+  local sound faulty sound_status faulty_status
   shift 5
   case "$wanted" in
     "  ")
@@ -136,7 +161,8 @@ fault() {
     return
   fi
   [ "$sound_last" = "$sound $environment $filter" ] || run "$sound" "$environment" "$filter" 300 &
-  run "$faulty" "$environment" "$filter" 20 # what waits for what a fault keeps away need not wait long
+  # What waits for what a fault keeps away need not wait long.
+  run "$faulty" "$environment" "$filter" 20
   wait
   sound_last="$sound $environment $filter"
   sound_status=$(cat "$sound/status") faulty_status=$(cat "$faulty/status")
@@ -144,11 +170,13 @@ fault() {
     echo "skip: $row $name: $(sed -n 's/^skip: //p' "$sound/log")"
     skipped=$((skipped + 1))
   elif [ "$sound_status" -eq 0 ] && [ "$faulty_status" -ne 0 ]; then
-    printf 'caught: %-4s %-14s by %s (%d s): %s\n' "$row" "$name" "$(basename "$test" .c)" $((SECONDS - begun)) \
+    printf 'caught: %-4s %-14s by %s (%d s): %s\n' "$row" "$name" "$(basename "$test" .c)" \
+      $((SECONDS - begun)) \
       "$(said "$faulty/log" | cut -c1-150)"
     passed=$((passed + 1))
   else
-    printf 'NOT caught: %-4s %-14s by %s %s (without the fault: status %d, with it: %d)\n' "$row" "$name" "$test" "$filter" "$sound_status" "$faulty_status"
+    printf 'NOT caught: %-4s %-14s by %s %s (without the fault: status %d, with it: %d)\n' "$row" \
+      "$name" "$test" "$filter" "$sound_status" "$faulty_status"
     [ "$sound_status" -eq 0 ] || tail -15 "$sound/log"
     failed=$((failed + 1))
   fi
@@ -203,14 +231,17 @@ fault M1 LATE_WORDS tests/fault/test_memory_step.c 'a_pair_is*' ''
 fault M1 LATE_CLOCK tests/fault/test_memory_step.c 'a_pair_survives*' ''
 fault M1 UNSCRUBBED tests/unit/test_core_chunk.c 'no_word*' ''
 fault M3 ASKED_ONCE tests/api/test_memory_begin.c 'a_start_while*' ''
-fault M3 NO_ROUND tests/stress/test_memory_reset.c 'peaks_are_right_while_they*' PROF_RESET_SECONDS=2
+fault M3 NO_ROUND tests/stress/test_memory_reset.c 'peaks_are_right_while_they*' \
+  PROF_RESET_SECONDS=2
 fault M3 OLD_ERA tests/fault/test_memory_step.c 'a_reset*' ''
 fault D1 SURE tests/unit/test_device_clock.c '' ''
-fault D1 BEFORE_LAUNCH tests/device/test_records.c what_seems_to_begin_before_its_launch_is_moved_and_counted ''
+fault D1 BEFORE_LAUNCH tests/device/test_records.c \
+  what_seems_to_begin_before_its_launch_is_moved_and_counted ''
 fault D2 KEPT_PAIR tests/device/test_scopes.c events_are_used_again ''
 fault D3 NOT_TOLD tests/device/test_scopes.c what_is_not_past_at_the_stop_is_counted ''
 fault D3 PARENTS_DEVICE tests/device/test_scopes.c a_forked_child_has_no_device ''
-fault D4 NOBODYS_KERNEL tests/device/test_records.c a_kernel_belongs_to_the_innermost_scope_that_launched_it ''
+fault D4 NOBODYS_KERNEL tests/device/test_records.c \
+  a_kernel_belongs_to_the_innermost_scope_that_launched_it ''
 fault P1 NOT_ALONE tests/unit/test_trace_only_children.c 'rows_are*' ''
 fault P1 LOSES_SELF tests/unit/test_trace_only_children.c 'rows_are*' ''
 fault P1 STEP_HOLDS tests/unit/test_trace_only_children.c 'rows_are*' ''

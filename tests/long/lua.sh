@@ -1,16 +1,18 @@
 #!/usr/bin/env bash
 # usage: tests/long/lua.sh
-# Lua 5.4 or 5.5 with prof in it, against Lua's own instruments: calls by name as the debug hook and
-# the script
-# count them, memory as the allocator and LUA_GCCOUNT have it, errors that leave blocks by
-# longjmp(), coroutines
-# that nest, overlap, fail and are abandoned, several interpreters at once, kill -9 in the middle.
+#
+# Lua 5.4 or 5.5 with prof in it, against Lua's own instruments.
+#   Calls:       By name, as the debug hook and the script count them.
+#   Memory:      As the allocator and LUA_GCCOUNT have it.
+#   Errors:      Those that leave blocks by longjmp().
+#   Coroutines:  They nest, overlap, fail and are abandoned.
+#   Kills:       Several interpreters at once, and kill -9 in the middle.
 # lua/host.c is the program, lua/workload.lua what it runs, check.py what compares.
 #
-# Sources, the first there is: LUA_SOURCES=FOLDER (with lua.h, or src/lua.h: a release, or a
-# checkout of lua/lua);
-# liblua5.4-dev, installed; the same package, downloaded by apt-get and unpacked; the release 5.4.7
-# by https.
+# The sources are the first of these.
+#   LUA_SOURCES=FOLDER:  With lua.h, or src/lua.h. A release, or a checkout of lua/lua.
+#   liblua5.4-dev:       Installed, or downloaded by apt-get and unpacked.
+#   Lua 5.4.7:           The release, by https.
 # shellcheck source-path=SCRIPTDIR source=subject.sh
 . "$(dirname "$0")/subject.sh"
 

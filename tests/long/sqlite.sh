@@ -1,16 +1,18 @@
 #!/usr/bin/env bash
 # usage: tests/long/sqlite.sh
-# SQLite with prof in it, by its public hooks, against SQLite's own instruments: statements as
-# sqlite3_stmt_status()
-# counts their runs, memory as sqlite3_status() has it to the byte, pages as sqlite3_db_status() has
-# them, statements
-# that take turns on a connection, errors and rollbacks, triggers, four connections at once, kill -9
-# in the middle.
+#
+# SQLite with prof in it, by its public hooks, against SQLite's own instruments.
+#   Statements:  As sqlite3_stmt_status() counts their runs.
+#   Memory:      To the byte as sqlite3_status() has it.
+#   Pages:       As sqlite3_db_status() has them.
+#   Workload:    Statements in turns on one connection, errors, rollbacks, triggers, four
+#                connections at once, kill -9 in the middle.
 # sqlite/host.c is the program and its workload, check.py what compares.
 #
-# Sources, the first there is: SQLITE_SOURCES=FOLDER (with sqlite3.c and sqlite3.h: an
-# amalgamation); libsqlite3-dev,
-# installed; the same package, downloaded by apt-get and unpacked; the amalgamation 3.46.1 by https.
+# The sources are the first of these.
+#   SQLITE_SOURCES=FOLDER:  With sqlite3.c and sqlite3.h, an amalgamation.
+#   libsqlite3-dev:         Installed, or downloaded by apt-get and unpacked.
+#   SQLite 3.46.1:          The amalgamation, by https.
 # shellcheck source-path=SCRIPTDIR source=subject.sh
 . "$(dirname "$0")/subject.sh"
 

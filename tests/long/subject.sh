@@ -23,7 +23,8 @@ unpack() {
   [ -e "$cache/debian/complete" ] && return
   rm -rf "$cache/debian"
   mkdir -p "$cache/debian"
-  (cd "$cache/debian" && "$OLDPWD"/tools/again.sh apt-get -qq download "$@") >/dev/null 2>&1 || return
+  (cd "$cache/debian" && "$OLDPWD"/tools/again.sh apt-get -qq download "$@") >/dev/null 2>&1 ||
+    return
   for package in "$cache"/debian/*.deb; do dpkg-deb -x "$package" "$cache/debian" || return; done
   touch "$cache/debian/complete"
 }
@@ -40,7 +41,8 @@ download() {
 check() {
   local folder=$1 level=$2 text=$3 status=0
   shift 3
-  python3 tests/long/check.py build/dev/prof "$folder" "$level" "$@" >"$folder/check" 2>&1 || status=1
+  python3 tests/long/check.py build/dev/prof "$folder" "$level" "$@" >"$folder/check" 2>&1 ||
+    status=1
   if [ $status -eq 0 ]; then
     printf 'ok      %s\n' "$text"
   else

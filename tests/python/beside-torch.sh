@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# beside-torch.sh: brings the real torch from PyPI into .venv-torch (5.4 GB, a minute or two) where the disk
-# has room, and runs the tests that hold prof's tables, schedules and rows against torch.profiler's.
-# The guides' snippets run on the package as pip installs it from here, the others on build/dev.
-# PROF_LONG=1: all tests of prof.torch.observe() as well, and those of single tests that take long.
+# beside-torch.sh: installs the real torch from PyPI into .venv-torch if the disk has room (5.4 GB,
+# a minute or two). Runs the tests that compare prof's tables, schedules and rows with
+# torch.profiler's. The guides' snippets run on the package as pip installs it from here, the others
+# on build/dev.
+# PROF_LONG=1: all tests of prof.torch.observe() as well, and single tests that take long.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 packages='torch==2.15.0 torchvision==0.29.2 numpy'
@@ -17,13 +18,14 @@ skip() {
 
 if [ "$(cat $stamp 2>/dev/null)" != "$packages" ]; then
   free=$(df -BG --output=avail . | tail -n 1 | tr -dc 0-9)
-  [ "$free" -ge $needed_gib ] || skip "torch takes $needed_gib GiB while it is installed; $free are free"
+  [ "$free" -ge $needed_gib ] ||
+    skip "torch takes $needed_gib GiB while it is installed; $free are free"
   rm -rf .venv-torch
   python3 -m venv .venv-torch || skip "python3 -m venv failed"
   # --no-compile: of its 10 000 files a test imports a tenth, and compiles those itself.
   # shellcheck disable=SC2086 # a list
-  TMPDIR=$PWD/.venv-torch tools/again.sh .venv-torch/bin/python -m pip install --quiet --no-compile \
-    --no-cache-dir --disable-pip-version-check $packages ||
+  TMPDIR=$PWD/.venv-torch tools/again.sh .venv-torch/bin/python -m pip install --quiet \
+    --no-compile --no-cache-dir --disable-pip-version-check $packages ||
     skip "pip could not install $packages"
   echo "$packages" >$stamp
 fi
@@ -35,20 +37,22 @@ status=0
 # The package, compiled by the machine's own compiler; nothing is written into the checkout.
 install_package() {
   rm -rf "$installed"
-  tools/again.sh "$python" -m pip install --quiet --no-compile --disable-pip-version-check --no-deps \
-    --target "$installed" ./bindings/python
+  tools/again.sh "$python" -m pip install --quiet --no-compile --disable-pip-version-check \
+    --no-deps --target "$installed" ./bindings/python
 }
 
 on_installed() { # TEST
   if ! (unset PROF_LIBRARY && cd / && PYTHONPATH=$installed "$python" -c '
 import sys, prof
 from prof._library import C
-sys.exit(not all(path.startswith(sys.argv[1]) for path in (prof.__file__, C.path)))' "$installed"); then
+sys.exit(not all(path.startswith(sys.argv[1]) for path in (prof.__file__, C.path)))' \
+    "$installed"); then
     echo "failed: prof is not the package that was installed into $installed"
     echo "0 passed, 1 failed, 0 skipped"
     return 1
   fi
-  env -u PROF_LIBRARY PYTHONPATH="$installed" tests/python/run.sh "$1" "$version, installed" "$python"
+  env -u PROF_LIBRARY PYTHONPATH="$installed" tests/python/run.sh "$1" "$version, installed" \
+    "$python"
 }
 
 on_build() { # TEST
@@ -66,7 +70,8 @@ tests=(tests/python/test_against_torch.py tests/python/test_torch_memory.py
   tests/python/test_torch_inputs.py)
 [ "${PROF_LONG:-0}" != 1 ] ||
   tests=(tests/python/test_against_torch.py tests/python/test_torch_[fgimrt]*.py
-    tests/python/test_torch_overlaps.py tests/python/test_observe*.py tests/python/test_python_ids.py
+    tests/python/test_torch_overlaps.py tests/python/test_observe*.py \
+      tests/python/test_python_ids.py
     tests/python/test_torch_viewers.py)
 install_package || status=1
 for test in "${tests[@]}"; do

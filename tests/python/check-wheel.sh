@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# check-wheel.sh: builds the wheel for this machine and looks at what it asks of the C library. Then it
-# installs the wheel into a clean environment of the oldest and the newest Python, two at a time, and runs
-# the package's tests there; then one of them with `pip install ./bindings/python`, which uses the
-# machine's own compiler. The wheel for the other processor is built and looked at. PROF_LONG=1: every
-# Python, and all tests with what was compiled here.
+# check-wheel.sh: builds the wheel for this machine and checks what it needs of the C library. Then
+# installs the wheel into a clean environment of the oldest and the newest Python, two at a time,
+# and runs the package's tests there. Then tests `pip install ./bindings/python` with one of them,
+# which uses the machine's own compiler. Builds and checks the wheel for the other processor.
+# PROF_LONG=1: every Python, and all tests with what was compiled here.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 source=$(cd "$here/../.." && pwd)
@@ -36,7 +36,8 @@ asks_no_more_than() {
 
 needs_only_the_c_library() {
   local others
-  others=$(objdump -p "$1" | awk '$1 == "NEEDED" { print $2 }' | grep -vE '^(libc\.so\.6|libm\.so\.6|libpthread\.so\.0|libdl\.so\.2|ld-linux.*)$')
+  others=$(objdump -p "$1" | awk '$1 == "NEEDED" { print $2 }' |
+    grep -vE '^(libc\.so\.6|libm\.so\.6|libpthread\.so\.0|libdl\.so\.2|ld-linux.*)$')
   echo "needs: $others"
   [ -z "$others" ]
 }
@@ -55,8 +56,10 @@ tests_in() {
   shift 2
   for test in "$@"; do
     log=$("$here/run.sh" "$test" "$version" "$python")
-    if [[ $(tail -n 1 <<<"$log") =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed,\ ([0-9]+)\ skipped ]]; then
-      passed=$((passed + BASH_REMATCH[1])) failed=$((failed + BASH_REMATCH[2])) skipped=$((skipped + BASH_REMATCH[3]))
+    if [[ $(tail -n 1 <<<"$log") =~ \
+      ^([0-9]+)\ passed,\ ([0-9]+)\ failed,\ ([0-9]+)\ skipped ]]; then
+      passed=$((passed + BASH_REMATCH[1])) failed=$((failed + BASH_REMATCH[2])) \
+        skipped=$((skipped + BASH_REMATCH[3]))
     else
       failed=$((failed + 1))
     fi
@@ -64,7 +67,7 @@ tests_in() {
   done
 }
 
-# in_python VERSION PYTHON: all that is asked of the wheel under one Python; the counts go to a file.
+# in_python VERSION PYTHON: all checks of the wheel under one Python; the counts go to a file.
 in_python() {
   local version=$1 python=$2 place
   passed=0 failed=0 skipped=0 # of this process alone
@@ -77,21 +80,36 @@ in_python() {
   else
     expect "Python $version installs the wheel, without network and compiler" env PATH=/nowhere \
       "$place/bin/python" -m pip install --quiet --disable-pip-version-check --no-index "$wheel"
+    # What skips without numpy says so.
     "$place/bin/python" -m pip install --quiet --no-compile --disable-pip-version-check \
-      --only-binary=:all: numpy \
-      >"$scratch/log" 2>&1 || # what skips without it says so
+      --only-binary=:all: numpy >"$scratch/log" 2>&1 ||
       echo "no numpy for Python $version: $(tail -n 1 "$scratch/log")"
     expect "Python $version uses the wheel's library" uses_its_own_library "$place/bin/python"
-    expect "Python $version records malloc() by the wheel's library" records_malloc "$place/bin/python"
+    expect "Python $version records malloc() by the wheel's library" records_malloc \
+      "$place/bin/python"
     expect "Python $version uses the wheel's command" uses_its_own_command "$place/bin/python"
     tests_in "$version" "$place/bin/python" "$here"/test_*.py
   fi
   echo "$passed $failed $skipped" >"$scratch/counts"
 }
 
-uses_its_own_command() { (cd / && "$1" -c 'import os, prof; from prof._import import command; print(command()); raise SystemExit(os.path.dirname(command()) != os.path.join(os.path.dirname(prof.__file__), "lib"))'); }
-records_malloc() { (cd / && "$1" -m prof run --profile-memory -s memory - <<<'import ctypes; ctypes.CDLL(None).malloc(1 << 26)' 2>&1 | tee /dev/stderr | grep '64\.[0-9]* MiB' >/dev/null); }
-uses_its_own_library() { (cd / && "$1" -c 'import os, prof; from prof._library import C; print(C.path); raise SystemExit(os.path.dirname(C.path) != os.path.join(os.path.dirname(prof.__file__), "lib"))'); }
+# is_in_the_wheel PYTHON MODULE PATH: the file is beside the package that MODULE's PATH names.
+is_in_the_wheel() {
+  (cd / && "$1" - <<PYTHON
+import os, prof
+from $2
+print($3)
+raise SystemExit(os.path.dirname($3) != os.path.join(os.path.dirname(prof.__file__), "lib"))
+PYTHON
+  )
+}
+uses_its_own_command() { is_in_the_wheel "$1" "prof._import import command" "command()"; }
+uses_its_own_library() { is_in_the_wheel "$1" "prof._library import C" "C.path"; }
+records_malloc() {
+  (cd / && "$1" -m prof run --profile-memory -s memory - \
+    <<<'import ctypes; ctypes.CDLL(None).malloc(1 << 26)' 2>&1 |
+    tee /dev/stderr | grep '64\.[0-9]* MiB' >/dev/null)
+}
 
 own=$(uname -m)
 for machine in x86_64 aarch64; do
@@ -106,9 +124,11 @@ for machine in x86_64 aarch64; do
   command=$scratch/$machine/prof/lib/prof # which prof.import_trace() runs
   expect "the command asks for glibc 2.17 at most" asks_no_more_than "$command" 2.17
   expect "no path of this machine stands in the command" has_no_debugging_paths "$command"
-  memory=$scratch/$machine/prof/lib/libprof_memory.so # which python -m prof run --profile-memory preloads
+  # Which python -m prof run --profile-memory preloads.
+  memory=$scratch/$machine/prof/lib/libprof_memory.so
   expect "the library for malloc() asks for glibc 2.17 at most" asks_no_more_than "$memory" 2.17
-  expect "no path of this machine stands in the library for malloc()" has_no_debugging_paths "$memory"
+  expect "no path of this machine stands in the library for malloc()" has_no_debugging_paths \
+    "$memory"
   expect "auditwheel says manylinux_2_17_$machine" auditwheel_agrees "$wheel" "$machine"
 done
 
@@ -131,10 +151,12 @@ done
 
 place=$scratch/venv-source
 "${last_python:-python3}" -m venv "$place"
-expect "pip install ./bindings/python, Python ${last:-3}" "$source/tools/again.sh" "$place/bin/python" -m pip install --quiet --disable-pip-version-check "$source/bindings/python"
+expect "pip install ./bindings/python, Python ${last:-3}" "$source/tools/again.sh" \
+  "$place/bin/python" -m pip install --quiet --disable-pip-version-check "$source/bindings/python"
 expect "it uses what it has compiled" uses_its_own_library "$place/bin/python"
 tests_in "$last" "$place/bin/python" "${tests[@]}"
-expect "the checkout is as it was" test "$checkout_before" = "$(git -C "$source" status --porcelain --ignored 2>/dev/null | grep bindings)"
+expect "the checkout is as it was" test "$checkout_before" = \
+  "$(git -C "$source" status --porcelain --ignored 2>/dev/null | grep bindings)"
 
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

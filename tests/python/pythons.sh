@@ -29,5 +29,6 @@ case ${PROF_TEST_PYTHONS:-one} in
   one) list_all 1 ;;
   ends) list_all | grep -v '^pypy' | sort -t '|' -V | sed -n '1p; 1d; $p' ;;
   all) list_all ;;
-  *) echo "pythons.sh: PROF_TEST_PYTHONS is '$PROF_TEST_PYTHONS'; it may be one, ends or all" >&2 && exit 2 ;;
+  *) echo "pythons.sh: PROF_TEST_PYTHONS is '$PROF_TEST_PYTHONS'; it may be one, ends or all" >&2 &&
+    exit 2 ;;
 esac

@@ -3,7 +3,8 @@
 # with prof in its place, on a CPU. CHECKOUT is a clone of github.com/pytorch/pytorch, of PYTHON's
 # release, or of github.com/intel/torch-xpu-ops, which has adapted copies. PROF_PYTORCH_CHECKOUT is
 # the default. PYTHON is by default that of .venv-torch, which beside-torch.sh makes.
-# docs/reference/torch-tests.md lists the tests that pass on torch alone. Fails if that page is wrong.
+# docs/reference/torch-tests.md lists the tests that pass on torch alone. Fails if that page is
+# wrong.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 checkout=${1:-${PROF_PYTORCH_CHECKOUT:-}} python=${2:-$PWD/.venv-torch/bin/python}

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# run.sh TEST.py: runs it under every Python that pythons.sh names, with the package where it stands and the library in PROF_LIBRARY. A line each; the last one counts.
-# run.sh TEST.py VERSION PYTHON: under this one alone, with the package that it finds.
+# run.sh TEST.py: runs it under every Python that pythons.sh names, with the package where it stands
+# and the library in PROF_LIBRARY. A line each; the last one counts. run.sh TEST.py VERSION PYTHON:
+# under this one alone, with the package that it finds.
 set -uo pipefail
 test=$1 here=$(cd "$(dirname "$0")" && pwd)
 export PYTHONDONTWRITEBYTECODE=1 PROF_TEST_SOURCE_DIR
@@ -25,7 +26,9 @@ if [ $# -eq 3 ]; then
   run_under "$2" "$3"
 else
   export PYTHONPATH=$PROF_TEST_SOURCE_DIR/bindings/python
-  while IFS='|' read -r version python; do run_under "$version" "$python"; done < <("$here/pythons.sh")
+  while IFS='|' read -r version python; do
+    run_under "$version" "$python"
+  done < <("$here/pythons.sh")
 fi
 [ $count -gt 0 ] || { echo "skip: no Python from 3.9 on with ctypes"; exit 77; }
 echo "$passed passed, $failed failed, $skipped skipped"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # usage: fetch-readers.sh
-# Puts the programs that read torch.profiler's traces into .venv-readers (400 MB): TensorBoard's plug-in and HTA. They have an environment of their own, since HTA needs a pandas before 3; its notebook, which nothing here uses, is
-# left out. Prints the environment's python.
+# Puts the programs that read torch.profiler's traces into .venv-readers (400 MB): TensorBoard's
+# plug-in and HTA. They have an environment of their own, since HTA needs a pandas before 3; its
+# notebook, which nothing here uses, is left out. Prints the environment's python.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 judges='torch-tb-profiler==0.4.3 HolisticTraceAnalysis==0.5.0'
@@ -13,7 +14,8 @@ flock 9 # one at a time: tests run at once, and what one of them has must stay
 if [ "$(cat $folder/prof-packages 2>/dev/null)" != "$judges $others" ]; then
   rm -rf $folder
   python3 -m venv $folder >&2
-  pip() { tools/again.sh $folder/bin/python -m pip install --quiet --disable-pip-version-check "$@" >&2; }
+  pip() { tools/again.sh $folder/bin/python -m pip install --quiet --disable-pip-version-check \
+    "$@" >&2; }
   # shellcheck disable=SC2086 # lists
   { pip $others && pip --no-deps $judges; }
   echo "$judges $others" >$folder/prof-packages

@@ -1,6 +1,6 @@
-/* An engine on the first CUDA device, by the driver's interface: memory by cuMemAlloc, a stream a
-   lane, matrix products by cuBLAS, the other operators by kernels that NVRTC compiles when it
-   opens. SPDX-License-Identifier: MIT */
+/* An engine on the first CUDA device, by the driver's interface. Memory is by cuMemAlloc, and a
+   lane is a stream. Matrix products are by cuBLAS, the other operators by kernels that NVRTC
+   compiles when the engine opens. SPDX-License-Identifier: MIT */
 #ifndef MINILM_CUDA_ENGINE_H
 #define MINILM_CUDA_ENGINE_H
 

@@ -1,7 +1,7 @@
 /* What this engine needs of CUDA's driver and of AMD's HIP runtime, and of their compilers at run
-   time: the same functions by two names, opened at run time, with no vendor's header (tests/device
-   compares each line with the real ones). Handles are pointers to nothing known, and so is the
-   device's memory. SPDX-License-Identifier: MIT */
+   time. They have the same functions by two names, opened at run time, with no vendor's header.
+   tests/device compares each line with the real headers. Handles are opaque pointers, and so is
+   the device's memory. SPDX-License-Identifier: MIT */
 #ifndef MINILM_GPU_LIBRARY_H
 #define MINILM_GPU_LIBRARY_H
 
@@ -9,7 +9,7 @@
 
 #include "../failure.h"
 
-/* X(name, arguments, CUDA's symbol, HIP's). All return an error; 0 is none. */
+/* X(name, arguments, CUDA's symbol, HIP's). All return an error; 0 means no error. */
 #define GPU_RUNTIME(X)                                                                            \
   X(init, (unsigned flags), cuInit, hipInit)                                                      \
   X(device_count, (int *count_out), cuDeviceGetCount, hipGetDeviceCount)                          \

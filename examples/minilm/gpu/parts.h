@@ -74,7 +74,7 @@ struct lane {
   void *products; /* the vendor's */
 };
 
-/* engine.c. e: zeroes, of the vendor's own size, which are the vendor's close()'s from here on. */
+/* engine.c. e: zeroes, of the vendor's own size. From now on the vendor's close() frees it. */
 int gpu_engine_open(gpu_engine *e, const gpu_vendor *vendor, engine **engine_out, failure *why);
 int gpu_refuse(const gpu_engine *e, const char *what, int error, failure *why);
 

@@ -1,5 +1,5 @@
-/* OpenCL as this runtime uses it, opened at run time: who has none can run everything else. The
-   names are <CL/cl.h>'s. SPDX-License-Identifier: MIT */
+/* OpenCL as this runtime uses it, opened at run time: a machine without it can run everything else.
+   The names are <CL/cl.h>'s. SPDX-License-Identifier: MIT */
 #ifndef MINILM_OPENCL_LIBRARY_H
 #define MINILM_OPENCL_LIBRARY_H
 

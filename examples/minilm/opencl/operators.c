@@ -1,4 +1,4 @@
-/* The operators of ../ops.h as kernels: each sets its kernel's arguments and puts it on the lane's
+/* The operators of ../ops.h as kernels. Each sets its kernel's arguments and puts it on the lane's
    queue, inside of one scope of that queue, named and shaped as the host's.
    SPDX-License-Identifier: MIT */
 #include <prof/profiler.h>

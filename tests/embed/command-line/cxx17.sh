@@ -6,6 +6,7 @@ for cxx in g++ clang++; do
     echo "skip: $cxx is missing"
     continue
   fi
-  quietly $cxx -std=c++17 -O2 -Wall -Wextra -Werror -I"$PREFIX/include" -o app "$EMBED/app.cpp" -L"$LIBDIR" -lprof
+  quietly $cxx -std=c++17 -O2 -Wall -Wextra -Werror -I"$PREFIX/include" -o app "$EMBED/app.cpp" \
+    -L"$LIBDIR" -lprof
   SCOPES="work thrown" run_app env LD_LIBRARY_PATH="$LIBDIR" ./app
 done

@@ -7,7 +7,8 @@ for cxx in g++ clang++; do
     continue
   fi
   for standard in c++20 c++2b; do
-    quietly $cxx -std=$standard -O2 -Wall -Wextra -pedantic -Werror -I"$PREFIX/include" -o app "$EMBED/app.cpp" -L"$LIBDIR" -lprof
+    quietly $cxx -std=$standard -O2 -Wall -Wextra -pedantic -Werror -I"$PREFIX/include" -o app \
+      "$EMBED/app.cpp" -L"$LIBDIR" -lprof
     SCOPES="work thrown" run_app env LD_LIBRARY_PATH="$LIBDIR" ./app
   done
 done

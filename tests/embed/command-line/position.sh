@@ -1,5 +1,6 @@
-# Position-independent or not, from gcc and clang, optimised or not: the program sees the library's level. A program that is
-# not position-independent takes a copy of the library's data, and the library must then use that copy.
+# Position-independent or not, from gcc and clang, optimised or not: the program sees the library's
+# level. A program that is not position-independent takes a copy of the library's data, and the
+# library must then use that copy.
 . "$(dirname "$0")/../harness.sh"
 
 for cc in gcc clang; do

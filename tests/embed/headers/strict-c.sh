@@ -9,7 +9,8 @@ for cc in gcc clang; do
   fi
   for header in "$PREFIX"/include/prof/*.h; do
     case $header in *_cxx.h) continue ;; esac
-    printf '#include <prof/%s>\n#include <prof/%s>\nint not_empty(void);\n' "$(basename "$header")" "$(basename "$header")" >alone.c
+    printf '#include <prof/%s>\n#include <prof/%s>\nint not_empty(void);\n' \
+      "$(basename "$header")" "$(basename "$header")" >alone.c
     for define in "" -DPROF_DISABLE; do
       quietly $cc $flags $define -I"$PREFIX/include" -c -o alone.o alone.c
     done

@@ -1,5 +1,6 @@
-# musl's dlopen() refuses prof, by a text that names initial-exec, and the program goes on: libprof.so itself, a plug-in that links it, and one
-# that prof is inside of. When the program links libprof.so, a plug-in that does too is opened and recorded.
+# musl's dlopen() refuses prof, by a text that names initial-exec, and the program goes on:
+# libprof.so itself, a plug-in that links it, and one that prof is inside of. When the program links
+# libprof.so, a plug-in that does too is opened and recorded.
 . "$(dirname "$0")/../harness.sh"
 . "$HERE/musl.bash"
 
@@ -25,7 +26,8 @@ for library in libprof.so links.so inside.so; do
   status=0
   ./host "./$library" >said 2>&1 || status=$?
   [ $status -eq 3 ] || fail "$library: status $status: $(cat said)"
-  grep 'refused: .*initial-exec TLS' said >/dev/null || fail "$library is refused without the reason: $(cat said)"
+  grep 'refused: .*initial-exec TLS' said >/dev/null ||
+    fail "$library is refused without the reason: $(cat said)"
 done
 quietly musl-gcc -O2 host.c -o host-links -Wl,--no-as-needed -L. -lprof -Wl,-rpath,"$PWD"
 PROF_LEVEL=1 PROF_OUTPUT=trace.json ./host-links ./links.so || fail "host-links: status $?"

@@ -1,7 +1,9 @@
-# A capture that is too large to be copied at exit becomes PROF_OUTPUT itself, where that is a .prof: under its name, whole, and nothing beside it.
+# A capture that is too large to be copied at exit becomes PROF_OUTPUT itself, where that is a
+# .prof: under its name, whole, and nothing beside it.
 . "$(dirname "$0")/../harness.sh"
 
-quietly "$CC" -O2 -I"$PREFIX/include" -o large "$HERE/large.c" -L"$LIBDIR" -Wl,-rpath,"$LIBDIR" -lprof
+quietly "$CC" -O2 -I"$PREFIX/include" -o large "$HERE/large.c" -L"$LIBDIR" -Wl,-rpath,"$LIBDIR" \
+  -lprof
 count=4500000 # 68 MiB: with PROF_MEMORY more than 64 are not copied
 export PROF_LEVEL=1 PROF_MEMORY=1 PROF_CAP_BYTES=$((1 << 30))
 
@@ -14,7 +16,8 @@ in_folder() {
 }
 # has FILE SCOPES: a capture that nobody records into any more, with so many and none lost
 has() {
-  "$PREFIX/bin/prof" info "$1" >info || fail "$1: prof info's status is $?; there are: $(ls "$(dirname "$1")")"
+  "$PREFIX/bin/prof" info "$1" >info ||
+    fail "$1: prof info's status is $?; there are: $(ls "$(dirname "$1")")"
   grep -w "$2 recorded; no loss" info >/dev/null || fail "$1 has not $2 scopes: $(cat info)"
 }
 same() { [ "$2" = "$3" ] || fail "$1: '$2', expected '$3'"; }
@@ -53,7 +56,9 @@ mkfifo hold
 (cd together && exec env PROF_OUTPUT=out.prof ../large $count wait <../hold) &
 first=$!
 exec 3>hold
-for _ in $(seq $((50 * ${PROF_TEST_HANG_SECONDS:-300}))); do ls together/*.prof >/dev/null 2>&1 && break || sleep 0.02; done
+for _ in $(seq $((50 * ${PROF_TEST_HANG_SECONDS:-300}))); do
+  ls together/*.prof >/dev/null 2>&1 && break || sleep 0.02
+done
 (cd together && PROF_OUTPUT=out.prof ../large $((count + 3)))
 exec 3>&-
 wait $first || fail "the first of two: status $?"
@@ -63,13 +68,18 @@ has "$(ls together/out.*.prof)" $((count + 3))
 
 # Another process records into the output: it stays its own, and ours is where it was, and said.
 mkdir held
-(cd held && : >out.prof && flock -x out.prof env PROF_OUTPUT=out.prof ../large $count 2>said) || fail "held: status $?"
+(cd held && : >out.prof && flock -x out.prof env PROF_OUTPUT=out.prof ../large $count 2>said) ||
+  fail "held: status $?"
 same "the other's" "$(stat -c %s held/out.prof)" 0
-grep "another process records into it; the capture is /[^ ]*/held/out.prof\.[^ ]*-0.prof" held/said >/dev/null || fail "it says '$(cat held/said)'"
+grep "another process records into it; the capture is /[^ ]*/held/out.prof\.[^ ]*-0.prof" \
+  held/said >/dev/null ||
+  fail "it says '$(cat held/said)'"
 has "$(ls held/out.prof.*)" $count
 
 # As JSON it stays a capture, and it is said how to convert it.
 PROF_OUTPUT=out.json in_folder json ../large $count
-grep -E 'has (68|69|70) MiB; to convert it: prof dump /[^ ]*/json/out\.json\.[^ ]*-0\.prof -o /[^ ]*/json/out\.json' json.said >/dev/null || fail "it says '$(cat json.said)'"
+convert='prof dump /[^ ]*/json/out\.json\.[^ ]*-0\.prof -o /[^ ]*/json/out\.json'
+grep -E "has (68|69|70) MiB; to convert it: $convert" json.said >/dev/null ||
+  fail "it says '$(cat json.said)'"
 has "$(ls json/out.json.*)" $count
 rm -rf alone dump again fork bare together held json

@@ -1,4 +1,5 @@
-# The same from a static link, where the object with the constructor must come in though the program calls no function.
+# The same from a static link, where the object with the constructor must come in though the program
+# calls no function.
 . "$(dirname "$0")/../harness.sh"
 
 quietly "$CC" -O2 -I"$PREFIX/include" -o app "$HERE/app.c" "$LIBDIR/libprof.a" -pthread \

@@ -1,5 +1,6 @@
-# A library whose call sites have a newer layout is made from today's: other words in a site, in another order, and names that end in _2; version_1.c keeps
-# the old names. Objects of version 1 are linked with it, and a program that was linked with today's runs with it; new objects are beside them.
+# A newer library is made from today's: other words in a call site, in another order, and names that
+# end in _2. version_1.c keeps the old names. Objects of version 1 are linked with it, beside new
+# objects. A program that was linked with today's library runs with it.
 . "$(dirname "$0")/../harness.sh"
 . "$HERE/objects.bash"
 
@@ -26,22 +27,28 @@ change(r"typedef struct prof_site \{.*?\} prof_site;",
   uint64_t values;
   uint64_t state;
 } prof_site;""")
-change(r"#define PROF_I_SITE\(level_\) \{[^\n]*\}", "#define PROF_I_SITE(level_) {(level_), __LINE__, {0, 0, 0, 0}, __func__, __FILE__, 0, 0}")
+change(r"#define PROF_I_SITE\(level_\) \{[^\n]*\}",
+       "#define PROF_I_SITE(level_) "
+       "{(level_), __LINE__, {0, 0, 0, 0}, __func__, __FILE__, 0, 0}")
 scope.write_text(text)
 for path in list(root.glob("include/prof/*.h")) + list(root.glob("src/**/*.[ch]")):
-    text = re.sub(r"\b(prof_i_(?:level|begin|begin_details|begin_values|begin_text|begin_name|end|instant|counter))_1\b", r"\1_2", path.read_text())
+    names = "level|begin|begin_details|begin_values|begin_text|begin_name|end|instant|counter"
+    text = re.sub(rf"\b(prof_i_(?:{names}))_1\b", r"\1_2", path.read_text())
     text = re.sub(r"\bprof_scope_begin_at\b", "prof_scope_begin_at_2", text)
     path.write_text(text)
 PYTHON
-quietly "$CC" -std=c11 -O2 -fvisibility=hidden -fPIC -shared -Wl,-soname,libprof.so.0 -Inewer/include -I"$HERE" -o newer/libprof.so.0 \
+quietly "$CC" -std=c11 -O2 -fvisibility=hidden -fPIC -shared -Wl,-soname,libprof.so.0 \
+  -Inewer/include -I"$HERE" -o newer/libprof.so.0 \
   newer/src/*/*.c newer/src/core/*/*.c "$HERE/version_1.c" -pthread
 ln -s libprof.so.0 newer/libprof.so
 for name in prof_i_level_1 prof_i_level_2 prof_i_begin_1 prof_i_begin_2; do
-  nm -D --defined-only newer/libprof.so | grep -w $name >/dev/null || fail "the newer library has no $name"
+  nm -D --defined-only newer/libprof.so | grep -w $name >/dev/null ||
+    fail "the newer library has no $name"
 done
 
 quietly "$CC" -O2 -Inewer/include -c -o program.o "$HERE/program.c"
-nm -u program.o | grep -w prof_i_begin_details_2 >/dev/null || fail "the new object is not one of version 2"
+nm -u program.o | grep -w prof_i_begin_details_2 >/dev/null ||
+  fail "the new object is not one of version 2"
 quietly "$CXX" -o program program.o old.o old-cxx.o -Lnewer -lprof -Wl,-rpath,"$PWD/newer"
 records ./program
 

@@ -11,7 +11,8 @@ records() {
 import json, sys
 events = [e for e in json.load(open("trace.json"))["traceEvents"] if e["ph"] == "X"]
 found = sorted(e["name"] for e in events)
-wanted = sorted(["old", "old values", "old text", "old level 2", "old name 0", "old format", "old at", "old C++"])
+wanted = sorted(["old", "old values", "old text", "old level 2", "old name 0", "old format",
+                 "old at", "old C++"])
 if found != wanted:
     sys.exit(f"failed: {found}, expected {wanted}")
 values = [e["args"] for e in events if e["name"] == "old values"][0]

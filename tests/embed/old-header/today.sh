@@ -1,4 +1,5 @@
-# Objects made with version 1's headers, linked with today's library, shared and static, beside an object made with today's headers.
+# Objects made with version 1's headers, linked with today's library, shared and static, beside an
+# object made with today's headers.
 . "$(dirname "$0")/../harness.sh"
 . "$HERE/objects.bash"
 

@@ -1,4 +1,5 @@
-# cc -static app.c $(pkg-config --static --cflags --libs prof) makes a program that loads no library at all.
+# cc -static app.c $(pkg-config --static --cflags --libs prof) makes a program that loads no library
+# at all.
 . "$(dirname "$0")/../harness.sh"
 
 export PKG_CONFIG_PATH=$LIBDIR/pkgconfig

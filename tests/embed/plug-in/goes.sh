@@ -1,5 +1,6 @@
-# A plug-in with the static library inside is closed while a thread that recorded still runs, with a helper thread or without. Linked as pkg-config
-# says it stays where it is, and what it records goes on in the same capture when it is opened again. Linked by hand it goes, and its capture with it;
+# A plug-in with the static library inside is closed while a thread that recorded still runs, with a
+# helper thread or without. Linked as pkg-config says it stays where it is, and what it records goes
+# on in the same capture when it is opened again. Linked by hand it goes, and its capture with it;
 # nobody calls it any more: neither the thread when it ends, nor the helper, nor a fork.
 . "$(dirname "$0")/../harness.sh"
 
@@ -69,8 +70,10 @@ runs() {
   done
 }
 
-quietly "$CC" -O2 -fPIC -shared -o plugin.so plugin.c $(pkg-config --static --cflags --libs prof | sed "s:-lprof:$LIBDIR/libprof.a:")
+quietly "$CC" -O2 -fPIC -shared -o plugin.so plugin.c \
+  $(pkg-config --static --cflags --libs prof | sed "s:-lprof:$LIBDIR/libprof.a:")
 runs "plugin work" "plugin work" "plugin work"
-quietly "$CC" -O2 -fPIC -shared -o plugin.so plugin.c $(pkg-config --cflags prof) "$LIBDIR/libprof.a" -pthread \
+quietly "$CC" -O2 -fPIC -shared -o plugin.so plugin.c $(pkg-config --cflags prof) \
+  "$LIBDIR/libprof.a" -pthread \
   $(pkg-config --static --libs-only-l prof | sed 's/-lprof//')
 runs "plugin work"

@@ -1,4 +1,5 @@
-# Only the plug-in links prof: libprof comes with dlopen. It may stay when the plug-in goes; the capture must not suffer.
+# Only the plug-in links prof: libprof comes with dlopen. It may stay when the plug-in goes; the
+# capture must not suffer.
 . "$(dirname "$0")/../harness.sh"
 
 quietly "$CC" -O2 -fPIC -shared -I"$PREFIX/include" -o plugin.so "$HERE/plugin.c" -L"$LIBDIR" -lprof

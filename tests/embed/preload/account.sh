@@ -1,4 +1,5 @@
-# Every name of malloc's family, at random, against the account that the program keeps itself: counts, peaks and what is left are equal.
+# Every name of malloc's family, at random, against the account that the program keeps itself:
+# counts, peaks and what is left are equal.
 . "$(dirname "$0")/../harness.sh"
 . "$HERE/pool.bash"
 
@@ -16,7 +17,8 @@ same "wrong or missing" "$wrong" 0
 same "is exact" "$is_exact" 1
 
 # The same in a ring too small for it: what the pool counts itself is right.
-PROF_POLICY=ring PROF_CAP_BYTES=1048576 recorded ring.prof ./account >said || fail "the program's status with a ring is $?"
+PROF_POLICY=ring PROF_CAP_BYTES=1048576 recorded ring.prof ./account >said ||
+  fail "the program's status with a ring is $?"
 eval "$(cat said)"
 look ring.prof
 same "used at the peak, in a ring" "$peak_used" "$own_peak_used"
@@ -29,5 +31,6 @@ mkdir json
 python3 - json/trace.json <<'PYTHON' || fail "the trace has no memory"
 import json, sys
 events = json.load(open(sys.argv[1], encoding="utf-8"))["traceEvents"]
-sys.exit(not any(event.get("cat") == "memory" and "malloc" in event["name"] for event in events if event["ph"] == "C"))
+counters = [event for event in events if event["ph"] == "C"]
+sys.exit(not any(event.get("cat") == "memory" and "malloc" in event["name"] for event in counters))
 PYTHON

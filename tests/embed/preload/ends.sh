@@ -1,4 +1,5 @@
-# However a program ends, its capture has all: what exit() writes, or what is left of one that never came there.
+# However a program ends, its capture has all: what exit() writes, or what is left of one that never
+# came there.
 . "$(dirname "$0")/../harness.sh"
 . "$HERE/pool.bash"
 

@@ -1,4 +1,5 @@
-# More events of memory than are copied at exit: the capture itself becomes the .prof that was asked for.
+# More events of memory than are copied at exit: the capture itself becomes the .prof that was asked
+# for.
 . "$(dirname "$0")/../harness.sh"
 . "$HERE/pool.bash"
 

@@ -1,4 +1,5 @@
-# PROF_MEMORY_MIN: blocks that take less are in neither the events nor the sums, the larger ones are all there, and the pool's name says so.
+# PROF_MEMORY_MIN: blocks that take less are in neither the events nor the sums, the larger ones are
+# all there, and the pool's name says so.
 . "$(dirname "$0")/../harness.sh"
 . "$HERE/pool.bash"
 
@@ -13,10 +14,12 @@ same "bytes at the end" "$end_requested" 250003
 same "bytes at the peak" "$peak_requested" $((50000 + 200003 + 300007))
 same "what is wrong" "$wrong $before $is_exact" "0 0 1"
 "$PREFIX/bin/prof" memory large.prof >said || fail "prof memory: the status is $?"
-grep "malloc from 4096 bytes on" said >/dev/null || fail "the pool's name does not say what is missing: $(cat said)"
+grep "malloc from 4096 bytes on" said >/dev/null ||
+  fail "the pool's name does not say what is missing: $(cat said)"
 
 recorded all.prof ./least || fail "the status is $?"
 look all.prof 100 200003
 same "small ones without it" "$live_100" 500
 PROF_MEMORY_MIN=4k recorded none.prof ./least 2>said || true
-grep "PROF_MEMORY_MIN='4k' is not a number from 0 to" said >/dev/null || fail "a bad PROF_MEMORY_MIN: it says '$(cat said)'"
+grep "PROF_MEMORY_MIN='4k' is not a number from 0 to" said >/dev/null ||
+  fail "a bad PROF_MEMORY_MIN: it says '$(cat said)'"

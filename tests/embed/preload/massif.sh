@@ -5,7 +5,8 @@
 command -v valgrind >/dev/null || skip "valgrind is missing"
 quietly "$CXX" -std=c++17 -O1 -fno-builtin "$HERE/peak.cpp" -o peak
 for seed in 1 2 3; do
-  quietly valgrind --tool=massif --peak-inaccuracy=0 --heap-admin=0 --massif-out-file=massif.$seed ./peak $seed
+  quietly valgrind --tool=massif --peak-inaccuracy=0 --heap-admin=0 --massif-out-file=massif.$seed \
+    ./peak $seed
   massif=$(awk -F= '/^mem_heap_B=/ { heap = $2 } /^heap_tree=peak/ { print heap }' massif.$seed)
   recorded $seed.prof ./peak $seed || fail "the program's status is $?"
   look $seed.prof

@@ -1,4 +1,5 @@
-# Sourced by the scripts of this folder, after the harness: the reader, and how a program is recorded.
+# Sourced by the scripts of this folder, after the harness: the reader, and how a program is
+# recorded.
 export LD_LIBRARY_PATH=
 quietly "$CC" -O2 -I"$PREFIX/include" -o pool "$HERE/pool.c" -L"$LIBDIR" -Wl,-rpath,"$LIBDIR" -lprof
 unset LD_LIBRARY_PATH PROF_MEMORY PROF_MEMORY_MIN PROF_POLICY PROF_CAP_BYTES LD_PRELOAD

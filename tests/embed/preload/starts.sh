@@ -1,8 +1,10 @@
-# A program that starts a capture while the environment's runs is told which variable began it, and how to join. Of its own it is told as ever.
+# A program starts a capture while the environment's runs. The error says which variable began it,
+# and how to join. The program's own captures have the usual error.
 . "$(dirname "$0")/../harness.sh"
 . "$HERE/pool.bash"
 
-quietly "$CC" -O1 -I"$PREFIX/include" "$HERE/starts.c" -o starts -L"$LIBDIR" -Wl,-rpath,"$LIBDIR" -lprof
+quietly "$CC" -O1 -I"$PREFIX/include" "$HERE/starts.c" -o starts -L"$LIBDIR" -Wl,-rpath,"$LIBDIR" \
+  -lprof
 running="PROF_E_RUNNING: a capture is running at level"
 joins="prof_start(level) joins it, prof_stop() ends it"
 own="prof_stop() it first, or prof_start(level) to change the level"
@@ -10,13 +12,16 @@ rest="after a stop: PROF_OK:
 once more: $running 2; $own
 memory alone: $running 0; $own"
 
-same "PROF_MEMORY" "$(PROF_MEMORY=1 PROF_OUTPUT=out.prof ./starts)" "first: $running 0: PROF_MEMORY of the environment began it; $joins
+same "PROF_MEMORY" "$(PROF_MEMORY=1 PROF_OUTPUT=out.prof ./starts)" \
+  "first: $running 0: PROF_MEMORY of the environment began it; $joins
 joined: $running 2: PROF_MEMORY of the environment began it; $joins
 $rest"
-same "PROF_MEMORY and the library" "$(recorded out.prof ./starts)" "first: $running 0: PROF_MEMORY of the environment began it; $joins
+same "PROF_MEMORY and the library" "$(recorded out.prof ./starts)" \
+  "first: $running 0: PROF_MEMORY of the environment began it; $joins
 joined: $running 2: PROF_MEMORY of the environment began it; $joins
 $rest"
-same "PROF_LEVEL" "$(PROF_LEVEL=1 PROF_OUTPUT=out.prof ./starts)" "first: $running 1: PROF_LEVEL of the environment began it; $joins
+same "PROF_LEVEL" "$(PROF_LEVEL=1 PROF_OUTPUT=out.prof ./starts)" \
+  "first: $running 1: PROF_LEVEL of the environment began it; $joins
 joined: $running 2: PROF_LEVEL of the environment began it; $joins
 $rest"
 same "neither" "$(./starts)" "first: PROF_OK: 

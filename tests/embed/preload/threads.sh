@@ -1,4 +1,5 @@
-# Threads free what others allocated: no event is lost or wrong, and what is left is what was not freed.
+# Threads free what others allocated: no event is lost or wrong, and what is left is what was not
+# freed.
 . "$(dirname "$0")/../harness.sh"
 . "$HERE/pool.bash"
 

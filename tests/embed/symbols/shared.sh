@@ -5,13 +5,20 @@ library=$LIBDIR/libprof.so
 major=$(sed -n 's/^#define PROF_VERSION_MAJOR //p' "$SOURCE/include/prof/version.h")
 foreign=$(nm -D --defined-only "$library" | awk '$2 != "A" && $3 !~ /^prof_/ { print $3 }')
 [ -z "$foreign" ] || fail "exported without the prefix prof_: $foreign"
-[ "$(nm -D --defined-only "$library" | grep -c ' T prof_')" -gt 10 ] || fail "hardly anything is exported"
-readelf -d "$library" | grep "SONAME.*\[libprof\.so\.$major\]" >/dev/null || fail "SONAME is not libprof.so.$major"
-needed=$(readelf -d "$library" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' | grep -vE '^(libc\.so\.6|libpthread\.so\.0|libdl\.so\.2|ld-linux.*)$' || true)
+[ "$(nm -D --defined-only "$library" | grep -c ' T prof_')" -gt 10 ] ||
+  fail "hardly anything is exported"
+readelf -d "$library" | grep "SONAME.*\[libprof\.so\.$major\]" >/dev/null ||
+  fail "SONAME is not libprof.so.$major"
+needed=$(readelf -d "$library" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' |
+  grep -vE '^(libc\.so\.6|libpthread\.so\.0|libdl\.so\.2|ld-linux.*)$' || true)
 [ -z "$needed" ] || fail "libprof.so needs $needed"
-! readelf -d "$library" | grep SYMBOLIC >/dev/null || fail "linked with -Bsymbolic: a copy relocation would read level 0 for ever"
+! readelf -d "$library" | grep SYMBOLIC >/dev/null ||
+  fail "linked with -Bsymbolic: a copy relocation would read level 0 for ever"
 
-# Static thread-local storage is scarce (glibc has some 1600 bytes for all libraries that are opened): a copy of prof takes no more than this.
+# Static thread-local storage is scarce (glibc has some 1600 bytes for all libraries that are
+# opened): a copy of prof takes no more than this.
 thread_local=$(readelf -lW "$library" | awk '$1 == "TLS" { print $6 }')
-[ $((thread_local)) -le 128 ] || fail "it takes $((thread_local)) bytes of static thread-local storage"
-! nm -D "$library" | grep -w __tls_get_addr >/dev/null || fail "a thread-local word is asked for by a call, which a signal handler must not make"
+[ $((thread_local)) -le 128 ] ||
+  fail "it takes $((thread_local)) bytes of static thread-local storage"
+! nm -D "$library" | grep -w __tls_get_addr >/dev/null ||
+  fail "a thread-local word is asked for by a call, which a signal handler must not make"

@@ -1,4 +1,5 @@
-# gcc -flto over the library and its user at once: assembly, thread-local words and the constructor outlive it.
+# gcc -flto over the library and its user at once: assembly, thread-local words and the constructor
+# outlive it.
 . "$(dirname "$0")/../harness.sh"
 . "$HERE/ways.bash"
 

@@ -5,7 +5,8 @@ part() {
 
 # Inside a shared library: the static prof, and what that needs.
 ARCHIVE=("$LIBDIR/libprof.a" -pthread)
-read -ra needed <<<"$(PKG_CONFIG_PATH=$LIBDIR/pkgconfig pkg-config --static --libs-only-l prof | sed 's/-lprof//')"
+read -ra needed <<<"$(PKG_CONFIG_PATH=$LIBDIR/pkgconfig pkg-config --static --libs-only-l prof |
+  sed 's/-lprof//')"
 ARCHIVE+=("${needed[@]}")
 
 # says EXPECTED COMMAND...: what it prints is exactly that; "..." stands for any text.

@@ -1,4 +1,5 @@
-# The same with prof's names hidden in each library: two profilers that know nothing of each other, each with its trace.
+# The same with prof's names hidden in each library: two profilers that know nothing of each other,
+# each with its trace.
 . "$(dirname "$0")/../harness.sh"
 . "$HERE/copies.bash"
 

@@ -1,4 +1,5 @@
-# Two libraries with the static prof inside each, linked into one program: the first that the dynamic linker finds serves both, and writes one trace.
+# Two libraries with the static prof inside each, linked into one program: the first that the
+# dynamic linker finds serves both, and writes one trace.
 . "$(dirname "$0")/../harness.sh"
 . "$HERE/copies.bash"
 

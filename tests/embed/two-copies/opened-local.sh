@@ -1,4 +1,5 @@
-# Opened with RTLD_LOCAL, two libraries with the static prof inside have two profilers; names need not be hidden.
+# Opened with RTLD_LOCAL, two libraries with the static prof inside have two profilers; names need
+# not be hidden.
 . "$(dirname "$0")/../harness.sh"
 . "$HERE/copies.bash"
 

@@ -1,5 +1,6 @@
-# -Bsymbolic-functions ties a library's calls to its own prof, but the level that its call sites read is the first library's: such a copy refuses to
-# start, names the one that is in force, and leaves that one alone.
+# -Bsymbolic-functions ties a library's calls to its own prof. But the level that its call sites
+# read is the first library's. Such a copy refuses to start, names the one that is in force, and
+# leaves that one alone.
 . "$(dirname "$0")/../harness.sh"
 . "$HERE/copies.bash"
 

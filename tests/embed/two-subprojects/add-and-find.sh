@@ -1,4 +1,5 @@
-# One subproject adds prof, the other finds an installed one: in either order, or found by the program above both.
+# One subproject adds prof, the other finds an installed one: in either order, or found by the
+# program above both.
 . "$(dirname "$0")/../harness.sh"
 . "$HERE/parts.bash"
 

@@ -10,7 +10,7 @@ model, args = setup_model()
 raf.utils.memory_profiler.reset()
 raf.utils.memory_profiler.start()
 
-# The VM's pool is asked behind each run. The first run counts as well as any.
+# The VM's pool is queried behind each run. The first run counts as well as any.
 run_vm_model(model, "cpu", args)
 
 raf.utils.memory_profiler.stop()

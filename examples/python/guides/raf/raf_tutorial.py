@@ -93,7 +93,7 @@ print(
 res = ProfileGroup([Op(time.sleep, 0.001), Op(time.sleep, 0.002)], device, [1, 2], 1, 1, 3)
 print("Two at once: %.1f ms" % (res["latency"][0].value / 1000))
 
-# ---- Profile Memory: the runtime's pool is asked, RAF's way ----
+# ---- Profile Memory: the runtime's pool is queried, RAF's way ----
 
 
 class MemoryPool:
