@@ -13,8 +13,8 @@ from hang_guard import HANG_SECONDS
 from import_traces import x
 
 import prof
+from prof._averages import FunctionEventAvg
 from prof._from_trace import Window, averages, single_events
-from prof._rows import FunctionEventAvg
 from prof.tables import EventList
 
 COMMAND = os.path.abspath(os.path.join(os.environ.get("PROF_TEST_BUILD_DIR", "build/dev"), "prof"))

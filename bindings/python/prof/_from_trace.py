@@ -23,7 +23,9 @@ from typing import (
 
 from . import _forward_stacks, _nesting
 from . import flops as _flops
+from ._averages import Either, FunctionEventAvg
 from ._event_list import EventList
+from ._events import FunctionEvent
 from ._library import whole
 from ._read_events import (
     ASYNC,
@@ -35,20 +37,9 @@ from ._read_events import (
     Briefs,
     is_told_by_place,
 )
-from ._rows import (
-    ANNOTATION,
-    MEMORY_CATEGORY,
-    MEMORY_ROW,
-    STEP,
-    STEPS,
-    Either,
-    FunctionEvent,
-    FunctionEventAvg,
-    Made,
-    Site,
-    Unsettled,
-)
+from ._sites import Made, Site, Unsettled
 from ._stacks import FRAMES_MOST, Callers, Frames, Function
+from ._times import ANNOTATION, MEMORY_CATEGORY, MEMORY_ROW, STEP, STEPS
 from .device import TYPES
 from .trace import ONLY_CHILDREN, OUTER_FUNCTIONS, Row, Rows, Trace
 

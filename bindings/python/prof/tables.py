@@ -5,10 +5,12 @@ from __future__ import annotations
 
 from typing import List
 
+from ._averages import FunctionEventAvg
 from ._event_list import EventList, SortError
+from ._events import FunctionEvent, Kernel
 from ._from_trace import Window, averages, number, single_events
-from ._rows import STEP, FunctionEvent, FunctionEventAvg, Interval, Kernel
 from ._text_units import format_memory, format_time
+from ._times import STEP, Interval
 from ._whole_file import write_whole
 
 __all__ = [
