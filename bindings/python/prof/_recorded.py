@@ -15,8 +15,9 @@ from ._recording import STACK_FRAMES, outside
 from ._schedule import StateError
 from ._scope import functions, modules, operators
 from ._stacks import FRAMES_MOST, Frames
+from ._totals import ONLY_CHILDREN, OPEN_CALLS, OUTER_FUNCTIONS
 from .tables import EventList, FunctionEvent, FunctionEventAvg, Window
-from .trace import ONLY_CHILDREN, OPEN_CALLS, OUTER_FUNCTIONS, Trace
+from .trace import Trace
 
 
 class Recorded(Owner):
