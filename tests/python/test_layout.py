@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import unittest
 
-from prof import _library, _structs
+from prof import _library, _op_structs, _structs
 
 SOURCE = os.environ["PROF_TEST_SOURCE_DIR"]
 HEADERS = ("trace", "memory", "op", "device", "sampler", "python")
@@ -69,7 +69,7 @@ def fields_by_c():
     lines = []
     for python, c in STRUCTS.items():
         lines.append(f'printf("{python} %zu 0\\n", sizeof({c}));')
-        for field in members(getattr(_structs, python)):
+        for field in members(struct_of(python)):
             lines.append(
                 f'printf("{python}.{field} %zu %zu\\n", offsetof({c}, {field}), sizeof((({c} '
                 f"*)0)->{field}));"
@@ -96,11 +96,15 @@ def fields_by_c():
     return found
 
 
+def struct_of(name):
+    return getattr(_structs, name, None) or getattr(_op_structs, name)
+
+
 class Layout(unittest.TestCase):
     def test_every_struct_is_as_the_compiler_has_it(self):
         expected = fields_by_c()
         for python in STRUCTS:
-            kind = getattr(_structs, python)
+            kind = struct_of(python)
             with self.subTest(struct=python):
                 self.assertEqual(ctypes.sizeof(kind), expected[python][0])
                 for field in members(kind):
@@ -112,11 +116,12 @@ class Layout(unittest.TestCase):
     def test_no_struct_is_left_out(self):
         mirrored = {
             n
-            for n, v in vars(_structs).items()
+            for module in (_structs, _op_structs)
+            for n, v in vars(module).items()
             if isinstance(v, type)
             and issubclass(v, ctypes.Structure)
             and not n.startswith("_")
-            and v.__module__ == _structs.__name__
+            and v.__module__ == module.__name__
         }
         self.assertEqual(mirrored, set(STRUCTS))
 
@@ -131,12 +136,12 @@ class Layout(unittest.TestCase):
         )
         self.assertEqual(repr(_structs.Device(2, 1)), "Device(type=2, index=1)")
         self.assertEqual(
-            repr(_structs.OpComparison(order=1, ratio=0.5)),
+            repr(_op_structs.OpComparison(order=1, ratio=0.5)),
             "OpComparison(order=1, doubts=0, is_paired=0, ratio=0.5, ratio_low=0.0, "
             "ratio_high=0.0)",
         )
         for python in STRUCTS:
-            text = repr(getattr(_structs, python)())
+            text = repr(struct_of(python)())
             self.assertTrue(text.startswith(f"{python}("), text)
             self.assertNotRegex(text, r"[( ](size|reserved)=")
 

@@ -445,7 +445,7 @@ class Interrupted(unittest.TestCase):
             "prof.torch.end_stacks",
             "prof.functions.gc",
             "prof.torch.atexit",
-            "prof.session._set_stacks",
+            "prof._recording._set_stacks",
         ):
             p = prof.profile(torch=True, with_stack=True, with_modules=True)
             p.start()

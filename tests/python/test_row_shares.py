@@ -13,9 +13,8 @@ from hang_guard import HANG_SECONDS
 from import_traces import x
 
 import prof
-from prof._from_trace import Window, averages, single_events
-from prof._rows import FunctionEventAvg
-from prof.tables import EventList
+from prof._averages import FunctionEventAvg
+from prof.tables import EventList, Window, averages, single_events
 
 COMMAND = os.path.abspath(os.path.join(os.environ.get("PROF_TEST_BUILD_DIR", "build/dev"), "prof"))
 NO_SHARE = "Total % is empty where calls overlap on their thread"

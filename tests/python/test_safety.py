@@ -527,18 +527,18 @@ assert os.wait()[1] == 0
         def fails(*_):
             raise KeyboardInterrupt
 
-        from prof import session
+        from prof import _profile
 
-        before = session.record_function
+        before = _profile.record_function
         p = prof.profile(
             schedule=prof.schedule(wait=0, warmup=0, active=2), custom_trace_id_callback=lambda: "x"
         )
-        session.record_function = fails
+        _profile.record_function = fails
         try:
             with self.assertRaises(KeyboardInterrupt):
                 p.start()
         finally:
-            session.record_function = before
+            _profile.record_function = before
         self.assertEqual(C.prof_level(), 0)
         p.stop()
         p = prof.profile()

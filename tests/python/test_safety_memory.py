@@ -80,7 +80,7 @@ class Operators(Base):
             rf"^<(slower: {said}|unclear: {said}, but (the (first|second) .+|both are "
             rf"possible|there are too few samples))>$",
         )
-        found = op_profiler.s.OpComparison(
+        found = op_profiler._op_structs.OpComparison(
             order=0, doubts=4, ratio=31.16, ratio_low=31.1, ratio_high=31.234
         )
         self.assertEqual(
@@ -88,12 +88,14 @@ class Operators(Base):
             "unclear: the second takes 31.16 times as long (31.10 to 31.23), but the first was "
             "drifting",
         )
-        found = op_profiler.s.OpComparison(order=2, ratio=0.5, ratio_low=0.4987, ratio_high=0.50123)
+        found = op_profiler._op_structs.OpComparison(
+            order=2, ratio=0.5, ratio_low=0.4987, ratio_high=0.50123
+        )
         self.assertEqual(
             str(op_profiler.Comparison(found)),
             "faster: the second takes 0.5000 times as long (0.4987 to 0.5012)",
         )
-        found = op_profiler.s.OpComparison(
+        found = op_profiler._op_structs.OpComparison(
             order=0, ratio=12345.6, ratio_low=0, ratio_high=float("inf")
         )
         self.assertEqual(

@@ -1,11 +1,11 @@
 """record_function and scope: nesting, decorators, generators, tasks, threads, forks, hostile names;
 C's type and the slower one alike."""
 
-import json
 import asyncio
 import contextlib
 import copy
 import gc
+import json
 import os
 import pickle
 import signal

@@ -1,7 +1,7 @@
-/* See capture.h. One extent after another: first what the capture says about itself, then each
+/* See internal.h. One extent after another: first what the capture says about itself, then each
    thread's chunks. The header comes last, into the room that was left for it. */
 #define _GNU_SOURCE
-#include "capture.h"
+#include "internal.h"
 
 #include <prof/profiler.h>
 #include <stdio.h>

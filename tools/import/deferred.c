@@ -7,7 +7,7 @@
 
 #include "arrows.h"
 #include "convert.h"
-#include "memory.h"
+#include "internal.h"
 #include "number.h"
 #include "resolve.h"
 #include "row_kind.h"

@@ -10,7 +10,7 @@
 
 #include <yajl/yajl_parse.h>
 
-#include "utf8.h"
+#include "internal.h"
 
 /* Where the parser stands. */
 typedef enum json_mode {

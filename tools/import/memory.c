@@ -1,5 +1,5 @@
-/* Memory of a trace: [memory] and [OutOfMemory]. See memory.h. */
-#include "memory.h"
+/* Memory of a trace: [memory] and [OutOfMemory]. See internal.h. */
+#include "internal.h"
 
 #include "number.h"
 

@@ -7,14 +7,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "capture.h"
 #include "database_reader.h"
 #include "input.h"
+#include "internal.h"
 #include "json.h"
 #include "json_cleaner.h"
 #include "kineto.h"
 #include "output.h"
-#include "sniff.h"
 
 enum { READ_BYTES = 256 << 10, QUIET_S = 2 };
 

@@ -1,6 +1,6 @@
-/* See sniff.h. */
+/* See internal.h. */
 #define _GNU_SOURCE
-#include "sniff.h"
+#include "internal.h"
 
 #include <stdbool.h>
 #include <string.h>

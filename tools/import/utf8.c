@@ -1,5 +1,5 @@
-/* See utf8.h. */
-#include "utf8.h"
+/* See internal.h. */
+#include "internal.h"
 
 #include "json_cleaner.h"
 

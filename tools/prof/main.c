@@ -10,9 +10,8 @@
 
 #include "../run/compose.h"
 #include "../run/dual.h"
-#include "../run/peaks.h"
+#include "../run/internal.h"
 #include "../run/rocprof.h"
-#include "../run/status.h"
 #include "commands.h"
 
 /* Texts of help: each line has at most 80 columns. The lines of a command begin here: */

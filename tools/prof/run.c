@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "../run/check.h"
+#include "../run/internal.h"
 #include "../run/output.h"
-#include "../run/repeat.h"
 #include "../run/sampling.h"
 #include "../run/tool_names.h"
 #include "../run/trace_file.h"

@@ -1,5 +1,5 @@
-/* See capture_paths.h. */
-#include "capture_paths.h"
+/* See internal.h. */
+#include "internal.h"
 
 #include <stdint.h>
 #include <stdlib.h>

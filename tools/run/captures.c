@@ -11,11 +11,9 @@
 #include <unistd.h>
 
 #include "../prof/commands.h"
-#include "capture_paths.h"
 #include "inspect.h"
+#include "internal.h"
 #include "output.h"
-#include "peaks.h"
-#include "process_title.h"
 #include "python.h"
 
 /* Renames the file. Returns the new path, or the old one if the file was not renamed. */

@@ -6,10 +6,9 @@
 #include <string.h>
 
 #include "../prof/commands.h"
+#include "internal.h"
 #include "output.h"
-#include "process_title.h"
 #include "python.h"
-#include "tool_helpers.h"
 
 enum { NAMES_MAX = 6 }; /* in a line */
 

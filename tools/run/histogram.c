@@ -1,6 +1,6 @@
-/* See histogram.h. */
+/* See internal.h. */
 #define _GNU_SOURCE
-#include "histogram.h"
+#include "internal.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
-/* See last_seen.h. A killed process cannot write when it ended. The header of its capture has room
+/* See internal.h. A killed process cannot write when it ended. The header of its capture has room
    for when it was last seen, so that open scopes end there, not at the last event. */
 #define _GNU_SOURCE
-#include "last_seen.h"
+#include "internal.h"
 
 #include <fcntl.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
-/* See library_log_target.h. */
+/* See internal.h. */
 #define _GNU_SOURCE
-#include "library_log_target.h"
+#include "internal.h"
 
 #include <stdlib.h>
 #include <string.h>

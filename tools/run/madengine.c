@@ -1,6 +1,6 @@
-/* See madengine.h. */
+/* See internal.h. */
 #define _GNU_SOURCE
-#include "madengine.h"
+#include "internal.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
-/* See peaks.h. */
+/* See internal.h. */
 #define _GNU_SOURCE
-#include "peaks.h"
+#include "internal.h"
 
 #include <inttypes.h>
 #include <prof/memory.h>

@@ -1,5 +1,5 @@
-/* See process_title.h. */
-#include "process_title.h"
+/* See internal.h. */
+#include "internal.h"
 
 #include <stddef.h>
 

@@ -1,7 +1,7 @@
-/* See python_literal.h. The text is translated to JSON. The JSON parser that reads it checks
+/* See internal.h. The text is translated to JSON. The JSON parser that reads it checks
    brackets and commas. */
 #define _GNU_SOURCE
-#include "python_literal.h"
+#include "internal.h"
 
 #include <ctype.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
-/* See python_rest.h. */
-#include "python_rest.h"
+/* See internal.h. */
+#include "internal.h"
 
 #include <stdlib.h>
 #include <string.h>

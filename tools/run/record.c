@@ -1,6 +1,6 @@
-/* See record.h. */
+/* See internal.h. */
 #define _GNU_SOURCE
-#include "record.h"
+#include "internal.h"
 
 #include <dlfcn.h>
 #include <prof/profiler.h>

@@ -1,6 +1,6 @@
-/* See repeat.h. */
+/* See internal.h. */
 #define _GNU_SOURCE
-#include "repeat.h"
+#include "internal.h"
 
 #include <errno.h>
 #include <signal.h>

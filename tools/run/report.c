@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "../prof/commands.h"
-#include "last_seen.h"
+#include "internal.h"
 #include "output.h"
 #include "python.h"
 #include "retained_captures.h"
@@ -19,7 +19,6 @@
 #include "rpd.h"
 #include "temporary.h"
 #include "trace_file.h"
-#include "uftrace.h"
 #include "workload_name.h"
 
 /* ---- files ---- */

@@ -4,10 +4,10 @@
 #define PROF_TOOLS_RUN_REPORT_H
 
 #include "calls.h"
+#include "internal.h"
 #include "library.h"
 #include "logs.h"
 #include "process_tree.h"
-#include "python_rest.h"
 #include "run.h"
 #include "sampler.h"
 #include "stray_files.h"

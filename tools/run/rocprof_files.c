@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "../prof/commands.h"
-#include "histogram.h"
+#include "internal.h"
 #include "output.h"
 #include "rocprof.h"
 

@@ -13,11 +13,10 @@
 #include "../prof/commands.h"
 #include "check.h"
 #include "dual.h"
-#include "library_log_target.h"
+#include "internal.h"
 #include "logs.h"
 #include "output.h"
 #include "python.h"
-#include "record.h"
 #include "report.h"
 #include "rocprof.h"
 #include "sampler.h"
@@ -25,7 +24,6 @@
 #include "signals.h"
 #include "summary.h"
 #include "temporary.h"
-#include "therock.h"
 #include "trace_file.h"
 
 /* ---- the workload's words ---- */

@@ -7,9 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "internal.h"
 #include "json.h"
-#include "madengine.h"
-#include "python_literal.h"
 #include "tool_names.h"
 
 /* Each tool with a cmd is a program that is executed with all words of those inside of it. */

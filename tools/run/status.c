@@ -1,6 +1,6 @@
-/* See status.h. The status comes through a pipe, whose number is in a variable. */
+/* See internal.h. The status comes through a pipe, whose number is in a variable. */
 #define _GNU_SOURCE
-#include "status.h"
+#include "internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "capture_paths.h"
 #include "inspect.h"
+#include "internal.h"
 #include "text.h"
 
 #define PREFIX "prof-run-"

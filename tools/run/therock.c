@@ -1,6 +1,6 @@
-/* See therock.h. An installation of TheRock has share/therock/therock_manifest.json. */
+/* See internal.h. An installation of TheRock has share/therock/therock_manifest.json. */
 #define _GNU_SOURCE
-#include "therock.h"
+#include "internal.h"
 
 #include <glob.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* See tool_helpers.h. */
-#include "tool_helpers.h"
+/* See internal.h. */
+#include "internal.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
-/* See uftrace.h. uftrace.data/task.txt has a line for each program that was executed:
+/* See internal.h. uftrace.data/task.txt has a line for each program that was executed:
    SESS timestamp=T pid=P sid=S exename="PATH". */
 #define _GNU_SOURCE
-#include "uftrace.h"
+#include "internal.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,12 +1,14 @@
-"""torch.profiler's finer choice: activities=[{ProfilerActivity.CPU: ["CPU_OP"]}]. prof records all
-types of a group, so the names are checked and change nothing. An empty list is different:
-devices of that group are not asked for records."""
+"""The activities of a profile, with torch.profiler's finer choice:
+activities=[{ProfilerActivity.CPU: ["CPU_OP"]}]. prof records all types of a group, so the names are
+checked and change nothing. An empty list is different: it leaves out that group of devices."""
 
 from __future__ import annotations
 
-from typing import Any, Iterable, List, Tuple
+import enum
+from typing import Any, Iterable, List, Set, Tuple
 
 from ._library import short
+from .device import TYPES, backends, is_theirs, member_of
 
 _HOST = ("CPU_OP", "USER_ANNOTATION", "CPU_INSTANT_EVENT", "PYTHON_FUNCTION")
 _BOTH = (
@@ -42,13 +44,32 @@ _DEVICE = (
 """Kineto's names of types (torch 2.15)."""
 
 
+class ProfilerActivity(enum.Enum):
+    """What is recorded. CPU: scopes. Any other: also the records of devices (kernels, copies), of
+    all back ends, whichever device is named. A member is equal to torch.profiler's member of the
+    same name."""
+
+    CPU = 0
+    CUDA = 2
+    XPU = 1
+    HPU = 3
+    MTIA = 4
+    PrivateUse1 = 5
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or is_theirs(self, other)
+
+    def __hash__(self) -> int:
+        return hash(self.value)  # as torch's
+
+
 class DuplicateError(ValueError):
-    """An activity stands in the list twice, perhaps with other types."""
+    """An activity is in the list twice, perhaps with other types."""
 
 
 def _types_of(group: str, given: Any) -> Tuple[str, ...]:
-    """Of a list of names. RuntimeError, as torch's, for a name that the group has not: XPU's may be
-    of a metric."""
+    """Checks a list of names. RuntimeError, as torch's, for a name that the group does not have.
+    XPU takes any name, which may be of a metric."""
     if isinstance(given, str):
         raise RuntimeError(f"types of an activity are a list of names, not {short(given)}")
     names = tuple(given)
@@ -77,8 +98,9 @@ def listed(activities: Any) -> List[Any]:
 
 
 def flat(activities: Iterable[Any]) -> Tuple[List[Any], List[Any], List[str]]:
-    """Of a list as profile() takes it: the activities; those of devices that are left out, by an
-    empty list of types; and what changes nothing, "CPU: [CPU_OP]". DuplicateError, RuntimeError."""
+    """Reads a list as profile() takes it. Returns the activities, those of devices that an empty
+    list of types leaves out, and texts of what changes nothing, "CPU: [CPU_OP]".
+    DuplicateError, RuntimeError."""
     found: List[Any] = []
     left_out: List[Any] = []
     ignored: List[str] = []
@@ -96,3 +118,33 @@ def flat(activities: Iterable[Any]) -> Tuple[List[Any], List[Any], List[str]]:
             if more:
                 ignored.append(f"{group}: {short(more)}")
     return found, left_out, ignored
+
+
+def chosen(activities: Iterable[Any]) -> Set[ProfilerActivity]:
+    """The activities that are given: each item is one, or a dictionary that has some as keys."""
+    found = set()
+    for given in {
+        key for item in activities for key in (item if isinstance(item, dict) else (item,))
+    }:
+        activity = member_of(ProfilerActivity, given)
+        if activity is None:
+            raise TypeError(
+                f"activities are of ProfilerActivity, not {given!r}: prof.ProfilerActivity has "
+                f"{', '.join(ProfilerActivity.__members__)}"
+            )
+        found.add(activity)
+    return found
+
+
+def supported_activities() -> Set[ProfilerActivity]:
+    """What can be recorded here: CPU, and the devices of back ends that work. CUDA stands for HIP,
+    too, as in torch. PrivateUse1 stands for other back ends, such as OpenCL. The first call looks
+    for the vendors' libraries, which takes some ms each."""
+    working = {state.device_type for state in backends() if state.result == 0}
+    cuda = {TYPES["cuda"], TYPES["hip"]}
+    found = {ProfilerActivity.CPU}
+    if working & cuda:
+        found.add(ProfilerActivity.CUDA)
+    if working - cuda:
+        found.add(ProfilerActivity.PrivateUse1)
+    return found

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Dict, FrozenSet, Iterable, List, Optional, Set, Tuple, cast
 
+from ._averages import Either, FunctionEventAvg
+from ._events import FunctionEvent
 from ._library import whole
 from ._read_events import is_told_by_place
-from ._rows import Either, FunctionEvent, FunctionEventAvg
 from ._stacks import FRAMES_MOST
 from ._text_table import Table
 from ._text_units import format_memory, format_time

@@ -22,6 +22,7 @@ from ctypes import (
 from operator import index
 from typing import Any, Dict, List, NoReturn, Optional, Type, TypeVar
 
+from . import _op_structs
 from . import _structs as s
 
 VERSION = "0.1.0"
@@ -131,32 +132,37 @@ FUNCTIONS: Dict[str, List[Any]] = {
     "prof_memory_text": [c_int, c_void_p, POINTER(s.MemoryTextOptions), _text],
     "prof_memory_svg_dump": [c_int, c_void_p, c_uint32, c_char_p],
     # operators
-    "prof_op_profile": [c_int, POINTER(s.Op), POINTER(s.OpOptions), POINTER(c_void_p)],
+    "prof_op_profile": [
+        c_int,
+        POINTER(_op_structs.Op),
+        POINTER(_op_structs.OpOptions),
+        POINTER(c_void_p),
+    ],
     "prof_op_profile_in_turn": [
         c_int,
-        POINTER(s.Op),
+        POINTER(_op_structs.Op),
         c_size_t,
-        POINTER(s.OpOptions),
+        POINTER(_op_structs.OpOptions),
         POINTER(c_void_p),
     ],
     "prof_op_profile_group": [
         c_int,
-        POINTER(s.Op),
+        POINTER(_op_structs.Op),
         c_size_t,
         c_int,
-        POINTER(s.OpOptions),
+        POINTER(_op_structs.OpOptions),
         POINTER(c_void_p),
-        POINTER(s.OpOverlap),
+        POINTER(_op_structs.OpOverlap),
     ],
-    "prof_op_timer_create": [c_int, POINTER(s.OpStream), POINTER(c_void_p)],
+    "prof_op_timer_create": [c_int, POINTER(_op_structs.OpStream), POINTER(c_void_p)],
     "prof_op_timer_destroy": [None, c_void_p],
     "prof_op_result_destroy": [None, c_void_p],
-    "prof_op_info_get": [c_int, c_void_p, POINTER(s.OpInfo)],
+    "prof_op_info_get": [c_int, c_void_p, POINTER(_op_structs.OpInfo)],
     "prof_op_samples": [POINTER(c_double), c_void_p, POINTER(c_size_t)],
     "prof_op_text": [c_size_t, c_void_p, c_void_p, c_size_t],
     "prof_op_workspace_alloc": [None, c_uint64],
     "prof_op_workspace_free": [None, c_uint64],
-    "prof_op_compare": [c_int, c_void_p, c_void_p, c_double, POINTER(s.OpComparison)],
+    "prof_op_compare": [c_int, c_void_p, c_void_p, c_double, POINTER(_op_structs.OpComparison)],
     "prof_op_cache_open": [c_int, c_char_p],
     "prof_op_cache_reset": [None, POINTER(s.Device)],
     "prof_op_cache_count": [c_size_t, POINTER(s.Device)],

@@ -7,8 +7,8 @@ import bisect
 from itertools import accumulate
 from typing import Iterable, List, NamedTuple, Tuple
 
+from ._events import FunctionEvent
 from ._read_events import is_told_by_place
-from ._rows import FunctionEvent
 from .device import TYPES
 
 

@@ -33,13 +33,14 @@ def _plain(value: Any) -> Any:
 
 
 class _Shown(Structure):
-    """A struct that says what it holds, but for what a user has nothing of."""
+    """A struct whose repr() has all members that mean something to a user."""
 
     def _names(self) -> List[str]:
         return [field[0] for field in self._fields_ if field[0] not in ("size", "reserved", "of")]
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={_plain(getattr(self, name))!r}' for name in self._names())})"
+        members = (f"{name}={_plain(getattr(self, name))!r}" for name in self._names())
+        return f"{type(self).__name__}({', '.join(members)})"
 
 
 class Device(_Shown):
@@ -336,9 +337,9 @@ class SamplerOptions(_Shown):
 
 
 class SamplerState(_Shown):
-    """The sampler: meters that are read, samples since its start, those that were due and not
-    taken, the host's meters or why it has none, meters left out, and what became of the last file
-    (csv_status 0: it is there)."""
+    """The sampler: the meters that it reads, its samples since its start, and those that were due
+    and not taken. Also the host's meters, or why it has none, and the meters left out. The state of
+    the last file is `csv_status` (0: the file is there)."""
 
     _fields_ = [
         ("size", c_size_t),
@@ -499,7 +500,7 @@ class TraceSite(_Shown):
 
 
 class ViewWish(_Shown):
-    """Whom a profile is of: prof_i_view_wish of <prof/python.h>."""
+    """The thread of a view: prof_i_view_wish of <prof/python.h>."""
 
     _fields_ = [
         ("size", c_size_t),
@@ -568,9 +569,6 @@ class MemoryMax(_Shown):
     ]
 
 
-OpCallback = CFUNCTYPE(c_int, c_void_p)
-OpWorkspace = CFUNCTYPE(c_int, c_void_p, POINTER(c_uint64))
-OpCleanup = CFUNCTYPE(None, c_void_p)
 MemoryQuery = CFUNCTYPE(c_int, c_void_p, POINTER(c_uint64), POINTER(c_uint64))
 
 
@@ -583,120 +581,4 @@ class PoolOptions(_Shown):
         ("user", c_void_p),
         ("checked", c_uint32),
         ("reserved", c_uint32),
-    ]
-
-
-class Op(_Shown):
-    _fields_ = [
-        ("size", c_size_t),
-        ("key", c_char_p),
-        ("user", c_void_p),
-        ("prepare", OpCallback),
-        ("run", OpCallback),
-        ("workspace", OpWorkspace),
-        ("cleanup", OpCleanup),
-        ("device", Device),
-        ("driver", c_char_p),
-        ("timer", c_void_p),
-    ]
-
-
-class OpStream(_Shown):
-    _fields_ = [
-        ("size", c_size_t),
-        ("device", Device),
-        ("stream", c_uint64),
-        ("patience_ns", c_uint64),
-        ("flush", OpCallback),
-        ("user", c_void_p),
-        ("cold", OpCallback),
-    ]
-
-
-class OpOptions(_Shown):
-    _fields_ = [
-        ("size", c_size_t),
-        ("warmup", c_int32),
-        ("exec", c_int32),
-        ("repeat", c_int32),
-        ("no_warmup", c_uint32),
-        ("least_ns", c_uint64),
-        ("time_limit_ns", c_uint64),
-        ("precision", c_double),
-        ("repeat_all", c_uint32),
-        ("caches", c_uint32),
-        ("no_reuse", c_uint32),
-        ("reserved", c_uint32),
-        ("timer", c_void_p),
-        ("vendor_memory", c_uint32),
-        ("open_meters", c_uint32),
-    ]
-
-
-class OpInfo(_Shown):
-    _fields_ = [
-        ("size", c_size_t),
-        ("workspace_bytes", c_uint64),
-        ("has_workspace", c_uint32),
-        ("sample_count", c_uint32),
-        ("exec", c_uint32),
-        ("warmup", c_uint32),
-        ("doubts", c_uint32),
-        ("was_kept", c_uint32),
-        ("file_status", c_int32),
-        ("caches", c_uint32),
-        ("device", Device),
-        ("min_us", c_double),
-        ("max_us", c_double),
-        ("mean_us", c_double),
-        ("stddev_us", c_double),
-        ("median_us", c_double),
-        ("median_low_us", c_double),
-        ("median_high_us", c_double),
-        ("confidence", c_double),
-        ("q05_us", c_double),
-        ("q25_us", c_double),
-        ("q75_us", c_double),
-        ("q95_us", c_double),
-        ("q99_us", c_double),
-        ("drift", c_double),
-        ("low_mode_us", c_double),
-        ("high_mode_us", c_double),
-        ("high_mode_share", c_double),
-        ("slowdown", c_double),
-        ("outlier_share", c_double),
-        ("timer_us", c_double),
-        ("energy_uj", c_double),
-        ("has_energy", c_uint32),
-        ("workspace_source", c_uint32),
-        ("workspace_status", c_int32),
-        ("looks", c_uint32),
-        ("throttle", c_uint32),
-        ("is_device_warm", c_uint32),
-        ("clock_low_hz", c_double),
-        ("clock_high_hz", c_double),
-    ]
-
-
-class OpOverlap(_Shown):
-    _fields_ = [
-        ("size", c_size_t),
-        ("alone_us", c_double),
-        ("longest_us", c_double),
-        ("group_us", c_double),
-        ("gained", c_double),
-        ("begin_us", c_double),
-    ]
-
-
-class OpComparison(_Shown):
-    _fields_ = [
-        ("size", c_size_t),
-        ("order", c_uint32),
-        ("doubts", c_uint32),
-        ("is_paired", c_uint32),
-        ("reserved", c_uint32),
-        ("ratio", c_double),
-        ("ratio_low", c_double),
-        ("ratio_high", c_double),
     ]

@@ -9,7 +9,8 @@ import os
 import sys
 from typing import Any, Dict, List
 
-from .trace import ALL_ROWS, GROUPS, SORTS, Traces
+from ._totals import ALL_ROWS, GROUPS, SORTS
+from .trace import Traces
 
 SORT_WORDS = [word.replace("_", "-") for word in SORTS]
 

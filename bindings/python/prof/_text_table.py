@@ -10,7 +10,7 @@ from ._text_units import format_memory, format_time
 from .device import DeviceType
 
 if TYPE_CHECKING:
-    from ._rows import Either
+    from ._averages import Either
 
 
 def _share(part: float, whole: float) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ctypes
 import enum
 import re
-from typing import Any, List, Union
+from typing import Any, List, Optional, Type, TypeVar, Union
 
 from . import _structs as s
+
+_Kind = TypeVar("_Kind", bound=enum.Enum)
 
 TYPES = {
     "cpu": 1,
@@ -21,12 +23,13 @@ TYPES = {
     "ext_dev": 12,
     "oneapi": 14,
 }
-"""DLPack's codes. Of a code the first name is what tables say; "gpu" and "rocm", as RAF and TVM
-have them, are taken, too."""
+"""DLPack's codes. The first name of a code is the one in tables. "gpu" and "rocm" are names of RAF
+and TVM."""
 
 
 class DeviceType(enum.Enum):
-    """What a row of a table is of: torch's names and numbers. Equal to torch's of the same name."""
+    """The device of a row of a table, with torch's names and numbers. A member is equal to torch's
+    member of the same name."""
 
     CPU = 0
     CUDA = 1
@@ -54,7 +57,7 @@ class DeviceType(enum.Enum):
         return self is other or is_theirs(self, other)
 
     def __hash__(self) -> int:
-        return hash(self.value)  # as theirs
+        return hash(self.value)  # as torch's
 
 
 def is_theirs(own: enum.Enum, other: object) -> bool:
@@ -63,6 +66,16 @@ def is_theirs(own: enum.Enum, other: object) -> bool:
     if kind is type(own) or kind.__name__ != type(own).__name__:
         return False
     return getattr(other, "name", None) == own.name
+
+
+def member_of(kind: Type[_Kind], value: Any) -> Optional[_Kind]:
+    """The member of prof's enumeration for a value, or None. The value may be torch's member of the
+    same name, since a program that changes from one to the other has both for a while."""
+    if isinstance(value, kind):
+        return value
+    if type(value).__name__ != kind.__name__:
+        return None
+    return kind.__members__.get(str(getattr(value, "name", "")))
 
 
 class Device:
@@ -97,8 +110,8 @@ class Device:
 
 
 def of(device: Union[Device, str, Any]) -> s.Device:
-    """As C takes it: a Device, its name, or what has ``type`` and ``index`` as torch.device has
-    them (an index of None is 0)."""
+    """Converts a device for C. It is a Device, its name, or an object with ``type`` and ``index``,
+    as torch.device has them. An index of None is 0."""
     if isinstance(device, str):
         device = Device(device)
     kind, index = getattr(device, "type", None), getattr(device, "index", None)
@@ -111,11 +124,11 @@ def of(device: Union[Device, str, Any]) -> s.Device:
 
 
 def backends() -> List[s.BackendState]:
-    """What `prof doctor` says: each back end of devices, whether it works here (result 0), what it
-    can do, and if not, why (reason) and what to do (advice). Looks for the vendors' libraries, some
-    ms each the first time; touches no device. RuntimeError while another thread looks, for two
-    seconds."""
-    # not before somebody asks: whoever names a device needs no library
+    """What `prof doctor` says of each back end: whether it works here (result 0), its abilities.
+    If it does not work: the cause (reason) and what to do (advice). The first call looks for the
+    vendors' libraries, which takes some ms each. Touches no device. RuntimeError if another
+    thread has been looking for two seconds."""
+    # here, since a program that only names a device needs no library
     from ._library import NOT_FOUND, C, sized
 
     found: List[s.BackendState] = []
@@ -129,8 +142,8 @@ def backends() -> List[s.BackendState]:
 
 
 def load_backends(paths: str) -> None:
-    """Back ends of one's own, or of a vendor's: files, or folders with *.so in them, by ":",
-    absolute. They stay. OSError and its kin, ValueError."""
+    """Loads further back ends, for the life of the process. paths: absolute paths of files, or of
+    folders with *.so, separated by ":". OSError and its subclasses, ValueError."""
     from ._library import C, encoded
 
     C.check(C.prof_backend_load(encoded(paths, "path")))

@@ -9,7 +9,7 @@ import functools
 import math
 from typing import Any, Callable, Dict, Generator, Iterator, List, Optional, Sequence, Tuple, Union
 
-from . import _keys
+from . import _keys, _op_structs
 from . import _structs as s
 from . import device as _device
 from ._library import C, Owner, encoded, sized, whole
@@ -89,15 +89,17 @@ class Op:
         while True:
             yield 1
 
-    def _for_c(self, device: s.Device) -> s.Op:
-        op = sized(s.Op, key=encoded(self.key, "key"), device=device, user=self.user)
+    def _for_c(self, device: s.Device) -> _op_structs.Op:
+        op = sized(_op_structs.Op, key=encoded(self.key, "key"), device=device, user=self.user)
         if isinstance(self.function, _CFunction) and not self.args and not self.kwargs:
-            op.run = ctypes.cast(self.function, s.OpCallback)
+            op.run = ctypes.cast(self.function, _op_structs.OpCallback)
         else:
             function, args, kwargs = self.function, self.args, self.kwargs
-            op.run = s.OpCallback(self._guard(functools.partial(function, *args, **kwargs)))
+            op.run = _op_structs.OpCallback(
+                self._guard(functools.partial(function, *args, **kwargs))
+            )
         if self.prepare is not None:
-            op.prepare = s.OpCallback(self._guard(self.prepare))
+            op.prepare = _op_structs.OpCallback(self._guard(self.prepare))
         if self.workspace is not None:
             workspace = self.workspace
 
@@ -109,9 +111,9 @@ class Op:
                     self.error = e
                     return 1
 
-            op.workspace = s.OpWorkspace(tell)
+            op.workspace = _op_structs.OpWorkspace(tell)
         if self.cleanup is not None:
-            op.cleanup = s.OpCleanup(self._guard(self.cleanup))
+            op.cleanup = _op_structs.OpCleanup(self._guard(self.cleanup))
         return op
 
 
@@ -122,7 +124,7 @@ class Result(Owner):
     def __init__(self, pointer: ctypes.c_void_p, key: str) -> None:
         self._pointer = pointer
         self.key = key
-        self.info = sized(s.OpInfo)
+        self.info = sized(_op_structs.OpInfo)
         C.check(C.prof_op_info_get(pointer, ctypes.byref(self.info)))
 
     def __getattr__(self, name: str) -> Any:
@@ -196,7 +198,7 @@ class Comparison:
     second to first, with its interval of 95 %."""
 
     def __init__(
-        self, found: s.OpComparison, first_doubts: int = 0, second_doubts: int = 0
+        self, found: _op_structs.OpComparison, first_doubts: int = 0, second_doubts: int = 0
     ) -> None:
         self.order = ORDERS[found.order]
         self.ratio, self.ratio_low, self.ratio_high = found.ratio, found.ratio_low, found.ratio_high
@@ -242,7 +244,7 @@ def _raise(ops: Sequence[Op], status: int) -> None:
 @contextlib.contextmanager
 def _timed(
     op: Op,
-    for_c: s.Op,
+    for_c: _op_structs.Op,
     stream: Optional[int],
     flush: Optional[Callable[[], Any]] = None,
     cold: Optional[Callable[[], Any]] = None,
@@ -255,11 +257,13 @@ def _timed(
             )
         yield
         return
-    of = sized(s.OpStream, device=for_c.device, stream=whole(stream, "stream", 0, (1 << 64) - 1))
+    of = sized(
+        _op_structs.OpStream, device=for_c.device, stream=whole(stream, "stream", 0, (1 << 64) - 1)
+    )
     if flush is not None:
-        of.flush = s.OpCallback(op._guard(flush))
+        of.flush = _op_structs.OpCallback(op._guard(flush))
     if cold is not None:
-        of.cold = s.OpCallback(op._guard(cold))
+        of.cold = _op_structs.OpCallback(op._guard(cold))
     timer = ctypes.c_void_p()
     C.check(C.prof_op_timer_create(ctypes.byref(of), ctypes.byref(timer)))
     try:
@@ -271,7 +275,7 @@ def _timed(
 
 def _options(
     warmup: Optional[int], exec: Optional[int], repeat: Optional[int], more: Dict[str, Any]
-) -> s.OpOptions:
+) -> _op_structs.OpOptions:
     for name, value in (("warmup", warmup), ("exec", exec), ("repeat", repeat)):
         if value is not None and not isinstance(value, int):
             raise TypeError(f"{name} must be an int, not {value!r}")
@@ -299,7 +303,7 @@ def _options(
         else:
             raise TypeError(f"unexpected argument {name!r}")
     return sized(
-        s.OpOptions,
+        _op_structs.OpOptions,
         warmup=warmup or 0,
         exec=exec or 0,
         repeat=repeat or 0,
@@ -369,7 +373,7 @@ def profile_in_turn(
     all_ops = [_op(o) for o in ops]
     if not 1 <= len(all_ops) <= OPS_MOST:
         raise ValueError(f"profile_in_turn() takes 1 to {OPS_MOST} operators, not {len(all_ops)}")
-    for_c = (s.Op * len(all_ops))(*[o._for_c(_device.of(device)) for o in all_ops])
+    for_c = (_op_structs.Op * len(all_ops))(*[o._for_c(_device.of(device)) for o in all_ops])
     out = (ctypes.c_void_p * len(all_ops))()
     options = _options(warmup, exec, repeat, more)
     with contextlib.ExitStack() as timers:
@@ -387,7 +391,7 @@ def compare(first: Result, second: Result, threshold: float = 0.02) -> Compariso
             f"compare() takes two Results, of profile() or profile_in_turn(), not {first!r} and "
             f"{second!r}"
         )
-    found = sized(s.OpComparison)
+    found = sized(_op_structs.OpComparison)
     C.check(
         C.prof_op_compare(
             first._pointer,
@@ -503,12 +507,12 @@ def _streams(stream_ids: Sequence[int], count: int) -> List[int]:
 
 
 def _measure_group(
-    ops: Sequence[Op], where: s.Device, streams: Sequence[int], options: s.OpOptions
+    ops: Sequence[Op], where: s.Device, streams: Sequence[int], options: _op_structs.OpOptions
 ) -> Dict[str, Any]:
-    for_c = (s.Op * len(ops))(*[o._for_c(where) for o in ops])
+    for_c = (_op_structs.Op * len(ops))(*[o._for_c(where) for o in ops])
     has_streams = where.type != _device.TYPES["cpu"] and any(stream >= 0 for stream in streams)
     out = (ctypes.c_void_p * (len(ops) + 1))()
-    overlap = sized(s.OpOverlap)
+    overlap = sized(_op_structs.OpOverlap)
     with contextlib.ExitStack() as timers:
         for op, one, stream in zip(ops, for_c, streams if has_streams else ()):
             timers.enter_context(_timed(op, one, max(stream, 0)))

@@ -5,11 +5,15 @@ from __future__ import annotations
 
 from typing import List
 
+from ._averages import FunctionEventAvg
 from ._event_list import EventList, SortError
-from ._from_trace import Window, averages, number, single_events
-from ._rows import STEP, FunctionEvent, FunctionEventAvg, Interval, Kernel
+from ._events import FunctionEvent, Kernel
+from ._from_trace import averages
+from ._single_events import number, single_events
 from ._text_units import format_memory, format_time
+from ._times import STEP, Interval
 from ._whole_file import write_whole
+from .trace import Window
 
 __all__ = [
     "EventList",

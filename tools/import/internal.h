@@ -1,0 +1,34 @@
+/* Functions of `prof import` that have one caller or two, by the file that defines them. */
+#ifndef PROF_IMPORT_INTERNAL_H
+#define PROF_IMPORT_INTERNAL_H
+
+#include <stddef.h>
+
+#include "convert.h"
+#include "event.h"
+#include "output.h"
+#include "state.h"
+
+/* capture.c: writes the capture of a trace. src/format/layout.h has its bytes, and
+   docs/reference/file-format.md describes them. */
+
+void import_capture_write(import_state *state, import_output *output);
+
+/* memory.c: the instants of a trace with the names [memory] and [OutOfMemory]. */
+
+void import_convert_memory(import_state *state, const import_event *event, uint64_t at);
+void import_convert_out_of_memory(import_state *state, const import_event *event, uint64_t at);
+
+/* sniff.c: names the kind of a file that is not a trace, by its first bytes. */
+
+/* "a zip archive; unpack it first". NULL: it may be JSON. bytes: the start of the file. */
+const char *import_sniff(const char *bytes, size_t count);
+
+/* The kinds of files that an import takes, for messages. */
+extern const char import_kinds[];
+
+/* utf8.c: is a text well-formed UTF-8? If json_cleaner.c has cut it, it may end in a character. */
+
+bool import_utf8_is(import_text text);
+
+#endif
