@@ -10,7 +10,7 @@
 typedef struct prof_i_reversal {
   uint64_t start_ns, duration_ns;
   size_t *begins; /* of its texts but the first, in bytes behind the first */
-  size_t count, room;
+  uint32_t count, room;
 } prof_i_reversal;
 
 /* Nothing begins at this moment. */

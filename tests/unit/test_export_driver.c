@@ -335,6 +335,38 @@ static void the_fast_path_takes_what_it_can_and_keeps_the_order(void **state) {
                       "event a 2000 lane 0\nplain b\nthread 102\nend\n");
 }
 
+/* Calls that nest and repeat, with arrows and overlaps, on both sides of 10^8 ns. */
+static void many_scopes(capture *c) {
+  prof_i_head *chunks[2];
+  begin_two_threads(c, chunks);
+  for (uint64_t i = 0; i < 60; i++) {
+    const uint64_t at_ns = CAPTURE_START + 99000000 + i * 40000;
+    const uint32_t site = (uint32_t)(1 + i % 3);
+    capture_plain(chunks[i % 2], at_ns + 10, 5 + i * 7, site);
+    if (i % 5 == 0) put_flow_end(chunks[i % 2], at_ns + 11 - CAPTURE_START, i % 2);
+    if (i % 7 == 0) capture_plain(chunks[i % 2], at_ns + 300, 30000 + i, 2); /* overlaps */
+    capture_plain(chunks[i % 2], at_ns, i % 11 == 0 ? 2000000 : 20000 + i, 1);
+  }
+}
+
+static void chromes_fast_path_writes_what_its_callbacks_write(void **state) {
+  (void)state;
+  static char fast[sizeof text];
+  const prof_i_window windows[] = {{0, 0}, {99500000, 100500000}};
+  prof_i_exporter slow = prof_i_chrome_exporter;
+  slow.plain = NULL;
+  capture c;
+  many_scopes(&c);
+  for (size_t i = 0; i < 2; i++) {
+    assert_int_equal(export_text(&c, &prof_i_chrome_exporter, windows[i], SIZE_MAX), PROF_OK);
+    memcpy(fast, text, sizeof fast);
+    assert_non_null(strstr(fast, "\"name\":\"say"));
+    assert_int_equal(export_text(&c, &slow, windows[i], SIZE_MAX), PROF_OK);
+    assert_string_equal(fast, text);
+  }
+  capture_end(&c);
+}
+
 static int refuse_b(prof_i_export *run, prof_i_export_event *event) {
   if (event->name.bytes == 1 && event->name.data[0] == 'b') return PROF_E_IO;
   return trace_event(run, event);
@@ -384,6 +416,7 @@ int main(void) {
       cmocka_unit_test(category_tracks_have_lanes_of_their_own),
       cmocka_unit_test(counters_and_flows_have_their_callbacks),
       cmocka_unit_test(the_fast_path_takes_what_it_can_and_keeps_the_order),
+      cmocka_unit_test(chromes_fast_path_writes_what_its_callbacks_write),
       cmocka_unit_test(a_failure_ends_the_run_and_frees_the_state_once),
       cmocka_unit_test(a_full_sink_ends_the_run),
   };
