@@ -119,9 +119,7 @@ char *prof_i_put_double(char *to, double value) {
 
 /* ---- strings ---- */
 
-/* Bytes of the sequence at s; when it is ill-formed, the bytes of its maximal subpart (Unicode,
-   table 3-7). */
-static size_t sequence_bytes(const unsigned char *s, size_t left, bool *is_well_formed_out) {
+size_t prof_i_utf8_bytes(const unsigned char *s, size_t left, bool *is_well_formed_out) {
   const unsigned first = s[0];
   unsigned low = 0x80, high = 0xbf;
   size_t bytes;
@@ -159,7 +157,7 @@ static char *put_unicode_escape(char *to, unsigned code) {
 static char *put_multibyte(char *to, const unsigned char **from, size_t left) {
   const unsigned char *const s = *from;
   bool is_well_formed;
-  const size_t bytes = sequence_bytes(s, left, &is_well_formed);
+  const size_t bytes = prof_i_utf8_bytes(s, left, &is_well_formed);
   *from += bytes;
   if (!is_well_formed) {
     memcpy(to, "\xef\xbf\xbd", 3);

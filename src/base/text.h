@@ -3,6 +3,7 @@
 #ifndef PROF_BASE_TEXT_H
 #define PROF_BASE_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,6 +22,10 @@ char *prof_i_put_us(char *to, uint64_t ns);
 /* The shortest of 15, 16 or 17 digits that reads back as the same double, never without a point or
    an exponent. value is finite. */
 char *prof_i_put_double(char *to, double value);
+
+/* The length of the UTF-8 character at `s`, which is not ASCII; `left` bytes of text are there. If
+   it is ill-formed, the length of its maximal subpart (Unicode, table 3-7). */
+size_t prof_i_utf8_bytes(const unsigned char *s, size_t left, bool *is_well_formed_out);
 
 /* Writes text as the inside of a JSON string. It is valid UTF-8, whatever the bytes were: one
    U+FFFD for each maximal subpart of an ill-formed sequence, as Unicode recommends. Controls,

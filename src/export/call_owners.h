@@ -1,7 +1,7 @@
 /* Chrome JSON: whose "External id" a vendor's call has, in a trace with PyTorch's operators. As
    Kineto has it, that is the innermost operator or range around the call. Traced functions and
    calls in between are skipped. The walk hands out a call before what holds it. So a first walk
-   (event_numbers.c) finds each call's operator, and the second one (chrome.c) asks for it. */
+   (event_numbers.c) finds each call's operator, and the second one (chrome_event.c) asks for it. */
 #ifndef PROF_EXPORT_CALL_OWNERS_H
 #define PROF_EXPORT_CALL_OWNERS_H
 

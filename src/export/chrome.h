@@ -1,8 +1,6 @@
-/* Chrome JSON as torch.profiler writes it: what chrome.c (the events), chrome_counter.c,
-   chrome_memory.c, chrome_args.c (arguments), chrome_location.c (where functions are) and
-   chrome_meta.c (what stands around them) share. Strict JSON, one event a line, metadata first,
-   times in us with three decimals from a base that all ranks share.
-   docs/reference/export-formats.md says what the file holds, and what each reader needs. */
+/* Chrome JSON as torch.profiler writes it: what the files chrome_*.c share. It is strict JSON, one
+   event a line, metadata first. Times are in us with three decimals, from a base that all ranks
+   share. docs/reference/export-formats.md says what the file holds, and what each reader needs. */
 #ifndef PROF_EXPORT_CHROME_H
 #define PROF_EXPORT_CHROME_H
 
@@ -12,38 +10,13 @@
 #include "../analysis/call_stacks.h"
 #include "../analysis/launch.h"
 #include "../reader/walk.h"
-#include "../sink/sink.h"
 #include "event_numbers.h"
+#include "exporter.h"
 #include "flow.h"
 #include "forward.h"
-#include "metadata.h"
 #include "python_ids.h"
 #include "reversal.h"
-#include "self_check.h"
-#include "tids.h"
 #include "value.h"
-#include "window.h"
-
-/* Of prof_dump_options. */
-typedef struct prof_i_stack_folders {
-  const char *const *folders;
-  uint32_t count;
-} prof_i_stack_folders;
-
-/* What the document is to hold. */
-typedef struct prof_i_chrome_options {
-  prof_i_window window;
-  prof_i_metadata metadata;
-  bool with_stacks, with_marks, with_memory;
-  prof_i_stack_folders stack_folders;
-} prof_i_chrome_options;
-
-/* Writes the whole document. PROF_OK, or the sink's or the reader's failure; *findings_out is
-   filled in both cases. */
-int prof_i_chrome_write(const prof_trace *trace, const prof_i_chrome_options *chrome_options,
-                        prof_i_sink *sink, prof_i_findings *findings_out);
-
-/* ---- between these files ---- */
 
 enum {
   PROF_I_SITE_CACHE_COUNT = 4096, /* 1 MiB of rendered call sites, found by number */
@@ -52,13 +25,13 @@ enum {
   PROF_I_KEY_BYTES =
       448, /* an argument's key, 64 bytes escaped to 6 each, with what makes it unique */
   PROF_I_LOCATION_BYTES =
-      32768, /* a path of 4096 bytes, escaped to 6 each, and more; what is longer is not said */
+      32768, /* a path of 4096 bytes, escaped to 6 each, and more; what is longer is left out */
   PROF_I_JSON_BYTES = 16385 /* more than a record holds */
 };
 
-/* {"ph":"X","cat":"operator","name":"conv2d   of one call site, and behind it what its arguments
-   end with, where it is a traced function's: ,"file":"a.py","line":7   bytes is 0 when both are too
-   long for this, and where its scopes have a stack among theirs: the slow way. */
+/* The text of one call site's scopes: {"ph":"X","cat":"operator","name":"conv2d. A traced
+   function's has the end of its arguments too. Both lengths are 0 if the texts are too long, or if
+   its scopes have a stack. Such scopes go to chrome_event.c. */
 typedef struct prof_i_site_json {
   uint32_t site_plus_one;
   uint16_t bytes, location_bytes;
@@ -113,7 +86,7 @@ typedef struct prof_i_chrome {
   prof_i_sink *sink;
   prof_i_window window;
   uint64_t first_ns; /* where the first of what is written begins, or the window before it */
-  bool with_marks;
+  bool with_marks, with_memory;
   prof_i_metadata metadata;
   prof_trace_info info;
   uint64_t base_ns;     /* the base time, Unix ns */
@@ -135,7 +108,7 @@ typedef struct prof_i_chrome {
   prof_i_counter_values counters;
   uint64_t named_pids[PROF_I_NAMED_DEVICES]; /* processes of devices that have a name so far */
   uint32_t named_count;
-  prof_i_tids *tids; /* of each thread */
+  const prof_i_tids *tids; /* of each thread */
   prof_i_launches launches;
   prof_i_correlation *correlations; /* of each of them */
   /* the thread's launches; some of what vendors' own tracing told, which any scope may have
@@ -157,12 +130,12 @@ typedef struct prof_i_chrome {
   uint32_t fraction_us[1000]; /* ".007" */
 
   prof_i_stack_folders stack_folders;
-  prof_i_call_stacks call_stacks; /* where stacks are asked for, and functions are traced */
+  prof_i_call_stacks call_stacks; /* if stacks are an option, and functions are traced */
   prof_i_walker *walker;          /* of the thread, there or where there are functions; else NULL */
   prof_i_python_ids python_ids;
   prof_i_event_numbers numbers;
 
-  prof_event event; /* room for the event at hand, too large for a stack of unknown size */
+  prof_event *event; /* the event at hand: the driver's, which may be changed */
   prof_i_keys keys;
   /* the event at hand is a function's: the keys of its place are taken, for prof import believes
      them */
@@ -174,17 +147,40 @@ typedef struct prof_i_chrome {
   prof_i_site_json sites[PROF_I_SITE_CACHE_COUNT];
 } prof_i_chrome;
 
-/* chrome.c */
-/* a moment of the capture as ts has it */
-void prof_i_chrome_put_time(prof_i_chrome *w, uint64_t start_ns);
+static inline char *prof_i_chrome_append(char *to, const char *text) {
+  const size_t bytes = strlen(text);
+  memcpy(to, text, bytes);
+  return to + bytes;
+}
 
-/* the end of a name, then pid, tid and ts */
-void prof_i_chrome_put_track_time(prof_i_chrome *w, uint64_t start_ns);
+/* chrome.c: what is written next stands on the row of that thread, or of the process. */
 void prof_i_chrome_select_thread(prof_i_chrome *w, uint32_t index);
-/* what is written next stands on its row */
-void prof_i_chrome_select_process(prof_i_chrome *w); /* what belongs to no thread */
-/* never empty: readers take a missing name for a broken event */
-prof_i_text prof_i_chrome_name_or_default(prof_i_text text, const char *otherwise);
+void prof_i_chrome_select_process(prof_i_chrome *w);
+
+/* chrome_plain.c: prof_i_exporter.plain, and what chrome_event.c writes in the same way. */
+size_t prof_i_chrome_put_plain(prof_i_export *run, const prof_i_span *spans, size_t count);
+/* Once, before the first scope. */
+void prof_i_chrome_fill_short_us(prof_i_chrome *w);
+void prof_i_chrome_begin_ids(prof_i_chrome *w);
+/* Makes a lane of w->ids the current track. */
+void prof_i_chrome_set_track(prof_i_chrome *w, uint32_t lane);
+/* The next External id. */
+uint64_t prof_i_chrome_next_id(prof_i_chrome *w);
+char *prof_i_chrome_put_python_id(char *to, const prof_i_python_id *id);
+char *prof_i_chrome_put_event_number(char *to, prof_i_number_kind kind, uint64_t number);
+/* Does a scope of that site and name have the traced functions around it among its arguments? A
+   function has not, because the viewer shows them. A module has, because it is a row of tables. */
+bool prof_i_chrome_has_callers(const prof_i_chrome *w, uint32_t site, prof_i_text name);
+
+/* chrome_event.c: event, counter and flow of prof_i_exporter. */
+int prof_i_chrome_put_event(prof_i_export *run, prof_i_export_event *event);
+/* A moment of the capture, as ts has it. */
+void prof_i_chrome_put_time(prof_i_chrome *w, uint64_t start_ns);
+/* The end of a name, then pid, tid and ts. */
+void prof_i_chrome_put_track_time(prof_i_chrome *w, uint64_t start_ns);
+
+/* chrome_flow.c: writes the arrows. */
+void prof_i_chrome_put_flows(prof_i_chrome *w);
 
 /* chrome_counter.c: keeps the counter w->event until all threads have been walked (false: no
    memory); then writes all. */
@@ -237,5 +233,21 @@ void prof_i_chrome_put_thread(prof_i_chrome *w, uint64_t pid, uint64_t tid, prof
 void prof_i_chrome_put_row(prof_i_chrome *w, const prof_i_tids *ids, uint32_t lane,
                            prof_i_text name, uint64_t order);
 void prof_i_chrome_put_tail(prof_i_chrome *w);
+
+/* Before each span of a thread that is written. */
+static inline void prof_i_chrome_next_span(prof_i_chrome *w, const prof_i_span *span) {
+  if (span->start_ns < w->first_ns) w->first_ns = span->start_ns;
+  if (span->lane >= w->lanes_named) { /* its name stands before what is reversed */
+    prof_i_reversal_end_thread(&w->reversal, w->sink);
+    prof_i_chrome_name_lane(w, span->lane);
+  }
+  prof_i_reversal_next_text(&w->reversal, w->sink, span->start_ns, span->duration_ns);
+  if (span->kind != PROF_EVENT_SCOPE && span->kind != PROF_EVENT_OPEN &&
+      span->kind != PROF_EVENT_STEP)
+    return;
+  prof_i_self_check_scope(&w->check, span);
+  if (w->flows.pending != PROF_I_NO_FLOW && span->lane == 0)
+    prof_i_flows_bind(&w->flows, span->depth, span->start_ns, span->start_ns + span->duration_ns);
+}
 
 #endif

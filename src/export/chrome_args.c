@@ -54,7 +54,7 @@ static bool key_is_listed(const own_key *all, size_t count, const char *key, siz
 
 static bool key_is_taken(const prof_i_chrome *w, const char *key, size_t bytes) {
   const prof_i_keys *const keys = &w->keys;
-  const bool is_on_device = (w->event.flags & PROF_EVENT_ON_DEVICE) != 0;
+  const bool is_on_device = (w->event->flags & PROF_EVENT_ON_DEVICE) != 0;
   if (key_is_listed(own_keys, OWN_KEY_COUNT, key, bytes)) return true;
   if (is_on_device && key_is_listed(device_keys, DEVICE_KEY_COUNT, key, bytes)) return true;
   for (unsigned i = 0; i < keys->count; i++)
@@ -95,8 +95,8 @@ static void put_separator(prof_i_chrome *w, bool *has_members) {
   *has_members = true;
 }
 
-/* A list of texts that a range of PyTorch's was given: bindings/python/prof/_torch_ranges.py writes
-   a mark behind the bracket, which no JSON and no program's text has there. */
+/* A list of texts, which a range of PyTorch's has as an argument. _torch_ranges.py of the Python
+   package writes a mark behind its bracket. No JSON and no program's text has it there. */
 static const char text_list[] = "[\x1f";
 
 static bool arg_is_text_list(const prof_trace_arg *arg) {
@@ -149,34 +149,34 @@ static bool arg_is_known(const prof_i_chrome *w, const prof_trace_arg *arg) {
 }
 
 static void put_pairs(prof_i_chrome *w, uint32_t first, bool *has_members) {
-  for (uint32_t i = first; i < w->event.arg_count; i++) {
-    if (arg_is_known(w, &w->event.args[i])) continue;
+  for (uint32_t i = first; i < w->event->arg_count; i++) {
+    if (arg_is_known(w, &w->event->args[i])) continue;
     put_separator(w, has_members);
-    put_user_key(w, &w->event.args[i]);
-    if (arg_is_array(w, &w->event.args[i]))
+    put_user_key(w, &w->event->args[i]);
+    if (arg_is_array(w, &w->event->args[i]))
       put_array(w);
-    else if (arg_is_stack(&w->event.args[i]))
-      prof_i_chrome_put_stack(w, arg_text(&w->event.args[i]));
+    else if (arg_is_stack(&w->event->args[i]))
+      prof_i_chrome_put_stack(w, arg_text(&w->event->args[i]));
     else
-      prof_i_value_json(w->sink, &w->event.args[i]);
+      prof_i_value_json(w->sink, &w->event->args[i]);
   }
 }
 
 static void put_formatted_args(prof_i_chrome *w, bool *has_members) {
-  const size_t wanted = prof_i_format_args(&w->event, w->format_text, sizeof w->format_text);
+  const size_t wanted = prof_i_format_args(w->event, w->format_text, sizeof w->format_text);
   put_separator(w, has_members);
   prof_i_sink_text(w->sink, "\"text\":");
   prof_i_sink_string(w->sink, w->format_text,
                      wanted < sizeof w->format_text ? wanted : sizeof w->format_text);
-  if (wanted > sizeof w->format_text) w->event.flags |= PROF_EVENT_CUT;
+  if (wanted > sizeof w->format_text) w->event->flags |= PROF_EVENT_CUT;
 }
 
 static void put_list(prof_i_chrome *w, bool *has_members) {
   put_separator(w, has_members);
   prof_i_sink_text(w->sink, "\"args_string\":[");
-  for (uint32_t i = 0; i < w->event.arg_count; i++) {
+  for (uint32_t i = 0; i < w->event->arg_count; i++) {
     if (i > 0) prof_i_sink_bytes(w->sink, ",", 1);
-    prof_i_value_json(w->sink, &w->event.args[i]);
+    prof_i_value_json(w->sink, &w->event->args[i]);
   }
   prof_i_sink_bytes(w->sink, "]", 1);
 }
@@ -191,14 +191,14 @@ static void put_dims(prof_i_chrome *w, uint32_t count) {
   prof_i_sink_bytes(w->sink, "[", 1);
   for (uint32_t i = 0; i < count; i++) {
     if (i > 0) prof_i_sink_text(w->sink, ", ");
-    prof_i_value_dims(w->sink, &w->event.args[i]);
+    prof_i_value_dims(w->sink, &w->event->args[i]);
   }
   prof_i_sink_bytes(w->sink, "]", 1);
 }
 
-/* What prof import keeps of inputs among which are lists of tensors, "[[[2,10],[3,10]],[],[4]]": it
-   stands for the shapes, where it is what it says, of as many inputs. lists_out: a bit for each
-   that is a list. NULL: there is none, or anybody's text. inputs: how many it is of. */
+/* "[[[2,10],[3,10]],[],[4]]": what prof import keeps of inputs with lists of tensors. It replaces
+   the shapes if it is well-formed and has `inputs` elements. Else it is a text of the user's, and
+   the result is NULL. lists_out: a bit for each element that is a list. */
 static const prof_trace_arg *find_lists(const prof_event *event, uint32_t count, uint32_t inputs,
                                         uint64_t *lists_out) {
   static const char key[] = "Tensor lists"; /* of tools/import/args.c */
@@ -270,12 +270,12 @@ static void put_input_shapes(prof_i_chrome *w, uint32_t count, const input_texts
   else
     put_dims(w, count);
   prof_i_sink_text(w->sink, ",\"Input type\":[");
-  const prof_trace_arg *const inputs = find_inputs(&w->event, prof_i_shape_count(&w->event));
+  const prof_trace_arg *const inputs = find_inputs(w->event, prof_i_shape_count(w->event));
   size_t at = 0, type_at = 0;
   for (uint32_t i = 0; i < count; i++) {
     const prof_trace_arg typed =
         texts->types ? next_input_type(texts->types, &type_at) : (prof_trace_arg){0};
-    const prof_trace_arg *const arg = texts->types ? &typed : &w->event.args[i];
+    const prof_trace_arg *const arg = texts->types ? &typed : &w->event->args[i];
     const char *const scalar = inputs ? next_input_scalar(inputs, &at) : "";
     const bool is_tensor =
         arg->type == PROF_ARG_TENSOR && (arg->value.tensor.rank || arg->value.tensor.dtype);
@@ -290,9 +290,9 @@ static void put_input_shapes(prof_i_chrome *w, uint32_t count, const input_texts
 
 static void put_inputs(prof_i_chrome *w, uint32_t count, bool *has_members) {
   input_texts texts = {NULL, NULL, 0};
-  if (prof_i_shape_has_texts(&w->event)) texts.types = &w->event.args[count + 1];
+  if (prof_i_shape_has_texts(w->event)) texts.types = &w->event->args[count + 1];
   uint32_t inputs = texts.types ? type_count(texts.types) : count;
-  if (count > 0) texts.lists = find_lists(&w->event, count, inputs, &texts.is_list);
+  if (count > 0) texts.lists = find_lists(w->event, count, inputs, &texts.is_list);
   if (!texts.lists) texts = (input_texts){NULL, NULL, 0}, inputs = count;
   if (count > 0) put_input_shapes(w, inputs, &texts, has_members);
   put_pairs(w, count + (texts.lists != NULL) + (texts.types != NULL), has_members);
@@ -302,7 +302,7 @@ static void put_inputs(prof_i_chrome *w, uint32_t count, bool *has_members) {
    on purpose: readers take a row that has those for a kernel, and this is the host's side of a
    launch. */
 static void put_device_args(prof_i_chrome *w, bool *has_members) {
-  const prof_event *const event = &w->event;
+  const prof_event *const event = w->event;
   const bool is_on_stream = (event->flags & PROF_EVENT_ON_STREAM) != 0;
   if (!is_on_stream && (event->device.type == PROF_DEVICE_CPU || event->device.type == 0)) return;
   char name[PROF_I_DEVICE_NAME_BYTES];
@@ -317,20 +317,20 @@ static void put_device_args(prof_i_chrome *w, bool *has_members) {
 }
 
 static void put_flag_args(prof_i_chrome *w, uint32_t flag, const char *text, bool *has_members) {
-  if ((w->event.flags & flag) == 0) return;
+  if ((w->event->flags & flag) == 0) return;
   put_separator(w, has_members);
   prof_i_sink_text(w->sink, text);
 }
 
 void prof_i_chrome_put_args(prof_i_chrome *w, bool has_members) {
-  const uint32_t shape_count = prof_i_shape_count(&w->event);
+  const uint32_t shape_count = prof_i_shape_count(w->event);
   w->keys.count = 0;
   for (size_t i = 0; w->has_location && i < sizeof place_keys / sizeof *place_keys; i++)
     keep_key(&w->keys, place_keys[i]);
   put_device_args(w, &has_members);
-  if (w->event.arg_count > 0 ||
-      (w->event.args_kind == PROF_ARGS_FORMAT && w->event.format_bytes > 0)) {
-    switch ((prof_args_kind)w->event.args_kind) {
+  if (w->event->arg_count > 0 ||
+      (w->event->args_kind == PROF_ARGS_FORMAT && w->event->format_bytes > 0)) {
+    switch ((prof_args_kind)w->event->args_kind) {
       case PROF_ARGS_PAIRS:
         put_pairs(w, 0, &has_members);
         break;

@@ -1,5 +1,5 @@
-/* Chrome JSON: the user's counters. A graph is one row of a process, whichever threads count, and
-   chrome://tracing draws its values in the order of the file: so they are kept until all threads
+/* Chrome JSON: the user's counters. A graph is one row of a process, whichever threads count.
+   chrome://tracing draws its values in the order of the file. So they are kept until all threads
    have been walked, and written in the order of time. */
 #include <math.h>
 #include <stdlib.h>
@@ -10,16 +10,16 @@
 #include "chrome.h"
 
 bool prof_i_chrome_add_counter(prof_i_chrome *w, const prof_i_span *span) {
-  if (!isfinite(w->event.value)) {
+  if (!isfinite(w->event->value)) {
     w->check.findings.counts[PROF_I_FINDING_NOT_FINITE]++;
     return true;
   }
   prof_i_counter_values *const c = &w->counters;
   if (!prof_i_make_room((void **)&c->items, &c->room, c->count, sizeof *c->items)) return false;
-  const prof_i_text category = {w->event.category, w->event.category_bytes},
-                    name = {w->event.name, w->event.name_bytes};
-  c->items[c->count] = (prof_i_counter_value){span->start_ns,  w->event.value, category, name,
-                                              w->event.device, w->thread,      c->count};
+  const prof_i_text category = {w->event->category, w->event->category_bytes},
+                    name = {w->event->name, w->event->name_bytes};
+  c->items[c->count] = (prof_i_counter_value){span->start_ns,   w->event->value, category, name,
+                                              w->event->device, w->thread,       c->count};
   c->count++;
   return true;
 }
@@ -34,8 +34,8 @@ static int counter_compare_time(const void *a, const void *b) {
 
 static void put_counter(prof_i_chrome *w, const prof_i_counter_value *counter) {
   prof_i_sink *const sink = w->sink;
-  const prof_i_text category = prof_i_chrome_name_or_default(counter->category, "scope"),
-                    name = prof_i_chrome_name_or_default(counter->name, "(unnamed)");
+  const prof_i_text category = prof_i_text_or(counter->category, "scope"),
+                    name = prof_i_text_or(counter->name, "(unnamed)");
   prof_i_chrome_begin_value(w, counter->device, category);
   prof_i_sink_string_part(sink, name.data, name.bytes);
   prof_i_chrome_put_value_time(w, counter->device, counter->ns);

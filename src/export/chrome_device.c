@@ -1,6 +1,6 @@
-/* Chrome JSON: devices. Each is a process of its own, its streams are that process's threads, as
-   Kineto has them; what ran there is tied to the host's scope that launched it by an arrow and by
-   one number. */
+/* Chrome JSON: devices. As in Kineto's traces, a device is a process, and its streams are that
+   process's threads. An arrow and a number connect what ran there with the host's scope that
+   launched it. */
 #include "chrome.h"
 
 #include <prof/backend.h>
@@ -9,7 +9,7 @@
 
 #include "../base/log.h"
 
-enum { UNUSED_TID_FIRST = 1000000 }; /* of streams that were named, and nothing of theirs is told */
+enum { UNUSED_TID_FIRST = 1000000 }; /* of streams with a name and without events */
 
 /* ---- names ---- */
 
@@ -121,8 +121,9 @@ static bool launch_is_before(const prof_i_launch *launch, uint64_t at_ns, uint64
          (launch->start_ns == start_ns && (uintptr_t)launch->record < (uintptr_t)record);
 }
 
-/* The thread's first launch from that moment on, of several at that moment the first that began
-   then or later, of those the record or the first behind it; *end_out: behind its last. */
+/* The thread's first launch at that moment or later. Of several at that moment it is the first that
+   began at start_ns or later, and of those `record` or the first behind it. *end_out: behind the
+   thread's last launch. */
 static uint32_t launch_find(const prof_i_chrome *w, uint32_t thread, uint64_t at_ns,
                             uint64_t start_ns, const uint64_t *record, uint32_t *end_out) {
   uint32_t low, high = prof_i_launches_of_thread(&w->launches, thread, &low);
@@ -145,13 +146,13 @@ void prof_i_chrome_select_launches(prof_i_chrome *w) {
   for (uint32_t i = first; i < first + count; i++) w->has_records |= w->launches.items[i].kind != 0;
 }
 
-/* A device's side of a scope is that scope's, by its begin alone; of several at one moment each
-   gets its own. A record is of the innermost scope that stood open; or of a call, and of calls in
-   each other of the outermost: readers know the runtime's, not the driver's in it. */
+/* A device's side of a scope belongs to the scope with that begin. Of several at one moment each
+   gets its own. A record belongs to the innermost scope that was open, or to a call. If calls are
+   inside of each other it is the outermost: readers know the runtime's calls, not the driver's. */
 bool prof_i_chrome_correlate(prof_i_chrome *w, const prof_i_span *span, uint64_t id,
                              uint64_t external_id, bool is_on_stream) {
   uint32_t end;
-  const bool is_call = (w->event.flags & PROF_EVENT_CALL) != 0;
+  const bool is_call = (w->event->flags & PROF_EVENT_CALL) != 0;
   bool has_side = !is_on_stream, has_launched = false;
   for (uint32_t at = launch_find(w, w->thread, span->start_ns, 0, NULL, &end);
        at < end && w->launches.items[at].at_ns <= span->start_ns + span->duration_ns; at++) {
@@ -172,7 +173,7 @@ static bool trace_is_imported(const prof_trace *trace) { return trace->catalog.n
 
 const prof_i_correlation *prof_i_chrome_correlation_of(prof_i_chrome *w, const prof_i_span *span) {
   uint32_t end;
-  const uint32_t at = launch_find(w, w->event.launch.thread, w->event.launch.start_ns,
+  const uint32_t at = launch_find(w, w->event->launch.thread, w->event->launch.start_ns,
                                   span->start_ns, span->record, &end);
   if (at == end || w->launches.items[at].record != span->record) return NULL;
   w->correlations[at].is_written = true;

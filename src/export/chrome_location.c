@@ -1,9 +1,9 @@
-/* Chrome JSON: where a function is defined, among the arguments of its calls, for the compiler or
-   the interpreter has named it, and others have that name. `file` and `line`; of a function of C
-   that Python has called `frame`, as the interpreter writes it. prof import takes these back
-   (tools/import/source_location.c), so that rows and frames of stacks are the same. A site that
-   somebody named is said once, at the JSON's end (chrome_meta.c): at each scope it would make the
-   text a third longer. */
+/* Chrome JSON: where a function is defined, among the arguments of its calls. The compiler or the
+   interpreter has named the function, and others have that name too. The arguments are `file` and
+   `line`. A function of C that Python has called has `frame` instead. prof
+   import reads these (tools/import/source_location.c), so rows and frames of stacks are the same. A
+   site with a name of the user's is written once, at the JSON's end (chrome_meta.c). At each scope
+   it would make the text a third longer. */
 #include <string.h>
 
 #include "../analysis/call_stacks.h"

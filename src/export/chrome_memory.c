@@ -1,9 +1,8 @@
-/* Chrome JSON: memory. Each change is an instant of its thread, as torch.profiler writes it; what a
-   pool uses and has allocated are graphs, which begin with what was there before. All of it comes
-   in the pools' own order, after all threads have been walked: chrome://tracing draws a graph's
-   values in the order of the file, and of two at one moment viewers take the later one. So a
-   graph's time never runs back: a value that its thread was late with stands where the one before
-   it does. */
+/* Chrome JSON: memory. Each change is an instant of its thread, as torch.profiler writes it. Graphs
+   show what a pool uses and has allocated, and begin with what it held. Both come in the pools' own
+   order, after all threads. The viewer chrome://tracing draws a graph's values in the order of the
+   file, and of two at one moment viewers take the later one. So a graph's time never runs back: if
+   a thread was late with a value, it has the time of the previous value. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,7 +50,7 @@ static int pool_compare(const void *a, const void *b) {
   return device ? device : (x->serial > y->serial) - (x->serial < y->serial);
 }
 
-/* Pools of one name are told apart by their devices, and those of one device by their numbers. A
+/* Pools of one name differ by their devices, and those of one device by their numbers. A
    pool's sessions share its graphs. */
 static bool set_name_parts(memory_writer *w) {
   const uint32_t count = w->memory->trace->catalog.pool_count;
@@ -125,7 +124,7 @@ static void open_allocated_graph(const memory_writer *w, uint32_t index) {
   g->is_allocated_open = true;
 }
 
-/* What was there before. */
+/* The graphs begin with what the pool held. */
 static void begin_graphs(const memory_writer *w, uint32_t index) {
   const prof_i_pool_record *const pool = writer_pool(w, index);
   pool_graphs *const g = &w->pool_graphs[index];
@@ -258,7 +257,7 @@ static void put_all_pools(memory_writer *w) {
 }
 
 /* Older events need not be read: a pool's first event says what it had before. A query's answer
-   does not say what the one before was. */
+   does not say what the previous answer was. */
 static uint64_t read_from_ns(const prof_i_chrome *chrome) {
   const prof_i_catalog *const catalog = &chrome->trace->catalog;
   for (uint32_t i = 0; i < catalog->pool_count; i++)

@@ -157,7 +157,7 @@ void prof_i_chrome_name_lane(prof_i_chrome *w, uint32_t lane) {
     put_thread_name(w, &thread, w->thread, w->lanes_named);
 }
 
-/* False: the user's own stands there. */
+/* False: the user has a member of that key. */
 static bool begin_prof_object(prof_i_chrome *w, const char *key) {
   if (prof_i_metadata_has_key(&w->metadata, key)) return false;
   head_put(w, "\"");
@@ -221,7 +221,7 @@ static uint64_t missing_count(const prof_i_chrome *w) {
   return counts_sum(w->info.lost_count) - w->info.lost_count[PROF_LOSS_CLEARED];
 }
 
-/* The summary's name: the worst of what there is. */
+/* The summary's name: its worst finding. */
 static void put_summary_name(prof_i_chrome *w, bool is_silent, bool is_late) {
   const uint64_t lost = missing_count(w), cleared = w->info.lost_count[PROF_LOSS_CLEARED];
   head_put(w, "\"name\":\"prof: ");
@@ -344,7 +344,7 @@ static void put_sites(prof_i_chrome *w) {
   if (has_any) head_put(w, "]");
 }
 
-/* Where the time line has them: what is missing from there on was not recorded. */
+/* At their time. What is missing after one was not recorded. */
 static void put_change_marks(prof_i_chrome *w) {
   for (uint32_t i = 0; i < w->info.change_count && w->sink->status == PROF_OK; i++) {
     prof_trace_change change = {.size = sizeof change};
@@ -367,8 +367,9 @@ static void put_change_marks(prof_i_chrome *w) {
   }
 }
 
-/* As the last rows of Kineto's traces, which readers look for from the end: the profile as a span,
-   where that stands, and an instant at its begin and at its end. No comma after the last. */
+/* As the last rows of Kineto's traces, which readers search from the end. They are the profile as a
+   span, the order of its process, and an instant at its begin and at its end. No comma after the
+   last. */
 static void put_window_marks(prof_i_chrome *w) {
   const uint64_t end_ns = w->window.to_ns ? w->window.to_ns : w->info.duration_ns;
   head_put(w,

@@ -9,7 +9,7 @@ enum { LIST = 1, INPUT = 2, TENSOR = 3 };
 
 static bool dims_is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/* A number that JSON knows; where it ends, or `end` where it is none. */
+/* Skips a number as JSON has it. Returns where it ends, or `end` if it is malformed. */
 static const char *dims_skip_number(const char *at, const char *end) {
   const char *const first = at + (at < end && *at == '-');
   const char *last = first;
@@ -17,8 +17,8 @@ static const char *dims_skip_number(const char *at, const char *end) {
   return last == first || (*first == '0' && last - first > 1) ? end : last;
 }
 
-/* It goes from element to element: what may stand next is a bracket or a number at the begin of
-   one, behind it a comma or the end of what is around. */
+/* Goes from element to element. An element begins with a bracket or a number. A comma or the end of
+   the list follows it. */
 bool prof_i_dims_check(const char *text, uint64_t bytes, uint32_t count, uint64_t *lists_out) {
   const char *at = text, *const end = text + bytes;
   uint32_t depth = 0, found = 0;
@@ -48,7 +48,7 @@ bool prof_i_dims_check(const char *text, uint64_t bytes, uint32_t count, uint64_
   return depth == 0 && at == end && bytes > 0 && found == count && (lists & numbers) == 0;
 }
 
-/* The bracket that ends the list that begins at `at`; `tensors_out`: how many lists stand in it. */
+/* The bracket that ends the list that begins at `at`. *tensors_out: how many lists it holds. */
 static const char *dims_find_end(const char *at, const char *end, uint32_t *tensors_out) {
   uint32_t depth = 0;
   *tensors_out = 0;

@@ -1,5 +1,5 @@
-/* Writes a trace: prof_trace_dump() and prof_trace_json(). Chooses the format, checks the options,
-   and joins a writer to a sink. */
+/* prof_trace_dump() and prof_trace_json(). Chooses the exporter, checks the options against it, and
+   opens the sink. */
 #include <prof/trace.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -11,26 +11,22 @@
 #include "../base/port.h"
 #include "../base/reentry.h"
 #include "../base/this_thread.h"
-#include "../format/layout.h"
-#include "../reader/walk.h"
 #include "../sink/sink.h"
-#include "chrome.h"
-#include "dump.h"
-#include "raf.h"
+#include "exporter.h"
 
 static const size_t json_bytes_max = (size_t)1 << 30;
 
-/* What to write, after the options and the path's ending have been looked at. */
+/* The formats. The first one is for paths without a known suffix. */
+static const prof_i_exporter *const exporters[] = {&prof_i_chrome_exporter, &prof_i_raf_exporter,
+                                                   &prof_i_capture_exporter};
+enum { EXPORTER_COUNT = sizeof exporters / sizeof *exporters };
+
+/* What to write. */
 typedef struct dump_plan {
-  prof_format format;
+  const prof_i_exporter *exporter;
+  prof_i_export_options options;
   bool is_gzip;
   bool must_be_new;
-  prof_i_window window;
-  prof_i_metadata metadata;
-  bool with_stacks;
-  bool with_marks;
-  bool with_memory;
-  prof_i_stack_folders stack_folders;
 } dump_plan;
 
 static bool ends_with(const char *path, const char *ending) {
@@ -38,10 +34,23 @@ static bool ends_with(const char *path, const char *ending) {
   return bytes >= ending_bytes && memcmp(path + bytes - ending_bytes, ending, ending_bytes) == 0;
 }
 
+static const prof_i_exporter *exporter_by_format(uint32_t format) {
+  for (int i = 0; i < EXPORTER_COUNT; i++)
+    if ((uint32_t)exporters[i]->format == format) return exporters[i];
+  return NULL;
+}
+
+static const prof_i_exporter *exporter_by_path(const char *path) {
+  for (int i = 0; i < EXPORTER_COUNT; i++)
+    for (const char *const *suffix = exporters[i]->suffixes; *suffix != NULL; suffix++)
+      if (ends_with(path, *suffix)) return exporters[i];
+  return exporters[0];
+}
+
 static int check_options(const prof_dump_options *options) {
-  if (options->format > PROF_FORMAT_CAPTURE)
+  if (options->format != PROF_FORMAT_DEFAULT && exporter_by_format(options->format) == NULL)
     return prof_i_fail(PROF_E_INVALID, "prof_dump_options.format is %u; 0 to %d are known",
-                       options->format, PROF_FORMAT_CAPTURE);
+                       options->format, EXPORTER_COUNT);
   if (options->must_be_new > 1)
     return prof_i_fail(PROF_E_INVALID, "prof_dump_options.must_be_new is %u, not 0 or 1",
                        options->must_be_new);
@@ -74,6 +83,30 @@ static int check_options(const prof_dump_options *options) {
   return PROF_OK;
 }
 
+/* Does the exporter have what the options ask for? */
+static int check_abilities(const char *path, const prof_dump_options *options,
+                           const prof_i_exporter *exporter, bool is_gzip) {
+  const struct {
+    prof_i_export_ability ability;
+    const char *name;
+    uint32_t value;
+  } members[] = {{PROF_I_EXPORT_METADATA, "metadata_count", options->metadata_count},
+                 {PROF_I_EXPORT_STACKS, "stacks", options->stacks},
+                 {PROF_I_EXPORT_MARKS, "window_marks", options->window_marks},
+                 {PROF_I_EXPORT_NO_MEMORY, "no_memory", options->no_memory}};
+  if (!(exporter->abilities & PROF_I_EXPORT_CUT) &&
+      (is_gzip || options->from_ns != 0 || options->to_ns != 0))
+    return prof_i_fail(
+        PROF_E_INVALID,
+        "a capture is copied whole and uncompressed: '%s' cannot be gzip or cut in time", path);
+  for (size_t i = 0; i < sizeof members / sizeof *members; i++)
+    if (members[i].value != 0 && !(exporter->abilities & members[i].ability))
+      return prof_i_fail(PROF_E_INVALID,
+                         "prof_dump_options.%s is %u, and the format of '%s' is not Chrome JSON",
+                         members[i].name, members[i].value, path);
+  return PROF_OK;
+}
+
 static int make_dump_plan(const char *path, const prof_dump_options *options, dump_plan *plan_out) {
   prof_dump_options checked = {.size = sizeof checked};
   int status = options == NULL
@@ -81,42 +114,19 @@ static int make_dump_plan(const char *path, const prof_dump_options *options, du
                    : prof_i_sized_copy(&checked, sizeof checked, options, "prof_dump_options");
   if (status == PROF_OK) status = check_options(&checked);
   if (status != PROF_OK) return status;
-  *plan_out = (dump_plan){(prof_format)checked.format,
-                          checked.gzip != 0 || ends_with(path, ".gz"),
-                          checked.must_be_new != 0,
-                          {checked.from_ns, checked.to_ns},
-                          {checked.metadata, checked.metadata_count},
-                          checked.stacks != 0,
-                          checked.window_marks != 0,
-                          checked.no_memory == 0,
-                          {checked.stack_folders, checked.stack_folder_count}};
-  if (plan_out->format == PROF_FORMAT_DEFAULT)
-    plan_out->format = ends_with(path, ".prof") ? PROF_FORMAT_CAPTURE : PROF_FORMAT_CHROME;
-  if (plan_out->format == PROF_FORMAT_CAPTURE &&
-      (plan_out->is_gzip || checked.from_ns != 0 || checked.to_ns != 0))
-    return prof_i_fail(
-        PROF_E_INVALID,
-        "a capture is copied whole and uncompressed: '%s' cannot be gzip or cut in time", path);
-  if (checked.metadata_count != 0 && plan_out->format != PROF_FORMAT_CHROME)
-    return prof_i_fail(
-        PROF_E_INVALID,
-        "prof_dump_options.metadata_count is %u, and the format of '%s' is not Chrome JSON",
-        checked.metadata_count, path);
-  if (checked.stacks != 0 && plan_out->format != PROF_FORMAT_CHROME)
-    return prof_i_fail(PROF_E_INVALID,
-                       "prof_dump_options.stacks is %u, and the format of '%s' is not Chrome JSON",
-                       checked.stacks, path);
-  if (plan_out->with_marks && plan_out->format != PROF_FORMAT_CHROME)
-    return prof_i_fail(PROF_E_INVALID,
-                       "prof_dump_options.window_marks is %u, and the format of '%s' is not "
-                       "Chrome JSON",
-                       checked.window_marks, path);
-  if (checked.no_memory && plan_out->format != PROF_FORMAT_CHROME)
-    return prof_i_fail(PROF_E_INVALID,
-                       "prof_dump_options.no_memory is %u, and the format of '%s' is not "
-                       "Chrome JSON",
-                       checked.no_memory, path);
-  return prof_i_metadata_check(&plan_out->metadata);
+  *plan_out = (dump_plan){
+      .exporter = checked.format == PROF_FORMAT_DEFAULT ? exporter_by_path(path)
+                                                        : exporter_by_format(checked.format),
+      .options = {.window = {checked.from_ns, checked.to_ns},
+                  .metadata = {checked.metadata, checked.metadata_count},
+                  .with_stacks = checked.stacks != 0,
+                  .with_marks = checked.window_marks != 0,
+                  .with_memory = checked.no_memory == 0,
+                  .stack_folders = {checked.stack_folders, checked.stack_folder_count}},
+      .is_gzip = checked.gzip != 0 || ends_with(path, ".gz"),
+      .must_be_new = checked.must_be_new != 0};
+  status = check_abilities(path, &checked, plan_out->exporter, plan_out->is_gzip);
+  return status == PROF_OK ? prof_i_metadata_check(&plan_out->options.metadata) : status;
 }
 
 static int expand_path(const prof_trace *trace, const char *path, char *to, size_t room) {
@@ -132,44 +142,7 @@ static int fail_self_check(const char *path, const prof_i_findings *findings) {
   return prof_i_fail(PROF_E_CHECK, "'%s' is written, but its self-check found: %s", path, text);
 }
 
-/* A copy of what is being recorded says so, or it would be taken for what a process left that
-   died. */
-static int write_capture(const prof_trace *trace, prof_i_sink *sink) {
-  uint64_t count = 0, done = 0;
-  const void *bytes = prof_i_trace_bytes_at(trace, 0, &count);
-  prof_trace_info info = {.size = sizeof info};
-  prof_trace_info_get(trace, &info);
-  if (info.is_live && !info.was_clean) {
-    prof_i_header header;
-    memcpy(&header, bytes, done = sizeof header);
-    header.state = PROF_I_STATE_COPIED;
-    prof_i_trace_opened_at(trace, &header.copied_ticks, &header.copied_ns);
-    prof_i_sink_bytes(sink, &header, sizeof header);
-  }
-  for (; (bytes = prof_i_trace_bytes_at(trace, done, &count)) != NULL && count; done += count)
-    prof_i_sink_bytes(sink, bytes, count);
-  return sink->status;
-}
-
-static int write_format(const prof_trace *trace, const dump_plan *plan, prof_i_sink *sink,
-                        prof_i_findings *findings) {
-  switch (plan->format) {
-    case PROF_FORMAT_DEFAULT:
-    case PROF_FORMAT_CHROME: {
-      const prof_i_chrome_options chrome_options = {plan->window,      plan->metadata,
-                                                    plan->with_stacks, plan->with_marks,
-                                                    plan->with_memory, plan->stack_folders};
-      return prof_i_chrome_write(trace, &chrome_options, sink, findings);
-    }
-    case PROF_FORMAT_RAF:
-      return prof_i_raf_write(trace, &plan->window, sink);
-    case PROF_FORMAT_CAPTURE:
-      return write_capture(trace, sink);
-  }
-  return PROF_E_INVALID;
-}
-
-/* path has nothing left to fill in. *is_kept_out: all of the capture now stands in a file. */
+/* `path` is expanded. *is_kept_out: a file that stays holds all of the capture. */
 static int dump_to(const prof_trace *trace, const char *path, const prof_dump_options *options,
                    bool *is_kept_out) {
   dump_plan plan;
@@ -179,14 +152,14 @@ static int dump_to(const prof_trace *trace, const char *path, const prof_dump_op
   if (status == PROF_OK)
     status = prof_i_sink_open_file(&sink, path, plan.is_gzip, plan.must_be_new);
   if (status != PROF_OK) return status;
-  if (plan.format == PROF_FORMAT_CAPTURE) prof_i_sink_keep_private(&sink);
-  status = write_format(trace, &plan, &sink, &findings);
+  if (plan.exporter->is_private) prof_i_sink_keep_private(&sink);
+  status = prof_i_export_run(plan.exporter, trace, &plan.options, &sink, &findings);
   if (status != PROF_OK) {
     prof_i_sink_abandon(&sink);
     return status;
   }
   const bool is_whole =
-      plan.window.from_ns == 0 && plan.window.to_ns == 0 && !sink.target.is_direct;
+      plan.options.window.from_ns == 0 && plan.options.window.to_ns == 0 && !sink.target.is_direct;
   status = prof_i_sink_commit(&sink);
   *is_kept_out = status == PROF_OK && is_whole;
   if (status == PROF_OK && prof_i_findings_faults(&findings) > 0)
@@ -230,7 +203,7 @@ int prof_trace_json(const prof_trace *trace, const prof_dump_options *options, c
   dump_plan plan;
   int status = make_dump_plan("", options, &plan);
   if (status != PROF_OK) return status;
-  if (plan.format == PROF_FORMAT_CAPTURE || plan.is_gzip)
+  if (!(plan.exporter->abilities & PROF_I_EXPORT_TEXT) || plan.is_gzip)
     return prof_i_fail(PROF_E_INVALID, "prof_dump_options.%s: a text is Chrome JSON or RAF's log",
                        plan.is_gzip ? "gzip" : "format");
   prof_i_findings findings = {{0}};
@@ -238,7 +211,7 @@ int prof_trace_json(const prof_trace *trace, const prof_dump_options *options, c
   size_t bytes;
   status = prof_i_sink_open_memory(&sink, json_bytes_max);
   if (status != PROF_OK) return status;
-  status = write_format(trace, &plan, &sink, &findings);
+  status = prof_i_export_run(plan.exporter, trace, &plan.options, &sink, &findings);
   if (status == PROF_OK)
     status = prof_i_sink_take(&sink, text_out, bytes_out != NULL ? bytes_out : &bytes);
   else

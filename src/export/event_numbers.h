@@ -4,7 +4,8 @@
    spans from the last begin to the first. So a first walk counts, and numbers are given downwards.
    If rows overlap without nesting, their order between lanes is not by begin. Only a trace with
    PyTorch's operators has numbers. An operator's or range's "External id" is its number + 1, and
-   calls in it have the same (call_owners.h). Called by chrome.c and chrome_memory.c. */
+   calls in it have the same (call_owners.h). Called by chrome.c, chrome_plain.c,
+   chrome_event.c and chrome_memory.c. */
 #ifndef PROF_EXPORT_EVENT_NUMBERS_H
 #define PROF_EXPORT_EVENT_NUMBERS_H
 

@@ -3,22 +3,17 @@
 
 #include <stdlib.h>
 
-enum { FLOW_ROOM_FIRST = 1024 };
+#include "../reader/capture.h"
 
 void prof_i_flows_init(prof_i_flows *flows) { *flows = (prof_i_flows){NULL, 0, 0, PROF_I_NO_FLOW}; }
 
 bool prof_i_flows_add(prof_i_flows *flows, const prof_i_flow *flow) {
-  if (flows->count == flows->room) {
-    const size_t room = flows->room == 0 ? FLOW_ROOM_FIRST : 2 * flows->room;
-    prof_i_flow *const items =
-        room <= PROF_I_FLOWS_MAX ? realloc(flows->items, room * sizeof *items) : NULL;
-    if (items == NULL) return false;
-    flows->items = items;
-    flows->room = room;
-  }
+  if (flows->count == PROF_I_FLOWS_MAX ||
+      !prof_i_make_room((void **)&flows->items, &flows->room, flows->count, sizeof *flows->items))
+    return false;
   flows->items[flows->count] = *flow;
   flows->items[flows->count].below = flows->pending;
-  flows->pending = (uint32_t)flows->count++;
+  flows->pending = flows->count++;
   return true;
 }
 
@@ -44,11 +39,11 @@ static int flow_compare(const void *left, const void *right) {
 }
 
 void prof_i_flows_match(prof_i_flows *flows, size_t *outside_out, size_t *alone_out) {
-  const size_t before = flows->count;
-  size_t kept = 0;
+  const uint32_t before = flows->count;
+  uint32_t kept = 0;
   *outside_out = 0;
   if (before > 1) qsort(flows->items, before, sizeof *flows->items, flow_compare);
-  for (size_t i = 0; i + 1 < before; i++) {
+  for (uint32_t i = 0; i + 1 < before; i++) {
     const prof_i_flow begin = flows->items[i], end = flows->items[i + 1];
     if (begin.is_end || !end.is_end || begin.id != end.id) continue;
     flows->items[kept++] = begin;

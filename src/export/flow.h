@@ -28,8 +28,7 @@ typedef struct prof_i_flow {
 
 typedef struct prof_i_flows {
   prof_i_flow *items;
-  size_t count;
-  size_t room;
+  uint32_t count, room;
   /* the last end whose scope has not come; inner scopes come first, so it is a stack */
   uint32_t pending;
 } prof_i_flows;

@@ -4,23 +4,17 @@
 #include <stdlib.h>
 
 #include "../analysis/torch.h"
-
-enum { FORWARD_ROOM_FIRST = 1024 };
+#include "../reader/capture.h"
 
 void prof_i_forwards_add(prof_i_forwards *forwards, const prof_event *scope, uint64_t start_ns,
                          uint64_t pid, uint64_t tid) {
   const prof_i_call_numbers numbers = prof_i_call_numbers_of(scope);
   const bool is_backward = numbers.forward_thread != 0;
   if (!is_backward && !numbers.thread) return;
-  if (forwards->count == forwards->room) {
-    const size_t room = forwards->room == 0 ? FORWARD_ROOM_FIRST : 2 * forwards->room;
-    prof_i_forward *const items = realloc(forwards->items, room * sizeof *items);
-    if (items == NULL) {
-      forwards->left_out_count++;
-      return;
-    }
-    forwards->items = items;
-    forwards->room = room;
+  if (!prof_i_make_room((void **)&forwards->items, &forwards->room, forwards->count,
+                        sizeof *forwards->items)) {
+    forwards->left_out_count++;
+    return;
   }
   forwards->items[forwards->count++] =
       (prof_i_forward){is_backward ? numbers.forward_thread : numbers.thread,
@@ -57,11 +51,11 @@ static int compare_arrows(const void *left, const void *right) {
 }
 
 void prof_i_forwards_match(prof_i_forwards *forwards) {
-  size_t kept = 0;
+  uint32_t kept = 0;
   if (!forwards_have_backward(forwards)) forwards->count = 0;
   if (forwards->count > 1)
     qsort(forwards->items, forwards->count, sizeof *forwards->items, forward_compare);
-  for (size_t i = 0; i + 1 < forwards->count; i++) {
+  for (uint32_t i = 0; i + 1 < forwards->count; i++) {
     const prof_i_forward from = forwards->items[i], to = forwards->items[i + 1];
     if (from.is_backward || !to.is_backward || from.thread != to.thread ||
         from.sequence != to.sequence)

@@ -21,7 +21,7 @@ typedef struct prof_i_forward {
 
 typedef struct prof_i_forwards {
   prof_i_forward *items;
-  size_t count, room;
+  uint32_t count, room;
   uint64_t left_out_count; /* there was no memory */
 } prof_i_forwards;
 

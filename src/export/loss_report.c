@@ -74,7 +74,7 @@ static bool device_is_silent(const prof_trace *trace, uint32_t index) {
   prof_trace_device device = {.size = sizeof device};
   if (prof_trace_device_get(trace, index, &device) != PROF_OK) return false;
   if (prof_i_is_no_records(device.reason)) return true;
-  /* one that was begun with, and had no work, is none */
+  /* a device without work is not silent */
   return device.scope_count == 0 && device.record_count == 0 &&
          (!device.records_late_ns || device.reason[0]);
 }

@@ -1,6 +1,6 @@
 /* What is missing from a trace, and why: as JSON, the same in every export. */
-#ifndef PROF_EXPORT_ACCOUNT_H
-#define PROF_EXPORT_ACCOUNT_H
+#ifndef PROF_EXPORT_LOSS_REPORT_H
+#define PROF_EXPORT_LOSS_REPORT_H
 
 #include <prof/trace.h>
 #include <stdbool.h>

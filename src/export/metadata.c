@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../base/log.h"
+#include "../base/text.h"
 
 /* ---- JSON ---- */
 
@@ -49,25 +50,13 @@ static bool json_read_number(json_reader *r) {
   return json_take_digits(r);
 }
 
-/* One character of several bytes: neither too long for what it says, nor a surrogate, nor past the
-   last one. */
+/* One character of several bytes. */
 static bool json_read_wide(json_reader *r) {
-  const unsigned char first = r->next[0];
-  const int more = first >= 0xc2 && first <= 0xdf   ? 1
-                   : first >= 0xe0 && first <= 0xef ? 2
-                   : first >= 0xf0 && first <= 0xf4 ? 3
-                                                    : 0;
-  const unsigned char least = first == 0xe0   ? 0xa0
-                              : first == 0xf0 ? 0x90
-                                              : 0x80,
-                      most = first == 0xed   ? 0x9f
-                             : first == 0xf4 ? 0x8f
-                                             : 0xbf;
-  if (more == 0 || r->next[1] < least || r->next[1] > most) return false;
-  for (int i = 2; i <= more; i++)
-    if ((r->next[i] & 0xc0) != 0x80) return false;
-  r->next += 1 + more;
-  return true;
+  enum { SEQUENCE_MAX = 4 }; /* a NUL ends a shorter text */
+  bool is_well_formed;
+  const size_t bytes = prof_i_utf8_bytes(r->next, SEQUENCE_MAX, &is_well_formed);
+  if (is_well_formed) r->next += bytes;
+  return is_well_formed;
 }
 
 static bool json_read_escape(json_reader *r) {

@@ -35,8 +35,8 @@ bool prof_i_python_ids_is_call(const prof_i_python_ids *ids, const prof_i_span *
 
 static uint64_t span_end_ns(const prof_i_span *span) { return span->start_ns + span->duration_ns; }
 
-/* The place on lane 0's stack of the innermost call that holds the span; 0: none does. A span
-   beside lane 0 may cross what stands there. */
+/* The index in lane 0's stack of the innermost call that holds the span; 0: none does. A span of
+   another lane may cross the spans of lane 0. */
 static uint32_t index_of_caller(const prof_i_python_ids *ids, prof_i_walker *walker,
                                 const prof_i_span *span) {
   const prof_i_lane *const lane = &walker->lanes[0];

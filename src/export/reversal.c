@@ -4,23 +4,16 @@
 #include <prof/status.h>
 #include <stdlib.h>
 
-/* A longer run is put in order piece by piece: it bounds what the sink holds. */
-enum { RUN_BYTES_MAX = 16 << 20, BEGINS_ROOM_FIRST = 16 };
+#include "../reader/capture.h"
 
-static bool begins_make_room(prof_i_reversal *reversal) {
-  if (reversal->count < reversal->room) return true;
-  const size_t room = reversal->room ? 2 * reversal->room : BEGINS_ROOM_FIRST;
-  size_t *const larger = realloc(reversal->begins, room * sizeof *larger);
-  if (!larger) return false;
-  reversal->begins = larger;
-  reversal->room = room;
-  return true;
-}
+/* A longer run is put in order piece by piece: it bounds what the sink holds. */
+enum { RUN_BYTES_MAX = 16 << 20 };
 
 void prof_i_reversal_add_text(prof_i_reversal *reversal, prof_i_sink *sink) {
   if (sink->status != PROF_OK) return;
   const size_t at = (size_t)(sink->next - sink->held);
-  if (at <= RUN_BYTES_MAX && begins_make_room(reversal)) {
+  if (at <= RUN_BYTES_MAX && prof_i_make_room((void **)&reversal->begins, &reversal->room,
+                                              reversal->count, sizeof *reversal->begins)) {
     reversal->begins[reversal->count++] = at;
     return;
   }

@@ -1,16 +1,16 @@
 /* Things of a thread that begin and end together. The walk hands out the inner ones first
    (reader/walk.h). Viewers take the first of two equal scopes for the outer one. So the texts of a
    run of equal things change their order in the sink before they are written: outer ones first.
-   Called by chrome.c alone. */
-#ifndef PROF_EXPORT_TURN_H
-#define PROF_EXPORT_TURN_H
+   Called by chrome.c and chrome.h. */
+#ifndef PROF_EXPORT_REVERSAL_H
+#define PROF_EXPORT_REVERSAL_H
 
 #include "../sink/sink.h"
 
 typedef struct prof_i_reversal {
   uint64_t start_ns, duration_ns;
   size_t *begins; /* of its texts but the first, in bytes behind the first */
-  size_t count, room;
+  uint32_t count, room;
 } prof_i_reversal;
 
 /* Nothing begins at this moment. */

@@ -2,8 +2,8 @@
    nesting, by rules that know nothing of how the reader came to its answer. Findings are counted;
    they stand in the trace, and a fault among them in the returned status. Constant time and memory
    per span: it runs inside the writers' loops. */
-#ifndef PROF_EXPORT_CHECK_H
-#define PROF_EXPORT_CHECK_H
+#ifndef PROF_EXPORT_SELF_CHECK_H
+#define PROF_EXPORT_SELF_CHECK_H
 
 #include <prof/trace.h>
 #include <stdbool.h>

@@ -33,8 +33,9 @@ static int tid_compare(const void *left, const void *right) {
   return a->index < b->index ? -1 : 1;
 }
 
-/* Of one process. A number that comes again, for the kernel gives those of dead threads away, is
-   made up for all but the first that had it; so is one that the kernel does not give. */
+/* Of one process. The kernel gives numbers of dead threads away. If several threads have one
+   number, all but the first get one that is made up. So do threads with a number that the kernel
+   does not give. */
 static void assign_tids(prof_i_tids *tids, const thread_number *sorted, uint32_t count,
                         uint64_t pid) {
   for (uint32_t i = 0; i < count; i++) {
@@ -94,8 +95,7 @@ static void keep_numbers(prof_i_tids *tids, const thread_number *sorted, uint32_
   }
 }
 
-/* "(NAME)", of which prof import keeps the first 24 bytes at most; 0: something else stands
-   there. */
+/* The bytes of "(NAME)", of which prof import keeps the first 24 at most. 0: it is another text. */
 static size_t process_prefix_bytes(const char *at, prof_i_text name) {
   enum { KEPT_TID_MIN = 20, KEPT_TID_MAX = 24 };
   for (size_t kept = name.bytes < KEPT_TID_MAX ? name.bytes : KEPT_TID_MAX; kept > 0; kept--) {

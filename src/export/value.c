@@ -64,7 +64,7 @@ void prof_i_value_dims(prof_i_sink *sink, const prof_trace_arg *arg) {
   prof_i_sink_bytes(sink, "]", 1);
 }
 
-/* Quotes where the value is not a JSON number and stands by itself. */
+/* Quotes around a value that is not a JSON number and not inside of a string. */
 static void value_put_quote(prof_i_sink *sink, bool is_inside) {
   if (!is_inside) prof_i_sink_bytes(sink, "\"", 1);
 }

@@ -10,7 +10,7 @@
 #include "../base/reentry.h"
 #include "../base/this_thread.h"
 #include "../core/session/control.h"
-#include "../export/dump.h"
+#include "../export/exporter.h"
 
 int prof_dump_with(const char *path, const prof_dump_options *options) {
   PROF_I_DEFAULT_FP;

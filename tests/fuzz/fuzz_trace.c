@@ -8,8 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "export/chrome.h"
-#include "export/metadata.h"
+#include "export/exporter.h"
 #include "reader/walk.h"
 #include "sparse.h"
 
@@ -196,9 +195,9 @@ static void read_export(const prof_trace *trace, size_t which) {
   char *text = NULL;
   size_t bytes = 0, at = 0;
   require(prof_i_sink_open_memory(&sink, MOST) == PROF_OK, "no sink");
-  const prof_i_chrome_options wish = {
+  const prof_i_export_options wish = {
       .window = window, .with_stacks = true, .with_marks = true, .with_memory = true};
-  const int status = prof_i_chrome_write(trace, &wish, &sink, &findings);
+  const int status = prof_i_export_run(&prof_i_chrome_exporter, trace, &wish, &sink, &findings);
   require(status == PROF_OK || status == PROF_E_TOO_LARGE, "no JSON");
   if (status != PROF_OK) {
     prof_i_sink_abandon(&sink);

@@ -212,7 +212,7 @@ static void note_launch(import_state *state, const import_event *event, const im
     import_launches_add(&state->launches, number, thread->called.pid, start, thread->serial);
 }
 
-/* What prof_step() marked, as src/export/chrome.c writes it: no scope. False: it is none. A
+/* What prof_step() marked, as src/export/chrome_event.c writes it: no scope. False: it is none. A
    reader has its start from the mark before it, or from where all begins. */
 static bool convert_step_mark(import_state *state, const import_event *event, uint64_t start,
                               uint64_t end) {
@@ -328,7 +328,7 @@ void import_convert_scope(import_state *state, const import_event *event, int ki
                           uint64_t duration) {
   const import_value *const is_annotation = import_event_arg(event, "annotation");
   const bool is_marked =
-      kind == IMPORT_KIND_SIDE && is_annotation && is_annotation->is_true; /* src/export/chrome.c */
+      kind == IMPORT_KIND_SIDE && is_annotation && is_annotation->is_true; /* chrome_event.c */
   if (kind == IMPORT_KIND_NONE)
     convert_host_scope(state, event, start, duration);
   else

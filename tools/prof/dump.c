@@ -7,16 +7,19 @@
 
 #include "commands.h"
 
+static const struct {
+  const char *word;
+  prof_format format;
+} formats[] = {
+    {"chrome", PROF_FORMAT_CHROME}, {"raf", PROF_FORMAT_RAF}, {"capture", PROF_FORMAT_CAPTURE}};
+
 int choose_format(const char *command, const char *word, uint32_t *to) {
-  if (strcmp(word, "chrome") == 0)
-    *to = PROF_FORMAT_CHROME;
-  else if (strcmp(word, "raf") == 0)
-    *to = PROF_FORMAT_RAF;
-  else if (strcmp(word, "capture") == 0)
-    *to = PROF_FORMAT_CAPTURE;
-  else
-    return refuse_words(command, "--format: no such format:", word);
-  return EXIT_OK;
+  for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+    if (strcmp(word, formats[i].word) == 0) {
+      *to = formats[i].format;
+      return EXIT_OK;
+    }
+  return refuse_words(command, "--format: no such format:", word);
 }
 
 int command_dump(int argc, char **argv) {

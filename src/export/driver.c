@@ -1,0 +1,262 @@
+/* Walks a trace and calls an exporter (exporter.h). Knows no format, and writes nothing itself.
+   Called by dump.c and by tests. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/log.h"
+#include "../reader/capture.h"
+#include "../reader/internal.h"
+#include "exporter.h"
+
+/* A scope without its end: the exporter has only seen its begin. */
+typedef struct pending_end {
+  uint64_t start_ns, end_ns;
+  prof_i_text name, category;
+  void *kept;
+  uint32_t lane;
+} pending_end;
+
+/* The state of a walk in the order of time. */
+typedef struct time_walk {
+  prof_i_export *run;
+  pending_end *items; /* the one that ends first is the last */
+  uint32_t count, room;
+  /* By lane: the number of the last scope that found it taken. Never past the count of items. */
+  uint64_t *lane_taken;
+  uint32_t lane_room;
+  uint64_t scope_number;
+  uint32_t next_thread; /* the first one that the exporter has not seen */
+} time_walk;
+
+typedef int (*export_callback)(prof_i_export *run, prof_i_export_event *event);
+
+static export_callback callback_of(const prof_i_exporter *exporter, uint32_t kind) {
+  if (kind == PROF_EVENT_COUNTER) return exporter->counter;
+  if (kind == PROF_EVENT_FLOW_BEGIN || kind == PROF_EVENT_FLOW_END) return exporter->flow;
+  return exporter->event_kinds & 1u << kind ? exporter->event : NULL;
+}
+
+static bool kind_has_duration(uint32_t kind) {
+  return kind == PROF_EVENT_SCOPE || kind == PROF_EVENT_OPEN || kind == PROF_EVENT_STEP;
+}
+
+/* Of run->event. */
+static prof_i_export_event describe_event(const prof_i_export *run) {
+  const prof_event *const event = &run->event;
+  return (prof_i_export_event){
+      .phase = PROF_I_PHASE_WHOLE,
+      .start_ns = event->start_ns,
+      .end_ns = event->start_ns + event->duration_ns,
+      .name = prof_i_text_or((prof_i_text){event->name, event->name_bytes}, "(unnamed)"),
+      .category = prof_i_text_or((prof_i_text){event->category, event->category_bytes}, "scope"),
+      .event = event};
+}
+
+static int begin_thread(prof_i_export *run, uint32_t index) {
+  prof_trace_thread thread = {.size = sizeof thread};
+  run->thread = index;
+  if (!run->exporter->thread) return PROF_OK;
+  const int status = prof_trace_thread_get(run->trace, index, &thread);
+  return status == PROF_OK ? run->exporter->thread(run, &thread) : status;
+}
+
+/* ---- as walked ---- */
+
+static int send_span(prof_i_export *run, const prof_i_span *span) {
+  const export_callback callback = callback_of(run->exporter, span->kind);
+  if (!prof_i_window_contains(&run->options->window, span->start_ns,
+                              span->start_ns + span->duration_ns))
+    return PROF_OK;
+  if (span->lane == PROF_I_LANES_MAX) { /* every lane has something in its way */
+    run->findings->counts[PROF_I_FINDING_CROWDED]++;
+    return PROF_OK;
+  }
+  if (!callback) return PROF_OK;
+  prof_i_trace_expand(run->trace, run->thread, span, &run->event);
+  prof_i_export_event event = describe_event(run);
+  event.span = span;
+  event.lane = span->lane;
+  return callback(run, &event);
+}
+
+static int visit_spans(void *user, const prof_i_span *spans, size_t count) {
+  prof_i_export *const run = user;
+  for (size_t i = 0; i < count; i++) {
+    if (run->exporter->plain) i += run->exporter->plain(run, spans + i, count - i);
+    if (i == count) break;
+    const int status = send_span(run, &spans[i]);
+    if (status != PROF_OK) return status;
+  }
+  return run->sink->status;
+}
+
+static int walk_thread(prof_i_export *run, uint32_t index) {
+  run->walker = prof_i_walker_create(run->trace, index, visit_spans, run);
+  int status = PROF_E_NO_MEMORY;
+  if (run->walker) {
+    prof_i_walker_skip_before(run->walker, run->options->window.from_ns);
+    status = begin_thread(run, index);
+    if (status == PROF_OK) status = prof_i_walker_run(run->walker);
+    prof_i_walker_destroy(run->walker);
+    run->walker = NULL;
+  }
+  if (status != PROF_E_NO_MEMORY || run->sink->status != PROF_OK) return status;
+  return prof_i_fail(status, "no memory to walk the scopes of thread %u", index);
+}
+
+/* What was launched comes after what launched it. */
+static int walk_as_is(prof_i_export *run) {
+  for (int streams = 0; streams < 2; streams++)
+    for (uint32_t i = 0; i < run->info.thread_count; i++) {
+      const int status = run->tids[i].is_stream == streams ? walk_thread(run, i) : PROF_OK;
+      if (status != PROF_OK) return status;
+    }
+  return PROF_OK;
+}
+
+/* ---- by time ---- */
+
+static int send_ends_until(time_walk *walk, uint64_t ns) {
+  int status = PROF_OK;
+  while (status == PROF_OK && walk->count > 0 && walk->items[walk->count - 1].end_ns <= ns) {
+    const pending_end *const scope = &walk->items[--walk->count];
+    prof_i_export_event event = {.phase = PROF_I_PHASE_END,
+                                 .lane = scope->lane,
+                                 .start_ns = scope->start_ns,
+                                 .end_ns = scope->end_ns,
+                                 .name = scope->name,
+                                 .category = scope->category,
+                                 .kept = scope->kept};
+    status = walk->run->exporter->event(walk->run, &event);
+    free(scope->kept);
+  }
+  return status;
+}
+
+static bool text_equals(prof_i_text a, prof_i_text b) {
+  return a.bytes == b.bytes && (a.data == b.data || memcmp(a.data, b.data, a.bytes) == 0);
+}
+
+/* The first lane of its track in which the scope nests. Looks at each open scope once, because
+   thousands may overlap. */
+static uint32_t find_lane(time_walk *walk, const prof_i_export_event *scope) {
+  const bool by_category = walk->run->exporter->has_category_tracks;
+  walk->scope_number++;
+  for (uint32_t i = walk->count; i > 0 && walk->items[i - 1].end_ns < scope->end_ns; i--)
+    if (!by_category || text_equals(walk->items[i - 1].category, scope->category))
+      walk->lane_taken[walk->items[i - 1].lane] = walk->scope_number;
+  uint32_t lane = 0;
+  while (walk->lane_taken[lane] == walk->scope_number) lane++;
+  return lane;
+}
+
+/* There is room. */
+static void add_pending(time_walk *walk, const prof_i_export_event *scope) {
+  uint32_t at = walk->count++;
+  for (; at > 0 && walk->items[at - 1].end_ns < scope->end_ns; at--)
+    walk->items[at] = walk->items[at - 1];
+  walk->items[at] = (pending_end){scope->start_ns, scope->end_ns, scope->name,
+                                  scope->category, scope->kept,   scope->lane};
+}
+
+static int send_begin(time_walk *walk, prof_i_export_event *scope) {
+  if (!prof_i_make_room((void **)&walk->items, &walk->room, walk->count, sizeof *walk->items) ||
+      !prof_i_make_room_at_index((void **)&walk->lane_taken, &walk->lane_room, walk->count,
+                                 sizeof *walk->lane_taken))
+    return prof_i_fail(PROF_E_NO_MEMORY, "no memory for %u open scopes", walk->count + 1);
+  scope->phase = PROF_I_PHASE_BEGIN;
+  scope->lane = find_lane(walk, scope);
+  const int status = walk->run->exporter->event(walk->run, scope);
+  if (status == PROF_OK)
+    add_pending(walk, scope);
+  else
+    free(scope->kept);
+  return status;
+}
+
+/* Sends the threads up to and with `last`. */
+static int begin_threads(time_walk *walk, uint32_t last) {
+  int status = PROF_OK;
+  while (status == PROF_OK && walk->next_thread <= last)
+    status = begin_thread(walk->run, walk->next_thread++);
+  return status;
+}
+
+static int send_timed(time_walk *walk) {
+  prof_i_export *const run = walk->run;
+  const export_callback callback = callback_of(run->exporter, run->event.kind);
+  prof_i_export_event event = describe_event(run);
+  if (!callback || !prof_i_window_contains(&run->options->window, event.start_ns, event.end_ns))
+    return PROF_OK;
+  const bool is_new = walk->next_thread <= run->event.thread;
+  int status = send_ends_until(walk, is_new ? UINT64_MAX : event.start_ns);
+  if (status == PROF_OK && is_new) status = begin_threads(walk, run->event.thread);
+  if (status != PROF_OK) return status;
+  status = kind_has_duration(run->event.kind) ? send_begin(walk, &event) : callback(run, &event);
+  return status == PROF_OK ? run->sink->status : status;
+}
+
+static int send_all_timed(time_walk *walk, prof_cursor *cursor) {
+  prof_i_export *const run = walk->run;
+  int status = prof_cursor_skip_before(cursor, run->options->window.from_ns);
+  while (status == PROF_OK && (status = prof_cursor_next(cursor, &run->event)) > 0)
+    status = send_timed(walk);
+  if (status == PROF_OK) status = send_ends_until(walk, UINT64_MAX);
+  if (status == PROF_OK && run->info.thread_count > 0)
+    status = begin_threads(walk, run->info.thread_count - 1);
+  return status;
+}
+
+static int walk_by_time(prof_i_export *run) {
+  time_walk walk = {.run = run};
+  prof_cursor *cursor = NULL;
+  int status = prof_i_cursor_create(run->trace, &cursor);
+  if (status == PROF_OK) status = send_all_timed(&walk, cursor);
+  prof_i_cursor_destroy(cursor);
+  while (walk.count > 0) free(walk.items[--walk.count].kept);
+  free(walk.items);
+  free(walk.lane_taken);
+  return status;
+}
+
+/* ---- a run ---- */
+
+static int run_exporter(prof_i_export *run) {
+  const prof_i_exporter *const exporter = run->exporter;
+  run->info.size = sizeof run->info;
+  int status = prof_trace_info_get(run->trace, &run->info);
+  if (status == PROF_OK)
+    status = prof_i_tids_create(run->trace, run->info.thread_count, &run->tids);
+  if (status == PROF_OK && exporter->begin) status = exporter->begin(run);
+  if (status == PROF_OK)
+    status = exporter->order == PROF_I_ORDER_TIME ? walk_by_time(run) : walk_as_is(run);
+  if (status == PROF_OK && exporter->end) status = exporter->end(run);
+  return status == PROF_OK ? run->sink->status : status;
+}
+
+int prof_i_export_run(const prof_i_exporter *exporter, const prof_trace *trace,
+                      const prof_i_export_options *options, prof_i_sink *sink,
+                      prof_i_findings *findings_out) {
+  *findings_out = (prof_i_findings){{0}};
+  if (exporter->copy) return exporter->copy(trace, sink);
+  prof_i_export *const run = calloc(1, sizeof *run);
+  void *const state = calloc(1, exporter->state_bytes ? exporter->state_bytes : 1);
+  int status = PROF_OK;
+  if (run && state) {
+    run->exporter = exporter;
+    run->trace = trace;
+    run->options = options;
+    run->sink = sink;
+    run->findings = findings_out;
+    run->state = state;
+    status = run_exporter(run);
+    if (exporter->destroy) exporter->destroy(run);
+    free(run->tids);
+  } else {
+    status = prof_i_fail(PROF_E_NO_MEMORY, "no memory to write the format %s (%zu bytes)",
+                         exporter->name, sizeof *run + exporter->state_bytes);
+  }
+  free(state);
+  free(run);
+  return status;
+}

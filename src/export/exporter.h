@@ -1,0 +1,140 @@
+/* An exporter writes one format of prof_dump(). It is a table of functions. The driver (driver.c)
+   walks a trace and calls them. dump.c finds the table by the format's number or by the ending of
+   the path. Exporters write into a sink and know no file. A whole one of 40 lines is in
+   docs/how-to/write-an-exporter.md. */
+#ifndef PROF_EXPORT_EXPORTER_H
+#define PROF_EXPORT_EXPORTER_H
+
+#include <prof/trace.h>
+#include <stdbool.h>
+
+#include "../reader/walker.h"
+#include "../sink/sink.h"
+#include "metadata.h"
+#include "self_check.h"
+#include "tids.h"
+#include "window.h"
+
+typedef struct prof_i_stack_folders {
+  const char *const *folders;
+  uint32_t count;
+} prof_i_stack_folders;
+
+/* prof_dump_options, checked. */
+typedef struct prof_i_export_options {
+  prof_i_window window;
+  prof_i_metadata metadata;
+  bool with_stacks, with_marks, with_memory;
+  prof_i_stack_folders stack_folders;
+} prof_i_export_options;
+
+/* What an exporter can do. dump.c refuses options that need another ability. */
+typedef enum prof_i_export_ability {
+  PROF_I_EXPORT_CUT = 1u,  /* gzip, from_ns, to_ns */
+  PROF_I_EXPORT_TEXT = 2u, /* prof_trace_json() */
+  PROF_I_EXPORT_METADATA = 4u,
+  PROF_I_EXPORT_STACKS = 8u,
+  PROF_I_EXPORT_MARKS = 16u,
+  PROF_I_EXPORT_NO_MEMORY = 32u
+} prof_i_export_ability;
+
+/* In both orders, a thread's events come together. */
+typedef enum prof_i_export_order {
+  /* As the reader walks: of a thread the last begin first, and of those that begin together the
+     inner one first. Streams of devices come after all threads. Memory is constant. */
+  PROF_I_ORDER_WALKED,
+  /* By time: each scope comes twice, at its begin and at its end. Memory grows with the scopes that
+     are open together. */
+  PROF_I_ORDER_TIME
+} prof_i_export_order;
+
+typedef enum prof_i_phase { PROF_I_PHASE_WHOLE, PROF_I_PHASE_BEGIN, PROF_I_PHASE_END } prof_i_phase;
+
+/* What a callback gets. It is valid during the call; the bytes of texts are valid as long as the
+   trace. */
+typedef struct prof_i_export_event {
+  prof_i_phase phase;
+  /* Of PROF_I_ORDER_WALKED the walker's lane. Else the first lane of its track in which the scope
+     nests: 0, or more if it overlaps others. */
+  uint32_t lane;
+  uint64_t start_ns, end_ns;  /* from the capture's start */
+  prof_i_text name, category; /* "(unnamed)" and "scope" if the event has none */
+  const prof_event *event;    /* NULL at PROF_I_PHASE_END */
+  const prof_i_span *span;    /* of PROF_I_ORDER_WALKED; else NULL */
+  /* A begin may set this to memory of malloc(). The end has it then, and the driver frees it. */
+  void *kept;
+} prof_i_export_event;
+
+typedef struct prof_i_exporter prof_i_exporter;
+
+enum { PROF_I_EXPORT_SUFFIXES = 3 };
+
+/* One run of an exporter. */
+typedef struct prof_i_export {
+  const prof_i_exporter *exporter;
+  const prof_trace *trace;
+  const prof_i_export_options *options;
+  prof_i_sink *sink;
+  prof_i_findings *findings; /* the exporter adds; the driver adds PROF_I_FINDING_CROWDED */
+  prof_trace_info info;
+  prof_i_tids *tids;     /* rows of each thread, for viewers */
+  uint32_t thread;       /* of the event */
+  prof_i_walker *walker; /* of that thread, in PROF_I_ORDER_WALKED; NULL between threads */
+  void *state;           /* the exporter's own: zero at first */
+  prof_event event;      /* the driver's room for the event */
+} prof_i_export;
+
+/* One thread calls the functions, one after the other. Each may be NULL. A status but PROF_OK ends
+   the run, and its text is set by prof_i_fail(). A failed sink ends the run as well, so the
+   functions need not check it. */
+struct prof_i_exporter {
+  const char *name;
+  prof_format format; /* PROF_FORMAT_DEFAULT: no format of prof_dump() */
+  /* Endings of the paths that select it if no format is given: ".prof". NULL behind the last. */
+  const char *suffixes[PROF_I_EXPORT_SUFFIXES + 1];
+  uint32_t abilities; /* prof_i_export_ability */
+  bool is_private;    /* its files are readable by their owner alone */
+  prof_i_export_order order;
+  bool has_category_tracks; /* lanes are by thread and category; false: by thread */
+  uint32_t event_kinds;     /* PROF_I_KIND() of each kind that goes to `event` */
+  size_t state_bytes;
+
+  int (*begin)(prof_i_export *run); /* before the first thread */
+  /* Before a thread's events, also if it has none. */
+  int (*thread)(prof_i_export *run, const prof_trace_thread *thread);
+  int (*event)(prof_i_export *run, prof_i_export_event *event);
+  int (*counter)(prof_i_export *run, prof_i_export_event *event);
+  int (*flow)(prof_i_export *run, prof_i_export_event *event);
+  int (*end)(prof_i_export *run); /* after the last thread, unless something failed */
+  /* Frees what the state has, also after a failure. */
+  void (*destroy)(prof_i_export *run);
+
+  /* A fast path of PROF_I_ORDER_WALKED. It writes spans from the first on, skips those outside of
+     the window, and returns how many it has done with. The driver sends the next span through the
+     functions above, and calls it again. */
+  size_t (*plain)(prof_i_export *run, const prof_i_span *spans, size_t count);
+  /* Writes everything, for a format that is not made of events. Nothing else is called. */
+  int (*copy)(const prof_trace *trace, prof_i_sink *sink);
+};
+
+#define PROF_I_KIND(kind) (1u << PROF_EVENT_##kind)
+
+/* The formats of prof_dump(). */
+extern const prof_i_exporter prof_i_chrome_exporter, prof_i_raf_exporter, prof_i_capture_exporter;
+
+static inline prof_i_text prof_i_text_or(prof_i_text text, const char *otherwise) {
+  return text.bytes > 0 ? text : (prof_i_text){otherwise, strlen(otherwise)};
+}
+
+/* driver.c: writes the trace. PROF_OK, or the failure of the exporter, the sink or the reader.
+   *findings_out is set in both cases. */
+int prof_i_export_run(const prof_i_exporter *exporter, const prof_trace *trace,
+                      const prof_i_export_options *options, prof_i_sink *sink,
+                      prof_i_findings *findings_out);
+
+/* dump.c: writes the trace to `path`, expanded, or if that is NULL to own_path, as it is.
+   *is_kept_out: a file that stays holds all of the trace. Returns a status with its text. */
+int prof_i_dump(const prof_trace *trace, const char *path, const char *own_path,
+                const prof_dump_options *options, bool *is_kept_out);
+
+#endif

@@ -1,0 +1,424 @@
+/* The driver, by exporters of a few lines: which callbacks it calls, in which order, and what it
+   does when one fails. */
+#define _GNU_SOURCE
+#include "export/exporter.h"
+#include "trace_checks.h"
+
+#include <stdio.h>
+
+/* ---- the CSV exporter of docs/how-to/write-an-exporter.md ---- */
+
+typedef struct csv {
+  uint64_t tid;
+} csv;
+
+static void put_csv_text(prof_i_sink *sink, prof_i_text text) {
+  prof_i_sink_text(sink, ",\"");
+  for (uint64_t i = 0; i < text.bytes; i++) {
+    if (text.data[i] == '"') prof_i_sink_text(sink, "\"");
+    prof_i_sink_bytes(sink, &text.data[i], 1);
+  }
+  prof_i_sink_text(sink, "\"");
+}
+
+static int csv_begin(prof_i_export *run) {
+  prof_i_sink_text(run->sink, "thread,start_ns,duration_ns,category,name\n");
+  return PROF_OK;
+}
+
+static int csv_thread(prof_i_export *run, const prof_trace_thread *thread) {
+  csv *const c = run->state;
+  c->tid = thread->tid;
+  return PROF_OK;
+}
+
+static int csv_event(prof_i_export *run, prof_i_export_event *event) {
+  const csv *const c = run->state;
+  prof_i_sink_u64(run->sink, c->tid);
+  prof_i_sink_text(run->sink, ",");
+  prof_i_sink_u64(run->sink, event->start_ns);
+  prof_i_sink_text(run->sink, ",");
+  prof_i_sink_u64(run->sink, event->end_ns - event->start_ns);
+  put_csv_text(run->sink, event->category);
+  put_csv_text(run->sink, event->name);
+  prof_i_sink_text(run->sink, "\n");
+  return PROF_OK;
+}
+
+static const prof_i_exporter csv_exporter = {.name = "csv",
+                                             .order = PROF_I_ORDER_WALKED,
+                                             .event_kinds = PROF_I_KIND(SCOPE) | PROF_I_KIND(OPEN),
+                                             .state_bytes = sizeof(csv),
+                                             .begin = csv_begin,
+                                             .thread = csv_thread,
+                                             .event = csv_event};
+
+/* ---- captures and runs ---- */
+
+/* Two threads, 101 and 102, and three sites; ends at 10 s. */
+static void begin_two_threads(capture *c, prof_i_head *chunks[2]) {
+  capture_begin(c, 4 << 20);
+  prof_i_head *const meta = capture_meta(c);
+  capture_site(meta, 1, "a", "cat", 1);
+  capture_site(meta, 2, "b", "cat", 1);
+  capture_site(meta, 3, "say \"c\"", "", 1);
+  capture_clock(c, meta, 0, 0, 0);
+  capture_clock(c, meta, 10000000000u, 10000000000u, 0);
+  chunks[0] = capture_chunk(c, 1 << 20, 1);
+  chunks[1] = capture_chunk(c, 1 << 20, 2);
+}
+
+/* "a" holds "b"; the other thread has "say "c"". */
+static void nested_capture(capture *c) {
+  prof_i_head *chunks[2];
+  begin_two_threads(c, chunks);
+  capture_plain(chunks[0], CAPTURE_START + 2000, 1000, 2);
+  capture_plain(chunks[0], CAPTURE_START + 1000, 5000, 1);
+  capture_plain(chunks[1], CAPTURE_START + 1500, 7, 3);
+}
+
+static char text[1 << 16];
+
+/* What the exporter writes of the capture is then in `text`. */
+static int export_text(const capture *c, const prof_i_exporter *exporter, prof_i_window window,
+                       size_t limit_bytes) {
+  prof_trace *const trace = open_capture(c);
+  const prof_i_export_options options = {.window = window};
+  prof_i_findings findings;
+  prof_i_sink sink;
+  char *taken = NULL;
+  size_t bytes = 0;
+  text[0] = '\0';
+  assert_int_equal(prof_i_sink_open_memory(&sink, limit_bytes), PROF_OK);
+  int status = prof_i_export_run(exporter, trace, &options, &sink, &findings);
+  if (status == PROF_OK) {
+    status = prof_i_sink_take(&sink, &taken, &bytes);
+    assert_true(bytes < sizeof text);
+    memcpy(text, taken, bytes + 1);
+    prof_free(taken);
+  } else {
+    prof_i_sink_abandon(&sink);
+  }
+  prof_trace_destroy(trace);
+  return status;
+}
+
+static const prof_i_window no_window = {0, 0};
+
+/* ---- an exporter that writes each call ---- */
+
+static int trace_begin(prof_i_export *run) {
+  prof_i_sink_text(run->sink, "begin\n");
+  return PROF_OK;
+}
+
+static int trace_thread(prof_i_export *run, const prof_trace_thread *thread) {
+  prof_i_sink_text(run->sink, "thread ");
+  prof_i_sink_u64(run->sink, thread->tid);
+  prof_i_sink_text(run->sink, "\n");
+  return PROF_OK;
+}
+
+/* "begin a 1000 lane 0" */
+static void put_call(prof_i_export *run, const char *what, const prof_i_export_event *event,
+                     uint64_t ns) {
+  prof_i_sink_text(run->sink, what);
+  prof_i_sink_bytes(run->sink, event->name.data, event->name.bytes);
+  prof_i_sink_text(run->sink, " ");
+  prof_i_sink_u64(run->sink, ns);
+  prof_i_sink_text(run->sink, " lane ");
+  prof_i_sink_u64(run->sink, event->lane);
+  prof_i_sink_text(run->sink, "\n");
+}
+
+/* A begin keeps its start, and the end checks it. */
+static int trace_event(prof_i_export *run, prof_i_export_event *event) {
+  if (event->phase == PROF_I_PHASE_WHOLE) {
+    put_call(run, "event ", event, event->start_ns);
+  } else if (event->phase == PROF_I_PHASE_BEGIN) {
+    assert_null(event->kept);
+    assert_non_null(event->event);
+    event->kept = malloc(sizeof event->start_ns);
+    assert_non_null(event->kept);
+    memcpy(event->kept, &event->start_ns, sizeof event->start_ns);
+    put_call(run, "begin ", event, event->start_ns);
+  } else {
+    assert_memory_equal(event->kept, &event->start_ns, sizeof event->start_ns);
+    assert_null(event->event);
+    put_call(run, "end ", event, event->end_ns);
+  }
+  return PROF_OK;
+}
+
+static int trace_counter(prof_i_export *run, prof_i_export_event *event) {
+  put_call(run, "counter ", event, event->start_ns);
+  return PROF_OK;
+}
+
+static int trace_flow(prof_i_export *run, prof_i_export_event *event) {
+  put_call(run, event->event->kind == PROF_EVENT_FLOW_END ? "flow to " : "flow from ", event,
+           event->start_ns);
+  return PROF_OK;
+}
+
+static int trace_end(prof_i_export *run) {
+  prof_i_sink_text(run->sink, "end\n");
+  return PROF_OK;
+}
+
+static unsigned destroy_count;
+static void count_destroy(prof_i_export *run) {
+  (void)run;
+  destroy_count++;
+}
+
+#define TRACE_CALLS                                                                           \
+  .name = "calls", .event_kinds = PROF_I_KIND(SCOPE), .begin = trace_begin,                   \
+  .thread = trace_thread, .event = trace_event, .counter = trace_counter, .flow = trace_flow, \
+  .end = trace_end, .destroy = count_destroy
+
+static const prof_i_exporter as_walked = {TRACE_CALLS, .order = PROF_I_ORDER_WALKED};
+static const prof_i_exporter by_time = {TRACE_CALLS, .order = PROF_I_ORDER_TIME};
+static const prof_i_exporter by_category = {TRACE_CALLS, .order = PROF_I_ORDER_TIME,
+                                            .has_category_tracks = true};
+
+/* ---- tests ---- */
+
+static void a_new_format_needs_only_the_simple_callbacks(void **state) {
+  (void)state;
+  capture c;
+  nested_capture(&c);
+  assert_int_equal(export_text(&c, &csv_exporter, no_window, SIZE_MAX), PROF_OK);
+  capture_end(&c);
+  assert_string_equal(text,
+                      "thread,start_ns,duration_ns,category,name\n"
+                      "101,2000,1000,\"cat\",\"b\"\n"
+                      "101,1000,5000,\"cat\",\"a\"\n"
+                      "102,1500,7,\"scope\",\"say \"\"c\"\"\"\n");
+}
+
+static void the_window_leaves_out_what_is_outside(void **state) {
+  (void)state;
+  const prof_i_exporter *const exporters[] = {&csv_exporter, &as_walked, &by_time};
+  for (size_t i = 0; i < 3; i++) {
+    capture c;
+    nested_capture(&c);
+    const prof_i_window window = {3500, 5000}; /* "a" alone touches it */
+    assert_int_equal(export_text(&c, exporters[i], window, SIZE_MAX), PROF_OK);
+    capture_end(&c);
+    assert_non_null(strstr(text, i == 0 ? "\"a\"" : " a "));
+    assert_null(strstr(text, i == 0 ? "\"b\"" : " b "));
+    assert_null(strstr(text, "say"));
+  }
+}
+
+static void by_time_each_scope_begins_and_ends_in_order(void **state) {
+  (void)state;
+  capture c;
+  nested_capture(&c);
+  assert_int_equal(export_text(&c, &by_time, no_window, SIZE_MAX), PROF_OK);
+  capture_end(&c);
+  assert_string_equal(text,
+                      "begin\nthread 101\n"
+                      "begin a 1000 lane 0\nbegin b 2000 lane 0\n"
+                      "end b 3000 lane 0\nend a 6000 lane 0\n"
+                      "thread 102\n"
+                      "begin say \"c\" 1500 lane 0\nend say \"c\" 1507 lane 0\nend\n");
+}
+
+static void both_orders_call_each_thread_also_without_events(void **state) {
+  (void)state;
+  const prof_i_exporter *const exporters[] = {&as_walked, &by_time};
+  for (size_t i = 0; i < 2; i++) {
+    capture c;
+    prof_i_head *chunks[2];
+    begin_two_threads(&c, chunks);
+    assert_int_equal(export_text(&c, exporters[i], no_window, SIZE_MAX), PROF_OK);
+    capture_end(&c);
+    assert_string_equal(text, "begin\nthread 101\nthread 102\nend\n");
+  }
+}
+
+/* "b" begins in "a" and ends after it. */
+static void what_overlaps_has_a_lane_of_its_own(void **state) {
+  (void)state;
+  const prof_i_exporter *const exporters[] = {&as_walked, &by_time, &by_category};
+  for (size_t i = 0; i < 3; i++) {
+    capture c;
+    prof_i_head *chunks[2];
+    begin_two_threads(&c, chunks);
+    capture_plain(chunks[0], CAPTURE_START + 1000, 2000, 1);
+    capture_plain(chunks[0], CAPTURE_START + 2000, 2000, 2);
+    assert_int_equal(export_text(&c, exporters[i], no_window, SIZE_MAX), PROF_OK);
+    capture_end(&c);
+    assert_non_null(strstr(text, "lane 0"));
+    assert_non_null(strstr(text, "lane 1"));
+    assert_null(strstr(text, "lane 2"));
+  }
+}
+
+/* The same scopes, in two categories. */
+static void category_tracks_have_lanes_of_their_own(void **state) {
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    capture c;
+    prof_i_head *chunks[2];
+    begin_two_threads(&c, chunks);
+    capture_plain(chunks[0], CAPTURE_START + 1000, 2000, 1);
+    capture_plain(chunks[0], CAPTURE_START + 2000, 2000, 3);
+    assert_int_equal(export_text(&c, i ? &by_category : &by_time, no_window, SIZE_MAX), PROF_OK);
+    capture_end(&c);
+    assert_int_equal(strstr(text, "lane 1") == NULL, i);
+  }
+}
+
+static void put_counter(prof_i_head *chunk, uint64_t ns) {
+  long_record r;
+  long_begin(&r, PROF_I_KIND_COUNTER, CAPTURE_START + ns, 0, 1);
+  long_word(&r, 0);
+  long_end(&r, chunk);
+}
+
+static void put_flow_end(prof_i_head *chunk, uint64_t ns, bool is_end) {
+  long_record r;
+  long_begin(&r, PROF_I_KIND_FLOW, CAPTURE_START + ns, 0, 0);
+  long_word(&r, 7);
+  long_word(&r, is_end);
+  long_text(&r, "send");
+  long_end(&r, chunk);
+}
+
+static void counters_and_flows_have_their_callbacks(void **state) {
+  (void)state;
+  capture c;
+  prof_i_head *chunks[2];
+  begin_two_threads(&c, chunks);
+  put_flow_end(chunks[0], 1000, false);
+  put_counter(chunks[0], 2000);
+  put_flow_end(chunks[0], 3000, true);
+  assert_int_equal(export_text(&c, &by_time, no_window, SIZE_MAX), PROF_OK);
+  assert_string_equal(text,
+                      "begin\nthread 101\nflow from send 1000 lane 0\n"
+                      "counter a 2000 lane 0\nflow to send 3000 lane 0\nthread 102\nend\n");
+  assert_int_equal(export_text(&c, &as_walked, no_window, SIZE_MAX), PROF_OK);
+  assert_string_equal(text,
+                      "begin\nthread 101\nflow to send 3000 lane 0\n"
+                      "counter a 2000 lane 0\nflow from send 1000 lane 0\nthread 102\nend\n");
+  assert_int_equal(export_text(&c, &csv_exporter, no_window, SIZE_MAX), PROF_OK);
+  assert_string_equal(text, "thread,start_ns,duration_ns,category,name\n"); /* it has neither */
+  capture_end(&c);
+}
+
+/* Writes "b", and leaves the others to `event`. */
+static size_t write_only_b(prof_i_export *run, const prof_i_span *spans, size_t count) {
+  size_t i = 0;
+  for (; i < count && spans[i].site == 2; i++) prof_i_sink_text(run->sink, "plain b\n");
+  return i;
+}
+
+static void the_fast_path_takes_what_it_can_and_keeps_the_order(void **state) {
+  (void)state;
+  capture c;
+  prof_i_head *chunks[2];
+  prof_i_exporter exporter = as_walked;
+  exporter.plain = write_only_b;
+  begin_two_threads(&c, chunks);
+  capture_plain(chunks[0], CAPTURE_START + 1000, 10, 2);
+  capture_plain(chunks[0], CAPTURE_START + 2000, 10, 1);
+  capture_plain(chunks[0], CAPTURE_START + 3000, 10, 1);
+  capture_plain(chunks[0], CAPTURE_START + 4000, 10, 2);
+  capture_plain(chunks[0], CAPTURE_START + 5000, 10, 2);
+  assert_int_equal(export_text(&c, &exporter, no_window, SIZE_MAX), PROF_OK);
+  capture_end(&c);
+  assert_string_equal(text,
+                      "begin\nthread 101\nplain b\nplain b\nevent a 3000 lane 0\n"
+                      "event a 2000 lane 0\nplain b\nthread 102\nend\n");
+}
+
+/* Calls that nest and repeat, with arrows and overlaps, on both sides of 10^8 ns. */
+static void many_scopes(capture *c) {
+  prof_i_head *chunks[2];
+  begin_two_threads(c, chunks);
+  for (uint64_t i = 0; i < 60; i++) {
+    const uint64_t at_ns = CAPTURE_START + 99000000 + i * 40000;
+    const uint32_t site = (uint32_t)(1 + i % 3);
+    capture_plain(chunks[i % 2], at_ns + 10, 5 + i * 7, site);
+    if (i % 5 == 0) put_flow_end(chunks[i % 2], at_ns + 11 - CAPTURE_START, i % 2);
+    if (i % 7 == 0) capture_plain(chunks[i % 2], at_ns + 300, 30000 + i, 2); /* overlaps */
+    capture_plain(chunks[i % 2], at_ns, i % 11 == 0 ? 2000000 : 20000 + i, 1);
+  }
+}
+
+static void chromes_fast_path_writes_what_its_callbacks_write(void **state) {
+  (void)state;
+  static char fast[sizeof text];
+  const prof_i_window windows[] = {{0, 0}, {99500000, 100500000}};
+  prof_i_exporter slow = prof_i_chrome_exporter;
+  slow.plain = NULL;
+  capture c;
+  many_scopes(&c);
+  for (size_t i = 0; i < 2; i++) {
+    assert_int_equal(export_text(&c, &prof_i_chrome_exporter, windows[i], SIZE_MAX), PROF_OK);
+    memcpy(fast, text, sizeof fast);
+    assert_non_null(strstr(fast, "\"name\":\"say"));
+    assert_int_equal(export_text(&c, &slow, windows[i], SIZE_MAX), PROF_OK);
+    assert_string_equal(fast, text);
+  }
+  capture_end(&c);
+}
+
+static int refuse_b(prof_i_export *run, prof_i_export_event *event) {
+  if (event->name.bytes == 1 && event->name.data[0] == 'b') return PROF_E_IO;
+  return trace_event(run, event);
+}
+
+/* A begin of "a" has kept memory by then: the sanitizers see it if it stays. */
+static void a_failure_ends_the_run_and_frees_the_state_once(void **state) {
+  (void)state;
+  const prof_i_exporter *const exporters[] = {&as_walked, &by_time};
+  for (size_t i = 0; i < 2; i++) {
+    capture c;
+    prof_i_exporter exporter = *exporters[i];
+    exporter.event = refuse_b;
+    nested_capture(&c);
+    destroy_count = 0;
+    assert_int_equal(export_text(&c, &exporter, no_window, SIZE_MAX), PROF_E_IO);
+    assert_int_equal(destroy_count, 1);
+    capture_end(&c);
+  }
+}
+
+static void a_full_sink_ends_the_run(void **state) {
+  (void)state;
+  enum { SCOPES = 200000 };
+  const prof_i_exporter *const exporters[] = {&csv_exporter, &by_time};
+  for (size_t i = 0; i < 2; i++) {
+    capture c;
+    capture_begin(&c, 8 << 20);
+    prof_i_head *const meta = capture_meta(&c);
+    capture_site(meta, 1, "a", "cat", 1);
+    capture_clock(&c, meta, 0, 0, 0);
+    capture_clock(&c, meta, 10000000000u, 10000000000u, 0);
+    prof_i_head *const chunk = capture_chunk(&c, 4 << 20, 1);
+    for (uint64_t s = 0; s < SCOPES; s++) capture_plain(chunk, CAPTURE_START + 100 * s, 10, 1);
+    assert_int_equal(export_text(&c, exporters[i], no_window, 1000), PROF_E_TOO_LARGE);
+    capture_end(&c);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_new_format_needs_only_the_simple_callbacks),
+      cmocka_unit_test(the_window_leaves_out_what_is_outside),
+      cmocka_unit_test(by_time_each_scope_begins_and_ends_in_order),
+      cmocka_unit_test(both_orders_call_each_thread_also_without_events),
+      cmocka_unit_test(what_overlaps_has_a_lane_of_its_own),
+      cmocka_unit_test(category_tracks_have_lanes_of_their_own),
+      cmocka_unit_test(counters_and_flows_have_their_callbacks),
+      cmocka_unit_test(the_fast_path_takes_what_it_can_and_keeps_the_order),
+      cmocka_unit_test(chromes_fast_path_writes_what_its_callbacks_write),
+      cmocka_unit_test(a_failure_ends_the_run_and_frees_the_state_once),
+      cmocka_unit_test(a_full_sink_ends_the_run),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
