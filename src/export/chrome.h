@@ -6,9 +6,9 @@
 
 #include <prof/trace.h>
 
-#include "../analysis/torch.h"
 #include "../analysis/call_stacks.h"
 #include "../analysis/launch.h"
+#include "../analysis/torch.h"
 #include "../reader/walk.h"
 #include "event_numbers.h"
 #include "exporter.h"

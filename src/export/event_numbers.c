@@ -90,13 +90,22 @@ static int look(void *user, const prof_i_span *spans, size_t count) {
   return 0;
 }
 
+/* Plain scopes have no category of their own. */
+static bool has_plain_scopes_only(const prof_trace *trace, const prof_i_trace_thread *thread) {
+  const prof_i_segment *const segments = trace->segments + thread->first_segment;
+  uint32_t i = 0;
+  while (i < thread->segment_count && segments[i].is_plain) i++;
+  return i == thread->segment_count && thread->open_count == 0;
+}
+
 /* Calls that have their category in the record alone: the first ones of names that the program
    made. Returns FOUND, 0, or what a walk returns. */
 static int find_first_calls(prof_i_event_numbers *numbers, uint32_t thread_count) {
   const prof_trace *const trace = numbers->trace;
   int found = 0;
   for (uint32_t i = 0; i < thread_count && !found; i++)
-    if (!prof_i_thread_is_stream(&trace->threads[i]))
+    if (!prof_i_thread_is_stream(&trace->threads[i]) &&
+        !has_plain_scopes_only(trace, &trace->threads[i]))
       found = prof_i_trace_walk(trace, i, look, numbers);
   return found;
 }

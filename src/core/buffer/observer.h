@@ -56,7 +56,7 @@ extern const prof_i_observer *const __stop_prof_observers[]
 /* Calls a member of each observer that has it. */
 #define PROF_I_ANNOUNCE(member, ...)                                    \
   for (const prof_i_observer *const *observer = __start_prof_observers; \
-       observer < __stop_prof_observers; observer++)                    \
+       observer != __stop_prof_observers; observer++)                   \
     if ((*observer)->member) (*observer)->member(__VA_ARGS__)
 
 #endif

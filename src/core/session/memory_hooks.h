@@ -40,7 +40,7 @@ extern const prof_i_memory_hooks *const __stop_prof_memory_hooks[]
 
 #define PROF_I_MEMORY(hook, ...)                                            \
   for (const prof_i_memory_hooks *const *hooks = __start_prof_memory_hooks; \
-       hooks < __stop_prof_memory_hooks; hooks++)                           \
+       hooks != __stop_prof_memory_hooks; hooks++)                          \
   (*hooks)->hook(__VA_ARGS__)
 
 #endif

@@ -16,8 +16,8 @@
 
 extern "C" {
 #include "../../../src/cuda/calls.h"
-#include "../../../src/cuda/tracer_library.h"
 #include "../../../src/cuda/records.h"
+#include "../../../src/cuda/tracer_library.h"
 #include "../../../src/device/backend_error.h"
 }
 
