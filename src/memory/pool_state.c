@@ -550,7 +550,7 @@ int prof_i_pool_set_query(prof_device device, prof_memory_query query, void *use
 }
 
 static void hide_sums(void) { prof_i_pool_hide_totals(true); }
-static const prof_i_memory_hooks pool_hooks = {.begin = begin_all,
+const prof_i_memory_hooks prof_i_pool_hooks = {.begin = begin_all,
                                                .begin_child = begin_child,
                                                .end = end_all,
                                                .reset = reset_all,
@@ -558,7 +558,6 @@ static const prof_i_memory_hooks pool_hooks = {.begin = begin_all,
                                                .renumber = renumber,
                                                .before_fork = before_fork,
                                                .forget = forget_all};
-PROF_I_MEMORY_HOOKS(pool_hooks);
 
 /* ---- what an arena that goes leaves mapped ---- */
 
@@ -581,8 +580,7 @@ static void each_state(const char *base, uint64_t bytes, prof_i_kept_sink *sink,
     sink(to, (char *)state - ((uintptr_t)state - from), end - from);
   }
 }
-static const prof_i_observer pool_observer = {.kept_count = count_pools, .each_kept = each_state};
-PROF_I_OBSERVE(pool_observer);
+const prof_i_observer prof_i_pool_observer = {.kept_count = count_pools, .each_kept = each_state};
 
 /* ---- the public calls ---- */
 

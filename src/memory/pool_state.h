@@ -8,7 +8,9 @@
 #include <stdbool.h>
 
 #include "../base/port.h"
+#include "../core/buffer/observer.h"
 #include "../core/buffer/session.h"
+#include "../core/session/memory_hooks.h"
 #include "../format/layout.h"
 
 /* Never freed: another pool takes it after its destroy. Written under the control lock, but for
@@ -124,5 +126,8 @@ static inline void prof_i_peak_raise(prof_i_peak *peak, uint64_t value, uint64_t
       return;
     }
 }
+
+extern const prof_i_observer prof_i_pool_observer __attribute__((visibility("hidden")));
+extern const prof_i_memory_hooks prof_i_pool_hooks __attribute__((visibility("hidden")));
 
 #endif

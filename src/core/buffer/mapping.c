@@ -99,7 +99,7 @@ static void retire_state_pages(void *at, uint64_t bytes) {
 size_t prof_i_mapping_ranges_max(void) {
   size_t room = 64; /* threads may come meanwhile */
   for (const prof_i_thread *t = prof_i_thread_first(); t; t = t->next) room += 3;
-  for (const prof_i_observer *const *o = __start_prof_observers; o != __stop_prof_observers; o++)
+  for (const prof_i_observer *const *o = prof_i_observers; *o; o++)
     if ((*o)->kept_count) room += (*o)->kept_count();
   return room;
 }

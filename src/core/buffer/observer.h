@@ -1,8 +1,7 @@
 /* What the recorder's buffers announce to the folders above them: those are not called by name.
 
-   An observer is one constant table in one source file, made known by PROF_I_OBSERVE(table). The
-   linker puts the pointers to all tables into one section. So there is no registration at run time,
-   and no order between observers. */
+   An observer is one constant table in one source file. src/lib lists them. So there is no
+   registration at run time. */
 #ifndef PROF_CORE_BUFFER_OBSERVER_H
 #define PROF_CORE_BUFFER_OBSERVER_H
 
@@ -42,21 +41,12 @@ typedef struct prof_i_observer {
   void (*each_kept)(const char *base, uint64_t bytes, prof_i_kept_sink *sink, void *to);
 } prof_i_observer;
 
-#define PROF_I_OBSERVE(table)                                \
-  static const prof_i_observer *const prof_i_observe_##table \
-      __attribute__((used, section("prof_observers"))) = &(table)
-
-/* The linker makes these two names. NOLINTBEGIN(*-reserved-identifier) */
-extern const prof_i_observer *const __start_prof_observers[]
-    __attribute__((weak, visibility("hidden")));
-extern const prof_i_observer *const __stop_prof_observers[]
-    __attribute__((weak, visibility("hidden")));
-/* NOLINTEND(*-reserved-identifier) */
+/* All observers; NULL ends the list. It is src/lib that defines it. */
+extern const prof_i_observer *const prof_i_observers[] __attribute__((visibility("hidden")));
 
 /* Calls a member of each observer that has it. */
-#define PROF_I_ANNOUNCE(member, ...)                                    \
-  for (const prof_i_observer *const *observer = __start_prof_observers; \
-       observer != __stop_prof_observers; observer++)                   \
+#define PROF_I_ANNOUNCE(member, ...)                                                     \
+  for (const prof_i_observer *const *observer = prof_i_observers; *observer; observer++) \
     if ((*observer)->member) (*observer)->member(__VA_ARGS__)
 
 #endif

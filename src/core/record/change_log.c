@@ -207,5 +207,4 @@ static void look_at_level(struct prof_i_thread *thread, const prof_i_head *chunk
   (void)thread, (void)chunk;
   prof_i_change_log_check_level();
 }
-static const prof_i_observer change_observer = {.chunk_entered = look_at_level};
-PROF_I_OBSERVE(change_observer);
+const prof_i_observer prof_i_change_observer = {.chunk_entered = look_at_level};

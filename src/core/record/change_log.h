@@ -5,6 +5,8 @@
 
 #include <prof/trace.h>
 
+#include "../buffer/observer.h"
+
 typedef struct prof_i_change_entry {
   prof_change_kind kind;
   prof_change_reason reason;
@@ -35,5 +37,7 @@ void prof_i_change_log_end_functions(void);
 /* Of the arena in force. */
 uint32_t prof_i_change_log_count(void);
 void prof_i_change_log_begin(void);
+
+extern const prof_i_observer prof_i_change_observer __attribute__((visibility("hidden")));
 
 #endif

@@ -195,5 +195,4 @@ void prof_i_compact_above(prof_i_thread *thread, uint64_t place) {
   __atomic_fetch_add(&slot->pack_count, 1, __ATOMIC_ACQ_REL);
 }
 
-static const prof_i_observer pack_observer = {.entries_needed = prof_i_compact_finish};
-PROF_I_OBSERVE(pack_observer);
+const prof_i_observer prof_i_compact_observer = {.entries_needed = prof_i_compact_finish};

@@ -22,6 +22,8 @@
 
 #include <stdint.h>
 
+#include "../buffer/observer.h"
+
 struct prof_i_thread;
 
 /* A move under way. The owner alone. */
@@ -40,5 +42,7 @@ void prof_i_compact_above(struct prof_i_thread *thread, uint64_t place);
 /* Finishes a move that a handler has interrupted, or that a jump has left. To be called before
    entries are read. Signal-safe. Owner thread, or the thread that reclaims it. */
 void prof_i_compact_finish(struct prof_i_thread *thread);
+
+extern const prof_i_observer prof_i_compact_observer __attribute__((visibility("hidden")));
 
 #endif

@@ -545,8 +545,7 @@ static void change_chunk(prof_i_thread *thread, prof_i_head *old, prof_i_head *f
   enter_chunk(thread, fresh);
 }
 
-static const prof_i_observer in_place_observer = {.thread_attached = begin_thread,
-                                                  .chunk_changed = change_chunk,
-                                                  .limit_reached = window_stop,
-                                                  .thread_left = end_thread};
-PROF_I_OBSERVE(in_place_observer);
+const prof_i_observer prof_i_cost_sample_observer = {.thread_attached = begin_thread,
+                                                     .chunk_changed = change_chunk,
+                                                     .limit_reached = window_stop,
+                                                     .thread_left = end_thread};

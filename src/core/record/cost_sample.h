@@ -32,6 +32,7 @@
 #include <stdbool.h>
 
 #include "../../format/layout.h"
+#include "../buffer/observer.h"
 
 struct prof_i_thread;
 
@@ -80,5 +81,7 @@ void prof_i_cost_sample_after_end(struct prof_i_thread *thread, uint64_t since_t
 /* Of a begin or end that found a window open, and now finds the gate closed: closes the window.
    True: that alone kept the thread off the fast path, which goes on past a closed gate. */
 bool prof_i_cost_sample_give_up(struct prof_i_thread *thread);
+
+extern const prof_i_observer prof_i_cost_sample_observer __attribute__((visibility("hidden")));
 
 #endif

@@ -313,8 +313,7 @@ static void end_thread(prof_i_thread *thread, const prof_i_head *chunk) {
   word_store(&thread->overhead.from, UINT64_MAX); /* the rest of the chunk is another's */
 }
 
-static const prof_i_observer budget_observer = {.thread_attached = begin_thread,
+const prof_i_observer prof_i_budget_observer = {.thread_attached = begin_thread,
                                                 .chunk_entered = enter_chunk,
                                                 .chunk_filled = leave_chunk,
                                                 .thread_ended = end_thread};
-PROF_I_OBSERVE(budget_observer);

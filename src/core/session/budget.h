@@ -5,6 +5,7 @@
 
 #include <prof/profiler.h>
 
+#include "../buffer/observer.h"
 #include "../buffer/thread.h"
 
 /* A session begins, or begins anew: what a budget has muted is heard again. Of a new capture
@@ -17,5 +18,7 @@ void prof_i_budget_forget(void);
 /* The level has been asked for anew: what the budget has muted is heard again, and every thread
    begins its window. Control lock held. */
 void prof_i_budget_restart(bool is_told);
+
+extern const prof_i_observer prof_i_budget_observer __attribute__((visibility("hidden")));
 
 #endif

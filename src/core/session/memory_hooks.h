@@ -1,6 +1,4 @@
-/* What src/memory does at the turns of a session: core knows no pool. One table in one source file,
-   found by the linker as observers are (../buffer/observer.h). A program that links prof statically
-   and uses no memory has none. */
+/* What src/memory does at the turns of a session: core knows no pool. */
 #ifndef PROF_CORE_SESSION_MEMORY_HOOKS_H
 #define PROF_CORE_SESSION_MEMORY_HOOKS_H
 
@@ -27,20 +25,10 @@ typedef struct prof_i_memory_hooks {
   void (*forget)(bool was_before_fork);
 } prof_i_memory_hooks;
 
-#define PROF_I_MEMORY_HOOKS(table)                            \
-  static const prof_i_memory_hooks *const prof_i_hook_##table \
-      __attribute__((used, section("prof_memory_hooks"))) = &(table)
+/* It is src/lib that defines it. */
+extern const prof_i_memory_hooks *const prof_i_the_memory_hooks
+    __attribute__((visibility("hidden")));
 
-/* The linker makes these two names. NOLINTBEGIN(*-reserved-identifier) */
-extern const prof_i_memory_hooks *const __start_prof_memory_hooks[]
-    __attribute__((weak, visibility("hidden")));
-extern const prof_i_memory_hooks *const __stop_prof_memory_hooks[]
-    __attribute__((weak, visibility("hidden")));
-/* NOLINTEND(*-reserved-identifier) */
-
-#define PROF_I_MEMORY(hook, ...)                                            \
-  for (const prof_i_memory_hooks *const *hooks = __start_prof_memory_hooks; \
-       hooks != __stop_prof_memory_hooks; hooks++)                          \
-  (*hooks)->hook(__VA_ARGS__)
+#define PROF_I_MEMORY(hook, ...) prof_i_the_memory_hooks->hook(__VA_ARGS__)
 
 #endif
