@@ -123,7 +123,7 @@ class LeftOut(Folder):
         import ctypes
 
         from prof._library import C
-        from prof.trace import RowsPointer
+        from prof._library import RowsPointer
 
         with self.trace._pointers() as pointers:
             C.check(

@@ -109,8 +109,7 @@ int prof_level_want_with(const void *who, int level, uint32_t requested_devices)
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   if (!who) return prof_i_fail(PROF_E_INVALID, "prof_level_want: who is NULL");
   if (requested_devices > PROF_DEVICES_MEMORY)
-    return prof_i_fail(PROF_E_INVALID,
-                       "prof_level_want_with: prof_i_control_device_hooks is %u; 0 to 3 are known",
+    return prof_i_fail(PROF_E_INVALID, "prof_level_want_with: devices is %u; 0 to 3 are known",
                        requested_devices);
   const int saved = errno;
   int status = level == PROF_LEVEL_PAUSED ? PROF_OK : prof_i_control_check_level(level, 0);
