@@ -122,8 +122,7 @@ class LeftOut(Folder):
     def aggregate(self, options):
         import ctypes
 
-        from prof._library import C
-        from prof._library import RowsPointer
+        from prof._library import C, RowsPointer
 
         with self.trace._pointers() as pointers:
             C.check(
