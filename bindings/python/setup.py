@@ -1,7 +1,9 @@
-"""Compiles libprof into the package, prof/lib/libprof.so.0, and libprof_itt.so, libprof_torch.so,
-libprof_memory.so and the command, prof, beside it, with $CC (cc) and $CFLAGS; then no Python needs
-a compiler or an extension module of its own: one wheel for all of them. Nothing is written into the
-checkout, but by an editable install, which needs the library there."""
+"""Compiles libprof into the package: prof/lib/libprof.so.0, and beside it libprof_itt.so,
+libprof_torch.so, libprof_memory.so and the command, prof.
+
+It compiles with $CC (cc) and $CFLAGS. No Python then needs a compiler or an extension module of its
+own: one wheel is for all of them. Nothing is written into the checkout, except by an editable
+install, which needs the library there."""
 
 import atexit
 import os

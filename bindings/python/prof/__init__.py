@@ -157,12 +157,13 @@ __all__ = [
     "modules",
     "names",
     "utils",
-]  # not torch: from prof import * and who looks at all of dir(prof) would import PyTorch
+]  # not torch: from prof import *, or reading all of dir(prof), would import PyTorch
 
 
 class _Loading:
-    """Modules of the package are loaded when a name is first used, on any thread; one that forks
-    meanwhile waits, or its child would find the import's lock taken by nobody."""
+    """Loads a module of the package when a name is first used, on any thread. A thread that forks
+    meanwhile waits. Otherwise its child would find the import's lock taken by a thread that it does
+    not have."""
 
     def __init__(self) -> None:
         self.lock = _RLock()

@@ -8,9 +8,11 @@ from typing import Any, Callable
 
 
 def decorate(scope: Any, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function whose every call is a scope of its own. Of a generator, a coroutine and an
-    asynchronous generator each step is one: what runs between two of its yields or awaits, so that
-    what waits is not counted and what other tasks do meanwhile does not stand inside."""
+    """A function whose every call is a scope of its own.
+
+    Of a generator, a coroutine and an asynchronous generator, each step is a scope: what runs
+    between two of its yields or awaits. So waiting is not counted, and what other tasks do
+    meanwhile is outside."""
     if not callable(function):
         raise TypeError(f"a scope decorates a function, not {function!r}")
     # it would be a function from then on: no subclasses, no isinstance()
@@ -21,7 +23,7 @@ def decorate(scope: Any, function: Callable[..., Any]) -> Callable[..., Any]:
         )
     again = scope._copy
 
-    import inspect  # milliseconds, which only those who decorate pay
+    import inspect  # milliseconds, only for programs that decorate
 
     if inspect.iscoroutinefunction(function):
 
@@ -116,7 +118,8 @@ class _Steps:
             return throw(*error)
 
     def close(self) -> None:
-        """The last step: what stands in its ``finally``. One that CPython drops comes here, too."""
+        """The last step: what runs in its ``finally``. CPython calls it also for one that is
+        dropped."""
         close = getattr(self._inner, "close", None)
         if close is not None:
             with self._again():

@@ -11,16 +11,15 @@ from ._library import short
 from ._scope import scope
 
 _FULFILLED = ("verbose", "trace_only", "adjust_profiler_step")
-"""verbose asks for what is recorded anyway (call stacks in the JSON), trace_only for no tables,
-which nobody makes who does not ask for them; adjust_profiler_step changes nothing in torch
-either."""
+"""verbose asks for what is recorded anyway: call stacks in the JSON. trace_only asks for no tables,
+and prof makes tables only on request. adjust_profiler_step changes nothing in torch either."""
 
 _HONOURED = ("profile_all_threads", "record_python_gc_info")
 
 
 def fields(config: Any) -> Dict[str, Any]:
-    """What stands in it, by name: of torch's _ExperimentalConfig, of a dictionary, or of an object
-    with attributes."""
+    """The options by name. config: torch's _ExperimentalConfig, a dictionary, or an object with
+    attributes."""
     if config is None:
         return {}
     if isinstance(config, dict):

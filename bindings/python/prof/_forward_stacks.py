@@ -1,7 +1,9 @@
-"""In tables, what runs in a backward call of autograd's has the stack of the forward call that it
-is of, and two frames of autograd's own are left out: as torch.profiler has it
-(_set_backward_stacktraces() and _filter_stack_entry() of torch/autograd/profiler_util.py). The JSON
-has what really stood around it, there and here."""
+"""Stacks of backward calls in tables, as torch.profiler has them.
+
+What runs in a backward call of autograd's has the stack of its forward call. Frames of autograd's
+own are left out. See _set_backward_stacktraces() and _filter_stack_entry() of
+torch/autograd/profiler_util.py. The JSON of torch and of prof has the stacks as they really
+were."""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ def give(events: Sequence[Any]) -> None:
     backward: Dict[int, Any] = {}  # by the id of what is in a backward call: that call
     forward: Dict[Tuple[int, Optional[int]], List[str]] = {}
     owners: Dict[Tuple[int, Optional[int]], int] = {}  # our thread of each
-    # by the id of a traced function: what it runs inside of that is none
+    # by the id of a traced function: the innermost event around it that is no traced function
     outer: Dict[int, Any] = {}
     for e in events:
         around = e.cpu_parent

@@ -1,5 +1,5 @@
-"""``prof import`` from Python: the command that stands beside the library does it, in a process of
-its own, so that what a trace asks for in memory is not this process's."""
+"""``prof import`` from Python. The prof command runs in a process of its own. So the memory that a
+trace needs is not taken from this process."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def take(args: Dict[str, Any]) -> Texts:
 
 
 def _scalar(text: str) -> Any:
-    """A number as torch writes it, "1." or "nan"; of what is none its text."""
+    """A number as torch writes it, such as "1." or "nan". Any other text stays a text."""
     if text in _WORDS:
         return _WORDS[text]
     for kind in (int, float, complex):

@@ -18,9 +18,9 @@ TEXT_MOST = 64  # longer texts stand as their digest
 
 
 class _Serials:
-    """A number for each object that is asked about, its own for as long as the object lives; one
-    that cannot be watched (no weak references) gets a new number each time, since another may stand
-    at its address later."""
+    """Gives each object a number of its own, for as long as the object lives. An object without
+    weak references cannot be watched, and another one may get its address later. So it has a new
+    number at each query."""
 
     def __init__(self) -> None:
         self._known: Dict[int, Tuple["weakref.ref[Any]", int]] = {}
@@ -134,9 +134,11 @@ def _is_of_module(function: Any) -> bool:
 
 
 def of(function: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> str:
-    """The key of a callable and what it is called with. A function is known by its name and code,
-    if it holds nothing (no closure); a function of C by its name; an object, a bound method, a
-    lambda that holds something by itself."""
+    """The key of a callable and its arguments.
+
+    A function that has no closure is known by its name and code. A function of C is known by its
+    name. A bound method is known by its name and its object. A function with a closure, and any
+    other object, is known by its identity, too."""
     while isinstance(function, functools.partial):
         function, args, kwargs = (
             function.func,

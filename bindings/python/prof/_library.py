@@ -403,7 +403,7 @@ def encoded(text: Any, what: str) -> bytes:
 
 
 def whole(value: Any, what: str, least: int = 0, most: int = (1 << 64) - 1) -> int:
-    """A number as C takes it: ctypes would cut it to its width, in silence. TypeError,
+    """A number as C takes it. ctypes would cut it to its width without a message. TypeError,
     ValueError."""
     try:
         number = index(value)
@@ -424,12 +424,12 @@ class Owner:
 
 
 class Shared:
-    """A pointer of C's that any thread may use while another one closes it: it is freed behind the
+    """A pointer of C's that any thread may use while another one closes it. It is freed after the
     last use. ``with`` begins a use and gives the pointer.
 
-    No lock, which a signal's handler or a forked child could find taken: a use enters itself before
-    it looks whether all is closed, close() the other way round, so that one of them sees the other;
-    and one alone can take the pointer out of its list."""
+    It has no lock: a signal's handler or a forked child could find that taken. A use enters itself
+    before it checks whether the pointer is closed. close() marks the pointer before it checks for
+    uses. So one of them sees the other. Only one of them can take the pointer out of its list."""
 
     __slots__ = ("_owned", "_uses", "_is_closed", "_free", "_what")
 

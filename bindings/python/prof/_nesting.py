@@ -25,11 +25,14 @@ def _range(event: FunctionEvent) -> Tuple[int, int]:
 
 
 def find_parents(events: Iterable[FunctionEvent], gives_own_times: bool) -> List[FunctionEvent]:
-    """Each is in the last one that began before it, of those that end after it. What crosses it
-    holds nothing from there on. events: of one thread, none of them asynchronous.
-    gives_own_times: self times are those of torch.profiler, the time less that of the children.
-    Where events overlap, these add up to more than the time that passed; where children do, torch
-    has times below 0, and this has 0. Returns them by start."""
+    """Finds the parent of each event: the last one that began before it, of those that end after
+    it. An event that crosses a later one holds nothing from then on. Returns the events by start.
+
+    events: of one thread, none of them asynchronous.
+
+    gives_own_times: Self times are those of torch.profiler, the time less that of the children. If
+    events overlap, these add up to more than the time that passed. If children overlap, torch has
+    times below 0, and prof has 0."""
     ordered = sorted(events, key=_range)
     for event in ordered:
         event.cpu_parent, event._children = None, None
@@ -92,10 +95,15 @@ def charge_all(
     charges: List[Charge],
     gives_own_bytes: bool,
 ) -> List[Charge]:
-    """Gives each event the memory of its time. ordered: as find_parents() has them. opened: those
-    that had not ended, which have no bytes of their own. gives_own_bytes: an event's own are those
-    of its time less its children's, as in torch.profiler; else those while it was the last one
-    that had begun. Returns what no event holds."""
+    """Gives each event the memory of its time. Returns what no event holds.
+
+    ordered: as find_parents() returns them.
+
+    opened: Events that had not ended. They have no bytes of their own.
+
+    gives_own_bytes: An event's own bytes are those of its time less its children's, as in
+    torch.profiler. Otherwise they are those of the time in which it was the last one that had
+    begun."""
     charges.sort(key=lambda charge: charge.at_ns)
     is_host = [charge.device == TYPES["cpu"] for charge in charges]
     kinds = (

@@ -1,5 +1,6 @@
-"""Values that a range of PyTorch's was given, as torch records those of its operators: dimensions
-and types of tensors, and texts of numbers, strides and lists of tensors (_inputs.py reads them)."""
+"""Values that a range of PyTorch's was given, in the form in which torch records the inputs of its
+operators. They are dimensions and types of tensors, and texts of numbers, strides and lists of
+tensors. _inputs.py reads the texts."""
 
 from __future__ import annotations
 
@@ -52,7 +53,7 @@ def _kind(value: Any) -> Any:
 
 
 def _number(value: Any) -> str:
-    """As torch writes it. "" of what is none."""
+    """A number as torch writes it. "" for any other value."""
     kind = type(value)
     if kind is bool or kind is int:
         return str(value)

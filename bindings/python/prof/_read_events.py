@@ -1,5 +1,5 @@
-"""prof_event of <prof/trace.h> as Python has it, read at once: an attribute of ctypes's takes as
-long as all of them by struct, whose formats are made of _structs.py's fields."""
+"""Reads prof_event of <prof/trace.h>, all of its fields at once. By ctypes one attribute takes as
+long as all of them by struct. The formats for struct are made of the fields in _structs.py."""
 
 from __future__ import annotations
 
@@ -41,19 +41,30 @@ ASYNC = 2 | 64  # PROF_EVENT_OTHER_THREAD, PROF_EVENT_ASYNC
 NO_THREAD = (1 << 32) - 1
 _VERB_SIGNS = {1: 1, 2: -1}  # PROF_MEMORY_ALLOC, PROF_MEMORY_FREE
 _TEXTS_MOST, _TEXT_BYTES_MOST = 1 << 16, 16 << 20
-"""So many are kept for the next event: a program that makes a name for each call has no end of
-them, nor one that has a long text as an argument."""
+"""Limits of the texts that are kept for later events. A program may make a name for each call, or
+have long texts as arguments, without an end."""
 
 
 class Event(NamedTuple):
-    """One event, as prof_event of <prof/trace.h> has it; times in ns from the capture's start. Of
-    kind "memory": bytes are those handed out, below 0 those that came back; device is DLPack's code
-    of the pool's. args: a dictionary, or a list, of shapes one of (dim, ...); more: what stands
-    beside shapes. launch: of a device's own side of a scope, the thread and the start of the host's
-    (thread -1: not in the trace). is_call: a call of a vendor's interface, as its own tracing told
-    it; what it launched is the scope's around it. frame: of a traced function, how it stands in
-    stacks. is_async: it is no thread's own time, began on another one, say. place: "file.c:12", if
-    known. is_skipped: a jump left it, and its end is an older block's."""
+    """One event, as prof_event of <prof/trace.h> has it. Times are in ns from the capture's start.
+
+    args: A dictionary, or a list. A shape in a list is (dim, ...). more: The arguments beside a
+    list of shapes.
+
+    bytes: Of kind "memory", the bytes that were allocated, or below 0 those that were freed.
+    device: DLPack's code of the device, of kind "memory" that of the pool's.
+
+    launch: Of the device's side of a scope, the thread and the start of the host's scope. Thread -1
+    is not in the trace.
+
+    is_call: A call of a vendor's interface, as its own tracing recorded it. What it launched
+    belongs to the scope around the call.
+
+    frame: How a traced function is shown in stacks. place: "file.c:12", if known.
+
+    is_async: Its time is no thread's own, for example because it ended on another thread.
+
+    is_skipped: A jump left it, and an older block ended it."""
 
     kind: str
     name: str
@@ -80,12 +91,13 @@ class Event(NamedTuple):
 
 
 def is_function(category: str, name: str) -> bool:
-    """Is it a traced function? A module's call is none: who asked for those wants to see them."""
+    """Is it a traced function? A module's call does not count as one: users who request modules
+    want to see their calls."""
     return category in FUNCTIONS and not name.startswith(MODULE)
 
 
 def is_told_by_place(category: str) -> bool:
-    """Whether functions of that category are told apart by place. The interpreter or the compiler
+    """Whether the place distinguishes functions of that category. The interpreter or the compiler
     named them: two lambdas have one name."""
     return category in FUNCTIONS or category == "function"
 
@@ -125,8 +137,8 @@ _DIMS = [struct.Struct(f"@{rank}q") for rank in range(17)]
 
 
 class _Reader:
-    """What was read of one trace so far: a text or a shape is made once, however many events have
-    it, and what belongs to a call site is looked up by its number."""
+    """Keeps what was read of one trace. Events that have the same text or shape share it. What
+    belongs to a call site is found by the site's number."""
 
     def __init__(self, trace: ctypes.c_void_p, event: s.Event) -> None:
         self.trace = trace
@@ -237,15 +249,15 @@ def _brief_format() -> str:
 
 
 BRIEF = struct.Struct(_brief_format())
-"""Of a prof_event_brief: record, kind, thread, start_ns, duration_ns, self_ns, depth, site, flags,
-name, category, bytes of both, type and index of the device, arg_count, and three words of what
-depends on its kind. Of memory these are verb and pool, address, bytes. Of a launch they are
-start_ns, thread and record, device_start_ns."""
+"""Fields of a prof_event_brief, in this order: record, kind, thread, start_ns, duration_ns,
+self_ns, depth, site, flags, name, category, bytes of both, type and index of the device, arg_count.
+Three words follow that depend on the kind. Of memory these are verb and pool, address, bytes. Of a
+launch they are start_ns, thread and record, device_start_ns."""
 
 
 class Briefs:
-    """The events of a trace without their arguments. These are read when they are asked for. The
-    trace is in use as long as this lives, also when it is closed. Any thread."""
+    """The events of a trace without their arguments, which are read on request. The trace is in use
+    as long as this object lives, even if it is closed. Any thread."""
 
     def __init__(self, shared: Any, from_ns: int = 0) -> None:
         """from_ns: what ended before may be left out."""

@@ -1,6 +1,7 @@
-"""``python -m prof run``: a script as python would run it, its table at the end. Its processes,
-forked or spawned, record into captures of their own, which stand beside the output, or where
-captures stand, while they run; in the end they are added up by name."""
+"""``python -m prof run``: a script as python would run it, and its table at the end.
+
+Its processes, forked or spawned, record into captures of their own. While they run, these captures
+are beside the output, or in the folder for captures. At the end they are added up by name."""
 
 from __future__ import annotations
 
@@ -180,7 +181,7 @@ class _Recording:
         health = sized(s.Health)
         C.prof_health_get(ctypes.byref(health))
         self.own_capture = os.fsdecode(health.capture_path)
-        os.environ["PROF_LEVEL"] = str(self.options.level)  # processes that do not come by fork
+        os.environ["PROF_LEVEL"] = str(self.options.level)  # for processes that are not forked
         os.environ["PROF_OUTPUT"] = f"{_escaped(self.path)}.%p.prof"
         if self.options.devices:
             os.environ["PROF_DEVICES"] = "records"

@@ -11,9 +11,10 @@ _SITE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_site")
 
 
 class _Again:
-    """Stands among what multiprocessing gives to a process that it spawns, or that a server forks:
-    where it is unpickled, the modules and functions are traced, and torch is seen. Its text asks
-    for prof itself, and only if prof can be had: the process must run without it."""
+    """An object among those that multiprocessing gives to a process that it spawns, or that a
+    server forks. When it is unpickled there, the modules and functions are traced, and torch is
+    seen. Its pickle is a text that imports prof. If prof is not available, the process runs without
+    it."""
 
     def __init__(
         self,

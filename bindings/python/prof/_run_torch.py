@@ -1,7 +1,8 @@
 """``python -m prof run --torch``: PyTorch's operators in a program that does not know of prof.
-torch is imported when the program does so, by whatever loads it there, and right behind that
-prof.torch begins to observe, all threads, until the process ends. Where it is not imported, nothing
-is done; what goes wrong here is a line on stderr, and the program runs."""
+
+The program imports torch, at any time and by any loader. Directly afterwards prof.torch begins to
+observe, all threads if this torch can, until the process ends. If torch is not imported, nothing is
+done. If something fails here, a line on stderr says so, and the program runs."""
 
 from __future__ import annotations
 
@@ -68,8 +69,7 @@ class _Finder:
 
 
 def _load(load: Callable[[Any], None], module: Any) -> None:
-    """As torch's loader does; where ITT may have to do, torch is told of the collector
-    meanwhile."""
+    """Calls torch's loader. Meanwhile torch can find prof's collector, in case ITT is needed."""
     with contextlib.ExitStack() as stack:
         try:
             from . import _torch_found
@@ -140,7 +140,8 @@ _is_watching = False
 
 
 def watch(asked: Dict[str, bool]) -> None:
-    """From here on: where torch is there already, at once. A second time does nothing."""
+    """Observes torch from its import on, at once if it is imported already. A second time does
+    nothing."""
     global _is_watching
     if _is_watching:
         return

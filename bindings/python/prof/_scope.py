@@ -98,7 +98,7 @@ class _Asked:
     def __init__(self) -> None:
         self.begun = 0
         self._on: Set[int] = set()
-        """Ids of who has begun and not ended."""
+        """Ids of the objects that have begun and not ended."""
 
     def begin(self, who: Any) -> None:
         self._on.add(id(who))
@@ -119,7 +119,7 @@ functions, modules, operators = _Asked(), _Asked(), _Asked()
 
 
 def set_stack_frames(count: int) -> None:
-    """From here on each scope has its innermost frames, so many; 0: none."""
+    """From now on each scope has its innermost `count` frames. 0: none."""
     if is_fast:
         C.prof_i_python_stacks_1(count)
     else:

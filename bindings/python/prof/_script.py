@@ -1,6 +1,7 @@
-"""A script, a module, a folder, an archive, or what stands on stdin, run as python would run it, in
-a __main__ that stays until the process ends: functions for atexit, threads, pickles and processes
-that are spawned look for it."""
+"""Runs a script, a module, a folder, an archive, or the text on stdin, as python would.
+
+It runs in a __main__ that stays until the process ends. Functions for atexit, threads, pickles and
+spawned processes look for it."""
 
 from __future__ import annotations
 

@@ -59,8 +59,8 @@ def _name(value: str) -> bytes:
 
 
 def _str(value: Any) -> str:
-    """What a handler of signals raises meanwhile is told from what __str__() raises by asking once
-    more."""
+    """The value's text. It is made a second time to find out what raised. An exception of __str__()
+    comes again, that of a signal's handler does not."""
     try:
         return str(value)
     except Exception:

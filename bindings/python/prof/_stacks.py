@@ -1,5 +1,5 @@
-"""Stacks of calls, as torch.profiler shows them: those that were recorded, and those of traced
-functions that stand open around."""
+"""Stacks of calls, as torch.profiler shows them: recorded ones, and those of the traced functions
+around an event."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class Frames:
 
 
 class Callers:
-    """Of one thread the traced functions that stand open, as its events come by: the stack of
-    what has none of its own. A list for each way to get somewhere, which all that was begun by
-    it share."""
+    """The traced functions of one thread that are open, while its events are read in order. They
+    are the stack of an event that has no stack of its own. Events with the same open calls share
+    one list."""
 
     def __init__(
         self, frames: Frames, ends_ns: Sequence[int] = (), before: Sequence[Function] = ()

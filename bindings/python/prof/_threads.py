@@ -53,7 +53,7 @@ class Threads:
         return self._numbered.get(number) or self._count + number
 
     def _find(self) -> Dict[int, int]:
-        """By torch's number. All threads are looked at when the first is asked for."""
+        """By torch's number. The first query reads the events of all threads."""
         sources: List[Source] = []
         categories: Dict[int, str] = {}
         for brief in self._briefs:

@@ -25,8 +25,8 @@ _NONE, _INT, _DOUBLE, _BOOL, _LIST, _TENSORS = range(1, 7)
 _UNSTRIDED = ("Sparse", "SparseCsr", "MkldnnCPU")
 """Keys of tensors that have no strides."""
 FOR_THREAD, FOR_ALL, FOR_RUN = range(3)
-"""Whom callbacks are for, as calls.c has it: this thread; all; all, for ``python -m prof run``,
-beside one of the program's."""
+"""Which threads callbacks are for, as calls.c has it: this thread; all threads; all threads for
+``python -m prof run``, beside an observer of the program's."""
 
 
 class _Input(ctypes.Structure):
@@ -354,9 +354,9 @@ class Calls:
             self._look_at(torch, torch._to_functional_tensor(tensor), True)
 
     def _look_at_made(self, torch: Any) -> bool:
-        """Tensors of classes of Python's own (DTensor, FakeTensor): most have their sizes as others
-        have, and of those whose class is asked for them the same bit says so. False: this torch
-        cannot be asked for such."""
+        """Tensors of classes that are Python's own (DTensor, FakeTensor). Most of them hold their
+        sizes as other tensors do. If the class computes the sizes, the same bit of the keys says
+        so. False: this torch cannot make such tensors."""
 
         class Made(torch.Tensor):  # type: ignore[misc]
             @classmethod

@@ -1,6 +1,6 @@
-"""torch, as it is found in this process, and the libraries by which prof sees its operators:
-libprof_itt.so, which torch looks for when it is imported, and libprof_torch.so
-(_torch_calls.py)."""
+"""Finds torch in this process, and the libraries by which prof sees its operators: libprof_itt.so
+and libprof_torch.so. PyTorch looks for the first one when it is imported. The second one belongs to
+_torch_calls.py."""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""torch.distributed's process group, where the program has joined one: the rank of this process,
-also where no launcher has set RANK (torch.multiprocessing.spawn), and what torch.profiler writes of
-the group, distributedInfo. Asks torch's Python alone: nothing here talks to the other ranks."""
+"""torch.distributed's process group, if the program has joined one.
+
+It says the rank of this process, even if no launcher has set RANK (torch.multiprocessing.spawn). It
+also says what torch.profiler writes of the group, distributedInfo. Only torch's Python is queried:
+nothing here talks to the other ranks."""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ also when the program has left it."""
 
 
 def ask(torch: Any) -> None:
-    """What there is to know now."""
+    """Reads what torch knows of the group now."""
     distributed = getattr(torch, "distributed", None)
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
         return
@@ -44,10 +46,11 @@ def info(rank: int, world_size: int) -> Dict[str, Any]:
 
 
 def watch() -> None:
-    """Tells the rank as soon as the program joins a group: a process that multiprocessing ends runs
-    nothing of ours at its end. torch has no hook there; each of its ways to a default group comes
-    through this function of its own. Where a torch has none of that name the rank is a launcher's,
-    or unknown, as without."""
+    """Reports the rank as soon as the program joins a group. At the end it may be too late: a
+    process that multiprocessing ends does not run prof's code.
+
+    torch has no hook for it, but it calls _update_default_pg() each time that a default group is
+    set. If a torch has no function of that name, the rank is a launcher's or unknown."""
     module: Any = sys.modules.get("torch.distributed.distributed_c10d")
     update = getattr(module, "_update_default_pg", None)
     if update is None or getattr(update, "_is_watched", False):
@@ -55,7 +58,7 @@ def watch() -> None:
 
     def update_and_tell(*args: Any, **words: Any) -> Any:
         done = update(*args, **words)
-        with contextlib.suppress(Exception):  # it is none of this process's, say
+        with contextlib.suppress(Exception):  # for example, this process is not in the group
             group = module.GroupMember.WORLD
             if group is not None and group != module.GroupMember.NON_GROUP_MEMBER:
                 _tell(group.rank(), group.size())

@@ -1,8 +1,8 @@
 """prof in the place of torch.profiler, for code that is not yours: install().
 
-Names of torch.profiler, and torch.autograd.profiler.profile, get prof's objects, in torch's own
-modules and in every module that has imported them from there already. record_function stays
-torch's: its ranges are recorded."""
+Names of torch.profiler, and torch.autograd.profiler.profile, get prof's objects. They get them in
+torch's own modules, and in every module that has already imported them from there. record_function
+stays torch's: its ranges are recorded."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, TypeV
 from . import _torch_autograd, session
 
 _STEPS = "ProfilerStep"
-"""Whose steps they are, of those who count them in torch's KinetoStepTracker."""
+"""The name under which prof counts steps in torch's KinetoStepTracker."""
 
 
 _Init = TypeVar("_Init", bound=Callable[..., None])
@@ -137,8 +137,9 @@ class _Place(NamedTuple):
     name: str
     ours: Any
     is_ours_alone: bool = True
-    """Nobody has this object but who has imported it from torch meanwhile. What is not so, torch's
-    own profile goes on with, too, which may have more of it."""
+    """True: only modules that imported the object from torch since install() have it. False: other
+    modules have it, too, and torch's own profile keeps torch's object, which may have more
+    members."""
 
 
 _PLACES = (
@@ -169,7 +170,7 @@ class _AsItWas(ModuleType):
 
 
 def _holders(value: Any) -> List[Tuple[ModuleType, str]]:
-    """The names of modules, but prof's own two, that stand for it."""
+    """The names that refer to it, in all modules but prof's own two."""
     found = []
     apart = (__name__, _torch_autograd.__name__)
     for module in [

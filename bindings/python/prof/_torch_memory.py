@@ -58,7 +58,8 @@ class Memory:
         self._wrapped: List[Tuple[Any, str, Any, Any]] = []
         self._is_kept = False
         self._users: Set[Tuple[int, object]] = set()
-        """Who wants reports, each with the thread that has asked. A thread may have several."""
+        """The users that request reports, each with the thread of its request. A thread may have
+        several."""
         self._own = threading.local()
         self._lock = threading.Lock()
 

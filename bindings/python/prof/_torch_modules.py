@@ -1,7 +1,9 @@
 """prof.torch.observe(with_modules=True): each call of an nn.Module is a scope, named and numbered
-as torch.profiler does, by which TensorBoard's plug-in draws its module view. Where functions are
-traced, in the place of nn.Module's own function, as torch.profiler's stacks have it (functions.py);
-else by torch's own hooks for all modules of the process, which have it call them by another way."""
+as in torch.profiler. TensorBoard's plug-in draws its module view by these names and numbers.
+
+If functions are traced, the scope is in the place of nn.Module's own function, as in
+torch.profiler's stacks (functions.py). Otherwise torch's own hooks for all modules of the process
+see the calls. With such hooks torch calls modules by another way."""
 
 from __future__ import annotations
 
@@ -79,7 +81,7 @@ class Modules:
             self.lose_functions()
 
     def lose_functions(self) -> None:
-        """Functions are not traced, or not any longer: modules are seen by hooks from here on."""
+        """Functions are not traced, or no longer: from now on hooks see the modules."""
         self._is_by_hooks = True
         if self.is_for_stacks:
             leave_modules(self)

@@ -1,7 +1,8 @@
-"""Ranges that torch makes for its own profilers alone, while operators are observed. Of those by
-torch._C._profiler._RecordFunctionFast it tells no callback, so another class stands in that place
-meanwhile. torch.autograd.profiler._is_profiler_enabled says to torch, to code that it has compiled
-and to libraries that ranges are worth making."""
+"""Ranges that torch makes only for its own profilers, while operators are observed.
+
+PyTorch reports the ranges of torch._C._profiler._RecordFunctionFast to no callback, so another
+class takes its place meanwhile. The variable torch.autograd.profiler._is_profiler_enabled says that
+ranges are worth making. PyTorch, code that it has compiled, and libraries read it."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ Asked = Callable[[], Optional[bool]]
 
 def _value(value: Any) -> Any:
     """As torch takes it: a number, a text, a truth value, or the JSON of a list of texts. A mark
-    behind the list's bracket tells it from a text of the program. None: it is left out."""
+    behind the list's bracket distinguishes it from a text of the program. None: it is left out."""
     if isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
@@ -72,7 +73,8 @@ class _Range:
         self._given: Tuple[Any, ...] = (name, input_values, self._keywords)
 
     def __enter__(self) -> None:
-        """Where a profiler of torch's is on, its own range is made, which prof is told of."""
+        """If a profiler of torch's is on, this makes torch's own range, which torch reports to
+        prof."""
         one = _now.theirs(*self._given) if _now.is_theirs_on() else self._made()
         if one is not None:
             one.__enter__()

@@ -35,7 +35,8 @@ def write_whole(path: Union[str, "os.PathLike[str]"], text: str) -> None:
 
 
 def _open_straight(path: str) -> Optional[int]:
-    """A descriptor of what is there and is no file; None: a file can be put there."""
+    """A descriptor of the path, if it exists and is no regular file. None: a file can be put
+    there."""
     # the descriptor itself: of a file, opened anew, the beginning would be written over
     if path == "/dev/stdout":
         return os.dup(1)

@@ -1,6 +1,6 @@
-"""How many floating point operations a call takes, where its name and its inputs tell. Of torch's
-operators those that torch.profiler's with_flops counts, by its formulas; the like for numpy's
-names."""
+"""How many floating point operations a call takes, if its name and its inputs say so. Of torch's
+operators these are the ones that torch.profiler's with_flops counts, by its formulas. Names of
+numpy's have similar formulas."""
 
 from __future__ import annotations
 

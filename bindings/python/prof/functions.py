@@ -1,6 +1,7 @@
-"""Every Python function of a program as a scope, without touching its code: by sys.monitoring from
-Python 3.12 on, by a profile function before, both made of C (src/python/functions.c). Garbage
-collections and imports are scopes, too."""
+"""Every Python function of a program as a scope, without a change in its code.
+
+From Python 3.12 on it uses sys.monitoring, before that a profile function. The callbacks are
+functions of C (src/python/functions.c). Garbage collections and imports are scopes, too."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ from ._library import BUSY, RUNNING, C, error_class
 
 _monitoring: Any = getattr(sys, "monitoring", None)
 _TOOLS = (3, 4, 2)
-"""Those of sys.monitoring's numbers that are nobody's, and the one for profilers last: a program's
-own cProfile takes it."""
+"""The numbers of sys.monitoring that have no fixed owner, and last the one for profilers: a
+program's own cProfile takes it."""
 _OWN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 _STANDARD = tuple(
     {
@@ -134,7 +135,7 @@ def _described(code: CodeType, module: str) -> Tuple[str, str, str, int]:
 
 
 def _judge(frame: FrameType) -> Any:
-    """What fails here is left to C, which tells it from what a handler of signals raises
+    """A failure here is left to C. C distinguishes it from what a handler of signals raises
     meanwhile."""
     return _now.filter.judge(frame) if _now is not None else None
 
@@ -149,8 +150,9 @@ _module_code: Any = None
 """Of torch's nn.Module.__call__, from the first time on that somebody follows it."""
 ALL_THREADS = 0
 _modules: Dict[int, Tuple[Any, ...]] = {}
-"""By thread, who observes modules there (_torch_modules.py), by functions or by hooks. The last one
-goes before the others. Never empty, nor changed: a call on another thread may look at it."""
+"""The observers of modules by thread (_torch_modules.py), by functions or by hooks. The last one
+has precedence. A tuple is never empty and never changed: a call on another thread may be reading
+it."""
 
 _module_places: Dict[str, int] = {}
 """Of each name, for C, which keeps it from then on: not many, as each observe() counts anew, and to
@@ -167,9 +169,9 @@ def _module_call(frame: FrameType) -> Optional[Tuple[str, int, int, int]]:
 
 
 def who_names_modules() -> Any:
-    """Of those who observe modules on this thread the one by whom a call is a scope, once: of all
-    threads, where that wants rows; else this thread's own; else of all threads, for stacks alone.
-    None: nobody is there."""
+    """The observer for which a call on this thread is a scope. There is one scope even if there are
+    several observers. The order is: an observer of all threads that needs rows, an observer of this
+    thread, an observer of all threads for stacks alone. None: modules are not observed."""
     of_all, own = _modules.get(ALL_THREADS), _modules.get(_thread.get_ident())
     if own is not None and (of_all is None or of_all[-1].is_for_stacks):
         return own[-1]
@@ -177,13 +179,15 @@ def who_names_modules() -> Any:
 
 
 def follow_modules(code: Optional[CodeType], of: Any) -> None:
-    """From here on `of` is among those who observe modules, on `of.thread`. While functions are
-    traced, calls are scopes in the place of that code's own, as `of.call(module)` says; None: hooks
-    see them. When functions are traced no longer, `of.lose_functions()` is called."""
+    """From now on `of` is one of the observers of modules, on `of.thread`.
+
+    While functions are traced, calls are scopes in the place of that code's own, as
+    `of.call(module)` says. Without a `code` they are left to hooks. When functions are no longer
+    traced, `of.lose_functions()` is called."""
     global _module_code
     with _stacks:
         others = _modules.get(of.thread, ())
-        # who wants rows goes before
+        # one that needs rows has precedence: it stays behind those for stacks alone
         at = next(
             (i for i, other in enumerate(others) if of.is_for_stacks and not other.is_for_stacks),
             len(others),
@@ -329,8 +333,8 @@ class _Monitoring:
     """sys.monitoring: one tool among several."""
 
     _claimed: Set[int] = set()
-    """Tools that were taken and not given back: by the one tracing that there is, or where an
-    interrupt came before anybody held it."""
+    """Tools that were taken and not given back. The running tracing has one. Another one is left
+    over if an interrupt came before any object held it."""
 
     def __init__(self, made: Dict[str, Any], c_functions: bool) -> None:
         for tool in list(self._claimed):
@@ -370,9 +374,9 @@ class _Monitoring:
         for event, callback in self._callbacks.items():
             _monitoring.register_callback(self._tool, event, callback)
         _monitoring.set_events(self._tool, sum(self._callbacks))
-        # what an earlier filter has left out, or who had this tool before and is gone: a call would
-        # be lost without a word. It is for all tools: others are asked again, once, of what they
-        # had disabled
+        # Enables what an earlier filter, or an earlier owner of this tool, has disabled: otherwise
+        # such calls would be lost without a message. This is for all tools. The others get each
+        # event that they had disabled once more.
         _monitoring.restart_events()
 
     def stop(self, made: Dict[str, Any]) -> None:
@@ -420,17 +424,24 @@ class _Profile:
 
 class trace_functions:  # noqa: N801 (a verb, as trace_module)
     """Each Python function that runs between start() and stop(), or inside of ``with``, on any
-    thread, is a scope of the category ``python_function``, while something is recorded: a profile,
-    say. Steps of generators and coroutines are each one. Imports and garbage collections are scopes
-    as well.
+    thread, is a scope of the category ``python_function``. Something must be recorded meanwhile: a
+    profile, say. Steps of generators and coroutines are each one. Imports and garbage collections
+    are scopes as well.
 
     include, exclude: modules, with what is below them ("numpy"), patterns of modules ("*.tests"),
-    files and folders (what holds a "/"). Without include it is all but the standard library, which
-    standard_library adds. c_functions: functions of C that these call, too, as scopes of the
-    category ``c_function``. prof's own functions and the import system's are never among them.
-    imports=False: no scopes of imports, nor of modules' own code that they run. One at a time: a
-    second start() is a RuntimeError, as is a Python whose place for profilers is taken. On PyPy,
-    and without a GIL: NotImplementedError."""
+    files and folders (names with a "/"). Without include, all functions but those of the standard
+    library are traced.
+
+    standard_library: adds the standard library.
+
+    c_functions: Functions of C that these call are traced, too. They are scopes of the category
+    ``c_function``.
+
+    imports: False leaves out imports, and modules' own code that they run.
+
+    prof's own functions and the import system's are never traced. One tracing can run at a time.
+    RuntimeError for a second start(), and if the place for profilers in this Python is taken.
+    NotImplementedError on PyPy, and without a GIL."""
 
     def __init__(
         self,
@@ -525,7 +536,7 @@ class _TraceForStacks(trace_functions):
         super().__init__(c_functions=True)
         self.filter = _EveryCall(None, _RANGES, standard_library=True)
         self.users: Set[int] = set()
-        """Ids of who has begun and not ended."""
+        """Ids of the users that have begun and not ended."""
 
 
 def is_traced() -> bool:
@@ -545,9 +556,9 @@ os.register_at_fork(after_in_child=_fresh_lock)  # another thread may have had i
 
 
 def begin_stacks(user: Any) -> Any:
-    """From here on functions are traced, so that operators have stacks; what it gives is for
-    end_stacks(). Where the program traces functions itself, they are those. Raises what
-    trace_functions().start() does."""
+    """From now on functions are traced, so that operators have stacks. If the program traces
+    functions itself, the stacks are of those. The result is for end_stacks(). Raises what
+    trace_functions().start() raises."""
     with _stacks:
         if _now is None:
             _TraceForStacks().start()

@@ -1,6 +1,7 @@
-"""RAF's memory profiler: what devices' pools used and allocated at most, and the trace. Who tells
-it: a runtime in C or C++ (<prof/memory.h>), libprof_memory.so for malloc() of the whole process, or
-Python by Pool and set_query()."""
+"""RAF's memory profiler: the peaks of devices' pools, used and allocated, and the trace.
+
+A runtime in C or C++ reports memory by <prof/memory.h>, and Python by Pool and set_query(). For
+malloc() of the whole process, libprof_memory.so does."""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ class Count(int):
 
 
 def start() -> None:
-    """Records memory from here on (profiler.start() does it, too)."""
+    """Records memory from now on. profiler.start() does it, too."""
     C.check(C.prof_memory_start())
 
 
@@ -84,11 +85,18 @@ def get_max_memory_info(device: Union[Device, str], source: str = "any") -> Dict
     """The peaks of a device since the last start or reset(), as RAF's.
 
     max_used and max_allocated are in MB (2^20 bytes), each the highest at its own time.
+
     max_trace_idx is the line of get_memory_trace() at which most was used, -1 if there is none.
-    num_gc counts collections. Beyond RAF: max_used_bytes, max_allocated_bytes, used_bytes,
-    allocated_bytes. Each has ``.value``. Of a device of which no memory was recorded all are 0, and
-    max_trace_idx is -1. source: "pool" (told piece by piece), "query" (asked), "any" (the pools, if
-    there are any, or else the query). ValueError, TypeError. Any thread."""
+
+    num_gc counts collections.
+
+    Beyond RAF: max_used_bytes, max_allocated_bytes, used_bytes, allocated_bytes. Each has
+    ``.value``. If no memory of the device was recorded, all are 0, and max_trace_idx is -1.
+
+    source: "pool" (reported piece by piece), "query" (queried by sample()), "any" (the pools if
+    there are any, or else the query).
+
+    ValueError, TypeError. Any thread."""
     if source not in _SOURCES:
         raise ValueError(f"source must be 'any', 'pool' or 'query', not {source!r}")
     most = sized(s.MemoryMax)
@@ -155,10 +163,12 @@ def _interrupt_behind(left: List[bool]) -> None:
 
 
 def set_query(device: Union[Device, str], query: Optional[Callable[[], Tuple[int, int]]]) -> None:
-    """Who is asked by sample() of that device: a callable that gives (used, allocated) in bytes.
-    None: nobody. One a device, C's among them. An Exception of its own is no answer, nor is what is
-    not two numbers of bytes; KeyboardInterrupt, SystemExit and their like come out of the sample()
-    that asked, or, where C asked, a KeyboardInterrupt out of the main thread."""
+    """Sets the query of a device, which sample() calls. query: a callable that gives (used,
+    allocated) in bytes. None: no query. A device has one query, in C or in Python.
+
+    If the query raises an Exception, or gives anything but two numbers of bytes, that is no answer.
+    KeyboardInterrupt, SystemExit and others that are no Exception come out of the sample() that
+    called it. If C called it, a KeyboardInterrupt comes out of the main thread."""
     where = _device.of(device)
     if query is not None and not callable(query):
         raise TypeError(f"query must be something to call, or None, not {short(query)}")

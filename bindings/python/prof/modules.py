@@ -1,5 +1,5 @@
 """Seeing a module's calls as operators: trace_module(numpy) makes every public function of it a
-scope with its inputs' shapes. For libraries whose own scopes prof does not have."""
+scope with its inputs' shapes. For libraries that have no scopes of their own in prof."""
 
 from __future__ import annotations
 
@@ -125,8 +125,8 @@ def _shape_of(value: Any) -> Optional[Tuple[int, ...]]:
 
 def shapes_of(args: Iterable[Any]) -> List[Tuple[int, ...]]:
     """(dtype, dims...) of what has a shape and a dtype, and of what a list or a tuple holds of it,
-    as prof_tensor takes it. Numbers have no dimensions, and are told where an array stands beside
-    them; of others nothing."""
+    as prof_tensor takes it. Numbers have no dimensions. They are included if there is an array,
+    too. Other values are left out."""
     found: List[Tuple[int, ...]] = []
     has_array = False
     for a in args:
@@ -153,9 +153,9 @@ def dtype_and_dims(value: Any) -> Tuple[int, ...]:
 
 
 class _Traced:
-    """A function that cannot be replaced by a function, because it has attributes, or is compared
-    (numpy's ufuncs): all but the call is the original's, its class, its attributes and what it is
-    equal to, too. Who asks by "is" is not answered."""
+    """Replaces a function that a plain function cannot replace, because it has attributes, or is
+    compared (numpy's ufuncs). All but the call is the original's: its class, its attributes, and
+    what it is equal to. A comparison by "is" shows the difference."""
 
     __slots__ = ("__weakref__", "_prof_category", "_prof_function", "_prof_name")
     _prof_function: Any
@@ -236,7 +236,7 @@ _TRACED_TYPES = (_Traced, _TracedMethod)
 
 
 class _Wrapper:
-    """What stands for an original, wherever a traced module has it."""
+    """The replacement of an original, in all places where traced modules have it."""
 
     def __init__(self, original: Any, name: str, category: str) -> None:
         self.original, self.users = original, 0
@@ -313,7 +313,7 @@ def _is_wrapper(value: Any) -> bool:
 
 
 def _get(module: ModuleType, name: str) -> Any:
-    """None where it cannot be had: what is made when it is asked for may need what is not
+    """None if it is not available: a value that is made on access may need what is not
     installed."""
     try:
         return getattr(module, name)
@@ -370,12 +370,16 @@ def _restore(module: ModuleType, originals: Dict[str, Any], names: List[str]) ->
 def trace_module(
     module: ModuleType, names: Optional[Iterable[str]] = None, category: str = "operator"
 ) -> int:
-    """From here on calls of the module's public functions (or of those named) are scopes
-    "module.function" with their inputs' shapes. Gives how many. What others have imported by ``from
-    module import f`` before stays as it is, and so do operators (a @ b), methods and callable
-    objects that are no functions. A second time does nothing. untrace_module() takes it back.
-    TypeError when it is no module, AttributeError for a name that it has not, ValueError for what
-    prof itself and the interpreter need, and for what asks who calls it."""
+    """From now on calls of the module's public functions (or of those named) are scopes
+    "module.function" with their inputs' shapes. Gives how many. A second time does nothing.
+    untrace_module() takes it back.
+
+    Names that others imported before by ``from module import f`` stay as they are. So do operators
+    (a @ b), methods, and callable objects that are no functions.
+
+    TypeError if it is no module. AttributeError for a name that it does not have. ValueError for
+    modules that prof itself and the interpreter need, and for modules that look for their
+    caller."""
     if not isinstance(module, ModuleType):
         raise TypeError(f"trace_module() takes a module, not {module!r}")
     top = module.__name__.partition(".")[0].lstrip("_")

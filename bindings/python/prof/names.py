@@ -8,7 +8,7 @@ from typing import List, Optional
 from ._library import C, encoded
 
 is_rank_said = False
-"""Has the program called set_rank()? Then nobody else is asked."""
+"""Has the program called set_rank()? Then no other source sets the rank."""
 
 
 def set_thread_name(name: Optional[str] = None) -> None:

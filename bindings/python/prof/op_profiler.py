@@ -35,12 +35,15 @@ _CFunction: Any = getattr(ctypes, "_CFuncPtr")  # noqa: B009 (typeshed does not 
 
 
 class Op:
-    """An operator: a callable and what it is called with; or a C function ``int f(void *user)`` by
-    ctypes, which is then called without Python in between. prepare and cleanup are called once,
-    before and after; workspace gives its bytes, and is part of the key. Without a key it is known
-    by the callable (a function by its name and code, an object by itself) and by its arguments:
-    arrays by dtype and shape, plain values by what they are. What a function calls is not looked
-    at: give a key, or no_reuse, when that has changed."""
+    """An operator: a callable and its arguments. It can also be a C function ``int f(void *user)``
+    by ctypes, which is then called without Python in between.
+
+    The callables prepare and cleanup are called once, before and after. The callable workspace
+    gives the workspace's bytes, and is part of the key.
+
+    Without a key it is known by the callable and by its arguments. A function is known by its name
+    and code, an object by itself. Arrays are known by dtype and shape, plain values by what they
+    are. What a function calls is not part of it: give a key, or no_reuse, when that has changed."""
 
     def __init__(
         self,
@@ -212,8 +215,8 @@ class Comparison:
         ]
 
     def __str__(self) -> str:
-        """Who takes how long, and why that is not to be believed, if it is not: "unclear: the
-        second takes 31.16 times as long (31.10 to 31.23), but the first was drifting"."""
+        """Which one takes how long, and, if that is unclear, why: "unclear: the second takes 31.16
+        times as long (31.10 to 31.23), but the first was drifting"."""
         has_interval = math.isfinite(self.ratio_high)
         text = (
             f"{self.order}: the second takes {_times(self.ratio)} times as long "
@@ -336,16 +339,24 @@ def profile(
     cold: Optional[Callable[[], Any]] = None,
     **more: Any,
 ) -> Result:
-    """Measures an Op or a callable until its median is known to 1 %, or a limit is reached; a
-    result of the same key and options that is kept is handed out again. More: time_limit_s (1),
-    precision (0.01), caches ("warm" or "cold"), no_reuse, repeat_all, least_ns, vendor_memory (1:
-    the workspace is what CUDA hands out in the first run, by CUPTI), open_meters (1: NVML is
-    opened, to see what holds the device down). stream: what the callable enqueues on (a number as C
-    has it: a cl_command_queue's address): the device itself then says the time; flush() sends what
-    is on it to the device, where a driver needs that; cold() enqueues what writes over its caches,
-    before each sample of caches="cold": without it the host's alone are cold, and the result's
-    is_device_warm is 1. What the callable raises is raised. A Python callable's time by the host
-    has the way from C to Python in it, about 1 us."""
+    """Measures an Op or a callable until its median is known to 1 %, or a limit is reached. A kept
+    result of the same key and options is handed out again. What the callable raises is raised.
+
+    stream: What the callable enqueues on, a number as C has it (of OpenCL, a cl_command_queue's
+    address). The device itself then measures the time. Without it the host measures. A Python
+    callable's time then includes the way from C to Python, about 1 us.
+
+    flush: Sends what is on the stream to the device, if a driver needs that.
+
+    cold: Enqueues what writes over the device's caches, before each sample of caches="cold".
+    Without it only the host's caches are cold, and the result's is_device_warm is 1.
+
+    More: time_limit_s (1), precision (0.01), caches ("warm" or "cold"), no_reuse, repeat_all,
+    least_ns, vendor_memory, open_meters.
+
+    vendor_memory=1: The workspace is what CUDA hands out in the first run, by CUPTI.
+
+    open_meters=1: Opens NVML, to see whether the device is throttled."""
     what = _op(op)
     for_c, out = what._for_c(_device.of(device)), ctypes.c_void_p()
     options = _options(warmup, exec, repeat, more)

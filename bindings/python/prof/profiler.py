@@ -17,10 +17,10 @@ NOT_RUNNING = -4
 
 
 def start(prof_level: int = 1) -> None:
-    """Records from here on. While it records already, this sets the level.
+    """Records from now on. While it records already, this sets the level.
 
-    Level 1 is kernels and operators. Level 2 is also the runtime around them. Level 0 is RAF's
-    way to record nothing: it does what stop() does. ValueError for another level, TypeError."""
+    Level 1 is kernels and operators. Level 2 is also the runtime around them. Level 0 is RAF's way
+    to record nothing: it does what stop() does. ValueError for another level, TypeError."""
     if not isinstance(prof_level, int):
         raise TypeError(f"prof_level must be 0, 1 or 2, not {prof_level!r}")
     if prof_level == 0:

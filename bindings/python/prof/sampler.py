@@ -1,5 +1,6 @@
-"""Power, memory used, utilisation and the like of devices and of the host, read at an interval:
-counters of the trace, and a CSV file. What can be read stands in docs/reference/backends.md."""
+"""Meters of devices and of the host, such as power, memory used and utilisation, read at an
+interval. The readings are counters of the trace, and a CSV file. See docs/reference/backends.md for
+what can be read."""
 
 from __future__ import annotations
 
@@ -16,11 +17,18 @@ MODES = {"all": 0, "power": 1, "vram": 2, "utilisation": 3, "clock": 4}
 
 class Sampler:
     """Samples while it is open; one at a time in a process. As a context manager, or by start() and
-    stop(). What it reads stands in the trace while something is recorded.
+    stop(). Its readings are in the trace while something is recorded.
 
-    interval: seconds, 0.001 and more; devices: "all", the back ends' numbers, "0,1", or "host", its
-    own meters alone; mode: a key of MODES; csv: a file's path, which is there when it has stopped,
-    in modes "power" and "vram" as madengine writes it. ValueError."""
+    interval: seconds, 0.001 and more.
+
+    devices: "all"; the back ends' numbers, as "0,1"; or "host" for the host's meters alone.
+
+    mode: a key of MODES.
+
+    csv: A file's path. The file exists when the sampler has stopped. In modes "power" and "vram" it
+    has madengine's format.
+
+    ValueError."""
 
     def __init__(
         self,
@@ -69,7 +77,7 @@ class Sampler:
         return self
 
     def __exit__(self, *error: Any) -> None:
-        """In a forked child it has ended, in silence: it is the parent's."""
+        """In a forked child this does nothing: the sampler is the parent's."""
         if self._pid == os.getpid():
             self.stop()
 

@@ -10,11 +10,11 @@ A script of torch.profiler's changes its import alone, since this module has tho
 
     from prof.torch import ProfilerActivity, profile, record_function
 
-By the dispatcher's callbacks (_torch_calls.py, inject/torch), where these can be proven in the
-torch at hand. Else by ITT, Intel's interface for tools, which PyTorch of PyPI's x86 wheels has in
-it: it looks for a tool once, when torch is imported, so this module imports torch, and meanwhile
-INTEL_LIBITTNOTIFY64 names libprof_itt.so (inject/annotation). Where neither is to be had, observe()
-says why."""
+The first way is the dispatcher's callbacks (_torch_calls.py, inject/torch), if these can be proven
+in the torch at hand. The second is ITT, Intel's interface for tools, which PyTorch of PyPI's x86
+wheels has in it. torch looks for a tool once, when it is imported. So this module imports torch,
+and meanwhile INTEL_LIBITTNOTIFY64 names libprof_itt.so (inject/annotation). If neither is
+available, observe() says why."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class _OfThreads:
 
 
 class _Once:
-    """One of torch's own ways, whose end comes once, where it has begun."""
+    """One of torch's own ways. It is ended only if it has begun, and only once."""
 
     def __init__(self, way: Any) -> None:
         self._way, self._entered = way, None
@@ -218,24 +218,32 @@ _observed_all, _observed_run = _Observed(), _Observed()
 
 
 class observe:  # noqa: N801 (as profile)
-    """The operators of the code inside are scopes of the category cpu_op,
-    torch.profiler.record_function()'s of user_annotation, nested as torch.profiler's: those that
-    this thread calls, and those that autograd's threads run for it, while somebody records
-    (prof.profile(), prof.profiler.start(), PROF_LEVEL), with sequence numbers. As a context
-    manager, or by start() and stop(), again and again. The program computes what it computes
-    without.
+    """The operators of the code inside are scopes of the category cpu_op, and
+    torch.profiler.record_function()'s ranges are scopes of user_annotation. They are nested as
+    torch.profiler's, and have sequence numbers. They are those that this thread calls, and those
+    that autograd's threads run for it.
 
-    record_shapes: shapes and dtypes of the inputs, too. with_stack (where the profile has it, too):
-    every function is traced, on all threads, as by trace_functions(), whose errors it raises; where
-    the program traces functions itself, stacks are of those. profile_memory: torch's allocators
-    report to prof, on this thread and autograd's that work for it; where libprof_memory.so records
-    malloc() already, that is the memory. with_modules: each call of an nn.Module on this thread is
-    a scope around its operators, and a frame of their stacks. docs/reference/pytorch.md says what
-    each column costs, and what is done without the dispatcher's callbacks. `way` says which way was
-    taken.
+    They are recorded while something records: prof.profile(), prof.profiler.start(), PROF_LEVEL. As
+    a context manager, or by start() and stop(), again and again. The program computes what it
+    computes without. `way` says which way was taken.
 
-    ImportError without torch; RuntimeError where torch's operators cannot be seen, with the reason,
-    and where this thread, or with profile_all_threads the process, is observed already."""
+    record_shapes: The inputs' shapes and dtypes are recorded, too.
+
+    profile_memory: torch's allocators report to prof, on this thread and on autograd's that work
+    for it. If libprof_memory.so records malloc() already, its records are used.
+
+    with_stack (if the profile has it, too): Every function is traced, on all threads, as by
+    trace_functions(), whose errors it raises. If the program traces functions itself, stacks are of
+    those.
+
+    with_modules: Each call of an nn.Module on this thread is a scope around its operators, and a
+    frame of their stacks.
+
+    docs/reference/pytorch.md says what each column costs, and what is done without the dispatcher's
+    callbacks.
+
+    ImportError without torch. RuntimeError if torch's operators cannot be seen, with the reason.
+    RuntimeError if this thread, or with profile_all_threads the process, is observed already."""
 
     _who = _torch_calls.FOR_ALL
     """With profile_all_threads."""
@@ -349,7 +357,7 @@ class observe:  # noqa: N801 (as profile)
         return None if self._is_for_all else _memory()
 
     def _choose(self, torch: Any) -> Any:
-        """The cheapest way that carries what is asked for."""
+        """The cheapest way that carries the columns that are wanted."""
         calls, self.reason = _torch.calls()
         if calls is not None and self._is_for_all and not calls.has_for_all():
             raise NoCallbacksError("this torch does not export at::addGlobalCallback()")
@@ -395,8 +403,8 @@ class observe:  # noqa: N801 (as profile)
         _torch_group.ask(_torch.module)  # where the program has joined its group meanwhile
 
     def wish(self, from_ns: int, no_functions: bool, no_modules: bool) -> Any:
-        """What a profile of this has since then, by time.monotonic_ns(). None: all that there is,
-        since no other thread was observed meanwhile."""
+        """What a profile of this observe() has since then, by time.monotonic_ns(). None:
+        everything, since no other thread was observed meanwhile."""
         others = [] if self._is_for_all else _of_threads.beside(self, from_ns)
         if not others:
             return None
@@ -410,8 +418,8 @@ class observe:  # noqa: N801 (as profile)
         )
 
     def leave(self) -> None:
-        """Whom it was for is gone, on whatever thread that was found: where it cannot end there, it
-        does so when its own thread begins another."""
+        """Its user is gone, and any thread may have found that out. If observe() cannot end on that
+        thread, it ends when its own thread begins another one."""
         self._is_left = True
         if self._running is not None and self._may_end_here():
             self._end()

@@ -177,9 +177,11 @@ class Trace(Totals):
         with_flops: bool = False,
     ) -> EventList[FunctionEventAvg]:
         """As profile.key_averages(), for a capture of another process or of ``prof import``.
-        include_python_functions: whether traced functions, of Python and of C, and calls of modules
-        are rows. profile_memory: whether the table has the columns of memory. None: if a row has
-        any."""
+
+        include_python_functions: Traced functions, of Python and of C, and calls of modules are
+        rows, too.
+
+        profile_memory: Whether the table has the columns of memory. None: if a row has any."""
         from . import tables  # which needs this module
 
         functions = bool(include_python_functions)
@@ -223,12 +225,17 @@ class Trace(Totals):
         """Writes Chrome JSON, compressed if the path ends in .gz. The format "raf" is RAF's log,
         "capture" the capture itself. The path never has a partial file.
 
-        metadata: keys and JSON texts for the top level of Chrome JSON. stacks: if functions were
-        traced, each other scope has the functions around it as its "Call stack". window_marks: the
-        last rows are those that Kineto writes for the begin and end of a profile. memory: False
-        leaves out events of memory and the graphs of pools. stack_folders: each "Call stack" is as
-        in torch.profiler. Its files are without the longest of these folders that they begin with,
-        and each frame ends with ";".
+        metadata: Keys and JSON texts for the top level of Chrome JSON.
+
+        stacks: If functions were traced, each other scope has the functions around it as its "Call
+        stack".
+
+        window_marks: The last rows are those that Kineto writes for the begin and end of a profile.
+
+        memory: False leaves out events of memory and the graphs of pools.
+
+        stack_folders: Each "Call stack" is as in torch.profiler. Its files are without the longest
+        of these folders that they begin with, and each frame ends with ";".
 
         OSError and its subclasses. ValueError for metadata that is not JSON. ValueError for
         metadata, stacks, window_marks or memory=False with another format."""
@@ -267,9 +274,12 @@ class Trace(Totals):
     def memory_text(
         self, width: int = 80, rows: int = 10, pool: Optional[int] = None, ascii: bool = False
     ) -> str:
-        """The report of `prof memory`: peaks, and what was live then by scope. width: columns, 40
-        to 500. rows: of each table (-1: all). pool: the number of one pool (None: all). ascii:
-        plots without blocks and lines. ValueError, LookupError (no such pool)."""
+        """The report of `prof memory`: peaks, and what was live then by scope.
+
+        width: columns, 40 to 500. rows: of each table (-1: all). pool: the number of one pool
+        (None: all). ascii: plots without blocks and lines.
+
+        ValueError, LookupError (no such pool)."""
         if rows == 0:
             raise ValueError("rows must not be 0")
         pool_option = 0 if pool is None else whole(pool, "pool", 0, ALL_ROWS - 1) + 1

@@ -1,8 +1,9 @@
-"""Python runs this when it starts, where ``python -m prof run`` with --python or --torch has put
-its folder into PYTHONPATH: functions are traced in that process, too, as $PROF_PYTHON says, and
-torch is seen, as $PROF_TORCH says. The sitecustomize that would have been run is run before.
-Whatever fails here, the program runs as it would without: prof is then not to be had in that
-Python."""
+"""Traces functions and observes torch in a process that ``python -m prof run`` starts.
+
+Python runs this file when it starts: with --python or --torch, the command puts the file's folder
+into PYTHONPATH. The sitecustomize that would have run otherwise runs first. Then functions are
+traced as $PROF_PYTHON says, and torch is seen as $PROF_TORCH says. If something fails here, the
+program runs as without prof, which is then not available in that Python."""
 
 import os
 import sys
