@@ -1,6 +1,6 @@
 /* The one bound in time that tests have: PROF_TEST_HANG_SECONDS. It is ten times what a step
-   usually takes, or more. Who waits waits for a condition, and asserts that condition afterwards.
-   No test compares how long something took. */
+   usually takes, or more. A test waits for a condition, and asserts that condition afterwards. No
+   test compares how long something took. */
 #ifndef PROF_TESTS_HANG_GUARD_H
 #define PROF_TESTS_HANG_GUARD_H
 

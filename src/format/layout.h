@@ -2,22 +2,24 @@
    docs/reference/file-format.md describes them. Little-endian, 8-byte words; nothing here is a
    pointer. Knows nothing of mapping, threads or output.
 
-     offset 0        header page (4096 bytes)
-     units of 16 KiB from offset 16384 on, each belonging to an extent:
-         slot   (4 units): a thread's page, its open scopes, its text area
-         chunk  (1, 4, 16 or 64 units; a ring splits them into quarters): records of one thread
-                after another
-         meta   (1 or 4 units): call sites, schemas, names, clock pairs; records like a chunk's,
-                never re-used
-   Each extent begins with the same 128-byte head, so that a reader walks the file from one to the
-   next without an index; where no head stands, it steps on by one unit.
+     offset 0        The header page, 4096 bytes.
+     offset 16384    Units of 16 KiB up to the end. Each unit belongs to an extent:
+         slot   4 units. A thread's page, its open scopes, its text area.
+         chunk  1, 4, 16 or 64 units. A ring splits a chunk into quarters. Records of one thread,
+                then of the next thread that takes the chunk.
+         meta   1 or 4 units. Call sites, schemas, names, clock pairs. The records are like a
+                chunk's. They are never reused.
+   Each extent begins with the same 128-byte head. So a reader walks the file from one extent to
+   the next without an index. If a unit has no head, the reader goes on with the next unit.
 
    A record is 16 bytes or a multiple:
-       word 0  ticks << 4 | generation      stored last: the commit. Generation 1..15, the chunk's
+       word 0  ticks << 4 | generation. Stored last: it commits the record. The generation is the
+               chunk's, 1..15.
        word 1  duration << 24 | site << 4 | type
-     type 0: a plain scope, 16 bytes. type 1: a long record; word 2 = slots | kind << 16 | flags <<
-     24 | schema << 32, but of PROF_I_KIND_TEXT. type 2: a piece of memory, 32 bytes; type 3: the
-     same with more about it, 48 bytes. See PROF_I_ALLOC_TYPE.
+
+     Type 0: a plain scope, 16 bytes. Type 1: a long record. Its word 2 = slots | kind << 16 |
+     flags << 24 | schema << 32, except in a record of PROF_I_KIND_TEXT. Type 2: a piece of memory,
+     32 bytes. Type 3: the same with more about it, 48 bytes. See PROF_I_ALLOC_TYPE.
    A record longer than 16 bytes stores "pending" in word 0 as soon as its room is claimed: 0 in the
    low 4 bits, then the generation in 4, then the slots in 16; bit 24 set means filler: room that
    was too short and is given up, no loss. Anything else in word 0 is a slot that was never written
@@ -42,8 +44,8 @@ enum {
   PROF_I_LOSS_WORDS = 16, /* room for prof_loss */
   PROF_I_OPEN_COUNT = 64,
   PROF_I_OPEN_OLD = 1, /* bit 0 of an open entry's ticks */
-  /* Beside a start: another thread is ending the scope, and counts it. Until that is done it stands
-     open, unless a record of any thread, or an ending, says otherwise. */
+  /* Beside a start: another thread is ending the scope, and counts it. Until that is done the
+     scope is open, unless a record of any thread, or an ending, says otherwise. */
   PROF_I_OPEN_TAKEN = 2,
   /* an open entry's ticks when its scope is over, and the entry not yet taken off */
   PROF_I_OPEN_GONE = 2,
@@ -103,8 +105,8 @@ typedef struct prof_i_head {
   uint16_t kind;       /* prof_i_extent_kind */
   uint16_t state;      /* chunk: prof_i_chunk_state */
   uint64_t bytes;      /* of the whole extent, a multiple of the unit */
-  /* number << 1 | which of gone[] counts. The number rises over the arena's chunks as they are
-     taken: their order in time; 0: it holds nothing, whatever stands in it */
+  /* number << 1 | which of evicted[] counts. The arena numbers its chunks as they are taken, so
+     the numbers are in the order of time. 0: the chunk holds nothing, whatever its bytes are. */
   uint64_t sequence;
   /* serial of the thread that took it last; slot: of the thread that has it; 0: none */
   uint64_t owner;
@@ -206,7 +208,7 @@ typedef struct prof_i_thread_slot {
   uint64_t depth;       /* open scopes that have entries: 1..64 */
   uint64_t deep;        /* open scopes beyond the 64 */
   uint64_t payload_top; /* next free byte of the text area, from the slot's start */
-  uint64_t serial;      /* the thread's, counted from 1 over the process's life; 0: nobody's */
+  uint64_t serial;      /* the thread's, counted from 1 over the process's life; 0: unowned */
   uint64_t tid;         /* the kernel's */
   uint64_t
       thread_kind; /* prof_i_thread_kind: a thread, the process's first, or a device's stream */
@@ -219,7 +221,8 @@ typedef struct prof_i_thread_slot {
   uint64_t lost_before[PROF_I_LOSS_WORDS];
   char name[PROF_I_NAME_BYTES];
   prof_i_open_entry open[PROF_I_OPEN_COUNT + 1];
-  /* that chunk changes and the like took the threads that had the slot; the owner writes */
+  /* The time that slow paths, such as chunk changes, took the threads that had the slot. The owner
+     writes. */
   uint64_t own_ns;
   uint64_t own_ns_before;
   /* ends that found no scope, of all threads that ever had the slot; the owner writes. No losses */
@@ -239,8 +242,9 @@ typedef struct prof_i_thread_slot {
   /* Raised before entries move down, and again when they have. Who reads them meanwhile may find
      one twice, or not at all. The owner writes; atomic. */
   uint64_t pack_count;
-  /* All that follows is written by the owner, or who buries it. The bits are PROF_I_LEDGER_...; one
-     store of this word counts a scope as lost, and as open no more. Atomic. */
+  /* The owner, or the thread that reclaims the slot, writes all that follows. The bits are
+     PROF_I_LEDGER_... One store of this word counts a scope as lost, and as open no more.
+     Atomic. */
   uint64_t ledger;
   prof_i_ending endings[PROF_I_ENDING_COUNT];
   uint64_t ended_lost[2][PROF_I_LOSS_WORDS]; /* as lost[], which counts what never stood open */
@@ -281,9 +285,9 @@ static inline int prof_i_slot_hides(const prof_i_thread_slot *slot, uint64_t led
   }
   return 0;
 }
-/* What the slot adds to the number of scopes that stand open without an entry. Of one slot it
-   says nothing, since others may end them; the sum over all slots does, of which this has the
-   low bits. */
+/* The slot's part of the number of open scopes without an entry. The part of one slot means nothing
+   alone, because other threads may end its scopes. Only the sum over all slots counts, and only the
+   low bits of the sum are valid. See prof_i_deep_sum(). */
 static inline uint64_t prof_i_slot_deep_part(const prof_i_thread_slot *slot, uint64_t ledger) {
   return __atomic_load_n(&slot->deep_count, __ATOMIC_RELAXED) -
          (ledger >> PROF_I_LEDGER_DEEP_SHIFT);
@@ -296,7 +300,7 @@ static inline uint64_t prof_i_deep_sum(uint64_t parts) {
 /* Without the flags. */
 static inline uint64_t prof_i_open_entry_start(uint64_t ticks) { return ticks & ~UINT64_C(15); }
 
-/* Does a scope stand open in that entry, which counts? */
+/* Does that entry have an open scope, and does the entry count? */
 static inline int prof_i_slot_entry_is_open(const prof_i_thread_slot *slot, uint64_t ledger,
                                             uint64_t i) {
   const uint64_t ticks = __atomic_load_n(&slot->open[i].ticks, __ATOMIC_RELAXED);
@@ -326,7 +330,7 @@ static inline uint64_t prof_i_slot_thread_own_ns(const prof_i_thread_slot *slot)
   return slot->own_ns - slot->own_ns_before + prof_i_slot_beyond_ns(slot);
 }
 
-/* Scopes that stand open below the 64 with entries. Of captures of version 1. */
+/* Open scopes beyond the 64 that have entries. Of captures of version 1. */
 static inline uint64_t prof_i_slot_deep_open(const prof_i_thread_slot *slot) {
   const uint64_t evicted = __atomic_load_n(&slot->deep_gone, __ATOMIC_RELAXED),
                  deep = __atomic_load_n(&slot->deep, __ATOMIC_RELAXED);
@@ -341,7 +345,7 @@ static inline int prof_i_slot_is_over(const prof_i_thread_slot *slot, uint64_t e
 }
 
 enum {
-  /* the slot's text area: payloads of the scopes that stand open */
+  /* the slot's text area: payloads of the open scopes */
   PROF_I_TEXT_OFFSET = 4096,
   /* a chunk of one unit inside the slot, for open scopes once full */
   PROF_I_RESERVE_OFFSET = PROF_I_SLOT_BYTES - PROF_I_UNIT_BYTES,
@@ -350,16 +354,17 @@ enum {
 
 /* Long records: word 2 = slots (16 bits) | kind << 16 (8 bits) | flags << 24 (8 bits) | schema <<
    32. slots counts 16 bytes, words 0 and 1 included. After it, in this order, by flags:
-     DEVICE    one word: device type | index << 32
-     STREAM    one word
-     LONG      one word: the duration in ticks (word 1 then holds 0); signed: negative where the
-               counter went back meanwhile
-     NAME      one word: bytes, then the bytes padded to 8
-     CATEGORY  the same
-     VALUES    the rest: one value after another, as the schema says: integers, doubles, bools and
-               pointers one word; strings as NAME; tensors one word rank | dtype << 32, then rank
-               words
-   Scopes begin from these kinds; the others say what their words are. */
+     DEVICE    One word: device type | index << 32.
+     STREAM    One word.
+     LONG      One word: the signed duration in ticks. Word 1 then holds 0. The duration is negative
+               if the counter went back meanwhile.
+     NAME      One word: the number of bytes. Then the bytes, padded to 8.
+     CATEGORY  As NAME.
+     VALUES    The rest: one value after another, as the schema says. An integer, double, bool or
+               pointer takes one word. A string is as NAME. A tensor is one word rank | dtype << 32,
+               then rank words.
+   Scopes, and the kinds that are as a scope, have these parts. The other kinds say what their words
+   are. */
 enum {
   PROF_I_FLAG_DEVICE = 1,
   PROF_I_FLAG_STREAM = 2,
@@ -371,11 +376,16 @@ enum {
   PROF_I_FLAG_NO_DETAILS = 128   /* the payload was gone when the scope ended */
 };
 
-/* A piece of memory, the common case of PROF_I_KIND_MEMORY: word 1 = type | verb << 4 (0 alloc, 1
-   free) | waste << 5 | pool << 10 | given bytes << 20; word 2: address; word 3: the pool's counter
-   after it. waste: what was given beyond what was asked for. Where that is more than there is room
-   for, or it has a tag or a stream, type 3: word 4 = tag (a site) | bytes asked for << 20; word 5:
-   stream, or PROF_NO_STREAM. */
+/* A piece of memory, the common case of PROF_I_KIND_MEMORY.
+     word 1  type | verb << 4 (0 alloc, 1 free) | waste << 5 | pool << 10 | given bytes << 20
+     word 2  address
+     word 3  the pool's counter after it
+
+   The waste is the given bytes less the requested ones. If it has no room in word 1, or if the
+   piece has a tag or a stream, the record has type 3 and two more words:
+
+     word 4  tag (a site) | requested bytes << 20
+     word 5  stream, or PROF_NO_STREAM */
 enum {
   PROF_I_ALLOC_TYPE = 2,
   PROF_I_ALLOC_MORE_TYPE = 3,
@@ -391,7 +401,7 @@ enum {
 static inline uint32_t prof_i_record_site(uint64_t word1) {
   return (word1 & 15) > 1 ? 0 : (uint32_t)(word1 >> 4) & PROF_I_SITE_COUNT_MAX;
 }
-/* Slots of a piece's record; 0: it is none. */
+/* Slots of the record of a piece of memory. 0: it is another record. */
 static inline uint64_t prof_i_alloc_slots(uint64_t word1) {
   return (word1 & 15) == PROF_I_ALLOC_TYPE ? 2 : (word1 & 15) == PROF_I_ALLOC_MORE_TYPE ? 3 : 0;
 }
@@ -408,10 +418,10 @@ typedef enum prof_i_verb {
   PROF_I_VERB_WRONG = 7   /* a wrong call of a checked pool, which was not added up */
 } prof_i_verb;
 
-/* A pool's counter: how many bytes are used, in the low 44 bits, from the middle on so that frees
-   of what was there before cannot borrow; and above them how many events there were, so that one
-   locked add gives both the sum and its place in the order of all threads. 20 bits of that come
-   round: the order of time tells the rest, and how often is counted. */
+/* A pool's counter. The low 44 bits have the used bytes. They count from the middle of their range,
+   so that frees of pieces from before the start cannot borrow. The upper 20 bits count the events.
+   So one locked add gives both the sum and its place in the order of all threads. The upper bits
+   wrap: prof_i_pool_state's `rounds` counts that, and the order of time shows where. */
 enum { PROF_I_USED_BITS = 44 };
 #define PROF_I_USED_MASK ((UINT64_C(1) << PROF_I_USED_BITS) - 1)
 #define PROF_I_USED_ZERO (UINT64_C(1) << (PROF_I_USED_BITS - 1))
@@ -432,7 +442,7 @@ typedef struct prof_i_peak {
    new */
 enum { PROF_I_PEAKS = 4 };
 
-/* How what was there before the start is known. */
+/* How the amount from before the start is known. */
 typedef enum prof_i_baseline {
   PROF_I_BASELINE_NONE = 0,
   PROF_I_BASELINE_QUERIED = 1,   /* the pool's query said it */
@@ -443,7 +453,7 @@ typedef enum prof_i_baseline {
   /* a forked child: what its parent had counted, who did not know all */
   PROF_I_BASELINE_PART = 5
 } prof_i_baseline;
-/* Is that all there was? */
+/* Is that the whole amount? */
 static inline bool prof_i_baseline_is_whole(uint32_t baseline) {
   return baseline == PROF_I_BASELINE_QUERIED || baseline == PROF_I_BASELINE_INHERITED ||
          baseline == PROF_I_BASELINE_EMPTY;
@@ -464,7 +474,7 @@ typedef struct prof_i_pool_state {
   uint64_t used;
   uint64_t padding[7];
   uint64_t reset_count; /* counts resets; era % PROF_I_PEAKS is in force */
-  /* of the pool in this capture, from 1; 0: this is none any more. Not written again */
+  /* of the pool in this capture, from 1; 0: the capture has no record of it. Not written again */
   uint64_t number;
   uint64_t kind;            /* prof_memory_source; not written again */
   uint64_t rounds;          /* how often the counter's number of events has come round to 0 */
@@ -498,7 +508,7 @@ typedef struct prof_i_device_state {
   uint8_t uuid[16];
   char name[96], arch[32], driver[32], back_end[32];
   char reason[160];      /* of a result */
-  uint64_t record_count; /* kernels, copies and the like that its vendor's own tracing told */
+  uint64_t record_count; /* kernels, copies and other work, as the vendor's tracing reported */
   /* that tracing began up to so long after the program had begun with the device's library; 0: with
      it, or before */
   uint64_t late_ns;
@@ -509,8 +519,8 @@ enum {
   PROF_I_DEVICE_DISTANCES =
       4 /* that tells nothing of its scopes: their times are distances between events */
 };
-/* How a reason begins that is none of scopes: records were asked for, and its vendor's tracing has
-   none. */
+/* How a reason begins that is not about scopes: records were requested, and the vendor's tracing
+   has none. */
 #define PROF_I_NO_RECORDS "records no kernels by itself: "
 /* The reason of scopes that came while another thread was opening the back end. */
 #define PROF_I_TOO_EARLY "another thread was just opening its back end"
@@ -529,31 +539,32 @@ typedef enum prof_i_kind {
   PROF_I_KIND_COUNTER = 3,
   PROF_I_KIND_FLOW = 4, /* word 3: id; word 4: 0 begin, 1 end; then NAME as above */
   PROF_I_KIND_STEP = 5, /* word 3: step number; ticks: its end */
-  /* word 1's site: the tag, or 0; 3 prof_i_verb | pool << 32, 4 address, 5 bytes, 6 counter after
-     it, 7 by verb: bytes asked for (alloc), allocated after it (reserve, release, collect, oom,
-     sample), 8 duration in ticks (collect), or prof_memory_wrong (wrong); with STREAM one word
-     more. SAMPLE: 5 used, 6 its number */
+  /* Word 1's site is the tag, or 0. Words: 3 prof_i_verb | pool << 32, 4 address, 5 bytes, 6 the
+     counter after it. 7: requested bytes (alloc), or what is allocated after it (reserve, release,
+     collect, oom, sample). 8: duration in ticks (collect), or prof_memory_wrong (wrong). With
+     STREAM one word more. SAMPLE: 5 used, 6 its number. */
   PROF_I_KIND_MEMORY = 6,
   /* as a scope: a call of a vendor's interface, as its own tracing told it, mostly by another clock
      than the thread's scopes */
   PROF_I_KIND_CALL = 7,
-  /* as a scope: of work that goes on by itself, no thread's own time: what runs beside it is not
-     inside of it */
+  /* as a scope: asynchronous work, which is no thread's own time. What runs at the same time is not
+     inside it */
   PROF_I_KIND_ASYNC = 8,
   /* as a scope: a block that never ended by itself. A jump left it, and it was closed when an older
      block of its thread ended */
   PROF_I_KIND_SKIPPED = 9,
   PROF_I_KIND_TEXT = 10, /* a scope with one short text as argument, see below */
   /* in a thread's chunks, about the thread */
-  /* from here on this thread writes: word 3 serial, 4 tid, 5 prof_i_thread_kind, 6.. name (64
+  /* the thread that writes what follows: word 3 serial, 4 tid, 5 prof_i_thread_kind, 6.. name (64
      bytes) */
   PROF_I_KIND_OWNER = 16,
   /* the thread is gone: word 3 serial, 4 deep, 5 cut, 6.. lost[16], then name (64 bytes), then own
      ns */
   PROF_I_KIND_EXIT = 17,
   /* in meta extents */
-  /* word 1's site; word 3 line | level << 32; then four strings: name, category, file, function; of
-     an argument's text then a scope's record: each plain scope of the site has what that has */
+  /* Word 1's site is the number. Word 3: line | level << 32. Then four strings: name, category,
+     file, function. The site of an argument's text then has a scope's record. Each plain scope of
+     that site has the record's payload. */
   PROF_I_KIND_SITE = 32,
   /* word 3 number | args kind << 32 | count << 40; format string; then per item: type word, key
      string */
@@ -565,9 +576,10 @@ typedef enum prof_i_kind {
   /* word 3 session number, 4 level, 5: 1 start, 0 stop, 2 clear, 3 functions are traced no longer;
      word 0's ticks: when. Of a clear, 6: the first session of which anything stays */
   PROF_I_KIND_SESSION = 36,
-  /* 3 number | prof_memory_source << 32, 4 device type | index << 32, 5 the pool's serial | session
-     << 32, 6 used and 7 allocated before the start, 8 prof_i_baseline | starts of memory until then
-     << 32, 9 name: a text; then prof_i_pool_state, aligned; it goes on changing */
+  /* Words: 3 number | prof_memory_source << 32, 4 device type | index << 32, 5 the pool's serial |
+     session << 32, 6 used and 7 allocated before the start. 8: prof_i_baseline | starts of memory
+     until then << 32. 9: the name, a text. Then an aligned prof_i_pool_state, which goes on
+     changing. */
   PROF_I_KIND_POOL = 38,
   /* of an imported trace, a thread or stream of another process than the header's: word 3 the
      thread's serial, 4 the process's number, signed, then its name: a string */
@@ -577,9 +589,9 @@ typedef enum prof_i_kind {
   /* a device that scopes were put on: words 3 and on are a prof_i_device_state, whose counts go on
      changing */
   PROF_I_KIND_DEVICE = 39,
-  /* what is recorded changes. Word 0's ticks: when; word 1's site, or 0; 3 prof_change_kind, 4
-     prof_change_reason, 5 level before | after << 32, 6 serial of the thread that found it, or 0, 7
-     measured, 8 allowed, in millionths of a thread's time or events a second */
+  /* What is recorded changes. Word 0's ticks: when. Word 1's site, or 0. Words: 3 prof_change_kind,
+     4 prof_change_reason, 5 level before | after << 32, 6 serial of the thread that found it, or 0.
+     Words: 7 measured, 8 allowed, in millionths of a thread's time or events a second. */
   PROF_I_KIND_CHANGE = 37
 } prof_i_kind;
 
@@ -675,8 +687,8 @@ typedef struct prof_i_header {
      then. copied_ticks of 0: the reader could not read the counter. copied_ns of 0: not known. */
   uint64_t copied_ticks;
   uint64_t copied_ns;
-  /* By the change's place: number << 1 while it is told of and not made yet, number << 1 | 1 once
-     it is. Anything else: an older prof told of it, and made it or will. Atomic. */
+  /* By the change's place: number << 1 while it is announced and not made yet, number << 1 | 1
+     once it is made. Anything else: an older prof announced it, and has made it or will. Atomic. */
   uint64_t level_change_made[PROF_I_LEVEL_CHANGES];
   uint64_t memory_reset_ticks; /* the last prof_memory_reset(); 0: there was none. Atomic */
   uint64_t deep_over; /* of the scopes that slots count in deep_count: see ledger.h. Atomic */

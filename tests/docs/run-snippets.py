@@ -167,7 +167,7 @@ def run_document(document, name, folder, environment, source):
 
 
 def reader_environment(prefix, libdir, source):
-    """The environment of a reader who has installed prof, and its Python package."""
+    """The environment of a reader after the installation of prof and its Python package."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PROF_")}
     for variable, value in (
         ("PATH", prefix / "bin"),

@@ -1,7 +1,9 @@
-/* Four threads record scopes of every kind, enough to change chunks often; then the trace is read
-   back in the process, and every count is exact. For compilers, linkers and C libraries that may
-   break one of the ways to record. usage: busy FILE: writes what one more thread records, which is
-   app.c's one scope, as a trace. */
+/* Four threads record scopes of every kind, enough to change chunks often. Then the process reads
+   its trace back, and every count must be exact. For compilers, linkers and C libraries that may
+   break one of the ways to record.
+
+   Usage: busy FILE. At the end the main thread records one scope, as app.c does. FILE gets it as a
+   trace. */
 #include <prof/profiler.h>
 #include <prof/trace.h>
 #include <pthread.h>

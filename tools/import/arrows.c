@@ -281,7 +281,7 @@ static uint64_t step_number(uint64_t id, uint64_t step) {
   return step == 0 ? id : (id * 0x9e3779b97f4a7c15u + step * 0xff51afd7ed558ccdu) >> 11;
 }
 
-/* Two chains of one number are told apart; prof's own numbers may come again. */
+/* If two chains have one number, the second gets another one. prof's own numbers may repeat. */
 static uint64_t own_number(import_arrows *arrows, const import_event *event,
                            const import_arrow *arrow) {
   /* A line changes the upper bits, too: the lowest 11 are cut off below. */

@@ -32,7 +32,7 @@ typedef struct import_chain {
   size_t count, room;
 } import_chain;
 
-/* Whose number it is: two chains of one number are told apart. */
+/* Which chain has the number. A second chain of that number gets another one. */
 typedef struct import_arrow_number {
   uint64_t number;
   UT_hash_handle hh;

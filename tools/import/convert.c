@@ -212,8 +212,8 @@ static void note_launch(import_state *state, const import_event *event, const im
     import_launches_add(&state->launches, number, thread->called.pid, start, thread->serial);
 }
 
-/* What prof_step() marked, as src/export/chrome_event.c writes it: no scope. False: it is none. A
-   reader has its start from the mark before it, or from where all begins. */
+/* What prof_step() marked, as src/export/chrome_event.c writes it: no scope. False: it is no such
+   mark. A reader takes its start from the mark before it, or from the start of the trace. */
 static bool convert_step_mark(import_state *state, const import_event *event, uint64_t start,
                               uint64_t end) {
   int64_t number;

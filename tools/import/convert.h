@@ -53,7 +53,7 @@ void import_convert_scope(import_state *state, const import_event *event, int ki
 import_entry import_convert_async(import_state *state, const import_event *event, uint64_t start,
                                   uint64_t end);
 
-/* An instant. The entry, for whoever has its row. */
+/* An instant. Returns its entry, which the caller adds to a row. */
 import_entry import_convert_instant(import_state *state, const import_event *event, uint64_t time);
 
 void import_convert_counters(import_state *state, const import_event *event, uint64_t time);

@@ -100,8 +100,9 @@ static bool members_equal(const import_event *end, const import_event *begin,
          (x.bytes == y.bytes && memcmp(x.data, y.data, x.bytes) == 0);
 }
 
-/* The newest of these that the event ends, by its name where both say one, and by its category if
-   that counts; count: none. is_own: only of those that its process began. */
+/* Index of the newest of these begins that the event ends. `count` if it ends none. If both have a
+   name, the names must be equal. by_category: the same of the categories. is_own: only begins of
+   the event's process. */
 static size_t find_begun(begin_end_matcher *m, const uint32_t *items, size_t count, bool is_own,
                          bool by_category) {
   for (size_t i = count, looked = 0; i-- > 0 && looked < BEGINS_CHECKED_MAX; looked++) {

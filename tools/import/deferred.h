@@ -1,6 +1,7 @@
-/* What can be taken when all has come, in the order of time: begins and ends, asynchronous
-   events, arrows, counters, memory, marks, and scopes of rows that may be a device's. Until then an
-   event stands in a file without a name, and 24 bytes of it in memory. */
+/* Events that prof import takes in the order of time, after it has read the whole trace. These are
+   begins and ends, asynchronous events, arrows, counters, memory, marks, and scopes of rows that
+   may be a device's. Until then an event is in a file without a name, and 24 bytes of it are in
+   memory. */
 #ifndef PROF_IMPORT_LATE_H
 #define PROF_IMPORT_LATE_H
 
@@ -30,8 +31,8 @@ struct import_state;
 void import_deferred_add(struct import_state *state, const import_event *event, char phase,
                          uint64_t time);
 
-/* What was added last is the end of an arrow, and the one before it the asynchronous event that
-   holds it. Both have one time, so that they stay side by side. */
+/* The last entry is the end of an arrow. The previous entry is the asynchronous event that holds
+   it. Both have one time, so that they stay side by side. */
 void import_deferred_hold(import_deferred *deferred);
 
 /* Takes all, once. */

@@ -37,7 +37,7 @@
   X(TABLE, "rows of tables that are not known")                                              \
   X(BEHIND, "bytes behind the compressed data")
 
-/* What is taken otherwise than it stands there. */
+/* What is taken in another form than the trace has it. */
 #define IMPORT_CHANGE_LIST(X)                                                                 \
   X(NO_DURATION, "without a duration: they take 0")                                           \
   X(LOST_END, "begun, whose end is not there (ph B): they end with the scope around them")    \

@@ -143,7 +143,7 @@ static void on_metadata(import_json *j, const import_value *value) {
   event_reset(&j->event);
 }
 
-/* A value that is whole, of whatever stands open. */
+/* Puts a complete value into the object or array that is open. */
 static void place_value(import_json *j, import_value value) {
   import_event *const event = &j->event;
   switch (j->json_mode) {

@@ -1,4 +1,4 @@
-/* The trace's JSON as a stream: elements of traceEvents one after another, and what stands beside
+/* The trace's JSON as a stream: elements of traceEvents one after another, and the members beside
    it. Knows the shape, and nothing of what events mean. The parser is yajl, opened when a trace is
    imported. */
 #ifndef PROF_IMPORT_JSON_H
@@ -26,10 +26,10 @@ void import_json_destroy(import_json *json);
 /* False: it is damaged there, or was before; no more is taken. */
 bool import_json_read(import_json *json, const char *bytes, size_t count);
 
-/* Behind the last byte. Fills end, at and error. */
 /* It is no JSON, for it is text in another encoding. */
 void import_json_refuse(import_json *json, const char *encoding);
 
+/* Behind the last byte. Fills end, at and error. */
 void import_json_end(import_json *json, import_result *result);
 
 /* Bytes that are read for certain. */

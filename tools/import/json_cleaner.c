@@ -70,7 +70,7 @@ static int hex_digit_value(char c) {
   return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* 0: it is none of \u. */
+/* 0: it is not a whole \u escape. */
 static unsigned escape_code(const import_json_cleaner *cleaner) {
   unsigned code = 0;
   if (cleaner->escape_bytes < IMPORT_ESCAPE_BYTES) return 0;

@@ -1,7 +1,7 @@
-/* What writers of traces put into JSON that is none, made JSON before the parser sees it: bare NaN
-   and Infinity, raw control bytes in strings. Escaped halves of surrogate pairs are no characters,
-   and become U+FFFD. And what would take memory without bound: strings of more than 1 MiB are cut,
-   numbers of more than 64 digits become null. */
+/* Mends invalid JSON that writers of traces produce, before the parser sees it: bare NaN and
+   Infinity, raw control bytes in strings. Escaped halves of surrogate pairs are no characters, and
+   become U+FFFD. Bounds the memory, too: strings of more than 1 MiB are cut, numbers of more than
+   64 digits become null. */
 #ifndef PROF_IMPORT_CLEAN_H
 #define PROF_IMPORT_CLEAN_H
 

@@ -19,8 +19,8 @@ static void put_memory_note(import_state *state, const import_event *event, uint
   state->counts->memory_events++;
 }
 
-/* What a device's allocator has taken from the device is told as a sum beside each piece: blocks
-   come and go before it. */
+/* A trace has no events of the blocks that an allocator reserves. An event may have their sum. If
+   the sum has changed, a reserve or a release is recorded before the event. */
 static void convert_reserved(import_state *state, const import_event *event,
                              const import_pool_event *change) {
   int64_t reserved = -1;

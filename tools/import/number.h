@@ -5,7 +5,7 @@
 
 #include "event.h"
 
-/* False: it is none that fits. */
+/* False: the text is no such number, or one that does not fit. */
 bool import_number_i64(import_text text, int64_t *out);
 bool import_number_u64(import_text text, uint64_t *out);
 bool import_number_double(import_text text, double *out);

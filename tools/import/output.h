@@ -17,7 +17,7 @@ typedef struct import_output {
 
 void import_output_open(import_output *output, const char *path, bool must_be_new);
 void import_output_write(import_output *output, const void *bytes, size_t count);
-/* At its begin, over what stands there. */
+/* Overwrites the begin of the file. */
 void import_output_write_first(import_output *output, const void *bytes, size_t count);
 /* Gives it its name. */
 void import_output_commit(import_output *output);

@@ -14,8 +14,8 @@ enum { IMPORT_POOLS_MAX = 64 };
 typedef struct import_pool {
   bool is_device;
   int32_t index;
-  uint64_t used_before; /* as the first event tells it */
-  bool is_known;        /* it does */
+  uint64_t used_before; /* as the first event says */
+  bool is_known;        /* used_before is */
   bool has_reserved;    /* something has said it */
   /* bytes, before the first event and now, in the file's order */
   uint64_t reserved_before, reserved;
@@ -43,7 +43,7 @@ typedef struct import_pools {
 /* The pool's number, from 1; 0: there are too many. */
 uint32_t import_pools_get(import_pools *pools, bool is_device, int32_t index);
 
-/* Its words 1 to 3, of which the last is what import_pools_counter() is asked with. */
+/* Fills in words 1 to 3 of its record. The last is the `order` for import_pools_counter(). */
 void import_pools_add(import_pools *pools, const import_pool_event *change, uint64_t address,
                       uint64_t words[3]);
 

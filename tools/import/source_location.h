@@ -1,5 +1,6 @@
-/* Where a traced function is defined, as src/export/chrome_location.c tells it among the arguments
-   of its calls: the site's, so that frames of stacks read as they did. */
+/* Where a traced function is defined. src/export/chrome_location.c writes it among the arguments of
+   the function's calls. Here it becomes the site's again, so that frames of stacks read as they
+   did. */
 #ifndef PROF_IMPORT_PLACE_H
 #define PROF_IMPORT_PLACE_H
 

@@ -14,7 +14,7 @@ enum { ROWS_MAX = 1 << 20, NAME_BYTES_MAX = 256 };
 
 /* Of src/export/tids.c: how far a row's lanes are apart, of the kernel's numbers, and of others. */
 static const int64_t kernel_step = 10000000, made_step = 6000000, made_first = 2600000000;
-/* Rows of the lanes past 255 stand here, wherever there is room. */
+/* Rows of the lanes past 255 have numbers from this one up, where there is room. */
 static const int64_t far_first = 4140000000;
 enum { NEAR_LANES = 256 };
 
@@ -321,7 +321,7 @@ static bool far_lane_row(const last_near_rows *nears, int64_t pid, import_text n
   return true;
 }
 
-/* The row that this one is a lane of; false: it is none. */
+/* The row that this one is a lane of. False: it is no lane. */
 static bool find_lane_row(const import_threads *threads, const last_near_rows *nears,
                           import_thread_id lane, import_thread_id *id_out) {
   import_text before;
@@ -343,7 +343,7 @@ void import_thread_move(import_thread *from, import_thread *to) {
 }
 
 void import_threads_join(import_threads *threads) {
-  /* a lane's thread may come by this alone, and is no lane then */
+  /* The loop may make the thread that a lane joins. That thread is no lane. */
   threads->joined = import_make(((size_t)threads->count * 2 + 1) * sizeof *threads->joined);
   last_near_rows nears = find_last_nears(threads);
   for (import_thread *lane = threads->all; lane; lane = lane->hh.next) {

@@ -40,8 +40,8 @@ int refuse_option(const char *name, int argc, char **argv);
 
 /* ---- print.c ---- */
 
-/* Prints text that anybody may have chosen: controls, marks that turn the direction of writing and
-   broken UTF-8 are spelt out byte by byte, so that none reaches the terminal as a command. */
+/* Prints text from an untrusted source. Controls, marks that turn the direction of writing and
+   broken UTF-8 are spelt out byte by byte. So none of them reaches the terminal as a command. */
 void print_text(FILE *to, const char *text, size_t bytes);
 
 /* Bytes of the well-formed UTF-8 character at the front, or 0. */

@@ -201,7 +201,7 @@ static bool may_hip_work(void) {
   return false;
 }
 
-/* Nor HIP, which must not have begun when records are asked for. */
+/* Nor does prof begin to use HIP. HIP must begin after prof has requested records. */
 static void begin_hip(void) {
   static const char *const names[] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"};
   int (*count)(int *out) = NULL;
@@ -229,7 +229,7 @@ static void try_backends(void) {
     /* HIP's is opened by a scope alone */
     WITH_GPU_PROFILER(((prof_device){PROF_DEVICE_ROCM, 0}), 0, "prof doctor", "doctor",
                       PROF_NO_ARGS, {});
-    /* prof's thread has asked for records by then, and heard what it is told */
+    /* by then prof's thread has requested records, and has the answer */
     if (prof_get(&trace) == PROF_OK) prof_trace_destroy(trace);
     prof_stop();
   }

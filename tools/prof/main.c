@@ -145,9 +145,9 @@ static int run_command_line(int argc, char **argv) {
   return EXIT_USAGE;
 }
 
-/* A large capture, and one that is being written, is mapped: when somebody makes the file shorter
-   meanwhile, its pages go, and the kernel sends this; as it does where the loader meets a library
-   that is cut off. The library takes no handlers; the command may. */
+/* A capture that is large, or that is being written, is mapped. If another process makes the file
+   shorter meanwhile, its last pages are gone, and the kernel sends SIGBUS. It also does so if the
+   loader meets a library that is cut off. The library takes no handlers; the command may. */
 static void on_lost_page(int number) {
   (void)number;
   (void)!write(STDERR_FILENO, lost_pages, strlen(lost_pages));

@@ -248,7 +248,8 @@ static int report_capture(const found_capture *c) {
   return status;
 }
 
-/* The same file as was looked at, and nobody's who runs or may run. */
+/* Removes the capture if its path still names the file that was read. The caller has checked that
+   its process has died, or that its recording has stopped. */
 static int remove_capture(const found_capture *c) {
   struct stat about;
   if (lstat(c->path, &about) != 0 || about.st_dev != c->device || about.st_ino != c->inode)

@@ -192,7 +192,7 @@ static void reap_children(workload_child *c) {
     if (pid == c->pid) take_status(c, status);
 }
 
-/* After the workload's end we may still wait for who reads our output. */
+/* After the workload's end we may still wait for the reader of our output. */
 static void take_late_signal(workload_child *c, int number) {
   if (number == SIGTSTP)
     run_signals_stop_us(false);

@@ -122,7 +122,7 @@ static const char *quoted_word(const char *word) {
   return run_words_quoted(&words);
 }
 
-/* The value of {output}, {prof} or {counters:KIND}. NULL: mark is none of them. */
+/* The value of {output}, {prof} or {counters:KIND}. NULL: it has no value. */
 static const char *mark_value(const run_tool *tool, const char *mark, size_t bytes) {
   static const char counters[] = "counters:";
   const char *const text = run_copy(mark, bytes);

@@ -1,5 +1,5 @@
-/* See leftovers.h. Scans /proc: no call lists the members of a process group, or who has a file
-   open. */
+/* See leftovers.h. Scans /proc: no call lists the members of a process group, or the processes that
+   have a file open. */
 #define _GNU_SOURCE
 #include "leftovers.h"
 

@@ -1,5 +1,5 @@
-/* See logs.h. A file is known by its inode and birth, not by its name: a log that is renamed
-   is not read again, and a new file under an old name is. */
+/* See logs.h. A file is known by its inode and birth, not by its name. So a log that is renamed is
+   not read again. A new file under an old name is read. */
 #define _GNU_SOURCE
 #include "logs.h"
 

@@ -23,7 +23,7 @@ typedef struct single_run {
   const char *folder; /* or NULL */
   int status;
   double seconds;           /* below 0: it was not run */
-  bool run_was_interrupted; /* a signal asked for the end: its time is none of the program */
+  bool run_was_interrupted; /* a signal asked for the end: its time does not count */
 } single_run;
 
 typedef struct repeated_runs {

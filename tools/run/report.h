@@ -1,5 +1,4 @@
-/* What follows the workload: collects the files of the tools, and prints and writes what there is
-   to report. */
+/* What follows the workload: collects the files of the tools, and prints and writes the reports. */
 #ifndef PROF_TOOLS_RUN_REPORT_H
 #define PROF_TOOLS_RUN_REPORT_H
 

@@ -26,9 +26,9 @@ typedef struct run_samplers {
    temporary process. */
 const char *run_sampler_refusal(const run_tool *tool);
 
-/* Makes the files, one for each tool of the stack that samples. folder: the base of relative paths.
-   has_captures: each also records its samples as counters, into a capture beside its file. Ends the
-   process if a file cannot be made. */
+/* Makes the files, one for each tool of the stack that samples. Relative paths begin at `folder`.
+   With has_captures each tool also records its samples as counters, into a capture beside its file.
+   Ends the process if a file cannot be made. */
 void run_samplers_prepare(run_samplers *samplers, const run_stack *stack, const char *folder,
                           bool has_captures);
 

@@ -75,8 +75,8 @@ static int run_script_now(const char *text, const char *folder, const run_stream
   return run_child(&command, watch).status;
 }
 
-/* Runs all of them in order. before: stops at the first that fails, or when we are asked to end.
-   Returns the status. */
+/* Runs all of them in order. is_before: stops at the first that fails, or if a signal has requested
+   the end. Returns the status. */
 static int run_scripts_now(const run_scripts *scripts, const run_stream_watch *watch,
                            bool is_before, const char *of, const char *folder,
                            run_summary *summary) {

@@ -9,8 +9,8 @@
    script in another language. */
 const char *run_script_text(const run_script *script);
 
-/* Set-up, from the outermost tool to the innermost. Stops at the first script that fails, or when
-   we are asked to end. Returns its status. */
+/* Set-up, from the outermost tool to the innermost. Stops at the first script that fails, or if a
+   signal has requested the end. Returns its status. */
 int run_scripts_before(const run_stack *stack, const run_stream_watch *watch, run_summary *summary);
 
 /* Tear-down, from the innermost to the outermost, whatever the workload's status. */

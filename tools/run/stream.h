@@ -16,7 +16,7 @@ typedef struct run_stream {
   int own; /* our stream, if it can be opened again so that writing does not block; else `to` */
   bool is_file; /* nobody reads our stream, so writing does not wait */
   bool is_socket;
-  char *line; /* the current line, whose end has not arrived */
+  char *line; /* the current line: its end has not arrived */
   size_t line_bytes;
   bool is_broken;   /* our own end is closed */
   bool has_writer;  /* after the workload's end: a process can still write */

@@ -17,8 +17,8 @@ int run_temporary_hand_over(void);
 /* Removes the folder, and the files and empty folders in it. False with errno set: it stays. */
 bool run_temporary_remove(const char *folder);
 
-/* Removes such folders of our user, if their run was killed: nobody has the lock, no process that
-   wrote a capture there still runs, and no process has the folder in its PROF_OUTPUT. */
+/* Removes such folders of our user, if their run was killed. Then nobody has the lock, no process
+   that wrote a capture there still runs, and no process has the folder in its PROF_OUTPUT. */
 void run_temporary_sweep(void);
 
 #endif

@@ -1,6 +1,9 @@
-/* usage: large SCOPES [how]: records SCOPES scopes, more than are copied at exit. how: dump, dumps
-   to by-call.prof in the midst of it; fork, a child does the same; bare, a child that came without
-   handlers ends at once; wait, ends when stdin does; again, a dump and then as many again. */
+/* Usage: large SCOPES [HOW]. Records SCOPES scopes, more than are copied at exit. HOW:
+     "dump"   Dumps to by-call.prof, then records as many scopes again.
+     "again"  Stops, then dumps to by-call.prof.
+     "fork"   A child records, too: one scope more.
+     "bare"   A child that was forked without fork handlers ends at once.
+     "wait"   Ends when stdin does. */
 #define _GNU_SOURCE
 #include <prof/profiler.h>
 #include <stdlib.h>

@@ -1,6 +1,8 @@
-/* Opens the plug-in, calls it and closes it, ROUNDS times, while prof records. usage: host PLUGIN
-   ROUNDS FILE Compiled with HOST_LINKS_PROF it has a scope of its own and calls prof directly;
-   without, it has never heard of prof and asks the plug-in for its functions by name. */
+/* Opens the plug-in, calls it and closes it, ROUNDS times, while prof records.
+
+   Usage: host PLUGIN ROUNDS FILE. If compiled with HOST_LINKS_PROF, the host has a scope of its own
+   and calls prof directly. Else it does not link prof, and looks up prof's functions in the plug-in
+   by name. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

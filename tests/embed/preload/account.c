@@ -86,8 +86,8 @@ static void step(void) {
   }
 }
 
-/* What fails leaves everything as it was; a realloc that fails is told as a free and an alloc of
-   what the piece takes. errno says it. */
+/* A call that fails changes no piece. errno, or the result of posix_memalign(), says why. A realloc
+   that fails is recorded as a free and an alloc of the bytes that the piece has. */
 static void fail_all(void) {
   void *volatile at = &at;
   volatile size_t huge = SIZE_MAX / 2;

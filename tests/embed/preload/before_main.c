@@ -1,6 +1,6 @@
-/* Allocates before main() and after it; each piece is told by its size. Then threads, each of which
-   has its first event in malloc(). With 40 thread keys taken, glibc allocates when prof sets its
-   own, inside that event. */
+/* Allocates before main() and in it. The test finds each piece by its size. Then threads, each of
+   which has its first event in malloc(). With 40 thread keys taken, glibc allocates when prof sets
+   its own, inside that event. */
 #include <pthread.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-/* Allocates, and ends as it is told. */
+/* Allocates, and ends in the way that its argument names. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>

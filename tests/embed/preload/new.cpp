@@ -1,4 +1,4 @@
-// Allocates by each operator new; what stays is told by its size.
+// Allocates by each operator new. The test finds the pieces that stay by their sizes.
 #include <cstdlib>
 #include <memory>
 #include <new>

@@ -1,5 +1,6 @@
-/* usage: pool CAPTURE [SIZE...] What a capture says of the pool "malloc", a word a line, for the
-   scripts; of each SIZE, how many pieces of that many bytes asked for are live at the end. */
+/* Usage: pool CAPTURE [SIZE...]. Prints for the scripts what a capture says of the pool "malloc",
+   one figure a line. For each SIZE, prints how many pieces of that many requested bytes are live at
+   the end. */
 #include <prof/memory.h>
 #include <prof/trace.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* A program that starts a capture by itself, and prints what it is told. Then it joins, stops, and
-   starts one of its own twice. */
+/* A program that starts a capture, and prints the result. Then it joins, stops, and starts a
+   capture of its own twice. At last it starts a capture while memory alone is recorded. */
 #include <prof/memory.h>
 #include <stdio.h>
 

@@ -1,9 +1,11 @@
-/* Runs two parts and prints what their profilers counted. usage:
-     program           linked with both; records by the environment, or not at all
-     program start     the same; each part starts its profiler, and the first stops before the
-                       second
-     program A.so global|local B.so     the same with parts that are opened
-   Built with LINKED it knows the parts at link time. */
+/* Runs two parts and prints what their profilers counted.
+
+   Usage, if built with LINKED. The program is linked with both parts.
+     program           Records by the environment, or not at all.
+     program start     Each part starts its profiler. The first stops before the second.
+
+   Usage, if built without it. The program opens the parts, and each starts its profiler.
+     program A.so global|local B.so */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
