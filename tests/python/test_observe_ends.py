@@ -266,6 +266,7 @@ class InABackwardCall(unittest.TestCase):
                 self.assertEqual(self.counted(), 0)
 
     def test_a_step_of_a_schedule(self):
+        warnings.filterwarnings("ignore", "Profiler clears events")  # it comes once a process
         with prof.profile(
             torch=True, schedule=lambda step: prof.ProfilerAction.RECORD_AND_SAVE
         ) as p:
