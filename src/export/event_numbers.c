@@ -92,9 +92,8 @@ static int look(void *user, const prof_i_span *spans, size_t count) {
 
 /* Plain scopes have no category of their own. */
 static bool has_plain_scopes_only(const prof_trace *trace, const prof_i_trace_thread *thread) {
-  const prof_i_segment *const segments = trace->segments + thread->first_segment;
   uint32_t i = 0;
-  while (i < thread->segment_count && segments[i].is_plain) i++;
+  while (i < thread->segment_count && trace->segments[thread->first_segment + i].is_plain) i++;
   return i == thread->segment_count && thread->open_count == 0;
 }
 
