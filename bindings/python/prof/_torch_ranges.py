@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from . import _range_inputs
+from . import _range_inputs, _torch_compile
 from ._library import short
 from ._read_arguments import TEXT_LIST
 from ._scope import scope
@@ -130,6 +130,7 @@ class Ranges:
             _now.theirs, _now.asked = theirs, self._asked
             _now.is_theirs_on = torch.autograd._profiler_enabled
             setattr(torch._C._profiler, _NAME, _Range)
+            _torch_compile.leave_out((_Range.__del__, _Range.__exit__))
         self._say(torch, True)
 
     def end(self, torch: Any, who: Any) -> None:
