@@ -258,7 +258,7 @@ def main():
         import torch
         import torch.profiler
     else:
-        print("skip: this Python has no torch to stand beside")
+        print("skip: this Python has no torch to compare with")
     measure_scopes(torch, rounds)
     measure_marks(rounds)
     measure_averages(torch, rounds)

@@ -136,7 +136,7 @@ def main():
         if importlib.util.find_spec("torch"):
             measure_rival(out, 2 if IS_QUICK else 5)
         else:
-            print("skip: this Python has no torch to stand beside")
+            print("skip: this Python has no torch to compare with")
 
 
 if __name__ == "__main__":

@@ -253,7 +253,7 @@ def main():
                 0,
             )
         else:
-            print("skip: this Python has no viztracer to stand beside")
+            print("skip: this Python has no viztracer to compare with")
 
 
 if __name__ == "__main__":

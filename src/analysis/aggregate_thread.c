@@ -300,8 +300,9 @@ static bool is_inside_wanted(const prof_i_aggregation *a, const prof_i_span *spa
 
 /* ---- PROF_RULE_ONLY_CHILDREN ---- */
 
-/* Makes the only child part of the call around it. */
-static void take_only_child(prof_i_aggregation *a, prof_i_span *span, prof_i_overlap *also) {
+/* Makes the only child part of the call around it, whose group is `parent`. */
+static void take_only_child(prof_i_aggregation *a, prof_i_group *parent, prof_i_span *span,
+                            prof_i_overlap *also) {
   const prof_i_finished_call *const child = &a->only_child;
   const prof_i_device_time *const d = &child->also.on_device;
   const prof_i_scope_bytes own = {.self_host = child->also.memory.self_host,
@@ -311,6 +312,9 @@ static void take_only_child(prof_i_aggregation *a, prof_i_span *span, prof_i_ove
                          &(prof_i_device_time){.self_ns = d->self_ns, .count = d->count});
   if (!PROF_I_FAULT(LOSES_SELF)) span->self_ns += child->span.self_ns;
   span->child_count = child->span.child_count;
+  if (a->crossing.is_on)
+    prof_i_crossing_memory_merge(&a->crossing, child->group, child->span.start_ns,
+                                 parent == &a->unwanted ? NULL : parent);
   a->only_child.group = NULL;
 }
 
@@ -390,7 +394,7 @@ static __attribute__((noinline)) int visit_around_only_child(prof_i_aggregation 
   prof_i_span merged = *span;
   const bool is_alone = span->child_count == 1 || PROF_I_FAULT(NOT_ALONE);
   if (waited && is_alone && !waited->has_call)
-    take_only_child(a, &merged, also);
+    take_only_child(a, waited->group, &merged, also);
   else if (add_only_child(a))
     return PROF_E_NO_MEMORY;
   return finish_visit(a, &merged, waited, also);

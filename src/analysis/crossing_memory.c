@@ -38,6 +38,14 @@ bool prof_i_crossing_memory_scope(prof_i_crossing_memory *crossing, const prof_i
   return true;
 }
 
+void prof_i_crossing_memory_merge(prof_i_crossing_memory *crossing, const prof_i_group *from,
+                                  uint64_t start_ns, prof_i_group *to) {
+  for (uint32_t i = 0; i < crossing->charge_count; i++) {
+    prof_i_charge *const charge = &crossing->charges[i];
+    if (charge->group == from && charge->holder_start_ns == start_ns) charge->group = to;
+  }
+}
+
 static int charge_compare_time(const void *left, const void *right) {
   const uint64_t a = ((const prof_i_charge *)left)->at_ns,
                  b = ((const prof_i_charge *)right)->at_ns;

@@ -39,6 +39,10 @@ bool prof_i_crossing_memory_charge(prof_i_crossing_memory *crossing, const prof_
 bool prof_i_crossing_memory_scope(prof_i_crossing_memory *crossing, const prof_i_span *span,
                                   prof_i_group *group);
 
+/* The call of group `from` that began at start_ns is part of a call of group `to`, or of NULL. */
+void prof_i_crossing_memory_merge(prof_i_crossing_memory *crossing, const prof_i_group *from,
+                                  uint64_t start_ns, prof_i_group *to);
+
 /* Ends a thread: corrects the groups, and adds charges that no scope encloses. */
 void prof_i_crossing_memory_settle(prof_i_crossing_memory *crossing,
                                    prof_i_unscoped_memory *outside);

@@ -1,5 +1,6 @@
-/* The process that the library's state belongs to. A child made by _Fork(), a raw clone() or
-   vfork() runs no fork handlers: it is known by a page that the kernel empties in children. */
+/* The process that the library's state belongs to. A child made by _Fork() or a raw
+   clone() runs no fork handlers: it is known by a page that the kernel empties in children. A child
+   of vfork() shares all memory, and counts as its parent. */
 #ifndef PROF_BASE_PROCESS_H
 #define PROF_BASE_PROCESS_H
 

@@ -63,7 +63,8 @@ static bool take_snapshot(prof_i_source *source, bool is_last, int *status_out) 
   const int status = prof_i_source_snapshot(source, &live, true);
   const bool is_whole = prof_i_arena_view_release(&pinned, status == PROF_OK, is_last);
   if (status == PROF_OK)
-    source->snapshot_pin = pinned.snapshot_pin, source->end_lease = prof_i_arena_end_snapshot_pin;
+    source->snapshot_pin = pinned.snapshot_pin,
+    source->end_snapshot_pin = prof_i_arena_end_snapshot_pin;
   *status_out = status;
   if (is_last || (status != PROF_I_SNAPSHOT_OUTGROWN && is_whole)) return true;
   if (status == PROF_OK) prof_i_source_fini(source);

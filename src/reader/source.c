@@ -106,7 +106,7 @@ void prof_i_source_fini(prof_i_source *source) {
   prof_i_source_let_go(source->counted_bytes);
   if (source->kind == PROF_I_SOURCE_MAPPING && bytes)
     prof_i_port_unmap(bytes, (size_t)source->count);
-  if (source->snapshot_pin) source->end_lease(source->snapshot_pin);
+  if (source->snapshot_pin) source->end_snapshot_pin(source->snapshot_pin);
   free(source->runs);
   *source = (prof_i_source){.kind = PROF_I_SOURCE_BORROWED};
 }

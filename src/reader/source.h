@@ -51,9 +51,9 @@ typedef struct prof_i_source {
   /* The arena that has the chunks that are not in the bytes. NULL: all are in the bytes. */
   const unsigned char *in_place;
   uint64_t in_place_bytes;
-  /* Of the own capture; 0: none. prof_i_source_fini() passes it to end_lease(). */
+  /* Of the own capture; 0: none. prof_i_source_fini() passes it to end_snapshot_pin(). */
   uint64_t snapshot_pin;
-  void (*end_lease)(uint64_t snapshot_pin);
+  void (*end_snapshot_pin)(uint64_t snapshot_pin);
 } prof_i_source;
 
 /* Borrows the caller's bytes. */

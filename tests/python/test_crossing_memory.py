@@ -7,6 +7,7 @@ import random
 import unittest
 
 import prof
+from prof._totals import ONLY_CHILDREN
 
 
 class CrossingMemory(unittest.TestCase):
@@ -87,6 +88,33 @@ class CrossingMemory(unittest.TestCase):
 
         rows = self.check(work)
         self.assertEqual({r.name: r.memory_bytes for r in rows}["across"], 6)
+
+    def test_a_call_that_is_part_of_its_only_caller(self):
+        """The row of the outer call has what the inner one holds, and not what the crossing scopes
+        in it hold."""
+
+        def call(depth):
+            with prof.scope("call"):
+                if depth:
+                    return call(depth - 1)
+                first, second = prof.scope("first"), prof.scope("second")
+                self.allocate(1)
+                first.__enter__()
+                self.allocate(2)
+                second.__enter__()
+                self.allocate(4)
+                first.__exit__(None, None, None)
+                self.allocate(8)
+                second.__exit__(None, None, None)
+                self.allocate(16)
+
+        p = self.recorded(lambda p: call(1))
+        for group in ("name", ("name", "scopes")):
+            rows = p.trace.aggregate(group, _rules=ONLY_CHILDREN)
+            found = sorted((r.name, r.count, r.memory_bytes, r.self_memory_bytes) for r in rows)
+            self.assertEqual(
+                found, [("call", 1, 31, 17), ("first", 1, 6, 2), ("second", 1, 12, 12)], group
+            )
 
     def test_tasks(self):
         async def task(number):

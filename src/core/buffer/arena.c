@@ -26,7 +26,7 @@ static struct {
   void *level_page; /* made once, mapped over with each arena's header; or &child_header_page */
   /* used bytes at the last look at the disk's free space; any thread, relaxed */
   uint64_t disk_checked;
-  uint64_t full; /* era << FULL_BITS, and while full reason + 1; any thread, relaxed */
+  uint64_t full; /* room epoch << FULL_BITS, and while full reason + 1; any thread, relaxed */
   int refusal;   /* of the kernel, since room came back: an errno; any thread, relaxed */
 } arena_state;
 
@@ -544,7 +544,7 @@ uint64_t prof_i_arena_room_epoch(void) {
   return __atomic_load_n(&arena_state.full, __ATOMIC_ACQUIRE) >> FULL_BITS;
 }
 
-/* A thread that found no room in an earlier era changes nothing: there may be room again. */
+/* A thread that found no room in an earlier room epoch changes nothing: there may be room again. */
 void prof_i_arena_set_full(int loss, uint64_t room_epoch) {
   uint64_t none = room_epoch << FULL_BITS;
   const uint64_t full = none | (uint64_t)(loss + 1);

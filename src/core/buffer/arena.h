@@ -111,7 +111,7 @@ uint64_t prof_i_arena_room_epoch(void);
    has come back since that room epoch. Idempotent. */
 void prof_i_arena_set_full(int loss, uint64_t room_epoch);
 int prof_i_arena_full_loss(void); /* the reason, or -1 */
-/* Room has come back: another era. Control lock held. */
+/* Room has come back: another room epoch. Control lock held. */
 void prof_i_arena_clear_full(void);
 
 /* Why the kernel refused room for scopes, since room came back: an errno, or 0. Any thread. */

@@ -2,8 +2,8 @@
    not wait for the kernel. The helper also drops the pages of retired chunks. See chunk_internal.h
    and helper.h.
 
-   The upper part is for threads that record: lock-free, signal-safe. The lower part is for the
-   helper thread alone. */
+   The upper part is for threads that record: lock-free, signal-safe; and prof_i_prepared_begin().
+   The lower part is for the helper thread, and for those who switch it on and off. */
 #define _GNU_SOURCE
 #include <string.h>
 

@@ -88,7 +88,7 @@ static size_t collect_kept_ranges(kept_range *all, size_t room, const char *base
 
 /* No thread owns the pages of a pool's state. They are unmapped some captures later, when no thread
    can still be between its look at the pool and its update of the sum. Pages of a slot or a chunk
-   belong to their thread, which unmaps them when it ends: see its pins. */
+   belong to their thread, which unmaps them when it ends: see its retired_mappings. */
 static void retire_state_pages(void *at, uint64_t bytes) {
   prof_i_memory_range *const p =
       &mapping_state.states[mapping_state.state_next++ % STATE_RANGE_COUNT];

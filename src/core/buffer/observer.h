@@ -28,7 +28,8 @@ typedef struct prof_i_observer {
   /* The thread has filled its part of the chunk. The change took change_ns of processor time. Comes
      before the chunk_entered() of the next one. */
   void (*chunk_filled)(struct prof_i_thread *thread, const prof_i_head *chunk, uint64_t change_ns);
-  /* The thread ends. chunk: its last one, or NULL. */
+  /* The thread ends. chunk: its last one, or NULL. On the thread itself, or on one that cleans up
+     after it. So is thread_left(). */
   void (*thread_ended)(struct prof_i_thread *thread, const prof_i_head *chunk);
   /* The thread has written its last record. */
   void (*thread_left)(struct prof_i_thread *thread);

@@ -1,6 +1,6 @@
 /* The list of a ring's chunks: age, size and offset of each, in one word. The age is the number at
    which the chunk was last given to a thread, so the least value is the oldest chunk. Used by
-   ring.c and ring_slot.c alone. Any thread. Signal-safe. */
+   ring.c alone. Any thread. Signal-safe. */
 #ifndef PROF_CORE_BUFFER_RING_LIST_H
 #define PROF_CORE_BUFFER_RING_LIST_H
 

@@ -1,5 +1,5 @@
 /* Leases: who reads chunks of the arena where they stand, so that a clear gives back no room that
-   somebody still looks at, and all that nobody does. A lease begins before the first look at the
+   somebody still looks at, and all that nobody does. A pin begins before the first look at the
    chunks and sees all of them. It settles when the reader knows which chunks it has, and then sees
    no newer ones. Control lock held, for all of it. */
 #ifndef PROF_CORE_BUFFER_SNAPSHOT_PIN_H

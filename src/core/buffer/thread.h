@@ -182,7 +182,7 @@ typedef struct prof_i_virtual_thread {
    a thread of prof's own, with all signals blocked. Past the gate. */
 prof_i_thread *prof_i_virtual_thread_attach(prof_i_virtual_thread *virtual_thread);
 /* The virtual thread has written its last record. Its chunks and losses go to the capture, its slot
-   to the next thread. The same thread as at the attach; the gate is open. */
+   to the next thread. The same thread as at the attach, outside of the gate. */
 void prof_i_virtual_thread_end(prof_i_virtual_thread *virtual_thread);
 
 /* The calling thread becomes that fiber, and leaves the one that it was in. NULL: it is itself

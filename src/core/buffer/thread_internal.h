@@ -57,7 +57,7 @@ bool prof_i_thread_take_ended(prof_i_thread *thread);
 /* The capture takes what an ended thread leaves. Past the gate. */
 void prof_i_thread_reclaim(prof_i_thread *thread);
 
-/* The calling thread records no more as this thread. The gate is open. */
+/* The calling thread records no more as this thread. Outside of the gate, which may be closed. */
 void prof_i_thread_exit(prof_i_thread *thread);
 
 /* ---- thread_loss.c ---- */

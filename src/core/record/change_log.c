@@ -203,8 +203,9 @@ void prof_i_change_log_end_functions(void) {
   prof_i_arena_guard_exit();
 }
 
-static void look_at_level(struct prof_i_thread *thread, const prof_i_head *chunk) {
-  (void)thread, (void)chunk;
+/* While the change of the chunk is timed: this is part of it. */
+static void look_at_level(struct prof_i_thread *thread, prof_i_head *old, prof_i_head *fresh) {
+  (void)thread, (void)old, (void)fresh;
   prof_i_change_log_check_level();
 }
-const prof_i_observer prof_i_change_observer = {.chunk_entered = look_at_level};
+const prof_i_observer prof_i_change_observer = {.chunk_changed = look_at_level};

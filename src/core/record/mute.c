@@ -1,4 +1,4 @@
-/* Two bits a site, and the rules of prof_mute(). See site_mute.h. */
+/* Two bits a site, and the rules of prof_mute(). See mute.h. */
 #define _GNU_SOURCE
 #include "mute.h"
 

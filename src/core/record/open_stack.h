@@ -132,7 +132,7 @@ uint64_t prof_i_payload_area_put(prof_i_thread *thread, prof_i_thread_slot *slot
                                  const prof_i_open_entry *own, const prof_details *details,
                                  uint32_t call_site, uint32_t number);
 
-/* A scope of this `what` is over, and others' texts stand behind its own. Any thread. */
+/* A scope of this `packed` is over, and others' texts stand behind its own. Any thread. */
 void prof_i_payload_area_leave_hole(prof_i_thread *thread, uint64_t packed);
 
 /* Frees what no open scope needs at the end of the payload area, if all open scopes have entries.

@@ -31,7 +31,7 @@ void prof_i_arena_view_unlock(const prof_i_arena_view *view);
 /* How much of it can be read by now. Only grows. */
 uint64_t prof_i_arena_view_readable(const prof_i_arena_view *view);
 
-/* False: a clear has begun since, and what was read is part before it, part after. The lease stays
+/* False: a clear has begun since, and what was read is part before it, part after. The pin stays
    where it is wanted and that is not so, or is_content says that it does not matter; it is settled,
    and ends by prof_i_arena_end_snapshot_pin(). */
 bool prof_i_arena_view_release(prof_i_arena_view *view, bool wants_pin, bool is_content);

@@ -1,6 +1,6 @@
 /* The life of a capture: start, stop, and what a forked child does. The control lock has rank 1,
    and is the only lock of core. Under it, files are opened and memory is mapped, but no user's
-   function is called. clear.h and arena_view.h have what others do with the capture. */
+   function is called. clear.c and arena_view.h have what others do with the capture. */
 #ifndef PROF_CORE_SESSION_CONTROL_H
 #define PROF_CORE_SESSION_CONTROL_H
 

@@ -117,10 +117,11 @@ static void control_after_fork_child(void) {
 }
 
 void prof_i_control_register_fork_handlers(void) {
-  prof_i_control.fork_error =
-      pthread_atfork(control_before_fork, control_after_fork_parent, control_after_fork_child);
+  /* These first: another thread may fork as soon as the handlers exist, and they call both. */
   prof_i_the_session.make_child = prof_i_control_make_child;
   prof_i_process_watch(reset_in_child);
+  prof_i_control.fork_error =
+      pthread_atfork(control_before_fork, control_after_fork_parent, control_after_fork_child);
 }
 
 int prof_i_control_prepare_process(void) {

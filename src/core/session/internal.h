@@ -98,7 +98,7 @@ void prof_i_child_finish(void);
 /* The child does not begin a capture at its first event any more. Lock held, not recording. */
 void prof_i_child_cancel(void);
 
-/* ---- capture.c: all with the lock held ---- */
+/* ---- capture.c: with the lock held, unless said ---- */
 
 /* Replaces the options' path, a template, by the expanded path. 0, or a status with its text. */
 int prof_i_capture_expand_template(prof_options *options);

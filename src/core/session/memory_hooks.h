@@ -10,7 +10,7 @@ typedef struct prof_i_memory_hooks {
   void (*begin)(void);
   /* The same in a forked child, which calls no query: the parent's values count. */
   void (*begin_child)(void);
-  /* Memory is not recorded any more. */
+  /* Memory is not recorded any more. Also in a forked child, without the lock; signal-safe. */
   void (*end)(void);
   /* Peaks begin anew. */
   void (*reset)(void);

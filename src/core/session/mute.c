@@ -1,4 +1,4 @@
-/* prof_mute(). The rules and what they mute: see ../record/site_mute.h. */
+/* prof_mute(). The rules and what they mute: see ../record/mute.h. */
 #define _GNU_SOURCE
 #include "../record/mute.h"
 
