@@ -238,8 +238,11 @@ def main():
                     print(f"{name}:{number}: {rule}: {what}")
                 if counts[name, rule]:
                     print(f"{name}: {len(found)} of rule {rule}, {counts[name, rule]} known")
+            elif len(found) < counts[name, rule] and not options.update:
+                new += 1
+                print(f"{name}: {len(found)} of rule {rule}, {counts[name, rule]} known: --update")
     if options.update and not names:
-        first = not counts
+        first = not (style / "unmended.txt").is_file()
         with open(style / "unmended.txt", "w") as out:
             out.write(
                 "# What tools/style_check.py finds and is not mended yet: file, rule, count.\n"

@@ -43,9 +43,14 @@ static int open_regular(const char *path, int *fd_out, uint64_t *bytes_out) {
   if (!S_ISREG(about.st_mode)) return refuse_type(path, about.st_mode);
   const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
   if (fd < 0) return file_fail_errno("cannot open", path);
-  if (fstat(fd, &about) != 0 || !S_ISREG(about.st_mode)) {
+  int status = PROF_OK;
+  if (fstat(fd, &about) != 0)
+    status = file_fail_errno("cannot examine", path);
+  else if (!S_ISREG(about.st_mode))
+    status = refuse_type(path, about.st_mode);
+  if (status) {
     close(fd);
-    return refuse_type(path, about.st_mode);
+    return status;
   }
   *fd_out = fd;
   *bytes_out = (uint64_t)about.st_size;

@@ -75,10 +75,19 @@ class StyleCheck(unittest.TestCase):
         self.assertIn("a.md columns 2\n", counts.read_text())
         self.assertEqual(self.check()[0], 0)
         (self.root / "a.md").write_text("x" * 101 + "\n")
+        self.assertEqual(self.check()[0], 1)  # a count is too high: a new fault could hide
         self.check("--update")
         self.assertIn("a.md columns 1\n", counts.read_text())
         (self.root / "a.md").write_text("x" * 101 + "\n" + "y" * 101 + "\n")
         self.assertEqual(self.check("--update")[0], 0)
+        self.assertEqual(self.check()[0], 1)
+
+    def test_without_known_counts_none_is_added(self):
+        counts = self.root / "tools" / "style" / "unmended.txt"
+        counts.write_text("# none\n")
+        (self.root / "a.md").write_text("x" * 101 + "\n")
+        self.check("--update")
+        self.assertNotIn("a.md", counts.read_text())
         self.assertEqual(self.check()[0], 1)
 
     def test_an_allowed_line_needs_a_reason(self):

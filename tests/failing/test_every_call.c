@@ -8,6 +8,9 @@
    a final name is a whole trace. No other file is left behind, no descriptor is left open. Once
    nothing fails any more, prof records and dumps again.
 
+   The last tests refuse the calls of prof_trace_open() alone, on a finished capture that is read or
+   mapped and on the one that the host records into.
+
    The plugin inject.so counts and fails; this program puts it in front by LD_PRELOAD and execs
    itself. With an argument it runs the longer half. PROF_FAILING_ONLY=function and
    PROF_FAILING_NTH=n run one case alone. */
@@ -347,6 +350,88 @@ static int run_case(const void *context) {
   return 0;
 }
 
+/* ---- the child: a reader ---- */
+
+typedef enum capture_kind {
+  CAPTURE_READ,
+  CAPTURE_MAPPED, /* zeros after its end make it larger than PROF_I_LARGE_CAPTURE_BYTES */
+  CAPTURE_LIVE
+} capture_kind;
+
+enum { CAPTURE_SCOPES = 100, CAPTURE_MAPPED_BYTES = (64 << 20) + 4096 };
+
+/* This process records into a file from now on. */
+static prof_health begin_capture(void) {
+  const prof_options options = {
+      .size = sizeof options, .path = host_path("run/capture.json"), .cap_bytes = 1 << 20};
+  check_status(prof_start_with(&options), PROF_OK);
+  host_scopes(CAPTURE_SCOPES);
+  return host_health();
+}
+
+/* Another process records it and ends without a stop. */
+static void record_finished_capture(char path[HOST_PATH_ROOM]) {
+  int ends[2], status = -1;
+  check(pipe(ends) == 0, "pipe");
+  const pid_t recorder = fork();
+  check(recorder >= 0, "fork");
+  if (recorder == 0) {
+    const prof_health health = begin_capture();
+    _exit(write(ends[1], health.capture_path, HOST_PATH_ROOM) != HOST_PATH_ROOM);
+  }
+  check(waitpid(recorder, &status, 0) == recorder && status == 0, "the recorder ended with %d",
+        status);
+  check(read(ends[0], path, HOST_PATH_ROOM) == HOST_PATH_ROOM, "no path");
+  close(ends[0]);
+  close(ends[1]);
+}
+
+static uint64_t scopes_of(prof_trace *trace) {
+  prof_trace_info info = {.size = sizeof info};
+  check_status(prof_trace_info_get(trace, &info), PROF_OK);
+  check(info.bad_count == 0, "%" PRIu64 " bad records", info.bad_count);
+  prof_trace_destroy(trace);
+  return info.scope_count;
+}
+
+static bool capture_is_mapped(const char *path) {
+  char line[2 * HOST_PATH_ROOM];
+  bool found = false;
+  FILE *const maps = fopen("/proc/self/maps", "r");
+  check(maps, "no /proc/self/maps");
+  while (!found && fgets(line, sizeof line, maps)) found = strstr(line, path) != NULL;
+  fclose(maps);
+  return found;
+}
+
+/* The path is a regular file, whatever fails. */
+static int run_open(const void *context) {
+  const capture_kind kind = *(const capture_kind *)context;
+  char path[HOST_PATH_ROOM];
+  if (kind == CAPTURE_LIVE)
+    snprintf(path, sizeof path, "%s", begin_capture().capture_path);
+  else
+    record_finished_capture(path);
+  if (kind == CAPTURE_MAPPED) check(truncate(path, CAPTURE_MAPPED_BYTES) == 0, "%s", path);
+  const int before = host_descriptors();
+  prof_trace *trace = NULL;
+  walk.begin(walk.plan);
+  const int status = WALK_ARMED(prof_trace_open(path, &trace));
+  walk_check_said(status);
+  check(status != PROF_E_FILE_TYPE, "%s is a regular file", path);
+  check((status == PROF_OK) == (trace != NULL), "%s with trace %p", prof_status_name(status),
+        (void *)trace);
+  if (kind == CAPTURE_MAPPED && walk.plan->failed_count == 0)
+    check(capture_is_mapped(path), "%s is not mapped", path);
+  const uint64_t scopes = trace ? scopes_of(trace) : CAPTURE_SCOPES;
+  check(scopes == CAPTURE_SCOPES, "%" PRIu64 " scopes of %d", scopes, CAPTURE_SCOPES);
+  const int after = host_descriptors();
+  check(after == before, "%d descriptors were open, %d are", before, after);
+  const uint64_t again = host_scopes_in(path); /* not armed */
+  check(again == CAPTURE_SCOPES, "%" PRIu64 " scopes of %d", again, CAPTURE_SCOPES);
+  return 0;
+}
+
 /* ---- the walk over all n ---- */
 
 /* False: the nth call is never made. */
@@ -377,6 +462,20 @@ static void the_host_survives_each_call_failing_with_a_helper_thread(void **stat
   walk_all(run_case, &what, ways, WAYS, false);
 }
 
+static void a_capture_opens_or_has_an_error_with_each_call_failing_once(void **state) {
+  walk_all(run_open, *state, ways, WAYS, false);
+}
+
+static void a_capture_opens_or_has_an_error_with_each_call_failing_from_then_on(void **state) {
+  walk_all(run_open, *state, ways, WAYS, true);
+}
+
+static capture_kind capture_kinds[] = {CAPTURE_READ, CAPTURE_MAPPED, CAPTURE_LIVE};
+#define OPEN_TEST(test, kind) \
+  { #test ": " #kind, test, NULL, NULL, &capture_kinds[kind] }
+#define OPEN_TESTS(test) \
+  OPEN_TEST(test, CAPTURE_READ), OPEN_TEST(test, CAPTURE_MAPPED), OPEN_TEST(test, CAPTURE_LIVE)
+
 int main(int argc, char **argv) {
   const int ended = walk_begin(argv);
   if (ended) return ended;
@@ -384,6 +483,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_host_survives_each_call_failing_from_then_on),
         cmocka_unit_test(the_host_survives_each_call_failing_with_a_helper_thread),
+        OPEN_TESTS(a_capture_opens_or_has_an_error_with_each_call_failing_from_then_on),
     };
     return cmocka_run_group_tests_name("every call failing, the rest", tests, host_make_folder,
                                        host_remove_folder);
@@ -391,6 +491,7 @@ int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_host_survives_without_a_failure),
       cmocka_unit_test(the_host_survives_each_call_failing_once),
+      OPEN_TESTS(a_capture_opens_or_has_an_error_with_each_call_failing_once),
   };
   return cmocka_run_group_tests_name("every call failing", tests, host_make_folder,
                                      host_remove_folder);

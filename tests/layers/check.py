@@ -25,8 +25,8 @@ def read_modules():
     uses, injected = {}, {}
     for where, text in lines_of("modules.txt"):
         if " defines " in text:
-            module, symbols = text.split(" defines ")
-            injected.update(dict.fromkeys(symbols.split(), module))
+            module, _, symbol, _, users = text.split(maxsplit=4)
+            injected[symbol] = (module, users.split())
             continue
         module, arrow, used = (part.strip() for part in text.partition("->"))
         if not arrow or not module or module in uses:
@@ -73,7 +73,10 @@ def find_arrows(uses, injected, defined, used):
         allowed = uses[module_of(source)]
         for symbol in symbols:
             target = defined.get(symbol)
-            if not target or injected.get(symbol) == module_of(target):
+            if not target:
+                continue
+            module, users = injected.get(symbol, (None, ()))
+            if module == module_of(target) and module_of(source) in users:
                 continue
             if module_of(target) not in allowed:
                 wrong[source, target].add(symbol)
@@ -99,7 +102,7 @@ def main():
     ]
     faults += [
         f"modules.txt: {module} does not define {symbol}"
-        for symbol, module in injected.items()
+        for symbol, (module, _) in injected.items()
         if symbol not in defined or module_of(defined[symbol]) != module
     ]
     wrong = find_arrows(uses, injected, defined, used)

@@ -11,14 +11,26 @@ from prof._totals import ONLY_CHILDREN
 
 
 class CrossingMemory(unittest.TestCase):
+    kind, prefix = "cpu", ""
+    usage = "cpu_memory_usage"
+
     def setUp(self):
-        self.pool = prof.memory_profiler.Pool("crossing", "cpu")
+        self.pool = prof.memory_profiler.Pool("crossing", self.kind)
         self.addCleanup(self.pool.close)
         self.address = 0x1000
 
     def allocate(self, size):
-        self.pool.alloc(self.address, size, size)
         self.address += 0x100000
+        self.pool.alloc(self.address, size, size)
+        return self.address
+
+    def held(self, row):
+        """In total, and by itself."""
+        name = f"{self.prefix}memory_bytes"
+        return getattr(row, name), getattr(row, f"self_{name}")
+
+    def outside(self, rows):
+        return getattr(rows, f"outside_{self.prefix}memory_bytes")
 
     def recorded(self, work):
         with prof.profile(profile_memory=True) as p:
@@ -43,17 +55,19 @@ class CrossingMemory(unittest.TestCase):
         p = self.recorded(work)
         total, own = self.counted(p)
         rows = p.trace.aggregate("name")
-        self.assertEqual({r.name: r.memory_bytes for r in rows if r.memory_bytes}, +total)
+        total = {name: size for name, size in total.items() if size}
+        held = {r.name: self.held(r) for r in rows}
+        self.assertEqual({name: both[0] for name, both in held.items() if both[0]}, total)
         self.assertEqual(
-            {r.name: r.self_memory_bytes for r in rows if r.self_memory_bytes},
+            {name: both[1] for name, both in held.items() if both[1]},
             {name: size for name, size in own.items() if name and size},
         )
-        self.assertEqual(rows.outside_memory_bytes, own[None])
+        self.assertEqual(self.outside(rows), own[None])
         events = collections.Counter()
         for e in p.events():
-            events[e.name] += e.cpu_memory_usage
+            events[e.name] += getattr(e, self.usage)
         events.pop("[memory]", None)
-        self.assertEqual(+events, +total)
+        self.assertEqual({name: size for name, size in events.items() if size}, total)
         return rows
 
     def test_two_scopes(self):
@@ -72,9 +86,23 @@ class CrossingMemory(unittest.TestCase):
             self.allocate(32)
 
         rows = self.check(work)
-        found = {r.name: (r.memory_bytes, r.self_memory_bytes) for r in rows}
+        found = {r.name: self.held(r) for r in rows}
         self.assertEqual(found, {"A": (14, 2), "B": (28, 20), "inner": (8, 8)})
-        self.assertEqual((rows.outside_memory_bytes, rows.outside_memory_count), (33, 2))
+        self.assertEqual((self.outside(rows), rows.outside_memory_count), (33, 2))
+
+    def test_a_scope_that_frees_what_the_other_allocated(self):
+        def work(p):
+            a, b = prof.scope("A"), prof.scope("B")
+            a.__enter__()
+            first = self.allocate(8)
+            b.__enter__()
+            self.pool.free(first, 8)
+            a.__exit__(None, None, None)
+            self.allocate(2)
+            b.__exit__(None, None, None)
+
+        rows = self.check(work)
+        self.assertEqual({r.name: self.held(r) for r in rows}, {"A": (0, 8), "B": (-6, -6)})
 
     def test_a_step_that_ends_in_a_scope(self):
         def work(p):
@@ -87,7 +115,7 @@ class CrossingMemory(unittest.TestCase):
             self.allocate(8)
 
         rows = self.check(work)
-        self.assertEqual({r.name: r.memory_bytes for r in rows}["across"], 6)
+        self.assertEqual({r.name: self.held(r)[0] for r in rows}["across"], 6)
 
     def test_a_call_that_is_part_of_its_only_caller(self):
         """The row of the outer call has what the inner one holds, and not what the crossing scopes
@@ -111,7 +139,7 @@ class CrossingMemory(unittest.TestCase):
         p = self.recorded(lambda p: call(1))
         for group in ("name", ("name", "scopes")):
             rows = p.trace.aggregate(group, _rules=ONLY_CHILDREN)
-            found = sorted((r.name, r.count, r.memory_bytes, r.self_memory_bytes) for r in rows)
+            found = sorted((r.name, r.count, *self.held(r)) for r in rows)
             self.assertEqual(
                 found, [("call", 1, 31, 17), ("first", 1, 6, 2), ("second", 1, 12, 12)], group
             )
@@ -132,6 +160,11 @@ class CrossingMemory(unittest.TestCase):
                 await asyncio.gather(*(task(number) for number in range(20)))
 
         self.check(lambda p: asyncio.run(tasks()))
+
+
+class CrossingMemoryOfADevice(CrossingMemory):
+    kind, prefix = "cuda", "device_"
+    usage = "device_memory_usage"
 
 
 if __name__ == "__main__":

@@ -17,6 +17,20 @@ from hang_guard import HANG_SECONDS
 
 import prof
 
+WARNS = """
+import warnings
+from prof.torch import profile, record_function, schedule
+
+with warnings.catch_warnings(record=True) as found:
+    warnings.simplefilter("always")
+    with profile(schedule=schedule(wait=0, warmup=0, active=1, repeat=2)) as p:
+        for _ in range(3):
+            with record_function("work"):
+                pass
+            p.step()
+print([(w.filename == __file__, w.lineno) for w in found if "clears events" in str(w.message)])
+"""
+
 LIBRARY = """
 import torch
 from torch.profiler import profile, schedule as make_schedule, tensorboard_trace_handler
@@ -65,6 +79,19 @@ class Install(unittest.TestCase):
         return [
             {name: value for name, value in vars(home).items() if name != "Hook"} for home in homes
         ]
+
+    def test_a_warning_names_the_users_line(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".py") as script:
+            script.write(WARNS)
+            script.flush()
+            done = subprocess.run(
+                [sys.executable, script.name],
+                capture_output=True,
+                text=True,
+                timeout=HANG_SECONDS,
+                check=False,
+            )
+        self.assertEqual((done.stdout, done.returncode), ("[(True, 11)]\n", 0), done.stderr)
 
     def test_a_library_that_was_imported_before(self):
         for by in ("name", "module", "torch"):

@@ -75,6 +75,7 @@ class Ranges(unittest.TestCase):
                 self.x.add(1)
             parents = {e.name: e.cpu_parent and e.cpu_parent.name for e in p.events()}
             seen.append((parents, [e.is_async for e in p.events()]))
+        self.assertIn("dropped", seen[0][0])
         self.assertEqual(seen[1], seen[0])
 
     def test_a_list_of_texts_is_one(self):

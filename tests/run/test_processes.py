@@ -165,6 +165,8 @@ def names_below(pid):
 for program, w in zip(programs, words):
     inside = {{os.path.basename(word) for word in w[1:]}}
     while w[0] == "unshare" and inside.isdisjoint(names_below(program.pid)):
+        if program.poll() is not None:
+            sys.exit(f"{{w}} ended before its program began")
         time.sleep(0.005)
 until = looks() + 20
 while looks() < until:

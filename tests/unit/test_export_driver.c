@@ -4,7 +4,7 @@
 #include "export/exporter.h"
 #include "trace_checks.h"
 
-#include <stdio.h>
+#include <limits.h>
 
 /* ---- the CSV exporter of docs/how-to/write-an-exporter.md ---- */
 
@@ -92,6 +92,7 @@ static int export_text(const capture *c, const prof_i_exporter *exporter, prof_i
   assert_int_equal(prof_i_sink_open_memory(&sink, limit_bytes), PROF_OK);
   int status = prof_i_export_run(exporter, trace, &options, &sink, &findings);
   if (status == PROF_OK) {
+    assert_int_equal(sink.status, PROF_OK);
     status = prof_i_sink_take(&sink, &taken, &bytes);
     assert_true(bytes < sizeof text);
     memcpy(text, taken, bytes + 1);
@@ -239,9 +240,18 @@ static void both_orders_call_each_thread_also_without_events(void **state) {
   }
 }
 
-/* "b" begins in "a" and ends after it. */
+/* Each scope begins in those before it and ends after them. */
 static void what_overlaps_has_a_lane_of_its_own(void **state) {
   (void)state;
+  static const char timed[] =
+      "begin\nthread 101\n"
+      "begin a 1000 lane 0\nbegin b 2000 lane 1\nbegin a 2500 lane 2\n"
+      "end a 3000 lane 0\nend b 4000 lane 1\nend a 5000 lane 2\n"
+      "thread 102\nend\n";
+  static const char walked[] =
+      "begin\nthread 101\n"
+      "event a 2500 lane 0\nevent b 2000 lane 1\nevent a 1000 lane 2\n"
+      "thread 102\nend\n";
   const prof_i_exporter *const exporters[] = {&as_walked, &by_time, &by_category};
   for (size_t i = 0; i < 3; i++) {
     capture c;
@@ -249,11 +259,10 @@ static void what_overlaps_has_a_lane_of_its_own(void **state) {
     begin_two_threads(&c, chunks);
     capture_plain(chunks[0], CAPTURE_START + 1000, 2000, 1);
     capture_plain(chunks[0], CAPTURE_START + 2000, 2000, 2);
+    capture_plain(chunks[0], CAPTURE_START + 2500, 2500, 1);
     assert_int_equal(export_text(&c, exporters[i], no_window, SIZE_MAX), PROF_OK);
     capture_end(&c);
-    assert_non_null(strstr(text, "lane 0"));
-    assert_non_null(strstr(text, "lane 1"));
-    assert_null(strstr(text, "lane 2"));
+    assert_string_equal(text, i == 0 ? walked : timed);
   }
 }
 
@@ -349,51 +358,141 @@ static void many_scopes(capture *c) {
   }
 }
 
+static size_t plain_span_count;
+
+static size_t counting_plain(prof_i_export *run, const prof_i_span *spans, size_t count) {
+  const size_t done = prof_i_chrome_exporter.plain(run, spans, count);
+  plain_span_count += done;
+  return done;
+}
+
 static void chromes_fast_path_writes_what_its_callbacks_write(void **state) {
   (void)state;
-  static char fast[sizeof text];
+  static char fast_text[sizeof text];
   const prof_i_window windows[] = {{0, 0}, {99500000, 100500000}};
-  prof_i_exporter slow = prof_i_chrome_exporter;
+  prof_i_exporter fast = prof_i_chrome_exporter, slow = prof_i_chrome_exporter;
+  assert_non_null(prof_i_chrome_exporter.plain);
+  fast.plain = counting_plain;
   slow.plain = NULL;
   capture c;
   many_scopes(&c);
   for (size_t i = 0; i < 2; i++) {
-    assert_int_equal(export_text(&c, &prof_i_chrome_exporter, windows[i], SIZE_MAX), PROF_OK);
-    memcpy(fast, text, sizeof fast);
-    assert_non_null(strstr(fast, "\"name\":\"say"));
+    plain_span_count = 0;
+    assert_int_equal(export_text(&c, &fast, windows[i], SIZE_MAX), PROF_OK);
+    assert_true(plain_span_count > 0);
+    memcpy(fast_text, text, sizeof fast_text);
+    assert_non_null(strstr(fast_text, "\"name\":\"say"));
     assert_int_equal(export_text(&c, &slow, windows[i], SIZE_MAX), PROF_OK);
-    assert_string_equal(fast, text);
+    assert_string_equal(fast_text, text);
   }
   capture_end(&c);
 }
 
-static int refuse_b(prof_i_export *run, prof_i_export_event *event) {
-  if (event->name.bytes == 1 && event->name.data[0] == 'b') return PROF_E_IO;
-  return trace_event(run, event);
+/* ---- failures ---- */
+
+static unsigned call_count; /* of callbacks that return a status */
+static unsigned failing_call;
+
+/* Counts a call. One of them fails, and those after it do not. */
+static int call_status(void) { return call_count++ == failing_call ? PROF_E_IO : PROF_OK; }
+
+static int fail_begin(prof_i_export *run) {
+  (void)trace_begin(run);
+  return call_status();
 }
 
-/* A begin of "a" has kept memory by then: the sanitizers see it if it stays. */
-static void a_failure_ends_the_run_and_frees_the_state_once(void **state) {
+static int fail_thread(prof_i_export *run, const prof_trace_thread *thread) {
+  (void)trace_thread(run, thread);
+  return call_status();
+}
+
+/* A begin that fails has kept memory: the sanitizers see it if it stays. */
+static int fail_event(prof_i_export *run, prof_i_export_event *event) {
+  (void)trace_event(run, event);
+  return call_status();
+}
+
+static int fail_counter(prof_i_export *run, prof_i_export_event *event) {
+  (void)trace_counter(run, event);
+  return call_status();
+}
+
+static int fail_flow(prof_i_export *run, prof_i_export_event *event) {
+  (void)trace_flow(run, event);
+  return call_status();
+}
+
+static int fail_end(prof_i_export *run) {
+  (void)trace_end(run);
+  return call_status();
+}
+
+/* All callbacks, and a thread without events last. */
+static void begin_varied(capture *c) {
+  prof_i_head *chunks[2];
+  begin_two_threads(c, chunks);
+  capture_plain(chunks[0], CAPTURE_START + 2000, 1000, 2);
+  put_flow_end(chunks[0], 3500, false);
+  put_counter(chunks[0], 4000);
+  capture_plain(chunks[0], CAPTURE_START + 1000, 5000, 1);
+  capture_plain(chunks[1], CAPTURE_START + 1500, 7, 3);
+  put_flow_end(chunks[1], 2000, true);
+  capture_plain(chunks[1], CAPTURE_START + 3000, 10, 2);
+  (void)capture_chunk(c, 1 << 16, 3);
+}
+
+/* The text of a run in which no call fails has a line for each. */
+static void a_call_that_fails_is_the_last_one(void **state) {
   (void)state;
-  const prof_i_exporter *const exporters[] = {&as_walked, &by_time};
+  static const char *const texts[] = {
+      "begin\nthread 101\n"
+      "counter a 4000 lane 0\nflow from send 3500 lane 0\n"
+      "event b 2000 lane 0\nevent a 1000 lane 0\n"
+      "thread 102\n"
+      "event b 3000 lane 0\nflow to send 2000 lane 0\nevent say \"c\" 1500 lane 0\n"
+      "thread 103\nend\n",
+      "begin\nthread 101\n"
+      "begin a 1000 lane 0\nbegin b 2000 lane 0\nend b 3000 lane 0\n"
+      "flow from send 3500 lane 0\ncounter a 4000 lane 0\nend a 6000 lane 0\n"
+      "thread 102\n"
+      "begin say \"c\" 1500 lane 0\nend say \"c\" 1507 lane 0\nflow to send 2000 lane 0\n"
+      "begin b 3000 lane 0\nend b 3010 lane 0\n"
+      "thread 103\nend\n"};
+  static const unsigned counts[] = {12, 16};
   for (size_t i = 0; i < 2; i++) {
     capture c;
-    prof_i_exporter exporter = *exporters[i];
-    exporter.event = refuse_b;
-    nested_capture(&c);
-    destroy_count = 0;
-    assert_int_equal(export_text(&c, &exporter, no_window, SIZE_MAX), PROF_E_IO);
-    assert_int_equal(destroy_count, 1);
+    prof_i_exporter exporter = i == 0 ? as_walked : by_time;
+    exporter.begin = fail_begin;
+    exporter.thread = fail_thread;
+    exporter.event = fail_event;
+    exporter.counter = fail_counter;
+    exporter.flow = fail_flow;
+    exporter.end = fail_end;
+    begin_varied(&c);
+    for (failing_call = 0; failing_call <= counts[i]; failing_call++) {
+      const bool fails = failing_call < counts[i];
+      call_count = destroy_count = 0;
+      assert_int_equal(export_text(&c, &exporter, no_window, SIZE_MAX),
+                       fails ? PROF_E_IO : PROF_OK);
+      assert_int_equal(call_count, fails ? failing_call + 1 : counts[i]);
+      assert_int_equal(destroy_count, 1);
+    }
+    assert_string_equal(text, texts[i]);
     capture_end(&c);
   }
 }
 
+/* A sink looks at its limit when its buffer is full, so some scopes are walked for nothing. */
 static void a_full_sink_ends_the_run(void **state) {
   (void)state;
   enum { SCOPES = 200000 };
-  const prof_i_exporter *const exporters[] = {&csv_exporter, &by_time};
+  const prof_i_exporter *const exporters[] = {&as_walked, &by_time};
   for (size_t i = 0; i < 2; i++) {
     capture c;
+    prof_i_exporter exporter = *exporters[i];
+    exporter.event = fail_event;
+    failing_call = UINT_MAX; /* none */
+    call_count = 0;
     capture_begin(&c, 8 << 20);
     prof_i_head *const meta = capture_meta(&c);
     capture_site(meta, 1, "a", "cat", 1);
@@ -401,9 +500,26 @@ static void a_full_sink_ends_the_run(void **state) {
     capture_clock(&c, meta, 10000000000u, 10000000000u, 0);
     prof_i_head *const chunk = capture_chunk(&c, 4 << 20, 1);
     for (uint64_t s = 0; s < SCOPES; s++) capture_plain(chunk, CAPTURE_START + 100 * s, 10, 1);
-    assert_int_equal(export_text(&c, exporters[i], no_window, 1000), PROF_E_TOO_LARGE);
+    assert_int_equal(export_text(&c, &exporter, no_window, 1000), PROF_E_TOO_LARGE);
+    assert_in_range(call_count, 1, SCOPES / 2);
     capture_end(&c);
   }
+}
+
+static int fill_at_end(prof_i_export *run) {
+  static const char bytes[1 << 20];
+  prof_i_sink_bytes(run->sink, bytes, sizeof bytes);
+  return PROF_OK;
+}
+
+static void a_sink_that_end_fills_fails_the_run(void **state) {
+  (void)state;
+  capture c;
+  prof_i_exporter exporter = as_walked;
+  exporter.end = fill_at_end;
+  nested_capture(&c);
+  assert_int_equal(export_text(&c, &exporter, no_window, 1000), PROF_E_TOO_LARGE);
+  capture_end(&c);
 }
 
 int main(void) {
@@ -417,8 +533,9 @@ int main(void) {
       cmocka_unit_test(counters_and_flows_have_their_callbacks),
       cmocka_unit_test(the_fast_path_takes_what_it_can_and_keeps_the_order),
       cmocka_unit_test(chromes_fast_path_writes_what_its_callbacks_write),
-      cmocka_unit_test(a_failure_ends_the_run_and_frees_the_state_once),
+      cmocka_unit_test(a_call_that_fails_is_the_last_one),
       cmocka_unit_test(a_full_sink_ends_the_run),
+      cmocka_unit_test(a_sink_that_end_fills_fails_the_run),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

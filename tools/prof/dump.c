@@ -47,6 +47,10 @@ int command_dump(int argc, char **argv) {
   const int status = prof_trace_dump(trace, output, &options);
   prof_trace_destroy(trace);
   if (status == PROF_OK) return EXIT_OK;
-  say("prof dump: %s: %s", prof_status_text(status), prof_last_error());
+  const char *const error = prof_last_error(), *const text = prof_status_text(status);
+  if (strcasestr(error, text))
+    say("prof dump: %s", error);
+  else
+    say("prof dump: %s: %s", text, error);
   return EXIT_FAILED;
 }

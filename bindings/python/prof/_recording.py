@@ -194,12 +194,10 @@ NO_WORKERS = (
 )
 
 
-_INNER = frozenset(f"{__package__}.{name}" for name in ("_recording", "_recorded", "_profile"))
-
-
 def outside() -> int:
     """The stacklevel of a warning that shows the caller of the profile."""
     level, frame = 1, sys._getframe(1)
-    while frame.f_globals.get("__name__") in _INNER and frame.f_back is not None:
+    inner = f"{__package__}."
+    while frame.f_globals.get("__name__", "").startswith(inner) and frame.f_back is not None:
         level, frame = level + 1, frame.f_back
     return level

@@ -3,7 +3,7 @@
    and helper.h.
 
    The upper part is for threads that record: lock-free, signal-safe; and prof_i_prepared_begin().
-   The lower part is for the helper thread, and for those who switch it on and off. */
+   The lower part is for the helper thread, and for calls that switch it on and off. */
 #define _GNU_SOURCE
 #include <string.h>
 
