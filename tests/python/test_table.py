@@ -87,7 +87,10 @@ def work(count):
                     time.sleep(0.0001)
             with prof.scope("setting", category="runtime", level=2):
                 pool.alloc(0x20 + n * 0x100000, 64, 64)
-        other = threading.Thread(target=lambda: prof.scope("on another thread").__enter__().__exit__(None, None, None))
+        def record_one():
+            with prof.scope("on another thread"):
+                pass
+        other = threading.Thread(target=record_one)
         other.start()
         other.join()
         prof.Trace.now().dump(sys.argv[1])

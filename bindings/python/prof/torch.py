@@ -203,7 +203,8 @@ def _preloaded() -> str:
 def _this_thread() -> Optional[threading.Thread]:
     """None: Python did not begin it. threading.current_thread() would make a dummy of it, which the
     program then finds among its threads, up to Python 3.12 for good."""
-    thread: Optional[threading.Thread] = threading._active.get(threading.get_ident())  # type: ignore[attr-defined]
+    active: Dict[int, threading.Thread] = threading._active  # type: ignore[attr-defined]
+    thread = active.get(threading.get_ident())
     return None if isinstance(thread, threading._DummyThread) else thread
 
 
@@ -307,7 +308,8 @@ class observe:  # noqa: N801 (as profile)
                 "one at a time: stop() what start() has given, or use it by with; "
                 "prof.torch.stop() ends the one that is on"
                 if place is _observed
-                else "another observe(profile_all_threads=True) is on in this process. There can be one at a time: prof.torch.stop() ends it"
+                else "another observe(profile_all_threads=True) is on in this process. There can "
+                "be one at a time: prof.torch.stop() ends it"
             )
         memory = self._way_of_memory()
         running = self._choose(torch)
