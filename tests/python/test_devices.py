@@ -247,10 +247,10 @@ print("all is well")
 """
 
 
-CALLS = os.path.join(os.environ.get("PROF_TEST_BUILD_DIR", ""), "tests", "unit", "trace_calls")
+CALLS = os.path.join(os.environ.get("PROF_TEST_BUILD_DIR", ""), "tests", "unit", "reader_calls")
 
 
-@unittest.skipUnless(os.path.exists(CALLS), "tests/unit/trace_calls is not here")
+@unittest.skipUnless(os.path.exists(CALLS), "tests/unit/reader_calls is not here")
 class Calls(unittest.TestCase):
     """A layer in a model makes two calls of CUDA's, one with the driver's in it, and each launches
     a kernel."""

@@ -172,7 +172,7 @@ class Beside(unittest.TestCase):
             self.assertIn("<string>(7): work\n", done.stdout)
             self.assertNotRegex(done.stdout, r"(?m)^ +<string>\(\d+\): <module>$")
         for done in self.both("--by", "stack", "FIRST"):
-            self.assertRegex(done.stdout, r"<string>\(7\): work\n +<string>\(17\): <module>\n\n")
+            self.assertRegex(done.stdout, r"<string>\(7\): work\n +<string>\(20\): <module>\n\n")
 
     def test_the_same_words_are_refused(self):
         for words in WRONG:
