@@ -34,7 +34,8 @@ endif()
 # unit.live_reading has any; hostile bytes are read by one thread.
 if(PROF_SANITIZE MATCHES "thread")
   list(PREPEND prof_tiers "quick:^unit\\.live_reading$"
-       "long:^unit\\.((reader|live|analysis|report|export|op)_|(command|sink|base_(path|text|units))$)"
+       "long:^unit\\.(reader|live|analysis|report|export|op)_"
+       "long:^unit\\.(command|sink|base_(path|text|units))$"
        "long:^hostile\\." "long:^api\\.(bad_input|limits|get_large|interleaved)$")
 endif()
 

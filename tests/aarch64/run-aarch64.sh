@@ -141,7 +141,7 @@ else
   # Test_macros_c opens it.
   "$CC" -std=gnu11 -O2 -fPIC -shared -Iinclude -Itests tests/api/plugins/second_unit.c \
     -o "$work/second_unit.so"
-  # Not core_clock: the emulator's counter and the host's clock are not one. Not core_site: it
+  # Not buffer_clock: the emulator's counter and the host's clock are not one. Not record_site: it
   # builds a library and opens it.
   tests=(api/macros_c api/threads api/life unit/buffer_chunk unit/reader_walk fault/commit)
   [ $long != 1 ] ||
