@@ -445,7 +445,7 @@ class Interrupted(unittest.TestCase):
         hooks = sys.modules["torch.nn.modules.module"]
         for where in (
             "prof._torch_modules.Modules.remove",
-            "prof.torch._ByCalls.__exit__",
+            "prof.torch.ByCalls.__exit__",
             "prof.torch.end_stacks",
             "prof.functions.gc",
             "prof.torch.atexit",
