@@ -27,6 +27,7 @@ TEXT_FILES = {".c", ".h", ".cpp", ".hpp", ".py", ".sh", ".bash", ".cmake", ".md"
 NO_ENDING = {"Makefile", "run", "gpu-check", "CMakeLists.txt"}
 PARTS_OF_DATA = ("tests/data/", "tests/embed/old-header/", "bench/results/", "tools/style/")
 C_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL)
+TRAILING_COMMENT = re.compile(r"""(?:[^'"#]|'[^']*'|"[^"]*")*\s#\s+(.*)""")
 LONG_ADDRESS = re.compile(r"https?://\S{60,}")
 UNBREAKABLE_OF_MARKDOWN = re.compile(rf"^ *\|.*\| *$|^<!-- snippet: .*-->$|{LONG_ADDRESS.pattern}")
 END_OF_SENTENCE = re.compile(r"(?<=[.!?:])[)\"']?\s+(?=[\"'(`]?[A-Z0-9`\"'(])|\n\s*\n")
@@ -82,11 +83,14 @@ def comments_of_python(text):
 
 
 def comments_of_shell(text):
-    """(line, text) of each run of lines that begin with #."""
+    """(line, text) of each comment; lines of comments that follow each other are one."""
     found = []
     for number, line in enumerate(text.splitlines(), 1):
         match = re.match(r"\s*#+(?!!)(.*)", line)
+        trailing = TRAILING_COMMENT.match(line)
         if not match:
+            if trailing:
+                found.append((number, trailing.group(1), -1))
             continue
         if found and found[-1][2] == number - 1:
             found[-1] = (found[-1][0], found[-1][1] + "\n" + match.group(1), number)
@@ -96,9 +100,10 @@ def comments_of_shell(text):
 
 
 def prose_of_markdown(text):
-    """(line, text) of each paragraph, item and cell; code is left out."""
+    """(line, text) of each heading, paragraph, item and cell; code is left out."""
     found = []
     code = False
+    in_item = False  # an indented paragraph below an item is prose, elsewhere it is code
     block = []
 
     def close():
@@ -110,8 +115,14 @@ def prose_of_markdown(text):
         if re.match(r"\s*(```|~~~)", line):
             code = not code
             close()
-        elif code or line.startswith(("    ", "<!--", "#")) and not block:
+        elif code or line.startswith("<!--") and not block:
             continue
+        elif line.startswith("    ") and not block and not in_item:
+            continue
+        elif re.match(r"#+\s", line):
+            close()
+            in_item = False
+            found.append((number, line.lstrip("#")))
         elif not line.strip():
             close()
         elif line.lstrip().startswith("|"):
@@ -121,6 +132,9 @@ def prose_of_markdown(text):
         else:
             if re.match(r"\s*([-*+]|\d+[.)])\s", line):
                 close()
+                in_item = True
+            elif not block and not line.startswith(" "):
+                in_item = False
             block.append((number, re.sub(r"^\s*([-*+>]|\d+[.)])\s+", "", line)))
     close()
     return found

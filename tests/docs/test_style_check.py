@@ -46,6 +46,9 @@ class StyleCheck(unittest.TestCase):
             "phrase.h": ("int a; // It is nobody's.\n", "phrase"),
             "doc.py": (f'"""{LONG}"""\n', "sentence"),
             "note.py": ("a = 1  # nobody's\n", "phrase"),
+            "heading.md": ("# It is nobody's\n", "phrase"),
+            "below.md": (f"- an item\n\n    {LONG}\n", "sentence"),
+            "trailing.sh": ("true # It is nobody's.\n", "phrase"),
             "run.sh": ("# It is nobody's.\n", "phrase"),
         }
         for name, (text, rule) in files.items():
