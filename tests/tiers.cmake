@@ -31,9 +31,11 @@ if(PROF_SANITIZE)
 endif()
 
 # ThreadSanitizer checks threads. Of the tests that read a capture or write an export, only
-# unit.trace_live has any; hostile bytes are read by one thread.
+# unit.live_reading has any; hostile bytes are read by one thread.
 if(PROF_SANITIZE MATCHES "thread")
-  list(PREPEND prof_tiers "quick:^unit\\.trace_live$" "long:^unit\\.(trace|export|op)_"
+  list(PREPEND prof_tiers "quick:^unit\\.live_reading$"
+       "long:^unit\\.(reader|live|analysis|report|export|op)_"
+       "long:^unit\\.(command|sink|base_(path|text|units))$"
        "long:^hostile\\." "long:^api\\.(bad_input|limits|get_large|interleaved)$")
 endif()
 
@@ -47,9 +49,9 @@ set(prof_costs
     "30:^(stress\\.cap|clock\\.(sources|jumps)|device\\.hip-headers)$"
     "30:^python\\.(import|interpreters|table)$"
     "25:^(embed\\.(preload\\.|headers\\.strict-cxx|command-line\\.)|python\\.(command|functions)$)"
-    "20:^(unit\\.(trace_calls|export_chrome|core_blocks)|failing\\.|stress\\.|hostile\\.)"
+    "20:^(unit\\.(reader_calls|export_chrome|buffer_blocks)|failing\\.|stress\\.|hostile\\.)"
     "20:^api\\.(op_file|compare-objects)$"
-    "15:^(steps\\.hostile|unit\\.trace_(crosswise|damage)|conformance\\.opencl)"
+    "15:^(steps\\.hostile|unit\\.reader_(crosswise|damage)|conformance\\.opencl)"
     "15:^(fault|embed|python)\\.")
 
 # prof_match(LINES NAME DEFAULT RESULT): sets RESULT to what stands before the first of LINES, each

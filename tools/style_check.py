@@ -1,16 +1,13 @@
 #!/usr/bin/env python3
 """Checks how prof's text is written: docs, comments, docstrings.
 
-usage: tools/style_check.py [--update] [FILE...]
+usage: tools/style_check.py [FILE...]
 
 Rules: at most 100 columns, except in rows of Markdown tables; at most 30 words in a sentence; no
 phrase of tools/style/phrases.txt.
-What is not mended yet stands in tools/style/unmended.txt: a count for each file and rule. A file
-may not have more than its count. --update writes the counts anew, and never a higher one. A line
-that must stay as it is stands in tools/style/allowed.txt, with its reason.
+A line that must stay as it is has a row in tools/style/allowed.txt, with the reason.
 
-Prints each finding above the count of its file, then one line with the sums. Ends with 1 if there
-is one.
+Prints each finding, then one line with the sums. The exit status is 1 if there is a finding.
 """
 
 import argparse
@@ -30,6 +27,7 @@ TEXT_FILES = {".c", ".h", ".cpp", ".hpp", ".py", ".sh", ".bash", ".cmake", ".md"
 NO_ENDING = {"Makefile", "run", "gpu-check", "CMakeLists.txt"}
 PARTS_OF_DATA = ("tests/data/", "tests/embed/old-header/", "bench/results/", "tools/style/")
 C_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL)
+TRAILING_COMMENT = re.compile(r"""(?:[^'"#]|'[^']*'|"[^"]*")*\s#\s+(.*)""")
 LONG_ADDRESS = re.compile(r"https?://\S{60,}")
 UNBREAKABLE_OF_MARKDOWN = re.compile(rf"^ *\|.*\| *$|^<!-- snippet: .*-->$|{LONG_ADDRESS.pattern}")
 END_OF_SENTENCE = re.compile(r"(?<=[.!?:])[)\"']?\s+(?=[\"'(`]?[A-Z0-9`\"'(])|\n\s*\n")
@@ -85,11 +83,14 @@ def comments_of_python(text):
 
 
 def comments_of_shell(text):
-    """(line, text) of each run of lines that begin with #."""
+    """(line, text) of each comment; lines of comments that follow each other are one."""
     found = []
     for number, line in enumerate(text.splitlines(), 1):
         match = re.match(r"\s*#+(?!!)(.*)", line)
+        trailing = TRAILING_COMMENT.match(line)
         if not match:
+            if trailing:
+                found.append((number, trailing.group(1), -1))
             continue
         if found and found[-1][2] == number - 1:
             found[-1] = (found[-1][0], found[-1][1] + "\n" + match.group(1), number)
@@ -99,9 +100,10 @@ def comments_of_shell(text):
 
 
 def prose_of_markdown(text):
-    """(line, text) of each paragraph, item and cell; code is left out."""
+    """(line, text) of each heading, paragraph, item and cell; code is left out."""
     found = []
     code = False
+    in_item = False  # an indented paragraph below an item is prose, elsewhere it is code
     block = []
 
     def close():
@@ -113,8 +115,14 @@ def prose_of_markdown(text):
         if re.match(r"\s*(```|~~~)", line):
             code = not code
             close()
-        elif code or line.startswith(("    ", "<!--", "#")) and not block:
+        elif code or line.startswith("<!--") and not block:
             continue
+        elif line.startswith("    ") and not block and not in_item:
+            continue
+        elif re.match(r"#+\s", line):
+            close()
+            in_item = False
+            found.append((number, line.lstrip("#")))
         elif not line.strip():
             close()
         elif line.lstrip().startswith("|"):
@@ -124,6 +132,9 @@ def prose_of_markdown(text):
         else:
             if re.match(r"\s*([-*+]|\d+[.)])\s", line):
                 close()
+                in_item = True
+            elif not block and not line.startswith(" "):
+                in_item = False
             block.append((number, re.sub(r"^\s*([-*+>]|\d+[.)])\s+", "", line)))
     close()
     return found
@@ -180,16 +191,6 @@ def read_phrases(path):
     return rows
 
 
-def read_counts(path):
-    counts = Counter()
-    if path.is_file():
-        for line in path.read_text().splitlines():
-            if line.strip() and not line.startswith("#"):
-                name, rule, count = line.split()
-                counts[name, rule] = int(count)
-    return counts
-
-
 def read_allowed(path):
     """Lines: file, rule, the first words of the finding's line, a tab, the reason."""
     rows = []
@@ -208,55 +209,26 @@ def main():
     root = Path(__file__).resolve().parent.parent
     style = root / "tools" / "style"
     parser = argparse.ArgumentParser(description="Checks how prof's text is written.")
-    parser.add_argument("--update", action="store_true", help="lower the counts of unmended.txt")
     parser.add_argument("files", nargs="*", help="the files to look at (default: all)")
     options = parser.parse_args()
     phrases = read_phrases(style / "phrases.txt")
-    counts = read_counts(style / "unmended.txt")
     allowed = read_allowed(style / "allowed.txt")
     names = [os.path.relpath(Path(f).resolve(), root) for f in options.files]
     everything = set(files_of_the_tree(root))
     seen = Counter()
-    new = 0
     for name in names or sorted(everything):
         if name not in everything:
             continue
         text = (root / name).read_text(encoding="utf-8", errors="replace")
         lines = text.splitlines()
-        of_file = {rule: [] for rule in RULES}
         for number, rule, what in findings(name, text, phrases):
             line = lines[number - 1].strip()
             if any(a == name and r == rule and line.startswith(s) for a, r, s in allowed):
                 continue
-            of_file[rule].append((number, what))
-        for rule, found in of_file.items():
-            if found:
-                seen[name, rule] = len(found)
-            if len(found) > counts[name, rule]:
-                new += len(found) - counts[name, rule]
-                for number, what in found:
-                    print(f"{name}:{number}: {rule}: {what}")
-                if counts[name, rule]:
-                    print(f"{name}: {len(found)} of rule {rule}, {counts[name, rule]} known")
-            elif len(found) < counts[name, rule] and not options.update:
-                new += 1
-                print(f"{name}: {len(found)} of rule {rule}, {counts[name, rule]} known: --update")
-    if options.update and not names:
-        first = not (style / "unmended.txt").is_file()
-        with open(style / "unmended.txt", "w") as out:
-            out.write(
-                "# What tools/style_check.py finds and is not mended yet: file, rule, count.\n"
-            )
-            out.write("# Counts go down only: tools/style_check.py --update\n\n")
-            for (name, rule), count in sorted(seen.items()):
-                known = count if first else min(count, counts[name, rule])
-                if known:
-                    out.write(f"{name} {rule} {known}\n")
-    left = Counter()
-    for (_, rule), count in seen.items():
-        left[rule] += count
-    print("style: " + ", ".join(f"{left[r]} {r}" for r in RULES) + f" left, {new} new")
-    return 1 if new and not options.update else 0
+            seen[rule] += 1
+            print(f"{name}:{number}: {rule}: {what}")
+    print("style: " + ", ".join(f"{seen[rule]} {rule}" for rule in RULES))
+    return 1 if seen else 0
 
 
 if __name__ == "__main__":

@@ -79,7 +79,7 @@ row R17 'a host that closes every descriptor and takes the numbers' $failing/des
 row R18 'one pid or output for several processes; poor file systems' $failing/places
 row C1 'operators, live readers, baselines: what CI does in part' \
   ctest --test-dir build/dev -R \
-    '^(unit.op_judge|unit.trace_snapshot|api.memory_begin|api.op_file)$' --output-on-failure \
+    '^(unit.op_judge|unit.live_snapshot|api.memory_begin|api.op_file)$' --output-on-failure \
     --no-tests=error
 row C2 'each compiler; the headers and libraries of each release of a vendor' \
   ctest --test-dir build/dev --output-on-failure --no-tests=error -R \

@@ -15,17 +15,17 @@ cd "$(dirname "$0")/.." || exit
 # they use ptrace and seccomp, replace malloc() and kill at random instants, for minutes. Under
 # valgrind all of that reaches valgrind's machine, not the test.
 unfit='
-unit.trace_memory   | brings its own malloc()
-unit.face_setuid    | starts copies of itself with more rights, where valgrind may not follow
-api.bad_input       | starts itself anew from /proc/self/exe, which is valgrind then
-api.limits          | starts itself anew from /proc/self/exe, which is valgrind then
-api.security        | starts itself anew from /proc/self/exe, which is valgrind then
-api.directory       | starts itself anew from /proc/self/exe, which is valgrind then
-api.get_large       | measures the memory of the process, which has that of valgrind in it
-hostile.memory      | measures the memory of the process, which has that of valgrind in it
-api.interleaved     | its clocks are too tight: valgrind is always in one of its handlers
-hostile.flips       | three minutes; AddressSanitizer looks at the same
-hostile.truncation  | ten minutes; AddressSanitizer looks at the same
+unit.reader_no_memory | brings its own malloc()
+unit.lib_setuid       | starts copies of itself with more rights, where valgrind may not follow
+api.bad_input         | starts itself anew from /proc/self/exe, which is valgrind then
+api.limits            | starts itself anew from /proc/self/exe, which is valgrind then
+api.security          | starts itself anew from /proc/self/exe, which is valgrind then
+api.directory         | starts itself anew from /proc/self/exe, which is valgrind then
+api.get_large         | measures the memory of the process, which has that of valgrind in it
+hostile.memory        | measures the memory of the process, which has that of valgrind in it
+api.interleaved       | its clocks are too tight: valgrind is always in one of its handlers
+hostile.flips         | three minutes; AddressSanitizer looks at the same
+hostile.truncation    | ten minutes; AddressSanitizer looks at the same
 '
 
 if ! command -v valgrind >/dev/null; then

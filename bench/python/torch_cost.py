@@ -109,7 +109,7 @@ def main():
 
     def by_mode():
         """As where the dispatcher's callbacks cannot be proven."""
-        return prof.torch._dispatch_mode(torch)
+        return prof.torch.dispatch_mode(torch)
 
     print(
         f"torch: Python {sys.version.split()[0]}, torch {torch.__version__}, {ROUNDS} rounds, in "

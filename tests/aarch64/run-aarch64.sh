@@ -141,12 +141,12 @@ else
   # Test_macros_c opens it.
   "$CC" -std=gnu11 -O2 -fPIC -shared -Iinclude -Itests tests/api/plugins/second_unit.c \
     -o "$work/second_unit.so"
-  # Not core_clock: the emulator's counter and the host's clock are not one. Not core_site: it
+  # Not buffer_clock: the emulator's counter and the host's clock are not one. Not record_site: it
   # builds a library and opens it.
-  tests=(api/macros_c api/threads api/life unit/core_chunk unit/trace_walk fault/commit)
+  tests=(api/macros_c api/threads api/life unit/buffer_chunk unit/reader_walk fault/commit)
   [ $long != 1 ] ||
-    tests+=(api/interleaved api/arguments api/disable unit/core_payload unit/trace_aggregate
-    unit/trace_memory unit/trace_timeline fault/generation)
+    tests+=(api/interleaved api/arguments api/disable unit/record_payload unit/analysis_aggregate
+    unit/reader_no_memory unit/reader_timeline fault/generation)
   for test in "${tests[@]}"; do
     check "$test" run plain "tests/${test%/*}/test_${test#*/}.c"
   done

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "child_check.h"
 #include "events.h"
 
 #define TEST(name) cmocka_unit_test_teardown(name, empty_folder)
@@ -26,24 +27,6 @@ typedef struct part {
 enum { SKIPPED = 77, PATH_ROOM = 512 };
 
 static char folder[] = "/tmp/prof-bad-XXXXXX"; /* of a part: where it was started */
-
-/* In a part: says why and ends it. */
-#define check(condition, ...)                                         \
-  do {                                                                \
-    if (!(condition)) {                                               \
-      fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #condition); \
-      fprintf(stderr, __VA_ARGS__);                                   \
-      fprintf(stderr, "; last error: %s\n", prof_last_error());       \
-      exit(1);                                                        \
-    }                                                                 \
-  } while (0)
-
-#define check_status(expression, wanted)                                           \
-  do {                                                                             \
-    const int got = (expression);                                                  \
-    check(got == (wanted), "%s is %s, not %s", #expression, prof_status_name(got), \
-          prof_status_name(wanted));                                               \
-  } while (0)
 
 static int skip_part(const char *why) {
   fprintf(stderr, "skip: %s\n", why);

@@ -189,7 +189,7 @@ static bool has_memory_mapped(void) {
   return found;
 }
 
-/* unit/test_core_memory.c has what it is until it is mapped. */
+/* unit/test_buffer_memory.c has what it is until it is mapped. */
 static void memory_is_given_to_no_other_program(void **state) {
   (void)state;
   assert_int_equal(prof_start_with(&(const prof_options){.size = sizeof(prof_options), .level = 1}),

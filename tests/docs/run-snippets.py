@@ -3,11 +3,15 @@
 
 A comment line before a fenced block says what to do with it:
 
-    <!-- snippet: NAME -->         c, cpp: compiled without warnings and run; a block without main() is the body of one.
-                                   sh: run by bash -eu. python: run. What includes CL/cl.h is linked with OpenCL.
-    <!-- snippet: NAME FILE -->    also kept as FILE, for the snippets after it; other languages are only kept.
-    <!-- snippet: from FILE -->    an excerpt: FILE, a source with a test of its own, has exactly these lines.
-    <!-- snippet: none: REASON --> not run; counted as a skip.
+    <!-- snippet: NAME -->
+        c, cpp: compiled without warnings and run. A block without main() is the body of one. With
+        CL/cl.h it is linked with OpenCL. sh: run by bash -eu. python: run.
+    <!-- snippet: NAME FILE -->
+        Also kept as FILE, for the snippets after it. Other languages are only kept.
+    <!-- snippet: from FILE -->
+        An excerpt: FILE, a source with a test of its own, has exactly these lines.
+    <!-- snippet: none: REASON -->
+        Not run, and counted as a skip.
 
 Every c, cpp and c++ block needs such a comment; sh blocks may go without. The snippets of one
 document run in order in one folder, where the compiler, pkg-config, CMake and the shell find prof

@@ -23,28 +23,12 @@
 
 #include <cmocka.h>
 
+#include "child_check.h"
 #include "hang_guard.h"
 
 enum { HOST_SKIPPED = 77, HOST_PATH_ROOM = 512, HOST_SAID_ROOM = 2048 };
 
 static char host_folder[64]; /* of this test program; made by host_make_folder() */
-
-/* In a child: says why and ends it. */
-#define check(condition, ...)                                         \
-  do {                                                                \
-    if (!(condition)) {                                               \
-      fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #condition); \
-      fprintf(stderr, __VA_ARGS__);                                   \
-      fprintf(stderr, "; last error: %s\n", prof_last_error());       \
-      _exit(1);                                                       \
-    }                                                                 \
-  } while (0)
-#define check_status(expression, wanted)                                           \
-  do {                                                                             \
-    const int got = (expression);                                                  \
-    check(got == (wanted), "%s is %s, not %s", #expression, prof_status_name(got), \
-          prof_status_name(wanted));                                               \
-  } while (0)
 
 static inline int skip_child(const char *why) {
   fprintf(stderr, "skip: %s\n", why);

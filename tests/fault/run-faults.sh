@@ -222,14 +222,14 @@ fault R13 BORROWED_KEYS tests/stress/test_reload.c '' ''
 fault R14 GENERATION_0 tests/stress/test_soak.c '' PROF_SOAK_SCOPES=40000000
 fault R14 NARROW_COUNT tests/stress/test_soak.c '' PROF_SOAK_SCOPES=40000000
 fault R17 NO_FSTAT tests/failing/test_descriptors.c '' ''
-fault R18 NOT_EXCLUSIVE tests/unit/test_core_place.c '' ''
+fault R18 NOT_EXCLUSIVE tests/unit/test_buffer_place.c '' ''
 fault R18 NOBODY_ELSE tests/failing/test_places.c '' ''
 fault M1 PLAIN_SUM tests/fault/test_memory_step.c 'a_pair_survives*' ''
 fault M1 PLAIN_PEAK tests/fault/test_memory_step.c 'a_pair_survives*' ''
 fault M1 LATE_PEAK tests/fault/test_memory_step.c 'a_pair_is*' ''
 fault M1 LATE_WORDS tests/fault/test_memory_step.c 'a_pair_is*' ''
 fault M1 LATE_CLOCK tests/fault/test_memory_step.c 'a_pair_survives*' ''
-fault M1 UNSCRUBBED tests/unit/test_core_chunk.c 'no_word*' ''
+fault M1 UNSCRUBBED tests/unit/test_buffer_chunk.c 'no_word*' ''
 fault M3 ASKED_ONCE tests/api/test_memory_begin.c 'a_start_while*' ''
 fault M3 NO_ROUND tests/stress/test_memory_reset.c 'peaks_are_right_while_they*' \
   PROF_RESET_SECONDS=2
@@ -242,8 +242,8 @@ fault D3 NOT_TOLD tests/device/test_scopes.c what_is_not_past_at_the_stop_is_cou
 fault D3 PARENTS_DEVICE tests/device/test_scopes.c a_forked_child_has_no_device ''
 fault D4 NOBODYS_KERNEL tests/device/test_records.c \
   a_kernel_belongs_to_the_innermost_scope_that_launched_it ''
-fault P1 NOT_ALONE tests/unit/test_trace_only_children.c 'rows_are*' ''
-fault P1 LOSES_SELF tests/unit/test_trace_only_children.c 'rows_are*' ''
-fault P1 STEP_HOLDS tests/unit/test_trace_only_children.c 'rows_are*' ''
+fault P1 NOT_ALONE tests/unit/test_analysis_only_children.c 'rows_are*' ''
+fault P1 LOSES_SELF tests/unit/test_analysis_only_children.c 'rows_are*' ''
+fault P1 STEP_HOLDS tests/unit/test_analysis_only_children.c 'rows_are*' ''
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed -eq 0 ]

@@ -244,7 +244,9 @@ import atexit, pickle, sys, threading, time, prof
 class Thing:
     pass
 
-assert type(pickle.loads(pickle.dumps(Thing()))) is Thing and __file__.endswith("script.py") and sys.modules["__main__"].Thing is Thing
+assert type(pickle.loads(pickle.dumps(Thing()))) is Thing
+assert __file__.endswith("script.py")
+assert sys.modules["__main__"].Thing is Thing
 
 def late():
     time.sleep(0.3)

@@ -131,7 +131,10 @@ from prof import op_profiler
 try:
     cl = ctypes.CDLL("libOpenCL.so.1")
     platform, device, error = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_int()
-    is_there = cl.clGetPlatformIDs(1, ctypes.byref(platform), None) == 0 and cl.clGetDeviceIDs(platform, ctypes.c_uint64(0xFFFFFFFF), 1, ctypes.byref(device), None) == 0
+    all_types = ctypes.c_uint64(0xFFFFFFFF)
+    is_there = cl.clGetPlatformIDs(1, ctypes.byref(platform), None) == 0 and (
+        cl.clGetDeviceIDs(platform, all_types, 1, ctypes.byref(device), None) == 0
+    )
 except OSError:
     is_there = False
 if not is_there:
@@ -139,34 +142,48 @@ if not is_there:
 for name in ("clCreateContext", "clCreateCommandQueueWithProperties", "clCreateBuffer"):
     getattr(cl, name).restype = ctypes.c_void_p
 BYTES = 4 << 20
-context = ctypes.c_void_p(cl.clCreateContext(None, 1, ctypes.byref(device), None, None, ctypes.byref(error)))
-memory = ctypes.c_void_p(cl.clCreateBuffer(context, ctypes.c_uint64(1), ctypes.c_size_t(BYTES), None, ctypes.byref(error)))
+told, size = ctypes.byref(error), ctypes.c_size_t(BYTES)
+context = ctypes.c_void_p(cl.clCreateContext(None, 1, ctypes.byref(device), None, None, told))
+memory = ctypes.c_void_p(cl.clCreateBuffer(context, ctypes.c_uint64(1), size, None, told))
 def make_queue(*properties):
-    return cl.clCreateCommandQueueWithProperties(context, device, (ctypes.c_uint64 * 3)(*properties), ctypes.byref(error))
+    listed = (ctypes.c_uint64 * 3)(*properties)
+    return cl.clCreateCommandQueueWithProperties(context, device, listed, told)
 queues, plain, flushed = [make_queue(0x1093, 2), make_queue(0x1093, 2)], make_queue(0), []
 pattern = ctypes.c_uint(7)
 def fill(queue):
-    assert cl.clEnqueueFillBuffer(ctypes.c_void_p(queue), memory, ctypes.byref(pattern), ctypes.c_size_t(4), ctypes.c_size_t(0), ctypes.c_size_t(BYTES), 0, None, None) == 0
+    filled = ctypes.byref(pattern), ctypes.c_size_t(4), ctypes.c_size_t(0), size
+    assert cl.clEnqueueFillBuffer(ctypes.c_void_p(queue), memory, *filled, 0, None, None) == 0
 def flush():
     flushed.append(cl.clFlush(ctypes.c_void_p(queues[0])))
 def fail():
     raise LookupError("flush")
 
-once = op_profiler.profile(op_profiler.Op(fill, queues[0], key="fill"), "opencl", exec=1, repeat=5, repeat_all=1, stream=queues[0], flush=flush)
-assert once.sample_count == 5 and once.min_us > BYTES / 1e6, once  # 1 TB/s: no machine fills as fast
+def op(key):
+    return op_profiler.Op(fill, queues[0], key=key)
+each = dict(exec=1, repeat=5, repeat_all=1, stream=queues[0])
+once = op_profiler.profile(op("fill"), "opencl", flush=flush, **each)
+# 1 TB/s: no machine fills as fast
+assert once.sample_count == 5 and once.min_us > BYTES / 1e6, once
 assert len(flushed) > 5 and not any(flushed)
-assert op_profiler.profile(op_profiler.Op(fill, queues[0], key="fill"), "opencl", exec=1, repeat=5, repeat_all=1, stream=queues[0]).was_kept
-two = op_profiler.profile_in_turn([op_profiler.Op(fill, queues[0], key=name) for name in "ab"], "opencl", exec=1, repeat=5, repeat_all=1, stream=queues[0], flush=flush)
+assert op_profiler.profile(op("fill"), "opencl", **each).was_kept
+two = op_profiler.profile_in_turn([op("a"), op("b")], "opencl", flush=flush, **each)
 assert [r.sample_count for r in two] == [5, 5] and min(r.min_us for r in two) > BYTES / 1e6, two
-group = op_profiler.ProfileGroup([op_profiler.Op(fill, queue) for queue in queues], "opencl", queues, 1, 1, 5)
+ops = [op_profiler.Op(fill, queue) for queue in queues]
+group = op_profiler.ProfileGroup(ops, "opencl", queues, 1, 1, 5)
 assert len(group["latency"]) == 5 and min(x.value for x in group["latency"]) > BYTES / 1e6, group
+def on_a_plain_queue():
+    op_profiler.profile(op_profiler.Op(fill, plain), "opencl", stream=plain)
+def with_a_flush_that_fails():
+    op_profiler.profile(op("another"), "opencl", stream=queues[0], flush=fail)
+def with_too_few_streams():
+    op_profiler.ProfileGroup([fill, fill], "opencl", queues[:1])
 for wanted, call in (
-    ("CL_QUEUE_PROFILING_ENABLE", lambda: op_profiler.profile(op_profiler.Op(fill, plain), "opencl", stream=plain)),
+    ("CL_QUEUE_PROFILING_ENABLE", on_a_plain_queue),
     ("no back end serves", lambda: op_profiler.profile(fill, "oneapi", stream=1)),
-    ("flush", lambda: op_profiler.profile(op_profiler.Op(fill, queues[0], key="another"), "opencl", stream=queues[0], flush=fail)),
+    ("flush", with_a_flush_that_fails),
     ("flush is a stream's", lambda: op_profiler.profile(fill, "opencl", flush=flush)),
     ("flush is a stream's", lambda: op_profiler.profile_in_turn([fill], "opencl", flush=flush)),
-    ("a stream for each, not 1", lambda: op_profiler.ProfileGroup([fill, fill], "opencl", queues[:1])),
+    ("a stream for each, not 1", with_too_few_streams),
 ):
     try:
         call()
@@ -186,9 +203,12 @@ import ctypes, os, sys
 from prof import op_profiler
 
 cuda = ctypes.CDLL(os.path.join(sys.argv[1], "libcuda.so.1"))
-nvml = ctypes.CDLL(os.path.join(sys.argv[1], "libnvidia-ml.so.1"))  # as PyTorch has it, and held, or PyPy lets it go; by it a power cap stands on CUDA's device 0
+# Loaded as PyTorch does it, and kept, or PyPy unloads it. It reports a power cap on device 0.
+nvml = ctypes.CDLL(os.path.join(sys.argv[1], "libnvidia-ml.so.1"))
 context, stream = ctypes.c_void_p(), ctypes.c_void_p()
-assert cuda.cuInit(0) == 0 and cuda.cuCtxCreate_v2(ctypes.byref(context), 0, 0) == 0 and cuda.cuStreamCreate(ctypes.byref(stream), 0) == 0
+assert cuda.cuInit(0) == 0
+assert cuda.cuCtxCreate_v2(ctypes.byref(context), 0, 0) == 0
+assert cuda.cuStreamCreate(ctypes.byref(stream), 0) == 0
 def allocate():
     places = [ctypes.c_uint64() for _ in range(2)]
     for at in places:
@@ -199,17 +219,24 @@ each = dict(exec=1, repeat=6, repeat_all=1, stream=stream.value)
 plain = op_profiler.profile(op_profiler.Op(allocate, key="plain"), "cuda", **each)
 assert (plain.workspace_source, plain.has_workspace) == ("unknown", 0), plain.info
 asked = op_profiler.profile(op_profiler.Op(allocate, key="asked"), "cuda", vendor_memory=1, **each)
-assert (asked.workspace_bytes, asked.workspace_source, asked.workspace_status) == (3000, "vendor", 0), asked.info
+found = asked.workspace_bytes, asked.workspace_source, asked.workspace_status
+assert found == (3000, "vendor", 0), asked.info
 assert "workspace 3000 bytes by the vendor's library" in str(asked), asked
 assert "device throttled" in asked.doubts and asked.looks > 0 and asked.throttle == 4, asked.info
 assert "held down by its power" in str(asked), asked
-said = op_profiler.profile(op_profiler.Op(allocate, key="said", workspace=lambda: 5), "cuda", vendor_memory=1, **each)
+op = op_profiler.Op(allocate, key="said", workspace=lambda: 5)
+said = op_profiler.profile(op, "cuda", vendor_memory=1, **each)
 assert (said.workspace_bytes, said.workspace_source) == (5, "said"), said.info
-for cold, is_device_warm, text in ((None, 1, "the host's caches cold, the device's as they were"), (lambda: None, 0, "cold caches")):
-    result = op_profiler.profile(op_profiler.Op(lambda: None, key="cold"), "cuda", caches="cold", cold=cold, **each)
+for cold, is_device_warm, text in (
+    (None, 1, "the host's caches cold, the device's as they were"),
+    (lambda: None, 0, "cold caches"),
+):
+    op = op_profiler.Op(lambda: None, key="cold")
+    result = op_profiler.profile(op, "cuda", caches="cold", cold=cold, **each)
     assert result.is_device_warm == is_device_warm and text in str(result), result
 compared = op_profiler.compare(plain, asked)
-assert compared.order == "unclear" and "device throttled" in compared.doubts and "had its device held down" in str(compared), compared
+assert compared.order == "unclear" and "device throttled" in compared.doubts, compared
+assert "had its device held down" in str(compared), compared
 try:
     op_profiler.profile(allocate, "cuda", vendor_memory=2)
 except ValueError as e:
@@ -220,10 +247,10 @@ print("all is well")
 """
 
 
-CALLS = os.path.join(os.environ.get("PROF_TEST_BUILD_DIR", ""), "tests", "unit", "trace_calls")
+CALLS = os.path.join(os.environ.get("PROF_TEST_BUILD_DIR", ""), "tests", "unit", "reader_calls")
 
 
-@unittest.skipUnless(os.path.exists(CALLS), "tests/unit/trace_calls is not here")
+@unittest.skipUnless(os.path.exists(CALLS), "tests/unit/reader_calls is not here")
 class Calls(unittest.TestCase):
     """A layer in a model makes two calls of CUDA's, one with the driver's in it, and each launches
     a kernel."""

@@ -814,11 +814,14 @@ class Command(unittest.TestCase):
 import os, subprocess, sys
 def work(n): return n
 if len(sys.argv) > 1:
-    print(work(int(sys.argv[1])), [p for p in sys.path if "_site" in p], "theirs" in sys.modules, flush=True)
+    ours = [p for p in sys.path if "_site" in p]
+    print(work(int(sys.argv[1])), ours, "theirs" in sys.modules, flush=True)
 else:
-    print(subprocess.run([sys.executable, __file__, "1"], stdout=subprocess.PIPE, text=True).stdout, end="", flush=True)
+    done = subprocess.run([sys.executable, __file__, "1"], stdout=subprocess.PIPE, text=True)
+    print(done.stdout, end="", flush=True)
     os.system(f"{sys.executable} {__file__} 2")
-    subprocess.run([sys.executable, "-c", "import subprocess, sys; subprocess.run([sys.executable, sys.argv[1], '3'])", __file__])
+    child = "import subprocess, sys; subprocess.run([sys.executable, sys.argv[1], '3'])"
+    subprocess.run([sys.executable, "-c", child, __file__])
     subprocess.run([sys.executable, "-I", __file__, "4"])  # asks for no environment
 """
 

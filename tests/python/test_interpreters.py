@@ -23,10 +23,14 @@ def create(kind):
     return interpreters.create(isolated=kind == "isolated")
 
 def run(one, text):
-    said = (interpreters.exec if hasattr(interpreters, "exec") else interpreters.run_string)(one, "import sys; sys.path[:0] = %r\\n" % sys.path + text)
+    run = interpreters.exec if hasattr(interpreters, "exec") else interpreters.run_string
+    said = run(one, "import sys; sys.path[:0] = %r\\n" % sys.path + text)
     assert said is None, said
 
-INNER = "import prof\\nfor i in range(1000):\\n    with prof.record_function('inner'), prof.scope('s', 'c', 1, x=i): pass\\n"
+INNER = (
+    "import prof\\nfor i in range(1000):\\n"
+    "    with prof.record_function('inner'), prof.scope('s', 'c', 1, x=i): pass\\n"
+)
 
 def counted(prof):
     counts = {}
@@ -143,8 +147,9 @@ profiler.start()
 name = "".join(["made", "at run time"])
 def forever():
     while True:
-        with prof.record_function("constant"), prof.record_function(name), prof.scope("x", "y", 1, n=3):
-            pass
+        with prof.record_function("constant"), prof.record_function(name):
+            with prof.scope("x", "y", 1, n=3):
+                pass
 for _ in range(3): threading.Thread(target=forever, daemon=True).start()
 import time; time.sleep(0.02)
 """
@@ -161,7 +166,8 @@ class Late:
         with prof.record_function("late"): pass
 profiler.start()
 late = Late(); late.itself = late
-trace = prof.Trace.now(); cursor = trace.events(); result = op_profiler.profile(int, time_limit_s=0.01)
+trace = prof.Trace.now(); cursor = trace.events()
+result = op_profiler.profile(int, time_limit_s=0.01)
 pool = memory_profiler.Pool("p", "cpu"); pool.reserve(4096, 4096); pool.alloc(4096, 10, 16)
 with prof.record_function("x"): pass
 p = prof.profile(); p.start(); scope = prof.record_function("open"); scope.__enter__()
@@ -228,7 +234,8 @@ assert prof.Trace.now().info().scope_count >= 100000
         text = """
 import os, prof, signal, sys
 from prof import profiler
-record_function, scope, now = prof.record_function, prof.scope, prof.Trace.now  # loaded before the first interrupt
+# loaded before the first interrupt
+record_function, scope, now = prof.record_function, prof.scope, prof.Trace.now
 profiler.start()
 class Interrupt(Exception): pass
 is_armed = False
@@ -243,12 +250,14 @@ caught = 0
 while caught < 300:
     try:
         while True:
-            is_armed = True  # again: what a handler raises in a __del__, as PyPy's ctypes has them, is reported and dropped
+            # Again: Python reports and drops what a handler raises in a __del__ of PyPy's ctypes.
+            is_armed = True
             with record_function("outer"), scope("inner", "c", 1, text="t", number=3 + 1j):
                 pass
     except Interrupt:
         caught += 1
-signal.setitimer(signal.ITIMER_REAL, 0)  # and not ignored: Python tells of one that came, was not handled yet and has no handler any more
+# The signal is not ignored: Python warns of one that is pending and has no handler any more.
+signal.setitimer(signal.ITIMER_REAL, 0)
 with record_function("last"): pass
 assert [e.kind for e in now().events() if e.name == "last"] == ["scope"]
 assert sum(now().info().lost_count) == 0, list(now().info().lost_count)

@@ -526,19 +526,22 @@ ACTIVITIES = """
 import json, os, sys, time
 sys.path.insert(0, os.path.dirname({program!r}))
 import minilm, prof
-chosen = {{"none": None, "cpu": [prof.ProfilerActivity.CPU], "device": [prof.ProfilerActivity.CPU, prof.ProfilerActivity.PrivateUse1]}}
+cpu, device = prof.ProfilerActivity.CPU, prof.ProfilerActivity.PrivateUse1
+chosen = {{"none": None, "cpu": [cpu], "device": [cpu, device]}}
 model = minilm.Minilm(device="opencl")
 late = 0
 
 
 def kernels(path):
-    # Those in the file, and those that were lost because the collector had no processor before the stop: each is counted.
+    # Kernels in the file, and those that were lost because the collector did not run before the
+    # stop. Each is counted.
     global late
     with open(path, encoding="utf-8") as f:
         trace = json.load(f)
     ran = [e["cat"] for e in trace["traceEvents"] if e["ph"] == "X" and e["pid"] > 5000000]
     before, late = late, trace["prof"]["lost"]["device_late"]
-    return ran.count("kernel") + (late - before if late >= before else late), ran.count("gpu_user_annotation") > 0
+    lost = late - before if late >= before else late
+    return ran.count("kernel") + lost, ran.count("gpu_user_annotation") > 0
 
 
 for name in sys.argv[1:]:
@@ -549,7 +552,10 @@ for name in sys.argv[1:]:
     ran, has_sides = kernels(name + ".json")
     print(name, ran, has_sides)
     if name == "device":  # each event has its kernels, and averages are their sums
-        print(sum(len(e.kernels) for e in events) + late - lost >= 2 * ran, abs(sum(e.self_device_time_total for e in events) / sum(a.self_device_time_total for a in p.key_averages()) - 1) < 0.01)
+        of_events = sum(e.self_device_time_total for e in events)
+        of_rows = sum(a.self_device_time_total for a in p.key_averages())
+        seen = sum(len(e.kernels) for e in events) + late - lost
+        print(seen >= 2 * ran, abs(of_events / of_rows - 1) < 0.01)
 with prof.profile(activities=chosen["device"]) as p:
     for is_on in (True, False, True):
         p.toggle_collection_dynamic(is_on, [prof.ProfilerActivity.PrivateUse1])
@@ -621,7 +627,8 @@ for step in sys.argv[1:]:
 with prof.profile() as p:
     model.embed(["a"])
 with open("/proc/self/maps") as f:
-    print(len({{line.split()[-1] for line in f if "libprof" in line}}), any(a.key == "dense" for a in p.key_averages()))
+    libraries = {{line.split()[-1] for line in f if "libprof" in line}}
+print(len(libraries), any(a.key == "dense" for a in p.key_averages()))
 """
 
 

@@ -328,7 +328,10 @@ def in_an_inner_call():
     found = [count_of(add)]
     o.start(); found.append(count_of(add)); o.stop()
     return found
-for hook, following in ((lambda: (o.start().stop(), o.start(), count_of(add), o.stop())[2], None), (o.start, None), (o.start, o.stop), (in_an_inner_call, None)):
+def twice():
+    return (o.start().stop(), o.start(), count_of(add), o.stop())[2]
+cases = (twice, None), (o.start, None), (o.start, o.stop), (in_an_inner_call, None)
+for hook, following in cases:
     found = in_a_hook(hook, following or (lambda: None))
     print(found if found is not o else "begun", count_of(add))
     o.stop()
@@ -442,7 +445,7 @@ class Interrupted(unittest.TestCase):
         hooks = sys.modules["torch.nn.modules.module"]
         for where in (
             "prof._torch_modules.Modules.remove",
-            "prof.torch._ByCalls.__exit__",
+            "prof.torch.ByCalls.__exit__",
             "prof.torch.end_stacks",
             "prof.functions.gc",
             "prof.torch.atexit",

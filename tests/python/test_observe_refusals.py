@@ -40,7 +40,8 @@ before = torch.autograd._get_sequence_nr(), torch.random.get_rng_state().tolist(
 with torch.profiler.profile(record_shapes=True) as theirs, torch.no_grad(), FakeTensorMode():
     with prof.torch.observe(record_shapes=True) as o:
         pass
-print(o.way, o.reason, len(theirs.events()), before == (torch.autograd._get_sequence_nr(), torch.random.get_rng_state().tolist()))
+after = (torch.autograd._get_sequence_nr(), torch.random.get_rng_state().tolist())
+print(o.way, o.reason, len(theirs.events()), before == after)
 """
         self.assertEqual(self.run_code(code, KINETO_LOG_LEVEL="99"), "callbacks  0 True")
 

@@ -284,7 +284,8 @@ step()
 thread = threading.Thread(target=step)
 thread.start()
 thread.join()
-digest = hashlib.sha256(b"".join(p.detach().numpy().tobytes() for p in model.parameters())).hexdigest()
+weights = b"".join(p.detach().numpy().tobytes() for p in model.parameters())
+digest = hashlib.sha256(weights).hexdigest()
 print(digest, sys.argv, type(torch.__loader__).__name__, torch.__spec__.loader is torch.__loader__)
 sys.exit(3)
 """
@@ -308,7 +309,8 @@ class Squares(torch.utils.data.Dataset):
     def __getitem__(self, i): return torch.tensor(float(i)).square()
 if __name__ == "__main__":
     for context in ("fork", "spawn"):
-        print(sum(x.sum().item() for x in torch.utils.data.DataLoader(Squares(), batch_size=2, num_workers=2, multiprocessing_context=context)))
+        options = dict(batch_size=2, num_workers=2, multiprocessing_context=context)
+        print(sum(x.sum().item() for x in torch.utils.data.DataLoader(Squares(), **options)))
 """
 RANKS = """
 import os
@@ -324,7 +326,8 @@ import sys
 import torch, torch.distributed
 def work(rank, where):
     torch.set_num_threads(1)
-    torch.distributed.init_process_group("gloo", init_method="file://" + where, rank=1 - rank, world_size=2)
+    ours = dict(init_method="file://" + where, rank=1 - rank, world_size=2)
+    torch.distributed.init_process_group("gloo", **ours)
     torch.distributed.all_reduce(torch.ones(3) * rank)
     torch.distributed.destroy_process_group()
     for _ in range(rank): torch.ones(3).sin()

@@ -134,7 +134,10 @@ class Table(unittest.TestCase):
             "aten::addmm",
             "aten::mean",
         )
-        of_names = lambda found: {key: calls for key, calls in found.items() if key[0] in names}  # noqa: E731
+
+        def of_names(found):
+            return {key: calls for key, calls in found.items() if key[0] in names}
+
         self.assertEqual(sum(of_names(mine).values()), 20 + 20 + 1 + 8 + 1 + 1)
         self.assertEqual(of_names(mine), of_names(theirs))
 

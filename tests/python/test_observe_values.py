@@ -435,14 +435,16 @@ def saying(change):
 
 def meeting(change):
     def met(self, call, name, inputs, *more, texts=(), **named):
-        return meets(self, call, name, inputs, *more, texts=change(*texts) if texts else (), **named)
+        changed = change(*texts) if texts else ()
+        return meets(self, call, name, inputs, *more, texts=changed, **named)
 
     return met
 
 
 def look(place, name, fault):
     _torch_calls._opened = None
-    with unittest.mock.patch.object(place, name, fault), warnings.catch_warnings(record=True) as said:
+    patched = unittest.mock.patch.object(place, name, fault)
+    with patched, warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         for _ in range(3):
             with prof.profile(torch=True, with_flops=True) as p:

@@ -242,7 +242,8 @@ dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
 x = distribute_tensor(torch.ones(4, 3), init_device_mesh("cpu", (1,)), [Shard(0)])
 x * x
 with prof.profile(record_shapes=True) as p, prof.torch.observe(record_shapes=True): x * x
-with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True) as q: x * x
+cpu = [torch.profiler.ProfilerActivity.CPU]
+with torch.profiler.profile(activities=cpu, record_shapes=True) as q: x * x
 mine, theirs = shapes_of(p), shapes_of(q)
 print(mine == theirs, [shapes for name, shapes in mine if name == "aten::mul"][:1])
 dist.destroy_process_group()

@@ -393,11 +393,13 @@ assert os.wait()[1] == 0
             have = p.key_averages()[0].count
             assert 0 < have < 200000, have
             assert [w.category for w in said] == [RuntimeWarning], said
-            assert str(said[0].message).startswith(f"{200000 - have} scopes of this profile are not in it: "), said[0].message
+            wanted = f"{200000 - have} scopes of this profile are not in it: "
+            assert str(said[0].message).startswith(wanted), said[0].message
             assert said[0].filename == "<string>", said[0].filename
             for rows in (p.key_averages(), p.events()):
                 assert rows.lost == 200000 - have, rows.lost
-                assert rows.table().endswith(f"\\nNot in it, for want of room: {200000 - have} scopes\\n"), rows.table()[-200:]
+                wanted = f"\\nNot in it, for want of room: {200000 - have} scopes\\n"
+                assert rows.table().endswith(wanted), rows.table()[-200:]
         """
         done = subprocess.run(
             [sys.executable, "-c", textwrap.dedent(child)],
@@ -637,7 +639,8 @@ assert os.wait()[1] == 0
                 record(10 * 65536)
             held = p.key_averages()[0].count
             assert held < 3 * 65536, held
-            assert abs(p.key_averages().lost - (10 * 65536 - held)) <= 4096, (held, p.key_averages().lost)
+            lost = p.key_averages().lost
+            assert abs(lost - (10 * 65536 - held)) <= 4096, (held, lost)
         """
         variables = {
             **os.environ,
@@ -691,7 +694,9 @@ assert os.wait()[1] == 0
             import prof
             called = []
             pid = 0
-            with prof.profile(with_stack=True, schedule=prof.schedule(wait=0, warmup=1, active=9), on_trace_ready=lambda p: called.append(1)) as p:
+            schedule = prof.schedule(wait=0, warmup=1, active=9)
+            options = dict(schedule=schedule, on_trace_ready=lambda p: called.append(1))
+            with prof.profile(with_stack=True, **options) as p:
                 p.step()
                 with prof.record_function("parent"):
                     pass

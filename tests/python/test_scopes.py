@@ -616,7 +616,8 @@ from prof import profiler
 
 def status():
     with open("/proc/self/status", encoding="ascii") as f:
-        return {line.split(":")[0]: int(line.split()[1]) >> 10 for line in f if line.startswith(("VmRSS", "VmSize"))}
+        lines = [line for line in f if line.startswith(("VmRSS", "VmSize"))]
+    return {line.split(":")[0]: int(line.split()[1]) >> 10 for line in lines}
 
 def run(first, last, comings):
     for i in range(first, last):

@@ -87,7 +87,10 @@ def work(count):
                     time.sleep(0.0001)
             with prof.scope("setting", category="runtime", level=2):
                 pool.alloc(0x20 + n * 0x100000, 64, 64)
-        other = threading.Thread(target=lambda: prof.scope("on another thread").__enter__().__exit__(None, None, None))
+        def record_one():
+            with prof.scope("on another thread"):
+                pass
+        other = threading.Thread(target=record_one)
         other.start()
         other.join()
         prof.Trace.now().dump(sys.argv[1])
@@ -169,7 +172,7 @@ class Beside(unittest.TestCase):
             self.assertIn("<string>(7): work\n", done.stdout)
             self.assertNotRegex(done.stdout, r"(?m)^ +<string>\(\d+\): <module>$")
         for done in self.both("--by", "stack", "FIRST"):
-            self.assertRegex(done.stdout, r"<string>\(7\): work\n +<string>\(17\): <module>\n\n")
+            self.assertRegex(done.stdout, r"<string>\(7\): work\n +<string>\(20\): <module>\n\n")
 
     def test_the_same_words_are_refused(self):
         for words in WRONG:

@@ -77,7 +77,8 @@ class Torch(unittest.TestCase):
     def test_names_of_torch_profiler(self):
         """They are there without torch, but for record_function, which is torch's own."""
         code = """
-from prof.torch import ProfilerAction, ProfilerActivity, profile, schedule, tensorboard_trace_handler
+from prof.torch import ProfilerAction, ProfilerActivity, profile, schedule
+from prof.torch import tensorboard_trace_handler
 print(schedule(wait=0, warmup=1, active=1)(1) is ProfilerAction.RECORD_AND_SAVE)
 try:
     profile()
@@ -216,7 +217,9 @@ class emit_itt:
     on = False
     def __enter__(self): log.append("on"); emit_itt.on = True
     def __exit__(self, *error): log.append("off"); emit_itt.on = False
-t._torch.module = types.SimpleNamespace(__version__="9", autograd=types.SimpleNamespace(_profiler_enabled=lambda: emit_itt.on, profiler=types.SimpleNamespace(emit_itt=emit_itt)))
+profiler = types.SimpleNamespace(emit_itt=emit_itt)
+autograd = types.SimpleNamespace(_profiler_enabled=lambda: emit_itt.on, profiler=profiler)
+t._torch.module = types.SimpleNamespace(__version__="9", autograd=autograd)
 t._torch.error = None
 """
 

@@ -40,7 +40,8 @@ class Hook:
     '''As mmengine's ProfilerHook and Lightning's PyTorchProfiler are made.'''
 
     def __init__(self, folder, by):
-        make = {"name": profile, "module": profiler_module.profile, "torch": torch.profiler.profile}[by]
+        of_torch = torch.profiler.profile
+        make = {"name": profile, "module": profiler_module.profile, "torch": of_torch}[by]
         self.profiler = make(
             activities=[torch.profiler.ProfilerActivity.CPU],
             schedule=make_schedule(wait=0, warmup=1, active=2, repeat=1),

@@ -508,7 +508,8 @@ class Made:
 class Library:
     def __init__(self, path, **words): self.real = real(path, **words)
     def __getattr__(self, name):
-        if name == "prof_i_torch_memory_open_1" and hasattr(M, "find"): return lambda is_rocm: M.find()
+        if name == "prof_i_torch_memory_open_1" and hasattr(M, "find"):
+            return lambda is_rocm: M.find()
         return getattr(self.real, name)
 real, M.ctypes.CDLL = M.ctypes.CDLL, Library
 empty = torch.empty

@@ -182,9 +182,9 @@ def test_kernels_and_copies_are_as_kineto_writes_them(records):
 
 @pytest.fixture(scope="module")
 def calls(tmp_path_factory):
-    writer, prof = BUILD / "tests" / "unit" / "trace_calls", BUILD / "prof"
+    writer, prof = BUILD / "tests" / "unit" / "reader_calls", BUILD / "prof"
     if not writer.exists():
-        pytest.skip("tests/unit/trace_calls is not built: cmocka is missing")
+        pytest.skip("tests/unit/reader_calls is not built: cmocka is missing")
     folder = tmp_path_factory.mktemp("calls")
     subprocess.run([str(writer), str(folder / "calls.prof")], check=True, timeout=HANG_SECONDS)
     subprocess.run(

@@ -48,11 +48,10 @@ def _itself(thing: Any) -> str:
 
 
 def _short(text: str) -> str:
-    return (
-        text
-        if len(text) <= TEXT_MOST
-        else f"{text[: TEXT_MOST // 2]}...{hashlib.sha1(text.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
-    )
+    if len(text) <= TEXT_MOST:
+        return text
+    digest = hashlib.sha1(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{text[: TEXT_MOST // 2]}...{digest[:16]}"
 
 
 def describe(value: Any) -> str:
@@ -158,4 +157,6 @@ def of(function: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> str:
         known = f"{name}{_itself(function.__self__)}"
     else:
         known = f"{name}{_itself(function)}"
-    return f"{known}({', '.join([*(describe(a) for a in args), *(f'{k}={describe(v)}' for k, v in kwargs.items())])})"
+    described = [describe(value) for value in args]
+    described += [f"{key}={describe(value)}" for key, value in kwargs.items()]
+    return f"{known}({', '.join(described)})"

@@ -226,7 +226,8 @@ class Comparison:
         )
         if self.order != "unclear":
             return text
-        return f"{text}, but {' and '.join(self._why) or ('both are possible' if has_interval else 'there are too few samples')}"
+        unknown = "both are possible" if has_interval else "there are too few samples"
+        return f"{text}, but {' and '.join(self._why) or unknown}"
 
     def __repr__(self) -> str:
         return f"<{self}>"

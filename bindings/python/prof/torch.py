@@ -29,48 +29,18 @@ from time import monotonic_ns
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Set
 
 from . import _torch_calls, _torch_found, _torch_group, _torch_install, _torch_ranges, session
-from ._library import C, sized
-from ._scope import operators, scope
+from ._library import sized
+from ._scope import operators
 from ._structs import ViewWish
 from ._torch_found import Torch, collector
 from ._torch_modules import Modules
+from ._torch_ways import ByCalls, Once, dispatch_mode
 from .device import DeviceType
 from .functions import begin_stacks, end_stacks
-from .modules import shapes_of
 from .session import ProfilerAction, ProfilerActivity, schedule, tensorboard_trace_handler
 
 if TYPE_CHECKING:
     from ._scope import record_function as record_function
-
-CATEGORY = "cpu_op"
-
-
-class _ByCalls:
-    """The dispatcher's callbacks of this thread, or of all, as a context manager."""
-
-    def __init__(self, calls: _torch_calls.Calls, with_shapes: bool, who: int) -> None:
-        self._calls, self._with_shapes, self._who, self._added = (
-            calls,
-            with_shapes,
-            who,
-            _torch_calls.Added(),
-        )
-
-    def __enter__(self) -> None:
-        self._calls.add(self._added, self._with_shapes, self._who)
-
-    def __exit__(self, *error: Any) -> None:
-        """A second time does nothing."""
-        self._calls.remove(self._added)
-
-    @property
-    def number(self) -> int:
-        """The number that its operators have in their sites (src/format/observed.h)."""
-        return self._added.number
-
-    def forget(self) -> None:
-        """Of a thread that has ended, which has taken what is torch's with it."""
-        self._calls.remove(self._added, True)
 
 
 class NoCallbacksError(RuntimeError):
@@ -114,49 +84,6 @@ class _OfThreads:
         found = {other._native for other in on}
         found.update(native for native, at in list(self._ended.items()) if at >= from_ns)
         return sorted(found - {one._native})
-
-
-class _Once:
-    """One of torch's own ways. It is ended only if it has begun, and only once."""
-
-    def __init__(self, way: Any) -> None:
-        self._way, self._entered = way, None
-
-    def __enter__(self) -> None:
-        self._way.__enter__()
-        self._entered = self._way
-
-    def __exit__(self, *error: Any) -> None:
-        way, self._entered = self._entered, None
-        if way is not None:
-            way.__exit__(None, None, None)
-
-    def forget(self) -> None:
-        """Of a thread that has ended, which has taken what is torch's with it."""
-        self._entered = None
-
-
-def _dispatch_mode(torch: Any) -> Any:
-    """A mode of torch's, which is shown each call with its arguments, when autograd is done with
-    it. What it calls in turn it does not see."""
-    try:
-        base = import_module("torch.utils._python_dispatch").TorchDispatchMode
-    except (ImportError, AttributeError):
-        raise RuntimeError(
-            f"prof: torch {torch.__version__} has no TorchDispatchMode, by which observe() has "
-            f"shapes: it is there from 1.13 on"
-        ) from None
-
-    class Operators(base):  # type: ignore[misc,valid-type]
-        def __torch_dispatch__(
-            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-        ) -> Any:
-            if not C.prof_level():
-                return func(*args, **(kwargs or {}))
-            with scope(func._schema.name, CATEGORY, 1, _shapes=shapes_of(args)):
-                return func(*args, **(kwargs or {}))
-
-    return Operators()
 
 
 def _listens_already(torch: Any) -> bool:
@@ -203,7 +130,8 @@ def _preloaded() -> str:
 def _this_thread() -> Optional[threading.Thread]:
     """None: Python did not begin it. threading.current_thread() would make a dummy of it, which the
     program then finds among its threads, up to Python 3.12 for good."""
-    thread: Optional[threading.Thread] = threading._active.get(threading.get_ident())  # type: ignore[attr-defined]
+    active: Dict[int, threading.Thread] = threading._active  # type: ignore[attr-defined]
+    thread = active.get(threading.get_ident())
     return None if isinstance(thread, threading._DummyThread) else thread
 
 
@@ -307,7 +235,8 @@ class observe:  # noqa: N801 (as profile)
                 "one at a time: stop() what start() has given, or use it by with; "
                 "prof.torch.stop() ends the one that is on"
                 if place is _observed
-                else "another observe(profile_all_threads=True) is on in this process. There can be one at a time: prof.torch.stop() ends it"
+                else "another observe(profile_all_threads=True) is on in this process. There can "
+                "be one at a time: prof.torch.stop() ends it"
             )
         memory = self._way_of_memory()
         running = self._choose(torch)
@@ -368,7 +297,7 @@ class observe:  # noqa: N801 (as profile)
                     "that already"
                 )
             self.way = "callbacks"
-            return _ByCalls(
+            return ByCalls(
                 calls, self._with_shapes, self._who if self._is_for_all else _torch_calls.FOR_THREAD
             )
         if self._is_for_all:
@@ -384,8 +313,8 @@ class observe:  # noqa: N801 (as profile)
                 "emit_nvtx(). There can be one at a time"
             )
         self.way = "TorchDispatchMode" if self._with_shapes else "ITT"
-        return _Once(
-            _dispatch_mode(torch) if self._with_shapes else torch.autograd.profiler.emit_itt()
+        return Once(
+            dispatch_mode(torch) if self._with_shapes else torch.autograd.profiler.emit_itt()
         )
 
     def stop(self) -> None:

@@ -29,7 +29,7 @@ same "the mode, as of a capture: nobody else reads it" "$(stat -c %a alone/out.p
 same "what it says" "$(cat alone.said)" ""
 has alone/out.prof $count
 
-(cd alone && PROF_OUTPUT=out.prof ../large $((count + 7))) # over one's own of before
+(cd alone && PROF_OUTPUT=out.prof ../large $((count + 7))) # over its own output of before
 same "what stands there" "$(ls alone)" out.prof
 has alone/out.prof $((count + 7))
 
