@@ -1,5 +1,5 @@
-/* Chrome JSON: the rows of a viewer. Where the next event is, its time, and the metadata events that
-   name and order rows. */
+/* Chrome JSON: the rows of a viewer. Where the next event is, its time, and the metadata events
+   that name and order rows. */
 #include "../base/text.h"
 #include "../reader/capture.h"
 #include "chrome.h"
