@@ -342,7 +342,7 @@ static int be_secretive(char **argv) {
   pthread_t thread;
   char path[PATH_MAX];
   static const uint32_t formats[] = {PROF_FORMAT_CHROME, PROF_FORMAT_RAF, PROF_FORMAT_CAPTURE,
-                                     PROF_FORMAT_PERFETTO};
+                                     PROF_FORMAT_PERFETTO, PROF_FORMAT_CSV};
   FILE *const file = fopen(SECRET "file", "w");
   if (!file || prof_start_with(&options) != PROF_OK) return 3;
   record_beside_secrets();

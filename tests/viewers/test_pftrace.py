@@ -2,6 +2,7 @@
 capture. Both must hold the same scopes, at the same times."""
 
 import collections
+import csv
 import gzip
 import subprocess
 
@@ -129,3 +130,41 @@ def test_arguments_keep_their_types(traces, engines, tmp_path):  # noqa: F811
     [rows] = ask(engines, packets, "select key, value_type from args where key like 'debug.%'")
     kinds = {kind for _, kind in rows}
     assert {"int", "real", "bool", "string", "pointer"} <= kinds
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_python_reads_csv_and_finds_the_scopes_of_chrome_json(traces, tmp_path, name):  # noqa: F811
+    capture = traces[0] / (name + ".prof")
+    document = check_trace.parse(check_trace.read_text(dump(capture, tmp_path / "t.json")))
+    with open(dump(capture, tmp_path / "t.csv"), encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file, strict=True))
+    assert all(None not in row and None not in row.values() for row in rows)
+    scopes = collections.Counter(
+        (row["name"], row["category"], int(row["duration_ns"]))
+        for row in rows
+        if row["kind"] in ("scope", "unfinished")
+    )
+    assert scopes == collections.Counter(
+        tuple(event[key].replace("\0", "\ufffd") for key in ("name", "cat"))
+        + (check_trace.to_ns(event["dur"], "dur"),)
+        for event in document["traceEvents"]
+        if event["ph"] == "X" and "step mark" not in event["args"]
+    )
+    kinds = collections.Counter(row["kind"] for row in rows)
+    written = document["prof"]["written"]
+    assert kinds["instant"] == written["instants"]
+    assert all(int(row["self_ns"]) <= int(row["duration_ns"]) for row in rows)
+
+
+def test_an_ending_that_no_format_has_is_refused(traces, tmp_path):  # noqa: F811
+    out = tmp_path / "trace.xyz"
+    done = subprocess.run(
+        [str(BUILD / "prof"), "dump", str(traces[0] / "plain.json.prof"), "-o", str(out)],
+        capture_output=True,
+        text=True,
+        timeout=HANG_SECONDS,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert ".pftrace" in done.stderr and ".csv" in done.stderr and done.stderr.count("\n") == 1
+    assert not out.exists()

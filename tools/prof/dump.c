@@ -20,7 +20,8 @@ static const struct {
                {"perfetto",
                 PROF_FORMAT_PERFETTO,
                 {".pftrace", ".pftrace.gz"},
-                "no stacks of Python functions, no clocks of devices"}};
+                "no stacks of Python functions, no clocks of devices"},
+               {"csv", PROF_FORMAT_CSV, {".csv", ".csv.gz"}, "no arguments, arrows or memory"}};
 enum { FORMAT_COUNT = sizeof formats / sizeof *formats };
 
 static bool ends_with(const char *path, const char *ending) {
