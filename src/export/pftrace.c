@@ -83,8 +83,8 @@ static int end_event(prof_i_export *run, open_event open) {
   return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a packet of the trace");
 }
 
-/* The arrow from the launch: an instant there, and this scope as its end. Work that began before its
-   launch has none, because viewers refuse an end before its begin. */
+/* The arrow from the launch: an instant there, and this scope as its end. Work that began before
+   its launch has none, because viewers refuse an end before its begin. */
 static uint64_t put_launch(prof_i_export *run, const prof_event *event) {
   prof_i_pftrace *const p = run->state;
   const uint32_t thread = event->launch.thread;
