@@ -426,7 +426,7 @@ static void nothing_is_recorded_but_what_is_given(void **state) {
     seen++;
   }
   closedir(entries);
-  assert_int_equal(seen, 4); /* the capture, and one of each format */
+  assert_int_equal(seen, 6); /* the capture, and one of each format */
 }
 
 /* ---- around each ---- */
