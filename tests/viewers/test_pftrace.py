@@ -168,3 +168,17 @@ def test_an_ending_that_no_format_has_is_refused(traces, tmp_path):  # noqa: F81
     assert done.returncode == 2
     assert ".pftrace" in done.stderr and ".csv" in done.stderr and done.stderr.count("\n") == 1
     assert not out.exists()
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_folded_stacks_have_the_self_times_of_csv(traces, tmp_path, name):  # noqa: F811
+    capture = traces[0] / (name + ".prof")
+    with open(dump(capture, tmp_path / "t.csv"), encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file, strict=True))
+    lines = dump(capture, tmp_path / "t.folded").read_text(encoding="utf-8").split("\n")
+    assert lines.pop() == ""
+    paths = [line.rpartition(" ") for line in lines]
+    assert all(path.count(";") >= 1 for path, _, _ in paths)
+    assert sum(int(ns) for _, _, ns in paths) == sum(
+        int(row["self_ns"]) for row in rows if row["kind"] in ("scope", "unfinished", "device")
+    )

@@ -14,14 +14,16 @@ static const struct {
   prof_format format;
   const char *endings[2];
   const char *lacks;
-} formats[] = {{"chrome", PROF_FORMAT_CHROME, {".json", ".json.gz"}, NULL},
-               {"raf", PROF_FORMAT_RAF, {NULL, NULL}, "scopes alone, in whole microseconds"},
-               {"capture", PROF_FORMAT_CAPTURE, {".prof", NULL}, NULL},
-               {"perfetto",
-                PROF_FORMAT_PERFETTO,
-                {".pftrace", ".pftrace.gz"},
-                "no stacks of Python functions, no clocks of devices"},
-               {"csv", PROF_FORMAT_CSV, {".csv", ".csv.gz"}, "no arguments, arrows or memory"}};
+} formats[] = {
+    {"chrome", PROF_FORMAT_CHROME, {".json", ".json.gz"}, NULL},
+    {"raf", PROF_FORMAT_RAF, {NULL, NULL}, "scopes alone, in whole microseconds"},
+    {"capture", PROF_FORMAT_CAPTURE, {".prof", NULL}, NULL},
+    {"perfetto",
+     PROF_FORMAT_PERFETTO,
+     {".pftrace", ".pftrace.gz"},
+     "no stacks of Python functions, no clocks of devices"},
+    {"csv", PROF_FORMAT_CSV, {".csv", ".csv.gz"}, "no arguments, arrows or memory"},
+    {"folded", PROF_FORMAT_FOLDED, {".folded", ".folded.gz"}, "self times of call paths alone"}};
 enum { FORMAT_COUNT = sizeof formats / sizeof *formats };
 
 static bool ends_with(const char *path, const char *ending) {
