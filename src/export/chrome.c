@@ -13,20 +13,6 @@
    that touch as overlapping. */
 static const uint64_t base_step_ns = 7889238ull / 2 * 1000000000ull;
 
-void prof_i_chrome_select_thread(prof_i_chrome *w, uint32_t index) {
-  w->thread = index;
-  w->ids = w->tids[index];
-  w->backward.forward_thread = 0;
-  prof_i_chrome_set_track(w, 0);
-}
-
-void prof_i_chrome_select_process(prof_i_chrome *w) {
-  w->ids = (prof_i_tids){.first = w->info.pid, .step = 1, .pid = w->info.pid};
-  prof_i_chrome_set_track(w, 0);
-}
-
-/* ---- the exporter ---- */
-
 static void copy_options(prof_i_chrome *w, const prof_i_export_options *options) {
   w->window = options->window;
   w->metadata = options->metadata;

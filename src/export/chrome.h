@@ -19,6 +19,8 @@
 #include "value.h"
 
 enum {
+  /* ts is cut here: the digits above change ten times a second, the eight below each time */
+  PROF_I_CHROME_HIGH_NS = 100000000,
   PROF_I_SITE_CACHE_COUNT = 4096, /* 1 MiB of rendered call sites, found by number */
   PROF_I_SITE_TEXT_BYTES = 246,
   PROF_I_TRACK_TEXT_BYTES = 64,
@@ -153,17 +155,40 @@ static inline char *prof_i_chrome_append(char *to, const char *text) {
   return to + bytes;
 }
 
-/* chrome.c: what is written next stands on the row of that thread, or of the process. */
+/* chrome_track.c: the thread or the process becomes the current track. */
 void prof_i_chrome_select_thread(prof_i_chrome *w, uint32_t index);
 void prof_i_chrome_select_process(prof_i_chrome *w);
+/* Makes a lane of w->ids the current track. */
+void prof_i_chrome_set_track(prof_i_chrome *w, uint32_t lane);
+/* A moment of the capture, as ts has it. */
+void prof_i_chrome_put_time(prof_i_chrome *w, uint64_t start_ns);
+/* The end of a name, then pid, tid and ts. */
+void prof_i_chrome_put_track_time(prof_i_chrome *w, uint64_t start_ns);
+/* A member of an object: ,"key":7 */
+void prof_i_chrome_put_number(prof_i_chrome *w, const char *key, uint64_t value);
+/* {"ph":"M","name":"thread_name","pid":1,"tid":2,"args":{"name":   and end_metadata() closes both
+   objects. */
+void prof_i_chrome_begin_metadata(prof_i_chrome *w, const char *name, uint64_t pid, uint64_t tid,
+                                  const char *key);
+void prof_i_chrome_end_metadata(prof_i_chrome *w);
+/* what: "process_name" or "thread_name" */
+void prof_i_chrome_put_name(prof_i_chrome *w, const char *what, uint64_t pid, uint64_t tid,
+                            const char *name, size_t bytes);
+void prof_i_chrome_put_sort_index(prof_i_chrome *w, const char *what, uint64_t pid, uint64_t tid,
+                                  uint64_t index);
+void prof_i_chrome_put_label(prof_i_chrome *w, uint64_t pid, const char *label);
+void prof_i_chrome_put_process(prof_i_chrome *w, uint64_t pid, const char *name, const char *label);
+void prof_i_chrome_put_thread(prof_i_chrome *w, uint64_t pid, uint64_t tid, prof_i_text name,
+                              uint64_t order);
+/* The same of a lane of a thread's or a stream's, with the trace's own number of that. */
+void prof_i_chrome_put_row(prof_i_chrome *w, const prof_i_tids *ids, uint32_t lane,
+                           prof_i_text name, uint64_t order);
 
 /* chrome_plain.c: prof_i_exporter.plain, and what chrome_event.c writes in the same way. */
 size_t prof_i_chrome_put_plain(prof_i_export *run, const prof_i_span *spans, size_t count);
 /* Once, before the first scope. */
 void prof_i_chrome_fill_short_us(prof_i_chrome *w);
 void prof_i_chrome_begin_ids(prof_i_chrome *w);
-/* Makes a lane of w->ids the current track. */
-void prof_i_chrome_set_track(prof_i_chrome *w, uint32_t lane);
 /* The next External id. */
 uint64_t prof_i_chrome_next_id(prof_i_chrome *w);
 char *prof_i_chrome_put_python_id(char *to, const prof_i_python_id *id);
@@ -174,10 +199,6 @@ bool prof_i_chrome_has_callers(const prof_i_chrome *w, uint32_t site, prof_i_tex
 
 /* chrome_event.c: event, counter and flow of prof_i_exporter. */
 int prof_i_chrome_put_event(prof_i_export *run, prof_i_export_event *event);
-/* A moment of the capture, as ts has it. */
-void prof_i_chrome_put_time(prof_i_chrome *w, uint64_t start_ns);
-/* The end of a name, then pid, tid and ts. */
-void prof_i_chrome_put_track_time(prof_i_chrome *w, uint64_t start_ns);
 
 /* chrome_flow.c: writes the arrows. */
 void prof_i_chrome_put_flows(prof_i_chrome *w);
@@ -226,12 +247,6 @@ uint64_t prof_i_chrome_put_arrows(prof_i_chrome *w, uint64_t first_number); /* h
 /* chrome_meta.c */
 void prof_i_chrome_put_head(prof_i_chrome *w);
 void prof_i_chrome_name_lane(prof_i_chrome *w, uint32_t lane);
-void prof_i_chrome_put_process(prof_i_chrome *w, uint64_t pid, const char *name, const char *label);
-void prof_i_chrome_put_thread(prof_i_chrome *w, uint64_t pid, uint64_t tid, prof_i_text name,
-                              uint64_t order);
-/* The same of a lane of a thread's or a stream's, with the trace's own number of that. */
-void prof_i_chrome_put_row(prof_i_chrome *w, const prof_i_tids *ids, uint32_t lane,
-                           prof_i_text name, uint64_t order);
 void prof_i_chrome_put_tail(prof_i_chrome *w);
 
 /* Before each span of a thread that is written. */

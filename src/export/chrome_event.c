@@ -6,16 +6,6 @@
 #include "../base/text.h"
 #include "chrome.h"
 
-void prof_i_chrome_put_time(prof_i_chrome *w, uint64_t start_ns) {
-  char *const to = prof_i_sink_reserve(w->sink, PROF_I_NUMBER_ROOM);
-  prof_i_sink_advance(w->sink, prof_i_put_us(to, w->epoch_ns + start_ns));
-}
-
-void prof_i_chrome_put_track_time(prof_i_chrome *w, uint64_t start_ns) {
-  prof_i_sink_bytes(w->sink, w->track_text, w->track_fixed_bytes);
-  prof_i_chrome_put_time(w, start_ns);
-}
-
 /* {"ph":"X","cat":"c","name":"n","pid":1,"tid":2,"ts":3.000   of w->event-> */
 static void put_event_begin(prof_i_chrome *w, const char *begin, const prof_i_span *span) {
   const prof_event *const event = w->event;

@@ -11,13 +11,6 @@
 
 static void head_put(prof_i_chrome *w, const char *text) { prof_i_sink_text(w->sink, text); }
 
-static void put_number_member(prof_i_chrome *w, const char *key, uint64_t value) {
-  head_put(w, ",\"");
-  head_put(w, key);
-  head_put(w, "\":");
-  prof_i_sink_u64(w->sink, value);
-}
-
 static void put_string_member(prof_i_chrome *w, const char *key, const char *text) {
   head_put(w, ",\"");
   head_put(w, key);
@@ -27,48 +20,13 @@ static void put_string_member(prof_i_chrome *w, const char *key, const char *tex
 
 /* ---- metadata events ---- */
 
-/* {"ph":"M","name":"thread_name","pid":1,"tid":2,"args":{"name":   and the caller closes both. */
-static void begin_metadata(prof_i_chrome *w, const char *name, uint64_t pid, uint64_t tid,
-                           const char *key) {
-  head_put(w, "{\"ph\":\"M\",\"name\":\"");
-  head_put(w, name);
-  head_put(w, "\"");
-  put_number_member(w, "pid", pid);
-  put_number_member(w, "tid", tid);
-  head_put(w, ",\"args\":{\"");
-  head_put(w, key);
-  head_put(w, "\":");
-}
-
-static void end_metadata(prof_i_chrome *w) { head_put(w, "}},\n"); }
-
-static void put_row_name(prof_i_chrome *w, const char *what, uint64_t pid, uint64_t tid,
-                         const char *name, size_t bytes) {
-  begin_metadata(w, what, pid, tid, "name");
-  prof_i_sink_string(w->sink, name, bytes);
-  end_metadata(w);
-}
-
-static void put_sort_index(prof_i_chrome *w, const char *what, uint64_t pid, uint64_t tid,
-                           uint64_t index) {
-  begin_metadata(w, what, pid, tid, "sort_index");
-  prof_i_sink_u64(w->sink, index);
-  end_metadata(w);
-}
-
-static void put_metadata_label(prof_i_chrome *w, uint64_t pid, const char *label) {
-  begin_metadata(w, "process_labels", pid, 0, "labels");
-  prof_i_sink_string(w->sink, label, strlen(label));
-  end_metadata(w);
-}
-
 /* Its number in the trace, for prof import. */
 static void put_numbered_process(prof_i_chrome *w, uint64_t pid, int64_t number) {
-  begin_metadata(w, "process_sort_index", pid, 0, "sort_index");
+  prof_i_chrome_begin_metadata(w, "process_sort_index", pid, 0, "sort_index");
   prof_i_sink_u64(w->sink, pid);
   head_put(w, ",\"number\":");
   prof_i_sink_i64(w->sink, number);
-  end_metadata(w);
+  prof_i_chrome_end_metadata(w);
 }
 
 /* Of another process than the capture's: before its first thread. */
@@ -78,10 +36,10 @@ static void put_other_process(prof_i_chrome *w, uint32_t index) {
   for (uint32_t i = 0; i < index; i++)
     if (w->tids[i].is_elsewhere && w->tids[i].pid == ids->pid) return;
   const prof_i_text name = prof_i_trace_process(w->trace, index).name;
-  if (name.bytes) put_row_name(w, "process_name", ids->pid, 0, name.data, name.bytes);
-  put_metadata_label(w, ids->pid, "CPU");
+  if (name.bytes) prof_i_chrome_put_name(w, "process_name", ids->pid, 0, name.data, name.bytes);
+  prof_i_chrome_put_label(w, ids->pid, "CPU");
   if (ids->process >= 0 && (uint64_t)ids->process == ids->pid)
-    put_sort_index(w, "process_sort_index", ids->pid, 0, ids->pid);
+    prof_i_chrome_put_sort_index(w, "process_sort_index", ids->pid, 0, ids->pid);
   else
     put_numbered_process(w, ids->pid, ids->process);
 }
@@ -90,45 +48,6 @@ static bool has_other_processes(const prof_i_chrome *w) {
   for (uint32_t i = 0; i < w->info.thread_count; i++)
     if (w->tids[i].is_elsewhere) return true;
   return false;
-}
-
-void prof_i_chrome_put_process(prof_i_chrome *w, uint64_t pid, const char *name,
-                               const char *label) {
-  if (*name) put_row_name(w, "process_name", pid, 0, name, strlen(name));
-  put_metadata_label(w, pid, label);
-  put_sort_index(w, "process_sort_index", pid, 0, pid);
-}
-
-void prof_i_chrome_put_thread(prof_i_chrome *w, uint64_t pid, uint64_t tid, prof_i_text name,
-                              uint64_t order) {
-  if (name.bytes) put_row_name(w, "thread_name", pid, tid, name.data, name.bytes);
-  put_sort_index(w, "thread_sort_index", pid, tid, order);
-}
-
-/* Whose work a stream has, for prof import: work without a launch does not say it. */
-static void put_owner(prof_i_chrome *w, const prof_i_tids *ids) {
-  const prof_i_process_record process = prof_i_trace_process(w->trace, (uint32_t)(ids - w->tids));
-  head_put(w, ",\"process\":");
-  prof_i_sink_i64(w->sink, process.pid);
-  if (!process.serial || !process.name.bytes) return;
-  head_put(w, ",\"process_name\":");
-  prof_i_sink_string(w->sink, process.name.data, process.name.bytes);
-}
-
-void prof_i_chrome_put_row(prof_i_chrome *w, const prof_i_tids *ids, uint32_t lane,
-                           prof_i_text name, uint64_t order) {
-  const uint64_t tid = prof_i_tids_row(ids, lane);
-  const bool has_owner = ids->is_stream && w->trace->catalog.process_count > 0;
-  if (ids->number == ids->first && !has_owner) {
-    prof_i_chrome_put_thread(w, ids->pid, tid, name, order);
-    return;
-  }
-  if (name.bytes) put_row_name(w, "thread_name", ids->pid, tid, name.data, name.bytes);
-  begin_metadata(w, "thread_sort_index", ids->pid, tid, "sort_index");
-  prof_i_sink_u64(w->sink, order);
-  if (ids->number != ids->first) put_number_member(w, "number", ids->number); /* prof import's */
-  if (has_owner) put_owner(w, ids);
-  end_metadata(w);
 }
 
 /* The thread's own name. Viewers have a name for one that has none; lanes say what they are, for
@@ -244,23 +163,23 @@ static void put_summary_name(prof_i_chrome *w, bool is_silent, bool is_late) {
 }
 
 static void put_event_counts(prof_i_chrome *w) {
-  put_number_member(w, "recorded", w->info.event_count - w->info.open_count);
-  put_number_member(w, "scopes", w->info.scope_count);
-  put_number_member(w, "skipped", w->info.skipped_count);
-  put_number_member(w, "unfinished", w->info.open_count);
-  put_number_member(w, "unfinished_below", w->info.open_below_count);
-  put_number_member(w, "stray_ends", w->info.stray_count);
-  put_number_member(w, "events", w->info.event_count);
+  prof_i_chrome_put_number(w, "recorded", w->info.event_count - w->info.open_count);
+  prof_i_chrome_put_number(w, "scopes", w->info.scope_count);
+  prof_i_chrome_put_number(w, "skipped", w->info.skipped_count);
+  prof_i_chrome_put_number(w, "unfinished", w->info.open_count);
+  prof_i_chrome_put_number(w, "unfinished_below", w->info.open_below_count);
+  prof_i_chrome_put_number(w, "stray_ends", w->info.stray_count);
+  prof_i_chrome_put_number(w, "events", w->info.event_count);
   head_put(w, ",\n \"lost\":");
   prof_i_loss_report_counts(w->sink, w->info.lost_count);
   head_put(w, ",\n \"written\":{\"scopes\":");
   prof_i_sink_u64(w->sink, w->written.scope_count);
-  put_number_member(w, "unfinished", w->written.open_count);
-  put_number_member(w, "steps", w->written.step_count);
-  put_number_member(w, "instants", w->written.instant_count);
-  put_number_member(w, "counters", w->written.counter_count);
-  put_number_member(w, "flow_ends", w->written.flow_count);
-  put_number_member(w, "flow_marks", w->written.mark_count);
+  prof_i_chrome_put_number(w, "unfinished", w->written.open_count);
+  prof_i_chrome_put_number(w, "steps", w->written.step_count);
+  prof_i_chrome_put_number(w, "instants", w->written.instant_count);
+  prof_i_chrome_put_number(w, "counters", w->written.counter_count);
+  prof_i_chrome_put_number(w, "flow_ends", w->written.flow_count);
+  prof_i_chrome_put_number(w, "flow_marks", w->written.mark_count);
   head_put(w, "}");
 }
 
@@ -268,7 +187,7 @@ static void put_self_check(prof_i_chrome *w) {
   head_put(w, ",\n \"self_check\":{\"faults\":");
   prof_i_sink_u64(w->sink, prof_i_findings_faults(&w->check.findings));
   for (int i = 0; i < PROF_I_FINDING_COUNT; i++)
-    put_number_member(w, prof_i_finding_word(i), w->check.findings.counts[i]);
+    prof_i_chrome_put_number(w, prof_i_finding_word(i), w->check.findings.counts[i]);
   head_put(w, "}");
 }
 
@@ -278,27 +197,28 @@ static uint64_t double_to_thousandths(double value) {
 }
 
 static void put_duration_of_export(prof_i_chrome *w) {
-  put_number_member(w, "recording_took_ns", w->info.own_ns);
-  put_number_member(w, "recording_took_least_ns", w->info.own_least_ns);
-  if (w->info.is_own_sampled) put_number_member(w, "recording_took_most_ns", w->info.own_most_ns);
+  prof_i_chrome_put_number(w, "recording_took_ns", w->info.own_ns);
+  prof_i_chrome_put_number(w, "recording_took_least_ns", w->info.own_least_ns);
+  if (w->info.is_own_sampled)
+    prof_i_chrome_put_number(w, "recording_took_most_ns", w->info.own_most_ns);
 }
 
 static void put_capture(prof_i_chrome *w) {
   put_string_member(w, "host", w->info.host);
-  put_number_member(w, "level", w->info.level);
-  put_number_member(w, "policy", w->info.policy);
+  prof_i_chrome_put_number(w, "level", w->info.level);
+  prof_i_chrome_put_number(w, "policy", w->info.policy);
   head_put(w, w->info.was_clean ? ",\"clean_stop\":true" : ",\"clean_stop\":false");
-  put_number_member(w, "duration_ns", w->info.duration_ns);
-  put_number_member(w, "clock_error_ns", w->info.clock_error_ns);
-  put_number_member(w, "clock_segments", w->info.clock_segments_count);
-  put_number_member(w, "scope_cost_ps", double_to_thousandths(w->info.scope_cost_ns));
+  prof_i_chrome_put_number(w, "duration_ns", w->info.duration_ns);
+  prof_i_chrome_put_number(w, "clock_error_ns", w->info.clock_error_ns);
+  prof_i_chrome_put_number(w, "clock_segments", w->info.clock_segments_count);
+  prof_i_chrome_put_number(w, "scope_cost_ps", double_to_thousandths(w->info.scope_cost_ns));
   put_duration_of_export(w);
-  put_number_member(w, "memory_limit_bytes", w->info.memory_limit_bytes);
-  put_number_member(w, "cpu_limit_milli", double_to_thousandths(w->info.cpu_limit));
-  put_number_member(w, "clock_jumps", w->info.clock_jump_count);
-  put_number_member(w, "clock_gap_ns", w->info.clock_gap_ns);
-  put_number_member(w, "clock_back", w->info.clock_back_count);
-  put_number_member(w, "wall_steps", w->info.wall_step_count);
+  prof_i_chrome_put_number(w, "memory_limit_bytes", w->info.memory_limit_bytes);
+  prof_i_chrome_put_number(w, "cpu_limit_milli", double_to_thousandths(w->info.cpu_limit));
+  prof_i_chrome_put_number(w, "clock_jumps", w->info.clock_jump_count);
+  prof_i_chrome_put_number(w, "clock_gap_ns", w->info.clock_gap_ns);
+  prof_i_chrome_put_number(w, "clock_back", w->info.clock_back_count);
+  prof_i_chrome_put_number(w, "wall_steps", w->info.wall_step_count);
   head_put(w, ",\"wall_step_ns\":");
   prof_i_sink_i64(w->sink, w->info.wall_step_ns);
 }
@@ -312,8 +232,8 @@ static void put_threads(prof_i_chrome *w) {
     head_put(w, i > 0 ? ",\n  {\"tid\":" : "\n  {\"tid\":");
     prof_i_sink_u64(w->sink, thread.tid);
     put_string_member(w, "name", thread.name);
-    put_number_member(w, "events", thread.event_count);
-    put_number_member(w, "recording_took_ns", thread.own_ns);
+    prof_i_chrome_put_number(w, "events", thread.event_count);
+    prof_i_chrome_put_number(w, "recording_took_ns", thread.own_ns);
     head_put(w, ",\"lost\":");
     prof_i_loss_report_counts(w->sink, thread.lost_count);
     head_put(w, "}");
@@ -321,7 +241,7 @@ static void put_threads(prof_i_chrome *w) {
   }
   head_put(w, "]");
   const uint64_t all = counts_sum(w->info.lost_count);
-  put_number_member(w, "lost_not_by_thread", all > told ? all - told : 0);
+  prof_i_chrome_put_number(w, "lost_not_by_thread", all > told ? all - told : 0);
 }
 
 /* Where sites are that somebody has named: of functions each call says it. */
@@ -337,7 +257,7 @@ static void put_sites(prof_i_chrome *w) {
     prof_i_sink_string(w->sink, site->category.data, site->category.bytes);
     head_put(w, ",\"file\":");
     prof_i_sink_string(w->sink, site->file.data, site->file.bytes);
-    put_number_member(w, "line", site->line);
+    prof_i_chrome_put_number(w, "line", site->line);
     head_put(w, "}");
     has_any = true;
   }
@@ -357,8 +277,8 @@ static void put_change_marks(prof_i_chrome *w) {
                                                          : "\"prof: level raised\""
                 : change.kind == PROF_CHANGE_MUTED ? "\"prof: site muted\""
                                                    : "\"prof: site heard again\"");
-    put_number_member(w, "pid", w->info.pid);
-    put_number_member(w, "tid", w->info.pid);
+    prof_i_chrome_put_number(w, "pid", w->info.pid);
+    prof_i_chrome_put_number(w, "tid", w->info.pid);
     head_put(w, ",\"ts\":");
     prof_i_chrome_put_time(w, change.at_ns);
     head_put(w, ",\"args\":{\"change\":");
@@ -402,23 +322,24 @@ static void put_self_summary(prof_i_chrome *w) {
   const uint64_t crowded = w->check.findings.counts[PROF_I_FINDING_CROWDED];
   head_put(w, "{\"ph\":\"i\",\"s\":\"p\",\"cat\":\"prof\",");
   put_summary_name(w, has_silent, has_late);
-  put_number_member(w, "pid", w->info.pid);
-  put_number_member(w, "tid", w->info.pid);
+  prof_i_chrome_put_number(w, "pid", w->info.pid);
+  prof_i_chrome_put_number(w, "tid", w->info.pid);
   head_put(w, ",\"ts\":");
   prof_i_chrome_put_time(w, w->window.from_ns);
   head_put(w, ",\"args\":{\"version\":\"");
   head_put(w, prof_version());
   head_put(w, "\"");
-  put_number_member(w, "recorded", w->info.event_count - w->info.open_count);
-  put_number_member(w, "unfinished", w->info.open_count);
+  prof_i_chrome_put_number(w, "recorded", w->info.event_count - w->info.open_count);
+  prof_i_chrome_put_number(w, "unfinished", w->info.open_count);
   if (w->info.open_below_count)
-    put_number_member(w, "unfinished below 64 others", w->info.open_below_count);
-  if (w->info.skipped_count) put_number_member(w, "skipped by jumps", w->info.skipped_count);
-  if (w->info.stray_count) put_number_member(w, "ends that found no scope", w->info.stray_count);
+    prof_i_chrome_put_number(w, "unfinished below 64 others", w->info.open_below_count);
+  if (w->info.skipped_count) prof_i_chrome_put_number(w, "skipped by jumps", w->info.skipped_count);
+  if (w->info.stray_count)
+    prof_i_chrome_put_number(w, "ends that found no scope", w->info.stray_count);
   if (w->window.from_ns || w->window.to_ns)
-    put_number_member(w, "of these in this file",
-                      w->written.scope_count + w->written.open_count + w->written.step_count +
-                          w->written.instant_count);
+    prof_i_chrome_put_number(w, "of these in this file",
+                             w->written.scope_count + w->written.open_count +
+                                 w->written.step_count + w->written.instant_count);
   for (int i = 0; i < PROF_LOSS_COUNT; i++) {
     if (w->info.lost_count[i] == 0) continue;
     head_put(w, ",\"lost: ");
@@ -426,7 +347,7 @@ static void put_self_summary(prof_i_chrome *w) {
     head_put(w, "\":");
     prof_i_sink_u64(w->sink, w->info.lost_count[i]);
   }
-  if (crowded) put_number_member(w, "left out: overlapping more than 1023 others", crowded);
+  if (crowded) prof_i_chrome_put_number(w, "left out: overlapping more than 1023 others", crowded);
   if (has_silent) {
     head_put(w, ",\"devices without times\":");
     prof_i_loss_report_devices(w->sink, w->trace, PROF_I_DEVICES_SILENT);
@@ -435,7 +356,7 @@ static void put_self_summary(prof_i_chrome *w) {
     head_put(w, ",\"records began late\":");
     prof_i_loss_report_devices(w->sink, w->trace, PROF_I_DEVICES_LATE);
   }
-  put_number_member(w, "self_check_faults", faults);
+  prof_i_chrome_put_number(w, "self_check_faults", faults);
   put_duration_of_export(w);
   head_put(w, "}}");
 }

@@ -9,23 +9,10 @@
 
 enum {
   PLAIN_BYTES_MAX = 512, /* a plain scope's line */
-  /* ts is cut here: the digits above change ten times a second, the eight below each time */
-  HIGH_UNIT_NS = 100000000
+  HIGH_UNIT_NS = PROF_I_CHROME_HIGH_NS
 };
 
 /* ---- tracks ---- */
-
-/* The track's text, up to ts. */
-void prof_i_chrome_set_track(prof_i_chrome *w, uint32_t lane) {
-  char *to = prof_i_chrome_append(w->track_text, "\",\"pid\":");
-  to = prof_i_put_u64(to, w->ids.pid);
-  to = prof_i_chrome_append(to, ",\"tid\":");
-  to = prof_i_put_u64(to, prof_i_tids_row(&w->ids, lane));
-  to = prof_i_chrome_append(to, ",\"ts\":");
-  w->track_fixed_bytes = w->track_bytes = (uint32_t)(to - w->track_text);
-  w->lane = lane;
-  w->high_ns = UINT64_MAX - HIGH_UNIT_NS; /* no time is there, so the first one sets it */
-}
 
 /* Makes the digits above 10^8 ns those of `ns`. Below 10^8 ns in all there are none, and nothing is
    set. */

@@ -120,7 +120,8 @@ struct prof_i_exporter {
 #define PROF_I_KIND(kind) (1u << PROF_EVENT_##kind)
 
 /* The formats of prof_dump(). */
-extern const prof_i_exporter prof_i_chrome_exporter, prof_i_raf_exporter, prof_i_capture_exporter;
+extern const prof_i_exporter prof_i_chrome_exporter, prof_i_raf_exporter, prof_i_capture_exporter,
+    prof_i_pftrace_exporter, prof_i_csv_exporter, prof_i_folded_exporter;
 
 static inline prof_i_text prof_i_text_or(prof_i_text text, const char *otherwise) {
   return text.bytes > 0 ? text : (prof_i_text){otherwise, strlen(otherwise)};

@@ -50,7 +50,13 @@ static void dump_as(const char *name, prof_dump_options options) {
           own.now.instants, own.now.counters, own.now.arrows, own.now.findings);
 }
 
-static void dump(const char *name) { dump_as(name, (prof_dump_options){0}); }
+/* And the capture beside it, for other formats. */
+static void dump(const char *name) {
+  char path[4096];
+  dump_as(name, (prof_dump_options){0});
+  snprintf(path, sizeof path, "%s/%s.prof", own.folder, name);
+  must(prof_dump(path), path);
+}
 
 static void begin(void) {
   own.now = (counts){0};

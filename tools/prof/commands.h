@@ -58,7 +58,7 @@ void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- dump.c ---- */
 
-/* chrome, raf or capture as a prof_format; EXIT_USAGE, said on stderr, for any other word. */
+/* chrome, raf, capture, perfetto, csv or folded as a prof_format; EXIT_USAGE, said on stderr, for any other word. */
 int choose_format(const char *command, const char *word, uint32_t *to);
 
 #endif

@@ -1,17 +1,68 @@
 /* prof dump FILE -o OUT: a capture as a trace that viewers open. */
 #define _GNU_SOURCE
 #include <getopt.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "commands.h"
 
+/* The endings select a format without --format. lacks: what the command says of the file. */
 static const struct {
   const char *word;
   prof_format format;
+  const char *endings[2];
+  const char *lacks;
 } formats[] = {
-    {"chrome", PROF_FORMAT_CHROME}, {"raf", PROF_FORMAT_RAF}, {"capture", PROF_FORMAT_CAPTURE}};
+    {"chrome", PROF_FORMAT_CHROME, {".json", ".json.gz"}, NULL},
+    {"raf", PROF_FORMAT_RAF, {NULL, NULL}, "scopes alone, in whole microseconds"},
+    {"capture", PROF_FORMAT_CAPTURE, {".prof", NULL}, NULL},
+    {"perfetto",
+     PROF_FORMAT_PERFETTO,
+     {".pftrace", ".pftrace.gz"},
+     "no stacks of Python functions, no clocks of devices"},
+    {"csv", PROF_FORMAT_CSV, {".csv", ".csv.gz"}, "no arguments, arrows or memory"},
+    {"folded", PROF_FORMAT_FOLDED, {".folded", ".folded.gz"}, "self times of call paths alone"}};
+enum { FORMAT_COUNT = sizeof formats / sizeof *formats };
+
+static bool ends_with(const char *path, const char *ending) {
+  const size_t bytes = strlen(path), ending_bytes = strlen(ending);
+  return bytes > ending_bytes && strcmp(path + bytes - ending_bytes, ending) == 0;
+}
+
+/* Devices and pipes need no ending, and get Chrome JSON. */
+static bool is_special(const char *path) {
+  struct stat status;
+  return stat(path, &status) == 0 && !S_ISREG(status.st_mode);
+}
+
+/* Index in formats by the path's ending, or FORMAT_COUNT. */
+static int format_of_path(const char *path) {
+  for (int i = 0; i < FORMAT_COUNT; i++)
+    for (int k = 0; k < 2 && formats[i].endings[k]; k++)
+      if (ends_with(path, formats[i].endings[k])) return i;
+  return is_special(path) ? 0 : FORMAT_COUNT;
+}
+
+static int refuse_ending(const char *output) {
+  char text[256];
+  size_t used = 0;
+  for (int i = 0; i < FORMAT_COUNT; i++)
+    for (int k = 0; k < 2 && formats[i].endings[k]; k++)
+      used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", used ? ", " : "",
+                               formats[i].endings[k]);
+  say("prof dump: no format has the ending of '%s'. The endings are %s; or give --format", output,
+      text);
+  return EXIT_USAGE;
+}
+
+/* What the written file cannot hold. */
+static void say_what_lacks(const char *output, uint32_t format) {
+  for (int i = 0; i < FORMAT_COUNT; i++)
+    if ((uint32_t)formats[i].format == format && formats[i].lacks)
+      say("prof dump: %s has %s", output, formats[i].lacks);
+}
 
 int choose_format(const char *command, const char *word, uint32_t *to) {
   for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
@@ -36,6 +87,11 @@ int command_dump(int argc, char **argv) {
   }
   if (argc - optind != 1) return refuse_words("dump", "takes one capture", NULL);
   if (!output) return refuse_words("dump", "needs -o OUT", NULL);
+  if (options.format == PROF_FORMAT_DEFAULT && strcmp(output, "-") != 0) {
+    const int by_ending = format_of_path(output);
+    if (by_ending == FORMAT_COUNT) return refuse_ending(output);
+    options.format = formats[by_ending].format;
+  }
   struct stat from, to;
   if (stat(argv[optind], &from) == 0 && stat(output, &to) == 0 && from.st_dev == to.st_dev &&
       from.st_ino == to.st_ino)
@@ -46,7 +102,10 @@ int command_dump(int argc, char **argv) {
   if (!trace) return EXIT_FAILED;
   const int status = prof_trace_dump(trace, output, &options);
   prof_trace_destroy(trace);
-  if (status == PROF_OK) return EXIT_OK;
+  if (status == PROF_OK) {
+    say_what_lacks(output, options.format);
+    return EXIT_OK;
+  }
   const char *const error = prof_last_error(), *const text = prof_status_text(status);
   if (strcasestr(error, text))
     say("prof dump: %s", error);

@@ -38,7 +38,7 @@ static const struct {
      "where memory went: a plot over time, both peaks, who held what, what" INDENT
      "was wrong; OUT.svg is the plot alone;" INDENT
      "--raf the samples of PROFILE_MEMORY() as RAF prints them"},
-    {"dump", command_dump, "FILE -o OUT [--format chrome|raf|capture]",
+    {"dump", command_dump, "FILE -o OUT [--format chrome|raf|capture|perfetto|csv|folded]",
      "for chrome://tracing and Perfetto; OUT.gz is compressed"},
     {"import", command_import, "TRACE.json|TRACE.rpd|RESULTS.db [-o OUT.prof]",
      "a trace that torch.profiler exported, or another tool for" INDENT
