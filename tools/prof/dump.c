@@ -7,31 +7,22 @@
 
 #include "commands.h"
 
-static const struct {
-  const char *word;
-  prof_format format;
-} formats[] = {
-    {"chrome", PROF_FORMAT_CHROME}, {"raf", PROF_FORMAT_RAF}, {"capture", PROF_FORMAT_CAPTURE}};
+static const command_choice formats[] = {{"chrome", PROF_FORMAT_CHROME},
+                                         {"raf", PROF_FORMAT_RAF},
+                                         {"capture", PROF_FORMAT_CAPTURE},
+                                         {NULL, 0}};
 
 int choose_format(const char *command, const char *word, uint32_t *to) {
-  for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
-    if (strcmp(word, formats[i].word) == 0) {
-      *to = formats[i].format;
-      return EXIT_OK;
-    }
-  return refuse_words(command, "--format: no such format:", word);
+  return command_read_choice(command, "--format", word, formats, to);
 }
 
-int command_dump(int argc, char **argv) {
-  static const struct option words[] = {{"output", 1, 0, 'o'}, {"format", 1, 0, 'f'}, {0, 0, 0, 0}};
+static int execute_dump(int argc, char **argv) {
   prof_dump_options options = {.size = sizeof options};
   const char *output = NULL;
-  for (int c; (c = getopt_long(argc, argv, "o:", words, NULL)) != -1;) {
+  for (int c; (c = command_option_next(&command_dump, argc, argv)) != -1;) {
     if (c == 'o')
       output = optarg;
-    else if (c != 'f')
-      return refuse_option("dump", argc, argv);
-    else if (choose_format("dump", optarg, &options.format) != EXIT_OK)
+    else if (c != 'f' || choose_format("dump", optarg, &options.format) != EXIT_OK)
       return EXIT_USAGE;
   }
   if (argc - optind != 1) return refuse_words("dump", "takes one capture", NULL);
@@ -54,3 +45,21 @@ int command_dump(int argc, char **argv) {
     say("prof dump: %s: %s", text, error);
   return EXIT_FAILED;
 }
+
+static const command_option options_of_dump[] = {
+    {"output", 'o', "OUT", .help = "the file to write; OUT.gz is compressed"},
+    {"format", 'f', "FORMAT",
+     .help = "chrome (chrome://tracing and Perfetto), raf, or capture (a copy); default chrome"},
+    {0}};
+
+static const command_example examples[] = {
+    {"prof dump trace.prof -o trace.json.gz", "a trace for Perfetto, compressed"}, {0}};
+
+const prof_command command_dump = {
+    .name = "dump",
+    .summary = "writes a capture as a trace for chrome://tracing and Perfetto",
+    .words = "FILE -o OUT [--format FORMAT]",
+    .about = "Writes a capture as a trace that viewers open.",
+    .options = options_of_dump,
+    .examples = examples,
+    .execute = execute_dump};
