@@ -141,6 +141,7 @@ class BuildWithLibrary(build_py):
                 f"libprof: its C sources are not at {ROOT}/src: install from a checkout of prof, "
                 f"or a wheel"
             )
+        own_sources = [f for f in sources if os.path.basename(os.path.dirname(f)) != "python"]
         os.makedirs(target, exist_ok=True)
         compiler, library = Compiler(), os.path.join(target, SONAME)
         compiler.compile(sources, library)
@@ -161,9 +162,14 @@ class BuildWithLibrary(build_py):
         ]
         # its call sites say where they stand, which is no matter of this machine
         no_paths = filter(compiler.takes, [f"-fmacro-prefix-map={ROOT}/="])
-        compiler.compile_beside(
-            commands, os.path.join(target, COMMAND), library, *compiler.optional(), *no_paths
-        )
+        # with the library's objects: libprof.so, if it is preloaded, looks for this name
+        exports = filter(compiler.takes, ["-Wl,--export-dynamic-symbol=prof_i_is_command"])
+        if not compiler.made(
+            [*OPTIONS[0][1:], *compiler.optional(), *no_paths, *exports],
+            [*commands, *own_sources],
+            os.path.join(target, COMMAND),
+        ):
+            raise SystemExit(f"libprof: {COMMAND} did not compile")
 
 
 class WithLibrary(Distribution):

@@ -92,7 +92,7 @@ sys.exit(names != ["work"])' "$work/trace.json"
 
 # A capture written there is read by the command there, and by this machine's, with the same result.
 command_reads() {
-  "$CC" -std=gnu11 -O2 -Iinclude tools/prof/*.c tools/import/*.c tools/run/*.c \
+  "$CC" -std=gnu11 -O2 -Iinclude -Isrc tools/prof/*.c tools/import/*.c tools/run/*.c \
     "$work/plain.a" -o "$work/prof" -pthread -lm &&
     run plain tests/embed/app.c "$work/app.prof" &&
       "${QEMU[@]}" "$work/prof" info "$work/app.prof" &&

@@ -108,7 +108,7 @@ build() {
       return 1
   done
   if [ "$(basename "$test")" = test_text.c ]; then
-    "$CC" "${flags[@]}" -w tools/prof/*.c tools/import/*.c tools/run/*.c "$folder/libprof.a" \
+    "$CC" "${flags[@]}" -Isrc -w tools/prof/*.c tools/import/*.c tools/run/*.c "$folder/libprof.a" \
       -o "$built/prof" -lpthread -lm || return 1
   fi
   echo "$built"

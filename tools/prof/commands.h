@@ -1,29 +1,32 @@
 /* The prof command: one file a sub-command, each thin over <prof/trace.h>. Exit status: 0 done, 1
-   it could not be done (said on stderr), 2 the words are wrong. */
+   it could not be done (said on stderr), 2 the words are wrong, 3 done and the answer is no. */
 #ifndef PROF_TOOLS_COMMANDS_H
 #define PROF_TOOLS_COMMANDS_H
 
 #include <prof/trace.h>
 #include <stdio.h>
 
-enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+#include "command_line.h"
 
-int command_info(int argc, char **argv);
-int command_table(int argc, char **argv);
-int command_memory(int argc, char **argv);
-int command_dump(int argc, char **argv);
-int command_import(int argc, char **argv);
-int command_recover(int argc, char **argv);
-int command_level(int argc, char **argv);
-int command_doctor(int argc, char **argv);
-int command_run(int argc, char **argv);
+/* Each is command_NAME, of NAME.c. In the order of help. */
+#define PROF_COMMANDS(X) \
+  X(run)                 \
+  X(info)                \
+  X(table)               \
+  X(memory)              \
+  X(dump)                \
+  X(import)              \
+  X(level)               \
+  X(doctor)              \
+  X(recover)
+
+#define PROF_COMMAND_DECLARE(name) extern const prof_command command_##name;
+PROF_COMMANDS(PROF_COMMAND_DECLARE)
+#undef PROF_COMMAND_DECLARE
 
 /* Checks options of `prof table` that another command takes: argv[0] is not looked at. Prints what
    is wrong. */
 int check_table_options(const char *command, int argc, char **argv);
-
-/* What `prof table --help` prints. */
-void print_table_help(FILE *to);
 
 /* Opens the capture, or says on stderr why not and what to do. NULL then. */
 prof_trace *open_capture(const char *path);
@@ -35,8 +38,10 @@ void set_lost_page_message(const char *text);
 /* "prof NAME: TEXT", and how to get help. Returns EXIT_USAGE. */
 int refuse_words(const char *name, const char *text, const char *word);
 
-/* The same of what getopt_long() has just refused. */
-int refuse_option(const char *name, int argc, char **argv);
+/* ---- library_folder.c ---- */
+
+/* The folder of libprof.so and the libraries beside it, without a slash at its end, or NULL. */
+const char *library_folder(void);
 
 /* ---- print.c ---- */
 

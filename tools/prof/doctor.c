@@ -1,6 +1,7 @@
 /* prof doctor: what can be recorded on this machine, and what to do where something cannot. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <getopt.h>
 #include <limits.h>
 #include <prof/device.h>
 #include <prof/profiler.h>
@@ -74,11 +75,9 @@ static void print_abilities(uint32_t abilities) {
 /* What has the vendor's own library load it stands beside the library that this program has. */
 static void print_loaded(const char *variable, const char *name) {
   char path[PATH_MAX];
-  Dl_info about;
-  if (!dladdr((const void *)(uintptr_t)&prof_version, &about) || !about.dli_fname) return;
-  const char *const slash = strrchr(about.dli_fname, '/');
-  const int folder = slash ? (int)(slash - about.dli_fname) + 1 : 0,
-            bytes = snprintf(path, sizeof path, "%.*s%s", folder, about.dli_fname, name);
+  const char *const folder = library_folder();
+  if (!folder) return;
+  const int bytes = snprintf(path, sizeof path, "%s/%s", folder, name);
   if (bytes <= 0 || bytes >= (int)sizeof path || access(path, R_OK) != 0) return;
   printf("  %-*s by themselves, of a program as it is: %s=", TITLE_WIDTH, "kernels", variable);
   print_text(stdout, path, strlen(path));
@@ -236,8 +235,9 @@ static void try_backends(void) {
   if (prof_sampler_start(NULL) == PROF_OK) prof_sampler_stop();
 }
 
-int command_doctor(int argc, char **argv) {
-  if (argc > 1) return refuse_words("doctor", "it takes no words:", argv[1]);
+static int execute_doctor(int argc, char **argv) {
+  if (command_option_next(&command_doctor, argc, argv) != -1) return EXIT_USAGE;
+  if (optind < argc) return refuse_words("doctor", "it takes no words:", argv[optind]);
   prof_backend_state state = {.size = sizeof state};
   uint32_t count = 0, working = 0;
   int status;
@@ -261,3 +261,16 @@ int command_doctor(int argc, char **argv) {
         "plug-ins, files or folders.");
   return EXIT_OK;
 }
+
+static const command_example examples[] = {{"prof doctor", "what can be recorded on this machine"},
+                                           {0}};
+
+const prof_command command_doctor = {
+    .name = "doctor",
+    .summary = "which devices can be recorded here, and what to do for the others",
+    .words = "",
+    .about =
+        "Prints which back ends of devices there are, which of them can work on this machine, "
+        "and what to do for the others.",
+    .examples = examples,
+    .execute = execute_doctor};

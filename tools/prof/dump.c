@@ -65,24 +65,19 @@ static void say_what_lacks(const char *output, uint32_t format) {
 }
 
 int choose_format(const char *command, const char *word, uint32_t *to) {
-  for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
-    if (strcmp(word, formats[i].word) == 0) {
-      *to = formats[i].format;
-      return EXIT_OK;
-    }
-  return refuse_words(command, "--format: no such format:", word);
+  command_choice choices[FORMAT_COUNT + 1] = {{NULL, 0}};
+  for (int i = 0; i < FORMAT_COUNT; i++)
+    choices[i] = (command_choice){formats[i].word, formats[i].format};
+  return command_read_choice(command, "--format", word, choices, to);
 }
 
-int command_dump(int argc, char **argv) {
-  static const struct option words[] = {{"output", 1, 0, 'o'}, {"format", 1, 0, 'f'}, {0, 0, 0, 0}};
+static int execute_dump(int argc, char **argv) {
   prof_dump_options options = {.size = sizeof options};
   const char *output = NULL;
-  for (int c; (c = getopt_long(argc, argv, "o:", words, NULL)) != -1;) {
+  for (int c; (c = command_option_next(&command_dump, argc, argv)) != -1;) {
     if (c == 'o')
       output = optarg;
-    else if (c != 'f')
-      return refuse_option("dump", argc, argv);
-    else if (choose_format("dump", optarg, &options.format) != EXIT_OK)
+    else if (c != 'f' || choose_format("dump", optarg, &options.format) != EXIT_OK)
       return EXIT_USAGE;
   }
   if (argc - optind != 1) return refuse_words("dump", "takes one capture", NULL);
@@ -113,3 +108,24 @@ int command_dump(int argc, char **argv) {
     say("prof dump: %s: %s", text, error);
   return EXIT_FAILED;
 }
+
+static const command_option options_of_dump[] = {
+    {"output", 'o', "OUT",
+     .help = "the file to write; its ending selects the format: .json, .pftrace, .csv, .folded, "
+             "each also with .gz behind it, or .prof"},
+    {"format", 'f', "FORMAT",
+     .help = "chrome (chrome://tracing and Perfetto), perfetto, csv, folded (flame graphs), raf, "
+             "or capture (a copy); default by OUT's ending"},
+    {0}};
+
+static const command_example examples[] = {
+    {"prof dump trace.prof -o trace.json.gz", "a trace for Perfetto, compressed"}, {0}};
+
+const prof_command command_dump = {
+    .name = "dump",
+    .summary = "writes a capture as a trace for Perfetto and other viewers",
+    .words = "FILE -o OUT [--format FORMAT]",
+    .about = "Writes a capture as a trace that viewers open.",
+    .options = options_of_dump,
+    .examples = examples,
+    .execute = execute_dump};

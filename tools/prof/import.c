@@ -121,12 +121,11 @@ static int report_import(const char *from, const char *to, const import_result *
   return is_written ? print_input_end(from, r) : print_no_events(from, r);
 }
 
-int command_import(int argc, char **argv) {
-  static const struct option words[] = {{"output", 1, 0, 'o'}, {0, 0, 0, 0}};
+static int execute_import(int argc, char **argv) {
   const char *output = NULL;
   char named[PATH_MAX];
-  for (int c; (c = getopt_long(argc, argv, "o:", words, NULL)) != -1;) {
-    if (c != 'o') return refuse_option("import", argc, argv);
+  for (int c; (c = command_option_next(&command_import, argc, argv)) != -1;) {
+    if (c != 'o') return EXIT_USAGE;
     output = optarg;
   }
   if (argc - optind != 1) return refuse_words("import", "takes one trace", NULL);
@@ -141,3 +140,22 @@ int command_import(int argc, char **argv) {
   import_run(from, to, !output, &result);
   return report_import(from, to, &result);
 }
+
+static const command_option options_of_import[] = {
+    {"output", 'o', "OUT.prof",
+     .help = "the capture (default: beside the trace, if there is none yet)"},
+    {0}};
+
+static const command_example examples[] = {
+    {"prof import trace.json -o imported.prof", "a trace that torch.profiler exported"}, {0}};
+
+const prof_command command_import = {
+    .name = "import",
+    .summary = "makes a capture of a trace: Chrome JSON, AMD's rpd or rocprofv3",
+    .words = "TRACE.json|TRACE.rpd|RESULTS.db [-o OUT.prof]",
+    .about =
+        "Makes a capture of a trace that torch.profiler exported, or another tool for "
+        "chrome://tracing (.json or .json.gz), or of a database of AMD's rpd or rocprofv3.",
+    .options = options_of_import,
+    .examples = examples,
+    .execute = execute_import};

@@ -1,5 +1,6 @@
 /* prof info FILE: one screen about a capture. */
 #define _GNU_SOURCE
+#include <getopt.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -234,9 +235,10 @@ static void print_open_scopes(const prof_trace *trace, uint64_t open_count) {
   free(event);
 }
 
-int command_info(int argc, char **argv) {
-  if (argc != 2) return refuse_words("info", "takes one capture", NULL);
-  prof_trace *const trace = open_capture(argv[1]);
+static int execute_info(int argc, char **argv) {
+  if (command_option_next(&command_info, argc, argv) != -1) return EXIT_USAGE;
+  if (argc - optind != 1) return refuse_words("info", "takes one capture", NULL);
+  prof_trace *const trace = open_capture(argv[optind]);
   if (!trace) return EXIT_FAILED;
   prof_trace_info info = {.size = sizeof info};
   char *loss = NULL;
@@ -278,3 +280,16 @@ int command_info(int argc, char **argv) {
   prof_trace_destroy(trace);
   return EXIT_OK;
 }
+
+static const command_example examples[] = {
+    {"prof info trace.prof", "what the capture holds, and what it lost"}, {0}};
+
+const prof_command command_info = {
+    .name = "info",
+    .summary = "what a capture holds, what it lost, what was open",
+    .words = "FILE",
+    .about =
+        "Prints one screen about a capture: its process, time, events, losses, devices and "
+        "threads, and the scopes that were open at its end.",
+    .examples = examples,
+    .execute = execute_info};

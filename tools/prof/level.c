@@ -60,7 +60,7 @@ static int print_level(const char *path) {
   return EXIT_OK;
 }
 
-int command_level(int argc, char **argv) {
+static int execute_level(int argc, char **argv) {
   char path[PATH_MAX];
   long pid = 0, level = 0;
   int before = 0;
@@ -83,3 +83,16 @@ int command_level(int argc, char **argv) {
   putchar('\n');
   return EXIT_OK;
 }
+
+static const command_example examples[] = {
+    {"prof level trace.prof", "the level of the process that writes this capture"}, {0}};
+
+const prof_command command_level = {
+    .name = "level",
+    .summary = "shows or switches the level of a process that records",
+    .words = "PID|FILE [N]",
+    .about =
+        "Shows or switches the level of a process that records into a file: 0 no scopes, 1 "
+        "operators, 2 also the runtime. Memory is recorded at each of them, at 0 too.",
+    .examples = examples,
+    .execute = execute_level};

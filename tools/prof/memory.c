@@ -56,10 +56,7 @@ static bool locale_is_utf8(void) {
 /* ---- the words ---- */
 
 static int read_words(int argc, char **argv, memory_words *w) {
-  static const struct option options[] = {{"pool", 1, 0, 'p'}, {"svg", 1, 0, 's'},
-                                          {"rows", 1, 0, 'r'}, {"width", 1, 0, 'w'},
-                                          {"raf", 0, 0, 'f'},  {0, 0, 0, 0}};
-  for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+  for (int c; (c = command_option_next(&command_memory, argc, argv)) != -1;) {
     switch (c) {
       case 'p':
         if (!parse_number(optarg, 1, 1000000000, &w->text.pool))
@@ -82,7 +79,7 @@ static int read_words(int argc, char **argv, memory_words *w) {
         w->is_raf = true;
         break;
       default:
-        return refuse_option("memory", argc, argv);
+        return EXIT_USAGE;
     }
   }
   if (argc - optind != 1) return refuse_words("memory", "takes one capture", NULL);
@@ -209,7 +206,7 @@ static int print_raf(const prof_trace *trace, const prof_memory *memory, const m
   return EXIT_FAILED;
 }
 
-int command_memory(int argc, char **argv) {
+static int execute_memory(int argc, char **argv) {
   memory_words w = {.text = {.size = sizeof w.text}};
   int status = read_words(argc, argv, &w);
   if (status != EXIT_OK) return status;
@@ -229,3 +226,26 @@ int command_memory(int argc, char **argv) {
   prof_trace_destroy(trace);
   return status;
 }
+
+static const command_option options_of_memory[] = {
+    {"pool", 'p', "N", .help = "this pool alone, by its number in the report"},
+    {"rows", 'r', "N", .help = "of each table at most so many rows; all: all of them (default 10)"},
+    {"width", 'w', "N", .help = "columns, 40 to 500 (default: the terminal's)"},
+    {"svg", 's', "OUT.svg", .help = "writes the plot alone, as a picture"},
+    {"raf", 'f', NULL, .help = "the samples of PROFILE_MEMORY() as RAF prints them"},
+    {0}};
+
+static const command_example examples[] = {
+    {"prof memory trace.prof", "a plot over time, both peaks, and who held what"}, {0}};
+
+const prof_command command_memory = {
+    .name = "memory",
+    .summary = "where memory went: a plot, both peaks, who held what",
+    .words = "[OPTION...] FILE",
+    .about =
+        "Prints where memory went: a plot over time, both peaks, who held what, and what was "
+        "wrong.",
+    .notes = "The plot is ASCII where LC_ALL, LC_CTYPE and LANG say no UTF-8.",
+    .options = options_of_memory,
+    .examples = examples,
+    .execute = execute_memory};

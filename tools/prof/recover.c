@@ -309,16 +309,10 @@ static void check_output_folder(void) {
     if (places[i] && places[i][0]) visit_folder(places[i]);
 }
 
-int command_recover(int argc, char **argv) {
-  static const struct option words[] = {{"all", 0, 0, 'a'},
-                                        {"output", 1, 0, 'o'},
-                                        {"format", 1, 0, 'f'},
-                                        {"keep", 1, 0, 'k'},
-                                        {0, 0, 0, 0}};
+static int execute_recover(int argc, char **argv) {
   recovery.keep = -1;
   int status = EXIT_OK;
-  for (int c; (c = getopt_long(argc, argv, "ao:", words, NULL)) != -1;) {
-    if (c == '?' || c == ':') return refuse_option("recover", argc, argv);
+  for (int c; (c = command_option_next(&command_recover, argc, argv)) != -1;) {
     if (parse_option(c) != EXIT_OK) return EXIT_USAGE;
   }
   if (recovery.keep >= 0 && optind == argc)
@@ -346,3 +340,24 @@ int command_recover(int argc, char **argv) {
   free(recovery.captures);
   return recovery.unreadable ? EXIT_FAILED : status;
 }
+
+static const command_option options_of_recover[] = {
+    {"all", 'a', NULL, .help = "captures of processes that stopped, too"},
+    {"output", 'o', "OUTDIR", .help = "converts each into this folder"},
+    {"format", 'f', "FORMAT", .help = "of -o: chrome, raf or capture (default chrome)"},
+    {"keep", 'k', "N", .help = "removes all that it lists but the newest N"},
+    {0}};
+
+static const command_example examples[] = {
+    {"prof recover . -o saved", "converts what dead processes left in this folder"}, {0}};
+
+const prof_command command_recover = {
+    .name = "recover",
+    .summary = "what processes that died left, and what each was inside of",
+    .words = "[DIR...] [--all] [-o OUTDIR] [--format FORMAT] [--keep N]",
+    .about =
+        "Lists the captures that processes which died left in DIR, and what each was inside "
+        "of. Never removes a capture whose process runs, or may run.",
+    .options = options_of_recover,
+    .examples = examples,
+    .execute = execute_recover};

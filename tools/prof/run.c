@@ -16,59 +16,6 @@
 #include "../run/trace_file.h"
 #include "commands.h"
 
-/* Each line has at most 80 columns. */
-static const char help_text[] =
-    "usage: prof run [OPTION...] [--] PROGRAM [WORD...]\n"
-    "\n"
-    "Runs the program and ends with its exit status. Without --tool, prof records\n"
-    "the program and its children, and prints a table at the end. SCRIPT.py,\n"
-    "-m MODULE and python3 SCRIPT.py are recorded by prof's Python package.\n"
-    "\n"
-    "  -t, --tool NAME        a tool around the program; may be repeated: the first\n"
-    "                         is the innermost\n"
-    "  -s, --stack FILE       tools by a JSON file: {\"tools\": [{\"name\": N,\n"
-    "                         \"cmd\": C, \"env_vars\": {...}}]}; also --tools,\n"
-    "                         --additional-context-file\n"
-    "      --additional-context TEXT\n"
-    "                         the same as text; JSON, or a Python literal\n"
-    "      --tools-config FILE\n"
-    "                         adds or replaces tools: madengine's tools.json\n"
-    "      --list             each tool, what it needs and whether it can work here\n"
-    "      --dry-run          prints what would run, and what prevents it\n"
-    "  -o, --output DIR       where files go; a log and a summary, too\n"
-    "  -o, --output FILE      .prof, .json or .json.gz: what the tool prof has\n"
-    "                         recorded; other processes have FILE.PID.json, ranks\n"
-    "                         FILE-RANK.json; in both %p is the pid, %r the rank,\n"
-    "                         %h the host\n"
-    "  -n, --repeat N         runs it N times, and prints one table of all; with\n"
-    "                         -o DIR each has a folder DIR/run-1, run-2, ...\n"
-    "  -q, --quiet            no table and no summary\n"
-    "\n"
-    "Of the tool prof:\n"
-    "  -l, --level N          1 operators, 2 also the runtime (default 1)\n"
-    "      --memory           malloc() and free(), too; with --torch what its\n"
-    "                         allocators report\n"
-    "      --devices          kernels and copies of OpenCL, CUDA and HIP, tasks of\n"
-    "                         ITT, too\n"
-    "      --sample SECONDS   power, memory and other meters of devices and the\n"
-    "                         host, as counters\n"
-    "  -r, --rows N, -b, --by GROUPS, --sort BY, -c, --category C,\n"
-    "  -f, --stack-frames N   the table: see prof table --help\n"
-    "\n"
-    "Of the tool prof, for programs in Python (see python3 -m prof run --help):\n"
-    "      --python[=all]     each function; all: of the standard library, too\n"
-    "      --python-include MODULE, --python-exclude MODULE, --python-no-imports,\n"
-    "      --python-c         which functions\n"
-    "      --torch            PyTorch's operators\n"
-    "      --record-shapes, --with-flops, --with-modules, --with-stack,\n"
-    "      --replace-torch-profiler\n"
-    "                         the same, with more; each implies --torch\n"
-    "      --trace MODULE     this module's functions as operators\n"
-    "\n"
-    "Exit status: the program's, or 128 + the signal that ended it; 125 if prof run\n"
-    "was given wrong words or could not start the program, 126 if it cannot be\n"
-    "executed, 127 if it is not there.\n";
-
 enum {
   OPTION_CONTEXT = 256,
   OPTION_CONFIG,
@@ -82,44 +29,6 @@ enum {
   OPTION_FOR_PYTHON, /* passed on to Python's own command */
 };
 
-static const char short_options[] = "+t:s:o:l:n:m:qhr:b:c:f:";
-
-static const struct option options[] = {{"tool", 1, 0, 't'},
-                                        {"stack", 1, 0, 's'},
-                                        {"tools", 1, 0, 's'},
-                                        {"additional-context-file", 1, 0, 's'},
-                                        {"additional-context", 1, 0, OPTION_CONTEXT},
-                                        {"tools-config", 1, 0, OPTION_CONFIG},
-                                        {"list", 0, 0, OPTION_LIST},
-                                        {"dry-run", 0, 0, OPTION_DRY_RUN},
-                                        {"output", 1, 0, 'o'},
-                                        {"repeat", 1, 0, 'n'},
-                                        {"quiet", 0, 0, 'q'},
-                                        {"help", 0, 0, 'h'},
-                                        {"level", 1, 0, 'l'},
-                                        {"memory", 0, 0, OPTION_MEMORY},
-                                        {"profile-memory", 0, 0, OPTION_MEMORY},
-                                        {"devices", 0, 0, OPTION_DEVICES},
-                                        {"sample", 1, 0, OPTION_SAMPLE},
-                                        {"rows", 1, 0, 'r'},
-                                        {"by", 1, 0, 'b'},
-                                        {"sort", 1, 0, OPTION_SORT},
-                                        {"category", 1, 0, 'c'},
-                                        {"stack-frames", 1, 0, 'f'},
-                                        {"python", 2, 0, OPTION_PYTHON},
-                                        {"python-include", 1, 0, OPTION_FOR_PYTHON},
-                                        {"python-exclude", 1, 0, OPTION_FOR_PYTHON},
-                                        {"python-no-imports", 0, 0, OPTION_FOR_PYTHON},
-                                        {"python-c", 0, 0, OPTION_FOR_PYTHON},
-                                        {"torch", 0, 0, OPTION_FOR_PYTHON},
-                                        {"record-shapes", 0, 0, OPTION_FOR_PYTHON},
-                                        {"with-flops", 0, 0, OPTION_FOR_PYTHON},
-                                        {"with-modules", 0, 0, OPTION_FOR_PYTHON},
-                                        {"with-stack", 0, 0, OPTION_FOR_PYTHON},
-                                        {"replace-torch-profiler", 0, 0, OPTION_FOR_PYTHON},
-                                        {"trace", 1, 0, OPTION_FOR_PYTHON},
-                                        {0, 0, 0, 0}};
-
 typedef struct run_words_parsed {
   run_request request;
   unsigned count; /* of runs */
@@ -129,7 +38,7 @@ typedef struct run_words_parsed {
 
 /* Reads --tools-config first, at any place: the names of tools depend on it. */
 static void read_configs(int argc, char **argv) {
-  for (int c; (c = getopt_long(argc, argv, short_options, options, NULL)) != -1 && c != 'm';)
+  for (int c; (c = command_option_peek(&command_run, argc, argv)) != -1 && c != 'm';)
     if (c == OPTION_CONFIG) run_tools_read(optarg);
   optind = 0;
 }
@@ -198,15 +107,7 @@ static int parse_prof_option(run_request *r, int c, const char *name) {
   return EXIT_OK;
 }
 
-/* The long name of an option. index: of getopt_long(), or -1 for a short option. */
-static const char *option_name(int c, int index) {
-  if (index >= 0) return options[index].name;
-  for (size_t i = 0; options[i].name; i++)
-    if (options[i].val == c) return options[i].name;
-  return "";
-}
-
-static int parse_option(run_words_parsed *w, int c, int index, int argc, char **argv) {
+static int parse_option(run_words_parsed *w, int c) {
   run_request *const r = &w->request;
   switch (c) {
     case 't':
@@ -238,10 +139,9 @@ static int parse_option(run_words_parsed *w, int c, int index, int argc, char **
       w->is_help = true;
       return EXIT_OK;
     case '?':
-      refuse_option("run", argc, argv);
       return RUN_FAILED;
     default:
-      return parse_prof_option(r, c, option_name(c, index));
+      return parse_prof_option(r, c, command_option_found()->name);
   }
 }
 
@@ -268,22 +168,21 @@ static int check_words(const run_words_parsed *w) {
   return status == EXIT_OK ? EXIT_OK : RUN_FAILED;
 }
 
-int command_run(int argc, char **argv) {
+static int execute_run(int argc, char **argv) {
   run_words_parsed w = {.request = {.folder = ".", .level = 1}, .count = 1};
   run_request *const r = &w.request;
   double seconds;
   read_configs(argc, argv);
   /* -m MODULE is the program, as in Python: it ends the options */
-  for (int c, index = -1; (c = getopt_long(argc, argv, short_options, options, &index)) != -1;
-       index = -1) {
+  for (int c; (c = command_option_next(&command_run, argc, argv)) != -1;) {
     if (c == 'm') {
       w.module = optarg;
       break;
     }
-    const int status = parse_option(&w, c, index, argc, argv);
+    const int status = parse_option(&w, c);
     if (status != EXIT_OK) return status;
     if (w.is_help) {
-      fputs(help_text, stdout);
+      command_help_print(stdout, &command_run);
       return EXIT_OK;
     }
   }
@@ -305,3 +204,93 @@ int command_run(int argc, char **argv) {
   if (w.is_dry) return run_stack_print(r);
   return w.count == 1 ? run_stack_execute(r, &seconds) : run_repeat(r, w.count);
 }
+
+static const command_option options_of_run[] = {
+    {"tool", 't', "NAME",
+     .help = "a tool around the program; may be repeated: the first is the innermost"},
+    {"stack", 's', "FILE",
+     .help = "tools by a JSON file: {\"tools\": [{\"name\": N, \"cmd\": C, \"env_vars\": {...}}]}; "
+             "also "
+             "--tools, --additional-context-file"},
+    {"tools", 0, "FILE", .help = "", .id = 's', .is_hidden = true},
+    {"additional-context-file", 0, "FILE", .help = "", .id = 's', .is_hidden = true},
+    {"additional-context", 0, "TEXT", .help = "the same as text; JSON, or a Python literal",
+     .id = OPTION_CONTEXT},
+    {"tools-config", 0, "FILE", .help = "adds or replaces tools: madengine's tools.json",
+     .id = OPTION_CONFIG},
+    {"list", 0, NULL, .help = "each tool, what it needs and whether it can work here",
+     .id = OPTION_LIST},
+    {"dry-run", 0, NULL, .help = "prints what would run, and what prevents it",
+     .id = OPTION_DRY_RUN},
+    {"output", 'o', "PATH",
+     .help = "a folder for files, a log and a summary; or a file, .prof, .json or .json.gz: what "
+             "the tool "
+             "prof has recorded. Other processes have FILE.PID.json, ranks FILE-RANK.json. In both "
+             "%p is "
+             "the pid, %r the rank, %h the host"},
+    {"repeat", 'n', "N",
+     .help =
+         "runs it N times, and prints one table of all; with -o DIR each has a folder DIR/run-1, "
+         "run-2, ..."},
+    {"quiet", 'q', NULL, .help = "no table and no summary"},
+    {"module", 'm', "MODULE", .help = "as python -m MODULE; ends the options"},
+    {"help", 'h', NULL, .help = "this text"},
+    {"level", 'l', "N", .help = "1 operators, 2 also the runtime (default 1)",
+     .group = "Of the tool prof"},
+    {"memory", 0, NULL, .help = "malloc() and free(), too; with --torch what its allocators report",
+     .id = OPTION_MEMORY},
+    {"profile-memory", 0, NULL, .help = "", .id = OPTION_MEMORY, .is_hidden = true},
+    {"devices", 0, NULL, .help = "kernels and copies of OpenCL, CUDA and HIP, tasks of ITT, too",
+     .id = OPTION_DEVICES},
+    {"sample", 0, "SECONDS",
+     .help = "power, memory and other meters of devices and the host, as counters",
+     .id = OPTION_SAMPLE},
+    {"rows", 'r', "N", .help = "of the table: see prof table --help, as for the next four"},
+    {"by", 'b', "GROUPS", .help = "what is one row"},
+    {"sort", 0, "BY", .help = "the order of rows", .id = OPTION_SORT},
+    {"category", 'c', "C", .help = "only scopes of this category"},
+    {"stack-frames", 'f', "N", .help = "by stack: the innermost so many frames"},
+    {"python", 0, "all", .help = "each function; all: of the standard library, too",
+     .id = OPTION_PYTHON, .group = "Of the tool prof, for programs in Python", .is_optional = true},
+    {"python-include", 0, "MODULE", .help = "only functions of this module; may be repeated",
+     .id = OPTION_FOR_PYTHON},
+    {"python-exclude", 0, "MODULE", .help = "no functions of this module; may be repeated",
+     .id = OPTION_FOR_PYTHON},
+    {"python-no-imports", 0, NULL, .help = "no imports, and no code of modules that they run",
+     .id = OPTION_FOR_PYTHON},
+    {"python-c", 0, NULL, .help = "functions of C that they call, too", .id = OPTION_FOR_PYTHON},
+    {"torch", 0, NULL, .help = "PyTorch's operators; the next five have more, and imply --torch",
+     .id = OPTION_FOR_PYTHON},
+    {"record-shapes", 0, NULL, .help = "with the shapes of inputs", .id = OPTION_FOR_PYTHON},
+    {"with-flops", 0, NULL, .help = "a second table: floating point operations",
+     .id = OPTION_FOR_PYTHON},
+    {"with-modules", 0, NULL, .help = "a scope around each call of an nn.Module",
+     .id = OPTION_FOR_PYTHON},
+    {"with-stack", 0, NULL, .help = "with the functions of Python around them",
+     .id = OPTION_FOR_PYTHON},
+    {"replace-torch-profiler", 0, NULL, .help = "the script's own torch.profiler is prof's",
+     .id = OPTION_FOR_PYTHON},
+    {"trace", 0, "MODULE", .help = "this module's functions as operators", .id = OPTION_FOR_PYTHON},
+    {0}};
+
+static const command_example examples[] = {
+    {"prof run -o trace.prof sleep 0.1", "records a program into one file"},
+    {"prof run --list", "the tools that can be put around a program"},
+    {0}};
+
+const prof_command command_run = {
+    .name = "run",
+    .summary = "runs a program, records it, or puts tools around it",
+    .words = "[OPTION...] [--] PROGRAM [WORD...]",
+    .about =
+        "Runs the program and ends with its exit status. Without --tool, prof records the "
+        "program and its children, and prints a table at the end. SCRIPT.py, -m MODULE and "
+        "python3 SCRIPT.py are recorded by prof's Python package.",
+    .statuses =
+        "Exit status: the program's, or 128 + the signal that ended it; 125 if prof run "
+        "was given wrong words or could not start the program, 126 if it cannot be "
+        "executed, 127 if it is not there.",
+    .options = options_of_run,
+    .examples = examples,
+    .execute = execute_run,
+    .stops_at_word = true};

@@ -204,7 +204,7 @@ static void print_table(const run_words *options, const run_words *paths) {
   run_words_add_all(&words, options);
   run_words_add_all(&words, paths);
   optind = 1;
-  (void)command_table((int)words.count, words.items); /* it has printed its errors */
+  (void)command_table.execute((int)words.count, words.items); /* it has printed its errors */
 }
 
 static void print_peaks(const run_words *options, const run_words *paths) {

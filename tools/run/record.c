@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "internal.h"
 
-#include <dlfcn.h>
 #include <prof/profiler.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,16 +10,6 @@
 
 #include "../prof/commands.h"
 #include "workload_name.h"
-
-/* The folder of libprof.so, or NULL. */
-static char *library_folder(void) {
-  Dl_info info;
-  void *address;
-  *(const char *(**)(void)) & address = prof_version;
-  if (!dladdr(address, &info) || !info.dli_fname) return NULL;
-  const char *const slash = strrchr(info.dli_fname, '/');
-  return slash ? run_text("%.*s", (int)(slash - info.dli_fname), info.dli_fname) : NULL;
-}
 
 static const char *library_place(void) {
   const char *const folder = library_folder();
