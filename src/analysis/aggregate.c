@@ -21,7 +21,24 @@ static void add_scope_costs(const prof_i_aggregation *a) {
   }
 }
 
+/* Resolves the filter for the trace. The options get its window, besides the caller's. */
+static int use_filter(prof_i_aggregation *a) {
+  if (!a->filter) return 0;
+  const int status = prof_i_trace_filter_init(&a->filtered, a->trace, a->filter);
+  if (status) return status;
+  const prof_i_time_window *const window = &a->filtered.window;
+  const uint64_t end_ns = window->to_ns == UINT64_MAX ? 0 : window->to_ns;
+  a->options.from_ns = window->from_ns > a->from_ns ? window->from_ns : a->from_ns;
+  a->options.to_ns = a->to_ns == 0 || (end_ns && end_ns < a->to_ns) ? end_ns : a->to_ns;
+  return 0;
+}
+
+static bool takes_thread(const prof_i_aggregation *a) {
+  return !a->filter || a->filtered.takes_thread[a->thread];
+}
+
 static void forget_trace(prof_i_aggregation *a) {
+  if (a->filter) prof_i_trace_filter_fini(&a->filtered);
   free(a->by_site);
   a->by_site = NULL;
   prof_i_device_totals_fini(&a->on_device);
@@ -45,7 +62,7 @@ static int add_trace(prof_i_aggregation *a) {
   a->has_pools = with_memory && a->trace->catalog.pool_count != 0;
   a->has_only_children = (a->options.rules & PROF_RULE_ONLY_CHILDREN) != 0;
   a->has_first = a->options.sort == PROF_SORT_FIRST || (a->options.group & PROF_GROUP_ANNOTATION);
-  int status = a->by_site ? 0 : PROF_E_NO_MEMORY;
+  int status = a->by_site ? use_filter(a) : PROF_E_NO_MEMORY;
   if (!status)
     status =
         prof_i_device_totals_init(&a->on_device, a->trace, a->options.group & PROF_GROUP_KERNEL);
@@ -53,7 +70,7 @@ static int add_trace(prof_i_aggregation *a) {
     status = PROF_E_NO_MEMORY;
   for (a->thread = 0; !status && a->thread < a->trace->thread_count; a->thread++) {
     /* its work is met where it was launched */
-    if (prof_i_thread_is_stream(&a->trace->threads[a->thread])) continue;
+    if (prof_i_thread_is_stream(&a->trace->threads[a->thread]) || !takes_thread(a)) continue;
     if (a->options.group & PROF_I_GROUP_LINES)
       memset(a->by_site, 0, a->site_count * sizeof *a->by_site);
     status =
@@ -145,14 +162,18 @@ int prof_i_aggregate_one(const prof_trace *trace, const char *name, const char *
   return status;
 }
 
-int prof_i_traces_aggregate(const prof_trace *const *traces, size_t count,
-                            const prof_aggregate_options *options, prof_rows **rows_out) {
+int prof_i_traces_aggregate_filtered(const prof_trace *const *traces, size_t count,
+                                     const prof_aggregate_options *options,
+                                     const prof_i_filter *filter, prof_rows **rows_out) {
   int status = check_arguments("prof_traces_aggregate", traces, count, rows_out);
   if (status) return status;
   prof_i_aggregation *const a = make_aggregation(traces, count);
   if (!a) return prof_i_fail(PROF_E_NO_MEMORY, "no memory to aggregate");
   status = prof_i_aggregate_options_read(options, &a->options);
   if (!status) {
+    a->filter = filter;
+    a->from_ns = a->options.from_ns;
+    a->to_ns = a->options.to_ns;
     status = add_all_threads(a);
     if (!status) status = collect_groups(a, rows_out);
     if (status)
@@ -162,6 +183,11 @@ int prof_i_traces_aggregate(const prof_trace *const *traces, size_t count,
   aggregation_fini(a);
   free(a);
   return status;
+}
+
+int prof_i_traces_aggregate(const prof_trace *const *traces, size_t count,
+                            const prof_aggregate_options *options, prof_rows **rows_out) {
+  return prof_i_traces_aggregate_filtered(traces, count, options, NULL, rows_out);
 }
 
 int prof_traces_aggregate(const prof_trace *const *traces, size_t count,

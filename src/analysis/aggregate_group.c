@@ -205,7 +205,8 @@ static bool scope_is_wanted(const prof_i_aggregation *a, prof_i_text name, prof_
 prof_i_group *prof_i_aggregation_add_site(prof_i_aggregation *a, uint32_t site) {
   const prof_i_site_info *const info = prof_i_trace_site(a->trace, site);
   prof_i_group *g = &a->unwanted;
-  if (scope_is_wanted(a, info->name, info->category, info->level)) {
+  const bool passes = !a->filter || a->filtered.takes_site[site];
+  if (passes && scope_is_wanted(a, info->name, info->category, info->level)) {
     const group_key key = make_key(a, site, info->name, info->category, no_text, no_text,
                                    (prof_device){PROF_DEVICE_CPU, 0});
     g = find_group(a, &key, info->level);
@@ -240,6 +241,7 @@ bool prof_i_aggregation_find_detailed(prof_i_aggregation *a, uint32_t thread,
   const prof_i_text name = {event->name, event->name_bytes},
                     category = {event->category, event->category_bytes};
   *group_out = &a->unwanted;
+  if (a->filter && !prof_i_trace_filter_takes_event(&a->filtered, event)) return true;
   if (!scope_is_wanted(a, name, category, event->level)) return true;
   const uint32_t by = a->options.group & PROF_I_GROUP_SHAPES;
   const size_t shape_words = !by ? 0

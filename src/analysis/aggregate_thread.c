@@ -21,6 +21,7 @@ static bool span_is_in_window(const prof_aggregate_options *options, const prof_
 /* Whether the record has parts of the key that its site does not have. */
 static inline bool has_details(const prof_i_aggregation *a, const uint64_t *record) {
   const uint32_t flags = prof_i_word_flags(record[2]), by = a->options.group;
+  if (a->filter && a->filtered.needs_record) return true;
   return (flags & (PROF_I_FLAG_NAME | PROF_I_FLAG_CATEGORY)) || prof_i_is_async(record) ||
          ((flags & PROF_I_FLAG_DEVICE) && (by & PROF_GROUP_DEVICE)) ||
          (prof_i_word_schema(record[2]) != 0 && (by & (PROF_I_GROUP_SHAPES | PROF_GROUP_STACK)));
@@ -120,6 +121,12 @@ static int add_to_group(const prof_i_aggregation *a, prof_i_group *g, const prof
                                                                                 : PROF_E_NO_MEMORY;
 }
 
+/* Whether the filter takes a scope of this time. Its call site is looked at with the group's. */
+static inline bool passes_time(const prof_i_aggregation *a, const prof_i_span *span) {
+  return !a->filter ||
+         prof_i_trace_filter_takes_time(&a->filtered, span->start_ns, span->duration_ns);
+}
+
 int prof_i_aggregation_add_unscoped(prof_i_aggregation *a) {
   for (const prof_i_launch *left; (left = prof_i_device_totals_unscoped(&a->on_device)) != NULL;) {
     const prof_i_span span = {.record = left->record,
@@ -130,6 +137,9 @@ int prof_i_aggregation_add_unscoped(prof_i_aggregation *a) {
                               .kind = PROF_EVENT_SCOPE};
     prof_i_group *g;
     if (prof_i_has_window(&a->options) && !span_is_in_window(&a->options, &span)) continue;
+    if (!passes_time(a, &span)) continue;
+    if (a->filter && left->thread == UINT32_MAX && !a->filtered.takes_thread[left->stream])
+      continue;
     if (left->thread == UINT32_MAX) {
       a->thread = left->stream;
       if (!prof_i_aggregation_set_process(a)) return PROF_E_NO_MEMORY;
@@ -169,6 +179,10 @@ static bool find_plain_or_edge(prof_i_aggregation *a, const prof_i_span *span,
                                prof_i_pending_span *around, prof_i_group **group_out) {
   const bool is_detailed = span->record != NULL && has_details(a, span->record);
   if (a->has_callers && !find_caller(a, span, around)) return false;
+  if (!passes_time(a, span)) {
+    *group_out = &a->unwanted;
+    return true;
+  }
   if (is_detailed) return prof_i_aggregation_find_detailed(a, a->thread, span, group_out);
   if (a->has_callers) return prof_i_aggregation_find_by_edge(a, span, group_out);
   *group_out = prof_i_aggregation_site_group(a, span->site);
@@ -488,9 +502,10 @@ int prof_i_aggregation_add_thread(prof_i_aggregation *a) {
   /* Fast path: no span needs its parents or its details. */
   if (!a->has_callers && !a->has_pools && !a->has_first && !a->has_launched &&
       !prof_i_has_window(&a->options) && !(a->options.group & PROF_GROUP_FLOPS) &&
-      !a->has_only_children) {
+      !a->has_only_children && !(a->filter && a->filtered.min_ns)) {
     walker->walk_plain = add_plain;
-    walker->takes_bare = !(a->options.group & (PROF_I_GROUP_SHAPES | PROF_GROUP_STACK));
+    walker->takes_bare = !(a->options.group & (PROF_I_GROUP_SHAPES | PROF_GROUP_STACK)) &&
+                         !(a->filter && a->filtered.needs_record);
   }
   prof_i_memory_totals_clear(&a->memory);
   const int status = prof_i_walker_run(walker);

@@ -17,6 +17,7 @@
 #include "../reader/walker.h"
 #include "call_stacks.h"
 #include "crossing_memory.h"
+#include "filter.h"
 #include "group.h"
 
 /* An entry of lane 0's stack, and the totals of its group when it was pushed. */
@@ -60,9 +61,12 @@ typedef struct prof_i_aggregation {
   size_t trace_count;
   prof_aggregate_options options;
   const char *name;                 /* only scopes of this name; NULL: all */
+  const prof_i_filter *filter;      /* only scopes that pass; NULL: all */
+  uint64_t from_ns, to_ns;          /* as the caller gave them: a filter narrows the options' */
   struct prof_i_group_node *groups; /* of all traces: texts point into them */
   /* Of the trace that is being added up. */
   const prof_trace *trace;
+  prof_i_trace_filter filtered;    /* if there is a filter */
   uint32_t thread, threads_before; /* those of earlier traces */
   uint32_t process;                /* of the thread, as in its key */
   prof_i_processes processes;

@@ -8,6 +8,12 @@
 
 int prof_i_traces_aggregate(const prof_trace *const *traces, size_t count,
                             const prof_aggregate_options *options, prof_rows **rows_out);
+/* The same of the scopes that the filter takes. filter NULL: all. Times of the filter are from each
+   capture's start. Shares are of all scopes in the threads and times that it names. */
+struct prof_i_filter;
+int prof_i_traces_aggregate_filtered(const prof_trace *const *traces, size_t count,
+                                     const prof_aggregate_options *options,
+                                     const struct prof_i_filter *filter, prof_rows **rows_out);
 void prof_i_rows_destroy(prof_rows *rows);
 
 /* Aggregates the ended scopes of one name and category (NULL: any). A recursion takes the time of

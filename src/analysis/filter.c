@@ -1,0 +1,256 @@
+/* Resolves a filter for one trace. See filter.h. */
+#include "filter.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/text.h"
+#include "filter_words.h"
+
+enum { NAME_ROOM = 8192, NUMBER_BYTES = 32 };
+
+static bool text_is(const char *data, uint64_t bytes, const char *word) {
+  return bytes == strlen(word) && memcmp(data, word, (size_t)bytes) == 0;
+}
+
+/* ---- names, processes ---- */
+
+/* A text is not NUL-terminated, and regexec() wants that. Of a longer name its begin decides. */
+static bool takes_name(const prof_i_filter *filter, const char *name, uint64_t bytes) {
+  char text[NAME_ROOM];
+  if (!filter->has_name) return true;
+  const size_t count = bytes < sizeof text ? (size_t)bytes : sizeof text - 1;
+  if (count) memcpy(text, name, count);
+  text[count] = '\0';
+  return regexec(&filter->name, text, 0, NULL, 0) == 0;
+}
+
+static bool number_is(int64_t number, const char *word) {
+  char text[NUMBER_BYTES];
+  snprintf(text, sizeof text, "%lld", (long long)number);
+  return strcmp(text, word) == 0;
+}
+
+static bool takes_thread(const prof_i_filter *filter, const prof_trace *trace, uint32_t index) {
+  const prof_i_trace_thread *const thread = &trace->threads[index];
+  const char *const word = filter->words.thread, *const process = filter->words.process;
+  if (word && strcmp(thread->name, word) != 0 && !number_is((int64_t)thread->tid, word))
+    return false;
+  if (!process) return true;
+  const prof_i_process_record of = prof_i_trace_process(trace, index);
+  return text_is(of.name.data, of.name.bytes, process) || number_is(of.pid, process);
+}
+
+/* ---- arguments ---- */
+
+static bool number_differs(double value, const char *word) {
+  char *end;
+  const double wanted = strtod(word, &end);
+  return *end || end == word || wanted < value || wanted > value;
+}
+
+static bool dims_are(const prof_trace_arg *arg, const char *word) {
+  char text[NAME_ROOM];
+  char *to = text;
+  *to++ = '[';
+  for (uint32_t i = 0; i < arg->value.tensor.rank; i++) {
+    if ((size_t)(to - text) > sizeof text - PROF_I_NUMBER_ROOM - 4) return false;
+    if (i) {
+      *to++ = ',';
+      *to++ = ' ';
+    }
+    to = prof_i_put_i64(to, arg->value.tensor.dims[i]);
+  }
+  *to++ = ']';
+  return text_is(text, (uint64_t)(to - text), word);
+}
+
+static bool number_text_is(char *(*put)(char *, uint64_t), uint64_t value, const char *word) {
+  char text[PROF_I_NUMBER_ROOM];
+  return text_is(text, (uint64_t)(put(text, value) - text), word);
+}
+
+static bool value_is(const prof_trace_arg *arg, const char *word) {
+  switch ((prof_arg_type)arg->type) {
+    case PROF_ARG_I64:
+      return number_is(arg->value.i64, word);
+    case PROF_ARG_U64:
+      return number_text_is(prof_i_put_u64, arg->value.u64, word);
+    case PROF_ARG_F64:
+      return !number_differs(arg->value.f64, word);
+    case PROF_ARG_BOOL:
+      return strcmp(word, arg->value.u64 ? "true" : "false") == 0;
+    case PROF_ARG_STRING:
+      return text_is(arg->value.text.data, arg->value.text.bytes, word);
+    case PROF_ARG_POINTER:
+      return number_text_is(prof_i_put_hex, arg->value.u64, word);
+    case PROF_ARG_TENSOR:
+      return dims_are(arg, word);
+  }
+  return false; /* a type of a later version */
+}
+
+static bool has_arg(const prof_event *event, const prof_i_filter_arg *wanted) {
+  for (uint32_t i = 0; i < event->arg_count; i++) {
+    const prof_trace_arg *const arg = &event->args[i];
+    if (arg->key && arg->key_bytes == wanted->key_bytes &&
+        memcmp(arg->key, wanted->key, wanted->key_bytes) == 0 && value_is(arg, wanted->value))
+      return true;
+  }
+  return false;
+}
+
+/* ---- single scopes ---- */
+
+bool prof_i_trace_filter_takes_event(const prof_i_trace_filter *of, const prof_event *event) {
+  const prof_i_filter *const filter = of->filter;
+  if (!filter) return true;
+  const prof_i_filter_words *const words = &filter->words;
+  if (filter->level && event->level != filter->level) return false;
+  if (words->category && !text_is(event->category, event->category_bytes, words->category))
+    return false;
+  if (words->device && !prof_i_filter_takes_device(words->device, event->device)) return false;
+  for (uint32_t i = 0; i < filter->arg_count; i++)
+    if (!has_arg(event, &filter->args[i])) return false;
+  return takes_name(filter, event->name, event->name_bytes);
+}
+
+bool prof_i_trace_filter_takes_record(prof_i_trace_filter *of, uint32_t thread,
+                                      const prof_i_span *span) {
+  prof_i_trace_expand(of->trace, thread, span, &of->event);
+  return prof_i_trace_filter_takes_event(of, &of->event);
+}
+
+bool prof_i_trace_filter_is_in_windows(const prof_i_trace_filter *of, uint64_t start_ns) {
+  uint32_t low = 0, high = of->window_count; /* the last window that begins at start_ns or before */
+  while (low < high) {
+    const uint32_t middle = low + (high - low) / 2;
+    if (of->windows[middle].from_ns <= start_ns)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low > 0 && start_ns < of->windows[low - 1].to_ns;
+}
+
+/* ---- steps ---- */
+
+typedef struct step_search {
+  prof_i_trace_filter *of;
+  uint32_t thread, room;
+} step_search;
+
+static int add_steps(void *user, const prof_i_span *spans, size_t count) {
+  step_search *const search = user;
+  prof_i_trace_filter *const of = search->of;
+  for (size_t i = 0; i < count; i++) {
+    if (spans[i].kind != PROF_EVENT_STEP) continue;
+    prof_i_trace_expand(of->trace, search->thread, &spans[i], &of->event);
+    if (of->event.id < of->filter->first_step || of->event.id > of->filter->last_step) continue;
+    if (!prof_i_make_room((void **)&of->windows, &search->room, of->window_count,
+                          sizeof *of->windows))
+      return PROF_E_NO_MEMORY;
+    of->windows[of->window_count++] =
+        (prof_i_time_window){spans[i].start_ns, spans[i].start_ns + spans[i].duration_ns};
+  }
+  return 0;
+}
+
+static int window_compare(const void *a, const void *b) {
+  const prof_i_time_window *const x = a, *const y = b;
+  return (x->from_ns > y->from_ns) - (x->from_ns < y->from_ns);
+}
+
+/* Steps that follow each other become one window. */
+static void join_windows(prof_i_trace_filter *of) {
+  uint32_t kept = 0;
+  qsort(of->windows, of->window_count, sizeof *of->windows, window_compare);
+  for (uint32_t i = 0; i < of->window_count; i++) {
+    const prof_i_time_window window = of->windows[i];
+    if (kept && window.from_ns <= of->windows[kept - 1].to_ns) {
+      if (window.to_ns > of->windows[kept - 1].to_ns) of->windows[kept - 1].to_ns = window.to_ns;
+    } else {
+      of->windows[kept++] = window;
+    }
+  }
+  of->window_count = kept;
+}
+
+static bool thread_may_have_steps(const prof_trace *trace, uint32_t thread) {
+  const prof_i_trace_thread *const of = &trace->threads[thread];
+  for (uint32_t i = 0; i < of->segment_count; i++)
+    if (!trace->segments[of->first_segment + i].is_plain) return true;
+  return false;
+}
+
+/* Steps are the process's: a step of one thread holds for all. */
+static int find_steps(prof_i_trace_filter *of) {
+  step_search search = {.of = of};
+  for (; search.thread < of->trace->thread_count; search.thread++) {
+    if (!thread_may_have_steps(of->trace, search.thread)) continue;
+    const int status = prof_i_trace_walk(of->trace, search.thread, add_steps, &search);
+    if (status) return status;
+  }
+  prof_i_time_window *const window = &of->window;
+  if (of->window_count == 0) {
+    window->to_ns = window->from_ns;
+    return 0;
+  }
+  join_windows(of);
+  const uint64_t first = of->windows[0].from_ns, end = of->windows[of->window_count - 1].to_ns;
+  if (first > window->from_ns) window->from_ns = first;
+  if (end < window->to_ns) window->to_ns = end;
+  return 0;
+}
+
+/* ---- the trace ---- */
+
+/* Plain scopes of a site have its names, no arguments, and no device. */
+static bool takes_plain(const prof_i_trace_filter *of, const prof_i_site_info *site) {
+  const prof_event event = {.level = site->level,
+                            .name = site->name.data,
+                            .name_bytes = (uint32_t)site->name.bytes,
+                            .category = site->category.data,
+                            .category_bytes = (uint32_t)site->category.bytes,
+                            .device = {PROF_DEVICE_CPU, 0}};
+  return prof_i_trace_filter_takes_event(of, &event);
+}
+
+int prof_i_trace_filter_init(prof_i_trace_filter *of, const prof_trace *trace,
+                             const prof_i_filter *filter) {
+  memset(of, 0, sizeof *of);
+  of->trace = trace;
+  of->filter = filter;
+  of->window.to_ns = UINT64_MAX;
+  const uint32_t site_count = prof_i_trace_site_count(trace);
+  of->takes_site = malloc(site_count + 1);
+  of->takes_thread = malloc(trace->thread_count + 1);
+  if (!of->takes_site || !of->takes_thread) {
+    prof_i_trace_filter_fini(of);
+    return PROF_E_NO_MEMORY;
+  }
+  for (uint32_t i = 0; i < site_count; i++)
+    of->takes_site[i] = takes_plain(of, prof_i_trace_site(trace, i));
+  for (uint32_t i = 0; i < trace->thread_count; i++)
+    of->takes_thread[i] = !filter || takes_thread(filter, trace, i);
+  if (!filter) return 0;
+  of->min_ns = filter->min_ns;
+  of->window = (prof_i_time_window){filter->from_ns, filter->to_ns};
+  of->needs_record =
+      filter->has_name || filter->words.category || filter->words.device || filter->arg_count;
+  const int status = filter->has_steps ? find_steps(of) : 0;
+  if (status)
+    prof_i_trace_filter_fini(of);
+  else if (of->window.from_ns >= of->window.to_ns)
+    memset(of->takes_thread, false, trace->thread_count); /* no such step in the trace */
+  return status;
+}
+
+void prof_i_trace_filter_fini(prof_i_trace_filter *of) {
+  free(of->takes_site);
+  free(of->takes_thread);
+  free(of->windows);
+  of->takes_site = of->takes_thread = NULL;
+  of->windows = NULL;
+}

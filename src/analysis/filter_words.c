@@ -1,0 +1,197 @@
+/* Reads the words of a filter. See filter.h. */
+#include "filter_words.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/log.h"
+#include "../base/units.h"
+
+enum { DEVICE_TYPES_MAX = 32, DEVICE_WORD_BYTES = 48, REASON_BYTES = 128 };
+
+/* ---- times ---- */
+
+static const struct {
+  const char *word;
+  uint64_t ns;
+} time_units[] = {{"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", 1000000000}};
+
+static bool is_digit(char byte) { return byte >= '0' && byte <= '9'; }
+
+/* The digits at *text. Moves *text behind them. False: no digit, or past 64 bits. */
+static bool read_digits(const char **text, uint64_t *value_out) {
+  uint64_t value = 0;
+  const char *at = *text;
+  for (; is_digit(*at); at++)
+    if (__builtin_mul_overflow(value, 10, &value) ||
+        __builtin_add_overflow(value, (uint64_t)(*at - '0'), &value))
+      return false;
+  const bool has_digits = at != *text;
+  *text = at;
+  *value_out = value;
+  return has_digits;
+}
+
+/* Billionths behind a point; further digits are dropped. */
+static uint64_t read_fraction(const char **text) {
+  uint64_t billionths = 0, digit_value = 100000000;
+  for (; is_digit(**text); ++*text, digit_value /= 10)
+    billionths += (uint64_t)(**text - '0') * digit_value;
+  return billionths;
+}
+
+bool prof_i_filter_read_time(const char *text, uint64_t *ns_out) {
+  uint64_t whole, billionths = 0;
+  if (!read_digits(&text, &whole)) return false;
+  if (*text == '.') {
+    text++;
+    if (!is_digit(*text)) return false;
+    billionths = read_fraction(&text);
+  }
+  if (*text == '\0' && whole == 0 && billionths == 0) {
+    *ns_out = 0;
+    return true;
+  }
+  for (size_t i = 0; i < sizeof time_units / sizeof *time_units; i++) {
+    const uint64_t unit_ns = time_units[i].ns;
+    if (strcmp(text, time_units[i].word) != 0) continue;
+    if (__builtin_mul_overflow(whole, unit_ns, &whole)) return false;
+    /* at most 1e18: both factors are below or at 1e9 */
+    return !__builtin_add_overflow(whole, billionths * unit_ns / 1000000000, ns_out);
+  }
+  return false;
+}
+
+static int read_time_word(const char *option, const char *word, uint64_t *ns_out) {
+  if (!word || prof_i_filter_read_time(word, ns_out)) return 0;
+  return prof_i_fail(PROF_E_INVALID,
+                     "%s: \"%s\" is not a time; write a number and ns, us, ms or s, as in 10us",
+                     option, word);
+}
+
+/* ---- the other words ---- */
+
+static int read_name(prof_i_filter *filter, const char *word) {
+  char reason[REASON_BYTES];
+  if (!word) return 0;
+  const int error = regcomp(&filter->name, word, REG_EXTENDED | REG_NOSUB);
+  if (!error) {
+    filter->has_name = true;
+    return 0;
+  }
+  regerror(error, &filter->name, reason, sizeof reason);
+  return prof_i_fail(error == REG_ESPACE ? PROF_E_NO_MEMORY : PROF_E_INVALID,
+                     "--name: \"%s\" is not a regular expression: %s; put a backslash before a "
+                     "character that stands for itself",
+                     word, reason);
+}
+
+static int read_level(prof_i_filter *filter, const char *word) {
+  if (!word || strcmp(word, "0") == 0) return 0;
+  if (strcmp(word, "1") != 0 && strcmp(word, "2") != 0)
+    return prof_i_fail(PROF_E_INVALID, "--level: \"%s\" is not 0 (both), 1 or 2", word);
+  filter->level = (uint32_t)(*word - '0');
+  return 0;
+}
+
+static int read_steps(prof_i_filter *filter, const char *word) {
+  if (!word) return 0;
+  const char *at = word;
+  const bool has_first = read_digits(&at, &filter->first_step);
+  const bool is_range = strncmp(at, "..", 2) == 0;
+  if (is_range) at += 2;
+  filter->last_step = is_range ? UINT64_MAX : filter->first_step;
+  const bool has_last = is_range && read_digits(&at, &filter->last_step);
+  if (is_range && !has_last) filter->last_step = UINT64_MAX;
+  if (*at || (!has_first && !has_last))
+    return prof_i_fail(PROF_E_INVALID,
+                       "--step: \"%s\" is not a step or a range; write 3, 3..5, 3.. or ..5", word);
+  if (filter->first_step > filter->last_step)
+    return prof_i_fail(PROF_E_INVALID, "--step: \"%s\" ends before it begins", word);
+  filter->has_steps = true;
+  return 0;
+}
+
+static int read_args(prof_i_filter *filter, const char *const *words, size_t count) {
+  if (count > PROF_I_FILTER_ARGS_MAX)
+    return prof_i_fail(PROF_E_INVALID, "--arg is given %zu times; at most %d are known", count,
+                       PROF_I_FILTER_ARGS_MAX);
+  for (size_t i = 0; i < count; i++) {
+    const char *const equals = strchr(words[i], '=');
+    if (!equals || equals == words[i])
+      return prof_i_fail(PROF_E_INVALID, "--arg: \"%s\" is not KEY=VALUE", words[i]);
+    filter->args[filter->arg_count++] = (prof_i_filter_arg){
+        .key = words[i], .key_bytes = (size_t)(equals - words[i]), .value = equals + 1};
+  }
+  return 0;
+}
+
+bool prof_i_filter_takes_device(const char *word, prof_device device) {
+  char text[DEVICE_WORD_BYTES];
+  prof_i_put_device(text, sizeof text, device);
+  if (strcmp(text, word) == 0) return true;
+  char *const colon = strchr(text, ':');
+  *colon = '\0';
+  return strcmp(text, word) == 0;
+}
+
+/* Any index is fine: the captures have their own. */
+static int read_device(const char *word) {
+  if (!word) return 0;
+  const size_t type_bytes = strcspn(word, ":");
+  const char *const index = word + type_bytes + 1;
+  for (int32_t type = 0; type < DEVICE_TYPES_MAX; type++) {
+    char text[DEVICE_WORD_BYTES];
+    prof_i_put_device(text, sizeof text, (prof_device){type, 0});
+    if (strcspn(text, ":") != type_bytes || strncmp(text, word, type_bytes) != 0) continue;
+    if (!word[type_bytes] || (*index && strspn(index, "0123456789") == strlen(index))) return 0;
+  }
+  return prof_i_fail(PROF_E_INVALID,
+                     "--device: \"%s\" is not a device; write cpu, cuda, hip or opencl, with an "
+                     "index behind it for one device, as in cuda:0",
+                     word);
+}
+
+static int check_window(const prof_i_filter *filter) {
+  if (filter->to_ns > filter->from_ns) return 0;
+  return prof_i_fail(PROF_E_INVALID, "--to: \"%s\" is not after --from, \"%s\"", filter->words.to,
+                     filter->words.from ? filter->words.from : "0");
+}
+
+static int read_words(prof_i_filter *filter) {
+  const prof_i_filter_words *const words = &filter->words;
+  filter->to_ns = UINT64_MAX;
+  int status = read_name(filter, words->name);
+  if (!status) status = read_level(filter, words->level);
+  if (!status) status = read_time_word("--min", words->min, &filter->min_ns);
+  if (!status) status = read_time_word("--from", words->from, &filter->from_ns);
+  if (!status) status = read_time_word("--to", words->to, &filter->to_ns);
+  if (!status) status = check_window(filter);
+  if (!status) status = read_steps(filter, words->step);
+  if (!status) status = read_device(words->device);
+  if (!status) status = read_args(filter, words->args, words->arg_count);
+  return status;
+}
+
+int prof_i_filter_create(const prof_i_filter_words *words, prof_i_filter **filter_out) {
+  prof_i_filter *const filter = calloc(1, sizeof *filter);
+  if (!filter) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a filter");
+  filter->words = *words;
+  const int status = read_words(filter);
+  if (status)
+    prof_i_filter_destroy(filter);
+  else
+    *filter_out = filter;
+  return status;
+}
+
+void prof_i_filter_destroy(prof_i_filter *filter) {
+  if (!filter) return;
+  if (filter->has_name) regfree(&filter->name);
+  free(filter);
+}
+
+bool prof_i_filter_has_accelerator(const prof_i_filter *filter) {
+  const char *const word = filter ? filter->words.device : NULL;
+  return word && strncmp(word, "cpu", 3) != 0;
+}

@@ -1,0 +1,32 @@
+/* A parsed filter: what filter_words.c makes of the words, and filter.c resolves. */
+#ifndef PROF_ANALYSIS_FILTER_WORDS_H
+#define PROF_ANALYSIS_FILTER_WORDS_H
+
+#include <regex.h>
+
+#include "filter.h"
+
+enum { PROF_I_FILTER_ARGS_MAX = 16 };
+
+typedef struct prof_i_filter_arg {
+  const char *key, *value;
+  size_t key_bytes;
+} prof_i_filter_arg;
+
+struct prof_i_filter {
+  prof_i_filter_words words;
+  regex_t name;
+  bool has_name;
+  uint32_t level; /* 0: both */
+  uint64_t min_ns, from_ns;
+  uint64_t to_ns; /* UINT64_MAX: to the end */
+  bool has_steps;
+  uint64_t first_step, last_step;
+  prof_i_filter_arg args[PROF_I_FILTER_ARGS_MAX];
+  uint32_t arg_count;
+};
+
+/* "cuda:0" is of "cuda:0" and of "cuda". */
+bool prof_i_filter_takes_device(const char *word, prof_device device);
+
+#endif

@@ -1,0 +1,207 @@
+/* Filters: their words, and what an aggregate keeps of a capture. */
+#include "trace_checks.h"
+
+#include "../../src/analysis/filter.h"
+#include "../../src/analysis/internal.h"
+
+enum { T0 = CAPTURE_START, CHUNK = PROF_I_UNIT_BYTES, SCHEMA = 1 };
+
+/* ---- words ---- */
+
+static void check_refused(prof_i_filter_words words, const char *option, const char *value) {
+  prof_i_filter *filter = NULL;
+  assert_int_equal(prof_i_filter_create(&words, &filter), PROF_E_INVALID);
+  assert_null(filter);
+  assert_non_null(strstr(prof_last_error(), option));
+  assert_non_null(strstr(prof_last_error(), value));
+}
+
+static void a_wrong_word_is_refused_with_its_option_and_value(void **state) {
+  (void)state;
+  static const char *const no_value[] = {"layer"}, *const no_key[] = {"=3"};
+  check_refused((prof_i_filter_words){.name = "a["}, "--name", "a[");
+  check_refused((prof_i_filter_words){.level = "3"}, "--level", "3");
+  check_refused((prof_i_filter_words){.min = "10"}, "--min", "10");
+  check_refused((prof_i_filter_words){.min = "-1us"}, "--min", "-1us");
+  check_refused((prof_i_filter_words){.from = "1.s"}, "--from", "1.s");
+  check_refused((prof_i_filter_words){.to = "99999999999s"}, "--to", "99999999999s");
+  check_refused((prof_i_filter_words){.from = "2s", .to = "1s"}, "--from", "2s");
+  check_refused((prof_i_filter_words){.step = "5..3"}, "--step", "5..3");
+  check_refused((prof_i_filter_words){.step = ".."}, "--step", "..");
+  check_refused((prof_i_filter_words){.step = "3-5"}, "--step", "3-5");
+  check_refused((prof_i_filter_words){.device = "gpu"}, "--device", "gpu");
+  check_refused((prof_i_filter_words){.device = "cuda:x"}, "--device", "cuda:x");
+  check_refused((prof_i_filter_words){.args = no_value, .arg_count = 1}, "--arg", "layer");
+  check_refused((prof_i_filter_words){.args = no_key, .arg_count = 1}, "--arg", "=3");
+}
+
+static void times_are_read_exactly(void **state) {
+  (void)state;
+  static const struct {
+    const char *text;
+    uint64_t ns;
+  } times[] = {{"0", 0},
+               {"7ns", 7},
+               {"10us", 10000},
+               {"1.5s", 1500000000},
+               {"0.1ms", 100000},
+               {"1.000000001s", 1000000001},
+               {"18446744073s", 18446744073000000000u}};
+  for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
+    uint64_t ns = 1;
+    assert_true(prof_i_filter_read_time(times[i].text, &ns));
+    assert_int_equal(ns, times[i].ns);
+  }
+  uint64_t ns;
+  assert_false(prof_i_filter_read_time("18446744074s", &ns));
+  assert_false(prof_i_filter_read_time("", &ns));
+  assert_false(prof_i_filter_read_time("1 s", &ns));
+}
+
+/* ---- an aggregate ---- */
+
+static void put_step(prof_i_head *chunk, uint64_t ticks, uint64_t number) {
+  long_record r;
+  long_begin(&r, PROF_I_KIND_STEP, T0 + ticks, 0, 0);
+  long_word(&r, number);
+  long_end(&r, chunk);
+}
+
+static void put_with_arg(prof_i_head *chunk, uint64_t start, uint64_t duration, uint32_t site,
+                         uint64_t layer) {
+  long_record r;
+  long_begin(&r, PROF_I_KIND_SCOPE, T0 + start, duration, site);
+  r.schema = SCHEMA;
+  long_word(&r, layer);
+  long_end(&r, chunk);
+}
+
+/* Thread 1: step 1: a 10 { b 20 { c 30 } } and b 200; step 2: c with layer 3, c with layer 4, and a
+   scope of site a that is named "own name" at run time. Thread 2: a 1000. is_plain: without all
+   that is not a plain scope. */
+static prof_trace *open_filtered(capture *c, bool is_plain) {
+  static const uint32_t types[] = {PROF_ARG_I64};
+  static const char *const keys[] = {"layer"};
+  prof_i_head *const meta = begin_with_sites(c, 1 << 20, 3);
+  capture_schema(meta, SCHEMA, PROF_ARGS_PAIRS, "", 1, types, keys);
+  capture_session(meta, T0, 2, 1);
+  prof_i_head *const one = capture_chunk(c, CHUNK, 1), *const two = capture_chunk(c, CHUNK, 2);
+  capture_plain(one, T0 + 30, 5, 3);
+  capture_plain(one, T0 + 20, 40, 2);
+  capture_plain(one, T0 + 10, 100, 1);
+  capture_plain(one, T0 + 200, 50, 2);
+  if (!is_plain) {
+    long_record r;
+    put_step(one, 300, 1);
+    put_with_arg(one, 310, 7, 3, 3);
+    put_with_arg(one, 320, 8, 3, 4);
+    long_begin(&r, PROF_I_KIND_SCOPE, T0 + 340, 9, 1);
+    r.flags = PROF_I_FLAG_NAME;
+    long_text(&r, "own name");
+    long_end(&r, one);
+    put_step(one, 400, 2);
+  }
+  capture_plain(two, T0 + 1000, 300, 1);
+  return open_capture(c);
+}
+
+/* calls, total, self of each name, "a 1 100 60; b ...", by the names. */
+static void describe_rows(const prof_trace *trace, const prof_i_filter_words *words, char *to,
+                          size_t room) {
+  const prof_aggregate_options options = {
+      .size = sizeof options, .group = PROF_GROUP_NAME, .sort = PROF_SORT_NAME};
+  prof_i_filter *filter = NULL;
+  prof_rows *rows = NULL;
+  if (prof_i_filter_create(words, &filter) != PROF_OK) fail_msg("%s", prof_last_error());
+  assert_int_equal(prof_i_traces_aggregate_filtered(&trace, 1, &options, filter, &rows), PROF_OK);
+  size_t used = 0;
+  to[0] = '\0';
+  for (uint64_t i = 0; i < rows->row_count; i++) {
+    const prof_row *const row = &rows->rows[i];
+    if (row->calls_count)
+      used += (size_t)snprintf(to + used, room - used, "%s %d %d %d; ", row->name,
+                               (int)row->calls_count, (int)row->total_ns, (int)row->self_ns);
+    assert_true(used < room);
+  }
+  prof_rows_destroy(rows);
+  prof_i_filter_destroy(filter);
+}
+
+#define assert_rows(trace, expected, ...)                                               \
+  do {                                                                                  \
+    char text[512];                                                                     \
+    describe_rows(trace, &(const prof_i_filter_words){__VA_ARGS__}, text, sizeof text); \
+    assert_string_equal(text, expected);                                                \
+  } while (0)
+
+/* Self time of b stays 35 + 50: c inside of it counts as its child, shown or not. */
+static void plain_scopes_are_filtered(void **state) {
+  (void)state;
+  capture c;
+  prof_trace *const trace = open_filtered(&c, true);
+  assert_rows(trace, "a 2 400 360; b 2 90 85; c 1 5 5; ", .name = NULL);
+  assert_rows(trace, "b 2 90 85; ", .name = "^b$");
+  assert_rows(trace, "b 2 90 85; c 1 5 5; ", .name = "b|c");
+  assert_rows(trace, "b 2 90 85; ", .level = "2");
+  assert_rows(trace, "", .category = "other");
+  assert_rows(trace, "a 1 300 300; ", .thread = "thread 2");
+  assert_rows(trace, "a 1 100 60; b 2 90 85; c 1 5 5; ", .thread = "101");
+  assert_rows(trace, "a 2 400 360; b 2 90 85; c 1 5 5; ", .process = "test");
+  assert_rows(trace, "", .process = "tes");
+  assert_rows(trace, "a 2 400 360; b 1 50 50; ", .min = "50ns");
+  assert_rows(trace, "b 1 40 35; c 1 5 5; ", .from = "20ns", .to = "200ns");
+  assert_rows(trace, "b 1 50 50; ", .from = "20ns", .to = "1us", .min = "41ns");
+  assert_rows(trace, "a 2 400 360; b 2 90 85; c 1 5 5; ", .device = "cpu");
+  assert_rows(trace, "", .device = "cuda:0");
+  assert_rows(trace, "", .step = "1");
+  prof_trace_destroy(trace);
+  capture_end(&c);
+}
+
+static void records_are_filtered_by_what_they_say(void **state) {
+  (void)state;
+  static const char *const layer_3[] = {"layer=3"}, *const layer_5[] = {"layer=5"};
+  capture c;
+  prof_trace *const trace = open_filtered(&c, false);
+  assert_rows(trace, "c 1 7 7; ", .args = layer_3, .arg_count = 1);
+  assert_rows(trace, "", .args = layer_5, .arg_count = 1);
+  assert_rows(trace, "own name 1 9 9; ", .name = "^own");
+  assert_rows(trace, "a 2 400 360; ", .name = "^a$");
+  assert_rows(trace, "a 1 100 60; b 2 90 85; c 1 5 5; ", .step = "1");
+  assert_rows(trace, "c 2 15 15; own name 1 9 9; ", .step = "2..");
+  assert_rows(trace, "own name 1 9 9; ", .step = "2..4", .min = "9ns");
+  assert_rows(trace, "", .step = "3");
+  prof_trace_destroy(trace);
+  capture_end(&c);
+}
+
+static void a_single_scope_is_judged_as_an_aggregate_does(void **state) {
+  (void)state;
+  capture c;
+  prof_trace *const trace = open_filtered(&c, false);
+  prof_i_filter *filter = NULL;
+  static prof_i_trace_filter of;
+  const prof_i_filter_words words = {.name = "c|own", .from = "300ns"};
+  assert_int_equal(prof_i_filter_create(&words, &filter), PROF_OK);
+  assert_int_equal(prof_i_trace_filter_init(&of, trace, filter), 0);
+  const prof_i_span early = {.start_ns = 30, .duration_ns = 5, .site = 3, .kind = PROF_EVENT_SCOPE};
+  const prof_i_span late = {.start_ns = 300, .duration_ns = 5, .site = 3, .kind = PROF_EVENT_SCOPE};
+  const prof_i_span other = {
+      .start_ns = 300, .duration_ns = 5, .site = 2, .kind = PROF_EVENT_SCOPE};
+  assert_false(prof_i_trace_filter_takes(&of, 0, &early));
+  assert_true(prof_i_trace_filter_takes(&of, 0, &late));
+  assert_false(prof_i_trace_filter_takes(&of, 0, &other));
+  prof_i_trace_filter_fini(&of);
+  prof_i_filter_destroy(filter);
+  prof_trace_destroy(trace);
+  capture_end(&c);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_wrong_word_is_refused_with_its_option_and_value),
+      cmocka_unit_test(times_are_read_exactly), cmocka_unit_test(plain_scopes_are_filtered),
+      cmocka_unit_test(records_are_filtered_by_what_they_say),
+      cmocka_unit_test(a_single_scope_is_judged_as_an_aggregate_does)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
