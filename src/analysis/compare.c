@@ -128,16 +128,14 @@ static uint64_t count_longer(const prof_i_duration_stats *stats, uint64_t than_n
     count += stats->more.exact[i] > than_ns;
   const uint32_t from = prof_i_duration_stats_bucket(than_ns) + 1;
   for (uint32_t i = from; stats->buckets && i < PROF_I_DURATION_BUCKETS; i++)
-    count += stats->buckets[i] +
-             (stats->more.carries ? (uint64_t)stats->more.carries[i] << 16 : 0);
+    count += stats->buckets[i] + (stats->more.carries ? (uint64_t)stats->more.carries[i] << 16 : 0);
   return count;
 }
 
 static double find_slower_share(compare_unit *base, const compare_unit *new) {
   const prof_i_duration_stats *const calls = &new->pooled[PROF_I_SIDE_NEW];
   if (!calls->calls || !base->pooled[PROF_I_SIDE_BASE].calls) return -1;
-  const uint64_t median =
-      prof_i_duration_stats_quantile(&base->pooled[PROF_I_SIDE_BASE], 0.5);
+  const uint64_t median = prof_i_duration_stats_quantile(&base->pooled[PROF_I_SIDE_BASE], 0.5);
   return (double)count_longer(calls, median) / (double)calls->calls;
 }
 
@@ -245,7 +243,8 @@ static bool make_lines(prof_i_comparison *c, const uint32_t *partners, bool *is_
   for (uint32_t i = 0; i < c->unit_count; i++)
     if (partners[i]) is_partner[partners[i] - plus] = true;
   for (uint32_t i = 0; i < c->unit_count; i++) {
-    const bool has_base = unit_has(c, i, PROF_I_SIDE_BASE), has_new = unit_has(c, i, PROF_I_SIDE_NEW);
+    const bool has_base = unit_has(c, i, PROF_I_SIDE_BASE),
+               has_new = unit_has(c, i, PROF_I_SIDE_NEW);
     if ((!has_base && !has_new) || is_partner[i]) continue;
     const uint32_t other = partners[i] ? partners[i] - plus : i;
     const prof_i_compare_state state = partners[i] ? PROF_I_COMPARE_REPLACED
@@ -267,8 +266,7 @@ int prof_i_comparison_finish(prof_i_comparison *comparison) {
   is_made = partners && is_partner && c->lines && make_lines(c, partners, is_partner);
   free(partners);
   free(is_partner);
-  if (!is_made)
-    return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a comparison of %u rows", all);
+  if (!is_made) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a comparison of %u rows", all);
   if (c->line_count) qsort(c->lines, c->line_count, sizeof *c->lines, line_compare);
   return PROF_OK;
 }

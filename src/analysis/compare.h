@@ -41,8 +41,8 @@ typedef struct prof_i_compare_line {
   prof_i_compare_state state;
   prof_i_verdict verdict;
   prof_i_compare_values values[PROF_I_SIDES];
-  bool has_change;      /* on both sides, and the base's median is not 0 */
-  bool has_p;           /* the test was made */
+  bool has_change;       /* on both sides, and the base's median is not 0 */
+  bool has_p;            /* the test was made */
   prof_i_interval ratio; /* new / base. Without the test all three are the ratio of the medians. */
   double p;
   double slower_share; /* of the new calls, longer than the base's median; < 0: not found */
@@ -56,9 +56,9 @@ typedef struct prof_i_comparison {
   uint32_t added[PROF_I_SIDES];
   prof_i_compare_line *lines; /* by falling change of the total */
   uint32_t line_count;
-  uint32_t tested_count;   /* lines with a test */
-  double chance_count;     /* lines that chance alone flags, at most */
-  double coverage;         /* the least coverage of an interval; 0: no test was made */
+  uint32_t tested_count; /* lines with a test */
+  double chance_count;   /* lines that chance alone flags, at most */
+  double coverage;       /* the least coverage of an interval; 0: no test was made */
   prof_i_rank_test test;
 } prof_i_comparison;
 

@@ -77,7 +77,9 @@ static bool grow_array32(void **items, uint32_t count, uint32_t *room, size_t by
   return true;
 }
 
-static uint32_t path_hash(uint32_t parent, uint32_t row) { return mix_hash(parent * 31u + 7u, row); }
+static uint32_t path_hash(uint32_t parent, uint32_t row) {
+  return mix_hash(parent * 31u + 7u, row);
+}
 
 /* A table is at most half full. */
 static bool rehash_paths(prof_i_paths *p) {
@@ -299,8 +301,8 @@ static bool put_scope(paths_walk *w, const prof_event_brief *event) {
   if (event->flags & PROF_EVENT_SKIPPED) return true;
   const int64_t row = event_row(w, event, false);
   if (row < 0) return false;
-  const open_call *const around = enclosing_call(
-      w, event->start_ns, event->start_ns + event->duration_ns, event->depth);
+  const open_call *const around =
+      enclosing_call(w, event->start_ns, event->start_ns + event->duration_ns, event->depth);
   const uint32_t path = find_path(w->paths, around ? around->path : 0, (uint32_t)row, w->side);
   if (!path) return false;
   if (event->kind == PROF_EVENT_SCOPE && !count_call(w, path, event->duration_ns, event->self_ns))
@@ -319,8 +321,7 @@ static bool put_event(paths_walk *w, const prof_event_brief *event) {
   if (is_device_event(event)) return true;
   if (event->kind == PROF_EVENT_SCOPE || event->kind == PROF_EVENT_OPEN) return put_scope(w, event);
   if (event->kind == PROF_EVENT_MEMORY && event->memory.verb == PROF_MEMORY_ALLOC) {
-    const open_call *const around =
-        enclosing_call(w, event->start_ns, event->start_ns, UINT32_MAX);
+    const open_call *const around = enclosing_call(w, event->start_ns, event->start_ns, UINT32_MAX);
     w->paths->items[around ? around->path : 0].sums[w->side].allocated_bytes += event->memory.bytes;
   }
   return true;

@@ -36,7 +36,8 @@ static int place_compare(const placed_child *a, const placed_child *b) {
 static int place_compare_any(const void *x, const void *y) { return place_compare(x, y); }
 
 /* The children that this side alone has, by place. Returns their number. */
-static uint32_t place_children(const prof_i_paths *paths, prof_i_side side, placed_child *children) {
+static uint32_t place_children(const prof_i_paths *paths, prof_i_side side,
+                               placed_child *children) {
   uint32_t count = 0, kept = 0, before = 0, number = 0;
   for (uint32_t i = 1; i < paths->count; i++) {
     const prof_i_path *const path = &paths->items[i];
@@ -79,10 +80,10 @@ static bool calls_agree(double a, double b) {
   return apart <= calls_tolerance * (a > b ? a : b);
 }
 
-uint32_t *prof_i_find_replaced(const prof_i_paths *paths,
-                               const uint32_t runs_count[PROF_I_SIDES]) {
-  placed_child *const gone = calloc(paths->count + 1, sizeof *gone),
-                      *const added = calloc(paths->count + 1, sizeof *added);
+uint32_t *prof_i_find_replaced(const prof_i_paths *paths, const uint32_t runs_count[PROF_I_SIDES]) {
+  placed_child *const gone = calloc(paths->count + 1, sizeof *gone), *const added =
+                                                                         calloc(paths->count + 1,
+                                                                                sizeof *added);
   uint32_t *partners = calloc(paths->count + 1, sizeof *partners);
   if (!gone || !added || !partners) {
     free(partners);
