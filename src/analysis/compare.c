@@ -50,6 +50,11 @@ static bool make_units(prof_i_comparison *c, uint32_t count) {
   return true;
 }
 
+/* Whether calls of several runs are pooled. Of one run they are moved (finish_run()). */
+static bool has_pool(const prof_i_comparison *c, prof_i_side side) {
+  return !prof_i_comparison_has_verdicts(c) && c->options.runs_count[side] > 1;
+}
+
 /* A row's total counts only the outermost call of a recursion. */
 static bool add_call(void *user, uint32_t path, uint64_t duration_ns, uint64_t self_ns) {
   const adding *const to = user;
@@ -60,7 +65,7 @@ static bool add_call(void *user, uint32_t path, uint64_t duration_ns, uint64_t s
   compare_unit *const unit = &c->units[index];
   if (!prof_i_duration_stats_add(&unit->run, duration_ns, self_ns)) return false;
   if (c->options.is_by_path || !item->is_inner) unit->run.outer_ns += duration_ns;
-  return prof_i_comparison_has_verdicts(c) ||
+  return !has_pool(c, to->side) ||
          prof_i_duration_stats_add(&unit->pooled[to->side], duration_ns, self_ns);
 }
 
@@ -76,7 +81,12 @@ static bool finish_run(prof_i_comparison *c, compare_unit *unit, prof_i_side sid
                    .median_ns = prof_i_duration_stats_quantile(&unit->run, 0.5),
                    .p99_ns = prof_i_duration_stats_quantile(&unit->run, 0.99),
                    .mean_ns = (double)unit->run.total_ns / (double)calls};
-  prof_i_duration_stats_fini(&unit->run);
+  if (!prof_i_comparison_has_verdicts(c) && !has_pool(c, side)) {
+    unit->pooled[side] = unit->run;
+    prof_i_duration_stats_init(&unit->run);
+  } else {
+    prof_i_duration_stats_fini(&unit->run);
+  }
   return true;
 }
 
