@@ -180,7 +180,7 @@ static void put_colour(flame_page *p, const char *name) {
                             family[4] + (hash >> 20) % family[5]);
 }
 
-/* Red: more own time than in the base. Blue: less. The strongest change has the strongest colour. */
+/* Red: more own time than in the base. Blue: less. The largest change has the strongest colour. */
 static void put_change_colour(flame_page *p, const flame_node *node) {
   const double change = node->own[1] - node->own[0];
   const double share = p->change_max > 0 ? __builtin_fabs(change) / p->change_max : 0;
