@@ -56,15 +56,15 @@ static bool has_pool(const prof_i_comparison *c, prof_i_side side) {
 }
 
 /* A row's total counts only the outermost call of a recursion. */
-static bool add_call(void *user, uint32_t path, uint64_t duration_ns, uint64_t self_ns) {
+static bool add_call(void *user, uint32_t path, uint64_t duration_ns, uint64_t self_ns,
+                     bool is_outermost) {
   const adding *const to = user;
   prof_i_comparison *const c = to->comparison;
-  const prof_i_path *const item = &c->paths.items[path];
-  const uint32_t index = c->options.is_by_path ? path : item->row;
+  const uint32_t index = c->options.is_by_path ? path : c->paths.items[path].row;
   if (index >= c->unit_count && !make_units(c, index + 1)) return false;
   compare_unit *const unit = &c->units[index];
   if (!prof_i_duration_stats_add(&unit->run, duration_ns, self_ns)) return false;
-  if (c->options.is_by_path || !item->is_inner) unit->run.outer_ns += duration_ns;
+  if (c->options.is_by_path || is_outermost) unit->run.outer_ns += duration_ns;
   return !has_pool(c, to->side) ||
          prof_i_duration_stats_add(&unit->pooled[to->side], duration_ns, self_ns);
 }

@@ -15,6 +15,8 @@ enum { EVENTS = 256, ROOM_FIRST = 64, NO_ROW = -1 };
 typedef struct open_call {
   uint64_t start_ns, end_ns;
   uint32_t path, depth, row;
+  bool is_counted; /* it has ended */
+  bool is_vendor;  /* a call of a vendor's library: what it launched belongs to the scope around */
 } open_call;
 
 /* A device's event, and what launched it. */
@@ -44,6 +46,7 @@ typedef struct paths_walk {
   device_call *device_calls; /* by launch */
   uint64_t device_count, device_room, device_next;
   uint32_t thread;
+  bool *is_stream; /* by thread; NULL: there is none */
 } paths_walk;
 
 /* ---- tables ---- */
@@ -199,12 +202,13 @@ static uint32_t find_path(prof_i_paths *p, uint32_t parent, uint32_t row, prof_i
   return path;
 }
 
-static bool count_call(paths_walk *w, uint32_t path, uint64_t duration_ns, uint64_t self_ns) {
+static bool count_call(paths_walk *w, uint32_t path, uint64_t duration_ns, uint64_t self_ns,
+                       bool is_outermost) {
   prof_i_path_sums *const sums = &w->paths->items[path].sums[w->side];
   sums->calls_count++;
   sums->total_ns += duration_ns;
   sums->self_ns += self_ns;
-  return !w->visit || w->visit(w->user, path, duration_ns, self_ns);
+  return !w->visit || w->visit(w->user, path, duration_ns, self_ns, is_outermost);
 }
 
 /* ---- the open scopes of a thread ---- */
@@ -230,8 +234,19 @@ static bool push_call(paths_walk *w, const prof_event_brief *event, uint32_t pat
                                      .end_ns = event->start_ns + event->duration_ns,
                                      .path = path,
                                      .depth = event->depth,
-                                     .row = w->paths->items[path].row};
+                                     .row = w->paths->items[path].row,
+                                     .is_counted = event->kind == PROF_EVENT_SCOPE,
+                                     .is_vendor = event->flags & PROF_EVENT_CALL};
   return true;
+}
+
+/* Whether an ended call of the row is around the one in `around`. */
+static bool is_in_call_of(const paths_walk *w, const open_call *around, uint32_t row,
+                          uint64_t end_ns) {
+  for (uint32_t i = around ? (uint32_t)(around - w->stack) + 1 : 0; i-- > 0;)
+    if (w->stack[i].row == row && w->stack[i].is_counted && w->stack[i].end_ns >= end_ns)
+      return true;
+  return false;
 }
 
 /* ---- devices ---- */
@@ -262,10 +277,11 @@ static bool keep_device_call(paths_walk *w, const prof_event_brief *event) {
 /* The scope that launched it: of that name and start, or the innermost one at that time. */
 static uint32_t launching_path(const paths_walk *w, const device_call *call) {
   for (uint32_t i = w->depth; call->is_scope && i-- > 0;)
-    if (w->stack[i].start_ns == call->launch_ns && w->stack[i].row == call->host_row)
+    if (w->stack[i].start_ns == call->launch_ns && w->stack[i].row == call->host_row &&
+        !w->stack[i].is_vendor)
       return w->stack[i].path;
   for (uint32_t i = w->depth; i-- > 0;)
-    if (w->stack[i].end_ns >= call->launch_ns) return w->stack[i].path;
+    if (w->stack[i].end_ns >= call->launch_ns && !w->stack[i].is_vendor) return w->stack[i].path;
   return 0;
 }
 
@@ -278,7 +294,9 @@ static bool put_launched(paths_walk *w, uint64_t before_ns) {
       return true;
     const uint32_t parent = call->launch_thread == w->thread ? launching_path(w, call) : 0;
     const uint32_t path = find_path(w->paths, parent, call->row, w->side);
-    if (!path || !count_call(w, path, call->duration_ns, call->self_ns)) return false;
+    if (!path ||
+        !count_call(w, path, call->duration_ns, call->self_ns, !w->paths->items[path].is_inner))
+      return false;
   }
   return true;
 }
@@ -299,13 +317,17 @@ static bool is_device_event(const prof_event_brief *event) {
 
 static bool put_scope(paths_walk *w, const prof_event_brief *event) {
   if (event->flags & PROF_EVENT_SKIPPED) return true;
+  if (w->is_stream && w->is_stream[event->thread]) return true; /* it has no launch */
   const int64_t row = event_row(w, event, false);
   if (row < 0) return false;
-  const open_call *const around =
-      enclosing_call(w, event->start_ns, event->start_ns + event->duration_ns, event->depth);
+  const uint64_t end_ns = event->start_ns + event->duration_ns;
+  const open_call *const around = enclosing_call(w, event->start_ns, end_ns, event->depth);
   const uint32_t path = find_path(w->paths, around ? around->path : 0, (uint32_t)row, w->side);
   if (!path) return false;
-  if (event->kind == PROF_EVENT_SCOPE && !count_call(w, path, event->duration_ns, event->self_ns))
+  const bool is_outermost =
+      !w->paths->items[path].is_inner || !is_in_call_of(w, around, (uint32_t)row, end_ns);
+  if (event->kind == PROF_EVENT_SCOPE &&
+      !count_call(w, path, event->duration_ns, event->self_ns, is_outermost))
     return false;
   const bool is_own_time = !(event->flags & (PROF_EVENT_ASYNC | PROF_EVENT_OTHER_THREAD));
   return !is_own_time || push_call(w, event, path);
@@ -351,12 +373,15 @@ static int walk_events(paths_walk *w, bool (*put)(paths_walk *w, const prof_even
   return (int)status;
 }
 
-static bool trace_has_streams(const prof_trace *trace, uint32_t thread_count) {
-  for (uint32_t i = 0; i < thread_count; i++) {
+static bool find_streams(paths_walk *w) {
+  for (uint32_t i = 0; i < w->trace->thread_count; i++) {
     prof_trace_thread thread = {.size = sizeof thread};
-    if (prof_trace_thread_get(trace, i, &thread) == PROF_OK && thread.is_stream) return true;
+    if (prof_trace_thread_get(w->trace, i, &thread) != PROF_OK || !thread.is_stream) continue;
+    if (!w->is_stream) w->is_stream = calloc(w->trace->thread_count, sizeof *w->is_stream);
+    if (!w->is_stream) return false;
+    w->is_stream[i] = true;
   }
-  return false;
+  return true;
 }
 
 static bool find_sites(paths_walk *w) {
@@ -382,16 +407,16 @@ int prof_i_paths_add(prof_i_paths *paths, const prof_trace *trace, prof_i_side s
                      prof_i_path_visit visit, void *user) {
   paths_walk w = {.paths = paths, .trace = trace, .side = side, .visit = visit, .user = user};
   int status = PROF_OK;
-  if (!make_root(paths) || !find_sites(&w))
+  if (!make_root(paths) || !find_sites(&w) || !find_streams(&w))
     status = prof_i_fail(PROF_E_NO_MEMORY, "no memory for a capture's call sites");
-  if (status == PROF_OK && trace_has_streams(trace, trace->thread_count))
-    status = walk_events(&w, put_device_event);
+  if (status == PROF_OK && w.is_stream) status = walk_events(&w, put_device_event);
   if (w.device_count > 1)
     qsort(w.device_calls, w.device_count, sizeof *w.device_calls, device_call_compare);
   if (status == PROF_OK) status = walk_events(&w, put_event);
   if (status == PROF_OK && !put_rest(&w))
     status = prof_i_fail(PROF_E_NO_MEMORY, "no memory for a device's paths");
   free(w.sites);
+  free(w.is_stream);
   free(w.stack);
   free(w.device_calls);
   return status;

@@ -33,7 +33,7 @@ typedef struct prof_i_path {
   uint32_t order[PROF_I_SIDES]; /* in which paths were first seen; 0: the side does not have it */
   uint32_t parent;              /* the root is its own */
   uint32_t row, depth;          /* the root: depth 0, no row */
-  bool is_inner;                /* a path above it is of the same row: a recursion */
+  bool is_inner;                /* a path above it is of the same row: maybe a recursion */
 } prof_i_path;
 
 /* Begins as zeros. The first path is the root. */
@@ -46,9 +46,9 @@ typedef struct prof_i_paths {
   uint32_t ordered[PROF_I_SIDES];
 } prof_i_paths;
 
-/* One call. False stops with PROF_E_NO_MEMORY. */
-typedef bool (*prof_i_path_visit)(void *user, uint32_t path, uint64_t duration_ns,
-                                  uint64_t self_ns);
+/* One call. is_outermost: no call of its row is around it. False stops with PROF_E_NO_MEMORY. */
+typedef bool (*prof_i_path_visit)(void *user, uint32_t path, uint64_t duration_ns, uint64_t self_ns,
+                                  bool is_outermost);
 
 /* Adds all ended scopes of a capture. `visit` may be NULL. Returns PROF_OK or an error whose text
    is set. */

@@ -9,6 +9,7 @@
 #include "analysis/compare.h"
 #include "build_capture.h"
 #include "report/diff.h"
+#include "small_capture.h"
 
 enum { CHUNK = 4 * PROF_I_UNIT_BYTES, ROOM = 8 * PROF_I_UNIT_BYTES };
 
@@ -307,6 +308,43 @@ static void data_escape_hostile_names(void **state) {
   prof_i_comparison_fini(&c);
 }
 
+/* A capture with scopes that cross, skip, stay open, and end on other threads. */
+static void rows_equal_those_of_a_table(void **state) {
+  (void)state;
+  capture c;
+  prof_trace *trace = NULL;
+  prof_i_comparison comparison;
+  prof_rows *rows = NULL;
+  const prof_i_compare_options options = {.runs_count = {1, 1}, .threshold = 0.02};
+  small_capture(&c);
+  assert_int_equal(prof_trace_open_bytes(c.bytes, c.count, &trace), PROF_OK);
+  prof_i_comparison_init(&comparison, &options);
+  for (int side = 0; side < PROF_I_SIDES; side++)
+    assert_int_equal(prof_i_comparison_add(&comparison, (prof_i_side)side, trace), PROF_OK);
+  assert_int_equal(prof_i_comparison_finish(&comparison), PROF_OK);
+  assert_int_equal(prof_trace_aggregate(trace, NULL, &rows), PROF_OK);
+  uint32_t compared = 0;
+  for (uint64_t i = 0; i < rows->row_count; i++) {
+    const prof_row *const row = &rows->rows[i];
+    if (!row->calls_count) continue;
+    const prof_i_compare_line *const line = line_of(&comparison, row->name);
+    assert_non_null(line);
+    for (int side = 0; side < PROF_I_SIDES; side++) {
+      assert_true(line->values[side].calls == (double)row->calls_count);
+      assert_true(line->values[side].total_ns == (double)row->total_ns);
+      assert_true(line->values[side].median_ns == (double)row->median_ns);
+      assert_true(line->values[side].p99_ns == (double)row->p99_ns);
+    }
+    compared++;
+  }
+  assert_int_equal(compared, comparison.line_count);
+  assert_true(compared >= 3);
+  prof_rows_destroy(rows);
+  prof_i_comparison_fini(&comparison);
+  prof_trace_destroy(trace);
+  capture_end(&c);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(p_is_that_of_all_permutations),
@@ -316,6 +354,7 @@ int main(void) {
       cmocka_unit_test(one_run_gets_no_verdict_but_the_share_of_slower_calls),
       cmocka_unit_test(rows_are_new_gone_or_replaced),
       cmocka_unit_test(a_tree_has_parents_before_children),
+      cmocka_unit_test(rows_equal_those_of_a_table),
       cmocka_unit_test(data_escape_hostile_names),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

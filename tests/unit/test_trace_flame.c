@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "build_capture.h"
+#include "device_capture.h"
 #include "report/flame.h"
 
 enum { CHUNK = PROF_I_UNIT_BYTES, ROOM = 8 * PROF_I_UNIT_BYTES };
@@ -145,11 +146,37 @@ static void a_capture_without_scopes_makes_an_empty_graph(void **state) {
   prof_i_paths_fini(&paths);
 }
 
+/* Also those of nested device scopes, launches of no scope and of an unknown thread. */
+static void device_work_is_below_the_scope_that_launched_it(void **state) {
+  (void)state;
+  prof_i_paths paths = {0};
+  capture c;
+  prof_trace *trace = NULL;
+  char *text = NULL;
+  device_capture(&c);
+  assert_int_equal(prof_trace_open_bytes(c.bytes, c.count, &trace), PROF_OK);
+  assert_int_equal(prof_i_paths_add(&paths, trace, PROF_I_SIDE_NEW, NULL, NULL), PROF_OK);
+  const prof_i_flame_options options = {.kind = PROF_I_FLAME_DEVICE, .title = "device"};
+  assert_int_equal(prof_i_flame_folded(&paths, &options, &text), PROF_OK);
+  keep_picture("device.folded", text);
+  assert_true(prof_i_flame_total(&paths, &options) == 24); /* prof_row.device_total_ns */
+  /* the scopes of site 1, and a vendor's call, have one name */
+  assert_non_null(strstr(text, "kernel;kernel;kernel;made at run time;made at run time 4\n"));
+  assert_non_null(strstr(text, "kernel;kernel;kernel 7\n"));
+  assert_non_null(strstr(text, "kernel;kernel;kernel;kernel;kernel 5\n"));
+  assert_non_null(strstr(text, "\nkernel 8\n"));
+  free(text);
+  prof_trace_destroy(trace);
+  capture_end(&c);
+  prof_i_paths_fini(&paths);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(folded_stacks_have_self_times),
       cmocka_unit_test(an_svg_has_each_frame_and_no_foreign_element),
       cmocka_unit_test(a_difference_is_red_where_time_grew_and_blue_where_it_shrank),
+      cmocka_unit_test(device_work_is_below_the_scope_that_launched_it),
       cmocka_unit_test(a_capture_without_scopes_makes_an_empty_graph),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
