@@ -12,12 +12,12 @@
 #include "../base/log.h"
 #include "../base/port.h"
 #include "../base/reentry.h"
-#include "../base/sanitize.h"
 #include "../base/text_buffer.h"
 #include "../base/this_thread.h"
 #include "../base/units.h"
 #include "../sink/sink.h"
 #include "memory_curve.h"
+#include "svg_text.h"
 
 /* Pixels. A column of the curve is one wide. */
 enum {
@@ -42,36 +42,6 @@ typedef struct memory_svg {
   const prof_memory *memory;
   const prof_memory_info *info;
 } memory_svg;
-
-/* ---- text ---- */
-
-/* What XML does not take as it is; controls have been spelt out before, and two code points that
-   are no characters are left. */
-static void put_escaped(prof_i_text_buffer *page, const char *text) {
-  for (; *text; text++) {
-    const unsigned char *const at = (const unsigned char *)text;
-    if (*text == '&')
-      prof_i_text_buffer_append_text(page, "&amp;");
-    else if (*text == '<')
-      prof_i_text_buffer_append_text(page, "&lt;");
-    else if (*text == '>')
-      prof_i_text_buffer_append_text(page, "&gt;");
-    else if (*text == '"')
-      prof_i_text_buffer_append_text(page, "&quot;");
-    else if (*text == '\'')
-      prof_i_text_buffer_append_text(page, "&#39;");
-    else if (at[0] == 0xef && at[1] == 0xbf && (at[2] == 0xbe || at[2] == 0xbf))
-      prof_i_text_buffer_append_text(page, "\xef\xbf\xbd"), text += 2;
-    else
-      prof_i_text_buffer_append(page, text, 1);
-  }
-}
-
-static void put_escaped_name(prof_i_text_buffer *page, const char *name) {
-  char shown[PROF_I_SANITIZED_NAME_BYTES];
-  prof_i_sanitize_name(shown, name);
-  put_escaped(page, shown);
-}
 
 /* ---- places ---- */
 
@@ -103,17 +73,17 @@ static void svg_put_head(memory_svg *p) {
       &p->page,
       " font-family=\"system-ui, 'Segoe UI', Helvetica, Arial, sans-serif\" "
       "font-size=\"13\">\n<title>Memory of ");
-  put_escaped_name(&p->page, p->info->name);
+  prof_i_svg_put_name(&p->page, p->info->name);
   prof_i_text_buffer_printf(
       &p->page, " on %s over time</title>\n<rect width=\"%d\" height=\"%d\" fill=\"#fff\"/>\n",
       device, SVG_WIDTH, SVG_HEIGHT);
   prof_i_text_buffer_printf(
       &p->page, "<text x=\"%d\" y=\"30\" font-size=\"17\" font-weight=\"bold\" fill=\"#222\">",
       PLOT_LEFT);
-  put_escaped_name(&p->page, p->info->name);
+  prof_i_svg_put_name(&p->page, p->info->name);
   prof_i_text_buffer_printf(&p->page, " on %s</text>\n<text x=\"%d\" y=\"50\" fill=\"#666\">",
                             device, PLOT_LEFT);
-  put_escaped_name(&p->page, trace.process_name);
+  prof_i_svg_put_name(&p->page, trace.process_name);
   prof_i_text_buffer_printf(
       &p->page, " (pid %u), session %u, %s</text>\n", trace.pid, p->info->session,
       p->info->source == PROF_MEMORY_QUERY ? "asked by PROFILE_MEMORY()" : "exact, piece by piece");

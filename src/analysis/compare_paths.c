@@ -1,0 +1,432 @@
+/* See compare_paths.h. */
+#include "compare_paths.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/log.h"
+#include "../base/sanitize.h"
+#include "../reader/capture.h"
+#include "../reader/internal.h"
+
+enum { EVENTS = 256, ROOM_FIRST = 64, NO_ROW = -1 };
+
+/* An open scope of the current thread. */
+typedef struct open_call {
+  uint64_t start_ns, end_ns;
+  uint32_t path, depth, row;
+  bool is_counted; /* it has ended */
+  bool is_vendor;  /* a call of a vendor's library: what it launched belongs to the scope around */
+} open_call;
+
+/* A device's event, and what launched it. */
+typedef struct device_call {
+  uint64_t launch_ns, duration_ns, self_ns;
+  uint32_t launch_thread, row;
+  bool is_scope; /* the device's side of a scope of the same name */
+  uint32_t host_row;
+} device_call;
+
+/* The row of a site's scopes that have the site's name. */
+typedef struct site_row {
+  const char *name;
+  uint32_t row[2]; /* plus 1; of the host, of a device */
+} site_row;
+
+typedef struct paths_walk {
+  prof_i_paths *paths;
+  const prof_trace *trace;
+  prof_i_side side;
+  prof_i_path_visit visit;
+  void *user;
+  site_row *sites;
+  uint32_t site_count;
+  open_call *stack;
+  uint32_t depth, stack_room;
+  device_call *device_calls; /* by launch */
+  uint64_t device_count, device_room, device_next;
+  uint32_t thread;
+  bool *is_stream; /* by thread; NULL: there is none */
+} paths_walk;
+
+/* ---- tables ---- */
+
+static uint32_t mix_hash(uint32_t hash, uint32_t value) {
+  const uint64_t product = ((uint64_t)hash << 32 | value) * UINT64_C(0x9e3779b97f4a7c15);
+  return (uint32_t)(product >> 32) ^ (uint32_t)product;
+}
+
+static uint32_t text_hash(uint32_t hash, const char *text, size_t bytes) {
+  for (size_t i = 0; i < bytes; i++) hash = (hash ^ (unsigned char)text[i]) * 16777619u;
+  return hash;
+}
+
+/* Makes room for one more item. The array keeps its address if that fails. */
+static bool grow_array(void **items, uint64_t count, uint64_t room, uint64_t *room_out,
+                       size_t bytes) {
+  if (count < room) return true;
+  const uint64_t larger = room ? room * 2 : ROOM_FIRST;
+  void *const moved = realloc(*items, larger * bytes);
+  if (!moved) return false;
+  *items = moved;
+  *room_out = larger;
+  return true;
+}
+
+static bool grow_array32(void **items, uint32_t count, uint32_t *room, size_t bytes) {
+  uint64_t larger = *room;
+  if (!grow_array(items, count, *room, &larger, bytes)) return false;
+  *room = (uint32_t)larger;
+  return true;
+}
+
+static uint32_t path_hash(uint32_t parent, uint32_t row) {
+  return mix_hash(parent * 31u + 7u, row);
+}
+
+/* A table is at most half full. */
+static bool rehash_paths(prof_i_paths *p) {
+  const uint32_t room = p->table_room ? p->table_room * 2 : 4 * ROOM_FIRST;
+  uint32_t *const table = calloc(room, sizeof *table);
+  if (!table) return false;
+  for (uint32_t i = 1; i < p->count; i++) {
+    uint32_t at = path_hash(p->items[i].parent, p->items[i].row) & (room - 1);
+    while (table[at]) at = (at + 1) & (room - 1);
+    table[at] = i;
+  }
+  free(p->table);
+  p->table = table;
+  p->table_room = room;
+  return true;
+}
+
+static bool rehash_rows(prof_i_paths *p) {
+  const uint32_t room = p->row_table_room ? p->row_table_room * 2 : 4 * ROOM_FIRST;
+  uint32_t *const table = calloc(room, sizeof *table);
+  if (!table) return false;
+  for (uint32_t i = 0; i < p->row_count; i++) {
+    uint32_t at = p->rows[i].hash & (room - 1);
+    while (table[at]) at = (at + 1) & (room - 1);
+    table[at] = i + 1;
+  }
+  free(p->row_table);
+  p->row_table = table;
+  p->row_table_room = room;
+  return true;
+}
+
+/* ---- rows ---- */
+
+static bool row_is(const prof_i_path_row *row, uint32_t hash, prof_i_text name,
+                   prof_i_text category, bool is_device) {
+  return row->hash == hash && row->is_device == is_device && row->raw_name_bytes == name.bytes &&
+         row->raw_category_bytes == category.bytes &&
+         memcmp(row->raw, name.data, (size_t)name.bytes) == 0 &&
+         memcmp(row->raw + name.bytes, category.data, (size_t)category.bytes) == 0;
+}
+
+static char *put_repaired(char *to, prof_i_text text) {
+  const size_t bytes = prof_i_sanitize_utf8(to, SIZE_MAX, text.data, (size_t)text.bytes);
+  to[bytes] = '\0';
+  return to + bytes + 1;
+}
+
+/* One block: name, category, and both as the capture has them. */
+static bool make_row(prof_i_path_row *row, prof_i_text name, prof_i_text category) {
+  const size_t raw = (size_t)(name.bytes + category.bytes);
+  char *const block = malloc(4 * raw + 2);
+  if (!block) return false;
+  row->name = block;
+  row->category = put_repaired(block, name);
+  char *const end = put_repaired(row->category, category);
+  if (name.bytes) memcpy(end, name.data, (size_t)name.bytes);
+  if (category.bytes) memcpy(end + name.bytes, category.data, (size_t)category.bytes);
+  row->raw = end;
+  row->raw_name_bytes = (size_t)name.bytes;
+  row->raw_category_bytes = (size_t)category.bytes;
+  return true;
+}
+
+/* NO_ROW: no memory. */
+static int64_t find_row(prof_i_paths *p, prof_i_text name, prof_i_text category, bool is_device) {
+  uint32_t hash = text_hash(2166136261u ^ is_device, name.data, (size_t)name.bytes);
+  hash = text_hash(hash * 16777619u, category.data, (size_t)category.bytes);
+  hash = mix_hash(hash, (uint32_t)name.bytes);
+  if (p->row_count * 2 >= p->row_table_room && !rehash_rows(p)) return NO_ROW;
+  uint32_t at = hash & (p->row_table_room - 1);
+  for (; p->row_table[at]; at = (at + 1) & (p->row_table_room - 1))
+    if (row_is(&p->rows[p->row_table[at] - 1], hash, name, category, is_device))
+      return p->row_table[at] - 1;
+  if (!grow_array32((void **)&p->rows, p->row_count, &p->row_room, sizeof *p->rows)) return NO_ROW;
+  prof_i_path_row *const row = &p->rows[p->row_count];
+  *row = (prof_i_path_row){.hash = hash, .is_device = is_device};
+  if (!make_row(row, name, category)) return NO_ROW;
+  p->row_table[at] = ++p->row_count;
+  return p->row_count - 1;
+}
+
+/* Scopes whose name is that of their site are found without their text. */
+static int64_t event_row(paths_walk *w, const prof_event_brief *event, bool is_device) {
+  site_row *const known = event->site < w->site_count ? &w->sites[event->site] : NULL;
+  const bool is_known = known && known->name == event->name;
+  if (is_known && known->row[is_device]) return known->row[is_device] - 1;
+  const int64_t row = find_row(w->paths, (prof_i_text){event->name, event->name_bytes},
+                               (prof_i_text){event->category, event->category_bytes}, is_device);
+  if (row >= 0 && is_known) known->row[is_device] = (uint32_t)row + 1;
+  return row;
+}
+
+/* ---- paths ---- */
+
+static bool has_row_above(const prof_i_paths *p, uint32_t path, uint32_t row) {
+  for (; path; path = p->items[path].parent)
+    if (p->items[path].row == row) return true;
+  return false;
+}
+
+/* 0: no memory. */
+static uint32_t find_path(prof_i_paths *p, uint32_t parent, uint32_t row, prof_i_side side) {
+  if (p->count * 2 >= p->table_room && !rehash_paths(p)) return 0;
+  uint32_t at = path_hash(parent, row) & (p->table_room - 1), path;
+  for (; (path = p->table[at]) != 0; at = (at + 1) & (p->table_room - 1))
+    if (p->items[path].parent == parent && p->items[path].row == row) break;
+  if (!path) {
+    if (!grow_array32((void **)&p->items, p->count, &p->room, sizeof *p->items)) return 0;
+    path = p->table[at] = p->count++;
+    p->items[path] = (prof_i_path){.parent = parent,
+                                   .row = row,
+                                   .depth = p->items[parent].depth + 1,
+                                   .is_inner = has_row_above(p, parent, row)};
+  }
+  if (!p->items[path].order[side]) p->items[path].order[side] = ++p->ordered[side];
+  return path;
+}
+
+static bool count_call(paths_walk *w, uint32_t path, uint64_t duration_ns, uint64_t self_ns,
+                       bool is_outermost) {
+  prof_i_path_sums *const sums = &w->paths->items[path].sums[w->side];
+  sums->calls_count++;
+  sums->total_ns += duration_ns;
+  sums->self_ns += self_ns;
+  return !w->visit || w->visit(w->user, path, duration_ns, self_ns, is_outermost);
+}
+
+/* ---- the open scopes of a thread ---- */
+
+/* The innermost scope that contains the time span. Scopes may cross. */
+static const open_call *enclosing_call(paths_walk *w, uint64_t start_ns, uint64_t end_ns,
+                                       uint32_t depth) {
+  while (w->depth > 0) {
+    const open_call *const top = &w->stack[w->depth - 1];
+    if (top->end_ns > start_ns || (top->end_ns == start_ns && top->depth < depth)) break;
+    w->depth--;
+  }
+  for (uint32_t i = w->depth; i-- > 0;) {
+    const open_call *const call = &w->stack[i];
+    if (call->end_ns >= end_ns && (call->end_ns > start_ns || call->depth < depth)) return call;
+  }
+  return NULL;
+}
+
+static bool push_call(paths_walk *w, const prof_event_brief *event, uint32_t path) {
+  if (!grow_array32((void **)&w->stack, w->depth, &w->stack_room, sizeof *w->stack)) return false;
+  w->stack[w->depth++] = (open_call){.start_ns = event->start_ns,
+                                     .end_ns = event->start_ns + event->duration_ns,
+                                     .path = path,
+                                     .depth = event->depth,
+                                     .row = w->paths->items[path].row,
+                                     .is_counted = event->kind == PROF_EVENT_SCOPE,
+                                     .is_vendor = event->flags & PROF_EVENT_CALL};
+  return true;
+}
+
+/* Whether an ended call of the row is around the one in `around`. */
+static bool is_in_call_of(const paths_walk *w, const open_call *around, uint32_t row,
+                          uint64_t end_ns) {
+  for (uint32_t i = around ? (uint32_t)(around - w->stack) + 1 : 0; i-- > 0;)
+    if (w->stack[i].row == row && w->stack[i].is_counted && w->stack[i].end_ns >= end_ns)
+      return true;
+  return false;
+}
+
+/* ---- devices ---- */
+
+static int device_call_compare(const void *x, const void *y) {
+  const device_call *const a = x, *const b = y;
+  if (a->launch_thread != b->launch_thread) return a->launch_thread < b->launch_thread ? -1 : 1;
+  return (a->launch_ns > b->launch_ns) - (a->launch_ns < b->launch_ns);
+}
+
+static bool keep_device_call(paths_walk *w, const prof_event_brief *event) {
+  if (event->launch.record == PROF_RECORD_ANNOTATION) return true;
+  const int64_t row = event_row(w, event, true), host_row = event_row(w, event, false);
+  if (row < 0 || host_row < 0) return false;
+  if (!grow_array((void **)&w->device_calls, w->device_count, w->device_room, &w->device_room,
+                  sizeof *w->device_calls))
+    return false;
+  w->device_calls[w->device_count++] = (device_call){.launch_ns = event->launch.start_ns,
+                                                     .duration_ns = event->duration_ns,
+                                                     .self_ns = event->self_ns,
+                                                     .launch_thread = event->launch.thread,
+                                                     .row = (uint32_t)row,
+                                                     .host_row = (uint32_t)host_row,
+                                                     .is_scope = event->launch.record == 0};
+  return true;
+}
+
+/* The scope that launched it: of that name and start, or the innermost one at that time. */
+static uint32_t launching_path(const paths_walk *w, const device_call *call) {
+  for (uint32_t i = w->depth; call->is_scope && i-- > 0;)
+    if (w->stack[i].start_ns == call->launch_ns && w->stack[i].row == call->host_row &&
+        !w->stack[i].is_vendor)
+      return w->stack[i].path;
+  for (uint32_t i = w->depth; i-- > 0;)
+    if (w->stack[i].end_ns >= call->launch_ns && !w->stack[i].is_vendor) return w->stack[i].path;
+  return 0;
+}
+
+/* Adds what the thread launched before this time. */
+static bool put_launched(paths_walk *w, uint64_t before_ns) {
+  for (; w->device_next < w->device_count; w->device_next++) {
+    const device_call *const call = &w->device_calls[w->device_next];
+    if (call->launch_thread > w->thread ||
+        (call->launch_thread == w->thread && call->launch_ns >= before_ns))
+      return true;
+    const uint32_t parent = call->launch_thread == w->thread ? launching_path(w, call) : 0;
+    const uint32_t path = find_path(w->paths, parent, call->row, w->side);
+    if (!path ||
+        !count_call(w, path, call->duration_ns, call->self_ns, !w->paths->items[path].is_inner))
+      return false;
+  }
+  return true;
+}
+
+/* What the last thread launched, and what no thread of the capture did. */
+static bool put_rest(paths_walk *w) {
+  if (!put_launched(w, UINT64_MAX)) return false;
+  w->thread = UINT32_MAX;
+  w->depth = 0;
+  return put_launched(w, UINT64_MAX);
+}
+
+/* ---- events ---- */
+
+static bool is_device_event(const prof_event_brief *event) {
+  return event->kind == PROF_EVENT_SCOPE && (event->flags & PROF_EVENT_ON_DEVICE);
+}
+
+static bool put_scope(paths_walk *w, const prof_event_brief *event) {
+  if (event->flags & PROF_EVENT_SKIPPED) return true;
+  if (w->is_stream && w->is_stream[event->thread]) return true; /* it has no launch */
+  const int64_t row = event_row(w, event, false);
+  if (row < 0) return false;
+  const uint64_t end_ns = event->start_ns + event->duration_ns;
+  const open_call *const around = enclosing_call(w, event->start_ns, end_ns, event->depth);
+  const uint32_t path = find_path(w->paths, around ? around->path : 0, (uint32_t)row, w->side);
+  if (!path) return false;
+  const bool is_outermost =
+      !w->paths->items[path].is_inner || !is_in_call_of(w, around, (uint32_t)row, end_ns);
+  if (event->kind == PROF_EVENT_SCOPE &&
+      !count_call(w, path, event->duration_ns, event->self_ns, is_outermost))
+    return false;
+  const bool is_own_time = !(event->flags & (PROF_EVENT_ASYNC | PROF_EVENT_OTHER_THREAD));
+  return !is_own_time || push_call(w, event, path);
+}
+
+static bool put_event(paths_walk *w, const prof_event_brief *event) {
+  if (event->thread != w->thread) {
+    if (!put_launched(w, UINT64_MAX)) return false;
+    w->thread = event->thread;
+    w->depth = 0;
+  }
+  if (!put_launched(w, event->start_ns)) return false;
+  if (is_device_event(event)) return true;
+  if (event->kind == PROF_EVENT_SCOPE || event->kind == PROF_EVENT_OPEN) return put_scope(w, event);
+  if (event->kind == PROF_EVENT_MEMORY && event->memory.verb == PROF_MEMORY_ALLOC) {
+    const open_call *const around = enclosing_call(w, event->start_ns, event->start_ns, UINT32_MAX);
+    w->paths->items[around ? around->path : 0].sums[w->side].allocated_bytes += event->memory.bytes;
+  }
+  return true;
+}
+
+static bool put_device_event(paths_walk *w, const prof_event_brief *event) {
+  return !is_device_event(event) || keep_device_call(w, event);
+}
+
+static int walk_events(paths_walk *w, bool (*put)(paths_walk *w, const prof_event_brief *event)) {
+  prof_cursor *cursor = NULL;
+  prof_event_brief *const events = malloc(EVENTS * sizeof *events);
+  int64_t status = events ? prof_i_cursor_create(w->trace, &cursor)
+                          : prof_i_fail(PROF_E_NO_MEMORY, "no memory to read a capture");
+  while (status == PROF_OK) {
+    events[0].size = sizeof *events;
+    const int64_t count = prof_cursor_read(cursor, events, EVENTS);
+    if (count <= 0) {
+      status = count;
+      break;
+    }
+    for (int64_t i = 0; i < count && status == PROF_OK; i++)
+      if (!put(w, &events[i])) status = prof_i_fail(PROF_E_NO_MEMORY, "no memory for more paths");
+  }
+  prof_i_cursor_destroy(cursor);
+  free(events);
+  return (int)status;
+}
+
+static bool find_streams(paths_walk *w) {
+  for (uint32_t i = 0; i < w->trace->thread_count; i++) {
+    prof_trace_thread thread = {.size = sizeof thread};
+    if (prof_trace_thread_get(w->trace, i, &thread) != PROF_OK || !thread.is_stream) continue;
+    if (!w->is_stream) w->is_stream = calloc(w->trace->thread_count, sizeof *w->is_stream);
+    if (!w->is_stream) return false;
+    w->is_stream[i] = true;
+  }
+  return true;
+}
+
+static bool find_sites(paths_walk *w) {
+  w->site_count = w->trace->catalog.site_count;
+  w->sites = calloc(w->site_count + 1, sizeof *w->sites);
+  if (!w->sites) return false;
+  for (uint32_t i = 1; i < w->site_count; i++) {
+    prof_trace_site site = {.size = sizeof site};
+    if (prof_trace_site_get(w->trace, i, &site) == PROF_OK) w->sites[i].name = site.name;
+  }
+  return true;
+}
+
+static bool make_root(prof_i_paths *p) {
+  if (p->count) return true;
+  if (!grow_array32((void **)&p->items, 0, &p->room, sizeof *p->items)) return false;
+  p->items[0] = (prof_i_path){.row = UINT32_MAX};
+  p->count = 1;
+  return true;
+}
+
+int prof_i_paths_add(prof_i_paths *paths, const prof_trace *trace, prof_i_side side,
+                     prof_i_path_visit visit, void *user) {
+  paths_walk w = {.paths = paths, .trace = trace, .side = side, .visit = visit, .user = user};
+  int status = PROF_OK;
+  if (!make_root(paths) || !find_sites(&w) || !find_streams(&w))
+    status = prof_i_fail(PROF_E_NO_MEMORY, "no memory for a capture's call sites");
+  if (status == PROF_OK && w.is_stream) status = walk_events(&w, put_device_event);
+  if (w.device_count > 1)
+    qsort(w.device_calls, w.device_count, sizeof *w.device_calls, device_call_compare);
+  if (status == PROF_OK) status = walk_events(&w, put_event);
+  if (status == PROF_OK && !put_rest(&w))
+    status = prof_i_fail(PROF_E_NO_MEMORY, "no memory for a device's paths");
+  free(w.sites);
+  free(w.is_stream);
+  free(w.stack);
+  free(w.device_calls);
+  return status;
+}
+
+void prof_i_paths_fini(prof_i_paths *paths) {
+  for (uint32_t i = 0; i < paths->row_count; i++) free(paths->rows[i].name);
+  free(paths->rows);
+  free(paths->items);
+  free(paths->table);
+  free(paths->row_table);
+  *paths = (prof_i_paths){0};
+}

@@ -1,0 +1,59 @@
+/* Scopes by path: the names that are open around a scope, of one or several captures on two sides.
+   A path has sums for each side. `prof diff` compares the sides, `prof flame` draws one or both.
+
+   Work of a device is below the host's scope that launched it. Its nodes are separate from host
+   scopes of the same name. Rows are paths of the same last name, category and kind of time. One
+   thread at a time. */
+#ifndef PROF_ANALYSIS_COMPARE_PATHS_H
+#define PROF_ANALYSIS_COMPARE_PATHS_H
+
+#include <prof/trace.h>
+#include <stdbool.h>
+
+typedef enum prof_i_side { PROF_I_SIDE_BASE = 0, PROF_I_SIDE_NEW = 1 } prof_i_side;
+enum { PROF_I_SIDES = 2 };
+
+/* Texts are valid UTF-8 with a NUL behind, and may contain controls. */
+typedef struct prof_i_path_row {
+  char *name, *category;
+  size_t raw_name_bytes, raw_category_bytes; /* behind `name`, as the capture has them */
+  const char *raw;
+  uint32_t hash;
+  bool is_device;
+} prof_i_path_row;
+
+/* Of all captures of a side. */
+typedef struct prof_i_path_sums {
+  uint64_t calls_count, total_ns, self_ns;
+  uint64_t allocated_bytes; /* by allocations whose innermost scope this is */
+} prof_i_path_sums;
+
+typedef struct prof_i_path {
+  prof_i_path_sums sums[PROF_I_SIDES];
+  uint32_t order[PROF_I_SIDES]; /* in which paths were first seen; 0: the side does not have it */
+  uint32_t parent;              /* the root is its own */
+  uint32_t row, depth;          /* the root: depth 0, no row */
+  bool is_inner;                /* a path above it is of the same row: maybe a recursion */
+} prof_i_path;
+
+/* Begins as zeros. The first path is the root. */
+typedef struct prof_i_paths {
+  prof_i_path *items;
+  prof_i_path_row *rows;
+  uint32_t count, room, row_count, row_room;
+  uint32_t *table, *row_table; /* indexes by hashes, 0: free; a row's plus 1 */
+  uint32_t table_room, row_table_room;
+  uint32_t ordered[PROF_I_SIDES];
+} prof_i_paths;
+
+/* One call. is_outermost: no call of its row is around it. False stops with PROF_E_NO_MEMORY. */
+typedef bool (*prof_i_path_visit)(void *user, uint32_t path, uint64_t duration_ns, uint64_t self_ns,
+                                  bool is_outermost);
+
+/* Adds all ended scopes of a capture. `visit` may be NULL. Returns PROF_OK or an error whose text
+   is set. */
+int prof_i_paths_add(prof_i_paths *paths, const prof_trace *trace, prof_i_side side,
+                     prof_i_path_visit visit, void *user);
+void prof_i_paths_fini(prof_i_paths *paths);
+
+#endif

@@ -1,0 +1,244 @@
+/* The text of a comparison: a heading that says what a verdict means, and one line for each row, or
+   the tree of paths. See diff.h. */
+#include "diff.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/log.h"
+#include "../base/sanitize.h"
+#include "../base/text_buffer.h"
+#include "../base/units.h"
+
+enum { CELL_ROOM = 96, WIDTH_OF_ALL = 120, INDENT_MAX = 40, WIDTH_TEXT = 100 };
+
+typedef struct diff_page {
+  const prof_i_comparison *comparison;
+  prof_i_text_buffer page;
+  prof_i_text_table table;
+  bool is_wide; /* mean, p99 and total have columns */
+} diff_page;
+
+const char *prof_i_verdict_word(prof_i_verdict verdict) {
+  static const char *const words[] = {"none", "same", "slower", "faster"};
+  return words[verdict];
+}
+
+const char *prof_i_compare_state_word(prof_i_compare_state state) {
+  static const char *const words[] = {"both", "new", "gone", "replaced"};
+  return words[state];
+}
+
+/* ---- cells ---- */
+
+/* "+12.3%", without the locale's point. */
+static void percent_text(char to[CELL_ROOM], double share) {
+  const double tenths = __builtin_fabs(share) * 1000 + 0.5;
+  const uint64_t whole = tenths < 1e15 ? (uint64_t)tenths : UINT64_C(1000000000000000);
+  snprintf(to, CELL_ROOM, "%s%llu.%llu%%", share < 0 ? "-" : "+", (unsigned long long)(whole / 10),
+           (unsigned long long)(whole % 10));
+}
+
+static void add_time_cell(diff_page *p, const prof_i_compare_values *values, double ns) {
+  char cell[CELL_ROOM] = "-";
+  if (values->runs_count) prof_i_put_time(cell, sizeof cell, (uint64_t)(ns + 0.5), 0);
+  prof_i_text_table_add(&p->table, cell);
+}
+
+static void calls_text(char *to, size_t room, double calls) {
+  const uint64_t tenths = (uint64_t)(calls * 10 + 0.5);
+  if (tenths % 10 == 0)
+    snprintf(to, room, "%llu", (unsigned long long)(tenths / 10));
+  else
+    snprintf(to, room, "%llu.%llu", (unsigned long long)(tenths / 10),
+             (unsigned long long)(tenths % 10));
+}
+
+static void add_calls_cell(diff_page *p, const prof_i_compare_line *line) {
+  char cell[CELL_ROOM], base[CELL_ROOM / 3], new[CELL_ROOM / 3];
+  calls_text(base, sizeof base, line->values[0].calls);
+  calls_text(new, sizeof new, line->values[1].calls);
+  if (line->state == PROF_I_COMPARE_NEW || strcmp(base, new) == 0)
+    snprintf(cell, sizeof cell, "%s", new);
+  else if (line->state == PROF_I_COMPARE_GONE)
+    snprintf(cell, sizeof cell, "%s", base);
+  else
+    snprintf(cell, sizeof cell, "%s -> %s", base, new);
+  prof_i_text_table_add(&p->table, cell);
+}
+
+/* "+10.2% (+8.1% to +12.0%) slower" */
+static void add_change_cell(diff_page *p, const prof_i_compare_line *line) {
+  char cell[4 * CELL_ROOM] = "", change[CELL_ROOM], low[CELL_ROOM], high[CELL_ROOM];
+  if (line->state == PROF_I_COMPARE_NEW || line->state == PROF_I_COMPARE_GONE) {
+    snprintf(cell, sizeof cell, "%s", prof_i_compare_state_word(line->state));
+  } else if (line->has_change) {
+    percent_text(change, line->ratio.middle - 1);
+    percent_text(low, line->ratio.low - 1);
+    percent_text(high, line->ratio.high - 1);
+    if (line->has_p)
+      snprintf(cell, sizeof cell, "%s (%s to %s)%s%s", change, low, high,
+               line->verdict == PROF_I_VERDICT_SAME ? "" : " ",
+               line->verdict == PROF_I_VERDICT_SAME ? "" : prof_i_verdict_word(line->verdict));
+    else if (line->slower_share >= 0)
+      snprintf(cell, sizeof cell, "%s, %u%% of calls slower", change,
+               (unsigned)(line->slower_share * 100 + 0.5));
+    else
+      snprintf(cell, sizeof cell, "%s, no verdict", change);
+  } else {
+    snprintf(cell, sizeof cell, "base median is 0, no verdict");
+  }
+  prof_i_text_table_add(&p->table, cell);
+}
+
+static void add_name_cell(diff_page *p, const prof_i_compare_line *line) {
+  enum { NAME_ROOM = 2 * PROF_I_SANITIZED_NAME_BYTES + 64 };
+  const prof_i_path_row *const rows = p->comparison->paths.rows;
+  char old_name[PROF_I_SANITIZED_NAME_BYTES], new_name[PROF_I_SANITIZED_NAME_BYTES];
+  char cell[INDENT_MAX + NAME_ROOM];
+  const uint32_t depth = line->path ? p->comparison->paths.items[line->path].depth - 1 : 0;
+  const uint32_t indent = 2 * depth < INDENT_MAX ? 2 * depth : INDENT_MAX;
+  memset(cell, ' ', indent);
+  prof_i_sanitize_name(old_name, rows[line->row].name);
+  prof_i_sanitize_name(new_name, rows[line->new_row].name);
+  const char *const device = rows[line->row].is_device ? " (device)" : "";
+  if (line->state == PROF_I_COMPARE_REPLACED)
+    snprintf(cell + indent, NAME_ROOM, "%s -> %s%s (replaced)", old_name, new_name, device);
+  else
+    snprintf(cell + indent, NAME_ROOM, "%s%s", old_name, device);
+  prof_i_text_table_add(&p->table, cell);
+}
+
+static void add_line(diff_page *p, const prof_i_compare_line *line) {
+  /* of the new side; of what is gone, of the base */
+  const prof_i_compare_values *const shown =
+      &line->values[line->state == PROF_I_COMPARE_GONE ? PROF_I_SIDE_BASE : PROF_I_SIDE_NEW];
+  add_name_cell(p, line);
+  add_calls_cell(p, line);
+  add_time_cell(p, &line->values[0], line->values[0].median_ns);
+  add_time_cell(p, &line->values[1], line->values[1].median_ns);
+  if (p->is_wide) {
+    add_time_cell(p, shown, shown->mean_ns);
+    add_time_cell(p, shown, shown->p99_ns);
+    add_time_cell(p, shown, shown->total_ns);
+  }
+  add_change_cell(p, line);
+}
+
+/* ---- the heading ---- */
+
+static void put_verdict_rule(diff_page *p, size_t width) {
+  char text[512], threshold[CELL_ROOM], chance[CELL_ROOM], coverage[CELL_ROOM];
+  percent_text(threshold, p->comparison->options.threshold);
+  percent_text(coverage, p->comparison->coverage);
+  calls_text(chance, sizeof chance, p->comparison->chance_count);
+  if (p->comparison->tested_count == 0) {
+    prof_i_text_buffer_wrap(&p->page, 0, width, "No row has four captures on both sides.");
+    return;
+  }
+  snprintf(
+      text, sizeof text,
+      "A verdict needs p < 0.05 (exact Mann-Whitney over the runs' medians) and an interval of "
+      "the change (Hodges-Lehmann, %s or more) outside of +-%s. Chance alone would flag at "
+      "most %s of %u rows.",
+      coverage + 1, threshold + 1, chance, p->comparison->tested_count);
+  prof_i_text_buffer_wrap(&p->page, 0, width, text);
+}
+
+static void put_heading(diff_page *p, size_t width) {
+  char text[256];
+  const uint32_t *const runs = p->comparison->options.runs_count;
+  snprintf(text, sizeof text, "Base: %u capture%s. New: %u capture%s.", runs[0],
+           runs[0] == 1 ? "" : "s", runs[1], runs[1] == 1 ? "" : "s");
+  prof_i_text_buffer_wrap(&p->page, 0, width, text);
+  if (prof_i_comparison_has_verdicts(p->comparison)) {
+    put_verdict_rule(p, width);
+  } else {
+    snprintf(text, sizeof text, "%s, no verdict: that needs %u captures of each side.",
+             runs[0] == 1 || runs[1] == 1 ? "One run" : "Too few runs", PROF_I_VERDICT_RUNS_MIN);
+    prof_i_text_buffer_wrap(&p->page, 0, width, text);
+  }
+  prof_i_text_buffer_append_text(&p->page, "\n");
+}
+
+/* ---- the tree ---- */
+
+typedef struct path_links {
+  uint32_t first, next, line; /* line: plus 1; 0: not shown */
+} path_links;
+
+/* Paths are numbered parents first. The lines that are shown bring their parents. */
+static path_links *find_tree(const prof_i_comparison *c, uint32_t limit) {
+  path_links *const links = calloc(c->paths.count + 1, sizeof *links);
+  bool *const is_shown = calloc(c->paths.count + 1, sizeof *is_shown);
+  if (links && is_shown) {
+    for (uint32_t i = 0; i < c->line_count; i++) {
+      links[c->lines[i].path].line = i + 1;
+      for (uint32_t path = c->lines[i].path; i < limit && path && !is_shown[path];
+           path = c->paths.items[path].parent)
+        is_shown[path] = true;
+    }
+    for (uint32_t i = c->paths.count; i-- > 1;) {
+      if (!is_shown[i]) links[i].line = 0;
+      const uint32_t parent = c->paths.items[i].parent;
+      links[i].next = links[parent].first;
+      links[parent].first = i;
+    }
+  }
+  free(is_shown);
+  return links;
+}
+
+static bool add_tree(diff_page *p, uint32_t limit) {
+  const prof_i_comparison *const c = p->comparison;
+  path_links *const links = find_tree(c, limit);
+  if (!links) return false;
+  uint32_t path = links[0].first;
+  while (path) {
+    if (links[path].line) add_line(p, &c->lines[links[path].line - 1]);
+    if (links[path].first) {
+      path = links[path].first;
+      continue;
+    }
+    while (path && !links[path].next) path = c->paths.items[path].parent;
+    path = links[path].next;
+  }
+  free(links);
+  return true;
+}
+
+int prof_i_diff_text(const prof_i_comparison *comparison, const prof_i_diff_options *options,
+                     char **text_out) {
+  static const char *const all_titles[] = {"Name", "Calls", "Base median", "Median",
+                                           "Mean", "p99",   "Total",       "Change of median"};
+  static const char *const few_titles[] = {"Name", "Calls", "Base median", "Median",
+                                           "Change of median"};
+  diff_page p = {.comparison = comparison};
+  const size_t width = options->width ? options->width : SIZE_MAX;
+  p.is_wide = width >= WIDTH_OF_ALL;
+  p.table.titles = p.is_wide ? all_titles : few_titles;
+  p.table.column_count = p.is_wide ? 8 : 5;
+  p.table.text_columns = 1u | 1u << (p.table.column_count - 1);
+  put_heading(&p, width < WIDTH_TEXT ? width : WIDTH_TEXT);
+  bool is_made = true;
+  const uint32_t limit =
+      options->rows_limit < comparison->line_count ? options->rows_limit : comparison->line_count;
+  if (comparison->options.is_by_path)
+    is_made = add_tree(&p, limit);
+  else
+    for (uint32_t i = 0; i < limit; i++) add_line(&p, &comparison->lines[i]);
+  is_made = is_made && !p.table.cells.is_out_of_memory;
+  prof_i_text_table_write(&p.page, &p.table, 0, width);
+  if (limit < comparison->line_count)
+    prof_i_text_buffer_printf(&p.page, "\n%u more with less change; --rows all shows them.\n",
+                              comparison->line_count - limit);
+  if (!p.is_wide)
+    prof_i_text_buffer_printf(
+        &p.page, "\nMean, p99 and Total have no room; --width %d shows them.\n", WIDTH_OF_ALL);
+  *text_out = p.page.text;
+  if (is_made && !p.page.is_out_of_memory) return PROF_OK;
+  free(p.page.text);
+  *text_out = NULL;
+  return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a table of %u rows", comparison->line_count);
+}

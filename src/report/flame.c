@@ -1,0 +1,319 @@
+/* Folded stacks and the SVG of a flame graph. A frame has a title, so it can be read without the
+   script. See flame.h. */
+#include "flame.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/log.h"
+#include "../base/sanitize.h"
+#include "../base/text_buffer.h"
+#include "../base/units.h"
+#include "svg_text.h"
+
+/* Pixels; flame_script.c has some of them, too. */
+enum {
+  SVG_WIDTH = 1200,
+  FRAMES_LEFT = 10,
+  FRAMES_WIDTH = SVG_WIDTH - 2 * FRAMES_LEFT,
+  FRAMES_TOP = 66,
+  FOOT_HEIGHT = 34,
+  FRAME_HEIGHT = 17,
+  LETTER_WIDTH = 7,
+  LABEL_GAP = 3,
+  LABEL_COLUMNS_MIN = 3,
+  DEPTH_MAX = 512, /* of drawn frames */
+  LABEL_ROOM = 64
+};
+static const double frame_width_min = 0.1;
+
+typedef struct flame_node {
+  double own[PROF_I_SIDES], total[PROF_I_SIDES];
+  double x, next_x; /* next_x: where the next child begins */
+  bool is_drawn;
+} flame_node;
+
+typedef struct flame_page {
+  const prof_i_paths *paths;
+  const prof_i_flame_options *options;
+  prof_i_text_buffer page;
+  flame_node *nodes;
+  uint32_t depth;        /* of drawn frames */
+  uint32_t narrow, gone; /* frames that are not drawn */
+  double scale;          /* pixels for a unit of the value */
+  double change_max;
+} flame_page;
+
+/* ---- values ---- */
+
+static double path_value(const prof_i_paths *paths, uint32_t index,
+                         const prof_i_flame_options *options, prof_i_side side) {
+  const prof_i_path *const path = &paths->items[index];
+  const prof_i_path_sums *const sums = &path->sums[side];
+  const bool is_device = index && paths->rows[path->row].is_device;
+  const double runs = options->is_difference ? options->runs_count[side] : 1;
+  if (options->kind == PROF_I_FLAME_MEMORY) return (double)sums->allocated_bytes / runs;
+  return is_device == (options->kind == PROF_I_FLAME_DEVICE) ? (double)sums->self_ns / runs : 0;
+}
+
+double prof_i_flame_total(const prof_i_paths *paths, const prof_i_flame_options *options) {
+  double total = 0;
+  for (uint32_t i = 0; i < paths->count; i++)
+    for (uint32_t side = options->is_difference ? 0 : PROF_I_SIDE_NEW; side < PROF_I_SIDES; side++)
+      total += path_value(paths, i, options, side);
+  return total;
+}
+
+/* Paths are numbered parents first. */
+static bool find_values(flame_page *p) {
+  p->nodes = calloc(p->paths->count + 1, sizeof *p->nodes);
+  if (!p->nodes) return false;
+  for (uint32_t i = p->paths->count; i-- > 0;) {
+    flame_node *const node = &p->nodes[i], *const outer = &p->nodes[p->paths->items[i].parent];
+    for (uint32_t side = 0; side < PROF_I_SIDES; side++) {
+      node->own[side] = path_value(p->paths, i, p->options, side);
+      node->total[side] += node->own[side];
+      if (i) outer->total[side] += node->total[side];
+    }
+    const double change = __builtin_fabs(node->own[1] - node->own[0]);
+    if (change > p->change_max) p->change_max = change;
+  }
+  return true;
+}
+
+/* Children stand side by side from the left of their parent, in the order of their first calls. */
+static void place_frames(flame_page *p) {
+  p->scale = p->nodes[0].total[1] > 0 ? FRAMES_WIDTH / p->nodes[0].total[1] : 0;
+  p->nodes[0].is_drawn = true;
+  for (uint32_t i = 1; i < p->paths->count; i++) {
+    const prof_i_path *const path = &p->paths->items[i];
+    flame_node *const node = &p->nodes[i], *const outer = &p->nodes[path->parent];
+    node->x = node->next_x = outer->next_x;
+    outer->next_x += node->total[1];
+    p->gone += node->total[1] <= 0 && node->total[0] > 0;
+    if (node->total[1] <= 0) continue;
+    node->is_drawn =
+        outer->is_drawn && path->depth <= DEPTH_MAX && node->total[1] * p->scale >= frame_width_min;
+    p->narrow += !node->is_drawn;
+    if (node->is_drawn && path->depth > p->depth) p->depth = path->depth;
+  }
+}
+
+/* ---- folded stacks ---- */
+
+static void put_folded_name(prof_i_text_buffer *page, const char *name) {
+  char shown[PROF_I_SANITIZED_NAME_BYTES];
+  prof_i_sanitize_name(shown, name);
+  for (char *at = shown; (at = strchr(at, ';')) != NULL;) *at = ':';
+  prof_i_text_buffer_append_text(page, shown[0] ? shown : "(no name)");
+}
+
+static bool put_folded_stack(flame_page *p, uint32_t path) {
+  const uint32_t count = p->paths->items[path].depth;
+  uint32_t *const chain = malloc((count + 1) * sizeof *chain);
+  if (!chain) return false;
+  for (uint32_t i = count, at = path; i-- > 0; at = p->paths->items[at].parent) chain[i] = at;
+  for (uint32_t i = 0; i < count; i++) {
+    if (i) prof_i_text_buffer_append_text(&p->page, ";");
+    put_folded_name(&p->page, p->paths->rows[p->paths->items[chain[i]].row].name);
+  }
+  if (!count) prof_i_text_buffer_append_text(&p->page, "(no scope)");
+  free(chain);
+  return true;
+}
+
+static unsigned long long whole(double value) { return (unsigned long long)(value + 0.5); }
+
+static int hand_over(flame_page *p, bool is_made, char **text_out) {
+  free(p->nodes);
+  if (is_made && !p->page.is_out_of_memory) {
+    *text_out = p->page.text;
+    return PROF_OK;
+  }
+  free(p->page.text);
+  return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a flame graph of %u paths", p->paths->count);
+}
+
+int prof_i_flame_folded(const prof_i_paths *paths, const prof_i_flame_options *options,
+                        char **text_out) {
+  flame_page p = {.paths = paths, .options = options};
+  bool is_made = true;
+  prof_i_text_buffer_append_text(&p.page, "");
+  for (uint32_t i = 0; i < paths->count && is_made; i++) {
+    const double base =
+        options->is_difference ? path_value(paths, i, options, PROF_I_SIDE_BASE) : 0;
+    const double value = path_value(paths, i, options, PROF_I_SIDE_NEW);
+    if (base <= 0 && value <= 0) continue;
+    is_made = put_folded_stack(&p, i);
+    if (options->is_difference) prof_i_text_buffer_printf(&p.page, " %llu", whole(base));
+    prof_i_text_buffer_printf(&p.page, " %llu\n", whole(value));
+  }
+  return hand_over(&p, is_made, text_out);
+}
+
+/* ---- the SVG ---- */
+
+/* Ten thousandths of a pixel, without the locale's point. */
+static void put_pixels(prof_i_text_buffer *page, double pixels) {
+  const unsigned long long parts = (unsigned long long)(pixels * 10000 + 0.5);
+  prof_i_text_buffer_printf(page, "%llu.%04llu", parts / 10000, parts % 10000);
+}
+
+static void value_text(const flame_page *p, char to[LABEL_ROOM], double value) {
+  if (p->options->kind == PROF_I_FLAME_MEMORY)
+    prof_i_put_bytes(to, LABEL_ROOM, (int64_t)(value + 0.5));
+  else
+    prof_i_put_time(to, LABEL_ROOM, whole(value), 0);
+}
+
+/* Names of a colour family, the same for equal names. */
+static void put_colour(flame_page *p, const char *name) {
+  static const unsigned char families[3][6] = {
+      {205, 50, 90, 130, 30, 50}, {60, 60, 165, 60, 120, 50}, {90, 60, 150, 60, 205, 45}};
+  const unsigned char *const family = families[p->options->kind];
+  uint32_t hash = 2166136261u;
+  for (; *name; name++) hash = (hash ^ (unsigned char)*name) * 16777619u;
+  hash ^= hash >> 15;
+  prof_i_text_buffer_printf(&p->page, "#%02x%02x%02x", family[0] + hash % family[1],
+                            family[2] + (hash >> 8) % family[3],
+                            family[4] + (hash >> 20) % family[5]);
+}
+
+/* Red: more own time than in the base. Blue: less. The largest change has the strongest colour. */
+static void put_change_colour(flame_page *p, const flame_node *node) {
+  const double change = node->own[1] - node->own[0];
+  const double share = p->change_max > 0 ? __builtin_fabs(change) / p->change_max : 0;
+  const unsigned rest = 238 - (unsigned)(share * 150);
+  if (change > 0)
+    prof_i_text_buffer_printf(&p->page, "#f0%02x%02x", rest, rest);
+  else if (change < 0)
+    prof_i_text_buffer_printf(&p->page, "#%02x%02xf4", rest, rest);
+  else
+    prof_i_text_buffer_append_text(&p->page, "#eeeeee");
+}
+
+static void put_share(flame_page *p, double part, double all) {
+  const unsigned long long tenths = all > 0 ? whole(part / all * 1000) : 0;
+  prof_i_text_buffer_printf(&p->page, "%llu.%llu%%", tenths / 10, tenths % 10);
+}
+
+static const char *frame_name(const flame_page *p, uint32_t path) {
+  if (path == 0) return "all";
+  const char *const name = p->paths->rows[p->paths->items[path].row].name;
+  return name[0] ? name : "(no name)";
+}
+
+/* "conv2d: 1.5ms, 12.5%; own 1ms; base 1.2ms" */
+static void put_frame_title(flame_page *p, uint32_t path) {
+  const flame_node *const node = &p->nodes[path];
+  char total[LABEL_ROOM], own[LABEL_ROOM], base[LABEL_ROOM];
+  value_text(p, total, node->total[1]);
+  value_text(p, own, node->own[1]);
+  prof_i_svg_put_name(&p->page, frame_name(p, path));
+  prof_i_text_buffer_printf(&p->page, ": %s, ", total);
+  put_share(p, node->total[1], p->nodes[0].total[1]);
+  prof_i_text_buffer_printf(&p->page, "; own %s", own);
+  if (!p->options->is_difference) return;
+  value_text(p, base, node->total[0]);
+  value_text(p, own, node->own[0]);
+  prof_i_text_buffer_printf(&p->page, "; base %s, own %s", base, own);
+}
+
+/* As many letters as fit. */
+static void put_label(flame_page *p, const char *name, double width) {
+  char shown[PROF_I_SANITIZED_NAME_BYTES];
+  const size_t columns =
+      width > 2 * LABEL_GAP ? (size_t)((width - 2 * LABEL_GAP) / LETTER_WIDTH) : 0;
+  const size_t bytes = prof_i_sanitize_name(shown, name);
+  if (columns < LABEL_COLUMNS_MIN) return;
+  const bool is_cut = prof_i_display_width(shown, bytes) > columns;
+  if (is_cut) shown[prof_i_display_cut(shown, bytes, columns - 2)] = '\0';
+  prof_i_svg_put_escaped(&p->page, shown);
+  if (is_cut) prof_i_text_buffer_append_text(&p->page, "..");
+}
+
+static void put_frame(flame_page *p, uint32_t path) {
+  const flame_node *const node = &p->nodes[path];
+  const double x = FRAMES_LEFT + node->x * p->scale, width = node->total[1] * p->scale;
+  const uint32_t y = FRAMES_TOP + (p->depth - p->paths->items[path].depth) * FRAME_HEIGHT;
+  prof_i_text_buffer_append_text(&p->page, "<g class=\"f\" data-n=\"");
+  prof_i_svg_put_name(&p->page, frame_name(p, path));
+  prof_i_text_buffer_append_text(&p->page, "\"><title>");
+  put_frame_title(p, path);
+  prof_i_text_buffer_append_text(&p->page, "</title><rect x=\"");
+  put_pixels(&p->page, x);
+  prof_i_text_buffer_printf(&p->page, "\" y=\"%u\" width=\"", y);
+  put_pixels(&p->page, width);
+  prof_i_text_buffer_printf(&p->page, "\" height=\"%d\" rx=\"1\" fill=\"", FRAME_HEIGHT - 1);
+  if (path == 0)
+    prof_i_text_buffer_append_text(&p->page, "#dddddd");
+  else if (p->options->is_difference)
+    put_change_colour(p, node);
+  else
+    put_colour(p, frame_name(p, path));
+  prof_i_text_buffer_append_text(&p->page, "\"/><text x=\"");
+  put_pixels(&p->page, x + LABEL_GAP);
+  prof_i_text_buffer_printf(&p->page, "\" y=\"%u\">", y + 12);
+  put_label(p, frame_name(p, path), width);
+  prof_i_text_buffer_append_text(&p->page, "</text></g>\n");
+}
+
+static void put_head(flame_page *p, uint32_t height) {
+  static const char *const kinds[] = {"host self time", "device time by launch",
+                                      "allocated bytes by scope"};
+  const char *const kind = kinds[p->options->kind];
+  prof_i_text_buffer_printf(&p->page,
+                            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+                            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %u\" "
+                            "width=\"%d\" height=\"%u\">\n<title>",
+                            SVG_WIDTH, height, SVG_WIDTH, height);
+  prof_i_svg_put_name(&p->page, p->options->title);
+  prof_i_text_buffer_printf(
+      &p->page,
+      ": %s</title>\n<style>text{font:12px ui-monospace,Menlo,Consolas,monospace;fill:#111}"
+      ".h{font:bold 17px system-ui,sans-serif}.s{fill:#555}.f{cursor:pointer}"
+      ".f text{pointer-events:none;white-space:pre}.f:hover rect{stroke:#000;stroke-width:1}"
+      ".m rect{fill:#e23ee2}.d{opacity:.5}</style>\n"
+      "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n"
+      "<text class=\"h\" x=\"%d\" y=\"26\">",
+      kind, FRAMES_LEFT);
+  prof_i_svg_put_name(&p->page, p->options->title);
+  prof_i_text_buffer_printf(
+      &p->page, "</text>\n<text class=\"s\" x=\"%d\" y=\"48\">%s%s</text>\n", FRAMES_LEFT, kind,
+      p->options->is_difference ? "; red: more own than in the base, blue: less; widths are new"
+                                : "");
+  prof_i_text_buffer_printf(
+      &p->page,
+      "<text class=\"s\" id=\"find\" x=\"%d\" y=\"26\" text-anchor=\"end\">click: zoom; /: search; "
+      "Esc: reset</text>\n",
+      SVG_WIDTH - FRAMES_LEFT);
+}
+
+static void put_foot(flame_page *p, uint32_t height) {
+  prof_i_text_buffer_printf(&p->page, "<text id=\"told\" x=\"%d\" y=\"%u\"> </text>\n", FRAMES_LEFT,
+                            height - 12);
+  if (p->narrow || p->gone)
+    prof_i_text_buffer_printf(&p->page,
+                              "<text class=\"s\" x=\"%d\" y=\"48\" text-anchor=\"end\">not drawn: "
+                              "%u too small, %u gone</text>\n",
+                              SVG_WIDTH - FRAMES_LEFT, p->narrow, p->gone);
+  prof_i_text_buffer_append_text(&p->page, "<script><![CDATA[\n");
+  prof_i_text_buffer_append_text(&p->page, prof_i_flame_script);
+  prof_i_text_buffer_append_text(&p->page, "]]></script>\n</svg>\n");
+}
+
+int prof_i_flame_svg(const prof_i_paths *paths, const prof_i_flame_options *options,
+                     char **text_out) {
+  flame_page p = {.paths = paths, .options = options};
+  const bool is_made = find_values(&p);
+  if (is_made) {
+    place_frames(&p);
+    const uint32_t height = FRAMES_TOP + (p.depth + 1) * FRAME_HEIGHT + FOOT_HEIGHT;
+    put_head(&p, height);
+    for (uint32_t i = 0; i < paths->count; i++)
+      if (p.nodes[i].is_drawn) put_frame(&p, i);
+    put_foot(&p, height);
+  }
+  return hand_over(&p, is_made, text_out);
+}
