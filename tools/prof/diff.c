@@ -1,0 +1,176 @@
+/* prof diff A B: what changed between two sides of captures. src/analysis/compare.c decides,
+   src/report/diff.c writes. */
+#define _GNU_SOURCE
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../src/report/diff.h"
+#include "commands.h"
+#include "sides.h"
+
+enum { WIDTH_MIN = 60, WIDTH_MAX = 1000, WIDTH_USUAL = 80 };
+
+typedef enum diff_form { FORM_TEXT, FORM_JSON, FORM_CSV } diff_form;
+
+typedef struct diff_words {
+  prof_i_compare_options compare;
+  prof_i_diff_options text;
+  diff_form form;
+  bool has_limit;
+  double limit;
+} diff_words;
+
+/* "5%" or "5" */
+static int read_percent(const char *option, const char *text, double *to) {
+  char *end;
+  const double value = strtod(text, &end);
+  if (end != text && *end == '%') end++;
+  if (end == text || *end || !(value >= 0 && value <= 10000)) {
+    char wrong[64];
+    snprintf(wrong, sizeof wrong, "%s takes a percentage such as 5%%, not", option);
+    return refuse_words("diff", wrong, text);
+  }
+  *to = value / 100;
+  return EXIT_OK;
+}
+
+static int read_words(int argc, char **argv, diff_words *w) {
+  int status = EXIT_OK;
+  uint64_t width;
+  for (int c; status == EXIT_OK && (c = command_option_next(&command_diff, argc, argv)) != -1;) {
+    switch (c) {
+      case 't':
+        w->compare.is_by_path = true;
+        break;
+      case 'j':
+        w->form = FORM_JSON;
+        break;
+      case 'c':
+        w->form = FORM_CSV;
+        break;
+      case 'r':
+        status = command_read_rows("diff", optarg, &w->text.rows_limit);
+        break;
+      case 'w':
+        status = command_read_number("diff", "--width", optarg, WIDTH_MIN, WIDTH_MAX, &width);
+        if (status == EXIT_OK) w->text.width = (uint32_t)width;
+        break;
+      case 'l':
+        status = read_percent("--threshold", optarg, &w->compare.threshold);
+        break;
+      case 'f':
+        status = read_percent("--fail-on", optarg, &w->limit);
+        w->has_limit = true;
+        break;
+      default:
+        return EXIT_USAGE;
+    }
+  }
+  return status;
+}
+
+static int fail(int status) {
+  say("prof diff: %s: %s", prof_status_text(status), prof_last_error());
+  return EXIT_FAILED;
+}
+
+static int add_captures(prof_i_comparison *comparison, const command_sides *sides) {
+  for (uint32_t side = 0; side < PROF_I_SIDES; side++) {
+    for (size_t i = 0; i < sides->sides[side].count; i++) {
+      prof_trace *const trace = open_capture(sides->sides[side].paths[i]);
+      if (!trace) return EXIT_FAILED;
+      const int status = prof_i_comparison_add(comparison, (prof_i_side)side, trace);
+      prof_trace_destroy(trace);
+      if (status != PROF_OK) return fail(status);
+    }
+  }
+  const int status = prof_i_comparison_finish(comparison);
+  return status == PROF_OK ? EXIT_OK : fail(status);
+}
+
+static int print_comparison(const prof_i_comparison *comparison, const diff_words *w) {
+  char *text = NULL;
+  const int status = w->form == FORM_JSON  ? prof_i_diff_json(comparison, &text)
+                     : w->form == FORM_CSV ? prof_i_diff_csv(comparison, &text)
+                                           : prof_i_diff_text(comparison, &w->text, &text);
+  if (status != PROF_OK) return fail(status);
+  fputs(text, stdout);
+  free(text);
+  if (!w->has_limit) return EXIT_OK;
+  const uint32_t beyond = prof_i_comparison_beyond(comparison, w->limit);
+  if (beyond) say("prof diff: %u rows are slower by more than %g%%", beyond, w->limit * 100);
+  return beyond ? EXIT_NO : EXIT_OK;
+}
+
+static int compare_sides(const command_sides *sides, diff_words *w) {
+  prof_i_comparison comparison;
+  for (uint32_t side = 0; side < PROF_I_SIDES; side++)
+    w->compare.runs_count[side] = (uint32_t)sides->sides[side].count;
+  prof_i_comparison_init(&comparison, &w->compare);
+  int status = EXIT_FAILED;
+  if (w->has_limit && !prof_i_comparison_has_verdicts(&comparison))
+    say("prof diff: --fail-on needs %d captures of each side; base has %u, new %u",
+        PROF_I_VERDICT_RUNS_MIN, w->compare.runs_count[0], w->compare.runs_count[1]);
+  else
+    status = add_captures(&comparison, sides);
+  if (status == EXIT_OK) status = print_comparison(&comparison, w);
+  prof_i_comparison_fini(&comparison);
+  return status;
+}
+
+static int execute(int argc, char **argv) {
+  diff_words w = {.compare.threshold = 0.02, .text.rows_limit = PROF_I_DIFF_ROWS_DEFAULT};
+  command_sides sides = {.command = "diff"};
+  w.text.width = terminal_columns(STDOUT_FILENO);
+  if (!w.text.width) w.text.width = WIDTH_USUAL;
+  if (w.text.width < WIDTH_MIN) w.text.width = WIDTH_MIN;
+  int status = sides_take(&sides, &argc, argv);
+  if (status == EXIT_OK) status = read_words(argc, argv, &w);
+  if (status == EXIT_OK && argc - optind != (sides.is_named ? 0 : 2))
+    status = refuse_words("diff", "takes A and B, or --base A... --new B...", NULL);
+  for (uint32_t side = 0; status == EXIT_OK && !sides.is_named && side < PROF_I_SIDES; side++)
+    status = sides_add(&sides, side, argv[optind + (int)side]);
+  if (status == EXIT_OK && (!sides.sides[0].count || !sides.sides[1].count))
+    status = refuse_words("diff", "needs both --base and --new", NULL);
+  if (status == EXIT_OK) status = compare_sides(&sides, &w);
+  sides_free(&sides);
+  return status;
+}
+
+static const command_option options[] = {
+    {.name = "base", .argument = "A...", .help = "captures of the first side", .id = 'B'},
+    {.name = "new", .argument = "B...", .help = "captures of the second side", .id = 'N'},
+    {.name = "tree", .help = "a line for each call path, as a tree", .id = 't'},
+    {.name = "threshold",
+     .argument = "PERCENT",
+     .help = "a verdict needs an interval outside of this (2%)",
+     .id = 'l'},
+    {.name = "fail-on",
+     .argument = "PERCENT",
+     .help = "end with 3 if a row is slower by more, with its whole interval",
+     .id = 'f'},
+    {.name = "rows", .argument = "N|all", .help = "rows of the text (40)", .id = 'r'},
+    {.name = "width", .argument = "COLUMNS", .help = "of the text", .id = 'w'},
+    {.name = "json", .help = "all rows as JSON", .id = 'j'},
+    {.name = "csv", .help = "all rows as CSV", .id = 'c'},
+    {0}};
+
+static const command_example examples[] = {
+    {"prof diff before.prof after.prof", "two runs: changes without a verdict"},
+    {"prof diff before after", "two folders of runs"},
+    {0}};
+
+const prof_command command_diff = {
+    .name = "diff",
+    .summary = "compares two captures, or two sets of captures",
+    .words = "[OPTION]... A B | --base A... --new B...",
+    .about =
+        "A side is a capture, a folder of captures, or a quoted glob. A verdict needs four "
+        "captures of each side.",
+    .statuses = "0 done; 1 it could not be done; 2 wrong words; 3 --fail-on was passed",
+    .options = options,
+    .examples = examples,
+    .execute = execute};

@@ -1,0 +1,145 @@
+/* prof flame FILE...: a flame graph as an SVG, or folded stacks; of one side, or the difference of
+   two. src/report/flame.c draws. */
+#define _GNU_SOURCE
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../src/report/flame.h"
+#include "../../src/sink/sink.h"
+#include "commands.h"
+#include "sides.h"
+
+typedef struct flame_words {
+  prof_i_flame_options flame;
+  const char *output; /* NULL: the standard output */
+  bool is_folded;
+} flame_words;
+
+static int read_words(int argc, char **argv, flame_words *w) {
+  static const command_choice kinds[] = {{"host", PROF_I_FLAME_HOST},
+                                         {"device", PROF_I_FLAME_DEVICE},
+                                         {"memory", PROF_I_FLAME_MEMORY},
+                                         {0}};
+  int status = EXIT_OK;
+  for (int c; status == EXIT_OK && (c = command_option_next(&command_flame, argc, argv)) != -1;) {
+    uint32_t kind = 0;
+    switch (c) {
+      case 'k':
+        status = command_read_choice("flame", "--of", optarg, kinds, &kind);
+        w->flame.kind = (prof_i_flame_kind)kind;
+        break;
+      case 'o':
+        w->output = optarg;
+        break;
+      case 'f':
+        w->is_folded = true;
+        break;
+      case 't':
+        w->flame.title = optarg;
+        break;
+      default:
+        return EXIT_USAGE;
+    }
+  }
+  const char *const dot = w->output ? strrchr(w->output, '.') : NULL;
+  w->is_folded |= dot && strcmp(dot, ".folded") == 0;
+  return status;
+}
+
+static int fail(int status) {
+  say("prof flame: %s: %s", prof_status_text(status), prof_last_error());
+  return EXIT_FAILED;
+}
+
+static int add_captures(prof_i_paths *paths, const command_sides *sides) {
+  for (uint32_t side = 0; side < PROF_I_SIDES; side++) {
+    for (size_t i = 0; i < sides->sides[side].count; i++) {
+      prof_trace *const trace = open_capture(sides->sides[side].paths[i]);
+      if (!trace) return EXIT_FAILED;
+      const int status = prof_i_paths_add(paths, trace, (prof_i_side)side, NULL, NULL);
+      prof_trace_destroy(trace);
+      if (status != PROF_OK) return fail(status);
+    }
+  }
+  return EXIT_OK;
+}
+
+static int write_text(const flame_words *w, const char *text) {
+  if (!w->output) return fputs(text, stdout) < 0 ? EXIT_FAILED : EXIT_OK;
+  prof_i_sink sink;
+  int status = prof_i_sink_open_file(&sink, w->output, false, false);
+  if (status == PROF_OK) {
+    prof_i_sink_text(&sink, text);
+    status = prof_i_sink_commit(&sink);
+  }
+  return status == PROF_OK ? EXIT_OK : fail(status);
+}
+
+static int make_flame(const prof_i_paths *paths, const flame_words *w) {
+  static const char *const kinds[] = {"host scopes", "work of a device", "allocations"};
+  if (prof_i_flame_total(paths, &w->flame) <= 0) {
+    say("prof flame: nothing to draw: no %s with time or bytes", kinds[w->flame.kind]);
+    return EXIT_NO;
+  }
+  char *text = NULL;
+  int status = w->is_folded ? prof_i_flame_folded(paths, &w->flame, &text)
+                            : prof_i_flame_svg(paths, &w->flame, &text);
+  if (status != PROF_OK) return fail(status);
+  status = write_text(w, text);
+  free(text);
+  return status;
+}
+
+static int execute(int argc, char **argv) {
+  flame_words w = {0};
+  prof_i_paths paths = {0};
+  command_sides sides = {.command = "flame"};
+  int status = sides_take(&sides, &argc, argv);
+  if (status == EXIT_OK) status = read_words(argc, argv, &w);
+  if (status == EXIT_OK && (argc > optind) == (sides.is_named != 0))
+    status = refuse_words("flame", "takes captures, or --base A... --new B...", NULL);
+  for (int i = optind; status == EXIT_OK && i < argc; i++)
+    status = sides_add(&sides, PROF_I_SIDE_NEW, argv[i]);
+  if (status == EXIT_OK && sides.is_named && (!sides.sides[0].count || !sides.sides[1].count))
+    status = refuse_words("flame", "needs both --base and --new", NULL);
+  if (status == EXIT_OK) {
+    w.flame.is_difference = sides.is_named;
+    w.flame.runs_count[0] = (uint32_t)sides.sides[0].count;
+    w.flame.runs_count[1] = (uint32_t)sides.sides[1].count;
+    if (!w.flame.title) w.flame.title = sides.sides[1].paths[0];
+    status = add_captures(&paths, &sides);
+  }
+  if (status == EXIT_OK) status = make_flame(&paths, &w);
+  prof_i_paths_fini(&paths);
+  sides_free(&sides);
+  return status;
+}
+
+static const command_option options[] = {
+    {.name = "output", .letter = 'o', .argument = "FILE", .help = "FILE.svg or FILE.folded"},
+    {.name = "of",
+     .argument = "KIND",
+     .help = "host: self time (usual); device: its work by launch; memory: allocated bytes",
+     .id = 'k'},
+    {.name = "folded", .help = "folded stacks instead of an SVG", .id = 'f'},
+    {.name = "title", .argument = "TEXT", .help = "of the picture", .id = 't'},
+    {.name = "base", .argument = "A...", .help = "with --new: a difference", .id = 'B'},
+    {.name = "new", .argument = "B...", .help = "the side that widths are of", .id = 'N'},
+    {0}};
+
+static const command_example examples[] = {
+    {"prof flame -o flame.svg trace.prof", "a picture for a browser"},
+    {"prof flame --folded trace.prof", "for flamegraph.pl or speedscope"},
+    {0}};
+
+const prof_command command_flame = {
+    .name = "flame",
+    .summary = "draws a flame graph, or the difference of two",
+    .words = "[OPTION]... FILE... | --base A... --new B...",
+    .about = "Several captures are added up. A difference has their mean.",
+    .options = options,
+    .examples = examples,
+    .execute = execute};

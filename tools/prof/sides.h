@@ -1,0 +1,28 @@
+/* The two sides of a comparison, as words of a command line: captures, folders, quoted globs. */
+#ifndef PROF_TOOLS_SIDES_H
+#define PROF_TOOLS_SIDES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct side_captures {
+  char **paths;
+  size_t count, room;
+} side_captures;
+
+/* Index 0: the base; 1: the new side. Begins as zeros. */
+typedef struct command_sides {
+  const char *command;
+  side_captures sides[2];
+  int is_named; /* --base or --new was given */
+} command_sides;
+
+/* Takes "--base A..." and "--new B..." out of the words. Returns EXIT_OK, or another status after
+   it has said what is wrong. */
+int sides_take(command_sides *sides, int *argc, char **argv);
+
+/* Adds what a word names to a side. The same. */
+int sides_add(command_sides *sides, uint32_t side, const char *word);
+void sides_free(command_sides *sides);
+
+#endif
