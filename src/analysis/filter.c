@@ -11,15 +11,16 @@
 enum { NAME_ROOM = 8192, NUMBER_BYTES = 32 };
 
 static bool text_is(const char *data, uint64_t bytes, const char *word) {
-  return bytes == strlen(word) && memcmp(data, word, (size_t)bytes) == 0;
+  return bytes == strlen(word) && (bytes == 0 || memcmp(data, word, (size_t)bytes) == 0);
 }
 
 /* ---- names, processes ---- */
 
 /* A text is not NUL-terminated, and regexec() wants that. Of a longer name its begin decides. */
 static bool takes_name(const prof_i_filter *filter, const char *name, uint64_t bytes) {
-  char text[NAME_ROOM];
   if (!filter->has_name) return true;
+  char text[NAME_ROOM];
+  text[0] = '\0';
   const size_t count = bytes < sizeof text ? (size_t)bytes : sizeof text - 1;
   if (count) memcpy(text, name, count);
   text[count] = '\0';
@@ -27,7 +28,7 @@ static bool takes_name(const prof_i_filter *filter, const char *name, uint64_t b
 }
 
 static bool number_is(int64_t number, const char *word) {
-  char text[NUMBER_BYTES];
+  char text[NUMBER_BYTES] = "";
   snprintf(text, sizeof text, "%lld", (long long)number);
   return strcmp(text, word) == 0;
 }

@@ -1,6 +1,6 @@
 /* Perfetto's protobuf trace: what the files pftrace*.c share. The file is a list of packets. Each
-   thread and stream is a sequence of packets with its own clock, which counts from packet to packet,
-   and its own interned names. Overlapping scopes have tracks of their own. */
+   thread and stream is a sequence of packets with its own interned names. Its own clock counts from
+   packet to packet. Overlapping scopes have tracks of their own. */
 #ifndef PROF_EXPORT_PFTRACE_H
 #define PROF_EXPORT_PFTRACE_H
 

@@ -1,5 +1,5 @@
-/* Perfetto's protobuf: arguments, as debug annotations. Values keep their types. A tensor is a text:
-   "float[2, 3]". */
+/* Perfetto's protobuf: arguments, as debug annotations. Values keep their types. A tensor is a
+   text: "float[2, 3]". */
 #include <stdio.h>
 
 #include "../reader/shape.h"

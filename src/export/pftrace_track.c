@@ -131,7 +131,7 @@ static void put_named_track(prof_i_export *run, uint64_t uuid, uint64_t parent, 
   end_descriptor(run, open);
 }
 
-/* The new track of that key and name, or the one that there is. NULL: no memory. */
+/* The track of that key and name, made if it does not exist. NULL: no memory. */
 static prof_i_pf_track *find_track(prof_i_export *run, uint64_t key, prof_i_text name,
                                    bool *is_new_out) {
   prof_i_pftrace *const p = run->state;

@@ -11,13 +11,15 @@
 #include "../base/text_buffer.h"
 #include "../base/units.h"
 
-enum { CELL_ROOM = 96, WIDTH_OF_ALL = 120, INDENT_MAX = 40, WIDTH_TEXT = 100 };
+enum { CELL_ROOM = 96, INDENT_MAX = 40 };
+enum { WIDTH_OF_ALL = 120, WIDTH_OF_INTERVALS = 100, WIDTH_TEXT = 100 };
 
 typedef struct diff_page {
   const prof_i_comparison *comparison;
   prof_i_text_buffer page;
   prof_i_text_table table;
-  bool is_wide; /* mean, p99 and total have columns */
+  bool is_wide;       /* mean, p99 and total have columns */
+  bool has_intervals; /* beside the change */
 } diff_page;
 
 const char *prof_i_verdict_word(prof_i_verdict verdict) {
@@ -68,7 +70,7 @@ static void add_calls_cell(diff_page *p, const prof_i_compare_line *line) {
   prof_i_text_table_add(&p->table, cell);
 }
 
-/* "+10.2% (+8.1% to +12.0%) slower" */
+/* "+10.2% slower (+8.1% to +12.0%)"; the interval only where it has room. */
 static void add_change_cell(diff_page *p, const prof_i_compare_line *line) {
   char cell[4 * CELL_ROOM] = "", change[CELL_ROOM], low[CELL_ROOM], high[CELL_ROOM];
   if (line->state == PROF_I_COMPARE_NEW || line->state == PROF_I_COMPARE_GONE) {
@@ -77,10 +79,13 @@ static void add_change_cell(diff_page *p, const prof_i_compare_line *line) {
     percent_text(change, line->ratio.middle - 1);
     percent_text(low, line->ratio.low - 1);
     percent_text(high, line->ratio.high - 1);
-    if (line->has_p)
-      snprintf(cell, sizeof cell, "%s (%s to %s)%s%s", change, low, high,
-               line->verdict == PROF_I_VERDICT_SAME ? "" : " ",
-               line->verdict == PROF_I_VERDICT_SAME ? "" : prof_i_verdict_word(line->verdict));
+    const char *const verdict =
+        line->verdict == PROF_I_VERDICT_SAME ? "" : prof_i_verdict_word(line->verdict);
+    if (line->has_p && p->has_intervals)
+      snprintf(cell, sizeof cell, "%s%s%s (%s to %s)", change, *verdict ? " " : "", verdict, low,
+               high);
+    else if (line->has_p)
+      snprintf(cell, sizeof cell, "%s%s%s", change, *verdict ? " " : "", verdict);
     else if (line->slower_share >= 0)
       snprintf(cell, sizeof cell, "%s, %u%% of calls slower", change,
                (unsigned)(line->slower_share * 100 + 0.5));
@@ -156,7 +161,8 @@ static void put_heading(diff_page *p, size_t width) {
     put_verdict_rule(p, width);
   } else {
     snprintf(text, sizeof text, "%s, no verdict: that needs %u captures of each side.",
-             runs[0] == 1 || runs[1] == 1 ? "One run" : "Too few runs", PROF_I_VERDICT_RUNS_MIN);
+             runs[0] == 1 || runs[1] == 1 ? "One run" : "Too few runs",
+             (unsigned)PROF_I_VERDICT_RUNS_MIN);
     prof_i_text_buffer_wrap(&p->page, 0, width, text);
   }
   prof_i_text_buffer_append_text(&p->page, "\n");
@@ -208,6 +214,15 @@ static bool add_tree(diff_page *p, uint32_t limit) {
   return true;
 }
 
+static void put_columns_left_out(diff_page *p, size_t width) {
+  char text[128];
+  const bool has_verdicts = prof_i_comparison_has_verdicts(p->comparison);
+  snprintf(text, sizeof text, "%sMean, p99 and Total have no room; --width %d shows them.",
+           has_verdicts && !p->has_intervals ? "Intervals, " : "", WIDTH_OF_ALL);
+  prof_i_text_buffer_append_text(&p->page, "\n");
+  prof_i_text_buffer_wrap(&p->page, 0, width < WIDTH_TEXT ? width : WIDTH_TEXT, text);
+}
+
 int prof_i_diff_text(const prof_i_comparison *comparison, const prof_i_diff_options *options,
                      char **text_out) {
   static const char *const all_titles[] = {"Name", "Calls", "Base median", "Median",
@@ -217,6 +232,7 @@ int prof_i_diff_text(const prof_i_comparison *comparison, const prof_i_diff_opti
   diff_page p = {.comparison = comparison};
   const size_t width = options->width ? options->width : SIZE_MAX;
   p.is_wide = width >= WIDTH_OF_ALL;
+  p.has_intervals = width >= WIDTH_OF_INTERVALS;
   p.table.titles = p.is_wide ? all_titles : few_titles;
   p.table.column_count = p.is_wide ? 8 : 5;
   p.table.text_columns = 1u | 1u << (p.table.column_count - 1);
@@ -233,9 +249,7 @@ int prof_i_diff_text(const prof_i_comparison *comparison, const prof_i_diff_opti
   if (limit < comparison->line_count)
     prof_i_text_buffer_printf(&p.page, "\n%u more with less change; --rows all shows them.\n",
                               comparison->line_count - limit);
-  if (!p.is_wide)
-    prof_i_text_buffer_printf(
-        &p.page, "\nMean, p99 and Total have no room; --width %d shows them.\n", WIDTH_OF_ALL);
+  if (!p.is_wide) put_columns_left_out(&p, width);
   *text_out = p.page.text;
   if (is_made && !p.page.is_out_of_memory) return PROF_OK;
   free(p.page.text);

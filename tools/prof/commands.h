@@ -14,6 +14,8 @@
   X(info)                \
   X(table)               \
   X(memory)              \
+  X(diff)                \
+  X(flame)               \
   X(dump)                \
   X(import)              \
   X(level)               \
@@ -63,7 +65,8 @@ void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- dump.c ---- */
 
-/* chrome, raf, capture, perfetto, csv or folded as a prof_format; EXIT_USAGE, said on stderr, for any other word. */
+/* Reads chrome, raf, capture, perfetto, csv or folded as a prof_format. EXIT_USAGE, said on stderr:
+   another word. */
 int choose_format(const char *command, const char *word, uint32_t *to);
 
 #endif

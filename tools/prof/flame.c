@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../../src/report/flame.h"
@@ -46,6 +47,11 @@ static int read_words(int argc, char **argv, flame_words *w) {
   }
   const char *const dot = w->output ? strrchr(w->output, '.') : NULL;
   w->is_folded |= dot && strcmp(dot, ".folded") == 0;
+  struct stat file;
+  const bool is_special = w->output && stat(w->output, &file) == 0 && !S_ISREG(file.st_mode);
+  if (status == EXIT_OK && w->output && !w->is_folded && !is_special &&
+      !(dot && strcmp(dot, ".svg") == 0))
+    return refuse_words("flame", "-o: the ending is not .svg or .folded:", w->output);
   return status;
 }
 

@@ -53,7 +53,7 @@ static const char *crowded_run(const glob_t *found) {
   return NULL;
 }
 
-/* The pattern in a folder, whose own name is no pattern. */
+/* The pattern in a folder. The folder's name is taken as it is. */
 static int glob_in(const char *folder, const char *pattern, glob_t *found) {
   char *const text = malloc(2 * strlen(folder) + strlen(pattern) + 2);
   if (!text) return GLOB_NOSPACE;

@@ -225,7 +225,12 @@ def _arguments() -> argparse.ArgumentParser:
     dump = commands.add_parser("dump", help="write a capture as a trace")
     dump.add_argument("file")
     dump.add_argument("output", help=".json, .json.gz, or .prof")
-    dump.add_argument("-f", "--format", choices=("chrome", "raf", "capture", "perfetto", "csv", "folded"), default="")
+    dump.add_argument(
+        "-f",
+        "--format",
+        choices=("chrome", "raf", "capture", "perfetto", "csv", "folded"),
+        default="",
+    )
     take = commands.add_parser(
         "import",
         help=(

@@ -1,0 +1,216 @@
+"""prof diff and prof flame, on imported traces: their times are known to the nanosecond."""
+
+import csv
+import io
+import itertools
+import json
+import os
+import random
+import statistics
+import subprocess
+import tempfile
+import unittest
+from xml.etree import ElementTree
+
+from hang_guard import HANG_SECONDS
+
+COMMAND = os.path.abspath(
+    os.path.join(os.environ.get("PROF_TEST_BUILD_DIR", "build/dev"), "prof")
+)
+HOSTILE = "in</script><b>&\"'"
+
+
+def slices(seed, inner_scale=1.0, conv="old_conv", calls=51):
+    """outer, with two children; times in microseconds."""
+    chance = random.Random(seed)
+    events, at = [], 0.0
+    for _ in range(calls):
+        inner = round((40 + chance.random() * 4) * inner_scale, 3)
+        outer = round(60 + inner + chance.random() * 10, 3)
+        for name, begin, duration in (
+            ("outer", at, outer),
+            (HOSTILE, at + 1, inner),
+            (conv, at + inner + 10, 20),
+        ):
+            events.append(
+                {"ph": "X", "pid": 1, "tid": 1, "name": name, "cat": "cpu_op"}
+            )
+            events[-1].update(ts=round(begin, 3), dur=duration)
+        at += outer + 5
+    return events
+
+
+class Compare(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = folder.name
+        cls.runs = {}
+        for side, scale, conv, seeds in (
+            ("base", 1.0, "old_conv", range(5)),
+            ("same", 1.0, "old_conv", range(5, 10)),
+            ("slow", 1.2, "new_conv", range(10, 15)),
+        ):
+            os.mkdir(os.path.join(cls.folder, side))
+            cls.runs[side] = [slices(seed, scale, conv) for seed in seeds]
+            for i, events in enumerate(cls.runs[side]):
+                path = os.path.join(cls.folder, side, str(i))
+                with open(path + ".json", "w") as f:
+                    json.dump({"traceEvents": events}, f)
+                cls.run_prof(cls, "import", path + ".json", "-o", path + ".prof")
+
+    def run_prof(self, *words):
+        return subprocess.run(
+            [COMMAND, *words],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=HANG_SECONDS,
+        )
+
+    def prof(self, *words, status=0):
+        done = self.run_prof(*words)
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done
+
+    def medians(self, side, name):
+        """in ns, of each run"""
+        return [
+            statistics.median(
+                round(e["dur"] * 1000) for e in events if e["name"] == name
+            )
+            for events in self.runs[side]
+        ]
+
+    def test_verdicts_agree_with_an_enumeration(self):
+        found = json.loads(self.prof("diff", "--json", "base", "slow").stdout)
+        self.assertEqual((found["base_captures"], found["new_captures"]), (5, 5))
+        rows = {row["name"]: row for row in found["rows"]}
+        for name in ("outer", HOSTILE):
+            base, new = self.medians("base", name), self.medians("slow", name)
+            everything = base + new
+            self.assertEqual(len(set(everything)), 10, "no ties in this program")
+            # Mann-Whitney: the sum of ranks of each choice of five of the ten
+            rank = {value: i for i, value in enumerate(sorted(everything))}
+            middle = 4.5 * 5
+            seen = abs(sum(rank[value] for value in new) - middle)
+            choices = list(itertools.combinations(range(10), 5))
+            p = sum(abs(sum(choice) - middle) >= seen for choice in choices) / len(
+                choices
+            )
+            self.assertAlmostEqual(rows[name]["p"], p)
+            # Hodges and Lehmann: the middle of the 25 ratios in order, and the k-th from either end.
+            # Fewer than k pairs (b, n) have n < b in at most 2.5 % of all choices, for the largest
+            # such k.
+            below = [sum(choice) - sum(range(5)) for choice in choices]
+            share = [sum(u < k for u in below) / len(choices) for k in range(26)]
+            k = max(k for k in range(26) if share[k] <= 0.025)
+            ratios = sorted(n / b for n in new for b in base)
+            self.assertAlmostEqual(rows[name]["ratio"], ratios[12])
+            self.assertAlmostEqual(rows[name]["ratio_low"], ratios[k - 1])
+            self.assertAlmostEqual(rows[name]["ratio_high"], ratios[25 - k])
+            self.assertAlmostEqual(found["coverage"], 1 - 2 * share[k])
+            self.assertEqual(rows[name]["verdict"], "slower")
+            for side, values in (("base", base), ("new", new)):
+                self.assertEqual(
+                    rows[name][side]["median_ns"], statistics.median(values)
+                )
+                self.assertEqual(rows[name][side]["calls"], 51)
+        replaced = rows["old_conv"]
+        self.assertEqual(
+            (replaced["state"], replaced["new_name"]), ("replaced", "new_conv")
+        )
+
+    def test_equal_programs_have_no_verdict(self):
+        rows = json.loads(self.prof("diff", "--json", "base", "same").stdout)["rows"]
+        self.assertEqual(len(rows), 3)
+        for row in rows:
+            self.assertEqual(row["verdict"], "same", row)
+
+    def test_fail_on(self):
+        failed = self.prof("diff", "--fail-on", "10%", "base", "slow", status=3)
+        self.assertIn("1 rows are slower by more than 10%", failed.stderr)
+        self.prof("diff", "--fail-on", "50%", "base", "slow")
+        self.prof("diff", "--fail-on", "10%", "base", "same")
+        refused = self.prof(
+            "diff", "--fail-on", "5%", "base/0.prof", "slow/0.prof", status=1
+        )
+        self.assertIn(
+            "needs 4 captures of each side; base has 1, new 1", refused.stderr
+        )
+
+    def test_one_run_has_no_verdict(self):
+        done = self.prof("diff", "base/0.prof", "slow/0.prof")
+        self.assertIn(
+            "One run, no verdict: that needs 4 captures of each side.", done.stdout
+        )
+        self.assertIn("100% of calls slower", done.stdout)
+        self.assertNotIn(" slower (", done.stdout)
+
+    def test_sides(self):
+        """A folder, a quoted glob and named captures are the same sides."""
+        by_folder = self.prof("diff", "--json", "base", "slow").stdout
+        self.assertEqual(
+            self.prof("diff", "--json", "base/*.prof", "slow/?.prof").stdout, by_folder
+        )
+        named = (
+            [f"base/{i}.prof" for i in range(5)],
+            [f"slow/{i}.prof" for i in range(5)],
+        )
+        words = ("--base", *named[0], "--new", *named[1])
+        self.assertEqual(self.prof("diff", "--json", *words).stdout, by_folder)
+        self.prof("diff", "base", status=2)
+        self.assertIn("nowhere", self.prof("diff", "base", "nowhere", status=1).stderr)
+
+    def test_text_fits(self):
+        for width in (60, 80, 100, 120, 160):
+            for words in ((), ("--tree",)):
+                text = self.prof(
+                    "diff", *words, "--width", str(width), "base", "slow"
+                ).stdout
+                self.assertLessEqual(max(map(len, text.splitlines())), width, text)
+        lines = self.prof("diff", "--width", "80", "base", "slow").stdout.splitlines()
+        outer = next(line for line in lines if line.startswith("outer"))
+        self.assertTrue(outer.endswith(" slower"), outer)
+
+    def test_csv(self):
+        table = list(
+            csv.DictReader(
+                io.StringIO(self.prof("diff", "--csv", "base", "slow").stdout)
+            )
+        )
+        self.assertEqual({row["name"] for row in table}, {"outer", HOSTILE, "old_conv"})
+
+    def test_folded_stacks_are_self_times(self):
+        text = self.prof("flame", "--folded", "base/0.prof").stdout
+        found = dict(line.rsplit(" ", 1) for line in text.splitlines())
+        total = {}
+        for event in self.runs["base"][0]:
+            total[event["name"]] = total.get(event["name"], 0) + round(
+                event["dur"] * 1000
+            )
+        self.assertEqual(int(found["outer;" + HOSTILE]), total[HOSTILE])
+        self.assertEqual(int(found["outer;old_conv"]), total["old_conv"])
+        self.assertEqual(sum(map(int, found.values())), total["outer"])
+
+    def test_svg_is_well_formed(self):
+        self.prof("flame", "-o", "one.svg", "base/0.prof")
+        self.prof("flame", "-o", "two.svg", "--base", "base", "--new", "slow")
+        for name in ("one.svg", "two.svg"):
+            root = ElementTree.parse(os.path.join(self.folder, name)).getroot()
+            self.assertEqual(root.tag, "{http://www.w3.org/2000/svg}svg")
+            text = "".join(root.itertext())
+            self.assertIn(HOSTILE, text)
+            with open(os.path.join(self.folder, name)) as f:
+                self.assertNotIn("</script><b>", f.read())
+
+    def test_nothing_is_left_of_what_fails(self):
+        before = sorted(os.listdir(self.folder))
+        self.prof("flame", "-o", "x.svg", "nowhere.prof", status=1)
+        self.prof("flame", "-o", "x.png", "base/0.prof", status=2)
+        self.assertEqual(sorted(os.listdir(self.folder)), before)
+
+
+if __name__ == "__main__":
+    unittest.main()
