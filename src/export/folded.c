@@ -9,7 +9,11 @@
 #include "../reader/internal.h"
 #include "exporter.h"
 
-enum { NO_NODE = 0, FIRST_BUCKETS = 1024 };
+enum {
+  NO_NODE = 0,
+  FIRST_BUCKETS = 1024,
+  DEEPEST = 1000 /* frames below the thread; the file grows by the square of the depth */
+};
 
 /* A call path: a name below another path. Node 0 is above all threads. */
 typedef struct path_node {
@@ -72,6 +76,13 @@ static uint32_t find_node(folded_writer *w, uint32_t parent, prof_i_text name) {
   w->nodes[node].next = *bucket;
   *bucket = node;
   return node;
+}
+
+/* The path of a scope with `depth` scopes around it. All deeper than DEEPEST share one path. */
+static uint32_t find_below(folded_writer *w, uint32_t parent, prof_i_text name, uint32_t depth) {
+  static const prof_i_text deeper = {"[deeper]", sizeof "[deeper]" - 1};
+  if (depth > DEEPEST) return parent;
+  return find_node(w, parent, depth == DEEPEST ? deeper : name);
 }
 
 static int no_memory(const folded_writer *w) {
@@ -155,7 +166,7 @@ static int folded_scope(prof_i_export *run, prof_i_export_event *event) {
   }
   const uint32_t parent =
       is_nested && w->open_count > 0 ? w->open[w->open_count - 1] : w->thread_node;
-  const uint32_t node = find_node(w, parent, event->name);
+  const uint32_t node = find_below(w, parent, event->name, is_nested ? w->open_count : 0);
   if (node == NO_NODE ||
       !prof_i_make_room((void **)&w->open, &w->open_room, w->open_count, sizeof *w->open))
     return no_memory(w);

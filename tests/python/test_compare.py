@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import random
+import shutil
 import statistics
 import subprocess
 import tempfile
@@ -14,9 +15,7 @@ from xml.etree import ElementTree
 
 from hang_guard import HANG_SECONDS
 
-COMMAND = os.path.abspath(
-    os.path.join(os.environ.get("PROF_TEST_BUILD_DIR", "build/dev"), "prof")
-)
+COMMAND = os.path.abspath(os.path.join(os.environ.get("PROF_TEST_BUILD_DIR", "build/dev"), "prof"))
 HOSTILE = "in</script><b>&\"'"
 
 
@@ -32,9 +31,7 @@ def slices(seed, inner_scale=1.0, conv="old_conv", calls=51):
             (HOSTILE, at + 1, inner),
             (conv, at + inner + 10, 20),
         ):
-            events.append(
-                {"ph": "X", "pid": 1, "tid": 1, "name": name, "cat": "cpu_op"}
-            )
+            events.append({"ph": "X", "pid": 1, "tid": 1, "name": name, "cat": "cpu_op"})
             events[-1].update(ts=round(begin, 3), dur=duration)
         at += outer + 5
     return events
@@ -77,9 +74,7 @@ class Compare(unittest.TestCase):
     def medians(self, side, name):
         """in ns, of each run"""
         return [
-            statistics.median(
-                round(e["dur"] * 1000) for e in events if e["name"] == name
-            )
+            statistics.median(round(e["dur"] * 1000) for e in events if e["name"] == name)
             for events in self.runs[side]
         ]
 
@@ -96,11 +91,9 @@ class Compare(unittest.TestCase):
             middle = 4.5 * 5
             seen = abs(sum(rank[value] for value in new) - middle)
             choices = list(itertools.combinations(range(10), 5))
-            p = sum(abs(sum(choice) - middle) >= seen for choice in choices) / len(
-                choices
-            )
+            p = sum(abs(sum(choice) - middle) >= seen for choice in choices) / len(choices)
             self.assertAlmostEqual(rows[name]["p"], p)
-            # Hodges and Lehmann: the middle of the 25 ratios in order, and the k-th from either end.
+            # Hodges and Lehmann: the middle of the 25 ratios in order, and the k-th from each end.
             # Fewer than k pairs (b, n) have n < b in at most 2.5 % of all choices, for the largest
             # such k.
             below = [sum(choice) - sum(range(5)) for choice in choices]
@@ -113,14 +106,10 @@ class Compare(unittest.TestCase):
             self.assertAlmostEqual(found["coverage"], 1 - 2 * share[k])
             self.assertEqual(rows[name]["verdict"], "slower")
             for side, values in (("base", base), ("new", new)):
-                self.assertEqual(
-                    rows[name][side]["median_ns"], statistics.median(values)
-                )
+                self.assertEqual(rows[name][side]["median_ns"], statistics.median(values))
                 self.assertEqual(rows[name][side]["calls"], 51)
         replaced = rows["old_conv"]
-        self.assertEqual(
-            (replaced["state"], replaced["new_name"]), ("replaced", "new_conv")
-        )
+        self.assertEqual((replaced["state"], replaced["new_name"]), ("replaced", "new_conv"))
 
     def test_equal_programs_have_no_verdict(self):
         rows = json.loads(self.prof("diff", "--json", "base", "same").stdout)["rows"]
@@ -133,18 +122,12 @@ class Compare(unittest.TestCase):
         self.assertIn("1 rows are slower by more than 10%", failed.stderr)
         self.prof("diff", "--fail-on", "50%", "base", "slow")
         self.prof("diff", "--fail-on", "10%", "base", "same")
-        refused = self.prof(
-            "diff", "--fail-on", "5%", "base/0.prof", "slow/0.prof", status=1
-        )
-        self.assertIn(
-            "needs 4 captures of each side; base has 1, new 1", refused.stderr
-        )
+        refused = self.prof("diff", "--fail-on", "5%", "base/0.prof", "slow/0.prof", status=1)
+        self.assertIn("needs 4 captures of each side; base has 1, new 1", refused.stderr)
 
     def test_one_run_has_no_verdict(self):
         done = self.prof("diff", "base/0.prof", "slow/0.prof")
-        self.assertIn(
-            "One run, no verdict: that needs 4 captures of each side.", done.stdout
-        )
+        self.assertIn("One run, no verdict: that needs 4 captures of each side.", done.stdout)
         self.assertIn("100% of calls slower", done.stdout)
         self.assertNotIn(" slower (", done.stdout)
 
@@ -160,26 +143,29 @@ class Compare(unittest.TestCase):
         )
         words = ("--base", *named[0], "--new", *named[1])
         self.assertEqual(self.prof("diff", "--json", *words).stdout, by_folder)
+        for places in ("prof_output", "run-{}", "run-{}/prof_output"):
+            for side in ("base", "slow"):
+                for i in range(5):
+                    folder = os.path.join(self.folder, places.format("x"), side)
+                    folder = os.path.join(folder, places.format(i))
+                    os.makedirs(folder, exist_ok=True)
+                    shutil.copy(os.path.join(self.folder, side, f"{i}.prof"), folder)
+            words = [os.path.join(places.format("x"), side) for side in ("base", "slow")]
+            self.assertEqual(self.prof("diff", "--json", *words).stdout, by_folder, places)
         self.prof("diff", "base", status=2)
         self.assertIn("nowhere", self.prof("diff", "base", "nowhere", status=1).stderr)
 
     def test_text_fits(self):
         for width in (60, 80, 100, 120, 160):
             for words in ((), ("--tree",)):
-                text = self.prof(
-                    "diff", *words, "--width", str(width), "base", "slow"
-                ).stdout
+                text = self.prof("diff", *words, "--width", str(width), "base", "slow").stdout
                 self.assertLessEqual(max(map(len, text.splitlines())), width, text)
         lines = self.prof("diff", "--width", "80", "base", "slow").stdout.splitlines()
         outer = next(line for line in lines if line.startswith("outer"))
         self.assertTrue(outer.endswith(" slower"), outer)
 
     def test_csv(self):
-        table = list(
-            csv.DictReader(
-                io.StringIO(self.prof("diff", "--csv", "base", "slow").stdout)
-            )
-        )
+        table = list(csv.DictReader(io.StringIO(self.prof("diff", "--csv", "base", "slow").stdout)))
         self.assertEqual({row["name"] for row in table}, {"outer", HOSTILE, "old_conv"})
 
     def test_folded_stacks_are_self_times(self):
@@ -187,12 +173,30 @@ class Compare(unittest.TestCase):
         found = dict(line.rsplit(" ", 1) for line in text.splitlines())
         total = {}
         for event in self.runs["base"][0]:
-            total[event["name"]] = total.get(event["name"], 0) + round(
-                event["dur"] * 1000
-            )
+            total[event["name"]] = total.get(event["name"], 0) + round(event["dur"] * 1000)
         self.assertEqual(int(found["outer;" + HOSTILE]), total[HOSTILE])
         self.assertEqual(int(found["outer;old_conv"]), total["old_conv"])
         self.assertEqual(sum(map(int, found.values())), total["outer"])
+
+    def test_folded_stacks_of_a_deep_chain(self):
+        """The file would be gigabytes if each path were written to its end."""
+        depth = 1500
+        events = [
+            {"ph": "X", "pid": 1, "tid": 1, "name": f"n{i}", "ts": i, "dur": 2 * (depth - i)}
+            for i in range(depth)
+        ]
+        with open(os.path.join(self.folder, "deep.json"), "w") as f:
+            json.dump({"traceEvents": events}, f)
+        self.prof("import", "deep.json", "-o", "deep.prof")
+        self.prof("dump", "deep.prof", "-o", "deep.folded")
+        with open(os.path.join(self.folder, "deep.folded"), encoding="utf-8") as f:
+            lines = [line.rpartition(" ") for line in f.read().splitlines()]
+        self.assertEqual(len(lines), 1001)
+        stack, _, deeper_ns = lines[-1]
+        frames = stack.split(";")[-1001:]
+        self.assertEqual(frames, [f"n{i}" for i in range(1000)] + ["[deeper]"])
+        self.assertEqual(int(deeper_ns), 2000 * (depth - 1000))
+        self.assertEqual(sum(int(line[2]) for line in lines), 2000 * depth)
 
     def test_svg_is_well_formed(self):
         self.prof("flame", "-o", "one.svg", "base/0.prof")

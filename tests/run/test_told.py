@@ -117,7 +117,8 @@ class Repeated(test_shown.Shown):
         done = self.run_prof("-n", "2", "-o", "out", "--", "sh", "-c", "exit 3")
         self.assertEqual(done.returncode, 3)
         self.assertNotIn(b"to compare two runs", done.stderr)
-        self.assertIn("to compare two runs", self.run_well("-n", "2", "-o", "two", "app", "0"))
+        told = self.run_well("-n", "2", "-o", "two", "app", "0")
+        self.assertIn("to compare two runs: prof diff two/run-1 two/run-2\n", told)
 
     def test_an_interrupted_run_is_not_in_the_statistics(self):
         program = "test -e x && kill -INT $$; touch x"

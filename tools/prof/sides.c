@@ -69,26 +69,31 @@ static int glob_in(const char *folder, const char *pattern, glob_t *found) {
   return status;
 }
 
-/* FOLDER's captures, or those of FOLDER/run-N, as prof run --repeat leaves them. */
+/* FOLDER's captures, or those of its runs, where prof run -o and prof run --repeat leave them. */
 static int side_put_folder(command_sides *s, uint32_t side, const char *folder) {
-  glob_t found = {0};
-  if (glob_in(folder, "*.prof", &found) == 0) {
-    const int status = side_put_all(s, side, &found);
+  static const struct {
+    const char *pattern;
+    bool is_of_runs;
+  } places[] = {{"*.prof", false},
+                {"prof_output/*.prof", false},
+                {"run-*/*.prof", true},
+                {"run-*/prof_output/*.prof", true}};
+  for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+    glob_t found = {0};
+    if (glob_in(folder, places[i].pattern, &found) != 0) continue;
+    const char *const crowded = places[i].is_of_runs ? crowded_run(&found) : NULL;
+    int status = EXIT_FAILED;
+    if (crowded)
+      say("prof %s: a run in '%s' has several captures, such as '%s': name one of each run by a "
+          "quoted glob",
+          s->command, folder, crowded);
+    else
+      status = side_put_all(s, side, &found);
     globfree(&found);
     return status;
   }
-  globfree(&found);
-  int status = EXIT_FAILED;
-  if (glob_in(folder, "run-*/*.prof", &found) != 0)
-    say("prof %s: no capture (*.prof) in the folder '%s'", s->command, folder);
-  else if (crowded_run(&found))
-    say("prof %s: a run in '%s' has several captures, such as '%s': name one of each run by a "
-        "quoted glob",
-        s->command, folder, crowded_run(&found));
-  else
-    status = side_put_all(s, side, &found);
-  globfree(&found);
-  return status;
+  say("prof %s: no capture (*.prof) in the folder '%s'", s->command, folder);
+  return EXIT_FAILED;
 }
 
 int sides_add(command_sides *sides, uint32_t side, const char *word) {

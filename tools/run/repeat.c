@@ -122,8 +122,7 @@ static void print_hint(const repeated_runs *all) {
   if (!all->request->has_folder)
     say("  with -o DIR the files of each run are kept, to compare them");
   else if (find_recorded(all, folders) == 2)
-    say("  to compare two runs: prof table %s/prof_output/*.prof, and the same with %s",
-        quoted_word(folders[0]), quoted_word(folders[1]));
+    say("  to compare two runs: prof diff %s %s", quoted_word(folders[0]), quoted_word(folders[1]));
 }
 
 static void print_runs(const repeated_runs *all) {

@@ -16,7 +16,10 @@ export PKG_CONFIG_PATH=$WORK/$libdir/pkgconfig
 quietly $CC -o app "$EMBED/app.c" $(pkg-config --cflags --libs prof)
 run_app env LD_LIBRARY_PATH="$WORK/$libdir" ./app
 
+# The command has the library in it. A program that it starts gets the one beside the command.
 if [ -x moved/bin/prof ]; then
-  ldd moved/bin/prof | grep "$WORK/moved" >/dev/null ||
-    fail "the prof command loads another libprof: $(ldd moved/bin/prof)"
+  moved/bin/prof run --memory -o captures -- sh -c 'cat /proc/self/maps' >maps
+  grep -F "$WORK/$libdir/libprof" maps >/dev/null ||
+    fail "prof run preloads no library of the moved installation: $(grep prof maps)"
+  ! grep -F "$PREFIX/" maps || fail "prof run loads a library of the first installation"
 fi
