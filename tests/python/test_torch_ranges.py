@@ -3,6 +3,8 @@ code makes where torch.autograd.profiler._is_profiler_enabled says so. make test
 
 import json
 import os
+import subprocess
+import sys
 import tempfile
 import threading
 import unittest
@@ -290,6 +292,29 @@ class Ranges(unittest.TestCase):
                 pass
         for p in (ours, theirs):
             self.assertEqual([e.name for e in p.events() if e.name == "both"], ["both"])
+
+    def test_after_install(self):
+        """install() answers torch.autograd._profiler_enabled(). In a process of its own, where no
+        range was made before."""
+        program = """if True:
+            import prof.torch, torch
+            prof.torch.install()
+            for end in (prof.torch.uninstall, lambda: None):
+                with torch.profiler.profile(record_shapes=True) as p:
+                    with torch._C._profiler._RecordFunctionFast("range"):
+                        pass
+                print([e.name for e in p.events() if e.name == "range"])
+                print(torch.autograd.profiler._is_profiler_enabled, type(p).__module__)
+                end()
+        """
+        done = subprocess.run(
+            [sys.executable, "-c", program], check=True, stdout=subprocess.PIPE, text=True
+        )
+        ours, theirs = "prof._torch_install", "torch.profiler.profiler"
+        self.assertEqual(
+            done.stdout.split("\n")[:4],
+            ["['range']", f"False {ours}", "['range']", f"False {theirs}"],
+        )
 
     def test_torchs_own_goes_on_behind(self):
         cpu = [torch.profiler.ProfilerActivity.CPU]

@@ -56,6 +56,18 @@ def beside(name: str) -> str:
     return path
 
 
+def is_profiler_on(torch: Any) -> bool:
+    """Is a profiler of torch's on in this thread? This is torch's own answer: install() puts prof's
+    into torch.autograd."""
+    for place in ("_C._autograd", "autograd"):
+        found: Any = torch
+        for name in place.split("."):
+            found = getattr(found, name, None)
+        if callable(getattr(found, "_profiler_enabled", None)):
+            return bool(found._profiler_enabled())
+    return False
+
+
 def memory_library() -> str:
     """The path of libprof_memory.so, for LD_PRELOAD: with PROF_MEMORY=1 it records malloc().
     FileNotFoundError when it is not there."""

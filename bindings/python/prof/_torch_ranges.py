@@ -7,9 +7,10 @@ ranges are worth making. PyTorch, code that it has compiled, and libraries read 
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from . import _range_inputs, _torch_compile
+from . import _range_inputs, _torch_compile, _torch_found
 from ._library import short
 from ._read_arguments import TEXT_LIST
 from ._scope import scope
@@ -87,7 +88,7 @@ class _Range:
 
     def __del__(self) -> None:
         """Torch's range ends with its object."""
-        while self._open:
+        while getattr(self, "_open", None):  # not there where __init__() was called wrongly
             self.__exit__()
 
     def _made(self) -> Any:
@@ -111,10 +112,6 @@ def _place(torch: Any) -> Any:
     return getattr(getattr(torch, "_C", None), "_profiler", None)
 
 
-def _autograd(torch: Any) -> Any:
-    return getattr(torch, "autograd", None)
-
-
 class Ranges:
     """Of the process: on as long as somebody is."""
 
@@ -128,7 +125,7 @@ class Ranges:
         theirs = getattr(_place(torch), _NAME, None)
         if theirs is not None and theirs is not _Range:
             _now.theirs, _now.asked = theirs, self._asked
-            _now.is_theirs_on = torch.autograd._profiler_enabled
+            _now.is_theirs_on = partial(_torch_found.is_profiler_on, torch)
             setattr(torch._C._profiler, _NAME, _Range)
             _torch_compile.leave_out((_Range.__del__, _Range.__exit__))
         self._say(torch, True)
@@ -139,12 +136,11 @@ class Ranges:
             return
         if getattr(_place(torch), _NAME, None) is _Range:  # else somebody else's by now
             setattr(torch._C._profiler, _NAME, _now.theirs)
-        is_enabled = getattr(_autograd(torch), "_profiler_enabled", bool)
-        self._say(torch, bool(is_enabled()))
+        self._say(torch, _torch_found.is_profiler_on(torch))
 
     @staticmethod
     def _say(torch: Any, is_on: bool) -> None:
         """Torch before 2.1 has no such variable."""
-        profiler: Any = getattr(_autograd(torch), "profiler", None)
+        profiler: Any = getattr(getattr(torch, "autograd", None), "profiler", None)
         if hasattr(profiler, "_is_profiler_enabled"):
             profiler._is_profiler_enabled = is_on

@@ -307,7 +307,7 @@ class observe:  # noqa: N801 (as profile)
                 f"{_torch.error}. The dispatcher's callbacks, which need no ITT, are not to be "
                 f"had: {self.reason}"
             ) from None
-        if torch.autograd._profiler_enabled():
+        if _torch_found.is_profiler_on(torch):
             raise RuntimeError(
                 "a profiler of torch's is on in this thread: torch.profiler, emit_itt(), or "
                 "emit_nvtx(). There can be one at a time"
