@@ -238,7 +238,7 @@ void prof_i_capture_stop(void) {
   end_observers();
   PROF_I_MEMORY(end);
   __atomic_store_n(&prof_i_the_session.is_recording, 0, __ATOMIC_SEQ_CST);
-  prof_i_thread_stop_all();
+  prof_i_chunk_detach_all();
   prof_i_clock_write_pair(false);
   const uint64_t words[] = {header->session, 0, 0};
   prof_i_meta_write(PROF_I_KIND_SESSION, prof_i_clock_ticks(), 0, words, 3);
