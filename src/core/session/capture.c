@@ -61,7 +61,7 @@ static int install_fresh_arena(const prof_options *options, bool is_child) {
   prof_i_meta_reset();
   PROF_I_MEMORY(renumber);
   prof_i_clock_begin();
-  prof_i_cost_sample_begin_capture();
+  prof_i_cost_sample_begin_capture(cost.scope_ps);
   if (!prof_i_the_session.first_at)
     __atomic_store_n(&prof_i_the_session.first_at, header->start_ticks, __ATOMIC_RELAXED);
   __atomic_store_n(&prof_i_the_session.since, header->start_ticks, __ATOMIC_RELAXED);
