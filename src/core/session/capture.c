@@ -104,7 +104,7 @@ static bool options_match(const prof_options *a, const prof_options *b, const ch
 static void store_options(const prof_options *options, const char *template_,
                           const char *expanded) {
   prof_i_control.options = *options;
-  prof_i_control_choose_devices();
+  prof_i_control_choose_devices(prof_i_control.options.devices);
   if (!options->path) {
     prof_i_control.template_[0] = prof_i_control.path[0] = '\0';
     return;
