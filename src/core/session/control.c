@@ -1,5 +1,5 @@
-/* Start and stop, as the program and the environment call them, and the names that the program gives
-   to itself. See control.h. */
+/* Start and stop, as the program and the environment call them, and the program's own names. See
+   control.h. */
 #define _GNU_SOURCE
 #include "control.h"
 
