@@ -63,9 +63,9 @@ class Browser:
             f"--window-size={width},{height}",
             "about:blank",
         ]
-        # The shell puts the pipes where Chromium looks for them.
+        # The shell puts the pipes where Chromium looks for them. Not sh: dash has fds up to 9.
         self.process = subprocess.Popen(
-            ["sh", "-c", f'exec "$@" 3<&{commands_in} 4>&{answers_out}', "sh", *command],
+            ["bash", "-c", f'exec "$@" 3<&{commands_in} 4>&{answers_out}', "bash", *command],
             pass_fds=(commands_in, answers_out),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
