@@ -17,6 +17,7 @@
   X(diff)                \
   X(flame)               \
   X(view)                \
+  X(merge)               \
   X(dump)                \
   X(import)              \
   X(level)               \

@@ -1,6 +1,6 @@
-/* prof view FILE opens a capture in the Perfetto UI of a browser. view_server.c hands the trace to a
-   page on 127.0.0.1. That page (view_page.c) hands it to the UI. The trace goes straight into the
-   connection, so nothing is left on disk. */
+/* prof view FILE opens a capture in the Perfetto UI of a browser. view_server.c hands the trace to
+   a page on 127.0.0.1. That page (view_page.c) hands it to the UI. The trace goes straight into
+   the connection, so nothing is left on disk. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
-/* The HTTP server of `prof view`. The other side may be anybody on this machine, or a web page that
-   uses the browser: without the token a request gets nothing, and a Host header of another name is
-   refused, as after DNS rebinding. Nothing is written to disk. */
+/* The HTTP server of `prof view`. Anybody on this machine may connect, and so may a web page in the
+   browser. A request without the token gets nothing. A Host header of another name is refused: it
+   comes from DNS rebinding. Nothing is written to disk. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -76,7 +76,7 @@ static void finish_sending(int fd) {
   }
 }
 
-/* The page's address is a secret: no cache keeps it, and no other page is told it. */
+/* The page's address is a secret: no cache keeps it, and no other page gets it. */
 static bool send_head(int fd, const view_site *site, const char *status, const char *more) {
   char head[1024];
   const int bytes = snprintf(
@@ -118,7 +118,7 @@ static pid_t start_writer(const view_site *site, int *from_out) {
   const pid_t pid = fork();
   if (pid == 0) {
     close(ends[0]);
-    signal(SIGPIPE, SIG_DFL); /* it ends in silence when nobody reads any more */
+    signal(SIGPIPE, SIG_DFL); /* it ends without a message if nobody reads */
     _exit(site->write_trace(site->context, ends[1]));
   }
   close(ends[1]);
