@@ -1,4 +1,4 @@
-"""prof view: what its server hands out, to whom, and what it leaves."""
+"""prof view: what its server sends, which requests it refuses, and what it leaves."""
 
 import gzip
 import http.client

@@ -28,7 +28,7 @@ def rows_of(engines, path):  # noqa: F811
 
 @needs_node
 @pytest.mark.parametrize("name", KINDS)
-def test_each_capture_has_in_the_merged_file_what_it_has_alone(traces, engines, tmp_path, name):  # noqa: F811
+def test_a_capture_has_in_the_file_what_it_has_alone(traces, engines, tmp_path, name):  # noqa: F811
     capture = (traces[0] / name).with_suffix(".prof")
     if not capture.exists():
         subprocess.run(

@@ -1,5 +1,5 @@
-/* prof merge -o OUT FILE...: captures of a program's processes or ranks on one time line, as a trace
-   for Perfetto. src/export/merge.c writes it. */
+/* prof merge -o OUT FILE... puts captures of a program's processes or ranks on one time line, in a
+   trace for Perfetto. src/export/merge.c writes it. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <getopt.h>
