@@ -266,7 +266,7 @@ class Merge(unittest.TestCase):
             wanted += self.slices_of(name, called, self.place_of(name))
         self.check(merged, wanted)
         self.assertEqual(len(wanted), 600)
-        self.assertIn("all.pftrace has 3 captures of 1 host\n", said)
+        self.assertIn("prof merge: 3 captures of 1 host\n", said)
 
     def process_name(self, name):
         with open(self.path(name), "rb") as f:

@@ -5,6 +5,7 @@ import http.client
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -176,6 +177,23 @@ class View(unittest.TestCase):
             self.assertEqual(self.ask(address, address.path + "trace")[2], f.read())
         self.end(command)
 
+    def test_several_captures_are_sent_as_prof_merge_writes_them(self):
+        os.makedirs(self.path("ranks/rank-1"))
+        for name in ("ranks/0.prof", "ranks/rank-1/1.prof"):
+            shutil.copy(self.path("trace.prof"), self.path(name))
+        self.run_prof("merge", "-o", self.path("all.pftrace"), self.path("ranks"))
+        with open(self.path("all.pftrace"), "rb") as f:
+            wanted = f.read()
+        self.assertGreater(len(wanted), 1.9 * len(self.wanted))
+        for words, name in (
+            (["ranks/"], b'"ranks.pftrace"'),
+            (["ranks/0.prof", "ranks/rank-1/1.prof"], b'"0.prof and 1 more.pftrace"'),
+        ):
+            command, address = self.view(*words)
+            self.assertIn(b"fileName = " + name, self.ask(address, address.path)[2])
+            self.assertEqual(self.ask(address, address.path + "trace")[2], wanted)
+            self.assertIn("2 captures of", self.end(command))
+
     def test_over_ssh_it_prints_the_tunnel_and_compresses(self):
         with open(self.path("xdg-open"), "w") as f:
             f.write(f"#!/bin/sh\ntouch {self.path('was-opened')}\n")
@@ -235,8 +253,7 @@ class View(unittest.TestCase):
 
     def test_wrong_words_are_refused(self):
         for words, text in (
-            ([], "takes one file"),
-            (["a", "b"], "takes one file"),
+            ([], "takes captures, or a folder"),
             (["--ui", "javascript:alert(1)", "trace.prof"], "--ui takes an address"),
             (["--ui", "https://", "trace.prof"], "--ui takes an address"),
             (["--ui", "https://a b", "trace.prof"], "--ui takes an address"),

@@ -13,20 +13,24 @@
 #include <unistd.h>
 
 #include "commands.h"
+#include "merge_files.h"
 #include "view_server.h"
 
 static const char default_ui[] = "https://ui.perfetto.dev";
 
 typedef struct view_words {
-  const char *path, *ui;
+  char **paths;
+  int path_count;
+  const char *ui;
   bool is_quiet; /* no browser is opened */
 } view_words;
 
-/* What is sent: a capture, or a file that viewers know, as it is. */
+/* What is sent: a capture, several on one time line, or a file that viewers know, as it is. */
 typedef struct view_source {
-  prof_trace *trace;
-  int file;
-  bool is_packed; /* gzip: the connection is a tunnel */
+  merge_files list;
+  prof_trace *trace; /* of a list of one */
+  int file;          /* -1: none */
+  bool is_packed;    /* gzip: the connection is a tunnel */
 } view_source;
 
 static bool ends_with(const char *path, const char *ending) {
@@ -70,39 +74,66 @@ static int copy_file(int from, int to) {
 
 static int write_trace(const void *context, int to) {
   const view_source *const source = context;
-  if (!source->trace) return copy_file(source->file, to);
+  if (source->file >= 0) return copy_file(source->file, to);
   char path[32];
   snprintf(path, sizeof path, "/dev/fd/%d", to);
+  if (!source->trace) {
+    const int status = merge_files_write(&source->list, path, source->is_packed);
+    return status == PROF_OK ? EXIT_OK : fail_dump(status, to);
+  }
   const prof_dump_options options = {
       .size = sizeof options, .format = PROF_FORMAT_PERFETTO, .gzip = source->is_packed};
   const int status = prof_trace_dump(source->trace, path, &options);
   return status == PROF_OK ? EXIT_OK : fail_dump(status, to);
 }
 
-static int open_source(const view_words *words, view_source *source) {
-  source->file = -1;
-  if (!is_viewer_file(words->path)) {
-    source->trace = open_capture(words->path);
-    return source->trace ? EXIT_OK : EXIT_FAILED;
-  }
+static int open_file(const char *path, view_source *source) {
   struct stat info;
-  source->file = open(words->path, O_RDONLY | O_CLOEXEC);
+  source->file = open(path, O_RDONLY | O_CLOEXEC);
   if (source->file < 0 || fstat(source->file, &info) != 0) {
-    say("prof view: cannot open '%s': %s", words->path, strerror(errno));
+    say("prof view: cannot open '%s': %s", path, strerror(errno));
     return EXIT_FAILED;
   }
   if (S_ISREG(info.st_mode)) return EXIT_OK;
-  say("prof view: '%s' is not a file", words->path);
+  say("prof view: '%s' is not a file", path);
   return EXIT_FAILED;
+}
+
+static int open_captures(const view_words *words, view_source *source) {
+  int status = EXIT_OK;
+  for (int i = 0; i < words->path_count && status == EXIT_OK; i++)
+    status = merge_files_add(&source->list, words->paths[i]);
+  if (status != EXIT_OK) return status;
+  if (source->list.count == 1) {
+    source->trace = open_capture(source->list.files[0].path);
+    return source->trace ? EXIT_OK : EXIT_FAILED;
+  }
+  status = merge_files_place(&source->list, false,
+                             "prof merge --unaligned makes a file that prof view takes");
+  if (status == EXIT_OK) merge_files_say_places(&source->list, false);
+  return status;
+}
+
+static int open_source(const view_words *words, view_source *source) {
+  if (words->path_count == 1 && is_viewer_file(words->paths[0]))
+    return open_file(words->paths[0], source);
+  return open_captures(words, source);
 }
 
 /* The name that the UI shows: of what is sent, without folders. */
 static char *make_file_name(const view_words *words, const view_source *source) {
-  const char *const slash = strrchr(words->path, '/');
-  const char *const base = slash ? slash + 1 : words->path;
-  char *name = NULL;
-  const char *const ending = !source->trace ? "" : source->is_packed ? ".pftrace.gz" : ".pftrace";
-  return asprintf(&name, "%s%s", base, ending) < 0 ? NULL : name;
+  const char *const path = words->paths[0];
+  size_t end = strlen(path);
+  while (end > 1 && path[end - 1] == '/') end--;
+  size_t begin = end;
+  while (begin > 0 && path[begin - 1] != '/') begin--;
+  char *name = NULL, more[32] = "";
+  if (words->path_count > 1) snprintf(more, sizeof more, " and %d more", words->path_count - 1);
+  const char *const ending = source->file >= 0   ? ""
+                             : source->is_packed ? ".pftrace.gz"
+                                                 : ".pftrace";
+  return asprintf(&name, "%.*s%s%s", (int)(end - begin), path + begin, more, ending) < 0 ? NULL
+                                                                                         : name;
 }
 
 /* ---- the browser ---- */
@@ -176,8 +207,9 @@ static int read_words(int argc, char **argv, view_words *words) {
     else
       return EXIT_USAGE;
   }
-  if (argc - optind != 1) return refuse_words("view", "takes one file", NULL);
-  words->path = argv[optind];
+  words->paths = argv + optind;
+  words->path_count = argc - optind;
+  if (words->path_count == 0) return refuse_words("view", "takes captures, or a folder", NULL);
   return check_ui(words->ui);
 }
 
@@ -208,7 +240,7 @@ static int serve(const view_words *words, const view_source *source, const char 
 
 static int execute(int argc, char **argv) {
   view_words words = {.ui = default_ui};
-  view_source source = {.file = -1};
+  view_source source = {.list.command = "view", .file = -1};
   int status = read_words(argc, argv, &words);
   if (status != EXIT_OK) return status;
   status = open_source(&words, &source);
@@ -217,6 +249,7 @@ static int execute(int argc, char **argv) {
   if (status == EXIT_OK) status = file_name ? serve(&words, &source, file_name) : EXIT_FAILED;
   free(file_name);
   prof_trace_destroy(source.trace);
+  merge_files_free(&source.list);
   if (source.file >= 0) close(source.file);
   return status;
 }
@@ -231,17 +264,19 @@ static const command_option options[] = {
 
 static const command_example examples[] = {
     {"prof view trace.prof", "the time line in a browser"},
+    {"prof view trace-0.prof trace-1.prof", "two ranks"},
     {"prof view --ui http://perfetto.lan trace.prof", "with a UI of your own"},
     {0}};
 
 const prof_command command_view = {
     .name = "view",
     .summary = "opens a capture in the Perfetto UI, in a browser",
-    .words = "[OPTION]... FILE",
+    .words = "[OPTION]... FILE... | FOLDER",
     .about =
         "Serves one page on 127.0.0.1, which hands the trace to the Perfetto UI. Ends when "
         "the browser has the trace.\n\n"
-        "FILE is a capture. A .json or .pftrace file, also with .gz, is sent as it is.\n\n"
+        "FILE is a capture. Several, or those of a folder, are put on one time line, as by "
+        "prof merge. A .json or .pftrace file, also with .gz, is sent as it is.\n\n"
         "The UI comes from the network. The trace is sent to no other machine.",
     .options = options,
     .examples = examples,
