@@ -6,6 +6,7 @@ import csv
 import gzip
 import json
 import os
+import shutil
 import struct
 import subprocess
 import sys
@@ -350,12 +351,14 @@ class Merge(unittest.TestCase):
         )
 
     def test_a_folder_has_its_captures_and_those_of_its_ranks(self):
-        os.makedirs(self.path("out/rank-1"))
-        os.rename(self.path("0.prof"), self.path("out/0.prof"))
-        os.rename(self.path("1.prof"), self.path("out/rank-1/1.prof"))
+        shutil.copy(self.path("0.prof"), self.path("3.prof"))
+        places = ("out", "out/prof_output", "out/rank-1", "out/rank-2/prof_output")
+        for i, place in enumerate(places):
+            os.makedirs(self.path(place), exist_ok=True)
+            os.rename(self.path(f"{i}.prof"), self.path(f"{place}/{i}.prof"))
         merged, said = self.merge("out")
-        self.assertEqual(len(merged.slices), 400)
-        self.assertIn("2 captures", said)
+        self.assertEqual(len(merged.slices), 800)
+        self.assertIn("4 captures", said)
         os.makedirs(self.path("empty"))
         said = self.run_prof("merge", "-o", "x.pftrace", "empty", status=1)
         self.assertIn("no capture (*.prof, rank-*/*.prof) in the folder 'empty'", said)

@@ -24,17 +24,17 @@ typedef struct merge_files {
 } merge_files;
 
 /* A file, or the captures of a folder and of its folders rank-N, as prof run leaves them. */
-int merge_files_add(merge_files *files, const char *word);
+int merge_files_add(merge_files *list, const char *word);
 
 /* Opens each one, and places it. help: what a user can do if hosts did not record together. */
-int merge_files_place(merge_files *files, bool is_unaligned, const char *help);
+int merge_files_place(merge_files *list, bool is_unaligned, const char *help);
 
 /* Returns PROF_OK or a status with its text, and says nothing. */
-int merge_files_write(const merge_files *files, const char *output, bool is_gzip);
+int merge_files_write(const merge_files *list, const char *output, bool is_gzip);
 
 /* How the captures were placed, and how well that is known. */
-void merge_files_say_places(const merge_files *files, bool is_unaligned);
+void merge_files_say_places(const merge_files *list, bool is_unaligned);
 
-void merge_files_free(merge_files *files);
+void merge_files_free(merge_files *list);
 
 #endif
