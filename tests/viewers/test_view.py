@@ -56,7 +56,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def browser():
-    made = picture.Browser(800, 600)
+    made = picture.Browser(800, 600, HANG_SECONDS)
     yield made
     made.close()
 
@@ -112,7 +112,7 @@ def test_the_page_hands_the_trace_to_a_ui_once_it_answers(browser, folder):
     ui = picture.serve(str(folder), {"/ui/": STAND_IN}) + "/ui/"
     command, page = start(folder, ui)
     session = open_ui(browser, page, ui)
-    browser.wait_for("window.received.length > 0", HANG_SECONDS)
+    browser.wait_for("window.received.length > 0")
     received = browser.evaluate("window.received")
     sent = (folder / "trace.pftrace").read_bytes()
     name = HOSTILE + ".pftrace"
@@ -145,7 +145,7 @@ def test_another_origin_gets_no_trace(browser, folder):
     assert command.wait(HANG_SECONDS) == 0
     tab, browser.session = browser.session, session
     browser.evaluate("window.heard = 0; addEventListener('message', () => window.heard++)")
-    browser.wait_for("window.heard > 5", HANG_SECONDS)
+    browser.wait_for("window.heard > 5")
     assert browser.evaluate("[isReady, isDone, buffer.byteLength > 0]") == [False, False, True]
     browser.session = tab
     assert browser.evaluate("window.pings") == 0
@@ -156,7 +156,7 @@ def test_the_real_ui_opens_the_trace(browser, folder, engines):  # noqa: F811
     command, page = start(folder, ui + "?testing=1")
     open_ui(browser, page, ui)
     assert command.wait(HANG_SECONDS) == 0
-    browser.wait_for("!!(window.app && app.trace)", HANG_SECONDS)
+    browser.wait_for("!!(window.app && app.trace)")
     count = browser.evaluate(
         "app.trace.engine.query(\"select count(*) as n from slice where name like 'scope %'\")"
         ".then((rows) => Number(rows.firstRow({n: 0n}).n))"
