@@ -35,7 +35,8 @@ class Browser:
     """A headless Chromium with one page. Its commands come in on descriptor 3, its answers go out
     on 4."""
 
-    def __init__(self, width, height):
+    def __init__(self, width, height, seconds=60):
+        self.seconds = seconds  # how long a command may take
         program = (
             os.environ.get("CHROME")
             or shutil.which("chromium-headless-shell")
@@ -63,9 +64,9 @@ class Browser:
             f"--window-size={width},{height}",
             "about:blank",
         ]
-        # The shell puts the pipes where Chromium looks for them.
+        # The shell puts the pipes where Chromium looks for them. Not sh: dash has fds up to 9.
         self.process = subprocess.Popen(
-            ["sh", "-c", f'exec "$@" 3<&{commands_in} 4>&{answers_out}', "sh", *command],
+            ["bash", "-c", f'exec "$@" 3<&{commands_in} 4>&{answers_out}', "bash", *command],
             pass_fds=(commands_in, answers_out),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -102,7 +103,7 @@ class Browser:
         message, self.unread = self.unread.split(b"\0", 1)
         return json.loads(message)
 
-    def command(self, method, seconds=60, **parameters):
+    def command(self, method, seconds=None, **parameters):
         """Sends a command, returns its result."""
         self.number += 1
         message = {"id": self.number, "method": method, "params": parameters}
@@ -111,7 +112,7 @@ class Browser:
         data = json.dumps(message).encode() + b"\0"
         while data:
             data = data[os.write(self.commands, data) :]
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + (seconds or self.seconds)
         while True:
             answer = self.receive(deadline)
             if answer.get("id") == self.number:
@@ -119,7 +120,7 @@ class Browser:
                     raise RuntimeError(f"{method}: {answer['error']['message']}")
                 return answer["result"]
 
-    def evaluate(self, script, seconds=60):
+    def evaluate(self, script, seconds=None):
         """The value of a JavaScript expression, awaited."""
         result = self.command(
             "Runtime.evaluate", seconds, expression=script, awaitPromise=True, returnByValue=True
@@ -132,8 +133,9 @@ class Browser:
             )
         return result["result"].get("value")
 
-    def wait_for(self, script, seconds=60):
+    def wait_for(self, script, seconds=None):
         """Until the expression is true."""
+        seconds = seconds or self.seconds
         deadline = time.monotonic() + seconds
         while True:
             try:

@@ -16,6 +16,8 @@
   X(memory)              \
   X(diff)                \
   X(flame)               \
+  X(view)                \
+  X(merge)               \
   X(dump)                \
   X(import)              \
   X(level)               \

@@ -53,8 +53,7 @@ static const char *crowded_run(const glob_t *found) {
   return NULL;
 }
 
-/* The pattern in a folder. The folder's name is taken as it is. */
-static int glob_in(const char *folder, const char *pattern, glob_t *found) {
+int glob_in_folder(const char *folder, const char *pattern, glob_t *found) {
   char *const text = malloc(2 * strlen(folder) + strlen(pattern) + 2);
   if (!text) return GLOB_NOSPACE;
   char *to = text;
@@ -80,7 +79,7 @@ static int side_put_folder(command_sides *s, uint32_t side, const char *folder) 
                 {"run-*/prof_output/*.prof", true}};
   for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
     glob_t found = {0};
-    if (glob_in(folder, places[i].pattern, &found) != 0) continue;
+    if (glob_in_folder(folder, places[i].pattern, &found) != 0) continue;
     const char *const crowded = places[i].is_of_runs ? crowded_run(&found) : NULL;
     int status = EXIT_FAILED;
     if (crowded)

@@ -2,6 +2,7 @@
 #ifndef PROF_TOOLS_SIDES_H
 #define PROF_TOOLS_SIDES_H
 
+#include <glob.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,5 +25,8 @@ int sides_take(command_sides *sides, int *argc, char **argv);
 /* Adds what a word names to a side. The same. */
 int sides_add(command_sides *sides, uint32_t side, const char *word);
 void sides_free(command_sides *sides);
+
+/* glob() of the pattern in a folder. The folder's name is taken as it is. */
+int glob_in_folder(const char *folder, const char *pattern, glob_t *found);
 
 #endif
