@@ -1,0 +1,86 @@
+/* Slices of the time line on a grid of a power of two: see html_collect.h. They come by falling
+   start, inner ones first. So a slice's siblings and the slices inside of it are always the last
+   ones of its track. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "html_collect.h"
+
+typedef prof_i_html_slice slice;
+
+enum { SLICES_ROOM = 2 * PROF_I_HTML_SLICES_MAX, SHIFT_MAX = 62 };
+
+static bool slice_may_merge(const prof_i_html *html, const slice *s) {
+  return s->count > 1 || s->end_ns - s->start_ns < UINT64_C(1) << html->shift;
+}
+
+/* Puts a slice behind the others, or into the last one. Removes those inside of a short one. */
+static void slice_put(prof_i_html *html, const slice *given) {
+  slice s = *given;
+  const uint64_t grid_ns = UINT64_C(1) << html->shift;
+  const bool is_short = slice_may_merge(html, &s);
+  while (is_short && html->slice_count > 0) {
+    const slice *const last = &html->slices[html->slice_count - 1];
+    if (last->track != s.track || last->depth <= s.depth) break;
+    s.count += last->count;
+    html->slice_count--;
+  }
+  slice *const last = html->slice_count > 0 ? &html->slices[html->slice_count - 1] : NULL;
+  if (last && is_short && last->track == s.track && last->depth == s.depth &&
+      slice_may_merge(html, last) &&
+      (last->start_ns < s.end_ns || last->start_ns - s.end_ns < grid_ns)) {
+    last->start_ns = s.start_ns;
+    if (s.end_ns > last->end_ns) last->end_ns = s.end_ns;
+    last->count += s.count;
+    if (last->name != s.name) last->name = PROF_I_HTML_MIXED;
+  } else {
+    html->slices[html->slice_count++] = s;
+  }
+}
+
+/* Moves the slices of each track together, in their order. False: no memory. */
+static bool sort_by_track(prof_i_html *html) {
+  const uint32_t thread_count = html->trace->thread_count, count = html->slice_count;
+  const size_t track_count = ((size_t)thread_count << 11) + 1;
+  uint32_t *const places = calloc(track_count + 1, sizeof *places);
+  slice *const sorted = malloc(((size_t)count + 1) * sizeof *sorted);
+  const bool is_done = places && sorted;
+  if (is_done) {
+    for (uint32_t i = 0; i < count; i++) places[html->slices[i].track + 1]++;
+    for (size_t i = 1; i <= track_count; i++) places[i] += places[i - 1];
+    for (uint32_t i = 0; i < count; i++) sorted[places[html->slices[i].track]++] = html->slices[i];
+    memcpy(html->slices, sorted, (size_t)count * sizeof *sorted);
+  }
+  free(places);
+  free(sorted);
+  return is_done;
+}
+
+static bool coarsen(prof_i_html *html, uint32_t wanted) {
+  if (html->has_side_lanes && !sort_by_track(html)) return false;
+  while (html->slice_count > wanted && html->shift < SHIFT_MAX) {
+    const uint32_t count = html->slice_count;
+    html->shift++;
+    html->slice_count = 0;
+    for (uint32_t i = 0; i < count; i++) {
+      const slice s = html->slices[i];
+      slice_put(html, &s);
+    }
+  }
+  return true;
+}
+
+void prof_i_html_add_slice(prof_i_html *html, const slice *given) {
+  if (!html->slices) html->slices = malloc(SLICES_ROOM * sizeof *html->slices);
+  if (!html->slices) html->is_out_of_memory = true;
+  if (html->is_out_of_memory) return;
+  if (html->slice_count == SLICES_ROOM && !coarsen(html, SLICES_ROOM / 4 * 3))
+    html->is_out_of_memory = true;
+  if (html->slice_count < SLICES_ROOM) slice_put(html, given);
+}
+
+bool prof_i_html_finish_slices(prof_i_html *html) {
+  if (!html->slices) return true;
+  if (html->has_side_lanes && !sort_by_track(html)) return false;
+  return coarsen(html, PROF_I_HTML_SLICES_MAX);
+}
