@@ -1,4 +1,4 @@
-/* One walk of a trace for the HTML report: see html_collect.h. */
+/* One walk of each trace for the HTML report: see html_collect.h. */
 #include "html_collect.h"
 
 #include <math.h>
@@ -12,8 +12,7 @@ typedef prof_i_html_map map;
 
 typedef struct walk_state {
   prof_i_html *html;
-  prof_i_walker *walker;
-  uint32_t thread, root;
+  uint32_t thread; /* of the trace */
 } walk_state;
 
 /* ---- maps ---- */
@@ -107,55 +106,6 @@ static uint32_t span_name(walk_state *w, const prof_i_span *span) {
   return number;
 }
 
-/* ---- the call tree ---- */
-
-static uint32_t node_find(prof_i_html *html, uint32_t parent, uint32_t name) {
-  uint64_t *const number = map_at(&html->node_map, ((uint64_t)parent << 32 | name) + 1);
-  if (!number) {
-    html->is_out_of_memory = true;
-    return parent;
-  }
-  if (*number) return (uint32_t)*number;
-  if (html->node_count == PROF_I_HTML_NODES_MAX) return parent;
-  if (html->node_count == html->node_room) {
-    const uint32_t room = html->node_room ? html->node_room * 2 : 1024;
-    prof_i_html_node *const nodes = realloc(html->nodes, room * sizeof *nodes);
-    if (!nodes) {
-      html->is_out_of_memory = true;
-      return parent;
-    }
-    html->nodes = nodes;
-    html->node_room = room;
-  }
-  html->nodes[html->node_count] = (prof_i_html_node){.parent = parent, .name = name};
-  *number = html->node_count;
-  return html->node_count++;
-}
-
-/* The node of a pending span, which keeps it. Steps are no calls. */
-static uint32_t node_of_pending(walk_state *w, prof_i_pending_span *pending) {
-  prof_i_pending_span *const stack = w->walker->lanes[0].stack;
-  prof_i_pending_span *p = pending;
-  while (p > stack && p->stack_node == 0) p--;
-  uint32_t node = p > stack ? p->stack_node - 1 : w->root;
-  while (p < pending) {
-    p++;
-    if (p->span.kind != PROF_EVENT_STEP) node = node_find(w->html, node, span_name(w, &p->span));
-    p->stack_node = node + 1;
-  }
-  return node;
-}
-
-static void add_to_tree(walk_state *w, const prof_i_span *span, uint32_t name) {
-  const uint32_t parent =
-      span->lane == 0 ? node_of_pending(w, prof_i_walker_parent(w->walker, span)) : w->root;
-  if (w->html->is_out_of_memory) return;
-  prof_i_html_node *const node = &w->html->nodes[node_find(w->html, parent, name)];
-  node->calls++;
-  node->total_ns += span->duration_ns;
-  node->self_ns += span->self_ns;
-}
-
 /* ---- spans ---- */
 
 /* 8 buckets for each doubling; the first 8 have one value each. */
@@ -174,7 +124,8 @@ static void add_step(prof_i_html *html, const prof_i_span *span, uint64_t number
     html->is_out_of_memory = true;
     return;
   }
-  html->steps[html->step_count++] = (prof_i_html_step){span->start_ns, span->duration_ns, number};
+  html->steps[html->step_count++] =
+      (prof_i_html_step){html->offset_ns + span->start_ns, span->duration_ns, number};
 }
 
 static void add_counter(prof_i_html *html, uint32_t name, uint64_t at_ns, double value) {
@@ -209,15 +160,14 @@ static void add_scope(walk_state *w, const prof_i_span *span) {
     if (calls) ++*calls;
     html->is_out_of_memory |= !calls;
   }
-  const bool is_step = span->kind == PROF_EVENT_STEP;
-  if (!is_step) add_to_tree(w, span, name);
   html->has_side_lanes |= span->lane != 0;
-  const prof_i_html_slice slice = {.start_ns = span->start_ns,
-                                   .end_ns = span->start_ns + span->duration_ns,
-                                   .count = 1,
-                                   .track = prof_i_html_track(w->thread, span->lane & 1023),
-                                   .name = name,
-                                   .depth = span->depth};
+  const prof_i_html_slice slice = {
+      .start_ns = html->offset_ns + span->start_ns,
+      .end_ns = html->offset_ns + span->start_ns + span->duration_ns,
+      .count = 1,
+      .track = prof_i_html_track(html->threads_before + w->thread, span->lane & 1023),
+      .name = name,
+      .depth = span->depth};
   prof_i_html_add_slice(html, &slice);
 }
 
@@ -233,7 +183,7 @@ static int visit_spans(void *user, const prof_i_span *spans, size_t count) {
       add_counter(html,
                   name_find(html, (prof_i_text){html->event.name, html->event.name_bytes},
                             (prof_i_text){html->event.category, html->event.category_bytes}),
-                  span->start_ns, html->event.value);
+                  html->offset_ns + span->start_ns, html->event.value);
     if (span->kind == PROF_EVENT_SCOPE || span->kind == PROF_EVENT_OPEN ||
         span->kind == PROF_EVENT_STEP)
       add_scope(w, span);
@@ -244,33 +194,58 @@ static int visit_spans(void *user, const prof_i_span *spans, size_t count) {
 /* ---- the walk ---- */
 
 static int walk_thread(prof_i_html *html, uint32_t thread) {
-  walk_state w = {.html = html,
-                  .thread = thread,
-                  .root = prof_i_thread_is_stream(&html->trace->threads[thread])};
-  w.walker = prof_i_walker_create(html->trace, thread, visit_spans, &w);
-  if (!w.walker) return PROF_E_NO_MEMORY;
-  prof_i_walker_track_parents(w.walker, NULL, NULL);
-  const int status = prof_i_walker_run(w.walker);
-  prof_i_walker_destroy(w.walker);
+  walk_state w = {.html = html, .thread = thread};
+  prof_i_walker *const walker = prof_i_walker_create(html->trace, thread, visit_spans, &w);
+  if (!walker) return PROF_E_NO_MEMORY;
+  const int status = prof_i_walker_run(walker);
+  prof_i_walker_destroy(walker);
   return status;
 }
 
-int prof_i_html_collect(prof_i_html *html, const prof_trace *trace) {
-  prof_trace_info info = {.size = sizeof info};
-  *html = (prof_i_html){.trace = trace};
-  prof_trace_info_get(trace, &info);
-  html->end_ns = info.duration_ns;
-  html->names = calloc(PROF_I_HTML_NAMES_MAX, sizeof *html->names);
+static int walk_trace(prof_i_html *html, const prof_trace *trace) {
+  html->trace = trace;
+  html->offset_ns = prof_i_html_offset(html, trace);
+  free(html->site_name);
   html->site_name = calloc((size_t)prof_i_trace_site_count(trace) + 1, sizeof *html->site_name);
-  if (!html->names || !html->site_name) return PROF_E_NO_MEMORY;
+  if (!html->site_name) return PROF_E_NO_MEMORY;
+  for (uint32_t i = 0; i < trace->thread_count; i++) {
+    const int status = html->is_out_of_memory ? PROF_E_NO_MEMORY : walk_thread(html, i);
+    if (status) return status;
+  }
+  html->threads_before += trace->thread_count;
+  return 0;
+}
+
+uint64_t prof_i_html_offset(const prof_i_html *html, const prof_trace *trace) {
+  prof_trace_info info = {.size = sizeof info};
+  prof_trace_info_get(trace, &info);
+  return info.start_unix_ns - html->start_unix_ns;
+}
+
+static void find_window(prof_i_html *html) {
+  prof_trace_info info = {.size = sizeof info};
+  html->start_unix_ns = UINT64_MAX;
+  for (size_t i = 0; i < html->trace_count; i++) {
+    prof_trace_info_get(html->traces[i], &info);
+    html->thread_count += info.thread_count;
+    if (info.start_unix_ns < html->start_unix_ns) html->start_unix_ns = info.start_unix_ns;
+  }
+  for (size_t i = 0; i < html->trace_count; i++) {
+    prof_trace_info_get(html->traces[i], &info);
+    const uint64_t end_ns = info.start_unix_ns - html->start_unix_ns + info.duration_ns;
+    if (end_ns > html->end_ns) html->end_ns = end_ns;
+  }
+}
+
+int prof_i_html_collect(prof_i_html *html, const prof_trace *const *traces, size_t count) {
+  *html = (prof_i_html){.traces = traces, .trace_count = count};
+  html->names = calloc(PROF_I_HTML_NAMES_MAX, sizeof *html->names);
+  if (!html->names) return PROF_E_NO_MEMORY;
   html->names[0] = (prof_i_html_name){{"(several names)", 15}, {"", 0}};
   html->name_count = 1;
-  /* UINT32_MAX: no span has this name. */
-  html->node_count = 0;
-  node_find(html, UINT32_MAX - 1, 0);
-  node_find(html, UINT32_MAX - 1, 1);
-  for (uint32_t i = 0; i < info.thread_count; i++) {
-    const int status = html->is_out_of_memory ? PROF_E_NO_MEMORY : walk_thread(html, i);
+  find_window(html);
+  for (size_t i = 0; i < count; i++) {
+    const int status = walk_trace(html, traces[i]);
     if (status) return status;
   }
   return prof_i_html_finish_slices(html) ? 0 : PROF_E_NO_MEMORY;
@@ -280,9 +255,7 @@ void prof_i_html_fini(prof_i_html *html) {
   free(html->slices);
   free(html->names);
   free(html->site_name);
-  free(html->nodes);
   map_fini(&html->name_map);
-  map_fini(&html->node_map);
   map_fini(&html->durations);
   free(html->steps);
   free(html->counters);

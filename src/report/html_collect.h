@@ -1,7 +1,7 @@
-/* What the HTML report draws, collected in one walk of a trace: slices of the time line, the call
-   tree, distributions, steps and counters. Memory is bounded: when there are too many slices, the
-   grid of the time line is doubled, and neighbours that are shorter than it merge. Called by
-   html.c. */
+/* What the HTML report draws of single scopes: slices of the time line, distributions, steps and
+   counters, collected in one walk of each trace. Memory is bounded: when there are too many slices,
+   the grid of the time line is doubled, and neighbours that are shorter than it merge. Several
+   traces lie on one time line by their wall clocks. Called by html.c. */
 #ifndef PROF_REPORT_HTML_COLLECT_H
 #define PROF_REPORT_HTML_COLLECT_H
 
@@ -12,7 +12,6 @@
 enum {
   PROF_I_HTML_SLICES_MAX = 200000, /* in a page */
   PROF_I_HTML_NAMES_MAX = 8000,    /* further names share one */
-  PROF_I_HTML_NODES_MAX = 1 << 20,
   PROF_I_HTML_STEPS_MAX = 20000,
   PROF_I_HTML_COUNTERS_MAX = 32,
   PROF_I_HTML_COLUMNS = 600, /* of a counter's or a pool's curve */
@@ -32,12 +31,6 @@ typedef struct prof_i_html_name {
   prof_i_text name, category;
 } prof_i_html_name;
 
-/* A path of the call tree. Node 0 is the host, node 1 the devices. */
-typedef struct prof_i_html_node {
-  uint32_t parent, name; /* the parent has a lower number */
-  uint64_t calls, total_ns, self_ns;
-} prof_i_html_node;
-
 typedef struct prof_i_html_step {
   uint64_t start_ns, duration_ns, number;
 } prof_i_html_step;
@@ -54,16 +47,20 @@ typedef struct prof_i_html_map {
 } prof_i_html_map;
 
 typedef struct prof_i_html {
+  const prof_trace *const *traces;
+  size_t trace_count;
+  uint64_t start_unix_ns, end_ns; /* of all traces */
+  /* The current trace: where it begins, and the threads of those before it. */
   const prof_trace *trace;
-  uint64_t end_ns;
+  uint64_t offset_ns;
+  uint32_t threads_before;
+  uint32_t thread_count; /* of all traces */
   prof_i_html_slice *slices;
   uint32_t slice_count, shift; /* the grid is 1 << shift ns */
   bool has_side_lanes, is_out_of_memory;
   prof_i_html_name *names;
-  uint32_t name_count, *site_name; /* by site: 1 + its name; 0: not met */
-  prof_i_html_node *nodes;
-  uint32_t node_count, node_room;
-  prof_i_html_map name_map, node_map;
+  uint32_t name_count, *site_name; /* by site of the trace: 1 + its name; 0: not met */
+  prof_i_html_map name_map;
   prof_i_html_map durations; /* name and bucket -> calls; 8 buckets for each doubling */
   prof_i_html_step *steps;
   uint32_t step_count;
@@ -73,15 +70,18 @@ typedef struct prof_i_html {
   prof_event event; /* scratch */
 } prof_i_html;
 
-enum { PROF_I_HTML_BUCKET_BITS = 10 };
+enum { PROF_I_HTML_BUCKET_BITS = 10, PROF_I_HTML_LANE_BITS = 11 };
 
 static inline uint32_t prof_i_html_track(uint32_t thread, uint32_t lane) {
-  return thread << 11 | lane;
+  return thread << PROF_I_HTML_LANE_BITS | lane;
 }
 
 /* 0 or PROF_E_NO_MEMORY; fini frees in both cases. */
-int prof_i_html_collect(prof_i_html *html, const prof_trace *trace);
+int prof_i_html_collect(prof_i_html *html, const prof_trace *const *traces, size_t count);
 void prof_i_html_fini(prof_i_html *html);
+
+/* Where a trace begins on the common time line. */
+uint64_t prof_i_html_offset(const prof_i_html *html, const prof_trace *trace);
 
 /* Adds a slice that begins before all others of its track, after those inside of it. */
 void prof_i_html_add_slice(prof_i_html *html, const prof_i_html_slice *given);

@@ -1,6 +1,6 @@
-/* Slices of the time line on a grid of a power of two: see html_collect.h. They come by falling
-   start, inner ones first. So a slice's siblings and the slices inside of it are always the last
-   ones of its track. */
+/* Slices of the time line on a grid of a power of two: see html_collect.h. They are added by
+   falling start, inner ones first. So a slice's siblings and the slices inside of it are always the
+   last ones of its track. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,11 @@
 
 typedef prof_i_html_slice slice;
 
-enum { SLICES_ROOM = 2 * PROF_I_HTML_SLICES_MAX, SHIFT_MAX = 62 };
+enum {
+  SLICES_ROOM = 2 * PROF_I_HTML_SLICES_MAX,
+  SHIFT_MAX = 58,
+  MERGED_SHIFT = 4 /* a merged slice is at most 16 times the grid long */
+};
 
 static bool slice_may_merge(const prof_i_html *html, const slice *s) {
   return s->count > 1 || s->end_ns - s->start_ns < UINT64_C(1) << html->shift;
@@ -27,7 +31,7 @@ static void slice_put(prof_i_html *html, const slice *given) {
   }
   slice *const last = html->slice_count > 0 ? &html->slices[html->slice_count - 1] : NULL;
   if (last && is_short && last->track == s.track && last->depth == s.depth &&
-      slice_may_merge(html, last) &&
+      slice_may_merge(html, last) && last->end_ns - s.start_ns <= grid_ns << MERGED_SHIFT &&
       (last->start_ns < s.end_ns || last->start_ns - s.end_ns < grid_ns)) {
     last->start_ns = s.start_ns;
     if (s.end_ns > last->end_ns) last->end_ns = s.end_ns;
@@ -40,8 +44,8 @@ static void slice_put(prof_i_html *html, const slice *given) {
 
 /* Moves the slices of each track together, in their order. False: no memory. */
 static bool sort_by_track(prof_i_html *html) {
-  const uint32_t thread_count = html->trace->thread_count, count = html->slice_count;
-  const size_t track_count = ((size_t)thread_count << 11) + 1;
+  const uint32_t thread_count = html->thread_count, count = html->slice_count;
+  const size_t track_count = ((size_t)thread_count << PROF_I_HTML_LANE_BITS) + 1;
   uint32_t *const places = calloc(track_count + 1, sizeof *places);
   slice *const sorted = malloc(((size_t)count + 1) * sizeof *sorted);
   const bool is_done = places && sorted;

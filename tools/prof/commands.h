@@ -16,6 +16,7 @@
   X(memory)              \
   X(diff)                \
   X(flame)               \
+  X(report)              \
   X(dump)                \
   X(import)              \
   X(level)               \

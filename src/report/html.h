@@ -1,0 +1,18 @@
+/* The HTML report: one file that a browser opens without a network. html_collect.c and the analysis
+   find the data, html_data.c and html_lists.c write it as JSON and columns, html.c writes the page
+   around it. html_page.c has the page's own HTML, CSS and script. Called by `prof report`. */
+#ifndef PROF_REPORT_HTML_H
+#define PROF_REPORT_HTML_H
+
+#include <prof/trace.h>
+
+typedef struct prof_i_html_options {
+  const char *title; /* any bytes; NULL: the first process's name */
+} prof_i_html_options;
+
+/* Writes the file under a temporary name, and renames it at the end. PROF_OK or an error whose text
+   is set. */
+int prof_i_html_write(const prof_trace *const *traces, size_t count,
+                      const prof_i_html_options *options, const char *path);
+
+#endif

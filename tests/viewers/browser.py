@@ -1,0 +1,71 @@
+"""A headless Chromium for tests of pages: keeps what the page reported and requested."""
+
+import base64
+import os
+import shutil
+
+import pytest
+from picture import Browser
+
+needs_browser = pytest.mark.skipif(
+    not (
+        os.environ.get("CHROME")
+        or shutil.which("chromium-headless-shell")
+        or shutil.which("chromium")
+    ),
+    reason="Chromium is missing: apt-get install chromium",
+)
+
+
+class Page(Browser):
+    """`errors` has exceptions, messages of the console and violations of the security policy.
+    `requests` has the addresses of all requests."""
+
+    def __init__(self, width=1200, height=900):
+        self.errors, self.requests = [], []
+        super().__init__(width, height)
+        for domain in ("Runtime", "Log", "Network"):
+            self.command(f"{domain}.enable")
+
+    def receive(self, deadline):
+        message = super().receive(deadline)
+        parameters = message.get("params", {})
+        if message.get("method") == "Network.requestWillBeSent":
+            self.requests.append(parameters["request"]["url"])
+        elif message.get("method") == "Log.entryAdded":
+            self.errors.append(parameters["entry"]["text"])
+        elif message.get("method") == "Runtime.exceptionThrown":
+            self.errors.append(str(parameters["exceptionDetails"]))
+        elif message.get("method") == "Runtime.consoleAPICalled":
+            self.errors.append(str(parameters["args"]))
+        return message
+
+    def open(self, path, hang_seconds):
+        self.errors.clear()
+        self.requests.clear()
+        self.command("Page.navigate", url=path.as_uri())
+        self.wait_for(
+            f"location.href === {str(path.as_uri())!r} &&"
+            "(document.documentElement.dataset.ready === '1' ||"
+            " document.getElementById('failure')?.hidden === false)",
+            hang_seconds,
+        )
+
+    def press(self, key, code=0):
+        for kind in ("keyDown", "keyUp"):
+            self.command(
+                "Input.dispatchKeyEvent",
+                type=kind,
+                key=key,
+                windowsVirtualKeyCode=code,
+                **({"text": key} if kind == "keyDown" and len(key) == 1 else {}),
+            )
+
+    def click(self, x, y, clicks=1):
+        for kind in ("mousePressed", "mouseReleased"):
+            self.command(
+                "Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=clicks
+            )
+
+    def screenshot(self):
+        return base64.b64decode(self.command("Page.captureScreenshot", format="png")["data"])

@@ -1,0 +1,476 @@
+"""prof report in a real browser. The captures are imported traces whose times are known to the
+nanosecond, so the page is compared with sums that this test makes itself."""
+
+import collections
+import json
+import os
+import random
+import re
+import statistics
+import subprocess
+import sys
+
+import pytest
+from browser import Page, needs_browser
+from hang_guard import HANG_SECONDS
+from test_viewers import BUILD, ROOT
+
+pytestmark = needs_browser
+
+HOSTILE = [
+    "</script><script>document.title='taken'</script>",
+    "<!--<img src=x onerror=\"document.title='taken'\">",
+    "\"'&amp;<b>{{data}}",
+    "line\u2028separator\u2029 and \u202egnihtyreve",
+    "nul\0 bell\a escape\x1b[2J",
+    "half a surrogate \ud800 here",
+    "a,b;c\\d\n\t",
+    "",
+    "__proto__",
+    "long " * 400,
+]
+WIDTH, HEIGHT = 1200, 900
+
+
+def nest(chance, names, begin, depth, events, path, thread):
+    """A call and those inside of it; returns its end. Times in ns."""
+    name = chance.choice(names)
+    at, inner_ns = begin + chance.randrange(1, 50), 0
+    if depth:
+        for _ in range(chance.randrange(3)):
+            end = nest(chance, names, at, depth - 1, events, (*path, name), thread)
+            inner_ns += end - at
+            at = end + chance.randrange(1, 200)
+    end = at + chance.randrange(1, 2000)
+    events.append(
+        {"name": name, "begin": begin, "end": end, "depth": len(path), "path": (*path, name)}
+    )
+    events[-1].update(self=end - begin - inner_ns, thread=thread)
+    return end
+
+
+def make_events(seed, names, calls, threads=2):
+    chance, events = random.Random(seed), []
+    for thread in range(threads):
+        at = 0
+        for _ in range(calls):
+            at = nest(chance, names, at, 3, events, (), thread) + chance.randrange(1, 3000)
+    return events
+
+
+def trace_of(events, category="op"):
+    return {
+        "traceEvents": [
+            {
+                "ph": "X",
+                "pid": 7,
+                "tid": 100 + event["thread"],
+                "name": event["name"],
+                "cat": category,
+                "ts": event["begin"] / 1000,
+                "dur": (event["end"] - event["begin"]) / 1000,
+            }
+            for event in events
+        ]
+    }
+
+
+def prof(*words, status=0, folder=None):
+    done = subprocess.run(
+        [str(BUILD / "prof"), *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=HANG_SECONDS,
+        cwd=folder,
+    )
+    assert done.returncode == status, done.stderr
+    return done
+
+
+def make_capture(folder, name, trace):
+    (folder / f"{name}.json").write_text(json.dumps(trace), encoding="utf-8")
+    prof("import", folder / f"{name}.json", "-o", folder / f"{name}.prof")
+    return folder / f"{name}.prof"
+
+
+def make_report(*captures):
+    page = captures[0].with_suffix(".html")
+    prof("report", "-o", page, *captures)
+    return page
+
+
+@pytest.fixture(scope="module")
+def page():
+    browser = Page(WIDTH, HEIGHT)
+    yield browser
+    browser.close()
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    """Events of known times, and their report."""
+    events = make_events(1, [f"operator {i}" for i in range(12)], 150)
+    folder = tmp_path_factory.mktemp("report")
+    return events, make_report(make_capture(folder, "plain", trace_of(events)))
+
+
+@pytest.fixture
+def opened(page, plain):
+    page.open(plain[1], HANG_SECONDS)
+    return plain[0]
+
+
+def assert_quiet(page):
+    assert page.errors == []
+    assert [address for address in page.requests if not address.startswith("file:")] == []
+    assert len(page.requests) == 1
+
+
+def test_page_of_this_tree_is_current():
+    subprocess.run([sys.executable, str(ROOT / "tools/report_page.py"), "--check"], check=True)
+
+
+def test_loads_without_errors_and_without_requests(page, opened):
+    assert_quiet(page)
+    assert page.evaluate("document.getElementById('failure').hidden")
+    assert page.evaluate("performance.getEntriesByName('prof:ready').length") == 1
+
+
+def test_page_may_request_nothing(page, opened):
+    for script in (
+        "fetch('http://127.0.0.1:9/').then(() => 'sent', () => 'refused')",
+        "new Promise(done => { const i = new Image(); i.onerror = () => done('refused');"
+        "i.onload = () => done('sent'); i.src = 'data:image/gif;base64,R0lGODlhAQABAAAAACw='; })",
+        "(() => { const s = document.createElement('script'); s.textContent = 'window.ran = 1';"
+        "document.body.append(s); return window.ran ? 'sent' : 'refused'; })()",
+    ):
+        assert page.evaluate(script) == "refused"
+
+
+def row_sums(events):
+    """By name: calls, total (of calls that are in no other call of the name), self, min, max."""
+    rows = collections.defaultdict(lambda: [0, 0, 0, []])
+    for event in events:
+        row, duration = rows[event["name"]], event["end"] - event["begin"]
+        row[0] += 1
+        row[1] += duration if event["name"] not in event["path"][:-1] else 0
+        row[2] += event["self"]
+        row[3].append(duration)
+    return {
+        name: [calls, total, own, min(all_ns), max(all_ns), statistics.median_low(all_ns)]
+        for name, (calls, total, own, all_ns) in rows.items()
+    }
+
+
+def test_rows_equal_sums_of_the_events(page, opened):
+    rows = page.evaluate("prof.data.rows.map(r => [r[0], r[2], r[3], r[4], r[6], r[9], r[7]])")
+    sums = row_sums(opened)
+    assert {row[0] for row in rows} == set(sums)
+    for name, *values in rows:
+        assert values[:5] == sums[name][:5]
+        assert values[5] == pytest.approx(sums[name][5], rel=0.02)
+
+
+def test_table_shows_the_rows_in_order_of_total(page, opened):
+    cells = page.evaluate(
+        "[...document.querySelectorAll('#body tr')].map(r => [...r.cells].map(c => c.textContent))"
+    )
+    sums = row_sums(opened)
+    assert [row[0] for row in cells] == sorted(sums, key=lambda name: -sums[name][1])
+    assert [int(re.sub(r"\D", "", row[2])) for row in cells] == [sums[r[0]][0] for r in cells]
+
+
+def test_click_on_a_heading_sorts_and_a_second_one_turns_it(page, opened):
+    click = (
+        "(() => { [...document.querySelectorAll('#head th')].find(h => h.textContent === 'Calls')"
+        ".click(); return [...document.querySelectorAll('#body tr')].map(r => r.cells[0]"
+        ".textContent); })()"
+    )
+    sums = row_sums(opened)
+    down, up = page.evaluate(click), page.evaluate(click)
+    calls = [sums[name][0] for name in down]
+    assert calls == sorted(calls, reverse=True)
+    assert [sums[name][0] for name in up] == sorted(calls)
+
+
+def test_time_line_has_every_scope_at_its_time(page, opened):
+    slices = page.evaluate(
+        "prof.rows.flatMap(r => [...r.starts].map((start, i) => [r.thread, r.level, start,"
+        " r.ends[i], r.counts[i], prof.data.names[r.names[i]][0]]))"
+    )
+    assert page.evaluate("prof.data.shift") == 0
+    first = min(event["begin"] for event in opened)
+    assert sorted(slices) == sorted(
+        [e["thread"], e["depth"], e["begin"] - first, e["end"] - first, 1, e["name"]]
+        for e in opened
+    )
+
+
+def test_flame_graph_has_the_self_time_of_each_path(page, opened):
+    paths = page.evaluate(
+        "prof.flame.paths.map((p, i) => { const names = []; for (let at = i; at;"
+        " at = prof.flame.paths[at].parent) names.unshift(prof.data.path_names["
+        "prof.flame.paths[at].row]); return [names, p.own, p.total, p.calls]; })"
+    )
+    own, total, calls = (collections.Counter() for _ in range(3))
+    for event in opened:
+        own[event["path"]] += event["self"]
+        calls[event["path"]] += 1
+        for depth in range(len(event["path"]) + 1):
+            total[event["path"][:depth]] += event["self"]
+    assert {tuple(names): rest for names, *rest in paths} == {
+        path: [own[path], total[path], calls[path]] for path in total
+    }
+
+
+def test_distribution_of_a_row_has_all_its_calls(page, opened):
+    names = page.evaluate("prof.data.names.map(n => n[0])")
+    flat = page.evaluate("prof.data.durations")
+    counts = collections.defaultdict(collections.Counter)
+    for name, bucket, count in zip(flat[::3], flat[1::3], flat[2::3], strict=True):
+        counts[names[name]][bucket] += count
+    wanted = collections.defaultdict(collections.Counter)
+    for event in opened:
+        ns = event["end"] - event["begin"]
+        top = max(ns.bit_length() - 4, 0)  # 8 buckets for each doubling, one each below 16
+        wanted[event["name"]][top * 8 + (ns >> top)] += 1
+    assert counts == wanted
+    page.evaluate("document.querySelector('#body tr').click()")
+    name = page.evaluate("document.getElementById('distribution-name').textContent")
+    assert not page.evaluate("document.getElementById('distribution').hidden")
+    assert sum(wanted[name].values()) == int(
+        re.sub(
+            r"\D",
+            "",
+            page.evaluate("document.getElementById('bucket').textContent").split(" calls")[0],
+        )
+    )
+
+
+def test_search_filters_the_table_and_finds_scopes_in_order(page, opened):
+    page.press("/")
+    assert page.evaluate("document.activeElement.id") == "find"
+    for letter in "OPERATOR 3":
+        page.press(letter)
+    assert page.evaluate("prof.table.rows.map(r => r[0])") == ["operator 3"]
+    first = min(event["begin"] for event in opened)
+    starts = sorted(event["begin"] - first for event in opened if event["name"] == "operator 3")
+    found = []
+    for _ in starts:
+        page.press("Enter", 13)
+        found.append(page.evaluate("prof.view.chosen.row.starts[prof.view.chosen.index]"))
+    assert found == starts
+    page.press("Escape", 27)
+    assert page.evaluate("prof.table.rows.length") == len(row_sums(opened))
+
+
+def test_keys_zoom_and_move_within_the_time_line(page, opened):
+    whole = page.evaluate("[prof.view.from, prof.view.to]")
+    page.press("w")
+    near = page.evaluate("[prof.view.from, prof.view.to]")
+    assert near[1] - near[0] == pytest.approx(0.7 * (whole[1] - whole[0]))
+    page.press("d")
+    right = page.evaluate("[prof.view.from, prof.view.to]")
+    assert right[0] > near[0]
+    assert right[1] - right[0] == pytest.approx(near[1] - near[0])
+    for _ in range(60):
+        page.press("s")
+        page.press("a")
+    assert page.evaluate("[prof.view.from, prof.view.to]") == whole
+
+
+def test_double_click_zooms_to_the_scope_under_the_pointer(page, opened):
+    event = max(opened, key=lambda e: (e["depth"] == 0, e["end"] - e["begin"]))
+    first = min(e["begin"] for e in opened)
+    box = page.evaluate(
+        "(() => { document.getElementById('timeline').scrollIntoView(); const r ="
+        " document.getElementById('lanes').getBoundingClientRect(); const row = prof.rows.find("
+        f"r => r.thread === {event['thread']} && r.level === 0); return [r.left, r.top + row.y + 8,"
+        " document.getElementById('lanes').clientWidth, prof.view.from, prof.view.to]; })()"
+    )
+    left, y, width, begin, end = box
+    x = left + ((event["begin"] + event["end"]) / 2 - first - begin) / (end - begin) * width
+    page.click(x, y)
+    page.click(x, y, 2)
+    chosen = page.evaluate(
+        "[prof.view.chosen.row.starts[prof.view.chosen.index],"
+        " prof.view.chosen.row.ends[prof.view.chosen.index]]"
+    )
+    view = page.evaluate("[prof.view.from, prof.view.to]")
+    assert chosen == [event["begin"] - first, event["end"] - first]
+    assert view[0] <= chosen[0] and chosen[1] <= view[1]
+    assert view[1] - view[0] == pytest.approx((chosen[1] - chosen[0]) * 1.1, rel=0.1)
+
+
+def test_click_in_the_flame_graph_zooms_to_that_path(page, opened):
+    page.evaluate("document.getElementById('flame').scrollIntoView()")
+    left, top = page.evaluate(
+        "(() => { const r = document.getElementById('flame-canvas').getBoundingClientRect();"
+        " return [r.left, r.top]; })()"
+    )
+    place = page.evaluate("prof.flame.places.filter(p => p.index).sort((a, b) => b.w - a.w)[0]")
+    page.click(left + place["x"] + place["w"] / 2, top + place["y"] + 5)
+    assert page.evaluate("prof.flame.zoom") == place["index"]
+    page.press("Escape", 27)
+    assert page.evaluate("prof.flame.zoom") == 0
+
+
+def test_hostile_names_are_text(page, tmp_path):
+    events = make_events(2, HOSTILE, 40)
+    trace = trace_of(events, "</script><b>\u2028")
+    trace["traceEvents"] += [
+        {
+            "ph": "M",
+            "pid": 7,
+            "tid": 100,
+            "name": name,
+            "args": {"name": "</script><script>document.title='taken'</script>"},
+        }
+        for name in ("thread_name", "process_name")
+    ]
+    capture = make_capture(tmp_path, "hostile", trace)
+    report = tmp_path / "hostile.html"
+    prof(
+        "report",
+        "-o",
+        report,
+        "--title",
+        "</title><script>document.title='taken'</script>",
+        capture,
+    )
+    page.open(report, HANG_SECONDS)
+    assert_quiet(page)
+    assert page.evaluate("document.title").startswith("</title>")
+    assert page.evaluate("document.getElementsByTagName('script').length") == 2
+    assert page.evaluate("document.querySelectorAll('b, img').length") == 0
+    sums = row_sums(events)
+    cells = page.evaluate(
+        "[...document.querySelectorAll('#body tr')].map(r => r.cells[0].textContent)"
+    )
+    assert len(cells) == len(sums)
+    assert sum(row[2] for row in page.evaluate("prof.data.rows")) == len(events)
+    assert not any(re.search("[\0-\x1f\x7f\u2028-\u202e]", cell) for cell in cells)
+    assert "nul\\u2400 bell" in "".join(cells) or "nul\u2400 bell" in "".join(cells)
+    page.evaluate(
+        "prof.rows.forEach(row => row.starts.forEach((_, index) => {"
+        " prof.choose({row, index}, true); }))"
+    )
+    page.evaluate("prof.search('script')")
+    assert page.errors == []
+
+
+def test_a_trace_without_scopes_has_a_summary(page, tmp_path):
+    marks = {"traceEvents": [{"ph": "i", "pid": 1, "tid": 1, "name": "mark", "ts": 1, "s": "t"}]}
+    page.open(make_report(make_capture(tmp_path, "marks", marks)), HANG_SECONDS)
+    assert_quiet(page)
+    assert page.evaluate(
+        "[...document.querySelectorAll('section')].filter(s => !s.hidden).map(s => s.id)"
+    ) == ["summary"]
+
+
+def test_one_scope_of_one_nanosecond(page, tmp_path):
+    events = [{"name": "one", "begin": 5, "end": 6, "thread": 0}]
+    page.open(make_report(make_capture(tmp_path, "one", trace_of(events))), HANG_SECONDS)
+    assert_quiet(page)
+    assert page.evaluate("prof.rows.map(r => [r.starts[0], r.ends[0]])") == [[0, 1]]
+    page.press("w")
+    assert page.errors == []
+
+
+def test_several_captures_are_shown_together(page, tmp_path):
+    captures = []
+    for seed in (3, 4):
+        events = make_events(seed, ["a", "b"], 20)
+        captures.append((events, make_capture(tmp_path, f"run{seed}", trace_of(events))))
+    page.open(make_report(*(capture for _, capture in captures)), HANG_SECONDS)
+    assert_quiet(page)
+    assert page.evaluate("prof.data.processes.length") == 2
+    assert page.evaluate("prof.data.threads.map(t => t[0])") == [0, 0, 1, 1]
+    sums = row_sums(captures[0][0] + captures[1][0])
+    rows = page.evaluate("prof.data.rows.map(r => [r[0], r[2], r[3], r[4]])")
+    assert {row[0]: row[1:] for row in rows} == {n: v[:3] for n, v in sums.items()}
+    counts = page.evaluate(
+        "prof.data.threads.map((_, t) => prof.rows.filter(r => r.thread === t)"
+        ".reduce((n, r) => n + r.starts.length, 0))"
+    )
+    assert counts == [
+        sum(event["thread"] == thread for event in events)
+        for events, _ in captures
+        for thread in (0, 1)
+    ]
+
+
+@pytest.fixture(scope="module")
+def dense(tmp_path_factory):
+    """A report of more scopes than a page has slices."""
+    folder = tmp_path_factory.mktemp("dense")
+    program = folder / "make_dense"
+    subprocess.run(
+        [
+            "cc", "-std=c11", "-O1", f"-I{ROOT / 'include'}",
+            str(ROOT / "tests/viewers/make_dense.c"), "-o", str(program),
+            f"-L{BUILD}", "-lprof", f"-Wl,-rpath,{BUILD}",
+        ],
+        check=True,
+    )  # fmt: skip
+    settings = {"PROF_LEVEL": "1", "PROF_OUTPUT": str(folder / "dense.prof")}
+    subprocess.run([str(program)], env=os.environ | settings, check=True, timeout=HANG_SECONDS)
+    return make_report(folder / "dense.prof")
+
+
+def test_dense_time_line_keeps_every_scope_in_a_count(page, dense):
+    page.open(dense, HANG_SECONDS)
+    assert_quiet(page)
+    total = page.evaluate("prof.rows.reduce((n, r) => n + r.counts.reduce((a, b) => a + b, 0), 0)")
+    assert total == page.evaluate("prof.data.rows.reduce((n, r) => n + r[2], 0)") == 1000000
+    assert page.evaluate("prof.data.shift") > 0
+    assert page.evaluate("prof.rows.reduce((n, r) => n + r.starts.length, 0)") <= 200000
+    assert "grid" in page.evaluate("document.getElementById('grid').textContent")
+    assert dense.stat().st_size < 5 << 20
+
+
+def test_dense_time_line_has_no_overlaps_and_lies_on_its_grid(page, dense):
+    page.open(dense, HANG_SECONDS)
+    assert page.evaluate(
+        "prof.rows.every(r => r.starts.every((start, i) => start % 2 ** prof.data.shift === 0 &&"
+        " start <= r.ends[i] && (i === 0 || r.ends[i - 1] <= start)))"
+    )
+
+
+def test_at_most_one_rectangle_is_drawn_for_a_pixel(page, dense):
+    page.open(dense, HANG_SECONDS)
+    for zoom in (1, 10, 1000):
+        page.evaluate(
+            f"prof.setView(prof.data.end_ns * 0.4, prof.data.end_ns * (0.4 + 0.6 / {zoom}))"
+        )
+        page.evaluate(
+            "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+        )
+        drawn = page.evaluate("prof.drawn()")
+        assert 0 < drawn <= page.evaluate("prof.rows.length") * (WIDTH + 2)
+
+
+def test_dark_and_print_are_drawn(page, opened):
+    light = page.screenshot()
+    page.command(
+        "Emulation.setEmulatedMedia",
+        features=[{"name": "prefers-color-scheme", "value": "dark"}],
+    )
+    page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(21, 24, 28)"
+    assert page.screenshot() != light
+    page.command("Emulation.setEmulatedMedia", features=[])
+    assert len(page.command("Page.printToPDF", printBackground=True)["data"]) > 10000
+    assert page.errors == []
+
+
+def test_wrong_words_are_refused_and_nothing_is_written(plain, tmp_path):
+    capture = plain[1].with_suffix(".prof")
+    prof("report", status=2)
+    prof("report", "-o", capture, capture, status=2)
+    done = prof("report", "-o", tmp_path / "x.html", tmp_path / "none.prof", status=1)
+    assert "none.prof" in done.stderr
+    (tmp_path / "bad.prof").write_bytes(b"PROF" * 4096)
+    prof("report", "-o", tmp_path / "x.html", tmp_path / "bad.prof", status=1)
+    prof("report", "-o", tmp_path / "no" / "x.html", capture, status=1)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["bad.prof"]
