@@ -79,7 +79,7 @@ static void put_tiles(html_page *p) {
   put_tile(&p->summary, "Duration", text);
   put_count_tile(&p->summary, "Scopes", sum.scope_count);
   if (sum.open_count) put_count_tile(&p->summary, "Open scopes", sum.open_count);
-  put_count_tile(&p->summary, "Threads", sum.thread_count);
+  put_count_tile(&p->summary, sum.device_count ? "Threads, streams" : "Threads", sum.thread_count);
   if (p->trace_count > 1) put_count_tile(&p->summary, "Captures", p->trace_count);
   if (p->html.step_count) put_count_tile(&p->summary, "Steps", p->html.step_count);
   put_tile(&p->summary, "Process", sum.process_name);

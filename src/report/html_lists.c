@@ -95,8 +95,8 @@ static uint32_t count_above(const flame_value *values, uint32_t count, double le
 
 /* The smallest value of a path that is drawn. */
 static double flame_least(const flame_value *values, uint32_t count) {
-  double least = values[0].total / 1e6;
-  while (count_above(values, count, least) > PROF_I_HTML_PATHS_MAX) least *= 1.5;
+  double least = values[0].total / 1e12;
+  while (count_above(values, count, least) > PROF_I_HTML_PATHS_MAX) least *= 2;
   return least;
 }
 

@@ -16,11 +16,9 @@
     return Math.round(ns) + " ns";
   }
   function bytesText(bytes) {
-    const units = ["TiB", "GiB", "MiB", "KiB"];
-    for (let i = 0; i < units.length; i++) {
-      const size = 2 ** (40 - 10 * i);
-      if (Math.abs(bytes) >= size) return Number((bytes / size).toPrecision(4)) + " " + units[i];
-    }
+    for (const [power, unit] of [[40, "TiB"], [30, "GiB"], [20, "MiB"], [10, "KiB"]])
+      if (Math.abs(bytes) >= 2 ** power)
+        return Number((bytes / 2 ** power).toPrecision(4)) + " " + unit;
     return bytes + " B";
   }
   const shareText = (part, all) => (all > 0 ? (100 * part / all).toFixed(2) + " %" : "");
@@ -113,7 +111,7 @@
     nameColours.set(name, colour);
     return colour;
   }
-  // Clears a canvas of that height in the page's pixels. Returns its context and width.
+  // Clears a canvas. Returns its context and width.
   function begin(canvas, height) {
     const ratio = devicePixelRatio || 1, width = canvas.parentElement.clientWidth;
     const columns = Math.round(width * ratio), lines = Math.round(height * ratio);
@@ -183,7 +181,7 @@
   function threadText(index) {
     const [process, name, tid, isStream] = data.threads[index];
     return (data.processes.length > 1 ? processText(process) + "  " : "") +
-      (isStream ? "stream " : "thread ") + (name ? shown(name) : tid) +
+      (isStream ? "" : "thread ") + (name ? shown(name) : tid) +
       (name && !isStream ? "  " + tid : "");
   }
   function placeRows() {
@@ -347,7 +345,7 @@
     }, { passive: false });
     box.addEventListener("pointerdown", (event) => {
       if (event.button !== 0 || event.offsetX > box.clientWidth) return;
-      drag = { x: event.clientX, from: view.from, to: view.to, isMoved: false };
+      drag = { x: event.clientX, from: view.from, to: view.to };
     });
     addEventListener("pointermove", (event) => {
       if (!drag) return;
@@ -359,12 +357,10 @@
       if (drag && !drag.isMoved) choose(sliceAt(event));
       drag = null;
     });
-    box.addEventListener("mousemove", (event) => {
+    box.onmousemove = (event) => {
       if (!drag) $("slice").textContent = sliceText(sliceAt(event) || view.chosen);
-    });
-    box.addEventListener("dblclick", (event) => {
-      if (sliceAt(event)) zoomTo(sliceAt(event));
-    });
+    };
+    box.ondblclick = (event) => { if (sliceAt(event)) zoomTo(sliceAt(event)); };
   }
 
   // ---- flame graph ----
@@ -416,6 +412,7 @@
       flame.places.push({ x, y, w, index: path.index });
     }
     to.globalAlpha = 1;
+    $("frame").textContent = "";
     if (query) {
       const hits = flame.paths.filter((p) => p.index && matches(flameName(p.index)));
       hits.sort((a, b) => a.x - b.x || a.depth - b.depth).forEach((path) => {
@@ -436,25 +433,18 @@
     const canvas = $("flame-canvas"), at = (event) => flame.places.find((p) =>
       event.offsetX >= p.x && event.offsetX < p.x + p.w && event.offsetY >= p.y &&
       event.offsetY < p.y + ROW);
-    canvas.addEventListener("mousemove", (event) => {
-      const place = at(event);
-      $("frame").textContent = place ? frameText(place.index) : "";
-    });
-    canvas.addEventListener("click", (event) => {
-      const place = at(event);
-      if (place) zoomFlame(place.index);
-    });
+    canvas.onmousemove = (event) => {
+      $("frame").textContent = at(event) ? frameText(at(event).index) : "";
+    };
+    canvas.onclick = (event) => { if (at(event)) zoomFlame(at(event).index); };
     for (const graph of data.flames)
       element("button", $("flame-kinds"), graph.kind).onclick = () => openFlame(graph);
     openFlame(data.flames[0]);
   }
-  function zoomFlame(index) {
-    flame.zoom = index;
-    redraw(drawFlame);
-  }
+  const zoomFlame = (index) => { flame.zoom = index; redraw(drawFlame); };
 
   // ---- the table ----
-  // In the order of html_lists.c: title, kind of value.
+  // In the order of html_lists.c.
   const columns = [["Name", "text"], ["Category", "text"], ["Calls", "count"], ["Total", "time"],
     ["Self", "time"], ["Mean", "time"], ["Min", "time"], ["Median", "time"], ["p99", "time"],
     ["Max", "time"], ["Open", "count"], ["Device total", "time"], ["Device self", "time"],
@@ -473,9 +463,9 @@
       if (i === SELF) element("th", head, "Self %").addEventListener("click", () => sortTable(i));
     }
   }
-  function sortTable(column) {
-    table.isUp = table.sort === column ? !table.isUp : columns[column][1] === "text";
-    table.sort = column;
+  function sortTable(i) {
+    const isText = columns[i][1] === "text";
+    Object.assign(table, { sort: i, isUp: table.sort === i ? !table.isUp : isText });
     showTable();
   }
   function showTable() {
@@ -489,7 +479,7 @@
     const body = document.createDocumentFragment();
     for (const row of table.rows.slice(0, table.limit)) {
       const line = element("tr", body);
-      if (row === chosenRow) line.className = "chosen";
+      line.className = row === chosenRow ? "chosen" : "";
       for (const i of table.used) {
         const kind = columns[i][1], isBlank = kind === "text" ? i && !row[i] : i > 9 && !row[i];
         const isKnown = row[CALLS] > 0 || i <= CALLS || i > 9;
@@ -541,13 +531,13 @@
       to.fillStyle = colours.soft;
       if (i % every === 0) to.fillText(timeText(low, 3), left + i * step, height - 11);
     });
-    for (const [title, ns, y] of [["median", row[7], 8], ["p99", row[8], 8]]) {
+    for (const [title, ns] of [["median", row[7]], ["p99", row[8]]]) {
       const i = bars.findIndex(([low, high]) => ns >= low && ns < high);
       if (i < 0) continue;
       const [low, high] = bars[i], x = left + (i + (ns - low) / (high - low)) * step;
       to.fillStyle = colours.mark;
       to.fillRect(x, top - 4, 1.5, bottom - top + 4);
-      to.fillText(title, Math.min(x + 4, width - 44), y);
+      to.fillText(title, Math.min(x + 4, width - 44), 8);
     }
   }
   function listenDistribution() {
@@ -643,14 +633,13 @@
     if (data.pools_left_out)
       element("p", $("memory"), data.pools_left_out + " more pools are not shown", "hint");
   }
-  const numberText = (value) => String(Number(value.toPrecision(4)));
   function showCounters() {
     const grid = element("div", $("counters"), undefined, "small");
     for (const [name, values] of data.counters) {
       const box = element("div", grid), [title, category] = data.names[name];
       element("h3", box, shown(title) + (category ? "  [" + shown(category) + "]" : ""));
       addCurve(box, { lines: [{ values, colour: "accent", isHeld: true }], from: 0,
-        to: Math.max(data.end_ns, 1), height: 150, text: numberText });
+        to: Math.max(data.end_ns, 1), height: 150, text: (n) => String(Number(n.toPrecision(4))) });
     }
   }
 
@@ -683,14 +672,12 @@
     $("steps-note").textContent = thousands(data.steps.length) + " steps, median " +
       timeText(sorted[sorted.length >> 1]) + "." + (data.steps_left_out ?
         " " + thousands(data.steps_left_out) + " more are not shown." : "");
-    canvas.addEventListener("mousemove", (event) => {
-      $("step").textContent = stepText(stepAt(event));
-    });
-    canvas.addEventListener("click", (event) => {
+    canvas.onmousemove = (event) => { $("step").textContent = stepText(stepAt(event)); };
+    canvas.onclick = (event) => {
       const [start, ns] = stepAt(event);
       setView(start - ns * 0.02, start + ns * 1.02);
       $("timeline").scrollIntoView();
-    });
+    };
   }
 
   // ---- devices ----
@@ -712,7 +699,6 @@
     table.limit = 50;
     showTable();
     $("found").textContent = query ? thousands(table.rows.length) + " rows" : "";
-    $("frame").textContent = "";
     drawAll();
   }
   function reset() {
@@ -782,10 +768,7 @@
     listenTimeline();
     if (data.flames.length) listenFlame();
     if (data.steps.length) listenSteps();
-    listenDistribution();
-    showPools();
-    showCounters();
-    showDevices();
+    [listenDistribution, showPools, showCounters, showDevices].forEach((part) => part());
     $("find").addEventListener("input", (event) => search(event.target.value));
     $("more").onclick = () => { table.limit = Infinity; showTable(); };
     addEventListener("keydown", onKey);
