@@ -237,6 +237,11 @@ static void find_window(prof_i_html *html) {
   }
 }
 
+static int compare_steps(const void *a, const void *b) {
+  const prof_i_html_step *const x = a, *const y = b;
+  return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
+}
+
 int prof_i_html_collect(prof_i_html *html, const prof_trace *const *traces, size_t count) {
   *html = (prof_i_html){.traces = traces, .trace_count = count};
   html->names = calloc(PROF_I_HTML_NAMES_MAX, sizeof *html->names);
@@ -248,6 +253,7 @@ int prof_i_html_collect(prof_i_html *html, const prof_trace *const *traces, size
     const int status = walk_trace(html, traces[i]);
     if (status) return status;
   }
+  if (html->steps) qsort(html->steps, html->step_count, sizeof *html->steps, compare_steps);
   return prof_i_html_finish_slices(html) ? 0 : PROF_E_NO_MEMORY;
 }
 

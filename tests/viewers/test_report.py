@@ -1,7 +1,9 @@
 """prof report in a real browser. The captures are imported traces whose times are known to the
 nanosecond, so the page is compared with sums that this test makes itself."""
 
+import base64
 import collections
+import gzip
 import json
 import os
 import random
@@ -13,7 +15,7 @@ import sys
 import pytest
 from browser import Page, needs_browser
 from hang_guard import HANG_SECONDS
-from test_viewers import BUILD, ROOT
+from test_viewers import BUILD, CHROME, ROOT, traces  # noqa: F401
 
 pytestmark = needs_browser
 
@@ -192,6 +194,37 @@ def test_click_on_a_heading_sorts_and_a_second_one_turns_it(page, opened):
     calls = [sums[name][0] for name in down]
     assert calls == sorted(calls, reverse=True)
     assert [sums[name][0] for name in up] == sorted(calls)
+
+
+def test_heading_can_be_chosen_by_the_keyboard(page, opened):
+    page.evaluate("document.querySelector('#head th').focus()")
+    page.press("Enter", 13)
+    names = page.evaluate("prof.table.rows.map(r => r[0])")
+    assert names == sorted(names)
+
+
+def test_data_without_compression_is_read(page, plain, tmp_path):
+    """As it is written where there is no zlib."""
+    head, encoded, tail = re.split(
+        r'(?<=data-encoding="gzip">)([^<]*)', plain[1].read_text(encoding="utf-8")
+    )
+    data = base64.b64encode(gzip.decompress(base64.b64decode(encoded))).decode()
+    (tmp_path / "plain.html").write_text(
+        head.replace('data-encoding="gzip"', 'data-encoding="plain"') + data + tail,
+        encoding="utf-8",
+    )
+    page.open(tmp_path / "plain.html", HANG_SECONDS)
+    assert_quiet(page)
+    assert page.evaluate("prof.data.rows.length") == len(row_sums(plain[0]))
+
+
+def test_damaged_data_is_reported_on_the_page(page, plain, tmp_path):
+    text = plain[1].read_text(encoding="utf-8")
+    at = text.index('data-encoding="gzip">') + 400
+    (tmp_path / "damaged.html").write_text(text[:at] + "AAAA" + text[at + 4 :], encoding="utf-8")
+    page.open(tmp_path / "damaged.html", HANG_SECONDS)
+    assert not page.evaluate("document.getElementById('failure').hidden")
+    assert page.evaluate("document.getElementById('lines').children.length") > 0
 
 
 def test_time_line_has_every_scope_at_its_time(page, opened):
@@ -402,21 +435,97 @@ def test_several_captures_are_shown_together(page, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def dense(tmp_path_factory):
-    """A report of more scopes than a page has slices."""
-    folder = tmp_path_factory.mktemp("dense")
-    program = folder / "make_dense"
+def recorded(tmp_path_factory):
+    """Makes a report of what make_report.c records."""
+    folder = tmp_path_factory.mktemp("recorded")
+    program = folder / "make_report"
+    source = ROOT / "tests/viewers/make_report.c"
+    words = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'include'}"]
+    link = [f"-L{BUILD}", "-lprof", f"-Wl,-rpath,{BUILD}"]
     subprocess.run(
-        [
-            "cc", "-std=c11", "-O1", f"-I{ROOT / 'include'}",
-            str(ROOT / "tests/viewers/make_dense.c"), "-o", str(program),
-            f"-L{BUILD}", "-lprof", f"-Wl,-rpath,{BUILD}",
-        ],
-        check=True,
-    )  # fmt: skip
-    settings = {"PROF_LEVEL": "1", "PROF_OUTPUT": str(folder / "dense.prof")}
-    subprocess.run([str(program)], env=os.environ | settings, check=True, timeout=HANG_SECONDS)
-    return make_report(folder / "dense.prof")
+        [os.environ.get("CC", "cc"), *words, str(source), "-o", str(program), *link], check=True
+    )
+
+    def record(what):
+        capture = folder / f"{what}.prof"
+        settings = {"PROF_LEVEL": "1", "PROF_OUTPUT": str(capture)}
+        subprocess.run(
+            [str(program), what], env=os.environ | settings, check=True, timeout=HANG_SECONDS
+        )
+        return make_report(capture)
+
+    return record
+
+
+@pytest.fixture(scope="module")
+def dense(recorded):
+    """A report of more scopes than a page has slices."""
+    return recorded("dense")
+
+
+@pytest.fixture(scope="module")
+def parts(recorded):
+    return recorded("parts")
+
+
+def test_memory_steps_and_counters_are_as_recorded(page, parts):
+    page.open(parts, HANG_SECONDS)
+    assert_quiet(page)
+    (pool,) = page.evaluate("prof.data.pools")
+    assert pool["name"] == "</script>arena"
+    assert pool["used_peak"][0] == max(pool["used"]) == 5 * (3 << 20)
+    assert pool["allocated_peak"][0] == max(pool["allocated"]) == 64 << 20
+    assert pool["used"][-1] == 0
+    assert pool["live"] == [["fill", 5, 15 << 20]]
+    steps = page.evaluate("prof.data.steps")
+    assert [number for _, _, number in steps] == list(range(len(steps))) and len(steps) == 5
+    ((name, values),) = page.evaluate("prof.data.counters")
+    assert page.evaluate(f"prof.data.names[{name}][0]") == "filled"
+    assert [v for v in values if v is not None][-1] == 5
+    assert "15 MiB" in page.evaluate("document.getElementById('memory').textContent")
+
+
+def test_click_on_a_step_shows_it_in_the_time_line(page, parts):
+    page.open(parts, HANG_SECONDS)
+    page.evaluate("document.getElementById('steps').scrollIntoView()")
+    left, top, width = page.evaluate(
+        "(() => { const r = document.getElementById('steps-canvas').getBoundingClientRect();"
+        " return [r.left, r.top, r.width]; })()"
+    )
+    page.click(left + width * 0.7, top + 100)
+    begin, duration, _ = page.evaluate("prof.data.steps[3]")
+    view = page.evaluate("[prof.view.from, prof.view.to]")
+    assert view[0] <= begin and begin + duration <= view[1]
+
+
+@pytest.mark.parametrize("name", [name for name in CHROME if name != "forced-gzip"])
+def test_every_kind_of_capture_has_a_report(page, traces, name):  # noqa: F811
+    folder, expected = traces[0], traces[1][name]
+    capture = folder / f"{name}.prof"
+    page.open(make_report(capture), HANG_SECONDS)
+    assert_quiet(page)
+    total = page.evaluate("prof.rows.reduce((n, r) => n + r.counts.reduce((a, b) => a + b, 0), 0)")
+    assert total == expected["scopes"] + expected["open"] + expected["steps"]
+    page.evaluate("prof.search('e'), prof.findNext(), prof.zoomLine(0.01)")
+    page.evaluate(
+        "document.querySelectorAll('#flame-kinds button, #body tr').forEach(e => e.click())"
+    )
+    page.evaluate(TWO_FRAMES)
+    assert page.errors == []
+
+
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
+def test_a_cut_capture_has_a_report_of_what_is_left(page, plain, tmp_path, share):
+    whole = plain[1].with_suffix(".prof").read_bytes()
+    cut = tmp_path / "cut.prof"
+    cut.write_bytes(whole[: int(len(whole) * share)])
+    page.open(make_report(cut), HANG_SECONDS)
+    assert_quiet(page)
+    count = page.evaluate("prof.data.rows.reduce((n, row) => n + row[2], 0)")
+    assert 0 <= count <= len(plain[0])
+    lines = page.evaluate("document.getElementById('lines').textContent")
+    table = prof("table", cut).stdout.splitlines()
+    assert all(line in lines for line in table[-2:] if "recorded" in line)
 
 
 def test_dense_time_line_keeps_every_scope_in_a_count(page, dense):
