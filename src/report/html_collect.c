@@ -114,7 +114,7 @@ static uint32_t duration_bucket(uint64_t ns) {
   return (top << 3) + (uint32_t)(ns >> top);
 }
 
-static void add_step(prof_i_html *html, const prof_i_span *span, uint64_t number) {
+static void add_step(prof_i_html *html, const prof_i_span *span, uint32_t thread) {
   if (html->step_count == PROF_I_HTML_STEPS_MAX) {
     html->left_out_steps++;
     return;
@@ -124,8 +124,10 @@ static void add_step(prof_i_html *html, const prof_i_span *span, uint64_t number
     html->is_out_of_memory = true;
     return;
   }
-  html->steps[html->step_count++] =
-      (prof_i_html_step){html->offset_ns + span->start_ns, span->duration_ns, number};
+  html->steps[html->step_count++] = (prof_i_html_step){.start_ns = html->offset_ns + span->start_ns,
+                                                       .duration_ns = span->duration_ns,
+                                                       .number = html->event.id,
+                                                       .thread = html->threads_before + thread};
 }
 
 static void add_counter(prof_i_html *html, uint32_t name, uint64_t at_ns, double value) {
@@ -178,7 +180,7 @@ static int visit_spans(void *user, const prof_i_span *spans, size_t count) {
     prof_i_html *const html = w->html;
     if (span->kind == PROF_EVENT_STEP || span->kind == PROF_EVENT_COUNTER)
       prof_i_trace_expand(html->trace, w->thread, span, &html->event);
-    if (span->kind == PROF_EVENT_STEP) add_step(html, span, html->event.id);
+    if (span->kind == PROF_EVENT_STEP) add_step(html, span, w->thread);
     if (span->kind == PROF_EVENT_COUNTER)
       add_counter(html,
                   name_find(html, (prof_i_text){html->event.name, html->event.name_bytes},
@@ -254,7 +256,8 @@ int prof_i_html_collect(prof_i_html *html, const prof_trace *const *traces, size
     if (status) return status;
   }
   if (html->steps) qsort(html->steps, html->step_count, sizeof *html->steps, compare_steps);
-  return prof_i_html_finish_slices(html) ? 0 : PROF_E_NO_MEMORY;
+  prof_i_html_finish_slices(html);
+  return html->is_out_of_memory ? PROF_E_NO_MEMORY : 0;
 }
 
 void prof_i_html_fini(prof_i_html *html) {

@@ -33,6 +33,7 @@ typedef struct prof_i_html_name {
 
 typedef struct prof_i_html_step {
   uint64_t start_ns, duration_ns, number;
+  uint32_t thread; /* that ended it */
 } prof_i_html_step;
 
 typedef struct prof_i_html_counter {
@@ -85,7 +86,7 @@ uint64_t prof_i_html_offset(const prof_i_html *html, const prof_trace *trace);
 
 /* Adds a slice that begins before all others of its track, after those inside of it. */
 void prof_i_html_add_slice(prof_i_html *html, const prof_i_html_slice *given);
-/* At most PROF_I_HTML_SLICES_MAX slices, by track. False: no memory. */
-bool prof_i_html_finish_slices(prof_i_html *html);
+/* At most PROF_I_HTML_SLICES_MAX slices, by track. */
+void prof_i_html_finish_slices(prof_i_html *html);
 
 #endif

@@ -121,6 +121,8 @@ static void put_steps(const prof_i_html_json *json) {
     prof_i_sink_u64(json->sink, step->duration_ns);
     prof_i_sink_text(json->sink, ",");
     prof_i_sink_u64(json->sink, step->number);
+    prof_i_sink_text(json->sink, ",");
+    prof_i_sink_u64(json->sink, step->thread);
     prof_i_sink_text(json->sink, "]");
   }
   prof_i_sink_text(json->sink, "]");

@@ -2,7 +2,6 @@
    falling start, inner ones first. So a slice's siblings and the slices inside of it are always the
    last ones of its track. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "html_collect.h"
 
@@ -42,26 +41,22 @@ static void slice_put(prof_i_html *html, const slice *given) {
   }
 }
 
-/* Moves the slices of each track together, in their order. False: no memory. */
-static bool sort_by_track(prof_i_html *html) {
-  const uint32_t thread_count = html->thread_count, count = html->slice_count;
-  const size_t track_count = ((size_t)thread_count << PROF_I_HTML_LANE_BITS) + 1;
-  uint32_t *const places = calloc(track_count + 1, sizeof *places);
-  slice *const sorted = malloc(((size_t)count + 1) * sizeof *sorted);
-  const bool is_done = places && sorted;
-  if (is_done) {
-    for (uint32_t i = 0; i < count; i++) places[html->slices[i].track + 1]++;
-    for (size_t i = 1; i <= track_count; i++) places[i] += places[i - 1];
-    for (uint32_t i = 0; i < count; i++) sorted[places[html->slices[i].track]++] = html->slices[i];
-    memcpy(html->slices, sorted, (size_t)count * sizeof *sorted);
-  }
-  free(places);
-  free(sorted);
-  return is_done;
+/* By track; in a track as they were added. */
+static int compare_slices(const void *a, const void *b) {
+  const slice *const x = a, *const y = b;
+  if (x->track != y->track) return x->track < y->track ? -1 : 1;
+  if (x->start_ns != y->start_ns) return x->start_ns > y->start_ns ? -1 : 1;
+  return (x->depth < y->depth) - (x->depth > y->depth);
 }
 
-static bool coarsen(prof_i_html *html, uint32_t wanted) {
-  if (html->has_side_lanes && !sort_by_track(html)) return false;
+/* Several lanes of a thread are added in turns. */
+static void sort_by_track(prof_i_html *html) {
+  if (html->has_side_lanes)
+    qsort(html->slices, html->slice_count, sizeof *html->slices, compare_slices);
+}
+
+static void coarsen(prof_i_html *html, uint32_t wanted) {
+  sort_by_track(html);
   while (html->slice_count > wanted && html->shift < SHIFT_MAX) {
     const uint32_t count = html->slice_count;
     html->shift++;
@@ -71,20 +66,14 @@ static bool coarsen(prof_i_html *html, uint32_t wanted) {
       slice_put(html, &s);
     }
   }
-  return true;
 }
 
 void prof_i_html_add_slice(prof_i_html *html, const slice *given) {
   if (!html->slices) html->slices = malloc(SLICES_ROOM * sizeof *html->slices);
   if (!html->slices) html->is_out_of_memory = true;
   if (html->is_out_of_memory) return;
-  if (html->slice_count == SLICES_ROOM && !coarsen(html, SLICES_ROOM / 4 * 3))
-    html->is_out_of_memory = true;
+  if (html->slice_count == SLICES_ROOM) coarsen(html, SLICES_ROOM / 4 * 3);
   if (html->slice_count < SLICES_ROOM) slice_put(html, given);
 }
 
-bool prof_i_html_finish_slices(prof_i_html *html) {
-  if (!html->slices) return true;
-  if (html->has_side_lanes && !sort_by_track(html)) return false;
-  return coarsen(html, PROF_I_HTML_SLICES_MAX);
-}
+void prof_i_html_finish_slices(prof_i_html *html) { coarsen(html, PROF_I_HTML_SLICES_MAX); }

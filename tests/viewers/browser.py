@@ -52,13 +52,14 @@ class Page(Browser):
         )
 
     def press(self, key, code=0):
+        text = "\r" if key == "Enter" else key if len(key) == 1 else ""
         for kind in ("keyDown", "keyUp"):
             self.command(
                 "Input.dispatchKeyEvent",
                 type=kind,
                 key=key,
                 windowsVirtualKeyCode=code,
-                **({"text": key} if kind == "keyDown" and len(key) == 1 else {}),
+                **({"text": text} if kind == "keyDown" and text else {}),
             )
 
     def click(self, x, y, clicks=1):

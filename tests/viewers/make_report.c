@@ -1,8 +1,9 @@
 /* usage: make_report dense|parts
 
-   Makes what a report shows, and what test_report.py knows of it. dense: a million short scopes,
-   which are more than a report has slices. parts: steps, a counter and a pool. PROF_LEVEL and
-   PROF_OUTPUT start recording. */
+   Makes what test_report.py knows of, and finds in the report. PROF_LEVEL and PROF_OUTPUT start
+   recording.
+   dense: a million short scopes, which are more than a report has slices.
+   parts: steps, a counter and a pool. */
 #include <prof/memory.h>
 #include <prof/profiler.h>
 #include <stdint.h>

@@ -478,7 +478,7 @@ def test_memory_steps_and_counters_are_as_recorded(page, parts):
     assert pool["used"][-1] == 0
     assert pool["live"] == [["fill", 5, 15 << 20]]
     steps = page.evaluate("prof.data.steps")
-    assert [number for _, _, number in steps] == list(range(len(steps))) and len(steps) == 5
+    assert [number for _, _, number, _ in steps] == list(range(len(steps))) and len(steps) == 5
     ((name, values),) = page.evaluate("prof.data.counters")
     assert page.evaluate(f"prof.data.names[{name}][0]") == "filled"
     assert [v for v in values if v is not None][-1] == 5
@@ -493,9 +493,26 @@ def test_click_on_a_step_shows_it_in_the_time_line(page, parts):
         " return [r.left, r.top, r.width]; })()"
     )
     page.click(left + width * 0.7, top + 100)
-    begin, duration, _ = page.evaluate("prof.data.steps[3]")
+    begin, duration, *_ = page.evaluate("prof.data.steps[3]")
     view = page.evaluate("[prof.view.from, prof.view.to]")
     assert view[0] <= begin and begin + duration <= view[1]
+    assert page.evaluate("prof.data.chosenStep === prof.data.steps[3]")
+    lengths = sorted(page.evaluate("prof.data.steps.map(step => step[1])"))
+    assert page.evaluate("prof.data.medianStep[1]") == lengths[len(lengths) // 2]
+    page.evaluate(TWO_FRAMES)
+    # Two rows, their headings and the ruler.
+    rows = page.evaluate("prof.rows.length")
+    height = page.evaluate("document.getElementById('sides-canvas').clientHeight")
+    assert height == 2 * (rows * 18 + 22) + 26
+
+
+def test_kind_of_flame_graph_is_chosen_by_the_keyboard(page, parts):
+    page.open(parts, HANG_SECONDS)
+    assert page.evaluate("prof.flame.kind") == "host"
+    page.evaluate("document.querySelectorAll('#flame-kinds button')[1].focus()")
+    page.press("Enter", 13)
+    assert page.evaluate("prof.flame.kind") == "memory"
+    assert page.evaluate("prof.flame.paths.map(p => p.total)") == [15 << 20, 15 << 20]
 
 
 @pytest.mark.parametrize("name", [name for name in CHROME if name != "forced-gzip"])

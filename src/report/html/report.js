@@ -3,24 +3,20 @@
   const $ = (id) => document.getElementById(id);
   const root = document.documentElement;
   const nameColours = new Map(), pending = new Map();
-  let data, colours, query = "", chosenRow = null, isPrinting = false, drawn = 0, found = null;
+  let data, colours, query = "", chosenRow, isPrinting = false, drawn = 0, found = null, hits;
   // A name matches the search, or there is none.
   const matches = (name) => query === "" || name.toLowerCase().includes(query);
 
   // ---- text ----
   const thousands = (count) => String(count).replace(/\B(?=(\d{3})+$)/g, "\u202f");
-  function timeText(ns, digits = 5) {
-    const units = [[1e9, "s"], [1e6, "ms"], [1e3, "\u00b5s"]];
-    for (const [size, unit] of units)
-      if (Math.abs(ns) >= size) return Number((ns / size).toPrecision(digits)) + " " + unit;
-    return Math.round(ns) + " ns";
+  function scaled(value, units, digits, rest) {
+    const found = units.find(([size]) => Math.abs(value) >= size);
+    return found ? Number((value / found[0]).toPrecision(digits)) + " " + found[1] : rest;
   }
-  function bytesText(bytes) {
-    for (const [power, unit] of [[40, "TiB"], [30, "GiB"], [20, "MiB"], [10, "KiB"]])
-      if (Math.abs(bytes) >= 2 ** power)
-        return Number((bytes / 2 ** power).toPrecision(4)) + " " + unit;
-    return bytes + " B";
-  }
+  const timeText = (ns, digits = 5) => scaled(ns, [[1e9, "s"], [1e6, "ms"], [1e3, "\u00b5s"]],
+    digits, Math.round(ns) + " ns");
+  const bytesText = (bytes) => scaled(bytes, [[2 ** 40, "TiB"], [2 ** 30, "GiB"], [2 ** 20, "MiB"],
+    [2 ** 10, "KiB"]], 4, bytes + " B");
   const shareText = (part, all) => (all > 0 ? (100 * part / all).toFixed(2) + " %" : "");
   // Controls and marks that turn the direction of text are spelt out.
   const shown = (text) => text.replace(
@@ -74,17 +70,13 @@
         (rows[depth] ||= []).push(i);
       }
       rows.forEach((items, level) => {
-        const n = items.length, row = {
-          thread, lane, level, starts: new Float64Array(n), ends: new Float64Array(n),
-          names: new Uint32Array(n), counts: new Float64Array(n)
-        };
-        items.reverse().forEach((from, to) => {
-          row.starts[to] = starts[from] * grid;
-          row.ends[to] = (starts[from] + lengths[from]) * grid;
-          row.names[to] = names[from];
-          row.counts[to] = counts[from];
+        items.reverse();
+        lineRows.push({
+          thread, lane, level, starts: Float64Array.from(items, (i) => starts[i] * grid),
+          ends: Float64Array.from(items, (i) => (starts[i] + lengths[i]) * grid),
+          names: Uint32Array.from(items, (i) => names[i]),
+          counts: Float64Array.from(items, (i) => counts[i])
         });
-        lineRows.push(row);
       });
       at += size;
     }
@@ -111,6 +103,10 @@
     nameColours.set(name, colour);
     return colour;
   }
+  function fill(to, colour, ...box) {
+    to.fillStyle = colour;
+    to.fillRect(...box);
+  }
   // Clears a canvas. Returns its context and width.
   function begin(canvas, height) {
     const ratio = devicePixelRatio || 1, width = canvas.parentElement.clientWidth;
@@ -119,8 +115,7 @@
       Object.assign(canvas, { width: columns, height: lines }).style.height = height + "px";
     const to = canvas.getContext("2d");
     to.setTransform(ratio, 0, 0, ratio, 0, 0);
-    to.fillStyle = colours.back;
-    to.fillRect(0, 0, width, height);
+    fill(to, colours.back, 0, 0, width, height);
     to.font = "11px ui-monospace, Menlo, Consolas, monospace";
     to.textBaseline = "middle";
     return [to, width];
@@ -153,8 +148,7 @@
     to.textAlign = "center";
     for (let i = Math.ceil(from / step); i * step <= end; i++) {
       const x = Math.round(left + (i * step - from) / (end - from) * width) + 0.5;
-      to.fillStyle = colours.line;
-      to.fillRect(x, top, 1, height);
+      fill(to, colours.line, x, top, 1, height);
       to.fillStyle = colours.soft;
       to.fillText(timeText(i * step), Math.min(Math.max(x, left + 30), left + width - 30), y);
     }
@@ -173,7 +167,7 @@
 
   // ---- the time line ----
   const lineRows = [], ROW = 18, HEAD = 22;
-  const view = { from: 0, to: 1, height: 0, hover: null, chosen: null };
+  const view = { from: 0, to: 1, height: 0, chosen: null };
   function processText(index) {
     const [name, pid, rank] = data.processes[index];
     return (rank >= 0 ? "rank " + rank + ", " : "") + shown(name) + " (" + pid + ")";
@@ -190,8 +184,8 @@
       if (row.thread !== before) {
         row.head = y;
         y += HEAD;
-        before = row.thread;
       }
+      before = row.thread;
       row.y = y;
       y += ROW;
     }
@@ -209,11 +203,11 @@
     return low;
   }
   // At most one rectangle a pixel: what ends within the pixel of the last one is passed over.
-  function drawRow(to, row, y, width) {
-    const scale = width / (view.to - view.from), { starts, ends, names, counts } = row;
-    for (let i = after(ends, view.from, 0); i < starts.length && starts[i] < view.to;) {
-      const x = Math.max((starts[i] - view.from) * scale, -2);
-      const end = Math.min((ends[i] - view.from) * scale, width + 2);
+  function drawRow(to, row, y, width, { from, to: limit }) {
+    const scale = width / (limit - from), { starts, ends, names, counts } = row;
+    for (let i = after(ends, from, 0); i < starts.length && starts[i] < limit;) {
+      const x = Math.max((starts[i] - from) * scale, -2);
+      const end = Math.min((ends[i] - from) * scale, width + 2);
       const w = Math.max(end - x - (end - x > 3 ? 1 : 0), 1), name = data.names[names[i]][0];
       to.globalAlpha = found && !found[names[i]] ? 0.18 : 1;
       to.fillStyle = nameColour(name);
@@ -228,7 +222,7 @@
           Math.max(x, 0), y + ROW / 2, w + Math.min(x, 0));
       }
       drawn++;
-      i = w > 1 ? i + 1 : after(ends, view.from + (Math.floor(x) + 1) / scale, i + 1);
+      i = w > 1 ? i + 1 : after(ends, from + (Math.floor(x) + 1) / scale, i + 1);
     }
     to.globalAlpha = 1;
   }
@@ -240,12 +234,11 @@
     for (const row of lineRows) {
       const y = row.y - top;
       if (row.head !== undefined && row.head - top < height && row.head - top > -HEAD) {
-        to.fillStyle = colours.panel;
-        to.fillRect(0, row.head - top, width, HEAD - 2);
+        fill(to, colours.panel, 0, row.head - top, width, HEAD - 2);
         to.fillStyle = colours.soft;
         label(to, threadText(row.thread), 4, row.head - top + HEAD / 2 - 1, width);
       }
-      if (y > -ROW && y < height) drawRow(to, row, y, width);
+      if (y > -ROW && y < height) drawRow(to, row, y, width, view);
     }
     const mark = view.chosen;
     if (mark) {
@@ -313,21 +306,13 @@
   // The next scope that the search finds, in time and then from the top; or the one before.
   function findNext(isBack) {
     if (!found) return;
-    const old = view.chosen, sign = isBack ? -1 : 1;
-    const key = (row, index) => [row.starts[index], row.y];
-    const before = (a, b) => sign * (a[0] - b[0] || a[1] - b[1]) < 0;
-    const here = old ? key(old.row, old.index) : null;
-    let best = null, first = null;
-    for (const row of lineRows) {
-      for (let index = 0; index < row.starts.length; index++) {
-        if (!found[row.names[index]]) continue;
-        const at = key(row, index);
-        if (!first || before(at, first.at)) first = { at, row, index };
-        if (here && !before(here, at)) continue;
-        if (!best || before(at, best.at)) best = { at, row, index };
-      }
-    }
-    if (best || first) choose(best || first, true);
+    hits ||= lineRows.flatMap((row) => [...row.starts.keys()].filter((i) => found[row.names[i]])
+      .map((index) => ({ row, index, at: row.starts[index] })))
+      .sort((a, b) => a.at - b.at || a.row.y - b.row.y);
+    const old = view.chosen, at = old ? old.row.starts[old.index] : -1;
+    let i = hits.findIndex((hit) => old && hit.row === old.row && hit.index === old.index);
+    if (i < 0) i = hits.findIndex((hit) => hit.at > at) - (isBack ? 0 : 1);
+    if (hits.length) choose(hits[(i + (isBack ? -1 : 1) + hits.length) % hits.length], true);
   }
   function listenTimeline() {
     const box = $("lanes");
@@ -535,18 +520,17 @@
       const i = bars.findIndex(([low, high]) => ns >= low && ns < high);
       if (i < 0) continue;
       const [low, high] = bars[i], x = left + (i + (ns - low) / (high - low)) * step;
-      to.fillStyle = colours.mark;
-      to.fillRect(x, top - 4, 1.5, bottom - top + 4);
+      fill(to, colours.mark, x, top - 4, 1.5, bottom - top + 4);
       to.fillText(title, Math.min(x + 4, width - 44), 8);
     }
   }
   function listenDistribution() {
-    $("distribution-canvas").addEventListener("mousemove", (event) => {
+    $("distribution-canvas").onmousemove = (event) => {
       const { bars } = distribution, width = $("distribution-canvas").clientWidth;
       const bar = bars[Math.floor((event.offsetX - 10) / (width - 20) * bars.length)];
       if (bar) $("bucket").textContent = thousands(bar[2]) + " calls of " + timeText(bar[0]) +
         " to " + timeText(bar[1]);
-    });
+    };
   }
 
   // ---- curves: memory and counters ----
@@ -566,8 +550,7 @@
     const y = (value) => bottom - (value - start) / (end - start) * (bottom - top);
     to.textAlign = "right";
     for (let value = start; value <= end; value += step) {
-      to.fillStyle = colours.line;
-      to.fillRect(left, Math.round(y(value)), right - left, 1);
+      fill(to, colours.line, left, Math.round(y(value)), right - left, 1);
       to.fillStyle = colours.soft;
       to.fillText(curve.text(value), left - 6, y(value));
     }
@@ -650,33 +633,53 @@
   };
   function drawSteps() {
     const height = 170, [to, width] = begin($("steps-canvas"), height), all = data.steps;
-    const most = all.reduce((high, step) => Math.max(high, step[1]), 1);
-    const bars = Math.min(all.length, width), dx = width / bars;
-    for (let i = 0; i < bars; i++) {
-      const part = all.slice(Math.floor(i * all.length / bars),
-        Math.max(Math.floor((i + 1) * all.length / bars), Math.floor(i * all.length / bars) + 1));
-      const h = (height - 22) * part.reduce((high, step) => Math.max(high, step[1]), 0) / most;
-      to.fillStyle = colours.accent;
-      to.globalAlpha = 0.75;
-      to.fillRect(i * dx, height - h, Math.max(dx - (dx > 4 ? 2 : 0), 1), h);
-    }
-    to.globalAlpha = 1;
+    const most = all.reduce((high, step) => Math.max(high, step[1]), 1), dx = width / all.length;
+    all.forEach(([, ns], i) => {
+      const h = (height - 22) * ns / most;
+      fill(to, colours.accent, i * dx, height - h, Math.max(dx - (dx > 4 ? 2 : 0), 1), h);
+    });
     to.fillStyle = colours.soft;
     to.fillText("longest: " + timeText(most), 6, 10);
+  }
+  // The chosen step above the median one, from their begins, at one scale.
+  function drawSides() {
+    const rows = [data.chosenStep, data.medianStep].map(([, , , thread]) =>
+      lineRows.filter((row) => row.thread === thread).slice(0, 12));
+    const [to, width] = begin($("sides-canvas"), (rows[0].length + rows[1].length) * ROW +
+      2 * HEAD + 26), span = Math.max(data.chosenStep[1], data.medianStep[1], 1);
+    let y = 26;
+    timeTicks(to, [0, span], 0, width, 20, 6, 11);
+    [["", data.chosenStep], ["median: ", data.medianStep]].forEach(([title, step], i) => {
+      fill(to, colours.panel, 0, y, width, HEAD - 2);
+      to.fillStyle = colours.soft;
+      label(to, title + stepText(step), 4, y + HEAD / 2 - 1, width);
+      y += HEAD;
+      to.save();
+      to.beginPath();
+      to.rect(0, y, width * step[1] / span, rows[i].length * ROW);
+      to.clip();
+      for (const row of rows[i]) {
+        drawRow(to, row, y, width, { from: step[0], to: step[0] + span });
+        y += ROW;
+      }
+      to.restore();
+    });
   }
   const stepText = ([start, ns, number]) =>
     "step " + number + "  " + timeText(ns) + "  at " + timeText(start);
   function listenSteps() {
     const canvas = $("steps-canvas");
-    const sorted = data.steps.map((step) => step[1]).sort((a, b) => a - b);
+    const sorted = [...data.steps].sort((a, b) => a[1] - b[1]);
+    data.medianStep = sorted[sorted.length >> 1];
+    data.chosenStep = sorted[sorted.length - 1];
     $("steps-note").textContent = thousands(data.steps.length) + " steps, median " +
-      timeText(sorted[sorted.length >> 1]) + "." + (data.steps_left_out ?
+      timeText(data.medianStep[1]) + "." + (data.steps_left_out ?
         " " + thousands(data.steps_left_out) + " more are not shown." : "");
     canvas.onmousemove = (event) => { $("step").textContent = stepText(stepAt(event)); };
     canvas.onclick = (event) => {
-      const [start, ns] = stepAt(event);
+      const [start, ns] = data.chosenStep = stepAt(event);
       setView(start - ns * 0.02, start + ns * 1.02);
-      $("timeline").scrollIntoView();
+      redraw(drawSides);
     };
   }
 
@@ -695,6 +698,7 @@
   // ---- the page ----
   function search(text) {
     query = text.toLowerCase();
+    hits = null;
     found = query ? data.names.map(([name, category]) => matches(name) || matches(category)) : null;
     table.limit = 50;
     showTable();
@@ -715,7 +719,7 @@
     if (event.key === "Escape") {
       $("find").blur();
       reset();
-    } else if (event.key === "Enter" && (isTyping || event.target.tagName !== "TH")) {
+    } else if (event.key === "Enter" && !/^(TH|A|BUTTON)$/.test(event.target.tagName)) {
       findNext(event.shiftKey);
     } else if (isTyping) {
       return;
@@ -723,13 +727,12 @@
       $("find").focus();
       $("find").select();
     } else {
-      const key = event.key.toLowerCase();
-      if (key === "w") zoomLine(0.7);
-      else if (key === "s") zoomLine(1 / 0.7);
-      else if (["a", "arrowleft"].includes(key)) setView(view.from - span / 8, view.to - span / 8);
-      else if (["d", "arrowright"].includes(key)) setView(view.from + span / 8, view.to + span / 8);
-      else if (key === "f" && view.chosen) zoomTo(view.chosen);
-      else return;
+      const move = (by) => setView(view.from + by * span, view.to + by * span);
+      const keys = { w: () => zoomLine(0.7), s: () => zoomLine(1 / 0.7), a: () => move(-1 / 8),
+        d: () => move(1 / 8), f: () => view.chosen && zoomTo(view.chosen) };
+      const act = keys[{ ArrowLeft: "a", ArrowRight: "d" }[event.key] || event.key.toLowerCase()];
+      if (!act) return;
+      act();
     }
     event.preventDefault();
   }
@@ -737,16 +740,15 @@
     if (lineRows.length) showTimeline();
     if (data.flames.length) redraw(drawFlame);
     if (distribution.row) redraw(drawDistribution);
-    if (data.steps.length) redraw(drawSteps);
+    if (data.steps.length) [drawSteps, drawSides].forEach(redraw);
     if (curves.length) redraw(drawCurves);
   }
   function showParts() {
-    const parts = [["timeline", lineRows.length], ["flame", data.flames.length],
-      ["table", data.rows.length], ["memory", data.pools.length], ["steps", data.steps.length],
-      ["counters", data.counters.length], ["devices", data.devices.length]];
-    for (const [id, count] of [["summary", 1], ...parts]) {
-      $(id).hidden = !count;
-      if (count) element("a", $("nav"), $(id).firstElementChild.textContent).href = "#" + id;
+    for (const [id, part] of Object.entries({ summary: [1], timeline: lineRows,
+      flame: data.flames, table: data.rows, memory: data.pools, steps: data.steps,
+      counters: data.counters, devices: data.devices })) {
+      $(id).hidden = !part.length;
+      if (part.length) element("a", $("nav"), $(id).firstElementChild.textContent).href = "#" + id;
     }
     if (data.shift)
       $("grid").textContent = "Times are on a grid of " + timeText(2 ** data.shift) +
@@ -774,12 +776,11 @@
     addEventListener("keydown", onKey);
     addEventListener("resize", drawAll);
     matchMedia("(prefers-color-scheme: dark)").onchange = () => { readColours(); drawAll(); };
-    for (const [name, value] of [["beforeprint", true], ["afterprint", false]])
-      addEventListener(name, () => {
-        isPrinting = value;
-        readColours();
-        if (lineRows.length) drawTimeline();
-      });
+    window.onbeforeprint = window.onafterprint = (event) => {
+      isPrinting = event.type === "beforeprint";
+      readColours();
+      if (lineRows.length) drawTimeline();
+    };
     drawAll();
     // For tests, and for a person at the browser's console.
     window.prof = { data, view, rows: lineRows, flame, table, setView, zoomLine, search, choose,
