@@ -100,11 +100,11 @@ static double flame_least(const flame_value *values, uint32_t count) {
   return least;
 }
 
-/* [[parent, row, calls, total, own], ...]; the first is the root. False: there is nothing. */
+/* [[parent, row, calls, total, own], ...]; the first is the root. False: no path has a value. */
 static bool put_flame(const json_text *json, const prof_i_paths *paths, prof_i_flame_kind kind,
                       flame_value *values, const char *before) {
   uint32_t number = 0, left_out = 0;
-  if (sum_values(paths, kind, values) <= 0) return false;
+  if (sum_values(paths, kind, values) <= values[0].own) return false;
   const double least = flame_least(values, paths->count);
   prof_i_sink_text(json->sink, before);
   prof_i_sink_text(json->sink, "{\"kind\":\"");
@@ -172,11 +172,12 @@ static void put_curve(const json_text *json, const int64_t *values, uint32_t cou
   prof_i_sink_text(json->sink, "]");
 }
 
-static void put_mark(const json_text *json, const char *key, const prof_i_memory_mark *mark) {
+static void put_mark(const json_text *json, const char *key, const prof_i_memory_mark *mark,
+                     uint64_t offset_ns) {
   prof_i_html_put_key(json->sink, key);
   prof_i_sink_text(json->sink, "[");
   prof_i_sink_i64(json->sink, mark->bytes);
-  put_u64(json, mark->ns);
+  put_u64(json, offset_ns + mark->ns);
   prof_i_sink_text(json->sink, "]");
 }
 
@@ -225,11 +226,11 @@ static int put_pool(const json_text *json, const prof_memory *memory, size_t pro
   prof_i_sink_u64(json->sink, offset_ns + curve.end_ns);
   prof_i_html_put_key(json->sink, "missing");
   prof_i_sink_u64(json->sink, info.missing_count);
-  put_mark(json, "used_peak", &curve.used_peak);
+  put_mark(json, "used_peak", &curve.used_peak, offset_ns);
   prof_i_html_put_key(json->sink, "used");
   put_curve(json, curve.used, curve.count);
   if (curve.has_allocated) {
-    put_mark(json, "allocated_peak", &curve.allocated_peak);
+    put_mark(json, "allocated_peak", &curve.allocated_peak, offset_ns);
     prof_i_html_put_key(json->sink, "allocated");
     put_curve(json, curve.allocated, curve.count);
   }

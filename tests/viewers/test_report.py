@@ -485,6 +485,24 @@ def test_memory_steps_and_counters_are_as_recorded(page, parts):
     assert "15 MiB" in page.evaluate("document.getElementById('memory').textContent")
 
 
+def test_pools_of_several_captures_lie_on_one_time_line(page, parts, tmp_path):
+    captures = [tmp_path / "first.prof", tmp_path / "second.prof"]
+    captures[0].write_bytes(parts.with_suffix(".prof").read_bytes())
+    settings = {"PROF_LEVEL": "1", "PROF_OUTPUT": str(captures[1])}
+    program = parts.parent / "make_report"
+    subprocess.run(
+        [str(program), "parts"], env=os.environ | settings, check=True, timeout=HANG_SECONDS
+    )
+    page.open(make_report(*captures), HANG_SECONDS)
+    assert_quiet(page)
+    first, second = page.evaluate("prof.data.pools")
+    assert first["end_ns"] < second["begin_ns"]
+    for pool in (first, second):
+        assert pool["begin_ns"] <= pool["used_peak"][1] <= pool["end_ns"]
+    starts = page.evaluate("prof.data.steps.map(step => step[0])")
+    assert starts == sorted(starts) and len(starts) == 10
+
+
 def test_click_on_a_step_shows_it_in_the_time_line(page, parts):
     page.open(parts, HANG_SECONDS)
     page.evaluate("document.getElementById('steps').scrollIntoView()")
