@@ -20,7 +20,12 @@
 #include "svg_text.h"
 #include "table.h"
 
-enum { GZIP_LEVEL = 6, BASE64_LINE = 57, CELL_ROOM = 128 };
+enum {
+  GZIP_LEVEL = 6,
+  BASE64_LINE = 57,
+  CELL_ROOM = 128,
+  UNIX_SECONDS_MIN = 946684800 /* the year 2000; before: an imported trace does not say */
+};
 
 typedef struct html_page {
   const prof_trace *const *traces;
@@ -36,7 +41,9 @@ typedef struct html_page {
 
 /* ---- the summary ---- */
 
+/* An imported trace may have no such value. */
 static void put_tile(prof_i_text_buffer *page, const char *label, const char *value) {
+  if (!value[0]) return;
   prof_i_text_buffer_append_text(page, "<div><dt>");
   prof_i_text_buffer_append_text(page, label);
   prof_i_text_buffer_append_text(page, "</dt><dd>");
@@ -67,7 +74,8 @@ static void put_start(html_page *p) {
   char text[CELL_ROOM] = "";
   const time_t seconds = (time_t)(p->html.start_unix_ns / 1000000000u);
   struct tm parts;
-  if (gmtime_r(&seconds, &parts)) strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &parts);
+  if (seconds >= UNIX_SECONDS_MIN && gmtime_r(&seconds, &parts))
+    strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &parts);
   put_tile(&p->summary, "Start", text);
 }
 

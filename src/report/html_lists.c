@@ -102,7 +102,7 @@ static double flame_least(const flame_value *values, uint32_t count) {
 
 /* [[parent, row, calls, total, own], ...]; the first is the root. False: no path has a value. */
 static bool put_flame(const json_text *json, const prof_i_paths *paths, prof_i_flame_kind kind,
-                      flame_value *values, const char *before) {
+                      flame_value *values, bool *is_row_drawn, const char *before) {
   uint32_t number = 0, left_out = 0;
   if (sum_values(paths, kind, values) <= values[0].own) return false;
   const double least = flame_least(values, paths->count);
@@ -117,6 +117,7 @@ static bool put_flame(const json_text *json, const prof_i_paths *paths, prof_i_f
       continue;
     }
     values[i].number = ++number;
+    if (i) is_row_drawn[path->row] = true;
     prof_i_sink_text(json->sink, i ? ",[" : "[");
     prof_i_sink_u64(json->sink, values[path->parent].number - 1);
     put_u64(json, path->row);
@@ -131,25 +132,33 @@ static bool put_flame(const json_text *json, const prof_i_paths *paths, prof_i_f
   return true;
 }
 
-static int put_paths(const json_text *json, const prof_i_paths *paths) {
-  flame_value *const values = calloc((size_t)paths->count + 1, sizeof *values);
-  if (!values)
-    return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a flame graph of %u paths", paths->count);
+/* By row; "" if no path of it is drawn. */
+static void put_path_names(const json_text *json, const prof_i_paths *paths,
+                           const bool *is_row_drawn) {
   prof_i_html_put_key(json->sink, "path_names");
   prof_i_sink_text(json->sink, "[");
   for (uint32_t i = 0; i < paths->row_count; i++) {
     if (i) prof_i_sink_text(json->sink, ",");
-    put_string(json, paths->rows[i].name);
+    put_string(json, is_row_drawn[i] ? paths->rows[i].name : "");
   }
   prof_i_sink_text(json->sink, "]");
+}
+
+static int put_paths(const json_text *json, const prof_i_paths *paths) {
+  flame_value *const values = calloc((size_t)paths->count + 1, sizeof *values);
+  bool *const is_row_drawn = calloc((size_t)paths->row_count + 1, sizeof *is_row_drawn);
+  const bool has_memory = values && is_row_drawn;
   prof_i_html_put_key(json->sink, "flames");
   prof_i_sink_text(json->sink, "[");
   const char *before = "";
-  for (int kind = PROF_I_FLAME_HOST; kind <= PROF_I_FLAME_MEMORY; kind++)
-    if (put_flame(json, paths, (prof_i_flame_kind)kind, values, before)) before = ",";
+  for (int kind = PROF_I_FLAME_HOST; has_memory && kind <= PROF_I_FLAME_MEMORY; kind++)
+    if (put_flame(json, paths, (prof_i_flame_kind)kind, values, is_row_drawn, before)) before = ",";
   prof_i_sink_text(json->sink, "]");
+  if (has_memory) put_path_names(json, paths, is_row_drawn);
   free(values);
-  return PROF_OK;
+  free(is_row_drawn);
+  if (has_memory) return PROF_OK;
+  return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a flame graph of %u paths", paths->count);
 }
 
 int prof_i_html_put_flames(const json_text *json) {

@@ -402,6 +402,35 @@ def test_a_trace_without_scopes_has_a_summary(page, tmp_path):
     ) == ["summary"]
 
 
+def test_tiles_are_not_empty(page, opened):
+    """An imported trace has no host and no start."""
+    tiles = page.evaluate(
+        "[...document.querySelectorAll('.tiles div')].map(d => [...d.children]"
+        ".map(c => c.textContent))"
+    )
+    assert ["Scopes", str(len(opened))] in tiles
+    assert all(value for _, value in tiles)
+    assert "Host" not in dict(tiles) and "Start" not in dict(tiles)
+
+
+def test_many_long_names_are_cut_and_the_page_stays_small(page, tmp_path):
+    chance = random.Random(5)
+    events = [
+        {"name": f"{i} " + "".join(chr(chance.randrange(33, 0x2FF)) for _ in range(300))}
+        for i in range(12000)
+    ]
+    for i, event in enumerate(events):
+        event.update(begin=i * 100, end=i * 100 + 50 + i % 3, thread=0)
+    report = make_report(make_capture(tmp_path, "names", trace_of(events)))
+    page.open(report, HANG_SECONDS)
+    assert_quiet(page)
+    assert report.stat().st_size < 5 << 20
+    assert page.evaluate("prof.data.rows.length") == 10000
+    assert page.evaluate("prof.data.all_rows") == 12000
+    assert "2" in page.evaluate("document.getElementById('table-note').textContent")
+    assert page.evaluate("prof.rows.reduce((n, r) => n + r.starts.length, 0)") == 12000
+
+
 def test_one_scope_of_one_nanosecond(page, tmp_path):
     events = [{"name": "one", "begin": 5, "end": 6, "thread": 0}]
     page.open(make_report(make_capture(tmp_path, "one", trace_of(events))), HANG_SECONDS)
