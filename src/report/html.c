@@ -33,7 +33,7 @@ typedef struct html_page {
   const prof_i_html_options *options;
   prof_i_html html;
   const prof_rows *rows;
-  prof_i_text_buffer title, summary;
+  prof_i_text_buffer title, summary, difference;
   unsigned char *data;
   size_t data_bytes;
   bool is_gzip;
@@ -139,10 +139,13 @@ static int make_summary(html_page *p) {
   const prof_trace_info first = prof_i_table_info(p->traces[0]);
   const char *const title = p->options->title ? p->options->title : first.process_name;
   prof_i_svg_put_name(&p->title, title[0] ? title : "prof");
+  prof_i_text_buffer_append_text(&p->difference, "");
+  if (p->options->difference) prof_i_svg_put_escaped(&p->difference, p->options->difference);
   put_tiles(p);
   int status = put_lines(p);
   if (status == PROF_OK) status = put_notes(p);
-  if (status == PROF_OK && (p->summary.is_out_of_memory || p->title.is_out_of_memory))
+  if (status == PROF_OK &&
+      (p->summary.is_out_of_memory || p->title.is_out_of_memory || p->difference.is_out_of_memory))
     status =
         prof_i_fail(PROF_E_NO_MEMORY, "no memory for the summary of %zu captures", p->trace_count);
   return status;
@@ -185,6 +188,13 @@ static void put_base64(prof_i_sink *sink, const unsigned char *bytes, size_t cou
 
 /* ---- the page ---- */
 
+static void put_difference(const html_page *p, prof_i_sink *sink) {
+  const bool has_text = p->options->difference != NULL;
+  prof_i_sink_text(sink, has_text ? "<h2>Difference</h2>\n<pre class=\"scroll\">" : "");
+  prof_i_sink_text(sink, has_text ? p->difference.text : "");
+  prof_i_sink_text(sink, has_text ? "</pre>\n" : "");
+}
+
 /* Pieces of html_page.c; one that begins with \1 is a place for what follows. */
 static void put_page(const html_page *p, prof_i_sink *sink) {
   for (const char *const *piece = prof_i_html_page; *piece && !sink->status; piece++) {
@@ -194,6 +204,8 @@ static void put_page(const html_page *p, prof_i_sink *sink) {
       prof_i_sink_text(sink, p->title.text);
     else if (strcmp(*piece + 1, "summary") == 0)
       prof_i_sink_text(sink, p->summary.text);
+    else if (strcmp(*piece + 1, "difference") == 0)
+      put_difference(p, sink);
     else if (strcmp(*piece + 1, "encoding") == 0)
       prof_i_sink_text(sink, p->is_gzip ? "gzip" : "plain");
     else
@@ -226,6 +238,7 @@ int prof_i_html_write(const prof_trace *const *traces, size_t count,
   prof_i_html_fini(&p.html);
   free(p.title.text);
   free(p.summary.text);
+  free(p.difference.text);
   free(p.data);
   return status;
 }

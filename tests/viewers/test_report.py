@@ -463,6 +463,26 @@ def test_several_captures_are_shown_together(page, tmp_path):
     ]
 
 
+def test_difference_of_two_sides_is_what_prof_diff_prints(page, tmp_path):
+    names = ["a", "<b>&amp;</b>", "c"]
+    base, new = (
+        make_capture(tmp_path, f"side{seed}", trace_of(make_events(seed, names, 20)))
+        for seed in (6, 7)
+    )
+    report = tmp_path / "difference.html"
+    prof("report", "-o", report, "--base", base, "--new", new)
+    page.open(report, HANG_SECONDS)
+    assert_quiet(page)
+    shown = page.evaluate("document.querySelector('#difference pre').textContent")
+    assert shown == prof("diff", "--width", 160, base, new).stdout
+    assert page.evaluate("document.querySelectorAll('b').length") == 0
+    rows = page.evaluate("prof.data.rows.map(r => [r[0], r[2]])")
+    sums = row_sums(make_events(7, names, 20))
+    assert dict(rows) == {name: values[0] for name, values in sums.items()}
+    page.open(make_report(new), HANG_SECONDS)
+    assert page.evaluate("document.getElementById('difference').hidden")
+
+
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory):
     """Makes a report of what make_report.c records."""
@@ -639,6 +659,8 @@ def test_dark_and_print_are_drawn(page, opened):
 def test_wrong_words_are_refused_and_nothing_is_written(plain, tmp_path):
     capture = plain[1].with_suffix(".prof")
     prof("report", status=2)
+    prof("report", "--base", capture, status=2)
+    prof("report", "--base", capture, "--new", capture, capture.with_suffix(".none"), status=1)
     prof("report", "-o", capture, capture, status=2)
     done = prof("report", "-o", tmp_path / "x.html", tmp_path / "none.prof", status=1)
     assert "none.prof" in done.stderr

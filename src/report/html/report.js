@@ -744,9 +744,9 @@
     if (curves.length) redraw(drawCurves);
   }
   function showParts() {
-    for (const [id, part] of Object.entries({ summary: [1], timeline: lineRows,
-      flame: data.flames, table: data.rows, memory: data.pools, steps: data.steps,
-      counters: data.counters, devices: data.devices })) {
+    for (const [id, part] of Object.entries({ summary: [1], difference: $("difference").children,
+      timeline: lineRows, flame: data.flames, table: data.rows, memory: data.pools,
+      steps: data.steps, counters: data.counters, devices: data.devices })) {
       $(id).hidden = !part.length;
       if (part.length) element("a", $("nav"), $(id).firstElementChild.textContent).href = "#" + id;
     }
