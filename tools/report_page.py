@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
 """usage: report_page.py [--check]
 
-Makes src/report/html_page.c from report.html, report.css and report.js in src/report/html: the page
-of `prof report`, as C strings. --check writes nothing, and fails if the file is not current.
+Makes src/report/html_page.c, the page of `prof report` as C strings. It is made of three files in
+src/report/html: report.html, report.css and report.js. --check writes nothing, and fails if the
+file is not current.
 
-In report.html, {{style}} and {{script}} are the other two files, and {{style-hash}} and
-{{script-hash}} their hashes for the page's content security policy. {{title}} and other words are
-places that html.c fills."""
+Places in report.html:
+
+{{style}}, {{script}}: The other two files.
+
+{{style-hash}}, {{script-hash}}: Their hashes for the page's content security policy.
+
+Other words: html.c fills them."""
 
 import base64
 import hashlib
