@@ -1,4 +1,5 @@
 /* The table's rows, flame graphs, pools and devices of an HTML report: see html_data.h. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,8 @@
 #include "memory_curve.h"
 
 typedef prof_i_html_json json_text;
+
+enum { PLACE_ROOM = 256 };
 
 static void put_u64(const json_text *json, uint64_t value) {
   prof_i_sink_text(json->sink, ",");
@@ -28,6 +31,17 @@ static void put_string(const json_text *json, const char *text) {
 }
 
 /* ---- the table ---- */
+
+/* "work.c:12" */
+static void put_place(const json_text *json, const prof_row_more *more) {
+  char text[PLACE_ROOM] = "";
+  const char *const slash = strrchr(more->file, '/');
+  if (more->file[0])
+    snprintf(text, sizeof text, "%s:%u%s", slash ? slash + 1 : more->file, more->line,
+             more->has_more_places ? ", ..." : "");
+  prof_i_sink_text(json->sink, ",");
+  put_string(json, text);
+}
 
 /* In the order of the columns of report.js. */
 static void put_row(const json_text *json, const prof_rows *rows, uint64_t index) {
@@ -51,6 +65,7 @@ static void put_row(const json_text *json, const prof_rows *rows, uint64_t index
   put_u64(json, row->self_device_ns);
   put_i64(json, row->memory_bytes);
   put_i64(json, row->device_memory_bytes);
+  put_place(json, &more);
   prof_i_sink_text(json->sink, "]");
 }
 

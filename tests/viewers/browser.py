@@ -5,6 +5,7 @@ import os
 import shutil
 
 import pytest
+from hang_guard import HANG_SECONDS
 from picture import Browser
 
 needs_browser = pytest.mark.skipif(
@@ -40,7 +41,13 @@ class Page(Browser):
             self.errors.append(str(parameters["args"]))
         return message
 
-    def open(self, path, hang_seconds):
+    def command(self, method, seconds=HANG_SECONDS, **parameters):
+        return super().command(method, seconds, **parameters)
+
+    def evaluate(self, script, seconds=HANG_SECONDS):
+        return super().evaluate(script, seconds)
+
+    def open(self, path):
         self.errors.clear()
         self.requests.clear()
         self.command("Page.navigate", url=path.as_uri())
@@ -48,7 +55,7 @@ class Page(Browser):
             f"location.href === {str(path.as_uri())!r} &&"
             "(document.documentElement.dataset.ready === '1' ||"
             " document.getElementById('failure')?.hidden === false)",
-            hang_seconds,
+            HANG_SECONDS,
         )
 
     def press(self, key, code=0):
@@ -67,6 +74,21 @@ class Page(Browser):
             self.command(
                 "Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=clicks
             )
+
+    def drag(self, x, y, to_x):
+        for kind, at in (("mousePressed", x), ("mouseMoved", to_x), ("mouseReleased", to_x)):
+            self.command("Input.dispatchMouseEvent", type=kind, x=at, y=y, button="left", buttons=1)
+
+    def turn_wheel_with_control(self, x, y, pixels):
+        self.command(
+            "Input.dispatchMouseEvent",
+            type="mouseWheel",
+            x=x,
+            y=y,
+            deltaX=0,
+            deltaY=pixels,
+            modifiers=2,
+        )
 
     def screenshot(self):
         return base64.b64decode(self.command("Page.captureScreenshot", format="png")["data"])

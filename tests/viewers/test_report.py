@@ -119,7 +119,7 @@ def plain(tmp_path_factory):
 
 @pytest.fixture
 def opened(page, plain):
-    page.open(plain[1], HANG_SECONDS)
+    page.open(plain[1])
     return plain[0]
 
 
@@ -213,7 +213,7 @@ def test_data_without_compression_is_read(page, plain, tmp_path):
         head.replace('data-encoding="gzip"', 'data-encoding="plain"') + data + tail,
         encoding="utf-8",
     )
-    page.open(tmp_path / "plain.html", HANG_SECONDS)
+    page.open(tmp_path / "plain.html")
     assert_quiet(page)
     assert page.evaluate("prof.data.rows.length") == len(row_sums(plain[0]))
 
@@ -222,7 +222,7 @@ def test_damaged_data_is_reported_on_the_page(page, plain, tmp_path):
     text = plain[1].read_text(encoding="utf-8")
     at = text.index('data-encoding="gzip">') + 400
     (tmp_path / "damaged.html").write_text(text[:at] + "AAAA" + text[at + 4 :], encoding="utf-8")
-    page.open(tmp_path / "damaged.html", HANG_SECONDS)
+    page.open(tmp_path / "damaged.html")
     assert not page.evaluate("document.getElementById('failure').hidden")
     assert page.evaluate("document.getElementById('lines').children.length") > 0
 
@@ -313,6 +313,23 @@ def test_keys_zoom_and_move_within_the_time_line(page, opened):
     assert page.evaluate("[prof.view.from, prof.view.to]") == whole
 
 
+def test_wheel_zooms_at_the_pointer_and_a_drag_moves(page, opened):
+    left, top, width = page.evaluate(
+        "(() => { document.getElementById('timeline').scrollIntoView(); const r ="
+        " document.getElementById('lanes').getBoundingClientRect();"
+        " return [r.left, r.top, document.getElementById('lanes').clientWidth]; })()"
+    )
+    whole = page.evaluate("[prof.view.from, prof.view.to]")
+    page.turn_wheel_with_control(left + width / 4, top + 10, -120)
+    page.wait_for(f"prof.view.to - prof.view.from < {whole[1] - whole[0]}", HANG_SECONDS)
+    near = page.evaluate("[prof.view.from, prof.view.to]")
+    under = [begin + (end - begin) / 4 for begin, end in (whole, near)]
+    assert under[1] == pytest.approx(under[0], rel=0.01)
+    page.drag(left + width / 2, top + 10, left + width / 2 - 60)
+    moved = page.evaluate("[prof.view.from, prof.view.to]")
+    assert moved[0] - near[0] == pytest.approx(60 / width * (near[1] - near[0]), rel=0.05)
+
+
 def test_double_click_zooms_to_the_scope_under_the_pointer(page, opened):
     event = max(opened, key=lambda e: (e["depth"] == 0, e["end"] - e["begin"]))
     first = min(e["begin"] for e in opened)
@@ -372,7 +389,7 @@ def test_hostile_names_are_text(page, tmp_path):
         "</title><script>document.title='taken'</script>",
         capture,
     )
-    page.open(report, HANG_SECONDS)
+    page.open(report)
     assert_quiet(page)
     assert page.evaluate("document.title").startswith("</title>")
     assert page.evaluate("document.getElementsByTagName('script').length") == 2
@@ -395,7 +412,7 @@ def test_hostile_names_are_text(page, tmp_path):
 
 def test_a_trace_without_scopes_has_a_summary(page, tmp_path):
     marks = {"traceEvents": [{"ph": "i", "pid": 1, "tid": 1, "name": "mark", "ts": 1, "s": "t"}]}
-    page.open(make_report(make_capture(tmp_path, "marks", marks)), HANG_SECONDS)
+    page.open(make_report(make_capture(tmp_path, "marks", marks)))
     assert_quiet(page)
     assert page.evaluate(
         "[...document.querySelectorAll('section')].filter(s => !s.hidden).map(s => s.id)"
@@ -422,7 +439,7 @@ def test_many_long_names_are_cut_and_the_page_stays_small(page, tmp_path):
     for i, event in enumerate(events):
         event.update(begin=i * 100, end=i * 100 + 50 + i % 3, thread=0)
     report = make_report(make_capture(tmp_path, "names", trace_of(events)))
-    page.open(report, HANG_SECONDS)
+    page.open(report)
     assert_quiet(page)
     assert report.stat().st_size < 5 << 20
     assert page.evaluate("prof.data.rows.length") == 10000
@@ -433,7 +450,7 @@ def test_many_long_names_are_cut_and_the_page_stays_small(page, tmp_path):
 
 def test_one_scope_of_one_nanosecond(page, tmp_path):
     events = [{"name": "one", "begin": 5, "end": 6, "thread": 0}]
-    page.open(make_report(make_capture(tmp_path, "one", trace_of(events))), HANG_SECONDS)
+    page.open(make_report(make_capture(tmp_path, "one", trace_of(events))))
     assert_quiet(page)
     assert page.evaluate("prof.rows.map(r => [r.starts[0], r.ends[0]])") == [[0, 1]]
     page.press("w")
@@ -445,7 +462,7 @@ def test_several_captures_are_shown_together(page, tmp_path):
     for seed in (3, 4):
         events = make_events(seed, ["a", "b"], 20)
         captures.append((events, make_capture(tmp_path, f"run{seed}", trace_of(events))))
-    page.open(make_report(*(capture for _, capture in captures)), HANG_SECONDS)
+    page.open(make_report(*(capture for _, capture in captures)))
     assert_quiet(page)
     assert page.evaluate("prof.data.processes.length") == 2
     assert page.evaluate("prof.data.threads.map(t => t[0])") == [0, 0, 1, 1]
@@ -471,7 +488,7 @@ def test_difference_of_two_sides_is_what_prof_diff_prints(page, tmp_path):
     )
     report = tmp_path / "difference.html"
     prof("report", "-o", report, "--base", base, "--new", new)
-    page.open(report, HANG_SECONDS)
+    page.open(report)
     assert_quiet(page)
     shown = page.evaluate("document.querySelector('#difference pre').textContent")
     assert shown == prof("diff", "--width", 160, base, new).stdout
@@ -479,7 +496,7 @@ def test_difference_of_two_sides_is_what_prof_diff_prints(page, tmp_path):
     rows = page.evaluate("prof.data.rows.map(r => [r[0], r[2]])")
     sums = row_sums(make_events(7, names, 20))
     assert dict(rows) == {name: values[0] for name, values in sums.items()}
-    page.open(make_report(new), HANG_SECONDS)
+    page.open(make_report(new))
     assert page.evaluate("document.getElementById('difference').hidden")
 
 
@@ -518,7 +535,7 @@ def parts(recorded):
 
 
 def test_memory_steps_and_counters_are_as_recorded(page, parts):
-    page.open(parts, HANG_SECONDS)
+    page.open(parts)
     assert_quiet(page)
     (pool,) = page.evaluate("prof.data.pools")
     assert pool["name"] == "</script>arena"
@@ -531,6 +548,8 @@ def test_memory_steps_and_counters_are_as_recorded(page, parts):
     ((name, values),) = page.evaluate("prof.data.counters")
     assert page.evaluate(f"prof.data.names[{name}][0]") == "filled"
     assert [v for v in values if v is not None][-1] == 5
+    (row,) = page.evaluate("prof.data.rows")
+    assert re.fullmatch(r"make_report\.c:\d+", row[15])
     assert "15 MiB" in page.evaluate("document.getElementById('memory').textContent")
 
 
@@ -542,7 +561,7 @@ def test_pools_of_several_captures_lie_on_one_time_line(page, parts, tmp_path):
     subprocess.run(
         [str(program), "parts"], env=os.environ | settings, check=True, timeout=HANG_SECONDS
     )
-    page.open(make_report(*captures), HANG_SECONDS)
+    page.open(make_report(*captures))
     assert_quiet(page)
     first, second = page.evaluate("prof.data.pools")
     assert first["end_ns"] < second["begin_ns"]
@@ -553,7 +572,7 @@ def test_pools_of_several_captures_lie_on_one_time_line(page, parts, tmp_path):
 
 
 def test_click_on_a_step_shows_it_in_the_time_line(page, parts):
-    page.open(parts, HANG_SECONDS)
+    page.open(parts)
     page.evaluate("document.getElementById('steps').scrollIntoView()")
     left, top, width = page.evaluate(
         "(() => { const r = document.getElementById('steps-canvas').getBoundingClientRect();"
@@ -574,7 +593,7 @@ def test_click_on_a_step_shows_it_in_the_time_line(page, parts):
 
 
 def test_kind_of_flame_graph_is_chosen_by_the_keyboard(page, parts):
-    page.open(parts, HANG_SECONDS)
+    page.open(parts)
     assert page.evaluate("prof.flame.kind") == "host"
     page.evaluate("document.querySelectorAll('#flame-kinds button')[1].focus()")
     page.press("Enter", 13)
@@ -586,7 +605,7 @@ def test_kind_of_flame_graph_is_chosen_by_the_keyboard(page, parts):
 def test_every_kind_of_capture_has_a_report(page, traces, name):  # noqa: F811
     folder, expected = traces[0], traces[1][name]
     capture = folder / f"{name}.prof"
-    page.open(make_report(capture), HANG_SECONDS)
+    page.open(make_report(capture))
     assert_quiet(page)
     total = page.evaluate("prof.rows.reduce((n, r) => n + r.counts.reduce((a, b) => a + b, 0), 0)")
     assert total == expected["scopes"] + expected["open"] + expected["steps"]
@@ -603,7 +622,7 @@ def test_a_cut_capture_has_a_report_of_what_is_left(page, plain, tmp_path, share
     whole = plain[1].with_suffix(".prof").read_bytes()
     cut = tmp_path / "cut.prof"
     cut.write_bytes(whole[: int(len(whole) * share)])
-    page.open(make_report(cut), HANG_SECONDS)
+    page.open(make_report(cut))
     assert_quiet(page)
     count = page.evaluate("prof.data.rows.reduce((n, row) => n + row[2], 0)")
     assert 0 <= count <= len(plain[0])
@@ -613,7 +632,7 @@ def test_a_cut_capture_has_a_report_of_what_is_left(page, plain, tmp_path, share
 
 
 def test_dense_time_line_keeps_every_scope_in_a_count(page, dense):
-    page.open(dense, HANG_SECONDS)
+    page.open(dense)
     assert_quiet(page)
     total = page.evaluate("prof.rows.reduce((n, r) => n + r.counts.reduce((a, b) => a + b, 0), 0)")
     assert total == page.evaluate("prof.data.rows.reduce((n, r) => n + r[2], 0)") == 1000000
@@ -624,7 +643,7 @@ def test_dense_time_line_keeps_every_scope_in_a_count(page, dense):
 
 
 def test_dense_time_line_has_no_overlaps_and_lies_on_its_grid(page, dense):
-    page.open(dense, HANG_SECONDS)
+    page.open(dense)
     assert page.evaluate(
         "prof.rows.every(r => r.starts.every((start, i) => start % 2 ** prof.data.shift === 0 &&"
         " start <= r.ends[i] && (i === 0 || r.ends[i - 1] <= start)))"
@@ -632,7 +651,7 @@ def test_dense_time_line_has_no_overlaps_and_lies_on_its_grid(page, dense):
 
 
 def test_at_most_one_rectangle_is_drawn_for_a_pixel(page, dense):
-    page.open(dense, HANG_SECONDS)
+    page.open(dense)
     for zoom in (1, 10, 1000):
         page.evaluate(
             "(() => { const starts = prof.rows[0].starts, from = starts[starts.length >> 1];"

@@ -433,12 +433,12 @@
   const columns = [["Name", "text"], ["Category", "text"], ["Calls", "count"], ["Total", "time"],
     ["Self", "time"], ["Mean", "time"], ["Min", "time"], ["Median", "time"], ["p99", "time"],
     ["Max", "time"], ["Open", "count"], ["Device total", "time"], ["Device self", "time"],
-    ["Memory", "bytes"], ["Device memory", "bytes"]];
+    ["Memory", "bytes"], ["Device memory", "bytes"], ["Location", "text"]];
   const kinds = { text: shown, count: thousands, time: timeText, bytes: bytesText };
   const SELF = 4, CALLS = 2, table = { sort: 3, isUp: false, rows: [], limit: 50, used: [] };
   function findColumns() {
     table.used = columns.map((_, i) => i).filter((i) =>
-      i < 10 || data.rows.some((row) => row[i] !== 0));
+      i < 10 || data.rows.some((row) => row[i]));
     const head = element("tr", $("head"));
     for (const i of table.used) {
       const cell = element("th", head, columns[i][0], columns[i][1] === "text" ? "text" : "");
