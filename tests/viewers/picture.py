@@ -14,6 +14,7 @@ is enough."""
 
 import argparse
 import base64
+import fcntl
 import functools
 import http.server
 import json
@@ -64,16 +65,17 @@ class Browser:
             f"--window-size={width},{height}",
             "about:blank",
         ]
-        # The shell puts the pipes where Chromium looks for them. Not sh: dash has fds up to 9.
+        # The shell puts the pipes where Chromium looks for them: descriptors 3 and 4.
+        pipes = [fcntl.fcntl(fd, fcntl.F_DUPFD, 10) for fd in (commands_in, answers_out)]
         self.process = subprocess.Popen(
-            ["bash", "-c", f'exec "$@" 3<&{commands_in} 4>&{answers_out}', "bash", *command],
-            pass_fds=(commands_in, answers_out),
+            ["bash", "-c", f'exec "$@" 3<&{pipes[0]} 4>&{pipes[1]}', "bash", *command],
+            pass_fds=pipes,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        os.close(commands_in)
-        os.close(answers_out)
+        for fd in (commands_in, answers_out, *pipes):
+            os.close(fd)
         self.unread, self.number, self.session = b"", 0, None
         target = self.command("Target.createTarget", url="about:blank")["targetId"]
         self.session = self.command("Target.attachToTarget", targetId=target, flatten=True)[

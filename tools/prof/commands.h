@@ -18,6 +18,7 @@
   X(flame)               \
   X(view)                \
   X(merge)               \
+  X(report)              \
   X(dump)                \
   X(import)              \
   X(level)               \
