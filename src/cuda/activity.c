@@ -8,12 +8,7 @@
 #include <string.h>
 
 #include "../device/vendor.h"
-#include "buffers.h"
-#include "calls.h"
-#include "library.h"
-#include "records.h"
-#include "streams.h"
-#include "tracer_library.h"
+#include "internal.h"
 
 enum { FLUSH_NS = 200000000, HOLDER_BYTES = 64 };
 

@@ -1,7 +1,10 @@
-/* See buffers.h. The large ones are one mapping, whose pages come when they are first written.
-   CUPTI before 12.9 crashes if it is given none, so there is always one. */
+/* A pool of buffers that CUPTI fills with records. CUPTI requests them on any thread and gives them
+   back full. Nothing here takes a lock or calls malloc(), because CUPTI asks under its own locks. A
+   buffer is freed only after CUPTI has given it back.
+   The large ones are one mapping, whose pages come when they are first written. CUPTI before
+   12.9 crashes if it is given none, so there is always one. */
 #define _GNU_SOURCE
-#include "buffers.h"
+#include "internal.h"
 
 #include <stddef.h>
 #include <sys/mman.h>

@@ -1,11 +1,10 @@
-/* See calls.h. Calls that launch work are recognised by their names, because each release has new
-   ones. */
+/* CUDA's functions by CUPTI's numbers, which never change: their names, and which of them put work
+   on a device.
+   Calls that launch work are recognised by their names, because each release has new ones. */
 #define _GNU_SOURCE
-#include "calls.h"
+#include "internal.h"
 
 #include <string.h>
-
-#include "tracer_library.h"
 
 enum { CALLS_MAX = 2048, DOMAINS = 2, NAME_MAX_BYTES = 256, UNKNOWN_IN_A_ROW = 64 };
 

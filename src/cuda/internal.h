@@ -3,6 +3,12 @@
 #define PROF_CUDA_INTERNAL_H
 
 #include <prof/backend.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "../device/vendor.h"
+#include "api.h"
+#include "tracer_api.h"
 
 /* backend.c: scopes by events on the program's streams, and CUPTI's records. */
 extern const prof_backend prof_i_cuda_backend;
@@ -10,5 +16,142 @@ extern const prof_backend prof_i_cuda_backend;
 /* meters.c: NVML's meters: power, energy, memory, utilisation, clocks, temperature. A back end of
    its own, because a program that samples need not use CUDA. */
 extern const prof_backend prof_i_nvml_backend;
+
+/* ---- devices.c ---- */
+
+typedef struct prof_i_cuda_functions {
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): a declaration's */
+#define PROF_I_CU_MEMBER(need, name, symbol, arguments) int32_t(*name) arguments;
+  PROF_I_CU_FUNCTIONS(PROF_I_CU_MEMBER)
+#undef PROF_I_CU_MEMBER
+} prof_i_cuda_functions;
+
+/* Written only by prof_i_cuda_library_open(). Call these only after it returned OK. */
+extern prof_i_cuda_functions prof_i_cuda __attribute__((visibility("hidden")));
+
+/* See prof_i_vendor_library_open(). ABSENT, VERSION, UNSUPPORTED. One thread at a time. */
+int prof_i_cuda_library_open(void);
+
+/* True if the program has loaded it. Any thread. */
+int prof_i_cuda_library_is_loaded(void);
+
+/* Keeps a text such as "cuEventRecord: CUDA_ERROR_INVALID_HANDLE (400), invalid resource handle",
+   in the driver's words, and returns the result that fits. */
+int prof_i_cuda_fail_call(const char *function, int32_t error);
+
+/* Not OK after a call of prof's returned one of PROF_I_CU_FATAL_ERRORS: CUDA does nothing more in
+   this process, and prof calls it no more. The program's own calls report the error, too. Any
+   thread. */
+int prof_i_cuda_check_fatal(void);
+
+/* NOT_READY: the program has not begun to use CUDA. NO_DEVICE. Creates no context, and does not
+   initialise CUDA, because a forked child could not use it then. */
+int prof_i_cuda_devices_list(void);
+
+/* Their number. Any thread, as all below. */
+uint32_t prof_i_cuda_devices_count(void);
+
+/* The number of the stream's device, or UINT32_MAX with a text. A default stream belongs to the
+   current context. */
+uint32_t prof_i_cuda_stream_device(prof_i_cu_stream stream);
+
+/* Describes it, except for the size. */
+void prof_i_cuda_device_describe(uint32_t number, prof_backend_device *out);
+
+/* ---- tracer_library.c ---- */
+
+typedef struct prof_i_cupti_functions {
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): a declaration's */
+#define PROF_I_CUPTI_MEMBER(need, name, arguments) int32_t(*name) arguments;
+  PROF_I_CUPTI_FUNCTIONS(PROF_I_CUPTI_MEMBER)
+#undef PROF_I_CUPTI_MEMBER
+} prof_i_cupti_functions;
+
+/* Written only by prof_i_cupti_library_open(). Call these only after it returned OK. */
+extern prof_i_cupti_functions prof_i_cupti __attribute__((visibility("hidden")));
+
+/* Takes a loaded copy, or the file of the option CUPTI (PROF_BACKEND_CUPTI), or the newest
+   installed one that the driver can serve, or the toolkit's. ABSENT, VERSION. Calls nothing of it.
+   One thread at a time. */
+int prof_i_cupti_library_open(const prof_backend_host *host, int32_t driver_version);
+
+/* Keeps a text of the CUptiResult, and returns the result that fits. */
+int prof_i_cupti_fail_call(const char *function, int32_t error);
+
+/* ---- buffers.c ---- */
+
+/* CUPTI requests them on any thread and gives them back full. Nothing here takes a lock or calls
+   malloc(), because CUPTI asks under its own locks. */
+
+enum {
+  PROF_I_CUPTI_BUFFER_BYTES = 1 << 20,
+  PROF_I_CUPTI_BUFFERS = 64, /* a thread that uses CUDA holds one, from CUDA 13 on */
+  PROF_I_CUPTI_SMALL_BYTES = 1 << 16,
+  PROF_I_CUPTI_SMALL_BUFFERS = 448 /* beyond those; their memory goes when they come back */
+};
+
+typedef struct prof_i_cupti_buffer {
+  struct prof_i_cupti_buffer *next;
+  uint8_t *records;
+  size_t valid_bytes; /* bytes of them that are filled */
+  uint32_t is_lent;   /* acquire, release */
+} prof_i_cupti_buffer;
+
+/* may_refuse: this CUPTI can be refused a buffer; it then counts what it drops. False: no memory.
+   One thread at a time. */
+bool prof_i_cupti_buffers_prepare(const prof_backend_host *host, bool may_refuse);
+
+/* For cuptiActivityRegisterCallbacks(). Any thread. */
+void prof_i_cupti_buffer_request(uint8_t **records_out, size_t *bytes_out, size_t *records_max_out);
+void prof_i_cupti_buffer_complete(prof_i_cu_context context, uint32_t stream, uint8_t *records,
+                                  size_t bytes, size_t valid_bytes);
+
+/* Takes the full buffers, oldest first, and returns each to the pool when it has been read. The
+   collector. */
+prof_i_cupti_buffer *prof_i_cupti_buffers_take_full(void);
+void prof_i_cupti_buffer_give_back(prof_i_cupti_buffer *buffer);
+
+/* How many are with CUPTI. Any thread. */
+uint32_t prof_i_cupti_buffers_lent(void);
+
+/* How many buffers of records were lost since the last call: the pool was empty, and this CUPTI
+   cannot be refused. The collector. */
+uint64_t prof_i_cupti_buffers_lost(void);
+
+/* ---- calls.c ---- */
+
+/* The interned name, as Kineto has it: without the suffix of the release. domain:
+   PROF_I_CUPTI_CB_DOMAIN_*. 0: CUPTI knows no name. The collector, as below. */
+uint32_t prof_i_cuda_call_name(const prof_backend_host *host, int32_t domain, uint32_t number);
+
+/* Has CUPTI record only the calls that put work on devices. False: this CUPTI records all or none.
+   */
+bool prof_i_cuda_calls_enable_work(bool enable);
+
+/* ---- records.c ---- */
+
+/* Starts or stops registering the streams that scopes are put on. The collector. */
+void prof_i_cuda_streams_set_tracking(bool do_meet);
+
+/* Registers a stream of that context, which an event was just put on. Any thread; one load if
+   tracking is off. *seen: the caller's, 0 at first, so that each caller registers once. */
+void prof_i_cuda_stream_register(prof_i_cu_context context, prof_i_cu_stream stream,
+                                 uint32_t *seen);
+
+/* The collector alone. */
+
+/* kinds: the wanted ones, as bits of prof_backend_kind. Calls may be recorded only to find
+   launches. is_last: work without an end is not done, and lost. */
+void prof_i_cuda_records_begin(const prof_backend_host *host, uint32_t kinds, bool is_last);
+
+/* Adds one record. Other kinds are ignored. */
+void prof_i_cuda_record_add(const void *record);
+
+/* Hands over records that wait for their call: those that waited at the last flush already, or
+   (are_all) all. */
+void prof_i_cuda_records_flush(bool are_all);
+
+/* The number of records that were not done, since the last call. */
+uint64_t prof_i_cuda_records_unfinished(void);
 
 #endif

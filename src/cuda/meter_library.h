@@ -67,18 +67,4 @@ typedef struct prof_i_nvml_functions {
 /* Written only by prof_i_nvml_open(). Call these only after it returned OK. */
 extern prof_i_nvml_functions prof_i_nvml __attribute__((visibility("hidden")));
 
-/* See prof_i_vendor_library_open(). ABSENT, VERSION, UNSUPPORTED. One thread at a time, as below.
-   */
-int prof_i_nvml_open(void);
-
-/* True if the process has a copy of it. */
-int prof_i_nvml_is_loaded(void);
-
-/* Initialises it, which touches the devices. Creates no context, and does not disturb CUDA in a
-   forked child. A prof_backend_result with a text. */
-int prof_i_nvml_init(void);
-
-/* "nvmlInit_v2: Driver Not Loaded (9)", and the result that fits. */
-int prof_i_nvml_fail_call(const char *function, int32_t error);
-
 #endif

@@ -9,8 +9,76 @@
 #include <string.h>
 
 #include "../device/vendor.h"
-#include "devices.h"
 #include "meter_library.h"
+
+/* ---- the library ---- */
+
+static const char *const nvml_names[] = {"libnvidia-ml.so.1", NULL};
+static const prof_i_vendor_symbol nvml_symbols[] = {
+#define SYMBOL(need, name, arguments) \
+  {#name, offsetof(prof_i_nvml_functions, name), PROF_I_VENDOR_##need},
+    PROF_I_NVML_FUNCTIONS(SYMBOL) SYMBOL(NEEDED, nvmlErrorString, )
+#undef SYMBOL
+};
+
+prof_i_nvml_functions prof_i_nvml;
+
+static const prof_i_vendor_library nvml_library = {
+    .names = nvml_names,
+    .symbols = nvml_symbols,
+    .symbol_count = sizeof nvml_symbols / sizeof *nvml_symbols,
+    .functions = &prof_i_nvml,
+    .oldest_text = ""};
+
+static int result_of_nvml(int32_t error) {
+  switch (error) {
+    case PROF_I_NVML_ERROR_NOT_SUPPORTED:
+      return PROF_BACKEND_UNSUPPORTED;
+    case PROF_I_NVML_ERROR_NO_PERMISSION:
+      return PROF_BACKEND_PERMISSION;
+    case PROF_I_NVML_ERROR_DRIVER_NOT_LOADED:
+      return PROF_BACKEND_NO_DEVICE;
+    case PROF_I_NVML_ERROR_LIB_RM_VERSION_MISMATCH:
+      return PROF_BACKEND_VERSION;
+    default:
+      return PROF_BACKEND_VENDOR;
+  }
+}
+
+/* What the user can do. */
+static const char *advice_of_nvml(int32_t error) {
+  switch (error) {
+    case PROF_I_NVML_ERROR_NO_PERMISSION:
+      return ": /dev/nvidiactl and /dev/nvidia0 are not this user's to open";
+    case PROF_I_NVML_ERROR_LIB_RM_VERSION_MISMATCH:
+      return ": the kernel's module is of another release than the library: restart the machine, "
+             "or load the module anew";
+    default:
+      return "";
+  }
+}
+
+/* "nvmlInit_v2: Driver Not Loaded (9)", and the result that fits. */
+static int nvml_fail_call(const char *function, int32_t error) {
+  return prof_i_backend_fail(result_of_nvml(error), "%s: %s (%d)%s", function,
+                             prof_i_nvml.nvmlErrorString(error), error, advice_of_nvml(error));
+}
+
+/* True if the process has a copy of it. */
+static int nvml_is_loaded(void) { return prof_i_vendor_library_is_loaded(&nvml_library); }
+
+/* See prof_i_vendor_library_open(). ABSENT, VERSION, UNSUPPORTED. One thread at a time, as below.
+   */
+static int nvml_library_open(void) { return prof_i_vendor_library_open(&nvml_library, NULL); }
+
+/* Initialises it, which touches the devices. Creates no context, and does not disturb CUDA in a
+   forked child. A prof_backend_result with a text. */
+static int nvml_init(void) {
+  const int32_t error = prof_i_nvml.nvmlInit_v2();
+  return error == 0 ? PROF_BACKEND_OK : nvml_fail_call("nvmlInit_v2", error);
+}
+
+/* ---- meters ---- */
 
 enum { DEVICES_MAX = 64 };
 
@@ -192,7 +260,7 @@ static void number_nvml_devices(void) {
 
 static int nvml_probe(const prof_backend_host *host) {
   (void)host;
-  return prof_i_nvml_open();
+  return nvml_library_open();
 }
 
 static int nvml_open(const prof_backend_host *host, prof_backend_self **self_out) {
@@ -200,10 +268,10 @@ static int nvml_open(const prof_backend_host *host, prof_backend_self **self_out
   uint32_t count = 0;
   prof_i_nvml_device handle;
   (void)host;
-  const int result = prof_i_nvml_init();
+  const int result = nvml_init();
   if (result != PROF_BACKEND_OK) return result;
   const int32_t error = prof_i_nvml.nvmlDeviceGetCount_v2(&count);
-  if (error != 0) return prof_i_nvml_fail_call("nvmlDeviceGetCount_v2", error);
+  if (error != 0) return nvml_fail_call("nvmlDeviceGetCount_v2", error);
   nvml_device_list.count = 0;
   nvml_device_list.divided = NULL;
   for (uint32_t i = 0; i < count && nvml_device_list.count < DEVICES_MAX; i++) {
@@ -221,7 +289,7 @@ static int nvml_open(const prof_backend_host *host, prof_backend_self **self_out
                                    count);
 }
 
-static int nvml_in_use(void) { return prof_i_nvml_is_loaded(); }
+static int nvml_in_use(void) { return nvml_is_loaded(); }
 
 static const char *nvml_remark(prof_backend_self *self) {
   (void)self;

@@ -1,6 +1,8 @@
-/* See tracer_library.h. */
+/* CUPTI's library, which records what CUDA's devices do, and its errors. Opened when records are
+   wanted. Two copies in one process disturb each other, so a copy that is loaded comes first, no
+   matter who loaded it. */
 #define _GNU_SOURCE
-#include "tracer_library.h"
+#include "internal.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -15,9 +15,7 @@
 #include <vector>
 
 extern "C" {
-#include "../../../src/cuda/calls.h"
-#include "../../../src/cuda/records.h"
-#include "../../../src/cuda/tracer_library.h"
+#include "../../../src/cuda/internal.h"
 #include "../../../src/device/backend_error.h"
 }
 
