@@ -8,10 +8,7 @@
 #include <string.h>
 
 #include "../device/vendor.h"
-#include "buffers.h"
-#include "library.h"
-#include "records.h"
-#include "tracer_library.h"
+#include "internal.h"
 
 enum { FLUSH_NS = 200000000, BUFFER_BYTES = 1 << 18, OPERATIONS_MAX = 512, REASON_BYTES = 256 };
 

@@ -2,13 +2,125 @@
    errors HIP does nothing more. In both cases calls are refused without calling the library. */
 #include "internal.h"
 
+#include <math.h>
 #include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "activity.h"
-#include "devices.h"
-#include "library.h"
-#include "marker.h"
+#include "api.h"
+
+/* ---- events ---- */
+
+/* An event of prof's: a hipEvent_t. It belongs to a device, as its stream does, and is created
+   where it is first put on a stream. Nothing about a stream is kept from one call to the next:
+   its handle may be another stream's by then. */
+
+typedef struct hip_marker {
+  prof_i_hip_event event; /* NULL: none yet */
+  uint32_t device;        /* of the event's */
+} hip_marker;
+
+/* While any stream is captured into a graph globally, to ask for an event breaks that capture, from
+   whatever thread: but for one that says that it knows. */
+static int32_t exchange_hip_capture_mode(int32_t mode) {
+  if (prof_i_hip.hipThreadExchangeStreamCaptureMode)
+    prof_i_hip.hipThreadExchangeStreamCaptureMode(&mode);
+  return mode;
+}
+#define WITH_RELAXED_CAPTURE(error, ...)                                                        \
+  do {                                                                                          \
+    const int32_t mode_before = exchange_hip_capture_mode(PROF_I_HIP_StreamCaptureModeRelaxed); \
+    (error) = (__VA_ARGS__);                                                                    \
+    exchange_hip_capture_mode(mode_before);                                                     \
+  } while (0)
+
+/* On that device, which is current meanwhile. */
+static int make_hip_event(uint32_t device, hip_marker *made) {
+  int32_t before = -1, error = prof_i_hip.hipGetDevice(&before);
+  if (error != 0) return prof_i_hip_fail_call("hipGetDevice", error);
+  if (before != (int32_t)device && (error = prof_i_hip.hipSetDevice((int32_t)device)) != 0)
+    return prof_i_hip_fail_call("hipSetDevice", error);
+  WITH_RELAXED_CAPTURE(error,
+                       prof_i_hip.hipEventCreateWithFlags(&made->event, PROF_I_HIP_EventDefault));
+  if (before != (int32_t)device) prof_i_hip.hipSetDevice(before);
+  made->device = device;
+  return error == 0 ? PROF_BACKEND_OK : prof_i_hip_fail_call("hipEventCreateWithFlags", error);
+}
+
+static void destroy_hip_event(prof_i_hip_event event) {
+  int32_t error;
+  WITH_RELAXED_CAPTURE(error, prof_i_hip.hipEventDestroy(event));
+  (void)error;
+}
+
+/* NULL: no memory */
+static hip_marker *hip_marker_create(void) { return calloc(1, sizeof(hip_marker)); }
+
+static void hip_marker_destroy(hip_marker *marker) {
+  if (prof_i_hip_check_fatal() == PROF_BACKEND_OK && marker->event)
+    destroy_hip_event(marker->event);
+  free(marker);
+}
+
+/* It has none yet, or one of another device than the stream's. */
+static int record_new_hip_event(hip_marker *marker, prof_i_hip_stream stream, uint32_t device) {
+  hip_marker fresh = {0};
+  const int result = make_hip_event(device, &fresh);
+  if (result != PROF_BACKEND_OK) return result;
+  const int32_t error = prof_i_hip.hipEventRecord(fresh.event, stream);
+  if (error != 0) {
+    destroy_hip_event(fresh.event);
+    return prof_i_hip_fail_call("hipEventRecord", error);
+  }
+  if (marker->event) destroy_hip_event(marker->event);
+  *marker = fresh;
+  return PROF_BACKEND_OK;
+}
+
+/* Puts it on the stream. The current device is what it was.
+   The device is queried first: a failed call would leave its error to the program. */
+static int hip_marker_record(hip_marker *marker, prof_i_hip_stream stream) {
+  const uint32_t device = prof_i_hip_stream_device(stream);
+  if (device == UINT32_MAX) return PROF_BACKEND_INVALID;
+  if (!marker->event || marker->device != device)
+    return record_new_hip_event(marker, stream, device);
+  const int32_t error = prof_i_hip.hipEventRecord(marker->event, stream);
+  return error == 0 ? PROF_BACKEND_OK : prof_i_hip_fail_call("hipEventRecord", error);
+}
+
+static int refuse_empty_hip_marker(void) {
+  return prof_i_backend_fail_text(PROF_BACKEND_INVALID, "the event was never put on a stream");
+}
+
+/* OK: it is past; NOT_READY. */
+static int hip_marker_query(hip_marker *marker) {
+  int32_t error;
+  if (!marker->event) return refuse_empty_hip_marker();
+  WITH_RELAXED_CAPTURE(error, prof_i_hip.hipEventQuery(marker->event));
+  if (error == 0) return PROF_BACKEND_OK;
+  return error == PROF_I_HIP_ErrorNotReady ? PROF_BACKEND_NOT_READY
+                                           : prof_i_hip_fail_call("hipEventQuery", error);
+}
+
+/* From a to b, of one device. The runtime reports a float of milliseconds. */
+static int hip_marker_elapsed(hip_marker *a, hip_marker *b, int64_t *ns_out) {
+  float ms = 0;
+  int32_t error;
+  if (!a->event || !b->event) return refuse_empty_hip_marker();
+  WITH_RELAXED_CAPTURE(error, prof_i_hip.hipEventElapsedTime(&ms, a->event, b->event));
+  if (error != 0)
+    return error == PROF_I_HIP_ErrorNotReady ? PROF_BACKEND_NOT_READY
+                                             : prof_i_hip_fail_call("hipEventElapsedTime", error);
+  const double ns = (double)ms * 1e6;
+  if (!(fabs(ns) < 1e18))
+    return prof_i_backend_fail(PROF_BACKEND_VENDOR, "hipEventElapsedTime: %g ms", (double)ms);
+  *ns_out = (int64_t)(ns < 0 ? ns - 0.5 : ns + 0.5);
+  return PROF_BACKEND_OK;
+}
+
+/* ---- the table ---- */
 
 static const char unfetched_error_text[] =
     "the thread has an error of HIP's that the program has not fetched by hipGetLastError(), and "
@@ -68,29 +180,28 @@ static int hip_event_create(prof_backend_self *self, uint64_t stream, void **eve
   (void)stream;
   const int result = check_hip(self);
   if (result != PROF_BACKEND_OK) return result;
-  *event_out = prof_i_hip_marker_create();
+  *event_out = hip_marker_create();
   return *event_out ? PROF_BACKEND_OK
                     : prof_i_backend_fail_text(PROF_BACKEND_NO_MEMORY, "no memory for an event");
 }
 
 static int hip_event_record(prof_backend_self *self, uint64_t stream, void **event) {
   const int result = check_hip_thread(self);
-  return result == PROF_BACKEND_OK ? prof_i_hip_marker_record(*event, hip_stream_at(stream))
-                                   : result;
+  return result == PROF_BACKEND_OK ? hip_marker_record(*event, hip_stream_at(stream)) : result;
 }
 
 static int hip_event_query(prof_backend_self *self, void *event) {
   const int result = check_hip(self);
-  return result == PROF_BACKEND_OK ? prof_i_hip_marker_query(event) : result;
+  return result == PROF_BACKEND_OK ? hip_marker_query(event) : result;
 }
 
 static int hip_event_elapsed(prof_backend_self *self, void *a, void *b, int64_t *ns_out) {
   const int result = check_hip(self);
-  return result == PROF_BACKEND_OK ? prof_i_hip_marker_elapsed(a, b, ns_out) : result;
+  return result == PROF_BACKEND_OK ? hip_marker_elapsed(a, b, ns_out) : result;
 }
 
 static void hip_event_destroy(prof_backend_self *self, void *event) {
-  if (!prof_i_vendor_is_forked(self)) prof_i_hip_marker_destroy(event);
+  if (!prof_i_vendor_is_forked(self)) hip_marker_destroy(event);
 }
 
 /* ---- devices ---- */

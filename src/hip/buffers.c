@@ -1,7 +1,9 @@
-/* See buffers.h. Blocks and names are two mappings. The kernel adds their pages at the first write.
-   */
+/* rocprofiler's records on their way to the collector. rocprofiler hands them out on its own
+   threads, only during its call. So they are copied into blocks of a pool. Nothing here takes a
+   lock or calls malloc().
+   Blocks and names are two mappings. The kernel adds their pages at the first write. */
 #define _GNU_SOURCE
-#include "buffers.h"
+#include "internal.h"
 
 #include <string.h>
 #include <sys/mman.h>

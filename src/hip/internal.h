@@ -3,6 +3,12 @@
 #define PROF_HIP_INTERNAL_H
 
 #include <prof/backend.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "../device/vendor.h"
+#include "api.h"
+#include "tracer_api.h"
 
 /* backend.c: scopes by events on the program's streams, and rocprofiler's records. */
 extern const prof_backend prof_i_hip_backend;
@@ -11,5 +17,153 @@ extern const prof_backend prof_i_hip_backend;
    utilisation, clocks, temperature. A back end of its own that needs no library, because a program
    that samples need not use HIP. */
 extern const prof_backend prof_i_amdgpu_backend;
+
+/* ---- devices.c ---- */
+
+typedef struct prof_i_hip_functions {
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): a declaration's */
+#define PROF_I_HIP_MEMBER(need, name, arguments) int32_t(*name) arguments;
+  PROF_I_HIP_FUNCTIONS(PROF_I_HIP_MEMBER)
+#undef PROF_I_HIP_MEMBER
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): a declaration's */
+#define PROF_I_HIP_MEMBER(name, arguments) const char *(*name)arguments;
+  PROF_I_HIP_TEXTS(PROF_I_HIP_MEMBER)
+#undef PROF_I_HIP_MEMBER
+} prof_i_hip_functions;
+
+/* Written only by prof_i_hip_library_open(). Call these only after it returned OK. */
+extern prof_i_hip_functions prof_i_hip __attribute__((visibility("hidden")));
+
+/* See prof_i_vendor_library_open(). A loaded copy of any major comes first, then the newest.
+   ABSENT, VERSION, UNSUPPORTED. One thread at a time. */
+int prof_i_hip_library_open(void);
+
+/* True if the program has loaded it. Any thread. */
+int prof_i_hip_library_is_loaded(void);
+
+/* Keeps a text such as "hipEventRecord: hipErrorInvalidHandle (400), invalid resource handle", in
+   the runtime's words, and returns the result that fits. */
+int prof_i_hip_fail_call(const char *function, int32_t error);
+
+/* Not OK after a call of prof's returned one of PROF_I_HIP_FATAL_ERRORS: HIP does nothing more in
+   this process, and prof calls it no more. The error is left to the program. Any thread. */
+int prof_i_hip_check_fatal(void);
+
+/* True if the calling thread has an error that the program has not fetched by hipGetLastError().
+   Before HIP 7 any successful call clears it, so nothing may be called then. Any thread. */
+bool prof_i_hip_has_error(void);
+
+/* OK if the kernel shows a device. Does not call the runtime. */
+int prof_i_hip_devices_probe(void);
+
+/* NO_DEVICE with a reason, such as a missing /dev/kfd or no right to open it. Starts the runtime if
+   it was not started: the caller has a stream of it, or queries the devices. */
+int prof_i_hip_devices_list(void);
+
+/* Their number. Any thread, as all below. */
+uint32_t prof_i_hip_devices_count(void);
+
+/* The number of the stream's device, or UINT32_MAX with a text. For a default stream, and with
+   runtimes before 6.0, this is the calling thread's current device. */
+uint32_t prof_i_hip_stream_device(prof_i_hip_stream stream);
+
+/* Describes it, except for the size. */
+void prof_i_hip_device_describe(uint32_t number, prof_backend_device *out);
+
+/* ---- tracer_library.c ---- */
+
+typedef struct prof_i_rocp_functions {
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): a declaration's */
+#define PROF_I_ROCP_MEMBER(need, name, arguments) int32_t(*name) arguments;
+/* NOLINTNEXTLINE(bugprone-macro-parentheses) */
+#define PROF_I_ROCP_TEXT(name, arguments) const char *(*name)arguments;
+  PROF_I_ROCP_FUNCTIONS(PROF_I_ROCP_MEMBER)
+  PROF_I_ROCP_TEXTS(PROF_I_ROCP_TEXT)
+#undef PROF_I_ROCP_TEXT
+#undef PROF_I_ROCP_MEMBER
+} prof_i_rocp_functions;
+extern prof_i_rocp_functions prof_i_rocp;
+
+/* Takes a loaded copy, or the file of the option ROCPROFILER (PROF_BACKEND_ROCPROFILER), or the one
+   that the system finds, or that of ROCm's own folder. ABSENT, VERSION. Calls nothing of it. One
+   thread at a time. */
+int prof_i_rocp_library_open(const prof_backend_host *host);
+
+/* Keeps a text of its error, and returns the result that fits. */
+int prof_i_rocp_fail_call(const char *function, int32_t status);
+
+/* ---- buffers.c ---- */
+
+/* rocprofiler's records on their way to the collector. rocprofiler hands them out on its own
+   threads, only during its call. Nothing here takes a lock or calls malloc(). */
+
+enum {
+  PROF_I_ROCP_BLOCK_BYTES = 1 << 18,
+  PROF_I_ROCP_BLOCKS = 256,
+  PROF_I_ROCP_NAMES_BYTES = 64 << 20 /* of address space: all kernels' names of a large library */
+};
+
+typedef struct prof_i_rocp_block {
+  struct prof_i_rocp_block *next;
+  uint64_t *words; /* records, each a multiple of 8 bytes */
+  size_t bytes;    /* filled */
+  uint32_t is_taken;
+} prof_i_rocp_block;
+
+/* A kernel that was loaded. */
+typedef struct prof_i_rocp_name {
+  uint64_t kernel;
+  uint32_t bytes, is_there; /* is_there: release */
+  char text[];
+} prof_i_rocp_name;
+
+/* False: no memory. One thread at a time. */
+bool prof_i_rocp_buffers_prepare(const prof_backend_host *host);
+
+/* Rocprofiler's threads, and the program's. */
+
+/* For rocprofiler_create_buffer(). */
+void prof_i_rocp_buffers_copy_records(prof_i_rocp_id context, prof_i_rocp_id buffer,
+                                      prof_i_rocp_header **headers, size_t count, void *user,
+                                      uint64_t dropped);
+void prof_i_rocp_name_add(uint64_t kernel, const char *text);
+
+/* The collector. */
+
+/* Takes the full blocks, oldest first, and returns each to the pool when it has been read. */
+prof_i_rocp_block *prof_i_rocp_blocks_take_full(void);
+void prof_i_rocp_block_give_back(prof_i_rocp_block *block);
+
+/* How many records found no block, or were dropped by rocprofiler, since the last time. */
+uint64_t prof_i_rocp_buffers_lost(void);
+
+/* The next name that was put since *at, which begins with 0; NULL: no more so far. */
+const prof_i_rocp_name *prof_i_rocp_name_next(size_t *at);
+
+/* ---- records.c ---- */
+
+/* The collector alone. */
+
+/* A GPU as rocprofiler numbers it, and where it is. */
+typedef struct prof_i_hip_agent {
+  uint64_t id;
+  uint32_t location, domain; /* PCI */
+} prof_i_hip_agent;
+enum { PROF_I_HIP_AGENTS = 64 };
+
+/* kinds: the wanted ones, as bits of prof_backend_kind. Calls may be recorded only to find
+   launches. is_last: work without an end is not done, and lost. */
+void prof_i_hip_records_begin(const prof_backend_host *host, const prof_i_hip_agent *agents,
+                              uint32_t agent_count, uint32_t kinds, bool is_last);
+
+/* Adds one record. Other kinds are ignored. */
+void prof_i_hip_record_add(const prof_i_rocp_record *record);
+
+/* Hands over records that wait for their call: those that waited at the last flush already, or
+   (are_all) all. */
+void prof_i_hip_records_flush(bool are_all);
+
+/* The number of records that were not done, since the last call. */
+uint64_t prof_i_hip_records_unfinished(void);
 
 #endif

@@ -17,17 +17,4 @@
   X(rsmi_dev_energy_count_get,                                   \
     (uint32_t index, uint64_t * count_out, float *microjoules_out, uint64_t *timestamp_out))
 
-/* False: it is missing or cannot be initialised. The option ROCM_SMI (PROF_BACKEND_ROCM_SMI) names
-   its file; else (may_search) the system finds it. Once; one thread at a time, as below. */
-bool prof_i_hip_smi_init(const prof_backend_host *host, bool may_search);
-
-/* "": it is initialised, or was not wanted; else why not. */
-const char *prof_i_hip_smi_reason(void);
-
-/* Its number of the device with that PCI address; UINT32_MAX: not known. */
-uint32_t prof_i_hip_smi_find(uint32_t domain, uint32_t bus, uint32_t device, uint32_t function);
-
-/* In uJ since a fixed time. */
-bool prof_i_hip_smi_energy(uint32_t index, int64_t *uj_out);
-
 #endif

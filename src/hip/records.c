@@ -1,15 +1,14 @@
-/* See records.h. A kernel's record has a number for its name, which was reported once, when its
-   code was loaded. */
-#include "records.h"
+/* Converts rocprofiler's records to prof's: kernels, copies and calls, and what launched them. The
+   collector alone.
+   A kernel's record has a number for its name, which was reported once, when its code was
+   loaded. */
+#include "internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "../base/text.h"
 #include "../device/launches.h"
-#include "buffers.h"
-#include "devices.h"
-#include "tracer_library.h"
 
 enum {
   KERNELS_AT_FIRST = 1024,

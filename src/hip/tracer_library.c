@@ -1,5 +1,5 @@
-/* See tracer_library.h. */
-#include "tracer_library.h"
+/* The library rocprofiler-sdk, and its errors. Opened when records are wanted. */
+#include "internal.h"
 
 #include "../device/vendor.h"
 
