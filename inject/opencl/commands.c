@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../src/opencl/devices.h"
-#include "../../src/opencl/library.h"
+#include "../../src/opencl/internal.h"
 #include "layer.h"
 
 enum { SAMPLE_EVERY = 64, UNDECIDED_MAX = 4096, OUT_OF_ORDER_POLLS = 256, PATIENCE_NS = 500000000 };

@@ -4,7 +4,7 @@
 
 #include <time.h>
 
-#include "library.h"
+#include "internal.h"
 
 /* In the order in which they are taken where several fit: CLOCK_MONOTONIC and its raw kin are one
    until the first adjustment, and then part. */

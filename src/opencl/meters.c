@@ -5,9 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "devices.h"
-#include "library.h"
-
 enum { KIB = 1024, LEAST_US = 1000, EXTENSIONS_BYTES = 16384 };
 
 static const char memory_extension[] = "cl_amd_device_attribute_query";
