@@ -13,11 +13,8 @@
 #include "../core/buffer/thread.h"
 #include "../core/session/control.h"
 #include "collector_thread.h"
-#include "device_memory.h"
-#include "device_state.h"
 #include "host.h"
-#include "records.h"
-#include "resolver.h"
+#include "internal.h"
 
 typedef struct backend_tracing {
   /* kinds, since the last tracing_start(); 0: it does not record. Atomic: written by the thread

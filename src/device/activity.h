@@ -1,5 +1,5 @@
 /* Vendors' own tracing: which back ends record, and since when. Their records go to the capture
-   (records.h). Functions without a note are the collector's. */
+   (records.c). Functions without a note are the collector's. */
 #ifndef PROF_DEVICE_ACTIVITY_H
 #define PROF_DEVICE_ACTIVITY_H
 

@@ -14,13 +14,8 @@
 #include "../core/session/control.h"
 #include "activity.h"
 #include "collector_thread.h"
-#include "device_state.h"
 #include "event_pair.h"
-#include "external_events.h"
 #include "internal.h"
-#include "names.h"
-#include "records.h"
-#include "resolver.h"
 
 enum { STOP_MS = 100, STOP_RECORDS_MS = 1000, FLUSH_MS = 20, START_MS = 1000 };
 

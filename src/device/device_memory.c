@@ -1,9 +1,11 @@
-/* See device_memory.h. A record may come late: a later record may already have freed the same
-   address. The late one is then lost and counted, because adding it now would make a peak that
-   never was. A release of an unknown address belongs to memory from before the back end began to
-   report. */
+/* Memory that vendors' libraries hand out, as pools of prof: one for each device, one for memory
+   that both sides share, one for pinned host memory. A back end reports each block late, in the
+   order of times. The collector alone.
+   A record may come late: a later record may already have freed the same address. The late one
+   is then lost and counted, because adding it now would make a peak that never was. A release of
+   an unknown address belongs to memory from before the back end began to report. */
 #define _GNU_SOURCE
-#include "device_memory.h"
+#include "internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

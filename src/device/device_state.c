@@ -1,6 +1,7 @@
-/* See device_state.h. */
+/* What a capture says about a device beyond its scopes: its description, how exact its times are,
+   or why it has none. One record for each device and capture. Its counts change while recording. */
 #define _GNU_SOURCE
-#include "device_state.h"
+#include "internal.h"
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -1,7 +1,10 @@
-/* See external_events.h. Vendors are called without a lock, by the thread that hands an event over
-   and by the collector. */
+/* Events of commands that the program enqueued: prof_device_event(). They wait in a queue of a
+   fixed size until they are past. Then they become records of the innermost scope in which they
+   were handed over.
+   Vendors are called without a lock, by the thread that hands an event over and by the
+   collector. */
 #define _GNU_SOURCE
-#include "external_events.h"
+#include "internal.h"
 
 #include <errno.h>
 #include <prof/device.h>
@@ -20,8 +23,6 @@
 #include "../core/buffer/thread.h"
 #include "collector_thread.h"
 #include "host.h"
-#include "names.h"
-#include "records.h"
 
 enum { WAITING_MAX = 4096 };
 

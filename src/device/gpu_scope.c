@@ -20,7 +20,6 @@
 #include "../core/buffer/thread.h"
 #include "../core/record/site.h"
 #include "collector_thread.h"
-#include "device_state.h"
 #include "event_pair.h"
 #include "internal.h"
 

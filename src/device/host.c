@@ -14,7 +14,7 @@
 #include "../core/buffer/thread.h"
 #include "../core/session/control.h"
 #include "collector_thread.h"
-#include "names.h"
+#include "internal.h"
 
 static uint64_t host_now_ns(void) { return prof_i_port_monotonic_ns(); }
 

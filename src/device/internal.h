@@ -5,6 +5,12 @@
 
 #include <prof/device.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../format/layout.h"
+#include "event_pair.h"
+#include "registry.h"
 
 /* ---- backend_table.c: a vendor's table has any size, and may have holes ---- */
 
@@ -15,10 +21,7 @@ int prof_i_backend_table_copy(prof_backend *to, const prof_backend *from, const 
 /* PROF_CAN_* that the table has functions for. */
 uint32_t prof_i_backend_table_abilities(const prof_backend *table);
 
-/* ---- plugin.c: back ends in shared libraries ---- */
-
-/* True while this thread runs a plug-in's own code. */
-bool prof_i_plugins_is_loading(void);
+/* ---- backend_api.c: back ends in shared libraries ---- */
 
 /* Loads and lists what these paths name: see prof_backend_load(). */
 int prof_i_plugins_load(const char *paths);
@@ -32,5 +35,168 @@ void prof_i_gpu_scopes_forget(void);
 
 /* When the library is loaded. From then on the core reports starts and stops to it. */
 void prof_i_collector_prepare(void);
+
+/* ---- device_memory.c ---- */
+
+/* The collector alone. */
+
+/* Creates the pools of all its devices before it begins to report. False: not now, a start or stop
+   is under way. Without a lock, outside of the arena guard. */
+bool prof_i_device_memory_prepare(prof_i_backend *backend);
+
+/* Writes one block at that host time. Returns the loss, or -1: written, or it was not handed out
+   since. Inside the arena guard. */
+int prof_i_device_memory_write(const prof_i_backend *backend, const prof_backend_memory *it,
+                               uint64_t ticks);
+
+/* Recording ends, and its virtual thread with it. */
+void prof_i_device_memory_end_thread(void);
+
+/* In a forked child. */
+void prof_i_device_memory_forget(void);
+
+/* ---- device_state.c ---- */
+
+/* That device's record in the arena in force, made if it was not there; NULL: no room. Its counts
+   are for atomic stores. Inside the arena guard: the record is the arena's. Any thread. */
+prof_i_device_state *prof_i_device_state_get(prof_device device, const prof_i_backend *backend);
+
+/* Says why the device's own times are missing. If it has some: why others are missing. The first
+   reason stays. backend: NULL if none serves the device. Inside the arena guard. Any thread. */
+void prof_i_device_state_set_reason(prof_device device, const prof_i_backend *backend,
+                                    int32_t result, const char *reason);
+
+/* The same outside of the arena guard: enters it, or does nothing while the arena is being
+   replaced. Any thread, as all below. */
+void prof_i_device_state_report(prof_device device, const prof_i_backend *backend, int32_t result,
+                                const char *reason);
+/* No back end serves the device: the registry says why. */
+void prof_i_device_state_report_unserved(prof_device device);
+/* Another thread is just opening its back end. */
+void prof_i_device_state_report_too_early(prof_device device);
+/* The device was not done with its work when recording stopped. */
+void prof_i_device_state_report_unfinished(prof_device device, const prof_i_backend *backend);
+/* The back end's records began late (backend->late_ns): of its first device, and of those that have
+   a record already. */
+void prof_i_device_state_report_late(const prof_i_backend *backend);
+
+/* In a forked child: the records are the parent's. */
+void prof_i_device_states_forget(void);
+
+static inline void prof_i_device_count_add(uint64_t *count, uint64_t more) {
+  __atomic_fetch_add(count, more, __ATOMIC_RELAXED);
+}
+static inline void prof_i_device_count_raise(uint64_t *most, uint64_t value) {
+  uint64_t seen = __atomic_load_n(most, __ATOMIC_RELAXED);
+  while (seen < value && !__atomic_compare_exchange_n(most, &seen, value, true, __ATOMIC_RELAXED,
+                                                      __ATOMIC_RELAXED)) {
+  }
+}
+
+/* ---- external_events.c ---- */
+
+/* The collector: takes those that are past. True: some are not. */
+bool prof_i_external_events_round(void);
+
+/* Some wait: of this recording, or of the previous one if they came while it was ending. Any
+   thread. */
+bool prof_i_external_events_pending(void);
+
+/* Recording ends: the rest is lost, and counted. */
+void prof_i_external_events_end(void);
+
+/* In a forked child. */
+void prof_i_external_events_forget(void);
+
+/* ---- names.c ---- */
+
+/* Any thread. */
+
+/* Its number, the same for the same text; 0: no room. */
+uint32_t prof_i_name_intern(const char *text, size_t bytes);
+
+/* The call site in tables and captures for work of that name and category. The category is a
+   literal. Without a name it has the text `otherwise`. level: 1, or 2 for the runtime's own. 0: no
+   room. */
+uint32_t prof_i_name_site(uint32_t number, const char *category, const char *otherwise,
+                          uint32_t level);
+
+/* NUL-terminated, and stays; of 0 and of no number that was given: empty. */
+const char *prof_i_name_text(uint32_t number);
+
+/* In a forked child, whose parent may just have been at it. */
+void prof_i_names_forget(void);
+
+/* ---- records.c ---- */
+
+/* Writes a vendor's records to the capture. A kernel, a copy or a fill is a scope of its stream.
+   A call of the vendor's library is a scope of a virtual thread beside its own; readers put it
+   among its thread's scopes. The collector alone. */
+
+/* Between these the back end's records are written. */
+void prof_i_records_begin(prof_i_backend *backend);
+void prof_i_records_end(void);
+
+/* Writes records of the back end whose drain is under way. False: there is no drain. What is no
+   record is counted as lost. */
+bool prof_i_records_write(const void *records, size_t bytes);
+
+/* Recording ends, and its virtual threads with it. */
+void prof_i_records_end_threads(void);
+
+/* In a forked child. */
+void prof_i_records_forget(void);
+
+/* ---- resolver.c ---- */
+
+/* The collector alone. */
+
+/* Creates the stream's clock, and reads it if that is possible. False: no memory. */
+bool prof_i_resolver_prepare(prof_i_stream *stream);
+
+/* Writes the pair's scope. now: the counter after the pair was found past. Inside the arena guard.
+   Returns the loss, or -1. */
+int prof_i_resolver_write_scope(prof_i_stream *stream, prof_i_event_pair *pair, uint64_t now);
+
+/* The clock of a device's own times, which its vendor's records have: its events may have another.
+   NULL: no memory. */
+prof_i_device_clock *prof_i_resolver_device_clock(prof_i_backend *backend, uint32_t index);
+
+/* In a forked child: the clocks are the parent's. */
+void prof_i_resolver_forget(void);
+
+/* ---- stream.c ---- */
+
+/* The collector alone, inside the arena guard. */
+
+enum { PROF_I_STREAM_VALUES_MAX = 64 }; /* words */
+
+typedef struct prof_i_stream_scope {
+  prof_i_stream *stream;
+  prof_i_device_clock *clock; /* that its times are of */
+  uint64_t device_ns[2];      /* begin and end, by the device's clock */
+  uint64_t ticks[2];          /* the same by the host's counter */
+  uint64_t serial;            /* of the thread that launched it; 0: not known */
+  uint64_t launch_ticks;      /* when */
+  /* flags: PROF_I_FLAG_NAME, PROF_I_FLAG_CATEGORY, PROF_I_FLAG_CUT. schema: of the four launch
+     words and the values behind them; 0: there are none */
+  uint32_t site, flags, schema;
+  uint32_t name_bytes, category_bytes;
+  const char *names; /* the name, then the category, where they are made at run time */
+  const uint64_t *values;
+  size_t value_words;
+} prof_i_stream_scope;
+
+/* Returns the loss, or -1: it was written. */
+int prof_i_stream_scope_write(const prof_i_stream_scope *scope);
+
+/* Converts device_ns to ticks. False: the clocks know nothing yet, or these times are impossible. A
+   begin or end before bounds->earliest is moved there and counted. */
+typedef struct prof_i_stream_bounds {
+  uint64_t earliest[2]; /* of begin and end: ticks of the launch */
+  uint64_t unfinished;  /* the last time it was found not past, or earliest's */
+  uint64_t now;         /* after it was found past */
+} prof_i_stream_bounds;
+bool prof_i_stream_scope_set_times(prof_i_stream_scope *scope, const prof_i_stream_bounds *bounds);
 
 #endif

@@ -1,6 +1,7 @@
-/* See names.h. */
+/* Texts, such as kernels' names, that vendors' records name by a number. Kept until the process
+   ends. Any thread. */
 #define _GNU_SOURCE
-#include "names.h"
+#include "internal.h"
 
 #include <pthread.h>
 #include <search.h>

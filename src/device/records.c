@@ -1,6 +1,9 @@
-/* See records.h. Sizes, times and numbers of texts that a back end hands over are checked. */
+/* Writes a vendor's records to the capture. A kernel, a copy or a fill is a scope of its stream. A
+   call of the vendor's library is a scope of a virtual thread beside its own; readers put it among
+   its thread's scopes. The collector alone.
+   Sizes, times and numbers of texts that a back end hands over are checked. */
 #define _GNU_SOURCE
-#include "records.h"
+#include "internal.h"
 
 #include <prof/profiler.h>
 #include <stdio.h>
@@ -15,12 +18,7 @@
 #include "../core/buffer/record.h"
 #include "../core/record/open_stack.h"
 #include "../core/record/site.h"
-#include "device_memory.h"
-#include "device_state.h"
 #include "host.h"
-#include "names.h"
-#include "resolver.h"
-#include "stream_scope.h"
 
 enum { LAUNCH_WORDS = 4 };
 

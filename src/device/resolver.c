@@ -1,14 +1,13 @@
-/* See resolver.h. */
+/* From a pair of events that are past to a scope of their stream in the capture. The collector
+   alone. */
 #define _GNU_SOURCE
-#include "resolver.h"
+#include "internal.h"
 
 #include <prof/profiler.h>
 #include <stdlib.h>
 
 #include "../core/buffer/arena.h"
 #include "../core/buffer/session.h"
-#include "device_state.h"
-#include "stream_scope.h"
 
 /* One for each device. A stream whose events have only distances has one of its own beside it. */
 typedef struct clock_entry {

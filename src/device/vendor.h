@@ -7,7 +7,24 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "backend_error.h"
+#include "../base/library.h"
+
+/* ---- errors ---- */
+
+/* One text for each thread, of its last call. */
+
+/* Keeps the text for prof_i_backend_last_error() and returns result. Any thread. */
+int prof_i_backend_fail(int result, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The same of a static text, at the cost of keeping a pointer: for what may fail at every scope. */
+int prof_i_backend_fail_text(int result, const char *text);
+
+/* The same of a library that could not be opened, behind a text before its own, and the result that
+   fits. */
+int prof_i_backend_fail_library(const char *before, const prof_i_library_error *why);
+
+/* "": nothing failed yet. Valid until the thread's next. */
+const char *prof_i_backend_last_error(void);
 
 /* ---- libraries: found where the program has loaded them, else opened; never linked, never closed.
    One thread at a time, except where noted ---- */
@@ -45,9 +62,6 @@ const char *prof_i_vendor_library_resolve(const prof_i_vendor_library *library, 
 
 /* The same with a result: OK, or VERSION with a text that names the file. */
 int prof_i_vendor_library_use(const prof_i_vendor_library *library, void *handle, const char *name);
-
-/* UNSUPPORTED in the static library, else OK. */
-int prof_i_vendor_check_can_open(void);
 
 /* Opens a loaded copy, then an installed one, and fills the functions. may_search: NULL, or called
    before anything is opened. If it returns an error, that is the result. */

@@ -17,8 +17,7 @@ failed=0
 
 for source in "$root"/src/cuda/*.c "$root"/src/base/library.c "$root"/src/base/loaded_library.c \
   "$root"/src/base/unreadable_library.c "$root"/src/base/demangle.c \
-  "$root"/src/device/backend_error.c "$root"/src/device/vendor.c \
-  "$root"/src/device/launches.c; do
+  "$root"/src/device/vendor.c "$root"/src/device/launches.c; do
   ${CC:-cc} -std=c11 -O1 -g -Wall -Wextra -Werror -DPROF_OPEN_LIBRARIES=1 -I"$root/include" \
     -I"$root/src" -c "$source" \
     -o "$work/$(basename "$(dirname "$source")")_$(basename "$source" .c).o" ||

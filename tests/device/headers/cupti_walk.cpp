@@ -16,7 +16,7 @@
 
 extern "C" {
 #include "../../../src/cuda/internal.h"
-#include "../../../src/device/backend_error.h"
+#include "../../../src/device/vendor.h"
 }
 
 #if CUPTI_API_VERSION >= 130000
