@@ -1,8 +1,10 @@
-/* See database.h. The shared library opens libsqlite3 at the first use: loading it would cost every
-   program more than loading prof does. The static library goes without. prof's files have an
-   application id: another program's database is left alone. */
+/* Kept results in an SQLite file: one table, a row a result, its samples as they are. Nothing is
+   held open between two calls. All return a status, with its text in prof_last_error().
+   The shared library opens libsqlite3 at the first use: loading it would cost every program more
+   than loading prof does. The static library goes without. prof's files have an application id:
+   another program's database is left alone. */
 #define _GNU_SOURCE
-#include "database.h"
+#include "internal.h"
 
 #include "../base/log.h"
 
@@ -19,7 +21,6 @@
 #include <sys/stat.h>
 
 #include "../base/port.h"
-#include "timer.h"
 
 enum {
   APPLICATION_ID = 0x70726f66, /* "prof" */

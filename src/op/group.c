@@ -13,8 +13,7 @@
 
 #include "../base/log.h"
 #include "../base/port.h"
-#include "diagnose.h"
-#include "internal.h"
+#include "measure.h"
 
 enum {
   MEMBERS_MAX = 64,

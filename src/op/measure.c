@@ -1,4 +1,8 @@
-/* See measure.h. */
+/* Takes one operator's samples, step by step, so that several can be measured in turn. The steps
+   are: read the request, prepare, sample until it is done, clean up, make the result. One thread.
+   */
+#include "measure.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,9 +10,10 @@
 #include "../base/options.h"
 #include "../base/port.h"
 #include "../device/registry.h"
+#include "../sampler/energy.h"
 #include "internal.h"
-#include "measure.h"
-#include "op_memory.h"
+
+/* ---- one measurement ---- */
 
 enum {
   WARMUP = 10, /* as RAF */
@@ -166,7 +171,8 @@ static int fail_timer_value(const prof_i_measurement *m, double us) {
   return prof_i_fail(PROF_E_OPERATOR, "%s: the timer %s says %g us", m->op.key, m->timer.name, us);
 }
 
-void prof_i_measure_charge(prof_i_measurement *m, uint64_t *from_ns) {
+/* What passed since *from_ns is this one's; *from_ns is now. */
+static void measure_charge(prof_i_measurement *m, uint64_t *from_ns) {
   const uint64_t now_ns = prof_i_port_monotonic_ns();
   if (now_ns > *from_ns) m->spent_ns += now_ns - *from_ns;
   *from_ns = now_ns;
@@ -272,7 +278,7 @@ static int run_with_vendor_memory(prof_i_measurement *m, uint64_t *from_ns) {
   *from_ns = prof_i_port_monotonic_ns();
   const int status = run_with_workspace(m);
   m->warmup_count++;
-  prof_i_measure_charge(m, from_ns);
+  measure_charge(m, from_ns);
   finish_runs(m);
   if (memory) m->workspace_status = prof_i_op_memory_end(memory, &peak_bytes);
   if (memory && m->workspace_status == PROF_OK &&
@@ -291,7 +297,7 @@ static int warm_up(prof_i_measurement *m, uint64_t *from_ns) {
   while (!status && !is_warm_enough(m)) {
     status = run_with_workspace(m);
     m->warmup_count++;
-    prof_i_measure_charge(m, from_ns);
+    measure_charge(m, from_ns);
   }
   finish_runs(m);
   return status;
@@ -314,7 +320,7 @@ static int choose_exec(prof_i_measurement *m, uint64_t *from_ns) {
   while (!m->options.exec && m->exec < COUNT_MAX && !is_out_of_time(m)) {
     double us = 0;
     const int status = time_runs(m, m->exec, &us);
-    prof_i_measure_charge(m, from_ns);
+    measure_charge(m, from_ns);
     if (status) return status;
     if (us >= SURE_TIMES * m->timer_error_us) break;
     m->exec *= 2;
@@ -335,7 +341,9 @@ static int make_flush_buffer(prof_i_measurement *m) {
                            "no memory for %zu bytes to write the caches over with", m->flush_bytes);
 }
 
-int prof_i_measure_prepare(prof_i_measurement *m) {
+/* Prepares the operator, queries its workspace, warms it up, and finds how many runs make a sample.
+   */
+static int measure_prepare(prof_i_measurement *m) {
   int code = prof_i_timer_error(&m->timer, &m->timer_error_us);
   if (code) return fail_timer(m, m->timer.name, code);
   if (!prof_i_is_time(m->timer_error_us)) return fail_timer_value(m, m->timer_error_us);
@@ -352,7 +360,8 @@ int prof_i_measure_prepare(prof_i_measurement *m) {
   return status;
 }
 
-void prof_i_measure_fini(prof_i_measurement *m) {
+/* Cleans up if it was prepared, and gives back what is held. */
+static void measure_fini(prof_i_measurement *m) {
   if (m->is_prepared && m->op.cleanup) m->op.cleanup(m->op.user);
   m->is_prepared = false;
   free(m->flush_buffer);
@@ -381,7 +390,8 @@ static bool reserve_sample(prof_i_measurement *m) {
   return true;
 }
 
-int prof_i_measure_sample(prof_i_measurement *m) {
+/* One sample. */
+static int measure_sample(prof_i_measurement *m) {
   double us = 0;
   if (!reserve_sample(m))
     return prof_i_fail(PROF_E_NO_MEMORY, "no memory for %zu samples", m->room * 2);
@@ -406,13 +416,15 @@ static int check_median(prof_i_measurement *m) {
   return PROF_OK;
 }
 
-bool prof_i_measure_is_at_limit(prof_i_measurement *m) {
+/* True if it has the requested number of samples, or took the requested time. */
+static bool measure_is_at_limit(prof_i_measurement *m) {
   return m->count >= (size_t)m->options.repeat || is_out_of_time(m);
 }
 
-int prof_i_measure_is_done(prof_i_measurement *m, bool *is_done_out) {
+/* True if the median is known, or a limit is reached. Checks the samples less and less often. */
+static int measure_is_done(prof_i_measurement *m, bool *is_done_out) {
   int status = PROF_OK;
-  *is_done_out = prof_i_measure_is_at_limit(m);
+  *is_done_out = measure_is_at_limit(m);
   if (*is_done_out || m->options.repeat_all) return PROF_OK;
   if (m->count >= m->next_check_count && m->spent_ns - m->sampling_ns >= m->options.least_ns)
     status = check_median(m);
@@ -438,7 +450,8 @@ static uint32_t workspace_source_of(const prof_i_measurement *m) {
   return prof_i_workspace_is_hooked() ? PROF_OP_WORKSPACE_TOLD : PROF_OP_WORKSPACE_UNKNOWN;
 }
 
-int prof_i_measure_result(prof_i_measurement *m, prof_op_result **result_out) {
+/* Makes the result of the samples. */
+static int measure_result(prof_i_measurement *m, prof_op_result **result_out) {
   const prof_i_facts facts = {.samples = m->samples,
                               .count = m->count,
                               .exec = m->exec,
@@ -457,4 +470,114 @@ int prof_i_measure_result(prof_i_measurement *m, prof_op_result **result_out) {
   return *result_out
              ? PROF_OK
              : prof_i_fail(PROF_E_NO_MEMORY, "no memory for a result of %zu samples", m->count);
+}
+
+/* ---- several in turn ---- */
+
+/* Several measurements in turn. */
+
+int prof_i_measure_init_all(prof_i_measurement *all, const prof_op *ops, size_t count,
+                            const prof_op_options *options) {
+  const unsigned char *at = (const unsigned char *)ops; /* an older header's are shorter */
+  int status = PROF_OK;
+  for (size_t i = 0; i < count && !status; i++, at += ops->size)
+    status = prof_i_measure_init(&all[i], (const prof_op *)(const void *)at, options);
+  return status;
+}
+
+/* Rounds of one sample each, forwards and backwards in turn. So even drift, and what one operator
+   leaves in the caches for the next, affect all alike. An operator at its limit is left out. One
+   whose median is known goes on while another one's is not. */
+static int sample_all(prof_i_measurement *all, size_t count) {
+  uint64_t from_ns = prof_i_port_monotonic_ns();
+  for (size_t round = 0;; round++) {
+    bool are_done = true;
+    for (size_t i = 0; i < count; i++) {
+      prof_i_measurement *const m = &all[round % 2 ? count - 1 - i : i];
+      bool is_done = false;
+      if (m->monitor) {
+        prof_i_throttle_monitor_sample(m->monitor);
+        from_ns = prof_i_port_monotonic_ns(); /* time of the meters is not charged */
+      }
+      int status = m->count && measure_is_at_limit(m) ? PROF_OK : measure_sample(m);
+      measure_charge(m, &from_ns);
+      if (!status) status = measure_is_done(m, &is_done);
+      measure_charge(m, &from_ns);
+      if (status) return status;
+      are_done &= is_done;
+    }
+    if (are_done) return PROF_OK;
+  }
+}
+
+/* Only for one operator: the counters are too slow to separate two samples. */
+static int sample_with_energy(prof_i_measurement *all, size_t count) {
+  prof_i_energy energy = {.count = 0};
+  uint64_t uj = 0;
+  if (count == 1) prof_i_energy_begin(&energy, PROF_I_POWERCAP);
+  const int status = sample_all(all, count);
+  if (status || !prof_i_energy_end(&energy, PROF_I_POWERCAP, &uj)) return status;
+  all->has_energy = true;
+  all->energy_uj = (double)uj / ((double)all->count * all->exec);
+  return PROF_OK;
+}
+
+/* ---- meters ---- */
+
+static bool is_same_device(const prof_i_measurement *a, const prof_i_measurement *b) {
+  return a->op.device.type == b->op.device.type && a->op.device.index == b->op.device.index;
+}
+
+/* One for each device: throttling affects all operators that are measured on it. */
+static void start_monitors(prof_i_measurement *all, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    size_t first = 0;
+    while (first < i && !is_same_device(&all[first], &all[i])) first++;
+    all[i].monitor =
+        first < i ? all[first].monitor
+                  : prof_i_throttle_monitor_start(all[i].op.device, all[i].options.open_meters);
+  }
+}
+
+static void stop_monitors(prof_i_measurement *all, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    prof_i_throttle_monitor *const monitor = all[i].monitor;
+    if (!monitor) continue;
+    const prof_i_throttle_samples looks = prof_i_throttle_monitor_stop(monitor);
+    for (size_t j = i; j < count; j++) {
+      if (all[j].monitor != monitor) continue;
+      all[j].looks = looks;
+      all[j].monitor = NULL;
+    }
+  }
+}
+
+static int sample_and_monitor(prof_i_measurement *all, size_t count) {
+  start_monitors(all, count);
+  const int status = sample_with_energy(all, count);
+  stop_monitors(all, count);
+  return status;
+}
+
+static uint64_t interleave_count; /* any thread */
+
+int prof_i_measure_interleaved(prof_i_measurement *all, size_t count,
+                               prof_op_result **results_out) {
+  /* allocations here do not belong to an operator that contains these */
+  prof_i_workspace aside;
+  int status = PROF_OK;
+  prof_i_workspace_begin(&aside);
+  for (size_t i = 0; i < count && !status; i++) status = measure_prepare(&all[i]);
+  if (!status) status = sample_and_monitor(all, count);
+  prof_i_workspace_end(&aside);
+  for (size_t i = 0; i < count && !status; i++) status = measure_result(&all[i], &results_out[i]);
+  const uint64_t interleave_id =
+      count > 1 ? __atomic_add_fetch(&interleave_count, 1, __ATOMIC_RELAXED) : 0;
+  for (size_t i = 0; i < count && !status; i++) results_out[i]->interleave_id = interleave_id;
+  for (size_t i = count; i > 0; i--) measure_fini(&all[i - 1]);
+  for (size_t i = 0; i < count && status; i++) {
+    prof_op_result_destroy(results_out[i]);
+    results_out[i] = NULL;
+  }
+  return status;
 }

@@ -4,10 +4,8 @@
 #ifndef PROF_OP_MEASURE_H
 #define PROF_OP_MEASURE_H
 
-#include "result.h"
+#include "internal.h"
 #include "series.h"
-#include "timer.h"
-#include "workspace.h"
 
 enum { PROF_I_CHAIN_TIMES_MAX = 64 }; /* readings of the processor's speed */
 
@@ -50,26 +48,15 @@ typedef struct prof_i_measurement {
 /* Reads and completes the request. A status; nothing is held yet. */
 int prof_i_measure_init(prof_i_measurement *m, const prof_op *op, const prof_op_options *options);
 
-/* Prepares the operator, queries its workspace, warms it up, and finds how many runs make a sample.
-   */
-int prof_i_measure_prepare(prof_i_measurement *m);
+/* ---- several measurements in turn ---- */
 
-/* What passed since *from_ns is this one's; *from_ns is now. */
-void prof_i_measure_charge(prof_i_measurement *m, uint64_t *from_ns);
+/* Reads `count` operators, each as long as the first says. */
+int prof_i_measure_init_all(prof_i_measurement *all, const prof_op *ops, size_t count,
+                            const prof_op_options *options);
 
-/* One sample. */
-int prof_i_measure_sample(prof_i_measurement *m);
-
-/* True if it has the requested number of samples, or took the requested time. */
-bool prof_i_measure_is_at_limit(prof_i_measurement *m);
-
-/* True if the median is known, or a limit is reached. Checks the samples less and less often. */
-int prof_i_measure_is_done(prof_i_measurement *m, bool *is_done_out);
-
-/* Makes the result of the samples. */
-int prof_i_measure_result(prof_i_measurement *m, prof_op_result **result_out);
-
-/* Cleans up if it was prepared, and gives back what is held. */
-void prof_i_measure_fini(prof_i_measurement *m);
+/* Prepares all, samples them in turn until each is done, cleans up in the opposite order, and
+   makes their results; on an error those are all NULL. All have been initialised, and are
+   finished here. */
+int prof_i_measure_interleaved(prof_i_measurement *all, size_t count, prof_op_result **results_out);
 
 #endif

@@ -1,6 +1,8 @@
-/* See op_memory.h. */
-#include "op_memory.h"
+/* Device memory of an operator, from two sources: what its own allocator requests, and what a
+   vendor's library hands out. See op.h. */
+#include "internal.h"
 
+#include <prof/op.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +11,77 @@
 #include "../device/activity.h"
 #include "../device/host.h"
 #include "../format/addr_map.h"
+
+/* ---- requests of an operator's allocator ---- */
+
+static __thread prof_i_workspace *innermost_workspace __attribute__((tls_model("initial-exec")));
+static bool
+    workspace_is_hooked; /* any thread, relaxed: only ever set, and nothing else hangs on it */
+
+void prof_i_workspace_begin(prof_i_workspace *workspace) {
+  *workspace = (prof_i_workspace){.outer = innermost_workspace};
+  innermost_workspace = workspace;
+}
+
+void prof_i_workspace_begin_part(prof_i_workspace *part, prof_i_workspace *whole) {
+  *part = (prof_i_workspace){.outer = innermost_workspace, .whole = whole};
+  innermost_workspace = part;
+}
+
+void prof_i_workspace_end(prof_i_workspace *workspace) { innermost_workspace = workspace->outer; }
+
+static uint64_t saturating_sum(uint64_t a, uint64_t b) { return a + b < b ? UINT64_MAX : a + b; }
+static uint64_t saturating_difference(uint64_t a, uint64_t b) { return a - (b < a ? b : a); }
+
+static void alloc_in_whole(prof_i_workspace *w, uint64_t bytes) {
+  uint64_t now = __atomic_load_n(&w->now_bytes, __ATOMIC_RELAXED),
+           peak = __atomic_load_n(&w->peak_bytes, __ATOMIC_RELAXED);
+  __atomic_store_n(&w->was_reported, true, __ATOMIC_RELAXED);
+  while (!__atomic_compare_exchange_n(&w->now_bytes, &now, saturating_sum(now, bytes), true,
+                                      __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    continue;
+  now = saturating_sum(now, bytes);
+  while (now > peak && !__atomic_compare_exchange_n(&w->peak_bytes, &peak, now, true,
+                                                    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    continue;
+}
+
+static void free_in_whole(prof_i_workspace *w, uint64_t bytes) {
+  uint64_t now = __atomic_load_n(&w->now_bytes, __ATOMIC_RELAXED);
+  while (!__atomic_compare_exchange_n(&w->now_bytes, &now, saturating_difference(now, bytes), true,
+                                      __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    continue;
+}
+
+bool prof_i_workspace_is_hooked(void) {
+  return __atomic_load_n(&workspace_is_hooked, __ATOMIC_RELAXED);
+}
+
+void prof_op_workspace_alloc(uint64_t bytes) {
+  prof_i_workspace *const w = innermost_workspace;
+  if (!prof_i_workspace_is_hooked()) __atomic_store_n(&workspace_is_hooked, true, __ATOMIC_RELAXED);
+  if (!w) return;
+  w->was_reported = true;
+  w->now_bytes = saturating_sum(w->now_bytes, bytes);
+  if (w->now_bytes > w->peak_bytes) w->peak_bytes = w->now_bytes;
+  if (w->whole) alloc_in_whole(w->whole, bytes);
+}
+
+void prof_op_workspace_free(uint64_t bytes) {
+  prof_i_workspace *const w = innermost_workspace;
+  if (!w) return;
+  /* of before the run: not the run's */
+  const uint64_t own_bytes = bytes < w->now_bytes ? bytes : w->now_bytes;
+  w->now_bytes -= own_bytes;
+  if (w->whole) free_in_whole(w->whole, own_bytes);
+}
+
+/* ---- memory that a vendor's library hands out ---- */
+
+/* Device memory that a vendor's library hands out while an operator runs. The back end records
+   it (PROF_BACKEND_MEMORY) without a recording of prof's: the measuring thread starts it for
+   that alone, and stops it. The vendor says neither which thread nor which stream requested a
+   block. So everything counts that the process gets of that device. See op.h. */
 
 enum { EVENTS_MAX = 1 << 16 }; /* of one run: 2.5 MiB of address space */
 

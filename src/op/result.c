@@ -1,5 +1,5 @@
 /* What a result says, as op.h has it. */
-#include "result.h"
+#include "internal.h"
 
 #include <math.h> /* INFINITY alone: no libm */
 #include <prof/backend.h>
@@ -13,7 +13,6 @@
 #include "../base/port.h"
 #include "../base/reentry.h"
 #include "../base/this_thread.h"
-#include "compare.h"
 #include "series.h"
 
 void prof_op_result_destroy(prof_op_result *result) {

@@ -34,12 +34,25 @@ double prof_i_median_interval(const prof_i_series *series, double *low_out, doub
 double prof_i_mean(const prof_i_series *series);
 double prof_i_deviation(const prof_i_series *series, double mean); /* by n - 1; 0 for one */
 
-/* The correlation of a sample with the next one: 0 none, near 1 full. Samples are clipped to the
-   middle nine tenths. */
-double prof_i_autocorrelation(const prof_i_series *series);
-
 /* For how many independent samples they count: all, where nothing more than chance ties each to the
    next; one at least. */
 double prof_i_effective_count(const prof_i_series *series);
+
+/* ---- the ratio of two ---- */
+
+/* Pure but for scratch memory. */
+
+typedef struct prof_i_ratio {
+  /* second to first, with an interval of 95 %; low 0 and high infinity: so few samples have none */
+  double middle, low, high;
+} prof_i_ratio;
+
+/* False: no memory. All samples above 0. */
+bool prof_i_ratio_of(const prof_i_series *first, const prof_i_series *second, prof_i_ratio *out);
+
+/* The same of samples that were taken in turn, the i-th of either in one round. It uses the rounds'
+   own ratios, which cancel what disturbs a whole round, and their median's interval. */
+bool prof_i_paired_ratio_of(const double *first, const double *second, size_t count,
+                            prof_i_ratio *out);
 
 #endif

@@ -1,7 +1,10 @@
-/* See throttle_monitor.h. A look is requested and answered by two words; the data of the answer is
-   written between them. */
+/* A device's meters while an operator is measured on it: its clock, and what throttles it. A thread
+   of the measurement, "prof-op-meters", reads them. It does so only while the measuring thread
+   waits between two samples. That thread waits for a vendor's call for one second, ten in all, and
+   then goes on without.
+   A look is requested and answered by two words; the data of the answer is written between them. */
 #define _GNU_SOURCE
-#include "throttle_monitor.h"
+#include "internal.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "../../src/op/compare.h"
-#include "../../src/op/diagnose.h"
+#include "../../src/op/internal.h"
+#include "../../src/op/series.h"
 #include "../fault/support/skip.h"
 
 enum { COUNT = 200 };
