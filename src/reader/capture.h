@@ -57,7 +57,7 @@ typedef struct prof_i_segment {
   uint8_t generation;
   bool is_plain : 1;   /* only plain scopes, without a gap */
   bool is_ordered : 1; /* by end */
-  bool has_calls : 1;  /* of a vendor's tracing: call_fit.c may move them */
+  bool has_calls : 1;  /* of a vendor's tracing: walk_sorted.c may move them */
   /* another thread wrote it for this one: see virtual_threads.c */
   bool is_side_written : 1;
   /* No event of a later segment ended before one of this segment or an earlier one. */
@@ -154,7 +154,7 @@ struct prof_trace {
   uint32_t view_count; /* open views of this trace; atomic */
 };
 
-/* ---- extent.c ---- */
+/* ---- source.c: extents ---- */
 
 /* Copies and checks the header. PROF_E_TRUNCATED, PROF_E_NOT_CAPTURE, PROF_E_VERSION. */
 int prof_i_header_check(prof_trace *trace);

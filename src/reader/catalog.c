@@ -1,6 +1,7 @@
 /* Reads the catalog from meta extents: call sites, argument schemas, names of tracks, clock pairs,
    sessions. Texts stay in the capture. Memory is a small multiple of the records read, whatever
    their numbers are. */
+#define _GNU_SOURCE
 #include <prof/memory.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,70 @@
 #include "../base/fault.h"
 #include "../format/observed.h"
 #include "../format/parse.h"
+
+/* ---- processes ---- */
+
+/* Maps a thread of a trace to its process: the capture's process, or one that a record of the
+   import names. */
+
+/* Reads a record of the kind PROCESS. 0 or PROF_E_NO_MEMORY. */
+static int catalog_add_process(prof_trace *trace, const uint64_t *words, uint64_t word_count) {
+  prof_i_catalog *const catalog = &trace->catalog;
+  const uint64_t *at = words + 5;
+  uint64_t left = word_count < 5 ? 0 : word_count - 5;
+  prof_i_process_record seen = {.rank = -1};
+  if (word_count < 6 || !prof_i_consume_text(&at, &left, &seen.name)) {
+    trace->bad_count++;
+    return 0;
+  }
+  seen.serial = words[3];
+  seen.pid = (int64_t)words[4];
+  if (!prof_i_make_room((void **)&catalog->processes, &catalog->process_room,
+                        catalog->process_count, sizeof *catalog->processes))
+    return PROF_E_NO_MEMORY;
+  catalog->processes[catalog->process_count++] = seen;
+  return 0;
+}
+
+static int process_compare_serial(const void *a, const void *b) {
+  const prof_i_process_record *const x = a, *const y = b;
+  if (x->serial != y->serial) return x->serial < y->serial ? -1 : 1;
+  return (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+static void catalog_sort_processes(prof_i_catalog *catalog) {
+  if (catalog->process_count)
+    qsort(catalog->processes, catalog->process_count, sizeof *catalog->processes,
+          process_compare_serial);
+}
+
+static const prof_i_process_record *process_find(const prof_i_catalog *catalog, uint64_t serial) {
+  uint32_t low = 0, high = catalog->process_count;
+  while (low < high) {
+    const uint32_t middle = low + (high - low) / 2;
+    if (catalog->processes[middle].serial < serial)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < catalog->process_count && catalog->processes[low].serial == serial
+             ? &catalog->processes[low]
+             : NULL;
+}
+
+prof_i_process_record prof_i_trace_process(const prof_trace *trace, uint32_t thread) {
+  const prof_i_header *const header = &trace->header;
+  const prof_i_process_record *const seen =
+      process_find(&trace->catalog, trace->threads[thread].serial);
+  if (seen) return *seen;
+  const size_t bytes = strnlen(header->process_name, sizeof header->process_name);
+  return (prof_i_process_record){
+      .pid = header->pid,
+      .rank = header->world_size > 1 || header->world_size < 0 ? header->rank : -1,
+      .name = {header->process_name, bytes}};
+}
+
+/* ---- the catalog ---- */
 
 enum { STEP_ROOM = 16, WALL_STEP_NS_MIN = 1000000 };
 
@@ -452,7 +517,7 @@ static int add_record(prof_trace *trace, const uint64_t *words, uint64_t word_co
     case PROF_I_KIND_NOTE:
       return add_note(trace, words, word_count);
     case PROF_I_KIND_PROCESS:
-      return prof_i_catalog_add_process(trace, words, word_count);
+      return catalog_add_process(trace, words, word_count);
     default:
       trace->bad_count++;
       return 0; /* a number from the file, not an enum */
@@ -511,7 +576,7 @@ void prof_i_catalog_finish(prof_i_catalog *catalog) {
   drop_older_track_names(catalog);
   drop_older_devices(catalog);
   drop_cleared_pools(catalog);
-  prof_i_catalog_sort_processes(catalog);
+  catalog_sort_processes(catalog);
   if (catalog->pool_count)
     qsort(catalog->pools, catalog->pool_count, sizeof *catalog->pools, pool_compare_number);
 }

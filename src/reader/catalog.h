@@ -78,7 +78,7 @@ typedef struct prof_i_catalog {
   uint64_t outside_count;
   prof_i_text *notes; /* in the order of their records */
   uint32_t note_count, note_room;
-  prof_i_process_record *processes; /* of threads of other processes, by serial: process.c */
+  prof_i_process_record *processes; /* of threads of other processes, by serial */
   uint32_t process_count, process_room;
   prof_i_pool_record *pools;
   uint32_t pool_count, pool_room;
@@ -112,11 +112,9 @@ static inline const prof_i_site_info *prof_i_catalog_site(const prof_i_catalog *
   return &catalog->sites[number < catalog->site_limit ? catalog->site_at[number] : 0];
 }
 
-/* ---- process.c ---- */
+/* ---- processes ---- */
 
 /* Reads a record of the kind PROCESS. 0 or PROF_E_NO_MEMORY. */
-int prof_i_catalog_add_process(prof_trace *trace, const uint64_t *words, uint64_t word_count);
-void prof_i_catalog_sort_processes(prof_i_catalog *catalog);
 prof_i_process_record prof_i_trace_process(const prof_trace *trace, uint32_t thread);
 
 #endif

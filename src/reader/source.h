@@ -77,9 +77,6 @@ bool prof_i_source_add_mapping(void);
    again. Any thread. */
 void prof_i_source_release_pages(const prof_i_source *source, const void *from, uint64_t bytes);
 
-/* The extent's head, in the bytes or the cached one. */
-const prof_i_head *prof_i_source_head(const prof_i_source *source, uint64_t offset);
-
 /* The chunk at this offset. Its head may be cached elsewhere: see above. */
 const unsigned char *prof_i_source_chunk(const prof_i_source *source, uint64_t offset);
 

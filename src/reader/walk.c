@@ -21,7 +21,6 @@
 #include "view.h"
 #include "walk_lanes.h"
 #include "walk_plain.h"
-#include "walk_sorted.h"
 
 enum { BITMAP_WORDS = (PROF_I_SEGMENT_SLOTS + 65536) / 64 };
 
@@ -421,7 +420,7 @@ bool prof_i_walker_restore(prof_i_walker *walker, const prof_i_walker_state *sta
 
 uint32_t prof_i_first_segment_from(const prof_trace *trace, const prof_i_trace_thread *thread,
                                    uint64_t from_ns) {
-  /* Vendor calls may have been moved by some microseconds: call_fit.c. */
+  /* Vendor calls may have been moved by some microseconds: walk_sorted.c. */
   static const uint64_t slack_ns = 1000000;
   uint32_t low = thread->first_segment, high = low + thread->segment_count;
   if (from_ns <= slack_ns) return low;

@@ -94,4 +94,14 @@ static inline bool prof_i_interval_is_call(const prof_i_scope_interval *t) {
   return t->record && prof_i_is_call(t->record);
 }
 
+/* ---- walk_sorted.c ---- */
+
+typedef struct prof_i_sorted_record {
+  uint64_t start, end; /* ticks */
+  const uint64_t *words;
+} prof_i_sorted_record;
+
+/* segments: `count` neighbours of one group. */
+void prof_i_walk_sorted(prof_i_walker *walker, const prof_i_segment *segments, uint32_t count);
+
 #endif
