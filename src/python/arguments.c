@@ -1,5 +1,6 @@
-/* See arguments.h. */
-#include "arguments.h"
+/* Converts a program's named arguments for C. The program's own code runs during this: __str__() of
+   a value, methods of a sequence, signal handlers. Under the GIL. */
+#include "internal.h"
 
 #define PY prof_i_python_now
 

@@ -7,8 +7,7 @@
 #include <string.h>
 
 #include "../base/this_thread.h"
-#include "arguments.h"
-#include "scope.h"
+#include "internal.h"
 
 #define PY prof_i_python_now
 

@@ -18,9 +18,8 @@
 #include "../base/port.h"
 #include "../base/this_thread.h"
 #include "../core/record/site.h"
-#include "arguments.h"
 #include "functions.h"
-#include "scope.h"
+#include "internal.h"
 
 #define PY prof_i_python_now
 

@@ -21,9 +21,6 @@ typedef struct prof_i_energy {
 
 void prof_i_energy_begin(prof_i_energy *energy, const char *folder);
 
-/* What was used between two readings, in uJ. False: the second lacks packages of the first. */
-bool prof_i_energy_between(const prof_i_energy *from, const prof_i_energy *to, uint64_t *uj_out);
-
 /* What was used since, in uJ. False: not known. A counter may wrap around once, which takes at
    least a minute. */
 bool prof_i_energy_end(const prof_i_energy *energy, const char *folder, uint64_t *uj_out);

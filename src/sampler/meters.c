@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "../base/port.h"
-#include "host_meters.h"
+#include "internal.h"
 
 /* ---- which ---- */
 

@@ -16,7 +16,6 @@
 #include "../base/reentry.h"
 #include "../base/this_thread.h"
 #include "../core/record/site.h"
-#include "host_meters.h"
 #include "internal.h"
 #include "meters.h"
 
