@@ -60,16 +60,17 @@ on_build() { # TEST
     tests/python/run.sh "$1" "$version" "$python"
 }
 
-tests=(tests/python/test_against_torch.py tests/python/test_torch_memory.py
-  tests/python/test_torch_install.py tests/python/test_torch_ranges.py
-  tests/python/test_torch_face.py
+tests=(tests/python/test_against_torch.py tests/python/test_against_torch_imports.py
+  tests/python/test_torch_memory.py tests/python/test_torch_install.py
+  tests/python/test_torch_ranges.py tests/python/test_torch_face.py
   tests/python/test_torch_guides.py tests/python/test_observe_bad_input.py
-  tests/python/test_observe.py tests/python/test_observe_table.py
+  tests/python/test_observe.py tests/python/test_observe_life.py
+  tests/python/test_observe_table.py
   tests/python/test_observe_numbers.py tests/python/test_torch_rows.py
   tests/python/test_torch_threads.py tests/python/test_torch_overlaps.py
   tests/python/test_torch_inputs.py)
 [ "${PROF_LONG:-0}" != 1 ] ||
-  tests=(tests/python/test_against_torch.py tests/python/test_torch_[fgimrt]*.py
+  tests=(tests/python/test_against_torch*.py tests/python/test_torch_[fgimrt]*.py
     tests/python/test_torch_overlaps.py tests/python/test_observe*.py \
       tests/python/test_python_ids.py
     tests/python/test_torch_viewers.py)

@@ -133,7 +133,7 @@ for machine in x86_64 aarch64; do
 done
 
 wheel=$(echo "$source"/build/wheel/libprof-*-py3-none-manylinux_2_17_"$own".whl)
-pythons=ends tests=("$here"/test_scopes.py)
+pythons=ends tests=("$here"/test_scopes.py "$here"/test_scopes_process.py)
 [ "${PROF_LONG:-0}" != 1 ] || pythons=all tests=("$here"/test_*.py)
 mapfile -t pythons < <(PROF_TEST_PYTHONS=$pythons "$here/pythons.sh")
 for line in "${pythons[@]}"; do
