@@ -14,6 +14,7 @@
 
 #include "child_check.h"
 #include "events.h"
+#include "health.h"
 
 #define TEST(name) cmocka_unit_test_teardown(name, empty_folder)
 #define PART(name) \
@@ -31,23 +32,6 @@ static char folder[] = "/tmp/prof-bad-XXXXXX"; /* of a part: where it was starte
 static int skip_part(const char *why) {
   fprintf(stderr, "skip: %s\n", why);
   return SKIPPED;
-}
-
-static prof_health health_now(void) {
-  prof_health health = {.size = sizeof health};
-  check_status(prof_health(&health), PROF_OK);
-  return health;
-}
-
-static uint64_t lost_in(const prof_health *health) {
-  uint64_t lost = 0;
-  for (int i = 0; i < PROF_LOSS_COUNT; i++) lost += health->lost_count[i];
-  return lost;
-}
-
-static void record_scopes(uint64_t count) {
-  for (uint64_t i = 0; i < count; i++)
-    WITH_BASE_PROFILER(PROF_HOST, "scope", "x", PROF_NO_ARGS, {});
 }
 
 /* A macro: the type of the first argument differs between C libraries. */

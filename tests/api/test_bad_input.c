@@ -259,7 +259,7 @@ static void ends_without_a_begin_change_nothing_but_the_count_of_strays(void **s
   prof_scope_end(12345);
   events_record(1);
   prof_health health = health_now();
-  const uint64_t before = lost_in(&health), strays = health.stray_count;
+  const uint64_t before = health_lost(&health), strays = health.stray_count;
   for (size_t i = 0; i < COUNT_OF(never); i++) prof_scope_end(never[i]);
   WITH_BASE_PROFILER(PROF_HOST, "around", "x", PROF_NO_ARGS, {
     for (size_t i = 0; i < COUNT_OF(never); i++) prof_scope_end(never[i]);
@@ -272,7 +272,7 @@ static void ends_without_a_begin_change_nothing_but_the_count_of_strays(void **s
   prof_scope_end(outer); /* not nested: both stand */
   prof_scope_end(later);
   health = health_now();
-  assert_int_equal(lost_in(&health), before);
+  assert_int_equal(health_lost(&health), before);
   assert_int_equal(health.stray_count, strays + 2 * COUNT_OF(never) + 1);
   assert_int_equal(health.recorded_count, 4);
   events_stop_and_read();

@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #include "../mappings.h"
+#include "health.h"
 #include "sanitizers.h"
 
 enum { SCOPES = 5000000, FEW_SCOPES = 400000, EXTRA_KIB = 4 << 10 };
@@ -248,12 +249,6 @@ static void room_comes_back_when_its_last_reader_goes(void **state) {
     assert_int_equal(prof_clear(), PROF_OK);
   }
   assert_int_equal(prof_stop(), PROF_OK);
-}
-
-static prof_health health_now(void) {
-  prof_health health = {.size = sizeof health};
-  assert_int_equal(prof_health(&health), PROF_OK);
-  return health;
 }
 
 /* A full capture is cleared while a trace has all of it, so it is full again at once. When the

@@ -7,14 +7,9 @@
 #include <pthread.h>
 
 #include "events.h"
+#include "health.h"
 
 enum { BELOW = 100, DEEP = 64 + BELOW };
-
-static prof_health health_now(void) {
-  prof_health health = {.size = sizeof health};
-  assert_status(prof_health_get(&health), PROF_OK);
-  return health;
-}
 
 /* Health and the reader tell the same: so many recorded, lost (by one reason, -1: none), open, of
    these below the 64, and strays. */
@@ -155,7 +150,7 @@ static void what_was_skipped_in_a_full_capture_is_lost_as_skipped(void **state) 
     }
   });
   health = health_now();
-  for (int i = 0; i < PROF_LOSS_COUNT; i++) lost += health.lost_count[i];
+  lost += health_lost(&health);
   assert_in_range(health.lost_count[PROF_LOSS_SKIPPED], 1, LEFT);
   assert_int_equal(health.open_count, 0);
   assert_int_equal(health.recorded_count + lost, fillers + LEFT + 1);

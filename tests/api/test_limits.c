@@ -13,7 +13,7 @@
 /* Recorded and lost make up what was attempted, and the dump has all that was recorded. */
 static void check_sums(uint64_t attempted) {
   const prof_health health = health_now();
-  const uint64_t lost = lost_in(&health);
+  const uint64_t lost = health_lost(&health);
   check(health.recorded_count + lost == attempted, "%" PRIu64 " + %" PRIu64 " != %" PRIu64,
         health.recorded_count, lost, attempted);
   uint64_t count = 0;
@@ -101,7 +101,7 @@ static int little_address_space(void) {
   WITH_BASE_PROFILER(PROF_HOST, "other", "x", PROF_ARGS("n", 1), {});
   check_status(prof_stop(), PROF_OK);
   const prof_health health = health_now();
-  check(health.recorded_count + lost_in(&health) == 1001, "%" PRIu64 " recorded",
+  check(health.recorded_count + health_lost(&health) == 1001, "%" PRIu64 " recorded",
         health.recorded_count);
   limit(RLIMIT_AS, RLIM_INFINITY);
   uint64_t count = 0;
@@ -308,8 +308,8 @@ static int a_million_distinct_names(void) {
   const long grown = resident_kib() - before;
   check_status(prof_stop(), PROF_OK);
   const prof_health health = health_now();
-  check(health.recorded_count + lost_in(&health) == NAMES, "%" PRIu64 " + %" PRIu64,
-        health.recorded_count, lost_in(&health));
+  check(health.recorded_count + health_lost(&health) == NAMES, "%" PRIu64 " + %" PRIu64,
+        health.recorded_count, health_lost(&health));
   check(health.lost_count[PROF_LOSS_FULL] > 0 && health.is_full == 1, "not full");
   check(health.arena_bytes <= CAP_MIB << 20, "%" PRIu64 " bytes", health.arena_bytes);
   check(health.sites_count < 100, "%u call sites", health.sites_count);

@@ -9,6 +9,7 @@
 
 #include "events.h"
 #include "hang_guard.h"
+#include "health.h"
 #include "sanitizers.h"
 
 enum { RECORDERS = 4, SHORT_THREADS = 2000, SHORT_AT_ONCE = 8, SECONDS_EACH = 2, KEYS_EACH = 2000 };
@@ -17,12 +18,6 @@ static uint64_t now_ns(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-static prof_health health_now(void) {
-  prof_health health = {.size = sizeof health};
-  assert_status(prof_health(&health), PROF_OK);
-  return health;
 }
 
 /* Records at level 1 into an arena of its own: it has no loss of an earlier test. */
@@ -213,7 +208,7 @@ static void threads_record_while_the_capture_is_read_and_controlled(void **state
   get_and_check();
   const prof_health health = health_now();
   uint64_t sum = health.recorded_count;
-  for (int i = 0; i < PROF_LOSS_COUNT; i++) sum += health.lost_count[i];
+  sum += health_lost(&health);
   print_message("%d rounds beside %" PRIu64 " scopes\n", rounds, work.begun);
   /* what found no way in at its begin was counted too */
   assert_in_range(sum - 1, work.begun, work.tried);

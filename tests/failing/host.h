@@ -25,6 +25,7 @@
 
 #include "child_check.h"
 #include "hang_guard.h"
+#include "health.h"
 
 enum { HOST_SKIPPED = 77, HOST_PATH_ROOM = 512, HOST_SAID_ROOM = 2048 };
 
@@ -103,29 +104,12 @@ static inline void host_expect(const char *name, host_body *body, const void *co
 
 /* ---- what is recorded ---- */
 
-static inline prof_health host_health(void) {
-  prof_health health = {.size = sizeof health};
-  check_status(prof_health(&health), PROF_OK);
-  return health;
-}
-
-static inline uint64_t host_lost(const prof_health *health) {
-  uint64_t lost = 0;
-  for (int i = 0; i < PROF_LOSS_COUNT; i++) lost += health->lost_count[i];
-  return lost;
-}
-
 static inline void host_check_sum(uint64_t attempted) {
-  const prof_health health = host_health();
-  const uint64_t lost = host_lost(&health);
+  const prof_health health = health_now();
+  const uint64_t lost = health_lost(&health);
   check(health.recorded_count + lost == attempted,
         "%" PRIu64 " recorded + %" PRIu64 " lost != %" PRIu64 " attempted", health.recorded_count,
         lost, attempted);
-}
-
-static inline void host_scopes(uint64_t count) {
-  for (uint64_t i = 0; i < count; i++)
-    WITH_BASE_PROFILER(PROF_HOST, "scope", "x", PROF_NO_ARGS, {});
 }
 
 /* How many scopes a capture in a file holds. */

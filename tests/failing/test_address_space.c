@@ -39,13 +39,13 @@ static int start_leaves_the_host_its_memory(const void *context) {
   const rlim_t before = mapped();
   const prof_options options = options_of(l, 0);
   check_status(prof_start_with(&options), PROF_OK);
-  host_scopes(10);
+  record_scopes(10);
   WITH_BASE_PROFILER(PROF_HOST, "arguments", "x", PROF_ARGS("n", 1), {});
   const rlim_t taken = mapped() - before;
   check(taken <= l->bytes / SHARE, "%lu of %lu bytes are taken", (unsigned long)taken,
         (unsigned long)l->bytes);
   const char *const name = l->which == RLIMIT_AS ? "RLIMIT_AS is " : "RLIMIT_DATA is ";
-  check(strstr(host_health().reason, name), "the reason is '%s'", host_health().reason);
+  check(strstr(health_now().reason, name), "the reason is '%s'", health_now().reason);
   return 0;
 }
 
@@ -73,12 +73,12 @@ static int all_can_be_read(const void *context) {
   set_limit(l->which, mapped() + l->bytes);
   const prof_options options = options_of(l, 0);
   check_status(prof_start_with(&options), PROF_OK);
-  host_scopes(1000000);
+  record_scopes(1000000);
   host_check_sum(1000000);
   check_status(prof_stop(), PROF_OK);
   check_status(prof_dump(host_path("read.json")), PROF_OK);
   check_status(prof_get_duration(NULL, NULL, NULL, &count), PROF_OK);
-  check(count && count == host_health().recorded_count, "%" PRIu64 " are read", count);
+  check(count && count == health_now().recorded_count, "%" PRIu64 " are read", count);
   return 0;
 }
 
@@ -96,7 +96,7 @@ static int has_large_cap(const void *context) {
   set_limit(l->which, mapped() + l->bytes);
   const prof_options options = options_of(l, l->bytes * 2);
   check_status(prof_start_with(&options), PROF_OK);
-  const prof_health health = host_health();
+  const prof_health health = health_now();
   check(health.cap_bytes <= l->bytes / SHARE, "the cap is %" PRIu64, health.cap_bytes);
   check(strstr(health.reason, "RLIMIT_AS is "), "the reason is '%s'", health.reason);
   return 0;
@@ -115,9 +115,8 @@ static int has_no_room_for_a_copy(const void *context) {
   set_limit(l->which, before + l->bytes);
   const prof_options options = options_of(l, l->bytes / 4 * 3);
   check_status(prof_start_with(&options), PROF_OK);
-  check(host_health().cap_bytes == l->bytes / 4 * 3, "the cap is %" PRIu64,
-        host_health().cap_bytes);
-  host_scopes(2000000);
+  check(health_now().cap_bytes == l->bytes / 4 * 3, "the cap is %" PRIu64, health_now().cap_bytes);
+  record_scopes(2000000);
   check_status(prof_stop(), PROF_OK);
   check_status(prof_dump(host_path("late.json")), PROF_E_NO_MEMORY);
   check(strstr(prof_last_error(), "RLIMIT_AS is ") && strstr(prof_last_error(), "ulimit -v"),

@@ -103,16 +103,16 @@ static int run_closing(const void *context) {
   char capture[sizeof((prof_health *)0)->capture_path];
   at_stage(what, BEFORE_START);
   check_status(prof_start_with(&options), PROF_OK);
-  check(host_health().survives_kill == !what->in_memory, "%s", host_health().reason);
-  snprintf(capture, sizeof capture, "%s", host_health().capture_path);
-  host_scopes(FEW);
+  check(health_now().survives_kill == !what->in_memory, "%s", health_now().reason);
+  snprintf(capture, sizeof capture, "%s", health_now().capture_path);
+  record_scopes(FEW);
   if (what->removes_capture) check(unlink(capture) == 0, "%s: %s", capture, strerror(errno));
   at_stage(what, WHILE_RECORDING);
-  host_scopes(MANY);
+  record_scopes(MANY);
   at_stage(what, BEFORE_STOP);
   check_status(prof_stop(), PROF_OK);
   host_check_sum(FEW + MANY);
-  const prof_health health = host_health();
+  const prof_health health = health_now();
   if (what->removes_capture)
     check(health.is_full && health.lost_count[PROF_LOSS_DISK] > 0, "nothing is said to be lost");
   else if (what->policy != PROF_POLICY_RING)
@@ -186,7 +186,7 @@ static int run_daemon(const void *context) {
   char said[HOST_PATH_ROOM];
   snprintf(said, sizeof said, "%s", host_path("said"));
   check_status(prof_start_with(&options), PROF_OK);
-  host_scopes(FEW);
+  record_scopes(FEW);
   const pid_t first = fork();
   check(first >= 0, "fork");
   if (first > 0) { /* in the host proper the parent would be gone */
@@ -211,7 +211,7 @@ static int run_daemon(const void *context) {
     waitpid(second, &status, 0);
     _exit(status != 0);
   }
-  host_scopes(FEW);
+  record_scopes(FEW);
   freopen(said, "w", stderr);
   const int log = dup(fileno(stderr)); /* so that check() can be read */
   for (int fd = 0; fd < 1024; fd++)
@@ -219,10 +219,10 @@ static int run_daemon(const void *context) {
   for (int fd = 0; fd < 3; fd++) make_host_file(-1);
   stderr = fdopen(log, "w");
   setvbuf(stderr, NULL, _IONBF, 0);
-  host_scopes(MANY);
+  record_scopes(MANY);
   host_check_sum(FEW + MANY);
-  check(host_health().recorded_count == FEW + MANY, "%" PRIu64 " are recorded",
-        host_health().recorded_count);
+  check(health_now().recorded_count == FEW + MANY, "%" PRIu64 " are recorded",
+        health_now().recorded_count);
   check_status(prof_stop(), PROF_OK);
   check_status(prof_dump(NULL), PROF_OK);
   check_host_files();

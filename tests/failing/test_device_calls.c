@@ -179,8 +179,8 @@ static int run_full_disk(const void *unused) {
   check(walk.plan->failed_count > 0, "no look for room was refused: all found some");
   const sums all = sums_now();
   uint64_t lost = 0;
-  for (int i = 0; i < PROF_LOSS_COUNT; i++) lost += host_health().lost_count[i];
-  check(host_health().lost_count[PROF_LOSS_DISK] > 0,
+  for (int i = 0; i < PROF_LOSS_COUNT; i++) lost += health_now().lost_count[i];
+  check(health_now().lost_count[PROF_LOSS_DISK] > 0,
         "no loss for want of room on the disk, of %" PRIu64, lost);
   check(all.on_device > 0 && all.on_device < COUNT && all.host < COUNT,
         "%" PRIu64 " device's and %" PRIu64 " host's sides of %d", all.on_device, all.host, COUNT);

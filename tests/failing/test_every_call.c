@@ -164,7 +164,7 @@ static int start(const failing_case *what) {
         prof_status_name(status), prof_level());
   host_check_sum(host.attempted);
   if (status != PROF_OK) return status;
-  const prof_health health = host_health();
+  const prof_health health = health_now();
   check(health.survives_kill || health.reason[0], "in memory, and no reason");
   return status;
 }
@@ -179,7 +179,7 @@ static void get(void) {
   if (!trace) return;
   prof_trace_info info = {.size = sizeof info};
   check_status(prof_trace_info_get(trace, &info), PROF_OK);
-  const prof_health health = host_health();
+  const prof_health health = health_now();
   const uint64_t recorded = health.recorded_count;
   check(info.scope_count == recorded && info.bad_count == 0,
         "%" PRIu64 " scopes and %" PRIu64 " bad ones are read, %" PRIu64 " recorded",
@@ -227,7 +227,7 @@ static void check_dumped(const char *path) {
   while (end > 0 && (text[end - 1] == '\n' || text[end - 1] == ' ')) end--;
   check(text[0] == '{' && end > 0 && text[end - 1] == '}', "%s is cut after %zu bytes: ...%s", path,
         bytes, text + (bytes > 40 ? bytes - 40 : 0));
-  const uint64_t shown = count_of(text, "\"ph\":\"X\""), recorded = host_health().recorded_count;
+  const uint64_t shown = count_of(text, "\"ph\":\"X\""), recorded = health_now().recorded_count;
   check(shown == recorded, "%s shows %" PRIu64 " scopes, %" PRIu64 " are recorded", path, shown,
         recorded);
 }
@@ -305,9 +305,9 @@ static void run_without_failures(const failing_case *what) {
   run_in_memory(3 << 19);
   const prof_options options = stream_options(what);
   check_status(prof_start_with(&options), PROF_OK);
-  const prof_health health = host_health();
+  const prof_health health = health_now();
   check(health.survives_kill, "recorded in memory: %s", health.reason);
-  host.attempted = host_lost(&health);
+  host.attempted = health_lost(&health);
   check(health.recorded_count == 0, "a new capture has %" PRIu64 " records", health.recorded_count);
   record();
   check_status(prof_stop(), PROF_OK);
@@ -334,7 +334,7 @@ static int run_case(const void *context) {
   walk.begin(walk.plan);
   run_with_failures(what);
   /* not armed: whatever went wrong, all can still be had */
-  if (host_health().cap_bytes) check_status(prof_dump(NULL), PROF_OK);
+  if (health_now().cap_bytes) check_status(prof_dump(NULL), PROF_OK);
   run_in_memory(1 << 20);
   run_without_failures(what);
   const prof_options options = {.size = sizeof options};
@@ -365,8 +365,8 @@ static prof_health begin_capture(void) {
   const prof_options options = {
       .size = sizeof options, .path = host_path("run/capture.json"), .cap_bytes = 1 << 20};
   check_status(prof_start_with(&options), PROF_OK);
-  host_scopes(CAPTURE_SCOPES);
-  return host_health();
+  record_scopes(CAPTURE_SCOPES);
+  return health_now();
 }
 
 /* Another process records it and ends without a stop. */

@@ -68,8 +68,8 @@ static int start_alone(const void *unused) {
   own.is_closed = 1;
   start();
   check(own.main_bytes <= MIB, "the start itself reserves %" PRIu64 " bytes", own.main_bytes);
-  host_scopes(FIRST_LOOK);
-  const prof_health health = host_health();
+  record_scopes(FIRST_LOOK);
+  const prof_health health = health_now();
   check(health.helper_thread == 1, "there is no helper");
   check(health.recorded_count == FIRST_LOOK, "%" PRIu64 " of %d recorded", health.recorded_count,
         FIRST_LOOK);
@@ -90,19 +90,19 @@ static int lose(const void *unused) {
   while (!look(&own.helper_slept)) nap(); /* it has made ready all that it may */
   __atomic_store_n(&own.is_closed, 1, __ATOMIC_RELEASE);
   uint64_t attempts = 0;
-  for (; host_health().lost_count[PROF_LOSS_NO_CHUNK] == 0 && attempts < CAP / 16; attempts += STEP)
-    host_scopes(STEP);
-  check(host_health().lost_count[PROF_LOSS_NO_CHUNK] > 0, "nothing is lost");
+  for (; health_now().lost_count[PROF_LOSS_NO_CHUNK] == 0 && attempts < CAP / 16; attempts += STEP)
+    record_scopes(STEP);
+  check(health_now().lost_count[PROF_LOSS_NO_CHUNK] > 0, "nothing is lost");
   while (!look(&own.waiting)) nap();
-  const uint64_t before = host_health().lost_count[PROF_LOSS_NO_CHUNK];
+  const uint64_t before = health_now().lost_count[PROF_LOSS_NO_CHUNK];
   own.main_futexes = 0;
-  host_scopes(FIRST_LOOK);
+  record_scopes(FIRST_LOOK);
   const uint64_t futexes = own.main_futexes,
-                 lost = host_health().lost_count[PROF_LOSS_NO_CHUNK] - before;
+                 lost = health_now().lost_count[PROF_LOSS_NO_CHUNK] - before;
   __atomic_store_n(&own.is_closed, 0, __ATOMIC_RELEASE);
   check(lost == FIRST_LOOK, "%" PRIu64 " of %d lost", lost, FIRST_LOOK);
   check(futexes == 0, "%" PRIu64 " system calls for %" PRIu64 " lost scopes", futexes, lost);
-  const prof_health health = host_health();
+  const prof_health health = health_now();
   check(health.recorded_count + health.lost_count[PROF_LOSS_NO_CHUNK] == attempts + FIRST_LOOK,
         "%" PRIu64 " recorded, %" PRIu64 " lost of %" PRIu64, health.recorded_count,
         health.lost_count[PROF_LOSS_NO_CHUNK], attempts + FIRST_LOOK);
@@ -127,9 +127,9 @@ static int record_forbidden(const void *unused) {
   const prof_options options = {.size = sizeof options, .path = host_path("forbidden.json")};
   is_pwritev_forbidden = true;
   check_status(prof_start_with(&options), PROF_OK);
-  host_scopes(FIRST_LOOK);
+  record_scopes(FIRST_LOOK);
   check_status(prof_stop(), PROF_OK);
-  const prof_health health = host_health();
+  const prof_health health = health_now();
   check(health.recorded_count == FIRST_LOOK, "%" PRIu64 " of %d recorded", health.recorded_count,
         FIRST_LOOK);
   return 0;

@@ -48,21 +48,21 @@ static int run_interrupted(const void *context) {
                                   .cap_bytes = (64u + round) << 20,
                                   .helper_thread = what->helper_thread};
     check_status(prof_start_with(&options), PROF_OK);
-    prof_health health = host_health();
+    prof_health health = health_now();
     check(health.survives_kill == (what->path != NULL), "round %u: %s", round, health.reason);
-    host_scopes(SCOPES);
+    record_scopes(SCOPES);
     prof_trace *trace = NULL;
     check_status(prof_get(&trace), PROF_OK);
     prof_trace_destroy(trace);
     check_status(prof_dump(host_path(round ? "part.json" : "part.json.gz")), PROF_OK);
     check_status(prof_clear(), PROF_OK);
-    host_scopes(SCOPES);
+    record_scopes(SCOPES);
     check_status(prof_stop(), PROF_OK);
-    health = host_health();
+    health = health_now();
     check(health.recorded_count == SCOPES && health.lost_count[PROF_LOSS_CLEARED] == SCOPES &&
-              host_lost(&health) == SCOPES,
+              health_lost(&health) == SCOPES,
           "round %u: %" PRIu64 " recorded, %" PRIu64 " cleared, %" PRIu64 " lost in all", round,
-          health.recorded_count, health.lost_count[PROF_LOSS_CLEARED], host_lost(&health));
+          health.recorded_count, health.lost_count[PROF_LOSS_CLEARED], health_lost(&health));
     check_status(prof_dump(what->path ? NULL : host_path("whole.json")), PROF_OK);
   }
   check(ticks > 1000, "only %d signals came", (int)ticks);

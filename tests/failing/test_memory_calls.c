@@ -245,7 +245,7 @@ static int run_full(const void *unused) {
   static prof_pool *filling[POOLS];
   for (int i = 0; i < POOLS; i++) check_status(prof_pool_create(NULL, &filling[i]), PROF_OK);
   const prof_device device = {PROF_DEVICE_CPU, 7};
-  const uint64_t lost_before = host_health().lost_count[PROF_LOSS_FULL];
+  const uint64_t lost_before = health_now().lost_count[PROF_LOSS_FULL];
   check_status(prof_pool_create(
                    &(prof_pool_options){
                        .size = sizeof(prof_pool_options), .name = "no room", .device = device},
@@ -256,7 +256,7 @@ static int run_full(const void *unused) {
   check(max.max_used_bytes == PIECES * PIECE_BYTES && max.used_bytes == PIECE_BYTES &&
             max.max_allocated_bytes == 1 << 20,
         "peak %" PRIu64 ", used %" PRIu64, max.max_used_bytes, max.used_bytes);
-  const uint64_t lost = host_health().lost_count[PROF_LOSS_FULL] - lost_before;
+  const uint64_t lost = health_now().lost_count[PROF_LOSS_FULL] - lost_before;
   check(lost == 2 * PIECES, "%" PRIu64 " lost of %d", lost, 2 * PIECES);
   check_status(prof_memory_reset(), PROF_OK);
   check_status(prof_memory_max_get(device, PROF_MEMORY_POOL, &max), PROF_OK);

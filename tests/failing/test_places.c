@@ -38,7 +38,7 @@ static void wait_for(int count) {
 static int record_beside(const beside *all, uint64_t which) {
   const prof_options options = {.size = sizeof options, .path = all->path, .cap_bytes = 16 << 20};
   check_status(prof_start_with(&options), PROF_OK);
-  host_scopes(all->scopes + which);
+  record_scopes(all->scopes + which);
   __atomic_add_fetch(&together->started, 1, __ATOMIC_SEQ_CST);
   wait_for(all->count);
   check_status(prof_stop(), PROF_OK);
@@ -160,7 +160,7 @@ static int child_of_process_one(const void *context) {
     const pid_t child = fork();
     if (child == 0) {
       check(getpid() == 2, "the pid is %d", (int)getpid());
-      host_scopes(all->scopes + which);
+      record_scopes(all->scopes + which);
       __atomic_add_fetch(&together->started, 1, __ATOMIC_SEQ_CST);
       wait_for(all->count);
       check_status(prof_stop(), PROF_OK);
@@ -171,7 +171,7 @@ static int child_of_process_one(const void *context) {
     check(waitpid(child, &status, 0) == child && status == 0, "process 2 ended with %x",
           (unsigned)status);
     check_status(prof_stop(), PROF_OK);
-    const prof_health health = host_health(); /* its own trace is no matter here */
+    const prof_health health = health_now(); /* its own trace is no matter here */
     check(unlink(health.capture_path) == 0, "%s: %s", health.capture_path, strerror(errno));
     _exit(0);
   }
@@ -209,7 +209,7 @@ static int in_a_poor_place(const void *context) {
     return skip_child("this user may not mount a file system");
   const prof_options options = {.size = sizeof options, .path = path};
   check_status(prof_start_with(&options), PROF_OK);
-  const prof_health health = host_health();
+  const prof_health health = health_now();
   check(health.survives_kill == 0 && health.capture_path[0] == '\0', "the capture is %s",
         health.capture_path);
   check(strstr(health.reason, poor) && strstr(health.reason, "fallocate"),
@@ -217,7 +217,7 @@ static int in_a_poor_place(const void *context) {
   check(strstr(health.reason, "/dev/shm") && strstr(health.reason, "8 MiB"),
         "the reason does not speak of /dev/shm: %s", health.reason);
   check(strstr(health.reason, "memory"), "the reason does not say where it is: %s", health.reason);
-  host_scopes(100000);
+  record_scopes(100000);
   check_status(prof_stop(), PROF_OK);
   host_check_sum(100000);
   check_status(prof_dump(NULL), PROF_OK);
@@ -234,7 +234,7 @@ static void without_room_for_a_file_the_reason_is_given(void **state) {
 static uint64_t cap_of(const char *path, uint64_t cap_bytes) {
   const prof_options options = {.size = sizeof options, .path = path, .cap_bytes = cap_bytes};
   check_status(prof_start_with(&options), PROF_OK);
-  const prof_health health = host_health();
+  const prof_health health = health_now();
   check_status(prof_stop(), PROF_OK);
   return health.cap_bytes;
 }
@@ -251,7 +251,7 @@ static int on_tmpfs(const void *unused) {
   check(cap_of("/dev/shm/chosen.json", more) == more, "a cap that is asked for is not given");
   check(cap_of(host_path("poor/trace.json"), more) == in_memory,
         "what goes to /dev/shm instead has more than memory would, %" PRIu64, in_memory);
-  check(strstr(host_health().reason, "/dev/shm"), "the reason is %s", host_health().reason);
+  check(strstr(health_now().reason, "/dev/shm"), "the reason is %s", health_now().reason);
   struct statfs about;
   check(statfs(host_folder, &about) == 0, "%s", strerror(errno));
   const bool is_disk = about.f_type != 0x01021994; /* no tmpfs */
@@ -280,7 +280,7 @@ static int beside_in_a_poor_place(const void *context) {
   int status = -1;
   check(waitpid(child, &status, 0) == child && status == 0, "the other process ended with %x",
         (unsigned)status);
-  const prof_health health = host_health();
+  const prof_health health = health_now();
   check(strstr(health.reason, "/dev/shm"), "the reason is %s", health.reason);
   char names[512];
   check(host_entries(host_path("poor"), "", names, sizeof names) == 2, "two processes left %s",
@@ -314,33 +314,32 @@ static int on_a_full_disk(const void *context) {
   const prof_options options = {
       .size = sizeof options, .path = host_path("disk/trace.json"), .helper_thread = with_helper};
   check_status(prof_start_with(&options), PROF_OK);
-  check(host_health().survives_kill, "%s", host_health().reason);
+  check(health_now().survives_kill, "%s", health_now().reason);
   do { /* 24 MB; a helper makes room when it has a processor, and recording waits for nobody */
-    host_scopes(PIECE);
+    record_scopes(PIECE);
     many += PIECE;
-  } while (many < MANY || (with_helper && !host_health().is_full && hang_nap(&naps)));
+  } while (many < MANY || (with_helper && !health_now().is_full && hang_nap(&naps)));
   host_check_sum(many);
-  check(host_health().is_full && host_health().lost_count[PROF_LOSS_DISK] > 0,
-        "no loss by the disk");
-  check(host_health().recorded_count > 300000, "only %" PRIu64 " are recorded in 12 MB",
-        host_health().recorded_count);
-  check(strstr(host_health().reason, "No space left on device"), "%s", host_health().reason);
+  check(health_now().is_full && health_now().lost_count[PROF_LOSS_DISK] > 0, "no loss by the disk");
+  check(health_now().recorded_count > 300000, "only %" PRIu64 " are recorded in 12 MB",
+        health_now().recorded_count);
+  check(strstr(health_now().reason, "No space left on device"), "%s", health_now().reason);
   check_status(prof_dump(host_path("disk/trace.json")), PROF_E_NO_SPACE);
   check(strstr(prof_last_error(), "trace.json"), "no path");
   char names[512];
   check(host_entries(disk, "", names, sizeof names) == 1, "not the capture alone: %s", names);
   check_status(prof_clear(), PROF_OK); /* gives its room back */
-  check(host_health().recorded_count == 0, "after the clear %" PRIu64 " are recorded",
-        host_health().recorded_count);
+  check(health_now().recorded_count == 0, "after the clear %" PRIu64 " are recorded",
+        health_now().recorded_count);
   uint64_t after = 0;
   do {
-    host_scopes(1000);
+    record_scopes(1000);
     after += 1000;
-  } while (host_health().recorded_count < 1000 && with_helper && hang_nap(&naps));
+  } while (health_now().recorded_count < 1000 && with_helper && hang_nap(&naps));
   host_check_sum(many + after);
-  check(with_helper || !host_health().reason[0], "%s", host_health().reason);
-  check(host_health().recorded_count >= 1000,
-        "after the clear %" PRIu64 " of %" PRIu64 " are recorded", host_health().recorded_count,
+  check(with_helper || !health_now().reason[0], "%s", health_now().reason);
+  check(health_now().recorded_count >= 1000,
+        "after the clear %" PRIu64 " of %" PRIu64 " are recorded", health_now().recorded_count,
         after);
   /* Chunks made ahead fill it again. */
   while (with_helper && free_kib(disk) > 2048 && hang_nap(&naps)) continue;
@@ -368,7 +367,7 @@ static pthread_barrier_t limit_is_set;
 
 static void *record_under_the_limit(void *unused) {
   pthread_barrier_wait(&limit_is_set);
-  host_scopes(1000);
+  record_scopes(1000);
   return unused;
 }
 
@@ -377,8 +376,8 @@ static int without_address_space(const void *unused) {
   pthread_t thread;
   (void)unused;
   check_status(prof_start_with(&options), PROF_OK);
-  host_scopes(1000);
-  check(!host_health().reason[0], "%s", host_health().reason);
+  record_scopes(1000);
+  check(!health_now().reason[0], "%s", health_now().reason);
   pthread_barrier_init(&limit_is_set, NULL, 2);
   check(pthread_create(&thread, NULL, record_under_the_limit, NULL) == 0, "no thread");
   const struct rlimit limit = {1 << 20, RLIM_INFINITY};
@@ -386,7 +385,7 @@ static int without_address_space(const void *unused) {
   pthread_barrier_wait(&limit_is_set);
   check(pthread_join(thread, NULL) == 0, "join");
   host_check_sum(2000);
-  const prof_health health = host_health();
+  const prof_health health = health_now();
   check(health.lost_count[PROF_LOSS_NO_THREAD] == 1000, "nothing is lost");
   check(strstr(health.reason, "no room for more scopes: Cannot allocate memory"), "%s",
         health.reason);
@@ -402,7 +401,7 @@ static void a_process_without_address_space_is_told_why_scopes_are_lost(void **s
 /* A piece without room stays claimed. If the disk is tmpfs and has no page left, an access to the
    piece kills the process: readers must not touch it. */
 static void *record_many(void *unused) {
-  host_scopes(400000);
+  record_scopes(400000);
   return unused;
 }
 
@@ -421,19 +420,19 @@ static int on_a_disk_without_a_page(const void *unused) {
   for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
   const int rest = open(host_path("disk/rest"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
   while (write(rest, page, sizeof page) > 0) continue;
-  check(host_health().is_full, "it is not full");
+  check(health_now().is_full, "it is not full");
   host_check_sum(THREADS * 400000);
   prof_trace *trace = NULL;
   prof_trace_info info = {.size = sizeof info};
   check_status(prof_get(&trace), PROF_OK);
   check_status(prof_trace_info_get(trace, &info), PROF_OK);
-  check(info.event_count == host_health().recorded_count && info.bad_count == 0,
+  check(info.event_count == health_now().recorded_count && info.bad_count == 0,
         "%" PRIu64 " events, %" PRIu64 " bad", info.event_count, info.bad_count);
   prof_trace_destroy(trace);
   check_status(prof_clear(), PROF_OK);
-  host_scopes(10);
-  check(host_health().recorded_count == 10, "after the clear %" PRIu64 " are recorded",
-        host_health().recorded_count);
+  record_scopes(10);
+  check(health_now().recorded_count == 10, "after the clear %" PRIu64 " are recorded",
+        health_now().recorded_count);
   check_status(prof_stop(), PROF_OK);
   close(rest);
   return 0;
@@ -456,14 +455,14 @@ static int under_a_file_size_limit(const void *context) {
                                   .cap_bytes = (8u << 20) + (i << 20),
                                   .helper_thread = with_helper};
     check_status(prof_start_with(&options), PROF_OK);
-    host_scopes(30000); /* more JSON than any of the limits */
+    record_scopes(30000); /* more JSON than any of the limits */
     check(setrlimit(RLIMIT_FSIZE, &(const struct rlimit){limits[i], RLIM_INFINITY}) == 0, "%s",
           strerror(errno));
-    const prof_health before = host_health();
-    host_scopes(300000);
-    const prof_health health = host_health();
-    check(health.recorded_count + host_lost(&health) ==
-              before.recorded_count + host_lost(&before) + 300000,
+    const prof_health before = health_now();
+    record_scopes(300000);
+    const prof_health health = health_now();
+    check(health.recorded_count + health_lost(&health) ==
+              before.recorded_count + health_lost(&before) + 300000,
           "with %llu bytes the sum is wrong", (unsigned long long)limits[i]);
     check(health.lost_count[PROF_LOSS_DISK] > 0, "with %llu bytes nothing is lost",
           (unsigned long long)limits[i]);

@@ -105,7 +105,7 @@ static bool works(const sandbox *what, const char *step, int status) {
 }
 
 static void *work(void *count) {
-  host_scopes(*(const uint64_t *)count);
+  record_scopes(*(const uint64_t *)count);
   return NULL;
 }
 
@@ -114,7 +114,7 @@ static void record(uint64_t each) {
   pthread_t thread;
   const bool has_thread = pthread_create(&thread, NULL, work, &each) == 0;
   if (!has_thread) work(&each);
-  host_scopes(each);
+  record_scopes(each);
   if (has_thread) check(pthread_join(thread, NULL) == 0, "join");
 }
 
@@ -144,9 +144,9 @@ static void record_in_a_child(const sandbox *what) {
   int status = -1;
   const pid_t child = fork();
   if (child == 0) {
-    host_scopes(CHILDS_SCOPES);
+    record_scopes(CHILDS_SCOPES);
     host_check_sum(CHILDS_SCOPES);
-    const prof_health health = host_health();
+    const prof_health health = health_now();
     const bool is_there = health.recorded_count == CHILDS_SCOPES;
     if (what->must_work) check(is_there, "the child has lost its scopes: %s", health.reason);
     _exit(0);
@@ -168,7 +168,7 @@ static int run_sandbox(const void *context) {
   record(each);
   if (!is_started) return 0;
   host_check_sum(2 * each);
-  const prof_health health = host_health();
+  const prof_health health = health_now();
   if (what->must_work) check(health.recorded_count == 2 * each, "%s", health.reason);
   check(what->in_memory || health.survives_kill || health.reason[0], "in memory, and no reason");
   get(what, health.recorded_count);

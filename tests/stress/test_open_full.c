@@ -19,6 +19,7 @@
 #include "fault/support/captures.h"
 #include "fault/support/skip.h"
 #include "hang_guard.h"
+#include "health.h"
 
 enum {
   DEEP = 200,
@@ -47,12 +48,6 @@ static int clean(void **state) {
   prof_stop();
   captures_clear();
   return 0;
-}
-
-static prof_health health_now(void) {
-  prof_health health = {.size = sizeof health};
-  prof_health(&health);
-  return health;
 }
 
 static void check_count(const char *what, uint64_t is, uint64_t wanted) {

@@ -28,15 +28,10 @@
 #include "core/session/arena_view.h"
 #include "core/session/control.h"
 #include "fresh_arena.h"
+#include "health.h"
 #include "mappings.h"
 
 enum { CAP_BYTES = 64 << 20, SCOPES_A_MIB = 65536, MOST_EXTENTS = 4096 };
-
-static prof_health health_now(void) {
-  prof_health health = {.size = sizeof health};
-  assert_int_equal(prof_health(&health), PROF_OK);
-  return health;
-}
 
 typedef struct extent_seen {
   uint64_t offset, bytes;

@@ -19,12 +19,7 @@
 #include "core/buffer/arena.h"
 #include "format/layout.h"
 #include "fresh_arena.h"
-
-static prof_health health_now(void) {
-  prof_health health = {.size = sizeof health};
-  assert_int_equal(prof_health(&health), PROF_OK);
-  return health;
-}
+#include "health.h"
 
 /* The sizes of the arena's chunks in the order in which they were made. */
 static size_t chunk_sizes(uint64_t *sizes, size_t room) {
@@ -205,7 +200,7 @@ static void a_clear_may_come_while_the_helper_takes_the_oldest_chunk(void **stat
   pthread_join(thread, NULL);
   assert_int_equal(prof_stop(), PROF_OK);
   const prof_health health = health_now();
-  for (int i = 0; i < PROF_LOSS_COUNT; i++) counted += health.lost_count[i];
+  counted += health_lost(&health);
   assert_int_equal(health.recorded_count + counted, attempted);
 }
 

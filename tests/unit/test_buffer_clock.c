@@ -19,6 +19,7 @@
 #include "core/buffer/clock.h"
 
 #include "hang_guard.h"
+#include "health.h"
 
 /* One of each pair (clock asked for, ticks per ns known beforehand or 0). Skips what this machine
    lacks. */
@@ -56,12 +57,6 @@ static void the_default_is_the_counter_where_it_is_safe(void **state) {
   const uint64_t before = prof_i_port_raw_ns(), ticks = prof_i_clock_ticks(),
                  after = prof_i_port_raw_ns();
   assert_in_range(ticks, before, after); /* nanoseconds themselves */
-}
-
-static prof_health health_now(void) {
-  prof_health health = {.size = sizeof health};
-  assert_int_equal(prof_health(&health), PROF_OK);
-  return health;
 }
 
 /* A scope that is known to last 20 to 20.x ms comes back as that, with either clock. If each

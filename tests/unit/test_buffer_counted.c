@@ -15,14 +15,9 @@
 #include "core/buffer/count_cache.h"
 #include "format/layout.h"
 #include "fresh_arena.h"
+#include "health.h"
 
 enum { SCOPES = 200000 }; /* 3 MiB of records: some chunks of 256 KiB and more are full */
-
-static prof_health health_now(void) {
-  prof_health health = {.size = sizeof health};
-  assert_int_equal(prof_health(&health), PROF_OK);
-  return health;
-}
 
 /* Adds to what is known of the first chunk that is known. Its head, or NULL. */
 static const prof_i_head *falsify_one(uint64_t more) {

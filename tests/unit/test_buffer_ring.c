@@ -18,20 +18,9 @@
 #include <prof/trace.h>
 
 #include "fresh_arena.h"
+#include "health.h"
 
 enum { MIB = 1 << 20, THREADS_MAX = 256, STACK_BYTES = 256 << 10 };
-
-static prof_health health_now(void) {
-  prof_health health = {.size = sizeof health};
-  assert_int_equal(prof_health(&health), PROF_OK);
-  return health;
-}
-
-static uint64_t lost(const prof_health *health) {
-  uint64_t sum = 0;
-  for (int i = 0; i < PROF_LOSS_COUNT; i++) sum += health->lost_count[i];
-  return sum;
-}
 
 static struct {
   pthread_barrier_t barrier;
@@ -71,7 +60,7 @@ static void assert_exact(uint64_t attempted) {
   prof_trace *trace = NULL;
   prof_trace_info info = {.size = sizeof info};
   const prof_health health = health_now();
-  assert_int_equal(health.recorded_count + lost(&health), attempted);
+  assert_int_equal(health.recorded_count + health_lost(&health), attempted);
   assert_int_equal(prof_get(&trace), PROF_OK);
   assert_int_equal(prof_trace_info_get(trace, &info), PROF_OK);
   uint64_t sum = info.event_count;
@@ -97,7 +86,7 @@ static void late_threads_find_room_in_a_full_ring(void **state) {
     const uint64_t before = health_now().recorded_count;
     const uint64_t later = record_at_once(rows[i].threads, rows[i].rounds, 20);
     const prof_health after = health_now();
-    assert_int_equal(lost(&after), after.lost_count[PROF_LOSS_OVERWRITTEN]);
+    assert_int_equal(health_lost(&after), after.lost_count[PROF_LOSS_OVERWRITTEN]);
     if (after.recorded_count * 100 < before * rows[i].least_percent)
       fail_msg("row %zu: %llu records of %llu", i, (unsigned long long)after.recorded_count,
                (unsigned long long)before);
@@ -130,7 +119,7 @@ static void the_longest_record_finds_room_in_a_ring_that_many_share(void **state
   const uint64_t later = record_at_once(6, 20, 500);
   for (int i = 0; i < 20; i++) PROF_INSTANT("long", "x", PROF_ARGS("text", text));
   const prof_health health = health_now();
-  assert_int_equal(lost(&health), health.lost_count[PROF_LOSS_OVERWRITTEN]);
+  assert_int_equal(health_lost(&health), health.lost_count[PROF_LOSS_OVERWRITTEN]);
   assert_exact(200000 + later + 20);
 }
 
@@ -140,7 +129,7 @@ static void chunks_stay_small_while_many_threads_share_the_cap(void **state) {
   start(PROF_POLICY_KEEP, 16 * MIB);
   const uint64_t count = record_at_once(150, 2, 2000);
   const prof_health health = health_now();
-  assert_int_equal(lost(&health), 0);
+  assert_int_equal(health_lost(&health), 0);
   assert_int_equal(health.recorded_count, count);
 }
 
@@ -157,7 +146,7 @@ static void a_helper_takes_no_room_from_many_threads(void **state) {
   start_with_helper((prof_options){.policy = PROF_POLICY_KEEP, .cap_bytes = 16 * MIB});
   const uint64_t count = record_at_once(110, 2, 2000);
   const prof_health health = health_now();
-  assert_int_equal(lost(&health), 0);
+  assert_int_equal(health_lost(&health), 0);
   assert_int_equal(health.recorded_count, count);
   assert_int_equal(prof_stop(), PROF_OK);
 }

@@ -13,14 +13,9 @@
 #include <prof/trace.h>
 
 #include "fresh_arena.h"
+#include "health.h"
 
 enum { SMALL_CAP = 1100000, THREADS = 30 };
-
-static prof_health health_now(void) {
-  prof_health health = {.size = sizeof health};
-  assert_int_equal(prof_health(&health), PROF_OK);
-  return health;
-}
 
 typedef struct recorder {
   pthread_t thread;
@@ -123,7 +118,7 @@ static void nothing_is_uncounted_where_a_chunk_becomes_a_slot(void **state) {
   record_on_all_threads();
   const prof_health health = health_now();
   uint64_t sum = health.recorded_count;
-  for (int i = 0; i < PROF_LOSS_COUNT; i++) sum += health.lost_count[i];
+  sum += health_lost(&health);
   assert_int_equal(sum, 2 * SMALL_CAP / 16 + THREADS * 100);
   prof_trace *trace = NULL;
   assert_int_equal(prof_get(&trace), PROF_OK);
