@@ -30,18 +30,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
-#define PROF_I_MAGIC 0x0a1a0a0d666f7270ull /* "prof\r\n\x1a\n": a text-mode copy breaks it */
+#include "header.h"
+#include "state.h"
+
 enum {
-  PROF_I_FORMAT_VERSION = 2, /* 1: slots without a ledger. Else the same */
-  PROF_I_HEADER_BYTES = 4096,
   PROF_I_UNIT_BYTES = 16384,
   PROF_I_FIRST_UNIT_OFFSET = 16384,
   PROF_I_CHUNK_BYTES_MAX = 1 << 20,
   PROF_I_SLOT_BYTES = 65536,
   PROF_I_HEAD_BYTES = 128,
-  PROF_I_LOSS_WORDS = 16, /* room for prof_loss */
   PROF_I_OPEN_COUNT = 64,
   PROF_I_OPEN_OLD = 1, /* bit 0 of an open entry's ticks */
   /* Beside a start: another thread is ending the scope, and counts it. Until that is done the
@@ -418,115 +416,12 @@ typedef enum prof_i_verb {
   PROF_I_VERB_WRONG = 7   /* a wrong call of a checked pool, which was not added up */
 } prof_i_verb;
 
-/* A pool's counter. The low 44 bits have the used bytes. They count from the middle of their range,
-   so that frees of pieces from before the start cannot borrow. The upper 20 bits count the events.
-   So one locked add gives both the sum and its place in the order of all threads. The upper bits
-   wrap: prof_i_pool_state's `rounds` counts that, and the order of time shows where. */
-enum { PROF_I_USED_BITS = 44 };
-#define PROF_I_USED_MASK ((UINT64_C(1) << PROF_I_USED_BITS) - 1)
-#define PROF_I_USED_ZERO (UINT64_C(1) << (PROF_I_USED_BITS - 1))
-#define PROF_I_USED_ONE_EVENT (UINT64_C(1) << PROF_I_USED_BITS)
-static inline int64_t prof_i_used_bytes(uint64_t counter) {
-  return (int64_t)(counter & PROF_I_USED_MASK) - (int64_t)PROF_I_USED_ZERO;
-}
-
-/* The highest since a start, or a reset. Of a query's pool the values are bytes, else counters; of
-   allocated they are bytes from PROF_I_USED_ZERO on. */
-typedef struct prof_i_peak {
-  uint64_t peak;
-  uint64_t peak_ticks; /* of another that was nearly as high, if two threads were at it */
-  uint64_t base;       /* the value at the begin */
-  uint64_t begin_ticks;
-} prof_i_peak;
-/* a reset takes the next: a thread that sleeps with an old one in its hand does not spoil the
-   new */
-enum { PROF_I_PEAKS = 4 };
-
-/* How the amount from before the start is known. */
-typedef enum prof_i_baseline {
-  PROF_I_BASELINE_NONE = 0,
-  PROF_I_BASELINE_QUERIED = 1,   /* the pool's query said it */
-  PROF_I_BASELINE_INHERITED = 2, /* a forked child: what its parent had then */
-  PROF_I_BASELINE_EMPTY = 3,     /* nothing: it was made while memory was recorded */
-  /* the pool's query said it, but events came meanwhile, as often as it was asked */
-  PROF_I_BASELINE_NEAR = 4,
-  /* a forked child: what its parent had counted, who did not know all */
-  PROF_I_BASELINE_PART = 5
-} prof_i_baseline;
-/* Is that the whole amount? */
-static inline bool prof_i_baseline_is_whole(uint32_t baseline) {
-  return baseline == PROF_I_BASELINE_QUERIED || baseline == PROF_I_BASELINE_INHERITED ||
-         baseline == PROF_I_BASELINE_EMPTY;
-}
-
 enum {
   PROF_I_POOL_NAME_WORD = 9,
   /* or behind: see below */
   PROF_I_POOL_STATE_WORD = PROF_I_POOL_NAME_WORD + 1 + PROF_I_NAME_BYTES / 8,
   PROF_I_POOL_STATE_ALIGNMENT = 64 /* a line of the cache */
 };
-
-/* What a pool keeps in the arena, inside a record of kind POOL, from PROF_I_POOL_STATE_WORD on at
-   the next offset in the arena that is a multiple of 64. Any thread writes, atomically. */
-typedef struct prof_i_pool_state {
-  /* counter; of a query's: the number of answers. Alone in its line: of threads that change it at
-     once each waits for it once an event, and not again for what they only look at */
-  uint64_t used;
-  uint64_t padding[7];
-  uint64_t reset_count; /* counts resets; era % PROF_I_PEAKS is in force */
-  /* of the pool in this capture, from 1; 0: the capture has no record of it. Not written again */
-  uint64_t number;
-  uint64_t kind;            /* prof_memory_source; not written again */
-  uint64_t rounds;          /* how often the counter's number of events has come round to 0 */
-  uint64_t refused_count;   /* pieces too large to be counted */
-  uint64_t unchecked_count; /* calls of a checked pool that could not be looked up */
-  uint64_t wrong_count;     /* of a checked pool: wrong calls */
-  uint64_t more_padding;
-  prof_i_peak used_peaks[PROF_I_PEAKS];
-  uint64_t allocated; /* bytes from PROF_I_USED_ZERO on */
-  uint64_t collection_count;
-  uint64_t collection_ns;
-  uint64_t used_now; /* of a query's: the last answer */
-  uint64_t last_padding[4];
-  prof_i_peak allocated_peaks[PROF_I_PEAKS];
-} prof_i_pool_state;
-
-/* What a capture knows of a device beyond its scopes: PROF_I_KIND_DEVICE's words. The upper half is
-   written once, before the record is; the counts change while it is recorded, each atomically. */
-typedef struct prof_i_device_state {
-  int32_t type, index;
-  uint32_t flags;            /* PROF_I_DEVICE_EMULATED, _READ, _DISTANCES */
-  int32_t result;            /* prof_backend_result: why its own times are not there; 0: they are */
-  uint64_t scope_count;      /* of the device's side */
-  uint64_t captured_count;   /* host's sides whose stream was being captured into a graph */
-  uint64_t clock_error_ns;   /* the worst that a time was brought to the host's clock with */
-  uint64_t clock_step_count; /* how often the two clocks parted */
-  uint64_t early_count;      /* would have stood before their launch, and were moved there */
-  uint64_t early_ns;         /* by how much at most */
-  uint64_t memory_bytes;
-  uint32_t units, clock_khz;
-  uint8_t uuid[16];
-  char name[96], arch[32], driver[32], back_end[32];
-  char reason[160];      /* of a result */
-  uint64_t record_count; /* kernels, copies and other work, as the vendor's tracing reported */
-  /* that tracing began up to so long after the program had begun with the device's library; 0: with
-     it, or before */
-  uint64_t late_ns;
-} prof_i_device_state;
-enum {
-  PROF_I_DEVICE_EMULATED = 1,
-  PROF_I_DEVICE_READ = 2 /* its clock can be read */,
-  PROF_I_DEVICE_DISTANCES =
-      4 /* that tells nothing of its scopes: their times are distances between events */
-};
-/* How a reason begins that is not about scopes: records were requested, and the vendor's tracing
-   has none. */
-#define PROF_I_NO_RECORDS "records no kernels by itself: "
-/* The reason of scopes that came while another thread was opening the back end. */
-#define PROF_I_TOO_EARLY "another thread was just opening its back end"
-static inline bool prof_i_is_no_records(const char *reason) {
-  return strncmp(reason, PROF_I_NO_RECORDS, sizeof PROF_I_NO_RECORDS - 1) == 0;
-}
 
 /* PROF_I_KIND_SESSION's word 5, beside 0 to 2. */
 enum { PROF_I_SESSION_FUNCTIONS_END = 3 };
@@ -613,108 +508,6 @@ static inline uint64_t prof_i_text_record_words(uint64_t text_bytes) {
 static inline uint64_t prof_i_record_slots(uint64_t word2) {
   if ((word2 >> 16 & 0xff) != PROF_I_KIND_TEXT) return word2 & 0xffff;
   return (2 + prof_i_text_record_words(word2 & PROF_I_TEXT_BYTES_MAX) + 1) / 2;
-}
-
-/* What a capture's header says of its recording. */
-enum {
-  PROF_I_STATE_STOPPED = 0,
-  PROF_I_STATE_RECORDING = 1, /* a process that died leaves it */
-  /* a copy, made while the original was being recorded: it stays as it is */
-  PROF_I_STATE_COPIED = 2
-};
-
-/* A level that was set from outside. Whoever sets one writes it here first. */
-typedef struct prof_i_level_change {
-  uint64_t number;       /* from 1, stored last: whole when it is its place's */
-  uint64_t monotonic_ns; /* CLOCK_MONOTONIC */
-  uint64_t levels;       /* before | after << 32; both the same: it did not come to that */
-} prof_i_level_change;
-enum { PROF_I_LEVEL_CHANGES = 64 };
-
-typedef struct prof_i_header {
-  uint64_t magic; /* stored last */
-  uint32_t version;
-  uint32_t header_bytes;
-  uint32_t level;      /* in force; another process may set it */
-  uint32_t state;      /* PROF_I_STATE_... */
-  uint64_t cap_bytes;  /* of the arena, hard */
-  uint64_t used_bytes; /* claimed from the arena, this page included; may stand past the cap */
-  uint32_t unit_bytes;
-  uint32_t policy; /* prof_policy */
-  uint64_t ring_ns;
-  uint32_t pid;
-  uint32_t clock; /* prof_clock in use */
-  /* /proc/self/stat's start time in clock ticks: tells a pid's second life from its first */
-  uint64_t process_start;
-  uint64_t session;       /* counts starts, from 1 */
-  uint64_t session_ticks; /* start of the last session */
-  uint64_t clear_ticks;   /* records that ended at or before it are forgotten */
-  uint64_t full_ticks;    /* 0, or since when new scopes are dropped */
-  uint64_t ticks_hz;      /* nominal; the clock pairs say it better */
-  uint64_t start_ticks;   /* the capture's start: the same moment three times */
-  uint64_t start_monotonic_ns;
-  uint64_t start_realtime_ns;
-  int32_t rank;
-  int32_t world_size;
-  uint64_t step_count;
-  uint64_t thread_count;                    /* seen in this arena */
-  uint64_t unattributed[PROF_I_LOSS_WORDS]; /* loss of no thread that has a slot */
-  /* inode of the pid name space, to tell whether pid means anything here */
-  uint64_t namespace_pid;
-  char host[64];
-  char process_name[64];
-  char boot_id[40];
-  /* what a plain scope, and the begin of one that is left out, take on this machine; 0: not
-     measured */
-  uint64_t scope_cost_ps;
-  uint64_t left_out_cost_ps;
-  uint64_t memory_limit_bytes; /* of the machine or the control group */
-  /* thousandths of a processor that the control group allows; 0: all that there are */
-  uint64_t cpu_limit_milli;
-  uint64_t unwritten_changes; /* records of kind CHANGE for which there was no room */
-  /* how far the capture certainly reaches: of what was taken, what has been made. Only grows; 0:
-     not known */
-  uint64_t made_bytes;
-  /* ends that found no scope, of threads that have no slot. No losses */
-  uint64_t stray_count;
-  uint64_t level_change_count; /* ever set from outside. Any process; atomic */
-  /* the last ones: that of number n at (n - 1) % PROF_I_LEVEL_CHANGES */
-  prof_i_level_change level_changes[PROF_I_LEVEL_CHANGES];
-  /* The number of the first that is neither a record nor counted in unwritten_changes; 0: not
-     known. The process that records writes; atomic. */
-  uint64_t level_change_next;
-  /* Of a copy: when its original was read, by the counter and by CLOCK_MONOTONIC. It was recording
-     then. copied_ticks of 0: the reader could not read the counter. copied_ns of 0: not known. */
-  uint64_t copied_ticks;
-  uint64_t copied_ns;
-  /* By the change's place: number << 1 while it is announced and not made yet, number << 1 | 1
-     once it is made. Anything else: an older prof announced it, and has made it or will. Atomic. */
-  uint64_t level_change_made[PROF_I_LEVEL_CHANGES];
-  uint64_t memory_reset_ticks; /* the last prof_memory_reset(); 0: there was none. Atomic */
-  uint64_t deep_over; /* of the scopes that slots count in deep_count: see ledger.h. Atomic */
-  /* 1: the process has replaced this capture, so no claim is finished any more. If an open scope
-     has a claim that its end made, the scope has ended, and its record is lost. */
-  uint64_t is_left;
-  /* The process was killed, and another one saw it alive at this time of CLOCK_MONOTONIC. 0: not
-     known. Written when it is over, by prof run. */
-  uint64_t seen_ns;
-} prof_i_header;
-_Static_assert(sizeof(prof_i_header) <= PROF_I_HEADER_BYTES, "it is one page");
-
-/* Has the level been set that change `number`, of `count`, tells of? Whoever told may have been
-   killed before it set the level, or just after: then the next change, or the level, says so. */
-static inline bool prof_i_level_was_set(const prof_i_header *header, uint64_t number,
-                                        uint64_t count) {
-  const uint64_t place = (number - 1) % PROF_I_LEVEL_CHANGES;
-  const uint64_t made = __atomic_load_n(&header->level_change_made[place], __ATOMIC_ACQUIRE);
-  if (made != number << 1) return true;
-  const uint64_t levels = __atomic_load_n(&header->level_changes[place].levels, __ATOMIC_RELAXED);
-  const prof_i_level_change *const next = &header->level_changes[number % PROF_I_LEVEL_CHANGES];
-  if (number == count) /* a stop sets the level as well */
-    return __atomic_load_n(&header->state, __ATOMIC_RELAXED) == PROF_I_STATE_RECORDING &&
-           __atomic_load_n(&header->level, __ATOMIC_RELAXED) == (uint32_t)(levels >> 32);
-  return __atomic_load_n(&next->number, __ATOMIC_ACQUIRE) == number + 1 &&
-         (uint32_t)__atomic_load_n(&next->levels, __ATOMIC_RELAXED) == (uint32_t)(levels >> 32);
 }
 
 #endif
