@@ -1,4 +1,5 @@
-"""prof import: files of all kinds, cut, packed, damaged, of other tools, and the way back into JSON."""
+"""prof import: files of all kinds, cut, packed, damaged, of other tools, and the way back into
+JSON."""
 
 import gzip
 import json

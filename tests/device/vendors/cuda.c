@@ -21,23 +21,6 @@
 enum { CAPTURE_GLOBAL = 0, CAPTURE_RELAXED = 2 };
 enum { STACK = 16, CONTEXTS = 64, STREAMS = 4096, EVENTS = 65536 };
 
-typedef struct context {
-  int device;
-  unsigned long long number;
-  void *legacy, *per_thread;
-} context;
-
-typedef struct stream {
-  context *of;
-  engine_stream *engine;
-  uint32_t number;
-  int capture; /* 0: none; 1: under way; 2: broken */
-  int capture_mode;
-  /* what was put on it while it was captured, last, and how often anything was */
-  struct kernel *node;
-  uint32_t node_count;
-} stream;
-
 typedef struct event {
   context *of;
   engine_event *engine;
@@ -100,8 +83,7 @@ static stream *make_stream(context *of) {
   return s;
 }
 
-/* 0, 1 and 2 are the current context's. */
-static int find(void *handle, stream **out) {
+int cuda_find_stream(void *handle, stream **out) {
   const uintptr_t number = (uintptr_t)handle;
   if (!own.is_on) return NOT_INITIALIZED;
   if (number <= 2) {
@@ -127,7 +109,7 @@ int cuda_is_current(uint32_t *device_out, uint32_t *context_out) {
 
 int cuda_stream_number(void *handle, uint32_t *out) {
   stream *s;
-  const int error = find(handle, &s);
+  const int error = cuda_find_stream(handle, &s);
   if (error == SUCCESS) *out = s->number;
   return error;
 }
@@ -160,13 +142,6 @@ static int last_error(void) {
     const int over = last_error(); \
     if (over) return over;         \
     LOCKED(__VA_ARGS__);           \
-  } while (0)
-#define LOCKED(...)                                       \
-  do {                                                    \
-    cuda_lock();                                          \
-    const __typeof__(__VA_ARGS__) result = (__VA_ARGS__); \
-    pthread_mutex_unlock(&own.lock);                      \
-    return result;                                        \
   } while (0)
 
 /* ---- the driver and its devices ---- */
@@ -354,7 +329,7 @@ CU int cuStreamCreate(void **out, unsigned flags) {
 
 static int end_stream(void *handle) {
   stream *s;
-  const int error = find(handle, &s);
+  const int error = cuda_find_stream(handle, &s);
   if (error) return error;
   engine_stream_destroy(s->engine);
   handles_drop(&own.streams, s);
@@ -366,7 +341,7 @@ CU int cuStreamDestroy_v2(void *handle) { LOCKED(end_stream(handle)); }
 static engine_stream *engine_of(void *handle) {
   stream *s = NULL;
   cuda_lock();
-  engine_stream *const engine = find(handle, &s) == SUCCESS ? s->engine : NULL;
+  engine_stream *const engine = cuda_find_stream(handle, &s) == SUCCESS ? s->engine : NULL;
   pthread_mutex_unlock(&own.lock);
   return engine;
 }
@@ -381,315 +356,13 @@ CU int cuStreamSynchronize(void *handle) {
   return SUCCESS;
 }
 
-/* ---- work ---- */
-
-typedef struct kernel {
-  const char *name;
-  uint64_t ns;
-  struct kernel *before;     /* all there are */
-  int is_told;               /* how long it takes is its parameter */
-  const module_kernel *code; /* what it does; NULL: nothing but to take its time */
-} kernel;
-
-typedef struct replayed {
-  kernel *node;
-  uint32_t count, number;
-  struct replayed *before;
-} replayed;
-
-static kernel *kernels;
-static replayed *graphs;
-
-static const emulated_cuda_observer *observer; /* release */
-static uint32_t correlations;
-static __thread uint32_t outer; /* of the runtime's call that this thread is in */
-
-uint64_t cuda_real_ns(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_REALTIME, &now);
-  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-CU void emulated_cuda_observe(const emulated_cuda_observer *by) {
-  __atomic_store_n(&observer, by, __ATOMIC_RELEASE);
-}
-
-call cuda_enter(uint32_t number) {
-  return (call){number, outer ? outer : __atomic_add_fetch(&correlations, 1, __ATOMIC_RELAXED),
-                cuda_real_ns()};
-}
-
-const emulated_cuda_observer *cuda_observer(void) {
-  return __atomic_load_n(&observer, __ATOMIC_ACQUIRE);
-}
-
-int cuda_leave(const call *c, int domain, int result) {
-  const emulated_cuda_observer *const by = cuda_observer();
-  if (by) by->call(domain, c->number, c->correlation, c->start_ns, cuda_real_ns());
-  return result;
-}
-
-/* What work does beside taking its time: run once, on the stream's thread, which frees it. */
-typedef struct deed {
-  void (*run)(void *own);
-  void *own;
-} deed;
-
-typedef struct begun {
-  const emulated_cuda_observer *by; /* or NULL */
-  void *it;
-  deed deed;
-} begun;
-
-static void ended(void *user, uint64_t start_ns, uint64_t end_ns) {
-  begun *const b = user;
-  if (b->deed.own) {
-    b->deed.run(b->deed.own);
-    end_ns = cuda_real_ns();
-  }
-  if (b->by) b->by->ends(b->it, start_ns, end_ns);
-  free(b);
-}
-
-static int put_work(void *handle, emulated_cuda_done *about, uint64_t ns, deed what) {
-  const emulated_cuda_observer *const by = __atomic_load_n(&observer, __ATOMIC_ACQUIRE);
-  stream *s = NULL;
-  cuda_lock();
-  const int error = find(handle, &s);
-  engine_stream *const engine = error ? NULL : s->engine;
-  if (!error) {
-    about->device = (uint32_t)s->of->device;
-    about->context = (uint32_t)s->of->number;
-    about->stream = s->number;
-  }
-  pthread_mutex_unlock(&own.lock);
-  if (error) free(what.own);
-  if (error) return error;
-  begun *const b = by || what.own ? calloc(1, sizeof *b) : NULL;
-  if (b) *b = (begun){by, by ? by->begins(about) : NULL, what};
-  if (b)
-    engine_work_told(engine, ns, ended, b);
-  else
-    engine_work(engine, ns);
-  return SUCCESS;
-}
-
-CU int emulated_cuda_run(void *handle, const char *name, void (*run)(void *its), void *its) {
-  emulated_cuda_done about = {.kind = EMULATED_CUDA_KERNEL,
-                              .correlation = __atomic_add_fetch(&correlations, 1, __ATOMIC_RELAXED),
-                              .name = name,
-                              .grid = {1, 1, 1},
-                              .block = {1, 1, 1}};
-  return put_work(handle, &about, 0, (deed){run, its});
-}
-CU void *emulated_cuda_argument(const void *address) { return memory_of_argument(address); }
-
-enum {
-  CBID_LAUNCH = 307,
-  CBID_HTOD = 277,
-  CBID_DTOH = 279,
-  CBID_DTOD = 281,
-  CBID_MEMSET = 216,
-  CBID_GRAPH_LAUNCH = 514,
-  CBID_RUNTIME_LAUNCH = 211,
-  CBID_RUNTIME_WAIT = 131
-};
-
-CU void *emulated_cuda_kernel(const char *name, uint64_t ns) {
-  kernel *const k = calloc(1, sizeof *k);
-  if (!k) abort();
-  cuda_lock();
-  *k = (kernel){.name = name, .ns = ns, .before = kernels};
-  kernels = k;
-  pthread_mutex_unlock(&own.lock);
-  return k;
-}
-
-/* Lock held. */
-static void *make_graph(kernel *node, uint32_t count) {
-  replayed *const g = calloc(1, sizeof *g);
-  if (!g) abort();
-  *g = (replayed){node, count, graphs ? graphs->number + 1 : 1, graphs};
-  graphs = g;
-  return g;
-}
-CU void *emulated_cuda_graph(void *node, uint32_t count) { LOCKED(make_graph(node, count)); }
-
-static int is_put_into_graph(void *handle, kernel *k, uint64_t ns) {
-  stream *s = NULL;
-  cuda_lock();
-  const int is = find(handle, &s) == SUCCESS && s->capture == 1;
-  if (is) {
-    s->node = k;
-    s->node_count++;
-    __atomic_store_n(&k->ns, ns, __ATOMIC_RELAXED);
-  }
-  pthread_mutex_unlock(&own.lock);
-  return is;
-}
-
-CU int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-                      unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
-                      void *handle, void **parameters, void **extra);
-CU int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-                      unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
-                      void *handle, void **parameters, void **extra) {
-  const call c = cuda_enter(CBID_LAUNCH);
-  kernel *const k = function;
-  emulated_cuda_done about = {.kind = EMULATED_CUDA_KERNEL,
-                              .correlation = c.correlation,
-                              .name = k->name,
-                              .grid = {grid_x, grid_y, grid_z},
-                              .block = {block_x, block_y, block_z},
-                              .shared_bytes = shared};
-  (void)extra;
-  const uint64_t ns = k->is_told && parameters ? *(const uint64_t *)parameters[0]
-                                               : __atomic_load_n(&k->ns, __ATOMIC_RELAXED);
-  if (is_put_into_graph(handle, k, ns)) return cuda_leave(&c, DRIVER, SUCCESS);
-  const deed what = {
-      module_launch,
-      k->code ? module_launch_to_come(k->code, about.grid, about.block, parameters) : NULL};
-  return cuda_leave(&c, DRIVER, put_work(handle, &about, ns, what));
-}
-
-CU void emulated_cuda_work(void *handle, uint64_t ns) {
-  kernel busy = {.name = "busy", .ns = ns};
-  if (cuLaunchKernel(&busy, 1, 1, 1, 32, 1, 1, 0, handle, NULL, NULL) != SUCCESS) abort();
-}
-
-CU int emulated_cuda_runtime_launch(void *function, void *handle) {
-  const call c = cuda_enter(CBID_RUNTIME_LAUNCH);
-  outer = c.correlation;
-  const int result = cuLaunchKernel(function, 2, 1, 1, 64, 1, 1, 0, handle, NULL, NULL);
-  outer = 0;
-  return cuda_leave(&c, RUNTIME, result);
-}
-
-CU int emulated_cuda_runtime_wait(void *handle) {
-  const call c = cuda_enter(CBID_RUNTIME_WAIT);
-  const emulated_cuda_observer *const by = __atomic_load_n(&observer, __ATOMIC_ACQUIRE);
-  stream *s = NULL;
-  const int result = cuStreamSynchronize(handle);
-  if (result != SUCCESS) return result;
-  cuda_lock();
-  const int is_there = find(handle, &s) == SUCCESS;
-  const uint32_t of = is_there ? (uint32_t)s->of->number : 0,
-                 number = is_there ? (uint32_t)s->number : 0;
-  pthread_mutex_unlock(&own.lock);
-  if (by) by->waited(of, number, c.correlation, c.start_ns, cuda_real_ns());
-  return cuda_leave(&c, RUNTIME, result);
-}
-
-CU int cuGraphLaunch(void *executable, void *handle);
-CU int cuGraphLaunch(void *executable, void *handle) {
-  const call c = cuda_enter(CBID_GRAPH_LAUNCH);
-  const replayed *const g = executable;
-  int error = SUCCESS;
-  for (uint32_t i = 0; i < g->count && !error; i++) {
-    emulated_cuda_done about = {.kind = EMULATED_CUDA_KERNEL,
-                                .correlation = c.correlation,
-                                .name = g->node->name,
-                                .grid = {1, 1, 1},
-                                .block = {32, 1, 1},
-                                .graph = g->number,
-                                .graph_nodes = g->count,
-                                .graph_node = (uint64_t)g->number << 32 | (i + 1)};
-    error = put_work(handle, &about, __atomic_load_n(&g->node->ns, __ATOMIC_RELAXED),
-                     (deed){NULL, NULL});
-  }
-  return cuda_leave(&c, DRIVER, error);
-}
-
-/* A GB a second. Nothing is copied where neither side is memory that was handed out. */
-static int copy(uint32_t number, uint32_t way, uint64_t to, uint64_t from, size_t bytes,
-                void *handle) {
-  const call c = cuda_enter(number);
-  emulated_cuda_done about = {
-      .kind = EMULATED_CUDA_COPY, .correlation = c.correlation, .bytes = bytes, .way = way};
-  return cuda_leave(
-      &c, DRIVER,
-      put_work(handle, &about, bytes, (deed){memory_copy, memory_copy_to_come(to, from, bytes)}));
-}
-
-CU int cuMemcpyHtoDAsync_v2(unsigned long long to, const void *from, size_t bytes, void *handle);
-CU int cuMemcpyHtoDAsync_v2(unsigned long long to, const void *from, size_t bytes, void *handle) {
-  return copy(CBID_HTOD, 1, to, (uint64_t)(uintptr_t)from, bytes, handle);
-}
-
-CU int cuMemcpyDtoHAsync_v2(void *to, unsigned long long from, size_t bytes, void *handle);
-CU int cuMemcpyDtoHAsync_v2(void *to, unsigned long long from, size_t bytes, void *handle) {
-  return copy(CBID_DTOH, 2, (uint64_t)(uintptr_t)to, from, bytes, handle);
-}
-
-CU int cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, size_t bytes,
-                            void *handle);
-CU int cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, size_t bytes,
-                            void *handle) {
-  return copy(CBID_DTOD, 8, to, from, bytes, handle);
-}
-
-CU int cuMemsetD8Async(unsigned long long to, unsigned char value, size_t bytes, void *handle);
-CU int cuMemsetD8Async(unsigned long long to, unsigned char value, size_t bytes, void *handle) {
-  const call c = cuda_enter(CBID_MEMSET);
-  emulated_cuda_done about = {
-      .kind = EMULATED_CUDA_FILL, .correlation = c.correlation, .bytes = bytes};
-  (void)to;
-  (void)value;
-  return cuda_leave(&c, DRIVER, put_work(handle, &about, bytes, (deed){NULL, NULL}));
-}
-
-/* ---- modules: those of the emulated compiler, and as much as a program needs that brings its
-   kernel "busy_for" as PTX ---- */
-
-/* Of another device there is no code in it; virtual code is of all that are as new. */
-static int fits(const module_head *head) {
-  const char *const number = strchr(head->architecture, '_');
-  const long architecture = number ? strtol(number + 1, NULL, 10) : 0;
-  return strncmp(head->architecture, "sm_", 3) == 0 ? architecture == 90 : architecture <= 90;
-}
-
-CU int cuModuleLoadData(void **out, const void *image);
-CU int cuModuleLoadData(void **out, const void *image) {
-  if (!image) return INVALID_VALUE;
-  *out = module_load(image);
-  if (!*out)
-    *out = &own;
-  else if (!fits(image))
-    return NO_BINARY;
-  else
-    memcpy(own.state.architecture, ((const module_head *)image)->architecture,
-           sizeof own.state.architecture);
-  return SUCCESS;
-}
-
-CU int cuModuleUnload(void *module);
-CU int cuModuleUnload(void *module) {
-  return module == &own ? SUCCESS : (module_unload(module), SUCCESS);
-}
-
-CU int cuModuleGetFunction(void **out, void *module, const char *name);
-CU int cuModuleGetFunction(void **out, void *module, const char *name) {
-  const int is_ours = module == &own;
-  const module_kernel *const code = is_ours ? NULL : module_find(module, name);
-  if (is_ours ? strcmp(name, "busy_for") != 0 : !code) return NOT_FOUND;
-  kernel *const k = emulated_cuda_kernel(is_ours ? "busy_for" : strdup(name), 0);
-  k->is_told = is_ours;
-  k->code = code;
-  *out = k;
-  return SUCCESS;
-}
-
-CU int cuGraphInstantiateWithFlags(void **out, void *graph, unsigned long long flags);
-CU int cuGraphInstantiateWithFlags(void **out, void *graph, unsigned long long flags) {
-  (void)flags;
-  return graph ? (*out = graph, SUCCESS) : INVALID_VALUE;
-}
+/* ---- numbers, as CUPTI has them ---- */
 
 static uint32_t number_of_stream(void *of, void *handle, int is_per_thread) {
   stream *s = NULL;
   context *const c = handles_has(&own.contexts, of) ? of : NULL;
   if (!c) return 0;
-  if ((uintptr_t)handle > 2) return find(handle, &s) == SUCCESS ? s->number : 0;
+  if ((uintptr_t)handle > 2) return cuda_find_stream(handle, &s) == SUCCESS ? s->number : 0;
   const stream *const its = is_per_thread ? c->per_thread : c->legacy;
   return its ? its->number : 0;
 }
@@ -704,7 +377,7 @@ CU uint32_t emulated_cuda_context_number(void *of) {
 
 static int context_of(void *handle, void **out) {
   stream *s;
-  const int error = find(handle, &s);
+  const int error = cuda_find_stream(handle, &s);
   if (!error) *out = s->of;
   return error;
 }
@@ -713,7 +386,7 @@ CU int cuStreamGetCtx(void *handle, void **out) { LOCKED_UNLESS_OVER(context_of(
 
 static int is_captured(void *handle, int *status) {
   stream *s;
-  const int error = find(handle, &s);
+  const int error = cuda_find_stream(handle, &s);
   if (error) return error;
   if ((uintptr_t)handle <= 1 && s->capture == 0 && is_capturing(CAPTURE_RELAXED))
     return CAPTURE_IMPLICIT;
@@ -727,7 +400,7 @@ CU int cuStreamIsCapturing(void *handle, int *status) {
 
 static int begin_capture(void *handle, int mode) {
   stream *s;
-  const int error = find(handle, &s);
+  const int error = cuda_find_stream(handle, &s);
   if (error) return error;
   s->capture = 1;
   s->capture_mode = mode;
@@ -740,11 +413,11 @@ CU int cuStreamBeginCapture_v2(void *handle, int mode) { LOCKED(begin_capture(ha
 
 static int end_capture(void *handle, void **graph) {
   stream *s;
-  const int error = find(handle, &s);
+  const int error = cuda_find_stream(handle, &s);
   if (error) return error;
   const int was = s->capture;
   s->capture = 0;
-  *graph = was == 1 && s->node ? make_graph(s->node, s->node_count) : NULL;
+  *graph = was == 1 && s->node ? cuda_make_graph(s->node, s->node_count) : NULL;
   return was == 1 ? SUCCESS : CAPTURE_INVALIDATED;
 }
 CU int cuStreamEndCapture(void *handle, void **graph);
@@ -800,7 +473,7 @@ CU int cuEventDestroy_v2(void *handle) { LOCKED_UNLESS_OVER(end_event(handle)); 
 static int record(event *e, void *handle) {
   stream *s;
   if (own.state.record_error) return own.state.record_error;
-  const int error = find(handle, &s);
+  const int error = cuda_find_stream(handle, &s);
   if (error) return error;
   if (!is_event(e) || e->of != s->of) return INVALID_HANDLE;
   if ((uintptr_t)handle <= 1 && is_capturing(CAPTURE_RELAXED)) return CAPTURE_IMPLICIT;

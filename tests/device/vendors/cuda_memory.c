@@ -70,9 +70,9 @@ CU int cuMemAlloc_v2(unsigned long long *out, size_t bytes) {
 }
 CU int cuMemGetInfo_v2(size_t *free_bytes, size_t *all_bytes);
 CU int cuMemGetInfo_v2(size_t *free_bytes, size_t *all_bytes) {
-  uint32_t device, context;
+  uint32_t device, context_number;
   cuda_lock();
-  const int is_current = cuda_is_current(&device, &context);
+  const int is_current = cuda_is_current(&device, &context_number);
   cuda_unlock();
   if (!is_current) return INVALID_CONTEXT;
   *all_bytes = (size_t)(80 + device) << 30;
