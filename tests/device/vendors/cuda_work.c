@@ -1,5 +1,5 @@
 /* Work of the emulated CUDA driver: kernels, graphs, copies, the modules that have kernels' code,
-   and the observer that is told of all that. Streams are cuda.c's. */
+   and the observer that sees all that. Streams are cuda.c's. */
 #define _GNU_SOURCE
 #include "cuda_driver.h"
 
