@@ -37,7 +37,7 @@ typedef struct prof_i_thread_flags {
   bool is_at_control;
   bool begins_pools;          /* src/memory/pool_state.c */
   bool fails_silently;        /* src/base/log.c */
-  bool is_loading_plugin : 1; /* src/device/backend_api.c */
+  bool is_loading_plugin : 1; /* src/device/plugin.c */
   bool is_making_text : 1;    /* src/python/scope.c */
   bool takes_faults : 1;      /* the helper: see make_pages() in arena.c */
 } prof_i_thread_flags;

@@ -64,7 +64,4 @@ typedef struct prof_i_nvml_functions {
   const char *(*nvmlErrorString)(int32_t error);
 } prof_i_nvml_functions;
 
-/* Written only by prof_i_nvml_open(). Call these only after it returned OK. */
-extern prof_i_nvml_functions prof_i_nvml __attribute__((visibility("hidden")));
-
 #endif

@@ -21,13 +21,14 @@ static const prof_i_vendor_symbol nvml_symbols[] = {
 #undef SYMBOL
 };
 
-prof_i_nvml_functions prof_i_nvml;
+/* Written only by nvml_library_open(). Call these only after it returned OK. */
+static prof_i_nvml_functions nvml;
 
 static const prof_i_vendor_library nvml_library = {
     .names = nvml_names,
     .symbols = nvml_symbols,
     .symbol_count = sizeof nvml_symbols / sizeof *nvml_symbols,
-    .functions = &prof_i_nvml,
+    .functions = &nvml,
     .oldest_text = ""};
 
 static int result_of_nvml(int32_t error) {
@@ -61,7 +62,7 @@ static const char *advice_of_nvml(int32_t error) {
 /* "nvmlInit_v2: Driver Not Loaded (9)", and the result that fits. */
 static int nvml_fail_call(const char *function, int32_t error) {
   return prof_i_backend_fail(result_of_nvml(error), "%s: %s (%d)%s", function,
-                             prof_i_nvml.nvmlErrorString(error), error, advice_of_nvml(error));
+                             nvml.nvmlErrorString(error), error, advice_of_nvml(error));
 }
 
 /* True if the process has a copy of it. */
@@ -74,7 +75,7 @@ static int nvml_library_open(void) { return prof_i_vendor_library_open(&nvml_lib
 /* Initialises it, which touches the devices. Creates no context, and does not disturb CUDA in a
    forked child. A prof_backend_result with a text. */
 static int nvml_init(void) {
-  const int32_t error = prof_i_nvml.nvmlInit_v2();
+  const int32_t error = nvml.nvmlInit_v2();
   return error == 0 ? PROF_BACKEND_OK : nvml_fail_call("nvmlInit_v2", error);
 }
 
@@ -112,14 +113,14 @@ static bool is_valid_reading(int32_t error, unsigned long long value, int64_t *o
 
 static bool read_nvml_power(prof_i_nvml_device device, int64_t *out) {
   uint32_t mw = 0;
-  const int32_t error = prof_i_nvml.nvmlDeviceGetPowerUsage(device, &mw);
+  const int32_t error = nvml.nvmlDeviceGetPowerUsage(device, &mw);
   return is_valid_reading(error, mw, out);
 }
 
 static bool read_nvml_energy(prof_i_nvml_device device, int64_t *out) {
   unsigned long long mj = 0;
-  const int32_t error = prof_i_nvml.nvmlDeviceGetTotalEnergyConsumption
-                            ? prof_i_nvml.nvmlDeviceGetTotalEnergyConsumption(device, &mj)
+  const int32_t error = nvml.nvmlDeviceGetTotalEnergyConsumption
+                            ? nvml.nvmlDeviceGetTotalEnergyConsumption(device, &mj)
                             : PROF_I_NVML_ERROR_NOT_SUPPORTED;
   return is_valid_reading(error, mj, out);
 }
@@ -128,28 +129,27 @@ static bool read_nvml_energy(prof_i_nvml_device device, int64_t *out) {
 static bool read_nvml_memory(prof_i_nvml_device device, int64_t *out) {
   prof_i_nvml_memory_2 newer = {.version = PROF_I_NVML_MEMORY_2};
   prof_i_nvml_memory older = {0};
-  if (prof_i_nvml.nvmlDeviceGetMemoryInfo_v2 &&
-      prof_i_nvml.nvmlDeviceGetMemoryInfo_v2(device, &newer) == 0)
+  if (nvml.nvmlDeviceGetMemoryInfo_v2 && nvml.nvmlDeviceGetMemoryInfo_v2(device, &newer) == 0)
     return is_valid_reading(0, newer.used, out);
-  const int32_t error = prof_i_nvml.nvmlDeviceGetMemoryInfo(device, &older);
+  const int32_t error = nvml.nvmlDeviceGetMemoryInfo(device, &older);
   return is_valid_reading(error, older.used, out);
 }
 
 static bool read_nvml_busy(prof_i_nvml_device device, int64_t *out) {
   prof_i_nvml_utilization busy = {0};
-  const int32_t error = prof_i_nvml.nvmlDeviceGetUtilizationRates(device, &busy);
+  const int32_t error = nvml.nvmlDeviceGetUtilizationRates(device, &busy);
   return is_valid_reading(error, busy.gpu, out);
 }
 
 static bool read_nvml_memory_busy(prof_i_nvml_device device, int64_t *out) {
   prof_i_nvml_utilization busy = {0};
-  const int32_t error = prof_i_nvml.nvmlDeviceGetUtilizationRates(device, &busy);
+  const int32_t error = nvml.nvmlDeviceGetUtilizationRates(device, &busy);
   return is_valid_reading(error, busy.memory, out);
 }
 
 static bool read_nvml_clock(prof_i_nvml_device device, uint32_t which, int64_t *out) {
   uint32_t mhz = 0;
-  const int32_t error = prof_i_nvml.nvmlDeviceGetClockInfo(device, which, &mhz);
+  const int32_t error = nvml.nvmlDeviceGetClockInfo(device, which, &mhz);
   return is_valid_reading(error, mhz, out);
 }
 static bool read_nvml_sm_clock(prof_i_nvml_device device, int64_t *out) {
@@ -162,16 +162,16 @@ static bool read_nvml_memory_clock(prof_i_nvml_device device, int64_t *out) {
 static bool read_nvml_temperature(prof_i_nvml_device device, int64_t *out) {
   uint32_t celsius = 0;
   const int32_t error =
-      prof_i_nvml.nvmlDeviceGetTemperature
-          ? prof_i_nvml.nvmlDeviceGetTemperature(device, PROF_I_NVML_TEMPERATURE_GPU, &celsius)
+      nvml.nvmlDeviceGetTemperature
+          ? nvml.nvmlDeviceGetTemperature(device, PROF_I_NVML_TEMPERATURE_GPU, &celsius)
           : PROF_I_NVML_ERROR_NOT_SUPPORTED;
   return is_valid_reading(error, celsius, out);
 }
 
 static bool read_nvml_reasons(prof_i_nvml_device device, int64_t *out) {
   unsigned long long bits = 0;
-  const int32_t error = prof_i_nvml.nvmlDeviceGetCurrentClocksThrottleReasons
-                            ? prof_i_nvml.nvmlDeviceGetCurrentClocksThrottleReasons(device, &bits)
+  const int32_t error = nvml.nvmlDeviceGetCurrentClocksThrottleReasons
+                            ? nvml.nvmlDeviceGetCurrentClocksThrottleReasons(device, &bits)
                             : PROF_I_NVML_ERROR_NOT_SUPPORTED;
   return is_valid_reading(error, bits, out);
 }
@@ -225,8 +225,7 @@ static void add_nvml_device(prof_i_nvml_device handle) {
   char uuid[96] = "";
   nvml_device *const device = &nvml_device_list.all[nvml_device_list.count++];
   *device = (nvml_device){.handle = handle};
-  if (prof_i_nvml.nvmlDeviceGetUUID(handle, uuid, sizeof uuid) != 0 ||
-      !read_uuid(uuid, device->uuid))
+  if (nvml.nvmlDeviceGetUUID(handle, uuid, sizeof uuid) != 0 || !read_uuid(uuid, device->uuid))
     memset(device->uuid, 0, sizeof device->uuid);
 }
 
@@ -236,13 +235,12 @@ static void add_nvml_instances(prof_i_nvml_device handle) {
   const nvml_device *const whole = &nvml_device_list.all[nvml_device_list.count - 1];
   prof_i_nvml_device instance;
   uint32_t count = 0;
-  if (!prof_i_nvml.nvmlDeviceGetMaxMigDeviceCount ||
-      !prof_i_nvml.nvmlDeviceGetMigDeviceHandleByIndex ||
-      prof_i_nvml.nvmlDeviceGetMaxMigDeviceCount(handle, &count) != 0)
+  if (!nvml.nvmlDeviceGetMaxMigDeviceCount || !nvml.nvmlDeviceGetMigDeviceHandleByIndex ||
+      nvml.nvmlDeviceGetMaxMigDeviceCount(handle, &count) != 0)
     return;
   for (uint32_t i = 0; i < count && nvml_device_list.count < DEVICES_MAX; i++) {
     /* count is only the possible number */
-    if (prof_i_nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, i, &instance) != 0) continue;
+    if (nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, i, &instance) != 0) continue;
     if (!nvml_device_list.divided) nvml_device_list.divided = whole;
     add_nvml_device(instance);
   }
@@ -270,13 +268,13 @@ static int nvml_open(const prof_backend_host *host, prof_backend_self **self_out
   (void)host;
   const int result = nvml_init();
   if (result != PROF_BACKEND_OK) return result;
-  const int32_t error = prof_i_nvml.nvmlDeviceGetCount_v2(&count);
+  const int32_t error = nvml.nvmlDeviceGetCount_v2(&count);
   if (error != 0) return nvml_fail_call("nvmlDeviceGetCount_v2", error);
   nvml_device_list.count = 0;
   nvml_device_list.divided = NULL;
   for (uint32_t i = 0; i < count && nvml_device_list.count < DEVICES_MAX; i++) {
     /* a device that the user may not use is skipped */
-    if (prof_i_nvml.nvmlDeviceGetHandleByIndex_v2(i, &handle) != 0) continue;
+    if (nvml.nvmlDeviceGetHandleByIndex_v2(i, &handle) != 0) continue;
     add_nvml_device(handle);
     add_nvml_instances(handle);
   }
@@ -313,12 +311,11 @@ static int nvml_describe_device(prof_backend_self *self, uint32_t index, prof_ba
   if (!device) return prof_i_vendor_no_device(index);
   prof_backend_device about = {.size = out->size};
   prof_i_nvml_memory memory = {0};
-  if (prof_i_nvml.nvmlDeviceGetName(device->handle, about.name, sizeof about.name) != 0)
+  if (nvml.nvmlDeviceGetName(device->handle, about.name, sizeof about.name) != 0)
     about.name[0] = '\0';
-  if (prof_i_nvml.nvmlSystemGetDriverVersion(about.driver, sizeof about.driver) != 0)
+  if (nvml.nvmlSystemGetDriverVersion(about.driver, sizeof about.driver) != 0)
     about.driver[0] = '\0';
-  if (prof_i_nvml.nvmlDeviceGetMemoryInfo(device->handle, &memory) == 0)
-    about.memory_bytes = memory.total;
+  if (nvml.nvmlDeviceGetMemoryInfo(device->handle, &memory) == 0) about.memory_bytes = memory.total;
   memcpy(about.uuid, device->uuid, sizeof about.uuid);
   return prof_i_vendor_copy_device(out, &about);
 }

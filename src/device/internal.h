@@ -21,7 +21,10 @@ int prof_i_backend_table_copy(prof_backend *to, const prof_backend *from, const 
 /* PROF_CAN_* that the table has functions for. */
 uint32_t prof_i_backend_table_abilities(const prof_backend *table);
 
-/* ---- backend_api.c: back ends in shared libraries ---- */
+/* ---- plugin.c: back ends in shared libraries ---- */
+
+/* True while this thread runs a plug-in's own code. */
+bool prof_i_plugins_is_loading(void);
 
 /* Loads and lists what these paths name: see prof_backend_load(). */
 int prof_i_plugins_load(const char *paths);
