@@ -134,13 +134,12 @@ static int accept_event(prof_device device, uint64_t stream, void *event, uint32
                        why);
   }
   if (!backend->table.own_keep || !backend->table.own_times || !backend->table.own_let_go)
-    return prof_i_fail(
-        PROF_E_UNSUPPORTED,
-        "prof_device_event: back end %s takes none of the program's own events%s",
-        backend->table.name,
-        backend->table.records_always
-            ? ": it records their work without this call, which may be left out"
-            : "");
+    return prof_i_fail(PROF_E_UNSUPPORTED,
+                       "prof_device_event: back end %s takes none of the program's own events%s",
+                       backend->table.name,
+                       backend->table.records_always
+                           ? ": it records their work without this call, which may be left out"
+                           : "");
   if (!prof_i_collector_ensure())
     return refuse_event(
         prof_i_fail(PROF_E_BUSY,

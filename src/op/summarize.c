@@ -1,4 +1,4 @@
-/* From samples to statistics and doubts. See internal.h. */
+/* From samples to statistics, and reasons to doubt them. */
 #include <prof/op.h>
 #include <stdlib.h>
 #include <string.h>
