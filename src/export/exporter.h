@@ -114,7 +114,8 @@ typedef struct prof_i_export {
 struct prof_i_exporter {
   const char *name;
   prof_format format; /* PROF_FORMAT_DEFAULT: no format of prof_dump() */
-  /* Endings of the paths that select it if no format is given: ".prof". NULL behind the last. */
+  /* Endings of the paths that select it if no format is given: ".prof". The longest ending of all
+     exporters selects. NULL behind the last. */
   const char *suffixes[PROF_I_EXPORT_SUFFIXES + 1];
   uint32_t abilities; /* prof_i_export_ability */
   bool is_private;    /* its files are readable by their owner alone */
@@ -150,7 +151,8 @@ struct prof_i_exporter {
 
 /* The formats of prof_dump(). */
 extern const prof_i_exporter prof_i_chrome_exporter, prof_i_raf_exporter, prof_i_capture_exporter,
-    prof_i_pftrace_exporter, prof_i_csv_exporter, prof_i_folded_exporter;
+    prof_i_pftrace_exporter, prof_i_csv_exporter, prof_i_folded_exporter,
+    prof_i_speedscope_exporter, prof_i_pprof_exporter;
 
 static inline prof_i_text prof_i_text_or(prof_i_text text, const char *otherwise) {
   return text.bytes > 0 ? text : (prof_i_text){otherwise, strlen(otherwise)};

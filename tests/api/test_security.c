@@ -341,8 +341,9 @@ static int be_secretive(char **argv) {
       .size = sizeof options, .level = 2, .path = argv[2], .keep_capture = 1};
   pthread_t thread;
   char path[PATH_MAX];
-  static const uint32_t formats[] = {PROF_FORMAT_CHROME,   PROF_FORMAT_RAF, PROF_FORMAT_CAPTURE,
-                                     PROF_FORMAT_PERFETTO, PROF_FORMAT_CSV, PROF_FORMAT_FOLDED};
+  static const uint32_t formats[] = {PROF_FORMAT_CHROME,     PROF_FORMAT_RAF,  PROF_FORMAT_CAPTURE,
+                                     PROF_FORMAT_PERFETTO,   PROF_FORMAT_CSV,  PROF_FORMAT_FOLDED,
+                                     PROF_FORMAT_SPEEDSCOPE, PROF_FORMAT_PPROF};
   FILE *const file = fopen(SECRET "file", "w");
   if (!file || prof_start_with(&options) != PROF_OK) return 3;
   record_beside_secrets();

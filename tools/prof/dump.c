@@ -23,7 +23,12 @@ static const struct {
      {".pftrace", ".pftrace.gz"},
      "no stacks of Python functions, no clocks of devices"},
     {"csv", PROF_FORMAT_CSV, {".csv", ".csv.gz"}, "no arguments, arrows or memory"},
-    {"folded", PROF_FORMAT_FOLDED, {".folded", ".folded.gz"}, "self times of call paths alone"}};
+    {"folded", PROF_FORMAT_FOLDED, {".folded", ".folded.gz"}, "self times of call paths alone"},
+    {"speedscope",
+     PROF_FORMAT_SPEEDSCOPE,
+     {".speedscope.json", ".speedscope.json.gz"},
+     "self times of call paths alone"},
+    {"pprof", PROF_FORMAT_PPROF, {".pb.gz", ".pb"}, "calls and self times of call paths alone"}};
 enum { FORMAT_COUNT = sizeof formats / sizeof *formats };
 
 static bool ends_with(const char *path, const char *ending) {
@@ -37,12 +42,17 @@ static bool is_special(const char *path) {
   return stat(path, &status) == 0 && !S_ISREG(status.st_mode);
 }
 
-/* Index in formats by the path's ending, or FORMAT_COUNT. */
+/* Index in formats by the path's longest ending, or FORMAT_COUNT. */
 static int format_of_path(const char *path) {
+  int found = FORMAT_COUNT;
+  size_t longest = 0;
   for (int i = 0; i < FORMAT_COUNT; i++)
     for (int k = 0; k < 2 && formats[i].endings[k]; k++)
-      if (ends_with(path, formats[i].endings[k])) return i;
-  return is_special(path) ? 0 : FORMAT_COUNT;
+      if (ends_with(path, formats[i].endings[k]) && strlen(formats[i].endings[k]) > longest) {
+        found = i;
+        longest = strlen(formats[i].endings[k]);
+      }
+  return found == FORMAT_COUNT && is_special(path) ? 0 : found;
 }
 
 static int refuse_ending(const char *output) {
@@ -112,10 +122,10 @@ static int execute_dump(int argc, char **argv) {
 static const command_option options_of_dump[] = {
     {"output", 'o', "OUT",
      .help = "the file to write; its ending selects the format: .json, .pftrace, .csv, .folded, "
-             "each also with .gz behind it, or .prof"},
+             ".speedscope.json, each also with .gz behind it, .pb.gz, or .prof"},
     {"format", 'f', "FORMAT",
-     .help = "chrome (chrome://tracing and Perfetto), perfetto, csv, folded (flame graphs), raf, "
-             "or capture (a copy); default by OUT's ending"},
+     .help = "chrome (chrome://tracing and Perfetto), perfetto, csv, folded (flame graphs), "
+             "speedscope, pprof, raf, or capture (a copy); default by OUT's ending"},
     {0}};
 
 static const command_example examples[] = {
