@@ -67,6 +67,32 @@ static int refuse_ending(const char *output) {
   return EXIT_USAGE;
 }
 
+/* What viewers open, and what a plain scope takes at least. Chrome JSON becomes one string, which
+   in Chrome has fewer than 2^29 characters. Perfetto's module has 2 GB, and a trace takes there
+   several times its size. */
+static const struct {
+  prof_format format;
+  uint32_t event_bytes, limit_mb;
+  const char *viewer, *instead;
+} viewer_limits[] = {
+    {PROF_FORMAT_CHROME, 90, 512, "chrome://tracing", "a .pftrace has a quarter of that"},
+    {PROF_FORMAT_PERFETTO, 22, 1000, "Perfetto in a browser", "trace_processor opens it all"}};
+
+/* Before the file is written, because that may take long. */
+static void warn_of_size(const prof_trace *trace, const char *output, uint32_t format) {
+  prof_trace_info info = {.size = sizeof info};
+  if (prof_trace_info_get(trace, &info) != PROF_OK) return;
+  if (format == PROF_FORMAT_DEFAULT) format = PROF_FORMAT_CHROME;
+  for (size_t i = 0; i < sizeof viewer_limits / sizeof *viewer_limits; i++) {
+    const uint64_t mb = info.event_count * viewer_limits[i].event_bytes / 1000000;
+    if ((uint32_t)viewer_limits[i].format == format && mb > viewer_limits[i].limit_mb)
+      say("prof dump: %s will have about %llu MB without compression, and %s opens about %u MB; "
+          "%s",
+          output, (unsigned long long)mb, viewer_limits[i].viewer, viewer_limits[i].limit_mb,
+          viewer_limits[i].instead);
+  }
+}
+
 /* What the written file cannot hold. */
 static void say_what_lacks(const char *output, uint32_t format) {
   for (int i = 0; i < FORMAT_COUNT; i++)
@@ -105,6 +131,7 @@ static int execute_dump(int argc, char **argv) {
     return refuse_words("dump", "for the standard output give -o /dev/stdout, not", output);
   prof_trace *const trace = open_capture(argv[optind]);
   if (!trace) return EXIT_FAILED;
+  warn_of_size(trace, output, options.format);
   const int status = prof_trace_dump(trace, output, &options);
   prof_trace_destroy(trace);
   if (status == PROF_OK) {
