@@ -162,11 +162,11 @@ void prof_i_path_tree_destroy(prof_i_export *run) {
 
 /* ---- threads ---- */
 
-size_t prof_i_path_thread_text(const prof_i_export *run, uint32_t index, char *to, size_t room) {
+size_t prof_i_path_thread_text(const prof_i_export *run, uint32_t number, char *to, size_t room) {
   prof_trace_thread thread = {.size = sizeof thread};
-  const prof_i_tids *const ids = &run->tids[index];
+  const prof_i_tids *const ids = &run->tids[number];
   char process[32] = "";
-  if (prof_trace_thread_get(run->trace, index, &thread) != PROF_OK) return 0;
+  if (prof_trace_thread_get(run->trace, number, &thread) != PROF_OK) return 0;
   if (ids->is_elsewhere || thread.is_stream)
     snprintf(process, sizeof process, "%s %llu, ", thread.is_stream ? "device" : "process",
              (unsigned long long)ids->pid);

@@ -50,6 +50,6 @@ static inline prof_i_text prof_i_path_name(const prof_i_path_tree *tree, uint32_
 /* "main 1234", "process 77, main 1234" or "device 5000000, name stream 1". Returns its length; a
    text that does not fit is cut. */
 enum { PROF_I_THREAD_TEXT_ROOM = 256 };
-size_t prof_i_path_thread_text(const prof_i_export *run, uint32_t thread, char *to, size_t room);
+size_t prof_i_path_thread_text(const prof_i_export *run, uint32_t number, char *to, size_t room);
 
 #endif

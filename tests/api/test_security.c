@@ -427,7 +427,7 @@ static void nothing_is_recorded_but_what_is_given(void **state) {
     seen++;
   }
   closedir(entries);
-  assert_int_equal(seen, 7); /* the capture, and one of each format */
+  assert_int_equal(seen, 9); /* the capture, and one of each format */
 }
 
 /* ---- around each ---- */
