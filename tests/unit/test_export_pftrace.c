@@ -27,8 +27,7 @@ static int by_end(const void *a, const void *b) {
 }
 
 static char *export_bytes(const prof_trace *trace, const prof_i_exporter *exporter,
-                          prof_i_window window, size_t *bytes_out) {
-  const prof_i_export_options options = {.window = window, .with_memory = true};
+                          prof_i_export_options options, size_t *bytes_out) {
   prof_i_findings findings;
   prof_i_sink sink;
   char *taken = NULL;
@@ -38,18 +37,26 @@ static char *export_bytes(const prof_trace *trace, const prof_i_exporter *export
   return taken;
 }
 
-/* Frees the capture. */
-static void check_both_ways(capture *c, prof_i_window window) {
+static void check_options(const prof_trace *trace, prof_i_export_options options) {
   prof_i_exporter slow = prof_i_pftrace_exporter;
   slow.plain_by_time = NULL;
-  prof_trace *const trace = open_capture(c);
   size_t fast_bytes, slow_bytes;
-  char *const fast = export_bytes(trace, &prof_i_pftrace_exporter, window, &fast_bytes);
-  char *const wanted = export_bytes(trace, &slow, window, &slow_bytes);
+  char *const fast = export_bytes(trace, &prof_i_pftrace_exporter, options, &fast_bytes);
+  char *const wanted = export_bytes(trace, &slow, options, &slow_bytes);
   assert_int_equal(fast_bytes, slow_bytes);
   assert_memory_equal(fast, wanted, slow_bytes);
   prof_free(fast);
   prof_free(wanted);
+}
+
+/* Alone, and as a capture in a file of several. Frees the capture. */
+static void check_both_ways(capture *c, prof_i_window window) {
+  static const prof_i_export_place place = {
+      .number = 3, .first_sequence = 100, .start_unix_ns = 1700000000000000000u, .label = "rank 3"};
+  prof_trace *const trace = open_capture(c);
+  check_options(trace, (prof_i_export_options){.window = window, .with_memory = true});
+  check_options(trace,
+                (prof_i_export_options){.window = window, .with_memory = true, .place = &place});
   prof_trace_destroy(trace);
   capture_end(c);
 }
