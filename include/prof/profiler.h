@@ -239,14 +239,17 @@ PROF_API int prof_get_duration(const char *name, const char *category, uint64_t 
 typedef enum prof_format {
   /* By the path's ending. .json and .json.gz: Chrome JSON. .prof: the capture itself.
      .pftrace and .pftrace.gz: Perfetto. .csv and .csv.gz: CSV.
-     .folded and .folded.gz: folded stacks. */
+     .folded and .folded.gz: folded stacks. .speedscope.json, also with .gz: speedscope.
+     .pb.gz and .pb: pprof. */
   PROF_FORMAT_DEFAULT = 0,
-  PROF_FORMAT_CHROME = 1,   /* complete (X) events, laid out as torch.profiler writes them */
-  PROF_FORMAT_RAF = 2,      /* RAF's log: B/E pairs, args_string, tid = category */
-  PROF_FORMAT_CAPTURE = 3,  /* a copy of the arena */
-  PROF_FORMAT_PERFETTO = 4, /* Perfetto's protobuf, .pftrace and .pftrace.gz */
-  PROF_FORMAT_CSV = 5,      /* a line for each scope, instant and counter value */
-  PROF_FORMAT_FOLDED = 6    /* folded stacks with self time in ns, for flamegraph.pl */
+  PROF_FORMAT_CHROME = 1,     /* complete (X) events, laid out as torch.profiler writes them */
+  PROF_FORMAT_RAF = 2,        /* RAF's log: B/E pairs, args_string, tid = category */
+  PROF_FORMAT_CAPTURE = 3,    /* a copy of the arena */
+  PROF_FORMAT_PERFETTO = 4,   /* Perfetto's protobuf, .pftrace and .pftrace.gz */
+  PROF_FORMAT_CSV = 5,        /* a line for each scope, instant and counter value */
+  PROF_FORMAT_FOLDED = 6,     /* folded stacks with self time in ns, for flamegraph.pl */
+  PROF_FORMAT_SPEEDSCOPE = 7, /* speedscope's JSON: self time of call paths */
+  PROF_FORMAT_PPROF = 8       /* pprof's profile.proto: calls and self time of call paths */
 } prof_format;
 
 /* A member at the top level of Chrome JSON, as torch.profiler's add_metadata_json() writes it. */

@@ -57,7 +57,8 @@ static int chrome_begin(prof_i_export *run) {
   w->check.findings.counts[PROF_I_FINDING_UNREADABLE] = w->info.bad_count;
   const int status = count_rows(w, run->options);
   if (status != PROF_OK) return status;
-  prof_i_chrome_begin_ids(w);
+  /* Ids of operators and ranges are by their begins, from 1 on, as Kineto's. Others follow. */
+  w->external_id = w->numbers.operator_count;
   prof_i_chrome_put_head(w);
   return PROF_OK;
 }

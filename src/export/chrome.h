@@ -94,8 +94,6 @@ typedef struct prof_i_chrome {
   uint64_t base_ns;     /* the base time, Unix ns */
   uint64_t epoch_ns;    /* the capture's start after the base time */
   uint64_t external_id; /* given last */
-  uint64_t id_digits;   /* its eight last digits as text, the first in the lowest byte */
-  uint32_t id_zeros;    /* of them, zeros at the front */
   /* promised to the scope of that depth that is written next, for a call in it has it already; 0 */
   uint64_t owner_ids[PROF_I_OWNER_DEPTHS];
   uint32_t owner_count;         /* of them, those that are promised */
@@ -188,9 +186,6 @@ void prof_i_chrome_put_row(prof_i_chrome *w, const prof_i_tids *ids, uint32_t la
 size_t prof_i_chrome_put_plain(prof_i_export *run, const prof_i_span *spans, size_t count);
 /* Once, before the first scope. */
 void prof_i_chrome_fill_short_us(prof_i_chrome *w);
-void prof_i_chrome_begin_ids(prof_i_chrome *w);
-/* The next External id. */
-uint64_t prof_i_chrome_next_id(prof_i_chrome *w);
 char *prof_i_chrome_put_python_id(char *to, const prof_i_python_id *id);
 char *prof_i_chrome_put_event_number(char *to, prof_i_number_kind kind, uint64_t number);
 /* Does a scope of that site and name have the traced functions around it among its arguments? A
@@ -214,6 +209,8 @@ int prof_i_chrome_put_memory(prof_i_chrome *chrome);
 /* chrome_args.c: the members of "args" of w->event, without the braces; has_members: something
    stands before them. */
 void prof_i_chrome_put_args(prof_i_chrome *w, bool has_members);
+/* False: it would write none. */
+bool prof_i_chrome_has_args(const prof_event *event);
 
 /* chrome_location.c: ,"file":"a.py","line":7   of a call under that name, of a site of a traced
    function; of any other site nothing. False: there is no room for it. */

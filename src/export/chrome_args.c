@@ -298,20 +298,24 @@ static void put_inputs(prof_i_chrome *w, uint32_t count, bool *has_members) {
   put_pairs(w, count + (texts.lists != NULL) + (texts.types != NULL), has_members);
 }
 
+static bool event_has_device(const prof_event *event) {
+  const bool is_host = event->device.type == PROF_DEVICE_CPU || event->device.type == 0;
+  return !is_host || (event->flags & PROF_EVENT_ON_STREAM) != 0;
+}
+
 /* The device that the scope's work went to. The keys differ from Kineto's "device" and "stream"
    on purpose: readers take a row that has those for a kernel, and this is the host's side of a
    launch. */
 static void put_device_args(prof_i_chrome *w, bool *has_members) {
   const prof_event *const event = w->event;
-  const bool is_on_stream = (event->flags & PROF_EVENT_ON_STREAM) != 0;
-  if (!is_on_stream && (event->device.type == PROF_DEVICE_CPU || event->device.type == 0)) return;
+  if (!event_has_device(event)) return;
   char name[PROF_I_DEVICE_NAME_BYTES];
   prof_i_device_name(event->device, name);
   put_separator(w, has_members);
   prof_i_sink_text(w->sink, "\"Device\":\"");
   prof_i_sink_text(w->sink, name);
   prof_i_sink_bytes(w->sink, "\"", 1);
-  if (!is_on_stream) return;
+  if ((event->flags & PROF_EVENT_ON_STREAM) == 0) return;
   prof_i_sink_text(w->sink, ",\"Stream\":");
   prof_i_chrome_put_id(w, event->stream);
 }
@@ -320,6 +324,13 @@ static void put_flag_args(prof_i_chrome *w, uint32_t flag, const char *text, boo
   if ((w->event->flags & flag) == 0) return;
   put_separator(w, has_members);
   prof_i_sink_text(w->sink, text);
+}
+
+bool prof_i_chrome_has_args(const prof_event *event) {
+  const uint32_t told = PROF_EVENT_CUT | PROF_EVENT_NO_DETAILS | PROF_EVENT_ASYNC |
+                        PROF_EVENT_SKIPPED | PROF_EVENT_OTHER_THREAD;
+  return event->arg_count > 0 || (event->flags & told) != 0 || event_has_device(event) ||
+         (event->args_kind == PROF_ARGS_FORMAT && event->format_bytes > 0);
 }
 
 void prof_i_chrome_put_args(prof_i_chrome *w, bool has_members) {

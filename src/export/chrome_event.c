@@ -28,6 +28,21 @@ static void put_duration(prof_i_chrome *w, uint64_t duration_ns) {
   prof_i_sink_advance(w->sink, prof_i_put_us(to, duration_ns));
 }
 
+static const char args_begin[] = ",\"args\":{";
+
+/* A member of "args", or nothing. The text begins with a comma. The first one begins "args". */
+static void put_member(prof_i_chrome *w, bool *has_members, const char *text, size_t bytes) {
+  if (bytes == 0) return;
+  const size_t skipped = *has_members ? 0 : 1;
+  if (!*has_members) prof_i_sink_text(w->sink, args_begin);
+  prof_i_sink_bytes(w->sink, text + skipped, bytes - skipped);
+  *has_members = true;
+}
+
+static void put_member_text(prof_i_chrome *w, bool *has_members, const char *text) {
+  put_member(w, has_members, text, strlen(text));
+}
+
 /* Readers tie a launch to what ran by it. */
 static void put_correlation(prof_i_chrome *w, uint64_t id) {
   prof_i_sink_text(w->sink, ",\"correlation\":");
@@ -36,7 +51,7 @@ static void put_correlation(prof_i_chrome *w, uint64_t id) {
 
 /* "Call stack" of w->event, where it has none of its own: the traced functions around it. False: no
    memory. */
-static bool put_callers(prof_i_chrome *w, const prof_i_span *span) {
+static bool put_callers(prof_i_chrome *w, const prof_i_span *span, bool *has_members) {
   const size_t key_bytes = sizeof PROF_STACK_KEY - 1;
   uint32_t number;
   prof_i_text stack;
@@ -52,7 +67,7 @@ static bool put_callers(prof_i_chrome *w, const prof_i_span *span) {
       !prof_i_call_stacks_text(&w->call_stacks, number, true, &stack))
     return false;
   if (stack.bytes == 0) return true;
-  prof_i_sink_text(w->sink, ",\"" PROF_STACK_KEY "\":");
+  put_member_text(w, has_members, ",\"" PROF_STACK_KEY "\":");
   prof_i_chrome_put_stack(w, stack);
   return true;
 }
@@ -72,9 +87,11 @@ static uint64_t take_reserved_id(prof_i_chrome *w, const prof_i_span *span) {
    kernels to an operator by this id (call_owners.h). If there is none, it is the id of the scope
    around the call, or 0 outside of all scopes. That scope is written after the call, so the number
    is promised to it. A call inside of another call passes the promise on. If that call's scope has
-   a promise already, no row has the inner call's number. */
-static uint64_t external_id_of(prof_i_chrome *w, const prof_i_span *span, uint64_t id) {
+   a promise already, no row has the inner call's number. *is_used: another row has the number. */
+static uint64_t external_id_of(prof_i_chrome *w, const prof_i_span *span, uint64_t id,
+                               bool *is_used) {
   const uint64_t reserved_index = take_reserved_id(w, span);
+  *is_used = reserved_index != 0;
   if ((w->event->flags & PROF_EVENT_CALL) == 0) return reserved_index ? reserved_index : id;
   const uint64_t operator_id = prof_i_call_owners_next_id(&w->numbers.owners, span);
   if (operator_id) return operator_id;
@@ -88,7 +105,7 @@ static uint64_t external_id_of(prof_i_chrome *w, const prof_i_span *span, uint64
 }
 
 /* Where a function is defined. */
-static void put_location(prof_i_chrome *w, const prof_i_span *span) {
+static void put_location(prof_i_chrome *w, const prof_i_span *span, bool *has_members) {
   const prof_i_site_info *const site = prof_i_trace_site(w->trace, span->site);
   size_t bytes;
   w->has_location =
@@ -97,23 +114,23 @@ static void put_location(prof_i_chrome *w, const prof_i_span *span) {
   if (w->has_location &&
       prof_i_chrome_location_text(site, (prof_i_text){w->event->name, w->event->name_bytes},
                                   w->location_text, sizeof w->location_text, &bytes))
-    prof_i_sink_bytes(w->sink, w->location_text, bytes);
+    put_member(w, has_members, w->location_text, bytes);
 }
 
 /* False: no memory. */
-static bool put_python(prof_i_chrome *w, const prof_i_span *span) {
+static bool put_python(prof_i_chrome *w, const prof_i_span *span, bool *has_members) {
+  char text[64 + 2 * PROF_I_NUMBER_ROOM];
   prof_i_python_id id = {0};
   if (!w->walker || !prof_i_python_ids_is_call(&w->python_ids, span)) return true;
   if (!prof_i_python_ids_next(&w->python_ids, w->walker, span, &id)) return false;
-  char *const to = prof_i_sink_reserve(w->sink, 64 + 2 * PROF_I_NUMBER_ROOM);
-  prof_i_sink_advance(w->sink, prof_i_chrome_put_python_id(to, &id));
+  put_member(w, has_members, text, (size_t)(prof_i_chrome_put_python_id(text, &id) - text));
   w->has_python_id = true;
   return true;
 }
 
 /* Numbers of autograd's range around a backward call are that call's, whose row stands before its
    own: Kineto gives them to both. Arrows are the call's alone. */
-static void put_torch_numbers(prof_i_chrome *w, const prof_i_span *span) {
+static void put_torch_numbers(prof_i_chrome *w, const prof_i_span *span, bool *has_members) {
   const prof_i_call_numbers own = prof_i_call_numbers_of(w->event);
   if (!prof_i_backward_is_range((prof_i_text){w->event->name, w->event->name_bytes})) {
     prof_i_forwards_add(&w->forwards, w->event, span->start_ns, w->ids.pid,
@@ -127,17 +144,36 @@ static void put_torch_numbers(prof_i_chrome *w, const prof_i_span *span) {
   const bool is_inside =
       w->backward_depth == (uint32_t)span->depth + 1 && w->backward_start_ns >= span->start_ns;
   if (!w->backward.forward_thread || !is_inside || span->lane || w->event->arg_count) return;
-  prof_i_sink_text(w->sink, ",\"Sequence number\":");
+  put_member_text(w, has_members, ",\"Sequence number\":");
   prof_i_sink_i64(w->sink, w->backward.sequence);
   prof_i_sink_text(w->sink, ",\"Fwd thread id\":");
   prof_i_sink_u64(w->sink, w->backward.forward_thread);
   w->backward.forward_thread = 0;
 }
 
-static void put_number(prof_i_chrome *w, prof_i_number_kind kind, uint64_t number) {
+static void put_number(prof_i_chrome *w, prof_i_number_kind kind, uint64_t number,
+                       bool *has_members) {
+  char text[64 + PROF_I_NUMBER_ROOM];
   if (kind == PROF_I_NUMBER_NONE) return;
-  char *const to = prof_i_sink_reserve(w->sink, 64 + PROF_I_NUMBER_ROOM);
-  prof_i_sink_advance(w->sink, prof_i_chrome_put_event_number(to, kind, number));
+  put_member(w, has_members, text,
+             (size_t)(prof_i_chrome_put_event_number(text, kind, number) - text));
+}
+
+/* The ids that tie rows to each other. Operators have one always, because readers expect it. */
+static void put_ids(prof_i_chrome *w, const prof_i_span *span, prof_i_number_kind kind,
+                    uint64_t number, bool *has_members) {
+  const uint64_t id = kind == PROF_I_NUMBER_OPERATOR ? number + 1 : ++w->external_id;
+  bool is_used;
+  const uint64_t external_id = external_id_of(w, span, id, &is_used);
+  const bool has_launched =
+      w->has_launches && prof_i_chrome_correlate(w, span, id, external_id,
+                                                 (w->event->flags & PROF_EVENT_ON_STREAM) != 0);
+  if (!is_used && !has_launched && kind != PROF_I_NUMBER_OPERATOR &&
+      span->kind != PROF_EVENT_STEP && (w->event->flags & PROF_EVENT_CALL) == 0)
+    return;
+  put_member_text(w, has_members, ",\"External id\":");
+  prof_i_sink_u64(w->sink, external_id);
+  if (has_launched) put_correlation(w, id);
 }
 
 /* False: no memory. */
@@ -145,28 +181,25 @@ static bool put_scope(prof_i_chrome *w, const prof_i_span *span) {
   const prof_i_number_kind kind = prof_i_event_numbers_kind(&w->numbers, span);
   const uint64_t number =
       kind == PROF_I_NUMBER_NONE ? 0 : prof_i_event_numbers_next(&w->numbers, w->thread, kind);
-  const uint64_t id = kind == PROF_I_NUMBER_OPERATOR ? number + 1 : prof_i_chrome_next_id(w);
-  const uint64_t external_id = external_id_of(w, span, id);
+  bool has_members = false;
   put_event_begin(w, "{\"ph\":\"X\"", span);
   put_duration(w, span->duration_ns);
-  prof_i_sink_text(w->sink, ",\"args\":{\"External id\":");
-  prof_i_sink_u64(w->sink, external_id);
-  if (w->has_launches && prof_i_chrome_correlate(w, span, id, external_id,
-                                                 (w->event->flags & PROF_EVENT_ON_STREAM) != 0))
-    put_correlation(w, id);
-  put_number(w, kind, number);
-  if (span->kind == PROF_EVENT_OPEN) prof_i_sink_text(w->sink, ",\"unfinished\":true");
+  put_ids(w, span, kind, number, &has_members);
+  put_number(w, kind, number, &has_members);
+  if (span->kind == PROF_EVENT_OPEN) put_member_text(w, &has_members, ",\"unfinished\":true");
   /* prof import takes it for a mark by this, and a scope of that name for a scope */
   if (span->kind == PROF_EVENT_STEP) {
-    prof_i_sink_text(w->sink, ",\"step mark\":");
+    put_member_text(w, &has_members, ",\"step mark\":");
     prof_i_sink_u64(w->sink, w->event->id);
   }
-  put_torch_numbers(w, span);
-  const bool has_memory = put_python(w, span) && put_callers(w, span);
-  if (span->kind != PROF_EVENT_STEP) put_location(w, span);
-  prof_i_chrome_put_args(w, true);
+  put_torch_numbers(w, span, &has_members);
+  const bool has_memory = put_python(w, span, &has_members) && put_callers(w, span, &has_members);
+  if (span->kind != PROF_EVENT_STEP) put_location(w, span, &has_members);
+  const bool has_args = prof_i_chrome_has_args(w->event);
+  if (has_args && !has_members) prof_i_sink_text(w->sink, args_begin);
+  if (has_args) prof_i_chrome_put_args(w, has_members);
   w->has_location = w->has_python_id = false;
-  prof_i_sink_text(w->sink, "}},\n");
+  prof_i_sink_text(w->sink, has_args || has_members ? "}},\n" : "},\n");
   return has_memory;
 }
 

@@ -1,5 +1,5 @@
 /* Chrome JSON: plain scopes. A plain scope is two copies of text made before (its call site's, its
-   track's) and three numbers. The bound is 33 ns a scope on one core, reading it back included.
+   track's) and two numbers. The bound is 33 ns a scope on one core, reading it back included.
    What has more than its site goes to chrome_event.c. */
 #include <stdlib.h>
 #include <string.h>
@@ -108,38 +108,10 @@ void prof_i_chrome_fill_short_us(prof_i_chrome *w) {
   }
 }
 
-/* The next id, counted up as text: nine times of ten only its last digit changes. */
-static inline char *put_next_id(prof_i_chrome *w, char *to) {
-  const uint64_t one = (uint64_t)1 << 56, nine = (uint64_t)'9' << 56;
-  w->external_id++;
-  w->id_digits += one;
-  if (__builtin_expect(w->id_digits >= nine + one, 0)) {
-    if (w->external_id >= 100000000) {
-      w->id_digits = nine; /* comes here each time */
-      return prof_i_put_u64(to, w->external_id);
-    }
-    const uint64_t digits = prof_i_eight_digits((uint32_t)w->external_id);
-    w->id_zeros = (uint32_t)__builtin_ctzll(digits | one) / 8;
-    w->id_digits = digits + PROF_I_EIGHT_ZEROS;
-  }
-  const uint64_t text = w->id_digits >> 8 * w->id_zeros;
-  memcpy(to, &text, 8);
-  return to + (8 - w->id_zeros);
-}
-
 char *prof_i_chrome_put_python_id(char *to, const prof_i_python_id *id) {
   to = prof_i_put_u64(prof_i_chrome_append(to, ",\"Python id\":"), id->own);
   return id->parent ? prof_i_put_u64(prof_i_chrome_append(to, ",\"Python parent id\":"), id->parent)
                     : to;
-}
-
-/* Ids of operators and ranges are by their begins, from 1 on, as Kineto's. The others follow. */
-void prof_i_chrome_begin_ids(prof_i_chrome *w) {
-  const uint64_t one = (uint64_t)1 << 56, used = w->numbers.operator_count;
-  const uint64_t digits = prof_i_eight_digits((uint32_t)(used < 100000000 ? used : 0));
-  w->external_id = used;
-  w->id_zeros = (uint32_t)__builtin_ctzll(digits | one) / 8;
-  w->id_digits = used < 100000000 ? digits + PROF_I_EIGHT_ZEROS : (uint64_t)'9' << 56;
 }
 
 /* torch numbers record functions, which its operators and ranges are, for its
@@ -149,12 +121,25 @@ char *prof_i_chrome_put_event_number(char *to, prof_i_number_kind kind, uint64_t
   return prof_i_put_u64(prof_i_chrome_append(to, ",\"Ev Idx\":"), number);
 }
 
-/* The id of a row that has a number, and the number. */
-static __attribute__((noinline)) char *put_numbered(prof_i_chrome *w, char *to,
-                                                    prof_i_number_kind kind) {
+/* The number of a row that has one, and an operator's id. */
+static char *put_numbered(prof_i_chrome *w, char *to, prof_i_number_kind kind) {
   const uint64_t number = prof_i_event_numbers_next(&w->numbers, w->thread, kind);
-  to = kind == PROF_I_NUMBER_OPERATOR ? prof_i_put_u64(to, number + 1) : put_next_id(w, to);
+  if (kind == PROF_I_NUMBER_OPERATOR)
+    to = prof_i_put_u64(prof_i_chrome_append(to, ",\"External id\":"), number + 1);
   return prof_i_chrome_put_event_number(to, kind, number);
+}
+
+/* The end of a line with arguments. The first comma becomes the brace. */
+static __attribute__((noinline)) char *put_plain_args(prof_i_chrome *w, char *to,
+                                                      const prof_i_site_json *line,
+                                                      const prof_i_python_id *python) {
+  char *const members = to = prof_i_chrome_append(to, ",\"args\":");
+  if (line->number_kind) to = put_numbered(w, to, line->number_kind);
+  if (line->is_function) to = prof_i_chrome_put_python_id(to, python);
+  memcpy(to, line->text + line->bytes, line->location_bytes);
+  to += line->location_bytes;
+  *members = '{';
+  return prof_i_chrome_append(to, "}},\n");
 }
 
 /* Writes a scope of the current track that has nothing beyond its site. False: it is not written,
@@ -180,26 +165,14 @@ static inline bool put_plain_scope(prof_i_chrome *w, const prof_i_span *span) {
   to = put_low_us(to + w->track_bytes, (uint32_t)low);
   memcpy(to, ",\"dur\":", 8);
   to = put_short_us(w, to + 7, (uint32_t)span->duration_ns);
-  memcpy(to, ",\"args\":{\"External id\":", 24);
-  to += 23;
-  if (__builtin_expect(line->number_kind, 0))
-    to = put_numbered(w, to, line->number_kind);
-  else
-    to = put_next_id(w, to);
-  if (__builtin_expect(line->is_function, 0)) to = prof_i_chrome_put_python_id(to, &python);
-  if (__builtin_expect(line->location_bytes > 0, 0)) {
-    memcpy(to, line->text + line->bytes, line->location_bytes);
-    to += line->location_bytes;
+  if (__builtin_expect(line->number_kind || line->is_function || line->location_bytes, 0)) {
+    to = put_plain_args(w, to, line, &python);
+  } else {
+    memcpy(to, "},\n", 4);
+    to += 3;
   }
-  memcpy(to, "}},\n", 4);
-  prof_i_sink_advance(w->sink, to + 4);
+  prof_i_sink_advance(w->sink, to);
   return true;
-}
-
-uint64_t prof_i_chrome_next_id(prof_i_chrome *w) {
-  char text[PROF_I_NUMBER_ROOM];
-  put_next_id(w, text);
-  return w->external_id;
 }
 
 size_t prof_i_chrome_put_plain(prof_i_export *run, const prof_i_span *spans, size_t count) {

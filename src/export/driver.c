@@ -8,20 +8,11 @@
 #include "../reader/internal.h"
 #include "exporter.h"
 
-/* A scope without its end: the exporter has only seen its begin. */
-typedef struct pending_end {
-  uint64_t start_ns, end_ns;
-  prof_i_text name, category;
-  void *kept;
-  uint32_t lane;
-} pending_end;
-
 /* The state of a walk in the order of time. */
 typedef struct time_walk {
   prof_i_export *run;
-  pending_end *items; /* the one that ends first is the last */
-  uint32_t count, room;
-  /* By lane: the number of the last scope that found it taken. Never past the count of items. */
+  prof_i_pending_ends open;
+  /* By lane: the number of the last scope that found it taken. Never past open.count. */
   uint64_t *lane_taken;
   uint32_t lane_room;
   uint64_t scope_number;
@@ -118,8 +109,9 @@ static int walk_as_is(prof_i_export *run) {
 
 static int send_ends_until(time_walk *walk, uint64_t ns) {
   int status = PROF_OK;
-  while (status == PROF_OK && walk->count > 0 && walk->items[walk->count - 1].end_ns <= ns) {
-    const pending_end *const scope = &walk->items[--walk->count];
+  while (status == PROF_OK && walk->open.count > 0 &&
+         walk->open.items[walk->open.count - 1].end_ns <= ns) {
+    const prof_i_pending_end *const scope = &walk->open.items[--walk->open.count];
     prof_i_export_event event = {.phase = PROF_I_PHASE_END,
                                  .lane = scope->lane,
                                  .start_ns = scope->start_ns,
@@ -142,9 +134,9 @@ static bool text_equals(prof_i_text a, prof_i_text b) {
 static uint32_t find_lane(time_walk *walk, const prof_i_export_event *scope) {
   const bool by_category = walk->run->exporter->has_category_tracks;
   walk->scope_number++;
-  for (uint32_t i = walk->count; i > 0 && walk->items[i - 1].end_ns < scope->end_ns; i--)
-    if (!by_category || text_equals(walk->items[i - 1].category, scope->category))
-      walk->lane_taken[walk->items[i - 1].lane] = walk->scope_number;
+  for (uint32_t i = walk->open.count; i > 0 && walk->open.items[i - 1].end_ns < scope->end_ns; i--)
+    if (!by_category || text_equals(walk->open.items[i - 1].category, scope->category))
+      walk->lane_taken[walk->open.items[i - 1].lane] = walk->scope_number;
   uint32_t lane = 0;
   while (walk->lane_taken[lane] == walk->scope_number) lane++;
   return lane;
@@ -152,18 +144,19 @@ static uint32_t find_lane(time_walk *walk, const prof_i_export_event *scope) {
 
 /* There is room. */
 static void add_pending(time_walk *walk, const prof_i_export_event *scope) {
-  uint32_t at = walk->count++;
-  for (; at > 0 && walk->items[at - 1].end_ns < scope->end_ns; at--)
-    walk->items[at] = walk->items[at - 1];
-  walk->items[at] = (pending_end){scope->start_ns, scope->end_ns, scope->name,
-                                  scope->category, scope->kept,   scope->lane};
+  uint32_t at = walk->open.count++;
+  for (; at > 0 && walk->open.items[at - 1].end_ns < scope->end_ns; at--)
+    walk->open.items[at] = walk->open.items[at - 1];
+  walk->open.items[at] = (prof_i_pending_end){scope->start_ns, scope->end_ns, scope->name,
+                                              scope->category, scope->kept,   scope->lane};
 }
 
 static int send_begin(time_walk *walk, prof_i_export_event *scope) {
-  if (!prof_i_make_room((void **)&walk->items, &walk->room, walk->count, sizeof *walk->items) ||
-      !prof_i_make_room_at_index((void **)&walk->lane_taken, &walk->lane_room, walk->count,
+  if (!prof_i_make_room((void **)&walk->open.items, &walk->open.room, walk->open.count,
+                        sizeof *walk->open.items) ||
+      !prof_i_make_room_at_index((void **)&walk->lane_taken, &walk->lane_room, walk->open.count,
                                  sizeof *walk->lane_taken))
-    return prof_i_fail(PROF_E_NO_MEMORY, "no memory for %u open scopes", walk->count + 1);
+    return prof_i_fail(PROF_E_NO_MEMORY, "no memory for %u open scopes", walk->open.count + 1);
   scope->phase = PROF_I_PHASE_BEGIN;
   scope->lane = find_lane(walk, scope);
   const int status = walk->run->exporter->event(walk->run, scope);
@@ -196,11 +189,25 @@ static int send_timed(time_walk *walk) {
   return status == PROF_OK ? run->sink->status : status;
 }
 
+/* What the exporter's fast path takes of the spans that the cursor has ready. */
+static void send_plain(time_walk *walk, prof_cursor *cursor) {
+  prof_i_export *const run = walk->run;
+  uint32_t thread;
+  size_t count;
+  const prof_i_span *const spans = prof_i_cursor_ready(cursor, &thread, &count);
+  if (count > 0 && walk->next_thread == thread + 1)
+    prof_i_cursor_take(cursor, run->exporter->plain_by_time(run, &walk->open, spans, count));
+}
+
 static int send_all_timed(time_walk *walk, prof_cursor *cursor) {
   prof_i_export *const run = walk->run;
   int status = prof_cursor_skip_before(cursor, run->options->window.from_ns);
-  while (status == PROF_OK && (status = prof_cursor_next(cursor, &run->event)) > 0)
+  while (status == PROF_OK) {
+    if (run->exporter->plain_by_time) send_plain(walk, cursor);
+    status = prof_cursor_next(cursor, &run->event);
+    if (status <= 0) break;
     status = send_timed(walk);
+  }
   if (status == PROF_OK) status = send_ends_until(walk, UINT64_MAX);
   if (status == PROF_OK && run->info.thread_count > 0)
     status = begin_threads(walk, run->info.thread_count - 1);
@@ -213,8 +220,8 @@ static int walk_by_time(prof_i_export *run) {
   int status = prof_i_cursor_create(run->trace, &cursor);
   if (status == PROF_OK) status = send_all_timed(&walk, cursor);
   prof_i_cursor_destroy(cursor);
-  while (walk.count > 0) free(walk.items[--walk.count].kept);
-  free(walk.items);
+  while (walk.open.count > 0) free(walk.open.items[--walk.open.count].kept);
+  free(walk.open.items);
   free(walk.lane_taken);
   return status;
 }

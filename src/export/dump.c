@@ -18,8 +18,9 @@ static const size_t json_bytes_max = (size_t)1 << 30;
 
 /* The formats. The first one is for paths without a known suffix. */
 static const prof_i_exporter *const exporters[] = {
-    &prof_i_chrome_exporter,  &prof_i_raf_exporter, &prof_i_capture_exporter,
-    &prof_i_pftrace_exporter, &prof_i_csv_exporter, &prof_i_folded_exporter};
+    &prof_i_chrome_exporter,     &prof_i_raf_exporter,  &prof_i_capture_exporter,
+    &prof_i_pftrace_exporter,    &prof_i_csv_exporter,  &prof_i_folded_exporter,
+    &prof_i_speedscope_exporter, &prof_i_pprof_exporter};
 enum { EXPORTER_COUNT = sizeof exporters / sizeof *exporters };
 
 /* What to write. */
@@ -42,10 +43,15 @@ static const prof_i_exporter *exporter_by_format(uint32_t format) {
 }
 
 static const prof_i_exporter *exporter_by_path(const char *path) {
+  const prof_i_exporter *found = exporters[0];
+  size_t longest = 0;
   for (int i = 0; i < EXPORTER_COUNT; i++)
     for (const char *const *suffix = exporters[i]->suffixes; *suffix != NULL; suffix++)
-      if (ends_with(path, *suffix)) return exporters[i];
-  return exporters[0];
+      if (ends_with(path, *suffix) && strlen(*suffix) > longest) {
+        found = exporters[i];
+        longest = strlen(*suffix);
+      }
+  return found;
 }
 
 static int check_options(const prof_dump_options *options) {

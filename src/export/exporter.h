@@ -76,6 +76,19 @@ typedef struct prof_i_export_event {
   void *kept;
 } prof_i_export_event;
 
+/* An open scope of PROF_I_ORDER_TIME: its begin is written, and its end follows. */
+typedef struct prof_i_pending_end {
+  uint64_t start_ns, end_ns;
+  prof_i_text name, category;
+  void *kept;
+  uint32_t lane;
+} prof_i_pending_end;
+
+typedef struct prof_i_pending_ends {
+  prof_i_pending_end *items; /* the one that ends first is the last */
+  uint32_t count, room;
+} prof_i_pending_ends;
+
 typedef struct prof_i_exporter prof_i_exporter;
 
 enum { PROF_I_EXPORT_SUFFIXES = 3 };
@@ -101,7 +114,8 @@ typedef struct prof_i_export {
 struct prof_i_exporter {
   const char *name;
   prof_format format; /* PROF_FORMAT_DEFAULT: no format of prof_dump() */
-  /* Endings of the paths that select it if no format is given: ".prof". NULL behind the last. */
+  /* Endings of the paths that select it if no format is given: ".prof". The longest ending of all
+     exporters selects. NULL behind the last. */
   const char *suffixes[PROF_I_EXPORT_SUFFIXES + 1];
   uint32_t abilities; /* prof_i_export_ability */
   bool is_private;    /* its files are readable by their owner alone */
@@ -124,6 +138,11 @@ struct prof_i_exporter {
      the window, and returns how many it has done with. The driver sends the next span through the
      functions above, and calls it again. */
   size_t (*plain)(prof_i_export *run, const prof_i_span *spans, size_t count);
+  /* The same of PROF_I_ORDER_TIME. It takes spans of the current thread from the last one on, and
+     the ends of open scopes between them. It adds to `open` while there is room. The lane of a
+     scope that it adds is 0, and texts of these need not be set if `event` does not read them. */
+  size_t (*plain_by_time)(prof_i_export *run, prof_i_pending_ends *open, const prof_i_span *spans,
+                          size_t count);
   /* Writes everything, for a format that is not made of events. Nothing else is called. */
   int (*copy)(const prof_trace *trace, prof_i_sink *sink);
 };
@@ -132,7 +151,8 @@ struct prof_i_exporter {
 
 /* The formats of prof_dump(). */
 extern const prof_i_exporter prof_i_chrome_exporter, prof_i_raf_exporter, prof_i_capture_exporter,
-    prof_i_pftrace_exporter, prof_i_csv_exporter, prof_i_folded_exporter;
+    prof_i_pftrace_exporter, prof_i_csv_exporter, prof_i_folded_exporter,
+    prof_i_speedscope_exporter, prof_i_pprof_exporter;
 
 static inline prof_i_text prof_i_text_or(prof_i_text text, const char *otherwise) {
   return text.bytes > 0 ? text : (prof_i_text){otherwise, strlen(otherwise)};

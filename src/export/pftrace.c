@@ -21,7 +21,8 @@ static void put_interned(prof_i_pftrace *p, uint32_t field, uint32_t iid, prof_i
 static uint32_t site_iid(prof_i_pftrace *p, uint32_t number, const prof_i_site_info *site) {
   prof_i_pf_site *const place = &p->sites[number];
   if (place->generation == p->generation) return place->iid;
-  *place = (prof_i_pf_site){p->generation, p->next_iid++};
+  *place = (prof_i_pf_site){.generation = p->generation, .iid = p->next_iid++};
+  prof_i_pf_set_plain_event(place);
   put_interned(p, PF_INTERNED_NAMES, place->iid, prof_i_text_or(site->name, "(unnamed)"));
   put_interned(p, PF_INTERNED_CATEGORIES, place->iid, prof_i_text_or(site->category, "scope"));
   return place->iid;
@@ -268,5 +269,6 @@ const prof_i_exporter prof_i_pftrace_exporter = {
     .event = pftrace_event,
     .counter = pftrace_counter,
     .flow = pftrace_flow,
+    .plain_by_time = prof_i_pf_put_plain,
     .end = pftrace_end,
     .destroy = pftrace_destroy};

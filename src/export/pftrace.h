@@ -50,10 +50,13 @@ enum {
 
 /* Of a file of several captures, each adds its base. */
 enum { PF_KEY_COUNT = 256, PF_PROCESS_TRACK = 1, PF_UUID_BASE_SHIFT = 48, PF_FLOW_BASE_SHIFT = 40 };
+enum { PF_PLAIN_EVENT_ROOM = 16 };
 
-/* A place of the site table: numbers are valid if the generation is the thread's. */
+/* A place of the site table, valid if the generation is the thread's. */
 typedef struct prof_i_pf_site {
   uint32_t generation, iid;
+  uint32_t event_bytes;
+  unsigned char event[PF_PLAIN_EVENT_ROOM]; /* the TrackEvent of a plain scope's begin */
 } prof_i_pf_site;
 
 typedef struct prof_i_pf_key {
@@ -104,6 +107,10 @@ void prof_i_pf_end_packet(prof_i_export *run, size_t at);
 void prof_i_pf_put_global_begin(prof_i_export *run);
 int prof_i_pf_put_thread_begin(prof_i_export *run, const prof_trace_thread *thread);
 void prof_i_pf_name_lanes(prof_i_export *run, uint32_t lane);
+/* pftrace_plain.c: the exporter's fast path. */
+void prof_i_pf_set_plain_event(prof_i_pf_site *site);
+size_t prof_i_pf_put_plain(prof_i_export *run, prof_i_pending_ends *open, const prof_i_span *spans,
+                           size_t count);
 /* The counter's track, described before its first value. 0: no memory. is_bytes: of memory. */
 uint64_t prof_i_pf_counter_track(prof_i_export *run, prof_i_text name, prof_device device,
                                  uint32_t key, bool is_bytes);

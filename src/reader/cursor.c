@@ -295,6 +295,17 @@ static inline const prof_i_span *read_span(prof_cursor *cursor) {
   return NULL;
 }
 
+const prof_i_span *prof_i_cursor_ready(const prof_cursor *cursor, uint32_t *thread_out,
+                                       size_t *count_out) {
+  *thread_out = cursor->thread - 1;
+  *count_out = cursor->span_count;
+  return cursor->spans;
+}
+
+void prof_i_cursor_take(prof_cursor *cursor, size_t count) {
+  cursor->span_count -= (uint32_t)count;
+}
+
 int64_t prof_cursor_read(prof_cursor *cursor, prof_event_brief *events_out, uint64_t room) {
   if (!cursor || !events_out || !room)
     return prof_i_fail(PROF_E_INVALID, "prof_cursor_read: %s",

@@ -6,11 +6,19 @@
 
 #include <prof/trace.h>
 
+#include "walk.h"
+
 int prof_i_trace_take(prof_trace **trace_out); /* prof_get(), src/live/own_snapshot.c */
 void prof_i_trace_destroy(prof_trace *trace);
 
 int prof_i_cursor_create(const prof_trace *trace, prof_cursor **cursor_out);
 void prof_i_cursor_destroy(prof_cursor *cursor);
+/* The next events of one thread that are ready, without reading more: the next one is the last
+   span. *count_out: 0 if there are none. Some may have ended before prof_cursor_skip_before(). */
+const prof_i_span *prof_i_cursor_ready(const prof_cursor *cursor, uint32_t *thread_out,
+                                       size_t *count_out);
+/* Goes past so many of these. */
+void prof_i_cursor_take(prof_cursor *cursor, size_t count);
 
 int prof_i_trace_change_text(const prof_trace *trace, uint32_t index, char **text_out);
 int prof_i_trace_note_text(const prof_trace *trace, uint32_t index, char **text_out);

@@ -341,8 +341,9 @@ static int be_secretive(char **argv) {
       .size = sizeof options, .level = 2, .path = argv[2], .keep_capture = 1};
   pthread_t thread;
   char path[PATH_MAX];
-  static const uint32_t formats[] = {PROF_FORMAT_CHROME,   PROF_FORMAT_RAF, PROF_FORMAT_CAPTURE,
-                                     PROF_FORMAT_PERFETTO, PROF_FORMAT_CSV, PROF_FORMAT_FOLDED};
+  static const uint32_t formats[] = {PROF_FORMAT_CHROME,     PROF_FORMAT_RAF,  PROF_FORMAT_CAPTURE,
+                                     PROF_FORMAT_PERFETTO,   PROF_FORMAT_CSV,  PROF_FORMAT_FOLDED,
+                                     PROF_FORMAT_SPEEDSCOPE, PROF_FORMAT_PPROF};
   FILE *const file = fopen(SECRET "file", "w");
   if (!file || prof_start_with(&options) != PROF_OK) return 3;
   record_beside_secrets();
@@ -426,7 +427,7 @@ static void nothing_is_recorded_but_what_is_given(void **state) {
     seen++;
   }
   closedir(entries);
-  assert_int_equal(seen, 7); /* the capture, and one of each format */
+  assert_int_equal(seen, 9); /* the capture, and one of each format */
 }
 
 /* ---- around each ---- */

@@ -113,8 +113,9 @@ static inline void read_tables(const prof_trace *trace) {
 
 /* Through every writer. What the self-check finds in damaged times is not the writer's failure. */
 static inline void write_exports(const prof_trace *trace) {
-  static const uint32_t formats[] = {PROF_FORMAT_CHROME,   PROF_FORMAT_RAF, PROF_FORMAT_CAPTURE,
-                                     PROF_FORMAT_PERFETTO, PROF_FORMAT_CSV, PROF_FORMAT_FOLDED};
+  static const uint32_t formats[] = {PROF_FORMAT_CHROME,     PROF_FORMAT_RAF,  PROF_FORMAT_CAPTURE,
+                                     PROF_FORMAT_PERFETTO,   PROF_FORMAT_CSV,  PROF_FORMAT_FOLDED,
+                                     PROF_FORMAT_SPEEDSCOPE, PROF_FORMAT_PPROF};
   for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
     const prof_dump_options options = {.size = sizeof options, .format = formats[i]};
     const int status = prof_trace_dump(trace, "/dev/null", &options);

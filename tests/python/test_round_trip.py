@@ -279,7 +279,7 @@ class Profiles(Folder):
         numbers = ("External id", "Python id", "Python parent id")
         said_of = {
             e["name"].rpartition(".")[2]: {
-                key: value for key, value in e["args"].items() if key not in numbers
+                key: value for key, value in e.get("args", {}).items() if key not in numbers
             }
             for e in written["traceEvents"]
             if e["ph"] == "X"
@@ -288,7 +288,7 @@ class Profiles(Folder):
             [
                 e["name"]
                 for e in written["traceEvents"]
-                if e["ph"] == "X" and "Python id" not in e["args"]
+                if e["ph"] == "X" and "Python id" not in e.get("args", {})
             ],
             ["inside"] * 12,
         )

@@ -83,7 +83,7 @@ class Calls(unittest.TestCase):
         names = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
         calls = sorted((e for e in events if e["ph"] == "X"), key=lambda e: e["ts"])
         for call in calls:
-            call["args"].pop("External id", None)
+            call.setdefault("args", {}).pop("External id", None)
         return [(names[e["tid"]], e["cat"], e["name"], e["args"]) for e in calls]
 
     def test_a_script_in_python_has_them_beside_its_trace(self):

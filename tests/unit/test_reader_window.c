@@ -217,17 +217,17 @@ static void calls_of_functions_have_numbers_and_parents(void **state) {
   prof_trace *const trace = open_capture(&c);
   for (uint32_t stacks = 0; stacks < 2; stacks++) {
     char *const text = json_of(trace, (prof_dump_options){.stacks = stacks});
-    has(text, "\"ts\":0.600,\"dur\":0.010,\"args\":{\"External id\":1,\"Python id\":5,\"file\":");
+    has(text, "\"ts\":0.600,\"dur\":0.010,\"args\":{\"Python id\":5,\"file\":");
     has(text,
-        "\"ts\":0.310,\"dur\":0.010,\"args\":{\"External id\":2,\"Python id\":4,"
+        "\"ts\":0.310,\"dur\":0.010,\"args\":{\"Python id\":4,"
         "\"Python parent id\":1,");
     has(text,
-        "\"ts\":0.200,\"dur\":0.010,\"args\":{\"External id\":4,\"Python id\":3,"
+        "\"ts\":0.200,\"dur\":0.010,\"args\":{\"Python id\":3,"
         "\"Python parent id\":1,");
     has(text,
-        "\"ts\":0.100,\"dur\":0.010,\"args\":{\"External id\":5,\"Python id\":2,"
+        "\"ts\":0.100,\"dur\":0.010,\"args\":{\"Python id\":2,"
         "\"Python parent id\":1,");
-    has(text, "\"ts\":0.050,\"dur\":0.500,\"args\":{\"External id\":6,\"Python id\":1,\"file\":");
+    has(text, "\"ts\":0.050,\"dur\":0.500,\"args\":{\"Python id\":1,\"file\":");
     assert_int_equal(count_of(text, "\"Python id\""), 5);
     prof_free(text);
   }
@@ -276,8 +276,8 @@ static void functions_of_all_threads_are_counted_by_begin(void **state) {
   has_number(text, "0.201", 4, 3);
   has_number(text, "0.300", 5, 2);
   has_number(text, "0.305", 6, 1);
-  has(text, "\"ts\":0.700,\"dur\":0.010,\"args\":{\"External id\":1,\"Python id\":7,");
-  has(text, "\"ts\":0.700,\"dur\":0.011,\"args\":{\"External id\":4,\"Python id\":8,");
+  has(text, "\"ts\":0.700,\"dur\":0.010,\"args\":{\"Python id\":7,");
+  has(text, "\"ts\":0.700,\"dur\":0.011,\"args\":{\"Python id\":8,");
   prof_free(text);
   /* The calls that are open where a window begins are its first ones, thread by thread. */
   char *const window = json_of(trace, (prof_dump_options){.from_ns = 260});

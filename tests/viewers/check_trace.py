@@ -150,8 +150,8 @@ def check_event(event):
     to_ns(event["ts"], "ts")
     if event["ph"] == "X":
         to_ns(event["dur"], "dur")
-        # a kernel's launch may be missing
-        need("External id" in event["args"] or "device" in event["args"], f"no id: {event}")
+        if event["cat"] == "cpu_op":
+            need("External id" in event["args"], f"no id: {event}")
 
 
 def check_nesting(events):

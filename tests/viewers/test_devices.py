@@ -45,7 +45,7 @@ def test_each_side_has_the_others_number(trace):
     host = {
         e["args"]["correlation"]: e
         for e in events
-        if e["ph"] == "X" and e["pid"] != DEVICE and "correlation" in e["args"]
+        if e["ph"] == "X" and e["pid"] != DEVICE and "correlation" in e.get("args", {})
     }
     assert len(ran) == len(host) == RAN
     for event in ran:

@@ -148,7 +148,7 @@ def test_python_reads_csv_and_finds_the_scopes_of_chrome_json(traces, tmp_path, 
         tuple(event[key].replace("\0", "\ufffd") for key in ("name", "cat"))
         + (check_trace.to_ns(event["dur"], "dur"),)
         for event in document["traceEvents"]
-        if event["ph"] == "X" and "step mark" not in event["args"]
+        if event["ph"] == "X" and "step mark" not in event.get("args", {})
     )
     kinds = collections.Counter(row["kind"] for row in rows)
     written = document["prof"]["written"]

@@ -128,7 +128,7 @@ def test_a_profile_with_all_that_it_can_have(folder, engines, name):  # noqa: F8
 @needs_node
 def test_traced_functions_have_their_places(folder, engines):  # noqa: F811
     document, _ = check_trace.check_chrome(folder / "functions.json", engines)
-    places = {e["name"]: e["args"] for e in document["traceEvents"] if e["ph"] == "X"}
+    places = {e["name"]: e.get("args", {}) for e in document["traceEvents"] if e["ph"] == "X"}
     assert [places["traced"][key] for key in ("file", "line")] == ['a "path" \u00e4\\', 1]
     assert places["len"]["frame"] == "<built-in function len>"
 

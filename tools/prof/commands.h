@@ -68,8 +68,7 @@ void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- dump.c ---- */
 
-/* Reads chrome, raf, capture, perfetto, csv or folded as a prof_format. EXIT_USAGE, said on stderr:
-   another word. */
+/* Reads the name of a format as a prof_format. EXIT_USAGE, said on stderr: no such name. */
 int choose_format(const char *command, const char *word, uint32_t *to);
 
 #endif

@@ -23,7 +23,12 @@ static const struct {
      {".pftrace", ".pftrace.gz"},
      "no stacks of Python functions, no clocks of devices"},
     {"csv", PROF_FORMAT_CSV, {".csv", ".csv.gz"}, "no arguments, arrows or memory"},
-    {"folded", PROF_FORMAT_FOLDED, {".folded", ".folded.gz"}, "self times of call paths alone"}};
+    {"folded", PROF_FORMAT_FOLDED, {".folded", ".folded.gz"}, "self times of call paths alone"},
+    {"speedscope",
+     PROF_FORMAT_SPEEDSCOPE,
+     {".speedscope.json", ".speedscope.json.gz"},
+     "self times of call paths alone"},
+    {"pprof", PROF_FORMAT_PPROF, {".pb.gz", ".pb"}, "calls and self times of call paths alone"}};
 enum { FORMAT_COUNT = sizeof formats / sizeof *formats };
 
 static bool ends_with(const char *path, const char *ending) {
@@ -37,12 +42,17 @@ static bool is_special(const char *path) {
   return stat(path, &status) == 0 && !S_ISREG(status.st_mode);
 }
 
-/* Index in formats by the path's ending, or FORMAT_COUNT. */
+/* Index in formats by the path's longest ending, or FORMAT_COUNT. */
 static int format_of_path(const char *path) {
+  int found = FORMAT_COUNT;
+  size_t longest = 0;
   for (int i = 0; i < FORMAT_COUNT; i++)
     for (int k = 0; k < 2 && formats[i].endings[k]; k++)
-      if (ends_with(path, formats[i].endings[k])) return i;
-  return is_special(path) ? 0 : FORMAT_COUNT;
+      if (ends_with(path, formats[i].endings[k]) && strlen(formats[i].endings[k]) > longest) {
+        found = i;
+        longest = strlen(formats[i].endings[k]);
+      }
+  return found == FORMAT_COUNT && is_special(path) ? 0 : found;
 }
 
 static int refuse_ending(const char *output) {
@@ -55,6 +65,32 @@ static int refuse_ending(const char *output) {
   say("prof dump: no format has the ending of '%s'. The endings are %s; or give --format", output,
       text);
   return EXIT_USAGE;
+}
+
+/* What viewers open, and what a plain scope takes at least. Chrome JSON becomes one string, which
+   in Chrome has fewer than 2^29 characters. Perfetto's module has 2 GB, and a trace takes there
+   several times its size. */
+static const struct {
+  prof_format format;
+  uint32_t event_bytes, limit_mb;
+  const char *viewer, *instead;
+} viewer_limits[] = {
+    {PROF_FORMAT_CHROME, 90, 512, "chrome://tracing", "a .pftrace has a quarter of that"},
+    {PROF_FORMAT_PERFETTO, 22, 1000, "Perfetto in a browser", "trace_processor opens it all"}};
+
+/* Before the file is written, because that may take long. */
+static void warn_of_size(const prof_trace *trace, const char *output, uint32_t format) {
+  prof_trace_info info = {.size = sizeof info};
+  if (prof_trace_info_get(trace, &info) != PROF_OK) return;
+  if (format == PROF_FORMAT_DEFAULT) format = PROF_FORMAT_CHROME;
+  for (size_t i = 0; i < sizeof viewer_limits / sizeof *viewer_limits; i++) {
+    const uint64_t mb = info.event_count * viewer_limits[i].event_bytes / 1000000;
+    if ((uint32_t)viewer_limits[i].format == format && mb > viewer_limits[i].limit_mb)
+      say("prof dump: %s will have about %llu MB without compression, and %s opens about %u MB; "
+          "%s",
+          output, (unsigned long long)mb, viewer_limits[i].viewer, viewer_limits[i].limit_mb,
+          viewer_limits[i].instead);
+  }
 }
 
 /* What the written file cannot hold. */
@@ -95,6 +131,7 @@ static int execute_dump(int argc, char **argv) {
     return refuse_words("dump", "for the standard output give -o /dev/stdout, not", output);
   prof_trace *const trace = open_capture(argv[optind]);
   if (!trace) return EXIT_FAILED;
+  warn_of_size(trace, output, options.format);
   const int status = prof_trace_dump(trace, output, &options);
   prof_trace_destroy(trace);
   if (status == PROF_OK) {
@@ -112,10 +149,10 @@ static int execute_dump(int argc, char **argv) {
 static const command_option options_of_dump[] = {
     {"output", 'o', "OUT",
      .help = "the file to write; its ending selects the format: .json, .pftrace, .csv, .folded, "
-             "each also with .gz behind it, or .prof"},
+             ".speedscope.json, each also with .gz behind it, .pb.gz, or .prof"},
     {"format", 'f', "FORMAT",
-     .help = "chrome (chrome://tracing and Perfetto), perfetto, csv, folded (flame graphs), raf, "
-             "or capture (a copy); default by OUT's ending"},
+     .help = "chrome (chrome://tracing and Perfetto), perfetto, csv, folded (flame graphs), "
+             "speedscope, pprof, raf, or capture (a copy); default by OUT's ending"},
     {0}};
 
 static const command_example examples[] = {

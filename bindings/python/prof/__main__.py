@@ -12,7 +12,7 @@ from typing import Any, List, Optional
 
 from . import __version__, _run, _table
 from ._library import ProfError
-from .trace import GROUPS
+from .trace import FORMATS, GROUPS
 
 
 def _output(text: str) -> str:
@@ -228,7 +228,7 @@ def _arguments() -> argparse.ArgumentParser:
     dump.add_argument(
         "-f",
         "--format",
-        choices=("chrome", "raf", "capture", "perfetto", "csv", "folded"),
+        choices=[name for name in FORMATS if name],
         default="",
     )
     take = commands.add_parser(

@@ -1,0 +1,143 @@
+/* speedscope's JSON. A profile for each thread and stream: its call paths with their self times, as
+   begins and ends one after the other (path_tree.h). Times on its axis are sums, not moments. So
+   the size grows by the paths and not by the scopes. */
+#include <stdlib.h>
+
+#include "../base/log.h"
+#include "../reader/capture.h"
+#include "path_tree.h"
+
+/* Where the walk over the tree is. */
+typedef struct tree_walk {
+  uint32_t *first_child, *next_sibling; /* of each path; PROF_I_NO_PATH: none */
+  uint64_t at_ns;
+  bool has_events; /* of this thread */
+} tree_walk;
+
+static bool link_children(const prof_i_path_tree *tree, tree_walk *walk) {
+  walk->first_child = calloc((size_t)tree->path_count + 1, sizeof *walk->first_child);
+  walk->next_sibling = calloc((size_t)tree->path_count + 1, sizeof *walk->next_sibling);
+  if (!walk->first_child || !walk->next_sibling) return false;
+  for (uint32_t i = tree->path_count - 1; i > 0; i--) {
+    walk->next_sibling[i] = walk->first_child[tree->paths[i].parent];
+    walk->first_child[tree->paths[i].parent] = i;
+  }
+  return true;
+}
+
+static void put_frames(prof_i_export *run) {
+  const prof_i_path_tree *const tree = run->state;
+  for (uint32_t i = 1; i < tree->frame_count && run->sink->status == PROF_OK; i++) {
+    const prof_i_frame *const frame = &tree->frames[i];
+    const prof_i_site_info *const site = prof_i_trace_site(run->trace, frame->site);
+    prof_i_sink_text(run->sink, i > 1 ? ",\n{\"name\":" : "\n{\"name\":");
+    prof_i_sink_string(run->sink, frame->name.data, (size_t)frame->name.bytes);
+    if (site && site->file.bytes > 0) {
+      prof_i_sink_text(run->sink, ",\"file\":");
+      prof_i_sink_string(run->sink, site->file.data, (size_t)site->file.bytes);
+      prof_i_sink_text(run->sink, ",\"line\":");
+      prof_i_sink_u64(run->sink, site->line);
+    }
+    prof_i_sink_text(run->sink, "}");
+  }
+}
+
+static void put_event(prof_i_export *run, tree_walk *walk, const char *begin, uint32_t path) {
+  const prof_i_path_tree *const tree = run->state;
+  prof_i_sink_text(run->sink, walk->has_events ? ",\n" : "\n");
+  prof_i_sink_text(run->sink, begin);
+  prof_i_sink_u64(run->sink, walk->at_ns);
+  prof_i_sink_text(run->sink, ",\"frame\":");
+  prof_i_sink_u64(run->sink, tree->paths[path].frame - 1);
+  prof_i_sink_text(run->sink, "}");
+  walk->has_events = true;
+}
+
+static void put_end(prof_i_export *run, tree_walk *walk, uint32_t path) {
+  put_event(run, walk, "{\"type\":\"C\",\"at\":", path);
+}
+
+/* All paths below the thread's, the outer ones around the inner ones. */
+static void put_events(prof_i_export *run, tree_walk *walk, uint32_t thread_path) {
+  const prof_i_path_tree *const tree = run->state;
+  uint32_t path = walk->first_child[thread_path];
+  while (path != PROF_I_NO_PATH && run->sink->status == PROF_OK) {
+    put_event(run, walk, "{\"type\":\"O\",\"at\":", path);
+    walk->at_ns += tree->paths[path].self_ns;
+    if (walk->first_child[path] != PROF_I_NO_PATH) {
+      path = walk->first_child[path];
+      continue;
+    }
+    put_end(run, walk, path);
+    while (path != thread_path && walk->next_sibling[path] == PROF_I_NO_PATH) {
+      path = tree->paths[path].parent;
+      if (path != thread_path) put_end(run, walk, path);
+    }
+    path = path == thread_path ? PROF_I_NO_PATH : walk->next_sibling[path];
+  }
+}
+
+/* thread_path: PROF_I_NO_PATH for a profile without events. */
+static void put_profile(prof_i_export *run, tree_walk *walk, uint32_t thread_path, const char *name,
+                        size_t name_bytes) {
+  walk->at_ns = 0;
+  walk->has_events = false;
+  prof_i_sink_text(run->sink, "{\"type\":\"evented\",\"name\":");
+  prof_i_sink_string(run->sink, name, name_bytes);
+  prof_i_sink_text(run->sink, ",\"unit\":\"nanoseconds\",\"startValue\":0,\"events\":[");
+  if (thread_path != PROF_I_NO_PATH) put_events(run, walk, thread_path);
+  prof_i_sink_text(run->sink, "],\n\"endValue\":");
+  prof_i_sink_u64(run->sink, walk->at_ns);
+  prof_i_sink_text(run->sink, "}");
+}
+
+/* Threads without scopes have none. A file needs one at least. */
+static void put_profiles(prof_i_export *run, tree_walk *walk) {
+  const prof_i_path_tree *const tree = run->state;
+  uint32_t count = 0;
+  for (uint32_t i = 1; i < tree->path_count && run->sink->status == PROF_OK; i++) {
+    char name[PROF_I_THREAD_TEXT_ROOM];
+    if (tree->paths[i].thread == 0 || walk->first_child[i] == PROF_I_NO_PATH) continue;
+    const size_t bytes = prof_i_path_thread_text(run, tree->paths[i].thread - 1, name, sizeof name);
+    if (count++ > 0) prof_i_sink_text(run->sink, ",\n");
+    put_profile(run, walk, i, name, bytes);
+  }
+  if (count == 0) put_profile(run, walk, PROF_I_NO_PATH, "no scopes", sizeof "no scopes" - 1);
+}
+
+static int speedscope_end(prof_i_export *run) {
+  const prof_i_path_tree *const tree = run->state;
+  tree_walk walk = {.at_ns = 0};
+  if (link_children(tree, &walk)) {
+    prof_i_sink_text(run->sink,
+                     "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\n"
+                     "\"exporter\":\"prof ");
+    prof_i_sink_text(run->sink, prof_version());
+    prof_i_sink_text(run->sink, "\",\n\"name\":");
+    prof_i_sink_string(run->sink, run->info.process_name, strlen(run->info.process_name));
+    prof_i_sink_text(run->sink, ",\n\"activeProfileIndex\":0,\n\"shared\":{\"frames\":[");
+    put_frames(run);
+    prof_i_sink_text(run->sink, "]},\n\"profiles\":[\n");
+    put_profiles(run, &walk);
+    prof_i_sink_text(run->sink, "]}\n");
+  }
+  const bool has_memory = walk.first_child && walk.next_sibling;
+  free(walk.first_child);
+  free(walk.next_sibling);
+  if (has_memory) return PROF_OK;
+  return prof_i_fail(PROF_E_NO_MEMORY, "no memory for %u call paths", tree->path_count);
+}
+
+const prof_i_exporter prof_i_speedscope_exporter = {
+    .name = "speedscope",
+    .format = PROF_FORMAT_SPEEDSCOPE,
+    .suffixes = {".speedscope.json", ".speedscope.json.gz"},
+    .abilities = PROF_I_EXPORT_CUT,
+    .order = PROF_I_ORDER_TIME,
+    .event_kinds = PROF_I_KIND(SCOPE) | PROF_I_KIND(OPEN),
+    .state_bytes = sizeof(prof_i_path_tree),
+    .begin = prof_i_path_tree_begin,
+    .thread = prof_i_path_tree_thread,
+    .event = prof_i_path_tree_event,
+    .end = speedscope_end,
+    .destroy = prof_i_path_tree_destroy};
