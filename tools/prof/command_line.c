@@ -9,7 +9,7 @@
 
 enum { LONG_VALUE = 1000, WORD_MAX = 64 };
 
-static const command_option help_option = {"help", 'h', NULL, "this text", 0, NULL, NULL, 0, 0};
+static const command_option help_option = {.name = "help", .letter = 'h', .help = "this text"};
 
 /* ---- commands ---- */
 

@@ -20,7 +20,9 @@
   X(import)              \
   X(level)               \
   X(doctor)              \
-  X(recover)
+  X(recover)             \
+  X(completion)          \
+  X(help)
 
 #define PROF_COMMAND_DECLARE(name) extern const prof_command command_##name;
 PROF_COMMANDS(PROF_COMMAND_DECLARE)
@@ -39,6 +41,9 @@ void set_lost_page_message(const char *text);
 
 /* "prof NAME: TEXT", and how to get help. Returns EXIT_USAGE. */
 int refuse_words(const char *name, const char *text, const char *word);
+
+/* "prof: no such command", and the one that is meant. Returns EXIT_USAGE. */
+int refuse_command(const char *word);
 
 /* ---- library_folder.c ---- */
 

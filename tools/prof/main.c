@@ -41,23 +41,13 @@ prof_trace *open_capture(const char *path) {
   return NULL;
 }
 
-static int refuse_command(const char *word) {
+int refuse_command(const char *word) {
   const char *const nearest = command_nearest(word);
   if (nearest)
     say("prof: no such command: %s; did you mean prof %s? see prof help", word, nearest);
   else
     say("prof: no such command: %s; see prof help", word);
   return EXIT_USAGE;
-}
-
-static int print_help(const char *name) {
-  const prof_command *const command = name ? command_find(name) : NULL;
-  if (name && !command) return refuse_command(name);
-  if (command)
-    command_help_print(stdout, command);
-  else
-    command_overview_print(stdout);
-  return EXIT_OK;
 }
 
 /* Do the words ask for help? Behind "--" they are files. */
@@ -72,8 +62,8 @@ static int run_command_line(int argc, char **argv) {
     command_overview_print(stderr);
     return EXIT_USAGE;
   }
-  if (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
-    return print_help(argc > 2 ? argv[2] : NULL);
+  if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+    return command_help.execute(argc - 1, argv + 1);
   if (strcmp(argv[1], "--version") == 0) {
     printf("prof %s\n", prof_version());
     return EXIT_OK;

@@ -119,10 +119,12 @@ static const command_option options_of_table[] = {
     {"by", 'b', "GROUPS",
      .help =
          "what is one row: name,category,device,thread,process, shape,stack,scopes,kernel; may be "
-         "repeated (default name,category)"},
+         "repeated (default name,category)",
+     .choices = groups, .is_list = true},
     {"sort", 's', "BY",
      .help = "total, self, calls, mean, max, name, memory, self-memory, first, device, self-device "
-             "(default total)"},
+             "(default total)",
+     .choices = sorts},
     {"rows", 'r', "N", .help = "at most so many rows; all, or -1: all of them (default 100)"},
     {"level", 'l', "N", .help = "only scopes of this level, 1 or 2; 0: of both (default 0)"},
     {"category", 'c', "C", .help = "only scopes of this category (default: of all)"},
