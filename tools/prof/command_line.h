@@ -52,7 +52,8 @@ typedef struct prof_command {
   const command_example *examples;
   /* Any option in argv[1] and later is the command's own. Returns the exit status. */
   int (*execute)(int argc, char **argv);
-  bool stops_at_word; /* the first word that is no option, and all behind it, is not prof's */
+  bool reads_captures; /* takes --strict */
+  bool stops_at_word;  /* the first word that is no option, and all behind it, is not prof's */
 } prof_command;
 
 /* ---- command_line.c ---- */
@@ -75,6 +76,9 @@ size_t command_options_list(const prof_command *command,
    is wrong. optarg and optind are getopt's. */
 int command_option_next(const prof_command *command, int argc, char **argv);
 
+/* Was --strict given? */
+bool command_is_strict(void);
+
 /* The same, and says nothing of wrong words. */
 int command_option_peek(const prof_command *command, int argc, char **argv);
 
@@ -90,9 +94,10 @@ size_t command_word_distance(const char *word, const char *other);
 void command_help_print(FILE *to, const prof_command *command);
 
 /* What FILE is in all usages. */
-#define COMMAND_FILE_WORDS                                                                    \
-  "FILE is a capture (*.prof): one that a start with a path, or PROF_LEVEL and PROF_OUTPUT, " \
-  "put beside its output."
+#define COMMAND_FILE_WORDS                                                                       \
+  "FILE is a capture (*.prof), which a start with a path, or PROF_LEVEL and PROF_OUTPUT, put "   \
+  "beside its output. It may also be a trace or a database that prof import reads, a folder of " \
+  "captures, or the number of a process that records into a file."
 
 /* All commands, a line each. */
 void command_overview_print(FILE *to);

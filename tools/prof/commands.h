@@ -32,8 +32,21 @@ PROF_COMMANDS(PROF_COMMAND_DECLARE)
    is wrong. */
 int check_table_options(const char *command, int argc, char **argv);
 
-/* Opens the capture, or says on stderr why not and what to do. NULL then. */
-prof_trace *open_capture(const char *path);
+/* ---- inputs.c ---- */
+
+/* Opens what the word names (inputs.h), or says on stderr why not and what to do. NULL then. */
+prof_trace *open_capture(const char *word);
+
+/* The same of a capture alone. */
+prof_trace *open_capture_file(const char *path);
+
+/* ---- import.c ---- */
+
+/* Makes a capture of a trace or a database, and says what it has left out. False, said on stderr:
+   nothing was written. Sets *is_cut_out if the trace is cut off or damaged. */
+bool import_to_read(const char *from, const char *to, bool *is_cut_out);
+
+/* ---- main.c ---- */
 
 /* Where a page of a mapped file is gone (SIGBUS) the command ends with this line, which stays the
    caller's; before, with one about captures. */

@@ -13,6 +13,7 @@
 #include "../run/internal.h"
 #include "../run/rocprof.h"
 #include "commands.h"
+#include "inputs.h"
 
 /* libprof.so looks for it: what PROF_LEVEL and PROF_MEMORY ask for is not for this process. */
 extern const char prof_i_is_command;
@@ -27,18 +28,6 @@ void set_lost_page_message(const char *text) { lost_pages = text; }
 int refuse_words(const char *name, const char *text, const char *word) {
   say("prof %s: %s%s%s; see prof %s --help", name, text, word ? " " : "", word ? word : "", name);
   return EXIT_USAGE;
-}
-
-/* The library's text names the file, and says what is wrong and what to do. */
-prof_trace *open_capture(const char *path) {
-  prof_trace *trace = NULL;
-  const int status = prof_trace_open(path, &trace);
-  if (status == PROF_OK) return trace;
-  const char *const error = prof_last_error(), *const text = prof_status_text(status);
-  const bool is_said = strcasestr(error, text) != NULL;
-  say("prof: %s%s%s%s%s", error, is_said ? "" : " (", is_said ? "" : text, is_said ? "" : ")",
-      status == PROF_E_PERMISSION ? "; captures belong to the user whose process wrote them" : "");
-  return NULL;
 }
 
 int refuse_command(const char *word) {
@@ -81,7 +70,8 @@ static int run_command_line(int argc, char **argv) {
     command_help_print(stdout, command);
     return EXIT_OK;
   }
-  return command->execute(argc - 1, argv + 1);
+  const int status = command->execute(argc - 1, argv + 1);
+  return status == EXIT_OK && command_is_strict() && input_was_damaged() ? EXIT_FAILED : status;
 }
 
 /* A capture that is large, or that is being written, is mapped. If another process makes the file

@@ -5,10 +5,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef struct side_captures {
-  char **paths;
-  size_t count, room;
-} side_captures;
+#include "inputs.h"
+
+typedef input_paths side_captures;
 
 /* Index 0: the base; 1: the new side. Begins as zeros. */
 typedef struct command_sides {
