@@ -7,8 +7,8 @@
 
 enum { PROF_I_TABLE_PLACE_BYTES = 40, PROF_I_TABLE_CELL_BYTES = PROF_I_SANITIZED_NAME_BYTES };
 
-/* word, title, kind, value, group bit that shows it (0: always), most columns wide, and keep: where
-   a terminal has no room, columns of the least number are left out first; 0: never */
+/* word, title, kind, value, group bit that shows it (0: always), most columns wide, and keep. Where
+   a terminal has no room, columns with the least `keep` are left out first. 0: it is kept. */
 /* clang-format off */
 #define PROF_I_TABLE_COLUMN_LIST(X) \
   X("name", "Name", NAME, TEXT, PROF_GROUP_NAME, 55, 0) \

@@ -5,6 +5,7 @@ import json
 import os
 import py_compile
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -364,7 +365,8 @@ class Run(unittest.TestCase):
             timeout=HANG_SECONDS,
             cwd=self.folder.name,
         )
-        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn(done.returncode, (0, 128 + signal.SIGPIPE))
+        self.assertEqual(done.stderr, "")
 
     def test_what_a_killed_process_has_left_is_named(self):
         self.write(
@@ -373,8 +375,8 @@ class Run(unittest.TestCase):
         self.assertEqual(self.prof("run", "-o", "t.prof", "script.py").returncode, -9)
         left = [n for n in os.listdir(self.folder.name) if ".run-" in n]
         done = self.prof("table", "t.prof")
-        self.assertEqual((done.returncode, len(left)), (2, 1))
-        self.assertIn(f"a process that was killed has left {left[0]}", done.stderr)
+        self.assertEqual((done.returncode, len(left)), (1, 1))
+        self.assertIn(f"a process that was killed has left '{left[0]}'", done.stderr)
         self.assertIn("script.py", self.prof("table", left[0]).stdout)
 
     def test_modules_are_traced_in_processes_however_they_come(self):

@@ -126,7 +126,9 @@ class Completion(Words):
 
     def test_bash_completes_the_words_of_an_option(self):
         for words in (["--sort", "self-"], ["--sort", "=", "self-"], ["-s", "self-"]):
-            self.assertEqual(self.completed("table", *words), ["self-device", "self-memory"])
+            self.assertEqual(
+                self.completed("table", *words), ["self-device", "self-memory", "self-net"]
+            )
         self.assertIn("name", self.completed("table", "--sort", "="))
         self.assertEqual(self.completed("table", "--by", "name,st"), ["name,stack"])
 

@@ -89,5 +89,9 @@ void command_overview_print(FILE *to) {
   }
   fputs("  prof help COMMAND | prof COMMAND --help | prof --version\n\n", to);
   print_wrapped(to, COMMAND_FILE_WORDS, 0, 0);
+  print_wrapped(to,
+                "The Python package is libprof: pip install libprof. PyPI's package prof is "
+                "another program.",
+                0, 0);
   print_wrapped(to, USUAL_STATUSES " run and diff have others: see their --help.", 0, 0);
 }

@@ -174,6 +174,23 @@ static bool word_is_process(const char *word, long *pid) {
 
 /* ---- captures ---- */
 
+/* A process that is killed leaves its capture under a name of its own. */
+static void say_left(const char *path) {
+  static const char *const endings[] = {".run-*", ".*.prof"};
+  const char *const slash = strrchr(path, '/'), *const name = slash ? slash + 1 : path;
+  char folder[PATH_MAX], pattern[PATH_MAX];
+  glob_t found = {0};
+  snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+  for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+    const int bytes = snprintf(pattern, sizeof pattern, "%s%s", name, endings[i]);
+    if (!strpbrk(name, "*?[\\") && bytes < (int)sizeof pattern) glob_in(folder, pattern, &found);
+  }
+  for (size_t i = 0; i < found.gl_pathc; i++)
+    say("prof: a process that was killed has left '%s'",
+        found.gl_pathv[i] + (slash ? 0 : strlen("./")));
+  globfree(&found);
+}
+
 /* The library's text names the file, and says what is wrong and what to do. */
 static void say_refused(int status) {
   const char *const error = prof_last_error(), *const text = prof_status_text(status);
@@ -235,6 +252,7 @@ static prof_trace *open_file(const char *path) {
   if ((status == PROF_E_NOT_CAPTURE || status == PROF_E_TRUNCATED) && begins_as_trace(path))
     return import_capture(path);
   if (status != PROF_OK) say_refused(status);
+  if (status == PROF_E_NOT_FOUND) say_left(path);
   if (trace) look_at_damage(path, trace);
   return trace;
 }

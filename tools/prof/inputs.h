@@ -1,5 +1,5 @@
-/* What the words of a reading command name: a capture; a trace or database, which is imported; a
-   folder of them; a quoted glob; the number of a process that records into a file. */
+/* What the words of a reading command name. A word is a capture, a folder, a quoted glob, or the
+   number of a process that records into a file. A trace or a database is imported. */
 #ifndef PROF_TOOLS_INPUTS_H
 #define PROF_TOOLS_INPUTS_H
 

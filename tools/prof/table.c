@@ -1,5 +1,5 @@
-/* prof table FILE ...: totals as text, JSON or CSV; of several captures, of a program's processes say,
-   together. */
+/* prof table FILE...: totals as text, JSON or CSV. Several captures, of a program's processes say,
+   are added up. */
 #define _GNU_SOURCE
 #include <getopt.h>
 #include <stdio.h>
@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../../src/report/table.h"
 #include "commands.h"
 #include "inputs.h"
-#include "../../src/report/table.h"
 
 enum { OPTION_WIDTH = 256, OPTION_COLUMNS, OPTION_JSON, OPTION_CSV };
 

@@ -164,7 +164,8 @@ static void check_script(const run_python *python) {
 static _Noreturn void refuse_package(const run_python *python) {
   run_fail(
       "%s cannot import prof's Python package, which records programs in Python: pip install "
-      "it, or add its folder to PYTHONPATH. PROF_PYTHON_PROGRAM names another Python for "
+      "libprof (PyPI's prof is another program), or add its folder to PYTHONPATH. "
+      "PROF_PYTHON_PROGRAM names another Python for "
       "SCRIPT.py and -m MODULE. To see why: %s -c 'import prof'",
       python->front.items[0], run_words_quoted(&python->front));
 }
