@@ -12,7 +12,7 @@ from case import HANG_SECONDS, PROF
 from known_capture import Recorded, events
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "python"))
-import amd_databases  # noqa: E402
+import amd_databases
 
 LIBRARY = os.path.join(os.path.dirname(PROF), "libprof.so")
 

@@ -58,7 +58,7 @@ class Tables(Recorded):
 class Texts(Tables):
     def test_at_80_and_160_columns(self):
         for width in ("80", "160"):
-            with open(os.path.join(GOLDEN, f"table-{width}.txt"), encoding="utf-8") as file:
+            with open(os.path.join(GOLDEN, f"{width}.table"), encoding="utf-8") as file:
                 self.assertEqual(self.table("--width", width), file.read())
 
     def test_columns_stand_in_the_order_that_is_asked_for(self):
