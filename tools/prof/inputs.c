@@ -207,9 +207,12 @@ prof_trace *open_capture_file(const char *path) {
   return NULL;
 }
 
-/* Is it JSON, compressed, or a database of SQLite? */
+/* Is it JSON, compressed, or a database of SQLite? A file that is named as a capture is none of
+   them, but one by mistake. */
 static bool begins_as_trace(const char *path) {
   unsigned char bytes[64];
+  const size_t length = strlen(path);
+  if (length >= 5 && strcmp(path + length - 5, ".prof") == 0) return false;
   FILE *const file = fopen(path, "rb");
   const size_t count = file ? fread(bytes, 1, sizeof bytes, file) : 0;
   if (file) fclose(file);
