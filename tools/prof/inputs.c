@@ -207,8 +207,8 @@ prof_trace *open_capture_file(const char *path) {
   return NULL;
 }
 
-/* Is it JSON, compressed, or a database of SQLite? A file that is named as a capture is none of
-   them, but one by mistake. */
+/* Is it JSON, compressed, or a database of SQLite? A file that is named as a capture is not taken
+   for a trace. */
 static bool begins_as_trace(const char *path) {
   unsigned char bytes[64];
   const size_t length = strlen(path);
