@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks how prof's text is written: docs, comments, docstrings.
+"""Checks how prof's text is written: docs, comments, docstrings, messages of the product.
 
 usage: tools/style_check.py [FILE...]
 
@@ -11,6 +11,7 @@ Prints each finding, then one line with the sums. The exit status is 1 if there 
 """
 
 import argparse
+import ast
 import io
 import os
 import re
@@ -30,6 +31,10 @@ C_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\
 TRAILING_COMMENT = re.compile(r"""(?:[^'"#]|'[^']*'|"[^"]*")*\s#\s+(.*)""")
 LONG_ADDRESS = re.compile(r"https?://\S{60,}")
 UNBREAKABLE_OF_MARKDOWN = re.compile(rf"^ *\|.*\| *$|^<!-- snippet: .*-->$|{LONG_ADDRESS.pattern}")
+WITH_MESSAGES = ("src/", "inject/", "tools/", "include/", "bindings/python/prof/")
+CODE_IN_TEXT = re.compile(r"[{}<>=]|\b(?:SELECT|INSERT|CREATE|ALTER|coalesce)\b")
+BETWEEN_LITERALS = re.compile(r"\s*(?:[A-Z]\w*\s*)?")
+FORMAT = re.compile(r"%[-+ #0-9.*]*(?:hh|h|ll|l|z|j|t)?[a-zA-Z]")
 END_OF_SENTENCE = re.compile(r"(?<=[.!?:])[)\"']?\s+(?=[\"'(`]?[A-Z0-9`\"'(])|\n\s*\n")
 
 
@@ -59,6 +64,56 @@ def comments_of_c(text):
         else:
             found.append((line, body, line if word.startswith("//") else -1))
     return [(line, body) for line, body, _ in found]
+
+
+def plain_message(literal):
+    """The words that a user reads: an inserted value counts as one."""
+    text = literal.replace("\\n", "\n").replace('\\"', '"')
+    text = re.sub(r"(?<!\w)--?[a-z][\w-]*", "", text)  # options
+    return FORMAT.sub("X", text).replace("\n", "\n\n")
+
+
+def messages_of_c(text):
+    """(line, text) of each string; literals that the compiler joins are one."""
+    found = []
+    for match in C_COMMENT.finditer(text):
+        word = match.group(0)
+        if word[0] != '"':
+            continue
+        body = plain_message(word[1:-1])
+        if found and BETWEEN_LITERALS.fullmatch(text, found[-1][2], match.start()):
+            found[-1] = (found[-1][0], found[-1][1] + body, match.end())
+        else:
+            found.append((text.count("\n", 0, match.start()) + 1, body, match.end()))
+    return [(line, body) for line, body, _ in found if not CODE_IN_TEXT.search(body)]
+
+
+class Messages(ast.NodeVisitor):
+    """(line, text) of each string that is no docstring."""
+
+    def __init__(self):
+        self.found = []
+
+    def visit_Expr(self, node):  # noqa: N802
+        if not isinstance(node.value, ast.Constant):
+            self.generic_visit(node)
+
+    def visit_Constant(self, node):  # noqa: N802
+        if isinstance(node.value, str):
+            self.found.append((node.lineno, plain_message(node.value)))
+
+    def visit_JoinedStr(self, node):  # noqa: N802
+        parts = (part.value if isinstance(part, ast.Constant) else "X" for part in node.values)
+        self.found.append((node.lineno, plain_message("".join(parts))))
+
+
+def messages_of_python(text):
+    try:
+        messages = Messages()
+        messages.visit(ast.parse(text))
+    except SyntaxError:
+        return []
+    return [(line, body) for line, body in messages.found if not CODE_IN_TEXT.search(body)]
 
 
 def comments_of_python(text):
@@ -142,12 +197,13 @@ def prose_of_markdown(text):
 
 def prose_of(name, text):
     suffix = Path(name).suffix
+    with_messages = name.startswith(WITH_MESSAGES)
     if suffix == ".md":
         return prose_of_markdown(text)
     if suffix in (".c", ".h", ".cpp", ".hpp"):
-        return comments_of_c(text)
+        return comments_of_c(text) + (messages_of_c(text) if with_messages else [])
     if suffix == ".py":
-        return comments_of_python(text)
+        return comments_of_python(text) + (messages_of_python(text) if with_messages else [])
     return comments_of_shell(text)
 
 

@@ -66,7 +66,7 @@ uint32_t prof_i_cuda_stream_device(prof_i_cu_stream stream) {
   const uint32_t number = prof_i_cuda_device_number(device);
   if (number == UINT32_MAX)
     prof_i_backend_fail_text(PROF_BACKEND_INVALID,
-                             "the stream's device is none of those that were listed");
+                             "the stream's device is not one of those that were listed");
   return number;
 }
 

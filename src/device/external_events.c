@@ -138,7 +138,7 @@ static int accept_event(prof_device device, uint64_t stream, void *event, uint32
         "prof_device_event: back end %s takes none of the program's own events%s",
         backend->table.name,
         backend->table.records_always
-            ? ": it records what they are of by itself, so that the call may be left out"
+            ? ": it records their work without this call, which may be left out"
             : "");
   if (!prof_i_collector_ensure())
     return refuse_event(

@@ -394,7 +394,7 @@ int32_t prof_i_registry_reason(int32_t device_type, char *reason, size_t room) {
   prof_i_backend *backend;
   snprintf(reason, room,
            "no back end serves devices of that type; PROF_BACKENDS names plug-ins, and prof doctor "
-           "lists what there is");
+           "lists all back ends");
   prof_i_thread_lock(&registry.lock);
   for (uint32_t i = 0, phase = 0; (backend = prof_i_registry_at(i)) != NULL; i++) {
     if (!serves_device_type(backend, device_type) || backend_phase(backend) < phase ||

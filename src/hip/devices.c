@@ -124,7 +124,7 @@ uint32_t prof_i_hip_stream_device(prof_i_hip_stream stream) {
   }
   if (device >= 0 && (uint32_t)device < hip_device_list.count) return (uint32_t)device;
   prof_i_backend_fail_text(PROF_BACKEND_INVALID,
-                           "the stream's device is none of those that were listed");
+                           "the stream's device is not one of those that were listed");
   return UINT32_MAX;
 }
 

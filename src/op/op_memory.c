@@ -178,7 +178,8 @@ static int acquire_backend(const prof_i_backend *backend) {
   if (prof_i_activity_acquire(backend)) return PROF_OK;
   release_drain();
   return prof_i_fail(
-      PROF_E_BUSY, "%s: its devices are being recorded: what its library hands out is told to that",
+      PROF_E_BUSY,
+      "%s: its devices are being recorded, and that recording gets what its library reports",
       backend->table.name);
 }
 

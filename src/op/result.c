@@ -105,7 +105,7 @@ static void add_throttle(text_line *l, const prof_op_info *info, const char *bet
   } causes[] = {{PROF_BACKEND_THROTTLE_POWER | PROF_BACKEND_THROTTLE_POWER_SUPPLY, "power"},
                 {PROF_BACKEND_THROTTLE_HEAT | PROF_BACKEND_THROTTLE_HARDWARE_HEAT, "heat"},
                 {PROF_BACKEND_THROTTLE_HARDWARE, "hardware"}};
-  add_text(l, "%sthe device was held down", between);
+  add_text(l, "%sthe device was throttled", between);
   for (size_t i = 0, said = 0; i < sizeof causes / sizeof *causes; i++)
     if (info->throttle & causes[i].bits)
       add_text(l, "%s%s", said++ ? " and " : " by its ", causes[i].text);

@@ -130,7 +130,7 @@ int prof_i_opencl_clock_read(prof_i_opencl_clock *clock, prof_i_cl_device device
   if (!now.matching_clocks)
     return prof_i_backend_fail_text(
         PROF_BACKEND_UNSUPPORTED,
-        "the driver does not read its device's clock, and that is none of the host's");
+        "the driver does not read its device's clock, and no clock of the host is the same");
   out->host_before_ns = read_host_clock(CLOCK_MONOTONIC);
   out->device_ns = read_host_clock(host_clocks[__builtin_ctz(now.matching_clocks)]);
   out->host_after_ns = read_host_clock(CLOCK_MONOTONIC);

@@ -126,7 +126,7 @@ prof_i_opencl_device *prof_i_opencl_queue_device(prof_i_cl_queue queue) {
   prof_i_opencl_device *const device = prof_i_opencl_device_find(id);
   if (!device)
     prof_i_backend_fail_text(PROF_BACKEND_INVALID,
-                             "the queue's device is none of those that were listed");
+                             "the queue's device is not one of those that were listed");
   return device;
 }
 

@@ -89,23 +89,23 @@ static void report_put_before(prof_i_memory_report *r, const prof_memory_info *i
     snprintf(text, sizeof text, "before the start %s were used and %s allocated", used, allocated);
   else if (baseline == PROF_I_BASELINE_NEAR)
     snprintf(text, sizeof text,
-             "before the start about %s were used and %s allocated: there were calls all the time "
-             "while it was asked, and used, allocated and their peaks are off by as much",
+             "before the start about %s were used and %s allocated. There were calls all the time "
+             "while it was asked: used, allocated and their peaks are off by as much",
              used, allocated);
   else if (baseline == PROF_I_BASELINE_PART)
     snprintf(text, sizeof text,
              "before the fork %s were used and %s allocated, as far as the parent had counted; "
-             "what was there before it began is not known",
+             "what the process had before counting began is not known",
              used, allocated);
   else
     snprintf(text, sizeof text,
-             "what was there before the start is not known: used and allocated count from 0");
+             "what the process had before the start is not known: used and allocated count from 0");
   if (info->source == PROF_MEMORY_POOL && baseline != PROF_I_BASELINE_EMPTY)
     prof_i_report_put_sentence(r, text);
   if (info->from_before_count) {
     prof_i_put_bytes(used, sizeof used, (int64_t)info->from_before_bytes);
     const bool is_one = info->from_before_count == 1;
-    snprintf(text, sizeof text, "%" PRIu64 " free%s (%s) %s of what was there before the start",
+    snprintf(text, sizeof text, "%" PRIu64 " free%s (%s) %s of memory from before the start",
              info->from_before_count, is_one ? "" : "s", used, is_one ? "was" : "were");
     prof_i_report_put_sentence(r, text);
   }

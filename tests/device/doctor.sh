@@ -33,7 +33,7 @@ doctor EMULATED_CUDA_INIT_ERROR=803
 says cuda "does not work"
 mismatch="CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (803), system has unsupported display driver"
 says cuda "cuInit: $mismatch / cuda driver combination"
-says cuda "the kernel's module is of another release than libcuda.so.1: restart the machine"
+says cuda "the kernel's module is of another release than libcuda.so.1. Restart the machine"
 doctor EMULATED_CUDA_INIT_ERROR=804
 says cuda "cuInit: CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE (804)"
 says cuda "cuda-compat serves data centres' devices alone"

@@ -66,11 +66,11 @@ static void nobody_serves_it_is_said(void **state) {
   /* also while it records */
   expect_in(health().device_warning,
             "device 77:3: the host's side of its scopes alone: no back end serves devices of that "
-            "type; PROF_BACKENDS names plug-ins, and prof doctor lists what there is");
+            "type; PROF_BACKENDS names plug-ins, and prof doctor lists all back ends");
   assert_int_equal(prof_stop(), PROF_OK);
   expect_warning(
       "device 77:3: the host's side of its scopes alone: no back end serves devices of that type; "
-      "PROF_BACKENDS names plug-ins, and prof doctor lists what there is");
+      "PROF_BACKENDS names plug-ins, and prof doctor lists all back ends");
 }
 
 static void a_refused_stream_is_said_until_another_is_served(void **state) {

@@ -149,7 +149,7 @@ static void power_or_heat_at_some_time_is_doubted(void **state) {
   assert_int_equal(info.throttle,
                    PROF_BACKEND_THROTTLE_POWER | PROF_BACKEND_THROTTLE_HARDWARE_HEAT);
   prof_op_text(result, text, sizeof text);
-  if (!strstr(text, "the device was held down by its power and heat")) fail_msg("'%s'", text);
+  if (!strstr(text, "the device was throttled by its power and heat")) fail_msg("'%s'", text);
   prof_op_result_destroy(result);
   set(&emulated_meter.reasons[0], 8);
   const prof_op_info hardware = measure(device, NULL);
@@ -177,7 +177,7 @@ static void a_clock_that_falls_by_more_than_5_percent_is_doubted(void **state) {
   assert_int_equal(info.throttle, 0);
   assert_true(info.clock_low_hz == 1755e6 && info.clock_high_hz == 1980e6);
   prof_op_text(result, text, sizeof text);
-  if (!strstr(text, "the device was held down (1755 to 1980 MHz)")) fail_msg("'%s'", text);
+  if (!strstr(text, "the device was throttled (1755 to 1980 MHz)")) fail_msg("'%s'", text);
   prof_op_result_destroy(result);
   emulated_destroy(stream);
 }

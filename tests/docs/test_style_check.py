@@ -58,6 +58,28 @@ class StyleCheck(unittest.TestCase):
                 self.assertEqual(status, 1)
                 self.assertIn(f": {rule}: ", output)
 
+    def test_messages_of_the_product_are_prose(self):
+        half = " ".join(["a"] * 16)
+        long_c = f'char *a = "{half} %s " PRIu64\n    " {half}";\n'
+        files = {
+            "src/joined.c": (long_c, "sentence"),
+            "src/phrase.c": ('f("It is nobody\'s.");\n', "phrase"),
+            "bindings/python/prof/joined.py": (
+                f'a = (\n    "{half} "\n    f"{{b}} {half}"\n)\n',
+                "sentence",
+            ),
+            "bindings/python/prof/phrase.py": ('a = "It is nobody\'s."\n', "phrase"),
+        }
+        for name, (text, rule) in files.items():
+            with self.subTest(name):
+                (self.root / name).parent.mkdir(parents=True, exist_ok=True)
+                (self.root / name).write_text(text)
+                status, output = self.check(name)
+                self.assertEqual(status, 1)
+                self.assertIn(f": {rule}: ", output)
+        (self.root / "src" / "joined.c").write_text(long_c.replace("%s ", "%s.\\n"))
+        self.assertEqual(self.check("src/joined.c")[0], 0)
+
     def test_code_is_not_prose(self):
         (self.root / "a.md").write_text(f"```\n{LONG}\nnobody's\n```\n")
         (self.root / "a.c").write_text('char *a = "/* nobody\'s */";\n')

@@ -73,7 +73,7 @@ MISSED = {
 }
 CHANGED = {
     "NO_DURATION": "without a duration: they take 0",
-    "LOST_END": "begun, whose end is not there",
+    "LOST_END": "begun and without an end",
     "UNENDED": "begun and never ended",
     "NO_LAUNCH": "of devices, whose launch is not",
 }

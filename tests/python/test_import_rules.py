@@ -137,7 +137,7 @@ class Rules(ImportFolder):
             {"main": (1000, 800), "step": (200, 110), "op": (90, 90)},
         )
         self.assertIn(
-            "taken: 1 begun, whose end is not there (ph B): they end with the scope around them",
+            "taken: 1 begun and without an end (ph B): they end with the scope around them",
             self.said,
         )
         self.assertIn("not taken: 1 ends without a begin (ph E, e, F)", self.said)

@@ -97,7 +97,7 @@ static void what_was_there_before_is_said_to_be_unknown(void **state) {
   memory_piece(capture_chunk(&s.c, PROF_I_UNIT_BYTES, 1), pool, memory_at(700), true, 0x7000000,
                512);
   show(&s, NULL);
-  assert_has(s.text, "what was there before the start is not known");
+  assert_has(s.text, "what the process had before the start is not known");
   assert_has(s.text, "1 free (512 B) is of a piece whose alloc is not in the capture");
   assert_has_not(s.text, "Wrong calls");
   hide(&s);

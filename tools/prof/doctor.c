@@ -100,8 +100,8 @@ static const char *advice_for_cuda(void) {
     case 802:
       return "start nvidia-fabricmanager, of the driver's own release";
     case 803:
-      return "the kernel's module is of another release than libcuda.so.1: restart the machine "
-             "after the driver was installed, or take another libcuda.so.1 out of LD_LIBRARY_PATH "
+      return "the kernel's module is of another release than libcuda.so.1. Restart the machine "
+             "after the driver was installed. Or take another libcuda.so.1 out of LD_LIBRARY_PATH "
              "(in a container: the image's own)";
     case 804:
       return "cuda-compat serves data centres' devices alone: take its folder out of "

@@ -287,9 +287,9 @@ const prof_command command_run = {
         "program and its children, and prints a table at the end. SCRIPT.py, -m MODULE and "
         "python3 SCRIPT.py are recorded by prof's Python package.",
     .statuses =
-        "Exit status: the program's, or 128 + the signal that ended it; 125 if prof run "
-        "was given wrong words or could not start the program, 126 if it cannot be "
-        "executed, 127 if it is not there.",
+        "Exit status: the program's, or 128 + the signal that ended it. 125: prof run "
+        "was given wrong words or could not start the program. 126: it cannot be "
+        "executed. 127: it does not exist.",
     .options = options_of_run,
     .examples = examples,
     .execute = execute_run,

@@ -214,7 +214,7 @@ void run_python_prepare(run_request *r) {
           option, r->workload.items[0]);
     if (option)
       run_fail(
-          "%s is for programs in Python, and '%s' is none: prof run SCRIPT.py, -m MODULE, or "
+          "%s is for programs in Python, and '%s' is not one: prof run SCRIPT.py, -m MODULE, or "
           "python3 SCRIPT.py",
           option, r->workload.items[0]);
     return;

@@ -118,7 +118,7 @@ def _arguments() -> argparse.ArgumentParser:
         metavar="MODULE",
         help=(
             "see the Python functions of this module and those below it, of a pattern of modules "
-            "(*.tests), or of a file or folder (with a /), and no others; may be repeated"
+            "(*.tests), or of a file or folder (with a /), and no others. May be repeated"
         ),
     )
     run.add_argument(

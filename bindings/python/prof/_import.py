@@ -44,9 +44,10 @@ def command(library: Library = C) -> str:
     found = shutil.which(COMMAND)
     if found is None:
         raise FileNotFoundError(
-            f"the prof command, which reads traces, is neither beside libprof.so ({library.path}), "
-            f"nor in the package, nor on PATH; make install brings it, and so does pip install of "
-            f"a checkout"
+            f"no prof command, which reads traces, was found: not beside libprof.so "
+            f"({library.path}), not in the package, not on PATH.\n"
+            f"make install installs it, and so "
+            f"does pip install of a checkout"
         )
     return found
 

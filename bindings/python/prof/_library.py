@@ -274,8 +274,8 @@ class Library:
                 "prof: no libprof.so could be opened. Tried:\n  "
                 + "\n  ".join(tried)
                 + (
-                    "\nInstall the wheel again (pip install --force-reinstall libprof; of a "
-                    "checkout: pip install ./bindings/python), set PROF_LIBRARY to the file, or "
+                    "\nInstall the wheel again: pip install --force-reinstall libprof, or pip "
+                    "install ./bindings/python of a checkout. Or set PROF_LIBRARY to the file, or "
                     "load a runtime that links prof before prof is first used"
                 )
             )

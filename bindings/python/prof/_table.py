@@ -17,7 +17,7 @@ def groups(text: str) -> List[str]:
     words = text.split(",")
     for word in words:
         if word not in GROUPS:
-            raise argparse.ArgumentTypeError(f"{word!r} is none of {', '.join(GROUPS)}")
+            raise argparse.ArgumentTypeError(f"{word!r} is not one of {', '.join(GROUPS)}")
     return words
 
 

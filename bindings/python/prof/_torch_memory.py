@@ -81,7 +81,7 @@ class Memory:
             self.leave(user, thread, False)
             raise RuntimeError(
                 "prof: torch's memory cannot be recorded on this thread: what is registered there "
-                "for profilers is none of torch's, or cannot be read"
+                "for profilers is not torch's, or cannot be read"
             )
 
     def leave(self, user: int, thread: object, is_gone: bool) -> None:

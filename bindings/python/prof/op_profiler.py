@@ -188,7 +188,7 @@ _WHY = {
     32: "was too short for the timer",
     64: "ran out of time",
     128: "had few samples",
-    256: "had its device held down",
+    256: "had its device throttled",
 }
 
 

@@ -80,9 +80,7 @@ class Trace(Totals):
 
     def __init__(self, pointer: ctypes.c_void_p) -> None:
         if not isinstance(pointer, ctypes.c_void_p):
-            raise TypeError(
-                f"a Trace is had by Trace.open(path) or Trace.now(), not of {short(pointer)}"
-            )
+            raise TypeError(f"Trace.open(path) or Trace.now() makes a Trace, not {short(pointer)}")
         self._shared = Shared(pointer, "prof_trace_destroy", "trace")
 
     @classmethod

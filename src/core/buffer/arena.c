@@ -16,11 +16,8 @@
 #include "../../base/this_thread.h"
 #include "blocks.h"
 #include "capture_file.h"
-#include "clock.h"
 #include "head_map.h"
 #include "mapping.h"
-
-prof_i_arena prof_i_the_arena = {.fd = -1};
 
 static struct {
   void *level_page; /* made once, mapped over with each arena's header; or &child_header_page */
@@ -545,14 +542,15 @@ uint64_t prof_i_arena_room_epoch(void) {
 }
 
 /* A thread that found no room in an earlier room epoch changes nothing: there may be room again. */
-void prof_i_arena_set_full(int loss, uint64_t room_epoch) {
+bool prof_i_arena_set_full(int loss, uint64_t room_epoch) {
   uint64_t none = room_epoch << FULL_BITS;
-  const uint64_t full = none | (uint64_t)(loss + 1);
-  if (!__atomic_compare_exchange_n(&arena_state.full, &none, full, false, __ATOMIC_SEQ_CST,
-                                   __ATOMIC_RELAXED))
-    return;
+  return __atomic_compare_exchange_n(&arena_state.full, &none, none | (uint64_t)(loss + 1), false,
+                                     __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+}
+
+void prof_i_arena_set_full_ticks(int loss, uint64_t room_epoch, uint64_t ticks) {
+  const uint64_t full = room_epoch << FULL_BITS | (uint64_t)(loss + 1);
   uint64_t *const full_ticks = &prof_i_arena_header()->full_ticks;
-  uint64_t ticks = prof_i_clock_ticks();
   __atomic_store_n(full_ticks, ticks, __ATOMIC_SEQ_CST);
   if (__atomic_load_n(&arena_state.full, __ATOMIC_SEQ_CST) != full)
     __atomic_compare_exchange_n(full_ticks, &ticks, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);

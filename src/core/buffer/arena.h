@@ -35,7 +35,7 @@ typedef struct prof_i_arena {
   bool is_cap_cut;   /* a limit of the process made the cap smaller; the reason names it */
 } prof_i_arena;
 
-extern prof_i_arena prof_i_the_arena;
+extern prof_i_arena prof_i_the_arena __attribute__((visibility("hidden")));
 
 static inline prof_i_header *prof_i_arena_header(void) {
   return (prof_i_header *)prof_i_the_arena.base;
@@ -108,8 +108,11 @@ static inline prof_i_extent_kind prof_i_head_kind(const prof_i_head *head) {
 /* Counts how often room has come back: ask before you look for room. */
 uint64_t prof_i_arena_room_epoch(void);
 /* New scopes are dropped from now on (keep, or a stream at its cap or without disk), unless room
-   has come back since that room epoch. Idempotent. */
-void prof_i_arena_set_full(int loss, uint64_t room_epoch);
+   has come back since that room epoch. Idempotent. True: the caller was the first, and calls the
+   next one, with the time. */
+bool prof_i_arena_set_full(int loss, uint64_t room_epoch);
+/* Since when scopes are dropped, unless room has come back meanwhile. */
+void prof_i_arena_set_full_ticks(int loss, uint64_t room_epoch, uint64_t ticks);
 int prof_i_arena_full_loss(void); /* the reason, or -1 */
 /* Room has come back: another room epoch. Control lock held. */
 void prof_i_arena_clear_full(void);

@@ -3,7 +3,6 @@
    whoever swaps it first. The next thread (take-over) and a clear swap it to OWNED, a ring to TAKEN
    (overwriting). */
 #define _GNU_SOURCE
-#include <string.h>
 
 #include "../../base/fault.h"
 #include "../../base/port.h"
@@ -22,7 +21,6 @@ enum {
 
 /* Any thread, by atomics. */
 static struct {
-  uint64_t sequence; /* the number that a chunk got last */
   /* offsets of part-filled chunks that the next thread may take, 0: none */
   uint64_t partial_chunks[PARTIAL_COUNT];
   uint64_t change_count, change_max_ns, change_times[BUCKETS];
@@ -36,39 +34,6 @@ static bool chunk_swap_if_retired(prof_i_head *chunk, prof_i_chunk_state to) {
 
 bool prof_i_chunk_own_if_retired(prof_i_head *chunk) {
   return chunk_swap_if_retired(chunk, PROF_I_CHUNK_OWNED);
-}
-
-void prof_i_chunk_set_retired(prof_i_head *chunk) {
-  __atomic_store_n(&chunk->state, PROF_I_CHUNK_RETIRED, __ATOMIC_RELEASE);
-  if (prof_i_policy_is_ring()) prof_i_ring_note_retired();
-}
-
-bool prof_i_offsets_put(uint64_t *places, size_t count, uint64_t value) {
-  for (size_t i = 0; i < count; i++) {
-    uint64_t none = 0;
-    if (!__atomic_load_n(&places[i], __ATOMIC_RELAXED) &&
-        __atomic_compare_exchange_n(&places[i], &none, value, false, __ATOMIC_ACQ_REL,
-                                    __ATOMIC_RELAXED))
-      return true;
-  }
-  return false;
-}
-
-uint64_t prof_i_offsets_take(uint64_t *places, size_t count) {
-  for (size_t i = 0; i < count; i++) {
-    if (!__atomic_load_n(&places[i], __ATOMIC_RELAXED)) continue;
-    const uint64_t value = __atomic_exchange_n(&places[i], 0, __ATOMIC_ACQ_REL);
-    if (value) return value;
-  }
-  return 0;
-}
-
-uint64_t prof_i_chunk_next_number(void) {
-  return __atomic_add_fetch(&chunk_pool.sequence, 1, __ATOMIC_RELAXED);
-}
-
-uint64_t prof_i_chunk_newest_number(void) {
-  return __atomic_load_n(&chunk_pool.sequence, __ATOMIC_ACQUIRE);
 }
 
 void prof_i_chunk_forget_partial(void) {
@@ -192,13 +157,63 @@ static void chunk_retire(prof_i_head *chunk) {
   prof_i_port_drop_pages(chunk, bytes);
 }
 
+static void chunk_give_away(prof_i_head *chunk) {
+  const uint64_t offset = prof_i_arena_offset(chunk);
+  prof_i_chunk_set_retired(chunk);
+  prof_i_offsets_put(chunk_pool.partial_chunks, PARTIAL_COUNT, offset);
+  prof_i_prepared_note_room();
+}
+
+void prof_i_chunk_leave_partial(prof_i_head *chunk) {
+  if (prof_i_chunk_room(chunk) >= ROOM_WORTH_TAKING)
+    chunk_give_away(chunk);
+  else
+    chunk_retire(chunk);
+}
+
+/* ---- chunks that a thread keeps aside ---- */
+
+static uint64_t chunk_word(const prof_i_head *chunk) {
+  return (uint64_t)(uintptr_t)chunk | (uint64_t)__builtin_ctzll(chunk->bytes);
+}
+
+/* Keeps a chunk that was taken out of thread->chunk, until the thread records again. Its size is
+   kept with it, because the arena may be gone by then. Any thread that took the chunk out. */
+static void thread_detach_chunk(prof_i_thread *thread, prof_i_head *chunk) {
+  uint64_t none = 0;
+  if (!__atomic_compare_exchange_n(&thread->detached_chunk, &none, chunk_word(chunk), false,
+                                   __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+    prof_i_chunk_leave_partial(
+        chunk); /* the thread has one already: a stop and a chunk change crossed */
+}
+
+prof_i_head *prof_i_chunk_reattach(prof_i_thread *thread) {
+  return prof_i_chunk_word_address(
+      __atomic_exchange_n(&thread->detached_chunk, 0, __ATOMIC_ACQ_REL));
+}
+
+void prof_i_chunk_detach_all(void) {
+  for (prof_i_thread *t = prof_i_thread_first(); t; t = t->next) {
+    prof_i_head *const chunk = __atomic_exchange_n(&t->chunk, &t->full, __ATOMIC_ACQ_REL);
+    if (chunk != &t->full) thread_detach_chunk(t, chunk);
+  }
+}
+
+/* Keeps a full chunk, and returns the one that was kept before, or NULL: the caller retires it.
+   chunk NULL: keeps none. Owner thread. */
+static prof_i_head *thread_swap_previous(prof_i_thread *thread, prof_i_head *chunk) {
+  const uint64_t word = chunk ? chunk_word(chunk) : 0;
+  return prof_i_chunk_word_address(
+      __atomic_exchange_n(&thread->previous_chunk, word, __ATOMIC_ACQ_REL));
+}
+
 /* A handler may change the chunk after the interrupted code has loaded the chunk's address and
    before it claims. That claim must fail in a full chunk of the same thread, and not land in
    another thread's chunk. So a chunk stays the thread's until the next change. This does not cover
    a handler that fills a whole chunk between two instructions of the interrupted code. */
 static void chunk_retire_later(prof_i_thread *thread, prof_i_head *chunk) {
   prof_i_head *const before =
-      PROF_I_FAULT(LEAVE_AT_ONCE) ? chunk : prof_i_thread_swap_previous(thread, chunk);
+      PROF_I_FAULT(LEAVE_AT_ONCE) ? chunk : thread_swap_previous(thread, chunk);
   if (before) chunk_retire(before);
 }
 
@@ -212,24 +227,32 @@ static bool thread_publish_chunk(prof_i_thread *thread, prof_i_head *expected, p
   thread->slot->chunk = prof_i_arena_offset(chunk);
   if (prof_i_session_is_recording()) return true;
   if (__atomic_exchange_n(&thread->chunk, &thread->full, __ATOMIC_SEQ_CST) == chunk)
-    prof_i_thread_detach_chunk(thread, chunk);
+    thread_detach_chunk(thread, chunk);
   return true;
 }
 
-static void chunk_give_away(prof_i_head *chunk) {
-  const uint64_t offset = prof_i_arena_offset(chunk);
-  prof_i_chunk_set_retired(chunk);
-  prof_i_offsets_put(chunk_pool.partial_chunks, PARTIAL_COUNT, offset);
-  prof_i_prepared_note_room();
-}
-
 static bool resume_detached(prof_i_thread *thread) {
-  prof_i_head *const detached_chunk = prof_i_thread_reattach_chunk(thread);
+  prof_i_head *const detached_chunk = prof_i_chunk_reattach(thread);
   if (!detached_chunk) return false;
   /* a handler has set another chunk */
   if (!thread_publish_chunk(thread, &thread->full, detached_chunk))
     chunk_retire_later(thread, detached_chunk);
   return true;
+}
+
+/* The arena is full. As long as it is, scopes of the thread are left out at their begin. Does
+   nothing if the counter is not the clock: scopes take the slow path anyway. A start of
+   another arena may clear the epoch meanwhile. */
+static void thread_set_full(prof_i_thread *thread) {
+  uint32_t epoch = __atomic_load_n(&thread->epoch, __ATOMIC_RELAXED);
+  if (epoch < PROF_I_EPOCH_MUTED)
+    __atomic_compare_exchange_n(&thread->epoch, &epoch, PROF_I_EPOCH_FULL, false, __ATOMIC_RELAXED,
+                                __ATOMIC_RELAXED);
+}
+
+static void arena_set_full(int loss, uint64_t room_epoch) {
+  if (prof_i_arena_set_full(loss, room_epoch))
+    prof_i_arena_set_full_ticks(loss, room_epoch, prof_i_clock_ticks());
 }
 
 static prof_i_head *take_and_write_owner(prof_i_thread *thread, uint64_t need_bytes,
@@ -238,13 +261,12 @@ static prof_i_head *take_and_write_owner(prof_i_thread *thread, uint64_t need_by
   if ((*loss_out = prof_i_arena_full_loss()) >= 0) return NULL;
   prof_i_head *fresh = take_chunk(thread, need_bytes, loss_out);
   prof_i_head *before;
-  if (!fresh && prof_i_policy_is_ring() &&
-      (before = prof_i_thread_swap_previous(thread, NULL)) != NULL) {
+  if (!fresh && prof_i_policy_is_ring() && (before = thread_swap_previous(thread, NULL)) != NULL) {
     chunk_retire(before); /* the other threads have the rest of the ring */
     fresh = take_chunk(thread, need_bytes, loss_out);
   }
   if (!fresh) {
-    if (*loss_out != PROF_LOSS_NO_CHUNK) prof_i_arena_set_full(*loss_out, room_epoch);
+    if (*loss_out != PROF_LOSS_NO_CHUNK) arena_set_full(*loss_out, room_epoch);
     return NULL;
   }
   fresh->owner = thread->serial;
@@ -265,7 +287,7 @@ bool prof_i_chunk_change(prof_i_thread *thread, uint64_t need_bytes, int *loss_o
   const int full = prof_i_arena_full_loss();
   /* the usual case of a long run */
   if (full >= 0 && !__atomic_load_n(&thread->detached_chunk, __ATOMIC_RELAXED)) {
-    prof_i_thread_set_full(thread);
+    thread_set_full(thread);
     *loss_out = full;
     return false;
   }
@@ -293,17 +315,11 @@ bool prof_i_chunk_change(prof_i_thread *thread, uint64_t need_bytes, int *loss_o
   return true;
 }
 
-void prof_i_chunk_leave_partial(prof_i_head *chunk) {
-  if (prof_i_chunk_room(chunk) >= ROOM_WORTH_TAKING)
-    chunk_give_away(chunk);
-  else
-    chunk_retire(chunk);
-}
-
 void prof_i_chunk_thread_exit(prof_i_thread *thread) {
   prof_i_head *const chunk = __atomic_exchange_n(&thread->chunk, &thread->full, __ATOMIC_ACQ_REL);
-  prof_i_head *const detached_chunk = prof_i_thread_reattach_chunk(thread),
-                     *const before = prof_i_thread_swap_previous(thread, NULL);
+  prof_i_head *const detached_chunk = prof_i_chunk_reattach(thread), *const before =
+                                                                         thread_swap_previous(
+                                                                             thread, NULL);
   prof_i_head *const last = chunk != &thread->full ? chunk : detached_chunk;
   PROF_I_ANNOUNCE(thread_ended, thread, last);
   /* the reserve has room if the last chunk has none */
@@ -351,14 +367,4 @@ prof_i_chunk_times prof_i_chunk_change_times(void) {
     if (!times.p99_ns && seen * 100 >= times.count * 99 && seen) times.p99_ns = ns;
   }
   return times;
-}
-
-void prof_i_chunk_begin(void) {
-  memset(chunk_pool.partial_chunks, 0, sizeof chunk_pool.partial_chunks);
-  chunk_pool.sequence = 1;
-  prof_i_prepared_begin();
-  prof_i_chunk_forget_deferred();
-  prof_i_free_list_begin();
-  prof_i_ring_begin();
-  prof_i_chunk_size_begin();
 }

@@ -17,6 +17,12 @@ bool prof_i_chunk_change(prof_i_thread *thread, uint64_t need_bytes, int *loss_o
    behind its records. */
 void prof_i_chunk_thread_exit(prof_i_thread *thread);
 
+/* prof_stop(): takes every thread's chunk out, so that every later end takes the slow path. A chunk
+   is kept until its thread records again. Control lock held. */
+void prof_i_chunk_detach_all(void);
+/* Takes the thread's chunk back. NULL: there is none. Any thread. */
+prof_i_head *prof_i_chunk_reattach(prof_i_thread *thread);
+
 /* Leaves a part-filled chunk, from which nobody claims any more, to the next thread. */
 void prof_i_chunk_leave_partial(prof_i_head *chunk);
 
@@ -48,16 +54,9 @@ void prof_i_chunk_reopen_arena(void);
 /* A deferred chunk that nobody reads any more. NULL: there is none. Control lock held. */
 prof_i_head *prof_i_chunk_take_deferred(void);
 
-/* Gives back the room of a chunk that was given up. Past the gate, no lock. */
-void prof_i_chunk_free(prof_i_head *chunk);
-
 /* The number that a chunk got last, and a new one. */
 uint64_t prof_i_chunk_newest_number(void);
 uint64_t prof_i_chunk_next_number(void);
-
-/* Counts the events of a chunk in state TAKEN as overwritten. True: the chunk is the caller's, and
-   empty. False: a claim is unfinished, and the chunk is retired again. */
-bool prof_i_chunk_overwrite(prof_i_head *chunk);
 
 /* Allocates the lists for an arena that is not in force yet. 0 or an errno. Control lock held. */
 int prof_i_chunk_prepare(const prof_i_arena *fresh);

@@ -1,8 +1,8 @@
-/* Clear, by steps of one chunk, and room that is given back: see chunk.h. Readers may still look at
-   a cleared chunk. Such a chunk is deferred until they are done (snapshot_pin.h). */
+/* What is done to all chunks: the begin of an arena, and clear, by steps of one chunk. See chunk.h.
+   Readers may still look at a cleared chunk. Such a chunk is deferred until they are done
+   (snapshot_pin.h). */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "../../base/fault.h"
@@ -13,10 +13,7 @@
 #include "ring.h"
 #include "snapshot_pin.h"
 
-enum {
-  DEFERRED_COUNT = 8192,
-  KEPT_BYTES = 4096 /* of a chunk whose room is given back */
-};
+enum { DEFERRED_COUNT = 8192 };
 
 /* A chunk that was cleared while somebody read it. */
 typedef struct deferred_chunk {
@@ -29,18 +26,6 @@ static struct {
   deferred_chunk *chunks;
   uint32_t count;
 } deferred;
-
-/* The chunk belongs to the caller, and nobody reads it. Its first page stays: the head has counts
-   of evicted events. */
-void prof_i_chunk_free(prof_i_head *chunk) {
-  memset((char *)chunk + PROF_I_HEAD_BYTES, 0, KEPT_BYTES - PROF_I_HEAD_BYTES);
-  __atomic_store_n(&chunk->cursor, PROF_I_HEAD_BYTES, __ATOMIC_RELEASE);
-  if (prof_i_block_is_private(prof_i_arena_offset(chunk)))
-    prof_i_blocks_punch(chunk, chunk->bytes, KEPT_BYTES);
-  else
-    prof_i_port_punch_hole((char *)chunk + KEPT_BYTES, chunk->bytes - KEPT_BYTES);
-  prof_i_free_list_put(prof_i_arena_offset(chunk), chunk->bytes);
-}
 
 /* If all places are used, the chunk is retired, and the next clear tries again. */
 bool prof_i_chunk_defer_free(prof_i_head *chunk, uint64_t number, uint64_t clear) {
@@ -114,4 +99,12 @@ int prof_i_chunk_prepare(const prof_i_arena *fresh) {
   return prof_i_ring_prepare(fresh);
 }
 
-void prof_i_chunk_forget_deferred(void) { deferred.count = 0; }
+void prof_i_chunk_begin(void) {
+  prof_i_chunk_forget_partial();
+  prof_i_chunk_begin_numbers();
+  prof_i_prepared_begin();
+  deferred.count = 0; /* no reader holds a chunk of this arena */
+  prof_i_free_list_begin();
+  prof_i_ring_begin();
+  prof_i_chunk_size_begin();
+}

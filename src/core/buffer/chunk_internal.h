@@ -1,6 +1,6 @@
 /* What the files of chunks share: chunk.c (taking and changing chunks), chunk_records.c (what a
-   chunk holds), chunk_prepared.c (the helper thread's chunks), chunk_clear.c, thread_record.c.
-   Nobody else includes it. Each file has its own state; none is shared. */
+   chunk holds), chunk_prepared.c (the helper thread's chunks) and others. Only chunk_*.c,
+   ring_list.c and thread_record.c include it. Each file has its own state; none is shared. */
 #ifndef PROF_CORE_BUFFER_CHUNK_INTERNAL_H
 #define PROF_CORE_BUFFER_CHUNK_INTERNAL_H
 
@@ -8,6 +8,7 @@
 
 #include "arena.h"
 #include "chunk.h"
+#include "ring.h"
 #include "thread.h"
 
 /* A chunk begins with a record that says whose it is: see PROF_I_KIND_OWNER. */
@@ -36,23 +37,19 @@ static inline uint64_t prof_i_chunk_room(const prof_i_head *chunk) {
   return chunk->bytes - prof_i_chunk_claimed_bytes(chunk);
 }
 
+/* The first thread that takes the chunk has it. */
+static inline void prof_i_chunk_set_retired(prof_i_head *chunk) {
+  __atomic_store_n(&chunk->state, PROF_I_CHUNK_RETIRED, __ATOMIC_RELEASE);
+  if (prof_i_policy_is_ring()) prof_i_ring_note_retired();
+}
+
 /* ---- chunk.c ---- */
 
 /* Takes a retired chunk for the caller. False: somebody else was faster. */
 bool prof_i_chunk_own_if_retired(prof_i_head *chunk);
-void prof_i_chunk_set_retired(prof_i_head *chunk);
 
 /* Forgets the part-filled chunks that are left to other threads: a clear looks at them itself. */
 void prof_i_chunk_forget_partial(void);
-
-/* Puts an offset into an empty place, and takes any out; 0: there is none. Any thread. */
-bool prof_i_offsets_put(uint64_t *places, size_t count, uint64_t value);
-uint64_t prof_i_offsets_take(uint64_t *places, size_t count);
-
-/* ---- chunk_clear.c ---- */
-
-/* The arena in force is a new one: no reader holds a chunk of it. Control lock held. */
-void prof_i_chunk_forget_deferred(void);
 
 /* ---- chunk_records.c ---- */
 
@@ -71,6 +68,9 @@ void prof_i_chunk_evict(prof_i_head *chunk, const prof_i_chunk_count *records,
 /* Makes an evicted chunk ready for other records. Owner of the chunk only. */
 void prof_i_chunk_next_generation(prof_i_head *chunk, const prof_i_chunk_count *records);
 
+/* Another arena is in force: its first chunk gets the number 2. Control lock held, level 0. */
+void prof_i_chunk_begin_numbers(void);
+
 /* The number under which readers know the chunk's present use. */
 void prof_i_chunk_set_number(prof_i_head *chunk, uint64_t number);
 
@@ -85,6 +85,9 @@ bool prof_i_thread_exit_is_worth_writing(const prof_i_thread *thread);
 bool prof_i_thread_write_exit(prof_i_thread *thread, prof_i_head *chunk);
 
 /* ---- chunk_prepared.c ---- */
+
+/* Puts an offset into an empty place. False: there is none. Any thread. */
+bool prof_i_offsets_put(uint64_t *places, size_t count, uint64_t value);
 
 /* The arena in force is a new one. Control lock held, level 0. */
 void prof_i_prepared_begin(void);

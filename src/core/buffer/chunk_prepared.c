@@ -55,11 +55,32 @@ static uint32_t prepared_room(uint32_t size) {
   return prof_i_ring_is_refused() ? 0 : fit < most ? (uint32_t)fit : most;
 }
 
+bool prof_i_offsets_put(uint64_t *places, size_t count, uint64_t value) {
+  for (size_t i = 0; i < count; i++) {
+    uint64_t none = 0;
+    if (!__atomic_load_n(&places[i], __ATOMIC_RELAXED) &&
+        __atomic_compare_exchange_n(&places[i], &none, value, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_RELAXED))
+      return true;
+  }
+  return false;
+}
+
+/* Takes any out. 0: there is none. */
+static uint64_t offsets_take(uint64_t *places, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    if (!__atomic_load_n(&places[i], __ATOMIC_RELAXED)) continue;
+    const uint64_t value = __atomic_exchange_n(&places[i], 0, __ATOMIC_ACQ_REL);
+    if (value) return value;
+  }
+  return 0;
+}
+
 /* The smallest prepared chunk of at least so many bytes. NULL: there is none. */
 prof_i_head *prof_i_prepared_take_from(uint64_t bytes) {
   for (uint32_t size = 0; size < prepared.sizes; size++) {
     if (prepared_bytes(size) < bytes) continue;
-    const uint64_t offset = prof_i_offsets_take(prepared.chunks[size], prepared.max[size]);
+    const uint64_t offset = offsets_take(prepared.chunks[size], prepared.max[size]);
     if (offset) return prof_i_chunk_at(offset);
   }
   return NULL;
@@ -86,13 +107,13 @@ prof_i_head *prof_i_prepared_take(uint64_t bytes, int *loss_out) {
   const uint32_t loss = lasting_loss(); /* before the chunks: see prof_i_chunk_make_prepared() */
   uint32_t size = 0;
   while (size + 1 < prepared.sizes && prepared_bytes(size) < bytes) size++;
-  uint64_t offset = prof_i_offsets_take(prepared.chunks[size], prepared.max[size]);
+  uint64_t offset = offsets_take(prepared.chunks[size], prepared.max[size]);
   if (!offset && prof_i_chunk_size_is_largest(bytes)) {
     /* Set the word, then look again. A chunk that the helper brings meanwhile is found here, or the
        helper clears the word. */
     __atomic_store_n(&prepared.is_empty, 1, __ATOMIC_SEQ_CST);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    offset = prof_i_offsets_take(prepared.chunks[size], prepared.max[size]);
+    offset = offsets_take(prepared.chunks[size], prepared.max[size]);
     if (offset) __atomic_store_n(&prepared.is_empty, 0, __ATOMIC_RELAXED);
   }
   if (offset || !loss) prof_i_chunk_helper_wake();
@@ -182,7 +203,7 @@ static void drop_prepared_above(uint64_t bytes) {
     if (prof_i_policy_is_ring())
       prof_i_ring_put(chunk);
     else
-      prof_i_chunk_free(chunk);
+      prof_i_free_list_put_chunk(chunk);
 }
 
 static prof_i_head *make_prepared(uint64_t bytes, int *loss_out) {
@@ -220,7 +241,7 @@ bool prof_i_chunk_make_prepared(void) {
 void prof_i_chunk_drop_prepared(void) { drop_prepared_above(0); }
 
 bool prof_i_chunk_trim_one(void) {
-  const uint64_t offset = prof_i_offsets_take(prepared.trim_queue, TRIM_COUNT);
+  const uint64_t offset = offsets_take(prepared.trim_queue, TRIM_COUNT);
   if (offset) prof_i_port_drop_pages(prof_i_chunk_at(offset), prof_i_chunk_at(offset)->bytes);
   return offset != 0;
 }

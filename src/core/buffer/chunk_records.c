@@ -4,9 +4,12 @@
 #include "../../base/fault.h"
 #include "../../base/port.h"
 #include "chunk_internal.h"
+#include "ring_list.h"
 
 /* How far a walk prefetches. 512 to 4096 are alike. */
 enum { WALK_AHEAD_BYTES = 1024 };
+
+static uint64_t newest_number; /* that a chunk got. Any thread, by atomics */
 
 typedef enum record_kind { RECORD_EVENT, RECORD_OTHER, RECORD_UNFINISHED } record_kind;
 
@@ -227,6 +230,16 @@ void prof_i_chunk_evict(prof_i_head *chunk, const prof_i_chunk_count *records,
   __atomic_thread_fence(__ATOMIC_RELEASE);
 }
 
+uint64_t prof_i_chunk_next_number(void) {
+  return __atomic_add_fetch(&newest_number, 1, __ATOMIC_RELAXED);
+}
+
+uint64_t prof_i_chunk_newest_number(void) {
+  return __atomic_load_n(&newest_number, __ATOMIC_ACQUIRE);
+}
+
+void prof_i_chunk_begin_numbers(void) { newest_number = PROF_I_RING_AGE_EMPTY; }
+
 void prof_i_chunk_set_number(prof_i_head *chunk, uint64_t number) {
   __atomic_store_n(&chunk->sequence, number << 1 | (chunk->sequence & 1), __ATOMIC_RELEASE);
 }
@@ -240,16 +253,4 @@ void prof_i_chunk_next_generation(prof_i_head *chunk, const prof_i_chunk_count *
                             : chunk->generation % PROF_I_GENERATION_MASK + 1;
   __atomic_store_n(&chunk->generation, next, __ATOMIC_RELAXED);
   __atomic_store_n(&chunk->cursor, PROF_I_HEAD_BYTES, __ATOMIC_RELEASE);
-}
-
-bool prof_i_chunk_overwrite(prof_i_head *chunk) {
-  const prof_i_chunk_count records = prof_i_chunk_walk(chunk, prof_i_chunk_last_clear());
-  if (records.unfinished) {
-    prof_i_chunk_set_retired(chunk);
-    return false;
-  }
-  prof_i_chunk_evict(chunk, &records, PROF_I_EVICTED_OVERWRITTEN);
-  prof_i_chunk_next_generation(chunk, &records);
-  __atomic_store_n(&chunk->state, PROF_I_CHUNK_OWNED, __ATOMIC_RELEASE);
-  return true;
 }

@@ -8,11 +8,13 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "../../base/port.h"
 #include "blocks.h"
 
 enum {
   ENTRY_COUNT = 8192,
-  LOG_BITS = 6 /* of a place: log2 of the piece's units. The rest is its offset. 0: empty */
+  KEPT_BYTES = 4096, /* of a chunk whose room is given back */
+  LOG_BITS = 6       /* of a place: log2 of the piece's units. The rest is its offset. 0: empty */
 };
 
 static struct {
@@ -74,6 +76,18 @@ void prof_i_free_list_put(uint64_t offset, uint64_t bytes) {
     if (entry_put_at(used, value)) return;
     used = entry_count();
   }
+}
+
+/* The chunk belongs to the caller, and nobody reads it. Its first page stays: the head has counts
+   of evicted events. */
+void prof_i_free_list_put_chunk(prof_i_head *chunk) {
+  memset((char *)chunk + PROF_I_HEAD_BYTES, 0, KEPT_BYTES - PROF_I_HEAD_BYTES);
+  __atomic_store_n(&chunk->cursor, PROF_I_HEAD_BYTES, __ATOMIC_RELEASE);
+  if (prof_i_block_is_private(prof_i_arena_offset(chunk)))
+    prof_i_blocks_punch(chunk, chunk->bytes, KEPT_BYTES);
+  else
+    prof_i_port_punch_hole((char *)chunk + KEPT_BYTES, chunk->bytes - KEPT_BYTES);
+  prof_i_free_list_put(prof_i_arena_offset(chunk), chunk->bytes);
 }
 
 /* The smallest piece of at least so many bytes, taken out. 0: there is none. A slot stays readable

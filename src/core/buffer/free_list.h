@@ -14,6 +14,9 @@ void prof_i_free_list_begin(void);
    of 4. */
 void prof_i_free_list_put(uint64_t offset, uint64_t bytes);
 
+/* Gives back the room of a chunk that was given up. Past the gate, no lock. */
+void prof_i_free_list_put_chunk(prof_i_head *chunk);
+
 /* All pieces together. */
 uint64_t prof_i_free_list_bytes(void);
 

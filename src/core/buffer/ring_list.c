@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 
 #include "blocks.h"
-#include "chunk.h"
+#include "chunk_internal.h"
 #include "head_map.h"
 #include "ring.h"
 
@@ -134,9 +134,23 @@ static bool ring_take_if_retired(prof_i_head *chunk) {
                                      __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
+/* Counts the events of a chunk in state TAKEN as overwritten. True: the chunk is the caller's, and
+   empty. False: a claim is unfinished, and the chunk is retired again. */
+static bool ring_overwrite(prof_i_head *chunk) {
+  const prof_i_chunk_count records = prof_i_chunk_walk(chunk, prof_i_chunk_last_clear());
+  if (records.unfinished) {
+    prof_i_chunk_set_retired(chunk);
+    return false;
+  }
+  prof_i_chunk_evict(chunk, &records, PROF_I_EVICTED_OVERWRITTEN);
+  prof_i_chunk_next_generation(chunk, &records);
+  __atomic_store_n(&chunk->state, PROF_I_CHUNK_OWNED, __ATOMIC_RELEASE);
+  return true;
+}
+
 /* Takes the chunk for the caller. False: it has an unfinished claim. */
 static bool ring_take_over(uint64_t value) {
-  if (!prof_i_chunk_overwrite(prof_i_ring_chunk_of(value))) return false;
+  if (!ring_overwrite(prof_i_ring_chunk_of(value))) return false;
   if (prof_i_ring_age_of(value) == PROF_I_RING_AGE_EMPTY)
     __atomic_fetch_sub(&ring_list.empty_bytes, prof_i_ring_bytes_of(value), __ATOMIC_RELAXED);
   return true;

@@ -1,5 +1,5 @@
-/* What every floor reads of the session. The control calls (src/core/session) write it,
-   except `epoch` (../record/site.c) and prof_i_memory_on (src/memory). */
+/* What every floor reads of the session. state.c has it. The control calls (src/core/session) write
+   it, except `epoch` (../record/site.c) and prof_i_memory_on (src/memory). */
 #ifndef PROF_CORE_BUFFER_SESSION_H
 #define PROF_CORE_BUFFER_SESSION_H
 

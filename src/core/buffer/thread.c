@@ -16,19 +16,6 @@
 #include "session.h"
 #include "thread_internal.h"
 
-/* Where every thread begins: no room, nothing open, no epoch. Read only. It is full, so that no
-   begin takes an entry in it, even if it was interrupted between its loads of slot and epoch. */
-prof_i_thread_slot prof_i_no_slot = {.depth = PROF_I_OPEN_COUNT, .payload_top = PROF_I_TEXT_END};
-prof_i_thread prof_i_no_thread = {.fast = &prof_i_no_slot,
-                                  .slot = &prof_i_no_slot,
-                                  .epoch = (uint32_t)PROF_I_NO_EPOCH,
-                                  .chunk = &prof_i_no_thread.full,
-                                  .tag = PROF_I_TAG_NONE};
-/* The model is repeated, because gcc forgets that of the declaration. Otherwise a handler's first
-   scope would call the dynamic linker. */
-__thread prof_i_thread *prof_i_this_thread
-    __attribute__((tls_model("initial-exec"), visibility("hidden"))) = &prof_i_no_thread;
-
 /* The fast path reads the counter inline, so it is open only if the counter is the clock. A slow
    thread has the epoch, too: see begin_in_gap() in scope_slow.c. */
 static void open_fast_path(prof_i_thread *thread) {
@@ -42,15 +29,6 @@ static void open_fast_path(prof_i_thread *thread) {
     epoch = fast ? prof_i_session_epoch() : (uint32_t)PROF_I_NO_EPOCH;
     __atomic_store_n(&thread->epoch, epoch, __ATOMIC_SEQ_CST);
   } while (fast && epoch != prof_i_session_epoch());
-}
-
-/* Does nothing if the counter is not the clock: scopes take the slow path anyway. A start of
-   another arena may clear the epoch meanwhile. */
-void prof_i_thread_set_full(prof_i_thread *thread) {
-  uint32_t epoch = __atomic_load_n(&thread->epoch, __ATOMIC_RELAXED);
-  if (epoch < PROF_I_EPOCH_MUTED)
-    __atomic_compare_exchange_n(&thread->epoch, &epoch, PROF_I_EPOCH_FULL, false, __ATOMIC_RELAXED,
-                                __ATOMIC_RELAXED);
 }
 
 static void forget_newest(prof_i_thread *thread) {
@@ -88,8 +66,9 @@ static bool thread_is_in_arena(const void *at) {
   return (const char *)at >= base && (const char *)at < base + prof_i_the_arena.cap_bytes;
 }
 
-/* See thread_internal.h. */
-prof_i_thread *prof_i_thread_attach_new(const prof_i_virtual_thread *virtual_thread) {
+/* Attaches the calling thread, which has no prof_i_thread yet. virtual_thread: NULL for a thread of
+   the process. */
+static prof_i_thread *thread_attach_new(const prof_i_virtual_thread *virtual_thread) {
   prof_i_thread *const thread = prof_i_thread_take_free();
   if (!thread) return NULL;
   /* A child of vfork() is the calling thread, but the kernel gives it other numbers. */
@@ -120,7 +99,7 @@ prof_i_thread *prof_i_thread_attach_new(const prof_i_virtual_thread *virtual_thr
   const uint64_t detached_chunk = __atomic_load_n(&thread->detached_chunk, __ATOMIC_ACQUIRE);
   /* prof_stop() may have put it here while the previous thread ended. */
   if (detached_chunk && thread_is_in_arena(prof_i_chunk_word_address(detached_chunk)))
-    prof_i_chunk_leave_partial(prof_i_thread_reattach_chunk(thread));
+    prof_i_chunk_leave_partial(prof_i_chunk_reattach(thread));
   prof_i_thread_retire_chunks(thread);
   if (!prof_i_slot_give(thread, 0)) {
     __atomic_store_n(&thread->epoch, (uint32_t)PROF_I_NO_EPOCH, __ATOMIC_RELAXED);
@@ -196,7 +175,7 @@ static prof_i_thread *attach_again(prof_i_thread *thread) {
 
 /* Attaches what has not recorded yet: the thread itself, or the fiber that it is in. */
 static prof_i_thread *attach_calling_thread(prof_i_virtual_thread *virtual_thread) {
-  prof_i_thread *const thread = prof_i_thread_attach_new(virtual_thread);
+  prof_i_thread *const thread = thread_attach_new(virtual_thread);
   if (virtual_thread && thread) __atomic_store_n(&virtual_thread->thread, thread, __ATOMIC_RELAXED);
   return thread;
 }
@@ -215,4 +194,14 @@ prof_i_thread *prof_i_thread_attach(void) {
       thread->session == __atomic_load_n(&header->session, __ATOMIC_ACQUIRE))
     return thread;
   return attach_again(thread);
+}
+
+prof_i_thread *prof_i_virtual_thread_attach(prof_i_virtual_thread *virtual_thread) {
+  if (!__atomic_load_n(&prof_i_the_arena.base, __ATOMIC_ACQUIRE)) return NULL;
+  prof_i_thread_adopt_name(virtual_thread->name);
+  prof_i_this_thread = virtual_thread->thread ? virtual_thread->thread : &prof_i_no_thread;
+  prof_i_thread *const thread =
+      virtual_thread->thread ? prof_i_thread_attach() : thread_attach_new(virtual_thread);
+  if (thread) virtual_thread->thread = thread;
+  return thread;
 }

@@ -219,8 +219,24 @@ static inline bool prof_i_is_attached(const prof_i_thread *thread) {
   return thread != &prof_i_no_thread;
 }
 
+/* The list of all threads. Any thread reads and writes, by atomics, unless a member says
+   otherwise. */
+typedef struct prof_i_thread_registry {
+  prof_i_thread *first; /* all threads; pushed with release */
+  uint64_t serials;     /* the last serial given */
+  uint64_t process;     /* raised in each forked child, before it has threads; else constant */
+  uint32_t looking;     /* threads that look at the slots of others */
+  /* prof_i_thread structs made, and at how many to search for ended threads: see
+     thread_reuse.c */
+  uint32_t made, search_at;
+  uint32_t exited_next; /* the next place in the list of exited threads */
+} prof_i_thread_registry;
+extern prof_i_thread_registry prof_i_threads __attribute__((visibility("hidden")));
+
 /* All threads that ever recorded. Follow ->next. */
-prof_i_thread *prof_i_thread_first(void);
+static inline prof_i_thread *prof_i_thread_first(void) {
+  return __atomic_load_n(&prof_i_threads.first, __ATOMIC_ACQUIRE);
+}
 
 /* Between these, other threads' slots stay mapped, even while the gate is closed. Signal-safe; may
    nest. */
@@ -257,25 +273,8 @@ static inline void prof_i_thread_note_gap(prof_i_thread *thread) {
 /* An end has found no scope. Owner thread, past the gate. */
 void prof_i_thread_count_stray(prof_i_thread *thread);
 
-/* The arena is full. As long as it is, scopes of the thread are left out at their begin. Owner
-   thread, past the gate. */
-void prof_i_thread_set_full(prof_i_thread *thread);
-
-/* Keeps a chunk that was taken out of thread->chunk, until the thread records again. Its size is
-   kept with it, because the arena may be gone by then. Any thread that took the chunk out. */
-void prof_i_thread_detach_chunk(prof_i_thread *thread, prof_i_head *chunk);
-/* Takes it back. NULL: there is none. Any thread. */
-prof_i_head *prof_i_thread_reattach_chunk(prof_i_thread *thread);
-
-/* Keeps a full chunk, and returns the one that was kept before, or NULL: the caller retires it.
-   chunk NULL: keeps none. Owner thread. */
-prof_i_head *prof_i_thread_swap_previous(prof_i_thread *thread, prof_i_head *chunk);
-
 /* This copy of prof is being unloaded: threads end without calling it. */
 void prof_i_thread_remove_exit_hook(void);
-
-/* prof_stop(): every later end takes the slow path. Control lock held. */
-void prof_i_thread_stop_all(void);
 
 /* Another arena is in force: the next begin of every thread takes the slow path, so that it does
    not use the old arena. Control lock held, gate closed. */

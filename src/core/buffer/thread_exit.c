@@ -2,7 +2,6 @@
    arena is being replaced, the next thread to attach cleans up. */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <linux/futex.h>
 #include <prof/profiler.h>
 #include <pthread.h>
 #include <signal.h>
@@ -33,12 +32,8 @@ static struct {
 #if defined(__GLIBC__) && !defined(PROF_I_TSAN)
 enum { KEYS_IN_THREAD = 32 };
 static bool key_is_cheap(pthread_key_t key) { return key < KEYS_IN_THREAD; }
-static bool is_owner_dead(const pthread_mutex_t *life) {
-  return (uint32_t)__atomic_load_n(&life->__data.__lock, __ATOMIC_ACQUIRE) & FUTEX_OWNER_DIED;
-}
 #else
 static bool key_is_cheap(pthread_key_t key) { return (void)key, true; }
-static bool is_owner_dead(const pthread_mutex_t *life) { return (void)life, false; }
 #endif
 
 static void thread_exit_hook(void *value);
@@ -70,26 +65,6 @@ static void thread_show_tid(prof_i_thread *thread, uint64_t pid) {
 #else
   (void)thread, (void)pid;
 #endif
-}
-
-/* Does not ask for its tid, which takes a system call. */
-bool prof_i_thread_has_died(const prof_i_thread *thread) {
-  return __atomic_load_n(&thread->life_of, __ATOMIC_ACQUIRE) &&
-         !__atomic_load_n(&thread->life_pid, __ATOMIC_RELAXED) && is_owner_dead(&thread->life);
-}
-
-static bool thread_is_over(const prof_i_thread *thread) {
-  const uint64_t pid = __atomic_load_n(&thread->life_pid, __ATOMIC_RELAXED);
-  if (!pid) return is_owner_dead(&thread->life);
-  return prof_i_port_has_thread_ended(pid, __atomic_load_n(&thread->tid, __ATOMIC_RELAXED));
-}
-
-/* The exchange fails if another caller was faster, or another thread has the place by now. */
-bool prof_i_thread_take_ended(prof_i_thread *thread) {
-  uint64_t serial = __atomic_load_n(&thread->life_of, __ATOMIC_ACQUIRE);
-  return serial && thread_is_over(thread) &&
-         __atomic_compare_exchange_n(&thread->life_of, &serial, 0, false, __ATOMIC_ACQ_REL,
-                                     __ATOMIC_RELAXED);
 }
 
 /* Marks the shown entries as ended with their thread, except those that another thread is ending.
@@ -155,8 +130,17 @@ void prof_i_thread_reclaim(prof_i_thread *thread) {
   slot_vacate(thread->slot);
 }
 
-/* If the gate is closed, the next thread to attach reclaims this one. */
-void prof_i_thread_exit(prof_i_thread *thread) {
+/* See thread_internal.h. */
+void prof_i_thread_free(prof_i_thread *thread) {
+  __atomic_store_n(&thread->epoch, (uint32_t)PROF_I_NO_EPOCH, __ATOMIC_RELAXED);
+  thread->fast = &prof_i_no_slot;
+  prof_i_thread_reclaim(thread);
+  __atomic_store_n(&thread->alive, PROF_I_FREE, __ATOMIC_RELEASE);
+}
+
+/* The calling thread records no more as this thread. Outside of the gate. If that is closed, the
+   next thread to attach reclaims this one. */
+static void thread_exit(prof_i_thread *thread) {
   __atomic_store_n(&thread->life_of, 0, __ATOMIC_RELAXED); /* its end needs no watching any more */
   __atomic_store_n(&thread->epoch, (uint32_t)PROF_I_NO_EPOCH, __ATOMIC_RELAXED);
   PROF_I_SIGNAL_FENCE();
@@ -193,7 +177,7 @@ static void thread_exit_hook(void *value) {
     void (*const leave)(void) = __atomic_load_n(&leave_first, __ATOMIC_ACQUIRE);
     if (leave) leave();
     prof_i_this_flags.exited_serial = thread->serial;
-    prof_i_thread_exit(thread);
+    thread_exit(thread);
   }
   errno = saved;
 }
@@ -201,10 +185,29 @@ static void thread_exit_hook(void *value) {
 void prof_i_thread_exit_again(void) {
   prof_i_thread *const thread = prof_i_this_thread;
   if (prof_i_this_flags.virtual_thread || !prof_i_is_attached(thread) || !thread->slot) return;
-  if (thread->slot->depth == 0 && thread->slot->deep == 0) prof_i_thread_exit(thread);
+  if (thread->slot->depth == 0 && thread->slot->deep == 0) thread_exit(thread);
 }
 
-/* As prof_i_thread_exit(), but the thread's name stays as it was last. */
+void prof_i_virtual_thread_end(prof_i_virtual_thread *virtual_thread) {
+  prof_i_thread *const thread = virtual_thread->thread;
+  if (!thread) return;
+  virtual_thread->thread = NULL;
+  prof_i_thread_adopt_name(virtual_thread->name);
+  if (thread->process == prof_i_threads.process) thread_exit(thread);
+}
+
+void prof_i_virtual_thread_end_fiber(prof_i_virtual_thread *virtual_thread) {
+  sigset_t all, was;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &was); /* a handler's record would attach the thread anew */
+  prof_i_virtual_thread *const line_was = prof_i_this_flags.virtual_thread;
+  prof_i_virtual_thread_enter(virtual_thread);
+  if (prof_i_is_attached(prof_i_this_thread)) thread_exit(prof_i_this_thread);
+  prof_i_virtual_thread_enter(line_was);
+  pthread_sigmask(SIG_SETMASK, &was, NULL);
+}
+
+/* As thread_exit(), but the thread's name stays as it was last. */
 void prof_i_thread_reap_exited(void) {
   if (!prof_i_process_is_own()) return;
   for (prof_i_thread *t = prof_i_thread_first(); t; t = t->next) {
@@ -228,12 +231,26 @@ void prof_i_thread_remove_exit_hook(void) {
   exit_watch.has_key = exit_watch.may_use_key = false;
 }
 
+/* The kernel gave this tid to the calling thread, which does not show it yet. So a thread that
+   shows it has ended, and is freed. Past the gate. */
+static void threads_free_with(uint64_t pid, uint64_t tid) {
+  for (prof_i_thread *t = prof_i_thread_first(); t; t = t->next) {
+    uint64_t serial = __atomic_load_n(&t->life_of, __ATOMIC_ACQUIRE);
+    if (!serial || __atomic_load_n(&t->life_pid, __ATOMIC_RELAXED) != pid ||
+        __atomic_load_n(&t->tid, __ATOMIC_RELAXED) != tid)
+      continue;
+    if (__atomic_compare_exchange_n(&t->life_of, &serial, 0, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_RELAXED))
+      prof_i_thread_free(t);
+  }
+}
+
 void prof_i_thread_watch_exit(prof_i_thread *thread, uint64_t pid, uint64_t tid, bool is_in_vfork) {
   if (!exit_watch.may_use_key) {
     thread_lock_life(thread);
     return;
   }
   pthread_setspecific(exit_watch.key, thread);
-  if (!is_in_vfork) prof_i_threads_free_with(pid, tid);
+  if (!is_in_vfork) threads_free_with(pid, tid);
   if (!is_in_vfork || !prof_i_port_has_thread_ended(pid, tid)) thread_show_tid(thread, pid);
 }

@@ -22,29 +22,6 @@ void prof_i_slot_set_deep(prof_i_thread_slot *slot, uint64_t count) {
   __atomic_store_n(&slot->deep, count, __ATOMIC_RELAXED);
 }
 
-static uint64_t chunk_word(const prof_i_head *chunk) {
-  return (uint64_t)(uintptr_t)chunk | (uint64_t)__builtin_ctzll(chunk->bytes);
-}
-
-void prof_i_thread_detach_chunk(prof_i_thread *thread, prof_i_head *chunk) {
-  uint64_t none = 0;
-  if (!__atomic_compare_exchange_n(&thread->detached_chunk, &none, chunk_word(chunk), false,
-                                   __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-    prof_i_chunk_leave_partial(
-        chunk); /* the thread has one already: a stop and a chunk change crossed */
-}
-
-prof_i_head *prof_i_thread_reattach_chunk(prof_i_thread *thread) {
-  return prof_i_chunk_word_address(
-      __atomic_exchange_n(&thread->detached_chunk, 0, __ATOMIC_ACQ_REL));
-}
-
-prof_i_head *prof_i_thread_swap_previous(prof_i_thread *thread, prof_i_head *chunk) {
-  const uint64_t word = chunk ? chunk_word(chunk) : 0;
-  return prof_i_chunk_word_address(
-      __atomic_exchange_n(&thread->previous_chunk, word, __ATOMIC_ACQ_REL));
-}
-
 /* Keeps a mapping of a replaced arena, and unmaps the oldest one. Nobody can find that one any
    more: it was replaced several captures ago. But a thread that looks at slots now may have found
    it before, so it stays mapped then, for good. That is rare. */

@@ -9,7 +9,6 @@
 #include "../buffer/observer.h"
 #include "../buffer/session.h"
 #include "../buffer/thread.h"
-#include "cost.h"
 #include "open_stack.h"
 #include "scope.h"
 #include "site.h"
@@ -215,12 +214,12 @@ void prof_i_cost_sample_calibrate(void) {
   warm_cost.clock = prof_i_clock_kind();
 }
 
-void prof_i_cost_sample_begin_capture(void) {
+void prof_i_cost_sample_begin_capture(uint64_t scope_ps) {
   PROF_I_DEFAULT_FP;
   const double ticks_per_ns = prof_i_clock_ticks_per_ns();
   const uint64_t ps = ticks_per_ns > 1e-3 ? (uint64_t)(1024e3 / ticks_per_ns) : 0;
   __atomic_store_n(&warm_cost.ps_per_1024_ticks, ps, __ATOMIC_RELAXED);
-  __atomic_store_n(&warm_cost.scope_ps, prof_i_cost_at_start().scope_ps, __ATOMIC_RELAXED);
+  __atomic_store_n(&warm_cost.scope_ps, scope_ps, __ATOMIC_RELAXED);
 }
 
 void prof_i_cost_sample_forget(void) {

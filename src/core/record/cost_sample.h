@@ -62,8 +62,9 @@ typedef struct prof_i_cost_window {
 /* Times the twin in warm caches, once for each clock. Takes some 120 us. Control lock held. */
 void prof_i_cost_sample_calibrate(void);
 
-/* A capture begins, and its clock. Control lock held. */
-void prof_i_cost_sample_begin_capture(void);
+/* A capture begins, and its clock. scope_ps: of a plain scope in warm caches (cost.h). Control lock
+   held. */
+void prof_i_cost_sample_begin_capture(uint64_t scope_ps);
 
 /* In a forked child: the thread that ran a twin is not here. */
 void prof_i_cost_sample_forget(void);

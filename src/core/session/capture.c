@@ -61,7 +61,7 @@ static int install_fresh_arena(const prof_options *options, bool is_child) {
   prof_i_meta_reset();
   PROF_I_MEMORY(renumber);
   prof_i_clock_begin();
-  prof_i_cost_sample_begin_capture();
+  prof_i_cost_sample_begin_capture(cost.scope_ps);
   if (!prof_i_the_session.first_at)
     __atomic_store_n(&prof_i_the_session.first_at, header->start_ticks, __ATOMIC_RELAXED);
   __atomic_store_n(&prof_i_the_session.since, header->start_ticks, __ATOMIC_RELAXED);
@@ -104,7 +104,7 @@ static bool options_match(const prof_options *a, const prof_options *b, const ch
 static void store_options(const prof_options *options, const char *template_,
                           const char *expanded) {
   prof_i_control.options = *options;
-  prof_i_control_choose_devices();
+  prof_i_control_choose_devices(prof_i_control.options.devices);
   if (!options->path) {
     prof_i_control.template_[0] = prof_i_control.path[0] = '\0';
     return;
@@ -238,7 +238,7 @@ void prof_i_capture_stop(void) {
   end_observers();
   PROF_I_MEMORY(end);
   __atomic_store_n(&prof_i_the_session.is_recording, 0, __ATOMIC_SEQ_CST);
-  prof_i_thread_stop_all();
+  prof_i_chunk_detach_all();
   prof_i_clock_write_pair(false);
   const uint64_t words[] = {header->session, 0, 0};
   prof_i_meta_write(PROF_I_KIND_SESSION, prof_i_clock_ticks(), 0, words, 3);

@@ -14,6 +14,7 @@
 #include "../buffer/arena_guard.h"
 #include "../buffer/chunk.h"
 #include "../buffer/clock.h"
+#include "../buffer/free_list.h"
 #include "../buffer/meta.h"
 #include "../buffer/session.h"
 #include "../buffer/snapshot_pin.h"
@@ -33,7 +34,7 @@ void prof_i_clear_free_deferred(void) {
     if (is_past_gate && arena == prof_i_the_arena.number) prof_i_chunk_reopen_arena();
     arena = chunk ? prof_i_the_arena.number : 0;
     prof_i_control_unlock();
-    if (chunk) prof_i_chunk_free(chunk);
+    if (chunk) prof_i_free_list_put_chunk(chunk);
     if (is_past_gate) prof_i_arena_guard_exit();
     if (!chunk) return;
   }
@@ -71,7 +72,7 @@ static void clear_by_steps(uint64_t arena, uint64_t clear) {
     }
     if (chunk && prof_i_chunk_defer_free(chunk, number, clear)) chunk = NULL;
     prof_i_control_unlock();
-    if (chunk) prof_i_chunk_free(chunk);
+    if (chunk) prof_i_free_list_put_chunk(chunk);
     is_more = prof_i_chunk_clear_next(&offset, &chunk, &number);
     prof_i_arena_guard_exit();
   }

@@ -1,4 +1,5 @@
-/* Start and stop, as the program and the environment call them. See control.h. */
+/* Start and stop, as the program and the environment call them, and the program's own names. See
+   control.h. */
 #define _GNU_SOURCE
 #include "control.h"
 
@@ -69,7 +70,7 @@ static int start_session(const prof_options *given, bool has_scopes, const char 
       prof_i_level_request_by_program(options.level);
     else
       prof_i_level_request_memory(true);
-    prof_i_control_choose_devices();
+    prof_i_control_choose_devices(prof_i_control.options.devices);
   }
   prof_i_control_unlock();
   if (status == PROF_OK) prof_i_capture_begin_observers(!variable);
@@ -150,7 +151,7 @@ int prof_start(int level) {
     status = prof_i_capture_restart(level, prof_i_capture_is_leftover(&prof_i_control.options));
   if (status == PROF_OK) {
     prof_i_level_request_by_program(level_to_request(level));
-    prof_i_control_choose_devices();
+    prof_i_control_choose_devices(prof_i_control.options.devices);
     if (was_recording || prof_i_level_request_count())
       prof_i_control_change_level(prof_i_level_request_max());
   }
@@ -175,7 +176,7 @@ int prof_stop(void) {
   prof_i_thread_reap_exited();
   prof_i_control_lock_to_clear();
   const bool was_asked = prof_i_level_request_drop_program();
-  prof_i_control_choose_devices();
+  prof_i_control_choose_devices(prof_i_control.options.devices);
   if (!prof_i_the_session.is_recording) {
     status = prof_i_fail(PROF_E_NOT_RUNNING, "nothing is recording");
     prof_i_child_cancel();
@@ -209,4 +210,36 @@ void prof_i_control_end_process(void) {
   if (prof_i_the_session.is_recording) prof_i_capture_stop();
   prof_i_control_unlock();
   errno = saved;
+}
+
+/* ---- who the process is ---- */
+
+int prof_rank_set(int rank, int world_size) {
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+  if (rank < 0 || rank >= world_size)
+    return prof_i_fail(PROF_E_INVALID,
+                       "prof_rank_set: rank is %d, world_size %d; 0 <= rank < world_size", rank,
+                       world_size);
+  prof_i_control_lock();
+  prof_i_identity_set_rank(rank, world_size);
+  prof_i_control_unlock();
+  return PROF_OK;
+}
+
+int prof_process_set_name(const char *name) {
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+  if (!name) return prof_i_fail(PROF_E_INVALID, "prof_process_set_name: name is NULL");
+  prof_i_control_lock();
+  prof_i_identity_set_process_name(name);
+  prof_i_control_unlock();
+  return PROF_OK;
+}
+
+int prof_track_set_name(prof_device device, uint64_t stream, const char *name) {
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+  if (!name) return prof_i_fail(PROF_E_INVALID, "prof_track_set_name: name is NULL");
+  prof_i_control_lock();
+  const int status = prof_i_identity_set_track_name(device, stream, name);
+  prof_i_control_unlock();
+  return status;
 }

@@ -12,11 +12,9 @@
 #include "../../base/log.h"
 #include "../../base/options.h"
 #include "../../base/port.h"
-#include "../../base/reentry.h"
 #include "../buffer/arena.h"
 #include "../buffer/clock.h"
 #include "../buffer/meta.h"
-#include "control.h"
 
 enum { TRACK_COUNT_MAX = 256, NAME_WORDS = 1 + PROF_I_NAME_BYTES / 8 };
 
@@ -94,56 +92,35 @@ void prof_i_identity_begin(void) {
     prof_i_meta_write(PROF_I_KIND_TRACK, 0, 0, identity.tracks[i].words, identity.tracks[i].count);
 }
 
-int prof_rank_set(int rank, int world_size) {
-  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
-  if (rank < 0 || rank >= world_size)
-    return prof_i_fail(PROF_E_INVALID,
-                       "prof_rank_set: rank is %d, world_size %d; 0 <= rank < world_size", rank,
-                       world_size);
-  prof_i_control_lock();
+void prof_i_identity_set_rank(int rank, int world_size) {
   identity.has_rank = true;
   identity.rank = rank;
   identity.world_size = world_size;
-  if (prof_i_the_arena.base) {
-    prof_i_arena_header()->rank = rank;
-    prof_i_arena_header()->world_size = world_size;
-  }
-  prof_i_control_unlock();
-  return PROF_OK;
+  if (!prof_i_the_arena.base) return;
+  prof_i_arena_header()->rank = rank;
+  prof_i_arena_header()->world_size = world_size;
 }
 
-int prof_process_set_name(const char *name) {
-  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
-  if (!name) return prof_i_fail(PROF_E_INVALID, "prof_process_set_name: name is NULL");
-  prof_i_control_lock();
+void prof_i_identity_set_process_name(const char *name) {
   copy_name(identity.process_name, name);
   if (prof_i_the_arena.base) copy_name(prof_i_arena_header()->process_name, name);
-  prof_i_control_unlock();
-  return PROF_OK;
 }
 
-int prof_track_set_name(prof_device device, uint64_t stream, const char *name) {
-  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
-  if (!name) return prof_i_fail(PROF_E_INVALID, "prof_track_set_name: name is NULL");
+int prof_i_identity_set_track_name(prof_device device, uint64_t stream, const char *name) {
   const uint64_t which[2] = {(uint32_t)device.type | (uint64_t)(uint32_t)device.index << 32,
                              stream};
-  int status = PROF_OK;
-  prof_i_control_lock();
   int i = 0;
   while (i < identity.track_count && memcmp(identity.tracks[i].words, which, sizeof which) != 0)
     i++;
-  if (i == TRACK_COUNT_MAX) {
-    status = prof_i_fail(PROF_E_TOO_LARGE, "prof_track_set_name: %d tracks have names already",
-                         TRACK_COUNT_MAX);
-  } else {
-    if (i == identity.track_count) identity.track_count++;
-    memcpy(identity.tracks[i].words, which, sizeof which);
-    identity.tracks[i].count = 2 + prof_i_put_text(identity.tracks[i].words + 2, name,
-                                                   strnlen(name, PROF_I_NAME_BYTES - 1));
-    if (prof_i_the_arena.base)
-      prof_i_meta_write(PROF_I_KIND_TRACK, prof_i_clock_ticks(), 0, identity.tracks[i].words,
-                        identity.tracks[i].count);
-  }
-  prof_i_control_unlock();
-  return status;
+  if (i == TRACK_COUNT_MAX)
+    return prof_i_fail(PROF_E_TOO_LARGE, "prof_track_set_name: %d tracks have names already",
+                       TRACK_COUNT_MAX);
+  if (i == identity.track_count) identity.track_count++;
+  memcpy(identity.tracks[i].words, which, sizeof which);
+  identity.tracks[i].count =
+      2 + prof_i_put_text(identity.tracks[i].words + 2, name, strnlen(name, PROF_I_NAME_BYTES - 1));
+  if (prof_i_the_arena.base)
+    prof_i_meta_write(PROF_I_KIND_TRACK, prof_i_clock_ticks(), 0, identity.tracks[i].words,
+                      identity.tracks[i].count);
+  return PROF_OK;
 }

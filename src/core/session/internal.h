@@ -1,6 +1,6 @@
 /* What the files of this folder share. The control calls are in control.c (start, stop),
-   control_lock.c, capture.c, capture_name.c, child.c, fork.c, level.c and memory.c. Other folders
-   use control.h. */
+   control_lock.c, capture.c, capture_name.c, child.c, devices.c, fork.c, level.c and memory.c.
+   Other folders use control.h. */
 #ifndef PROF_CORE_SESSION_INTERNAL_H
 #define PROF_CORE_SESSION_INTERNAL_H
 
@@ -54,10 +54,6 @@ typedef struct prof_i_control_state {
   int child_status;           /* why a forked child has no capture; 0: its start did not fail */
   int child_made;             /* the status of creating a child's file, for MADE */
   prof_options child_options; /* of the start that creates it */
-
-  uint32_t requested_devices;  /* prof_devices. Any thread reads it; relaxed */
-  uint32_t preferred_devices;  /* in force where neither options nor level requests name devices */
-  prof_i_device_warning *warn; /* atomic, relaxed: set by any thread */
 } prof_i_control_state;
 extern prof_i_control_state prof_i_control __attribute__((visibility("hidden")));
 
@@ -125,12 +121,18 @@ bool prof_i_capture_is_leftover(const prof_options *options);
 /* Recording has begun: tells devices and memory. Without the lock. */
 void prof_i_capture_begin_observers(bool waits);
 
-/* ---- level.c ---- */
+/* ---- devices.c ---- */
 
 /* The hooks of src/device; NULL: the library has no devices. Any thread. */
 const prof_i_device_hooks *prof_i_control_device_hooks(void);
-/* Decides requested_devices anew. Lock held. */
-void prof_i_control_choose_devices(void);
+/* Decides anew which devices record. by_options: prof_devices of the capture's options. Lock
+   held. */
+void prof_i_control_choose_devices(uint32_t by_options);
+/* Those that record where neither options nor level requests name devices. Lock held. */
+void prof_i_control_set_preferred_devices(uint32_t wanted);
+
+/* ---- level.c ---- */
+
 /* 0 if the level is from `least` to 2, or a status with its text. */
 int prof_i_control_check_level(int level, int least);
 /* Changes the level of a running capture, and logs the change. Lock held. */
@@ -150,6 +152,13 @@ void prof_i_identity_begin(void);
 
 /* The rank in force; -1: none is known. */
 int prof_i_identity_rank(void);
+
+/* What prof_rank_set(), prof_process_set_name() and prof_track_set_name() say, here and in the
+   capture in force. Valid arguments. Control lock held. */
+void prof_i_identity_set_rank(int rank, int world_size);
+void prof_i_identity_set_process_name(const char *name);
+/* 0, or a status with its text: there are too many tracks. */
+int prof_i_identity_set_track_name(prof_device device, uint64_t stream, const char *name);
 
 /* ---- joined_output.c: the output of a program that joins the environment's capture ---- */
 

@@ -1,4 +1,4 @@
-/* The level that is in force, level requests, and which devices record: what may change while a
+/* The level that is in force, level requests, and preferred devices: what may change while a
    capture runs. */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -13,38 +13,6 @@
 #include "budget.h"
 #include "internal.h"
 #include "level_request.h"
-
-/* Set once, from any thread; NULL: the library has no devices. */
-static const prof_i_device_hooks *device_hooks PROF_I_WRITTEN_AT_LOAD;
-
-PROF_I_COLD void prof_i_control_set_devices(const prof_i_device_hooks *hooks) {
-  __atomic_store_n(&device_hooks, hooks, __ATOMIC_RELEASE);
-}
-uint32_t prof_i_control_devices(void) {
-  return __atomic_load_n(&prof_i_control.requested_devices, __ATOMIC_RELAXED);
-}
-void prof_i_control_set_device_warning(prof_i_device_warning *warn) {
-  __atomic_store_n(&prof_i_control.warn, warn, __ATOMIC_RELAXED);
-}
-void prof_i_control_device_warning(char *to, size_t room) {
-  prof_i_device_warning *const warn = __atomic_load_n(&prof_i_control.warn, __ATOMIC_RELAXED);
-  if (warn) warn(to, room);
-}
-const prof_i_device_hooks *prof_i_control_device_hooks(void) {
-  return __atomic_load_n(&device_hooks, __ATOMIC_ACQUIRE);
-}
-void prof_i_control_resolve_devices(void) {
-  if (prof_i_control_device_hooks()) prof_i_control_device_hooks()->harvest();
-}
-
-/* The options decide, then the level requests, then the preference of a vendor's library that loads
-   prof. */
-void prof_i_control_choose_devices(void) {
-  const uint32_t said = prof_i_control.options.devices ? prof_i_control.options.devices
-                                                       : prof_i_level_request_devices();
-  __atomic_store_n(&prof_i_control.requested_devices,
-                   said ? said : prof_i_control.preferred_devices, __ATOMIC_RELAXED);
-}
 
 int prof_i_control_check_level(int level, int least) {
   if (level >= least && level <= 2) return PROF_OK;
@@ -95,8 +63,8 @@ void prof_i_control_prefer_devices(uint32_t wanted) {
   prof_i_control_lock_now();
   prof_i_child_begin();
   const uint32_t before = prof_i_control_devices();
-  prof_i_control.preferred_devices = wanted;
-  prof_i_control_choose_devices();
+  prof_i_control_set_preferred_devices(wanted);
+  prof_i_control_choose_devices(prof_i_control.options.devices);
   const bool wants_others = prof_i_the_session.is_recording &&
                             prof_i_control_transition() != PROF_I_TRANSITION_STOP &&
                             prof_i_control_devices() != before;
@@ -120,7 +88,7 @@ int prof_level_want_with(const void *who, int level, uint32_t requested_devices)
   prof_i_child_begin();
   const uint32_t before = prof_i_control_devices();
   status = apply_level_request(who, level, requested_devices, &has_begun);
-  prof_i_control_choose_devices();
+  prof_i_control_choose_devices(prof_i_control.options.devices);
   const bool wants_others = prof_i_the_session.is_recording &&
                             prof_i_control_transition() != PROF_I_TRANSITION_STOP &&
                             prof_i_control_devices() != before;
