@@ -226,11 +226,13 @@ static const command_option options_of_table[] = {
      .help = "columns of the text, 40 or more (default: the terminal's; a pipe or a file has all)",
      .id = OPTION_WIDTH, .group = "What it prints"},
     {"columns", 0, "COLUMNS",
-     .help =
-         "these alone, in this order: name, category, device, process, thread, self-percent, self, "
-         "self-net, total-percent, total, total-net, mean, median, p99, max, self-device, "
-         "self-device-percent, device-total, device-mean, cpu-mem, self-cpu-mem, device-mem, "
-         "self-device-mem, calls, open, open-for, skipped, location, shape, stack",
+     .help = "these alone, in this order. Of the row: name, category, device, process, thread, "
+             "location, "
+             "shape, stack, calls, open, open-for, skipped. Times: self-percent, self, self-net, "
+             "total-percent, total, total-net, mean, median, p99, max. On devices: self-device, "
+             "self-device-percent, device-total, device-mean. Memory: cpu-mem, self-cpu-mem, "
+             "device-mem, "
+             "self-device-mem",
      .id = OPTION_COLUMNS},
     {"json", 0, NULL, .help = "JSON: each row an object; times in ns, sizes in bytes",
      .id = OPTION_JSON},
@@ -257,9 +259,9 @@ const prof_command command_table = {
     .notes =
         "Numbers are sorted from the largest, name and first (call) from the front. By "
         "kernel, kernels and copies on devices have rows of their own. On a terminal the "
-        "table is as wide as that: long names are cut in the middle, empty columns are left out, "
-        "and a line below names the other columns that had no room. A terminal has bold letters, "
-        "unless NO_COLOR is set.",
+        "table is as wide as that. Empty columns are left out, and long names are cut in the "
+        "middle. A line below names the other columns that had no room. A terminal has bold "
+        "letters, unless NO_COLOR is set.",
     .statuses =
         "Exit status: 0 done, 1 it could not be done, 2 wrong words, 3 no scope is of the "
         "category or level that was asked for.",
