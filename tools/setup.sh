@@ -65,6 +65,7 @@ viewers | python3            | command -v python3             | runs the viewers
 viewers | python3-venv       | python3 -c "import ensurepip"  | private Python packages
 viewers | ca-certificates    | test -e /etc/ssl/certs/ca-certificates.crt | downloads over TLS
 viewers | nodejs             | at_least node 18 0             | runs the viewers engines
+viewers | chromium           | command -v chromium            | opens reports
 bench   | g++                | command -v c++                 | C++ benchmarks
 bench   | liblttng-ust-dev   |                                | the rival tracer
 bench   | lttng-tools        |                                | the rival tracer: its daemon

@@ -42,6 +42,7 @@ SHARED = ("-shared", "-Wl,-z,nodelete")
 OPTIONS = (
     (f"-Wl,-soname,{SONAME}", "-DPROF_OPEN_LIBRARIES=1"),
     ("-Wl,-Bsymbolic-functions", "-Wl,-Bsymbolic"),
+    ("-Wl,--gc-sections",),
 )
 LIBRARIES = ("-lpthread", "-lm", "-ldl")
 # opened at run time, where they are

@@ -34,10 +34,11 @@ __attribute__((constructor)) static void placement_record(void) {
                                    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
     return;
   const int saved = errno;
+  const pid_t pid = getpid(); /* its main thread's tid */
   const bool placement_is_known =
-      sched_getaffinity(getpid(), sizeof placement.allowed, &placement.allowed.set) == 0;
-  placement.policy = sched_getscheduler(getpid());
-  placement.nice = getpriority(PRIO_PROCESS, (id_t)getpid()); /* -1 is no normal priority either */
+      sched_getaffinity(pid, sizeof placement.allowed, &placement.allowed.set) == 0;
+  placement.policy = sched_getscheduler(pid);
+  placement.nice = getpriority(PRIO_PROCESS, (id_t)pid); /* -1 is no normal priority either */
   errno = saved;
   __atomic_store_n(&placement.state, placement_is_known ? PLACEMENT_KNOWN : PLACEMENT_UNKNOWN,
                    __ATOMIC_RELEASE);

@@ -24,16 +24,18 @@ static struct {
   /* rank 2, below the control lock: creates and ends the thread. No vendor is called under it */
   pthread_mutex_t lock;
   pthread_t thread;
-  const prof_i_collector_work *work; /* NULL until the library is loaded */
-  uint32_t state;                    /* release */
-  uint32_t wake_word;                /* incremented to wake the thread, which sleeps on it */
-  uint32_t is_sleeping;              /* 1: until it is woken */
-  uint32_t rounds_requested, done;   /* rounds */
-  uint32_t has_records;              /* a back end has some that were not fetched yet */
-  uint32_t idle_rounds;              /* since it had work. The thread's own */
+  uint32_t state;                  /* release */
+  uint32_t wake_word;              /* incremented to wake the thread, which sleeps on it */
+  uint32_t is_sleeping;            /* 1: until it is woken */
+  uint32_t rounds_requested, done; /* rounds */
+  uint32_t has_records;            /* a back end has some that were not fetched yet */
+  uint32_t idle_rounds;            /* since it had work. The thread's own */
   bool has_exit_handler;
   uint32_t is_exiting; /* the process ends: create no more threads. Relaxed */
 } collector = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* NULL until the library is loaded. */
+static const prof_i_collector_work *collector_work PROF_I_WRITTEN_AT_LOAD;
 
 static bool is_collector_on(void) {
   return __atomic_load_n(&collector.state, __ATOMIC_ACQUIRE) == COLLECTOR_ON;
@@ -47,12 +49,12 @@ static void restart_if_recording(void) {
   if (__atomic_load_n(&collector.is_exiting, __ATOMIC_RELAXED) || prof_i_arena_level() == 0 ||
       !prof_i_session_is_recording())
     return;
-  if (collector.work->wants_records()) prof_i_collector_ensure();
+  if (collector_work->wants_records()) prof_i_collector_ensure();
 }
 
 static uint64_t max_wait_ns(bool is_waiting, bool lingers) {
   if (is_waiting) return POLL_NS;
-  const uint64_t limit_ns = collector.work->max_sleep_ns(),
+  const uint64_t limit_ns = collector_work->max_sleep_ns(),
                  most = limit_ns == UINT64_MAX ? SLEEP_NS : limit_ns;
   return lingers && most > LINGER_NS ? LINGER_NS : most;
 }
@@ -65,7 +67,7 @@ static void wait_for_work(uint32_t seen, bool is_waiting) {
   /* pairs with the load in prof_i_collector_wake() */
   __atomic_store_n(&collector.is_sleeping, !is_waiting && !lingers, __ATOMIC_SEQ_CST);
   const bool has_records = __atomic_load_n(&collector.has_records, __ATOMIC_SEQ_CST),
-             has_more = collector.work->has_new_pairs() || has_records;
+             has_more = collector_work->has_new_pairs() || has_records;
   if (has_more && !is_waiting) return;
   prof_i_port_wait(&collector.wake_word, seen, max_wait_ns(is_waiting, lingers));
   __atomic_store_n(&collector.is_sleeping, 0, __ATOMIC_RELAXED);
@@ -81,10 +83,10 @@ static void *collector_main(void *unused) {
                        __atomic_load_n(&collector.rounds_requested, __ATOMIC_ACQUIRE);
     const bool is_last = !is_collector_on();
     __atomic_store_n(&collector.has_records, 0, __ATOMIC_SEQ_CST);
-    const uint32_t found = collector.work->round(
+    const uint32_t found = collector_work->round(
         is_last || rounds_requested != __atomic_load_n(&collector.done, __ATOMIC_RELAXED));
     if (found & PROF_I_ROUND_HAD_WORK) collector.idle_rounds = 0;
-    if (is_last) collector.work->end_recording();
+    if (is_last) collector_work->end_recording();
     __atomic_store_n(&collector.done, rounds_requested, __ATOMIC_RELEASE);
     prof_i_port_wake(&collector.done);
     if (is_last) {
@@ -133,12 +135,14 @@ void prof_i_collector_flush(uint32_t patience_ms) {
 
 /* ---- its life ---- */
 
-void prof_i_collector_thread_set_work(const prof_i_collector_work *work) { collector.work = work; }
+PROF_I_COLD void prof_i_collector_thread_set_work(const prof_i_collector_work *work) {
+  collector_work = work;
+}
 
 void prof_i_collector_stop(void) {
   prof_i_thread_lock(&collector.lock);
   if (is_collector_on()) {
-    const uint64_t patience_ms = collector.work->stop_patience_ms();
+    const uint64_t patience_ms = collector_work->stop_patience_ms();
     __atomic_store_n(&collector.state, COLLECTOR_CLOSING, __ATOMIC_SEQ_CST);
     raise_wake_word();
     /* If it hangs in a vendor's call, or has no processor, it ends by itself. Until then there is
@@ -170,7 +174,7 @@ static void create_collector_thread(void) {
 
 bool prof_i_collector_ensure(void) {
   if (PROF_I_LIKELY(is_collector_on())) return true;
-  if (!collector.work || !prof_i_session_is_recording() || !prof_i_thread_try_lock(&collector.lock))
+  if (!collector_work || !prof_i_session_is_recording() || !prof_i_thread_try_lock(&collector.lock))
     return false;
   if (__atomic_load_n(&collector.state, __ATOMIC_ACQUIRE) == COLLECTOR_OFF)
     create_collector_thread();

@@ -225,6 +225,7 @@ static int run_exporter(prof_i_export *run) {
   const prof_i_exporter *const exporter = run->exporter;
   run->info.size = sizeof run->info;
   int status = prof_trace_info_get(run->trace, &run->info);
+  if (run->options->place) run->info.start_unix_ns = run->options->place->start_unix_ns;
   if (status == PROF_OK)
     status = prof_i_tids_create(run->trace, run->info.thread_count, &run->tids);
   if (status == PROF_OK && exporter->begin) status = exporter->begin(run);

@@ -20,12 +20,23 @@ typedef struct prof_i_stack_folders {
   uint32_t count;
 } prof_i_stack_folders;
 
+/* A capture's place in a file of several captures: merge.h. */
+typedef struct prof_i_export_place {
+  uint32_t number;         /* of the capture, from 0 */
+  uint32_t first_sequence; /* as many sequences of packets came before */
+  uint64_t start_unix_ns;  /* in place of the capture's own */
+  uint64_t pid_offset;     /* to add, where another capture has the same number */
+  const char *label;       /* of its devices: "rank 3" */
+  bool is_process_labelled;
+} prof_i_export_place;
+
 /* prof_dump_options, checked. */
 typedef struct prof_i_export_options {
   prof_i_window window;
   prof_i_metadata metadata;
   bool with_stacks, with_marks, with_memory;
   prof_i_stack_folders stack_folders;
+  const prof_i_export_place *place; /* NULL: the capture is alone in the file */
 } prof_i_export_options;
 
 /* What an exporter can do. dump.c refuses options that need another ability. */

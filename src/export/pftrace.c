@@ -99,7 +99,7 @@ static uint64_t put_launch(prof_i_export *run, const prof_event *event) {
                          run->info.start_unix_ns + event->launch.start_ns);
   const size_t at = prof_i_protobuf_begin(&p->pb, PF_PACKET_TRACK_EVENT);
   prof_i_protobuf_number(&p->pb, PF_EVENT_TYPE, PF_TYPE_INSTANT);
-  prof_i_protobuf_number(&p->pb, PF_EVENT_TRACK, prof_i_pf_lane_uuid(thread, 0));
+  prof_i_protobuf_number(&p->pb, PF_EVENT_TRACK, prof_i_pf_lane_uuid(p, thread, 0));
   prof_i_protobuf_text(&p->pb, PF_EVENT_NAME, "launch", 6);
   prof_i_protobuf_text(&p->pb, PF_EVENT_CATEGORIES, "ac2g", 4);
   prof_i_protobuf_fixed64(&p->pb, PF_EVENT_FLOWS, ++p->launch_count);
@@ -111,7 +111,7 @@ static uint64_t put_launch(prof_i_export *run, const prof_event *event) {
 static int put_scope(prof_i_export *run, prof_i_export_event *event) {
   prof_i_pftrace *const p = run->state;
   if (event->lane >= p->lanes_named) prof_i_pf_name_lanes(run, event->lane);
-  const uint64_t track = event->lane ? prof_i_pf_lane_uuid(run->thread, event->lane) : 0;
+  const uint64_t track = event->lane ? prof_i_pf_lane_uuid(p, run->thread, event->lane) : 0;
   const bool is_begin = event->phase == PROF_I_PHASE_BEGIN;
   const uint64_t launch = is_begin ? put_launch(run, event->event) : 0;
   const open_event open = begin_event(run, is_begin ? event->start_ns : event->end_ns,
@@ -204,7 +204,13 @@ static int pftrace_counter(prof_i_export *run, prof_i_export_event *event) {
 static int pftrace_begin(prof_i_export *run) {
   prof_i_pftrace *const p = run->state;
   prof_i_flows_init(&p->flows);
-  p->next_uuid = PF_PROCESS_TRACK + 1;
+  const prof_i_export_place *const place = run->options->place;
+  if (place) {
+    p->uuid_base = (uint64_t)place->number << PF_UUID_BASE_SHIFT;
+    p->launch_count = (uint64_t)place->number << PF_FLOW_BASE_SHIFT;
+    p->sequence_base = place->first_sequence;
+  }
+  p->next_uuid = prof_i_pf_process_uuid(p) + 1;
   p->site_count = prof_i_trace_site_count(run->trace);
   p->sites = calloc((size_t)p->site_count + 1, sizeof *p->sites);
   if (!p->sites) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for %u call sites", p->site_count);

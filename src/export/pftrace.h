@@ -48,7 +48,8 @@ enum {
   PF_CLOCK_DELTA = 64 /* of a sequence */
 };
 
-enum { PF_KEY_COUNT = 256, PF_PROCESS_TRACK = 1 };
+/* Of a file of several captures, each adds its base. */
+enum { PF_KEY_COUNT = 256, PF_PROCESS_TRACK = 1, PF_UUID_BASE_SHIFT = 48, PF_FLOW_BASE_SHIFT = 40 };
 
 /* A place of the site table: numbers are valid if the generation is the thread's. */
 typedef struct prof_i_pf_site {
@@ -81,14 +82,19 @@ typedef struct prof_i_pftrace {
   uint32_t lanes_named;
   prof_i_pf_track *tracks;
   uint32_t track_count, track_room;
-  uint64_t next_uuid, launch_count;
+  uint64_t uuid_base, next_uuid, launch_count;
+  uint32_t sequence_base;
   char format_text[PROF_I_FORMAT_BYTES];
 } prof_i_pftrace;
 
 enum { PF_SEQUENCE_GLOBAL = 1, PF_SEQUENCE_FIRST = 2 };
 
-static inline uint64_t prof_i_pf_lane_uuid(uint32_t thread, uint32_t lane) {
-  return (uint64_t)(thread + 1) << 24 | lane;
+static inline uint64_t prof_i_pf_lane_uuid(const prof_i_pftrace *p, uint32_t thread,
+                                           uint32_t lane) {
+  return p->uuid_base | (uint64_t)(thread + 1) << 24 | lane;
+}
+static inline uint64_t prof_i_pf_process_uuid(const prof_i_pftrace *p) {
+  return p->uuid_base | PF_PROCESS_TRACK;
 }
 
 /* pftrace_track.c: packets that describe tracks. */

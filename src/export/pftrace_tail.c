@@ -39,7 +39,7 @@ static void put_flows(prof_i_export *run) {
                                                             &p->flows.items[i & ~(size_t)1];
     const prof_i_text name = prof_i_text_or((prof_i_text){begin->name, begin->name_bytes}, "flow");
     const open_instant open =
-        begin_instant(run, prof_i_pf_lane_uuid(flow->tid, 0), flow->start_ns, name, "flow");
+        begin_instant(run, prof_i_pf_lane_uuid(p, flow->tid, 0), flow->start_ns, name, "flow");
     if (!flow->is_end) prof_i_pf_put_number_arg(p, "flow id", flow->id);
     prof_i_protobuf_fixed64(&p->pb, flow->is_end ? PF_EVENT_LAST_FLOWS : PF_EVENT_FLOWS,
                             p->launch_count + 1 + i / 2);
@@ -61,7 +61,7 @@ static void put_changes(prof_i_export *run) {
                              : change.kind == PROF_CHANGE_MUTED ? "prof: site muted"
                                                                 : "prof: site heard again";
     const open_instant open =
-        begin_instant(run, PF_PROCESS_TRACK, change.at_ns, text_of(name), "prof");
+        begin_instant(run, prof_i_pf_process_uuid(p), change.at_ns, text_of(name), "prof");
     if (prof_trace_change_text(run->trace, i, &text) == PROF_OK && text)
       prof_i_pf_put_text_arg(p, "change", text, strlen(text));
     prof_free(text);
@@ -84,8 +84,8 @@ static void put_summary(prof_i_export *run) {
     snprintf(name, sizeof name,
              info->open_count || info->open_below_count ? "prof: no loss, some unfinished"
                                                         : "prof: no loss");
-  const open_instant open =
-      begin_instant(run, PF_PROCESS_TRACK, run->options->window.from_ns, text_of(name), "prof");
+  const open_instant open = begin_instant(run, prof_i_pf_process_uuid(p),
+                                          run->options->window.from_ns, text_of(name), "prof");
   prof_i_pf_put_text_arg(p, "version", prof_version(), strlen(prof_version()));
   prof_i_pf_put_number_arg(p, "recorded", info->event_count - info->open_count);
   prof_i_pf_put_number_arg(p, "unfinished", info->open_count);

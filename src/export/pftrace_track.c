@@ -29,7 +29,7 @@ enum {
 void prof_i_pf_begin_packet(prof_i_pftrace *p, uint32_t sequence, size_t *at_out) {
   p->pb.used = 0;
   *at_out = prof_i_protobuf_begin(&p->pb, PF_TRACE_PACKET);
-  prof_i_protobuf_number(&p->pb, PF_PACKET_SEQUENCE, sequence);
+  prof_i_protobuf_number(&p->pb, PF_PACKET_SEQUENCE, p->sequence_base + sequence);
 }
 
 void prof_i_pf_end_packet(prof_i_export *run, size_t at) {
@@ -108,13 +108,27 @@ static void end_descriptor(prof_i_export *run, open_descriptor open) {
   prof_i_pf_end_packet(run, open.packet);
 }
 
-static void put_process_track(prof_i_export *run, uint64_t uuid, uint64_t pid, const char *name,
-                              size_t bytes) {
+/* The process's number in the file. */
+static uint64_t shown_pid(const prof_i_export *run, uint64_t pid) {
+  return run->options->place ? pid + run->options->place->pid_offset : pid;
+}
+
+static void put_process_track(prof_i_export *run, uint64_t uuid, uint64_t pid, prof_i_text name) {
   prof_i_pftrace *const p = run->state;
+  const prof_i_export_place *const place = run->options->place;
+  const bool is_labelled = place && place->is_process_labelled;
   const open_descriptor open = begin_descriptor(run, uuid, 0);
   const size_t process = prof_i_protobuf_begin(&p->pb, DESCRIPTOR_PROCESS);
-  prof_i_protobuf_number(&p->pb, PROCESS_PID, pid);
-  if (bytes) prof_i_protobuf_text(&p->pb, PROCESS_NAME, name, bytes);
+  prof_i_protobuf_number(&p->pb, PROCESS_PID, shown_pid(run, pid));
+  if (is_labelled) {
+    const size_t at = prof_i_protobuf_begin(&p->pb, PROCESS_NAME);
+    prof_i_protobuf_text_part(&p->pb, place->label, strlen(place->label));
+    if (name.bytes) prof_i_protobuf_text_part(&p->pb, ": ", 2);
+    prof_i_protobuf_text_part(&p->pb, name.data, (size_t)name.bytes);
+    prof_i_protobuf_end(&p->pb, at);
+  } else if (name.bytes) {
+    prof_i_protobuf_text(&p->pb, PROCESS_NAME, name.data, (size_t)name.bytes);
+  }
   prof_i_protobuf_end(&p->pb, process);
   end_descriptor(run, open);
 }
@@ -151,6 +165,13 @@ static prof_i_pf_track *find_track(prof_i_export *run, uint64_t key, prof_i_text
   return &p->tracks[p->track_count++];
 }
 
+static void put_device_track(prof_i_export *run, uint64_t uuid, const char *name) {
+  const prof_i_export_place *const place = run->options->place;
+  char text[PROF_I_DEVICE_NAME_BYTES + 128];
+  snprintf(text, sizeof text, "%s%s%s", place ? place->label : "", place ? ": " : "", name);
+  put_named_track(run, uuid, 0, text, 0);
+}
+
 static uint64_t device_track(prof_i_export *run, prof_device device) {
   char name[PROF_I_DEVICE_NAME_BYTES];
   bool is_new;
@@ -159,27 +180,29 @@ static uint64_t device_track(prof_i_export *run, prof_device device) {
   if (!track) return 0;
   const uint64_t uuid = track->uuid;
   prof_i_device_name(device, name);
-  if (is_new) put_named_track(run, uuid, 0, name, 0);
+  if (is_new) put_device_track(run, uuid, name);
   return uuid;
 }
 
 /* Of the thread, which may be of another process than the capture's. */
 static uint64_t process_track(prof_i_export *run, uint32_t thread) {
+  const prof_i_pftrace *const p = run->state;
   const prof_i_tids *const ids = &run->tids[thread];
   bool is_new;
-  if (!ids->is_elsewhere) return PF_PROCESS_TRACK;
+  if (!ids->is_elsewhere) return prof_i_pf_process_uuid(p);
   const prof_i_pf_track *const track = find_track(run, ids->pid, (prof_i_text){"", 0}, &is_new);
   if (!track) return 0;
   const uint64_t uuid = track->uuid;
   const prof_i_text name = prof_i_trace_process(run->trace, thread).name;
-  if (is_new) put_process_track(run, uuid, ids->pid, name.data, (size_t)name.bytes);
+  if (is_new) put_process_track(run, uuid, ids->pid, name);
   return uuid;
 }
 
 void prof_i_pf_put_global_begin(prof_i_export *run) {
   put_sequence_begin(run, PF_SEQUENCE_GLOBAL, 0);
-  put_process_track(run, PF_PROCESS_TRACK, run->info.pid, run->info.process_name,
-                    strlen(run->info.process_name));
+  const char *const name = run->info.process_name;
+  put_process_track(run, prof_i_pf_process_uuid(run->state), run->info.pid,
+                    (prof_i_text){name, strlen(name)});
 }
 
 /* The user's name for a stream, or none. */
@@ -220,7 +243,7 @@ static void put_thread_track(prof_i_export *run, uint64_t uuid, const prof_trace
   }
   const open_descriptor open = begin_descriptor(run, uuid, parent);
   const size_t inner = prof_i_protobuf_begin(&p->pb, DESCRIPTOR_THREAD);
-  prof_i_protobuf_number(&p->pb, THREAD_PID, ids->pid);
+  prof_i_protobuf_number(&p->pb, THREAD_PID, shown_pid(run, ids->pid));
   prof_i_protobuf_number(&p->pb, THREAD_TID, ids->first);
   if (*name) prof_i_protobuf_text(&p->pb, THREAD_NAME, name, strlen(name));
   prof_i_protobuf_end(&p->pb, inner);
@@ -229,7 +252,7 @@ static void put_thread_track(prof_i_export *run, uint64_t uuid, const prof_trace
 
 int prof_i_pf_put_thread_begin(prof_i_export *run, const prof_trace_thread *thread) {
   prof_i_pftrace *const p = run->state;
-  const uint64_t uuid = prof_i_pf_lane_uuid(run->thread, 0);
+  const uint64_t uuid = prof_i_pf_lane_uuid(p, run->thread, 0);
   p->generation = run->thread + 1;
   p->next_iid = 1;
   p->lanes_named = 1;
@@ -248,8 +271,8 @@ void prof_i_pf_name_lanes(prof_i_export *run, uint32_t lane) {
   char name[32];
   for (; p->lanes_named <= lane; p->lanes_named++) {
     snprintf(name, sizeof name, "overlapping %u", p->lanes_named);
-    put_named_track(run, prof_i_pf_lane_uuid(run->thread, p->lanes_named),
-                    prof_i_pf_lane_uuid(run->thread, 0), name, p->lanes_named);
+    put_named_track(run, prof_i_pf_lane_uuid(p, run->thread, p->lanes_named),
+                    prof_i_pf_lane_uuid(p, run->thread, 0), name, p->lanes_named);
   }
 }
 

@@ -47,8 +47,8 @@ typedef struct flame_page {
 
 /* ---- values ---- */
 
-static double path_value(const prof_i_paths *paths, uint32_t index,
-                         const prof_i_flame_options *options, prof_i_side side) {
+double prof_i_flame_value(const prof_i_paths *paths, uint32_t index,
+                          const prof_i_flame_options *options, prof_i_side side) {
   const prof_i_path *const path = &paths->items[index];
   const prof_i_path_sums *const sums = &path->sums[side];
   const bool is_device = index && paths->rows[path->row].is_device;
@@ -61,7 +61,7 @@ double prof_i_flame_total(const prof_i_paths *paths, const prof_i_flame_options 
   double total = 0;
   for (uint32_t i = 0; i < paths->count; i++)
     for (uint32_t side = options->is_difference ? 0 : PROF_I_SIDE_NEW; side < PROF_I_SIDES; side++)
-      total += path_value(paths, i, options, side);
+      total += prof_i_flame_value(paths, i, options, side);
   return total;
 }
 
@@ -72,7 +72,7 @@ static bool find_values(flame_page *p) {
   for (uint32_t i = p->paths->count; i-- > 0;) {
     flame_node *const node = &p->nodes[i], *const outer = &p->nodes[p->paths->items[i].parent];
     for (uint32_t side = 0; side < PROF_I_SIDES; side++) {
-      node->own[side] = path_value(p->paths, i, p->options, side);
+      node->own[side] = prof_i_flame_value(p->paths, i, p->options, side);
       node->total[side] += node->own[side];
       if (i) outer->total[side] += node->total[side];
     }
@@ -142,8 +142,8 @@ int prof_i_flame_folded(const prof_i_paths *paths, const prof_i_flame_options *o
   prof_i_text_buffer_append_text(&p.page, "");
   for (uint32_t i = 0; i < paths->count && is_made; i++) {
     const double base =
-        options->is_difference ? path_value(paths, i, options, PROF_I_SIDE_BASE) : 0;
-    const double value = path_value(paths, i, options, PROF_I_SIDE_NEW);
+        options->is_difference ? prof_i_flame_value(paths, i, options, PROF_I_SIDE_BASE) : 0;
+    const double value = prof_i_flame_value(paths, i, options, PROF_I_SIDE_NEW);
     if (base <= 0 && value <= 0) continue;
     is_made = put_folded_stack(&p, i);
     if (options->is_difference) prof_i_text_buffer_printf(&p.page, " %llu", whole(base));

@@ -21,6 +21,10 @@ typedef struct prof_i_flame_options {
   const char *title;                 /* any bytes */
 } prof_i_flame_options;
 
+/* A path's own time or bytes, without those below it. */
+double prof_i_flame_value(const prof_i_paths *paths, uint32_t index,
+                          const prof_i_flame_options *options, prof_i_side side);
+
 /* The sum of all frames. 0: there is nothing to draw. */
 double prof_i_flame_total(const prof_i_paths *paths, const prof_i_flame_options *options);
 

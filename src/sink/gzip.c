@@ -148,6 +148,47 @@ int prof_i_gzip_write(prof_i_gzip *gzip, prof_i_target *target, const void *byte
   return status == PROF_OK ? write_out_buffer(gzip, target) : status;
 }
 
+/* A target in memory would be simpler, but a target is a file. */
+static int deflate_text(prof_i_gzip *gzip, unsigned char **to, size_t *bytes) {
+  size_t room = 0;
+  for (;;) {
+    if (room - *bytes < OUT_BYTES) {
+      room = room * 2 + 2 * OUT_BYTES;
+      unsigned char *const more = realloc(*to, room);
+      if (more == NULL) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for %zu bytes", room);
+      *to = more;
+    }
+    gzip->stream.next_out = *to + *bytes;
+    gzip->stream.avail_out = OUT_BYTES;
+    const int result = gzip->zlib.run(&gzip->stream, Z_FINISH);
+    *bytes += OUT_BYTES - gzip->stream.avail_out;
+    if (result == Z_STREAM_END) return PROF_OK;
+    if (result == Z_STREAM_ERROR) return prof_i_fail(PROF_E_IO, "zlib refuses its own stream");
+  }
+}
+
+int prof_i_gzip_text(int level, const void *bytes, size_t count, unsigned char **gzip_out,
+                     size_t *gzip_bytes_out) {
+  prof_i_gzip *gzip;
+  unsigned char *to = NULL;
+  size_t written = 0;
+  if (count > IN_BYTES_MAX)
+    return prof_i_fail(PROF_E_TOO_LARGE, "%zu bytes are too many to compress at once", count);
+  int status = prof_i_gzip_create(level, &gzip);
+  if (status != PROF_OK) return status;
+  gzip->stream.next_in = bytes;
+  gzip->stream.avail_in = (uInt)count;
+  status = deflate_text(gzip, &to, &written);
+  prof_i_gzip_destroy(gzip);
+  if (status != PROF_OK) {
+    free(to);
+    return status;
+  }
+  *gzip_out = to;
+  *gzip_bytes_out = written;
+  return PROF_OK;
+}
+
 #else /* PROF_HAVE_ZLIB */
 
 int prof_i_gzip_create(int level, prof_i_gzip **gzip_out) {
@@ -168,6 +209,15 @@ int prof_i_gzip_write(prof_i_gzip *gzip, prof_i_target *target, const void *byte
   (void)count;
   (void)is_last;
   return PROF_E_UNSUPPORTED;
+}
+
+int prof_i_gzip_text(int level, const void *bytes, size_t count, unsigned char **gzip_out,
+                     size_t *gzip_bytes_out) {
+  (void)bytes;
+  (void)count;
+  (void)gzip_out;
+  (void)gzip_bytes_out;
+  return prof_i_gzip_create(level, NULL);
 }
 
 #endif

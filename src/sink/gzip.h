@@ -18,4 +18,8 @@ void prof_i_gzip_destroy(prof_i_gzip *gzip); /* NULL is ignored */
 int prof_i_gzip_write(prof_i_gzip *gzip, prof_i_target *target, const void *bytes, size_t count,
                       bool is_last);
 
+/* One gzip member in memory, which the caller frees. */
+int prof_i_gzip_text(int level, const void *bytes, size_t count, unsigned char **gzip_out,
+                     size_t *gzip_bytes_out);
+
 #endif

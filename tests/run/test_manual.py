@@ -57,6 +57,9 @@ class Pages(Words):
         for side, slower in (("before", 1), ("after", 1.1)):
             self.record(f"{side}.prof", slower=slower)
             self.record(f"{side}/one.prof", slower=slower)
+        for rank in range(2):
+            self.record(f"trace-{rank}.prof", process=10 + rank)
+            self.record(f"out/rank-{rank}/one.prof", process=20 + rank)
         count = 0
         for name in self.commands():
             examples = self.examples(name)

@@ -14,6 +14,7 @@ is enough."""
 
 import argparse
 import base64
+import fcntl
 import functools
 import http.server
 import json
@@ -35,7 +36,8 @@ class Browser:
     """A headless Chromium with one page. Its commands come in on descriptor 3, its answers go out
     on 4."""
 
-    def __init__(self, width, height):
+    def __init__(self, width, height, seconds=60):
+        self.seconds = seconds  # how long a command may take
         program = (
             os.environ.get("CHROME")
             or shutil.which("chromium-headless-shell")
@@ -63,16 +65,17 @@ class Browser:
             f"--window-size={width},{height}",
             "about:blank",
         ]
-        # The shell puts the pipes where Chromium looks for them.
+        # The shell puts the pipes where Chromium looks for them: descriptors 3 and 4.
+        pipes = [fcntl.fcntl(fd, fcntl.F_DUPFD, 10) for fd in (commands_in, answers_out)]
         self.process = subprocess.Popen(
-            ["sh", "-c", f'exec "$@" 3<&{commands_in} 4>&{answers_out}', "sh", *command],
-            pass_fds=(commands_in, answers_out),
+            ["bash", "-c", f'exec "$@" 3<&{pipes[0]} 4>&{pipes[1]}', "bash", *command],
+            pass_fds=pipes,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        os.close(commands_in)
-        os.close(answers_out)
+        for fd in (commands_in, answers_out, *pipes):
+            os.close(fd)
         self.unread, self.number, self.session = b"", 0, None
         target = self.command("Target.createTarget", url="about:blank")["targetId"]
         self.session = self.command("Target.attachToTarget", targetId=target, flatten=True)[
@@ -102,7 +105,7 @@ class Browser:
         message, self.unread = self.unread.split(b"\0", 1)
         return json.loads(message)
 
-    def command(self, method, seconds=60, **parameters):
+    def command(self, method, seconds=None, **parameters):
         """Sends a command, returns its result."""
         self.number += 1
         message = {"id": self.number, "method": method, "params": parameters}
@@ -111,7 +114,7 @@ class Browser:
         data = json.dumps(message).encode() + b"\0"
         while data:
             data = data[os.write(self.commands, data) :]
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + (seconds or self.seconds)
         while True:
             answer = self.receive(deadline)
             if answer.get("id") == self.number:
@@ -119,7 +122,7 @@ class Browser:
                     raise RuntimeError(f"{method}: {answer['error']['message']}")
                 return answer["result"]
 
-    def evaluate(self, script, seconds=60):
+    def evaluate(self, script, seconds=None):
         """The value of a JavaScript expression, awaited."""
         result = self.command(
             "Runtime.evaluate", seconds, expression=script, awaitPromise=True, returnByValue=True
@@ -132,8 +135,9 @@ class Browser:
             )
         return result["result"].get("value")
 
-    def wait_for(self, script, seconds=60):
+    def wait_for(self, script, seconds=None):
         """Until the expression is true."""
+        seconds = seconds or self.seconds
         deadline = time.monotonic() + seconds
         while True:
             try:

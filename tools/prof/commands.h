@@ -16,6 +16,9 @@
   X(memory)              \
   X(diff)                \
   X(flame)               \
+  X(view)                \
+  X(merge)               \
+  X(report)              \
   X(dump)                \
   X(import)              \
   X(level)               \

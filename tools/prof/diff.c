@@ -80,7 +80,7 @@ static int fail(int status) {
 static int add_captures(prof_i_comparison *comparison, const command_sides *sides) {
   for (uint32_t side = 0; side < PROF_I_SIDES; side++) {
     for (size_t i = 0; i < sides->sides[side].count; i++) {
-      prof_trace *const trace = open_capture(sides->sides[side].items[i]);
+      prof_trace *const trace = open_capture(sides->sides[side].paths[i]);
       if (!trace) return EXIT_FAILED;
       const int status = prof_i_comparison_add(comparison, (prof_i_side)side, trace);
       prof_trace_destroy(trace);

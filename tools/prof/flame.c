@@ -63,7 +63,7 @@ static int fail(int status) {
 static int add_captures(prof_i_paths *paths, const command_sides *sides) {
   for (uint32_t side = 0; side < PROF_I_SIDES; side++) {
     for (size_t i = 0; i < sides->sides[side].count; i++) {
-      prof_trace *const trace = open_capture(sides->sides[side].items[i]);
+      prof_trace *const trace = open_capture(sides->sides[side].paths[i]);
       if (!trace) return EXIT_FAILED;
       const int status = prof_i_paths_add(paths, trace, (prof_i_side)side, NULL, NULL);
       prof_trace_destroy(trace);
@@ -115,7 +115,7 @@ static int execute(int argc, char **argv) {
     w.flame.is_difference = sides.is_named;
     w.flame.runs_count[0] = (uint32_t)sides.sides[0].count;
     w.flame.runs_count[1] = (uint32_t)sides.sides[1].count;
-    if (!w.flame.title) w.flame.title = sides.sides[1].items[0];
+    if (!w.flame.title) w.flame.title = sides.sides[1].paths[0];
     status = add_captures(&paths, &sides);
   }
   if (status == EXIT_OK) status = make_flame(&paths, &w);

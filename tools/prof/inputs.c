@@ -23,15 +23,15 @@ bool input_was_damaged(void) { return has_damage; }
 static int put_path(const char *command, input_paths *to, const char *path) {
   if (to->count == to->room) {
     const size_t room = to->room ? 2 * to->room : 16;
-    char **const larger = realloc(to->items, room * sizeof *larger);
-    if (larger) to->items = larger, to->room = room;
+    char **const larger = realloc(to->paths, room * sizeof *larger);
+    if (larger) to->paths = larger, to->room = room;
   }
   char *const copy = to->count < to->room ? strdup(path) : NULL;
   if (!copy) {
     say("prof %s: no memory for the name '%s'", command, path);
     return EXIT_FAILED;
   }
-  to->items[to->count++] = copy;
+  to->paths[to->count++] = copy;
   return EXIT_OK;
 }
 
@@ -42,10 +42,9 @@ static int put_found(const char *command, input_paths *to, const glob_t *found) 
   return status;
 }
 
-/* Adds the pattern's files in a folder to `found`. The folder's name is taken as it is. */
-static void glob_in(const char *folder, const char *pattern, glob_t *found) {
+int glob_in_folder(const char *folder, const char *pattern, glob_t *found) {
   char *const text = malloc(2 * strlen(folder) + strlen(pattern) + 2);
-  if (!text) return;
+  if (!text) return GLOB_NOSPACE;
   char *to = text;
   for (; *folder; folder++) {
     if (strchr("*?[\\", *folder)) *to++ = '\\';
@@ -53,8 +52,9 @@ static void glob_in(const char *folder, const char *pattern, glob_t *found) {
   }
   *to++ = '/';
   memcpy(to, pattern, strlen(pattern) + 1);
-  glob(text, found->gl_pathc ? GLOB_APPEND : 0, NULL, found);
+  const int status = glob(text, found->gl_pathc ? GLOB_APPEND : 0, NULL, found);
   free(text);
+  return status;
 }
 
 static size_t folder_bytes(const char *path) {
@@ -84,12 +84,13 @@ static void find_in_folder(const char *folder, glob_t *found, bool *is_of_runs_o
   static const char *const traces[] = {"*.json", "*.json.gz", "*.rpd", "*.db"};
   *is_of_runs_out = false;
   for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-    glob_in(folder, places[i].pattern, found);
+    glob_in_folder(folder, places[i].pattern, found);
     *is_of_runs_out = places[i].is_of_runs;
     if (found->gl_pathc) return;
   }
   *is_of_runs_out = false;
-  for (size_t i = 0; i < sizeof traces / sizeof *traces; i++) glob_in(folder, traces[i], found);
+  for (size_t i = 0; i < sizeof traces / sizeof *traces; i++)
+    glob_in_folder(folder, traces[i], found);
 }
 
 static int put_folder(const char *command, input_paths *to, const char *folder, bool is_one_a_run) {
@@ -127,8 +128,8 @@ int input_paths_add(const char *command, input_paths *to, const char *word, bool
 }
 
 void input_paths_free(input_paths *paths) {
-  for (size_t i = 0; i < paths->count; i++) free(paths->items[i]);
-  free(paths->items);
+  for (size_t i = 0; i < paths->count; i++) free(paths->paths[i]);
+  free(paths->paths);
   *paths = (input_paths){0};
 }
 
@@ -183,7 +184,8 @@ static void say_left(const char *path) {
   snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
   for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
     const int bytes = snprintf(pattern, sizeof pattern, "%s%s", name, endings[i]);
-    if (!strpbrk(name, "*?[\\") && bytes < (int)sizeof pattern) glob_in(folder, pattern, &found);
+    if (!strpbrk(name, "*?[\\") && bytes < (int)sizeof pattern)
+      glob_in_folder(folder, pattern, &found);
   }
   for (size_t i = 0; i < found.gl_pathc; i++)
     say("prof: a process that was killed has left '%s'",
@@ -271,10 +273,10 @@ prof_trace *open_capture(const char *word) {
   prof_trace *trace = NULL;
   if (put_folder("info", &found, word, false) == EXIT_OK) {
     if (found.count == 1)
-      trace = open_file(found.items[0]);
+      trace = open_file(found.paths[0]);
     else
       say("prof: the folder '%s' has %zu captures, such as '%s': name one", word, found.count,
-          found.items[0]);
+          found.paths[0]);
   }
   input_paths_free(&found);
   return trace;
@@ -287,7 +289,7 @@ int input_captures_open(const char *command, size_t count, char **words, input_c
     status = input_paths_add(command, &paths, words[i], false);
   if (status == EXIT_OK) to->items = calloc(paths.count + 1, sizeof *to->items);
   for (size_t i = 0; i < paths.count && status == EXIT_OK; i++) {
-    prof_trace *const trace = to->items ? open_capture(paths.items[i]) : NULL;
+    prof_trace *const trace = to->items ? open_capture(paths.paths[i]) : NULL;
     if (trace)
       to->items[to->count++] = trace;
     else

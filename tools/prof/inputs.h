@@ -3,13 +3,14 @@
 #ifndef PROF_TOOLS_INPUTS_H
 #define PROF_TOOLS_INPUTS_H
 
+#include <glob.h>
 #include <prof/trace.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 /* Begins as zeros. */
 typedef struct input_paths {
-  char **items;
+  char **paths;
   size_t count, room;
 } input_paths;
 
@@ -28,6 +29,10 @@ typedef struct input_captures {
 /* Opens all that the words name. The same. */
 int input_captures_open(const char *command, size_t count, char **words, input_captures *to);
 void input_captures_close(input_captures *captures);
+
+/* glob() of the pattern in a folder, whose name is taken as it is. What it finds is added to what
+   `found` has. */
+int glob_in_folder(const char *folder, const char *pattern, glob_t *found);
 
 /* The file that the process records into. False, said on stderr: there is none. */
 bool input_of_process(const char *command, long pid, char *path, size_t room);

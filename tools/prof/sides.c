@@ -14,7 +14,7 @@ int sides_add(command_sides *sides, uint32_t side, const char *word) {
   const int status = input_paths_add(sides->command, to, word, true);
   if (status != EXIT_OK || to->count <= CAPTURES_MAX) return status;
   say("prof %s: a side has more than %d captures, with '%s'", sides->command, CAPTURES_MAX,
-      to->items[CAPTURES_MAX]);
+      to->paths[CAPTURES_MAX]);
   return EXIT_FAILED;
 }
 

@@ -21,7 +21,7 @@
 static struct {
   pthread_key_t key;
   bool has_key, may_use_key; /* see make_key() */
-} exit_watch;
+} exit_watch PROF_I_WRITTEN_AT_LOAD;
 
 /* The destructor of a pthread key sees a thread's end. The key is created when prof is loaded.
    glibc keeps the values of its first 32 keys in the thread itself; for any other key

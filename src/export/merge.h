@@ -1,0 +1,51 @@
+/* Several captures in one Perfetto file: processes or ranks of a program, on one time line. Each
+   capture is written as it would be alone, with tracks of its own. */
+#ifndef PROF_EXPORT_MERGE_H
+#define PROF_EXPORT_MERGE_H
+
+#include "exporter.h"
+
+/* What is known of a capture before it is written. */
+typedef struct prof_i_merge_capture {
+  char host[64];
+  char boot_id[40]; /* empty: not known, as of an imported trace */
+  uint32_t pid;
+  int32_t rank;       /* -1: none */
+  bool has_processes; /* of others beside pid: an imported trace */
+  uint64_t start_ns;  /* CLOCK_MONOTONIC */
+  uint64_t start_unix_ns, duration_ns;
+  uint64_t error_ns; /* bound of the error of both clocks, and of the wall clock's steps */
+  /* prof_i_merge_align() fills what follows. */
+  uint32_t host_number;     /* index of the first capture of the same boot of a machine */
+  uint64_t placed_unix_ns;  /* where the capture starts on the common time line */
+  int64_t wall_moved_ns;    /* the wall clock was set by that much since the host's first capture */
+  uint64_t pid_offset;      /* to add, so that no two processes have one number */
+  char label[128];          /* "rank 3", "process 77 on node1" */
+  bool is_process_labelled; /* the name of the process does not say enough */
+} prof_i_merge_capture;
+
+void prof_i_merge_describe(const prof_trace *trace, prof_i_merge_capture *capture_out);
+
+/* Places captures of one boot by CLOCK_MONOTONIC, and hosts by their wall clocks. Refuses hosts
+   that did not record at the same time, because then a wall clock is wrong; with is_unaligned the
+   hosts start together instead. PROF_OK, PROF_E_INVALID or PROF_E_NO_MEMORY. */
+int prof_i_merge_align(prof_i_merge_capture *captures, uint32_t count, bool is_unaligned);
+
+enum { PROF_I_MERGE_MAX = 4096 };
+
+typedef struct prof_i_merge {
+  prof_i_sink sink;
+  prof_i_findings findings;
+  uint32_t count, next_sequence;
+} prof_i_merge;
+
+/* Each returns PROF_OK or a status whose text is set. Memory is that of one capture. */
+int prof_i_merge_begin(prof_i_merge *merge, const char *path, bool is_gzip);
+int prof_i_merge_add(prof_i_merge *merge, const prof_trace *trace,
+                     const prof_i_merge_capture *capture);
+/* The file gets its name. PROF_E_CHECK: it has, and findings. */
+int prof_i_merge_commit(prof_i_merge *merge);
+/* Nothing stays. */
+void prof_i_merge_abandon(prof_i_merge *merge);
+
+#endif

@@ -1,0 +1,25 @@
+/* The HTML report: one file that a browser opens without a network. Called by `prof report`.
+
+   html_collect.c and html_slices.c collect slices, distributions, steps and counters.
+
+   html_data.c and html_lists.c write the data as JSON and columns.
+
+   html.c writes the summary and the page around the data.
+
+   html_page.c has the page's own HTML, CSS and script, made from src/report/html. */
+#ifndef PROF_REPORT_HTML_H
+#define PROF_REPORT_HTML_H
+
+#include <prof/trace.h>
+
+typedef struct prof_i_html_options {
+  const char *title;      /* any bytes; NULL: the first process's name */
+  const char *difference; /* from another side: the text of prof_i_diff_text(), or NULL */
+} prof_i_html_options;
+
+/* Writes the file under a temporary name, and renames it at the end. PROF_OK or an error whose text
+   is set. */
+int prof_i_html_write(const prof_trace *const *traces, size_t count,
+                      const prof_i_html_options *options, const char *path);
+
+#endif

@@ -1,0 +1,325 @@
+/* The table's rows, flame graphs, pools and devices of an HTML report: see html_data.h. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../analysis/compare_paths.h"
+#include "../analysis/internal.h"
+#include "../base/log.h"
+#include "../base/units.h"
+#include "../reader/internal.h"
+#include "flame.h"
+#include "html_data.h"
+#include "memory_curve.h"
+
+typedef prof_i_html_json json_text;
+
+enum { PLACE_ROOM = 256 };
+
+static void put_u64(const json_text *json, uint64_t value) {
+  prof_i_sink_text(json->sink, ",");
+  prof_i_sink_u64(json->sink, value);
+}
+
+static void put_i64(const json_text *json, int64_t value) {
+  prof_i_sink_text(json->sink, ",");
+  prof_i_sink_i64(json->sink, value);
+}
+
+static void put_string(const json_text *json, const char *text) {
+  prof_i_html_put_text(json, text, strlen(text));
+}
+
+/* ---- the table ---- */
+
+/* "work.c:12" */
+static void put_place(const json_text *json, const prof_row_more *more) {
+  char text[PLACE_ROOM] = "";
+  const char *const slash = strrchr(more->file, '/');
+  if (more->file[0])
+    snprintf(text, sizeof text, "%s:%u%s", slash ? slash + 1 : more->file, more->line,
+             more->has_more_places ? ", ..." : "");
+  prof_i_sink_text(json->sink, ",");
+  put_string(json, text);
+}
+
+/* In the order of the columns of report.js. */
+static void put_row(const json_text *json, const prof_rows *rows, uint64_t index) {
+  const prof_row *const row = &rows->rows[index];
+  prof_row_more more = {.size = sizeof more};
+  prof_rows_more(rows, index, &more);
+  prof_i_sink_text(json->sink, index ? ",[" : "[");
+  put_string(json, row->name);
+  prof_i_sink_text(json->sink, ",");
+  put_string(json, row->category);
+  put_u64(json, row->calls_count);
+  put_u64(json, row->total_ns);
+  put_u64(json, row->self_ns);
+  put_u64(json, row->calls_count ? more.calls_ns / row->calls_count : 0);
+  put_u64(json, row->min_ns);
+  put_u64(json, row->median_ns);
+  put_u64(json, row->p99_ns);
+  put_u64(json, row->max_ns);
+  put_u64(json, more.open_count);
+  put_u64(json, row->device_total_ns);
+  put_u64(json, row->self_device_ns);
+  put_i64(json, row->memory_bytes);
+  put_i64(json, row->device_memory_bytes);
+  put_place(json, &more);
+  prof_i_sink_text(json->sink, "]");
+}
+
+void prof_i_html_put_rows(const json_text *json, const prof_rows *rows) {
+  prof_i_html_put_key(json->sink, "rows");
+  prof_i_sink_text(json->sink, "[");
+  for (uint64_t i = 0; i < rows->row_count; i++) put_row(json, rows, i);
+  prof_i_sink_text(json->sink, "]");
+  prof_i_html_put_key(json->sink, "all_rows");
+  prof_i_sink_u64(json->sink, rows->all_row_count);
+  prof_i_html_put_key(json->sink, "self_ns");
+  prof_i_sink_u64(json->sink, rows->all_self_ns);
+}
+
+/* ---- flame graphs ---- */
+
+/* A path's own value and calls, and those below it. */
+typedef struct flame_value {
+  double own, total;
+  uint32_t number; /* among the paths that are drawn, from 1; 0: not drawn */
+} flame_value;
+
+static const char *const flame_names[] = {"host", "device", "memory"};
+
+/* Paths are numbered parents first. */
+static double sum_values(const prof_i_paths *paths, prof_i_flame_kind kind, flame_value *values) {
+  const prof_i_flame_options options = {.kind = kind};
+  for (uint32_t i = 0; i < paths->count; i++) values[i] = (flame_value){0};
+  for (uint32_t i = paths->count; i-- > 0;) {
+    values[i].own = prof_i_flame_value(paths, i, &options, PROF_I_SIDE_NEW);
+    values[i].total += values[i].own;
+    if (i) values[paths->items[i].parent].total += values[i].total;
+  }
+  return paths->count ? values[0].total : 0;
+}
+
+static uint32_t count_above(const flame_value *values, uint32_t count, double least) {
+  uint32_t above = 0;
+  for (uint32_t i = 0; i < count; i++) above += values[i].total > 0 && values[i].total >= least;
+  return above;
+}
+
+/* The smallest value of a path that is drawn. */
+static double flame_least(const flame_value *values, uint32_t count) {
+  double least = values[0].total / 1e12;
+  while (count_above(values, count, least) > PROF_I_HTML_PATHS_MAX) least *= 2;
+  return least;
+}
+
+/* [[parent, row, calls, total, own], ...]; the first is the root. False: no path has a value. */
+static bool put_flame(const json_text *json, const prof_i_paths *paths, prof_i_flame_kind kind,
+                      flame_value *values, bool *is_row_drawn, const char *before) {
+  uint32_t number = 0, left_out = 0;
+  if (sum_values(paths, kind, values) <= values[0].own) return false;
+  const double least = flame_least(values, paths->count);
+  prof_i_sink_text(json->sink, before);
+  prof_i_sink_text(json->sink, "{\"kind\":\"");
+  prof_i_sink_text(json->sink, flame_names[kind]);
+  prof_i_sink_text(json->sink, "\",\"paths\":[");
+  for (uint32_t i = 0; i < paths->count; i++) {
+    const prof_i_path *const path = &paths->items[i];
+    if (values[i].total <= 0 || values[i].total < least) {
+      left_out += values[i].total > 0;
+      continue;
+    }
+    values[i].number = ++number;
+    if (i) is_row_drawn[path->row] = true;
+    prof_i_sink_text(json->sink, i ? ",[" : "[");
+    prof_i_sink_u64(json->sink, values[path->parent].number - 1);
+    put_u64(json, path->row);
+    put_u64(json, path->sums[PROF_I_SIDE_NEW].calls_count);
+    put_u64(json, (uint64_t)(values[i].total + 0.5));
+    put_u64(json, (uint64_t)(values[i].own + 0.5));
+    prof_i_sink_text(json->sink, "]");
+  }
+  prof_i_sink_text(json->sink, "],\"left_out\":");
+  prof_i_sink_u64(json->sink, left_out);
+  prof_i_sink_text(json->sink, "}");
+  return true;
+}
+
+/* By row; "" if no path of it is drawn. */
+static void put_path_names(const json_text *json, const prof_i_paths *paths,
+                           const bool *is_row_drawn) {
+  prof_i_html_put_key(json->sink, "path_names");
+  prof_i_sink_text(json->sink, "[");
+  for (uint32_t i = 0; i < paths->row_count; i++) {
+    if (i) prof_i_sink_text(json->sink, ",");
+    put_string(json, is_row_drawn[i] ? paths->rows[i].name : "");
+  }
+  prof_i_sink_text(json->sink, "]");
+}
+
+static int put_paths(const json_text *json, const prof_i_paths *paths) {
+  flame_value *const values = calloc((size_t)paths->count + 1, sizeof *values);
+  bool *const is_row_drawn = calloc((size_t)paths->row_count + 1, sizeof *is_row_drawn);
+  const bool has_memory = values && is_row_drawn;
+  prof_i_html_put_key(json->sink, "flames");
+  prof_i_sink_text(json->sink, "[");
+  const char *before = "";
+  for (int kind = PROF_I_FLAME_HOST; has_memory && kind <= PROF_I_FLAME_MEMORY; kind++)
+    if (put_flame(json, paths, (prof_i_flame_kind)kind, values, is_row_drawn, before)) before = ",";
+  prof_i_sink_text(json->sink, "]");
+  if (has_memory) put_path_names(json, paths, is_row_drawn);
+  free(values);
+  free(is_row_drawn);
+  if (has_memory) return PROF_OK;
+  return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a flame graph of %u paths", paths->count);
+}
+
+int prof_i_html_put_flames(const json_text *json) {
+  prof_i_paths paths = {0};
+  int status = PROF_OK;
+  for (size_t i = 0; i < json->html->trace_count && status == PROF_OK; i++)
+    status = prof_i_paths_add(&paths, json->html->traces[i], PROF_I_SIDE_NEW, NULL, NULL);
+  if (status == PROF_OK) status = put_paths(json, &paths);
+  prof_i_paths_fini(&paths);
+  return status;
+}
+
+/* ---- pools ---- */
+
+static void put_curve(const json_text *json, const int64_t *values, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++) {
+    prof_i_sink_text(json->sink, i ? "," : "[");
+    prof_i_sink_i64(json->sink, values[i]);
+  }
+  prof_i_sink_text(json->sink, "]");
+}
+
+static void put_mark(const json_text *json, const char *key, const prof_i_memory_mark *mark,
+                     uint64_t offset_ns) {
+  prof_i_html_put_key(json->sink, key);
+  prof_i_sink_text(json->sink, "[");
+  prof_i_sink_i64(json->sink, mark->bytes);
+  put_u64(json, offset_ns + mark->ns);
+  prof_i_sink_text(json->sink, "]");
+}
+
+/* What was live at the peak, by scope. */
+static int put_live(const json_text *json, const prof_memory *memory, uint32_t index) {
+  prof_memory_rows *rows = NULL;
+  const int status =
+      prof_i_memory_live(memory, index, PROF_MEMORY_AT_PEAK_USED, 0, PROF_MEMORY_BY_SCOPE, &rows);
+  if (status != PROF_OK) return status;
+  prof_i_html_put_key(json->sink, "live");
+  prof_i_sink_text(json->sink, "[");
+  for (uint64_t i = 0; i < rows->row_count && i < PROF_I_HTML_LIVE_MAX; i++) {
+    prof_i_sink_text(json->sink, i ? ",[" : "[");
+    put_string(json, rows->rows[i].label);
+    put_u64(json, rows->rows[i].count);
+    put_u64(json, rows->rows[i].bytes);
+    prof_i_sink_text(json->sink, "]");
+  }
+  prof_i_sink_text(json->sink, "]");
+  prof_i_html_put_key(json->sink, "live_rows");
+  prof_i_sink_u64(json->sink, rows->row_count);
+  prof_free(rows);
+  return PROF_OK;
+}
+
+static int put_pool(const json_text *json, const prof_memory *memory, size_t process,
+                    uint32_t index) {
+  prof_i_memory_curve curve;
+  prof_memory_info info = {.size = sizeof info};
+  const uint64_t offset_ns = prof_i_html_offset(json->html, json->html->traces[process]);
+  char device[64];
+  int status = prof_memory_pool_get(memory, index, &info);
+  if (status == PROF_OK)
+    status = prof_i_memory_curve_init(&curve, memory, index, PROF_I_HTML_COLUMNS);
+  if (status != PROF_OK) return status;
+  prof_i_sink_text(json->sink, "{\"name\":");
+  put_string(json, info.name);
+  prof_i_put_device(device, sizeof device, info.device);
+  prof_i_html_put_key(json->sink, "device");
+  put_string(json, device);
+  prof_i_html_put_key(json->sink, "process");
+  prof_i_sink_u64(json->sink, process);
+  prof_i_html_put_key(json->sink, "begin_ns");
+  prof_i_sink_u64(json->sink, offset_ns + curve.begin_ns);
+  prof_i_html_put_key(json->sink, "end_ns");
+  prof_i_sink_u64(json->sink, offset_ns + curve.end_ns);
+  prof_i_html_put_key(json->sink, "missing");
+  prof_i_sink_u64(json->sink, info.missing_count);
+  put_mark(json, "used_peak", &curve.used_peak, offset_ns);
+  prof_i_html_put_key(json->sink, "used");
+  put_curve(json, curve.used, curve.count);
+  if (curve.has_allocated) {
+    put_mark(json, "allocated_peak", &curve.allocated_peak, offset_ns);
+    prof_i_html_put_key(json->sink, "allocated");
+    put_curve(json, curve.allocated, curve.count);
+  }
+  prof_i_memory_curve_fini(&curve);
+  status = put_live(json, memory, index);
+  prof_i_sink_text(json->sink, "}");
+  return status;
+}
+
+int prof_i_html_put_pools(const json_text *json) {
+  uint32_t put = 0, left_out = 0;
+  int status = PROF_OK;
+  prof_i_html_put_key(json->sink, "pools");
+  prof_i_sink_text(json->sink, "[");
+  for (size_t t = 0; t < json->html->trace_count && status == PROF_OK; t++) {
+    prof_memory *memory = NULL;
+    status = prof_memory_read(json->html->traces[t], &memory);
+    if (status != PROF_OK) break;
+    const uint32_t count = prof_memory_pool_count(memory);
+    for (uint32_t i = 0; i < count && status == PROF_OK; i++) {
+      left_out += put == PROF_I_HTML_POOLS_MAX;
+      if (put == PROF_I_HTML_POOLS_MAX) continue;
+      if (put++) prof_i_sink_text(json->sink, ",");
+      status = put_pool(json, memory, t, i);
+    }
+    prof_memory_destroy(memory);
+  }
+  prof_i_sink_text(json->sink, "]");
+  prof_i_html_put_key(json->sink, "pools_left_out");
+  prof_i_sink_u64(json->sink, left_out);
+  return status;
+}
+
+/* ---- devices ---- */
+
+static void put_device(const json_text *json, size_t process, const prof_trace_device *device) {
+  char number[64];
+  prof_i_put_device(number, sizeof number, device->device);
+  prof_i_sink_text(json->sink, "[");
+  prof_i_sink_u64(json->sink, process);
+  const char *const texts[] = {number, device->name, device->back_end, device->driver};
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    prof_i_sink_text(json->sink, ",");
+    put_string(json, texts[i]);
+  }
+  put_u64(json, device->scope_count);
+  put_u64(json, device->record_count);
+  put_u64(json, device->clock_error_ns);
+  put_u64(json, device->memory_bytes);
+  prof_i_sink_text(json->sink, ",");
+  put_string(json, device->reason);
+  prof_i_sink_text(json->sink, "]");
+}
+
+void prof_i_html_put_devices(const json_text *json) {
+  bool is_next = false;
+  prof_i_html_put_key(json->sink, "devices");
+  prof_i_sink_text(json->sink, "[");
+  for (size_t t = 0; t < json->html->trace_count; t++) {
+    prof_trace_device device = {.size = sizeof device};
+    for (uint32_t i = 0; prof_trace_device_get(json->html->traces[t], i, &device) == PROF_OK; i++) {
+      if (is_next) prof_i_sink_text(json->sink, ",");
+      put_device(json, t, &device);
+      is_next = true;
+    }
+  }
+  prof_i_sink_text(json->sink, "]");
+}

@@ -1,0 +1,424 @@
+"""prof merge: where it puts the captures of several processes, and what it refuses. The file is
+decoded here, and compared with each capture's own CSV."""
+
+import collections
+import csv
+import gzip
+import json
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from hang_guard import HANG_SECONDS
+
+COMMAND = os.path.abspath(os.path.join(os.environ.get("PROF_TEST_BUILD_DIR", "build/dev"), "prof"))
+RECORD = """
+import prof, threading
+def work():
+    for _ in range(50):
+        with prof.scope("outer"):
+            with prof.scope("inner"):
+                pass
+thread = threading.Thread(target=work)
+thread.start()
+work()
+thread.join()
+"""
+SECOND = 10**9
+Slice = collections.namedtuple("Slice", "process pid name start_ns duration_ns")
+
+
+# ---- the header of a capture: docs/reference/file-format.md ----
+
+U64 = {"start_monotonic_ns": 120, "start_realtime_ns": 128}
+U32 = {"pid": 56, "rank": 136, "world_size": 140}
+TEXT = {"host": (296, 64), "boot_id": (424, 40)}
+
+
+def header_of(path):
+    with open(path, "rb") as f:
+        data = f.read(4096)
+    found = {name: struct.unpack_from("<Q", data, at)[0] for name, at in U64.items()}
+    found.update({name: struct.unpack_from("<i", data, at)[0] for name, at in U32.items()})
+    return found
+
+
+def change_header(path, **values):
+    with open(path, "r+b") as f:
+        for name, value in values.items():
+            if name in TEXT:
+                at, size = TEXT[name]
+                data = value.encode().ljust(size, b"\0")
+            else:
+                at, data = U32[name], struct.pack("<i", value)
+            f.seek(at)
+            f.write(data)
+
+
+def move_wall_clock(path, by_ns):
+    """As if the machine's wall clock had been another one all along."""
+    with open(path, "rb") as f:
+        data = bytearray(f.read())
+    add = lambda at: struct.pack_into("<Q", data, at, struct.unpack_from("<Q", data, at)[0] + by_ns)
+    add(U64["start_realtime_ns"])
+    unit = 16384
+    while unit + 128 <= len(data):
+        cursor, _, _, magic, kind, _, size = struct.unpack_from("<QQQIHHQ", data, unit)
+        if magic != 0x70726F66:
+            unit += 16384
+            continue
+        at = unit + 128
+        while kind == 3 and at < unit + cursor:
+            slots, record = struct.unpack_from("<HB", data, at + 16)
+            if record == 35:
+                add(at + 40)
+            at += 16 * slots
+        unit += size
+    with open(path, "wb") as f:
+        f.write(data)
+
+
+# ---- Perfetto's protobuf ----
+
+
+def fields_of(data):
+    at = 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = data[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    while at < len(data):
+        key = varint()
+        if key & 7 == 0:
+            yield key >> 3, varint()
+        elif key & 7 == 1:
+            at += 8
+            yield key >> 3, data[at - 8 : at]
+        else:
+            size = varint()
+            at += size
+            yield key >> 3, data[at - size : at]
+
+
+def message(data):
+    """The last value of each field."""
+    return dict(fields_of(data))
+
+
+class Decoder:
+    def __init__(self, data):
+        self.tracks, self.slices, self.pids = {}, [], {}
+        self.sequences = collections.defaultdict(lambda: {"names": {}, "now": 0, "track": 0})
+        self.open = collections.defaultdict(list)
+        for _, packet in fields_of(data):
+            self.take(message(packet))
+        assert not any(self.open.values()), "slices without an end"
+
+    def take(self, packet):
+        state = self.sequences[packet[10]]
+        if packet.get(13):
+            state["names"] = {}
+        if 59 in packet and 11 in message(packet[59]):
+            state["track"] = message(message(packet[59])[11])[11]
+        if 6 in packet:
+            clocks = [message(c) for f, c in fields_of(packet[6]) if f == 1]
+            state["now"] = {c[1]: c.get(2, 0) for c in clocks}[1]
+        for field, value in fields_of(packet.get(12, b"")):
+            if field == 2:
+                state["names"][message(value)[1]] = message(value)[2].decode()
+        if 60 in packet:
+            track = message(packet[60])
+            assert track[1] not in self.tracks, "a track comes twice"
+            self.tracks[track[1]] = track
+            if 3 in track:
+                process = message(track[3])
+                name = process.get(6, b"").decode()
+                assert process[1] not in self.pids, "two processes have one number"
+                self.pids[process[1]] = name
+        if 11 in packet:
+            self.take_event(packet, state)
+
+    def take_event(self, packet, state):
+        event = message(packet[11])
+        track = event.get(11, state["track"])
+        if packet.get(58, 64 if state["track"] else 1) == 1:
+            now = packet[8]
+        else:
+            state["now"] += packet[8]
+            now = state["now"]
+        if event[9] == 1:
+            name = state["names"][event[10]] if 10 in event else event[23].decode()
+            self.open[track].append((name, now))
+        elif event[9] == 2:
+            name, start = self.open[track].pop()
+            self.slices.append(Slice(*self.process(track), name, start, now - start))
+
+    def process(self, uuid):
+        track = self.tracks[uuid]
+        while 5 in track:
+            track = self.tracks[track[5]]
+        pid = message(track[3])[1] if 3 in track else 0
+        return (self.pids[pid] if pid else track[2].decode()), pid
+
+
+def decode(path):
+    with (gzip.open if path.endswith(".gz") else open)(path, "rb") as f:
+        return Decoder(f.read())
+
+
+@unittest.skipUnless(os.path.exists(COMMAND), "the prof command is not built")
+class Merge(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.base = folder.name
+        for rank in range(3):
+            subprocess.run(
+                [sys.executable, "-c", RECORD],
+                check=True,
+                timeout=HANG_SECONDS,
+                env={
+                    **os.environ,
+                    "PROF_LEVEL": "2",
+                    "PROF_OUTPUT": os.path.join(cls.base, f"{rank}.prof"),
+                    "RANK": str(rank),
+                    "WORLD_SIZE": "3",
+                },
+            )
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        for rank in range(3):
+            with open(os.path.join(self.base, f"{rank}.prof"), "rb") as f:
+                data = f.read()
+            with open(self.path(f"{rank}.prof"), "wb") as f:
+                f.write(data)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def run_prof(self, *words, status=0):
+        done = subprocess.run(
+            [COMMAND, *words],
+            capture_output=True,
+            text=True,
+            timeout=HANG_SECONDS,
+            cwd=self.folder,
+        )
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done.stderr
+
+    def merge(self, *words, output="all.pftrace"):
+        said = self.run_prof("merge", "-o", output, *words)
+        return decode(self.path(output)), said
+
+    def slices_of(self, name, process, start_unix_ns, pid=None):
+        """Those of a capture, by its CSV."""
+        self.run_prof("dump", name, "-o", "one.csv")
+        with open(self.path("one.csv"), newline="") as f:
+            rows = list(csv.DictReader(f))
+        pid = header_of(self.path(name))["pid"] if pid is None else pid
+        return [
+            Slice(
+                process,
+                pid,
+                row["name"],
+                start_unix_ns + int(row["start_ns"]),
+                int(row["duration_ns"]),
+            )
+            for row in rows
+            if row["kind"] == "scope"
+        ]
+
+    def place_of(self, name, first="0.prof"):
+        """Where it starts, if it is of the same boot as the first capture."""
+        own, of_first = header_of(self.path(name)), header_of(self.path(first))
+        return (
+            of_first["start_realtime_ns"]
+            + own["start_monotonic_ns"]
+            - of_first["start_monotonic_ns"]
+        )
+
+    def check(self, merged, wanted):
+        self.assertEqual(len(wanted), len(merged.slices))
+        self.assertEqual(sorted(merged.slices), sorted(wanted))
+
+    def test_ranks_of_a_host_stand_on_its_monotonic_clock(self):
+        merged, said = self.merge("0.prof", "1.prof", "2.prof")
+        wanted = []
+        for rank in range(3):
+            name = f"{rank}.prof"
+            called = f"rank {rank}: " + self.process_name(name)
+            wanted += self.slices_of(name, called, self.place_of(name))
+        self.check(merged, wanted)
+        self.assertEqual(len(wanted), 600)
+        self.assertIn("prof merge: 3 captures of 1 host\n", said)
+
+    def process_name(self, name):
+        with open(self.path(name), "rb") as f:
+            f.seek(360)
+            return f.read(64).split(b"\0")[0].decode()
+
+    def test_a_wall_clock_that_was_set_moves_nothing_on_its_host(self):
+        wanted = self.merge("0.prof", "1.prof")[0].slices
+        move_wall_clock(self.path("1.prof"), 3600 * SECOND)
+        merged, said = self.merge("0.prof", "1.prof")
+        self.check(merged, wanted)
+        self.assertIn("was set by 3600.0", said)
+
+    def test_hosts_stand_on_their_wall_clocks(self):
+        change_header(self.path("1.prof"), host="other", boot_id="b" * 36)
+        begin = header_of(self.path("0.prof"))["start_realtime_ns"]
+        own = header_of(self.path("1.prof"))["start_realtime_ns"]
+        move_wall_clock(self.path("1.prof"), begin - own)  # both began at the same time
+        merged, said = self.merge("0.prof", "1.prof", output="all.pftrace.gz")
+        host = self.host_of("0.prof")
+        wanted = self.slices_of(
+            "0.prof", f"rank 0 on {host}: " + self.process_name("0.prof"), begin
+        )
+        wanted += self.slices_of("1.prof", "rank 1 on other: " + self.process_name("1.prof"), begin)
+        self.check(merged, wanted)
+        self.assertIn("2 captures of 2 hosts", said)
+        self.assertRegex(said, r"host 'other' is placed by its wall clock, .* within \d+\.\d{3} us")
+
+    def host_of(self, name):
+        with open(self.path(name), "rb") as f:
+            f.seek(296)
+            return f.read(64).split(b"\0")[0].decode()
+
+    def test_hosts_that_did_not_record_together_are_refused_without_unaligned(self):
+        change_header(self.path("1.prof"), host="other", boot_id="b" * 36)
+        move_wall_clock(self.path("1.prof"), 3600 * SECOND)
+        said = self.run_prof("merge", "-o", "all.pftrace", "0.prof", "1.prof", status=1)
+        self.assertRegex(said, r"host 'other' begin 36\d\d\.\d{6} s after those of host")
+        self.assertIn("--unaligned", said)
+        self.assertFalse(os.path.exists(self.path("all.pftrace")))
+        merged, said = self.merge("--unaligned", "0.prof", "1.prof")
+        begin = header_of(self.path("0.prof"))["start_realtime_ns"]
+        host = self.host_of("0.prof")
+        wanted = self.slices_of(
+            "0.prof", f"rank 0 on {host}: " + self.process_name("0.prof"), begin
+        )
+        wanted += self.slices_of("1.prof", "rank 1 on other: " + self.process_name("1.prof"), begin)
+        self.check(merged, wanted)
+        self.assertIn("host 'other' is not aligned", said)
+
+    def test_processes_of_one_number_stay_apart(self):
+        change_header(self.path("1.prof"), pid=7, world_size=1, rank=0)
+        change_header(self.path("2.prof"), pid=7, world_size=1, rank=0)
+        merged, _ = self.merge("1.prof", "2.prof")
+        called = self.process_name("1.prof")
+        wanted = self.slices_of("1.prof", called, self.place_of("1.prof", "1.prof"))
+        wanted += self.slices_of(
+            "2.prof", "process 7: " + called, self.place_of("2.prof", "1.prof"), 1 << 30
+        )
+        self.check(merged, wanted)
+
+    def test_imported_traces_keep_their_processes(self):
+        for name, ts in (("a", 0), ("b", 5)):
+            events = [
+                {"ph": "X", "pid": pid, "tid": 1, "name": name + str(pid), "ts": ts, "dur": 9}
+                for pid in (11, 12)
+            ]
+            events += [
+                {"ph": "M", "pid": pid, "name": "process_name", "args": {"name": f"p{pid}"}}
+                for pid in (11, 12)
+            ]
+            with open(self.path(name + ".json"), "w") as f:
+                json.dump({"baseTimeNanoseconds": 10**18, "traceEvents": events}, f)
+            self.run_prof("import", name + ".json", "-o", name + ".prof")
+        merged, _ = self.merge("a.prof", "b.prof")
+        found = {(s.name, s.pid, s.start_ns - 10**18) for s in merged.slices}
+        other = 1 << 22
+        self.assertEqual(
+            found,
+            {("a11", 11, 0), ("a12", 12, 0), ("b11", 11 + other, 5000), ("b12", 12 + other, 5000)},
+        )
+
+    def test_a_folder_has_its_captures_and_those_of_its_ranks(self):
+        shutil.copy(self.path("0.prof"), self.path("3.prof"))
+        places = ("out", "out/prof_output", "out/rank-1", "out/rank-2/prof_output")
+        for i, place in enumerate(places):
+            os.makedirs(self.path(place), exist_ok=True)
+            os.rename(self.path(f"{i}.prof"), self.path(f"{place}/{i}.prof"))
+        merged, said = self.merge("out")
+        self.assertEqual(len(merged.slices), 800)
+        self.assertIn("4 captures", said)
+        os.makedirs(self.path("empty"))
+        said = self.run_prof("merge", "-o", "x.pftrace", "empty", status=1)
+        self.assertIn("no capture (*.prof, rank-*/*.prof) in the folder 'empty'", said)
+
+    def test_one_capture_is_as_prof_dump_writes_it(self):
+        change_header(self.path("0.prof"), world_size=1)
+        self.merge("0.prof")
+        self.run_prof("dump", "0.prof", "-o", "dump.pftrace")
+        with open(self.path("all.pftrace"), "rb") as a, open(self.path("dump.pftrace"), "rb") as b:
+            self.assertEqual(a.read(), b.read())
+
+    def test_a_cut_or_missing_capture_leaves_no_file_or_the_old_one(self):
+        with open(self.path("all.pftrace"), "w") as f:
+            f.write("old")
+        with open(self.path("cut.prof"), "wb") as f:
+            f.write(b"prof\r\n\x1a\n" + bytes(100))
+        for name in ("cut.prof", "none.prof"):
+            said = self.run_prof("merge", "-o", "all.pftrace", "0.prof", name, status=1)
+            self.assertIn(name, said)
+        with open(self.path("all.pftrace")) as f:
+            self.assertEqual(f.read(), "old")
+
+    def test_wrong_words_are_refused(self):
+        os.link(self.path("0.prof"), self.path("same.prof"))
+        for words, status, text in (
+            (["0.prof"], 2, "needs -o"),
+            (["-o", "x.pftrace"], 2, "takes captures"),
+            (["-o", "x.prof", "0.prof"], 2, "'x.prof' must end in .pftrace or .pftrace.gz"),
+            (["-o", "x.json", "0.prof"], 2, "'x.json' must end in .pftrace or .pftrace.gz"),
+            (["-o", "0.prof", "0.prof"], 2, "would write over a capture"),
+            (["-o", "x.pftrace", "0.prof", "./0.prof"], 1, "are one file"),
+            (["-o", "x.pftrace", "0.prof", "same.prof"], 1, "are one file"),
+        ):
+            self.assertIn(text, self.run_prof("merge", *words, status=status), words)
+        self.assertFalse(os.path.exists(self.path("x.pftrace")))
+
+    def test_memory_does_not_grow_with_the_captures(self):
+        peaks = []
+        for count in (2, 40):
+            for i in range(count):
+                with open(self.path("0.prof"), "rb") as f:
+                    data = f.read()
+                with open(self.path(f"copy{i}.prof"), "wb") as f:
+                    f.write(data + bytes(8 << 20))  # read as a whole, and free of records
+            names = [f"copy{i}.prof" for i in range(count)]
+            script = (
+                "import resource, subprocess, sys;"
+                "subprocess.run(sys.argv[1:], check=True, stderr=subprocess.DEVNULL);"
+                "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+            )
+            done = subprocess.run(
+                [sys.executable, "-c", script, COMMAND, "merge", "-o", "all.pftrace", *names],
+                check=True,
+                capture_output=True,
+                timeout=HANG_SECONDS,
+                cwd=self.folder,
+            )
+            peaks.append(int(done.stdout))
+        self.assertLess(peaks[1], peaks[0] + 8192)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,100 @@
+/* prof merge -o OUT FILE... puts captures of a program's processes or ranks on one time line, in a
+   trace for Perfetto. merge_files.c reads them. */
+#define _GNU_SOURCE
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "commands.h"
+#include "merge_files.h"
+
+typedef struct merge_words {
+  const char *output;
+  bool is_gzip, is_unaligned;
+  merge_files list;
+} merge_words;
+
+/* ---- the words ---- */
+
+static bool ends_with(const char *path, const char *ending) {
+  const size_t bytes = strlen(path), ending_bytes = strlen(ending);
+  return bytes > ending_bytes && strcmp(path + bytes - ending_bytes, ending) == 0;
+}
+
+static int check_output(merge_words *w) {
+  struct stat info;
+  if (!w->output) return refuse_words("merge", "needs -o OUT.pftrace", NULL);
+  const bool is_there = stat(w->output, &info) == 0;
+  for (uint32_t i = 0; is_there && i < w->list.count; i++)
+    if (w->list.files[i].device == info.st_dev && w->list.files[i].inode == info.st_ino)
+      return refuse_words("merge", "would write over a capture:", w->output);
+  w->is_gzip = ends_with(w->output, ".pftrace.gz");
+  if (w->is_gzip || ends_with(w->output, ".pftrace") || (is_there && !S_ISREG(info.st_mode)))
+    return EXIT_OK;
+  say("prof merge: '%s' must end in .pftrace or .pftrace.gz. Tables, prof diff and prof flame take "
+      "several captures as they are",
+      w->output);
+  return EXIT_USAGE;
+}
+
+static int read_words(int argc, char **argv, merge_words *w) {
+  int status = EXIT_OK;
+  for (int c; (c = command_option_next(&command_merge, argc, argv)) != -1;) {
+    if (c == 'o')
+      w->output = optarg;
+    else if (c == 'u')
+      w->is_unaligned = true;
+    else
+      return EXIT_USAGE;
+  }
+  if (argc == optind) return refuse_words("merge", "takes captures, or a folder of them", NULL);
+  for (int i = optind; i < argc && status == EXIT_OK; i++)
+    status = merge_files_add(&w->list, argv[i]);
+  return status == EXIT_OK ? check_output(w) : status;
+}
+
+static int write_file(const merge_words *w) {
+  const int status = merge_files_write(&w->list, w->output, w->is_gzip);
+  if (status == PROF_OK) return EXIT_OK;
+  say("prof merge: %s: %s", prof_status_text(status), prof_last_error());
+  return EXIT_FAILED;
+}
+
+static int execute(int argc, char **argv) {
+  merge_words w = {.list.command = "merge"};
+  int status = read_words(argc, argv, &w);
+  if (status == EXIT_OK)
+    status =
+        merge_files_place(&w.list, w.is_unaligned, "--unaligned lets all hosts start together");
+  if (status == EXIT_OK) status = write_file(&w);
+  if (status == EXIT_OK) merge_files_say_places(&w.list, w.is_unaligned);
+  merge_files_free(&w.list);
+  return status;
+}
+
+static const command_option options[] = {
+    {"output", 'o', "OUT", .help = "the file to write: .pftrace or .pftrace.gz"},
+    {.name = "unaligned",
+     .help = "accept hosts that did not record at the same time, and let them start together",
+     .id = 'u'},
+    {0}};
+
+static const command_example examples[] = {
+    {"prof merge -o all.pftrace trace-0.prof trace-1.prof", "two ranks on one time line"},
+    {"prof merge -o all.pftrace.gz out", "all captures in out and in out/rank-N"},
+    {0}};
+
+const prof_command command_merge = {
+    .name = "merge",
+    .summary = "puts captures of several processes or ranks on one time line",
+    .words = "-o OUT.pftrace [--unaligned] FILE... | FOLDER",
+    .about =
+        "Writes captures of a program's processes or ranks as one trace for Perfetto. Each "
+        "keeps its process and rank.\n\n"
+        "Captures of one host are placed by its monotonic clock. Hosts are placed by their "
+        "wall clocks.",
+    .options = options,
+    .examples = examples,
+    .execute = execute};

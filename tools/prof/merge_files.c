@@ -1,0 +1,137 @@
+/* See merge_files.h. */
+#define _GNU_SOURCE
+#include "merge_files.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "commands.h"
+#include "sides.h"
+
+/* ---- the files ---- */
+
+static int put_file(merge_files *list, const char *path) {
+  struct stat info;
+  if (stat(path, &info) != 0) {
+    say("prof %s: cannot open '%s': %s", list->command, path, strerror(errno));
+    return EXIT_FAILED;
+  }
+  for (uint32_t i = 0; i < list->count; i++)
+    if (list->files[i].device == info.st_dev && list->files[i].inode == info.st_ino) {
+      say("prof %s: '%s' and '%s' are one file", list->command, list->files[i].path, path);
+      return EXIT_FAILED;
+    }
+  if (list->count == PROF_I_MERGE_MAX) {
+    say("prof %s: more than %d captures, with '%s'", list->command, PROF_I_MERGE_MAX, path);
+    return EXIT_FAILED;
+  }
+  merge_file *const files = realloc(list->files, (list->count + 1) * sizeof *files);
+  if (files) list->files = files;
+  char *const copy = files ? strdup(path) : NULL;
+  if (!copy) {
+    say("prof %s: no memory for the name '%s'", list->command, path);
+    return EXIT_FAILED;
+  }
+  list->files[list->count++] = (merge_file){copy, info.st_dev, info.st_ino};
+  return EXIT_OK;
+}
+
+/* FOLDER's captures, and those of FOLDER/rank-N, where prof run leaves them. */
+static int put_folder(merge_files *list, const char *folder) {
+  static const char *const patterns[] = {"*.prof", "prof_output/*.prof", "rank-*/*.prof",
+                                         "rank-*/prof_output/*.prof"};
+  const uint32_t before = list->count;
+  int status = EXIT_OK;
+  for (size_t p = 0; p < sizeof patterns / sizeof *patterns && status == EXIT_OK; p++) {
+    glob_t found = {0};
+    if (glob_in_folder(folder, patterns[p], &found) == 0)
+      for (size_t i = 0; i < found.gl_pathc && status == EXIT_OK; i++)
+        status = put_file(list, found.gl_pathv[i]);
+    globfree(&found);
+  }
+  if (status != EXIT_OK || list->count > before) return status;
+  say("prof %s: no capture (*.prof, rank-*/*.prof) in the folder '%s'", list->command, folder);
+  return EXIT_FAILED;
+}
+
+int merge_files_add(merge_files *list, const char *word) {
+  struct stat info;
+  return stat(word, &info) == 0 && S_ISDIR(info.st_mode) ? put_folder(list, word)
+                                                         : put_file(list, word);
+}
+
+/* ---- the merge ---- */
+
+static int describe_all(merge_files *list) {
+  list->captures = calloc(list->count, sizeof *list->captures);
+  if (!list->captures) {
+    say("prof %s: no memory for %u captures", list->command, list->count);
+    return EXIT_FAILED;
+  }
+  for (uint32_t i = 0; i < list->count; i++) {
+    prof_trace *const trace = open_capture(list->files[i].path);
+    if (!trace) return EXIT_FAILED;
+    prof_i_merge_describe(trace, &list->captures[i]);
+    prof_trace_destroy(trace);
+  }
+  return EXIT_OK;
+}
+
+int merge_files_place(merge_files *list, bool is_unaligned, const char *help) {
+  const int status = describe_all(list);
+  if (status != EXIT_OK) return status;
+  const int placed = prof_i_merge_align(list->captures, list->count, is_unaligned);
+  if (placed == PROF_OK) return EXIT_OK;
+  say("prof %s: %s%s%s", list->command, prof_last_error(), placed == PROF_E_INVALID ? "; " : "",
+      placed == PROF_E_INVALID ? help : "");
+  return EXIT_FAILED;
+}
+
+int merge_files_write(const merge_files *list, const char *output, bool is_gzip) {
+  prof_i_merge merge;
+  int status = prof_i_merge_begin(&merge, output, is_gzip);
+  if (status != PROF_OK) return status;
+  for (uint32_t i = 0; i < list->count && status == PROF_OK; i++) {
+    prof_trace *trace = NULL;
+    status = prof_trace_open(list->files[i].path, &trace);
+    if (status == PROF_OK) status = prof_i_merge_add(&merge, trace, &list->captures[i]);
+    prof_trace_destroy(trace);
+  }
+  if (status == PROF_OK) return prof_i_merge_commit(&merge);
+  prof_i_merge_abandon(&merge);
+  return status;
+}
+
+void merge_files_say_places(const merge_files *list, bool is_unaligned) {
+  uint32_t hosts = 0;
+  for (uint32_t i = 0; i < list->count; i++) {
+    const prof_i_merge_capture *const c = &list->captures[i];
+    hosts += c->host_number == i;
+    if (c->wall_moved_ns)
+      say("prof %s: the wall clock of host '%s' was set by %.6f s before '%s' began: captures "
+          "of one host are placed by CLOCK_MONOTONIC",
+          list->command, c->host, (double)c->wall_moved_ns / 1e9, list->files[i].path);
+  }
+  say("prof %s: %u capture%s of %u host%s", list->command, list->count, list->count == 1 ? "" : "s",
+      hosts, hosts == 1 ? "" : "s");
+  if (hosts == 1) return;
+  for (uint32_t i = 0; i < list->count; i++) {
+    const prof_i_merge_capture *const c = &list->captures[i];
+    if (c->host_number != i) continue;
+    if (is_unaligned)
+      say("prof %s: host '%s' is not aligned: it starts with the others", list->command, c->host);
+    else
+      say("prof %s: host '%s' is placed by its wall clock, which was read within %.3f us; how "
+          "far it is from the others' is not known",
+          list->command, c->host, (double)c->error_ns / 1e3);
+  }
+}
+
+void merge_files_free(merge_files *list) {
+  for (uint32_t i = 0; i < list->count; i++) free(list->files[i].path);
+  free(list->files);
+  free(list->captures);
+}

@@ -1,0 +1,40 @@
+/* Captures that are merged: their files, and their places on one time line. Each function returns
+   EXIT_OK, or another status after it has said what is wrong. */
+#ifndef PROF_TOOLS_MERGE_FILES_H
+#define PROF_TOOLS_MERGE_FILES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "../../src/export/merge.h"
+
+typedef struct merge_file {
+  char *path;
+  dev_t device;
+  ino_t inode;
+} merge_file;
+
+/* Begins as zeros, but for the command. */
+typedef struct merge_files {
+  const char *command; /* for messages */
+  merge_file *files;
+  prof_i_merge_capture *captures; /* of the files, once they are placed */
+  uint32_t count;
+} merge_files;
+
+/* A file, or the captures of a folder and of its folders rank-N, as prof run leaves them. */
+int merge_files_add(merge_files *list, const char *word);
+
+/* Opens each one, and places it. help: what a user can do if hosts did not record together. */
+int merge_files_place(merge_files *list, bool is_unaligned, const char *help);
+
+/* Returns PROF_OK or a status with its text, and says nothing. */
+int merge_files_write(const merge_files *list, const char *output, bool is_gzip);
+
+/* How the captures were placed, and how well that is known. */
+void merge_files_say_places(const merge_files *list, bool is_unaligned);
+
+void merge_files_free(merge_files *list);
+
+#endif

@@ -1,0 +1,138 @@
+/* prof report FILE...: one HTML file with a table, a time line and flame graphs; with --base also
+   the difference that `prof diff` prints. src/report/html.c writes it. */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../../src/report/diff.h"
+#include "../../src/report/html.h"
+#include "commands.h"
+#include "sides.h"
+
+enum { DIFFERENCE_WIDTH = 160, DIFFERENCE_ROWS = 200 };
+
+typedef struct report_words {
+  prof_i_html_options html;
+  const char *output;
+} report_words;
+
+static int read_words(int argc, char **argv, report_words *w) {
+  for (int c; (c = command_option_next(&command_report, argc, argv)) != -1;) {
+    if (c == 'o')
+      w->output = optarg;
+    else if (c == 't')
+      w->html.title = optarg;
+    else
+      return EXIT_USAGE;
+  }
+  return EXIT_OK;
+}
+
+/* The report must not take the place of a capture that it is of. */
+static int check_output(const command_sides *sides, const char *output) {
+  struct stat from, to;
+  if (stat(output, &to) != 0) return EXIT_OK;
+  for (uint32_t side = 0; side < PROF_I_SIDES; side++)
+    for (size_t i = 0; i < sides->sides[side].count; i++)
+      if (stat(sides->sides[side].paths[i], &from) == 0 && from.st_dev == to.st_dev &&
+          from.st_ino == to.st_ino)
+        return refuse_words("report", "would write over the capture itself:", output);
+  return EXIT_OK;
+}
+
+static int fail(int status) {
+  say("prof report: %s: %s", prof_status_text(status), prof_last_error());
+  return EXIT_FAILED;
+}
+
+static int add_side(prof_i_comparison *comparison, const command_sides *sides, prof_i_side side) {
+  for (size_t i = 0; i < sides->sides[side].count; i++) {
+    prof_trace *const trace = open_capture(sides->sides[side].paths[i]);
+    if (!trace) return EXIT_FAILED;
+    const int status = prof_i_comparison_add(comparison, side, trace);
+    prof_trace_destroy(trace);
+    if (status != PROF_OK) return fail(status);
+  }
+  return EXIT_OK;
+}
+
+/* The caller frees the text. */
+static int make_difference(const command_sides *sides, char **text_out) {
+  const prof_i_compare_options options = {
+      .runs_count = {(uint32_t)sides->sides[0].count, (uint32_t)sides->sides[1].count},
+      .threshold = 0.02};
+  const prof_i_diff_options form = {.width = DIFFERENCE_WIDTH, .rows_limit = DIFFERENCE_ROWS};
+  prof_i_comparison comparison;
+  prof_i_comparison_init(&comparison, &options);
+  int status = add_side(&comparison, sides, PROF_I_SIDE_BASE);
+  if (status == EXIT_OK) status = add_side(&comparison, sides, PROF_I_SIDE_NEW);
+  if (status == EXIT_OK && (prof_i_comparison_finish(&comparison) != PROF_OK ||
+                            prof_i_diff_text(&comparison, &form, text_out) != PROF_OK))
+    status = fail(PROF_E_NO_MEMORY);
+  prof_i_comparison_fini(&comparison);
+  return status;
+}
+
+static int write_report(const command_sides *sides, const report_words *w) {
+  const side_captures *const captures = &sides->sides[PROF_I_SIDE_NEW];
+  prof_trace **const traces = calloc(captures->count, sizeof *traces);
+  size_t opened = 0;
+  int result = EXIT_FAILED;
+  while (traces && opened < captures->count &&
+         (traces[opened] = open_capture(captures->paths[opened])) != NULL)
+    opened++;
+  if (traces && opened == captures->count) {
+    const int status =
+        prof_i_html_write((const prof_trace *const *)traces, opened, &w->html, w->output);
+    result = status == PROF_OK ? EXIT_OK : fail(status);
+    if (status == PROF_OK) say("prof report: %s written", w->output);
+  }
+  while (opened > 0) prof_trace_destroy(traces[--opened]);
+  free(traces);
+  return result;
+}
+
+static int execute(int argc, char **argv) {
+  report_words w = {.output = "report.html"};
+  command_sides sides = {.command = "report"};
+  char *difference = NULL;
+  int status = sides_take(&sides, &argc, argv);
+  if (status == EXIT_OK) status = read_words(argc, argv, &w);
+  if (status == EXIT_OK && (argc > optind) == (sides.is_named != 0))
+    status = refuse_words("report", "takes captures, or --base A... --new B...", NULL);
+  for (int i = optind; status == EXIT_OK && i < argc; i++)
+    status = sides_add(&sides, PROF_I_SIDE_NEW, argv[i]);
+  if (status == EXIT_OK && sides.is_named && (!sides.sides[0].count || !sides.sides[1].count))
+    status = refuse_words("report", "needs both --base and --new", NULL);
+  if (status == EXIT_OK) status = check_output(&sides, w.output);
+  if (status == EXIT_OK && sides.is_named) status = make_difference(&sides, &difference);
+  w.html.difference = difference;
+  if (status == EXIT_OK) status = write_report(&sides, &w);
+  free(difference);
+  sides_free(&sides);
+  return status;
+}
+
+static const command_option options[] = {
+    {.name = "output", .letter = 'o', .argument = "FILE", .help = "(default report.html)"},
+    {.name = "title", .argument = "TEXT", .help = "of the page (default: the process)", .id = 't'},
+    {.name = "base", .argument = "A...", .help = "with --new: what changed since these", .id = 'B'},
+    {.name = "new", .argument = "B...", .help = "the captures that the page is of", .id = 'N'},
+    {0}};
+
+static const command_example examples[] = {
+    {"prof report -o trace.html trace.prof", "then open trace.html in a browser"}, {0}};
+
+const prof_command command_report = {
+    .name = "report",
+    .summary = "writes one HTML file with table, time line and flame graphs",
+    .words = "[OPTION]... FILE... | --base A... --new B...",
+    .about =
+        "The file needs no network and no other file. Several captures, or those of a folder, "
+        "are shown together.",
+    .options = options,
+    .examples = examples,
+    .execute = execute,
+    .reads_captures = true};
