@@ -52,6 +52,28 @@ class Pages(Words):
         text = self.prof("help", name).stdout.partition("\nExamples:\n")[2]
         return re.findall(r"^  (\S.*)", text, re.MULTILINE)
 
+    def see_it_serve(self, line):
+        """It serves until a browser has come."""
+        process = subprocess.Popen(
+            ["bash", "-c", f"exec {line}"],
+            cwd=self.folder,
+            env={**os.environ, "PATH": f"{os.path.dirname(PROF)}:{os.environ['PATH']}"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        try:
+            said = ""
+            while "127.0.0.1" not in said:
+                got = process.stdout.readline()
+                self.assertTrue(got, said)
+                said += got
+        finally:
+            process.kill()
+            process.wait()
+            process.stdout.close()
+
     def test_each_example_runs(self):
         """In a folder with what the examples name."""
         for side, slower in (("before", 1), ("after", 1.1)):
@@ -68,6 +90,10 @@ class Pages(Words):
                 self.record()
                 self.write_trace()
                 if "man -l" in line and not shutil.which("man"):
+                    continue
+                if line.startswith("prof view "):
+                    self.see_it_serve(line)
+                    count += 1
                     continue
                 done = subprocess.run(
                     ["bash", "-c", f"set -o pipefail; {line}"],
