@@ -43,3 +43,38 @@ endif()
 if(TARGET prof_command)
   install(TARGETS prof_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
+
+# Pages for man(1) and completion for shells, which the command itself writes.
+if(NOT TARGET prof_command OR PROF_SANITIZE OR CMAKE_CROSSCOMPILING)
+  return()
+endif()
+set(prof_words_dir ${PROJECT_BINARY_DIR}/words)
+file(MAKE_DIRECTORY ${prof_words_dir})
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS tools/prof/commands.h)
+file(READ ${PROJECT_SOURCE_DIR}/tools/prof/commands.h prof_command_names)
+string(REGEX MATCHALL "\n  X\\([a-z]+" prof_command_names "${prof_command_names}")
+set(prof_pages "")
+foreach(found IN ITEMS "" ${prof_command_names})
+  string(REGEX REPLACE "^\n  X." "" name "${found}")
+  string(REGEX REPLACE "^-$" "" suffix "-${name}")
+  set(page ${prof_words_dir}/prof${suffix}.1)
+  add_custom_command(OUTPUT ${page} COMMAND prof_command help --man ${name} > ${page}
+                     DEPENDS prof_command VERBATIM)
+  list(APPEND prof_pages ${page})
+endforeach()
+set(prof_completions "")
+foreach(shell IN ITEMS bash zsh fish)
+  set(script ${prof_words_dir}/prof.${shell})
+  add_custom_command(OUTPUT ${script} COMMAND prof_command completion ${shell} > ${script}
+                     DEPENDS prof_command VERBATIM)
+  list(APPEND prof_completions ${script})
+endforeach()
+add_custom_target(prof_words ALL DEPENDS ${prof_pages} ${prof_completions})
+add_dependencies(prof_product prof_words)
+install(FILES ${prof_pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(FILES ${prof_words_dir}/prof.bash RENAME prof
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+install(FILES ${prof_words_dir}/prof.zsh RENAME _prof
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+install(FILES ${prof_words_dir}/prof.fish DESTINATION
+        ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)

@@ -13,7 +13,9 @@ import subprocess
 import tempfile
 from glob import glob
 
-from setuptools import Distribution, setup
+from setuptools import Distribution, setup  # isort: skip  # it brings its own distutils
+from distutils.command.build_scripts import build_scripts
+
 from setuptools.command.build_py import build_py
 
 try:
@@ -173,6 +175,23 @@ class BuildWithLibrary(build_py):
             raise SystemExit(f"libprof: {COMMAND} did not compile")
 
 
+class CommandAsScript(build_scripts):
+    """setuptools reads scripts as text, which the command is not."""
+
+    def run(self):
+        build = self.get_finalized_command("build_py")
+        made = os.path.join(
+            HERE if build.editable_mode else build.build_lib, "prof", "lib", COMMAND
+        )
+        if not os.path.exists(made):
+            self.run_command("build_py")
+        os.makedirs(self.build_dir, exist_ok=True)
+        shutil.copy2(made, os.path.join(self.build_dir, COMMAND))
+
+    def get_source_files(self):
+        return []
+
+
 class WithLibrary(Distribution):
     def has_ext_modules(self):  # its files belong where those of one machine do
         return True
@@ -187,7 +206,12 @@ scratch = tempfile.mkdtemp(prefix="libprof-")
 atexit.register(shutil.rmtree, scratch, ignore_errors=True)
 setup(
     distclass=WithLibrary,
-    cmdclass={"build_py": BuildWithLibrary, "bdist_wheel": WheelForAll},
+    cmdclass={
+        "build_py": BuildWithLibrary,
+        "build_scripts": CommandAsScript,
+        "bdist_wheel": WheelForAll,
+    },
+    scripts=[COMMAND],
     options={
         "build": {"build_base": os.path.join(scratch, "build")},
         "egg_info": {"egg_base": scratch},

@@ -514,7 +514,15 @@ typedef enum prof_sort {
   PROF_SORT_SELF_MEMORY = 7,
   PROF_SORT_FIRST = 8,  /* begin of the first call, the earliest first */
   PROF_SORT_DEVICE = 9, /* device_total_ns */
-  PROF_SORT_SELF_DEVICE = 10
+  PROF_SORT_SELF_DEVICE = 10,
+  PROF_SORT_MEDIAN = 11,
+  PROF_SORT_P99 = 12,
+  PROF_SORT_DEVICE_MEAN = 13,
+  PROF_SORT_SELF_NET = 14,
+  PROF_SORT_TOTAL_NET = 15,
+  PROF_SORT_OPEN = 16,     /* open_count */
+  PROF_SORT_OPEN_FOR = 17, /* open_ns */
+  PROF_SORT_SKIPPED = 18
 } prof_sort;
 
 /* What gets no rows. As in torch.profiler, its time is part of the total time of the scope around

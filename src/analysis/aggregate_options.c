@@ -35,9 +35,9 @@ static int options_check(const prof_aggregate_options *options) {
   if (options->level > 2)
     return prof_i_fail(PROF_E_INVALID, "options.level is %u; 0 (both), 1 and 2 are known",
                        options->level);
-  if (options->sort > PROF_SORT_SELF_DEVICE)
+  if (options->sort > PROF_SORT_SKIPPED)
     return prof_i_fail(PROF_E_INVALID, "options.sort is %u; the largest is %d", options->sort,
-                       PROF_SORT_SELF_DEVICE);
+                       PROF_SORT_SKIPPED);
   const uint32_t left_out =
       PROF_LEAVE_OUT_FUNCTIONS | PROF_LEAVE_OUT_MODULES | PROF_LEAVE_OUT_MEMORY;
   if (options->leave_out & ~left_out)

@@ -32,7 +32,17 @@ static int order_texts(prof_i_text a, prof_i_text b) {
 /* The same, also of negative values. */
 static uint64_t is_above_least(int64_t bytes) { return (uint64_t)bytes ^ UINT64_C(1) << 63; }
 
-static uint64_t group_weight(const prof_i_group *g, uint32_t sort) {
+static uint64_t cost_removed_ns(uint64_t ns, double cost_ns) {
+  return cost_ns < (double)ns ? ns - (uint64_t)cost_ns : 0;
+}
+
+/* Device work of no host scope has no calls there. */
+static uint64_t device_calls(const prof_i_group *g) {
+  return g->stats.calls ? g->stats.calls : g->on_device.count;
+}
+
+/* Sorts the durations of a group, perhaps. */
+static uint64_t group_weight(prof_i_group *g, uint32_t sort) {
   switch ((prof_sort)sort) {
     case PROF_SORT_TOTAL:
       return prof_i_group_total(g);
@@ -56,6 +66,22 @@ static uint64_t group_weight(const prof_i_group *g, uint32_t sort) {
       return g->on_device.self_ns;
     case PROF_SORT_SELF_MEMORY:
       return is_above_least(prof_i_bytes_add_wrapping(g->memory.self_host, g->memory.self_device));
+    case PROF_SORT_MEDIAN:
+      return prof_i_duration_stats_quantile(&g->stats, 0.5);
+    case PROF_SORT_P99:
+      return prof_i_duration_stats_quantile(&g->stats, 0.99);
+    case PROF_SORT_DEVICE_MEAN:
+      return device_calls(g) ? g->on_device.each_ns / device_calls(g) : 0;
+    case PROF_SORT_SELF_NET:
+      return cost_removed_ns(g->stats.self_ns, g->self_cost_ns);
+    case PROF_SORT_TOTAL_NET:
+      return cost_removed_ns(prof_i_group_total(g), g->total_cost_ns);
+    case PROF_SORT_OPEN:
+      return g->open_count;
+    case PROF_SORT_OPEN_FOR:
+      return g->open_ns;
+    case PROF_SORT_SKIPPED:
+      return g->skipped_count;
   }
   return 0;
 }
@@ -176,10 +202,6 @@ static prof_row make_row(prof_i_group *g, char **texts) {
                     .self_device_ns = g->on_device.self_ns,
                     .device_count = g->on_device.count,
                     .is_async = g->async_count && g->async_count == g->stats.calls};
-}
-
-static uint64_t cost_removed_ns(uint64_t ns, double cost_ns) {
-  return cost_ns < (double)ns ? ns - (uint64_t)cost_ns : 0;
 }
 
 static prof_row_more fill_row_more(const prof_i_group *g, const prof_i_process_record *process,

@@ -16,10 +16,16 @@ typedef struct prof_i_table {
   size_t trace_count;
   const prof_rows *rows;
   uint32_t group, time_unit;
-  bool has_fibers;                         /* one of the traces has */
-  size_t width;                            /* at most so many columns of text; 0: any */
-  size_t widths[PROF_I_TABLE_COLUMNS_MAX]; /* 0: not shown */
-  uint32_t left_out;                       /* columns that had no room, as bits */
+  bool has_fibers;                          /* one of the traces has */
+  size_t width;                             /* at most so many columns of text; 0: any */
+  size_t widths[PROF_I_TABLE_COLUMNS_MAX];  /* 0: not shown */
+  uint32_t left_out;                        /* columns that had no room, as bits */
+  uint32_t empty;                           /* columns of which each cell is empty, as bits */
+  uint32_t order[PROF_I_TABLE_COLUMNS_MAX]; /* columns, from the left */
+  size_t order_count;
+  bool is_chosen; /* the caller has named the columns: none is left out */
+  bool is_colored;
+  uint32_t bold; /* a column, or PROF_I_TABLE_COLUMNS_MAX */
   prof_i_text_buffer page;
 } prof_i_table;
 
@@ -40,10 +46,12 @@ prof_trace_info prof_i_table_info(const prof_trace *trace);
 /* A column, to fit the table. keep: columns with the least number are left out first; 0: none
    is. */
 typedef struct prof_i_table_column {
+  const char *word; /* for a command line */
   const char *title;
   uint32_t group; /* the bits that show it; 0: always. Those of groups are texts */
   uint32_t keep;
   size_t width_max;
+  uint32_t value; /* table_value_kind of table_columns.h */
 } prof_i_table_column;
 
 enum { PROF_I_TABLE_GAP = 2 };
@@ -57,5 +65,35 @@ void prof_i_table_put_hidden(prof_i_table *t, const prof_i_table_column *columns
 
 /* The lines below the rows. Returns PROF_OK or an error. */
 int prof_i_table_put_footer(prof_i_table *t);
+
+/* ---- table.c ---- */
+
+typedef enum prof_i_table_kind {
+  PROF_I_TABLE_TEXT,
+  PROF_I_TABLE_CSV,
+  PROF_I_TABLE_JSON
+} prof_i_table_kind;
+
+struct prof_i_filter;
+
+/* What prof_aggregate_options has not. Begins as zeros. */
+typedef struct prof_i_table_form {
+  prof_i_table_kind kind;
+  /* Columns in this order. column_count 0: those with values; of CSV and JSON all. */
+  uint32_t columns[PROF_I_TABLE_COLUMNS_MAX];
+  size_t column_count;
+  bool is_colored;                    /* for a terminal */
+  const struct prof_i_filter *filter; /* NULL: all scopes */
+  uint64_t group_count;               /* out: the groups, before the limit of rows */
+} prof_i_table_form;
+
+/* The word of a column for a command line, and the bits of prof_group that it needs one of (0: it
+   needs none). NULL: there are no more. */
+const char *prof_i_table_column_word(uint32_t column, uint32_t *group_out);
+
+/* As prof_traces_table(), which has the usual form. */
+int prof_i_traces_table(const prof_trace *const *traces, size_t count,
+                        const prof_aggregate_options *options, prof_i_table_form *form,
+                        char **text_out);
 
 #endif

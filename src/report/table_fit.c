@@ -56,13 +56,20 @@ static void widen_texts(prof_i_table *t, const size_t *wanted, size_t count) {
   }
 }
 
+/* They say nothing, so they do not count as left out. */
+static void hide_empty_columns(prof_i_table *t, size_t count, size_t sorted) {
+  for (size_t c = 0; c < count; c++)
+    if (t->empty & 1u << c && c != sorted && !t->is_chosen) t->widths[c] = 0;
+}
+
 void prof_i_table_fit(prof_i_table *t, const prof_i_table_column *columns, size_t count,
                       size_t sorted) {
   size_t wanted[PROF_I_TABLE_COLUMNS_MAX];
   if (t->width == 0 || table_width(t, count) <= t->width) return;
+  hide_empty_columns(t, count, sorted);
   memcpy(wanted, t->widths, sizeof wanted);
   for (size_t c = 0; c < count; c++) t->widths[c] = column_least_width(&columns[c], wanted[c]);
-  while (table_width(t, count) > t->width) {
+  while (table_width(t, count) > t->width && !t->is_chosen) {
     const size_t c = least_kept_column(t, columns, count, sorted);
     if (c == count) break; /* it stays wider */
     t->widths[c] = 0;

@@ -467,7 +467,7 @@ static void aggregate_options_out_of_range_are_refused_with_their_value(void **s
     const char *texts[2];
   } bad[] = {{{.group = 2048}, {"group", "800"}},
              {{.level = 3}, {"level", "3"}},
-             {{.sort = 11}, {"sort", "11"}},
+             {{.sort = 19}, {"sort", "19"}},
              {{.time_unit = 4}, {"time_unit", "4"}},
              {{.from_ns = 9, .to_ns = 8}, {"to_ns", "8"}}};
   events_record(1);

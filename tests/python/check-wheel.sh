@@ -88,6 +88,7 @@ in_python() {
     expect "Python $version records malloc() by the wheel's library" records_malloc \
       "$place/bin/python"
     expect "Python $version uses the wheel's command" uses_its_own_command "$place/bin/python"
+    expect "Python $version has the command beside it" has_the_command "$place/bin"
     tests_in "$version" "$place/bin/python" "$here"/test_*.py
   fi
   echo "$passed $failed $skipped" >"$scratch/counts"
@@ -104,6 +105,13 @@ PYTHON
   )
 }
 uses_its_own_command() { is_in_the_wheel "$1" "prof._import import command" "command()"; }
+# It finds its library, and the Python that has the package.
+has_the_command() {
+  cmp "$1/prof" "$("$1/python" -c 'from prof._import import command; print(command())')" &&
+    [ "$("$1/prof" --version)" = "$("$1/python" -m prof --version)" ] &&
+    echo 'import prof; print("recorded", prof.__version__)' >"$scratch/script.py" &&
+    "$1/prof" run -q "$scratch/script.py" | grep '^recorded '
+}
 uses_its_own_library() { is_in_the_wheel "$1" "prof._library import C" "C.path"; }
 records_malloc() {
   (cd / && "$1" -m prof run --profile-memory -s memory - \

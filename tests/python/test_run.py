@@ -5,6 +5,7 @@ import json
 import os
 import py_compile
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -228,7 +229,8 @@ class Run(unittest.TestCase):
             for arguments in (("run", "-r", rows, script), ("table", "-r", rows, "t.prof")):
                 done = self.prof(*arguments)
                 self.assertEqual((done.returncode, done.stdout), (2, ""))
-                self.assertIn("is no number of rows; -1 is all", done.stderr)
+                said = "is no number of rows" if "run" in arguments else "takes a number from 1"
+                self.assertIn(said, done.stderr)
         for rows in ("-1", "1", "7"):
             self.assertEqual(self.prof("run", "-r", rows, script).stdout, "1\n")
 
@@ -333,8 +335,8 @@ class Run(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertIn("must end in .json, .json.gz or .prof", done.stderr)
         self.prof("run", "-q", "-o", "t.prof", "script.py")
-        self.assertEqual(self.prof("dump", "t.prof", "t.txt").returncode, 2)
-        self.assertEqual(self.prof("dump", "-f", "raf", "t.prof", "t.txt").returncode, 0)
+        self.assertEqual(self.prof("dump", "t.prof", "-o", "t.txt").returncode, 2)
+        self.assertEqual(self.prof("dump", "-f", "raf", "t.prof", "-o", "t.txt").returncode, 0)
 
     def test_groups_and_version(self):
         self.write("script.py", "print('ran')")
@@ -364,7 +366,8 @@ class Run(unittest.TestCase):
             timeout=HANG_SECONDS,
             cwd=self.folder.name,
         )
-        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn(done.returncode, (0, 128 + signal.SIGPIPE))
+        self.assertEqual(done.stderr, "")
 
     def test_what_a_killed_process_has_left_is_named(self):
         self.write(
@@ -373,8 +376,8 @@ class Run(unittest.TestCase):
         self.assertEqual(self.prof("run", "-o", "t.prof", "script.py").returncode, -9)
         left = [n for n in os.listdir(self.folder.name) if ".run-" in n]
         done = self.prof("table", "t.prof")
-        self.assertEqual((done.returncode, len(left)), (2, 1))
-        self.assertIn(f"a process that was killed has left {left[0]}", done.stderr)
+        self.assertEqual((done.returncode, len(left)), (1, 1))
+        self.assertIn(f"a process that was killed has left '{left[0]}'", done.stderr)
         self.assertIn("script.py", self.prof("table", left[0]).stdout)
 
     def test_modules_are_traced_in_processes_however_they_come(self):

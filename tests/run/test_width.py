@@ -21,6 +21,11 @@ IN_PYTHON = [
 EXAMPLE = os.path.join(BUILD, "examples", "threads_and_args")
 
 
+def plain(shown):
+    """The text of a terminal, without its bold letters."""
+    return re.sub("\x1b\\[[01]m", "", shown.decode().replace("\r", ""))
+
+
 class Help(unittest.TestCase):
     def test_each_line_has_at_most_80_columns(self):
         for words in (["--help"], ["run", "--help"], ["table", "--help"]):
@@ -70,7 +75,7 @@ class Table(TerminalCase):
         """What a terminal of that width shows."""
         size = 'stty cols %d; exec "$@"' % columns
         _, master = self.start_program("sh", "-c", size, "sh", *words)
-        return self.rest(master).decode().replace("\r", "").splitlines()
+        return plain(self.rest(master)).splitlines()
 
     def commands(self):
         yield [PROF, "table", self.path]
@@ -109,7 +114,7 @@ class Table(TerminalCase):
         _, master = self.start_program(
             "sh", "-c", 'stty cols 80; exec "$@"', "sh", PROF, "run", "--", EXAMPLE
         )
-        lines = self.rest(master).decode().replace("\r", "").splitlines()
+        lines = plain(self.rest(master)).splitlines()
         lines = lines[lines.index("the trace is threads_and_args.json") :]  # behind its own
         self.assertTrue([line for line in lines if line.startswith("Name ")], lines)
         self.assertLessEqual(max(map(len, lines)), 80, lines)

@@ -257,7 +257,7 @@ static void options_of_every_size_are_taken_or_refused(void **state) {
   memset(bad, 0, sizeof bad);
   for (int i = 0; i < 4; i++) bad[i].size = sizeof bad[i];
   bad[0].group = 2048;
-  bad[1].sort = 11;
+  bad[1].sort = PROF_SORT_SKIPPED + 1;
   bad[2].time_unit = 4;
   bad[3].from_ns = bad[3].to_ns = 5;
   prof_rows *rows = NULL;

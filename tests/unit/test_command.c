@@ -356,15 +356,14 @@ static void what_cannot_be_done_exits_1_and_says_why(void **state) {
   path_of(path, "text");
   FILE *const file = fopen(path, "w");
   assert_non_null(file);
-  fputs("{\"traceEvents\": []}\n", file);
+  fputs("a text, and no trace\n", file);
   fclose(file);
   assert_int_equal(run("info missing.prof"), 1);
   assert_says("missing.prof: No such file or directory\n"); /* once */
   assert_int_equal(run("table text"), 1);
   assert_says("not a prof capture");
-  assert_says("give the .prof file");
   assert_int_equal(run("memory text"), 1);
-  assert_says("give the .prof file");
+  assert_says("not a prof capture");
   assert_int_equal(run("memory missing.prof"), 1);
   assert_says("missing.prof");
   assert_int_equal(run("memory memory.prof --pool 3"), 1);

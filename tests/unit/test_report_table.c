@@ -47,6 +47,35 @@ static void the_table_is_aligned_and_harmless(void **state) {
   capture_end(&c);
 }
 
+/* Does a table of at most so many columns of text have both? */
+static bool table_has(const prof_trace *trace, uint32_t width, const char *first,
+                      const char *second) {
+  const prof_aggregate_options options = {.size = sizeof options, .text_width = width};
+  char *text = NULL;
+  const int status = prof_trace_table(trace, &options, &text);
+  const bool has_both = status == PROF_OK && strstr(text, first) && strstr(text, second);
+  free(text);
+  return has_both;
+}
+
+static void empty_columns_go_first_where_it_is_narrow(void **state) {
+  (void)state;
+  capture c;
+  capture_begin(&c, 1 << 20);
+  prof_i_head *const meta = capture_meta(&c);
+  capture_site(meta, 1, "a name without a category", "", 1);
+  prof_i_head *const chunk = capture_chunk(&c, CHUNK, 1);
+  capture_plain(chunk, T0 + 10, 123456, 1);
+  prof_trace *const trace = open_capture(&c);
+  uint32_t width = 20; /* the least that has the column */
+  while (!table_has(trace, width, "Category", "p99") && width < 1000) width++;
+  assert_true(width < 1000);
+  assert_true(table_has(trace, width - 1, "Mean", "p99")); /* only the empty one has gone */
+  assert_false(table_has(trace, width - 1, "", "No room"));
+  prof_trace_destroy(trace);
+  capture_end(&c);
+}
+
 static void no_loss_reads_as_no_loss(void **state) {
   (void)state;
   capture c;
@@ -220,6 +249,7 @@ int main(void) {
       cmocka_unit_test(shares_are_of_all_self_time_whatever_has_rows),
       cmocka_unit_test(asynchronous_scopes_have_no_share),
       cmocka_unit_test(the_table_is_aligned_and_harmless),
+      cmocka_unit_test(empty_columns_go_first_where_it_is_narrow),
       cmocka_unit_test(no_loss_reads_as_no_loss),
       cmocka_unit_test(utf8_is_repaired_as_unicode_recommends),
   };

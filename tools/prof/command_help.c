@@ -4,7 +4,10 @@
 
 #include "command_line.h"
 
-enum { WIDTH = 80, OPTION_COLUMN = 25, NAME_COLUMN = 11 };
+#define USUAL_STATUSES \
+  "Exit status: 0 done, 1 it could not be done, 2 wrong words, 3 done and the answer is no."
+
+enum { WIDTH = 80, OPTION_COLUMN = 25, NAME_COLUMN = 14 };
 
 /* Prints words from column `at` on, in lines that begin at column `indent`. */
 static void print_wrapped(FILE *to, const char *text, int at, int indent) {
@@ -55,6 +58,10 @@ static void print_options(FILE *to, const prof_command *command) {
   }
 }
 
+const char *command_statuses(const prof_command *command) {
+  return command && command->statuses ? command->statuses : USUAL_STATUSES;
+}
+
 void command_help_print(FILE *to, const prof_command *command) {
   fprintf(to, "usage: prof %s%s%s\n\n", command->name, *command->words ? " " : "", command->words);
   print_wrapped(to, command->about, 0, 0);
@@ -68,11 +75,7 @@ void command_help_print(FILE *to, const prof_command *command) {
     print_wrapped(to, each->text, 6, 6);
   }
   fputc('\n', to);
-  print_wrapped(to,
-                command->statuses ? command->statuses
-                                  : "Exit status: 0 done, 1 it could not be done, 2 wrong words, 3 "
-                                    "done and the answer is no.",
-                0, 0);
+  print_wrapped(to, command_statuses(command), 0, 0);
 }
 
 void command_overview_print(FILE *to) {
@@ -84,11 +87,11 @@ void command_overview_print(FILE *to) {
     fputc(' ', to);
     print_wrapped(to, list[i]->summary, column + 1, NAME_COLUMN);
   }
-  fputs(
-      "  prof help COMMAND | prof COMMAND --help | prof --version\n\n"
-      "FILE is a capture (*.prof): one that a start with a path, or PROF_LEVEL and\n"
-      "PROF_OUTPUT, put beside its output.\n"
-      "Exit status: 0 done, 1 it could not be done, 2 wrong words, 3 done and the\n"
-      "answer is no. run has others: prof run --help.\n",
-      to);
+  fputs("  prof help COMMAND | prof COMMAND --help | prof --version\n\n", to);
+  print_wrapped(to, COMMAND_FILE_WORDS, 0, 0);
+  print_wrapped(to,
+                "The Python package is libprof: pip install libprof. PyPI's package prof is "
+                "another program.",
+                0, 0);
+  print_wrapped(to, USUAL_STATUSES " run and diff have others: see their --help.", 0, 0);
 }

@@ -9,7 +9,11 @@
 
 enum { LONG_VALUE = 1000, WORD_MAX = 64 };
 
-static const command_option help_option = {"help", 'h', NULL, "this text", 0, NULL, NULL, 0, 0};
+static const command_option help_option = {.name = "help", .letter = 'h', .help = "this text"};
+
+static const command_option strict_option = {
+    .name = "strict",
+    .help = "a capture that is damaged or cut off is an error (status 1), and not only a warning"};
 
 /* ---- commands ---- */
 
@@ -73,7 +77,7 @@ static size_t add_options(const command_option *options, size_t count,
   const command_option *outer = NULL;
   for (const command_option *at = options; at && (at->name || at->more || outer);) {
     if (at->name) {
-      if (count < COMMAND_OPTIONS_MAX - 1) to[count++] = at;
+      if (count < COMMAND_OPTIONS_MAX - 2) to[count++] = at;
       at++;
     } else if (at->more) {
       outer = at + 1;
@@ -91,6 +95,7 @@ size_t command_options_list(const prof_command *command,
   size_t count = add_options(command->options, 0, to);
   for (size_t i = 0; i < count; i++)
     if (strcmp(to[i]->name, help_option.name) == 0) return count;
+  if (command->reads_captures) to[count++] = &strict_option;
   to[count++] = &help_option;
   return count;
 }
@@ -100,6 +105,7 @@ static struct {
   const prof_command *command;
   const command_option *options[COMMAND_OPTIONS_MAX], *found;
   size_t count;
+  bool is_strict;
   struct option words[COMMAND_OPTIONS_MAX + 1];
   char letters[3 * COMMAND_OPTIONS_MAX + 3];
 } parser;
@@ -135,6 +141,8 @@ int command_option_peek(const prof_command *command, int argc, char **argv) {
 }
 
 const command_option *command_option_found(void) { return parser.found; }
+
+bool command_is_strict(void) { return parser.is_strict; }
 
 /* The long option that is most like the word, or NULL. */
 static const char *nearest_option(const char *word) {
@@ -178,7 +186,9 @@ static void refuse_found(const prof_command *command, int c, int argc, char **ar
 }
 
 int command_option_next(const prof_command *command, int argc, char **argv) {
-  const int c = command_option_peek(command, argc, argv);
+  int c;
+  while ((c = command_option_peek(command, argc, argv)) == 0 && parser.found == &strict_option)
+    parser.is_strict = true;
   if (c != '?' && c != ':') return c;
   refuse_found(command, c, argc, argv);
   return '?';

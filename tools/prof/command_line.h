@@ -16,6 +16,11 @@ enum {
   EXIT_NO = 3      /* done, and the answer is no: nothing matched, a limit was passed */
 };
 
+typedef struct command_choice {
+  const char *word;
+  uint32_t value;
+} command_choice; /* an array ends with an empty one */
+
 /* An array of options ends with an empty one. */
 typedef struct command_option {
   const char *name;     /* the long name, without dashes */
@@ -27,6 +32,8 @@ typedef struct command_option {
   const struct command_option *more; /* options of another array at this place; no name then */
   bool is_optional;                  /* the argument may be missing: --name or --name=ARGUMENT */
   bool is_hidden;                    /* another name of an option; not in help */
+  const command_choice *choices;     /* words for completion, or NULL */
+  bool is_list;                      /* of them a comma list */
 } command_option;
 
 /* An array of examples ends with an empty one. */
@@ -45,7 +52,8 @@ typedef struct prof_command {
   const command_example *examples;
   /* Any option in argv[1] and later is the command's own. Returns the exit status. */
   int (*execute)(int argc, char **argv);
-  bool stops_at_word; /* the first word that is no option, and all behind it, is not prof's */
+  bool reads_captures; /* takes --strict */
+  bool stops_at_word;  /* the first word that is no option, and all behind it, is not prof's */
 } prof_command;
 
 /* ---- command_line.c ---- */
@@ -68,6 +76,9 @@ size_t command_options_list(const prof_command *command,
    is wrong. optarg and optind are getopt's. */
 int command_option_next(const prof_command *command, int argc, char **argv);
 
+/* Was --strict given? */
+bool command_is_strict(void);
+
 /* The same, and says nothing of wrong words. */
 int command_option_peek(const prof_command *command, int argc, char **argv);
 
@@ -82,18 +93,34 @@ size_t command_word_distance(const char *word, const char *other);
 /* At most 80 columns. */
 void command_help_print(FILE *to, const prof_command *command);
 
+/* What FILE is in all usages. */
+#define COMMAND_FILE_WORDS                                                                       \
+  "FILE is a capture (*.prof), which a start with a path, or PROF_LEVEL and PROF_OUTPUT, put "   \
+  "beside its output. It may also be a trace or a database that prof import reads, a folder of " \
+  "captures, or the number of a process that records into a file."
+
 /* All commands, a line each. */
 void command_overview_print(FILE *to);
+
+/* Exit statuses of a command, a sentence. NULL: those of most commands. */
+const char *command_statuses(const prof_command *command);
+
+/* ---- command_man.c ---- */
+
+/* A page for man(1). NULL: that of prof itself. */
+void command_man_print(FILE *to, const prof_command *command);
+
+/* ---- command_completion.c and its neighbours ---- */
+
+/* A script that completes prof's words in this shell. */
+void command_completion_bash(FILE *to);
+void command_completion_zsh(FILE *to);
+void command_completion_fish(FILE *to);
 
 /* ---- command_values.c: the arguments of options ---- */
 
 /* Each returns EXIT_OK, or EXIT_USAGE after it has said what is wrong. command: the name for
    messages; option: "--rows". */
-
-typedef struct command_choice {
-  const char *word;
-  uint32_t value;
-} command_choice; /* an array ends with an empty one */
 
 int command_read_choice(const char *command, const char *option, const char *text,
                         const command_choice *choices, uint32_t *to);

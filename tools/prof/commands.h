@@ -23,7 +23,9 @@
   X(import)              \
   X(level)               \
   X(doctor)              \
-  X(recover)
+  X(recover)             \
+  X(completion)          \
+  X(help)
 
 #define PROF_COMMAND_DECLARE(name) extern const prof_command command_##name;
 PROF_COMMANDS(PROF_COMMAND_DECLARE)
@@ -33,8 +35,21 @@ PROF_COMMANDS(PROF_COMMAND_DECLARE)
    is wrong. */
 int check_table_options(const char *command, int argc, char **argv);
 
-/* Opens the capture, or says on stderr why not and what to do. NULL then. */
-prof_trace *open_capture(const char *path);
+/* ---- inputs.c ---- */
+
+/* Opens what the word names (inputs.h), or says on stderr why not and what to do. NULL then. */
+prof_trace *open_capture(const char *word);
+
+/* The same of a capture alone. */
+prof_trace *open_capture_file(const char *path);
+
+/* ---- import.c ---- */
+
+/* Makes a capture of a trace or a database, and says what it has left out. False, said on stderr:
+   nothing was written. Sets *is_cut_out if the trace is cut off or damaged. */
+bool import_to_read(const char *from, const char *to, bool *is_cut_out);
+
+/* ---- main.c ---- */
 
 /* Where a page of a mapped file is gone (SIGBUS) the command ends with this line, which stays the
    caller's; before, with one about captures. */
@@ -43,10 +58,18 @@ void set_lost_page_message(const char *text);
 /* "prof NAME: TEXT", and how to get help. Returns EXIT_USAGE. */
 int refuse_words(const char *name, const char *text, const char *word);
 
+/* "prof: no such command", and the one that is meant. Returns EXIT_USAGE. */
+int refuse_command(const char *word);
+
 /* ---- library_folder.c ---- */
 
 /* The folder of libprof.so and the libraries beside it, without a slash at its end, or NULL. */
 const char *library_folder(void);
+
+/* ---- foreign.c ---- */
+
+/* Names what is installed of PyPI's package prof, which is another program. */
+void print_foreign_prof(void);
 
 /* ---- print.c ---- */
 

@@ -170,7 +170,9 @@ const prof_command command_diff = {
     .about =
         "A side is a capture, a folder of captures, or a quoted glob. A verdict needs four "
         "captures of each side.",
-    .statuses = "0 done; 1 it could not be done; 2 wrong words; 3 --fail-on was passed",
+    .statuses =
+        "Exit status: 0 done, 1 it could not be done, 2 wrong words, 3 --fail-on was passed.",
     .options = options,
     .examples = examples,
-    .execute = execute};
+    .execute = execute,
+    .reads_captures = true};

@@ -244,6 +244,7 @@ static int execute_doctor(int argc, char **argv) {
   try_backends();
   printf("prof %s\n", prof_version());
   putchar('\n');
+  print_foreign_prof();
   for (; (status = prof_backend_status(count, &state)) == PROF_OK; count++) {
     print_backend(&state);
     working += state.result == PROF_BACKEND_OK;

@@ -165,4 +165,5 @@ const prof_command command_dump = {
     .about = "Writes a capture as a trace that viewers open.",
     .options = options_of_dump,
     .examples = examples,
-    .execute = execute_dump};
+    .execute = execute_dump,
+    .reads_captures = true};

@@ -148,4 +148,5 @@ const prof_command command_flame = {
     .about = "Several captures are added up. A difference has their mean.",
     .options = options,
     .examples = examples,
-    .execute = execute};
+    .execute = execute,
+    .reads_captures = true};

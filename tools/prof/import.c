@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "commands.h"
 
@@ -119,6 +120,23 @@ static int report_import(const char *from, const char *to, const import_result *
   for (int i = 0; i < IMPORT_NOTES_MAX - 1; i++) /* the last one is said by print_input_end() */
     if (import_note(r, i, note)) say("  %s", note);
   return is_written ? print_input_end(from, r) : print_no_events(from, r);
+}
+
+bool import_to_read(const char *from, const char *to, bool *is_cut_out) {
+  import_result result;
+  char note[IMPORT_NOTE_BYTES];
+  import_run(from, to, true, &result);
+  const bool is_written = access(to, F_OK) == 0;
+  bool is_first = true;
+  for (int i = 0; is_written && i < IMPORT_NOTES_MAX - 1; i++) {
+    if (!import_note(&result, i, note)) continue;
+    if (is_first) say("prof: '%s' is imported for this command:", from);
+    is_first = false;
+    say("  %s", note);
+  }
+  const int status = is_written ? print_input_end(from, &result) : print_no_events(from, &result);
+  *is_cut_out |= status != EXIT_OK;
+  return is_written;
 }
 
 static int execute_import(int argc, char **argv) {

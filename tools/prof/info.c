@@ -292,4 +292,5 @@ const prof_command command_info = {
         "Prints one screen about a capture: its process, time, events, losses, devices and "
         "threads, and the scopes that were open at its end.",
     .examples = examples,
-    .execute = execute_info};
+    .execute = execute_info,
+    .reads_captures = true};

@@ -1,7 +1,6 @@
 /* prof level PID|FILE [N]: shows, or switches, the level of a running process, which need not do
    anything for it. */
 #define _GNU_SOURCE
-#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -10,36 +9,7 @@
 #include <string.h>
 
 #include "commands.h"
-
-/* The capture that the process has mapped. What has been removed cannot be opened any more, and one
-   in memory has no name. */
-static bool find_capture(long pid, char *path, size_t room) {
-  char maps[64], *line = NULL;
-  size_t line_room = 0;
-  bool found = false, has_other = false;
-  snprintf(maps, sizeof maps, "/proc/%ld/maps", pid);
-  FILE *const file = fopen(maps, "r");
-  if (!file) {
-    say("prof level: cannot look into process %ld: %s", pid, strerror(errno));
-    return false;
-  }
-  while (!found && getline(&line, &line_room, file) > 0) {
-    const char *const at = strchr(line, '/');
-    const size_t bytes = at ? strcspn(at, "\n") : 0;
-    if (!at) continue;
-    has_other |= strstr(at, "prof-capture") || strstr(at, ".prof (deleted)");
-    if (bytes < 6 || bytes >= room || strncmp(at + bytes - 5, ".prof", 5) != 0) continue;
-    memcpy(path, at, bytes);
-    path[bytes] = '\0';
-    found = true;
-  }
-  free(line);
-  fclose(file);
-  if (!found)
-    say("prof level: process %ld has %s; start it with PROF_LEVEL and PROF_OUTPUT, or a path", pid,
-        has_other ? "a capture that has no name" : "no capture");
-  return found;
-}
+#include "inputs.h"
 
 static int parse_level(const char *word, long *number_out) {
   char *end = NULL;
@@ -49,7 +19,7 @@ static int parse_level(const char *word, long *number_out) {
 
 static int print_level(const char *path) {
   prof_trace_info info = {.size = sizeof info};
-  prof_trace *const trace = open_capture(path);
+  prof_trace *const trace = open_capture_file(path);
   if (!trace) return EXIT_FAILED;
   prof_trace_info_get(trace, &info);
   prof_trace_destroy(trace);
@@ -69,7 +39,7 @@ static int execute_level(int argc, char **argv) {
   if (argc == 3 && (!parse_level(argv[2], &level) || level < 0 || level > 2))
     return refuse_words("level", "the level is 0, 1 or 2, not", argv[2]);
   if (parse_level(argv[1], &pid)) {
-    if (!find_capture(pid, path, sizeof path)) return EXIT_FAILED;
+    if (!input_of_process("prof level", pid, path, sizeof path)) return EXIT_FAILED;
   } else if (snprintf(path, sizeof path, "%s", argv[1]) >= (int)sizeof path) {
     return refuse_words("level", "the path is too long:", argv[1]);
   }

@@ -13,6 +13,7 @@
 #include "../run/internal.h"
 #include "../run/rocprof.h"
 #include "commands.h"
+#include "inputs.h"
 
 /* libprof.so looks for it: what PROF_LEVEL and PROF_MEMORY ask for is not for this process. */
 extern const char prof_i_is_command;
@@ -29,35 +30,13 @@ int refuse_words(const char *name, const char *text, const char *word) {
   return EXIT_USAGE;
 }
 
-/* The library's text names the file, and says what is wrong and what to do. */
-prof_trace *open_capture(const char *path) {
-  prof_trace *trace = NULL;
-  const int status = prof_trace_open(path, &trace);
-  if (status == PROF_OK) return trace;
-  const char *const error = prof_last_error(), *const text = prof_status_text(status);
-  const bool is_said = strcasestr(error, text) != NULL;
-  say("prof: %s%s%s%s%s", error, is_said ? "" : " (", is_said ? "" : text, is_said ? "" : ")",
-      status == PROF_E_PERMISSION ? "; captures belong to the user whose process wrote them" : "");
-  return NULL;
-}
-
-static int refuse_command(const char *word) {
+int refuse_command(const char *word) {
   const char *const nearest = command_nearest(word);
   if (nearest)
     say("prof: no such command: %s; did you mean prof %s? see prof help", word, nearest);
   else
     say("prof: no such command: %s; see prof help", word);
   return EXIT_USAGE;
-}
-
-static int print_help(const char *name) {
-  const prof_command *const command = name ? command_find(name) : NULL;
-  if (name && !command) return refuse_command(name);
-  if (command)
-    command_help_print(stdout, command);
-  else
-    command_overview_print(stdout);
-  return EXIT_OK;
 }
 
 /* Do the words ask for help? Behind "--" they are files. */
@@ -72,8 +51,8 @@ static int run_command_line(int argc, char **argv) {
     command_overview_print(stderr);
     return EXIT_USAGE;
   }
-  if (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
-    return print_help(argc > 2 ? argv[2] : NULL);
+  if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+    return command_help.execute(argc - 1, argv + 1);
   if (strcmp(argv[1], "--version") == 0) {
     printf("prof %s\n", prof_version());
     return EXIT_OK;
@@ -91,7 +70,8 @@ static int run_command_line(int argc, char **argv) {
     command_help_print(stdout, command);
     return EXIT_OK;
   }
-  return command->execute(argc - 1, argv + 1);
+  const int status = command->execute(argc - 1, argv + 1);
+  return status == EXIT_OK && command_is_strict() && input_was_damaged() ? EXIT_FAILED : status;
 }
 
 /* A capture that is large, or that is being written, is mapped. If another process makes the file

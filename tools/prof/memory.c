@@ -248,4 +248,5 @@ const prof_command command_memory = {
     .notes = "The plot is ASCII where LC_ALL, LC_CTYPE and LANG say no UTF-8.",
     .options = options_of_memory,
     .examples = examples,
-    .execute = execute_memory};
+    .execute = execute_memory,
+    .reads_captures = true};

@@ -134,4 +134,5 @@ const prof_command command_report = {
         "are shown together.",
     .options = options,
     .examples = examples,
-    .execute = execute};
+    .execute = execute,
+    .reads_captures = true};

@@ -2,14 +2,12 @@
 #ifndef PROF_TOOLS_SIDES_H
 #define PROF_TOOLS_SIDES_H
 
-#include <glob.h>
 #include <stddef.h>
 #include <stdint.h>
 
-typedef struct side_captures {
-  char **paths;
-  size_t count, room;
-} side_captures;
+#include "inputs.h"
+
+typedef input_paths side_captures;
 
 /* Index 0: the base; 1: the new side. Begins as zeros. */
 typedef struct command_sides {
@@ -25,8 +23,5 @@ int sides_take(command_sides *sides, int *argc, char **argv);
 /* Adds what a word names to a side. The same. */
 int sides_add(command_sides *sides, uint32_t side, const char *word);
 void sides_free(command_sides *sides);
-
-/* glob() of the pattern in a folder. The folder's name is taken as it is. */
-int glob_in_folder(const char *folder, const char *pattern, glob_t *found);
 
 #endif

@@ -1,6 +1,5 @@
-/* prof table FILE ...: totals as text; of several captures, of a program's processes say, together.
-   Its options and their help are those of `python -m prof table` (bindings/python/prof/_table.py);
-   tests/python/test_table.py holds both beside each other. */
+/* prof table FILE...: totals as text, JSON or CSV. Several captures, of a program's processes say,
+   are added up. */
 #define _GNU_SOURCE
 #include <getopt.h>
 #include <stdio.h>
@@ -8,7 +7,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../../src/report/table.h"
 #include "commands.h"
+#include "inputs.h"
+
+enum { OPTION_WIDTH = 256, OPTION_COLUMNS, OPTION_JSON, OPTION_CSV };
+
+typedef struct table_words {
+  prof_aggregate_options options;
+  prof_i_table_form form;
+  const char *columns; /* their words */
+} table_words;
 
 static const command_choice groups[] =
     {{"name", PROF_GROUP_NAME},       {"category", PROF_GROUP_CATEGORY},
@@ -27,6 +36,14 @@ static const command_choice groups[] =
                                        {"first", PROF_SORT_FIRST},
                                        {"device", PROF_SORT_DEVICE},
                                        {"self-device", PROF_SORT_SELF_DEVICE},
+                                       {"median", PROF_SORT_MEDIAN},
+                                       {"p99", PROF_SORT_P99},
+                                       {"device-mean", PROF_SORT_DEVICE_MEAN},
+                                       {"self-net", PROF_SORT_SELF_NET},
+                                       {"total-net", PROF_SORT_TOTAL_NET},
+                                       {"open", PROF_SORT_OPEN},
+                                       {"open-for", PROF_SORT_OPEN_FOR},
+                                       {"skipped", PROF_SORT_SKIPPED},
                                        {NULL, 0}};
 
 static const char *who = "table"; /* whose options they are, for messages */
@@ -45,7 +62,56 @@ static int read_number(const char *option, uint64_t most, uint32_t *to) {
   return status;
 }
 
-static int parse_options(int argc, char **argv, prof_aggregate_options *options) {
+/* A group's column needs the group: its rows have no value of it otherwise. */
+static int refuse_group(const char *column) {
+  char text[128];
+  snprintf(text, sizeof text, "--columns: %s is of rows --by",
+           strcmp(column, "location") == 0 ? "location" : column);
+  return refuse_words(who, text, strcmp(column, "location") == 0 ? "name" : column);
+}
+
+/* Once the groups are known. */
+static int add_columns(table_words *w) {
+  command_choice choices[PROF_I_TABLE_COLUMNS_MAX + 1] = {{NULL, 0}};
+  uint32_t groups_of[PROF_I_TABLE_COLUMNS_MAX], rows_by = w->options.group;
+  for (uint32_t i = 0; (choices[i].word = prof_i_table_column_word(i, &groups_of[i])); i++)
+    choices[i].value = i;
+  if (!(rows_by & ~(uint32_t)PROF_GROUP_KERNEL)) rows_by |= PROF_GROUP_NAME | PROF_GROUP_CATEGORY;
+  char *const words = strdup(w->columns);
+  int status = words ? EXIT_OK : EXIT_FAILED;
+  for (char *rest = words, *word; status == EXIT_OK && (word = strsep(&rest, ",")) != NULL;) {
+    uint32_t column = 0;
+    status = command_read_choice(who, "--columns", word, choices, &column);
+    if (status != EXIT_OK) break;
+    bool is_twice = w->form.column_count == PROF_I_TABLE_COLUMNS_MAX;
+    for (size_t i = 0; i < w->form.column_count; i++) is_twice |= w->form.columns[i] == column;
+    if (is_twice)
+      status = refuse_words(who, "--columns has twice", word);
+    else if (groups_of[column] && !(groups_of[column] & rows_by))
+      status = refuse_group(word);
+    else
+      w->form.columns[w->form.column_count++] = column;
+  }
+  free(words);
+  return status;
+}
+
+static int set_kind(table_words *w, prof_i_table_kind kind) {
+  if (w->form.kind != PROF_I_TABLE_TEXT && w->form.kind != kind)
+    return refuse_words(who, "takes --json or --csv, not both", NULL);
+  w->form.kind = kind;
+  return EXIT_OK;
+}
+
+static int read_width(uint32_t *to) {
+  uint64_t value = 0;
+  const int status = command_read_number(who, "--width", optarg, 40, 100000, &value);
+  *to = (uint32_t)value;
+  return status;
+}
+
+static int parse_options(int argc, char **argv, table_words *w) {
+  prof_aggregate_options *const options = &w->options;
   int status = EXIT_OK;
   for (int c; status == EXIT_OK && (c = command_option_next(&command_table, argc, argv)) != -1;) {
     switch (c) {
@@ -70,59 +136,85 @@ static int parse_options(int argc, char **argv, prof_aggregate_options *options)
       case 'F':
         options->leave_out |= PROF_LEAVE_OUT_FUNCTIONS | PROF_LEAVE_OUT_MODULES;
         break;
+      case OPTION_WIDTH:
+        status = read_width(&options->text_width);
+        break;
+      case OPTION_COLUMNS:
+        w->columns = optarg;
+        break;
+      case OPTION_JSON:
+        status = set_kind(w, PROF_I_TABLE_JSON);
+        break;
+      case OPTION_CSV:
+        status = set_kind(w, PROF_I_TABLE_CSV);
+        break;
       default:
         return EXIT_USAGE;
     }
   }
-  return status;
+  return status == EXIT_OK && w->columns ? add_columns(w) : status;
 }
 
 int check_table_options(const char *command, int argc, char **argv) {
-  prof_aggregate_options options = {.size = sizeof options};
+  table_words w = {.options.size = sizeof w.options};
   who = command;
   optind = 0; /* as at a first call */
-  const int status = parse_options(argc, argv, &options);
+  const int status = parse_options(argc, argv, &w);
   who = "table";
   optind = 0;
   return status;
 }
 
-static int execute_table(int argc, char **argv) {
-  prof_aggregate_options options = {.size = sizeof options};
-  const int status = parse_options(argc, argv, &options);
-  if (status != EXIT_OK) return status;
-  const size_t count = (size_t)(argc - optind);
-  if (count == 0) return refuse_words("table", "takes captures", NULL);
-  prof_trace **const traces = calloc(count, sizeof *traces);
-  size_t opened = 0;
+/* May the text have colours? https://no-color.org */
+static bool is_colored(void) {
+  const char *const no_color = getenv("NO_COLOR"), *const terminal = getenv("TERM");
+  return !(no_color && *no_color) && isatty(STDOUT_FILENO) && terminal &&
+         strcmp(terminal, "dumb") != 0;
+}
+
+/* Do the options leave scopes out? */
+static bool has_filter(const table_words *w) {
+  return w->options.category || w->options.level || w->options.leave_out || w->form.filter;
+}
+
+static int print_table(const input_captures *captures, table_words *w) {
   char *text = NULL;
-  while (traces && opened < count &&
-         (traces[opened] = open_capture(argv[optind + (int)opened])) != NULL)
-    opened++;
-  int result = EXIT_FAILED;
-  options.text_width = terminal_columns(STDOUT_FILENO);
-  if (traces && opened == count) {
-    const int said = prof_traces_table((const prof_trace *const *)traces, count, &options, &text);
-    result = said == PROF_OK ? EXIT_OK : EXIT_FAILED;
-    if (said == PROF_OK)
-      fputs(text, stdout);
-    else
-      say("prof table: %s: %s", prof_status_text(said), prof_last_error());
+  const int said = prof_i_traces_table((const prof_trace *const *)captures->items, captures->count,
+                                       &w->options, &w->form, &text);
+  if (said != PROF_OK) {
+    say("prof table: %s: %s", prof_status_text(said), prof_last_error());
+    return EXIT_FAILED;
   }
-  prof_free(text);
-  while (opened > 0) prof_trace_destroy(traces[--opened]);
-  free(traces);
-  return result;
+  fputs(text, stdout);
+  free(text);
+  return w->form.group_count == 0 && has_filter(w) ? EXIT_NO : EXIT_OK;
+}
+
+static int execute_table(int argc, char **argv) {
+  table_words w = {.options.size = sizeof w.options};
+  input_captures captures = {0};
+  int status = parse_options(argc, argv, &w);
+  if (status != EXIT_OK) return status;
+  if (argc == optind) return refuse_words("table", "takes captures", NULL);
+  if (!w.options.text_width) w.options.text_width = terminal_columns(STDOUT_FILENO);
+  w.form.is_colored = is_colored();
+  status = input_captures_open("table", (size_t)(argc - optind), argv + optind, &captures);
+  if (status == EXIT_OK) status = print_table(&captures, &w);
+  input_captures_close(&captures);
+  return status;
 }
 
 static const command_option options_of_table[] = {
     {"by", 'b', "GROUPS",
      .help =
          "what is one row: name,category,device,thread,process, shape,stack,scopes,kernel; may be "
-         "repeated (default name,category)"},
+         "repeated (default name,category)",
+     .choices = groups, .is_list = true},
     {"sort", 's', "BY",
-     .help = "total, self, calls, mean, max, name, memory, self-memory, first, device, self-device "
-             "(default total)"},
+     .help = "total, self, calls, mean, median, p99, max, name, first, memory, self-memory, "
+             "device, self-device, device-mean, self-net, total-net, open, open-for, skipped "
+             "(default total)",
+     .choices = sorts},
     {"rows", 'r', "N", .help = "at most so many rows; all, or -1: all of them (default 100)"},
     {"level", 'l', "N", .help = "only scopes of this level, 1 or 2; 0: of both (default 0)"},
     {"category", 'c', "C", .help = "only scopes of this category (default: of all)"},
@@ -130,12 +222,31 @@ static const command_option options_of_table[] = {
      .help = "by stack or scopes: the innermost so many frames; 0: all (default 0)"},
     {"no-functions", 'F', NULL,
      .help = "traced functions, and calls of modules, have no rows, as in torch.profiler's tables"},
+    {"width", 0, "N",
+     .help = "columns of the text, 40 or more (default: the terminal's; a pipe or a file has all)",
+     .id = OPTION_WIDTH, .group = "What it prints"},
+    {"columns", 0, "COLUMNS",
+     .help = "these alone, in this order. Of the row: name, category, device, process, thread, "
+             "location, "
+             "shape, stack, calls, open, open-for, skipped. Times: self-percent, self, self-net, "
+             "total-percent, total, total-net, mean, median, p99, max. On devices: self-device, "
+             "self-device-percent, device-total, device-mean. Memory: cpu-mem, self-cpu-mem, "
+             "device-mem, "
+             "self-device-mem",
+     .id = OPTION_COLUMNS},
+    {"json", 0, NULL, .help = "JSON: each row an object; times in ns, sizes in bytes",
+     .id = OPTION_JSON},
+    {"csv", 0, NULL, .help = "CSV (RFC 4180) with a heading; times in ns, sizes in bytes",
+     .id = OPTION_CSV},
     {0}};
 
 static const command_example examples[] = {
     {"prof table trace.prof", "the scopes that took most of the time"},
     {"prof table --by thread --sort self trace.prof", "what each thread did itself"},
     {"prof table --by kernel --rows 10 trace.prof", "the ten longest kernels and copies"},
+    {"prof table --columns name,median,p99,calls --sort p99 trace.prof", "the slowest calls"},
+    {"prof table --csv --rows all trace.prof > totals.csv", "for a spreadsheet"},
+    {"prof table trace.json", "a trace of another tool"},
     {0}};
 
 const prof_command command_table = {
@@ -144,12 +255,17 @@ const prof_command command_table = {
     .words = "[OPTION...] FILE...",
     .about =
         "Totals of a capture, or of several together (of a program's processes, say), as a "
-        "text table.",
+        "table.\n" COMMAND_FILE_WORDS,
     .notes =
         "Numbers are sorted from the largest, name and first (call) from the front. By "
         "kernel, kernels and copies on devices have rows of their own. On a terminal the "
-        "table is as wide as that: long names are cut in the middle, and a line below names "
-        "the columns that had no room. A pipe or a file has all of them.",
+        "table is as wide as that. Empty columns are left out, and long names are cut in the "
+        "middle. A line below names the other columns that had no room. A terminal has bold "
+        "letters, unless NO_COLOR is set.",
+    .statuses =
+        "Exit status: 0 done, 1 it could not be done, 2 wrong words, 3 no scope is of the "
+        "category or level that was asked for.",
     .options = options_of_table,
     .examples = examples,
-    .execute = execute_table};
+    .execute = execute_table,
+    .reads_captures = true};

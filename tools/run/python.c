@@ -3,6 +3,7 @@
 #include "python.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -106,6 +107,21 @@ static bool word_is_other_language(const char *word) {
   return word_is_script(word) && read_first_line(word, &front, &names_python) && !names_python;
 }
 
+/* Of a wheel's command the Python beside it, which has the package; else the first on PATH. */
+static const char *usual_python(void) {
+  static char path[PATH_MAX + 16];
+  static const char name[] = "python3";
+  const char *const folder = library_folder();
+  if (!folder || !strstr(folder, "-packages/prof/lib")) return name;
+  const ssize_t bytes = readlink("/proc/self/exe", path, PATH_MAX - 1);
+  if (bytes <= 0) return name;
+  path[bytes] = '\0';
+  char *const slash = strrchr(path, '/');
+  if (!slash) return name;
+  memcpy(slash + 1, name, sizeof name);
+  return access(path, X_OK) == 0 ? path : name;
+}
+
 /* SCRIPT.py and -m MODULE need an interpreter in front. */
 static bool split_bare_script(const run_words *words, run_python *to) {
   const char *const told = getenv("PROF_PYTHON_PROGRAM"), *const first = words->items[0];
@@ -114,7 +130,7 @@ static bool split_bare_script(const run_words *words, run_python *to) {
     run_words_add(&to->front, told);
   else if (word_is_script(first))
     (void)read_first_line(first, &to->front, &names_python);
-  if (to->front.count == 0) run_words_add(&to->front, "python3");
+  if (to->front.count == 0) run_words_add(&to->front, usual_python());
   if (word_is_module(first)) {
     if (!parse_module(words, 0, &to->rest)) run_fail("-m needs the name of a module");
     return true;
@@ -164,7 +180,8 @@ static void check_script(const run_python *python) {
 static _Noreturn void refuse_package(const run_python *python) {
   run_fail(
       "%s cannot import prof's Python package, which records programs in Python: pip install "
-      "it, or add its folder to PYTHONPATH. PROF_PYTHON_PROGRAM names another Python for "
+      "libprof (PyPI's prof is another program), or add its folder to PYTHONPATH. "
+      "PROF_PYTHON_PROGRAM names another Python for "
       "SCRIPT.py and -m MODULE. To see why: %s -c 'import prof'",
       python->front.items[0], run_words_quoted(&python->front));
 }

@@ -21,6 +21,17 @@ TYPE_CHECKING = False  # typing's own would cost more than all the rest of this 
 
 __version__ = "0.1.0"
 
+if _os.path.isdir(_os.path.join(_os.path.dirname(__file__), "parsers")):
+    import warnings as _warnings
+
+    _warnings.warn(
+        f"PyPI's package prof, another program, is installed into the same folder "
+        f"({_os.path.dirname(__file__)}), and files of both have one name: pip uninstall prof, "
+        f"then pip install --force-reinstall libprof",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+
 _HOMES = {
     "record_function": "_scope",
     "scope": "_scope",

@@ -1,18 +1,16 @@
-"""``python -m prof run script.py``, ``python -m prof table FILE...``, ``python -m prof memory
-FILE``, ``python -m prof dump FILE OUT``, ``python -m prof import TRACE.json``."""
+"""``python -m prof run script.py`` runs a script here. All else is the command ``prof``, which this
+process becomes: ``python -m prof table FILE...``, ``python -m prof --help``."""
 
 from __future__ import annotations
 
 import argparse
-import glob
 import os
-import shutil
+import signal
 import sys
-from typing import Any, List, Optional
+from typing import Any, List, NoReturn, Optional
 
-from . import __version__, _run, _table
-from ._library import ProfError
-from .trace import FORMATS, GROUPS
+from . import _run, _table
+from .trace import GROUPS
 
 
 def _output(text: str) -> str:
@@ -26,7 +24,6 @@ def _arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m prof", description="Profiles a Python program, or shows what was recorded."
     )
-    parser.add_argument("--version", action="version", version=f"prof {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     run = commands.add_parser(
         "run",
@@ -199,53 +196,6 @@ def _arguments() -> argparse.ArgumentParser:
         help="the script, a folder or an archive, the module with -m; -: what stands on stdin",
     )
     run.add_argument("args", nargs=argparse.REMAINDER, help="its arguments")
-    _table.add_options(
-        commands.add_parser(
-            "table", help="the table of a capture, or of several together", add_help=False
-        )
-    )
-    memory = commands.add_parser(
-        "memory", help="where memory went: a plot, both peaks, who held it"
-    )
-    memory.add_argument("file")
-    memory.add_argument(
-        "-r",
-        "--rows",
-        type=int,
-        default=10,
-        metavar="N",
-        help="of each table at most so many rows (default 10)",
-    )
-    memory.add_argument(
-        "-p", "--pool", type=int, metavar="N", help="this pool alone, by its number in the report"
-    )
-    memory.add_argument(
-        "-w", "--width", type=int, metavar="N", help="columns (default: the terminal's)"
-    )
-    dump = commands.add_parser("dump", help="write a capture as a trace")
-    dump.add_argument("file")
-    dump.add_argument("output", help=".json, .json.gz, or .prof")
-    dump.add_argument(
-        "-f",
-        "--format",
-        choices=[name for name in FORMATS if name],
-        default="",
-    )
-    take = commands.add_parser(
-        "import",
-        help=(
-            "a trace that torch.profiler exported, or another tool for chrome://tracing, becomes a "
-            "capture"
-        ),
-        description="What the command prof import does, in its words and with its exit status.",
-    )
-    take.add_argument("trace", metavar="TRACE", help=".json or .json.gz; trace.rpd, results.db")
-    take.add_argument(
-        "-o",
-        "--output",
-        metavar="OUT.prof",
-        help="the capture (default: beside the trace, where there is none yet)",
-    )
     return parser
 
 
@@ -270,80 +220,32 @@ def _parsed(words: List[str]) -> argparse.Namespace:
             f"{options.command} does not know {' '.join(unknown)}; python -m prof "
             f"{options.command} --help has what it knows"
         )
-    if options.command == "run":
-        options.args = _behind_script(words, options.args)
+    options.args = _behind_script(words, options.args)
     return options
+
+
+def _become_command(words: List[str]) -> NoReturn:
+    """The command takes this process's place: signals, terminal and status are its own."""
+    from . import _import
+
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        path = _import.command()
+        os.execv(path, [path, *words])
+    except OSError as e:
+        _run.fail(str(e))
 
 
 def main(arguments: Optional[List[str]] = None) -> Any:
     """The command; what it gives is for sys.exit()."""
-    options = _parsed(sys.argv[1:] if arguments is None else arguments)
-    if options.command == "run":
-        return _run.run(options)
-    if options.command == "import":
-        from . import _import
-
-        try:
-            return _import.run(
-                [
-                    *(["-o", options.output] if options.output is not None else []),
-                    "--",
-                    options.trace,
-                ]
-            )
-        except OSError as e:
-            _run.fail(str(e))
-    from .trace import Trace
-
-    try:
-        if options.command == "table":
-            print(_table.text(options), end="", flush=True)  # it ends with its line
-        elif options.command == "memory":
-            width = options.width or min(max(shutil.get_terminal_size().columns, 40), 500)
-            is_ascii = "utf" not in (getattr(sys.stdout, "encoding", None) or "").lower()
-            with Trace.open(options.file) as trace:
-                print(
-                    trace.memory_text(
-                        width,
-                        options.rows,
-                        None if options.pool is None else options.pool - 1,
-                        is_ascii,
-                    ),
-                    flush=True,
-                )
-        else:
-            if not options.format and not options.output.endswith(_run.ENDINGS):
-                _run.fail(
-                    f"{options.output}: it must end in .json, .json.gz or .prof, or --format says "
-                    f"what it is"
-                )
-            with (
-                Trace.open(options.file) as trace,
-                _run.Progress(f"writing {options.output}", True),
-            ):
-                trace.dump(options.output, options.format)
-    except BrokenPipeError:  # who reads has enough; python would tell of it once more at the end
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    except FileNotFoundError as e:
-        _run.fail(f"{e}{_left(options.files if options.command == 'table' else [options.file])}")
-    except LookupError:
-        _run.fail(f"{options.file}: there is no pool {options.pool}")
-    except (ProfError, OSError, ValueError) as e:
-        _run.fail(str(e))
-    return 0
-
-
-def _left(paths: List[str]) -> str:
-    """What a killed process has left of those that are missing: its capture stands under a name of
-    its own until it ends."""
-    found = [
-        name
-        for path in paths
-        if not os.path.exists(path)
-        for ending in (".run-*", ".*.prof")
-        for name in glob.glob(glob.escape(path) + ending)
-    ]
-    return f"; a process that was killed has left {', '.join(sorted(set(found)))}" if found else ""
+    words = sys.argv[1:] if arguments is None else arguments
+    if words[:1] != ["run"]:
+        _become_command(words)
+    return _run.run(_parsed(words))
 
 
 if __name__ == "__main__":

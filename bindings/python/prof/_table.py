@@ -1,54 +1,16 @@
-"""The options of ``python -m prof table``: those of the command ``prof table``
-(tools/prof/table.c), with its help; tests/python/test_table.py holds both beside each other."""
+"""The table's options of ``python -m prof run``, which are those of the command ``prof table``."""
 
 from __future__ import annotations
 
 import argparse
 import math
 import os
-import sys
 from typing import Any, Dict, List
 
 from ._totals import ALL_ROWS, GROUPS, SORTS
 from .trace import Traces
 
 SORT_WORDS = [word.replace("_", "-") for word in SORTS]
-
-HELP = """\
-Totals of a capture, or of several together (of a program's processes, say), as
-a text table.
-
-  -b, --by GROUPS        what is one row: name,category,device,thread,process,
-                         shape,stack,scopes,kernel; may be repeated (default
-                         name,category)
-  -s, --sort BY          total, self, calls, mean, max, name, memory,
-                         self-memory, first, device, self-device (default total)
-  -r, --rows N           at most so many rows; all, or -1: all of them (default
-                         100)
-  -l, --level N          only scopes of this level, 1 or 2; 0: of both (default
-                         0)
-  -c, --category C       only scopes of this category (default: of all)
-  -f, --stack-frames N   by stack or scopes: the innermost so many frames; 0:
-                         all (default 0)
-  -F, --no-functions     traced functions, and calls of modules, have no rows,
-                         as in torch.profiler's tables
-  -h, --help             this text
-
-Numbers are sorted from the largest, name and first (call) from the front. By
-kernel, kernels and copies on devices have rows of their own. On a terminal the
-table is as wide as that: long names are cut in the middle, and a line below
-names the columns that had no room. A pipe or a file has all of them.
-
-Examples:
-  prof table trace.prof
-      the scopes that took most of the time
-  prof table --by thread --sort self trace.prof
-      what each thread did itself
-  prof table --by kernel --rows 10 trace.prof
-      the ten longest kernels and copies
-
-Exit status: 0 done, 1 it could not be done, 2 wrong words, 3 done and the
-answer is no."""
 
 
 def groups(text: str) -> List[str]:
@@ -78,25 +40,6 @@ def frames(text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text) < ALL_ROWS):
         raise argparse.ArgumentTypeError(f"{text!r} is no number of frames; 0 is all")
     return int(text)
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """The help is the one text above: argparse's own would be another than the command's."""
-    parser.usage = "%(prog)s [OPTION...] FILE..."
-    parser.description = HELP
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    hidden = argparse.SUPPRESS
-    parser.add_argument(
-        "-b", "--by", type=groups, action="append", default=[], metavar="GROUPS", help=hidden
-    )
-    parser.add_argument("-s", "--sort", choices=SORT_WORDS, default="total", help=hidden)
-    parser.add_argument("-r", "--rows", type=rows, default=100, metavar="N", help=hidden)
-    parser.add_argument("-l", "--level", type=int, choices=(0, 1, 2), default=0, help=hidden)
-    parser.add_argument("-c", "--category", help=hidden)
-    parser.add_argument("-f", "--stack-frames", type=frames, default=0, metavar="N", help=hidden)
-    parser.add_argument("-F", "--no-functions", action="store_true", help=hidden)
-    parser.add_argument("-h", "--help", action="help", help=hidden)
-    parser.add_argument("files", metavar="FILE", nargs="+", help=hidden)
 
 
 def group_of(options: argparse.Namespace) -> List[str]:
@@ -135,19 +78,3 @@ def width_of(stream: Any) -> int:
         return os.get_terminal_size(stream.fileno()).columns
     except (AttributeError, OSError, ValueError):
         return 0
-
-
-def text(options: argparse.Namespace) -> str:
-    """The table that the options ask for."""
-    with Traces.open(options.files) as traces:
-        return traces.table(
-            group=group_of(options),
-            sort=options.sort.replace("-", "_"),
-            rows=options.rows,
-            level=options.level,
-            category=options.category,
-            stack_frames=options.stack_frames,
-            functions=not options.no_functions,
-            modules=not options.no_functions,
-            width=width_of(sys.stdout),
-        )

@@ -33,6 +33,14 @@ SORTS = {
     "first": 8,
     "device": 9,
     "self_device": 10,
+    "median": 11,
+    "p99": 12,
+    "device_mean": 13,
+    "self_net": 14,
+    "total_net": 15,
+    "open": 16,
+    "open_for": 17,
+    "skipped": 18,
 }
 ALL_ROWS = (1 << 32) - 1
 LEAVE_OUT_FUNCTIONS, LEAVE_OUT_MODULES, LEAVE_OUT_MEMORY = 1, 2, 4

@@ -1,0 +1,184 @@
+"""What reading commands take: captures, traces, databases, folders, and processes."""
+
+import gzip
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+from case import HANG_SECONDS, PROF
+from known_capture import Recorded, events
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "python"))
+import amd_databases
+
+LIBRARY = os.path.join(os.path.dirname(PROF), "libprof.so")
+
+
+class Inputs(Recorded):
+    def calls(self, *words, **options):
+        """The calls of all rows."""
+        done = self.prof("table", "--json", *words, **options)
+        return json.loads(done.stdout)["calls"]
+
+    def of_all_commands(self, path):
+        """Each reading command reads it, and what it prints."""
+        return {
+            "table": self.prof("table", path).stdout,
+            "info": self.prof("info", path).stdout,
+            "flame": self.prof("flame", "--folded", path).stdout,
+            "dump": self.prof("dump", path, "-o", "/dev/stdout", "-f", "csv").stdout,
+            "diff": self.prof("diff", path, path).stdout,
+        }
+
+
+class Traces(Inputs):
+    def test_each_command_reads_a_trace_as_its_capture(self):
+        """All but the times of the recording's own."""
+        capture = self.record()
+        trace = self.write_trace()
+        packed = os.path.join(self.folder, "packed.json.gz")
+        with gzip.open(packed, "wt") as file:
+            json.dump({"traceEvents": events()}, file)
+        of_capture = self.of_all_commands(capture)
+        for path in (trace, packed):
+            for name, text in self.of_all_commands(path).items():
+                whole = of_capture[name].replace(capture, path)
+                self.assertEqual(text.replace(path, "FILE"), whole.replace(path, "FILE"), name)
+
+    def test_a_database_is_read_as_its_import(self):
+        makers = {"a.rpd": amd_databases.random_rpd, "b.db": None}
+        for name, make in makers.items():
+            path = os.path.join(self.folder, name)
+            if make:
+                make(path, 7)
+            else:
+                amd_databases.random_rocpd(path, 7, False)
+            self.prof("import", path, "-o", "imported.prof")
+            self.assertEqual(
+                self.prof("table", "--csv", path).stdout,
+                self.prof("table", "--csv", "imported.prof").stdout,
+            )
+            self.assertGreater(self.calls(path), 0)
+
+    def test_the_capture_of_a_trace_is_not_left(self):
+        folder = os.path.join(self.folder, "temporary")
+        os.mkdir(folder)
+        trace = self.write_trace()
+        self.assertEqual(self.calls(trace, env={"TMPDIR": folder}), 100)
+        self.assertEqual(os.listdir(folder), [])
+        self.assertEqual(sorted(os.listdir(self.folder)), ["temporary", "trace.json"])
+
+    def test_what_was_left_out_is_said(self):
+        found = [*events(), {"ph": "?", "name": "unknown", "ts": 1, "pid": 1, "tid": 1}]
+        path = self.write("odd.json", json.dumps({"traceEvents": found}))
+        done = self.prof("table", path)
+        self.assertIn("'odd.json'".replace("odd.json", path), done.stderr)
+        self.assertIn("of a kind that is not known", done.stderr)
+
+    def test_what_is_no_trace_is_refused(self):
+        for text, said in (("{}", "no trace"), ("words", "not a prof capture"), ("", "")):
+            path = self.write("file", text)
+            done = self.prof("table", path, status=1)
+            self.assertIn(said, done.stderr)
+            self.assertEqual(done.stdout, "")
+
+
+class Several(Inputs):
+    def test_files_and_traces_are_added_up(self):
+        self.record("a.prof")
+        self.assertEqual(self.calls("a.prof", self.write_trace(), "a.prof"), 300)
+
+    def test_a_folder_is_its_captures_or_those_of_its_runs(self):
+        for name in ("one/a.prof", "one/b.prof", "runs/run-0/a.prof", "runs/run-1/a.prof"):
+            self.record(name)
+        self.assertEqual(self.calls("one"), 200)
+        self.assertEqual(self.calls("runs"), 200)
+        self.assertEqual(self.calls("one", "runs"), 400)
+        self.assertEqual(self.calls("one/[ab].prof"), 200)
+        os.mkdir(os.path.join(self.folder, "traces"))
+        shutil.copy(self.write_trace(), os.path.join(self.folder, "traces", "t.json"))
+        self.assertEqual(self.calls("traces"), 100)
+
+    def test_a_command_for_one_capture_refuses_a_folder_of_two(self):
+        self.record("two/a.prof")
+        self.assertIn("100 scopes", self.prof("info", "two").stdout)
+        self.record("two/b.prof")
+        self.assertIn("has 2 captures", self.prof("info", "two", status=1).stderr)
+
+    def test_an_empty_folder_is_refused(self):
+        os.mkdir(os.path.join(self.folder, "empty"))
+        for command in ("table", "info", "memory"):
+            done = self.prof(command, "empty", status=1)
+            self.assertIn("no capture (*.prof) in the folder 'empty'", done.stderr)
+
+
+class Processes(Inputs):
+    def test_a_process_that_records_is_read_by_its_number(self):
+        process = subprocess.Popen(
+            ["sleep", str(HANG_SECONDS)],
+            cwd=self.folder,
+            env={
+                **os.environ,
+                "LD_PRELOAD": LIBRARY,
+                "PROF_LEVEL": "1",
+                "PROF_OUTPUT": "live.prof",
+            },
+        )
+        try:
+            words = [PROF, "info", str(process.pid)]
+            end = time.monotonic() + HANG_SECONDS
+            while True:
+                done = subprocess.run(
+                    words, capture_output=True, text=True, timeout=HANG_SECONDS, check=False
+                )
+                if done.returncode == 0 or time.monotonic() > end:
+                    break
+            self.assertIn("its process runs", done.stdout, done.stderr)
+            self.assertIn(f"pid {process.pid}", done.stdout)
+            self.assertIn("0 groups", self.prof("table", str(process.pid)).stdout)
+        finally:
+            process.kill()
+            process.wait()
+
+    def test_a_process_that_records_nothing_is_said(self):
+        done = self.prof("info", str(os.getpid()), status=1)
+        self.assertIn(f"process {os.getpid()} has no capture", done.stderr)
+
+    def test_a_file_of_that_name_is_the_file(self):
+        os.rename(self.record(), os.path.join(self.folder, str(os.getpid())))
+        self.assertEqual(self.calls(str(os.getpid())), 100)
+
+
+class Strict(Inputs):
+    def cut(self, name, share):
+        path = os.path.join(self.folder, name)
+        os.truncate(path, int(os.path.getsize(path) * share))
+        return path
+
+    def test_a_capture_that_is_cut_off_warns_and_is_an_error_only_if_strict(self):
+        self.record("cut.prof")
+        path = self.cut("cut.prof", 0.7)
+        self.assertRegex(
+            self.prof("info", path).stderr, r"is damaged or cut off: \d+ places? could not be read"
+        )
+        for command in ("info", "table"):
+            whole = self.prof(command, path)
+            strict = self.prof(command, "--strict", path, status=1)
+            self.assertEqual((strict.stdout, strict.stderr), (whole.stdout, whole.stderr))
+            self.assertTrue(whole.stdout)
+
+    def test_a_trace_that_is_cut_off_does_so_too(self):
+        path = self.write_trace()
+        self.cut(path, 0.5)
+        self.assertIn("ends in the middle", self.prof("table", path).stderr)
+        self.prof("table", path, "--strict", status=1)
+
+    def test_a_whole_capture_is_no_error(self):
+        path = self.record()
+        for command in ("info", "table", "memory", "flame"):
+            words = ["--folded"] if command == "flame" else []
+            done = self.prof(command, "--strict", path, *words, status=0)
+            self.assertEqual(done.stderr, "")

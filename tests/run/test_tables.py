@@ -1,0 +1,181 @@
+"""``prof table``: texts at 80 and 160 columns; CSV and JSON beside a computation of their own."""
+
+import csv
+import io
+import json
+import math
+import os
+import re
+
+from case import PROF, TerminalCase
+from known_capture import Recorded, events
+
+GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden")
+
+
+def expected():
+    """The totals of known_capture.events(), in ns."""
+    rows = {}
+    inside = {"step": ("load", "convolution", "a name"), "convolution": ("inner",)}
+    lengths = {}
+    for event in events():
+        lengths.setdefault((event["name"], event["cat"]), []).append(event["dur"] * 1000)
+    totals = {name: sum(found) for (name, _), found in lengths.items()}
+    whole = totals["step"]
+    for (name, category), found in lengths.items():
+        children = sum(
+            total for other, total in totals.items() if other.startswith(inside.get(name, ("?",)))
+        )
+        ordered = sorted(found)
+        rows[name] = {
+            "name": name,
+            "category": category,
+            "self_percent": (sum(found) - children) / whole * 100,
+            "self_ns": sum(found) - children,
+            "total_percent": sum(found) / whole * 100,
+            "total_ns": sum(found),
+            "mean_ns": sum(found) / len(found),
+            "median_ns": ordered[math.ceil(len(ordered) * 0.5) - 1],
+            "p99_ns": ordered[math.ceil(len(ordered) * 0.99) - 1],
+            "max_ns": ordered[-1],
+            "calls": len(found),
+        }
+    return rows
+
+
+class Tables(Recorded):
+    def setUp(self):
+        super().setUp()
+        self.record()
+
+    def table(self, *words, **options):
+        return self.prof("table", "trace.prof", *words, **options).stdout
+
+    def rows(self, *words):
+        return list(csv.DictReader(io.StringIO(self.table("--csv", *words), newline="")))
+
+
+class Texts(Tables):
+    def test_at_80_and_160_columns(self):
+        for width in ("80", "160"):
+            with open(os.path.join(GOLDEN, f"{width}.table"), encoding="utf-8") as file:
+                self.assertEqual(self.table("--width", width), file.read())
+
+    def test_columns_stand_in_the_order_that_is_asked_for(self):
+        lines = self.table("--columns", "calls,p99,name").splitlines()
+        self.assertEqual(lines[1].split(), ["Calls", "p99", "Name"])
+        self.assertEqual(lines[3].split(), ["20", "900.000us", "step"])
+
+    def test_columns_that_are_asked_for_stay_however_narrow_it_is(self):
+        every = "name,self,total,mean,median,p99,max,calls,open"
+        lines = self.table("--columns", every, "--width", "40").splitlines()
+        self.assertEqual(len(lines[1].split()), 9)
+        self.assertNotIn("No room", "".join(lines))
+
+    def test_wrong_columns_are_refused(self):
+        for words, said in (
+            (("--columns", "name,colour"), "none of name, category"),
+            (("--columns", "calls,calls"), "has twice calls"),
+            (("--columns", "thread"), "thread is of rows --by thread"),
+            (("--columns", ""), "none of name"),
+            (("--width", "39"), "--width takes a number from 40"),
+            (("--json", "--csv"), "not both"),
+        ):
+            done = self.prof("table", "trace.prof", *words, status=2)
+            self.assertIn(said, done.stderr)
+            self.assertEqual(done.stdout, "")
+
+    def test_nothing_of_the_category_is_status_3(self):
+        self.assertIn("0 groups", self.table("--category", "none of these", status=3))
+        self.assertEqual(json.loads(self.table("--json", "-c", "none", status=3))["rows"], [])
+        self.assertIn("inner", self.table("--category", "runtime"))
+        empty = self.write("empty.json", json.dumps({"traceEvents": []}))
+        self.assertIn("0 groups", self.prof("table", empty).stdout)
+
+
+class Data(Tables):
+    def test_csv_is_what_an_own_computation_gives(self):
+        rows = self.rows()
+        found = {row["name"]: row for row in rows}
+        self.assertEqual(set(found), set(expected()))
+        for name, row in expected().items():
+            for key, value in row.items():
+                if isinstance(value, str):
+                    self.assertEqual(found[name][key], value)
+                else:
+                    self.assertAlmostEqual(float(found[name][key]), value, delta=0.5)
+        text = self.table("--csv", text=False)
+        self.assertEqual(text.count(b"\r\n"), len(rows) + 1)
+        self.assertEqual(text.count(b"\n"), len(rows) + 1)
+
+    def test_json_has_the_same_values_as_csv(self):
+        data = json.loads(self.table("--json"))
+        self.assertEqual((data["captures"], data["recorded"], data["lost"]), (1, 100, 0))
+        self.assertEqual((data["groups"], data["calls"]), (5, 100))
+        self.assertEqual(data["self_total_ns"], sum(r["self_ns"] for r in expected().values()))
+        for of_csv, of_json in zip(self.rows(), data["rows"], strict=True):
+            self.assertEqual(list(of_csv), list(of_json))
+            for key, value in of_json.items():
+                if isinstance(value, str):
+                    self.assertEqual(of_csv[key], value)
+                elif value is None:
+                    self.assertEqual(of_csv[key], "")
+                else:
+                    self.assertEqual(float(of_csv[key]), value)
+
+    def test_names_come_back_whole(self):
+        names = ['with "quotes", commas', "of two\nlines", "\u5f35\u91cf", "  blanks  ", "=1+1"]
+        found = [
+            {"ph": "X", "name": name, "cat": "c", "pid": 1, "tid": 1, "ts": 10 * at, "dur": 5}
+            for at, name in enumerate(names)
+        ]
+        path = self.write("names.json", json.dumps({"traceEvents": found}))
+        text = self.prof("table", "--csv", path, text=False).stdout.decode()
+        rows = csv.DictReader(io.StringIO(text, newline=""))
+        self.assertEqual(sorted(row["name"] for row in rows), sorted(names))
+        rows = json.loads(self.prof("table", "--json", path).stdout)["rows"]
+        self.assertEqual(sorted(row["name"] for row in rows), sorted(names))
+
+    def test_each_order_is_by_its_column(self):
+        keys = {
+            word: word.replace("-", "_") + "_ns"
+            for word in ("self", "total", "mean", "median", "p99", "max", "self-net", "total-net")
+        }
+        for word, key in {**keys, "calls": "calls", "open": "open", "skipped": "skipped"}.items():
+            values = [float(row[key]) for row in self.rows("--sort", word)]
+            self.assertEqual(values, sorted(values, reverse=True), word)
+            self.assertEqual(len(values), 5)
+        names = [row["name"] for row in self.rows("--sort", "name")]
+        self.assertEqual(names, sorted(names))
+
+    def test_median_and_p99_order_rows_that_other_orders_do_not(self):
+        """Of ten calls of "rare" one is long; those of "even" are alike."""
+        lengths = {"rare": [1] * 9 + [1000], "even": [50] * 10}
+        found = [
+            {"ph": "X", "name": name, "cat": "c", "pid": 1, "tid": 1, "ts": 2000 * at, "dur": one}
+            | {"tid": len(name + str(name))}
+            for name, each in lengths.items()
+            for at, one in enumerate(each)
+        ]
+        path = self.write("two.json", json.dumps({"traceEvents": found}))
+        for word, first in (("total", "rare"), ("p99", "rare"), ("median", "even")):
+            text = self.prof("table", "--csv", "--sort", word, path).stdout
+            self.assertTrue(text.splitlines()[1].startswith(f'"{first}"'), word)
+
+
+class OnTerminal(TerminalCase, Tables):
+    def shown(self, *environment):
+        words = [*environment, PROF, "table", os.path.join(self.folder, "trace.prof")]
+        _, master = self.start_program("env", "TERM=xterm", *words)
+        return self.rest(master).decode().replace("\r", "")
+
+    def test_the_titles_and_the_order_are_bold(self):
+        text = self.shown()
+        bold = re.findall("\x1b\\[1m(.*?)\x1b\\[0m", text, re.DOTALL)
+        self.assertIn("Name", bold[0])
+        self.assertEqual(bold[1].strip(), "18.000ms")
+        self.assertEqual(len(bold), 1 + len(expected()))
+
+    def test_no_color_has_none(self):
+        for environment in ("NO_COLOR=1", "TERM=dumb"):
+            self.assertNotIn("\x1b", self.shown(environment))

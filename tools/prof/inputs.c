@@ -1,0 +1,306 @@
+/* See inputs.h. */
+#define _GNU_SOURCE
+#include "inputs.h"
+
+#include <errno.h>
+#include <glob.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "commands.h"
+
+static bool has_damage;
+
+bool input_was_damaged(void) { return has_damage; }
+
+/* ---- paths ---- */
+
+static int put_path(const char *command, input_paths *to, const char *path) {
+  if (to->count == to->room) {
+    const size_t room = to->room ? 2 * to->room : 16;
+    char **const larger = realloc(to->paths, room * sizeof *larger);
+    if (larger) to->paths = larger, to->room = room;
+  }
+  char *const copy = to->count < to->room ? strdup(path) : NULL;
+  if (!copy) {
+    say("prof %s: no memory for the name '%s'", command, path);
+    return EXIT_FAILED;
+  }
+  to->paths[to->count++] = copy;
+  return EXIT_OK;
+}
+
+static int put_found(const char *command, input_paths *to, const glob_t *found) {
+  int status = EXIT_OK;
+  for (size_t i = 0; i < found->gl_pathc && status == EXIT_OK; i++)
+    status = put_path(command, to, found->gl_pathv[i]);
+  return status;
+}
+
+int glob_in_folder(const char *folder, const char *pattern, glob_t *found) {
+  char *const text = malloc(2 * strlen(folder) + strlen(pattern) + 2);
+  if (!text) return GLOB_NOSPACE;
+  char *to = text;
+  for (; *folder; folder++) {
+    if (strchr("*?[\\", *folder)) *to++ = '\\';
+    *to++ = *folder;
+  }
+  *to++ = '/';
+  memcpy(to, pattern, strlen(pattern) + 1);
+  const int status = glob(text, found->gl_pathc ? GLOB_APPEND : 0, NULL, found);
+  free(text);
+  return status;
+}
+
+static size_t folder_bytes(const char *path) {
+  const char *const slash = strrchr(path, '/');
+  return slash ? (size_t)(slash - path) : 0;
+}
+
+/* Has a run several captures, as of several processes? Then the folder says not which. */
+static const char *crowded_run(const glob_t *found) {
+  for (size_t i = 1; i < found->gl_pathc; i++) {
+    const char *const a = found->gl_pathv[i - 1], *const b = found->gl_pathv[i];
+    if (folder_bytes(a) == folder_bytes(b) && memcmp(a, b, folder_bytes(a)) == 0) return b;
+  }
+  return NULL;
+}
+
+/* The first of these places that has files: a folder's captures, also those of its runs, where prof
+   run -o and prof run --repeat leave them; then its traces. */
+static void find_in_folder(const char *folder, glob_t *found, bool *is_of_runs_out) {
+  static const struct {
+    const char *pattern;
+    bool is_of_runs;
+  } places[] = {{"*.prof", false},
+                {"prof_output/*.prof", false},
+                {"run-*/*.prof", true},
+                {"run-*/prof_output/*.prof", true}};
+  static const char *const traces[] = {"*.json", "*.json.gz", "*.rpd", "*.db"};
+  *is_of_runs_out = false;
+  for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+    glob_in_folder(folder, places[i].pattern, found);
+    *is_of_runs_out = places[i].is_of_runs;
+    if (found->gl_pathc) return;
+  }
+  *is_of_runs_out = false;
+  for (size_t i = 0; i < sizeof traces / sizeof *traces; i++)
+    glob_in_folder(folder, traces[i], found);
+}
+
+static int put_folder(const char *command, input_paths *to, const char *folder, bool is_one_a_run) {
+  glob_t found = {0};
+  bool is_of_runs;
+  int status = EXIT_FAILED;
+  find_in_folder(folder, &found, &is_of_runs);
+  const char *const crowded = is_of_runs && is_one_a_run ? crowded_run(&found) : NULL;
+  if (!found.gl_pathc)
+    say("prof %s: no capture (*.prof) in the folder '%s'", command, folder);
+  else if (crowded)
+    say("prof %s: a run in '%s' has several captures, such as '%s': name one of each run by a "
+        "quoted glob",
+        command, folder, crowded);
+  else
+    status = put_found(command, to, &found);
+  globfree(&found);
+  return status;
+}
+
+int input_paths_add(const char *command, input_paths *to, const char *word, bool is_one_a_run) {
+  struct stat about;
+  if (stat(word, &about) == 0)
+    return S_ISDIR(about.st_mode) ? put_folder(command, to, word, is_one_a_run)
+                                  : put_path(command, to, word);
+  if (!strpbrk(word, "*?[")) return put_path(command, to, word); /* the open says why not */
+  glob_t found = {0};
+  int status = EXIT_FAILED;
+  if (glob(word, 0, NULL, &found) == 0)
+    status = put_found(command, to, &found);
+  else
+    say("prof %s: no file is named like '%s'", command, word);
+  globfree(&found);
+  return status;
+}
+
+void input_paths_free(input_paths *paths) {
+  for (size_t i = 0; i < paths->count; i++) free(paths->paths[i]);
+  free(paths->paths);
+  *paths = (input_paths){0};
+}
+
+/* ---- processes ---- */
+
+/* What has been removed cannot be opened any more, and a capture in memory has no name. */
+bool input_of_process(const char *command, long pid, char *path, size_t room) {
+  char maps[64], *line = NULL;
+  size_t line_room = 0;
+  bool found = false, has_other = false;
+  snprintf(maps, sizeof maps, "/proc/%ld/maps", pid);
+  FILE *const file = fopen(maps, "r");
+  if (!file) {
+    say("%s: cannot look into process %ld: %s", command, pid, strerror(errno));
+    return false;
+  }
+  while (!found && getline(&line, &line_room, file) > 0) {
+    const char *const at = strchr(line, '/');
+    const size_t bytes = at ? strcspn(at, "\n") : 0;
+    if (!at) continue;
+    has_other |= strstr(at, "prof-capture") || strstr(at, ".prof (deleted)");
+    if (bytes < 6 || bytes >= room || strncmp(at + bytes - 5, ".prof", 5) != 0) continue;
+    memcpy(path, at, bytes);
+    path[bytes] = '\0';
+    found = true;
+  }
+  free(line);
+  fclose(file);
+  if (!found)
+    say("%s: process %ld has %s; start it with PROF_LEVEL and PROF_OUTPUT, or a path", command, pid,
+        has_other ? "a capture that has no name" : "no capture");
+  return found;
+}
+
+/* Digits alone, and no file has this name. */
+static bool word_is_process(const char *word, long *pid) {
+  char *end;
+  if (word[0] < '1' || word[0] > '9' || access(word, F_OK) == 0) return false;
+  errno = 0;
+  *pid = strtol(word, &end, 10);
+  return !*end && !errno;
+}
+
+/* ---- captures ---- */
+
+/* A process that is killed leaves its capture under a name of its own. */
+static void say_left(const char *path) {
+  static const char *const endings[] = {".run-*", ".*.prof"};
+  const char *const slash = strrchr(path, '/'), *const name = slash ? slash + 1 : path;
+  char folder[PATH_MAX], pattern[PATH_MAX];
+  glob_t found = {0};
+  snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+  for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+    const int bytes = snprintf(pattern, sizeof pattern, "%s%s", name, endings[i]);
+    if (!strpbrk(name, "*?[\\") && bytes < (int)sizeof pattern)
+      glob_in_folder(folder, pattern, &found);
+  }
+  for (size_t i = 0; i < found.gl_pathc; i++)
+    say("prof: a process that was killed has left '%s'",
+        found.gl_pathv[i] + (slash ? 0 : strlen("./")));
+  globfree(&found);
+}
+
+/* The library's text names the file, and says what is wrong and what to do. */
+static void say_refused(int status) {
+  const char *const error = prof_last_error(), *const text = prof_status_text(status);
+  const bool is_said = strcasestr(error, text) != NULL;
+  say("prof: %s%s%s%s%s", error, is_said ? "" : " (", is_said ? "" : text, is_said ? "" : ")",
+      status == PROF_E_PERMISSION ? "; captures belong to the user whose process wrote them" : "");
+}
+
+prof_trace *open_capture_file(const char *path) {
+  prof_trace *trace = NULL;
+  const int status = prof_trace_open(path, &trace);
+  if (status == PROF_OK) return trace;
+  say_refused(status);
+  return NULL;
+}
+
+/* Is it JSON, compressed, or a database of SQLite? A file that is named as a capture is not taken
+   for a trace. */
+static bool begins_as_trace(const char *path) {
+  unsigned char bytes[64];
+  const size_t length = strlen(path);
+  if (length >= 5 && strcmp(path + length - 5, ".prof") == 0) return false;
+  FILE *const file = fopen(path, "rb");
+  const size_t count = file ? fread(bytes, 1, sizeof bytes, file) : 0;
+  if (file) fclose(file);
+  size_t at = count >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+  while (at < count && memchr(" \t\r\n", bytes[at], 4)) at++;
+  return (at < count && (bytes[at] == '{' || bytes[at] == '[')) ||
+         (count >= 2 && memcmp(bytes, "\x1f\x8b", 2) == 0) ||
+         (count >= 15 && memcmp(bytes, "SQLite format 3", 15) == 0);
+}
+
+/* The capture has its name only for a moment: what is open needs none. */
+static prof_trace *import_capture(const char *path) {
+  static unsigned number;
+  char output[PATH_MAX];
+  const char *const folder = getenv("TMPDIR");
+  const int bytes = snprintf(output, sizeof output, "%s/prof-%ld-%u.prof",
+                             folder && *folder ? folder : "/tmp", (long)getpid(), number++);
+  if (bytes >= (int)sizeof output) {
+    say("prof: TMPDIR is too long for a name in it: %s", folder);
+    return NULL;
+  }
+  if (!import_to_read(path, output, &has_damage)) return NULL;
+  prof_trace *const trace = open_capture_file(output);
+  unlink(output);
+  return trace;
+}
+
+static void look_at_damage(const char *path, const prof_trace *trace) {
+  prof_trace_info info = {.size = sizeof info};
+  prof_trace_info_get(trace, &info);
+  if (!info.bad_count) return;
+  has_damage = true;
+  say("prof: '%s' is damaged or cut off: %" PRIu64 " place%s could not be read", path,
+      info.bad_count, info.bad_count == 1 ? "" : "s");
+}
+
+static prof_trace *open_file(const char *path) {
+  prof_trace *trace = NULL;
+  const int status = prof_trace_open(path, &trace);
+  if ((status == PROF_E_NOT_CAPTURE || status == PROF_E_TRUNCATED) && begins_as_trace(path))
+    return import_capture(path);
+  if (status != PROF_OK) say_refused(status);
+  if (status == PROF_E_NOT_FOUND) say_left(path);
+  if (trace) look_at_damage(path, trace);
+  return trace;
+}
+
+prof_trace *open_capture(const char *word) {
+  char path[PATH_MAX];
+  long pid;
+  struct stat about;
+  if (word_is_process(word, &pid))
+    return input_of_process("prof", pid, path, sizeof path) ? open_file(path) : NULL;
+  if (stat(word, &about) != 0 || !S_ISDIR(about.st_mode)) return open_file(word);
+  input_paths found = {0};
+  prof_trace *trace = NULL;
+  if (put_folder("info", &found, word, false) == EXIT_OK) {
+    if (found.count == 1)
+      trace = open_file(found.paths[0]);
+    else
+      say("prof: the folder '%s' has %zu captures, such as '%s': name one", word, found.count,
+          found.paths[0]);
+  }
+  input_paths_free(&found);
+  return trace;
+}
+
+int input_captures_open(const char *command, size_t count, char **words, input_captures *to) {
+  input_paths paths = {0};
+  int status = EXIT_OK;
+  for (size_t i = 0; i < count && status == EXIT_OK; i++)
+    status = input_paths_add(command, &paths, words[i], false);
+  if (status == EXIT_OK) to->items = calloc(paths.count + 1, sizeof *to->items);
+  for (size_t i = 0; i < paths.count && status == EXIT_OK; i++) {
+    prof_trace *const trace = to->items ? open_capture(paths.paths[i]) : NULL;
+    if (trace)
+      to->items[to->count++] = trace;
+    else
+      status = EXIT_FAILED;
+  }
+  input_paths_free(&paths);
+  return status;
+}
+
+void input_captures_close(input_captures *captures) {
+  while (captures->count > 0) prof_trace_destroy(captures->items[--captures->count]);
+  free(captures->items);
+  *captures = (input_captures){0};
+}
