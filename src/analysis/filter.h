@@ -7,6 +7,7 @@
 #ifndef PROF_ANALYSIS_FILTER_H
 #define PROF_ANALYSIS_FILTER_H
 
+#include "../format/parse.h"
 #include "../reader/capture.h"
 
 /* The options as their user wrote them. NULL: not given. All that are given must hold. */
@@ -46,14 +47,15 @@ typedef struct prof_i_time_window {
 typedef struct prof_i_trace_filter {
   const prof_i_filter *filter;
   const prof_trace *trace;
-  uint8_t *takes_site;   /* by site: its plain scopes pass */
+  uint8_t *takes_site;   /* by site: its plain scopes pass, and records that say no more */
   uint8_t *takes_thread; /* by index */
   uint64_t min_ns;
   prof_i_time_window window;   /* around all windows */
   prof_i_time_window *windows; /* of steps, by time; they do not touch */
   uint32_t window_count;
-  bool needs_record; /* long records may differ from their sites in what the filter names */
-  prof_event event;  /* scratch */
+  uint32_t record_flags; /* PROF_I_FLAG_*: parts of records that the filter looks at */
+  bool has_args;
+  prof_event event; /* scratch */
 } prof_i_trace_filter;
 
 /* filter NULL: takes everything. 0 or PROF_E_NO_MEMORY. */
@@ -76,12 +78,21 @@ static inline bool prof_i_trace_filter_takes_time(const prof_i_trace_filter *of,
          (of->window_count < 2 || prof_i_trace_filter_is_in_windows(of, start_ns));
 }
 
-/* Whether a scope of a thread passes. */
+/* Whether a scope's record may pass where its site does not, or the other way round. */
+static inline bool prof_i_trace_filter_reads_record(const prof_i_trace_filter *of,
+                                                    const uint64_t *record) {
+  return (prof_i_word_flags(record[2]) & of->record_flags) ||
+         (of->has_args && prof_i_word_schema(record[2]) != 0);
+}
+
+/* Whether a span of a thread passes. */
 static inline bool prof_i_trace_filter_takes(prof_i_trace_filter *of, uint32_t thread,
                                              const prof_i_span *span) {
   if (!of->takes_thread[thread]) return false;
   if (!prof_i_trace_filter_takes_time(of, span->start_ns, span->duration_ns)) return false;
-  if (span->record && of->needs_record) return prof_i_trace_filter_takes_record(of, thread, span);
+  if (span->record &&
+      (span->kind > PROF_EVENT_OPEN || prof_i_trace_filter_reads_record(of, span->record)))
+    return prof_i_trace_filter_takes_record(of, thread, span);
   return of->takes_site[span->site];
 }
 
