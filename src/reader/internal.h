@@ -6,11 +6,18 @@
 
 #include <prof/trace.h>
 
+#include "walk.h"
+
 int prof_i_trace_take(prof_trace **trace_out); /* prof_get(), src/live/own_snapshot.c */
 void prof_i_trace_destroy(prof_trace *trace);
 
 int prof_i_cursor_create(const prof_trace *trace, prof_cursor **cursor_out);
 void prof_i_cursor_destroy(prof_cursor *cursor);
+/* The same of one thread alone. Events that ended before from_ns may be omitted. */
+int prof_i_cursor_create_of(const prof_trace *trace, uint32_t thread, uint64_t from_ns,
+                            prof_cursor **cursor_out);
+/* As prof_cursor_next(), without expanding the event. */
+int prof_i_cursor_next_span(prof_cursor *cursor, prof_i_span *span_out);
 
 int prof_i_trace_change_text(const prof_trace *trace, uint32_t index, char **text_out);
 int prof_i_trace_note_text(const prof_trace *trace, uint32_t index, char **text_out);

@@ -44,6 +44,7 @@ class Scope:
         self.name, self.category, self.thread = event["name"], event["cat"], event["tid"]
         self.start, self.duration = round(event["ts"] * 1000), round(event["dur"] * 1000)
         self.args = event.get("args", {})
+        self.args.pop("External id", None)  # the exporter's own
         self.end = self.start + self.duration
         self.self, self.parent, self.children = self.duration, None, []
 

@@ -13,6 +13,7 @@
   X(run)                 \
   X(info)                \
   X(table)               \
+  X(events)              \
   X(memory)              \
   X(diff)                \
   X(flame)               \
