@@ -1,5 +1,5 @@
-/* Resolves a filter for one trace. See filter.h. */
-#include "filter.h"
+/* See trace_filter.h. */
+#include "trace_filter.h"
 
 #include <stdio.h>
 #include <stdlib.h>

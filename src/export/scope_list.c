@@ -1,5 +1,5 @@
-/* Lines of single scopes. Rows are written as they come, so the columns of the text have their
-   widths from the trace: its end, its threads. See scope_list.h. */
+/* Lines of single scopes. No row waits for a later one, so the columns of the text get their widths
+   from the trace: its end, its threads. See scope_list.h. */
 #include "scope_list.h"
 
 #include <stdio.h>
@@ -9,6 +9,7 @@
 #include "../base/log.h"
 #include "../base/sanitize.h"
 #include "../base/units.h"
+#include "../reader/capture.h"
 #include "../reader/shape.h"
 #include "../sink/sink.h"
 #include "value.h"

@@ -40,7 +40,7 @@ class Tables(Nested):
 
 class WrongWords(Nested):
     def test_a_wrong_value_is_one_error_with_the_value(self):
-        for command in ("table", "events"):
+        for command in ("table", "events", "tree", "flame"):
             for option, value in (
                 ("--name", "a["),
                 ("--min", "10"),

@@ -7,20 +7,6 @@
 
 #include "commands.h"
 
-enum {
-  FILTER_NAME = 2000, /* no letter of another option */
-  FILTER_CATEGORY,
-  FILTER_THREAD,
-  FILTER_PROCESS,
-  FILTER_DEVICE,
-  FILTER_LEVEL,
-  FILTER_MIN,
-  FILTER_ARG,
-  FILTER_FROM,
-  FILTER_TO,
-  FILTER_STEP
-};
-
 static const command_choice levels[] = {{"0", 0}, {"1", 1}, {"2", 2}, {0}};
 
 /* clang-format off */

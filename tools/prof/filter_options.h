@@ -6,6 +6,21 @@
 #include "../../src/analysis/filter.h"
 #include "command_line.h"
 
+/* Of the options; no letters of others. */
+enum {
+  FILTER_NAME = 2000,
+  FILTER_CATEGORY,
+  FILTER_THREAD,
+  FILTER_PROCESS,
+  FILTER_DEVICE,
+  FILTER_LEVEL,
+  FILTER_MIN,
+  FILTER_ARG,
+  FILTER_FROM,
+  FILTER_TO,
+  FILTER_STEP
+};
+
 enum { FILTER_ARGS_MAX = 32 };
 
 /* Begins as zeros. */

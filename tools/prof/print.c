@@ -83,3 +83,13 @@ void say(const char *format, ...) {
   if (memory && fclose(memory) == 0) fwrite(text, 1, bytes, stderr);
   free(text);
 }
+
+/* As setlocale() would look, which the command does not call: it formats nothing by a locale. */
+bool locale_is_utf8(void) {
+  static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    const char *const value = getenv(names[i]);
+    if (value && value[0]) return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
+  }
+  return false;
+}
