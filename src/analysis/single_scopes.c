@@ -1,5 +1,5 @@
-/* Two ways through a trace. By start: a cursor for each thread, merged by a heap. By time: one walk,
-   which keeps the scopes with the most time in a heap, the least of them at its root. See
+/* Two ways through a trace. By start: a cursor for each thread, merged by a heap. By time: one
+   walk, which keeps the scopes with the most time in a heap, the least of them at its root. See
    single_scopes.h. */
 #include "single_scopes.h"
 

@@ -27,8 +27,8 @@ typedef struct prof_i_scopes_result {
 typedef int (*prof_i_scope_visit)(void *user, const prof_event *event);
 
 /* By start: memory is constant, a part of each thread. Else it is that of `limit` scopes, and all
-   scopes are read before the first visit. Equal scopes come by start, then by thread. Returns
-   PROF_OK, the visitor's value, or a negative error whose text is set. */
+   scopes are read before the first visit. Equal scopes are in the order of their start, then of
+   their thread. Returns PROF_OK, the visitor's value, or a negative error whose text is set. */
 int prof_i_trace_scopes(const prof_trace *trace, const prof_i_scopes_options *options,
                         prof_i_scope_visit visit, void *user, prof_i_scopes_result *result_out);
 

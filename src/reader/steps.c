@@ -1,5 +1,5 @@
-/* The steps of a trace, as the walk emits them. Threads may have many records and few steps, so only
-   segments with a step are read, and without their nesting. Called by src/analysis. */
+/* The steps of a trace, as the walk emits them. Threads may have many records and few steps, so
+   only segments with a step are read, and without their nesting. Called by src/analysis. */
 #include "../format/parse.h"
 #include "capture.h"
 #include "walker.h"

@@ -257,7 +257,7 @@ static int write_tree(tree_page *p, char **text_out) {
 }
 
 int prof_i_tree(const prof_i_paths *paths, const prof_i_tree_options *options, char **text_out,
-                uint32_t *shown_count_out) {
+                uint32_t *path_count_out) {
   tree_page p = {.paths = paths, .options = options};
   int status = PROF_E_NO_MEMORY;
   p.nodes = calloc(paths->count + 1, sizeof *p.nodes);
@@ -270,7 +270,7 @@ int prof_i_tree(const prof_i_paths *paths, const prof_i_tree_options *options, c
   } else {
     prof_i_fail(status, "no memory for a tree of %u paths", paths->count);
   }
-  *shown_count_out = p.shown_count;
+  *path_count_out = p.shown_count + p.hidden_count;
   free(p.nodes);
   free(p.order);
   return status;

@@ -1,6 +1,7 @@
 """Filters of the command, against a computation in Python of the JSON export."""
 
 import json
+import os
 
 from nested_capture import FILTERS, Nested
 
@@ -36,6 +37,23 @@ class Tables(Nested):
             done = self.prof("table", *words, self.capture, status=3)
             self.assertIn("no scope passed the filter", done.stderr)
         self.prof("table", self.capture)
+
+
+class Exports(Nested):
+    def test_an_export_has_the_events_of_a_part(self):
+        self.prof("dump", self.capture, "--from", "200us", "--to", "0.7ms", "-o", "part.json")
+        with open(os.path.join(self.folder, "part.json"), encoding="utf-8") as file:
+            events = json.load(file)["traceEvents"]
+        found = sorted((x["name"], round(x["dur"] * 1000)) for x in events if x["ph"] == "X")
+        expected = [x for x in self.scopes if x.end > 200000 and x.start < 700000]
+        self.assertTrue(0 < len(expected) < len(self.scopes))
+        self.assertEqual(found, sorted((scope.name, scope.duration) for scope in expected))
+
+    def test_a_wrong_time_writes_nothing(self):
+        for words in (("--from", "soon"), ("--to", "5"), ("--from", "2s", "--to", "1s")):
+            done = self.prof("dump", self.capture, *words, "-o", "no.json", status=2)
+            self.assertIn(f'"{words[-1]}"', done.stderr)
+        self.assertFalse(os.path.exists(os.path.join(self.folder, "no.json")))
 
 
 class WrongWords(Nested):

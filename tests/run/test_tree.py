@@ -38,7 +38,8 @@ class Tree(Nested):
         for words, takes in FILTERS:
             with self.subTest(words=words):
                 found = {}
-                for line in self.lines("--min", "0%", *words):
+                share = () if words else ("--min", "0%")
+                for line in self.lines(*share, *words):
                     if line["calls"]:
                         key = (tuple(line["path"]), line["category"])
                         sums = found.get(key, (0, 0, 0))
@@ -125,6 +126,10 @@ class Tree(Nested):
 
     def test_nothing_that_passes_is_status_3(self):
         done = self.prof("tree", "--name", "none", self.capture, status=3)
+        text = self.prof("tree", "--name", "load", "--min", "99%", self.capture).stdout
+        self.assertRegex(
+            text, r"^ *Calls .*Name\n0 paths, and \d+ deeper or shorter ones not shown\n$"
+        )
         self.assertIn("no scope passed the filter", done.stderr)
         self.prof("tree", "--min", "200%", self.capture, status=2)
         self.prof("tree", "--depth", "0", self.capture, status=2)

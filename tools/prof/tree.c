@@ -18,6 +18,7 @@ static const double share_usual = 0.001;
 typedef struct tree_words {
   prof_i_tree_options tree;
   filter_options filter;
+  bool has_share;
 } tree_words;
 
 /* "1%": of paths. Else it is the filter's, of single scopes. */
@@ -31,6 +32,7 @@ static int read_least_share(tree_words *w, int option) {
   if (end == optarg || strcmp(end, "%") != 0 || !(share >= 0 && share <= 1))
     return refuse_words("tree", "--min takes a percentage such as 1%, or a time, not", optarg);
   w->tree.min_share = share;
+  w->has_share = true;
   return EXIT_OK;
 }
 
@@ -59,6 +61,7 @@ static int read_words(int argc, char **argv, tree_words *w) {
     }
   }
   if (status == EXIT_OK) status = filter_options_finish("tree", &w->filter);
+  if (!w->has_share && !w->filter.filter) w->tree.min_share = share_usual;
   w->tree.depth = (uint32_t)depth;
   w->tree.width = width ? (uint32_t)width : terminal_columns(STDOUT_FILENO);
   return status;
@@ -72,20 +75,20 @@ static int fail(int status) {
 static int print_tree(const input_captures *captures, const tree_words *w) {
   prof_i_paths paths = {.filter = w->filter.filter};
   char *text = NULL;
-  uint32_t shown = 0;
+  uint32_t path_count = 0;
   int status = PROF_OK;
   for (size_t i = 0; i < captures->count && status == PROF_OK; i++)
     status = prof_i_paths_add(&paths, captures->items[i], PROF_I_SIDE_NEW, NULL, NULL);
-  if (status == PROF_OK) status = prof_i_tree(&paths, &w->tree, &text, &shown);
+  if (status == PROF_OK) status = prof_i_tree(&paths, &w->tree, &text, &path_count);
   if (status == PROF_OK) fputs(text, stdout);
   free(text);
   prof_i_paths_fini(&paths);
   if (status != PROF_OK) return fail(status);
-  return shown == 0 && w->filter.filter ? filter_says_nothing("tree") : EXIT_OK;
+  return path_count == 0 && w->filter.filter ? filter_says_nothing("tree") : EXIT_OK;
 }
 
 static int execute(int argc, char **argv) {
-  tree_words w = {.tree = {.min_share = share_usual, .is_ascii = !locale_is_utf8()}};
+  tree_words w = {.tree.is_ascii = !locale_is_utf8()};
   input_captures captures = {0};
   int status = read_words(argc, argv, &w);
   if (status == EXIT_OK && argc == optind) status = refuse_words("tree", "takes captures", NULL);
@@ -124,7 +127,8 @@ const prof_command command_tree = {
     .notes =
         "Shares are of the time in all scopes of the threads and times that a filter names; of "
         "work on devices, of their time. --min 1% leaves out paths with a smaller share (default "
-        "0.1%), --min 10us single scopes that are shorter. Lines are ASCII where LC_ALL, LC_CTYPE "
+        "0.1%; with a filter 0), --min 10us single scopes that are shorter. Lines are ASCII where "
+        "LC_ALL, LC_CTYPE "
         "and LANG say no UTF-8.\n\n" FILTER_NOTES
         " A path whose scopes do not pass has no numbers, and is shown only above others.",
     .statuses = FILTER_STATUSES,
