@@ -15,6 +15,7 @@
   X(table)               \
   X(events)              \
   X(tree)                \
+  X(top)                 \
   X(memory)              \
   X(diff)                \
   X(flame)               \
@@ -87,6 +88,9 @@ bool locale_is_utf8(void);
 
 /* Columns of the terminal at the descriptor, or 0. */
 unsigned terminal_columns(int fd);
+
+/* The same of its lines. */
+unsigned terminal_lines(int fd);
 
 /* One line on stderr, by print_text(). */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -60,6 +60,12 @@ unsigned terminal_columns(int fd) {
   return size.ws_col;
 }
 
+unsigned terminal_lines(int fd) {
+  struct winsize size;
+  if (!isatty(fd) || ioctl(fd, TIOCGWINSZ, &size) != 0) return 0;
+  return size.ws_row;
+}
+
 const char *flush_words(const prof_trace *trace) {
   prof_trace_info info = {.size = sizeof info};
   prof_trace_info_get(trace, &info);
