@@ -93,8 +93,14 @@ static void fit_to_terminal(top_words *w) {
 
 /* One table. *is_over_out: the process has ended. */
 static int print_table(const char *path, top_words *w, bool is_first, bool *is_over_out) {
+  /* a process that ends gives the file its final name, or removes it */
+  *is_over_out = !is_first && access(path, F_OK) != 0;
+  if (*is_over_out) return EXIT_OK;
   prof_trace *const trace = open_capture_file(path);
-  if (!trace) return EXIT_FAILED;
+  if (!trace) {
+    *is_over_out = !is_first && access(path, F_OK) != 0; /* meanwhile */
+    return *is_over_out ? EXIT_OK : EXIT_FAILED;
+  }
   prof_trace_info info = {.size = sizeof info};
   prof_i_table_form form = {.filter = w->filter.filter};
   const prof_trace *const traces[] = {trace};
@@ -135,8 +141,6 @@ static int execute(int argc, char **argv) {
   bool is_over = false;
   for (uint64_t i = 0; status == EXIT_OK && !is_over && (w.count == 0 || i < w.count); i++) {
     if (i) wait_for(w.interval_ns);
-    /* a process that ends gives the file its final name, or removes it */
-    if (i && access(path, F_OK) != 0) break;
     status = print_table(path, &w, i == 0, &is_over);
   }
   filter_options_free(&w.filter);
