@@ -8,20 +8,14 @@
 #include "../base/port.h"
 #include "../format/observed.h"
 #include "../format/parse.h"
-#include "../reader/walk_plain.h"
 #include "aggregation.h"
 
 typedef prof_i_group_key group_key;
 
-static bool span_is_in_window(const prof_aggregate_options *options, const prof_i_span *span) {
-  return span->start_ns >= options->from_ns &&
-         (options->to_ns == 0 || span->start_ns < options->to_ns);
-}
-
 /* Whether the record has parts of the key that its site does not have. */
 static inline bool has_details(const prof_i_aggregation *a, const uint64_t *record) {
   const uint32_t flags = prof_i_word_flags(record[2]), by = a->options.group;
-  if (a->filter && a->filtered.needs_record) return true;
+  if (a->filter && prof_i_trace_filter_reads_record(&a->filtered, record)) return true;
   return (flags & (PROF_I_FLAG_NAME | PROF_I_FLAG_CATEGORY)) || prof_i_is_async(record) ||
          ((flags & PROF_I_FLAG_DEVICE) && (by & PROF_GROUP_DEVICE)) ||
          (prof_i_word_schema(record[2]) != 0 && (by & (PROF_I_GROUP_SHAPES | PROF_GROUP_STACK)));
@@ -41,22 +35,9 @@ static void note_first_call(prof_i_aggregation *a, prof_i_group *g, const prof_i
   g->category = (prof_i_text){a->event.category, a->event.category_bytes};
 }
 
-/* The totals of the group so far, of lane 0. Spans of side lanes enclose no others. Stored field by
-   field, because a copy of the struct would wait for the stores that made it. */
-static inline void note_totals(prof_i_pending_call *to, prof_i_group *g) {
-  to->group = g;
-  to->total_ns = g->stats.outer_ns;
-  to->device_ns = g->on_device.total_ns;
-  to->inner_count = g->inner_count;
-  to->outer_count = g->outer_count;
-  to->host_bytes = g->memory.host;
-  to->device_bytes = g->memory.device;
-  to->is_step = to->has_call = false;
-}
-
 static prof_i_pending_call group_total(prof_i_group *g) {
   prof_i_pending_call now;
-  note_totals(&now, g);
+  prof_i_pending_call_note(&now, g, false);
   return now;
 }
 
@@ -121,12 +102,6 @@ static int add_to_group(const prof_i_aggregation *a, prof_i_group *g, const prof
                                                                                 : PROF_E_NO_MEMORY;
 }
 
-/* Whether the filter takes a scope of this time. Its call site is looked at with the group's. */
-static inline bool passes_time(const prof_i_aggregation *a, const prof_i_span *span) {
-  return !a->filter ||
-         prof_i_trace_filter_takes_time(&a->filtered, span->start_ns, span->duration_ns);
-}
-
 int prof_i_aggregation_add_unscoped(prof_i_aggregation *a) {
   for (const prof_i_launch *left; (left = prof_i_device_totals_unscoped(&a->on_device)) != NULL;) {
     const prof_i_span span = {.record = left->record,
@@ -136,8 +111,8 @@ int prof_i_aggregation_add_unscoped(prof_i_aggregation *a) {
                               .site = left->site,
                               .kind = PROF_EVENT_SCOPE};
     prof_i_group *g;
-    if (prof_i_has_window(&a->options) && !span_is_in_window(&a->options, &span)) continue;
-    if (!passes_time(a, &span)) continue;
+    if (!prof_i_is_in_window(&a->options, span.start_ns)) continue;
+    if (!prof_i_aggregation_passes_time(a, span.start_ns, span.duration_ns)) continue;
     if (a->filter && left->thread == UINT32_MAX && !a->filtered.takes_thread[left->stream])
       continue;
     if (left->thread == UINT32_MAX) {
@@ -152,13 +127,6 @@ int prof_i_aggregation_add_unscoped(prof_i_aggregation *a) {
     note_first_call(a, g, &span);
   }
   return 0;
-}
-
-/* Sets the total to total_ns. False: no memory. */
-static inline bool add_plain_scope(prof_i_group *g, uint64_t total_ns, uint64_t duration_ns,
-                                   uint64_t self_ns) {
-  g->stats.outer_ns = total_ns;
-  return prof_i_duration_stats_add(&g->stats, duration_ns, self_ns);
 }
 
 /* Sets a->stack_node to the stack of the span. around: of a pending span the entry below it; NULL:
@@ -179,7 +147,7 @@ static bool find_plain_or_edge(prof_i_aggregation *a, const prof_i_span *span,
                                prof_i_pending_span *around, prof_i_group **group_out) {
   const bool is_detailed = span->record != NULL && has_details(a, span->record);
   if (a->has_callers && !find_caller(a, span, around)) return false;
-  if (!passes_time(a, span)) {
+  if (!prof_i_aggregation_passes_time(a, span->start_ns, span->duration_ns)) {
     *group_out = &a->unwanted;
     return true;
   }
@@ -190,12 +158,6 @@ static bool find_plain_or_edge(prof_i_aggregation *a, const prof_i_span *span,
 }
 
 /* ---- pending calls ---- */
-
-static inline bool has_pending_room(prof_i_aggregation *a) {
-  if (__builtin_expect(a->pending_count < a->pending_room, 1)) return true;
-  return prof_i_make_room((void **)&a->pending_call, &a->pending_room, a->pending_count,
-                          sizeof *a->pending_call);
-}
 
 /* Another child exists, so the kept call is added. */
 static __attribute__((noinline)) int add_only_child(prof_i_aggregation *a) {
@@ -211,17 +173,19 @@ static __attribute__((noinline)) int add_only_child(prof_i_aggregation *a) {
 static bool begin_pending(prof_i_aggregation *a, prof_i_pending_span *pending) {
   const prof_i_span *const span = &pending->span;
   prof_i_group *g = NULL;
-  if (!has_pending_room(a)) return false;
+  if (!prof_i_aggregation_has_pending_room(a)) return false;
   const bool is_step = span->kind == PROF_EVENT_STEP;
   if (a->only_child.group && !is_step && add_only_child(a)) return false;
-  const bool is_counted = span->kind <= PROF_EVENT_OPEN &&
-                          (!prof_i_has_window(&a->options) || span_is_in_window(&a->options, span));
+  const bool is_counted =
+      span->kind <= PROF_EVENT_OPEN && prof_i_is_in_window(&a->options, span->start_ns);
+  const bool is_inside =
+      (is_counted && span->kind == PROF_EVENT_SCOPE) || prof_i_aggregation_is_inside(a);
   if (is_counted && !find_plain_or_edge(a, span, pending - 1, &g)) return false;
   prof_i_pending_call *const waits = &a->pending_call[a->pending_count++];
   if (g)
-    note_totals(waits, g);
+    prof_i_pending_call_note(waits, g, is_inside);
   else
-    *waits = (prof_i_pending_call){.is_step = is_step};
+    *waits = (prof_i_pending_call){.is_step = is_step, .is_inside = is_inside};
   return true;
 }
 
@@ -238,8 +202,7 @@ static const prof_i_pending_call *take_pending(prof_i_aggregation *a, const prof
 }
 
 static inline bool span_is_requested(const prof_i_aggregation *a, const prof_i_span *span) {
-  return __builtin_expect(!prof_i_has_window(&a->options), 1) ||
-         span_is_in_window(&a->options, span);
+  return prof_i_is_in_window(&a->options, span->start_ns);
 }
 
 /* PROF_RULE_OUTER_FUNCTIONS: the function has no row, but takes its own memory. */
@@ -307,7 +270,7 @@ static bool is_inside_wanted(const prof_i_aggregation *a, const prof_i_span *spa
   if (span->start_ns < a->options.from_ns || span->kind != PROF_EVENT_SCOPE) return false;
   const prof_i_pending_span *around = prof_i_walker_parent(a->walker, span);
   for (; around->span.kind; around--) /* entry 0 has kind 0 */
-    if (around->span.kind == PROF_EVENT_SCOPE && span_is_in_window(&a->options, &around->span))
+    if (around->span.kind == PROF_EVENT_SCOPE && span_is_requested(a, &around->span))
       return true;
   return false;
 }
@@ -434,53 +397,6 @@ static int visit_spans(void *user, const prof_i_span *spans, size_t count) {
   return status;
 }
 
-/* ---- segments of plain scopes, without a span in between ---- */
-
-static inline void add_leaf(prof_i_walker *w, const prof_i_leaf *leaf,
-                            prof_i_pending_span *around) {
-  (void)around;
-  prof_i_group *const g = prof_i_aggregation_site_group(w->user, leaf->site);
-  if (!g || !add_plain_scope(g, g->stats.outer_ns + leaf->duration_ns, leaf->duration_ns,
-                             leaf->duration_ns))
-    w->status = PROF_E_NO_MEMORY;
-}
-
-static inline void add_pending(prof_i_walker *w, prof_i_pending_span *pending) {
-  prof_i_aggregation *const a = w->user;
-  const prof_i_span *const span = &pending->span;
-  if (__builtin_expect(span->record != NULL || span->kind != PROF_EVENT_SCOPE, 0)) {
-    w->around = pending - 1;
-    prof_i_walker_emit(w, pending);
-    w->around = NULL;
-    return;
-  }
-  if (__builtin_expect(w->status != 0, 0)) return; /* the pending call was not stored */
-  const prof_i_pending_call *const waited = &a->pending_call[--a->pending_count];
-  const uint64_t self_ns = span->duration_ns - pending->children_ns;
-  waited->group->inner_count = waited->inner_count + pending->child_count + pending->deeper_count;
-  waited->group->child_count += pending->child_count;
-  if (!add_plain_scope(waited->group, waited->total_ns + span->duration_ns, span->duration_ns,
-                       self_ns))
-    w->status = PROF_E_NO_MEMORY;
-}
-
-/* Fills all of the entry, because a later segment may be walked in another way. */
-static inline void make_pending_plain(prof_i_walker *w, const prof_i_leaf *leaf,
-                                      prof_i_pending_span *pending) {
-  prof_i_aggregation *const a = w->user;
-  prof_i_pending_init(leaf, pending);
-  prof_i_group *const g = prof_i_aggregation_site_group(a, leaf->site);
-  if (__builtin_expect(!g || !has_pending_room(a), 0)) {
-    w->status = PROF_E_NO_MEMORY;
-    return;
-  }
-  note_totals(&a->pending_call[a->pending_count++], g);
-}
-
-static void add_plain(prof_i_walker *w, const prof_i_segment *segment) {
-  prof_i_walk_plain(w, segment, add_leaf, add_pending, make_pending_plain);
-}
-
 int prof_i_aggregation_add_thread(prof_i_aggregation *a) {
   const int looked =
       a->has_pools ? prof_i_crossing_memory_begin(&a->crossing, a->trace, a->thread) : 0;
@@ -501,11 +417,9 @@ int prof_i_aggregation_add_thread(prof_i_aggregation *a) {
   a->only_child.group = NULL;
   /* Fast path: no span needs its parents or its details. */
   if (!a->has_callers && !a->has_pools && !a->has_first && !a->has_launched &&
-      !prof_i_has_window(&a->options) && !(a->options.group & PROF_GROUP_FLOPS) &&
-      !a->has_only_children && !(a->filter && a->filtered.min_ns)) {
-    walker->walk_plain = add_plain;
-    walker->takes_bare = !(a->options.group & (PROF_I_GROUP_SHAPES | PROF_GROUP_STACK)) &&
-                         !(a->filter && a->filtered.needs_record);
+      !(a->options.group & PROF_GROUP_FLOPS) && !a->has_only_children) {
+    walker->walk_plain = prof_i_aggregation_plain_walk(a);
+    walker->takes_bare = !(a->options.group & (PROF_I_GROUP_SHAPES | PROF_GROUP_STACK));
   }
   prof_i_memory_totals_clear(&a->memory);
   const int status = prof_i_walker_run(walker);

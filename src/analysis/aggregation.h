@@ -1,5 +1,5 @@
 /* The state of an aggregate: options, groups, and the current walk. Each call of
-   prof_traces_aggregate() has one. Four files use it:
+   prof_traces_aggregate() has one. Five files use it:
 
    aggregate.c: traces, threads, the public calls.
 
@@ -7,7 +7,9 @@
 
    aggregate_group.c: finds the group of a scope.
 
-   aggregate_thread.c: adds one thread's scopes to their groups. */
+   aggregate_thread.c: adds one thread's scopes to their groups.
+
+   aggregate_plain.c: the same of a segment of plain scopes, where nothing else is needed. */
 #ifndef PROF_ANALYSIS_AGGREGATION_H
 #define PROF_ANALYSIS_AGGREGATION_H
 
@@ -17,8 +19,8 @@
 #include "../reader/walker.h"
 #include "call_stacks.h"
 #include "crossing_memory.h"
-#include "filter.h"
 #include "group.h"
+#include "trace_filter.h"
 
 /* An entry of lane 0's stack, and the totals of its group when it was pushed. */
 typedef struct prof_i_pending_call {
@@ -26,7 +28,8 @@ typedef struct prof_i_pending_call {
   uint64_t total_ns, device_ns, inner_count, outer_count;
   int64_t host_bytes, device_bytes;
   bool is_step;
-  bool has_call; /* a vendor's */
+  bool has_call;  /* a vendor's */
+  bool is_inside; /* it, or an ended scope around it, began in the window */
 } prof_i_pending_call;
 
 enum {
@@ -107,6 +110,45 @@ static inline bool prof_i_has_window(const prof_aggregate_options *options) {
   return (options->from_ns | options->to_ns) != 0;
 }
 
+static inline bool prof_i_is_in_window(const prof_aggregate_options *options, uint64_t start_ns) {
+  return __builtin_expect(!prof_i_has_window(options), 1) ||
+         (start_ns >= options->from_ns && (options->to_ns == 0 || start_ns < options->to_ns));
+}
+
+/* Whether the filter takes a scope of this time. Its call site is looked at with the group's. */
+static inline bool prof_i_aggregation_passes_time(const prof_i_aggregation *a, uint64_t start_ns,
+                                                  uint64_t duration_ns) {
+  return !a->filter || prof_i_trace_filter_takes_time(&a->filtered, start_ns, duration_ns);
+}
+
+/* ---- pending calls ---- */
+
+/* The totals of the group so far, of lane 0. Spans of side lanes enclose no others. Stored field by
+   field, because a copy of the struct would wait for the stores that made it. */
+static inline void prof_i_pending_call_note(prof_i_pending_call *to, prof_i_group *g,
+                                            bool is_inside) {
+  to->group = g;
+  to->total_ns = g->stats.outer_ns;
+  to->device_ns = g->on_device.total_ns;
+  to->inner_count = g->inner_count;
+  to->outer_count = g->outer_count;
+  to->host_bytes = g->memory.host;
+  to->device_bytes = g->memory.device;
+  to->is_step = to->has_call = false;
+  to->is_inside = is_inside;
+}
+
+static inline bool prof_i_aggregation_has_pending_room(prof_i_aggregation *a) {
+  if (__builtin_expect(a->pending_count < a->pending_room, 1)) return true;
+  return prof_i_make_room((void **)&a->pending_call, &a->pending_room, a->pending_count,
+                          sizeof *a->pending_call);
+}
+
+/* Whether an ended scope that began in the window is pending. */
+static inline bool prof_i_aggregation_is_inside(const prof_i_aggregation *a) {
+  return a->pending_count && a->pending_call[a->pending_count - 1].is_inside;
+}
+
 /* ---- aggregate_options.c ---- */
 
 /* Copies `given`, which may be NULL, and sets what it leaves open. PROF_E_INVALID. */
@@ -148,5 +190,10 @@ int prof_i_aggregation_add_thread(prof_i_aggregation *a);
 
 /* Adds the device time that no scope of its thread encloses: a row of its own name has it. */
 int prof_i_aggregation_add_unscoped(prof_i_aggregation *a);
+
+/* ---- aggregate_plain.c ---- */
+
+/* How the thread's walker adds a segment of plain scopes. */
+prof_i_walk_segment prof_i_aggregation_plain_walk(const prof_i_aggregation *a);
 
 #endif

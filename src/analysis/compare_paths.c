@@ -8,6 +8,7 @@
 #include "../base/sanitize.h"
 #include "../reader/capture.h"
 #include "../reader/internal.h"
+#include "trace_filter.h"
 
 enum { EVENTS = 256, ROOM_FIRST = 64, NO_ROW = -1 };
 
@@ -15,7 +16,9 @@ enum { EVENTS = 256, ROOM_FIRST = 64, NO_ROW = -1 };
 typedef struct open_call {
   uint64_t start_ns, end_ns;
   uint32_t path, depth, row;
-  bool is_counted; /* it has ended */
+  bool is_counted; /* it has ended, and passes the filter */
+  bool passes;     /* the filter */
+  bool is_inside;  /* it, or an ended scope around it, began in the filter's time */
   bool is_vendor;  /* a call of a vendor's library: what it launched belongs to the scope around */
 } open_call;
 
@@ -23,6 +26,7 @@ typedef struct open_call {
 typedef struct device_call {
   uint64_t launch_ns, duration_ns, self_ns;
   uint32_t launch_thread, row;
+  bool passes;   /* the filter */
   bool is_scope; /* the device's side of a scope of the same name */
   uint32_t host_row;
 } device_call;
@@ -47,6 +51,7 @@ typedef struct paths_walk {
   uint64_t device_count, device_room, device_next;
   uint32_t thread;
   bool *is_stream; /* by thread; NULL: there is none */
+  prof_i_trace_filter filter;
 } paths_walk;
 
 /* ---- tables ---- */
@@ -228,25 +233,58 @@ static const open_call *enclosing_call(paths_walk *w, uint64_t start_ns, uint64_
   return NULL;
 }
 
-static bool push_call(paths_walk *w, const prof_event_brief *event, uint32_t path) {
+static bool push_call(paths_walk *w, const prof_event_brief *event, uint32_t path, bool passes,
+                      bool is_inside) {
   if (!grow_array32((void **)&w->stack, w->depth, &w->stack_room, sizeof *w->stack)) return false;
   w->stack[w->depth++] = (open_call){.start_ns = event->start_ns,
                                      .end_ns = event->start_ns + event->duration_ns,
                                      .path = path,
                                      .depth = event->depth,
                                      .row = w->paths->items[path].row,
-                                     .is_counted = event->kind == PROF_EVENT_SCOPE,
+                                     .is_counted = passes && event->kind == PROF_EVENT_SCOPE,
+                                     .passes = passes,
+                                     .is_inside = is_inside,
                                      .is_vendor = event->flags & PROF_EVENT_CALL};
   return true;
 }
 
-/* Whether an ended call of the row is around the one in `around`. */
+/* Whether a counted call of the row is around the one in `around`. */
 static bool is_in_call_of(const paths_walk *w, const open_call *around, uint32_t row,
                           uint64_t end_ns) {
   for (uint32_t i = around ? (uint32_t)(around - w->stack) + 1 : 0; i-- > 0;)
     if (w->stack[i].row == row && w->stack[i].is_counted && w->stack[i].end_ns >= end_ns)
       return true;
   return false;
+}
+
+/* ---- the filter ---- */
+
+static bool event_passes(paths_walk *w, const prof_event_brief *event) {
+  if (!w->paths->filter) return true;
+  const prof_i_span span = {.record = event->record,
+                            .start_ns = event->start_ns,
+                            .duration_ns = event->duration_ns,
+                            .self_ns = event->self_ns,
+                            .site = event->site,
+                            .kind = event->kind & 31u};
+  return prof_i_trace_filter_takes_span(&w->filter, event->thread, &span);
+}
+
+/* Work of a device is its launching thread's. */
+static bool device_event_passes(paths_walk *w, const prof_event_brief *event) {
+  const uint32_t launched = event->launch.thread;
+  const uint32_t thread = launched < w->trace->thread_count ? launched : event->thread;
+  return w->filter.takes_thread[thread] && event_passes(w, event);
+}
+
+static bool is_in_time(const paths_walk *w, const prof_event_brief *event) {
+  return event->start_ns >= w->filter.window.from_ns && event->start_ns < w->filter.window.to_ns;
+}
+
+/* Whether it, or a scope around it, began in the filter's time. */
+static bool is_inside_time(const paths_walk *w, const prof_event_brief *event,
+                           const open_call *around) {
+  return (event->kind == PROF_EVENT_SCOPE && is_in_time(w, event)) || (around && around->is_inside);
 }
 
 /* ---- devices ---- */
@@ -270,6 +308,7 @@ static bool keep_device_call(paths_walk *w, const prof_event_brief *event) {
                                                      .launch_thread = event->launch.thread,
                                                      .row = (uint32_t)row,
                                                      .host_row = (uint32_t)host_row,
+                                                     .passes = device_event_passes(w, event),
                                                      .is_scope = event->launch.record == 0};
   return true;
 }
@@ -294,7 +333,8 @@ static bool put_launched(paths_walk *w, uint64_t before_ns) {
       return true;
     const uint32_t parent = call->launch_thread == w->thread ? launching_path(w, call) : 0;
     const uint32_t path = find_path(w->paths, parent, call->row, w->side);
-    if (!path ||
+    if (!path) return false;
+    if (call->passes &&
         !count_call(w, path, call->duration_ns, call->self_ns, !w->paths->items[path].is_inner))
       return false;
   }
@@ -324,13 +364,18 @@ static bool put_scope(paths_walk *w, const prof_event_brief *event) {
   const open_call *const around = enclosing_call(w, event->start_ns, end_ns, event->depth);
   const uint32_t path = find_path(w->paths, around ? around->path : 0, (uint32_t)row, w->side);
   if (!path) return false;
+  const bool passes = w->filter.takes_thread[event->thread] && event_passes(w, event);
+  const bool is_inside = is_inside_time(w, event, around);
   const bool is_outermost =
       !w->paths->items[path].is_inner || !is_in_call_of(w, around, (uint32_t)row, end_ns);
-  if (event->kind == PROF_EVENT_SCOPE &&
+  if (event->kind == PROF_EVENT_SCOPE && is_inside && w->filter.takes_thread[event->thread] &&
+      event->start_ns >= w->filter.window.from_ns)
+    w->paths->host_self_ns[w->side] += event->self_ns;
+  if (event->kind == PROF_EVENT_SCOPE && passes &&
       !count_call(w, path, event->duration_ns, event->self_ns, is_outermost))
     return false;
   const bool is_own_time = !(event->flags & (PROF_EVENT_ASYNC | PROF_EVENT_OTHER_THREAD));
-  return !is_own_time || push_call(w, event, path);
+  return !is_own_time || push_call(w, event, path, passes, is_inside);
 }
 
 static bool put_event(paths_walk *w, const prof_event_brief *event) {
@@ -344,7 +389,9 @@ static bool put_event(paths_walk *w, const prof_event_brief *event) {
   if (event->kind == PROF_EVENT_SCOPE || event->kind == PROF_EVENT_OPEN) return put_scope(w, event);
   if (event->kind == PROF_EVENT_MEMORY && event->memory.verb == PROF_MEMORY_ALLOC) {
     const open_call *const around = enclosing_call(w, event->start_ns, event->start_ns, UINT32_MAX);
-    w->paths->items[around ? around->path : 0].sums[w->side].allocated_bytes += event->memory.bytes;
+    if (around ? around->passes : !w->paths->filter)
+      w->paths->items[around ? around->path : 0].sums[w->side].allocated_bytes +=
+          event->memory.bytes;
   }
   return true;
 }
@@ -407,7 +454,8 @@ int prof_i_paths_add(prof_i_paths *paths, const prof_trace *trace, prof_i_side s
                      prof_i_path_visit visit, void *user) {
   paths_walk w = {.paths = paths, .trace = trace, .side = side, .visit = visit, .user = user};
   int status = PROF_OK;
-  if (!make_root(paths) || !find_sites(&w) || !find_streams(&w))
+  if (!make_root(paths) || !find_sites(&w) || !find_streams(&w) ||
+      prof_i_trace_filter_init(&w.filter, trace, paths->filter) != PROF_OK)
     status = prof_i_fail(PROF_E_NO_MEMORY, "no memory for a capture's call sites");
   if (status == PROF_OK && w.is_stream) status = walk_events(&w, put_device_event);
   if (w.device_count > 1)
@@ -415,6 +463,7 @@ int prof_i_paths_add(prof_i_paths *paths, const prof_trace *trace, prof_i_side s
   if (status == PROF_OK) status = walk_events(&w, put_event);
   if (status == PROF_OK && !put_rest(&w))
     status = prof_i_fail(PROF_E_NO_MEMORY, "no memory for a device's paths");
+  prof_i_trace_filter_fini(&w.filter);
   free(w.sites);
   free(w.is_stream);
   free(w.stack);

@@ -2,8 +2,8 @@
    A path has sums for each side. `prof diff` compares the sides, `prof flame` draws one or both.
 
    Work of a device is below the host's scope that launched it. Its nodes are separate from host
-   scopes of the same name. Rows are paths of the same last name, category and kind of time. One
-   thread at a time. */
+   scopes of the same name. Rows are paths of the same last name, category and kind of time. With a
+   filter, only scopes that pass are counted. All scopes have paths. One thread at a time. */
 #ifndef PROF_ANALYSIS_COMPARE_PATHS_H
 #define PROF_ANALYSIS_COMPARE_PATHS_H
 
@@ -36,8 +36,13 @@ typedef struct prof_i_path {
   bool is_inner;                /* a path above it is of the same row: maybe a recursion */
 } prof_i_path;
 
+struct prof_i_filter;
+
 /* Begins as zeros. The first path is the root. */
 typedef struct prof_i_paths {
+  const struct prof_i_filter *filter; /* set by the caller; NULL: all scopes */
+  /* Self times of the host's scopes in the threads and times that the filter names. */
+  uint64_t host_self_ns[PROF_I_SIDES];
   prof_i_path *items;
   prof_i_path_row *rows;
   uint32_t count, room, row_count, row_room;
@@ -50,7 +55,7 @@ typedef struct prof_i_paths {
 typedef bool (*prof_i_path_visit)(void *user, uint32_t path, uint64_t duration_ns, uint64_t self_ns,
                                   bool is_outermost);
 
-/* Adds all ended scopes of a capture. `visit` may be NULL. Returns PROF_OK or an error whose text
+/* Adds the ended scopes of a capture. `visit` may be NULL. Returns PROF_OK or an error whose text
    is set. */
 int prof_i_paths_add(prof_i_paths *paths, const prof_trace *trace, prof_i_side side,
                      prof_i_path_visit visit, void *user);

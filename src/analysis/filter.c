@@ -1,5 +1,5 @@
-/* Resolves a filter for one trace. See filter.h. */
-#include "filter.h"
+/* See trace_filter.h. */
+#include "trace_filter.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -139,22 +139,18 @@ bool prof_i_trace_filter_is_in_windows(const prof_i_trace_filter *of, uint64_t s
 
 typedef struct step_search {
   prof_i_trace_filter *of;
-  uint32_t thread, room;
+  uint32_t room;
 } step_search;
 
-static int add_steps(void *user, const prof_i_span *spans, size_t count) {
+static int add_step(void *user, const prof_i_step *step) {
   step_search *const search = user;
   prof_i_trace_filter *const of = search->of;
-  for (size_t i = 0; i < count; i++) {
-    if (spans[i].kind != PROF_EVENT_STEP) continue;
-    prof_i_trace_expand(of->trace, search->thread, &spans[i], &of->event);
-    if (of->event.id < of->filter->first_step || of->event.id > of->filter->last_step) continue;
-    if (!prof_i_make_room((void **)&of->windows, &search->room, of->window_count,
-                          sizeof *of->windows))
-      return PROF_E_NO_MEMORY;
-    of->windows[of->window_count++] =
-        (prof_i_time_window){spans[i].start_ns, spans[i].start_ns + spans[i].duration_ns};
-  }
+  if (step->number < of->filter->first_step || step->number > of->filter->last_step) return 0;
+  if (!prof_i_make_room((void **)&of->windows, &search->room, of->window_count,
+                        sizeof *of->windows))
+    return PROF_E_NO_MEMORY;
+  of->windows[of->window_count++] =
+      (prof_i_time_window){step->start_ns, step->start_ns + step->duration_ns};
   return 0;
 }
 
@@ -178,21 +174,11 @@ static void join_windows(prof_i_trace_filter *of) {
   of->window_count = kept;
 }
 
-static bool thread_may_have_steps(const prof_trace *trace, uint32_t thread) {
-  const prof_i_trace_thread *const of = &trace->threads[thread];
-  for (uint32_t i = 0; i < of->segment_count; i++)
-    if (!trace->segments[of->first_segment + i].is_plain) return true;
-  return false;
-}
-
 /* Steps are the process's: a step of one thread holds for all. */
 static int find_steps(prof_i_trace_filter *of) {
   step_search search = {.of = of};
-  for (; search.thread < of->trace->thread_count; search.thread++) {
-    if (!thread_may_have_steps(of->trace, search.thread)) continue;
-    const int status = prof_i_trace_walk(of->trace, search.thread, add_steps, &search);
-    if (status) return status;
-  }
+  const int status = prof_i_trace_steps(of->trace, add_step, &search);
+  if (status) return status;
   prof_i_time_window *const window = &of->window;
   if (of->window_count == 0) {
     window->to_ns = window->from_ns;
@@ -207,15 +193,22 @@ static int find_steps(prof_i_trace_filter *of) {
 
 /* ---- the trace ---- */
 
-/* Plain scopes of a site have its names, no arguments, and no device. */
-static bool takes_plain(const prof_i_trace_filter *of, const prof_i_site_info *site) {
-  const prof_event event = {.level = site->level,
-                            .name = site->name.data,
-                            .name_bytes = (uint32_t)site->name.bytes,
-                            .category = site->category.data,
-                            .category_bytes = (uint32_t)site->category.bytes,
-                            .device = {PROF_DEVICE_CPU, 0}};
-  return prof_i_trace_filter_takes_event(of, &event);
+/* Plain scopes of a site have its names, no device, and the arguments of its record. A record that
+   prof_i_trace_filter_reads_record() passes over is judged by them. */
+static bool takes_plain(prof_i_trace_filter *of, uint32_t site) {
+  const prof_trace *const trace = of->trace;
+  const prof_i_span span = {
+      .kind = PROF_EVENT_SCOPE, .site = site, .record = prof_i_trace_site(trace, site)->record};
+  uint32_t thread = 0;
+  while (thread < trace->thread_count && prof_i_thread_is_stream(&trace->threads[thread])) thread++;
+  return thread < trace->thread_count && prof_i_trace_filter_takes_record(of, thread, &span);
+}
+
+/* The parts of records that differ from the site's, and that the filter looks at. */
+static uint32_t filter_record_flags(const prof_i_filter *filter) {
+  return (filter->has_name ? PROF_I_FLAG_NAME : 0u) |
+         (filter->words.category ? PROF_I_FLAG_CATEGORY : 0u) |
+         (filter->words.device ? PROF_I_FLAG_DEVICE : 0u);
 }
 
 int prof_i_trace_filter_init(prof_i_trace_filter *of, const prof_trace *trace,
@@ -232,14 +225,14 @@ int prof_i_trace_filter_init(prof_i_trace_filter *of, const prof_trace *trace,
     return PROF_E_NO_MEMORY;
   }
   for (uint32_t i = 0; i < site_count; i++)
-    of->takes_site[i] = takes_plain(of, prof_i_trace_site(trace, i));
+    of->takes_site[i] = takes_plain(of, i);
   for (uint32_t i = 0; i < trace->thread_count; i++)
     of->takes_thread[i] = !filter || takes_thread(filter, trace, i);
   if (!filter) return 0;
   of->min_ns = filter->min_ns;
   of->window = (prof_i_time_window){filter->from_ns, filter->to_ns};
-  of->needs_record =
-      filter->has_name || filter->words.category || filter->words.device || filter->arg_count;
+  of->record_flags = filter_record_flags(filter);
+  of->has_args = filter->arg_count != 0;
   const int status = filter->has_steps ? find_steps(of) : 0;
   if (status)
     prof_i_trace_filter_fini(of);

@@ -7,7 +7,8 @@
 #ifndef PROF_ANALYSIS_FILTER_H
 #define PROF_ANALYSIS_FILTER_H
 
-#include "../reader/capture.h"
+#include <prof/trace.h>
+#include <stdbool.h>
 
 /* The options as their user wrote them. NULL: not given. All that are given must hold. */
 typedef struct prof_i_filter_words {
@@ -37,52 +38,5 @@ bool prof_i_filter_has_accelerator(const prof_i_filter *filter);
 
 /* "10us", "1.5s", "0": a number with ns, us, ms or s. False: it is not one, or past 64 bits. */
 bool prof_i_filter_read_time(const char *text, uint64_t *ns_out);
-
-typedef struct prof_i_time_window {
-  uint64_t from_ns, to_ns; /* to_ns is not part of it */
-} prof_i_time_window;
-
-/* A filter resolved for one trace. One thread at a time uses it. */
-typedef struct prof_i_trace_filter {
-  const prof_i_filter *filter;
-  const prof_trace *trace;
-  uint8_t *takes_site;   /* by site: its plain scopes pass */
-  uint8_t *takes_thread; /* by index */
-  uint64_t min_ns;
-  prof_i_time_window window;   /* around all windows */
-  prof_i_time_window *windows; /* of steps, by time; they do not touch */
-  uint32_t window_count;
-  bool needs_record; /* long records may differ from their sites in what the filter names */
-  prof_event event;  /* scratch */
-} prof_i_trace_filter;
-
-/* filter NULL: takes everything. 0 or PROF_E_NO_MEMORY. */
-int prof_i_trace_filter_init(prof_i_trace_filter *of, const prof_trace *trace,
-                             const prof_i_filter *filter);
-void prof_i_trace_filter_fini(prof_i_trace_filter *of);
-
-/* Whether an expanded event passes, apart from its thread, duration and time. */
-bool prof_i_trace_filter_takes_event(const prof_i_trace_filter *of, const prof_event *event);
-
-/* The same for a span that has a record. */
-bool prof_i_trace_filter_takes_record(prof_i_trace_filter *of, uint32_t thread,
-                                      const prof_i_span *span);
-bool prof_i_trace_filter_is_in_windows(const prof_i_trace_filter *of, uint64_t start_ns);
-
-static inline bool prof_i_trace_filter_takes_time(const prof_i_trace_filter *of, uint64_t start_ns,
-                                                  uint64_t duration_ns) {
-  return duration_ns >= of->min_ns && start_ns >= of->window.from_ns &&
-         start_ns < of->window.to_ns &&
-         (of->window_count < 2 || prof_i_trace_filter_is_in_windows(of, start_ns));
-}
-
-/* Whether a scope of a thread passes. */
-static inline bool prof_i_trace_filter_takes(prof_i_trace_filter *of, uint32_t thread,
-                                             const prof_i_span *span) {
-  if (!of->takes_thread[thread]) return false;
-  if (!prof_i_trace_filter_takes_time(of, span->start_ns, span->duration_ns)) return false;
-  if (span->record && of->needs_record) return prof_i_trace_filter_takes_record(of, thread, span);
-  return of->takes_site[span->site];
-}
 
 #endif

@@ -1,5 +1,5 @@
-/* One group of scopes while it is added up. It becomes a row. Filled by aggregate_thread.c, read by
-   rows.c. */
+/* One group of scopes while it is added up. It becomes a row. Filled by aggregate_thread.c and
+   aggregate_plain.c, read by rows.c. */
 #ifndef PROF_ANALYSIS_GROUP_H
 #define PROF_ANALYSIS_GROUP_H
 

@@ -6,14 +6,14 @@
 
 #include "../base/text.h"
 #include "exporter.h"
+#include "value.h"
 
 typedef struct csv_writer {
   uint64_t pid, tid;
   char thread_name[64];
 } csv_writer;
 
-/* U+FFFD replaces what is not UTF-8, and NUL, which readers refuse. */
-static void csv_put_text(prof_i_sink *sink, const char *text, uint64_t bytes) {
+void prof_i_csv_put_text(prof_i_sink *sink, const char *text, uint64_t bytes) {
   const unsigned char *at = (const unsigned char *)text;
   prof_i_sink_bytes(sink, "\"", 1);
   for (uint64_t left = bytes; left > 0;) {
@@ -73,7 +73,7 @@ static int csv_event(prof_i_export *run, prof_i_export_event *event) {
   prof_i_sink_text(sink, csv_kind(e));
   csv_put_number(sink, w->pid);
   csv_put_number(sink, w->tid);
-  csv_put_text(sink, w->thread_name, strlen(w->thread_name));
+  prof_i_csv_put_text(sink, w->thread_name, strlen(w->thread_name));
   prof_i_sink_bytes(sink, ",", 1);
   csv_put_number(sink, event->start_ns);
   csv_put_number(sink, event->phase == PROF_I_PHASE_BEGIN ? event->end_ns - event->start_ns : 0);
@@ -84,9 +84,9 @@ static int csv_event(prof_i_export *run, prof_i_export_event *event) {
     prof_i_sink_advance(sink,
                         prof_i_put_double(prof_i_sink_reserve(sink, PROF_I_NUMBER_ROOM), e->value));
   prof_i_sink_bytes(sink, ",", 1);
-  csv_put_text(sink, event->category.data, event->category.bytes);
+  prof_i_csv_put_text(sink, event->category.data, event->category.bytes);
   prof_i_sink_bytes(sink, ",", 1);
-  csv_put_text(sink, event->name.data, event->name.bytes);
+  prof_i_csv_put_text(sink, event->name.data, event->name.bytes);
   prof_i_sink_bytes(sink, "\r\n", 2);
   return PROF_OK;
 }

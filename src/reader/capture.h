@@ -58,6 +58,7 @@ typedef struct prof_i_segment {
   bool is_plain : 1;   /* only plain scopes, without a gap */
   bool is_ordered : 1; /* by end */
   bool has_calls : 1;  /* of a vendor's tracing: walk_sorted.c may move them */
+  bool has_steps : 1;
   /* another thread wrote it for this one: see virtual_threads.c */
   bool is_side_written : 1;
   /* No event of a later segment ended before one of this segment or an earlier one. */

@@ -24,9 +24,9 @@ typedef struct walk_part {
 
 struct prof_cursor {
   const prof_trace *trace;
-  uint32_t thread;  /* the next one */
-  uint64_t from_ns; /* earlier events may be left out */
-  int status;       /* of the first failure */
+  uint32_t thread, thread_end; /* the next one; the last one that is read, plus 1 */
+  uint64_t from_ns;            /* earlier events may be left out */
+  int status;                  /* of the first failure */
   prof_i_walker *walker;
   walk_part *walk_parts; /* parts of the thread left to walk, the earliest last */
   uint32_t walk_part_count, walk_part_room;
@@ -165,10 +165,10 @@ static int sort_part_spans(prof_cursor *cursor) {
 static int advance_walk_part(prof_cursor *cursor) {
   if (cursor->walk_part_count == 0) {
     finish_thread(cursor);
-    while (cursor->thread < cursor->trace->thread_count &&
+    while (cursor->thread < cursor->thread_end &&
            cursor->trace->threads[cursor->thread].event_count == 0)
       cursor->thread++;
-    if (cursor->thread == cursor->trace->thread_count) return 0;
+    if (cursor->thread == cursor->thread_end) return 0;
     const int status = start_thread_walk(cursor);
     if (status) return status;
     cursor->thread++;
@@ -190,8 +190,19 @@ int prof_i_cursor_create(const prof_trace *trace, prof_cursor **cursor_out) {
   prof_cursor *const cursor = calloc(1, sizeof *cursor);
   if (!cursor) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a cursor");
   cursor->trace = trace;
+  cursor->thread_end = trace->thread_count;
   cursor->is_own = true;
   *cursor_out = cursor;
+  return PROF_OK;
+}
+
+int prof_i_cursor_create_of(const prof_trace *trace, uint32_t thread, uint64_t from_ns,
+                            prof_cursor **cursor_out) {
+  const int status = prof_i_cursor_create(trace, cursor_out);
+  if (status != PROF_OK) return status;
+  (*cursor_out)->thread = thread;
+  (*cursor_out)->thread_end = thread + 1;
+  (*cursor_out)->from_ns = from_ns;
   return PROF_OK;
 }
 
@@ -350,6 +361,16 @@ int prof_trace_event_get(const prof_trace *trace, const prof_event_brief *brief,
                             .kind = brief->kind & 31u};
   prof_i_trace_expand(trace, brief->thread, &span, event_out);
   return PROF_OK;
+}
+
+int prof_i_cursor_next_span(prof_cursor *cursor, prof_i_span *span_out) {
+  const prof_i_span *span;
+  while ((span = read_span(cursor)) == NULL) {
+    const int status = refill_spans(cursor, __func__);
+    if (status != 1) return status;
+  }
+  *span_out = *span;
+  return 1;
 }
 
 int prof_cursor_next(prof_cursor *cursor, prof_event *event_out) {

@@ -19,6 +19,11 @@ const prof_i_span *prof_i_cursor_ready(const prof_cursor *cursor, uint32_t *thre
                                        size_t *count_out);
 /* Goes past so many of these. */
 void prof_i_cursor_take(prof_cursor *cursor, size_t count);
+/* The same of one thread alone. Events that ended before from_ns may be omitted. */
+int prof_i_cursor_create_of(const prof_trace *trace, uint32_t thread, uint64_t from_ns,
+                            prof_cursor **cursor_out);
+/* As prof_cursor_next(), without expanding the event. */
+int prof_i_cursor_next_span(prof_cursor *cursor, prof_i_span *span_out);
 
 int prof_i_trace_change_text(const prof_trace *trace, uint32_t index, char **text_out);
 int prof_i_trace_note_text(const prof_trace *trace, uint32_t index, char **text_out);

@@ -227,7 +227,9 @@ static int scan_event(chunk_scan *s, const uint64_t *words, const prof_i_long_re
   check_site(s, prof_i_record_site(words[1]));
   count_long(s, end, record->kind);
   if (record->kind == PROF_I_KIND_CALL) count_call(s, words, record);
-  return record->kind != PROF_I_KIND_STEP || add_step_mark(trace, end) ? 0 : PROF_E_NO_MEMORY;
+  if (record->kind != PROF_I_KIND_STEP) return 0;
+  s->segment->has_steps = true;
+  return add_step_mark(trace, end) ? 0 : PROF_E_NO_MEMORY;
 }
 
 static int scan_about_thread(chunk_scan *s, const uint64_t *words, const prof_i_long_record *record,

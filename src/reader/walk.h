@@ -55,6 +55,16 @@ enum { PROF_I_BATCH = 512 };
 typedef int (*prof_i_visit)(void *user, const prof_i_span *spans, size_t count);
 int prof_i_trace_walk(const prof_trace *trace, uint32_t thread, prof_i_visit visit, void *user);
 
+/* One step: its number, and when it was. Times are in ns from the capture's start. */
+typedef struct prof_i_step {
+  uint64_t number, start_ns, duration_ns;
+} prof_i_step;
+
+/* Visits all steps of a trace, without a walk: only parts of threads that have steps are read. In
+   no order. Stops at the first visit that returns non-zero, and returns its value; else 0. */
+typedef int (*prof_i_step_visit)(void *user, const prof_i_step *step);
+int prof_i_trace_steps(const prof_trace *trace, prof_i_step_visit visit, void *user);
+
 /* Expands a span into the public event (name, category, device, arguments). */
 void prof_i_trace_expand(const prof_trace *trace, uint32_t thread, const prof_i_span *span,
                          prof_event *event_out);

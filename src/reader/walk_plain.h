@@ -2,7 +2,7 @@
    scopes are leaves. They are complete when the next record is read, and never reach the stack.
 
    The including file decides what is done with complete scopes: walk.c emits spans,
-   aggregate_thread.c adds up, cursor.c skips. A call for each scope would cost as much as the walk,
+   aggregate_plain.c adds up, cursor.c skips. A call for each scope would cost as much as the walk,
    so this is a header, and its callbacks are inlined. Other records go to
    prof_i_walker_put_plain(). */
 #ifndef PROF_READER_WALK_PLAIN_H

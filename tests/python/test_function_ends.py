@@ -94,7 +94,9 @@ class Ends(unittest.TestCase):
         rows_of_trace = json.loads(p.trace.json("chrome", stacks=True))["traceEvents"]
         shown = {
             row["name"]: [
-                plain(frame) for frame in row.get("args", {}).get("Call stack", "").split(";") if frame
+                plain(frame)
+                for frame in row.get("args", {}).get("Call stack", "").split(";")
+                if frame
             ][:frames]
             for row in rows_of_trace
             if row["name"].startswith("op ")

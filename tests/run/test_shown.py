@@ -376,11 +376,11 @@ class Repeated(Shown):
 
     def test_a_path_is_quoted_where_a_shell_needs_it(self):
         for folder, shown in (
-            ("out", "out/run-1/prof_output"),
-            ("a b", "'a b/run-1'/prof_output"),
+            ("out", "out/run-1 out/run-2"),
+            ("a b", "'a b/run-1' 'a b/run-2'"),
         ):
             text = self.run_well("-n", "2", "-o", folder, "app", "0")
-            self.assertIn(f"prof table {shown}/*.prof, ", text)
+            self.assertIn(f"prof diff {shown}\n", text)
 
 
 class Processes(Shown):

@@ -1,8 +1,8 @@
 /* Filters: their words, and what an aggregate keeps of a capture. */
 #include "trace_checks.h"
 
-#include "../../src/analysis/filter.h"
 #include "../../src/analysis/internal.h"
+#include "../../src/analysis/trace_filter.h"
 
 enum { T0 = CAPTURE_START, CHUNK = PROF_I_UNIT_BYTES, SCHEMA = 1 };
 
@@ -197,11 +197,104 @@ static void a_single_scope_is_judged_as_an_aggregate_does(void **state) {
   capture_end(&c);
 }
 
+/* ---- the fast path ---- */
+
+typedef struct random_thread {
+  prof_i_head *chunk;
+  uint64_t clock;
+  uint32_t seed;
+} random_thread;
+
+static uint32_t random_below(random_thread *t, uint32_t end) {
+  t->seed = t->seed * 1664525 + 1013904223;
+  return (t->seed >> 8) % end;
+}
+
+/* Scopes nest, touch each other, and may take no time. */
+static void put_random_scope(random_thread *t, uint32_t depth) {
+  const uint64_t start = t->clock;
+  t->clock += random_below(t, 4);
+  for (uint32_t left = depth < 6 ? random_below(t, 4) : 0; left > 0; left--)
+    put_random_scope(t, depth + 1);
+  t->clock += random_below(t, 20);
+  capture_plain(t->chunk, T0 + start, t->clock - start, 1 + random_below(t, 3));
+}
+
+static prof_trace *open_random(capture *c, uint32_t seed) {
+  prof_i_head *const meta = begin_with_sites(c, 1 << 20, 3);
+  capture_session(meta, T0, 2, 1);
+  for (uint32_t serial = 1; serial <= 2; serial++) {
+    random_thread t = {.chunk = capture_chunk(c, CHUNK, serial), .seed = seed + serial};
+    for (int i = 0; i < 20; i++) put_random_scope(&t, 0);
+  }
+  return open_capture(c);
+}
+
+static prof_rows *rows_of(const prof_trace *trace, const prof_i_filter *filter, uint32_t sort) {
+  const prof_aggregate_options options = {
+      .size = sizeof options, .group = PROF_GROUP_NAME, .sort = sort};
+  prof_rows *rows = NULL;
+  assert_int_equal(prof_i_traces_aggregate_filtered(&trace, 1, &options, filter, &rows), PROF_OK);
+  return rows;
+}
+
+static const prof_row *row_named(const prof_rows *rows, const char *name) {
+  for (uint64_t i = 0; i < rows->row_count; i++)
+    if (strcmp(rows->rows[i].name, name) == 0) return &rows->rows[i];
+  fail_msg("there is no row %s", name);
+  return NULL;
+}
+
+static void check_same_rows(const prof_rows *one, const prof_rows *other) {
+  assert_int_equal(one->row_count, other->row_count);
+  assert_int_equal(one->all_self_ns, other->all_self_ns);
+  for (uint64_t i = 0; i < one->row_count; i++) {
+    const prof_row *const a = &one->rows[i], *const b = row_named(other, a->name);
+    prof_row_more more_a = {.size = sizeof more_a}, more_b = {.size = sizeof more_b};
+    assert_int_equal(prof_rows_more(one, i, &more_a), PROF_OK);
+    assert_int_equal(prof_rows_more(other, (uint64_t)(b - other->rows), &more_b), PROF_OK);
+    assert_int_equal(a->calls_count, b->calls_count);
+    assert_int_equal(a->total_ns, b->total_ns);
+    assert_int_equal(a->self_ns, b->self_ns);
+    assert_int_equal(a->max_ns, b->max_ns);
+    assert_int_equal(more_a.child_count, more_b.child_count);
+    assert_int_equal(more_a.inner_count, more_b.inner_count);
+  }
+}
+
+/* An order by the first call needs each call, so it takes the slow path. */
+static void the_fast_path_adds_what_the_slow_one_does(void **state) {
+  (void)state;
+  static const prof_i_filter_words filters[] = {
+      {.from = "100ns", .to = "700ns"}, {.from = "300ns"}, {.to = "300ns"}, {.min = "15ns"},
+      {.name = "a|b", .from = "50ns", .to = "500ns", .min = "10ns"}};
+  uint64_t met = 0;
+  for (uint32_t seed = 0; seed < 40; seed++) {
+    capture c;
+    prof_trace *const trace = open_random(&c, seed);
+    for (size_t i = 0; i < sizeof filters / sizeof *filters; i++) {
+      prof_i_filter *filter = NULL;
+      assert_int_equal(prof_i_filter_create(&filters[i], &filter), PROF_OK);
+      prof_rows *const fast = rows_of(trace, filter, PROF_SORT_NAME),
+                      *const slow = rows_of(trace, filter, PROF_SORT_FIRST);
+      check_same_rows(fast, slow);
+      met += fast->calls_count;
+      prof_rows_destroy(fast);
+      prof_rows_destroy(slow);
+      prof_i_filter_destroy(filter);
+    }
+    prof_trace_destroy(trace);
+    capture_end(&c);
+  }
+  assert_true(met > 1000);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_wrong_word_is_refused_with_its_option_and_value),
       cmocka_unit_test(times_are_read_exactly), cmocka_unit_test(plain_scopes_are_filtered),
       cmocka_unit_test(records_are_filtered_by_what_they_say),
-      cmocka_unit_test(a_single_scope_is_judged_as_an_aggregate_does)};
+      cmocka_unit_test(a_single_scope_is_judged_as_an_aggregate_does),
+      cmocka_unit_test(the_fast_path_adds_what_the_slow_one_does)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

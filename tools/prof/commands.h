@@ -13,6 +13,9 @@
   X(run)                 \
   X(info)                \
   X(table)               \
+  X(events)              \
+  X(tree)                \
+  X(top)                 \
   X(memory)              \
   X(diff)                \
   X(flame)               \
@@ -83,8 +86,14 @@ size_t utf8_character(const unsigned char *at, size_t left, unsigned *code_out);
 /* What open scopes last until. */
 const char *flush_words(const prof_trace *trace);
 
+/* Whether a terminal shows UTF-8, by LC_ALL, LC_CTYPE and LANG. */
+bool locale_is_utf8(void);
+
 /* Columns of the terminal at the descriptor, or 0. */
 unsigned terminal_columns(int fd);
+
+/* The same of its lines. */
+unsigned terminal_lines(int fd);
 
 /* One line on stderr, by print_text(). */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));

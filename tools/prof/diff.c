@@ -9,6 +9,7 @@
 
 #include "../../src/report/diff.h"
 #include "commands.h"
+#include "filter_options.h"
 #include "sides.h"
 
 enum { WIDTH_MIN = 60, WIDTH_MAX = 1000, WIDTH_USUAL = 80 };
@@ -21,6 +22,7 @@ typedef struct diff_words {
   diff_form form;
   bool has_limit;
   double limit;
+  filter_options filter;
 } diff_words;
 
 /* "5%" or "5" */
@@ -66,10 +68,10 @@ static int read_words(int argc, char **argv, diff_words *w) {
         w->has_limit = true;
         break;
       default:
-        return EXIT_USAGE;
+        if (!filter_options_take(&w->filter, c)) return EXIT_USAGE;
     }
   }
-  return status;
+  return status == EXIT_OK ? filter_options_finish("diff", &w->filter) : status;
 }
 
 static int fail(int status) {
@@ -110,6 +112,7 @@ static int compare_sides(const command_sides *sides, diff_words *w) {
   for (uint32_t side = 0; side < PROF_I_SIDES; side++)
     w->compare.runs_count[side] = (uint32_t)sides->sides[side].count;
   prof_i_comparison_init(&comparison, &w->compare);
+  comparison.paths.filter = w->filter.filter;
   int status = EXIT_FAILED;
   if (w->has_limit && !prof_i_comparison_has_verdicts(&comparison))
     say("prof diff: --fail-on needs %d captures of each side; base has %u, new %u",
@@ -136,6 +139,7 @@ static int execute(int argc, char **argv) {
   if (status == EXIT_OK && (!sides.sides[0].count || !sides.sides[1].count))
     status = refuse_words("diff", "needs both --base and --new", NULL);
   if (status == EXIT_OK) status = compare_sides(&sides, &w);
+  filter_options_free(&w.filter);
   sides_free(&sides);
   return status;
 }
@@ -156,6 +160,7 @@ static const command_option options[] = {
     {.name = "width", .argument = "COLUMNS", .help = "of the text", .id = 'w'},
     {.name = "json", .help = "all rows as JSON", .id = 'j'},
     {.name = "csv", .help = "all rows as CSV", .id = 'c'},
+    {.more = filter_option_list},
     {0}};
 
 static const command_example examples[] = {

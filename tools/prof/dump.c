@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "commands.h"
+#include "filter_options.h"
 
 /* The endings select a format without --format. lacks: what the command says of the file. */
 static const struct {
@@ -107,15 +108,29 @@ int choose_format(const char *command, const char *word, uint32_t *to) {
   return command_read_choice(command, "--format", word, choices, to);
 }
 
+static int read_dump_words(int argc, char **argv, prof_dump_options *options,
+                           const char **output_out) {
+  filter_options window = {0};
+  for (int c; (c = command_option_next(&command_dump, argc, argv)) != -1;) {
+    if (c == 'o')
+      *output_out = optarg;
+    else if (c == 'f' ? choose_format("dump", optarg, &options->format) != EXIT_OK
+                      : !filter_options_take(&window, c))
+      return EXIT_USAGE;
+  }
+  const int status = filter_options_finish("dump", &window); /* checks both times */
+  filter_options_free(&window);
+  if (status != EXIT_OK) return status;
+  if (window.words.from) prof_i_filter_read_time(window.words.from, &options->from_ns);
+  if (window.words.to) prof_i_filter_read_time(window.words.to, &options->to_ns);
+  return EXIT_OK;
+}
+
 static int execute_dump(int argc, char **argv) {
   prof_dump_options options = {.size = sizeof options};
   const char *output = NULL;
-  for (int c; (c = command_option_next(&command_dump, argc, argv)) != -1;) {
-    if (c == 'o')
-      output = optarg;
-    else if (c != 'f' || choose_format("dump", optarg, &options.format) != EXIT_OK)
-      return EXIT_USAGE;
-  }
+  const int words_status = read_dump_words(argc, argv, &options, &output);
+  if (words_status != EXIT_OK) return words_status;
   if (argc - optind != 1) return refuse_words("dump", "takes one capture", NULL);
   if (!output) return refuse_words("dump", "needs -o OUT", NULL);
   if (options.format == PROF_FORMAT_DEFAULT && strcmp(output, "-") != 0) {
@@ -153,10 +168,20 @@ static const command_option options_of_dump[] = {
     {"format", 'f', "FORMAT",
      .help = "chrome (chrome://tracing and Perfetto), perfetto, csv, folded (flame graphs), "
              "speedscope, pprof, raf, or capture (a copy); default by OUT's ending"},
+    {.name = "from",
+     .argument = "TIME",
+     .id = FILTER_FROM,
+     .help = "only events that end after this time of the capture, as 1.5s"},
+    {.name = "to",
+     .argument = "TIME",
+     .id = FILTER_TO,
+     .help = "only events that begin before this time, as 2s"},
     {0}};
 
 static const command_example examples[] = {
-    {"prof dump trace.prof -o trace.json.gz", "a trace for Perfetto, compressed"}, {0}};
+    {"prof dump trace.prof -o trace.json.gz", "a trace for Perfetto, compressed"},
+    {"prof dump trace.prof --from 2ms --to 5ms -o part.json", "a part of it"},
+    {0}};
 
 const prof_command command_dump = {
     .name = "dump",

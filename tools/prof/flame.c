@@ -11,12 +11,14 @@
 #include "../../src/report/flame.h"
 #include "../../src/sink/sink.h"
 #include "commands.h"
+#include "filter_options.h"
 #include "sides.h"
 
 typedef struct flame_words {
   prof_i_flame_options flame;
   const char *output; /* NULL: the standard output */
   bool is_folded;
+  filter_options filter;
 } flame_words;
 
 static int read_words(int argc, char **argv, flame_words *w) {
@@ -42,9 +44,10 @@ static int read_words(int argc, char **argv, flame_words *w) {
         w->flame.title = optarg;
         break;
       default:
-        return EXIT_USAGE;
+        if (!filter_options_take(&w->filter, c)) return EXIT_USAGE;
     }
   }
+  if (status == EXIT_OK) status = filter_options_finish("flame", &w->filter);
   const char *const dot = w->output ? strrchr(w->output, '.') : NULL;
   w->is_folded |= dot && strcmp(dot, ".folded") == 0;
   struct stat file;
@@ -116,10 +119,12 @@ static int execute(int argc, char **argv) {
     w.flame.runs_count[0] = (uint32_t)sides.sides[0].count;
     w.flame.runs_count[1] = (uint32_t)sides.sides[1].count;
     if (!w.flame.title) w.flame.title = sides.sides[1].paths[0];
+    paths.filter = w.filter.filter;
     status = add_captures(&paths, &sides);
   }
   if (status == EXIT_OK) status = make_flame(&paths, &w);
   prof_i_paths_fini(&paths);
+  filter_options_free(&w.filter);
   sides_free(&sides);
   return status;
 }
@@ -134,6 +139,7 @@ static const command_option options[] = {
     {.name = "title", .argument = "TEXT", .help = "of the picture", .id = 't'},
     {.name = "base", .argument = "A...", .help = "with --new: a difference", .id = 'B'},
     {.name = "new", .argument = "B...", .help = "the side that widths are of", .id = 'N'},
+    {.more = filter_option_list},
     {0}};
 
 static const command_example examples[] = {

@@ -43,16 +43,6 @@ static uint32_t find_width(void) {
   return width < WIDTH_MIN ? WIDTH_MIN : width > WIDTH_MAX ? WIDTH_MAX : width;
 }
 
-/* As setlocale() would look, which the command does not call: it formats nothing by a locale. */
-static bool locale_is_utf8(void) {
-  static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-    const char *const value = getenv(names[i]);
-    if (value && value[0]) return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
-  }
-  return false;
-}
-
 /* ---- the words ---- */
 
 static int read_words(int argc, char **argv, memory_words *w) {

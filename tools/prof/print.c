@@ -60,6 +60,12 @@ unsigned terminal_columns(int fd) {
   return size.ws_col;
 }
 
+unsigned terminal_lines(int fd) {
+  struct winsize size;
+  if (!isatty(fd) || ioctl(fd, TIOCGWINSZ, &size) != 0) return 0;
+  return size.ws_row;
+}
+
 const char *flush_words(const prof_trace *trace) {
   prof_trace_info info = {.size = sizeof info};
   prof_trace_info_get(trace, &info);
@@ -82,4 +88,14 @@ void say(const char *format, ...) {
   fputc('\n', to);
   if (memory && fclose(memory) == 0) fwrite(text, 1, bytes, stderr);
   free(text);
+}
+
+/* As setlocale() would look, which the command does not call: it formats nothing by a locale. */
+bool locale_is_utf8(void) {
+  static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    const char *const value = getenv(names[i]);
+    if (value && value[0]) return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
+  }
+  return false;
 }

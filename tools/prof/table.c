@@ -9,6 +9,7 @@
 
 #include "../../src/report/table.h"
 #include "commands.h"
+#include "filter_options.h"
 #include "inputs.h"
 
 enum { OPTION_WIDTH = 256, OPTION_COLUMNS, OPTION_JSON, OPTION_CSV };
@@ -17,6 +18,7 @@ typedef struct table_words {
   prof_aggregate_options options;
   prof_i_table_form form;
   const char *columns; /* their words */
+  filter_options filter;
 } table_words;
 
 static const command_choice groups[] =
@@ -149,9 +151,11 @@ static int parse_options(int argc, char **argv, table_words *w) {
         status = set_kind(w, PROF_I_TABLE_CSV);
         break;
       default:
-        return EXIT_USAGE;
+        if (!filter_options_take(&w->filter, c)) return EXIT_USAGE;
     }
   }
+  if (status == EXIT_OK) status = filter_options_finish(who, &w->filter);
+  w->form.filter = w->filter.filter;
   return status == EXIT_OK && w->columns ? add_columns(w) : status;
 }
 
@@ -160,6 +164,7 @@ int check_table_options(const char *command, int argc, char **argv) {
   who = command;
   optind = 0; /* as at a first call */
   const int status = parse_options(argc, argv, &w);
+  filter_options_free(&w.filter);
   who = "table";
   optind = 0;
   return status;
@@ -187,20 +192,21 @@ static int print_table(const input_captures *captures, table_words *w) {
   }
   fputs(text, stdout);
   free(text);
-  return w->form.group_count == 0 && has_filter(w) ? EXIT_NO : EXIT_OK;
+  return w->form.group_count == 0 && has_filter(w) ? filter_says_nothing("table") : EXIT_OK;
 }
 
 static int execute_table(int argc, char **argv) {
   table_words w = {.options.size = sizeof w.options};
   input_captures captures = {0};
   int status = parse_options(argc, argv, &w);
-  if (status != EXIT_OK) return status;
-  if (argc == optind) return refuse_words("table", "takes captures", NULL);
+  if (status == EXIT_OK && argc == optind) status = refuse_words("table", "takes captures", NULL);
   if (!w.options.text_width) w.options.text_width = terminal_columns(STDOUT_FILENO);
   w.form.is_colored = is_colored();
-  status = input_captures_open("table", (size_t)(argc - optind), argv + optind, &captures);
+  if (status == EXIT_OK)
+    status = input_captures_open("table", (size_t)(argc - optind), argv + optind, &captures);
   if (status == EXIT_OK) status = print_table(&captures, &w);
   input_captures_close(&captures);
+  filter_options_free(&w.filter);
   return status;
 }
 
@@ -222,6 +228,7 @@ static const command_option options_of_table[] = {
      .help = "by stack or scopes: the innermost so many frames; 0: all (default 0)"},
     {"no-functions", 'F', NULL,
      .help = "traced functions, and calls of modules, have no rows, as in torch.profiler's tables"},
+    {.more = filter_option_list_of_table},
     {"width", 0, "N",
      .help = "columns of the text, 40 or more (default: the terminal's; a pipe or a file has all)",
      .id = OPTION_WIDTH, .group = "What it prints"},
@@ -246,6 +253,7 @@ static const command_example examples[] = {
     {"prof table --by kernel --rows 10 trace.prof", "the ten longest kernels and copies"},
     {"prof table --columns name,median,p99,calls --sort p99 trace.prof", "the slowest calls"},
     {"prof table --csv --rows all trace.prof > totals.csv", "for a spreadsheet"},
+    {"prof table --name 'load|inner' --from 1ms --to 10ms trace.prof", "some scopes of some time"},
     {"prof table trace.json", "a trace of another tool"},
     {0}};
 
@@ -261,10 +269,9 @@ const prof_command command_table = {
         "kernel, kernels and copies on devices have rows of their own. On a terminal the "
         "table is as wide as that. Empty columns are left out, and long names are cut in the "
         "middle. A line below names the other columns that had no room. A terminal has bold "
-        "letters, unless NO_COLOR is set.",
-    .statuses =
-        "Exit status: 0 done, 1 it could not be done, 2 wrong words, 3 no scope is of the "
-        "category or level that was asked for.",
+        "letters, unless NO_COLOR is set.\n\n" FILTER_NOTES
+        " Shares are of all scopes in the threads and times that it names.",
+    .statuses = FILTER_STATUSES,
     .options = options_of_table,
     .examples = examples,
     .execute = execute_table,

@@ -31,7 +31,8 @@ from ._totals import SORTS as SORTS
 if TYPE_CHECKING:
     from .tables import EventList, FunctionEventAvg
 
-FORMATS = {"": 0, "chrome": 1, "raf": 2, "capture": 3, "perfetto": 4, "csv": 5, "folded": 6, "speedscope": 7, "pprof": 8}
+_FORMAT_NAMES = ("", "chrome", "raf", "capture", "perfetto", "csv", "folded", "speedscope", "pprof")
+FORMATS = {name: number for number, name in enumerate(_FORMAT_NAMES)}
 
 
 def _escaped(value: Any) -> Any:

@@ -1,0 +1,424 @@
+/* Lines of single scopes. No row waits for a later one, so the columns of the text get their widths
+   from the trace: its end, its threads. See scope_list.h. */
+#include "scope_list.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/log.h"
+#include "../base/sanitize.h"
+#include "../base/units.h"
+#include "../reader/capture.h"
+#include "../reader/shape.h"
+#include "../sink/sink.h"
+#include "value.h"
+
+enum {
+  FLUSH_BYTES = 64 << 10,
+  LINE_BYTES_MAX = 64 << 20,
+  THREAD_WIDTH_MAX = 28,
+  TIME_WIDTH = 10,
+  DEPTH_WIDTH = 5,
+  GAP = 2,
+  LABEL_BYTES = PROF_I_SANITIZED_NAME_BYTES,
+  NAME_WIDTH_MIN = 16, /* of a name and its arguments */
+  TEXT_BYTES = 4096
+};
+
+typedef struct scope_list {
+  const prof_trace *trace;
+  const prof_i_scope_list_options *options;
+  prof_i_scope_list_write write;
+  void *user;
+  prof_i_sink sink;   /* rows */
+  prof_i_sink values; /* of the arguments of one scope */
+  int start_width, thread_width;
+  char (*labels)[THREAD_WIDTH_MAX * 4 + 1]; /* of each thread, for the text */
+} scope_list;
+
+static size_t sink_used(const prof_i_sink *sink) { return (size_t)(sink->next - sink->buffer); }
+
+static int flush_rows(scope_list *l, size_t least_bytes) {
+  if (l->sink.status != PROF_OK) return l->sink.status;
+  if (l->values.status != PROF_OK) return l->values.status;
+  const size_t count = sink_used(&l->sink);
+  if (count == 0 || count < least_bytes) return PROF_OK;
+  l->sink.next = l->sink.buffer;
+  return l->write(l->user, l->sink.buffer, count);
+}
+
+/* ---- threads ---- */
+
+static uint64_t thread_number(const prof_i_trace_thread *thread) {
+  return thread->tid >= PROF_I_TID_OF_FIBERS ? thread->tid - PROF_I_TID_OF_FIBERS : thread->tid;
+}
+
+/* "name (4711)", cut with "..." where it is too wide. Returns its columns. */
+static size_t make_label(const prof_i_trace_thread *thread, size_t width,
+                         char to[THREAD_WIDTH_MAX * 4 + 1]) {
+  char text[96], cell[LABEL_BYTES];
+  if (prof_i_thread_is_stream(thread))
+    snprintf(text, sizeof text, "%s", thread->name);
+  else
+    snprintf(text, sizeof text, "%s (%llu)", thread->name,
+             (unsigned long long)thread_number(thread));
+  size_t bytes = prof_i_sanitize_name(cell, text);
+  const bool is_cut = prof_i_display_width(cell, bytes) > width;
+  if (is_cut) bytes = prof_i_display_cut(cell, bytes, width - 3);
+  snprintf(to, THREAD_WIDTH_MAX * 4 + 1, "%.*s%s", (int)bytes, cell, is_cut ? "..." : "");
+  return prof_i_display_width(to, strlen(to));
+}
+
+/* Columns of a line of text, but for the thread, the name and the arguments. */
+static size_t fixed_width(const scope_list *l) {
+  return (size_t)l->start_width + 2 * TIME_WIDTH + DEPTH_WIDTH + 5 * GAP;
+}
+
+/* At most a third of the room that the name and the arguments share with it. */
+static size_t thread_width_most(const scope_list *l) {
+  const size_t least = strlen("Thread"), all = l->options->width, used = fixed_width(l);
+  const size_t third = all > used ? (all - used) / 3 : 0;
+  if (all == 0 || third > THREAD_WIDTH_MAX) return THREAD_WIDTH_MAX;
+  return third < least ? least : third;
+}
+
+static bool make_labels(scope_list *l) {
+  const uint32_t count = l->trace->thread_count;
+  l->labels = calloc(count + 1, sizeof *l->labels);
+  l->thread_width = (int)strlen("Thread");
+  for (uint32_t i = 0; l->labels && i < count; i++) {
+    const int width = (int)make_label(&l->trace->threads[i], thread_width_most(l), l->labels[i]);
+    if (width > l->thread_width) l->thread_width = width;
+  }
+  return l->labels != NULL;
+}
+
+/* ---- arguments ---- */
+
+static void put_word(prof_i_sink *sink, const char *word) { prof_i_sink_text(sink, word); }
+
+static void put_json_key(prof_i_sink *sink, const prof_trace_arg *arg) {
+  prof_i_sink_string(sink, arg->key ? arg->key : "value", arg->key ? arg->key_bytes : 5);
+  put_word(sink, ":");
+}
+
+static void put_format(prof_i_sink *sink, const prof_event *event, bool is_json) {
+  char text[TEXT_BYTES];
+  const size_t needed = prof_i_format_args(event, text, sizeof text);
+  const size_t bytes = needed < sizeof text ? needed : sizeof text;
+  if (is_json)
+    prof_i_sink_string(sink, text, bytes);
+  else
+    prof_i_sink_string_part(sink, text, bytes);
+}
+
+/* [[2, 3], []] of the first `count` arguments. */
+static void put_shapes(prof_i_sink *sink, const prof_event *event, uint32_t count) {
+  put_word(sink, "[");
+  for (uint32_t i = 0; i < count; i++) {
+    if (i) put_word(sink, ", ");
+    prof_i_value_dims(sink, &event->args[i]);
+  }
+  put_word(sink, "]");
+}
+
+/* An object of pairs; of values without keys an array; of a format its text. */
+static void put_json_args(prof_i_sink *sink, const prof_event *event) {
+  const bool is_list = event->args_kind == PROF_ARGS_LIST;
+  const uint32_t shapes = event->args_kind == PROF_ARGS_SHAPES ? prof_i_shape_count(event) : 0;
+  if (event->args_kind == PROF_ARGS_FORMAT) {
+    put_format(sink, event, true);
+    return;
+  }
+  put_word(sink, is_list ? "[" : "{");
+  if (shapes) {
+    put_word(sink, "\"Input Dims\":");
+    put_shapes(sink, event, shapes);
+  }
+  for (uint32_t i = shapes; i < event->arg_count; i++) {
+    if (i) put_word(sink, ",");
+    if (!is_list) put_json_key(sink, &event->args[i]);
+    prof_i_value_json(sink, &event->args[i]);
+  }
+  put_word(sink, is_list ? "]" : "}");
+}
+
+static bool arg_is_stack(const prof_trace_arg *arg) {
+  const size_t bytes = strlen(PROF_STACK_KEY);
+  return arg->key && arg->key_bytes == bytes && memcmp(arg->key, PROF_STACK_KEY, bytes) == 0;
+}
+
+/* "key=value key=value". A stack is too long for a line. */
+static void put_text_args(prof_i_sink *sink, const prof_event *event) {
+  const uint32_t shapes = event->args_kind == PROF_ARGS_SHAPES ? prof_i_shape_count(event) : 0;
+  if (event->args_kind == PROF_ARGS_FORMAT) {
+    put_format(sink, event, false);
+    return;
+  }
+  if (shapes) put_shapes(sink, event, shapes);
+  for (uint32_t i = shapes; i < event->arg_count; i++) {
+    const prof_trace_arg *const arg = &event->args[i];
+    if (arg_is_stack(arg)) continue;
+    if (sink_used(sink)) put_word(sink, " ");
+    if (arg->key) {
+      prof_i_sink_string_part(sink, arg->key, arg->key_bytes);
+      put_word(sink, "=");
+    }
+    prof_i_value_text(sink, arg);
+  }
+}
+
+/* ---- text ---- */
+
+/* Open: it has no end yet. Skipped: a jump left it, and its end is not known. */
+static const char *scope_state(const prof_event *event) {
+  if (event->kind == PROF_EVENT_OPEN) return "open";
+  return event->flags & PROF_EVENT_SKIPPED ? "skipped" : "";
+}
+
+static void put_padded(prof_i_sink *sink, const char *text, int width, bool is_number) {
+  char blanks[THREAD_WIDTH_MAX + 1];
+  const int used = (int)prof_i_display_width(text, strlen(text));
+  const int count = used < width ? width - used : 0;
+  memset(blanks, ' ', sizeof blanks);
+  if (is_number) prof_i_sink_bytes(sink, blanks, (size_t)count);
+  put_word(sink, text);
+  if (!is_number) prof_i_sink_bytes(sink, blanks, (size_t)count);
+  put_word(sink, "  ");
+}
+
+static void put_time(scope_list *l, uint64_t ns) {
+  char cell[64];
+  prof_i_put_time(cell, sizeof cell, ns, 0);
+  put_padded(&l->sink, cell, TIME_WIDTH, true);
+}
+
+static void put_start(scope_list *l, uint64_t ns) {
+  char cell[64];
+  snprintf(cell, sizeof cell, "%llu.%09llus", (unsigned long long)(ns / 1000000000),
+           (unsigned long long)(ns % 1000000000));
+  put_padded(&l->sink, cell, l->start_width, true);
+}
+
+/* Columns for the name and the arguments. 0: any. */
+static size_t name_width(const scope_list *l) {
+  const size_t used = fixed_width(l) + (size_t)l->thread_width, all = l->options->width;
+  if (all == 0) return 0;
+  return all > used + NAME_WIDTH_MIN ? all - used : NAME_WIDTH_MIN;
+}
+
+/* Any bytes as one line, cut with "..." where it is too wide. Returns its columns. */
+static size_t put_fitting(prof_i_sink *sink, const char *text, size_t bytes, size_t width) {
+  char repaired[TEXT_BYTES], shown[8 * TEXT_BYTES];
+  const size_t taken = bytes < sizeof repaired / 3 ? bytes : sizeof repaired / 3;
+  const size_t count = prof_i_sanitize_utf8(repaired, sizeof repaired, text, taken);
+  size_t used = prof_i_sanitize_controls(shown, sizeof shown, repaired, count);
+  const bool is_cut = taken < bytes || (width && prof_i_display_width(shown, used) > width);
+  if (is_cut && width) used = prof_i_display_cut(shown, used, width > 3 ? width - 3 : 0);
+  prof_i_sink_bytes(sink, shown, used);
+  if (is_cut) put_word(sink, "...");
+  return prof_i_display_width(shown, used) + (is_cut ? 3 : 0);
+}
+
+static void put_name(scope_list *l, const prof_event *event) {
+  const size_t width = name_width(l);
+  const char *const state = scope_state(event);
+  size_t used = event->name_bytes ? put_fitting(&l->sink, event->name, event->name_bytes, width)
+                                  : put_fitting(&l->sink, "(unnamed)", strlen("(unnamed)"), width);
+  if (*state && (!width || used + strlen(state) + 3 <= width)) {
+    put_word(&l->sink, " (");
+    put_word(&l->sink, state);
+    put_word(&l->sink, ")");
+    used += strlen(state) + 3;
+  }
+  l->values.next = l->values.buffer;
+  if (event->arg_count) put_text_args(&l->values, event);
+  const size_t bytes = sink_used(&l->values);
+  if (bytes && (!width || used + 6 < width)) {
+    put_word(&l->sink, "  ");
+    put_fitting(&l->sink, l->values.buffer, bytes, width ? width - used - 2 : 0);
+  }
+  put_word(&l->sink, "\n");
+}
+
+static void put_text_row(scope_list *l, const prof_event *event) {
+  char depth[16];
+  snprintf(depth, sizeof depth, "%u", event->depth);
+  put_start(l, event->start_ns);
+  put_time(l, event->duration_ns);
+  put_time(l, event->self_ns);
+  put_padded(&l->sink, depth, DEPTH_WIDTH, true);
+  put_padded(&l->sink, l->labels[event->thread], l->thread_width, false);
+  put_name(l, event);
+}
+
+static void put_text_head(scope_list *l) {
+  put_padded(&l->sink, "Start", l->start_width, true);
+  put_padded(&l->sink, "Duration", TIME_WIDTH, true);
+  put_padded(&l->sink, "Self", TIME_WIDTH, true);
+  put_padded(&l->sink, "Depth", DEPTH_WIDTH, true);
+  put_padded(&l->sink, "Thread", l->thread_width, false);
+  put_word(&l->sink, "Name\n");
+}
+
+/* "10 of 3000 scopes" */
+static void put_text_foot(scope_list *l, const prof_i_scopes_result *result) {
+  prof_i_sink_u64(&l->sink, result->given_count);
+  if (result->is_whole && result->passed_count > result->given_count) {
+    put_word(&l->sink, " of ");
+    prof_i_sink_u64(&l->sink, result->passed_count);
+  }
+  put_word(&l->sink, result->given_count == 1 && result->passed_count == 1 ? " scope" : " scopes");
+  put_word(&l->sink, result->is_whole ? "\n" : "; there are more\n");
+}
+
+/* ---- CSV and JSON ---- */
+
+/* put_data_row() has the values in this order. */
+#define DATA_COLUMNS(X) \
+  X("start_ns")         \
+  X("duration_ns")      \
+  X("self_ns")          \
+  X("depth")            \
+  X("level")            \
+  X("name")             \
+  X("category")         \
+  X("thread")           \
+  X("tid")              \
+  X("pid")              \
+  X("device")           \
+  X("state")            \
+  X("file")             \
+  X("line")             \
+  X("args")
+
+static const char *const data_columns[] = {
+#define TITLE(title) title,
+    DATA_COLUMNS(TITLE)
+#undef TITLE
+};
+
+/* A row of data: its columns come one after the other. */
+typedef struct data_row {
+  scope_list *list;
+  size_t column;
+} data_row;
+
+static bool begin_column(data_row *row) {
+  prof_i_sink *const sink = &row->list->sink;
+  const bool is_json = row->list->options->form == PROF_I_SCOPE_LIST_JSON;
+  const char *const name = data_columns[row->column];
+  if (row->column) put_word(sink, ",");
+  row->column++;
+  if (!is_json) return false;
+  prof_i_sink_string(sink, name, strlen(name));
+  put_word(sink, ":");
+  return true;
+}
+
+static void put_data_number(data_row *row, uint64_t value) {
+  begin_column(row);
+  prof_i_sink_u64(&row->list->sink, value);
+}
+
+static void put_data_text(data_row *row, const char *text, uint64_t bytes) {
+  prof_i_sink *const sink = &row->list->sink;
+  if (begin_column(row))
+    prof_i_sink_string(sink, text, (size_t)bytes);
+  else
+    prof_i_csv_put_text(sink, text, bytes);
+}
+
+static void put_data_args(data_row *row, const prof_event *event) {
+  scope_list *const l = row->list;
+  const bool is_json = begin_column(row);
+  l->values.next = l->values.buffer;
+  if (event->arg_count || event->args_kind == PROF_ARGS_FORMAT)
+    put_json_args(&l->values, event);
+  else if (is_json)
+    put_word(&l->values, "{}");
+  if (is_json)
+    prof_i_sink_bytes(&l->sink, l->values.buffer, sink_used(&l->values));
+  else
+    prof_i_csv_put_text(&l->sink, l->values.buffer, sink_used(&l->values));
+}
+
+static void put_data_row(scope_list *l, const prof_event *event) {
+  const prof_i_trace_thread *const thread = &l->trace->threads[event->thread];
+  const prof_i_site_info *const site = prof_i_trace_site(l->trace, event->site);
+  const bool is_json = l->options->form == PROF_I_SCOPE_LIST_JSON;
+  char device[PROF_I_DEVICE_NAME_BYTES];
+  data_row row = {.list = l};
+  prof_i_put_device(device, sizeof device, event->device);
+  if (is_json) put_word(&l->sink, "{");
+  put_data_number(&row, event->start_ns);
+  put_data_number(&row, event->duration_ns);
+  put_data_number(&row, event->self_ns);
+  put_data_number(&row, event->depth);
+  put_data_number(&row, event->level);
+  put_data_text(&row, event->name, event->name_bytes);
+  put_data_text(&row, event->category, event->category_bytes);
+  put_data_text(&row, thread->name, strlen(thread->name));
+  put_data_number(&row, thread->tid);
+  begin_column(&row);
+  prof_i_sink_i64(&l->sink, prof_i_trace_process(l->trace, event->thread).pid);
+  put_data_text(&row, device, strlen(device));
+  put_data_text(&row, scope_state(event), strlen(scope_state(event)));
+  put_data_text(&row, site->file.data, site->file.bytes);
+  put_data_number(&row, site->file.bytes ? site->line : 0);
+  put_data_args(&row, event);
+  put_word(&l->sink, is_json ? "}\n" : "\r\n");
+}
+
+static void put_csv_head(scope_list *l) {
+  for (size_t i = 0; i < sizeof data_columns / sizeof *data_columns; i++) {
+    if (i) put_word(&l->sink, ",");
+    put_word(&l->sink, data_columns[i]);
+  }
+  put_word(&l->sink, "\r\n");
+}
+
+/* ---- the list ---- */
+
+static int put_scope(void *user, const prof_event *event) {
+  scope_list *const l = user;
+  if (l->options->form == PROF_I_SCOPE_LIST_TEXT)
+    put_text_row(l, event);
+  else
+    put_data_row(l, event);
+  return flush_rows(l, FLUSH_BYTES);
+}
+
+static int write_list(scope_list *l, prof_i_scopes_result *result_out) {
+  const bool is_text = l->options->form == PROF_I_SCOPE_LIST_TEXT;
+  if (is_text) put_text_head(l);
+  if (l->options->form == PROF_I_SCOPE_LIST_CSV) put_csv_head(l);
+  int status = prof_i_trace_scopes(l->trace, &l->options->scopes, put_scope, l, result_out);
+  if (status == PROF_OK && is_text) put_text_foot(l, result_out);
+  return status == PROF_OK ? flush_rows(l, 0) : status;
+}
+
+int prof_i_scope_list(const prof_trace *trace, const prof_i_scope_list_options *options,
+                      prof_i_scope_list_write write, void *user, prof_i_scopes_result *result_out) {
+  scope_list l = {.trace = trace, .options = options, .write = write, .user = user};
+  char end[64];
+  *result_out = (prof_i_scopes_result){0};
+  int status = prof_i_sink_open_memory(&l.sink, LINE_BYTES_MAX);
+  if (status != PROF_OK) return status;
+  status = prof_i_sink_open_memory(&l.values, LINE_BYTES_MAX);
+  if (status != PROF_OK) {
+    prof_i_sink_abandon(&l.sink);
+    return status;
+  }
+  const uint64_t end_ns = prof_i_trace_ns(trace, trace->last);
+  l.start_width =
+      snprintf(end, sizeof end, "%llu.%09us", (unsigned long long)end_ns / 1000000000, 0u);
+  status = make_labels(&l) ? write_list(&l, result_out)
+                           : prof_i_fail(PROF_E_NO_MEMORY, "no memory for the names of %u threads",
+                                         trace->thread_count);
+  free(l.labels);
+  prof_i_sink_abandon(&l.values);
+  prof_i_sink_abandon(&l.sink);
+  return status;
+}

@@ -1,0 +1,116 @@
+"""prof events, against a computation in Python of the JSON export."""
+
+import csv
+import io
+import json
+
+from nested_capture import FILTERS, Nested
+
+NUMBERS = ("start_ns", "duration_ns", "self_ns", "depth", "tid")
+
+
+def plain(row):
+    """A line of --json, as expected_of() has it."""
+    return (row["name"], row["category"], *(row[key] for key in NUMBERS), row["args"])
+
+
+def expected_of(scope):
+    numbers = (scope.start, scope.duration, scope.self, scope.depth(), scope.thread)
+    return (scope.name, scope.category, *numbers, scope.args)
+
+
+class Events(Nested):
+    def lines(self, *words):
+        text = self.prof("events", "--json", *words, self.capture).stdout
+        return [json.loads(line) for line in text.splitlines()]
+
+    def test_scopes_that_pass_come_in_the_order_of_time(self):
+        for words, takes in FILTERS:
+            with self.subTest(words=words):
+                found = [plain(row) for row in self.lines(*words)]
+                passed = sorted(
+                    filter(takes, self.scopes),
+                    key=lambda scope: (scope.start, scope.thread, scope.depth()),
+                )
+                self.assertTrue(passed)
+                self.assertEqual(found, [expected_of(scope) for scope in passed])
+
+    def test_the_longest_come_first(self):
+        for order, key in (("duration", "duration_ns"), ("self", "self_ns")):
+            for words, takes in FILTERS:
+                with self.subTest(order=order, words=words):
+                    rows = self.lines("--sort", order, "--top", "7", *words)
+                    passed = [expected_of(scope) for scope in self.scopes if takes(scope)]
+                    at = 2 + NUMBERS.index(key)
+                    longest = sorted((scope[at] for scope in passed), reverse=True)[:7]
+                    self.assertEqual([row[key] for row in rows], longest)
+                    for row in rows:
+                        self.assertIn(plain(row), passed)
+
+    def test_all_of_an_order_are_all(self):
+        self.assertEqual(len(self.lines("--sort", "self", "--top", "all")), len(self.scopes))
+        self.assertEqual(len(self.lines("--sort", "self")), 10)
+        self.assertEqual(self.lines("--top", "3"), self.lines()[:3])
+
+    def test_csv_has_the_values_of_json(self):
+        text = self.prof("events", "--csv", self.capture, text=False).stdout.decode()
+        rows = list(csv.DictReader(io.StringIO(text, newline="")))
+        lines = self.lines()
+        self.assertEqual(len(rows), len(lines))
+        for row, line in zip(rows, lines):
+            line["args"] = json.dumps(line["args"], separators=(",", ":")) if line["args"] else ""
+            self.assertEqual(row, {key: str(value) for key, value in line.items()})
+        self.assertTrue(text.endswith("\r\n"))
+
+    def test_the_text_says_how_many(self):
+        text = self.prof("events", "--sort", "duration", "--top", "3", self.capture).stdout
+        self.assertTrue(text.endswith(f"\n3 of {len(self.scopes)} scopes\n"))
+        self.assertEqual(text.count("\n"), 5)
+        text = self.prof("events", "--top", "3", self.capture).stdout
+        self.assertTrue(text.endswith("\n3 scopes; there are more\n"))
+        text = self.prof("events", self.capture).stdout
+        self.assertTrue(text.endswith(f"\n{len(self.scopes)} scopes\n"))
+
+    def test_nothing_that_passes_is_status_3(self):
+        for form in ((), ("--json",), ("--csv",)):
+            done = self.prof("events", "--name", "none", *form, self.capture, status=3)
+            self.assertIn("no scope passed the filter", done.stderr)
+
+    def test_two_forms_are_refused(self):
+        self.prof("events", "--json", "--csv", self.capture, status=2)
+        self.prof("events", "--top", "0", self.capture, status=2)
+        self.prof("events", "--sort", "size", self.capture, status=2)
+        self.prof("events", status=2)
+
+
+class Texts(Nested):
+    """Lines fit, and no name or argument reaches the terminal as a command."""
+
+    HOSTILE = "evil \x1b[2J\u202e\n\x07" + "\u7573" * 60
+
+    def hostile(self):
+        event = {"ph": "X", "name": self.HOSTILE, "cat": "operator", "pid": 7, "tid": 11}
+        event |= {"ts": 5, "dur": 3, "args": {self.HOSTILE: self.HOSTILE}}
+        trace = self.write("hostile.json", json.dumps({"traceEvents": [event]}))
+        self.prof("import", trace, "-o", "hostile.prof")
+        return "hostile.prof"
+
+    def test_lines_are_as_wide_as_asked_for(self):
+        for width in ("80", "100", "160"):
+            text = self.prof("events", "--width", width, self.capture).stdout
+            self.assertLessEqual(max(map(len, text.splitlines())), int(width))
+            self.assertIn("layer=", text)
+        for width in ("80", "160"):
+            text = self.prof("events", "--width", width, self.hostile()).stdout
+            columns = sum(2 if letter == "\u7573" else 1 for letter in text.splitlines()[1])
+            self.assertLessEqual(columns, int(width))
+            self.assertIn("...", text)
+
+    def test_controls_are_spelt_out(self):
+        text = self.prof("events", self.hostile()).stdout
+        self.assertEqual(text.count("\n"), 3)
+        for control in "\x1b\x07\u202e":
+            self.assertNotIn(control, text)
+        line = json.loads(self.prof("events", "--json", "hostile.prof").stdout)
+        self.assertEqual(line["name"], self.HOSTILE)
+        self.assertEqual(line["args"], {self.HOSTILE: self.HOSTILE})

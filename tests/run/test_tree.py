@@ -1,0 +1,167 @@
+"""prof tree, and filters of prof flame and prof diff, against a computation in Python of the JSON
+export."""
+
+import json
+import os
+
+from nested_capture import FILTERS, NAMES, Nested
+
+
+def path_of(scope):
+    return tuple(other.name for other in reversed(list(scope.around()))) + (scope.name,)
+
+
+def expected_paths(scopes, takes):
+    """calls, total and self by path and category."""
+    paths = {}
+    for scope in filter(takes, scopes):
+        key = (path_of(scope), scope.category)
+        calls, total, own = paths.get(key, (0, 0, 0))
+        paths[key] = (calls + 1, total + scope.duration, own + scope.self)
+    return paths
+
+
+def expected_folded(scopes, takes):
+    """The self time by path."""
+    folded = {}
+    for scope in filter(takes, scopes):
+        folded[path_of(scope)] = folded.get(path_of(scope), 0) + scope.self
+    return {path: time for path, time in folded.items() if time}
+
+
+class Tree(Nested):
+    def lines(self, *words):
+        text = self.prof("tree", "--json", *words, self.capture).stdout
+        return [json.loads(line) for line in text.splitlines()]
+
+    def test_paths_have_the_scopes_that_pass(self):
+        for words, takes in FILTERS:
+            with self.subTest(words=words):
+                found = {}
+                share = () if words else ("--min", "0%")
+                for line in self.lines(*share, *words):
+                    if line["calls"]:
+                        key = (tuple(line["path"]), line["category"])
+                        sums = found.get(key, (0, 0, 0))
+                        values = (line["calls"], line["total_ns"], line["self_ns"])
+                        found[key] = tuple(map(sum, zip(sums, values)))
+                expected = expected_paths(self.scopes, takes)
+                self.assertTrue(found)
+                self.assertEqual(found, expected)
+
+    def test_a_tree_has_each_parent_before_its_children_and_the_longest_first(self):
+        before = {(): None}
+        for line in self.lines("--min", "0%"):
+            path = tuple(line["path"])
+            self.assertIn(path[:-1], before)
+            self.assertEqual(line["depth"], len(path) - 1)
+            if before.get(("last", path[:-1])) is not None and line["depth"] == 0:
+                self.assertLessEqual(line["total_ns"], before[("last", path[:-1])])
+            before[path] = line
+            before[("last", path[:-1])] = line["total_ns"]
+
+    def test_shares_are_of_all_time_and_no_more(self):
+        everything = sum(scope.self for scope in self.scopes)
+        lines = self.lines("--min", "0%")
+        self.assertEqual({line["all_ns"] for line in lines}, {everything})
+        self.assertTrue(all(line["total_ns"] <= everything for line in lines))
+        self.assertTrue(any(line["path"].count(NAMES[0]) > 1 for line in lines), "no recursion")
+        tops = sum(line["total_ns"] for line in lines if line["depth"] == 0)
+        self.assertEqual(tops, everything)
+        for line in self.prof("tree", "--min", "0%", self.capture).stdout.splitlines()[1:-1]:
+            self.assertLessEqual(float(line.split()[2].rstrip("%")), 100)
+
+    def test_depth_and_share_leave_paths_out(self):
+        lines = self.lines("--min", "0%")
+        self.assertEqual(
+            self.lines("--min", "0%", "--depth", "2"), [x for x in lines if x["depth"] < 2]
+        )
+        large = [line for line in lines if line["total_ns"] >= 0.05 * line["all_ns"]]
+        self.assertTrue(0 < len(large) < len(lines))
+        self.assertEqual(self.lines("--min", "5%"), large)
+        text = self.prof("tree", "--min", "5%", self.capture).stdout
+        hidden = len(lines) - len(large)
+        self.assertTrue(
+            text.endswith(f"\n{len(large)} paths, and {hidden} deeper or shorter ones not shown\n")
+        )
+
+    def test_lines_are_ascii_where_the_locale_is_not_utf_8(self):
+        plain = {"LC_ALL": "C"}
+        text = self.prof("tree", self.capture, env=plain).stdout
+        self.assertIn("|- ", text)
+        self.assertIn("`- ", text)
+        self.assertTrue(text.isascii())
+        drawn = self.prof("tree", self.capture, env={"LC_ALL": "C.UTF-8"}).stdout
+        for ascii_line, line in (
+            ("|- ", "\u251c\u2500 "),
+            ("`- ", "\u2514\u2500 "),
+            ("|  ", "\u2502  "),
+        ):
+            self.assertIn(line, drawn)
+            drawn = drawn.replace(line, ascii_line)
+        self.assertEqual(drawn, text)
+        words = ("tree", "--ascii", self.capture)
+        self.assertEqual(self.prof(*words, env={"LC_ALL": "C.UTF-8"}).stdout, text)
+
+    def test_lines_are_as_wide_as_asked_for(self):
+        for width in ("60", "80"):
+            text = self.prof("tree", "--min", "0%", "--width", width, self.capture).stdout
+            name = text.splitlines()[0].index("Name")
+            deep = 3 * max(scope.depth() for scope in self.scopes) + 16
+            most = max(int(width), name + deep)
+            self.assertLessEqual(max(map(len, text.splitlines())), most)
+
+    def test_a_deep_path_has_its_last_levels(self):
+        events = [
+            {"ph": "X", "name": f"level {depth}", "cat": "c", "pid": 7, "tid": 7}
+            | {"ts": depth, "dur": 1000 - 2 * depth}
+            for depth in range(100)
+        ]
+        trace = self.write("deep.json", json.dumps({"traceEvents": events}))
+        self.prof("import", trace, "-o", "deep.prof")
+        text = self.prof("tree", "--min", "0%", "deep.prof").stdout
+        self.assertIn("[99] ", text)
+        self.assertIn("level 99\n", text)
+        self.assertLess(max(map(len, text.splitlines())), 160)
+
+    def test_nothing_that_passes_is_status_3(self):
+        done = self.prof("tree", "--name", "none", self.capture, status=3)
+        text = self.prof("tree", "--name", "load", "--min", "99%", self.capture).stdout
+        self.assertRegex(
+            text, r"^ *Calls .*Name\n0 paths, and \d+ deeper or shorter ones not shown\n$"
+        )
+        self.assertIn("no scope passed the filter", done.stderr)
+        self.prof("tree", "--min", "200%", self.capture, status=2)
+        self.prof("tree", "--depth", "0", self.capture, status=2)
+
+
+class Flame(Nested):
+    def test_folded_stacks_have_the_scopes_that_pass(self):
+        for words, takes in FILTERS:
+            with self.subTest(words=words):
+                text = self.prof("flame", "--folded", *words, self.capture).stdout
+                found = {}
+                for line in text.splitlines():
+                    path, _, value = line.rpartition(" ")
+                    key = tuple(path.split(";"))
+                    found[key] = found.get(key, 0) + int(value)
+                self.assertEqual(found, expected_folded(self.scopes, takes))
+
+    def test_nothing_that_passes_is_status_3(self):
+        self.prof("flame", "--folded", "--name", "none", self.capture, status=3)
+
+
+class Diff(Nested):
+    def test_rows_are_of_the_scopes_that_pass(self):
+        other = os.path.join(self.folder, "other.prof")
+        os.link(self.capture, other)
+        for words, takes in FILTERS:
+            with self.subTest(words=words):
+                text = self.prof("diff", "--csv", *words, self.capture, other).stdout
+                names = {scope.name for scope in filter(takes, self.scopes)}
+                for name in NAMES:
+                    self.assertEqual(
+                        name in text,
+                        name in names or name == "attention" and "attention.softmax" in names,
+                        name,
+                    )

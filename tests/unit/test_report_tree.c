@@ -1,0 +1,165 @@
+/* The call tree and the list of scopes of what the import of a trace cannot make: work of a device,
+   open scopes, steps. */
+#include "trace_checks.h"
+
+#include "../../src/analysis/filter.h"
+#include "../../src/export/scope_list.h"
+#include "../../src/report/tree.h"
+#include "device_capture.h"
+
+enum { T0 = CAPTURE_START, CHUNK = PROF_I_UNIT_BYTES };
+
+static uint32_t count_of(const char *text, const char *part) {
+  uint32_t count = 0;
+  for (; (text = strstr(text, part)) != NULL; text++) count++;
+  return count;
+}
+
+static uint64_t sum_of(const char *text, const char *key) {
+  uint64_t sum = 0;
+  for (; (text = strstr(text, key)) != NULL;) sum += strtoull(text += strlen(key), NULL, 10);
+  return sum;
+}
+
+/* ---- the tree ---- */
+
+static char *tree_of(const prof_trace *trace, const prof_i_filter_words *words, bool is_json) {
+  prof_i_filter *filter = NULL;
+  prof_i_paths paths = {0};
+  char *text = NULL;
+  uint32_t count;
+  const prof_i_tree_options options = {.is_json = is_json, .is_ascii = true};
+  assert_int_equal(prof_i_filter_create(words, &filter), PROF_OK);
+  paths.filter = filter;
+  assert_int_equal(prof_i_paths_add(&paths, trace, PROF_I_SIDE_NEW, NULL, NULL), PROF_OK);
+  assert_int_equal(prof_i_tree(&paths, &options, &text, &count), PROF_OK);
+  prof_i_paths_fini(&paths);
+  prof_i_filter_destroy(filter);
+  return text;
+}
+
+/* A scope on the host may name a device, and is of that device then. */
+static void device_work_is_in_the_tree_and_can_be_filtered(void **state) {
+  (void)state;
+  capture c;
+  device_capture(&c);
+  prof_trace *const trace = open_capture(&c);
+  char *all = tree_of(trace, &(prof_i_filter_words){0}, false);
+  assert_true(count_of(all, " (device)\n") > 1);
+  free(all);
+  all = tree_of(trace, &(prof_i_filter_words){.device = "opencl:1"}, true);
+  assert_true(count_of(all, "\"on\":\"device\",") > 1);
+  char *const host = tree_of(trace, &(prof_i_filter_words){.device = "cpu"}, true);
+  assert_int_equal(count_of(host, "\"on\":\"device\""), 0);
+  assert_true(sum_of(host, "\"calls\":") > 0);
+  free(all);
+  free(host);
+  prof_trace_destroy(trace);
+  capture_end(&c);
+}
+
+/* ---- the list ---- */
+
+static char *listed;
+static size_t listed_bytes;
+
+static int keep_bytes(void *user, const char *bytes, size_t count) {
+  (void)user;
+  listed = realloc(listed, listed_bytes + count + 1);
+  assert_non_null(listed);
+  memcpy(listed + listed_bytes, bytes, count);
+  listed_bytes += count;
+  listed[listed_bytes] = '\0';
+  return PROF_OK;
+}
+
+static uint64_t list_scopes(const prof_trace *trace, const prof_i_filter_words *words,
+                            prof_i_scopes_order order, prof_i_scope_list_form form) {
+  prof_i_filter *filter = NULL;
+  prof_i_scopes_result result;
+  free(listed);
+  listed = NULL;
+  listed_bytes = 0;
+  assert_int_equal(prof_i_filter_create(words, &filter), PROF_OK);
+  const prof_i_scope_list_options options = {
+      .scopes = {.order = order, .limit = UINT64_MAX, .filter = filter}, .form = form};
+  assert_int_equal(prof_i_scope_list(trace, &options, keep_bytes, NULL, &result), PROF_OK);
+  assert_true(result.is_whole);
+  assert_int_equal(result.given_count, result.passed_count);
+  prof_i_filter_destroy(filter);
+  return result.given_count;
+}
+
+static void scopes_of_devices_are_listed_with_their_device(void **state) {
+  (void)state;
+  capture c;
+  device_capture(&c);
+  prof_trace *const trace = open_capture(&c);
+  const uint64_t all =
+      list_scopes(trace, &(prof_i_filter_words){0}, PROF_I_SCOPES_BY_START, PROF_I_SCOPE_LIST_JSON);
+  const uint64_t on_host = count_of(listed, "\"device\":\"cpu:0\"");
+  assert_true(on_host > 0 && on_host < all);
+  assert_int_equal(count_of(listed, "\n"), all);
+  const prof_i_filter_words words = {.device = "cpu"};
+  assert_int_equal(list_scopes(trace, &words, PROF_I_SCOPES_BY_DURATION, PROF_I_SCOPE_LIST_CSV),
+                   on_host);
+  assert_int_equal(count_of(listed, "\r\n"), on_host + 1);
+  prof_trace_destroy(trace);
+  capture_end(&c);
+}
+
+/* step 1 { a }, step 2 { b }; and c is open in both steps. */
+static prof_trace *open_with_steps(capture *c) {
+  long_record r;
+  prof_i_head *const meta = begin_with_sites(c, 1 << 20, 3);
+  capture_session(meta, T0, 2, 1);
+  prof_i_head *const chunk = capture_chunk(c, CHUNK, 1);
+  capture_plain(chunk, T0 + 20, 30, 1);
+  for (uint64_t step = 1; step <= 2; step++) {
+    long_begin(&r, PROF_I_KIND_STEP, T0 + 100 * step, 0, 0);
+    long_word(&r, step);
+    long_end(&r, chunk);
+    if (step == 1) capture_plain(chunk, T0 + 120, 60, 2);
+  }
+  capture_open(capture_slot(c, 1, "thread 1"), T0 + 10, 3);
+  return open_capture(c);
+}
+
+static void open_scopes_are_listed_and_steps_are_not(void **state) {
+  (void)state;
+  capture c;
+  prof_trace *const trace = open_with_steps(&c);
+  assert_int_equal(
+      list_scopes(trace, &(prof_i_filter_words){0}, PROF_I_SCOPES_BY_START, PROF_I_SCOPE_LIST_TEXT),
+      3);
+  assert_non_null(strstr(listed, "c (open)\n"));
+  assert_non_null(strstr(listed, "\n3 scopes\n"));
+  assert_true(strstr(listed, "c (open)\n") < strstr(listed, "  a\n"));
+  assert_int_equal(list_scopes(trace, &(prof_i_filter_words){.step = "2"}, PROF_I_SCOPES_BY_SELF,
+                               PROF_I_SCOPE_LIST_JSON),
+                   1);
+  assert_non_null(strstr(listed, "\"name\":\"b\""));
+  assert_int_equal(list_scopes(trace, &(prof_i_filter_words){.step = "1"}, PROF_I_SCOPES_BY_START,
+                               PROF_I_SCOPE_LIST_JSON),
+                   2);
+  assert_non_null(strstr(listed, "\"state\":\"open\""));
+  char *const tree = tree_of(trace, &(prof_i_filter_words){0}, true);
+  assert_int_equal(sum_of(tree, "\"calls\":"), 2); /* an open scope is no call */
+  free(tree);
+  prof_trace_destroy(trace);
+  capture_end(&c);
+}
+
+static int free_list(void **state) {
+  (void)state;
+  free(listed);
+  return 0;
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(device_work_is_in_the_tree_and_can_be_filtered),
+      cmocka_unit_test(scopes_of_devices_are_listed_with_their_device),
+      cmocka_unit_test(open_scopes_are_listed_and_steps_are_not)};
+  return cmocka_run_group_tests(tests, NULL, free_list);
+}

@@ -1,0 +1,107 @@
+/* See filter_options.h. */
+#define _GNU_SOURCE
+#include "filter_options.h"
+
+#include <getopt.h>
+#include <prof/profiler.h>
+
+#include "commands.h"
+
+static const command_choice levels[] = {{"0", 0}, {"1", 1}, {"2", 2}, {0}};
+
+/* clang-format off */
+#define NAME_OPTION \
+  {.name = "name", .argument = "REGEX", .id = FILTER_NAME, .group = "Filter", \
+   .help = "scopes whose name has a match of this POSIX extended regular expression"}
+#define CATEGORY_OPTIONS \
+  {.name = "category", .argument = "C", .help = "scopes of this category", .id = FILTER_CATEGORY}, \
+  {.name = "level", .argument = "N", .help = "scopes of this level, 1 or 2; 0: of both", \
+   .id = FILTER_LEVEL, .choices = levels}
+#define OTHER_OPTIONS \
+  {.name = "thread", .argument = "T", .help = "scopes of threads of this name or number", \
+   .id = FILTER_THREAD}, \
+  {.name = "process", .argument = "P", .help = "scopes of processes of this name or number", \
+   .id = FILTER_PROCESS}, \
+  {.name = "device", .argument = "D", \
+   .help = "scopes of this device: cpu, cuda, hip, opencl, or one of them, as cuda:0", \
+   .id = FILTER_DEVICE}, \
+  {.name = "min", .argument = "TIME", .help = "scopes that took this time or longer, as 10us", \
+   .id = FILTER_MIN}, \
+  {.name = "arg", .argument = "KEY=VALUE", \
+   .help = "scopes with this argument; given more than once, with all of them", \
+   .id = FILTER_ARG}, \
+  {.name = "from", .argument = "TIME", \
+   .help = "scopes that began at this time of the capture or later, as 1.5s", .id = FILTER_FROM}, \
+  {.name = "to", .argument = "TIME", .help = "scopes that began before this time, as 2s", \
+   .id = FILTER_TO}, \
+  {.name = "step", .argument = "STEPS", \
+   .help = "scopes that began in these steps: 3, 3..5, 3.. or ..5", .id = FILTER_STEP}
+/* clang-format on */
+
+const command_option filter_option_list[] = {NAME_OPTION, CATEGORY_OPTIONS, OTHER_OPTIONS, {0}};
+const command_option filter_option_list_of_table[] = {NAME_OPTION, OTHER_OPTIONS, {0}};
+
+bool filter_options_take(filter_options *to, int option) {
+  prof_i_filter_words *const words = &to->words;
+  switch (option) {
+    case FILTER_NAME:
+      words->name = optarg;
+      return true;
+    case FILTER_CATEGORY:
+      words->category = optarg;
+      return true;
+    case FILTER_THREAD:
+      words->thread = optarg;
+      return true;
+    case FILTER_PROCESS:
+      words->process = optarg;
+      return true;
+    case FILTER_DEVICE:
+      words->device = optarg;
+      return true;
+    case FILTER_LEVEL:
+      words->level = optarg;
+      return true;
+    case FILTER_MIN:
+      words->min = optarg;
+      return true;
+    case FILTER_ARG: /* the filter refuses more than it knows */
+      if (words->arg_count < FILTER_ARGS_MAX) to->args[words->arg_count++] = optarg;
+      return true;
+    case FILTER_FROM:
+      words->from = optarg;
+      return true;
+    case FILTER_TO:
+      words->to = optarg;
+      return true;
+    case FILTER_STEP:
+      words->step = optarg;
+      return true;
+    default:
+      return false;
+  }
+}
+
+static bool has_word(const prof_i_filter_words *w) {
+  return w->name || w->category || w->thread || w->process || w->device || w->level || w->min ||
+         w->arg_count || w->from || w->to || w->step;
+}
+
+int filter_options_finish(const char *command, filter_options *to) {
+  to->words.args = to->args;
+  if (!has_word(&to->words)) return EXIT_OK;
+  const int status = prof_i_filter_create(&to->words, &to->filter);
+  if (status == PROF_OK) return EXIT_OK;
+  say("prof %s: %s", command, prof_last_error());
+  return status == PROF_E_INVALID ? EXIT_USAGE : EXIT_FAILED;
+}
+
+void filter_options_free(filter_options *options) {
+  prof_i_filter_destroy(options->filter);
+  options->filter = NULL;
+}
+
+int filter_says_nothing(const char *command) {
+  say("prof %s: no scope passed the filter", command);
+  return EXIT_NO;
+}

@@ -1,0 +1,58 @@
+/* The options of a filter of scopes, which the reading commands share. A command puts
+   filter_option_list, or filter_option_list_of_table, into its options by `more`. */
+#ifndef PROF_TOOLS_FILTER_OPTIONS_H
+#define PROF_TOOLS_FILTER_OPTIONS_H
+
+#include "../../src/analysis/filter.h"
+#include "command_line.h"
+
+/* Of the options; no letters of others. */
+enum {
+  FILTER_NAME = 2000,
+  FILTER_CATEGORY,
+  FILTER_THREAD,
+  FILTER_PROCESS,
+  FILTER_DEVICE,
+  FILTER_LEVEL,
+  FILTER_MIN,
+  FILTER_ARG,
+  FILTER_FROM,
+  FILTER_TO,
+  FILTER_STEP
+};
+
+enum { FILTER_ARGS_MAX = 32 };
+
+/* Begins as zeros. */
+typedef struct filter_options {
+  prof_i_filter_words words;
+  const char *args[FILTER_ARGS_MAX];
+  prof_i_filter *filter; /* NULL: no option was given */
+} filter_options;
+
+extern const command_option filter_option_list[];
+
+/* `prof table` has --category and --level of its own. */
+extern const command_option filter_option_list_of_table[];
+
+/* Takes optarg, if `option` is of a filter. False: it is not. */
+bool filter_options_take(filter_options *to, int option);
+
+/* After the last option: makes the filter. EXIT_OK, or another status after it has said which value
+   is wrong. */
+int filter_options_finish(const char *command, filter_options *to);
+void filter_options_free(filter_options *options);
+
+/* Says that no scope passed the filter. Returns EXIT_NO. */
+int filter_says_nothing(const char *command);
+
+/* For `statuses` of a command. */
+#define FILTER_STATUSES \
+  "Exit status: 0 done, 1 it could not be done, 2 wrong words, 3 no scope passed the filter."
+
+/* For `notes` of a command. */
+#define FILTER_NOTES                                                                             \
+  "A filter decides which scopes are shown and counted. All its options must hold. It does not " \
+  "change a scope's numbers: the self time of a scope is without all its children, shown or not."
+
+#endif
