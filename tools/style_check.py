@@ -94,15 +94,15 @@ class Messages(ast.NodeVisitor):
     def __init__(self):
         self.found = []
 
-    def visit_Expr(self, node):  # noqa: N802
+    def visit_Expr(self, node):
         if not isinstance(node.value, ast.Constant):
             self.generic_visit(node)
 
-    def visit_Constant(self, node):  # noqa: N802
+    def visit_Constant(self, node):
         if isinstance(node.value, str):
             self.found.append((node.lineno, plain_message(node.value)))
 
-    def visit_JoinedStr(self, node):  # noqa: N802
+    def visit_JoinedStr(self, node):
         parts = (part.value if isinstance(part, ast.Constant) else "X" for part in node.values)
         self.found.append((node.lineno, plain_message("".join(parts))))
 

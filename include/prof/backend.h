@@ -52,7 +52,7 @@
     "the user needs the right to use the device, or to read its library: see "                   \
     "docs/reference/backends.md")                                                                \
   X(UNSUPPORTED, -6, "not supported by this back end", "")                                       \
-  X(INVALID, -7, "the vendor does not know an argument", "")                                \
+  X(INVALID, -7, "the vendor does not know an argument", "")                                     \
   X(NO_MEMORY, -8, "no memory", "")                                                              \
   X(CAPTURING, -9, "the stream is being captured into a graph", "")                              \
   X(FORKED, -10, "the process was forked from the one that opened it",                           \

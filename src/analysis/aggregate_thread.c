@@ -270,8 +270,7 @@ static bool is_inside_wanted(const prof_i_aggregation *a, const prof_i_span *spa
   if (span->start_ns < a->options.from_ns || span->kind != PROF_EVENT_SCOPE) return false;
   const prof_i_pending_span *around = prof_i_walker_parent(a->walker, span);
   for (; around->span.kind; around--) /* entry 0 has kind 0 */
-    if (around->span.kind == PROF_EVENT_SCOPE && span_is_requested(a, &around->span))
-      return true;
+    if (around->span.kind == PROF_EVENT_SCOPE && span_is_requested(a, &around->span)) return true;
   return false;
 }
 

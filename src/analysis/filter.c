@@ -224,8 +224,7 @@ int prof_i_trace_filter_init(prof_i_trace_filter *of, const prof_trace *trace,
     prof_i_trace_filter_fini(of);
     return PROF_E_NO_MEMORY;
   }
-  for (uint32_t i = 0; i < site_count; i++)
-    of->takes_site[i] = takes_plain(of, i);
+  for (uint32_t i = 0; i < site_count; i++) of->takes_site[i] = takes_plain(of, i);
   for (uint32_t i = 0; i < trace->thread_count; i++)
     of->takes_thread[i] = !filter || takes_thread(filter, trace, i);
   if (!filter) return 0;

@@ -17,9 +17,9 @@ static int visit_step(step_search *s, const prof_i_segment *segment, const uint6
       prof_i_event_interval(words, record, segment->start_ticks, segment->clock_offset).end;
   prof_i_step step = {.number = record->own[0]};
   if (end < s->trace->floor) return 0;
-  step.duration_ns = prof_i_timeline_span(&s->trace->timeline, &s->line,
-                                          prof_i_step_start(&s->trace->catalog, end), end,
-                                          &step.start_ns);
+  step.duration_ns =
+      prof_i_timeline_span(&s->trace->timeline, &s->line,
+                           prof_i_step_start(&s->trace->catalog, end), end, &step.start_ns);
   return s->visit(s->user, &step);
 }
 
@@ -28,8 +28,8 @@ static int visit_segment(step_search *s, const prof_i_segment *segment) {
   for (uint64_t i = 0, slots; i < segment->slot_count && !status; i += slots) {
     const uint64_t *const words = segment->words + i * 2;
     prof_i_long_record record;
-    const prof_i_parse_result sight = prof_i_parse_record(words, segment->slot_count - i,
-                                                          segment->generation, &slots, &record);
+    const prof_i_parse_result sight =
+        prof_i_parse_record(words, segment->slot_count - i, segment->generation, &slots, &record);
     if (sight == PROF_I_PARSED_EVENT && record.kind == PROF_I_KIND_STEP)
       status = visit_step(s, segment, words, &record);
   }

@@ -213,7 +213,7 @@ enum { SLICE_COLUMNS = sizeof slice_columns / sizeof *slice_columns };
 /* The sign in the lowest bit; 7 bits a byte, the lowest first. */
 static void put_varint(prof_i_sink *sink, int64_t value) {
   char *to = prof_i_sink_reserve(sink, 10);
-  uint64_t rest = (uint64_t)value << 1 ^ (uint64_t)(value >> 63);
+  uint64_t rest = (uint64_t)value << 1 ^ (value < 0 ? UINT64_MAX : 0);
   for (; rest >= 0x80; rest >>= 7) *to++ = (char)(rest | 0x80);
   *to++ = (char)rest;
   prof_i_sink_advance(sink, to);

@@ -63,7 +63,10 @@ def move_wall_clock(path, by_ns):
     """As if the machine's wall clock had been another one all along."""
     with open(path, "rb") as f:
         data = bytearray(f.read())
-    add = lambda at: struct.pack_into("<Q", data, at, struct.unpack_from("<Q", data, at)[0] + by_ns)
+
+    def add(at):
+        struct.pack_into("<Q", data, at, struct.unpack_from("<Q", data, at)[0] + by_ns)
+
     add(U64["start_realtime_ns"])
     unit = 16384
     while unit + 128 <= len(data):

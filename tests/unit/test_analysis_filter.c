@@ -266,7 +266,10 @@ static void check_same_rows(const prof_rows *one, const prof_rows *other) {
 static void the_fast_path_adds_what_the_slow_one_does(void **state) {
   (void)state;
   static const prof_i_filter_words filters[] = {
-      {.from = "100ns", .to = "700ns"}, {.from = "300ns"}, {.to = "300ns"}, {.min = "15ns"},
+      {.from = "100ns", .to = "700ns"},
+      {.from = "300ns"},
+      {.to = "300ns"},
+      {.min = "15ns"},
       {.name = "a|b", .from = "50ns", .to = "500ns", .min = "10ns"}};
   uint64_t met = 0;
   for (uint32_t seed = 0; seed < 40; seed++) {
@@ -275,8 +278,9 @@ static void the_fast_path_adds_what_the_slow_one_does(void **state) {
     for (size_t i = 0; i < sizeof filters / sizeof *filters; i++) {
       prof_i_filter *filter = NULL;
       assert_int_equal(prof_i_filter_create(&filters[i], &filter), PROF_OK);
-      prof_rows *const fast = rows_of(trace, filter, PROF_SORT_NAME),
-                      *const slow = rows_of(trace, filter, PROF_SORT_FIRST);
+      prof_rows *const fast = rows_of(trace, filter, PROF_SORT_NAME), *const slow =
+                                                                          rows_of(trace, filter,
+                                                                                  PROF_SORT_FIRST);
       check_same_rows(fast, slow);
       met += fast->calls_count;
       prof_rows_destroy(fast);
@@ -292,7 +296,8 @@ static void the_fast_path_adds_what_the_slow_one_does(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_wrong_word_is_refused_with_its_option_and_value),
-      cmocka_unit_test(times_are_read_exactly), cmocka_unit_test(plain_scopes_are_filtered),
+      cmocka_unit_test(times_are_read_exactly),
+      cmocka_unit_test(plain_scopes_are_filtered),
       cmocka_unit_test(records_are_filtered_by_what_they_say),
       cmocka_unit_test(a_single_scope_is_judged_as_an_aggregate_does),
       cmocka_unit_test(the_fast_path_adds_what_the_slow_one_does)};

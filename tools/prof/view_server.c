@@ -250,7 +250,9 @@ static void remove_client(view_state *state, size_t index) {
 }
 
 static void add_client(view_state *state, int listener) {
-  const int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+  struct sockaddr_in from;
+  socklen_t from_bytes = sizeof from;
+  const int fd = accept4(listener, (struct sockaddr *)&from, &from_bytes, SOCK_CLOEXEC);
   if (fd < 0) return;
   const struct timeval stall = {.tv_sec = STALL_SECONDS};
   setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &stall, sizeof stall);
