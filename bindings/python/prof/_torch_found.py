@@ -170,8 +170,8 @@ class Torch:
         version = getattr(self.module, "__version__", "of an unknown version")
         if not self._has_itt():
             raise RuntimeError(
-                f"prof: torch {version} has no ITT, by which prof sees its operators.\n"
-                f"torch 1.13 or later from PyPI for x86-64 has it. "
+                f"prof: torch {version} has no ITT, by which prof sees its operators. "
+                f"It comes with torch 1.13 or later from PyPI for x86-64. "
                 f"prof.trace_module(torch) and prof.scope() record what is called by name"
             )
         if was_there:
