@@ -170,7 +170,7 @@ static bool judge(prof_i_comparison *c, prof_i_compare_line *line,
   c->tested_count++;
   c->chance_count += c->test.level;
   if (c->tested_count == 1 || c->test.coverage < c->coverage) c->coverage = c->test.coverage;
-  line->verdict = PROF_I_VERDICT_SAME;
+  line->verdict = PROF_I_VERDICT_UNDECIDED;
   if (line->p < 0.05 && line->ratio.low > 1 + c->options.threshold)
     line->verdict = PROF_I_VERDICT_SLOWER;
   else if (line->p < 0.05 && line->ratio.high < 1 - c->options.threshold)

@@ -23,8 +23,8 @@ typedef enum prof_i_compare_state {
 } prof_i_compare_state;
 
 typedef enum prof_i_verdict {
-  PROF_I_VERDICT_NONE = 0, /* too few runs, or they are too short to be timed */
-  PROF_I_VERDICT_SAME = 1, /* no change was shown */
+  PROF_I_VERDICT_NONE = 0,      /* too few runs, or they are too short to be timed */
+  PROF_I_VERDICT_UNDECIDED = 1, /* no change was shown, and none excluded */
   PROF_I_VERDICT_SLOWER = 2,
   PROF_I_VERDICT_FASTER = 3
 } prof_i_verdict;

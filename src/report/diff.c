@@ -23,7 +23,7 @@ typedef struct diff_page {
 } diff_page;
 
 const char *prof_i_verdict_word(prof_i_verdict verdict) {
-  static const char *const words[] = {"none", "same", "slower", "faster"};
+  static const char *const words[] = {"none", "undecided", "slower", "faster"};
   return words[verdict];
 }
 
@@ -80,7 +80,7 @@ static void add_change_cell(diff_page *p, const prof_i_compare_line *line) {
     percent_text(low, line->ratio.low - 1);
     percent_text(high, line->ratio.high - 1);
     const char *const verdict =
-        line->verdict == PROF_I_VERDICT_SAME ? "" : prof_i_verdict_word(line->verdict);
+        line->verdict == PROF_I_VERDICT_UNDECIDED ? "" : prof_i_verdict_word(line->verdict);
     if (line->has_p && p->has_intervals)
       snprintf(cell, sizeof cell, "%s%s%s (%s to %s)", change, *verdict ? " " : "", verdict, low,
                high);
@@ -245,11 +245,14 @@ int prof_i_diff_text(const prof_i_comparison *comparison, const prof_i_diff_opti
   else
     for (uint32_t i = 0; i < limit; i++) add_line(&p, &comparison->lines[i]);
   is_made = is_made && !p.table.cells.is_out_of_memory;
-  prof_i_text_table_write(&p.page, &p.table, 0, width);
+  if (comparison->line_count)
+    prof_i_text_table_write(&p.page, &p.table, 0, width);
+  else
+    prof_i_text_buffer_append_text(&p.page, "Neither side has a scope to compare.\n");
   if (limit < comparison->line_count)
     prof_i_text_buffer_printf(&p.page, "\n%u more with less change; --rows all shows them.\n",
                               comparison->line_count - limit);
-  if (!p.is_wide) put_columns_left_out(&p, width);
+  if (!p.is_wide && comparison->line_count) put_columns_left_out(&p, width);
   *text_out = p.page.text;
   if (is_made && !p.page.is_out_of_memory) return PROF_OK;
   free(p.page.text);

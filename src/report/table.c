@@ -141,7 +141,8 @@ static void measure_columns(table *t) {
     if (!widest) t->empty |= 1u << c;
     const size_t title = strlen(column_title(t, c));
     if (title > widest) widest = title;
-    t->widths[c] = widest < columns[c].width_max ? widest : columns[c].width_max;
+    const bool is_whole = c == COLUMN_NAME && t->has_whole_names;
+    t->widths[c] = is_whole || widest < columns[c].width_max ? widest : columns[c].width_max;
   }
 }
 
@@ -355,7 +356,8 @@ int prof_i_traces_table(const prof_trace *const *traces, size_t count,
                           : whole.group | PROF_GROUP_NAME | PROF_GROUP_CATEGORY,
              .time_unit = whole.time_unit,
              .width = whole.text_width,
-             .is_colored = form->is_colored};
+             .is_colored = form->is_colored,
+             .has_whole_names = form->has_whole_names};
   t.has_fibers = prof_i_table_find_fibers(&t);
   form->group_count = rows->all_row_count;
   choose_columns(&t, form);

@@ -24,7 +24,7 @@ typedef struct prof_i_table {
   uint32_t order[PROF_I_TABLE_COLUMNS_MAX]; /* columns, from the left */
   size_t order_count;
   bool is_chosen; /* the caller has named the columns: none is left out */
-  bool is_colored;
+  bool is_colored, has_whole_names;
   uint32_t bold; /* a column, or PROF_I_TABLE_COLUMNS_MAX */
   prof_i_text_buffer page;
 } prof_i_table;
@@ -83,6 +83,7 @@ typedef struct prof_i_table_form {
   uint32_t columns[PROF_I_TABLE_COLUMNS_MAX];
   size_t column_count;
   bool is_colored;                    /* for a terminal */
+  bool has_whole_names;               /* however long they are */
   const struct prof_i_filter *filter; /* NULL: all scopes */
   uint64_t group_count;               /* out: the groups, before the limit of rows */
 } prof_i_table_form;

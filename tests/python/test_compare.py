@@ -115,11 +115,11 @@ class Compare(unittest.TestCase):
         rows = json.loads(self.prof("diff", "--json", "base", "same").stdout)["rows"]
         self.assertEqual(len(rows), 3)
         for row in rows:
-            self.assertEqual(row["verdict"], "same", row)
+            self.assertEqual(row["verdict"], "undecided", row)
 
     def test_fail_on(self):
         failed = self.prof("diff", "--fail-on", "10%", "base", "slow", status=3)
-        self.assertIn("1 rows are slower by more than 10%", failed.stderr)
+        self.assertIn("1 row is slower by more than 10%", failed.stderr)
         self.prof("diff", "--fail-on", "50%", "base", "slow")
         self.prof("diff", "--fail-on", "10%", "base", "same")
         refused = self.prof("diff", "--fail-on", "5%", "base/0.prof", "slow/0.prof", status=1)
@@ -163,6 +163,20 @@ class Compare(unittest.TestCase):
         lines = self.prof("diff", "--width", "80", "base", "slow").stdout.splitlines()
         outer = next(line for line in lines if line.startswith("outer"))
         self.assertTrue(outer.endswith(" slower"), outer)
+
+    def test_a_pipe_has_all_columns_and_whole_names(self):
+        text = self.prof("diff", "base", "slow").stdout
+        titles = next(line for line in text.splitlines() if line.startswith("Name"))
+        for title in ("Mean", "p99", "Total"):
+            self.assertIn(title, titles.split())
+        self.assertIn("old_conv -> new_conv (replaced)", text)
+        self.assertNotIn("no room", text)
+
+    def test_nothing_to_compare_is_said(self):
+        for words in ((), ("--tree",), ("--json",), ("--csv",)):
+            done = self.prof("diff", "--name", "nowhere", *words, "base", "slow", status=3)
+            self.assertIn("no scope passed the filter", done.stderr)
+            self.assertEqual("Neither side has a scope" in done.stdout, not set(words) - {"--tree"})
 
     def test_csv(self):
         table = list(csv.DictReader(io.StringIO(self.prof("diff", "--csv", "base", "slow").stdout)))

@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -147,6 +148,10 @@ class Processes(Inputs):
         done = self.prof("info", str(os.getpid()), status=1)
         self.assertIn(f"process {os.getpid()} has no capture", done.stderr)
 
+    def test_a_process_that_does_not_exist_is_said(self):
+        done = self.prof("table", "4194305", status=1)  # Linux has 2^22 at most
+        self.assertIn("there is no process 4194305, and no file of this name", done.stderr)
+
     def test_a_file_of_that_name_is_the_file(self):
         os.rename(self.record(), os.path.join(self.folder, str(os.getpid())))
         self.assertEqual(self.calls(str(os.getpid())), 100)
@@ -182,3 +187,34 @@ class Strict(Inputs):
             words = ["--folded"] if command == "flame" else []
             done = self.prof(command, "--strict", path, *words, status=0)
             self.assertEqual(done.stderr, "")
+
+
+class Outputs(Recorded):
+    def test_a_reader_that_went_away_ends_each_command_alike(self):
+        """dump writes by the library, which takes no SIGPIPE."""
+        self.record()
+        for words in (
+            ("events", "trace.prof"),
+            ("dump", "trace.prof", "-o", "/dev/stdout"),
+            ("dump", "trace.prof", "-o", "/dev/stdout", "--format", "csv"),
+        ):
+            read, write = os.pipe()
+            os.close(read)
+            done = subprocess.run(
+                [PROF, *words],
+                cwd=self.folder,
+                stdout=write,
+                stderr=subprocess.PIPE,
+                timeout=HANG_SECONDS,
+                check=False,
+            )
+            os.close(write)
+            self.assertEqual((done.returncode, done.stderr), (-signal.SIGPIPE, b""), words)
+
+    def test_an_ending_of_another_command_names_it(self):
+        self.record()
+        for ending, command in ((".svg", "prof flame"), (".html", "prof report")):
+            done = self.prof("dump", "trace.prof", "-o", "x" + ending, status=2)
+            self.assertIn(f"{command} writes such a file", done.stderr)
+        done = self.prof("dump", "trace.prof", "x.json", status=2)
+        self.assertIn("-o OUT for the file to write", done.stderr)

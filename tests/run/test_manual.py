@@ -160,6 +160,7 @@ class Completion(Words):
             )
         self.assertIn("name", self.completed("table", "--sort", "="))
         self.assertEqual(self.completed("table", "--by", "name,st"), ["name,stack"])
+        self.assertEqual(self.completed("table", "--columns", "name,med"), ["name,median"])
 
     def test_other_words_are_files(self):
         self.assertEqual(self.completed("table", "tra"), [])

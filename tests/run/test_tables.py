@@ -72,12 +72,29 @@ class Texts(Tables):
         self.assertEqual(len(lines[1].split()), 9)
         self.assertNotIn("No room", "".join(lines))
 
+    def test_names_are_whole_where_no_width_is_asked_for(self):
+        names = ["std::vector<" + "std::pair<int, float>, " * 4 + end for end in ("a>", "b>")]
+        found = [
+            {"ph": "X", "name": name, "cat": "c", "pid": 1, "tid": 1, "ts": 10 * at, "dur": 5}
+            for at, name in enumerate(names)
+        ]
+        path = self.write("long.json", json.dumps({"traceEvents": found}))
+        text = self.prof("table", path).stdout
+        for name in names:
+            self.assertIn(name + "  ", text)
+        text = self.prof("table", "--width", "100", path).stdout
+        self.assertIn("a>  ", text)
+        self.assertLessEqual(max(map(len, text.splitlines())), 100)
+
     def test_wrong_columns_are_refused(self):
         for words, said in (
-            (("--columns", "name,colour"), "none of name, category"),
+            (("--columns", "name,colour"), "--columns takes one of name, category"),
             (("--columns", "calls,calls"), "has twice calls"),
             (("--columns", "thread"), "thread is of rows --by thread"),
-            (("--columns", ""), "none of name"),
+            (("--columns", ""), "--columns takes one of name"),
+            (("--columns", "nmae"), "--columns takes no nmae; did you mean name?"),
+            (("--sort", "totl"), "--sort takes no totl; did you mean total?"),
+            (("--wdith", "60"), "not an option: --wdith; did you mean --width?"),
             (("--width", "39"), "--width takes a number from 40"),
             (("--json", "--csv"), "not both"),
         ):
@@ -175,6 +192,13 @@ class OnTerminal(TerminalCase, Tables):
         self.assertIn("Name", bold[0])
         self.assertEqual(bold[1].strip(), "18.000ms")
         self.assertEqual(len(bold), 1 + len(expected()))
+
+    def test_it_is_as_wide_as_columns_says(self):
+        lines = self.shown("NO_COLOR=1", "COLUMNS=60").splitlines()
+        self.assertIn("No room in 60 columns for: Self %", "\n".join(lines))
+        self.assertLessEqual(max(map(len, lines)), 60)
+        for wrong in ("COLUMNS=0", "COLUMNS=many", "COLUMNS=-5", "COLUMNS="):
+            self.assertNotIn("No room in 60", self.shown("NO_COLOR=1", wrong))
 
     def test_no_color_has_none(self):
         for environment in ("NO_COLOR=1", "TERM=dumb"):

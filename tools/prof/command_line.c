@@ -168,7 +168,6 @@ static void refuse_found(const prof_command *command, int c, int argc, char **ar
   const bool is_long = strncmp(word, "--", 2) == 0;
   const char letter[] = {'-', (char)optopt, '\0'};
   if (!is_long && optopt > ' ' && optopt < 0x7f) word = letter;
-  char text[2 * WORD_MAX + 64];
   if (c == ':') {
     refuse_words(command->name, "needs an argument:", word);
     return;
@@ -179,10 +178,10 @@ static void refuse_found(const prof_command *command, int c, int argc, char **ar
   }
   const char *const nearest = is_long ? nearest_option(word + 2) : NULL;
   if (nearest)
-    snprintf(text, sizeof text, "did you mean --%s? not an option:", nearest);
+    say("prof %s: not an option: %s; did you mean --%s? see prof %s --help", command->name, word,
+        nearest, command->name);
   else
-    snprintf(text, sizeof text, "not an option:");
-  refuse_words(command->name, text, word);
+    refuse_words(command->name, "not an option:", word);
 }
 
 int command_option_next(const prof_command *command, int argc, char **argv) {

@@ -15,26 +15,29 @@ typedef struct unit {
   double factor;
 } unit;
 
-/* "--by: none of name, category:" */
+/* "--by takes one of name, category, not" */
 static int refuse_choice(const char *command, const char *option, const char *word,
                          const command_choice *choices) {
   char text[TEXT_BYTES];
   const char *nearest = NULL;
-  size_t best = SIZE_MAX, at = 0;
+  size_t best = SIZE_MAX;
   for (const command_choice *each = choices; each->word; each++) {
     const size_t distance = command_word_distance(word, each->word);
     if (distance >= best) continue;
     best = distance;
     nearest = each->word;
   }
-  at += (size_t)snprintf(text, sizeof text, "%s: ", option);
-  if (nearest) at += (size_t)snprintf(text + at, sizeof text - at, "did you mean %s? ", nearest);
-  at += (size_t)snprintf(text + at, sizeof text - at, "none of ");
+  if (nearest) {
+    say("prof %s: %s takes no %s; did you mean %s? see prof %s --help", command, option, word,
+        nearest, command);
+    return EXIT_USAGE;
+  }
+  size_t at = (size_t)snprintf(text, sizeof text, "%s takes one of ", option);
   for (const command_choice *each = choices; each->word && at < sizeof text; each++)
     at += (size_t)snprintf(text + at, sizeof text - at, "%s%s", each == choices ? "" : ", ",
                            each->word);
-  if (at < sizeof text) snprintf(text + at, sizeof text - at, ":");
-  return refuse_words(command, text, word);
+  if (at < sizeof text) snprintf(text + at, sizeof text - at, ", not");
+  return refuse_words(command, text, *word ? word : "an empty word");
 }
 
 int command_read_choice(const char *command, const char *option, const char *text,

@@ -12,7 +12,7 @@
 #include "filter_options.h"
 #include "sides.h"
 
-enum { WIDTH_MIN = 60, WIDTH_MAX = 1000, WIDTH_USUAL = 80 };
+enum { WIDTH_MIN = 60, WIDTH_MAX = 1000 };
 
 typedef enum diff_form { FORM_TEXT, FORM_JSON, FORM_CSV } diff_form;
 
@@ -101,9 +101,12 @@ static int print_comparison(const prof_i_comparison *comparison, const diff_word
   if (status != PROF_OK) return fail(status);
   fputs(text, stdout);
   free(text);
+  if (!comparison->line_count && w->filter.filter) return filter_says_nothing("diff");
   if (!w->has_limit) return EXIT_OK;
   const uint32_t beyond = prof_i_comparison_beyond(comparison, w->limit);
-  if (beyond) say("prof diff: %u rows are slower by more than %g%%", beyond, w->limit * 100);
+  if (beyond)
+    say("prof diff: %u row%s slower by more than %g%%", beyond, beyond == 1 ? " is" : "s are",
+        w->limit * 100);
   return beyond ? EXIT_NO : EXIT_OK;
 }
 
@@ -128,8 +131,7 @@ static int execute(int argc, char **argv) {
   diff_words w = {.compare.threshold = 0.02, .text.rows_limit = PROF_I_DIFF_ROWS_DEFAULT};
   command_sides sides = {.command = "diff"};
   w.text.width = terminal_columns(STDOUT_FILENO);
-  if (!w.text.width) w.text.width = WIDTH_USUAL;
-  if (w.text.width < WIDTH_MIN) w.text.width = WIDTH_MIN;
+  if (w.text.width && w.text.width < WIDTH_MIN) w.text.width = WIDTH_MIN;
   int status = sides_take(&sides, &argc, argv);
   if (status == EXIT_OK) status = read_words(argc, argv, &w);
   if (status == EXIT_OK && argc - optind != (sides.is_named ? 0 : 2))
@@ -157,7 +159,10 @@ static const command_option options[] = {
      .help = "end with 3 if a row is slower by more, with its whole interval",
      .id = 'f'},
     {.name = "rows", .argument = "N|all", .help = "rows of the text (40)", .id = 'r'},
-    {.name = "width", .argument = "COLUMNS", .help = "of the text", .id = 'w'},
+    {.name = "width",
+     .argument = "COLUMNS",
+     .help = "of the text (the terminal's; a pipe or a file has any)",
+     .id = 'w'},
     {.name = "json", .help = "all rows as JSON", .id = 'j'},
     {.name = "csv", .help = "all rows as CSV", .id = 'c'},
     {.more = filter_option_list},
@@ -176,7 +181,8 @@ const prof_command command_diff = {
         "A side is a capture, a folder of captures, or a quoted glob. A verdict needs four "
         "captures of each side.",
     .statuses =
-        "Exit status: 0 done, 1 it could not be done, 2 wrong words, 3 --fail-on was passed.",
+        "Exit status: 0 done, 1 it could not be done, 2 wrong words, 3 --fail-on was passed, or "
+        "no scope passed the filter.",
     .options = options,
     .examples = examples,
     .execute = execute,

@@ -1,10 +1,13 @@
 /* prof dump FILE -o OUT: a capture as a trace that viewers open. */
 #define _GNU_SOURCE
 #include <getopt.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "commands.h"
 #include "filter_options.h"
@@ -63,8 +66,14 @@ static int refuse_ending(const char *output) {
     for (int k = 0; k < 2 && formats[i].endings[k]; k++)
       used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", used ? ", " : "",
                                formats[i].endings[k]);
-  say("prof dump: no format has the ending of '%s'. The endings are %s; or give --format", output,
-      text);
+  const char *const other = ends_with(output, ".svg")    ? "prof flame"
+                            : ends_with(output, ".html") ? "prof report"
+                                                         : NULL;
+  if (other)
+    say("prof dump: '%s': %s writes such a file", output, other);
+  else
+    say("prof dump: no format has the ending of '%s'. The endings are %s; or give --format", output,
+        text);
   return EXIT_USAGE;
 }
 
@@ -126,12 +135,22 @@ static int read_dump_words(int argc, char **argv, prof_dump_options *options,
   return EXIT_OK;
 }
 
+/* Did the reader of the standard output go away, and is this where the output went? */
+static bool is_reader_gone(const char *output) {
+  struct stat to, standard;
+  struct pollfd poll_of = {.fd = STDOUT_FILENO};
+  return stat(output, &to) == 0 && fstat(STDOUT_FILENO, &standard) == 0 &&
+         to.st_dev == standard.st_dev && to.st_ino == standard.st_ino &&
+         poll(&poll_of, 1, 0) == 1 && (poll_of.revents & POLLERR);
+}
+
 static int execute_dump(int argc, char **argv) {
   prof_dump_options options = {.size = sizeof options};
   const char *output = NULL;
   const int words_status = read_dump_words(argc, argv, &options, &output);
   if (words_status != EXIT_OK) return words_status;
-  if (argc - optind != 1) return refuse_words("dump", "takes one capture", NULL);
+  if (argc - optind != 1)
+    return refuse_words("dump", "takes one capture, and -o OUT for the file to write", NULL);
   if (!output) return refuse_words("dump", "needs -o OUT", NULL);
   if (options.format == PROF_FORMAT_DEFAULT && strcmp(output, "-") != 0) {
     const int by_ending = format_of_path(output);
@@ -153,6 +172,7 @@ static int execute_dump(int argc, char **argv) {
     say_what_lacks(output, options.format);
     return EXIT_OK;
   }
+  if (is_reader_gone(output)) raise(SIGPIPE); /* as the other commands end */
   const char *const error = prof_last_error(), *const text = prof_status_text(status);
   if (strcasestr(error, text))
     say("prof dump: %s", error);

@@ -143,7 +143,10 @@ bool input_of_process(const char *command, long pid, char *path, size_t room) {
   snprintf(maps, sizeof maps, "/proc/%ld/maps", pid);
   FILE *const file = fopen(maps, "r");
   if (!file) {
-    say("%s: cannot look into process %ld: %s", command, pid, strerror(errno));
+    if (errno == ENOENT)
+      say("%s: there is no process %ld, and no file of this name", command, pid);
+    else
+      say("%s: cannot look into process %ld: %s", command, pid, strerror(errno));
     return false;
   }
   while (!found && getline(&line, &line_room, file) > 0) {

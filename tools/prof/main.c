@@ -35,7 +35,7 @@ int refuse_command(const char *word) {
   if (nearest)
     say("prof: no such command: %s; did you mean prof %s? see prof help", word, nearest);
   else
-    say("prof: no such command: %s; see prof help", word);
+    say("prof: %s: %s; see prof help", word[0] == '-' ? "not an option" : "no such command", word);
   return EXIT_USAGE;
 }
 

@@ -10,7 +10,7 @@
 
 #include "commands.h"
 
-enum { LINE_BYTES = 4096 };
+enum { LINE_BYTES = 4096, COLUMNS_MAX = 100000 };
 
 /* Unicode, table 3-7. */
 size_t utf8_character(const unsigned char *at, size_t left, unsigned *code_out) {
@@ -56,8 +56,13 @@ void print_text(FILE *to, const char *text, size_t bytes) {
 
 unsigned terminal_columns(int fd) {
   struct winsize size;
-  if (!isatty(fd) || ioctl(fd, TIOCGWINSZ, &size) != 0) return 0;
-  return size.ws_col;
+  if (!isatty(fd)) return 0;
+  const char *const columns = getenv("COLUMNS");
+  char *end;
+  const unsigned long told = columns ? strtoul(columns, &end, 10) : 0;
+  if (told && !*end && columns[0] >= '0' && columns[0] <= '9' && told <= COLUMNS_MAX)
+    return (unsigned)told;
+  return ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
 unsigned terminal_lines(int fd) {

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../src/report/table.h"
+#include "../../src/report/table_columns.h"
 #include "commands.h"
 #include "filter_options.h"
 #include "inputs.h"
@@ -48,6 +48,12 @@ static const command_choice groups[] =
                                        {"skipped", PROF_SORT_SKIPPED},
                                        {NULL, 0}};
 
+static const command_choice column_choices[] = {
+#define COLUMN_CHOICE(word, title, kind, value, group, width, keep) {word, COLUMN_##kind},
+    PROF_I_TABLE_COLUMN_LIST(COLUMN_CHOICE)
+#undef COLUMN_CHOICE
+        {NULL, 0}};
+
 static const char *who = "table"; /* whose options they are, for messages */
 
 static int add_groups(const char *words, uint32_t *to) {
@@ -74,22 +80,20 @@ static int refuse_group(const char *column) {
 
 /* Once the groups are known. */
 static int add_columns(table_words *w) {
-  command_choice choices[PROF_I_TABLE_COLUMNS_MAX + 1] = {{NULL, 0}};
-  uint32_t groups_of[PROF_I_TABLE_COLUMNS_MAX], rows_by = w->options.group;
-  for (uint32_t i = 0; (choices[i].word = prof_i_table_column_word(i, &groups_of[i])); i++)
-    choices[i].value = i;
+  uint32_t rows_by = w->options.group;
   if (!(rows_by & ~(uint32_t)PROF_GROUP_KERNEL)) rows_by |= PROF_GROUP_NAME | PROF_GROUP_CATEGORY;
   char *const words = strdup(w->columns);
   int status = words ? EXIT_OK : EXIT_FAILED;
   for (char *rest = words, *word; status == EXIT_OK && (word = strsep(&rest, ",")) != NULL;) {
-    uint32_t column = 0;
-    status = command_read_choice(who, "--columns", word, choices, &column);
+    uint32_t column = 0, groups_of;
+    status = command_read_choice(who, "--columns", word, column_choices, &column);
     if (status != EXIT_OK) break;
+    prof_i_table_column_word(column, &groups_of);
     bool is_twice = w->form.column_count == PROF_I_TABLE_COLUMNS_MAX;
     for (size_t i = 0; i < w->form.column_count; i++) is_twice |= w->form.columns[i] == column;
     if (is_twice)
       status = refuse_words(who, "--columns has twice", word);
-    else if (groups_of[column] && !(groups_of[column] & rows_by))
+    else if (groups_of && !(groups_of & rows_by))
       status = refuse_group(word);
     else
       w->form.columns[w->form.column_count++] = column;
@@ -202,6 +206,7 @@ static int execute_table(int argc, char **argv) {
   if (status == EXIT_OK && argc == optind) status = refuse_words("table", "takes captures", NULL);
   if (!w.options.text_width) w.options.text_width = terminal_columns(STDOUT_FILENO);
   w.form.is_colored = is_colored();
+  w.form.has_whole_names = !w.options.text_width;
   if (status == EXIT_OK)
     status = input_captures_open("table", (size_t)(argc - optind), argv + optind, &captures);
   if (status == EXIT_OK) status = print_table(&captures, &w);
@@ -240,7 +245,7 @@ static const command_option options_of_table[] = {
              "self-device-percent, device-total, device-mean. Memory: cpu-mem, self-cpu-mem, "
              "device-mem, "
              "self-device-mem",
-     .id = OPTION_COLUMNS},
+     .id = OPTION_COLUMNS, .choices = column_choices, .is_list = true},
     {"json", 0, NULL, .help = "JSON: each row an object; times in ns, sizes in bytes",
      .id = OPTION_JSON},
     {"csv", 0, NULL, .help = "CSV (RFC 4180) with a heading; times in ns, sizes in bytes",
