@@ -183,6 +183,15 @@ def test_table_shows_the_rows_in_order_of_total(page, opened):
     assert [int(re.sub(r"\D", "", row[2])) for row in cells] == [sums[r[0]][0] for r in cells]
 
 
+def test_times_of_the_table_have_the_same_number_of_digits(page, opened):
+    cells = page.evaluate(
+        "[...document.querySelectorAll('#body td')].map(c => c.textContent)"
+        ".filter(text => /^[\\d.]+ (\u00b5s|ms|s)$/.test(text))"
+    )
+    assert len(cells) > 20
+    assert {len(re.sub(r"\D", "", cell)) for cell in cells} == {5}, cells
+
+
 def test_click_on_a_heading_sorts_and_a_second_one_turns_it(page, opened):
     click = (
         "(() => { [...document.querySelectorAll('#head th')].find(h => h.textContent === 'Calls')"

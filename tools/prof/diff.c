@@ -176,7 +176,7 @@ static const command_example examples[] = {
 const prof_command command_diff = {
     .name = "diff",
     .summary = "compares two captures, or two sets of captures",
-    .words = "[OPTION]... A B | --base A... --new B...",
+    .words = "[OPTION...] A B | --base A... --new B...",
     .about =
         "A side is a capture, a folder of captures, or a quoted glob. A verdict needs four "
         "captures of each side.",

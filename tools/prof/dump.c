@@ -20,19 +20,19 @@ static const struct {
   const char *lacks;
 } formats[] = {
     {"chrome", PROF_FORMAT_CHROME, {".json", ".json.gz"}, NULL},
-    {"raf", PROF_FORMAT_RAF, {NULL, NULL}, "scopes alone, in whole microseconds"},
+    {"raf", PROF_FORMAT_RAF, {NULL, NULL}, "only scopes, in whole microseconds"},
     {"capture", PROF_FORMAT_CAPTURE, {".prof", NULL}, NULL},
     {"perfetto",
      PROF_FORMAT_PERFETTO,
      {".pftrace", ".pftrace.gz"},
      "no stacks of Python functions, no clocks of devices"},
     {"csv", PROF_FORMAT_CSV, {".csv", ".csv.gz"}, "no arguments, arrows or memory"},
-    {"folded", PROF_FORMAT_FOLDED, {".folded", ".folded.gz"}, "self times of call paths alone"},
+    {"folded", PROF_FORMAT_FOLDED, {".folded", ".folded.gz"}, "only the self times of call paths"},
     {"speedscope",
      PROF_FORMAT_SPEEDSCOPE,
      {".speedscope.json", ".speedscope.json.gz"},
-     "self times of call paths alone"},
-    {"pprof", PROF_FORMAT_PPROF, {".pb.gz", ".pb"}, "calls and self times of call paths alone"}};
+     "only the self times of call paths"},
+    {"pprof", PROF_FORMAT_PPROF, {".pb.gz", ".pb"}, "only the calls and self times of call paths"}};
 enum { FORMAT_COUNT = sizeof formats / sizeof *formats };
 
 static bool ends_with(const char *path, const char *ending) {

@@ -129,7 +129,7 @@ static const command_example examples[] = {
 const prof_command command_events = {
     .name = "events",
     .summary = "lists single scopes, in the order of time or the longest first",
-    .words = "[OPTION]... FILE",
+    .words = "[OPTION...] FILE",
     .about =
         "Single scopes of a capture, with their arguments. Times are from the start of the "
         "capture.\n" COMMAND_FILE_WORDS,

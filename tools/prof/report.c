@@ -128,7 +128,7 @@ static const command_example examples[] = {
 const prof_command command_report = {
     .name = "report",
     .summary = "writes one HTML file with table, time line and flame graphs",
-    .words = "[OPTION]... FILE... | --base A... --new B...",
+    .words = "[OPTION...] FILE... | --base A... --new B...",
     .about =
         "The file needs no network and no other file. Several captures, or those of a folder, "
         "are shown together.",

@@ -218,8 +218,8 @@ static int execute_table(int argc, char **argv) {
 static const command_option options_of_table[] = {
     {"by", 'b', "GROUPS",
      .help =
-         "what is one row: name,category,device,thread,process, shape,stack,scopes,kernel; may be "
-         "repeated (default name,category)",
+         "what is one row: name, category, device, thread, process, shape, stack, scopes, kernel; "
+         "several with commas (default name,category)",
      .choices = groups, .is_list = true},
     {"sort", 's', "BY",
      .help = "total, self, calls, mean, median, p99, max, name, first, memory, self-memory, "

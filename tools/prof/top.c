@@ -179,7 +179,7 @@ static const command_example examples[] = {
 const prof_command command_top = {
     .name = "top",
     .summary = "prints the table of a running process again and again",
-    .words = "[OPTION]... PID|FILE",
+    .words = "[OPTION...] PID|FILE",
     .about =
         "The table of a process that records into a file: the scopes that took most of the time. "
         "It ends with the process, or with Ctrl-C.",

@@ -120,7 +120,7 @@ static const command_example examples[] = {
 const prof_command command_tree = {
     .name = "tree",
     .summary = "prints the call tree: calls, total and self time of each path",
-    .words = "[OPTION]... FILE...",
+    .words = "[OPTION...] FILE...",
     .about =
         "The call tree of a capture, or of several together: the longest path first. Work of a "
         "device is below the scope that launched it.\n" COMMAND_FILE_WORDS,

@@ -271,7 +271,7 @@ static const command_example examples[] = {
 const prof_command command_view = {
     .name = "view",
     .summary = "opens a capture in the Perfetto UI, in a browser",
-    .words = "[OPTION]... FILE... | FOLDER",
+    .words = "[OPTION...] FILE... | FOLDER",
     .about =
         "Serves one page on 127.0.0.1, which hands the trace to the Perfetto UI. Ends when "
         "the browser has the trace.\n\n"

@@ -9,12 +9,13 @@
 
   // ---- text ----
   const thousands = (count) => String(count).replace(/\B(?=(\d{3})+$)/g, "\u202f");
-  function scaled(value, units, digits, rest) {
-    const found = units.find(([size]) => Math.abs(value) >= size);
-    return found ? Number((value / found[0]).toPrecision(digits)) + " " + found[1] : rest;
+  function scaled(value, units, digits, rest, isPadded) {
+    const [size, unit] = units.find(([least]) => Math.abs(value) >= least) || [];
+    const text = (value / size).toPrecision(digits);
+    return size ? (isPadded ? text : Number(text)) + " " + unit : rest;
   }
-  const timeText = (ns, digits = 5) => scaled(ns, [[1e9, "s"], [1e6, "ms"], [1e3, "\u00b5s"]],
-    digits, Math.round(ns) + " ns");
+  const timeText = (ns, digits = 5, isPadded = false) => scaled(ns, [[1e9, "s"], [1e6, "ms"],
+    [1e3, "\u00b5s"]], digits, Math.round(ns) + " ns", isPadded);
   const bytesText = (bytes) => scaled(bytes, [[2 ** 40, "TiB"], [2 ** 30, "GiB"], [2 ** 20, "MiB"],
     [2 ** 10, "KiB"]], 4, bytes + " B");
   const shareText = (part, all) => (all > 0 ? (100 * part / all).toFixed(2) + " %" : "");
@@ -428,13 +429,13 @@
   }
   const zoomFlame = (index) => { flame.zoom = index; redraw(drawFlame); };
 
-  // ---- the table ----
-  // In the order of html_lists.c.
+  // ---- the table, in the order of html_lists.c ----
   const columns = [["Name", "text"], ["Category", "text"], ["Calls", "count"], ["Total", "time"],
     ["Self", "time"], ["Mean", "time"], ["Min", "time"], ["Median", "time"], ["p99", "time"],
     ["Max", "time"], ["Open", "count"], ["Device total", "time"], ["Device self", "time"],
     ["Memory", "bytes"], ["Device memory", "bytes"], ["Location", "text"]];
-  const kinds = { text: shown, count: thousands, time: timeText, bytes: bytesText };
+  const kinds = { text: shown, count: thousands, time: (ns) => timeText(ns, 5, ns < 1e14),
+    bytes: bytesText };
   const SELF = 4, CALLS = 2, table = { sort: 3, isUp: false, rows: [], limit: 50, used: [] };
   function findColumns() {
     table.used = columns.map((_, i) => i).filter((i) =>
@@ -463,8 +464,7 @@
     });
     const body = document.createDocumentFragment();
     for (const row of table.rows.slice(0, table.limit)) {
-      const line = element("tr", body);
-      line.className = row === chosenRow ? "chosen" : "";
+      const line = element("tr", body, undefined, row === chosenRow ? "chosen" : "");
       for (const i of table.used) {
         const kind = columns[i][1], isBlank = kind === "text" ? i && !row[i] : i > 9 && !row[i];
         const isKnown = row[CALLS] > 0 || i <= CALLS || i > 9;
