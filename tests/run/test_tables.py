@@ -200,6 +200,19 @@ class OnTerminal(TerminalCase, Tables):
         for wrong in ("COLUMNS=0", "COLUMNS=many", "COLUMNS=-5", "COLUMNS="):
             self.assertNotIn("No room in 60", self.shown("NO_COLOR=1", wrong))
 
+    def test_no_form_gives_the_terminal_a_control_character(self):
+        event = {"ph": "X", "pid": 1, "tid": 1, "cat": "c", "ts": 0, "dur": 5}
+        event["name"] = "esc\x1b[31m c1\x9b31m \u5f35\u91cf"
+        path = self.write("hostile.json", json.dumps({"traceEvents": [event]}))
+        for command in (["table"], ["events"], ["diff", path]):
+            for form in ("--csv", "--json"):
+                words = ["sh", "-c", 'exec "$@" 2>errors', "sh", PROF, *command, form, path]
+                _, master = self.start_program(*words)
+                text = self.rest(master).decode()
+                self.assertIn("\u5f35\u91cf", text)
+                self.assertEqual(text.count("\x1b") + text.count("\x9b"), 0, text)
+        self.assertIn(event["name"].encode(), self.prof("table", "--csv", path, text=False).stdout)
+
     def test_no_color_has_none(self):
         for environment in ("NO_COLOR=1", "TERM=dumb"):
             self.assertNotIn("\x1b", self.shown(environment))

@@ -80,6 +80,16 @@ void print_foreign_prof(void);
    broken UTF-8 are spelt out byte by byte. So none of them reaches the terminal as a command. */
 void print_text(FILE *to, const char *text, size_t bytes);
 
+/* Between two calls: the beginning of a character. Begins as zeros. */
+typedef struct data_printer {
+  char tail[4];
+  size_t tail_bytes;
+} data_printer;
+
+/* Prints CSV or JSON, in pieces that end in a line's end at last. A terminal gets it as by
+   print_text(), but with line ends. Anything else gets the bytes. */
+void print_data(data_printer *p, const char *text, size_t bytes);
+
 /* Bytes of the well-formed UTF-8 character at the front, or 0. */
 size_t utf8_character(const unsigned char *at, size_t left, unsigned *code_out);
 

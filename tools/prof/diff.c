@@ -99,7 +99,10 @@ static int print_comparison(const prof_i_comparison *comparison, const diff_word
                      : w->form == FORM_CSV ? prof_i_diff_csv(comparison, &text)
                                            : prof_i_diff_text(comparison, &w->text, &text);
   if (status != PROF_OK) return fail(status);
-  fputs(text, stdout);
+  if (w->form == FORM_TEXT)
+    fputs(text, stdout);
+  else
+    print_data(&(data_printer){{0}, 0}, text, strlen(text));
   free(text);
   if (!comparison->line_count && w->filter.filter) return filter_says_nothing("diff");
   if (!w->has_limit) return EXIT_OK;

@@ -74,13 +74,14 @@ static int read_words(int argc, char **argv, events_words *w) {
 
 /* main() says why it could not be written. */
 static int write_out(void *user, const char *bytes, size_t count) {
-  (void)user;
-  return fwrite(bytes, 1, count, stdout) == count ? PROF_OK : EXIT_FAILED;
+  print_data(user, bytes, count);
+  return ferror(stdout) ? EXIT_FAILED : PROF_OK;
 }
 
 static int list_scopes(const prof_trace *trace, const events_words *w) {
   prof_i_scopes_result result;
-  const int status = prof_i_scope_list(trace, &w->list, write_out, NULL, &result);
+  data_printer printer = {{0}, 0};
+  const int status = prof_i_scope_list(trace, &w->list, write_out, &printer, &result);
   if (status < 0) say("prof events: %s: %s", prof_status_text(status), prof_last_error());
   if (status != PROF_OK) return EXIT_FAILED;
   return result.given_count == 0 && w->filter.filter ? filter_says_nothing("events") : EXIT_OK;

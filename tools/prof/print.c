@@ -54,6 +54,32 @@ void print_text(FILE *to, const char *text, size_t bytes) {
   }
 }
 
+static void print_tail(data_printer *p) {
+  print_text(stdout, p->tail, p->tail_bytes);
+  p->tail_bytes = 0;
+}
+
+static void print_on_terminal(data_printer *p, char byte) {
+  unsigned code;
+  if ((byte & 0xc0) != 0x80 && p->tail_bytes) print_tail(p);
+  if (byte == '\n' || byte == '\r') {
+    putchar(byte);
+    return;
+  }
+  p->tail[p->tail_bytes++] = byte;
+  if (p->tail_bytes == sizeof p->tail ||
+      utf8_character((const unsigned char *)p->tail, p->tail_bytes, &code))
+    print_tail(p);
+}
+
+void print_data(data_printer *p, const char *text, size_t bytes) {
+  if (!isatty(STDOUT_FILENO)) {
+    fwrite(text, 1, bytes, stdout);
+    return;
+  }
+  for (size_t i = 0; i < bytes; i++) print_on_terminal(p, text[i]);
+}
+
 unsigned terminal_columns(int fd) {
   struct winsize size;
   if (!isatty(fd)) return 0;

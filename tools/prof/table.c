@@ -194,7 +194,10 @@ static int print_table(const input_captures *captures, table_words *w) {
     say("prof table: %s: %s", prof_status_text(said), prof_last_error());
     return EXIT_FAILED;
   }
-  fputs(text, stdout);
+  if (w->form.kind == PROF_I_TABLE_TEXT)
+    fputs(text, stdout);
+  else
+    print_data(&(data_printer){{0}, 0}, text, strlen(text));
   free(text);
   return w->form.group_count == 0 && has_filter(w) ? filter_says_nothing("table") : EXIT_OK;
 }
