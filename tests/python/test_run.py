@@ -14,6 +14,8 @@ import zipfile
 
 from hang_guard import HANG_SECONDS
 
+from prof import _import
+
 SEES = (
     "import sys\nprint(__name__, __file__, __package__, getattr(__spec__, 'name', None), sys.argv, "
     "sys.path[0], sys._getframe().f_code.co_filename, type(__loader__).__name__)\n"
@@ -137,8 +139,9 @@ class Run(unittest.TestCase):
         )
         self.assertIn("prof: rank 1 of 2:\n", done.stderr)
         path = self.path("of-1-100%.prof")
-        self.assertIn(
-            f"prof: the trace is in {path}; python -m prof table {path} shows it\n", done.stderr
+        self.assertRegex(
+            done.stderr,
+            rf"prof: the trace is in {path}; (python -m )?prof table {path} shows it\n",
         )
         self.assertTrue(os.path.exists(path))
         self.assertNotIn("rank", self.prof("run", "script.py").stderr)
@@ -312,6 +315,21 @@ class Run(unittest.TestCase):
             self.assertEqual(done.stdout, "ran\n")
         self.assertNotIn("Traceback", done.stderr)
 
+    def test_the_command_that_it_names_can_be_pasted(self):
+        """prof if a shell finds it, and it is ours: PyPI's package prof has such a command, too."""
+        script, ours = self.write("script.py", "pass\n"), os.path.join(self.folder.name, "prof")
+        path = self.path("of mine/t.prof")
+        os.mkdir(os.path.dirname(path))
+        environment = {**os.environ, "PATH": self.folder.name + os.pathsep + os.environ["PATH"]}
+        os.symlink(_import.command(), ours)
+        done = self.prof("run", "-o", path, script, env=environment)
+        self.assertIn(f"; prof table '{path}' shows it\n", done.stderr)
+        os.remove(ours)
+        self.write("prof", "#!/bin/sh\n")
+        os.chmod(ours, 0o755)
+        done = self.prof("run", "-o", path, script, env=environment)
+        self.assertIn(f"; python -m prof table '{path}' shows it\n", done.stderr)
+
     def test_names_of_what_is_written(self):
         self.write(
             "script.py",
@@ -327,7 +345,7 @@ class Run(unittest.TestCase):
             r"the trace is in \S*/t_\d+\.json, that of 1 more process beside it; open it in https",
         )
         done = self.prof("run", "-o", "t.prof", "script.py")
-        self.assertIn(f"; python -m prof table {self.path('t.prof')} shows it", done.stderr)
+        self.assertRegex(done.stderr, f"prof table {self.path('t.prof')} shows it")
 
     def test_another_ending_is_refused_before_anything_runs(self):
         self.write("script.py", "print('ran')")

@@ -236,7 +236,7 @@ class Names(Shown):
         text = self.run_well("-o", "out", "x.py")
         ranks = ["w.py.rank-0.PID.prof", "w.py.rank-1.PID.prof"]
         self.assertEqual(self.names_without_pids(), [*ranks, "x.py.PID.prof"])
-        (folder,) = re.findall(r"; python -m prof table (\S+)/\*\.prof shows all\n", text)
+        (folder,) = re.findall(r"; (?:python -m )?prof table (\S+)/\*\.prof shows all\n", text)
         self.assertTrue(os.path.samefile(folder, self.path("out/prof_output")))
         shutil.rmtree(self.path("out"))
         program = '"$0" x.py; "$0" -m w a; "$0" named.py; "$0" -c "$1"'

@@ -9,9 +9,12 @@ import argparse
 import atexit
 import contextlib
 import ctypes
+import filecmp
 import glob
 import os
 import re
+import shlex
+import shutil
 import sys
 import threading
 import time
@@ -25,7 +28,7 @@ if getattr(getattr(sys.modules.get("__main__"), "__spec__", None), "name", "") =
     # libraries of the script, and its children, may start prof themselves
     os.environ["PROF_JOIN"] = "1"
 
-from . import _run_spread, _table
+from . import _import, _run_spread, _table
 from . import _structs as s
 from ._library import C, ProfError, encoded, sized
 
@@ -34,6 +37,15 @@ _AGAIN = "PROF_RUN"
 too."""
 _RECORDS = 2  # PROF_DEVICES_RECORDS
 ENDINGS = (".json.gz", ".json", ".prof")
+
+
+def _is_command_on_path() -> bool:
+    """PyPI's package prof has a command of this name, too."""
+    found = shutil.which("prof")
+    try:
+        return found is not None and filecmp.cmp(found, _import.command())
+    except OSError:
+        return False
 
 
 def say(text: str) -> None:
@@ -329,9 +341,10 @@ class _Recording:
 
     def _table_words(self, written: List[str]) -> str:
         """The command that shows what was written: of all processes, if it is prof run's folder."""
+        prof = "prof" if _is_command_on_path() else "python -m prof"
         if self.options.output_in_folder and len(written) > 1:
-            return f"python -m prof table {os.path.dirname(written[0])}/*.prof shows all"
-        return f"python -m prof table {written[0]} shows it"
+            return f"{prof} table {shlex.quote(os.path.dirname(written[0]))}/*.prof shows all"
+        return f"{prof} table {shlex.quote(written[0])} shows it"
 
     def _peaks(self) -> str:
         """Of memory, by process."""
