@@ -200,6 +200,16 @@ class OnTerminal(TerminalCase, Tables):
         for wrong in ("COLUMNS=0", "COLUMNS=many", "COLUMNS=-5", "COLUMNS="):
             self.assertNotIn("No room in 60", self.shown("NO_COLOR=1", wrong))
 
+    def test_info_is_as_wide_as_the_terminal(self):
+        path = os.path.join(self.folder, "trace.prof")
+        whole = self.prof("info", path).stdout
+        self.assertGreater(max(map(len, whole.splitlines())), 80)
+        for columns in (50, 80):
+            _, master = self.start_program("env", f"COLUMNS={columns}", PROF, "info", path)
+            text = self.rest(master).decode().replace("\r", "")
+            self.assertEqual(text.split(), whole.split())
+            self.assertLessEqual(max(map(len, text.splitlines())), columns)
+
     def test_no_form_gives_the_terminal_a_control_character(self):
         event = {"ph": "X", "pid": 1, "tid": 1, "cat": "c", "ts": 0, "dur": 5}
         event["name"] = "esc\x1b[31m c1\x9b31m \u5f35\u91cf"

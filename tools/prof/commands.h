@@ -105,6 +105,10 @@ unsigned terminal_columns(int fd);
 /* The same of its lines. */
 unsigned terminal_lines(int fd);
 
+/* Prints lines on stdout. One with more columns is broken between words, and goes on behind so many
+   blanks. */
+void print_folded(const char *text, unsigned columns, unsigned indent);
+
 /* One line on stderr, by print_text(). */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

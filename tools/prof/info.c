@@ -7,10 +7,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "commands.h"
 
-enum { THREADS_SHOWN_MAX = 64, OPEN_SHOWN_MAX = 64, LINES_SHOWN_MAX = 64 };
+enum { THREADS_SHOWN_MAX = 64, OPEN_SHOWN_MAX = 64, LINES_SHOWN_MAX = 64, FOLD_INDENT = 13 };
+
+/* Standard output, or what a terminal gets in lines that fit. */
+static FILE *out;
+
+static void put_line(const char *text) {
+  fputs(text, out);
+  fputc('\n', out);
+}
 
 static const char *policy_name(uint32_t policy) {
   static const char *const names[] = {"default", "keep", "ring", "stream"};
@@ -22,25 +31,25 @@ static void print_time(uint64_t unix_ns) {
   struct tm parts;
   char text[64] = "?";
   if (gmtime_r(&seconds, &parts)) strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &parts);
-  puts(text);
+  put_line(text);
 }
 
 static void print_rank(const prof_trace_info *info) {
-  fputs("\nrank         ", stdout);
+  fputs("\nrank         ", out);
   if (info->rank < 0)
-    puts("not known");
+    put_line("not known");
   else if (info->world_size < 0)
-    printf("%" PRId32 " of an unknown number\n", info->rank);
+    fprintf(out, "%" PRId32 " of an unknown number\n", info->rank);
   else
-    printf("%" PRId32 " of %" PRId32 "\n", info->rank, info->world_size);
+    fprintf(out, "%" PRId32 " of %" PRId32 "\n", info->rank, info->world_size);
 }
 
 /* The times of other tools' traces may count from anything, as from the machine's start. */
 static void print_start(uint64_t unix_ns) {
   static const uint64_t year_ns = UINT64_C(366) * 86400 * 1000000000;
-  fputs("started      ", stdout);
+  fputs("started      ", out);
   if (unix_ns < year_ns)
-    puts("not known");
+    put_line("not known");
   else
     print_time(unix_ns);
 }
@@ -51,49 +60,49 @@ static const char *clock_name(uint32_t clock) {
 
 static void print_state(const prof_trace_info *info) {
   if (info->is_live)
-    puts("state        its process runs");
+    put_line("state        its process runs");
   else if (info->is_copy)
-    puts("state        a copy, made while it was being recorded");
+    put_line("state        a copy, made while it was being recorded");
   else if (info->is_elsewhere && !info->was_clean)
-    puts("state        recording, or dead: its process is of another host or container");
+    put_line("state        recording, or dead: its process is of another host or container");
   else
-    puts(info->was_clean ? "state        stopped"
-                         : "state        ended without a stop: it may have been killed");
+    put_line(info->was_clean ? "state        stopped"
+                             : "state        ended without a stop: it may have been killed");
 }
 
 static void print_limits(const prof_trace_info *info) {
   if (!info->memory_limit_bytes) return;
-  printf("limits       %" PRIu64 " MiB of memory", info->memory_limit_bytes >> 20);
+  fprintf(out, "limits       %" PRIu64 " MiB of memory", info->memory_limit_bytes >> 20);
   const uint64_t hundredths = (uint64_t)(info->cpu_limit * 100 + 0.5);
   if (info->cpu_limit > 0)
-    printf(", %" PRIu64 ".%02" PRIu64 " processors", hundredths / 100, hundredths % 100);
-  puts("");
+    fprintf(out, ", %" PRIu64 ".%02" PRIu64 " processors", hundredths / 100, hundredths % 100);
+  put_line("");
 }
 
 /* Per cent by whole numbers: the locale may have another point. */
 static void print_share(uint64_t part_ns, uint64_t whole_ns) {
   const uint64_t hundredths =
       whole_ns ? (uint64_t)((double)part_ns * 1e4 / (double)whole_ns + 0.5) : 0;
-  printf("%" PRIu64 ".%02" PRIu64 " %%", hundredths / 100, hundredths % 100);
+  fprintf(out, "%" PRIu64 ".%02" PRIu64 " %%", hundredths / 100, hundredths % 100);
 }
 
 static void print_ms(uint64_t ns) {
   const uint64_t us = ns / 1000 + (ns % 1000 >= 500);
-  printf("%" PRIu64 ".%03" PRIu64, us / 1000, us % 1000);
+  fprintf(out, "%" PRIu64 ".%03" PRIu64, us / 1000, us % 1000);
 }
 
 static void print_own_cost(const prof_trace_info *info) {
   const uint64_t tenths = (uint64_t)(info->scope_cost_ns * 10 + 0.5);
   if (!(info->scope_cost_ns > 0)) return;
   const bool is_apart = info->is_own_apart && info->is_own_sampled;
-  fputs(info->is_own_sampled ? "recording    took " : "recording    took at least ", stdout);
+  fputs(info->is_own_sampled ? "recording    took " : "recording    took at least ", out);
   print_ms(is_apart || !info->is_own_sampled ? info->own_least_ns : info->own_ns);
   if (is_apart) {
-    fputs(" to ", stdout);
+    fputs(" to ", out);
     print_ms(info->own_most_ns);
   }
-  printf(" ms of all threads together; a plain scope %" PRIu64 ".%" PRIu64 " ns%s\n", tenths / 10,
-         tenths % 10, is_apart || !info->is_own_sampled ? " in warm caches" : "");
+  fprintf(out, " ms of all threads together; a plain scope %" PRIu64 ".%" PRIu64 " ns%s\n",
+          tenths / 10, tenths % 10, is_apart || !info->is_own_sampled ? " in warm caches" : "");
 }
 
 static const char *plural_ending(uint64_t count) { return count == 1 ? "" : "s"; }
@@ -103,17 +112,18 @@ static uint32_t shown_count(uint32_t count) {
 }
 
 static void print_rest_count(uint32_t count) {
-  if (count > LINES_SHOWN_MAX) printf("  ... and %" PRIu32 " more\n", count - LINES_SHOWN_MAX);
+  if (count > LINES_SHOWN_MAX)
+    fprintf(out, "  ... and %" PRIu32 " more\n", count - LINES_SHOWN_MAX);
 }
 
 /* Steps of the budget, and mutes. */
 static void print_changes(const prof_trace *trace, uint32_t count, uint64_t untold) {
-  if (count || untold) printf("changes      %" PRIu32, count);
-  if (untold) printf(", and %" PRIu64 " for which the capture had no room", untold);
-  if (count || untold) puts("");
+  if (count || untold) fprintf(out, "changes      %" PRIu32, count);
+  if (untold) fprintf(out, ", and %" PRIu64 " for which the capture had no room", untold);
+  if (count || untold) put_line("");
   for (uint32_t i = 0; i < shown_count(count); i++) {
     char *text = NULL;
-    if (prof_trace_change_text(trace, i, &text) == PROF_OK) printf("  %s\n", text);
+    if (prof_trace_change_text(trace, i, &text) == PROF_OK) fprintf(out, "  %s\n", text);
     prof_free(text);
   }
   print_rest_count(count);
@@ -122,28 +132,31 @@ static void print_changes(const prof_trace *trace, uint32_t count, uint64_t unto
 /* Only where something happened to it. */
 static void print_clock(const prof_trace_info *info) {
   if (info->clock_segments_count > 1)
-    printf("clock        changed %" PRIu32 " time%s, jumped %" PRIu32
-           " time%s; between the readings around a jump, %" PRIu64
-           " us at most, times are not known better\n",
-           info->clock_segments_count - 1, plural_ending(info->clock_segments_count - 1),
-           info->clock_jump_count, plural_ending(info->clock_jump_count),
-           info->clock_gap_ns / 1000);
+    fprintf(out,
+            "clock        changed %" PRIu32 " time%s, jumped %" PRIu32
+            " time%s; between the readings around a jump, %" PRIu64
+            " us at most, times are not known better\n",
+            info->clock_segments_count - 1, plural_ending(info->clock_segments_count - 1),
+            info->clock_jump_count, plural_ending(info->clock_jump_count),
+            info->clock_gap_ns / 1000);
   if (info->clock_back_count)
-    printf("clock        %" PRIu64 " scope%s ended before %s began: processors' counters differ\n",
-           info->clock_back_count, plural_ending(info->clock_back_count),
-           info->clock_back_count == 1 ? "it" : "they");
+    fprintf(out,
+            "clock        %" PRIu64 " scope%s ended before %s began: processors' counters differ\n",
+            info->clock_back_count, plural_ending(info->clock_back_count),
+            info->clock_back_count == 1 ? "it" : "they");
   if (info->wall_step_count)
-    printf("wall clock   set, or the machine slept, %" PRIu32 " time%s: %+" PRId64
-           " ms together; times here count from the start\n",
-           info->wall_step_count, plural_ending(info->wall_step_count),
-           info->wall_step_ns / 1000000);
+    fprintf(out,
+            "wall clock   set, or the machine slept, %" PRIu32 " time%s: %+" PRId64
+            " ms together; times here count from the start\n",
+            info->wall_step_count, plural_ending(info->wall_step_count),
+            info->wall_step_ns / 1000000);
 }
 
 static void print_devices(const prof_trace *trace, uint32_t count) {
-  if (count) printf("devices      %" PRIu32 "\n", count);
+  if (count) fprintf(out, "devices      %" PRIu32 "\n", count);
   for (uint32_t i = 0; i < shown_count(count); i++) {
     char *text = NULL;
-    if (prof_trace_device_text(trace, i, &text) == PROF_OK) printf("  %s\n", text);
+    if (prof_trace_device_text(trace, i, &text) == PROF_OK) fprintf(out, "  %s\n", text);
     prof_free(text);
   }
   print_rest_count(count);
@@ -151,13 +164,13 @@ static void print_devices(const prof_trace *trace, uint32_t count) {
 
 /* What the capture's writer says of it. */
 static void print_notes(const prof_trace *trace, uint32_t count) {
-  if (count) printf("notes        %" PRIu32 "\n", count);
+  if (count) fprintf(out, "notes        %" PRIu32 "\n", count);
   for (uint32_t i = 0; i < count; i++) {
     char *text = NULL;
     if (prof_trace_note_text(trace, i, &text) != PROF_OK) continue;
-    fputs("  ", stdout);
-    print_text(stdout, text, strlen(text));
-    putchar('\n');
+    fputs("  ", out);
+    print_text(out, text, strlen(text));
+    fputc('\n', out);
     prof_free(text);
   }
 }
@@ -178,23 +191,25 @@ static uint64_t sum_of_losses(const uint64_t *counts) {
 
 static void print_threads(const prof_trace *trace, uint32_t count, uint64_t duration_ns) {
   const uint32_t streams = count_streams(trace, count);
-  printf("threads      %" PRIu32, count - streams);
-  if (streams) printf(", and %" PRIu32 " stream%s of devices", streams, plural_ending(streams));
-  putchar('\n');
+  fprintf(out, "threads      %" PRIu32, count - streams);
+  if (streams)
+    fprintf(out, ", and %" PRIu32 " stream%s of devices", streams, plural_ending(streams));
+  fputc('\n', out);
   for (uint32_t i = 0; i < count && i < THREADS_SHOWN_MAX; i++) {
     prof_trace_thread thread = {.size = sizeof thread};
     if (prof_trace_thread_get(trace, i, &thread) != PROF_OK) continue;
     const uint64_t lost = sum_of_losses(thread.lost_count);
-    printf("  %8" PRIu64 "  %10" PRIu64 " event%s  %8" PRIu64 " lost  recording ", thread.tid,
-           thread.event_count, thread.event_count == 1 ? " " : "s", lost);
+    fprintf(out, "  %8" PRIu64 "  %10" PRIu64 " event%s  %8" PRIu64 " lost  recording ", thread.tid,
+            thread.event_count, thread.event_count == 1 ? " " : "s", lost);
     print_share(thread.own_ns, duration_ns);
-    fputs("  ", stdout);
-    print_text(stdout, thread.name, strnlen(thread.name, sizeof thread.name));
+    fputs("  ", out);
+    print_text(out, thread.name, strnlen(thread.name, sizeof thread.name));
     const char *const fiber = thread.is_fiber ? "  (a fiber)" : "";
     const char *const kind = thread.is_stream ? "  (a device's)" : fiber;
-    puts(thread.is_main ? "  (main)" : kind);
+    put_line(thread.is_main ? "  (main)" : kind);
   }
-  if (count > THREADS_SHOWN_MAX) printf("  ... and %" PRIu32 " more\n", count - THREADS_SHOWN_MAX);
+  if (count > THREADS_SHOWN_MAX)
+    fprintf(out, "  ... and %" PRIu32 " more\n", count - THREADS_SHOWN_MAX);
 }
 
 /* Of records that were overwritten or cleared nobody knows any more which thread wrote them. */
@@ -207,8 +222,10 @@ static void print_separate_threads(const prof_trace *trace, const prof_trace_inf
   }
   const uint64_t all = sum_of_losses(info->lost_count);
   if (all > told)
-    printf("  %" PRIu64 " of the %" PRIu64 " lost are not told by thread: their records are gone\n",
-           all - told, all);
+    fprintf(out,
+            "  %" PRIu64 " of the %" PRIu64
+            " lost are not told by thread: their records are gone\n",
+            all - told, all);
 }
 
 /* What each thread was inside of. */
@@ -223,52 +240,51 @@ static void print_open_scopes(const prof_trace *trace, uint64_t open_count) {
   uint64_t shown = 0;
   while (shown < most && prof_cursor_next(cursor, event) == 1) {
     if (event->kind != PROF_EVENT_OPEN) continue;
-    if (shown++ == 0) puts("open scopes");
+    if (shown++ == 0) put_line("open scopes");
     prof_trace_thread thread = {.size = sizeof thread};
     prof_trace_thread_get(trace, event->thread, &thread);
-    printf("  %8" PRIu64 "  %*s", thread.tid, (int)(event->depth < 32 ? event->depth * 2 : 64), "");
-    print_text(stdout, event->name, event->name_bytes);
-    printf("  begun %.3f ms before %s\n", (double)event->duration_ns / 1e6, flush_words(trace));
+    fprintf(out, "  %8" PRIu64 "  %*s", thread.tid,
+            (int)(event->depth < 32 ? event->depth * 2 : 64), "");
+    print_text(out, event->name, event->name_bytes);
+    fprintf(out, "  begun %.3f ms before %s\n", (double)event->duration_ns / 1e6,
+            flush_words(trace));
   }
-  if (open_count > most) printf("  ... and %" PRIu64 " more\n", open_count - most);
+  if (open_count > most) fprintf(out, "  ... and %" PRIu64 " more\n", open_count - most);
   prof_cursor_destroy(cursor);
   free(event);
 }
 
-static int execute_info(int argc, char **argv) {
-  if (command_option_next(&command_info, argc, argv) != -1) return EXIT_USAGE;
-  if (argc - optind != 1) return refuse_words("info", "takes one capture", NULL);
-  prof_trace *const trace = open_capture(argv[optind]);
-  if (!trace) return EXIT_FAILED;
+static void print_info(const prof_trace *trace) {
   prof_trace_info info = {.size = sizeof info};
   char *loss = NULL;
   prof_trace_info_get(trace, &info);
-  fputs("process      ", stdout);
-  print_text(stdout, info.process_name, strnlen(info.process_name, sizeof info.process_name));
-  printf(" (pid %" PRIu32 ") on ", info.pid);
-  print_text(stdout, info.host, strnlen(info.host, sizeof info.host));
+  fputs("process      ", out);
+  print_text(out, info.process_name, strnlen(info.process_name, sizeof info.process_name));
+  fprintf(out, " (pid %" PRIu32 ") on ", info.pid);
+  print_text(out, info.host, strnlen(info.host, sizeof info.host));
   print_rank(&info);
   print_start(info.start_unix_ns);
   print_limits(&info);
   print_state(&info);
-  printf("duration     %.6f s, clock %s, error %" PRIu64 " ns, %" PRIu32 " segment%s\n",
-         (double)info.duration_ns / 1e9, clock_name(info.clock), info.clock_error_ns,
-         info.clock_segments_count, plural_ending(info.clock_segments_count));
+  fprintf(out, "duration     %.6f s, clock %s, error %" PRIu64 " ns, %" PRIu32 " segment%s\n",
+          (double)info.duration_ns / 1e9, clock_name(info.clock), info.clock_error_ns,
+          info.clock_segments_count, plural_ending(info.clock_segments_count));
   print_clock(&info);
-  printf("level        %" PRIu32 "%s, policy %s\n", info.level,
-         info.is_live && info.level_now == 0 ? " at the start, off now" : "",
-         policy_name(info.policy));
-  printf("events       %" PRIu64 ": %" PRIu64 " scope%s, %" PRIu64 " open, %" PRIu64
-         " marks, counters, flows, steps and events of memory\n",
-         info.event_count, info.scope_count, plural_ending(info.scope_count), info.open_count,
-         info.event_count - info.scope_count - info.open_count);
+  fprintf(out, "level        %" PRIu32 "%s, policy %s\n", info.level,
+          info.is_live && info.level_now == 0 ? " at the start, off now" : "",
+          policy_name(info.policy));
+  fprintf(out,
+          "events       %" PRIu64 ": %" PRIu64 " scope%s, %" PRIu64 " open, %" PRIu64
+          " marks, counters, flows, steps and events of memory\n",
+          info.event_count, info.scope_count, plural_ending(info.scope_count), info.open_count,
+          info.event_count - info.scope_count - info.open_count);
   if (info.skipped_count)
-    printf("skipped      %" PRIu64 " of the scopes: a jump left %s, and when is not known\n",
-           info.skipped_count, info.skipped_count == 1 ? "it" : "them");
+    fprintf(out, "skipped      %" PRIu64 " of the scopes: a jump left %s, and when is not known\n",
+            info.skipped_count, info.skipped_count == 1 ? "it" : "them");
   if (info.bad_count)
-    printf("damage       %" PRIu64 " place%s could not be read\n", info.bad_count,
-           plural_ending(info.bad_count));
-  if (prof_trace_loss_text(trace, &loss) == PROF_OK) printf("loss         %s\n", loss);
+    fprintf(out, "damage       %" PRIu64 " place%s could not be read\n", info.bad_count,
+            plural_ending(info.bad_count));
+  if (prof_trace_loss_text(trace, &loss) == PROF_OK) fprintf(out, "loss         %s\n", loss);
   prof_free(loss);
   print_notes(trace, info.note_count);
   print_own_cost(&info);
@@ -277,8 +293,27 @@ static int execute_info(int argc, char **argv) {
   print_threads(trace, info.thread_count, info.duration_ns);
   print_separate_threads(trace, &info);
   if (info.open_count) print_open_scopes(trace, info.open_count);
+}
+
+static int execute_info(int argc, char **argv) {
+  if (command_option_next(&command_info, argc, argv) != -1) return EXIT_USAGE;
+  if (argc - optind != 1) return refuse_words("info", "takes one capture", NULL);
+  prof_trace *const trace = open_capture(argv[optind]);
+  if (!trace) return EXIT_FAILED;
+  const unsigned columns = terminal_columns(STDOUT_FILENO);
+  char *text = NULL;
+  size_t bytes = 0;
+  FILE *const memory = columns ? open_memstream(&text, &bytes) : NULL;
+  out = memory ? memory : stdout;
+  print_info(trace);
+  const bool is_whole = !memory || fclose(memory) == 0;
+  if (!is_whole)
+    say("prof info: no memory for its text");
+  else if (memory)
+    print_folded(text, columns, FOLD_INDENT);
+  free(text);
   prof_trace_destroy(trace);
-  return EXIT_OK;
+  return is_whole ? EXIT_OK : EXIT_FAILED;
 }
 
 static const command_example examples[] = {

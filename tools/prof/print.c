@@ -8,6 +8,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "../../src/base/sanitize.h"
 #include "commands.h"
 
 enum { LINE_BYTES = 4096, COLUMNS_MAX = 100000 };
@@ -78,6 +79,33 @@ void print_data(data_printer *p, const char *text, size_t bytes) {
     return;
   }
   for (size_t i = 0; i < bytes; i++) print_on_terminal(p, text[i]);
+}
+
+/* The bytes up to the last blank that leaves at most so many columns in front of it, or else up to
+   the first blank behind `least` bytes, or all. */
+static size_t fold_at(const char *line, size_t bytes, size_t least, unsigned columns) {
+  size_t at = 0;
+  for (size_t i = least; i < bytes; i++) {
+    if (line[i] != ' ' || line[i - 1] == ' ') continue;
+    if (at && prof_i_display_width(line, i) > columns) break;
+    at = i;
+  }
+  return at && prof_i_display_width(line, bytes) > columns ? at : bytes;
+}
+
+void print_folded(const char *text, unsigned columns, unsigned indent) {
+  while (*text) {
+    size_t bytes = strcspn(text, "\n"), part = fold_at(text, bytes, indent + 1, columns);
+    fwrite(text, 1, part, stdout);
+    while (part < bytes) {
+      text += part + strspn(text + part, " ");
+      bytes = strcspn(text, "\n");
+      part = fold_at(text, bytes, 1, columns > indent ? columns - indent : 1);
+      printf("\n%*s%.*s", (int)indent, "", (int)part, text);
+    }
+    putchar('\n');
+    text += bytes + (text[bytes] == '\n');
+  }
 }
 
 unsigned terminal_columns(int fd) {
