@@ -198,10 +198,12 @@ static uint32_t find_path(prof_i_paths *p, uint32_t parent, uint32_t row, prof_i
   if (!path) {
     if (!grow_array32((void **)&p->items, p->count, &p->room, sizeof *p->items)) return 0;
     path = p->table[at] = p->count++;
-    p->items[path] = (prof_i_path){.parent = parent,
-                                   .row = row,
-                                   .depth = p->items[parent].depth + 1,
-                                   .is_inner = has_row_above(p, parent, row)};
+    p->items[path] =
+        (prof_i_path){.parent = parent,
+                      .row = row,
+                      .depth = p->items[parent].depth + 1,
+                      .is_inner = p->rows[row].has_path && has_row_above(p, parent, row)};
+    p->rows[row].has_path = true;
   }
   if (!p->items[path].order[side]) p->items[path].order[side] = ++p->ordered[side];
   return path;

@@ -23,6 +23,7 @@ typedef struct prof_i_path_row {
   const char *raw;
   uint32_t hash;
   bool is_device;
+  bool has_path;
 } prof_i_path_row;
 
 /* Of all captures of a side. */
