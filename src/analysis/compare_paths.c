@@ -209,22 +209,19 @@ static uint32_t find_path(prof_i_paths *p, uint32_t parent, uint32_t row, prof_i
   return path;
 }
 
-/* The path of a host's scope. *row: of the scope; becomes the path's. 0: no memory. */
-static uint32_t find_scope_path(paths_walk *w, uint32_t parent, uint32_t *row) {
+/* The path of a host's scope of this row. 0: no memory. */
+static uint32_t find_scope_path(paths_walk *w, uint32_t parent, uint32_t row) {
   static const char name[] = "[deeper]";
   prof_i_paths *const p = w->paths;
   const bool is_deeper = p->depth_max && p->items[parent].depth >= p->depth_max;
-  if (is_deeper && p->items[parent].is_deeper) {
-    *row = p->items[parent].row;
-    return parent;
-  }
+  if (is_deeper && p->items[parent].is_deeper) return parent;
   if (is_deeper) {
     const int64_t found =
         find_row(p, (prof_i_text){name, sizeof name - 1}, (prof_i_text){"", 0}, false);
     if (found < 0) return 0;
-    *row = (uint32_t)found;
+    row = (uint32_t)found;
   }
-  const uint32_t path = find_path(p, parent, *row, w->side);
+  const uint32_t path = find_path(p, parent, row, w->side);
   if (path && is_deeper) p->items[path].is_deeper = p->items[path].is_inner = true;
   return path;
 }
@@ -270,12 +267,15 @@ static bool push_call(paths_walk *w, const prof_event_brief *event, uint32_t pat
   return true;
 }
 
-/* Whether a counted call of the row is around the one in `around`. */
-static bool is_in_call_of(const paths_walk *w, const open_call *around, uint32_t row,
+/* Whether a counted call of the path's row is around the one in `around`. */
+static bool is_in_call_of(const paths_walk *w, const open_call *around, uint32_t path,
                           uint64_t end_ns) {
-  for (uint32_t i = around ? (uint32_t)(around - w->stack) + 1 : 0; i-- > 0;)
-    if (w->stack[i].row == row && w->stack[i].is_counted && w->stack[i].end_ns >= end_ns)
-      return true;
+  const prof_i_path *const of = &w->paths->items[path];
+  for (uint32_t i = around ? (uint32_t)(around - w->stack) + 1 : 0; i-- > 0;) {
+    const open_call *const call = &w->stack[i];
+    const bool is_same = of->is_deeper ? call->path == path : call->row == of->row;
+    if (is_same && call->is_counted && call->end_ns >= end_ns) return true;
+  }
   return false;
 }
 
@@ -380,17 +380,16 @@ static bool is_device_event(const prof_event_brief *event) {
 static bool put_scope(paths_walk *w, const prof_event_brief *event) {
   if (event->flags & PROF_EVENT_SKIPPED) return true;
   if (w->is_stream && w->is_stream[event->thread]) return true; /* it has no launch */
-  const int64_t found = event_row(w, event, false);
-  if (found < 0) return false;
-  uint32_t row = (uint32_t)found;
+  const int64_t row = event_row(w, event, false);
+  if (row < 0) return false;
   const uint64_t end_ns = event->start_ns + event->duration_ns;
   const open_call *const around = enclosing_call(w, event->start_ns, end_ns, event->depth);
-  const uint32_t path = find_scope_path(w, around ? around->path : 0, &row);
+  const uint32_t path = find_scope_path(w, around ? around->path : 0, (uint32_t)row);
   if (!path) return false;
   const bool passes = w->filter.takes_thread[event->thread] && event_passes(w, event);
   const bool is_inside = is_inside_time(w, event, around);
   const bool is_outermost =
-      !w->paths->items[path].is_inner || !is_in_call_of(w, around, row, end_ns);
+      !w->paths->items[path].is_inner || !is_in_call_of(w, around, path, end_ns);
   if (event->kind == PROF_EVENT_SCOPE && is_inside && w->filter.takes_thread[event->thread] &&
       event->start_ns >= w->filter.window.from_ns)
     w->paths->host_self_ns[w->side] += event->self_ns;

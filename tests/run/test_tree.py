@@ -201,6 +201,32 @@ class Deep(Recorded):
         self.assertEqual((last["path"][-1], last["calls"]), ("[deeper]", 2))
         self.assertEqual((last["total_ns"], last["self_ns"]), (6000, 4000))
 
+    def test_deeper_paths_of_two_parents_have_totals_of_their_own(self):
+        scopes = [
+            {"ph": "X", "name": f"n{index}", "cat": "operator", "pid": 7, "tid": 7}
+            | {"ts": index, "dur": 5000 - 2 * index}
+            for index in range(1001)
+        ]
+        # It ends after n1000 and in n998. Both have a scope below.
+        for name, begin, duration in (
+            ("crossing", 1500, 2501.5),
+            ("a", 1600, 100),
+            ("b", 4000, 0.5),
+        ):
+            scopes.append(
+                {"ph": "X", "name": name, "cat": "operator", "pid": 7, "tid": 7}
+                | {"ts": begin, "dur": duration}
+            )
+        trace = self.write("crossing.json", json.dumps({"traceEvents": scopes}))
+        self.prof("import", trace, "-o", "crossing.prof")
+        text = self.prof("tree", "--json", "--min", "0%", "crossing.prof").stdout
+        deeper = [
+            row for row in map(json.loads, text.splitlines()) if row["path"][-1] == "[deeper]"
+        ]
+        self.assertEqual([row["calls"] for row in deeper], [1, 2])
+        for row in deeper:
+            self.assertGreaterEqual(row["total_ns"], row["self_ns"])
+
     def test_folded_stacks_are_those_of_an_export(self):
         folded = self.prof("flame", "--folded", "deep.prof").stdout.splitlines()
         self.assertEqual(sum(int(line.rpartition(" ")[2]) for line in folded), 2000 * self.depth)
