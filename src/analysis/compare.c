@@ -64,7 +64,8 @@ static bool add_call(void *user, uint32_t path, uint64_t duration_ns, uint64_t s
   if (index >= c->unit_count && !make_units(c, index + 1)) return false;
   compare_unit *const unit = &c->units[index];
   if (!prof_i_duration_stats_add(&unit->run, duration_ns, self_ns)) return false;
-  if (c->options.is_by_path || is_outermost) unit->run.outer_ns += duration_ns;
+  const bool has_all = c->options.is_by_path && !c->paths.items[path].is_deeper;
+  if (has_all || is_outermost) unit->run.outer_ns += duration_ns;
   return !has_pool(c, to->side) ||
          prof_i_duration_stats_add(&unit->pooled[to->side], duration_ns, self_ns);
 }

@@ -198,12 +198,31 @@ static uint32_t find_path(prof_i_paths *p, uint32_t parent, uint32_t row, prof_i
   if (!path) {
     if (!grow_array32((void **)&p->items, p->count, &p->room, sizeof *p->items)) return 0;
     path = p->table[at] = p->count++;
-    p->items[path] = (prof_i_path){.parent = parent,
-                                   .row = row,
-                                   .depth = p->items[parent].depth + 1,
-                                   .is_inner = has_row_above(p, parent, row)};
+    p->items[path] =
+        (prof_i_path){.parent = parent,
+                      .row = row,
+                      .depth = p->items[parent].depth + 1,
+                      .is_inner = p->rows[row].has_path && has_row_above(p, parent, row)};
+    p->rows[row].has_path = true;
   }
   if (!p->items[path].order[side]) p->items[path].order[side] = ++p->ordered[side];
+  return path;
+}
+
+/* The path of a host's scope of this row. 0: no memory. */
+static uint32_t find_scope_path(paths_walk *w, uint32_t parent, uint32_t row) {
+  static const char name[] = "[deeper]";
+  prof_i_paths *const p = w->paths;
+  const bool is_deeper = p->depth_max && p->items[parent].depth >= p->depth_max;
+  if (is_deeper && p->items[parent].is_deeper) return parent;
+  if (is_deeper) {
+    const int64_t found =
+        find_row(p, (prof_i_text){name, sizeof name - 1}, (prof_i_text){"", 0}, false);
+    if (found < 0) return 0;
+    row = (uint32_t)found;
+  }
+  const uint32_t path = find_path(p, parent, row, w->side);
+  if (path && is_deeper) p->items[path].is_deeper = p->items[path].is_inner = true;
   return path;
 }
 
@@ -211,7 +230,7 @@ static bool count_call(paths_walk *w, uint32_t path, uint64_t duration_ns, uint6
                        bool is_outermost) {
   prof_i_path_sums *const sums = &w->paths->items[path].sums[w->side];
   sums->calls_count++;
-  sums->total_ns += duration_ns;
+  if (is_outermost || !w->paths->items[path].is_deeper) sums->total_ns += duration_ns;
   sums->self_ns += self_ns;
   return !w->visit || w->visit(w->user, path, duration_ns, self_ns, is_outermost);
 }
@@ -248,12 +267,15 @@ static bool push_call(paths_walk *w, const prof_event_brief *event, uint32_t pat
   return true;
 }
 
-/* Whether a counted call of the row is around the one in `around`. */
-static bool is_in_call_of(const paths_walk *w, const open_call *around, uint32_t row,
+/* Whether a counted call of the path's row is around the one in `around`. */
+static bool is_in_call_of(const paths_walk *w, const open_call *around, uint32_t path,
                           uint64_t end_ns) {
-  for (uint32_t i = around ? (uint32_t)(around - w->stack) + 1 : 0; i-- > 0;)
-    if (w->stack[i].row == row && w->stack[i].is_counted && w->stack[i].end_ns >= end_ns)
-      return true;
+  const prof_i_path *const of = &w->paths->items[path];
+  for (uint32_t i = around ? (uint32_t)(around - w->stack) + 1 : 0; i-- > 0;) {
+    const open_call *const call = &w->stack[i];
+    const bool is_same = of->is_deeper ? call->path == path : call->row == of->row;
+    if (is_same && call->is_counted && call->end_ns >= end_ns) return true;
+  }
   return false;
 }
 
@@ -362,12 +384,12 @@ static bool put_scope(paths_walk *w, const prof_event_brief *event) {
   if (row < 0) return false;
   const uint64_t end_ns = event->start_ns + event->duration_ns;
   const open_call *const around = enclosing_call(w, event->start_ns, end_ns, event->depth);
-  const uint32_t path = find_path(w->paths, around ? around->path : 0, (uint32_t)row, w->side);
+  const uint32_t path = find_scope_path(w, around ? around->path : 0, (uint32_t)row);
   if (!path) return false;
   const bool passes = w->filter.takes_thread[event->thread] && event_passes(w, event);
   const bool is_inside = is_inside_time(w, event, around);
   const bool is_outermost =
-      !w->paths->items[path].is_inner || !is_in_call_of(w, around, (uint32_t)row, end_ns);
+      !w->paths->items[path].is_inner || !is_in_call_of(w, around, path, end_ns);
   if (event->kind == PROF_EVENT_SCOPE && is_inside && w->filter.takes_thread[event->thread] &&
       event->start_ns >= w->filter.window.from_ns)
     w->paths->host_self_ns[w->side] += event->self_ns;

@@ -3,7 +3,10 @@
 
    Work of a device is below the host's scope that launched it. Its nodes are separate from host
    scopes of the same name. Rows are paths of the same last name, category and kind of time. With a
-   filter, only scopes that pass are counted. All scopes have paths. One thread at a time. */
+   filter, only scopes that pass are counted. All scopes have paths. One thread at a time.
+
+   Whole paths grow by the square of the depth. With a limit of the depth, the host's scopes below
+   it share the path "[deeper]" of their outer path. Its total has the outermost of them alone. */
 #ifndef PROF_ANALYSIS_COMPARE_PATHS_H
 #define PROF_ANALYSIS_COMPARE_PATHS_H
 
@@ -11,7 +14,7 @@
 #include <stdbool.h>
 
 typedef enum prof_i_side { PROF_I_SIDE_BASE = 0, PROF_I_SIDE_NEW = 1 } prof_i_side;
-enum { PROF_I_SIDES = 2 };
+enum { PROF_I_SIDES = 2, PROF_I_PATHS_DEPTH_MAX = 1000 };
 
 /* Texts are valid UTF-8 with a NUL behind, and may contain controls. */
 typedef struct prof_i_path_row {
@@ -20,6 +23,7 @@ typedef struct prof_i_path_row {
   const char *raw;
   uint32_t hash;
   bool is_device;
+  bool has_path;
 } prof_i_path_row;
 
 /* Of all captures of a side. */
@@ -34,6 +38,7 @@ typedef struct prof_i_path {
   uint32_t parent;              /* the root is its own */
   uint32_t row, depth;          /* the root: depth 0, no row */
   bool is_inner;                /* a path above it is of the same row: maybe a recursion */
+  bool is_deeper;               /* of all scopes below the limit of the depth */
 } prof_i_path;
 
 struct prof_i_filter;
@@ -41,6 +46,7 @@ struct prof_i_filter;
 /* Begins as zeros. The first path is the root. */
 typedef struct prof_i_paths {
   const struct prof_i_filter *filter; /* set by the caller; NULL: all scopes */
+  uint32_t depth_max;                 /* set by the caller; 0: no limit */
   /* Self times of the host's scopes in the threads and times that the filter names. */
   uint64_t host_self_ns[PROF_I_SIDES];
   prof_i_path *items;

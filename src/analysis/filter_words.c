@@ -153,7 +153,7 @@ static int read_device(const char *word) {
 }
 
 static int check_window(const prof_i_filter *filter) {
-  if (filter->to_ns > filter->from_ns) return 0;
+  if (!filter->words.to || filter->to_ns > filter->from_ns) return 0;
   return prof_i_fail(PROF_E_INVALID, "--to: \"%s\" is not after --from, \"%s\"", filter->words.to,
                      filter->words.from ? filter->words.from : "0");
 }

@@ -57,6 +57,12 @@ class Exports(Nested):
 
 
 class WrongWords(Nested):
+    def test_no_scope_begins_after_the_last_time(self):
+        words = ("--from", f"{2**64 - 1}ns", self.capture)
+        for command in ("events", "tree", "table"):
+            done = self.prof(command, *words, status=3)
+            self.assertIn("no scope passed the filter", done.stderr)
+
     def test_a_wrong_value_is_one_error_with_the_value(self):
         for command in ("table", "events", "tree", "flame"):
             for option, value in (

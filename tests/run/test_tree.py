@@ -4,6 +4,7 @@ export."""
 import json
 import os
 
+from known_capture import Recorded
 from nested_capture import FILTERS, NAMES, Nested
 
 
@@ -165,3 +166,79 @@ class Diff(Nested):
                         name in names or name == "attention" and "attention.softmax" in names,
                         name,
                     )
+
+
+class Deep(Recorded):
+    """1002 levels of scopes and more, each of another name."""
+
+    depth = 1005
+
+    def setUp(self):
+        super().setUp()
+        scopes = [
+            {"ph": "X", "name": f"n{index}", "cat": "operator", "pid": 7, "tid": 7}
+            | {"ts": index, "dur": 2 * (self.depth - index)}
+            for index in range(self.depth)
+        ]
+        trace = self.write("deep.json", json.dumps({"traceEvents": scopes}))
+        self.prof("import", trace, "-o", "deep.prof")
+        self.names = [f"n{index}" for index in range(1000)]
+
+    def test_a_tree_has_one_path_for_all_deeper_ones(self):
+        text = self.prof("tree", "--json", "--min", "0%", "deep.prof").stdout
+        lines = [json.loads(line) for line in text.splitlines()]
+        self.assertEqual(len(lines), 1001)
+        self.assertEqual([line["path"][-1] for line in lines], [*self.names, "[deeper]"])
+        last = lines[-1]
+        self.assertEqual((last["depth"], last["calls"]), (1000, 5))
+        self.assertEqual((last["total_ns"], last["self_ns"]), (10000, 10000))
+        self.assertEqual(sum(line["self_ns"] for line in lines), 2000 * self.depth)
+
+    def test_a_filter_counts_the_outermost_that_passes(self):
+        words = ("--json", "--name", "^n100[24]$", "deep.prof")
+        lines = [json.loads(line) for line in self.prof("tree", *words).stdout.splitlines()]
+        last = lines[-1]
+        self.assertEqual((last["path"][-1], last["calls"]), ("[deeper]", 2))
+        self.assertEqual((last["total_ns"], last["self_ns"]), (6000, 4000))
+
+    def test_deeper_paths_of_two_parents_have_totals_of_their_own(self):
+        scopes = [
+            {"ph": "X", "name": f"n{index}", "cat": "operator", "pid": 7, "tid": 7}
+            | {"ts": index, "dur": 5000 - 2 * index}
+            for index in range(1001)
+        ]
+        # It ends after n1000 and in n998. Both have a scope below.
+        for name, begin, duration in (
+            ("crossing", 1500, 2501.5),
+            ("a", 1600, 100),
+            ("b", 4000, 0.5),
+        ):
+            scopes.append(
+                {"ph": "X", "name": name, "cat": "operator", "pid": 7, "tid": 7}
+                | {"ts": begin, "dur": duration}
+            )
+        trace = self.write("crossing.json", json.dumps({"traceEvents": scopes}))
+        self.prof("import", trace, "-o", "crossing.prof")
+        text = self.prof("tree", "--json", "--min", "0%", "crossing.prof").stdout
+        deeper = [
+            row for row in map(json.loads, text.splitlines()) if row["path"][-1] == "[deeper]"
+        ]
+        self.assertEqual([row["calls"] for row in deeper], [1, 2])
+        for row in deeper:
+            self.assertGreaterEqual(row["total_ns"], row["self_ns"])
+
+    def test_folded_stacks_are_those_of_an_export(self):
+        folded = self.prof("flame", "--folded", "deep.prof").stdout.splitlines()
+        self.assertEqual(sum(int(line.rpartition(" ")[2]) for line in folded), 2000 * self.depth)
+        longest = max(folded, key=len)
+        self.assertEqual(longest, ";".join([*self.names, "[deeper]"]) + " 10000")
+
+    def test_a_difference_by_path_has_it_and_one_by_name_has_all(self):
+        words = ("--json", "deep.prof", "deep.prof")
+        by_path = json.loads(self.prof("diff", "--tree", *words).stdout)["rows"]
+        self.assertEqual(len(by_path), 1001)
+        self.assertEqual(max(len(row["path"]) for row in by_path), 1001)
+        deeper = next(row for row in by_path if row["name"] == "[deeper]")
+        self.assertEqual(deeper["base"]["total_ns"], 10000)
+        by_name = json.loads(self.prof("diff", *words).stdout)["rows"]
+        self.assertEqual(len(by_name), self.depth)

@@ -104,7 +104,7 @@ static int make_flame(const prof_i_paths *paths, const flame_words *w) {
 
 static int execute(int argc, char **argv) {
   flame_words w = {0};
-  prof_i_paths paths = {0};
+  prof_i_paths paths = {.depth_max = PROF_I_PATHS_DEPTH_MAX};
   command_sides sides = {.command = "flame"};
   int status = sides_take(&sides, &argc, argv);
   if (status == EXIT_OK) status = read_words(argc, argv, &w);

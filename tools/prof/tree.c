@@ -73,7 +73,7 @@ static int fail(int status) {
 }
 
 static int print_tree(const input_captures *captures, const tree_words *w) {
-  prof_i_paths paths = {.filter = w->filter.filter};
+  prof_i_paths paths = {.filter = w->filter.filter, .depth_max = PROF_I_PATHS_DEPTH_MAX};
   char *text = NULL;
   uint32_t path_count = 0;
   int status = PROF_OK;
