@@ -40,7 +40,7 @@
 /* What is taken in another form than the trace has it. */
 #define IMPORT_CHANGE_LIST(X)                                                                 \
   X(NO_DURATION, "without a duration: they take 0")                                           \
-  X(LOST_END, "begun and without an end (ph B): they end with the scope around them")    \
+  X(LOST_END, "begun and without an end (ph B): they end with the scope around them")         \
   X(MEMBER, "with members that are not known")                                                \
   X(NOT_TEXT, "with a name, a category, arguments or another member of a wrong type")         \
   X(UNENDED, "begun and never ended (ph B, b, S): they end with the trace")                   \
