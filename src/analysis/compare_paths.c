@@ -50,7 +50,7 @@ typedef struct paths_walk {
   device_call *device_calls; /* by launch */
   uint64_t device_count, device_room, device_next;
   uint32_t thread;
-  bool *is_stream; /* by thread; NULL: there is none */
+  bool *is_stream; /* by thread; NULL: the trace has no streams */
   prof_i_trace_filter filter;
 } paths_walk;
 

@@ -25,7 +25,7 @@ typedef struct prof_i_rank_test {
   uint32_t count[2];
   double *shares;  /* of each doubled rank sum */
   double level;    /* the highest p below 0.05 that different values can have; 0: none */
-  uint32_t rank;   /* of the interval's ends among the ratios, from 1; 0: there is none */
+  uint32_t rank;   /* of the interval's ends among the ratios, from 1; 0: no interval */
   double coverage; /* of the interval, at least 0.95 */
 } prof_i_rank_test;
 
