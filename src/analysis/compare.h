@@ -84,8 +84,8 @@ uint32_t prof_i_comparison_beyond(const prof_i_comparison *comparison, double li
 
 /* ---- compare_replaced.c ---- */
 
-/* Finds what took the place of what is gone: partners_out has, for each path of the base alone, the
-   path of the new side alone that replaced it, else 0. The caller frees it. NULL: no memory. */
+/* Finds what took the place of what is gone: for each path of the base alone, the path of the new
+   side alone that replaced it, else 0. The caller frees it. NULL: no memory. */
 uint32_t *prof_i_find_replaced(const prof_i_paths *paths, const uint32_t runs_count[PROF_I_SIDES]);
 
 #endif

@@ -1,6 +1,7 @@
 /* See trace_filter.h. */
 #include "trace_filter.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +49,8 @@ static bool takes_thread(const prof_i_filter *filter, const prof_trace *trace, u
 static bool number_differs(double value, const char *word) {
   char *end;
   const double wanted = strtod(word, &end);
-  return *end || end == word || wanted < value || wanted > value;
+  const bool is_equal = wanted >= value && wanted <= value; /* NaN equals no number */
+  return *end || end == word || !(is_equal || (isnan(wanted) && isnan(value)));
 }
 
 static bool dims_are(const prof_trace_arg *arg, const char *word) {

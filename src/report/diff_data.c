@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/log.h"
 #include "../base/text.h"
 #include "../base/text_buffer.h"
 #include "../sink/sink.h"
@@ -50,17 +51,21 @@ static void put_values(prof_i_sink *sink, const char *side, const prof_i_compare
   prof_i_sink_text(sink, "}");
 }
 
-/* The paths from the root to this one, outermost first. The caller frees them. */
-static uint32_t *path_chain(const prof_i_paths *paths, uint32_t path, uint32_t *count_out) {
+/* The paths from the root to this one, outermost first. The caller frees them. NULL: no memory,
+   which the sink has then. */
+static uint32_t *path_chain(prof_i_sink *sink, const prof_i_paths *paths, uint32_t path,
+                            uint32_t *count_out) {
   const uint32_t count = *count_out = paths->items[path].depth;
   uint32_t *const chain = malloc((count + 1) * sizeof *chain);
+  if (!chain && sink->status == PROF_OK)
+    sink->status = prof_i_fail(PROF_E_NO_MEMORY, "no memory for a path of %u scopes", count);
   for (uint32_t i = count; chain && i-- > 0; path = paths->items[path].parent) chain[i] = path;
   return chain;
 }
 
 static void put_json_path(prof_i_sink *sink, const prof_i_paths *paths, uint32_t path) {
   uint32_t count;
-  uint32_t *const chain = path_chain(paths, path, &count);
+  uint32_t *const chain = path_chain(sink, paths, path, &count);
   prof_i_sink_text(sink, ",\"path\":[");
   for (uint32_t i = 0; chain && i < count; i++) {
     const char *const name = paths->rows[paths->items[chain[i]].row].name;
@@ -136,7 +141,7 @@ static void put_csv_text(prof_i_sink *sink, const char *text) {
 
 static void put_csv_path(prof_i_sink *sink, const prof_i_paths *paths, uint32_t path) {
   uint32_t count;
-  uint32_t *const chain = path_chain(paths, path, &count);
+  uint32_t *const chain = path_chain(sink, paths, path, &count);
   prof_i_sink_text(sink, "\"");
   for (uint32_t i = 0; chain && i < count; i++) {
     if (i) prof_i_sink_text(sink, ";");

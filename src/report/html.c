@@ -57,10 +57,12 @@ static void put_count_tile(prof_i_text_buffer *page, const char *label, uint64_t
   put_tile(page, label, text);
 }
 
-/* The sum of one process's numbers over all of them. */
+/* The sums over all captures; the rest is the first one's. */
 static prof_trace_info sum_infos(const html_page *p) {
   prof_trace_info sum = prof_i_table_info(p->traces[0]);
-  for (size_t i = 1; i < p->trace_count; i++) {
+  sum.scope_count = sum.open_count = 0;
+  sum.thread_count = sum.device_count = 0;
+  for (size_t i = 0; i < p->trace_count; i++) {
     const prof_trace_info info = prof_i_table_info(p->traces[i]);
     sum.scope_count += info.scope_count;
     sum.open_count += info.open_count + info.open_below_count;

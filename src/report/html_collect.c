@@ -71,7 +71,7 @@ static uint64_t text_hash(uint64_t hash, prof_i_text text) {
 static uint32_t name_find(prof_i_html *html, prof_i_text name, prof_i_text category) {
   uint64_t key = text_hash(text_hash(0xcbf29ce484222325u, name), category) | 1;
   for (;; key += 2) {
-    uint64_t *const number = map_at(&html->name_map, key ? key : 1);
+    uint64_t *const number = map_at(&html->name_map, key);
     if (!number) break;
     if (*number) {
       const prof_i_html_name *const n = &html->names[*number - 1];

@@ -116,6 +116,56 @@ class Several(Inputs):
             self.assertIn("no capture (*.prof) in the folder 'empty'", done.stderr)
 
 
+class Ranks(Inputs):
+    def test_a_folder_of_ranks_is_read_whole(self):
+        capture = self.record()
+        for rank in range(2):
+            folder = os.path.join(self.folder, "out", f"rank-{rank}", "prof_output")
+            os.makedirs(folder)
+            shutil.copy(capture, folder)
+        self.assertEqual(self.calls("out"), 2 * self.calls(capture))
+
+    def test_an_empty_folder_is_said_by_the_command(self):
+        os.mkdir(os.path.join(self.folder, "empty"))
+        done = self.prof("dump", "empty", "-o", "a.json", status=1)
+        self.assertNotIn("prof info", done.stderr)
+        self.assertIn("no capture (*.prof) in the folder 'empty'", done.stderr)
+
+    def test_traces_are_not_merged(self):
+        """Nothing is left of the try."""
+        done = self.prof("merge", self.write_trace(), "-o", "all.pftrace", status=1)
+        self.assertIn("not a prof capture", done.stderr)
+        self.assertNotIn("imported", done.stderr)
+        self.assertFalse(os.path.exists(os.path.join(self.folder, "all.pftrace")))
+
+
+class Arguments(Inputs):
+    def test_nan_equals_no_number(self):
+        program = """if True:
+            import prof
+            for loss in (3.0, float("nan"), 4.0):
+                with prof.scope("loss", loss=loss):
+                    pass
+        """
+        package = os.path.join(os.path.dirname(__file__), "..", "..", "bindings", "python")
+        subprocess.run(
+            [sys.executable, "-c", program],
+            cwd=self.folder,
+            env={
+                **os.environ,
+                "PYTHONPATH": os.path.abspath(package),
+                "PROF_LIBRARY": LIBRARY,
+                "PROF_LEVEL": "1",
+                "PROF_OUTPUT": "nan.prof",
+            },
+            check=True,
+            timeout=HANG_SECONDS,
+        )
+        capture = os.path.join(self.folder, "nan.prof")
+        self.assertEqual(self.calls("--arg", "loss=3", capture), 1)
+        self.assertEqual(self.calls("--arg", "loss=nan", capture), 1)
+
+
 class Processes(Inputs):
     def test_a_process_that_records_is_read_by_its_number(self):
         process = subprocess.Popen(

@@ -45,6 +45,8 @@ prof_trace *open_capture(const char *word);
 
 /* The same of a capture alone. */
 prof_trace *open_capture_file(const char *path);
+/* The same, and says what is damaged. */
+prof_trace *open_capture_alone(const char *path);
 
 /* ---- import.c ---- */
 

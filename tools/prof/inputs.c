@@ -71,8 +71,8 @@ static const char *crowded_run(const glob_t *found) {
   return NULL;
 }
 
-/* The first of these places that has files: a folder's captures, also those of its runs, where prof
-   run -o and prof run --repeat leave them; then its traces. */
+/* The first of these places that has files: a folder's captures, also those of its runs and ranks,
+   where prof run leaves them; then its traces. */
 static void find_in_folder(const char *folder, glob_t *found, bool *is_of_runs_out) {
   static const struct {
     const char *pattern;
@@ -80,7 +80,9 @@ static void find_in_folder(const char *folder, glob_t *found, bool *is_of_runs_o
   } places[] = {{"*.prof", false},
                 {"prof_output/*.prof", false},
                 {"run-*/*.prof", true},
-                {"run-*/prof_output/*.prof", true}};
+                {"run-*/prof_output/*.prof", true},
+                {"rank-*/*.prof", false},
+                {"rank-*/prof_output/*.prof", false}};
   static const char *const traces[] = {"*.json", "*.json.gz", "*.rpd", "*.db"};
   *is_of_runs_out = false;
   for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
@@ -93,6 +95,7 @@ static void find_in_folder(const char *folder, glob_t *found, bool *is_of_runs_o
     glob_in_folder(folder, traces[i], found);
 }
 
+/* command: NULL, of any. */
 static int put_folder(const char *command, input_paths *to, const char *folder, bool is_one_a_run) {
   glob_t found = {0};
   bool is_of_runs;
@@ -100,7 +103,8 @@ static int put_folder(const char *command, input_paths *to, const char *folder, 
   find_in_folder(folder, &found, &is_of_runs);
   const char *const crowded = is_of_runs && is_one_a_run ? crowded_run(&found) : NULL;
   if (!found.gl_pathc)
-    say("prof %s: no capture (*.prof) in the folder '%s'", command, folder);
+    say("prof%s%s: no capture (*.prof) in the folder '%s'", command ? " " : "",
+        command ? command : "", folder);
   else if (crowded)
     say("prof %s: a run in '%s' has several captures, such as '%s': name one of each run by a "
         "quoted glob",
@@ -254,6 +258,12 @@ static void look_at_damage(const char *path, const prof_trace *trace) {
       info.bad_count, info.bad_count == 1 ? "" : "s");
 }
 
+prof_trace *open_capture_alone(const char *path) {
+  prof_trace *const trace = open_capture_file(path);
+  if (trace) look_at_damage(path, trace);
+  return trace;
+}
+
 static prof_trace *open_file(const char *path) {
   prof_trace *trace = NULL;
   const int status = prof_trace_open(path, &trace);
@@ -274,7 +284,7 @@ prof_trace *open_capture(const char *word) {
   if (stat(word, &about) != 0 || !S_ISDIR(about.st_mode)) return open_file(word);
   input_paths found = {0};
   prof_trace *trace = NULL;
-  if (put_folder("info", &found, word, false) == EXIT_OK) {
+  if (put_folder(NULL, &found, word, false) == EXIT_OK) {
     if (found.count == 1)
       trace = open_file(found.paths[0]);
     else

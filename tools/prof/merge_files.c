@@ -72,7 +72,7 @@ static int describe_all(merge_files *list) {
     return EXIT_FAILED;
   }
   for (uint32_t i = 0; i < list->count; i++) {
-    prof_trace *const trace = open_capture(list->files[i].path);
+    prof_trace *const trace = open_capture_alone(list->files[i].path);
     if (!trace) return EXIT_FAILED;
     prof_i_merge_describe(trace, &list->captures[i]);
     prof_trace_destroy(trace);

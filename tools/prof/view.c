@@ -225,7 +225,9 @@ static int serve(const view_words *words, const view_source *source, const char 
   site.page = page;
   const int listener = page ? view_listen(&port) : -1;
   int status = EXIT_FAILED;
-  if (listener < 0) {
+  if (!page) {
+    say("prof view: no memory for the page");
+  } else if (listener < 0) {
     say("prof view: cannot listen on 127.0.0.1: %s", strerror(errno));
   } else {
     present(words, site.token, port);
