@@ -77,12 +77,9 @@ static void find_in_folder(const char *folder, glob_t *found, bool *is_of_runs_o
   static const struct {
     const char *pattern;
     bool is_of_runs;
-  } places[] = {{"*.prof", false},
-                {"prof_output/*.prof", false},
-                {"run-*/*.prof", true},
-                {"run-*/prof_output/*.prof", true},
-                {"rank-*/*.prof", false},
-                {"rank-*/prof_output/*.prof", false}};
+  } places[] = {{"*.prof", false},        {"prof_output/*.prof", false},
+                {"run-*/*.prof", true},   {"run-*/prof_output/*.prof", true},
+                {"rank-*/*.prof", false}, {"rank-*/prof_output/*.prof", false}};
   static const char *const traces[] = {"*.json", "*.json.gz", "*.rpd", "*.db"};
   *is_of_runs_out = false;
   for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
