@@ -22,17 +22,21 @@ static inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 using emulated_behind = void *(*)(const void *address);
 
 // Addresses are the device's.
-template <typename T> struct emulated_argument {
+template <typename T>
+struct emulated_argument {
   static T take(const void *place, emulated_behind) { return *static_cast<const T *>(place); }
 };
-template <typename T> struct emulated_argument<T *> {
+template <typename T>
+struct emulated_argument<T *> {
   static T *take(const void *place, emulated_behind behind) {
     return static_cast<T *>(behind(*static_cast<T *const *>(place)));
   }
 };
 
-template <auto kernel> struct emulated;
-template <typename... A, void (*kernel)(A...)> struct emulated<kernel> {
+template <auto kernel>
+struct emulated;
+template <typename... A, void (*kernel)(A...)>
+struct emulated<kernel> {
   static constexpr size_t sizes[] = {sizeof(A)...};
 
   static void all(const unsigned *grid, const unsigned *block, A... arguments) {
@@ -58,7 +62,6 @@ template <typename... A, void (*kernel)(A...)> struct emulated<kernel> {
   }
 };
 
-#define EMULATED_KERNEL(name)                                                             \
-  extern "C" __attribute__((visibility("default")))                                       \
-  const module_kernel emulated_kernel_##name = {sizeof(emulated<name>::sizes) / sizeof(size_t), \
-                                                emulated<name>::sizes, emulated<name>::run};
+#define EMULATED_KERNEL(name)                                                                      \
+  extern "C" __attribute__((visibility("default"))) const module_kernel emulated_kernel_##name = { \
+      sizeof(emulated<name>::sizes) / sizeof(size_t), emulated<name>::sizes, emulated<name>::run};
