@@ -9,7 +9,6 @@
 
 #include "../base/port.h"
 #include "../core/buffer/arena.h"
-#include "../core/buffer/arena_guard.h"
 #include "../core/buffer/thread.h"
 #include "../core/session/control.h"
 #include "collector_thread.h"

@@ -8,7 +8,6 @@
 
 #include "../base/fault.h"
 #include "../core/buffer/arena.h"
-#include "../core/buffer/arena_guard.h"
 #include "../core/buffer/clock.h"
 #include "../core/buffer/thread.h"
 #include "../core/session/control.h"

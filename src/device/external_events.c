@@ -17,7 +17,6 @@
 #include "../base/reentry.h"
 #include "../base/this_thread.h"
 #include "../core/buffer/arena.h"
-#include "../core/buffer/arena_guard.h"
 #include "../core/buffer/clock.h"
 #include "../core/buffer/session.h"
 #include "../core/buffer/thread.h"

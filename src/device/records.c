@@ -12,7 +12,6 @@
 
 #include "../base/fault.h"
 #include "../core/buffer/arena.h"
-#include "../core/buffer/arena_guard.h"
 #include "../core/buffer/clock.h"
 #include "../core/buffer/meta.h"
 #include "../core/buffer/record.h"

@@ -17,8 +17,8 @@
 #include "../base/port.h"
 #include "../base/reentry.h"
 #include "../base/this_thread.h"
+#include "../core/buffer/capture_file.h"
 #include "../core/buffer/clock.h"
-#include "../core/buffer/output_claim.h"
 #include "../reader/capture.h"
 #include "live.h"
 

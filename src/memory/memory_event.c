@@ -15,7 +15,7 @@
 
 #include "../base/fault.h"
 #include "../base/process.h"
-#include "../core/buffer/arena_guard.h"
+#include "../core/buffer/arena.h"
 #include "../core/buffer/clock.h"
 #include "../core/buffer/record.h"
 #include "../core/buffer/session.h"

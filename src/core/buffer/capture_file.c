@@ -23,7 +23,6 @@
 #include "../../base/port.h"
 #include "../../format/layout.h"
 #include "arena.h"
-#include "output_claim.h"
 
 enum {
   COPIES_MAX = 1000,

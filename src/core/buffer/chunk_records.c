@@ -4,7 +4,6 @@
 #include "../../base/fault.h"
 #include "../../base/port.h"
 #include "chunk_internal.h"
-#include "ring_list.h"
 
 /* How far a walk prefetches. 512 to 4096 are alike. */
 enum { WALK_AHEAD_BYTES = 1024 };

@@ -1,7 +1,7 @@
-/* See count_cache.h. A table of one place for each 256 KiB of the arena's cap: chunks of that size
+/* See chunk.h. A table of one place for each 256 KiB of the arena's cap: chunks of that size
    and more never share one. It is address space; what is touched grows with what is counted. */
 #define _GNU_SOURCE
-#include "count_cache.h"
+#include "chunk.h"
 
 #include <string.h>
 #include <sys/mman.h>

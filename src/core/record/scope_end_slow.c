@@ -9,7 +9,6 @@
 #include "../../base/fault.h"
 #include "../../base/process.h"
 #include "../buffer/arena.h"
-#include "../buffer/arena_guard.h"
 #include "../buffer/clock.h"
 #include "../buffer/ledger.h"
 #include "../buffer/meta.h"

@@ -9,7 +9,6 @@
 
 #include "../../base/log.h"
 #include "../buffer/capture_file.h"
-#include "../buffer/output_claim.h"
 #include "../buffer/session.h"
 #include "internal.h"
 

@@ -13,7 +13,7 @@
 #include "../../base/reentry.h"
 #include "../buffer/arena.h"
 #include "../buffer/capture_file.h"
-#include "../buffer/helper.h"
+#include "../buffer/chunk.h"
 #include "../buffer/session.h"
 #include "../buffer/thread.h"
 #include "internal.h"

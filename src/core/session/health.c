@@ -15,7 +15,6 @@
 #include "../buffer/blocks.h"
 #include "../buffer/chunk.h"
 #include "../buffer/clock.h"
-#include "../buffer/helper.h"
 #include "../buffer/thread.h"
 #include "../record/change_log.h"
 #include "../record/cost.h"

@@ -9,7 +9,6 @@
 #include <stdbool.h>
 
 #include "../buffer/arena.h"
-#include "../buffer/arena_create.h"
 #include "control.h"
 
 /* A change of the capture that released the lock for a time: a stop that waits for devices and the

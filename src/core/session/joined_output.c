@@ -11,7 +11,7 @@
 
 #include "../../base/path.h"
 #include "../../base/port.h"
-#include "../buffer/arena_create.h"
+#include "../buffer/arena.h"
 #include "../buffer/capture_file.h"
 #include "internal.h"
 
