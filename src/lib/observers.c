@@ -5,7 +5,7 @@
 #include "../core/record/change_log.h"
 #include "../core/record/compact.h"
 #include "../core/record/cost_sample.h"
-#include "../core/session/budget.h"
+#include "../core/session/control.h"
 #include "../memory/pool_state.h"
 
 const prof_i_observer *const prof_i_observers[] = {

@@ -8,7 +8,6 @@
 #include "../base/this_thread.h"
 #include "../core/buffer/arena.h"
 #include "../core/buffer/blocks.h"
-#include "../core/session/arena_view.h"
 #include "../core/session/control.h"
 #include "../reader/capture.h"
 #include "../reader/internal.h"

@@ -10,7 +10,7 @@
 #include "../base/port.h"
 #include "../core/buffer/observer.h"
 #include "../core/buffer/session.h"
-#include "../core/session/memory_hooks.h"
+#include "../core/session/control.h"
 #include "../format/layout.h"
 
 /* Never freed: another pool takes it after its destroy. Written under the control lock, but for

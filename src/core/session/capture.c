@@ -20,10 +20,9 @@
 #include "../record/cost_sample.h"
 #include "../record/name.h"
 #include "../record/site.h"
-#include "budget.h"
+#include "control.h"
 #include "internal.h"
-#include "level_request.h"
-#include "memory_hooks.h"
+#include "level.h"
 
 static int make_fresh_arena(const prof_options *options, char *output, bool is_child) {
   memset(&prof_i_control.fresh, 0, sizeof prof_i_control.fresh);

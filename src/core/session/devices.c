@@ -3,7 +3,7 @@
 #include "../../base/port.h"
 #include "control.h"
 #include "internal.h"
-#include "level_request.h"
+#include "level.h"
 
 /* Set once, from any thread; NULL: the library has no devices. */
 static const prof_i_device_hooks *device_hooks PROF_I_WRITTEN_AT_LOAD;

@@ -21,7 +21,6 @@
 #include "../record/cost_sample.h"
 #include "../record/mute.h"
 #include "../record/site.h"
-#include "arena_view.h"
 #include "control.h"
 
 /* What stands in this extent, and what it held before. */

@@ -1,5 +1,5 @@
 /* What the files of this folder share. The control calls are in control.c (start, stop),
-   control_lock.c, capture.c, capture_name.c, child.c, devices.c, fork.c, level.c and memory.c.
+   control_lock.c, capture.c, capture_name.c, devices.c, fork.c and level.c.
    Other folders use control.h. */
 #ifndef PROF_CORE_SESSION_INTERNAL_H
 #define PROF_CORE_SESSION_INTERNAL_H
@@ -82,10 +82,8 @@ void prof_i_control_register_fork_handlers(void);
 /* What a process needs before its first start. 0, or a status with its text. Lock held. */
 int prof_i_control_prepare_process(void);
 
-/* ---- child.c ---- */
+/* ---- fork.c: a child of fork() ---- */
 
-/* A child's first scope makes its capture: prof_i_session.make_child. Signal-safe. */
-void prof_i_control_make_child(void);
 /* Makes the capture that a child waits for, if any. Lock held; it is released meanwhile. */
 void prof_i_child_begin(void);
 /* Continues a child's start in the state MADE. Lock held. */
@@ -159,15 +157,10 @@ void prof_i_identity_set_process_name(const char *name);
 /* 0, or a status with its text: there are too many tracks. */
 int prof_i_identity_set_track_name(prof_device device, uint64_t stream, const char *name);
 
-/* ---- joined_output.c: the output of a program that joins the environment's capture ---- */
+/* ---- capture_name.c: the output of a program that joins the environment's capture ---- */
 
 /* An absolute path, with marks. "": there is none any more. Control lock held, as for the others.
    */
 void prof_i_joined_output_set(const char *path);
-bool prof_i_joined_output_is_set(void);
-
-/* Where the program's prof_dump(NULL) writes. The name gets the pid of a forked child if it has no
-   %p, and of a process whose name another one has written since. False: it does not fit. */
-bool prof_i_joined_output_path(char *to, size_t room);
 
 #endif
