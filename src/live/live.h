@@ -14,14 +14,6 @@ typedef enum prof_i_process_state {
 
 prof_i_process_state prof_i_process_state_of(const prof_i_header *header);
 
-/* Whether a running process has the CLOCK_MONOTONIC of this process. False: its time namespace is
-   another one, or unknown. */
-bool prof_i_process_shares_clock(const prof_i_header *header);
-
-/* Whether a running process certainly does not map that file. Then the file is a copy. On some file
-   systems a mapping has another inode number than the file, so the file's name counts, too. */
-bool prof_i_process_lacks_file(const prof_i_header *header, int fd);
-
 /* ---- file.c ---- */
 
 /* Whether a running process records into another file. */

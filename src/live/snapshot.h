@@ -35,23 +35,11 @@ uint64_t prof_i_snapshot_load(const void *at);
 /* Orders loads before it before loads after it. */
 void prof_i_snapshot_fence(void);
 
-/* Where the byte at this offset can be read. */
-const unsigned char *prof_i_snapshot_source_at(const prof_i_snapshot *s, uint64_t offset);
+/* Copies these bytes of the arena to the same offset of the copy. */
 void prof_i_snapshot_copy_words(const prof_i_snapshot *s, uint64_t offset, uint64_t bytes);
 
-/* Copies the claimed part of an extent, behind its head. */
-void prof_i_snapshot_copy_records(const prof_i_snapshot *s, uint64_t offset,
-                                  const prof_i_head *head);
-
-/* Bytes that are claimed, with the head. */
-uint64_t prof_i_snapshot_claimed_bytes(const prof_i_head *head);
-
-/* False: it is not a head. */
-bool prof_i_snapshot_load_head(const prof_i_snapshot *s, uint64_t offset, prof_i_head *head_out);
-
-/* The offset of the extent at or after *offset, which moves behind it. 0: the end. */
-uint64_t prof_i_snapshot_next_extent(const prof_i_snapshot *s, uint64_t *offset,
-                                     prof_i_head *head_out);
+/* The offset of the next extent of this kind at or after *offset, which moves behind it. 0: the
+   end. */
 uint64_t prof_i_snapshot_next_of_kind(const prof_i_snapshot *s, uint64_t *offset,
                                       prof_i_extent_kind kind, prof_i_head *head_out);
 
@@ -68,13 +56,5 @@ void prof_i_snapshot_keep_steady_slots(const prof_i_snapshot *s);
    scope that ended before counts. A slot that was taken since is not in the copy, and neither is
    its thread. */
 void prof_i_snapshot_copy_losses(const prof_i_snapshot *s);
-
-/* ---- snapshot_chunks.c ---- */
-
-/* Lists all chunks, twice. False: no memory. */
-bool prof_i_snapshot_see_chunks(prof_i_snapshot *s);
-
-/* Copies or maps the listed chunks. s->hole is set if it failed. */
-void prof_i_snapshot_copy_chunks(prof_i_snapshot *s);
 
 #endif

@@ -1,7 +1,7 @@
-/* See checked.h. The lock is tried for as long as it takes, unless this thread has it already: then
-   this is a handler, and its call goes unchecked. */
+/* Checked pools: see pool_state.h. The lock is tried for as long as it takes, unless this thread
+   has it already: then this is a handler, and its call goes unchecked. */
 #define _GNU_SOURCE
-#include "checked.h"
+#include "pool_state.h"
 
 #include <errno.h>
 #include <sched.h>

@@ -21,7 +21,7 @@
 #include "../core/buffer/session.h"
 #include "../core/buffer/thread.h"
 #include "../core/record/site.h"
-#include "checked.h"
+#include "pool_state.h"
 
 enum { EVENT_WORDS = 9 };
 

@@ -99,13 +99,12 @@ typedef struct prof_i_pool_sum {
   uint64_t collections;
   uint32_t pools; /* since the start or reset, those that are gone with them */
 } prof_i_pool_sum;
-prof_i_pool_sum prof_i_pool_sum_of(prof_device device, prof_memory_source kind);
 /* A pool with a state of this start is about to go. All these: control lock held. */
 void prof_i_pool_add_to_total(const prof_pool *pool);
 /* before the device's first pool; false: no memory */
 bool prof_i_pool_open_total(prof_device device, prof_memory_source kind);
 void prof_i_pool_clear_totals(void);
-void prof_i_pool_hide_totals(bool hide); /* until the next start prof_i_pool_sum_of() finds none */
+void prof_i_pool_hide_totals(bool hide); /* until the next start nobody sees them */
 
 /* The sites' epoch was raised, not the session: the pool's follows. Any thread. */
 void prof_i_pool_follow_epoch(prof_pool *pool);
@@ -129,5 +128,23 @@ static inline void prof_i_peak_raise(prof_i_peak *peak, uint64_t value, uint64_t
 
 extern const prof_i_observer prof_i_pool_observer __attribute__((visibility("hidden")));
 extern const prof_i_memory_hooks prof_i_pool_hooks __attribute__((visibility("hidden")));
+
+/* ---- checked.c ---- */
+
+/* Checked pools: a table of live pieces beside the pool, off the arena, so that wrong calls are
+   seen at once and never added up. Not for production: a lock a pool, and a search a call. */
+
+/* NULL: no memory. */
+struct prof_i_checked *prof_i_checked_create(void);
+/* Out of the pool's hands: no other pool's thread looks into it any more. NULL: it has none. */
+struct prof_i_checked *prof_i_checked_acquire(prof_pool *pool);
+void prof_i_checked_destroy(struct prof_i_checked *checked);
+
+/* Judge the call, note what is wrong with it, and bring the table up to date. False: it must not be
+   counted. *given_bytes: what the table says, where the caller did not know. */
+bool prof_i_checked_alloc(prof_pool *pool, struct prof_i_checked *checked, uint64_t address,
+                          uint64_t given_bytes);
+bool prof_i_checked_free(prof_pool *pool, struct prof_i_checked *checked, uint64_t address,
+                         uint64_t *given_bytes);
 
 #endif
