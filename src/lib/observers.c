@@ -1,5 +1,5 @@
 /* Which tables watch the recorder. See ../core/buffer/observer.h and
-   ../core/session/memory_hooks.h. */
+   ../core/session/control.h. */
 #include <stddef.h>
 
 #include "../core/record/change_log.h"

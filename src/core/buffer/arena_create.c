@@ -6,10 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../base/compose.h"
 #include "../../base/log.h"
 #include "../../base/options.h"
 #include "../../base/port.h"
+#include "../../base/text.h"
 #include "../../format/layout.h"
 #include "capture_file.h"
 

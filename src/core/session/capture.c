@@ -16,7 +16,6 @@
 #include "../buffer/session.h"
 #include "../buffer/thread.h"
 #include "../record/change_log.h"
-#include "../record/cost.h"
 #include "../record/cost_sample.h"
 #include "../record/name.h"
 #include "../record/site.h"

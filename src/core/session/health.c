@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../base/compose.h"
 #include "../../base/log.h"
 #include "../../base/options.h"
 #include "../../base/port.h"
 #include "../../base/reentry.h"
+#include "../../base/text.h"
 #include "../../base/this_thread.h"
 #include "../../format/own_time.h"
 #include "../buffer/arena.h"
@@ -17,7 +17,6 @@
 #include "../buffer/clock.h"
 #include "../buffer/thread.h"
 #include "../record/change_log.h"
-#include "../record/cost.h"
 #include "../record/cost_sample.h"
 #include "../record/mute.h"
 #include "../record/site.h"

@@ -1,6 +1,5 @@
 /* What the files of this folder share. The control calls are in control.c (start, stop),
-   control_lock.c, capture.c, capture_name.c, devices.c, fork.c and level.c.
-   Other folders use control.h. */
+   control_lock.c, capture.c, capture_name.c, fork.c and level.c. Other folders use control.h. */
 #ifndef PROF_CORE_SESSION_INTERNAL_H
 #define PROF_CORE_SESSION_INTERNAL_H
 
@@ -118,15 +117,13 @@ bool prof_i_capture_is_leftover(const prof_options *options);
 /* Recording has begun: tells devices and memory. Without the lock. */
 void prof_i_capture_begin_observers(bool waits);
 
-/* ---- devices.c ---- */
+/* ---- level.c: devices ---- */
 
 /* The hooks of src/device; NULL: the library has no devices. Any thread. */
 const prof_i_device_hooks *prof_i_control_device_hooks(void);
 /* Decides anew which devices record. by_options: prof_devices of the capture's options. Lock
    held. */
 void prof_i_control_choose_devices(uint32_t by_options);
-/* Those that record where neither options nor level requests name devices. Lock held. */
-void prof_i_control_set_preferred_devices(uint32_t wanted);
 
 /* ---- level.c ---- */
 

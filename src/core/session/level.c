@@ -1,5 +1,5 @@
 /* The level that is in force, level requests, and preferred devices: what may change while a
-   capture runs. See level.h. */
+   capture runs. See level.h and control.h. */
 #define _GNU_SOURCE
 #include "level.h"
 
@@ -8,6 +8,7 @@
 
 #include "../../base/duplicate.h"
 #include "../../base/log.h"
+#include "../../base/port.h"
 #include "../../base/reentry.h"
 #include "../buffer/arena.h"
 #include "../buffer/session.h"
@@ -86,7 +87,9 @@ static uint32_t device_rank_of(uint32_t devices) {
   return devices == PROF_DEVICES_SCOPES ? 0 : devices == PROF_DEVICES_DEFAULT ? 1 : devices;
 }
 
-uint32_t prof_i_level_request_devices(void) {
+/* The highest prof_devices of the requests that are not paused. A request without one has the
+   default. */
+static uint32_t level_request_devices(void) {
   bool is_any = has_program_request();
   uint32_t most = is_any ? PROF_DEVICES_DEFAULT : PROF_DEVICES_SCOPES;
   for (uint32_t i = 0; i < request_list.count; i++) {
@@ -197,6 +200,52 @@ bool prof_i_level_request_forget(uint32_t *level) {
   return has_program_request();
 }
 
+/* ---- devices: src/device, which core does not know, sets hooks here ---- */
+
+/* Set once, from any thread; NULL: the library has no devices. */
+static const prof_i_device_hooks *device_hooks PROF_I_WRITTEN_AT_LOAD;
+
+static struct {
+  uint32_t requested;          /* prof_devices. Written under the control lock. Atomic, relaxed */
+  uint32_t preferred;          /* where neither options nor level requests name devices. The lock */
+  prof_i_device_warning *warn; /* set by any thread. Atomic, relaxed */
+} device_choice;
+
+PROF_I_COLD void prof_i_control_set_devices(const prof_i_device_hooks *hooks) {
+  __atomic_store_n(&device_hooks, hooks, __ATOMIC_RELEASE);
+}
+
+const prof_i_device_hooks *prof_i_control_device_hooks(void) {
+  return __atomic_load_n(&device_hooks, __ATOMIC_ACQUIRE);
+}
+
+void prof_i_control_resolve_devices(void) {
+  if (prof_i_control_device_hooks()) prof_i_control_device_hooks()->harvest();
+}
+
+void prof_i_control_set_device_warning(prof_i_device_warning *warn) {
+  __atomic_store_n(&device_choice.warn, warn, __ATOMIC_RELAXED);
+}
+void prof_i_control_device_warning(char *to, size_t room) {
+  prof_i_device_warning *const warn = __atomic_load_n(&device_choice.warn, __ATOMIC_RELAXED);
+  if (warn) warn(to, room);
+}
+
+uint32_t prof_i_control_devices(void) {
+  return __atomic_load_n(&device_choice.requested, __ATOMIC_RELAXED);
+}
+
+/* The options decide, then the level requests, then the preference of a vendor's library that loads
+   prof. */
+void prof_i_control_choose_devices(uint32_t by_options) {
+  const uint32_t said = by_options ? by_options : level_request_devices();
+  __atomic_store_n(&device_choice.requested, said ? said : device_choice.preferred,
+                   __ATOMIC_RELAXED);
+}
+
+/* Those that record where neither options nor level requests name devices. Lock held. */
+static void control_set_preferred_devices(uint32_t wanted) { device_choice.preferred = wanted; }
+
 /* ---- the level in force ---- */
 
 int prof_i_control_check_level(int level, int least) {
@@ -248,7 +297,7 @@ void prof_i_control_prefer_devices(uint32_t wanted) {
   prof_i_control_lock_now();
   prof_i_child_begin();
   const uint32_t before = prof_i_control_devices();
-  prof_i_control_set_preferred_devices(wanted);
+  control_set_preferred_devices(wanted);
   prof_i_control_choose_devices(prof_i_control.options.devices);
   const bool wants_others = prof_i_the_session.is_recording &&
                             prof_i_control_transition() != PROF_I_TRANSITION_STOP &&

@@ -17,9 +17,6 @@ uint32_t prof_i_level_request_count(void);
 bool prof_i_level_request_has_memory(void);
 /* What anybody wants. */
 uint32_t prof_i_level_request_max(void);
-/* The highest prof_devices of the requests that are not paused. A request without one has the
-   default. */
-uint32_t prof_i_level_request_devices(void);
 /* Is all that stands in the capture of wishes that are gone? */
 bool prof_i_level_request_all_ended(void);
 /* The capture has been cleared, or is a fresh one. */
