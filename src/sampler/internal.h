@@ -1,13 +1,17 @@
-/* The meters that are read, and their values: those of back ends, and the host's. One thread at a
-   time. */
-#ifndef PROF_SAMPLER_METERS_H
-#define PROF_SAMPLER_METERS_H
+/* The sampler's functions beyond <prof/sampler.h>, grouped by the file that defines them: the
+   meters that are read, and their values, those of back ends and the host's. One thread at a time.
+   */
+#ifndef PROF_SAMPLER_INTERNAL_H
+#define PROF_SAMPLER_INTERNAL_H
 
+#include <prof/backend.h>
 #include <prof/sampler.h>
 #include <prof/scope.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "../device/registry.h"
+#include "../sink/sink.h"
 
 enum {
   PROF_I_METERS_MAX = 256,
@@ -56,5 +60,47 @@ bool prof_i_meters_selects_host(const char *devices);
 
 /* Reads all. */
 void prof_i_meters_read(prof_i_meters *meters);
+
+/* ---- meters.c: energy ---- */
+
+/* Energy that the processors' packages used, by the kernel's power capping counters (Intel's and
+   AMD's RAPL). Many systems let only root read them. They change about once a millisecond, and
+   count everything that runs on the machine. */
+
+enum { PROF_I_PACKAGES_MAX = 16 };
+
+typedef struct prof_i_energy {
+  int count; /* of packages that can be read; 0: none */
+  struct {
+    int number;
+    uint64_t begun_uj, range_uj; /* the counter's value, and where it wraps */
+  } packages[PROF_I_PACKAGES_MAX];
+} prof_i_energy;
+
+#define PROF_I_POWERCAP "/sys/class/powercap"
+
+void prof_i_energy_begin(prof_i_energy *energy, const char *folder);
+
+/* What was used since, in uJ. False: not known. A counter may wrap around once, which takes at
+   least a minute. */
+bool prof_i_energy_end(const prof_i_energy *energy, const char *folder, uint64_t *uj_out);
+
+/* ---- sampler.c ---- */
+
+/* prof_sampler_start() for the start by the environment. It does not wait for back ends: no other
+   thread can open their libraries while this one is in a library's constructor. The sampler's
+   thread writes to stderr if it finds no meters. */
+int prof_i_sampler_begin(const prof_sampler_options *options);
+
+/* ---- meters.c: the host's own ---- */
+
+/* First, at each start of the sampler. */
+void prof_i_host_meters_init(void);
+
+typedef struct prof_i_host_meters_info {
+  char why_not[192]; /* why there are none, or "" */
+  char meters[128];  /* their names, with ", " between */
+} prof_i_host_meters_info;
+void prof_i_host_meters_describe(prof_i_host_meters_info *out);
 
 #endif
