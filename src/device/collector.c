@@ -11,8 +11,6 @@
 #include "../core/buffer/clock.h"
 #include "../core/buffer/thread.h"
 #include "../core/session/control.h"
-#include "activity.h"
-#include "collector_thread.h"
 #include "event_pair.h"
 #include "internal.h"
 

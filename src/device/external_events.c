@@ -20,8 +20,6 @@
 #include "../core/buffer/clock.h"
 #include "../core/buffer/session.h"
 #include "../core/buffer/thread.h"
-#include "collector_thread.h"
-#include "host.h"
 
 enum { WAITING_MAX = 4096 };
 

@@ -18,7 +18,6 @@
 #include "../core/buffer/clock.h"
 #include "../core/buffer/thread.h"
 #include "../core/record/site.h"
-#include "collector_thread.h"
 #include "event_pair.h"
 #include "internal.h"
 

@@ -17,7 +17,6 @@
 #include "../core/buffer/record.h"
 #include "../core/record/open_stack.h"
 #include "../core/record/site.h"
-#include "host.h"
 
 enum { LAUNCH_WORDS = 4 };
 

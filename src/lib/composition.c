@@ -9,7 +9,7 @@
 #include "../cuda/internal.h"
 #include "../device/registry.h"
 #include "../hip/internal.h"
-#include "../memory/pool_state.h"
+#include "../memory/internal.h"
 #include "../opencl/internal.h"
 
 const prof_i_observer *const prof_i_observers[] = {

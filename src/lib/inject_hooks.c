@@ -7,8 +7,7 @@
 
 #include "../core/session/control.h"
 #include "../cuda/internal.h"
-#include "../device/activity.h"
-#include "../device/host.h"
+#include "../device/internal.h"
 #include "../hip/internal.h"
 
 void prof_i_prefer_devices_1(uint32_t wanted) { prof_i_control_prefer_devices(wanted); }

@@ -26,7 +26,7 @@
    prevents a clear. So they are mapped a second time, which takes no memory. Those of a ring are
    copied. */
 #define _GNU_SOURCE
-#include "snapshot.h"
+#include "live.h"
 
 #include <prof/profiler.h>
 #include <stdlib.h>

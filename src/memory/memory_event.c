@@ -8,7 +8,7 @@
    The sum is made first, the peak raised next, the record written last: killed in between, the peak
    stands. */
 #define _GNU_SOURCE
-#include "memory_event.h"
+#include "internal.h"
 
 #include <errno.h>
 #include <prof/profiler.h>
@@ -21,7 +21,6 @@
 #include "../core/buffer/session.h"
 #include "../core/buffer/thread.h"
 #include "../core/record/site.h"
-#include "pool_state.h"
 
 enum { EVENT_WORDS = 9 };
 

@@ -9,8 +9,7 @@
 #include "../base/reentry.h"
 #include "../base/units.h"
 #include "../core/record/site.h"
-#include "memory_event.h"
-#include "pool_state.h"
+#include "internal.h"
 
 int prof_pool_create(const prof_pool_options *given, prof_pool **pool_out) {
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);

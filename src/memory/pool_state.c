@@ -1,6 +1,6 @@
-/* See pool_state.h. */
+/* The states of pools: see internal.h. */
 #define _GNU_SOURCE
-#include "pool_state.h"
+#include "internal.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* What the pools of a device have come to: of those that are there their states say it, of those
-   that are gone an account a device. Records are not looked at. See pool_state.h. */
+   that are gone an account a device. Records are not looked at. See internal.h. */
 #include <prof/memory.h>
 #include <stdlib.h>
 
@@ -10,8 +10,7 @@
 #include "../base/units.h"
 #include "../core/buffer/session.h"
 #include "../core/session/control.h"
-#include "memory_event.h"
-#include "pool_state.h"
+#include "internal.h"
 
 typedef struct pool_total {
   prof_device device;

@@ -66,7 +66,7 @@ int prof_i_chunk_prepare(const prof_i_arena *fresh);
 /* The prepared arena is in force now. Control lock held, level 0. */
 void prof_i_chunk_begin(void);
 
-/* ---- count_cache.c ---- */
+/* ---- chunk_records.c: counted chunks ---- */
 
 /* What full chunks hold, counted once: prof_health() need not walk gigabytes of records, or read
    them back from a file, at each call. */

@@ -72,7 +72,7 @@ typedef struct health_count {
   uint64_t wait_ns;
   uint64_t sampled_slots; /* whose threads had a window */
   uint64_t deep_parts;
-  bool has_table; /* count_cache.h */
+  bool has_table; /* prof_i_count_cache_acquire() */
 } health_count;
 
 /* The extents that hold anything but meta records, one after the other; NULL at the end. */
