@@ -4,7 +4,7 @@
 
 #include "../reader/source.h"
 
-/* ---- process_state.c ---- */
+/* ---- file.c: the process that records ---- */
 
 typedef enum prof_i_process_state {
   PROF_I_PROCESS_ENDED,

@@ -39,7 +39,7 @@ typedef struct prof_i_control_state {
   char path[PROF_I_OUTPUT_ROOM];      /* expanded */
   char template_[PROF_I_OUTPUT_ROOM]; /* as given, but absolute: a child expands it anew */
   /* a child's capture in force: nobody has looked whether others have the output's name. See
-     output_claim.h */
+     output_claim.c */
   bool is_unsettled;
   /* starts of the program join the running capture: see prof_i_control_join() */
   bool joins;
