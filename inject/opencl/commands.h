@@ -6,7 +6,7 @@
 #include <prof/backend.h>
 #include <stdbool.h>
 
-#include "../../src/opencl/clock.h"
+#include "../../src/opencl/internal.h"
 #include "functions.h"
 
 enum { PROF_I_COMMANDS_MAX = 65536 }; /* on their way at once; more are not recorded, and counted */

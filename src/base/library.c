@@ -1,5 +1,5 @@
-/* See library.h. The static library goes without: in a program that is linked without shared ones
-   dlopen() would be warned of. */
+/* See library.h. The static library opens no libraries, and looks for none: in a program that is
+   linked without shared ones dlopen() would be warned of. */
 #define _GNU_SOURCE
 #include "library.h"
 
@@ -7,6 +7,210 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+/* ---- is a library loaded? ---- */
+
+#ifdef PROF_OPEN_LIBRARIES
+
+#include <errno.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "port.h"
+
+/* A fork in the middle of dl_iterate_phdr() leaves glibc's child a list that is locked for good,
+   and its next dlopen() hangs. So a fork waits until nobody of ours is in there: for some time,
+   because whoever makes us wait may wait for the fork. */
+static struct {
+  pthread_once_t once;
+  pthread_mutex_t lock;
+  pthread_t holder; /* that forks */
+  uint32_t has_handlers, is_held;
+  uint32_t forks; /* forks under way, which come before a search. Atomic */
+} loader_guard = {.once = PTHREAD_ONCE_INIT, .lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Not by pthread_mutex_timedlock(), which goes by CLOCK_REALTIME: one that is set back meanwhile
+   would hold the fork up by as much. */
+static bool guard_lock_in_time(void) {
+  enum { NAPS = 1000 };
+  const int saved = errno; /* the host's, which a signal in a nap would change */
+  int naps = 0;
+  while (pthread_mutex_trylock(&loader_guard.lock) != 0 && ++naps <= NAPS)
+    nanosleep(&(struct timespec){0, 1000000}, NULL);
+  errno = saved;
+  return naps <= NAPS;
+}
+
+static void guard_before_fork(void) {
+  __atomic_fetch_add(&loader_guard.forks, 1, __ATOMIC_SEQ_CST);
+  if (!guard_lock_in_time()) return;
+  loader_guard.holder = pthread_self();
+  __atomic_store_n(&loader_guard.is_held, 1, __ATOMIC_RELEASE);
+}
+
+static void guard_unlock(void) {
+  if (!__atomic_load_n(&loader_guard.is_held, __ATOMIC_ACQUIRE) ||
+      !pthread_equal(loader_guard.holder, pthread_self()))
+    return;
+  __atomic_store_n(&loader_guard.is_held, 0, __ATOMIC_RELAXED);
+  pthread_mutex_unlock(&loader_guard.lock);
+}
+
+static void guard_after_fork(void) {
+  guard_unlock();
+  __atomic_fetch_sub(&loader_guard.forks, 1, __ATOMIC_SEQ_CST);
+}
+
+/* No other thread's fork is under way here. */
+static void guard_after_fork_child(void) {
+  guard_unlock();
+  __atomic_store_n(&loader_guard.forks, 0, __ATOMIC_SEQ_CST);
+}
+
+static void guard_register_fork_handlers(void) {
+  loader_guard.has_handlers =
+      pthread_atfork(guard_before_fork, guard_after_fork, guard_after_fork_child) == 0;
+}
+
+/* What follows reads by itself what the loader's lock keeps, of which ThreadSanitizer knows
+   nothing: neither its instructions nor its strncmp() may see that, in whose program ever. */
+
+static PROF_I_RACES_BY_DESIGN const char *file_name_of(const char *path) {
+  const char *file = path;
+  for (; *path; path++)
+    if (*path == '/') file = path + 1;
+  return file;
+}
+
+/* The name that it was linked with, or NULL. */
+static PROF_I_RACES_BY_DESIGN const char *soname_of(const struct dl_phdr_info *info) {
+  const ElfW(Dyn) *entry = NULL;
+  ElfW(Addr) texts = 0, offset = 0;
+  for (uint32_t i = 0; i < info->dlpi_phnum && !entry; i++)
+    if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+      entry = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+  for (; entry && entry->d_tag != DT_NULL; entry++) {
+    if (entry->d_tag == DT_STRTAB) texts = entry->d_un.d_ptr;
+    if (entry->d_tag == DT_SONAME) offset = entry->d_un.d_val;
+  }
+  if (!texts || !offset) return NULL;
+  /* some loaders put addresses there, others leave what the file has */
+  return (const char *)((texts < info->dlpi_addr ? info->dlpi_addr : 0) + texts + offset);
+}
+
+typedef struct library_query {
+  const char *text;
+  size_t bytes; /* of it that count: up to its ".so" */
+  char *path_out;
+  size_t room;
+} library_query;
+
+static PROF_I_RACES_BY_DESIGN bool name_matches(const char *name, const library_query *it) {
+  size_t same = 0;
+  while (name && same < it->bytes && name[same] == it->text[same]) same++;
+  return same == it->bytes;
+}
+
+static PROF_I_RACES_BY_DESIGN int match_library(struct dl_phdr_info *info, size_t bytes,
+                                                void *user) {
+  const library_query *const it = user;
+  const char *const path = info->dlpi_name;
+  size_t at = 0;
+  (void)bytes;
+  if (!(path && name_matches(file_name_of(path), it)) && !name_matches(soname_of(info), it))
+    return 0;
+  for (; path && it->room && path[at] && at + 1 < it->room; at++) it->path_out[at] = path[at];
+  if (it->room) it->path_out[at] = '\0';
+  return 1;
+}
+
+int prof_i_library_find_loaded(const char *name, char *path_out, size_t room) {
+  static const char end[] = ".so";
+  const char *const stop = strstr(name, end);
+  library_query it = {name, stop ? (size_t)(stop - name) + sizeof end - 1 : strlen(name), path_out,
+                      room};
+  pthread_once(&loader_guard.once, guard_register_fork_handlers);
+  if (!loader_guard.has_handlers || __atomic_load_n(&loader_guard.forks, __ATOMIC_SEQ_CST) ||
+      pthread_mutex_trylock(&loader_guard.lock) != 0)
+    return -1;
+  const int is_there = dl_iterate_phdr(match_library, &it);
+  pthread_mutex_unlock(&loader_guard.lock);
+  return is_there;
+}
+
+#else
+
+int prof_i_library_find_loaded(const char *name, char *path_out, size_t room) {
+  (void)name;
+  (void)path_out;
+  (void)room;
+  return -1;
+}
+
+#endif
+
+/* ---- may this user read it? Only glibc says where its loader looks ---- */
+
+#if defined(PROF_OPEN_LIBRARIES) && defined(__GLIBC__)
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdlib.h>
+
+static bool file_is_unreadable(const char *path) {
+  return faccessat(AT_FDCWD, path, F_OK, AT_EACCESS) == 0 &&
+         faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) != 0 && errno == EACCES;
+}
+
+/* To free(); NULL: it does not tell, or there is no memory. */
+static Dl_serinfo *loader_search_path(void) {
+  Dl_serinfo about, *all = NULL;
+  void *const program = dlopen(NULL, RTLD_NOW);
+  if (program && dlinfo(program, RTLD_DI_SERINFOSIZE, &about) == 0 &&
+      (all = malloc(about.dls_size))) {
+    *all = about;
+    if (dlinfo(program, RTLD_DI_SERINFO, all) == 0) return all;
+  }
+  dlerror(); /* no other thread has it */
+  free(all);
+  return NULL;
+}
+
+/* Is there a library of that name, or path, which this user may not read? For such a library the
+   loader mostly says that it does not exist. path_out gets its path, as far as there is room. A
+   name is searched in the folders of the loader, LD_LIBRARY_PATH and the system, but not in
+   ldconfig's cache. False also where the loader does not tell its folders, and in the static
+   library. Any thread. */
+static bool library_is_unreadable(const char *name, char *path_out, size_t room) {
+  bool is_it = false;
+  if (strchr(name, '/')) {
+    snprintf(path_out, room, "%s", name);
+    return file_is_unreadable(name);
+  }
+  Dl_serinfo *const all = loader_search_path();
+  for (unsigned i = 0; all && i < all->dls_cnt && !is_it; i++) {
+    const int bytes = snprintf(path_out, room, "%s/%s", all->dls_serpath[i].dls_name, name);
+    is_it = bytes > 0 && (size_t)bytes < room && file_is_unreadable(path_out);
+  }
+  free(all);
+  return is_it;
+}
+
+#else
+
+static bool library_is_unreadable(const char *name, char *path_out, size_t room) {
+  (void)name;
+  (void)path_out;
+  (void)room;
+  return false;
+}
+
+#endif
+
+/* ---- opening ---- */
 
 /* Of what is nowhere the loader says the name that it was given; of what it has found, its place,
    or that of what that needs. */
@@ -26,7 +230,7 @@ static prof_i_library_error open_error_text(const char *name, const char *text) 
                           : " cannot be loaded: ",
            text);
   /* it asks the loader, whose text is gone then */
-  if (!prof_i_library_is_unreadable(name, path, sizeof path)) return why;
+  if (!library_is_unreadable(name, path, sizeof path)) return why;
   why.is_broken = why.is_refused = true;
   snprintf(why.text, sizeof why.text, "%s is there, but may not be read (permission denied)", path);
   return why;
@@ -42,8 +246,6 @@ void *prof_i_library_try(const char *name, prof_i_library_error *why) {
 }
 
 #ifdef PROF_OPEN_LIBRARIES
-
-#include <dlfcn.h>
 
 bool prof_i_library_can_open(void) { return true; }
 

@@ -31,11 +31,4 @@ void *prof_i_library_find(void *library, const char *symbol);
    interrupt the search. */
 int prof_i_library_find_loaded(const char *name, char *path_out, size_t room);
 
-/* Is there a library of that name, or path, which this user may not read? For such a library the
-   loader mostly says that it does not exist. path_out gets its path, as far as there is room. A
-   name is searched in the folders of the loader, LD_LIBRARY_PATH and the system, but not in
-   ldconfig's cache. False also where the loader does not tell its folders, and in the static
-   library. Any thread. */
-bool prof_i_library_is_unreadable(const char *name, char *path_out, size_t room);
-
 #endif

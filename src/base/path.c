@@ -5,8 +5,8 @@
 
 #include <prof/status.h>
 
-#include "compose.h"
 #include "log.h"
+#include "text.h"
 
 /* What the letter after a % stands for, or NULL when it is no place. number is the caller's room
    for digits. */

@@ -1,6 +1,6 @@
-/* Threads of prof's own, behind port.h. Whoever starts one may be pinned, real time, or of
-   another floating point environment: nothing of that is the new thread's. Called on the control
-   path only. */
+/* The calling thread's flags: see this_thread.h. And threads of prof's own, behind port.h. Whoever
+   starts one may be pinned, real time, or of another floating point environment: nothing of that is
+   the new thread's. They are started on the control path only. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <limits.h>
@@ -11,6 +11,12 @@
 #include <unistd.h>
 
 #include "port.h"
+#include "this_thread.h"
+
+/* The model again: gcc forgets the declaration's, and a handler's first scope would call into the
+   dynamic linker. */
+__thread prof_i_thread_flags prof_i_this_flags
+    __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 /* ---- threads of prof's own ---- */
 

@@ -1,5 +1,6 @@
-/* Text for the exporters: JSON strings out of any bytes, and numbers without printf and without the
-   locale. Pure functions on the caller's memory; knows nothing of files or formats. Any thread. */
+/* Text in the caller's memory: JSON strings out of any bytes, and numbers without printf and
+   without the locale. Pure functions on the caller's memory; knows nothing of files or formats. Any
+   thread. */
 #ifndef PROF_BASE_TEXT_H
 #define PROF_BASE_TEXT_H
 
@@ -53,5 +54,26 @@ static inline uint64_t prof_i_eight_digits(uint32_t value) {
    bytes can expand to more text than there is memory. The caller frees it. NULL: it is no such
    name, or there is no C++ library. Any thread. */
 char *prof_i_demangle(const char *text, size_t bytes);
+
+/* ---- composing ---- */
+
+/* Text put together in a room of fixed size. Where a scope may come, printf does not do: it takes a
+   kilobyte of stack and is not async-signal-safe. Signal-safe; no lock, no allocation. */
+
+typedef struct prof_i_compose {
+  char *to; /* always ends with a NUL */
+  size_t room, bytes;
+  bool is_cut; /* something did not fit */
+} prof_i_compose;
+
+/* Begins an empty text. The room is 1 byte at least, NUL included. */
+static inline prof_i_compose prof_i_compose_in(char *to, size_t room) {
+  to[0] = '\0';
+  return (prof_i_compose){.to = to, .room = room};
+}
+
+void prof_i_compose_bytes(prof_i_compose *text, const char *from, size_t bytes);
+void prof_i_compose_text(prof_i_compose *text, const char *from);
+void prof_i_compose_number(prof_i_compose *text, uint64_t number);
 
 #endif

@@ -1,14 +1,191 @@
-/* See activity.h. Only one tool at a time can subscribe to CUPTI, but a tool without a subscription
-   can still take the other's records. So prof subscribes while it records, as a sign to others, and
-   requests no callback. cuptiFinalize() is never called. */
-#include "activity.h"
+/* Starts and stops CUPTI's records, and fetches them. See internal.h. Only one tool at a time can
+   subscribe to CUPTI, but a tool without a subscription can still take the other's records. So prof
+   subscribes while it records, as a sign to others, and requests no callback. cuptiFinalize() is
+   never called. */
+#define _GNU_SOURCE
+#include "internal.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "../device/vendor.h"
-#include "internal.h"
+
+/* ---- buffers ---- */
+
+/* A pool of buffers that CUPTI fills with records. CUPTI requests them on any thread and gives them
+   back full. Nothing in this part takes a lock or calls malloc(), because CUPTI asks under its own
+   locks. A buffer is freed only after CUPTI has given it back.
+
+   The large ones are one mapping, whose pages come when they are first written. CUPTI before 12.9
+   crashes if it is given none, so there is always one. */
+
+enum {
+  CUPTI_BUFFER_BYTES = 1 << 20,
+  CUPTI_BUFFERS = 64, /* a thread that uses CUDA holds one, from CUDA 13 on */
+  CUPTI_SMALL_BYTES = 1 << 16,
+  CUPTI_SMALL_BUFFERS = 448 /* beyond those; their memory goes when they come back */
+};
+
+typedef struct cupti_buffer {
+  struct cupti_buffer *next;
+  uint8_t *records;
+  size_t valid_bytes; /* bytes of them that are filled */
+  uint32_t is_lent;   /* acquire, release */
+} cupti_buffer;
+
+static struct {
+  const prof_backend_host *host;
+  uint8_t *memory;            /* of the large ones */
+  uint32_t may_refuse;        /* relaxed */
+  uint32_t lent, first_index; /* relaxed; first: where the last one was found */
+  uint64_t lost;              /* relaxed */
+  cupti_buffer *completed;    /* newest first */
+  cupti_buffer large[CUPTI_BUFFERS], small[CUPTI_SMALL_BUFFERS];
+} cupti_pool;
+
+/* NULL: all are in use. */
+static uint8_t *map_buffer_pages(size_t bytes) {
+  uint8_t *const memory =
+      mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return NULL;
+  return memory;
+}
+
+/* may_refuse: this CUPTI can be refused a buffer; it then counts what it drops. False: no memory.
+   One thread at a time. */
+static bool cupti_buffers_prepare(const prof_backend_host *host, bool may_refuse) {
+  __atomic_store_n(&cupti_pool.may_refuse, may_refuse, __ATOMIC_RELAXED);
+  if (cupti_pool.memory) return true;
+  uint8_t *const memory = map_buffer_pages((size_t)CUPTI_BUFFERS * CUPTI_BUFFER_BYTES);
+  if (!memory) return false;
+  for (uint32_t i = 0; i < CUPTI_BUFFERS; i++)
+    cupti_pool.large[i].records = memory + (size_t)i * CUPTI_BUFFER_BYTES;
+  cupti_pool.host = host;
+  cupti_pool.memory = memory;
+  return true;
+}
+
+/* ---- CUPTI's threads ---- */
+
+static bool try_lend_buffer(cupti_buffer *buffer) {
+  uint32_t is_lent = 0;
+  return __atomic_compare_exchange_n(&buffer->is_lent, &is_lent, 1, false, __ATOMIC_ACQUIRE,
+                                     __ATOMIC_RELAXED);
+}
+
+/* The same few again and again: the others' pages never come. */
+static uint8_t *lend_large_buffer(void) {
+  const uint32_t first_index = __atomic_load_n(&cupti_pool.first_index, __ATOMIC_RELAXED);
+  for (uint32_t i = 0; i < CUPTI_BUFFERS; i++) {
+    const uint32_t at = (first_index + i) % CUPTI_BUFFERS;
+    if (!try_lend_buffer(&cupti_pool.large[at])) continue;
+    __atomic_store_n(&cupti_pool.first_index, at, __ATOMIC_RELAXED);
+    return cupti_pool.large[at].records;
+  }
+  return NULL;
+}
+
+static uint8_t *lend_small_buffer(void) {
+  for (uint32_t i = 0; i < CUPTI_SMALL_BUFFERS; i++) {
+    cupti_buffer *const buffer = &cupti_pool.small[i];
+    if (!try_lend_buffer(buffer)) continue;
+    uint8_t *const records = map_buffer_pages(CUPTI_SMALL_BYTES);
+    __atomic_store_n(&buffer->records, records, __ATOMIC_RELEASE);
+    if (!records) __atomic_store_n(&buffer->is_lent, 0, __ATOMIC_RELEASE);
+    return records;
+  }
+  return NULL;
+}
+
+/* A buffer that comes back with an unknown address: its memory and its records are lost. */
+static uint8_t *lend_untracked_pages(void) {
+  __atomic_fetch_add(&cupti_pool.lost, 1, __ATOMIC_RELAXED);
+  return map_buffer_pages(CUPTI_SMALL_BYTES);
+}
+
+/* For cuptiActivityRegisterCallbacks(). Any thread. */
+static void cupti_buffer_request(uint8_t **records_out, size_t *bytes_out,
+                                 size_t *records_max_out) {
+  const bool may_refuse = __atomic_load_n(&cupti_pool.may_refuse, __ATOMIC_RELAXED);
+  *records_max_out = 0; /* as many as fit */
+  *bytes_out = CUPTI_BUFFER_BYTES;
+  if ((*records_out = lend_large_buffer()) == NULL) {
+    cupti_pool.host->wake();
+    *bytes_out = CUPTI_SMALL_BYTES;
+    *records_out = lend_small_buffer();
+  }
+  if (*records_out)
+    __atomic_fetch_add(&cupti_pool.lent, 1, __ATOMIC_RELAXED);
+  else if (!may_refuse)
+    *records_out = lend_untracked_pages();
+  if (!*records_out) *bytes_out = 0;
+}
+
+/* NULL: it is not ours. Whoever registered his callbacks before may have lent it. */
+static cupti_buffer *find_buffer(const uint8_t *records) {
+  const size_t offset = (size_t)(records - cupti_pool.memory);
+  if (records >= cupti_pool.memory && offset < (size_t)CUPTI_BUFFERS * CUPTI_BUFFER_BYTES)
+    return &cupti_pool.large[offset / CUPTI_BUFFER_BYTES];
+  for (uint32_t i = 0; records && i < CUPTI_SMALL_BUFFERS; i++)
+    if (__atomic_load_n(&cupti_pool.small[i].records, __ATOMIC_ACQUIRE) == records)
+      return &cupti_pool.small[i];
+  return NULL;
+}
+
+static void cupti_buffer_complete(prof_i_cu_context context, uint32_t stream, uint8_t *records,
+                                  size_t bytes, size_t valid_bytes) {
+  cupti_buffer *const buffer = find_buffer(records);
+  (void)context;
+  (void)stream;
+  if (!buffer) return;
+  buffer->valid_bytes = valid_bytes < bytes ? valid_bytes : bytes;
+  buffer->next = __atomic_load_n(&cupti_pool.completed, __ATOMIC_RELAXED);
+  while (!__atomic_compare_exchange_n(&cupti_pool.completed, &buffer->next, buffer, true,
+                                      __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+  }
+  cupti_pool.host->wake();
+}
+
+/* ---- the collector ---- */
+
+/* Takes the full buffers, oldest first, and returns each to the pool when it has been read. The
+   collector. */
+static cupti_buffer *cupti_buffers_take_full(void) {
+  cupti_buffer *newest = __atomic_exchange_n(&cupti_pool.completed, NULL, __ATOMIC_ACQUIRE),
+               *first_index = NULL;
+  while (newest) {
+    cupti_buffer *const next = newest->next;
+    newest->next = first_index;
+    first_index = newest;
+    newest = next;
+  }
+  return first_index;
+}
+
+static void cupti_buffer_give_back(cupti_buffer *buffer) {
+  uint8_t *const records = buffer->records;
+  if (buffer >= cupti_pool.small && buffer < cupti_pool.small + CUPTI_SMALL_BUFFERS) {
+    __atomic_store_n(&buffer->records, NULL, __ATOMIC_RELAXED);
+    munmap(records, CUPTI_SMALL_BYTES);
+  }
+  __atomic_fetch_sub(&cupti_pool.lent, 1, __ATOMIC_RELAXED);
+  __atomic_store_n(&buffer->is_lent, 0, __ATOMIC_RELEASE);
+}
+
+/* How many are with CUPTI. Any thread. */
+static uint32_t cupti_buffers_lent(void) {
+  return __atomic_load_n(&cupti_pool.lent, __ATOMIC_RELAXED);
+}
+
+/* How many buffers of records were lost since the last call: the pool was empty, and this CUPTI
+   cannot be refused. The collector. */
+static uint64_t cupti_buffers_lost(void) {
+  return __atomic_exchange_n(&cupti_pool.lost, 0, __ATOMIC_RELAXED);
+}
+
+/* ---- recording ---- */
 
 enum { FLUSH_NS = 200000000, HOLDER_BYTES = 64 };
 
@@ -173,7 +350,7 @@ static int record_kinds(uint32_t wanted) {
 static int begin_cupti(const prof_backend_host *host) {
   int result = open_cupti(host);
   if (result != PROF_BACKEND_OK) return result;
-  if (!prof_i_cupti_buffers_prepare(host, cupti_tracing.version >= PROF_I_CUPTI_NULL_BUFFERS_FROM))
+  if (!cupti_buffers_prepare(host, cupti_tracing.version >= PROF_I_CUPTI_NULL_BUFFERS_FROM))
     return prof_i_backend_fail_text(PROF_BACKEND_NO_MEMORY, "no memory for CUPTI's buffers");
   result = cupti_subscribe();
   if (result != PROF_BACKEND_OK) return result;
@@ -181,8 +358,8 @@ static int begin_cupti(const prof_backend_host *host) {
   cupti_tracing.are_graphs_whole = graphs && strcmp(graphs, "whole") == 0;
   if (prof_i_cupti.cuptiSetThreadIdType)
     prof_i_cupti.cuptiSetThreadIdType(PROF_I_CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
-  const int32_t error = prof_i_cupti.cuptiActivityRegisterCallbacks(prof_i_cupti_buffer_request,
-                                                                    prof_i_cupti_buffer_complete);
+  const int32_t error =
+      prof_i_cupti.cuptiActivityRegisterCallbacks(cupti_buffer_request, cupti_buffer_complete);
   return error == 0 ? PROF_BACKEND_OK
                     : prof_i_cupti_fail_call("cuptiActivityRegisterCallbacks", error);
 }
@@ -221,7 +398,7 @@ int prof_i_cuda_activity_stop(void) {
 /* ---- what was recorded ---- */
 
 /* Records behind one that this CUPTI does not know are lost. Their number is not known. */
-static uint64_t read_cupti_buffer(const prof_i_cupti_buffer *buffer) {
+static uint64_t read_cupti_buffer(const cupti_buffer *buffer) {
   void *record_kinds = NULL;
   for (;;) {
     const int32_t error = prof_i_cupti.cuptiActivityGetNextRecord(
@@ -232,12 +409,11 @@ static uint64_t read_cupti_buffer(const prof_i_cupti_buffer *buffer) {
 }
 
 static uint64_t read_all_cupti_buffers(void) {
-  uint64_t lost = prof_i_cupti_buffers_lost();
-  for (prof_i_cupti_buffer *buffer = prof_i_cupti_buffers_take_full(), *next; buffer;
-       buffer = next) {
+  uint64_t lost = cupti_buffers_lost();
+  for (cupti_buffer *buffer = cupti_buffers_take_full(), *next; buffer; buffer = next) {
     next = buffer->next;
     if (buffer->valid_bytes) lost += read_cupti_buffer(buffer);
-    prof_i_cupti_buffer_give_back(buffer);
+    cupti_buffer_give_back(buffer);
   }
   return lost;
 }
@@ -245,7 +421,7 @@ static uint64_t read_all_cupti_buffers(void) {
 /* CUPTI's own count of all contexts. A buffer that an ended driver keeps counts as at least one. */
 static uint64_t count_dropped(void) {
   size_t count = 0;
-  if (!is_driver_alive()) return prof_i_cupti_buffers_lent();
+  if (!is_driver_alive()) return cupti_buffers_lent();
   return prof_i_cupti.cuptiActivityGetNumDroppedRecords(NULL, 0, &count) == 0 ? count : 0;
 }
 

@@ -78,46 +78,6 @@ int prof_i_cupti_library_open(const prof_backend_host *host, int32_t driver_vers
 /* Keeps a text of the CUptiResult, and returns the result that fits. */
 int prof_i_cupti_fail_call(const char *function, int32_t error);
 
-/* ---- buffers.c ---- */
-
-/* CUPTI requests them on any thread and gives them back full. Nothing here takes a lock or calls
-   malloc(), because CUPTI asks under its own locks. */
-
-enum {
-  PROF_I_CUPTI_BUFFER_BYTES = 1 << 20,
-  PROF_I_CUPTI_BUFFERS = 64, /* a thread that uses CUDA holds one, from CUDA 13 on */
-  PROF_I_CUPTI_SMALL_BYTES = 1 << 16,
-  PROF_I_CUPTI_SMALL_BUFFERS = 448 /* beyond those; their memory goes when they come back */
-};
-
-typedef struct prof_i_cupti_buffer {
-  struct prof_i_cupti_buffer *next;
-  uint8_t *records;
-  size_t valid_bytes; /* bytes of them that are filled */
-  uint32_t is_lent;   /* acquire, release */
-} prof_i_cupti_buffer;
-
-/* may_refuse: this CUPTI can be refused a buffer; it then counts what it drops. False: no memory.
-   One thread at a time. */
-bool prof_i_cupti_buffers_prepare(const prof_backend_host *host, bool may_refuse);
-
-/* For cuptiActivityRegisterCallbacks(). Any thread. */
-void prof_i_cupti_buffer_request(uint8_t **records_out, size_t *bytes_out, size_t *records_max_out);
-void prof_i_cupti_buffer_complete(prof_i_cu_context context, uint32_t stream, uint8_t *records,
-                                  size_t bytes, size_t valid_bytes);
-
-/* Takes the full buffers, oldest first, and returns each to the pool when it has been read. The
-   collector. */
-prof_i_cupti_buffer *prof_i_cupti_buffers_take_full(void);
-void prof_i_cupti_buffer_give_back(prof_i_cupti_buffer *buffer);
-
-/* How many are with CUPTI. Any thread. */
-uint32_t prof_i_cupti_buffers_lent(void);
-
-/* How many buffers of records were lost since the last call: the pool was empty, and this CUPTI
-   cannot be refused. The collector. */
-uint64_t prof_i_cupti_buffers_lost(void);
-
 /* ---- calls.c ---- */
 
 /* The interned name, as Kineto has it: without the suffix of the release. domain:
@@ -153,5 +113,22 @@ void prof_i_cuda_records_flush(bool are_all);
 
 /* The number of records that were not done, since the last call. */
 uint64_t prof_i_cuda_records_unfinished(void);
+
+/* ---- activity.c ---- */
+
+/* Starts and stops CUPTI's records, and fetches them. The collector alone. */
+
+/* prof_backend's. */
+int prof_i_cuda_activity_start(const prof_backend_host *host, uint32_t kinds, uint32_t *kinds_out);
+int prof_i_cuda_activity_stop(void);
+int prof_i_cuda_activity_drain(const prof_backend_host *host, uint32_t how, uint64_t *lost_out);
+int prof_i_cuda_activity_clock(const prof_backend_host *host, prof_backend_pair *out);
+
+/* Inside of cuInit(), on its thread, when the driver loads what CUDA_INJECTION64_PATH names.
+   Records the kinds from the program's first kernel on, until start() takes over. look_out: a
+   reading of CUPTI's clock. Calls nothing of the driver but its version, and nothing of CUPTI that
+   needs a context. A failed call leaves nothing behind. */
+int prof_i_cuda_activity_begin_preinit(const prof_backend_host *host, uint32_t kinds,
+                                       prof_backend_pair *look_out);
 
 #endif

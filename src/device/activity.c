@@ -1,6 +1,6 @@
-/* See activity.h. */
+/* Vendors' own tracing: which back ends record, and since when. See internal.h. */
 #define _GNU_SOURCE
-#include "activity.h"
+#include "internal.h"
 
 #include <prof/profiler.h>
 #include <sched.h>
@@ -9,12 +9,8 @@
 
 #include "../base/port.h"
 #include "../core/buffer/arena.h"
-#include "../core/buffer/arena_guard.h"
 #include "../core/buffer/thread.h"
 #include "../core/session/control.h"
-#include "collector_thread.h"
-#include "host.h"
-#include "internal.h"
 
 typedef struct backend_tracing {
   /* kinds, since the last tracing_start(); 0: it does not record. Atomic: written by the thread

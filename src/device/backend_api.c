@@ -7,8 +7,6 @@
 #include "../base/log.h"
 #include "../base/options.h"
 #include "../base/reentry.h"
-#include "activity.h"
-#include "collector_thread.h"
 #include "internal.h"
 #include "registry.h"
 

@@ -8,12 +8,9 @@
 
 #include "../base/fault.h"
 #include "../core/buffer/arena.h"
-#include "../core/buffer/arena_guard.h"
 #include "../core/buffer/clock.h"
 #include "../core/buffer/thread.h"
 #include "../core/session/control.h"
-#include "activity.h"
-#include "collector_thread.h"
 #include "event_pair.h"
 #include "internal.h"
 

@@ -1,7 +1,8 @@
-/* See collector_thread.h. The thread blocks all signals. Whoever stops recording, or reads it, asks
-   for a round and waits for that, never for a device, and only for a limited time. */
+/* The collector's thread: see internal.h. The thread blocks all signals. Whoever stops recording,
+   or reads it, asks for a round and waits for that, never for a device, and only for a limited
+   time. */
 #define _GNU_SOURCE
-#include "collector_thread.h"
+#include "internal.h"
 
 #include <prof/profiler.h>
 #include <pthread.h>

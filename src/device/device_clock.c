@@ -10,7 +10,6 @@
 
 #include "../base/fault.h"
 #include "../core/buffer/arena.h"
-#include "../core/buffer/arena_guard.h"
 #include "../core/buffer/clock.h"
 
 enum { STEP_NS = 50000 };

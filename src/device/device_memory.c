@@ -14,7 +14,7 @@
 #include "../core/buffer/clock.h"
 #include "../core/buffer/thread.h"
 #include "../format/addr_map.h"
-#include "../memory/memory_event.h"
+#include "../memory/internal.h"
 
 enum { FIRST_ROOM = 256, FREED_MAX = 1 << 16 };
 

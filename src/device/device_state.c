@@ -11,7 +11,6 @@
 
 #include "../base/this_thread.h"
 #include "../core/buffer/arena.h"
-#include "../core/buffer/arena_guard.h"
 #include "../core/buffer/clock.h"
 #include "../core/buffer/meta.h"
 #include "../core/session/control.h"

@@ -17,12 +17,9 @@
 #include "../base/reentry.h"
 #include "../base/this_thread.h"
 #include "../core/buffer/arena.h"
-#include "../core/buffer/arena_guard.h"
 #include "../core/buffer/clock.h"
 #include "../core/buffer/session.h"
 #include "../core/buffer/thread.h"
-#include "collector_thread.h"
-#include "host.h"
 
 enum { WAITING_MAX = 4096 };
 

@@ -15,11 +15,9 @@
 #include "../base/port.h"
 #include "../base/this_thread.h"
 #include "../core/buffer/arena.h"
-#include "../core/buffer/arena_guard.h"
 #include "../core/buffer/clock.h"
 #include "../core/buffer/thread.h"
 #include "../core/record/site.h"
-#include "collector_thread.h"
 #include "event_pair.h"
 #include "internal.h"
 

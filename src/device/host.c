@@ -1,6 +1,6 @@
-/* What prof gives to back ends. See host.h. */
+/* What prof gives to back ends. See internal.h. */
 #define _GNU_SOURCE
-#include "host.h"
+#include "internal.h"
 
 #include <prof/profiler.h>
 #include <stdio.h>
@@ -13,8 +13,6 @@
 #include "../core/buffer/clock.h"
 #include "../core/buffer/thread.h"
 #include "../core/session/control.h"
-#include "collector_thread.h"
-#include "internal.h"
 
 static uint64_t host_now_ns(void) { return prof_i_port_monotonic_ns(); }
 

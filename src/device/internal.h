@@ -1,8 +1,9 @@
-/* Functions of this folder that need no header of their own, grouped by the file that defines
-   them. */
+/* Functions of this folder that need no header of their own, by the file that defines them. src/op
+   and src/lib use those of host.c and activity.c. */
 #ifndef PROF_DEVICE_INTERNAL_H
 #define PROF_DEVICE_INTERNAL_H
 
+#include <prof/backend.h>
 #include <prof/device.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -201,5 +202,136 @@ typedef struct prof_i_stream_bounds {
   uint64_t now;         /* after it was found past */
 } prof_i_stream_bounds;
 bool prof_i_stream_scope_set_times(prof_i_stream_scope *scope, const prof_i_stream_bounds *bounds);
+
+/* ---- host.c ---- */
+
+/* What prof gives to back ends: see prof_backend_host of <prof/backend.h>. Higher files set where
+   records go; the host knows nothing of them. */
+
+extern const prof_backend_host prof_i_device_host;
+
+/* Takes records that a back end emits. False: they are not for this sink. */
+typedef bool prof_i_host_sink(const void *records, size_t bytes);
+
+/* Each emitted record goes to this sink first; NULL ends that. One sink at a time: the caller
+   ensures it. Any thread. */
+void prof_i_host_set_first_sink(prof_i_host_sink *sink);
+
+/* Then to the sink of the drain that is under way. Without one, records are counted as lost. The
+   collector. */
+void prof_i_host_set_drain_sink(prof_i_host_sink *sink);
+
+/* Counts records. A malformed tail counts as one. */
+uint64_t prof_i_host_count_records(const void *records, size_t bytes);
+
+/* The recording asks all back ends for records. Any thread. */
+bool prof_i_host_wants_records(void);
+
+/* Bits of prof_backend_kind. Level 1: what devices do; 2: also the calls of their library. */
+uint32_t prof_i_host_kinds_at_level(uint32_t level);
+
+/* ---- activity.c ---- */
+
+/* Vendors' own tracing: which back ends record, and since when. Their records go to the capture
+   (records.c). Functions without a note are the collector's. */
+
+/* True if a back end is to record. Any thread. */
+bool prof_i_activity_is_wanted(void);
+
+/* A recording begins. is_waited_for: its caller waits for the first round. Any thread. */
+void prof_i_activity_begin(bool is_waited_for);
+
+/* Opens and starts what is wanted now, and takes the records. how: prof_backend_drain. True: more
+   records are on their way. */
+bool prof_i_activity_round(uint32_t how);
+
+/* Records are wanted of a library that the program does not use yet. */
+bool prof_i_activity_is_awaiting(void);
+/* The longest time to the next round in that case. Work that begins before the round is not
+   recorded. */
+uint64_t prof_i_activity_poll_interval_ns(void);
+
+/* A vendor's tracing is at work, and has buffers to empty. Any thread. */
+bool prof_i_activity_is_on(void);
+
+/* Recording ends. */
+void prof_i_activity_end(void);
+
+/* Between these an operator's measurement starts, drains and stops the back end. A recording that
+   begins meanwhile starts it afterwards. False: it records already, or another measurement has it.
+   Any thread. */
+bool prof_i_activity_acquire(const prof_i_backend *backend);
+void prof_i_activity_release(const prof_i_backend *backend);
+
+/* The vendor of that table is just beginning, on this thread, and allows records to be requested
+   already. `begin` requests them and reads the clock; it touches no device. The next round after
+   the program has begun takes the records over. Does nothing if no records or also memory are
+   wanted, or another thread works on the back end. Waits for no round, and at most 0.2 s for a
+   thread that lists or probes back ends. Any thread. */
+typedef int prof_i_activity_preinit_fn(const prof_backend_host *host, uint32_t kinds,
+                                       prof_backend_pair *look_out);
+void prof_i_activity_begin_preinit(const prof_backend *table, prof_i_activity_preinit_fn *begin);
+
+/* In a forked child. */
+void prof_i_activity_forget(void);
+
+/* ---- collector_thread.c ---- */
+
+/* The collector's thread: created when first needed, woken, asked for a round, stopped. collector.c
+   says what a round does. */
+
+/* What a round found. */
+enum {
+  PROF_I_ROUND_WAITING = 1, /* devices are not done yet: poll them */
+  PROF_I_ROUND_HAD_WORK = 2
+};
+
+/* Called by the thread, without a lock, except where noted. */
+typedef struct prof_i_collector_work {
+  /* Reads what devices have done; returns PROF_I_ROUND_*. is_requested: a caller waits for this
+     round, and wants all that has ended by now. */
+  uint32_t (*round)(bool is_requested);
+  /* A scope has ended since the last round. */
+  bool (*has_new_pairs)(void);
+  /* Recording ends. */
+  void (*end_recording)(void);
+  /* Vendors' records are wanted. Any thread. */
+  bool (*wants_records)(void);
+  /* The longest sleep without work; UINT64_MAX: no limit of its own. */
+  uint64_t (*max_sleep_ns)(void);
+  /* How long a stop waits for the last round. Any thread, under the collector's lock. */
+  uint32_t (*stop_patience_ms)(void);
+} prof_i_collector_work;
+
+/* Once, when the library is loaded. No thread can be created before that. */
+void prof_i_collector_thread_set_work(const prof_i_collector_work *work);
+
+/* True: the thread exists, or was created now, so scopes may use their devices. Any thread. */
+bool prof_i_collector_ensure(void);
+
+/* There is something to ask about. Any thread. Signal-safe. */
+void prof_i_collector_wake(void);
+
+/* The same of what back ends have to hand over. Any thread. Signal-safe. */
+void prof_i_collector_wake_for_records(void);
+
+/* Waits for a round that begins from now on. False: there was none in time. Any other thread. */
+bool prof_i_collector_request_round(uint32_t patience_ms);
+
+/* Asks for a round only if the thread exists. */
+void prof_i_collector_flush(uint32_t patience_ms);
+
+/* Ends the thread. Without the control lock: a vendor may take its time. */
+void prof_i_collector_stop(void);
+
+/* A vendor's library is loaded now: at exit the collector stops before that library's handlers
+   that exist so far. Any thread. */
+void prof_i_collector_register_exit(void);
+
+/* Counts a loss of the calling thread's device times. Any thread. */
+void prof_i_collector_count_loss(int loss);
+
+/* In a forked child. */
+void prof_i_collector_thread_forget(void);
 
 #endif

@@ -12,13 +12,11 @@
 
 #include "../base/fault.h"
 #include "../core/buffer/arena.h"
-#include "../core/buffer/arena_guard.h"
 #include "../core/buffer/clock.h"
 #include "../core/buffer/meta.h"
 #include "../core/buffer/record.h"
 #include "../core/record/open_stack.h"
 #include "../core/record/site.h"
-#include "host.h"
 
 enum { LAUNCH_WORDS = 4 };
 

@@ -14,7 +14,6 @@
 #include "../base/port.h"
 #include "../base/this_thread.h"
 #include "../format/layout.h"
-#include "host.h"
 #include "internal.h"
 
 enum { ENVIRONMENT_NEW, ENVIRONMENT_READING, ENVIRONMENT_READ };

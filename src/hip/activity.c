@@ -1,14 +1,184 @@
-/* See activity.h. A tool can configure rocprofiler only once, before HIP begins. So everything that
-   may be wanted is configured then, in contexts that are started when they are wanted. */
-#include "activity.h"
+/* Starts and stops rocprofiler-sdk's records of kernels, copies and calls, and fetches them. A tool
+   can configure rocprofiler only once, before HIP begins. So everything that may be wanted is
+   configured then, in contexts that are started when they are wanted. */
+#define _GNU_SOURCE
+#include "internal.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "../device/vendor.h"
-#include "internal.h"
+
+/* ---- blocks ---- */
+
+/* rocprofiler's records on their way to the collector. rocprofiler hands them out on its own
+   threads, only during its call. So they are copied into blocks of a pool. Nothing in this part
+   takes a lock or calls malloc(). Blocks and names are two mappings. The kernel adds their pages at
+   the first write. */
+
+enum {
+  ROCP_BLOCK_BYTES = 1 << 18,
+  ROCP_BLOCKS = 256,
+  ROCP_NAMES_BYTES = 64 << 20 /* of address space: all kernels' names of a large library */
+};
+
+typedef struct rocp_block {
+  struct rocp_block *next;
+  uint64_t *words; /* records, each a multiple of 8 bytes */
+  size_t bytes;    /* filled */
+  uint32_t is_taken;
+} rocp_block;
+
+static struct {
+  const prof_backend_host *host;
+  uint8_t *memory, *names;
+  size_t name_bytes;    /* claimed; may be more than there are */
+  uint32_t first_index; /* relaxed: where the last one was found */
+  /* relaxed. dropped: by rocprofiler in all; reported_count: the part that the collector has
+     counted */
+  uint64_t lost, dropped, reported_count;
+  rocp_block *completed; /* newest first */
+  rocp_block blocks[ROCP_BLOCKS];
+} rocp_pool;
+
+/* False: there is no memory. What is mapped stays. */
+static bool map_block_pages(uint8_t **memory, size_t bytes) {
+  if (*memory) return true;
+  void *const mapped =
+      mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapped != MAP_FAILED) *memory = mapped;
+  return *memory != NULL;
+}
+
+/* False: no memory. One thread at a time. */
+static bool rocp_buffers_prepare(const prof_backend_host *host) {
+  rocp_pool.host = host;
+  if (!map_block_pages(&rocp_pool.memory, (size_t)ROCP_BLOCKS * ROCP_BLOCK_BYTES) ||
+      !map_block_pages(&rocp_pool.names, ROCP_NAMES_BYTES))
+    return false;
+  for (uint32_t i = 0; i < ROCP_BLOCKS; i++)
+    rocp_pool.blocks[i].words =
+        (uint64_t *)(void *)(rocp_pool.memory + (size_t)i * ROCP_BLOCK_BYTES);
+  return true;
+}
+
+/* ---- rocprofiler's threads ---- */
+
+/* Always prefers the same few, so that the others' pages are never added. */
+static rocp_block *take_free_block(void) {
+  const uint32_t first_index = __atomic_load_n(&rocp_pool.first_index, __ATOMIC_RELAXED);
+  for (uint32_t i = 0; i < ROCP_BLOCKS; i++) {
+    const uint32_t at = (first_index + i) % ROCP_BLOCKS;
+    uint32_t is_taken = 0;
+    if (!__atomic_compare_exchange_n(&rocp_pool.blocks[at].is_taken, &is_taken, 1, false,
+                                     __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+      continue;
+    __atomic_store_n(&rocp_pool.first_index, at, __ATOMIC_RELAXED);
+    rocp_pool.blocks[at].bytes = 0;
+    return &rocp_pool.blocks[at];
+  }
+  return NULL;
+}
+
+static void complete_block(rocp_block *block) {
+  block->next = __atomic_load_n(&rocp_pool.completed, __ATOMIC_RELAXED);
+  while (!__atomic_compare_exchange_n(&rocp_pool.completed, &block->next, block, true,
+                                      __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+  }
+  rocp_pool.host->wake();
+}
+
+/* 0: it is no record. */
+static size_t record_bytes_of(const prof_i_rocp_header *header) {
+  const prof_i_rocp_record *const record = header->record;
+  if (header->category != PROF_I_ROCP_BUFFER_CATEGORY_TRACING || !record) return 0;
+  return record->size >= sizeof *record && record->size <= ROCP_BLOCK_BYTES
+             ? ((size_t)record->size + 7) / 8 * 8
+             : 0;
+}
+
+/* For rocprofiler_create_buffer(). */
+static void rocp_buffers_copy_records(prof_i_rocp_id context, prof_i_rocp_id buffer,
+                                      prof_i_rocp_header **headers, size_t count, void *user,
+                                      uint64_t dropped) {
+  rocp_block *block = NULL;
+  (void)context;
+  (void)buffer;
+  (void)user;
+  __atomic_store_n(&rocp_pool.dropped, dropped, __ATOMIC_RELAXED);
+  for (size_t i = 0; i < count; i++) {
+    const size_t bytes = headers[i] ? record_bytes_of(headers[i]) : 0;
+    if (block && block->bytes + bytes > ROCP_BLOCK_BYTES) {
+      complete_block(block);
+      block = NULL;
+    }
+    if (bytes && !block) block = take_free_block();
+    if (!bytes || !block) {
+      __atomic_fetch_add(&rocp_pool.lost, 1, __ATOMIC_RELAXED);
+      continue;
+    }
+    memcpy((uint8_t *)block->words + block->bytes, headers[i]->record,
+           ((const prof_i_rocp_record *)headers[i]->record)->size);
+    block->bytes += bytes;
+  }
+  if (block) complete_block(block);
+}
+
+/* Rocprofiler's threads, and the program's. */
+static void rocp_name_add(uint64_t kernel, const char *text) {
+  const size_t length = text ? strlen(text) : 0,
+               bytes = (sizeof(prof_i_rocp_name) + length + 1 + 7) / 8 * 8;
+  if (!length || bytes > ROCP_NAMES_BYTES) return;
+  const size_t at = __atomic_fetch_add(&rocp_pool.name_bytes, bytes, __ATOMIC_RELAXED);
+  if (at > ROCP_NAMES_BYTES - bytes) return;
+  prof_i_rocp_name *const name = (prof_i_rocp_name *)(void *)(rocp_pool.names + at);
+  name->kernel = kernel;
+  name->bytes = (uint32_t)length;
+  memcpy(name->text, text, length + 1);
+  __atomic_store_n(&name->is_there, 1, __ATOMIC_RELEASE);
+}
+
+/* ---- the collector ---- */
+
+/* Takes the full blocks, oldest first, and returns each to the pool when it has been read. */
+static rocp_block *rocp_blocks_take_full(void) {
+  rocp_block *newest = __atomic_exchange_n(&rocp_pool.completed, NULL, __ATOMIC_ACQUIRE),
+             *first_index = NULL;
+  while (newest) {
+    rocp_block *const next = newest->next;
+    newest->next = first_index;
+    first_index = newest;
+    newest = next;
+  }
+  return first_index;
+}
+
+static void rocp_block_give_back(rocp_block *block) {
+  __atomic_store_n(&block->is_taken, 0, __ATOMIC_RELEASE);
+}
+
+/* How many records found no block, or were dropped by rocprofiler, since the last time. */
+static uint64_t rocp_buffers_lost(void) {
+  const uint64_t dropped = __atomic_load_n(&rocp_pool.dropped, __ATOMIC_RELAXED),
+                 fresh =
+                     dropped > rocp_pool.reported_count ? dropped - rocp_pool.reported_count : 0;
+  rocp_pool.reported_count = dropped;
+  return fresh + __atomic_exchange_n(&rocp_pool.lost, 0, __ATOMIC_RELAXED);
+}
+
+const prof_i_rocp_name *prof_i_rocp_name_next(size_t *at) {
+  if (*at + sizeof(prof_i_rocp_name) > ROCP_NAMES_BYTES) return NULL;
+  const prof_i_rocp_name *const name =
+      (const prof_i_rocp_name *)(const void *)(rocp_pool.names + *at);
+  if (!__atomic_load_n(&name->is_there, __ATOMIC_ACQUIRE)) return NULL;
+  *at += (sizeof *name + name->bytes + 1 + 7) / 8 * 8;
+  return name;
+}
+
+/* ---- recording ---- */
 
 enum { FLUSH_NS = 200000000, BUFFER_BYTES = 1 << 18, OPERATIONS_MAX = 512, REASON_BYTES = 256 };
 
@@ -76,7 +246,7 @@ static void on_symbol(const void *payload, int32_t kind, int32_t operation, int3
       operation != PROF_I_ROCP_CODE_OBJECT_DEVICE_KERNEL_SYMBOL_REGISTER ||
       phase != PROF_I_ROCP_CALLBACK_PHASE_LOAD)
     return;
-  if (symbol && symbol->size >= sizeof *symbol) prof_i_rocp_name_add(symbol->kernel, symbol->name);
+  if (symbol && symbol->size >= sizeof *symbol) rocp_name_add(symbol->kernel, symbol->name);
 }
 
 static void on_code_0(prof_i_rocp_callback_0 of, void *data, void *user) {
@@ -166,7 +336,7 @@ static bool configure_contexts(void) {
     if (!CHECK_ROCP_CALL(rocprofiler_create_context, &rocp_tracing.contexts[i])) return false;
   if (!CHECK_ROCP_CALL(rocprofiler_create_buffer, rocp_tracing.contexts[WORK], BUFFER_BYTES,
                        BUFFER_BYTES / 2, PROF_I_ROCP_BUFFER_POLICY_DISCARD,
-                       prof_i_rocp_buffers_copy_records, NULL, &rocp_tracing.buffer))
+                       rocp_buffers_copy_records, NULL, &rocp_tracing.buffer))
     return false;
   if (!CHECK_ROCP_CALL(rocprofiler_iterate_buffer_tracing_kind_operations,
                        PROF_I_ROCP_BUFFER_TRACING_HIP_RUNTIME_API, on_operation, NULL))
@@ -260,7 +430,7 @@ static int open_rocprofiler(const prof_backend_host *host) {
   uint32_t patch;
   const int result = prof_i_rocp_library_open(host);
   if (result != PROF_BACKEND_OK) return result;
-  if (!prof_i_rocp_buffers_prepare(host))
+  if (!rocp_buffers_prepare(host))
     return prof_i_backend_fail_text(PROF_BACKEND_NO_MEMORY, "no memory for rocprofiler's records");
   const int32_t status =
       prof_i_rocp.rocprofiler_get_version(&rocp_tracing.major, &rocp_tracing.minor, &patch);
@@ -341,7 +511,7 @@ int prof_i_hip_activity_stop(void) {
 
 /* ---- what was recorded ---- */
 
-static void read_rocp_block(const prof_i_rocp_block *block) {
+static void read_rocp_block(const rocp_block *block) {
   for (size_t at = 0; at < block->bytes / 8;) {
     const prof_i_rocp_record *const set_recorded_kinds =
         (const prof_i_rocp_record *)(const void *)&block->words[at];
@@ -351,12 +521,12 @@ static void read_rocp_block(const prof_i_rocp_block *block) {
 }
 
 static uint64_t read_all_rocp_blocks(void) {
-  for (prof_i_rocp_block *block = prof_i_rocp_blocks_take_full(), *next; block; block = next) {
+  for (rocp_block *block = rocp_blocks_take_full(), *next; block; block = next) {
     next = block->next;
     read_rocp_block(block);
-    prof_i_rocp_block_give_back(block);
+    rocp_block_give_back(block);
   }
-  return prof_i_rocp_buffers_lost();
+  return rocp_buffers_lost();
 }
 
 static bool flush_rocp(const prof_backend_host *host, uint32_t how) {

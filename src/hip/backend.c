@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "activity.h"
 #include "api.h"
 
 /* ---- events ---- */

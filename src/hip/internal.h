@@ -92,23 +92,7 @@ int prof_i_rocp_library_open(const prof_backend_host *host);
 /* Keeps a text of its error, and returns the result that fits. */
 int prof_i_rocp_fail_call(const char *function, int32_t status);
 
-/* ---- buffers.c ---- */
-
-/* rocprofiler's records on their way to the collector. rocprofiler hands them out on its own
-   threads, only during its call. Nothing here takes a lock or calls malloc(). */
-
-enum {
-  PROF_I_ROCP_BLOCK_BYTES = 1 << 18,
-  PROF_I_ROCP_BLOCKS = 256,
-  PROF_I_ROCP_NAMES_BYTES = 64 << 20 /* of address space: all kernels' names of a large library */
-};
-
-typedef struct prof_i_rocp_block {
-  struct prof_i_rocp_block *next;
-  uint64_t *words; /* records, each a multiple of 8 bytes */
-  size_t bytes;    /* filled */
-  uint32_t is_taken;
-} prof_i_rocp_block;
+/* ---- activity.c: names ---- */
 
 /* A kernel that was loaded. */
 typedef struct prof_i_rocp_name {
@@ -117,27 +101,8 @@ typedef struct prof_i_rocp_name {
   char text[];
 } prof_i_rocp_name;
 
-/* False: no memory. One thread at a time. */
-bool prof_i_rocp_buffers_prepare(const prof_backend_host *host);
-
-/* Rocprofiler's threads, and the program's. */
-
-/* For rocprofiler_create_buffer(). */
-void prof_i_rocp_buffers_copy_records(prof_i_rocp_id context, prof_i_rocp_id buffer,
-                                      prof_i_rocp_header **headers, size_t count, void *user,
-                                      uint64_t dropped);
-void prof_i_rocp_name_add(uint64_t kernel, const char *text);
-
-/* The collector. */
-
-/* Takes the full blocks, oldest first, and returns each to the pool when it has been read. */
-prof_i_rocp_block *prof_i_rocp_blocks_take_full(void);
-void prof_i_rocp_block_give_back(prof_i_rocp_block *block);
-
-/* How many records found no block, or were dropped by rocprofiler, since the last time. */
-uint64_t prof_i_rocp_buffers_lost(void);
-
-/* The next name that was put since *at, which begins with 0; NULL: no more so far. */
+/* The next name that was put since *at, which begins with 0; NULL: no more so far. The collector
+   alone. */
 const prof_i_rocp_name *prof_i_rocp_name_next(size_t *at);
 
 /* ---- records.c ---- */
@@ -165,5 +130,34 @@ void prof_i_hip_records_flush(bool are_all);
 
 /* The number of records that were not done, since the last call. */
 uint64_t prof_i_hip_records_unfinished(void);
+
+/* ---- activity.c ---- */
+
+/* Starts and stops rocprofiler-sdk's records of kernels, copies and calls, and fetches them. */
+
+/* Configures rocprofiler: must come before HIP begins. start() reports the result. One thread at a
+   time. */
+void prof_i_hip_activity_prepare(const prof_backend_host *host);
+
+/* The same if rocprofiler itself asks a tool that ROCP_TOOL_LIBRARIES names, while HIP begins.
+   Returns what rocprofiler_configure() returns. The kinds are recorded from HIP's first call on.
+   is_ready: called when all is configured; it must not call HIP. NULL: this release is too old, or
+   prof has configured it before. Any thread. */
+void *prof_i_hip_activity_get_tool(const prof_backend_host *host, uint32_t kinds,
+                                   void (*is_ready)(void));
+
+/* Ends what was recorded from HIP's first call on. True: start() has taken it over, or, if not
+   is_waiting, it has been stopped. One thread. */
+bool prof_i_hip_activity_end_preinit(bool is_waiting);
+
+/* True if HIP has begun, or if rocprofiler does not report it. False while HIP is being configured.
+   Any thread. */
+bool prof_i_hip_activity_has_begun(void);
+
+/* As in prof_backend. The collector. */
+int prof_i_hip_activity_start(const prof_backend_host *host, uint32_t kinds, uint32_t *kinds_out);
+int prof_i_hip_activity_stop(void);
+int prof_i_hip_activity_drain(const prof_backend_host *host, uint32_t how, uint64_t *lost_out);
+int prof_i_hip_activity_clock(const prof_backend_host *host, prof_backend_pair *out);
 
 #endif

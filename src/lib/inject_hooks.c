@@ -6,11 +6,9 @@
 #include <stddef.h>
 
 #include "../core/session/control.h"
-#include "../cuda/activity.h"
 #include "../cuda/internal.h"
-#include "../device/activity.h"
-#include "../device/host.h"
-#include "../hip/activity.h"
+#include "../device/internal.h"
+#include "../hip/internal.h"
 
 void prof_i_prefer_devices_1(uint32_t wanted) { prof_i_control_prefer_devices(wanted); }
 

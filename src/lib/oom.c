@@ -23,7 +23,7 @@
 #include "../base/units.h"
 #include "../core/buffer/session.h"
 #include "../core/session/control.h"
-#include "../memory/memory_event.h"
+#include "../memory/internal.h"
 #include "../reader/internal.h"
 
 enum { TEXTS_MAX = 8, NUMBERS_END = 10000, ROWS_SHOWN = 10, PATH_ROOM = 4096, DEVICE_ROOM = 32 };

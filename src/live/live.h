@@ -4,7 +4,7 @@
 
 #include "../reader/source.h"
 
-/* ---- process_state.c ---- */
+/* ---- file.c: the process that records ---- */
 
 typedef enum prof_i_process_state {
   PROF_I_PROCESS_ENDED,
@@ -13,14 +13,6 @@ typedef enum prof_i_process_state {
 } prof_i_process_state;
 
 prof_i_process_state prof_i_process_state_of(const prof_i_header *header);
-
-/* Whether a running process has the CLOCK_MONOTONIC of this process. False: its time namespace is
-   another one, or unknown. */
-bool prof_i_process_shares_clock(const prof_i_header *header);
-
-/* Whether a running process certainly does not map that file. Then the file is a copy. On some file
-   systems a mapping has another inode number than the file, so the file's name counts, too. */
-bool prof_i_process_lacks_file(const prof_i_header *header, int fd);
 
 /* ---- file.c ---- */
 
@@ -54,5 +46,60 @@ enum { PROF_I_SNAPSHOT_OUTGROWN = 1 };
    snapshot pin. PROF_I_SNAPSHOT_OUTGROWN, without an error text: live->may_map_more, and more is
    needed. */
 int prof_i_source_snapshot(prof_i_source *source, const prof_i_live_source *live, bool may_share);
+
+/* ---- what snapshot.c and snapshot_slots.c share ---- */
+
+enum { PROF_I_SNAPSHOT_TRIES = 4 };
+
+/* A chunk before the first chunk was copied. */
+typedef struct prof_i_seen_chunk {
+  uint64_t offset, number, generation, cursor;
+  uint64_t overwritten; /* events that its room held before */
+} prof_i_seen_chunk;
+
+typedef struct prof_i_snapshot {
+  const unsigned char *from;
+  unsigned char *to;
+  uint64_t count; /* bytes of `to`, and the most that are read of `from` */
+  uint64_t there; /* of them, known to be readable; more may follow */
+  const prof_i_live_source *live;
+  prof_i_source *source; /* the result: its runs grow */
+  bool may_share, is_ring;
+  prof_i_seen_chunk *seen;
+  uint32_t seen_count, seen_room;
+  uint64_t newest_overwritten; /* number of the newest chunk that was overwritten during the copy */
+  /* A part of `to` that is unmapped, and may not be mapped again: the snapshot has failed. */
+  prof_i_mapped_run hole;
+} prof_i_snapshot;
+
+/* ---- snapshot.c: reading the arena ---- */
+
+/* Loads a word that another thread may be writing, with acquire. */
+uint64_t prof_i_snapshot_load(const void *at);
+
+/* Orders loads before it before loads after it. */
+void prof_i_snapshot_fence(void);
+
+/* Copies these bytes of the arena to the same offset of the copy. */
+void prof_i_snapshot_copy_words(const prof_i_snapshot *s, uint64_t offset, uint64_t bytes);
+
+/* The offset of the next extent of this kind at or after *offset, which moves behind it. 0: the
+   end. */
+uint64_t prof_i_snapshot_next_of_kind(const prof_i_snapshot *s, uint64_t *offset,
+                                      prof_i_extent_kind kind, prof_i_head *head_out);
+
+/* ---- snapshot_slots.c ---- */
+
+void prof_i_snapshot_copy_slots(const prof_i_snapshot *s);
+
+/* Removes entries of the copied slots that have changed in the arena since. Between two looks at a
+   ring, a scope may end, and the chunk with its record may be overwritten. Without this the scope
+   would be shown as open for ever. */
+void prof_i_snapshot_keep_steady_slots(const prof_i_snapshot *s);
+
+/* Reads the losses again: first ended scopes, then new ones. So no scope counts twice, and every
+   scope that ended before counts. A slot that was taken since is not in the copy, and neither is
+   its thread. */
+void prof_i_snapshot_copy_losses(const prof_i_snapshot *s);
 
 #endif

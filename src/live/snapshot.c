@@ -26,7 +26,7 @@
    prevents a clear. So they are mapped a second time, which takes no memory. Those of a ring are
    copied. */
 #define _GNU_SOURCE
-#include "snapshot.h"
+#include "live.h"
 
 #include <prof/profiler.h>
 #include <stdlib.h>
@@ -37,6 +37,9 @@
 #include "../base/port.h"
 #include "../format/parse.h"
 #include "../reader/capture.h"
+#include "../reader/scan_cache.h"
+
+/* ---- words and extents ---- */
 
 /* Other threads write what is copied here. Words are read whole, and uncommitted records are left
    out afterwards. TSan would report the writers' plain stores into claimed room, so these two
@@ -47,13 +50,13 @@ RACES_BY_DESIGN uint64_t prof_i_snapshot_load(const void *at) {
   return __atomic_load_n((const uint64_t *)at, __ATOMIC_ACQUIRE);
 }
 
-const unsigned char *prof_i_snapshot_source_at(const prof_i_snapshot *s, uint64_t offset) {
+static const unsigned char *snapshot_source_at(const prof_i_snapshot *s, uint64_t offset) {
   return s->live->find_bytes ? s->live->find_bytes(s->live, offset) : s->from + offset;
 }
 
 RACES_BY_DESIGN void prof_i_snapshot_copy_words(const prof_i_snapshot *s, uint64_t offset,
                                                 uint64_t bytes) {
-  const uint64_t *const from = (const uint64_t *)(const void *)prof_i_snapshot_source_at(s, offset);
+  const uint64_t *const from = (const uint64_t *)(const void *)snapshot_source_at(s, offset);
   uint64_t *const to = (uint64_t *)(s->to + offset);
   const uint64_t words = bytes / 8;
   for (uint64_t i = 0; i + 1 < words; i += 2) {
@@ -65,7 +68,8 @@ RACES_BY_DESIGN void prof_i_snapshot_copy_words(const prof_i_snapshot *s, uint64
 
 void prof_i_snapshot_fence(void) { __atomic_thread_fence(__ATOMIC_ACQUIRE); }
 
-uint64_t prof_i_snapshot_claimed_bytes(const prof_i_head *head) {
+/* Bytes that are claimed, with the head. */
+static uint64_t snapshot_claimed_bytes(const prof_i_head *head) {
   const uint64_t end = head->cursor < head->bytes ? head->cursor : head->bytes;
   return end > sizeof *head ? end & ~15ull : sizeof *head;
 }
@@ -74,13 +78,13 @@ uint64_t prof_i_snapshot_claimed_bytes(const prof_i_head *head) {
    may be half written, and could be mistaken for records. The writer stores a mark before them. If
    the first word is unchanged, they were not written either. */
 static void settle_claims(const prof_i_snapshot *s, uint64_t offset, const prof_i_head *head) {
-  const uint64_t end = prof_i_snapshot_claimed_bytes(head), generation = head->generation;
+  const uint64_t end = snapshot_claimed_bytes(head), generation = head->generation;
   prof_i_snapshot_fence();
   for (uint64_t i = sizeof *head, slots; i < end; i += slots * 16) {
     const uint64_t *const at = (const uint64_t *)(s->to + offset + i);
     const uint64_t left = (end - i) / 16;
     if (!prof_i_is_committed(at[0], generation) && !prof_i_is_marked(at[0], generation) &&
-        prof_i_snapshot_load(prof_i_snapshot_source_at(s, offset + i)) != at[0]) {
+        prof_i_snapshot_load(snapshot_source_at(s, offset + i)) != at[0]) {
       prof_i_snapshot_copy_words(s, offset + i, end - i);
       prof_i_snapshot_fence();
     }
@@ -94,10 +98,10 @@ static void settle_claims(const prof_i_snapshot *s, uint64_t offset, const prof_
   }
 }
 
-void prof_i_snapshot_copy_records(const prof_i_snapshot *s, uint64_t offset,
+/* Copies the claimed part of an extent, behind its head. */
+static void snapshot_copy_records(const prof_i_snapshot *s, uint64_t offset,
                                   const prof_i_head *head) {
-  prof_i_snapshot_copy_words(s, offset + sizeof *head,
-                             prof_i_snapshot_claimed_bytes(head) - sizeof *head);
+  prof_i_snapshot_copy_words(s, offset + sizeof *head, snapshot_claimed_bytes(head) - sizeof *head);
   settle_claims(s, offset, head);
 }
 
@@ -116,9 +120,10 @@ static uint64_t used_bytes(const prof_i_snapshot *s) {
   return mapped_bytes(s, used_bytes_of_arena(s));
 }
 
-bool prof_i_snapshot_load_head(const prof_i_snapshot *s, uint64_t offset, prof_i_head *head_out) {
+/* False: it is not a head. */
+static bool snapshot_load_head(const prof_i_snapshot *s, uint64_t offset, prof_i_head *head_out) {
   uint64_t words[PROF_I_HEAD_BYTES / 8];
-  const unsigned char *const from = prof_i_snapshot_source_at(s, offset);
+  const unsigned char *const from = snapshot_source_at(s, offset);
   for (size_t i = 0; i < PROF_I_HEAD_BYTES / 8; i++) words[i] = prof_i_snapshot_load(from + i * 8);
   memcpy(head_out, words, sizeof *head_out);
   head_out->left_by = 0;
@@ -127,13 +132,13 @@ bool prof_i_snapshot_load_head(const prof_i_snapshot *s, uint64_t offset, prof_i
   return bytes && bytes <= s->count - offset && mapped_bytes(s, offset + bytes) == offset + bytes;
 }
 
-uint64_t prof_i_snapshot_next_extent(const prof_i_snapshot *s, uint64_t *offset,
+static uint64_t snapshot_next_extent(const prof_i_snapshot *s, uint64_t *offset,
                                      prof_i_head *head_out) {
   const uint64_t used = used_bytes(s);
   while (*offset < used && used - *offset >= PROF_I_UNIT_BYTES) {
     const uint64_t at = *offset;
     const bool is_head = (!s->live->may_read_unit || s->live->may_read_unit(s->live, at)) &&
-                         prof_i_snapshot_load_head(s, at, head_out);
+                         snapshot_load_head(s, at, head_out);
     *offset += is_head ? head_out->bytes : PROF_I_UNIT_BYTES;
     if (is_head) return at;
   }
@@ -143,9 +148,246 @@ uint64_t prof_i_snapshot_next_extent(const prof_i_snapshot *s, uint64_t *offset,
 uint64_t prof_i_snapshot_next_of_kind(const prof_i_snapshot *s, uint64_t *offset,
                                       prof_i_extent_kind kind, prof_i_head *head_out) {
   uint64_t at;
-  do at = prof_i_snapshot_next_extent(s, offset, head_out);
+  do at = snapshot_next_extent(s, offset, head_out);
   while (at && head_out->kind != kind);
   return at;
+}
+
+/* ---- chunks ---- */
+
+/* A chunk that is finished is mapped a second time, or read in place. Others are copied. */
+
+/* The head at one moment. False: it is no longer a head. */
+static bool load_steady_head(const prof_i_snapshot *s, uint64_t offset, prof_i_head *head_out) {
+  do {
+    if (!snapshot_load_head(s, offset, head_out)) return false;
+    prof_i_snapshot_fence();
+  } while (prof_i_snapshot_load(snapshot_source_at(s, offset) + offsetof(prof_i_head, sequence)) !=
+           head_out->sequence);
+  return true;
+}
+
+/* ---- finished chunks ---- */
+
+static bool chunk_is_finished(const unsigned char *chunk, const prof_i_head *head) {
+  const uint64_t *at = (const uint64_t *)(const void *)(chunk + sizeof *head);
+  prof_i_long_record record;
+  for (uint64_t left = (snapshot_claimed_bytes(head) - sizeof *head) / 16, slots; left > 0;
+       at += slots * 2, left -= slots) {
+    const prof_i_parse_result sight =
+        prof_i_parse_record(at, left, head->generation, &slots, &record);
+    if (sight == PROF_I_PARSED_UNFINISHED || sight == PROF_I_PARSED_BAD) return false;
+  }
+  return true;
+}
+
+/* An earlier trace may have found it finished. */
+static bool chunk_is_known_finished(const prof_i_snapshot *s, uint64_t offset,
+                                    const unsigned char *chunk, const prof_i_head *head) {
+  const uint64_t ticks = prof_i_snapshot_load(s->from + offsetof(prof_i_header, start_ticks));
+  const uint64_t ns = prof_i_snapshot_load(s->from + offsetof(prof_i_header, start_monotonic_ns));
+  const prof_i_scan_key key = prof_i_scan_key_of(ticks, ns, offset, head);
+  return prof_i_scan_cache_has(&key) || chunk_is_finished(chunk, head);
+}
+
+/* The chunk stays mapped. Its head is cached, because a clear changes it. Neighbouring chunks are
+   one mapping of the kernel. */
+static bool note_mapped_run(prof_i_source *source, uint64_t offset, const prof_i_head *head) {
+  const unsigned char *const at = source->bytes + offset;
+  prof_i_mapped_run *const last = source->run_count ? &source->runs[source->run_count - 1] : NULL;
+  const bool goes_on = last && last->offset + last->bytes == offset;
+  if (!prof_i_make_room((void **)&source->heads, &source->head_room, source->head_count,
+                        sizeof *source->heads))
+    return false;
+  if (!goes_on && !prof_i_make_room((void **)&source->runs, &source->run_room, source->run_count,
+                                    sizeof *source->runs))
+    return false;
+  if (!goes_on && !prof_i_source_add_mapping()) return false;
+  source->heads[source->head_count++] = (prof_i_cached_head){offset, at, *head};
+  if (goes_on)
+    last->bytes += head->bytes;
+  else
+    source->runs[source->run_count++] = (prof_i_mapped_run){offset, head->bytes};
+  return true;
+}
+
+/* The head of the chunk that was copied last. */
+static prof_i_head *copied_head(const prof_i_snapshot *s, uint64_t offset) {
+  prof_i_source *const source = s->source;
+  prof_i_cached_head *const last =
+      source->head_count ? &source->heads[source->head_count - 1] : NULL;
+  return last && last->offset == offset ? &last->head : (prof_i_head *)(s->to + offset);
+}
+
+/* The same of a chunk that stays where it is, in private memory. A thread retired it with release,
+   after its last record. */
+static bool mark_shown_in_place(const prof_i_snapshot *s, uint64_t offset,
+                                const unsigned char *chunk, const prof_i_head *head) {
+  prof_i_source *const source = s->source;
+  const prof_i_head *const now = (const prof_i_head *)(const void *)chunk;
+  if (__atomic_load_n(&now->state, __ATOMIC_ACQUIRE) != PROF_I_CHUNK_RETIRED ||
+      !chunk_is_known_finished(s, offset, chunk, head))
+    return false;
+  if (!prof_i_make_room((void **)&source->heads, &source->head_room, source->head_count,
+                        sizeof *source->heads))
+    return false;
+  s->live->mark_shown_in_place(chunk, head->bytes);
+  source->heads[source->head_count++] = (prof_i_cached_head){offset, chunk, *head};
+  source->in_place = s->live->in_place;
+  source->in_place_bytes = s->count;
+  return true;
+}
+
+/* False: it must be copied. An old size of 0 makes mremap() map the same pages once more. */
+static bool share_chunk(prof_i_snapshot *s, uint64_t offset, const prof_i_head *head) {
+  if (!s->may_share || head->state != PROF_I_CHUNK_RETIRED || head->cursor + 15 < head->bytes)
+    return false;
+  unsigned char *const to = s->to + offset;
+  const size_t bytes = (size_t)head->bytes;
+  const unsigned char *const at = snapshot_source_at(s, offset);
+  if (at != s->from + offset) return mark_shown_in_place(s, offset, at, head);
+  void *const from = (void *)(uintptr_t)at;
+  if (mremap(from, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) == (void *)to) {
+    mprotect(to, bytes, PROT_READ);
+    if (chunk_is_known_finished(s, offset, to, head) && note_mapped_run(s->source, offset, head)) {
+      prof_i_source_release_pages(s->source, to, bytes);
+      return true;
+    }
+  }
+  /* Room for a copy, in place of the failed mapping. */
+  if (mmap(to, bytes, PROT_READ | PROT_WRITE,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
+    s->hole = (prof_i_mapped_run){offset, bytes};
+  return false;
+}
+
+/* Copies head and claimed part. If the chunk is reused during the copy, it is copied again. After
+   some tries it is left out: what it held is overwritten, and counted in the head. */
+static void copy_chunk(prof_i_snapshot *s, uint64_t offset) {
+  prof_i_head *const to = (prof_i_head *)(s->to + offset);
+  prof_i_head head, after;
+  for (int i = 0; i < PROF_I_SNAPSHOT_TRIES; i++) {
+    if (!load_steady_head(s, offset, &head)) return;
+    if (i == 0 && prof_i_sequence_number(head.sequence) && share_chunk(s, offset, &head)) return;
+    if (s->hole.bytes) return;
+    *to = head;
+    if (!prof_i_sequence_number(head.sequence)) return;
+    snapshot_copy_records(s, offset, &head);
+    prof_i_snapshot_fence();
+    if (!snapshot_load_head(s, offset, &after)) return;
+    if (after.generation == head.generation && after.sequence == head.sequence) return;
+  }
+  if (load_steady_head(s, offset, &head)) *to = head;
+  to->sequence &= 1;
+}
+
+static uint64_t chunk_overwritten_count(const prof_i_head *head) {
+  return head->evicted[head->sequence & 1][PROF_I_EVICTED_OVERWRITTEN];
+}
+
+/* The chunk in the first list, searched by rising offsets from *place on. NULL: it is not in it. */
+static prof_i_seen_chunk *seen_before(const prof_i_snapshot *s, uint64_t offset, uint32_t count,
+                                      uint32_t *place) {
+  while (*place < count && s->seen[*place].offset < offset) ++*place;
+  return *place < count && s->seen[*place].offset == offset ? &s->seen[*place] : NULL;
+}
+
+/* newest: the largest number of the first list; UINT64_MAX: this is the first list. A chunk with a
+   later number keeps what the first list says. */
+static bool see_chunk(prof_i_snapshot *s, uint64_t offset, uint64_t newest,
+                      prof_i_seen_chunk *before) {
+  prof_i_head head;
+  if (!load_steady_head(s, offset, &head)) return true;
+  const prof_i_seen_chunk now = {.offset = offset,
+                                 .number = prof_i_sequence_number(head.sequence),
+                                 .generation = head.generation,
+                                 .cursor = head.cursor,
+                                 .overwritten = chunk_overwritten_count(&head)},
+                          nothing = {.offset = offset};
+  const bool is_later = now.number > newest;
+  if (before) {
+    if (!is_later) *before = now;
+    return true;
+  }
+  if (!prof_i_make_room((void **)&s->seen, &s->seen_room, s->seen_count, sizeof *s->seen))
+    return false;
+  s->seen[s->seen_count++] = is_later ? nothing : now;
+  return true;
+}
+
+/* False: no memory. */
+static bool see_chunks_up_to(prof_i_snapshot *s, uint64_t newest) {
+  const uint32_t count = s->seen_count;
+  prof_i_head head;
+  uint32_t place = 0;
+  for (uint64_t at, offset = PROF_I_FIRST_UNIT_OFFSET;
+       (at = snapshot_next_extent(s, &offset, &head)) != 0;) {
+    if (head.kind == PROF_I_EXTENT_SLOT && head.bytes >= PROF_I_SLOT_BYTES)
+      at += PROF_I_RESERVE_OFFSET;
+    else if (head.kind != PROF_I_EXTENT_CHUNK)
+      continue;
+    if (!see_chunk(s, at, newest, seen_before(s, at, count, &place))) return false;
+  }
+  return true;
+}
+
+/* Lists all chunks, twice. False: no memory. */
+static bool snapshot_see_chunks(prof_i_snapshot *s) {
+  uint64_t newest = 0;
+  s->seen_count = 0;
+  if (!see_chunks_up_to(s, UINT64_MAX)) return false;
+  for (uint32_t i = 0; i < s->seen_count; i++)
+    if (s->seen[i].number > newest) newest = s->seen[i].number;
+  return see_chunks_up_to(s, newest);
+}
+
+/* Removes from the copy what a thread has written since it took the chunk. The reader leaves a
+   chunk out that is just being taken, and with it all older ones. */
+static void keep_seen_chunks(prof_i_snapshot *s, const prof_i_seen_chunk *seen) {
+  prof_i_head *const to = copied_head(s, seen->offset);
+  const uint64_t number = prof_i_sequence_number(to->sequence);
+  if (to->magic != PROF_I_EXTENT_MAGIC) return;
+  if (number == seen->number) {
+    if (to->state == PROF_I_CHUNK_TAKEN && number > s->newest_overwritten)
+      s->newest_overwritten = number;
+    return;
+  }
+  /* A thread has continued after a dead thread's records, unless something was overwritten: the
+     generation is the same again after fifteen uses. */
+  if (number && seen->number && to->generation == seen->generation &&
+      chunk_overwritten_count(to) == seen->overwritten) {
+    to->cursor = seen->cursor;
+    to->sequence = seen->number << 1 | (to->sequence & 1);
+    return;
+  }
+  to->sequence &= 1; /* what it held is overwritten, and counted in the head */
+  if (seen->number > s->newest_overwritten) s->newest_overwritten = seen->number;
+}
+
+/* A ring overwrites its oldest chunks first, so these count as overwritten, too. */
+static void drop_older_chunks(const prof_i_snapshot *s, const prof_i_seen_chunk *seen) {
+  prof_i_head *const to = (prof_i_head *)(s->to + seen->offset);
+  if (to->state == PROF_I_CHUNK_RETIRED &&
+      prof_i_sequence_number(to->sequence) < s->newest_overwritten)
+    to->state = PROF_I_CHUNK_TAKEN;
+}
+
+static int seen_compare_number(const void *a, const void *b) {
+  const prof_i_seen_chunk *const x = a, *const y = b;
+  return (x->number > y->number) - (x->number < y->number);
+}
+
+/* Copies or maps the listed chunks. s->hole is set if it failed. */
+static void snapshot_copy_chunks(prof_i_snapshot *s) {
+  s->newest_overwritten = 0;
+  if (s->is_ring && s->seen_count)
+    qsort(s->seen, s->seen_count, sizeof *s->seen, seen_compare_number);
+  for (uint32_t i = 0; i < s->seen_count && !s->hole.bytes; i++) {
+    copy_chunk(s, s->seen[i].offset);
+    if (!s->hole.bytes) keep_seen_chunks(s, &s->seen[i]);
+  }
+  for (uint32_t i = 0; s->is_ring && s->newest_overwritten && i < s->seen_count; i++)
+    drop_older_chunks(s, &s->seen[i]);
 }
 
 /* ---- the whole snapshot ---- */
@@ -155,7 +397,7 @@ static void copy_meta(const prof_i_snapshot *s) {
   uint64_t at, offset = PROF_I_FIRST_UNIT_OFFSET;
   while ((at = prof_i_snapshot_next_of_kind(s, &offset, PROF_I_EXTENT_META, &head)) != 0) {
     memcpy(s->to + at, &head, sizeof head);
-    prof_i_snapshot_copy_records(s, at, &head);
+    snapshot_copy_records(s, at, &head);
   }
 }
 
@@ -230,7 +472,7 @@ static int snapshot_fill_once(prof_i_snapshot *s, bool *again_out) {
   for (int i = 0; i == 0 || (i < PROF_I_SNAPSHOT_TRIES && s->is_ring && is_most_overwritten(s));
        i++) {
     prof_i_snapshot_copy_slots(s);
-    if (!prof_i_snapshot_see_chunks(s)) {
+    if (!snapshot_see_chunks(s)) {
       snapshot_unmap(s);
       return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a list of %u chunks", s->seen_count);
     }
@@ -240,7 +482,7 @@ static int snapshot_fill_once(prof_i_snapshot *s, bool *again_out) {
       return s->live->may_map_more ? PROF_I_SNAPSHOT_OUTGROWN : PROF_OK;
     }
     if (s->is_ring) prof_i_snapshot_keep_steady_slots(s);
-    prof_i_snapshot_copy_chunks(s);
+    snapshot_copy_chunks(s);
   }
   if (s->is_ring && s->newest_overwritten && !s->hole.bytes) prof_i_snapshot_keep_steady_slots(s);
   if (!s->hole.bytes) return PROF_OK;

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "../reader/capture.h"
-#include "snapshot.h"
+#include "live.h"
 
 /* Whether the arena has the entry as it was copied, at its index or below, where compacting moves
    it (core/record/compact.h). */

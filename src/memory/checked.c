@@ -1,7 +1,7 @@
-/* See checked.h. The lock is tried for as long as it takes, unless this thread has it already: then
-   this is a handler, and its call goes unchecked. */
+/* Checked pools: see internal.h. The lock is tried for as long as it takes, unless this thread
+   has it already: then this is a handler, and its call goes unchecked. */
 #define _GNU_SOURCE
-#include "checked.h"
+#include "internal.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -11,7 +11,6 @@
 #include "../base/this_thread.h"
 #include "../core/buffer/thread.h"
 #include "../format/addr_map.h"
-#include "memory_event.h"
 
 enum { FIRST_ROOM = 4096, FREED_COUNT = 1024, SPINS = 64 };
 

@@ -8,20 +8,19 @@
    The sum is made first, the peak raised next, the record written last: killed in between, the peak
    stands. */
 #define _GNU_SOURCE
-#include "memory_event.h"
+#include "internal.h"
 
 #include <errno.h>
 #include <prof/profiler.h>
 
 #include "../base/fault.h"
 #include "../base/process.h"
-#include "../core/buffer/arena_guard.h"
+#include "../core/buffer/arena.h"
 #include "../core/buffer/clock.h"
 #include "../core/buffer/record.h"
 #include "../core/buffer/session.h"
 #include "../core/buffer/thread.h"
 #include "../core/record/site.h"
-#include "checked.h"
 
 enum { EVENT_WORDS = 9 };
 

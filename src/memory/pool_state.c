@@ -1,6 +1,6 @@
-/* See pool_state.h. */
+/* The states of pools: see internal.h. */
 #define _GNU_SOURCE
-#include "pool_state.h"
+#include "internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,6 @@
 #include "../core/buffer/session.h"
 #include "../core/record/site.h"
 #include "../core/session/control.h"
-#include "../core/session/memory_hooks.h"
 
 enum {
   WORDS_BEFORE = PROF_I_POOL_STATE_WORD - 3,

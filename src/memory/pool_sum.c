@@ -1,8 +1,16 @@
 /* What the pools of a device have come to: of those that are there their states say it, of those
-   that are gone an account a device. See pool_state.h. */
+   that are gone an account a device. Records are not looked at. See internal.h. */
+#include <prof/memory.h>
 #include <stdlib.h>
 
-#include "pool_state.h"
+#include "../base/log.h"
+#include "../base/options.h"
+#include "../base/port.h"
+#include "../base/reentry.h"
+#include "../base/units.h"
+#include "../core/buffer/session.h"
+#include "../core/session/control.h"
+#include "internal.h"
 
 typedef struct pool_total {
   prof_device device;
@@ -70,7 +78,7 @@ static prof_i_pool_sum sum_of_live_pools(prof_device device, prof_memory_source 
   return sum;
 }
 
-prof_i_pool_sum prof_i_pool_sum_of(prof_device device, prof_memory_source kind) {
+static prof_i_pool_sum pool_sum_of(prof_device device, prof_memory_source kind) {
   if (totals_are_hidden) return (prof_i_pool_sum){0};
   prof_i_pool_sum sum = sum_of_live_pools(device, kind);
   const pool_total *const at = pool_total_find(device, kind);
@@ -102,4 +110,50 @@ void prof_i_pool_add_to_total(const prof_pool *pool) {
   ended->max_allocated = larger_of(ended->max_allocated, there.max_allocated);
   ended->collections += own.collections;
   ended->pools++;
+}
+
+/* ---- the public call ---- */
+
+int prof_memory_is_on(void) {
+  return __atomic_load_n(&prof_i_memory_on, __ATOMIC_RELAXED) == PROF_I_MEMORY_ON;
+}
+
+static int fail_without_memory(prof_device device) {
+  char name[32];
+  prof_i_put_device(name, sizeof name, device);
+  return prof_i_fail(PROF_E_NOT_FOUND, "no memory of device %s has been recorded", name);
+}
+
+int prof_i_memory_max(prof_device device, prof_memory_source source, prof_memory_max *max_out) {
+  if (!max_out) return prof_i_fail(PROF_E_INVALID, "prof_memory_max_get: max_out is NULL");
+  if (source > PROF_MEMORY_QUERY)
+    return prof_i_fail(PROF_E_INVALID, "source is %u; it is at most %d", (unsigned)source,
+                       PROF_MEMORY_QUERY);
+  if (device.type == 0) device = PROF_HOST;
+  prof_memory_source kind = source == PROF_MEMORY_QUERY ? PROF_MEMORY_QUERY : PROF_MEMORY_POOL;
+  prof_i_session_ensure(); /* a forked child's own capture */
+  prof_i_control_lock();
+  prof_i_pool_sum sum = pool_sum_of(device, kind);
+  if (source == PROF_MEMORY_ANY && !sum.pools) sum = pool_sum_of(device, kind = PROF_MEMORY_QUERY);
+  prof_i_control_unlock();
+  if (!sum.pools) return fail_without_memory(device);
+  const double mb = 1024.0 * 1024.0;
+  const prof_memory_max max = {.size = sizeof max,
+                               .used_bytes = sum.used,
+                               .allocated_bytes = sum.allocated,
+                               .max_used_bytes = sum.max_used,
+                               .max_allocated_bytes = sum.max_allocated,
+                               .collection_count = sum.collections,
+                               .max_used_mb = (double)sum.max_used / mb,
+                               .max_allocated_mb = (double)sum.max_allocated / mb,
+                               .source = (uint32_t)kind,
+                               .pool_count = sum.pools,
+                               .has_allocated = sum.max_allocated > 0};
+  return prof_i_sized_copy_out(max_out, &max, sizeof max, "prof_memory_max");
+}
+
+int prof_memory_max_get(prof_device device, prof_memory_source source, prof_memory_max *max_out) {
+  PROF_I_DEFAULT_FP;
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+  return prof_i_memory_max(device, source, max_out);
 }

@@ -13,7 +13,7 @@
 
 #include "../base/log.h"
 #include "../base/port.h"
-#include "measure.h"
+#include "internal.h"
 
 enum {
   MEMBERS_MAX = 64,

@@ -1,15 +1,66 @@
-/* Functions of the operator profiler that need no header of their own, grouped by the file that
-   defines them. */
+/* Functions of the operator profiler beyond <prof/op.h>, grouped by the file that defines them. */
 #ifndef PROF_OP_INTERNAL_H
 #define PROF_OP_INTERNAL_H
 
 #include <prof/op.h>
 #include <prof/scope.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "../device/registry.h"
-#include "series.h"
+
+/* ---- series.c ---- */
+
+/* Statistics of a series of samples, without a word on what they mean. Pure functions but for the
+   memory of a sorted copy; no libm, so that the library needs none. */
+
+typedef struct prof_i_series {
+  const double *samples; /* in the order in which they were taken; the caller's */
+  double *sorted;
+  size_t count;
+} prof_i_series;
+
+/* False: no memory. count is at least 1. The caller calls fini. */
+bool prof_i_series_init(prof_i_series *series, const double *samples, size_t count);
+void prof_i_series_fini(prof_i_series *series);
+
+void prof_i_sort_doubles(double *values, size_t count);
+double prof_i_sqrt(double x); /* 0 for what has none, or is past 1e300 */
+
+/* Linear between the two around it (type 7 of Hyndman and Fan). */
+double prof_i_quantile(const double *sorted, size_t count, double share);
+
+/* The same of values that are not sorted, and are put into another order. Takes time by their
+   number alone. */
+double prof_i_quantile_among(double *values, size_t count, double share);
+
+/* The median's interval: the k-th sample from either end, with k as large as the sign test allows
+   for 95 %. Correlated samples count for fewer, so the interval is wider. Returns its confidence:
+   less than 0.95 for fewer than 6 samples. */
+double prof_i_median_interval(const prof_i_series *series, double *low_out, double *high_out);
+
+double prof_i_mean(const prof_i_series *series);
+double prof_i_deviation(const prof_i_series *series, double mean); /* by n - 1; 0 for one */
+
+/* For how many independent samples they count: all, where nothing more than chance ties each to the
+   next; one at least. */
+double prof_i_effective_count(const prof_i_series *series);
+
+/* series.c: the ratio of two. Pure but for scratch memory. */
+
+typedef struct prof_i_ratio {
+  /* second to first, with an interval of 95 %; low 0 and high infinity: so few samples have none */
+  double middle, low, high;
+} prof_i_ratio;
+
+/* False: no memory. All samples above 0. */
+bool prof_i_ratio_of(const prof_i_series *first, const prof_i_series *second, prof_i_ratio *out);
+
+/* The same of samples that were taken in turn, the i-th of either in one round. It uses the rounds'
+   own ratios, which cancel what disturbs a whole round, and their median's interval. */
+bool prof_i_paired_ratio_of(const double *first, const double *second, size_t count,
+                            prof_i_ratio *out);
 
 /* ---- stream_timer.c ---- */
 
@@ -179,5 +230,61 @@ int prof_i_database_store(const char *path, const prof_op_result *result);
 /* Of a device, or all for NULL. */
 int prof_i_database_delete(const char *path, const prof_device *device);
 int prof_i_database_count(const char *path, const prof_device *device, size_t *count_out);
+
+/* ---- measure.c ---- */
+
+/* Takes one operator's samples, step by step, so that several can be measured in turn. The steps
+   are: read the request, prepare, sample until it is done, clean up, make the result. One thread.
+   */
+
+enum { PROF_I_CHAIN_TIMES_MAX = 64 }; /* readings of the processor's speed */
+
+typedef struct prof_i_measurement {
+  prof_op op;
+  prof_op_options options;
+  prof_op_timer timer;
+  prof_i_host_time host; /* the host's timer's own */
+  /* with the operator's user: before its runs, outside of their time, and after them; or NULL */
+  void (*prepare_runs)(void *user), (*finish_runs)(void *user);
+  prof_i_op_identity identity;
+  int32_t exec;
+  double timer_error_us; /* of the timer */
+  double *samples;
+  size_t count, room;
+  int32_t warmup_count;    /* runs of the warm-up that there were */
+  size_t next_check_count; /* at the median: when there are so many */
+  uint64_t spent_ns;       /* all that passed in its turns, since it was prepared */
+  uint64_t sampling_ns;    /* of it, since the first sample */
+  uint64_t chain_timed_ns; /* the last reading of the processor's speed */
+  double chain_times_us[PROF_I_CHAIN_TIMES_MAX];
+  int chain_count;
+  /* what a sample finds in caches is the timer's to write over, and not the processor's */
+  bool has_own_caches;
+  unsigned char *flush_buffer; /* written over before a cold sample */
+  size_t flush_bytes;
+  /* in a run of which the peak is taken: what it is counted in; else NULL */
+  prof_i_workspace *counted;
+  uint64_t workspace_bytes;
+  uint32_t workspace_source; /* prof_op_workspace_source */
+  int32_t workspace_status;
+  /* of its device's meters, while samples are taken; others may have the same. NULL: there are
+     none */
+  prof_i_throttle_monitor *monitor;
+  prof_i_throttle_samples looks;
+  bool was_counted, is_prepared, is_time_over, is_converged, has_energy;
+  double energy_uj; /* a run */
+} prof_i_measurement;
+
+/* Reads and completes the request. A status; nothing is held yet. */
+int prof_i_measure_init(prof_i_measurement *m, const prof_op *op, const prof_op_options *options);
+
+/* Reads `count` operators, each as long as the first says. */
+int prof_i_measure_init_all(prof_i_measurement *all, const prof_op *ops, size_t count,
+                            const prof_op_options *options);
+
+/* Prepares all, samples them in turn until each is done, cleans up in the opposite order, and
+   makes their results; on an error those are all NULL. All have been initialised, and are
+   finished here. */
+int prof_i_measure_interleaved(prof_i_measurement *all, size_t count, prof_op_result **results_out);
 
 #endif

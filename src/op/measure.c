@@ -1,7 +1,7 @@
 /* Takes one operator's samples, step by step, so that several can be measured in turn. The steps
    are: read the request, prepare, sample until it is done, clean up, make the result. One thread.
    */
-#include "measure.h"
+#include "internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +10,7 @@
 #include "../base/options.h"
 #include "../base/port.h"
 #include "../device/registry.h"
-#include "../sampler/energy.h"
-#include "internal.h"
+#include "../sampler/internal.h"
 
 /* ---- one measurement ---- */
 

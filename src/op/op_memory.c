@@ -8,8 +8,7 @@
 #include <string.h>
 
 #include "../base/log.h"
-#include "../device/activity.h"
-#include "../device/host.h"
+#include "../device/internal.h"
 #include "../format/addr_map.h"
 
 /* ---- requests of an operator's allocator ---- */

@@ -9,7 +9,6 @@
 #include "../base/log.h"
 #include "../base/reentry.h"
 #include "../base/this_thread.h"
-#include "measure.h"
 
 /* ---- the cache ---- */
 

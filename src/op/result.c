@@ -13,7 +13,6 @@
 #include "../base/port.h"
 #include "../base/reentry.h"
 #include "../base/this_thread.h"
-#include "series.h"
 
 void prof_op_result_destroy(prof_op_result *result) {
   PROF_I_REFUSE_INTERRUPTED();

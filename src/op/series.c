@@ -1,6 +1,6 @@
 /* Statistics of a series of samples, without a word on what they mean. Pure functions but for the
    memory of a sorted copy; no libm, so that the library needs none. */
-#include "series.h"
+#include "internal.h"
 
 #include <math.h> /* INFINITY alone: no libm */
 #include <stdint.h>

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "clock.h"
-
 /* ---- events of prof ---- */
 
 /* An event of prof's: a marker on a command queue. Its cl_event keeps queue and context alive.
@@ -141,7 +139,7 @@ static int opencl_marker_time(opencl_marker *marker, uint64_t *ns_out) {
 
 /* An event of a command of the program, kept until the command is past: its START and END are
    the kernel's own. The first ones have a marker of prof's beside them, which shows whose clock
-   these are (clock.h). */
+   these are (clock.c). */
 
 typedef struct opencl_external_event opencl_external_event;
 

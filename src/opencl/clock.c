@@ -1,10 +1,8 @@
-/* See clock.h. */
+/* Which clock an OpenCL device's times are of. See internal.h. */
 #define _GNU_SOURCE
-#include "clock.h"
+#include "internal.h"
 
 #include <time.h>
-
-#include "internal.h"
 
 /* In the order in which they are taken where several fit: CLOCK_MONOTONIC and its raw kin are one
    until the first adjustment, and then part. */

@@ -12,6 +12,134 @@
 
 #define PY prof_i_python_now
 
+/* ---- arguments ---- */
+
+/* A program's named arguments, converted for C. The program's own code runs during this: __str__()
+   of a value, methods of a sequence, signal handlers. */
+
+bool prof_i_py_is_instance(prof_i_py *object, prof_i_py *type) {
+  prof_i_py *const own_type = PY.PyObject_Type(object);
+  const bool is = own_type == type || (own_type && PY.PyType_IsSubtype(own_type, type));
+  prof_i_py_drop(own_type);
+  return is;
+}
+
+bool prof_i_py_is_string(prof_i_py *object, const char *function, const char *parameter) {
+  if (prof_i_py_is_instance(object, PY.given.string)) return true;
+  PY.PyErr_Format(PY.given.type_error, "%s() %s must be a str, not %.200R", function, parameter,
+                  object);
+  return false;
+}
+
+bool prof_i_py_is_word(prof_i_py *keyword, const char *word) {
+  return PY.PyUnicode_CompareWithASCIIString(keyword, word) == 0;
+}
+
+/* ---- questions ---- */
+
+/* The result of a query of the program's code. */
+typedef struct py_result {
+  prof_i_py *object; /* own reference, or NULL */
+  int64_t number;
+} py_result;
+/* False: an error is pending. */
+typedef bool py_getter(prof_i_py *object, ptrdiff_t at, py_result *to);
+
+static bool make_string(prof_i_py *object, ptrdiff_t at, py_result *to) {
+  (void)at;
+  return (to->object = PY.PyObject_Str(object)) != NULL;
+}
+
+static bool py_get_size(prof_i_py *object, ptrdiff_t at, py_result *to) {
+  (void)at;
+  return (to->number = PY.PySequence_Size(object)) >= 0;
+}
+
+static bool py_get_item(prof_i_py *object, ptrdiff_t at, py_result *to) {
+  return (to->object = PY.PySequence_GetItem(object, at)) != NULL;
+}
+
+static bool py_get_number(prof_i_py *object, ptrdiff_t at, py_result *to) {
+  int overflow = 0;
+  prof_i_py *const item = PY.PySequence_GetItem(object, at);
+  if (!item) return false;
+  to->number = PY.PyLong_AsLongLongAndOverflow(item, &overflow);
+  prof_i_py_drop(item);
+  return to->number != -1 || !prof_i_py_is_interrupted();
+}
+
+/* Queries the program's code. The result is empty if the code failed; the error is cleared. It is
+   also empty if the code was interrupted. Then the error stays pending and nothing else is queried,
+   because code that runs with a pending error loses it. Signal handlers run inside of the code. A
+   second query distinguishes their errors from its own. */
+static py_result py_call(py_getter *question, prof_i_py *object, ptrdiff_t at) {
+  prof_i_py *type, *error, *traceback;
+  py_result found = {NULL, 0}, again = {NULL, 0};
+  if (prof_i_py_is_interrupted() || question(object, at, &found) ||
+      !PY.PyErr_ExceptionMatches(PY.given.exception))
+    return found;
+  PY.PyErr_Fetch(&type, &error, &traceback);
+  if (question(object, at, &again)) {
+    prof_i_py_drop(again.object);
+    PY.PyErr_Restore(type, error, traceback);
+    return found;
+  }
+  prof_i_py_drop(type);
+  prof_i_py_drop(error);
+  prof_i_py_drop(traceback);
+  if (PY.PyErr_ExceptionMatches(PY.given.exception)) PY.PyErr_Clear();
+  return found;
+}
+
+/* ---- arguments ---- */
+
+/* str(value), a new reference; or NULL, as py_call() says. */
+static prof_i_py *new_string_of(prof_i_py *value) {
+  if (!prof_i_py_is_instance(value, PY.given.string)) return py_call(make_string, value, 0).object;
+  PY.Py_IncRef(value);
+  return value;
+}
+
+/* False: the number does not fit into an argument. */
+static bool read_number_arg(prof_i_py *value, prof_arg *item) {
+  int overflow = 0;
+  if (prof_i_py_is_instance(value, PY.given.integer)) { /* a bool is one, too */
+    item->type = prof_i_py_is_instance(value, PY.given.boolean) ? PROF_ARG_BOOL : PROF_ARG_I64;
+    item->value.i64 = PY.PyLong_AsLongLongAndOverflow(value, &overflow);
+    return !overflow;
+  }
+  if (!prof_i_py_is_instance(value, PY.given.real)) return false;
+  item->type = PROF_ARG_F64;
+  item->value.f64 = PY.PyFloat_AsDouble(value);
+  return true;
+}
+
+bool prof_i_py_add_pair(prof_i_py *key, prof_i_py *value, prof_arg *item,
+                        prof_i_py_references *held) {
+  PY.Py_IncRef(held->objects[0] = key); /* a __str__() may drop the owner of both */
+  PY.Py_IncRef(held->objects[1] = value);
+  const prof_i_py_text name = prof_i_py_text_of(key);
+  held->objects[2] = name.holder;
+  *item = (prof_arg){.key = name.data};
+  if (!read_number_arg(value, item)) {
+    prof_i_py *const string = new_string_of(value);
+    const prof_i_py_text text =
+        string ? prof_i_py_text_of(string) : (prof_i_py_text){"<no text>", 9, NULL};
+    *item = (prof_arg){
+        .key = name.data, .type = PROF_ARG_STRING, .bytes = text.bytes, .value.text = text.data};
+    held->objects[3] = string;
+    held->objects[4] = text.holder;
+  }
+  return !prof_i_py_is_interrupted();
+}
+
+void prof_i_py_release(const prof_i_py_references *held) {
+  for (size_t i = 0; i < sizeof held->objects / sizeof *held->objects; i++)
+    prof_i_py_drop(held->objects[i]);
+}
+
+/* ---- the slow begin ---- */
+
 /* torch.profiler's category of what record_function() makes */
 static const char annotation[] = "user_annotation";
 
@@ -112,18 +240,17 @@ typedef struct tensor_room {
 } tensor_room;
 
 /* Reads a sequence of (prof_dtype, dim, dim, ...). An error may be pending afterwards, as after
-   prof_i_py_call(). */
+   py_call(). */
 static uint32_t take_shapes(prof_i_py *sequence, tensor_room *to, prof_arg *items) {
-  int64_t count = prof_i_py_call(prof_i_py_get_size, sequence, 0).number;
+  int64_t count = py_call(py_get_size, sequence, 0).number;
   if (count > PROF_ARGS_MAX) count = PROF_ARGS_MAX;
   for (ptrdiff_t i = 0; i < count; i++) {
-    prof_i_py *const one = prof_i_py_call(prof_i_py_get_item, sequence, i).object;
-    int64_t rank = one ? prof_i_py_call(prof_i_py_get_size, one, 0).number - 1 : 0;
+    prof_i_py *const one = py_call(py_get_item, sequence, i).object;
+    int64_t rank = one ? py_call(py_get_size, one, 0).number - 1 : 0;
     if (rank < 0) rank = 0;
     if (rank > 16) rank = 16;
-    for (ptrdiff_t d = 0; d < rank; d++)
-      to->dims[i][d] = prof_i_py_call(prof_i_py_get_number, one, d + 1).number;
-    const int64_t dtype = one ? prof_i_py_call(prof_i_py_get_number, one, 0).number : 0;
+    for (ptrdiff_t d = 0; d < rank; d++) to->dims[i][d] = py_call(py_get_number, one, d + 1).number;
+    const int64_t dtype = one ? py_call(py_get_number, one, 0).number : 0;
     to->tensors[i] = (prof_tensor){to->dims[i], (uint32_t)rank, (uint32_t)dtype};
     items[i] = (prof_arg){.type = PROF_ARG_TENSOR, .value.tensor = &to->tensors[i]};
     prof_i_py_drop(one);

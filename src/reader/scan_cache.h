@@ -1,7 +1,7 @@
 /* Results of chunk scans, kept for the next trace of the process's own capture. A program that is
    profiled in cycles makes a trace in each cycle. Without the cache each trace would scan all that
    was ever recorded. Only finished chunks are kept. Their key distinguishes them from any later use
-   of the same room. Called by scan.c and src/live/snapshot_chunks.c. */
+   of the same room. Called by scan.c and src/live/snapshot.c. */
 #ifndef PROF_READER_SCAN_CACHE_H
 #define PROF_READER_SCAN_CACHE_H
 

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "target.h"
+#include "sink.h"
 
 typedef struct prof_i_gzip prof_i_gzip;
 

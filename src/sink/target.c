@@ -1,6 +1,6 @@
-/* Where an output file lands; see target.h. */
+/* Where an output file lands; see sink.h. */
 #define _GNU_SOURCE
-#include "target.h"
+#include "sink.h"
 
 #include <errno.h>
 #include <fcntl.h>

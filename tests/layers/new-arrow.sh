@@ -7,15 +7,15 @@ room=$(mktemp -d)
 trap 'rm -rf "$room"' EXIT
 mkdir -p "$room/new.dir/src/base"
 
-# refuses CODE USED SYMBOL: src/base/compose.c of that code uses SYMBOL of module USED.
+# refuses CODE USED SYMBOL: src/base/text.c of that code uses SYMBOL of module USED.
 refuses() {
-  local out object=$room/new.dir/src/base/compose.c.o
+  local out object=$room/new.dir/src/base/text.c.o
   "${CC:-cc}" -xc -c -o "$object" - <<<"$1"
   if out=$(python3 "$here/check.py" "${objects[@]}" "$object"); then
     echo "check.py allows a new arrow to $3"
     exit 1
   fi
-  grep -q "^src/base/compose.c (base) uses src/$2/.* ($2), .*$3\$" <<<"$out" ||
+  grep -q "^src/base/text.c (base) uses src/$2/.* ($2), .*$3\$" <<<"$out" ||
     { echo "$out"; exit 1; }
 }
 

@@ -25,7 +25,6 @@
 #include "api/sanitizers.h"
 #include "core/buffer/blocks.h"
 #include "core/buffer/thread.h"
-#include "core/session/arena_view.h"
 #include "core/session/control.h"
 #include "fresh_arena.h"
 #include "health.h"

@@ -12,7 +12,7 @@
 #include <prof/profiler.h>
 
 #include "core/buffer/arena.h"
-#include "core/buffer/count_cache.h"
+#include "core/buffer/chunk.h"
 #include "format/layout.h"
 #include "fresh_arena.h"
 #include "health.h"

@@ -20,7 +20,6 @@
 
 #include "base/port.h"
 #include "core/buffer/capture_file.h"
-#include "core/buffer/output_claim.h"
 #include "format/layout.h"
 #include "hang_guard.h"
 

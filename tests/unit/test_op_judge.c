@@ -11,7 +11,6 @@
 #include <cmocka.h>
 
 #include "../../src/op/internal.h"
-#include "../../src/op/series.h"
 #include "../fault/support/skip.h"
 
 enum { COUNT = 200 };

@@ -17,7 +17,7 @@
 #include <prof/trace.h>
 
 #include "api/sanitizers.h"
-#include "core/buffer/arena_guard.h"
+#include "core/buffer/arena.h"
 #include "core/record/site.h"
 #include "format/layout.h"
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "../../src/sampler/energy.h"
+#include "../../src/sampler/internal.h"
 
 static char folder[64];
 

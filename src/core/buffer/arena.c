@@ -16,7 +16,6 @@
 #include "../../base/this_thread.h"
 #include "blocks.h"
 #include "capture_file.h"
-#include "head_map.h"
 #include "mapping.h"
 
 static struct {

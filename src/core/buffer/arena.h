@@ -8,7 +8,9 @@
 #ifndef PROF_CORE_BUFFER_ARENA_H
 #define PROF_CORE_BUFFER_ARENA_H
 
+#include <prof/profiler.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "../../format/layout.h"
@@ -136,5 +138,51 @@ void prof_i_arena_count_deep_ended(void);
 /* Which start it is of, from 1 on; 0: none yet. From anywhere, also where the arena is just being
    replaced. */
 uint64_t prof_i_arena_session(void);
+
+/* ---- arena_create.c: where a new capture stands, and how large it may become ---- */
+
+enum { PROF_I_OUTPUT_ROOM = 4096 }; /* bytes of an output's name, with its NUL */
+
+/* Creates *fresh by complete options. It was zeros, and fd -1. has_default_cap: the program named
+   no cap. output: options->path, PROF_I_OUTPUT_ROOM bytes; it gets another name if another process
+   has it. An error leaves nothing behind. 0, or a status with its text. Control lock held.
+   Signal-safe in a forked child. */
+int prof_i_arena_create(prof_i_arena *fresh, const prof_options *options, bool has_default_cap,
+                        char *output, bool is_child);
+
+/* ---- arena_guard.c ---- */
+
+/* The gate of the slow path. While a thread is past it, the arena stays in force. prof_start() with
+   another arena, and prof_clear(), close it and wait until all threads are out. Recording does not
+   wait: if it finds the gate closed, it counts a loss. */
+
+bool prof_i_arena_guard_enter(void); /* false: closed. Signal-safe; may nest */
+void prof_i_arena_guard_exit(void);
+
+/* Closes; waits at most two seconds for those inside. False: a thread, for example a stopped one,
+   did not leave, and the gate is open again. A handler of a thread that is past the gate does not
+   wait. */
+bool prof_i_arena_guard_drain(void);
+/* For an error's text: what the gate waits for. */
+const char *prof_i_arena_guard_busy_reason(void);
+void prof_i_arena_guard_open(void);
+void prof_i_arena_guard_reset(void); /* in a forked child */
+
+/* ---- head_map.c ---- */
+
+/* Which units of the arena in force have been made ready for an extent's head. A claimed unit for
+   which there was no room must not be read: on a tmpfs without a free page a read is a SIGBUS.
+   Readers of this process check here first. */
+
+/* Before an arena of that cap and number takes the place of the one in force. Control lock held,
+   the gate closed. Without memory for the map every unit counts as ready. */
+void prof_i_head_map_begin(uint64_t arena, uint64_t cap_bytes);
+
+/* The unit at this offset of the arena in force has its memory. Any thread. Signal-safe. */
+void prof_i_head_map_add(uint64_t offset);
+
+/* May a reader of that arena look at the unit? True also where nobody knows: another arena is in
+   force by now. Any thread. Signal-safe. */
+bool prof_i_head_map_may_read(uint64_t arena, uint64_t offset);
 
 #endif

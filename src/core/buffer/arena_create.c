@@ -1,18 +1,17 @@
-/* See arena_create.h. */
+/* Where a new capture stands, in a file or in memory. See arena.h. */
 #define _GNU_SOURCE
-#include "arena_create.h"
+#include "arena.h"
 
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "../../base/compose.h"
 #include "../../base/log.h"
 #include "../../base/options.h"
 #include "../../base/port.h"
+#include "../../base/text.h"
 #include "../../format/layout.h"
 #include "capture_file.h"
-#include "output_claim.h"
 
 static const uint64_t cap_bytes_min = 1 << 20; /* below it no smaller one is tried */
 /* Of the address space that is free. The sites' tables take a 32nd more, see site.h: both together

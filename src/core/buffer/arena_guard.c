@@ -1,6 +1,6 @@
-/* A counter and a flag; see arena_guard.h. */
+/* A counter and a flag; see arena.h. */
 #define _GNU_SOURCE
-#include "arena_guard.h"
+#include "arena.h"
 
 #include <stdint.h>
 #include <time.h>

@@ -26,7 +26,7 @@
 
 #include "../../base/fault.h"
 #include "../../base/port.h"
-#include "free_list.h"
+#include "chunk.h"
 #include "mapping.h"
 
 enum {

@@ -17,13 +17,12 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "../../base/compose.h"
 #include "../../base/fault.h"
 #include "../../base/log.h"
 #include "../../base/port.h"
+#include "../../base/text.h"
 #include "../../format/layout.h"
 #include "arena.h"
-#include "output_claim.h"
 
 enum {
   COPIES_MAX = 1000,

@@ -3,15 +3,159 @@
    whoever swaps it first. The next thread (take-over) and a clear swap it to OWNED, a ring to TAKEN
    (overwriting). */
 #define _GNU_SOURCE
+#include <prof/profiler.h>
+#include <string.h>
 
 #include "../../base/fault.h"
 #include "../../base/port.h"
+#include "arena.h"
+#include "chunk.h"
 #include "chunk_internal.h"
 #include "clock.h"
-#include "free_list.h"
+#include "ledger.h"
 #include "observer.h"
-#include "ring.h"
 #include "session.h"
+#include "thread.h"
+
+/* ---- the size of a thread's chunk ---- */
+
+/* If few threads took large chunks, those that come later would find no room, while most of the cap
+   holds no records. */
+
+enum {
+  CHUNKS_EACH = 4,    /* of what is free, a thread gets this part of its share at once */
+  LOOK_AT_LEAST = 16, /* changes from one count of the threads to the next */
+  LOOK_SHARE = 4      /* and a quarter as many as there are threads */
+};
+
+/* Any thread, relaxed. */
+static struct {
+  uint64_t threads; /* that were alive at the last count */
+  uint64_t changes; /* since then */
+} size_state;
+
+/* To count is to walk over all threads. */
+static uint64_t thread_count(void) {
+  const uint64_t known = __atomic_load_n(&size_state.threads, __ATOMIC_RELAXED);
+  const uint64_t changes = __atomic_add_fetch(&size_state.changes, 1, __ATOMIC_RELAXED);
+  if (known && changes < LOOK_AT_LEAST + known / LOOK_SHARE) return known;
+  __atomic_store_n(&size_state.changes, 0, __ATOMIC_RELAXED);
+  const uint64_t alive = prof_i_thread_alive_count(), count = alive ? alive : 1;
+  __atomic_store_n(&size_state.threads, count, __ATOMIC_RELAXED);
+  return count;
+}
+
+/* In a ring, all is free: the oldest is evicted. */
+static uint64_t arena_free_bytes(void) {
+  const prof_i_arena *const arena = &prof_i_the_arena;
+  if (arena->policy == PROF_POLICY_RING) return arena->cap_bytes;
+  const uint64_t taken = prof_i_arena_taken_bytes();
+  return (taken < arena->cap_bytes ? arena->cap_bytes - taken : 0) + prof_i_free_list_bytes();
+}
+
+uint64_t prof_i_chunk_size_max(void) {
+  const prof_i_arena *const arena = &prof_i_the_arena;
+  const uint64_t share = arena_free_bytes() / (CHUNKS_EACH * thread_count());
+  uint64_t bytes = arena->chunk_bytes_max;
+  while (bytes > share && bytes > arena->chunk_bytes_min) bytes /= 4;
+  return bytes;
+}
+
+void prof_i_chunk_size_begin(void) { size_state.threads = size_state.changes = 0; }
+
+/* ---- records about a thread: the owner of a chunk, and what a thread leaves at its end ---- */
+
+enum {
+  EXIT_WORDS = 3 + 3 + PROF_I_LOSS_WORDS + PROF_I_NAME_BYTES / 8 + 1,
+  EXIT_BYTES = (EXIT_WORDS + 1) / 2 * 16,
+  /* Less overhead of an ended thread is not worth a record of 256 bytes: many threads live for a
+     few scopes only. The sum of all threads has it anyway. */
+  OVERHEAD_NS_WORTH_WRITING = 100000
+};
+
+/* Claims from this chunk, as other threads may. NULL: the record does not fit. */
+static uint64_t *chunk_claim(prof_i_head *chunk, uint64_t bytes) {
+  const uint64_t from = prof_i_claim(&chunk->cursor, bytes);
+  if (from + bytes <= chunk->bytes) {
+    uint64_t *const record = (uint64_t *)((char *)chunk + from);
+    __atomic_store_n(&record[0], bytes / 16 << PROF_I_PENDING_SLOTS_SHIFT | chunk->generation << 4,
+                     __ATOMIC_RELAXED);
+    /* the mark comes first: a reader that sees other words of the record sees the mark, too */
+    PROF_I_STORE_FENCE();
+    return record;
+  }
+  if (from < chunk->bytes)
+    __atomic_store_n((uint64_t *)((char *)chunk + from),
+                     1ull << PROF_I_FILLER_BIT |
+                         (chunk->bytes - from) / 16 << PROF_I_PENDING_SLOTS_SHIFT |
+                         chunk->generation << 4,
+                     __ATOMIC_RELEASE);
+  return NULL;
+}
+
+/* This record is no event: if the process is killed meanwhile, nothing may count as lost. */
+static void put_owner(prof_i_thread *thread, prof_i_head *chunk) {
+  uint64_t *const record = chunk_claim(chunk, PROF_I_OWNER_RECORD_BYTES);
+  if (!record) return;
+  record[1] = 1;
+  record[2] = PROF_I_OWNER_RECORD_BYTES / 16 | (uint64_t)PROF_I_KIND_OWNER << 16;
+  record[3] = thread->serial;
+  record[4] = thread->tid;
+  record[5] = thread->thread_kind;
+  prof_i_thread_copy_name(thread->name, thread->slot->name);
+  memcpy(record + 6, thread->name, PROF_I_NAME_BYTES);
+  __atomic_store_n(&record[0], prof_i_clock_ticks() << 4 | chunk->generation, __ATOMIC_RELEASE);
+}
+
+/* Writes the record that names the chunk's thread. */
+static void thread_write_owner(prof_i_thread *thread, prof_i_head *chunk) {
+  const prof_i_ledger_saved note =
+      prof_i_ledger_begin(thread->slot, 0, PROF_I_OWNER_RECORD_BYTES / 16);
+  put_owner(thread, chunk);
+  prof_i_ledger_end(thread->slot, &note, 0);
+}
+
+/* Does an ended thread leave anything that no other record says? */
+static bool thread_exit_is_worth_writing(const prof_i_thread *thread) {
+  const prof_i_thread_slot *const slot = thread->slot;
+  uint64_t any = (slot->deep_count - slot->deep_before) | (slot->cut_count - slot->cut_before);
+  const uint64_t ledger = prof_i_ledger_of(slot);
+  for (int i = 0; i < PROF_I_LOSS_WORDS; i++)
+    any |= prof_i_slot_lost(slot, ledger, i) - slot->lost_before[i];
+  any |= prof_i_slot_thread_own_ns(slot) >= OVERHEAD_NS_WORTH_WRITING;
+  for (int i = 0; i < PROF_I_NAME_BYTES / 8; i++)
+    any |= __atomic_load_n((const uint64_t *)(const void *)slot->name + i, __ATOMIC_RELAXED) ^
+           ((const uint64_t *)(const void *)thread->name)[i];
+  return any != 0;
+}
+
+static bool put_exit(prof_i_thread *thread, prof_i_head *chunk) {
+  uint64_t *const record = chunk_claim(chunk, EXIT_BYTES);
+  if (!record) return false;
+  const prof_i_thread_slot *const slot = thread->slot;
+  record[1] = 1;
+  record[2] = EXIT_BYTES / 16 | (uint64_t)PROF_I_KIND_EXIT << 16;
+  record[3] = thread->serial;
+  record[4] = slot->deep_count - slot->deep_before;
+  record[5] = slot->cut_count - slot->cut_before;
+  const uint64_t ledger = prof_i_ledger_of(slot);
+  for (int i = 0; i < PROF_I_LOSS_WORDS; i++)
+    record[6 + i] = prof_i_slot_lost(slot, ledger, i) - slot->lost_before[i];
+  prof_i_thread_copy_name((char *)(record + 6 + PROF_I_LOSS_WORDS), slot->name);
+  record[EXIT_WORDS - 1] = prof_i_slot_thread_own_ns(slot);
+  __atomic_store_n(&record[0], prof_i_clock_ticks() << 4 | chunk->generation, __ATOMIC_RELEASE);
+  return true;
+}
+
+/* Writes what it leaves. False: the chunk has no room. */
+static bool thread_write_exit(prof_i_thread *thread, prof_i_head *chunk) {
+  const prof_i_ledger_saved note = prof_i_ledger_begin(thread->slot, 0, EXIT_BYTES / 16);
+  const bool is_written = put_exit(thread, chunk);
+  prof_i_ledger_end(thread->slot, &note, 0);
+  return is_written;
+}
+
+/* ---- taking and changing chunks ---- */
 
 enum {
   PARTIAL_COUNT = 64, /* part-filled chunks of ended threads that are remembered */
@@ -276,7 +420,7 @@ static prof_i_head *take_and_write_owner(prof_i_thread *thread, uint64_t need_by
   prof_i_chunk_set_number(fresh, sequence);
   if (prof_i_policy_is_ring()) prof_i_ring_set_age(fresh, sequence);
   prof_i_thread_refresh_name(thread);
-  prof_i_thread_write_owner(thread, fresh);
+  thread_write_owner(thread, fresh);
   return fresh;
 }
 
@@ -323,10 +467,9 @@ void prof_i_chunk_thread_exit(prof_i_thread *thread) {
   prof_i_head *const last = chunk != &thread->full ? chunk : detached_chunk;
   PROF_I_ANNOUNCE(thread_ended, thread, last);
   /* the reserve has room if the last chunk has none */
-  if (prof_i_thread_exit_is_worth_writing(thread) &&
-      !(last && prof_i_thread_write_exit(thread, last))) {
+  if (thread_exit_is_worth_writing(thread) && !(last && thread_write_exit(thread, last))) {
     prof_i_head *const reserve = prof_i_chunk_reserve(thread);
-    if (reserve) prof_i_thread_write_exit(thread, reserve);
+    if (reserve) thread_write_exit(thread, reserve);
   }
   PROF_I_ANNOUNCE(thread_left, thread);
   if (chunk != &thread->full) prof_i_chunk_leave_partial(chunk);
@@ -352,7 +495,7 @@ prof_i_head *prof_i_chunk_reserve(prof_i_thread *thread) {
   if (reserve->owner == thread->serial) return reserve;
   reserve->owner = thread->serial; /* records of an earlier owner may precede */
   prof_i_chunk_set_number(reserve, prof_i_chunk_next_number());
-  prof_i_thread_write_owner(thread, reserve);
+  thread_write_owner(thread, reserve);
   return reserve;
 }
 

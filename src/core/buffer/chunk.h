@@ -4,8 +4,10 @@
 #ifndef PROF_CORE_BUFFER_CHUNK_H
 #define PROF_CORE_BUFFER_CHUNK_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "arena.h"
-#include "count_cache.h"
 #include "thread.h"
 
 /* Gives the thread a chunk with room for need_bytes, and retires its old one. True: claim again,
@@ -64,17 +66,28 @@ int prof_i_chunk_prepare(const prof_i_arena *fresh);
 /* The prepared arena is in force now. Control lock held, level 0. */
 void prof_i_chunk_begin(void);
 
-/* The helper thread is on or off. */
-void prof_i_chunk_use_helper(bool on);
-bool prof_i_chunk_make_prepared(void); /* helper: prepares one chunk; false: enough are */
-/* Helper, at its end: gives back the prepared chunks. */
-void prof_i_chunk_drop_prepared(void);
-/* helper: drops the pages of one retired chunk; false: none waits */
-bool prof_i_chunk_trim_one(void);
-uint32_t prof_i_chunk_helper_word(void); /* changes when there is work */
-/* helper: sleeps until the word differs from `seen`, or for `ns` */
-void prof_i_chunk_helper_sleep(uint32_t seen, uint64_t ns);
-void prof_i_chunk_helper_wake(void);
+/* ---- chunk_records.c: counted chunks ---- */
+
+/* What full chunks hold, counted once: prof_health() need not walk gigabytes of records, or read
+   them back from a file, at each call. */
+
+/* Of one chunk. It holds while the chunk's sequence and the capture's clear are these. */
+typedef struct prof_i_counted_chunk {
+  uint64_t sequence; /* 0: nothing is known */
+  uint64_t clear_ticks;
+  uint64_t live; /* events, none of which was cleared */
+} prof_i_counted_chunk;
+
+/* Takes the table, for this arena. False: another thread has it, or there is no memory; then
+   everything is walked. Any thread, no lock. */
+bool prof_i_count_cache_acquire(uint64_t arena, uint64_t cap_bytes);
+void prof_i_count_cache_release(void);
+
+/* The place of the chunk at this offset, of that size; NULL: it has none, being small. The caller
+   has the table. */
+prof_i_counted_chunk *prof_i_count_cache_find(uint64_t offset, uint64_t bytes);
+
+/* ---- what a chunk holds: chunk_records.c ---- */
 
 /* Counts of a chunk. cleared: events that ended at or before the clear; live: later ones;
    unfinished: claims without a record; evicted: what the chunk held before. */
@@ -99,5 +112,52 @@ typedef struct prof_i_chunk_times {
   uint64_t count, median_ns, p99_ns, max_ns;
 } prof_i_chunk_times;
 prof_i_chunk_times prof_i_chunk_change_times(void);
+
+/* ---- free_list.c ---- */
+
+/* Room of the arena that a clear gave back, in pieces: chunks and slots are made of it again. Any
+   thread. Signal-safe: no lock. */
+
+/* Memory for what is remembered. 0 or an errno. Control lock held. */
+int prof_i_free_list_prepare(void);
+/* Another arena is in force: nothing of it is free. Control lock held, level 0. */
+void prof_i_free_list_begin(void);
+
+/* The piece reads as zeros, but for the head in its first page. Its size is a unit times a power
+   of 4. */
+void prof_i_free_list_put(uint64_t offset, uint64_t bytes);
+
+/* Gives back the room of a chunk that was given up. Past the gate, no lock. */
+void prof_i_free_list_put_chunk(prof_i_head *chunk);
+
+/* All pieces together. */
+uint64_t prof_i_free_list_bytes(void);
+
+/* A chunk of so many bytes. NULL: there is no piece of that size; or loss_out says why. */
+prof_i_head *prof_i_free_list_take(uint64_t bytes, int *loss_out);
+
+/* A slot. NULL: there is no piece of its size, or an error. */
+prof_i_head *prof_i_free_list_take_for_slot(uint64_t populate_bytes);
+
+/* ---- helper.c ---- */
+
+/* The helper thread: prepares chunks ahead, so that no traced thread waits for the disk. Only when
+   options.helper_thread asks for it. */
+
+struct prof_i_unmap_list;
+
+/* control lock held; without it recording works as if it had not been asked for */
+void prof_i_helper_start(void);
+void prof_i_helper_stop(void); /* waits for it to end */
+/* Unmaps it when it has nothing better to do. False: the caller is to do it. Control lock held, and
+   no stop is under way. */
+bool prof_i_helper_unmap(struct prof_i_unmap_list *all);
+void prof_i_helper_forget(void); /* in a forked child: it is not there */
+bool prof_i_helper_is_on(void);
+/* Lets the helper look at once for something to do. Any thread. */
+void prof_i_chunk_helper_wake(void);
+
+/* The errno for which the helper could not be made, or 0. Control lock held. */
+int prof_i_helper_error(void);
 
 #endif

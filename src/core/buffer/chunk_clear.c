@@ -8,9 +8,8 @@
 #include "../../base/fault.h"
 #include "../../base/port.h"
 #include "blocks.h"
+#include "chunk.h"
 #include "chunk_internal.h"
-#include "free_list.h"
-#include "ring.h"
 #include "snapshot_pin.h"
 
 enum { DEFERRED_COUNT = 8192 };

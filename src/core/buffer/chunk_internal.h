@@ -1,6 +1,6 @@
 /* What the files of chunks share: chunk.c (taking and changing chunks), chunk_records.c (what a
-   chunk holds), chunk_prepared.c (the helper thread's chunks) and others. Only chunk_*.c,
-   ring_list.c and thread_record.c include it. Each file has its own state; none is shared. */
+   chunk holds), chunk_clear.c, ring.c and helper.c (the helper thread's chunks). Only these include
+   it. Each file has its own state; none is shared. */
 #ifndef PROF_CORE_BUFFER_CHUNK_INTERNAL_H
 #define PROF_CORE_BUFFER_CHUNK_INTERNAL_H
 
@@ -8,8 +8,47 @@
 
 #include "arena.h"
 #include "chunk.h"
-#include "ring.h"
 #include "thread.h"
+
+/* ---- ring.c ---- */
+
+/* A ring's chunks: a list of all of them, with their ages. It grows up to its share of the cap.
+   Then the oldest chunk is evicted. A thread that needs little room gets a part of it, so that many
+   threads do not empty the ring. The calls may come from a signal handler: no lock. */
+
+/* The age of a chunk that holds nothing: it is the first to be taken. */
+enum { PROF_I_RING_AGE_EMPTY = 1 };
+
+/* Memory for the list of an arena that is not in force yet. 0 or an errno. Control lock held. */
+int prof_i_ring_prepare(const prof_i_arena *fresh);
+
+/* That arena is in force now. Control lock held, level 0. */
+void prof_i_ring_begin(void);
+
+/* A chunk of that size, or another of at least least_bytes. It holds nothing and is the caller's.
+   NULL: loss_out says why (prof_loss). */
+prof_i_head *prof_i_ring_take(uint64_t bytes, uint64_t least_bytes, int *loss_out);
+
+/* The oldest chunk, or a part of it, becomes a slot: its memory is zero. NULL: there is none. */
+prof_i_head *prof_i_ring_take_for_slot(void);
+
+/* The chunk is as young as this number says. */
+void prof_i_ring_set_age(const prof_i_head *chunk, uint64_t age);
+
+/* The chunk is the caller's and holds nothing: it is the next to be taken. */
+void prof_i_ring_put(prof_i_head *chunk);
+
+/* A chunk of the ring was retired: whoever found none may look again. */
+void prof_i_ring_note_retired(void);
+
+/* How much the ring has: its chunks together. */
+uint64_t prof_i_ring_bytes(void);
+
+/* Did the kernel refuse room since the arena began, or since prof_i_ring_may_grow()? */
+bool prof_i_ring_is_refused(void);
+void prof_i_ring_may_grow(void);
+
+/* ---- chunk.c ---- */
 
 /* A chunk begins with a record that says whose it is: see PROF_I_KIND_OWNER. */
 enum {
@@ -74,17 +113,7 @@ void prof_i_chunk_begin_numbers(void);
 /* The number under which readers know the chunk's present use. */
 void prof_i_chunk_set_number(prof_i_head *chunk, uint64_t number);
 
-/* ---- thread_record.c ---- */
-
-/* Writes the record that names the chunk's thread. */
-void prof_i_thread_write_owner(prof_i_thread *thread, prof_i_head *chunk);
-
-/* Does an ended thread leave anything that no other record says? */
-bool prof_i_thread_exit_is_worth_writing(const prof_i_thread *thread);
-/* Writes what it leaves. False: the chunk has no room. */
-bool prof_i_thread_write_exit(prof_i_thread *thread, prof_i_head *chunk);
-
-/* ---- chunk_prepared.c ---- */
+/* ---- helper.c ---- */
 
 /* Puts an offset into an empty place. False: there is none. Any thread. */
 bool prof_i_offsets_put(uint64_t *places, size_t count, uint64_t value);
@@ -115,7 +144,7 @@ void prof_i_prepared_note_room(void);
 /* The helper is to drop the pages of this retired chunk. False: the caller drops them. */
 bool prof_i_prepared_trim_later(uint64_t offset);
 
-/* ---- chunk_size.c ---- */
+/* ---- chunk.c ---- */
 
 /* How large a thread's next chunk may be: between the arena's smallest and largest chunk, by how
    many threads share what is free. Any thread. Signal-safe. */

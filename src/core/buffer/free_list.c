@@ -1,8 +1,8 @@
-/* See free_list.h. A piece is taken whole from its place, the smallest that serves. What is left of
+/* See chunk.h. A piece is taken whole from its place, the smallest that serves. What is left of
    it goes back in quarters, so that small chunks do not use up large pieces. The head at the start
    of a piece stays: it counts what has gone from there. */
 #define _GNU_SOURCE
-#include "free_list.h"
+#include "chunk.h"
 
 #include <errno.h>
 #include <string.h>

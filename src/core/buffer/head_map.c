@@ -1,7 +1,7 @@
-/* See head_map.h. A bit a unit, in memory of the process's own. It serves one arena after the
+/* See arena.h. A bit a unit, in memory of the process's own. It serves one arena after the
    other, and is never unmapped: a reader of the arena before may be looking at it. */
 #define _GNU_SOURCE
-#include "head_map.h"
+#include "arena.h"
 
 #include <sys/mman.h>
 

@@ -1,6 +1,6 @@
-/* See output_claim.h. */
+/* See capture_file.h. */
 #define _GNU_SOURCE
-#include "output_claim.h"
+#include "capture_file.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -18,7 +18,6 @@
 #include "../../base/port.h"
 #include "../../format/layout.h"
 #include "arena.h"
-#include "capture_file.h"
 
 enum {
   WAIT_NS = 1000000,

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../../base/fault.h"
-#include "arena_guard.h"
+#include "arena.h"
 #include "chunk.h"
 #include "clock.h"
 #include "observer.h"

@@ -1,20 +1,298 @@
-/* How a thread attaches: to the arena and session in force, for the first time or again, and when
-   its fast path is open. See thread.h. It may happen inside a signal handler: no lock, no malloc.
-   */
+/* How a thread attaches: to the arena and session in force, for the first time or again. Its
+   memory, its slot in the arena, the virtual thread that it records as, and when its fast path is
+   open. See thread.h. It may happen inside a signal handler: no lock, no malloc. */
 #define _GNU_SOURCE
 #include "thread.h"
 
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include "../../base/fault.h"
 #include "../../base/port.h"
 #include "../../base/process.h"
 #include "../../base/this_thread.h"
 #include "arena.h"
+#include "blocks.h"
 #include "chunk.h"
 #include "clock.h"
+#include "ledger.h"
 #include "observer.h"
 #include "session.h"
 #include "thread_internal.h"
+
+/* ---- virtual threads: the calling thread records as itself, or as a fiber that it is in ---- */
+
+/* A handler between two of these stores records into one thread or the other, and may attach it. So
+   the owner is loaded again. */
+static void enter_virtual_thread(prof_i_virtual_thread *virtual_thread) {
+  prof_i_thread_flags *const flags = &prof_i_this_flags;
+  flags->virtual_thread = virtual_thread;
+  PROF_I_SIGNAL_FENCE();
+  prof_i_thread *const outer = prof_i_this_thread;
+  virtual_thread->outer =
+      outer == prof_i_virtual_thread_owner(virtual_thread) ? &prof_i_no_thread : outer;
+  PROF_I_SIGNAL_FENCE();
+  prof_i_this_thread = prof_i_virtual_thread_owner(virtual_thread);
+}
+
+static void leave_virtual_thread(void) {
+  prof_i_thread_flags *const flags = &prof_i_this_flags;
+  prof_i_virtual_thread *const virtual_thread = flags->virtual_thread;
+  prof_i_this_thread = virtual_thread->outer;
+  PROF_I_SIGNAL_FENCE();
+  flags->virtual_thread = NULL;
+  PROF_I_SIGNAL_FENCE();
+  if (prof_i_this_thread == prof_i_virtual_thread_owner(virtual_thread))
+    prof_i_this_thread = virtual_thread->outer;
+  /* pairs with the acquire of the next thread that enters */
+  __atomic_store_n(&virtual_thread->on, 0, __ATOMIC_RELEASE);
+}
+
+void prof_i_virtual_thread_enter(prof_i_virtual_thread *virtual_thread) {
+  if (prof_i_this_flags.virtual_thread) leave_virtual_thread();
+  if (virtual_thread) enter_virtual_thread(virtual_thread);
+}
+
+/* ---- memory of threads ---- */
+
+/* The next thread uses an ended one's, so there are about as many as were alive at once. */
+
+/* with_slot: only one that has a slot in this arena. */
+static prof_i_thread *thread_find_free(bool with_slot) {
+  const uint64_t arena = prof_i_the_arena.number;
+  for (prof_i_thread *t = prof_i_thread_first(); t; t = t->next) {
+    if (with_slot && __atomic_load_n(&t->arena, __ATOMIC_RELAXED) != arena) continue;
+    uint32_t was = PROF_I_FREE;
+    if (__atomic_compare_exchange_n(&t->alive, &was, PROF_I_ALIVE, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_RELAXED))
+      return t;
+    if (was == PROF_I_ALIVE && prof_i_thread_has_died(t) && prof_i_thread_take_ended(t)) {
+      was = PROF_I_EXITED;
+      __atomic_store_n(&t->alive, was, __ATOMIC_RELEASE);
+    }
+    if (was != PROF_I_EXITED) continue;
+    if (!__atomic_compare_exchange_n(&t->alive, &was, PROF_I_ALIVE, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_RELAXED))
+      continue;
+    prof_i_thread_reclaim(t);
+    return t;
+  }
+  return NULL;
+}
+
+/* Of ended threads that only their numbers tell, there are at most as many as are alive, and some
+   more: with each doubling of the places, all are looked at. True: some are free now. */
+static bool threads_free_ended(void) {
+  uint32_t at = __atomic_load_n(&prof_i_threads.search_at, __ATOMIC_RELAXED), alive = 0;
+  if (__atomic_load_n(&prof_i_threads.made, __ATOMIC_RELAXED) < at ||
+      !__atomic_compare_exchange_n(&prof_i_threads.search_at, &at, UINT32_MAX, false,
+                                   __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+    return false;
+  bool has_freed = false;
+  for (prof_i_thread *t = prof_i_thread_first(); t; t = t->next) {
+    if (__atomic_load_n(&t->alive, __ATOMIC_ACQUIRE) != PROF_I_ALIVE) continue;
+    if (!prof_i_thread_take_ended(t)) {
+      alive++;
+      continue;
+    }
+    prof_i_thread_free(t);
+    has_freed = true;
+  }
+  __atomic_store_n(&prof_i_threads.search_at, 2 * alive + PROF_I_THREAD_SEARCH_MIN,
+                   __ATOMIC_RELEASE);
+  return has_freed;
+}
+
+static prof_i_thread *thread_create(void) {
+  const size_t bytes = (sizeof(prof_i_thread) + 4095) & ~(size_t)4095;
+  prof_i_thread *const t =
+      mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (t == MAP_FAILED) {
+    prof_i_arena_note_refusal(errno);
+    return NULL;
+  }
+  prof_i_port_wipe_on_fork(t, bytes);
+  t->alive = PROF_I_ALIVE;
+  t->tag = 1 + __atomic_fetch_add(&prof_i_threads.made, 1, __ATOMIC_RELAXED) % PROF_I_TAG_MAX;
+  t->chunk = &t->full;
+  t->fast = &prof_i_no_slot;
+  t->next = prof_i_thread_first();
+  while (!__atomic_compare_exchange_n(&prof_i_threads.first, &t->next, t, true, __ATOMIC_RELEASE,
+                                      __ATOMIC_RELAXED)) {
+  }
+  return t;
+}
+
+/* A prof_i_thread that is free, preferably with a slot in this arena, or a new one. NULL: no
+   memory. Past the gate. */
+static prof_i_thread *thread_take_free(void) {
+  prof_i_thread *thread = thread_find_free(true);
+  if (!thread && threads_free_ended()) thread = thread_find_free(true);
+  if (!thread)
+    thread = thread_find_free(false); /* this one needs a new slot, and there may be no room */
+  return thread ? thread : thread_create();
+}
+
+/* ---- slots, and the mappings of replaced arenas that a thread must keep ---- */
+
+enum { SLOT_TOUCHED_BYTES = 2 * 4096 };
+
+/* See thread_internal.h. */
+void prof_i_slot_set_deep(prof_i_thread_slot *slot, uint64_t count) {
+  __atomic_store_n(&slot->deep, count, __ATOMIC_RELAXED);
+}
+
+/* Keeps a mapping of a replaced arena, and unmaps the oldest one. Nobody can find that one any
+   more: it was replaced several captures ago. But a thread that looks at slots now may have found
+   it before, so it stays mapped then, for good. That is rare. */
+static void retire_mapping(prof_i_thread *thread, void *at, uint64_t bytes) {
+  prof_i_memory_range *const p =
+      &thread->retired_mappings[thread->retired_next++ % PROF_I_RETIRED_COUNT];
+  if (p->at && prof_i_blocks_release_extent(p->at) &&
+      !__atomic_load_n(&prof_i_threads.looking, __ATOMIC_SEQ_CST))
+    munmap(p->at, p->bytes);
+  p->at = at;
+  p->bytes = bytes;
+}
+
+/* Keeps the mappings of chunks that the thread has of a replaced arena. */
+static void thread_retire_chunks(prof_i_thread *thread) {
+  uint64_t *const words[] = {&thread->detached_chunk, &thread->previous_chunk};
+  for (int i = 0; i < 2; i++) {
+    const uint64_t word = __atomic_exchange_n(words[i], 0, __ATOMIC_ACQ_REL);
+    if (word)
+      retire_mapping(thread, prof_i_chunk_word_address(word), prof_i_chunk_word_bytes(word));
+  }
+}
+
+bool prof_i_thread_drop_stale_entry(prof_i_thread *thread, uint64_t start) {
+  for (int p = 0; p < PROF_I_RETIRED_COUNT; p++) {
+    if (!thread->retired_mappings[p].at || thread->retired_mappings[p].bytes != PROF_I_SLOT_BYTES)
+      continue;
+    /* this may be a chunk of the same size: its words are hardly ever equal to a start */
+    prof_i_thread_slot *const slot = thread->retired_mappings[p].at;
+    for (int i = 1; i <= PROF_I_OPEN_COUNT; i++) {
+      uint64_t ticks = start;
+      if (__atomic_compare_exchange_n(&slot->open[i].ticks, &ticks, 0, false, __ATOMIC_RELAXED,
+                                      __ATOMIC_RELAXED))
+        return true;
+    }
+  }
+  return false;
+}
+
+/* What the slot lost before is not this thread's loss. */
+static void start_counting_losses(prof_i_thread_slot *slot) {
+  slot->deep_before = slot->deep_count;
+  slot->cut_before = slot->cut_count;
+  slot->own_ns_before = slot->own_ns;
+  const uint64_t ledger = prof_i_ledger_of(slot);
+  for (int i = 0; i < PROF_I_LOSS_WORDS; i++)
+    slot->lost_before[i] = prof_i_slot_lost(slot, ledger, i);
+}
+
+/* Word by word, because an end on another thread may be searching for its scope. */
+void prof_i_slot_clear_open(prof_i_thread_slot *slot) {
+  uint64_t top = 0;
+  for (uint64_t i = PROF_I_OPEN_COUNT + 1; i-- > 0;) {
+    uint64_t ticks = __atomic_load_n(&slot->open[i].ticks, __ATOMIC_RELAXED);
+    while (!prof_i_entry_is_taken(ticks) &&
+           !__atomic_compare_exchange_n(&slot->open[i].ticks, &ticks,
+                                        i && i < top ? PROF_I_OPEN_GONE : 0, false,
+                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
+    if (prof_i_entry_is_taken(ticks) && !top) top = i;
+  }
+  slot->depth = top;
+}
+
+/* Copies the open scopes into a slot of another arena. Scopes of this session keep their entries
+   and payloads. The ends of older scopes will find nothing, and count as late. A begin that is not
+   done fills its entry in the old slot, so an empty entry is over, too. */
+static void move_open_scopes(prof_i_thread_slot *slot, const prof_i_thread_slot *old,
+                             uint64_t since) {
+  const uint64_t depth = old->depth <= PROF_I_OPEN_COUNT ? old->depth : 0;
+  const uint64_t top = old->payload_top >= PROF_I_TEXT_OFFSET && old->payload_top <= PROF_I_TEXT_END
+                           ? old->payload_top
+                           : PROF_I_TEXT_OFFSET;
+  memcpy((char *)slot + PROF_I_TEXT_OFFSET, (const char *)old + PROF_I_TEXT_OFFSET,
+         top - PROF_I_TEXT_OFFSET);
+  slot->payload_top = top;
+  const uint64_t deep = old->deep <= PROF_I_DEEP_COUNT ? old->deep : 0;
+  const uint64_t deep_gone = __atomic_load_n(&old->deep_gone, __ATOMIC_RELAXED);
+  prof_i_slot_set_deep(slot, deep);
+  slot->deep_gone = deep_gone < deep ? deep_gone : deep;
+  slot->depth = depth;
+  for (uint64_t i = 1; i <= depth; i++) {
+    const uint64_t ticks = __atomic_load_n(&old->open[i].ticks, __ATOMIC_RELAXED);
+    slot->open[i].packed = old->open[i].packed;
+    const bool stays = prof_i_open_entry_is_open(ticks) && !prof_i_entry_is_taken(ticks) &&
+                       !prof_i_clock_is_before(ticks >> 4, since);
+    slot->open[i].ticks = stays ? ticks : PROF_I_OPEN_GONE;
+  }
+  prof_i_ledger_open(slot, slot->deep - slot->deep_gone);
+}
+
+static prof_i_thread_slot *slot_take(void) {
+  int loss;
+  if (PROF_I_FAULT(OPEN_ELSEWHERE))
+    return mmap(NULL, PROF_I_SLOT_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                0);
+  prof_i_head *const slot =
+      prof_i_arena_take_extent(PROF_I_EXTENT_SLOT, PROF_I_SLOT_BYTES, SLOT_TOUCHED_BYTES, &loss);
+  return (prof_i_thread_slot *)(slot ? slot : prof_i_chunk_take_for_slot(SLOT_TOUCHED_BYTES));
+}
+
+/* A begin that is left out is counted without the gate, perhaps just after the slot's arena was
+   replaced. The slot's memory is zeros then, and only it has these counts. */
+void prof_i_slot_write_left_out(prof_i_thread_slot *old) {
+  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) {
+    const uint64_t count = __atomic_exchange_n(&old->lost[i], 0, __ATOMIC_RELAXED);
+    if (count) __atomic_fetch_add(&prof_i_arena_header()->unattributed[i], count, __ATOMIC_RELAXED);
+  }
+}
+
+/* Gives the thread a slot in the arena in force. Scopes that began at `since` or later move there;
+   0: none does. A thread that has a slot in this arena keeps it, and nothing is open in it. The
+   slot is published last. */
+static bool slot_give(prof_i_thread *thread, uint64_t since) {
+  prof_i_thread_slot *const old = thread->slot;
+  const bool keeps = old && thread->arena == prof_i_the_arena.number;
+  prof_i_thread_slot *const slot = keeps ? old : slot_take();
+  if (!slot) return false;
+  slot->deep_gone = 0;
+  prof_i_slot_set_deep(slot, 0);
+  prof_i_ledger_open(slot, 0);
+  start_counting_losses(slot);
+  prof_i_slot_clear_open(slot);
+  slot->payload_top = PROF_I_TEXT_OFFSET;
+  __atomic_store_n(&slot->tid, thread->tid, __ATOMIC_RELAXED);
+  slot->thread_kind = thread->thread_kind;
+  slot->chunk = 0;
+  prof_i_thread_write_name(thread, slot);
+  slot->head.owner = thread->serial;
+  thread->is_slow = !keeps && old && since && thread->is_slow;
+  __atomic_store_n(&thread->begun.count, 0, __ATOMIC_RELAXED);
+  if (!keeps && old) {
+    PROF_I_ANNOUNCE(entries_needed, thread);
+    if (since) move_open_scopes(slot, old, since);
+    prof_i_slot_write_left_out(old);
+    retire_mapping(thread, old, PROF_I_SLOT_BYTES);
+    prof_i_thread_note_gap(thread);
+  }
+  /* from now on other threads search this slot for their scopes */
+  __atomic_store_n(&thread->slot, slot, __ATOMIC_SEQ_CST);
+  /* prof_health() reads it */
+  __atomic_store_n(&thread->arena, prof_i_the_arena.number, __ATOMIC_RELAXED);
+  __atomic_store_n(&slot->serial, thread->serial, __ATOMIC_RELEASE);
+  if (thread->serial != prof_i_this_flags.exited_serial)
+    __atomic_fetch_add(&prof_i_arena_header()->thread_count, 1, __ATOMIC_RELAXED);
+  return true;
+}
+
+/* ---- attach ---- */
 
 /* The fast path reads the counter inline, so it is open only if the counter is the clock. A slow
    thread has the epoch, too: see begin_in_gap() in scope_slow.c. */
@@ -69,7 +347,7 @@ static bool thread_is_in_arena(const void *at) {
 /* Attaches the calling thread, which has no prof_i_thread yet. virtual_thread: NULL for a thread of
    the process. */
 static prof_i_thread *thread_attach_new(const prof_i_virtual_thread *virtual_thread) {
-  prof_i_thread *const thread = prof_i_thread_take_free();
+  prof_i_thread *const thread = thread_take_free();
   if (!thread) return NULL;
   /* A child of vfork() is the calling thread, but the kernel gives it other numbers. */
   const uint64_t pid = (uint64_t)prof_i_process_id();
@@ -100,8 +378,8 @@ static prof_i_thread *thread_attach_new(const prof_i_virtual_thread *virtual_thr
   /* prof_stop() may have put it here while the previous thread ended. */
   if (detached_chunk && thread_is_in_arena(prof_i_chunk_word_address(detached_chunk)))
     prof_i_chunk_leave_partial(prof_i_chunk_reattach(thread));
-  prof_i_thread_retire_chunks(thread);
-  if (!prof_i_slot_give(thread, 0)) {
+  thread_retire_chunks(thread);
+  if (!slot_give(thread, 0)) {
     __atomic_store_n(&thread->epoch, (uint32_t)PROF_I_NO_EPOCH, __ATOMIC_RELAXED);
     __atomic_store_n(&thread->alive, PROF_I_FREE, __ATOMIC_RELEASE);
     return NULL;
@@ -148,11 +426,11 @@ static bool move_to_current_arena(prof_i_thread *thread, const prof_i_header *he
     thread->moving_to_session = 0;
     return true;
   }
-  prof_i_thread_retire_chunks(thread);
+  thread_retire_chunks(thread);
   __atomic_store_n(&thread->chunk, &thread->full, __ATOMIC_RELEASE);
   PROF_I_ANNOUNCE(thread_attached, thread);
   const bool has_slot =
-      prof_i_slot_give(thread, __atomic_load_n(&header->session_ticks, __ATOMIC_RELAXED));
+      slot_give(thread, __atomic_load_n(&header->session_ticks, __ATOMIC_RELAXED));
   thread->next_bytes = prof_i_the_arena.chunk_bytes_min;
   PROF_I_SIGNAL_FENCE();
   thread->moving_to_session = 0;

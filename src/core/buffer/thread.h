@@ -227,7 +227,7 @@ typedef struct prof_i_thread_registry {
   uint64_t process;     /* raised in each forked child, before it has threads; else constant */
   uint32_t looking;     /* threads that look at the slots of others */
   /* prof_i_thread structs made, and at how many to search for ended threads: see
-     thread_reuse.c */
+     thread_take_free() */
   uint32_t made, search_at;
   uint32_t exited_next; /* the next place in the list of exited threads */
 } prof_i_thread_registry;

@@ -11,7 +11,6 @@
 #include "../../base/process.h"
 #include "../../base/this_thread.h"
 #include "arena.h"
-#include "arena_guard.h"
 #include "chunk.h"
 #include "ledger.h"
 #include "observer.h"

@@ -1,6 +1,5 @@
-/* What the files of threads share: state.c (data), thread.c (attach), thread_exit.c,
-   thread_reuse.c, thread_registry.c (all threads), thread_slot.c, thread_loss.c, virtual_thread.c.
-   Nobody else includes it; thread.h has what others use. */
+/* What the files of threads share: state.c (data), thread.c (attach and slots), thread_exit.c,
+   thread_registry.c (all threads). Nobody else includes it; thread.h has what others use. */
 #ifndef PROF_CORE_BUFFER_THREAD_INTERNAL_H
 #define PROF_CORE_BUFFER_THREAD_INTERNAL_H
 
@@ -11,7 +10,7 @@
 
 enum {
   PROF_I_NO_EPOCH = -1,         /* an epoch that no site has */
-  PROF_I_THREAD_SEARCH_MIN = 16 /* threads made: see thread_reuse.c */
+  PROF_I_THREAD_SEARCH_MIN = 16 /* threads made: see thread_take_free() */
 };
 
 /* In state.c. The slot of a thread outside the fast path: full, so that no begin takes an entry in
@@ -30,12 +29,6 @@ bool prof_i_thread_has_died(const prof_i_thread *thread);
 /* True for one of the callers that find the thread ended: that one frees it. */
 bool prof_i_thread_take_ended(prof_i_thread *thread);
 
-/* ---- thread_reuse.c ---- */
-
-/* A prof_i_thread that is free, preferably with a slot in this arena, or a new one. NULL: no
-   memory. Past the gate. */
-prof_i_thread *prof_i_thread_take_free(void);
-
 /* ---- thread_exit.c ---- */
 
 /* The calling thread's end will be seen from now on. is_in_vfork: this is a child of vfork(). */
@@ -47,16 +40,7 @@ void prof_i_thread_reclaim(prof_i_thread *thread);
 /* Frees an ended thread that the caller has taken. Past the gate. */
 void prof_i_thread_free(prof_i_thread *thread);
 
-/* ---- thread_loss.c ---- */
-
-/* In a forked child: the parent counts these losses. */
-void prof_i_thread_forget_losses(void);
-
-/* ---- thread_slot.c ---- */
-
-/* Gives the thread a slot in the arena in force. Scopes that began at `since` or later move there;
-   0: none does. A thread that has a slot in this arena keeps it, and nothing is open in it. */
-bool prof_i_slot_give(prof_i_thread *thread, uint64_t since);
+/* ---- thread.c ---- */
 
 /* Other threads read it, even while the slot gets its next owner. */
 void prof_i_slot_set_deep(prof_i_thread_slot *slot, uint64_t count);
@@ -68,9 +52,6 @@ void prof_i_slot_clear_open(prof_i_thread_slot *slot);
 /* Moves the losses that were counted in the slot of a replaced arena to the arena in force. Owner,
    or any thread after its end. Past the gate. */
 void prof_i_slot_write_left_out(prof_i_thread_slot *old);
-
-/* Keeps the mappings of chunks that the thread has of a replaced arena. */
-void prof_i_thread_retire_chunks(prof_i_thread *thread);
 
 /* Is another thread ending the scope of this entry? */
 static inline bool prof_i_entry_is_taken(uint64_t ticks) {

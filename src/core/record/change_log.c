@@ -2,7 +2,6 @@
 #include "change_log.h"
 
 #include "../buffer/arena.h"
-#include "../buffer/arena_guard.h"
 #include "../buffer/clock.h"
 #include "../buffer/meta.h"
 #include "../buffer/observer.h"

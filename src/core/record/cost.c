@@ -1,5 +1,5 @@
-/* See cost.h. */
-#include "cost.h"
+/* See cost_sample.h. */
+#include "cost_sample.h"
 
 #include "../buffer/clock.h"
 #include "../buffer/session.h"

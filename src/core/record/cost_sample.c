@@ -3,7 +3,6 @@
 
 #include "../../format/own_time.h"
 #include "../buffer/arena.h"
-#include "../buffer/arena_guard.h"
 #include "../buffer/chunk.h"
 #include "../buffer/clock.h"
 #include "../buffer/observer.h"

@@ -9,7 +9,6 @@
 #include "../../base/port.h"
 #include "../../base/process.h"
 #include "../buffer/arena.h"
-#include "../buffer/arena_guard.h"
 #include "../buffer/clock.h"
 #include "../buffer/meta.h"
 #include "../buffer/record.h"

@@ -5,7 +5,7 @@
 
 #include <errno.h>
 
-#include "../buffer/arena_guard.h"
+#include "../buffer/arena.h"
 #include "../buffer/meta.h"
 #include "../buffer/session.h"
 #include "mute.h"

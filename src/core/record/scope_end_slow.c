@@ -9,7 +9,6 @@
 #include "../../base/fault.h"
 #include "../../base/process.h"
 #include "../buffer/arena.h"
-#include "../buffer/arena_guard.h"
 #include "../buffer/clock.h"
 #include "../buffer/ledger.h"
 #include "../buffer/meta.h"
@@ -18,8 +17,8 @@
 #include "compact.h"
 #include "cost_sample.h"
 #include "open_stack.h"
+#include "scope.h"
 #include "scope_find.h"
-#include "scope_time.h"
 
 /* Of another thread, too: what it writes meanwhile is not used, for its entry has changed by
    then. */

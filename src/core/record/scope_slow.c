@@ -10,7 +10,6 @@
 #include "../../base/fault.h"
 #include "../../base/process.h"
 #include "../buffer/arena.h"
-#include "../buffer/arena_guard.h"
 #include "../buffer/clock.h"
 #include "../buffer/ledger.h"
 #include "../buffer/record.h"
@@ -21,7 +20,6 @@
 #include "open_stack.h"
 #include "scope.h"
 #include "scope_find.h"
-#include "scope_time.h"
 #include "site.h"
 
 static uint32_t site_number_of(prof_site *site, const prof_details *details) {

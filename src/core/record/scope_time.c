@@ -1,5 +1,5 @@
-/* See scope_time.h. */
-#include "scope_time.h"
+/* See scope.h. */
+#include "scope.h"
 
 #include "../../base/port.h"
 #include "../buffer/clock.h"

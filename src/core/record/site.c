@@ -10,7 +10,6 @@
 
 #include "../../base/fault.h"
 #include "../buffer/arena.h"
-#include "../buffer/arena_guard.h"
 #include "../buffer/meta.h"
 #include "../buffer/session.h"
 #include "../buffer/thread.h"

@@ -1,6 +1,6 @@
-/* See arena_view.h. */
+/* The own arena, pinned for a reader. See control.h. */
 #define _GNU_SOURCE
-#include "arena_view.h"
+#include "control.h"
 
 #include <prof/profiler.h>
 
@@ -14,7 +14,6 @@
 #include "../buffer/snapshot_pin.h"
 #include "../buffer/thread.h"
 #include "../record/change_log.h"
-#include "control.h"
 #include "internal.h"
 
 /* A file that another process has cut off is as long as it was found. */

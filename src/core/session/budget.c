@@ -1,16 +1,16 @@
-/* See budget.h. What a thread spends is summed up over a window of its own, which ends at the first
-   chunk change after a second. Events of all threads are counted in one window. Each thread has a
-   count of all its events; its present chunk counts by its cursor. The window has the sum at its
-   begin. A thread that finds the budget exceeded takes one step. Then all windows begin anew, so
-   that costs before the step do not count after it. */
+/* The budget: see control.h. What a thread spends is summed up over a window of its own, which ends
+   at the first chunk change after a second. Events of all threads are counted in one window. Each
+   thread has a count of all its events; its present chunk counts by its cursor. The window has the
+   sum at its begin. A thread that finds the budget exceeded takes one step. Then all windows begin
+   anew, so that costs before the step do not count after it. */
 #define _GNU_SOURCE
-#include "budget.h"
+#include "control.h"
 
 #include "../buffer/arena.h"
 #include "../buffer/chunk.h"
 #include "../buffer/observer.h"
 #include "../record/change_log.h"
-#include "../record/cost.h"
+#include "../record/cost_sample.h"
 #include "../record/mute.h"
 #include "../record/site.h"
 

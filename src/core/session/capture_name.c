@@ -3,15 +3,76 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <prof/profiler.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "../../base/log.h"
+#include "../../base/path.h"
+#include "../../base/port.h"
+#include "../buffer/arena.h"
 #include "../buffer/capture_file.h"
-#include "../buffer/output_claim.h"
 #include "../buffer/session.h"
 #include "internal.h"
+
+/* ---- a joined program's output ---- */
+
+/* A program that starts while a capture runs joins it (PROF_JOIN). The capture belongs to the
+   environment, and has an output of its own. */
+
+static struct {
+  char pattern[PROF_I_OUTPUT_ROOM];
+  char name[PROF_I_OUTPUT_ROOM]; /* expanded at the first dump; "": not yet */
+  pid_t pid;                     /* of the process that `name` is for */
+  uint64_t since_realtime_ns;
+} joined_output;
+
+void prof_i_joined_output_set(const char *path) {
+  if (joined_output.pid == getpid() && strcmp(joined_output.pattern, path) == 0) return;
+  snprintf(joined_output.pattern, sizeof joined_output.pattern, "%s", path);
+  joined_output.name[0] = '\0';
+  joined_output.pid = getpid();
+  joined_output.since_realtime_ns = prof_i_port_realtime_ns();
+}
+
+static bool joined_output_is_set(void) { return joined_output.pattern[0] != '\0'; }
+
+static bool was_written_since(const char *path, uint64_t realtime_ns) {
+  struct stat is;
+  if (stat(path, &is) != 0 || !S_ISREG(is.st_mode)) return false;
+  const uint64_t second_ns = 1000000000;
+  return (uint64_t)is.st_mtim.tv_sec * second_ns + (uint64_t)is.st_mtim.tv_nsec > realtime_ns;
+}
+
+static bool choose_name(void) {
+  char host[64] = "host";
+  const bool is_child = joined_output.pid != getpid();
+  gethostname(host, sizeof host - 1);
+  const prof_i_path_words words = {(uint32_t)getpid(), prof_i_identity_rank(), host};
+  joined_output.pid = getpid();
+  int status = prof_i_expand_path(joined_output.pattern, &words, joined_output.name,
+                                  sizeof joined_output.name);
+  const bool is_another_s =
+      is_child || was_written_since(joined_output.name, joined_output.since_realtime_ns);
+  if (status == PROF_OK && is_another_s && !prof_i_path_has(joined_output.pattern, 'p'))
+    status = prof_i_output_add_suffix(joined_output.name, sizeof joined_output.name);
+  if (status != PROF_OK) joined_output.name[0] = '\0';
+  return status == PROF_OK;
+}
+
+/* Where the program's prof_dump(NULL) writes. The name gets the pid of a forked child if it has no
+   %p, and of a process whose name another one has written since. False: it does not fit. */
+static bool joined_output_path(char *to, size_t room) {
+  if ((!joined_output.name[0] || joined_output.pid != getpid()) && !choose_name()) return false;
+  if (strlen(joined_output.name) >= room) return false;
+  memcpy(to, joined_output.name, strlen(joined_output.name) + 1);
+  return true;
+}
+
+/* ---- names of capture and output ---- */
 
 /* A child's first scope does not look for rivals; its first dump does. If another process has the
    output's name, output and capture get a new one. Lock held. */
@@ -33,8 +94,8 @@ static void settle_capture_name(void) {
 
 bool prof_i_output_path(char *to, size_t room) {
   prof_i_control_lock_now();
-  if (prof_i_joined_output_is_set()) {
-    const bool is_known = prof_i_joined_output_path(to, room);
+  if (joined_output_is_set()) {
+    const bool is_known = joined_output_path(to, room);
     prof_i_control_unlock();
     return is_known;
   }

@@ -11,17 +11,14 @@
 #include "../../base/reentry.h"
 #include "../../base/this_thread.h"
 #include "../buffer/arena.h"
-#include "../buffer/arena_guard.h"
 #include "../buffer/chunk.h"
 #include "../buffer/clock.h"
-#include "../buffer/free_list.h"
 #include "../buffer/meta.h"
 #include "../buffer/session.h"
 #include "../buffer/snapshot_pin.h"
 #include "../buffer/thread.h"
 #include "control.h"
-#include "level_request.h"
-#include "memory_hooks.h"
+#include "level.h"
 
 /* One chunk after the other: the lock is held for each one's choice alone. Whoever was told
    meanwhile that the capture is full goes on once there is room. */

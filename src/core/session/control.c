@@ -1,9 +1,10 @@
-/* Start and stop, as the program and the environment call them, and the program's own names. See
-   control.h. */
+/* Start and stop, as the program and the environment call them, of scopes and of memory; the
+   program's own names, and mutes. See control.h. */
 #define _GNU_SOURCE
 #include "control.h"
 
 #include <errno.h>
+#include <prof/profiler.h>
 #include <string.h>
 
 #include "../../base/duplicate.h"
@@ -13,11 +14,14 @@
 #include "../../base/reentry.h"
 #include "../buffer/arena.h"
 #include "../buffer/capture_file.h"
-#include "../buffer/helper.h"
+#include "../buffer/chunk.h"
+#include "../buffer/clock.h"
 #include "../buffer/session.h"
 #include "../buffer/thread.h"
+#include "../record/mute.h"
+#include "../record/site.h"
 #include "internal.h"
-#include "level_request.h"
+#include "level.h"
 
 /* The caller may not know that the environment started a capture. The text says how to join it.
    Lock held. */
@@ -240,6 +244,102 @@ int prof_track_set_name(prof_device device, uint64_t stream, const char *name) {
   if (!name) return prof_i_fail(PROF_E_INVALID, "prof_track_set_name: name is NULL");
   prof_i_control_lock();
   const int status = prof_i_identity_set_track_name(device, stream, name);
+  prof_i_control_unlock();
+  return status;
+}
+
+/* ---- memory, as far as its calls begin or end a capture. src/memory has the events ---- */
+
+int prof_i_control_start_memory(void) {
+  const int saved = errno;
+  int status = prof_i_duplicate_check();
+  if (status != PROF_OK) return status;
+  prof_i_control_lock_before_start();
+  prof_i_child_begin();
+  if (!prof_i_the_session.is_recording)
+    status = prof_i_capture_restart(0, prof_i_capture_is_leftover(&prof_i_control.options));
+  if (status == PROF_OK) prof_i_level_request_memory(true);
+  prof_i_control_unlock();
+  if (status == PROF_OK) PROF_I_MEMORY(begin);
+  errno = saved;
+  return status;
+}
+
+/* Lock held. */
+static int check_memory(void) {
+  if (prof_i_session_has_memory()) return PROF_OK;
+  return prof_i_fail(PROF_E_NOT_RUNNING, "memory is not recorded: %s",
+                     prof_i_the_session.is_recording ? "it was stopped" : "nothing is recording");
+}
+
+int prof_i_control_stop_memory(void) {
+  const int saved = errno;
+  prof_i_control_lock_to_clear();
+  const int status = check_memory();
+  const bool is_alone = status == PROF_OK && prof_i_arena_level() == 0 &&
+                        prof_i_level_request_max() == 0 && prof_i_level_request_count() == 0;
+  if (status == PROF_OK) {
+    if (!prof_i_level_request_has_memory()) PROF_I_MEMORY(end);
+    prof_i_level_request_memory(false);
+  }
+  if (is_alone) {
+    if (prof_i_the_session.is_recording)
+      prof_i_capture_stop();
+    else
+      prof_i_child_cancel();
+    prof_i_level_request_end_all();
+  }
+  prof_i_control_unlock();
+  errno = saved;
+  return status;
+}
+
+/* While memory is not recorded, its use is unknown, so the sums are hidden until a start. Lock
+   held. */
+static void reset_memory(void) {
+  if (prof_i_session_has_memory()) {
+    PROF_I_MEMORY(reset);
+  } else {
+    PROF_I_MEMORY(hide_sums);
+  }
+  prof_i_header *const header = prof_i_arena_header();
+  __atomic_store_n(&header->memory_reset_ticks, prof_i_clock_ticks(), __ATOMIC_RELAXED);
+}
+
+int prof_i_control_reset_memory(void) {
+  const int saved = errno;
+  int status = PROF_OK;
+  prof_i_control_lock_to_clear();
+  prof_i_child_begin();
+  if (prof_i_the_arena.base)
+    reset_memory();
+  else if (!prof_i_the_session.child_waits) /* a child's own capture begins reset */
+    status = prof_i_fail(PROF_E_NOT_RUNNING, "no memory has been recorded");
+  prof_i_control_unlock();
+  errno = saved;
+  return status;
+}
+
+/* ---- mutes. ../record/mute.h has the rules ---- */
+
+int prof_mute(const char *name, const char *category, int is_muted) {
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+  if (is_muted != 0 && is_muted != 1)
+    return prof_i_fail(PROF_E_INVALID, "prof_mute: is_muted is %d, not 0 or 1", is_muted);
+  if (is_muted && !name && !category)
+    return prof_i_fail(PROF_E_INVALID,
+                       "prof_mute: name and category are NULL; prof_stop() ends recording");
+  if ((name && strnlen(name, PROF_I_MUTE_TEXT_BYTES) == PROF_I_MUTE_TEXT_BYTES) ||
+      (category && strnlen(category, PROF_I_MUTE_TEXT_BYTES) == PROF_I_MUTE_TEXT_BYTES))
+    return prof_i_fail(PROF_E_INVALID, "prof_mute: %s is longer than %d bytes",
+                       name && strnlen(name, PROF_I_MUTE_TEXT_BYTES) == PROF_I_MUTE_TEXT_BYTES
+                           ? "name"
+                           : "category",
+                       PROF_I_MUTE_TEXT_BYTES - 1);
+  prof_i_control_lock();
+  const int status =
+      is_muted ? prof_i_mute_add_rule(name, category) : prof_i_mute_remove_rule(name, category);
+  prof_i_site_raise_epoch();
   prof_i_control_unlock();
   return status;
 }

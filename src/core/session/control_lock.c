@@ -8,7 +8,7 @@
 #include "../../base/process.h"
 #include "../../base/reentry.h"
 #include "../../base/this_thread.h"
-#include "../buffer/helper.h"
+#include "../buffer/chunk.h"
 #include "../buffer/mapping.h"
 #include "../buffer/session.h"
 #include "internal.h"

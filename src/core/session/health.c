@@ -4,25 +4,22 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../base/compose.h"
 #include "../../base/log.h"
 #include "../../base/options.h"
 #include "../../base/port.h"
 #include "../../base/reentry.h"
+#include "../../base/text.h"
 #include "../../base/this_thread.h"
 #include "../../format/own_time.h"
 #include "../buffer/arena.h"
 #include "../buffer/blocks.h"
 #include "../buffer/chunk.h"
 #include "../buffer/clock.h"
-#include "../buffer/helper.h"
 #include "../buffer/thread.h"
 #include "../record/change_log.h"
-#include "../record/cost.h"
 #include "../record/cost_sample.h"
 #include "../record/mute.h"
 #include "../record/site.h"
-#include "arena_view.h"
 #include "control.h"
 
 /* What stands in this extent, and what it held before. */
@@ -75,7 +72,7 @@ typedef struct health_count {
   uint64_t wait_ns;
   uint64_t sampled_slots; /* whose threads had a window */
   uint64_t deep_parts;
-  bool has_table; /* count_cache.h */
+  bool has_table; /* prof_i_count_cache_acquire() */
 } health_count;
 
 /* The extents that hold anything but meta records, one after the other; NULL at the end. */

@@ -1,6 +1,5 @@
 /* What the files of this folder share. The control calls are in control.c (start, stop),
-   control_lock.c, capture.c, capture_name.c, child.c, devices.c, fork.c, level.c and memory.c.
-   Other folders use control.h. */
+   control_lock.c, capture.c, capture_name.c, fork.c and level.c. Other folders use control.h. */
 #ifndef PROF_CORE_SESSION_INTERNAL_H
 #define PROF_CORE_SESSION_INTERNAL_H
 
@@ -9,7 +8,6 @@
 #include <stdbool.h>
 
 #include "../buffer/arena.h"
-#include "../buffer/arena_create.h"
 #include "control.h"
 
 /* A change of the capture that released the lock for a time: a stop that waits for devices and the
@@ -41,7 +39,7 @@ typedef struct prof_i_control_state {
   char path[PROF_I_OUTPUT_ROOM];      /* expanded */
   char template_[PROF_I_OUTPUT_ROOM]; /* as given, but absolute: a child expands it anew */
   /* a child's capture in force: nobody has looked whether others have the output's name. See
-     output_claim.h */
+     output_claim.c */
   bool is_unsettled;
   /* starts of the program join the running capture: see prof_i_control_join() */
   bool joins;
@@ -83,10 +81,8 @@ void prof_i_control_register_fork_handlers(void);
 /* What a process needs before its first start. 0, or a status with its text. Lock held. */
 int prof_i_control_prepare_process(void);
 
-/* ---- child.c ---- */
+/* ---- fork.c: a child of fork() ---- */
 
-/* A child's first scope makes its capture: prof_i_session.make_child. Signal-safe. */
-void prof_i_control_make_child(void);
 /* Makes the capture that a child waits for, if any. Lock held; it is released meanwhile. */
 void prof_i_child_begin(void);
 /* Continues a child's start in the state MADE. Lock held. */
@@ -121,15 +117,13 @@ bool prof_i_capture_is_leftover(const prof_options *options);
 /* Recording has begun: tells devices and memory. Without the lock. */
 void prof_i_capture_begin_observers(bool waits);
 
-/* ---- devices.c ---- */
+/* ---- level.c: devices ---- */
 
 /* The hooks of src/device; NULL: the library has no devices. Any thread. */
 const prof_i_device_hooks *prof_i_control_device_hooks(void);
 /* Decides anew which devices record. by_options: prof_devices of the capture's options. Lock
    held. */
 void prof_i_control_choose_devices(uint32_t by_options);
-/* Those that record where neither options nor level requests name devices. Lock held. */
-void prof_i_control_set_preferred_devices(uint32_t wanted);
 
 /* ---- level.c ---- */
 
@@ -160,15 +154,10 @@ void prof_i_identity_set_process_name(const char *name);
 /* 0, or a status with its text: there are too many tracks. */
 int prof_i_identity_set_track_name(prof_device device, uint64_t stream, const char *name);
 
-/* ---- joined_output.c: the output of a program that joins the environment's capture ---- */
+/* ---- capture_name.c: the output of a program that joins the environment's capture ---- */
 
 /* An absolute path, with marks. "": there is none any more. Control lock held, as for the others.
    */
 void prof_i_joined_output_set(const char *path);
-bool prof_i_joined_output_is_set(void);
-
-/* Where the program's prof_dump(NULL) writes. The name gets the pid of a forked child if it has no
-   %p, and of a process whose name another one has written since. False: it does not fit. */
-bool prof_i_joined_output_path(char *to, size_t room);
 
 #endif

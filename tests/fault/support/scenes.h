@@ -6,7 +6,6 @@
 #include "captures.h"
 #include "core/buffer/arena.h"
 #include "core/buffer/thread.h"
-#include "core/record/cost.h"
 #include "core/record/cost_sample.h"
 #include "plan.h"
 #include "tracee.h"

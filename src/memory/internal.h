@@ -1,8 +1,8 @@
 /* Pools of memory: which there are, and what each keeps in the arena in force, so that its peaks
    outlive the process and do not depend on records. A pool has a new state for each session, made
-   before the first event of the session can come. What an event is, is memory_event.h's. */
-#ifndef PROF_MEMORY_POOL_STATE_H
-#define PROF_MEMORY_POOL_STATE_H
+   before the first event of the session can come. What an event is, is memory_event.c's. */
+#ifndef PROF_MEMORY_INTERNAL_H
+#define PROF_MEMORY_INTERNAL_H
 
 #include <prof/memory.h>
 #include <stdbool.h>
@@ -10,7 +10,8 @@
 #include "../base/port.h"
 #include "../core/buffer/observer.h"
 #include "../core/buffer/session.h"
-#include "../core/session/memory_hooks.h"
+#include "../core/buffer/thread.h"
+#include "../core/session/control.h"
 #include "../format/layout.h"
 
 /* Never freed: another pool takes it after its destroy. Written under the control lock, but for
@@ -99,13 +100,12 @@ typedef struct prof_i_pool_sum {
   uint64_t collections;
   uint32_t pools; /* since the start or reset, those that are gone with them */
 } prof_i_pool_sum;
-prof_i_pool_sum prof_i_pool_sum_of(prof_device device, prof_memory_source kind);
 /* A pool with a state of this start is about to go. All these: control lock held. */
 void prof_i_pool_add_to_total(const prof_pool *pool);
 /* before the device's first pool; false: no memory */
 bool prof_i_pool_open_total(prof_device device, prof_memory_source kind);
 void prof_i_pool_clear_totals(void);
-void prof_i_pool_hide_totals(bool hide); /* until the next start prof_i_pool_sum_of() finds none */
+void prof_i_pool_hide_totals(bool hide); /* until the next start nobody sees them */
 
 /* The sites' epoch was raised, not the session: the pool's follows. Any thread. */
 void prof_i_pool_follow_epoch(prof_pool *pool);
@@ -129,5 +129,59 @@ static inline void prof_i_peak_raise(prof_i_peak *peak, uint64_t value, uint64_t
 
 extern const prof_i_observer prof_i_pool_observer __attribute__((visibility("hidden")));
 extern const prof_i_memory_hooks prof_i_pool_hooks __attribute__((visibility("hidden")));
+
+/* ---- checked.c ---- */
+
+/* Checked pools: a table of live pieces beside the pool, off the arena, so that wrong calls are
+   seen at once and never added up. Not for production: a lock a pool, and a search a call. */
+
+/* NULL: no memory. */
+struct prof_i_checked *prof_i_checked_create(void);
+/* Out of the pool's hands: no other pool's thread looks into it any more. NULL: it has none. */
+struct prof_i_checked *prof_i_checked_acquire(prof_pool *pool);
+void prof_i_checked_destroy(struct prof_i_checked *checked);
+
+/* Judge the call, note what is wrong with it, and bring the table up to date. False: it must not be
+   counted. *given_bytes: what the table says, where the caller did not know. */
+bool prof_i_checked_alloc(prof_pool *pool, struct prof_i_checked *checked, uint64_t address,
+                          uint64_t given_bytes);
+bool prof_i_checked_free(prof_pool *pool, struct prof_i_checked *checked, uint64_t address,
+                         uint64_t *given_bytes);
+
+/* ---- memory_event.c ---- */
+
+/* One event of a pool: the sum, its peak, the record. */
+
+typedef struct prof_i_memory_event {
+  prof_i_verb verb;
+  uint32_t tag; /* a site's number, or 0 */
+  uint64_t address;
+  uint64_t bytes;     /* given, or of the block */
+  uint64_t requested; /* asked for */
+  uint64_t stream;    /* PROF_NO_STREAM: none */
+  uint64_t extra;     /* COLLECT: ticks of its begin; SAMPLE: allocated; WRONG: prof_memory_wrong */
+} prof_i_memory_event;
+
+/* Whatever it takes: counts it, and writes a long record if there is room. Keeps errno. Any thread.
+   Signal-safe. */
+PROF_I_COLD void prof_i_memory_event_write(prof_pool *pool, const prof_i_memory_event *event);
+
+/* Writes an event that is reported later than it happened. Also when recording has just stopped,
+   while the pool's capture is in force. Returns the loss, or -1. Past the gate, attached. */
+int prof_i_memory_event_write_at(prof_pool *pool, const prof_i_memory_event *event, uint64_t ticks,
+                                 prof_i_thread *thread);
+
+/* prof_memory_max_get(), out of another call. */
+int prof_i_memory_max(prof_device device, prof_memory_source source, prof_memory_max *max_out);
+
+/* How a verb changes what is used, and what is allocated: -1, 0, 1. */
+static inline int prof_i_verb_used_sign(prof_i_verb verb) {
+  return verb == PROF_I_VERB_ALLOC ? 1 : verb == PROF_I_VERB_FREE ? -1 : 0;
+}
+static inline int prof_i_verb_allocated_sign(prof_i_verb verb) {
+  return verb == PROF_I_VERB_RESERVE ? 1 : verb == PROF_I_VERB_RELEASE ? -1 : 0;
+}
+
+#define PROF_I_ALLOC_BYTES_END (UINT64_C(1) << 42) /* 4 TiB */
 
 #endif
