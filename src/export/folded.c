@@ -9,20 +9,16 @@
 
 /* A frame: valid UTF-8 without what separates frames and lines. */
 static void put_frame(prof_i_sink *sink, prof_i_text name) {
-  const unsigned char *at = (const unsigned char *)name.data;
-  for (uint64_t left = name.bytes; left > 0;) {
-    bool is_right = true;
-    const size_t count = *at < 0x80 ? 1 : prof_i_utf8_bytes(at, (size_t)left, &is_right);
-    if (!is_right || *at == 0)
-      prof_i_sink_text(sink, "\xef\xbf\xbd");
-    else if (*at == ';')
+  const char *at = name.data;
+  for (size_t left = (size_t)name.bytes; left > 0;) {
+    const prof_i_utf8_character character = prof_i_utf8_take(&at, &left);
+    const unsigned char first = (unsigned char)*character.data;
+    if (first == ';')
       prof_i_sink_text(sink, ":");
-    else if (*at < ' ')
+    else if (first < ' ')
       prof_i_sink_text(sink, " ");
     else
-      prof_i_sink_bytes(sink, at, count);
-    at += count;
-    left -= count;
+      prof_i_sink_bytes(sink, character.data, character.bytes);
   }
 }
 

@@ -327,7 +327,7 @@ static void put_data_text(data_row *row, const char *text, uint64_t bytes) {
   if (begin_column(row))
     prof_i_sink_string(sink, text, (size_t)bytes);
   else
-    prof_i_csv_put_text(sink, text, bytes);
+    prof_i_sink_csv(sink, text, bytes);
 }
 
 static void put_data_args(data_row *row, const prof_event *event) {
@@ -341,7 +341,7 @@ static void put_data_args(data_row *row, const prof_event *event) {
   if (is_json)
     prof_i_sink_bytes(&l->sink, l->values.buffer, sink_used(&l->values));
   else
-    prof_i_csv_put_text(&l->sink, l->values.buffer, sink_used(&l->values));
+    prof_i_sink_csv(&l->sink, l->values.buffer, sink_used(&l->values));
 }
 
 static void put_data_row(scope_list *l, const prof_event *event) {

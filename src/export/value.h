@@ -28,8 +28,4 @@ const char *prof_i_value_dtype(const prof_trace_arg *arg);
 enum { PROF_I_DEVICE_NAME_BYTES = 48 };
 void prof_i_device_name(prof_device device, char to[PROF_I_DEVICE_NAME_BYTES]);
 
-/* As a field of CSV, in quotes. U+FFFD replaces what is not UTF-8, and NUL, which readers
-   refuse. */
-void prof_i_csv_put_text(prof_i_sink *sink, const char *text, uint64_t bytes);
-
 #endif

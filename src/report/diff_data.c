@@ -125,18 +125,8 @@ int prof_i_diff_json(const prof_i_comparison *comparison, char **text_out) {
 
 /* ---- CSV, as RFC 4180 ---- */
 
-static void put_csv_part(prof_i_sink *sink, const char *text) {
-  for (const char *quote; (quote = strchr(text, '"')) != NULL; text = quote + 1) {
-    prof_i_sink_bytes(sink, text, (size_t)(quote - text));
-    prof_i_sink_text(sink, "\"\"");
-  }
-  prof_i_sink_text(sink, text);
-}
-
 static void put_csv_text(prof_i_sink *sink, const char *text) {
-  prof_i_sink_text(sink, "\"");
-  put_csv_part(sink, text);
-  prof_i_sink_text(sink, "\"");
+  prof_i_sink_csv(sink, text, strlen(text));
 }
 
 static void put_csv_path(prof_i_sink *sink, const prof_i_paths *paths, uint32_t path) {
@@ -145,7 +135,8 @@ static void put_csv_path(prof_i_sink *sink, const prof_i_paths *paths, uint32_t 
   prof_i_sink_text(sink, "\"");
   for (uint32_t i = 0; chain && i < count; i++) {
     if (i) prof_i_sink_text(sink, ";");
-    put_csv_part(sink, paths->rows[paths->items[chain[i]].row].name);
+    const char *const name = paths->rows[paths->items[chain[i]].row].name;
+    prof_i_sink_csv_part(sink, name, strlen(name));
   }
   prof_i_sink_text(sink, "\"");
   free(chain);

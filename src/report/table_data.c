@@ -39,14 +39,6 @@ static void put_number(prof_i_sink *sink, const table_value *value) {
 
 /* ---- CSV ---- */
 
-static void put_csv_part(prof_i_sink *sink, const char *text) {
-  for (const char *quote; (quote = strchr(text, '"')) != NULL; text = quote + 1) {
-    prof_i_sink_bytes(sink, text, (size_t)(quote - text));
-    prof_i_sink_text(sink, "\"\"");
-  }
-  prof_i_sink_text(sink, text);
-}
-
 static void put_csv_value(prof_i_sink *sink, const table_value *value) {
   if (value_is_missing(value)) return;
   if (value->kind != TABLE_VALUE_TEXT && value->kind != TABLE_VALUE_PLACE) {
@@ -54,7 +46,7 @@ static void put_csv_value(prof_i_sink *sink, const table_value *value) {
     return;
   }
   prof_i_sink_text(sink, "\"");
-  put_csv_part(sink, value->text);
+  prof_i_sink_csv_part(sink, value->text, strlen(value->text));
   if (value->kind == TABLE_VALUE_PLACE) {
     prof_i_sink_text(sink, ":");
     prof_i_sink_u64(sink, value->number);

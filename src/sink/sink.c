@@ -177,6 +177,28 @@ void prof_i_sink_string(prof_i_sink *sink, const char *text, size_t bytes) {
   prof_i_sink_bytes(sink, "\"", 1);
 }
 
+void prof_i_sink_csv_part(prof_i_sink *sink, const char *text, size_t bytes) {
+  while (bytes > 0) {
+    const prof_i_utf8_character character = prof_i_utf8_take(&text, &bytes);
+    if (*character.data == '"') prof_i_sink_bytes(sink, "\"", 1);
+    prof_i_sink_bytes(sink, character.data, character.bytes);
+  }
+}
+
+void prof_i_sink_csv(prof_i_sink *sink, const char *text, size_t bytes) {
+  prof_i_sink_bytes(sink, "\"", 1);
+  prof_i_sink_csv_part(sink, text, bytes);
+  prof_i_sink_bytes(sink, "\"", 1);
+}
+
+void prof_i_sink_csv_bare(prof_i_sink *sink, const char *text) {
+  const size_t bytes = strlen(text);
+  if (strpbrk(text, ",\"\r\n"))
+    prof_i_sink_csv(sink, text, bytes);
+  else
+    prof_i_sink_csv_part(sink, text, bytes);
+}
+
 void prof_i_sink_u64(prof_i_sink *sink, uint64_t value) {
   prof_i_sink_advance(sink, prof_i_put_u64(prof_i_sink_reserve(sink, PROF_I_NUMBER_ROOM), value));
 }
