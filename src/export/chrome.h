@@ -10,13 +10,14 @@
 #include "../analysis/launch.h"
 #include "../analysis/torch.h"
 #include "../reader/walk.h"
+#include "../sink/value.h"
 #include "event_numbers.h"
 #include "exporter.h"
 #include "flow.h"
 #include "forward.h"
+#include "names.h"
 #include "python_ids.h"
 #include "reversal.h"
-#include "value.h"
 
 enum {
   /* ts is cut here: the digits above change ten times a second, the eight below each time */

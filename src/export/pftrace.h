@@ -6,8 +6,8 @@
 
 #include "exporter.h"
 #include "flow.h"
+#include "names.h"
 #include "protobuf.h"
-#include "value.h"
 
 /* Field numbers of Perfetto's messages. */
 enum {

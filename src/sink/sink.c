@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "sink.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -205,4 +206,23 @@ void prof_i_sink_u64(prof_i_sink *sink, uint64_t value) {
 
 void prof_i_sink_i64(prof_i_sink *sink, int64_t value) {
   prof_i_sink_advance(sink, prof_i_put_i64(prof_i_sink_reserve(sink, PROF_I_NUMBER_ROOM), value));
+}
+
+void prof_i_sink_double(prof_i_sink *sink, double value) {
+  if (isfinite(value))
+    prof_i_sink_advance(sink,
+                        prof_i_put_double(prof_i_sink_reserve(sink, PROF_I_NUMBER_ROOM), value));
+  else
+    prof_i_sink_text(sink, "null");
+}
+
+void prof_i_sink_key(prof_i_sink *sink, const char *key) {
+  prof_i_sink_text(sink, ",\"");
+  prof_i_sink_text(sink, key);
+  prof_i_sink_text(sink, "\":");
+}
+
+void prof_i_sink_key_u64(prof_i_sink *sink, const char *key, uint64_t value) {
+  prof_i_sink_key(sink, key);
+  prof_i_sink_u64(sink, value);
 }

@@ -90,5 +90,10 @@ void prof_i_sink_string(prof_i_sink *sink, const char *text, size_t bytes);
 void prof_i_sink_string_part(prof_i_sink *sink, const char *text, size_t bytes);
 void prof_i_sink_u64(prof_i_sink *sink, uint64_t value);
 void prof_i_sink_i64(prof_i_sink *sink, int64_t value);
+/* "null" of NaN and infinite numbers */
+void prof_i_sink_double(prof_i_sink *sink, double value);
+/* ,"key": and ,"key":value */
+void prof_i_sink_key(prof_i_sink *sink, const char *key);
+void prof_i_sink_key_u64(prof_i_sink *sink, const char *key, uint64_t value);
 
 #endif

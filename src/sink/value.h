@@ -1,14 +1,10 @@
 /* One argument's value as JSON: what the formats share. Knows no format's layout. */
-#ifndef PROF_EXPORT_VALUE_H
-#define PROF_EXPORT_VALUE_H
+#ifndef PROF_SINK_VALUE_H
+#define PROF_SINK_VALUE_H
 
 #include <prof/trace.h>
 
-#include "../sink/sink.h"
-
-/* Room for what PROF_ARGS_FORMAT gives; more is cut. A recorded list has at most 16 KiB, but a
-   width may ask for anything. */
-enum { PROF_I_FORMAT_BYTES = 64 << 10 };
+#include "sink.h"
 
 /* As a JSON value. What JSON or a double cannot hold becomes a string: NaN, infinities, integers
    past 2^53, pointers. */
@@ -19,13 +15,5 @@ void prof_i_value_text(prof_i_sink *sink, const prof_trace_arg *arg);
 
 /* "[2, 3]" of a tensor; "[]" of anything else. The same as JSON and as text. */
 void prof_i_value_dims(prof_i_sink *sink, const prof_trace_arg *arg);
-
-/* A tensor's element type as torch.profiler spells it, "float", "long int"; "" when unknown or no
-   tensor. */
-const char *prof_i_value_dtype(const prof_trace_arg *arg);
-
-/* "GPU 0", "OpenCL 1": NUL-terminated. */
-enum { PROF_I_DEVICE_NAME_BYTES = 48 };
-void prof_i_device_name(prof_device device, char to[PROF_I_DEVICE_NAME_BYTES]);
 
 #endif
