@@ -40,8 +40,7 @@ static void put_counter(prof_i_chrome *w, const prof_i_counter_value *counter) {
   prof_i_sink_string_part(sink, name.data, name.bytes);
   prof_i_chrome_put_value_time(w, counter->device, counter->ns);
   prof_i_sink_text(sink, ",\"args\":{\"value\":");
-  prof_i_sink_advance(
-      sink, prof_i_put_double(prof_i_sink_reserve(sink, PROF_I_NUMBER_ROOM), counter->value));
+  prof_i_sink_double(sink, counter->value);
   prof_i_sink_text(sink, "}},\n");
   w->written.counter_count++;
 }

@@ -62,9 +62,7 @@ static int csv_event(prof_i_export *run, prof_i_export_event *event) {
   csv_put_number(sink, is_scope ? e->self_ns : 0);
   csv_put_number(sink, e->depth);
   if (e->kind == PROF_EVENT_STEP) prof_i_sink_u64(sink, e->id);
-  if (e->kind == PROF_EVENT_COUNTER && isfinite(e->value))
-    prof_i_sink_advance(sink,
-                        prof_i_put_double(prof_i_sink_reserve(sink, PROF_I_NUMBER_ROOM), e->value));
+  if (e->kind == PROF_EVENT_COUNTER && isfinite(e->value)) prof_i_sink_double(sink, e->value);
   prof_i_sink_bytes(sink, ",", 1);
   prof_i_sink_csv(sink, event->category.data, (size_t)event->category.bytes);
   prof_i_sink_bytes(sink, ",", 1);

@@ -3,40 +3,23 @@
 #include <string.h>
 
 #include "../base/log.h"
-#include "../base/text.h"
-#include "../base/text_buffer.h"
 #include "../sink/sink.h"
 #include "diff.h"
 
 enum { TEXT_BYTES_MAX = 1 << 30 };
 
-static void put_number(prof_i_sink *sink, double value) {
-  char digits[PROF_I_NUMBER_ROOM];
-  if (value - value != 0) { /* infinite */
-    prof_i_sink_text(sink, "null");
-    return;
-  }
-  prof_i_sink_bytes(sink, digits, (size_t)(prof_i_put_double(digits, value) - digits));
-}
-
 static void put_key_number(prof_i_sink *sink, const char *key, double value) {
-  prof_i_sink_text(sink, ",\"");
-  prof_i_sink_text(sink, key);
-  prof_i_sink_text(sink, "\":");
-  put_number(sink, value);
+  prof_i_sink_key(sink, key);
+  prof_i_sink_double(sink, value);
 }
 
 static void put_key_text(prof_i_sink *sink, const char *key, const char *text) {
-  prof_i_sink_text(sink, ",\"");
-  prof_i_sink_text(sink, key);
-  prof_i_sink_text(sink, "\":");
+  prof_i_sink_key(sink, key);
   prof_i_sink_string(sink, text, strlen(text));
 }
 
 static void put_values(prof_i_sink *sink, const char *side, const prof_i_compare_values *values) {
-  prof_i_sink_text(sink, ",\"");
-  prof_i_sink_text(sink, side);
-  prof_i_sink_text(sink, "\":");
+  prof_i_sink_key(sink, side);
   if (!values->runs_count) {
     prof_i_sink_text(sink, "null");
     return;
@@ -66,7 +49,8 @@ static uint32_t *path_chain(prof_i_sink *sink, const prof_i_paths *paths, uint32
 static void put_json_path(prof_i_sink *sink, const prof_i_paths *paths, uint32_t path) {
   uint32_t count;
   uint32_t *const chain = path_chain(sink, paths, path, &count);
-  prof_i_sink_text(sink, ",\"path\":[");
+  prof_i_sink_key(sink, "path");
+  prof_i_sink_text(sink, "[");
   for (uint32_t i = 0; chain && i < count; i++) {
     const char *const name = paths->rows[paths->items[chain[i]].row].name;
     if (i) prof_i_sink_text(sink, ",");
@@ -107,14 +91,13 @@ int prof_i_diff_json(const prof_i_comparison *comparison, char **text_out) {
   if (status != PROF_OK) return status;
   prof_i_sink_text(&sink, "{\"base_captures\":");
   prof_i_sink_u64(&sink, comparison->options.runs_count[0]);
-  prof_i_sink_text(&sink, ",\"new_captures\":");
-  prof_i_sink_u64(&sink, comparison->options.runs_count[1]);
+  prof_i_sink_key_u64(&sink, "new_captures", comparison->options.runs_count[1]);
   put_key_number(&sink, "threshold", comparison->options.threshold);
-  prof_i_sink_text(&sink, ",\"tested\":");
-  prof_i_sink_u64(&sink, comparison->tested_count);
+  prof_i_sink_key_u64(&sink, "tested", comparison->tested_count);
   put_key_number(&sink, "flagged_by_chance_at_most", comparison->chance_count);
   put_key_number(&sink, "coverage", comparison->coverage);
-  prof_i_sink_text(&sink, ",\"rows\":[");
+  prof_i_sink_key(&sink, "rows");
+  prof_i_sink_text(&sink, "[");
   for (uint32_t i = 0; i < comparison->line_count; i++) {
     prof_i_sink_text(&sink, i ? ",\n" : "\n");
     put_json_line(&sink, comparison, &comparison->lines[i]);
@@ -145,7 +128,7 @@ static void put_csv_path(prof_i_sink *sink, const prof_i_paths *paths, uint32_t 
 /* A field without a value is empty. */
 static void put_csv_number(prof_i_sink *sink, bool has_value, double value) {
   prof_i_sink_text(sink, ",");
-  if (has_value && value - value == 0) put_number(sink, value);
+  if (has_value && value - value == 0) prof_i_sink_double(sink, value);
 }
 
 static void put_csv_values(prof_i_sink *sink, const prof_i_compare_values *values) {

@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "../base/text.h"
-
 static const char *csv_title_of(uint32_t mode) {
   static const char *const titles[] = {[PROF_SAMPLE_POWER] = "Power(Watt)",
                                        [PROF_SAMPLE_VRAM] = "vram(%)",
@@ -42,7 +40,6 @@ void prof_i_csv_head(prof_i_sink *sink, const prof_i_meters *meters, uint32_t mo
 }
 
 static void put_long_rows(prof_i_sink *sink, const prof_i_meters *meters, uint64_t unix_ns) {
-  char number[PROF_I_NUMBER_ROOM];
   for (uint32_t i = 0; i < meters->count; i++) {
     const prof_i_meter *const meter = &meters->all[i];
     if (!meter->is_known) continue;
@@ -52,7 +49,7 @@ static void put_long_rows(prof_i_sink *sink, const prof_i_meters *meters, uint64
     prof_i_sink_text(sink, ",");
     prof_i_sink_csv_bare(sink, meter->unit);
     prof_i_sink_text(sink, ",");
-    prof_i_sink_bytes(sink, number, (size_t)(prof_i_put_double(number, meter->value) - number));
+    prof_i_sink_double(sink, meter->value);
     prof_i_sink_text(sink, "\n");
   }
 }
