@@ -231,12 +231,12 @@ static int put_json(const prof_i_html_json *json, const prof_rows *rows) {
   put_processes(json);
   put_threads(json);
   put_tracks(json);
-  prof_i_html_put_rows(json, rows);
+  int status = prof_i_html_put_rows(json, rows);
   put_durations(json);
   put_steps(json);
   put_counters(json);
   prof_i_html_put_devices(json);
-  int status = prof_i_html_put_flames(json);
+  if (status == PROF_OK) status = prof_i_html_put_flames(json);
   if (status == PROF_OK) status = prof_i_html_put_pools(json);
   prof_i_sink_text(sink, "}");
   return status;

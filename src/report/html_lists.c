@@ -6,6 +6,7 @@
 #include "../analysis/compare_paths.h"
 #include "../analysis/internal.h"
 #include "../base/log.h"
+#include "../base/sanitize.h"
 #include "../base/units.h"
 #include "../reader/internal.h"
 #include "flame.h"
@@ -43,8 +44,60 @@ static void put_place(const json_text *json, const prof_row_more *more) {
   put_string(json, text);
 }
 
+/* A name as rows have it: repaired. */
+typedef struct row_name {
+  char *text;
+  char *category; /* in the same block */
+  uint32_t number;
+} row_name;
+
+static int row_name_compare(const void *x, const void *y) {
+  const row_name *const a = x, *const b = y;
+  const int order = strcmp(a->text, b->text);
+  return order ? order : strcmp(a->category, b->category);
+}
+
+static size_t put_repaired(char *to, prof_i_text text) {
+  const size_t bytes = prof_i_sanitize_utf8(to, SIZE_MAX, text.data, (size_t)text.bytes);
+  to[bytes] = '\0';
+  return bytes + 1;
+}
+
+static void free_row_names(row_name *names, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++) free(names[i].text);
+  free(names);
+}
+
+/* By text, so that a row finds the number of its name. NULL: no memory. */
+static row_name *make_row_names(const prof_i_html *html) {
+  row_name *const names = calloc(html->name_count, sizeof *names);
+  for (uint32_t i = 0; names && i < html->name_count; i++) {
+    const prof_i_html_name *const name = &html->names[i];
+    names[i].text = malloc(3 * (size_t)(name->name.bytes + name->category.bytes) + 2);
+    if (!names[i].text) {
+      free_row_names(names, i);
+      return NULL;
+    }
+    names[i].category = names[i].text + put_repaired(names[i].text, name->name);
+    put_repaired(names[i].category, name->category);
+    names[i].number = i;
+  }
+  /* the first is no scope's: it stands for several names */
+  if (names) qsort(names + 1, html->name_count - 1, sizeof *names, row_name_compare);
+  return names;
+}
+
+/* -1: the row's scopes share the number of several names. */
+static int64_t find_row_name(const row_name *names, uint32_t count, const prof_row *row) {
+  const row_name wanted = {(char *)row->name, (char *)row->category, 0};
+  const row_name *const found =
+      bsearch(&wanted, names + 1, count - 1, sizeof *names, row_name_compare);
+  return found ? (int64_t)found->number : -1;
+}
+
 /* In the order of the columns of report.js. */
-static void put_row(const json_text *json, const prof_rows *rows, uint64_t index) {
+static void put_row(const json_text *json, const prof_rows *rows, uint64_t index,
+                    const row_name *names) {
   const prof_row *const row = &rows->rows[index];
   prof_row_more more = {.size = sizeof more};
   prof_rows_more(rows, index, &more);
@@ -66,16 +119,22 @@ static void put_row(const json_text *json, const prof_rows *rows, uint64_t index
   put_i64(json, row->memory_bytes);
   put_i64(json, row->device_memory_bytes);
   put_place(json, &more);
+  put_i64(json, find_row_name(names, json->html->name_count, row));
   prof_i_sink_text(json->sink, "]");
 }
 
-void prof_i_html_put_rows(const json_text *json, const prof_rows *rows) {
+int prof_i_html_put_rows(const json_text *json, const prof_rows *rows) {
+  row_name *const names = make_row_names(json->html);
+  if (!names)
+    return prof_i_fail(PROF_E_NO_MEMORY, "no memory for %u names", json->html->name_count);
   prof_i_sink_key(json->sink, "rows");
   prof_i_sink_text(json->sink, "[");
-  for (uint64_t i = 0; i < rows->row_count; i++) put_row(json, rows, i);
+  for (uint64_t i = 0; i < rows->row_count; i++) put_row(json, rows, i, names);
   prof_i_sink_text(json->sink, "]");
   prof_i_sink_key_u64(json->sink, "all_rows", rows->all_row_count);
   prof_i_sink_key_u64(json->sink, "self_ns", rows->all_self_ns);
+  free_row_names(names, json->html->name_count);
+  return PROF_OK;
 }
 
 /* ---- flame graphs ---- */
