@@ -4,7 +4,7 @@
 #ifndef PROF_ANALYSIS_COMPARE_H
 #define PROF_ANALYSIS_COMPARE_H
 
-#include "compare_paths.h"
+#include "paths.h"
 #include "statistics.h"
 
 enum { PROF_I_VERDICT_RUNS_MIN = 4 }; /* captures of a side for a verdict, at least */

@@ -42,7 +42,7 @@ static uint32_t *path_chain(prof_i_sink *sink, const prof_i_paths *paths, uint32
   uint32_t *const chain = malloc((count + 1) * sizeof *chain);
   if (!chain && sink->status == PROF_OK)
     sink->status = prof_i_fail(PROF_E_NO_MEMORY, "no memory for a path of %u scopes", count);
-  for (uint32_t i = count; chain && i-- > 0; path = paths->items[path].parent) chain[i] = path;
+  if (chain) prof_i_paths_chain(paths, path, chain);
   return chain;
 }
 

@@ -10,6 +10,7 @@
 #include "../base/sanitize.h"
 #include "../base/text_buffer.h"
 #include "../base/units.h"
+#include "../sink/sink.h"
 #include "svg_text.h"
 
 /* Pixels; flame_script.c has some of them, too. */
@@ -24,7 +25,8 @@ enum {
   LABEL_GAP = 3,
   LABEL_COLUMNS_MIN = 3,
   DEPTH_MAX = 512, /* of drawn frames */
-  LABEL_ROOM = 64
+  LABEL_ROOM = 64,
+  TEXT_BYTES_MAX = 1 << 30 /* of folded stacks */
 };
 static const double frame_width_min = 0.1;
 
@@ -100,56 +102,62 @@ static void place_frames(flame_page *p) {
   }
 }
 
-/* ---- folded stacks ---- */
-
-static void put_folded_name(prof_i_text_buffer *page, const char *name) {
-  char shown[PROF_I_SANITIZED_NAME_BYTES];
-  prof_i_sanitize_name(shown, name);
-  for (char *at = shown; (at = strchr(at, ';')) != NULL;) *at = ':';
-  prof_i_text_buffer_append_text(page, shown[0] ? shown : "(no name)");
+static const char *frame_name(const prof_i_paths *paths, uint32_t path) {
+  if (path == 0) return "all";
+  const char *const name = paths->rows[paths->items[path].row].name;
+  return name[0] ? name : "(unnamed)";
 }
 
-static bool put_folded_stack(flame_page *p, uint32_t path) {
-  const uint32_t count = p->paths->items[path].depth;
-  uint32_t *const chain = malloc((count + 1) * sizeof *chain);
-  if (!chain) return false;
-  for (uint32_t i = count, at = path; i-- > 0; at = p->paths->items[at].parent) chain[i] = at;
+/* ---- folded stacks ---- */
+
+/* `chain` has room for the depth of the path. */
+static void put_folded_stack(prof_i_sink *sink, const prof_i_paths *paths, uint32_t path,
+                             uint32_t *chain) {
+  const uint32_t count = paths->items[path].depth;
+  prof_i_paths_chain(paths, path, chain);
   for (uint32_t i = 0; i < count; i++) {
-    if (i) prof_i_text_buffer_append_text(&p->page, ";");
-    put_folded_name(&p->page, p->paths->rows[p->paths->items[chain[i]].row].name);
+    const char *const name = frame_name(paths, chain[i]);
+    if (i) prof_i_sink_text(sink, ";");
+    prof_i_sink_frame(sink, name, strlen(name));
   }
-  if (!count) prof_i_text_buffer_append_text(&p->page, "(no scope)");
-  free(chain);
-  return true;
+  if (!count) prof_i_sink_text(sink, "(no scope)");
 }
 
 static unsigned long long whole(double value) { return (unsigned long long)(value + 0.5); }
 
-static int hand_over(flame_page *p, bool is_made, char **text_out) {
-  free(p->nodes);
-  if (is_made && !p->page.is_out_of_memory) {
-    *text_out = p->page.text;
-    return PROF_OK;
-  }
-  free(p->page.text);
-  return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a flame graph of %u paths", p->paths->count);
+static int no_memory(const prof_i_paths *paths) {
+  return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a flame graph of %u paths", paths->count);
+}
+
+static uint32_t depth_of(const prof_i_paths *paths) {
+  uint32_t depth = 0;
+  for (uint32_t i = 0; i < paths->count; i++)
+    if (paths->items[i].depth > depth) depth = paths->items[i].depth;
+  return depth;
 }
 
 int prof_i_flame_folded(const prof_i_paths *paths, const prof_i_flame_options *options,
                         char **text_out) {
-  flame_page p = {.paths = paths, .options = options};
-  bool is_made = true;
-  prof_i_text_buffer_append_text(&p.page, "");
-  for (uint32_t i = 0; i < paths->count && is_made; i++) {
+  prof_i_sink sink;
+  size_t bytes;
+  uint32_t *const chain = malloc(((size_t)depth_of(paths) + 1) * sizeof *chain);
+  const int status = chain ? prof_i_sink_open_memory(&sink, TEXT_BYTES_MAX) : no_memory(paths);
+  for (uint32_t i = 0; i < paths->count && status == PROF_OK; i++) {
     const double base =
         options->is_difference ? prof_i_flame_value(paths, i, options, PROF_I_SIDE_BASE) : 0;
     const double value = prof_i_flame_value(paths, i, options, PROF_I_SIDE_NEW);
     if (base <= 0 && value <= 0) continue;
-    is_made = put_folded_stack(&p, i);
-    if (options->is_difference) prof_i_text_buffer_printf(&p.page, " %llu", whole(base));
-    prof_i_text_buffer_printf(&p.page, " %llu\n", whole(value));
+    put_folded_stack(&sink, paths, i, chain);
+    prof_i_sink_text(&sink, " ");
+    if (options->is_difference) {
+      prof_i_sink_u64(&sink, whole(base));
+      prof_i_sink_text(&sink, " ");
+    }
+    prof_i_sink_u64(&sink, whole(value));
+    prof_i_sink_text(&sink, "\n");
   }
-  return hand_over(&p, is_made, text_out);
+  free(chain);
+  return status == PROF_OK ? prof_i_sink_take(&sink, text_out, &bytes) : status;
 }
 
 /* ---- the SVG ---- */
@@ -198,19 +206,13 @@ static void put_share(flame_page *p, double part, double all) {
   prof_i_text_buffer_printf(&p->page, "%llu.%llu%%", tenths / 10, tenths % 10);
 }
 
-static const char *frame_name(const flame_page *p, uint32_t path) {
-  if (path == 0) return "all";
-  const char *const name = p->paths->rows[p->paths->items[path].row].name;
-  return name[0] ? name : "(no name)";
-}
-
 /* "conv2d: 1.5ms, 12.5%; own 1ms; base 1.2ms" */
 static void put_frame_title(flame_page *p, uint32_t path) {
   const flame_node *const node = &p->nodes[path];
   char total[LABEL_ROOM], own[LABEL_ROOM], base[LABEL_ROOM];
   value_text(p, total, node->total[1]);
   value_text(p, own, node->own[1]);
-  prof_i_svg_put_name(&p->page, frame_name(p, path));
+  prof_i_svg_put_name(&p->page, frame_name(p->paths, path));
   prof_i_text_buffer_printf(&p->page, ": %s, ", total);
   put_share(p, node->total[1], p->nodes[0].total[1]);
   prof_i_text_buffer_printf(&p->page, "; own %s", own);
@@ -238,7 +240,7 @@ static void put_frame(flame_page *p, uint32_t path) {
   const double x = FRAMES_LEFT + node->x * p->scale, width = node->total[1] * p->scale;
   const uint32_t y = FRAMES_TOP + (p->depth - p->paths->items[path].depth) * FRAME_HEIGHT;
   prof_i_text_buffer_append_text(&p->page, "<g class=\"f\" data-n=\"");
-  prof_i_svg_put_name(&p->page, frame_name(p, path));
+  prof_i_svg_put_name(&p->page, frame_name(p->paths, path));
   prof_i_text_buffer_append_text(&p->page, "\"><title>");
   put_frame_title(p, path);
   prof_i_text_buffer_append_text(&p->page, "</title><rect x=\"");
@@ -251,11 +253,11 @@ static void put_frame(flame_page *p, uint32_t path) {
   else if (p->options->is_difference)
     put_change_colour(p, node);
   else
-    put_colour(p, frame_name(p, path));
+    put_colour(p, frame_name(p->paths, path));
   prof_i_text_buffer_append_text(&p->page, "\"/><text x=\"");
   put_pixels(&p->page, x + LABEL_GAP);
   prof_i_text_buffer_printf(&p->page, "\" y=\"%u\">", y + 12);
-  put_label(p, frame_name(p, path), width);
+  put_label(p, frame_name(p->paths, path), width);
   prof_i_text_buffer_append_text(&p->page, "</text></g>\n");
 }
 
@@ -315,5 +317,11 @@ int prof_i_flame_svg(const prof_i_paths *paths, const prof_i_flame_options *opti
       if (p.nodes[i].is_drawn) put_frame(&p, i);
     put_foot(&p, height);
   }
-  return hand_over(&p, is_made, text_out);
+  free(p.nodes);
+  if (is_made && !p.page.is_out_of_memory) {
+    *text_out = p.page.text;
+    return PROF_OK;
+  }
+  free(p.page.text);
+  return no_memory(paths);
 }

@@ -1,10 +1,10 @@
-/* Flame graphs of paths (analysis/compare_paths.h): folded stacks, and a self-contained SVG with
+/* Flame graphs of paths (analysis/paths.h): folded stacks, and a self-contained SVG with
    search and zoom by a small script. Both are of one side, or the difference of two. The caller
    frees the texts. Called by `prof flame`. */
 #ifndef PROF_REPORT_FLAME_H
 #define PROF_REPORT_FLAME_H
 
-#include "../analysis/compare_paths.h"
+#include "../analysis/paths.h"
 
 typedef enum prof_i_flame_kind {
   PROF_I_FLAME_HOST = 0,   /* self time of host scopes, ns */

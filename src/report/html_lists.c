@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../analysis/compare_paths.h"
 #include "../analysis/internal.h"
+#include "../analysis/paths.h"
 #include "../base/log.h"
 #include "../base/sanitize.h"
 #include "../base/units.h"

@@ -200,6 +200,19 @@ void prof_i_sink_csv_bare(prof_i_sink *sink, const char *text) {
     prof_i_sink_csv_part(sink, text, bytes);
 }
 
+void prof_i_sink_frame(prof_i_sink *sink, const char *text, size_t bytes) {
+  while (bytes > 0) {
+    const prof_i_utf8_character character = prof_i_utf8_take(&text, &bytes);
+    const unsigned char first = (unsigned char)*character.data;
+    if (first == ';')
+      prof_i_sink_bytes(sink, ":", 1);
+    else if (first < ' ')
+      prof_i_sink_bytes(sink, " ", 1);
+    else
+      prof_i_sink_bytes(sink, character.data, character.bytes);
+  }
+}
+
 void prof_i_sink_u64(prof_i_sink *sink, uint64_t value) {
   prof_i_sink_advance(sink, prof_i_put_u64(prof_i_sink_reserve(sink, PROF_I_NUMBER_ROOM), value));
 }

@@ -84,6 +84,10 @@ void prof_i_sink_csv_bare(prof_i_sink *sink, const char *text);
 /* without the quotes */
 void prof_i_sink_csv_part(prof_i_sink *sink, const char *text, size_t bytes);
 
+/* A frame of folded stacks: without what separates frames and lines. ';' becomes ':', a control a
+   blank. U+FFFD as above. */
+void prof_i_sink_frame(prof_i_sink *sink, const char *text, size_t bytes);
+
 /* Pieces of JSON: a string in quotes out of any bytes (text.h), and numbers. */
 void prof_i_sink_string(prof_i_sink *sink, const char *text, size_t bytes);
 /* without the quotes */
