@@ -15,7 +15,7 @@ static uint64_t wall_error_ns(const prof_trace_info *info) {
 void prof_i_merge_describe(const prof_trace *trace, prof_i_merge_capture *capture_out) {
   prof_trace_info info = {.size = sizeof info};
   prof_trace_info_get(trace, &info);
-  const bool has_rank = info.world_size > 1 || info.world_size < 0;
+  const bool has_rank = prof_i_world_has_ranks(info.world_size);
   *capture_out = (prof_i_merge_capture){
       .pid = info.pid,
       .rank = has_rank ? info.rank : -1,

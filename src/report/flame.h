@@ -1,6 +1,7 @@
 /* Flame graphs of paths (analysis/paths.h): folded stacks, and a self-contained SVG with
    search and zoom by a small script. Both are of one side, or the difference of two. The caller
-   frees the texts. Called by `prof flame`. */
+   frees the texts. Called by `prof flame` and the
+   HTML report. */
 #ifndef PROF_REPORT_FLAME_H
 #define PROF_REPORT_FLAME_H
 

@@ -86,7 +86,7 @@ static void put_processes(const prof_i_html_json *json) {
     prof_i_sink_text(json->sink, ",");
     prof_i_sink_u64(json->sink, info.pid);
     prof_i_sink_text(json->sink, ",");
-    prof_i_sink_i64(json->sink, info.world_size == 1 || info.world_size == 0 ? -1 : info.rank);
+    prof_i_sink_i64(json->sink, prof_i_world_has_ranks(info.world_size) ? info.rank : -1);
     prof_i_sink_text(json->sink, "]");
   }
   prof_i_sink_text(json->sink, "]");

@@ -1,4 +1,4 @@
-/* Text in an SVG. Called by memory_svg.c and flame.c. */
+/* Text in an SVG. Called by memory_svg.c, flame.c and html.c. */
 #ifndef PROF_REPORT_SVG_TEXT_H
 #define PROF_REPORT_SVG_TEXT_H
 
