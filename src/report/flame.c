@@ -13,7 +13,110 @@
 #include "../sink/sink.h"
 #include "svg_text.h"
 
-/* Pixels; flame_script.c has some of them, too. */
+/* ---- the script ---- */
+
+/* The script of a flame graph: zoom by a click, search by "/". It draws nothing new, and loads
+   nothing. See flame.h. */
+
+/* clang-format off */
+static const char flame_script[] =
+    "\"use strict\";\n"
+    "(function () {\n"
+    "  var LEFT = 10, WIDTH = 1180, LETTER = 7, EDGE = 0.0002;\n"
+    "  var typed = null;\n"
+    "  var find = document.getElementById(\"find\"), told = document.getElementById(\"told\");\n"
+    "  var usual = find.textContent;\n"
+    "  var frames = Array.prototype.map.call(document.querySelectorAll(\"g.f\"), function (g) {\n"
+    "    var rect = g.querySelector(\"rect\");\n"
+    "    return {\n"
+    "      g: g, rect: rect, label: g.querySelector(\"text\"), name: g.getAttribute(\"data-n\"),\n"
+    "      title: g.querySelector(\"title\").textContent, y: Number(rect.getAttribute(\"y\")),\n"
+    "      x: Number(rect.getAttribute(\"x\")), w: Number(rect.getAttribute(\"width\"))\n"
+    "    };\n"
+    "  });\n"
+    "  function cut(name, width) {\n"
+    "    var columns = Math.floor((width - 6) / LETTER), used = 0, letters = Array.from(name);\n"
+    "    if (columns < 3) return \"\";\n"
+    "    for (var i = 0; i < letters.length; i++) {\n"
+    "      used += letters[i].codePointAt(0) > 0x10ff ? 2 : 1;\n"
+    "      if (used > columns) return letters.slice(0, Math.max(i - 2, 0)).join(\"\") + \"..\";\n"
+    "    }\n"
+    "    return name;\n"
+    "  }\n"
+    "  function zoom(to) {\n"
+    "    var end = to.x + to.w, scale = WIDTH / to.w;\n"
+    "    frames.forEach(function (f) {\n"
+    "      var isBelow = f.y > to.y && f.x <= to.x + EDGE && f.x + f.w >= end - EDGE;\n"
+    "      var isInside = f.y <= to.y && f.x >= to.x - EDGE && f.x + f.w <= end + EDGE;\n"
+    "      var x = isBelow ? LEFT : LEFT + (f.x - to.x) * scale;\n"
+    "      var w = isBelow ? WIDTH : f.w * scale;\n"
+    "      f.g.style.display = isBelow || isInside ? \"\" : \"none\";\n"
+    "      f.g.classList.toggle(\"d\", isBelow);\n"
+    "      f.rect.setAttribute(\"x\", x);\n"
+    "      f.rect.setAttribute(\"width\", w);\n"
+    "      f.label.setAttribute(\"x\", x + 3);\n"
+    "      f.label.textContent = cut(f.name, w);\n"
+    "    });\n"
+    "  }\n"
+    "  function search(text) {\n"
+    "    var wanted = text.toLowerCase();\n"
+    "    var all = frames.length ? frames[0].w : 1, end = -1, sum = 0;\n"
+    "    var found = frames.filter(function (f) {\n"
+    "      var isFound = wanted !== \"\" && f.name.toLowerCase().includes(wanted);\n"
+    "      f.g.classList.toggle(\"m\", isFound);\n"
+    "      return isFound;\n"
+    "    });\n"
+    "    /* what lies in another one that was found does not count again */\n"
+    "    found.sort(function (a, b) { return a.x - b.x || b.y - a.y; });\n"
+    "    found.forEach(function (f) {\n"
+    "      if (f.x + f.w <= end + EDGE) return;\n"
+    "      sum += f.w;\n"
+    "      end = f.x + f.w;\n"
+    "    });\n"
+    "    find.textContent = typed === null && wanted === \"\" ? usual\n"
+    "      : \"/\" + text + (wanted ? \"  \" + found.length + \" found, \" +\n"
+    "        (100 * sum / all).toFixed(1) + \"%\" : \"\");\n"
+    "  }\n"
+    "  frames.forEach(function (f) {\n"
+    "    f.g.addEventListener(\"click\", function () { zoom(f); });\n"
+    "    f.g.addEventListener(\"mouseover\", function () { told.textContent = f.title; });\n"
+    "  });\n"
+    "  document.addEventListener(\"keydown\", function (event) {\n"
+    "    if (event.ctrlKey || event.metaKey || event.altKey) return;\n"
+    "    if (event.key === \"Escape\") {\n"
+    "      typed = null;\n"
+    "      search(\"\");\n"
+    "      if (frames.length) zoom(frames[0]);\n"
+    "    } else if (typed === null) {\n"
+    "      if (event.key !== \"/\") return;\n"
+    "      typed = \"\";\n"
+    "      search(typed);\n"
+    "    } else if (event.key === \"Enter\") {\n"
+    "      typed = null;\n"
+    "    } else if (event.key === \"Backspace\") {\n"
+    "      typed = typed.slice(0, -1);\n"
+    "      search(typed);\n"
+    "    } else if (Array.from(event.key).length === 1) {\n"
+    "      typed += event.key;\n"
+    "      search(typed);\n"
+    "    } else {\n"
+    "      return;\n"
+    "    }\n"
+    "    event.preventDefault();\n"
+    "  });\n"
+    "  /* FILE.svg#search=TEXT, FILE.svg#zoom=NUMBER of a frame */\n"
+    "  function follow() {\n"
+    "    var hash = decodeURIComponent(location.hash), frame;\n"
+    "    if (hash.startsWith(\"#search=\")) search(hash.slice(8));\n"
+    "    frame = hash.startsWith(\"#zoom=\") && frames[Number(hash.slice(6))];\n"
+    "    if (frame) zoom(frame);\n"
+    "  }\n"
+    "  window.addEventListener(\"hashchange\", follow);\n"
+    "  follow();\n"
+    "})();\n";
+/* clang-format on */
+
+/* Pixels; the script has some of them, too. */
 enum {
   SVG_WIDTH = 1200,
   FRAMES_LEFT = 10,
@@ -301,7 +404,7 @@ static void put_foot(flame_page *p, uint32_t height) {
                               "%u too small, %u gone</text>\n",
                               SVG_WIDTH - FRAMES_LEFT, p->narrow, p->gone);
   prof_i_text_buffer_append_text(&p->page, "<script><![CDATA[\n");
-  prof_i_text_buffer_append_text(&p->page, prof_i_flame_script);
+  prof_i_text_buffer_append_text(&p->page, flame_script);
   prof_i_text_buffer_append_text(&p->page, "]]></script>\n</svg>\n");
 }
 

@@ -36,9 +36,4 @@ int prof_i_flame_folded(const prof_i_paths *paths, const prof_i_flame_options *o
 int prof_i_flame_svg(const prof_i_paths *paths, const prof_i_flame_options *options,
                      char **text_out);
 
-/* ---- flame_script.c ---- */
-
-/* JavaScript without "]]>". It uses the frames' elements alone. */
-extern const char prof_i_flame_script[];
-
 #endif
