@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/hash.h"
 #include "../base/sanitize.h"
 #include "../reader/capture.h"
 
@@ -14,11 +15,6 @@ enum { ROOM_FIRST = 64, NO_ROW = -1 };
 static uint32_t mix_hash(uint32_t hash, uint32_t value) {
   const uint64_t product = ((uint64_t)hash << 32 | value) * UINT64_C(0x9e3779b97f4a7c15);
   return (uint32_t)(product >> 32) ^ (uint32_t)product;
-}
-
-static uint32_t text_hash(uint32_t hash, const char *text, size_t bytes) {
-  for (size_t i = 0; i < bytes; i++) hash = (hash ^ (unsigned char)text[i]) * 16777619u;
-  return hash;
 }
 
 static uint32_t path_hash(uint32_t parent, uint32_t row) {
@@ -90,8 +86,8 @@ static bool make_row(prof_i_path_row *row, prof_i_text name, prof_i_text categor
 }
 
 int64_t prof_i_paths_row(prof_i_paths *p, prof_i_text name, prof_i_text category, bool is_device) {
-  uint32_t hash = text_hash(2166136261u ^ is_device, name.data, (size_t)name.bytes);
-  hash = text_hash(hash * 16777619u, category.data, (size_t)category.bytes);
+  uint32_t hash = prof_i_hash32(PROF_I_HASH32_SEED ^ is_device, name.data, (size_t)name.bytes);
+  hash = prof_i_hash32(hash * 16777619u, category.data, (size_t)category.bytes);
   hash = mix_hash(hash, (uint32_t)name.bytes);
   if (p->row_count * 2 >= p->row_table_room && !rehash_rows(p)) return NO_ROW;
   uint32_t at = hash & (p->row_table_room - 1);

@@ -6,12 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/hash.h"
 #include "../base/log.h"
 #include "../base/sanitize.h"
 #include "../base/text_buffer.h"
 #include "../base/units.h"
 #include "../sink/sink.h"
-#include "svg_text.h"
+#include "internal.h"
 
 /* ---- the script ---- */
 
@@ -283,8 +284,7 @@ static void put_colour(flame_page *p, const char *name) {
   static const unsigned char families[3][6] = {
       {205, 50, 90, 130, 30, 50}, {60, 60, 165, 60, 120, 50}, {90, 60, 150, 60, 205, 45}};
   const unsigned char *const family = families[p->options->kind];
-  uint32_t hash = 2166136261u;
-  for (; *name; name++) hash = (hash ^ (unsigned char)*name) * 16777619u;
+  uint32_t hash = prof_i_hash32(PROF_I_HASH32_SEED, name, strlen(name));
   hash ^= hash >> 15;
   prof_i_text_buffer_printf(&p->page, "#%02x%02x%02x", family[0] + hash % family[1],
                             family[2] + (hash >> 8) % family[3],

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/hash.h"
 #include "../reader/walker.h"
 
 /* ---- slices ---- */
@@ -143,14 +144,13 @@ static bool texts_equal(prof_i_text a, prof_i_text b) {
 }
 
 static uint64_t text_hash(uint64_t hash, prof_i_text text) {
-  for (uint64_t i = 0; i < text.bytes; i++)
-    hash = (hash ^ (unsigned char)text.data[i]) * 0x100000001b3u;
+  hash = prof_i_hash64(hash, text.data, (size_t)text.bytes);
   return (hash ^ text.bytes) * 0x9e3779b97f4a7c15u;
 }
 
 /* The number of a name and category. Beyond the limit: that of mixed names. */
 static uint32_t name_find(prof_i_html *html, prof_i_text name, prof_i_text category) {
-  uint64_t key = text_hash(text_hash(0xcbf29ce484222325u, name), category) | 1;
+  uint64_t key = text_hash(text_hash(PROF_I_HASH64_SEED, name), category) | 1;
   for (;; key += 2) {
     uint64_t *const number = map_at(&html->name_map, key);
     if (!number) break;

@@ -1,5 +1,5 @@
-/* Made by tools/report_page.py from src/report/html: do not edit. See html_page.h. */
-#include "html_page.h"
+/* Made by tools/report_page.py from src/report/html: do not edit. See internal.h. */
+#include "internal.h"
 
 #include <stddef.h>
 

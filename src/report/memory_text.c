@@ -15,7 +15,7 @@
 #include "../base/this_thread.h"
 #include "../base/units.h"
 #include "../reader/capture.h"
-#include "memory_plot.h"
+#include "internal.h"
 
 /* ---- doubts ---- */
 
