@@ -77,8 +77,8 @@ def source():
     for index, part in enumerate(page()):
         out += [f'    "\\001{part}"'] if index % 2 else quoted(part)
     return (
-        "/* Made by tools/report_page.py from src/report/html: do not edit. See html_page.h. */\n"
-        '#include "html_page.h"\n\n#include <stddef.h>\n\n/* clang-format off */\n'
+        "/* Made by tools/report_page.py from src/report/html: do not edit. See internal.h. */\n"
+        '#include "internal.h"\n\n#include <stddef.h>\n\n/* clang-format off */\n'
         "const char *const prof_i_html_page[] = {\n" + ",\n".join(out) + ",\n    NULL};\n"
         "/* clang-format on */\n"
     )

@@ -3,12 +3,94 @@
    the totals of a group are kept when a call of it is pushed. When that call is emitted, the total
    becomes the kept one plus the call, because all else that the group got was inside of it. */
 #include <prof/memory.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "../base/fault.h"
 #include "../base/port.h"
 #include "../format/observed.h"
 #include "../format/parse.h"
 #include "aggregation.h"
+#include "memory.h"
+#include "memory_totals.h"
+
+/* ---- memory of scopes ---- */
+
+void prof_i_memory_totals_fini(prof_i_memory_totals *sums) { free(sums->pending); }
+
+/* Before the next thread. */
+static void memory_totals_clear(prof_i_memory_totals *sums) {
+  if (sums->room) memset(sums->pending, 0, sums->room * sizeof *sums->pending);
+}
+
+static void add_own_bytes(prof_i_pending_memory *to, uint64_t count, uint64_t first_ns) {
+  if (count && (!to->count || first_ns < to->first_ns)) to->first_ns = first_ns;
+  to->count += count;
+}
+
+/* An alloc or a free of a pool. False: another span of memory. */
+static bool memory_totals_read(const prof_trace *trace, const prof_i_span *span,
+                               prof_i_scope_bytes *own_out) {
+  prof_i_long_record record = {0};
+  if (!prof_i_event_read(span->record, &record)) return false;
+  const prof_i_memory_record memory = prof_i_memory_read(span->record, &record);
+  const prof_i_pool_record *const pool = prof_i_catalog_pool(&trace->catalog, memory.pool);
+  if (!pool || memory.verb > PROF_I_VERB_FREE) return false;
+  const int64_t given = prof_i_memory_bytes_bounded(memory.bytes),
+                bytes = memory.verb == PROF_I_VERB_ALLOC ? given : -given;
+  const bool is_host = pool->device.type == PROF_DEVICE_CPU;
+  *own_out = (prof_i_scope_bytes){.host = is_host ? bytes : 0,
+                                  .self_host = is_host ? bytes : 0,
+                                  .device = is_host ? 0 : bytes,
+                                  .self_device = is_host ? 0 : bytes};
+  return true;
+}
+
+/* Adds what memory_totals_read() returned. False: no memory. */
+static bool memory_totals_add(prof_i_memory_totals *sums, const prof_i_span *span,
+                              const prof_i_scope_bytes *own) {
+  if (!prof_i_make_room_at_index((void **)&sums->pending, &sums->room, span->depth,
+                                 sizeof *sums->pending))
+    return false;
+  prof_i_pending_memory *const to = &sums->pending[span->depth];
+  prof_i_scope_bytes_add(&to->scope_bytes, own);
+  add_own_bytes(to, 1, span->start_ns);
+  return true;
+}
+
+/* The bytes of a scope of lane 0 that ended. They become part of the scope around it. */
+static prof_i_scope_bytes memory_totals_end_scope(prof_i_memory_totals *sums,
+                                                  const prof_i_span *span) {
+  const uint32_t depth = span->depth + 1u;
+  if (span->lane != 0 || depth >= sums->room) return (prof_i_scope_bytes){0};
+  const prof_i_scope_bytes own = sums->pending[depth].scope_bytes,
+                           all = {.host = own.host, .device = own.device};
+  sums->pending[depth] = (prof_i_pending_memory){0};
+  prof_i_scope_bytes_add(&sums->pending[span->depth].scope_bytes, &all);
+  return own;
+}
+
+/* A step is not a scope, and the options leave some scopes out: their bytes belong to the scope
+   around them. */
+static void memory_totals_end_step(prof_i_memory_totals *sums, const prof_i_span *span) {
+  const uint32_t depth = span->depth + 1u;
+  if (span->lane != 0 || depth >= sums->room) return;
+  const prof_i_pending_memory own = sums->pending[depth];
+  sums->pending[depth] = (prof_i_pending_memory){0};
+  prof_i_scope_bytes_add(&sums->pending[span->depth].scope_bytes, &own.scope_bytes);
+  add_own_bytes(&sums->pending[span->depth], own.count, own.first_ns);
+}
+
+/* At the end of a thread: adds what no scope of it encloses. */
+static void memory_totals_unscoped(const prof_i_memory_totals *sums,
+                                   prof_i_unscoped_memory *outside) {
+  if (!sums->room || !sums->pending[0].count) return;
+  const prof_i_pending_memory *const own = &sums->pending[0];
+  if (!outside->count || own->first_ns < outside->first_ns) outside->first_ns = own->first_ns;
+  outside->count += own->count;
+  outside->host = prof_i_bytes_add_wrapping(outside->host, own->scope_bytes.self_host);
+  outside->device = prof_i_bytes_add_wrapping(outside->device, own->scope_bytes.self_device);
+}
 
 typedef prof_i_group_key group_key;
 
@@ -217,13 +299,12 @@ static bool is_outer_function(const prof_i_aggregation *a, const prof_i_span *sp
    scope that a jump left. */
 static prof_i_scope_bytes end_scope_memory(prof_i_aggregation *a, const prof_i_span *span) {
   const bool is_skipped = span->record && prof_i_is_skipped(span->record);
-  if (span_is_requested(a, span) && !is_skipped)
-    return prof_i_memory_totals_end_scope(&a->memory, span);
+  if (span_is_requested(a, span) && !is_skipped) return memory_totals_end_scope(&a->memory, span);
   if (is_outer_function(a, span)) {
-    prof_i_memory_totals_end_scope(&a->memory, span);
+    memory_totals_end_scope(&a->memory, span);
     return (prof_i_scope_bytes){0};
   }
-  prof_i_memory_totals_end_step(&a->memory, span);
+  memory_totals_end_step(&a->memory, span);
   return (prof_i_scope_bytes){0};
 }
 
@@ -248,11 +329,11 @@ static void find_holder(const prof_i_aggregation *a, const prof_i_span *span,
 
 static int add_charge(prof_i_aggregation *a, const prof_i_span *span) {
   prof_i_charge charge = {.at_ns = span->start_ns};
-  if (!prof_i_memory_totals_read(a->trace, span, &charge.own)) return 0;
+  if (!memory_totals_read(a->trace, span, &charge.own)) return 0;
   if (a->crossing.is_on) find_holder(a, span, &charge);
   if (a->crossing.is_on && !prof_i_crossing_memory_charge(&a->crossing, &charge))
     return PROF_E_NO_MEMORY;
-  return prof_i_memory_totals_add(&a->memory, span, &charge.own) ? 0 : PROF_E_NO_MEMORY;
+  return memory_totals_add(&a->memory, span, &charge.own) ? 0 : PROF_E_NO_MEMORY;
 }
 
 /* Spans that are not scopes. */
@@ -260,7 +341,7 @@ static int visit_other(prof_i_aggregation *a, const prof_i_span *span) {
   if (a->has_launched && span->kind == PROF_EVENT_STEP)
     prof_i_device_totals_end_step(&a->on_device, span);
   if (!a->has_pools) return 0;
-  if (span->kind == PROF_EVENT_STEP) prof_i_memory_totals_end_step(&a->memory, span);
+  if (span->kind == PROF_EVENT_STEP) memory_totals_end_step(&a->memory, span);
   if (span->kind != PROF_EVENT_MEMORY || !span_is_requested(a, span)) return 0;
   return add_charge(a, span);
 }
@@ -420,12 +501,12 @@ int prof_i_aggregation_add_thread(prof_i_aggregation *a) {
     walker->walk_plain = prof_i_aggregation_plain_walk(a);
     walker->takes_bare = !(a->options.group & (PROF_I_GROUP_SHAPES | PROF_GROUP_STACK));
   }
-  prof_i_memory_totals_clear(&a->memory);
+  memory_totals_clear(&a->memory);
   const int status = prof_i_walker_run(walker);
   if (a->crossing.is_on)
     prof_i_crossing_memory_settle(&a->crossing, &a->outside);
   else
-    prof_i_memory_totals_unscoped(&a->memory, &a->outside);
+    memory_totals_unscoped(&a->memory, &a->outside);
   prof_i_walker_destroy(walker);
   a->walker = NULL;
   a->has_callers = false;

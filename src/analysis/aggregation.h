@@ -1,9 +1,7 @@
 /* The state of an aggregate: options, groups, and the current walk. Each call of
-   prof_traces_aggregate() has one. Five files use it:
+   prof_traces_aggregate() has one. Four files use it:
 
-   aggregate.c: traces, threads, the public calls.
-
-   aggregate_options.c: copies and checks the options.
+   aggregate.c: options, traces, threads, the public calls.
 
    aggregate_group.c: finds the group of a scope.
 
@@ -148,12 +146,6 @@ static inline bool prof_i_aggregation_has_pending_room(prof_i_aggregation *a) {
 static inline bool prof_i_aggregation_is_inside(const prof_i_aggregation *a) {
   return a->pending_count && a->pending_call[a->pending_count - 1].is_inside;
 }
-
-/* ---- aggregate_options.c ---- */
-
-/* Copies `given`, which may be NULL, and sets what it leaves open. PROF_E_INVALID. */
-int prof_i_aggregate_options_read(const prof_aggregate_options *given,
-                                  prof_aggregate_options *options);
 
 /* ---- aggregate_group.c: functions that return false had no memory ---- */
 

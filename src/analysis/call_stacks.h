@@ -4,8 +4,8 @@
 
    Each pending span of the walk is a stack node. A node has a number, the same for all spans with
    the same outer node and site. So a span costs the same at any depth, and each number's text is
-   made once. In tables (torch_stacks.c) a backward call is a node, too: spans inside of it have the
-   stack of its forward call. Called by aggregate.c, torch_stacks.c and src/export. */
+   made once. In tables (torch.c) a backward call is a node, too: spans inside of it have the
+   stack of its forward call. Called by aggregate.c, torch.c and src/export. */
 #ifndef PROF_ANALYSIS_CALL_STACKS_H
 #define PROF_ANALYSIS_CALL_STACKS_H
 

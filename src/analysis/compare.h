@@ -4,7 +4,7 @@
 #ifndef PROF_ANALYSIS_COMPARE_H
 #define PROF_ANALYSIS_COMPARE_H
 
-#include "compare_paths.h"
+#include "paths.h"
 #include "statistics.h"
 
 enum { PROF_I_VERDICT_RUNS_MIN = 4 }; /* captures of a side for a verdict, at least */
@@ -81,11 +81,5 @@ static inline bool prof_i_comparison_has_verdicts(const prof_i_comparison *compa
 
 /* Lines that are slower, with the lower end of the interval beyond the limit: 0.05 is 5 %. */
 uint32_t prof_i_comparison_beyond(const prof_i_comparison *comparison, double limit);
-
-/* ---- compare_replaced.c ---- */
-
-/* Finds what took the place of what is gone: for each path of the base alone, the path of the new
-   side alone that replaced it, else 0. The caller frees it. NULL: no memory. */
-uint32_t *prof_i_find_replaced(const prof_i_paths *paths, const uint32_t runs_count[PROF_I_SIDES]);
 
 #endif

@@ -1,8 +1,8 @@
 /* Statistics of durations: count, sums, least, most, and a histogram for median and 99th percentile
    with 1 % error. Few durations are kept exactly, others in 64 buckets for each doubling. Memory
    grows with the count. The memory is the caller's. One thread at a time. */
-#ifndef PROF_ANALYSIS_TALLY_H
-#define PROF_ANALYSIS_TALLY_H
+#ifndef PROF_ANALYSIS_DURATION_STATS_H
+#define PROF_ANALYSIS_DURATION_STATS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@ typedef struct prof_i_duration_stats {
   uint64_t total_ns;
   uint64_t max_ns;
   uint64_t self_ns;
-  /* NULL, or PROF_I_DURATION_BUCKETS counts: narrow, so that many tallies stay near the
+  /* NULL, or PROF_I_DURATION_BUCKETS counts: narrow, so that many of these stay near the
      processor */
   uint16_t *buckets;
   union {
@@ -33,17 +33,17 @@ typedef struct prof_i_duration_stats {
       outer_ns; /* kept by the owner: the part of total_ns that is in no other call of the group */
 } prof_i_duration_stats;
 
-void prof_i_duration_stats_init(prof_i_duration_stats *tally);
-void prof_i_duration_stats_fini(prof_i_duration_stats *tally);
+void prof_i_duration_stats_init(prof_i_duration_stats *stats);
+void prof_i_duration_stats_fini(prof_i_duration_stats *stats);
 
 /* These return false without memory. Then the statistics are invalid. */
 /* the part of add for few durations */
-bool prof_i_duration_stats_keep(prof_i_duration_stats *tally, uint64_t duration_ns);
-bool prof_i_duration_stats_carry(prof_i_duration_stats *tally,
+bool prof_i_duration_stats_keep(prof_i_duration_stats *stats, uint64_t duration_ns);
+bool prof_i_duration_stats_carry(prof_i_duration_stats *stats,
                                  uint32_t bucket); /* a bucket has just overflowed */
 
 /* The duration that this share of the calls does not exceed. Sorts what is exact. */
-uint64_t prof_i_duration_stats_quantile(prof_i_duration_stats *tally, double share);
+uint64_t prof_i_duration_stats_quantile(prof_i_duration_stats *stats, double share);
 
 static inline uint32_t prof_i_duration_stats_bucket(uint64_t ns) {
   /* up to twice that, each duration has its own bucket */
@@ -53,21 +53,21 @@ static inline uint32_t prof_i_duration_stats_bucket(uint64_t ns) {
 }
 
 /* Budget: about 3 ns. */
-static inline bool prof_i_duration_stats_add(prof_i_duration_stats *tally, uint64_t duration_ns,
+static inline bool prof_i_duration_stats_add(prof_i_duration_stats *stats, uint64_t duration_ns,
                                              uint64_t self_ns) {
-  if (__builtin_expect(tally->buckets != NULL, 1)) {
+  if (__builtin_expect(stats->buckets != NULL, 1)) {
     const uint32_t bucket = prof_i_duration_stats_bucket(duration_ns);
-    if (__builtin_expect(++tally->buckets[bucket] == 0, 0) &&
-        !prof_i_duration_stats_carry(tally, bucket))
+    if (__builtin_expect(++stats->buckets[bucket] == 0, 0) &&
+        !prof_i_duration_stats_carry(stats, bucket))
       return false;
-  } else if (!prof_i_duration_stats_keep(tally, duration_ns)) {
+  } else if (!prof_i_duration_stats_keep(stats, duration_ns)) {
     return false;
   }
-  tally->calls++;
-  tally->total_ns += duration_ns;
-  tally->self_ns += self_ns;
-  if (duration_ns < tally->min_ns) tally->min_ns = duration_ns;
-  if (duration_ns > tally->max_ns) tally->max_ns = duration_ns;
+  stats->calls++;
+  stats->total_ns += duration_ns;
+  stats->self_ns += self_ns;
+  if (duration_ns < stats->min_ns) stats->min_ns = duration_ns;
+  if (duration_ns > stats->max_ns) stats->max_ns = duration_ns;
   return true;
 }
 

@@ -1,9 +1,9 @@
 /* Bytes that scopes allocate, less those that they free, counted as in torch.profiler. They are
    added up during a walk. The walk emits an event before the scope around it, and inner scopes
    before outer ones. So sums are kept by depth until the enclosing scope ends. The memory is the
-   caller's. One thread at a time. */
-#ifndef PROF_ANALYSIS_MEMORY_SUMS_H
-#define PROF_ANALYSIS_MEMORY_SUMS_H
+   caller's. aggregate_thread.c adds up. One thread at a time. */
+#ifndef PROF_ANALYSIS_MEMORY_TOTALS_H
+#define PROF_ANALYSIS_MEMORY_TOTALS_H
 
 #include <stdbool.h>
 
@@ -32,29 +32,6 @@ typedef struct prof_i_memory_totals {
 } prof_i_memory_totals;
 
 void prof_i_memory_totals_fini(prof_i_memory_totals *sums);
-
-/* At the end of a thread: adds what no scope of it encloses. */
-void prof_i_memory_totals_unscoped(const prof_i_memory_totals *sums,
-                                   prof_i_unscoped_memory *outside);
-
-/* Before the next thread. */
-void prof_i_memory_totals_clear(prof_i_memory_totals *sums);
-
-/* An alloc or a free of a pool. False: another span of memory. */
-bool prof_i_memory_totals_read(const prof_trace *trace, const prof_i_span *span,
-                               prof_i_scope_bytes *own_out);
-
-/* Adds what prof_i_memory_totals_read() returned. False: no memory. */
-bool prof_i_memory_totals_add(prof_i_memory_totals *sums, const prof_i_span *span,
-                              const prof_i_scope_bytes *own);
-
-/* The bytes of a scope of lane 0 that ended. They become part of the scope around it. */
-prof_i_scope_bytes prof_i_memory_totals_end_scope(prof_i_memory_totals *sums,
-                                                  const prof_i_span *span);
-
-/* A step is not a scope, and the options leave some scopes out: their bytes belong to the scope
-   around them. */
-void prof_i_memory_totals_end_step(prof_i_memory_totals *sums, const prof_i_span *span);
 
 /* A damaged capture may have any values. Sums wrap around, without undefined behaviour. */
 static inline int64_t prof_i_bytes_add_wrapping(int64_t a, int64_t b) {

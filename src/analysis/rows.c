@@ -41,7 +41,7 @@ static uint64_t device_calls(const prof_i_group *g) {
   return g->stats.calls ? g->stats.calls : g->on_device.count;
 }
 
-/* Sorts the durations of a group, perhaps. */
+/* The median and the 99th percentile sort the exact durations of the group. */
 static uint64_t group_weight(prof_i_group *g, uint32_t sort) {
   switch ((prof_sort)sort) {
     case PROF_SORT_TOTAL:

@@ -90,7 +90,7 @@ bool prof_i_backward_add(prof_i_backward *backward, prof_i_call_numbers numbers,
 /* The stack number of the forward call. 0: it has no stack, or it is not in the capture. */
 uint32_t prof_i_backward_forward(const prof_i_backward *backward, prof_i_call_numbers numbers);
 
-/* ---- torch_stacks.c: stacks of forward calls, for tables ---- */
+/* ---- stacks of forward calls, for tables ---- */
 
 /* Reads the capture once, if it has backward calls. Takes the forward calls that began in [from_ns,
    to_ns); to_ns 0: no end. Afterwards the numbers and texts of call_stacks are a table's. False: no

@@ -5,38 +5,9 @@
 #include <string.h>
 
 #include "fault.h"
+#include "text.h"
 
 enum { REPLACEMENT = 0xfffd, SYMBOL_FOR_NULL = 0x2400 };
-
-/* One character of well-formed UTF-8 at the front: its bytes, or 0 when there is none; then
-   *skip_out is the ill-formed part. */
-static size_t utf8_decode(const unsigned char *at, size_t left, uint32_t *code_out,
-                          size_t *skip_out) {
-  *skip_out = 1;
-  if (at[0] < 0x80) {
-    *code_out = at[0];
-    return 1;
-  }
-  const size_t bytes = at[0] >= 0xc2 && at[0] <= 0xdf   ? 2
-                       : at[0] >= 0xe0 && at[0] <= 0xef ? 3
-                       : at[0] >= 0xf0 && at[0] <= 0xf4 ? 4
-                                                        : 0;
-  if (bytes == 0) return 0;
-  /* The second byte's bounds shut out overlong forms, surrogates and what lies past U+10FFFF. */
-  const unsigned low = at[0] == 0xe0 ? 0xa0 : at[0] == 0xf0 ? 0x90 : 0x80;
-  const unsigned high = at[0] == 0xed ? 0x9f : at[0] == 0xf4 ? 0x8f : 0xbf;
-  uint32_t code = at[0] & (0x7fu >> bytes);
-  for (size_t i = 1; i < bytes; i++) {
-    const int fits = i < left && at[i] >= (i == 1 ? low : 0x80) && at[i] <= (i == 1 ? high : 0xbf);
-    if (!fits) {
-      *skip_out = i;
-      return 0;
-    }
-    code = code << 6 | (at[i] & 0x3fu);
-  }
-  *code_out = code;
-  return bytes;
-}
 
 static size_t utf8_encode(char *to, uint32_t code) {
   if (code < 0x80) {
@@ -76,12 +47,8 @@ size_t prof_i_sanitize_utf8(char *to, size_t room, const char *bytes, size_t cou
   for (size_t at = 0; at < count;) {
     char piece[4];
     uint32_t code;
-    size_t skip;
-    size_t taken = utf8_decode((const unsigned char *)bytes + at, count - at, &code, &skip);
-    if (taken == 0) {
-      code = REPLACEMENT;
-      taken = skip;
-    }
+    const size_t taken = prof_i_utf8_decode(bytes + at, count - at, &code);
+    if (code == PROF_I_UTF8_ILL_FORMED) code = REPLACEMENT;
     append_piece(to, room, &used, &wanted, piece,
                  utf8_encode(piece, code ? code : SYMBOL_FOR_NULL));
     at += taken;
@@ -100,10 +67,8 @@ size_t prof_i_sanitize_controls(char *to, size_t room, const char *text, size_t 
   size_t used = 0, wanted = 0;
   for (size_t at = 0; at < count;) {
     char piece[16];
-    uint32_t code = REPLACEMENT;
-    size_t skip;
-    const size_t taken = utf8_decode((const unsigned char *)text + at, count - at, &code, &skip);
-    const size_t bytes = taken ? taken : skip;
+    uint32_t code;
+    const size_t bytes = prof_i_utf8_decode(text + at, count - at, &code);
     if (code_is_control(code) && !PROF_I_FAULT(RAW_CONTROL)) {
       const int length =
           snprintf(piece, sizeof piece, code < 0x100 ? "\\x%02x" : "\\u%04x", (unsigned)code);
@@ -154,13 +119,12 @@ static size_t code_width(uint32_t code) {
 static size_t measure_columns(const char *text, size_t count, size_t columns_max, size_t *at_out) {
   size_t at = 0, columns = 0;
   while (at < count) {
-    uint32_t code = REPLACEMENT;
-    size_t skip;
-    const size_t taken = utf8_decode((const unsigned char *)text + at, count - at, &code, &skip);
+    uint32_t code;
+    const size_t bytes = prof_i_utf8_decode(text + at, count - at, &code);
     const size_t width = code_width(code);
     if (columns + width > columns_max) break;
     columns += width;
-    at += taken ? taken : skip;
+    at += bytes;
   }
   *at_out = at;
   return columns;

@@ -168,6 +168,18 @@ size_t prof_i_utf8_bytes(const unsigned char *s, size_t left, bool *is_well_form
   return bytes;
 }
 
+size_t prof_i_utf8_decode(const char *s, size_t left, uint32_t *code_out) {
+  const unsigned char *const at = (const unsigned char *)s;
+  bool is_well_formed;
+  *code_out = at[0];
+  if (at[0] < 0x80) return 1;
+  const size_t bytes = prof_i_utf8_bytes(at, left, &is_well_formed);
+  uint32_t code = at[0] & (0x7fu >> bytes);
+  for (size_t i = 1; i < bytes; i++) code = code << 6 | (at[i] & 0x3fu);
+  *code_out = is_well_formed ? code : PROF_I_UTF8_ILL_FORMED;
+  return bytes;
+}
+
 static char *put_unicode_escape(char *to, unsigned code) {
   *to++ = '\\';
   *to++ = 'u';

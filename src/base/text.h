@@ -28,6 +28,29 @@ char *prof_i_put_double(char *to, double value);
    it is ill-formed, the length of its maximal subpart (Unicode, table 3-7). */
 size_t prof_i_utf8_bytes(const unsigned char *s, size_t left, bool *is_well_formed_out);
 
+/* The same of any character, with its code: PROF_I_UTF8_ILL_FORMED if it is. */
+#define PROF_I_UTF8_ILL_FORMED UINT32_MAX
+size_t prof_i_utf8_decode(const char *s, size_t left, uint32_t *code_out);
+
+/* Takes the character at *at, which has *left bytes, at least one, and moves both past it. Returns
+   its bytes: those of U+FFFD for what is ill-formed, and for NUL, at which C readers end. */
+typedef struct prof_i_utf8_character {
+  const char *data;
+  size_t bytes;
+} prof_i_utf8_character;
+
+static inline prof_i_utf8_character prof_i_utf8_take(const char **at, size_t *left) {
+  bool is_right = true;
+  prof_i_utf8_character taken = {*at, 1};
+  if ((unsigned char)**at >= 0x80)
+    taken.bytes = prof_i_utf8_bytes((const unsigned char *)*at, *left, &is_right);
+  else
+    is_right = **at != 0;
+  *at += taken.bytes;
+  *left -= taken.bytes;
+  return is_right ? taken : (prof_i_utf8_character){"\xef\xbf\xbd", 3};
+}
+
 /* Writes text as the inside of a JSON string. It is valid UTF-8, whatever the bytes were: one
    U+FFFD for each maximal subpart of an ill-formed sequence, as Unicode recommends. Controls,
    U+2028 and U+2029 are escaped, and all that could end or open a <script>. Begins at text[*at],

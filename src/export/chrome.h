@@ -10,13 +10,14 @@
 #include "../analysis/launch.h"
 #include "../analysis/torch.h"
 #include "../reader/walk.h"
+#include "../sink/value.h"
 #include "event_numbers.h"
 #include "exporter.h"
 #include "flow.h"
 #include "forward.h"
+#include "names.h"
 #include "python_ids.h"
 #include "reversal.h"
-#include "value.h"
 
 enum {
   /* ts is cut here: the digits above change ten times a second, the eight below each time */
@@ -153,7 +154,7 @@ static inline char *prof_i_chrome_append(char *to, const char *text) {
   return to + bytes;
 }
 
-/* chrome_track.c: the thread or the process becomes the current track. */
+/* chrome_meta.c: the thread or the process becomes the current track. */
 void prof_i_chrome_select_thread(prof_i_chrome *w, uint32_t index);
 void prof_i_chrome_select_process(prof_i_chrome *w);
 /* Makes a lane of w->ids the current track. */
@@ -162,19 +163,6 @@ void prof_i_chrome_set_track(prof_i_chrome *w, uint32_t lane);
 void prof_i_chrome_put_time(prof_i_chrome *w, uint64_t start_ns);
 /* The end of a name, then pid, tid and ts. */
 void prof_i_chrome_put_track_time(prof_i_chrome *w, uint64_t start_ns);
-/* A member of an object: ,"key":7 */
-void prof_i_chrome_put_number(prof_i_chrome *w, const char *key, uint64_t value);
-/* {"ph":"M","name":"thread_name","pid":1,"tid":2,"args":{"name":   and end_metadata() closes both
-   objects. */
-void prof_i_chrome_begin_metadata(prof_i_chrome *w, const char *name, uint64_t pid, uint64_t tid,
-                                  const char *key);
-void prof_i_chrome_end_metadata(prof_i_chrome *w);
-/* what: "process_name" or "thread_name" */
-void prof_i_chrome_put_name(prof_i_chrome *w, const char *what, uint64_t pid, uint64_t tid,
-                            const char *name, size_t bytes);
-void prof_i_chrome_put_sort_index(prof_i_chrome *w, const char *what, uint64_t pid, uint64_t tid,
-                                  uint64_t index);
-void prof_i_chrome_put_label(prof_i_chrome *w, uint64_t pid, const char *label);
 void prof_i_chrome_put_process(prof_i_chrome *w, uint64_t pid, const char *name, const char *label);
 void prof_i_chrome_put_thread(prof_i_chrome *w, uint64_t pid, uint64_t tid, prof_i_text name,
                               uint64_t order);
@@ -195,12 +183,6 @@ bool prof_i_chrome_has_callers(const prof_i_chrome *w, uint32_t site, prof_i_tex
 /* chrome_event.c: event, counter and flow of prof_i_exporter. */
 int prof_i_chrome_put_event(prof_i_export *run, prof_i_export_event *event);
 
-/* chrome_flow.c: writes the arrows. */
-void prof_i_chrome_put_flows(prof_i_chrome *w);
-
-/* chrome_counter.c: keeps the counter w->event until all threads have been walked (false: no
-   memory); then writes all. */
-bool prof_i_chrome_add_counter(prof_i_chrome *w, const prof_i_span *span);
 void prof_i_chrome_put_counters(prof_i_chrome *w);
 
 /* chrome_memory.c: all that the trace says of memory, after its threads. PROF_OK or a failure. */

@@ -9,6 +9,132 @@
 #include "../reader/capture.h"
 #include "loss_report.h"
 
+/* ---- tracks ---- */
+
+/* Chrome JSON: the rows of a viewer. Where the next event is, its time, and the metadata events
+   that name and order rows. */
+
+/* ---- the current track ---- */
+
+/* The track's text, up to ts. */
+void prof_i_chrome_set_track(prof_i_chrome *w, uint32_t lane) {
+  char *to = prof_i_chrome_append(w->track_text, "\",\"pid\":");
+  to = prof_i_put_u64(to, w->ids.pid);
+  to = prof_i_chrome_append(to, ",\"tid\":");
+  to = prof_i_put_u64(to, prof_i_tids_row(&w->ids, lane));
+  to = prof_i_chrome_append(to, ",\"ts\":");
+  w->track_fixed_bytes = w->track_bytes = (uint32_t)(to - w->track_text);
+  w->lane = lane;
+  w->high_ns = UINT64_MAX - PROF_I_CHROME_HIGH_NS; /* no time is there, so the first one sets it */
+}
+
+void prof_i_chrome_select_thread(prof_i_chrome *w, uint32_t index) {
+  w->thread = index;
+  w->ids = w->tids[index];
+  w->backward.forward_thread = 0;
+  prof_i_chrome_set_track(w, 0);
+}
+
+void prof_i_chrome_select_process(prof_i_chrome *w) {
+  w->ids = (prof_i_tids){.first = w->info.pid, .step = 1, .pid = w->info.pid};
+  prof_i_chrome_set_track(w, 0);
+}
+
+void prof_i_chrome_put_time(prof_i_chrome *w, uint64_t start_ns) {
+  char *const to = prof_i_sink_reserve(w->sink, PROF_I_NUMBER_ROOM);
+  prof_i_sink_advance(w->sink, prof_i_put_us(to, w->epoch_ns + start_ns));
+}
+
+void prof_i_chrome_put_track_time(prof_i_chrome *w, uint64_t start_ns) {
+  prof_i_sink_bytes(w->sink, w->track_text, w->track_fixed_bytes);
+  prof_i_chrome_put_time(w, start_ns);
+}
+
+/* ---- metadata events ---- */
+
+/* A member of an object: ,"key":7 */
+static void chrome_put_number(prof_i_chrome *w, const char *key, uint64_t value) {
+  prof_i_sink_text(w->sink, ",\"");
+  prof_i_sink_text(w->sink, key);
+  prof_i_sink_text(w->sink, "\":");
+  prof_i_sink_u64(w->sink, value);
+}
+
+/* {"ph":"M","name":"thread_name","pid":1,"tid":2,"args":{"name":   and the caller closes both. */
+static void chrome_begin_metadata(prof_i_chrome *w, const char *name, uint64_t pid, uint64_t tid,
+                                  const char *key) {
+  prof_i_sink_text(w->sink, "{\"ph\":\"M\",\"name\":\"");
+  prof_i_sink_text(w->sink, name);
+  prof_i_sink_text(w->sink, "\"");
+  chrome_put_number(w, "pid", pid);
+  chrome_put_number(w, "tid", tid);
+  prof_i_sink_text(w->sink, ",\"args\":{\"");
+  prof_i_sink_text(w->sink, key);
+  prof_i_sink_text(w->sink, "\":");
+}
+
+static void chrome_end_metadata(prof_i_chrome *w) { prof_i_sink_text(w->sink, "}},\n"); }
+
+/* what: "process_name" or "thread_name" */
+static void chrome_put_name(prof_i_chrome *w, const char *what, uint64_t pid, uint64_t tid,
+                            const char *name, size_t bytes) {
+  chrome_begin_metadata(w, what, pid, tid, "name");
+  prof_i_sink_string(w->sink, name, bytes);
+  chrome_end_metadata(w);
+}
+
+static void chrome_put_sort_index(prof_i_chrome *w, const char *what, uint64_t pid, uint64_t tid,
+                                  uint64_t index) {
+  chrome_begin_metadata(w, what, pid, tid, "sort_index");
+  prof_i_sink_u64(w->sink, index);
+  chrome_end_metadata(w);
+}
+
+static void chrome_put_label(prof_i_chrome *w, uint64_t pid, const char *label) {
+  chrome_begin_metadata(w, "process_labels", pid, 0, "labels");
+  prof_i_sink_string(w->sink, label, strlen(label));
+  chrome_end_metadata(w);
+}
+
+void prof_i_chrome_put_process(prof_i_chrome *w, uint64_t pid, const char *name,
+                               const char *label) {
+  if (*name) chrome_put_name(w, "process_name", pid, 0, name, strlen(name));
+  chrome_put_label(w, pid, label);
+  chrome_put_sort_index(w, "process_sort_index", pid, 0, pid);
+}
+
+void prof_i_chrome_put_thread(prof_i_chrome *w, uint64_t pid, uint64_t tid, prof_i_text name,
+                              uint64_t order) {
+  if (name.bytes) chrome_put_name(w, "thread_name", pid, tid, name.data, name.bytes);
+  chrome_put_sort_index(w, "thread_sort_index", pid, tid, order);
+}
+
+/* Whose work a stream has, for prof import: work without a launch does not say it. */
+static void put_owner(prof_i_chrome *w, const prof_i_tids *ids) {
+  const prof_i_process_record process = prof_i_trace_process(w->trace, (uint32_t)(ids - w->tids));
+  prof_i_sink_text(w->sink, ",\"process\":");
+  prof_i_sink_i64(w->sink, process.pid);
+  if (!process.serial || !process.name.bytes) return;
+  prof_i_sink_text(w->sink, ",\"process_name\":");
+  prof_i_sink_string(w->sink, process.name.data, process.name.bytes);
+}
+
+void prof_i_chrome_put_row(prof_i_chrome *w, const prof_i_tids *ids, uint32_t lane,
+                           prof_i_text name, uint64_t order) {
+  const uint64_t tid = prof_i_tids_row(ids, lane);
+  const bool has_owner = ids->is_stream && w->trace->catalog.process_count > 0;
+  if (ids->number == ids->first && !has_owner) {
+    prof_i_chrome_put_thread(w, ids->pid, tid, name, order);
+    return;
+  }
+  if (name.bytes) chrome_put_name(w, "thread_name", ids->pid, tid, name.data, name.bytes);
+  chrome_begin_metadata(w, "thread_sort_index", ids->pid, tid, "sort_index");
+  prof_i_sink_u64(w->sink, order);
+  if (ids->number != ids->first) chrome_put_number(w, "number", ids->number); /* prof import's */
+  if (has_owner) put_owner(w, ids);
+  chrome_end_metadata(w);
+}
+
 static void head_put(prof_i_chrome *w, const char *text) { prof_i_sink_text(w->sink, text); }
 
 static void put_string_member(prof_i_chrome *w, const char *key, const char *text) {
@@ -22,11 +148,11 @@ static void put_string_member(prof_i_chrome *w, const char *key, const char *tex
 
 /* Its number in the trace, for prof import. */
 static void put_numbered_process(prof_i_chrome *w, uint64_t pid, int64_t number) {
-  prof_i_chrome_begin_metadata(w, "process_sort_index", pid, 0, "sort_index");
+  chrome_begin_metadata(w, "process_sort_index", pid, 0, "sort_index");
   prof_i_sink_u64(w->sink, pid);
   head_put(w, ",\"number\":");
   prof_i_sink_i64(w->sink, number);
-  prof_i_chrome_end_metadata(w);
+  chrome_end_metadata(w);
 }
 
 /* Of another process than the capture's: before its first thread. */
@@ -36,10 +162,10 @@ static void put_other_process(prof_i_chrome *w, uint32_t index) {
   for (uint32_t i = 0; i < index; i++)
     if (w->tids[i].is_elsewhere && w->tids[i].pid == ids->pid) return;
   const prof_i_text name = prof_i_trace_process(w->trace, index).name;
-  if (name.bytes) prof_i_chrome_put_name(w, "process_name", ids->pid, 0, name.data, name.bytes);
-  prof_i_chrome_put_label(w, ids->pid, "CPU");
+  if (name.bytes) chrome_put_name(w, "process_name", ids->pid, 0, name.data, name.bytes);
+  chrome_put_label(w, ids->pid, "CPU");
   if (ids->process >= 0 && (uint64_t)ids->process == ids->pid)
-    prof_i_chrome_put_sort_index(w, "process_sort_index", ids->pid, 0, ids->pid);
+    chrome_put_sort_index(w, "process_sort_index", ids->pid, 0, ids->pid);
   else
     put_numbered_process(w, ids->pid, ids->process);
 }
@@ -163,23 +289,23 @@ static void put_summary_name(prof_i_chrome *w, bool is_silent, bool is_late) {
 }
 
 static void put_event_counts(prof_i_chrome *w) {
-  prof_i_chrome_put_number(w, "recorded", w->info.event_count - w->info.open_count);
-  prof_i_chrome_put_number(w, "scopes", w->info.scope_count);
-  prof_i_chrome_put_number(w, "skipped", w->info.skipped_count);
-  prof_i_chrome_put_number(w, "unfinished", w->info.open_count);
-  prof_i_chrome_put_number(w, "unfinished_below", w->info.open_below_count);
-  prof_i_chrome_put_number(w, "stray_ends", w->info.stray_count);
-  prof_i_chrome_put_number(w, "events", w->info.event_count);
+  chrome_put_number(w, "recorded", w->info.event_count - w->info.open_count);
+  chrome_put_number(w, "scopes", w->info.scope_count);
+  chrome_put_number(w, "skipped", w->info.skipped_count);
+  chrome_put_number(w, "unfinished", w->info.open_count);
+  chrome_put_number(w, "unfinished_below", w->info.open_below_count);
+  chrome_put_number(w, "stray_ends", w->info.stray_count);
+  chrome_put_number(w, "events", w->info.event_count);
   head_put(w, ",\n \"lost\":");
   prof_i_loss_report_counts(w->sink, w->info.lost_count);
   head_put(w, ",\n \"written\":{\"scopes\":");
   prof_i_sink_u64(w->sink, w->written.scope_count);
-  prof_i_chrome_put_number(w, "unfinished", w->written.open_count);
-  prof_i_chrome_put_number(w, "steps", w->written.step_count);
-  prof_i_chrome_put_number(w, "instants", w->written.instant_count);
-  prof_i_chrome_put_number(w, "counters", w->written.counter_count);
-  prof_i_chrome_put_number(w, "flow_ends", w->written.flow_count);
-  prof_i_chrome_put_number(w, "flow_marks", w->written.mark_count);
+  chrome_put_number(w, "unfinished", w->written.open_count);
+  chrome_put_number(w, "steps", w->written.step_count);
+  chrome_put_number(w, "instants", w->written.instant_count);
+  chrome_put_number(w, "counters", w->written.counter_count);
+  chrome_put_number(w, "flow_ends", w->written.flow_count);
+  chrome_put_number(w, "flow_marks", w->written.mark_count);
   head_put(w, "}");
 }
 
@@ -187,7 +313,7 @@ static void put_self_check(prof_i_chrome *w) {
   head_put(w, ",\n \"self_check\":{\"faults\":");
   prof_i_sink_u64(w->sink, prof_i_findings_faults(&w->check.findings));
   for (int i = 0; i < PROF_I_FINDING_COUNT; i++)
-    prof_i_chrome_put_number(w, prof_i_finding_word(i), w->check.findings.counts[i]);
+    chrome_put_number(w, prof_i_finding_word(i), w->check.findings.counts[i]);
   head_put(w, "}");
 }
 
@@ -197,28 +323,27 @@ static uint64_t double_to_thousandths(double value) {
 }
 
 static void put_duration_of_export(prof_i_chrome *w) {
-  prof_i_chrome_put_number(w, "recording_took_ns", w->info.own_ns);
-  prof_i_chrome_put_number(w, "recording_took_least_ns", w->info.own_least_ns);
-  if (w->info.is_own_sampled)
-    prof_i_chrome_put_number(w, "recording_took_most_ns", w->info.own_most_ns);
+  chrome_put_number(w, "recording_took_ns", w->info.own_ns);
+  chrome_put_number(w, "recording_took_least_ns", w->info.own_least_ns);
+  if (w->info.is_own_sampled) chrome_put_number(w, "recording_took_most_ns", w->info.own_most_ns);
 }
 
 static void put_capture(prof_i_chrome *w) {
   put_string_member(w, "host", w->info.host);
-  prof_i_chrome_put_number(w, "level", w->info.level);
-  prof_i_chrome_put_number(w, "policy", w->info.policy);
+  chrome_put_number(w, "level", w->info.level);
+  chrome_put_number(w, "policy", w->info.policy);
   head_put(w, w->info.was_clean ? ",\"clean_stop\":true" : ",\"clean_stop\":false");
-  prof_i_chrome_put_number(w, "duration_ns", w->info.duration_ns);
-  prof_i_chrome_put_number(w, "clock_error_ns", w->info.clock_error_ns);
-  prof_i_chrome_put_number(w, "clock_segments", w->info.clock_segments_count);
-  prof_i_chrome_put_number(w, "scope_cost_ps", double_to_thousandths(w->info.scope_cost_ns));
+  chrome_put_number(w, "duration_ns", w->info.duration_ns);
+  chrome_put_number(w, "clock_error_ns", w->info.clock_error_ns);
+  chrome_put_number(w, "clock_segments", w->info.clock_segments_count);
+  chrome_put_number(w, "scope_cost_ps", double_to_thousandths(w->info.scope_cost_ns));
   put_duration_of_export(w);
-  prof_i_chrome_put_number(w, "memory_limit_bytes", w->info.memory_limit_bytes);
-  prof_i_chrome_put_number(w, "cpu_limit_milli", double_to_thousandths(w->info.cpu_limit));
-  prof_i_chrome_put_number(w, "clock_jumps", w->info.clock_jump_count);
-  prof_i_chrome_put_number(w, "clock_gap_ns", w->info.clock_gap_ns);
-  prof_i_chrome_put_number(w, "clock_back", w->info.clock_back_count);
-  prof_i_chrome_put_number(w, "wall_steps", w->info.wall_step_count);
+  chrome_put_number(w, "memory_limit_bytes", w->info.memory_limit_bytes);
+  chrome_put_number(w, "cpu_limit_milli", double_to_thousandths(w->info.cpu_limit));
+  chrome_put_number(w, "clock_jumps", w->info.clock_jump_count);
+  chrome_put_number(w, "clock_gap_ns", w->info.clock_gap_ns);
+  chrome_put_number(w, "clock_back", w->info.clock_back_count);
+  chrome_put_number(w, "wall_steps", w->info.wall_step_count);
   head_put(w, ",\"wall_step_ns\":");
   prof_i_sink_i64(w->sink, w->info.wall_step_ns);
 }
@@ -232,8 +357,8 @@ static void put_threads(prof_i_chrome *w) {
     head_put(w, i > 0 ? ",\n  {\"tid\":" : "\n  {\"tid\":");
     prof_i_sink_u64(w->sink, thread.tid);
     put_string_member(w, "name", thread.name);
-    prof_i_chrome_put_number(w, "events", thread.event_count);
-    prof_i_chrome_put_number(w, "recording_took_ns", thread.own_ns);
+    chrome_put_number(w, "events", thread.event_count);
+    chrome_put_number(w, "recording_took_ns", thread.own_ns);
     head_put(w, ",\"lost\":");
     prof_i_loss_report_counts(w->sink, thread.lost_count);
     head_put(w, "}");
@@ -241,7 +366,7 @@ static void put_threads(prof_i_chrome *w) {
   }
   head_put(w, "]");
   const uint64_t all = counts_sum(w->info.lost_count);
-  prof_i_chrome_put_number(w, "lost_not_by_thread", all > told ? all - told : 0);
+  chrome_put_number(w, "lost_not_by_thread", all > told ? all - told : 0);
 }
 
 /* Where sites are that somebody has named: of functions each call says it. */
@@ -257,7 +382,7 @@ static void put_sites(prof_i_chrome *w) {
     prof_i_sink_string(w->sink, site->category.data, site->category.bytes);
     head_put(w, ",\"file\":");
     prof_i_sink_string(w->sink, site->file.data, site->file.bytes);
-    prof_i_chrome_put_number(w, "line", site->line);
+    chrome_put_number(w, "line", site->line);
     head_put(w, "}");
     has_any = true;
   }
@@ -277,8 +402,8 @@ static void put_change_marks(prof_i_chrome *w) {
                                                          : "\"prof: level raised\""
                 : change.kind == PROF_CHANGE_MUTED ? "\"prof: site muted\""
                                                    : "\"prof: site heard again\"");
-    prof_i_chrome_put_number(w, "pid", w->info.pid);
-    prof_i_chrome_put_number(w, "tid", w->info.pid);
+    chrome_put_number(w, "pid", w->info.pid);
+    chrome_put_number(w, "tid", w->info.pid);
     head_put(w, ",\"ts\":");
     prof_i_chrome_put_time(w, change.at_ns);
     head_put(w, ",\"args\":{\"change\":");
@@ -322,24 +447,23 @@ static void put_self_summary(prof_i_chrome *w) {
   const uint64_t crowded = w->check.findings.counts[PROF_I_FINDING_CROWDED];
   head_put(w, "{\"ph\":\"i\",\"s\":\"p\",\"cat\":\"prof\",");
   put_summary_name(w, has_silent, has_late);
-  prof_i_chrome_put_number(w, "pid", w->info.pid);
-  prof_i_chrome_put_number(w, "tid", w->info.pid);
+  chrome_put_number(w, "pid", w->info.pid);
+  chrome_put_number(w, "tid", w->info.pid);
   head_put(w, ",\"ts\":");
   prof_i_chrome_put_time(w, w->window.from_ns);
   head_put(w, ",\"args\":{\"version\":\"");
   head_put(w, prof_version());
   head_put(w, "\"");
-  prof_i_chrome_put_number(w, "recorded", w->info.event_count - w->info.open_count);
-  prof_i_chrome_put_number(w, "unfinished", w->info.open_count);
+  chrome_put_number(w, "recorded", w->info.event_count - w->info.open_count);
+  chrome_put_number(w, "unfinished", w->info.open_count);
   if (w->info.open_below_count)
-    prof_i_chrome_put_number(w, "unfinished below 64 others", w->info.open_below_count);
-  if (w->info.skipped_count) prof_i_chrome_put_number(w, "skipped by jumps", w->info.skipped_count);
-  if (w->info.stray_count)
-    prof_i_chrome_put_number(w, "ends that found no scope", w->info.stray_count);
+    chrome_put_number(w, "unfinished below 64 others", w->info.open_below_count);
+  if (w->info.skipped_count) chrome_put_number(w, "skipped by jumps", w->info.skipped_count);
+  if (w->info.stray_count) chrome_put_number(w, "ends that found no scope", w->info.stray_count);
   if (w->window.from_ns || w->window.to_ns)
-    prof_i_chrome_put_number(w, "of these in this file",
-                             w->written.scope_count + w->written.open_count +
-                                 w->written.step_count + w->written.instant_count);
+    chrome_put_number(w, "of these in this file",
+                      w->written.scope_count + w->written.open_count + w->written.step_count +
+                          w->written.instant_count);
   for (int i = 0; i < PROF_LOSS_COUNT; i++) {
     if (w->info.lost_count[i] == 0) continue;
     head_put(w, ",\"lost: ");
@@ -347,7 +471,7 @@ static void put_self_summary(prof_i_chrome *w) {
     head_put(w, "\":");
     prof_i_sink_u64(w->sink, w->info.lost_count[i]);
   }
-  if (crowded) prof_i_chrome_put_number(w, "left out: overlapping more than 1023 others", crowded);
+  if (crowded) chrome_put_number(w, "left out: overlapping more than 1023 others", crowded);
   if (has_silent) {
     head_put(w, ",\"devices without times\":");
     prof_i_loss_report_devices(w->sink, w->trace, PROF_I_DEVICES_SILENT);
@@ -356,7 +480,7 @@ static void put_self_summary(prof_i_chrome *w) {
     head_put(w, ",\"records began late\":");
     prof_i_loss_report_devices(w->sink, w->trace, PROF_I_DEVICES_LATE);
   }
-  prof_i_chrome_put_number(w, "self_check_faults", faults);
+  chrome_put_number(w, "self_check_faults", faults);
   put_duration_of_export(w);
   head_put(w, "}}");
 }

@@ -6,29 +6,11 @@
 
 #include "../base/text.h"
 #include "exporter.h"
-#include "value.h"
 
 typedef struct csv_writer {
   uint64_t pid, tid;
   char thread_name[64];
 } csv_writer;
-
-void prof_i_csv_put_text(prof_i_sink *sink, const char *text, uint64_t bytes) {
-  const unsigned char *at = (const unsigned char *)text;
-  prof_i_sink_bytes(sink, "\"", 1);
-  for (uint64_t left = bytes; left > 0;) {
-    bool is_right = true;
-    const size_t count = *at < 0x80 ? 1 : prof_i_utf8_bytes(at, (size_t)left, &is_right);
-    if (!is_right || *at == 0)
-      prof_i_sink_text(sink, "\xef\xbf\xbd");
-    else
-      prof_i_sink_bytes(sink, at, count);
-    if (*at == '"') prof_i_sink_bytes(sink, "\"", 1);
-    at += count;
-    left -= count;
-  }
-  prof_i_sink_bytes(sink, "\"", 1);
-}
 
 static void csv_put_number(prof_i_sink *sink, uint64_t value) {
   prof_i_sink_u64(sink, value);
@@ -73,20 +55,18 @@ static int csv_event(prof_i_export *run, prof_i_export_event *event) {
   prof_i_sink_text(sink, csv_kind(e));
   csv_put_number(sink, w->pid);
   csv_put_number(sink, w->tid);
-  prof_i_csv_put_text(sink, w->thread_name, strlen(w->thread_name));
+  prof_i_sink_csv(sink, w->thread_name, strlen(w->thread_name));
   prof_i_sink_bytes(sink, ",", 1);
   csv_put_number(sink, event->start_ns);
   csv_put_number(sink, event->phase == PROF_I_PHASE_BEGIN ? event->end_ns - event->start_ns : 0);
   csv_put_number(sink, is_scope ? e->self_ns : 0);
   csv_put_number(sink, e->depth);
   if (e->kind == PROF_EVENT_STEP) prof_i_sink_u64(sink, e->id);
-  if (e->kind == PROF_EVENT_COUNTER && isfinite(e->value))
-    prof_i_sink_advance(sink,
-                        prof_i_put_double(prof_i_sink_reserve(sink, PROF_I_NUMBER_ROOM), e->value));
+  if (e->kind == PROF_EVENT_COUNTER && isfinite(e->value)) prof_i_sink_double(sink, e->value);
   prof_i_sink_bytes(sink, ",", 1);
-  prof_i_csv_put_text(sink, event->category.data, event->category.bytes);
+  prof_i_sink_csv(sink, event->category.data, (size_t)event->category.bytes);
   prof_i_sink_bytes(sink, ",", 1);
-  prof_i_csv_put_text(sink, event->name.data, event->name.bytes);
+  prof_i_sink_csv(sink, event->name.data, (size_t)event->name.bytes);
   prof_i_sink_bytes(sink, "\r\n", 2);
   return PROF_OK;
 }

@@ -1,10 +1,157 @@
-/* Several captures in one Perfetto file: the file, and what is known of a capture. merge_align.c
-   places them in time. */
+/* Several captures in one Perfetto file: the file, what is known of a capture, and how captures are
+   placed in time. */
 #include "merge.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "../base/log.h"
 #include "../reader/capture.h"
 #include "pftrace.h"
+
+/* ---- clocks ---- */
+
+/* Places captures on one time line. Processes of one boot of a machine share CLOCK_MONOTONIC, so
+   their order is as exact as their clock pairs. Machines share nothing but the time of day: what a
+   capture knows is its error of reading, not how far two wall clocks are apart. */
+
+/* When the captures of a host were recorded. */
+typedef struct host_span {
+  uint64_t begin_ns, end_ns; /* widened by the error */
+  uint32_t number;           /* of its first capture */
+} host_span;
+
+static bool is_same_boot(const prof_i_merge_capture *a, const prof_i_merge_capture *b) {
+  return a->boot_id[0] != '\0' && strcmp(a->boot_id, b->boot_id) == 0;
+}
+
+/* ---- hosts ---- */
+
+/* What the wall clock says beyond CLOCK_MONOTONIC. */
+static uint64_t wall_ahead_ns(const prof_i_merge_capture *capture) {
+  return capture->start_unix_ns - capture->start_ns;
+}
+
+static void place_on_host(prof_i_merge_capture *captures, uint32_t index) {
+  enum { SETTING_NS_MIN = 1000000 }; /* less may come from the reading, or from slewing */
+  prof_i_merge_capture *const capture = &captures[index];
+  uint32_t first = 0;
+  while (first < index && !is_same_boot(&captures[first], capture)) first++;
+  const prof_i_merge_capture *const host = &captures[first];
+  capture->host_number = first;
+  capture->placed_unix_ns = host->start_unix_ns + (capture->start_ns - host->start_ns);
+  const int64_t moved = (int64_t)(wall_ahead_ns(capture) - wall_ahead_ns(host));
+  const uint64_t size = moved < 0 ? 0 - (uint64_t)moved : (uint64_t)moved;
+  const bool is_set = size > capture->error_ns + host->error_ns + SETTING_NS_MIN;
+  capture->wall_moved_ns = is_set ? moved : 0;
+}
+
+/* Returns how many hosts there are. */
+static uint32_t find_spans(const prof_i_merge_capture *captures, uint32_t count, host_span *spans) {
+  uint32_t span_count = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    const prof_i_merge_capture *const c = &captures[i];
+    const uint64_t begin = c->placed_unix_ns > c->error_ns ? c->placed_unix_ns - c->error_ns : 0,
+                   end = c->placed_unix_ns + c->duration_ns + c->error_ns;
+    uint32_t at = 0;
+    while (at < span_count && spans[at].number != c->host_number) at++;
+    if (at == span_count) spans[span_count++] = (host_span){begin, end, c->host_number};
+    if (begin < spans[at].begin_ns) spans[at].begin_ns = begin;
+    if (end > spans[at].end_ns) spans[at].end_ns = end;
+  }
+  return span_count;
+}
+
+static int span_compare(const void *x, const void *y) {
+  const host_span *const a = x, *const b = y;
+  if (a->begin_ns != b->begin_ns) return a->begin_ns < b->begin_ns ? -1 : 1;
+  return (a->number > b->number) - (a->number < b->number);
+}
+
+/* Sorts the spans. */
+static int check_overlap(const prof_i_merge_capture *captures, host_span *spans, uint32_t count) {
+  qsort(spans, count, sizeof *spans, span_compare);
+  const host_span *last = &spans[0];
+  for (uint32_t i = 1; i < count; i++) {
+    if (spans[i].begin_ns > last->end_ns)
+      return prof_i_fail(PROF_E_INVALID,
+                         "the captures of host '%s' begin %.6f s after those of host '%s' have "
+                         "ended, by their wall clocks: they were not recorded together, or a clock "
+                         "is wrong",
+                         captures[spans[i].number].host,
+                         (double)(spans[i].begin_ns - last->end_ns) / 1e9,
+                         captures[last->number].host);
+    if (spans[i].end_ns > last->end_ns) last = &spans[i];
+  }
+  return PROF_OK;
+}
+
+/* Each host's first capture starts when the very first one does. */
+static void start_together(prof_i_merge_capture *captures, uint32_t count) {
+  for (uint32_t host = 0; host < count; host++) {
+    uint64_t first = UINT64_MAX;
+    for (uint32_t i = 0; i < count; i++)
+      if (captures[i].host_number == host && captures[i].placed_unix_ns < first)
+        first = captures[i].placed_unix_ns;
+    uint64_t wanted = UINT64_MAX;
+    for (uint32_t i = 0; i < count; i++)
+      if (captures[i].host_number == captures[0].host_number && captures[i].placed_unix_ns < wanted)
+        wanted = captures[i].placed_unix_ns;
+    for (uint32_t i = 0; i < count; i++)
+      if (captures[i].host_number == host) captures[i].placed_unix_ns += wanted - first;
+  }
+}
+
+/* ---- processes ---- */
+
+/* Could the numbers of two captures' processes be equal? */
+static bool may_share_pids(const prof_i_merge_capture *a, const prof_i_merge_capture *b) {
+  return a->has_processes || b->has_processes || a->pid == b->pid;
+}
+
+/* Viewers take two processes of one number for one. Numbers up to 2^22 are the kernel's. */
+static int separate_pids(prof_i_merge_capture *captures, uint32_t count) {
+  enum { KERNEL_PIDS = 1 << 22, GROUPS_MAX = 255, MADE_FIRST = 1 << 30 };
+  uint32_t groups = 0, made = 0;
+  for (uint32_t i = 1; i < count; i++) {
+    uint32_t before = 0;
+    while (before < i && !may_share_pids(&captures[before], &captures[i])) before++;
+    if (before == i) continue;
+    if (!captures[i].has_processes)
+      captures[i].pid_offset = (uint64_t)MADE_FIRST + made++ - captures[i].pid;
+    else if (groups < GROUPS_MAX)
+      captures[i].pid_offset = (uint64_t)KERNEL_PIDS * ++groups;
+    else
+      return prof_i_fail(PROF_E_INVALID, "more than %d imported traces of several processes",
+                         GROUPS_MAX);
+  }
+  return PROF_OK;
+}
+
+static void set_label(prof_i_merge_capture *capture, bool has_hosts) {
+  char number[32];
+  if (capture->rank >= 0)
+    snprintf(number, sizeof number, "rank %d", (int)capture->rank);
+  else
+    snprintf(number, sizeof number, "process %u", capture->pid);
+  snprintf(capture->label, sizeof capture->label, "%s%s%s", number, has_hosts ? " on " : "",
+           has_hosts ? capture->host : "");
+  capture->is_process_labelled = capture->rank >= 0 || has_hosts || capture->pid_offset;
+}
+
+int prof_i_merge_align(prof_i_merge_capture *captures, uint32_t count, bool is_unaligned) {
+  host_span *const spans = calloc(count, sizeof *spans);
+  if (!spans) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for %u captures", count);
+  for (uint32_t i = 0; i < count; i++) place_on_host(captures, i);
+  if (is_unaligned) start_together(captures, count);
+  const uint32_t span_count = find_spans(captures, count, spans);
+  int status = check_overlap(captures, spans, span_count);
+  free(spans);
+  if (status == PROF_OK) status = separate_pids(captures, count);
+  for (uint32_t i = 0; i < count; i++) set_label(&captures[i], span_count > 1);
+  return status;
+}
 
 /* A step of the wall clock may have come before the start that counts, or after it. */
 static uint64_t wall_error_ns(const prof_trace_info *info) {
@@ -15,7 +162,7 @@ static uint64_t wall_error_ns(const prof_trace_info *info) {
 void prof_i_merge_describe(const prof_trace *trace, prof_i_merge_capture *capture_out) {
   prof_trace_info info = {.size = sizeof info};
   prof_trace_info_get(trace, &info);
-  const bool has_rank = info.world_size > 1 || info.world_size < 0;
+  const bool has_rank = prof_i_world_has_ranks(info.world_size);
   *capture_out = (prof_i_merge_capture){
       .pid = info.pid,
       .rank = has_rank ? info.rank : -1,

@@ -2,11 +2,252 @@
    to 14 bytes. Its name and its category are numbers that the sequence has had before. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "../base/log.h"
 #include "../reader/capture.h"
 #include "../reader/catalog.h"
 #include "pftrace.h"
+
+/* ---- the tail ---- */
+
+/* Perfetto's protobuf: what comes after all threads. Arrows between scopes, changes of what was
+   recorded, and the account of what is missing. Packets have whole times, not differences. */
+
+typedef struct open_instant {
+  size_t packet, event;
+} open_instant;
+
+static open_instant begin_instant(prof_i_export *run, uint64_t track, uint64_t ns, prof_i_text name,
+                                  const char *category) {
+  prof_i_pftrace *const p = run->state;
+  open_instant open;
+  prof_i_pf_begin_packet(p, PF_SEQUENCE_GLOBAL, &open.packet);
+  prof_i_protobuf_number(&p->pb, PF_PACKET_TIMESTAMP, run->info.start_unix_ns + ns);
+  open.event = prof_i_protobuf_begin(&p->pb, PF_PACKET_TRACK_EVENT);
+  prof_i_protobuf_number(&p->pb, PF_EVENT_TYPE, PF_TYPE_INSTANT);
+  prof_i_protobuf_number(&p->pb, PF_EVENT_TRACK, track);
+  prof_i_protobuf_text(&p->pb, PF_EVENT_NAME, name.data, (size_t)name.bytes);
+  prof_i_protobuf_text(&p->pb, PF_EVENT_CATEGORIES, category, strlen(category));
+  return open;
+}
+
+static void end_instant(prof_i_export *run, open_instant open) {
+  prof_i_pftrace *const p = run->state;
+  prof_i_protobuf_end(&p->pb, open.event);
+  prof_i_pf_end_packet(run, open.packet);
+}
+
+/* An end of an arrow is an instant: it has the moment, and Perfetto draws it inside its scope. */
+static void put_flows(prof_i_export *run) {
+  prof_i_pftrace *const p = run->state;
+  size_t outside, alone;
+  prof_i_flows_match(&p->flows, &outside, &alone);
+  run->findings->counts[PROF_I_FINDING_FLOW_ALONE] = alone;
+  for (size_t i = 0; i < p->flows.count && run->sink->status == PROF_OK; i++) {
+    const prof_i_flow *const flow = &p->flows.items[i], *const begin =
+                                                            &p->flows.items[i & ~(size_t)1];
+    const prof_i_text name = prof_i_text_or((prof_i_text){begin->name, begin->name_bytes}, "flow");
+    const open_instant open =
+        begin_instant(run, prof_i_pf_lane_uuid(p, flow->tid, 0), flow->start_ns, name, "flow");
+    if (!flow->is_end) prof_i_pf_put_number_arg(p, "flow id", flow->id);
+    prof_i_protobuf_fixed64(&p->pb, flow->is_end ? PF_EVENT_LAST_FLOWS : PF_EVENT_FLOWS,
+                            p->launch_count + 1 + i / 2);
+    end_instant(run, open);
+  }
+}
+
+static prof_i_text text_of(const char *text) { return (prof_i_text){text, strlen(text)}; }
+
+static void put_changes(prof_i_export *run) {
+  prof_i_pftrace *const p = run->state;
+  for (uint32_t i = 0; i < run->info.change_count && run->sink->status == PROF_OK; i++) {
+    prof_trace_change change = {.size = sizeof change};
+    char *text = NULL;
+    if (prof_trace_change_get(run->trace, i, &change) != PROF_OK ||
+        !prof_i_window_contains(&run->options->window, change.at_ns, change.at_ns))
+      continue;
+    const char *const name = change.kind == PROF_CHANGE_LEVEL   ? "prof: level changed"
+                             : change.kind == PROF_CHANGE_MUTED ? "prof: site muted"
+                                                                : "prof: site heard again";
+    const open_instant open =
+        begin_instant(run, prof_i_pf_process_uuid(p), change.at_ns, text_of(name), "prof");
+    if (prof_trace_change_text(run->trace, i, &text) == PROF_OK && text)
+      prof_i_pf_put_text_arg(p, "change", text, strlen(text));
+    prof_free(text);
+    end_instant(run, open);
+  }
+}
+
+/* One instant where the time line begins. Its name says whether anything is missing. */
+static void put_summary(prof_i_export *run) {
+  prof_i_pftrace *const p = run->state;
+  const prof_trace_info *const info = &run->info;
+  uint64_t lost = 0;
+  char name[64];
+  for (int i = 0; i < PROF_LOSS_COUNT; i++)
+    if (i != PROF_LOSS_CLEARED) lost += info->lost_count[i];
+  if (lost || info->bad_count)
+    snprintf(name, sizeof name, "prof: lost %llu, damaged %llu", (unsigned long long)lost,
+             (unsigned long long)info->bad_count);
+  else
+    snprintf(name, sizeof name,
+             info->open_count || info->open_below_count ? "prof: no loss, some unfinished"
+                                                        : "prof: no loss");
+  const open_instant open = begin_instant(run, prof_i_pf_process_uuid(p),
+                                          run->options->window.from_ns, text_of(name), "prof");
+  prof_i_pf_put_text_arg(p, "version", prof_version(), strlen(prof_version()));
+  prof_i_pf_put_number_arg(p, "recorded", info->event_count - info->open_count);
+  prof_i_pf_put_number_arg(p, "unfinished", info->open_count);
+  prof_i_pf_put_number_arg(p, "unfinished below 64 others", info->open_below_count);
+  prof_i_pf_put_number_arg(p, "skipped by jumps", info->skipped_count);
+  prof_i_pf_put_number_arg(p, "ends that found no scope", info->stray_count);
+  for (int i = 0; i < PROF_LOSS_COUNT; i++) {
+    char key[64];
+    if (info->lost_count[i] == 0) continue;
+    snprintf(key, sizeof key, "lost: %s", prof_loss_name(i));
+    prof_i_pf_put_number_arg(p, key, info->lost_count[i]);
+  }
+  for (uint32_t i = 0; i < info->note_count && i < 1000; i++) {
+    char *text = NULL;
+    char key[32];
+    snprintf(key, sizeof key, "note %u", i + 1);
+    if (prof_trace_note_text(run->trace, i, &text) == PROF_OK && text)
+      prof_i_pf_put_text_arg(p, key, text, strlen(text));
+    prof_free(text);
+  }
+  end_instant(run, open);
+}
+
+/* Arrows, changes and the account of what is missing. */
+static void pf_put_tail(prof_i_export *run) {
+  put_flows(run);
+  put_changes(run);
+  put_summary(run);
+}
+
+/* ---- plain scopes ---- */
+
+/* Perfetto's protobuf: plain scopes. Of a packet all but its time is the same for a thread and a
+   call site: two copies and one number. The bytes are those that pftrace.c writes. The driver calls
+   this between the events that pftrace.c writes. */
+
+enum {
+  HEAD_ROOM = 16,   /* copied whole; the used part is shorter */
+  PACKET_ROOM = 64, /* head, a number of at most 10 bytes, TrackEvent */
+  ID_BYTES_MAX = 5,
+  SHORT_BITS = 28 /* of a number that put_short() takes */
+};
+
+/* What a packet of this thread has before the time. */
+typedef struct packet_head {
+  char bytes[HEAD_ROOM];
+  uint32_t count;
+} packet_head;
+
+static const char plain_end[PF_PLAIN_EVENT_ROOM] = {PF_PACKET_TRACK_EVENT << 3 | PROF_I_WIRE_BYTES,
+                                                    2, PF_EVENT_TYPE << 3, PF_TYPE_END};
+enum { END_EVENT_BYTES = 4 };
+
+static char *put_varint(char *to, uint64_t value) {
+  for (; value >= 0x80; value >>= 7) *to++ = (char)(value | 0x80);
+  *to++ = (char)value;
+  return to;
+}
+
+/* The same below 2^28 without a branch. Writes 4 bytes, as a little-endian word. */
+static inline char *put_short(char *to, uint32_t value) {
+  const uint32_t more = (31 - (uint32_t)__builtin_clz(value | 1)) / 7; /* bytes but one */
+  const uint32_t spread =
+      (value & 0x7f) | (value << 1 & 0x7f00) | (value << 2 & 0x7f0000) | (value << 3 & 0x7f000000);
+  const uint32_t bytes = spread | (0x808080 & ((1u << 8 * more) - 1));
+  memcpy(to, &bytes, sizeof bytes);
+  return to + more + 1;
+}
+
+/* The exporter's fast path. */
+static void pf_set_plain_event(prof_i_pf_site *site) {
+  _Static_assert(PF_PLAIN_EVENT_ROOM >= 2 + 2 + 2 * (1 + ID_BYTES_MAX), "whole event");
+  char *const event = (char *)site->event, *to = event;
+  *to++ = PF_PACKET_TRACK_EVENT << 3 | PROF_I_WIRE_BYTES;
+  to++; /* the length */
+  *to++ = PF_EVENT_TYPE << 3;
+  *to++ = PF_TYPE_BEGIN;
+  *to++ = PF_EVENT_NAME_IID << 3;
+  to = put_varint(to, site->iid);
+  *to++ = PF_EVENT_CATEGORY_IIDS << 3;
+  to = put_varint(to, site->iid);
+  event[1] = (char)(to - event - 2);
+  site->event_bytes = (uint32_t)(to - event);
+}
+
+/* sequence: of the thread in the file. */
+static packet_head make_head(uint32_t sequence) {
+  packet_head head = {{PF_TRACE_PACKET << 3 | PROF_I_WIRE_BYTES, 0, PF_PACKET_SEQUENCE << 3}, 0};
+  char *to = put_varint(head.bytes + 3, sequence);
+  *to++ = PF_PACKET_TIMESTAMP << 3;
+  head.count = (uint32_t)(to - head.bytes);
+  return head;
+}
+
+/* There is room of PACKET_ROOM. Returns the packet's end. */
+static inline char *put_packet(char *packet, const packet_head *head, uint64_t passed_ns,
+                               const void *event, uint32_t event_bytes) {
+  char *to = packet + head->count;
+  memcpy(packet, head->bytes, HEAD_ROOM);
+  to = __builtin_expect(passed_ns < 1u << SHORT_BITS, 1) ? put_short(to, (uint32_t)passed_ns)
+                                                         : put_varint(to, passed_ns);
+  memcpy(to, event, PF_PLAIN_EVENT_ROOM);
+  to += event_bytes;
+  packet[1] = (char)(to - packet - 2);
+  return to;
+}
+
+/* The ends of scopes that ended until then. False: the last open one is not plain, or its end goes
+   back in time. */
+static inline bool put_ends(prof_i_sink *sink, const packet_head *head, uint64_t until_ns,
+                            prof_i_pending_ends *open, uint64_t *last_ns) {
+  while (open->count > 0) {
+    const prof_i_pending_end *const scope = &open->items[open->count - 1];
+    if (scope->end_ns > until_ns) return true;
+    if (scope->lane > 0 || scope->end_ns < *last_ns) return false;
+    char *const packet = prof_i_sink_reserve(sink, PACKET_ROOM);
+    prof_i_sink_advance(
+        sink, put_packet(packet, head, scope->end_ns - *last_ns, plain_end, END_EVENT_BYTES));
+    *last_ns = scope->end_ns;
+    open->count--;
+  }
+  return true;
+}
+
+static size_t pf_put_plain(prof_i_export *run, prof_i_pending_ends *open, const prof_i_span *spans,
+                           size_t count) {
+  prof_i_pftrace *const p = run->state;
+  prof_i_sink *const sink = run->sink;
+  const prof_i_window window = run->options->window;
+  const packet_head head = make_head(p->sequence_base + PF_SEQUENCE_FIRST + run->thread);
+  uint64_t last_ns = p->last_ns;
+  size_t left = count;
+  for (; left > 0; left--) {
+    const prof_i_span *const span = &spans[left - 1];
+    const uint64_t start_ns = span->start_ns, end_ns = start_ns + span->duration_ns;
+    if (!prof_i_window_contains(&window, start_ns, end_ns)) continue;
+    if (span->kind != PROF_EVENT_SCOPE || span->record || span->lane || span->site >= p->site_count)
+      break;
+    const prof_i_pf_site *const site = &p->sites[span->site];
+    if (site->generation != p->generation || open->count == open->room ||
+        !put_ends(sink, &head, start_ns, open, &last_ns) || start_ns < last_ns ||
+        (open->count > 0 && open->items[open->count - 1].end_ns < end_ns))
+      break;
+    char *const packet = prof_i_sink_reserve(sink, PACKET_ROOM);
+    prof_i_sink_advance(
+        sink, put_packet(packet, &head, start_ns - last_ns, site->event, site->event_bytes));
+    last_ns = start_ns;
+    open->items[open->count++] = (prof_i_pending_end){.start_ns = start_ns, .end_ns = end_ns};
+  }
+  p->last_ns = last_ns;
+  return count - left;
+}
 
 /* ---- names ---- */
 
@@ -22,7 +263,7 @@ static uint32_t site_iid(prof_i_pftrace *p, uint32_t number, const prof_i_site_i
   prof_i_pf_site *const place = &p->sites[number];
   if (place->generation == p->generation) return place->iid;
   *place = (prof_i_pf_site){.generation = p->generation, .iid = p->next_iid++};
-  prof_i_pf_set_plain_event(place);
+  pf_set_plain_event(place);
   put_interned(p, PF_INTERNED_NAMES, place->iid, prof_i_text_or(site->name, "(unnamed)"));
   put_interned(p, PF_INTERNED_CATEGORIES, place->iid, prof_i_text_or(site->category, "scope"));
   return place->iid;
@@ -239,7 +480,7 @@ static int pftrace_flow(prof_i_export *run, prof_i_export_event *event) {
 
 static int pftrace_end(prof_i_export *run) {
   const prof_i_pftrace *const p = run->state;
-  prof_i_pf_put_tail(run);
+  pf_put_tail(run);
   if (!p->pb.has_failed && !p->interned.has_failed) return PROF_OK;
   return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a packet of the trace");
 }
@@ -269,6 +510,6 @@ const prof_i_exporter prof_i_pftrace_exporter = {
     .event = pftrace_event,
     .counter = pftrace_counter,
     .flow = pftrace_flow,
-    .plain_by_time = prof_i_pf_put_plain,
+    .plain_by_time = pf_put_plain,
     .end = pftrace_end,
     .destroy = pftrace_destroy};

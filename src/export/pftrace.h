@@ -6,8 +6,8 @@
 
 #include "exporter.h"
 #include "flow.h"
+#include "names.h"
 #include "protobuf.h"
-#include "value.h"
 
 /* Field numbers of Perfetto's messages. */
 enum {
@@ -107,10 +107,6 @@ void prof_i_pf_end_packet(prof_i_export *run, size_t at);
 void prof_i_pf_put_global_begin(prof_i_export *run);
 int prof_i_pf_put_thread_begin(prof_i_export *run, const prof_trace_thread *thread);
 void prof_i_pf_name_lanes(prof_i_export *run, uint32_t lane);
-/* pftrace_plain.c: the exporter's fast path. */
-void prof_i_pf_set_plain_event(prof_i_pf_site *site);
-size_t prof_i_pf_put_plain(prof_i_export *run, prof_i_pending_ends *open, const prof_i_span *spans,
-                           size_t count);
 /* The counter's track, described before its first value. 0: no memory. is_bytes: of memory. */
 uint64_t prof_i_pf_counter_track(prof_i_export *run, prof_i_text name, prof_device device,
                                  uint32_t key, bool is_bytes);
@@ -120,8 +116,5 @@ void prof_i_pf_put_args(prof_i_export *run, const prof_event *event);
 void prof_i_pf_put_text_arg(prof_i_pftrace *p, const char *key, const char *text, size_t bytes);
 void prof_i_pf_put_number_arg(prof_i_pftrace *p, const char *key, uint64_t value);
 void prof_i_pf_put_bool_arg(prof_i_pftrace *p, const char *key);
-
-/* pftrace_tail.c: arrows, changes and the account of what is missing. */
-void prof_i_pf_put_tail(prof_i_export *run);
 
 #endif

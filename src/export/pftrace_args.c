@@ -2,6 +2,7 @@
    text: "float[2, 3]". */
 #include <stdio.h>
 
+#include "../base/hash.h"
 #include "../reader/shape.h"
 #include "pftrace.h"
 
@@ -16,15 +17,10 @@ enum {
   ANNOTATION_NAME = 10
 };
 
-static uint32_t hash_text(prof_i_text text) {
-  uint32_t hash = 2166136261u;
-  for (uint64_t i = 0; i < text.bytes; i++) hash = (hash ^ (unsigned char)text.data[i]) * 16777619u;
-  return hash;
-}
-
 /* is_kept: the text is valid as long as the trace. */
 static void put_key(prof_i_pftrace *p, prof_i_text key, bool is_kept) {
-  prof_i_pf_key *const place = &p->keys[hash_text(key) % PF_KEY_COUNT];
+  prof_i_pf_key *const place =
+      &p->keys[prof_i_hash32(PROF_I_HASH32_SEED, key.data, (size_t)key.bytes) % PF_KEY_COUNT];
   const bool is_same = place->text.bytes == key.bytes && place->text.data &&
                        memcmp(place->text.data, key.data, (size_t)key.bytes) == 0;
   if (is_same && place->generation == p->generation) {

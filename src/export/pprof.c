@@ -1,6 +1,6 @@
 /* pprof's profile.proto. A sample is a call path: how often it was called, and its self time
    (path_tree.h). The thread is a label of the sample. A frame is a location and a function, whose
-   numbers are that of the frame. */
+   numbers are that of the frame: 1 and up. */
 #include <stdlib.h>
 
 #include "../base/log.h"
@@ -48,7 +48,7 @@ typedef struct pprof_writer {
 static uint64_t name_place(uint32_t frame) { return TEXT_FIRST + 2 * (uint64_t)(frame - 1); }
 static uint64_t file_place(uint32_t frame) { return name_place(frame) + 1; }
 static uint64_t thread_place(const prof_i_path_tree *tree, uint32_t thread) {
-  return TEXT_FIRST + 2 * (uint64_t)(tree->frame_count - 1) + thread;
+  return TEXT_FIRST + 2 * (uint64_t)(tree->paths.row_count) + thread;
 }
 
 static size_t begin_message(pprof_writer *w, uint32_t field) {
@@ -71,17 +71,18 @@ static void put_type(prof_i_export *run, uint64_t type, uint64_t unit) {
 }
 
 /* The inner frames first. */
-static void put_sample(prof_i_export *run, const prof_i_path *path) {
+static void put_sample(prof_i_export *run, uint32_t path) {
   pprof_writer *const w = run->state;
-  const prof_i_path *const paths = w->tree.paths, *outer = path;
+  const prof_i_path *const items = w->tree.paths.items, *outer = &items[path];
+  const prof_i_path_sums *const sums = prof_i_path_tree_sums(&w->tree, path);
   const size_t at = begin_message(w, PROFILE_SAMPLE);
   const size_t locations = prof_i_protobuf_begin(&w->pb, SAMPLE_LOCATIONS);
-  for (; outer->thread == 0; outer = &paths[outer->parent])
-    prof_i_protobuf_varint(&w->pb, outer->frame);
+  for (; outer->thread == 0; outer = &items[outer->parent])
+    prof_i_protobuf_varint(&w->pb, outer->row + 1);
   prof_i_protobuf_end(&w->pb, locations);
   const size_t values = prof_i_protobuf_begin(&w->pb, SAMPLE_VALUES);
-  prof_i_protobuf_varint(&w->pb, path->call_count);
-  prof_i_protobuf_varint(&w->pb, path->self_ns);
+  prof_i_protobuf_varint(&w->pb, sums->calls_count);
+  prof_i_protobuf_varint(&w->pb, sums->self_ns);
   prof_i_protobuf_end(&w->pb, values);
   const size_t label = prof_i_protobuf_begin(&w->pb, SAMPLE_LABEL);
   prof_i_protobuf_number(&w->pb, LABEL_KEY, TEXT_THREAD);
@@ -92,7 +93,8 @@ static void put_sample(prof_i_export *run, const prof_i_path *path) {
 
 static void put_frame(prof_i_export *run, uint32_t frame) {
   pprof_writer *const w = run->state;
-  const prof_i_site_info *const site = prof_i_trace_site(run->trace, w->tree.frames[frame].site);
+  const prof_i_site_info *const site =
+      prof_i_trace_site(run->trace, w->tree.paths.rows[frame - 1].site);
   size_t at = begin_message(w, PROFILE_LOCATION);
   prof_i_protobuf_number(&w->pb, LOCATION_ID, frame);
   const size_t line = prof_i_protobuf_begin(&w->pb, LOCATION_LINE);
@@ -118,9 +120,10 @@ static void put_text(prof_i_export *run, prof_i_text text) {
 static void put_texts(prof_i_export *run) {
   const pprof_writer *const w = run->state;
   for (int i = 0; i < TEXT_FIRST; i++) put_text(run, (prof_i_text){texts[i], strlen(texts[i])});
-  for (uint32_t i = 1; i < w->tree.frame_count && run->sink->status == PROF_OK; i++) {
-    const prof_i_site_info *const site = prof_i_trace_site(run->trace, w->tree.frames[i].site);
-    put_text(run, w->tree.frames[i].name);
+  for (uint32_t i = 0; i < w->tree.paths.row_count && run->sink->status == PROF_OK; i++) {
+    const prof_i_path_row *const frame = &w->tree.paths.rows[i];
+    const prof_i_site_info *const site = prof_i_trace_site(run->trace, frame->site);
+    put_text(run, prof_i_path_frame_name(frame));
     put_text(run, site ? site->file : (prof_i_text){"", 0});
   }
   for (uint32_t i = 0; i < run->info.thread_count; i++) {
@@ -140,9 +143,9 @@ static int pprof_end(prof_i_export *run) {
   const pprof_writer *const w = run->state;
   put_type(run, TEXT_SCOPES, TEXT_COUNT);
   put_type(run, TEXT_TIME, TEXT_NANOSECONDS);
-  for (uint32_t i = 1; i < w->tree.path_count && run->sink->status == PROF_OK; i++)
-    if (w->tree.paths[i].thread == 0) put_sample(run, &w->tree.paths[i]);
-  for (uint32_t i = 1; i < w->tree.frame_count && run->sink->status == PROF_OK; i++)
+  for (uint32_t i = 1; i < w->tree.paths.count && run->sink->status == PROF_OK; i++)
+    if (w->tree.paths.items[i].thread == 0) put_sample(run, i);
+  for (uint32_t i = 1; i <= w->tree.paths.row_count && run->sink->status == PROF_OK; i++)
     put_frame(run, i);
   put_texts(run);
   put_number(run, PROFILE_TIME, run->info.start_unix_ns);

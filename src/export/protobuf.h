@@ -88,17 +88,11 @@ static inline void prof_i_protobuf_end(prof_i_protobuf *pb, size_t at) {
 
 /* Part of a text. U+FFFD replaces what is not UTF-8, and NUL, at which C readers end. */
 static inline void prof_i_protobuf_text_part(prof_i_protobuf *pb, const char *text, size_t bytes) {
-  static const unsigned char replacement[] = {0xef, 0xbf, 0xbd};
-  const unsigned char *at = (const unsigned char *)text;
   for (size_t left = bytes; left > 0;) {
-    bool is_right = true;
-    const size_t count = *at < 0x80 ? 1 : prof_i_utf8_bytes(at, left, &is_right);
-    const bool is_kept = is_right && *at != 0;
-    if (!prof_i_protobuf_reserve(pb, count + sizeof replacement)) return;
-    memcpy(pb->bytes + pb->used, is_kept ? at : replacement, is_kept ? count : sizeof replacement);
-    pb->used += is_kept ? count : sizeof replacement;
-    at += count;
-    left -= count;
+    const prof_i_utf8_character character = prof_i_utf8_take(&text, &left);
+    if (!prof_i_protobuf_reserve(pb, character.bytes)) return;
+    memcpy(pb->bytes + pb->used, character.data, character.bytes);
+    pb->used += character.bytes;
   }
 }
 

@@ -8,7 +8,7 @@
 #define PROF_EXPORT_PYTHON_IDS_H
 
 #include "../reader/walker.h"
-#include "window.h"
+#include "exporter.h"
 
 typedef struct prof_i_python_ids {
   const prof_trace *trace;

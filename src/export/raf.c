@@ -12,9 +12,10 @@
 
 #include "../base/log.h"
 #include "../reader/shape.h"
+#include "../sink/value.h"
 #include "exporter.h"
 #include "loss_report.h"
-#include "value.h"
+#include "names.h"
 
 /* A scope's arguments, escaped, between its begin and its end. */
 typedef struct kept_args {

@@ -15,23 +15,24 @@ typedef struct tree_walk {
 } tree_walk;
 
 static bool link_children(const prof_i_path_tree *tree, tree_walk *walk) {
-  walk->first_child = calloc((size_t)tree->path_count + 1, sizeof *walk->first_child);
-  walk->next_sibling = calloc((size_t)tree->path_count + 1, sizeof *walk->next_sibling);
+  walk->first_child = calloc((size_t)tree->paths.count + 1, sizeof *walk->first_child);
+  walk->next_sibling = calloc((size_t)tree->paths.count + 1, sizeof *walk->next_sibling);
   if (!walk->first_child || !walk->next_sibling) return false;
-  for (uint32_t i = tree->path_count - 1; i > 0; i--) {
-    walk->next_sibling[i] = walk->first_child[tree->paths[i].parent];
-    walk->first_child[tree->paths[i].parent] = i;
+  for (uint32_t i = tree->paths.count - 1; i > 0; i--) {
+    walk->next_sibling[i] = walk->first_child[tree->paths.items[i].parent];
+    walk->first_child[tree->paths.items[i].parent] = i;
   }
   return true;
 }
 
 static void put_frames(prof_i_export *run) {
   const prof_i_path_tree *const tree = run->state;
-  for (uint32_t i = 1; i < tree->frame_count && run->sink->status == PROF_OK; i++) {
-    const prof_i_frame *const frame = &tree->frames[i];
+  for (uint32_t i = 0; i < tree->paths.row_count && run->sink->status == PROF_OK; i++) {
+    const prof_i_path_row *const frame = &tree->paths.rows[i];
+    const prof_i_text name = prof_i_path_frame_name(frame);
     const prof_i_site_info *const site = prof_i_trace_site(run->trace, frame->site);
-    prof_i_sink_text(run->sink, i > 1 ? ",\n{\"name\":" : "\n{\"name\":");
-    prof_i_sink_string(run->sink, frame->name.data, (size_t)frame->name.bytes);
+    prof_i_sink_text(run->sink, i > 0 ? ",\n{\"name\":" : "\n{\"name\":");
+    prof_i_sink_string(run->sink, name.data, (size_t)name.bytes);
     if (site && site->file.bytes > 0) {
       prof_i_sink_text(run->sink, ",\"file\":");
       prof_i_sink_string(run->sink, site->file.data, (size_t)site->file.bytes);
@@ -48,7 +49,7 @@ static void put_event(prof_i_export *run, tree_walk *walk, const char *begin, ui
   prof_i_sink_text(run->sink, begin);
   prof_i_sink_u64(run->sink, walk->at_ns);
   prof_i_sink_text(run->sink, ",\"frame\":");
-  prof_i_sink_u64(run->sink, tree->paths[path].frame - 1);
+  prof_i_sink_u64(run->sink, tree->paths.items[path].row);
   prof_i_sink_text(run->sink, "}");
   walk->has_events = true;
 }
@@ -63,14 +64,14 @@ static void put_events(prof_i_export *run, tree_walk *walk, uint32_t thread_path
   uint32_t path = walk->first_child[thread_path];
   while (path != PROF_I_NO_PATH && run->sink->status == PROF_OK) {
     put_event(run, walk, "{\"type\":\"O\",\"at\":", path);
-    walk->at_ns += tree->paths[path].self_ns;
+    walk->at_ns += prof_i_path_tree_sums(tree, path)->self_ns;
     if (walk->first_child[path] != PROF_I_NO_PATH) {
       path = walk->first_child[path];
       continue;
     }
     put_end(run, walk, path);
     while (path != thread_path && walk->next_sibling[path] == PROF_I_NO_PATH) {
-      path = tree->paths[path].parent;
+      path = tree->paths.items[path].parent;
       if (path != thread_path) put_end(run, walk, path);
     }
     path = path == thread_path ? PROF_I_NO_PATH : walk->next_sibling[path];
@@ -95,10 +96,11 @@ static void put_profile(prof_i_export *run, tree_walk *walk, uint32_t thread_pat
 static void put_profiles(prof_i_export *run, tree_walk *walk) {
   const prof_i_path_tree *const tree = run->state;
   uint32_t count = 0;
-  for (uint32_t i = 1; i < tree->path_count && run->sink->status == PROF_OK; i++) {
+  for (uint32_t i = 1; i < tree->paths.count && run->sink->status == PROF_OK; i++) {
     char name[PROF_I_THREAD_TEXT_ROOM];
-    if (tree->paths[i].thread == 0 || walk->first_child[i] == PROF_I_NO_PATH) continue;
-    const size_t bytes = prof_i_path_thread_text(run, tree->paths[i].thread - 1, name, sizeof name);
+    if (tree->paths.items[i].thread == 0 || walk->first_child[i] == PROF_I_NO_PATH) continue;
+    const size_t bytes =
+        prof_i_path_thread_text(run, tree->paths.items[i].thread - 1, name, sizeof name);
     if (count++ > 0) prof_i_sink_text(run->sink, ",\n");
     put_profile(run, walk, i, name, bytes);
   }
@@ -125,7 +127,7 @@ static int speedscope_end(prof_i_export *run) {
   free(walk.first_child);
   free(walk.next_sibling);
   if (has_memory) return PROF_OK;
-  return prof_i_fail(PROF_E_NO_MEMORY, "no memory for %u call paths", tree->path_count);
+  return prof_i_fail(PROF_E_NO_MEMORY, "no memory for %u call paths", tree->paths.count);
 }
 
 const prof_i_exporter prof_i_speedscope_exporter = {

@@ -21,6 +21,11 @@ enum {
   PROF_I_STATE_COPIED = 2
 };
 
+/* Whether a process is one of several. Negative: of an unknown number. */
+static inline bool prof_i_world_has_ranks(int32_t world_size) {
+  return world_size > 1 || world_size < 0;
+}
+
 /* A level that was set from outside. Whoever sets one writes it here first. */
 typedef struct prof_i_level_change {
   uint64_t number;       /* from 1, stored last: whole when it is its place's */

@@ -77,11 +77,6 @@ void prof_op_workspace_free(uint64_t bytes) {
 
 /* ---- memory that a vendor's library hands out ---- */
 
-/* Device memory that a vendor's library hands out while an operator runs. The back end records
-   it (PROF_BACKEND_MEMORY) without a recording of prof's: the measuring thread starts it for
-   that alone, and stops it. The vendor says neither which thread nor which stream requested a
-   block. So everything counts that the process gets of that device. See op.h. */
-
 enum { EVENTS_MAX = 1 << 16 }; /* of one run: 2.5 MiB of address space */
 
 typedef struct run_event {

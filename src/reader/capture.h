@@ -150,7 +150,7 @@ struct prof_trace {
   /* the largest jump that may also be a difference between the processors' counters */
   uint64_t clock_step_ns;
   uint64_t clock_back_count; /* scopes that ended before they began */
-  struct prof_i_view *view;  /* of a view of another trace: view.h; else NULL */
+  struct prof_i_view *view;  /* of a view of another trace: view.c; else NULL */
   struct prof_trace *view_of;
   uint32_t view_count; /* open views of this trace; atomic */
 };
@@ -243,6 +243,24 @@ prof_i_trace_thread *prof_i_index_thread(const prof_trace *trace, uint64_t seria
 int prof_i_changes_sort(prof_trace *trace);
 /* How many changes the header has lost. */
 uint64_t prof_i_changes_unreadable(const prof_i_header *header);
+
+/* ---- view.c ---- */
+
+/* A view is a trace that shares the data of another one, and shows a part. It serves the profile of
+   one thread while other threads have profiles (include/prof/python.h). The walk asks the view for
+   each record. */
+typedef struct prof_i_view prof_i_view;
+
+/* Whether the trace hides a scope of this site on this thread. words: of a long record, or NULL. */
+bool prof_i_view_hides_scope(const prof_trace *trace, uint32_t thread, uint32_t site,
+                             const uint64_t *words);
+
+/* The same for a memory record. */
+bool prof_i_view_hides_memory(const prof_trace *trace, uint32_t thread, const uint64_t *words);
+
+void prof_i_view_destroy(prof_i_view *view);
+
+/* ---- arrays, names, a trace of bytes ---- */
 
 /* Gives an array room for one element more, by doubling it. False: no memory, and the array stays
    valid. */

@@ -68,7 +68,7 @@ prof_i_process_record prof_i_trace_process(const prof_trace *trace, uint32_t thr
   const size_t bytes = strnlen(header->process_name, sizeof header->process_name);
   return (prof_i_process_record){
       .pid = header->pid,
-      .rank = header->world_size > 1 || header->world_size < 0 ? header->rank : -1,
+      .rank = prof_i_world_has_ranks(header->world_size) ? header->rank : -1,
       .name = {header->process_name, bytes}};
 }
 

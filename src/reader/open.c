@@ -13,7 +13,6 @@
 #include "../format/own_time.h"
 #include "../format/parse.h"
 #include "internal.h"
-#include "view.h"
 
 /* Drops a use. True: neither the caller nor a view has the trace any more. */
 static bool is_last_use(prof_trace *trace) {

@@ -1,6 +1,6 @@
 /* A view decides once for each site and each thread what it shows. It checks single records only
    if they have their own name, and only on threads of other profiles. */
-#include "view.h"
+#include "capture.h"
 
 #include <prof/profiler.h>
 #include <prof/python.h>

@@ -18,7 +18,6 @@
 #include <string.h>
 
 #include "../format/parse.h"
-#include "view.h"
 #include "walk_lanes.h"
 #include "walk_plain.h"
 

@@ -6,13 +6,118 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/hash.h"
 #include "../base/log.h"
 #include "../base/sanitize.h"
 #include "../base/text_buffer.h"
 #include "../base/units.h"
-#include "svg_text.h"
+#include "../sink/sink.h"
+#include "internal.h"
 
-/* Pixels; flame_script.c has some of them, too. */
+/* ---- the script ---- */
+
+/* The script of a flame graph: zoom by a click, search by "/". It draws nothing new, and loads
+   nothing. See flame.h. */
+
+/* clang-format off */
+static const char flame_script[] =
+    "\"use strict\";\n"
+    "(function () {\n"
+    "  var LEFT = 10, WIDTH = 1180, LETTER = 7, EDGE = 0.0002;\n"
+    "  var typed = null;\n"
+    "  var find = document.getElementById(\"find\"), told = document.getElementById(\"told\");\n"
+    "  var usual = find.textContent;\n"
+    "  var frames = Array.prototype.map.call(document.querySelectorAll(\"g.f\"), function (g) {\n"
+    "    var rect = g.querySelector(\"rect\");\n"
+    "    return {\n"
+    "      g: g, rect: rect, label: g.querySelector(\"text\"), name: g.getAttribute(\"data-n\"),\n"
+    "      title: g.querySelector(\"title\").textContent, y: Number(rect.getAttribute(\"y\")),\n"
+    "      x: Number(rect.getAttribute(\"x\")), w: Number(rect.getAttribute(\"width\"))\n"
+    "    };\n"
+    "  });\n"
+    "  function cut(name, width) {\n"
+    "    var columns = Math.floor((width - 6) / LETTER), used = 0, letters = Array.from(name);\n"
+    "    if (columns < 3) return \"\";\n"
+    "    for (var i = 0; i < letters.length; i++) {\n"
+    "      used += letters[i].codePointAt(0) > 0x10ff ? 2 : 1;\n"
+    "      if (used > columns) return letters.slice(0, Math.max(i - 2, 0)).join(\"\") + \"..\";\n"
+    "    }\n"
+    "    return name;\n"
+    "  }\n"
+    "  function zoom(to) {\n"
+    "    var end = to.x + to.w, scale = WIDTH / to.w;\n"
+    "    frames.forEach(function (f) {\n"
+    "      var isBelow = f.y > to.y && f.x <= to.x + EDGE && f.x + f.w >= end - EDGE;\n"
+    "      var isInside = f.y <= to.y && f.x >= to.x - EDGE && f.x + f.w <= end + EDGE;\n"
+    "      var x = isBelow ? LEFT : LEFT + (f.x - to.x) * scale;\n"
+    "      var w = isBelow ? WIDTH : f.w * scale;\n"
+    "      f.g.style.display = isBelow || isInside ? \"\" : \"none\";\n"
+    "      f.g.classList.toggle(\"d\", isBelow);\n"
+    "      f.rect.setAttribute(\"x\", x);\n"
+    "      f.rect.setAttribute(\"width\", w);\n"
+    "      f.label.setAttribute(\"x\", x + 3);\n"
+    "      f.label.textContent = cut(f.name, w);\n"
+    "    });\n"
+    "  }\n"
+    "  function search(text) {\n"
+    "    var wanted = text.toLowerCase();\n"
+    "    var all = frames.length ? frames[0].w : 1, end = -1, sum = 0;\n"
+    "    var found = frames.filter(function (f) {\n"
+    "      var isFound = wanted !== \"\" && f.name.toLowerCase().includes(wanted);\n"
+    "      f.g.classList.toggle(\"m\", isFound);\n"
+    "      return isFound;\n"
+    "    });\n"
+    "    /* what lies in another one that was found does not count again */\n"
+    "    found.sort(function (a, b) { return a.x - b.x || b.y - a.y; });\n"
+    "    found.forEach(function (f) {\n"
+    "      if (f.x + f.w <= end + EDGE) return;\n"
+    "      sum += f.w;\n"
+    "      end = f.x + f.w;\n"
+    "    });\n"
+    "    find.textContent = typed === null && wanted === \"\" ? usual\n"
+    "      : \"/\" + text + (wanted ? \"  \" + found.length + \" found, \" +\n"
+    "        (100 * sum / all).toFixed(1) + \"%\" : \"\");\n"
+    "  }\n"
+    "  frames.forEach(function (f) {\n"
+    "    f.g.addEventListener(\"click\", function () { zoom(f); });\n"
+    "    f.g.addEventListener(\"mouseover\", function () { told.textContent = f.title; });\n"
+    "  });\n"
+    "  document.addEventListener(\"keydown\", function (event) {\n"
+    "    if (event.ctrlKey || event.metaKey || event.altKey) return;\n"
+    "    if (event.key === \"Escape\") {\n"
+    "      typed = null;\n"
+    "      search(\"\");\n"
+    "      if (frames.length) zoom(frames[0]);\n"
+    "    } else if (typed === null) {\n"
+    "      if (event.key !== \"/\") return;\n"
+    "      typed = \"\";\n"
+    "      search(typed);\n"
+    "    } else if (event.key === \"Enter\") {\n"
+    "      typed = null;\n"
+    "    } else if (event.key === \"Backspace\") {\n"
+    "      typed = typed.slice(0, -1);\n"
+    "      search(typed);\n"
+    "    } else if (Array.from(event.key).length === 1) {\n"
+    "      typed += event.key;\n"
+    "      search(typed);\n"
+    "    } else {\n"
+    "      return;\n"
+    "    }\n"
+    "    event.preventDefault();\n"
+    "  });\n"
+    "  /* FILE.svg#search=TEXT, FILE.svg#zoom=NUMBER of a frame */\n"
+    "  function follow() {\n"
+    "    var hash = decodeURIComponent(location.hash), frame;\n"
+    "    if (hash.startsWith(\"#search=\")) search(hash.slice(8));\n"
+    "    frame = hash.startsWith(\"#zoom=\") && frames[Number(hash.slice(6))];\n"
+    "    if (frame) zoom(frame);\n"
+    "  }\n"
+    "  window.addEventListener(\"hashchange\", follow);\n"
+    "  follow();\n"
+    "})();\n";
+/* clang-format on */
+
+/* Pixels; the script has some of them, too. */
 enum {
   SVG_WIDTH = 1200,
   FRAMES_LEFT = 10,
@@ -24,7 +129,8 @@ enum {
   LABEL_GAP = 3,
   LABEL_COLUMNS_MIN = 3,
   DEPTH_MAX = 512, /* of drawn frames */
-  LABEL_ROOM = 64
+  LABEL_ROOM = 64,
+  TEXT_BYTES_MAX = 1 << 30 /* of folded stacks */
 };
 static const double frame_width_min = 0.1;
 
@@ -100,56 +206,62 @@ static void place_frames(flame_page *p) {
   }
 }
 
-/* ---- folded stacks ---- */
-
-static void put_folded_name(prof_i_text_buffer *page, const char *name) {
-  char shown[PROF_I_SANITIZED_NAME_BYTES];
-  prof_i_sanitize_name(shown, name);
-  for (char *at = shown; (at = strchr(at, ';')) != NULL;) *at = ':';
-  prof_i_text_buffer_append_text(page, shown[0] ? shown : "(no name)");
+static const char *frame_name(const prof_i_paths *paths, uint32_t path) {
+  if (path == 0) return "all";
+  const char *const name = paths->rows[paths->items[path].row].name;
+  return name[0] ? name : "(unnamed)";
 }
 
-static bool put_folded_stack(flame_page *p, uint32_t path) {
-  const uint32_t count = p->paths->items[path].depth;
-  uint32_t *const chain = malloc((count + 1) * sizeof *chain);
-  if (!chain) return false;
-  for (uint32_t i = count, at = path; i-- > 0; at = p->paths->items[at].parent) chain[i] = at;
+/* ---- folded stacks ---- */
+
+/* `chain` has room for the depth of the path. */
+static void put_folded_stack(prof_i_sink *sink, const prof_i_paths *paths, uint32_t path,
+                             uint32_t *chain) {
+  const uint32_t count = paths->items[path].depth;
+  prof_i_paths_chain(paths, path, chain);
   for (uint32_t i = 0; i < count; i++) {
-    if (i) prof_i_text_buffer_append_text(&p->page, ";");
-    put_folded_name(&p->page, p->paths->rows[p->paths->items[chain[i]].row].name);
+    const char *const name = frame_name(paths, chain[i]);
+    if (i) prof_i_sink_text(sink, ";");
+    prof_i_sink_frame(sink, name, strlen(name));
   }
-  if (!count) prof_i_text_buffer_append_text(&p->page, "(no scope)");
-  free(chain);
-  return true;
+  if (!count) prof_i_sink_text(sink, "(no scope)");
 }
 
 static unsigned long long whole(double value) { return (unsigned long long)(value + 0.5); }
 
-static int hand_over(flame_page *p, bool is_made, char **text_out) {
-  free(p->nodes);
-  if (is_made && !p->page.is_out_of_memory) {
-    *text_out = p->page.text;
-    return PROF_OK;
-  }
-  free(p->page.text);
-  return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a flame graph of %u paths", p->paths->count);
+static int no_memory(const prof_i_paths *paths) {
+  return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a flame graph of %u paths", paths->count);
+}
+
+static uint32_t depth_of(const prof_i_paths *paths) {
+  uint32_t depth = 0;
+  for (uint32_t i = 0; i < paths->count; i++)
+    if (paths->items[i].depth > depth) depth = paths->items[i].depth;
+  return depth;
 }
 
 int prof_i_flame_folded(const prof_i_paths *paths, const prof_i_flame_options *options,
                         char **text_out) {
-  flame_page p = {.paths = paths, .options = options};
-  bool is_made = true;
-  prof_i_text_buffer_append_text(&p.page, "");
-  for (uint32_t i = 0; i < paths->count && is_made; i++) {
+  prof_i_sink sink;
+  size_t bytes;
+  uint32_t *const chain = malloc(((size_t)depth_of(paths) + 1) * sizeof *chain);
+  const int status = chain ? prof_i_sink_open_memory(&sink, TEXT_BYTES_MAX) : no_memory(paths);
+  for (uint32_t i = 0; i < paths->count && status == PROF_OK; i++) {
     const double base =
         options->is_difference ? prof_i_flame_value(paths, i, options, PROF_I_SIDE_BASE) : 0;
     const double value = prof_i_flame_value(paths, i, options, PROF_I_SIDE_NEW);
     if (base <= 0 && value <= 0) continue;
-    is_made = put_folded_stack(&p, i);
-    if (options->is_difference) prof_i_text_buffer_printf(&p.page, " %llu", whole(base));
-    prof_i_text_buffer_printf(&p.page, " %llu\n", whole(value));
+    put_folded_stack(&sink, paths, i, chain);
+    prof_i_sink_text(&sink, " ");
+    if (options->is_difference) {
+      prof_i_sink_u64(&sink, whole(base));
+      prof_i_sink_text(&sink, " ");
+    }
+    prof_i_sink_u64(&sink, whole(value));
+    prof_i_sink_text(&sink, "\n");
   }
-  return hand_over(&p, is_made, text_out);
+  free(chain);
+  return status == PROF_OK ? prof_i_sink_take(&sink, text_out, &bytes) : status;
 }
 
 /* ---- the SVG ---- */
@@ -172,8 +284,7 @@ static void put_colour(flame_page *p, const char *name) {
   static const unsigned char families[3][6] = {
       {205, 50, 90, 130, 30, 50}, {60, 60, 165, 60, 120, 50}, {90, 60, 150, 60, 205, 45}};
   const unsigned char *const family = families[p->options->kind];
-  uint32_t hash = 2166136261u;
-  for (; *name; name++) hash = (hash ^ (unsigned char)*name) * 16777619u;
+  uint32_t hash = prof_i_hash32(PROF_I_HASH32_SEED, name, strlen(name));
   hash ^= hash >> 15;
   prof_i_text_buffer_printf(&p->page, "#%02x%02x%02x", family[0] + hash % family[1],
                             family[2] + (hash >> 8) % family[3],
@@ -198,19 +309,13 @@ static void put_share(flame_page *p, double part, double all) {
   prof_i_text_buffer_printf(&p->page, "%llu.%llu%%", tenths / 10, tenths % 10);
 }
 
-static const char *frame_name(const flame_page *p, uint32_t path) {
-  if (path == 0) return "all";
-  const char *const name = p->paths->rows[p->paths->items[path].row].name;
-  return name[0] ? name : "(no name)";
-}
-
 /* "conv2d: 1.5ms, 12.5%; own 1ms; base 1.2ms" */
 static void put_frame_title(flame_page *p, uint32_t path) {
   const flame_node *const node = &p->nodes[path];
   char total[LABEL_ROOM], own[LABEL_ROOM], base[LABEL_ROOM];
   value_text(p, total, node->total[1]);
   value_text(p, own, node->own[1]);
-  prof_i_svg_put_name(&p->page, frame_name(p, path));
+  prof_i_svg_put_name(&p->page, frame_name(p->paths, path));
   prof_i_text_buffer_printf(&p->page, ": %s, ", total);
   put_share(p, node->total[1], p->nodes[0].total[1]);
   prof_i_text_buffer_printf(&p->page, "; own %s", own);
@@ -238,7 +343,7 @@ static void put_frame(flame_page *p, uint32_t path) {
   const double x = FRAMES_LEFT + node->x * p->scale, width = node->total[1] * p->scale;
   const uint32_t y = FRAMES_TOP + (p->depth - p->paths->items[path].depth) * FRAME_HEIGHT;
   prof_i_text_buffer_append_text(&p->page, "<g class=\"f\" data-n=\"");
-  prof_i_svg_put_name(&p->page, frame_name(p, path));
+  prof_i_svg_put_name(&p->page, frame_name(p->paths, path));
   prof_i_text_buffer_append_text(&p->page, "\"><title>");
   put_frame_title(p, path);
   prof_i_text_buffer_append_text(&p->page, "</title><rect x=\"");
@@ -251,11 +356,11 @@ static void put_frame(flame_page *p, uint32_t path) {
   else if (p->options->is_difference)
     put_change_colour(p, node);
   else
-    put_colour(p, frame_name(p, path));
+    put_colour(p, frame_name(p->paths, path));
   prof_i_text_buffer_append_text(&p->page, "\"/><text x=\"");
   put_pixels(&p->page, x + LABEL_GAP);
   prof_i_text_buffer_printf(&p->page, "\" y=\"%u\">", y + 12);
-  put_label(p, frame_name(p, path), width);
+  put_label(p, frame_name(p->paths, path), width);
   prof_i_text_buffer_append_text(&p->page, "</text></g>\n");
 }
 
@@ -299,7 +404,7 @@ static void put_foot(flame_page *p, uint32_t height) {
                               "%u too small, %u gone</text>\n",
                               SVG_WIDTH - FRAMES_LEFT, p->narrow, p->gone);
   prof_i_text_buffer_append_text(&p->page, "<script><![CDATA[\n");
-  prof_i_text_buffer_append_text(&p->page, prof_i_flame_script);
+  prof_i_text_buffer_append_text(&p->page, flame_script);
   prof_i_text_buffer_append_text(&p->page, "]]></script>\n</svg>\n");
 }
 
@@ -315,5 +420,11 @@ int prof_i_flame_svg(const prof_i_paths *paths, const prof_i_flame_options *opti
       if (p.nodes[i].is_drawn) put_frame(&p, i);
     put_foot(&p, height);
   }
-  return hand_over(&p, is_made, text_out);
+  free(p.nodes);
+  if (is_made && !p.page.is_out_of_memory) {
+    *text_out = p.page.text;
+    return PROF_OK;
+  }
+  free(p.page.text);
+  return no_memory(paths);
 }

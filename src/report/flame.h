@@ -1,10 +1,11 @@
-/* Flame graphs of paths (analysis/compare_paths.h): folded stacks, and a self-contained SVG with
+/* Flame graphs of paths (analysis/paths.h): folded stacks, and a self-contained SVG with
    search and zoom by a small script. Both are of one side, or the difference of two. The caller
-   frees the texts. Called by `prof flame`. */
+   frees the texts. Called by `prof flame` and the
+   HTML report. */
 #ifndef PROF_REPORT_FLAME_H
 #define PROF_REPORT_FLAME_H
 
-#include "../analysis/compare_paths.h"
+#include "../analysis/paths.h"
 
 typedef enum prof_i_flame_kind {
   PROF_I_FLAME_HOST = 0,   /* self time of host scopes, ns */
@@ -34,10 +35,5 @@ int prof_i_flame_folded(const prof_i_paths *paths, const prof_i_flame_options *o
                         char **text_out);
 int prof_i_flame_svg(const prof_i_paths *paths, const prof_i_flame_options *options,
                      char **text_out);
-
-/* ---- flame_script.c ---- */
-
-/* JavaScript without "]]>". It uses the frames' elements alone. */
-extern const char prof_i_flame_script[];
 
 #endif

@@ -16,8 +16,7 @@
 #include "../sink/gzip.h"
 #include "../sink/sink.h"
 #include "html_data.h"
-#include "html_page.h"
-#include "svg_text.h"
+#include "internal.h"
 #include "table.h"
 
 enum {

@@ -1,6 +1,6 @@
 /* The HTML report: one file that a browser opens without a network. Called by `prof report`.
 
-   html_collect.c and html_slices.c collect slices, distributions, steps and counters.
+   html_collect.c collects slices, distributions, steps and counters.
 
    html_data.c and html_lists.c write the data as JSON and columns.
 

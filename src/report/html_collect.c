@@ -6,7 +6,89 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/hash.h"
 #include "../reader/walker.h"
+
+/* ---- slices ---- */
+
+/* Slices of the time line on a grid of a power of two: see html_collect.h. They are added by
+   falling start, inner ones first. So a slice's siblings and the slices inside of it are always the
+   last ones of its track. */
+
+typedef prof_i_html_slice slice;
+
+enum {
+  SLICES_ROOM = 2 * PROF_I_HTML_SLICES_MAX,
+  SHIFT_MAX = 58,
+  MERGED_SHIFT = 4 /* a merged slice is at most 16 times the grid long */
+};
+
+static bool slice_may_merge(const prof_i_html *html, const slice *s) {
+  return s->count > 1 || s->end_ns - s->start_ns < UINT64_C(1) << html->shift;
+}
+
+/* Puts a slice behind the others, or into the last one. Removes those inside of a short one. */
+static void slice_put(prof_i_html *html, const slice *given) {
+  slice s = *given;
+  const uint64_t grid_ns = UINT64_C(1) << html->shift;
+  const bool is_short = slice_may_merge(html, &s);
+  while (is_short && html->slice_count > 0) {
+    const slice *const last = &html->slices[html->slice_count - 1];
+    if (last->track != s.track || last->depth <= s.depth) break;
+    s.count += last->count;
+    html->slice_count--;
+  }
+  slice *const last = html->slice_count > 0 ? &html->slices[html->slice_count - 1] : NULL;
+  if (last && is_short && last->track == s.track && last->depth == s.depth &&
+      slice_may_merge(html, last) && last->end_ns - s.start_ns <= grid_ns << MERGED_SHIFT &&
+      (last->start_ns < s.end_ns || last->start_ns - s.end_ns < grid_ns)) {
+    last->start_ns = s.start_ns;
+    if (s.end_ns > last->end_ns) last->end_ns = s.end_ns;
+    last->count += s.count;
+    if (last->name != s.name) last->name = PROF_I_HTML_MIXED;
+  } else {
+    html->slices[html->slice_count++] = s;
+  }
+}
+
+/* By track; in a track as they were added. */
+static int compare_slices(const void *a, const void *b) {
+  const slice *const x = a, *const y = b;
+  if (x->track != y->track) return x->track < y->track ? -1 : 1;
+  if (x->start_ns != y->start_ns) return x->start_ns > y->start_ns ? -1 : 1;
+  return (x->depth < y->depth) - (x->depth > y->depth);
+}
+
+/* Several lanes of a thread are added in turns. */
+static void sort_by_track(prof_i_html *html) {
+  if (html->has_side_lanes)
+    qsort(html->slices, html->slice_count, sizeof *html->slices, compare_slices);
+}
+
+static void coarsen(prof_i_html *html, uint32_t wanted) {
+  sort_by_track(html);
+  while (html->slice_count > wanted && html->shift < SHIFT_MAX) {
+    const uint32_t count = html->slice_count;
+    html->shift++;
+    html->slice_count = 0;
+    for (uint32_t i = 0; i < count; i++) {
+      const slice s = html->slices[i];
+      slice_put(html, &s);
+    }
+  }
+}
+
+/* Adds a slice that begins before all others of its track, after those inside of it. */
+static void html_add_slice(prof_i_html *html, const slice *given) {
+  if (!html->slices) html->slices = malloc(SLICES_ROOM * sizeof *html->slices);
+  if (!html->slices) html->is_out_of_memory = true;
+  if (html->is_out_of_memory) return;
+  if (html->slice_count == SLICES_ROOM) coarsen(html, SLICES_ROOM / 4 * 3);
+  if (html->slice_count < SLICES_ROOM) slice_put(html, given);
+}
+
+/* At most PROF_I_HTML_SLICES_MAX slices, by track. */
+static void html_finish_slices(prof_i_html *html) { coarsen(html, PROF_I_HTML_SLICES_MAX); }
 
 typedef prof_i_html_map map;
 
@@ -62,14 +144,13 @@ static bool texts_equal(prof_i_text a, prof_i_text b) {
 }
 
 static uint64_t text_hash(uint64_t hash, prof_i_text text) {
-  for (uint64_t i = 0; i < text.bytes; i++)
-    hash = (hash ^ (unsigned char)text.data[i]) * 0x100000001b3u;
+  hash = prof_i_hash64(hash, text.data, (size_t)text.bytes);
   return (hash ^ text.bytes) * 0x9e3779b97f4a7c15u;
 }
 
 /* The number of a name and category. Beyond the limit: that of mixed names. */
 static uint32_t name_find(prof_i_html *html, prof_i_text name, prof_i_text category) {
-  uint64_t key = text_hash(text_hash(0xcbf29ce484222325u, name), category) | 1;
+  uint64_t key = text_hash(text_hash(PROF_I_HASH64_SEED, name), category) | 1;
   for (;; key += 2) {
     uint64_t *const number = map_at(&html->name_map, key);
     if (!number) break;
@@ -163,14 +244,14 @@ static void add_scope(walk_state *w, const prof_i_span *span) {
     html->is_out_of_memory |= !calls;
   }
   html->has_side_lanes |= span->lane != 0;
-  const prof_i_html_slice slice = {
+  const prof_i_html_slice added = {
       .start_ns = html->offset_ns + span->start_ns,
       .end_ns = html->offset_ns + span->start_ns + span->duration_ns,
       .count = 1,
       .track = prof_i_html_track(html->threads_before + w->thread, span->lane & 1023),
       .name = name,
       .depth = span->depth};
-  prof_i_html_add_slice(html, &slice);
+  html_add_slice(html, &added);
 }
 
 static int visit_spans(void *user, const prof_i_span *spans, size_t count) {
@@ -256,7 +337,7 @@ int prof_i_html_collect(prof_i_html *html, const prof_trace *const *traces, size
     if (status) return status;
   }
   if (html->steps) qsort(html->steps, html->step_count, sizeof *html->steps, compare_steps);
-  prof_i_html_finish_slices(html);
+  html_finish_slices(html);
   return html->is_out_of_memory ? PROF_E_NO_MEMORY : 0;
 }
 

@@ -84,9 +84,4 @@ void prof_i_html_fini(prof_i_html *html);
 /* Where a trace begins on the common time line. */
 uint64_t prof_i_html_offset(const prof_i_html *html, const prof_trace *trace);
 
-/* Adds a slice that begins before all others of its track, after those inside of it. */
-void prof_i_html_add_slice(prof_i_html *html, const prof_i_html_slice *given);
-/* At most PROF_I_HTML_SLICES_MAX slices, by track. */
-void prof_i_html_finish_slices(prof_i_html *html);
-
 #endif

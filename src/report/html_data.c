@@ -1,25 +1,17 @@
 /* See html_data.h. */
 #include "html_data.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../base/log.h"
 #include "../base/sanitize.h"
-#include "../base/text.h"
 
 enum { LENGTH_BYTES = 4, TEXT_BYTES_MIN = 48, TEXT_BYTES_MAX = 512 };
 
 typedef prof_i_html_slice slice;
 
 /* ---- pieces of JSON ---- */
-
-void prof_i_html_put_key(prof_i_sink *sink, const char *key) {
-  prof_i_sink_text(sink, ",\"");
-  prof_i_sink_text(sink, key);
-  prof_i_sink_text(sink, "\":");
-}
 
 /* No character is cut in two. */
 static size_t text_cut(const char *text, size_t bytes) {
@@ -39,20 +31,11 @@ void prof_i_html_put_text(const prof_i_html_json *json, const char *text, size_t
   prof_i_sink_string(json->sink, whole, kept + 3);
 }
 
-void prof_i_html_put_number(prof_i_sink *sink, double value) {
-  char digits[PROF_I_NUMBER_ROOM];
-  if (!isfinite(value)) {
-    prof_i_sink_text(sink, "null");
-    return;
-  }
-  prof_i_sink_bytes(sink, digits, (size_t)(prof_i_put_double(digits, value) - digits));
-}
-
 /* ---- names, threads, steps, counters ---- */
 
 static void put_names(const prof_i_html_json *json) {
   const prof_i_html *const html = json->html;
-  prof_i_html_put_key(json->sink, "names");
+  prof_i_sink_key(json->sink, "names");
   for (uint32_t i = 0; i < html->name_count; i++) {
     const prof_i_html_name *const name = &html->names[i];
     prof_i_sink_text(json->sink, i ? ",[" : "[[");
@@ -81,7 +64,7 @@ static void put_thread(const prof_i_html_json *json, const prof_trace *trace, si
 static void put_threads(const prof_i_html_json *json) {
   const prof_i_html *const html = json->html;
   const char *before = "[";
-  prof_i_html_put_key(json->sink, "threads");
+  prof_i_sink_key(json->sink, "threads");
   if (html->thread_count == 0) prof_i_sink_text(json->sink, "[");
   for (size_t t = 0; t < html->trace_count; t++) {
     for (uint32_t i = 0; i < html->traces[t]->thread_count; i++, before = ",") {
@@ -94,7 +77,7 @@ static void put_threads(const prof_i_html_json *json) {
 
 static void put_processes(const prof_i_html_json *json) {
   const prof_i_html *const html = json->html;
-  prof_i_html_put_key(json->sink, "processes");
+  prof_i_sink_key(json->sink, "processes");
   for (size_t t = 0; t < html->trace_count; t++) {
     prof_trace_info info = {.size = sizeof info};
     prof_trace_info_get(html->traces[t], &info);
@@ -103,7 +86,7 @@ static void put_processes(const prof_i_html_json *json) {
     prof_i_sink_text(json->sink, ",");
     prof_i_sink_u64(json->sink, info.pid);
     prof_i_sink_text(json->sink, ",");
-    prof_i_sink_i64(json->sink, info.world_size == 1 || info.world_size == 0 ? -1 : info.rank);
+    prof_i_sink_i64(json->sink, prof_i_world_has_ranks(info.world_size) ? info.rank : -1);
     prof_i_sink_text(json->sink, "]");
   }
   prof_i_sink_text(json->sink, "]");
@@ -111,7 +94,7 @@ static void put_processes(const prof_i_html_json *json) {
 
 static void put_steps(const prof_i_html_json *json) {
   const prof_i_html *const html = json->html;
-  prof_i_html_put_key(json->sink, "steps");
+  prof_i_sink_key(json->sink, "steps");
   prof_i_sink_text(json->sink, "[");
   for (uint32_t i = 0; i < html->step_count; i++) {
     const prof_i_html_step *const step = &html->steps[i];
@@ -126,13 +109,12 @@ static void put_steps(const prof_i_html_json *json) {
     prof_i_sink_text(json->sink, "]");
   }
   prof_i_sink_text(json->sink, "]");
-  prof_i_html_put_key(json->sink, "steps_left_out");
-  prof_i_sink_u64(json->sink, html->left_out_steps);
+  prof_i_sink_key_u64(json->sink, "steps_left_out", html->left_out_steps);
 }
 
 static void put_counters(const prof_i_html_json *json) {
   const prof_i_html *const html = json->html;
-  prof_i_html_put_key(json->sink, "counters");
+  prof_i_sink_key(json->sink, "counters");
   prof_i_sink_text(json->sink, "[");
   for (uint32_t i = 0; i < html->counter_count; i++) {
     const prof_i_html_counter *const counter = &html->counters[i];
@@ -141,7 +123,7 @@ static void put_counters(const prof_i_html_json *json) {
     prof_i_sink_text(json->sink, ",[");
     for (size_t c = 0; c < PROF_I_HTML_COLUMNS; c++) {
       if (c) prof_i_sink_text(json->sink, ",");
-      prof_i_html_put_number(json->sink, counter->highest[c]);
+      prof_i_sink_double(json->sink, counter->highest[c]);
     }
     prof_i_sink_text(json->sink, "]]");
   }
@@ -152,7 +134,7 @@ static void put_counters(const prof_i_html_json *json) {
 static void put_durations(const prof_i_html_json *json) {
   const prof_i_html_map *const map = &json->html->durations;
   const char *before = "";
-  prof_i_html_put_key(json->sink, "durations");
+  prof_i_sink_key(json->sink, "durations");
   prof_i_sink_text(json->sink, "[");
   for (uint32_t i = 0; i < map->room; i++) {
     if (!map->keys[i]) continue;
@@ -222,7 +204,7 @@ static void put_varint(prof_i_sink *sink, int64_t value) {
 /* [[thread, lane, slices], ...] */
 static void put_tracks(const prof_i_html_json *json) {
   const prof_i_html *const html = json->html;
-  prof_i_html_put_key(json->sink, "tracks");
+  prof_i_sink_key(json->sink, "tracks");
   prof_i_sink_text(json->sink, "[");
   for (uint32_t i = 0, next; i < html->slice_count; i = next) {
     const uint32_t track = html->slices[i].track;
@@ -244,18 +226,17 @@ static int put_json(const prof_i_html_json *json, const prof_rows *rows) {
   prof_i_sink *const sink = json->sink;
   prof_i_sink_text(sink, "{\"shift\":");
   prof_i_sink_u64(sink, json->html->shift);
-  prof_i_html_put_key(sink, "end_ns");
-  prof_i_sink_u64(sink, json->html->end_ns);
+  prof_i_sink_key_u64(sink, "end_ns", json->html->end_ns);
   put_names(json);
   put_processes(json);
   put_threads(json);
   put_tracks(json);
-  prof_i_html_put_rows(json, rows);
+  int status = prof_i_html_put_rows(json, rows);
   put_durations(json);
   put_steps(json);
   put_counters(json);
   prof_i_html_put_devices(json);
-  int status = prof_i_html_put_flames(json);
+  if (status == PROF_OK) status = prof_i_html_put_flames(json);
   if (status == PROF_OK) status = prof_i_html_put_pools(json);
   prof_i_sink_text(sink, "}");
   return status;

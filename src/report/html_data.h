@@ -26,16 +26,12 @@ typedef struct prof_i_html_json {
 int prof_i_html_data(const prof_i_html *html, const prof_rows *rows, char **data_out,
                      size_t *bytes_out);
 
-/* ,"key": */
-void prof_i_html_put_key(prof_i_sink *sink, const char *key);
 /* A string of a JSON text, cut. */
 void prof_i_html_put_text(const prof_i_html_json *json, const char *text, size_t bytes);
-/* [1,2,null]: NAN and infinite numbers are null. */
-void prof_i_html_put_number(prof_i_sink *sink, double value);
 
 /* ---- html_lists.c: each puts ,"key":VALUE; int: PROF_OK or an error whose text is set ---- */
 
-void prof_i_html_put_rows(const prof_i_html_json *json, const prof_rows *rows);
+int prof_i_html_put_rows(const prof_i_html_json *json, const prof_rows *rows);
 int prof_i_html_put_flames(const prof_i_html_json *json);
 int prof_i_html_put_pools(const prof_i_html_json *json);
 void prof_i_html_put_devices(const prof_i_html_json *json);

@@ -3,9 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../analysis/compare_paths.h"
 #include "../analysis/internal.h"
+#include "../analysis/paths.h"
 #include "../base/log.h"
+#include "../base/sanitize.h"
 #include "../base/units.h"
 #include "../reader/internal.h"
 #include "flame.h"
@@ -43,8 +44,60 @@ static void put_place(const json_text *json, const prof_row_more *more) {
   put_string(json, text);
 }
 
+/* A name as rows have it: repaired. */
+typedef struct row_name {
+  char *text;
+  char *category; /* in the same block */
+  uint32_t number;
+} row_name;
+
+static int row_name_compare(const void *x, const void *y) {
+  const row_name *const a = x, *const b = y;
+  const int order = strcmp(a->text, b->text);
+  return order ? order : strcmp(a->category, b->category);
+}
+
+static size_t put_repaired(char *to, prof_i_text text) {
+  const size_t bytes = prof_i_sanitize_utf8(to, SIZE_MAX, text.data, (size_t)text.bytes);
+  to[bytes] = '\0';
+  return bytes + 1;
+}
+
+static void free_row_names(row_name *names, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++) free(names[i].text);
+  free(names);
+}
+
+/* By text, so that a row finds the number of its name. NULL: no memory. */
+static row_name *make_row_names(const prof_i_html *html) {
+  row_name *const names = calloc(html->name_count, sizeof *names);
+  for (uint32_t i = 0; names && i < html->name_count; i++) {
+    const prof_i_html_name *const name = &html->names[i];
+    names[i].text = malloc(3 * (size_t)(name->name.bytes + name->category.bytes) + 2);
+    if (!names[i].text) {
+      free_row_names(names, i);
+      return NULL;
+    }
+    names[i].category = names[i].text + put_repaired(names[i].text, name->name);
+    put_repaired(names[i].category, name->category);
+    names[i].number = i;
+  }
+  /* the first is no scope's: it stands for several names */
+  if (names) qsort(names + 1, html->name_count - 1, sizeof *names, row_name_compare);
+  return names;
+}
+
+/* -1: the row's scopes share the number of several names. */
+static int64_t find_row_name(const row_name *names, uint32_t count, const prof_row *row) {
+  const row_name wanted = {(char *)row->name, (char *)row->category, 0};
+  const row_name *const found =
+      bsearch(&wanted, names + 1, count - 1, sizeof *names, row_name_compare);
+  return found ? (int64_t)found->number : -1;
+}
+
 /* In the order of the columns of report.js. */
-static void put_row(const json_text *json, const prof_rows *rows, uint64_t index) {
+static void put_row(const json_text *json, const prof_rows *rows, uint64_t index,
+                    const row_name *names) {
   const prof_row *const row = &rows->rows[index];
   prof_row_more more = {.size = sizeof more};
   prof_rows_more(rows, index, &more);
@@ -66,18 +119,22 @@ static void put_row(const json_text *json, const prof_rows *rows, uint64_t index
   put_i64(json, row->memory_bytes);
   put_i64(json, row->device_memory_bytes);
   put_place(json, &more);
+  put_i64(json, find_row_name(names, json->html->name_count, row));
   prof_i_sink_text(json->sink, "]");
 }
 
-void prof_i_html_put_rows(const json_text *json, const prof_rows *rows) {
-  prof_i_html_put_key(json->sink, "rows");
+int prof_i_html_put_rows(const json_text *json, const prof_rows *rows) {
+  row_name *const names = make_row_names(json->html);
+  if (!names)
+    return prof_i_fail(PROF_E_NO_MEMORY, "no memory for %u names", json->html->name_count);
+  prof_i_sink_key(json->sink, "rows");
   prof_i_sink_text(json->sink, "[");
-  for (uint64_t i = 0; i < rows->row_count; i++) put_row(json, rows, i);
+  for (uint64_t i = 0; i < rows->row_count; i++) put_row(json, rows, i, names);
   prof_i_sink_text(json->sink, "]");
-  prof_i_html_put_key(json->sink, "all_rows");
-  prof_i_sink_u64(json->sink, rows->all_row_count);
-  prof_i_html_put_key(json->sink, "self_ns");
-  prof_i_sink_u64(json->sink, rows->all_self_ns);
+  prof_i_sink_key_u64(json->sink, "all_rows", rows->all_row_count);
+  prof_i_sink_key_u64(json->sink, "self_ns", rows->all_self_ns);
+  free_row_names(names, json->html->name_count);
+  return PROF_OK;
 }
 
 /* ---- flame graphs ---- */
@@ -150,7 +207,7 @@ static bool put_flame(const json_text *json, const prof_i_paths *paths, prof_i_f
 /* By row; "" if no path of it is drawn. */
 static void put_path_names(const json_text *json, const prof_i_paths *paths,
                            const bool *is_row_drawn) {
-  prof_i_html_put_key(json->sink, "path_names");
+  prof_i_sink_key(json->sink, "path_names");
   prof_i_sink_text(json->sink, "[");
   for (uint32_t i = 0; i < paths->row_count; i++) {
     if (i) prof_i_sink_text(json->sink, ",");
@@ -163,7 +220,7 @@ static int put_paths(const json_text *json, const prof_i_paths *paths) {
   flame_value *const values = calloc((size_t)paths->count + 1, sizeof *values);
   bool *const is_row_drawn = calloc((size_t)paths->row_count + 1, sizeof *is_row_drawn);
   const bool has_memory = values && is_row_drawn;
-  prof_i_html_put_key(json->sink, "flames");
+  prof_i_sink_key(json->sink, "flames");
   prof_i_sink_text(json->sink, "[");
   const char *before = "";
   for (int kind = PROF_I_FLAME_HOST; has_memory && kind <= PROF_I_FLAME_MEMORY; kind++)
@@ -198,7 +255,7 @@ static void put_curve(const json_text *json, const int64_t *values, uint32_t cou
 
 static void put_mark(const json_text *json, const char *key, const prof_i_memory_mark *mark,
                      uint64_t offset_ns) {
-  prof_i_html_put_key(json->sink, key);
+  prof_i_sink_key(json->sink, key);
   prof_i_sink_text(json->sink, "[");
   prof_i_sink_i64(json->sink, mark->bytes);
   put_u64(json, offset_ns + mark->ns);
@@ -211,7 +268,7 @@ static int put_live(const json_text *json, const prof_memory *memory, uint32_t i
   const int status =
       prof_i_memory_live(memory, index, PROF_MEMORY_AT_PEAK_USED, 0, PROF_MEMORY_BY_SCOPE, &rows);
   if (status != PROF_OK) return status;
-  prof_i_html_put_key(json->sink, "live");
+  prof_i_sink_key(json->sink, "live");
   prof_i_sink_text(json->sink, "[");
   for (uint64_t i = 0; i < rows->row_count && i < PROF_I_HTML_LIVE_MAX; i++) {
     prof_i_sink_text(json->sink, i ? ",[" : "[");
@@ -221,8 +278,7 @@ static int put_live(const json_text *json, const prof_memory *memory, uint32_t i
     prof_i_sink_text(json->sink, "]");
   }
   prof_i_sink_text(json->sink, "]");
-  prof_i_html_put_key(json->sink, "live_rows");
-  prof_i_sink_u64(json->sink, rows->row_count);
+  prof_i_sink_key_u64(json->sink, "live_rows", rows->row_count);
   prof_free(rows);
   return PROF_OK;
 }
@@ -240,22 +296,18 @@ static int put_pool(const json_text *json, const prof_memory *memory, size_t pro
   prof_i_sink_text(json->sink, "{\"name\":");
   put_string(json, info.name);
   prof_i_put_device(device, sizeof device, info.device);
-  prof_i_html_put_key(json->sink, "device");
+  prof_i_sink_key(json->sink, "device");
   put_string(json, device);
-  prof_i_html_put_key(json->sink, "process");
-  prof_i_sink_u64(json->sink, process);
-  prof_i_html_put_key(json->sink, "begin_ns");
-  prof_i_sink_u64(json->sink, offset_ns + curve.begin_ns);
-  prof_i_html_put_key(json->sink, "end_ns");
-  prof_i_sink_u64(json->sink, offset_ns + curve.end_ns);
-  prof_i_html_put_key(json->sink, "missing");
-  prof_i_sink_u64(json->sink, info.missing_count);
+  prof_i_sink_key_u64(json->sink, "process", process);
+  prof_i_sink_key_u64(json->sink, "begin_ns", offset_ns + curve.begin_ns);
+  prof_i_sink_key_u64(json->sink, "end_ns", offset_ns + curve.end_ns);
+  prof_i_sink_key_u64(json->sink, "missing", info.missing_count);
   put_mark(json, "used_peak", &curve.used_peak, offset_ns);
-  prof_i_html_put_key(json->sink, "used");
+  prof_i_sink_key(json->sink, "used");
   put_curve(json, curve.used, curve.count);
   if (curve.has_allocated) {
     put_mark(json, "allocated_peak", &curve.allocated_peak, offset_ns);
-    prof_i_html_put_key(json->sink, "allocated");
+    prof_i_sink_key(json->sink, "allocated");
     put_curve(json, curve.allocated, curve.count);
   }
   prof_i_memory_curve_fini(&curve);
@@ -267,7 +319,7 @@ static int put_pool(const json_text *json, const prof_memory *memory, size_t pro
 int prof_i_html_put_pools(const json_text *json) {
   uint32_t put = 0, left_out = 0;
   int status = PROF_OK;
-  prof_i_html_put_key(json->sink, "pools");
+  prof_i_sink_key(json->sink, "pools");
   prof_i_sink_text(json->sink, "[");
   for (size_t t = 0; t < json->html->trace_count && status == PROF_OK; t++) {
     prof_memory *memory = NULL;
@@ -283,8 +335,7 @@ int prof_i_html_put_pools(const json_text *json) {
     prof_memory_destroy(memory);
   }
   prof_i_sink_text(json->sink, "]");
-  prof_i_html_put_key(json->sink, "pools_left_out");
-  prof_i_sink_u64(json->sink, left_out);
+  prof_i_sink_key_u64(json->sink, "pools_left_out", left_out);
   return status;
 }
 
@@ -311,7 +362,7 @@ static void put_device(const json_text *json, size_t process, const prof_trace_d
 
 void prof_i_html_put_devices(const json_text *json) {
   bool is_next = false;
-  prof_i_html_put_key(json->sink, "devices");
+  prof_i_sink_key(json->sink, "devices");
   prof_i_sink_text(json->sink, "[");
   for (size_t t = 0; t < json->html->trace_count; t++) {
     prof_trace_device device = {.size = sizeof device};

@@ -1,7 +1,7 @@
 /* Draws a pool over time in a terminal. A value is drawn in the row that contains it, lower edge
    included. Each tick of the axis is the lower edge of a row. One more row is above the highest
    tick, for values at that tick. */
-#include "memory_plot.h"
+#include "internal.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -16,8 +16,8 @@
 #include "../base/this_thread.h"
 #include "../base/units.h"
 #include "../sink/sink.h"
+#include "internal.h"
 #include "memory_curve.h"
-#include "svg_text.h"
 
 /* Pixels. A column of the curve is one wide. */
 enum {

@@ -61,12 +61,4 @@ void prof_i_report_put_moments(prof_i_memory_report *r, const prof_memory_info *
 /* The tables of what was live. 0 or an error whose text is set. */
 int prof_i_report_put_live_sets(prof_i_memory_report *r, uint32_t index);
 
-/* ---- memory_doubts.c ---- */
-
-/* Wrong calls, and those of them that the capture has as examples. */
-void prof_i_report_put_wrong(prof_i_memory_report *r, uint32_t index);
-
-/* What the capture does not know of the pool. */
-void prof_i_report_put_unknown(prof_i_memory_report *r, uint32_t index);
-
 #endif

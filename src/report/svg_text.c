@@ -1,5 +1,5 @@
-/* See svg_text.h. */
-#include "svg_text.h"
+/* See internal.h. */
+#include "internal.h"
 
 #include "../base/sanitize.h"
 

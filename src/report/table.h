@@ -56,13 +56,6 @@ typedef struct prof_i_table_column {
 
 enum { PROF_I_TABLE_GAP = 2 };
 
-/* Makes the widths fit t->width. sorted: the column that orders the rows, which is not left out. */
-void prof_i_table_fit(prof_i_table *t, const prof_i_table_column *columns, size_t count,
-                      size_t sorted);
-
-/* The line that names the columns that had no room. */
-void prof_i_table_put_hidden(prof_i_table *t, const prof_i_table_column *columns, size_t count);
-
 /* The lines below the rows. Returns PROF_OK or an error. */
 int prof_i_table_put_footer(prof_i_table *t);
 

@@ -1,7 +1,6 @@
 /* A table of aggregates for programs: CSV and JSON. Times are ns, sizes bytes, shares per cent. */
 #include <string.h>
 
-#include "../base/text.h"
 #include "../sink/sink.h"
 #include "table_columns.h"
 
@@ -17,12 +16,6 @@ static void make_key(table_column column, char to[KEY_BYTES]) {
                                                       : "");
 }
 
-static void put_share(prof_i_sink *sink, const table_value *value) {
-  char digits[PROF_I_NUMBER_ROOM];
-  const double percent = (double)value->number / (double)value->whole * 100;
-  prof_i_sink_bytes(sink, digits, (size_t)(prof_i_put_double(digits, percent) - digits));
-}
-
 static bool value_is_missing(const table_value *value) {
   return value->kind == TABLE_VALUE_NONE || value->kind == TABLE_VALUE_UNKNOWN ||
          (value->kind == TABLE_VALUE_SHARE && value->whole == 0);
@@ -30,7 +23,7 @@ static bool value_is_missing(const table_value *value) {
 
 static void put_number(prof_i_sink *sink, const table_value *value) {
   if (value->kind == TABLE_VALUE_SHARE)
-    put_share(sink, value);
+    prof_i_sink_double(sink, (double)value->number / (double)value->whole * 100);
   else if (value->kind == TABLE_VALUE_BYTES)
     prof_i_sink_i64(sink, value->bytes);
   else
@@ -39,14 +32,6 @@ static void put_number(prof_i_sink *sink, const table_value *value) {
 
 /* ---- CSV ---- */
 
-static void put_csv_part(prof_i_sink *sink, const char *text) {
-  for (const char *quote; (quote = strchr(text, '"')) != NULL; text = quote + 1) {
-    prof_i_sink_bytes(sink, text, (size_t)(quote - text));
-    prof_i_sink_text(sink, "\"\"");
-  }
-  prof_i_sink_text(sink, text);
-}
-
 static void put_csv_value(prof_i_sink *sink, const table_value *value) {
   if (value_is_missing(value)) return;
   if (value->kind != TABLE_VALUE_TEXT && value->kind != TABLE_VALUE_PLACE) {
@@ -54,7 +39,7 @@ static void put_csv_value(prof_i_sink *sink, const table_value *value) {
     return;
   }
   prof_i_sink_text(sink, "\"");
-  put_csv_part(sink, value->text);
+  prof_i_sink_csv_part(sink, value->text, strlen(value->text));
   if (value->kind == TABLE_VALUE_PLACE) {
     prof_i_sink_text(sink, ":");
     prof_i_sink_u64(sink, value->number);
@@ -117,11 +102,6 @@ static void put_json_row(prof_i_sink *sink, const prof_i_table *t, const prof_ro
   prof_i_sink_text(sink, "}");
 }
 
-static void put_json_number(prof_i_sink *sink, const char *key, uint64_t number) {
-  prof_i_sink_text(sink, key);
-  prof_i_sink_u64(sink, number);
-}
-
 int prof_i_table_json(const prof_i_table *t, char **text_out) {
   prof_i_sink sink;
   size_t bytes;
@@ -133,14 +113,16 @@ int prof_i_table_json(const prof_i_table *t, char **text_out) {
   }
   const int status = prof_i_sink_open_memory(&sink, TEXT_BYTES_MAX);
   if (status != PROF_OK) return status;
-  put_json_number(&sink, "{\"captures\":", t->trace_count);
-  put_json_number(&sink, ",\"recorded\":", recorded);
-  put_json_number(&sink, ",\"lost\":", lost);
-  put_json_number(&sink, ",\"self_total_ns\":", t->rows->total_self_ns);
-  put_json_number(&sink, ",\"calls\":", t->rows->calls_count);
-  put_json_number(&sink, ",\"open\":", t->rows->open_count);
-  put_json_number(&sink, ",\"groups\":", t->rows->all_row_count);
-  prof_i_sink_text(&sink, ",\"rows\":[");
+  prof_i_sink_text(&sink, "{\"captures\":");
+  prof_i_sink_u64(&sink, t->trace_count);
+  prof_i_sink_key_u64(&sink, "recorded", recorded);
+  prof_i_sink_key_u64(&sink, "lost", lost);
+  prof_i_sink_key_u64(&sink, "self_total_ns", t->rows->total_self_ns);
+  prof_i_sink_key_u64(&sink, "calls", t->rows->calls_count);
+  prof_i_sink_key_u64(&sink, "open", t->rows->open_count);
+  prof_i_sink_key_u64(&sink, "groups", t->rows->all_row_count);
+  prof_i_sink_key(&sink, "rows");
+  prof_i_sink_text(&sink, "[");
   for (uint64_t r = 0; r < t->rows->row_count; r++) {
     prof_i_sink_text(&sink, r ? ",\n" : "\n");
     put_json_row(&sink, t, &t->rows->rows[r]);

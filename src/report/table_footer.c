@@ -64,8 +64,7 @@ static void table_put_process(table *t, const prof_trace *trace) {
   char cell[CELL_BYTES], pid[32], rank[32] = "";
   if (t->trace_count == 1) return;
   const prof_trace_info info = prof_i_table_info(trace);
-  if (info.world_size > 1 || info.world_size < 0)
-    snprintf(rank, sizeof rank, "rank %d, ", info.rank);
+  if (prof_i_world_has_ranks(info.world_size)) snprintf(rank, sizeof rank, "rank %d, ", info.rank);
   prof_i_text_buffer_append_text(&t->page, rank);
   prof_i_text_buffer_append(&t->page, cell, prof_i_sanitize_name(cell, info.process_name));
   snprintf(pid, sizeof pid, " (%llu): ", (unsigned long long)info.pid);
@@ -158,7 +157,7 @@ static void table_put_processes(table *t) {
   int32_t least = INT32_MAX, most = -1;
   for (size_t i = 0; i < t->trace_count; i++) {
     const prof_trace_info info = prof_i_table_info(t->traces[i]);
-    if (info.world_size == 0 || info.world_size == 1) continue;
+    if (!prof_i_world_has_ranks(info.world_size)) continue;
     if (info.rank < least) least = info.rank;
     if (info.rank > most) most = info.rank;
   }

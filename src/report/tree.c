@@ -206,11 +206,6 @@ static void put_text(tree_page *p) {
 
 /* ---- JSON ---- */
 
-static void put_key_number(prof_i_sink *sink, const char *key, uint64_t number) {
-  prof_i_sink_text(sink, key);
-  prof_i_sink_u64(sink, number);
-}
-
 static void put_json_path(tree_page *p, uint32_t path) {
   const prof_i_path *const item = &p->paths->items[path];
   const prof_i_path_row *const row = &p->paths->rows[item->row];
@@ -224,14 +219,15 @@ static void put_json_path(tree_page *p, uint32_t path) {
     prof_i_sink_text(sink, i ? "," : "");
     prof_i_sink_string(sink, name, strlen(name));
   }
-  prof_i_sink_text(sink, "],\"category\":");
+  prof_i_sink_text(sink, "]");
+  prof_i_sink_key(sink, "category");
   prof_i_sink_string(sink, row->category, strlen(row->category));
   prof_i_sink_text(sink, row->is_device ? ",\"on\":\"device\"" : ",\"on\":\"host\"");
-  put_key_number(sink, ",\"depth\":", item->depth - 1);
-  put_key_number(sink, ",\"calls\":", sums->calls_count);
-  put_key_number(sink, ",\"total_ns\":", sums->total_ns);
-  put_key_number(sink, ",\"self_ns\":", sums->self_ns);
-  put_key_number(sink, ",\"all_ns\":", p->all_ns[row->is_device]);
+  prof_i_sink_key_u64(sink, "depth", item->depth - 1);
+  prof_i_sink_key_u64(sink, "calls", sums->calls_count);
+  prof_i_sink_key_u64(sink, "total_ns", sums->total_ns);
+  prof_i_sink_key_u64(sink, "self_ns", sums->self_ns);
+  prof_i_sink_key_u64(sink, "all_ns", p->all_ns[row->is_device]);
   prof_i_sink_text(sink, "}\n");
 }
 

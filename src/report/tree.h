@@ -1,10 +1,10 @@
 /* The call tree as text or JSON: calls, total and self time of each path
-   (analysis/compare_paths.h). A recursion is a path below its outer call, so no total is above that
+   (analysis/paths.h). A recursion is a path below its outer call, so no total is above that
    of its parent's calls. Called by `prof tree`. */
 #ifndef PROF_REPORT_TREE_H
 #define PROF_REPORT_TREE_H
 
-#include "../analysis/compare_paths.h"
+#include "../analysis/paths.h"
 
 typedef struct prof_i_tree_options {
   uint32_t depth;   /* at most so many levels; 0: all */

@@ -58,32 +58,17 @@ static void csv_head(prof_i_sink *sink, const prof_i_meters *meters, uint32_t mo
   prof_i_sink_text(sink, "\n");
 }
 
-/* Quotes where a vendor's words need some. */
-static void put_csv_text(prof_i_sink *sink, const char *text) {
-  if (!strpbrk(text, ",\"\n\r")) {
-    prof_i_sink_text(sink, text);
-    return;
-  }
-  prof_i_sink_text(sink, "\"");
-  for (; *text; text++) {
-    if (*text == '"') prof_i_sink_bytes(sink, "\"", 1);
-    prof_i_sink_bytes(sink, text, 1);
-  }
-  prof_i_sink_text(sink, "\"");
-}
-
 static void put_long_rows(prof_i_sink *sink, const prof_i_meters *meters, uint64_t unix_ns) {
-  char number[PROF_I_NUMBER_ROOM];
   for (uint32_t i = 0; i < meters->count; i++) {
     const prof_i_meter *const meter = &meters->all[i];
     if (!meter->is_known) continue;
     prof_i_sink_u64(sink, unix_ns);
     prof_i_sink_text(sink, ",");
-    put_csv_text(sink, meter->name);
+    prof_i_sink_csv_bare(sink, meter->name);
     prof_i_sink_text(sink, ",");
-    put_csv_text(sink, meter->unit);
+    prof_i_sink_csv_bare(sink, meter->unit);
     prof_i_sink_text(sink, ",");
-    prof_i_sink_bytes(sink, number, (size_t)(prof_i_put_double(number, meter->value) - number));
+    prof_i_sink_double(sink, meter->value);
     prof_i_sink_text(sink, "\n");
   }
 }

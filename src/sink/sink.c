@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "sink.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -177,10 +178,64 @@ void prof_i_sink_string(prof_i_sink *sink, const char *text, size_t bytes) {
   prof_i_sink_bytes(sink, "\"", 1);
 }
 
+void prof_i_sink_csv_part(prof_i_sink *sink, const char *text, size_t bytes) {
+  while (bytes > 0) {
+    const prof_i_utf8_character character = prof_i_utf8_take(&text, &bytes);
+    if (*character.data == '"') prof_i_sink_bytes(sink, "\"", 1);
+    prof_i_sink_bytes(sink, character.data, character.bytes);
+  }
+}
+
+void prof_i_sink_csv(prof_i_sink *sink, const char *text, size_t bytes) {
+  prof_i_sink_bytes(sink, "\"", 1);
+  prof_i_sink_csv_part(sink, text, bytes);
+  prof_i_sink_bytes(sink, "\"", 1);
+}
+
+void prof_i_sink_csv_bare(prof_i_sink *sink, const char *text) {
+  const size_t bytes = strlen(text);
+  if (strpbrk(text, ",\"\r\n"))
+    prof_i_sink_csv(sink, text, bytes);
+  else
+    prof_i_sink_csv_part(sink, text, bytes);
+}
+
+void prof_i_sink_frame(prof_i_sink *sink, const char *text, size_t bytes) {
+  while (bytes > 0) {
+    const prof_i_utf8_character character = prof_i_utf8_take(&text, &bytes);
+    const unsigned char first = (unsigned char)*character.data;
+    if (first == ';')
+      prof_i_sink_bytes(sink, ":", 1);
+    else if (first < ' ')
+      prof_i_sink_bytes(sink, " ", 1);
+    else
+      prof_i_sink_bytes(sink, character.data, character.bytes);
+  }
+}
+
 void prof_i_sink_u64(prof_i_sink *sink, uint64_t value) {
   prof_i_sink_advance(sink, prof_i_put_u64(prof_i_sink_reserve(sink, PROF_I_NUMBER_ROOM), value));
 }
 
 void prof_i_sink_i64(prof_i_sink *sink, int64_t value) {
   prof_i_sink_advance(sink, prof_i_put_i64(prof_i_sink_reserve(sink, PROF_I_NUMBER_ROOM), value));
+}
+
+void prof_i_sink_double(prof_i_sink *sink, double value) {
+  if (isfinite(value))
+    prof_i_sink_advance(sink,
+                        prof_i_put_double(prof_i_sink_reserve(sink, PROF_I_NUMBER_ROOM), value));
+  else
+    prof_i_sink_text(sink, "null");
+}
+
+void prof_i_sink_key(prof_i_sink *sink, const char *key) {
+  prof_i_sink_text(sink, ",\"");
+  prof_i_sink_text(sink, key);
+  prof_i_sink_text(sink, "\":");
+}
+
+void prof_i_sink_key_u64(prof_i_sink *sink, const char *key, uint64_t value) {
+  prof_i_sink_key(sink, key);
+  prof_i_sink_u64(sink, value);
 }

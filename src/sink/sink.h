@@ -126,11 +126,27 @@ static inline void prof_i_sink_text(prof_i_sink *sink, const char *text) {
   prof_i_sink_bytes(sink, text, strlen(text));
 }
 
+/* A field of CSV as RFC 4180 has it: quoted, or only where it must be. U+FFFD replaces what is not
+   UTF-8, and NUL, which readers refuse. */
+void prof_i_sink_csv(prof_i_sink *sink, const char *text, size_t bytes);
+void prof_i_sink_csv_bare(prof_i_sink *sink, const char *text);
+/* without the quotes */
+void prof_i_sink_csv_part(prof_i_sink *sink, const char *text, size_t bytes);
+
+/* A frame of folded stacks: without what separates frames and lines. ';' becomes ':', a control a
+   blank. U+FFFD as above. */
+void prof_i_sink_frame(prof_i_sink *sink, const char *text, size_t bytes);
+
 /* Pieces of JSON: a string in quotes out of any bytes (text.h), and numbers. */
 void prof_i_sink_string(prof_i_sink *sink, const char *text, size_t bytes);
 /* without the quotes */
 void prof_i_sink_string_part(prof_i_sink *sink, const char *text, size_t bytes);
 void prof_i_sink_u64(prof_i_sink *sink, uint64_t value);
 void prof_i_sink_i64(prof_i_sink *sink, int64_t value);
+/* "null" of NaN and infinite numbers */
+void prof_i_sink_double(prof_i_sink *sink, double value);
+/* ,"key": and ,"key":value */
+void prof_i_sink_key(prof_i_sink *sink, const char *key);
+void prof_i_sink_key_u64(prof_i_sink *sink, const char *key, uint64_t value);
 
 #endif

@@ -68,6 +68,9 @@ static void folded_stacks_have_self_times(void **state) {
   assert_non_null(strstr(text, "step;conv 1000\n"));
   assert_non_null(strstr(text, "step;conv;im2col 3000\n"));
   assert_non_null(strstr(text, "step;\xe7\x95\xb3\xe3\x81\xbf\xe8\xbe\xbc\xe3\x81\xbf 1500\n"));
+  assert_non_null(strstr(text,
+                         "step;</title><script>alert(1)</script>]]>&\"':  [2J\xef\xbf\xbd"
+                         "\xe2\x80\xa8 2000\n"));
   assert_int_equal(count_of(text, "\n"), 5); /* the hostile name has none */
   assert_int_equal(count_of(text, ";"), 5);  /* nor a ';' */
   assert_null(strchr(text, '\x1b'));

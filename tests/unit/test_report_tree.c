@@ -3,7 +3,7 @@
 #include "trace_checks.h"
 
 #include "../../src/analysis/filter.h"
-#include "../../src/export/scope_list.h"
+#include "../../src/report/scope_list.h"
 #include "../../src/report/tree.h"
 #include "device_capture.h"
 

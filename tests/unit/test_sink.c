@@ -450,6 +450,36 @@ static void memory_grows_up_to_its_bound(void **state) {
   assert_non_null(strstr(prof_last_error(), "4000000 bytes"));
 }
 
+static void expect_text(prof_i_sink *sink, const char *expected) {
+  char *text;
+  size_t bytes;
+  assert_int_equal(prof_i_sink_take(sink, &text, &bytes), PROF_OK);
+  assert_string_equal(text, expected);
+  assert_int_equal(bytes, strlen(expected));
+  free(text);
+}
+
+static void a_field_of_csv_is_quoted_and_repaired(void **state) {
+  (void)state;
+  static const char text[] = "a\"b\0\xff\xe2\x80,\xc3\xa9";
+  prof_i_sink sink;
+  assert_int_equal(prof_i_sink_open_memory(&sink, 4000), PROF_OK);
+  prof_i_sink_csv(&sink, text, sizeof text - 1);
+  expect_text(&sink, "\"a\"\"b\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd,\xc3\xa9\"");
+}
+
+static void a_bare_field_of_csv_has_quotes_where_it_must(void **state) {
+  (void)state;
+  static const char *const fields[] = {"", "two words", "a,b", "a\"b", "a\rb", "a\nb", "\xff"};
+  prof_i_sink sink;
+  assert_int_equal(prof_i_sink_open_memory(&sink, 4000), PROF_OK);
+  for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+    prof_i_sink_csv_bare(&sink, fields[i]);
+    prof_i_sink_text(&sink, ";");
+  }
+  expect_text(&sink, ";two words;\"a,b\";\"a\"\"b\";\"a\rb\";\"a\nb\";\xef\xbf\xbd;");
+}
+
 #ifdef PROF_HAVE_ZLIB
 static void gzip_is_one_member_of_the_same_bytes(void **state) {
   (void)state;
@@ -502,6 +532,8 @@ int main(void) {
       IN_FOLDER(a_reader_that_goes_away_within_a_write_is_no_signal_either),
       IN_FOLDER(the_first_failure_sticks_and_later_writing_is_harmless),
       cmocka_unit_test(memory_grows_up_to_its_bound),
+      cmocka_unit_test(a_field_of_csv_is_quoted_and_repaired),
+      cmocka_unit_test(a_bare_field_of_csv_has_quotes_where_it_must),
 #ifdef PROF_HAVE_ZLIB
       IN_FOLDER(gzip_is_one_member_of_the_same_bytes),
 #else

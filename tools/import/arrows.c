@@ -4,15 +4,14 @@
 #include <prof/trace.h>
 #include <stdlib.h>
 
+#include "../../src/base/hash.h"
 #include "number.h"
 #include "spooled_event.h"
 
 /* ---- which ends belong together ---- */
 
 static uint64_t text_hash(uint64_t hash, import_text text) {
-  for (size_t i = 0; i < text.bytes; i++)
-    hash = (hash ^ (unsigned char)text.data[i]) * 1099511628211u; /* FNV-1a */
-  return hash * 31;
+  return prof_i_hash64(hash, text.data, text.bytes) * 31;
 }
 
 /* Is it the end of an arrow that an event names? kineto.c leaves no more of it. */
@@ -26,8 +25,8 @@ static import_text arrow_id(const import_event *event) {
 }
 
 static uint64_t arrow_key(const import_event *event) {
-  const uint64_t hash = text_hash(14695981039346656037u + event_is_bound(event),
-                                  import_member_text(event, IMPORT_CAT));
+  const uint64_t hash =
+      text_hash(PROF_I_HASH64_SEED + event_is_bound(event), import_member_text(event, IMPORT_CAT));
   return text_hash(text_hash(hash, import_member_text(event, IMPORT_NAME)), arrow_id(event));
 }
 
@@ -252,9 +251,7 @@ static bool convert_launch(import_state *state, const import_arrow *arrow, impor
 static uint64_t category_number(const import_event *event) {
   const import_text id = arrow_id(event), category = import_member_text(event, IMPORT_CAT);
   uint64_t number = 0;
-  if (!import_number_u64(id, &number))
-    for (size_t i = 0; i < id.bytes; i++)
-      number = (number ^ (unsigned char)id.data[i]) * 1099511628211u;
+  if (!import_number_u64(id, &number)) number = prof_i_hash64(number, id.data, id.bytes);
   if (import_text_is(category, "fwdbwd") || import_text_is(category, "flow")) return number;
   for (size_t i = 0; i < category.bytes; i++)
     number += (uint64_t)(unsigned char)category.data[i] << (32 + 8 * (i % 3));

@@ -4,12 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const uint64_t hash_seed = 14695981039346656037u; /* FNV-1a */
+#include "../../src/base/hash.h"
 
 static uint64_t text_hash(uint64_t hash, import_text text) {
-  for (size_t i = 0; i < text.bytes; i++)
-    hash = (hash ^ (unsigned char)text.data[i]) * 1099511628211u;
-  return hash * 31;
+  return prof_i_hash64(hash, text.data, text.bytes) * 31;
 }
 
 static import_text member_text(const import_event *event, import_member member) {
@@ -19,7 +17,7 @@ static import_text member_text(const import_event *event, import_member member) 
 }
 
 static import_lanes *find_lanes(import_async *async, int64_t pid, import_text category) {
-  import_lanes wanted = {.key = {pid, text_hash(hash_seed, category)}}, *lanes;
+  import_lanes wanted = {.key = {pid, text_hash(PROF_I_HASH64_SEED, category)}}, *lanes;
   HASH_FIND(hh, async->lanes, &wanted.key, sizeof wanted.key, lanes);
   if (lanes) return lanes;
   lanes = import_make(sizeof *lanes);
@@ -51,7 +49,7 @@ static import_nest *find_nest(import_async *async, const import_event *event, bo
                               bool is_of_any) {
   const int64_t pid = import_threads_id(event).pid;
   const import_text category = member_text(event, IMPORT_CAT), none = {"", 0};
-  const uint64_t first = text_hash(hash_seed + is_of_any, is_of_any ? none : category);
+  const uint64_t first = text_hash(PROF_I_HASH64_SEED + is_of_any, is_of_any ? none : category);
   const uint64_t hash = text_hash(text_hash(first, member_text(event, IMPORT_SCOPE)),
                                   member_text(event, event_has_id(event) ? IMPORT_ID : IMPORT_ID2));
   import_nest wanted = {.key = {is_of_all ? 0 : pid, hash}}, *nest;

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "../../src/base/hash.h"
 #include "import.h"
 #include "record.h"
 
@@ -23,10 +24,8 @@ struct import_frame {
 
 /* Each line has its own numbers. */
 static uint64_t line_text_hash(uint32_t line, import_text text) {
-  uint64_t hash = 14695981039346656037u + line * UINT64_C(0x9e3779b97f4a7c15); /* FNV-1a */
-  for (size_t i = 0; i < text.bytes; i++)
-    hash = (hash ^ (unsigned char)text.data[i]) * 1099511628211u;
-  return hash;
+  return prof_i_hash64(PROF_I_HASH64_SEED + line * UINT64_C(0x9e3779b97f4a7c15), text.data,
+                       text.bytes);
 }
 
 static import_text frame_member(const import_event *frame, import_member member) {

@@ -4,16 +4,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../../src/base/hash.h"
 #include "import.h"
 
 enum { GRAPHS_MAX = 1 << 20, TRIES_MAX = 1000 }; /* limits for memory and time */
 
 /* Hashes the text's length, too, so that "a", "bc" and "ab", "c" differ. */
 uint64_t import_graphs_hash(uint64_t before, import_text text) {
-  uint64_t hash = before ^ 14695981039346656037u ^ text.bytes << 32; /* FNV-1a */
-  for (size_t i = 0; i < text.bytes; i++)
-    hash = (hash ^ (unsigned char)text.data[i]) * 1099511628211u;
-  return hash * 0x9e3779b97f4a7c15u;
+  const uint64_t seed = before ^ PROF_I_HASH64_SEED ^ text.bytes << 32;
+  return prof_i_hash64(seed, text.data, text.bytes) * 0x9e3779b97f4a7c15u;
 }
 
 /* True: the name belongs to the counter. A free name is given to it. */

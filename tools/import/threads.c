@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../src/base/hash.h"
 #include "import.h"
 #include "number.h"
 #include "record.h"
@@ -21,9 +22,7 @@ enum { NEAR_LANES = 256 };
 /* ---- which ---- */
 
 static int64_t made_up_tid(import_text text) {
-  uint64_t hash = 14695981039346656037u; /* FNV-1a */
-  for (size_t i = 0; i < text.bytes; i++)
-    hash = (hash ^ (unsigned char)text.data[i]) * 1099511628211u;
+  const uint64_t hash = prof_i_hash64(PROF_I_HASH64_SEED, text.data, text.bytes);
   return (int64_t)(hash | UINT64_C(1) << 63);
 }
 

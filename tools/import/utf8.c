@@ -1,27 +1,15 @@
 /* See internal.h. */
 #include "internal.h"
 
+#include "../../src/base/text.h"
 #include "json_cleaner.h"
-
-static bool byte_is_continuation(unsigned char byte) { return (byte & 0xc0) == 0x80; }
 
 /* Bytes of the character that begins there; 0: none does, or it goes on behind the end. */
 static size_t character_bytes(const unsigned char *at, size_t left) {
-  /* The least and the largest second byte are others behind some first bytes. */
-  unsigned char least = 0x80, most = 0xbf;
-  size_t bytes = 2;
+  bool is_well_formed;
   if (at[0] < 0x80) return 1;
-  if (at[0] < 0xc2 || at[0] > 0xf4) return 0;
-  if (at[0] >= 0xe0) bytes = 3;
-  if (at[0] >= 0xf0) bytes = 4;
-  if (at[0] == 0xe0) least = 0xa0;
-  if (at[0] == 0xed) most = 0x9f;
-  if (at[0] == 0xf0) least = 0x90;
-  if (at[0] == 0xf4) most = 0x8f;
-  if (left < bytes || at[1] < least || at[1] > most) return 0;
-  for (size_t i = 2; i < bytes; i++)
-    if (!byte_is_continuation(at[i])) return 0;
-  return bytes;
+  const size_t bytes = prof_i_utf8_bytes(at, left, &is_well_formed);
+  return is_well_formed ? bytes : 0;
 }
 
 static bool eight_are_ascii(const char *eight) {

@@ -1,12 +1,12 @@
 /* prof events FILE: single scopes, in the order of time or those with the most time.
-   src/analysis/single_scopes.c finds them, src/export/scope_list.c writes. */
+   src/analysis/single_scopes.c finds them, src/report/scope_list.c writes. */
 #define _GNU_SOURCE
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "../../src/export/scope_list.h"
+#include "../../src/report/scope_list.h"
 #include "commands.h"
 #include "filter_options.h"
 

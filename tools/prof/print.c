@@ -9,28 +9,14 @@
 #include <unistd.h>
 
 #include "../../src/base/sanitize.h"
+#include "../../src/base/text.h"
 #include "commands.h"
 
 enum { LINE_BYTES = 4096, COLUMNS_MAX = 100000 };
 
-/* Unicode, table 3-7. */
 size_t utf8_character(const unsigned char *at, size_t left, unsigned *code_out) {
-  const unsigned first = at[0];
-  *code_out = first;
-  if (first < 0x80) return 1;
-  const size_t bytes = first >= 0xc2 && first <= 0xdf   ? 2
-                       : first >= 0xe0 && first <= 0xef ? 3
-                       : first >= 0xf0 && first <= 0xf4 ? 4
-                                                        : 0;
-  if (bytes == 0 || bytes > left) return 0;
-  unsigned code = first & (0x7fu >> bytes);
-  for (size_t i = 1; i < bytes; i++) {
-    if (at[i] < 0x80 || at[i] > 0xbf) return 0;
-    code = code << 6 | (at[i] & 0x3fu);
-  }
-  *code_out = code;
-  const unsigned least = bytes == 2 ? 0x80 : bytes == 3 ? 0x800 : 0x10000;
-  return code < least || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff) ? 0 : bytes;
+  const size_t bytes = prof_i_utf8_decode((const char *)at, left, code_out);
+  return *code_out == PROF_I_UTF8_ILL_FORMED ? 0 : bytes;
 }
 
 /* Controls, what has no width, line separators, and the marks that turn the direction of

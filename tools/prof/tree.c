@@ -1,4 +1,4 @@
-/* prof tree FILE...: the call tree of captures. src/analysis/compare_paths.c adds up,
+/* prof tree FILE...: the call tree of captures. src/analysis/trace_paths.c adds up,
    src/report/tree.c writes. */
 #define _GNU_SOURCE
 #include <getopt.h>

@@ -14,6 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../../src/format/header.h"
+
 static void inspect_capture(const char *path, run_inspection *to) {
   prof_trace *trace = NULL;
   prof_trace_info info = {.size = sizeof info};
@@ -27,7 +29,7 @@ static void inspect_capture(const char *path, run_inspection *to) {
   to->pid = info.pid;
   to->start_ns = info.start_ns;
   to->rank = info.rank;
-  to->has_ranks = info.world_size > 1 || info.world_size < 0;
+  to->has_ranks = prof_i_world_has_ranks(info.world_size);
   to->is_live = info.is_live;
   to->is_elsewhere = info.is_elsewhere;
   to->was_clean = info.was_clean;

@@ -9,11 +9,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../../src/sink/sink.h"
 #include "call_table.h"
 #include "calls.h"
 #include "library_blocks.h"
 #include "library_lines.h"
 #include "output.h"
+
+enum { CSV_BYTES_MAX = 1 << 30 };
 
 typedef struct call_entry {
   run_call_key key;
@@ -184,41 +187,45 @@ const run_library_row *run_libraries_row(const run_libraries *libraries, size_t 
 
 /* ---- CSV ---- */
 
-/* Quoted as Excel does where needed. */
-static void put_csv_cell(FILE *to, const char *text) {
-  if (!text[strcspn(text, ",\"\r\n")]) {
-    fputs(text, to);
-    return;
-  }
-  fputc('"', to);
-  for (; *text; text++) {
-    if (*text == '"') fputc('"', to);
-    fputc(*text, to);
-  }
-  fputc('"', to);
-}
-
 static const char *variable_or(const char *name, const char *otherwise) {
   const char *const value = getenv(name);
   return value && *value ? value : otherwise;
 }
 
-void run_libraries_put(FILE *to, const void *context) {
-  const run_libraries *const libraries = context;
+static void put_rows(prof_i_sink *sink, const run_libraries *libraries) {
   char date[32];
   const time_t now = time(NULL);
   struct tm local;
   strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S", localtime_r(&now, &local));
-  fputs("jobid,created_date,model,library,config,calls\r\n", to);
+  prof_i_sink_text(sink, "jobid,created_date,model,library,config,calls\r\n");
   for (size_t i = 0; i < libraries->entries.count; i++) {
     const run_library_row *const row = run_libraries_row(libraries, i);
-    put_csv_cell(to, variable_or("JENKINS_BUILD_NUMBER", "0"));
-    fprintf(to, ",%s,", date);
-    put_csv_cell(to, variable_or("MAD_MODEL_NAME", ""));
-    fprintf(to, ",%s,", run_library_name(row->library));
-    put_csv_cell(to, row->config);
-    fprintf(to, ",%llu\r\n", (unsigned long long)row->calls);
+    prof_i_sink_csv_bare(sink, variable_or("JENKINS_BUILD_NUMBER", "0"));
+    prof_i_sink_text(sink, ",");
+    prof_i_sink_text(sink, date);
+    prof_i_sink_text(sink, ",");
+    prof_i_sink_csv_bare(sink, variable_or("MAD_MODEL_NAME", ""));
+    prof_i_sink_text(sink, ",");
+    prof_i_sink_text(sink, run_library_name(row->library));
+    prof_i_sink_text(sink, ",");
+    prof_i_sink_csv_bare(sink, row->config);
+    prof_i_sink_text(sink, ",");
+    prof_i_sink_u64(sink, row->calls);
+    prof_i_sink_text(sink, "\r\n");
   }
+}
+
+void run_libraries_put(FILE *to, const void *context) {
+  prof_i_sink sink;
+  char *text = NULL;
+  size_t bytes = 0;
+  if (prof_i_sink_open_memory(&sink, CSV_BYTES_MAX) != PROF_OK)
+    run_fail("no memory for %zu rows of CSV", run_libraries_count(context));
+  put_rows(&sink, context);
+  if (prof_i_sink_take(&sink, &text, &bytes) != PROF_OK)
+    run_fail("no memory for %zu rows of CSV", run_libraries_count(context));
+  fwrite(text, 1, bytes, to);
+  free(text);
 }
 
 bool run_libraries_write(const run_libraries *libraries, const char *path) {

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../../src/format/header.h"
 #include "../prof/commands.h"
 #include "output.h"
 
@@ -120,7 +121,7 @@ typedef struct part_capture {
 
 /* -1: it has none. */
 static int capture_rank(const part_capture *c) {
-  return c->info.world_size > 1 || c->info.world_size < 0 ? c->info.rank : -1;
+  return prof_i_world_has_ranks(c->info.world_size) ? c->info.rank : -1;
 }
 
 /* The launcher of prof run has set a rank, or the one that it runs. */

@@ -436,7 +436,7 @@
     ["Memory", "bytes"], ["Device memory", "bytes"], ["Location", "text"]];
   const kinds = { text: shown, count: thousands, time: (ns) => timeText(ns, 5, ns < 1e14),
     bytes: bytesText };
-  const SELF = 4, CALLS = 2, table = { sort: 3, isUp: false, rows: [], limit: 50, used: [] };
+  const SELF = 4, CALLS = 2, NAME_NUMBER = 16, table = { sort: 3, isUp: false, rows: [], limit: 50, used: [] };
   function findColumns() {
     table.used = columns.map((_, i) => i).filter((i) =>
       i < 10 || data.rows.some((row) => row[i]));
@@ -487,8 +487,7 @@
   const bucketBegin = (b) => (b < 16 ? b : ((b & 7) + 8) * 2 ** ((b >> 3) - 1));
   function chooseRow(row) {
     chosenRow = distribution.row = row;
-    const name = data.names.findIndex(([n, c]) => n === row[0] && c === row[1]);
-    const counts = [];
+    const name = row[NAME_NUMBER], counts = [];
     for (let i = 0; i < data.durations.length; i += 3)
       if (data.durations[i] === name) counts[data.durations[i + 1]] = data.durations[i + 2];
     const first = counts.findIndex((count) => count);

@@ -1,5 +1,5 @@
-/* See compare_paths.h. */
-#include "compare_paths.h"
+/* The paths of a capture: a walk over its events. See paths.h. */
+#include "paths.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "../reader/internal.h"
 #include "trace_filter.h"
 
-enum { EVENTS = 256, ROOM_FIRST = 64, NO_ROW = -1 };
+enum { EVENTS = 256 };
 
 /* An open scope of the current thread. */
 typedef struct open_call {
@@ -48,182 +48,33 @@ typedef struct paths_walk {
   open_call *stack;
   uint32_t depth, stack_room;
   device_call *device_calls; /* by launch */
-  uint64_t device_count, device_room, device_next;
+  uint32_t device_count, device_room, device_next;
   uint32_t thread;
   bool *is_stream; /* by thread; NULL: the trace has no streams */
   prof_i_trace_filter filter;
 } paths_walk;
 
-/* ---- tables ---- */
-
-static uint32_t mix_hash(uint32_t hash, uint32_t value) {
-  const uint64_t product = ((uint64_t)hash << 32 | value) * UINT64_C(0x9e3779b97f4a7c15);
-  return (uint32_t)(product >> 32) ^ (uint32_t)product;
-}
-
-static uint32_t text_hash(uint32_t hash, const char *text, size_t bytes) {
-  for (size_t i = 0; i < bytes; i++) hash = (hash ^ (unsigned char)text[i]) * 16777619u;
-  return hash;
-}
-
-/* Makes room for one more item. The array keeps its address if that fails. */
-static bool grow_array(void **items, uint64_t count, uint64_t room, uint64_t *room_out,
-                       size_t bytes) {
-  if (count < room) return true;
-  const uint64_t larger = room ? room * 2 : ROOM_FIRST;
-  void *const moved = realloc(*items, larger * bytes);
-  if (!moved) return false;
-  *items = moved;
-  *room_out = larger;
-  return true;
-}
-
-static bool grow_array32(void **items, uint32_t count, uint32_t *room, size_t bytes) {
-  uint64_t larger = *room;
-  if (!grow_array(items, count, *room, &larger, bytes)) return false;
-  *room = (uint32_t)larger;
-  return true;
-}
-
-static uint32_t path_hash(uint32_t parent, uint32_t row) {
-  return mix_hash(parent * 31u + 7u, row);
-}
-
-/* A table is at most half full. */
-static bool rehash_paths(prof_i_paths *p) {
-  const uint32_t room = p->table_room ? p->table_room * 2 : 4 * ROOM_FIRST;
-  uint32_t *const table = calloc(room, sizeof *table);
-  if (!table) return false;
-  for (uint32_t i = 1; i < p->count; i++) {
-    uint32_t at = path_hash(p->items[i].parent, p->items[i].row) & (room - 1);
-    while (table[at]) at = (at + 1) & (room - 1);
-    table[at] = i;
-  }
-  free(p->table);
-  p->table = table;
-  p->table_room = room;
-  return true;
-}
-
-static bool rehash_rows(prof_i_paths *p) {
-  const uint32_t room = p->row_table_room ? p->row_table_room * 2 : 4 * ROOM_FIRST;
-  uint32_t *const table = calloc(room, sizeof *table);
-  if (!table) return false;
-  for (uint32_t i = 0; i < p->row_count; i++) {
-    uint32_t at = p->rows[i].hash & (room - 1);
-    while (table[at]) at = (at + 1) & (room - 1);
-    table[at] = i + 1;
-  }
-  free(p->row_table);
-  p->row_table = table;
-  p->row_table_room = room;
-  return true;
-}
-
 /* ---- rows ---- */
-
-static bool row_is(const prof_i_path_row *row, uint32_t hash, prof_i_text name,
-                   prof_i_text category, bool is_device) {
-  return row->hash == hash && row->is_device == is_device && row->raw_name_bytes == name.bytes &&
-         row->raw_category_bytes == category.bytes &&
-         memcmp(row->raw, name.data, (size_t)name.bytes) == 0 &&
-         memcmp(row->raw + name.bytes, category.data, (size_t)category.bytes) == 0;
-}
-
-static char *put_repaired(char *to, prof_i_text text) {
-  const size_t bytes = prof_i_sanitize_utf8(to, SIZE_MAX, text.data, (size_t)text.bytes);
-  to[bytes] = '\0';
-  return to + bytes + 1;
-}
-
-/* One block: name, category, and both as the capture has them. */
-static bool make_row(prof_i_path_row *row, prof_i_text name, prof_i_text category) {
-  const size_t raw = (size_t)(name.bytes + category.bytes);
-  char *const block = malloc(4 * raw + 2);
-  if (!block) return false;
-  row->name = block;
-  row->category = put_repaired(block, name);
-  char *const end = put_repaired(row->category, category);
-  if (name.bytes) memcpy(end, name.data, (size_t)name.bytes);
-  if (category.bytes) memcpy(end + name.bytes, category.data, (size_t)category.bytes);
-  row->raw = end;
-  row->raw_name_bytes = (size_t)name.bytes;
-  row->raw_category_bytes = (size_t)category.bytes;
-  return true;
-}
-
-/* NO_ROW: no memory. */
-static int64_t find_row(prof_i_paths *p, prof_i_text name, prof_i_text category, bool is_device) {
-  uint32_t hash = text_hash(2166136261u ^ is_device, name.data, (size_t)name.bytes);
-  hash = text_hash(hash * 16777619u, category.data, (size_t)category.bytes);
-  hash = mix_hash(hash, (uint32_t)name.bytes);
-  if (p->row_count * 2 >= p->row_table_room && !rehash_rows(p)) return NO_ROW;
-  uint32_t at = hash & (p->row_table_room - 1);
-  for (; p->row_table[at]; at = (at + 1) & (p->row_table_room - 1))
-    if (row_is(&p->rows[p->row_table[at] - 1], hash, name, category, is_device))
-      return p->row_table[at] - 1;
-  if (!grow_array32((void **)&p->rows, p->row_count, &p->row_room, sizeof *p->rows)) return NO_ROW;
-  prof_i_path_row *const row = &p->rows[p->row_count];
-  *row = (prof_i_path_row){.hash = hash, .is_device = is_device};
-  if (!make_row(row, name, category)) return NO_ROW;
-  p->row_table[at] = ++p->row_count;
-  return p->row_count - 1;
-}
 
 /* Scopes whose name is that of their site are found without their text. */
 static int64_t event_row(paths_walk *w, const prof_event_brief *event, bool is_device) {
   site_row *const known = event->site < w->site_count ? &w->sites[event->site] : NULL;
   const bool is_known = known && known->name == event->name;
   if (is_known && known->row[is_device]) return known->row[is_device] - 1;
-  const int64_t row = find_row(w->paths, (prof_i_text){event->name, event->name_bytes},
-                               (prof_i_text){event->category, event->category_bytes}, is_device);
+  const int64_t row =
+      prof_i_paths_row(w->paths, (prof_i_text){event->name, event->name_bytes},
+                       (prof_i_text){event->category, event->category_bytes}, is_device);
   if (row >= 0 && is_known) known->row[is_device] = (uint32_t)row + 1;
   return row;
 }
 
 /* ---- paths ---- */
 
-static bool has_row_above(const prof_i_paths *p, uint32_t path, uint32_t row) {
-  for (; path; path = p->items[path].parent)
-    if (p->items[path].row == row) return true;
-  return false;
-}
-
-/* 0: no memory. */
-static uint32_t find_path(prof_i_paths *p, uint32_t parent, uint32_t row, prof_i_side side) {
-  if (p->count * 2 >= p->table_room && !rehash_paths(p)) return 0;
-  uint32_t at = path_hash(parent, row) & (p->table_room - 1), path;
-  for (; (path = p->table[at]) != 0; at = (at + 1) & (p->table_room - 1))
-    if (p->items[path].parent == parent && p->items[path].row == row) break;
-  if (!path) {
-    if (!grow_array32((void **)&p->items, p->count, &p->room, sizeof *p->items)) return 0;
-    path = p->table[at] = p->count++;
-    p->items[path] =
-        (prof_i_path){.parent = parent,
-                      .row = row,
-                      .depth = p->items[parent].depth + 1,
-                      .is_inner = p->rows[row].has_path && has_row_above(p, parent, row)};
-    p->rows[row].has_path = true;
-  }
-  if (!p->items[path].order[side]) p->items[path].order[side] = ++p->ordered[side];
-  return path;
-}
-
-/* The path of a host's scope of this row. 0: no memory. */
+/* The path of a host's scope of this row. PROF_I_NO_PATH: no memory. */
 static uint32_t find_scope_path(paths_walk *w, uint32_t parent, uint32_t row) {
-  static const char name[] = "[deeper]";
-  prof_i_paths *const p = w->paths;
-  const bool is_deeper = p->depth_max && p->items[parent].depth >= p->depth_max;
-  if (is_deeper && p->items[parent].is_deeper) return parent;
-  if (is_deeper) {
-    const int64_t found =
-        find_row(p, (prof_i_text){name, sizeof name - 1}, (prof_i_text){"", 0}, false);
-    if (found < 0) return 0;
-    row = (uint32_t)found;
-  }
-  const uint32_t path = find_path(p, parent, row, w->side);
-  if (path && is_deeper) p->items[path].is_deeper = p->items[path].is_inner = true;
-  return path;
+  return prof_i_paths_is_deepest(w->paths, parent)
+             ? prof_i_paths_deeper(w->paths, parent, w->side)
+             : prof_i_paths_below(w->paths, parent, row, w->side);
 }
 
 static bool count_call(paths_walk *w, uint32_t path, uint64_t duration_ns, uint64_t self_ns,
@@ -254,7 +105,8 @@ static const open_call *enclosing_call(paths_walk *w, uint64_t start_ns, uint64_
 
 static bool push_call(paths_walk *w, const prof_event_brief *event, uint32_t path, bool passes,
                       bool is_inside) {
-  if (!grow_array32((void **)&w->stack, w->depth, &w->stack_room, sizeof *w->stack)) return false;
+  if (!prof_i_make_room((void **)&w->stack, &w->stack_room, w->depth, sizeof *w->stack))
+    return false;
   w->stack[w->depth++] = (open_call){.start_ns = event->start_ns,
                                      .end_ns = event->start_ns + event->duration_ns,
                                      .path = path,
@@ -321,8 +173,8 @@ static bool keep_device_call(paths_walk *w, const prof_event_brief *event) {
   if (event->launch.record == PROF_RECORD_ANNOTATION) return true;
   const int64_t row = event_row(w, event, true), host_row = event_row(w, event, false);
   if (row < 0 || host_row < 0) return false;
-  if (!grow_array((void **)&w->device_calls, w->device_count, w->device_room, &w->device_room,
-                  sizeof *w->device_calls))
+  if (!prof_i_make_room((void **)&w->device_calls, &w->device_room, w->device_count,
+                        sizeof *w->device_calls))
     return false;
   w->device_calls[w->device_count++] = (device_call){.launch_ns = event->launch.start_ns,
                                                      .duration_ns = event->duration_ns,
@@ -354,7 +206,7 @@ static bool put_launched(paths_walk *w, uint64_t before_ns) {
         (call->launch_thread == w->thread && call->launch_ns >= before_ns))
       return true;
     const uint32_t parent = call->launch_thread == w->thread ? launching_path(w, call) : 0;
-    const uint32_t path = find_path(w->paths, parent, call->row, w->side);
+    const uint32_t path = prof_i_paths_below(w->paths, parent, call->row, w->side);
     if (!path) return false;
     if (call->passes &&
         !count_call(w, path, call->duration_ns, call->self_ns, !w->paths->items[path].is_inner))
@@ -464,19 +316,11 @@ static bool find_sites(paths_walk *w) {
   return true;
 }
 
-static bool make_root(prof_i_paths *p) {
-  if (p->count) return true;
-  if (!grow_array32((void **)&p->items, 0, &p->room, sizeof *p->items)) return false;
-  p->items[0] = (prof_i_path){.row = UINT32_MAX};
-  p->count = 1;
-  return true;
-}
-
 int prof_i_paths_add(prof_i_paths *paths, const prof_trace *trace, prof_i_side side,
                      prof_i_path_visit visit, void *user) {
   paths_walk w = {.paths = paths, .trace = trace, .side = side, .visit = visit, .user = user};
   int status = PROF_OK;
-  if (!make_root(paths) || !find_sites(&w) || !find_streams(&w) ||
+  if (!prof_i_paths_root(paths) || !find_sites(&w) || !find_streams(&w) ||
       prof_i_trace_filter_init(&w.filter, trace, paths->filter) != PROF_OK)
     status = prof_i_fail(PROF_E_NO_MEMORY, "no memory for a capture's call sites");
   if (status == PROF_OK && w.is_stream) status = walk_events(&w, put_device_event);
@@ -491,13 +335,4 @@ int prof_i_paths_add(prof_i_paths *paths, const prof_trace *trace, prof_i_side s
   free(w.stack);
   free(w.device_calls);
   return status;
-}
-
-void prof_i_paths_fini(prof_i_paths *paths) {
-  for (uint32_t i = 0; i < paths->row_count; i++) free(paths->rows[i].name);
-  free(paths->rows);
-  free(paths->items);
-  free(paths->table);
-  free(paths->row_table);
-  *paths = (prof_i_paths){0};
 }

@@ -1,6 +1,6 @@
 /* Single scopes as text, CSV or JSON, a line each. Called by the command `prof events`. */
-#ifndef PROF_EXPORT_SCOPE_LIST_H
-#define PROF_EXPORT_SCOPE_LIST_H
+#ifndef PROF_REPORT_SCOPE_LIST_H
+#define PROF_REPORT_SCOPE_LIST_H
 
 #include "../analysis/single_scopes.h"
 

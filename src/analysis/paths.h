@@ -1,20 +1,28 @@
 /* Scopes by path: the names that are open around a scope, of one or several captures on two sides.
-   A path has sums for each side. `prof diff` compares the sides, `prof flame` draws one or both.
+   A path has sums for each side. Tree, flame graph and difference have the paths of captures
+   (trace_paths.c). The formats that are profiles and not logs have paths below threads
+   (export/path_tree.c). One thread at a time.
 
    Work of a device is below the host's scope that launched it. Its nodes are separate from host
    scopes of the same name. Rows are paths of the same last name, category and kind of time. With a
-   filter, only scopes that pass are counted. All scopes have paths. One thread at a time.
+   filter, only scopes that pass are counted. All scopes have paths.
 
    Whole paths grow by the square of the depth. With a limit of the depth, the host's scopes below
    it share the path "[deeper]" of their outer path. Its total has the outermost of them alone. */
-#ifndef PROF_ANALYSIS_COMPARE_PATHS_H
-#define PROF_ANALYSIS_COMPARE_PATHS_H
+#ifndef PROF_ANALYSIS_PATHS_H
+#define PROF_ANALYSIS_PATHS_H
 
 #include <prof/trace.h>
 #include <stdbool.h>
 
+#include "../reader/capture.h"
+
 typedef enum prof_i_side { PROF_I_SIDE_BASE = 0, PROF_I_SIDE_NEW = 1 } prof_i_side;
-enum { PROF_I_SIDES = 2, PROF_I_PATHS_DEPTH_MAX = 1000 };
+enum {
+  PROF_I_SIDES = 2,
+  PROF_I_PATHS_DEPTH_MAX = 1000,
+  PROF_I_NO_PATH = 0 /* the root, and no memory */
+};
 
 /* Texts are valid UTF-8 with a NUL behind, and may contain controls. */
 typedef struct prof_i_path_row {
@@ -22,6 +30,7 @@ typedef struct prof_i_path_row {
   size_t raw_name_bytes, raw_category_bytes; /* behind `name`, as the capture has them */
   const char *raw;
   uint32_t hash;
+  uint32_t site; /* of the first call, in formats that show it; else 0 */
   bool is_device;
   bool has_path;
 } prof_i_path_row;
@@ -36,7 +45,8 @@ typedef struct prof_i_path {
   prof_i_path_sums sums[PROF_I_SIDES];
   uint32_t order[PROF_I_SIDES]; /* in which paths were first seen; 0: the side does not have it */
   uint32_t parent;              /* the root is its own */
-  uint32_t row, depth;          /* the root: depth 0, no row */
+  uint32_t row, depth;          /* the root and threads: depth 0, no row */
+  uint32_t thread;              /* of a thread's node: its index plus 1; else 0 */
   bool is_inner;                /* a path above it is of the same row: maybe a recursion */
   bool is_deeper;               /* of all scopes below the limit of the depth */
 } prof_i_path;
@@ -57,6 +67,33 @@ typedef struct prof_i_paths {
   uint32_t ordered[PROF_I_SIDES];
 } prof_i_paths;
 
+/* Makes the root, if there is none. False: no memory. */
+bool prof_i_paths_root(prof_i_paths *paths);
+
+/* A new node below the root for scopes of a thread. PROF_I_NO_PATH: no memory. */
+uint32_t prof_i_paths_thread(prof_i_paths *paths, uint32_t thread);
+
+/* The row of the name and category, as the capture has them. Negative: no memory. */
+int64_t prof_i_paths_row(prof_i_paths *paths, prof_i_text name, prof_i_text category,
+                         bool is_device);
+
+/* Whether its depth is the limit. Then the host's scopes below it share one path. */
+static inline bool prof_i_paths_is_deepest(const prof_i_paths *paths, uint32_t path) {
+  return paths->depth_max && paths->items[path].depth >= paths->depth_max;
+}
+
+/* The path of that row below `parent`, and the one that is shared below the deepest.
+   PROF_I_NO_PATH: no memory. */
+uint32_t prof_i_paths_below(prof_i_paths *paths, uint32_t parent, uint32_t row, prof_i_side side);
+uint32_t prof_i_paths_deeper(prof_i_paths *paths, uint32_t parent, prof_i_side side);
+
+/* The paths from below the root, or the thread, to this one. `chain` has room for its depth. */
+void prof_i_paths_chain(const prof_i_paths *paths, uint32_t path, uint32_t *chain);
+
+void prof_i_paths_fini(prof_i_paths *paths);
+
+/* ---- trace_paths.c ---- */
+
 /* One call. is_outermost: no call of its row is around it. False stops with PROF_E_NO_MEMORY. */
 typedef bool (*prof_i_path_visit)(void *user, uint32_t path, uint64_t duration_ns, uint64_t self_ns,
                                   bool is_outermost);
@@ -65,6 +102,5 @@ typedef bool (*prof_i_path_visit)(void *user, uint32_t path, uint64_t duration_n
    is set. */
 int prof_i_paths_add(prof_i_paths *paths, const prof_trace *trace, prof_i_side side,
                      prof_i_path_visit visit, void *user);
-void prof_i_paths_fini(prof_i_paths *paths);
 
 #endif

@@ -11,8 +11,7 @@
 #include "../base/units.h"
 #include "../reader/capture.h"
 #include "../reader/shape.h"
-#include "../sink/sink.h"
-#include "value.h"
+#include "../sink/value.h"
 
 enum {
   FLUSH_BYTES = 64 << 10,
@@ -23,7 +22,8 @@ enum {
   GAP = 2,
   LABEL_BYTES = PROF_I_SANITIZED_NAME_BYTES,
   NAME_WIDTH_MIN = 16, /* of a name and its arguments */
-  TEXT_BYTES = 4096
+  TEXT_BYTES = 4096,
+  DEVICE_BYTES = 48
 };
 
 typedef struct scope_list {
@@ -327,7 +327,7 @@ static void put_data_text(data_row *row, const char *text, uint64_t bytes) {
   if (begin_column(row))
     prof_i_sink_string(sink, text, (size_t)bytes);
   else
-    prof_i_csv_put_text(sink, text, bytes);
+    prof_i_sink_csv(sink, text, bytes);
 }
 
 static void put_data_args(data_row *row, const prof_event *event) {
@@ -341,14 +341,14 @@ static void put_data_args(data_row *row, const prof_event *event) {
   if (is_json)
     prof_i_sink_bytes(&l->sink, l->values.buffer, sink_used(&l->values));
   else
-    prof_i_csv_put_text(&l->sink, l->values.buffer, sink_used(&l->values));
+    prof_i_sink_csv(&l->sink, l->values.buffer, sink_used(&l->values));
 }
 
 static void put_data_row(scope_list *l, const prof_event *event) {
   const prof_i_trace_thread *const thread = &l->trace->threads[event->thread];
   const prof_i_site_info *const site = prof_i_trace_site(l->trace, event->site);
   const bool is_json = l->options->form == PROF_I_SCOPE_LIST_JSON;
-  char device[PROF_I_DEVICE_NAME_BYTES];
+  char device[DEVICE_BYTES];
   data_row row = {.list = l};
   prof_i_put_device(device, sizeof device, event->device);
   if (is_json) put_word(&l->sink, "{");

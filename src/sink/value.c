@@ -3,52 +3,8 @@
 
 #include <math.h>
 #include <stdbool.h>
-#include <stdio.h>
 
 #include "../base/text.h"
-#include "dtype_names.h"
-
-void prof_i_device_name(prof_device device, char to[PROF_I_DEVICE_NAME_BYTES]) {
-  const char *kind = NULL;
-  switch (device.type) {
-    case PROF_DEVICE_CPU:
-      kind = "CPU";
-      break;
-    case PROF_DEVICE_CUDA:
-    case PROF_DEVICE_ROCM:
-      kind = "GPU";
-      break;
-    case PROF_DEVICE_OPENCL:
-      kind = "OpenCL";
-      break;
-    case PROF_DEVICE_VULKAN:
-      kind = "Vulkan";
-      break;
-    case PROF_DEVICE_METAL:
-      kind = "Metal";
-      break;
-    case PROF_DEVICE_EXT_DEV:
-      kind = "Extension device";
-      break;
-    case PROF_DEVICE_ONEAPI:
-      kind = "oneAPI";
-      break;
-  }
-  if (kind != NULL)
-    snprintf(to, PROF_I_DEVICE_NAME_BYTES, "%s %d", kind, device.index);
-  else
-    snprintf(to, PROF_I_DEVICE_NAME_BYTES, "Device type %d, %d", device.type, device.index);
-}
-
-const char *prof_i_value_dtype(const prof_trace_arg *arg) {
-  if (arg->type != PROF_ARG_TENSOR) return "";
-#define CASE(dtype, name) \
-  case dtype:             \
-    return name;
-  switch (arg->value.tensor.dtype) { PROF_I_DTYPE_NAMES(CASE) }
-#undef CASE
-  return "";
-}
 
 void prof_i_value_dims(prof_i_sink *sink, const prof_trace_arg *arg) {
   const uint32_t rank = arg->type == PROF_ARG_TENSOR ? arg->value.tensor.rank : 0;
@@ -80,8 +36,7 @@ static void value_put_integer(prof_i_sink *sink, const prof_trace_arg *arg, bool
 
 static void value_put_double(prof_i_sink *sink, double value, bool is_inside) {
   if (isfinite(value)) {
-    char *const to = prof_i_sink_reserve(sink, PROF_I_NUMBER_ROOM);
-    prof_i_sink_advance(sink, prof_i_put_double(to, value));
+    prof_i_sink_double(sink, value);
     return;
   }
   value_put_quote(sink, is_inside);

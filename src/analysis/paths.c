@@ -1,0 +1,169 @@
+/* See paths.h. */
+#include "paths.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/hash.h"
+#include "../base/sanitize.h"
+#include "../reader/capture.h"
+
+enum { ROOM_FIRST = 64, NO_ROW = -1 };
+
+/* ---- tables ---- */
+
+static uint32_t mix_hash(uint32_t hash, uint32_t value) {
+  const uint64_t product = ((uint64_t)hash << 32 | value) * UINT64_C(0x9e3779b97f4a7c15);
+  return (uint32_t)(product >> 32) ^ (uint32_t)product;
+}
+
+static uint32_t path_hash(uint32_t parent, uint32_t row) {
+  return mix_hash(parent * 31u + 7u, row);
+}
+
+/* A table is at most half full. */
+static bool rehash_paths(prof_i_paths *p) {
+  const uint32_t room = p->table_room ? p->table_room * 2 : 4 * ROOM_FIRST;
+  uint32_t *const table = calloc(room, sizeof *table);
+  if (!table) return false;
+  for (uint32_t i = 1; i < p->count; i++) {
+    if (p->items[i].thread) continue;
+    uint32_t at = path_hash(p->items[i].parent, p->items[i].row) & (room - 1);
+    while (table[at]) at = (at + 1) & (room - 1);
+    table[at] = i;
+  }
+  free(p->table);
+  p->table = table;
+  p->table_room = room;
+  return true;
+}
+
+static bool rehash_rows(prof_i_paths *p) {
+  const uint32_t room = p->row_table_room ? p->row_table_room * 2 : 4 * ROOM_FIRST;
+  uint32_t *const table = calloc(room, sizeof *table);
+  if (!table) return false;
+  for (uint32_t i = 0; i < p->row_count; i++) {
+    uint32_t at = p->rows[i].hash & (room - 1);
+    while (table[at]) at = (at + 1) & (room - 1);
+    table[at] = i + 1;
+  }
+  free(p->row_table);
+  p->row_table = table;
+  p->row_table_room = room;
+  return true;
+}
+
+/* ---- rows ---- */
+
+static bool row_is(const prof_i_path_row *row, uint32_t hash, prof_i_text name,
+                   prof_i_text category, bool is_device) {
+  return row->hash == hash && row->is_device == is_device && row->raw_name_bytes == name.bytes &&
+         row->raw_category_bytes == category.bytes &&
+         memcmp(row->raw, name.data, (size_t)name.bytes) == 0 &&
+         memcmp(row->raw + name.bytes, category.data, (size_t)category.bytes) == 0;
+}
+
+static char *put_repaired(char *to, prof_i_text text) {
+  const size_t bytes = prof_i_sanitize_utf8(to, SIZE_MAX, text.data, (size_t)text.bytes);
+  to[bytes] = '\0';
+  return to + bytes + 1;
+}
+
+/* One block: name, category, and both as the capture has them. */
+static bool make_row(prof_i_path_row *row, prof_i_text name, prof_i_text category) {
+  const size_t raw = (size_t)(name.bytes + category.bytes);
+  char *const block = malloc(4 * raw + 2);
+  if (!block) return false;
+  row->name = block;
+  row->category = put_repaired(block, name);
+  char *const end = put_repaired(row->category, category);
+  if (name.bytes) memcpy(end, name.data, (size_t)name.bytes);
+  if (category.bytes) memcpy(end + name.bytes, category.data, (size_t)category.bytes);
+  row->raw = end;
+  row->raw_name_bytes = (size_t)name.bytes;
+  row->raw_category_bytes = (size_t)category.bytes;
+  return true;
+}
+
+int64_t prof_i_paths_row(prof_i_paths *p, prof_i_text name, prof_i_text category, bool is_device) {
+  uint32_t hash = prof_i_hash32(PROF_I_HASH32_SEED ^ is_device, name.data, (size_t)name.bytes);
+  hash = prof_i_hash32(hash * 16777619u, category.data, (size_t)category.bytes);
+  hash = mix_hash(hash, (uint32_t)name.bytes);
+  if (p->row_count * 2 >= p->row_table_room && !rehash_rows(p)) return NO_ROW;
+  uint32_t at = hash & (p->row_table_room - 1);
+  for (; p->row_table[at]; at = (at + 1) & (p->row_table_room - 1))
+    if (row_is(&p->rows[p->row_table[at] - 1], hash, name, category, is_device))
+      return p->row_table[at] - 1;
+  if (!prof_i_make_room((void **)&p->rows, &p->row_room, p->row_count, sizeof *p->rows))
+    return NO_ROW;
+  prof_i_path_row *const row = &p->rows[p->row_count];
+  *row = (prof_i_path_row){.hash = hash, .is_device = is_device};
+  if (!make_row(row, name, category)) return NO_ROW;
+  p->row_table[at] = ++p->row_count;
+  return p->row_count - 1;
+}
+
+/* ---- paths ---- */
+
+bool prof_i_paths_root(prof_i_paths *p) {
+  if (p->count) return true;
+  if (!prof_i_make_room((void **)&p->items, &p->room, 0, sizeof *p->items)) return false;
+  p->items[0] = (prof_i_path){.row = UINT32_MAX};
+  p->count = 1;
+  return true;
+}
+
+uint32_t prof_i_paths_thread(prof_i_paths *p, uint32_t thread) {
+  if (!prof_i_make_room((void **)&p->items, &p->room, p->count, sizeof *p->items))
+    return PROF_I_NO_PATH;
+  p->items[p->count] = (prof_i_path){.row = UINT32_MAX, .thread = thread + 1};
+  return p->count++;
+}
+
+static bool has_row_above(const prof_i_paths *p, uint32_t path, uint32_t row) {
+  for (; path; path = p->items[path].parent)
+    if (p->items[path].row == row) return true;
+  return false;
+}
+
+uint32_t prof_i_paths_below(prof_i_paths *p, uint32_t parent, uint32_t row, prof_i_side side) {
+  if (p->count * 2 >= p->table_room && !rehash_paths(p)) return 0;
+  uint32_t at = path_hash(parent, row) & (p->table_room - 1), path;
+  for (; (path = p->table[at]) != 0; at = (at + 1) & (p->table_room - 1))
+    if (p->items[path].parent == parent && p->items[path].row == row) break;
+  if (!path) {
+    if (!prof_i_make_room((void **)&p->items, &p->room, p->count, sizeof *p->items)) return 0;
+    path = p->table[at] = p->count++;
+    p->items[path] =
+        (prof_i_path){.parent = parent,
+                      .row = row,
+                      .depth = p->items[parent].depth + 1,
+                      .is_inner = p->rows[row].has_path && has_row_above(p, parent, row)};
+    p->rows[row].has_path = true;
+  }
+  if (!p->items[path].order[side]) p->items[path].order[side] = ++p->ordered[side];
+  return path;
+}
+
+uint32_t prof_i_paths_deeper(prof_i_paths *p, uint32_t parent, prof_i_side side) {
+  static const prof_i_text name = {"[deeper]", sizeof "[deeper]" - 1};
+  if (p->items[parent].is_deeper) return parent;
+  const int64_t row = prof_i_paths_row(p, name, (prof_i_text){"", 0}, false);
+  const uint32_t path =
+      row == NO_ROW ? PROF_I_NO_PATH : prof_i_paths_below(p, parent, (uint32_t)row, side);
+  if (path) p->items[path].is_deeper = p->items[path].is_inner = true;
+  return path;
+}
+
+void prof_i_paths_chain(const prof_i_paths *p, uint32_t path, uint32_t *chain) {
+  for (uint32_t i = p->items[path].depth; i-- > 0; path = p->items[path].parent) chain[i] = path;
+}
+
+void prof_i_paths_fini(prof_i_paths *paths) {
+  for (uint32_t i = 0; i < paths->row_count; i++) free(paths->rows[i].name);
+  free(paths->rows);
+  free(paths->items);
+  free(paths->table);
+  free(paths->row_table);
+  *paths = (prof_i_paths){0};
+}

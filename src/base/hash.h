@@ -1,0 +1,23 @@
+/* FNV-1a, for tables of names. Not for bytes that somebody might choose to collide. Any thread. */
+#ifndef PROF_BASE_HASH_H
+#define PROF_BASE_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define PROF_I_HASH32_SEED UINT32_C(2166136261)
+#define PROF_I_HASH64_SEED UINT64_C(14695981039346656037)
+
+/* hash: the seed, or what was hashed before */
+static inline uint32_t prof_i_hash32(uint32_t hash, const char *bytes, size_t count) {
+  for (size_t i = 0; i < count; i++) hash = (hash ^ (unsigned char)bytes[i]) * UINT32_C(16777619);
+  return hash;
+}
+
+static inline uint64_t prof_i_hash64(uint64_t hash, const char *bytes, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    hash = (hash ^ (unsigned char)bytes[i]) * UINT64_C(1099511628211);
+  return hash;
+}
+
+#endif
