@@ -180,8 +180,8 @@ static PROF_I_COLD uint64_t begin_module(prof_i_function *f, prof_i_py *frame,
   return start;
 }
 
-/* Whether the nearest caller that is not excluded support code is excluded code of the program. Such
-   code is not on the stack. frame: of the call, of a function of C its caller's. */
+/* Whether the nearest caller that is not excluded support code is excluded code of the program.
+   Such code is not on the stack. frame: of the call, of a function of C its caller's. */
 static bool is_called_by_program(const prof_i_function *called, prof_i_py *frame) {
   if (called->category == prof_i_category_of_c)
     PY.Py_IncRef(frame);

@@ -1,5 +1,5 @@
-"""What prof calls itself while functions are traced is none of the program's functions. What the
-program calls by way of prof is."""
+"""Functions that prof calls itself are not recorded while functions are traced. Functions that the
+program calls by way of prof are."""
 
 import os
 import sys

@@ -109,10 +109,10 @@ class _Filter:
         return self.standard_library or not _is_standard(module, file)
 
     def judge(self, frame: FrameType) -> Any:
-        """For C: "import", "own" of prof's code, None of support code that is left out, "program" of
-        other code that is; else what the scope is called, its function, file and line, and whether
-        it is support code; of nn.Module's call also whether it is wanted where nobody names the
-        module."""
+        """For C: "import", or "own" of prof's code. Of code that is left out, None if it is support
+        code, else "program". Of all other: what the scope is called, its function, file and line,
+        and whether it is support code. Of nn.Module's call also whether it is wanted where nobody
+        names the module."""
         code = frame.f_code
         if code is _import_code:
             return _IMPORT if self.imports else None
@@ -471,9 +471,9 @@ class trace_functions:  # noqa: N801 (a verb, as trace_module)
 
     imports: False leaves out imports, and modules' own code that they run.
 
-    prof's own functions and the import system's are never traced, nor what of the standard library,
-    of torch and of C prof calls. A function of the program that prof calls is traced. One tracing can run at a time.
-    RuntimeError for a second start(), and if the place for profilers in this Python is taken.
+    prof's own functions and the import system's are never traced. Functions of the standard library,
+    of torch and of C are not traced if prof calls them. A function of the program that prof calls is
+    traced. One tracing can run at a time. RuntimeError for a second start(), and if the place for profilers in this Python is taken.
     NotImplementedError on PyPy, and without a GIL."""
 
     def __init__(
