@@ -471,10 +471,11 @@ class trace_functions:  # noqa: N801 (a verb, as trace_module)
 
     imports: False leaves out imports, and modules' own code that they run.
 
-    prof's own functions and the import system's are never traced. Functions of the standard library,
-    of torch and of C are not traced if prof calls them. A function of the program that prof calls is
-    traced. One tracing can run at a time. RuntimeError for a second start(), and if the place for profilers in this Python is taken.
-    NotImplementedError on PyPy, and without a GIL."""
+    prof's own functions and the import system's are never traced. Functions of the standard
+    library, of torch and of C are not traced if prof calls them. A function of the program that
+    prof calls is traced. One tracing can run at a time. RuntimeError for a second start(), and if
+    the place for profilers in this Python is taken. NotImplementedError on PyPy, and without a
+    GIL."""
 
     def __init__(
         self,
