@@ -83,6 +83,18 @@ class Ranges(unittest.TestCase):
         self.assertFalse([n for n in names[:first] if n.startswith(("fnmatch", "ctypes", "named"))])
         self.assertTrue(any(e.name == "range" and e.kwinputs["a"] == 1 for e in p.events()))
 
+    def test_a_list_of_texts_has_no_mark_in_exports(self):
+        with prof.profile(torch=True, record_shapes=True) as p:
+            with made("range", [self.x], {"l": ["a", "b"], "t": "[c]"}):
+                pass
+        for kind in ("chrome", "raf", "perfetto"):
+            with self.subTest(kind=kind), tempfile.TemporaryDirectory() as folder:
+                p.trace.dump(f"{folder}/trace", kind)
+                with open(f"{folder}/trace", "rb") as file:
+                    content = file.read()
+                self.assertFalse(b"[\x1f" in content or b"u001f" in content, kind)
+                self.assertIn(b"[c]", content)
+
     def test_one_that_is_dropped_ends(self):
         cpu = [torch.profiler.ProfilerActivity.CPU]
         seen = []

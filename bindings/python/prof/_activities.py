@@ -146,7 +146,7 @@ _IN_TORCHS_ORDER = (
 
 
 def missing_device(chosen: Set[ProfilerActivity], torch: Any) -> str:
-    """torch.profiler's warning that a device is not available. "": none is asked for, or torch or a
+    """torch.profiler's warning that a device is not available. "": none is wanted, or torch or a
     back end of prof's has it."""
     for activity in _IN_TORCHS_ORDER:
         if activity not in chosen:

@@ -246,8 +246,8 @@ def _is_own_builtin(function: Any) -> bool:
 
 def _describe_builtin(function: Any) -> Optional[Tuple[str, str, str, int]]:
     """For C, of a function of C: by its module, or the class that has it. Methods of classes that
-    inherit it are the same function. None: it is prof's. In the line's place 1: pybind11 calls all of its functions by
-    one of C, and which it is stands in the object that it gives that."""
+    inherit it are the same function. None: it is prof's. In the line's place 1: pybind11 calls all
+    of its functions by one of C, and which it is stands in the object that it gives that."""
     if _is_own_builtin(function):
         return None
     name: str = function.__name__
