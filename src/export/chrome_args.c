@@ -95,15 +95,6 @@ static void put_separator(prof_i_chrome *w, bool *has_members) {
   *has_members = true;
 }
 
-/* A list of texts, which a range of PyTorch's has as an argument. _torch_ranges.py of the Python
-   package writes a mark behind its bracket. No JSON and no program's text has it there. */
-static const char text_list[] = "[\x1f";
-
-static bool arg_is_text_list(const prof_trace_arg *arg) {
-  return arg->value.text.bytes >= sizeof text_list &&
-         memcmp(arg->value.text.data, text_list, sizeof text_list - 1) == 0;
-}
-
 /* What torch.profiler writes as an array, and prof import keeps as its text; anything else under
    that key is a text. */
 static bool arg_is_array(prof_i_chrome *w, const prof_trace_arg *arg) {
@@ -115,12 +106,12 @@ static bool arg_is_array(prof_i_chrome *w, const prof_trace_arg *arg) {
     return false;
   for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
     is_known |= arg->key_bytes == strlen(keys[i]) && memcmp(arg->key, keys[i], arg->key_bytes) == 0;
-  const bool is_list = arg_is_text_list(arg);
+  const bool is_list = prof_i_value_is_text_list(arg);
   is_known |= is_list;
   if (!is_known || memchr(arg->value.text.data, '\0', arg->value.text.bytes)) return false;
   memcpy(w->json_text, arg->value.text.data, arg->value.text.bytes);
   w->json_text[arg->value.text.bytes] = '\0';
-  if (is_list) w->json_text[sizeof text_list - 2] = ' ';
+  if (is_list) w->json_text[1] = ' ';
   return prof_i_json_is_value(w->json_text, &at);
 }
 

@@ -4,6 +4,7 @@
 
 #include "../base/hash.h"
 #include "../reader/shape.h"
+#include "../sink/value.h"
 #include "pftrace.h"
 
 enum {
@@ -75,6 +76,20 @@ static void put_tensor(prof_i_protobuf *pb, const prof_trace_arg *arg) {
   prof_i_protobuf_end(pb, at);
 }
 
+/* Without the mark of a list of texts. */
+static void put_string(prof_i_protobuf *pb, const prof_trace_arg *arg) {
+  const char *const text = arg->value.text.data;
+  const size_t bytes = (size_t)arg->value.text.bytes;
+  if (!prof_i_value_is_text_list(arg)) {
+    prof_i_protobuf_text(pb, ANNOTATION_TEXT, text, bytes);
+    return;
+  }
+  const size_t at = prof_i_protobuf_begin(pb, ANNOTATION_TEXT);
+  prof_i_protobuf_text_part(pb, text, 1);
+  prof_i_protobuf_text_part(pb, text + 2, bytes - 2);
+  prof_i_protobuf_end(pb, at);
+}
+
 static void put_value(prof_i_protobuf *pb, const prof_trace_arg *arg) {
   switch ((prof_arg_type)arg->type) {
     case PROF_ARG_I64:
@@ -90,8 +105,7 @@ static void put_value(prof_i_protobuf *pb, const prof_trace_arg *arg) {
       prof_i_protobuf_number(pb, ANNOTATION_BOOL, arg->value.u64 != 0);
       return;
     case PROF_ARG_STRING:
-      prof_i_protobuf_text(pb, ANNOTATION_TEXT, arg->value.text.data,
-                           (size_t)arg->value.text.bytes);
+      put_string(pb, arg);
       return;
     case PROF_ARG_POINTER:
       prof_i_protobuf_number(pb, ANNOTATION_POINTER, arg->value.u64);

@@ -14,14 +14,16 @@ enum {
   BUILTIN_BITS = 13,
   BUILTINS_MOST = 3 << (BUILTIN_BITS - 2),
   BOUND_BITS = 11,
-  MODULE_ROOM_FIRST = 64
+  MODULE_ROOM_FIRST = 64,
+  SUPPORT_AT = 4, /* in judge()'s answer */
+  MODULE_AT = 5
 };
 
 /* A C function, known by its address. A method is known by its descriptor. A reference to it is
    kept: it lives as long as its class in any case. */
 typedef struct builtin {
-  const void *key; /* NULL: free */
-  prof_i_function *function;
+  const void *key;           /* NULL: free */
+  prof_i_function *function; /* NULL: excluded */
 } builtin;
 
 /* A pybind11 function, known by its object. No reference is kept, because programs make and drop
@@ -113,8 +115,12 @@ PROF_I_COLD prof_i_py *prof_i_function_describe(prof_i_py *callable, prof_i_py *
   return NULL;
 }
 
-/* Converts judge()'s answer: None: excluded; `import`; a tuple: a function; a tuple of five: a
-   module's call, and whether it is a function otherwise. Stored with the code. NULL: no memory. */
+static bool is_true_at(prof_i_py *answer, ptrdiff_t at) {
+  int overflow = 0;
+  return PY.PyLong_AsLongLongAndOverflow(PY.PyTuple_GetItem(answer, at), &overflow) != 0;
+}
+
+/* Converts judge()'s answer (interpreter.h). Stored with the code. NULL: no memory. */
 static prof_i_function *function_of_description(prof_i_py *code, prof_i_py *answer) {
   prof_i_function *f = NULL;
   /* now, because another thread may have queried during the call */
@@ -127,19 +133,22 @@ static prof_i_function *function_of_description(prof_i_py *code, prof_i_py *answ
     }
   }
   if (!f) return NULL;
-  if (answer == PY.given.none)
+  if (answer == PY.given.none || answer == NOW.given.program)
     f->function_kind = PROF_I_FUNCTION_EXCLUDED;
   else if (answer == NOW.given.import)
     f->function_kind = PROF_I_FUNCTION_IMPORT;
+  else if (answer == NOW.given.own)
+    f->function_kind = PROF_I_FUNCTION_OWN;
   else
     f->function_kind = f->name || function_set_texts(f, answer, prof_i_category_of_python)
                            ? PROF_I_FUNCTION_ORDINARY
                            : PROF_I_FUNCTION_EXCLUDED; /* names of an earlier filter stay valid */
-  if (f->function_kind == PROF_I_FUNCTION_ORDINARY && PY.PyTuple_Size(answer) == 5) {
-    int overflow = 0;
+  f->is_support = answer == PY.given.none || f->function_kind == PROF_I_FUNCTION_IMPORT ||
+                  (f->function_kind == PROF_I_FUNCTION_ORDINARY && is_true_at(answer, SUPPORT_AT));
+  if (f->function_kind == PROF_I_FUNCTION_ORDINARY && PY.PyTuple_Size(answer) > MODULE_AT) {
     f->function_kind = PROF_I_FUNCTION_MODULE;
-    f->is_also_function =
-        PY.PyLong_AsLongLongAndOverflow(PY.PyTuple_GetItem(answer, 4), &overflow) != 0;
+    f->is_support = false;
+    f->is_also_function = is_true_at(answer, MODULE_AT);
   }
   f->epoch = NOW.epoch;
   return f;
@@ -167,6 +176,7 @@ PROF_I_COLD prof_i_function *prof_i_function_classify(prof_i_py *code, prof_i_py
 /* For functions beyond the table's room: their time is recorded, too. */
 static prof_i_function other_sites = {.site = {.file = "", .function = "", .level = 1},
                                       .function_kind = PROF_I_FUNCTION_ORDINARY,
+                                      .is_support = true,
                                       .category = prof_i_category_of_c,
                                       .name = "<other functions of C>"};
 
@@ -181,9 +191,15 @@ static PROF_I_COLD prof_i_function *new_builtin(builtin *place, const void *key,
     return &other_sites; /* there is always a free entry */
   prof_i_py *const answer = prof_i_function_describe(NOW.given.describe_builtin, callable);
   if (!answer) return NULL;
-  prof_i_function *const f = answer != PY.given.none && !place->key ? calloc(1, sizeof *f) : NULL;
-  if (f && function_set_texts(f, answer, prof_i_category_of_c)) {
+  const bool is_new = !place->key, is_own = answer == PY.given.none;
+  prof_i_function *const f = is_new && !is_own ? calloc(1, sizeof *f) : NULL;
+  if (is_new && is_own) {
+    if (held) PY.Py_IncRef(held);
+    *place = (builtin){key, NULL};
+    function_registry.builtin_count++;
+  } else if (f && function_set_texts(f, answer, prof_i_category_of_c)) {
     f->function_kind = PROF_I_FUNCTION_ORDINARY;
+    f->is_support = true;
     f->is_of_many = f->site.line && !held;
     f->site.line = 0;
     if (held) PY.Py_IncRef(held);
@@ -235,6 +251,7 @@ static prof_i_function *function_of_name(prof_i_py *answer) {
                                                   : &other_sites;
   }
   f->function_kind = PROF_I_FUNCTION_ORDINARY;
+  f->is_support = true;
   f->site.line = 0;
   function_registry.named_count++;
   return function_registry.function_of_name[at] = f;

@@ -5,7 +5,11 @@
    thread nest, so no newer call is open then.
 
    If stacks are requested (a profile with_stack), functions that are open at the start become
-   scopes at that time, as in torch.profiler. Each thread does this at its next call. */
+   scopes at that time, as in torch.profiler. Each thread does this at its next call.
+
+   Calls of prof's own code are on the stack without a scope. So is the support code that they call,
+   and what that calls: the program did not. A function of the program that prof calls is recorded,
+   and so is all that it calls. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdlib.h>
@@ -35,7 +39,7 @@ __thread prof_i_function_stack *prof_i_function_stack_here
 static void end_calls_down_to(prof_i_function_stack *s, size_t count) {
   while (s->count > count) {
     const uint64_t start = s->calls[--s->count].start;
-    if (start) prof_i_end_1(start);
+    if (prof_i_function_is_scope(start)) prof_i_end_1(start);
   }
 }
 
@@ -72,7 +76,7 @@ static bool has_other_open_calls(void) {
   prof_i_thread_lock(&stack_registry.lock);
   for (const prof_i_function_stack *s = stack_registry.stacks; s && !is_open; s = s->next)
     for (size_t i = 0; s != HERE && s->epoch == NOW.epoch && i < s->count && !is_open; i++)
-      is_open = s->calls[i].start != 0;
+      is_open = prof_i_function_is_scope(s->calls[i].start);
   prof_i_thread_unlock(&stack_registry.lock);
   return is_open;
 }
@@ -176,16 +180,52 @@ static PROF_I_COLD uint64_t begin_module(prof_i_function *f, prof_i_py *frame,
   return start;
 }
 
+/* Whether the nearest caller that is not excluded support code is excluded code of the program.
+   Such code is not on the stack. frame: of the call, of a function of C its caller's. */
+static bool is_called_by_program(const prof_i_function *called, prof_i_py *frame) {
+  if (called->category == prof_i_category_of_c)
+    PY.Py_IncRef(frame);
+  else
+    frame = PY.PyFrame_GetBack(frame);
+  const prof_i_function *f = NULL;
+  while (frame) {
+    prof_i_py *const code = PY.PyFrame_GetCode(frame), *const inner = frame;
+    f = prof_i_function_known(code);
+    if (!f) f = prof_i_function_classify(code, frame);
+    PY.Py_DecRef(code);
+    const bool is_passed = f && f->function_kind == PROF_I_FUNCTION_EXCLUDED && f->is_support;
+    frame = is_passed ? PY.PyFrame_GetBack(frame) : NULL;
+    PY.Py_DecRef(inner);
+  }
+  return f && f->function_kind == PROF_I_FUNCTION_EXCLUDED && !f->is_support;
+}
+
+/* 0, if the program makes the call; QUIET or SILENT. An error may be pending afterwards. */
+static uint64_t quiet_start(const prof_i_function *f, prof_i_py *frame) {
+  const prof_i_function_stack *const s = HERE;
+  if (s->count > 0 && s->calls[s->count - 1].start == PROF_I_FUNCTION_SILENT)
+    return PROF_I_FUNCTION_SILENT;
+  if (f->function_kind == PROF_I_FUNCTION_OWN) return PROF_I_FUNCTION_QUIET;
+  if (!prof_i_function_is_quiet(s, f) || is_called_by_program(f, frame)) return 0;
+  return f->function_kind == PROF_I_FUNCTION_IMPORT ? PROF_I_FUNCTION_SILENT
+                                                    : PROF_I_FUNCTION_QUIET;
+}
+
 PROF_I_COLD void prof_i_function_begin_special(const prof_i_py *of, prof_i_function *f,
                                                prof_i_py *frame) {
-  uint64_t start = 0;
+  uint64_t start = quiet_start(f, frame);
   int64_t number = 0;
-  if (PROF_I_IS_ON(1))
-    start = f->function_kind == PROF_I_FUNCTION_IMPORT ? begin_import(frame)
-                                                       : begin_module(f, frame, &number);
+  if (!start && PROF_I_IS_ON(1)) {
+    if (f->function_kind == PROF_I_FUNCTION_IMPORT)
+      start = begin_import(frame);
+    else if (f->function_kind == PROF_I_FUNCTION_MODULE)
+      start = begin_module(f, frame, &number);
+    else
+      start = prof_i_begin_1(&f->site, f->name, f->category);
+  }
   prof_i_function_stack *const s = stack_make_room();
   if (!s || s->count == s->room) {
-    if (start) prof_i_end_1(start);
+    if (prof_i_function_is_scope(start)) prof_i_end_1(start);
     return;
   }
   s->calls[s->count++] = (prof_i_function_call){of, start};
@@ -194,23 +234,31 @@ PROF_I_COLD void prof_i_function_begin_special(const prof_i_py *of, prof_i_funct
 
 /* ---- stacks that begin while functions run ---- */
 
-/* Whether all calls on the stack are recorded. */
+/* Whether all calls on the stack are recorded that are not quiet. */
 static bool stack_is_recorded(const prof_i_function_stack *s) {
-  for (size_t i = 0; i < s->count; i++)
-    if (!prof_i_scope_is_open(s->calls[i].start)) return false;
-  return s->count > 0;
+  bool is_any = false;
+  for (size_t i = 0; i < s->count; i++) {
+    const uint64_t start = s->calls[i].start;
+    if (start >= PROF_I_FUNCTION_QUIET) continue;
+    if (!prof_i_scope_is_open(start)) return false;
+    is_any = true;
+  }
+  return is_any;
+}
+
+static void end_open_call(uint64_t start) {
+  if (prof_i_function_is_scope(start) && prof_i_scope_is_open(start)) prof_i_end_1(start);
 }
 
 /* Calls of an older recording must not end in this one. */
 static void remove_call(prof_i_function_stack *s) {
-  for (; s->count > 0; s->count--)
-    if (prof_i_scope_is_open(s->calls[s->count - 1].start))
-      prof_i_end_1(s->calls[s->count - 1].start);
+  for (; s->count > 0; s->count--) end_open_call(s->calls[s->count - 1].start);
 }
 
 /* Judges what stands around a frame, and itself, and gives it, the innermost first, with a
-   reference each: how many. No memory, or an error that is pending: 0. */
-static size_t running_frames(prof_i_py *frame, prof_i_py ***frames_out) {
+   reference each: how many. only_own: up to the first that is not prof's. No memory, or an error
+   that is pending: 0. */
+static size_t running_frames(prof_i_py *frame, bool only_own, prof_i_py ***frames_out) {
   size_t count = 0, room = STACK_ROOM_FIRST;
   prof_i_py **frames = *frames_out = malloc(room * sizeof(void *));
   if (!frames) return 0;
@@ -223,10 +271,15 @@ static size_t running_frames(prof_i_py *frame, prof_i_py ***frames_out) {
       room *= 2;
     }
     prof_i_py *const code = PY.PyFrame_GetCode(frame);
-    frames[count++] = frame;
-    const bool is_judged = prof_i_function_known(code) || prof_i_function_classify(code, frame);
+    const prof_i_function *f = prof_i_function_known(code);
+    if (!f) f = prof_i_function_classify(code, frame);
     PY.Py_DecRef(code);
-    frame = is_judged ? PY.PyFrame_GetBack(frame) : NULL;
+    if (only_own && f && f->function_kind != PROF_I_FUNCTION_OWN) {
+      PY.Py_DecRef(frame);
+      return count;
+    }
+    frames[count++] = frame;
+    frame = f ? PY.PyFrame_GetBack(frame) : NULL;
   }
   if (frame || prof_i_py_is_interrupted()) {
     prof_i_py_drop(frame);
@@ -236,27 +289,39 @@ static size_t running_frames(prof_i_py *frame, prof_i_py ***frames_out) {
   return count;
 }
 
-/* A recording with stacks has begun since the last call of this thread. So the open functions
-   begin, from this frame outwards. */
-static PROF_I_COLD void stack_renew(prof_i_py *frame) {
+/* Begins the call of a frame that runs. */
+static void begin_running_call(prof_i_py *frame, prof_i_py *code) {
+  prof_i_py *const of = NOW.is_by_frame ? frame : code;
+  prof_i_function *const f = prof_i_function_known(code);
+  prof_i_function_stack *const s = stack_make_room();
+  if (!s || s->count == s->room || !f) return;
+  if (f->function_kind == PROF_I_FUNCTION_MODULE || f->function_kind == PROF_I_FUNCTION_OWN ||
+      (f->function_kind == PROF_I_FUNCTION_ORDINARY && prof_i_function_is_quiet(s, f)))
+    prof_i_function_begin_special(of, f, frame);
+  else if (f->function_kind == PROF_I_FUNCTION_ORDINARY)
+    s->calls[s->count++] =
+        (prof_i_function_call){of, prof_i_begin_1(&f->site, f->name, f->category)};
+}
+
+/* The open functions begin, from this frame outwards. */
+static void stack_begin_running(prof_i_py *frame, bool only_own) {
   prof_i_py **frames;
-  HERE->stamp = NOW.stamp;
-  if (!NOW.has_stacks || !PROF_I_IS_ON(1) || stack_is_recorded(HERE)) return;
-  size_t count = running_frames(frame, &frames);
+  size_t count = running_frames(frame, only_own, &frames);
   remove_call(HERE);
   while (count > 0) {
     prof_i_py *const one = frames[--count], *const code = PY.PyFrame_GetCode(one);
-    prof_i_function *const f = prof_i_function_known(code);
-    prof_i_function_stack *const s = stack_make_room();
-    if (s && f && f->function_kind == PROF_I_FUNCTION_MODULE)
-      prof_i_function_begin_special(NOW.is_by_frame ? one : code, f, one);
-    else if (s && f && f->function_kind == PROF_I_FUNCTION_ORDINARY)
-      s->calls[s->count++] = (prof_i_function_call){NOW.is_by_frame ? one : code,
-                                                    prof_i_begin_1(&f->site, f->name, f->category)};
+    begin_running_call(one, code);
     PY.Py_DecRef(code); /* its frame has it */
     PY.Py_DecRef(one);
   }
   free(frames);
+}
+
+/* If a recording with stacks has begun since the last call of this thread. */
+static PROF_I_COLD void stack_renew(prof_i_py *frame) {
+  HERE->stamp = NOW.stamp;
+  if (NOW.has_stacks && PROF_I_IS_ON(1) && !stack_is_recorded(HERE))
+    stack_begin_running(frame, false);
 }
 
 /* ---- threads that end ---- */
@@ -270,8 +335,7 @@ static void leave_thread(void) {
   size_t count = s->count;
   s->count = 0;
   prof_i_thread_unlock(&stack_registry.lock);
-  while (count > 0)
-    if (prof_i_scope_is_open(s->calls[--count].start)) prof_i_end_1(s->calls[count].start);
+  while (count > 0) end_open_call(s->calls[--count].start);
 }
 
 static void stack_free(void *memory) {
@@ -291,7 +355,8 @@ static void clear_starts(void) {
   stack_registry.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
   stack_registry.stacks = NULL;
   if (HERE) list_add_stack(HERE);
-  for (size_t i = 0; HERE && i < HERE->count; i++) HERE->calls[i].start = 0;
+  for (size_t i = 0; HERE && i < HERE->count; i++)
+    if (prof_i_function_is_scope(HERE->calls[i].start)) HERE->calls[i].start = 0;
 }
 
 PROF_I_COLD bool prof_i_function_stack_prepare(bool is_of_c) {
@@ -317,8 +382,9 @@ PROF_I_COLD void prof_i_function_end_unusual(const prof_i_py *of) {
 }
 
 void prof_i_function_begin_running(void) {
-  if (NOW.is_on && NOW.has_stacks && PROF_I_IS_ON(1) && stack_make_room())
-    stack_renew(PY.PyEval_GetFrame());
+  if (!NOW.is_on || !stack_make_room()) return;
+  stack_renew(PY.PyEval_GetFrame());
+  if (HERE->count == 0) stack_begin_running(PY.PyEval_GetFrame(), true);
 }
 
 bool prof_i_function_end_all(void) {

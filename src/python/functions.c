@@ -43,7 +43,8 @@ static inline bool begin_call(const prof_i_py *of, prof_i_function *f, prof_i_py
     s = HERE;
     if (!s || s->count == s->room) return true;
   }
-  if (PROF_I_UNLIKELY(f->function_kind != PROF_I_FUNCTION_ORDINARY)) {
+  if (PROF_I_UNLIKELY(f->function_kind != PROF_I_FUNCTION_ORDINARY ||
+                      prof_i_function_is_quiet(s, f))) {
     prof_i_function_begin_special(of, f, frame ? frame : PY.PyEval_GetFrame());
     return !prof_i_py_is_interrupted();
   }
@@ -59,7 +60,7 @@ static inline bool end_last_call(const prof_i_py *of) {
                       s->epoch != NOW.epoch))
     return false;
   const uint64_t start = s->calls[--s->count].start;
-  if (PROF_I_LIKELY(start)) prof_i_end_1(start);
+  if (PROF_I_LIKELY(prof_i_function_is_scope(start))) prof_i_end_1(start);
   return true;
 }
 

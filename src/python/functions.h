@@ -26,13 +26,14 @@ typedef struct prof_i_functions_python {
   prof_i_py *(*self_of)(prof_i_py *builtin);
 } prof_i_functions_python;
 
-/* UNKNOWN: the query failed this time */
+/* UNKNOWN: the query failed this time. OWN: prof's. What it calls may be quiet. */
 typedef enum prof_i_function_kind {
   PROF_I_FUNCTION_EXCLUDED,
   PROF_I_FUNCTION_UNKNOWN,
   PROF_I_FUNCTION_ORDINARY,
   PROF_I_FUNCTION_MODULE,
-  PROF_I_FUNCTION_IMPORT
+  PROF_I_FUNCTION_IMPORT,
+  PROF_I_FUNCTION_OWN
 } prof_i_function_kind;
 
 /* What prof knows of a code object. It is freed with it, because the address may be reused. */
@@ -43,6 +44,9 @@ typedef struct prof_i_function {
   /* Of a C function: pybind11's dispatcher of many functions, which differ by their self object. */
   bool is_of_many;
   bool is_also_function; /* of a module's call: a function, if the module has no name */
+  /* The standard library's, torch's, an import, or of C: not recorded if prof calls it. All other
+     code is the program's. */
+  bool is_support;
   const char *category;
   char *name, *source, *file; /* malloc()ed; NULL: not set yet */
 } prof_i_function;
@@ -50,8 +54,13 @@ typedef struct prof_i_function {
 typedef struct prof_i_function_call {
   /* the code, which its frame holds, or the frame: see prof_i_functions.is_by_frame */
   const prof_i_py *of;
-  uint64_t start; /* 0: not recorded */
+  uint64_t start; /* 0: not recorded; or PROF_I_FUNCTION_QUIET, _SILENT */
 } prof_i_function_call;
+
+/* Starts that no scope has. QUIET: a call of prof's own code, or of support code that this calls.
+   SILENT: an import by such code. All that it calls is silent. */
+#define PROF_I_FUNCTION_QUIET (UINT64_MAX - 1)
+#define PROF_I_FUNCTION_SILENT UINT64_MAX
 
 /* A call of an nn.Module on the stack. */
 typedef struct prof_i_module_call {
@@ -85,6 +94,19 @@ typedef struct prof_i_functions {
 extern prof_i_functions prof_i_functions_now __attribute__((visibility("hidden")));
 extern __thread prof_i_function_stack *prof_i_function_stack_here
     __attribute__((visibility("hidden"), tls_model("initial-exec")));
+
+/* Whether a start is that of a scope. */
+static inline bool prof_i_function_is_scope(uint64_t start) {
+  return start - 1 < PROF_I_FUNCTION_QUIET - 1;
+}
+
+/* Whether a call that begins now is made on behalf of prof. If the caller is excluded,
+   prof_i_function_begin_special() asks once more. */
+static inline bool prof_i_function_is_quiet(const prof_i_function_stack *s,
+                                            const prof_i_function *f) {
+  const uint64_t around = s->count > 0 ? s->calls[s->count - 1].start : 0;
+  return around >= PROF_I_FUNCTION_QUIET && (f->is_support || around == PROF_I_FUNCTION_SILENT);
+}
 
 /* ---- function_code.c ---- */
 
@@ -135,15 +157,15 @@ bool prof_i_function_stack_create(void);
    the current frame, else that frame's function is. False: an error is pending. */
 bool prof_i_function_stack_prepare(bool is_of_c);
 
-/* Begins a call that needs a query of Python's side. Signal handlers may use the stack during
-   it. */
+/* Begins a call that is quiet, or needs a query of Python's side. Signal handlers may use the stack
+   during it. */
 void prof_i_function_begin_special(const prof_i_py *of, prof_i_function *f, prof_i_py *frame);
 
 /* Ends a call that is not the last one on the stack, or not on it. */
 void prof_i_function_end_unusual(const prof_i_py *of);
 
-/* Begins the running functions of this thread, if stacks are requested. An error may be pending
-   afterwards. */
+/* Begins the running functions of this thread, if stacks are requested. Else only those of prof
+   that the program's innermost function has called. An error may be pending afterwards. */
 void prof_i_function_begin_running(void);
 
 /* Ends all open calls of this thread. Returns whether another thread has recorded calls that are

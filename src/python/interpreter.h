@@ -125,9 +125,10 @@ typedef struct prof_i_python_given {
 typedef struct prof_i_python_functions_given {
   size_t size;
   prof_i_py *names; /* a dict, for what is made */
-  /* A callable (frame) -> None: left out; `import`; or (name, function, file, line). A fifth
-     element means a call of an nn.Module. It says whether the call is a function if module_call
-     returns None. */
+  /* A callable (frame) -> `import`, or `own`: prof's code. Of code that is left out, None: support
+     code, or `program`: other code. Of all other: (name, function, file, line, whether it is
+     support code). A sixth element means a call of an nn.Module. It says whether the call is a
+     function if module_call returns None. */
   prof_i_py *judge;
   prof_i_py *import_name; /* a callable (frame) -> str, for frames of the kind `import` */
   /* a callable (frame) -> (name, the name's address, number, index in its class), for a call of an
@@ -136,7 +137,7 @@ typedef struct prof_i_python_functions_given {
   /* a callable (C function) -> None: left out; or (name, function, file, line) */
   prof_i_py *describe_builtin;
   prof_i_py *builtin_type, *descriptor_type; /* of len, and of list.append */
-  prof_i_py *import;                         /* any object */
+  prof_i_py *import, *own, *program;         /* any three objects */
   prof_i_py *disable;                        /* sys.monitoring.DISABLE; before 3.12 any object */
 } prof_i_python_functions_given;
 

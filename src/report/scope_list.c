@@ -110,7 +110,7 @@ static void put_format(prof_i_sink *sink, const prof_event *event, bool is_json)
   if (is_json)
     prof_i_sink_string(sink, text, bytes);
   else
-    prof_i_sink_string_part(sink, text, bytes);
+    prof_i_sink_bytes(sink, text, bytes);
 }
 
 /* [[2, 3], []] of the first `count` arguments. */
@@ -149,6 +149,18 @@ static bool arg_is_stack(const prof_trace_arg *arg) {
   return arg->key && arg->key_bytes == bytes && memcmp(arg->key, PROF_STACK_KEY, bytes) == 0;
 }
 
+/* Texts as they are: the line is sanitized as a whole. */
+static void put_plain_value(prof_i_sink *sink, const prof_trace_arg *arg) {
+  if (arg->type != PROF_ARG_STRING) {
+    prof_i_value_text(sink, arg);
+  } else if (prof_i_value_is_text_list(arg)) {
+    put_word(sink, "[");
+    prof_i_sink_bytes(sink, arg->value.text.data + 2, arg->value.text.bytes - 2);
+  } else {
+    prof_i_sink_bytes(sink, arg->value.text.data, arg->value.text.bytes);
+  }
+}
+
 /* "key=value key=value". A stack is too long for a line. */
 static void put_text_args(prof_i_sink *sink, const prof_event *event) {
   const uint32_t shapes = event->args_kind == PROF_ARGS_SHAPES ? prof_i_shape_count(event) : 0;
@@ -162,10 +174,10 @@ static void put_text_args(prof_i_sink *sink, const prof_event *event) {
     if (arg_is_stack(arg)) continue;
     if (sink_used(sink)) put_word(sink, " ");
     if (arg->key) {
-      prof_i_sink_string_part(sink, arg->key, arg->key_bytes);
+      prof_i_sink_bytes(sink, arg->key, arg->key_bytes);
       put_word(sink, "=");
     }
-    prof_i_value_text(sink, arg);
+    put_plain_value(sink, arg);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <string.h>
 
 #include "../base/text.h"
 
@@ -44,6 +45,24 @@ static void value_put_double(prof_i_sink *sink, double value, bool is_inside) {
   value_put_quote(sink, is_inside);
 }
 
+bool prof_i_value_is_text_list(const prof_trace_arg *arg) {
+  static const char begin[] = "[\x1f";
+  return arg->type == PROF_ARG_STRING && arg->value.text.bytes >= sizeof begin &&
+         memcmp(arg->value.text.data, begin, sizeof begin - 1) == 0;
+}
+
+/* Without the mark of a list of texts. */
+static void value_put_string(prof_i_sink *sink, const prof_trace_arg *arg) {
+  const char *const text = arg->value.text.data;
+  const size_t bytes = (size_t)arg->value.text.bytes;
+  if (prof_i_value_is_text_list(arg)) {
+    prof_i_sink_bytes(sink, text, 1);
+    prof_i_sink_string_part(sink, text + 2, bytes - 2);
+  } else {
+    prof_i_sink_string_part(sink, text, bytes);
+  }
+}
+
 static void value_put(prof_i_sink *sink, const prof_trace_arg *arg, bool is_inside) {
   switch ((prof_arg_type)arg->type) {
     case PROF_ARG_I64:
@@ -58,7 +77,7 @@ static void value_put(prof_i_sink *sink, const prof_trace_arg *arg, bool is_insi
       return;
     case PROF_ARG_STRING:
       value_put_quote(sink, is_inside);
-      prof_i_sink_string_part(sink, arg->value.text.data, arg->value.text.bytes);
+      value_put_string(sink, arg);
       value_put_quote(sink, is_inside);
       return;
     case PROF_ARG_POINTER: {

@@ -13,6 +13,11 @@ void prof_i_value_json(prof_i_sink *sink, const prof_trace_arg *arg);
 /* As the inside of a JSON string that has been opened. */
 void prof_i_value_text(prof_i_sink *sink, const prof_trace_arg *arg);
 
+/* A list of texts as JSON, which a range of PyTorch's has as an argument. _torch_ranges.py of the
+   Python package writes a mark as the byte behind its bracket. No JSON and no program's text has
+   it there. */
+bool prof_i_value_is_text_list(const prof_trace_arg *arg);
+
 /* "[2, 3]" of a tensor; "[]" of anything else. The same as JSON and as text. */
 void prof_i_value_dims(prof_i_sink *sink, const prof_trace_arg *arg);
 

@@ -75,7 +75,10 @@ class Tables(Base):
         with self.assertRaises(AttributeError) as raised:
             averages.table(sort_by="nothing")
         self.assertIsInstance(raised.exception, ValueError)
+        listed = str(raised.exception).partition(": ")[2].split(", ")[:-1]  # and those of cuda
+        self.assertIn("name", listed)
         for key in (
+            *listed,
             "cpu_time",
             "cpu_time_total",
             "cuda_time_total",

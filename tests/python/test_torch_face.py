@@ -2,6 +2,7 @@
 the real torch in one process. make test-torch."""
 
 import copy
+import functools
 import json
 import os
 import subprocess
@@ -451,20 +452,35 @@ class Numbers(unittest.TestCase):
                 self.assertEqual(ours[: forward + 1], theirs[: forward + 1])
                 self.assertEqual([i for i, _ in ours], list(range(1, len(ours) + 1)))
 
-    def test_cuda_that_is_not_there_is_told(self):
-        """In torch.profiler's words. Nothing is said unless it was asked for."""
+    def told_of_devices(self, profile, module, names):
+        """The warnings of a profile that names these activities, and where they were given."""
+        activities = names and [getattr(module.ProfilerActivity, name) for name in names]
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            p = profile(activities=activities)
+            made = len(told)
+            with p:
+                pass
+        words = [str(w.message) for w in told if "not available" in str(w.message)]
+        return words, {w.filename for w in told}, made
+
+    def test_a_device_that_is_not_there_is_told(self):
+        """In torch.profiler's words, when the recording begins. No warning is given unless a device
+        was asked for."""
         if torch.cuda.is_available() or prof.ProfilerActivity.CUDA in prof.supported_activities():
             self.skipTest("there is a CUDA device")
-        for module in theirs_and_ours():
-            cpu, cuda = module.ProfilerActivity.CPU, module.ProfilerActivity.CUDA
-            for activities, count in ([cpu, cuda], 1), ([cpu], 0), (None, 0):
-                with warnings.catch_warnings(record=True) as told:
-                    warnings.simplefilter("always")
-                    with module.profile(activities=activities):
-                        pass
-                words = [str(w.message) for w in told if "CUDA" in str(w.message)]
-                expected = ["CUDA is not available, disabling CUDA profiling"] * count
-                self.assertEqual(words, expected, module.__name__)
+        torchs, ours = theirs_and_ours()
+        for names in ("CPU", "CUDA"), ("CPU", "XPU"), ("CPU", "HPU"), ("XPU", "CUDA", "CPU"):
+            expected, _, made = self.told_of_devices(torchs.profile, torchs, names)
+            self.assertEqual((len(expected), made), (1, 0))
+            with ours.install():
+                installed = torchs.profile
+            for profile in ours.profile, functools.partial(prof.profile, torch=True), installed:
+                told = self.told_of_devices(profile, ours, names)
+                self.assertEqual(told, (expected, {__file__}, 0), names)
+        for names in ("CPU",), None:
+            self.assertEqual(self.told_of_devices(ours.profile, ours, names)[0], [])
+        self.assertEqual(self.told_of_devices(prof.profile, prof, ("CPU", "CUDA"))[0], [])
 
     def test_a_trace_without_operators_has_no_ids(self):
         with prof.profile() as p, prof.record_function("range"):

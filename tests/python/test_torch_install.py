@@ -9,6 +9,7 @@ import sys
 import tempfile
 import types
 import unittest
+import warnings
 from pathlib import Path
 from unittest import mock
 
@@ -344,6 +345,13 @@ class Install(unittest.TestCase):
             self.assertNotIsInstance(p.profiler, prof.profile)
             self.assertIn("aten::ones", [e.name for e in p.events()])
         self.assertIs(torch.profiler.profiler.prof, torch.autograd.profiler)
+
+    def test_warnings_show_the_programs_line(self):
+        with warnings.catch_warnings(record=True) as told, prof.torch.install():
+            warnings.simplefilter("always")
+            torch.profiler.schedule(wait=0, warmup=0, active=1)
+            prof.torch.schedule(wait=0, warmup=0, active=1)
+        self.assertEqual([w.filename for w in told], [__file__] * 2)
 
     def test_torch_works_as_before(self):
         with prof.torch.install():

@@ -66,6 +66,35 @@ class Ranges(unittest.TestCase):
             seen.append((event.input_shapes, event.input_dtypes, event.kwinputs))
         self.assertEqual(seen[1], seen[0])
 
+    def test_no_function_of_the_program_is_what_prof_does_for_them(self):
+        def run():
+            with made("range", [self.x, 3, [self.x]], {"a": 1, "l": ["text"]}):
+                pass
+
+        prof.profiler.clear()
+        options = {"with_stack": True, "record_shapes": True, "profile_memory": True}
+        with prof.profile(torch=True, with_modules=True, **options) as p:
+            run()
+        with prof.Trace.now() as trace:  # also what the profile's begin and end have left there
+            functions = ("python_function", "c_function", "import")
+            names = [e.name for e in trace.events() if e.category in functions]
+        first = names.index(next(name for name in names if name.endswith("<locals>.run")))
+        self.assertEqual([name.rpartition(".")[2] for name in names[first:]], ["run", "made"])
+        self.assertFalse([n for n in names[:first] if n.startswith(("fnmatch", "ctypes", "named"))])
+        self.assertTrue(any(e.name == "range" and e.kwinputs["a"] == 1 for e in p.events()))
+
+    def test_a_list_of_texts_has_no_mark_in_exports(self):
+        with prof.profile(torch=True, record_shapes=True) as p:
+            with made("range", [self.x], {"l": ["a", "b"], "t": "[c]"}):
+                pass
+        for kind in ("chrome", "raf", "perfetto"):
+            with self.subTest(kind=kind), tempfile.TemporaryDirectory() as folder:
+                p.trace.dump(f"{folder}/trace", kind)
+                with open(f"{folder}/trace", "rb") as file:
+                    content = file.read()
+                self.assertFalse(b"[\x1f" in content or b"u001f" in content, kind)
+                self.assertIn(b"[c]", content)
+
     def test_one_that_is_dropped_ends(self):
         cpu = [torch.profiler.ProfilerActivity.CPU]
         seen = []

@@ -106,6 +106,15 @@ class Texts(Nested):
             self.assertLessEqual(columns, int(width))
             self.assertIn("...", text)
 
+    def test_texts_have_no_backslashes_of_json(self):
+        args = {"Concrete Inputs": '["","[2, 2]","1."]', "path": "C:\\new", "said": '"yes"'}
+        event = {"ph": "X", "name": "op", "cat": "cpu_op", "pid": 7, "tid": 11, "ts": 5, "dur": 3}
+        trace = self.write("quoted.json", json.dumps({"traceEvents": [event | {"args": args}]}))
+        self.prof("import", trace, "-o", "quoted.prof")
+        text = self.prof("events", "quoted.prof").stdout
+        shown = " ".join(f"{key}={value}" for key, value in args.items())
+        self.assertIn(f"  op  {shown}\n", text)
+
     def test_controls_are_spelt_out(self):
         text = self.prof("events", self.hostile()).stdout
         self.assertEqual(text.count("\n"), 3)

@@ -136,6 +136,29 @@ def chosen(activities: Iterable[Any]) -> Set[ProfilerActivity]:
     return found
 
 
+_IN_TORCHS_ORDER = (
+    ProfilerActivity.CUDA,
+    ProfilerActivity.XPU,
+    ProfilerActivity.MTIA,
+    ProfilerActivity.HPU,
+)
+"""torch.profiler looks at the first of these that a profile has."""
+
+
+def missing_device(chosen: Set[ProfilerActivity], torch: Any) -> str:
+    """torch.profiler's warning that a device is not available. "": none is wanted, or torch or a
+    back end of prof's has it."""
+    for activity in _IN_TORCHS_ORDER:
+        if activity not in chosen:
+            continue
+        module = getattr(torch, activity.name.lower(), None)
+        is_there = module is not None and module.is_available()
+        if activity is ProfilerActivity.MTIA or is_there or activity in supported_activities():
+            return ""
+        return f"{activity.name} is not available, disabling {activity.name} profiling"
+    return ""
+
+
 def supported_activities() -> Set[ProfilerActivity]:
     """What can be recorded here: CPU, and the devices of back ends that work. CUDA stands for HIP,
     too, as in torch. PrivateUse1 stands for other back ends, such as OpenCL. The first call looks

@@ -6,6 +6,8 @@ import functools
 import types
 from typing import Any, Callable
 
+from ._own_calls import calls_program
+
 
 def decorate(scope: Any, function: Callable[..., Any]) -> Callable[..., Any]:
     """A function whose every call is a scope of its own.
@@ -28,6 +30,7 @@ def decorate(scope: Any, function: Callable[..., Any]) -> Callable[..., Any]:
     if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)
+        @calls_program
         async def call_coroutine(*args: Any, **kwargs: Any) -> Any:
             return await _Steps(again, function(*args, **kwargs))
 
@@ -36,6 +39,7 @@ def decorate(scope: Any, function: Callable[..., Any]) -> Callable[..., Any]:
     if inspect.isasyncgenfunction(function):
 
         @functools.wraps(function)
+        @calls_program
         async def call_async_generator(*args: Any, **kwargs: Any) -> Any:
             generator = function(*args, **kwargs)
             step = generator.asend(None)
@@ -61,6 +65,7 @@ def decorate(scope: Any, function: Callable[..., Any]) -> Callable[..., Any]:
     if inspect.isgeneratorfunction(function):
 
         @functools.wraps(function)
+        @calls_program
         def call_generator(*args: Any, **kwargs: Any) -> Any:
             steps = _Steps(again, function(*args, **kwargs))
             try:
@@ -78,6 +83,7 @@ def decorate(scope: Any, function: Callable[..., Any]) -> Callable[..., Any]:
         )
 
     @functools.wraps(function)
+    @calls_program
     def call(*args: Any, **kwargs: Any) -> Any:
         with again():
             return function(*args, **kwargs)
@@ -102,14 +108,17 @@ class _Steps:
     def __iter__(self) -> "_Steps":
         return self
 
+    @calls_program
     def __next__(self) -> Any:
         with self._again():
             return next(self._inner)
 
+    @calls_program
     def send(self, value: Any) -> Any:
         with self._again():
             return self._inner.send(value) if hasattr(self._inner, "send") else next(self._inner)
 
+    @calls_program
     def throw(self, *error: Any) -> Any:
         throw = getattr(self._inner, "throw", None)
         if throw is None:  # an iterator need not have it: what is thrown then comes out here
@@ -117,6 +126,7 @@ class _Steps:
         with self._again():
             return throw(*error)
 
+    @calls_program
     def close(self) -> None:
         """The last step: what runs in its ``finally``. CPython calls it also for one that is
         dropped."""

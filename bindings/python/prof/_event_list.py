@@ -195,8 +195,8 @@ class EventList(AsTorchs, List[_Row]):
             return sorted(self, key=lambda e: getattr(e, attribute), reverse=True)
         except AttributeError:
             known = (
-                "cpu_time, cpu_time_total, self_cpu_time_total, cpu_memory_usage, "
-                "self_cpu_memory_usage, count, flops, and those of cuda"
+                "name, count, cpu_time, cpu_time_total, self_cpu_time_total, cpu_memory_usage, "
+                "self_cpu_memory_usage, flops, and those of cuda"
             )
             raise SortError(f"sort_by={sort_by!r} is no attribute of a row: {known}") from None
 

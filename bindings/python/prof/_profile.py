@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import copy
 import operator
+import sys
 import threading
 import warnings
 from os import getpid, urandom  # by name: a program may have traced the modules
@@ -141,6 +142,7 @@ class profile(Recorded):  # noqa: N801 (torch's name)
         self._step_scope: Any = None
         self._from_ns = 0
         self._observer: Any = None
+        self._missing_device = ""
         self._collections: Any = None
         all_threads = experimental_config is not None and self._take_experimental(
             experimental_config
@@ -148,6 +150,9 @@ class profile(Recorded):  # noqa: N801 (torch's name)
         if torch:
             from .torch import observe  # imports torch
 
+            self._missing_device = _activities.missing_device(
+                self._chosen, sys.modules.get("torch")
+            )
             self._observer = observe(
                 self.record_shapes,
                 self.profile_memory,
@@ -396,6 +401,9 @@ class profile(Recorded):  # noqa: N801 (torch's name)
             self._processes_before = _recording.process_count()
             if self._observer is not None:
                 self._observer.start()
+            if self._missing_device:
+                warnings.warn(self._missing_device, UserWarning, stacklevel=outside())
+                self._missing_device = ""
             if self._collections is not None:
                 self._collections.start()
             if self.execution_trace_observer is not None:

@@ -12,6 +12,8 @@ import threading
 from importlib.machinery import ModuleSpec
 from typing import Any, Callable, Dict, Optional, Sequence
 
+from ._own_calls import calls_program
+
 NAME = "torch"
 
 
@@ -55,6 +57,7 @@ class _Finder:
         if load is None:  # of a folder without __init__.py, say, which is not torch
             return
 
+        @calls_program
         def exec_module(module: Any) -> None:
             with contextlib.suppress(AttributeError):
                 del loader.exec_module
@@ -68,6 +71,7 @@ class _Finder:
             loader.exec_module = exec_module
 
 
+@calls_program
 def _load(load: Callable[[Any], None], module: Any) -> None:
     """Calls torch's loader. Meanwhile torch can find prof's collector, in case ITT is needed."""
     with contextlib.ExitStack() as stack:

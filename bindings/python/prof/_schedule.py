@@ -61,9 +61,10 @@ def schedule(
                 f">= 0), skip_first={skip_first} (need >= 0)."
             )
     if warmup == 0:
-        warnings.warn(
-            "Profiler won't be using warmup, this can skew profiler results", stacklevel=2
-        )
+        from ._recording import outside
+
+        words = "Profiler won't be using warmup, this can skew profiler results"
+        warnings.warn(words, stacklevel=outside())
 
     def action(step: int) -> ProfilerAction:
         if step < 0:

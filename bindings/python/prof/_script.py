@@ -12,6 +12,8 @@ import traceback
 from types import CodeType, ModuleType, TracebackType
 from typing import Any, List, Optional
 
+from ._own_calls import calls_program
+
 STDIN = "-"
 _HIDDEN = (__name__, "prof._run", "prof.__main__", "runpy")
 
@@ -50,6 +52,7 @@ def place(script: str, is_module: bool) -> None:
         ]
 
 
+@calls_program
 def execute(script: str, args: List[str], is_module: bool) -> None:
     """SystemExit and the script's other exceptions come through."""
     sys.argv = ["-m" if is_module else script, *args]
@@ -77,6 +80,7 @@ def execute(script: str, args: List[str], is_module: bool) -> None:
         _in_main(code, __file__=path, __cached__=None, __loader__=loader)
 
 
+@calls_program
 def _execute_found(script: str, is_module: bool) -> None:
     """runpy finds it, as it does for pdb. It would run it in a module that it takes away again."""
     import runpy
@@ -105,6 +109,7 @@ def _execute_found(script: str, is_module: bool) -> None:
     )
 
 
+@calls_program
 def _in_main(code: CodeType, **names: Any) -> None:
     main = sys.modules["__main__"] = ModuleType("__main__")
     main.__dict__.update({"__builtins__": builtins, "__package__": None, **names})

@@ -9,6 +9,7 @@ from typing import Any
 
 from . import _torch_calls
 from ._library import C
+from ._own_calls import calls_program
 from ._scope import scope
 from .modules import shapes_of
 
@@ -75,6 +76,7 @@ def dispatch_mode(torch: Any) -> Any:
         ) from None
 
     class Operators(base):  # type: ignore[misc,valid-type]
+        @calls_program
         def __torch_dispatch__(
             self, func: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:

@@ -15,7 +15,7 @@ import sys
 from types import BuiltinFunctionType, CodeType, FrameType, MethodDescriptorType, ModuleType
 from typing import Any, Dict, Iterable, List, Optional, Set, Tuple, Union
 
-from . import _scope, _torch_compile
+from . import _own_calls, _scope, _torch_compile
 from ._library import BUSY, RUNNING, C, error_class
 
 _monitoring: Any = getattr(sys, "monitoring", None)
@@ -30,7 +30,7 @@ _STANDARD = tuple(
     }
 )
 _INSTALLED = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
-_IMPORT = "import"
+_IMPORT, _OWN_CODE, _PROGRAM = "import", "own", "program"
 _find_and_load: Any = getattr(sys.modules.get("_frozen_importlib"), "_find_and_load", None)
 _import_code = getattr(_find_and_load, "__code__", None)
 
@@ -76,6 +76,19 @@ def _is_standard(module: str, file: str) -> bool:
     return file.startswith(_STANDARD) and not any(part in file for part in _INSTALLED)
 
 
+def _is_own(code: CodeType, module: str) -> bool:
+    """prof's; code that was made at run time, by its module."""
+    if code.co_filename.startswith("<"):
+        return module.startswith(f"{__package__}.")
+    return code.co_filename.startswith(_OWN)
+
+
+def _is_support(module: str, file: str) -> bool:
+    """Not recorded if prof calls it."""
+    is_of_torch = module == "torch" or module.startswith("torch.")
+    return is_of_torch or (module != "__main__" and _is_standard(module, file))
+
+
 class _Filter:
     """Which code is wanted. Asked once for each code object."""
 
@@ -87,7 +100,7 @@ class _Filter:
         self._wanted: Dict[Tuple[str, str], bool] = {}
 
     def _wants(self, module: str, file: str) -> bool:
-        if file.startswith((_OWN, "<frozen importlib")):
+        if file.startswith("<frozen importlib"):
             return False
         if self.exclude and _fits(self.exclude, module, file):
             return False
@@ -96,8 +109,10 @@ class _Filter:
         return self.standard_library or not _is_standard(module, file)
 
     def judge(self, frame: FrameType) -> Any:
-        """For C: None, "import", or what the scope is called, its function, file and line; of
-        nn.Module's call also whether it is wanted where nobody names the module."""
+        """For C: "import", or "own" of prof's code. Of code that is left out, None if it is support
+        code, else "program". Of all other: what the scope is called, its function, file and line,
+        and whether it is support code. Of nn.Module's call also whether it is wanted where nobody
+        names the module."""
         code = frame.f_code
         if code is _import_code:
             return _IMPORT if self.imports else None
@@ -106,6 +121,10 @@ class _Filter:
             module = ""
         if module == _torch_compile.MODULE and code.co_name == "<module>":
             _leave_out_of_torch_compile()
+        if _is_own(code, module):
+            # the module's own code: an import is the program's
+            is_for_program = code.co_name == "<module>" or code in _own_calls.of_program
+            return _PROGRAM if is_for_program else _OWN_CODE
         file = code.co_filename
         key = module, file
         wanted = self._wanted.get(key)
@@ -113,24 +132,23 @@ class _Filter:
             wanted = self._wanted[key] = self._wants(module, file)
         if code is _module_code and _modules:
             return *_described(code, module), wanted
-        return (
-            _described(code, module)
-            if wanted and (self.imports or not _is_of_import(code, module))
-            else None
-        )
+        if wanted and (self.imports or not _is_of_import(code, module)):
+            return _described(code, module)
+        return None if _is_support(module, file) else _PROGRAM
 
     def has_met(self) -> bool:
         """Whether anything that ran was of include; without one, of all."""
         return not self.include or any(self._wanted.values())
 
 
-def _described(code: CodeType, module: str) -> Tuple[str, str, str, int]:
+def _described(code: CodeType, module: str) -> Tuple[str, str, str, int, bool]:
     name = getattr(code, "co_qualname", code.co_name)  # from 3.11 on
     return (
         name if module in ("", "__main__") else f"{module}.{name}",
         name,
         code.co_filename,
         code.co_firstlineno,
+        _is_support(module, code.co_filename),
     )
 
 
@@ -219,10 +237,19 @@ def _judge_anew() -> None:
         _monitoring.restart_events()  # its events are disabled
 
 
-def _describe_builtin(function: Any) -> Tuple[str, str, str, int]:
+def _is_own_builtin(function: Any) -> bool:
+    owner = getattr(function, "__objclass__", type(getattr(function, "__self__", None)))
+    return owner is _scope.Scope or any(
+        function is one for names in (_scope._names, _made) for one in names.values()
+    )
+
+
+def _describe_builtin(function: Any) -> Optional[Tuple[str, str, str, int]]:
     """For C, of a function of C: by its module, or the class that has it. Methods of classes that
-    inherit it are the same function. In the line's place 1: pybind11 calls all of its functions by
-    one of C, and which it is stands in the object that it gives that."""
+    inherit it are the same function. None: it is prof's. In the line's place 1: pybind11 calls all
+    of its functions by one of C, and which it is stands in the object that it gives that."""
+    if _is_own_builtin(function):
+        return None
     name: str = function.__name__
     of = getattr(function, "__self__", None)
     if of is None or isinstance(of, ModuleType):
@@ -265,8 +292,9 @@ def _leave_out_of_torch_compile() -> None:
     """What C calls, and what that calls."""
     methods = (_Filter.judge, _Filter._wants, _EveryCall.judge)
     called = (_judge, _import_name, _module_call, _describe_builtin, _described, _fits)
-    others = (_is_of_import, _is_standard, who_names_modules, _shown)
-    _torch_compile.leave_out((*methods, *called, *others))
+    others = (_is_of_import, _is_own, _is_support, _is_standard, who_names_modules, _shown)
+    builtins = (_is_own_builtin,)
+    _torch_compile.leave_out((*methods, *called, *others, *builtins))
 
 
 _now: Optional["trace_functions"] = None
@@ -303,6 +331,8 @@ def _make() -> Dict[str, Any]:
                 "builtin_type",
                 "descriptor_type",
                 "import",
+                "own",
+                "program",
                 "disable",
             )
         ]
@@ -319,6 +349,8 @@ def _make() -> Dict[str, Any]:
                 BuiltinFunctionType,
                 MethodDescriptorType,
                 _IMPORT,
+                _OWN_CODE,
+                _PROGRAM,
                 getattr(_monitoring, "DISABLE", None),
             )
         )
@@ -439,9 +471,11 @@ class trace_functions:  # noqa: N801 (a verb, as trace_module)
 
     imports: False leaves out imports, and modules' own code that they run.
 
-    prof's own functions and the import system's are never traced. One tracing can run at a time.
-    RuntimeError for a second start(), and if the place for profilers in this Python is taken.
-    NotImplementedError on PyPy, and without a GIL."""
+    prof's own functions and the import system's are never traced. Functions of the standard
+    library, of torch and of C are not traced if prof calls them. A function of the program that
+    prof calls is traced. One tracing can run at a time. RuntimeError for a second start(), and if
+    the place for profilers in this Python is taken. NotImplementedError on PyPy, and without a
+    GIL."""
 
     def __init__(
         self,

@@ -15,6 +15,7 @@ from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 from . import _keys, session  # noqa: F401  (before a module is traced whose functions they call)
 from ._decorate import decorate
 from ._library import C
+from ._own_calls import calls_program
 from ._scope import scope
 
 _DTYPES = {
@@ -181,6 +182,7 @@ class _Traced:
     __doc__ = property(lambda self: self._prof_function.__doc__)
     __module__ = property(lambda self: self._prof_function.__module__)
 
+    @calls_program
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         if not C.prof_level():
             return self._prof_function(*args, **kwargs)
@@ -289,6 +291,7 @@ def _wrap(function: Callable[..., Any], name: str, category: str) -> Callable[..
         return decorate(scope(name, category, 1), function)
 
     @functools.wraps(function)
+    @calls_program
     def traced(*args: Any, **kwargs: Any) -> Any:
         if not C.prof_level():
             return function(*args, **kwargs)

@@ -464,15 +464,6 @@ class profile(_torch_install.profile):  # noqa: N801 (torch's name)
         if from_env is not None and not options.get("execution_trace_observer"):
             options["execution_trace_observer"] = from_env()  # None without torch's variable
         super().__init__(**options)
-        if ProfilerActivity.CUDA in self._chosen and not _has_cuda():
-            words = "CUDA is not available, disabling CUDA profiling"
-            warnings.warn(words, UserWarning, stacklevel=2)
-
-
-def _has_cuda() -> bool:
-    """By torch, or by a back end of prof's."""
-    found = bool(_torch.get().cuda.is_available())
-    return found or ProfilerActivity.CUDA in session.supported_activities()
 
 
 def install() -> "_torch_install.Installed":

@@ -1,0 +1,167 @@
+"""Functions that prof calls itself are not recorded while functions are traced. Functions that the
+program calls by way of prof are."""
+
+import os
+import sys
+import tempfile
+import threading
+import unittest
+
+import prof
+
+MODULE = __name__
+FUNCTIONS = ("python_function", "c_function", "import")
+
+
+def schedule(step):
+    return prof.ProfilerAction.RECORD_AND_SAVE if step % 2 else prof.ProfilerAction.RECORD
+
+
+def ready(p):
+    """Reads the results while functions are traced."""
+    p.key_averages(group_by_input_shape=True).table()
+    p.events()
+    p.export_chrome_trace(f"{FunctionsOfProf.folder}/trace.json")
+    p.export_stacks(f"{FunctionsOfProf.folder}/stacks.txt")
+
+
+class Shown:
+    def __str__(self):
+        return "shown"
+
+
+class Text:
+    def __init__(self):
+        self.text = "shown"
+
+    def __str__(self):
+        return os.path.join(self.text, "more")
+
+
+@prof.scope("decorated")
+def decorated():
+    return Shown()
+
+
+def scopes():
+    with prof.record_function("range", "args"):
+        pass
+    with prof.scope("made", x=Shown(), _shapes=[[1, 2]]):
+        pass
+    prof.counter("count", 1)
+    prof.instant("moment", shown=Shown())
+    decorated()
+
+    @prof.scope("late")
+    def late():
+        pass
+
+    late()
+    prof.health()
+
+
+def steps():
+    """Two cycles of two steps, and what is left."""
+    with prof.profile(schedule=schedule, on_trace_ready=ready, with_stack=True) as p:
+        for _ in range(5):
+            scopes()
+            p.step()
+
+
+@unittest.skipUnless(sys.implementation.name == "cpython", "functions are traced in CPython alone")
+class FunctionsOfProf(unittest.TestCase):
+    folder = ""
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.folder = folder.name
+        cls.addClassCleanup(folder.cleanup)
+
+    def recorded(self, run, **options):
+        """Category and name of each function that has run, without the module."""
+        prof.profiler.clear()
+        with prof.profile(), prof.trace_functions(**options):
+            run()
+        with prof.Trace.now() as trace:
+            found = [(e.category, e.name) for e in trace.events() if e.category in FUNCTIONS]
+        return [(category, name.replace(f"{MODULE}.", "")) for category, name in found]
+
+    def everything(self, run):
+        return self.recorded(run, standard_library=True, c_functions=True)
+
+    def test_scopes_marks_and_decorators(self):
+        found = self.everything(scopes)
+        self.assertEqual({kind for kind, _ in found}, {"python_function"})
+        names = [name.rpartition(".")[2] for _, name in found]
+        self.assertEqual(sorted(names), ["__str__", "__str__", "decorated", "late", "scopes"])
+
+    def test_steps_schedules_and_results(self):
+        found = self.everything(steps)
+        self.assertEqual({kind for kind, _ in found}, {"python_function"})
+        names = [name.rpartition(".")[2] for _, name in found]
+        counts = {name: names.count(name) for name in names}
+        of_scopes = {"__str__": 10, "decorated": 5, "late": 5, "scopes": 5}
+        self.assertEqual(counts, {"steps": 1, "schedule": 6, "ready": 3, **of_scopes})
+
+    def test_a_profile_in_a_traced_program_adds_none(self):
+        def run():
+            with prof.profile(with_stack=True, experimental_config={"verbose": True}) as p:
+                pass
+            p.key_averages().table()
+            p.events()
+            prof.supported_activities()
+
+        found = [name for _, name in self.everything(run)]
+        self.assertEqual([name.rpartition(".")[2] for name in found], ["run"])
+
+    def test_a_tracing_that_begins_and_ends_adds_none(self):
+        prof.profiler.clear()
+        with prof.profile(with_stack=True):
+            with prof.trace_functions(
+                "*", "nothing.*", standard_library=True, c_functions=True, imports=True
+            ):
+                pass
+        with prof.Trace.now() as trace:
+            names = {e.name for e in trace.events() if e.category in FUNCTIONS}
+        whose = {"fnmatch", "ctypes", "namedtuple_Counts", "atexit", "enum", "threading"}
+        self.assertEqual({name for name in names if name.split(".")[0] in whose}, set())
+
+    def test_what_the_program_calls_by_way_of_prof_is_recorded(self):
+        def run():
+            prof.scope("decorated")(os.path.join)("a", "b")
+            list(prof.scope("steps")(os.walk)(""))
+            with prof.scope("made", text=Text()):
+                pass
+
+        found = self.everything(run)
+        names = [name for _, name in found]
+        path = os.path.__name__
+        self.assertEqual(names.count(f"{path}.join"), 2)  # and of Text
+        self.assertIn(("c_function", "posix.fspath"), found)
+        self.assertTrue({"os.walk", "os._walk"} & set(names), names)
+
+    def test_code_that_is_left_out_between_prof_and_a_function_that_is_not(self):
+        def handler(_):
+            os.path.join("a", "b")
+
+        def run():
+            with prof.profile(on_trace_ready=handler):
+                pass
+
+        path = os.path.__name__
+        found = self.recorded(run, include=path)
+        self.assertEqual(found.count(("python_function", f"{path}.join")), 1)
+
+    def test_a_thread_that_prof_does_not_begin(self):
+        def run():
+            with prof.scope("around"):
+                thread = threading.Thread(target=lambda: os.path.join("a", "b"))
+                thread.start()
+                thread.join()
+
+        self.assertIn(f"{os.path.__name__}.join", [name for _, name in self.everything(run)])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
