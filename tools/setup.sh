@@ -84,7 +84,7 @@ picture | chromium-headless-shell | command -v chromium       | takes the pictur
 # for what prof only uses. The viewers' engines are in tests/viewers/fetch-engines.sh.
 python_packages='
 viewers | pytest==8.3.4
-tests   | numpy>=1.24 pandas>=2 pyarrow>=12 nvidia-ml-py==13.615.71 remotezip>=0.12
+tests   | pytest==8.3.4 numpy>=1.24 pandas>=2 pyarrow>=12 nvidia-ml-py==13.615.71 remotezip>=0.12
 lint    | mypy==1.18.2 ruff==0.14.5 clang-format==14.0.6
 wheel   | ziglang==0.17.1 auditwheel==6.8.2
 bench   | viztracer==1.1.1;python_version>="3.10"
