@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # usage: tools/test-long.sh [ROW...]
 #        tools/test-long.sh --list
+#
 # Runs what takes long: each row of docs/explanation/reliability.md at full length, and all of
 # what make test-ci runs a part of. Without ROW: all rows.
 # Prints one line for each row: what it is, whether it passed, and how long it took. Prints a line
