@@ -1,5 +1,6 @@
 /* Opening the capture of a process that starts just now. A recorder stores the magic last. The test
-   takes it away and gives it back between two reads of one open, by a pread() in front of libc's. */
+   takes it away, and gives it back between two reads of one open, by a pread() in front of the
+   libc's. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <limits.h>
