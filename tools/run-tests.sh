@@ -254,7 +254,7 @@ check_groups() {
     command_group() { :; }
     sanitizer() { :; }
     fetch_model() { :; }
-    # shellcheck disable=SC2086 # lists
+    # shellcheck disable=SC2048,SC2086 # lists
     for group in test $ci_alone ${ci_beside[*]}; do run_group "$group"; done
   ) >>$listed
   all=$(list_tests dev)
