@@ -20,7 +20,8 @@ set(prof_tiers
     "ci:^api\\.(compare-objects|get_large)$"
     "ci:^device\\.(cuda-headers|hip-headers|cupti-walk|gpu-checks|clpeak)$"
     "ci:^hostile\\.(flips|truncation)$"
-    "ci:^minilm\\.(compilers|opbench)$")
+    "ci:^minilm\\.(compilers|opbench)$"
+    "ci:^run\\.(shown|python_ends|streams|processes|words)$")
 
 # Under a sanitizer these take ten times as long, and what they show does not depend on it.
 # They count scopes, kill processes and read damaged files by the hundred thousand. Calls that fail
@@ -48,10 +49,12 @@ set(prof_costs
     "40:^(fault\\.(single|ledger)_step|python\\.(run_torch|safety)|conformance\\.opencl_layer)$"
     "30:^(stress\\.cap|clock\\.(sources|jumps)|device\\.hip-headers)$"
     "30:^python\\.(import|interpreters|table)$"
+    "25:^run\\.shown$"
     "25:^(embed\\.(preload\\.|headers\\.strict-cxx|command-line\\.)|python\\.(command|functions)$)"
     "20:^(unit\\.(reader_calls|export_chrome|buffer_blocks)|failing\\.|stress\\.|hostile\\.)"
     "20:^api\\.(op_file|compare-objects)$"
     "15:^(steps\\.hostile|unit\\.reader_(crosswise|damage)|conformance\\.opencl)"
+    "15:^run\\.(python_ends|streams|processes)$"
     "15:^(fault|embed|python)\\.")
 
 # prof_match(LINES NAME DEFAULT RESULT): sets RESULT to what stands before the first of LINES, each

@@ -15,6 +15,7 @@
 #   torch:      The package beside the real torch.profiler, if the disk has room: a part.
 #   fuzz:       Every fuzz target, FUZZ_SECONDS together.
 #   viewers:    Traces in the engines of the real viewers.
+#   groups:     Each test of the build dev is in a group of .ci/run, or in make test-long.
 #   ci:         All of these but test and valgrind.
 #   demo:       Runs make demo.
 #   report:     Only the table of the groups that ran since build/report was removed.
@@ -241,12 +242,45 @@ print_report() {
   [ $total_failed -eq 0 ] && [ $total_passed -gt 0 ]
 }
 
-plain='unit|api|clock|steps|device|failing|hostile|minilm|embed|docs|python'
+# Names the tests of the build dev that neither .ci/run nor make test-long runs. The groups
+# themselves say what they run: here they list it instead. A group that is one command, and a
+# sanitizer's, has no tests of that build.
+check_groups() {
+  local all listed=$report/groups.listed lost group
+  tools/build.sh dev >/dev/null || return 1
+  tools/test-long.sh --list >$listed || return 1
+  (
+    ctest_group() { list_tests "$2" -L "^($3)$" -L "^($4)$"; }
+    command_group() { :; }
+    sanitizer() { :; }
+    fetch_model() { :; }
+    # shellcheck disable=SC2048,SC2086 # lists
+    for group in test $ci_alone ${ci_beside[*]}; do run_group "$group"; done
+  ) >>$listed
+  all=$(list_tests dev)
+  lost=$(grep -vxFf $listed <<<"$all")
+  [ -z "$lost" ] || sed 's/^/failed: no group runs the test /' <<<"$lost"
+  echo "$(grep -cxFf $listed <<<"$all") passed, $(grep -c . <<<"$lost") failed"
+  [ -z "$lost" ]
+}
+
+# list_tests PRESET [OPTION...]: the names of the tests that ctest would run with these options.
+list_tests() {
+  ctest --test-dir "build/$1" -N "${@:2}" 2>/dev/null | sed -n 's/^ *Test *#[0-9]*: //p'
+}
+
+# Without the model (no network) the tests that need it skip, and say so.
+fetch_model() { PATH=$PWD/.venv/bin:$PATH examples/minilm/fetch-model.sh >/dev/null || true; }
+
+plain='unit|api|clock|steps|device|failing|hostile|minilm|embed|docs|python|run|layers'
+# The groups of ci, in order: those that run alone, and pairs of rows that run beside each other.
+# faults comes behind tsan, whose objects it uses.
+ci_alone='groups more stress asan tsan'
+ci_beside=('faults' 'aarch64 lint' 'wheel viewers' 'torch fuzz')
 run_group() {
   case $1 in
     test)
-      # Without the model (no network) the tests that need it skip, and say so.
-      PATH=$PWD/.venv/bin:$PATH examples/minilm/fetch-model.sh >/dev/null || true
+      fetch_model
       ctest_group test dev "$plain" quick
       ;;
     more) ctest_group more dev "$plain" ci ;;
@@ -260,6 +294,7 @@ run_group() {
     torch) command_group torch tests/python/beside-torch.sh ;;
     fuzz) command_group fuzz fuzz_targets ;;
     viewers) ctest_group viewers dev viewers 'quick|ci' ;;
+    groups) command_group groups check_groups ;;
     demo) command_group demo make demo ;;
     *)
       sed -n '2,/^set/{/^#/p}' "$0"
@@ -285,10 +320,10 @@ run_beside() {
 case ${1:-} in
   report) print_report ;;
   ci)
-    # faults comes behind tsan, whose objects it uses
-    for group in more stress asan tsan; do run_group $group; done
-    run_beside faults "aarch64 lint"
-    run_beside "wheel viewers" "torch fuzz"
+    for group in $ci_alone; do run_group "$group"; done
+    for ((i = 0; i < ${#ci_beside[@]}; i += 2)); do
+      run_beside "${ci_beside[i]}" "${ci_beside[i + 1]}"
+    done
     print_report "${ran[@]}"
     ;;
   *)

@@ -53,6 +53,12 @@ tests   | librocm-smi-dev    | ls /usr/include/rocm_smi/rocm_smi.h   | checks hi
 tests   | opencl-headers     | test -e /usr/include/CL/cl.h   | checks declarations in src/opencl
 tests   | clpeak             | command -v clpeak              | an OpenCL program without prof
 tests   | locales            | test -e /usr/share/i18n/locales/de_DE | a decimal comma
+tests   | zsh                | command -v zsh                 | reads its completion script
+tests   | fish               | command -v fish                | reads its completion script
+tests   | groff-base         | command -v groff               | reads the manual pages
+tests   | mandoc             | command -v mandoc              | finds mistakes in them
+tests   | heaptrack          | command -v heaptrack           | a tool of prof run
+tests   | uftrace            | command -v uftrace             | a tool of prof run
 valgrind | valgrind          | command -v valgrind            | memory checks without a rebuild
 valgrind | libc6-dbg         |                                | names in what valgrind says
 lint    | clang-tidy         | command -v clang-tidy          | looks for faults in the source
@@ -65,7 +71,8 @@ viewers | python3            | command -v python3             | runs the viewers
 viewers | python3-venv       | python3 -c "import ensurepip"  | private Python packages
 viewers | ca-certificates    | test -e /etc/ssl/certs/ca-certificates.crt | downloads over TLS
 viewers | nodejs             | at_least node 18 0             | runs the viewers engines
-viewers | chromium           | command -v chromium            | opens reports
+viewers | chromium           | has_chromium                   | opens reports
+viewers | golang-go          | command -v go                  | go tool pprof reads profiles
 bench   | g++                | command -v c++                 | C++ benchmarks
 bench   | liblttng-ust-dev   |                                | the rival tracer
 bench   | lttng-tools        |                                | the rival tracer: its daemon
@@ -78,13 +85,13 @@ bench   | libopenblas-dev    |                                | matrix products
 bench   | ocl-icd-libopencl1 | ls /usr/lib/*/libOpenCL.so.1   | opens the drivers of OpenCL
 bench   | pocl-opencl-icd    | ls /etc/OpenCL/vendors/*.icd   | scopes on streams of a device
 bench   | opencl-headers     | test -e /usr/include/CL/cl.h   | the same
-picture | chromium-headless-shell | command -v chromium       | takes the picture
+picture | chromium-headless-shell | has_chromium              | takes the picture
 '
 # Python packages by group; all go into .venv. Versions are pinned for what checks prof, and open
 # for what prof only uses. The viewers' engines are in tests/viewers/fetch-engines.sh.
 python_packages='
 viewers | pytest==8.3.4
-tests   | numpy>=1.24 pandas>=2 pyarrow>=12 nvidia-ml-py==13.615.71 remotezip>=0.12
+tests   | pytest==8.3.4 numpy>=1.24 pandas>=2 pyarrow>=12 nvidia-ml-py==13.615.71 remotezip>=0.12
 lint    | mypy==1.18.2 ruff==0.14.5 clang-format==14.0.6
 wheel   | ziglang==0.17.1 auditwheel==6.8.2
 bench   | viztracer==1.1.1;python_version>="3.10"
@@ -99,6 +106,11 @@ at_least() {
   version=$("$1" --version 2>/dev/null | grep -oE '[0-9]+\.[0-9]+' | head -n 1) || return 1
   [ "${version%%.*}" -gt "$2" ] ||
     { [ "${version%%.*}" -eq "$2" ] && [ "${version#*.}" -ge "$3" ]; }
+}
+
+# As tests/viewers/browser.py looks for it.
+has_chromium() {
+  command -v "${CHROME:-}" >/dev/null || command -v chromium-headless-shell chromium >/dev/null
 }
 
 trim() { local word=$*; word=${word#"${word%%[! ]*}"}; printf '%s' "${word%"${word##*[! ]}"}"; }

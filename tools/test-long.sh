@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
 # usage: tools/test-long.sh [ROW...]
+#        tools/test-long.sh --list
+#
 # Runs what takes long: each row of docs/explanation/reliability.md at full length, and all of
 # what make test-ci runs a part of. Without ROW: all rows.
 # Prints one line for each row: what it is, whether it passed, and how long it took. Prints a line
 # of progress every half minute. Logs are in build/report/long. Fails if a row failed.
+# --list: prints the tests of ctest that the rows of labels run in the build dev, and runs nothing.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 . tools/cache.bash
@@ -12,12 +15,16 @@ logs=build/report/long
 wanted=" $* "
 failed=0
 mkdir -p $logs
-tools/build.sh dev || exit
+[ "${1:-}" = --list ] || tools/build.sh dev || exit
 
 # row NAME TEXT COMMAND...
 row() {
   local name=$1 text=$2 start=$SECONDS status child
   shift 2
+  if [ "$wanted" = " --list " ]; then
+    case "$*" in *"bash -c of dev "*) env PROF_LIST=1 "$@" || failed=1 ;; esac
+    return
+  fi
   case "$wanted" in "  " | *" $name "*) ;; *) return ;; esac
   env PROF_LONG=1 "$@" >"$logs/$name.log" 2>&1 </dev/null &
   child=$!
@@ -102,6 +109,11 @@ row T1 'public traces against an independent computation, and there and back' \
 of() {
   local preset=$1 labels=$2 tiers=$3
   shift 3
+  if [ -n "${PROF_LIST:-}" ]; then
+    ctest --test-dir "build/$preset" -N -L "^($labels)$" -L "^($tiers)$" 2>/dev/null |
+      sed -n 's/^ *Test *#[0-9]*: //p'
+    return
+  fi
   tools/build.sh "$preset" all prof_long_tests &&
     "$@" ctest --test-dir "build/$preset" -L "^($labels)$" -L "^($tiers)$" -j "${JOBS:-2}" \
       --output-on-failure --no-tests=error

@@ -33,14 +33,16 @@ void prof_i_launches_add_call(prof_i_launches *all, const prof_i_launch_call *ca
   if (call->number && (at->number != call->number || at->start > call->start)) *at = *call;
 }
 
-/* A launch time inside of the call finds the scope that was open during the call. It is well
-   inside, because the two clocks may differ by some hundred ns. Nothing begins before its launch.
-   */
+/* A launch time inside of the call finds the scope that was open during the call. Its middle bears
+   the most: scopes have another clock, and a converted time may be off either way. Work begins
+   after its launch. If the clocks put its begin before the call, the launch is only just inside,
+   because the work is moved to it. */
 static uint64_t launch_time_of(const prof_i_launch_call *call, uint64_t begun) {
-  enum { WELL_INSIDE_NS = 1000 };
+  enum { JUST_INSIDE_NS = 1000 };
   const uint64_t half = call->end > call->start ? (call->end - call->start) / 2 : 0,
-                 inside = call->start + (half < WELL_INSIDE_NS ? half : WELL_INSIDE_NS);
-  return begun >= inside || begun <= call->start ? inside : begun;
+                 middle = call->start + half;
+  if (begun <= call->start) return half < JUST_INSIDE_NS ? middle : call->start + JUST_INSIDE_NS;
+  return begun < middle ? begun : middle;
 }
 
 /* False: the call is not known so far. */

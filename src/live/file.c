@@ -153,7 +153,7 @@ static int refuse_type(const char *path, mode_t mode) {
 }
 
 /* Opening a device may have effects, so the type is checked first. */
-static int open_regular(const char *path, int *fd_out, uint64_t *bytes_out) {
+static int open_regular(const char *path, int *fd_out) {
   struct stat about;
   if (stat(path, &about) != 0) return file_fail_errno("cannot open", path);
   if (!S_ISREG(about.st_mode)) return refuse_type(path, about.st_mode);
@@ -169,7 +169,6 @@ static int open_regular(const char *path, int *fd_out, uint64_t *bytes_out) {
     return status;
   }
   *fd_out = fd;
-  *bytes_out = (uint64_t)about.st_size;
   return PROF_OK;
 }
 
@@ -255,19 +254,32 @@ static int read_or_map(prof_i_source *source, int fd, uint64_t bytes, const char
   return status;
 }
 
-static int open_source(prof_i_source *source, int fd, uint64_t bytes, const char *path) {
+/* Reads the header once, so that all is decided by the same bytes. A process that starts stores the
+   magic last: before, the header names no process, and there is no capture. The file has its size
+   by then. */
+static int read_header(int fd, const char *path, prof_i_header *header_out, uint64_t *bytes_out) {
   unsigned char first_unit[PROF_I_FIRST_UNIT_OFFSET] = {0};
-  if (read_from_begin(fd, first_unit, sizeof first_unit) < 0)
-    return file_fail_errno("cannot read", path);
+  struct stat about;
+  const int64_t count = read_from_begin(fd, first_unit, sizeof first_unit);
+  if (count < 0) return file_fail_errno("cannot read", path);
   const int check = prof_i_source_check_memory(first_unit, path);
   if (check) return check;
+  const int status = prof_i_header_detect(first_unit, (uint64_t)count, header_out);
+  if (status) return prof_i_fail_in(path, status);
+  if (fstat(fd, &about) != 0) return file_fail_errno("cannot examine", path);
+  *bytes_out = (uint64_t)about.st_size;
+  return PROF_OK;
+}
+
+static int open_source(prof_i_source *source, int fd, const char *path) {
   prof_i_header header;
-  memcpy(&header, first_unit, sizeof header);
+  uint64_t bytes = 0;
+  int status = read_header(fd, path, &header, &bytes);
+  if (status) return status;
   /* Read first: a process that is alive afterwards was alive at this time. */
   const prof_i_clock_reading opened = read_clock_of_capture(fd, &header);
   const prof_i_process_state its =
       bytes < PROF_I_FIRST_UNIT_OFFSET ? PROF_I_PROCESS_ENDED : prof_i_process_state_of(&header);
-  int status;
   if (its == PROF_I_PROCESS_ENDED || header.state == PROF_I_STATE_COPIED ||
       (its == PROF_I_PROCESS_UNKNOWN && header.state == PROF_I_STATE_STOPPED)) {
     status = read_or_map(source, fd, bytes, path);
@@ -283,10 +295,9 @@ static int open_source(prof_i_source *source, int fd, uint64_t bytes, const char
 
 static int source_file(prof_i_source *source, const char *path) {
   int fd = -1;
-  uint64_t bytes = 0;
-  int status = open_regular(path, &fd, &bytes);
+  int status = open_regular(path, &fd);
   if (status) return status;
-  status = open_source(source, fd, bytes, path);
+  status = open_source(source, fd, path);
   close(fd);
   return status;
 }

@@ -152,10 +152,22 @@ for name in sys.argv[1:]:
         of_rows = sum(a.self_device_time_total for a in p.key_averages())
         seen = sum(len(e.kernels) for e in events) + late - lost
         print(seen >= 2 * ran, abs(of_events / of_rows - 1) < 0.01)
+
+
+def wait_for_a_round():
+    # The collector begins and ends records in its rounds. Reading what was recorded asks for one,
+    # and waits 20 ms for it. A read that took less has had it.
+    patience_ns, took_ns = 20000000, None
+    while took_ns is None or took_ns >= patience_ns:
+        begun_ns = time.monotonic_ns()
+        prof.Trace.now()
+        took_ns = time.monotonic_ns() - begun_ns
+
+
 with prof.profile(activities=chosen["device"]) as p:
     for is_on in (True, False, True):
         p.toggle_collection_dynamic(is_on, [prof.ProfilerActivity.PrivateUse1])
-        time.sleep(0.2)  # where the collector has no processor, it comes later
+        wait_for_a_round()
         model.embed(["a"]).close()
 p.export_chrome_trace("toggled.json")
 print("toggled", kernels("toggled.json")[0])

@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import select
 import subprocess
 import tempfile
@@ -11,6 +12,16 @@ import unittest
 BUILD = os.environ.get("PROF_TEST_BUILD_DIR", "build/dev")
 PROF = os.path.join(os.path.abspath(BUILD), "prof")
 HANG_SECONDS = float(os.environ.get("PROF_TEST_HANG_SECONDS", "300"))
+
+
+def has_sanitizer():
+    """Whether the command was built with one. It knows the begin of the name of its library in any
+    build."""
+    with open(PROF, "rb") as program:
+        return bool(re.search(rb"lib[at]san\.so\.\d|__[at]san_init", program.read()))
+
+
+HAS_SANITIZER = has_sanitizer()
 
 TOOLS = {
     "tools": {

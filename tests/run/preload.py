@@ -3,12 +3,6 @@
 import os
 import subprocess
 
-from case import PROF
-
-with open(PROF, "rb") as file:
-    BYTES = file.read()
-HAS_SANITIZER = b"libasan" in BYTES or b"libtsan" in BYTES
-
 HEAD = """
 #define _GNU_SOURCE
 #include <dlfcn.h>

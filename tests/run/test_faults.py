@@ -8,7 +8,7 @@ import subprocess
 import unittest
 
 import preload
-from case import PROF, Case, TerminalCase
+from case import HAS_SANITIZER, PROF, Case, TerminalCase
 
 KILLED_AT = """
 #include <stdio.h>
@@ -169,7 +169,7 @@ class Refused(Case):
         self.assertEqual((lines, summary["problems"]), (["./rocblas-bench -f gemm"], []))
         self.assertIn(",rocblas,", self.read("out/library_trace.csv"))
 
-    @unittest.skipIf(preload.HAS_SANITIZER, "a sanitizer has its own calloc()")
+    @unittest.skipIf(HAS_SANITIZER, "a sanitizer has its own calloc()")
     def test_memory_while_the_output_is_read(self):
         line = "./rocblas-bench -f " + "gemm" * 3880
         lines, summary = self.check(NO_LONG_CONFIG, line)
@@ -177,7 +177,7 @@ class Refused(Case):
         self.assertEqual([x[:42] for x in summary["problems"]], [problem])
         self.assertEqual(lines[:2], [line, "prof run: out of memory"])
 
-    @unittest.skipIf(preload.HAS_SANITIZER, "a sanitizer has its own calloc()")
+    @unittest.skipIf(HAS_SANITIZER, "a sanitizer has its own calloc()")
     def test_memory_in_the_thread_that_watches(self):
         lines, summary = self.check(NO_MEMORY_IN_THREADS)
         self.assertEqual((lines, summary["processes"]), (["./rocblas-bench -f gemm"], []))

@@ -8,11 +8,7 @@ import shutil
 import subprocess
 import unittest
 
-from case import PROF, Case
-
-with open(PROF, "rb") as program:
-    BYTES = program.read()
-HAS_SANITIZER = b"libasan" in BYTES or b"libtsan" in BYTES
+from case import HAS_SANITIZER, Case
 
 # Says what it would follow.
 HEAPTRACK = '#!/bin/sh\nshift 2\necho "follows $1"\nexec "$@"\n'

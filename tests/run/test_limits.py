@@ -8,7 +8,7 @@ import subprocess
 import unittest
 
 import preload
-from case import HANG_SECONDS, PROF, Case
+from case import HANG_SECONDS, HAS_SANITIZER, PROF, Case
 
 NO_PPOLL = """
 int ppoll(void *polls, unsigned long count, const void *timeout, const void *mask) {
@@ -73,7 +73,7 @@ class Limits(Case):
         self.assertEqual((done.returncode, done.stdout), (125, b""))
         self.assertIn(b"tool 't256' is number 257 of the stack, which holds 256", done.stderr)
 
-    @unittest.skipIf(preload.HAS_SANITIZER, "a sanitizer needs more memory")
+    @unittest.skipIf(HAS_SANITIZER, "a sanitizer needs more memory")
     def test_a_table_does_not_hold_all_captures_in_memory(self):
         words = ("-q", "-o", "one", "-t", "rocblas_trace", "-t", "prof", "--")
         self.assertEqual(self.run_prof(*words, "echo", "./rocblas-bench -f gemm").returncode, 0)

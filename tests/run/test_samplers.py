@@ -17,6 +17,8 @@ import tempfile
 import time
 import unittest
 
+from test_processes import LOOKS
+
 BUILD = os.path.abspath(os.environ.get("PROF_TEST_BUILD_DIR", "build/dev"))
 PROF = os.path.join(BUILD, "prof")
 VENDORS = os.path.join(
@@ -475,6 +477,9 @@ class Dual(Case):
         "sys.exit(int(sys.argv[1]) if own[0] in sys.argv[2:] else 0)\n"
     )
 
+    # Processes are seen while they run: prof looks from time to time.
+    SEEN = LOOKS + "until = looks() + 3\nwhile looks() < until: time.sleep(0.005)\n"
+
     def run_twice(self, *words, status=0):
         options = self.words(POWER, **{"DUAL-GCD": "true"})
         program = [sys.executable, "-c", self.TOGETHER, *words]
@@ -517,7 +522,7 @@ class Dual(Case):
     def test_the_process_of_prof_that_starts_both_is_left_out(self):
         self.have_amd()
         options = self.words(POWER, **{"DUAL-GCD": "true"})
-        program = [sys.executable, "-c", self.TOGETHER, "0"]
+        program = [sys.executable, "-c", self.SEEN + self.TOGETHER, "0"]
         self.run_prof("-q", "-o", "out", *options, "-t", "prof", "--", *program)
         with open(self.path("out/summary.json"), encoding="utf-8") as file:
             names = {process["name"] for process in json.load(file)["processes"]}

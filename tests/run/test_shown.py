@@ -9,6 +9,7 @@ import subprocess
 import sys
 import unittest
 
+from case import HAS_SANITIZER
 from test_processes import BUILD, HANG_SECONDS, LOOKS, PROF, SOURCE, Case
 
 COLLECTIVE = (
@@ -166,9 +167,7 @@ class Ranks(Shown):
 
 class Names(Shown):
     def have_valgrind(self):
-        with open(PROF, "rb") as program:
-            text = program.read()
-        if not shutil.which("valgrind") or b"libasan" in text or b"libtsan" in text:
+        if HAS_SANITIZER or not shutil.which("valgrind"):
             self.skipTest("no valgrind, or a sanitizer")
 
     def test_under_valgrind_the_program_names_its_capture(self):

@@ -10,11 +10,10 @@ import sys
 import tempfile
 import unittest
 
+from case import HAS_SANITIZER
+
 BUILD = os.environ.get("PROF_TEST_BUILD_DIR", "build/dev")
 PROF = os.path.join(os.path.abspath(BUILD), "prof")
-with open(PROF, "rb") as program:
-    BYTES = program.read()
-HAS_SANITIZER = b"libasan" in BYTES or b"libtsan" in BYTES
 HANG_SECONDS = float(os.environ.get("PROF_TEST_HANG_SECONDS", "300"))
 
 # uftrace record --force -d FOLDER WORDS: 1 if the program fails, as uftrace 0.13 does.

@@ -7,8 +7,7 @@ import subprocess
 import sys
 import unittest
 
-import preload
-from case import HANG_SECONDS, PROF, TerminalCase
+from case import HANG_SECONDS, HAS_SANITIZER, PROF, TerminalCase
 
 SOURCE = os.environ.get("PROF_TEST_SOURCE_DIR", os.getcwd())
 BUILD = os.path.dirname(PROF)
@@ -79,7 +78,7 @@ class Table(TerminalCase):
 
     def commands(self):
         yield [PROF, "table", self.path]
-        if not preload.HAS_SANITIZER:  # Python cannot load its library
+        if not HAS_SANITIZER:  # Python cannot load its library
             yield [*IN_PYTHON, "-m", "prof", "table", self.path]
 
     def test_it_is_as_wide_as_the_terminal(self):

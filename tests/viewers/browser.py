@@ -1,20 +1,13 @@
 """A headless Chromium for tests of pages: keeps what the page reported and requested."""
 
 import base64
-import os
-import shutil
 
 import pytest
 from hang_guard import HANG_SECONDS
-from picture import Browser
+from picture import Browser, find_chromium
 
 needs_browser = pytest.mark.skipif(
-    not (
-        os.environ.get("CHROME")
-        or shutil.which("chromium-headless-shell")
-        or shutil.which("chromium")
-    ),
-    reason="Chromium is missing: apt-get install chromium",
+    not find_chromium(), reason="Chromium is missing: tools/setup.sh viewers, or set CHROME"
 )
 
 

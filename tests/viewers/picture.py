@@ -32,17 +32,19 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 
 
+def find_chromium():
+    """None: there is none."""
+    names = (os.environ.get("CHROME"), "chromium-headless-shell", "chromium")
+    return next(filter(None, (shutil.which(name) for name in names if name)), None)
+
+
 class Browser:
     """A headless Chromium with one page. Its commands come in on descriptor 3, its answers go out
     on 4."""
 
     def __init__(self, width, height, seconds=60):
         self.seconds = seconds  # how long a command may take
-        program = (
-            os.environ.get("CHROME")
-            or shutil.which("chromium-headless-shell")
-            or shutil.which("chromium")
-        )
+        program = find_chromium()
         if not program:
             sys.exit(
                 "picture.py: no Chromium here; type: apt-get install chromium-headless-shell, or "

@@ -5,21 +5,16 @@ import hashlib
 import json
 import os
 import pathlib
-import shutil
 import subprocess
 import time
 
 import picture
 import pytest
+from browser import needs_browser
 from hang_guard import HANG_SECONDS
 from test_viewers import BUILD, engines  # noqa: F401
 
-CHROME = (
-    os.environ.get("CHROME") or shutil.which("chromium-headless-shell") or shutil.which("chromium")
-)
-pytestmark = pytest.mark.skipif(
-    not CHROME, reason="no Chromium: apt-get install chromium-headless-shell, or set CHROME"
-)
+pytestmark = needs_browser
 HOSTILE = "run<script>fail()<!--'\"&\U0001f600.prof"
 EVENTS = [
     {"ph": "X", "pid": 1, "tid": 1, "name": f"scope {i}", "cat": "cpu_op", "ts": 10 * i, "dur": 5}
@@ -61,16 +56,28 @@ def browser():
     made.close()
 
 
-def start(folder, ui):
-    """The command, and the address of its page."""
-    command = subprocess.Popen(
-        [BUILD / "prof", "view", "--no-open", "--ui", ui, HOSTILE],
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=folder,
-        env={k: v for k, v in os.environ.items() if k != "SSH_CONNECTION"},
-    )
-    return command, command.stdout.readline().strip()
+@pytest.fixture
+def start(folder):
+    """Starts the command for a UI; returns it, and the address of its page. One that the test
+    leaves running, because it failed, is ended with it."""
+    started = []
+
+    def start_view(ui):
+        command = subprocess.Popen(
+            [BUILD / "prof", "view", "--no-open", "--ui", ui, HOSTILE],
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=folder,
+            env={k: v for k, v in os.environ.items() if k != "SSH_CONNECTION"},
+        )
+        started.append(command)
+        return command, command.stdout.readline().strip()
+
+    yield start_view
+    for command in started:
+        command.kill()
+        command.wait()
+        command.stdout.close()
 
 
 def attach(browser, target):
@@ -108,9 +115,9 @@ def open_ui(browser, page, ui):
     return attach(browser, find_tab(browser, ui))
 
 
-def test_the_page_hands_the_trace_to_a_ui_once_it_answers(browser, folder):
+def test_the_page_hands_the_trace_to_a_ui_once_it_answers(browser, folder, start):
     ui = picture.serve(str(folder), {"/ui/": STAND_IN}) + "/ui/"
-    command, page = start(folder, ui)
+    command, page = start(ui)
     session = open_ui(browser, page, ui)
     browser.wait_for("window.received.length > 0")
     received = browser.evaluate("window.received")
@@ -132,7 +139,7 @@ def test_the_page_hands_the_trace_to_a_ui_once_it_answers(browser, folder):
     assert loaded == [page + "trace"]
 
 
-def test_another_origin_gets_no_trace(browser, folder):
+def test_another_origin_gets_no_trace(browser, folder, start):
     pages = {
         "/away/": b"<script>location.replace(location.href.replace('localhost', '127.0.0.1')"
         b".replace('away', 'other'))</script>",
@@ -140,7 +147,7 @@ def test_another_origin_gets_no_trace(browser, folder):
         b"setInterval(() => opener.postMessage('PONG', '*'), 20)</script>",
     }
     other = picture.serve(str(folder), pages) + "/other/"
-    command, page = start(folder, other.replace("127.0.0.1", "localhost").replace("other", "away"))
+    command, page = start(other.replace("127.0.0.1", "localhost").replace("other", "away"))
     session = open_ui(browser, page, other)
     assert command.wait(HANG_SECONDS) == 0
     tab, browser.session = browser.session, session
@@ -151,9 +158,9 @@ def test_another_origin_gets_no_trace(browser, folder):
     assert browser.evaluate("window.pings") == 0
 
 
-def test_the_real_ui_opens_the_trace(browser, folder, engines):  # noqa: F811
+def test_the_real_ui_opens_the_trace(browser, start, engines):  # noqa: F811
     ui = picture.serve(str(pathlib.Path(engines).parent), {}) + "/"
-    command, page = start(folder, ui + "?testing=1")
+    command, page = start(ui + "?testing=1")
     open_ui(browser, page, ui)
     assert command.wait(HANG_SECONDS) == 0
     browser.wait_for("!!(window.app && app.trace)")
