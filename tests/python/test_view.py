@@ -84,6 +84,23 @@ class View(unittest.TestCase):
         connection.close()
         return answer.status, answer.headers, body
 
+    def policy(self, headers):
+        """Each directive's values."""
+        parts = (part.split() for part in headers["Content-Security-Policy"].split(";"))
+        return {words[0]: words[1:] for words in parts}
+
+    def expected_policy(self, nonce):
+        none = ["'none'"]
+        return {
+            "default-src": none,
+            "script-src": [f"'nonce-{nonce}'"],
+            "style-src": [f"'nonce-{nonce}'"],
+            "connect-src": ["'self'"],
+            "base-uri": none,
+            "form-action": none,
+            "frame-ancestors": none,
+        }
+
     def end(self, command, status=0):
         self.assertEqual(command.wait(HANG_SECONDS), status)
         return command.stderr.read()
@@ -98,7 +115,8 @@ class View(unittest.TestCase):
             self.fail(f"the page refers to something: {source}")
         self.assertEqual(headers["Referrer-Policy"], "no-referrer")
         self.assertEqual(headers["Cache-Control"], "no-store")
-        self.assertIn("default-src 'none'", headers["Content-Security-Policy"])
+        nonce = re.search(rb'<script nonce="([^"]+)"', page).group(1).decode()
+        self.assertEqual(self.policy(headers), self.expected_policy(nonce))
         self.assertNotIn("Access-Control-Allow-Origin", headers)
         status, headers, body = self.ask(address, address.path + "trace")
         self.assertEqual((status, body), (200, self.wanted))
@@ -169,6 +187,17 @@ class View(unittest.TestCase):
             self.assertTrue(s.recv(15).startswith(b"HTTP/1.1 200"))
         self.assertTrue(self.ask(address, address.path + "trace")[2] == large)
         self.assertIn("broke the download off", self.end(command))
+
+    def test_a_trace_that_cannot_be_written_is_cut_and_the_command_fails(self):
+        for name in ("here.prof", "gone.prof"):
+            shutil.copy(self.path("trace.prof"), self.path(name))
+        command, address = self.view("here.prof", "gone.prof")
+        os.remove(self.path("gone.prof"))
+        with self.assertRaises(http.client.IncompleteRead):
+            self.ask(address, address.path + "trace")
+        said = self.end(command, 1)
+        self.assertIn("gone.prof", said)
+        self.assertNotIn("the browser has the trace", said)
 
     def test_a_file_for_viewers_is_sent_as_it_is(self):
         command, address = self.view("events.json")
