@@ -235,11 +235,11 @@ static void add_step(prof_i_comparison *comparison, prof_i_side side) {
   prof_i_head *const chunk = capture_chunk(&c, CHUNK, 1);
   for (uint64_t i = 0; i < 10; i++) {
     const uint64_t at = CAPTURE_START + 1000 + i * 10000;
-    capture_plain(chunk, at + 200, is_new ? 600 : 300, 3);
+    capture_plain(chunk, at + 200, (300 + 10 * i) * (is_new ? 2 : 1), 3);
     capture_plain(chunk, at + 100, 1000, 2);
-    capture_plain(chunk, at + 2000, 500, 4);
-    if (!is_new) capture_plain(chunk, at + 3000, 100, 5);
-    if (is_new && i < 5) capture_plain(chunk, at + 3000, 100, 5);
+    capture_plain(chunk, at + 2000, is_new ? 520 - 10 * i : 500, 4);
+    if (!is_new) capture_plain(chunk, at + 3000, 100 + 10 * i, 5);
+    if (is_new && i < 5) capture_plain(chunk, at + 3000, 200 + 20 * i, 5);
     capture_plain(chunk, at, 5000, 1);
   }
   assert_int_equal(prof_trace_open_bytes(c.bytes, c.count, &trace), PROF_OK);
@@ -274,6 +274,60 @@ static void rows_are_new_gone_or_replaced(void **state) {
     assert_int_equal(line_of(&c, "norm")->state, PROF_I_COMPARE_BOTH);
     prof_i_comparison_fini(&c);
   }
+}
+
+/* A line of a text, with one blank between its words. */
+static bool has_line(const char *text, const char *wanted) {
+  char line[256];
+  size_t used = 0;
+  for (const char *at = text; *at; at++) {
+    if (*at != '\n') {
+      if (*at != ' ' || (used && line[used - 1] != ' ')) line[used++] = *at;
+      assert_true(used < sizeof line);
+      continue;
+    }
+    while (used && line[used - 1] == ' ') used--;
+    line[used] = '\0';
+    if (strcmp(line, wanted) == 0) return true;
+    used = 0;
+  }
+  return false;
+}
+
+#define assert_line(text, wanted)                                                  \
+  do {                                                                             \
+    if (!has_line(text, wanted)) fail_msg("no line \"%s\" in:\n%s", wanted, text); \
+  } while (0)
+
+/* Calls, both medians, mean, p99 and total of the new side, or of what is gone. */
+static void a_line_has_the_values_of_its_sides(void **state) {
+  (void)state;
+  prof_i_comparison c;
+  char *text = NULL;
+  compare_steps(&c, false);
+  prof_i_diff_options options = {.width = 160, .rows_limit = UINT32_MAX};
+  assert_int_equal(prof_i_diff_text(&c, &options, &text), PROF_OK);
+  assert_line(text, "Name Calls Base median Median Mean p99 Total Change of median");
+  assert_line(text,
+              "aten::cudnn_convolution -> aten::thnn_conv2d (replaced) 10 0.340us 0.680us "
+              "0.690us 0.780us 6.900us +100.0%, 100% of calls slower");
+  assert_line(text, "dropped 10 0.140us - 0.145us 0.190us 1.450us gone");
+  assert_line(text, "added 5 - 0.240us 0.240us 0.280us 1.200us new");
+  assert_line(text, "step 10 5.000us 5.000us 5.000us 5.000us 50.000us +0.0%, 0% of calls slower");
+  assert_line(text, "norm 10 0.500us 0.470us 0.475us 0.520us 4.750us -6.0%, 20% of calls slower");
+  free(text);
+  options.width = 80;
+  assert_int_equal(prof_i_diff_text(&c, &options, &text), PROF_OK);
+  assert_line(text, "dropped 10 0.140us - gone");
+  assert_line(text, "added 5 - 0.240us new");
+  assert_line(text, "Mean, p99 and Total have no room; --width 120 shows them.");
+  free(text);
+  options = (prof_i_diff_options){.width = 160, .rows_limit = 2};
+  assert_int_equal(prof_i_diff_text(&c, &options, &text), PROF_OK);
+  assert_line(text, "4 more with less change; --rows all shows them.");
+  assert_null(strstr(text, "norm"));
+  free(text);
+  prof_i_comparison_fini(&c);
 }
 
 static void a_tree_has_parents_before_children(void **state) {
@@ -354,6 +408,7 @@ int main(void) {
       cmocka_unit_test(a_slower_row_and_a_faster_row_are_found),
       cmocka_unit_test(one_run_gets_no_verdict_but_the_share_of_slower_calls),
       cmocka_unit_test(rows_are_new_gone_or_replaced),
+      cmocka_unit_test(a_line_has_the_values_of_its_sides),
       cmocka_unit_test(a_tree_has_parents_before_children),
       cmocka_unit_test(rows_equal_those_of_a_table),
       cmocka_unit_test(data_escape_hostile_names),
