@@ -1,11 +1,12 @@
 """prof top: tables of a process that records."""
 
+import collections
 import os
 import subprocess
 import sys
 
 from case import HANG_SECONDS, PROF
-from known_capture import Recorded
+from known_capture import Recorded, events
 
 LIBRARY = os.path.join(os.path.dirname(PROF), "libprof.so")
 
@@ -94,6 +95,17 @@ class Top(Recorded):
         done = self.prof("top", str(os.getpid()), status=1)
         self.assertIn(f"process {os.getpid()} has no capture", done.stderr)
         self.assertEqual(done.stdout, "")
+
+    def test_last_counts_the_scopes_that_began_in_that_time(self):
+        """The capture lasts 19.9 ms. The steps begin at each whole ms."""
+        capture = self.record()
+        for last, first_us in (("4.9ms", 15000), ("4899999ns", 15001), ("20ms", 0), ("1h", 0)):
+            with self.subTest(last=last):
+                text = self.prof("top", "--last", last, capture).stdout
+                counts = collections.Counter(e["name"] for e in events() if e["ts"] >= first_us)
+                for name in ("step", "load", "convolution", "inner"):
+                    (line,) = (x for x in text.splitlines() if x.startswith(name + " "))
+                    self.assertEqual(int(line.split()[-1]), counts[name], line)
 
     def test_a_capture_that_has_ended_has_one_table(self):
         text = self.prof("top", self.record()).stdout

@@ -168,6 +168,28 @@ class Diff(Nested):
                     )
 
 
+class Overlapping(Recorded):
+    """Three calls on a thread that last 300 us in 120 us, and one of 40 us."""
+
+    def setUp(self):
+        super().setUp()
+        calls = [("over", 0, 100), ("over", 10, 100), ("over", 20, 100), ("alone", 200, 40)]
+        scopes = [
+            {"ph": "X", "name": name, "cat": "c", "pid": 7, "tid": 7, "ts": ts, "dur": dur}
+            for name, ts, dur in calls
+        ]
+        self.trace = self.write("over.json", json.dumps({"traceEvents": scopes}))
+
+    def test_a_total_above_all_time_has_no_share(self):
+        lines = self.prof("tree", self.trace).stdout.splitlines()
+        self.assertEqual(lines[0].split(), ["Calls", "Total", "Total", "%", "Self", "Name"])
+        self.assertEqual(lines[1].split(), ["3", "300.000us", "120.000us", "over"])
+        self.assertEqual(lines[2].split(), ["1", "40.000us", "25.00%", "40.000us", "alone"])
+        text = self.prof("table", "--columns", "name,total-percent,total", self.trace).stdout
+        rows = [line.split() for line in text.splitlines()[3:5]]
+        self.assertEqual(rows, [["over", "300.000us"], ["alone", "25.00%", "40.000us"]])
+
+
 class Deep(Recorded):
     """1002 levels of scopes and more, each of another name."""
 
