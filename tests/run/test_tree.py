@@ -168,26 +168,32 @@ class Diff(Nested):
                     )
 
 
-class Overlapping(Recorded):
-    """Three calls on a thread that last 300 us in 120 us, and one of 40 us."""
-
-    def setUp(self):
-        super().setUp()
-        calls = [("over", 0, 100), ("over", 10, 100), ("over", 20, 100), ("alone", 200, 40)]
+class Shares(Recorded):
+    def import_calls(self, *calls):
         scopes = [
             {"ph": "X", "name": name, "cat": "c", "pid": 7, "tid": 7, "ts": ts, "dur": dur}
             for name, ts, dur in calls
         ]
-        self.trace = self.write("over.json", json.dumps({"traceEvents": scopes}))
+        return self.write("calls.json", json.dumps({"traceEvents": scopes}))
 
-    def test_a_total_above_all_time_has_no_share(self):
-        lines = self.prof("tree", self.trace).stdout.splitlines()
+    def test_a_total_above_all_time_has_none(self):
+        """Three calls on a thread that last 300 us in 120 us, and one of 40 us."""
+        over = (("over", 0, 100), ("over", 10, 100), ("over", 20, 100))
+        trace = self.import_calls(*over, ("alone", 200, 40))
+        lines = self.prof("tree", trace).stdout.splitlines()
         self.assertEqual(lines[0].split(), ["Calls", "Total", "Total", "%", "Self", "Name"])
         self.assertEqual(lines[1].split(), ["3", "300.000us", "120.000us", "over"])
         self.assertEqual(lines[2].split(), ["1", "40.000us", "25.00%", "40.000us", "alone"])
-        text = self.prof("table", "--columns", "name,total-percent,total", self.trace).stdout
+        text = self.prof("table", "--columns", "name,total-percent,total", trace).stdout
         rows = [line.split() for line in text.splitlines()[3:5]]
         self.assertEqual(rows, [["over", "300.000us"], ["alone", "25.00%", "40.000us"]])
+
+    def test_paths_from_a_thousandth_on_are_shown(self):
+        trace = self.import_calls(("all", 0, 1000), ("much", 1, 1), ("little", 3, 0.999))
+        lines = self.prof("tree", trace).stdout.splitlines()
+        self.assertEqual(lines[1].split(), ["1", "1.000ms", "100.00%", "998.001us", "all"])
+        self.assertEqual(lines[2].split()[:4], ["1", "1.000us", "0.10%", "1.000us"])
+        self.assertEqual(lines[3:], ["2 paths, and 1 deeper or shorter ones not shown"])
 
 
 class Deep(Recorded):
