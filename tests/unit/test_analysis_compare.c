@@ -330,6 +330,83 @@ static void a_line_has_the_values_of_its_sides(void **state) {
   prof_i_comparison_fini(&c);
 }
 
+/* A run of calls of one scope, of these durations in turn. */
+static void add_calls(prof_i_comparison *comparison, prof_i_side side, uint32_t count,
+                      const uint64_t *durations, uint32_t duration_count) {
+  capture c;
+  prof_trace *trace = NULL;
+  capture_begin(&c, ROOM);
+  capture_site(capture_meta(&c), 1, "x", "operator", 1);
+  prof_i_head *const chunk = capture_chunk(&c, CHUNK, 1);
+  for (uint32_t i = 0; i < count; i++)
+    capture_plain(chunk, CAPTURE_START + i * UINT64_C(10000), durations[i % duration_count], 1);
+  assert_int_equal(prof_trace_open_bytes(c.bytes, c.count, &trace), PROF_OK);
+  assert_int_equal(prof_i_comparison_add(comparison, side, trace), PROF_OK);
+  prof_trace_destroy(trace);
+  capture_end(&c);
+}
+
+/* Medians of the base's runs are 1000 to 1030 ns, of the new ones 1100 to 1130 ns, or the other way
+   round. New runs have 5 and 6 calls in turn, those of the base 10. */
+static void check_verdict(double threshold, bool is_turned, const char *wanted) {
+  prof_i_comparison c;
+  char *text = NULL;
+  const prof_i_compare_options options = {.runs_count = {4, 4}, .threshold = threshold};
+  prof_i_comparison_init(&c, &options);
+  for (uint64_t run = 0; run < 4; run++) {
+    const uint64_t fast = 1000 + 10 * run, slow = 1100 + 10 * run;
+    add_calls(&c, PROF_I_SIDE_BASE, 10, is_turned ? &slow : &fast, 1);
+    add_calls(&c, PROF_I_SIDE_NEW, 5 + (uint32_t)run % 2, is_turned ? &fast : &slow, 1);
+  }
+  assert_int_equal(prof_i_comparison_finish(&c), PROF_OK);
+  const prof_i_diff_options form = {.width = 160, .rows_limit = UINT32_MAX};
+  assert_int_equal(prof_i_diff_text(&c, &form, &text), PROF_OK);
+  assert_line(text, wanted);
+  const bool is_slower = strstr(wanted, " slower ") != NULL;
+  assert_int_equal(prof_i_comparison_beyond(&c, 0.06), is_slower);
+  assert_int_equal(prof_i_comparison_beyond(&c, 0.08), 0); /* its interval begins at 6.8 % */
+  free(text);
+  prof_i_comparison_fini(&c);
+}
+
+/* The interval is from the least to the greatest of the 16 ratios. */
+static void a_verdict_needs_its_interval_outside_of_the_threshold(void **state) {
+  (void)state;
+  check_verdict(0.06, false,
+                "x 10 -> 5.5 1.015us 1.115us 1.115us 1.115us 6.135us "
+                "+9.9% slower (+6.8% to +13.0%)");
+  check_verdict(0.07, false,
+                "x 10 -> 5.5 1.015us 1.115us 1.115us 1.115us 6.135us +9.9% (+6.8% to +13.0%)");
+  check_verdict(0.06, true,
+                "x 10 -> 5.5 1.115us 1.015us 1.015us 1.015us 5.585us "
+                "-9.0% faster (-11.5% to -6.4%)");
+  check_verdict(0.07, true,
+                "x 10 -> 5.5 1.115us 1.015us 1.015us 1.015us 5.585us -9.0% (-11.5% to -6.4%)");
+}
+
+static void check_one_run(const uint64_t base[3], const uint64_t new[3], const char *wanted) {
+  prof_i_comparison c;
+  char *text = NULL;
+  const prof_i_compare_options options = {.runs_count = {1, 1}, .threshold = 0.02};
+  prof_i_comparison_init(&c, &options);
+  add_calls(&c, PROF_I_SIDE_BASE, 3, base, 3);
+  add_calls(&c, PROF_I_SIDE_NEW, 3, new, 3);
+  assert_int_equal(prof_i_comparison_finish(&c), PROF_OK);
+  const prof_i_diff_options form = {.width = 160, .rows_limit = UINT32_MAX};
+  assert_int_equal(prof_i_diff_text(&c, &form, &text), PROF_OK);
+  if (!strstr(text, wanted)) fail_msg("no \"%s\" in:\n%s", wanted, text);
+  free(text);
+  prof_i_comparison_fini(&c);
+}
+
+static void shares_are_rounded_and_a_median_of_0_has_none(void **state) {
+  (void)state;
+  const uint64_t base[] = {2999, 3000, 3001}, new[] = {100, 3200, 3200}, none[] = {0, 0, 0};
+  check_one_run(base, new, "  +6.7%, 67% of calls slower\n");
+  check_one_run(base, base, "  +0.0%, 33% of calls slower\n");
+  check_one_run(none, new, "  base median is 0, no verdict\n");
+}
+
 static void a_tree_has_parents_before_children(void **state) {
   (void)state;
   prof_i_comparison c;
@@ -409,6 +486,8 @@ int main(void) {
       cmocka_unit_test(one_run_gets_no_verdict_but_the_share_of_slower_calls),
       cmocka_unit_test(rows_are_new_gone_or_replaced),
       cmocka_unit_test(a_line_has_the_values_of_its_sides),
+      cmocka_unit_test(a_verdict_needs_its_interval_outside_of_the_threshold),
+      cmocka_unit_test(shares_are_rounded_and_a_median_of_0_has_none),
       cmocka_unit_test(a_tree_has_parents_before_children),
       cmocka_unit_test(rows_equal_those_of_a_table),
       cmocka_unit_test(data_escape_hostile_names),
