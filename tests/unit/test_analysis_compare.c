@@ -384,13 +384,14 @@ static void a_verdict_needs_its_interval_outside_of_the_threshold(void **state) 
                 "x 10 -> 5.5 1.115us 1.015us 1.015us 1.015us 5.585us -9.0% (-11.5% to -6.4%)");
 }
 
-static void check_one_run(const uint64_t base[3], const uint64_t new[3], const char *wanted) {
+static void check_one_run(uint32_t calls, const uint64_t base[3], const uint64_t new[3],
+                          const char *wanted) {
   prof_i_comparison c;
   char *text = NULL;
   const prof_i_compare_options options = {.runs_count = {1, 1}, .threshold = 0.02};
   prof_i_comparison_init(&c, &options);
-  add_calls(&c, PROF_I_SIDE_BASE, 3, base, 3);
-  add_calls(&c, PROF_I_SIDE_NEW, 3, new, 3);
+  add_calls(&c, PROF_I_SIDE_BASE, calls, base, 3);
+  add_calls(&c, PROF_I_SIDE_NEW, calls, new, 3);
   assert_int_equal(prof_i_comparison_finish(&c), PROF_OK);
   const prof_i_diff_options form = {.width = 160, .rows_limit = UINT32_MAX};
   assert_int_equal(prof_i_diff_text(&c, &form, &text), PROF_OK);
@@ -402,9 +403,16 @@ static void check_one_run(const uint64_t base[3], const uint64_t new[3], const c
 static void shares_are_rounded_and_a_median_of_0_has_none(void **state) {
   (void)state;
   const uint64_t base[] = {2999, 3000, 3001}, new[] = {100, 3200, 3200}, none[] = {0, 0, 0};
-  check_one_run(base, new, "  +6.7%, 67% of calls slower\n");
-  check_one_run(base, base, "  +0.0%, 33% of calls slower\n");
-  check_one_run(none, new, "  base median is 0, no verdict\n");
+  check_one_run(3, base, new, "  +6.7%, 67% of calls slower\n");
+  check_one_run(3, base, base, "  +0.0%, 33% of calls slower\n");
+  check_one_run(3, none, new, "  base median is 0, no verdict\n");
+}
+
+/* So many durations are kept in buckets of 1 %. Calls in the bucket of the median are no slower. */
+static void many_calls_as_long_as_the_median_are_not_slower(void **state) {
+  (void)state;
+  const uint64_t base[] = {900, 1000, 1100}, new[] = {1000, 1000, 1100};
+  check_one_run(600, base, new, "  +0.0%, 33% of calls slower\n");
 }
 
 static void a_tree_has_parents_before_children(void **state) {
@@ -488,6 +496,7 @@ int main(void) {
       cmocka_unit_test(a_line_has_the_values_of_its_sides),
       cmocka_unit_test(a_verdict_needs_its_interval_outside_of_the_threshold),
       cmocka_unit_test(shares_are_rounded_and_a_median_of_0_has_none),
+      cmocka_unit_test(many_calls_as_long_as_the_median_are_not_slower),
       cmocka_unit_test(a_tree_has_parents_before_children),
       cmocka_unit_test(rows_equal_those_of_a_table),
       cmocka_unit_test(data_escape_hostile_names),
