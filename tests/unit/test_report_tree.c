@@ -244,6 +244,40 @@ static void open_scopes_are_listed_and_steps_are_not(void **state) {
   capture_end(&c);
 }
 
+/* A fiber's scope without a name has a stack and a number; a jump left the other scope. */
+static void a_line_tells_fibers_jumps_and_a_missing_name(void **state) {
+  (void)state;
+  enum { SCHEMA = 1 };
+  static const uint32_t types[] = {PROF_ARG_STRING, PROF_ARG_I64};
+  static const char *const keys[] = {PROF_STACK_KEY, "layer"};
+  capture c;
+  long_record r;
+  prof_i_head *const meta = begin_with_sites(&c, 1 << 20, 1);
+  capture_schema(meta, SCHEMA, PROF_ARGS_PAIRS, "", 2, types, keys);
+  capture_session(meta, T0, 2, 1);
+  prof_i_head *const chunk = capture_chunk(&c, CHUNK, 1);
+  capture_owner_as(chunk, 1, PROF_I_TID_OF_FIBERS + 9, PROF_I_KIND_OF_FIBER, "weaver");
+  long_begin(&r, PROF_I_KIND_SCOPE, T0 + 10, 40, 1);
+  r.flags = PROF_I_FLAG_NAME;
+  r.schema = SCHEMA;
+  long_text(&r, "");
+  long_text(&r, "outer;inner");
+  long_word(&r, 3);
+  long_end(&r, chunk);
+  long_begin(&r, PROF_I_KIND_SKIPPED, T0 + 100, 200, 1);
+  long_end(&r, chunk);
+  prof_trace *const trace = open_capture(&c);
+  list_scopes(trace, &(prof_i_filter_words){0}, PROF_I_SCOPES_BY_START, PROF_I_SCOPE_LIST_TEXT);
+  assert_string_equal(
+      listed,
+      "       Start    Duration        Self  Depth  Thread      Name\n"
+      "0.000000010s     0.040us     0.040us      0  weaver (9)  (unnamed)  layer=3\n"
+      "0.000000100s     0.200us     0.000us      0  weaver (9)  a (skipped)\n"
+      "2 scopes\n");
+  prof_trace_destroy(trace);
+  capture_end(&c);
+}
+
 static int free_list(void **state) {
   (void)state;
   free(listed);
@@ -256,6 +290,7 @@ int main(void) {
       cmocka_unit_test(time_of_a_device_is_apart_from_the_hosts),
       cmocka_unit_test(device_work_is_in_the_tree_and_can_be_filtered),
       cmocka_unit_test(scopes_of_devices_are_listed_with_their_device),
-      cmocka_unit_test(open_scopes_are_listed_and_steps_are_not)};
+      cmocka_unit_test(open_scopes_are_listed_and_steps_are_not),
+      cmocka_unit_test(a_line_tells_fibers_jumps_and_a_missing_name)};
   return cmocka_run_group_tests(tests, NULL, free_list);
 }
