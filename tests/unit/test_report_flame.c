@@ -96,6 +96,9 @@ static void an_svg_has_each_frame_and_no_foreign_element(void **state) {
   assert_non_null(strstr(text, "<title>im2col: 3.000us, 30.0%; own 3.000us</title>"));
   /* 30 % of 1180 pixels, from the left */
   assert_non_null(strstr(text, "<rect x=\"10.0000\" y=\"66\" width=\"354.0000\""));
+  /* behind conv's 40 %: 20 %, and 15 % behind both */
+  assert_non_null(strstr(text, "<rect x=\"482.0000\" y=\"83\" width=\"236.0000\""));
+  assert_non_null(strstr(text, "<rect x=\"718.0000\" y=\"83\" width=\"177.0000\""));
   assert_null(strchr(text, '\x1b'));
   free(text);
   prof_i_paths_fini(&paths);
@@ -149,7 +152,7 @@ static void a_difference_has_the_mean_of_the_captures_of_a_side(void **state) {
   add_capture(&paths, PROF_I_SIDE_BASE, 1000);
   add_capture(&paths, PROF_I_SIDE_NEW, 3000);
   add_capture(&paths, PROF_I_SIDE_NEW, 3201);
-  const prof_i_flame_options options = {
+  prof_i_flame_options options = {
       .is_difference = true, .runs_count = {1, 2}, .title = "difference"};
   assert_int_equal(prof_i_flame_folded(&paths, &options, &text), PROF_OK);
   assert_non_null(strstr(text, "step 2500 2500\n"));
@@ -160,6 +163,12 @@ static void a_difference_has_the_mean_of_the_captures_of_a_side(void **state) {
   assert_non_null(strstr(text,
                          "<title>conv: 4.000us, 40.0%; own 0.900us; base 4.000us, own "
                          "3.000us</title>"));
+  assert_null(strstr(text, "not drawn"));
+  free(text);
+  /* what has no memory on either side is not gone */
+  options.kind = PROF_I_FLAME_MEMORY;
+  assert_int_equal(prof_i_flame_svg(&paths, &options, &text), PROF_OK);
+  assert_int_equal(count_of(text, "<g class=\"f\""), 4);
   assert_null(strstr(text, "not drawn"));
   free(text);
   prof_i_paths_fini(&paths);
