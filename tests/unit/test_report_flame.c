@@ -163,6 +163,9 @@ static void a_difference_has_the_mean_of_the_captures_of_a_side(void **state) {
   assert_non_null(strstr(text,
                          "<title>conv: 4.000us, 40.0%; own 0.900us; base 4.000us, own "
                          "3.000us</title>"));
+  assert_non_null(strstr(text,
+                         "<title>im2col: 3.101us, 31.0%; own 3.101us; base 1.000us, own "
+                         "1.000us</title>"));
   assert_null(strstr(text, "not drawn"));
   free(text);
   /* what has no memory on either side is not gone */
