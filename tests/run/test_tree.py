@@ -4,7 +4,7 @@ export."""
 import json
 import os
 
-from known_capture import Recorded
+from known_capture import Recorded, device_events
 from nested_capture import FILTERS, NAMES, Nested
 
 
@@ -150,6 +150,32 @@ class Flame(Nested):
 
     def test_nothing_that_passes_is_status_3(self):
         self.prof("flame", "--folded", "--name", "none", self.capture, status=3)
+
+
+class Kinds(Recorded):
+    def test_a_flame_graph_is_of_the_host_a_device_or_memory(self):
+        trace = self.write("device.json", json.dumps({"traceEvents": device_events()}))
+        self.prof("import", trace, "-o", "device.prof")
+        kernels = {"step;conv;kernel": 81001, "step;norm;kernel": 20000}
+        allocated = {"step": 100 + 1024, "step;conv": 4096 + 512}
+        scopes = {"step": 840000, "step;conv": 36000, "step;norm": 18000}
+        launches = {"step;conv;launch": 4000, "step;norm;launch": 2000}
+        for words, wanted in (
+            ((), {**scopes, **launches}),
+            (("--of", "host"), {**scopes, **launches}),
+            (("--of", "device"), kernels),
+            (("--of", "memory"), allocated),
+        ):
+            text = self.prof("flame", "--folded", *words, "device.prof").stdout
+            found = (line.rpartition(" ") for line in text.splitlines())
+            self.assertEqual({path: int(value) for path, _, value in found}, wanted, words)
+
+    def test_what_is_not_there_is_status_3(self):
+        capture = self.record()
+        for kind, said in (("device", "work of a device"), ("memory", "allocations")):
+            done = self.prof("flame", "--folded", "--of", kind, capture, status=3)
+            self.assertEqual(done.stdout, "")
+            self.assertIn(f"nothing to draw: no {said} with time or bytes", done.stderr)
 
 
 class Diff(Nested):
