@@ -166,6 +166,29 @@ class Others(Pages):
             row = page.row(name)
             self.assertEqual((row["memory"], row["device_memory"]), sizes, name)
 
+    def test_a_curve_of_memory_has_the_most_of_each_part_of_the_time(self):
+        changes = ((6, 4096), (50, 100), (500, -4096), (500.5, 512), (501, -512), (800, -100))
+        events = [{"ph": "X", "name": "all", "pid": 1, "tid": 1, "ts": 0, "dur": 900}]
+        for number, (ts, size) in enumerate(changes):
+            address = number if size > 0 else {4096: 0, 512: 3, 100: 1}[-size]
+            args = {"Addr": address + 1, "Bytes": size, "Device Type": 0, "Device Id": -1}
+            memory = {"ph": "i", "s": "t", "pid": 1, "tid": 1, "name": "[memory]"}
+            events.append({**memory, "ts": ts, "args": args})
+        (pool,) = self.page(self.import_events("a", events)).data["pools"]
+        begin, end, count = pool["begin_ns"], pool["end_ns"], len(pool["used"])
+        expected, used, before = [0] * count, 0, 0
+        for ts, size in changes:
+            column = int((ts * 1000 - begin) / (end - begin) * count)
+            expected[before : column + 1] = [
+                max(used, most) for most in expected[before : column + 1]
+            ]
+            used, before = used + size, column
+            expected[column] = max(expected[column], used)
+        self.assertEqual((begin, end, used), (0, 900000, 0))
+        self.assertEqual(pool["used"], expected)
+        self.assertEqual(pool["used_peak"], [4196, 50000])
+        self.assertEqual(pool["used"][-1], 0)
+
     def test_paths_beyond_20000_are_counted(self):
         events = [
             {"ph": "X", "name": f"n{index}", "pid": 7, "tid": 1, "ts": 10 * index, "dur": 1}
