@@ -189,17 +189,22 @@ class Others(Pages):
         self.assertEqual(pool["used_peak"], [4196, 50000])
         self.assertEqual(pool["used"][-1], 0)
 
-    def test_paths_beyond_20000_are_counted(self):
+    def test_the_20000_longest_paths_are_drawn_and_the_others_counted(self):
+        """Most have one length, so some of that length are drawn, the first ones."""
         events = [
             {"ph": "X", "name": f"n{index}", "pid": 7, "tid": 1, "ts": 10 * index, "dur": 1}
             for index in range(20100)
         ]
         for event in events[:60]:
             event["dur"] = 0.9
+        events[70]["dur"] = 2
         page = self.page(self.import_events("many", events))
         (flame,) = page.data["flames"]
-        self.assertLessEqual(len(flame["paths"]), 20000)
-        self.assertEqual(len(flame["paths"]) - 1 + flame["left_out"], 20100)
+        names = [page.data["path_names"][path[1]] for path in flame["paths"][1:]]
+        drawn = [f"n{index}" for index in range(60, 60 + 19999)]
+        self.assertEqual(names, drawn)  # and the root
+        self.assertEqual({path[0] for path in flame["paths"]}, {0})
+        self.assertEqual(flame["left_out"], 20100 - len(drawn))
         self.assertEqual(page.data["all_rows"], 20100)
         self.assertEqual(len(page.rows), 10000)
 
