@@ -132,6 +132,11 @@ class View(unittest.TestCase):
         for path in ("/", "/trace", wrong, wrong + "trace", address.path[:-1], "/favicon.ico"):
             status, _, body = self.ask(address, path)
             self.assertEqual((status, body), (404, b"404 Not Found"), path)
+        token = address.path.strip("/")
+        for digit in "0123456789abcdef":
+            for near in (digit + token[1:], token[:-1] + digit):
+                status = 200 if near == token else 404
+                self.assertEqual(self.ask(address, f"/{near}/")[0], status, near)
         for path in (address.path + "../trace", address.path + "trace?x", address.path + "x"):
             self.assertEqual(self.ask(address, path)[0], 404, path)
         self.assertIsNone(command.poll())
@@ -186,7 +191,9 @@ class View(unittest.TestCase):
             s.sendall(f"GET {address.path}trace HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
             self.assertTrue(s.recv(15).startswith(b"HTTP/1.1 200"))
         self.assertTrue(self.ask(address, address.path + "trace")[2] == large)
-        self.assertIn("broke the download off", self.end(command))
+        said = self.end(command)
+        self.assertIn("broke the download off", said)
+        self.assertIn(f"the browser has the trace, {len(large)} bytes", said)
 
     def test_a_trace_that_cannot_be_written_is_cut_and_the_command_fails(self):
         for name in ("here.prof", "gone.prof"):
