@@ -115,6 +115,8 @@ class View(unittest.TestCase):
             self.fail(f"the page refers to something: {source}")
         self.assertEqual(headers["Referrer-Policy"], "no-referrer")
         self.assertEqual(headers["Cache-Control"], "no-store")
+        self.assertEqual(headers["X-Content-Type-Options"], "nosniff")
+        self.assertEqual(headers["Cross-Origin-Resource-Policy"], "same-origin")
         nonce = re.search(rb'<script nonce="([^"]+)"', page).group(1).decode()
         self.assertEqual(self.policy(headers), self.expected_policy(nonce))
         self.assertNotIn("Access-Control-Allow-Origin", headers)
@@ -139,6 +141,13 @@ class View(unittest.TestCase):
                 self.assertEqual(self.ask(address, f"/{near}/")[0], status, near)
         for path in (address.path + "../trace", address.path + "trace?x", address.path + "x"):
             self.assertEqual(self.ask(address, path)[0], 404, path)
+        self.assertIsNone(command.poll())
+
+    def test_only_the_address_of_this_machine_is_served(self):
+        """A server of all addresses would be at this one, too."""
+        command, address = self.view("trace.prof")
+        with self.assertRaises(OSError):
+            socket.create_connection(("127.0.0.2", address.port), HANG_SECONDS).close()
         self.assertIsNone(command.poll())
 
     def test_a_host_of_another_name_is_refused(self):
