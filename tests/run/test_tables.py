@@ -241,6 +241,10 @@ class Several(Recorded):
         self.assertEqual(self.lines(*paths), ["2 processes: 200 recorded; no loss"])
         for path, rank in zip(paths, (3, 1)):
             self.set_rank(path, rank)
+        text = self.prof("table", "--csv", "--by", "process", "--columns", "process", *paths).stdout
+        self.assertEqual(
+            sorted(text.splitlines()[1:]), ['"rank 1, process 8"', '"rank 3, process 7"']
+        )
         self.assertEqual(self.lines(*paths), ["2 processes, ranks 1 to 3: 200 recorded; no loss"])
         self.set_rank(paths[0], 1)
         self.assertEqual(self.lines(*paths), ["2 processes, rank 1: 200 recorded; no loss"])
