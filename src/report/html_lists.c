@@ -165,11 +165,34 @@ static uint32_t count_above(const flame_value *values, uint32_t count, double le
   return above;
 }
 
-/* The smallest value of a path that is drawn. */
-static double flame_least(const flame_value *values, uint32_t count) {
-  double least = values[0].total / 1e12;
-  while (count_above(values, count, least) > PROF_I_HTML_PATHS_MAX) least *= 2;
-  return least;
+/* Paths above `least` are drawn, and so many of those that have it, parents first. */
+typedef struct flame_bound {
+  double least;
+  uint32_t tie_count;
+} flame_bound;
+
+/* Many paths may have one value, so `least` is searched for to the last bit. */
+static flame_bound find_bound(const flame_value *values, uint32_t count) {
+  double low = values[0].total / 1e12, high = 2 * values[0].total;
+  if (count_above(values, count, low) <= PROF_I_HTML_PATHS_MAX)
+    return (flame_bound){low, UINT32_MAX};
+  for (;;) {
+    const double middle = low + (high - low) / 2;
+    if (middle <= low || middle >= high) break;
+    if (count_above(values, count, middle) > PROF_I_HTML_PATHS_MAX)
+      low = middle;
+    else
+      high = middle;
+  }
+  return (flame_bound){low, PROF_I_HTML_PATHS_MAX - count_above(values, count, high)};
+}
+
+static bool is_path_drawn(flame_bound *bound, double total) {
+  if (total <= 0 || total < bound->least) return false;
+  if (total > bound->least) return true;
+  if (bound->tie_count == 0) return false;
+  bound->tie_count--;
+  return true;
 }
 
 /* [[parent, row, calls, total, own], ...]; the first is the root. False: no path has a value. */
@@ -177,14 +200,14 @@ static bool put_flame(const json_text *json, const prof_i_paths *paths, prof_i_f
                       flame_value *values, bool *is_row_drawn, const char *before) {
   uint32_t number = 0, left_out = 0;
   if (sum_values(paths, kind, values) <= values[0].own) return false;
-  const double least = flame_least(values, paths->count);
+  flame_bound bound = find_bound(values, paths->count);
   prof_i_sink_text(json->sink, before);
   prof_i_sink_text(json->sink, "{\"kind\":\"");
   prof_i_sink_text(json->sink, flame_names[kind]);
   prof_i_sink_text(json->sink, "\",\"paths\":[");
   for (uint32_t i = 0; i < paths->count; i++) {
     const prof_i_path *const path = &paths->items[i];
-    if (values[i].total <= 0 || values[i].total < least) {
+    if (!is_path_drawn(&bound, values[i].total)) {
       left_out += values[i].total > 0;
       continue;
     }

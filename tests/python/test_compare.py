@@ -155,6 +155,19 @@ class Compare(unittest.TestCase):
         self.prof("diff", "base", status=2)
         self.assertIn("nowhere", self.prof("diff", "base", "nowhere", status=1).stderr)
 
+    def test_a_side_has_100_captures_at_most(self):
+        os.mkdir(os.path.join(self.folder, "many"))
+        for i in range(101):
+            os.link(
+                os.path.join(self.folder, "base/0.prof"),
+                os.path.join(self.folder, f"many/{i:03}.prof"),
+            )
+        done = self.prof("diff", "base", "many", status=1)
+        self.assertIn("more than 100 captures, with 'many/100.prof'", done.stderr)
+        os.remove(os.path.join(self.folder, "many/100.prof"))
+        found = json.loads(self.prof("diff", "--json", "base", "many").stdout)
+        self.assertEqual(found["new_captures"], 100)
+
     def test_text_fits(self):
         for width in (60, 80, 100, 120, 160):
             for words in ((), ("--tree",)):

@@ -6,6 +6,7 @@ import csv
 import gzip
 import json
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -59,15 +60,8 @@ def change_header(path, **values):
             f.write(data)
 
 
-def move_wall_clock(path, by_ns):
-    """As if the machine's wall clock had been another one all along."""
-    with open(path, "rb") as f:
-        data = bytearray(f.read())
-
-    def add(at):
-        struct.pack_into("<Q", data, at, struct.unpack_from("<Q", data, at)[0] + by_ns)
-
-    add(U64["start_realtime_ns"])
+def clock_records(data):
+    """Where they begin."""
     unit = 16384
     while unit + 128 <= len(data):
         cursor, _, _, magic, kind, _, size = struct.unpack_from("<QQQIHHQ", data, unit)
@@ -78,11 +72,26 @@ def move_wall_clock(path, by_ns):
         while kind == 3 and at < unit + cursor:
             slots, record = struct.unpack_from("<HB", data, at + 16)
             if record == 35:
-                add(at + 40)
+                yield at
             at += 16 * slots
         unit += size
+
+
+def move_wall_clock(path, by_ns):
+    """As if the machine's wall clock had been another one all along."""
+    with open(path, "rb") as f:
+        data = bytearray(f.read())
+    for at in (U64["start_realtime_ns"], *(record + 40 for record in clock_records(data))):
+        struct.pack_into("<Q", data, at, struct.unpack_from("<Q", data, at)[0] + by_ns)
     with open(path, "wb") as f:
         f.write(data)
+
+
+def wall_width_ns(path):
+    """How long the last reading of the wall clock took."""
+    with open(path, "rb") as f:
+        data = f.read()
+    return [struct.unpack_from("<Q", data, at + 64)[0] for at in clock_records(data)][-1]
 
 
 # ---- Perfetto's protobuf ----
@@ -297,7 +306,18 @@ class Merge(unittest.TestCase):
         wanted += self.slices_of("1.prof", "rank 1 on other: " + self.process_name("1.prof"), begin)
         self.check(merged, wanted)
         self.assertIn("2 captures of 2 hosts", said)
-        self.assertRegex(said, r"host 'other' is placed by its wall clock, .* within \d+\.\d{3} us")
+        info = subprocess.run(
+            [COMMAND, "info", self.path("1.prof")],
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=HANG_SECONDS,
+        ).stdout
+        error_ns = int(re.search(r", error (\d+) ns, ", info)[1])
+        error_ns += wall_width_ns(self.path("1.prof"))
+        self.assertGreater(error_ns, 0)
+        wanted = "host 'other' is placed by its wall clock, which was read within"
+        self.assertIn(f"{wanted} {error_ns / 1000:.3f} us;", said)
 
     def host_of(self, name):
         with open(self.path(name), "rb") as f:

@@ -84,6 +84,23 @@ class View(unittest.TestCase):
         connection.close()
         return answer.status, answer.headers, body
 
+    def policy(self, headers):
+        """Each directive's values."""
+        parts = (part.split() for part in headers["Content-Security-Policy"].split(";"))
+        return {words[0]: words[1:] for words in parts}
+
+    def expected_policy(self, nonce):
+        none = ["'none'"]
+        return {
+            "default-src": none,
+            "script-src": [f"'nonce-{nonce}'"],
+            "style-src": [f"'nonce-{nonce}'"],
+            "connect-src": ["'self'"],
+            "base-uri": none,
+            "form-action": none,
+            "frame-ancestors": none,
+        }
+
     def end(self, command, status=0):
         self.assertEqual(command.wait(HANG_SECONDS), status)
         return command.stderr.read()
@@ -98,7 +115,10 @@ class View(unittest.TestCase):
             self.fail(f"the page refers to something: {source}")
         self.assertEqual(headers["Referrer-Policy"], "no-referrer")
         self.assertEqual(headers["Cache-Control"], "no-store")
-        self.assertIn("default-src 'none'", headers["Content-Security-Policy"])
+        self.assertEqual(headers["X-Content-Type-Options"], "nosniff")
+        self.assertEqual(headers["Cross-Origin-Resource-Policy"], "same-origin")
+        nonce = re.search(rb'<script nonce="([^"]+)"', page).group(1).decode()
+        self.assertEqual(self.policy(headers), self.expected_policy(nonce))
         self.assertNotIn("Access-Control-Allow-Origin", headers)
         status, headers, body = self.ask(address, address.path + "trace")
         self.assertEqual((status, body), (200, self.wanted))
@@ -114,8 +134,20 @@ class View(unittest.TestCase):
         for path in ("/", "/trace", wrong, wrong + "trace", address.path[:-1], "/favicon.ico"):
             status, _, body = self.ask(address, path)
             self.assertEqual((status, body), (404, b"404 Not Found"), path)
+        token = address.path.strip("/")
+        for digit in "0123456789abcdef":
+            for near in (digit + token[1:], token[:-1] + digit):
+                status = 200 if near == token else 404
+                self.assertEqual(self.ask(address, f"/{near}/")[0], status, near)
         for path in (address.path + "../trace", address.path + "trace?x", address.path + "x"):
             self.assertEqual(self.ask(address, path)[0], 404, path)
+        self.assertIsNone(command.poll())
+
+    def test_only_the_address_of_this_machine_is_served(self):
+        """A server of all addresses would be at this one, too."""
+        command, address = self.view("trace.prof")
+        with self.assertRaises(OSError):
+            socket.create_connection(("127.0.0.2", address.port), HANG_SECONDS).close()
         self.assertIsNone(command.poll())
 
     def test_a_host_of_another_name_is_refused(self):
@@ -168,7 +200,20 @@ class View(unittest.TestCase):
             s.sendall(f"GET {address.path}trace HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
             self.assertTrue(s.recv(15).startswith(b"HTTP/1.1 200"))
         self.assertTrue(self.ask(address, address.path + "trace")[2] == large)
-        self.assertIn("broke the download off", self.end(command))
+        said = self.end(command)
+        self.assertIn("broke the download off", said)
+        self.assertIn(f"the browser has the trace, {len(large)} bytes", said)
+
+    def test_a_trace_that_cannot_be_written_is_cut_and_the_command_fails(self):
+        for name in ("here.prof", "gone.prof"):
+            shutil.copy(self.path("trace.prof"), self.path(name))
+        command, address = self.view("here.prof", "gone.prof")
+        os.remove(self.path("gone.prof"))
+        with self.assertRaises(http.client.IncompleteRead):
+            self.ask(address, address.path + "trace")
+        said = self.end(command, 1)
+        self.assertIn("gone.prof", said)
+        self.assertNotIn("the browser has the trace", said)
 
     def test_a_file_for_viewers_is_sent_as_it_is(self):
         command, address = self.view("events.json")

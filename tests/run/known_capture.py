@@ -1,4 +1,4 @@
-"""A capture whose scopes and times are known: an imported trace."""
+"""Captures whose scopes and times are known: imported traces."""
 
 import json
 import os
@@ -28,6 +28,34 @@ def events(process=7, slower=1):
             {"ph": "X", "name": "inner", "cat": "runtime", "pid": process, "tid": process}
             | {"ts": begin + 270, "dur": 40}
         )
+    return found
+
+
+def device_events():
+    """A step with three operators, which launch kernels and take memory."""
+    call = {"ph": "X", "pid": 1, "tid": 1}
+    memory = {"ph": "i", "s": "t", "pid": 1, "tid": 1, "name": "[memory]"}
+    found = [{**call, "name": "step", "cat": "cpu_op", "ts": 0, "dur": 900}]
+    for number, (name, kernel_us) in enumerate((("conv", 50), ("conv", 31.001), ("norm", 20))):
+        at = 100 * number
+        args = {"correlation": number + 1}
+        found += [
+            {**call, "name": name, "cat": "cpu_op", "ts": at + 5, "dur": 20},
+            {**call, "name": "launch", "cat": "cuda_runtime", "ts": at + 10, "dur": 2}
+            | {"args": args},
+            {"ph": "X", "pid": 0, "tid": 7, "name": "kernel", "cat": "kernel", "ts": at + 20}
+            | {"dur": kernel_us, "args": {"device": 0, "stream": 7, **args}},
+        ]
+    # Of the host in the first operator and in the step; of the device in the others and the step.
+    for address, ts, device_type, size in (
+        (1, 6, 0, 4096),
+        (2, 50, 0, 100),
+        (3, 106, 1, 512),
+        (3, 206, 1, -256),
+        (4, 250, 1, 1024),
+    ):
+        args = {"Addr": address, "Bytes": size, "Device Type": device_type}
+        found.append({**memory, "ts": ts, "args": {**args, "Device Id": device_type - 1}})
     return found
 
 

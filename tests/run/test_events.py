@@ -4,7 +4,7 @@ import csv
 import io
 import json
 
-from nested_capture import FILTERS, Nested
+from nested_capture import FILTERS, Nested, ns
 
 NUMBERS = ("start_ns", "duration_ns", "self_ns", "depth", "tid")
 
@@ -70,6 +70,33 @@ class Events(Nested):
         self.assertTrue(text.endswith("\n3 scopes; there are more\n"))
         text = self.prof("events", self.capture).stdout
         self.assertTrue(text.endswith(f"\n{len(self.scopes)} scopes\n"))
+
+    def test_a_line_of_text_has_the_values_of_json(self):
+        text = self.prof("events", self.capture).stdout.splitlines()
+        self.assertEqual(text[0].split(), ["Start", "Duration", "Self", "Depth", "Thread", "Name"])
+        rows = self.lines()
+        self.assertEqual(len(text), len(rows) + 2)
+        for line, row in zip(text[1:-1], rows):
+            start, duration, own, depth, rest = line.split(maxsplit=4)
+            self.assertEqual(start, f"{row['start_ns'] // 10**9}.{row['start_ns'] % 10**9:09}s")
+            self.assertEqual((ns(duration), ns(own)), (row["duration_ns"], row["self_ns"]))
+            self.assertEqual(int(depth), row["depth"])
+            args = " ".join(f"{key}={value}" for key, value in row["args"].items())
+            thread = f"{row['thread']} ({row['tid']})"
+            self.assertEqual(rest, f"{thread}  {row['name']}" + (f"  {args}" if args else ""))
+
+    def test_one_scope_is_no_plural(self):
+        alone = {"ph": "X", "name": "alone", "pid": 7, "tid": 1, "ts": 0, "dur": 1}
+        for count, words, said in (
+            (1, (), "1 scope"),
+            (2, (), "2 scopes"),
+            (2, ("--top", "1"), "1 scope; there are more"),
+            (2, ("--top", "1", "--sort", "self"), "1 of 2 scopes"),
+        ):
+            trace = self.write("a.json", json.dumps({"traceEvents": [alone] * count}))
+            self.prof("import", trace, "-o", "a.prof")
+            text = self.prof("events", *words, "a.prof").stdout
+            self.assertEqual(text.splitlines()[-1], said)
 
     def test_nothing_that_passes_is_status_3(self):
         for form in ((), ("--json",), ("--csv",)):

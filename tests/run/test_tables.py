@@ -6,9 +6,10 @@ import json
 import math
 import os
 import re
+import struct
 
 from case import PROF, TerminalCase
-from known_capture import Recorded, events
+from known_capture import Recorded, device_events, events
 
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden")
 
@@ -178,6 +179,83 @@ class Data(Tables):
         for word, first in (("total", "rare"), ("p99", "rare"), ("median", "even")):
             text = self.prof("table", "--csv", "--sort", word, path).stdout
             self.assertTrue(text.splitlines()[1].startswith(f'"{first}"'), word)
+
+
+class Devices(Recorded):
+    def rows(self, *words):
+        text = self.prof("table", "--json", *words, "device.prof").stdout
+        return [tuple(row.values()) for row in json.loads(text)["rows"]]
+
+    def setUp(self):
+        super().setUp()
+        trace = self.write("device.json", json.dumps({"traceEvents": device_events()}))
+        self.prof("import", trace, "-o", "device.prof")
+
+    def test_an_operator_has_the_time_of_its_kernels(self):
+        columns = "name,calls,self-device,self-device-percent,device-total,device-mean"
+        all_ns = 50000 + 31001 + 20000
+        self.assertEqual(
+            self.rows("--columns", columns),
+            [
+                ("step", 1, 0, 0.0, all_ns, all_ns),
+                ("conv", 2, 81001, 81001 / all_ns * 100, 81001, 40501),  # 40500.5
+                ("norm", 1, 20000, 20000 / all_ns * 100, 20000, 20000),
+                ("launch", 3, 0, 0.0, 0, 0),
+            ],
+        )
+        text = self.prof("table", "device.prof").stdout
+        self.assertIn("\nSelf device time total: 101.001us\n15 recorded; no loss\n", text)
+
+    def test_a_row_of_a_kernel_has_its_runs_as_calls(self):
+        rows = self.rows("--by", "kernel,device", "--columns", "name,device,calls,device-mean")
+        self.assertIn(("kernel", "cuda:0", 3, 33667), rows)
+        self.assertIn(("conv", "cpu:0", 2, 0), rows)
+
+    def test_memory_is_of_the_host_or_the_device_and_with_what_is_inside_or_without(self):
+        columns = "name,cpu-mem,self-cpu-mem,device-mem,self-device-mem"
+        self.assertEqual(
+            self.rows("--columns", columns),
+            [
+                ("step", 4196, 100, 1280, 1024),
+                ("conv", 4096, 4096, 512, 512),
+                ("norm", 0, 0, -256, -256),
+                ("launch", 0, 0, 0, 0),
+            ],
+        )
+
+
+class Several(Recorded):
+    """The lines below the rows of several captures."""
+
+    def lines(self, *captures):
+        text = self.prof("table", *captures).stdout
+        return text[text.rindex("Self time total") :].splitlines()[1:]
+
+    def set_rank(self, path, rank):
+        with open(path, "r+b") as file:
+            file.seek(136)  # rank and world size: docs/reference/file-format.md
+            file.write(struct.pack("<ii", rank, 4))
+
+    def test_processes_and_their_records_are_added_up(self):
+        paths = [self.record("a.prof"), self.record("b.prof", process=8)]
+        self.assertEqual(self.lines(*paths), ["2 processes: 200 recorded; no loss"])
+        for path, rank in zip(paths, (3, 1)):
+            self.set_rank(path, rank)
+        text = self.prof("table", "--csv", "--by", "process", "--columns", "process", *paths).stdout
+        self.assertEqual(
+            sorted(text.splitlines()[1:]), ['"rank 1, process 8"', '"rank 3, process 7"']
+        )
+        self.assertEqual(self.lines(*paths), ["2 processes, ranks 1 to 3: 200 recorded; no loss"])
+        self.set_rank(paths[0], 1)
+        self.assertEqual(self.lines(*paths), ["2 processes, rank 1: 200 recorded; no loss"])
+
+    def test_a_capture_that_is_not_whole_has_a_line(self):
+        paths = [self.record("a.prof"), self.record("b.prof", process=8)]
+        os.truncate(paths[1], os.path.getsize(paths[1]) // 3)
+        lines = self.lines(*paths)
+        self.assertEqual(lines[0], "2 processes: 100 recorded; 1 of them not whole:")
+        self.assertRegex(lines[1], r"^.*: 0 recorded; no loss counted; the capture is damaged")
+        self.assertEqual(len(lines), 2)
 
 
 class OnTerminal(TerminalCase, Tables):

@@ -1,11 +1,13 @@
 """prof top: tables of a process that records."""
 
+import collections
+import json
 import os
 import subprocess
 import sys
 
 from case import HANG_SECONDS, PROF
-from known_capture import Recorded
+from known_capture import Recorded, events
 
 LIBRARY = os.path.join(os.path.dirname(PROF), "libprof.so")
 
@@ -68,6 +70,8 @@ class Top(Recorded):
         words = ("--count", "3", "--interval", "1ms", "--last", "1h")
         text = self.prof("top", *words, str(process.pid)).stdout
         self.assertEqual(self.turns(text), [100, 100, 100])
+        heading = rf"\S+.* \({process.pid}\): \d+\.\d+\w+, level 1\n"
+        self.assertRegex(text, rf"^{heading}(?s:.*)\n\n{heading}(?s:.*)\n\n{heading}")
 
     def test_it_ends_with_the_process(self):
         process = self.start()
@@ -95,7 +99,49 @@ class Top(Recorded):
         self.assertIn(f"process {os.getpid()} has no capture", done.stderr)
         self.assertEqual(done.stdout, "")
 
+    def test_last_counts_the_scopes_that_began_in_that_time(self):
+        """The capture lasts 19.9 ms. The steps begin at each whole ms."""
+        capture = self.record()
+        for last, first_us in (("4.9ms", 15000), ("4899999ns", 15001), ("20ms", 0), ("1h", 0)):
+            with self.subTest(last=last):
+                text = self.prof("top", "--last", last, capture).stdout
+                counts = collections.Counter(e["name"] for e in events() if e["ts"] >= first_us)
+                for name in ("step", "load", "convolution", "inner"):
+                    (line,) = (x for x in text.splitlines() if x.startswith(name + " "))
+                    self.assertEqual(int(line.split()[-1]), counts[name], line)
+
+    def names(self, *words):
+        """Of the rows, in their order."""
+        text = self.prof("top", *words).stdout
+        known = {event["name"].split()[0] for event in events()}
+        words = [line.split() for line in text.splitlines()]
+        return [line[0] for line in words if line and line[0] in known]
+
+    def test_rows_are_by_self_time_or_as_asked_for(self):
+        """A convolution has more time than a load, but not without what is inside of it."""
+        capture = self.record()
+        self.assertEqual(self.names(capture), ["step", "a", "load", "convolution", "inner"])
+        by_total = self.names("--sort", "total", capture)
+        self.assertEqual(by_total, ["step", "a", "convolution", "load", "inner"])
+
+    def test_a_pipe_has_20_rows_or_as_many_as_asked_for(self):
+        found = [
+            {"ph": "X", "name": f"row{at:02}", "cat": "c", "pid": 1, "tid": 1}
+            | {"ts": 1000 * at, "dur": 500 - at}
+            for at in range(25)
+        ]
+        trace = self.write("rows.json", json.dumps({"traceEvents": found}))
+        self.prof("import", trace, "-o", "rows.prof")
+        for words, count in (((), 20), (("--rows", "7"), 7), (("--rows", "all"), 25)):
+            lines = self.prof("top", *words, "rows.prof").stdout.splitlines()
+            rows = [line.split()[0] for line in lines if line.startswith("row")]
+            self.assertEqual(rows, [f"row{at:02}" for at in range(count)])
+
     def test_a_capture_that_has_ended_has_one_table(self):
         text = self.prof("top", self.record()).stdout
         self.assertEqual(text.count("Self time total"), 1)
-        self.assertIn("; it has ended\n", text)
+        self.assertRegex(text, r"^ *\(7\): 19\.900ms, level \d; it has ended\n")
+
+    def test_a_file_that_does_not_exist_is_said(self):
+        done = self.prof("top", "none.prof", status=1)
+        self.assertIn("none.prof", done.stderr)

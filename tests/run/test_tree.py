@@ -4,7 +4,7 @@ export."""
 import json
 import os
 
-from known_capture import Recorded
+from known_capture import Recorded, device_events
 from nested_capture import FILTERS, NAMES, Nested
 
 
@@ -152,6 +152,32 @@ class Flame(Nested):
         self.prof("flame", "--folded", "--name", "none", self.capture, status=3)
 
 
+class Kinds(Recorded):
+    def test_a_flame_graph_is_of_the_host_a_device_or_memory(self):
+        trace = self.write("device.json", json.dumps({"traceEvents": device_events()}))
+        self.prof("import", trace, "-o", "device.prof")
+        kernels = {"step;conv;kernel": 81001, "step;norm;kernel": 20000}
+        allocated = {"step": 100 + 1024, "step;conv": 4096 + 512}
+        scopes = {"step": 840000, "step;conv": 36000, "step;norm": 18000}
+        launches = {"step;conv;launch": 4000, "step;norm;launch": 2000}
+        for words, wanted in (
+            ((), {**scopes, **launches}),
+            (("--of", "host"), {**scopes, **launches}),
+            (("--of", "device"), kernels),
+            (("--of", "memory"), allocated),
+        ):
+            text = self.prof("flame", "--folded", *words, "device.prof").stdout
+            found = (line.rpartition(" ") for line in text.splitlines())
+            self.assertEqual({path: int(value) for path, _, value in found}, wanted, words)
+
+    def test_what_is_not_there_is_status_3(self):
+        capture = self.record()
+        for kind, said in (("device", "work of a device"), ("memory", "allocations")):
+            done = self.prof("flame", "--folded", "--of", kind, capture, status=3)
+            self.assertEqual(done.stdout, "")
+            self.assertIn(f"nothing to draw: no {said} with time or bytes", done.stderr)
+
+
 class Diff(Nested):
     def test_rows_are_of_the_scopes_that_pass(self):
         other = os.path.join(self.folder, "other.prof")
@@ -166,6 +192,34 @@ class Diff(Nested):
                         name in names or name == "attention" and "attention.softmax" in names,
                         name,
                     )
+
+
+class Shares(Recorded):
+    def import_calls(self, *calls):
+        scopes = [
+            {"ph": "X", "name": name, "cat": "c", "pid": 7, "tid": 7, "ts": ts, "dur": dur}
+            for name, ts, dur in calls
+        ]
+        return self.write("calls.json", json.dumps({"traceEvents": scopes}))
+
+    def test_a_total_above_all_time_has_none(self):
+        """Three calls on a thread that last 300 us in 120 us, and one of 40 us."""
+        over = (("over", 0, 100), ("over", 10, 100), ("over", 20, 100))
+        trace = self.import_calls(*over, ("alone", 200, 40))
+        lines = self.prof("tree", trace).stdout.splitlines()
+        self.assertEqual(lines[0].split(), ["Calls", "Total", "Total", "%", "Self", "Name"])
+        self.assertEqual(lines[1].split(), ["3", "300.000us", "120.000us", "over"])
+        self.assertEqual(lines[2].split(), ["1", "40.000us", "25.00%", "40.000us", "alone"])
+        text = self.prof("table", "--columns", "name,total-percent,total", trace).stdout
+        rows = [line.split() for line in text.splitlines()[3:5]]
+        self.assertEqual(rows, [["over", "300.000us"], ["alone", "25.00%", "40.000us"]])
+
+    def test_paths_from_a_thousandth_on_are_shown(self):
+        trace = self.import_calls(("all", 0, 1000), ("much", 1, 1), ("little", 3, 0.999))
+        lines = self.prof("tree", trace).stdout.splitlines()
+        self.assertEqual(lines[1].split(), ["1", "1.000ms", "100.00%", "998.001us", "all"])
+        self.assertEqual(lines[2].split()[:4], ["1", "1.000us", "0.10%", "1.000us"])
+        self.assertEqual(lines[3:], ["2 paths, and 1 deeper or shorter ones not shown"])
 
 
 class Deep(Recorded):

@@ -235,11 +235,11 @@ static void add_step(prof_i_comparison *comparison, prof_i_side side) {
   prof_i_head *const chunk = capture_chunk(&c, CHUNK, 1);
   for (uint64_t i = 0; i < 10; i++) {
     const uint64_t at = CAPTURE_START + 1000 + i * 10000;
-    capture_plain(chunk, at + 200, is_new ? 600 : 300, 3);
+    capture_plain(chunk, at + 200, (300 + 10 * i) * (is_new ? 2 : 1), 3);
     capture_plain(chunk, at + 100, 1000, 2);
-    capture_plain(chunk, at + 2000, 500, 4);
-    if (!is_new) capture_plain(chunk, at + 3000, 100, 5);
-    if (is_new && i < 5) capture_plain(chunk, at + 3000, 100, 5);
+    capture_plain(chunk, at + 2000, is_new ? 520 - 10 * i : 500, 4);
+    if (!is_new) capture_plain(chunk, at + 3000, 100 + 10 * i, 5);
+    if (is_new && i < 5) capture_plain(chunk, at + 3000, 200 + 20 * i, 5);
     capture_plain(chunk, at, 5000, 1);
   }
   assert_int_equal(prof_trace_open_bytes(c.bytes, c.count, &trace), PROF_OK);
@@ -274,6 +274,145 @@ static void rows_are_new_gone_or_replaced(void **state) {
     assert_int_equal(line_of(&c, "norm")->state, PROF_I_COMPARE_BOTH);
     prof_i_comparison_fini(&c);
   }
+}
+
+/* A line of a text, with one blank between its words. */
+static bool has_line(const char *text, const char *wanted) {
+  char line[256];
+  size_t used = 0;
+  for (const char *at = text; *at; at++) {
+    if (*at != '\n') {
+      if (*at != ' ' || (used && line[used - 1] != ' ')) line[used++] = *at;
+      assert_true(used < sizeof line);
+      continue;
+    }
+    while (used && line[used - 1] == ' ') used--;
+    line[used] = '\0';
+    if (strcmp(line, wanted) == 0) return true;
+    used = 0;
+  }
+  return false;
+}
+
+#define assert_line(text, wanted)                                                  \
+  do {                                                                             \
+    if (!has_line(text, wanted)) fail_msg("no line \"%s\" in:\n%s", wanted, text); \
+  } while (0)
+
+/* Calls, both medians, mean, p99 and total of the new side, or of what is gone. */
+static void a_line_has_the_values_of_its_sides(void **state) {
+  (void)state;
+  prof_i_comparison c;
+  char *text = NULL;
+  compare_steps(&c, false);
+  prof_i_diff_options options = {.width = 160, .rows_limit = UINT32_MAX};
+  assert_int_equal(prof_i_diff_text(&c, &options, &text), PROF_OK);
+  assert_line(text, "Name Calls Base median Median Mean p99 Total Change of median");
+  assert_line(text,
+              "aten::cudnn_convolution -> aten::thnn_conv2d (replaced) 10 0.340us 0.680us "
+              "0.690us 0.780us 6.900us +100.0%, 100% of calls slower");
+  assert_line(text, "dropped 10 0.140us - 0.145us 0.190us 1.450us gone");
+  assert_line(text, "added 5 - 0.240us 0.240us 0.280us 1.200us new");
+  assert_line(text, "step 10 5.000us 5.000us 5.000us 5.000us 50.000us +0.0%, 0% of calls slower");
+  assert_line(text, "norm 10 0.500us 0.470us 0.475us 0.520us 4.750us -6.0%, 20% of calls slower");
+  free(text);
+  options.width = 80;
+  assert_int_equal(prof_i_diff_text(&c, &options, &text), PROF_OK);
+  assert_line(text, "dropped 10 0.140us - gone");
+  assert_line(text, "added 5 - 0.240us new");
+  assert_line(text, "Mean, p99 and Total have no room; --width 120 shows them.");
+  free(text);
+  options = (prof_i_diff_options){.width = 160, .rows_limit = 2};
+  assert_int_equal(prof_i_diff_text(&c, &options, &text), PROF_OK);
+  assert_line(text, "4 more with less change; --rows all shows them.");
+  assert_null(strstr(text, "norm"));
+  free(text);
+  prof_i_comparison_fini(&c);
+}
+
+/* A run of calls of one scope, of these durations in turn. */
+static void add_calls(prof_i_comparison *comparison, prof_i_side side, uint32_t count,
+                      const uint64_t *durations, uint32_t duration_count) {
+  capture c;
+  prof_trace *trace = NULL;
+  capture_begin(&c, ROOM);
+  capture_site(capture_meta(&c), 1, "x", "operator", 1);
+  prof_i_head *const chunk = capture_chunk(&c, CHUNK, 1);
+  for (uint32_t i = 0; i < count; i++)
+    capture_plain(chunk, CAPTURE_START + i * UINT64_C(10000), durations[i % duration_count], 1);
+  assert_int_equal(prof_trace_open_bytes(c.bytes, c.count, &trace), PROF_OK);
+  assert_int_equal(prof_i_comparison_add(comparison, side, trace), PROF_OK);
+  prof_trace_destroy(trace);
+  capture_end(&c);
+}
+
+/* Medians of the base's runs are 1000 to 1030 ns, of the new ones 1100 to 1130 ns, or the other way
+   round. New runs have 5 and 6 calls in turn, those of the base 10. */
+static void check_verdict(double threshold, bool is_turned, const char *wanted) {
+  prof_i_comparison c;
+  char *text = NULL;
+  const prof_i_compare_options options = {.runs_count = {4, 4}, .threshold = threshold};
+  prof_i_comparison_init(&c, &options);
+  for (uint64_t run = 0; run < 4; run++) {
+    const uint64_t fast = 1000 + 10 * run, slow = 1100 + 10 * run;
+    add_calls(&c, PROF_I_SIDE_BASE, 10, is_turned ? &slow : &fast, 1);
+    add_calls(&c, PROF_I_SIDE_NEW, 5 + (uint32_t)run % 2, is_turned ? &fast : &slow, 1);
+  }
+  assert_int_equal(prof_i_comparison_finish(&c), PROF_OK);
+  const prof_i_diff_options form = {.width = 160, .rows_limit = UINT32_MAX};
+  assert_int_equal(prof_i_diff_text(&c, &form, &text), PROF_OK);
+  assert_line(text, wanted);
+  const bool is_slower = strstr(wanted, " slower ") != NULL;
+  assert_int_equal(prof_i_comparison_beyond(&c, 0.06), is_slower);
+  assert_int_equal(prof_i_comparison_beyond(&c, 0.08), 0); /* its interval begins at 6.8 % */
+  free(text);
+  prof_i_comparison_fini(&c);
+}
+
+/* The interval is from the least to the greatest of the 16 ratios. */
+static void a_verdict_needs_its_interval_outside_of_the_threshold(void **state) {
+  (void)state;
+  check_verdict(0.06, false,
+                "x 10 -> 5.5 1.015us 1.115us 1.115us 1.115us 6.135us "
+                "+9.9% slower (+6.8% to +13.0%)");
+  check_verdict(0.07, false,
+                "x 10 -> 5.5 1.015us 1.115us 1.115us 1.115us 6.135us +9.9% (+6.8% to +13.0%)");
+  check_verdict(0.06, true,
+                "x 10 -> 5.5 1.115us 1.015us 1.015us 1.015us 5.585us "
+                "-9.0% faster (-11.5% to -6.4%)");
+  check_verdict(0.07, true,
+                "x 10 -> 5.5 1.115us 1.015us 1.015us 1.015us 5.585us -9.0% (-11.5% to -6.4%)");
+}
+
+static void check_one_run(uint32_t calls, const uint64_t base[3], const uint64_t new[3],
+                          const char *wanted) {
+  prof_i_comparison c;
+  char *text = NULL;
+  const prof_i_compare_options options = {.runs_count = {1, 1}, .threshold = 0.02};
+  prof_i_comparison_init(&c, &options);
+  add_calls(&c, PROF_I_SIDE_BASE, calls, base, 3);
+  add_calls(&c, PROF_I_SIDE_NEW, calls, new, 3);
+  assert_int_equal(prof_i_comparison_finish(&c), PROF_OK);
+  const prof_i_diff_options form = {.width = 160, .rows_limit = UINT32_MAX};
+  assert_int_equal(prof_i_diff_text(&c, &form, &text), PROF_OK);
+  if (!strstr(text, wanted)) fail_msg("no \"%s\" in:\n%s", wanted, text);
+  free(text);
+  prof_i_comparison_fini(&c);
+}
+
+static void shares_are_rounded_and_a_median_of_0_has_none(void **state) {
+  (void)state;
+  const uint64_t base[] = {2999, 3000, 3001}, new[] = {100, 3200, 3200}, none[] = {0, 0, 0};
+  check_one_run(3, base, new, "  +6.7%, 67% of calls slower\n");
+  check_one_run(3, base, base, "  +0.0%, 33% of calls slower\n");
+  check_one_run(3, none, new, "  base median is 0, no verdict\n");
+}
+
+/* So many durations are kept in buckets of 1 %. Calls in the bucket of the median are no slower. */
+static void many_calls_as_long_as_the_median_are_not_slower(void **state) {
+  (void)state;
+  const uint64_t base[] = {900, 1000, 1100}, new[] = {1000, 1000, 1100};
+  check_one_run(600, base, new, "  +0.0%, 33% of calls slower\n");
 }
 
 static void a_tree_has_parents_before_children(void **state) {
@@ -354,6 +493,10 @@ int main(void) {
       cmocka_unit_test(a_slower_row_and_a_faster_row_are_found),
       cmocka_unit_test(one_run_gets_no_verdict_but_the_share_of_slower_calls),
       cmocka_unit_test(rows_are_new_gone_or_replaced),
+      cmocka_unit_test(a_line_has_the_values_of_its_sides),
+      cmocka_unit_test(a_verdict_needs_its_interval_outside_of_the_threshold),
+      cmocka_unit_test(shares_are_rounded_and_a_median_of_0_has_none),
+      cmocka_unit_test(many_calls_as_long_as_the_median_are_not_slower),
       cmocka_unit_test(a_tree_has_parents_before_children),
       cmocka_unit_test(rows_equal_those_of_a_table),
       cmocka_unit_test(data_escape_hostile_names),

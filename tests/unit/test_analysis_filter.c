@@ -1,4 +1,6 @@
 /* Filters: their words, and what an aggregate keeps of a capture. */
+#include <math.h>
+
 #include "trace_checks.h"
 
 #include "../../src/analysis/internal.h"
@@ -175,6 +177,134 @@ static void records_are_filtered_by_what_they_say(void **state) {
   capture_end(&c);
 }
 
+static uint64_t bits_of(double number) {
+  uint64_t bits;
+  memcpy(&bits, &number, sizeof bits);
+  return bits;
+}
+
+/* One scope with arguments of every type, and the edges of each. */
+static prof_trace *open_with_args(capture *c) {
+  static const struct {
+    const char *key;
+    uint32_t type;
+  } args[] = {{"i", PROF_ARG_I64},     {"least", PROF_ARG_I64}, {"u", PROF_ARG_U64},
+              {"most", PROF_ARG_U64},  {"f", PROF_ARG_F64},     {"nan", PROF_ARG_F64},
+              {"zero", PROF_ARG_F64},  {"inf", PROF_ARG_F64},   {"yes", PROF_ARG_BOOL},
+              {"no", PROF_ARG_BOOL},   {"s", PROF_ARG_STRING},  {"empty", PROF_ARG_STRING},
+              {"p", PROF_ARG_POINTER}, {"t", PROF_ARG_TENSOR},  {"scalar", PROF_ARG_TENSOR}};
+  enum { COUNT = sizeof args / sizeof *args };
+  uint32_t types[COUNT];
+  const char *keys[COUNT];
+  for (size_t i = 0; i < COUNT; i++) types[i] = args[i].type, keys[i] = args[i].key;
+  prof_i_head *const meta = begin_with_sites(c, 1 << 20, 1);
+  capture_schema(meta, SCHEMA, PROF_ARGS_PAIRS, "", COUNT, types, keys);
+  capture_session(meta, T0, 2, 1);
+  prof_i_head *const chunk = capture_chunk(c, CHUNK, 1);
+  long_record r;
+  long_begin(&r, PROF_I_KIND_SCOPE, T0 + 10, 5, 1);
+  r.schema = SCHEMA;
+  long_word(&r, (uint64_t)-5);
+  long_word(&r, UINT64_C(1) << 63);
+  long_word(&r, UINT64_C(1) << 63);
+  long_word(&r, UINT64_MAX);
+  long_word(&r, bits_of(2.5));
+  long_word(&r, bits_of((double)NAN));
+  long_word(&r, bits_of(-0.0));
+  long_word(&r, bits_of(-(double)INFINITY));
+  long_word(&r, 1);
+  long_word(&r, 0);
+  long_text(&r, "a=b");
+  long_text(&r, "");
+  long_word(&r, 0xbeef);
+  long_word(&r, 2 | (uint64_t)PROF_F32 << 32);
+  long_word(&r, 4);
+  long_word(&r, 5);
+  long_word(&r, (uint64_t)PROF_F32 << 32);
+  long_end(&r, chunk);
+  return open_capture(c);
+}
+
+static void an_argument_of_each_type_equals_its_text_alone(void **state) {
+  (void)state;
+  static const char *const equal[] = {"i=-5",
+                                      "least=-9223372036854775808",
+                                      "u=9223372036854775808",
+                                      "f=2.5",
+                                      "most=18446744073709551615",
+                                      "f=25e-1",
+                                      "nan=nan",
+                                      "zero=0",
+                                      "zero=-0",
+                                      "inf=-inf",
+                                      "yes=true",
+                                      "no=false",
+                                      "s=a=b",
+                                      "empty=",
+                                      "p=0xbeef",
+                                      "t=[4, 5]",
+                                      "scalar=[]"};
+  static const char *const different[] = {"i=5",
+                                          "i=",
+                                          "i=-5.0",
+                                          "i=-5 ",
+                                          "least=9223372036854775808",
+                                          "u=0",
+                                          "u=-9223372036854775808",
+                                          "most=-1",
+                                          "most=18446744073709551616",
+                                          "f=2.4",
+                                          "f=nan",
+                                          "f=",
+                                          "f=2.5x",
+                                          "f=2.5000001",
+                                          "nan=0",
+                                          "nan=",
+                                          "nan=2.5",
+                                          "nan=inf",
+                                          "zero=nan",
+                                          "zero=1",
+                                          "zero=",
+                                          "inf=inf",
+                                          "inf=nan",
+                                          "inf=0",
+                                          "yes=false",
+                                          "yes=1",
+                                          "yes=",
+                                          "no=true",
+                                          "no=0",
+                                          "s=a",
+                                          "s=a=",
+                                          "s=a=bc",
+                                          "s=",
+                                          "empty=x",
+                                          "p=48879",
+                                          "p=0xbee",
+                                          "p=0xbeeff",
+                                          "p=",
+                                          "t=[4,5]",
+                                          "t=[5, 4]",
+                                          "t=[4]",
+                                          "t=[4, 5",
+                                          "t=",
+                                          "scalar=",
+                                          "scalar=[0]",
+                                          "none=",
+                                          "ze=0",
+                                          "zeros=0"};
+  capture c;
+  prof_trace *const trace = open_with_args(&c);
+  for (size_t i = 0; i < sizeof equal / sizeof *equal; i++)
+    assert_rows(trace, "a 1 5 5; ", .args = &equal[i], .arg_count = 1);
+  for (size_t i = 0; i < sizeof different / sizeof *different; i++)
+    assert_rows(trace, "", .args = &different[i], .arg_count = 1);
+  const char *const both[] = {"i=-5", "yes=true"}, *const one[] = {"i=-5", "yes=false"};
+  assert_rows(trace, "a 1 5 5; ", .args = both, .arg_count = 2);
+  assert_rows(trace, "", .args = one, .arg_count = 2);
+  prof_trace_destroy(trace);
+  capture_end(&c);
+}
+
 static void a_single_scope_is_judged_as_an_aggregate_does(void **state) {
   (void)state;
   capture c;
@@ -299,6 +429,7 @@ int main(void) {
       cmocka_unit_test(times_are_read_exactly),
       cmocka_unit_test(plain_scopes_are_filtered),
       cmocka_unit_test(records_are_filtered_by_what_they_say),
+      cmocka_unit_test(an_argument_of_each_type_equals_its_text_alone),
       cmocka_unit_test(a_single_scope_is_judged_as_an_aggregate_does),
       cmocka_unit_test(the_fast_path_adds_what_the_slow_one_does)};
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -99,6 +99,9 @@ static void an_svg_has_each_frame_and_no_foreign_element(void **state) {
   assert_non_null(strstr(text, "<title>im2col: 3.000us, 30.0%; own 3.000us</title>"));
   /* 30 % of 1180 pixels, from the left */
   assert_non_null(strstr(text, "<rect x=\"10.0000\" y=\"66\" width=\"354.0000\""));
+  /* behind conv's 40 %: 20 %, and 15 % behind both */
+  assert_non_null(strstr(text, "<rect x=\"482.0000\" y=\"83\" width=\"236.0000\""));
+  assert_non_null(strstr(text, "<rect x=\"718.0000\" y=\"83\" width=\"177.0000\""));
   assert_null(strchr(text, '\x1b'));
   free(text);
   prof_i_paths_fini(&paths);
@@ -123,6 +126,71 @@ static void a_difference_is_red_where_time_grew_and_blue_where_it_shrank(void **
   assert_non_null(shrunk);
   assert_memory_equal(strstr(grown, "fill=\"") + 6, "#f05858", 7);
   assert_memory_equal(strstr(shrunk, "fill=\"") + 6, "#5858f4", 7);
+  free(text);
+  prof_i_paths_fini(&paths);
+}
+
+static void add_two(prof_i_paths *paths, prof_i_side side, uint64_t outer_ns, const char *inner,
+                    uint64_t inner_ns) {
+  capture c;
+  prof_trace *trace = NULL;
+  capture_begin(&c, ROOM);
+  prof_i_head *const meta = capture_meta(&c);
+  capture_site(meta, 1, "outer", "operator", 1);
+  capture_site(meta, 2, inner, "operator", 1);
+  prof_i_head *const chunk = capture_chunk(&c, CHUNK, 1);
+  capture_plain(chunk, CAPTURE_START + 100, inner_ns, 2);
+  capture_plain(chunk, CAPTURE_START, outer_ns, 1);
+  assert_int_equal(prof_trace_open_bytes(c.bytes, c.count, &trace), PROF_OK);
+  assert_int_equal(prof_i_paths_add(paths, trace, side, NULL, NULL), PROF_OK);
+  prof_trace_destroy(trace);
+  capture_end(&c);
+}
+
+/* The new side has two captures: values are of one of them. */
+static void a_difference_has_the_mean_of_the_captures_of_a_side(void **state) {
+  (void)state;
+  prof_i_paths paths = {0};
+  char *text = NULL;
+  add_capture(&paths, PROF_I_SIDE_BASE, 1000);
+  add_capture(&paths, PROF_I_SIDE_NEW, 3000);
+  add_capture(&paths, PROF_I_SIDE_NEW, 3201);
+  prof_i_flame_options options = {
+      .is_difference = true, .runs_count = {1, 2}, .title = "difference"};
+  assert_int_equal(prof_i_flame_folded(&paths, &options, &text), PROF_OK);
+  assert_non_null(strstr(text, "step 2500 2500\n"));
+  assert_non_null(strstr(text, "step;conv 3000 900\n")); /* 899.5 */
+  assert_non_null(strstr(text, "step;conv;im2col 1000 3101\n"));
+  free(text);
+  assert_int_equal(prof_i_flame_svg(&paths, &options, &text), PROF_OK);
+  assert_non_null(strstr(text,
+                         "<title>conv: 4.000us, 40.0%; own 0.900us; base 4.000us, own "
+                         "3.000us</title>"));
+  assert_non_null(strstr(text,
+                         "<title>im2col: 3.101us, 31.0%; own 3.101us; base 1.000us, own "
+                         "1.000us</title>"));
+  assert_null(strstr(text, "not drawn"));
+  free(text);
+  /* what has no memory on either side is not gone */
+  options.kind = PROF_I_FLAME_MEMORY;
+  assert_int_equal(prof_i_flame_svg(&paths, &options, &text), PROF_OK);
+  assert_int_equal(count_of(text, "<g class=\"f\""), 4);
+  assert_null(strstr(text, "not drawn"));
+  free(text);
+  prof_i_paths_fini(&paths);
+}
+
+static void frames_that_are_not_drawn_are_counted(void **state) {
+  (void)state;
+  prof_i_paths paths = {0};
+  char *text = NULL;
+  add_two(&paths, PROF_I_SIDE_BASE, 1000, "dropped", 100);
+  add_two(&paths, PROF_I_SIDE_BASE, 1000, "also dropped", 100);
+  add_two(&paths, PROF_I_SIDE_NEW, 1000000, "short", 1);
+  const prof_i_flame_options options = {
+      .is_difference = true, .runs_count = {1, 1}, .title = "difference"};
+  assert_int_equal(prof_i_flame_svg(&paths, &options, &text), PROF_OK);
+  assert_non_null(strstr(text, ">not drawn: 1 too small, 2 gone</text>"));
   free(text);
   prof_i_paths_fini(&paths);
 }
@@ -179,6 +247,8 @@ int main(void) {
       cmocka_unit_test(folded_stacks_have_self_times),
       cmocka_unit_test(an_svg_has_each_frame_and_no_foreign_element),
       cmocka_unit_test(a_difference_is_red_where_time_grew_and_blue_where_it_shrank),
+      cmocka_unit_test(a_difference_has_the_mean_of_the_captures_of_a_side),
+      cmocka_unit_test(frames_that_are_not_drawn_are_counted),
       cmocka_unit_test(device_work_is_below_the_scope_that_launched_it),
       cmocka_unit_test(a_capture_without_scopes_makes_an_empty_graph),
   };

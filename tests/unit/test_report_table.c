@@ -1,5 +1,6 @@
 /* The table, the loss line, and text made fit for a terminal. */
 #include "base/sanitize.h"
+#include "report/table_columns.h"
 #include "rows.h"
 
 static void the_table_is_aligned_and_harmless(void **state) {
@@ -243,9 +244,17 @@ static void shares_are_of_all_self_time_whatever_has_rows(void **state) {
   capture_end(&c);
 }
 
+static void a_net_time_that_is_2_percent_less_differs(void **state) {
+  (void)state;
+  assert_true(prof_i_table_net_differs(1000, 979));
+  assert_false(prof_i_table_net_differs(1000, 981));
+  assert_false(prof_i_table_net_differs(0, 0));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_mean_is_rounded),
+      cmocka_unit_test(a_net_time_that_is_2_percent_less_differs),
       cmocka_unit_test(shares_are_of_all_self_time_whatever_has_rows),
       cmocka_unit_test(asynchronous_scopes_have_no_share),
       cmocka_unit_test(the_table_is_aligned_and_harmless),

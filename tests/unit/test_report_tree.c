@@ -23,19 +23,113 @@ static uint64_t sum_of(const char *text, const char *key) {
 
 /* ---- the tree ---- */
 
-static char *tree_of(const prof_trace *trace, const prof_i_filter_words *words, bool is_json) {
+#define TREE_HEAD "     Calls       Total  Total %        Self  Name\n"
+
+static char *tree_with(const prof_trace *trace, const prof_i_filter_words *words,
+                       const prof_i_tree_options *options) {
   prof_i_filter *filter = NULL;
   prof_i_paths paths = {0};
   char *text = NULL;
   uint32_t count;
-  const prof_i_tree_options options = {.is_json = is_json, .is_ascii = true};
   assert_int_equal(prof_i_filter_create(words, &filter), PROF_OK);
   paths.filter = filter;
   assert_int_equal(prof_i_paths_add(&paths, trace, PROF_I_SIDE_NEW, NULL, NULL), PROF_OK);
-  assert_int_equal(prof_i_tree(&paths, &options, &text, &count), PROF_OK);
+  assert_int_equal(prof_i_tree(&paths, options, &text, &count), PROF_OK);
   prof_i_paths_fini(&paths);
   prof_i_filter_destroy(filter);
   return text;
+}
+
+static char *tree_of(const prof_trace *trace, const prof_i_filter_words *words, bool is_json) {
+  const prof_i_tree_options options = {.is_json = is_json, .is_ascii = true};
+  return tree_with(trace, words, &options);
+}
+
+static void check_tree(const prof_trace *trace, const char *name,
+                       const prof_i_tree_options *options, const char *wanted) {
+  char *const text = tree_with(trace, &(prof_i_filter_words){.name = name}, options);
+  assert_string_equal(text, wanted);
+  free(text);
+}
+
+/* a { b { c c }, d { an empty name } }, and e, which takes as long as a. */
+static void a_tree_has_these_lines(void **state) {
+  (void)state;
+  static const struct {
+    uint64_t start, duration;
+    uint32_t site;
+  } scopes[] = {{150, 50, 3},  {250, 50, 3}, {100, 600, 2},
+                {700, 200, 4}, {0, 1000, 1}, {2000, 1000, 5}};
+  capture c;
+  begin_with_sites(&c, 1 << 20, 5);
+  prof_i_head *const chunk = capture_chunk(&c, CHUNK, 1);
+  for (size_t i = 0; i < sizeof scopes / sizeof *scopes; i++)
+    capture_plain(chunk, T0 + scopes[i].start, scopes[i].duration, scopes[i].site);
+  long_record r;
+  long_begin(&r, PROF_I_KIND_SCOPE, T0 + 750, 10, 4);
+  r.flags = PROF_I_FLAG_NAME;
+  long_text(&r, "");
+  long_end(&r, chunk);
+  prof_trace *const trace = open_capture(&c);
+  check_tree(trace, NULL, &(prof_i_tree_options){.is_ascii = true},
+             TREE_HEAD
+             "         1     1.000us   50.00%     0.200us  a\n"
+             "         1     0.600us   30.00%     0.500us  |- b\n"
+             "         2     0.100us    5.00%     0.100us  |  `- c\n"
+             "         1     0.200us   10.00%     0.190us  `- d\n"
+             "         1     0.010us    0.50%     0.010us     `- (unnamed)\n"
+             "         1     1.000us   50.00%     1.000us  e\n"
+             "6 paths\n");
+  check_tree(trace, NULL, &(prof_i_tree_options){.is_ascii = true, .min_share = 0.1},
+             TREE_HEAD
+             "         1     1.000us   50.00%     0.200us  a\n"
+             "         1     0.600us   30.00%     0.500us  |- b\n"
+             "         1     0.200us   10.00%     0.190us  `- d\n"
+             "         1     1.000us   50.00%     1.000us  e\n"
+             "4 paths, and 2 deeper or shorter ones not shown\n");
+  check_tree(trace, "^[ce]$", &(prof_i_tree_options){.is_ascii = true, .depth = 1},
+             TREE_HEAD
+             "         1     1.000us   50.00%     1.000us  e\n"
+             "         -           -                    -  a\n"
+             "2 paths, and 1 deeper or shorter ones not shown\n");
+  prof_trace_destroy(trace);
+  capture_end(&c);
+}
+
+/* Host: a [0, 1000) launches both kernels, b takes 10. Stream: the second kernel is inside of the
+   first one. */
+static void time_of_a_device_is_apart_from_the_hosts(void **state) {
+  (void)state;
+  capture c;
+  enum { SIDE = PROF_I_FLAG_DEVICE | PROF_I_FLAG_STREAM };
+  prof_i_head *const meta = begin_with_sites(&c, 1 << 20, 2);
+  capture_track(meta, (prof_device){4, 1}, 0x7000, "compute");
+  prof_i_head *const chunk = capture_chunk(&c, CHUNK, 1), *const stream = capture_extent(
+                                                              &c, PROF_I_EXTENT_CHUNK, CHUNK);
+  stream->sequence = ++c.sequence << 1;
+  capture_owner_as(stream, 2, 0x7000,
+                   PROF_I_KIND_OF_STREAM | 4 << PROF_I_THREAD_KIND_TYPE_SHIFT |
+                       UINT64_C(1) << PROF_I_THREAD_KIND_INDEX_SHIFT,
+                   "stream");
+  capture_plain(chunk, T0, 1000, 1);
+  capture_plain(chunk, T0 + 2000, 10, 2);
+  put_device_scope(stream, 300, 100, SIDE | PROF_I_FLAG_NAME, 1, 20);
+  put_device_scope(stream, 200, 1300, SIDE | PROF_I_FLAG_NAME, 1, 10);
+  prof_trace *const trace = open_capture(&c);
+  check_tree(trace, NULL, &(prof_i_tree_options){.is_ascii = true},
+             TREE_HEAD
+             "         1     1.000us   99.01%     1.000us  a\n"
+             "         2     1.400us              1.300us  `- made at run time (device)\n"
+             "         1     0.010us    0.99%     0.010us  b\n"
+             "3 paths\n");
+  check_tree(trace, "^made|b", &(prof_i_tree_options){.is_ascii = true},
+             TREE_HEAD
+             "         1     0.010us    0.99%     0.010us  b\n"
+             "         -           -                    -  a\n"
+             "         2     1.400us              1.300us  `- made at run time (device)\n"
+             "3 paths\n");
+  prof_trace_destroy(trace);
+  capture_end(&c);
 }
 
 /* A scope on the host may name a device, and is of that device then. */
@@ -150,6 +244,40 @@ static void open_scopes_are_listed_and_steps_are_not(void **state) {
   capture_end(&c);
 }
 
+/* A fiber's scope without a name has a stack and a number; a jump left the other scope. */
+static void a_line_tells_fibers_jumps_and_a_missing_name(void **state) {
+  (void)state;
+  enum { SCHEMA = 1 };
+  static const uint32_t types[] = {PROF_ARG_STRING, PROF_ARG_I64};
+  static const char *const keys[] = {PROF_STACK_KEY, "layer"};
+  capture c;
+  long_record r;
+  prof_i_head *const meta = begin_with_sites(&c, 1 << 20, 1);
+  capture_schema(meta, SCHEMA, PROF_ARGS_PAIRS, "", 2, types, keys);
+  capture_session(meta, T0, 2, 1);
+  prof_i_head *const chunk = capture_chunk(&c, CHUNK, 1);
+  capture_owner_as(chunk, 1, PROF_I_TID_OF_FIBERS + 9, PROF_I_KIND_OF_FIBER, "weaver");
+  long_begin(&r, PROF_I_KIND_SCOPE, T0 + 10, 40, 1);
+  r.flags = PROF_I_FLAG_NAME;
+  r.schema = SCHEMA;
+  long_text(&r, "");
+  long_text(&r, "outer;inner");
+  long_word(&r, 3);
+  long_end(&r, chunk);
+  long_begin(&r, PROF_I_KIND_SKIPPED, T0 + 100, 200, 1);
+  long_end(&r, chunk);
+  prof_trace *const trace = open_capture(&c);
+  list_scopes(trace, &(prof_i_filter_words){0}, PROF_I_SCOPES_BY_START, PROF_I_SCOPE_LIST_TEXT);
+  assert_string_equal(
+      listed,
+      "       Start    Duration        Self  Depth  Thread      Name\n"
+      "0.000000010s     0.040us     0.040us      0  weaver (9)  (unnamed)  layer=3\n"
+      "0.000000100s     0.200us     0.000us      0  weaver (9)  a (skipped)\n"
+      "2 scopes\n");
+  prof_trace_destroy(trace);
+  capture_end(&c);
+}
+
 static int free_list(void **state) {
   (void)state;
   free(listed);
@@ -158,8 +286,11 @@ static int free_list(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_tree_has_these_lines),
+      cmocka_unit_test(time_of_a_device_is_apart_from_the_hosts),
       cmocka_unit_test(device_work_is_in_the_tree_and_can_be_filtered),
       cmocka_unit_test(scopes_of_devices_are_listed_with_their_device),
-      cmocka_unit_test(open_scopes_are_listed_and_steps_are_not)};
+      cmocka_unit_test(open_scopes_are_listed_and_steps_are_not),
+      cmocka_unit_test(a_line_tells_fibers_jumps_and_a_missing_name)};
   return cmocka_run_group_tests(tests, NULL, free_list);
 }

@@ -1,0 +1,93 @@
+"""prof dump: which format an ending selects, what the file lacks, and what is refused."""
+
+import csv
+import gzip
+import io
+import json
+import os
+
+from known_capture import Recorded, device_events
+
+CAPTURE = b"prof\r\n\x1a\n"
+HEAD = b"kind,pid,tid,thread,start_ns,duration_ns,self_ns,depth,value,category,name\r\n"
+
+
+class Dump(Recorded):
+    def dump(self, output, *words):
+        """The file's bytes, without compression, and what the command says."""
+        said = self.prof("dump", "trace.prof", "-o", output, *words).stderr
+        with open(os.path.join(self.folder, output), "rb") as file:
+            data = file.read()
+        is_packed = data.startswith(b"\x1f\x8b")
+        self.assertEqual(is_packed, output.endswith(".gz"), output)
+        return (gzip.decompress(data) if is_packed else data), said
+
+    def test_an_ending_selects_the_format_and_the_file_says_what_it_lacks(self):
+        self.record()
+        paths = "has only the self times of call paths"
+        for ending, is_it, lacks in (
+            (".json", lambda data: "traceEvents" in json.loads(data), ""),
+            (".speedscope.json", lambda data: "speedscope" in json.loads(data)["$schema"], paths),
+            (".folded", lambda data: b"step;convolution;inner 800000\n" in data, paths),
+            (".csv", lambda data: data.startswith(HEAD), "has no arguments, arrows or memory"),
+            (".pftrace", lambda data: data[:1] == b"\x0a", "has no stacks of Python functions"),
+        ):
+            for name in ("out" + ending, "out" + ending + ".gz"):
+                data, said = self.dump(name)
+                self.assertTrue(is_it(data), name)
+                self.assertEqual(said.count("\n"), 1 if lacks else 0, said)
+                self.assertIn(f"prof dump: {name} {lacks}" if lacks else "", said)
+        data, said = self.dump("out.prof")
+        self.assertTrue(data.startswith(CAPTURE))
+        self.assertEqual(said, "")
+        for name in ("out.pb", "out.pb.gz"):
+            data, said = self.dump(name)
+            self.assertIn(b"convolution", data)
+            self.assertIn("has only the calls and self times of call paths", said)
+
+    def test_a_format_holds_whatever_the_ending_is(self):
+        self.record()
+        self.assertTrue(self.dump("out.json", "--format", "csv")[0].startswith(HEAD))
+        events = json.loads(self.dump("out.txt", "--format", "chrome")[0])["traceEvents"]
+        self.assertEqual(sum(event["ph"] == "X" for event in events), 100)
+        self.dump("out.raf", "-f", "raf")
+
+    def test_csv_has_each_scope_and_kernel_with_its_numbers(self):
+        trace = self.write("device.json", json.dumps({"traceEvents": device_events()}))
+        self.prof("import", trace, "-o", "trace.prof")
+        text = self.dump("out.csv")[0].decode()
+        rows = list(csv.DictReader(io.StringIO(text, newline="")))
+        keys = ("kind", "tid", "start_ns", "duration_ns", "self_ns", "depth", "category", "name")
+        found = [tuple(row[key] for key in keys) for row in rows]
+        own = {"step": 840000, "conv": 18000, "norm": 18000, "launch": 2000, "kernel": None}
+        depths = {"step": 0, "conv": 1, "norm": 1, "launch": 2, "kernel": 0}
+        wanted = []
+        for event in device_events():
+            if event["ph"] != "X":
+                continue
+            name, duration = event["name"], round(event["dur"] * 1000)
+            kind, self_ns = ("scope", own[name]) if own[name] else ("device", duration)
+            numbers = (round(event["ts"] * 1000), duration, self_ns, depths[name])
+            wanted.append(
+                (kind, str(event["tid"]), *map(str, numbers), event["cat"], name),
+            )
+        self.assertEqual(sorted(found), sorted(wanted))
+
+    def test_what_cannot_be_written_leaves_the_old_file(self):
+        capture = self.record()
+        with open(capture, "rb") as file:
+            whole = file.read()
+        os.link(capture, os.path.join(self.folder, "same.prof"))
+        for output in ("same.prof", capture):
+            done = self.prof("dump", "trace.prof", "-o", output, status=2)
+            self.assertIn(f"would write over the capture itself: {output}", done.stderr)
+        with open(capture, "rb") as file:
+            self.assertEqual(file.read(), whole)
+        done = self.prof("dump", "trace.prof", "-o", "none/out.json", status=1)
+        self.assertIn("none", done.stderr)
+        done = self.prof("dump", "trace.prof", "-o", "out.txt", status=2)
+        self.assertIn("no format has the ending of 'out.txt'", done.stderr)
+        self.assertIn(".speedscope.json.gz, .pb.gz, .pb; or give --format", done.stderr)
+        done = self.prof("dump", "trace.prof", "-o", "-", "-f", "csv", status=2)
+        self.assertIn("/dev/stdout", done.stderr)
+        self.assertEqual(sorted(os.listdir(self.folder)), ["same.prof", "trace.prof"])
