@@ -1,4 +1,4 @@
-/* What files of this folder share, and no other folder uses: text in an SVG, the plot of a terminal,
+/* What files of this folder share and no other folder uses: text in an SVG, the plot of a terminal,
    the page of the HTML report. */
 #ifndef PROF_REPORT_INTERNAL_H
 #define PROF_REPORT_INTERNAL_H

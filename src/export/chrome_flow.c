@@ -1,0 +1,89 @@
+/* Chrome JSON: arrows. They are written after all scopes. */
+#include "../base/text.h"
+#include "chrome.h"
+
+/* Arrows from forward to backward, which a trace of Kineto's has, and readers know by their
+   category. */
+static bool is_forward(prof_i_text name) {
+  static const char forward[] = "fwdbwd";
+  return name.bytes == sizeof forward - 1 && memcmp(name.data, forward, sizeof forward - 1) == 0;
+}
+
+/* From pid to ts, of what stands on the end's row. */
+static void put_flow_location(prof_i_chrome *w, const prof_i_flow *flow) {
+  char *to = prof_i_sink_reserve(w->sink, 6 * PROF_I_NUMBER_ROOM);
+  to = prof_i_chrome_append(to, ",\"pid\":");
+  to = prof_i_put_u64(to, flow->pid);
+  to = prof_i_chrome_append(to, ",\"tid\":");
+  to = prof_i_put_u64(to, flow->tid);
+  to = prof_i_chrome_append(to, ",\"ts\":");
+  prof_i_sink_advance(w->sink, prof_i_put_us(to, w->epoch_ns + flow->start_ns));
+}
+
+/* Viewers draw an arrow between slices alone, and an instant is one: for an end in no scope. prof
+   import knows it by its category and argument. */
+static void put_flow_mark(prof_i_chrome *w, const prof_i_flow *flow, prof_i_text name) {
+  prof_i_sink_text(w->sink, "{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"flow\",\"name\":\"");
+  prof_i_sink_string_part(w->sink, name.data, name.bytes);
+  prof_i_sink_bytes(w->sink, "\"", 1);
+  put_flow_location(w, flow);
+  prof_i_sink_text(w->sink, ",\"args\":{\"arrow mark\":true}},\n");
+  w->written.mark_count++;
+}
+
+static void put_flow(prof_i_chrome *w, const prof_i_flow *flow, uint64_t number, prof_i_text name) {
+  if (!flow->is_held) put_flow_mark(w, flow, name);
+  prof_i_sink_text(w->sink, flow->is_end ? "{\"ph\":\"f\",\"bp\":\"e\"" : "{\"ph\":\"s\"");
+  prof_i_sink_text(w->sink, is_forward(name) ? ",\"cat\":\"fwdbwd\"" : ",\"cat\":\"flow\"");
+  prof_i_sink_text(w->sink, ",\"name\":\"");
+  prof_i_sink_string_part(w->sink, name.data, name.bytes);
+  prof_i_sink_text(w->sink, "\",\"id\":");
+  prof_i_sink_u64(w->sink, number);
+  put_flow_location(w, flow);
+  if (!flow->is_end) { /* catapult warns of an argument that both ends have */
+    prof_i_sink_text(w->sink, ",\"args\":{\"flow id\":");
+    prof_i_chrome_put_id(w, flow->id);
+    prof_i_sink_text(w->sink, flow->name_bytes ? "}" : ",\"unnamed\":true}");
+  }
+  prof_i_sink_text(w->sink, "},\n");
+}
+
+/* As Kineto writes them. Returns how many arrows. */
+static uint64_t put_forwards(prof_i_chrome *w, uint64_t first_number) {
+  prof_i_forwards_match(&w->forwards);
+  w->check.findings.counts[PROF_I_FINDING_FLOW_TOO_MANY] += w->forwards.left_out_count;
+  for (size_t i = 0; i < w->forwards.count && w->sink->status == PROF_OK; i++) {
+    const prof_i_forward *const end = &w->forwards.items[i];
+    prof_i_sink_text(w->sink, i % 2 ? "{\"ph\":\"f\",\"bp\":\"e\"" : "{\"ph\":\"s\"");
+    char *to = prof_i_chrome_append(prof_i_sink_reserve(w->sink, 128 + 4 * PROF_I_NUMBER_ROOM),
+                                    ",\"cat\":\"fwdbwd\",\"name\":\"fwdbwd\",\"id\":");
+    to = prof_i_put_u64(to, first_number + i / 2);
+    to = prof_i_chrome_append(to, ",\"pid\":");
+    to = prof_i_put_u64(to, end->pid);
+    to = prof_i_chrome_append(to, ",\"tid\":");
+    to = prof_i_put_u64(to, end->tid);
+    to = prof_i_chrome_append(to, ",\"ts\":");
+    to = prof_i_put_us(to, w->epoch_ns + end->start_ns);
+    prof_i_sink_advance(w->sink, prof_i_chrome_append(to, "},\n"));
+  }
+  return w->forwards.count / 2;
+}
+
+/* After all scopes, so that each end stands behind the scope that it is inside of. An arrow's
+   number is new, for Perfetto refuses an id that comes again; both ends get the name that the
+   beginning had, for it goes by that as well. */
+void prof_i_chrome_put_flows(prof_i_chrome *w) {
+  size_t outside, alone;
+  prof_i_flows_match(&w->flows, &outside, &alone);
+  w->check.findings.counts[PROF_I_FINDING_FLOW_OUTSIDE] = outside;
+  w->check.findings.counts[PROF_I_FINDING_FLOW_ALONE] = alone;
+  for (size_t i = 0; i < w->flows.count && w->sink->status == PROF_OK; i++) {
+    const prof_i_flow *const begin = &w->flows.items[i & ~(size_t)1];
+    put_flow(w, &w->flows.items[i], i / 2 + 1,
+             prof_i_text_or((prof_i_text){begin->name, begin->name_bytes}, "flow"));
+  }
+  uint64_t arrows = w->flows.count / 2;
+  arrows += prof_i_chrome_put_arrows(w, arrows + 1);
+  arrows += put_forwards(w, arrows + 1);
+  w->written.flow_count = 2 * arrows;
+}
