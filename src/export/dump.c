@@ -31,11 +31,6 @@ typedef struct dump_plan {
   bool must_be_new;
 } dump_plan;
 
-static bool ends_with(const char *path, const char *ending) {
-  const size_t bytes = strlen(path), ending_bytes = strlen(ending);
-  return bytes >= ending_bytes && memcmp(path + bytes - ending_bytes, ending, ending_bytes) == 0;
-}
-
 static const prof_i_exporter *exporter_by_format(uint32_t format) {
   for (int i = 0; i < EXPORTER_COUNT; i++)
     if ((uint32_t)exporters[i]->format == format) return exporters[i];
@@ -47,7 +42,7 @@ static const prof_i_exporter *exporter_by_path(const char *path) {
   size_t longest = 0;
   for (int i = 0; i < EXPORTER_COUNT; i++)
     for (const char *const *suffix = exporters[i]->suffixes; *suffix != NULL; suffix++)
-      if (ends_with(path, *suffix) && strlen(*suffix) > longest) {
+      if (prof_i_path_ends_in(path, *suffix) && strlen(*suffix) > longest) {
         found = exporters[i];
         longest = strlen(*suffix);
       }
@@ -130,7 +125,7 @@ static int make_dump_plan(const char *path, const prof_dump_options *options, du
                   .with_marks = checked.window_marks != 0,
                   .with_memory = checked.no_memory == 0,
                   .stack_folders = {checked.stack_folders, checked.stack_folder_count}},
-      .is_gzip = checked.gzip != 0 || ends_with(path, ".gz"),
+      .is_gzip = checked.gzip != 0 || prof_i_path_ends_in(path, ".gz"),
       .must_be_new = checked.must_be_new != 0};
   status = check_abilities(path, &checked, plan_out->exporter, plan_out->is_gzip);
   return status == PROF_OK ? prof_i_metadata_check(&plan_out->options.metadata) : status;

@@ -114,6 +114,9 @@ void print_folded(const char *text, unsigned columns, unsigned indent);
 /* One line on stderr, by print_text(). */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* "prof NAME: STATUS: the library's last error", on stderr. Returns EXIT_FAILED. */
+int say_status(const char *name, int status);
+
 /* ---- dump.c ---- */
 
 /* Reads the name of a format as a prof_format. EXIT_USAGE, said on stderr: no such name. */

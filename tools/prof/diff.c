@@ -39,6 +39,13 @@ static int read_percent(const char *option, const char *text, double *to) {
   return EXIT_OK;
 }
 
+static int set_form(diff_words *w, diff_form form) {
+  if (w->form != FORM_TEXT && w->form != form)
+    return refuse_words("diff", "takes --json or --csv, not both", NULL);
+  w->form = form;
+  return EXIT_OK;
+}
+
 static int read_words(int argc, char **argv, diff_words *w) {
   int status = EXIT_OK;
   uint64_t width;
@@ -48,10 +55,10 @@ static int read_words(int argc, char **argv, diff_words *w) {
         w->compare.is_by_path = true;
         break;
       case 'j':
-        w->form = FORM_JSON;
+        status = set_form(w, FORM_JSON);
         break;
       case 'c':
-        w->form = FORM_CSV;
+        status = set_form(w, FORM_CSV);
         break;
       case 'r':
         status = command_read_rows("diff", optarg, &w->text.rows_limit);
@@ -74,23 +81,16 @@ static int read_words(int argc, char **argv, diff_words *w) {
   return status == EXIT_OK ? filter_options_finish("diff", &w->filter) : status;
 }
 
-static int fail(int status) {
-  say("prof diff: %s: %s", prof_status_text(status), prof_last_error());
-  return EXIT_FAILED;
+static int add_capture(void *user, uint32_t side, const prof_trace *trace) {
+  const int status = prof_i_comparison_add(user, (prof_i_side)side, trace);
+  return status == PROF_OK ? EXIT_OK : say_status("diff", status);
 }
 
 static int add_captures(prof_i_comparison *comparison, const command_sides *sides) {
-  for (uint32_t side = 0; side < PROF_I_SIDES; side++) {
-    for (size_t i = 0; i < sides->sides[side].count; i++) {
-      prof_trace *const trace = open_capture(sides->sides[side].paths[i]);
-      if (!trace) return EXIT_FAILED;
-      const int status = prof_i_comparison_add(comparison, (prof_i_side)side, trace);
-      prof_trace_destroy(trace);
-      if (status != PROF_OK) return fail(status);
-    }
-  }
-  const int status = prof_i_comparison_finish(comparison);
-  return status == PROF_OK ? EXIT_OK : fail(status);
+  const int status = sides_read(sides, add_capture, comparison);
+  if (status != EXIT_OK) return status;
+  const int finished = prof_i_comparison_finish(comparison);
+  return finished == PROF_OK ? EXIT_OK : say_status("diff", finished);
 }
 
 static int print_comparison(const prof_i_comparison *comparison, const diff_words *w) {
@@ -98,7 +98,7 @@ static int print_comparison(const prof_i_comparison *comparison, const diff_word
   const int status = w->form == FORM_JSON  ? prof_i_diff_json(comparison, &text)
                      : w->form == FORM_CSV ? prof_i_diff_csv(comparison, &text)
                                            : prof_i_diff_text(comparison, &w->text, &text);
-  if (status != PROF_OK) return fail(status);
+  if (status != PROF_OK) return say_status("diff", status);
   if (w->form == FORM_TEXT)
     fputs(text, stdout);
   else
@@ -138,12 +138,7 @@ static int execute(int argc, char **argv) {
   if (w.text.width && w.text.width < WIDTH_MIN) w.text.width = WIDTH_MIN;
   int status = sides_take(&sides, &argc, argv);
   if (status == EXIT_OK) status = read_words(argc, argv, &w);
-  if (status == EXIT_OK && argc - optind != (sides.is_named ? 0 : 2))
-    status = refuse_words("diff", "takes A and B, or --base A... --new B...", NULL);
-  for (uint32_t side = 0; status == EXIT_OK && !sides.is_named && side < PROF_I_SIDES; side++)
-    status = sides_add(&sides, side, argv[optind + (int)side]);
-  if (status == EXIT_OK && (!sides.sides[0].count || !sides.sides[1].count))
-    status = refuse_words("diff", "needs both --base and --new", NULL);
+  if (status == EXIT_OK) status = sides_finish(&sides, argc, argv, true);
   if (status == EXIT_OK) status = compare_sides(&sides, &w);
   filter_options_free(&w.filter);
   sides_free(&sides);

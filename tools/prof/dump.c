@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../../src/base/path.h"
 #include "commands.h"
 #include "filter_options.h"
 
@@ -35,11 +36,6 @@ static const struct {
     {"pprof", PROF_FORMAT_PPROF, {".pb.gz", ".pb"}, "only the calls and self times of call paths"}};
 enum { FORMAT_COUNT = sizeof formats / sizeof *formats };
 
-static bool ends_with(const char *path, const char *ending) {
-  const size_t bytes = strlen(path), ending_bytes = strlen(ending);
-  return bytes > ending_bytes && strcmp(path + bytes - ending_bytes, ending) == 0;
-}
-
 /* Devices and pipes need no ending, and get Chrome JSON. */
 static bool is_special(const char *path) {
   struct stat status;
@@ -52,7 +48,8 @@ static int format_of_path(const char *path) {
   size_t longest = 0;
   for (int i = 0; i < FORMAT_COUNT; i++)
     for (int k = 0; k < 2 && formats[i].endings[k]; k++)
-      if (ends_with(path, formats[i].endings[k]) && strlen(formats[i].endings[k]) > longest) {
+      if (prof_i_path_ends_in(path, formats[i].endings[k]) &&
+          strlen(formats[i].endings[k]) > longest) {
         found = i;
         longest = strlen(formats[i].endings[k]);
       }
@@ -66,9 +63,9 @@ static int refuse_ending(const char *output) {
     for (int k = 0; k < 2 && formats[i].endings[k]; k++)
       used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", used ? ", " : "",
                                formats[i].endings[k]);
-  const char *const other = ends_with(output, ".svg")    ? "prof flame"
-                            : ends_with(output, ".html") ? "prof report"
-                                                         : NULL;
+  const char *const other = prof_i_path_ends_in(output, ".svg")    ? "prof flame"
+                            : prof_i_path_ends_in(output, ".html") ? "prof report"
+                                                                   : NULL;
   if (other)
     say("prof dump: '%s': %s writes such a file", output, other);
   else

@@ -84,17 +84,12 @@ static int read_words(int argc, char **argv, memory_words *w) {
   return EXIT_OK;
 }
 
-static int print_failure(int status) {
-  say("prof memory: %s: %s", prof_status_text(status), prof_last_error());
-  return EXIT_FAILED;
-}
-
 /* ---- what is made ---- */
 
 static int print_report(const prof_memory *memory, const memory_words *w) {
   char *text = NULL;
   const int status = prof_memory_text(memory, &w->text, &text);
-  if (status != PROF_OK) return print_failure(status);
+  if (status != PROF_OK) return say_status("memory", status);
   fputs(text, stdout);
   prof_free(text);
   return EXIT_OK;
@@ -138,7 +133,7 @@ static int draw_memory(const prof_memory *memory, const memory_words *w) {
     return EXIT_FAILED;
   }
   const int status = prof_memory_svg_dump(memory, index, w->svg);
-  if (status != PROF_OK) return print_failure(status);
+  if (status != PROF_OK) return say_status("memory", status);
   if (count > 1 && !w->text.pool)
     say("prof memory: of %u pools number %u is drawn; --pool chooses", count, index + 1);
   return EXIT_OK;
@@ -178,7 +173,7 @@ static int print_raf(const prof_trace *trace, const prof_memory *memory, const m
             : info.source != PROF_MEMORY_QUERY || !pool_is_first_of_device(memory, i, info.device))
       continue;
     const int status = prof_memory_trace_text(trace, info.device, &text);
-    if (status != PROF_OK) return print_failure(status);
+    if (status != PROF_OK) return say_status("memory", status);
     if (has_titles)
       printf("%s# device %d:%d\n", shown ? "\n" : "", info.device.type, info.device.index);
     shown++;
@@ -207,7 +202,7 @@ static int execute_memory(int argc, char **argv) {
   if (!trace) return EXIT_FAILED;
   const int result = prof_memory_read(trace, &memory);
   if (result != PROF_OK)
-    status = print_failure(result);
+    status = say_status("memory", result);
   else
     status = w.svg      ? draw_memory(memory, &w)
              : w.is_raf ? print_raf(trace, memory, &w)

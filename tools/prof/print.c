@@ -149,6 +149,11 @@ void say(const char *format, ...) {
   free(text);
 }
 
+int say_status(const char *name, int status) {
+  say("prof %s: %s: %s", name, prof_status_text(status), prof_last_error());
+  return EXIT_FAILED;
+}
+
 /* As setlocale() would look, which the command does not call: it formats nothing by a locale. */
 bool locale_is_utf8(void) {
   static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};

@@ -42,20 +42,9 @@ static int check_output(const command_sides *sides, const char *output) {
   return EXIT_OK;
 }
 
-static int fail(int status) {
-  say("prof report: %s: %s", prof_status_text(status), prof_last_error());
-  return EXIT_FAILED;
-}
-
-static int add_side(prof_i_comparison *comparison, const command_sides *sides, prof_i_side side) {
-  for (size_t i = 0; i < sides->sides[side].count; i++) {
-    prof_trace *const trace = open_capture(sides->sides[side].paths[i]);
-    if (!trace) return EXIT_FAILED;
-    const int status = prof_i_comparison_add(comparison, side, trace);
-    prof_trace_destroy(trace);
-    if (status != PROF_OK) return fail(status);
-  }
-  return EXIT_OK;
+static int add_capture(void *user, uint32_t side, const prof_trace *trace) {
+  const int status = prof_i_comparison_add(user, (prof_i_side)side, trace);
+  return status == PROF_OK ? EXIT_OK : say_status("report", status);
 }
 
 /* The caller frees the text. */
@@ -66,11 +55,10 @@ static int make_difference(const command_sides *sides, char **text_out) {
   const prof_i_diff_options form = {.width = DIFFERENCE_WIDTH, .rows_limit = DIFFERENCE_ROWS};
   prof_i_comparison comparison;
   prof_i_comparison_init(&comparison, &options);
-  int status = add_side(&comparison, sides, PROF_I_SIDE_BASE);
-  if (status == EXIT_OK) status = add_side(&comparison, sides, PROF_I_SIDE_NEW);
+  int status = sides_read(sides, add_capture, &comparison);
   if (status == EXIT_OK && (prof_i_comparison_finish(&comparison) != PROF_OK ||
                             prof_i_diff_text(&comparison, &form, text_out) != PROF_OK))
-    status = fail(PROF_E_NO_MEMORY);
+    status = say_status("report", PROF_E_NO_MEMORY);
   prof_i_comparison_fini(&comparison);
   return status;
 }
@@ -86,7 +74,7 @@ static int write_report(const command_sides *sides, const report_words *w) {
   if (traces && opened == captures->count) {
     const int status =
         prof_i_html_write((const prof_trace *const *)traces, opened, &w->html, w->output);
-    result = status == PROF_OK ? EXIT_OK : fail(status);
+    result = status == PROF_OK ? EXIT_OK : say_status("report", status);
     if (status == PROF_OK) say("prof report: %s written", w->output);
   }
   while (opened > 0) prof_trace_destroy(traces[--opened]);
@@ -100,12 +88,7 @@ static int execute(int argc, char **argv) {
   char *difference = NULL;
   int status = sides_take(&sides, &argc, argv);
   if (status == EXIT_OK) status = read_words(argc, argv, &w);
-  if (status == EXIT_OK && (argc > optind) == (sides.is_named != 0))
-    status = refuse_words("report", "takes captures, or --base A... --new B...", NULL);
-  for (int i = optind; status == EXIT_OK && i < argc; i++)
-    status = sides_add(&sides, PROF_I_SIDE_NEW, argv[i]);
-  if (status == EXIT_OK && sides.is_named && (!sides.sides[0].count || !sides.sides[1].count))
-    status = refuse_words("report", "needs both --base and --new", NULL);
+  if (status == EXIT_OK) status = sides_finish(&sides, argc, argv, false);
   if (status == EXIT_OK) status = check_output(&sides, w.output);
   if (status == EXIT_OK && sides.is_named) status = make_difference(&sides, &difference);
   w.html.difference = difference;

@@ -22,6 +22,15 @@ int sides_take(command_sides *sides, int *argc, char **argv);
 
 /* Adds what a word names to a side. The same. */
 int sides_add(command_sides *sides, uint32_t side, const char *word);
+
+/* The words that are left behind the options: with is_pair A and B, else captures of the new side.
+   Refuses them beside --base and --new, and one of these alone. The same. */
+int sides_finish(command_sides *sides, int argc, char **argv, bool is_pair);
+
+/* Opens each capture, of both sides, and hands it to `add`. It returns EXIT_OK, or another status
+   after it has said what is wrong, which ends the reading. The same. */
+typedef int (*sides_add_capture)(void *user, uint32_t side, const prof_trace *trace);
+int sides_read(const command_sides *sides, sides_add_capture add, void *user);
 void sides_free(command_sides *sides);
 
 #endif

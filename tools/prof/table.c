@@ -190,10 +190,7 @@ static int print_table(const input_captures *captures, table_words *w) {
   char *text = NULL;
   const int said = prof_i_traces_table((const prof_trace *const *)captures->items, captures->count,
                                        &w->options, &w->form, &text);
-  if (said != PROF_OK) {
-    say("prof table: %s: %s", prof_status_text(said), prof_last_error());
-    return EXIT_FAILED;
-  }
+  if (said != PROF_OK) return say_status("table", said);
   if (w->form.kind == PROF_I_TABLE_TEXT)
     fputs(text, stdout);
   else
