@@ -330,6 +330,66 @@ class Outputs(Recorded):
         done = self.prof("info", "sub/x.prof", status=1)
         self.assertIn("has left 'sub/x.prof.7.prof'", done.stderr)
 
+    COMMANDS = (
+        ("dump", "trace.prof", "-o", "l.json"),
+        ("dump", "trace.prof", "-o", "l.csv.gz"),
+        ("import", "trace.json", "-o", "l.prof"),
+        ("merge", "trace.prof", "-o", "l.pftrace"),
+        ("report", "trace.prof", "-o", "l.html"),
+        ("flame", "trace.prof", "-o", "l.svg"),
+        ("memory", "memory.prof", "--svg", "l.svg"),
+    )
+
+    def inputs(self):
+        self.record()
+        self.write_trace()
+        memory = [
+            {"ph": "i", "s": "t", "name": "[memory]", "cat": "memory", "pid": 7, "tid": 7, "ts": at}
+            | {"args": {"Total Allocated": total, "Bytes": 64, "Addr": 99, "Device Id": 0}}
+            | {"args": {"Total Allocated": total, "Bytes": 64, "Addr": 99, "Device Type": 0}}
+            for at, total in ((1, 64), (5, 128))
+        ]
+        trace = self.write("memory.json", json.dumps({"traceEvents": events() + memory}))
+        self.prof("import", trace, "-o", "memory.prof")
+
+    def test_a_link_is_written_through(self):
+        self.inputs()
+        os.mkdir(os.path.join(self.folder, "else 100%p"))
+        for words in self.COMMANDS:
+            link = os.path.join(self.folder, words[-1])
+            target = self.write("else 100%p/target", "before")
+            os.symlink("else 100%p/target", link)
+            self.prof(*words)
+            self.assertTrue(os.path.islink(link), words)
+            with open(target, "rb") as file:
+                through = file.read()
+            os.remove(link)
+            self.prof(*words)
+            with open(link, "rb") as file:
+                straight = file.read()
+            os.remove(link)
+            self.assertEqual(through[:16], straight[:16], words)
+            self.assertGreater(len(through), 100)
+            self.assertEqual(os.listdir(os.path.dirname(target)), ["target"])
+
+    def test_a_link_to_nothing_is_refused(self):
+        self.inputs()
+        for words in self.COMMANDS:
+            link = os.path.join(self.folder, words[-1])
+            os.symlink("nowhere", link)
+            done = self.prof(*words, status=1)
+            self.assertIn(f"cannot write through the link '{words[-1]}': No such file", done.stderr)
+            self.assertFalse(os.path.exists(os.path.join(self.folder, "nowhere")))
+            os.remove(link)
+
+    def test_an_output_that_is_the_input_is_refused(self):
+        self.inputs()
+        for words in self.COMMANDS:
+            link = os.path.join(self.folder, words[-1])
+            os.symlink(words[1], link)
+            self.assertIn("would write over ", self.prof(*words, status=2).stderr)
+            os.remove(link)
+
     def test_an_ending_of_another_command_names_it(self):
         self.record()
         for ending, command in ((".svg", "prof flame"), (".html", "prof report")):

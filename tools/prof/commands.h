@@ -117,9 +117,13 @@ void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* "prof NAME: STATUS: the library's last error", on stderr. Returns EXIT_FAILED. */
 int say_status(const char *name, int status);
 
-/* ---- dump.c ---- */
+/* ---- output_path.c ---- */
 
-/* Reads the name of a format as a prof_format. EXIT_USAGE, said on stderr: no such name. */
-int choose_format(const char *command, const char *word, uint32_t *to);
+/* If *output is a link to a file, makes it that file's path, which is valid until the next call: a
+   command writes through links. EXIT_FAILED, said on stderr: the link cannot be followed. */
+int output_follow_link(const char *command, const char **output);
+
+/* Both are there, and one file. */
+bool output_is_input(const char *output, const char *input);
 
 #endif

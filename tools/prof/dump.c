@@ -10,31 +10,10 @@
 #include <unistd.h>
 
 #include "../../src/base/path.h"
+#include "../run/output.h"
 #include "commands.h"
 #include "filter_options.h"
-
-/* The endings select a format without --format. lacks: what the command says of the file. */
-static const struct {
-  const char *word;
-  prof_format format;
-  const char *endings[2];
-  const char *lacks;
-} formats[] = {
-    {"chrome", PROF_FORMAT_CHROME, {".json", ".json.gz"}, NULL},
-    {"raf", PROF_FORMAT_RAF, {NULL, NULL}, "only scopes, in whole microseconds"},
-    {"capture", PROF_FORMAT_CAPTURE, {".prof", NULL}, NULL},
-    {"perfetto",
-     PROF_FORMAT_PERFETTO,
-     {".pftrace", ".pftrace.gz"},
-     "no stacks of Python functions, no clocks of devices"},
-    {"csv", PROF_FORMAT_CSV, {".csv", ".csv.gz"}, "no arguments, arrows or memory"},
-    {"folded", PROF_FORMAT_FOLDED, {".folded", ".folded.gz"}, "only the self times of call paths"},
-    {"speedscope",
-     PROF_FORMAT_SPEEDSCOPE,
-     {".speedscope.json", ".speedscope.json.gz"},
-     "only the self times of call paths"},
-    {"pprof", PROF_FORMAT_PPROF, {".pb.gz", ".pb"}, "only the calls and self times of call paths"}};
-enum { FORMAT_COUNT = sizeof formats / sizeof *formats };
+#include "formats.h"
 
 /* Devices and pipes need no ending, and get Chrome JSON. */
 static bool is_special(const char *path) {
@@ -42,27 +21,7 @@ static bool is_special(const char *path) {
   return stat(path, &status) == 0 && !S_ISREG(status.st_mode);
 }
 
-/* Index in formats by the path's longest ending, or FORMAT_COUNT. */
-static int format_of_path(const char *path) {
-  int found = FORMAT_COUNT;
-  size_t longest = 0;
-  for (int i = 0; i < FORMAT_COUNT; i++)
-    for (int k = 0; k < 2 && formats[i].endings[k]; k++)
-      if (prof_i_path_ends_in(path, formats[i].endings[k]) &&
-          strlen(formats[i].endings[k]) > longest) {
-        found = i;
-        longest = strlen(formats[i].endings[k]);
-      }
-  return found == FORMAT_COUNT && is_special(path) ? 0 : found;
-}
-
 static int refuse_ending(const char *output) {
-  char text[256];
-  size_t used = 0;
-  for (int i = 0; i < FORMAT_COUNT; i++)
-    for (int k = 0; k < 2 && formats[i].endings[k]; k++)
-      used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", used ? ", " : "",
-                               formats[i].endings[k]);
   const char *const other = prof_i_path_ends_in(output, ".svg")    ? "prof flame"
                             : prof_i_path_ends_in(output, ".html") ? "prof report"
                                                                    : NULL;
@@ -70,7 +29,7 @@ static int refuse_ending(const char *output) {
     say("prof dump: '%s': %s writes such a file", output, other);
   else
     say("prof dump: no format has the ending of '%s'. The endings are %s; or give --format", output,
-        text);
+        format_endings_text());
   return EXIT_USAGE;
 }
 
@@ -98,20 +57,6 @@ static void warn_of_size(const prof_trace *trace, const char *output, uint32_t f
           output, (unsigned long long)mb, viewer_limits[i].viewer, viewer_limits[i].limit_mb,
           viewer_limits[i].instead);
   }
-}
-
-/* What the written file cannot hold. */
-static void say_what_lacks(const char *output, uint32_t format) {
-  for (int i = 0; i < FORMAT_COUNT; i++)
-    if ((uint32_t)formats[i].format == format && formats[i].lacks)
-      say("prof dump: %s has %s", output, formats[i].lacks);
-}
-
-int choose_format(const char *command, const char *word, uint32_t *to) {
-  command_choice choices[FORMAT_COUNT + 1] = {{NULL, 0}};
-  for (int i = 0; i < FORMAT_COUNT; i++)
-    choices[i] = (command_choice){formats[i].word, formats[i].format};
-  return command_read_choice(command, "--format", word, choices, to);
 }
 
 static int read_dump_words(int argc, char **argv, prof_dump_options *options,
@@ -150,23 +95,26 @@ static int execute_dump(int argc, char **argv) {
     return refuse_words("dump", "takes one capture, and -o OUT for the file to write", NULL);
   if (!output) return refuse_words("dump", "needs -o OUT", NULL);
   if (options.format == PROF_FORMAT_DEFAULT && strcmp(output, "-") != 0) {
-    const int by_ending = format_of_path(output);
-    if (by_ending == FORMAT_COUNT) return refuse_ending(output);
-    options.format = formats[by_ending].format;
+    if (is_special(output)) options.format = PROF_FORMAT_CHROME;
+    if (!format_ending(output, &options.format) && !is_special(output))
+      return refuse_ending(output);
   }
-  struct stat from, to;
-  if (stat(argv[optind], &from) == 0 && stat(output, &to) == 0 && from.st_dev == to.st_dev &&
-      from.st_ino == to.st_ino)
+  if (output_is_input(output, argv[optind]))
     return refuse_words("dump", "would write over the capture itself:", output);
   if (strcmp(output, "-") == 0)
     return refuse_words("dump", "for the standard output give -o /dev/stdout, not", output);
+  const char *to = output;
+  if (output_follow_link("dump", &to) != EXIT_OK) return EXIT_FAILED;
+  options.gzip = prof_i_path_ends_in(output, ".gz"); /* a link's ending decides, not its file's */
+  if (to != output) to = run_output_escaped(to);     /* a % of the file's name is no mark */
   prof_trace *const trace = open_capture(argv[optind]);
   if (!trace) return EXIT_FAILED;
   warn_of_size(trace, output, options.format);
-  const int status = prof_trace_dump(trace, output, &options);
+  const int status = prof_trace_dump(trace, to, &options);
   prof_trace_destroy(trace);
   if (status == PROF_OK) {
-    say_what_lacks(output, options.format);
+    const char *const lacks = format_lacks(options.format);
+    if (lacks) say("prof dump: %s has %s", output, lacks);
     return EXIT_OK;
   }
   if (is_reader_gone(output)) raise(SIGPIPE); /* as the other commands end */

@@ -96,6 +96,7 @@ static int execute(int argc, char **argv) {
   int status = sides_take(&sides, &argc, argv);
   if (status == EXIT_OK) status = read_words(argc, argv, &w);
   if (status == EXIT_OK) status = sides_finish(&sides, argc, argv, false);
+  if (status == EXIT_OK && w.output) status = sides_check_output(&sides, &w.output);
   if (status == EXIT_OK) {
     w.flame.is_difference = sides.is_named;
     w.flame.runs_count[0] = (uint32_t)sides.sides[0].count;

@@ -39,11 +39,6 @@ static bool name_output(const char *from, char to[PATH_MAX]) {
   return true;
 }
 
-static bool paths_are_same_file(const char *a, const char *b) {
-  struct stat x, y;
-  return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
 /* ---- what it says in the end ---- */
 
 static const char *plural_ending(uint64_t count) { return count == 1 ? "" : "s"; }
@@ -151,9 +146,10 @@ static int execute_import(int argc, char **argv) {
   if (!output && !name_output(from, named))
     return refuse_words("import",
                         "needs -o OUT.prof: the name is too long to make another of:", from);
-  const char *const to = output ? output : named;
-  if (paths_are_same_file(from, to))
+  const char *to = output ? output : named;
+  if (output_is_input(to, from))
     return refuse_words("import", "would write over the trace itself:", to);
+  if (output_follow_link("import", &to) != EXIT_OK) return EXIT_FAILED;
   import_result result;
   import_run(from, to, !output, &result);
   return report_import(from, to, &result);

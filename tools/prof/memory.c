@@ -77,11 +77,10 @@ static int read_words(int argc, char **argv, memory_words *w) {
   if (w->svg && w->is_raf) return refuse_words("memory", "--svg or --raf, not both", NULL);
   if (w->svg && strcmp(w->svg, "-") == 0)
     return refuse_words("memory", "for the standard output give --svg /dev/stdout, not", w->svg);
-  struct stat from, to;
-  if (w->svg && stat(w->capture, &from) == 0 && stat(w->svg, &to) == 0 &&
-      from.st_dev == to.st_dev && from.st_ino == to.st_ino)
+  if (!w->svg) return EXIT_OK;
+  if (output_is_input(w->svg, w->capture))
     return refuse_words("memory", "would write over the capture itself:", w->svg);
-  return EXIT_OK;
+  return output_follow_link("memory", &w->svg);
 }
 
 /* ---- what is made ---- */

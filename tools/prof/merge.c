@@ -29,7 +29,7 @@ static int check_output(merge_words *w) {
   w->is_gzip = prof_i_path_ends_in(w->output, ".pftrace.gz");
   if (w->is_gzip || prof_i_path_ends_in(w->output, ".pftrace") ||
       (is_there && !S_ISREG(info.st_mode)))
-    return EXIT_OK;
+    return output_follow_link("merge", &w->output);
   say("prof merge: '%s' must end in .pftrace or .pftrace.gz. Tables, prof diff and prof flame take "
       "several captures as they are",
       w->output);

@@ -1,10 +1,9 @@
 /* prof report FILE...: one HTML file with a table, a time line and flame graphs; with --base also
    the difference that `prof diff` prints. src/report/html.c writes it. */
 #define _GNU_SOURCE
+#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "../../src/report/diff.h"
 #include "../../src/report/html.h"
@@ -27,18 +26,6 @@ static int read_words(int argc, char **argv, report_words *w) {
     else
       return EXIT_USAGE;
   }
-  return EXIT_OK;
-}
-
-/* The report must not take the place of a capture that it is of. */
-static int check_output(const command_sides *sides, const char *output) {
-  struct stat from, to;
-  if (stat(output, &to) != 0) return EXIT_OK;
-  for (uint32_t side = 0; side < PROF_I_SIDES; side++)
-    for (size_t i = 0; i < sides->sides[side].count; i++)
-      if (stat(sides->sides[side].paths[i], &from) == 0 && from.st_dev == to.st_dev &&
-          from.st_ino == to.st_ino)
-        return refuse_words("report", "would write over the capture itself:", output);
   return EXIT_OK;
 }
 
@@ -89,7 +76,7 @@ static int execute(int argc, char **argv) {
   int status = sides_take(&sides, &argc, argv);
   if (status == EXIT_OK) status = read_words(argc, argv, &w);
   if (status == EXIT_OK) status = sides_finish(&sides, argc, argv, false);
-  if (status == EXIT_OK) status = check_output(&sides, w.output);
+  if (status == EXIT_OK) status = sides_check_output(&sides, &w.output);
   if (status == EXIT_OK && sides.is_named) status = make_difference(&sides, &difference);
   w.html.difference = difference;
   if (status == EXIT_OK) status = write_report(&sides, &w);

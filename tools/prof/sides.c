@@ -59,6 +59,14 @@ int sides_finish(command_sides *sides, int argc, char **argv, bool is_pair) {
              : refuse_words(sides->command, "needs both --base and --new", NULL);
 }
 
+int sides_check_output(const command_sides *sides, const char **output) {
+  for (uint32_t side = 0; side < 2; side++)
+    for (size_t i = 0; i < sides->sides[side].count; i++)
+      if (output_is_input(*output, sides->sides[side].paths[i]))
+        return refuse_words(sides->command, "would write over the capture itself:", *output);
+  return output_follow_link(sides->command, output);
+}
+
 int sides_read(const command_sides *sides, sides_add_capture add, void *user) {
   for (uint32_t side = 0; side < 2; side++)
     for (size_t i = 0; i < sides->sides[side].count; i++) {

@@ -27,6 +27,10 @@ int sides_add(command_sides *sides, uint32_t side, const char *word);
    Refuses them beside --base and --new, and one of these alone. The same. */
 int sides_finish(command_sides *sides, int argc, char **argv, bool is_pair);
 
+/* Refuses an output that is one of the captures, and follows one that is a link: commands.h. The
+   same. */
+int sides_check_output(const command_sides *sides, const char **output);
+
 /* Opens each capture, of both sides, and hands it to `add`. It returns EXIT_OK, or another status
    after it has said what is wrong, which ends the reading. The same. */
 typedef int (*sides_add_capture)(void *user, uint32_t side, const prof_trace *trace);
