@@ -145,8 +145,10 @@ int prof_i_path_tree_event(prof_i_export *run, prof_i_export_event *event) {
   if (path == PROF_I_NO_PATH || !prof_i_make_room((void **)&tree->open, &tree->open_room,
                                                   tree->open_count, sizeof *tree->open))
     return no_memory(tree);
-  tree->paths[path].self_ns += event->event->self_ns;
-  tree->paths[path].call_count++;
+  if (!event->is_left_out) {
+    tree->paths[path].self_ns += event->event->self_ns;
+    tree->paths[path].call_count++;
+  }
   if (is_nested) tree->open[tree->open_count++] = path;
   return PROF_OK;
 }

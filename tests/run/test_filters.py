@@ -1,9 +1,14 @@
 """Filters of the command, against a computation in Python of the JSON export."""
 
+import csv
 import json
 import os
+import sys
 
-from nested_capture import FILTERS, Nested
+from nested_capture import FILTERS, Nested, nested_events, read_export
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "python"))
+from perfetto_file import decode
 
 
 def expected_rows(scopes, takes):
@@ -56,6 +61,106 @@ class Exports(Nested):
         self.assertFalse(os.path.exists(os.path.join(self.folder, "no.json")))
 
 
+def path_names(scope):
+    return tuple(reversed([scope.name, *(other.name for other in scope.around())]))
+
+
+def path_sums(scopes, takes):
+    """calls and self time of each thread's call paths."""
+    sums = {}
+    for scope in filter(takes, scopes):
+        key = (scope.thread, *path_names(scope))
+        calls, own = sums.get(key, (0, 0))
+        sums[key] = (calls + 1, own + scope.self)
+    return sums
+
+
+class FilteredExports(Nested):
+    """--from and --to are of what touches that time: the class above."""
+
+    CASES = tuple(case for case in FILTERS if case[0] and "--from" not in case[0])
+
+    def export(self, name, words):
+        done = self.prof("dump", self.capture, *words, "-o", name)
+        if words:
+            taken = len([scope for scope in self.scopes if dict(self.CASES)[words](scope)])
+            self.assertIn(
+                f"{name} is filtered: {len(self.scopes) - taken} of {len(self.scopes)} scopes are "
+                "left out, and all arrows and memory",
+                done.stderr,
+            )
+            self.assertTrue(0 < taken < len(self.scopes))
+        return os.path.join(self.folder, name)
+
+    def test_rows_of_json_are_those_of_the_whole_file_that_pass(self):
+        with open(self.export("all.json", ()), encoding="utf-8") as file:
+            whole = [line for line in file if line.startswith('{"ph":"X"')]
+        for words, takes in self.CASES:
+            with open(self.export("some.json", words), encoding="utf-8") as file:
+                lines = [line for line in file if line.startswith('{"ph":"X"')]
+            self.assertLessEqual(set(lines), set(whole))
+            found = read_export(os.path.join(self.folder, "some.json"))
+            self.assertEqual(
+                sorted((scope.name, scope.thread, scope.duration) for scope in found),
+                sorted((x.name, x.thread, x.duration) for x in self.scopes if takes(x)),
+            )
+
+    def test_numbers_of_operators_are_those_of_the_whole_file(self):
+        found = [{**x, "cat": "cpu_op"} if "cat" in x else x for x in nested_events(self.seed)]
+        trace = self.write("operators.json", json.dumps({"traceEvents": found}))
+        files = []
+        for words in ((), ("--name", "load")):
+            self.prof("dump", trace, *words, "-o", "operators.out.json")
+            with open(os.path.join(self.folder, "operators.out.json"), encoding="utf-8") as file:
+                files.append({line for line in file if line.startswith('{"ph":"X"')})
+        self.assertLess(files[1], files[0])
+        self.assertTrue(all('"Ev Idx":' in line for line in files[1]))
+
+    def test_csv_and_the_log_of_raf_have_the_scopes_that_pass(self):
+        for words, takes in self.CASES:
+            expected = sorted((x.name, x.self) for x in self.scopes if takes(x))
+            with open(self.export("some.csv", words), encoding="utf-8") as file:
+                rows = [row for row in csv.DictReader(file) if row["kind"] == "scope"]
+            self.assertEqual(sorted((x["name"], int(x["self_ns"])) for x in rows), expected)
+            self.prof("dump", self.capture, *words, "--format", "raf", "-o", "some.log")
+            with open(os.path.join(self.folder, "some.log"), encoding="utf-8") as file:
+                begins = [x["name"] for x in json.load(file)["traceEvents"] if x["ph"] == "B"]
+            self.assertEqual(sorted(begins), [name for name, _ in expected])
+
+    def test_call_paths_have_the_numbers_of_the_scopes_that_pass(self):
+        for words, takes in self.CASES:
+            sums = path_sums(self.scopes, takes)
+            with open(self.export("some.folded", words), encoding="utf-8") as file:
+                lines = [line.rstrip("\n").rpartition(" ") for line in file]
+            found = {}
+            for path, _, own in lines:
+                thread, *names = path.split(";")
+                found[(int(thread.rpartition(" ")[2]), *names)] = int(own)
+            self.assertEqual(found, {key: own for key, (_, own) in sums.items() if own})
+            with open(self.export("some.speedscope.json", words), encoding="utf-8") as file:
+                profiles = json.load(file)["profiles"]
+            self.assertEqual(sum(x["endValue"] for x in profiles), sum(x for _, x in sums.values()))
+
+    def test_a_perfetto_trace_has_the_scopes_that_pass(self):
+        for words, takes in self.CASES:
+            found = decode(self.export("some.pftrace", words)).slices
+            self.assertEqual(
+                sorted((x.name, x.duration_ns) for x in found),
+                sorted((x.name, x.duration) for x in self.scopes if takes(x)),
+            )
+
+    def test_what_nothing_passes_is_not_written(self):
+        for name in ("no.json", "no.pftrace", "no.csv", "no.folded", "no.pb"):
+            done = self.prof("dump", self.capture, "--name", "none", "-o", name, status=3)
+            self.assertIn("no scope passed the filter", done.stderr)
+            self.assertFalse(os.path.exists(os.path.join(self.folder, name)))
+
+    def test_a_capture_takes_no_filter(self):
+        done = self.prof("dump", self.capture, "--name", "load", "-o", "no.prof", status=2)
+        self.assertIn("a capture is copied whole", done.stderr)
+        self.assertFalse(os.path.exists(os.path.join(self.folder, "no.prof")))
+
+
 class WrongWords(Nested):
     def test_no_scope_begins_after_the_last_time(self):
         words = ("--from", f"{2**64 - 1}ns", self.capture)
@@ -64,7 +169,7 @@ class WrongWords(Nested):
             self.assertIn("no scope passed the filter", done.stderr)
 
     def test_a_wrong_value_is_one_error_with_the_value(self):
-        for command in ("table", "events", "tree", "flame"):
+        for command in ("table", "events", "tree", "flame", "dump"):
             for option, value in (
                 ("--name", "a["),
                 ("--min", "10"),
