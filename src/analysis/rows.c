@@ -19,6 +19,7 @@ enum { ROWS_DEFAULT = 100 };
 
 typedef struct rows_block {
   const prof_row_more *more; /* of each row */
+  const char **args;         /* the same */
   prof_rows rows;
 } rows_block;
 
@@ -104,6 +105,7 @@ static int sort_locations(const prof_i_source_location *a, const prof_i_source_l
 static int group_compare_total(const prof_i_group *a, const prof_i_group *b) {
   int order = compare_falling(prof_i_group_total(a), prof_i_group_total(b));
   if (!order) order = order_texts(a->key.name, b->key.name);
+  if (!order) order = order_texts(a->key.arg, b->key.arg);
   if (!order) order = sort_locations(&a->key.location, &b->key.location);
   if (!order) order = (a->key.thread > b->key.thread) - (a->key.thread < b->key.thread);
   return order ? order : (a->key.process > b->key.process) - (a->key.process < b->key.process);
@@ -174,7 +176,8 @@ static prof_i_process_record group_process(const prof_i_processes *processes,
 static size_t texts_bytes(const prof_i_group *g, const prof_i_processes *processes) {
   return repaired_bytes(g->key.name) + repaired_bytes(group_category(g)) +
          shape_text(g->key.shape, NULL, 0) + 1 + repaired_bytes(g->key.stack) +
-         repaired_bytes(g->locations.first.file) + repaired_bytes(group_process(processes, g).name);
+         repaired_bytes(g->key.arg) + repaired_bytes(g->locations.first.file) +
+         repaired_bytes(group_process(processes, g).name);
 }
 
 /* ---- rows ---- */
@@ -255,17 +258,21 @@ static prof_rows *make_rows(const prof_aggregate_options *options,
                             uint64_t all) {
   const uint64_t limit = options->rows_limit ? options->rows_limit : ROWS_DEFAULT;
   const uint64_t count = limit == UINT32_MAX || all < limit ? all : limit;
-  size_t bytes = sizeof(rows_block) + (size_t)count * (sizeof(prof_row) + sizeof(prof_row_more));
+  size_t bytes = sizeof(rows_block) +
+                 (size_t)count * (sizeof(prof_row) + sizeof(prof_row_more) + sizeof(char *));
   for (uint64_t i = 0; i < count; i++) bytes += texts_bytes(order[i].of, processes);
   rows_block *const block = malloc(bytes);
   if (!block) return NULL;
   prof_row *const row = (prof_row *)(block + 1);
   prof_row_more *const more = (prof_row_more *)(row + count);
-  char *texts = (char *)(more + count);
+  const char **const args = (const char **)(more + count);
+  char *texts = (char *)(args + count);
   block->more = more;
+  block->args = args;
   block->rows = (prof_rows){.rows = row, .row_count = count, .all_row_count = all};
   for (uint64_t i = 0; i < count; i++) {
     row[i] = make_row(order[i].of, &texts);
+    args[i] = text_put_repaired(&texts, order[i].of->key.arg);
     const prof_i_process_record process = group_process(processes, order[i].of);
     more[i] = fill_row_more(order[i].of, &process, options->group, options->sort == PROF_SORT_FIRST,
                             &texts);
@@ -298,6 +305,10 @@ int prof_i_rows_make(const prof_trace *const *traces, size_t trace_count,
 
 static rows_block *rows_block_of(const prof_rows *rows) {
   return (rows_block *)((uintptr_t)rows - offsetof(rows_block, rows));
+}
+
+const char *prof_i_rows_arg(const prof_rows *rows, uint64_t index) {
+  return rows_block_of(rows)->args[index];
 }
 
 int prof_rows_more(const prof_rows *rows, uint64_t index, prof_row_more *more_out) {

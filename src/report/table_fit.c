@@ -38,6 +38,7 @@ static size_t least_kept_column(const prof_i_table *t, const prof_i_table_column
   size_t least = count;
   for (size_t c = 0; c < count; c++) {
     if (!t->widths[c] || !columns[c].keep || c == sorted) continue;
+    if (columns[c].group & t->group & PROF_I_GROUP_LINE) continue; /* it is what the rows are by */
     if (least == count || columns[c].keep < columns[least].keep) least = c;
   }
   return least;

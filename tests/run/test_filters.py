@@ -5,6 +5,8 @@ import json
 import os
 import sys
 
+from case import PROF
+from known_capture import Recorded
 from nested_capture import FILTERS, Nested, nested_events, read_export
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "python"))
@@ -42,6 +44,115 @@ class Tables(Nested):
             done = self.prof("table", *words, self.capture, status=3)
             self.assertIn("no scope passed the filter", done.stderr)
         self.prof("table", self.capture)
+
+
+class Groups(Nested):
+    def rows(self, *words):
+        text = self.prof("table", "--json", "--rows", "all", *words, self.capture).stdout
+        return json.loads(text)["rows"]
+
+    def expected(self, key_of):
+        """calls, total and self by key; None has no row."""
+        sums = {}
+        for scope in self.scopes:
+            key = key_of(scope)
+            if key is None:
+                continue
+            calls, total, own = sums.get(key, (0, 0, 0))
+            is_inner = any(key_of(other) == key for other in scope.around())
+            sums[key] = (calls + 1, total + (0 if is_inner else scope.duration), own + scope.self)
+        return sums
+
+    def test_rows_by_an_argument_are_its_values(self):
+        for key in ("layer", "kind"):
+            rows = {
+                x["arg"]: (x["calls"], x["total_ns"], x["self_ns"])
+                for x in self.rows("--by", f"arg:{key}")
+            }
+            found = self.expected(lambda scope, key=key: scope.args.get(key))
+            self.assertEqual(rows, {str(value): sums for value, sums in found.items()})
+            self.assertEqual(len(rows), 3)
+
+    def test_an_argument_goes_with_other_groups_and_a_filter(self):
+        words = ("--by", "arg:layer,name", "--by", "thread", "--arg", "kind=y")
+        rows = {
+            (x["arg"], x["name"], x["thread"]): (x["calls"], x["self_ns"])
+            for x in self.rows(*words)
+        }
+        found = {}
+        for scope in self.scopes:
+            if scope.args.get("kind") == "y":
+                key = (
+                    str(scope.args["layer"]),
+                    scope.name,
+                    f"worker {scope.thread} ({scope.thread})",
+                )
+                calls, own = found.get(key, (0, 0))
+                found[key] = (calls + 1, own + scope.self)
+        self.assertEqual(rows, found)
+
+    def test_the_title_of_the_column_is_the_key(self):
+        text = self.prof("table", "--by", "arg:layer", self.capture).stdout
+        self.assertEqual(text.splitlines()[1].split()[0], "layer")
+        text = self.prof("table", "--by", "arg:layer", "--csv", self.capture).stdout
+        self.assertTrue(text.startswith("arg,"))
+
+    def test_a_key_that_no_scope_has_is_status_3(self):
+        done = self.prof("table", "--by", "arg:none", self.capture, status=3)
+        self.assertIn("no scope has the argument 'none'", done.stderr)
+        done = self.prof("table", "--by", "line", self.capture, status=3)
+        self.assertIn("no scope has a known file and line", done.stderr)
+
+    def test_wrong_groups_are_refused(self):
+        for by, said in (
+            ("arg:", "needs the argument's key"),
+            ("arg:a,arg:b", "takes one argument, and not also b"),
+            ("argument", "--by takes no"),
+        ):
+            done = self.prof("table", "--by", by, self.capture, status=2)
+            self.assertEqual(done.stdout, "")
+            if by != "argument":
+                self.assertIn(said, done.stderr)
+
+
+SCRIPT = """def one():
+    pass
+
+
+class Two:
+    def one(self):
+        one()
+
+
+for _ in range(4):
+    one()
+Two().one()
+"""
+
+
+class Lines(Recorded):
+    def test_rows_by_line_are_the_call_sites(self):
+        """The module's code is of line 1, as the function is."""
+        self.write("script.py", SCRIPT)
+        package = os.path.join(os.path.dirname(__file__), "..", "..", "bindings", "python")
+        self.prof(
+            *("run", "-q", "--python", "-o", "lines.prof", "script.py"),
+            env={
+                "PYTHONPATH": os.path.abspath(package),
+                "PROF_LIBRARY": os.path.join(os.path.dirname(PROF), "libprof.so"),
+                "PROF_PYTHON_PROGRAM": sys.executable,
+            },
+        )
+        text = self.prof("table", "--json", "--by", "line", "lines.prof").stdout
+        rows = {x["location"]: x["calls"] for x in json.loads(text)["rows"]}
+        own = {place: calls for place, calls in rows.items() if "/script.py:" in place}
+        script = os.path.join(os.path.realpath(self.folder), "script.py")
+        self.assertEqual(own, {f"{script}:1": 6, f"{script}:5": 1, f"{script}:6": 1})
+        text = self.prof("table", "--json", "--by", "line,name", "lines.prof").stdout
+        places = [x["location"] for x in json.loads(text)["rows"] if x["name"] == "one"]
+        self.assertEqual(places, [f"{script}:1"])
+        narrow = self.prof("table", "--by", "line", "--width", "60", "lines.prof").stdout
+        self.assertIn("script.py:6\n", narrow)
 
 
 class Exports(Nested):

@@ -100,7 +100,7 @@ static int print_table(const char *path, top_words *w, bool is_first, bool *is_o
     return *is_over_out ? EXIT_OK : EXIT_FAILED;
   }
   prof_trace_info info = {.size = sizeof info};
-  prof_i_table_form form = {.filter = w->filter.filter};
+  prof_i_table_form form = {.more = {.filter = w->filter.filter}};
   const prof_trace *const traces[] = {trace};
   char *text = NULL;
   prof_trace_info_get(trace, &info);
