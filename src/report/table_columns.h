@@ -39,7 +39,8 @@ enum { PROF_I_TABLE_PLACE_BYTES = 40, PROF_I_TABLE_CELL_BYTES = PROF_I_SANITIZED
   X("open", "Open", OPEN, COUNT, 0, 24, 20) \
   X("open-for", "Open for", OPEN_TIME, TIME, 0, 24, 19) \
   X("skipped", "Skipped", SKIPPED, COUNT, 0, 24, 12) \
-  X("location", "Location", PLACE, TEXT, PROF_GROUP_NAME | PROF_I_GROUP_LINE, PROF_I_TABLE_PLACE_BYTES, 5) \
+  X("location", "Location", PLACE, TEXT, PROF_GROUP_NAME | PROF_I_GROUP_LINE, \
+    PROF_I_TABLE_PLACE_BYTES, 5) \
   X("shape", "Input Shapes", SHAPE, TEXT, PROF_GROUP_SHAPE, 80, 0) \
   X("stack", "Source Location", STACK, TEXT, PROF_GROUP_STACK | PROF_GROUP_SCOPES, 75, 0)
 /* The last: rows go on below it. */

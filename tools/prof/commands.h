@@ -123,6 +123,13 @@ int say_status(const char *name, int status);
    command writes through links. EXIT_FAILED, said on stderr: the link cannot be followed. */
 int output_follow_link(const char *command, const char **output);
 
+/* A signal that ends the command, such as that of Ctrl-C, removes files that have no final name
+   yet. output_follow_link() calls it. */
+void output_clean_up_if_killed(void);
+
+/* The capture that an import on the fly makes: a signal removes it. NULL: none. */
+void output_set_passing(const char *path);
+
 /* Both are there, and one file. */
 bool output_is_input(const char *output, const char *input);
 

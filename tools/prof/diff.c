@@ -10,9 +10,10 @@
 #include "../../src/report/diff.h"
 #include "commands.h"
 #include "filter_options.h"
+#include "progress.h"
 #include "sides.h"
 
-enum { WIDTH_MIN = 60, WIDTH_MAX = 1000 };
+enum { WIDTH_MIN = 60, WIDTH_MAX = 1000, PASSES = 3 };
 
 typedef enum diff_form { FORM_TEXT, FORM_JSON, FORM_CSV } diff_form;
 
@@ -95,6 +96,7 @@ static int add_captures(prof_i_comparison *comparison, const command_sides *side
 
 static int print_comparison(const prof_i_comparison *comparison, const diff_words *w) {
   char *text = NULL;
+  progress_end();
   const int status = w->form == FORM_JSON  ? prof_i_diff_json(comparison, &text)
                      : w->form == FORM_CSV ? prof_i_diff_csv(comparison, &text)
                                            : prof_i_diff_text(comparison, &w->text, &text);
@@ -136,6 +138,7 @@ static int execute(int argc, char **argv) {
   command_sides sides = {.command = "diff"};
   w.text.width = terminal_columns(STDOUT_FILENO);
   if (w.text.width && w.text.width < WIDTH_MIN) w.text.width = WIDTH_MIN;
+  progress_begin("diff", PASSES);
   int status = sides_take(&sides, &argc, argv);
   if (status == EXIT_OK) status = read_words(argc, argv, &w);
   if (status == EXIT_OK) status = sides_finish(&sides, argc, argv, true);

@@ -16,6 +16,9 @@
 #include "commands.h"
 #include "filter_options.h"
 #include "formats.h"
+#include "progress.h"
+
+enum { PASSES = 3 };
 
 /* Devices and pipes need no ending, and get Chrome JSON. */
 static bool is_special(const char *path) {
@@ -145,6 +148,8 @@ static int say_what_lacks(const dump_words *w, const prof_i_export_filtered *fil
 /* to: the output, or the file that it is a link to. */
 static int write_dump(const dump_words *w, const char *input, const char *to) {
   prof_i_export_filtered filtered;
+  progress_begin("dump", PASSES);
+  progress_expect(input);
   prof_trace *const trace = open_capture(input);
   if (!trace) return EXIT_FAILED;
   warn_of_size(trace, w->output, w->options.format);
@@ -152,6 +157,7 @@ static int write_dump(const dump_words *w, const char *input, const char *to) {
                          ? prof_i_dump_filtered(trace, to, &w->options, w->filter.filter, &filtered)
                          : prof_trace_dump(trace, to, &w->options);
   prof_trace_destroy(trace);
+  progress_end();
   return status == PROF_OK ? say_what_lacks(w, &filtered) : say_refusal(status, w->output);
 }
 

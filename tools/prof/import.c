@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "commands.h"
+#include "progress.h"
 
 _Noreturn void import_fail(const char *format, ...) {
   char text[1024];
@@ -151,7 +152,10 @@ static int execute_import(int argc, char **argv) {
     return refuse_words("import", "would write over the trace itself:", to);
   if (output_follow_link("import", &to) != EXIT_OK) return EXIT_FAILED;
   import_result result;
+  progress_begin("import", 1);
+  progress_expect(from);
   import_run(from, to, !output, &result);
+  progress_end();
   return report_import(from, to, &result);
 }
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "commands.h"
+#include "progress.h"
 
 static bool has_damage;
 
@@ -321,9 +322,12 @@ static prof_trace *import_capture(const char *path) {
     say("prof: TMPDIR is too long for a name in it: %s", folder);
     return NULL;
   }
-  if (!import_to_read(path, output, &has_damage)) return NULL;
-  prof_trace *const trace = open_capture_file(output);
+  output_clean_up_if_killed();
+  output_set_passing(output);
+  prof_trace *const trace =
+      import_to_read(path, output, &has_damage) ? open_capture_file(output) : NULL;
   unlink(output);
+  output_set_passing(NULL);
   return trace;
 }
 
@@ -378,6 +382,7 @@ int input_captures_open(const char *command, size_t count, char **words, input_c
   int status = EXIT_OK;
   for (size_t i = 0; i < count && status == EXIT_OK; i++)
     status = input_paths_add(command, &paths, words[i], false);
+  for (size_t i = 0; i < paths.count; i++) progress_expect(paths.paths[i]);
   if (status == EXIT_OK) to->items = calloc(paths.count + 1, sizeof *to->items);
   for (size_t i = 0; i < paths.count && status == EXIT_OK; i++) {
     prof_trace *const trace = to->items ? open_capture(paths.paths[i]) : NULL;

@@ -10,6 +10,9 @@
 #include "../../src/base/path.h"
 #include "commands.h"
 #include "merge_files.h"
+#include "progress.h"
+
+enum { PASSES = 4 };
 
 typedef struct merge_words {
   const char *output;
@@ -60,6 +63,8 @@ static int write_file(const merge_words *w) {
 static int execute(int argc, char **argv) {
   merge_words w = {.list.command = "merge"};
   int status = read_words(argc, argv, &w);
+  progress_begin("merge", PASSES);
+  for (uint32_t i = 0; i < w.list.count; i++) progress_expect(w.list.files[i].path);
   if (status == EXIT_OK)
     status =
         merge_files_place(&w.list, w.is_unaligned, "--unaligned lets all hosts start together");

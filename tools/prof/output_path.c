@@ -3,11 +3,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../../src/sink/target.h"
+#include "../import/output.h"
 #include "commands.h"
 
 bool output_is_input(const char *output, const char *input) {
@@ -15,6 +18,35 @@ bool output_is_input(const char *output, const char *input) {
   return stat(output, &to) == 0 && stat(input, &from) == 0 && to.st_dev == from.st_dev &&
          to.st_ino == from.st_ino;
 }
+
+/* ---- signals ---- */
+
+static prof_i_unfinished_file unfinished;
+static const char *volatile passing_path;
+
+void output_set_passing(const char *path) { passing_path = path; }
+
+/* Removes what has no final name, and ends as without a handler. */
+static void on_end(int number) {
+  if (unfinished.name[0]) unlinkat(unfinished.folder, unfinished.name, 0);
+  import_output_remove_unfinished();
+  const char *const path = passing_path;
+  if (path) unlink(path);
+  raise(number); /* SA_RESETHAND: the default, when this handler returns */
+}
+
+void output_clean_up_if_killed(void) {
+  static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+  const struct sigaction action = {.sa_handler = on_end, .sa_flags = (int)SA_RESETHAND};
+  struct sigaction old;
+  if (prof_i_target_unfinished) return;
+  prof_i_target_unfinished = &unfinished;
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+    if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
+      sigaction(numbers[i], &action, NULL);
+}
+
+/* ---- links ---- */
 
 /* The name of an open file. False: it has none any more. */
 static bool name_of_file(int file, char *to, size_t room) {
@@ -32,6 +64,7 @@ static bool name_of_file(int file, char *to, size_t room) {
    proc(5). The standard output is the library's. */
 int output_follow_link(const char *command, const char **output) {
   static char target[PATH_MAX];
+  output_clean_up_if_killed();
   struct stat link, file;
   if (strcmp(*output, "/dev/stdout") == 0 || lstat(*output, &link) != 0 || !S_ISLNK(link.st_mode))
     return EXIT_OK;

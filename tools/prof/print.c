@@ -10,6 +10,7 @@
 
 #include "../../src/base/sanitize.h"
 #include "commands.h"
+#include "progress.h"
 
 enum { LINE_BYTES = 4096, COLUMNS_MAX = 100000 };
 
@@ -145,7 +146,9 @@ void say(const char *format, ...) {
   FILE *const to = memory ? memory : stderr;
   print_text(to, line, count < 0 ? 0 : count < LINE_BYTES ? (size_t)count : LINE_BYTES - 1);
   fputc('\n', to);
+  progress_pause();
   if (memory && fclose(memory) == 0) fwrite(text, 1, bytes, stderr);
+  progress_resume();
   free(text);
 }
 

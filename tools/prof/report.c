@@ -8,9 +8,10 @@
 #include "../../src/report/diff.h"
 #include "../../src/report/html.h"
 #include "commands.h"
+#include "progress.h"
 #include "sides.h"
 
-enum { DIFFERENCE_WIDTH = 160, DIFFERENCE_ROWS = 200 };
+enum { DIFFERENCE_WIDTH = 160, DIFFERENCE_ROWS = 200, PASSES = 6 };
 
 typedef struct report_words {
   prof_i_html_options html;
@@ -73,6 +74,7 @@ static int execute(int argc, char **argv) {
   report_words w = {.output = "report.html"};
   command_sides sides = {.command = "report"};
   char *difference = NULL;
+  progress_begin("report", PASSES);
   int status = sides_take(&sides, &argc, argv);
   if (status == EXIT_OK) status = read_words(argc, argv, &w);
   if (status == EXIT_OK) status = sides_finish(&sides, argc, argv, false);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "progress.h"
 
 enum { CAPTURES_MAX = 100 };
 
@@ -53,6 +54,9 @@ int sides_finish(command_sides *sides, int argc, char **argv, bool is_pair) {
     const int status = sides_add(sides, side, argv[optind + i]);
     if (status != EXIT_OK) return status;
   }
+  for (uint32_t side = 0; side < 2; side++)
+    for (size_t i = 0; i < sides->sides[side].count; i++)
+      progress_expect(sides->sides[side].paths[i]);
   const bool has_both = sides->sides[0].count && sides->sides[1].count;
   return has_both || (!sides->is_named && !is_pair)
              ? EXIT_OK

@@ -11,8 +11,9 @@
 #include "commands.h"
 #include "filter_options.h"
 #include "inputs.h"
+#include "progress.h"
 
-enum { OPTION_WIDTH = 256, OPTION_COLUMNS, OPTION_JSON, OPTION_CSV };
+enum { OPTION_WIDTH = 256, OPTION_COLUMNS, OPTION_JSON, OPTION_CSV, PASSES = 2 };
 
 typedef struct table_words {
   prof_aggregate_options options;
@@ -230,6 +231,7 @@ static int print_table(const input_captures *captures, table_words *w) {
   char *text = NULL;
   const int said = prof_i_traces_table((const prof_trace *const *)captures->items, captures->count,
                                        &w->options, &w->form, &text);
+  progress_end();
   if (said != PROF_OK) return say_status("table", said);
   if (w->form.kind == PROF_I_TABLE_TEXT)
     fputs(text, stdout);
@@ -247,6 +249,7 @@ static int execute_table(int argc, char **argv) {
   if (!w.options.text_width) w.options.text_width = terminal_columns(STDOUT_FILENO);
   w.form.is_colored = is_colored();
   w.form.has_whole_names = !w.options.text_width;
+  progress_begin("table", PASSES);
   if (status == EXIT_OK)
     status = input_captures_open("table", (size_t)(argc - optind), argv + optind, &captures);
   if (status == EXIT_OK) status = print_table(&captures, &w);
@@ -259,8 +262,8 @@ static int execute_table(int argc, char **argv) {
 static const command_option options_of_table[] = {
     {"by", 'b', "GROUPS",
      .help =
-         "what is one row: name, category, device, thread, process, shape, stack, scopes, kernel, "
-         "line (the file and line of the call site), arg:KEY (the value of an argument); several "
+         "what is one row: name, category, device, thread, process, shape, stack, scopes, kernel; "
+         "line: the file and line of the call site; arg:KEY: the value of an argument; several "
          "with commas (default name,category)",
      .choices = groups, .is_list = true},
     {"sort", 's', "BY",
