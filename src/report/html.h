@@ -11,15 +11,18 @@
 #define PROF_REPORT_HTML_H
 
 #include <prof/trace.h>
+#include <stdbool.h>
 
 typedef struct prof_i_html_options {
   const char *title;      /* any bytes; NULL: the first process's name */
   const char *difference; /* from another side: the text of prof_i_diff_text(), or NULL */
+  /* Only the scopes that it takes; NULL: all. Memory and devices are of the whole captures. */
+  const struct prof_i_filter *filter;
 } prof_i_html_options;
 
-/* Writes the file under a temporary name, and renames it at the end. PROF_OK or an error whose text
-   is set. */
+/* Writes the file under a temporary name, and renames it at the end. *is_empty_out: no scope passes
+   the filter, and nothing is written. PROF_OK or an error whose text is set. */
 int prof_i_html_write(const prof_trace *const *traces, size_t count,
-                      const prof_i_html_options *options, const char *path);
+                      const prof_i_html_options *options, const char *path, bool *is_empty_out);
 
 #endif

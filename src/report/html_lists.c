@@ -177,7 +177,7 @@ static int put_paths(const json_text *json, const prof_i_paths *paths) {
 }
 
 int prof_i_html_put_flames(const json_text *json) {
-  prof_i_paths paths = {0};
+  prof_i_paths paths = {.filter = json->html->filter};
   int status = PROF_OK;
   for (size_t i = 0; i < json->html->trace_count && status == PROF_OK; i++)
     status = prof_i_paths_add(&paths, json->html->traces[i], PROF_I_SIDE_NEW, NULL, NULL);

@@ -1,8 +1,11 @@
 """Filters of the command, against a computation in Python of the JSON export."""
 
+import base64
 import csv
+import gzip
 import json
 import os
+import re
 import sys
 
 from case import PROF
@@ -272,6 +275,40 @@ class FilteredExports(Nested):
         self.assertFalse(os.path.exists(os.path.join(self.folder, "no.prof")))
 
 
+class Reports(Nested):
+    def report(self, *words, status=0):
+        """The data of the page, and the page."""
+        self.prof("report", *words, self.capture, "-o", "page.html", status=status)
+        path = os.path.join(self.folder, "page.html")
+        if status:
+            self.assertFalse(os.path.exists(path))
+            return None, None
+        page = self.read("page.html")
+        os.remove(path)
+        packed = re.search(r'<script[^>]*data-encoding="gzip"[^>]*>([^<]*)</script>', page)
+        data = gzip.decompress(base64.b64decode(packed[1]))
+        return json.loads(data[4 : 4 + int.from_bytes(data[:4], "little")]), page
+
+    def test_a_page_is_of_the_scopes_that_pass(self):
+        for words, takes in FILTERS[1:]:
+            data, page = self.report(*words)
+            rows = {(x[0], x[1]): (x[2], x[3], x[4]) for x in data["rows"]}
+            self.assertEqual(rows, expected_rows(self.scopes, takes), words)
+            passed = sum(calls for calls, _, _ in rows.values())
+            self.assertEqual(sum(data["durations"][2::3]), passed)
+            self.assertEqual(sum(x[2] for x in data["flames"][0]["paths"]), passed)
+            self.assertIn(
+                f"Filtered: {len(self.scopes) - passed} of {len(self.scopes)} scopes are left out",
+                page,
+            )
+        data, page = self.report()
+        self.assertNotIn("Filtered:", page)
+        self.assertEqual(sum(data["durations"][2::3]), len(self.scopes))
+
+    def test_what_nothing_passes_is_not_written(self):
+        self.report("--name", "none", status=3)
+
+
 class WrongWords(Nested):
     def test_no_scope_begins_after_the_last_time(self):
         words = ("--from", f"{2**64 - 1}ns", self.capture)
@@ -280,7 +317,7 @@ class WrongWords(Nested):
             self.assertIn("no scope passed the filter", done.stderr)
 
     def test_a_wrong_value_is_one_error_with_the_value(self):
-        for command in ("table", "events", "tree", "flame", "dump"):
+        for command in ("table", "events", "tree", "flame", "dump", "report"):
             for option, value in (
                 ("--name", "a["),
                 ("--min", "10"),

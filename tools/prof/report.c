@@ -8,6 +8,7 @@
 #include "../../src/report/diff.h"
 #include "../../src/report/html.h"
 #include "commands.h"
+#include "filter_options.h"
 #include "progress.h"
 #include "sides.h"
 
@@ -16,6 +17,7 @@ enum { DIFFERENCE_WIDTH = 160, DIFFERENCE_ROWS = 200, PASSES = 6 };
 typedef struct report_words {
   prof_i_html_options html;
   const char *output;
+  filter_options filter;
 } report_words;
 
 static int read_words(int argc, char **argv, report_words *w) {
@@ -24,10 +26,12 @@ static int read_words(int argc, char **argv, report_words *w) {
       w->output = optarg;
     else if (c == 't')
       w->html.title = optarg;
-    else
+    else if (!filter_options_take(&w->filter, c))
       return EXIT_USAGE;
   }
-  return EXIT_OK;
+  const int status = filter_options_finish("report", &w->filter);
+  w->html.filter = w->filter.filter;
+  return status;
 }
 
 static int add_capture(void *user, uint32_t side, const prof_trace *trace) {
@@ -36,13 +40,14 @@ static int add_capture(void *user, uint32_t side, const prof_trace *trace) {
 }
 
 /* The caller frees the text. */
-static int make_difference(const command_sides *sides, char **text_out) {
+static int make_difference(const command_sides *sides, const report_words *w, char **text_out) {
   const prof_i_compare_options options = {
       .runs_count = {(uint32_t)sides->sides[0].count, (uint32_t)sides->sides[1].count},
       .threshold = 0.02};
   const prof_i_diff_options form = {.width = DIFFERENCE_WIDTH, .rows_limit = DIFFERENCE_ROWS};
   prof_i_comparison comparison;
   prof_i_comparison_init(&comparison, &options);
+  comparison.paths.filter = w->filter.filter;
   int status = sides_read(sides, add_capture, &comparison);
   if (status == EXIT_OK && (prof_i_comparison_finish(&comparison) != PROF_OK ||
                             prof_i_diff_text(&comparison, &form, text_out) != PROF_OK))
@@ -60,10 +65,13 @@ static int write_report(const command_sides *sides, const report_words *w) {
          (traces[opened] = open_capture(captures->paths[opened])) != NULL)
     opened++;
   if (traces && opened == captures->count) {
-    const int status =
-        prof_i_html_write((const prof_trace *const *)traces, opened, &w->html, w->output);
-    result = status == PROF_OK ? EXIT_OK : say_status("report", status);
-    if (status == PROF_OK) say("prof report: %s written", w->output);
+    bool is_empty;
+    const int status = prof_i_html_write((const prof_trace *const *)traces, opened, &w->html,
+                                         w->output, &is_empty);
+    result = status != PROF_OK ? say_status("report", status)
+             : is_empty        ? filter_says_nothing("report")
+                               : EXIT_OK;
+    if (result == EXIT_OK) say("prof report: %s written", w->output);
   }
   while (opened > 0) prof_trace_destroy(traces[--opened]);
   free(traces);
@@ -79,10 +87,11 @@ static int execute(int argc, char **argv) {
   if (status == EXIT_OK) status = read_words(argc, argv, &w);
   if (status == EXIT_OK) status = sides_finish(&sides, argc, argv, false);
   if (status == EXIT_OK) status = sides_check_output(&sides, &w.output);
-  if (status == EXIT_OK && sides.is_named) status = make_difference(&sides, &difference);
+  if (status == EXIT_OK && sides.is_named) status = make_difference(&sides, &w, &difference);
   w.html.difference = difference;
   if (status == EXIT_OK) status = write_report(&sides, &w);
   free(difference);
+  filter_options_free(&w.filter);
   sides_free(&sides);
   return status;
 }
@@ -92,6 +101,7 @@ static const command_option options[] = {
     {.name = "title", .argument = "TEXT", .help = "of the page (default: the process)", .id = 't'},
     {.name = "base", .argument = "A...", .help = "with --new: what changed since these", .id = 'B'},
     {.name = "new", .argument = "B...", .help = "the captures that the page is of", .id = 'N'},
+    {.more = filter_option_list},
     {0}};
 
 static const command_example examples[] = {
@@ -104,6 +114,9 @@ const prof_command command_report = {
     .about =
         "The file needs no network and no other file. Several captures, or those of a folder, "
         "are shown together.",
+    .notes = FILTER_NOTES
+    " The page says how many are left out. Memory and devices are those of the whole captures.",
+    .statuses = FILTER_STATUSES,
     .options = options,
     .examples = examples,
     .execute = execute,

@@ -262,9 +262,8 @@ static int execute_table(int argc, char **argv) {
 static const command_option options_of_table[] = {
     {"by", 'b', "GROUPS",
      .help =
-         "what is one row: name, category, device, thread, process, shape, stack, scopes, kernel; "
-         "line: the file and line of the call site; arg:KEY: the value of an argument; several "
-         "with commas (default name,category)",
+         "what is one row: name, category, device, thread, process, shape, stack, scopes, kernel, "
+         "line, or arg:KEY, an argument's value; several with commas (default name,category)",
      .choices = groups, .is_list = true},
     {"sort", 's', "BY",
      .help = "total, self, calls, mean, median, p99, max, name, first, memory, self-memory, "
