@@ -154,8 +154,44 @@ class Lines(Recorded):
         text = self.prof("table", "--json", "--by", "line,name", "lines.prof").stdout
         places = [x["location"] for x in json.loads(text)["rows"] if x["name"] == "one"]
         self.assertEqual(places, [f"{script}:1"])
+        text = self.prof("diff", "--json", "--by", "line", "lines.prof", "lines.prof").stdout
+        calls = {x["name"]: x["new"]["calls"] for x in json.loads(text)["rows"]}
+        self.assertEqual(calls, rows)
         narrow = self.prof("table", "--by", "line", "--width", "60", "lines.prof").stdout
         self.assertIn("script.py:6\n", narrow)
+
+
+class Differences(Nested):
+    def lines(self, *words, status=0):
+        text = self.prof("diff", "--json", *words, self.capture, self.capture, status=status).stdout
+        return json.loads(text)["rows"]
+
+    def test_rows_by_an_argument_are_its_values(self):
+        found = {}
+        for scope in self.scopes:
+            if (layer := scope.args.get("layer")) is None:
+                continue
+            calls, total = found.get(str(layer), (0, 0))
+            is_inner = any(other.args.get("layer") == layer for other in scope.around())
+            found[str(layer)] = (calls + 1, total + (0 if is_inner else scope.duration))
+        rows = {x["name"]: x for x in self.lines("--by", "arg:layer")}
+        self.assertEqual(
+            {key: (x["base"]["calls"], x["base"]["total_ns"]) for key, x in rows.items()}, found
+        )
+        text = self.prof("diff", "--by", "arg:layer", self.capture, self.capture).stdout
+        self.assertRegex(text, r"(?m)^layer +Calls ")
+
+    def test_what_no_scope_has_is_status_3(self):
+        words = (self.capture, self.capture)
+        done = self.prof("diff", "--by", "arg:none", *words, status=3)
+        self.assertIn("no scope has the argument 'none'", done.stderr)
+        done = self.prof("diff", "--by", "line", *words, status=3)
+        self.assertIn("no scope has a known file and line", done.stderr)
+        for by in ("arg:", "name"):
+            done = self.prof("diff", "--by", by, *words, status=2)
+            self.assertIn(f"--by takes line or arg:KEY, not {by};", done.stderr)
+        done = self.prof("diff", "--by", "line", "--tree", *words, status=2)
+        self.assertIn("--by is of rows, and --tree of call paths", done.stderr)
 
 
 class Exports(Nested):

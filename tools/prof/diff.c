@@ -24,6 +24,8 @@ typedef struct diff_words {
   bool has_limit;
   double limit;
   filter_options filter;
+  const char *arg_key; /* --by arg:KEY; NULL: not by an argument */
+  bool is_by_line;
 } diff_words;
 
 /* "5%" or "5" */
@@ -40,6 +42,16 @@ static int read_percent(const char *option, const char *text, double *to) {
   return EXIT_OK;
 }
 
+static int read_by(diff_words *w) {
+  static const char arg[] = "arg:";
+  const bool is_arg = strncmp(optarg, arg, strlen(arg)) == 0 && optarg[strlen(arg)];
+  w->is_by_line = strcmp(optarg, "line") == 0;
+  w->arg_key = is_arg ? optarg + strlen(arg) : NULL;
+  w->text.title = is_arg ? w->arg_key : w->is_by_line ? "Location" : NULL;
+  return is_arg || w->is_by_line ? EXIT_OK
+                                 : refuse_words("diff", "--by takes line or arg:KEY, not", optarg);
+}
+
 static int set_form(diff_words *w, diff_form form) {
   if (w->form != FORM_TEXT && w->form != form)
     return refuse_words("diff", "takes --json or --csv, not both", NULL);
@@ -54,6 +66,9 @@ static int read_words(int argc, char **argv, diff_words *w) {
     switch (c) {
       case 't':
         w->compare.is_by_path = true;
+        break;
+      case 'b':
+        status = read_by(w);
         break;
       case 'j':
         status = set_form(w, FORM_JSON);
@@ -79,6 +94,9 @@ static int read_words(int argc, char **argv, diff_words *w) {
         if (!filter_options_take(&w->filter, c)) return EXIT_USAGE;
     }
   }
+  if (status == EXIT_OK && w->compare.is_by_path && w->text.title)
+    return refuse_words("diff", "--by is of rows, and --tree of call paths: takes one of them",
+                        NULL);
   return status == EXIT_OK ? filter_options_finish("diff", &w->filter) : status;
 }
 
@@ -94,6 +112,14 @@ static int add_captures(prof_i_comparison *comparison, const command_sides *side
   return finished == PROF_OK ? EXIT_OK : say_status("diff", finished);
 }
 
+static int say_no_row(const diff_words *w) {
+  if (w->arg_key)
+    say("prof diff: no scope has the argument '%s'", w->arg_key);
+  else
+    say("prof diff: no scope has a known file and line");
+  return EXIT_NO;
+}
+
 static int print_comparison(const prof_i_comparison *comparison, const diff_words *w) {
   char *text = NULL;
   progress_end();
@@ -107,6 +133,7 @@ static int print_comparison(const prof_i_comparison *comparison, const diff_word
     print_data(&(data_printer){{0}, 0}, text, strlen(text));
   free(text);
   if (!comparison->line_count && w->filter.filter) return filter_says_nothing("diff");
+  if (!comparison->line_count && w->text.title) return say_no_row(w);
   if (!w->has_limit) return EXIT_OK;
   const uint32_t beyond = prof_i_comparison_beyond(comparison, w->limit);
   if (beyond)
@@ -121,6 +148,8 @@ static int compare_sides(const command_sides *sides, diff_words *w) {
     w->compare.runs_count[side] = (uint32_t)sides->sides[side].count;
   prof_i_comparison_init(&comparison, &w->compare);
   comparison.paths.filter = w->filter.filter;
+  comparison.paths.arg_key = w->arg_key;
+  comparison.paths.is_by_line = w->is_by_line;
   if (w->compare.is_by_path) comparison.paths.depth_max = PROF_I_PATHS_DEPTH_MAX;
   int status = EXIT_FAILED;
   if (w->has_limit && !prof_i_comparison_has_verdicts(&comparison))
@@ -152,6 +181,10 @@ static const command_option options[] = {
     {.name = "base", .argument = "A...", .help = "captures of the first side", .id = 'B'},
     {.name = "new", .argument = "B...", .help = "captures of the second side", .id = 'N'},
     {.name = "tree", .help = "a line for each call path, as a tree", .id = 't'},
+    {.name = "by",
+     .argument = "KEY",
+     .help = "rows by line, the file and line of the call site, or by arg:KEY, an argument's value",
+     .id = 'b'},
     {.name = "threshold",
      .argument = "PERCENT",
      .help = "a verdict needs an interval outside of this (2%)",
@@ -184,7 +217,7 @@ const prof_command command_diff = {
         "captures of each side.",
     .statuses =
         "Exit status: 0 done, 1 it could not be done, 2 wrong words, 3 --fail-on was passed, or "
-        "no scope passed the filter.",
+        "no scope passed the filter or has what --by names.",
     .options = options,
     .examples = examples,
     .execute = execute,
