@@ -18,7 +18,7 @@ static bool text_is(const char *data, uint64_t bytes, const char *word) {
 /* ---- names, processes ---- */
 
 /* A text is not NUL-terminated, and regexec() wants that. Of a longer name its begin decides. */
-static bool takes_name(const prof_i_filter *filter, const char *name, uint64_t bytes) {
+bool prof_i_filter_takes_name(const prof_i_filter *filter, const char *name, uint64_t bytes) {
   if (!filter->has_name) return true;
   char text[NAME_ROOM];
   text[0] = '\0';
@@ -82,7 +82,7 @@ bool prof_i_trace_filter_takes_event(const prof_i_trace_filter *of, const prof_e
   if (words->device && !prof_i_filter_takes_device(words->device, event->device)) return false;
   for (uint32_t i = 0; i < filter->arg_count; i++)
     if (!has_arg(event, &filter->args[i])) return false;
-  return takes_name(filter, event->name, event->name_bytes);
+  return prof_i_filter_takes_name(filter, event->name, event->name_bytes);
 }
 
 bool prof_i_trace_filter_takes_record(prof_i_trace_filter *of, uint32_t thread,

@@ -345,6 +345,86 @@ class Reports(Nested):
         self.report("--name", "none", status=3)
 
 
+def memory_events():
+    """Two scopes named alpha, of two threads, and one named beta."""
+    found = [
+        {"ph": "X", "cat": "op", "pid": 7, "name": name, "tid": tid, "ts": begin, "dur": duration}
+        for name, tid, begin, duration in (
+            *(("alpha", 11, 0, 100), ("beta", 12, 10, 100), ("alpha", 12, 200, 50)),
+        )
+    ]
+    used = 0
+    for tid, at, address, size in (
+        *((11, 5, 1000, 64), (11, 6, 2000, 128), (12, 20, 3000, 256), (12, 210, 4000, 512)),
+        *((12, 220, 3000, -256), (11, 300, 5000, 1024)),
+    ):
+        used += size
+        args = {"Addr": address, "Bytes": size, "Total Allocated": used, "Total Reserved": 0}
+        args |= {"Device Type": 0, "Device Id": -1}
+        found.append(
+            {"ph": "i", "s": "t", "name": "[memory]", "cat": "memory", "pid": 7, "tid": tid}
+            | {"ts": at, "args": args}
+        )
+    return found
+
+
+class Memory(Recorded):
+    """The tables of what was live have the allocations that pass; peaks are of all."""
+
+    def setUp(self):
+        super().setUp()
+        trace = self.write("memory.json", json.dumps({"traceEvents": memory_events()}))
+        self.prof("import", trace, "-o", "memory.prof")
+
+    def live(self, *words):
+        """bytes and pieces by scope, at the peak, and the text."""
+        text = self.prof("memory", *words, "memory.prof").stdout
+        part = text.partition("Live at the peak of used:")[2].partition("size asked for")[0]
+        rows = re.findall(r"(?m)^  (\S.*?)  +([\d.]+) (B|KiB)  +\S+%  +(\d+) ", part)
+        return {x[0]: (float(x[1]) * {"B": 1, "KiB": 1024}[x[2]], int(x[3])) for x in rows}, text
+
+    def test_tables_have_the_allocations_that_pass(self):
+        none, alpha = "(no scope)", "alpha"
+        for words, expected in (
+            ((), {none: (1024, 1), alpha: (704, 3)}),
+            (("--name", "^al"), {alpha: (704, 3)}),
+            (("--thread", "12"), {alpha: (512, 1)}),
+            (("--thread", "11"), {none: (1024, 1), alpha: (192, 2)}),
+            (("--from", "6us", "--to", "210us"), {alpha: (128, 1)}),
+            (("--device", "cpu", "--process", "7"), {none: (1024, 1), alpha: (704, 3)}),
+        ):
+            rows, text = self.live(*words)
+            self.assertEqual(rows, expected, words)
+            self.assertIn("1728", text)  # the peak of used
+            self.assertEqual("Filtered: the tables" in text, bool(words))
+            rest = 1728 - sum(size for size, _ in expected.values())
+            self.assertEqual("left out by the filter" in text, bool(rest), words)
+            self.assertLessEqual(max(map(len, text.splitlines())), 80)
+
+    def test_nothing_that_passes_is_status_3(self):
+        for words in (
+            ("--name", "gamma"),
+            ("--device", "cuda"),
+            ("--device", "cuda", "--pool", "1"),
+        ):
+            done = self.prof("memory", *words, "memory.prof", status=3)
+            self.assertIn("no allocation passed the filter", done.stderr)
+
+    def test_what_makes_no_sense_is_refused_by_name(self):
+        for words, said in (
+            (("--min", "5us"), "--min is of scopes: an allocation has no duration"),
+            (("--category", "op"), "--category is of scopes"),
+            (("--level", "1"), "--level is of scopes"),
+            (("--arg", "a=1"), "--arg is of scopes"),
+            (("--svg", "x.svg", "--name", "alpha"), "--svg and --raf are of whole pools"),
+            (("--raf", "--thread", "11"), "--svg and --raf are of whole pools"),
+        ):
+            done = self.prof("memory", *words, "memory.prof", status=2)
+            self.assertEqual(done.stdout, "")
+            self.assertIn(said, done.stderr)
+        self.assertFalse(os.path.exists(os.path.join(self.folder, "x.svg")))
+
+
 class WrongWords(Nested):
     def test_no_scope_begins_after_the_last_time(self):
         words = ("--from", f"{2**64 - 1}ns", self.capture)

@@ -47,6 +47,10 @@ const command_option filter_option_list_of_table[] = {NAME_OPTION, OTHER_OPTIONS
 const command_option filter_option_list_of_dump[] = {NAME_OPTION,   CATEGORY_OPTIONS, PLACE_OPTIONS,
                                                      SCOPE_OPTIONS, STEP_OPTION,      {0}};
 
+/* What allocations have. */
+const command_option filter_option_list_of_memory[] = {
+    NAME_OPTION, PLACE_OPTIONS, TIME_OPTIONS, STEP_OPTION, {0}};
+
 bool filter_options_take(filter_options *to, int option) {
   prof_i_filter_words *const words = &to->words;
   switch (option) {

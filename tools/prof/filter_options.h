@@ -38,6 +38,9 @@ extern const command_option filter_option_list_of_table[];
 /* `prof dump` has --from and --to of its own: it writes what touches that time. */
 extern const command_option filter_option_list_of_dump[];
 
+/* Those that mean something for allocations. */
+extern const command_option filter_option_list_of_memory[];
+
 /* Takes optarg, if `option` is of a filter. False: it is not. */
 bool filter_options_take(filter_options *to, int option);
 
