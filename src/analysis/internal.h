@@ -42,9 +42,9 @@ int prof_i_aggregate_one(const prof_trace *trace, const char *name, const char *
 int prof_i_trace_device_text(const prof_trace *trace, uint32_t index, char **text_out);
 
 int prof_i_memory_of(const prof_trace *trace, prof_memory **memory_out);
-/* From here on what was live has only the allocations that the filter takes: by their thread,
-   process and time, by the name of the innermost scope, and by the pool's device. Peaks and counts
-   are those of all. Once. PROF_OK or PROF_E_NO_MEMORY with its text set. */
+/* Afterwards, what was live has only the allocations that the filter takes. Their thread, process
+   and time decide, the name of the innermost scope, and the pool's device. Peaks and counts are
+   those of all. Once. PROF_OK, or PROF_E_NO_MEMORY with its text set. */
 int prof_i_memory_set_filter(prof_memory *memory, const struct prof_i_filter *filter);
 int prof_i_memory_live(const prof_memory *memory, uint32_t index, prof_memory_moment moment,
                        uint64_t at_ns, prof_memory_by by, prof_memory_rows **rows_out);
