@@ -18,10 +18,12 @@ typedef struct prof_i_html_options {
   const char *difference; /* from another side: the text of prof_i_diff_text(), or NULL */
   /* Only the scopes that it takes; NULL: all. Memory and devices are of the whole captures. */
   const struct prof_i_filter *filter;
+  /* The table's rows are by this, "line" or "arg:KEY"; NULL: by name and category. arg_key: KEY. */
+  const char *rows_by, *arg_key;
 } prof_i_html_options;
 
 /* Writes the file under a temporary name, and renames it at the end. *is_empty_out: no scope passes
-   the filter, and nothing is written. PROF_OK or an error whose text is set. */
+   the filter, or the table has no row by something else, and nothing is written. PROF_OK or an error whose text is set. */
 int prof_i_html_write(const prof_trace *const *traces, size_t count,
                       const prof_i_html_options *options, const char *path, bool *is_empty_out);
 

@@ -72,6 +72,8 @@ typedef struct prof_i_html {
   const prof_i_filter *filter;  /* NULL: all */
   prof_i_trace_filter filtered; /* of the current trace, if there is a filter */
   uint64_t passed_count, left_out_count;
+  const char *rows_by; /* of html.h */
+  bool is_by_arg;
   prof_event event; /* scratch */
 } prof_i_html;
 

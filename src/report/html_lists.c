@@ -43,15 +43,26 @@ static void put_place(const json_text *json, const prof_row_more *more) {
   put_string(json, text);
 }
 
+/* The first two columns: name and category, or the key and what the rows are by. */
+static void put_names(const json_text *json, const prof_rows *rows, uint64_t index,
+                      const prof_row_more *more) {
+  const prof_i_html *const html = json->html;
+  const char *name = rows->rows[index].name;
+  char place[PLACE_ROOM + 16];
+  snprintf(place, sizeof place, "%.*s:%u", PLACE_ROOM, more->file, more->line);
+  if (html->rows_by) name = html->is_by_arg ? prof_i_rows_arg(rows, index) : place;
+  put_string(json, name);
+  prof_i_sink_text(json->sink, ",");
+  put_string(json, html->rows_by ? html->rows_by : rows->rows[index].category);
+}
+
 /* In the order of the columns of report.js. */
 static void put_row(const json_text *json, const prof_rows *rows, uint64_t index) {
   const prof_row *const row = &rows->rows[index];
   prof_row_more more = {.size = sizeof more};
   prof_rows_more(rows, index, &more);
   prof_i_sink_text(json->sink, index ? ",[" : "[");
-  put_string(json, row->name);
-  prof_i_sink_text(json->sink, ",");
-  put_string(json, row->category);
+  put_names(json, rows, index, &more);
   put_u64(json, row->calls_count);
   put_u64(json, row->total_ns);
   put_u64(json, row->self_ns);

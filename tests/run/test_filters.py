@@ -341,8 +341,19 @@ class Reports(Nested):
         self.assertNotIn("Filtered:", page)
         self.assertEqual(sum(data["durations"][2::3]), len(self.scopes))
 
+    def test_rows_by_an_argument_are_its_values(self):
+        text = self.prof("table", "--json", "--by", "arg:layer", self.capture).stdout
+        table = {
+            x["arg"]: (x["calls"], x["total_ns"], x["self_ns"]) for x in json.loads(text)["rows"]
+        }
+        data, _ = self.report("--by", "arg:layer")
+        self.assertEqual({x[0]: tuple(x[2:5]) for x in data["rows"]}, table)
+        self.assertEqual({x[1] for x in data["rows"]}, {"arg:layer"})
+
     def test_what_nothing_passes_is_not_written(self):
-        self.report("--name", "none", status=3)
+        for words in (("--name", "none"), ("--by", "arg:none"), ("--by", "line")):
+            self.report(*words, status=3)
+        self.report("--by", "name", status=2)
 
 
 def memory_events():

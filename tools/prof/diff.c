@@ -24,8 +24,7 @@ typedef struct diff_words {
   bool has_limit;
   double limit;
   filter_options filter;
-  const char *arg_key; /* --by arg:KEY; NULL: not by an argument */
-  bool is_by_line;
+  rows_by by;
 } diff_words;
 
 /* "5%" or "5" */
@@ -40,16 +39,6 @@ static int read_percent(const char *option, const char *text, double *to) {
   }
   *to = value / 100;
   return EXIT_OK;
-}
-
-static int read_by(diff_words *w) {
-  static const char arg[] = "arg:";
-  const bool is_arg = strncmp(optarg, arg, strlen(arg)) == 0 && optarg[strlen(arg)];
-  w->is_by_line = strcmp(optarg, "line") == 0;
-  w->arg_key = is_arg ? optarg + strlen(arg) : NULL;
-  w->text.title = is_arg ? w->arg_key : w->is_by_line ? "Location" : NULL;
-  return is_arg || w->is_by_line ? EXIT_OK
-                                 : refuse_words("diff", "--by takes line or arg:KEY, not", optarg);
 }
 
 static int set_form(diff_words *w, diff_form form) {
@@ -68,7 +57,8 @@ static int read_words(int argc, char **argv, diff_words *w) {
         w->compare.is_by_path = true;
         break;
       case 'b':
-        status = read_by(w);
+        status = rows_by_read("diff", &w->by);
+        w->text.title = w->by.arg_key ? w->by.arg_key : "Location";
         break;
       case 'j':
         status = set_form(w, FORM_JSON);
@@ -94,7 +84,7 @@ static int read_words(int argc, char **argv, diff_words *w) {
         if (!filter_options_take(&w->filter, c)) return EXIT_USAGE;
     }
   }
-  if (status == EXIT_OK && w->compare.is_by_path && w->text.title)
+  if (status == EXIT_OK && w->compare.is_by_path && w->by.text)
     return refuse_words("diff", "--by is of rows, and --tree of call paths: takes one of them",
                         NULL);
   return status == EXIT_OK ? filter_options_finish("diff", &w->filter) : status;
@@ -112,14 +102,6 @@ static int add_captures(prof_i_comparison *comparison, const command_sides *side
   return finished == PROF_OK ? EXIT_OK : say_status("diff", finished);
 }
 
-static int say_no_row(const diff_words *w) {
-  if (w->arg_key)
-    say("prof diff: no scope has the argument '%s'", w->arg_key);
-  else
-    say("prof diff: no scope has a known file and line");
-  return EXIT_NO;
-}
-
 static int print_comparison(const prof_i_comparison *comparison, const diff_words *w) {
   char *text = NULL;
   progress_end();
@@ -133,7 +115,7 @@ static int print_comparison(const prof_i_comparison *comparison, const diff_word
     print_data(&(data_printer){{0}, 0}, text, strlen(text));
   free(text);
   if (!comparison->line_count && w->filter.filter) return filter_says_nothing("diff");
-  if (!comparison->line_count && w->text.title) return say_no_row(w);
+  if (!comparison->line_count && w->by.text) return rows_by_says_nothing("diff", &w->by);
   if (!w->has_limit) return EXIT_OK;
   const uint32_t beyond = prof_i_comparison_beyond(comparison, w->limit);
   if (beyond)
@@ -148,8 +130,8 @@ static int compare_sides(const command_sides *sides, diff_words *w) {
     w->compare.runs_count[side] = (uint32_t)sides->sides[side].count;
   prof_i_comparison_init(&comparison, &w->compare);
   comparison.paths.filter = w->filter.filter;
-  comparison.paths.arg_key = w->arg_key;
-  comparison.paths.is_by_line = w->is_by_line;
+  comparison.paths.arg_key = w->by.arg_key;
+  comparison.paths.is_by_line = w->by.is_line;
   if (w->compare.is_by_path) comparison.paths.depth_max = PROF_I_PATHS_DEPTH_MAX;
   int status = EXIT_FAILED;
   if (w->has_limit && !prof_i_comparison_has_verdicts(&comparison))

@@ -52,6 +52,19 @@ void filter_options_free(filter_options *options);
 /* Says that no scope passed the filter. Returns EXIT_NO. */
 int filter_says_nothing(const char *command);
 
+/* Rows by something else than names: --by arg:KEY or line. Begins as zeros: by names. */
+typedef struct rows_by {
+  const char *text;    /* as it was given; NULL: it was not */
+  const char *arg_key; /* NULL: not by an argument */
+  bool is_line;
+} rows_by;
+
+/* Takes optarg. EXIT_USAGE, said on stderr: it is something else. */
+int rows_by_read(const char *command, rows_by *to);
+
+/* Says that no scope has what the rows are by. Returns EXIT_NO. */
+int rows_by_says_nothing(const char *command, const rows_by *by);
+
 /* For `statuses` of a command. */
 #define FILTER_STATUSES \
   "Exit status: 0 done, 1 it could not be done, 2 wrong words, 3 no scope passed the filter."

@@ -18,6 +18,7 @@ typedef struct report_words {
   prof_i_html_options html;
   const char *output;
   filter_options filter;
+  rows_by by;
 } report_words;
 
 static int read_words(int argc, char **argv, report_words *w) {
@@ -26,11 +27,14 @@ static int read_words(int argc, char **argv, report_words *w) {
       w->output = optarg;
     else if (c == 't')
       w->html.title = optarg;
-    else if (!filter_options_take(&w->filter, c))
+    else if (c == 'b' ? rows_by_read("report", &w->by) != EXIT_OK
+                      : !filter_options_take(&w->filter, c))
       return EXIT_USAGE;
   }
   const int status = filter_options_finish("report", &w->filter);
   w->html.filter = w->filter.filter;
+  w->html.rows_by = w->by.text;
+  w->html.arg_key = w->by.arg_key;
   return status;
 }
 
@@ -56,6 +60,10 @@ static int make_difference(const command_sides *sides, const report_words *w, ch
   return status;
 }
 
+static int say_nothing(const report_words *w) {
+  return w->filter.filter ? filter_says_nothing("report") : rows_by_says_nothing("report", &w->by);
+}
+
 static int write_report(const command_sides *sides, const report_words *w) {
   const side_captures *const captures = &sides->sides[PROF_I_SIDE_NEW];
   prof_trace **const traces = calloc(captures->count, sizeof *traces);
@@ -68,9 +76,7 @@ static int write_report(const command_sides *sides, const report_words *w) {
     bool is_empty;
     const int status = prof_i_html_write((const prof_trace *const *)traces, opened, &w->html,
                                          w->output, &is_empty);
-    result = status != PROF_OK ? say_status("report", status)
-             : is_empty        ? filter_says_nothing("report")
-                               : EXIT_OK;
+    result = status != PROF_OK ? say_status("report", status) : is_empty ? say_nothing(w) : EXIT_OK;
     if (result == EXIT_OK) say("prof report: %s written", w->output);
   }
   while (opened > 0) prof_trace_destroy(traces[--opened]);
@@ -101,6 +107,11 @@ static const command_option options[] = {
     {.name = "title", .argument = "TEXT", .help = "of the page (default: the process)", .id = 't'},
     {.name = "base", .argument = "A...", .help = "with --new: what changed since these", .id = 'B'},
     {.name = "new", .argument = "B...", .help = "the captures that the page is of", .id = 'N'},
+    {.name = "by",
+     .argument = "KEY",
+     .help = "rows of the table by line, the file and line of the call site, or by arg:KEY, an "
+             "argument's value",
+     .id = 'b'},
     {.more = filter_option_list},
     {0}};
 

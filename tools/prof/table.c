@@ -108,8 +108,8 @@ static int refuse_group(const char *column) {
 
 /* Once the groups are known. */
 static int add_columns(table_words *w) {
-  uint32_t rows_by = w->options.group | w->form.more.group;
-  if (!(rows_by & ~(uint32_t)PROF_GROUP_KERNEL)) rows_by |= PROF_GROUP_NAME | PROF_GROUP_CATEGORY;
+  uint32_t bits = w->options.group | w->form.more.group;
+  if (!(bits & ~(uint32_t)PROF_GROUP_KERNEL)) bits |= PROF_GROUP_NAME | PROF_GROUP_CATEGORY;
   char *const words = strdup(w->columns);
   int status = words ? EXIT_OK : EXIT_FAILED;
   for (char *rest = words, *word; status == EXIT_OK && (word = strsep(&rest, ",")) != NULL;) {
@@ -121,7 +121,7 @@ static int add_columns(table_words *w) {
     for (size_t i = 0; i < w->form.column_count; i++) is_twice |= w->form.columns[i] == column;
     if (is_twice)
       status = refuse_words(who, "--columns has twice", word);
-    else if (groups_of && !(groups_of & rows_by))
+    else if (groups_of && !(groups_of & bits))
       status = refuse_group(word);
     else
       w->form.columns[w->form.column_count++] = column;
@@ -223,7 +223,7 @@ static int say_nothing(const table_words *w) {
     say("prof table: no scope has the argument '%s'%s", w->form.more.arg_key,
         group & PROF_I_GROUP_LINE ? " and a known file and line" : "");
   else if (group & PROF_I_GROUP_LINE)
-    say("prof table: no scope has a known file and line");
+    return rows_by_says_nothing("table", &(rows_by){.is_line = true});
   return group ? EXIT_NO : EXIT_OK;
 }
 
