@@ -53,7 +53,6 @@ static uint32_t key_hash(const group_key *key) {
   hash = hash_bytes(hash, key->name.data, key->name.bytes);
   hash = hash_bytes(hash, key->category.data, key->category.bytes);
   hash = hash_bytes(hash, key->stack.data, key->stack.bytes);
-  hash = hash_bytes(hash, key->arg.data, key->arg.bytes);
   return (uint32_t)hash_bytes(hash, key->shape.data, key->shape.bytes);
 }
 
@@ -61,8 +60,7 @@ static int key_differs(const group_key *a, const group_key *b) {
   return a->thread != b->thread || a->process != b->process || a->device.type != b->device.type ||
          a->device.index != b->device.index || prof_i_texts_differ(a->name, b->name) ||
          prof_i_texts_differ(a->category, b->category) || prof_i_texts_differ(a->shape, b->shape) ||
-         prof_i_texts_differ(a->stack, b->stack) || prof_i_texts_differ(a->arg, b->arg) ||
-         a->location.line != b->location.line ||
+         prof_i_texts_differ(a->stack, b->stack) || a->location.line != b->location.line ||
          prof_i_texts_differ(a->location.file, b->location.file);
 }
 
@@ -127,9 +125,10 @@ static group_key make_key(const prof_i_aggregation *a, uint32_t site, prof_i_tex
   return (group_key){
       .name = by & PROF_GROUP_NAME ? name : no_text,
       .category = key_category(by, category),
-      .shape = by & PROF_I_GROUP_SHAPES ? shape : no_text,
+      .shape = by & PROF_I_GROUP_ARG      ? arg
+               : by & PROF_I_GROUP_SHAPES ? shape
+                                          : no_text,
       .stack = by & PROF_I_GROUP_STACKS ? stack : no_text,
-      .arg = arg,
       .device = by & PROF_GROUP_DEVICE ? device : (prof_device){0, 0},
       .thread = by & PROF_GROUP_THREAD ? a->threads_before + a->thread : UINT32_MAX,
       .process = a->process,
@@ -140,7 +139,6 @@ static group_key make_key(const prof_i_aggregation *a, uint32_t site, prof_i_tex
 
 static void free_group(group_node *g) {
   free((void *)(uintptr_t)g->of.key.shape.data);
-  free((void *)(uintptr_t)g->of.key.arg.data);
   if (g->of.has_own_stack) free((void *)(uintptr_t)g->of.key.stack.data);
   prof_i_duration_stats_fini(&g->of.stats);
   free(g);
@@ -166,14 +164,13 @@ static group_node *make_group(prof_i_aggregation *a, const group_key *key, uint3
   g->locations.first.file = no_text;
   prof_i_duration_stats_init(&g->stats);
   g->key.shape.data = copy_text(key->shape);
-  g->key.arg.data = copy_text(key->arg);
   bool has_own_stack = false;
   if (!prof_i_call_stacks_give_text(&a->call_stacks, key->stack.data, &has_own_stack)) {
     g->key.stack.data = copy_text(key->stack);
     has_own_stack = true;
   }
   g->has_own_stack = has_own_stack;
-  if (g->key.shape.data && g->key.arg.data && g->key.stack.data) return made;
+  if (g->key.shape.data && g->key.stack.data) return made;
   free_group(made);
   return NULL;
 }

@@ -12,7 +12,7 @@ int prof_i_traces_aggregate(const prof_trace *const *traces, size_t count,
 /* Bits of groups beside those of prof_group. Scopes without what they name have no row. */
 enum {
   PROF_I_GROUP_LINE = 1 << 29, /* the file and line of the call site */
-  PROF_I_GROUP_ARG = 1 << 30   /* the value of an argument */
+  PROF_I_GROUP_ARG = 1 << 30   /* the value of an argument; not with shapes */
 };
 
 struct prof_i_filter;

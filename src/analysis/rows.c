@@ -105,7 +105,6 @@ static int sort_locations(const prof_i_source_location *a, const prof_i_source_l
 static int group_compare_total(const prof_i_group *a, const prof_i_group *b) {
   int order = compare_falling(prof_i_group_total(a), prof_i_group_total(b));
   if (!order) order = order_texts(a->key.name, b->key.name);
-  if (!order) order = order_texts(a->key.arg, b->key.arg);
   if (!order) order = sort_locations(&a->key.location, &b->key.location);
   if (!order) order = (a->key.thread > b->key.thread) - (a->key.thread < b->key.thread);
   return order ? order : (a->key.process > b->key.process) - (a->key.process < b->key.process);
@@ -173,19 +172,24 @@ static prof_i_process_record group_process(const prof_i_processes *processes,
   return (prof_i_process_record){.rank = -1, .name = {"", 0}};
 }
 
-static size_t texts_bytes(const prof_i_group *g, const prof_i_processes *processes) {
+/* The two meanings of the key's shape. */
+static prof_i_text key_part(const prof_i_group *g, uint32_t by, bool is_arg) {
+  return is_arg == ((by & PROF_I_GROUP_ARG) != 0) ? g->key.shape : (prof_i_text){"", 0};
+}
+
+static size_t texts_bytes(const prof_i_group *g, const prof_i_processes *processes, uint32_t by) {
   return repaired_bytes(g->key.name) + repaired_bytes(group_category(g)) +
-         shape_text(g->key.shape, NULL, 0) + 1 + repaired_bytes(g->key.stack) +
-         repaired_bytes(g->key.arg) + repaired_bytes(g->locations.first.file) +
+         shape_text(key_part(g, by, false), NULL, 0) + 1 + repaired_bytes(g->key.stack) +
+         repaired_bytes(key_part(g, by, true)) + repaired_bytes(g->locations.first.file) +
          repaired_bytes(group_process(processes, g).name);
 }
 
 /* ---- rows ---- */
 
-static prof_row make_row(prof_i_group *g, char **texts) {
+static prof_row make_row(prof_i_group *g, uint32_t by, char **texts) {
   return (prof_row){.name = text_put_repaired(texts, g->key.name),
                     .category = text_put_repaired(texts, group_category(g)),
-                    .shape = text_put_shape(texts, g->key.shape),
+                    .shape = text_put_shape(texts, key_part(g, by, false)),
                     .stack = text_put_repaired(texts, g->key.stack),
                     .device = g->key.device,
                     .thread = g->key.thread,
@@ -260,7 +264,7 @@ static prof_rows *make_rows(const prof_aggregate_options *options,
   const uint64_t count = limit == UINT32_MAX || all < limit ? all : limit;
   size_t bytes = sizeof(rows_block) +
                  (size_t)count * (sizeof(prof_row) + sizeof(prof_row_more) + sizeof(char *));
-  for (uint64_t i = 0; i < count; i++) bytes += texts_bytes(order[i].of, processes);
+  for (uint64_t i = 0; i < count; i++) bytes += texts_bytes(order[i].of, processes, options->group);
   rows_block *const block = malloc(bytes);
   if (!block) return NULL;
   prof_row *const row = (prof_row *)(block + 1);
@@ -271,8 +275,8 @@ static prof_rows *make_rows(const prof_aggregate_options *options,
   block->args = args;
   block->rows = (prof_rows){.rows = row, .row_count = count, .all_row_count = all};
   for (uint64_t i = 0; i < count; i++) {
-    row[i] = make_row(order[i].of, &texts);
-    args[i] = text_put_repaired(&texts, order[i].of->key.arg);
+    row[i] = make_row(order[i].of, options->group, &texts);
+    args[i] = text_put_repaired(&texts, key_part(order[i].of, options->group, true));
     const prof_i_process_record process = group_process(processes, order[i].of);
     more[i] = fill_row_more(order[i].of, &process, options->group, options->sort == PROF_SORT_FIRST,
                             &texts);

@@ -110,6 +110,7 @@ class Groups(Nested):
         for by, said in (
             ("arg:", "needs the argument's key"),
             ("arg:a,arg:b", "takes one argument, and not also b"),
+            ("arg:a,shape", "takes shape or arg:KEY, not both"),
             ("argument", "--by takes no"),
         ):
             done = self.prof("table", "--by", by, self.capture, status=2)

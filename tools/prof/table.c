@@ -86,6 +86,8 @@ static int add_groups(const char *text, table_words *w) {
     }
   }
   free(words);
+  if (status == EXIT_OK && w->arg_key && (*to & PROF_GROUP_SHAPE))
+    status = refuse_words(who, "--by takes shape or arg:KEY, not both", NULL);
   /* its rows are kernels' names */
   if (*to & PROF_GROUP_KERNEL) *to |= PROF_GROUP_NAME | PROF_GROUP_CATEGORY;
   return status;
