@@ -233,18 +233,28 @@ int prof_i_aggregate_one(const prof_trace *trace, const char *name, const char *
   return status;
 }
 
-int prof_i_traces_aggregate_filtered(const prof_trace *const *traces, size_t count,
-                                     const prof_aggregate_options *options,
-                                     const prof_i_filter *filter, prof_rows **rows_out) {
+/* The options have the usual group if the caller has named none. */
+static void add_more(prof_i_aggregation *a, const prof_aggregate_options *given,
+                     const prof_i_aggregate_more *more) {
+  const uint32_t named = given ? given->group & ~(uint32_t)PROF_GROUP_KERNEL : 0;
+  if (more->group && !named) a->options.group &= ~(uint32_t)(PROF_GROUP_NAME | PROF_GROUP_CATEGORY);
+  a->options.group |= more->group;
+  a->arg_key = more->arg_key;
+  a->filter = more->filter;
+  a->from_ns = a->options.from_ns;
+  a->to_ns = a->options.to_ns;
+}
+
+int prof_i_traces_aggregate_more(const prof_trace *const *traces, size_t count,
+                                 const prof_aggregate_options *options,
+                                 const prof_i_aggregate_more *more, prof_rows **rows_out) {
   int status = check_arguments("prof_traces_aggregate", traces, count, rows_out);
   if (status) return status;
   prof_i_aggregation *const a = make_aggregation(traces, count);
   if (!a) return prof_i_fail(PROF_E_NO_MEMORY, "no memory to aggregate");
   status = aggregate_options_read(options, &a->options);
   if (!status) {
-    a->filter = filter;
-    a->from_ns = a->options.from_ns;
-    a->to_ns = a->options.to_ns;
+    add_more(a, options, more);
     status = add_all_threads(a);
     if (!status) status = collect_groups(a, rows_out);
     if (status)
@@ -258,7 +268,8 @@ int prof_i_traces_aggregate_filtered(const prof_trace *const *traces, size_t cou
 
 int prof_i_traces_aggregate(const prof_trace *const *traces, size_t count,
                             const prof_aggregate_options *options, prof_rows **rows_out) {
-  return prof_i_traces_aggregate_filtered(traces, count, options, NULL, rows_out);
+  const prof_i_aggregate_more none = {0};
+  return prof_i_traces_aggregate_more(traces, count, options, &none, rows_out);
 }
 
 int prof_traces_aggregate(const prof_trace *const *traces, size_t count,

@@ -7,6 +7,7 @@
 #include "../base/port.h"
 #include "../reader/shape.h"
 #include "aggregation.h"
+#include "internal.h"
 
 typedef prof_i_group_key group_key;
 
@@ -116,14 +117,17 @@ bool prof_i_aggregation_set_process(prof_i_aggregation *a) {
 
 static group_key make_key(const prof_i_aggregation *a, uint32_t site, prof_i_text name,
                           prof_i_text category, prof_i_text shape, prof_i_text stack,
-                          prof_device device) {
+                          prof_i_text arg, prof_device device) {
   const uint32_t by = a->options.group;
   const prof_i_site_info *const info = prof_i_trace_site(a->trace, site);
-  const bool has_location = (by & PROF_GROUP_NAME) && prof_i_is_named_by_function(info);
+  const bool has_location =
+      (by & PROF_I_GROUP_LINE) || ((by & PROF_GROUP_NAME) && prof_i_is_named_by_function(info));
   return (group_key){
       .name = by & PROF_GROUP_NAME ? name : no_text,
       .category = key_category(by, category),
-      .shape = by & PROF_I_GROUP_SHAPES ? shape : no_text,
+      .shape = by & PROF_I_GROUP_ARG      ? arg
+               : by & PROF_I_GROUP_SHAPES ? shape
+                                          : no_text,
       .stack = by & PROF_I_GROUP_STACKS ? stack : no_text,
       .device = by & PROF_GROUP_DEVICE ? device : (prof_device){0, 0},
       .thread = by & PROF_GROUP_THREAD ? a->threads_before + a->thread : UINT32_MAX,
@@ -202,12 +206,37 @@ static bool scope_is_wanted(const prof_i_aggregation *a, prof_i_text name, prof_
   return !options->category || text_equals(category, options->category);
 }
 
+/* Whether rows by line have one for the site. */
+static bool has_line(const prof_i_aggregation *a, uint32_t site) {
+  return !(a->options.group & PROF_I_GROUP_LINE) ||
+         site_location(prof_i_trace_site(a->trace, site)).file.bytes != 0;
+}
+
+/* Whether rows by an argument have one for the event. */
+static bool read_arg(prof_i_aggregation *a, const prof_event *event, prof_i_text *arg_out) {
+  *arg_out = no_text;
+  if (!(a->options.group & PROF_I_GROUP_ARG)) return true;
+  const prof_trace_arg *const arg = prof_i_arg_find(event, a->arg_key, strlen(a->arg_key));
+  if (!arg) return false;
+  *arg_out = prof_i_arg_value_text(arg, a->arg_room);
+  return true;
+}
+
+/* Plain scopes of a site have the arguments of its record. NULL: no memory. */
+static prof_i_group *find_by_site_args(prof_i_aggregation *a, uint32_t site) {
+  const prof_i_span span = {
+      .kind = PROF_EVENT_SCOPE, .site = site, .record = prof_i_trace_site(a->trace, site)->record};
+  prof_i_group *g;
+  return prof_i_aggregation_find_detailed(a, a->thread, &span, &g) ? g : NULL;
+}
+
 prof_i_group *prof_i_aggregation_add_site(prof_i_aggregation *a, uint32_t site) {
   const prof_i_site_info *const info = prof_i_trace_site(a->trace, site);
   prof_i_group *g = &a->unwanted;
   const bool passes = !a->filter || a->filtered.takes_site[site];
-  if (passes && scope_is_wanted(a, info->name, info->category, info->level)) {
-    const group_key key = make_key(a, site, info->name, info->category, no_text, no_text,
+  if (a->options.group & PROF_I_GROUP_ARG) return a->by_site[site] = find_by_site_args(a, site);
+  if (passes && has_line(a, site) && scope_is_wanted(a, info->name, info->category, info->level)) {
+    const group_key key = make_key(a, site, info->name, info->category, no_text, no_text, no_text,
                                    (prof_device){PROF_DEVICE_CPU, 0});
     g = find_group(a, &key, info->level);
     if (g) add_location(g, a->trace, site);
@@ -242,7 +271,9 @@ bool prof_i_aggregation_find_detailed(prof_i_aggregation *a, uint32_t thread,
                     category = {event->category, event->category_bytes};
   *group_out = &a->unwanted;
   if (a->filter && !prof_i_trace_filter_takes_event(&a->filtered, event)) return true;
-  if (!scope_is_wanted(a, name, category, event->level)) return true;
+  if (!scope_is_wanted(a, name, category, event->level) || !has_line(a, span->site)) return true;
+  prof_i_text arg;
+  if (!read_arg(a, event, &arg)) return true;
   const uint32_t by = a->options.group & PROF_I_GROUP_SHAPES;
   const size_t shape_words = !by ? 0
                              : by & PROF_GROUP_FLOPS
@@ -252,7 +283,7 @@ bool prof_i_aggregation_find_detailed(prof_i_aggregation *a, uint32_t thread,
   prof_i_text stack = {"", 0};
   if ((a->options.group & PROF_I_GROUP_STACKS) && !scope_stack(a, span->site, event, &stack))
     return false;
-  const group_key key = make_key(a, span->site, name, category, shape, stack, event->device);
+  const group_key key = make_key(a, span->site, name, category, shape, stack, arg, event->device);
   *group_out = find_group(a, &key, event->level);
   if (*group_out) add_location(*group_out, a->trace, span->site);
   return *group_out != NULL;

@@ -11,6 +11,7 @@
 #include "../format/observed.h"
 #include "../format/parse.h"
 #include "aggregation.h"
+#include "internal.h"
 #include "memory.h"
 #include "memory_totals.h"
 
@@ -100,7 +101,8 @@ static inline bool has_details(const prof_i_aggregation *a, const uint64_t *reco
   if (a->filter && prof_i_trace_filter_reads_record(&a->filtered, record)) return true;
   return (flags & (PROF_I_FLAG_NAME | PROF_I_FLAG_CATEGORY)) || prof_i_is_async(record) ||
          ((flags & PROF_I_FLAG_DEVICE) && (by & PROF_GROUP_DEVICE)) ||
-         (prof_i_word_schema(record[2]) != 0 && (by & (PROF_I_GROUP_SHAPES | PROF_GROUP_STACK)));
+         (prof_i_word_schema(record[2]) != 0 &&
+          (by & (PROF_I_GROUP_SHAPES | PROF_GROUP_STACK | PROF_I_GROUP_ARG)));
 }
 
 /* The earliest call decides the category, if the key has none. */

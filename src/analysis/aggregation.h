@@ -15,6 +15,7 @@
 
 #include "../reader/capture.h"
 #include "../reader/walker.h"
+#include "arg_value.h"
 #include "call_stacks.h"
 #include "crossing_memory.h"
 #include "group.h"
@@ -63,6 +64,7 @@ typedef struct prof_i_aggregation {
   prof_aggregate_options options;
   const char *name;                 /* only scopes of this name; NULL: all */
   const prof_i_filter *filter;      /* only scopes that pass; NULL: all */
+  const char *arg_key;              /* of PROF_I_GROUP_ARG */
   uint64_t from_ns, to_ns;          /* as the caller gave them: a filter narrows the options' */
   struct prof_i_group_node *groups; /* of all traces: texts point into them */
   /* Of the trace that is being added up. */
@@ -98,6 +100,7 @@ typedef struct prof_i_aggregation {
   _Alignas(64) prof_i_group unwanted;
   prof_event event;
   uint64_t shape[PROF_I_SHAPE_WORDS];
+  char arg_room[PROF_I_ARG_VALUE_ROOM];
 } prof_i_aggregation;
 
 static inline bool prof_i_texts_differ(prof_i_text a, prof_i_text b) {

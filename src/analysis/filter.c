@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/text.h"
+#include "arg_value.h"
 #include "filter_words.h"
 
 enum { NAME_ROOM = 8192, NUMBER_BYTES = 32 };
@@ -18,7 +18,7 @@ static bool text_is(const char *data, uint64_t bytes, const char *word) {
 /* ---- names, processes ---- */
 
 /* A text is not NUL-terminated, and regexec() wants that. Of a longer name its begin decides. */
-static bool takes_name(const prof_i_filter *filter, const char *name, uint64_t bytes) {
+bool prof_i_filter_takes_name(const prof_i_filter *filter, const char *name, uint64_t bytes) {
   if (!filter->has_name) return true;
   char text[NAME_ROOM];
   text[0] = '\0';
@@ -53,45 +53,11 @@ static bool number_differs(double value, const char *word) {
   return *end || end == word || !(is_equal || (isnan(wanted) && isnan(value)));
 }
 
-static bool dims_are(const prof_trace_arg *arg, const char *word) {
-  char text[NAME_ROOM];
-  char *to = text;
-  *to++ = '[';
-  for (uint32_t i = 0; i < arg->value.tensor.rank; i++) {
-    if ((size_t)(to - text) > sizeof text - PROF_I_NUMBER_ROOM - 4) return false;
-    if (i) {
-      *to++ = ',';
-      *to++ = ' ';
-    }
-    to = prof_i_put_i64(to, arg->value.tensor.dims[i]);
-  }
-  *to++ = ']';
-  return text_is(text, (uint64_t)(to - text), word);
-}
-
-static bool number_text_is(char *(*put)(char *, uint64_t), uint64_t value, const char *word) {
-  char text[PROF_I_NUMBER_ROOM];
-  return text_is(text, (uint64_t)(put(text, value) - text), word);
-}
-
 static bool value_is(const prof_trace_arg *arg, const char *word) {
-  switch ((prof_arg_type)arg->type) {
-    case PROF_ARG_I64:
-      return number_is(arg->value.i64, word);
-    case PROF_ARG_U64:
-      return number_text_is(prof_i_put_u64, arg->value.u64, word);
-    case PROF_ARG_F64:
-      return !number_differs(arg->value.f64, word);
-    case PROF_ARG_BOOL:
-      return strcmp(word, arg->value.u64 ? "true" : "false") == 0;
-    case PROF_ARG_STRING:
-      return text_is(arg->value.text.data, arg->value.text.bytes, word);
-    case PROF_ARG_POINTER:
-      return number_text_is(prof_i_put_hex, arg->value.u64, word);
-    case PROF_ARG_TENSOR:
-      return dims_are(arg, word);
-  }
-  return false; /* a type of a later version */
+  char room[PROF_I_ARG_VALUE_ROOM];
+  if (arg->type == PROF_ARG_F64) return !number_differs(arg->value.f64, word);
+  const prof_i_text text = prof_i_arg_value_text(arg, room);
+  return text_is(text.data, text.bytes, word);
 }
 
 static bool has_arg(const prof_event *event, const prof_i_filter_arg *wanted) {
@@ -116,7 +82,7 @@ bool prof_i_trace_filter_takes_event(const prof_i_trace_filter *of, const prof_e
   if (words->device && !prof_i_filter_takes_device(words->device, event->device)) return false;
   for (uint32_t i = 0; i < filter->arg_count; i++)
     if (!has_arg(event, &filter->args[i])) return false;
-  return takes_name(filter, event->name, event->name_bytes);
+  return prof_i_filter_takes_name(filter, event->name, event->name_bytes);
 }
 
 bool prof_i_trace_filter_takes_record(prof_i_trace_filter *of, uint32_t thread,

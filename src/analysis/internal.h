@@ -8,12 +8,30 @@
 
 int prof_i_traces_aggregate(const prof_trace *const *traces, size_t count,
                             const prof_aggregate_options *options, prof_rows **rows_out);
-/* The same of the scopes that the filter takes. filter NULL: all. Times of the filter are from each
-   capture's start. Shares are of all scopes in the threads and times that it names. */
+
+/* Bits of groups beside those of prof_group. Scopes without what they name have no row. */
+enum {
+  PROF_I_GROUP_LINE = 1 << 29, /* the file and line of the call site */
+  PROF_I_GROUP_ARG = 1 << 30   /* the value of an argument; not with shapes */
+};
+
 struct prof_i_filter;
-int prof_i_traces_aggregate_filtered(const prof_trace *const *traces, size_t count,
-                                     const prof_aggregate_options *options,
-                                     const struct prof_i_filter *filter, prof_rows **rows_out);
+
+/* What prof_aggregate_options has not. Begins as zeros. */
+typedef struct prof_i_aggregate_more {
+  /* Only the scopes that it takes; NULL: all. Its times are from each capture's start. Shares are
+     of all scopes in the threads and times that it names. */
+  const struct prof_i_filter *filter;
+  uint32_t group;      /* further bits */
+  const char *arg_key; /* of PROF_I_GROUP_ARG */
+} prof_i_aggregate_more;
+
+int prof_i_traces_aggregate_more(const prof_trace *const *traces, size_t count,
+                                 const prof_aggregate_options *options,
+                                 const prof_i_aggregate_more *more, prof_rows **rows_out);
+
+/* The argument's value of a row, of PROF_I_GROUP_ARG; else "". */
+const char *prof_i_rows_arg(const prof_rows *rows, uint64_t index);
 void prof_i_rows_destroy(prof_rows *rows);
 
 /* Aggregates the ended scopes of one name and category (NULL: any). A recursion takes the time of
@@ -24,6 +42,10 @@ int prof_i_aggregate_one(const prof_trace *trace, const char *name, const char *
 int prof_i_trace_device_text(const prof_trace *trace, uint32_t index, char **text_out);
 
 int prof_i_memory_of(const prof_trace *trace, prof_memory **memory_out);
+/* Afterwards, what was live has only the allocations that the filter takes. Their thread, process
+   and time decide, the name of the innermost scope, and the pool's device. Peaks and counts are
+   those of all. Once. PROF_OK, or PROF_E_NO_MEMORY with its text set. */
+int prof_i_memory_set_filter(prof_memory *memory, const struct prof_i_filter *filter);
 int prof_i_memory_live(const prof_memory *memory, uint32_t index, prof_memory_moment moment,
                        uint64_t at_ns, prof_memory_by by, prof_memory_rows **rows_out);
 int prof_i_memory_series(const prof_memory *memory, uint32_t index, uint32_t count,

@@ -19,6 +19,7 @@
 #include "../base/sanitize.h"
 #include "../base/this_thread.h"
 #include "../reader/walker.h"
+#include "filter_words.h"
 #include "internal.h"
 
 #define HASH_NONFATAL_OOM 1
@@ -541,6 +542,27 @@ int prof_i_memory_order(const prof_trace *trace, uint64_t from_ns, prof_memory *
   return read_memory(trace, from_ns, false, memory_out);
 }
 
+int prof_i_memory_set_filter(prof_memory *memory, const prof_i_filter *filter) {
+  if (prof_i_trace_filter_init(&memory->filtered, memory->trace, filter) != PROF_OK)
+    return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a filter of %u threads",
+                       memory->trace->thread_count);
+  memory->filter = filter;
+  return PROF_OK;
+}
+
+bool prof_i_memory_filter_takes(const prof_memory *memory, const prof_i_memory_item *item) {
+  const char *const scope = memory->scopes[item->scope];
+  return !memory->filter ||
+         (memory->filtered.takes_thread[item->thread] &&
+          prof_i_trace_filter_takes_time(&memory->filtered, item->ns, UINT64_MAX) &&
+          prof_i_filter_takes_name(memory->filter, scope, strlen(scope)));
+}
+
+bool prof_i_memory_filter_takes_pool(const prof_memory *memory, uint32_t index) {
+  const char *const word = memory->filter ? memory->filter->words.device : NULL;
+  return !word || prof_i_filter_takes_device(word, memory->pools[index].info.device);
+}
+
 int prof_i_memory_of(const prof_trace *trace, prof_memory **memory_out) {
   return read_memory(trace, 0, true, memory_out);
 }
@@ -570,5 +592,6 @@ void prof_i_memory_destroy(prof_memory *memory) {
   free(memory->places);
   free(memory->steps);
   free(memory->pools);
+  if (memory->filter) prof_i_trace_filter_fini(&memory->filtered);
   free(memory);
 }

@@ -69,6 +69,7 @@ static bool sum_live_blocks(const prof_memory *m, const prof_i_replay_pool *pool
     const prof_i_addr_range *const piece = &pool->live.nodes[i];
     if (piece->bytes == 0) continue;
     const prof_i_memory_item *const item = &m->items[piece->value];
+    if (!prof_i_memory_filter_takes(m, item)) continue;
     const prof_i_memory_record record = prof_i_memory_item_read(item);
     const uint64_t requested = record.requested < piece->bytes ? record.requested : piece->bytes;
     s->of[s->count++] = (live_sum){row_key(by, item, &record),

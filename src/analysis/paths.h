@@ -57,6 +57,10 @@ struct prof_i_filter;
 typedef struct prof_i_paths {
   const struct prof_i_filter *filter; /* set by the caller; NULL: all scopes */
   uint32_t depth_max;                 /* set by the caller; 0: no limit */
+  /* Set by the caller: rows are the values of this argument, or file and line of the call site, in
+     place of name and category. Scopes without it are not counted. */
+  const char *arg_key;
+  bool is_by_line;
   /* Self times of the host's scopes in the threads and times that the filter names. */
   uint64_t host_self_ns[PROF_I_SIDES];
   prof_i_path *items;

@@ -19,6 +19,7 @@ enum { ROWS_DEFAULT = 100 };
 
 typedef struct rows_block {
   const prof_row_more *more; /* of each row */
+  const char **args;         /* the same */
   prof_rows rows;
 } rows_block;
 
@@ -171,18 +172,24 @@ static prof_i_process_record group_process(const prof_i_processes *processes,
   return (prof_i_process_record){.rank = -1, .name = {"", 0}};
 }
 
-static size_t texts_bytes(const prof_i_group *g, const prof_i_processes *processes) {
+/* The two meanings of the key's shape. */
+static prof_i_text key_part(const prof_i_group *g, uint32_t by, bool is_arg) {
+  return is_arg == ((by & PROF_I_GROUP_ARG) != 0) ? g->key.shape : (prof_i_text){"", 0};
+}
+
+static size_t texts_bytes(const prof_i_group *g, const prof_i_processes *processes, uint32_t by) {
   return repaired_bytes(g->key.name) + repaired_bytes(group_category(g)) +
-         shape_text(g->key.shape, NULL, 0) + 1 + repaired_bytes(g->key.stack) +
-         repaired_bytes(g->locations.first.file) + repaired_bytes(group_process(processes, g).name);
+         shape_text(key_part(g, by, false), NULL, 0) + 1 + repaired_bytes(g->key.stack) +
+         repaired_bytes(key_part(g, by, true)) + repaired_bytes(g->locations.first.file) +
+         repaired_bytes(group_process(processes, g).name);
 }
 
 /* ---- rows ---- */
 
-static prof_row make_row(prof_i_group *g, char **texts) {
+static prof_row make_row(prof_i_group *g, uint32_t by, char **texts) {
   return (prof_row){.name = text_put_repaired(texts, g->key.name),
                     .category = text_put_repaired(texts, group_category(g)),
-                    .shape = text_put_shape(texts, g->key.shape),
+                    .shape = text_put_shape(texts, key_part(g, by, false)),
                     .stack = text_put_repaired(texts, g->key.stack),
                     .device = g->key.device,
                     .thread = g->key.thread,
@@ -255,17 +262,21 @@ static prof_rows *make_rows(const prof_aggregate_options *options,
                             uint64_t all) {
   const uint64_t limit = options->rows_limit ? options->rows_limit : ROWS_DEFAULT;
   const uint64_t count = limit == UINT32_MAX || all < limit ? all : limit;
-  size_t bytes = sizeof(rows_block) + (size_t)count * (sizeof(prof_row) + sizeof(prof_row_more));
-  for (uint64_t i = 0; i < count; i++) bytes += texts_bytes(order[i].of, processes);
+  size_t bytes = sizeof(rows_block) +
+                 (size_t)count * (sizeof(prof_row) + sizeof(prof_row_more) + sizeof(char *));
+  for (uint64_t i = 0; i < count; i++) bytes += texts_bytes(order[i].of, processes, options->group);
   rows_block *const block = malloc(bytes);
   if (!block) return NULL;
   prof_row *const row = (prof_row *)(block + 1);
   prof_row_more *const more = (prof_row_more *)(row + count);
-  char *texts = (char *)(more + count);
+  const char **const args = (const char **)(more + count);
+  char *texts = (char *)(args + count);
   block->more = more;
+  block->args = args;
   block->rows = (prof_rows){.rows = row, .row_count = count, .all_row_count = all};
   for (uint64_t i = 0; i < count; i++) {
-    row[i] = make_row(order[i].of, &texts);
+    row[i] = make_row(order[i].of, options->group, &texts);
+    args[i] = text_put_repaired(&texts, key_part(order[i].of, options->group, true));
     const prof_i_process_record process = group_process(processes, order[i].of);
     more[i] = fill_row_more(order[i].of, &process, options->group, options->sort == PROF_SORT_FIRST,
                             &texts);
@@ -298,6 +309,10 @@ int prof_i_rows_make(const prof_trace *const *traces, size_t trace_count,
 
 static rows_block *rows_block_of(const prof_rows *rows) {
   return (rows_block *)((uintptr_t)rows - offsetof(rows_block, rows));
+}
+
+const char *prof_i_rows_arg(const prof_rows *rows, uint64_t index) {
+  return rows_block_of(rows)->args[index];
 }
 
 int prof_rows_more(const prof_rows *rows, uint64_t index, prof_row_more *more_out) {

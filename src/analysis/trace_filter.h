@@ -36,6 +36,10 @@ bool prof_i_trace_filter_takes_event(const prof_i_trace_filter *of, const prof_e
 /* The same for a span that has a record. */
 bool prof_i_trace_filter_takes_record(prof_i_trace_filter *of, uint32_t thread,
                                       const prof_i_span *span);
+
+/* Whether a name passes. */
+bool prof_i_filter_takes_name(const prof_i_filter *filter, const char *name, uint64_t bytes);
+
 bool prof_i_trace_filter_is_in_windows(const prof_i_trace_filter *of, uint64_t start_ns);
 
 static inline bool prof_i_trace_filter_takes_time(const prof_i_trace_filter *of, uint64_t start_ns,

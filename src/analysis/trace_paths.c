@@ -1,6 +1,7 @@
 /* The paths of a capture: a walk over its events. See paths.h. */
 #include "paths.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,9 +9,11 @@
 #include "../base/sanitize.h"
 #include "../reader/capture.h"
 #include "../reader/internal.h"
+#include "arg_value.h"
+#include "call_stacks.h"
 #include "trace_filter.h"
 
-enum { EVENTS = 256 };
+enum { EVENTS = 256, KEY_ROOM = PROF_I_ARG_VALUE_ROOM };
 
 /* An open scope of the current thread. */
 typedef struct open_call {
@@ -66,6 +69,48 @@ static int64_t event_row(paths_walk *w, const prof_event_brief *event, bool is_d
                        (prof_i_text){event->category, event->category_bytes}, is_device);
   if (row >= 0 && is_known) known->row[is_device] = (uint32_t)row + 1;
   return row;
+}
+
+/* ---- rows by another key ---- */
+
+static bool has_key(const prof_i_paths *p) { return p->arg_key || p->is_by_line; }
+
+/* "work.c:12", of the call site. False: not known. */
+static bool line_text(const paths_walk *w, const prof_event_brief *event, char *to,
+                      prof_i_text *text_out) {
+  const prof_i_site_info *const site = prof_i_trace_site(w->trace, event->site);
+  if (!site->file.bytes || prof_i_is_c_function_site(site)) return false;
+  const int bytes = snprintf(to, KEY_ROOM, "%.*s:%u", (int)site->file.bytes, site->file.data,
+                             (unsigned)site->line);
+  *text_out = (prof_i_text){to, bytes < KEY_ROOM ? (uint64_t)bytes : KEY_ROOM - 1};
+  return true;
+}
+
+/* The value of the argument. False: it has none. */
+static bool arg_text(paths_walk *w, const prof_event_brief *event, char *to,
+                     prof_i_text *text_out) {
+  const prof_i_site_info *const site = prof_i_trace_site(w->trace, event->site);
+  const prof_i_span span = {.record = event->record ? event->record : site->record,
+                            .site = event->site,
+                            .kind = event->kind & 31u};
+  const char *const key = w->paths->arg_key;
+  prof_i_trace_expand(w->trace, event->thread, &span, &w->filter.event);
+  const prof_trace_arg *const arg = prof_i_arg_find(&w->filter.event, key, strlen(key));
+  if (arg) *text_out = prof_i_arg_value_text(arg, to);
+  return arg != NULL;
+}
+
+/* The row, and whether the scope has what rows are by. Negative: no memory. */
+static int64_t scope_row(paths_walk *w, const prof_event_brief *event, bool is_device,
+                         bool *has_key_out) {
+  static const prof_i_text none = {"", 0};
+  char room[KEY_ROOM];
+  prof_i_text text = none;
+  *has_key_out = true;
+  if (!has_key(w->paths)) return event_row(w, event, is_device);
+  *has_key_out =
+      w->paths->arg_key ? arg_text(w, event, room, &text) : line_text(w, event, room, &text);
+  return prof_i_paths_row(w->paths, text, none, is_device);
 }
 
 /* ---- paths ---- */
@@ -171,19 +216,22 @@ static int device_call_compare(const void *x, const void *y) {
 
 static bool keep_device_call(paths_walk *w, const prof_event_brief *event) {
   if (event->launch.record == PROF_RECORD_ANNOTATION) return true;
-  const int64_t row = event_row(w, event, true), host_row = event_row(w, event, false);
+  bool is_keyed;
+  const int64_t row = scope_row(w, event, true, &is_keyed),
+                host_row = scope_row(w, event, false, &is_keyed);
   if (row < 0 || host_row < 0) return false;
   if (!prof_i_make_room((void **)&w->device_calls, &w->device_room, w->device_count,
                         sizeof *w->device_calls))
     return false;
-  w->device_calls[w->device_count++] = (device_call){.launch_ns = event->launch.start_ns,
-                                                     .duration_ns = event->duration_ns,
-                                                     .self_ns = event->self_ns,
-                                                     .launch_thread = event->launch.thread,
-                                                     .row = (uint32_t)row,
-                                                     .host_row = (uint32_t)host_row,
-                                                     .passes = device_event_passes(w, event),
-                                                     .is_scope = event->launch.record == 0};
+  w->device_calls[w->device_count++] =
+      (device_call){.launch_ns = event->launch.start_ns,
+                    .duration_ns = event->duration_ns,
+                    .self_ns = event->self_ns,
+                    .launch_thread = event->launch.thread,
+                    .row = (uint32_t)row,
+                    .host_row = (uint32_t)host_row,
+                    .passes = is_keyed && device_event_passes(w, event),
+                    .is_scope = event->launch.record == 0};
   return true;
 }
 
@@ -232,13 +280,14 @@ static bool is_device_event(const prof_event_brief *event) {
 static bool put_scope(paths_walk *w, const prof_event_brief *event) {
   if (event->flags & PROF_EVENT_SKIPPED) return true;
   if (w->is_stream && w->is_stream[event->thread]) return true; /* it has no launch */
-  const int64_t row = event_row(w, event, false);
+  bool is_keyed;
+  const int64_t row = scope_row(w, event, false, &is_keyed);
   if (row < 0) return false;
   const uint64_t end_ns = event->start_ns + event->duration_ns;
   const open_call *const around = enclosing_call(w, event->start_ns, end_ns, event->depth);
   const uint32_t path = find_scope_path(w, around ? around->path : 0, (uint32_t)row);
   if (!path) return false;
-  const bool passes = w->filter.takes_thread[event->thread] && event_passes(w, event);
+  const bool passes = is_keyed && w->filter.takes_thread[event->thread] && event_passes(w, event);
   const bool is_inside = is_inside_time(w, event, around);
   const bool is_outermost =
       !w->paths->items[path].is_inner || !is_in_call_of(w, around, path, end_ns);

@@ -59,3 +59,8 @@ int prof_i_expand_path(const char *pattern, const prof_i_path_words *words, char
   to[used] = 0;
   return PROF_OK;
 }
+
+bool prof_i_path_ends_in(const char *path, const char *ending) {
+  const size_t bytes = strlen(path), ending_bytes = strlen(ending);
+  return bytes > ending_bytes && memcmp(path + bytes - ending_bytes, ending, ending_bytes) == 0;
+}

@@ -1,6 +1,6 @@
 /* Paths with marks: %p process id, %h host, %r rank, %% a percent sign. Any other % stays as it is,
-   because it is a legal part of a name. Used for outputs and for capture files. Pure; any thread.
-   Signal-safe. */
+   because it is a legal part of a name. Used for outputs and for capture files. Also endings.
+   Pure; any thread. Signal-safe. */
 #ifndef PROF_BASE_PATH_H
 #define PROF_BASE_PATH_H
 
@@ -22,5 +22,8 @@ bool prof_i_path_has(const char *pattern, char letter);
 /* PROF_OK, or PROF_E_INVALID with its text set when the result does not fit in `room`, NUL
    included; `to` is then "". */
 int prof_i_expand_path(const char *pattern, const prof_i_path_words *words, char *to, size_t room);
+
+/* "a.json.gz" ends in ".json.gz". An ending alone is no name. */
+bool prof_i_path_ends_in(const char *path, const char *ending);
 
 #endif

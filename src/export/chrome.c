@@ -55,7 +55,9 @@ static int chrome_begin(prof_i_export *run) {
   prof_i_flows_init(&w->flows);
   w->reversal.start_ns = PROF_I_REVERSAL_NONE;
   w->check.findings.counts[PROF_I_FINDING_UNREADABLE] = w->info.bad_count;
-  const int status = count_rows(w, run->options);
+  w->is_filtered = run->options->filter != NULL;
+  int status = w->is_filtered ? prof_i_sink_open_memory(&w->unread, SIZE_MAX) : PROF_OK;
+  if (status == PROF_OK) status = count_rows(w, run->options);
   if (status != PROF_OK) return status;
   /* Ids of operators and ranges are by their begins, from 1 on, as Kineto's. Others follow. */
   w->external_id = w->numbers.operator_count;
@@ -97,7 +99,7 @@ static int chrome_end(prof_i_export *run) {
   prof_i_chrome_put_counters(w);
   const int status = w->with_memory ? prof_i_chrome_put_memory(w) : PROF_OK;
   if (status != PROF_OK) return status;
-  prof_i_chrome_put_flows(w);
+  if (!run->options->filter) prof_i_chrome_put_flows(w);
   prof_i_chrome_put_tail(w);
   *run->findings = w->check.findings;
   return PROF_OK;
@@ -114,6 +116,7 @@ static void chrome_destroy(prof_i_export *run) {
   prof_i_call_stacks_fini(&w->call_stacks);
   prof_i_python_ids_fini(&w->python_ids);
   prof_i_event_numbers_fini(&w->numbers);
+  if (w->unread.buffer) prof_i_sink_abandon(&w->unread);
 }
 
 const prof_i_exporter prof_i_chrome_exporter = {
@@ -125,6 +128,7 @@ const prof_i_exporter prof_i_chrome_exporter = {
     .order = PROF_I_ORDER_WALKED,
     .event_kinds = PROF_I_KIND(SCOPE) | PROF_I_KIND(OPEN) | PROF_I_KIND(STEP) |
                    PROF_I_KIND(INSTANT) | PROF_I_KIND(MEMORY),
+    .takes_left_out = true,
     .state_bytes = sizeof(prof_i_chrome),
     .begin = chrome_begin,
     .thread = chrome_begin_thread,

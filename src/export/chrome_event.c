@@ -123,6 +123,7 @@ static bool put_python(prof_i_chrome *w, const prof_i_span *span, bool *has_memb
   prof_i_python_id id = {0};
   if (!w->walker || !prof_i_python_ids_is_call(&w->python_ids, span)) return true;
   if (!prof_i_python_ids_next(&w->python_ids, w->walker, span, &id)) return false;
+  if (w->is_filtered) id.parent = 0; /* readers look for its row */
   put_member(w, has_members, text, (size_t)(prof_i_chrome_put_python_id(text, &id) - text));
   w->has_python_id = true;
   return true;
@@ -300,9 +301,25 @@ static bool put_event(prof_i_chrome *w, const prof_i_span *span) {
   return true;
 }
 
+/* What the filter leaves out takes its numbers all the same: so the other rows are those of the
+   whole file. */
+static int pass_over(prof_i_chrome *w, const prof_i_span *span) {
+  prof_i_sink *const sink = w->sink;
+  const prof_i_written_counts written = w->written;
+  prof_i_self_check_scope(&w->check, span);
+  w->sink = &w->unread;
+  w->unread.next = w->unread.buffer;
+  if (span->lane != w->lane) prof_i_chrome_set_track(w, span->lane);
+  const bool has_memory = put_event(w, span);
+  w->sink = sink;
+  w->written = written;
+  return has_memory ? w->unread.status : PROF_E_NO_MEMORY;
+}
+
 int prof_i_chrome_put_event(prof_i_export *run, prof_i_export_event *event) {
   prof_i_chrome *const w = run->state;
   const prof_i_span *const span = event->span;
+  if (event->is_left_out) return pass_over(w, span);
   prof_i_chrome_next_span(w, span);
   if (span->lane != w->lane) prof_i_chrome_set_track(w, span->lane);
   return put_event(w, span) ? PROF_OK : PROF_E_NO_MEMORY;

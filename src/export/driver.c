@@ -43,6 +43,31 @@ static prof_i_export_event describe_event(const prof_i_export *run) {
       .event = event};
 }
 
+/* ---- the filter ---- */
+
+static bool kind_is_scope(uint32_t kind) {
+  return kind == PROF_EVENT_SCOPE || kind == PROF_EVENT_OPEN;
+}
+
+static bool kind_is_filtered_out(uint32_t kind) {
+  return kind == PROF_EVENT_MEMORY || kind == PROF_EVENT_FLOW_BEGIN || kind == PROF_EVENT_FLOW_END;
+}
+
+/* Whether run->event passes, and counts it. */
+static bool filter_takes(prof_i_export *run) {
+  const prof_event *const event = &run->event;
+  const bool is_scope = kind_is_scope(event->kind);
+  if (!run->options->filter) return true;
+  const bool takes =
+      !kind_is_filtered_out(event->kind) && run->filter.takes_thread[event->thread] &&
+      prof_i_trace_filter_takes_time(&run->filter, event->start_ns, event->duration_ns) &&
+      prof_i_trace_filter_takes_event(&run->filter, event);
+  run->options->filtered->event_count += takes;
+  run->options->filtered->scope_count += takes && is_scope;
+  run->options->filtered->left_out_count += !takes && is_scope;
+  return takes;
+}
+
 static int begin_thread(prof_i_export *run, uint32_t index) {
   prof_trace_thread thread = {.size = sizeof thread};
   run->thread = index;
@@ -64,7 +89,10 @@ static int send_span(prof_i_export *run, const prof_i_span *span) {
   }
   if (!callback) return PROF_OK;
   prof_i_trace_expand(run->trace, run->thread, span, &run->event);
+  const bool takes = filter_takes(run);
+  if (!takes && !(run->exporter->takes_left_out && kind_has_duration(span->kind))) return PROF_OK;
   prof_i_export_event event = describe_event(run);
+  event.is_left_out = !takes;
   event.span = span;
   event.lane = span->lane;
   return callback(run, &event);
@@ -72,8 +100,9 @@ static int send_span(prof_i_export *run, const prof_i_span *span) {
 
 static int visit_spans(void *user, const prof_i_span *spans, size_t count) {
   prof_i_export *const run = user;
+  const bool has_plain = run->exporter->plain && !run->options->filter;
   for (size_t i = 0; i < count; i++) {
-    if (run->exporter->plain) i += run->exporter->plain(run, spans + i, count - i);
+    if (has_plain) i += run->exporter->plain(run, spans + i, count - i);
     if (i == count) break;
     const int status = send_span(run, &spans[i]);
     if (status != PROF_OK) return status;
@@ -118,7 +147,8 @@ static int send_ends_until(time_walk *walk, uint64_t ns) {
                                  .end_ns = scope->end_ns,
                                  .name = scope->name,
                                  .category = scope->category,
-                                 .kept = scope->kept};
+                                 .kept = scope->kept,
+                                 .is_left_out = scope->is_left_out};
     status = walk->run->exporter->event(walk->run, &event);
     free(scope->kept);
   }
@@ -147,8 +177,9 @@ static void add_pending(time_walk *walk, const prof_i_export_event *scope) {
   uint32_t at = walk->open.count++;
   for (; at > 0 && walk->open.items[at - 1].end_ns < scope->end_ns; at--)
     walk->open.items[at] = walk->open.items[at - 1];
-  walk->open.items[at] = (prof_i_pending_end){scope->start_ns, scope->end_ns, scope->name,
-                                              scope->category, scope->kept,   scope->lane};
+  walk->open.items[at] =
+      (prof_i_pending_end){scope->start_ns, scope->end_ns, scope->name,       scope->category,
+                           scope->kept,     scope->lane,   scope->is_left_out};
 }
 
 static int send_begin(time_walk *walk, prof_i_export_event *scope) {
@@ -181,6 +212,10 @@ static int send_timed(time_walk *walk) {
   prof_i_export_event event = describe_event(run);
   if (!callback || !prof_i_window_contains(&run->options->window, event.start_ns, event.end_ns))
     return PROF_OK;
+  const bool takes = filter_takes(run);
+  if (!takes && !(run->exporter->takes_left_out && kind_has_duration(run->event.kind)))
+    return PROF_OK;
+  event.is_left_out = !takes;
   const bool is_new = walk->next_thread <= run->event.thread;
   int status = send_ends_until(walk, is_new ? UINT64_MAX : event.start_ns);
   if (status == PROF_OK && is_new) status = begin_threads(walk, run->event.thread);
@@ -203,7 +238,7 @@ static int send_all_timed(time_walk *walk, prof_cursor *cursor) {
   prof_i_export *const run = walk->run;
   int status = prof_cursor_skip_before(cursor, run->options->window.from_ns);
   while (status == PROF_OK) {
-    if (run->exporter->plain_by_time) send_plain(walk, cursor);
+    if (run->exporter->plain_by_time && !run->options->filter) send_plain(walk, cursor);
     status = prof_cursor_next(cursor, &run->event);
     if (status <= 0) break;
     status = send_timed(walk);
@@ -235,6 +270,11 @@ static int run_exporter(prof_i_export *run) {
   if (run->options->place) run->info.start_unix_ns = run->options->place->start_unix_ns;
   if (status == PROF_OK)
     status = prof_i_tids_create(run->trace, run->info.thread_count, &run->tids);
+  if (status == PROF_OK && run->options->filter)
+    status = prof_i_trace_filter_init(&run->filter, run->trace, run->options->filter) == PROF_OK
+                 ? PROF_OK
+                 : prof_i_fail(PROF_E_NO_MEMORY, "no memory for the filter of '%s'",
+                               run->info.process_name);
   if (status == PROF_OK && exporter->begin) status = exporter->begin(run);
   if (status == PROF_OK)
     status = exporter->order == PROF_I_ORDER_TIME ? walk_by_time(run) : walk_as_is(run);
@@ -246,6 +286,7 @@ int prof_i_export_run(const prof_i_exporter *exporter, const prof_trace *trace,
                       const prof_i_export_options *options, prof_i_sink *sink,
                       prof_i_findings *findings_out) {
   *findings_out = (prof_i_findings){{0}};
+  if (options->filter) *options->filtered = (prof_i_export_filtered){0};
   if (exporter->copy) return exporter->copy(trace, sink);
   prof_i_export *const run = calloc(1, sizeof *run);
   void *const state = calloc(1, exporter->state_bytes ? exporter->state_bytes : 1);
@@ -258,6 +299,7 @@ int prof_i_export_run(const prof_i_exporter *exporter, const prof_trace *trace,
     run->findings = findings_out;
     run->state = state;
     status = run_exporter(run);
+    if (options->filter) prof_i_trace_filter_fini(&run->filter);
     if (exporter->destroy) exporter->destroy(run);
     free(run->tids);
   } else {

@@ -62,11 +62,6 @@ typedef struct dump_plan {
   bool must_be_new;
 } dump_plan;
 
-static bool ends_with(const char *path, const char *ending) {
-  const size_t bytes = strlen(path), ending_bytes = strlen(ending);
-  return bytes >= ending_bytes && memcmp(path + bytes - ending_bytes, ending, ending_bytes) == 0;
-}
-
 static const prof_i_exporter *exporter_by_format(uint32_t format) {
   for (int i = 0; i < EXPORTER_COUNT; i++)
     if ((uint32_t)exporters[i]->format == format) return exporters[i];
@@ -78,7 +73,7 @@ static const prof_i_exporter *exporter_by_path(const char *path) {
   size_t longest = 0;
   for (int i = 0; i < EXPORTER_COUNT; i++)
     for (const char *const *suffix = exporters[i]->suffixes; *suffix != NULL; suffix++)
-      if (ends_with(path, *suffix) && strlen(*suffix) > longest) {
+      if (prof_i_path_ends_in(path, *suffix) && strlen(*suffix) > longest) {
         found = exporters[i];
         longest = strlen(*suffix);
       }
@@ -145,7 +140,9 @@ static int check_abilities(const char *path, const prof_dump_options *options,
   return PROF_OK;
 }
 
-static int make_dump_plan(const char *path, const prof_dump_options *options, dump_plan *plan_out) {
+static int make_dump_plan(const char *path, const prof_dump_options *options,
+                          const prof_i_filter *filter, prof_i_export_filtered *filtered,
+                          dump_plan *plan_out) {
   prof_dump_options checked = {.size = sizeof checked};
   int status = options == NULL
                    ? PROF_OK
@@ -159,10 +156,14 @@ static int make_dump_plan(const char *path, const prof_dump_options *options, du
                   .metadata = {checked.metadata, checked.metadata_count},
                   .with_stacks = checked.stacks != 0,
                   .with_marks = checked.window_marks != 0,
-                  .with_memory = checked.no_memory == 0,
+                  .with_memory = checked.no_memory == 0 && !filter,
+                  .filter = filter,
+                  .filtered = filtered,
                   .stack_folders = {checked.stack_folders, checked.stack_folder_count}},
-      .is_gzip = checked.gzip != 0 || ends_with(path, ".gz"),
+      .is_gzip = checked.gzip != 0 || prof_i_path_ends_in(path, ".gz"),
       .must_be_new = checked.must_be_new != 0};
+  if (filter && plan_out->exporter->copy)
+    return prof_i_fail(PROF_E_INVALID, "a capture is copied whole: '%s' cannot be filtered", path);
   status = check_abilities(path, &checked, plan_out->exporter, plan_out->is_gzip);
   return status == PROF_OK ? prof_i_metadata_check(&plan_out->options.metadata) : status;
 }
@@ -182,17 +183,18 @@ static int fail_self_check(const char *path, const prof_i_findings *findings) {
 
 /* `path` is expanded. *is_kept_out: a file that stays holds all of the capture. */
 static int dump_to(const prof_trace *trace, const char *path, const prof_dump_options *options,
+                   const prof_i_filter *filter, prof_i_export_filtered *filtered_out,
                    bool *is_kept_out) {
   dump_plan plan;
   prof_i_sink sink;
   prof_i_findings findings = {{0}};
-  int status = make_dump_plan(path, options, &plan);
+  int status = make_dump_plan(path, options, filter, filtered_out, &plan);
   if (status == PROF_OK)
     status = prof_i_sink_open_file(&sink, path, plan.is_gzip, plan.must_be_new);
   if (status != PROF_OK) return status;
   if (plan.exporter->is_private) prof_i_sink_keep_private(&sink);
   status = prof_i_export_run(plan.exporter, trace, &plan.options, &sink, &findings);
-  if (status != PROF_OK) {
+  if (status != PROF_OK || (filter && filtered_out->event_count == 0)) {
     prof_i_sink_abandon(&sink);
     return status;
   }
@@ -206,17 +208,26 @@ static int dump_to(const prof_trace *trace, const char *path, const prof_dump_op
 }
 
 static int expand_and_dump(const prof_trace *trace, const char *path,
-                           const prof_dump_options *options, bool *is_kept_out) {
+                           const prof_dump_options *options, const prof_i_filter *filter,
+                           prof_i_export_filtered *filtered_out, bool *is_kept_out) {
   char expanded[PROF_I_PATH_BYTES];
   const int status = expand_path(trace, path, expanded, sizeof expanded);
-  return status == PROF_OK ? dump_to(trace, expanded, options, is_kept_out) : status;
+  return status == PROF_OK ? dump_to(trace, expanded, options, filter, filtered_out, is_kept_out)
+                           : status;
 }
 
 int prof_i_dump(const prof_trace *trace, const char *path, const char *own_path,
                 const prof_dump_options *options, bool *is_kept_out) {
   PROF_I_INSIDE;
-  return path != NULL ? expand_and_dump(trace, path, options, is_kept_out)
-                      : dump_to(trace, own_path, options, is_kept_out);
+  return path != NULL ? expand_and_dump(trace, path, options, NULL, NULL, is_kept_out)
+                      : dump_to(trace, own_path, options, NULL, NULL, is_kept_out);
+}
+
+int prof_i_dump_filtered(const prof_trace *trace, const char *path,
+                         const prof_dump_options *options, const prof_i_filter *filter,
+                         prof_i_export_filtered *filtered_out) {
+  bool is_kept;
+  return expand_and_dump(trace, path, options, filter, filtered_out, &is_kept);
 }
 
 int prof_trace_dump(const prof_trace *trace, const char *path, const prof_dump_options *options) {
@@ -224,10 +235,9 @@ int prof_trace_dump(const prof_trace *trace, const char *path, const prof_dump_o
   PROF_I_DISABLE_CANCEL;
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   PROF_I_INSIDE;
-  bool is_kept;
   if (trace == NULL) return prof_i_fail(PROF_E_INVALID, "trace is NULL");
   if (path == NULL) return prof_i_fail(PROF_E_INVALID, "path is NULL");
-  return expand_and_dump(trace, path, options, &is_kept);
+  return prof_i_dump_filtered(trace, path, options, NULL, NULL);
 }
 
 int prof_trace_json(const prof_trace *trace, const prof_dump_options *options, char **text_out,
@@ -239,7 +249,7 @@ int prof_trace_json(const prof_trace *trace, const prof_dump_options *options, c
   if (trace == NULL || text_out == NULL)
     return prof_i_fail(PROF_E_INVALID, "%s is NULL", trace == NULL ? "trace" : "text_out");
   dump_plan plan;
-  int status = make_dump_plan("", options, &plan);
+  int status = make_dump_plan("", options, NULL, NULL, &plan);
   if (status != PROF_OK) return status;
   if (!(plan.exporter->abilities & PROF_I_EXPORT_TEXT) || plan.is_gzip)
     return prof_i_fail(PROF_E_INVALID, "prof_dump_options.%s: a text is Chrome JSON or RAF's log",

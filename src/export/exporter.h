@@ -8,6 +8,7 @@
 #include <prof/trace.h>
 #include <stdbool.h>
 
+#include "../analysis/trace_filter.h"
 #include "../reader/walker.h"
 #include "../sink/sink.h"
 #include "metadata.h"
@@ -43,6 +44,12 @@ typedef struct prof_i_export_place {
   bool is_process_labelled;
 } prof_i_export_place;
 
+/* What a filter has done. */
+typedef struct prof_i_export_filtered {
+  uint64_t event_count; /* all events that passed */
+  uint64_t scope_count, left_out_count;
+} prof_i_export_filtered;
+
 /* prof_dump_options, checked. */
 typedef struct prof_i_export_options {
   prof_i_window window;
@@ -50,6 +57,9 @@ typedef struct prof_i_export_options {
   bool with_stacks, with_marks, with_memory;
   prof_i_stack_folders stack_folders;
   const prof_i_export_place *place; /* NULL: the capture is alone in the file */
+  /* NULL: all. With one there are no arrows, and no memory. */
+  const prof_i_filter *filter;
+  prof_i_export_filtered *filtered; /* with a filter */
 } prof_i_export_options;
 
 /* What an exporter can do. dump.c refuses options that need another ability. */
@@ -78,6 +88,7 @@ typedef enum prof_i_phase { PROF_I_PHASE_WHOLE, PROF_I_PHASE_BEGIN, PROF_I_PHASE
    trace. */
 typedef struct prof_i_export_event {
   prof_i_phase phase;
+  bool is_left_out; /* by the filter: of exporters that take those, too */
   /* Of PROF_I_ORDER_WALKED the walker's lane. Else the first lane of its track in which the scope
      nests: 0, or more if it overlaps others. */
   uint32_t lane;
@@ -95,6 +106,7 @@ typedef struct prof_i_pending_end {
   prof_i_text name, category;
   void *kept;
   uint32_t lane;
+  bool is_left_out;
 } prof_i_pending_end;
 
 typedef struct prof_i_pending_ends {
@@ -114,11 +126,12 @@ typedef struct prof_i_export {
   prof_i_sink *sink;
   prof_i_findings *findings; /* the exporter adds; the driver adds PROF_I_FINDING_CROWDED */
   prof_trace_info info;
-  prof_i_tids *tids;     /* rows of each thread, for viewers */
-  uint32_t thread;       /* of the event */
-  prof_i_walker *walker; /* of that thread, in PROF_I_ORDER_WALKED; NULL between threads */
-  void *state;           /* the exporter's own: zero at first */
-  prof_event event;      /* the driver's room for the event */
+  prof_i_tids *tids;          /* rows of each thread, for viewers */
+  uint32_t thread;            /* of the event */
+  prof_i_walker *walker;      /* of that thread, in PROF_I_ORDER_WALKED; NULL between threads */
+  void *state;                /* the exporter's own: zero at first */
+  prof_event event;           /* the driver's room for the event */
+  prof_i_trace_filter filter; /* if the options have one */
 } prof_i_export;
 
 /* One thread calls the functions, one after the other. Each may be NULL. A status but PROF_OK ends
@@ -135,6 +148,8 @@ struct prof_i_exporter {
   prof_i_export_order order;
   bool has_category_tracks; /* lanes are by thread and category; false: by thread */
   uint32_t event_kinds;     /* PROF_I_KIND() of each kind that goes to `event` */
+  /* `event` also gets scopes that the filter leaves out, because others depend on them. */
+  bool takes_left_out;
   size_t state_bytes;
 
   int (*begin)(prof_i_export *run); /* before the first thread */
@@ -179,6 +194,11 @@ int prof_i_export_run(const prof_i_exporter *exporter, const prof_trace *trace,
 
 /* dump.c: writes the trace to `path`, expanded, or if that is NULL to own_path, as it is.
    *is_kept_out: a file that stays holds all of the trace. Returns a status with its text. */
+/* prof_trace_dump() of what passes. If nothing does, no file is written, and PROF_OK returned. */
+int prof_i_dump_filtered(const prof_trace *trace, const char *path,
+                         const prof_dump_options *options, const prof_i_filter *filter,
+                         prof_i_export_filtered *filtered_out);
+
 int prof_i_dump(const prof_trace *trace, const char *path, const char *own_path,
                 const prof_dump_options *options, bool *is_kept_out);
 

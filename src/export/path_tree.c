@@ -52,9 +52,11 @@ int prof_i_path_tree_event(prof_i_export *run, prof_i_export_event *event) {
   if (path == PROF_I_NO_PATH || !prof_i_make_room((void **)&tree->open, &tree->open_room,
                                                   tree->open_count, sizeof *tree->open))
     return no_memory(tree);
-  prof_i_path_sums *const sums = &tree->paths.items[path].sums[PROF_I_SIDE_NEW];
-  sums->self_ns += event->event->self_ns;
-  sums->calls_count++;
+  if (!event->is_left_out) {
+    prof_i_path_sums *const sums = &tree->paths.items[path].sums[PROF_I_SIDE_NEW];
+    sums->self_ns += event->event->self_ns;
+    sums->calls_count++;
+  }
   if (is_nested) tree->open[tree->open_count++] = path;
   return PROF_OK;
 }

@@ -325,13 +325,14 @@ static int end_event(prof_i_export *run, open_event open) {
   return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a packet of the trace");
 }
 
-/* The arrow from the launch: an instant there, and this scope as its end. Work that began before
+/* The arrow from the launch: an instant there, and this scope as its end. With a filter there is
+   none. Work that began before
    its launch has none, because viewers refuse an end before its begin. */
 static uint64_t put_launch(prof_i_export *run, const prof_event *event) {
   prof_i_pftrace *const p = run->state;
   const uint32_t thread = event->launch.thread;
-  if (!(event->flags & PROF_EVENT_ON_DEVICE) || thread >= run->info.thread_count ||
-      event->start_ns < event->launch.start_ns ||
+  if (run->options->filter || !(event->flags & PROF_EVENT_ON_DEVICE) ||
+      thread >= run->info.thread_count || event->start_ns < event->launch.start_ns ||
       !prof_i_window_contains(&run->options->window, event->launch.start_ns,
                               event->launch.start_ns))
     return 0;

@@ -144,7 +144,7 @@ static int pprof_end(prof_i_export *run) {
   put_type(run, TEXT_SCOPES, TEXT_COUNT);
   put_type(run, TEXT_TIME, TEXT_NANOSECONDS);
   for (uint32_t i = 1; i < w->tree.paths.count && run->sink->status == PROF_OK; i++)
-    if (w->tree.paths.items[i].thread == 0) put_sample(run, i);
+    if (w->tree.paths.items[i].sums[PROF_I_SIDE_NEW].calls_count > 0) put_sample(run, i);
   for (uint32_t i = 1; i <= w->tree.paths.row_count && run->sink->status == PROF_OK; i++)
     put_frame(run, i);
   put_texts(run);
@@ -167,6 +167,7 @@ const prof_i_exporter prof_i_pprof_exporter = {
     .suffixes = {".pb.gz", ".pb"},
     .abilities = PROF_I_EXPORT_CUT,
     .order = PROF_I_ORDER_TIME,
+    .takes_left_out = true,
     .event_kinds = PROF_I_KIND(SCOPE) | PROF_I_KIND(OPEN),
     .state_bytes = sizeof(pprof_writer),
     .begin = prof_i_path_tree_begin,

@@ -19,8 +19,11 @@ static bool link_children(const prof_i_path_tree *tree, tree_walk *walk) {
   walk->next_sibling = calloc((size_t)tree->paths.count + 1, sizeof *walk->next_sibling);
   if (!walk->first_child || !walk->next_sibling) return false;
   for (uint32_t i = tree->paths.count - 1; i > 0; i--) {
-    walk->next_sibling[i] = walk->first_child[tree->paths.items[i].parent];
-    walk->first_child[tree->paths.items[i].parent] = i;
+    const prof_i_path *const path = &tree->paths.items[i];
+    const bool is_shown = path->sums[PROF_I_SIDE_NEW].calls_count || walk->first_child[i];
+    if (!is_shown) continue; /* a filter has left it out, and all below it */
+    walk->next_sibling[i] = walk->first_child[path->parent];
+    walk->first_child[path->parent] = i;
   }
   return true;
 }
@@ -137,6 +140,7 @@ const prof_i_exporter prof_i_speedscope_exporter = {
     .abilities = PROF_I_EXPORT_CUT,
     .order = PROF_I_ORDER_TIME,
     .event_kinds = PROF_I_KIND(SCOPE) | PROF_I_KIND(OPEN),
+    .takes_left_out = true,
     .state_bytes = sizeof(prof_i_path_tree),
     .begin = prof_i_path_tree_begin,
     .thread = prof_i_path_tree_thread,

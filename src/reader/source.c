@@ -8,6 +8,7 @@
 #include "../base/fault.h"
 #include "../base/log.h"
 #include "../base/port.h"
+#include "../base/progress.h"
 #include "../core/buffer/blocks.h"
 #include "capture.h"
 
@@ -131,6 +132,7 @@ static const prof_i_mapped_run *mapped_run_at(const prof_i_source *source, uint6
 }
 
 void prof_i_source_release_pages(const prof_i_source *source, const void *from, uint64_t bytes) {
+  prof_i_progress_add(bytes);
   enum { PAGE_BYTES = 4096 };
   if (source->run_count == 0 || source->count < PROF_I_LARGE_CAPTURE_BYTES ||
       chunk_is_in_place(source, from))

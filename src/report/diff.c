@@ -226,10 +226,10 @@ static void put_columns_left_out(diff_page *p, size_t width) {
 
 int prof_i_diff_text(const prof_i_comparison *comparison, const prof_i_diff_options *options,
                      char **text_out) {
-  static const char *const all_titles[] = {"Name", "Calls", "Base median", "Median",
-                                           "Mean", "p99",   "Total",       "Change of median"};
-  static const char *const few_titles[] = {"Name", "Calls", "Base median", "Median",
-                                           "Change of median"};
+  const char *const title = options->title ? options->title : "Name";
+  const char *const all_titles[] = {title,  "Calls", "Base median", "Median",
+                                    "Mean", "p99",   "Total",       "Change of median"};
+  const char *const few_titles[] = {title, "Calls", "Base median", "Median", "Change of median"};
   diff_page p = {.comparison = comparison};
   const size_t width = options->width ? options->width : SIZE_MAX;
   p.is_wide = width >= WIDTH_OF_ALL;

@@ -104,6 +104,17 @@ static void put_line(prof_i_text_buffer *page, const char *line) {
   prof_i_text_buffer_append_text(page, "</li>\n");
 }
 
+/* What a filter has left out. */
+static void put_filter(html_page *p) {
+  char line[CELL_ROOM];
+  const uint64_t left_out = p->html.left_out_count, all = left_out + p->html.passed_count;
+  if (!p->options->filter) return;
+  snprintf(line, sizeof line,
+           "Filtered: %llu of %llu scopes are left out. Memory and devices are of all",
+           (unsigned long long)left_out, (unsigned long long)all);
+  put_line(&p->summary, line);
+}
+
 /* The lines that `prof table` has below its rows: losses, devices, what recording took. */
 static int put_lines(html_page *p) {
   prof_i_table table = {.traces = p->traces, .trace_count = p->trace_count, .rows = p->rows};
@@ -111,6 +122,7 @@ static int put_lines(html_page *p) {
   prof_i_text_buffer_append_text(&table.page, "");
   const int status = prof_i_table_put_footer(&table);
   prof_i_text_buffer_append_text(&p->summary, "<ul class=\"lines\" id=\"lines\">\n");
+  put_filter(p);
   char *rest = NULL;
   for (char *line = table.page.text ? strtok_r(table.page.text, "\n", &rest) : NULL; line;
        line = strtok_r(NULL, "\n", &rest))
@@ -223,18 +235,27 @@ static int write_page(const html_page *p, const char *path) {
 }
 
 int prof_i_html_write(const prof_trace *const *traces, size_t count,
-                      const prof_i_html_options *options, const char *path) {
+                      const prof_i_html_options *options, const char *path, bool *is_empty_out) {
   html_page p = {.traces = traces, .trace_count = count, .options = options};
   const prof_aggregate_options all = {.size = sizeof all, .rows_limit = PROF_I_HTML_ROWS_MAX};
   prof_rows *rows = NULL;
-  int status = prof_i_html_collect(&p.html, traces, count);
+  const prof_i_aggregate_more more = {.filter = options->filter,
+                                      .group = options->arg_key   ? PROF_I_GROUP_ARG
+                                               : options->rows_by ? PROF_I_GROUP_LINE
+                                                                  : 0,
+                                      .arg_key = options->arg_key};
+  int status = prof_i_html_collect(&p.html, traces, count, options->filter);
   if (status != PROF_OK)
     status = prof_i_fail(status, "no memory for a report of %zu captures", count);
-  if (status == PROF_OK) status = prof_i_traces_aggregate(traces, count, &all, &rows);
+  *is_empty_out = status == PROF_OK && options->filter && p.html.passed_count == 0;
+  if (status == PROF_OK) status = prof_i_traces_aggregate_more(traces, count, &all, &more, &rows);
   p.rows = rows;
+  p.html.rows_by = options->rows_by;
+  p.html.is_by_arg = options->arg_key != NULL;
+  *is_empty_out |= status == PROF_OK && options->rows_by && rows->row_count == 0;
   if (status == PROF_OK) status = make_summary(&p);
   if (status == PROF_OK) status = make_data(&p);
-  if (status == PROF_OK) status = write_page(&p, path);
+  if (status == PROF_OK && !*is_empty_out) status = write_page(&p, path);
   prof_i_rows_destroy(rows);
   prof_i_html_fini(&p.html);
   free(p.title.text);

@@ -254,11 +254,25 @@ static void add_scope(walk_state *w, const prof_i_span *span) {
   html_add_slice(html, &added);
 }
 
+/* Whether the filter takes it. Of steps and counters the times alone decide. */
+static bool span_passes(walk_state *w, const prof_i_span *span) {
+  prof_i_html *const html = w->html;
+  prof_i_trace_filter *const filter = &html->filtered;
+  if (!html->filter) return true;
+  if (span->kind == PROF_EVENT_STEP || span->kind == PROF_EVENT_COUNTER)
+    return prof_i_trace_filter_takes_time(filter, span->start_ns, UINT64_MAX);
+  if (span->kind != PROF_EVENT_SCOPE && span->kind != PROF_EVENT_OPEN) return false;
+  const bool passes = prof_i_trace_filter_takes(filter, w->thread, span);
+  ++*(passes ? &html->passed_count : &html->left_out_count);
+  return passes;
+}
+
 static int visit_spans(void *user, const prof_i_span *spans, size_t count) {
   walk_state *const w = user;
   for (size_t i = 0; i < count; i++) {
     const prof_i_span *const span = &spans[i];
     prof_i_html *const html = w->html;
+    if (!span_passes(w, span)) continue;
     if (span->kind == PROF_EVENT_STEP || span->kind == PROF_EVENT_COUNTER)
       prof_i_trace_expand(html->trace, w->thread, span, &html->event);
     if (span->kind == PROF_EVENT_STEP) add_step(html, span, w->thread);
@@ -291,12 +305,13 @@ static int walk_trace(prof_i_html *html, const prof_trace *trace) {
   free(html->site_name);
   html->site_name = calloc((size_t)prof_i_trace_site_count(trace) + 1, sizeof *html->site_name);
   if (!html->site_name) return PROF_E_NO_MEMORY;
-  for (uint32_t i = 0; i < trace->thread_count; i++) {
-    const int status = html->is_out_of_memory ? PROF_E_NO_MEMORY : walk_thread(html, i);
-    if (status) return status;
-  }
+  int status = html->filter ? prof_i_trace_filter_init(&html->filtered, trace, html->filter) : 0;
+  if (status) return status;
+  for (uint32_t i = 0; i < trace->thread_count && !status; i++)
+    status = html->is_out_of_memory ? PROF_E_NO_MEMORY : walk_thread(html, i);
+  if (html->filter) prof_i_trace_filter_fini(&html->filtered);
   html->threads_before += trace->thread_count;
-  return 0;
+  return status;
 }
 
 uint64_t prof_i_html_offset(const prof_i_html *html, const prof_trace *trace) {
@@ -325,8 +340,9 @@ static int compare_steps(const void *a, const void *b) {
   return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
 }
 
-int prof_i_html_collect(prof_i_html *html, const prof_trace *const *traces, size_t count) {
-  *html = (prof_i_html){.traces = traces, .trace_count = count};
+int prof_i_html_collect(prof_i_html *html, const prof_trace *const *traces, size_t count,
+                        const prof_i_filter *filter) {
+  *html = (prof_i_html){.traces = traces, .trace_count = count, .filter = filter};
   html->names = calloc(PROF_I_HTML_NAMES_MAX, sizeof *html->names);
   if (!html->names) return PROF_E_NO_MEMORY;
   html->names[0] = (prof_i_html_name){{"(several names)", 15}, {"", 0}};

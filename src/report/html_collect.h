@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 
+#include "../analysis/trace_filter.h"
 #include "../reader/capture.h"
 
 enum {
@@ -68,6 +69,11 @@ typedef struct prof_i_html {
   uint64_t left_out_steps;
   prof_i_html_counter *counters;
   uint32_t counter_count;
+  const prof_i_filter *filter;  /* NULL: all */
+  prof_i_trace_filter filtered; /* of the current trace, if there is a filter */
+  uint64_t passed_count, left_out_count;
+  const char *rows_by; /* of html.h */
+  bool is_by_arg;
   prof_event event; /* scratch */
 } prof_i_html;
 
@@ -78,7 +84,8 @@ static inline uint32_t prof_i_html_track(uint32_t thread, uint32_t lane) {
 }
 
 /* 0 or PROF_E_NO_MEMORY; fini frees in both cases. */
-int prof_i_html_collect(prof_i_html *html, const prof_trace *const *traces, size_t count);
+int prof_i_html_collect(prof_i_html *html, const prof_trace *const *traces, size_t count,
+                        const prof_i_filter *filter);
 void prof_i_html_fini(prof_i_html *html);
 
 /* Where a trace begins on the common time line. */

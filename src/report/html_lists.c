@@ -95,6 +95,19 @@ static int64_t find_row_name(const row_name *names, uint32_t count, const prof_r
   return found ? (int64_t)found->number : -1;
 }
 
+/* The first two columns: name and category, or the key and what the rows are by. */
+static void put_names(const json_text *json, const prof_rows *rows, uint64_t index,
+                      const prof_row_more *more) {
+  const prof_i_html *const html = json->html;
+  const char *name = rows->rows[index].name;
+  char place[PLACE_ROOM + 16];
+  snprintf(place, sizeof place, "%.*s:%u", PLACE_ROOM, more->file, more->line);
+  if (html->rows_by) name = html->is_by_arg ? prof_i_rows_arg(rows, index) : place;
+  put_string(json, name);
+  prof_i_sink_text(json->sink, ",");
+  put_string(json, html->rows_by ? html->rows_by : rows->rows[index].category);
+}
+
 /* In the order of the columns of report.js. */
 static void put_row(const json_text *json, const prof_rows *rows, uint64_t index,
                     const row_name *names) {
@@ -102,9 +115,7 @@ static void put_row(const json_text *json, const prof_rows *rows, uint64_t index
   prof_row_more more = {.size = sizeof more};
   prof_rows_more(rows, index, &more);
   prof_i_sink_text(json->sink, index ? ",[" : "[");
-  put_string(json, row->name);
-  prof_i_sink_text(json->sink, ",");
-  put_string(json, row->category);
+  put_names(json, rows, index, &more);
   put_u64(json, row->calls_count);
   put_u64(json, row->total_ns);
   put_u64(json, row->self_ns);
@@ -119,7 +130,8 @@ static void put_row(const json_text *json, const prof_rows *rows, uint64_t index
   put_i64(json, row->memory_bytes);
   put_i64(json, row->device_memory_bytes);
   put_place(json, &more);
-  put_i64(json, find_row_name(names, json->html->name_count, row));
+  /* Rows by another key have no distribution. */
+  put_i64(json, json->html->rows_by ? -1 : find_row_name(names, json->html->name_count, row));
   prof_i_sink_text(json->sink, "]");
 }
 
@@ -257,7 +269,7 @@ static int put_paths(const json_text *json, const prof_i_paths *paths) {
 }
 
 int prof_i_html_put_flames(const json_text *json) {
-  prof_i_paths paths = {0};
+  prof_i_paths paths = {.filter = json->html->filter};
   int status = PROF_OK;
   for (size_t i = 0; i < json->html->trace_count && status == PROF_OK; i++)
     status = prof_i_paths_add(&paths, json->html->traces[i], PROF_I_SIDE_NEW, NULL, NULL);

@@ -151,8 +151,10 @@ static void report_put_rest(prof_i_memory_report *r, const prof_memory_rows *row
                               (int)strlen(what) - (is_one ? 1 : 0), what, bytes);
   if (used_bytes <= 0 || (uint64_t)used_bytes <= rows->bytes) return;
   prof_i_put_bytes(bytes, sizeof bytes, used_bytes - (int64_t)rows->bytes);
-  prof_i_text_buffer_printf(&r->page, "%*s%s%s from before the start, or whose records are lost\n",
-                            PROF_I_REPORT_INDENT, "", shown ? "and " : "", bytes);
+  prof_i_text_buffer_printf(
+      &r->page, "%*s%s%s %s\n", PROF_I_REPORT_INDENT, "", shown ? "and " : "", bytes,
+      r->memory->filter ? "left out by the filter, from before the start, or lost"
+                        : "from before the start, or whose records are lost");
 }
 
 static int report_put_live(prof_i_memory_report *r, uint32_t index, prof_memory_moment moment,
@@ -168,6 +170,7 @@ static int report_put_live(prof_i_memory_report *r, uint32_t index, prof_memory_
   prof_memory_rows *rows;
   const int status = prof_i_memory_live(r->memory, index, moment, 0, by, &rows);
   if (status) return status;
+  r->live_count += rows->count;
   const bool is_telling = by != PROF_MEMORY_BY_TAG || rows->row_count > 1 ||
                           (rows->row_count && rows->rows[0].label[0]);
   const int64_t used_then = is_end ? info->end.used_bytes : info->peak_used.used_bytes;

@@ -285,7 +285,9 @@ static void put_table(prof_i_memory_report *r, const unsigned char *is_shown, ui
   for (uint32_t i = 0; i < prof_memory_pool_count(r->memory); i++) {
     const prof_memory_info *const info = prof_i_report_pool_info(r, i);
     char device[PROF_I_CELL_ROOM];
-    if (is_shown[i] || (info->session != last_session) != is_older) continue;
+    if (is_shown[i] || (info->session != last_session) != is_older ||
+        !prof_i_memory_filter_takes_pool(r->memory, i))
+      continue;
     prof_i_put_device(device, sizeof device, info->device);
     prof_i_grid_add_count(&grid, i + 1);
     prof_i_grid_add_name(&grid, info->name, "");
@@ -306,7 +308,8 @@ static void choose_pools(const prof_i_memory_report *r, uint32_t last_session,
   for (uint32_t shown = 0; shown < POOLS_SHOWN; shown++) {
     uint32_t best = count;
     for (uint32_t i = 0; i < count; i++)
-      if (!is_shown[i] && prof_i_report_pool_info(r, i)->session == last_session &&
+      if (!is_shown[i] && prof_i_memory_filter_takes_pool(r->memory, i) &&
+          prof_i_report_pool_info(r, i)->session == last_session &&
           (best == count || prof_i_report_pool_info(r, i)->peak_used.used_bytes >
                                 prof_i_report_pool_info(r, best)->peak_used.used_bytes))
         best = i;
@@ -327,7 +330,9 @@ static int report_put_pools(prof_i_memory_report *r) {
   for (uint32_t i = 0; !status && i < count; i++)
     if (is_shown[i]) status = report_put_pool(r, i);
   for (uint32_t i = 0; !status && i < count; i++)
-    if (prof_i_report_pool_info(r, i)->session == last_session) status = report_put_device(r, i);
+    if (prof_i_report_pool_info(r, i)->session == last_session &&
+        prof_i_memory_filter_takes_pool(r->memory, i))
+      status = report_put_device(r, i);
   put_table(r, is_shown, last_session, false,
             "\nThe other pools, which used less (ask for a pool by its number to see more):\n");
   put_table(r, is_shown, last_session, true,
@@ -354,6 +359,10 @@ static void report_put_head(prof_i_memory_report *r) {
   prof_i_text_buffer_append_text(&r->page, "Memory of ");
   say_name(r, r->trace.process_name);
   prof_i_text_buffer_printf(&r->page, " (pid %u), %s, %s\n", r->trace.pid, duration, state);
+  if (r->memory->filter)
+    prof_i_text_buffer_wrap(&r->page, 0, r->width,
+                            "Filtered: the tables of what was live have the allocations that pass. "
+                            "Plots, peaks and counts are of all.");
   if (prof_memory_pool_count(r->memory)) return;
   prof_i_text_buffer_wrap(
       &r->page, 0, r->width,
@@ -380,14 +389,8 @@ static int check_arguments(const prof_memory *memory, const prof_memory_text_opt
   return PROF_OK;
 }
 
-int prof_memory_text(const prof_memory *memory, const prof_memory_text_options *options,
-                     char **text_out) {
-  PROF_I_DEFAULT_FP;
-  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
-  PROF_I_INSIDE;
-  if (!memory || !text_out)
-    return prof_i_fail(PROF_E_INVALID, "prof_memory_text: %s is NULL",
-                       memory ? "text_out" : "memory");
+int prof_i_memory_text(const prof_memory *memory, const prof_memory_text_options *options,
+                       char **text_out, uint64_t *live_count_out) {
   prof_memory_text_options checked = {.size = sizeof checked};
   int status =
       options ? prof_i_sized_copy(&checked, sizeof checked, options, "prof_memory_text_options")
@@ -401,12 +404,28 @@ int prof_memory_text(const prof_memory *memory, const prof_memory_text_options *
                             .is_ascii = checked.ascii};
   prof_trace_info_get(memory->trace, &r.trace);
   report_put_head(&r);
-  status = checked.pool ? report_put_pool(&r, checked.pool - 1) : report_put_pools(&r);
+  if (!checked.pool)
+    status = report_put_pools(&r);
+  else if (prof_i_memory_filter_takes_pool(memory, checked.pool - 1))
+    status = report_put_pool(&r, checked.pool - 1);
   if (!status && r.page.is_out_of_memory)
     status = prof_i_fail(PROF_E_NO_MEMORY, "no memory for a report of %zu bytes", r.page.count);
   if (status)
     free(r.page.text);
   else
     *text_out = r.page.text;
+  *live_count_out = r.live_count;
   return status;
+}
+
+int prof_memory_text(const prof_memory *memory, const prof_memory_text_options *options,
+                     char **text_out) {
+  PROF_I_DEFAULT_FP;
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+  PROF_I_INSIDE;
+  uint64_t live_count;
+  if (!memory || !text_out)
+    return prof_i_fail(PROF_E_INVALID, "prof_memory_text: %s is NULL",
+                       memory ? "text_out" : "memory");
+  return prof_i_memory_text(memory, options, text_out, &live_count);
 }

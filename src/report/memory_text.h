@@ -16,8 +16,14 @@ typedef struct prof_i_memory_report {
   prof_trace_info trace;
   prof_i_text_buffer page;
   uint32_t width, rows_limit;
+  uint64_t live_count; /* of allocations in tables of what was live */
   bool is_ascii;
 } prof_i_memory_report;
+
+/* As prof_memory_text(). *live_count_out: the allocations in the tables of what was live, which a
+   filter (analysis/internal.h) makes fewer. */
+int prof_i_memory_text(const prof_memory *memory, const prof_memory_text_options *options,
+                       char **text_out, uint64_t *live_count_out);
 
 static inline const prof_memory_info *prof_i_report_pool_info(const prof_i_memory_report *r,
                                                               uint32_t index) {

@@ -54,6 +54,7 @@ static size_t least_kept_column(const prof_i_table *t, const prof_i_table_column
   size_t least = count;
   for (size_t c = 0; c < count; c++) {
     if (!t->widths[c] || !columns[c].keep || c == sorted) continue;
+    if (columns[c].group & t->group & PROF_I_GROUP_LINE) continue; /* it is what the rows are by */
     if (least == count || columns[c].keep < columns[least].keep) least = c;
   }
   return least;
@@ -200,6 +201,7 @@ static bool column_is_shown(const table *t, table_column c) {
 }
 
 static const char *column_title(const table *t, table_column c) {
+  if (c == COLUMN_ARG && t->arg_key) return t->arg_key;
   return c == COLUMN_STACK && t->group & PROF_GROUP_SCOPES ? "Called From" : columns[c].title;
 }
 
@@ -438,19 +440,24 @@ static int make_text(table *t, uint32_t sort, char **text_out) {
   return status;
 }
 
+/* The bits that the rows are by. */
+static uint32_t form_group(const prof_i_table_form *form, uint32_t group) {
+  const uint32_t all = group | form->more.group;
+  return all & ~(uint32_t)PROF_GROUP_KERNEL ? all : all | PROF_GROUP_NAME | PROF_GROUP_CATEGORY;
+}
+
 int prof_i_traces_table(const prof_trace *const *traces, size_t count,
                         const prof_aggregate_options *options, prof_i_table_form *form,
                         char **text_out) {
   prof_rows *rows = NULL;
-  int status = prof_i_traces_aggregate_filtered(traces, count, options, form->filter, &rows);
+  int status = prof_i_traces_aggregate_more(traces, count, options, &form->more, &rows);
   if (status) return status;
   const prof_aggregate_options whole = whole_options(options);
   table t = {.traces = traces,
              .trace_count = count,
              .rows = rows,
-             .group = whole.group & ~(uint32_t)PROF_GROUP_KERNEL
-                          ? whole.group
-                          : whole.group | PROF_GROUP_NAME | PROF_GROUP_CATEGORY,
+             .group = form_group(form, whole.group),
+             .arg_key = form->more.arg_key,
              .time_unit = whole.time_unit,
              .width = whole.text_width,
              .is_colored = form->is_colored,

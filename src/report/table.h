@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../analysis/internal.h"
 #include "../base/text_buffer.h"
 
 enum { PROF_I_TABLE_COLUMNS_MAX = 32 };
@@ -16,6 +17,7 @@ typedef struct prof_i_table {
   size_t trace_count;
   const prof_rows *rows;
   uint32_t group, time_unit;
+  const char *arg_key;                      /* of PROF_I_GROUP_ARG */
   bool has_fibers;                          /* one of the traces has */
   size_t width;                             /* at most so many columns of text; 0: any */
   size_t widths[PROF_I_TABLE_COLUMNS_MAX];  /* 0: not shown */
@@ -67,18 +69,16 @@ typedef enum prof_i_table_kind {
   PROF_I_TABLE_JSON
 } prof_i_table_kind;
 
-struct prof_i_filter;
-
 /* What prof_aggregate_options has not. Begins as zeros. */
 typedef struct prof_i_table_form {
   prof_i_table_kind kind;
   /* Columns in this order. column_count 0: those with values; of CSV and JSON all. */
   uint32_t columns[PROF_I_TABLE_COLUMNS_MAX];
   size_t column_count;
-  bool is_colored;                    /* for a terminal */
-  bool has_whole_names;               /* however long they are */
-  const struct prof_i_filter *filter; /* NULL: all scopes */
-  uint64_t group_count;               /* out: the groups, before the limit of rows */
+  bool is_colored;            /* for a terminal */
+  bool has_whole_names;       /* however long they are */
+  prof_i_aggregate_more more; /* the filter, and further groups */
+  uint64_t group_count;       /* out: the groups, before the limit of rows */
 } prof_i_table_form;
 
 /* The word of a column for a command line, and the bits of prof_group that it needs one of (0: it

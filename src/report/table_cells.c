@@ -135,6 +135,9 @@ void prof_i_table_value(const prof_i_table *t, const prof_row *row, table_column
     case COLUMN_CATEGORY:
       put_text(to, row->category);
       break;
+    case COLUMN_ARG:
+      put_text(to, prof_i_rows_arg(t->rows, (uint64_t)(row - t->rows->rows)));
+      break;
     case COLUMN_SHAPE:
       put_text(to, row->shape);
       break;

@@ -16,6 +16,7 @@ enum { PROF_I_TABLE_PLACE_BYTES = 40, PROF_I_TABLE_CELL_BYTES = PROF_I_SANITIZED
   X("device", "Device", DEVICE, TEXT, PROF_GROUP_DEVICE, 24, 0) \
   X("process", "Process", PROCESS, TEXT, PROF_GROUP_PROCESS, 48, 0) \
   X("thread", "Thread", THREAD, TEXT, PROF_GROUP_THREAD, 32, 0) \
+  X("arg", "Argument", ARG, TEXT, PROF_I_GROUP_ARG, 40, 0) \
   X("self-percent", "Self %", SELF_SHARE, SHARE, 0, 12, 14) \
   X("self", "Self", SELF, TIME, 0, 24, 0) \
   X("self-net", "Self Net", SELF_NET, TIME, 0, 24, 10) \
@@ -38,7 +39,8 @@ enum { PROF_I_TABLE_PLACE_BYTES = 40, PROF_I_TABLE_CELL_BYTES = PROF_I_SANITIZED
   X("open", "Open", OPEN, COUNT, 0, 24, 20) \
   X("open-for", "Open for", OPEN_TIME, TIME, 0, 24, 19) \
   X("skipped", "Skipped", SKIPPED, COUNT, 0, 24, 12) \
-  X("location", "Location", PLACE, TEXT, PROF_GROUP_NAME, PROF_I_TABLE_PLACE_BYTES, 5) \
+  X("location", "Location", PLACE, TEXT, PROF_GROUP_NAME | PROF_I_GROUP_LINE, \
+    PROF_I_TABLE_PLACE_BYTES, 5) \
   X("shape", "Input Shapes", SHAPE, TEXT, PROF_GROUP_SHAPE, 80, 0) \
   X("stack", "Source Location", STACK, TEXT, PROF_GROUP_STACK | PROF_GROUP_SCOPES, 75, 0)
 /* The last: rows go on below it. */

@@ -47,6 +47,18 @@ typedef struct prof_i_target {
   bool must_be_new; /* an existing file is left alone: PROF_E_IO */
 } prof_i_target;
 
+/* The temporary name of a file, and its folder; name[0] 0: there is none. For a command that a
+   signal ends: its handler removes the file. Set before the file has the name, and cleared when it
+   has lost it. */
+typedef struct prof_i_unfinished_file {
+  int folder;
+  char name[48];
+} prof_i_unfinished_file;
+
+/* Where targets of this process note theirs, or NULL, as in a library: one at a time. Set before
+   the first target is opened. */
+extern prof_i_unfinished_file *prof_i_target_unfinished;
+
 /* All of these return 0 or a status whose text has been set (prof_i_fail). One thread at a time per
    target. */
 int prof_i_target_open(prof_i_target *target, const char *path, bool must_be_new);

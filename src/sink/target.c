@@ -22,6 +22,8 @@
 #include "../base/log.h"
 #include "../base/port.h"
 
+prof_i_unfinished_file *prof_i_target_unfinished;
+
 enum { NAME_TRIES = 100, WRITE_OUT_BYTES = 8 << 20 };
 
 /* Fails with "cannot <verb> '<path>': <the errno's text><more>". */
@@ -108,9 +110,25 @@ static int open_direct(prof_i_target *target) {
   return PROF_OK;
 }
 
+_Static_assert(sizeof((prof_i_unfinished_file *)0)->name == sizeof((prof_i_target *)0)->temporary,
+               "a note has room for each name");
+
+static void note_unfinished(const prof_i_target *target) {
+  prof_i_unfinished_file *const note = prof_i_target_unfinished;
+  if (note == NULL) return;
+  note->folder = target->folder.fd;
+  memcpy(note->name, target->temporary, sizeof note->name);
+}
+
 static void next_temporary_name(prof_i_target *target, unsigned attempt) {
   snprintf(target->temporary, sizeof target->temporary, ".prof-%x-%lx-%x.tmp", (unsigned)getpid(),
            (unsigned long)prof_i_port_monotonic_ns() ^ (unsigned long)(uintptr_t)target, attempt);
+  note_unfinished(target);
+}
+
+static void forget_temporary_name(prof_i_target *target) {
+  target->temporary[0] = 0;
+  note_unfinished(target);
 }
 
 /* The path under which a file without a name can be linked; needs /proc. */
@@ -141,7 +159,7 @@ static int create_named(prof_i_target *target) {
     if (fd >= 0) return file_take_descriptor(&target->file, fd, &status);
     if ((error = errno) != EEXIST) break;
   }
-  target->temporary[0] = 0;
+  forget_temporary_name(target);
   return error;
 }
 
@@ -319,7 +337,7 @@ static int link_temporary(prof_i_target *target) {
     next_temporary_name(target, attempt);
     error = link_nameless(target, target->temporary);
   }
-  if (error != 0) target->temporary[0] = 0;
+  if (error != 0) forget_temporary_name(target);
   return error;
 }
 
@@ -371,7 +389,7 @@ static int rename_temporary(prof_i_target *target, unsigned how) {
   if (prof_i_port_is_forbidden(error) &&
       syscall(SYS_renameat2, folder, target->temporary, folder, target->name, how) == 0)
     error = 0;
-  if (error == 0) target->temporary[0] = 0;
+  if (error == 0) forget_temporary_name(target);
   return error;
 }
 
@@ -430,7 +448,10 @@ static void remove_temporary(prof_i_target *target) {
 
 void prof_i_target_abandon(prof_i_target *target) {
   file_close(&target->file);
-  if (target->temporary[0] != 0) remove_temporary(target);
+  if (target->temporary[0] != 0) {
+    remove_temporary(target);
+    forget_temporary_name(target);
+  }
   file_close(&target->folder);
   free(target->path);
   *target = (prof_i_target){.file.fd = -1, .folder.fd = -1};

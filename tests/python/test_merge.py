@@ -1,9 +1,7 @@
 """prof merge: where it puts the captures of several processes, and what it refuses. The file is
 decoded here, and compared with each capture's own CSV."""
 
-import collections
 import csv
-import gzip
 import json
 import os
 import re
@@ -15,6 +13,7 @@ import tempfile
 import unittest
 
 from hang_guard import HANG_SECONDS
+from perfetto_file import Slice, decode
 
 COMMAND = os.path.abspath(os.path.join(os.environ.get("PROF_TEST_BUILD_DIR", "build/dev"), "prof"))
 RECORD = """
@@ -30,7 +29,6 @@ work()
 thread.join()
 """
 SECOND = 10**9
-Slice = collections.namedtuple("Slice", "process pid name start_ns duration_ns")
 
 
 # ---- the header of a capture: docs/reference/file-format.md ----
@@ -92,102 +90,6 @@ def wall_width_ns(path):
     with open(path, "rb") as f:
         data = f.read()
     return [struct.unpack_from("<Q", data, at + 64)[0] for at in clock_records(data)][-1]
-
-
-# ---- Perfetto's protobuf ----
-
-
-def fields_of(data):
-    at = 0
-
-    def varint():
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = data[at]
-            at += 1
-            value |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return value
-
-    while at < len(data):
-        key = varint()
-        if key & 7 == 0:
-            yield key >> 3, varint()
-        elif key & 7 == 1:
-            at += 8
-            yield key >> 3, data[at - 8 : at]
-        else:
-            size = varint()
-            at += size
-            yield key >> 3, data[at - size : at]
-
-
-def message(data):
-    """The last value of each field."""
-    return dict(fields_of(data))
-
-
-class Decoder:
-    def __init__(self, data):
-        self.tracks, self.slices, self.pids = {}, [], {}
-        self.sequences = collections.defaultdict(lambda: {"names": {}, "now": 0, "track": 0})
-        self.open = collections.defaultdict(list)
-        for _, packet in fields_of(data):
-            self.take(message(packet))
-        assert not any(self.open.values()), "slices without an end"
-
-    def take(self, packet):
-        state = self.sequences[packet[10]]
-        if packet.get(13):
-            state["names"] = {}
-        if 59 in packet and 11 in message(packet[59]):
-            state["track"] = message(message(packet[59])[11])[11]
-        if 6 in packet:
-            clocks = [message(c) for f, c in fields_of(packet[6]) if f == 1]
-            state["now"] = {c[1]: c.get(2, 0) for c in clocks}[1]
-        for field, value in fields_of(packet.get(12, b"")):
-            if field == 2:
-                state["names"][message(value)[1]] = message(value)[2].decode()
-        if 60 in packet:
-            track = message(packet[60])
-            assert track[1] not in self.tracks, "a track comes twice"
-            self.tracks[track[1]] = track
-            if 3 in track:
-                process = message(track[3])
-                name = process.get(6, b"").decode()
-                assert process[1] not in self.pids, "two processes have one number"
-                self.pids[process[1]] = name
-        if 11 in packet:
-            self.take_event(packet, state)
-
-    def take_event(self, packet, state):
-        event = message(packet[11])
-        track = event.get(11, state["track"])
-        if packet.get(58, 64 if state["track"] else 1) == 1:
-            now = packet[8]
-        else:
-            state["now"] += packet[8]
-            now = state["now"]
-        if event[9] == 1:
-            name = state["names"][event[10]] if 10 in event else event[23].decode()
-            self.open[track].append((name, now))
-        elif event[9] == 2:
-            name, start = self.open[track].pop()
-            self.slices.append(Slice(*self.process(track), name, start, now - start))
-
-    def process(self, uuid):
-        track = self.tracks[uuid]
-        while 5 in track:
-            track = self.tracks[track[5]]
-        pid = message(track[3])[1] if 3 in track else 0
-        return (self.pids[pid] if pid else track[2].decode()), pid
-
-
-def decode(path):
-    with (gzip.open if path.endswith(".gz") else open)(path, "rb") as f:
-        return Decoder(f.read())
 
 
 @unittest.skipUnless(os.path.exists(COMMAND), "the prof command is not built")

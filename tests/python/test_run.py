@@ -347,11 +347,24 @@ class Run(unittest.TestCase):
         done = self.prof("run", "-o", "t.prof", "script.py")
         self.assertRegex(done.stderr, f"prof table {self.path('t.prof')} shows it")
 
+    def test_the_ending_selects_the_format(self):
+        self.write("script.py", "print('ran')")
+        for name, begin, said in (
+            ("t.csv", b"kind,", ""),
+            ("t.pftrace", b"\x0a", "; open it in https://ui.perfetto.dev"),
+            ("t.speedscope.json", b'{"$schema"', "; open it in https://www.speedscope.app"),
+            ("t.pb", b"\x0a", "; go tool pprof reads it"),
+        ):
+            done = self.prof("run", "-o", name, "script.py")
+            with open(self.path(name), "rb") as file:
+                self.assertEqual(file.read(len(begin)), begin, name)
+            self.assertRegex(done.stderr, rf"the trace is in \S*{name}{said}\n")
+
     def test_another_ending_is_refused_before_anything_runs(self):
         self.write("script.py", "print('ran')")
         done = self.prof("run", "-o", "t.txt", "script.py")
         self.assertEqual((done.returncode, done.stdout), (2, ""))
-        self.assertIn("must end in .json, .json.gz or .prof", done.stderr)
+        self.assertIn("must end in one of .speedscope.json.gz", done.stderr)
         self.prof("run", "-q", "-o", "t.prof", "script.py")
         self.assertEqual(self.prof("dump", "t.prof", "-o", "t.txt").returncode, 2)
         self.assertEqual(self.prof("dump", "-f", "raf", "t.prof", "-o", "t.txt").returncode, 0)

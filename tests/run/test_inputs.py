@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -72,6 +73,30 @@ class Traces(Inputs):
         self.assertEqual(os.listdir(folder), [])
         self.assertEqual(sorted(os.listdir(self.folder)), ["temporary", "trace.json"])
 
+    def test_a_capture_of_a_trace_has_a_name_that_nobody_can_guess(self):
+        folder = os.path.join(self.folder, "temporary")
+        os.mkdir(folder)
+        trace = self.write_trace()
+        words = ["strace", "-qq", "-e", "trace=linkat,openat,unlink", PROF, "table", trace]
+        if not shutil.which("strace"):
+            self.skipTest("no strace")
+        found = set()
+        for _ in range(2):
+            done = subprocess.run(
+                words,
+                env={**os.environ, "TMPDIR": folder},
+                capture_output=True,
+                text=True,
+                timeout=HANG_SECONDS,
+                check=True,
+            )
+            names = re.findall(rf"{folder}/(prof-[^\"]*)", done.stderr)
+            self.assertTrue(names)
+            self.assertEqual(len(set(names)), 1)
+            self.assertRegex(names[0], r"^prof-[0-9a-f]{32}\.prof$")
+            found.add(names[0])
+        self.assertEqual(len(found), 2)
+
     def test_what_was_left_out_is_said(self):
         found = [*events(), {"ph": "?", "name": "unknown", "ts": 1, "pid": 1, "tid": 1}]
         path = self.write("odd.json", json.dumps({"traceEvents": found}))
@@ -90,7 +115,39 @@ class Traces(Inputs):
 class Several(Inputs):
     def test_files_and_traces_are_added_up(self):
         self.record("a.prof")
-        self.assertEqual(self.calls("a.prof", self.write_trace(), "a.prof"), 300)
+        self.assertEqual(self.calls("a.prof", self.write_trace(), self.record("b.prof")), 300)
+
+    def test_a_file_that_is_named_twice_is_counted_once_and_said(self):
+        self.record("one/a.prof")
+        self.record("one/b.prof")
+        os.symlink("one/a.prof", os.path.join(self.folder, "link"))
+        for words, both in (
+            (("one/a.prof", "one/a.prof"), "'one/a.prof' and 'one/a.prof'"),
+            (("link", "one/a.prof"), "'link' and 'one/a.prof'"),
+            (("one/*.prof", "one"), "'one/b.prof' and 'one/b.prof'"),
+        ):
+            for command in ("table", "tree", "flame"):
+                done = self.prof(command, *words)
+                self.assertIn(
+                    f"prof {command}: {both} are one file, which is counted once", done.stderr
+                )
+            once = dict.fromkeys(os.path.realpath(os.path.join(self.folder, x)) for x in words)
+            self.assertEqual(self.calls(*words), self.calls(*once))
+        self.assertEqual(self.prof("diff", "one/a.prof", "one/a.prof").stderr, "")
+
+    def test_a_link_of_a_folder_that_is_dead_is_said_and_the_rest_is_read(self):
+        self.record("one/a.prof")
+        dead = os.path.join(self.folder, "one", "0.prof")
+        os.symlink("nowhere", dead)
+        for words in (("table", "one"), ("table", "one/*.prof"), ("info", "one")):
+            done = self.prof(*words)
+            self.assertIn("'one/0.prof' is left out: it is a link", done.stderr)
+            self.assertIn("100 ", done.stdout)
+        done = self.prof("merge", "one", "-o", "all.pftrace")
+        self.assertIn("'one/0.prof' is left out: it is a link", done.stderr)
+        os.remove(os.path.join(self.folder, "one", "a.prof"))
+        done = self.prof("table", "one", status=1)
+        self.assertIn("no capture (*.prof) in the folder 'one'", done.stderr)
 
     def test_a_folder_is_its_captures_or_those_of_its_runs(self):
         for name in ("one/a.prof", "one/b.prof", "runs/run-0/a.prof", "runs/run-1/a.prof"):
@@ -260,6 +317,78 @@ class Outputs(Recorded):
             )
             os.close(write)
             self.assertEqual((done.returncode, done.stderr), (-signal.SIGPIPE, b""), words)
+
+    def test_diff_is_one_of_json_and_csv(self):
+        self.record()
+        for words in (("--json", "--csv"), ("--csv", "--json")):
+            done = self.prof("diff", *words, "trace.prof", "trace.prof", status=2)
+            self.assertIn("takes --json or --csv, not both", done.stderr)
+            self.assertEqual(done.stdout, "")
+
+    def test_what_a_killed_process_left_is_named_as_a_file_is(self):
+        self.record("sub/x.prof.7.prof")
+        done = self.prof("info", "sub/x.prof", status=1)
+        self.assertIn("has left 'sub/x.prof.7.prof'", done.stderr)
+
+    COMMANDS = (
+        ("dump", "trace.prof", "-o", "l.json"),
+        ("dump", "trace.prof", "-o", "l.csv.gz"),
+        ("import", "trace.json", "-o", "l.prof"),
+        ("merge", "trace.prof", "-o", "l.pftrace"),
+        ("report", "trace.prof", "-o", "l.html"),
+        ("flame", "trace.prof", "-o", "l.svg"),
+        ("memory", "memory.prof", "--svg", "l.svg"),
+    )
+
+    def inputs(self):
+        self.record()
+        self.write_trace()
+        memory = [
+            {"ph": "i", "s": "t", "name": "[memory]", "cat": "memory", "pid": 7, "tid": 7, "ts": at}
+            | {"args": {"Total Allocated": total, "Bytes": 64, "Addr": 99, "Device Id": 0}}
+            | {"args": {"Total Allocated": total, "Bytes": 64, "Addr": 99, "Device Type": 0}}
+            for at, total in ((1, 64), (5, 128))
+        ]
+        trace = self.write("memory.json", json.dumps({"traceEvents": events() + memory}))
+        self.prof("import", trace, "-o", "memory.prof")
+
+    def test_a_link_is_written_through(self):
+        self.inputs()
+        os.mkdir(os.path.join(self.folder, "else 100%p"))
+        for words in self.COMMANDS:
+            link = os.path.join(self.folder, words[-1])
+            target = self.write("else 100%p/target", "before")
+            os.symlink("else 100%p/target", link)
+            self.prof(*words)
+            self.assertTrue(os.path.islink(link), words)
+            with open(target, "rb") as file:
+                through = file.read()
+            os.remove(link)
+            self.prof(*words)
+            with open(link, "rb") as file:
+                straight = file.read()
+            os.remove(link)
+            self.assertEqual(through[:16], straight[:16], words)
+            self.assertGreater(len(through), 100)
+            self.assertEqual(os.listdir(os.path.dirname(target)), ["target"])
+
+    def test_a_link_to_nothing_is_refused(self):
+        self.inputs()
+        for words in self.COMMANDS:
+            link = os.path.join(self.folder, words[-1])
+            os.symlink("nowhere", link)
+            done = self.prof(*words, status=1)
+            self.assertIn(f"cannot write through the link '{words[-1]}': No such file", done.stderr)
+            self.assertFalse(os.path.exists(os.path.join(self.folder, "nowhere")))
+            os.remove(link)
+
+    def test_an_output_that_is_the_input_is_refused(self):
+        self.inputs()
+        for words in self.COMMANDS:
+            link = os.path.join(self.folder, words[-1])
+            os.symlink(words[1], link)
+            self.assertIn("would write over ", self.prof(*words, status=2).stderr)
+            os.remove(link)
 
     def test_an_ending_of_another_command_names_it(self):
         self.record()

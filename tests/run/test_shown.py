@@ -1,6 +1,7 @@
 """What ``prof run`` and ``prof table`` show: calls without durations, names of captures and ranks,
 repeated runs, processes counted once, and what the end of a path means."""
 
+import gzip
 import json
 import os
 import re
@@ -394,13 +395,33 @@ class Processes(Shown):
 
 class Paths(Shown):
     def test_a_file_of_another_kind_is_an_error(self):
-        for name in ("t.txt", "%p.csv", "out/t.log", "t.JSON", "t.json.zip"):
+        for name in ("t.txt", "%p.tsv", "out/t.log", "t.JSON", "t.json.zip"):
             done = self.run_prof("-o", name, "app", "0")
             error = done.stderr.decode()
             self.assertEqual(done.returncode, 125, name)
-            self.assertIn(f"-o {name}: a file ends in .prof, .json or .json.gz; a folder", error)
+            self.assertIn(f"-o {name}: no format has this ending. The endings are .json,", error)
+            self.assertIn(f"a folder of that name is '{name}/'", error)
             self.assertEqual(len(error.splitlines()), 1, error)
             self.assertEqual(os.listdir(self.folder), [])
+
+    def test_the_ending_selects_the_format(self):
+        os.mkdir(self.path("all"))
+        for ending, begin in (
+            (".prof", b"prof"),
+            (".json", b'{\n"schemaVersion"'),
+            (".pftrace", b"\x0a"),
+            (".csv", b"kind,"),
+            (".folded", b"app "),
+            (".speedscope.json", b'{"$schema"'),
+            (".pb", b"\x0a"),
+        ):
+            for name, read in ((ending, bytes), (f"{ending}.gz", gzip.decompress)):
+                if name == ".prof.gz":
+                    continue
+                self.run_well("-q", "-o", f"all/t{name}", "app", "0")
+                with open(self.path(f"all/t{name}"), "rb") as file:
+                    self.assertEqual(read(file.read())[: len(begin)], begin, name)
+        self.assertEqual(len(os.listdir(self.path("all"))), 13)
 
     def test_a_folder_may_have_a_dot(self):
         os.mkdir(self.path("is.txt"))

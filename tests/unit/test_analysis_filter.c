@@ -115,7 +115,8 @@ static void describe_rows(const prof_trace *trace, const prof_i_filter_words *wo
   prof_i_filter *filter = NULL;
   prof_rows *rows = NULL;
   if (prof_i_filter_create(words, &filter) != PROF_OK) fail_msg("%s", prof_last_error());
-  assert_int_equal(prof_i_traces_aggregate_filtered(&trace, 1, &options, filter, &rows), PROF_OK);
+  const prof_i_aggregate_more more = {.filter = filter};
+  assert_int_equal(prof_i_traces_aggregate_more(&trace, 1, &options, &more, &rows), PROF_OK);
   size_t used = 0;
   to[0] = '\0';
   for (uint64_t i = 0; i < rows->row_count; i++) {
@@ -364,7 +365,8 @@ static prof_rows *rows_of(const prof_trace *trace, const prof_i_filter *filter, 
   const prof_aggregate_options options = {
       .size = sizeof options, .group = PROF_GROUP_NAME, .sort = sort};
   prof_rows *rows = NULL;
-  assert_int_equal(prof_i_traces_aggregate_filtered(&trace, 1, &options, filter, &rows), PROF_OK);
+  const prof_i_aggregate_more more = {.filter = filter};
+  assert_int_equal(prof_i_traces_aggregate_more(&trace, 1, &options, &more, &rows), PROF_OK);
   return rows;
 }
 

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../../src/base/progress.h"
 #include "../../src/format/layout.h"
 #include "import.h"
 
@@ -44,6 +45,7 @@ static size_t read_file_bytes(import_input *input, void *to, size_t room) {
     const ssize_t count = read(input->fd, to, room);
     if (count >= 0) {
       input->read_bytes += (uint64_t)count;
+      prof_i_progress_add((uint64_t)count);
       return (size_t)count;
     }
     if (errno != EINTR) import_fail("cannot read '%s': %s", input->path, strerror(errno));

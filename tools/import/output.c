@@ -19,8 +19,12 @@ enum { TEMPORARY_BYTES = 4096 };
    final one. */
 static struct { char temporary[TEMPORARY_BYTES]; } unfinished_output;
 
-static void remove_temporary(void) {
+void import_output_remove_unfinished(void) {
   if (unfinished_output.temporary[0]) unlink(unfinished_output.temporary);
+}
+
+static void remove_temporary(void) {
+  import_output_remove_unfinished();
   unfinished_output.temporary[0] = '\0';
 }
 

@@ -114,9 +114,23 @@ void print_folded(const char *text, unsigned columns, unsigned indent);
 /* One line on stderr, by print_text(). */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* ---- dump.c ---- */
+/* "prof NAME: STATUS: the library's last error", on stderr. Returns EXIT_FAILED. */
+int say_status(const char *name, int status);
 
-/* Reads the name of a format as a prof_format. EXIT_USAGE, said on stderr: no such name. */
-int choose_format(const char *command, const char *word, uint32_t *to);
+/* ---- output_path.c ---- */
+
+/* If *output is a link to a file, makes it that file's path, which is valid until the next call: a
+   command writes through links. EXIT_FAILED, said on stderr: the link cannot be followed. */
+int output_follow_link(const char *command, const char **output);
+
+/* A signal that ends the command, such as that of Ctrl-C, removes files that have no final name
+   yet. output_follow_link() calls it. */
+void output_clean_up_if_killed(void);
+
+/* The capture that an import on the fly makes: a signal removes it. NULL: none. */
+void output_set_passing(const char *path);
+
+/* Both are there, and one file. */
+bool output_is_input(const char *output, const char *input);
 
 #endif

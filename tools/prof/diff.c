@@ -10,9 +10,10 @@
 #include "../../src/report/diff.h"
 #include "commands.h"
 #include "filter_options.h"
+#include "progress.h"
 #include "sides.h"
 
-enum { WIDTH_MIN = 60, WIDTH_MAX = 1000 };
+enum { WIDTH_MIN = 60, WIDTH_MAX = 1000, PASSES = 3 };
 
 typedef enum diff_form { FORM_TEXT, FORM_JSON, FORM_CSV } diff_form;
 
@@ -23,6 +24,7 @@ typedef struct diff_words {
   bool has_limit;
   double limit;
   filter_options filter;
+  rows_by by;
 } diff_words;
 
 /* "5%" or "5" */
@@ -39,6 +41,13 @@ static int read_percent(const char *option, const char *text, double *to) {
   return EXIT_OK;
 }
 
+static int set_form(diff_words *w, diff_form form) {
+  if (w->form != FORM_TEXT && w->form != form)
+    return refuse_words("diff", "takes --json or --csv, not both", NULL);
+  w->form = form;
+  return EXIT_OK;
+}
+
 static int read_words(int argc, char **argv, diff_words *w) {
   int status = EXIT_OK;
   uint64_t width;
@@ -47,11 +56,15 @@ static int read_words(int argc, char **argv, diff_words *w) {
       case 't':
         w->compare.is_by_path = true;
         break;
+      case 'b':
+        status = rows_by_read("diff", &w->by);
+        w->text.title = w->by.arg_key ? w->by.arg_key : "Location";
+        break;
       case 'j':
-        w->form = FORM_JSON;
+        status = set_form(w, FORM_JSON);
         break;
       case 'c':
-        w->form = FORM_CSV;
+        status = set_form(w, FORM_CSV);
         break;
       case 'r':
         status = command_read_rows("diff", optarg, &w->text.rows_limit);
@@ -71,40 +84,38 @@ static int read_words(int argc, char **argv, diff_words *w) {
         if (!filter_options_take(&w->filter, c)) return EXIT_USAGE;
     }
   }
+  if (status == EXIT_OK && w->compare.is_by_path && w->by.text)
+    return refuse_words("diff", "--by is of rows, and --tree of call paths: takes one of them",
+                        NULL);
   return status == EXIT_OK ? filter_options_finish("diff", &w->filter) : status;
 }
 
-static int fail(int status) {
-  say("prof diff: %s: %s", prof_status_text(status), prof_last_error());
-  return EXIT_FAILED;
+static int add_capture(void *user, uint32_t side, const prof_trace *trace) {
+  const int status = prof_i_comparison_add(user, (prof_i_side)side, trace);
+  return status == PROF_OK ? EXIT_OK : say_status("diff", status);
 }
 
 static int add_captures(prof_i_comparison *comparison, const command_sides *sides) {
-  for (uint32_t side = 0; side < PROF_I_SIDES; side++) {
-    for (size_t i = 0; i < sides->sides[side].count; i++) {
-      prof_trace *const trace = open_capture(sides->sides[side].paths[i]);
-      if (!trace) return EXIT_FAILED;
-      const int status = prof_i_comparison_add(comparison, (prof_i_side)side, trace);
-      prof_trace_destroy(trace);
-      if (status != PROF_OK) return fail(status);
-    }
-  }
-  const int status = prof_i_comparison_finish(comparison);
-  return status == PROF_OK ? EXIT_OK : fail(status);
+  const int status = sides_read(sides, add_capture, comparison);
+  if (status != EXIT_OK) return status;
+  const int finished = prof_i_comparison_finish(comparison);
+  return finished == PROF_OK ? EXIT_OK : say_status("diff", finished);
 }
 
 static int print_comparison(const prof_i_comparison *comparison, const diff_words *w) {
   char *text = NULL;
+  progress_end();
   const int status = w->form == FORM_JSON  ? prof_i_diff_json(comparison, &text)
                      : w->form == FORM_CSV ? prof_i_diff_csv(comparison, &text)
                                            : prof_i_diff_text(comparison, &w->text, &text);
-  if (status != PROF_OK) return fail(status);
+  if (status != PROF_OK) return say_status("diff", status);
   if (w->form == FORM_TEXT)
     fputs(text, stdout);
   else
     print_data(&(data_printer){{0}, 0}, text, strlen(text));
   free(text);
   if (!comparison->line_count && w->filter.filter) return filter_says_nothing("diff");
+  if (!comparison->line_count && w->by.text) return rows_by_says_nothing("diff", &w->by);
   if (!w->has_limit) return EXIT_OK;
   const uint32_t beyond = prof_i_comparison_beyond(comparison, w->limit);
   if (beyond)
@@ -119,6 +130,8 @@ static int compare_sides(const command_sides *sides, diff_words *w) {
     w->compare.runs_count[side] = (uint32_t)sides->sides[side].count;
   prof_i_comparison_init(&comparison, &w->compare);
   comparison.paths.filter = w->filter.filter;
+  comparison.paths.arg_key = w->by.arg_key;
+  comparison.paths.is_by_line = w->by.is_line;
   if (w->compare.is_by_path) comparison.paths.depth_max = PROF_I_PATHS_DEPTH_MAX;
   int status = EXIT_FAILED;
   if (w->has_limit && !prof_i_comparison_has_verdicts(&comparison))
@@ -136,14 +149,10 @@ static int execute(int argc, char **argv) {
   command_sides sides = {.command = "diff"};
   w.text.width = terminal_columns(STDOUT_FILENO);
   if (w.text.width && w.text.width < WIDTH_MIN) w.text.width = WIDTH_MIN;
+  progress_begin("diff", PASSES);
   int status = sides_take(&sides, &argc, argv);
   if (status == EXIT_OK) status = read_words(argc, argv, &w);
-  if (status == EXIT_OK && argc - optind != (sides.is_named ? 0 : 2))
-    status = refuse_words("diff", "takes A and B, or --base A... --new B...", NULL);
-  for (uint32_t side = 0; status == EXIT_OK && !sides.is_named && side < PROF_I_SIDES; side++)
-    status = sides_add(&sides, side, argv[optind + (int)side]);
-  if (status == EXIT_OK && (!sides.sides[0].count || !sides.sides[1].count))
-    status = refuse_words("diff", "needs both --base and --new", NULL);
+  if (status == EXIT_OK) status = sides_finish(&sides, argc, argv, true);
   if (status == EXIT_OK) status = compare_sides(&sides, &w);
   filter_options_free(&w.filter);
   sides_free(&sides);
@@ -154,6 +163,10 @@ static const command_option options[] = {
     {.name = "base", .argument = "A...", .help = "captures of the first side", .id = 'B'},
     {.name = "new", .argument = "B...", .help = "captures of the second side", .id = 'N'},
     {.name = "tree", .help = "a line for each call path, as a tree", .id = 't'},
+    {.name = "by",
+     .argument = "KEY",
+     .help = "rows by line, the file and line of the call site, or by arg:KEY, an argument's value",
+     .id = 'b'},
     {.name = "threshold",
      .argument = "PERCENT",
      .help = "a verdict needs an interval outside of this (2%)",
@@ -186,7 +199,7 @@ const prof_command command_diff = {
         "captures of each side.",
     .statuses =
         "Exit status: 0 done, 1 it could not be done, 2 wrong words, 3 --fail-on was passed, or "
-        "no scope passed the filter.",
+        "no scope passed the filter or has what --by names.",
     .options = options,
     .examples = examples,
     .execute = execute,

@@ -1,6 +1,7 @@
 /* prof dump FILE -o OUT: a capture as a trace that viewers open. */
 #define _GNU_SOURCE
 #include <getopt.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -9,36 +10,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../../src/base/path.h"
+#include "../../src/export/exporter.h"
+#include "../run/output.h"
 #include "commands.h"
 #include "filter_options.h"
+#include "formats.h"
+#include "progress.h"
 
-/* The endings select a format without --format. lacks: what the command says of the file. */
-static const struct {
-  const char *word;
-  prof_format format;
-  const char *endings[2];
-  const char *lacks;
-} formats[] = {
-    {"chrome", PROF_FORMAT_CHROME, {".json", ".json.gz"}, NULL},
-    {"raf", PROF_FORMAT_RAF, {NULL, NULL}, "only scopes, in whole microseconds"},
-    {"capture", PROF_FORMAT_CAPTURE, {".prof", NULL}, NULL},
-    {"perfetto",
-     PROF_FORMAT_PERFETTO,
-     {".pftrace", ".pftrace.gz"},
-     "no stacks of Python functions, no clocks of devices"},
-    {"csv", PROF_FORMAT_CSV, {".csv", ".csv.gz"}, "no arguments, arrows or memory"},
-    {"folded", PROF_FORMAT_FOLDED, {".folded", ".folded.gz"}, "only the self times of call paths"},
-    {"speedscope",
-     PROF_FORMAT_SPEEDSCOPE,
-     {".speedscope.json", ".speedscope.json.gz"},
-     "only the self times of call paths"},
-    {"pprof", PROF_FORMAT_PPROF, {".pb.gz", ".pb"}, "only the calls and self times of call paths"}};
-enum { FORMAT_COUNT = sizeof formats / sizeof *formats };
-
-static bool ends_with(const char *path, const char *ending) {
-  const size_t bytes = strlen(path), ending_bytes = strlen(ending);
-  return bytes > ending_bytes && strcmp(path + bytes - ending_bytes, ending) == 0;
-}
+enum { PASSES = 3 };
 
 /* Devices and pipes need no ending, and get Chrome JSON. */
 static bool is_special(const char *path) {
@@ -46,34 +26,15 @@ static bool is_special(const char *path) {
   return stat(path, &status) == 0 && !S_ISREG(status.st_mode);
 }
 
-/* Index in formats by the path's longest ending, or FORMAT_COUNT. */
-static int format_of_path(const char *path) {
-  int found = FORMAT_COUNT;
-  size_t longest = 0;
-  for (int i = 0; i < FORMAT_COUNT; i++)
-    for (int k = 0; k < 2 && formats[i].endings[k]; k++)
-      if (ends_with(path, formats[i].endings[k]) && strlen(formats[i].endings[k]) > longest) {
-        found = i;
-        longest = strlen(formats[i].endings[k]);
-      }
-  return found == FORMAT_COUNT && is_special(path) ? 0 : found;
-}
-
 static int refuse_ending(const char *output) {
-  char text[256];
-  size_t used = 0;
-  for (int i = 0; i < FORMAT_COUNT; i++)
-    for (int k = 0; k < 2 && formats[i].endings[k]; k++)
-      used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", used ? ", " : "",
-                               formats[i].endings[k]);
-  const char *const other = ends_with(output, ".svg")    ? "prof flame"
-                            : ends_with(output, ".html") ? "prof report"
-                                                         : NULL;
+  const char *const other = prof_i_path_ends_in(output, ".svg")    ? "prof flame"
+                            : prof_i_path_ends_in(output, ".html") ? "prof report"
+                                                                   : NULL;
   if (other)
     say("prof dump: '%s': %s writes such a file", output, other);
   else
     say("prof dump: no format has the ending of '%s'. The endings are %s; or give --format", output,
-        text);
+        format_endings_text());
   return EXIT_USAGE;
 }
 
@@ -103,36 +64,34 @@ static void warn_of_size(const prof_trace *trace, const char *output, uint32_t f
   }
 }
 
-/* What the written file cannot hold. */
-static void say_what_lacks(const char *output, uint32_t format) {
-  for (int i = 0; i < FORMAT_COUNT; i++)
-    if ((uint32_t)formats[i].format == format && formats[i].lacks)
-      say("prof dump: %s has %s", output, formats[i].lacks);
+typedef struct dump_words {
+  prof_dump_options options;
+  const char *output;
+  filter_options filter; /* without the times, which are options */
+} dump_words;
+
+/* Checks --from and --to, which choose what touches that time and not what begins in it. */
+static int take_times(dump_words *w) {
+  filter_options times = {.words = {.from = w->filter.words.from, .to = w->filter.words.to}};
+  const int status = filter_options_finish("dump", &times);
+  filter_options_free(&times);
+  if (status != EXIT_OK) return status;
+  if (times.words.from) prof_i_filter_read_time(times.words.from, &w->options.from_ns);
+  if (times.words.to) prof_i_filter_read_time(times.words.to, &w->options.to_ns);
+  w->filter.words.from = w->filter.words.to = NULL;
+  return EXIT_OK;
 }
 
-int choose_format(const char *command, const char *word, uint32_t *to) {
-  command_choice choices[FORMAT_COUNT + 1] = {{NULL, 0}};
-  for (int i = 0; i < FORMAT_COUNT; i++)
-    choices[i] = (command_choice){formats[i].word, formats[i].format};
-  return command_read_choice(command, "--format", word, choices, to);
-}
-
-static int read_dump_words(int argc, char **argv, prof_dump_options *options,
-                           const char **output_out) {
-  filter_options window = {0};
+static int read_dump_words(int argc, char **argv, dump_words *w) {
   for (int c; (c = command_option_next(&command_dump, argc, argv)) != -1;) {
     if (c == 'o')
-      *output_out = optarg;
-    else if (c == 'f' ? choose_format("dump", optarg, &options->format) != EXIT_OK
-                      : !filter_options_take(&window, c))
+      w->output = optarg;
+    else if (c == 'f' ? choose_format("dump", optarg, &w->options.format) != EXIT_OK
+                      : !filter_options_take(&w->filter, c))
       return EXIT_USAGE;
   }
-  const int status = filter_options_finish("dump", &window); /* checks both times */
-  filter_options_free(&window);
-  if (status != EXIT_OK) return status;
-  if (window.words.from) prof_i_filter_read_time(window.words.from, &options->from_ns);
-  if (window.words.to) prof_i_filter_read_time(window.words.to, &options->to_ns);
-  return EXIT_OK;
+  const int status = take_times(w);
+  return status == EXIT_OK ? filter_options_finish("dump", &w->filter) : status;
 }
 
 /* Did the reader of the standard output go away, and is this where the output went? */
@@ -144,41 +103,76 @@ static bool is_reader_gone(const char *output) {
          poll(&poll_of, 1, 0) == 1 && (poll_of.revents & POLLERR);
 }
 
-static int execute_dump(int argc, char **argv) {
-  prof_dump_options options = {.size = sizeof options};
-  const char *output = NULL;
-  const int words_status = read_dump_words(argc, argv, &options, &output);
-  if (words_status != EXIT_OK) return words_status;
-  if (argc - optind != 1)
-    return refuse_words("dump", "takes one capture, and -o OUT for the file to write", NULL);
+/* The words, apart from each other, are right. */
+static int check_words(dump_words *w, const char *input) {
+  const char *const output = w->output;
   if (!output) return refuse_words("dump", "needs -o OUT", NULL);
-  if (options.format == PROF_FORMAT_DEFAULT && strcmp(output, "-") != 0) {
-    const int by_ending = format_of_path(output);
-    if (by_ending == FORMAT_COUNT) return refuse_ending(output);
-    options.format = formats[by_ending].format;
+  if (w->options.format == PROF_FORMAT_DEFAULT && strcmp(output, "-") != 0) {
+    if (is_special(output)) w->options.format = PROF_FORMAT_CHROME;
+    if (!format_ending(output, &w->options.format) && !is_special(output))
+      return refuse_ending(output);
   }
-  struct stat from, to;
-  if (stat(argv[optind], &from) == 0 && stat(output, &to) == 0 && from.st_dev == to.st_dev &&
-      from.st_ino == to.st_ino)
+  if (output_is_input(output, input))
     return refuse_words("dump", "would write over the capture itself:", output);
   if (strcmp(output, "-") == 0)
     return refuse_words("dump", "for the standard output give -o /dev/stdout, not", output);
-  prof_trace *const trace = open_capture(argv[optind]);
-  if (!trace) return EXIT_FAILED;
-  warn_of_size(trace, output, options.format);
-  const int status = prof_trace_dump(trace, output, &options);
-  prof_trace_destroy(trace);
-  if (status == PROF_OK) {
-    say_what_lacks(output, options.format);
-    return EXIT_OK;
-  }
+  if (w->filter.filter && w->options.format == PROF_FORMAT_CAPTURE)
+    return refuse_words("dump",
+                        "a capture is copied whole: a filter is of other formats, and of the "
+                        "commands that read it, not of",
+                        output);
+  w->options.gzip = prof_i_path_ends_in(output, ".gz"); /* a link's ending, not its file's */
+  return EXIT_OK;
+}
+
+static int say_refusal(int status, const char *output) {
   if (is_reader_gone(output)) raise(SIGPIPE); /* as the other commands end */
   const char *const error = prof_last_error(), *const text = prof_status_text(status);
-  if (strcasestr(error, text))
-    say("prof dump: %s", error);
-  else
-    say("prof dump: %s: %s", text, error);
+  if (!strcasestr(error, text)) return say_status("dump", status);
+  say("prof dump: %s", error);
   return EXIT_FAILED;
+}
+
+/* What the file does not have. */
+static int say_what_lacks(const dump_words *w, const prof_i_export_filtered *filtered) {
+  const char *const lacks = format_lacks(w->options.format);
+  if (w->filter.filter && filtered->event_count == 0) return filter_says_nothing("dump");
+  if (w->filter.filter)
+    say("prof dump: %s is filtered: %" PRIu64 " of %" PRIu64
+        " scopes are left out, and all arrows and memory",
+        w->output, filtered->left_out_count, filtered->left_out_count + filtered->scope_count);
+  if (lacks) say("prof dump: %s has %s", w->output, lacks);
+  return EXIT_OK;
+}
+
+/* to: the output, or the file that it is a link to. */
+static int write_dump(const dump_words *w, const char *input, const char *to) {
+  prof_i_export_filtered filtered;
+  progress_begin("dump", PASSES);
+  progress_expect(input);
+  prof_trace *const trace = open_capture(input);
+  if (!trace) return EXIT_FAILED;
+  warn_of_size(trace, w->output, w->options.format);
+  const int status = w->filter.filter
+                         ? prof_i_dump_filtered(trace, to, &w->options, w->filter.filter, &filtered)
+                         : prof_trace_dump(trace, to, &w->options);
+  prof_trace_destroy(trace);
+  progress_end();
+  return status == PROF_OK ? say_what_lacks(w, &filtered) : say_refusal(status, w->output);
+}
+
+static int execute_dump(int argc, char **argv) {
+  dump_words w = {.options = {.size = sizeof w.options}};
+  int status = read_dump_words(argc, argv, &w);
+  if (status == EXIT_OK && argc - optind != 1)
+    status = refuse_words("dump", "takes one capture, and -o OUT for the file to write", NULL);
+  if (status == EXIT_OK) status = check_words(&w, argv[optind]);
+  const char *to = w.output;
+  if (status == EXIT_OK) status = output_follow_link("dump", &to);
+  if (status == EXIT_OK && to != w.output) to = run_output_escaped(to); /* its % is no mark */
+  if (status == EXIT_OK) status = write_dump(&w, argv[optind], to);
+  filter_options_free(&w.filter);
+  return status;
 }
 
 static const command_option options_of_dump[] = {
@@ -196,11 +190,13 @@ static const command_option options_of_dump[] = {
      .argument = "TIME",
      .id = FILTER_TO,
      .help = "only events that begin before this time, as 2s"},
+    {.more = filter_option_list_of_dump},
     {0}};
 
 static const command_example examples[] = {
     {"prof dump trace.prof -o trace.json.gz", "a trace for Perfetto, compressed"},
     {"prof dump trace.prof --from 2ms --to 5ms -o part.json", "a part of it"},
+    {"prof dump trace.prof --name 'load|inner' -o some.pftrace", "some scopes"},
     {0}};
 
 const prof_command command_dump = {
@@ -208,6 +204,9 @@ const prof_command command_dump = {
     .summary = "writes a capture as a trace for Perfetto and other viewers",
     .words = "FILE -o OUT [--format FORMAT]",
     .about = "Writes a capture as a trace that viewers open.",
+    .notes = FILTER_NOTES
+    " Arrows and memory are left out then. A capture (.prof) is copied whole, and takes none.",
+    .statuses = FILTER_STATUSES,
     .options = options_of_dump,
     .examples = examples,
     .execute = execute_dump,

@@ -82,7 +82,7 @@ static int list_scopes(const prof_trace *trace, const events_words *w) {
   prof_i_scopes_result result;
   data_printer printer = {{0}, 0};
   const int status = prof_i_scope_list(trace, &w->list, write_out, &printer, &result);
-  if (status < 0) say("prof events: %s: %s", prof_status_text(status), prof_last_error());
+  if (status < 0) say_status("events", status);
   if (status != PROF_OK) return EXIT_FAILED;
   return result.given_count == 0 && w->filter.filter ? filter_says_nothing("events") : EXIT_OK;
 }

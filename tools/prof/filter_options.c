@@ -4,6 +4,7 @@
 
 #include <getopt.h>
 #include <prof/profiler.h>
+#include <string.h>
 
 #include "commands.h"
 
@@ -17,29 +18,39 @@ static const command_choice levels[] = {{"0", 0}, {"1", 1}, {"2", 2}, {0}};
   {.name = "category", .argument = "C", .help = "scopes of this category", .id = FILTER_CATEGORY}, \
   {.name = "level", .argument = "N", .help = "scopes of this level, 1 or 2; 0: of both", \
    .id = FILTER_LEVEL, .choices = levels}
-#define OTHER_OPTIONS \
+#define PLACE_OPTIONS \
   {.name = "thread", .argument = "T", .help = "scopes of threads of this name or number", \
    .id = FILTER_THREAD}, \
   {.name = "process", .argument = "P", .help = "scopes of processes of this name or number", \
    .id = FILTER_PROCESS}, \
   {.name = "device", .argument = "D", \
    .help = "scopes of this device: cpu, cuda, hip, opencl, or one of them, as cuda:0", \
-   .id = FILTER_DEVICE}, \
+   .id = FILTER_DEVICE}
+#define SCOPE_OPTIONS \
   {.name = "min", .argument = "TIME", .help = "scopes that took this time or longer, as 10us", \
    .id = FILTER_MIN}, \
   {.name = "arg", .argument = "KEY=VALUE", \
    .help = "scopes with this argument; given more than once, with all of them", \
-   .id = FILTER_ARG}, \
+   .id = FILTER_ARG}
+#define TIME_OPTIONS \
   {.name = "from", .argument = "TIME", \
    .help = "scopes that began at this time of the capture or later, as 1.5s", .id = FILTER_FROM}, \
   {.name = "to", .argument = "TIME", .help = "scopes that began before this time, as 2s", \
-   .id = FILTER_TO}, \
+   .id = FILTER_TO}
+#define STEP_OPTION \
   {.name = "step", .argument = "STEPS", \
    .help = "scopes that began in these steps: 3, 3..5, 3.. or ..5", .id = FILTER_STEP}
+#define OTHER_OPTIONS PLACE_OPTIONS, SCOPE_OPTIONS, TIME_OPTIONS, STEP_OPTION
 /* clang-format on */
 
 const command_option filter_option_list[] = {NAME_OPTION, CATEGORY_OPTIONS, OTHER_OPTIONS, {0}};
 const command_option filter_option_list_of_table[] = {NAME_OPTION, OTHER_OPTIONS, {0}};
+const command_option filter_option_list_of_dump[] = {NAME_OPTION,   CATEGORY_OPTIONS, PLACE_OPTIONS,
+                                                     SCOPE_OPTIONS, STEP_OPTION,      {0}};
+
+/* What allocations have. */
+const command_option filter_option_list_of_memory[] = {
+    NAME_OPTION, PLACE_OPTIONS, TIME_OPTIONS, STEP_OPTION, {0}};
 
 bool filter_options_take(filter_options *to, int option) {
   prof_i_filter_words *const words = &to->words;
@@ -103,5 +114,23 @@ void filter_options_free(filter_options *options) {
 
 int filter_says_nothing(const char *command) {
   say("prof %s: no scope passed the filter", command);
+  return EXIT_NO;
+}
+
+int rows_by_read(const char *command, rows_by *to) {
+  static const char arg[] = "arg:";
+  const bool is_arg = strncmp(optarg, arg, strlen(arg)) == 0 && optarg[strlen(arg)];
+  *to = (rows_by){.text = optarg,
+                  .arg_key = is_arg ? optarg + strlen(arg) : NULL,
+                  .is_line = strcmp(optarg, "line") == 0};
+  if (is_arg || to->is_line) return EXIT_OK;
+  return refuse_words(command, "--by takes line or arg:KEY, not", optarg);
+}
+
+int rows_by_says_nothing(const char *command, const rows_by *by) {
+  if (by->arg_key)
+    say("prof %s: no scope has the argument '%s'", command, by->arg_key);
+  else
+    say("prof %s: no scope has a known file and line", command);
   return EXIT_NO;
 }

@@ -35,6 +35,12 @@ extern const command_option filter_option_list[];
 /* `prof table` has --category and --level of its own. */
 extern const command_option filter_option_list_of_table[];
 
+/* `prof dump` has --from and --to of its own: it writes what touches that time. */
+extern const command_option filter_option_list_of_dump[];
+
+/* Those that mean something for allocations. */
+extern const command_option filter_option_list_of_memory[];
+
 /* Takes optarg, if `option` is of a filter. False: it is not. */
 bool filter_options_take(filter_options *to, int option);
 
@@ -45,6 +51,19 @@ void filter_options_free(filter_options *options);
 
 /* Says that no scope passed the filter. Returns EXIT_NO. */
 int filter_says_nothing(const char *command);
+
+/* Rows by something else than names: --by arg:KEY or line. Begins as zeros: by names. */
+typedef struct rows_by {
+  const char *text;    /* as it was given; NULL: it was not */
+  const char *arg_key; /* NULL: not by an argument */
+  bool is_line;
+} rows_by;
+
+/* Takes optarg. EXIT_USAGE, said on stderr: it is something else. */
+int rows_by_read(const char *command, rows_by *to);
+
+/* Says that no scope has what the rows are by. Returns EXIT_NO. */
+int rows_by_says_nothing(const char *command, const rows_by *by);
 
 /* For `statuses` of a command. */
 #define FILTER_STATUSES \

@@ -58,22 +58,9 @@ static int read_words(int argc, char **argv, flame_words *w) {
   return status;
 }
 
-static int fail(int status) {
-  say("prof flame: %s: %s", prof_status_text(status), prof_last_error());
-  return EXIT_FAILED;
-}
-
-static int add_captures(prof_i_paths *paths, const command_sides *sides) {
-  for (uint32_t side = 0; side < PROF_I_SIDES; side++) {
-    for (size_t i = 0; i < sides->sides[side].count; i++) {
-      prof_trace *const trace = open_capture(sides->sides[side].paths[i]);
-      if (!trace) return EXIT_FAILED;
-      const int status = prof_i_paths_add(paths, trace, (prof_i_side)side, NULL, NULL);
-      prof_trace_destroy(trace);
-      if (status != PROF_OK) return fail(status);
-    }
-  }
-  return EXIT_OK;
+static int add_capture(void *user, uint32_t side, const prof_trace *trace) {
+  const int status = prof_i_paths_add(user, trace, (prof_i_side)side, NULL, NULL);
+  return status == PROF_OK ? EXIT_OK : say_status("flame", status);
 }
 
 static int write_text(const flame_words *w, const char *text) {
@@ -84,7 +71,7 @@ static int write_text(const flame_words *w, const char *text) {
     prof_i_sink_text(&sink, text);
     status = prof_i_sink_commit(&sink);
   }
-  return status == PROF_OK ? EXIT_OK : fail(status);
+  return status == PROF_OK ? EXIT_OK : say_status("flame", status);
 }
 
 static int make_flame(const prof_i_paths *paths, const flame_words *w) {
@@ -96,7 +83,7 @@ static int make_flame(const prof_i_paths *paths, const flame_words *w) {
   char *text = NULL;
   int status = w->is_folded ? prof_i_flame_folded(paths, &w->flame, &text)
                             : prof_i_flame_svg(paths, &w->flame, &text);
-  if (status != PROF_OK) return fail(status);
+  if (status != PROF_OK) return say_status("flame", status);
   status = write_text(w, text);
   free(text);
   return status;
@@ -108,19 +95,15 @@ static int execute(int argc, char **argv) {
   command_sides sides = {.command = "flame"};
   int status = sides_take(&sides, &argc, argv);
   if (status == EXIT_OK) status = read_words(argc, argv, &w);
-  if (status == EXIT_OK && (argc > optind) == (sides.is_named != 0))
-    status = refuse_words("flame", "takes captures, or --base A... --new B...", NULL);
-  for (int i = optind; status == EXIT_OK && i < argc; i++)
-    status = sides_add(&sides, PROF_I_SIDE_NEW, argv[i]);
-  if (status == EXIT_OK && sides.is_named && (!sides.sides[0].count || !sides.sides[1].count))
-    status = refuse_words("flame", "needs both --base and --new", NULL);
+  if (status == EXIT_OK) status = sides_finish(&sides, argc, argv, false);
+  if (status == EXIT_OK && w.output) status = sides_check_output(&sides, &w.output);
   if (status == EXIT_OK) {
     w.flame.is_difference = sides.is_named;
     w.flame.runs_count[0] = (uint32_t)sides.sides[0].count;
     w.flame.runs_count[1] = (uint32_t)sides.sides[1].count;
     if (!w.flame.title) w.flame.title = sides.sides[1].paths[0];
     paths.filter = w.filter.filter;
-    status = add_captures(&paths, &sides);
+    status = sides_read(&sides, add_capture, &paths);
   }
   if (status == EXIT_OK) status = make_flame(&paths, &w);
   prof_i_paths_fini(&paths);

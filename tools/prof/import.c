@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "commands.h"
+#include "progress.h"
 
 _Noreturn void import_fail(const char *format, ...) {
   char text[1024];
@@ -37,11 +38,6 @@ static bool name_output(const char *from, char to[PATH_MAX]) {
   }
   memcpy(to + strlen(to), ".prof", sizeof ".prof");
   return true;
-}
-
-static bool paths_are_same_file(const char *a, const char *b) {
-  struct stat x, y;
-  return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
 /* ---- what it says in the end ---- */
@@ -151,11 +147,15 @@ static int execute_import(int argc, char **argv) {
   if (!output && !name_output(from, named))
     return refuse_words("import",
                         "needs -o OUT.prof: the name is too long to make another of:", from);
-  const char *const to = output ? output : named;
-  if (paths_are_same_file(from, to))
+  const char *to = output ? output : named;
+  if (output_is_input(to, from))
     return refuse_words("import", "would write over the trace itself:", to);
+  if (output_follow_link("import", &to) != EXIT_OK) return EXIT_FAILED;
   import_result result;
+  progress_begin("import", 1);
+  progress_expect(from);
   import_run(from, to, !output, &result);
+  progress_end();
   return report_import(from, to, &result);
 }
 

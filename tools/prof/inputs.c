@@ -9,40 +9,104 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "commands.h"
+#include "progress.h"
 
 static bool has_damage;
 
 bool input_was_damaged(void) { return has_damage; }
 
+/* "prof table" or "prof", until the next call. */
+static const char *full_name(const char *command) {
+  static char name[64];
+  snprintf(name, sizeof name, "prof%s%s", command ? " " : "", command ? command : "");
+  return name;
+}
+
 /* ---- paths ---- */
 
+static bool make_room(input_paths *to) {
+  if (to->count < to->room) return true;
+  const size_t room = to->room ? 2 * to->room : 16;
+  char **const paths = realloc(to->paths, room * sizeof *paths);
+  if (paths) to->paths = paths;
+  input_file *const files = paths ? realloc(to->files, room * sizeof *files) : NULL;
+  if (!files) return false;
+  to->files = files;
+  to->room = room;
+  return true;
+}
+
+/* A file that is there already, under this or another name. */
+static const char *earlier_name(const input_paths *of, const input_file *file) {
+  for (size_t i = 0; file->inode && i < of->count; i++)
+    if (of->files[i].inode == file->inode && of->files[i].device == file->device)
+      return of->paths[i];
+  return NULL;
+}
+
+/* What is no file has inode 0: the open says why. */
+static input_file look_at_file(const char *path) {
+  struct stat about;
+  if (stat(path, &about) != 0 || !S_ISREG(about.st_mode)) return (input_file){0};
+  return (input_file){about.st_dev, about.st_ino};
+}
+
 static int put_path(const char *command, input_paths *to, const char *path) {
-  if (to->count == to->room) {
-    const size_t room = to->room ? 2 * to->room : 16;
-    char **const larger = realloc(to->paths, room * sizeof *larger);
-    if (larger) to->paths = larger, to->room = room;
+  const input_file file = look_at_file(path);
+  const char *const earlier = earlier_name(to, &file);
+  if (earlier) {
+    say("%s: '%s' and '%s' are one file, which is counted once", full_name(command), earlier, path);
+    return EXIT_OK;
   }
-  char *const copy = to->count < to->room ? strdup(path) : NULL;
+  char *const copy = make_room(to) ? strdup(path) : NULL;
   if (!copy) {
-    say("prof %s: no memory for the name '%s'", command, path);
+    say("%s: no memory for the name '%s'", full_name(command), path);
     return EXIT_FAILED;
   }
+  to->files[to->count] = file;
   to->paths[to->count++] = copy;
   return EXIT_OK;
 }
 
-static int put_found(const char *command, input_paths *to, const glob_t *found) {
+/* The process's file, so that it is found to be a file that another word names. */
+static int put_word(const char *command, input_paths *to, const char *word) {
+  char path[PATH_MAX];
+  long pid;
+  if (!input_word_is_process(word, &pid)) return put_path(command, to, word);
+  return input_of_process(command, pid, path, sizeof path) ? put_path(command, to, path)
+                                                           : EXIT_FAILED;
+}
+
+static bool is_dead_link(const char *path) {
+  struct stat about;
+  return stat(path, &about) != 0 && errno == ENOENT && lstat(path, &about) == 0;
+}
+
+/* What a folder or a pattern has, without its dead links. *count_out: so many files. */
+static int put_found(const char *command, input_paths *to, const glob_t *found, size_t *count_out) {
   int status = EXIT_OK;
-  for (size_t i = 0; i < found->gl_pathc && status == EXIT_OK; i++)
-    status = put_path(command, to, found->gl_pathv[i]);
+  *count_out = 0;
+  for (size_t i = 0; i < found->gl_pathc && status == EXIT_OK; i++) {
+    const char *const path = found->gl_pathv[i];
+    if (is_dead_link(path)) {
+      say("%s: '%s' is left out: it is a link to a file that does not exist", full_name(command),
+          path);
+      continue;
+    }
+    status = put_path(command, to, path);
+    ++*count_out;
+  }
   return status;
 }
 
-int glob_in_folder(const char *folder, const char *pattern, glob_t *found) {
+/* glob() of the pattern in a folder, whose name is taken as it is. What it finds is added to what
+   `found` has. */
+static int glob_in_folder(const char *folder, const char *pattern, glob_t *found) {
   char *const text = malloc(2 * strlen(folder) + strlen(pattern) + 2);
   if (!text) return GLOB_NOSPACE;
   char *to = text;
@@ -71,20 +135,22 @@ static const char *crowded_run(const glob_t *found) {
   return NULL;
 }
 
-/* The first of these places that has files: a folder's captures, also those of its runs and ranks,
-   where prof run leaves them; then its traces. */
+/* Where prof run leaves captures below a folder. */
+static const struct {
+  const char *pattern;
+  bool is_of_runs;
+} capture_places[] = {{"*.prof", false},        {"prof_output/*.prof", false},
+                      {"run-*/*.prof", true},   {"run-*/prof_output/*.prof", true},
+                      {"rank-*/*.prof", false}, {"rank-*/prof_output/*.prof", false}};
+enum { PLACE_COUNT = sizeof capture_places / sizeof *capture_places };
+
+/* The first place that has captures; else the folder's traces. */
 static void find_in_folder(const char *folder, glob_t *found, bool *is_of_runs_out) {
-  static const struct {
-    const char *pattern;
-    bool is_of_runs;
-  } places[] = {{"*.prof", false},        {"prof_output/*.prof", false},
-                {"run-*/*.prof", true},   {"run-*/prof_output/*.prof", true},
-                {"rank-*/*.prof", false}, {"rank-*/prof_output/*.prof", false}};
   static const char *const traces[] = {"*.json", "*.json.gz", "*.rpd", "*.db"};
   *is_of_runs_out = false;
-  for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-    glob_in_folder(folder, places[i].pattern, found);
-    *is_of_runs_out = places[i].is_of_runs;
+  for (int i = 0; i < PLACE_COUNT; i++) {
+    glob_in_folder(folder, capture_places[i].pattern, found);
+    *is_of_runs_out = capture_places[i].is_of_runs;
     if (found->gl_pathc) return;
   }
   *is_of_runs_out = false;
@@ -92,24 +158,35 @@ static void find_in_folder(const char *folder, glob_t *found, bool *is_of_runs_o
     glob_in_folder(folder, traces[i], found);
 }
 
-/* command: NULL, of any. */
+int input_paths_add_ranks(const char *command, input_paths *to, const char *folder) {
+  glob_t found = {0};
+  for (int i = 0; i < PLACE_COUNT; i++)
+    if (!capture_places[i].is_of_runs) glob_in_folder(folder, capture_places[i].pattern, &found);
+  size_t count;
+  const int status = put_found(command, to, &found, &count);
+  globfree(&found);
+  if (status != EXIT_OK || count > 0) return status;
+  say("prof %s: no capture (*.prof, rank-*/*.prof) in the folder '%s'", command, folder);
+  return EXIT_FAILED;
+}
+
 static int put_folder(const char *command, input_paths *to, const char *folder, bool is_one_a_run) {
   glob_t found = {0};
   bool is_of_runs;
   int status = EXIT_FAILED;
   find_in_folder(folder, &found, &is_of_runs);
   const char *const crowded = is_of_runs && is_one_a_run ? crowded_run(&found) : NULL;
-  if (!found.gl_pathc)
-    say("prof%s%s: no capture (*.prof) in the folder '%s'", command ? " " : "",
-        command ? command : "", folder);
-  else if (crowded)
-    say("prof %s: a run in '%s' has several captures, such as '%s': name one of each run by a "
+  size_t count = 0;
+  if (crowded)
+    say("%s: a run in '%s' has several captures, such as '%s': name one of each run by a "
         "quoted glob",
-        command, folder, crowded);
+        full_name(command), folder, crowded);
   else
-    status = put_found(command, to, &found);
+    status = put_found(command, to, &found, &count);
   globfree(&found);
-  return status;
+  if (status != EXIT_OK || count > 0) return status;
+  say("%s: no capture (*.prof) in the folder '%s'", full_name(command), folder);
+  return EXIT_FAILED;
 }
 
 int input_paths_add(const char *command, input_paths *to, const char *word, bool is_one_a_run) {
@@ -117,20 +194,21 @@ int input_paths_add(const char *command, input_paths *to, const char *word, bool
   if (stat(word, &about) == 0)
     return S_ISDIR(about.st_mode) ? put_folder(command, to, word, is_one_a_run)
                                   : put_path(command, to, word);
-  if (!strpbrk(word, "*?[")) return put_path(command, to, word); /* the open says why not */
+  if (!strpbrk(word, "*?[")) return put_word(command, to, word); /* the open says why not */
   glob_t found = {0};
-  int status = EXIT_FAILED;
-  if (glob(word, 0, NULL, &found) == 0)
-    status = put_found(command, to, &found);
-  else
-    say("prof %s: no file is named like '%s'", command, word);
+  size_t count;
+  glob(word, 0, NULL, &found);
+  const int status = put_found(command, to, &found, &count);
   globfree(&found);
-  return status;
+  if (status != EXIT_OK || count > 0) return status;
+  say("%s: no file is named like '%s'", full_name(command), word);
+  return EXIT_FAILED;
 }
 
 void input_paths_free(input_paths *paths) {
   for (size_t i = 0; i < paths->count; i++) free(paths->paths[i]);
   free(paths->paths);
+  free(paths->files);
   *paths = (input_paths){0};
 }
 
@@ -145,9 +223,9 @@ bool input_of_process(const char *command, long pid, char *path, size_t room) {
   FILE *const file = fopen(maps, "r");
   if (!file) {
     if (errno == ENOENT)
-      say("%s: there is no process %ld, and no file of this name", command, pid);
+      say("%s: there is no process %ld, and no file of this name", full_name(command), pid);
     else
-      say("%s: cannot look into process %ld: %s", command, pid, strerror(errno));
+      say("%s: cannot look into process %ld: %s", full_name(command), pid, strerror(errno));
     return false;
   }
   while (!found && getline(&line, &line_room, file) > 0) {
@@ -163,13 +241,12 @@ bool input_of_process(const char *command, long pid, char *path, size_t room) {
   free(line);
   fclose(file);
   if (!found)
-    say("%s: process %ld has %s; start it with PROF_LEVEL and PROF_OUTPUT, or a path", command, pid,
-        has_other ? "a capture that has no name" : "no capture");
+    say("%s: process %ld has %s; start it with PROF_LEVEL and PROF_OUTPUT, or a path",
+        full_name(command), pid, has_other ? "a capture that has no name" : "no capture");
   return found;
 }
 
-/* Digits alone, and no file has this name. */
-static bool word_is_process(const char *word, long *pid) {
+bool input_word_is_process(const char *word, long *pid) {
   char *end;
   if (word[0] < '1' || word[0] > '9' || access(word, F_OK) == 0) return false;
   errno = 0;
@@ -185,7 +262,7 @@ static void say_left(const char *path) {
   const char *const slash = strrchr(path, '/'), *const name = slash ? slash + 1 : path;
   char folder[PATH_MAX], pattern[PATH_MAX];
   glob_t found = {0};
-  snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+  snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
   for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
     const int bytes = snprintf(pattern, sizeof pattern, "%s%s", name, endings[i]);
     if (!strpbrk(name, "*?[\\") && bytes < (int)sizeof pattern)
@@ -229,20 +306,28 @@ static bool begins_as_trace(const char *path) {
          (count >= 15 && memcmp(bytes, "SQLite format 3", 15) == 0);
 }
 
-/* The capture has its name only for a moment: what is open needs none. */
+/* The capture has its name only for a moment: what is open needs none. Nobody can guess the name,
+   and take it before. */
 static prof_trace *import_capture(const char *path) {
-  static unsigned number;
   char output[PATH_MAX];
+  uint64_t name[2];
   const char *const folder = getenv("TMPDIR");
-  const int bytes = snprintf(output, sizeof output, "%s/prof-%ld-%u.prof",
-                             folder && *folder ? folder : "/tmp", (long)getpid(), number++);
+  if (getrandom(name, sizeof name, 0) != sizeof name) {
+    say("prof: no random name for the capture of '%s': %s", path, strerror(errno));
+    return NULL;
+  }
+  const int bytes = snprintf(output, sizeof output, "%s/prof-%016" PRIx64 "%016" PRIx64 ".prof",
+                             folder && *folder ? folder : "/tmp", name[0], name[1]);
   if (bytes >= (int)sizeof output) {
     say("prof: TMPDIR is too long for a name in it: %s", folder);
     return NULL;
   }
-  if (!import_to_read(path, output, &has_damage)) return NULL;
-  prof_trace *const trace = open_capture_file(output);
+  output_clean_up_if_killed();
+  output_set_passing(output);
+  prof_trace *const trace =
+      import_to_read(path, output, &has_damage) ? open_capture_file(output) : NULL;
   unlink(output);
+  output_set_passing(NULL);
   return trace;
 }
 
@@ -276,8 +361,8 @@ prof_trace *open_capture(const char *word) {
   char path[PATH_MAX];
   long pid;
   struct stat about;
-  if (word_is_process(word, &pid))
-    return input_of_process("prof", pid, path, sizeof path) ? open_file(path) : NULL;
+  if (input_word_is_process(word, &pid))
+    return input_of_process(NULL, pid, path, sizeof path) ? open_file(path) : NULL;
   if (stat(word, &about) != 0 || !S_ISDIR(about.st_mode)) return open_file(word);
   input_paths found = {0};
   prof_trace *trace = NULL;
@@ -297,6 +382,7 @@ int input_captures_open(const char *command, size_t count, char **words, input_c
   int status = EXIT_OK;
   for (size_t i = 0; i < count && status == EXIT_OK; i++)
     status = input_paths_add(command, &paths, words[i], false);
+  for (size_t i = 0; i < paths.count; i++) progress_expect(paths.paths[i]);
   if (status == EXIT_OK) to->items = calloc(paths.count + 1, sizeof *to->items);
   for (size_t i = 0; i < paths.count && status == EXIT_OK; i++) {
     prof_trace *const trace = to->items ? open_capture(paths.paths[i]) : NULL;

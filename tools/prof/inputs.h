@@ -3,21 +3,31 @@
 #ifndef PROF_TOOLS_INPUTS_H
 #define PROF_TOOLS_INPUTS_H
 
-#include <glob.h>
 #include <prof/trace.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
-/* Begins as zeros. */
+/* inode 0: it is no regular file, or not there. */
+typedef struct input_file {
+  dev_t device;
+  ino_t inode;
+} input_file;
+
+/* Begins as zeros. It has a file once, under the first of its names. */
 typedef struct input_paths {
   char **paths;
+  input_file *files; /* of the paths */
   size_t count, room;
 } input_paths;
 
-/* Adds what a word names. is_one_a_run: a folder of runs (run-N, as prof run --repeat leaves them)
-   must have one capture in each. Returns EXIT_OK, or another status after it has said what is
-   wrong. */
+/* Adds what a word names. command: for messages; NULL: prof. is_one_a_run: a folder of runs (run-N,
+   as prof run --repeat leaves them) must have one capture in each. Returns EXIT_OK, or another
+   status after it has said what is wrong. */
 int input_paths_add(const char *command, input_paths *to, const char *word, bool is_one_a_run);
+
+/* The captures of a folder and those of its folders rank-N. The same. */
+int input_paths_add_ranks(const char *command, input_paths *to, const char *folder);
 void input_paths_free(input_paths *paths);
 
 /* Begins as zeros. */
@@ -30,9 +40,8 @@ typedef struct input_captures {
 int input_captures_open(const char *command, size_t count, char **words, input_captures *to);
 void input_captures_close(input_captures *captures);
 
-/* glob() of the pattern in a folder, whose name is taken as it is. What it finds is added to what
-   `found` has. */
-int glob_in_folder(const char *folder, const char *pattern, glob_t *found);
+/* Digits alone, and no file has this name. */
+bool input_word_is_process(const char *word, long *pid);
 
 /* The file that the process records into. False, said on stderr: there is none. */
 bool input_of_process(const char *command, long pid, char *path, size_t room);

@@ -39,7 +39,7 @@ static int execute_level(int argc, char **argv) {
   if (argc == 3 && (!parse_level(argv[2], &level) || level < 0 || level > 2))
     return refuse_words("level", "the level is 0, 1 or 2, not", argv[2]);
   if (parse_level(argv[1], &pid)) {
-    if (!input_of_process("prof level", pid, path, sizeof path)) return EXIT_FAILED;
+    if (!input_of_process("level", pid, path, sizeof path)) return EXIT_FAILED;
   } else if (snprintf(path, sizeof path, "%s", argv[1]) >= (int)sizeof path) {
     return refuse_words("level", "the path is too long:", argv[1]);
   }

@@ -12,7 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../../src/analysis/internal.h"
+#include "../../src/report/memory_text.h"
 #include "commands.h"
+#include "filter_options.h"
 
 enum { WIDTH_MIN = 40, WIDTH_MAX = 500, WIDTH_USUAL = 80 };
 
@@ -20,6 +23,7 @@ typedef struct memory_words {
   prof_memory_text_options text;
   const char *capture, *svg;
   bool is_raf;
+  filter_options filter;
 } memory_words;
 
 /* ---- the terminal ---- */
@@ -45,6 +49,15 @@ static uint32_t find_width(void) {
 
 /* ---- the words ---- */
 
+/* --min and others, which only scopes have. */
+static int refuse_scope_option(void) {
+  const char *const name = command_option_found()->name;
+  char text[128];
+  snprintf(text, sizeof text, "--%s is of scopes: an allocation has %s", name,
+           strcmp(name, "min") == 0 ? "no duration" : "none of its own");
+  return refuse_words("memory", text, NULL);
+}
+
 static int read_words(int argc, char **argv, memory_words *w) {
   for (int c; (c = command_option_next(&command_memory, argc, argv)) != -1;) {
     switch (c) {
@@ -68,36 +81,42 @@ static int read_words(int argc, char **argv, memory_words *w) {
       case 'f':
         w->is_raf = true;
         break;
+      case 'n':
+        return refuse_scope_option();
       default:
-        return EXIT_USAGE;
+        if (!filter_options_take(&w->filter, c)) return EXIT_USAGE;
     }
   }
+  const int status = filter_options_finish("memory", &w->filter);
+  if (status != EXIT_OK) return status;
+  if (w->filter.filter && (w->svg || w->is_raf))
+    return refuse_words("memory",
+                        "--svg and --raf are of whole pools, which --pool chooses: they take no "
+                        "filter",
+                        NULL);
   if (argc - optind != 1) return refuse_words("memory", "takes one capture", NULL);
   w->capture = argv[optind];
   if (w->svg && w->is_raf) return refuse_words("memory", "--svg or --raf, not both", NULL);
   if (w->svg && strcmp(w->svg, "-") == 0)
     return refuse_words("memory", "for the standard output give --svg /dev/stdout, not", w->svg);
-  struct stat from, to;
-  if (w->svg && stat(w->capture, &from) == 0 && stat(w->svg, &to) == 0 &&
-      from.st_dev == to.st_dev && from.st_ino == to.st_ino)
+  if (!w->svg) return EXIT_OK;
+  if (output_is_input(w->svg, w->capture))
     return refuse_words("memory", "would write over the capture itself:", w->svg);
-  return EXIT_OK;
-}
-
-static int print_failure(int status) {
-  say("prof memory: %s: %s", prof_status_text(status), prof_last_error());
-  return EXIT_FAILED;
+  return output_follow_link("memory", &w->svg);
 }
 
 /* ---- what is made ---- */
 
 static int print_report(const prof_memory *memory, const memory_words *w) {
   char *text = NULL;
-  const int status = prof_memory_text(memory, &w->text, &text);
-  if (status != PROF_OK) return print_failure(status);
+  uint64_t live_count;
+  const int status = prof_i_memory_text(memory, &w->text, &text, &live_count);
+  if (status != PROF_OK) return say_status("memory", status);
   fputs(text, stdout);
   prof_free(text);
-  return EXIT_OK;
+  if (!w->filter.filter || live_count > 0) return EXIT_OK;
+  say("prof memory: no allocation passed the filter");
+  return EXIT_NO;
 }
 
 /* Does a draw before b? Of the last session, then what is exact, then what goes higher. */
@@ -138,7 +157,7 @@ static int draw_memory(const prof_memory *memory, const memory_words *w) {
     return EXIT_FAILED;
   }
   const int status = prof_memory_svg_dump(memory, index, w->svg);
-  if (status != PROF_OK) return print_failure(status);
+  if (status != PROF_OK) return say_status("memory", status);
   if (count > 1 && !w->text.pool)
     say("prof memory: of %u pools number %u is drawn; --pool chooses", count, index + 1);
   return EXIT_OK;
@@ -178,7 +197,7 @@ static int print_raf(const prof_trace *trace, const prof_memory *memory, const m
             : info.source != PROF_MEMORY_QUERY || !pool_is_first_of_device(memory, i, info.device))
       continue;
     const int status = prof_memory_trace_text(trace, info.device, &text);
-    if (status != PROF_OK) return print_failure(status);
+    if (status != PROF_OK) return say_status("memory", status);
     if (has_titles)
       printf("%s# device %d:%d\n", shown ? "\n" : "", info.device.type, info.device.index);
     shown++;
@@ -196,24 +215,29 @@ static int print_raf(const prof_trace *trace, const prof_memory *memory, const m
   return EXIT_FAILED;
 }
 
+static int show_memory(memory_words *w) {
+  prof_trace *const trace = open_capture(w->capture);
+  prof_memory *memory = NULL;
+  if (!trace) return EXIT_FAILED;
+  int status = prof_memory_read(trace, &memory);
+  if (status == PROF_OK && w->filter.filter)
+    status = prof_i_memory_set_filter(memory, w->filter.filter);
+  const int result = status != PROF_OK ? say_status("memory", status)
+                     : w->svg          ? draw_memory(memory, w)
+                     : w->is_raf       ? print_raf(trace, memory, w)
+                                       : print_report(memory, w);
+  prof_memory_destroy(memory);
+  prof_trace_destroy(trace);
+  return result;
+}
+
 static int execute_memory(int argc, char **argv) {
   memory_words w = {.text = {.size = sizeof w.text}};
   int status = read_words(argc, argv, &w);
-  if (status != EXIT_OK) return status;
   if (!w.text.width) w.text.width = find_width();
   w.text.ascii = !locale_is_utf8();
-  prof_trace *const trace = open_capture(w.capture);
-  prof_memory *memory = NULL;
-  if (!trace) return EXIT_FAILED;
-  const int result = prof_memory_read(trace, &memory);
-  if (result != PROF_OK)
-    status = print_failure(result);
-  else
-    status = w.svg      ? draw_memory(memory, &w)
-             : w.is_raf ? print_raf(trace, memory, &w)
-                        : print_report(memory, &w);
-  prof_memory_destroy(memory);
-  prof_trace_destroy(trace);
+  if (status == EXIT_OK) status = show_memory(&w);
+  filter_options_free(&w.filter);
   return status;
 }
 
@@ -223,6 +247,11 @@ static const command_option options_of_memory[] = {
     {"width", 'w', "N", .help = "columns, 40 to 500 (default: the terminal's)"},
     {"svg", 's', "OUT.svg", .help = "writes the plot alone, as a picture"},
     {"raf", 'f', NULL, .help = "the samples of PROFILE_MEMORY() as RAF prints them"},
+    {.name = "category", .argument = "C", .help = "", .id = 'n', .is_hidden = true},
+    {.name = "level", .argument = "N", .help = "", .id = 'n', .is_hidden = true},
+    {.name = "min", .argument = "TIME", .help = "", .id = 'n', .is_hidden = true},
+    {.name = "arg", .argument = "KEY=VALUE", .help = "", .id = 'n', .is_hidden = true},
+    {.more = filter_option_list_of_memory},
     {0}};
 
 static const command_example examples[] = {
@@ -235,7 +264,14 @@ const prof_command command_memory = {
     .about =
         "Prints where memory went: a plot over time, both peaks, who held what, and what was "
         "wrong.",
-    .notes = "The plot is ASCII where LC_ALL, LC_CTYPE and LANG say no UTF-8.",
+    .notes =
+        "The plot is ASCII where LC_ALL, LC_CTYPE and LANG say no UTF-8.\n\nA filter decides "
+        "which allocations the tables of what was live have: by their thread and time, the "
+        "name of the innermost scope, and the pool's device. Plots, peaks and counts are of "
+        "all.",
+    .statuses =
+        "Exit status: 0 done, 1 it could not be done, 2 wrong words, 3 no allocation "
+        "passed the filter.",
     .options = options_of_memory,
     .examples = examples,
     .execute = execute_memory,

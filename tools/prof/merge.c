@@ -7,8 +7,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "../../src/base/path.h"
 #include "commands.h"
 #include "merge_files.h"
+#include "progress.h"
+
+enum { PASSES = 4 };
 
 typedef struct merge_words {
   const char *output;
@@ -18,11 +22,6 @@ typedef struct merge_words {
 
 /* ---- the words ---- */
 
-static bool ends_with(const char *path, const char *ending) {
-  const size_t bytes = strlen(path), ending_bytes = strlen(ending);
-  return bytes > ending_bytes && strcmp(path + bytes - ending_bytes, ending) == 0;
-}
-
 static int check_output(merge_words *w) {
   struct stat info;
   if (!w->output) return refuse_words("merge", "needs -o OUT.pftrace", NULL);
@@ -30,9 +29,10 @@ static int check_output(merge_words *w) {
   for (uint32_t i = 0; is_there && i < w->list.count; i++)
     if (w->list.files[i].device == info.st_dev && w->list.files[i].inode == info.st_ino)
       return refuse_words("merge", "would write over a capture:", w->output);
-  w->is_gzip = ends_with(w->output, ".pftrace.gz");
-  if (w->is_gzip || ends_with(w->output, ".pftrace") || (is_there && !S_ISREG(info.st_mode)))
-    return EXIT_OK;
+  w->is_gzip = prof_i_path_ends_in(w->output, ".pftrace.gz");
+  if (w->is_gzip || prof_i_path_ends_in(w->output, ".pftrace") ||
+      (is_there && !S_ISREG(info.st_mode)))
+    return output_follow_link("merge", &w->output);
   say("prof merge: '%s' must end in .pftrace or .pftrace.gz. Tables, prof diff and prof flame take "
       "several captures as they are",
       w->output);
@@ -57,14 +57,14 @@ static int read_words(int argc, char **argv, merge_words *w) {
 
 static int write_file(const merge_words *w) {
   const int status = merge_files_write(&w->list, w->output, w->is_gzip);
-  if (status == PROF_OK) return EXIT_OK;
-  say("prof merge: %s: %s", prof_status_text(status), prof_last_error());
-  return EXIT_FAILED;
+  return status == PROF_OK ? EXIT_OK : say_status("merge", status);
 }
 
 static int execute(int argc, char **argv) {
   merge_words w = {.list.command = "merge"};
   int status = read_words(argc, argv, &w);
+  progress_begin("merge", PASSES);
+  for (uint32_t i = 0; i < w.list.count; i++) progress_expect(w.list.files[i].path);
   if (status == EXIT_OK)
     status =
         merge_files_place(&w.list, w.is_unaligned, "--unaligned lets all hosts start together");

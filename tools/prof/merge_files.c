@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "commands.h"
-#include "sides.h"
+#include "inputs.h"
 
 /* ---- the files ---- */
 
@@ -39,22 +39,13 @@ static int put_file(merge_files *list, const char *path) {
   return EXIT_OK;
 }
 
-/* FOLDER's captures, and those of FOLDER/rank-N, where prof run leaves them. */
 static int put_folder(merge_files *list, const char *folder) {
-  static const char *const patterns[] = {"*.prof", "prof_output/*.prof", "rank-*/*.prof",
-                                         "rank-*/prof_output/*.prof"};
-  const uint32_t before = list->count;
-  int status = EXIT_OK;
-  for (size_t p = 0; p < sizeof patterns / sizeof *patterns && status == EXIT_OK; p++) {
-    glob_t found = {0};
-    if (glob_in_folder(folder, patterns[p], &found) == 0)
-      for (size_t i = 0; i < found.gl_pathc && status == EXIT_OK; i++)
-        status = put_file(list, found.gl_pathv[i]);
-    globfree(&found);
-  }
-  if (status != EXIT_OK || list->count > before) return status;
-  say("prof %s: no capture (*.prof, rank-*/*.prof) in the folder '%s'", list->command, folder);
-  return EXIT_FAILED;
+  input_paths found = {0};
+  int status = input_paths_add_ranks(list->command, &found, folder);
+  for (size_t i = 0; i < found.count && status == EXIT_OK; i++)
+    status = put_file(list, found.paths[i]);
+  input_paths_free(&found);
+  return status;
 }
 
 int merge_files_add(merge_files *list, const char *word) {

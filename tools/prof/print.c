@@ -11,6 +11,7 @@
 #include "../../src/base/sanitize.h"
 #include "../../src/base/text.h"
 #include "commands.h"
+#include "progress.h"
 
 enum { LINE_BYTES = 4096, COLUMNS_MAX = 100000 };
 
@@ -131,8 +132,15 @@ void say(const char *format, ...) {
   FILE *const to = memory ? memory : stderr;
   print_text(to, line, count < 0 ? 0 : count < LINE_BYTES ? (size_t)count : LINE_BYTES - 1);
   fputc('\n', to);
+  progress_pause();
   if (memory && fclose(memory) == 0) fwrite(text, 1, bytes, stderr);
+  progress_resume();
   free(text);
+}
+
+int say_status(const char *name, int status) {
+  say("prof %s: %s: %s", name, prof_status_text(status), prof_last_error());
+  return EXIT_FAILED;
 }
 
 /* As setlocale() would look, which the command does not call: it formats nothing by a locale. */

@@ -1,21 +1,24 @@
 /* prof report FILE...: one HTML file with a table, a time line and flame graphs; with --base also
    the difference that `prof diff` prints. src/report/html.c writes it. */
 #define _GNU_SOURCE
+#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "../../src/report/diff.h"
 #include "../../src/report/html.h"
 #include "commands.h"
+#include "filter_options.h"
+#include "progress.h"
 #include "sides.h"
 
-enum { DIFFERENCE_WIDTH = 160, DIFFERENCE_ROWS = 200 };
+enum { DIFFERENCE_WIDTH = 160, DIFFERENCE_ROWS = 200, PASSES = 6 };
 
 typedef struct report_words {
   prof_i_html_options html;
   const char *output;
+  filter_options filter;
+  rows_by by;
 } report_words;
 
 static int read_words(int argc, char **argv, report_words *w) {
@@ -24,55 +27,41 @@ static int read_words(int argc, char **argv, report_words *w) {
       w->output = optarg;
     else if (c == 't')
       w->html.title = optarg;
-    else
+    else if (c == 'b' ? rows_by_read("report", &w->by) != EXIT_OK
+                      : !filter_options_take(&w->filter, c))
       return EXIT_USAGE;
   }
-  return EXIT_OK;
+  const int status = filter_options_finish("report", &w->filter);
+  w->html.filter = w->filter.filter;
+  w->html.rows_by = w->by.text;
+  w->html.arg_key = w->by.arg_key;
+  return status;
 }
 
-/* The report must not take the place of a capture that it is of. */
-static int check_output(const command_sides *sides, const char *output) {
-  struct stat from, to;
-  if (stat(output, &to) != 0) return EXIT_OK;
-  for (uint32_t side = 0; side < PROF_I_SIDES; side++)
-    for (size_t i = 0; i < sides->sides[side].count; i++)
-      if (stat(sides->sides[side].paths[i], &from) == 0 && from.st_dev == to.st_dev &&
-          from.st_ino == to.st_ino)
-        return refuse_words("report", "would write over the capture itself:", output);
-  return EXIT_OK;
-}
-
-static int fail(int status) {
-  say("prof report: %s: %s", prof_status_text(status), prof_last_error());
-  return EXIT_FAILED;
-}
-
-static int add_side(prof_i_comparison *comparison, const command_sides *sides, prof_i_side side) {
-  for (size_t i = 0; i < sides->sides[side].count; i++) {
-    prof_trace *const trace = open_capture(sides->sides[side].paths[i]);
-    if (!trace) return EXIT_FAILED;
-    const int status = prof_i_comparison_add(comparison, side, trace);
-    prof_trace_destroy(trace);
-    if (status != PROF_OK) return fail(status);
-  }
-  return EXIT_OK;
+static int add_capture(void *user, uint32_t side, const prof_trace *trace) {
+  const int status = prof_i_comparison_add(user, (prof_i_side)side, trace);
+  return status == PROF_OK ? EXIT_OK : say_status("report", status);
 }
 
 /* The caller frees the text. */
-static int make_difference(const command_sides *sides, char **text_out) {
+static int make_difference(const command_sides *sides, const report_words *w, char **text_out) {
   const prof_i_compare_options options = {
       .runs_count = {(uint32_t)sides->sides[0].count, (uint32_t)sides->sides[1].count},
       .threshold = 0.02};
   const prof_i_diff_options form = {.width = DIFFERENCE_WIDTH, .rows_limit = DIFFERENCE_ROWS};
   prof_i_comparison comparison;
   prof_i_comparison_init(&comparison, &options);
-  int status = add_side(&comparison, sides, PROF_I_SIDE_BASE);
-  if (status == EXIT_OK) status = add_side(&comparison, sides, PROF_I_SIDE_NEW);
+  comparison.paths.filter = w->filter.filter;
+  int status = sides_read(sides, add_capture, &comparison);
   if (status == EXIT_OK && (prof_i_comparison_finish(&comparison) != PROF_OK ||
                             prof_i_diff_text(&comparison, &form, text_out) != PROF_OK))
-    status = fail(PROF_E_NO_MEMORY);
+    status = say_status("report", PROF_E_NO_MEMORY);
   prof_i_comparison_fini(&comparison);
   return status;
+}
+
+static int say_nothing(const report_words *w) {
+  return w->filter.filter ? filter_says_nothing("report") : rows_by_says_nothing("report", &w->by);
 }
 
 static int write_report(const command_sides *sides, const report_words *w) {
@@ -84,10 +73,11 @@ static int write_report(const command_sides *sides, const report_words *w) {
          (traces[opened] = open_capture(captures->paths[opened])) != NULL)
     opened++;
   if (traces && opened == captures->count) {
-    const int status =
-        prof_i_html_write((const prof_trace *const *)traces, opened, &w->html, w->output);
-    result = status == PROF_OK ? EXIT_OK : fail(status);
-    if (status == PROF_OK) say("prof report: %s written", w->output);
+    bool is_empty;
+    const int status = prof_i_html_write((const prof_trace *const *)traces, opened, &w->html,
+                                         w->output, &is_empty);
+    result = status != PROF_OK ? say_status("report", status) : is_empty ? say_nothing(w) : EXIT_OK;
+    if (result == EXIT_OK) say("prof report: %s written", w->output);
   }
   while (opened > 0) prof_trace_destroy(traces[--opened]);
   free(traces);
@@ -98,19 +88,16 @@ static int execute(int argc, char **argv) {
   report_words w = {.output = "report.html"};
   command_sides sides = {.command = "report"};
   char *difference = NULL;
+  progress_begin("report", PASSES);
   int status = sides_take(&sides, &argc, argv);
   if (status == EXIT_OK) status = read_words(argc, argv, &w);
-  if (status == EXIT_OK && (argc > optind) == (sides.is_named != 0))
-    status = refuse_words("report", "takes captures, or --base A... --new B...", NULL);
-  for (int i = optind; status == EXIT_OK && i < argc; i++)
-    status = sides_add(&sides, PROF_I_SIDE_NEW, argv[i]);
-  if (status == EXIT_OK && sides.is_named && (!sides.sides[0].count || !sides.sides[1].count))
-    status = refuse_words("report", "needs both --base and --new", NULL);
-  if (status == EXIT_OK) status = check_output(&sides, w.output);
-  if (status == EXIT_OK && sides.is_named) status = make_difference(&sides, &difference);
+  if (status == EXIT_OK) status = sides_finish(&sides, argc, argv, false);
+  if (status == EXIT_OK) status = sides_check_output(&sides, &w.output);
+  if (status == EXIT_OK && sides.is_named) status = make_difference(&sides, &w, &difference);
   w.html.difference = difference;
   if (status == EXIT_OK) status = write_report(&sides, &w);
   free(difference);
+  filter_options_free(&w.filter);
   sides_free(&sides);
   return status;
 }
@@ -120,6 +107,12 @@ static const command_option options[] = {
     {.name = "title", .argument = "TEXT", .help = "of the page (default: the process)", .id = 't'},
     {.name = "base", .argument = "A...", .help = "with --new: what changed since these", .id = 'B'},
     {.name = "new", .argument = "B...", .help = "the captures that the page is of", .id = 'N'},
+    {.name = "by",
+     .argument = "KEY",
+     .help = "rows of the table by line, the file and line of the call site, or by arg:KEY, an "
+             "argument's value",
+     .id = 'b'},
+    {.more = filter_option_list},
     {0}};
 
 static const command_example examples[] = {
@@ -132,6 +125,9 @@ const prof_command command_report = {
     .about =
         "The file needs no network and no other file. Several captures, or those of a folder, "
         "are shown together.",
+    .notes = FILTER_NOTES
+    " The page says how many are left out. Memory and devices are those of the whole captures.",
+    .statuses = FILTER_STATUSES,
     .options = options,
     .examples = examples,
     .execute = execute,

@@ -223,9 +223,9 @@ static const command_option options_of_run[] = {
     {"dry-run", 0, NULL, .help = "prints what would run, and what prevents it",
      .id = OPTION_DRY_RUN},
     {"output", 'o', "PATH",
-     .help = "a folder for files, a log and a summary; or a file, .prof, .json or .json.gz: what "
-             "the tool "
-             "prof has recorded. Other processes have FILE.PID.json, ranks FILE-RANK.json. In both "
+     .help = "a folder for files, a log and a summary; or a file: what the tool prof has "
+             "recorded, in the format of its ending, as prof dump has them. Other processes have "
+             "FILE.PID.json, ranks FILE-RANK.json. In both "
              "%p is "
              "the pid, %r the rank, %h the host"},
     {"repeat", 'n', "N",

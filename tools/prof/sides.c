@@ -2,10 +2,11 @@
 #define _GNU_SOURCE
 #include "sides.h"
 
-#include <stdio.h>
+#include <getopt.h>
 #include <string.h>
 
 #include "commands.h"
+#include "progress.h"
 
 enum { CAPTURES_MAX = 100 };
 
@@ -37,6 +38,47 @@ int sides_take(command_sides *sides, int *argc, char **argv) {
   }
   argv[kept] = NULL;
   *argc = kept;
+  return EXIT_OK;
+}
+
+int sides_finish(command_sides *sides, int argc, char **argv, bool is_pair) {
+  const int count = argc - optind;
+  const bool is_right = sides->is_named ? count == 0 : is_pair ? count == 2 : count > 0;
+  if (!is_right)
+    return refuse_words(sides->command,
+                        is_pair ? "takes A and B, or --base A... --new B..."
+                                : "takes captures, or --base A... --new B...",
+                        NULL);
+  for (int i = 0; i < count; i++) {
+    const uint32_t side = is_pair && i == 0 ? 0 : 1;
+    const int status = sides_add(sides, side, argv[optind + i]);
+    if (status != EXIT_OK) return status;
+  }
+  for (uint32_t side = 0; side < 2; side++)
+    for (size_t i = 0; i < sides->sides[side].count; i++)
+      progress_expect(sides->sides[side].paths[i]);
+  const bool has_both = sides->sides[0].count && sides->sides[1].count;
+  return has_both || (!sides->is_named && !is_pair)
+             ? EXIT_OK
+             : refuse_words(sides->command, "needs both --base and --new", NULL);
+}
+
+int sides_check_output(const command_sides *sides, const char **output) {
+  for (uint32_t side = 0; side < 2; side++)
+    for (size_t i = 0; i < sides->sides[side].count; i++)
+      if (output_is_input(*output, sides->sides[side].paths[i]))
+        return refuse_words(sides->command, "would write over the capture itself:", *output);
+  return output_follow_link(sides->command, output);
+}
+
+int sides_read(const command_sides *sides, sides_add_capture add, void *user) {
+  for (uint32_t side = 0; side < 2; side++)
+    for (size_t i = 0; i < sides->sides[side].count; i++) {
+      prof_trace *const trace = open_capture(sides->sides[side].paths[i]);
+      const int status = trace ? add(user, side, trace) : EXIT_FAILED;
+      prof_trace_destroy(trace);
+      if (status != EXIT_OK) return status;
+    }
   return EXIT_OK;
 }
 

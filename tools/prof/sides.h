@@ -22,6 +22,19 @@ int sides_take(command_sides *sides, int *argc, char **argv);
 
 /* Adds what a word names to a side. The same. */
 int sides_add(command_sides *sides, uint32_t side, const char *word);
+
+/* The words that are left behind the options: with is_pair A and B, else captures of the new side.
+   Refuses them beside --base and --new, and one of these alone. The same. */
+int sides_finish(command_sides *sides, int argc, char **argv, bool is_pair);
+
+/* Refuses an output that is one of the captures, and follows one that is a link: commands.h. The
+   same. */
+int sides_check_output(const command_sides *sides, const char **output);
+
+/* Opens each capture, of both sides, and hands it to `add`. It returns EXIT_OK, or another status
+   after it has said what is wrong, which ends the reading. The same. */
+typedef int (*sides_add_capture)(void *user, uint32_t side, const prof_trace *trace);
+int sides_read(const command_sides *sides, sides_add_capture add, void *user);
 void sides_free(command_sides *sides);
 
 #endif

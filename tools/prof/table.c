@@ -11,13 +11,15 @@
 #include "commands.h"
 #include "filter_options.h"
 #include "inputs.h"
+#include "progress.h"
 
-enum { OPTION_WIDTH = 256, OPTION_COLUMNS, OPTION_JSON, OPTION_CSV };
+enum { OPTION_WIDTH = 256, OPTION_COLUMNS, OPTION_JSON, OPTION_CSV, PASSES = 2 };
 
 typedef struct table_words {
   prof_aggregate_options options;
   prof_i_table_form form;
   const char *columns; /* their words */
+  char *arg_key;       /* of --by arg:KEY */
   filter_options filter;
 } table_words;
 
@@ -26,7 +28,8 @@ static const command_choice groups[] =
      {"device", PROF_GROUP_DEVICE},   {"thread", PROF_GROUP_THREAD},
      {"process", PROF_GROUP_PROCESS}, {"shape", PROF_GROUP_SHAPE},
      {"stack", PROF_GROUP_STACK},     {"scopes", PROF_GROUP_SCOPES},
-     {"kernel", PROF_GROUP_KERNEL},   {NULL, 0}},
+     {"kernel", PROF_GROUP_KERNEL},   {"line", PROF_I_GROUP_LINE},
+     {"arg:KEY", PROF_I_GROUP_ARG},   {NULL, 0}},
                             sorts[] = {{"total", PROF_SORT_TOTAL},
                                        {"self", PROF_SORT_SELF},
                                        {"calls", PROF_SORT_CALLS},
@@ -56,8 +59,35 @@ static const command_choice column_choices[] = {
 
 static const char *who = "table"; /* whose options they are, for messages */
 
-static int add_groups(const char *words, uint32_t *to) {
-  const int status = command_read_choices(who, "--by", words, groups, to);
+/* "arg:KEY" */
+static int add_arg(table_words *w, const char *key) {
+  if (!*key) return refuse_words(who, "--by arg:KEY needs the argument's key", NULL);
+  if (w->form.more.arg_key && strcmp(w->form.more.arg_key, key) != 0)
+    return refuse_words(who, "--by takes one argument, and not also", key);
+  if (!w->arg_key) w->arg_key = strdup(key);
+  w->form.more.arg_key = w->arg_key;
+  w->form.more.group |= PROF_I_GROUP_ARG;
+  return w->arg_key ? EXIT_OK : EXIT_FAILED;
+}
+
+static int add_groups(const char *text, table_words *w) {
+  static const char arg[] = "arg:";
+  uint32_t *const to = &w->options.group;
+  char *const words = strdup(text);
+  int status = words ? EXIT_OK : EXIT_FAILED;
+  for (char *rest = words, *word; status == EXIT_OK && (word = strsep(&rest, ",")) != NULL;) {
+    uint32_t bits = 0;
+    if (strncmp(word, arg, strlen(arg)) == 0) {
+      status = add_arg(w, word + strlen(arg));
+    } else {
+      status = command_read_choice(who, "--by", word, groups, &bits);
+      w->form.more.group |= bits & PROF_I_GROUP_LINE;
+      *to |= bits & ~(uint32_t)PROF_I_GROUP_LINE;
+    }
+  }
+  free(words);
+  if (status == EXIT_OK && w->arg_key && (*to & PROF_GROUP_SHAPE))
+    status = refuse_words(who, "--by takes shape or arg:KEY, not both", NULL);
   /* its rows are kernels' names */
   if (*to & PROF_GROUP_KERNEL) *to |= PROF_GROUP_NAME | PROF_GROUP_CATEGORY;
   return status;
@@ -80,8 +110,8 @@ static int refuse_group(const char *column) {
 
 /* Once the groups are known. */
 static int add_columns(table_words *w) {
-  uint32_t rows_by = w->options.group;
-  if (!(rows_by & ~(uint32_t)PROF_GROUP_KERNEL)) rows_by |= PROF_GROUP_NAME | PROF_GROUP_CATEGORY;
+  uint32_t bits = w->options.group | w->form.more.group;
+  if (!(bits & ~(uint32_t)PROF_GROUP_KERNEL)) bits |= PROF_GROUP_NAME | PROF_GROUP_CATEGORY;
   char *const words = strdup(w->columns);
   int status = words ? EXIT_OK : EXIT_FAILED;
   for (char *rest = words, *word; status == EXIT_OK && (word = strsep(&rest, ",")) != NULL;) {
@@ -93,7 +123,7 @@ static int add_columns(table_words *w) {
     for (size_t i = 0; i < w->form.column_count; i++) is_twice |= w->form.columns[i] == column;
     if (is_twice)
       status = refuse_words(who, "--columns has twice", word);
-    else if (groups_of && !(groups_of & rows_by))
+    else if (groups_of && !(groups_of & bits))
       status = refuse_group(word);
     else
       w->form.columns[w->form.column_count++] = column;
@@ -122,7 +152,7 @@ static int parse_options(int argc, char **argv, table_words *w) {
   for (int c; status == EXIT_OK && (c = command_option_next(&command_table, argc, argv)) != -1;) {
     switch (c) {
       case 'b':
-        status = add_groups(optarg, &options->group);
+        status = add_groups(optarg, w);
         break;
       case 's':
         status = command_read_choice(who, "--sort", optarg, sorts, &options->sort);
@@ -159,7 +189,7 @@ static int parse_options(int argc, char **argv, table_words *w) {
     }
   }
   if (status == EXIT_OK) status = filter_options_finish(who, &w->filter);
-  w->form.filter = w->filter.filter;
+  w->form.more.filter = w->filter.filter;
   return status == EXIT_OK && w->columns ? add_columns(w) : status;
 }
 
@@ -169,6 +199,7 @@ int check_table_options(const char *command, int argc, char **argv) {
   optind = 0; /* as at a first call */
   const int status = parse_options(argc, argv, &w);
   filter_options_free(&w.filter);
+  free(w.arg_key);
   who = "table";
   optind = 0;
   return status;
@@ -183,23 +214,33 @@ static bool is_colored(void) {
 
 /* Do the options leave scopes out? */
 static bool has_filter(const table_words *w) {
-  return w->options.category || w->options.level || w->options.leave_out || w->form.filter;
+  return w->options.category || w->options.level || w->options.leave_out || w->form.more.filter;
+}
+
+/* Without a filter a capture without scopes has an empty table. */
+static int say_nothing(const table_words *w) {
+  const uint32_t group = w->form.more.group;
+  if (has_filter(w)) return filter_says_nothing("table");
+  if (group & PROF_I_GROUP_ARG)
+    say("prof table: no scope has the argument '%s'%s", w->form.more.arg_key,
+        group & PROF_I_GROUP_LINE ? " and a known file and line" : "");
+  else if (group & PROF_I_GROUP_LINE)
+    return rows_by_says_nothing("table", &(rows_by){.is_line = true});
+  return group ? EXIT_NO : EXIT_OK;
 }
 
 static int print_table(const input_captures *captures, table_words *w) {
   char *text = NULL;
   const int said = prof_i_traces_table((const prof_trace *const *)captures->items, captures->count,
                                        &w->options, &w->form, &text);
-  if (said != PROF_OK) {
-    say("prof table: %s: %s", prof_status_text(said), prof_last_error());
-    return EXIT_FAILED;
-  }
+  progress_end();
+  if (said != PROF_OK) return say_status("table", said);
   if (w->form.kind == PROF_I_TABLE_TEXT)
     fputs(text, stdout);
   else
     print_data(&(data_printer){{0}, 0}, text, strlen(text));
   free(text);
-  return w->form.group_count == 0 && has_filter(w) ? filter_says_nothing("table") : EXIT_OK;
+  return w->form.group_count == 0 ? say_nothing(w) : EXIT_OK;
 }
 
 static int execute_table(int argc, char **argv) {
@@ -210,19 +251,21 @@ static int execute_table(int argc, char **argv) {
   if (!w.options.text_width) w.options.text_width = terminal_columns(STDOUT_FILENO);
   w.form.is_colored = is_colored();
   w.form.has_whole_names = !w.options.text_width;
+  progress_begin("table", PASSES);
   if (status == EXIT_OK)
     status = input_captures_open("table", (size_t)(argc - optind), argv + optind, &captures);
   if (status == EXIT_OK) status = print_table(&captures, &w);
   input_captures_close(&captures);
   filter_options_free(&w.filter);
+  free(w.arg_key);
   return status;
 }
 
 static const command_option options_of_table[] = {
     {"by", 'b', "GROUPS",
      .help =
-         "what is one row: name, category, device, thread, process, shape, stack, scopes, kernel; "
-         "several with commas (default name,category)",
+         "what is one row: name, category, device, thread, process, shape, stack, scopes, kernel, "
+         "line, or arg:KEY, an argument's value; several with commas (default name,category)",
      .choices = groups, .is_list = true},
     {"sort", 's', "BY",
      .help = "total, self, calls, mean, median, p99, max, name, first, memory, self-memory, "
@@ -260,6 +303,7 @@ static const command_example examples[] = {
     {"prof table --by thread --sort self trace.prof", "what each thread did itself"},
     {"prof table --by kernel --rows 10 trace.prof", "the ten longest kernels and copies"},
     {"prof table --columns name,median,p99,calls --sort p99 trace.prof", "the slowest calls"},
+    {"prof table --by arg:step --rows 5 trace.prof", "the steps that took most of the time"},
     {"prof table --csv --rows all trace.prof > totals.csv", "for a spreadsheet"},
     {"prof table --name 'load|inner' --from 1ms --to 10ms trace.prof", "some scopes of some time"},
     {"prof table trace.json", "a trace of another tool"},

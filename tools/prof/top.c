@@ -65,10 +65,8 @@ static int read_words(int argc, char **argv, top_words *w) {
 
 /* The file of the process, or the word itself. */
 static bool find_path(const char *word, char *path, size_t room) {
-  char *end;
-  const long pid = strtol(word, &end, 10);
-  if (*word && !*end && access(word, F_OK) != 0)
-    return input_of_process("prof top", pid, path, room);
+  long pid;
+  if (input_word_is_process(word, &pid)) return input_of_process("top", pid, path, room);
   if (snprintf(path, room, "%s", word) < (int)room) return true;
   say("prof top: the path '%s' is too long", word);
   return false;
@@ -102,7 +100,7 @@ static int print_table(const char *path, top_words *w, bool is_first, bool *is_o
     return *is_over_out ? EXIT_OK : EXIT_FAILED;
   }
   prof_trace_info info = {.size = sizeof info};
-  prof_i_table_form form = {.filter = w->filter.filter};
+  prof_i_table_form form = {.more = {.filter = w->filter.filter}};
   const prof_trace *const traces[] = {trace};
   char *text = NULL;
   prof_trace_info_get(trace, &info);
@@ -116,7 +114,7 @@ static int print_table(const char *path, top_words *w, bool is_first, bool *is_o
     print_heading(&info);
     fputs(text, stdout);
   } else {
-    say("prof top: %s: %s", prof_status_text(status), prof_last_error());
+    say_status("top", status);
   }
   free(text);
   prof_trace_destroy(trace);

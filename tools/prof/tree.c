@@ -67,11 +67,6 @@ static int read_words(int argc, char **argv, tree_words *w) {
   return status;
 }
 
-static int fail(int status) {
-  say("prof tree: %s: %s", prof_status_text(status), prof_last_error());
-  return EXIT_FAILED;
-}
-
 static int print_tree(const input_captures *captures, const tree_words *w) {
   prof_i_paths paths = {.filter = w->filter.filter, .depth_max = PROF_I_PATHS_DEPTH_MAX};
   char *text = NULL;
@@ -83,7 +78,7 @@ static int print_tree(const input_captures *captures, const tree_words *w) {
   if (status == PROF_OK) fputs(text, stdout);
   free(text);
   prof_i_paths_fini(&paths);
-  if (status != PROF_OK) return fail(status);
+  if (status != PROF_OK) return say_status("tree", status);
   return path_count == 0 && w->filter.filter ? filter_says_nothing("tree") : EXIT_OK;
 }
 

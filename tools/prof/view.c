@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../../src/base/path.h"
 #include "commands.h"
 #include "merge_files.h"
 #include "view_server.h"
@@ -33,15 +34,10 @@ typedef struct view_source {
   bool is_packed;    /* gzip: the connection is a tunnel */
 } view_source;
 
-static bool ends_with(const char *path, const char *ending) {
-  const size_t bytes = strlen(path), ending_bytes = strlen(ending);
-  return bytes > ending_bytes && strcmp(path + bytes - ending_bytes, ending) == 0;
-}
-
 static bool is_viewer_file(const char *path) {
   static const char *const endings[] = {".json", ".json.gz", ".pftrace", ".pftrace.gz"};
   for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
-    if (ends_with(path, endings[i])) return true;
+    if (prof_i_path_ends_in(path, endings[i])) return true;
   return false;
 }
 
@@ -51,8 +47,7 @@ static bool is_viewer_file(const char *path) {
 static int fail_dump(int status, int to) {
   struct pollfd end = {.fd = to};
   if (poll(&end, 1, 0) > 0 && end.revents & POLLERR) return EXIT_FAILED;
-  say("prof view: %s: %s", prof_status_text(status), prof_last_error());
-  return EXIT_FAILED;
+  return say_status("view", status);
 }
 
 /* The other end may be gone: that is not worth a word, the server has one. */

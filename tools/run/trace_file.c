@@ -13,15 +13,11 @@
 
 #include "../../src/format/header.h"
 #include "../prof/commands.h"
+#include "../prof/formats.h"
 #include "output.h"
 
-static const char *const trace_endings[] = {".json.gz", ".json", ".prof"};
-
 static const char *pattern_ending(const char *pattern) {
-  const char *const name = run_base_name(pattern);
-  for (size_t i = 0; i < sizeof trace_endings / sizeof *trace_endings; i++)
-    if (run_ends_in(name, trace_endings[i])) return name + strlen(name) - strlen(trace_endings[i]);
-  return NULL;
+  return format_ending(run_base_name(pattern), NULL);
 }
 
 static bool path_is_folder(const char *path) {
@@ -34,41 +30,17 @@ bool run_trace_file_is(const char *pattern) {
 }
 
 /* Files that others write. A folder may have a dot in its name, too: out.2, app.baseline. */
-static const char *const foreign_endings[] = {".txt",
-                                              ".csv",
-                                              ".tsv",
-                                              ".log",
-                                              ".md",
-                                              ".html",
-                                              ".htm",
-                                              ".xml",
-                                              ".yaml",
-                                              ".yml",
-                                              ".toml",
-                                              ".ini",
-                                              ".jsonl",
-                                              ".pdf",
-                                              ".svg",
-                                              ".png",
-                                              ".gz",
-                                              ".zip",
-                                              ".tar",
-                                              ".tgz",
-                                              ".xz",
-                                              ".zst",
-                                              ".bz2",
-                                              ".db",
-                                              ".sqlite",
-                                              ".rpd",
-                                              ".trace",
-                                              ".pftrace",
-                                              ".perfetto-trace",
-                                              ".pb",
-                                              ".nsys-rep",
-                                              ".ncu-rep",
-                                              ".bin",
-                                              ".json",
-                                              ".prof" /* with capitals */};
+static const char *const foreign_endings[] = {".txt",      ".tsv",     ".log",
+                                              ".md",       ".html",    ".htm",
+                                              ".xml",      ".yaml",    ".yml",
+                                              ".toml",     ".ini",     ".jsonl",
+                                              ".pdf",      ".svg",     ".png",
+                                              ".gz",       ".zip",     ".tar",
+                                              ".tgz",      ".xz",      ".zst",
+                                              ".bz2",      ".db",      ".sqlite",
+                                              ".rpd",      ".trace",   ".perfetto-trace",
+                                              ".nsys-rep", ".ncu-rep", ".bin",
+                                              ".json",     ".prof" /* with capitals */};
 
 const char *run_trace_file_refusal(const char *pattern) {
   const char *const name = run_base_name(pattern), *const dot = strrchr(name, '.');
@@ -76,9 +48,8 @@ const char *run_trace_file_refusal(const char *pattern) {
   for (size_t i = 0; i < sizeof foreign_endings / sizeof *foreign_endings; i++)
     if (strcasecmp(dot, foreign_endings[i]) == 0)
       return run_text(
-          "-o %s: a file ends in .prof, .json or .json.gz; a folder of that name is "
-          "'%s/'",
-          pattern, pattern);
+          "-o %s: no format has this ending. The endings are %s; a folder of that name is '%s/'",
+          pattern, format_endings_text(), pattern);
   return NULL;
 }
 

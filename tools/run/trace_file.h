@@ -4,7 +4,7 @@
 
 #include "text.h"
 
-/* True: the ending says that it is a file: .prof, .json or .json.gz. */
+/* True: the ending says that it is a file, and of which format. */
 bool run_trace_file_is(const char *pattern);
 
 /* The name is that of a file which prof does not write: what to write instead. Else NULL. */

@@ -39,7 +39,7 @@ def _arguments() -> argparse.ArgumentParser:
         "--output",
         type=_output,
         metavar="FILE",
-        help="write the trace, too: .json, .json.gz, or .prof",
+        help="write the trace, too, in the format of its ending, as prof dump has them",
     )
     # of the command prof run, which names the captures there
     run.add_argument("--output-in-folder", action="store_true", help=argparse.SUPPRESS)

@@ -36,7 +36,11 @@ _AGAIN = "PROF_RUN"
 """In the environment of the process that _ensure_memory() begins; libprof_memory.so looks for it,
 too."""
 _RECORDS = 2  # PROF_DEVICES_RECORDS
-ENDINGS = (".json.gz", ".json", ".prof")
+# as the command has them: an ending before those that it ends in
+ENDINGS = (
+    *(".speedscope.json.gz", ".speedscope.json", ".json.gz", ".json", ".prof"),
+    *(".pftrace.gz", ".pftrace", ".csv.gz", ".csv", ".folded.gz", ".folded", ".pb.gz", ".pb"),
+)
 
 
 def _is_command_on_path() -> bool:
@@ -46,6 +50,15 @@ def _is_command_on_path() -> bool:
         return found is not None and filecmp.cmp(found, _import.command())
     except OSError:
         return False
+
+
+def _viewer(path: str) -> str:
+    """What opens a file of this ending; "" where that is not one program."""
+    if path.endswith((".speedscope.json", ".speedscope.json.gz")):
+        return "open it in https://www.speedscope.app"
+    if path.endswith((".json", ".json.gz", ".pftrace", ".pftrace.gz")):
+        return "open it in https://ui.perfetto.dev"
+    return "go tool pprof reads it" if path.endswith((".pb", ".pb.gz")) else ""
 
 
 def say(text: str) -> None:
@@ -325,9 +338,8 @@ class _Recording:
                 else ""
             )
             is_capture = written[0].endswith(".prof")
-            viewer = "open it in https://ui.perfetto.dev"
-            look = self._table_words(written) if is_capture else viewer
-            say(f"prof: the trace is in {written[0]}{beside}; {look}")
+            look = self._table_words(written) if is_capture else _viewer(written[0])
+            say(f"prof: the trace is in {written[0]}{beside}{look and f'; {look}'}")
 
     def _hint(self, events: int, children: int) -> str:
         """Where the script itself is all that was recorded, or memory was asked for in vain."""
@@ -512,7 +524,7 @@ def run(options: argparse.Namespace) -> Any:
         if not os.path.isdir(_folder_of(options.output)):
             fail(f"there is no directory for {options.output!r}")
         if not options.output.endswith(ENDINGS):
-            fail(f"-o {options.output}: it must end in .json, .json.gz or .prof")
+            fail(f"-o {options.output}: it must end in one of {', '.join(ENDINGS)}")
     functions, torch = _functions(options), _torch(options)
     if options.profile_memory and torch is None:
         _ensure_memory()

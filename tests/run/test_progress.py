@@ -1,0 +1,148 @@
+"""Work that takes long: the line about it on a terminal, and what Ctrl-C leaves: nothing."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import unittest
+
+from case import HANG_SECONDS, PROF, TerminalCase
+from known_capture import Recorded, events
+
+ERASE = b"\r\x1b[K"
+
+
+def many_events():
+    """An export of them is more than a pipe holds."""
+    return [{**event, "tid": thread} for thread in range(20) for event in events()]
+
+
+class Line(TerminalCase):
+    """The output is a pipe that is not read before the line has come, however long that takes."""
+
+    def setUp(self):
+        super().setUp()
+        self.write("many.json", json.dumps({"traceEvents": many_events()}))
+        subprocess.run(
+            [PROF, "import", "many.json", "-o", "many.prof"],
+            cwd=self.folder,
+            stdout=subprocess.DEVNULL,
+            timeout=HANG_SECONDS,
+            check=True,
+        )
+        self.pipe = os.path.join(self.folder, "pipe")
+        os.mkfifo(self.pipe)
+        self.reader = os.open(self.pipe, os.O_RDONLY | os.O_NONBLOCK)
+        self.addCleanup(os.close, self.reader)
+
+    def words(self, *variables):
+        return ("env", *variables, PROF, "dump", "many.prof", "-f", "csv", "-o", "pipe")
+
+    def drain(self):
+        os.set_blocking(self.reader, True)
+        count = 0
+        while piece := os.read(self.reader, 1 << 20):
+            count += len(piece)
+        return count
+
+    def test_a_terminal_has_a_line_with_an_estimate_which_goes(self):
+        pid, master = self.start_program(*self.words("TERM=xterm", "CI="))
+        self.expect(master, b"prof dump: ")
+        self.assertRegex(self.expect(master, b" s left"), rb"^\d+ %, about \d+$")
+        self.assertGreater(self.drain(), 1 << 16)
+        after = self.rest(master)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
+        self.assertIn(ERASE, after)
+        self.assertNotIn(b"%", after.rpartition(ERASE)[2])
+
+    def wait_until_blocked(self, pid):
+        """It writes into the pipe, which is full: the line's thread would be there."""
+        while True:
+            with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+                state = file.read().rpartition(")")[2].split()[0]
+            links = [os.path.join(f"/proc/{pid}/fd", x) for x in os.listdir(f"/proc/{pid}/fd")]
+            if state == "S" and any(os.path.realpath(x) == self.pipe for x in links):
+                return
+
+    def test_a_pipe_and_ci_have_no_line(self):
+        for words in (("TERM=dumb", "CI="), ("TERM=xterm", "CI=true")):
+            pid, master = self.start_program(*self.words(*words))
+            self.wait_until_blocked(pid)
+            self.assertEqual(len(os.listdir(f"/proc/{pid}/task")), 1)
+            self.drain()
+            self.assertNotIn(b"%", self.rest(master))
+            os.waitpid(pid, 0)
+            self.reader = os.open(self.pipe, os.O_RDONLY | os.O_NONBLOCK)
+        with subprocess.Popen(
+            self.words("TERM=xterm", "CI="), cwd=self.folder, stderr=subprocess.PIPE
+        ) as process:
+            self.wait_until_blocked(process.pid)
+            self.assertEqual(len(os.listdir(f"/proc/{process.pid}/task")), 1)
+            self.drain()
+            self.assertNotIn(b"%", process.stderr.read())
+
+
+@unittest.skipUnless(shutil.which("strace"), "there is no strace, which stops a program in a call")
+class Killed(Recorded):
+    """The signal comes in the last write of the output, before the file has its name."""
+
+    COMMANDS = (
+        ("dump", "trace.prof", "-o", "out/x.json"),
+        ("dump", "trace.prof", "-o", "out/x.pftrace.gz"),
+        ("merge", "trace.prof", "-o", "out/x.pftrace"),
+        ("report", "trace.prof", "-o", "out/x.html"),
+        ("flame", "trace.prof", "-o", "out/x.svg"),
+        ("import", "trace.json", "-o", "out/x.prof"),
+        ("table", "trace.json"),
+    )
+    CALL = re.compile(r"^(\w+)\((\d+|AT_FDCWD),? ?(.*)\) += (-?\d+)")
+
+    def strace(self, words, *injections):
+        out = os.path.join(self.folder, "out")
+        shutil.rmtree(out, ignore_errors=True)
+        os.mkdir(out)
+        options = [x for injection in injections for x in ("-e", f"inject={injection}")]
+        done = subprocess.run(
+            ["strace", "-qq", "-o", "log", "-e", "trace=openat,write,pwrite64", *options]
+            + [PROF, *words],
+            cwd=self.folder,
+            env={**os.environ, "TMPDIR": out},
+            capture_output=True,
+            timeout=HANG_SECONDS,
+            check=False,
+        )
+        calls = [self.CALL.match(line) for line in self.read("log").splitlines()]
+        return done.returncode, [call.groups() for call in calls if call]
+
+    @staticmethod
+    def numbers(calls, name, takes):
+        """Which of the calls of that name they are."""
+        of_name = [call for call in calls if call[0] == name]
+        return [number for number, call in enumerate(of_name, 1) if takes(call)]
+
+    def test_nothing_is_left(self):
+        self.record()
+        self.write_trace()
+        for words in self.COMMANDS:
+            status, calls = self.strace(words)
+            self.assertEqual(status, 0, words)
+            is_import = words[0] in ("import", "table")
+            kind = "O_WRONLY|O_CLOEXEC|O_TMPFILE" if is_import else "O_TMPFILE"
+            opened = self.numbers(calls, "openat", lambda call, kind=kind: kind in call[2])
+            self.assertEqual(len(opened), 1, words)
+            file = [call for call in calls if call[0] == "openat"][opened[0] - 1][3]
+            name = "pwrite64" if is_import else "write"
+            last = self.numbers(calls, name, lambda call, file=file: call[1] == file)[-1]
+            signal_at = f"{name}:signal=SIGINT:when={last}"
+            for more in ((), (f"openat:error=EOPNOTSUPP:when={opened[0]}",)):
+                status, calls = self.strace(words, signal_at, *more)
+                self.assertEqual(status, -signal.SIGINT, (words, more))
+                has_name = any(".tmp" in call[2] and "O_EXCL" in call[2] for call in calls)
+                self.assertEqual(has_name, bool(more), words)
+                self.assertEqual(os.listdir(os.path.join(self.folder, "out")), [], (words, more))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
