@@ -30,8 +30,8 @@ static struct {
   int policy, nice;
 } placement PROF_I_WRITTEN_AT_LOAD;
 
-/* A constructor of another library may start prof before this one runs. syscall() alone: each other
-   function of libc would be on a page that the process may not have mapped yet. */
+/* A constructor of another library may start prof before this one runs. It calls syscall() alone:
+   each other function of libc may be on a page that the process has not mapped yet. */
 __attribute__((constructor)) static void placement_record(void) {
   uint32_t state = PLACEMENT_NOT_READ;
   if (!__atomic_compare_exchange_n(&placement.state, &state, PLACEMENT_READING, false,
