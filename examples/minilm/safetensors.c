@@ -77,8 +77,8 @@ static int map_file(const char *path, safetensors *file, failure *why) {
 
 static int parse_header(const char *path, safetensors *file, failure *why) {
   uint64_t length = 0;
-  /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): failure_set() returns -1, so the file is
-     mapped */
+  /* failure_set() returns -1, so the file is mapped. */
+  /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
   for (int i = 0; i < LENGTH_BYTES; i++) length |= (uint64_t)file->bytes[i] << (8 * i);
   if (length > file->byte_count - LENGTH_BYTES || length > HEADER_BYTES_MAX)
     return failure_set(why, "%s: header length %llu does not fit the file's %zu bytes", path,

@@ -395,6 +395,8 @@ typedef struct prof_health {
 } prof_health;
 
 /* Fills health_out. Measuring scope_cost_ns takes about one millisecond and records nothing.
+   Events of full chunks are counted once, at 1 to 2 ns each: the first call after 100 million
+   takes 0.1 to 0.2 s of processor time. No other call waits meanwhile.
    PROF_E_INVALID: health_out is NULL or its size is 0.
    Any thread. */
 PROF_API int prof_health_get(prof_health *health_out) PROF_I_NOEXCEPT;

@@ -351,8 +351,8 @@ uint64_t prof_i_aggregation_group_count(const prof_i_aggregation *a) {
 void prof_i_aggregation_free_groups(prof_i_aggregation *a) {
   group_node *g, *next;
   HASH_ITER(hh, a->groups, g, next) {
-    /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): uthash frees its table with the last one, and
-       sets groups to NULL */
+    /* uthash frees its table with the last one, and sets groups to NULL. */
+    /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
     HASH_DEL(a->groups, g);
     free_group(g);
   }

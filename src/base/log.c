@@ -149,8 +149,8 @@ int prof_i_fail(int status, const char *format, ...) {
   const int saved = errno;
   va_list arguments;
   va_start(arguments, format);
-  /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): clang-tidy 14 does not see the va_start()
-     before it */
+  /* clang-tidy 14 does not see the va_start() before it. */
+  /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized) */
   vsnprintf(error_text_of_thread(), ERROR_BYTES, format, arguments);
   va_end(arguments);
   errno = saved;
@@ -210,8 +210,8 @@ void prof_i_log(const char *format, ...) {
   char line[ERROR_BYTES];
   va_list arguments;
   va_start(arguments, format);
-  /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): clang-tidy 14 does not see the va_start()
-     before it */
+  /* clang-tidy 14 does not see the va_start() before it. */
+  /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized) */
   vsnprintf(line, sizeof line, format, arguments);
   va_end(arguments);
   sanitize_text(line);

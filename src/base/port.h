@@ -36,8 +36,11 @@
    such a function. */
 #if defined(PROF_I_TSAN)
 #define PROF_I_RACES_BY_DESIGN __attribute__((noinline, no_sanitize("thread")))
+#define PROF_I_RACES_BY_DESIGN_INLINE PROF_I_RACES_BY_DESIGN
 #else
 #define PROF_I_RACES_BY_DESIGN
+/* In each caller with its constants. */
+#define PROF_I_RACES_BY_DESIGN_INLINE inline __attribute__((always_inline))
 #endif
 
 /* A build with PROF_FAKE_CLOCK asks these, which tests/clock defines, instead of the processor and

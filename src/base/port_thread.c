@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "port.h"
@@ -35,18 +36,20 @@ static struct {
   int policy, nice;
 } placement PROF_I_WRITTEN_AT_LOAD;
 
-/* A constructor of another library may start prof before this one runs. */
+/* A constructor of another library may start prof before this one runs. It calls syscall() alone:
+   each other function of libc may be on a page that the process has not mapped yet. */
 __attribute__((constructor)) static void placement_record(void) {
   uint32_t state = PLACEMENT_NOT_READ;
   if (!__atomic_compare_exchange_n(&placement.state, &state, PLACEMENT_READING, false,
                                    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
     return;
   const int saved = errno;
-  const pid_t pid = getpid(); /* its main thread's tid */
+  const long pid = syscall(SYS_getpid); /* its main thread's tid */
   const bool placement_is_known =
-      sched_getaffinity(pid, sizeof placement.allowed, &placement.allowed.set) == 0;
-  placement.policy = sched_getscheduler(pid);
-  placement.nice = getpriority(PRIO_PROCESS, (id_t)pid); /* -1 is no normal priority either */
+      syscall(SYS_sched_getaffinity, pid, sizeof placement.allowed, &placement.allowed.set) > 0;
+  placement.policy = (int)syscall(SYS_sched_getscheduler, pid);
+  const long turned = syscall(SYS_getpriority, PRIO_PROCESS, pid); /* 20 - nice, of 1 to 40 */
+  placement.nice = turned > 0 ? 20 - (int)turned : 0;
   errno = saved;
   __atomic_store_n(&placement.state, placement_is_known ? PLACEMENT_KNOWN : PLACEMENT_UNKNOWN,
                    __ATOMIC_RELEASE);

@@ -53,8 +53,8 @@ int prof_i_backend_fail(int result, const char *format, ...) {
   if (!w) return result;
   va_list values;
   va_start(values, format);
-  /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): clang-tidy 14 does not see the va_start()
-     before it */
+  /* clang-tidy 14 does not see the va_start() before it. */
+  /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized) */
   vsnprintf(w->text, sizeof w->text, format, values);
   va_end(values);
   w->last = w->text;

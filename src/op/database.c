@@ -266,8 +266,8 @@ static int open_database(op_database *d, const char *path) {
   *d = (op_database){.path = path, .begun_ns = prof_i_port_monotonic_ns()};
   int status = open_sqlite(d);
   if (status) return status;
-  /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): prof_i_fail() returns no PROF_OK, so
-     open_sqlite() has set it */
+  /* prof_i_fail() returns no PROF_OK, so open_sqlite() has set it. */
+  /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage) */
   const int code = d->open_v2(
       path, &d->file, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, NULL);
   if (code != SQLITE_OK) return status_of_sqlite(d, code);

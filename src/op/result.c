@@ -52,8 +52,8 @@ static void add_text(text_line *l, const char *format, ...) {
   va_list values;
   va_start(values, format);
   const size_t left = l->used < l->room ? l->room - l->used : 0;
-  /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): clang-tidy 14 does not see the va_start()
-     before it */
+  /* clang-tidy 14 does not see the va_start() before it. */
+  /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized) */
   const int bytes = vsnprintf(left ? l->to + l->used : NULL, left, format, values);
   va_end(values);
   if (bytes > 0) l->used += (size_t)bytes;

@@ -72,8 +72,8 @@ static void close_zlib(const zlib_functions *functions) { (void)functions; }
 #endif
 
 static int start_stream(prof_i_gzip *gzip, int level) {
-  /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): prof_i_fail() returns no PROF_OK, so
-     open_zlib() has set it */
+  /* prof_i_fail() returns no PROF_OK, so open_zlib() has set it. */
+  /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage) */
   const int result =
       gzip->zlib.init(&gzip->stream, level, Z_DEFLATED, GZIP_WINDOW_BITS, GZIP_MEMORY_LEVEL,
                       Z_DEFAULT_STRATEGY, ZLIB_VERSION, (int)sizeof gzip->stream);

@@ -13,6 +13,7 @@
 
 #include "core/buffer/arena.h"
 #include "core/buffer/chunk.h"
+#include "core/buffer/clock.h"
 #include "format/layout.h"
 #include "fresh_arena.h"
 #include "health.h"
@@ -63,6 +64,29 @@ static void what_is_known_ends_with_a_clear(void **state) {
   assert_int_equal(health_now().recorded_count, SCOPES);
 }
 
+/* As beside prof_clear(), which has not come to the chunk yet. */
+static void what_had_ended_by_a_clear_is_not_walked_again(void **state) {
+  (void)state;
+  start(PROF_POLICY_KEEP, 64 << 20);
+  record(SCOPES);
+  assert_int_equal(health_now().recorded_count, SCOPES);
+  const prof_i_head *const head = falsify_one(7);
+  assert_non_null(head);
+  uint64_t *const clear_ticks = &prof_i_arena_header()->clear_ticks;
+  *clear_ticks = prof_i_clock_ticks();
+  assert_int_equal(health_now().recorded_count, 0);
+  assert_int_equal(health_now().lost_count[PROF_LOSS_CLEARED], SCOPES + 7);
+  /* Of this chunk some had ended, others had not: it is walked. */
+  const uint64_t *const words =
+      (const uint64_t *)((const char *)head + (head->bytes / 2 & ~UINT64_C(15)));
+  *clear_ticks = (words[0] >> 4) + (words[1] >> PROF_I_DURATION_SHIFT);
+  const prof_health health = health_now();
+  assert_true(health.recorded_count > 0 && health.lost_count[PROF_LOSS_CLEARED] > 0);
+  assert_int_equal(health.recorded_count + health.lost_count[PROF_LOSS_CLEARED], SCOPES);
+  *clear_ticks = 0; /* as it was: what was found first is still known */
+  assert_int_equal(health_now().recorded_count, SCOPES + 7);
+}
+
 static void what_is_known_ends_where_a_ring_comes_round(void **state) {
   (void)state;
   start(PROF_POLICY_RING, 16 << 20);
@@ -104,10 +128,12 @@ static void who_finds_the_table_taken_walks(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(a_full_chunk_is_walked_once),
-                                     cmocka_unit_test(what_is_known_ends_with_a_clear),
-                                     cmocka_unit_test(what_is_known_ends_where_a_ring_comes_round),
-                                     cmocka_unit_test(what_is_known_ends_with_the_capture),
-                                     cmocka_unit_test(who_finds_the_table_taken_walks)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_full_chunk_is_walked_once),
+      cmocka_unit_test(what_is_known_ends_with_a_clear),
+      cmocka_unit_test(what_had_ended_by_a_clear_is_not_walked_again),
+      cmocka_unit_test(what_is_known_ends_where_a_ring_comes_round),
+      cmocka_unit_test(what_is_known_ends_with_the_capture),
+      cmocka_unit_test(who_finds_the_table_taken_walks)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -71,11 +71,13 @@ void prof_i_chunk_begin(void);
 /* What full chunks hold, counted once: prof_health() need not walk gigabytes of records, or read
    them back from a file, at each call. */
 
-/* Of one chunk. It holds while the chunk's sequence and the capture's clear are these. */
+/* Of one chunk, while its sequence is this one. The count is live while the capture's last clear is
+   this one. It is cleared after a clear that is not before latest_end. */
 typedef struct prof_i_counted_chunk {
   uint64_t sequence; /* 0: nothing is known */
   uint64_t clear_ticks;
-  uint64_t live; /* events, none of which was cleared */
+  uint64_t live;       /* events, none of which was cleared */
+  uint64_t latest_end; /* ticks: each of them had ended by then */
 } prof_i_counted_chunk;
 
 /* Takes the table, for this arena. False: another thread has it, or there is no memory; then

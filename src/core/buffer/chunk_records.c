@@ -135,8 +135,25 @@ uint64_t prof_i_chunk_last_clear(void) {
   return __atomic_load_n(&prof_i_arena_header()->clear_ticks, __ATOMIC_RELAXED);
 }
 
-PROF_I_RACES_BY_DESIGN prof_i_chunk_count prof_i_chunk_walk(const prof_i_head *chunk,
-                                                            uint64_t clear_ticks) {
+static PROF_I_RACES_BY_DESIGN inline uint64_t latest_end_of_four(const uint64_t *word) {
+  uint64_t latest = 0;
+  for (int i = 0; i < 8; i += 2) {
+    const uint64_t end =
+        (__atomic_load_n(&word[i], __ATOMIC_RELAXED) >> 4) + (word[i + 1] >> PROF_I_DURATION_SHIFT);
+    latest = end > latest ? end : latest;
+  }
+  return latest;
+}
+
+static inline void raise_to(uint64_t *latest, uint64_t ticks) {
+  if (latest && ticks > *latest) *latest = ticks;
+}
+
+/* latest_end: raised to the latest end of an event; NULL where nobody asks, as in a ring, whose
+   walk must not pay for it. */
+static PROF_I_RACES_BY_DESIGN_INLINE prof_i_chunk_count chunk_walk(const prof_i_head *chunk,
+                                                                   uint64_t clear_ticks,
+                                                                   uint64_t *latest_end) {
   prof_i_chunk_count count = {0};
   const uint64_t end = prof_i_chunk_claimed_bytes(chunk);
   const uint64_t generation = chunk->generation;
@@ -146,6 +163,7 @@ PROF_I_RACES_BY_DESIGN prof_i_chunk_count prof_i_chunk_walk(const prof_i_head *c
     const int four = end - i >= 64 ? records_parse_four(word, generation, clear_ticks) : FOUR_MIXED;
     if (PROF_I_LIKELY(four != FOUR_MIXED)) {
       *(four == FOUR_LIVE ? &count.live : &count.cleared) += 4;
+      if (latest_end) raise_to(latest_end, latest_end_of_four(word));
       slots = 4;
       continue;
     }
@@ -154,6 +172,7 @@ PROF_I_RACES_BY_DESIGN prof_i_chunk_count prof_i_chunk_walk(const prof_i_head *c
       const bool cleared = clear_ticks && record_is_over(ticks, word[1], clear_ticks);
       count.cleared += cleared;
       count.live += !cleared;
+      raise_to(latest_end, (ticks >> 4) + (word[1] >> PROF_I_DURATION_SHIFT));
       slots = 1;
       continue;
     }
@@ -161,6 +180,7 @@ PROF_I_RACES_BY_DESIGN prof_i_chunk_count prof_i_chunk_walk(const prof_i_head *c
       const bool cleared = ticks >> 4 <= clear_ticks;
       count.cleared += cleared;
       count.live += !cleared;
+      raise_to(latest_end, ticks >> 4);
       count.longer++;
       slots = 2;
       continue;
@@ -168,6 +188,7 @@ PROF_I_RACES_BY_DESIGN prof_i_chunk_count prof_i_chunk_walk(const prof_i_head *c
     switch (record_parse(word, generation, &slots, &ticks)) {
       case RECORD_EVENT:
         ++*(ticks <= clear_ticks ? &count.cleared : &count.live);
+        raise_to(latest_end, ticks);
         break;
       case RECORD_UNFINISHED:
         count.unfinished++;
@@ -180,9 +201,22 @@ PROF_I_RACES_BY_DESIGN prof_i_chunk_count prof_i_chunk_walk(const prof_i_head *c
   return count;
 }
 
-static bool count_is_known(const prof_i_counted_chunk *known, uint64_t sequence,
-                           uint64_t clear_ticks) {
-  return known && known->sequence == sequence && known->clear_ticks == clear_ticks;
+PROF_I_RACES_BY_DESIGN prof_i_chunk_count prof_i_chunk_walk(const prof_i_head *chunk,
+                                                            uint64_t clear_ticks) {
+  return chunk_walk(chunk, clear_ticks, NULL);
+}
+
+/* By an earlier walk: before this clear, or when all that the chunk holds had ended by it. */
+static bool count_from_known(const prof_i_counted_chunk *known, uint64_t sequence,
+                             uint64_t clear_ticks, prof_i_chunk_count *count_out) {
+  if (!known || known->sequence != sequence) return false;
+  if (known->clear_ticks == clear_ticks)
+    count_out->live = known->live;
+  else if (known->latest_end <= clear_ticks)
+    count_out->cleared = known->live;
+  else
+    return false;
+  return true;
 }
 
 prof_i_chunk_count prof_i_chunk_count_events(const prof_i_head *chunk, uint64_t clear_ticks,
@@ -195,12 +229,11 @@ prof_i_chunk_count prof_i_chunk_count_events(const prof_i_head *chunk, uint64_t 
     const bool is_retired =
         __atomic_load_n(&chunk->state, __ATOMIC_ACQUIRE) == PROF_I_CHUNK_RETIRED;
     prof_i_chunk_count count = {0};
-    if (number && count_is_known(known, sequence, clear_ticks))
-      count.live = known->live;
-    else if (number)
-      count = prof_i_chunk_walk(chunk, clear_ticks);
-    const prof_i_counted_chunk found = {sequence, clear_ticks, count.live};
-    const bool is_final = number && is_retired && !count.unfinished && !count.cleared;
+    uint64_t latest_end = 0;
+    const bool is_walked = number && !count_from_known(known, sequence, clear_ticks, &count);
+    if (is_walked) count = chunk_walk(chunk, clear_ticks, &latest_end);
+    const prof_i_counted_chunk found = {sequence, clear_ticks, count.live, latest_end};
+    const bool is_final = is_walked && is_retired && !count.unfinished && !count.cleared;
     const uint64_t taken =
         __atomic_load_n(&chunk->state, __ATOMIC_RELAXED) == PROF_I_CHUNK_TAKEN ? count.live : 0;
     count.live -= taken;

@@ -97,8 +97,8 @@ static uint64_t *pack_arg(uint64_t *at, const prof_arg *arg, uint32_t bytes) {
       return at + prof_i_put_text(at, bytes ? arg->value.text : "", bytes);
     case PROF_ARG_TENSOR:
       *at++ = bytes | (uint64_t)(arg->value.tensor ? arg->value.tensor->dtype : 0) << 32;
-      /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): without a tensor
-         prof_i_payload_measure() gave no bytes */
+      /* Without a tensor, prof_i_payload_measure() gave no bytes. */
+      /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
       if (bytes) memcpy(at, arg->value.tensor->dims, bytes * sizeof *at);
       return at + bytes;
     default:
