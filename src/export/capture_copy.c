@@ -2,23 +2,25 @@
    opened by mapping it. */
 #include <string.h>
 
-#include "../format/layout.h"
+#include "capture_header.h"
 #include "exporter.h"
 
-/* A copy of what is being recorded says so, or it would be taken for what a process left that
-   died. */
-static int copy_capture(const prof_trace *trace, prof_i_sink *sink) {
-  uint64_t count = 0, done = 0;
-  const void *bytes = prof_i_trace_bytes_at(trace, 0, &count);
+void prof_i_capture_header(const prof_trace *trace, prof_i_header *header_out) {
+  uint64_t count = 0;
   prof_trace_info info = {.size = sizeof info};
   prof_trace_info_get(trace, &info);
-  if (info.is_live && !info.was_clean) {
-    prof_i_header header;
-    memcpy(&header, bytes, done = sizeof header);
-    header.state = PROF_I_STATE_COPIED;
-    prof_i_trace_opened_at(trace, &header.copied_ticks, &header.copied_ns);
-    prof_i_sink_bytes(sink, &header, sizeof header);
-  }
+  memcpy(header_out, prof_i_trace_bytes_at(trace, 0, &count), sizeof *header_out);
+  if (!info.is_live || info.was_clean) return;
+  header_out->state = PROF_I_STATE_COPIED;
+  prof_i_trace_opened_at(trace, &header_out->copied_ticks, &header_out->copied_ns);
+}
+
+static int copy_capture(const prof_trace *trace, prof_i_sink *sink) {
+  uint64_t count = 0, done = sizeof(prof_i_header);
+  const void *bytes;
+  prof_i_header header;
+  prof_i_capture_header(trace, &header);
+  prof_i_sink_bytes(sink, &header, sizeof header);
   for (; (bytes = prof_i_trace_bytes_at(trace, done, &count)) != NULL && count; done += count)
     prof_i_sink_bytes(sink, bytes, count);
   return sink->status;
