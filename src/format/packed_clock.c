@@ -27,6 +27,20 @@ static bool is_multiple(double ticks, double period) {
   return off > -1.25 && off < 1.25;
 }
 
+/* Refines a period by ever larger multiples of it. */
+static double near_period(const double *differences, int count, double period) {
+  for (double most = 1.5 * period; most < 2 * NEAR_TICKS_MAX; most *= 2) {
+    double ticks = 0, steps = 0;
+    for (int i = 0; i < count; i++) {
+      if (differences[i] > most) continue;
+      ticks += differences[i];
+      steps += (double)(int64_t)(differences[i] / period + 0.5);
+    }
+    if (steps > 0) period = ticks / steps;
+  }
+  return period;
+}
+
 /* Differences between neighbours: the smallest ones give the period, or a multiple of it. 0: none
    fits. */
 static double first_period(const double *differences, int count) {
@@ -41,7 +55,7 @@ static double first_period(const double *differences, int count) {
     }
   if (count < 16) return 0;
   for (int divisor = 1; divisor <= DIVISOR_MAX; divisor++) {
-    const double period = sum / near / divisor;
+    const double period = near_period(differences, count, sum / near / divisor);
     if (period < least_period) return 0;
     int fit = 0;
     for (int i = 0; i < count; i++) fit += is_multiple(differences[i], period);

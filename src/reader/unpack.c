@@ -256,7 +256,7 @@ static int unpack_parts(prof_i_source *source, packed_parts *parts, uint64_t *ba
   const uint64_t end =
       parts->plain_end > PROF_I_HEADER_BYTES ? parts->plain_end : PROF_I_HEADER_BYTES;
   const bool is_tail_padded =
-      parts->plain_count < end && end - parts->plain_count < PROF_I_UNIT_BYTES;
+      parts->count > 0 && parts->plain_count < end && end - parts->plain_count < PROF_I_UNIT_BYTES;
   const uint64_t count = is_tail_padded ? parts->plain_count : end;
   if (!run.unpacker) return prof_i_fail(PROF_E_NO_MEMORY, "no memory to unpack a capture");
   int status = image_init(&run.image, end);
