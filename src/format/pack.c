@@ -52,13 +52,19 @@ static void put_signed(prof_i_packer *packer, prof_i_family family, uint64_t val
   prof_i_put_value(&packer->columns, family, prof_i_zigzag(value));
 }
 
-/* The step of a time, whose residual is written. */
-static int64_t put_step(prof_i_packer *packer, const chunk_state *state, uint64_t ticks) {
-  const int64_t step = prof_i_step_of(&state->finder, ticks);
-  const int64_t residual =
-      prof_i_time_between(prof_i_step_ticks(&state->finder.steps, step), ticks);
-  put_signed(packer, PROF_I_FAMILY_RESIDUAL, (uint64_t)residual);
-  return step;
+/* What a step lacks of the time, not negative for a small one. */
+static uint64_t residual_of(const prof_i_steps *steps, int64_t step, uint64_t ticks) {
+  return prof_i_zigzag((uint64_t)prof_i_time_between(prof_i_step_ticks(steps, step), ticks));
+}
+
+static void put_residuals(prof_i_packer *packer, uint64_t first, uint64_t second) {
+  if (__builtin_expect(first < PROF_I_RESIDUALS_MAX && second < PROF_I_RESIDUALS_MAX, 1)) {
+    prof_i_put_value(&packer->columns, PROF_I_FAMILY_RESIDUAL, first | second << 4);
+    return;
+  }
+  prof_i_put_value(&packer->columns, PROF_I_FAMILY_RESIDUAL, PROF_I_RESIDUALS_LARGE);
+  prof_i_put_value(&packer->columns, PROF_I_FAMILY_RESIDUAL, first);
+  prof_i_put_value(&packer->columns, PROF_I_FAMILY_RESIDUAL, second);
 }
 
 static void put_type(prof_i_packer *packer, prof_i_packed_type type, uint32_t children) {
@@ -72,8 +78,10 @@ static void put_type(prof_i_packer *packer, prof_i_packed_type type, uint32_t ch
 /* Type, and times as gaps. Records stand by their ends: a scope's children are before it. */
 static void put_times(prof_i_packer *packer, chunk_state *state, prof_i_packed_type type,
                       uint64_t ticks, uint64_t duration) {
-  const int64_t start = put_step(packer, state, ticks);
-  const int64_t end = put_step(packer, state, (ticks + duration) & PROF_I_TIME_MASK);
+  const int64_t start = prof_i_step_of(&state->finder, ticks);
+  const int64_t end = prof_i_step_of(&state->finder, ticks + duration);
+  put_residuals(packer, residual_of(&state->finder.steps, start, ticks),
+                residual_of(&state->finder.steps, end, ticks + duration));
   uint32_t first = state->start_count;
   while (first > 0 && packer->starts[first - 1] >= start) first--;
   const uint32_t children = state->start_count - first;
@@ -94,7 +102,9 @@ static void put_times(prof_i_packer *packer, chunk_state *state, prof_i_packed_t
 /* The same of a record with one time and no children. */
 static void put_time(prof_i_packer *packer, chunk_state *state, prof_i_packed_type type,
                      uint64_t ticks) {
-  const int64_t step = put_step(packer, state, ticks);
+  const int64_t step = prof_i_step_of(&state->finder, ticks);
+  prof_i_put_value(&packer->columns, PROF_I_FAMILY_RESIDUAL,
+                   residual_of(&state->finder.steps, step, ticks));
   put_type(packer, type, 0);
   put_signed(packer, PROF_I_FAMILY_EVENT_GAP, (uint64_t)step - (uint64_t)state->last_end);
   packer->starts[state->start_count++] = step;

@@ -107,7 +107,7 @@ static double refined_period(const time_sample *sample, double period) {
   return period;
 }
 
-/* The line through all times, by least squares. Returns false if it is none. */
+/* The line through all times, by least squares. False: it is no clock's. */
 static bool fit_line(time_sample *sample, double *period, double *phase) {
   double sum_x = 0, sum_y = 0, sum_xx = 0, sum_xy = 0;
   const double count = sample->count;

@@ -17,7 +17,7 @@ typedef enum prof_i_family {
   PROF_I_FAMILY_PARENT_GAP,
   PROF_I_FAMILY_PARENT_LEAD, /* of its first child behind its begin */
   PROF_I_FAMILY_EVENT_GAP,   /* of records of memory, which have one time */
-  PROF_I_FAMILY_RESIDUAL,
+  PROF_I_FAMILY_RESIDUAL,    /* of times: see PROF_I_RESIDUALS_MAX */
   PROF_I_FAMILY_CHILDREN,
   PROF_I_FAMILY_PAYLOAD, /* numbers of payloads */
   PROF_I_FAMILY_WORD,    /* words of new payloads */
@@ -39,11 +39,16 @@ enum {
   PROF_I_COLUMN_COUNT
 };
 
-/* The most bytes of a column. A payload has at most as many words as the part. */
+/* The most bytes of a column. A scope of 16 bytes has at most three residuals, and a payload at most
+   as many words as the part. */
 enum {
-  PROF_I_COLUMN_BYTES_MAX = PROF_I_PACKED_PLAIN_MAX / 8,
+  PROF_I_COLUMN_BYTES_MAX = PROF_I_PACKED_PLAIN_MAX / 16 * 3,
   PROF_I_RAW_BYTES_MAX = PROF_I_PACKED_PLAIN_MAX * 2
 };
+
+/* The residuals of a scope's two times are one value, the first in the low 4 bits, if both are below
+   this. Else the value is PROF_I_RESIDUALS_LARGE, and each follows alone. */
+enum { PROF_I_RESIDUALS_MAX = 15, PROF_I_RESIDUALS_LARGE = 15 };
 
 /* First bytes of values that do not fit into them. */
 enum { PROF_I_VALUE_2 = 252, PROF_I_VALUE_4 = 253, PROF_I_VALUE_6 = 254, PROF_I_VALUE_8 = 255 };

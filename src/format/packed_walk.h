@@ -21,9 +21,9 @@ static inline uint64_t prof_i_packed_chunk(const void *words, uint64_t offset, u
   return bytes;
 }
 
-/* How many bytes of a capture from this offset on go into one packed extent: chunks are not
-   divided. there: bytes that can be read, a multiple of the unit; it has
-   PROF_I_PACKED_PLAIN_MAX or reaches the end of the capture. */
+/* How many bytes of a capture from this offset on go into one packed extent. It divides no chunk.
+   there: bytes that can be read, a multiple of the unit. They are PROF_I_PACKED_PLAIN_MAX or more,
+   or reach the end of the capture. */
 static inline uint64_t prof_i_packed_part_bytes(const unsigned char *plain, uint64_t offset,
                                                 uint64_t there) {
   const uint64_t most = there < PROF_I_PACKED_PLAIN_MAX ? there : PROF_I_PACKED_PLAIN_MAX;

@@ -44,10 +44,17 @@ static uint64_t take_byte(prof_i_unpacker *unpacker, int column) {
   return prof_i_take_byte(&unpacker->columns, column);
 }
 
-/* The time at a step, with its residual. */
-static uint64_t take_ticks(prof_i_unpacker *unpacker, const chunk_state *state, int64_t step) {
-  return (prof_i_step_ticks(&state->steps, step) + take_signed(unpacker, PROF_I_FAMILY_RESIDUAL)) &
-         PROF_I_TIME_MASK;
+static uint64_t ticks_of(const chunk_state *state, int64_t step, uint64_t residual) {
+  return (prof_i_step_ticks(&state->steps, step) + prof_i_unzigzag(residual)) & PROF_I_TIME_MASK;
+}
+
+static void take_residuals(prof_i_unpacker *unpacker, uint64_t *first, uint64_t *second) {
+  const uint64_t both = take_value(unpacker, PROF_I_FAMILY_RESIDUAL);
+  *first = both & 15;
+  *second = both >> 4;
+  if (__builtin_expect(both != PROF_I_RESIDUALS_LARGE, 1)) return;
+  *first = take_value(unpacker, PROF_I_FAMILY_RESIDUAL);
+  *second = take_value(unpacker, PROF_I_FAMILY_RESIDUAL);
 }
 
 /* *duration_out as word 1 has it: its bits that do not fit are damage. False: damaged. */
@@ -58,6 +65,7 @@ static bool take_times(prof_i_unpacker *unpacker, chunk_state *state, uint64_t c
   if (children > state->start_count) return false;
   const uint32_t first = state->start_count - (uint32_t)children;
   int64_t start, end;
+  uint64_t residuals[2];
   if (children) {
     end = (int64_t)((uint64_t)state->last_end + take_signed(unpacker, PROF_I_FAMILY_PARENT_GAP));
     start = (int64_t)((uint64_t)unpacker->starts[first] -
@@ -69,8 +77,9 @@ static bool take_times(prof_i_unpacker *unpacker, chunk_state *state, uint64_t c
   unpacker->starts[first] = start;
   state->start_count = first + 1;
   state->last_end = end;
-  *ticks_out = take_ticks(unpacker, state, start);
-  *duration_out = (take_ticks(unpacker, state, end) - *ticks_out) & PROF_I_TIME_MASK;
+  take_residuals(unpacker, &residuals[0], &residuals[1]);
+  *ticks_out = ticks_of(state, start, residuals[0]);
+  *duration_out = (ticks_of(state, end, residuals[1]) - *ticks_out) & PROF_I_TIME_MASK;
   return *duration_out >> PROF_I_DURATION_BITS == 0;
 }
 
@@ -79,7 +88,7 @@ static uint64_t take_time(prof_i_unpacker *unpacker, chunk_state *state) {
       (int64_t)((uint64_t)state->last_end + take_signed(unpacker, PROF_I_FAMILY_EVENT_GAP));
   unpacker->starts[state->start_count++] = step;
   state->last_end = step;
-  return take_ticks(unpacker, state, step);
+  return ticks_of(state, step, take_value(unpacker, PROF_I_FAMILY_RESIDUAL));
 }
 
 static uint32_t take_site(prof_i_unpacker *unpacker) {

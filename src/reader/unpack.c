@@ -1,5 +1,5 @@
-/* See unpack.h. A first pass finds the parts, a second one unpacks them. Parts that are damaged, or
-   whose end is cut off, are left out. */
+/* See unpack.h. A first pass finds the parts, a second one unpacks them. Parts that are damaged or
+   cut off are left out. */
 #define _GNU_SOURCE
 #include "unpack.h"
 

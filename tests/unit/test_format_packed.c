@@ -157,6 +157,16 @@ static void a_full_chunk_of_the_largest_size_comes_back(void **state) {
   assert_identity(PART_BYTES);
 }
 
+static void a_full_chunk_of_times_at_no_step_comes_back(void **state) {
+  (void)state;
+  memset(plain, 0, sizeof plain);
+  prof_i_head *const chunk = make_chunk(0, PART_BYTES, 3);
+  seed = 4;
+  for (uint64_t step = 1000; put_plain(chunk, step * 50 + random_below(50), random_below(90), 1);)
+    step += chunk->cursor < 20000 ? 2 : random_bits() >> 40;
+  assert_identity(PART_BYTES);
+}
+
 static void one_scope_around_all_others_comes_back(void **state) {
   (void)state;
   memset(plain, 0, sizeof plain);
@@ -357,6 +367,7 @@ int main(void) {
       cmocka_unit_test(a_chunk_without_records_comes_back),
       cmocka_unit_test(a_chunk_with_one_record_comes_back),
       cmocka_unit_test(a_full_chunk_of_the_largest_size_comes_back),
+      cmocka_unit_test(a_full_chunk_of_times_at_no_step_comes_back),
       cmocka_unit_test(one_scope_around_all_others_comes_back),
       cmocka_unit_test(the_largest_values_come_back),
       cmocka_unit_test(times_that_go_back_come_back),
