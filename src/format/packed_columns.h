@@ -39,15 +39,14 @@ enum {
   PROF_I_COLUMN_COUNT
 };
 
-/* The most bytes of a column. A scope of 16 bytes has at most three residuals, and a payload at most
-   as many words as the part. */
+/* The most bytes of a column: three residuals of a scope of 16 bytes. A payload has fewer words. */
 enum {
   PROF_I_COLUMN_BYTES_MAX = PROF_I_PACKED_PLAIN_MAX / 16 * 3,
   PROF_I_RAW_BYTES_MAX = PROF_I_PACKED_PLAIN_MAX * 2
 };
 
-/* The residuals of a scope's two times are one value, the first in the low 4 bits, if both are below
-   this. Else the value is PROF_I_RESIDUALS_LARGE, and each follows alone. */
+/* The residuals of a scope's two times are one value, the first in the low 4 bits, if both are
+   below this. Else the value is PROF_I_RESIDUALS_LARGE, and each follows alone. */
 enum { PROF_I_RESIDUALS_MAX = 15, PROF_I_RESIDUALS_LARGE = 15 };
 
 /* First bytes of values that do not fit into them. */
