@@ -258,7 +258,7 @@ static const struct {
   const char *name, *wrong, *what_to_do;
 } unfit[] = {
     {"other-order.prof", "the other byte order", "read it on a machine of that order"},
-    {"newer.prof", "format version 3", "use the prof that comes with the program that wrote it"},
+    {"newer.prof", "format version 4", "use the prof that comes with the program that wrote it"},
     {"cut.prof", "has 200 bytes", "nothing in it can be read"},
     {"trace.prof", "begins as JSON does", "give the .prof file"},
     {"trace-list.prof", "begins as JSON does", "give the .prof file"},
