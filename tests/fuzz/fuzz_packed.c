@@ -5,6 +5,7 @@
        odd     The rest are columns of a packed extent: number, 2 bytes of length, the bytes. The
                raw column begins with the head of a chunk. They are unpacked, whatever they hold. If
                they fit, then packing and unpacking the result gives it again. */
+#define _GNU_SOURCE
 #include <prof/trace.h>
 #include <stdio.h>
 #include <stdlib.h>
