@@ -249,7 +249,8 @@ typedef enum prof_format {
   PROF_FORMAT_CSV = 5,        /* a line for each scope, instant and counter value */
   PROF_FORMAT_FOLDED = 6,     /* folded stacks with self time in ns, for flamegraph.pl */
   PROF_FORMAT_SPEEDSCOPE = 7, /* speedscope's JSON: self time of call paths */
-  PROF_FORMAT_PPROF = 8       /* pprof's profile.proto: calls and self time of call paths */
+  PROF_FORMAT_PPROF = 8,      /* pprof's profile.proto: calls and self time of call paths */
+  PROF_FORMAT_PACKED = 9      /* the capture, compressed; needs zstd on the machine */
 } prof_format;
 
 /* A member at the top level of Chrome JSON, as torch.profiler's add_metadata_json() writes it. */

@@ -9,6 +9,7 @@
 #define PROF_I_MAGIC 0x0a1a0a0d666f7270ull /* "prof\r\n\x1a\n": a text-mode copy breaks it */
 enum {
   PROF_I_FORMAT_VERSION = 2, /* 1: slots without a ledger. Else the same */
+  PROF_I_PACKED_VERSION = 3, /* of a packed capture: packed.h */
   PROF_I_HEADER_BYTES = 4096,
   PROF_I_LOSS_WORDS = 16 /* room for prof_loss */
 };

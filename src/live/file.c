@@ -281,6 +281,7 @@ static int open_source(prof_i_source *source, int fd, const char *path) {
   const prof_i_process_state its =
       bytes < PROF_I_FIRST_UNIT_OFFSET ? PROF_I_PROCESS_ENDED : prof_i_process_state_of(&header);
   if (its == PROF_I_PROCESS_ENDED || header.state == PROF_I_STATE_COPIED ||
+      header.version == PROF_I_PACKED_VERSION || /* nobody records into it */
       (its == PROF_I_PROCESS_UNKNOWN && header.state == PROF_I_STATE_STOPPED)) {
     status = read_or_map(source, fd, bytes, path);
   } else {

@@ -13,6 +13,7 @@
 #include "../format/own_time.h"
 #include "../format/parse.h"
 #include "internal.h"
+#include "unpack.h"
 
 /* Drops a use. True: neither the caller nor a view has the trace any more. */
 static bool is_last_use(prof_trace *trace) {
@@ -200,7 +201,8 @@ int prof_i_trace_make(prof_i_source *source, prof_trace **trace_out) {
     return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a trace");
   }
   trace->source = *source;
-  const int status = fill_trace(trace);
+  int status = prof_i_source_unpack(&trace->source, &trace->bad_count);
+  if (status == PROF_OK) status = fill_trace(trace);
   if (status == PROF_E_NO_MEMORY)
     prof_i_fail(status, "no memory for the index of a capture of %llu bytes",
                 (unsigned long long)trace->source.count);

@@ -246,11 +246,11 @@ int prof_i_header_detect(const unsigned char *bytes, uint64_t count, prof_i_head
   memcpy(header_out, bytes, sizeof *header_out);
   /* with the magic as a text */
   if (header_out->unit_bytes == __builtin_bswap32(PROF_I_UNIT_BYTES)) return refuse_byte_order();
-  if (header_out->version > PROF_I_FORMAT_VERSION)
+  if (header_out->version > PROF_I_PACKED_VERSION)
     return prof_i_fail(PROF_E_VERSION,
                        "the capture has format version %u; this library (%s) knows up to %d: use "
                        "the prof that comes with the program that wrote it",
-                       header_out->version, prof_version(), PROF_I_FORMAT_VERSION);
+                       header_out->version, prof_version(), PROF_I_PACKED_VERSION);
   return PROF_OK;
 }
 

@@ -391,7 +391,7 @@ static void dump_options_out_of_range_are_refused_with_their_value(void **state)
     prof_dump_options options;
     const char *texts[2];
   } bad[] = {
-      {{.format = 9}, {"format", "9"}},
+      {{.format = 10}, {"format", "10"}},
       {{.must_be_new = 2}, {"must_be_new", "2"}},
       {{.gzip = -1}, {"gzip", "-1"}},
       {{.gzip = 2}, {"gzip", "2"}},
@@ -418,6 +418,7 @@ static void dump_options_out_of_range_are_refused_with_their_value(void **state)
       {{.from_ns = 500, .to_ns = 400}, {"400", "500"}},
       {{.format = PROF_FORMAT_CAPTURE, .gzip = 1}, {"gzip", path}},
       {{.format = PROF_FORMAT_CAPTURE, .from_ns = 1}, {"cut", path}},
+      {{.format = PROF_FORMAT_PACKED, .to_ns = 1}, {"cut", path}},
   };
   events_record(1);
   prof_step();

@@ -184,7 +184,7 @@ static void the_other_byte_order_is_named(void **state) {
 
 static void a_newer_version_is_named(void **state) {
   (void)state;
-  static const uint32_t versions[] = {PROF_I_FORMAT_VERSION + 1, 77, UINT32_MAX};
+  static const uint32_t versions[] = {PROF_I_PACKED_VERSION + 1, 77, UINT32_MAX};
   unsigned char header[16384];
   memcpy(header, own.c.bytes, sizeof header);
   for (size_t i = 0; i < COUNT_OF(versions); i++) {
@@ -258,7 +258,7 @@ static const struct {
   const char *name, *wrong, *what_to_do;
 } unfit[] = {
     {"other-order.prof", "the other byte order", "read it on a machine of that order"},
-    {"newer.prof", "format version 3", "use the prof that comes with the program that wrote it"},
+    {"newer.prof", "format version 4", "use the prof that comes with the program that wrote it"},
     {"cut.prof", "has 200 bytes", "nothing in it can be read"},
     {"trace.prof", "begins as JSON does", "give the .prof file"},
     {"trace-list.prof", "begins as JSON does", "give the .prof file"},
@@ -288,7 +288,7 @@ static void make_unfit(void) {
     write_file(path_of(small[i].name), small[i].bytes, small[i].count);
   write_file(path_of("cut.prof"), own.c.bytes, 200);
   memcpy(header, own.c.bytes, sizeof header);
-  ((prof_i_header *)(void *)header)->version = PROF_I_FORMAT_VERSION + 1;
+  ((prof_i_header *)(void *)header)->version = PROF_I_PACKED_VERSION + 1;
   write_file(path_of("newer.prof"), header, sizeof header);
   memcpy(header, own.c.bytes, sizeof header);
   for (size_t i = 0; i < 8; i++) header[i] = own.c.bytes[7 - i];

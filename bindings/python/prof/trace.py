@@ -31,7 +31,18 @@ from ._totals import SORTS as SORTS
 if TYPE_CHECKING:
     from .tables import EventList, FunctionEventAvg
 
-_FORMAT_NAMES = ("", "chrome", "raf", "capture", "perfetto", "csv", "folded", "speedscope", "pprof")
+_FORMAT_NAMES = (
+    "",
+    "chrome",
+    "raf",
+    "capture",
+    "perfetto",
+    "csv",
+    "folded",
+    "speedscope",
+    "pprof",
+    "packed",
+)
 FORMATS = {name: number for number, name in enumerate(_FORMAT_NAMES)}
 
 

@@ -1,0 +1,51 @@
+/* The steps of the clock of a chunk's records. Many counters are read in ticks of a clock that is
+   slower: on a machine of 2.45 GHz with a clock of 100 MHz, times are multiples of 24.5, rounded.
+   Numbers of steps are small and equal where ticks are not. A time that is not at a step has a
+   residual, so each time comes back exactly. */
+#ifndef PROF_FORMAT_PACKED_CLOCK_H
+#define PROF_FORMAT_PACKED_CLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Times are of 60 bits and wrap. */
+#define PROF_I_TIME_MASK ((UINT64_C(1) << 60) - 1)
+enum { PROF_I_STEP_BITS = 40 }; /* behind the point */
+
+/* As it is in the file. */
+typedef struct prof_i_steps {
+  uint64_t base;   /* ticks of step 0 */
+  uint64_t period; /* ticks << 40; 1 << 40: each tick is a step */
+  uint64_t phase;  /* as the period */
+} prof_i_steps;
+
+/* The difference of two times, signed. */
+static inline int64_t prof_i_time_between(uint64_t from, uint64_t to) {
+  return (int64_t)((to - from) << 4) >> 4;
+}
+
+static inline uint64_t prof_i_step_ticks(const prof_i_steps *steps, int64_t step) {
+  const __int128 ticks = (__int128)step * (int64_t)steps->period + (int64_t)steps->phase;
+  return (steps->base + (uint64_t)(ticks >> PROF_I_STEP_BITS)) & PROF_I_TIME_MASK;
+}
+
+/* For the one who packs. */
+typedef struct prof_i_step_finder {
+  prof_i_steps steps;
+  double per_tick, offset;
+  bool is_by_tick;
+} prof_i_step_finder;
+
+/* words: slots of 16 bytes with records of this generation. */
+void prof_i_steps_find(prof_i_step_finder *finder, const uint64_t *words, uint64_t slots,
+                       uint64_t generation);
+
+/* The step that is nearest to a time. */
+static inline int64_t prof_i_step_of(const prof_i_step_finder *finder, uint64_t ticks) {
+  const int64_t since = prof_i_time_between(finder->steps.base, ticks);
+  if (finder->is_by_tick) return since;
+  const double step = (double)since * finder->per_tick + finder->offset;
+  return (int64_t)(step + (step < 0 ? -0.5 : 0.5));
+}
+
+#endif

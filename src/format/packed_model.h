@@ -1,0 +1,202 @@
+/* What the packer and the unpacker both know of the records before the present one, and what they
+   predict from it. Both make the same calls in the same order. Tables have one place for each hash
+   and keep the newest: a collision costs bytes, and is no error. */
+#ifndef PROF_FORMAT_PACKED_MODEL_H
+#define PROF_FORMAT_PACKED_MODEL_H
+
+#include <string.h>
+
+#include "packed.h"
+
+/* Kinds of records in the column of types, in the low 3 bits. Above: children, 31: see the family.
+ */
+typedef enum prof_i_packed_type {
+  PROF_I_PACKED_PLAIN,
+  PROF_I_PACKED_LONG,
+  PROF_I_PACKED_ALLOC, /* PROF_I_ALLOC_TYPE */
+  PROF_I_PACKED_FREE,
+  PROF_I_PACKED_ALLOC_MORE, /* PROF_I_ALLOC_MORE_TYPE */
+  PROF_I_PACKED_FREE_MORE,
+  PROF_I_PACKED_RAW /* a slot without a record */
+} prof_i_packed_type;
+enum { PROF_I_PACKED_TYPE_BITS = 3, PROF_I_PACKED_CHILDREN_MAX = 31 };
+
+/* Values of PROF_I_FAMILY_AGE: 0, the piece is not known; else 1 + how + 3 * its age. How: the size
+   of a piece that is freed. */
+typedef enum prof_i_freed_size {
+  PROF_I_FREED_SAME,
+  PROF_I_FREED_WITHOUT_WASTE,
+  PROF_I_FREED_OTHER
+} prof_i_freed_size;
+enum { PROF_I_FREED_WAYS = 3 };
+
+/* How words of a new payload are in PROF_I_FAMILY_WORD: their difference to the word of an older
+   payload, or this byte, and the word in the raw column. */
+enum { PROF_I_PACKED_RAW_WORD = 255 };
+
+/* Values of PROF_I_FAMILY_PAYLOAD: 0 and 1, else the number + 2. */
+enum { PROF_I_PAYLOAD_NEXT, PROF_I_PAYLOAD_NEW, PROF_I_PAYLOAD_NUMBER };
+
+enum {
+  PROF_I_PAYLOAD_COUNT_MAX = PROF_I_PACKED_PLAIN_MAX / 32, /* a long record has two slots or more */
+  PROF_I_SITE_PLACES = 4096,
+  PROF_I_PIECE_PLACES = 1 << 14,
+  PROF_I_SIZE_PLACES = 1024,
+  PROF_I_FREED_COUNT = 14,
+  PROF_I_POOL_PLACES = 64
+};
+
+/* Words of a long record from word 2 on. */
+typedef struct prof_i_payload {
+  const uint64_t *words;
+  uint32_t count;
+  uint32_t next; /* the number of the payload that came after it */
+} prof_i_payload;
+
+typedef struct prof_i_piece {
+  uint64_t address, size; /* size: see prof_i_alloc_size() */
+} prof_i_piece;
+
+/* Addresses that were freed last, of one size. */
+typedef struct prof_i_freed {
+  uint64_t size;
+  uint64_t count;
+  uint64_t addresses[PROF_I_FREED_COUNT];
+} prof_i_freed;
+
+typedef struct prof_i_packed_model {
+  uint32_t payload_count, last_payload;
+  uint64_t alloc_count, last_address;
+  bool has_pieces;
+  uint64_t counters[PROF_I_POOL_PLACES], more[2]; /* more: words 4 and 5 of the last record */
+  uint32_t site_payloads[PROF_I_SITE_PLACES];     /* number + 1 of the last one; 0: none */
+  prof_i_payload payloads[PROF_I_PAYLOAD_COUNT_MAX];
+  prof_i_piece pieces[PROF_I_PIECE_PLACES]; /* by the allocation's number, from 1 */
+  uint32_t numbers[PROF_I_PIECE_PLACES];    /* the newest by the address; 0: none */
+  prof_i_freed freed[PROF_I_SIZE_PLACES];
+} prof_i_packed_model;
+
+static inline void prof_i_model_clear(prof_i_packed_model *model) {
+  if (model->payload_count) memset(model->site_payloads, 0, sizeof model->site_payloads);
+  if (model->has_pieces) {
+    memset(model->numbers, 0, sizeof model->numbers);
+    memset(model->freed, 0, sizeof model->freed);
+  }
+  memset(model->counters, 0, sizeof model->counters);
+  memset(model->more, 0, sizeof model->more);
+  model->payload_count = model->last_payload = 0;
+  model->alloc_count = model->last_address = 0;
+  model->has_pieces = false;
+}
+
+static inline uint64_t prof_i_model_hash(uint64_t value, int bits) {
+  return value * 0x9e3779b97f4a7c15ull >> (64 - bits);
+}
+
+/* ---- payloads ---- */
+
+/* The payload of that number has been read: the next one may follow it again. */
+static inline void prof_i_model_payload_seen(prof_i_packed_model *model, uint32_t number) {
+  model->payloads[model->last_payload].next = number;
+  model->last_payload = number;
+}
+
+static inline uint32_t prof_i_model_payload_expected(const prof_i_packed_model *model) {
+  return model->payload_count ? model->payloads[model->last_payload].next : 0;
+}
+
+/* What a new payload of this site is compared with. */
+static inline prof_i_payload prof_i_model_payload_like(const prof_i_packed_model *model,
+                                                       uint32_t site) {
+  const uint32_t number = model->site_payloads[site % PROF_I_SITE_PLACES];
+  return number ? model->payloads[number - 1] : (prof_i_payload){NULL, 0, 0};
+}
+
+/* words stay as they are as long as the model is in use. */
+static inline void prof_i_model_payload_add(prof_i_packed_model *model, uint32_t site,
+                                            const uint64_t *words, uint64_t count) {
+  const uint32_t number = model->payload_count++;
+  model->payloads[number] = (prof_i_payload){words, (uint32_t)count, number};
+  model->site_payloads[site % PROF_I_SITE_PLACES] = model->payload_count;
+  prof_i_model_payload_seen(model, number);
+}
+
+/* ---- pieces of memory ---- */
+
+/* Word 1 of a record of memory: its size here is pool and bytes, and waste. */
+static inline uint64_t prof_i_alloc_size(uint64_t word1) {
+  return word1 >> PROF_I_ALLOC_WASTE_SHIFT;
+}
+
+/* The allocation so many allocations ago, which must be in the model. */
+static inline const prof_i_piece *prof_i_model_piece(const prof_i_packed_model *model,
+                                                     uint64_t age) {
+  return &model->pieces[(model->alloc_count - age) % PROF_I_PIECE_PLACES];
+}
+
+static inline bool prof_i_model_has_age(const prof_i_packed_model *model, uint64_t age) {
+  return age < model->alloc_count && age < PROF_I_PIECE_PLACES;
+}
+
+/* For the packer alone: how many allocations ago this address was given out; UINT64_MAX: not known.
+ */
+static inline uint64_t prof_i_model_age_of(const prof_i_packed_model *model, uint64_t address) {
+  const uint64_t number = model->numbers[prof_i_model_hash(address, 14)];
+  const uint64_t age = model->alloc_count - number;
+  return number && prof_i_model_has_age(model, age) &&
+                 prof_i_model_piece(model, age)->address == address
+             ? age
+             : UINT64_MAX;
+}
+
+static inline prof_i_freed *prof_i_model_freed(prof_i_packed_model *model, uint64_t size) {
+  return &model->freed[prof_i_model_hash(size, 10)];
+}
+
+/* The address that was freed last of this size, or 0. Pieces with the same usable bytes share
+   addresses whatever was requested. */
+static inline uint64_t prof_i_model_address_expected(prof_i_packed_model *model, uint64_t size) {
+  const uint64_t usable = size >> (PROF_I_ALLOC_POOL_SHIFT - PROF_I_ALLOC_WASTE_SHIFT);
+  const prof_i_freed *const freed = prof_i_model_freed(model, usable);
+  return freed->size == usable && freed->count
+             ? freed->addresses[(freed->count - 1) % PROF_I_FREED_COUNT]
+             : 0;
+}
+
+static inline void prof_i_model_alloc(prof_i_packed_model *model, uint64_t size, uint64_t address) {
+  const uint64_t usable = size >> (PROF_I_ALLOC_POOL_SHIFT - PROF_I_ALLOC_WASTE_SHIFT);
+  prof_i_freed *const freed = prof_i_model_freed(model, usable);
+  if (prof_i_model_address_expected(model, size) == address && freed->count) freed->count--;
+  model->pieces[++model->alloc_count % PROF_I_PIECE_PLACES] = (prof_i_piece){address, size};
+  model->numbers[prof_i_model_hash(address, 14)] = (uint32_t)model->alloc_count;
+  model->last_address = address;
+  model->has_pieces = true;
+}
+
+static inline void prof_i_model_free(prof_i_packed_model *model, uint64_t size, uint64_t address) {
+  const uint64_t usable = size >> (PROF_I_ALLOC_POOL_SHIFT - PROF_I_ALLOC_WASTE_SHIFT);
+  prof_i_freed *const freed = prof_i_model_freed(model, usable);
+  if (freed->size != usable) *freed = (prof_i_freed){.size = usable};
+  freed->addresses[freed->count++ % PROF_I_FREED_COUNT] = address;
+  model->has_pieces = true;
+}
+
+/* The pool's counter after this event, if no other thread's came between. */
+static inline uint64_t prof_i_model_counter_expected(const prof_i_packed_model *model,
+                                                     uint64_t size, bool is_free) {
+  enum {
+    BYTES_SHIFT = PROF_I_ALLOC_BYTES_SHIFT - PROF_I_ALLOC_WASTE_SHIFT,
+    POOL_SHIFT = PROF_I_ALLOC_POOL_SHIFT - PROF_I_ALLOC_WASTE_SHIFT
+  };
+  const uint64_t bytes = size >> BYTES_SHIFT;
+  return model->counters[size >> POOL_SHIFT & (PROF_I_POOL_PLACES - 1)] +
+         (is_free ? -bytes : bytes) + (UINT64_C(1) << 44);
+}
+
+static inline void prof_i_model_counter_seen(prof_i_packed_model *model, uint64_t size,
+                                             uint64_t counter) {
+  enum { POOL_SHIFT = PROF_I_ALLOC_POOL_SHIFT - PROF_I_ALLOC_WASTE_SHIFT };
+  model->counters[size >> POOL_SHIFT & (PROF_I_POOL_PLACES - 1)] = counter;
+}
+
+#endif

@@ -1,0 +1,191 @@
+"""Packed captures: every command gives for one what it gives for the plain capture.
+
+Run by CTest: PROF_TEST_BUILD_DIR has the command.
+"""
+
+import ctypes.util
+import json
+import os
+import subprocess
+import unittest
+
+from case import HANG_SECONDS, PROF
+from known_capture import Recorded
+from nested_capture import nested_events
+
+HEADER_BYTES = 4096
+COMMANDS = (
+    ("info",),
+    ("table",),
+    ("table", "--group", "stack"),
+    ("events",),
+    ("events", "--sort", "duration", "--top", "3"),
+    ("tree",),
+    ("flame",),
+    ("memory",),
+    ("table", "--json"),
+)
+EXPORTS = ("json", "pftrace", "csv", "folded", "speedscope.json", "pb")
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def write(path, data):
+    with open(path, "wb") as file:
+        file.write(data)
+
+
+@unittest.skipUnless(ctypes.util.find_library("zstd"), "zstd is not installed")
+class Packed(Recorded):
+    def pack(self, path, name):
+        """The packed capture's path, in a folder of its own: its name is in outputs."""
+        packed = os.path.join(self.folder, name, os.path.basename(path))
+        os.makedirs(os.path.dirname(packed), exist_ok=True)
+        self.prof("dump", path, "-o", packed, "--pack")
+        return packed
+
+    def run_on(self, path, *words):
+        done = subprocess.run(
+            [PROF, words[0], os.path.basename(path), *words[1:]],
+            cwd=os.path.dirname(path),
+            capture_output=True,
+            timeout=HANG_SECONDS,
+            check=False,
+        )
+        return done.returncode, done.stdout, done.stderr
+
+    def test_every_command_reads_it_as_the_plain_one(self):
+        plain = self.record()
+        packed = self.pack(plain, "packed")
+        self.assertLess(os.path.getsize(packed), os.path.getsize(plain) / 2)
+        for words in COMMANDS:
+            self.assertEqual(self.run_on(packed, *words), self.run_on(plain, *words), words)
+        for ending in EXPORTS:
+            outputs = []
+            for path in plain, packed:
+                self.prof("dump", path, "-o", f"{path}.{ending}")
+                outputs.append(read(f"{path}.{ending}"))
+            self.assertEqual(*outputs)
+
+    def test_arguments_and_threads_are_the_same(self):
+        trace = self.write("trace.json", json.dumps({"traceEvents": nested_events(3)}))
+        plain = os.path.join(self.folder, "nested.prof")
+        self.prof("import", trace, "-o", plain)
+        packed = self.pack(plain, "packed")
+        for words in (*COMMANDS, ("table", "--by", "arg:layer")):
+            self.assertEqual(self.run_on(packed, *words), self.run_on(plain, *words), words)
+
+    def test_unpacking_gives_the_plain_capture_back(self):
+        plain = self.record()
+        back = os.path.join(self.folder, "back.prof")
+        self.prof("dump", self.pack(plain, "packed"), "-o", back)
+        self.assertEqual(read(back), read(plain))
+
+    def test_packing_it_again_changes_nothing(self):
+        packed = self.pack(self.record(), "packed")
+        again = self.pack(packed, "again")
+        self.assertEqual(read(again), read(packed))
+
+    def test_diff_report_and_merge_take_it(self):
+        plain = self.record()
+        packed = self.pack(plain, "packed")
+        expected = self.prof("diff", plain, plain).stdout
+        self.assertEqual(self.prof("diff", plain, packed).stdout.replace(packed, plain), expected)
+        self.prof("report", packed, "-o", os.path.join(self.folder, "page.html"))
+        other = self.record("other.prof", process=8)
+        merged = os.path.join(self.folder, "merged.pftrace")
+        self.prof("merge", packed, other, "-o", merged)
+        self.assertGreater(os.path.getsize(merged), 0)
+
+    def test_a_cut_file_keeps_what_is_whole(self):
+        packed = self.pack(self.record(), "packed")
+        data = read(packed)
+        cut = os.path.join(self.folder, "cut.prof")
+        for size in {
+            *range(0, len(data), max(1, len(data) // 40)),
+            100,
+            HEADER_BYTES,
+            len(data) - 1,
+        }:
+            write(cut, data[:size])
+            done = self.run_on(cut, "info")
+            self.assertEqual(done[0], int(size < HEADER_BYTES), (size, done))
+            if size >= HEADER_BYTES:
+                self.assertIn(b"cut off", done[1] + done[2], size)
+
+    def test_a_flipped_bit_is_said(self):
+        packed = self.pack(self.record(), "packed")
+        data = bytearray(read(packed))
+        for place in range(HEADER_BYTES, len(data), max(1, (len(data) - HEADER_BYTES) // 40)):
+            data[place] ^= 16
+            write(packed, data)
+            done = self.run_on(packed, "info")
+            self.assertEqual(done[0], 0, (place, done))
+            self.assertIn(b"damaged", done[1] + done[2], place)
+            data[place] ^= 16
+
+    def test_pack_is_for_captures_alone(self):
+        plain = self.record()
+        refused = self.prof("dump", plain, "-o", "trace.json", "--pack", status=2)
+        self.assertIn("--pack", refused.stderr)
+        self.assertFalse(os.path.exists(os.path.join(self.folder, "trace.json")))
+
+    def test_a_large_capture_goes_through_a_temporary_file(self):
+        """Above 64 MiB: also if there is no folder for the file."""
+        program = self.write("many.c", MANY_SCOPES)
+        build = os.path.dirname(PROF)
+        source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+        words = ["cc", "-O2", "-I" + os.path.join(source, "include"), program, "-o", "many"]
+        words += ["-L" + build, "-lprof", "-Wl,-rpath," + build]
+        subprocess.run(words, cwd=self.folder, check=True, timeout=HANG_SECONDS)
+        plain = os.path.join(self.folder, "many.prof")
+        recording = {**os.environ, "PROF_LEVEL": "1", "PROF_OUTPUT": plain}
+        subprocess.run([program[:-2]], env=recording, check=True, timeout=HANG_SECONDS)
+        self.assertGreater(os.path.getsize(plain), 64 << 20)
+        packed = self.pack(plain, "packed")
+        expected = self.run_on(plain, "table")
+        self.assertEqual(self.run_on(packed, "table"), expected)
+        back = os.path.join(self.folder, "back.prof")
+        self.prof("dump", packed, "-o", back, env={"TMPDIR": "/nowhere"})
+        self.assertEqual(read(back), read(plain))
+        left = [name for name in os.listdir(self.folder) if name.startswith("tmp")]
+        self.assertEqual(left, [])
+
+
+MANY_SCOPES = """
+#include <prof/scope.h>
+int main(void) {
+  for (int i = 0; i < 2500000; i++) {
+    PROF_SCOPE("outer");
+    { PROF_SCOPE("inner"); }
+  }
+}
+"""
+
+
+@unittest.skipUnless(ctypes.util.find_library("zstd"), "zstd is not installed")
+class WithoutZstd(Recorded):
+    """A file that is no library is found first, in place of zstd."""
+
+    def setUp(self):
+        super().setUp()
+        os.mkdir(os.path.join(self.folder, "lib"))
+        self.write("lib/libzstd.so.1", "no library")
+        self.env = {"LD_LIBRARY_PATH": os.path.join(self.folder, "lib")}
+
+    def test_packing_and_reading_say_what_to_install(self):
+        plain = self.record()
+        packed = os.path.join(self.folder, "packed.prof")
+        self.prof("dump", plain, "-o", packed, "--pack")
+        for words in (("dump", plain, "-o", "no.prof", "--pack"), ("info", packed)):
+            refused = self.prof(*words, status=1, env=self.env)
+            self.assertIn("zstd", refused.stderr)
+            self.assertIn("install", refused.stderr)
+        self.assertFalse(os.path.exists(os.path.join(self.folder, "no.prof")))
+
+
+if __name__ == "__main__":
+    unittest.main()
