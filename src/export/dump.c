@@ -11,7 +11,6 @@
 #include "../base/port.h"
 #include "../base/reentry.h"
 #include "../base/this_thread.h"
-#include "../format/layout.h"
 #include "../sink/sink.h"
 #include "exporter.h"
 
