@@ -29,7 +29,8 @@ static bool is_multiple(double ticks, double period) {
 
 /* Refines a period by ever larger multiples of it. */
 static double near_period(const double *differences, int count, double period) {
-  for (double most = 1.5 * period; most < 2 * NEAR_TICKS_MAX; most *= 2) {
+  double most = 1.5 * period;
+  while (most < 2 * NEAR_TICKS_MAX) {
     double ticks = 0, steps = 0;
     for (int i = 0; i < count; i++) {
       if (differences[i] > most) continue;
@@ -37,6 +38,7 @@ static double near_period(const double *differences, int count, double period) {
       steps += (double)(int64_t)(differences[i] / period + 0.5);
     }
     if (steps > 0) period = ticks / steps;
+    most *= 2;
   }
   return period;
 }
@@ -46,6 +48,7 @@ static double near_period(const double *differences, int count, double period) {
 static double first_period(const double *differences, int count) {
   double least = NEAR_TICKS_MAX, sum = 0;
   int near = 0;
+  if (count < 16) return 0;
   for (int i = 0; i < count; i++)
     if (differences[i] < least) least = differences[i];
   for (int i = 0; i < count; i++)
@@ -53,7 +56,6 @@ static double first_period(const double *differences, int count) {
       sum += differences[i];
       near++;
     }
-  if (count < 16) return 0;
   for (int divisor = 1; divisor <= DIVISOR_MAX; divisor++) {
     const double period = near_period(differences, count, sum / near / divisor);
     if (period < least_period) return 0;
@@ -134,7 +136,8 @@ static bool find_period(const uint64_t *words, uint64_t slots, uint64_t generati
                         double *period, double *phase) {
   double differences[2 * NEAR_COUNT];
   time_sample sample;
-  *period = first_period(differences, near_differences(words, slots, generation, differences));
+  const int count = near_differences(words, slots, generation, differences);
+  *period = first_period(differences, count);
   if (*period == 0) return false;
   take_sample(&sample, words, slots, generation, base);
   if (sample.count < 16) return false;
