@@ -159,7 +159,7 @@ class Lines(Recorded):
         calls = {x["name"]: x["new"]["calls"] for x in json.loads(text)["rows"]}
         self.assertEqual(calls, rows)
         narrow = self.prof("table", "--by", "line", "--width", "60", "lines.prof").stdout
-        self.assertIn("script.py:6\n", narrow)
+        self.assertIn(".py:6\n", narrow)
 
 
 class Differences(Nested):
