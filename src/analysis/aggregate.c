@@ -233,10 +233,12 @@ int prof_i_aggregate_one(const prof_trace *trace, const char *name, const char *
   return status;
 }
 
-/* The options have the usual group if the caller has named none. */
+/* The options have the usual group if the caller has named none. `given` may be a smaller struct. */
 static void add_more(prof_i_aggregation *a, const prof_aggregate_options *given,
                      const prof_i_aggregate_more *more) {
-  const uint32_t named = given ? given->group & ~(uint32_t)PROF_GROUP_KERNEL : 0;
+  prof_aggregate_options whole;
+  options_copy(given, &whole);
+  const uint32_t named = whole.group & ~(uint32_t)PROF_GROUP_KERNEL;
   if (more->group && !named) a->options.group &= ~(uint32_t)(PROF_GROUP_NAME | PROF_GROUP_CATEGORY);
   a->options.group |= more->group;
   a->arg_key = more->arg_key;

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 /* cmocka needs the four above. */
 #include <cmocka.h>
@@ -40,6 +41,7 @@ static uint64_t launch_of(uint64_t start, uint64_t end, uint64_t kernel_begun, i
   prof_i_launches_emit(&all, &it);
   if (is_call_last) prof_i_launches_add_call(&all, &call);
   prof_i_launches_flush(&all, true);
+  free(all.waiting);
   assert_int_equal(emitted_count, 1);
   assert_true(emitted.flags & PROF_BACKEND_LAUNCH_CLOCK);
   return emitted.launch;
