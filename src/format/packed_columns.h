@@ -95,7 +95,7 @@ bool prof_i_columns_are_read(const prof_i_columns *columns);
 /* ---- values ---- */
 
 static inline uint64_t prof_i_zigzag(uint64_t value) {
-  return value << 1 ^ (uint64_t)((int64_t)value >> 63);
+  return value << 1 ^ -(value >> 63);
 }
 static inline uint64_t prof_i_unzigzag(uint64_t value) { return value >> 1 ^ -(value & 1); }
 

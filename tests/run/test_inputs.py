@@ -247,6 +247,13 @@ class Processes(Inputs):
             self.assertIn("its process runs", done.stdout, done.stderr)
             self.assertIn(f"pid {process.pid}", done.stdout)
             self.assertIn("0 groups", self.prof("table", str(process.pid)).stdout)
+            (name,) = [x for x in os.listdir(self.folder) if x.endswith(".prof")]
+            path = os.path.join(self.folder, name)
+            number = os.stat(path).st_ino
+            for word in (str(process.pid), self.folder):
+                done = self.prof("dump", word, "-o", path, status=1)
+                self.assertIn(f"'{path}' is the capture itself", done.stderr)
+            self.assertEqual(os.stat(path).st_ino, number)
         finally:
             process.kill()
             process.wait()

@@ -156,7 +156,7 @@ static int write_dump(const dump_words *w, const char *input, const char *to) {
   prof_i_export_filtered filtered;
   progress_begin("dump", PASSES);
   progress_expect(input);
-  prof_trace *const trace = open_capture(input);
+  prof_trace *const trace = open_capture_for(input, w->output);
   if (!trace) return EXIT_FAILED;
   warn_of_size(trace, w->output, w->options.format);
   const int status = w->filter.filter

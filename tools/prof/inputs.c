@@ -357,18 +357,27 @@ static prof_trace *open_file(const char *path) {
   return trace;
 }
 
-prof_trace *open_capture(const char *word) {
+/* Not over the capture that is read, by whatever word it was named. */
+static prof_trace *open_for_output(const char *path, const char *output) {
+  if (!output || !output_is_input(output, path)) return open_file(path);
+  say("prof: '%s' is the capture itself; write another file", output);
+  return NULL;
+}
+
+prof_trace *open_capture(const char *word) { return open_capture_for(word, NULL); }
+
+prof_trace *open_capture_for(const char *word, const char *output) {
   char path[PATH_MAX];
   long pid;
   struct stat about;
   if (input_word_is_process(word, &pid))
-    return input_of_process(NULL, pid, path, sizeof path) ? open_file(path) : NULL;
-  if (stat(word, &about) != 0 || !S_ISDIR(about.st_mode)) return open_file(word);
+    return input_of_process(NULL, pid, path, sizeof path) ? open_for_output(path, output) : NULL;
+  if (stat(word, &about) != 0 || !S_ISDIR(about.st_mode)) return open_for_output(word, output);
   input_paths found = {0};
   prof_trace *trace = NULL;
   if (put_folder(NULL, &found, word, false) == EXIT_OK) {
     if (found.count == 1)
-      trace = open_file(found.paths[0]);
+      trace = open_for_output(found.paths[0], output);
     else
       say("prof: the folder '%s' has %zu captures, such as '%s': name one", word, found.count,
           found.paths[0]);

@@ -216,7 +216,7 @@ static int print_raf(const prof_trace *trace, const prof_memory *memory, const m
 }
 
 static int show_memory(memory_words *w) {
-  prof_trace *const trace = open_capture(w->capture);
+  prof_trace *const trace = open_capture_for(w->capture, w->svg);
   prof_memory *memory = NULL;
   if (!trace) return EXIT_FAILED;
   int status = prof_memory_read(trace, &memory);
