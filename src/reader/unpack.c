@@ -99,7 +99,8 @@ static bool is_gap_before(const part_finder *finder, const packed_part *part) {
   return part->plain_offset > finder->parts->plain_end && !finder->was_bad && !is_between_plain;
 }
 
-/* The same behind the last part. If the header has the size, check_end_ticks() of open.c sees it. */
+/* The same behind the last part. If the header has the size, check_end_ticks() of open.c counts
+   it. */
 static bool is_gap_at_end(const part_finder *finder) {
   prof_i_header header;
   memcpy(&header, finder->source->bytes, sizeof header);
@@ -232,7 +233,7 @@ static bool file_write(int fd, uint64_t offset, const unsigned char *bytes, uint
   return true;
 }
 
-/* The bytes from here on that are in pages of zeros, or in other pages. */
+/* How many bytes at the begin are in pages of zeros, or in other pages. */
 static uint64_t pages_alike(const unsigned char *bytes, uint64_t count, bool are_zeros) {
   enum { PAGE_BYTES = 4096 };
   uint64_t at = 0;
