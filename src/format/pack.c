@@ -282,18 +282,24 @@ static uint64_t check_of(const prof_i_packed_head *head, uint64_t bytes) {
   return check;
 }
 
-uint64_t prof_i_packed_check(const void *at, uint64_t there) {
+uint64_t prof_i_packed_claimed(const void *at, uint64_t there) {
   const prof_i_packed_head *const head = at;
   if (there < sizeof *head || head->magic != PROF_I_PACKED_MAGIC) return 0;
-  const bool is_sized = head->bytes >= sizeof *head && head->bytes <= there &&
-                        head->bytes % PROF_I_PACKED_ALIGNMENT == 0;
   const bool is_placed = head->plain_offset % PROF_I_UNIT_BYTES == 0 &&
                          head->plain_offset >= PROF_I_FIRST_UNIT_OFFSET &&
                          head->plain_bytes % PROF_I_UNIT_BYTES == 0 && head->plain_bytes > 0 &&
                          head->plain_bytes <= PROF_I_PACKED_PLAIN_MAX &&
                          head->plain_offset <= UINT64_MAX / 2;
-  if (!is_sized || !is_placed || check_of(head, head->bytes) != head->check) return 0;
+  const bool is_sized = head->bytes >= sizeof *head && head->bytes <= there &&
+                        head->bytes % PROF_I_PACKED_ALIGNMENT == 0;
+  if (!is_placed || !is_sized || head->bytes > prof_i_packed_bytes_max(head->plain_bytes)) return 0;
   return head->bytes;
+}
+
+uint64_t prof_i_packed_check(const void *at, uint64_t there) {
+  const prof_i_packed_head *const head = at;
+  const uint64_t bytes = prof_i_packed_claimed(at, there);
+  return bytes && check_of(head, bytes) == head->check ? bytes : 0;
 }
 
 static void put_part(prof_i_packer *packer, const prof_i_packed_part *part) {

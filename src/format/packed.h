@@ -27,7 +27,7 @@ enum {
 typedef struct prof_i_packed_head {
   uint64_t magic;
   uint64_t bytes;        /* of the packed extent: a multiple of 64, this head included */
-  uint64_t plain_offset; /* where its bytes stand in the plain capture: a multiple of the unit */
+  uint64_t plain_offset; /* of its bytes in the plain capture: a multiple of the unit */
   uint64_t plain_bytes;  /* a multiple of the unit, at most PROF_I_PACKED_PLAIN_MAX */
   uint64_t plain_count;  /* of the plain capture */
   uint32_t plain_version;
@@ -37,7 +37,17 @@ typedef struct prof_i_packed_head {
 } prof_i_packed_head;
 _Static_assert(sizeof(prof_i_packed_head) == PROF_I_PACKED_HEAD_BYTES, "as in the file");
 
-/* Is a whole packed extent there, undamaged? `at` is 8-byte aligned. Returns its bytes, or 0. */
+/* The most bytes of a packed extent. A record of 16 bytes takes at most 58: a type and its children
+   (10), two gaps (18), three residuals (27) and a site (3). Other records and the heads of chunks
+   take less than four times their bytes, too. The heads of all columns take less than 4096. */
+static inline uint64_t prof_i_packed_bytes_max(uint64_t plain_bytes) {
+  return PROF_I_PACKED_HEAD_BYTES + 4096 + 4 * plain_bytes;
+}
+
+/* Both look for a packed extent at `at`, which is 8-byte aligned and has `there` bytes. They return
+   the bytes of the extent, or 0. The first one reads the head alone. The second one checks all
+   bytes of the extent. */
+uint64_t prof_i_packed_claimed(const void *at, uint64_t there);
 uint64_t prof_i_packed_check(const void *at, uint64_t there);
 
 /* Packs parts of a plain capture. One thread at a time. zstd may be NULL: the columns stay as they

@@ -109,7 +109,7 @@ static double refined_period(const time_sample *sample, double period) {
   return period;
 }
 
-/* The line through all times, by least squares. False: it is no clock's. */
+/* Fits a line through all times, by least squares. False: the slope is not a possible period. */
 static bool fit_line(time_sample *sample, double *period, double *phase) {
   double sum_x = 0, sum_y = 0, sum_xx = 0, sum_xy = 0;
   const double count = sample->count;

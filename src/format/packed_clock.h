@@ -29,7 +29,7 @@ static inline uint64_t prof_i_step_ticks(const prof_i_steps *steps, int64_t step
   return (steps->base + (uint64_t)(ticks >> PROF_I_STEP_BITS)) & PROF_I_TIME_MASK;
 }
 
-/* For the one who packs. */
+/* Finds the step of a time. Only the packer uses it. */
 typedef struct prof_i_step_finder {
   prof_i_steps steps;
   double per_tick, offset;

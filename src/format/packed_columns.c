@@ -111,6 +111,9 @@ prof_i_unpacked prof_i_columns_read(prof_i_columns *columns, prof_i_zstd *zstd, 
     if (head.column >= PROF_I_COLUMN_COUNT || head.stored > bytes ||
         head.count > column_room(head.column))
       return PROF_I_UNPACK_DAMAGED;
+    /* Each column once: else a few bytes would cost much time. */
+    if (columns->columns[head.column].end != columns->columns[head.column].first)
+      return PROF_I_UNPACK_DAMAGED;
     const prof_i_unpacked result = read_column(&columns->columns[head.column], zstd, &head, from);
     if (result != PROF_I_UNPACKED) return result;
     from += head.stored;

@@ -50,6 +50,11 @@ static int check_capture(const char *path, int fd) {
   if (count < 0) return level_fail_errno(path);
   const int status = prof_i_header_detect(bytes, (uint64_t)count, &its);
   if (status) return prof_i_fail_in(path, status);
+  if (header->version == PROF_I_PACKED_VERSION)
+    return prof_i_fail(PROF_E_NOT_RUNNING,
+                       "%s is packed, and no process records into a packed capture: give the "
+                       "capture that the process writes, or its number to prof level",
+                       path);
   if (header->state == PROF_I_STATE_COPIED) return refuse_capture_copy(path);
   if (header->state == PROF_I_STATE_STOPPED)
     return prof_i_fail(PROF_E_NOT_RUNNING, "recording into %s was stopped", path);

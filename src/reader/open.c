@@ -202,10 +202,12 @@ int prof_i_trace_make(prof_i_source *source, prof_trace **trace_out) {
   }
   trace->source = *source;
   int status = prof_i_source_unpack(&trace->source, &trace->bad_count);
-  if (status == PROF_OK) status = fill_trace(trace);
-  if (status == PROF_E_NO_MEMORY)
-    prof_i_fail(status, "no memory for the index of a capture of %llu bytes",
-                (unsigned long long)trace->source.count);
+  if (status == PROF_OK) {
+    status = fill_trace(trace);
+    if (status == PROF_E_NO_MEMORY)
+      prof_i_fail(status, "no memory for the index of a capture of %llu bytes",
+                  (unsigned long long)trace->source.count);
+  }
   if (status) {
     prof_i_trace_destroy(trace);
     return status;

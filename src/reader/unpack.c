@@ -1,11 +1,12 @@
-/* See unpack.h. A first pass finds the parts, a second one unpacks them. Parts that are damaged or
-   cut off are left out. */
+/* See unpack.h. A first pass finds the extents, a second one unpacks them. Damaged extents are
+   omitted and counted. */
 #define _GNU_SOURCE
 #include "unpack.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <prof/status.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -17,8 +18,12 @@
 #include "../format/packed.h"
 #include "capture.h"
 
-/* A capture shrinks at most so far. So a few bytes do not claim terabytes. */
-enum { PLAIN_PER_PACKED_MAX = 8192 };
+enum {
+  /* The plain bytes for each packed byte, at most: a few bytes do not claim terabytes. */
+  PLAIN_PER_PACKED_MAX = 8192,
+  /* All failed checks together read at most so many times the file's bytes. */
+  FAILED_PER_FILE_MAX = 4
+};
 
 /* A packed extent, or a plain one that stands at its own offset. */
 typedef struct packed_part {
@@ -31,17 +36,25 @@ typedef struct packed_parts {
   packed_part *items;
   uint32_t count, room;
   uint64_t plain_end;   /* of the last one */
-  uint64_t plain_count; /* of the whole plain capture, as they say */
+  uint64_t plain_count; /* of the whole plain capture, as the last packed one says */
   uint32_t version;     /* of the plain capture */
 } packed_parts;
+
+/* The state of the first pass. */
+typedef struct part_finder {
+  const prof_i_source *source;
+  packed_parts *parts;
+  uint64_t failed_left; /* bytes that failed checks may still read */
+  bool was_bad;         /* damage was counted since the last part */
+  bool was_plain;       /* the last part is plain; true: there is none */
+} part_finder;
 
 static int parts_add(packed_parts *parts, packed_part part) {
   if (!prof_i_make_room((void **)&parts->items, &parts->room, parts->count, sizeof *parts->items))
     return prof_i_fail(PROF_E_NO_MEMORY, "no memory for the %u parts of a packed capture",
                        parts->count);
   parts->items[parts->count++] = part;
-  const uint64_t end = part.plain_offset + part.plain_bytes;
-  if (end > parts->plain_end) parts->plain_end = end;
+  parts->plain_end = part.plain_offset + part.plain_bytes;
   return PROF_OK;
 }
 
@@ -49,122 +62,202 @@ static bool is_zero(const unsigned char *bytes, uint64_t count) {
   return bytes[0] == 0 && memcmp(bytes, bytes + 1, (size_t)count - 1) == 0;
 }
 
-/* The part at this offset, and its bytes in the file; 0: there is none. */
-static uint64_t part_at(const prof_i_source *source, uint64_t at, packed_parts *parts,
-                        packed_part *part_out) {
-  const uint64_t there = source->count - at, most = source->count * PLAIN_PER_PACKED_MAX;
-  const prof_i_packed_head *const packed = (const void *)(source->bytes + at);
-  const uint64_t packed_bytes = prof_i_packed_check(packed, there);
-  if (packed_bytes) {
-    if (packed->plain_offset + packed->plain_bytes > most) return 0;
-    *part_out = (packed_part){at, packed_bytes, packed->plain_offset, packed->plain_bytes, false};
-    parts->plain_count = packed->plain_count;
-    parts->version = packed->plain_version;
-    return packed_bytes;
+/* Checks what is cheap first. Parts stand in the order of the plain capture, so one that begins
+   before the end of the last one is refused. */
+static bool packed_part_at(part_finder *finder, uint64_t at, packed_part *part_out) {
+  const uint64_t there = finder->source->count - at;
+  const uint64_t plain_most = finder->source->count * PLAIN_PER_PACKED_MAX;
+  const prof_i_packed_head *const head = (const void *)(finder->source->bytes + at);
+  const uint64_t bytes = prof_i_packed_claimed(head, there);
+  if (!bytes || head->plain_offset < finder->parts->plain_end ||
+      head->plain_offset + head->plain_bytes > plain_most || bytes > finder->failed_left)
+    return false;
+  if (!prof_i_packed_check(head, there)) {
+    finder->failed_left -= bytes;
+    return false;
   }
-  if (at % PROF_I_UNIT_BYTES != 0 || at == 0 || there < PROF_I_HEAD_BYTES) return 0;
-  const uint64_t plain_bytes = prof_i_head_bytes((const void *)(source->bytes + at), at);
-  if (!plain_bytes || plain_bytes > there) return 0;
-  *part_out = (packed_part){at, plain_bytes, at, plain_bytes, true};
-  return plain_bytes;
+  *part_out = (packed_part){at, bytes, head->plain_offset, head->plain_bytes, false};
+  finder->parts->plain_count = head->plain_count;
+  finder->parts->version = head->plain_version;
+  return true;
+}
+
+static bool plain_part_at(const part_finder *finder, uint64_t at, packed_part *part_out) {
+  const uint64_t there = finder->source->count - at;
+  if (at % PROF_I_UNIT_BYTES != 0 || at < finder->parts->plain_end || there < PROF_I_HEAD_BYTES)
+    return false;
+  const uint64_t bytes = prof_i_head_bytes((const void *)(finder->source->bytes + at), at);
+  if (!bytes || bytes > there) return false;
+  *part_out = (packed_part){at, bytes, at, bytes, true};
+  return true;
+}
+
+/* Plain bytes that no part has are damage. Damage before this part in the file was counted, and
+   explains them. Between plain parts units may be free. */
+static bool is_gap_before(const part_finder *finder, const packed_part *part) {
+  const bool is_between_plain = finder->was_plain && part->is_plain;
+  return part->plain_offset > finder->parts->plain_end && !finder->was_bad && !is_between_plain;
+}
+
+/* The same behind the last part. If the header has the size, check_end_ticks() of open.c counts
+   it. */
+static bool is_gap_at_end(const part_finder *finder) {
+  prof_i_header header;
+  memcpy(&header, finder->source->bytes, sizeof header);
+  const uint64_t end = finder->parts->plain_end;
+  return finder->parts->plain_count > end && header.made_bytes <= end && !finder->was_bad;
 }
 
 /* Neighbouring damaged bytes count once. */
 static int find_parts(const prof_i_source *source, packed_parts *parts, uint64_t *bad_count) {
   enum { STEP = PROF_I_PACKED_ALIGNMENT };
-  bool was_bad = false;
+  part_finder finder = {.source = source,
+                        .parts = parts,
+                        .failed_left = source->count * FAILED_PER_FILE_MAX,
+                        .was_plain = true};
   int status = PROF_OK;
   uint64_t at = PROF_I_PACKED_FIRST_OFFSET, bytes;
   for (packed_part part; status == PROF_OK && at < source->count; at += bytes) {
     const uint64_t there = source->count - at;
-    bytes = part_at(source, at, parts, &part);
-    if (bytes) {
+    if (packed_part_at(&finder, at, &part) || plain_part_at(&finder, at, &part)) {
+      bytes = part.bytes;
+      *bad_count += is_gap_before(&finder, &part);
       status = parts_add(parts, part);
-      was_bad = false;
+      finder.was_bad = false;
+      finder.was_plain = part.is_plain;
       continue;
     }
     bytes = there < STEP ? there : STEP;
     const bool is_bad = !is_zero(source->bytes + at, bytes);
-    if (is_bad && !was_bad) ++*bad_count;
-    was_bad |= is_bad;
+    *bad_count += is_bad && !finder.was_bad;
+    finder.was_bad |= is_bad;
   }
+  *bad_count += is_gap_at_end(&finder);
   return status;
 }
 
 /* ---- the plain capture ---- */
 
-/* Where it goes. */
+/* In memory, or in a temporary file. */
 typedef struct plain_image {
   unsigned char *bytes; /* NULL: a file */
   uint64_t count;       /* rounded up to a unit */
   uint64_t held_bytes;  /* counted by prof_i_source_hold() */
-  bool is_mapping;
-  int fd;              /* -1: none */
-  unsigned char *part; /* of a file: room for one part */
+  int fd;               /* -1: none */
+  unsigned char *part;  /* of a file: room for one part */
 } plain_image;
 
 static void image_fini(plain_image *image) {
-  if (image->is_mapping && image->bytes) prof_i_port_unmap(image->bytes, (size_t)image->count);
-  if (!image->is_mapping) free(image->bytes);
+  free(image->bytes);
   if (image->fd >= 0) close(image->fd);
   free(image->part);
   prof_i_source_let_go(image->held_bytes);
 }
 
-/* A file without a name, or -1. A write past RLIMIT_FSIZE would be a signal. */
+/* A file without a name, or -1 and errno. Some file systems need a name for a moment. */
+static int open_nameless_file(const char *folder) {
+  char path[4096];
+  const int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return fd;
+  if (snprintf(path, sizeof path, "%s/prof-unpack-XXXXXX", folder) >= (int)sizeof path) return -1;
+  const int named = mkostemp(path, O_CLOEXEC);
+  if (named >= 0) unlink(path);
+  return named;
+}
+
+/* All bytes are holes. -1: none, and errno. A write past RLIMIT_FSIZE would be a signal. */
 static int open_temporary_file(uint64_t count) {
   const char *const named = secure_getenv("TMPDIR");
   const char *const folders[] = {named ? named : "/var/tmp", "/var/tmp", "/tmp"};
   struct rlimit limit;
-  if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur < count) return -1;
+  if (getrlimit(RLIMIT_FSIZE, &limit) != 0) return -1;
+  if (limit.rlim_cur < count) {
+    errno = EFBIG;
+    return -1;
+  }
   for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
-    const int fd = open(folders[i], O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    const int fd = open_nameless_file(folders[i]);
     if (fd >= 0 && ftruncate(fd, (off_t)count) == 0) return fd;
+    const int error = errno;
     if (fd >= 0) close(fd);
+    errno = error;
   }
   return -1;
 }
 
+static int fail_temporary_file(uint64_t count) {
+  const int error = errno;
+  enum { MIB_SHIFT = 20 };
+  return prof_i_fail(
+      PROF_E_NO_SPACE,
+      "the capture is packed; unpacked it has %llu bytes, and no temporary file can have them: %s; "
+      "set TMPDIR to a folder with room, and look at ulimit -f (memory is for %d MiB, of all open "
+      "captures %d MiB)",
+      (unsigned long long)count, strerror(error), PROF_I_LARGE_CAPTURE_BYTES >> MIB_SHIFT,
+      PROF_I_OPEN_SOURCES_BYTES >> MIB_SHIFT);
+}
+
 static bool image_is_in_memory(plain_image *image) {
-  void *const at = mmap(NULL, (size_t)image->count, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (at == MAP_FAILED) return false;
-  image->bytes = at;
-  image->is_mapping = true;
-  return true;
+  if (!prof_i_source_hold(image->count)) return false;
+  image->bytes = calloc(1, (size_t)image->count);
+  if (image->bytes)
+    image->held_bytes = image->count;
+  else
+    prof_i_source_let_go(image->count);
+  return image->bytes != NULL;
 }
 
 static int image_init(plain_image *image, uint64_t count) {
   *image = (plain_image){.count = (count + PROF_I_UNIT_BYTES - 1) & -(uint64_t)PROF_I_UNIT_BYTES,
                          .fd = -1};
-  bool is_made;
-  if (prof_i_source_hold(image->count)) {
-    image->held_bytes = image->count;
-    image->bytes = calloc(1, (size_t)image->count);
-    is_made = image->bytes != NULL;
-  } else {
-    image->fd = open_temporary_file(image->count);
-    image->part = image->fd >= 0 ? malloc(PROF_I_PACKED_PLAIN_MAX) : NULL;
-    is_made = image->part || image_is_in_memory(image);
-  }
-  if (is_made) return PROF_OK;
+  if (image_is_in_memory(image)) return PROF_OK;
+  image->fd = open_temporary_file(image->count);
+  if (image->fd < 0) return fail_temporary_file(image->count);
+  image->part = malloc(PROF_I_PACKED_PLAIN_MAX);
+  if (image->part) return PROF_OK;
   image_fini(image);
-  return prof_i_fail(PROF_E_NO_MEMORY, "no memory for the %llu bytes of a capture that is packed",
-                     (unsigned long long)count);
+  return prof_i_fail(PROF_E_NO_MEMORY, "no memory for the %d bytes of a part of a packed capture",
+                     PROF_I_PACKED_PLAIN_MAX);
 }
 
-static bool image_write(const plain_image *image, uint64_t offset, const void *bytes,
+/* False, and errno. */
+static bool file_write(int fd, uint64_t offset, const unsigned char *bytes, uint64_t count) {
+  for (uint64_t done = 0; done < count;) {
+    const ssize_t written =
+        pwrite(fd, bytes + done, (size_t)(count - done), (off_t)(offset + done));
+    if (written < 0 && errno == EINTR) continue;
+    if (written == 0) errno = ENOSPC;
+    if (written <= 0) return false;
+    done += (uint64_t)written;
+  }
+  return true;
+}
+
+/* How many bytes at the begin are in pages of zeros, or in other pages. */
+static uint64_t pages_alike(const unsigned char *bytes, uint64_t count, bool are_zeros) {
+  enum { PAGE_BYTES = 4096 };
+  uint64_t at = 0;
+  while (at < count) {
+    const uint64_t page = count - at < PAGE_BYTES ? count - at : PAGE_BYTES;
+    if (is_zero(bytes + at, page) != are_zeros) break;
+    at += page;
+  }
+  return at;
+}
+
+/* Nothing was written there before. So pages of zeros stay holes in a file. */
+static bool image_write(const plain_image *image, uint64_t offset, const void *from,
                         uint64_t count) {
+  const unsigned char *const bytes = from;
   if (image->bytes) {
     memcpy(image->bytes + offset, bytes, (size_t)count);
     return true;
   }
-  for (uint64_t done = 0; done < count;) {
-    const ssize_t written = pwrite(image->fd, (const char *)bytes + done, (size_t)(count - done),
-                                   (off_t)(offset + done));
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return false;
-    done += (uint64_t)written;
+  for (uint64_t at = 0; at < count;) {
+    at += pages_alike(bytes + at, count - at, true);
+    const uint64_t used = pages_alike(bytes + at, count - at, false);
+    if (!file_write(image->fd, offset + at, bytes + at, used)) return false;
+    at += used;
   }
   return true;
 }
@@ -229,7 +322,7 @@ static int unpack_all(unpack_run *run, const prof_i_source *source, const packed
 static int replace_bytes(prof_i_source *source, plain_image *image, uint64_t count) {
   prof_i_source plain = {.bytes = image->bytes,
                          .count = count,
-                         .kind = image->is_mapping ? PROF_I_SOURCE_MAPPING : PROF_I_SOURCE_COPY,
+                         .kind = PROF_I_SOURCE_COPY,
                          .is_elsewhere = source->is_elsewhere,
                          .is_copied = source->is_copied,
                          .opened = source->opened};
@@ -253,8 +346,7 @@ static int replace_bytes(prof_i_source *source, plain_image *image, uint64_t cou
 
 static int unpack_parts(prof_i_source *source, packed_parts *parts, uint64_t *bad_count) {
   unpack_run run = {.unpacker = prof_i_unpacker_create()};
-  const uint64_t end =
-      parts->plain_end > PROF_I_HEADER_BYTES ? parts->plain_end : PROF_I_HEADER_BYTES;
+  const uint64_t end = parts->count > 0 ? parts->plain_end : PROF_I_HEADER_BYTES;
   const bool is_tail_padded =
       parts->count > 0 && parts->plain_count < end && end - parts->plain_count < PROF_I_UNIT_BYTES;
   const uint64_t count = is_tail_padded ? parts->plain_count : end;
@@ -277,7 +369,7 @@ int prof_i_source_unpack(prof_i_source *source, uint64_t *bad_count) {
     return PROF_OK;
   memcpy(&header, source->bytes, sizeof header);
   if (header.version != PROF_I_PACKED_VERSION) return PROF_OK;
-  packed_parts parts = {.version = PROF_I_FORMAT_VERSION};
+  packed_parts parts = {.version = PROF_I_FORMAT_VERSION, .plain_end = PROF_I_FIRST_UNIT_OFFSET};
   int status = find_parts(source, &parts, bad_count);
   if (status == PROF_OK) status = unpack_parts(source, &parts, bad_count);
   free(parts.items);

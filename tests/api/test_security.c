@@ -335,15 +335,27 @@ static void *record_on_a_thread(void *unused) {
   return NULL;
 }
 
+/* Instead of a packed capture, whose bytes cannot be searched, what it unpacks to. */
+static int unpack_in_place(const char *path) {
+  const prof_dump_options plain = {.size = sizeof plain, .format = PROF_FORMAT_CAPTURE};
+  char other[PATH_MAX + 8];
+  prof_trace *trace = NULL;
+  snprintf(other, sizeof other, "%s.plain", path);
+  int status = prof_trace_open(path, &trace);
+  if (status == PROF_OK) status = prof_trace_dump(trace, other, &plain);
+  prof_trace_destroy(trace);
+  return status == PROF_OK && rename(other, path) != 0 ? PROF_E_IO : status;
+}
+
 /* In the program that is started with secrets all around it. */
 static int be_secretive(char **argv) {
   const prof_options options = {
       .size = sizeof options, .level = 2, .path = argv[2], .keep_capture = 1};
   pthread_t thread;
   char path[PATH_MAX];
-  static const uint32_t formats[] = {PROF_FORMAT_CHROME,     PROF_FORMAT_RAF,  PROF_FORMAT_CAPTURE,
-                                     PROF_FORMAT_PERFETTO,   PROF_FORMAT_CSV,  PROF_FORMAT_FOLDED,
-                                     PROF_FORMAT_SPEEDSCOPE, PROF_FORMAT_PPROF};
+  static const uint32_t formats[] = {PROF_FORMAT_CHROME,     PROF_FORMAT_RAF,   PROF_FORMAT_CAPTURE,
+                                     PROF_FORMAT_PERFETTO,   PROF_FORMAT_CSV,   PROF_FORMAT_FOLDED,
+                                     PROF_FORMAT_SPEEDSCOPE, PROF_FORMAT_PPROF, PROF_FORMAT_PACKED};
   FILE *const file = fopen(SECRET "file", "w");
   if (!file || prof_start_with(&options) != PROF_OK) return 3;
   record_beside_secrets();
@@ -357,7 +369,10 @@ static int be_secretive(char **argv) {
   for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
     const prof_dump_options dump = {.size = sizeof dump, .format = formats[i]};
     snprintf(path, sizeof path, "%s.%zu", argv[2], i);
-    if (prof_dump_with(path, &dump) != PROF_OK) return 6;
+    int status = prof_dump_with(path, &dump);
+    const bool has_no_zstd = dump.format == PROF_FORMAT_PACKED && status == PROF_E_UNSUPPORTED;
+    if (status == PROF_OK && dump.format == PROF_FORMAT_PACKED) status = unpack_in_place(path);
+    if (status != PROF_OK && !has_no_zstd) return 6;
   }
   return 0;
 }
@@ -427,7 +442,9 @@ static void nothing_is_recorded_but_what_is_given(void **state) {
     seen++;
   }
   closedir(entries);
-  assert_int_equal(seen, 9); /* the capture, and one of each format */
+  void *const zstd = dlopen("libzstd.so.1", RTLD_NOW | RTLD_LOCAL);
+  assert_int_equal(seen, 9 + (zstd != NULL)); /* the capture, and one of each format */
+  if (zstd) dlclose(zstd);
 }
 
 /* ---- around each ---- */

@@ -1,10 +1,13 @@
-/* Packed captures of any bytes. The first byte of an input selects:
+/* Packed captures of any bytes. The first byte of an input selects, modulo 4:
 
-       even    The rest is a capture as sparse.h has it. Packed and unpacked it is the same, and the
-               reader finds the same in both.
-       odd     The rest are columns of a packed extent: number, 2 bytes of length, the bytes. The
+       0, 2    The rest is a capture as sparse.h has it. Packed and unpacked it is the same, and the
+               reader finds the same events and damage in both. For 2 the packed file is damaged
+               before it is read: 4 changes of 3 bytes come first, a place and what is flipped
+               there.
+       1       The rest are columns of a packed extent: number, 2 bytes of length, the bytes. The
                raw column begins with the head of a chunk. They are unpacked, whatever they hold. If
-               they fit, then packing and unpacking the result gives it again. */
+               they fit, then packing and unpacking the result gives it again.
+       3       The rest is a packed file from its first extent on. */
 #define _GNU_SOURCE
 #include <prof/trace.h>
 #include <stdio.h>
@@ -67,7 +70,28 @@ static uint64_t sum_of(const void *bytes, size_t count, uint64_t *bad_count) {
   return info.event_count;
 }
 
-static void pack_capture(const uint8_t *data, size_t size) {
+enum { CHANGES = 4, CHANGE_BYTES = 3 };
+
+/* Whatever the file holds: the reader stays inside it. */
+static void read_damaged(unsigned char *packed, size_t count, const uint8_t *changes) {
+  uint64_t bad;
+  for (int i = 0; i < CHANGES; i++, changes += CHANGE_BYTES) {
+    const size_t place = (size_t)(changes[0] | changes[1] << 8) * 8 % count;
+    packed[place] ^= changes[2];
+  }
+  sum_of(packed, count, &bad);
+}
+
+/* The header of a packed file. */
+static void packed_page(unsigned char *page, const unsigned char *plain) {
+  prof_i_header header;
+  memcpy(page, plain, PROF_I_HEADER_BYTES);
+  memcpy(&header, plain, sizeof header);
+  header.version = PROF_I_PACKED_VERSION;
+  memcpy(page, &header, sizeof header);
+}
+
+static void pack_capture(const uint8_t *data, size_t size, const uint8_t *changes) {
   const size_t count = sparse_bytes(data, size);
   unsigned char *const plain = zeros(count);
   sparse_expand(plain, data, size);
@@ -75,12 +99,8 @@ static void pack_capture(const uint8_t *data, size_t size) {
   size_t packed_bytes = 0;
   FILE *const file = open_memstream(&packed, &packed_bytes);
   require(file != NULL, "no memory");
-  prof_i_header header;
   unsigned char page[PROF_I_HEADER_BYTES] = {0};
-  memcpy(page, plain, sizeof page);
-  memcpy(&header, plain, sizeof header);
-  header.version = PROF_I_PACKED_VERSION;
-  memcpy(page, &header, sizeof header);
+  packed_page(page, plain);
   fwrite(page, 1, sizeof page, file);
   for (uint64_t at = PROF_I_FIRST_UNIT_OFFSET; at < count;) {
     const uint64_t bytes = prof_i_packed_part_bytes(plain + at, at, count - at);
@@ -91,10 +111,27 @@ static void pack_capture(const uint8_t *data, size_t size) {
   ((prof_i_header *)(void *)plain)->version = 2; /* as the parts say */
   uint64_t plain_bad = 0, packed_bad = 0;
   const uint64_t events = sum_of(plain, count, &plain_bad);
-  require(count <= PROF_I_FIRST_UNIT_OFFSET || events == sum_of(packed, packed_bytes, &packed_bad),
-          "the packed capture has other events");
+  if (count > PROF_I_FIRST_UNIT_OFFSET) {
+    require(events == sum_of(packed, packed_bytes, &packed_bad),
+            "the packed capture has other events");
+    require(plain_bad == packed_bad, "the packed capture has other damage");
+  }
+  if (changes) read_damaged((unsigned char *)packed, packed_bytes, changes);
   free(packed);
   free(plain);
+}
+
+static void read_as_packed(const uint8_t *data, size_t size) {
+  const prof_i_header header = {.magic = PROF_I_MAGIC,
+                                .version = PROF_I_PACKED_VERSION,
+                                .header_bytes = PROF_I_HEADER_BYTES,
+                                .unit_bytes = PROF_I_UNIT_BYTES};
+  unsigned char *const file = zeros(PROF_I_HEADER_BYTES + size);
+  uint64_t bad;
+  memcpy(file, &header, sizeof header);
+  memcpy(file + PROF_I_HEADER_BYTES, data, size);
+  sum_of(file, PROF_I_HEADER_BYTES + size, &bad);
+  free(file);
 }
 
 enum { PLAIN_OFFSET = PROF_I_FIRST_UNIT_OFFSET, EXTENT_MOST = 1 << 20 };
@@ -152,10 +189,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (!packer) packer = prof_i_packer_create(NULL);
   if (!unpacker) unpacker = prof_i_unpacker_create();
   require(packer && unpacker, "no memory");
-  if (size < 2) return 0;
-  if (data[0] % 2)
-    unpack_columns(data + 1, size - 1);
-  else
-    pack_capture(data + 1, size - 1);
+  if (size < 2 || (data[0] % 4 == 2 && size < 2 + CHANGES * CHANGE_BYTES)) return 0;
+  switch (data[0] % 4) {
+    case 0:
+      pack_capture(data + 1, size - 1, NULL);
+      break;
+    case 1:
+      unpack_columns(data + 1, size - 1);
+      break;
+    case 2:
+      pack_capture(data + 1 + CHANGES * CHANGE_BYTES, size - 1 - CHANGES * CHANGE_BYTES, data + 1);
+      break;
+    default:
+      read_as_packed(data + 1, size - 1);
+  }
   return 0;
 }

@@ -6,6 +6,8 @@ Run by CTest: PROF_TEST_BUILD_DIR has the command.
 import ctypes.util
 import json
 import os
+import resource
+import struct
 import subprocess
 import unittest
 
@@ -14,10 +16,11 @@ from known_capture import Recorded
 from nested_capture import nested_events
 
 HEADER_BYTES = 4096
+MEMORY_BYTES = 64 << 20
 COMMANDS = (
     ("info",),
     ("table",),
-    ("table", "--group", "stack"),
+    ("table", "--by", "stack"),
     ("events",),
     ("events", "--sort", "duration", "--top", "3"),
     ("tree",),
@@ -47,7 +50,8 @@ class Packed(Recorded):
         self.prof("dump", path, "-o", packed, "--pack")
         return packed
 
-    def run_on(self, path, *words):
+    def run_on(self, path, *words, status=0):
+        """What the command gives for the capture, in the capture's folder."""
         done = subprocess.run(
             [PROF, words[0], os.path.basename(path), *words[1:]],
             cwd=os.path.dirname(path),
@@ -55,7 +59,8 @@ class Packed(Recorded):
             timeout=HANG_SECONDS,
             check=False,
         )
-        return done.returncode, done.stdout, done.stderr
+        self.assertEqual(done.returncode, status, (words, done.stderr))
+        return done.stdout, done.stderr
 
     def test_every_command_reads_it_as_the_plain_one(self):
         plain = self.record()
@@ -111,10 +116,9 @@ class Packed(Recorded):
             len(data) - 1,
         }:
             write(cut, data[:size])
-            done = self.run_on(cut, "info")
-            self.assertEqual(done[0], int(size < HEADER_BYTES), (size, done))
+            done = self.run_on(cut, "info", status=int(size < HEADER_BYTES))
             if size >= HEADER_BYTES:
-                self.assertIn(b"cut off", done[1] + done[2], size)
+                self.assertIn(b"cut off", done[0] + done[1], size)
 
     def test_a_flipped_bit_is_said(self):
         packed = self.pack(self.record(), "packed")
@@ -123,8 +127,7 @@ class Packed(Recorded):
             data[place] ^= 16
             write(packed, data)
             done = self.run_on(packed, "info")
-            self.assertEqual(done[0], 0, (place, done))
-            self.assertIn(b"damaged", done[1] + done[2], place)
+            self.assertIn(b"damaged", done[0] + done[1], place)
             data[place] ^= 16
 
     def test_pack_is_for_captures_alone(self):
@@ -133,8 +136,8 @@ class Packed(Recorded):
         self.assertIn("--pack", refused.stderr)
         self.assertFalse(os.path.exists(os.path.join(self.folder, "trace.json")))
 
-    def test_a_large_capture_goes_through_a_temporary_file(self):
-        """Above 64 MiB: also if there is no folder for the file."""
+    def record_many(self):
+        """A capture of more bytes than are unpacked into memory."""
         program = self.write("many.c", MANY_SCOPES)
         build = os.path.dirname(PROF)
         source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -144,15 +147,57 @@ class Packed(Recorded):
         plain = os.path.join(self.folder, "many.prof")
         recording = {**os.environ, "PROF_LEVEL": "1", "PROF_OUTPUT": plain}
         subprocess.run([program[:-2]], env=recording, check=True, timeout=HANG_SECONDS)
-        self.assertGreater(os.path.getsize(plain), 64 << 20)
+        self.assertGreater(os.path.getsize(plain), MEMORY_BYTES)
+        return plain
+
+    def test_a_large_capture_goes_through_a_temporary_file(self):
+        plain = self.record_many()
         packed = self.pack(plain, "packed")
-        expected = self.run_on(plain, "table")
-        self.assertEqual(self.run_on(packed, "table"), expected)
-        back = os.path.join(self.folder, "back.prof")
-        self.prof("dump", packed, "-o", back, env={"TMPDIR": "/nowhere"})
-        self.assertEqual(read(back), read(plain))
-        left = [name for name in os.listdir(self.folder) if name.startswith("tmp")]
-        self.assertEqual(left, [])
+        self.assertEqual(self.run_on(packed, "table"), self.run_on(plain, "table"))
+        room = os.path.join(self.folder, "room")
+        os.mkdir(room)
+        for folder in room, "/nowhere":
+            back = os.path.join(self.folder, "back.prof")
+            self.prof("dump", packed, "-o", back, env={"TMPDIR": folder})
+            self.assertEqual(read(back), read(plain))
+            os.remove(back)
+        self.assertEqual(os.listdir(room), [])
+        self.cut_one_extent(packed)
+        self.assertIn("damaged", self.prof("info", packed).stdout)
+
+    def cut_one_extent(self, packed):
+        """Removes the second packed extent: the others are whole."""
+        data = read(packed)
+        first = HEADER_BYTES
+        second = first + struct.unpack_from("<Q", data, first + 8)[0]
+        third = second + struct.unpack_from("<Q", data, second + 8)[0]
+        self.assertEqual(data[third : third + 8], b"profpack")
+        write(packed, data[:second] + data[third:])
+
+    def test_a_large_capture_without_a_temporary_file_is_refused(self):
+        packed = self.pack(self.record_many(), "packed")
+
+        def limit_files():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (MEMORY_BYTES, MEMORY_BYTES))
+
+        done = subprocess.run(
+            [PROF, "info", packed],
+            preexec_fn=limit_files,
+            capture_output=True,
+            text=True,
+            timeout=HANG_SECONDS,
+            check=False,
+        )
+        self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
+        for words in "TMPDIR", "ulimit", "64 MiB":
+            self.assertIn(words, done.stderr)
+
+    def test_its_level_cannot_be_switched(self):
+        packed = self.pack(self.record(), "packed")
+        before = read(packed)
+        refused = self.prof("level", packed, "0", status=1)
+        self.assertIn("is packed", refused.stderr)
+        self.assertEqual(read(packed), before)
 
 
 MANY_SCOPES = """

@@ -14,6 +14,7 @@
 
 #include "format/packed.h"
 #include "format/packed_clock.h"
+#include "format/packed_columns.h"
 #include "format/packed_walk.h"
 
 enum {
@@ -121,6 +122,7 @@ static void assert_identity(uint64_t bytes) {
   const prof_i_packed_head *head;
   const uint64_t packed = pack_part(bytes, &head);
   assert_int_equal(prof_i_packed_check(head, packed), packed);
+  assert_in_range(packed, 1, prof_i_packed_bytes_max(bytes));
   memset(back, 0, sizeof back);
   assert_int_equal(prof_i_unpack(unpacker, NULL, head, back), PROF_I_UNPACKED);
   for (uint64_t at = 0, slots; at < bytes;) {
@@ -329,6 +331,59 @@ static void what_is_cut_off_is_refused(void **state) {
     assert_int_equal(prof_i_packed_check(head, there), 0);
 }
 
+/* As docs/reference/file-format.md has it. */
+static void make_check_right(uint64_t *extent) {
+  prof_i_packed_head *const head = (prof_i_packed_head *)extent;
+  uint64_t check = PROF_I_PACKED_MAGIC;
+  for (uint64_t i = 0; i < head->bytes / 8; i++) {
+    if (i == offsetof(prof_i_packed_head, check) / 8) continue;
+    check = (check ^ extent[i]) * 0x9e3779b97f4a7c15ull;
+    check ^= check >> 32;
+  }
+  head->check = check;
+}
+
+static void an_extent_that_is_larger_than_any_is_refused(void **state) {
+  (void)state;
+  enum { ALIGNMENT = PROF_I_PACKED_ALIGNMENT };
+  const prof_i_packed_head *head;
+  memset(plain, 0, sizeof plain);
+  put_plain(make_chunk(0, PROF_I_UNIT_BYTES, 1), 1, 1, 1);
+  const uint64_t packed = pack_part(PROF_I_UNIT_BYTES, &head);
+  const uint64_t most = PROF_I_UNIT_BYTES * 5 / ALIGNMENT * ALIGNMENT;
+  uint64_t *const copy = calloc(1, most);
+  memcpy(copy, head, packed);
+  ((prof_i_packed_head *)copy)->bytes = packed + ALIGNMENT;
+  make_check_right(copy);
+  assert_int_equal(prof_i_packed_check(copy, most), packed + ALIGNMENT);
+  ((prof_i_packed_head *)copy)->bytes = most;
+  make_check_right(copy);
+  assert_int_equal(prof_i_packed_check(copy, most), 0);
+  free(copy);
+}
+
+/* Else 13 bytes would cost the time of a whole column. */
+static void a_column_that_comes_twice_is_refused(void **state) {
+  (void)state;
+  prof_i_column_head column;
+  const prof_i_packed_head *head;
+  memset(plain, 0, sizeof plain);
+  put_plain(make_chunk(0, PROF_I_UNIT_BYTES, 1), 1, 1, 1);
+  const uint64_t packed = pack_part(PROF_I_UNIT_BYTES, &head);
+  const unsigned char *const columns = (const unsigned char *)(head + 1);
+  memcpy(&column, columns, sizeof column);
+  const uint64_t first = sizeof column + column.stored;
+  unsigned char *const copy = malloc(packed + first);
+  memcpy(copy, head, sizeof *head + first);
+  memcpy(copy + sizeof *head + first, columns, packed - sizeof *head);
+  prof_i_packed_head *const twice = (prof_i_packed_head *)(void *)copy;
+  twice->bytes += first;
+  twice->column_count++;
+  memset(back, 0, sizeof back);
+  assert_int_equal(prof_i_unpack(unpacker, NULL, twice, back), PROF_I_UNPACK_DAMAGED);
+  free(copy);
+}
+
 /* The check is right, and the columns are not: nothing outside of the memory is touched. */
 static void columns_that_do_not_fit_are_refused(void **state) {
   (void)state;
@@ -375,6 +430,8 @@ int main(void) {
       cmocka_unit_test(times_of_a_slower_clock_are_few_steps),
       cmocka_unit_test(a_changed_byte_is_found),
       cmocka_unit_test(what_is_cut_off_is_refused),
+      cmocka_unit_test(an_extent_that_is_larger_than_any_is_refused),
+      cmocka_unit_test(a_column_that_comes_twice_is_refused),
       cmocka_unit_test(columns_that_do_not_fit_are_refused),
       cmocka_unit_test(without_zstd_the_error_says_what_to_install),
   };

@@ -1,5 +1,11 @@
 /* Packed captures are read as the plain ones, also damaged, cut off, and beside plain chunks. The
    columns are not compressed here: libprof.a opens no zstd. */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include "format/packed.h"
 #include "format/packed_walk.h"
 #include "reader/internal.h"
@@ -178,6 +184,257 @@ static void a_part_far_behind_the_others_claims_no_memory(void **state) {
   capture_end(&c);
 }
 
+/* ---- what is missing, and what comes twice ---- */
+
+static void remove_part(uint32_t n, bool is_cut) {
+  const uint64_t end = n + 1 < part_count ? part_offsets[n + 1] : file_bytes;
+  const uint64_t bytes = end - part_offsets[n];
+  if (is_cut) {
+    memmove(file + part_offsets[n], file + end, file_bytes - end);
+    file_bytes -= bytes;
+  } else {
+    memset(file + part_offsets[n], 0, bytes);
+  }
+}
+
+/* Also if the header does not have the size, as after a crash. */
+static void a_part_that_is_missing_or_zeroed_is_counted(void **state) {
+  (void)state;
+  capture c;
+  chunks_capture(&c);
+  for (uint32_t n = 1; n < CHUNKS; n++)
+    for (int is_cut = 0; is_cut < 2; is_cut++) {
+      pack_capture(&c, c.count);
+      remove_part(n, is_cut);
+      prof_trace *const trace = open_file(file_bytes);
+      assert_int_equal(info_of(trace).event_count, (CHUNKS - 1) * SCOPES);
+      assert_int_equal(info_of(trace).bad_count, 1);
+      prof_trace_destroy(trace);
+    }
+  capture_header(&c)->made_bytes = 0;
+  for (int is_cut = 0; is_cut < 2; is_cut++) {
+    pack_capture(&c, c.count);
+    remove_part(CHUNKS, is_cut);
+    prof_trace *const trace = open_file(file_bytes);
+    assert_int_equal(info_of(trace).bad_count, 1);
+    prof_trace_destroy(trace);
+  }
+  capture_end(&c);
+}
+
+static void a_later_part_for_the_same_bytes_is_refused(void **state) {
+  (void)state;
+  capture c, empty;
+  chunks_capture(&c);
+  capture_begin(&empty, 1 << 20);
+  empty.count = c.count;
+  pack_capture(&c, c.count);
+  prof_i_packer *const packer = prof_i_packer_create(NULL);
+  add_part(packer, &empty, c.count - PROF_I_UNIT_BYTES, PROF_I_UNIT_BYTES);
+  prof_trace *const trace = open_file(file_bytes);
+  assert_int_equal(info_of(trace).event_count, CHUNKS * SCOPES);
+  assert_int_equal(info_of(trace).bad_count, 1);
+  prof_i_packer_destroy(packer);
+  prof_trace_destroy(trace);
+  capture_end(&empty);
+  capture_end(&c);
+}
+
+/* ---- what a hostile file costs ---- */
+
+/* Heads of extents of so many bytes, whose checks are wrong. */
+static void add_wrong_heads(uint64_t count, uint64_t bytes) {
+  for (uint64_t i = 0; i < count; i++, file_bytes += PROF_I_PACKED_HEAD_BYTES) {
+    assert_true(file_bytes + PROF_I_PACKED_HEAD_BYTES <= ROOM);
+    *(prof_i_packed_head *)(void *)(file + file_bytes) =
+        (prof_i_packed_head){.magic = PROF_I_PACKED_MAGIC,
+                             .bytes = bytes,
+                             .plain_offset = PROF_I_FIRST_UNIT_OFFSET,
+                             .plain_bytes = PROF_I_PACKED_PLAIN_MAX};
+  }
+}
+
+static void append_parts(prof_i_packer *packer, const capture *c) {
+  part_count = 0;
+  for (uint64_t at = PROF_I_FIRST_UNIT_OFFSET; at < c->count;) {
+    const uint64_t bytes = ((const prof_i_head *)(const void *)(c->bytes + at))->bytes;
+    add_part(packer, c, at, bytes);
+    at += bytes;
+  }
+}
+
+/* The checks of all heads would read 500 MB. The reader gives up before the good extents. */
+static void failed_checks_read_a_few_times_the_file_at_most(void **state) {
+  (void)state;
+  capture c;
+  chunks_capture(&c);
+  begin_file(&c);
+  prof_i_packer *const packer = prof_i_packer_create(NULL);
+  assert_non_null(packer);
+  add_wrong_heads(4000, 2000 * PROF_I_PACKED_HEAD_BYTES);
+  add_wrong_heads(4000, PROF_I_PACKED_HEAD_BYTES); /* for what is left */
+  append_parts(packer, &c);
+  prof_trace *trace = open_file(file_bytes);
+  assert_int_equal(info_of(trace).event_count, 0);
+  assert_true(info_of(trace).bad_count > 0);
+  prof_trace_destroy(trace);
+  begin_file(&c);
+  add_wrong_heads(3, PROF_I_PACKED_HEAD_BYTES * 50);
+  append_parts(packer, &c);
+  trace = open_file(file_bytes);
+  assert_int_equal(info_of(trace).event_count, CHUNKS * SCOPES);
+  assert_int_equal(info_of(trace).bad_count, 1);
+  prof_trace_destroy(trace);
+  prof_i_packer_destroy(packer);
+  capture_end(&c);
+}
+
+/* Units of zeros: about 100 bytes for each MiB. */
+static void pack_zeros(uint64_t mib) {
+  capture c;
+  capture_begin(&c, (mib << 20) + PROF_I_FIRST_UNIT_OFFSET);
+  c.count = (mib << 20) + PROF_I_FIRST_UNIT_OFFSET;
+  begin_file(&c);
+  prof_i_packer *const packer = prof_i_packer_create(NULL);
+  assert_non_null(packer);
+  for (uint64_t i = 0; i < mib; i++, part_count = 0)
+    add_part(packer, &c, PROF_I_FIRST_UNIT_OFFSET + (i << 20), 1 << 20);
+  prof_i_packer_destroy(packer);
+  capture_end(&c);
+}
+
+/* Bytes that this process passed to write() and pwrite(); UINT64_MAX: unknown. */
+static uint64_t bytes_written(void) {
+  char line[128];
+  unsigned long long count = UINT64_MAX;
+  FILE *const io = fopen("/proc/self/io", "re");
+  while (io && fgets(line, sizeof line, io))
+    if (sscanf(line, "wchar: %llu", &count) == 1) break;
+  if (io) fclose(io);
+  return count;
+}
+
+static void zeros_of_a_large_capture_are_not_written(void **state) {
+  (void)state;
+  if (bytes_written() == UINT64_MAX) {
+    print_message("skip: /proc/self/io cannot be read here\n");
+    skip();
+  }
+  pack_zeros(80);
+  assert_true(file_bytes < 1 << 20);
+  const uint64_t before = bytes_written();
+  prof_trace *const trace = open_file(file_bytes);
+  assert_in_range(bytes_written() - before, 0, 1 << 20);
+  assert_int_equal(info_of(trace).event_count, 0);
+  assert_int_equal(info_of(trace).bad_count, 0);
+  prof_trace_destroy(trace);
+}
+
+static void without_a_temporary_file_a_large_capture_is_refused_with_sizes(void **state) {
+  (void)state;
+  struct rlimit limit;
+  prof_trace *trace = NULL;
+  char size[32];
+  pack_zeros(80);
+  assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+  const struct rlimit small = {1 << 20, limit.rlim_max};
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const int status = prof_trace_open_bytes(file, file_bytes, &trace);
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  assert_int_equal(status, PROF_E_NO_SPACE);
+  assert_null(trace);
+  snprintf(size, sizeof size, " %d bytes", (80 << 20) + PROF_I_FIRST_UNIT_OFFSET);
+  assert_non_null(strstr(prof_last_error(), size));
+  assert_non_null(strstr(prof_last_error(), "TMPDIR"));
+  assert_non_null(strstr(prof_last_error(), "64 MiB"));
+}
+
+/* ---- memory that is refused ---- */
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__GLIBC__)
+#define HAS_OTHER_ALLOCATOR 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define HAS_OTHER_ALLOCATOR 1
+#endif
+#endif
+
+#ifdef HAS_OTHER_ALLOCATOR
+
+static void what_has_no_memory_is_said(void **state) {
+  (void)state;
+  print_message("skip: this allocator cannot be made to fail here\n");
+  skip();
+}
+
+#else
+
+void *__libc_malloc(size_t bytes);
+void *__libc_calloc(size_t count, size_t bytes);
+
+/* Allocations of these sizes fail. */
+static struct { size_t least, most; } failing;
+
+static bool fails(size_t bytes) {
+  return failing.most > 0 && bytes >= failing.least && bytes <= failing.most;
+}
+
+void *malloc(size_t bytes) { return fails(bytes) ? NULL : __libc_malloc(bytes); }
+void *calloc(size_t count, size_t bytes) {
+  return fails(count * bytes) ? NULL : __libc_calloc(count, bytes);
+}
+
+static void what_has_no_memory_is_said(void **state) {
+  (void)state;
+  capture c;
+  prof_trace *trace = NULL;
+  chunks_capture(&c);
+  pack_capture(&c, c.count);
+  failing.least = 16 << 20; /* the columns */
+  failing.most = SIZE_MAX;
+  const int status = prof_trace_open_bytes(file, file_bytes, &trace);
+  failing.most = 0;
+  assert_int_equal(status, PROF_E_NO_MEMORY);
+  assert_non_null(strstr(prof_last_error(), "to unpack"));
+  failing.least = failing.most = c.count; /* the plain capture: a file takes its place */
+  trace = open_file(file_bytes);
+  failing.most = 0;
+  assert_int_equal(info_of(trace).event_count, CHUNKS * SCOPES);
+  prof_trace_destroy(trace);
+  capture_end(&c);
+}
+
+#endif
+
+/* ---- the level ---- */
+
+/* The capture of a process on another machine, which may still run. */
+static void the_level_of_a_packed_file_is_not_switched(void **state) {
+  (void)state;
+  capture c;
+  char path[] = "/tmp/prof-packed-XXXXXX";
+  static unsigned char after[ROOM];
+  chunks_capture(&c);
+  prof_i_header *const header = capture_header(&c);
+  header->pid = 1;
+  header->level = 1;
+  header->state = PROF_I_STATE_RECORDING;
+  snprintf(header->boot_id, sizeof header->boot_id, "another machine");
+  pack_capture(&c, c.count);
+  const int fd = mkstemp(path);
+  assert_true(fd >= 0);
+  assert_int_equal(write(fd, file, file_bytes), file_bytes);
+  const int status = prof_trace_set_level(path, 0, NULL);
+  const ssize_t count = pread(fd, after, sizeof after, 0);
+  close(fd);
+  unlink(path);
+  assert_int_equal(status, PROF_E_NOT_RUNNING);
+  assert_non_null(strstr(prof_last_error(), "packed"));
+  assert_int_equal(count, file_bytes);
+  assert_memory_equal(after, file, file_bytes);
+  capture_end(&c);
+}
+
 static void a_header_alone_is_an_empty_capture_that_is_cut_off(void **state) {
   (void)state;
   capture c;
@@ -198,6 +455,13 @@ int main(void) {
       cmocka_unit_test(a_cut_file_loses_only_its_last_part),
       cmocka_unit_test(plain_and_packed_chunks_stand_in_one_file),
       cmocka_unit_test(a_part_far_behind_the_others_claims_no_memory),
+      cmocka_unit_test(a_part_that_is_missing_or_zeroed_is_counted),
+      cmocka_unit_test(a_later_part_for_the_same_bytes_is_refused),
+      cmocka_unit_test(failed_checks_read_a_few_times_the_file_at_most),
+      cmocka_unit_test(zeros_of_a_large_capture_are_not_written),
+      cmocka_unit_test(without_a_temporary_file_a_large_capture_is_refused_with_sizes),
+      cmocka_unit_test(what_has_no_memory_is_said),
+      cmocka_unit_test(the_level_of_a_packed_file_is_not_switched),
       cmocka_unit_test(a_header_alone_is_an_empty_capture_that_is_cut_off),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
