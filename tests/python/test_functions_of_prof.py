@@ -8,9 +8,9 @@ import tempfile
 import threading
 import unittest
 
-import prof
-
 from hang_guard import HANG_SECONDS
+
+import prof
 
 MODULE = __name__
 FUNCTIONS = ("python_function", "c_function", "import")

@@ -1,5 +1,5 @@
 /* The temporary path of an import's output, as a signal handler sees it. The source is part of this
-   file, so that its calls come by way of the test. */
+   file, so that the test provides the calls below. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -89,7 +89,8 @@ static void end_late_start(void) {
   close(start.fd);
 }
 
-/* Before the first read of the open, and after each: either there is no capture yet, or its process runs. */
+/* Before the first read of the open, and after each: either there is no capture yet, or its process
+   runs. */
 static void a_process_that_starts_while_its_capture_is_opened_has_not_ended(void **state) {
   enum { READS = 8 };
   (void)state;

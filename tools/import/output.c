@@ -17,7 +17,8 @@
 enum { TEMPORARY_NAME_BYTES = sizeof "/.prof-import-2147483647.tmp" };
 
 /* The path of a file that has a temporary name, or NULL. It is whole when it is published here. A
-   signal handler or atexit() removes the file. Only who has taken the path may free it. */
+   signal handler or atexit() removes the file. Only the caller of take_unfinished()
+   may free it. */
 static char *unfinished_path;
 
 static void publish_unfinished(char *path) {

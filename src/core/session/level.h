@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The program's own request: the level of prof_start() and its kin, 0 after a stop. It is beside the
-   requests of owners. */
+/* The program's own request, beside those of owners: the level of prof_start() and its kin; 0 after
+   a stop. */
 void prof_i_level_request_by_program(uint32_t level);
 /* The program's request for memory events: prof_memory_start(), or its end. */
 void prof_i_level_request_memory(bool is_on);
@@ -24,8 +24,8 @@ uint32_t prof_i_level_request_max(void);
 bool prof_i_level_request_all_ended(void);
 /* The capture has been cleared, or is a new one. */
 void prof_i_level_request_cleared(void);
-/* In a forked child: drops the owners' requests. *level is the parent's level, and becomes the level
-   that the program itself requested. Returns false if the child has no request: it records
+/* In a forked child: drops the owners' requests. *level has the level that the parent records, and
+   gets that of the child. Returns false if the program itself has no request: the child records
    nothing. */
 bool prof_i_level_request_forget(uint32_t *level);
 
