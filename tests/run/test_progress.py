@@ -48,8 +48,9 @@ class Line(TerminalCase):
 
     def expect_pattern(self, master, pattern):
         """Reads until it matches what has come since the last text that was expected."""
+        end = time.monotonic() + HANG_SECONDS
         while not re.search(pattern, self.seen):
-            ready, _, _ = select.select([master], [], [], HANG_SECONDS)
+            ready, _, _ = select.select([master], [], [], max(end - time.monotonic(), 0))
             got = os.read(master, 65536) if ready else b""
             self.assertTrue(got, f"{pattern!r} did not come: {self.seen!r}")
             self.seen += got
