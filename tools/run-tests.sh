@@ -258,6 +258,11 @@ check_groups() {
     for group in test $ci_alone ${ci_beside[*]}; do run_group "$group"; done
   ) >>$listed
   all=$(list_tests dev)
+  if [ -z "$all" ]; then
+    echo "failed: ctest lists no test of build/dev"
+    echo "0 passed, 1 failed"
+    return 1
+  fi
   lost=$(grep -vxFf $listed <<<"$all")
   [ -z "$lost" ] || sed 's/^/failed: no group runs the test /' <<<"$lost"
   echo "$(grep -cxFf $listed <<<"$all") passed, $(grep -c . <<<"$lost") failed"

@@ -61,13 +61,8 @@ static bool value_is(const prof_trace_arg *arg, const char *word) {
 }
 
 static bool has_arg(const prof_event *event, const prof_i_filter_arg *wanted) {
-  for (uint32_t i = 0; i < event->arg_count; i++) {
-    const prof_trace_arg *const arg = &event->args[i];
-    if (arg->key && arg->key_bytes == wanted->key_bytes &&
-        memcmp(arg->key, wanted->key, wanted->key_bytes) == 0 && value_is(arg, wanted->value))
-      return true;
-  }
-  return false;
+  const prof_trace_arg *const arg = prof_i_arg_find(event, wanted->key, wanted->key_bytes);
+  return arg && value_is(arg, wanted->value);
 }
 
 /* ---- single scopes ---- */

@@ -63,20 +63,15 @@ static bool row_is(const prof_i_path_row *row, uint32_t hash, prof_i_text name,
          memcmp(row->raw + name.bytes, category.data, (size_t)category.bytes) == 0;
 }
 
-static char *put_repaired(char *to, prof_i_text text) {
-  const size_t bytes = prof_i_sanitize_utf8(to, SIZE_MAX, text.data, (size_t)text.bytes);
-  to[bytes] = '\0';
-  return to + bytes + 1;
-}
-
 /* One block: name, category, and both as the capture has them. */
 static bool make_row(prof_i_path_row *row, prof_i_text name, prof_i_text category) {
   const size_t raw = (size_t)(name.bytes + category.bytes);
   char *const block = malloc(4 * raw + 2);
   if (!block) return false;
   row->name = block;
-  row->category = put_repaired(block, name);
-  char *const end = put_repaired(row->category, category);
+  row->category = block + prof_i_sanitize_text(block, name.data, (size_t)name.bytes);
+  char *const end =
+      row->category + prof_i_sanitize_text(row->category, category.data, (size_t)category.bytes);
   if (name.bytes) memcpy(end, name.data, (size_t)name.bytes);
   if (category.bytes) memcpy(end + name.bytes, category.data, (size_t)category.bytes);
   row->raw = end;

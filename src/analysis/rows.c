@@ -142,9 +142,7 @@ static size_t repaired_bytes(prof_i_text text) {
 
 static const char *text_put_repaired(char **to, prof_i_text text) {
   char *const from = *to;
-  const size_t bytes = prof_i_sanitize_utf8(from, SIZE_MAX, text.data, (size_t)text.bytes);
-  from[bytes] = '\0';
-  *to = from + bytes + 1;
+  *to = from + prof_i_sanitize_text(from, text.data, (size_t)text.bytes);
   return from;
 }
 

@@ -100,7 +100,8 @@ static bool arg_text(paths_walk *w, const prof_event_brief *event, char *to,
   return arg != NULL;
 }
 
-/* The row, and whether the scope has what rows are by. Negative: no memory. */
+/* The scope's row. *has_key_out: whether the scope has the argument, or the file and line, by which
+   rows are grouped. Negative: no memory. */
 static int64_t scope_row(paths_walk *w, const prof_event_brief *event, bool is_device,
                          bool *has_key_out) {
   static const prof_i_text none = {"", 0};

@@ -1,4 +1,8 @@
-/* FNV-1a, for tables of names. Not for bytes that somebody might choose to collide. Any thread. */
+/* FNV-1a, for tables of names. Any thread. It has no secret seed: whoever writes a file can choose
+   names whose hashes are equal. This holds for such a file:
+   - Tables of src/ compare the names themselves. They become slow (docs/limits.md), never wrong.
+   - tools/import keeps some names by 64 bits of hash. Equal hashes mix up rows of that file alone.
+   - Memory stays within its bounds. */
 #ifndef PROF_BASE_HASH_H
 #define PROF_BASE_HASH_H
 

@@ -56,6 +56,12 @@ size_t prof_i_sanitize_utf8(char *to, size_t room, const char *bytes, size_t cou
   return wanted;
 }
 
+size_t prof_i_sanitize_text(char *to, const char *bytes, size_t count) {
+  const size_t used = prof_i_sanitize_utf8(to, SIZE_MAX, bytes, count);
+  to[used] = '\0';
+  return used + 1;
+}
+
 /* C0, DEL, C1, line separators, and the marks that turn the direction of writing. */
 static int code_is_control(uint32_t code) {
   return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x61c || code == 0x200e ||

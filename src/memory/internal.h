@@ -174,14 +174,6 @@ int prof_i_memory_event_write_at(prof_pool *pool, const prof_i_memory_event *eve
 /* prof_memory_max_get(), out of another call. */
 int prof_i_memory_max(prof_device device, prof_memory_source source, prof_memory_max *max_out);
 
-/* How a verb changes what is used, and what is allocated: -1, 0, 1. */
-static inline int prof_i_verb_used_sign(prof_i_verb verb) {
-  return verb == PROF_I_VERB_ALLOC ? 1 : verb == PROF_I_VERB_FREE ? -1 : 0;
-}
-static inline int prof_i_verb_allocated_sign(prof_i_verb verb) {
-  return verb == PROF_I_VERB_RESERVE ? 1 : verb == PROF_I_VERB_RELEASE ? -1 : 0;
-}
-
 #define PROF_I_ALLOC_BYTES_END (UINT64_C(1) << 42) /* 4 TiB */
 
 #endif

@@ -255,9 +255,9 @@ static void remove_call(prof_i_function_stack *s) {
   for (; s->count > 0; s->count--) end_open_call(s->calls[s->count - 1].start);
 }
 
-/* Judges what stands around a frame, and itself, and gives it, the innermost first, with a
-   reference each: how many. only_own: up to the first that is not prof's. No memory, or an error
-   that is pending: 0. */
+/* Classifies the functions of a frame and of its callers. Gives their frames, the innermost first,
+   with a reference each. Returns the number. only_own: stops before the first frame that is not
+   prof's. No memory, or an error that is pending: 0. The caller frees *frames_out, NULL or not. */
 static size_t running_frames(prof_i_py *frame, bool only_own, prof_i_py ***frames_out) {
   size_t count = 0, room = STACK_ROOM_FIRST;
   prof_i_py **frames = *frames_out = malloc(room * sizeof(void *));
@@ -276,7 +276,8 @@ static size_t running_frames(prof_i_py *frame, bool only_own, prof_i_py ***frame
     PY.Py_DecRef(code);
     if (only_own && f && f->function_kind != PROF_I_FUNCTION_OWN) {
       PY.Py_DecRef(frame);
-      return count;
+      frame = NULL;
+      break;
     }
     frames[count++] = frame;
     frame = f ? PY.PyFrame_GetBack(frame) : NULL;

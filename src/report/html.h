@@ -23,8 +23,8 @@ typedef struct prof_i_html_options {
 } prof_i_html_options;
 
 /* Writes the file under a temporary name, and renames it at the end. *is_empty_out: no scope passes
-   the filter, or none has what the rows are by. Nothing is written then. PROF_OK or an error whose
-   text is set. */
+   the filter, or none has the argument or line of rows. Nothing is written then. PROF_OK or an
+   error whose text is set. */
 int prof_i_html_write(const prof_trace *const *traces, size_t count,
                       const prof_i_html_options *options, const char *path, bool *is_empty_out);
 

@@ -57,12 +57,6 @@ static int row_name_compare(const void *x, const void *y) {
   return order ? order : strcmp(a->category, b->category);
 }
 
-static size_t put_repaired(char *to, prof_i_text text) {
-  const size_t bytes = prof_i_sanitize_utf8(to, SIZE_MAX, text.data, (size_t)text.bytes);
-  to[bytes] = '\0';
-  return bytes + 1;
-}
-
 static void free_row_names(row_name *names, uint32_t count) {
   for (uint32_t i = 0; i < count; i++) free(names[i].text);
   free(names);
@@ -78,8 +72,9 @@ static row_name *make_row_names(const prof_i_html *html) {
       free_row_names(names, i);
       return NULL;
     }
-    names[i].category = names[i].text + put_repaired(names[i].text, name->name);
-    put_repaired(names[i].category, name->category);
+    names[i].category = names[i].text + prof_i_sanitize_text(names[i].text, name->name.data,
+                                                             (size_t)name->name.bytes);
+    prof_i_sanitize_text(names[i].category, name->category.data, (size_t)name->category.bytes);
     names[i].number = i;
   }
   /* the first is no scope's: it stands for several names */

@@ -113,11 +113,15 @@ static int open_direct(prof_i_target *target) {
 _Static_assert(sizeof((prof_i_unfinished_file *)0)->name == sizeof((prof_i_target *)0)->temporary,
                "a note has room for each name");
 
+/* The first byte of the name is stored last: a signal handler sees no part of a name. */
 static void note_unfinished(const prof_i_target *target) {
   prof_i_unfinished_file *const note = prof_i_target_unfinished;
   if (note == NULL) return;
+  __atomic_store_n(&note->name[0], 0, __ATOMIC_RELAXED);
+  PROF_I_STORE_FENCE();
   note->folder = target->folder.fd;
-  memcpy(note->name, target->temporary, sizeof note->name);
+  memcpy(note->name + 1, target->temporary + 1, sizeof note->name - 1);
+  __atomic_store_n(&note->name[0], target->temporary[0], __ATOMIC_RELEASE); /* with on_end() */
 }
 
 static void next_temporary_name(prof_i_target *target, unsigned attempt) {

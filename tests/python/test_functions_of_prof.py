@@ -2,15 +2,36 @@
 program calls by way of prof are."""
 
 import os
+import subprocess
 import sys
 import tempfile
 import threading
 import unittest
 
+from hang_guard import HANG_SECONDS
+
 import prof
 
 MODULE = __name__
 FUNCTIONS = ("python_function", "c_function", "import")
+
+
+# Frames of prof in each other, more than one block has room for. A name in <> is taken for the
+# module's.
+DEEP = """
+import prof
+space = {"__name__": "prof.deep"}
+source = "def deep(count, run): return deep(count - 1, run) if count else run()"
+exec(compile(source, "<deep>", "exec"), space)
+def after(): pass
+with prof.profile():
+    tracing = prof.trace_functions()
+    space["deep"](700, tracing.start)
+    after()
+    tracing.stop()
+with prof.Trace.now() as trace:
+    print(*[e.name for e in trace.events() if e.category == "python_function"])
+"""
 
 
 def schedule(step):
@@ -126,6 +147,19 @@ class FunctionsOfProf(unittest.TestCase):
             names = {e.name for e in trace.events() if e.category in FUNCTIONS}
         whose = {"fnmatch", "ctypes", "namedtuple_Counts", "atexit", "enum", "threading"}
         self.assertEqual({name for name in names if name.split(".")[0] in whose}, set())
+
+    def test_a_tracing_that_begins_below_hundreds_of_frames_of_prof(self):
+        """Freed memory has other bytes, so that a use of it is seen."""
+        done = subprocess.run(
+            [sys.executable, "-c", DEEP],
+            env={**os.environ, "MALLOC_PERTURB_": "165"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            timeout=HANG_SECONDS,
+            check=False,
+        )
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        self.assertEqual(done.stdout.split(), [b"after"])
 
     def test_what_the_program_calls_by_way_of_prof_is_recorded(self):
         def run():

@@ -14,7 +14,7 @@ import zipfile
 
 from hang_guard import HANG_SECONDS
 
-from prof import _import
+from prof import _import, _run
 
 SEES = (
     "import sys\nprint(__name__, __file__, __package__, getattr(__spec__, 'name', None), sys.argv, "
@@ -366,7 +366,10 @@ class Run(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertIn("must end in one of .speedscope.json.gz", done.stderr)
         self.prof("run", "-q", "-o", "t.prof", "script.py")
-        self.assertEqual(self.prof("dump", "t.prof", "-o", "t.txt").returncode, 2)
+        done = self.prof("dump", "t.prof", "-o", "t.txt")
+        self.assertEqual(done.returncode, 2)
+        text = re.search(r"The endings are (.*); or give --format", done.stderr)[1]
+        self.assertEqual(sorted(text.split(", ")), sorted(_run.ENDINGS))
         self.assertEqual(self.prof("dump", "-f", "raf", "t.prof", "-o", "t.txt").returncode, 0)
 
     def test_groups_and_version(self):

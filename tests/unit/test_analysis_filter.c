@@ -60,6 +60,28 @@ static void times_are_read_exactly(void **state) {
   assert_false(prof_i_filter_read_time("1 s", &ns));
 }
 
+/* ---- single scopes ---- */
+
+/* As in rows by an argument: both find the first. */
+static void the_first_argument_of_a_key_decides(void **state) {
+  (void)state;
+  static const char *const first[] = {"layer=3"}, *const second[] = {"layer=4"};
+  static const prof_event event = {
+      .name = "a",
+      .name_bytes = 1,
+      .arg_count = 2,
+      .args = {{.key = "layer", .key_bytes = 5, .type = PROF_ARG_I64, .value.i64 = 3},
+               {.key = "layer", .key_bytes = 5, .type = PROF_ARG_I64, .value.i64 = 4}}};
+  for (int i = 0; i < 2; i++) {
+    const prof_i_filter_words words = {.args = i ? second : first, .arg_count = 1};
+    prof_i_filter *filter = NULL;
+    assert_int_equal(prof_i_filter_create(&words, &filter), PROF_OK);
+    const prof_i_trace_filter of = {.filter = filter};
+    assert_int_equal(prof_i_trace_filter_takes_event(&of, &event), i == 0);
+    prof_i_filter_destroy(filter);
+  }
+}
+
 /* ---- an aggregate ---- */
 
 static void put_step(prof_i_head *chunk, uint64_t ticks, uint64_t number) {
@@ -429,6 +451,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_wrong_word_is_refused_with_its_option_and_value),
       cmocka_unit_test(times_are_read_exactly),
+      cmocka_unit_test(the_first_argument_of_a_key_decides),
       cmocka_unit_test(plain_scopes_are_filtered),
       cmocka_unit_test(records_are_filtered_by_what_they_say),
       cmocka_unit_test(an_argument_of_each_type_equals_its_text_alone),

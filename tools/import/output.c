@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,19 +14,33 @@
 
 #include "import.h"
 
-enum { TEMPORARY_BYTES = 4096 };
+enum { TEMPORARY_NAME_BYTES = sizeof "/.prof-import-2147483647.tmp" };
 
-/* What atexit() removes: the file system knows no files without a name, or its name is not yet the
-   final one. */
-static struct { char temporary[TEMPORARY_BYTES]; } unfinished_output;
+/* The path of a file that has a temporary name, or NULL. It is whole when it is published here. A
+   signal handler or atexit() removes the file. Only the caller of take_unfinished()
+   may free it. */
+static char *unfinished_path;
 
-void import_output_remove_unfinished(void) {
-  if (unfinished_output.temporary[0]) unlink(unfinished_output.temporary);
+static void publish_unfinished(char *path) {
+  __atomic_store_n(&unfinished_path, path, __ATOMIC_RELEASE); /* with take_unfinished() */
 }
 
+static char *take_unfinished(void) {
+  return __atomic_exchange_n(&unfinished_path, NULL, __ATOMIC_ACQ_REL);
+}
+
+/* Frees nothing: free() is not signal-safe, and the process ends. */
+void import_output_remove_unfinished(void) {
+  const char *const path = take_unfinished();
+  if (path) unlink(path);
+}
+
+static void forget_temporary(void) { free(take_unfinished()); }
+
 static void remove_temporary(void) {
-  import_output_remove_unfinished();
-  unfinished_output.temporary[0] = '\0';
+  char *const path = take_unfinished();
+  if (path) unlink(path);
+  free(path);
 }
 
 static char *output_folder(const char *path) {
@@ -37,13 +52,15 @@ static char *output_folder(const char *path) {
   return folder;
 }
 
-static void name_temporary(const import_output *output) {
-  if (snprintf(unfinished_output.temporary, sizeof unfinished_output.temporary,
-               "%s/.prof-import-%d.tmp", output->folder,
-               (int)getpid()) < (int)sizeof unfinished_output.temporary)
-    return;
-  unfinished_output.temporary[0] = '\0';
-  import_fail("cannot write '%s': its path is too long", output->path);
+/* Publishes the path before the file exists, and returns it. */
+static const char *name_temporary(const import_output *output) {
+  const size_t room = strlen(output->folder) + TEMPORARY_NAME_BYTES;
+  if (room > PATH_MAX) import_fail("cannot write '%s': its path is too long", output->path);
+  char *const path = malloc(room);
+  if (!path) import_fail("no memory");
+  snprintf(path, room, "%s/.prof-import-%d.tmp", output->folder, (int)getpid());
+  publish_unfinished(path);
+  return path;
 }
 
 void import_output_open(import_output *output, const char *path, bool must_be_new) {
@@ -62,11 +79,10 @@ void import_output_open(import_output *output, const char *path, bool must_be_ne
   signal(SIGXFSZ, SIG_IGN); /* past a file size limit write() says so */
   output->fd = open(output->folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
   if (output->fd >= 0) return;
-  name_temporary(output);
   output->fd =
-      open(unfinished_output.temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+      open(name_temporary(output), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   const int error = errno;
-  if (output->fd < 0) unfinished_output.temporary[0] = '\0';
+  if (output->fd < 0) forget_temporary();
   if (output->fd < 0) import_fail("cannot write '%s': %s", path, strerror(error));
   atexit(remove_temporary);
 }
@@ -100,21 +116,21 @@ static int link_unnamed(const import_output *output) {
   snprintf(descriptor, sizeof descriptor, "/proc/self/fd/%d", output->fd);
   if (linkat(AT_FDCWD, descriptor, AT_FDCWD, output->path, AT_SYMLINK_FOLLOW) == 0) return 0;
   if (errno != EEXIST || output->must_be_new) return errno;
-  name_temporary(output);
-  if (linkat(AT_FDCWD, descriptor, AT_FDCWD, unfinished_output.temporary, AT_SYMLINK_FOLLOW) == 0)
+  if (linkat(AT_FDCWD, descriptor, AT_FDCWD, name_temporary(output), AT_SYMLINK_FOLLOW) == 0)
     return 0;
   const int error = errno;
-  unfinished_output.temporary[0] = '\0';
+  forget_temporary();
   return error;
 }
 
 static int name_output(const import_output *output) {
-  const int error = unfinished_output.temporary[0] ? 0 : link_unnamed(output);
-  if (error || !unfinished_output.temporary[0]) return error;
-  const int result = output->must_be_new ? link(unfinished_output.temporary, output->path)
-                                         : rename(unfinished_output.temporary, output->path);
+  const int error = unfinished_path ? 0 : link_unnamed(output);
+  const char *const temporary = unfinished_path;
+  if (error || !temporary) return error;
+  const int result =
+      output->must_be_new ? link(temporary, output->path) : rename(temporary, output->path);
   const int why = errno;
-  if (result == 0 && !output->must_be_new) unfinished_output.temporary[0] = '\0';
+  if (result == 0 && !output->must_be_new) forget_temporary();
   remove_temporary();
   return result == 0 ? 0 : why;
 }

@@ -199,7 +199,7 @@ const prof_command command_diff = {
         "captures of each side.",
     .statuses =
         "Exit status: 0 done, 1 it could not be done, 2 wrong words, 3 --fail-on was passed, or "
-        "no scope passed the filter or has what --by names.",
+        "no scope passed the filter, or none has the argument or line that --by names.",
     .options = options,
     .examples = examples,
     .execute = execute,

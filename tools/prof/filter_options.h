@@ -62,7 +62,7 @@ typedef struct rows_by {
 /* Takes optarg. EXIT_USAGE, said on stderr: it is something else. */
 int rows_by_read(const char *command, rows_by *to);
 
-/* Says that no scope has what the rows are by. Returns EXIT_NO. */
+/* Says that no scope has the argument or line by which rows are grouped. Returns EXIT_NO. */
 int rows_by_says_nothing(const char *command, const rows_by *by);
 
 /* For `statuses` of a command. */

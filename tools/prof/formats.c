@@ -52,10 +52,11 @@ const char *format_ending(const char *path, uint32_t *format_out) {
 }
 
 const char *format_endings_text(void) {
-  static char text[256];
+  enum { ENDING_BYTES_MAX = 24 }; /* with ", " */
+  static char text[FORMAT_COUNT * 2 * ENDING_BYTES_MAX];
   size_t used = 0;
   for (int i = 0; i < FORMAT_COUNT; i++)
-    for (int k = 0; k < 2 && formats[i].endings[k]; k++)
+    for (int k = 0; k < 2 && formats[i].endings[k] && used < sizeof text; k++)
       used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", used ? ", " : "",
                                formats[i].endings[k]);
   return text;

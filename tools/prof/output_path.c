@@ -28,7 +28,8 @@ void output_set_passing(const char *path) { passing_path = path; }
 
 /* Removes what has no final name, and ends as without a handler. */
 static void on_end(int number) {
-  if (unfinished.name[0]) unlinkat(unfinished.folder, unfinished.name, 0);
+  if (__atomic_load_n(&unfinished.name[0], __ATOMIC_ACQUIRE)) /* with note_unfinished() */
+    unlinkat(unfinished.folder, unfinished.name, 0);
   import_output_remove_unfinished();
   const char *const path = passing_path;
   if (path) unlink(path);

@@ -222,9 +222,14 @@ static int convert_capture(const found_capture *c, const prof_trace *trace) {
   const prof_dump_options options = {
       .size = sizeof options, .format = recovery.format, .must_be_new = 1};
   if (snprintf(to, sizeof to, "%s/%.*s%s", recovery.output, (int)(strlen(name) - 5), name,
-               ending) >= (int)sizeof to)
+               ending) >= (int)sizeof to) {
+    say("prof recover: cannot write into '%s': the path of %s%s is too long", recovery.output, name,
+        ending);
     return EXIT_FAILED;
-  const int status = prof_trace_dump(trace, to, &options);
+  }
+  const char *followed = to;
+  if (output_follow_link("recover", &followed) != EXIT_OK) return EXIT_FAILED;
+  const int status = prof_trace_dump(trace, followed, &options);
   if (status == PROF_OK) {
     fputs("    written to ", stdout);
     print_text(stdout, to, strlen(to));

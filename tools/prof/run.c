@@ -224,10 +224,9 @@ static const command_option options_of_run[] = {
      .id = OPTION_DRY_RUN},
     {"output", 'o', "PATH",
      .help = "a folder for files, a log and a summary; or a file: what the tool prof has "
-             "recorded, in the format of its ending, as prof dump has them. Other processes have "
-             "FILE.PID.json, ranks FILE-RANK.json. In both "
-             "%p is "
-             "the pid, %r the rank, %h the host"},
+             "recorded, in the format of its ending, as prof dump has them. Other processes, and "
+             "ranks, have the pid or the rank in front of the ending: FILE.PID.json, "
+             "FILE-RANK.json. In both %p is the pid, %r the rank, %h the host"},
     {"repeat", 'n', "N",
      .help =
          "runs it N times, and prints one table of all; with -o DIR each has a folder DIR/run-1, "

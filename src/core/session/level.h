@@ -5,24 +5,28 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A start was asked for by name, or one of memory, beside whatever level, or the end of that. */
+/* The program's own request, beside those of owners: the level of prof_start() and its kin; 0 after
+   a stop. */
 void prof_i_level_request_by_program(uint32_t level);
+/* The program's request for memory events: prof_memory_start(), or its end. */
 void prof_i_level_request_memory(bool is_on);
-/* The end of both. Had anybody asked? */
+/* Ends both requests of the program. Returns whether there was one. */
 bool prof_i_level_request_drop_program(void);
-/* Nothing is recording any more, whatever requests there are. */
+/* Recording has stopped, whatever requests there are. */
 void prof_i_level_request_end_all(void);
-/* The number of requests, with the paused ones. */
+/* The number of owners' requests, with the paused ones. */
 uint32_t prof_i_level_request_count(void);
+/* Whether an owner's request is not paused. It records memory events, too. */
 bool prof_i_level_request_has_memory(void);
-/* What anybody wants. */
+/* The highest level that is requested; 0: none. */
 uint32_t prof_i_level_request_max(void);
-/* Is all that stands in the capture of wishes that are gone? */
+/* Whether the capture has only data of owners' requests, all of which have ended. */
 bool prof_i_level_request_all_ended(void);
-/* The capture has been cleared, or is a fresh one. */
+/* The capture has been cleared, or is a new one. */
 void prof_i_level_request_cleared(void);
-/* A forked child: nobody here wants anything yet. *level is what the parent recorded, and becomes
-   what goes on: what was asked for. False: nothing does. */
+/* In a forked child: drops the owners' requests. *level has the level that the parent records, and
+   gets that of the child. Returns false if the program itself has no request: the child records
+   nothing. */
 bool prof_i_level_request_forget(uint32_t *level);
 
 #endif
