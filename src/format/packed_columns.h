@@ -94,9 +94,7 @@ bool prof_i_columns_are_read(const prof_i_columns *columns);
 
 /* ---- values ---- */
 
-static inline uint64_t prof_i_zigzag(uint64_t value) {
-  return value << 1 ^ -(value >> 63);
-}
+static inline uint64_t prof_i_zigzag(uint64_t value) { return value << 1 ^ -(value >> 63); }
 static inline uint64_t prof_i_unzigzag(uint64_t value) { return value >> 1 ^ -(value & 1); }
 
 static inline void prof_i_put_bytes(prof_i_column *planes, uint64_t value, int count) {

@@ -57,8 +57,10 @@ static const char *name_temporary(const import_output *output) {
   const size_t room = strlen(output->folder) + TEMPORARY_NAME_BYTES;
   if (room > PATH_MAX) import_fail("cannot write '%s': its path is too long", output->path);
   char *const path = malloc(room);
-  if (!path) import_fail("no memory");
-  snprintf(path, room, "%s/.prof-import-%d.tmp", output->folder, (int)getpid());
+  if (path)
+    snprintf(path, room, "%s/.prof-import-%d.tmp", output->folder, (int)getpid());
+  else
+    import_fail("no memory");
   publish_unfinished(path);
   return path;
 }
