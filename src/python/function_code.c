@@ -283,11 +283,11 @@ prof_i_function *prof_i_function_of_c(prof_i_py *callable) {
   prof_i_py *const type = PY.PyObject_Type(callable);
   const void *key = NULL;
   prof_i_py *held = NULL;
-  if (type == NOW.given.builtin_type)
-    key = NOW.python.function_of(callable);
-  else if (type == NOW.given.descriptor_type)
+  if (type == NOW.given.descriptor_type)
     key = held = callable;
-  PY.Py_DecRef(type); /* it is of the interpreter's own, or not looked at */
+  else if (type == NOW.given.builtin_type || PY.PyType_IsSubtype(type, NOW.given.builtin_type))
+    key = NOW.python.function_of(callable); /* subtype: it knows the class that defines it */
+  PY.Py_DecRef(type);                       /* it is of the interpreter's own, or not looked at */
   if (!key) return NULL;
   prof_i_function *const f = builtin_by(key, callable, held);
   if (PROF_I_LIKELY(!f || !f->is_of_many)) return f;

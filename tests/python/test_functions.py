@@ -5,6 +5,7 @@ import asyncio
 import cProfile
 import gc
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -338,8 +339,12 @@ class Counts(Balance):
         self.assertIn("no loss", trace.loss_text())
 
     def test_functions_of_c_as_a_profile_function_counts_them(self):
+        pattern = re.compile("a")
+        match = pattern.match  # of C, with a defining class
+
         def run():
             names = []
+            pattern.search("a"), match("a"), match("b")
             for i in range(10):
                 names.append(str(i))
             ",".join(sorted(names, key=lambda name: -int(name)))
@@ -380,6 +385,7 @@ class Counts(Balance):
                 counts[short(e.name)] = counts.get(short(e.name), 0) + 1
         self.assertEqual(counts, expected)
         self.assertEqual((counts["append"], counts["index"], counts["pop"]), (10, 1, 1))
+        self.assertEqual((counts["search"], counts["match"]), (1, 2))
         self.assertIn("list.append", {e.name for e in events})
         self.assert_nested([e for e in events if e.kind == "scope"])
         self.assertNotIn("append", counts_of(run))

@@ -16,6 +16,15 @@ def warned(config, **options):
     return profile, [(w.category, str(w.message), w.filename) for w in said]
 
 
+class Callers(unittest.TestCase):
+    def test_a_warning_shows_a_module_that_has_no_name(self):
+        code = compile("import prof\nprof.schedule(wait=0, warmup=0, active=1)", "nameless", "exec")
+        exec(code, {"__name__": None})  # Python drops warnings of such
+        with self.assertWarns(UserWarning) as said:
+            exec(code, {"__name__": 3})
+        self.assertEqual((said.filename, said.lineno), ("nameless", 2))
+
+
 class Torch:
     """As pybind11 makes torch's: no attributes, but the names in the constructor's text."""
 

@@ -347,11 +347,18 @@ class Install(unittest.TestCase):
         self.assertIs(torch.profiler.profiler.prof, torch.autograd.profiler)
 
     def test_warnings_show_the_programs_line(self):
+        def warned_at():
+            torch.autograd.profiler.profile(use_device="toaster")
+            return sys._getframe().f_lineno - 1
+
         with warnings.catch_warnings(record=True) as told, prof.torch.install():
             warnings.simplefilter("always")
             torch.profiler.schedule(wait=0, warmup=0, active=1)
             prof.torch.schedule(wait=0, warmup=0, active=1)
-        self.assertEqual([w.filename for w in told], [__file__] * 2)
+            prof.torch.profile(use_cuda=False)
+            in_function = warned_at()
+        self.assertEqual([w.filename for w in told], [__file__] * 4)
+        self.assertEqual(told[-1].lineno, in_function)
 
     def test_torch_works_as_before(self):
         with prof.torch.install():

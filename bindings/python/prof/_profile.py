@@ -103,7 +103,7 @@ class profile(Recorded):  # noqa: N801 (torch's name)
             warnings.warn(
                 "use_cuda is deprecated, use activities argument instead",
                 FutureWarning,
-                stacklevel=2,
+                stacklevel=outside(),
             )
             self._choose(ProfilerActivity.CUDA, use_cuda)
         if not self._chosen and not left_out:

@@ -198,6 +198,9 @@ def outside() -> int:
     """The stacklevel of a warning that shows the caller of the profile."""
     level, frame = 1, sys._getframe(1)
     inner = f"{__package__}."
-    while frame.f_globals.get("__name__", "").startswith(inner) and frame.f_back is not None:
+    while frame.f_back is not None:
+        name = frame.f_globals.get("__name__")
+        if not isinstance(name, str) or not name.startswith(inner):  # exec() may have any name
+            break
         level, frame = level + 1, frame.f_back
     return level

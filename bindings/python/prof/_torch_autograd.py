@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any, Callable, Dict, Optional, Set
 
 from . import session
+from ._recording import outside
 from .tables import EventList, FunctionEvent, FunctionEventAvg
 
 _UNFINISHED = "<unfinished torch.autograd.profile>"
@@ -24,12 +25,13 @@ def _device_of(name: Optional[str]) -> Optional[session.ProfilerActivity]:
         return session.ProfilerActivity.PrivateUse1
     found = session.ProfilerActivity.__members__.get(name.upper())
     if found in (None, session.ProfilerActivity.CPU):
-        warnings.warn(f"The {name} is not a valid device option.", stacklevel=4)
+        warnings.warn(f"The {name} is not a valid device option.", stacklevel=outside())
         return None
     module = getattr(torch, name, None)
     if module is not None and not module.is_available():
         warnings.warn(
-            f"{name.upper()} is not available, disabling {name.upper()} profiling", stacklevel=4
+            f"{name.upper()} is not available, disabling {name.upper()} profiling",
+            stacklevel=outside(),
         )
         return None
     return found
