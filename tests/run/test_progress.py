@@ -57,6 +57,16 @@ class Line(TerminalCase):
         self.assertIn(ERASE, after)
         self.assertNotIn(b"%", after.rpartition(ERASE)[2])
 
+    def test_a_signal_removes_the_line(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            pid, master = self.start_program(*self.words("TERM=xterm", "CI="))
+            self.expect(master, b" s left")
+            os.kill(pid, number)
+            after = self.rest(master)
+            self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), -number)
+            self.assertIn(ERASE, after)
+            self.assertEqual(after.rpartition(ERASE)[2], b"")
+
     def wait_until_blocked(self, pid):
         """It writes into the pipe, which is full: the line's thread would be there."""
         while True:
