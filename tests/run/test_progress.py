@@ -37,8 +37,8 @@ class Line(TerminalCase):
         self.reader = os.open(self.pipe, os.O_RDONLY | os.O_NONBLOCK)
         self.addCleanup(os.close, self.reader)
 
-    def words(self, *variables):
-        return ("env", *variables, PROF, "dump", "many.prof", "-f", "csv", "-o", "pipe")
+    def words(self, *variables, capture="many.prof"):
+        return ("env", *variables, PROF, "dump", capture, "-f", "csv", "-o", "pipe")
 
     def drain(self):
         os.set_blocking(self.reader, True)
@@ -56,6 +56,28 @@ class Line(TerminalCase):
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
         self.assertIn(ERASE, after)
         self.assertNotIn(b"%", after.rpartition(ERASE)[2])
+
+    def test_a_packed_capture_has_the_share_of_the_plain_one(self):
+        done = subprocess.run(
+            [PROF, "dump", "many.prof", "--pack", "-o", "packed.prof"],
+            cwd=self.folder,
+            capture_output=True,
+            timeout=HANG_SECONDS,
+            check=False,
+        )
+        if b"zstd" in done.stderr:
+            self.skipTest("there is no zstd")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        shares = []
+        for capture in ("many.prof", "packed.prof"):
+            pid, master = self.start_program(*self.words("TERM=xterm", "CI=", capture=capture))
+            self.expect(master, b"prof dump: ")
+            shares.append(int(self.expect(master, b" %")))
+            os.kill(pid, signal.SIGTERM)
+            self.rest(master)
+            os.waitpid(pid, 0)
+        self.assertLess(shares[0], 90)
+        self.assertLess(abs(shares[1] - shares[0]), 10, shares)
 
     def test_a_signal_removes_the_line(self):
         for number in (signal.SIGINT, signal.SIGTERM):

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "progress.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #include "../../src/base/progress.h"
+#include "../../src/format/packed.h"
 #include "commands.h"
 
 enum { FIRST_SECONDS = 2, EACH_NS = 500000000, BLOCK_BYTES = 512, DONE_MOST = 99 };
@@ -107,13 +109,24 @@ void progress_begin(const char *command, unsigned passes) {
   if (progress.is_running) atexit(progress_end);
 }
 
-/* A capture that is being recorded may have holes. */
+/* Of a packed capture's plain form; 0: the file is none. */
+static uint64_t unpacked_bytes(const char *path) {
+  prof_i_packed_head head = {0};
+  const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0) return 0;
+  const ssize_t bytes = pread(file, &head, sizeof head, PROF_I_PACKED_FIRST_OFFSET);
+  close(file);
+  return bytes == sizeof head && head.magic == PROF_I_PACKED_MAGIC ? head.plain_count : 0;
+}
+
+/* A capture that is being recorded may have holes. A packed one is unpacked first. */
 void progress_expect(const char *path) {
   struct stat file;
   if (!progress.is_running || stat(path, &file) != 0 || !S_ISREG(file.st_mode)) return;
   const uint64_t whole = (uint64_t)file.st_size, on_disk = (uint64_t)file.st_blocks * BLOCK_BYTES;
+  const uint64_t plain = unpacked_bytes(path), read = on_disk && on_disk < whole ? on_disk : whole;
   pthread_mutex_lock(&progress.lock);
-  progress.expected_bytes += progress.passes * (on_disk && on_disk < whole ? on_disk : whole);
+  progress.expected_bytes += plain ? whole + progress.passes * plain : progress.passes * read;
   pthread_mutex_unlock(&progress.lock);
 }
 
