@@ -208,22 +208,22 @@ class Exports(Nested):
     def test_a_part_has_the_self_times_of_the_whole(self):
         """The children that ended before are many: a walk that skips can leave them out."""
         event = {"ph": "X", "pid": 1, "tid": 1}
-        kids = [{**event, "name": "kid", "ts": 1 + 2 * n, "dur": 1} for n in range(60000)]
+        kids = [{**event, "name": "kid", "ts": 1 + 2 * n, "dur": 1} for n in range(150000)]
         text = json.dumps(
-            {"traceEvents": [{**event, "name": "outer", "ts": 0, "dur": 300000}, *kids]}
+            {"traceEvents": [{**event, "name": "outer", "ts": 0, "dur": 750000}, *kids]}
         )
         self.write("many.json", text)
         self.prof("import", "many.json", "-o", "many.prof")
-        for words in ((), ("--from", "150ms"), ("--to", "10ms")):
+        for words in ((), ("--from", "600ms"), ("--to", "10ms")):
             self.prof("dump", "many.prof", *words, "-o", "many.csv")
             with open(os.path.join(self.folder, "many.csv"), encoding="utf-8") as file:
                 found = [int(x["self_ns"]) for x in csv.DictReader(file) if x["name"] == "outer"]
-            self.assertEqual(found, [240000000], words)
+            self.assertEqual(found, [600000000], words)
             self.prof("dump", "many.prof", *words, "-o", "many.folded")
             lines = self.read("many.folded").splitlines()
             self.assertEqual(
                 [x.rpartition(" ")[2] for x in lines if x.rpartition(" ")[0].endswith("outer")],
-                ["240000000"],
+                ["600000000"],
                 words,
             )
 
