@@ -76,6 +76,11 @@ static int begin_thread(prof_i_export *run, uint32_t index) {
   return status == PROF_OK ? run->exporter->thread(run, &thread) : status;
 }
 
+/* What ended before may be left out of a walk. */
+static uint64_t skip_ns(const prof_i_export *run) {
+  return run->exporter->has_self_times ? 0 : run->options->window.from_ns;
+}
+
 /* ---- as walked ---- */
 
 static int send_span(prof_i_export *run, const prof_i_span *span) {
@@ -114,7 +119,7 @@ static int walk_thread(prof_i_export *run, uint32_t index) {
   run->walker = prof_i_walker_create(run->trace, index, visit_spans, run);
   int status = PROF_E_NO_MEMORY;
   if (run->walker) {
-    prof_i_walker_skip_before(run->walker, run->options->window.from_ns);
+    prof_i_walker_skip_before(run->walker, skip_ns(run));
     status = begin_thread(run, index);
     if (status == PROF_OK) status = prof_i_walker_run(run->walker);
     prof_i_walker_destroy(run->walker);
@@ -236,7 +241,7 @@ static void send_plain(time_walk *walk, prof_cursor *cursor) {
 
 static int send_all_timed(time_walk *walk, prof_cursor *cursor) {
   prof_i_export *const run = walk->run;
-  int status = prof_cursor_skip_before(cursor, run->options->window.from_ns);
+  int status = prof_cursor_skip_before(cursor, skip_ns(run));
   while (status == PROF_OK) {
     if (run->exporter->plain_by_time && !run->options->filter) send_plain(walk, cursor);
     status = prof_cursor_next(cursor, &run->event);

@@ -150,6 +150,9 @@ struct prof_i_exporter {
   uint32_t event_kinds;     /* PROF_I_KIND() of each kind that goes to `event` */
   /* `event` also gets scopes that the filter leaves out, because others depend on them. */
   bool takes_left_out;
+  /* The format has self times. Then what ended before the window is walked too, because its time is
+     not that of the scopes around it. */
+  bool has_self_times;
   size_t state_bytes;
 
   int (*begin)(prof_i_export *run); /* before the first thread */

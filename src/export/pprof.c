@@ -168,6 +168,7 @@ const prof_i_exporter prof_i_pprof_exporter = {
     .abilities = PROF_I_EXPORT_CUT,
     .order = PROF_I_ORDER_TIME,
     .takes_left_out = true,
+    .has_self_times = true,
     .event_kinds = PROF_I_KIND(SCOPE) | PROF_I_KIND(OPEN),
     .state_bytes = sizeof(pprof_writer),
     .begin = prof_i_path_tree_begin,

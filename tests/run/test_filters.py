@@ -204,6 +204,34 @@ class Exports(Nested):
         self.assertTrue(0 < len(expected) < len(self.scopes))
         self.assertEqual(found, sorted((scope.name, scope.duration) for scope in expected))
 
+    def test_a_part_has_the_self_times_of_the_whole(self):
+        """The children that ended before are many: a walk that skips can leave them out."""
+        event = {"ph": "X", "pid": 1, "tid": 1}
+        kids = [{**event, "name": "kid", "ts": 1 + 2 * n, "dur": 1} for n in range(150000)]
+        text = json.dumps(
+            {"traceEvents": [{**event, "name": "outer", "ts": 0, "dur": 750000}, *kids]}
+        )
+        self.write("many.json", text)
+        self.prof("import", "many.json", "-o", "many.prof")
+        for words in ((), ("--from", "600ms"), ("--to", "10ms")):
+            self.prof("dump", "many.prof", *words, "-o", "many.csv")
+            with open(os.path.join(self.folder, "many.csv"), encoding="utf-8") as file:
+                found = [int(x["self_ns"]) for x in csv.DictReader(file) if x["name"] == "outer"]
+            self.assertEqual(found, [600000000], words)
+            self.prof("dump", "many.prof", *words, "-o", "many.folded")
+            lines = self.read("many.folded").splitlines()
+            self.assertEqual(
+                [x.rpartition(" ")[2] for x in lines if x.rpartition(" ")[0].endswith("outer")],
+                ["600000000"],
+                words,
+            )
+
+    def test_a_time_with_nothing_in_it_is_status_3_and_no_file(self):
+        for name in ("no.csv", "no.json", "no.folded", "no.pftrace"):
+            done = self.prof("dump", self.capture, "--from", "100s", "-o", name, status=3)
+            self.assertIn("the capture has nothing in that time", done.stderr)
+            self.assertFalse(os.path.exists(os.path.join(self.folder, name)))
+
     def test_a_wrong_time_writes_nothing(self):
         for words in (("--from", "soon"), ("--to", "5"), ("--from", "2s", "--to", "1s")):
             done = self.prof("dump", self.capture, *words, "-o", "no.json", status=2)

@@ -166,6 +166,19 @@ class Several(Inputs):
         self.record("two/b.prof")
         self.assertIn("has 2 captures", self.prof("info", "two", status=1).stderr)
 
+    def test_a_command_for_one_capture_takes_a_glob_of_one(self):
+        self.record("two/a.prof")
+        for words in (("info",), ("events",), ("memory",), ("dump", "-f", "csv", "-o", "x.csv")):
+            done = self.prof(*words, "two/*.prof")
+            self.assertNotIn("two/*.prof", done.stderr)
+        self.record("two/b.prof")
+        for words in (("info",), ("events",), ("memory",), ("dump", "-o", "y.csv")):
+            error = self.prof(*words, "two/*.prof", status=1).stderr
+            self.assertIn("2 files are named like 'two/*.prof', such as 'two/a.prof'", error)
+            error = self.prof(*words, "two/*.none", status=1).stderr
+            self.assertIn("no file is named like 'two/*.none'", error)
+        self.assertFalse(os.path.exists(os.path.join(self.folder, "y.csv")))
+
     def test_an_empty_folder_is_refused(self):
         os.mkdir(os.path.join(self.folder, "empty"))
         for command in ("table", "info", "memory"):

@@ -55,8 +55,14 @@ class Line(TerminalCase):
             self.assertTrue(got, f"{pattern!r} did not come: {self.seen!r}")
             self.seen += got
 
-    def words(self, *variables):
-        return ("env", *variables, PROF, "dump", "many.prof", "-f", "csv", "-o", "pipe")
+    def discard(self, master):
+        """What has come so far."""
+        while select.select([master], [], [], 0)[0]:
+            os.read(master, 65536)
+        self.seen = b""
+
+    def words(self, *variables, capture="many.prof"):
+        return ("env", *variables, PROF, "dump", capture, "-f", "csv", "-o", "pipe")
 
     def drain(self):
         os.set_blocking(self.reader, True)
@@ -75,6 +81,41 @@ class Line(TerminalCase):
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
         self.assertIn(ERASE, after)
         self.assertNotIn(b"%", after.rpartition(ERASE)[2])
+
+    def test_a_packed_capture_has_the_share_of_the_plain_one(self):
+        done = subprocess.run(
+            [PROF, "dump", "many.prof", "--pack", "-o", "packed.prof"],
+            cwd=self.folder,
+            capture_output=True,
+            timeout=HANG_SECONDS,
+            check=False,
+        )
+        if b"zstd" in done.stderr:
+            self.skipTest("there is no zstd")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        shares = []
+        for capture in ("many.prof", "packed.prof"):
+            pid, master = self.start_program(*self.words("TERM=xterm", "CI=", capture=capture))
+            self.expect(master, b"prof dump: ")
+            self.wait_until_blocked(pid)
+            self.discard(master)  # the share of the next line changes no more
+            self.expect(master, b"prof dump: ")
+            shares.append(int(self.expect(master, b" %")))
+            os.kill(pid, signal.SIGTERM)
+            self.rest(master)
+            os.waitpid(pid, 0)
+        self.assertLess(shares[0], 90)
+        self.assertLess(abs(shares[1] - shares[0]), 10, shares)
+
+    def test_a_signal_removes_the_line(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            pid, master = self.start_program(*self.words("TERM=xterm", "CI="))
+            self.expect(master, b"prof dump: ")
+            os.kill(pid, number)
+            after = self.rest(master)
+            self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), -number)
+            self.assertIn(ERASE, after)
+            self.assertEqual(after.rpartition(ERASE)[2], b"")
 
     def wait_until_blocked(self, pid):
         """It writes into the pipe, which is full: the line's thread would be there."""

@@ -151,6 +151,26 @@ static int say_what_lacks(const dump_words *w, const prof_i_export_filtered *fil
   return EXIT_OK;
 }
 
+/* Is there anything in the time of --from and --to? Yes on an error: the dump says it. */
+static bool has_events_in_time(const prof_trace *trace, const prof_dump_options *options) {
+  const prof_i_window window = {options->from_ns, options->to_ns};
+  prof_cursor *cursor;
+  prof_event event = {0};
+  if (prof_cursor_create(trace, &cursor) != PROF_OK) return true;
+  int status = prof_cursor_skip_before(cursor, window.from_ns);
+  while (status >= 0 && (status = prof_cursor_next(cursor, &event)) == 1)
+    if (prof_i_window_contains(&window, event.start_ns, event.start_ns + event.duration_ns)) break;
+  prof_cursor_destroy(cursor);
+  return status != 0;
+}
+
+/* A copy of a capture takes no times: the library refuses them. */
+static bool is_cut_to_nothing(const prof_trace *trace, const prof_dump_options *options) {
+  const bool is_copy =
+      options->format == PROF_FORMAT_CAPTURE || options->format == PROF_FORMAT_PACKED;
+  return (options->from_ns || options->to_ns) && !is_copy && !has_events_in_time(trace, options);
+}
+
 /* to: the output, or the file that it is a link to. */
 static int write_dump(const dump_words *w, const char *input, const char *to) {
   prof_i_export_filtered filtered;
@@ -158,6 +178,12 @@ static int write_dump(const dump_words *w, const char *input, const char *to) {
   progress_expect(input);
   prof_trace *const trace = open_capture_for(input, w->output);
   if (!trace) return EXIT_FAILED;
+  if (is_cut_to_nothing(trace, &w->options)) {
+    prof_trace_destroy(trace);
+    progress_end();
+    say("prof dump: the capture has nothing in that time");
+    return EXIT_NO;
+  }
   warn_of_size(trace, w->output, w->options.format);
   const int status = w->filter.filter
                          ? prof_i_dump_filtered(trace, to, &w->options, w->filter.filter, &filtered)

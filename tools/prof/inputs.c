@@ -189,12 +189,14 @@ static int put_folder(const char *command, input_paths *to, const char *folder, 
   return EXIT_FAILED;
 }
 
+static bool is_pattern(const char *word) { return strpbrk(word, "*?[") != NULL; }
+
 int input_paths_add(const char *command, input_paths *to, const char *word, bool is_one_a_run) {
   struct stat about;
   if (stat(word, &about) == 0)
     return S_ISDIR(about.st_mode) ? put_folder(command, to, word, is_one_a_run)
                                   : put_path(command, to, word);
-  if (!strpbrk(word, "*?[")) return put_word(command, to, word); /* the open says why not */
+  if (!is_pattern(word)) return put_word(command, to, word); /* the open says why not */
   glob_t found = {0};
   size_t count;
   glob(word, 0, NULL, &found);
@@ -372,12 +374,16 @@ prof_trace *open_capture_for(const char *word, const char *output) {
   struct stat about;
   if (input_word_is_process(word, &pid))
     return input_of_process(NULL, pid, path, sizeof path) ? open_for_output(path, output) : NULL;
-  if (stat(word, &about) != 0 || !S_ISDIR(about.st_mode)) return open_for_output(word, output);
+  const bool is_there = stat(word, &about) == 0;
+  if (is_there ? !S_ISDIR(about.st_mode) : !is_pattern(word)) return open_for_output(word, output);
   input_paths found = {0};
   prof_trace *trace = NULL;
-  if (put_folder(NULL, &found, word, false) == EXIT_OK) {
+  if (input_paths_add(NULL, &found, word, false) == EXIT_OK) {
     if (found.count == 1)
       trace = open_for_output(found.paths[0], output);
+    else if (!is_there)
+      say("prof: %zu files are named like '%s', such as '%s', and this command takes one",
+          found.count, word, found.paths[0]);
     else
       say("prof: the folder '%s' has %zu captures, such as '%s': name one", word, found.count,
           found.paths[0]);

@@ -12,6 +12,7 @@
 #include "../../src/sink/sink.h"
 #include "../import/output.h"
 #include "commands.h"
+#include "progress.h"
 
 bool output_is_input(const char *output, const char *input) {
   struct stat to, from;
@@ -33,6 +34,7 @@ static void on_end(int number) {
   import_output_remove_unfinished();
   const char *const path = passing_path;
   if (path) unlink(path);
+  progress_killed();
   raise(number); /* SA_RESETHAND: the default, when this handler returns */
 }
 

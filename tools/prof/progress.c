@@ -2,9 +2,11 @@
 #define _GNU_SOURCE
 #include "progress.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +16,8 @@
 #include <unistd.h>
 
 #include "../../src/base/progress.h"
+#include "../../src/format/packed.h"
+#include "commands.h"
 
 enum { FIRST_SECONDS = 2, EACH_NS = 500000000, BLOCK_BYTES = 512, DONE_MOST = 99 };
 #define ERASE_LINE "\r\x1b[K"
@@ -27,7 +31,8 @@ static struct {
   unsigned passes;
   uint64_t expected_bytes;
   struct timespec begin;
-  bool is_running, is_ending, is_shown;
+  bool is_running, is_ending;
+  atomic_bool is_shown, is_killed; /* also of a signal's handler */
 } progress = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static bool is_for_a_person(void) {
@@ -49,7 +54,8 @@ static void erase_line(void) {
 /* Passes differ, so the work may exceed what was expected. */
 static void show_line(void) {
   const uint64_t done = atomic_load_explicit(&prof_i_progress_bytes, memory_order_relaxed);
-  if (!progress.expected_bytes) return;
+  if (!progress.expected_bytes || progress.is_killed) return;
+  progress.is_shown = true;
   const double share = (double)done / (double)progress.expected_bytes;
   const unsigned percent = share * 100 < DONE_MOST ? (unsigned)(share * 100) : DONE_MOST;
   fprintf(stderr, ERASE_LINE "prof %s: %u %%", progress.command, percent);
@@ -58,7 +64,6 @@ static void show_line(void) {
     fprintf(stderr, left < 100 ? ", about %.0f s left" : ", about %.0f min left",
             left < 100 ? left : left / 60);
   }
-  progress.is_shown = true;
 }
 
 /* Sleeps until the end or so long. */
@@ -89,6 +94,7 @@ void progress_begin(const char *command, unsigned passes) {
   sigset_t all, old;
   pthread_condattr_t monotonic;
   if (progress.is_running || !is_for_a_person()) return;
+  output_clean_up_if_killed();
   progress.command = command;
   progress.passes = passes;
   clock_gettime(CLOCK_MONOTONIC, &progress.begin);
@@ -103,14 +109,30 @@ void progress_begin(const char *command, unsigned passes) {
   if (progress.is_running) atexit(progress_end);
 }
 
-/* A capture that is being recorded may have holes. */
+/* Of a packed capture's plain form; 0: the file is none. */
+static uint64_t unpacked_bytes(const char *path) {
+  prof_i_packed_head head = {0};
+  const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0) return 0;
+  const ssize_t bytes = pread(file, &head, sizeof head, PROF_I_PACKED_FIRST_OFFSET);
+  close(file);
+  return bytes == sizeof head && head.magic == PROF_I_PACKED_MAGIC ? head.plain_count : 0;
+}
+
+/* A capture that is being recorded may have holes. A packed one is unpacked first. */
 void progress_expect(const char *path) {
   struct stat file;
   if (!progress.is_running || stat(path, &file) != 0 || !S_ISREG(file.st_mode)) return;
   const uint64_t whole = (uint64_t)file.st_size, on_disk = (uint64_t)file.st_blocks * BLOCK_BYTES;
+  const uint64_t plain = unpacked_bytes(path), read = on_disk && on_disk < whole ? on_disk : whole;
   pthread_mutex_lock(&progress.lock);
-  progress.expected_bytes += progress.passes * (on_disk && on_disk < whole ? on_disk : whole);
+  progress.expected_bytes += plain ? whole + progress.passes * plain : progress.passes * read;
   pthread_mutex_unlock(&progress.lock);
+}
+
+void progress_killed(void) {
+  progress.is_killed = true;
+  if (progress.is_shown && write(STDERR_FILENO, ERASE_LINE, strlen(ERASE_LINE)) < 0) return;
 }
 
 void progress_end(void) {

@@ -14,6 +14,9 @@ void progress_expect(const char *path);
 /* Removes the line: before a result is printed. Also at exit. */
 void progress_end(void);
 
+/* Removes the line. For a signal's handler that ends the process. */
+void progress_killed(void);
+
 /* Around text for the terminal that is no result: the line makes room for it. */
 void progress_pause(void);
 void progress_resume(void);
