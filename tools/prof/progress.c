@@ -109,7 +109,7 @@ void progress_begin(const char *command, unsigned passes) {
   if (progress.is_running) atexit(progress_end);
 }
 
-/* Of a packed capture's plain form; 0: the file is none. */
+/* How many bytes a packed capture has when it is unpacked; 0: the file is not packed. */
 static uint64_t unpacked_bytes(const char *path) {
   prof_i_packed_head head = {0};
   const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
