@@ -5,10 +5,13 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -31,6 +34,40 @@ static struct held_signals {
   struct sigaction pipe_before;  /* of SIGPIPE */
 } held_signals;
 
+/* ---- signals of libc itself ---- */
+
+/* sigaction() refuses these two. libc sets a handler when the first thread starts. A program that
+   is executed then would no longer ignore what our caller ignored. make ignores both. */
+static const int libc_signals[] = {32, 33};
+enum { LIBC_SIGNALS = sizeof libc_signals / sizeof *libc_signals, KERNEL_SET_BYTES = 8 };
+
+typedef struct kernel_sigaction {
+  void (*handler)(int);
+  unsigned long flags;
+  void (*restorer)(void);
+  uint64_t mask;
+} kernel_sigaction;
+
+static bool libc_signal_is_ignored[LIBC_SIGNALS], are_libc_signals_known;
+
+/* Before the first thread. */
+static void look_at_libc_signals(void) {
+  for (size_t i = 0; i < LIBC_SIGNALS && !are_libc_signals_known; i++) {
+    kernel_sigaction action = {0};
+    libc_signal_is_ignored[i] =
+        syscall(SYS_rt_sigaction, libc_signals[i], NULL, &action, KERNEL_SET_BYTES) == 0 &&
+        action.handler == SIG_IGN;
+  }
+  are_libc_signals_known = true;
+}
+
+static void ignore_libc_signals(void) {
+  const kernel_sigaction action = {.handler = SIG_IGN};
+  for (size_t i = 0; i < LIBC_SIGNALS; i++)
+    if (libc_signal_is_ignored[i])
+      syscall(SYS_rt_sigaction, libc_signals[i], &action, NULL, KERNEL_SET_BYTES);
+}
+
 /* Ignored before us, it asks nobody to end, as under nohup. */
 bool run_signals_is_end(int number) {
   struct sigaction action;
@@ -42,6 +79,7 @@ bool run_signals_is_end(int number) {
 
 void run_signals_hold(void) {
   if (held_signals.depth++ > 0) return;
+  look_at_libc_signals();
   held_signals.interrupt = 0;
   held_signals.is_ours_alone = false;
   sigemptyset(&held_signals.mask);
@@ -63,17 +101,22 @@ void run_signals_hold(void) {
              strerror(errno));
 }
 
+static void restore_signals(void) {
+  sigaction(SIGCHLD, &held_signals.child_before, NULL);
+  sigaction(SIGPIPE, &held_signals.pipe_before, NULL);
+  sigprocmask(SIG_SETMASK, &held_signals.mask_before, NULL);
+}
+
 void run_signals_release(void) {
   if (held_signals.depth == 0 || --held_signals.depth > 0) return;
   while (run_signals_next() != 0) continue; /* we end by ourselves now */
   close(held_signals.fd);
-  run_signals_be_child();
+  restore_signals();
 }
 
 void run_signals_be_child(void) {
-  sigaction(SIGCHLD, &held_signals.child_before, NULL);
-  sigaction(SIGPIPE, &held_signals.pipe_before, NULL);
-  sigprocmask(SIG_SETMASK, &held_signals.mask_before, NULL);
+  restore_signals();
+  ignore_libc_signals();
 }
 
 int run_signals_fd(void) { return held_signals.fd; }
