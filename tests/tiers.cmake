@@ -19,9 +19,10 @@ set(prof_tiers
     "ci:^embed\\.preload\\.(account|massif)$"
     "ci:^api\\.(compare-objects|get_large)$"
     "ci:^device\\.(cuda-headers|hip-headers|cupti-walk|gpu-checks|clpeak)$"
-    "ci:^hostile\\.(flips|truncation)$"
+    "ci:^hostile\\.(flips|truncation|memory|text)$"
+    "ci:^steps\\.hostile$"
     "ci:^minilm\\.(compilers|opbench)$"
-    "ci:^run\\.(shown|python_ends|streams|processes|words)$")
+    "ci:^run\\.(shown|python_ends|streams|processes|words|progress|helpers|rocprof|calls)$")
 
 # Under a sanitizer these take ten times as long, and what they show does not depend on it.
 # They count scopes, kill processes and read damaged files by the hundred thousand. Calls that fail
