@@ -3,13 +3,13 @@
 #include "inputs.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <glob.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -308,13 +308,23 @@ static bool begins_as_trace(const char *path) {
          (count >= 15 && memcmp(bytes, "SQLite format 3", 15) == 0);
 }
 
+/* The C libraries that wheels are built for have no getrandom(). */
+static bool read_random(void *to, size_t bytes) {
+  const int file = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+  const bool is_read = file >= 0 && read(file, to, bytes) == (ssize_t)bytes;
+  const int error = errno;
+  if (file >= 0) close(file);
+  errno = error;
+  return is_read;
+}
+
 /* The capture has its name only for a moment: what is open needs none. Nobody can guess the name,
    and take it before. */
 static prof_trace *import_capture(const char *path) {
   char output[PATH_MAX];
   uint64_t name[2];
   const char *const folder = getenv("TMPDIR");
-  if (getrandom(name, sizeof name, 0) != sizeof name) {
+  if (!read_random(name, sizeof name)) {
     say("prof: no random name for the capture of '%s': %s", path, strerror(errno));
     return NULL;
   }
