@@ -4,6 +4,7 @@
 
 #include <getopt.h>
 #include <prof/profiler.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "commands.h"
@@ -52,45 +53,54 @@ const command_option filter_option_list_of_dump[] = {NAME_OPTION,   CATEGORY_OPT
 const command_option filter_option_list_of_memory[] = {
     NAME_OPTION, PLACE_OPTIONS, TIME_OPTIONS, STEP_OPTION, {0}};
 
-bool filter_options_take(filter_options *to, int option) {
-  prof_i_filter_words *const words = &to->words;
+void filter_options_set(filter_options *to, const char **word) {
+  if (*word && !to->twice) to->twice = command_option_found()->name;
+  *word = optarg;
+}
+
+/* Where the option's word is kept. NULL: it is no option of a filter, or --arg. */
+static const char **word_of(prof_i_filter_words *words, int option) {
   switch (option) {
     case FILTER_NAME:
-      words->name = optarg;
-      return true;
+      return &words->name;
     case FILTER_CATEGORY:
-      words->category = optarg;
-      return true;
+      return &words->category;
     case FILTER_THREAD:
-      words->thread = optarg;
-      return true;
+      return &words->thread;
     case FILTER_PROCESS:
-      words->process = optarg;
-      return true;
+      return &words->process;
     case FILTER_DEVICE:
-      words->device = optarg;
-      return true;
+      return &words->device;
     case FILTER_LEVEL:
-      words->level = optarg;
-      return true;
+      return &words->level;
     case FILTER_MIN:
-      words->min = optarg;
-      return true;
-    case FILTER_ARG: /* the filter refuses more than it knows */
-      if (words->arg_count < FILTER_ARGS_MAX) to->args[words->arg_count++] = optarg;
-      return true;
+      return &words->min;
     case FILTER_FROM:
-      words->from = optarg;
-      return true;
+      return &words->from;
     case FILTER_TO:
-      words->to = optarg;
-      return true;
+      return &words->to;
     case FILTER_STEP:
-      words->step = optarg;
-      return true;
+      return &words->step;
     default:
-      return false;
+      return NULL;
   }
+}
+
+bool filter_options_take(filter_options *to, int option) {
+  const char **const word = word_of(&to->words, option);
+  if (word)
+    filter_options_set(to, word);
+  else if (option != FILTER_ARG)
+    return false;
+  else if (to->words.arg_count < FILTER_ARGS_MAX) /* the filter refuses more than it knows */
+    to->args[to->words.arg_count++] = optarg;
+  return true;
+}
+
+static int refuse_twice(const char *command, const char *option) {
+  char text[64];
+  snprintf(text, sizeof text, "takes --%s once", option);
+  return refuse_words(command, text, NULL);
 }
 
 static bool has_word(const prof_i_filter_words *w) {
@@ -100,6 +110,7 @@ static bool has_word(const prof_i_filter_words *w) {
 
 int filter_options_finish(const char *command, filter_options *to) {
   to->words.args = to->args;
+  if (to->twice) return refuse_twice(command, to->twice);
   if (!has_word(&to->words)) return EXIT_OK;
   const int status = prof_i_filter_create(&to->words, &to->filter);
   if (status == PROF_OK) return EXIT_OK;
@@ -119,6 +130,7 @@ int filter_says_nothing(const char *command) {
 
 int rows_by_read(const char *command, rows_by *to) {
   static const char arg[] = "arg:";
+  if (to->text) return refuse_twice(command, "by");
   const bool is_arg = strncmp(optarg, arg, strlen(arg)) == 0 && optarg[strlen(arg)];
   *to = (rows_by){.text = optarg,
                   .arg_key = is_arg ? optarg + strlen(arg) : NULL,

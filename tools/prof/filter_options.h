@@ -27,6 +27,7 @@ enum { FILTER_ARGS_MAX = 32 };
 typedef struct filter_options {
   prof_i_filter_words words;
   const char *args[FILTER_ARGS_MAX];
+  const char *twice;     /* an option that was given a second time; NULL: none */
   prof_i_filter *filter; /* NULL: no option was given */
 } filter_options;
 
@@ -43,6 +44,10 @@ extern const command_option filter_option_list_of_memory[];
 
 /* Takes optarg, if `option` is of a filter. False: it is not. */
 bool filter_options_take(filter_options *to, int option);
+
+/* Sets a word to optarg, for an option that may be given once. If it was given before,
+   filter_options_finish() refuses it. */
+void filter_options_set(filter_options *to, const char **word);
 
 /* After the last option: makes the filter. EXIT_OK, or another status after it has said which value
    is wrong. */

@@ -19,6 +19,7 @@ typedef struct table_words {
   prof_aggregate_options options;
   prof_i_table_form form;
   const char *columns; /* their words */
+  const char *level;   /* as it was given */
   char *arg_key;       /* of --by arg:KEY */
   filter_options filter;
 } table_words;
@@ -161,10 +162,11 @@ static int parse_options(int argc, char **argv, table_words *w) {
         status = command_read_rows(who, optarg, &options->rows_limit);
         break;
       case 'l':
+        filter_options_set(&w->filter, &w->level);
         status = read_number("--level", 2, &options->level);
         break;
       case 'c':
-        options->category = optarg;
+        filter_options_set(&w->filter, &options->category);
         break;
       case 'f':
         status = read_number("--stack-frames", 1000000000, &options->stack_frames);
@@ -317,7 +319,8 @@ const prof_command command_table = {
         "Totals of a capture, or of several together (of a program's processes, say), as a "
         "table.\n" COMMAND_FILE_WORDS,
     .notes =
-        "Numbers are sorted from the largest, name and first (call) from the front. By "
+        "Numbers are sorted from the largest, name and first (call) from the front. name is what "
+        "makes a row: with --by thread its threads. By "
         "kernel, kernels and copies on devices have rows of their own. On a terminal the "
         "table is as wide as that. Empty columns are left out, and long names are cut in the "
         "middle. A line below names the other columns that had no room. A terminal has bold "
