@@ -7,7 +7,12 @@
 #include "../base/log.h"
 #include "../base/units.h"
 
-enum { DEVICE_TYPES_MAX = 32, DEVICE_WORD_BYTES = 48, REASON_BYTES = 128 };
+enum {
+  DEVICE_TYPES_MAX = 32,
+  DEVICE_WORD_BYTES = 48,
+  REASON_BYTES = 128,
+  NAME_SIZE_MAX = 4096 /* regcomp() takes up to half a second */
+};
 
 /* ---- times ---- */
 
@@ -71,9 +76,24 @@ static int read_time_word(const char *option, const char *word, uint64_t *ns_out
 
 /* ---- the other words ---- */
 
+/* regcomp() of libc crashes on some thousand nested groups. For large counts it takes hours. */
+static int check_name_size(const char *word) {
+  const uint32_t size = prof_i_pattern_size(word);
+  if (size == UINT32_MAX)
+    return prof_i_fail(PROF_E_INVALID, "--name: more than %d groups are nested in \"%.40s...\"",
+                       PROF_I_PATTERN_DEPTH_MAX, word);
+  if (size <= NAME_SIZE_MAX || size <= strlen(word)) return 0;
+  return prof_i_fail(PROF_E_INVALID,
+                     "--name: \"%s\" is too large: written out, its counts make %u%s characters, "
+                     "and at most %d are allowed; use smaller counts",
+                     word, size, size < PROF_I_PATTERN_SIZE_MOST ? "" : " or more", NAME_SIZE_MAX);
+}
+
 static int read_name(prof_i_filter *filter, const char *word) {
   char reason[REASON_BYTES];
   if (!word) return 0;
+  const int refused = check_name_size(word);
+  if (refused) return refused;
   const int error = regcomp(&filter->name, word, REG_EXTENDED | REG_NOSUB);
   if (!error) {
     filter->has_name = true;
