@@ -509,7 +509,7 @@ typedef enum prof_sort {
   PROF_SORT_CALLS = 2,
   PROF_SORT_MEAN = 3,
   PROF_SORT_MAX = 4,
-  PROF_SORT_NAME = 5,
+  PROF_SORT_NAME = 5, /* what makes a row, by the options' groups: texts, and numbers as numbers */
   PROF_SORT_MEMORY = 6, /* sum of memory_bytes and device_memory_bytes */
   PROF_SORT_SELF_MEMORY = 7,
   PROF_SORT_FIRST = 8,  /* begin of the first call, the earliest first */

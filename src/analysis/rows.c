@@ -14,6 +14,7 @@
 #include "../reader/shape.h"
 #include "group.h"
 #include "internal.h"
+#include "name_order.h"
 
 enum { ROWS_DEFAULT = 100 };
 
@@ -24,11 +25,6 @@ typedef struct rows_block {
 } rows_block;
 
 /* ---- order ---- */
-
-static int order_texts(prof_i_text a, prof_i_text b) {
-  const int order = memcmp(a.data, b.data, (size_t)(a.bytes < b.bytes ? a.bytes : b.bytes));
-  return order ? order : (a.bytes > b.bytes) - (a.bytes < b.bytes);
-}
 
 /* The same, also of negative values. */
 static uint64_t is_above_least(int64_t bytes) { return (uint64_t)bytes ^ UINT64_C(1) << 63; }
@@ -95,17 +91,12 @@ typedef struct ranked_group {
 
 static int compare_falling(uint64_t a, uint64_t b) { return (a < b) - (a > b); }
 
-static int sort_locations(const prof_i_source_location *a, const prof_i_source_location *b) {
-  const int order = order_texts(a->file, b->file);
-  return order ? order : (a->line > b->line) - (a->line < b->line);
-}
-
 /* By falling total, then by name, then by the other parts of the key, so that the order is the same
    in each run. */
 static int group_compare_total(const prof_i_group *a, const prof_i_group *b) {
   int order = compare_falling(prof_i_group_total(a), prof_i_group_total(b));
-  if (!order) order = order_texts(a->key.name, b->key.name);
-  if (!order) order = sort_locations(&a->key.location, &b->key.location);
+  if (!order) order = prof_i_text_order(a->key.name, b->key.name);
+  if (!order) order = prof_i_location_order(&a->key.location, &b->key.location);
   if (!order) order = (a->key.thread > b->key.thread) - (a->key.thread < b->key.thread);
   return order ? order : (a->key.process > b->key.process) - (a->key.process < b->key.process);
 }
@@ -113,7 +104,7 @@ static int group_compare_total(const prof_i_group *a, const prof_i_group *b) {
 static int ranked_compare_name(const void *x, const void *y) {
   const prof_i_group *const a = ((const ranked_group *)x)->of, *const b =
                                                                    ((const ranked_group *)y)->of;
-  const int order = order_texts(a->key.name, b->key.name);
+  const int order = prof_i_text_order(a->key.name, b->key.name);
   return order ? order : group_compare_total(a, b);
 }
 
@@ -132,6 +123,38 @@ static int ranked_compare_weight(const void *x, const void *y) {
   if (!order) order = compare_falling(a->of->open_ns, b->of->open_ns);
   if (!order) order = group_compare_calls(a->of, b->of);
   return order ? order : ranked_compare_name(x, y);
+}
+
+static int ranked_compare_row(const ranked_group *a, const ranked_group *b, bool is_arg) {
+  int order = prof_i_group_name_order(a->of, b->of);
+  if (!order) order = (a->weight > b->weight) - (a->weight < b->weight);
+  if (!order) order = prof_i_group_detail_order(a->of, b->of, is_arg);
+  return order ? order : group_compare_total(a->of, b->of);
+}
+
+static int ranked_compare_texts(const void *x, const void *y) {
+  return ranked_compare_row(x, y, false);
+}
+
+/* Of rows by an argument. */
+static int ranked_compare_args(const void *x, const void *y) {
+  return ranked_compare_row(x, y, true);
+}
+
+/* Sorts the rows by name. Their weights become the ranks of threads and processes. False: no
+   memory. */
+static bool sort_by_name(ranked_group *order, uint64_t count, uint32_t by,
+                         const prof_trace *const *traces, size_t trace_count,
+                         const prof_i_processes *processes) {
+  prof_i_name_ranks ranks;
+  const bool is_done = prof_i_name_ranks_init(&ranks, traces, trace_count, processes);
+  for (uint64_t i = 0; is_done && i < count; i++)
+    order[i].weight = prof_i_name_rank(&ranks, order[i].of);
+  prof_i_name_ranks_fini(&ranks);
+  if (is_done)
+    qsort(order, (size_t)count, sizeof *order,
+          by & PROF_I_GROUP_ARG ? ranked_compare_args : ranked_compare_texts);
+  return is_done;
 }
 
 /* ---- texts ---- */
@@ -291,9 +314,11 @@ int prof_i_rows_make(const prof_trace *const *traces, size_t trace_count,
   if (!order) return PROF_E_NO_MEMORY;
   for (uint64_t i = 0; i < count; i++)
     order[i] = (ranked_group){group_weight(groups[i], options->sort), groups[i]};
-  qsort(order, (size_t)count, sizeof *order,
-        options->sort == PROF_SORT_NAME ? ranked_compare_name : ranked_compare_weight);
-  prof_rows *const rows = make_rows(options, processes, order, count);
+  const bool is_by_name = options->sort == PROF_SORT_NAME;
+  if (!is_by_name) qsort(order, (size_t)count, sizeof *order, ranked_compare_weight);
+  const bool is_sorted =
+      !is_by_name || sort_by_name(order, count, options->group, traces, trace_count, processes);
+  prof_rows *const rows = is_sorted ? make_rows(options, processes, order, count) : NULL;
   free(order);
   if (!rows) return PROF_E_NO_MEMORY;
   for (size_t i = 0; i < trace_count; i++) look_at_catalog(&traces[i]->catalog, rows);
