@@ -20,7 +20,7 @@
    straight; a directory or any other device is refused. Sends no signals: RLIMIT_FSIZE is checked
    before each write, because the kernel sends SIGXFSZ beyond it. A reader that went away is an
    error and no SIGPIPE. A descriptor that the program closed is noticed before another file under
-   that number is written to. */
+   that number is written to. A file that replaces another one of the same user keeps its mode. */
 
 /* A descriptor and what it was when we opened it. */
 typedef struct prof_i_open_file {

@@ -24,7 +24,7 @@
 
 prof_i_unfinished_file *prof_i_target_unfinished;
 
-enum { NAME_TRIES = 100, WRITE_OUT_BYTES = 8 << 20 };
+enum { NAME_TRIES = 100, WRITE_OUT_BYTES = 8 << 20, MODE_BITS = 0777 };
 
 /* Fails with "cannot <verb> '<path>': <the errno's text><more>". */
 static int target_fail(const prof_i_target *target, const char *verb, int error, const char *more) {
@@ -201,6 +201,17 @@ static int open_folder(prof_i_target *target) {
   return error == 0 ? PROF_OK : target_fail(target, "create", error, "");
 }
 
+/* The file that is replaced has this mode. Somebody else's file can only take rights away: who may
+   write here must not choose who reads ours. A link that is replaced has no mode of its own. */
+static void keep_mode(const prof_i_target *target) {
+  struct stat old, now;
+  if (fstatat(target->folder.fd, target->name, &old, AT_SYMLINK_NOFOLLOW) != 0 ||
+      !S_ISREG(old.st_mode) || fstat(target->file.fd, &now) != 0)
+    return;
+  const mode_t allowed = old.st_uid == now.st_uid ? MODE_BITS : now.st_mode & MODE_BITS;
+  (void)fchmod(target->file.fd, old.st_mode & allowed);
+}
+
 /* Decides by what stands under the final name now. Links are followed to tell, but a link to a file
    is itself replaced: who may write here must not choose which of our files is overwritten. */
 static int open_in_folder(prof_i_target *target) {
@@ -219,7 +230,9 @@ static int open_in_folder(prof_i_target *target) {
   }
   target->is_regular = true;
   if (target->is_live) return open_growing(target);
-  return open_nameless(target) ? PROF_OK : open_named(target);
+  const int result = open_nameless(target) ? PROF_OK : open_named(target);
+  if (result == PROF_OK) keep_mode(target);
+  return result;
 }
 
 static int open_path(prof_i_target *target, const char *path) {
@@ -373,8 +386,10 @@ static int copy_file_bytes(int from, int to, uint64_t count) {
 /* A sandbox forbids to give a file its name later: the bytes go to one that has a name. */
 static int copy_to_named(prof_i_target *target) {
   prof_i_open_file nameless = target->file;
+  struct stat status;
   target->file.fd = -1;
-  int error = create_named(target);
+  int error = fstat(nameless.fd, &status) == 0 ? create_named(target) : errno;
+  if (error == 0) (void)fchmod(target->file.fd, status.st_mode & MODE_BITS);
   if (error == 0) error = copy_file_bytes(nameless.fd, target->file.fd, target->written_bytes);
   if (error == 0 && close(target->file.fd) != 0 && errno != EINTR) error = errno;
   if (error == 0) target->file.fd = -1;

@@ -73,6 +73,20 @@ class Dump(Recorded):
             )
         self.assertEqual(sorted(found), sorted(wanted))
 
+    def test_a_file_that_is_replaced_keeps_its_mode(self):
+        """A capture is its user's alone, whatever it replaces."""
+        self.record()
+        os.symlink("out.csv", os.path.join(self.folder, "link.csv"))
+        for mode in (0o600, 0o640, 0o604):
+            for output in ("out.csv", "link.csv"):
+                path = self.write("out.csv", "old", mode)
+                self.dump(output)
+                self.assertTrue(self.read("out.csv").startswith(HEAD.decode().rstrip()))
+                self.assertEqual(os.stat(path).st_mode & 0o777, mode, output)
+        path = self.write("copy.prof", "old", 0o644)
+        self.dump("copy.prof")
+        self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
+
     def test_what_cannot_be_written_leaves_the_old_file(self):
         capture = self.record()
         with open(capture, "rb") as file:
