@@ -229,6 +229,11 @@ static int refuse_magic(const unsigned char *bytes, uint64_t count) {
         memcmp(bytes, foreign_magics[i].begin, foreign_magics[i].bytes) == 0)
       return prof_i_fail(PROF_E_NOT_CAPTURE, "the first 8 bytes are not a capture's: %s",
                          foreign_magics[i].text);
+  const uint64_t no_magic = 0; /* a recorder stores the magic last */
+  if (memcmp(bytes, &no_magic, (size_t)seen) == 0)
+    return prof_i_fail(PROF_E_NOT_CAPTURE,
+                       "the first 8 bytes are zeros: a process that records into this file is "
+                       "starting, try again; or it ended while it started");
   return prof_i_fail(
       PROF_E_NOT_CAPTURE,
       "the first 8 bytes are not a capture's; give the .prof file that stands beside the output");

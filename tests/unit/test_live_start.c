@@ -102,6 +102,7 @@ static void a_process_that_starts_while_its_capture_is_opened_has_not_ended(void
     end_late_start();
     if (status != PROF_OK) {
       assert_int_equal(status, PROF_E_NOT_CAPTURE);
+      assert_non_null(strstr(prof_last_error(), "is starting, try again"));
       refused++;
       continue;
     }
