@@ -82,6 +82,19 @@ class Line(TerminalCase):
         self.assertIn(ERASE, after)
         self.assertNotIn(b"%", after.rpartition(ERASE)[2])
 
+    def share(self, capture):
+        """The percentage, when the dump waits for its output's reader."""
+        pid, master = self.start_program(*self.words("TERM=xterm", "CI=", capture=capture))
+        self.expect(master, b"prof dump: ")
+        self.wait_until_blocked(pid)
+        self.discard(master)  # the share of the next line changes no more
+        self.expect(master, b"prof dump: ")
+        percent = int(self.expect(master, b" %"))
+        os.kill(pid, signal.SIGTERM)
+        self.rest(master)
+        os.waitpid(pid, 0)
+        return percent
+
     def test_a_packed_capture_has_the_share_of_the_plain_one(self):
         done = subprocess.run(
             [PROF, "dump", "many.prof", "--pack", "-o", "packed.prof"],
@@ -95,17 +108,33 @@ class Line(TerminalCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         shares = []
         for capture in ("many.prof", "packed.prof"):
-            pid, master = self.start_program(*self.words("TERM=xterm", "CI=", capture=capture))
-            self.expect(master, b"prof dump: ")
-            self.wait_until_blocked(pid)
-            self.discard(master)  # the share of the next line changes no more
-            self.expect(master, b"prof dump: ")
-            shares.append(int(self.expect(master, b" %")))
-            os.kill(pid, signal.SIGTERM)
-            self.rest(master)
-            os.waitpid(pid, 0)
+            shares.append(self.share(capture))
         self.assertLess(shares[0], 90)
         self.assertLess(abs(shares[1] - shares[0]), 10, shares)
+
+    def test_a_folder_and_a_glob_have_the_share_of_their_capture(self):
+        os.mkdir(os.path.join(self.folder, "found"))
+        os.link(*(os.path.join(self.folder, x) for x in ("many.prof", "found/many.prof")))
+        shares = [self.share(x) for x in ("many.prof", "found", "found/*.prof")]
+        self.assertEqual(shares[1:], shares[:1] * 2)
+
+    def test_the_estimate_is_the_time_so_far_by_the_share(self):
+        """The line's N % is a share of N to N + 1, and it is of two seconds or later."""
+        start = time.monotonic()
+        pid, master = self.start_program(*self.words("TERM=xterm", "CI="))
+        for _ in range(3):
+            self.expect_pattern(master, LINE)
+            passed = time.monotonic() - start
+            text = re.search(LINE, self.seen)[0].decode()
+            self.seen = b""
+            percent, left, unit = re.search(r"(\d+) %, about (\d+) (s|min)", text).groups()
+            seconds, half = (60 * int(left), 30) if unit == "min" else (int(left), 0.5)
+            least, most = int(percent) / 100, (int(percent) + 1) / 100
+            self.assertLessEqual(seconds - half, passed * (1 - least) / least)
+            self.assertGreaterEqual(seconds + half, 2 * (1 - most) / most)
+        os.kill(pid, signal.SIGTERM)
+        self.rest(master)
+        os.waitpid(pid, 0)
 
     def test_a_signal_removes_the_line(self):
         for number in (signal.SIGINT, signal.SIGTERM):

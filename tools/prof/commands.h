@@ -42,7 +42,8 @@ int check_table_options(const char *command, int argc, char **argv);
 
 /* Opens what the word names (inputs.h), or says on stderr why not and what to do. NULL then. */
 prof_trace *open_capture(const char *word);
-/* The same for a command that will write `output`, or NULL. The capture itself is refused. */
+/* The same for a command that will write `output`, or NULL. The capture itself is refused. The
+   line about progress expects the file. */
 prof_trace *open_capture_for(const char *word, const char *output);
 
 /* The same of a capture alone. */

@@ -175,7 +175,6 @@ static bool is_cut_to_nothing(const prof_trace *trace, const prof_dump_options *
 static int write_dump(const dump_words *w, const char *input, const char *to) {
   prof_i_export_filtered filtered;
   progress_begin("dump", PASSES);
-  progress_expect(input);
   prof_trace *const trace = open_capture_for(input, w->output);
   if (!trace) return EXIT_FAILED;
   if (is_cut_to_nothing(trace, &w->options)) {

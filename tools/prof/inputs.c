@@ -369,28 +369,25 @@ static prof_trace *open_file(const char *path) {
   return trace;
 }
 
-/* Not over the capture that is read, by whatever word it was named. */
-static prof_trace *open_for_output(const char *path, const char *output) {
-  if (!output || !output_is_input(output, path)) return open_file(path);
-  say("prof: '%s' is the capture itself; write another file", output);
-  return NULL;
+static char *copy_path(const char *path) {
+  char *const copy = strdup(path);
+  if (!copy) say("prof: no memory for the name '%s'", path);
+  return copy;
 }
 
-prof_trace *open_capture(const char *word) { return open_capture_for(word, NULL); }
-
-prof_trace *open_capture_for(const char *word, const char *output) {
-  char path[PATH_MAX];
+/* The path that the word names. The caller frees it. NULL, said on stderr: there is not one. */
+static char *one_path(const char *word) {
+  char path[PATH_MAX], *one = NULL;
   long pid;
   struct stat about;
   if (input_word_is_process(word, &pid))
-    return input_of_process(NULL, pid, path, sizeof path) ? open_for_output(path, output) : NULL;
+    return input_of_process(NULL, pid, path, sizeof path) ? copy_path(path) : NULL;
   const bool is_there = stat(word, &about) == 0;
-  if (is_there ? !S_ISDIR(about.st_mode) : !is_pattern(word)) return open_for_output(word, output);
+  if (is_there ? !S_ISDIR(about.st_mode) : !is_pattern(word)) return copy_path(word);
   input_paths found = {0};
-  prof_trace *trace = NULL;
   if (input_paths_add(NULL, &found, word, false) == EXIT_OK) {
     if (found.count == 1)
-      trace = open_for_output(found.paths[0], output);
+      one = copy_path(found.paths[0]);
     else if (!is_there)
       say("prof: %zu files are named like '%s', such as '%s', and this command takes one",
           found.count, word, found.paths[0]);
@@ -399,6 +396,27 @@ prof_trace *open_capture_for(const char *word, const char *output) {
           found.paths[0]);
   }
   input_paths_free(&found);
+  return one;
+}
+
+prof_trace *open_capture(const char *word) {
+  char *const path = one_path(word);
+  prof_trace *const trace = path ? open_file(path) : NULL;
+  free(path);
+  return trace;
+}
+
+/* Not over the capture that is read, by whatever word it was named. */
+prof_trace *open_capture_for(const char *word, const char *output) {
+  char *const path = one_path(word);
+  prof_trace *trace = NULL;
+  if (path && output && output_is_input(output, path)) {
+    say("prof: '%s' is the capture itself; write another file", output);
+  } else if (path) {
+    progress_expect(path);
+    trace = open_file(path);
+  }
+  free(path);
   return trace;
 }
 
