@@ -471,6 +471,43 @@ class WrongWords(Nested):
             done = self.prof(command, *words, status=3)
             self.assertIn("no scope passed the filter", done.stderr)
 
+    def test_an_option_given_twice_is_refused(self):
+        """The last one would win without a word."""
+        commands = ("table", "events", "tree", "top", "flame", "dump", "report", "diff")
+        for option, one, two in (
+            *(("--name", "a", "e"), ("--category", "a", "b"), ("--level", "1", "2")),
+            *(("--thread", "11", "12"), ("--process", "7", "8"), ("--device", "cpu", "hip")),
+            *(("--min", "1us", "2us"), ("--from", "1us", "2us"), ("--to", "1ms", "2ms")),
+            ("--step", "1", "2"),
+        ):
+            for command in commands:
+                words = (command, option, one, option, two, self.capture)
+                done = self.prof(*words, status=2)
+                self.assertEqual(done.stdout, "")
+                self.assertIn(f"prof {command}: takes {option} once", done.stderr)
+        for command in ("report", "diff"):
+            words = ("--by", "line", "--by", "arg:layer", self.capture)
+            self.assertIn("takes --by once", self.prof(command, *words, status=2).stderr)
+        words = ("--min", "1%", "--min", "2%", self.capture)
+        self.assertIn("takes --min once", self.prof("tree", *words, status=2).stderr)
+        self.prof("table", "--arg", "layer=1", "--arg", "kind=y", self.capture)
+
+    def test_patterns_that_become_too_large_are_refused(self):
+        """regcomp() of libc would take hours, or crash."""
+        for pattern, said in (
+            ("((((((a{1,250}){1,250}){1,250})))", "its counts make "),
+            ("a{1,250}{1,250}{1,250}", "its counts make 15625000 characters"),
+            ("(" * 40 + "a" + "+)" * 40, "its counts make 1073741824 or more characters"),
+            ("([^]+a{9}]|\\{){4097}", "its counts make "),
+            ("(" * 30000 + "a" + ")" * 30000, "more than 200 groups are nested"),
+        ):
+            done = self.prof("table", "--name", pattern, self.capture, status=2)
+            self.assertIn(said, done.stderr)
+        literal = "|".join(["none"] * 2000 + ["load"])
+        for pattern in ("(a|l){1,9}o{1,250}[]{9}a]{1,9}d", literal, "(((l)))o+a{1}d", "l.{2,}d"):
+            found = self.prof("table", "--name", pattern, "--csv", self.capture).stdout
+            self.assertEqual({row["name"] for row in csv.DictReader(found.splitlines())}, {"load"})
+
     def test_a_wrong_value_is_one_error_with_the_value(self):
         for command in ("table", "events", "tree", "flame", "dump", "report"):
             for option, value in (

@@ -166,6 +166,40 @@ class Data(Tables):
         names = [row["name"] for row in self.rows("--sort", "name")]
         self.assertEqual(names, sorted(names))
 
+    def test_the_order_by_name_is_by_what_makes_a_row(self):
+        """Numbers are compared as numbers. The longest is last, so that no order by time fits."""
+        values = (10, 9, "b", -1, 2.5, "a", 100)
+        found = []
+        for place, value in enumerate(values):
+            for thread in (110, 9):
+                found.append(
+                    {"ph": "X", "name": "n", "cat": f"c{place % 2}", "pid": place, "tid": thread}
+                    | {"ts": place * 1000, "dur": 10 + place + thread, "args": {"key": value}}
+                )
+        path = self.write("order.json", json.dumps({"traceEvents": found}))
+        ordered = ["-1", "2.5", "9", "10", "100", "a", "b"]
+        for by, columns, expected in (
+            ("arg:key", ("arg",), [(value,) for value in ordered]),
+            ("category", ("category",), [("c0",), ("c1",)]),
+            ("process", ("process",), [(f"process {n}",) for n in range(len(values))]),
+            (
+                "arg:key,category",
+                ("category", "arg"),
+                sorted(
+                    ((f"c{place % 2}", str(value)) for place, value in enumerate(values)),
+                    key=lambda pair: (pair[0], ordered.index(pair[1])),
+                ),
+            ),
+        ):
+            text = self.prof("table", "--json", "--by", by, "--sort", "name", path).stdout
+            rows = [tuple(row[x] for x in columns) for row in json.loads(text)["rows"]]
+            self.assertEqual(rows, expected, by)
+        text = self.prof("table", "--json", "--by", "thread", "--sort", "name", path).stdout
+        threads = [row["thread"] for row in json.loads(text)["rows"]]
+        key = [(x.rpartition(" (")[0], int(x.rpartition("(")[2][:-1])) for x in threads]
+        self.assertEqual(key, sorted(key))
+        self.assertEqual(len(key), 2 * len(values))
+
     def test_median_and_p99_order_rows_that_other_orders_do_not(self):
         """Of ten calls of "rare" one is long; those of "even" are alike."""
         lengths = {"rare": [1] * 9 + [1000], "even": [50] * 10}
