@@ -1,8 +1,10 @@
 """Signals to ``prof run`` at each step, and what happens when one of its processes is killed."""
 
 import contextlib
+import ctypes
 import json
 import os
+import platform
 import signal
 import subprocess
 import unittest
@@ -278,6 +280,46 @@ class Kills(Case):
             os.kill(pid, signal.SIGCONT)
             self.assertEqual(process.stdout.read(), b"more\n")
             self.assertEqual(process.wait(HANG_SECONDS), 4)
+
+
+SYS_RT_SIGACTION = {"x86_64": 13, "aarch64": 134}.get(platform.machine())
+LIBC_SIGNALS = (32, 33)
+
+
+def ignore_libc_signals(ignored):
+    """Between fork and exec. sigaction() of libc refuses these; the kernel does not."""
+    call = ctypes.CDLL(None).syscall
+    for number in LIBC_SIGNALS:
+        action = ctypes.create_string_buffer(32)  # the default: all is 0
+        action[0] = int(number in ignored)  # SIG_IGN is 1
+        assert call(SYS_RT_SIGACTION, number, action, None, ctypes.c_size_t(8)) == 0
+
+
+@unittest.skipUnless(SYS_RT_SIGACTION, "the number of rt_sigaction() is not known here")
+class LibcSignals(Case):
+    """libc keeps two signals for itself. Their state is the caller's, as make and others have it."""
+
+    def ignored(self, ignored, *words):
+        """Which of the two the program ignores."""
+        done = subprocess.run(
+            [*words, "sh", "-c", "grep SigIgn /proc/self/status > state"],
+            cwd=self.folder,
+            preexec_fn=lambda: ignore_libc_signals(ignored),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=HANG_SECONDS,
+            check=False,
+        )
+        self.assertEqual(done.returncode, 0, done.stderr)
+        bits = int(self.read("state").split()[1], 16)
+        return tuple(number for number in LIBC_SIGNALS if bits >> (number - 1) & 1)
+
+    def test_a_program_ignores_what_the_caller_ignored(self):
+        for ignored in ((), (32,), (33,), LIBC_SIGNALS):
+            self.assertEqual(self.ignored(ignored), ignored)
+            for way in (*WAYS, ("-o", "out")):
+                words = (PROF, "run", "-q", *way, "--")
+                self.assertEqual(self.ignored(ignored, *words), ignored, way)
 
 
 if __name__ == "__main__":
