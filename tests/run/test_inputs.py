@@ -402,6 +402,27 @@ class Outputs(Recorded):
             self.assertFalse(os.path.exists(os.path.join(self.folder, "nowhere")))
             os.remove(link)
 
+    def test_a_link_to_a_file_without_a_name_is_refused(self):
+        """The kernel spells its path as "gone (deleted)", which is another file here."""
+        self.inputs()
+        gone = self.write("gone", "")
+        other = self.write("gone (deleted)", "other")
+        with open(gone, "r+b") as file:
+            os.remove(gone)
+            for words in self.COMMANDS:
+                link = os.path.join(self.folder, words[-1])
+                os.symlink(f"/proc/{os.getpid()}/fd/{file.fileno()}", link)
+                done = self.prof(*words, status=1)
+                self.assertIn(
+                    f"cannot write through the link '{words[-1]}': its file has no name; name "
+                    "another file",
+                    done.stderr,
+                )
+                self.assertTrue(os.path.islink(link))
+                self.assertEqual(os.fstat(file.fileno()).st_size, 0)
+                os.remove(link)
+        self.assertEqual(self.read(os.path.basename(other)), "other")
+
     def test_an_output_that_is_the_input_is_refused(self):
         self.inputs()
         for words in self.COMMANDS:
