@@ -1,6 +1,6 @@
-/* How large a regular expression becomes when regcomp() writes out its counts: a{1,250} has 250
-   copies of a, and nested counts multiply. regcomp() of the libc has no limit, and takes time that
-   grows with the square of this size. See filter_words.h. */
+/* How large a regular expression becomes when regcomp() writes out its counts. a{1,250} makes 250
+   copies of a, and nested counts multiply. regcomp() of the libc has no limit. Its time grows with
+   the square of this size. See filter_words.h. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -297,7 +297,7 @@ def ignore_libc_signals(ignored):
 
 @unittest.skipUnless(SYS_RT_SIGACTION, "the number of rt_sigaction() is not known here")
 class LibcSignals(Case):
-    """libc keeps two signals for itself. Their state is the caller's, as make and others have it."""
+    """libc keeps two signals for itself. make ignores them."""
 
     def ignored(self, ignored, *words):
         """Which of the two the program ignores."""

@@ -27,7 +27,8 @@ static FILE *open_store(unsigned number, const char *how) {
 }
 void *ZSTD_createCCtx(void) { return NO_COMPRESSOR ? NULL : &state; }
 size_t ZSTD_freeCCtx(void *x) { return x != &state; }
-size_t ZSTD_compressCCtx(void *x, void *to, size_t room, const void *from, size_t count, int level) {
+size_t ZSTD_compressCCtx(void *x, void *to, size_t room, const void *from, size_t count, int level)
+{
   (void)x, (void)level;
   if (FAILS_TO_PACK || room < sizeof last) return (size_t)-70;
   FILE *const file = open_store(++last, "w");

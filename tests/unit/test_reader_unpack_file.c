@@ -1,5 +1,5 @@
-/* A packed capture that is unpacked into a temporary file: where the folder has no files without a
-   name, where writes are short or interrupted, and where the disk is full. open() and pwrite() here
+/* A packed capture that is unpacked into a temporary file. Files without a name may be refused.
+   Writes may be short or interrupted. The disk may be full. open(), mkostemp() and pwrite() here
    stand in front of the libc's. */
 #define _GNU_SOURCE
 #include <dirent.h>

@@ -1,6 +1,6 @@
-/* The mode of an output file, by each way in which it gets its name: as a file without a name, with
-   a temporary name, and copied where a sandbox forbids to name a file later. linkat() and openat()
-   here stand in front of the libc's. */
+/* The mode of an output file, by each way in which it gets its name. It has none before the end, or
+   it has a temporary one. Where a sandbox forbids to name it later, it is copied. linkat() and
+   openat() here stand in front of the libc's. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
