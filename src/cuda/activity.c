@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "../base/push_list.h"
 #include "../device/vendor.h"
 
 /* ---- buffers ---- */
@@ -41,7 +42,7 @@ static struct {
   uint32_t may_refuse;        /* relaxed */
   uint32_t lent, first_index; /* relaxed; first: where the last one was found */
   uint64_t lost;              /* relaxed */
-  cupti_buffer *completed;    /* newest first */
+  cupti_buffer *completed;    /* PROF_I_PUSH() */
   cupti_buffer large[CUPTI_BUFFERS], small[CUPTI_SMALL_BUFFERS];
 } cupti_pool;
 
@@ -141,28 +142,11 @@ static void cupti_buffer_complete(prof_i_cu_context context, uint32_t stream, ui
   (void)stream;
   if (!buffer) return;
   buffer->valid_bytes = valid_bytes < bytes ? valid_bytes : bytes;
-  buffer->next = __atomic_load_n(&cupti_pool.completed, __ATOMIC_RELAXED);
-  while (!__atomic_compare_exchange_n(&cupti_pool.completed, &buffer->next, buffer, true,
-                                      __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
-  }
+  PROF_I_PUSH(&cupti_pool.completed, buffer);
   cupti_pool.host->wake();
 }
 
 /* ---- the collector ---- */
-
-/* Takes the full buffers, oldest first, and returns each to the pool when it has been read. The
-   collector. */
-static cupti_buffer *cupti_buffers_take_full(void) {
-  cupti_buffer *newest = __atomic_exchange_n(&cupti_pool.completed, NULL, __ATOMIC_ACQUIRE),
-               *first_index = NULL;
-  while (newest) {
-    cupti_buffer *const next = newest->next;
-    newest->next = first_index;
-    first_index = newest;
-    newest = next;
-  }
-  return first_index;
-}
 
 static void cupti_buffer_give_back(cupti_buffer *buffer) {
   uint8_t *const records = buffer->records;
@@ -410,7 +394,9 @@ static uint64_t read_cupti_buffer(const cupti_buffer *buffer) {
 
 static uint64_t read_all_cupti_buffers(void) {
   uint64_t lost = cupti_buffers_lost();
-  for (cupti_buffer *buffer = cupti_buffers_take_full(), *next; buffer; buffer = next) {
+  cupti_buffer *buffer, *next;
+  PROF_I_TAKE_PUSHED(&cupti_pool.completed, buffer);
+  for (; buffer; buffer = next) {
     next = buffer->next;
     if (buffer->valid_bytes) lost += read_cupti_buffer(buffer);
     cupti_buffer_give_back(buffer);

@@ -12,6 +12,7 @@
 #include "../../base/fault.h"
 #include "../../base/port.h"
 #include "../../base/process.h"
+#include "../../base/push_list.h"
 #include "../../base/this_thread.h"
 #include "arena.h"
 #include "blocks.h"
@@ -118,10 +119,7 @@ static prof_i_thread *thread_create(void) {
   t->tag = 1 + __atomic_fetch_add(&prof_i_threads.made, 1, __ATOMIC_RELAXED) % PROF_I_TAG_MAX;
   t->chunk = &t->full;
   t->fast = &prof_i_no_slot;
-  t->next = prof_i_thread_first();
-  while (!__atomic_compare_exchange_n(&prof_i_threads.first, &t->next, t, true, __ATOMIC_RELEASE,
-                                      __ATOMIC_RELAXED)) {
-  }
+  PROF_I_PUSH(&prof_i_threads.first, t);
   return t;
 }
 
