@@ -1,7 +1,7 @@
 /* Starts and stops CUPTI's records, and fetches them. See internal.h. Only one tool at a time can
-   subscribe to CUPTI, but a tool without a subscription can still take the other's records. So prof
-   subscribes while it records, as a sign to others, and requests no callback. cuptiFinalize() is
-   never called. */
+   subscribe to CUPTI. But a tool without a subscription can still receive the records of another
+   one. So prof subscribes while it records, to make other tools aware of it, and requests no
+   callback. cuptiFinalize() is never called. */
 #define _GNU_SOURCE
 #include "internal.h"
 
@@ -19,14 +19,15 @@
    back full. Nothing in this part takes a lock or calls malloc(), because CUPTI asks under its own
    locks. A buffer is freed only after CUPTI has given it back.
 
-   The large ones are one mapping, whose pages come when they are first written. CUPTI before 12.9
-   crashes if it is given none, so there is always one. */
+   Large buffers are one mapping, whose pages are added at the first write. CUPTI before 12.9
+   crashes if it gets no buffer, so there is always one. */
 
 enum {
   CUPTI_BUFFER_BYTES = 1 << 20,
   CUPTI_BUFFERS = 64, /* a thread that uses CUDA holds one, from CUDA 13 on */
   CUPTI_SMALL_BYTES = 1 << 16,
-  CUPTI_SMALL_BUFFERS = 448 /* beyond those; their memory goes when they come back */
+  CUPTI_SMALL_BUFFERS =
+      448 /* used when all large ones are lent; unmapped when CUPTI gives them back */
 };
 
 typedef struct cupti_buffer {
@@ -40,7 +41,7 @@ static struct {
   const prof_backend_host *host;
   uint8_t *memory;            /* of the large ones */
   uint32_t may_refuse;        /* relaxed */
-  uint32_t lent, first_index; /* relaxed; first: where the last one was found */
+  uint32_t lent, first_index; /* relaxed; first_index: of the last buffer found */
   uint64_t lost;              /* relaxed */
   cupti_buffer *completed;    /* PROF_I_PUSH() */
   cupti_buffer large[CUPTI_BUFFERS], small[CUPTI_SMALL_BUFFERS];

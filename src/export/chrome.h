@@ -137,7 +137,7 @@ typedef struct prof_i_chrome {
   prof_i_event_numbers numbers;
 
   bool is_filtered;
-  prof_i_sink unread; /* gets the rows that a filter leaves out */
+  prof_i_sink unread; /* discards the rows that a filter leaves out */
   prof_event *event;  /* the event at hand: the driver's, which may be changed */
   prof_i_keys keys;
   /* the event at hand is a function's: the keys of its place are taken, for prof import believes

@@ -1,6 +1,6 @@
 /* Starts and stops rocprofiler-sdk's records of kernels, copies and calls, and fetches them. A tool
-   can configure rocprofiler only once, before HIP begins. So everything that may be wanted is
-   configured then, in contexts that are started when they are wanted. */
+   can configure rocprofiler only once, before HIP begins. So all kinds of records are configured
+   then, in contexts that are started on request. */
 #define _GNU_SOURCE
 #include "internal.h"
 
@@ -37,7 +37,7 @@ static struct {
   const prof_backend_host *host;
   uint8_t *memory, *names;
   size_t name_bytes;    /* claimed; may be more than there are */
-  uint32_t first_index; /* relaxed: where the last one was found */
+  uint32_t first_index; /* relaxed: of the last block found */
   /* relaxed. dropped: by rocprofiler in all; reported_count: the part that the collector has
      counted */
   uint64_t lost, dropped, reported_count;
