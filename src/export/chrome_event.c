@@ -72,7 +72,7 @@ static bool put_callers(prof_i_chrome *w, const prof_i_span *span, bool *has_mem
   return true;
 }
 
-/* What was promised to the scope of lane 0 at that depth; 0: nothing. */
+/* The id that is reserved for the scope of lane 0 at that depth; 0: none. */
 static uint64_t take_reserved_id(prof_i_chrome *w, const prof_i_span *span) {
   if (w->owner_count == 0 || span->lane != 0 || span->depth >= PROF_I_OWNER_DEPTHS ||
       w->owner_ids[span->depth] == 0)

@@ -27,7 +27,7 @@ enum { PROF_I_OWNER_DEPTHS = 512 };
 /* The id that the calls in a scope will get from it. */
 typedef struct prof_i_reserved_id {
   uint64_t id;    /* of the operator; 0: it was no operator */
-  uint32_t outer; /* the promise of the scope around it, if that has the id; 0: none */
+  uint32_t outer; /* the reservation of the scope around it, if that has the id; 0: none */
 } prof_i_reserved_id;
 
 typedef struct prof_i_call_owners {
@@ -38,7 +38,7 @@ typedef struct prof_i_call_owners {
   uint32_t call_first;
   prof_i_reserved_id *reserved; /* from 1 on */
   uint32_t reserved_count, reserved_room;
-  uint32_t open_count; /* depths with a promise */
+  uint32_t open_count; /* depths with a reservation */
   uint32_t open[PROF_I_OWNER_DEPTHS];
 } prof_i_call_owners;
 

@@ -196,6 +196,13 @@ int prof_i_export_run(const prof_i_exporter *exporter, const prof_trace *trace,
                       const prof_i_export_options *options, prof_i_sink *sink,
                       prof_i_findings *findings_out);
 
+/* dump.c: the longest suffix of `path` that selects a format, inside of `path`. NULL: no format has
+   it. format_out may be NULL. */
+const char *prof_i_export_suffix_of(const char *path, uint32_t *format_out);
+
+/* dump.c: the suffixes of a known format. NULL follows the last one. */
+const char *const *prof_i_export_suffixes(uint32_t format);
+
 /* dump.c: as prof_trace_dump(), for the events that pass the filter. If no event passes, it writes
    no file and returns PROF_OK. */
 int prof_i_dump_filtered(const prof_trace *trace, const char *path,

@@ -112,7 +112,7 @@ static int check_words(dump_words *w, const char *input) {
   if (!output) return refuse_words("dump", "needs -o OUT", NULL);
   if (w->options.format == PROF_FORMAT_DEFAULT && strcmp(output, "-") != 0) {
     if (is_special(output)) w->options.format = PROF_FORMAT_CHROME;
-    if (!format_ending(output, &w->options.format) && !is_special(output))
+    if (!prof_i_export_suffix_of(output, &w->options.format) && !is_special(output))
       return refuse_ending(output);
   }
   if (w->is_packed && w->options.format != PROF_FORMAT_CAPTURE)
