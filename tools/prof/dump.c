@@ -214,8 +214,8 @@ static const command_option options_of_dump[] = {
              "speedscope, pprof, raf, or capture (a copy); default by OUT's ending"},
     {.name = "pack",
      .id = 'P',
-     .help = "with -o FILE.prof: a packed capture. Every command reads it, and it takes a tenth or "
-             "less of the bytes. Needs zstd (libzstd.so.1)"},
+     .help = "with -o FILE.prof: a packed capture, usually in less than a tenth of the bytes. "
+             "Every command reads it. Needs zstd (libzstd.so.1)"},
     {.name = "from",
      .argument = "TIME",
      .id = FILTER_FROM,
