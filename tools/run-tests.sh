@@ -242,9 +242,9 @@ print_report() {
   [ $total_failed -eq 0 ] && [ $total_passed -gt 0 ]
 }
 
-# Names the tests of the build dev that neither .ci/run nor make test-long runs. The groups
-# themselves say what they run: here they list it instead. A group that is one command, and a
-# sanitizer's, has no tests of that build.
+# Lists the tests of build/dev that neither .ci/run nor make test-long runs. The functions that run
+# groups are replaced by functions that list tests. Groups of one command and of sanitizers have no
+# tests in that build.
 check_groups() {
   local all listed=$report/groups.listed lost group
   tools/build.sh dev >/dev/null || return 1

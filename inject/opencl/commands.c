@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../src/base/push_list.h"
 #include "../../src/opencl/internal.h"
 #include "layer.h"
 
@@ -48,7 +49,7 @@ static struct {
   uint32_t in_flight_count, number; /* relaxed */
   uint32_t is_clock_known;          /* some device's clock is known; relaxed */
   uint64_t lost;                    /* relaxed */
-  prof_i_command *pushed;           /* newest first */
+  prof_i_command *pushed;           /* PROF_I_PUSH() */
   queue_row *queue_rows;            /* the collector's */
 } command_log;
 
@@ -187,10 +188,7 @@ void prof_i_command_end(prof_i_command *command, const prof_i_command_info *abou
   describe_command(command, about);
   if (!is_ours) retain_cl_event(event);
   command->event = event;
-  command->next = __atomic_load_n(&command_log.pushed, __ATOMIC_RELAXED);
-  while (!__atomic_compare_exchange_n(&command_log.pushed, &command->next, command, true,
-                                      __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
-  }
+  PROF_I_PUSH(&command_log.pushed, command);
   command_log.host->wake();
 }
 
@@ -213,15 +211,9 @@ static queue_row *find_queue_row(prof_i_cl_queue queue) {
 }
 
 static prof_i_command *take_pushed(void) {
-  prof_i_command *newest = __atomic_exchange_n(&command_log.pushed, NULL, __ATOMIC_ACQUIRE),
-                 *first = NULL;
-  while (newest) {
-    prof_i_command *const next = newest->next;
-    newest->next = first;
-    first = newest;
-    newest = next;
-  }
-  return first;
+  prof_i_command *oldest;
+  PROF_I_TAKE_PUSHED(&command_log.pushed, oldest);
+  return oldest;
 }
 
 static void sort_by_queue(void) {

@@ -233,7 +233,8 @@ int prof_i_aggregate_one(const prof_trace *trace, const char *name, const char *
   return status;
 }
 
-/* The options have the usual group if the caller has named none. `given` may be smaller. */
+/* Adds `more` to the options. If it has a group and the caller named none, the default group is
+   dropped. `given` may have a smaller size. */
 static void add_more(prof_i_aggregation *a, const prof_aggregate_options *given,
                      const prof_i_aggregate_more *more) {
   prof_aggregate_options whole;

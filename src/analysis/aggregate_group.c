@@ -206,13 +206,13 @@ static bool scope_is_wanted(const prof_i_aggregation *a, prof_i_text name, prof_
   return !options->category || text_equals(category, options->category);
 }
 
-/* Whether rows by line have one for the site. */
+/* With rows by line: whether the site has a known line. */
 static bool has_line(const prof_i_aggregation *a, uint32_t site) {
   return !(a->options.group & PROF_I_GROUP_LINE) ||
          site_location(prof_i_trace_site(a->trace, site)).file.bytes != 0;
 }
 
-/* Whether rows by an argument have one for the event. */
+/* With rows by an argument: whether the event has it. *arg_out is its value, or empty. */
 static bool read_arg(prof_i_aggregation *a, const prof_event *event, prof_i_text *arg_out) {
   *arg_out = no_text;
   if (!(a->options.group & PROF_I_GROUP_ARG)) return true;
@@ -222,7 +222,7 @@ static bool read_arg(prof_i_aggregation *a, const prof_event *event, prof_i_text
   return true;
 }
 
-/* Plain scopes of a site have the arguments of its record. NULL: no memory. */
+/* The group of plain scopes: their arguments are in the record of their site. NULL: no memory. */
 static prof_i_group *find_by_site_args(prof_i_aggregation *a, uint32_t site) {
   const prof_i_span span = {
       .kind = PROF_EVENT_SCOPE, .site = site, .record = prof_i_trace_site(a->trace, site)->record};

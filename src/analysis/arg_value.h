@@ -1,4 +1,4 @@
-/* The value of an argument as text: as a filter takes it, and as rows by an argument show it. */
+/* The value of an argument as text. Filters compare this text, and rows by an argument show it. */
 #ifndef PROF_ANALYSIS_ARG_VALUE_H
 #define PROF_ANALYSIS_ARG_VALUE_H
 
@@ -8,8 +8,8 @@
 
 enum { PROF_I_ARG_VALUE_ROOM = 8192 };
 
-/* The text is in the room, or the event's own. A type of a later version, and a tensor of too many
-   dimensions, have none. */
+/* The text is in `room` or in the event. It is empty for an unknown type, and for a tensor with too
+   many dimensions. */
 prof_i_text prof_i_arg_value_text(const prof_trace_arg *arg, char room[PROF_I_ARG_VALUE_ROOM]);
 
 /* The first argument of this key, or NULL. */

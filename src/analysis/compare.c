@@ -87,8 +87,8 @@ static bool calls_agree(double a, double b) {
   return apart <= calls_tolerance * (a > b ? a : b);
 }
 
-/* Finds what took the place of what is gone: for each path of the base alone, the path of the new
-   side alone that replaced it, else 0. The caller frees it. NULL: no memory. */
+/* Finds replacements. The array has, for each path that only the base has, the path of the new side
+   that replaced it, or 0. The caller frees the array. NULL: no memory. */
 static uint32_t *find_replaced(const prof_i_paths *paths, const uint32_t runs_count[PROF_I_SIDES]) {
   placed_child *const gone = calloc(paths->count + 1, sizeof *gone), *const added =
                                                                          calloc(paths->count + 1,

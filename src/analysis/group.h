@@ -18,12 +18,13 @@ typedef struct prof_i_source_location {
    shape belongs to the group, and a stack to the first group that has it. A shape is words of
    shape.h: only rows get its text, because that takes longer than all else. */
 typedef struct prof_i_group_key {
-  /* shape: with PROF_I_GROUP_ARG the argument's value as text, because groups are many */
+  /* shape: with PROF_I_GROUP_ARG, the argument's value as text. A separate member would make each
+     group larger */
   prof_i_text name, category, shape, stack;
   prof_device device;
   uint32_t thread;
   uint32_t process; /* index in prof_i_processes. UINT32_MAX: not named */
-  /* of a function that the compiler or the interpreter named; of rows by line of each call site */
+  /* of functions that the compiler or the interpreter named; by line, of all call sites */
   prof_i_source_location location;
 } prof_i_group_key;
 

@@ -9,7 +9,8 @@
 int prof_i_traces_aggregate(const prof_trace *const *traces, size_t count,
                             const prof_aggregate_options *options, prof_rows **rows_out);
 
-/* Bits of groups beside those of prof_group. Scopes without what they name have no row. */
+/* Group bits that prof_group does not have. Scopes without a line, or without the argument, have no
+   row. */
 enum {
   PROF_I_GROUP_LINE = 1 << 29, /* the file and line of the call site */
   PROF_I_GROUP_ARG = 1 << 30   /* the value of an argument; not with shapes */
@@ -17,10 +18,10 @@ enum {
 
 struct prof_i_filter;
 
-/* What prof_aggregate_options has not. Begins as zeros. */
+/* Options that prof_aggregate_options does not have. The caller initializes it with zeros. */
 typedef struct prof_i_aggregate_more {
-  /* Only the scopes that it takes; NULL: all. Its times are from each capture's start. Shares are
-     of all scopes in the threads and times that it names. */
+  /* Counts only the scopes that pass; NULL: all. Times count from each capture's start. A share is
+     relative to all scopes in the threads and times of the filter. */
   const struct prof_i_filter *filter;
   uint32_t group;      /* further bits */
   const char *arg_key; /* of PROF_I_GROUP_ARG */
@@ -30,7 +31,7 @@ int prof_i_traces_aggregate_more(const prof_trace *const *traces, size_t count,
                                  const prof_aggregate_options *options,
                                  const prof_i_aggregate_more *more, prof_rows **rows_out);
 
-/* The argument's value of a row, of PROF_I_GROUP_ARG; else "". */
+/* With PROF_I_GROUP_ARG: the argument's value of a row. Otherwise "". */
 const char *prof_i_rows_arg(const prof_rows *rows, uint64_t index);
 void prof_i_rows_destroy(prof_rows *rows);
 
@@ -42,9 +43,10 @@ int prof_i_aggregate_one(const prof_trace *trace, const char *name, const char *
 int prof_i_trace_device_text(const prof_trace *trace, uint32_t index, char **text_out);
 
 int prof_i_memory_of(const prof_trace *trace, prof_memory **memory_out);
-/* Afterwards, what was live has only the allocations that the filter takes. Their thread, process
-   and time decide, the name of the innermost scope, and the pool's device. Peaks and counts are
-   those of all. Once. PROF_OK, or PROF_E_NO_MEMORY with its text set. */
+/* Limits the lists of live allocations to those that pass the filter. It compares the thread, the
+   process, the time, the name of the innermost scope, and the pool's device. Peaks and counts still
+   include all allocations. Must be called at most once. PROF_OK, or PROF_E_NO_MEMORY with its text
+   set. */
 int prof_i_memory_set_filter(prof_memory *memory, const struct prof_i_filter *filter);
 int prof_i_memory_live(const prof_memory *memory, uint32_t index, prof_memory_moment moment,
                        uint64_t at_ns, prof_memory_by by, prof_memory_rows **rows_out);

@@ -65,7 +65,7 @@ struct prof_memory {
   prof_i_memory_pool *pools; /* as the catalog's */
   uint64_t end_ns;
   uint64_t from_ns; /* earlier segments are left out; 0: none */
-  /* Of prof_i_memory_set_filter(): what was live has only the allocations that it takes. */
+  /* Set by prof_i_memory_set_filter(): lists of live allocations have only those that pass. */
   const prof_i_filter *filter; /* NULL: all */
   prof_i_trace_filter filtered;
 };
@@ -150,10 +150,10 @@ int prof_i_replay_to(prof_i_replay *play, uint32_t place);
    left out (0: none). Then begin_used and begin_allocated are the bytes before a pool's first
    item. */
 int prof_i_memory_order(const prof_trace *trace, uint64_t from_ns, prof_memory **memory_out);
-/* Whether the filter takes an item's allocation: by its thread and time, and the name of the
-   innermost scope. */
+/* Whether an item's allocation passes the filter, by thread, time and the name of the innermost
+   scope. */
 bool prof_i_memory_filter_takes(const prof_memory *memory, const prof_i_memory_item *item);
-/* Whether it takes the pool's device. */
+/* Whether the pool's device passes the filter. */
 bool prof_i_memory_filter_takes_pool(const prof_memory *memory, uint32_t index);
 
 /* prof_memory_destroy(), from inside another call. */

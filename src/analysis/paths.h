@@ -1,6 +1,6 @@
 /* Scopes by path: the names that are open around a scope, of one or several captures on two sides.
-   A path has sums for each side. Tree, flame graph and difference have the paths of captures
-   (trace_paths.c). The formats that are profiles and not logs have paths below threads
+   A path has sums for each side. Trees, flame graphs and differences use the paths of whole
+   captures (trace_paths.c). Export formats that hold sums, not events, use paths below threads
    (export/path_tree.c). One thread at a time.
 
    Work of a device is below the host's scope that launched it. Its nodes are separate from host
@@ -21,7 +21,7 @@ typedef enum prof_i_side { PROF_I_SIDE_BASE = 0, PROF_I_SIDE_NEW = 1 } prof_i_si
 enum {
   PROF_I_SIDES = 2,
   PROF_I_PATHS_DEPTH_MAX = 1000,
-  PROF_I_NO_PATH = 0 /* the root, and no memory */
+  PROF_I_NO_PATH = 0 /* the root; as a result: no memory */
 };
 
 /* Texts are valid UTF-8 with a NUL behind, and may contain controls. */
@@ -57,8 +57,8 @@ struct prof_i_filter;
 typedef struct prof_i_paths {
   const struct prof_i_filter *filter; /* set by the caller; NULL: all scopes */
   uint32_t depth_max;                 /* set by the caller; 0: no limit */
-  /* Set by the caller: rows are the values of this argument, or file and line of the call site, in
-     place of name and category. Scopes without it are not counted. */
+  /* Set by the caller: rows have the value of this argument, or the file and line of the call site,
+     in place of name and category. Scopes without it are not counted. */
   const char *arg_key;
   bool is_by_line;
   /* Self times of the host's scopes in the threads and times that the filter names. */
@@ -71,27 +71,28 @@ typedef struct prof_i_paths {
   uint32_t ordered[PROF_I_SIDES];
 } prof_i_paths;
 
-/* Makes the root, if there is none. False: no memory. */
+/* Creates the root if it does not exist. False: no memory. */
 bool prof_i_paths_root(prof_i_paths *paths);
 
-/* A new node below the root for scopes of a thread. PROF_I_NO_PATH: no memory. */
+/* Creates a node below the root for a thread's scopes. PROF_I_NO_PATH: no memory. */
 uint32_t prof_i_paths_thread(prof_i_paths *paths, uint32_t thread);
 
 /* The row of the name and category, as the capture has them. Negative: no memory. */
 int64_t prof_i_paths_row(prof_i_paths *paths, prof_i_text name, prof_i_text category,
                          bool is_device);
 
-/* Whether its depth is the limit. Then the host's scopes below it share one path. */
+/* Whether the path is at the depth limit. If so, all host scopes below it share one path. */
 static inline bool prof_i_paths_is_deepest(const prof_i_paths *paths, uint32_t path) {
   return paths->depth_max && paths->items[path].depth >= paths->depth_max;
 }
 
-/* The path of that row below `parent`, and the one that is shared below the deepest.
+/* The path of this row below `parent`; and the shared path below a parent at the depth limit.
    PROF_I_NO_PATH: no memory. */
 uint32_t prof_i_paths_below(prof_i_paths *paths, uint32_t parent, uint32_t row, prof_i_side side);
 uint32_t prof_i_paths_deeper(prof_i_paths *paths, uint32_t parent, prof_i_side side);
 
-/* The paths from below the root, or the thread, to this one. `chain` has room for its depth. */
+/* The paths from the first level below the root or thread to this path. `chain` has room for its
+   depth. */
 void prof_i_paths_chain(const prof_i_paths *paths, uint32_t path, uint32_t *chain);
 
 void prof_i_paths_fini(prof_i_paths *paths);

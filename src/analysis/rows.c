@@ -193,7 +193,7 @@ static prof_i_process_record group_process(const prof_i_processes *processes,
   return (prof_i_process_record){.rank = -1, .name = {"", 0}};
 }
 
-/* The two meanings of the key's shape. */
+/* The group's shape, or with is_arg its argument's value: both are in key.shape. */
 static prof_i_text key_part(const prof_i_group *g, uint32_t by, bool is_arg) {
   return is_arg == ((by & PROF_I_GROUP_ARG) != 0) ? g->key.shape : (prof_i_text){"", 0};
 }

@@ -75,7 +75,7 @@ static int64_t event_row(paths_walk *w, const prof_event_brief *event, bool is_d
 
 static bool has_key(const prof_i_paths *p) { return p->arg_key || p->is_by_line; }
 
-/* "work.c:12", of the call site. False: not known. */
+/* The call site as "work.c:12". False: unknown. */
 static bool line_text(const paths_walk *w, const prof_event_brief *event, char *to,
                       prof_i_text *text_out) {
   const prof_i_site_info *const site = prof_i_trace_site(w->trace, event->site);
@@ -86,7 +86,7 @@ static bool line_text(const paths_walk *w, const prof_event_brief *event, char *
   return true;
 }
 
-/* The value of the argument. False: it has none. */
+/* The value of the event's argument. False: the event does not have it. */
 static bool arg_text(paths_walk *w, const prof_event_brief *event, char *to,
                      prof_i_text *text_out) {
   const prof_i_site_info *const site = prof_i_trace_site(w->trace, event->site);
@@ -100,8 +100,8 @@ static bool arg_text(paths_walk *w, const prof_event_brief *event, char *to,
   return arg != NULL;
 }
 
-/* The scope's row. *has_key_out: whether the scope has the argument, or the file and line, by which
-   rows are grouped. Negative: no memory. */
+/* The scope's row. *has_key_out: whether the scope has the argument or the line that rows are
+   grouped by. Negative: no memory. */
 static int64_t scope_row(paths_walk *w, const prof_event_brief *event, bool is_device,
                          bool *has_key_out) {
   static const prof_i_text none = {"", 0};
@@ -116,7 +116,7 @@ static int64_t scope_row(paths_walk *w, const prof_event_brief *event, bool is_d
 
 /* ---- paths ---- */
 
-/* The path of a host's scope of this row. PROF_I_NO_PATH: no memory. */
+/* The path of a host scope with this row. PROF_I_NO_PATH: no memory. */
 static uint32_t find_scope_path(paths_walk *w, uint32_t parent, uint32_t row) {
   return prof_i_paths_is_deepest(w->paths, parent)
              ? prof_i_paths_deeper(w->paths, parent, w->side)

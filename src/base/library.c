@@ -1,5 +1,5 @@
-/* See library.h. The static library opens no libraries, and looks for none: in a program that is
-   linked without shared ones dlopen() would be warned of. */
+/* See library.h. The static library does not open or find libraries: the linker warns about
+   dlopen() in a program that is linked without shared libraries. */
 #define _GNU_SOURCE
 #include "library.h"
 

@@ -39,7 +39,7 @@
 #define PROF_I_RACES_BY_DESIGN_INLINE PROF_I_RACES_BY_DESIGN
 #else
 #define PROF_I_RACES_BY_DESIGN
-/* In each caller with its constants. */
+/* Inlined, so that constants of each caller are folded. */
 #define PROF_I_RACES_BY_DESIGN_INLINE inline __attribute__((always_inline))
 #endif
 

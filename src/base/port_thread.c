@@ -1,6 +1,6 @@
-/* The calling thread's flags: see this_thread.h. And threads of prof's own, behind port.h. Whoever
-   starts one may be pinned, real time, or of another floating point environment: nothing of that is
-   the new thread's. They are started on the control path only. */
+/* The calling thread's flags (this_thread.h), and the creation of prof's threads (port.h). A new
+   thread does not inherit the CPU affinity, the real-time priority or the floating-point
+   environment of its creator. Threads are created on the control path only. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <limits.h>

@@ -1,5 +1,5 @@
-/* How many bytes of captures and traces have been read so far, all passes together. A command shows
-   it. Any thread. */
+/* Counts the bytes of captures and traces that have been read, in all passes. A command shows the
+   progress. Any thread. */
 #ifndef PROF_BASE_PROGRESS_H
 #define PROF_BASE_PROGRESS_H
 
@@ -8,7 +8,8 @@
 
 extern _Atomic uint64_t prof_i_progress_bytes;
 
-/* For large pieces: it is shared by all threads. Pairs with nothing: a number for people. */
+/* Call it once for a large piece, because all threads share the counter. Relaxed: the value is only
+   displayed. */
 static inline void prof_i_progress_add(uint64_t bytes) {
   atomic_fetch_add_explicit(&prof_i_progress_bytes, bytes, memory_order_relaxed);
 }

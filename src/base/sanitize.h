@@ -11,8 +11,8 @@
    bytes out for one in are always enough. */
 size_t prof_i_sanitize_utf8(char *to, size_t room, const char *bytes, size_t count);
 
-/* The same with a NUL behind it, where room is known to be enough. Returns the bytes written, with
-   the NUL. */
+/* The same, followed by a NUL. The caller provides enough room. Returns the bytes written, NUL
+   included. */
 size_t prof_i_sanitize_text(char *to, const char *bytes, size_t count);
 
 /* What a terminal would obey is spelt out (\x1b, \u202e), so that a name cannot move the cursor or

@@ -28,12 +28,12 @@ char *prof_i_put_double(char *to, double value);
    it is ill-formed, the length of its maximal subpart (Unicode, table 3-7). */
 size_t prof_i_utf8_bytes(const unsigned char *s, size_t left, bool *is_well_formed_out);
 
-/* The same of any character, with its code: PROF_I_UTF8_ILL_FORMED if it is. */
+/* The same for any character. *code_out is its code point, or PROF_I_UTF8_ILL_FORMED. */
 #define PROF_I_UTF8_ILL_FORMED UINT32_MAX
 size_t prof_i_utf8_decode(const char *s, size_t left, uint32_t *code_out);
 
-/* Takes the character at *at, which has *left bytes, at least one, and moves both past it. Returns
-   its bytes: those of U+FFFD for what is ill-formed, and for NUL, at which C readers end. */
+/* Reads the character at *at and moves *at and *left past it. *left is at least 1. Returns the
+   character's bytes. For ill-formed bytes and for NUL, which ends C strings, it returns U+FFFD. */
 typedef struct prof_i_utf8_character {
   const char *data;
   size_t bytes;

@@ -29,7 +29,7 @@ typedef struct prof_i_thread_flags {
   /* Calls and locks of this thread that a handler must not meet: PROF_I_INSIDE,
      prof_i_thread_lock(). */
   uint8_t inside;
-  /* arena_guard.c: how many nested passes the thread has, with those of the code that it
+  /* arena_guard.c: depth of nested passes, including those of the code that a signal handler
      interrupted. */
   uint8_t guard_depth;
   uint8_t last_error; /* src/base/log.c */

@@ -1,7 +1,7 @@
 /* Starts and stops CUPTI's records, and fetches them. See internal.h. Only one tool at a time can
-   subscribe to CUPTI, but a tool without a subscription can still take the other's records. So prof
-   subscribes while it records, as a sign to others, and requests no callback. cuptiFinalize() is
-   never called. */
+   subscribe to CUPTI. But a tool without a subscription can still receive the records of another
+   one. So prof subscribes while it records, to make other tools aware of it, and requests no
+   callback. cuptiFinalize() is never called. */
 #define _GNU_SOURCE
 #include "internal.h"
 
@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "../base/push_list.h"
 #include "../device/vendor.h"
 
 /* ---- buffers ---- */
@@ -18,14 +19,15 @@
    back full. Nothing in this part takes a lock or calls malloc(), because CUPTI asks under its own
    locks. A buffer is freed only after CUPTI has given it back.
 
-   The large ones are one mapping, whose pages come when they are first written. CUPTI before 12.9
-   crashes if it is given none, so there is always one. */
+   Large buffers are one mapping, whose pages are added at the first write. CUPTI before 12.9
+   crashes if it gets no buffer, so there is always one. */
 
 enum {
   CUPTI_BUFFER_BYTES = 1 << 20,
   CUPTI_BUFFERS = 64, /* a thread that uses CUDA holds one, from CUDA 13 on */
   CUPTI_SMALL_BYTES = 1 << 16,
-  CUPTI_SMALL_BUFFERS = 448 /* beyond those; their memory goes when they come back */
+  CUPTI_SMALL_BUFFERS =
+      448 /* used when all large ones are lent; unmapped when CUPTI gives them back */
 };
 
 typedef struct cupti_buffer {
@@ -39,9 +41,9 @@ static struct {
   const prof_backend_host *host;
   uint8_t *memory;            /* of the large ones */
   uint32_t may_refuse;        /* relaxed */
-  uint32_t lent, first_index; /* relaxed; first: where the last one was found */
+  uint32_t lent, first_index; /* relaxed; first_index: of the last buffer found */
   uint64_t lost;              /* relaxed */
-  cupti_buffer *completed;    /* newest first */
+  cupti_buffer *completed;    /* PROF_I_PUSH() */
   cupti_buffer large[CUPTI_BUFFERS], small[CUPTI_SMALL_BUFFERS];
 } cupti_pool;
 
@@ -141,28 +143,11 @@ static void cupti_buffer_complete(prof_i_cu_context context, uint32_t stream, ui
   (void)stream;
   if (!buffer) return;
   buffer->valid_bytes = valid_bytes < bytes ? valid_bytes : bytes;
-  buffer->next = __atomic_load_n(&cupti_pool.completed, __ATOMIC_RELAXED);
-  while (!__atomic_compare_exchange_n(&cupti_pool.completed, &buffer->next, buffer, true,
-                                      __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
-  }
+  PROF_I_PUSH(&cupti_pool.completed, buffer);
   cupti_pool.host->wake();
 }
 
 /* ---- the collector ---- */
-
-/* Takes the full buffers, oldest first, and returns each to the pool when it has been read. The
-   collector. */
-static cupti_buffer *cupti_buffers_take_full(void) {
-  cupti_buffer *newest = __atomic_exchange_n(&cupti_pool.completed, NULL, __ATOMIC_ACQUIRE),
-               *first_index = NULL;
-  while (newest) {
-    cupti_buffer *const next = newest->next;
-    newest->next = first_index;
-    first_index = newest;
-    newest = next;
-  }
-  return first_index;
-}
 
 static void cupti_buffer_give_back(cupti_buffer *buffer) {
   uint8_t *const records = buffer->records;
@@ -410,7 +395,9 @@ static uint64_t read_cupti_buffer(const cupti_buffer *buffer) {
 
 static uint64_t read_all_cupti_buffers(void) {
   uint64_t lost = cupti_buffers_lost();
-  for (cupti_buffer *buffer = cupti_buffers_take_full(), *next; buffer; buffer = next) {
+  cupti_buffer *buffer, *next;
+  PROF_I_TAKE_PUSHED(&cupti_pool.completed, buffer);
+  for (; buffer; buffer = next) {
     next = buffer->next;
     if (buffer->valid_bytes) lost += read_cupti_buffer(buffer);
     cupti_buffer_give_back(buffer);

@@ -1,6 +1,5 @@
-/* The collector's thread: see internal.h. The thread blocks all signals. Whoever stops recording,
-   or reads it, asks for a round and waits for that, never for a device, and only for a limited
-   time. */
+/* The collector's thread: see internal.h. The thread blocks all signals. A stop or a read of the
+   recording requests a round. It waits a limited time for the round, but never for a device. */
 #define _GNU_SOURCE
 #include "internal.h"
 

@@ -33,10 +33,11 @@ void prof_i_launches_add_call(prof_i_launches *all, const prof_i_launch_call *ca
   if (call->number && (at->number != call->number || at->start > call->start)) *at = *call;
 }
 
-/* A launch time inside of the call finds the scope that was open during the call. Its middle bears
-   the most: scopes have another clock, and a converted time may be off either way. Work begins
-   after its launch. If the clocks put its begin before the call, the launch is only just inside,
-   because the work is moved to it. */
+/* The launch time selects the scope that is open at that time, so it must be inside of the call.
+   Scopes have another clock, and a converted time may be too early or too late. The middle of the
+   call tolerates the largest error. Work begins after its launch. If its converted begin is before
+   the call, the work is moved to the launch. Then the launch is near the call's begin, to move the
+   work as little as possible. */
 static uint64_t launch_time_of(const prof_i_launch_call *call, uint64_t begun) {
   enum { JUST_INSIDE_NS = 1000 };
   const uint64_t half = call->end > call->start ? (call->end - call->start) / 2 : 0,

@@ -1,4 +1,4 @@
-/* The header of a copy of a capture. Used by capture_copy.c and capture_pack.c. */
+/* Builds the header of a copy of a capture. Used by capture_copy.c and capture_pack.c. */
 #ifndef PROF_EXPORT_CAPTURE_HEADER_H
 #define PROF_EXPORT_CAPTURE_HEADER_H
 

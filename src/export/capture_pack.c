@@ -1,4 +1,4 @@
-/* The packed capture: the same as the copy of a capture, in a fraction of its bytes. */
+/* Writes a packed capture: a copy of a capture, compressed. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "capture_header.h"
 #include "exporter.h"
 
-/* The capture's bytes, a megabyte at a time. */
+/* A window of 1 MiB over the bytes of the capture. */
 typedef struct plain_bytes {
   const prof_trace *trace;
   unsigned char *memory;
@@ -17,8 +17,8 @@ typedef struct plain_bytes {
   bool is_end;
 } plain_bytes;
 
-/* Drops so many bytes, and fills the room behind the others. Behind the end are zeros up to a whole
-   unit. */
+/* Drops the first `drop` bytes and refills the window. After the capture's end, zeros fill up the
+   last unit. */
 static void read_on(plain_bytes *plain, uint64_t drop) {
   memmove(plain->memory, plain->memory + drop, plain->count - drop);
   plain->offset += drop;

@@ -95,9 +95,9 @@ typedef struct prof_i_chrome {
   uint64_t base_ns;     /* the base time, Unix ns */
   uint64_t epoch_ns;    /* the capture's start after the base time */
   uint64_t external_id; /* given last */
-  /* promised to the scope of that depth that is written next, for a call in it has it already; 0 */
+  /* reserved for the scope of that depth that is written next: a call in it has the id already; 0 */
   uint64_t owner_ids[PROF_I_OWNER_DEPTHS];
-  uint32_t owner_count;         /* of them, those that are promised */
+  uint32_t owner_count;         /* the number of reserved ones */
   prof_i_call_numbers backward; /* of the backward call that this thread's row was last for */
   uint64_t backward_start_ns;
   uint32_t backward_depth;
@@ -137,7 +137,7 @@ typedef struct prof_i_chrome {
   prof_i_event_numbers numbers;
 
   bool is_filtered;
-  prof_i_sink unread; /* gets the rows that a filter leaves out */
+  prof_i_sink unread; /* discards the rows that a filter leaves out */
   prof_event *event;  /* the event at hand: the driver's, which may be changed */
   prof_i_keys keys;
   /* the event at hand is a function's: the keys of its place are taken, for prof import believes

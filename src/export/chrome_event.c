@@ -72,7 +72,7 @@ static bool put_callers(prof_i_chrome *w, const prof_i_span *span, bool *has_mem
   return true;
 }
 
-/* What was promised to the scope of lane 0 at that depth; 0: nothing. */
+/* The id that is reserved for the scope of lane 0 at that depth; 0: none. */
 static uint64_t take_reserved_id(prof_i_chrome *w, const prof_i_span *span) {
   if (w->owner_count == 0 || span->lane != 0 || span->depth >= PROF_I_OWNER_DEPTHS ||
       w->owner_ids[span->depth] == 0)
@@ -83,11 +83,12 @@ static uint64_t take_reserved_id(prof_i_chrome *w, const prof_i_span *span) {
   return id;
 }
 
-/* As in Kineto, a call's External id is that of the operator or range around it. Readers assign its
-   kernels to an operator by this id (event_numbers.h). If there is none, it is the id of the scope
-   around the call, or 0 outside of all scopes. That scope is written after the call, so the number
-   is promised to it. A call inside of another call passes the promise on. If that call's scope has
-   a promise already, no row has the inner call's number. *is_used: another row has the number. */
+/* As in Kineto, a call has the External id of the operator or range around it. Readers assign its
+   kernels to an operator by this id (event_numbers.h). Without an operator or range, it is the id
+   of the scope around the call, or 0 outside of all scopes. That scope is written after the call,
+   so its number is reserved in advance. A call inside of another call passes the reservation on. If
+   that call's scope has a reservation already, no row has the inner call's number. *is_used:
+   another row has the number. */
 static uint64_t external_id_of(prof_i_chrome *w, const prof_i_span *span, uint64_t id,
                                bool *is_used) {
   const uint64_t reserved_index = take_reserved_id(w, span);
@@ -123,7 +124,7 @@ static bool put_python(prof_i_chrome *w, const prof_i_span *span, bool *has_memb
   prof_i_python_id id = {0};
   if (!w->walker || !prof_i_python_ids_is_call(&w->python_ids, span)) return true;
   if (!prof_i_python_ids_next(&w->python_ids, w->walker, span, &id)) return false;
-  if (w->is_filtered) id.parent = 0; /* readers look for its row */
+  if (w->is_filtered) id.parent = 0; /* the parent's row may be left out */
   put_member(w, has_members, text, (size_t)(prof_i_chrome_put_python_id(text, &id) - text));
   w->has_python_id = true;
   return true;
@@ -301,8 +302,8 @@ static bool put_event(prof_i_chrome *w, const prof_i_span *span) {
   return true;
 }
 
-/* What the filter leaves out takes its numbers all the same: so the other rows are those of the
-   whole file. */
+/* A row that the filter leaves out still consumes its numbers. So the other rows are the same as in
+   the unfiltered file. */
 static int pass_over(prof_i_chrome *w, const prof_i_span *span) {
   prof_i_sink *const sink = w->sink;
   const prof_i_written_counts written = w->written;

@@ -52,22 +52,14 @@ void prof_i_chrome_put_track_time(prof_i_chrome *w, uint64_t start_ns) {
 
 /* ---- metadata events ---- */
 
-/* A member of an object: ,"key":7 */
-static void chrome_put_number(prof_i_chrome *w, const char *key, uint64_t value) {
-  prof_i_sink_text(w->sink, ",\"");
-  prof_i_sink_text(w->sink, key);
-  prof_i_sink_text(w->sink, "\":");
-  prof_i_sink_u64(w->sink, value);
-}
-
 /* {"ph":"M","name":"thread_name","pid":1,"tid":2,"args":{"name":   and the caller closes both. */
 static void chrome_begin_metadata(prof_i_chrome *w, const char *name, uint64_t pid, uint64_t tid,
                                   const char *key) {
   prof_i_sink_text(w->sink, "{\"ph\":\"M\",\"name\":\"");
   prof_i_sink_text(w->sink, name);
   prof_i_sink_text(w->sink, "\"");
-  chrome_put_number(w, "pid", pid);
-  chrome_put_number(w, "tid", tid);
+  prof_i_sink_key_u64(w->sink, "pid", pid);
+  prof_i_sink_key_u64(w->sink, "tid", tid);
   prof_i_sink_text(w->sink, ",\"args\":{\"");
   prof_i_sink_text(w->sink, key);
   prof_i_sink_text(w->sink, "\":");
@@ -130,7 +122,8 @@ void prof_i_chrome_put_row(prof_i_chrome *w, const prof_i_tids *ids, uint32_t la
   if (name.bytes) chrome_put_name(w, "thread_name", ids->pid, tid, name.data, name.bytes);
   chrome_begin_metadata(w, "thread_sort_index", ids->pid, tid, "sort_index");
   prof_i_sink_u64(w->sink, order);
-  if (ids->number != ids->first) chrome_put_number(w, "number", ids->number); /* prof import's */
+  if (ids->number != ids->first)
+    prof_i_sink_key_u64(w->sink, "number", ids->number); /* prof import's */
   if (has_owner) put_owner(w, ids);
   chrome_end_metadata(w);
 }
@@ -138,9 +131,7 @@ void prof_i_chrome_put_row(prof_i_chrome *w, const prof_i_tids *ids, uint32_t la
 static void head_put(prof_i_chrome *w, const char *text) { prof_i_sink_text(w->sink, text); }
 
 static void put_string_member(prof_i_chrome *w, const char *key, const char *text) {
-  head_put(w, ",\"");
-  head_put(w, key);
-  head_put(w, "\":");
+  prof_i_sink_key(w->sink, key);
   prof_i_sink_string(w->sink, text, strlen(text));
 }
 
@@ -289,23 +280,23 @@ static void put_summary_name(prof_i_chrome *w, bool is_silent, bool is_late) {
 }
 
 static void put_event_counts(prof_i_chrome *w) {
-  chrome_put_number(w, "recorded", w->info.event_count - w->info.open_count);
-  chrome_put_number(w, "scopes", w->info.scope_count);
-  chrome_put_number(w, "skipped", w->info.skipped_count);
-  chrome_put_number(w, "unfinished", w->info.open_count);
-  chrome_put_number(w, "unfinished_below", w->info.open_below_count);
-  chrome_put_number(w, "stray_ends", w->info.stray_count);
-  chrome_put_number(w, "events", w->info.event_count);
+  prof_i_sink_key_u64(w->sink, "recorded", w->info.event_count - w->info.open_count);
+  prof_i_sink_key_u64(w->sink, "scopes", w->info.scope_count);
+  prof_i_sink_key_u64(w->sink, "skipped", w->info.skipped_count);
+  prof_i_sink_key_u64(w->sink, "unfinished", w->info.open_count);
+  prof_i_sink_key_u64(w->sink, "unfinished_below", w->info.open_below_count);
+  prof_i_sink_key_u64(w->sink, "stray_ends", w->info.stray_count);
+  prof_i_sink_key_u64(w->sink, "events", w->info.event_count);
   head_put(w, ",\n \"lost\":");
   prof_i_loss_report_counts(w->sink, w->info.lost_count);
   head_put(w, ",\n \"written\":{\"scopes\":");
   prof_i_sink_u64(w->sink, w->written.scope_count);
-  chrome_put_number(w, "unfinished", w->written.open_count);
-  chrome_put_number(w, "steps", w->written.step_count);
-  chrome_put_number(w, "instants", w->written.instant_count);
-  chrome_put_number(w, "counters", w->written.counter_count);
-  chrome_put_number(w, "flow_ends", w->written.flow_count);
-  chrome_put_number(w, "flow_marks", w->written.mark_count);
+  prof_i_sink_key_u64(w->sink, "unfinished", w->written.open_count);
+  prof_i_sink_key_u64(w->sink, "steps", w->written.step_count);
+  prof_i_sink_key_u64(w->sink, "instants", w->written.instant_count);
+  prof_i_sink_key_u64(w->sink, "counters", w->written.counter_count);
+  prof_i_sink_key_u64(w->sink, "flow_ends", w->written.flow_count);
+  prof_i_sink_key_u64(w->sink, "flow_marks", w->written.mark_count);
   head_put(w, "}");
 }
 
@@ -313,7 +304,7 @@ static void put_self_check(prof_i_chrome *w) {
   head_put(w, ",\n \"self_check\":{\"faults\":");
   prof_i_sink_u64(w->sink, prof_i_findings_faults(&w->check.findings));
   for (int i = 0; i < PROF_I_FINDING_COUNT; i++)
-    chrome_put_number(w, prof_i_finding_word(i), w->check.findings.counts[i]);
+    prof_i_sink_key_u64(w->sink, prof_i_finding_word(i), w->check.findings.counts[i]);
   head_put(w, "}");
 }
 
@@ -323,27 +314,28 @@ static uint64_t double_to_thousandths(double value) {
 }
 
 static void put_duration_of_export(prof_i_chrome *w) {
-  chrome_put_number(w, "recording_took_ns", w->info.own_ns);
-  chrome_put_number(w, "recording_took_least_ns", w->info.own_least_ns);
-  if (w->info.is_own_sampled) chrome_put_number(w, "recording_took_most_ns", w->info.own_most_ns);
+  prof_i_sink_key_u64(w->sink, "recording_took_ns", w->info.own_ns);
+  prof_i_sink_key_u64(w->sink, "recording_took_least_ns", w->info.own_least_ns);
+  if (w->info.is_own_sampled)
+    prof_i_sink_key_u64(w->sink, "recording_took_most_ns", w->info.own_most_ns);
 }
 
 static void put_capture(prof_i_chrome *w) {
   put_string_member(w, "host", w->info.host);
-  chrome_put_number(w, "level", w->info.level);
-  chrome_put_number(w, "policy", w->info.policy);
+  prof_i_sink_key_u64(w->sink, "level", w->info.level);
+  prof_i_sink_key_u64(w->sink, "policy", w->info.policy);
   head_put(w, w->info.was_clean ? ",\"clean_stop\":true" : ",\"clean_stop\":false");
-  chrome_put_number(w, "duration_ns", w->info.duration_ns);
-  chrome_put_number(w, "clock_error_ns", w->info.clock_error_ns);
-  chrome_put_number(w, "clock_segments", w->info.clock_segments_count);
-  chrome_put_number(w, "scope_cost_ps", double_to_thousandths(w->info.scope_cost_ns));
+  prof_i_sink_key_u64(w->sink, "duration_ns", w->info.duration_ns);
+  prof_i_sink_key_u64(w->sink, "clock_error_ns", w->info.clock_error_ns);
+  prof_i_sink_key_u64(w->sink, "clock_segments", w->info.clock_segments_count);
+  prof_i_sink_key_u64(w->sink, "scope_cost_ps", double_to_thousandths(w->info.scope_cost_ns));
   put_duration_of_export(w);
-  chrome_put_number(w, "memory_limit_bytes", w->info.memory_limit_bytes);
-  chrome_put_number(w, "cpu_limit_milli", double_to_thousandths(w->info.cpu_limit));
-  chrome_put_number(w, "clock_jumps", w->info.clock_jump_count);
-  chrome_put_number(w, "clock_gap_ns", w->info.clock_gap_ns);
-  chrome_put_number(w, "clock_back", w->info.clock_back_count);
-  chrome_put_number(w, "wall_steps", w->info.wall_step_count);
+  prof_i_sink_key_u64(w->sink, "memory_limit_bytes", w->info.memory_limit_bytes);
+  prof_i_sink_key_u64(w->sink, "cpu_limit_milli", double_to_thousandths(w->info.cpu_limit));
+  prof_i_sink_key_u64(w->sink, "clock_jumps", w->info.clock_jump_count);
+  prof_i_sink_key_u64(w->sink, "clock_gap_ns", w->info.clock_gap_ns);
+  prof_i_sink_key_u64(w->sink, "clock_back", w->info.clock_back_count);
+  prof_i_sink_key_u64(w->sink, "wall_steps", w->info.wall_step_count);
   head_put(w, ",\"wall_step_ns\":");
   prof_i_sink_i64(w->sink, w->info.wall_step_ns);
 }
@@ -357,8 +349,8 @@ static void put_threads(prof_i_chrome *w) {
     head_put(w, i > 0 ? ",\n  {\"tid\":" : "\n  {\"tid\":");
     prof_i_sink_u64(w->sink, thread.tid);
     put_string_member(w, "name", thread.name);
-    chrome_put_number(w, "events", thread.event_count);
-    chrome_put_number(w, "recording_took_ns", thread.own_ns);
+    prof_i_sink_key_u64(w->sink, "events", thread.event_count);
+    prof_i_sink_key_u64(w->sink, "recording_took_ns", thread.own_ns);
     head_put(w, ",\"lost\":");
     prof_i_loss_report_counts(w->sink, thread.lost_count);
     head_put(w, "}");
@@ -366,7 +358,7 @@ static void put_threads(prof_i_chrome *w) {
   }
   head_put(w, "]");
   const uint64_t all = counts_sum(w->info.lost_count);
-  chrome_put_number(w, "lost_not_by_thread", all > told ? all - told : 0);
+  prof_i_sink_key_u64(w->sink, "lost_not_by_thread", all > told ? all - told : 0);
 }
 
 /* Where sites are that somebody has named: of functions each call says it. */
@@ -382,7 +374,7 @@ static void put_sites(prof_i_chrome *w) {
     prof_i_sink_string(w->sink, site->category.data, site->category.bytes);
     head_put(w, ",\"file\":");
     prof_i_sink_string(w->sink, site->file.data, site->file.bytes);
-    chrome_put_number(w, "line", site->line);
+    prof_i_sink_key_u64(w->sink, "line", site->line);
     head_put(w, "}");
     has_any = true;
   }
@@ -402,8 +394,8 @@ static void put_change_marks(prof_i_chrome *w) {
                                                          : "\"prof: level raised\""
                 : change.kind == PROF_CHANGE_MUTED ? "\"prof: site muted\""
                                                    : "\"prof: site heard again\"");
-    chrome_put_number(w, "pid", w->info.pid);
-    chrome_put_number(w, "tid", w->info.pid);
+    prof_i_sink_key_u64(w->sink, "pid", w->info.pid);
+    prof_i_sink_key_u64(w->sink, "tid", w->info.pid);
     head_put(w, ",\"ts\":");
     prof_i_chrome_put_time(w, change.at_ns);
     head_put(w, ",\"args\":{\"change\":");
@@ -447,23 +439,25 @@ static void put_self_summary(prof_i_chrome *w) {
   const uint64_t crowded = w->check.findings.counts[PROF_I_FINDING_CROWDED];
   head_put(w, "{\"ph\":\"i\",\"s\":\"p\",\"cat\":\"prof\",");
   put_summary_name(w, has_silent, has_late);
-  chrome_put_number(w, "pid", w->info.pid);
-  chrome_put_number(w, "tid", w->info.pid);
+  prof_i_sink_key_u64(w->sink, "pid", w->info.pid);
+  prof_i_sink_key_u64(w->sink, "tid", w->info.pid);
   head_put(w, ",\"ts\":");
   prof_i_chrome_put_time(w, w->window.from_ns);
   head_put(w, ",\"args\":{\"version\":\"");
   head_put(w, prof_version());
   head_put(w, "\"");
-  chrome_put_number(w, "recorded", w->info.event_count - w->info.open_count);
-  chrome_put_number(w, "unfinished", w->info.open_count);
+  prof_i_sink_key_u64(w->sink, "recorded", w->info.event_count - w->info.open_count);
+  prof_i_sink_key_u64(w->sink, "unfinished", w->info.open_count);
   if (w->info.open_below_count)
-    chrome_put_number(w, "unfinished below 64 others", w->info.open_below_count);
-  if (w->info.skipped_count) chrome_put_number(w, "skipped by jumps", w->info.skipped_count);
-  if (w->info.stray_count) chrome_put_number(w, "ends that found no scope", w->info.stray_count);
+    prof_i_sink_key_u64(w->sink, "unfinished below 64 others", w->info.open_below_count);
+  if (w->info.skipped_count)
+    prof_i_sink_key_u64(w->sink, "skipped by jumps", w->info.skipped_count);
+  if (w->info.stray_count)
+    prof_i_sink_key_u64(w->sink, "ends that found no scope", w->info.stray_count);
   if (w->window.from_ns || w->window.to_ns)
-    chrome_put_number(w, "of these in this file",
-                      w->written.scope_count + w->written.open_count + w->written.step_count +
-                          w->written.instant_count);
+    prof_i_sink_key_u64(w->sink, "of these in this file",
+                        w->written.scope_count + w->written.open_count + w->written.step_count +
+                            w->written.instant_count);
   for (int i = 0; i < PROF_LOSS_COUNT; i++) {
     if (w->info.lost_count[i] == 0) continue;
     head_put(w, ",\"lost: ");
@@ -471,7 +465,7 @@ static void put_self_summary(prof_i_chrome *w) {
     head_put(w, "\":");
     prof_i_sink_u64(w->sink, w->info.lost_count[i]);
   }
-  if (crowded) chrome_put_number(w, "left out: overlapping more than 1023 others", crowded);
+  if (crowded) prof_i_sink_key_u64(w->sink, "left out: overlapping more than 1023 others", crowded);
   if (has_silent) {
     head_put(w, ",\"devices without times\":");
     prof_i_loss_report_devices(w->sink, w->trace, PROF_I_DEVICES_SILENT);
@@ -480,7 +474,7 @@ static void put_self_summary(prof_i_chrome *w) {
     head_put(w, ",\"records began late\":");
     prof_i_loss_report_devices(w->sink, w->trace, PROF_I_DEVICES_LATE);
   }
-  chrome_put_number(w, "self_check_faults", faults);
+  prof_i_sink_key_u64(w->sink, "self_check_faults", faults);
   put_duration_of_export(w);
   head_put(w, "}}");
 }

@@ -76,7 +76,7 @@ static int begin_thread(prof_i_export *run, uint32_t index) {
   return status == PROF_OK ? run->exporter->thread(run, &thread) : status;
 }
 
-/* What ended before may be left out of a walk. */
+/* A walk may skip events that ended before this time. */
 static uint64_t skip_ns(const prof_i_export *run) {
   return run->exporter->has_self_times ? 0 : run->options->window.from_ns;
 }

@@ -37,16 +37,24 @@ static const prof_i_exporter *exporter_by_format(uint32_t format) {
   return NULL;
 }
 
-static const prof_i_exporter *exporter_by_path(const char *path) {
-  const prof_i_exporter *found = exporters[0];
+const char *const *prof_i_export_suffixes(uint32_t format) {
+  return exporter_by_format(format)->suffixes;
+}
+
+const char *prof_i_export_suffix_of(const char *path, uint32_t *format_out) {
   size_t longest = 0;
   for (int i = 0; i < EXPORTER_COUNT; i++)
     for (const char *const *suffix = exporters[i]->suffixes; *suffix != NULL; suffix++)
       if (prof_i_path_ends_in(path, *suffix) && strlen(*suffix) > longest) {
-        found = exporters[i];
+        if (format_out) *format_out = (uint32_t)exporters[i]->format;
         longest = strlen(*suffix);
       }
-  return found;
+  return longest ? path + strlen(path) - longest : NULL;
+}
+
+static const prof_i_exporter *exporter_by_path(const char *path) {
+  uint32_t format = 0;
+  return prof_i_export_suffix_of(path, &format) ? exporter_by_format(format) : exporters[0];
 }
 
 static int check_options(const prof_dump_options *options) {

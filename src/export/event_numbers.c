@@ -25,17 +25,17 @@ static uint32_t reserve_id(prof_i_call_owners *owners) {
   return owners->reserved_count;
 }
 
-/* The promise to the scope of lane 0 at that depth; 0: none. */
+/* The reservation for the scope of lane 0 at that depth; 0: none. */
 static uint32_t take_reserved_id(prof_i_call_owners *owners, const prof_i_span *span) {
   if (span->lane != 0 || span->depth >= PROF_I_OWNER_DEPTHS) return 0;
-  const uint32_t promise = owners->open[span->depth];
+  const uint32_t reservation = owners->open[span->depth];
   owners->open[span->depth] = 0;
-  owners->open_count -= promise != 0;
-  return promise;
+  owners->open_count -= reservation != 0;
+  return reservation;
 }
 
-/* Passes the request on to the scope around this one. own: this scope's promise, or a new one.
-   Returns the promise of the scope around; 0: no memory. */
+/* Passes the request on to the scope around this one. own: this scope's reservation, or a new one.
+   Returns the reservation of the scope around; 0: no memory. */
 static uint32_t reserve_around(prof_i_call_owners *owners, const prof_i_span *span, uint32_t own) {
   uint32_t *const around = &owners->open[span->depth - 1];
   if (*around) {

@@ -3,9 +3,9 @@
    begin; then changes of memory; then calls of traced functions, as operators. The walk hands out
    spans from the last begin to the first. So a first walk counts, and numbers are given downwards.
    If rows overlap without nesting, their order between lanes is not by begin. Only a trace with
-   PyTorch's operators has numbers. An operator's or range's "External id" is its number + 1, and
-   calls in it have the same. Called by chrome.c, chrome_plain.c,
-   chrome_event.c and chrome_memory.c. */
+   PyTorch's operators has numbers. The "External id" of an operator or range is its number + 1.
+   Calls inside of it have the same id. Called by chrome.c, chrome_plain.c, chrome_event.c and
+   chrome_memory.c. */
 #ifndef PROF_EXPORT_EVENT_NUMBERS_H
 #define PROF_EXPORT_EVENT_NUMBERS_H
 
@@ -16,10 +16,10 @@
 
 /* ---- owners of calls ---- */
 
-/* Whose "External id" a vendor's call has, in a trace with PyTorch's operators. As Kineto has it,
-   that is the innermost operator or range around the call. Traced functions and calls in between
-   are skipped. The walk hands out a call before what holds it. So a first walk finds each call's
-   operator, and the second one (chrome_event.c) asks for it. */
+/* Assigns the "External id" of a vendor's call in a trace with PyTorch's operators. As in Kineto,
+   it is the id of the innermost operator or range around the call. Traced functions and other calls
+   around it are skipped. The walk visits a call before the scopes around it. So a first walk finds
+   each call's operator, and the second walk (chrome_event.c) writes its id. */
 
 /* Deeper than Perfetto draws. Calls below this depth belong to no scope. */
 enum { PROF_I_OWNER_DEPTHS = 512 };
@@ -27,7 +27,7 @@ enum { PROF_I_OWNER_DEPTHS = 512 };
 /* The id that the calls in a scope will get from it. */
 typedef struct prof_i_reserved_id {
   uint64_t id;    /* of the operator; 0: it was no operator */
-  uint32_t outer; /* the promise of the scope around it, if that has the id; 0: none */
+  uint32_t outer; /* the reservation of the scope around it, if that has the id; 0: none */
 } prof_i_reserved_id;
 
 typedef struct prof_i_call_owners {
@@ -38,7 +38,7 @@ typedef struct prof_i_call_owners {
   uint32_t call_first;
   prof_i_reserved_id *reserved; /* from 1 on */
   uint32_t reserved_count, reserved_room;
-  uint32_t open_count; /* depths with a promise */
+  uint32_t open_count; /* depths with a reservation */
   uint32_t open[PROF_I_OWNER_DEPTHS];
 } prof_i_call_owners;
 

@@ -44,7 +44,7 @@ typedef struct prof_i_export_place {
   bool is_process_labelled;
 } prof_i_export_place;
 
-/* What a filter has done. */
+/* Counts of a filtered export. */
 typedef struct prof_i_export_filtered {
   uint64_t event_count; /* all events that passed */
   uint64_t scope_count, left_out_count;
@@ -57,9 +57,9 @@ typedef struct prof_i_export_options {
   bool with_stacks, with_marks, with_memory;
   prof_i_stack_folders stack_folders;
   const prof_i_export_place *place; /* NULL: the capture is alone in the file */
-  /* NULL: all. With one there are no arrows, and no memory. */
+  /* NULL: no filter. A filtered export has no arrows and no memory. */
   const prof_i_filter *filter;
-  prof_i_export_filtered *filtered; /* with a filter */
+  prof_i_export_filtered *filtered; /* set if `filter` is set */
 } prof_i_export_options;
 
 /* What an exporter can do. dump.c refuses options that need another ability. */
@@ -88,7 +88,7 @@ typedef enum prof_i_phase { PROF_I_PHASE_WHOLE, PROF_I_PHASE_BEGIN, PROF_I_PHASE
    trace. */
 typedef struct prof_i_export_event {
   prof_i_phase phase;
-  bool is_left_out; /* by the filter: of exporters that take those, too */
+  bool is_left_out; /* the filter leaves it out; only with takes_left_out */
   /* Of PROF_I_ORDER_WALKED the walker's lane. Else the first lane of its track in which the scope
      nests: 0, or more if it overlaps others. */
   uint32_t lane;
@@ -131,7 +131,7 @@ typedef struct prof_i_export {
   prof_i_walker *walker;      /* of that thread, in PROF_I_ORDER_WALKED; NULL between threads */
   void *state;                /* the exporter's own: zero at first */
   prof_event event;           /* the driver's room for the event */
-  prof_i_trace_filter filter; /* if the options have one */
+  prof_i_trace_filter filter; /* initialized if the options have a filter */
 } prof_i_export;
 
 /* One thread calls the functions, one after the other. Each may be NULL. A status but PROF_OK ends
@@ -148,10 +148,11 @@ struct prof_i_exporter {
   prof_i_export_order order;
   bool has_category_tracks; /* lanes are by thread and category; false: by thread */
   uint32_t event_kinds;     /* PROF_I_KIND() of each kind that goes to `event` */
-  /* `event` also gets scopes that the filter leaves out, because others depend on them. */
+  /* `event` is also called for scopes that the filter leaves out, because other rows depend on
+     them. */
   bool takes_left_out;
-  /* The format has self times. Then what ended before the window is walked too, because its time is
-     not that of the scopes around it. */
+  /* The format has self times. So scopes that ended before the window are also walked: their time
+     is not part of the outer scope's self time. */
   bool has_self_times;
   size_t state_bytes;
 
@@ -195,13 +196,21 @@ int prof_i_export_run(const prof_i_exporter *exporter, const prof_trace *trace,
                       const prof_i_export_options *options, prof_i_sink *sink,
                       prof_i_findings *findings_out);
 
-/* dump.c: writes the trace to `path`, expanded, or if that is NULL to own_path, as it is.
-   *is_kept_out: a file that stays holds all of the trace. Returns a status with its text. */
-/* prof_trace_dump() of what passes. If nothing does, no file is written, and PROF_OK returned. */
+/* dump.c: the longest suffix of `path` that selects a format, inside of `path`. NULL: no format has
+   it. format_out may be NULL. */
+const char *prof_i_export_suffix_of(const char *path, uint32_t *format_out);
+
+/* dump.c: the suffixes of a known format. NULL follows the last one. */
+const char *const *prof_i_export_suffixes(uint32_t format);
+
+/* dump.c: as prof_trace_dump(), for the events that pass the filter. If no event passes, it writes
+   no file and returns PROF_OK. */
 int prof_i_dump_filtered(const prof_trace *trace, const char *path,
                          const prof_dump_options *options, const prof_i_filter *filter,
                          prof_i_export_filtered *filtered_out);
 
+/* dump.c: writes the trace to the expanded `path`, or if it is NULL to own_path without expansion.
+   *is_kept_out: a file that stays holds all of the trace. Returns a status with its text. */
 int prof_i_dump(const prof_trace *trace, const char *path, const char *own_path,
                 const prof_dump_options *options, bool *is_kept_out);
 

@@ -19,7 +19,7 @@ static void put_thread_frame(prof_i_export *run, uint32_t index) {
   prof_i_sink_u64(run->sink, thread.is_stream ? run->tids[index].first : thread.tid);
 }
 
-/* The frames of a path from the thread on. `chain` has room for them. */
+/* Writes the frames of a path, from the thread to the scope. `chain` has room for them. */
 static void put_path(prof_i_export *run, uint32_t path, uint32_t *chain) {
   const prof_i_path_tree *const tree = run->state;
   const prof_i_path *const items = tree->paths.items;

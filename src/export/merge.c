@@ -1,5 +1,5 @@
-/* Several captures in one Perfetto file: the file, what is known of a capture, and how captures are
-   placed in time. */
+/* Writes several captures into one Perfetto file: describes each capture, and places it on one time
+   line. */
 #include "merge.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* How exports spell devices and element types. */
+/* The names of devices and element types in exports. */
 #ifndef PROF_EXPORT_NAMES_H
 #define PROF_EXPORT_NAMES_H
 

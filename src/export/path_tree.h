@@ -8,7 +8,7 @@
 #include "exporter.h"
 
 typedef struct prof_i_path_tree {
-  prof_i_paths paths; /* calls and self times are those of the new side */
+  prof_i_paths paths; /* sums are in PROF_I_SIDE_NEW */
   uint32_t *open;     /* of lane 0, the outermost first */
   uint32_t open_count, open_room;
   uint32_t thread_path;

@@ -119,7 +119,7 @@ static void put_summary(prof_i_export *run) {
   end_instant(run, open);
 }
 
-/* Arrows, changes and the account of what is missing. */
+/* Arrows, changes and the summary of losses. */
 static void pf_put_tail(prof_i_export *run) {
   put_flows(run);
   put_changes(run);
@@ -325,9 +325,9 @@ static int end_event(prof_i_export *run, open_event open) {
   return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a packet of the trace");
 }
 
-/* The arrow from the launch: an instant there, and this scope as its end. With a filter there is
-   none. Work that began before
-   its launch has none, because viewers refuse an end before its begin. */
+/* Writes the arrow from the launch: it begins at an instant of the launch and ends at this scope. A
+   filtered file has no arrows. Work that began before its launch has none, because viewers refuse
+   an end before its begin. */
 static uint64_t put_launch(prof_i_export *run, const prof_event *event) {
   prof_i_pftrace *const p = run->state;
   const uint32_t thread = event->launch.thread;

@@ -76,7 +76,7 @@ static void put_tensor(prof_i_protobuf *pb, const prof_trace_arg *arg) {
   prof_i_protobuf_end(pb, at);
 }
 
-/* Without the mark of a list of texts. */
+/* Removes the mark of a list of texts (value.h). */
 static void put_string(prof_i_protobuf *pb, const prof_trace_arg *arg) {
   const char *const text = arg->value.text.data;
   const size_t bytes = (size_t)arg->value.text.bytes;

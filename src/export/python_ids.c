@@ -50,7 +50,7 @@ static uint32_t index_of_caller(const prof_i_python_ids *ids, prof_i_walker *wal
   return 0;
 }
 
-/* Of a call on lane 0: the number of its promise, if it has one. */
+/* Of a call on lane 0: the number of its reservation, if it has one. */
 static uint32_t take_reserved_number(prof_i_python_ids *ids, prof_i_walker *walker,
                                      const prof_i_span *span) {
   if (span->lane != 0) return 0;
@@ -64,7 +64,7 @@ static uint32_t take_reserved_number(prof_i_python_ids *ids, prof_i_walker *walk
 
 /* What a walk knows of a call that it has just handed out. */
 typedef struct call_numbers {
-  uint32_t reserved_index; /* the promise that was made to the call; 0: none */
+  uint32_t reserved_index; /* the reservation for the call; 0: none */
   uint32_t around;         /* of the call around it; 0: there is none */
 } call_numbers;
 

@@ -135,24 +135,20 @@ static void put_loss_report(const prof_i_export *run) {
   prof_i_sink *const sink = run->sink;
   prof_i_sink_text(sink, ",\n\"prof\":{\"recorded\":");
   prof_i_sink_u64(sink, info->event_count - info->open_count);
-  prof_i_sink_text(sink, ",\"skipped\":");
-  prof_i_sink_u64(sink, info->skipped_count);
-  prof_i_sink_text(sink, ",\"unfinished\":");
-  prof_i_sink_u64(sink, info->open_count);
-  prof_i_sink_text(sink, ",\"unfinished_below\":");
-  prof_i_sink_u64(sink, info->open_below_count);
-  prof_i_sink_text(sink, ",\"stray_ends\":");
-  prof_i_sink_u64(sink, info->stray_count);
-  prof_i_sink_text(sink, ",\"lost\":");
+  prof_i_sink_key_u64(sink, "skipped", info->skipped_count);
+  prof_i_sink_key_u64(sink, "unfinished", info->open_count);
+  prof_i_sink_key_u64(sink, "unfinished_below", info->open_below_count);
+  prof_i_sink_key_u64(sink, "stray_ends", info->stray_count);
+  prof_i_sink_key(sink, "lost");
   prof_i_loss_report_counts(sink, info->lost_count);
-  prof_i_sink_text(sink, ",\"changes\":");
+  prof_i_sink_key(sink, "changes");
   prof_i_loss_report_changes(sink, trace);
   if (info->device_count) {
-    prof_i_sink_text(sink, ",\"devices\":");
+    prof_i_sink_key(sink, "devices");
     prof_i_loss_report_devices(sink, trace, PROF_I_DEVICES_ALL);
   }
   if (info->note_count) {
-    prof_i_sink_text(sink, ",\"notes\":");
+    prof_i_sink_key(sink, "notes");
     prof_i_loss_report_notes(sink, trace, info->note_count);
   }
   prof_i_sink_text(sink, "}");

@@ -22,7 +22,7 @@ enum {
   PROF_I_STATE_COPIED = 2
 };
 
-/* Whether a process is one of several. Negative: of an unknown number. */
+/* Whether the process is one of several. A negative size is unknown. */
 static inline bool prof_i_world_has_ranks(int32_t world_size) {
   return world_size > 1 || world_size < 0;
 }

@@ -1,4 +1,4 @@
-/* See packed.h: packs. unpack.c does the same steps the other way. */
+/* Packs extents: see packed.h. unpack.c reverses each step. */
 #include <stdlib.h>
 
 #include "packed_clock.h"
@@ -13,7 +13,7 @@ struct prof_i_packer {
   prof_i_columns columns;
   prof_i_packed_model model;
   uint32_t payload_places[1 << PAYLOAD_HASH_BITS]; /* by hash: number + 1; 0: none */
-  /* steps at which the records began that have no parent yet */
+  /* begins, in steps, of the records that have no parent yet */
   int64_t starts[PROF_I_PACKED_PLAIN_MAX / 16];
   uint8_t *extent;
 };
@@ -37,11 +37,11 @@ void prof_i_packer_destroy(prof_i_packer *packer) {
 
 /* ---- records ---- */
 
-/* What is packed of one chunk. */
+/* The state within one chunk. */
 typedef struct chunk_state {
   prof_i_step_finder finder;
   uint32_t start_count;
-  int64_t last_end; /* step */
+  int64_t last_end; /* in steps */
 } chunk_state;
 
 static void put_byte(prof_i_packer *packer, int column, uint64_t value) {
@@ -52,7 +52,7 @@ static void put_signed(prof_i_packer *packer, prof_i_family family, uint64_t val
   prof_i_put_value(&packer->columns, family, prof_i_zigzag(value));
 }
 
-/* What a step lacks of the time, not negative for a small one. */
+/* The zigzag residual of a time: its distance from its step. */
 static uint64_t residual_of(const prof_i_steps *steps, int64_t step, uint64_t ticks) {
   return prof_i_zigzag((uint64_t)prof_i_time_between(prof_i_step_ticks(steps, step), ticks));
 }
@@ -75,7 +75,8 @@ static void put_type(prof_i_packer *packer, prof_i_packed_type type, uint32_t ch
     prof_i_put_value(&packer->columns, PROF_I_FAMILY_CHILDREN, children);
 }
 
-/* Type, and times as gaps. Records stand by their ends: a scope's children are before it. */
+/* Writes kind, children and times. Records are ordered by their ends, so a scope's children are
+   before it. */
 static void put_times(prof_i_packer *packer, chunk_state *state, prof_i_packed_type type,
                       uint64_t ticks, uint64_t duration) {
   const int64_t start = prof_i_step_of(&state->finder, ticks);
@@ -99,7 +100,7 @@ static void put_times(prof_i_packer *packer, chunk_state *state, prof_i_packed_t
   state->last_end = end;
 }
 
-/* The same of a record with one time and no children. */
+/* The same for a record with one time and no children. */
 static void put_time(prof_i_packer *packer, chunk_state *state, prof_i_packed_type type,
                      uint64_t ticks) {
   const int64_t step = prof_i_step_of(&state->finder, ticks);
@@ -222,7 +223,7 @@ static void put_memory(prof_i_packer *packer, const uint64_t *words, uint64_t sl
 
 /* ---- chunks ---- */
 
-/* Returns the slots of the record. */
+/* Returns the number of slots of the record. */
 static uint64_t put_record(prof_i_packer *packer, chunk_state *state, const uint64_t *at,
                            uint64_t left, uint64_t generation) {
   const uint64_t type = at[1] & 15, slots_of_memory = prof_i_alloc_slots(at[1]);

@@ -5,8 +5,8 @@
 
 enum {
   SAMPLE_COUNT = 4096,
-  NEAR_COUNT = 512,      /* scopes whose times' differences give a first period */
-  NEAR_TICKS_MAX = 4096, /* of a difference that counts */
+  NEAR_COUNT = 512,      /* time differences for a first period */
+  NEAR_TICKS_MAX = 4096, /* larger differences are ignored */
   DIVISOR_MAX = 8
 };
 static const double least_period = 4, most_period = 1 << 20;
@@ -27,7 +27,7 @@ static bool is_multiple(double ticks, double period) {
   return off > -1.25 && off < 1.25;
 }
 
-/* Refines a period by ever larger multiples of it. */
+/* Refines a period with larger and larger multiples of it. */
 static double near_period(const double *differences, int count, double period) {
   double most = 1.5 * period;
   while (most < 2 * NEAR_TICKS_MAX) {
@@ -43,7 +43,7 @@ static double near_period(const double *differences, int count, double period) {
   return period;
 }
 
-/* Differences between neighbours: the smallest ones give the period, or a multiple of it. 0: none
+/* The smallest differences between adjacent times are the period or a multiple of it. 0: no period
    fits. */
 static double first_period(const double *differences, int count) {
   double least = NEAR_TICKS_MAX, sum = 0;
@@ -100,7 +100,7 @@ static double refined_period(const time_sample *sample, double period) {
   for (int i = 0; i < sample->count; i++) {
     const double ticks = sample->ticks[i];
     if (ticks < 64 * period || ticks < last) continue;
-    if (reach > 0 && ticks > reach * period * 0.4) return 0; /* it could be another step as well */
+    if (reach > 0 && ticks > reach * period * 0.4) return 0; /* the step would be ambiguous */
     last = ticks;
     if (reach > 0 && ticks < 2 * reach) continue;
     reach = ticks;

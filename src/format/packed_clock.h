@@ -1,25 +1,25 @@
-/* The steps of the clock of a chunk's records. Many counters are read in ticks of a clock that is
-   slower: on a machine of 2.45 GHz with a clock of 100 MHz, times are multiples of 24.5, rounded.
-   Numbers of steps are small and equal where ticks are not. A time that is not at a step has a
-   residual, so each time comes back exactly. */
+/* Converts times to steps of a slower clock. Many time-stamp counters advance with a slower clock:
+   at 2.45 GHz with a clock of 100 MHz, times are multiples of 24.5, rounded. Differences in steps
+   are smaller and repeat more often than differences in ticks. The residual of a time is its
+   distance from its step, so each time is restored exactly. */
 #ifndef PROF_FORMAT_PACKED_CLOCK_H
 #define PROF_FORMAT_PACKED_CLOCK_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Times are of 60 bits and wrap. */
+/* Times have 60 bits and wrap around. */
 #define PROF_I_TIME_MASK ((UINT64_C(1) << 60) - 1)
-enum { PROF_I_STEP_BITS = 40 }; /* behind the point */
+enum { PROF_I_STEP_BITS = 40 }; /* binary places of period and phase */
 
-/* As it is in the file. */
+/* Stored in the file in this order. */
 typedef struct prof_i_steps {
   uint64_t base;   /* ticks of step 0 */
   uint64_t period; /* ticks << 40; 1 << 40: each tick is a step */
   uint64_t phase;  /* as the period */
 } prof_i_steps;
 
-/* The difference of two times, signed. */
+/* The signed difference of two times. */
 static inline int64_t prof_i_time_between(uint64_t from, uint64_t to) {
   return (int64_t)((to - from) << 4) >> 4;
 }
@@ -40,7 +40,7 @@ typedef struct prof_i_step_finder {
 void prof_i_steps_find(prof_i_step_finder *finder, const uint64_t *words, uint64_t slots,
                        uint64_t generation);
 
-/* The step that is nearest to a time. */
+/* The step nearest to a time. */
 static inline int64_t prof_i_step_of(const prof_i_step_finder *finder, uint64_t ticks) {
   const int64_t since = prof_i_time_between(finder->steps.base, ticks);
   if (finder->is_by_tick) return since;

@@ -1,4 +1,4 @@
-/* See packed_columns.h: the columns' memory, and how they are written and read. */
+/* See packed_columns.h: allocates, writes and reads columns. */
 #include "packed_columns.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@ static size_t column_room(int column) {
 static const size_t all_columns_room =
     (size_t)PROF_I_COLUMN_RAW * PROF_I_COLUMN_BYTES_MAX + PROF_I_RAW_BYTES_MAX;
 
-/* Only the columns that are used take memory. */
+/* Only used columns have memory pages. */
 bool prof_i_columns_init(prof_i_columns *columns) {
   *columns = (prof_i_columns){.memory = malloc(all_columns_room)};
   if (!columns->memory) return false;
@@ -92,7 +92,7 @@ static prof_i_unpacked read_column(prof_i_column *column, prof_i_zstd *zstd,
       if (!prof_i_zstd_decompress(zstd, column->first, head->count, from, head->stored))
         return PROF_I_UNPACK_DAMAGED;
       break;
-    default: /* a number from the file */
+    default: /* an unknown method in the file */
       return PROF_I_UNPACK_DAMAGED;
   }
   column->end = column->first + head->count;
@@ -111,7 +111,7 @@ prof_i_unpacked prof_i_columns_read(prof_i_columns *columns, prof_i_zstd *zstd, 
     if (head.column >= PROF_I_COLUMN_COUNT || head.stored > bytes ||
         head.count > column_room(head.column))
       return PROF_I_UNPACK_DAMAGED;
-    /* Each column once: else a few bytes would cost much time. */
+    /* A column may occur only once. Otherwise a few bytes of a file could cost much time. */
     if (columns->columns[head.column].end != columns->columns[head.column].first)
       return PROF_I_UNPACK_DAMAGED;
     const prof_i_unpacked result = read_column(&columns->columns[head.column], zstd, &head, from);

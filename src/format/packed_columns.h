@@ -1,9 +1,9 @@
-/* The columns of a packed extent: small numbers of one meaning behind each other. Used by pack.c
-   and unpack.c alone.
+/* The columns of a packed extent. A column is a sequence of small numbers with the same meaning.
+   Only pack.c and unpack.c use them.
 
-   A family of values has up to nine columns. The first one has a byte for each value: the value
-   itself if it is below 252, else how many bytes it takes. These are in the other columns, the
-   lowest byte in the first of them. */
+   A family of values has up to nine columns. The first column has one byte for each value: the
+   value if it is below 252, otherwise a code for its number of bytes. The bytes are in the other
+   columns, the lowest byte in the first of them. */
 #ifndef PROF_FORMAT_PACKED_COLUMNS_H
 #define PROF_FORMAT_PACKED_COLUMNS_H
 
@@ -15,15 +15,15 @@ typedef enum prof_i_family {
   PROF_I_FAMILY_LEAF_GAP,
   PROF_I_FAMILY_LEAF_DURATION,
   PROF_I_FAMILY_PARENT_GAP,
-  PROF_I_FAMILY_PARENT_LEAD, /* of its first child behind its begin */
-  PROF_I_FAMILY_EVENT_GAP,   /* of records of memory, which have one time */
+  PROF_I_FAMILY_PARENT_LEAD, /* begin of the first child minus the scope's begin */
+  PROF_I_FAMILY_EVENT_GAP,   /* of memory records, which have one time */
   PROF_I_FAMILY_RESIDUAL,    /* of times: see PROF_I_RESIDUALS_MAX */
   PROF_I_FAMILY_CHILDREN,
   PROF_I_FAMILY_PAYLOAD, /* numbers of payloads */
   PROF_I_FAMILY_WORD,    /* words of new payloads */
-  PROF_I_FAMILY_SIZE,    /* of pieces of memory */
+  PROF_I_FAMILY_SIZE,    /* size of an allocation */
   PROF_I_FAMILY_WASTE,
-  PROF_I_FAMILY_AGE, /* of pieces that are freed, in allocations */
+  PROF_I_FAMILY_AGE, /* of freed allocations: the number of later allocations */
   PROF_I_FAMILY_ADDRESS,
   PROF_I_FAMILY_COUNTER,
   PROF_I_FAMILY_MORE,
@@ -33,7 +33,7 @@ typedef enum prof_i_family {
 /* The other columns. */
 enum {
   PROF_I_FAMILY_COLUMNS = 9,
-  PROF_I_COLUMN_TYPE = PROF_I_FAMILY_COUNT * PROF_I_FAMILY_COLUMNS, /* and children */
+  PROF_I_COLUMN_TYPE = PROF_I_FAMILY_COUNT * PROF_I_FAMILY_COLUMNS, /* kind, children */
   PROF_I_COLUMN_SITE, /* three: low, middle and high bits */
   PROF_I_COLUMN_RAW = PROF_I_COLUMN_SITE + 3,
   PROF_I_COLUMN_COUNT
@@ -45,17 +45,18 @@ enum {
   PROF_I_RAW_BYTES_MAX = PROF_I_PACKED_PLAIN_MAX * 2
 };
 
-/* The residuals of a scope's two times are one value, the first in the low 4 bits, if both are
-   below this. Else the value is PROF_I_RESIDUALS_LARGE, and each follows alone. */
+/* If both residuals of a scope are below PROF_I_RESIDUALS_MAX, they share one value: begin in the
+   low 4 bits, end above. Otherwise the value is PROF_I_RESIDUALS_LARGE, and two separate values
+   follow. */
 enum { PROF_I_RESIDUALS_MAX = 15, PROF_I_RESIDUALS_LARGE = 15 };
 
-/* First bytes of values that do not fit into them. */
+/* First bytes of values of 2, 4, 6 and 8 bytes. */
 enum { PROF_I_VALUE_2 = 252, PROF_I_VALUE_4 = 253, PROF_I_VALUE_6 = 254, PROF_I_VALUE_8 = 255 };
 
 /* How a column is stored. */
 typedef enum prof_i_column_method {
   PROF_I_COLUMN_STORED,
-  PROF_I_COLUMN_CONSTANT, /* one byte, which each byte of the column is */
+  PROF_I_COLUMN_CONSTANT, /* one byte: all bytes of the column are equal */
   PROF_I_COLUMN_ZSTD
 } prof_i_column_method;
 
@@ -67,7 +68,7 @@ typedef struct prof_i_column_head {
 } prof_i_column_head;
 _Static_assert(sizeof(prof_i_column_head) == 12, "as in the file");
 
-/* While packing `at` is where the next byte goes; while unpacking, where it comes from. */
+/* `at`: the next byte to write while packing, or to read while unpacking. */
 typedef struct prof_i_column {
   uint8_t *first, *at, *end;
 } prof_i_column;
@@ -75,21 +76,21 @@ typedef struct prof_i_column {
 typedef struct prof_i_columns {
   prof_i_column columns[PROF_I_COLUMN_COUNT];
   uint8_t *memory;
-  bool is_short; /* a column had fewer bytes than were read */
+  bool is_short; /* a read went past the end of a column */
 } prof_i_columns;
 
 bool prof_i_columns_init(prof_i_columns *columns);
 void prof_i_columns_fini(prof_i_columns *columns);
 void prof_i_columns_clear(prof_i_columns *columns);
 
-/* Room that prof_i_columns_write() needs at most. */
+/* The most bytes that prof_i_columns_write() writes. */
 size_t prof_i_columns_room(void);
-/* Writes all columns that have bytes; returns how many these are. */
+/* Writes all columns that are not empty. Returns their number. */
 uint32_t prof_i_columns_write(const prof_i_columns *columns, prof_i_zstd *zstd, uint8_t *to,
                               size_t *bytes_out);
 prof_i_unpacked prof_i_columns_read(prof_i_columns *columns, prof_i_zstd *zstd, const uint8_t *from,
                                     size_t bytes, uint32_t column_count);
-/* Has each column been read to its end, and no further? */
+/* Whether each column was read exactly to its end. */
 bool prof_i_columns_are_read(const prof_i_columns *columns);
 
 /* ---- values ---- */
@@ -115,7 +116,7 @@ static inline void prof_i_put_value(prof_i_columns *columns, prof_i_family which
     prof_i_put_large_value(family, value);
 }
 
-/* 0 behind the end. */
+/* Returns 0 past the end. */
 static inline uint8_t prof_i_take_byte(prof_i_columns *columns, int which) {
   prof_i_column *const column = &columns->columns[which];
   if (__builtin_expect(column->at < column->end, 1)) return *column->at++;
@@ -140,7 +141,7 @@ static inline void prof_i_put_raw(prof_i_columns *columns, const uint64_t *words
   raw->at += count * 8;
 }
 
-/* False, and zeros: there are fewer. */
+/* False: fewer words are left, and `words` is set to zeros. */
 static inline bool prof_i_take_raw(prof_i_columns *columns, uint64_t *words, uint64_t count) {
   prof_i_column *const raw = &columns->columns[PROF_I_COLUMN_RAW];
   if ((uint64_t)(raw->end - raw->at) < count * 8) {

@@ -1,6 +1,6 @@
-/* What the packer and the unpacker both know of the records before the present one, and what they
-   predict from it. Both make the same calls in the same order. Tables have one place for each hash
-   and keep the newest: a collision costs bytes, and is no error. */
+/* The state that predicts the next record from earlier ones. The packer and the unpacker make the
+   same calls in the same order, so both have the same state. A table has one entry for each hash
+   and keeps the newest: a collision costs bytes, but is no error. */
 #ifndef PROF_FORMAT_PACKED_MODEL_H
 #define PROF_FORMAT_PACKED_MODEL_H
 
@@ -8,8 +8,8 @@
 
 #include "packed.h"
 
-/* Kinds of records in the column of types, in the low 3 bits. Above: children, 31: see the family.
- */
+/* Kinds of records: the low 3 bits of the column of types. The bits above are the number of
+   children; 31: it is in PROF_I_FAMILY_CHILDREN. */
 typedef enum prof_i_packed_type {
   PROF_I_PACKED_PLAIN,
   PROF_I_PACKED_LONG,
@@ -21,8 +21,8 @@ typedef enum prof_i_packed_type {
 } prof_i_packed_type;
 enum { PROF_I_PACKED_TYPE_BITS = 3, PROF_I_PACKED_CHILDREN_MAX = 31 };
 
-/* Values of PROF_I_FAMILY_AGE: 0, the piece is not known; else 1 + how + 3 * its age. How: the size
-   of a piece that is freed. */
+/* Values of PROF_I_FAMILY_AGE: 0 if the freed allocation is unknown, else 1 + form + 3 * age. The
+   form says how the size of the free differs from that of the allocation. */
 typedef enum prof_i_freed_size {
   PROF_I_FREED_SAME,
   PROF_I_FREED_WITHOUT_WASTE,
@@ -30,11 +30,12 @@ typedef enum prof_i_freed_size {
 } prof_i_freed_size;
 enum { PROF_I_FREED_WAYS = 3 };
 
-/* How words of a new payload are in PROF_I_FAMILY_WORD: their difference to the word of an older
-   payload, or this byte, and the word in the raw column. */
+/* A word of a new payload in PROF_I_FAMILY_WORD is the difference from the word of an older
+   payload. With this value, the word is in the raw column. */
 enum { PROF_I_PACKED_RAW_WORD = 255 };
 
-/* Values of PROF_I_FAMILY_PAYLOAD: 0 and 1, else the number + 2. */
+/* Values of PROF_I_FAMILY_PAYLOAD: the expected next payload, a new payload, or
+   PROF_I_PAYLOAD_NUMBER + its number. */
 enum { PROF_I_PAYLOAD_NEXT, PROF_I_PAYLOAD_NEW, PROF_I_PAYLOAD_NUMBER };
 
 enum {
@@ -50,14 +51,14 @@ enum {
 typedef struct prof_i_payload {
   const uint64_t *words;
   uint32_t count;
-  uint32_t next; /* the number of the payload that came after it */
+  uint32_t next; /* number of the payload that last followed it */
 } prof_i_payload;
 
 typedef struct prof_i_piece {
   uint64_t address, size; /* size: see prof_i_alloc_size() */
 } prof_i_piece;
 
-/* Addresses that were freed last, of one size. */
+/* The last freed addresses of one size. */
 typedef struct prof_i_freed {
   uint64_t size;
   uint64_t count;
@@ -69,7 +70,7 @@ typedef struct prof_i_packed_model {
   uint64_t alloc_count, last_address;
   bool has_pieces;
   uint64_t counters[PROF_I_POOL_PLACES], more[2]; /* more: words 4 and 5 of the last record */
-  uint32_t site_payloads[PROF_I_SITE_PLACES];     /* number + 1 of the last one; 0: none */
+  uint32_t site_payloads[PROF_I_SITE_PLACES];     /* number + 1 of the last payload; 0: none */
   prof_i_payload payloads[PROF_I_PAYLOAD_COUNT_MAX];
   prof_i_piece pieces[PROF_I_PIECE_PLACES]; /* by the allocation's number, from 1 */
   uint32_t numbers[PROF_I_PIECE_PLACES];    /* the newest by the address; 0: none */
@@ -95,7 +96,7 @@ static inline uint64_t prof_i_model_hash(uint64_t value, int bits) {
 
 /* ---- payloads ---- */
 
-/* The payload of that number has been read: the next one may follow it again. */
+/* Notes that this payload was used. The one after it is then expected to follow it again. */
 static inline void prof_i_model_payload_seen(prof_i_packed_model *model, uint32_t number) {
   model->payloads[model->last_payload].next = number;
   model->last_payload = number;
@@ -105,14 +106,14 @@ static inline uint32_t prof_i_model_payload_expected(const prof_i_packed_model *
   return model->payload_count ? model->payloads[model->last_payload].next : 0;
 }
 
-/* What a new payload of this site is compared with. */
+/* The payload that a new payload of this site is compared with. */
 static inline prof_i_payload prof_i_model_payload_like(const prof_i_packed_model *model,
                                                        uint32_t site) {
   const uint32_t number = model->site_payloads[site % PROF_I_SITE_PLACES];
   return number ? model->payloads[number - 1] : (prof_i_payload){NULL, 0, 0};
 }
 
-/* words stay as they are as long as the model is in use. */
+/* `words` must stay valid and unchanged while the model is in use. */
 static inline void prof_i_model_payload_add(prof_i_packed_model *model, uint32_t site,
                                             const uint64_t *words, uint64_t count) {
   const uint32_t number = model->payload_count++;
@@ -123,12 +124,12 @@ static inline void prof_i_model_payload_add(prof_i_packed_model *model, uint32_t
 
 /* ---- pieces of memory ---- */
 
-/* Word 1 of a record of memory: its size here is pool and bytes, and waste. */
+/* The size in the model: pool, bytes and waste of word 1 of a memory record. */
 static inline uint64_t prof_i_alloc_size(uint64_t word1) {
   return word1 >> PROF_I_ALLOC_WASTE_SHIFT;
 }
 
-/* The allocation so many allocations ago, which must be in the model. */
+/* The allocation that was made `age` allocations ago. It must be in the model. */
 static inline const prof_i_piece *prof_i_model_piece(const prof_i_packed_model *model,
                                                      uint64_t age) {
   return &model->pieces[(model->alloc_count - age) % PROF_I_PIECE_PLACES];
@@ -138,8 +139,7 @@ static inline bool prof_i_model_has_age(const prof_i_packed_model *model, uint64
   return age < model->alloc_count && age < PROF_I_PIECE_PLACES;
 }
 
-/* For the packer alone: how many allocations ago this address was given out; UINT64_MAX: not known.
- */
+/* Only for the packer: the age of the allocation with this address. UINT64_MAX: unknown. */
 static inline uint64_t prof_i_model_age_of(const prof_i_packed_model *model, uint64_t address) {
   const uint64_t number = model->numbers[prof_i_model_hash(address, 14)];
   const uint64_t age = model->alloc_count - number;
@@ -153,8 +153,8 @@ static inline prof_i_freed *prof_i_model_freed(prof_i_packed_model *model, uint6
   return &model->freed[prof_i_model_hash(size, 10)];
 }
 
-/* The address that was freed last of this size, or 0. Pieces with the same usable bytes share
-   addresses whatever was requested. */
+/* The last freed address of this size, or 0. Allocations with equal usable bytes share addresses,
+   even if the requested bytes differ. */
 static inline uint64_t prof_i_model_address_expected(prof_i_packed_model *model, uint64_t size) {
   const uint64_t usable = size >> (PROF_I_ALLOC_POOL_SHIFT - PROF_I_ALLOC_WASTE_SHIFT);
   const prof_i_freed *const freed = prof_i_model_freed(model, usable);
@@ -181,7 +181,7 @@ static inline void prof_i_model_free(prof_i_packed_model *model, uint64_t size, 
   model->has_pieces = true;
 }
 
-/* The pool's counter after this event, if no other thread's came between. */
+/* The pool's counter after this event, if no event of another thread came between. */
 static inline uint64_t prof_i_model_counter_expected(const prof_i_packed_model *model,
                                                      uint64_t size, bool is_free) {
   enum {

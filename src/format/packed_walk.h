@@ -1,11 +1,11 @@
-/* What of a part of a capture is records. The packer and the unpacker ask the same. */
+/* Finds the records in a part of a capture. The packer and the unpacker both use it. */
 #ifndef PROF_FORMAT_PACKED_WALK_H
 #define PROF_FORMAT_PACKED_WALK_H
 
 #include "packed.h"
 
-/* The unit at this offset of the capture begins with these words. Of a chunk with records, its
-   bytes, at most `left`, and the slots that are claimed in it; else 0. */
+/* If a chunk with records begins at these words, which are at this offset of the capture: returns
+   its size, at most `left`, and sets *slots_out to its claimed slots. Otherwise returns 0. */
 static inline uint64_t prof_i_packed_chunk(const void *words, uint64_t offset, uint64_t left,
                                            uint64_t *slots_out) {
   const prof_i_head *const head = words;
@@ -21,9 +21,9 @@ static inline uint64_t prof_i_packed_chunk(const void *words, uint64_t offset, u
   return bytes;
 }
 
-/* How many bytes of a capture from this offset on go into one packed extent. It divides no chunk.
-   there: bytes that can be read, a multiple of the unit. They are PROF_I_PACKED_PLAIN_MAX or more,
-   or reach the end of the capture. */
+/* The number of bytes from this offset that one packed extent holds. It never divides a chunk.
+   there: readable bytes, a multiple of the unit. There are at least PROF_I_PACKED_PLAIN_MAX, unless
+   they reach the end of the capture. */
 static inline uint64_t prof_i_packed_part_bytes(const unsigned char *plain, uint64_t offset,
                                                 uint64_t there) {
   const uint64_t most = there < PROF_I_PACKED_PLAIN_MAX ? there : PROF_I_PACKED_PLAIN_MAX;

@@ -1,5 +1,5 @@
-/* See packed.h: unpacks. Each step is that of pack.c the other way. The bytes may be anybody's:
-   each number is checked before it is used as a place or a size. */
+/* Unpacks extents: see packed.h. Each step reverses one of pack.c. The bytes are untrusted: each
+   number is checked before it is used as an index or a size. */
 #include <stdlib.h>
 
 #include "packed_clock.h"
@@ -29,7 +29,7 @@ void prof_i_unpacker_destroy(prof_i_unpacker *unpacker) {
 typedef struct chunk_state {
   prof_i_steps steps;
   uint32_t start_count;
-  int64_t last_end; /* step */
+  int64_t last_end; /* in steps */
 } chunk_state;
 
 static uint64_t take_value(prof_i_unpacker *unpacker, prof_i_family family) {
@@ -57,7 +57,7 @@ static void take_residuals(prof_i_unpacker *unpacker, uint64_t *first, uint64_t 
   *second = take_value(unpacker, PROF_I_FAMILY_RESIDUAL);
 }
 
-/* *duration_out as word 1 has it: its bits that do not fit are damage. False: damaged. */
+/* *duration_out has the form of word 1. False: damaged, for example because it does not fit. */
 static bool take_times(prof_i_unpacker *unpacker, chunk_state *state, uint64_t children,
                        uint64_t *ticks_out, uint64_t *duration_out) {
   if (children == PROF_I_PACKED_CHILDREN_MAX)
@@ -111,7 +111,7 @@ static uint64_t take_word(prof_i_unpacker *unpacker, uint64_t like) {
   return word;
 }
 
-/* Word 2 says how many follow. Returns the words from word 2 on; 0: damaged. */
+/* Word 2 says how many words follow. Returns the number of words from word 2 on; 0: damaged. */
 static uint64_t take_new_payload(prof_i_unpacker *unpacker, uint32_t site, uint64_t *words,
                                  uint64_t room) {
   const prof_i_payload like = prof_i_model_payload_like(&unpacker->model, site);
@@ -174,7 +174,7 @@ static bool take_free(prof_i_unpacker *unpacker, uint64_t *size_out, uint64_t *a
   return true;
 }
 
-/* Words 1 and on. */
+/* Reads word 1 and the words after it. */
 static bool take_memory(prof_i_unpacker *unpacker, uint64_t *words, bool is_free, bool has_more) {
   prof_i_packed_model *const model = &unpacker->model;
   const uint64_t type = has_more ? PROF_I_ALLOC_MORE_TYPE : PROF_I_ALLOC_TYPE;
@@ -211,7 +211,7 @@ static uint64_t take_scope(prof_i_unpacker *unpacker, chunk_state *state, uint64
   return slots;
 }
 
-/* Returns the slots of the record; 0: damaged. */
+/* Returns the number of slots of the record; 0: damaged. */
 static uint64_t take_record(prof_i_unpacker *unpacker, chunk_state *state, uint64_t *at,
                             uint64_t left, uint64_t generation) {
   const uint64_t type = take_byte(unpacker, PROF_I_COLUMN_TYPE);

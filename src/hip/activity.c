@@ -1,6 +1,6 @@
 /* Starts and stops rocprofiler-sdk's records of kernels, copies and calls, and fetches them. A tool
-   can configure rocprofiler only once, before HIP begins. So everything that may be wanted is
-   configured then, in contexts that are started when they are wanted. */
+   can configure rocprofiler only once, before HIP begins. So all kinds of records are configured
+   then, in contexts that are started on request. */
 #define _GNU_SOURCE
 #include "internal.h"
 
@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "../base/push_list.h"
 #include "../device/vendor.h"
 
 /* ---- blocks ---- */
@@ -36,11 +37,11 @@ static struct {
   const prof_backend_host *host;
   uint8_t *memory, *names;
   size_t name_bytes;    /* claimed; may be more than there are */
-  uint32_t first_index; /* relaxed: where the last one was found */
+  uint32_t first_index; /* relaxed: of the last block found */
   /* relaxed. dropped: by rocprofiler in all; reported_count: the part that the collector has
      counted */
   uint64_t lost, dropped, reported_count;
-  rocp_block *completed; /* newest first */
+  rocp_block *completed; /* PROF_I_PUSH() */
   rocp_block blocks[ROCP_BLOCKS];
 } rocp_pool;
 
@@ -84,10 +85,7 @@ static rocp_block *take_free_block(void) {
 }
 
 static void complete_block(rocp_block *block) {
-  block->next = __atomic_load_n(&rocp_pool.completed, __ATOMIC_RELAXED);
-  while (!__atomic_compare_exchange_n(&rocp_pool.completed, &block->next, block, true,
-                                      __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
-  }
+  PROF_I_PUSH(&rocp_pool.completed, block);
   rocp_pool.host->wake();
 }
 
@@ -142,19 +140,6 @@ static void rocp_name_add(uint64_t kernel, const char *text) {
 }
 
 /* ---- the collector ---- */
-
-/* Takes the full blocks, oldest first, and returns each to the pool when it has been read. */
-static rocp_block *rocp_blocks_take_full(void) {
-  rocp_block *newest = __atomic_exchange_n(&rocp_pool.completed, NULL, __ATOMIC_ACQUIRE),
-             *first_index = NULL;
-  while (newest) {
-    rocp_block *const next = newest->next;
-    newest->next = first_index;
-    first_index = newest;
-    newest = next;
-  }
-  return first_index;
-}
 
 static void rocp_block_give_back(rocp_block *block) {
   __atomic_store_n(&block->is_taken, 0, __ATOMIC_RELEASE);
@@ -521,7 +506,9 @@ static void read_rocp_block(const rocp_block *block) {
 }
 
 static uint64_t read_all_rocp_blocks(void) {
-  for (rocp_block *block = rocp_blocks_take_full(), *next; block; block = next) {
+  rocp_block *block, *next;
+  PROF_I_TAKE_PUSHED(&rocp_pool.completed, block);
+  for (; block; block = next) {
     next = block->next;
     read_rocp_block(block);
     rocp_block_give_back(block);

@@ -101,8 +101,8 @@ typedef struct prof_i_rocp_name {
   char text[];
 } prof_i_rocp_name;
 
-/* The next name that was put since *at, which begins with 0; NULL: no more so far. The collector
-   alone. */
+/* Returns the next name after position *at, and moves *at. The first call has *at = 0. NULL: no
+   more names yet. Only the collector calls it. */
 const prof_i_rocp_name *prof_i_rocp_name_next(size_t *at);
 
 /* ---- records.c ---- */

@@ -1,5 +1,5 @@
-/* What prof is put together from. Lower folders declare these lists, and do not know what is in
-   them: ../core/buffer/observer.h, ../core/session/control.h and ../device/registry.h. */
+/* Connects the parts of prof. Lower folders declare these lists without knowing their members:
+   ../core/buffer/observer.h, ../core/session/control.h and ../device/registry.h. */
 #include <stddef.h>
 
 #include "../core/record/change_log.h"

@@ -254,9 +254,9 @@ static int read_or_map(prof_i_source *source, int fd, uint64_t bytes, const char
   return status;
 }
 
-/* Reads the header once, so that all is decided by the same bytes. A process that starts stores the
-   magic last: before, the header names no process, and there is no capture. The file has its size
-   by then. */
+/* Reads the header once, so that all decisions use the same bytes. A process that starts stores the
+   magic last. Before that, the header names no process, and the file is not yet a capture. When the
+   magic is there, the file has its final header size. */
 static int read_header(int fd, const char *path, prof_i_header *header_out, uint64_t *bytes_out) {
   unsigned char first_unit[PROF_I_FIRST_UNIT_OFFSET] = {0};
   struct stat about;

@@ -83,8 +83,8 @@ void prof_i_snapshot_fence(void);
 /* Copies these bytes of the arena to the same offset of the copy. */
 void prof_i_snapshot_copy_words(const prof_i_snapshot *s, uint64_t offset, uint64_t bytes);
 
-/* The offset of the next extent of this kind at or after *offset, which moves behind it. 0: the
-   end. */
+/* Returns the offset of the next extent of this kind at or after *offset, and moves *offset past
+   it. 0: there is none. */
 uint64_t prof_i_snapshot_next_of_kind(const prof_i_snapshot *s, uint64_t *offset,
                                       prof_i_extent_kind kind, prof_i_head *head_out);
 

@@ -1,5 +1,5 @@
-/* Checked pools: see internal.h. The lock is tried for as long as it takes, unless this thread
-   has it already: then this is a handler, and its call goes unchecked. */
+/* Checked pools: see internal.h. A call spins until it has the lock. If this thread already holds
+   it, a signal handler is running, and its call is not checked. */
 #define _GNU_SOURCE
 #include "internal.h"
 

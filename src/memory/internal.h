@@ -1,6 +1,6 @@
-/* Pools of memory: which there are, and what each keeps in the arena in force, so that its peaks
-   outlive the process and do not depend on records. A pool has a new state for each session, made
-   before the first event of the session can come. What an event is, is memory_event.c's. */
+/* Pools of memory: their list, and the state of each in the current arena. So peaks outlive the
+   process and do not depend on records. Each session has a new state of a pool, created before the
+   session's first event. memory_event.c handles the events. */
 #ifndef PROF_MEMORY_INTERNAL_H
 #define PROF_MEMORY_INTERNAL_H
 
@@ -105,7 +105,7 @@ void prof_i_pool_add_to_total(const prof_pool *pool);
 /* before the device's first pool; false: no memory */
 bool prof_i_pool_open_total(prof_device device, prof_memory_source kind);
 void prof_i_pool_clear_totals(void);
-void prof_i_pool_hide_totals(bool hide); /* until the next start nobody sees them */
+void prof_i_pool_hide_totals(bool hide); /* totals are hidden until the next start */
 
 /* The sites' epoch was raised, not the session: the pool's follows. Any thread. */
 void prof_i_pool_follow_epoch(prof_pool *pool);

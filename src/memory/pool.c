@@ -1,4 +1,4 @@
-/* Pools as their users have them: made, destroyed, tagged; and queries, which stand for a pool. */
+/* The public calls on pools: create, destroy, tag. Also queries, which act as a pool. */
 #define _GNU_SOURCE
 #include <prof/memory.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* What the pools of a device have come to: of those that are there their states say it, of those
-   that are gone an account a device. Records are not looked at. See internal.h. */
+/* Sums over the pools of a device. Existing pools have their values in their states. For destroyed
+   pools, each device has a total. Records are not read. See internal.h. */
 #include <prof/memory.h>
 #include <stdlib.h>
 

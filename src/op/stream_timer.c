@@ -10,6 +10,7 @@
 #include "../base/log.h"
 #include "../base/options.h"
 #include "../base/port.h"
+#include "../base/push_list.h"
 #include "../base/reentry.h"
 #include "../device/registry.h"
 
@@ -337,12 +338,7 @@ int prof_op_timer_create(const prof_op_stream *stream, prof_op_timer **timer_out
   return PROF_OK;
 }
 
-static void keep_timer(stream_timer *t) {
-  t->next = __atomic_load_n(&kept_timers.kept, __ATOMIC_RELAXED);
-  while (!__atomic_compare_exchange_n(&kept_timers.kept, &t->next, t, true, __ATOMIC_RELEASE,
-                                      __ATOMIC_RELAXED)) {
-  }
-}
+static void keep_timer(stream_timer *t) { PROF_I_PUSH(&kept_timers.kept, t); }
 
 void prof_op_timer_destroy(prof_op_timer *timer) {
   if (!timer) return;

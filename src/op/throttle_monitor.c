@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "../base/port.h"
+#include "../base/push_list.h"
 #include "../device/registry.h"
 
 enum { METRIC_CLOCK, METRIC_THROTTLE, METRIC_KINDS, METRICS_TRIED_MAX = 4096 };
@@ -157,10 +158,7 @@ static const throttle_meters *find_device_meters(prof_i_backend *backend, uint32
     free(it);
     return NULL;
   }
-  it->next = __atomic_load_n(&throttle_meters_cache.all, __ATOMIC_RELAXED);
-  while (!__atomic_compare_exchange_n(&throttle_meters_cache.all, &it->next, it, true,
-                                      __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
-  }
+  PROF_I_PUSH(&throttle_meters_cache.all, it);
   return it;
 }
 

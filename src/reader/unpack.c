@@ -19,13 +19,13 @@
 #include "capture.h"
 
 enum {
-  /* The plain bytes for each packed byte, at most: a few bytes do not claim terabytes. */
+  /* The most plain bytes for each byte of the file: a small file cannot claim terabytes. */
   PLAIN_PER_PACKED_MAX = 8192,
-  /* All failed checks together read at most so many times the file's bytes. */
+  /* The most bytes that failed checks read, as a multiple of the file's size. */
   FAILED_PER_FILE_MAX = 4
 };
 
-/* A packed extent, or a plain one that stands at its own offset. */
+/* A packed extent, or a plain one at the same offset as in the plain capture. */
 typedef struct packed_part {
   uint64_t offset, bytes; /* in the file */
   uint64_t plain_offset, plain_bytes;
@@ -35,8 +35,8 @@ typedef struct packed_part {
 typedef struct packed_parts {
   packed_part *items;
   uint32_t count, room;
-  uint64_t plain_end;   /* of the last one */
-  uint64_t plain_count; /* of the whole plain capture, as the last packed one says */
+  uint64_t plain_end;   /* of the last part */
+  uint64_t plain_count; /* size of the whole plain capture, by the last packed part */
   uint32_t version;     /* of the plain capture */
 } packed_parts;
 
@@ -45,8 +45,8 @@ typedef struct part_finder {
   const prof_i_source *source;
   packed_parts *parts;
   uint64_t failed_left; /* bytes that failed checks may still read */
-  bool was_bad;         /* damage was counted since the last part */
-  bool was_plain;       /* the last part is plain; true: there is none */
+  bool was_bad;         /* damage was counted after the last part */
+  bool was_plain;       /* the last part is plain, or there is no part yet */
 } part_finder;
 
 static int parts_add(packed_parts *parts, packed_part part) {
@@ -62,8 +62,8 @@ static bool is_zero(const unsigned char *bytes, uint64_t count) {
   return bytes[0] == 0 && memcmp(bytes, bytes + 1, (size_t)count - 1) == 0;
 }
 
-/* Checks what is cheap first. Parts stand in the order of the plain capture, so one that begins
-   before the end of the last one is refused. */
+/* Cheap checks come first. Parts are in the order of the plain capture, so a part that begins
+   before the end of the previous one is refused. */
 static bool packed_part_at(part_finder *finder, uint64_t at, packed_part *part_out) {
   const uint64_t there = finder->source->count - at;
   const uint64_t plain_most = finder->source->count * PLAIN_PER_PACKED_MAX;
@@ -92,15 +92,15 @@ static bool plain_part_at(const part_finder *finder, uint64_t at, packed_part *p
   return true;
 }
 
-/* Plain bytes that no part has are damage. Damage before this part in the file was counted, and
-   explains them. Between plain parts units may be free. */
+/* Plain bytes that no part contains are damaged. If damage before this part was counted already,
+   they are not counted again. Units between two plain parts may be free. */
 static bool is_gap_before(const part_finder *finder, const packed_part *part) {
   const bool is_between_plain = finder->was_plain && part->is_plain;
   return part->plain_offset > finder->parts->plain_end && !finder->was_bad && !is_between_plain;
 }
 
-/* The same behind the last part. If the header has the size, check_end_ticks() of open.c counts
-   it. */
+/* The same after the last part. If the header has the capture's size, check_end_ticks() of open.c
+   counts the damage. */
 static bool is_gap_at_end(const part_finder *finder) {
   prof_i_header header;
   memcpy(&header, finder->source->bytes, sizeof header);
@@ -108,7 +108,7 @@ static bool is_gap_at_end(const part_finder *finder) {
   return finder->parts->plain_count > end && header.made_bytes <= end && !finder->was_bad;
 }
 
-/* Neighbouring damaged bytes count once. */
+/* Adjacent damaged bytes count once. */
 static int find_parts(const prof_i_source *source, packed_parts *parts, uint64_t *bad_count) {
   enum { STEP = PROF_I_PACKED_ALIGNMENT };
   part_finder finder = {.source = source,
@@ -138,13 +138,13 @@ static int find_parts(const prof_i_source *source, packed_parts *parts, uint64_t
 
 /* ---- the plain capture ---- */
 
-/* In memory, or in a temporary file. */
+/* The bytes of the plain capture, in memory or in a temporary file. */
 typedef struct plain_image {
-  unsigned char *bytes; /* NULL: a file */
+  unsigned char *bytes; /* NULL: in the file */
   uint64_t count;       /* rounded up to a unit */
   uint64_t held_bytes;  /* counted by prof_i_source_hold() */
   int fd;               /* -1: none */
-  unsigned char *part;  /* of a file: room for one part */
+  unsigned char *part;  /* with a file: room for one part */
 } plain_image;
 
 static void image_fini(plain_image *image) {
@@ -154,7 +154,7 @@ static void image_fini(plain_image *image) {
   prof_i_source_let_go(image->held_bytes);
 }
 
-/* A file without a name, or -1 and errno. Some file systems need a name for a moment. */
+/* Opens an unnamed file, or returns -1 and sets errno. Some file systems need a temporary name. */
 static int open_nameless_file(const char *folder) {
   char path[4096];
   const int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
@@ -165,7 +165,8 @@ static int open_nameless_file(const char *folder) {
   return named;
 }
 
-/* All bytes are holes. -1: none, and errno. A write past RLIMIT_FSIZE would be a signal. */
+/* Opens a sparse file of this size, or returns -1 and sets errno. The limit is checked because a
+   write past RLIMIT_FSIZE sends a signal. */
 static int open_temporary_file(uint64_t count) {
   const char *const named = secure_getenv("TMPDIR");
   const char *const folders[] = {named ? named : "/var/tmp", "/var/tmp", "/tmp"};
@@ -190,9 +191,9 @@ static int fail_temporary_file(uint64_t count) {
   enum { MIB_SHIFT = 20 };
   return prof_i_fail(
       PROF_E_NO_SPACE,
-      "the capture is packed; unpacked it has %llu bytes, and no temporary file can have them: %s; "
-      "set TMPDIR to a folder with room, and look at ulimit -f (memory is for %d MiB, of all open "
-      "captures %d MiB)",
+      "the capture is packed, and no temporary file for its %llu bytes can be created: %s; "
+      "set TMPDIR to a folder with room, and check ulimit -f (only %d MiB, and %d MiB of all open "
+      "captures together, are unpacked into memory)",
       (unsigned long long)count, strerror(error), PROF_I_LARGE_CAPTURE_BYTES >> MIB_SHIFT,
       PROF_I_OPEN_SOURCES_BYTES >> MIB_SHIFT);
 }
@@ -220,7 +221,7 @@ static int image_init(plain_image *image, uint64_t count) {
                      PROF_I_PACKED_PLAIN_MAX);
 }
 
-/* False, and errno. */
+/* False: failed, and errno is set. */
 static bool file_write(int fd, uint64_t offset, const unsigned char *bytes, uint64_t count) {
   for (uint64_t done = 0; done < count;) {
     const ssize_t written =
@@ -233,7 +234,7 @@ static bool file_write(int fd, uint64_t offset, const unsigned char *bytes, uint
   return true;
 }
 
-/* How many bytes at the begin are in pages of zeros, or in other pages. */
+/* The number of leading bytes in pages of zeros, or with are_zeros false, in other pages. */
 static uint64_t pages_alike(const unsigned char *bytes, uint64_t count, bool are_zeros) {
   enum { PAGE_BYTES = 4096 };
   uint64_t at = 0;
@@ -245,7 +246,8 @@ static uint64_t pages_alike(const unsigned char *bytes, uint64_t count, bool are
   return at;
 }
 
-/* Nothing was written there before. So pages of zeros stay holes in a file. */
+/* In a file, skips pages of zeros, which stay holes. So it must not overwrite other bytes with
+   zeros. */
 static bool image_write(const plain_image *image, uint64_t offset, const void *from,
                         uint64_t count) {
   const unsigned char *const bytes = from;

@@ -293,8 +293,8 @@ static void put_values(prof_i_sink *sink, const char *side, const prof_i_compare
   prof_i_sink_text(sink, "}");
 }
 
-/* The paths from the root to this one, outermost first. The caller frees them. NULL: no memory,
-   which the sink has then. */
+/* Returns the paths from the root to this path, outermost first. The caller frees them. NULL: no
+   memory; the sink then has the error. */
 static uint32_t *path_chain(prof_i_sink *sink, const prof_i_paths *paths, uint32_t path,
                             uint32_t *count_out) {
   const uint32_t count = *count_out = paths->items[path].depth;

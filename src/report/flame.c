@@ -117,7 +117,7 @@ static const char flame_script[] =
     "})();\n";
 /* clang-format on */
 
-/* Pixels; the script has some of them, too. */
+/* Sizes in pixels. The script repeats LEFT, WIDTH and LETTER. */
 enum {
   SVG_WIDTH = 1200,
   FRAMES_LEFT = 10,

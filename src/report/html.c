@@ -104,13 +104,13 @@ static void put_line(prof_i_text_buffer *page, const char *line) {
   prof_i_text_buffer_append_text(page, "</li>\n");
 }
 
-/* What a filter has left out. */
+/* Says how many scopes the filter left out. */
 static void put_filter(html_page *p) {
   char line[CELL_ROOM];
   const uint64_t left_out = p->html.left_out_count, all = left_out + p->html.passed_count;
   if (!p->options->filter) return;
   snprintf(line, sizeof line,
-           "Filtered: %llu of %llu scopes are left out. Memory and devices are of all",
+           "Filtered: %llu of %llu scopes are left out. Memory and devices are not filtered",
            (unsigned long long)left_out, (unsigned long long)all);
   put_line(&p->summary, line);
 }

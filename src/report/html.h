@@ -16,15 +16,15 @@
 typedef struct prof_i_html_options {
   const char *title;      /* any bytes; NULL: the first process's name */
   const char *difference; /* from another side: the text of prof_i_diff_text(), or NULL */
-  /* Only the scopes that it takes; NULL: all. Memory and devices are of the whole captures. */
+  /* Selects the scopes; NULL: all. It does not apply to memory and devices. */
   const struct prof_i_filter *filter;
-  /* The table's rows are by this, "line" or "arg:KEY"; NULL: by name and category. arg_key: KEY. */
+  /* The key of the table's rows, "line" or "arg:KEY"; NULL: name and category. arg_key: KEY. */
   const char *rows_by, *arg_key;
 } prof_i_html_options;
 
 /* Writes the file under a temporary name, and renames it at the end. *is_empty_out: no scope passes
-   the filter, or none has the argument or line of rows. Nothing is written then. PROF_OK or an
-   error whose text is set. */
+   the filter, or no scope has the argument or line. Then no file is written. PROF_OK or an error
+   whose text is set. */
 int prof_i_html_write(const prof_trace *const *traces, size_t count,
                       const prof_i_html_options *options, const char *path, bool *is_empty_out);
 

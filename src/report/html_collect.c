@@ -254,7 +254,7 @@ static void add_scope(walk_state *w, const prof_i_span *span) {
   html_add_slice(html, &added);
 }
 
-/* Whether the filter takes it. Of steps and counters the times alone decide. */
+/* Whether the span passes the filter. Steps and counters are compared by time only. */
 static bool span_passes(walk_state *w, const prof_i_span *span) {
   prof_i_html *const html = w->html;
   prof_i_trace_filter *const filter = &html->filtered;

@@ -44,7 +44,7 @@ static void put_place(const json_text *json, const prof_row_more *more) {
   put_string(json, text);
 }
 
-/* A name as rows have it: repaired. */
+/* A repaired name, as rows have it. */
 typedef struct row_name {
   char *text;
   char *category; /* in the same block */
@@ -62,7 +62,7 @@ static void free_row_names(row_name *names, uint32_t count) {
   free(names);
 }
 
-/* By text, so that a row finds the number of its name. NULL: no memory. */
+/* The names in the order of their texts, for find_row_name(). NULL: no memory. */
 static row_name *make_row_names(const prof_i_html *html) {
   row_name *const names = calloc(html->name_count, sizeof *names);
   for (uint32_t i = 0; names && i < html->name_count; i++) {
@@ -77,12 +77,12 @@ static row_name *make_row_names(const prof_i_html *html) {
     prof_i_sanitize_text(names[i].category, name->category.data, (size_t)name->category.bytes);
     names[i].number = i;
   }
-  /* the first is no scope's: it stands for several names */
+  /* the first entry is the common number of many names: it is not sorted */
   if (names) qsort(names + 1, html->name_count - 1, sizeof *names, row_name_compare);
   return names;
 }
 
-/* -1: the row's scopes share the number of several names. */
+/* -1: the row's scopes have the common number of many names. */
 static int64_t find_row_name(const row_name *names, uint32_t count, const prof_row *row) {
   const row_name wanted = {(char *)row->name, (char *)row->category, 0};
   const row_name *const found =
@@ -90,7 +90,7 @@ static int64_t find_row_name(const row_name *names, uint32_t count, const prof_r
   return found ? (int64_t)found->number : -1;
 }
 
-/* The first two columns: name and category, or the key and what the rows are by. */
+/* Writes the first two columns: name and category, or the key's value and the key. */
 static void put_names(const json_text *json, const prof_rows *rows, uint64_t index,
                       const prof_row_more *more) {
   const prof_i_html *const html = json->html;
@@ -125,7 +125,7 @@ static void put_row(const json_text *json, const prof_rows *rows, uint64_t index
   put_i64(json, row->memory_bytes);
   put_i64(json, row->device_memory_bytes);
   put_place(json, &more);
-  /* Rows by another key have no distribution. */
+  /* Rows by line or argument have no distribution. */
   put_i64(json, json->html->rows_by ? -1 : find_row_name(names, json->html->name_count, row));
   prof_i_sink_text(json->sink, "]");
 }
@@ -172,13 +172,13 @@ static uint32_t count_above(const flame_value *values, uint32_t count, double le
   return above;
 }
 
-/* Paths above `least` are drawn, and so many of those that have it, parents first. */
+/* Paths with more than `least` are drawn, and the first tie_count paths with exactly `least`. */
 typedef struct flame_bound {
   double least;
   uint32_t tie_count;
 } flame_bound;
 
-/* Many paths may have one value, so `least` is searched for to the last bit. */
+/* Searches `least` to the last bit, because many paths may have the same value. */
 static flame_bound find_bound(const flame_value *values, uint32_t count) {
   double low = values[0].total / 1e12, high = 2 * values[0].total;
   if (count_above(values, count, low) <= PROF_I_HTML_PATHS_MAX)

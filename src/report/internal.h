@@ -1,5 +1,5 @@
-/* What files of this folder share and no other folder uses: text in an SVG, the plot of a terminal,
-   the page of the HTML report. */
+/* Functions that only files of this folder use: text in an SVG, plots in a terminal, and the page
+   of the HTML report. */
 #ifndef PROF_REPORT_INTERNAL_H
 #define PROF_REPORT_INTERNAL_H
 

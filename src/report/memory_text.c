@@ -360,9 +360,10 @@ static void report_put_head(prof_i_memory_report *r) {
   say_name(r, r->trace.process_name);
   prof_i_text_buffer_printf(&r->page, " (pid %u), %s, %s\n", r->trace.pid, duration, state);
   if (r->memory->filter)
-    prof_i_text_buffer_wrap(&r->page, 0, r->width,
-                            "Filtered: the tables of what was live have the allocations that pass. "
-                            "Plots, peaks and counts are of all.");
+    prof_i_text_buffer_wrap(
+        &r->page, 0, r->width,
+        "Filtered: the tables of live memory have only the allocations that pass. "
+        "Plots, peaks and counts include all.");
   if (prof_memory_pool_count(r->memory)) return;
   prof_i_text_buffer_wrap(
       &r->page, 0, r->width,

@@ -16,12 +16,12 @@ typedef struct prof_i_memory_report {
   prof_trace_info trace;
   prof_i_text_buffer page;
   uint32_t width, rows_limit;
-  uint64_t live_count; /* of allocations in tables of what was live */
+  uint64_t live_count; /* allocations in the tables of live memory */
   bool is_ascii;
 } prof_i_memory_report;
 
-/* As prof_memory_text(). *live_count_out: the allocations in the tables of what was live, which a
-   filter (analysis/internal.h) makes fewer. */
+/* As prof_memory_text(). *live_count_out: the number of allocations in the tables of live memory,
+   after a filter (analysis/internal.h). */
 int prof_i_memory_text(const prof_memory *memory, const prof_memory_text_options *options,
                        char **text_out, uint64_t *live_count_out);
 

@@ -149,7 +149,7 @@ static bool arg_is_stack(const prof_trace_arg *arg) {
   return arg->key && arg->key_bytes == bytes && memcmp(arg->key, PROF_STACK_KEY, bytes) == 0;
 }
 
-/* Texts as they are: the line is sanitized as a whole. */
+/* Writes texts unescaped: the caller sanitizes the whole line. */
 static void put_plain_value(prof_i_sink *sink, const prof_trace_arg *arg) {
   if (arg->type != PROF_ARG_STRING) {
     prof_i_value_text(sink, arg);

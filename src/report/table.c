@@ -54,7 +54,7 @@ static size_t least_kept_column(const prof_i_table *t, const prof_i_table_column
   size_t least = count;
   for (size_t c = 0; c < count; c++) {
     if (!t->widths[c] || !columns[c].keep || c == sorted) continue;
-    if (columns[c].group & t->group & PROF_I_GROUP_LINE) continue; /* it is what the rows are by */
+    if (columns[c].group & t->group & PROF_I_GROUP_LINE) continue; /* rows are grouped by it */
     if (least == count || columns[c].keep < columns[least].keep) least = c;
   }
   return least;
@@ -440,7 +440,7 @@ static int make_text(table *t, uint32_t sort, char **text_out) {
   return status;
 }
 
-/* The bits that the rows are by. */
+/* The group bits of the rows. */
 static uint32_t form_group(const prof_i_table_form *form, uint32_t group) {
   const uint32_t all = group | form->more.group;
   return all & ~(uint32_t)PROF_GROUP_KERNEL ? all : all | PROF_GROUP_NAME | PROF_GROUP_CATEGORY;

@@ -77,7 +77,7 @@ typedef struct prof_i_table_form {
   size_t column_count;
   bool is_colored;            /* for a terminal */
   bool has_whole_names;       /* however long they are */
-  prof_i_aggregate_more more; /* the filter, and further groups */
+  prof_i_aggregate_more more; /* filter and additional groups */
   uint64_t group_count;       /* out: the groups, before the limit of rows */
 } prof_i_table_form;
 

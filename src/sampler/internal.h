@@ -1,6 +1,5 @@
 /* The sampler's functions beyond <prof/sampler.h>, grouped by the file that defines them: the
-   meters that are read, and their values, those of back ends and the host's. One thread at a time.
-   */
+   meters of back ends and of the host, and their values. One thread at a time. */
 #ifndef PROF_SAMPLER_INTERNAL_H
 #define PROF_SAMPLER_INTERNAL_H
 

@@ -1,4 +1,4 @@
-/* The meters that are read: those of back ends, and the host's own. See internal.h. */
+/* Reads the meters of back ends and of the host. See internal.h. */
 #define _GNU_SOURCE
 #include "internal.h"
 
@@ -17,9 +17,9 @@
 
 /* ---- the host's own meters ---- */
 
-/* As a back end has them: the processors' energy by RAPL, and the batteries' power.
-   PROF_SYSFS_ROOT replaces the / before /sys for tests, but not in a program with more rights than
-   its user. */
+/* The processors' energy by RAPL and the batteries' power, with the interface of a back end. For
+   tests, PROF_SYSFS_ROOT replaces the / before /sys. A program with more rights than its user
+   ignores it. */
 
 /* ---- energy of processors' packages ---- */
 

@@ -22,8 +22,8 @@
 
 /* ---- samples as CSV: see <prof/sampler.h> ---- */
 
-/* POWER and VRAM have the layout of madengine's gpu_info_power_profiler and gpu_info_vram_profiler,
-   whose readers go by the columns' titles. */
+/* POWER and VRAM have the layout of madengine's gpu_info_power_profiler and gpu_info_vram_profiler.
+   Their readers search for the column titles. */
 
 static const char *csv_title_of(uint32_t mode) {
   static const char *const titles[] = {[PROF_SAMPLE_POWER] = "Power(Watt)",

@@ -47,16 +47,16 @@ typedef struct prof_i_target {
   bool must_be_new; /* an existing file is left alone: PROF_E_IO */
 } prof_i_target;
 
-/* The temporary name of a file, and its folder; name[0] 0: there is none. For a command that a
-   signal ends: its handler removes the file. Set before the file has the name, and cleared when it
-   has lost it. */
+/* The folder and temporary name of an unfinished file; name[0] is 0 if there is none. A command's
+   signal handler uses it to remove the file. It is set before the file gets the name, and cleared
+   after the file has lost it. */
 typedef struct prof_i_unfinished_file {
   int folder;
   char name[48];
 } prof_i_unfinished_file;
 
-/* Where targets of this process note theirs, or NULL, as in a library: one at a time. Set before
-   the first target is opened. */
+/* The place where targets of this process store their unfinished file; NULL, as in a library:
+   nowhere. One target at a time. Set it before the first target is opened. */
 extern prof_i_unfinished_file *prof_i_target_unfinished;
 
 /* All of these return 0 or a status whose text has been set (prof_i_fail). One thread at a time per
@@ -138,15 +138,15 @@ static inline void prof_i_sink_text(prof_i_sink *sink, const char *text) {
   prof_i_sink_bytes(sink, text, strlen(text));
 }
 
-/* A field of CSV as RFC 4180 has it: quoted, or only where it must be. U+FFFD replaces what is not
-   UTF-8, and NUL, which readers refuse. */
+/* A field of CSV by RFC 4180. prof_i_sink_csv() always quotes it, prof_i_sink_csv_bare() only if
+   necessary. U+FFFD replaces invalid UTF-8, and NUL, which readers refuse. */
 void prof_i_sink_csv(prof_i_sink *sink, const char *text, size_t bytes);
 void prof_i_sink_csv_bare(prof_i_sink *sink, const char *text);
 /* without the quotes */
 void prof_i_sink_csv_part(prof_i_sink *sink, const char *text, size_t bytes);
 
-/* A frame of folded stacks: without what separates frames and lines. ';' becomes ':', a control a
-   blank. U+FFFD as above. */
+/* A frame of folded stacks, without separators of frames and lines: ';' becomes ':', and a control
+   character a blank. U+FFFD as above. */
 void prof_i_sink_frame(prof_i_sink *sink, const char *text, size_t bytes);
 
 /* Pieces of JSON: a string in quotes out of any bytes (text.h), and numbers. */

@@ -113,7 +113,7 @@ static int open_direct(prof_i_target *target) {
 _Static_assert(sizeof((prof_i_unfinished_file *)0)->name == sizeof((prof_i_target *)0)->temporary,
                "a note has room for each name");
 
-/* The first byte of the name is stored last: a signal handler sees no part of a name. */
+/* The first byte of the name is stored last, so that a signal handler never sees a partial name. */
 static void note_unfinished(const prof_i_target *target) {
   prof_i_unfinished_file *const note = prof_i_target_unfinished;
   if (note == NULL) return;

@@ -51,7 +51,7 @@ bool prof_i_value_is_text_list(const prof_trace_arg *arg) {
          memcmp(arg->value.text.data, begin, sizeof begin - 1) == 0;
 }
 
-/* Without the mark of a list of texts. */
+/* Removes the mark of a list of texts (value.h). */
 static void value_put_string(prof_i_sink *sink, const prof_trace_arg *arg) {
   const char *const text = arg->value.text.data;
   const size_t bytes = (size_t)arg->value.text.bytes;

@@ -1,4 +1,4 @@
-/* One argument's value as JSON: what the formats share. Knows no format's layout. */
+/* One argument's value as JSON. Shared by the formats, and independent of their layouts. */
 #ifndef PROF_SINK_VALUE_H
 #define PROF_SINK_VALUE_H
 
@@ -13,9 +13,9 @@ void prof_i_value_json(prof_i_sink *sink, const prof_trace_arg *arg);
 /* As the inside of a JSON string that has been opened. */
 void prof_i_value_text(prof_i_sink *sink, const prof_trace_arg *arg);
 
-/* A list of texts as JSON, which a range of PyTorch's has as an argument. _torch_ranges.py of the
-   Python package writes a mark as the byte behind its bracket. No JSON and no program's text has
-   it there. */
+/* Whether the text is a list of texts in JSON, an argument of a PyTorch range. _torch_ranges.py of
+   the Python package writes a mark byte after the opening bracket. Other JSON and the texts of
+   programs do not have this byte. */
 bool prof_i_value_is_text_list(const prof_trace_arg *arg);
 
 /* "[2, 3]" of a tensor; "[]" of anything else. The same as JSON and as text. */

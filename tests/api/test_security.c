@@ -335,7 +335,7 @@ static void *record_on_a_thread(void *unused) {
   return NULL;
 }
 
-/* Instead of a packed capture, whose bytes cannot be searched, what it unpacks to. */
+/* The bytes of a packed capture cannot be searched, so this unpacks it. */
 static int unpack_in_place(const char *path) {
   const prof_dump_options plain = {.size = sizeof plain, .format = PROF_FORMAT_CAPTURE};
   char other[PATH_MAX + 8];

@@ -191,7 +191,7 @@ class Differences(Nested):
             done = self.prof("diff", "--by", by, *words, status=2)
             self.assertIn(f"--by takes line or arg:KEY, not {by};", done.stderr)
         done = self.prof("diff", "--by", "line", "--tree", *words, status=2)
-        self.assertIn("--by is of rows, and --tree of call paths", done.stderr)
+        self.assertIn("--by groups rows, and --tree shows call paths", done.stderr)
 
 
 class Exports(Nested):
@@ -451,12 +451,12 @@ class Memory(Recorded):
 
     def test_what_makes_no_sense_is_refused_by_name(self):
         for words, said in (
-            (("--min", "5us"), "--min is of scopes: an allocation has no duration"),
-            (("--category", "op"), "--category is of scopes"),
-            (("--level", "1"), "--level is of scopes"),
-            (("--arg", "a=1"), "--arg is of scopes"),
-            (("--svg", "x.svg", "--name", "alpha"), "--svg and --raf are of whole pools"),
-            (("--raf", "--thread", "11"), "--svg and --raf are of whole pools"),
+            (("--min", "5us"), "--min applies to scopes only: an allocation has no duration"),
+            (("--category", "op"), "--category applies to scopes only"),
+            (("--level", "1"), "--level applies to scopes only"),
+            (("--arg", "a=1"), "--arg applies to scopes only"),
+            (("--svg", "x.svg", "--name", "alpha"), "--svg and --raf show whole pools"),
+            (("--raf", "--thread", "11"), "--svg and --raf show whole pools"),
         ):
             done = self.prof("memory", *words, "memory.prof", status=2)
             self.assertEqual(done.stdout, "")

@@ -64,7 +64,7 @@ static void what_is_known_ends_with_a_clear(void **state) {
   assert_int_equal(health_now().recorded_count, SCOPES);
 }
 
-/* As beside prof_clear(), which has not come to the chunk yet. */
+/* As if a concurrent prof_clear() has not reached the chunk yet. */
 static void what_had_ended_by_a_clear_is_not_walked_again(void **state) {
   (void)state;
   start(PROF_POLICY_KEEP, 64 << 20);
@@ -76,7 +76,7 @@ static void what_had_ended_by_a_clear_is_not_walked_again(void **state) {
   *clear_ticks = prof_i_clock_ticks();
   assert_int_equal(health_now().recorded_count, 0);
   assert_int_equal(health_now().lost_count[PROF_LOSS_CLEARED], SCOPES + 7);
-  /* Of this chunk some had ended, others had not: it is walked. */
+  /* Some events of this chunk had ended, others had not: it is walked. */
   const uint64_t *const words =
       (const uint64_t *)((const char *)head + (head->bytes / 2 & ~UINT64_C(15)));
   *clear_ticks = (words[0] >> 4) + (words[1] >> PROF_I_DURATION_SHIFT);

@@ -1,11 +1,11 @@
-/* prof merge: what is known of a capture, and where it is put. tests/python/test_merge.py has the
-   files. */
+/* prof merge: the description of a capture, and its place on the time line.
+   tests/python/test_merge.py has the files. */
 #include "export/merge.h"
 #include "trace_checks.h"
 
 enum { MS = 1000000, PIDS_OF_KERNEL = 1 << 22, PIDS_MADE = 1 << 30 };
 
-/* ---- what is known of a capture ---- */
+/* ---- the description of a capture ---- */
 
 /* A pair whose CLOCK_REALTIME is ahead of the start's, and is read within a width of its own. */
 static void put_clock(const capture *c, prof_i_head *meta, uint64_t ns, uint64_t width_ns,
@@ -67,7 +67,7 @@ static void a_capture_says_who_recorded_it_and_when(void **state) {
   assert_int_equal(describe(0, 0, -1).rank, 0); /* a size that is not known */
 }
 
-/* ---- where it is put ---- */
+/* ---- the place on the time line ---- */
 
 /* Times in ms. Its wall clock is 1 s ahead of CLOCK_MONOTONIC. */
 static prof_i_merge_capture capture_of(const char *host, uint32_t pid, uint64_t start,

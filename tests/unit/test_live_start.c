@@ -1,6 +1,6 @@
-/* Opening the capture of a process that starts just now. A recorder stores the magic last. The test
-   takes it away, and gives it back between two reads of one open, by a pread() in front of the
-   libc's. */
+/* Opens the capture of a process that is just starting. A recorder stores the magic last. The test
+   removes the magic and restores it between two reads of one open. Its pread() replaces that of
+   libc. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <limits.h>
@@ -14,11 +14,11 @@
 
 #include "trace_checks.h"
 
-/* The capture. Its magic comes after so many reads of its first bytes, and before the next. */
+/* The capture. Its magic is restored after `reads_left` reads of its first bytes. */
 static struct {
   struct stat file;
   int fd;
-  int reads_left; /* below 0: nothing is to be done */
+  int reads_left; /* below 0: the magic stays */
 } start = {.reads_left = -1};
 
 static void store_magic(uint64_t magic) {

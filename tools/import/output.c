@@ -16,9 +16,8 @@
 
 enum { TEMPORARY_NAME_BYTES = sizeof "/.prof-import-2147483647.tmp" };
 
-/* The path of a file that has a temporary name, or NULL. It is whole when it is published here. A
-   signal handler or atexit() removes the file. Only the caller of take_unfinished()
-   may free it. */
+/* The path of the file with a temporary name, or NULL. Only a complete path is published. A signal
+   handler or atexit() removes the file. Only the caller of take_unfinished() may free the path. */
 static char *unfinished_path;
 
 static void publish_unfinished(char *path) {

@@ -23,7 +23,7 @@ void import_output_write_first(import_output *output, const void *bytes, size_t 
 void import_output_commit(import_output *output);
 void import_output_abandon(import_output *output);
 
-/* Removes the file that has a temporary name. For a handler of signals: safe there. */
+/* Removes the file with a temporary name. Signal-safe. */
 void import_output_remove_unfinished(void);
 
 #endif

@@ -122,18 +122,18 @@ int say_status(const char *name, int status);
 
 /* ---- output_path.c ---- */
 
-/* If *output is a link to a file, makes it that file's path, which is valid until the next call: a
-   command writes through links. EXIT_FAILED, said on stderr: the link cannot be followed. */
+/* If *output is a symbolic link, replaces it by the path of the link's target. The path is valid
+   until the next call. EXIT_FAILED, with a message: the link cannot be followed. */
 int output_follow_link(const char *command, const char **output);
 
-/* A signal that ends the command, such as that of Ctrl-C, removes files that have no final name
-   yet. output_follow_link() calls it. */
+/* From now on, a signal that ends the command, for example SIGINT, removes unfinished files.
+   output_follow_link() calls this function. */
 void output_clean_up_if_killed(void);
 
-/* The capture that an import on the fly makes: a signal removes it. NULL: none. */
+/* Sets the temporary capture of an import on the fly, which a signal removes. NULL: none. */
 void output_set_passing(const char *path);
 
-/* Both are there, and one file. */
+/* Whether both exist and are the same file. */
 bool output_is_input(const char *output, const char *input);
 
 #endif

@@ -85,8 +85,8 @@ static int read_words(int argc, char **argv, diff_words *w) {
     }
   }
   if (status == EXIT_OK && w->compare.is_by_path && w->by.text)
-    return refuse_words("diff", "--by is of rows, and --tree of call paths: takes one of them",
-                        NULL);
+    return refuse_words(
+        "diff", "--by groups rows, and --tree shows call paths: give only one of them", NULL);
   return status == EXIT_OK ? filter_options_finish("diff", &w->filter) : status;
 }
 

@@ -71,7 +71,7 @@ typedef struct dump_words {
   bool is_packed;
 } dump_words;
 
-/* Checks --from and --to, which choose what touches that time and not what begins in it. */
+/* Checks --from and --to. They select the events that overlap that time. */
 static int take_times(dump_words *w) {
   filter_options times = {.words = {.from = w->filter.words.from, .to = w->filter.words.to}};
   const int status = filter_options_finish("dump", &times);
@@ -106,13 +106,13 @@ static bool is_reader_gone(const char *output) {
          poll(&poll_of, 1, 0) == 1 && (poll_of.revents & POLLERR);
 }
 
-/* The words, apart from each other, are right. */
+/* Checks the combination of words that are valid alone. */
 static int check_words(dump_words *w, const char *input) {
   const char *const output = w->output;
   if (!output) return refuse_words("dump", "needs -o OUT", NULL);
   if (w->options.format == PROF_FORMAT_DEFAULT && strcmp(output, "-") != 0) {
     if (is_special(output)) w->options.format = PROF_FORMAT_CHROME;
-    if (!format_ending(output, &w->options.format) && !is_special(output))
+    if (!prof_i_export_suffix_of(output, &w->options.format) && !is_special(output))
       return refuse_ending(output);
   }
   if (w->is_packed && w->options.format != PROF_FORMAT_CAPTURE)
@@ -122,10 +122,8 @@ static int check_words(dump_words *w, const char *input) {
   if (strcmp(output, "-") == 0)
     return refuse_words("dump", "for the standard output give -o /dev/stdout, not", output);
   if (w->filter.filter && w->options.format == PROF_FORMAT_CAPTURE)
-    return refuse_words("dump",
-                        "a capture is copied whole: a filter is of other formats, and of the "
-                        "commands that read it, not of",
-                        output);
+    return refuse_words(
+        "dump", "a capture is copied whole: a filter needs another format than that of", output);
   if (w->is_packed) w->options.format = PROF_FORMAT_PACKED;
   w->options.gzip = prof_i_path_ends_in(output, ".gz"); /* a link's ending, not its file's */
   return EXIT_OK;
@@ -139,7 +137,7 @@ static int say_refusal(int status, const char *output) {
   return EXIT_FAILED;
 }
 
-/* What the file does not have. */
+/* Says what the file does not have. */
 static int say_what_lacks(const dump_words *w, const prof_i_export_filtered *filtered) {
   const char *const lacks = format_lacks(w->options.format);
   if (w->filter.filter && filtered->event_count == 0) return filter_says_nothing("dump");
@@ -151,7 +149,7 @@ static int say_what_lacks(const dump_words *w, const prof_i_export_filtered *fil
   return EXIT_OK;
 }
 
-/* Is there anything in the time of --from and --to? Yes on an error: the dump says it. */
+/* Whether an event is between --from and --to. True on an error, which the dump then reports. */
 static bool has_events_in_time(const prof_trace *trace, const prof_dump_options *options) {
   const prof_i_window window = {options->from_ns, options->to_ns};
   prof_cursor *cursor;
@@ -164,14 +162,14 @@ static bool has_events_in_time(const prof_trace *trace, const prof_dump_options 
   return status != 0;
 }
 
-/* A copy of a capture takes no times: the library refuses them. */
+/* For a copy of a capture the library refuses --from and --to. */
 static bool is_cut_to_nothing(const prof_trace *trace, const prof_dump_options *options) {
   const bool is_copy =
       options->format == PROF_FORMAT_CAPTURE || options->format == PROF_FORMAT_PACKED;
   return (options->from_ns || options->to_ns) && !is_copy && !has_events_in_time(trace, options);
 }
 
-/* to: the output, or the file that it is a link to. */
+/* to: the output, or the target if it is a link. */
 static int write_dump(const dump_words *w, const char *input, const char *to) {
   prof_i_export_filtered filtered;
   progress_begin("dump", PASSES);
@@ -215,8 +213,8 @@ static const command_option options_of_dump[] = {
              "speedscope, pprof, raf, or capture (a copy); default by OUT's ending"},
     {.name = "pack",
      .id = 'P',
-     .help = "with -o FILE.prof: a packed capture. Every command reads it, and it takes a tenth or "
-             "less of the bytes. Needs zstd (libzstd.so.1)"},
+     .help = "with -o FILE.prof: a packed capture, usually in less than a tenth of the bytes. "
+             "Every command reads it. Needs zstd (libzstd.so.1)"},
     {.name = "from",
      .argument = "TIME",
      .id = FILTER_FROM,
@@ -241,7 +239,7 @@ const prof_command command_dump = {
     .words = "FILE -o OUT [--format FORMAT] [--pack]",
     .about = "Writes a capture as a trace that viewers open.",
     .notes = FILTER_NOTES
-    " Arrows and memory are left out then. A capture (.prof) is copied whole, and takes none.",
+    " A filtered file has no arrows and no memory. A capture (.prof) cannot be filtered.",
     .statuses = FILTER_STATUSES,
     .options = options_of_dump,
     .examples = examples,

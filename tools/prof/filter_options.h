@@ -36,10 +36,11 @@ extern const command_option filter_option_list[];
 /* `prof table` has --category and --level of its own. */
 extern const command_option filter_option_list_of_table[];
 
-/* `prof dump` has --from and --to of its own: it writes what touches that time. */
+/* The filter options of `prof dump`, which has other --from and --to: it writes all events that
+   overlap that time. */
 extern const command_option filter_option_list_of_dump[];
 
-/* Those that mean something for allocations. */
+/* The filter options that apply to allocations. */
 extern const command_option filter_option_list_of_memory[];
 
 /* Takes optarg, if `option` is of a filter. False: it is not. */
@@ -57,14 +58,14 @@ void filter_options_free(filter_options *options);
 /* Says that no scope passed the filter. Returns EXIT_NO. */
 int filter_says_nothing(const char *command);
 
-/* Rows by something else than names: --by arg:KEY or line. Begins as zeros: by names. */
+/* The key of rows: --by arg:KEY or line. Zeros mean name and category. */
 typedef struct rows_by {
-  const char *text;    /* as it was given; NULL: it was not */
+  const char *text;    /* as given; NULL: --by was not given */
   const char *arg_key; /* NULL: not by an argument */
   bool is_line;
 } rows_by;
 
-/* Takes optarg. EXIT_USAGE, said on stderr: it is something else. */
+/* Reads optarg. EXIT_USAGE, with a message: it is neither line nor arg:KEY. */
 int rows_by_read(const char *command, rows_by *to);
 
 /* Says that no scope has the argument or line by which rows are grouped. Returns EXIT_NO. */

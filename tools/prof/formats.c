@@ -6,30 +6,23 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../src/base/path.h"
+#include "../../src/export/exporter.h"
 #include "command_line.h"
 
-/* The endings select a format without --format. lacks: what the command says of the file. */
+/* lacks: what the command says of the file. The exporters have the endings. */
 static const struct {
   const char *word;
   prof_format format;
-  const char *endings[2];
   const char *lacks;
 } formats[] = {
-    {"chrome", PROF_FORMAT_CHROME, {".json", ".json.gz"}, NULL},
-    {"raf", PROF_FORMAT_RAF, {NULL, NULL}, "only scopes, in whole microseconds"},
-    {"capture", PROF_FORMAT_CAPTURE, {".prof", NULL}, NULL},
-    {"perfetto",
-     PROF_FORMAT_PERFETTO,
-     {".pftrace", ".pftrace.gz"},
-     "no stacks of Python functions, no clocks of devices"},
-    {"csv", PROF_FORMAT_CSV, {".csv", ".csv.gz"}, "no arguments, arrows or memory"},
-    {"folded", PROF_FORMAT_FOLDED, {".folded", ".folded.gz"}, "only the self times of call paths"},
-    {"speedscope",
-     PROF_FORMAT_SPEEDSCOPE,
-     {".speedscope.json", ".speedscope.json.gz"},
-     "only the self times of call paths"},
-    {"pprof", PROF_FORMAT_PPROF, {".pb.gz", ".pb"}, "only the calls and self times of call paths"}};
+    {"chrome", PROF_FORMAT_CHROME, NULL},
+    {"raf", PROF_FORMAT_RAF, "only scopes, in whole microseconds"},
+    {"capture", PROF_FORMAT_CAPTURE, NULL},
+    {"perfetto", PROF_FORMAT_PERFETTO, "no stacks of Python functions, no clocks of devices"},
+    {"csv", PROF_FORMAT_CSV, "no arguments, arrows or memory"},
+    {"folded", PROF_FORMAT_FOLDED, "only the self times of call paths"},
+    {"speedscope", PROF_FORMAT_SPEEDSCOPE, "only the self times of call paths"},
+    {"pprof", PROF_FORMAT_PPROF, "only the calls and self times of call paths"}};
 enum { FORMAT_COUNT = sizeof formats / sizeof *formats };
 
 int choose_format(const char *command, const char *word, uint32_t *to) {
@@ -39,26 +32,14 @@ int choose_format(const char *command, const char *word, uint32_t *to) {
   return command_read_choice(command, "--format", word, choices, to);
 }
 
-const char *format_ending(const char *path, uint32_t *format_out) {
-  size_t longest = 0;
-  for (int i = 0; i < FORMAT_COUNT; i++)
-    for (int k = 0; k < 2 && formats[i].endings[k]; k++) {
-      const size_t bytes = strlen(formats[i].endings[k]);
-      if (bytes <= longest || !prof_i_path_ends_in(path, formats[i].endings[k])) continue;
-      longest = bytes;
-      if (format_out) *format_out = formats[i].format;
-    }
-  return longest ? path + strlen(path) - longest : NULL;
-}
-
 const char *format_endings_text(void) {
   enum { ENDING_BYTES_MAX = 24 }; /* with ", " */
-  static char text[FORMAT_COUNT * 2 * ENDING_BYTES_MAX];
+  static char text[FORMAT_COUNT * PROF_I_EXPORT_SUFFIXES * ENDING_BYTES_MAX];
   size_t used = 0;
   for (int i = 0; i < FORMAT_COUNT; i++)
-    for (int k = 0; k < 2 && formats[i].endings[k] && used < sizeof text; k++)
-      used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", used ? ", " : "",
-                               formats[i].endings[k]);
+    for (const char *const *ending = prof_i_export_suffixes(formats[i].format);
+         *ending && used < sizeof text; ending++)
+      used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", used ? ", " : "", *ending);
   return text;
 }
 

@@ -8,13 +8,13 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* inode 0: it is no regular file, or not there. */
+/* inode 0: it is not a regular file, or does not exist. */
 typedef struct input_file {
   dev_t device;
   ino_t inode;
 } input_file;
 
-/* Begins as zeros. It has a file once, under the first of its names. */
+/* Initialize with zeros. Each file is listed once, with the first name that was given. */
 typedef struct input_paths {
   char **paths;
   input_file *files; /* of the paths */
@@ -26,7 +26,7 @@ typedef struct input_paths {
    status after it has said what is wrong. */
 int input_paths_add(const char *command, input_paths *to, const char *word, bool is_one_a_run);
 
-/* The captures of a folder and those of its folders rank-N. The same. */
+/* Adds the captures of a folder and of its folders rank-N. Returns an exit status. */
 int input_paths_add_ranks(const char *command, input_paths *to, const char *folder);
 void input_paths_free(input_paths *paths);
 

@@ -49,12 +49,12 @@ static uint32_t find_width(void) {
 
 /* ---- the words ---- */
 
-/* --min and others, which only scopes have. */
+/* Refuses --min and other options that apply to scopes only. */
 static int refuse_scope_option(void) {
   const char *const name = command_option_found()->name;
   char text[128];
-  snprintf(text, sizeof text, "--%s is of scopes: an allocation has %s", name,
-           strcmp(name, "min") == 0 ? "no duration" : "none of its own");
+  snprintf(text, sizeof text, "--%s applies to scopes only: an allocation has %s", name,
+           strcmp(name, "min") == 0 ? "no duration" : "no such value");
   return refuse_words("memory", text, NULL);
 }
 
@@ -91,7 +91,7 @@ static int read_words(int argc, char **argv, memory_words *w) {
   if (status != EXIT_OK) return status;
   if (w->filter.filter && (w->svg || w->is_raf))
     return refuse_words("memory",
-                        "--svg and --raf are of whole pools, which --pool chooses: they take no "
+                        "--svg and --raf show whole pools, which --pool selects: they accept no "
                         "filter",
                         NULL);
   if (argc - optind != 1) return refuse_words("memory", "takes one capture", NULL);
@@ -265,10 +265,10 @@ const prof_command command_memory = {
         "Prints where memory went: a plot over time, both peaks, who held what, and what was "
         "wrong.",
     .notes =
-        "The plot is ASCII where LC_ALL, LC_CTYPE and LANG say no UTF-8.\n\nA filter decides "
-        "which allocations the tables of what was live have: by their thread and time, the "
-        "name of the innermost scope, and the pool's device. Plots, peaks and counts are of "
-        "all.",
+        "The plot is ASCII where LC_ALL, LC_CTYPE and LANG say no UTF-8.\n\nA filter selects "
+        "the allocations in the tables of live memory, by their thread and time, the name of the "
+        "innermost scope, and the pool's device. Plots, peaks and counts still include all "
+        "allocations.",
     .statuses =
         "Exit status: 0 done, 1 it could not be done, 2 wrong words, 3 no allocation "
         "passed the filter.",

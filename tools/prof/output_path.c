@@ -27,7 +27,7 @@ static const char *volatile passing_path;
 
 void output_set_passing(const char *path) { passing_path = path; }
 
-/* Removes what has no final name, and ends as without a handler. */
+/* Removes unfinished files. Then the signal ends the process as without a handler. */
 static void on_end(int number) {
   if (__atomic_load_n(&unfinished.name[0], __ATOMIC_ACQUIRE)) /* with note_unfinished() */
     unlinkat(unfinished.folder, unfinished.name, 0);
@@ -51,7 +51,7 @@ void output_clean_up_if_killed(void) {
 
 /* ---- links ---- */
 
-/* The name of an open file. False: it has none any more. */
+/* The path of an open file. False: the file was removed. */
 static bool name_of_file(int file, char *to, size_t room) {
   char link[64];
   struct stat opened, named;
@@ -63,8 +63,8 @@ static bool name_of_file(int file, char *to, size_t room) {
          opened.st_ino == named.st_ino;
 }
 
-/* The kernel follows the link, so that its rules for links in /tmp hold: see protected_symlinks in
-   proc(5). The standard output is the library's. */
+/* Opens the link, so that the kernel's rules for links in /tmp apply: see protected_symlinks in
+   proc(5). The library handles /dev/stdout. */
 int output_follow_link(const char *command, const char **output) {
   static char target[PATH_MAX];
   output_clean_up_if_killed();

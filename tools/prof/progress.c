@@ -1,4 +1,4 @@
-/* See progress.h. A thread writes the line, so that no loop of the work looks at a clock. */
+/* See progress.h. A thread writes the line, so that the loops of the work need not read a clock. */
 #define _GNU_SOURCE
 #include "progress.h"
 
@@ -32,7 +32,7 @@ static struct {
   uint64_t expected_bytes;
   struct timespec begin;
   bool is_running, is_ending;
-  atomic_bool is_shown, is_killed; /* also of a signal's handler */
+  atomic_bool is_shown, is_killed; /* also used by a signal handler */
 } progress = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static bool is_for_a_person(void) {
@@ -66,7 +66,7 @@ static void show_line(void) {
   }
 }
 
-/* Sleeps until the end or so long. */
+/* Sleeps until the end of the work, or at most this long. */
 static void wait_for_end(time_t seconds, long ns) {
   struct timespec until;
   clock_gettime(CLOCK_MONOTONIC, &until);
@@ -109,7 +109,7 @@ void progress_begin(const char *command, unsigned passes) {
   if (progress.is_running) atexit(progress_end);
 }
 
-/* How many bytes a packed capture has when it is unpacked; 0: the file is not packed. */
+/* The unpacked size of a packed capture; 0: the file is not packed. */
 static uint64_t unpacked_bytes(const char *path) {
   prof_i_packed_head head = {0};
   const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);

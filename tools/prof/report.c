@@ -125,8 +125,8 @@ const prof_command command_report = {
     .about =
         "The file needs no network and no other file. Several captures, or those of a folder, "
         "are shown together.",
-    .notes = FILTER_NOTES
-    " The page says how many are left out. Memory and devices are those of the whole captures.",
+    .notes =
+        FILTER_NOTES " The page says how many are left out. Memory and devices are not filtered.",
     .statuses = FILTER_STATUSES,
     .options = options,
     .examples = examples,

@@ -36,8 +36,9 @@ static struct held_signals {
 
 /* ---- signals of libc itself ---- */
 
-/* sigaction() refuses these two. libc sets a handler when the first thread starts. A program that
-   is executed then would no longer ignore what our caller ignored. make ignores both. */
+/* sigaction() refuses these two signals. libc sets its handlers when the first thread starts, and
+   exec() resets handlers to the default. So a program that we execute would no longer ignore
+   signals that our caller ignored. make ignores both. */
 static const int libc_signals[] = {32, 33};
 enum { LIBC_SIGNALS = sizeof libc_signals / sizeof *libc_signals, KERNEL_SET_BYTES = 8 };
 
@@ -50,7 +51,7 @@ typedef struct kernel_sigaction {
 
 static bool libc_signal_is_ignored[LIBC_SIGNALS], are_libc_signals_known;
 
-/* Before the first thread. */
+/* Must be called before the first thread starts. */
 static void look_at_libc_signals(void) {
   for (size_t i = 0; i < LIBC_SIGNALS && !are_libc_signals_known; i++) {
     kernel_sigaction action = {0};

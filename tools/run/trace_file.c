@@ -11,13 +11,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../../src/export/exporter.h"
 #include "../../src/format/header.h"
 #include "../prof/commands.h"
 #include "../prof/formats.h"
 #include "output.h"
 
 static const char *pattern_ending(const char *pattern) {
-  return format_ending(run_base_name(pattern), NULL);
+  return prof_i_export_suffix_of(run_base_name(pattern), NULL);
 }
 
 static bool path_is_folder(const char *path) {

@@ -139,7 +139,7 @@ void prof_i_arena_count_deep_ended(void);
    replaced. */
 uint64_t prof_i_arena_session(void);
 
-/* ---- arena_create.c: where a new capture stands, and how large it may become ---- */
+/* ---- arena_create.c: the file or memory of a new capture, and its size limit ---- */
 
 enum { PROF_I_OUTPUT_ROOM = 4096 }; /* bytes of an output's name, with its NUL */
 

@@ -1,4 +1,4 @@
-/* Where a new capture stands, in a file or in memory. See arena.h. */
+/* Creates the file or memory of a new capture. See arena.h. */
 #define _GNU_SOURCE
 #include "arena.h"
 

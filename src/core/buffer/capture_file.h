@@ -83,12 +83,12 @@ const char *prof_i_capture_file_unfit_reason(int fd);
 
 /* ---- output_claim.c ---- */
 
-/* Several processes with one output: whose trace has the output's own name. The name is the first
-   one's. Any other puts its pid into its own. Each process makes its capture first and looks around
-   afterwards, so of two that start at the same time one sees the other at least. While it looks,
-   its file has mode 0700, and 0600 once it keeps the name. If two search at once, the one whose
-   file name comes first waits for the other, which gives up the name at once. No lock is shared, so
-   nobody who is not of this output can delay a start. */
+/* Decides which of several processes with one output keeps its name. The first process keeps the
+   name. Others add their pid to their names. A process creates its capture first and searches
+   afterwards. So if two start at the same time, at least one sees the other. Its file has mode 0700
+   during the search, and 0600 when it keeps the name. If two search at once, the one whose file
+   name sorts first waits for the other, which gives up the name at once. No lock is shared, so a
+   process with another output cannot delay a start. */
 
 /* Searches for other processes that record for `output`: beside it, and where else their captures
    may be. One in memory is not seen. If there is one, `output` gets this process's pid

@@ -68,11 +68,12 @@ void prof_i_chunk_begin(void);
 
 /* ---- chunk_records.c: counted chunks ---- */
 
-/* What full chunks hold, counted once: prof_health() need not walk gigabytes of records, or read
-   them back from a file, at each call. */
+/* Cached counts of full chunks. Without them, each prof_health_get() would walk gigabytes of
+   records, or read them back from a file. */
 
-/* Of one chunk, while its sequence is this one. The count is live while the capture's last clear is
-   this one. It is cleared after a clear that is not before latest_end. */
+/* The counts of one chunk. They are valid while the chunk has this sequence. `live` events are live
+   while clear_ticks is the capture's last clear. They are cleared if a clear is at or after
+   latest_end. */
 typedef struct prof_i_counted_chunk {
   uint64_t sequence; /* 0: nothing is known */
   uint64_t clear_ticks;
@@ -80,13 +81,13 @@ typedef struct prof_i_counted_chunk {
   uint64_t latest_end; /* ticks: each of them had ended by then */
 } prof_i_counted_chunk;
 
-/* Takes the table, for this arena. False: another thread has it, or there is no memory; then
-   everything is walked. Any thread, no lock. */
+/* Locks the table for this arena. False: another thread has it, or there is no memory. Then the
+   caller walks all records. Any thread, no lock. */
 bool prof_i_count_cache_acquire(uint64_t arena, uint64_t cap_bytes);
 void prof_i_count_cache_release(void);
 
-/* The place of the chunk at this offset, of that size; NULL: it has none, being small. The caller
-   has the table. */
+/* The entry of the chunk with this offset and size. NULL: small chunks have no entry. The caller
+   holds the table. */
 prof_i_counted_chunk *prof_i_count_cache_find(uint64_t offset, uint64_t bytes);
 
 /* ---- what a chunk holds: chunk_records.c ---- */

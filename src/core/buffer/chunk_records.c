@@ -11,13 +11,14 @@
 
 /* ---- counted chunks ---- */
 
-/* A table of one place for each 256 KiB of the arena's cap: chunks of that size and more never
-   share one. It is address space; what is touched grows with what is counted. */
+/* The table has one entry for each 256 KiB of the arena's cap, so chunks of at least that size
+   never share an entry. The table reserves address space. Pages are used only when their entries
+   are. */
 
 enum { ENTRY_BYTES = 256 << 10 };
 
 static struct {
-  uint32_t is_taken; /* any thread; in a forked child it may stay so for ever */
+  uint32_t is_taken; /* any thread; in a forked child it may stay set */
   /* Only the thread that has the table uses it. */
   uint64_t arena;
   prof_i_counted_chunk *entries;
@@ -149,8 +150,8 @@ static inline void raise_to(uint64_t *latest, uint64_t ticks) {
   if (latest && ticks > *latest) *latest = ticks;
 }
 
-/* latest_end: raised to the latest end of an event; NULL where nobody asks, as in a ring, whose
-   walk must not pay for it. */
+/* latest_end: raised to the latest end of an event. It is NULL where no caller needs it, so that a
+   ring's walk does not pay for it. */
 static PROF_I_RACES_BY_DESIGN_INLINE prof_i_chunk_count chunk_walk(const prof_i_head *chunk,
                                                                    uint64_t clear_ticks,
                                                                    uint64_t *latest_end) {
@@ -206,7 +207,8 @@ PROF_I_RACES_BY_DESIGN prof_i_chunk_count prof_i_chunk_walk(const prof_i_head *c
   return chunk_walk(chunk, clear_ticks, NULL);
 }
 
-/* By an earlier walk: before this clear, or when all that the chunk holds had ended by it. */
+/* Uses the counts of an earlier walk. They are valid if there was no clear since, or if all events
+   of the chunk had ended by the clear. */
 static bool count_from_known(const prof_i_counted_chunk *known, uint64_t sequence,
                              uint64_t clear_ticks, prof_i_chunk_count *count_out) {
   if (!known || known->sequence != sequence) return false;

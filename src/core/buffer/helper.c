@@ -1,8 +1,9 @@
 /* The helper thread prepares chunks, so that a thread that changes its chunk does not wait for the
    kernel. It also drops the pages of retired chunks. See chunk.h and chunk_internal.h.
 
-   The upper part is for threads that record: lock-free, signal-safe; and prof_i_prepared_begin().
-   The lower part is the helper thread, and calls that switch it on and off. */
+   The first part is called by threads that record. It is lock-free and signal-safe, except
+   prof_i_prepared_begin(). The second part is the helper thread, and the calls that start and stop
+   it. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdint.h>

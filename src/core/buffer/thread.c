@@ -1,6 +1,6 @@
-/* How a thread attaches: to the arena and session in force, for the first time or again. Its
-   memory, its slot in the arena, the virtual thread that it records as, and when its fast path is
-   open. See thread.h. It may happen inside a signal handler: no lock, no malloc. */
+/* Attaches a thread to the current arena and session, for the first time or again. Allocates its
+   memory and its slot in the arena, selects its virtual thread, and opens its fast path. See
+   thread.h. This may happen in a signal handler, so there is no lock and no malloc(). */
 #define _GNU_SOURCE
 #include "thread.h"
 
@@ -12,6 +12,7 @@
 #include "../../base/fault.h"
 #include "../../base/port.h"
 #include "../../base/process.h"
+#include "../../base/push_list.h"
 #include "../../base/this_thread.h"
 #include "arena.h"
 #include "blocks.h"
@@ -57,7 +58,8 @@ void prof_i_virtual_thread_enter(prof_i_virtual_thread *virtual_thread) {
 
 /* ---- memory of threads ---- */
 
-/* The next thread uses an ended one's, so there are about as many as were alive at once. */
+/* A new thread reuses the memory of an ended one. So there are about as many blocks as threads that
+   were alive at once. */
 
 /* with_slot: only one that has a slot in this arena. */
 static prof_i_thread *thread_find_free(bool with_slot) {
@@ -118,10 +120,7 @@ static prof_i_thread *thread_create(void) {
   t->tag = 1 + __atomic_fetch_add(&prof_i_threads.made, 1, __ATOMIC_RELAXED) % PROF_I_TAG_MAX;
   t->chunk = &t->full;
   t->fast = &prof_i_no_slot;
-  t->next = prof_i_thread_first();
-  while (!__atomic_compare_exchange_n(&prof_i_threads.first, &t->next, t, true, __ATOMIC_RELEASE,
-                                      __ATOMIC_RELAXED)) {
-  }
+  PROF_I_PUSH(&prof_i_threads.first, t);
   return t;
 }
 
@@ -254,9 +253,9 @@ void prof_i_slot_write_left_out(prof_i_thread_slot *old) {
   }
 }
 
-/* Gives the thread a slot in the arena in force. Scopes that began at `since` or later move there;
-   0: none does. A thread that has a slot in this arena keeps it, and nothing is open in it. The
-   slot is published last. */
+/* Gives the thread a slot in the current arena. Scopes that began at `since` or later move there;
+   0: no scope moves. A thread that already has a slot in this arena keeps it, without open scopes.
+   The slot is published last. */
 static bool slot_give(prof_i_thread *thread, uint64_t since) {
   prof_i_thread_slot *const old = thread->slot;
   const bool keeps = old && thread->arena == prof_i_the_arena.number;

@@ -1,5 +1,5 @@
-/* All threads that ever recorded: finding one, whether one has ended, what is done to all of them,
-   and their losses. Lock-free, because a thread may attach in a signal handler. */
+/* The list of all threads that ever recorded: searches, checks for ended threads, operations on all
+   threads, and losses. Lock-free, because a thread may attach in a signal handler. */
 #define _GNU_SOURCE
 #include <linux/futex.h>
 #include <pthread.h>
@@ -14,8 +14,8 @@
 
 /* ---- losses and stray ends ---- */
 
-/* Counted in the thread's slot, or where there is none in the header, or while no arena can be
-   touched here. */
+/* A loss is counted in the thread's slot. Without a slot it is counted in the header, and while the
+   arena must not be touched, in this file. */
 
 /* Any thread, relaxed. prof_i_thread_flush_losses() moves it into the arena. */
 static uint64_t unattributed[PROF_I_LOSS_WORDS];

@@ -1,4 +1,4 @@
-/* What cost.c and cost_sample.c need of the hot path, and what the slow paths are timed with. */
+/* The parts of the hot path that cost.c and cost_sample.c measure, and the timing of slow paths. */
 #ifndef PROF_CORE_RECORD_SCOPE_H
 #define PROF_CORE_RECORD_SCOPE_H
 

@@ -1,8 +1,8 @@
-/* The budget: see control.h. What a thread spends is summed up over a window of its own, which ends
-   at the first chunk change after a second. Events of all threads are counted in one window. Each
-   thread has a count of all its events; its present chunk counts by its cursor. The window has the
-   sum at its begin. A thread that finds the budget exceeded takes one step. Then all windows begin
-   anew, so that costs before the step do not count after it. */
+/* The budget: see control.h. Each thread sums up its costs over a window, which ends at the
+   thread's first chunk change after one second. The events of all threads are counted in one common
+   window. Each thread has a count of its events, and the cursor of its current chunk is added to
+   it. The window stores the sum at its begin. A thread that finds the budget exceeded makes one
+   step. Then all windows restart, so that costs from before the step do not count again. */
 #define _GNU_SOURCE
 #include "control.h"
 

@@ -20,8 +20,8 @@
 
 /* ---- a joined program's output ---- */
 
-/* A program that starts while a capture runs joins it (PROF_JOIN). The capture belongs to the
-   environment, and has an output of its own. */
+/* A program that calls prof_start() while a capture of the environment runs joins that capture
+   (PROF_JOIN). The program's output is separate from that of the environment. */
 
 static struct {
   char pattern[PROF_I_OUTPUT_ROOM];

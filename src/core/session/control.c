@@ -1,5 +1,5 @@
-/* Start and stop, as the program and the environment call them, of scopes and of memory; the
-   program's own names, and mutes. See control.h. */
+/* Starts and stops the recording of scopes and of memory, on behalf of the program and of the
+   environment. Also names and mutes that the program sets. See control.h. */
 #define _GNU_SOURCE
 #include "control.h"
 

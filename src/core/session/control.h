@@ -1,6 +1,6 @@
-/* The life of a capture: start, stop, and what a forked child does. The control lock has rank 1,
-   and is the only lock of core. Under it, files are opened and memory is mapped, but no user's
-   function is called. clear.c and arena_view.c have what others do with the capture. */
+/* The lifetime of a capture: start, stop, and the capture of a forked child. The control lock has
+   rank 1, and is the only lock of core. Under it, files are opened and memory is mapped, but no
+   user's function is called. Clears and readers are in clear.c and arena_view.c. */
 #ifndef PROF_CORE_SESSION_CONTROL_H
 #define PROF_CORE_SESSION_CONTROL_H
 

@@ -1,9 +1,9 @@
-/* What happens at fork(), and what a process needs before its first start. A forked child shares no
-   memory with its parent's capture.
+/* Handles fork(), and prepares a process before its first start. A forked child shares no memory
+   with its parent's capture.
 
-   It continues its parent's recording in its own capture, in three steps: planning, creating the
-   file without the lock, and beginning. If the template has no pid, the child adds a suffix to the
-   name: the parent may have ended, and its trace must stay. */
+   The child continues the recording in a new capture, in three steps: plan, create the file without
+   the lock, begin. If the template has no pid, the child adds a suffix to the name: the parent may
+   have ended, and its trace must stay. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>

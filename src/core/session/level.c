@@ -1,5 +1,5 @@
-/* The level that is in force, level requests, and preferred devices: what may change while a
-   capture runs. See level.h and control.h. */
+/* The settings that may change while a capture runs: the current level, level requests and
+   preferred devices. See level.h and control.h. */
 #define _GNU_SOURCE
 #include "level.h"
 
@@ -19,7 +19,7 @@
 
 /* ---- requests ---- */
 
-/* The requests decide what to do. The second part of this file does it. */
+/* This part decides on the next step. The part `the level in force` executes it. */
 
 enum { REQUESTS_MAX = 1024 };
 
