@@ -1,0 +1,255 @@
+"""Sums over single scopes, made here, against those that commands and exports print."""
+
+import base64
+import collections
+import gzip
+import json
+import os
+import re
+import signal
+import statistics
+import subprocess
+import sys
+
+from case import HANG_SECONDS, PROF
+from known_capture import Recorded
+from nested_capture import FILTERS, Nested, nested_events, read_export
+from test_filters import path_names
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "python"))
+from perfetto_file import fields_of, message
+
+PACKAGE = os.path.join(os.path.dirname(__file__), "..", "..", "bindings", "python")
+PYTHON = {
+    "PYTHONPATH": os.path.abspath(PACKAGE),
+    "PROF_LIBRARY": os.path.join(os.path.dirname(PROF), "libprof.so"),
+    "PROF_PYTHON_PROGRAM": sys.executable,
+}
+# Those that an export of call paths takes: its times are of what touches them.
+EXPORT_FILTERS = tuple(case for case in FILTERS if "--from" not in case[0])
+
+
+def row_sums(scopes, key_of, takes=lambda scope: True):
+    """calls, total and self by key; None has no row. The total is of the outermost calls."""
+    sums = {}
+    for scope in filter(takes, scopes):
+        if (key := key_of(scope)) is None:
+            continue
+        calls, total, own = sums.get(key, (0, 0, 0))
+        is_inner = any(takes(other) and key_of(other) == key for other in scope.around())
+        sums[key] = (calls + 1, total + (0 if is_inner else scope.duration), own + scope.self)
+    return sums
+
+
+def layer_of(scope):
+    return None if "layer" not in scope.args else str(scope.args["layer"])
+
+
+def varints(data):
+    """A packed field."""
+    found, value, shift = [], 0, 0
+    for byte in data:
+        value |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            found.append(value)
+            value = shift = 0
+    return found
+
+
+def pprof_sums(path):
+    """calls and self time by thread and call path, the outermost first."""
+    with open(path, "rb") as file:
+        data = file.read()
+    if data.startswith(b"\x1f\x8b"):
+        data = gzip.decompress(data)
+    fields = collections.defaultdict(list)
+    for number, value in fields_of(data):
+        fields[number].append(value)
+    texts = [value.decode() for value in fields[6]]
+    functions = {x[1]: texts[x[2]] for x in map(message, fields[5])}
+    frames = {x[1]: functions[message(x[4])[1]] for x in map(message, fields[4])}
+    sums = {}
+    for sample in fields[2]:
+        parts = message(sample)
+        thread = texts[message(parts[3])[2]]
+        key = (thread, *(frames[x] for x in reversed(varints(parts[1]))))
+        assert key not in sums
+        sums[key] = tuple(varints(parts[2]))
+    return sums
+
+
+def speedscope_sums(path):
+    """Self time by profile and call path."""
+    with open(path, encoding="utf-8") as file:
+        whole = json.load(file)
+    names = [frame["name"] for frame in whole["shared"]["frames"]]
+    sums = collections.Counter()
+    for profile in whole["profiles"]:
+        path, last = (profile["name"],), profile["startValue"]
+        for event in profile["events"]:
+            sums[path] += event["at"] - last
+            last, name = event["at"], names[event["frame"]]
+            if event["type"] == "C":
+                assert path[-1] == name
+            path = (*path, name) if event["type"] == "O" else path[:-1]
+        assert (path, last) == ((profile["name"],), profile["endValue"])
+    return {key: value for key, value in sums.items() if value}
+
+
+class Paths(Nested):
+    """Scopes that do not pass stay in the paths of those that do."""
+
+    def expected(self, takes):
+        """calls and self time by thread and call path, of the scopes that pass."""
+        sums = {}
+        for scope in filter(takes, self.scopes):
+            key = (scope.thread, *path_names(scope))
+            calls, own = sums.get(key, (0, 0))
+            sums[key] = (calls + 1, own + scope.self)
+        return sums
+
+    @staticmethod
+    def by_number(sums):
+        """With the thread's number, which ends its name."""
+        return {(int(re.findall(r"\d+", key[0])[-1]), *key[1:]): x for key, x in sums.items()}
+
+    def test_pprof_has_the_calls_and_self_times_of_the_scopes_that_pass(self):
+        for words, takes in EXPORT_FILTERS:
+            self.prof("dump", self.capture, *words, "-o", "some.pb")
+            found = self.by_number(pprof_sums(os.path.join(self.folder, "some.pb")))
+            self.assertEqual(found, self.expected(takes), words)
+
+    def test_speedscope_has_the_self_times_of_the_scopes_that_pass(self):
+        for words, takes in EXPORT_FILTERS:
+            self.prof("dump", self.capture, *words, "-o", "some.speedscope.json")
+            path = os.path.join(self.folder, "some.speedscope.json")
+            expected = {key: own for key, (_, own) in self.expected(takes).items() if own}
+            self.assertEqual(self.by_number(speedscope_sums(path)), expected, words)
+
+
+class Rows(Nested):
+    def report_rows(self, *words):
+        self.prof("report", *words, "-o", "page.html")
+        page = self.read("page.html")
+        packed = re.search(r'<script[^>]*data-encoding="gzip"[^>]*>([^<]*)</script>', page)
+        data = gzip.decompress(base64.b64decode(packed[1]))
+        data = json.loads(data[4 : 4 + int.from_bytes(data[:4], "little")])
+        return {row[0]: tuple(row[2:5]) for row in data["rows"]}
+
+    def test_a_report_by_an_argument_has_the_times_of_its_scopes(self):
+        for words, takes in FILTERS:
+            found = self.report_rows("--by", "arg:layer", *words, self.capture)
+            expected = row_sums(self.scopes, layer_of, takes)
+            self.assertTrue(expected)
+            self.assertEqual(found, expected, words)
+
+    def test_a_report_by_line_has_the_times_of_its_scopes(self):
+        self.write(
+            "script.py",
+            "def leaf(n):\n    return sum(range(n))\n\n\n"
+            "def tree(n):\n    leaf(n)\n    return n and tree(n - 1)\n\n\n"
+            "for _ in range(3):\n    tree(4)\n",
+        )
+        self.prof("run", "-q", "--python", "-o", "lines.prof", "script.py", env=PYTHON)
+        lines = self.prof("events", "--json", "lines.prof").stdout.splitlines()
+        scopes = [x for x in map(json.loads, lines) if x["file"] and not x["state"]]
+        self.assertGreater(len(scopes), 30)
+        open_places = []  # of the scopes around: events are in the order of time
+        sums = {}
+        for scope in scopes:
+            place = f"{scope['file']}:{scope['line']}"
+            end = scope["start_ns"] + scope["duration_ns"]
+            while open_places and open_places[-1][1] < end:
+                open_places.pop()
+            calls, total, own = sums.get(place, (0, 0, 0))
+            is_inner = any(place == other for other, _ in open_places)
+            total += 0 if is_inner else scope["duration_ns"]
+            sums[place] = (calls + 1, total, own + scope["self_ns"])
+            open_places.append((place, end))
+        script = os.path.join(os.path.realpath(self.folder), "script.py")
+        self.assertEqual([sums[f"{script}:{n}"][0] for n in (1, 5)], [16, 15])
+        found = self.report_rows("--by", "line", "lines.prof")
+        self.assertEqual({place: found.get(place) for place in sums}, sums)
+
+    def test_a_diff_by_an_argument_has_the_numbers_of_each_side(self):
+        other = self.write("other.json", json.dumps({"traceEvents": nested_events(self.seed + 1)}))
+        self.prof("import", other, "-o", "other.prof")
+        self.prof("dump", "other.prof", "-o", "export.json")
+        sides = {
+            "base": self.scopes,
+            "new": read_export(os.path.join(self.folder, "export.json")),
+        }
+        for words, takes in FILTERS:
+            found = self.prof(
+                *("diff", "--json", "--by", "arg:layer", *words, self.capture, "other.prof")
+            ).stdout
+            rows = {row["name"]: row for row in json.loads(found)["rows"]}
+            for side, scopes in sides.items():
+                expected = row_sums(scopes, layer_of, takes)
+                self.assertEqual(
+                    {
+                        key: (row[side]["calls"], row[side]["total_ns"])
+                        for key, row in rows.items()
+                        if row[side]
+                    },
+                    {key: sums[:2] for key, sums in expected.items()},
+                    (words, side),
+                )
+                for key in expected:
+                    lengths = [x.duration for x in scopes if takes(x) and layer_of(x) == key]
+                    mean = rows[key][side]["mean_ns"]
+                    self.assertAlmostEqual(mean, statistics.fmean(lengths), delta=1)
+
+
+OPEN = """
+import os, signal, sys
+import prof
+
+with prof.scope("done"):
+    pass
+scopes = [prof.scope(name) for name in sys.argv[1:]]
+for scope in scopes:
+    scope.__enter__()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+class Open(Recorded):
+    """Scopes that had not ended in processes that were killed."""
+
+    NAMES = (("a", "b", "a"), ("a", "c"), ("b",))
+
+    def leave(self, number, names):
+        """The capture of a process that is killed in these scopes."""
+        output = f"open-{number}.prof"
+        done = subprocess.run(
+            [sys.executable, "-c", OPEN, *names],
+            cwd=self.folder,
+            env={**os.environ, **PYTHON, "PROF_LEVEL": "1", "PROF_OUTPUT": output},
+            capture_output=True,
+            timeout=HANG_SECONDS,
+            check=False,
+        )
+        self.assertEqual(done.returncode, -signal.SIGKILL, done.stderr)
+        (capture,) = (x for x in os.listdir(self.folder) if x.startswith(output))
+        return capture
+
+    def test_several_captures_have_the_sum_and_the_longest_of_all(self):
+        captures = [self.leave(number, names) for number, names in enumerate(self.NAMES)]
+        lengths = collections.defaultdict(list)
+        for capture in captures:
+            for line in self.prof("events", "--json", capture).stdout.splitlines():
+                scope = json.loads(line)
+                if scope["state"] == "open":
+                    lengths[scope["name"]].append(scope["duration_ns"])
+        self.assertEqual({x: len(found) for x, found in lengths.items()}, {"a": 3, "b": 2, "c": 1})
+        for words, names in (((), "abc"), (("--name", "a|c"), "ac")):
+            table = json.loads(self.prof("table", "--json", *words, *captures).stdout)
+            rows = {row["name"]: row for row in table["rows"] if row["open"]}
+            self.assertEqual(
+                {name: (row["open"], row["open_for_ns"]) for name, row in rows.items()},
+                {name: (len(lengths[name]), max(lengths[name])) for name in names},
+            )
+            self.assertEqual(table["open"], sum(len(lengths[name]) for name in names))
+            self.assertTrue(all(row["calls"] == 0 for row in rows.values()))
