@@ -11,6 +11,7 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from glob import glob
 
 from setuptools import Distribution, setup  # isort: skip  # it brings its own distutils
@@ -24,26 +25,24 @@ except ImportError:  # before setuptools 70.1
     from wheel.bdist_wheel import bdist_wheel
 
 SONAME = "libprof.so.0"
-# the library's name, its folder in inject, and what CMakeLists.txt has for it
+# the library's name, its folder in inject, and what CMakeLists.txt has for it: the options of the
+# compiler and those of the linker
 BESIDE = (
-    ("itt", "annotation", ()),
-    ("torch", "torch", ()),
-    ("memory", "malloc", ("-fno-builtin", "-Wl,-z,now")),
+    ("itt", "annotation", (), ()),
+    ("torch", "torch", (), ()),
+    ("memory", "malloc", ("-fno-builtin",), ("-Wl,-z,now",)),
 )
 COMMAND = "prof"
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.abspath(os.path.join(HERE, "..", ".."))
 FOLDERS = ("*", "core/*")  # of src
-# What stands behind another is taken where the first is not known: zig's linker has no
-# -Bsymbolic-functions. That binds the level, too, which only a program that is itself linked
-# against this copy could see.
-ALWAYS = ("-std=gnu11", "-O2", "-DNDEBUG", "-fPIC", "-fvisibility=hidden", "-s")
+ALWAYS = ("-std=gnu11", "-O2", "-DNDEBUG", "-fPIC", "-fvisibility=hidden")
+DEFINES = ("-DPROF_OPEN_LIBRARIES=1",)
+LINKED = ("-fPIC", "-s")
 SHARED = ("-shared", "-Wl,-z,nodelete")
-OPTIONS = (
-    (f"-Wl,-soname,{SONAME}", "-DPROF_OPEN_LIBRARIES=1"),
-    ("-Wl,-Bsymbolic-functions", "-Wl,-Bsymbolic"),
-    ("-Wl,--gc-sections",),
-)
+# The first that is known: zig's linker has no -Bsymbolic-functions. The other binds the level, too,
+# which only a program that is itself linked against this copy could see.
+BINDINGS = ("-Wl,-Bsymbolic-functions", "-Wl,-Bsymbolic")
 LIBRARIES = ("-lpthread", "-lm", "-ldl")
 # opened at run time, where they are
 OPTIONAL = (("zlib.h", "ZLIB"), ("sqlite3.h", "SQLITE"), ("yajl/yajl_parse.h", "YAJL"))
@@ -81,23 +80,6 @@ class Compiler:
                 == 0
             )
 
-    def compile(self, sources, library):
-        options = [
-            *SHARED,
-            *OPTIONS[0],
-            next(filter(self.takes, OPTIONS[1]), "-fPIC"),
-            *self.optional(),
-        ]
-        if not self.made(options, sources, library):
-            raise SystemExit(
-                "libprof: the library did not compile"
-                + (
-                    ": uthash.h is missing (Debian: apt-get install uthash-dev)"
-                    if self.takes() and not self.takes("-include", "uthash.h")
-                    else ""
-                )
-            )
-
     def optional(self):
         return [
             option
@@ -106,30 +88,30 @@ class Compiler:
             for option in (f"-DPROF_HAVE_{name}=1", f"-DPROF_OPEN_{name}=1")
         ]
 
-    def compile_beside(self, sources, target, needed, *options):
-        """One that finds the other where it stands itself."""
-        if not self.made(["-Wl,-rpath,$ORIGIN", *options], [*sources, needed], target):
-            raise SystemExit(f"libprof: {target} did not compile")
+    def objects(self, sources, folder, *options):
+        """The objects' paths, in the order of the sources. As many are compiled at once as there
+        are processors."""
+        os.makedirs(folder)
+        targets = [os.path.join(folder, f"{n}.o") for n in range(len(sources))]
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            made = pool.map(lambda *pair: self.compiles(*pair, *options), sources, targets)
+            missing = [source for source, is_made in zip(sources, made) if not is_made]
+        if not missing:
+            return targets
+        why = ""
+        if self.takes() and not self.takes("-include", "uthash.h"):
+            why = ": uthash.h is missing (Debian: apt-get install uthash-dev)"
+        raise SystemExit(f"libprof: {os.path.relpath(missing[0], ROOT)} did not compile{why}")
 
-    def made(self, options, sources, library):
-        return (
-            subprocess.run(
-                [
-                    *self.command,
-                    *ALWAYS,
-                    *options,
-                    "-I",
-                    os.path.join(ROOT, "include"),
-                    "-I",
-                    os.path.join(ROOT, "src"),
-                    *sources,
-                    "-o",
-                    library,
-                    *LIBRARIES,
-                ]
-            ).returncode
-            == 0
-        )
+    def compiles(self, source, target, *options):
+        include = [x for folder in ("include", "src") for x in ("-I", os.path.join(ROOT, folder))]
+        command = [*self.command, *ALWAYS, *options, *include, "-c", source, "-o", target]
+        return subprocess.run(command).returncode == 0
+
+    def link(self, objects, target, *options):
+        command = [*self.command, *LINKED, *options, *objects, "-o", target, *LIBRARIES]
+        if subprocess.run(command).returncode != 0:
+            raise SystemExit(f"libprof: {os.path.basename(target)} did not link")
 
 
 class BuildWithLibrary(build_py):
@@ -144,35 +126,43 @@ class BuildWithLibrary(build_py):
                 f"libprof: its C sources are not at {ROOT}/src: install from a checkout of prof, "
                 f"or a wheel"
             )
-        own_sources = [f for f in sources if os.path.basename(os.path.dirname(f)) != "python"]
         os.makedirs(target, exist_ok=True)
-        compiler, library = Compiler(), os.path.join(target, SONAME)
-        compiler.compile(sources, library)
-        for name, folder, options in BESIDE:
-            file = f"libprof_{name}.so"
-            compiler.compile_beside(
-                glob(os.path.join(ROOT, "inject", folder, "*.c")),
-                os.path.join(target, file),
-                library,
-                *SHARED,
-                f"-Wl,-soname,{file}",
-                *options,
-            )
-        commands = [
-            file
-            for folder in ("prof", "import", "run")
-            for file in glob(os.path.join(ROOT, "tools", folder, "*.c"))
-        ]
-        # its call sites say where they stand, which is no matter of this machine
-        no_paths = filter(compiler.takes, [f"-fmacro-prefix-map={ROOT}/="])
-        # with the library's objects: libprof.so, if it is preloaded, looks for this name
-        exports = filter(compiler.takes, ["-Wl,--export-dynamic-symbol=prof_i_is_command"])
-        if not compiler.made(
-            [*OPTIONS[0][1:], *compiler.optional(), *no_paths, *exports],
-            [*commands, *own_sources],
-            os.path.join(target, COMMAND),
-        ):
-            raise SystemExit(f"libprof: {COMMAND} did not compile")
+        with tempfile.TemporaryDirectory() as folder:
+            build(Compiler(), sources, target, folder)
+
+
+def build(compiler, sources, target, folder):
+    """Makes the library, those beside it and the command, by objects in the folder."""
+    # call sites have paths of their sources, which must not be those of this machine
+    options = [
+        *DEFINES,
+        *compiler.optional(),
+        *filter(compiler.takes, [f"-fmacro-prefix-map={ROOT}/="]),
+    ]
+    objects = compiler.objects(sources, os.path.join(folder, "lib"), *options)
+    library = os.path.join(target, SONAME)
+    binding = next(filter(compiler.takes, BINDINGS), "-fPIC")
+    compiler.link(objects, library, *SHARED, f"-Wl,-soname,{SONAME}", binding)
+    for name, inside, compile_options, link_options in BESIDE:
+        file = f"libprof_{name}.so"
+        found = sorted(glob(os.path.join(ROOT, "inject", inside, "*.c")))
+        beside = compiler.objects(found, os.path.join(folder, name), *compile_options)
+        options_beside = (*SHARED, "-Wl,-rpath,$ORIGIN", f"-Wl,-soname,{file}", *link_options)
+        compiler.link([*beside, library], os.path.join(target, file), *options_beside)
+    found = [
+        file
+        for inside in ("prof", "import", "run")
+        for file in sorted(glob(os.path.join(ROOT, "tools", inside, "*.c")))
+    ]
+    commands = compiler.objects(found, os.path.join(folder, "command"), *options)
+    own = [
+        made
+        for source, made in zip(sources, objects)
+        if os.path.basename(os.path.dirname(source)) != "python"
+    ]
+    # with the library's objects: libprof.so, if it is preloaded, looks for this name
+    exports = filter(compiler.takes, ["-Wl,--export-dynamic-symbol=prof_i_is_command"])
+    compiler.link([*commands, *own], os.path.join(target, COMMAND), *exports)
 
 
 class CommandAsScript(build_scripts):

@@ -14,8 +14,9 @@ flock 9 # one at a time: tests run at once, and what one of them has must stay
 if [ "$(cat $folder/prof-packages 2>/dev/null)" != "$judges $others" ]; then
   rm -rf $folder
   python3 -m venv $folder >&2
-  pip() { tools/again.sh $folder/bin/python -m pip install --quiet --disable-pip-version-check \
-    "$@" >&2; }
+  # --no-compile: a test imports a part of the files, and compiles those itself.
+  pip() { tools/again.sh $folder/bin/python -m pip install --quiet --no-compile \
+    --disable-pip-version-check "$@" >&2; }
   # shellcheck disable=SC2086 # lists
   { pip $others && pip --no-deps $judges; }
   echo "$judges $others" >$folder/prof-packages
