@@ -7,7 +7,6 @@
 #include <prof/profiler.h>
 #include <string.h>
 
-#include "../../base/duplicate.h"
 #include "../../base/log.h"
 #include "../../base/options.h"
 #include "../../base/process.h"

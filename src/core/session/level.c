@@ -6,9 +6,9 @@
 #include <errno.h>
 #include <prof/profiler.h>
 
-#include "../../base/duplicate.h"
 #include "../../base/log.h"
 #include "../../base/port.h"
+#include "../../base/process.h"
 #include "../../base/reentry.h"
 #include "../buffer/arena.h"
 #include "../buffer/session.h"
