@@ -1,6 +1,6 @@
-/* A ring: the list of its chunks, and how a thread takes the oldest. See chunk_internal.h. */
+/* A ring: the list of its chunks, and how a thread takes the oldest. See internal.h. */
 #define _GNU_SOURCE
-#include "chunk_internal.h"
+#include "internal.h"
 
 #include <errno.h>
 #include <prof/profiler.h>

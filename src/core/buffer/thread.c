@@ -18,10 +18,10 @@
 #include "blocks.h"
 #include "chunk.h"
 #include "clock.h"
+#include "internal.h"
 #include "ledger.h"
 #include "observer.h"
 #include "session.h"
-#include "thread_internal.h"
 
 /* ---- virtual threads: the calling thread records as itself, or as a fiber that it is in ---- */
 
@@ -138,7 +138,7 @@ static prof_i_thread *thread_take_free(void) {
 
 enum { SLOT_TOUCHED_BYTES = 2 * 4096 };
 
-/* See thread_internal.h. */
+/* See internal.h. */
 void prof_i_slot_set_deep(prof_i_thread_slot *slot, uint64_t count) {
   __atomic_store_n(&slot->deep, count, __ATOMIC_RELAXED);
 }

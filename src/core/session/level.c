@@ -1,7 +1,6 @@
 /* The settings that may change while a capture runs: the current level, level requests and
    preferred devices. See level.h and control.h. */
 #define _GNU_SOURCE
-#include "level.h"
 
 #include <errno.h>
 #include <prof/profiler.h>
