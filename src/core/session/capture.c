@@ -1,5 +1,5 @@
-/* How a capture is created, with its file or memory and its size limit, begun and stopped. All with the control lock held, unless a function
-   says otherwise: see internal.h. */
+/* How a capture is created, with its file or memory and its size limit, begun and stopped. All with
+   the control lock held, unless a function says otherwise: see internal.h. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <string.h>
