@@ -212,11 +212,11 @@ static uint64_t begin_unusual(prof_site *site, const prof_details *details) {
                    __ATOMIC_RELAXED);
   const uint64_t start = prof_i_scope_begin_ticks(thread, prof_i_clock_ticks()) << 4;
   set_start(slot, open, start);
-  const uint64_t place = prof_i_open_index_of(thread, open);
-  prof_i_newest_set(&thread->newest, count, start, place);
-  if (!by_call) prof_i_newest_set(&thread->newest_block, block_count, start, place);
-  if (!by_call) prof_i_open_blocks_set(thread, begun, start, place);
-  prof_i_find_remember(thread, start, place);
+  const uint64_t open_index = prof_i_open_index_of(thread, open);
+  prof_i_newest_set(&thread->newest, count, start, open_index);
+  if (!by_call) prof_i_newest_set(&thread->newest_block, block_count, start, open_index);
+  if (!by_call) prof_i_open_blocks_set(thread, begun, start, open_index);
+  prof_i_find_remember(thread, start, open_index);
   return start;
 }
 
@@ -273,7 +273,7 @@ static prof_i_open_entry *reuse_gone_entry(prof_i_thread *thread, uint64_t at) {
 /* One that is known: of the last block, or where the hints say. */
 static prof_i_open_entry *reuse_hinted_entry(prof_i_thread *thread) {
   if (thread->slot->depth != PROF_I_OPEN_COUNT) return NULL;
-  prof_i_open_entry *open = reuse_gone_entry(thread, thread->newest_block.place);
+  prof_i_open_entry *open = reuse_gone_entry(thread, thread->newest_block.open_index);
   if (!open) open = reuse_gone_entry(thread, prof_i_hint_load(&thread->shown_gap));
   if (!open)
     open = reuse_gone_entry(thread, prof_i_hint_load(&thread->deep_gap) + PROF_I_OPEN_COUNT + 1);
@@ -300,15 +300,15 @@ static PROF_I_WARM uint64_t begin_in_gap(prof_i_thread *thread, const prof_site 
                    __ATOMIC_RELAXED);
   const uint64_t start = prof_i_scope_begin_ticks(thread, prof_i_counter()) << 4;
   set_start(slot, open, start);
-  const uint64_t place = prof_i_open_index_of(thread, open);
-  prof_i_newest_set(&thread->newest, count, start, place);
-  prof_i_newest_set(&thread->newest_block, block_count, start, place);
-  prof_i_open_blocks_set(thread, begun, start, place);
+  const uint64_t open_index = prof_i_open_index_of(thread, open);
+  prof_i_newest_set(&thread->newest, count, start, open_index);
+  prof_i_newest_set(&thread->newest_block, block_count, start, open_index);
+  prof_i_open_blocks_set(thread, begun, start, open_index);
   return start;
 }
 
 uint64_t prof_i_scope_begin_slow(prof_site *site, const prof_details *details) {
-  const bool has_window = prof_i_this_thread->timing.left != 0;
+  const bool has_window = prof_i_this_thread->timing.events_left != 0;
   const uint64_t since =
       has_window ? prof_i_cost_sample_begin(prof_i_this_thread, site, details) : 0;
   uint64_t begun = begin_deep(prof_i_this_thread, site, details);
