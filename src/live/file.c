@@ -57,10 +57,11 @@ static uint64_t stat_field(const char *fields, int number) {
    they cannot be compared with the times that it has written. */
 static bool has_other_clock(uint32_t pid) {
   char path[64];
-  struct stat own, its;
+  struct stat own_namespace, its_namespace;
   snprintf(path, sizeof path, "/proc/%u/ns/time", pid);
-  return stat("/proc/self/ns/time", &own) == 0 && stat(path, &its) == 0 &&
-         (own.st_dev != its.st_dev || own.st_ino != its.st_ino);
+  return stat("/proc/self/ns/time", &own_namespace) == 0 && stat(path, &its_namespace) == 0 &&
+         (own_namespace.st_dev != its_namespace.st_dev ||
+          own_namespace.st_ino != its_namespace.st_ino);
 }
 
 static process_state life_of_process(uint32_t pid, uint64_t start) {
@@ -136,10 +137,11 @@ static bool process_lacks_file(const prof_i_header *header, int fd) {
    another one, or unknown. */
 static bool process_shares_clock(const prof_i_header *header) {
   char path[64];
-  struct stat own, its;
-  if (stat("/proc/self/ns/time", &own) != 0) return true; /* a kernel that has none */
+  struct stat own_namespace, its_namespace;
+  if (stat("/proc/self/ns/time", &own_namespace) != 0) return true; /* a kernel that has none */
   snprintf(path, sizeof path, "/proc/%u/ns/time", header->pid);
-  return stat(path, &its) == 0 && own.st_dev == its.st_dev && own.st_ino == its.st_ino;
+  return stat(path, &its_namespace) == 0 && own_namespace.st_dev == its_namespace.st_dev &&
+         own_namespace.st_ino == its_namespace.st_ino;
 }
 
 /* ---- the file ---- */
@@ -284,18 +286,18 @@ static int open_source(prof_i_source *source, int fd, const char *path) {
   if (status) return status;
   /* Read first: a process that is alive afterwards was alive at this time. */
   const prof_i_clock_reading opened = read_clock_of_capture(fd, &header);
-  const process_state its =
+  const process_state state =
       bytes < PROF_I_FIRST_UNIT_OFFSET ? PROCESS_ENDED : process_state_of(&header);
-  if (its == PROCESS_ENDED || header.state == PROF_I_STATE_COPIED ||
+  if (state == PROCESS_ENDED || header.state == PROF_I_STATE_COPIED ||
       header.version == PROF_I_PACKED_VERSION || /* nobody records into it */
-      (its == PROCESS_UNKNOWN && header.state == PROF_I_STATE_STOPPED)) {
+      (state == PROCESS_UNKNOWN && header.state == PROF_I_STATE_STOPPED)) {
     status = read_or_map(source, fd, bytes, path);
   } else {
     status = copy_live_file(source, fd, bytes, path);
   }
-  if (status == PROF_OK) source->is_elsewhere = its == PROCESS_UNKNOWN;
-  if (status == PROF_OK && its == PROCESS_RUNS) source->opened = opened;
-  if (status == PROF_OK && its == PROCESS_RUNS) source->is_copied = source_is_copy(fd, &header);
+  if (status == PROF_OK) source->is_elsewhere = state == PROCESS_UNKNOWN;
+  if (status == PROF_OK && state == PROCESS_RUNS) source->opened = opened;
+  if (status == PROF_OK && state == PROCESS_RUNS) source->is_copied = source_is_copy(fd, &header);
   return status;
 }
 
@@ -353,11 +355,11 @@ static int refuse_capture_copy(const char *path) {
 
 static int check_capture(const char *path, int fd) {
   unsigned char bytes[PROF_I_HEADER_BYTES];
-  prof_i_header its;
-  const prof_i_header *const header = &its;
+  prof_i_header checked;
+  const prof_i_header *const header = &checked;
   const ssize_t count = pread(fd, bytes, sizeof bytes, 0);
   if (count < 0) return level_fail_errno(path);
-  const int status = prof_i_header_detect(bytes, (uint64_t)count, &its);
+  const int status = prof_i_header_detect(bytes, (uint64_t)count, &checked);
   if (status) return prof_i_fail_in(path, status);
   if (header->version == PROF_I_PACKED_VERSION)
     return prof_i_fail(PROF_E_NOT_RUNNING,
