@@ -36,7 +36,7 @@ typedef struct prof_i_itt_id {
 /* __itt_api_info: one function. What the collector has not is set to null_func. */
 typedef struct prof_i_itt_function {
   const char *name;
-  void **place;
+  void **address;
   void *init_func;
   void *null_func;
   int group;

@@ -292,7 +292,7 @@ void __itt_api_init(prof_i_itt_part *part, int groups) { /* NOLINT(bugprone-rese
     void *function = f->null_func;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
       if (strcmp(f->name, table[i].name) == 0) function = table[i].function;
-    __atomic_store_n(f->place, function, __ATOMIC_RELEASE);
+    __atomic_store_n(f->address, function, __ATOMIC_RELEASE);
   }
 }
 

@@ -12,6 +12,7 @@
 
 #ifdef PROF_OPEN_LIBRARIES
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
 #include <pthread.h>
@@ -152,64 +153,6 @@ int prof_i_library_find_loaded(const char *name, char *path_out, size_t room) {
 
 #endif
 
-/* ---- may this user read it? Only glibc says where its loader looks ---- */
-
-#if defined(PROF_OPEN_LIBRARIES) && defined(__GLIBC__)
-
-#include <dlfcn.h>
-#include <fcntl.h>
-#include <stdlib.h>
-
-static bool file_is_unreadable(const char *path) {
-  return faccessat(AT_FDCWD, path, F_OK, AT_EACCESS) == 0 &&
-         faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) != 0 && errno == EACCES;
-}
-
-/* To free(); NULL: it does not tell, or there is no memory. */
-static Dl_serinfo *loader_search_path(void) {
-  Dl_serinfo about, *all = NULL;
-  void *const program = dlopen(NULL, RTLD_NOW);
-  if (program && dlinfo(program, RTLD_DI_SERINFOSIZE, &about) == 0 &&
-      (all = malloc(about.dls_size))) {
-    *all = about;
-    if (dlinfo(program, RTLD_DI_SERINFO, all) == 0) return all;
-  }
-  dlerror(); /* no other thread has it */
-  free(all);
-  return NULL;
-}
-
-/* Is there a library of that name, or path, which this user may not read? For such a library the
-   loader mostly says that it does not exist. path_out gets its path, as far as there is room. A
-   name is searched in the folders of the loader, LD_LIBRARY_PATH and the system, but not in
-   ldconfig's cache. False also where the loader does not tell its folders, and in the static
-   library. Any thread. */
-static bool library_is_unreadable(const char *name, char *path_out, size_t room) {
-  bool is_it = false;
-  if (strchr(name, '/')) {
-    snprintf(path_out, room, "%s", name);
-    return file_is_unreadable(name);
-  }
-  Dl_serinfo *const all = loader_search_path();
-  for (unsigned i = 0; all && i < all->dls_cnt && !is_it; i++) {
-    const int bytes = snprintf(path_out, room, "%s/%s", all->dls_serpath[i].dls_name, name);
-    is_it = bytes > 0 && (size_t)bytes < room && file_is_unreadable(path_out);
-  }
-  free(all);
-  return is_it;
-}
-
-#else
-
-static bool library_is_unreadable(const char *name, char *path_out, size_t room) {
-  (void)name;
-  (void)path_out;
-  (void)room;
-  return false;
-}
-
-#endif
-
 /* ---- opening ---- */
 
 /* Of what is nowhere the loader says the name that it was given; of what it has found, its place,
@@ -222,17 +165,12 @@ static bool error_says_not_found(const char *name, const char *text) {
 
 static prof_i_library_error open_error_text(const char *name, const char *text) {
   prof_i_library_error why = {.is_broken = !error_says_not_found(name, text)};
-  char path[sizeof why.text - 50]; /* with what is said of it */
   const bool is_named = strncmp(text, name, strlen(name)) == 0;
   snprintf(why.text, sizeof why.text, "%s%s%s", is_named ? "" : name,
            !why.is_broken ? ""
            : is_named     ? "cannot be loaded: "
                           : " cannot be loaded: ",
            text);
-  /* it asks the loader, whose text is gone then */
-  if (!library_is_unreadable(name, path, sizeof path)) return why;
-  why.is_broken = why.is_refused = true;
-  snprintf(why.text, sizeof why.text, "%s is there, but may not be read (permission denied)", path);
   return why;
 }
 

@@ -10,7 +10,6 @@ typedef struct prof_i_library_error {
   /* it is there, and cannot be loaded: no library, of another machine, or what it needs is not
      there */
   bool is_broken;
-  bool is_refused; /* and so because this user may not read it */
   char text[200];
 } prof_i_library_error;
 

@@ -1,15 +1,201 @@
 /* CUDA's table. A forked child has the parent's handles but not the threads behind them. After some
-   errors CUDA does nothing more. In both cases calls are refused without calling the library. */
+   errors CUDA does nothing more. In both cases calls are refused without calling the library.
+
+   The devices are those that the program sees, in the driver's order: their ordinal is
+   prof_device.index. They are listed once, when the back end is opened. */
 #include "internal.h"
 
 #include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "api.h"
+
+/* ---- the library ---- */
+
+static const char *const cuda_names[] = {"libcuda.so.1", NULL};
+static const prof_i_vendor_symbol cuda_symbols[] = {
+#define SYMBOL(need, name, symbol, arguments) \
+  {#symbol, offsetof(prof_i_cuda_functions, name), PROF_I_VENDOR_##need},
+    PROF_I_CU_FUNCTIONS(SYMBOL)
+#undef SYMBOL
+};
+
+prof_i_cuda_functions prof_i_cuda;
+
+static const prof_i_vendor_library cuda_library = {
+    .names = cuda_names,
+    .symbols = cuda_symbols,
+    .symbol_count = sizeof cuda_symbols / sizeof *cuda_symbols,
+    .functions = &prof_i_cuda,
+    .oldest_text = ": CUDA 10.0's driver is the oldest that serves"};
+
+/* True if the program has loaded it. Any thread. */
+static int cuda_library_is_loaded(void) { return prof_i_vendor_library_is_loaded(&cuda_library); }
+
+/* See prof_i_vendor_library_open(). ABSENT, VERSION, UNSUPPORTED. One thread at a time. */
+static int cuda_library_open(void) { return prof_i_vendor_library_open(&cuda_library, NULL); }
+
+/* ---- errors ---- */
+
+static struct { int32_t error_code; /* fatal; 0: none so far. Relaxed */ } cuda_fatal;
+
+static bool is_cuda_fatal(int32_t error) {
+  switch (error) {
+#define CASE(name, value) case value:
+    PROF_I_CU_FATAL_ERRORS(CASE)
+#undef CASE
+    return true;
+    default:
+      return false;
+  }
+}
+
+static int result_of_cuda(int32_t error) {
+  if (error >= PROF_I_CU_ERROR_STREAM_CAPTURE_UNSUPPORTED &&
+      error <= PROF_I_CU_ERROR_STREAM_CAPTURE_WRONG_THREAD)
+    return PROF_BACKEND_CAPTURING;
+  switch (error) {
+    case PROF_I_CU_ERROR_OUT_OF_MEMORY:
+      return PROF_BACKEND_NO_MEMORY;
+    case PROF_I_CU_ERROR_NO_DEVICE:
+      return PROF_BACKEND_NO_DEVICE;
+    case PROF_I_CU_ERROR_INVALID_CONTEXT:
+    case PROF_I_CU_ERROR_CONTEXT_IS_DESTROYED:
+    case PROF_I_CU_ERROR_INVALID_HANDLE:
+      return PROF_BACKEND_INVALID;
+    case PROF_I_CU_ERROR_NOT_PERMITTED:
+      return PROF_BACKEND_PERMISSION;
+    case PROF_I_CU_ERROR_SYSTEM_DRIVER_MISMATCH:
+    case PROF_I_CU_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE:
+      return PROF_BACKEND_VERSION;
+    default:
+      return PROF_BACKEND_VENDOR;
+  }
+}
+
+/* Keeps a text such as "cuEventRecord: CUDA_ERROR_INVALID_HANDLE (400), invalid resource handle",
+   in the driver's words, and returns the result that fits. */
+static int cuda_fail_call(const char *function, int32_t error) {
+  const char *name = NULL, *text = NULL;
+  prof_i_cuda.cuGetErrorName(error, &name);
+  prof_i_cuda.cuGetErrorString(error, &text);
+  if (is_cuda_fatal(error)) __atomic_store_n(&cuda_fatal.error_code, error, __ATOMIC_RELAXED);
+  return prof_i_backend_fail(result_of_cuda(error), "%s: %s (%d)%s%s%s", function,
+                             name ? name : "an error", error, text ? ", " : "", text ? text : "",
+                             is_cuda_fatal(error) ? ": no more CUDA in this process" : "");
+}
+
+/* Not OK after a call of prof's returned one of PROF_I_CU_FATAL_ERRORS: CUDA does nothing more in
+   this process, and prof calls it no more. The program's own calls report the error, too. Any
+   thread. */
+static int cuda_check_fatal(void) {
+  const int32_t error = __atomic_load_n(&cuda_fatal.error_code, __ATOMIC_RELAXED);
+  return error == 0 ? PROF_BACKEND_OK : cuda_fail_call("an earlier call", error);
+}
+
+/* ---- devices ---- */
+
+enum { DEVICES_MAX = 64 };
+
+static struct {
+  prof_i_cu_device all[DEVICES_MAX]; /* not changed once they are listed */
+  uint32_t count;
+} cuda_device_list;
+
+/* NOT_READY: the program has not begun to use CUDA. NO_DEVICE. Creates no context, and does not
+   initialise CUDA, because a forked child could not use it then. */
+static int cuda_devices_list(void) {
+  int32_t count = 0;
+  const int32_t error = prof_i_cuda.cuDeviceGetCount(&count);
+  if (error == PROF_I_CU_ERROR_NOT_INITIALIZED)
+    return prof_i_backend_fail_text(
+        PROF_BACKEND_NOT_READY,
+        "the program has not begun to use CUDA (cuInit), or that failed: prof doctor says why");
+  if (error != 0) return cuda_fail_call("cuDeviceGetCount", error);
+  cuda_device_list.count = 0;
+  for (int32_t i = 0; i < count && cuda_device_list.count < DEVICES_MAX; i++)
+    if (prof_i_cuda.cuDeviceGet(&cuda_device_list.all[cuda_device_list.count], i) == 0)
+      cuda_device_list.count++;
+  return cuda_device_list.count
+             ? PROF_BACKEND_OK
+             : prof_i_backend_fail_text(
+                   PROF_BACKEND_NO_DEVICE,
+                   "cuDeviceGetCount: 0 devices (CUDA_VISIBLE_DEVICES may hide some)");
+}
+
+uint32_t prof_i_cuda_devices_count(void) { return cuda_device_list.count; }
+
+/* Its number; UINT32_MAX: it was not listed. */
+static uint32_t cuda_device_number(prof_i_cu_device device) {
+  for (uint32_t i = 0; i < cuda_device_list.count; i++)
+    if (cuda_device_list.all[i] == device) return i;
+  return UINT32_MAX;
+}
+
+/* ---- of a stream ---- */
+
+/* Drivers before 12.8: what was current before is so again. */
+static int32_t get_device_by_context(prof_i_cu_stream stream, prof_i_cu_device *device_out) {
+  prof_i_cu_context context = NULL, popped;
+  int32_t error = prof_i_cuda.cuStreamGetCtx(stream, &context);
+  if (error == 0) error = prof_i_cuda.cuCtxPushCurrent(context);
+  if (error != 0) return error;
+  error = prof_i_cuda.cuCtxGetDevice(device_out);
+  prof_i_cuda.cuCtxPopCurrent(&popped);
+  return error;
+}
+
+/* The number of the stream's device, or UINT32_MAX with a text. A default stream belongs to the
+   current context. */
+static uint32_t cuda_stream_device(prof_i_cu_stream stream) {
+  prof_i_cu_device device = -1;
+  const bool is_told = prof_i_cuda.cuStreamGetDevice != NULL;
+  const int32_t error = is_told ? prof_i_cuda.cuStreamGetDevice(stream, &device)
+                                : get_device_by_context(stream, &device);
+  if (error != 0) {
+    cuda_fail_call(is_told ? "cuStreamGetDevice" : "cuStreamGetCtx", error);
+    return UINT32_MAX;
+  }
+  const uint32_t number = cuda_device_number(device);
+  if (number == UINT32_MAX)
+    prof_i_backend_fail_text(PROF_BACKEND_INVALID,
+                             "the stream's device is not one of those that were listed");
+  return number;
+}
+
+/* ---- describing ---- */
+
+static uint32_t cuda_attribute(prof_i_cu_device device, int32_t what) {
+  int32_t value = 0;
+  return prof_i_cuda.cuDeviceGetAttribute(&value, what, device) == 0 && value > 0 ? (uint32_t)value
+                                                                                  : 0;
+}
+
+void prof_i_cuda_device_describe(uint32_t number, prof_backend_device *out) {
+  const prof_i_cu_device device = cuda_device_list.all[number];
+  int32_t version = 0;
+  size_t bytes = 0;
+  *out = (prof_backend_device){.size = out->size};
+  if (prof_i_cuda.cuDeviceGetName(out->name, (int32_t)sizeof out->name, device) != 0)
+    out->name[0] = '\0';
+  snprintf(out->arch, sizeof out->arch, "sm_%u%u",
+           cuda_attribute(device, PROF_I_CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) % 1000,
+           cuda_attribute(device, PROF_I_CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR) % 1000);
+  if (prof_i_cuda.cuDriverGetVersion(&version) == 0)
+    snprintf(out->driver, sizeof out->driver, "CUDA %d.%d", version / 1000, version % 1000 / 10);
+  if (prof_i_cuda.cuDeviceTotalMem(&bytes, device) == 0) out->memory_bytes = bytes;
+  if (prof_i_cuda.cuDeviceGetUuid) prof_i_cuda.cuDeviceGetUuid((prof_i_cu_uuid *)out->uuid, device);
+  out->units = cuda_attribute(device, PROF_I_CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  out->clock_khz = cuda_attribute(device, PROF_I_CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
+  out->pci_domain = cuda_attribute(device, PROF_I_CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID);
+  out->pci_bus = cuda_attribute(device, PROF_I_CU_DEVICE_ATTRIBUTE_PCI_BUS_ID);
+  out->pci_device = cuda_attribute(device, PROF_I_CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID);
+}
 
 /* ---- events ---- */
 
@@ -64,13 +250,13 @@ static bool cuda_marker_has_event(cuda_marker *marker) {
 static int make_cuda_event(prof_i_cu_stream stream, cuda_marker *made) {
   prof_i_cu_context popped;
   int32_t error = prof_i_cuda.cuStreamGetCtx(stream, &made->context);
-  if (error != 0) return prof_i_cuda_fail_call("cuStreamGetCtx", error);
+  if (error != 0) return cuda_fail_call("cuStreamGetCtx", error);
   error = context_number_of(made->context, &made->context_number);
   if (error == 0) error = prof_i_cuda.cuCtxPushCurrent(made->context);
-  if (error != 0) return prof_i_cuda_fail_call("cuCtxPushCurrent", error);
+  if (error != 0) return cuda_fail_call("cuCtxPushCurrent", error);
   WITH_RELAXED_CAPTURE(error, prof_i_cuda.cuEventCreate(&made->event, PROF_I_CU_EVENT_DEFAULT));
   prof_i_cuda.cuCtxPopCurrent(&popped);
-  return error == 0 ? PROF_BACKEND_OK : prof_i_cuda_fail_call("cuEventCreate", error);
+  return error == 0 ? PROF_BACKEND_OK : cuda_fail_call("cuEventCreate", error);
 }
 
 static void destroy_cuda_event(prof_i_cu_event event) {
@@ -83,7 +269,7 @@ static void destroy_cuda_event(prof_i_cu_event event) {
 static cuda_marker *cuda_marker_create(void) { return calloc(1, sizeof(cuda_marker)); }
 
 static void cuda_marker_destroy(cuda_marker *marker) {
-  if (prof_i_cuda_check_fatal() == PROF_BACKEND_OK && cuda_marker_has_event(marker))
+  if (cuda_check_fatal() == PROF_BACKEND_OK && cuda_marker_has_event(marker))
     destroy_cuda_event(marker->event);
   free(marker);
 }
@@ -97,7 +283,7 @@ static int record_new_cuda_event(cuda_marker *marker, prof_i_cu_stream stream) {
   const int32_t error = prof_i_cuda.cuEventRecord(fresh.event, stream);
   if (error != 0) {
     destroy_cuda_event(fresh.event);
-    return prof_i_cuda_fail_call("cuEventRecord", error);
+    return cuda_fail_call("cuEventRecord", error);
   }
   if (marker->event) destroy_cuda_event(marker->event);
   *marker = fresh;
@@ -114,7 +300,7 @@ static int cuda_marker_record(cuda_marker *marker, prof_i_cu_stream stream) {
     return PROF_BACKEND_OK;
   }
   return error == PROF_I_CU_ERROR_INVALID_HANDLE ? record_new_cuda_event(marker, stream)
-                                                 : prof_i_cuda_fail_call("cuEventRecord", error);
+                                                 : cuda_fail_call("cuEventRecord", error);
 }
 
 static int refuse_empty_cuda_marker(void) {
@@ -129,7 +315,7 @@ static int cuda_marker_query(cuda_marker *marker) {
   WITH_RELAXED_CAPTURE(error, prof_i_cuda.cuEventQuery(marker->event));
   if (error == 0) return PROF_BACKEND_OK;
   return error == PROF_I_CU_ERROR_NOT_READY ? PROF_BACKEND_NOT_READY
-                                            : prof_i_cuda_fail_call("cuEventQuery", error);
+                                            : cuda_fail_call("cuEventQuery", error);
 }
 
 /* From a to b, of one context. The driver reports a float of milliseconds. */
@@ -140,7 +326,7 @@ static int cuda_marker_elapsed(cuda_marker *a, cuda_marker *b, int64_t *ns_out) 
   WITH_RELAXED_CAPTURE(error, prof_i_cuda.cuEventElapsedTime(&ms, a->event, b->event));
   if (error != 0)
     return error == PROF_I_CU_ERROR_NOT_READY ? PROF_BACKEND_NOT_READY
-                                              : prof_i_cuda_fail_call("cuEventElapsedTime", error);
+                                              : cuda_fail_call("cuEventElapsedTime", error);
   const double ns = (double)ms * 1e6;
   if (!(fabs(ns) < 1e18))
     return prof_i_backend_fail(PROF_BACKEND_VENDOR, "cuEventElapsedTime: %g ms", (double)ms);
@@ -157,7 +343,7 @@ static int refuse_cuda_in_child(void) {
 
 /* OK if the driver may be called for an event or a stream. */
 static int check_cuda(const prof_backend_self *self) {
-  return prof_i_vendor_is_forked(self) ? refuse_cuda_in_child() : prof_i_cuda_check_fatal();
+  return prof_i_vendor_is_forked(self) ? refuse_cuda_in_child() : cuda_check_fatal();
 }
 
 /* 0, 1 and 2 are the default streams: the legacy one by two names, and the thread's own. */
@@ -169,20 +355,20 @@ static prof_i_cu_stream cuda_stream_at(uint64_t handle) {
 
 static int cuda_probe(const prof_backend_host *host) {
   (void)host;
-  return prof_i_cuda_library_open();
+  return cuda_library_open();
 }
 
 /* NOT_READY until the program itself has begun to use CUDA: if prof began, a child forked later
    could not use CUDA. */
 static int cuda_open(const prof_backend_host *host, prof_backend_self **self_out) {
   static prof_backend_self self;
-  const int result = prof_i_cuda_devices_list();
+  const int result = cuda_devices_list();
   self.host = host;
   if (result == PROF_BACKEND_OK) *self_out = &self;
   return result;
 }
 
-static int cuda_in_use(void) { return prof_i_cuda_library_is_loaded(); }
+static int cuda_in_use(void) { return cuda_library_is_loaded(); }
 
 /* ---- events ---- */
 
@@ -222,9 +408,9 @@ static int cuda_stream_of(prof_backend_self *self, uint64_t stream, uint32_t *de
   int result = check_cuda(self);
   if (result != PROF_BACKEND_OK) return result;
   const int32_t error = prof_i_cuda.cuStreamIsCapturing(cuda_stream_at(stream), &capture);
-  if (error != 0) result = prof_i_cuda_fail_call("cuStreamIsCapturing", error);
+  if (error != 0) result = cuda_fail_call("cuStreamIsCapturing", error);
   if (result != PROF_BACKEND_OK && result != PROF_BACKEND_CAPTURING) return result;
-  *device_out = prof_i_cuda_stream_device(cuda_stream_at(stream));
+  *device_out = cuda_stream_device(cuda_stream_at(stream));
   /* The legacy stream returns an error while another stream is captured: nothing may be put on it.
      */
   *is_capturing_out =

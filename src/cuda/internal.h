@@ -17,7 +17,7 @@ extern const prof_backend prof_i_cuda_backend;
    its own, because a program that samples need not use CUDA. */
 extern const prof_backend prof_i_nvml_backend;
 
-/* ---- devices.c ---- */
+/* ---- backend.c ---- */
 
 typedef struct prof_i_cuda_functions {
 /* NOLINTNEXTLINE(bugprone-macro-parentheses): a declaration's */
@@ -26,34 +26,11 @@ typedef struct prof_i_cuda_functions {
 #undef PROF_I_CU_MEMBER
 } prof_i_cuda_functions;
 
-/* Written only by prof_i_cuda_library_open(). Call these only after it returned OK. */
+/* Written only by cuda_library_open(). Call these only after it returned OK. */
 extern prof_i_cuda_functions prof_i_cuda __attribute__((visibility("hidden")));
-
-/* See prof_i_vendor_library_open(). ABSENT, VERSION, UNSUPPORTED. One thread at a time. */
-int prof_i_cuda_library_open(void);
-
-/* True if the program has loaded it. Any thread. */
-int prof_i_cuda_library_is_loaded(void);
-
-/* Keeps a text such as "cuEventRecord: CUDA_ERROR_INVALID_HANDLE (400), invalid resource handle",
-   in the driver's words, and returns the result that fits. */
-int prof_i_cuda_fail_call(const char *function, int32_t error);
-
-/* Not OK after a call of prof's returned one of PROF_I_CU_FATAL_ERRORS: CUDA does nothing more in
-   this process, and prof calls it no more. The program's own calls report the error, too. Any
-   thread. */
-int prof_i_cuda_check_fatal(void);
-
-/* NOT_READY: the program has not begun to use CUDA. NO_DEVICE. Creates no context, and does not
-   initialise CUDA, because a forked child could not use it then. */
-int prof_i_cuda_devices_list(void);
 
 /* Their number. Any thread, as all below. */
 uint32_t prof_i_cuda_devices_count(void);
-
-/* The number of the stream's device, or UINT32_MAX with a text. A default stream belongs to the
-   current context. */
-uint32_t prof_i_cuda_stream_device(prof_i_cu_stream stream);
 
 /* Describes it, except for the size. */
 void prof_i_cuda_device_describe(uint32_t number, prof_backend_device *out);
@@ -77,12 +54,6 @@ int prof_i_cupti_library_open(const prof_backend_host *host, int32_t driver_vers
 
 /* Keeps a text of the CUptiResult, and returns the result that fits. */
 int prof_i_cupti_fail_call(const char *function, int32_t error);
-
-/* ---- calls.c ---- */
-
-/* The interned name, as Kineto has it: without the suffix of the release. domain:
-   PROF_I_CUPTI_CB_DOMAIN_*. 0: CUPTI knows no name. The collector, as below. */
-uint32_t prof_i_cuda_call_name(const prof_backend_host *host, int32_t domain, uint32_t number);
 
 /* Has CUPTI record only the calls that put work on devices. False: this CUPTI records all or none.
    */

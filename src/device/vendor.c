@@ -62,10 +62,8 @@ int prof_i_backend_fail(int result, const char *format, ...) {
 }
 
 int prof_i_backend_fail_library(const char *before, const prof_i_library_error *why) {
-  return prof_i_backend_fail(why->is_refused  ? PROF_BACKEND_PERMISSION
-                             : why->is_broken ? PROF_BACKEND_VERSION
-                                              : PROF_BACKEND_ABSENT,
-                             "%s%s", before, why->text);
+  return prof_i_backend_fail(why->is_broken ? PROF_BACKEND_VERSION : PROF_BACKEND_ABSENT, "%s%s",
+                             before, why->text);
 }
 
 const char *prof_i_backend_last_error(void) {

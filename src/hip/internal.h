@@ -18,54 +18,10 @@ extern const prof_backend prof_i_hip_backend;
    that samples need not use HIP. */
 extern const prof_backend prof_i_amdgpu_backend;
 
-/* ---- devices.c ---- */
-
-typedef struct prof_i_hip_functions {
-/* NOLINTNEXTLINE(bugprone-macro-parentheses): a declaration's */
-#define PROF_I_HIP_MEMBER(need, name, arguments) int32_t(*name) arguments;
-  PROF_I_HIP_FUNCTIONS(PROF_I_HIP_MEMBER)
-#undef PROF_I_HIP_MEMBER
-/* NOLINTNEXTLINE(bugprone-macro-parentheses): a declaration's */
-#define PROF_I_HIP_MEMBER(name, arguments) const char *(*name)arguments;
-  PROF_I_HIP_TEXTS(PROF_I_HIP_MEMBER)
-#undef PROF_I_HIP_MEMBER
-} prof_i_hip_functions;
-
-/* Written only by prof_i_hip_library_open(). Call these only after it returned OK. */
-extern prof_i_hip_functions prof_i_hip __attribute__((visibility("hidden")));
-
-/* See prof_i_vendor_library_open(). A loaded copy of any major comes first, then the newest.
-   ABSENT, VERSION, UNSUPPORTED. One thread at a time. */
-int prof_i_hip_library_open(void);
-
-/* True if the program has loaded it. Any thread. */
-int prof_i_hip_library_is_loaded(void);
-
-/* Keeps a text such as "hipEventRecord: hipErrorInvalidHandle (400), invalid resource handle", in
-   the runtime's words, and returns the result that fits. */
-int prof_i_hip_fail_call(const char *function, int32_t error);
-
-/* Not OK after a call of prof's returned one of PROF_I_HIP_FATAL_ERRORS: HIP does nothing more in
-   this process, and prof calls it no more. The error is left to the program. Any thread. */
-int prof_i_hip_check_fatal(void);
-
-/* True if the calling thread has an error that the program has not fetched by hipGetLastError().
-   Before HIP 7 any successful call clears it, so nothing may be called then. Any thread. */
-bool prof_i_hip_has_error(void);
-
-/* OK if the kernel shows a device. Does not call the runtime. */
-int prof_i_hip_devices_probe(void);
-
-/* NO_DEVICE with a reason, such as a missing /dev/kfd or no right to open it. Starts the runtime if
-   it was not started: the caller has a stream of it, or queries the devices. */
-int prof_i_hip_devices_list(void);
+/* ---- backend.c ---- */
 
 /* Their number. Any thread, as all below. */
 uint32_t prof_i_hip_devices_count(void);
-
-/* The number of the stream's device, or UINT32_MAX with a text. For a default stream, and with
-   runtimes before 6.0, this is the calling thread's current device. */
-uint32_t prof_i_hip_stream_device(prof_i_hip_stream stream);
 
 /* Describes it, except for the size. */
 void prof_i_hip_device_describe(uint32_t number, prof_backend_device *out);

@@ -12,7 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../base/duplicate.h"
 #include "../base/log.h"
 #include "../base/path.h"
 #include "../base/process.h"

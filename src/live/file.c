@@ -1,12 +1,16 @@
 /* Opens a capture file. A file that its process still writes to is copied as a snapshot. A small
    finished file is read, so later changes do not matter. A large one, or one of many, is mapped: if
    it is truncated then, the reader gets SIGBUS. Only regular files are opened, because a FIFO may
-   block, and a device may act. */
+   block, and a device may act.
+
+   Also switches the level of the process that records, through its capture file. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <prof/trace.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +29,8 @@
 #include "live.h"
 
 /* ---- the process that records ---- */
+
+typedef enum process_state { PROCESS_ENDED, PROCESS_RUNS, PROCESS_UNKNOWN } process_state;
 
 /* Reads /proc/PID/stat from field 3 on, which follows the name. False: it cannot be read. */
 static bool read_stat(uint32_t pid, char *fields_out, size_t room) {
@@ -51,24 +57,25 @@ static uint64_t stat_field(const char *fields, int number) {
    they cannot be compared with the times that it has written. */
 static bool has_other_clock(uint32_t pid) {
   char path[64];
-  struct stat own, its;
+  struct stat own_namespace, its_namespace;
   snprintf(path, sizeof path, "/proc/%u/ns/time", pid);
-  return stat("/proc/self/ns/time", &own) == 0 && stat(path, &its) == 0 &&
-         (own.st_dev != its.st_dev || own.st_ino != its.st_ino);
+  return stat("/proc/self/ns/time", &own_namespace) == 0 && stat(path, &its_namespace) == 0 &&
+         (own_namespace.st_dev != its_namespace.st_dev ||
+          own_namespace.st_ino != its_namespace.st_ino);
 }
 
-static prof_i_process_state life_of_process(uint32_t pid, uint64_t start) {
+static process_state life_of_process(uint32_t pid, uint64_t start) {
   char fields[1024];
   if (!read_stat(pid, fields, sizeof fields)) {
     /* /proc may be hidden. If in doubt the process is alive, so that its work is not lost. */
     const bool is_there = kill((pid_t)pid, 0) == 0 || errno == EPERM;
-    return is_there ? PROF_I_PROCESS_RUNS : PROF_I_PROCESS_ENDED;
+    return is_there ? PROCESS_RUNS : PROCESS_ENDED;
   }
   /* no thread is left */
   const bool is_zombie = (fields[0] == 'Z' || fields[0] == 'X') && stat_field(fields, 20) <= 1;
-  if (is_zombie) return PROF_I_PROCESS_ENDED;
-  if (stat_field(fields, 22) == start) return PROF_I_PROCESS_RUNS;
-  return has_other_clock(pid) ? PROF_I_PROCESS_UNKNOWN : PROF_I_PROCESS_ENDED;
+  if (is_zombie) return PROCESS_ENDED;
+  if (stat_field(fields, 22) == start) return PROCESS_RUNS;
+  return has_other_clock(pid) ? PROCESS_UNKNOWN : PROCESS_ENDED;
 }
 
 static bool is_this_host(const prof_i_header *header) {
@@ -79,15 +86,15 @@ static bool is_this_host(const prof_i_header *header) {
 
 /* A pid is valid only on the same host, in the same boot and name space. Processes of an earlier
    boot have ended. */
-prof_i_process_state prof_i_process_state_of(const prof_i_header *header) {
+static process_state process_state_of(const prof_i_header *header) {
   char boot_id[sizeof header->boot_id];
   if (header->magic != PROF_I_MAGIC || header->pid == 0 || header->pid > INT32_MAX)
-    return PROF_I_PROCESS_ENDED;
+    return PROCESS_ENDED;
   prof_i_port_boot_id(boot_id, sizeof boot_id);
   const bool same_boot =
       !header->boot_id[0] || strncmp(boot_id, header->boot_id, sizeof boot_id - 1) == 0;
-  if (!same_boot) return is_this_host(header) ? PROF_I_PROCESS_ENDED : PROF_I_PROCESS_UNKNOWN;
-  if (header->namespace_pid != prof_i_port_pid_namespace()) return PROF_I_PROCESS_UNKNOWN;
+  if (!same_boot) return is_this_host(header) ? PROCESS_ENDED : PROCESS_UNKNOWN;
+  if (header->namespace_pid != prof_i_port_pid_namespace()) return PROCESS_UNKNOWN;
   return life_of_process(header->pid, header->process_start);
 }
 
@@ -130,10 +137,11 @@ static bool process_lacks_file(const prof_i_header *header, int fd) {
    another one, or unknown. */
 static bool process_shares_clock(const prof_i_header *header) {
   char path[64];
-  struct stat own, its;
-  if (stat("/proc/self/ns/time", &own) != 0) return true; /* a kernel that has none */
+  struct stat own_namespace, its_namespace;
+  if (stat("/proc/self/ns/time", &own_namespace) != 0) return true; /* a kernel that has none */
   snprintf(path, sizeof path, "/proc/%u/ns/time", header->pid);
-  return stat(path, &its) == 0 && own.st_dev == its.st_dev && own.st_ino == its.st_ino;
+  return stat(path, &its_namespace) == 0 && own_namespace.st_dev == its_namespace.st_dev &&
+         own_namespace.st_ino == its_namespace.st_ino;
 }
 
 /* ---- the file ---- */
@@ -237,9 +245,9 @@ static prof_i_clock_reading read_clock_of_capture(int fd, const prof_i_header *h
   return prof_i_clock_read(header->clock);
 }
 
-/* A recording process holds a lock on its file, and maps it. If it closed the descriptor, the
-   mapping remains. */
-bool prof_i_source_is_copy(int fd, const prof_i_header *header) {
+/* Whether a running process records into another file. A recording process holds a lock on its
+   file, and maps it. If it closed the descriptor, the mapping remains. */
+static bool source_is_copy(int fd, const prof_i_header *header) {
   return header->state == PROF_I_STATE_RECORDING &&
          prof_i_output_claim_lock_state(fd) == PROF_I_LOCK_NONE && process_lacks_file(header, fd);
 }
@@ -278,19 +286,18 @@ static int open_source(prof_i_source *source, int fd, const char *path) {
   if (status) return status;
   /* Read first: a process that is alive afterwards was alive at this time. */
   const prof_i_clock_reading opened = read_clock_of_capture(fd, &header);
-  const prof_i_process_state its =
-      bytes < PROF_I_FIRST_UNIT_OFFSET ? PROF_I_PROCESS_ENDED : prof_i_process_state_of(&header);
-  if (its == PROF_I_PROCESS_ENDED || header.state == PROF_I_STATE_COPIED ||
+  const process_state state =
+      bytes < PROF_I_FIRST_UNIT_OFFSET ? PROCESS_ENDED : process_state_of(&header);
+  if (state == PROCESS_ENDED || header.state == PROF_I_STATE_COPIED ||
       header.version == PROF_I_PACKED_VERSION || /* nobody records into it */
-      (its == PROF_I_PROCESS_UNKNOWN && header.state == PROF_I_STATE_STOPPED)) {
+      (state == PROCESS_UNKNOWN && header.state == PROF_I_STATE_STOPPED)) {
     status = read_or_map(source, fd, bytes, path);
   } else {
     status = copy_live_file(source, fd, bytes, path);
   }
-  if (status == PROF_OK) source->is_elsewhere = its == PROF_I_PROCESS_UNKNOWN;
-  if (status == PROF_OK && its == PROF_I_PROCESS_RUNS) source->opened = opened;
-  if (status == PROF_OK && its == PROF_I_PROCESS_RUNS)
-    source->is_copied = prof_i_source_is_copy(fd, &header);
+  if (status == PROF_OK) source->is_elsewhere = state == PROCESS_UNKNOWN;
+  if (status == PROF_OK && state == PROCESS_RUNS) source->opened = opened;
+  if (status == PROF_OK && state == PROCESS_RUNS) source->is_copied = source_is_copy(fd, &header);
   return status;
 }
 
@@ -315,4 +322,132 @@ int prof_trace_open(const char *path, prof_trace **trace_out) {
   if (status) return status;
   status = prof_i_trace_make(&source, trace_out);
   return status ? prof_i_fail_in(path, status) : PROF_OK;
+}
+
+/* ---- the level of the process that records ---- */
+
+static int level_fail_errno(const char *path) {
+  const int error = errno;
+  return prof_i_fail(prof_i_status_of_errno(error), "cannot switch %s: %s", path, strerror(error));
+}
+
+/* Never through a symbolic link: it may lead to a file that must not be written. */
+static int open_capture_file(const char *path, int *fd_out) {
+  struct stat about;
+  const int fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
+  if (fd < 0 && (errno == EISDIR || errno == ENXIO))
+    return prof_i_fail(PROF_E_FILE_TYPE, "%s is not a regular file; a capture is one", path);
+  if (fd < 0 && errno == ELOOP)
+    return prof_i_fail(PROF_E_FILE_TYPE, "%s is a symbolic link; give the capture that it leads to",
+                       path);
+  if (fd < 0) return level_fail_errno(path);
+  *fd_out = fd;
+  if (fstat(fd, &about) == 0 && S_ISREG(about.st_mode)) return PROF_OK;
+  return prof_i_fail(PROF_E_FILE_TYPE, "%s is not a regular file; a capture is one", path);
+}
+
+static int refuse_capture_copy(const char *path) {
+  return prof_i_fail(PROF_E_NOT_RUNNING,
+                     "%s is a copy: give the capture that the process writes, or its number to "
+                     "prof level",
+                     path);
+}
+
+static int check_capture(const char *path, int fd) {
+  unsigned char bytes[PROF_I_HEADER_BYTES];
+  prof_i_header checked;
+  const prof_i_header *const header = &checked;
+  const ssize_t count = pread(fd, bytes, sizeof bytes, 0);
+  if (count < 0) return level_fail_errno(path);
+  const int status = prof_i_header_detect(bytes, (uint64_t)count, &checked);
+  if (status) return prof_i_fail_in(path, status);
+  if (header->version == PROF_I_PACKED_VERSION)
+    return prof_i_fail(PROF_E_NOT_RUNNING,
+                       "%s is packed, and no process records into a packed capture: give the "
+                       "capture that the process writes, or its number to prof level",
+                       path);
+  if (header->state == PROF_I_STATE_COPIED) return refuse_capture_copy(path);
+  if (header->state == PROF_I_STATE_STOPPED)
+    return prof_i_fail(PROF_E_NOT_RUNNING, "recording into %s was stopped", path);
+  const process_state life = process_state_of(header);
+  if (life == PROCESS_ENDED)
+    return prof_i_fail(PROF_E_NOT_RUNNING, "the process that recorded into %s (pid %u) is gone",
+                       path, header->pid);
+  return life == PROCESS_RUNS && source_is_copy(fd, header) ? refuse_capture_copy(path) : PROF_OK;
+}
+
+static uint64_t *change_made_ns(prof_i_header *header, const prof_i_level_change *change) {
+  return &header->level_change_made[change - header->level_changes];
+}
+
+/* Writes the change into the header before it changes the level, so that the process never sees a
+   level without its change. */
+static prof_i_level_change *write_change(prof_i_header *header, uint32_t before, uint32_t after) {
+  const uint64_t number = __atomic_add_fetch(&header->level_change_count, 1, __ATOMIC_SEQ_CST);
+  prof_i_level_change *const change = &header->level_changes[(number - 1) % PROF_I_LEVEL_CHANGES];
+  __atomic_store_n(&change->number, 0, __ATOMIC_SEQ_CST);
+  __atomic_store_n(change_made_ns(header, change), number << 1, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&change->monotonic_ns, prof_i_port_monotonic_ns(), __ATOMIC_RELAXED);
+  __atomic_store_n(&change->levels, before | (uint64_t)after << 32, __ATOMIC_RELAXED);
+  __atomic_store_n(&change->number, number, __ATOMIC_SEQ_CST);
+  return change;
+}
+
+/* Not if 64 later changes exist, because one of them has reused the entry. */
+static void mark_change_made(prof_i_header *header, const prof_i_level_change *change) {
+  uint64_t told = __atomic_load_n(&change->number, __ATOMIC_RELAXED) << 1;
+  __atomic_compare_exchange_n(change_made_ns(header, change), &told, told | 1, false,
+                              __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+}
+
+/* Returns the previous level. *told: the change, or NULL. */
+static uint32_t set_level_and_write(prof_i_header *header, uint32_t level,
+                                    prof_i_level_change **told) {
+  uint32_t before = __atomic_load_n(&header->level, __ATOMIC_SEQ_CST);
+  *told = before == level ? NULL : write_change(header, before, level);
+  while (!__atomic_compare_exchange_n(&header->level, &before, level, false, __ATOMIC_SEQ_CST,
+                                      __ATOMIC_SEQ_CST)) {
+    /* another was faster */
+    if (*told)
+      __atomic_store_n(&(*told)->levels, before | (uint64_t)level << 32, __ATOMIC_RELAXED);
+    else if (before != level)
+      *told = write_change(header, before, level);
+  }
+  if (*told) mark_change_made(header, *told);
+  return before;
+}
+
+static int switch_level(int fd, const char *path, uint32_t level, int *before_out) {
+  prof_i_header *const header =
+      mmap(NULL, PROF_I_HEADER_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (header == MAP_FAILED) return level_fail_errno(path);
+  prof_i_level_change *told;
+  const uint32_t before = set_level_and_write(header, level, &told);
+  const bool is_late = !__atomic_load_n(&header->state, __ATOMIC_SEQ_CST);
+  uint32_t ours = level, none = 0;
+  if (is_late &&
+      __atomic_compare_exchange_n(&header->level, &ours, 0, false, __ATOMIC_SEQ_CST,
+                                  __ATOMIC_RELAXED) &&
+      /* the process has just started again, at this level */
+      __atomic_load_n(&header->state, __ATOMIC_SEQ_CST))
+    __atomic_compare_exchange_n(&header->level, &none, level, false, __ATOMIC_SEQ_CST,
+                                __ATOMIC_RELAXED);
+  if (is_late && told) __atomic_store_n(&told->levels, 0, __ATOMIC_RELAXED);
+  munmap(header, PROF_I_HEADER_BYTES);
+  if (is_late) return prof_i_fail(PROF_E_NOT_RUNNING, "recording into %s was stopped", path);
+  if (before_out) *before_out = (int)before;
+  return PROF_OK;
+}
+
+int prof_trace_set_level(const char *path, int level, int *before_out) {
+  PROF_I_DISABLE_CANCEL;
+  int fd = -1;
+  if (!path) return prof_i_fail(PROF_E_INVALID, "prof_trace_set_level: path is NULL");
+  if (level < 0 || level > 2)
+    return prof_i_fail(PROF_E_LEVEL, "the level is %d; it must be 0 (off), 1 or 2", level);
+  int status = open_capture_file(path, &fd);
+  if (status == PROF_OK) status = check_capture(path, fd);
+  if (status == PROF_OK) status = switch_level(fd, path, (uint32_t)level, before_out);
+  if (fd >= 0) close(fd);
+  return status;
 }

@@ -4,21 +4,6 @@
 
 #include "../reader/source.h"
 
-/* ---- file.c: the process that records ---- */
-
-typedef enum prof_i_process_state {
-  PROF_I_PROCESS_ENDED,
-  PROF_I_PROCESS_RUNS,
-  PROF_I_PROCESS_UNKNOWN
-} prof_i_process_state;
-
-prof_i_process_state prof_i_process_state_of(const prof_i_header *header);
-
-/* ---- file.c ---- */
-
-/* Whether a running process records into another file. */
-bool prof_i_source_is_copy(int fd, const prof_i_header *header);
-
 /* ---- snapshot.c ---- */
 
 /* An arena that a process writes to. */

@@ -48,7 +48,7 @@ typedef struct op_member {
 
 struct op_group {
   wait_word round;       /* counts; the members wait for another */
-  wait_word left;        /* members that have not yet ended this one; the caller waits for none */
+  wait_word unfinished;  /* members that have not yet ended this one; the caller waits for none */
   round_task round_task; /* of this round: written between two, as the next is */
   int callers_processor; /* of MOVE, the same */
   int spins;
@@ -119,7 +119,8 @@ static void *member_main(void *argument) {
     if (g->round_task == TASK_RUN) m->code = run_member(g, m);
     if (g->round_task == TASK_MOVE)
       prof_i_port_move_off_processor(g->callers_processor, (size_t)(m - g->members));
-    if (__atomic_sub_fetch(&g->left.value, 1, __ATOMIC_SEQ_CST) == 0) wake_sleepers(&g->left);
+    if (__atomic_sub_fetch(&g->unfinished.value, 1, __ATOMIC_SEQ_CST) == 0)
+      wake_sleepers(&g->unfinished);
     round =
         may_sleep ? sleep_for_change(&g->round, round) : await_change(&g->round, round, g->spins);
   }
@@ -128,13 +129,14 @@ static void *member_main(void *argument) {
 
 static void begin_round(op_group *g, round_task what) {
   g->round_task = what;
-  __atomic_store_n(&g->left.value, (uint32_t)g->thread_count, __ATOMIC_RELAXED);
+  __atomic_store_n(&g->unfinished.value, (uint32_t)g->thread_count, __ATOMIC_RELAXED);
   __atomic_add_fetch(&g->round.value, 1, __ATOMIC_SEQ_CST); /* with all that was written before */
   wake_sleepers(&g->round);
 }
 
 static void end_round(op_group *g) {
-  for (uint32_t left; has_word_changed(&g->left, 0, &left);) await_change(&g->left, left, g->spins);
+  for (uint32_t count; has_word_changed(&g->unfinished, 0, &count);)
+    await_change(&g->unfinished, count, g->spins);
 }
 
 static void play_round(op_group *g, round_task what) {
@@ -168,8 +170,8 @@ static int run_round(void *user) {
   g->counted = g->whole->counted;
   begin_round(g, TASK_RUN);
   for (size_t i = 0; i < own_count; i++) {
-    const int own = run_member(g, &g->members[i]);
-    if (own && !code) code = own;
+    const int member_code = run_member(g, &g->members[i]);
+    if (member_code && !code) code = member_code;
   }
   end_round(g);
   for (size_t i = own_count; i < g->count; i++)

@@ -1,7 +1,9 @@
 /* OpenCL's table. A forked child has the parent's handles but not the threads behind them, so all
-   calls are refused there. */
+   calls are refused there. Its meter is the memory in use. */
 #include "internal.h"
 
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -327,16 +329,75 @@ static void opencl_own_let_go(prof_backend_self *self, void *kept) {
 
 /* ---- meters ---- */
 
+/* Memory in use, of listed devices that have cl_amd_device_attribute_query: no other query says
+   what is free. NO_DEVICE: there are not so many meters. */
+enum { KIB = 1024, LEAST_US = 1000, EXTENSIONS_BYTES = 16384 };
+
+static const char memory_extension[] = "cl_amd_device_attribute_query";
+
+static bool read_meter_info(const prof_i_opencl_device *device, uint32_t what, void *to,
+                            size_t bytes) {
+  return prof_i_opencl.clGetDeviceInfo(device->id, what, bytes, to, NULL) == 0;
+}
+
+/* Names separated by spaces. Without the extension the query's number may mean something else. */
+static bool has_extension(const prof_i_opencl_device *device) {
+  static char words[EXTENSIONS_BYTES]; /* one thread at a time asks for meters */
+  const size_t bytes = sizeof memory_extension - 1;
+  memset(words, 0, sizeof words);
+  if (!read_meter_info(device, PROF_I_CL_DEVICE_EXTENSIONS, words, sizeof words - 1)) return false;
+  for (const char *at = words; (at = strstr(at, memory_extension)) != NULL; at += bytes)
+    if ((at == words || at[-1] == ' ') && (at[bytes] == ' ' || at[bytes] == '\0')) return true;
+  return false;
+}
+
+/* The driver gives one or two numbers: all free memory, and the largest free block. */
+static bool read_used_bytes(const prof_i_opencl_device *device, int64_t *used_out) {
+  size_t free_kib[2] = {0};
+  uint64_t all = 0;
+  if (!read_meter_info(device, PROF_I_CL_DEVICE_GLOBAL_MEM_SIZE, &all, sizeof all) ||
+      !read_meter_info(device, PROF_I_CL_DEVICE_GLOBAL_FREE_MEMORY_AMD, free_kib, sizeof free_kib))
+    return false;
+  if (all > INT64_MAX || free_kib[0] > all / KIB) return false; /* nonsense */
+  *used_out = (int64_t)(all - (uint64_t)free_kib[0] * KIB);
+  return true;
+}
+
+static int opencl_meters_metric(uint32_t number, prof_backend_metric *out) {
+  const prof_i_opencl_device *device;
+  uint32_t met = 0;
+  for (uint32_t i = 0; (device = prof_i_opencl_device_at(i)) != NULL; i++) {
+    int64_t unused;
+    if (!has_extension(device) || !read_used_bytes(device, &unused) || met++ != number) continue;
+    prof_backend_metric metric = {.size = out->size, .device = i, .least_us = LEAST_US, .scale = 1};
+    snprintf(metric.name, sizeof metric.name, "memory used");
+    snprintf(metric.unit, sizeof metric.unit, "B");
+    return prof_i_vendor_copy_metric(out, &metric);
+  }
+  return prof_i_backend_fail(PROF_BACKEND_NO_DEVICE, "no device %u says what of its memory is free",
+                             number);
+}
+
+static int opencl_meters_sample(const prof_backend_metric *metrics, uint32_t count,
+                                int64_t *values_out, uint64_t *known_out) {
+  *known_out = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    const prof_i_opencl_device *const device = prof_i_opencl_device_at(metrics[i].device);
+    if (device && read_used_bytes(device, &values_out[i])) *known_out |= UINT64_C(1) << i;
+  }
+  return PROF_BACKEND_OK;
+}
+
 static int opencl_metric(prof_backend_self *self, uint32_t number, prof_backend_metric *out) {
   return prof_i_vendor_is_forked(self) ? refuse_opencl_in_child()
-                                       : prof_i_opencl_meters_metric(number, out);
+                                       : opencl_meters_metric(number, out);
 }
 
 static int opencl_sample(prof_backend_self *self, const prof_backend_metric *metrics,
                          uint32_t count, int64_t *values_out, uint64_t *known_out) {
   return prof_i_vendor_is_forked(self)
              ? refuse_opencl_in_child()
-             : prof_i_opencl_meters_sample(metrics, count, values_out, known_out);
+             : opencl_meters_sample(metrics, count, values_out, known_out);
 }
 
 const prof_backend prof_i_opencl_backend = {

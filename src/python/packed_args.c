@@ -24,15 +24,15 @@ typedef struct packed_arg {
 
 typedef struct pack_buffer {
   char *at;
-  size_t left;
+  size_t room;
 } pack_buffer;
 
 /* What does not fit takes all that is left, so that nothing behind it fits, either. */
 static bool buffer_put(pack_buffer *to, const void *from, size_t bytes) {
-  const bool does_fit = bytes <= to->left;
+  const bool does_fit = bytes <= to->room;
   if (does_fit && bytes) memcpy(to->at, from, bytes);
   to->at += does_fit ? bytes : 0;
-  to->left -= does_fit ? bytes : to->left;
+  to->room -= does_fit ? bytes : to->room;
   return does_fit;
 }
 
@@ -75,14 +75,15 @@ static bool buffer_put_same(pack_buffer *to, const prof_event *event) {
 /* Gives the bytes it took. 0: they do not fit. */
 static size_t pack_event(const prof_event *event, char *to, size_t bytes) {
   packed_event head = {.bytes = 0};
-  pack_buffer left = {to, bytes};
-  if (!buffer_put(&left, &head, sizeof head) || !buffer_put_numbers(&left, event, &head)) return 0;
-  const char *const same = left.at;
-  if (!buffer_put_same(&left, event)) return 0;
-  head.same_bytes = (uint32_t)(left.at - same);
+  pack_buffer buffer = {to, bytes};
+  if (!buffer_put(&buffer, &head, sizeof head) || !buffer_put_numbers(&buffer, event, &head))
+    return 0;
+  const char *const same = buffer.at;
+  if (!buffer_put_same(&buffer, event)) return 0;
+  head.same_bytes = (uint32_t)(buffer.at - same);
   const uint64_t none = 0;
-  if (!buffer_put(&left, &none, -(size_t)(left.at - to) % sizeof none)) return 0;
-  head.bytes = (uint32_t)(left.at - to);
+  if (!buffer_put(&buffer, &none, -(size_t)(buffer.at - to) % sizeof none)) return 0;
+  head.bytes = (uint32_t)(buffer.at - to);
   memcpy(to, &head, sizeof head);
   return head.bytes;
 }

@@ -188,7 +188,7 @@ static uint64_t entries_in_use(void) {
 /* Not while a window is open, for a few scopes (cost_sample.h). Returns how many it has run. */
 static uint64_t check_fast_path(void) {
   uint64_t count = 0;
-  for (; prof_i_this_thread->timing.left; count++)
+  for (; prof_i_this_thread->timing.events_left; count++)
     WITH_BASE_PROFILER(PROF_HOST, "timed", "tasks", PROF_NO_ARGS, {});
   assert_ptr_equal(prof_i_this_thread->fast, prof_i_this_thread->slot);
   return count;

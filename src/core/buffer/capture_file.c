@@ -1,9 +1,12 @@
-/* Finds a directory whose file system keeps what fallocate promises, and makes the file there. See
-   capture_file.h. A forked child comes here inside a scope. So nothing here allocates, takes a lock
-   of libc or needs much stack. Paths are built in static memory, which the control lock guards. */
+/* Finds a directory whose file system keeps what fallocate promises, and makes the file there.
+   Settles which of several processes keeps the output's name. See capture_file.h.
+
+   A forked child creates its file inside a scope. So that part does not allocate, takes no lock of
+   libc and needs little stack. Paths are built in static memory, which the control lock guards. */
 #define _GNU_SOURCE
 #include "capture_file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <prof/status.h>
@@ -14,7 +17,9 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../../base/fault.h"
@@ -32,12 +37,22 @@ enum {
   NAMES_BYTES = 256 /* what names beside an output have more than it */
 };
 
+/* Where a capture of an output may be, the best first, and what its name begins with. Beside its
+   output that is the output's own name. Elsewhere a number of the output's directory is added,
+   because other directories may have outputs of that name. */
+typedef struct capture_dirs {
+  char beside[PROF_I_PATH_BYTES],
+      bases[2][PROF_I_BASE_BYTES_MAX + 1]; /* bases[0] is for directories[0] alone */
+  const char *directories[4];
+  size_t count;
+} capture_dirs;
+
 /* Guarded by the control lock. */
 static struct {
   char directory[PROF_I_PATH_BYTES];
   char capture_directory[PROF_I_PATH_BYTES],
       temporary_directory[PROF_I_PATH_BYTES]; /* of the environment; "": none */
-  prof_i_capture_dirs places;
+  capture_dirs places;
 } capture_paths;
 
 /* Its parents may be closed to us. */
@@ -107,9 +122,9 @@ int prof_i_output_check(const char *path) {
 #define TMPFS 0x01021994ul
 #define RAMFS 0x858458f6ul
 
-/* File systems whose fallocate reserves: a later store cannot run out of disk. NULL: this one
-   does. */
-const char *prof_i_capture_file_unfit_reason(int fd) {
+/* NULL: captures can be recorded into files of that file system: its fallocate reserves, so a later
+   store cannot run out of disk. All such file systems belong to one kernel. */
+static const char *capture_file_unfit_reason(int fd) {
   struct statfs about;
   if (fstatfs(fd, &about) != 0) return prof_i_error_text(errno);
   switch ((unsigned long)about.f_type) {
@@ -131,7 +146,7 @@ bool prof_i_capture_file_is_memory(int fd) {
 
 /* A first piece is reserved and stored to: what cannot do that is found out here. */
 static const char *probe_file(int fd) {
-  const char *const unfit = prof_i_capture_file_unfit_reason(fd);
+  const char *const unfit = capture_file_unfit_reason(fd);
   if (unfit) return unfit;
   const int error = prof_i_port_reserve_file(fd, 0, PROF_I_FIRST_UNIT_OFFSET);
   if (error == EFBIG) return "it would pass the file size limit (RLIMIT_FSIZE)";
@@ -145,7 +160,8 @@ static const char *probe_file(int fd) {
 
 /* ---- names ---- */
 
-void prof_i_capture_file_host(char to[PROF_I_HOST_BYTES]) {
+/* As it is in a capture's name. */
+static void capture_file_host(char to[PROF_I_HOST_BYTES]) {
   memcpy(to, "host", sizeof "host");
   gethostname(to, PROF_I_HOST_BYTES - 1);
   to[PROF_I_HOST_BYTES - 1] = '\0';
@@ -174,8 +190,9 @@ static void compose_hash(prof_i_compose *text, uint32_t number) {
     prof_i_compose_bytes(text, &"0123456789abcdef"[number >> shift & 15], 1);
 }
 
-const prof_i_capture_dirs *prof_i_capture_file_list_dirs(const char *output) {
-  prof_i_capture_dirs *const all = &capture_paths.places;
+/* Valid until the next call. */
+static const capture_dirs *capture_file_list_dirs(const char *output) {
+  capture_dirs *const all = &capture_paths.places;
   struct stat about;
   const char *const slash = strrchr(output, '/');
   const char *const base = slash ? slash + 1 : output;
@@ -198,10 +215,11 @@ const prof_i_capture_dirs *prof_i_capture_file_list_dirs(const char *output) {
   return all;
 }
 
-bool prof_i_capture_file_name(const char *directory, const char *base, int copy, char *to,
+/* "DIRECTORY/BASE.HOST-PID-START-COPY.prof" of this process. False: longer than the room. */
+static bool capture_file_name(const char *directory, const char *base, int copy, char *to,
                               size_t room) {
   char host[PROF_I_HOST_BYTES];
-  prof_i_capture_file_host(host);
+  capture_file_host(host);
   prof_i_compose path = prof_i_compose_in(to, room);
   prof_i_compose_text(&path, directory);
   prof_i_compose_text(&path, "/");
@@ -268,7 +286,7 @@ static int create_in_directory(const char *directory, const char *base, mode_t m
                                size_t room, const char **reason_out) {
   if ((*reason_out = no_room_reason(directory)) != NULL) return -1;
   for (int copy = 0; copy < COPIES_MAX; copy++) {
-    if (!prof_i_capture_file_name(directory, base, copy, path, room)) {
+    if (!capture_file_name(directory, base, copy, path, room)) {
       *reason_out = "the capture's path would be too long";
       return -1;
     }
@@ -296,7 +314,7 @@ static int create_in_directory(const char *directory, const char *base, mode_t m
 int prof_i_capture_file_create(const char *output, bool is_child, char *path_out, size_t path_room,
                                char *reason_out, size_t reason_room) {
   if (!is_child) read_directories();
-  const prof_i_capture_dirs *const all = prof_i_capture_file_list_dirs(output);
+  const capture_dirs *const all = capture_file_list_dirs(output);
   prof_i_compose reason = prof_i_compose_in(reason_out, reason_room);
   for (size_t i = 0; i < all->count; i++) {
     const char *why = "";
@@ -317,12 +335,250 @@ int prof_i_capture_file_create(const char *output, bool is_child, char *path_out
 
 /* ---- the capture as the output ---- */
 
+enum {
+  WAIT_NS = 1000000,
+  WAITS_MAX = 50,
+  NO_REPLACE = 1 /* RENAME_NOREPLACE */
+};
+
+/* ---- does anybody record into that file? ---- */
+
+typedef struct name_parts {
+  const char *tail; /* "HOST-PID-START-COPY.prof" */
+  long pid;
+  unsigned long long start; /* 0: it could not be read */
+  bool is_own_host;
+} name_parts;
+
+/* "-PID-START-". Numbers that do not fit become the largest, which no process has. */
+static bool parse_name_numbers(const char *at, name_parts *parts) {
+  char *end = NULL;
+  parts->pid = strtol(at + 1, &end, 10);
+  if (end == at + 1 || *end != '-') return false;
+  at = end + 1;
+  parts->start = strtoull(at, &end, 10);
+  return end != at && *end == '-';
+}
+
+/* "BASE.HOST-PID-START-COPY.prof", read from the end, since a host's name may hold anything. */
+static bool parse_capture_name(const char *name, const char *base, const char *host,
+                               name_parts *parts) {
+  const size_t base_bytes = strlen(base), bytes = strlen(name);
+  if (bytes < base_bytes + 6 || strncmp(name, base, base_bytes) != 0 || name[base_bytes] != '.')
+    return false;
+  if (strcmp(name + bytes - 5, ".prof") != 0) return false;
+  const char *at = name + bytes - 5;
+  for (int dashes = 0; dashes < 3; dashes++) {
+    while (at > name + base_bytes && *--at != '-') {
+    }
+    if (*at != '-') return false;
+  }
+  parts->tail = name + base_bytes + 1;
+  parts->is_own_host =
+      strlen(host) == (size_t)(at - parts->tail) && strncmp(host, parts->tail, strlen(host)) == 0;
+  return parse_name_numbers(at, parts);
+}
+
+static bool is_same_file(const struct stat *a, const struct stat *b) {
+  return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+static bool file_is_own_arena(const struct stat *about) {
+  return prof_i_the_arena.is_file && about->st_dev == prof_i_the_arena.device &&
+         about->st_ino == prof_i_the_arena.inode;
+}
+
+/* Whoever records into a capture holds a lock on it: this also shows those whose pid means nothing
+   here, such as process 1 of another container. A shared lock does not disturb others who look. */
+prof_i_lock_state prof_i_output_claim_lock_state(int fd) {
+  if (flock(fd, LOCK_SH | LOCK_NB) == 0) return PROF_I_LOCK_NONE;
+  return errno == EWOULDBLOCK ? PROF_I_LOCK_HELD : PROF_I_LOCK_UNKNOWN;
+}
+
+static bool file_is_locked_by_other(int fd) {
+  return prof_i_output_claim_lock_state(fd) == PROF_I_LOCK_HELD;
+}
+
+/* Does another process, or another copy of prof in this one, record into that file, as far as locks
+   tell? */
+static bool output_claim_is_held(int folder, const char *name) {
+  struct stat about;
+  const int fd = openat(folder, name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) return false;
+  const bool capture_is_own = fstat(fd, &about) == 0 && file_is_own_arena(&about);
+  const bool held = !capture_is_own && file_is_locked_by_other(fd);
+  close(fd);
+  return held;
+}
+
+static bool process_is_alive(const name_parts *parts) {
+  return parts->pid != (long)getpid() && parts->start != 0 &&
+         prof_i_port_process_start_of(parts->pid) == parts->start;
+}
+
+static bool read_field(int fd, void *to, size_t bytes, size_t offset) {
+  return pread(fd, to, bytes, (off_t)offset) == (ssize_t)bytes;
+}
+#define READ_FIELD(fd, field, to) \
+  read_field(fd, to, sizeof((prof_i_header *)0)->field, offsetof(prof_i_header, field))
+
+/* Nobody holds the file: its process may have closed the descriptor, and the lock with it. The pid
+   tells, where it is one of this pid name space. What another kernel's process left on a file
+   system that captures can be recorded on is of an earlier boot, or was copied here. */
+static bool process_is_alive_unlocked(int fd, const name_parts *parts) {
+  uint64_t magic = 0, namespace_pid = 0;
+  char boot_id[sizeof((prof_i_header *)0)->boot_id], own_boot_id[sizeof boot_id] = "";
+  const bool is_known = READ_FIELD(fd, magic, &magic) && magic == PROF_I_MAGIC &&
+                        READ_FIELD(fd, boot_id, boot_id) && boot_id[0] &&
+                        READ_FIELD(fd, namespace_pid, &namespace_pid);
+  prof_i_port_boot_id(own_boot_id, sizeof own_boot_id);
+  if (is_known && strncmp(boot_id, own_boot_id, sizeof boot_id) == 0)
+    return namespace_pid == prof_i_port_pid_namespace() && process_is_alive(parts);
+  if (!is_known && parts->is_own_host) return process_is_alive(parts);
+  return !parts->is_own_host &&
+         capture_file_unfit_reason(fd) !=
+             NULL; /* of a file system that hosts may share nothing is known */
+}
+
+/* ---- who else has the output ---- */
+
+typedef enum rival {
+  RIVAL_NONE,
+  RIVAL_LATER /* is still searching, and will give up the name or have settled afterwards */,
+  RIVAL_SETTLED
+} rival;
+
+typedef struct claim_search {
+  struct stat own_file; /* zeros: in memory, or not known */
+  const char *own_tail; /* "": in memory */
+  char host[PROF_I_HOST_BYTES];
+} claim_search;
+
+static bool capture_is_own(const claim_search *l, const struct stat *about,
+                           const name_parts *parts) {
+  if (file_is_own_arena(about)) return true;
+  return l->own_file.st_ino ? is_same_file(about, &l->own_file)
+                            : strcmp(parts->tail, l->own_tail) == 0;
+}
+
+static rival rival_of(const claim_search *l, const struct stat *about, const name_parts *parts) {
+  const bool is_settling =
+      about->st_uid == geteuid() && (about->st_mode & 0777) == PROF_I_MODE_CLAIMING;
+  return is_settling && strcmp(parts->tail, l->own_tail) > 0 ? RIVAL_LATER : RIVAL_SETTLED;
+}
+
+static rival classify_capture(const claim_search *l, int folder, const char *name,
+                              const char *base) {
+  struct stat about;
+  name_parts parts = {.tail = ""};
+  if (!parse_capture_name(name, base, l->host, &parts)) return RIVAL_NONE;
+  const int fd = openat(folder, name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) { /* another user's: of another host's nothing is known */
+    const bool may_be = errno == EACCES && (parts.is_own_host ? process_is_alive(&parts) : true);
+    return may_be ? RIVAL_SETTLED : RIVAL_NONE;
+  }
+  rival found = RIVAL_NONE;
+  if (fstat(fd, &about) == 0 && S_ISREG(about.st_mode) && !capture_is_own(l, &about, &parts) &&
+      (file_is_locked_by_other(fd) || process_is_alive_unlocked(fd, &parts)))
+    found = rival_of(l, &about, &parts);
+  close(fd);
+  return found;
+}
+
+static rival search_directory(const claim_search *l, const char *directory, const char *base) {
+  DIR *const entries = opendir(directory);
+  rival worst = RIVAL_NONE;
+  for (const struct dirent *e;
+       entries && worst != RIVAL_SETTLED && (e = readdir(entries)) != NULL;) {
+    const rival found = classify_capture(l, dirfd(entries), e->d_name, base);
+    if (found > worst) worst = found;
+  }
+  if (entries) closedir(entries);
+  return worst;
+}
+
+static rival search_directories(const claim_search *l, const capture_dirs *all) {
+  rival worst = RIVAL_NONE;
+  for (size_t i = 0; i < all->count && worst != RIVAL_SETTLED && !PROF_I_FAULT(NOBODY_ELSE); i++) {
+    const rival found = search_directory(l, all->directories[i], all->bases[i != 0]);
+    if (found > worst) worst = found;
+  }
+  return worst;
+}
+
+/* Which of the places the capture is in: 0 where that is not to be seen. */
+static size_t directory_index_of(const capture_dirs *all, const char *path) {
+  const char *const slash = strrchr(path, '/');
+  for (size_t i = 0; slash && i < all->count; i++)
+    if (strlen(all->directories[i]) == (size_t)(slash - path) &&
+        strncmp(all->directories[i], path, (size_t)(slash - path)) == 0)
+      return i;
+  return 0;
+}
+
+static bool output_is_taken(const char *output, int fd, const char *path) {
+  const capture_dirs *const all = capture_file_list_dirs(output);
+  const char *const slash = strrchr(path, '/');
+  const size_t base_bytes = strlen(all->bases[directory_index_of(all, path) != 0]);
+  claim_search l = {.own_tail = ""};
+  capture_file_host(l.host);
+  if (fd >= 0 && fstat(fd, &l.own_file) != 0) l.own_file.st_ino = 0;
+  if (fd >= 0 && slash && strlen(slash + 1) > base_bytes) l.own_tail = slash + 1 + base_bytes + 1;
+  rival found = search_directories(&l, all);
+  for (int waits = 0; found == RIVAL_LATER && waits < WAITS_MAX; waits++) {
+    nanosleep(&(const struct timespec){0, WAIT_NS}, NULL);
+    found = search_directories(&l, all);
+  }
+  return found != RIVAL_NONE;
+}
+
+/* Renames the capture after the output's new name, so that other processes with that output see it.
+   If that fails, it keeps its name. */
+static void rename_capture_for(const char *output, char *path, size_t room) {
+  static char fresh[PROF_I_PATH_BYTES]; /* guarded by the control lock */
+  const capture_dirs *const all = capture_file_list_dirs(output);
+  const size_t directory_index = directory_index_of(all, path);
+  for (int copy = 0; copy < COPIES_MAX; copy++) {
+    if (!capture_file_name(all->directories[directory_index], all->bases[directory_index != 0],
+                           copy, fresh, room < sizeof fresh ? room : sizeof fresh))
+      return;
+    if (syscall(SYS_renameat2, AT_FDCWD, path, AT_FDCWD, fresh, NO_REPLACE) == 0) {
+      memcpy(path, fresh, strlen(fresh) + 1);
+      return;
+    }
+    if (errno != EEXIST) return;
+  }
+}
+
+/* A process that has ended since may have had the name while this process recorded. */
+static bool is_written_since(const char *output, uint64_t realtime_ns) {
+  struct stat about;
+  return realtime_ns != 0 && lstat(output, &about) == 0 &&
+         (uint64_t)about.st_mtim.tv_sec * 1000000000u + (uint64_t)about.st_mtim.tv_nsec >=
+             realtime_ns;
+}
+
+int prof_i_output_claim_settle(char *output, size_t output_room, uint64_t since_realtime_ns, int fd,
+                               char *path, size_t path_room) {
+  int status = PROF_OK;
+  while (
+      status == PROF_OK &&
+      (output_is_taken(output, fd, path) ||
+       is_written_since(
+           output, since_realtime_ns))) { /* once more where another container has this pid, too */
+    status = prof_i_output_add_suffix(output, output_room);
+    if (status == PROF_OK && fd >= 0) rename_capture_for(output, path, path_room);
+  }
+  if (fd >= 0) fchmod(fd, PROF_I_MODE_CLAIMED);
+  return status;
+}
+
 /* It stays for its user alone: it holds what a trace does not, such as what was cleared. */
 int prof_i_capture_file_rename(const char *capture, const char *output) {
   struct stat about;
   const int status = prof_i_output_check(output);
   if (status != PROF_OK) return status;
-  if (prof_i_output_claim_is_held(AT_FDCWD, output))
+  if (output_claim_is_held(AT_FDCWD, output))
     return prof_i_fail(PROF_E_BUSY, "cannot write '%s': another process records into it", output);
   const int fd = open(capture, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
   const bool is_it = fd >= 0 && fstat(fd, &about) == 0 && about.st_dev == prof_i_the_arena.device &&

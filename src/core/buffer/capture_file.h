@@ -16,7 +16,7 @@ enum {
          (255) */
   140,
   /* A capture's mode: while its process finds out whether it may have the output's name, and from
-     then on. See output_claim.c. */
+     then on. See below. */
   PROF_I_MODE_CLAIMING = 0700,
   PROF_I_MODE_CLAIMED = 0600
 };
@@ -55,33 +55,7 @@ bool prof_i_capture_file_is_memory(int fd);
    it was. */
 int prof_i_capture_file_rename(const char *capture, const char *output);
 
-/* ---- for output_claim.c ---- */
-
-/* Where a capture of an output may be, the best first, and what its name begins with. Beside its
-   output that is the output's own name. Elsewhere a number of the output's directory is added,
-   because other directories may have outputs of that name. */
-typedef struct prof_i_capture_dirs {
-  char beside[PROF_I_PATH_BYTES],
-      bases[2][PROF_I_BASE_BYTES_MAX + 1]; /* bases[0] is for directories[0] alone */
-  const char *directories[4];
-  size_t count;
-} prof_i_capture_dirs;
-
-/* Valid until the next call. */
-const prof_i_capture_dirs *prof_i_capture_file_list_dirs(const char *output);
-
-/* "DIRECTORY/BASE.HOST-PID-START-COPY.prof" of this process. False: longer than the room. */
-bool prof_i_capture_file_name(const char *directory, const char *base, int copy, char *to,
-                              size_t room);
-
-/* As it is in a capture's name. */
-void prof_i_capture_file_host(char to[PROF_I_HOST_BYTES]);
-
-/* NULL: captures can be recorded into files of that file system. All such file systems belong to
-   one kernel. */
-const char *prof_i_capture_file_unfit_reason(int fd);
-
-/* ---- output_claim.c ---- */
+/* ---- which process keeps the name ---- */
 
 /* Decides which of several processes with one output keeps its name. The first process keeps the
    name. Others add their pid to their names. A process creates its capture first and searches
@@ -98,10 +72,6 @@ const char *prof_i_capture_file_unfit_reason(int fd);
    of a scope. */
 int prof_i_output_claim_settle(char *output, size_t output_room, uint64_t since_realtime_ns, int fd,
                                char *path, size_t path_room);
-
-/* Does another process, or another copy of prof in this one, record into that file, as far as locks
-   tell? */
-bool prof_i_output_claim_is_held(int folder, const char *name);
 
 /* The same of an open file. */
 typedef enum prof_i_lock_state {

@@ -9,7 +9,7 @@
 #include "../../base/port.h"
 #include "blocks.h"
 #include "chunk.h"
-#include "chunk_internal.h"
+#include "internal.h"
 #include "snapshot_pin.h"
 
 enum { DEFERRED_COUNT = 8192 };

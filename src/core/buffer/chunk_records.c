@@ -1,5 +1,5 @@
 /* What a chunk holds: counting its events, and giving them up. A walk races with writers by design:
-   it counts what is committed. See chunk_internal.h. */
+   it counts what is committed. See internal.h. */
 #define _GNU_SOURCE
 #include <string.h>
 #include <sys/mman.h>
@@ -7,7 +7,7 @@
 #include "../../base/fault.h"
 #include "../../base/port.h"
 #include "chunk.h"
-#include "chunk_internal.h"
+#include "internal.h"
 
 /* ---- counted chunks ---- */
 

@@ -1,5 +1,5 @@
 /* The helper thread prepares chunks, so that a thread that changes its chunk does not wait for the
-   kernel. It also drops the pages of retired chunks. See chunk.h and chunk_internal.h.
+   kernel. It also drops the pages of retired chunks. See chunk.h and internal.h.
 
    The first part is called by threads that record. It is lock-free and signal-safe, except
    prof_i_prepared_begin(). The second part is the helper thread, and the calls that start and stop
@@ -12,7 +12,7 @@
 #include "../../base/port.h"
 #include "../../base/this_thread.h"
 #include "arena.h"
-#include "chunk_internal.h"
+#include "internal.h"
 #include "mapping.h"
 
 /* ---- prepared chunks ---- */

@@ -25,28 +25,30 @@ static bool ledger_swap(prof_i_thread_slot *slot, uint64_t from, uint64_t to) {
 }
 
 /* One note more, or less, which hides its entry. */
-static uint64_t ledger_hidden_ending(uint64_t place) {
-  return 1 + (UINT64_C(1) << (PROF_I_LEDGER_HIDES_SHIFT + place));
+static uint64_t ledger_hidden_ending(uint64_t ending_index) {
+  return 1 + (UINT64_C(1) << (PROF_I_LEDGER_HIDES_SHIFT + ending_index));
 }
 
 bool prof_i_ledger_hide(prof_i_thread_slot *slot, uint64_t ledger) {
-  const uint64_t place = ledger & PROF_I_LEDGER_COUNT_MASK;
-  if (place >= PROF_I_ENDING_COUNT) return false;
-  ledger_swap(slot, ledger, ledger + ledger_hidden_ending(place));
+  const uint64_t ending_index = ledger & PROF_I_LEDGER_COUNT_MASK;
+  if (ending_index >= PROF_I_ENDING_COUNT) return false;
+  ledger_swap(slot, ledger, ledger + ledger_hidden_ending(ending_index));
   return true;
 }
 
 bool prof_i_ledger_show(prof_i_thread_slot *slot, uint64_t ledger, bool has_entry) {
-  const uint64_t place = (ledger & PROF_I_LEDGER_COUNT_MASK) - 1;
-  return ledger_swap(slot, ledger,
-                     ledger - ledger_hidden_ending(place) + has_entry * PROF_I_LEDGER_ONE_DEEP);
+  const uint64_t ending_index = (ledger & PROF_I_LEDGER_COUNT_MASK) - 1;
+  return ledger_swap(
+      slot, ledger,
+      ledger - ledger_hidden_ending(ending_index) + has_entry * PROF_I_LEDGER_ONE_DEEP);
 }
 
 prof_i_ledger_saved prof_i_ledger_lose(prof_i_thread_slot *slot, int loss, uint64_t scope) {
   const bool is_deep = scope & PROF_I_ENDING_DEEP;
   prof_i_ledger_saved note = {PROF_I_ENDING_COUNT, {0, 0}};
   if (!is_deep) note = prof_i_ledger_put(slot, scope, 0);
-  const uint64_t noted = note.place < PROF_I_ENDING_COUNT ? ledger_hidden_ending(note.place) : 0;
+  const uint64_t noted =
+      note.ending_index < PROF_I_ENDING_COUNT ? ledger_hidden_ending(note.ending_index) : 0;
   uint64_t now;
   do {
     now = prof_i_ledger_of(slot);
@@ -57,7 +59,8 @@ prof_i_ledger_saved prof_i_ledger_lose(prof_i_thread_slot *slot, int loss, uint6
 }
 
 void prof_i_ledger_settle(prof_i_thread_slot *slot, const prof_i_ledger_saved *note) {
-  const uint64_t noted = note->place < PROF_I_ENDING_COUNT ? ledger_hidden_ending(note->place) : 0;
+  const uint64_t noted =
+      note->ending_index < PROF_I_ENDING_COUNT ? ledger_hidden_ending(note->ending_index) : 0;
   uint64_t now;
   do {
     now = prof_i_ledger_of(slot);

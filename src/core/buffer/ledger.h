@@ -26,15 +26,16 @@
 
 /* What prof_i_ledger_begin() and prof_i_ledger_lose() have noted. */
 typedef struct prof_i_ledger_saved {
-  uint64_t place; /* PROF_I_ENDING_COUNT: there was no room. Only a kill just then miscounts */
+  uint64_t
+      ending_index; /* PROF_I_ENDING_COUNT: there was no room. Only a kill just then miscounts */
   prof_i_ending before; /* of what we, a handler, have interrupted */
 } prof_i_ledger_saved;
 
 static inline prof_i_ledger_saved prof_i_ledger_put(prof_i_thread_slot *slot, uint64_t scope,
                                                     uint64_t slots) {
   prof_i_ledger_saved note = {prof_i_ledger_of(slot) & PROF_I_LEDGER_COUNT_MASK, {0, 0}};
-  if (note.place >= PROF_I_ENDING_COUNT) return note;
-  prof_i_ending *const it = &slot->endings[note.place];
+  if (note.ending_index >= PROF_I_ENDING_COUNT) return note;
+  prof_i_ending *const it = &slot->endings[note.ending_index];
   note.before = *it;
   __atomic_store_n(&it->scope, scope, __ATOMIC_RELAXED);
   __atomic_store_n(&it->slots, slots, __ATOMIC_RELAXED);
@@ -45,8 +46,8 @@ static inline prof_i_ledger_saved prof_i_ledger_put(prof_i_thread_slot *slot, ui
 static inline void prof_i_ledger_restore(prof_i_thread_slot *slot,
                                          const prof_i_ledger_saved *note) {
   PROF_I_SIGNAL_FENCE();
-  if (note->place >= PROF_I_ENDING_COUNT) return;
-  prof_i_ending *const it = &slot->endings[note->place];
+  if (note->ending_index >= PROF_I_ENDING_COUNT) return;
+  prof_i_ending *const it = &slot->endings[note->ending_index];
   __atomic_store_n(&it->scope, note->before.scope, __ATOMIC_RELAXED);
   __atomic_store_n(&it->slots, note->before.slots, __ATOMIC_RELAXED);
 }
@@ -56,7 +57,7 @@ static inline void prof_i_ledger_restore(prof_i_thread_slot *slot,
 static inline prof_i_ledger_saved prof_i_ledger_begin(prof_i_thread_slot *slot, uint64_t scope,
                                                       uint64_t slots) {
   const prof_i_ledger_saved note = prof_i_ledger_put(slot, scope, slots);
-  if (note.place < PROF_I_ENDING_COUNT) prof_i_add(&slot->ledger, 1);
+  if (note.ending_index < PROF_I_ENDING_COUNT) prof_i_add(&slot->ledger, 1);
   PROF_I_SIGNAL_FENCE();
   return note;
 }
@@ -66,7 +67,7 @@ static inline prof_i_ledger_saved prof_i_ledger_begin(prof_i_thread_slot *slot, 
 static inline void prof_i_ledger_end(prof_i_thread_slot *slot, const prof_i_ledger_saved *note,
                                      uint64_t deep_count) {
   PROF_I_SIGNAL_FENCE();
-  const uint64_t one = note->place < PROF_I_ENDING_COUNT;
+  const uint64_t one = note->ending_index < PROF_I_ENDING_COUNT;
   prof_i_add(&slot->ledger, deep_count * PROF_I_LEDGER_ONE_DEEP - one);
   prof_i_ledger_restore(slot, note);
 }

@@ -1,6 +1,6 @@
-/* A ring: the list of its chunks, and how a thread takes the oldest. See chunk_internal.h. */
+/* A ring: the list of its chunks, and how a thread takes the oldest. See internal.h. */
 #define _GNU_SOURCE
-#include "chunk_internal.h"
+#include "internal.h"
 
 #include <errno.h>
 #include <prof/profiler.h>
@@ -370,9 +370,9 @@ static prof_i_head *ring_grow(uint64_t bytes, uint64_t least_bytes) {
 /* What a clear emptied. */
 static bool ring_has_empty(uint64_t bytes) {
   const ring_request request = {.bytes = bytes, .least_bytes = bytes};
-  uint64_t place;
+  uint64_t entry_index;
   return ring_empty_bytes() >= bytes &&
-         ring_age_of(ring_find_oldest(&request, ring_entry_count(), 0, &place)) ==
+         ring_age_of(ring_find_oldest(&request, ring_entry_count(), 0, &entry_index)) ==
              PROF_I_RING_AGE_EMPTY;
 }
 
@@ -410,7 +410,7 @@ static bool ring_has_two_retired(const ring_request *request) {
 
 /* Calls see() for each chunk of the block. Returns how many bytes they are together; it ends at the
    first that see() refuses. */
-static uint64_t visit_block_chunks(uint64_t block, bool (*see)(uint64_t place)) {
+static uint64_t visit_block_chunks(uint64_t block, bool (*see)(uint64_t entry_index)) {
   const uint64_t count = ring_entry_count();
   uint64_t bytes = 0;
   for (uint64_t i = 0; i < count; i++) {
@@ -422,10 +422,10 @@ static uint64_t visit_block_chunks(uint64_t block, bool (*see)(uint64_t place)) 
   return bytes;
 }
 
-static bool visit_is_retired(uint64_t place) {
-  return ring_is_retired(ring_chunk_of(ring_load_entry(place)));
+static bool visit_is_retired(uint64_t entry_index) {
+  return ring_is_retired(ring_chunk_of(ring_load_entry(entry_index)));
 }
-static bool visit_take(uint64_t place) { return ring_take_at(place); }
+static bool visit_take(uint64_t entry_index) { return ring_take_at(entry_index); }
 
 /* The first `bytes` of them are the caller's. */
 static void block_put_chunks(uint64_t block, uint64_t bytes) {
@@ -442,9 +442,9 @@ static void block_put_chunks(uint64_t block, uint64_t bytes) {
 static bool block_make_shared(void) {
   const ring_request request = {.bytes = PROF_I_CHUNK_BYTES_MAX, .least_bytes = PROF_I_UNIT_BYTES};
   const uint64_t count = ring_entry_count();
-  uint64_t key = 0, place = 0;
+  uint64_t key = 0, entry_index = 0;
   for (int tries = 0; tries < BLOCK_TRIES; tries++) {
-    key = ring_find_oldest(&request, count, key, &place);
+    key = ring_find_oldest(&request, count, key, &entry_index);
     if (key == UINT64_MAX) return false;
     const uint64_t offset = ring_offset_of(ring_value_of_key(key));
     const uint64_t block = offset / PROF_I_BLOCK_BYTES * PROF_I_BLOCK_BYTES;

@@ -4,8 +4,8 @@
 #include "../../base/process.h"
 #include "../../base/this_thread.h"
 #include "arena.h"
+#include "internal.h"
 #include "session.h"
-#include "thread_internal.h"
 
 prof_i_arena prof_i_the_arena = {.fd = -1};
 

@@ -18,10 +18,10 @@
 #include "blocks.h"
 #include "chunk.h"
 #include "clock.h"
+#include "internal.h"
 #include "ledger.h"
 #include "observer.h"
 #include "session.h"
-#include "thread_internal.h"
 
 /* ---- virtual threads: the calling thread records as itself, or as a fiber that it is in ---- */
 
@@ -138,7 +138,7 @@ static prof_i_thread *thread_take_free(void) {
 
 enum { SLOT_TOUCHED_BYTES = 2 * 4096 };
 
-/* See thread_internal.h. */
+/* See internal.h. */
 void prof_i_slot_set_deep(prof_i_thread_slot *slot, uint64_t count) {
   __atomic_store_n(&slot->deep, count, __ATOMIC_RELAXED);
 }
@@ -297,7 +297,7 @@ static bool slot_give(prof_i_thread *thread, uint64_t since) {
    thread has the epoch, too: see begin_in_gap() in scope_slow.c. */
 static void open_fast_path(prof_i_thread *thread) {
   const bool fast = prof_i_clock_is_counter() && !(thread->is_slow && prof_i_thread_has_ended());
-  thread->timing.left = 0;
+  thread->timing.events_left = 0;
   thread->fast =
       fast && !thread->is_slow && thread->slot->deep == 0 ? thread->slot : &prof_i_no_slot;
   PROF_I_SIGNAL_FENCE();
@@ -330,7 +330,8 @@ void prof_i_thread_end_deep(prof_i_thread *thread) {
   prof_i_thread_slot *from = &prof_i_no_slot, *slot;
   do {
     slot = __atomic_load_n(&thread->slot, __ATOMIC_RELAXED);
-    prof_i_thread_slot *const to = slot->deep == 0 && !thread->timing.left ? slot : &prof_i_no_slot;
+    prof_i_thread_slot *const to =
+        slot->deep == 0 && !thread->timing.events_left ? slot : &prof_i_no_slot;
     if (!__atomic_compare_exchange_n(&thread->fast, &from, to, false, __ATOMIC_RELAXED,
                                      __ATOMIC_RELAXED))
       return;

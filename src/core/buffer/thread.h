@@ -52,7 +52,7 @@ typedef struct prof_i_newest_scope {
   uint64_t begun_count; /* raised by each begin, before it has its start */
   uint64_t at_count;    /* when this is the same, the two below are of the scope that began last */
   uint64_t start;
-  uint64_t place; /* from 1 on: the 64 shown, then the deep ones */
+  uint64_t open_index; /* from 1 on: the 64 shown, then the deep ones */
 } prof_i_newest_scope;
 
 /* Blocks of a thread in the slow state that have not ended, in the order in which they began. A
@@ -62,7 +62,7 @@ typedef struct prof_i_newest_scope {
 enum { PROF_I_OPEN_BLOCKS_COUNT = 32 };
 typedef struct prof_i_open_blocks {
   struct {
-    uint64_t start, place; /* as in prof_i_newest_scope */
+    uint64_t start, open_index; /* as in prof_i_newest_scope */
   } blocks[PROF_I_OPEN_BLOCKS_COUNT];
   uint64_t count; /* raised by each begin, before it has its start */
 } prof_i_open_blocks;

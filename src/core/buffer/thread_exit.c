@@ -12,9 +12,9 @@
 #include "../../base/this_thread.h"
 #include "arena.h"
 #include "chunk.h"
+#include "internal.h"
 #include "ledger.h"
 #include "observer.h"
-#include "thread_internal.h"
 
 /* Set when prof is loaded. */
 static struct {
@@ -117,7 +117,7 @@ static void slot_vacate(prof_i_thread_slot *slot) {
   prof_i_slot_clear_open(slot);
 }
 
-/* See thread_internal.h. */
+/* See internal.h. */
 void prof_i_thread_reclaim(prof_i_thread *thread) {
   if (!prof_i_the_arena.base) return;
   if (thread->arena != prof_i_the_arena.number) {
@@ -129,7 +129,7 @@ void prof_i_thread_reclaim(prof_i_thread *thread) {
   slot_vacate(thread->slot);
 }
 
-/* See thread_internal.h. */
+/* See internal.h. */
 void prof_i_thread_free(prof_i_thread *thread) {
   __atomic_store_n(&thread->epoch, (uint32_t)PROF_I_NO_EPOCH, __ATOMIC_RELAXED);
   thread->fast = &prof_i_no_slot;

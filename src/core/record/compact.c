@@ -72,7 +72,7 @@ static void move_out_of_deep(const prof_i_entry_move *m) {
     } else {
       const prof_i_ledger_saved again =
           prof_i_ledger_put(m->slot, m->start | PROF_I_ENDING_MOVES, 0);
-      if (note.place == PROF_I_ENDING_COUNT) note = again;
+      if (note.ending_index == PROF_I_ENDING_COUNT) note = again;
       if (!prof_i_ledger_hide(m->slot, ledger)) { /* no room */
         if (move_keep_copy(m, true)) prof_i_claim(&m->slot->ledger, PROF_I_LEDGER_ONE_DEEP);
         break;
@@ -102,24 +102,28 @@ void prof_i_compact_finish(prof_i_thread *thread) {
 }
 
 static prof_i_open_entry *entry_at(prof_i_thread *thread, prof_i_thread_slot *slot,
-                                   uint64_t place) {
-  return place <= PROF_I_OPEN_COUNT ? &slot->open[place]
-                                    : &thread->deep[place - PROF_I_OPEN_COUNT - 1];
+                                   uint64_t open_index) {
+  return open_index <= PROF_I_OPEN_COUNT ? &slot->open[open_index]
+                                         : &thread->deep[open_index - PROF_I_OPEN_COUNT - 1];
 }
 
 /* The first place in use, from that one on. 0: there is none. */
-static uint64_t next_open_index(const prof_i_thread_slot *slot, uint64_t place) {
-  if (place > slot->depth && place <= PROF_I_OPEN_COUNT) place = PROF_I_OPEN_COUNT + 1;
-  return place <= PROF_I_OPEN_COUNT || place - PROF_I_OPEN_COUNT <= slot->deep ? place : 0;
+static uint64_t next_open_index(const prof_i_thread_slot *slot, uint64_t open_index) {
+  if (open_index > slot->depth && open_index <= PROF_I_OPEN_COUNT)
+    open_index = PROF_I_OPEN_COUNT + 1;
+  return open_index <= PROF_I_OPEN_COUNT || open_index - PROF_I_OPEN_COUNT <= slot->deep
+             ? open_index
+             : 0;
 }
 
 /* The first place of the gap that reaches up to that one, which is free. */
-static uint64_t lowest_free_index(prof_i_thread *thread, prof_i_thread_slot *slot, uint64_t place) {
-  if (place <= PROF_I_OPEN_COUNT && place > slot->depth) place = slot->depth + 1;
-  while (place > 1 &&
-         prof_i_open_entry_ticks(entry_at(thread, slot, place - 1)) == PROF_I_OPEN_GONE)
-    place--;
-  return place;
+static uint64_t lowest_free_index(prof_i_thread *thread, prof_i_thread_slot *slot,
+                                  uint64_t open_index) {
+  if (open_index <= PROF_I_OPEN_COUNT && open_index > slot->depth) open_index = slot->depth + 1;
+  while (open_index > 1 &&
+         prof_i_open_entry_ticks(entry_at(thread, slot, open_index - 1)) == PROF_I_OPEN_GONE)
+    open_index--;
+  return open_index;
 }
 
 /* Step 1. */
@@ -176,14 +180,14 @@ static bool entry_move_down(prof_i_thread *thread, prof_i_thread_slot *slot, uin
   return goes_on;
 }
 
-void prof_i_compact_above(prof_i_thread *thread, uint64_t place) {
+void prof_i_compact_above(prof_i_thread *thread, uint64_t open_index) {
   prof_i_thread_slot *const slot = thread->slot;
   const bool was_busy = thread->is_text_busy;
-  uint64_t to = lowest_free_index(thread, slot, place);
+  uint64_t to = lowest_free_index(thread, slot, open_index);
   __atomic_fetch_add(&slot->pack_count, 1, __ATOMIC_ACQ_REL);
   thread->is_text_busy = true; /* two entries may say where one text is */
   PROF_I_SIGNAL_FENCE();
-  for (uint64_t from = place; (from = next_open_index(slot, from)) != 0; from++) {
+  for (uint64_t from = open_index; (from = next_open_index(slot, from)) != 0; from++) {
     const uint64_t ticks = prof_i_open_entry_ticks(entry_at(thread, slot, from));
     if (ticks == PROF_I_OPEN_GONE) continue;
     if (!prof_i_open_entry_is_open(ticks)) break; /* a begin is under way */

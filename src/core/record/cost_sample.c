@@ -271,12 +271,12 @@ static void report_window_time(prof_i_thread *thread) {
 static void count_window_time(prof_i_thread *thread, uint64_t since_ticks) {
   const uint64_t ticks = prof_i_counter() - since_ticks;
   if (ticks < ticks_of_ns(LONGEST_NS)) thread->timing.window_ticks += ticks;
-  if (!thread->timing.left) report_window_time(thread);
+  if (!thread->timing.events_left) report_window_time(thread);
 }
 
 static void close_window(prof_i_thread *thread) {
   prof_i_cost_window *const w = &thread->timing;
-  w->left = 0;
+  w->events_left = 0;
   prof_i_thread_end_deep(thread);
 }
 
@@ -368,7 +368,7 @@ static void chunk_set_limit(const prof_i_cost_window *w, prof_i_head *chunk) {
 
 /* Its twin, in use; NULL: no window may open now. */
 static twin *thread_acquire_twin(const prof_i_thread *thread) {
-  if (!thread->slot || thread->fast != thread->slot || thread->timing.left) return NULL;
+  if (!thread->slot || thread->fast != thread->slot || thread->timing.events_left) return NULL;
   if (prof_i_thread_kind_is_virtual(thread->thread_kind) || !prof_i_clock_is_counter()) return NULL;
   if (!__atomic_load_n(&warm_cost.begin_ticks, __ATOMIC_RELAXED) || !ticks_of_ns(STALE_NS))
     return NULL;
@@ -396,7 +396,7 @@ static void open_window(prof_i_thread *thread, twin *t) {
   w->slow_begin_ticks = w->slow_end_ticks = 0;
   twin_prepare(t, w->epoch);
   twin_release(t);
-  w->left = UNTIMED + TIMED;
+  w->events_left = UNTIMED + TIMED;
   PROF_I_SIGNAL_FENCE();
   prof_i_thread_begin_deep(thread);
 }
@@ -465,7 +465,7 @@ static void enter_chunk(prof_i_thread *thread, prof_i_head *chunk) {
 /* ---- the begins and ends of a window ---- */
 
 bool prof_i_cost_sample_give_up(prof_i_thread *thread) {
-  if (thread->timing.left) close_window(thread);
+  if (thread->timing.events_left) close_window(thread);
   return thread->fast == thread->slot;
 }
 
@@ -476,11 +476,11 @@ static bool epoch_is_of_window(const prof_i_thread *thread, const twin *t) {
 
 static void count_run(prof_i_thread *thread, twin *t, uint64_t ticks, uint32_t *runs,
                       uint64_t *sum) {
-  if (ticks && ticks < ticks_of_ns(LONGEST_NS) && thread->timing.left <= TIMED) {
+  if (ticks && ticks < ticks_of_ns(LONGEST_NS) && thread->timing.events_left <= TIMED) {
     *sum += ticks;
     ++*runs;
   }
-  if (!thread->timing.left || --thread->timing.left) return; /* 0: it is closed */
+  if (!thread->timing.events_left || --thread->timing.events_left) return; /* 0: it is closed */
   t->serial = 0;
   window_conclude(thread);
 }
@@ -502,7 +502,7 @@ uint64_t prof_i_cost_sample_begin(prof_i_thread *thread, const prof_site *site,
   }
   twin_release(t);
   count_window_time(thread, since);
-  return w->left && w->left <= TIMED ? ticks_serialized() : 0;
+  return w->events_left && w->events_left <= TIMED ? ticks_serialized() : 0;
 }
 
 uint64_t prof_i_cost_sample_end(prof_i_thread *thread) {
@@ -516,12 +516,12 @@ uint64_t prof_i_cost_sample_end(prof_i_thread *thread) {
     close_window(thread);
   twin_release(t);
   count_window_time(thread, since);
-  return w->left && w->left <= TIMED ? ticks_serialized() : 0;
+  return w->events_left && w->events_left <= TIMED ? ticks_serialized() : 0;
 }
 
 /* The window that is open now may be a later one: its time is as good. */
 static void count_slow(const prof_i_cost_window *w, uint64_t since, uint32_t *runs, uint64_t *sum) {
-  if (!since || !w->left) return;
+  if (!since || !w->events_left) return;
   const uint64_t ticks = ticks_serialized() - since;
   if (ticks >= ticks_of_ns(LONGEST_NS)) return;
   *sum += ticks;

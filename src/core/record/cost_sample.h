@@ -39,7 +39,7 @@ struct prof_i_thread;
 
 /* What a thread knows of its windows. The owner alone. */
 typedef struct prof_i_cost_window {
-  uint32_t left;         /* begins and ends that the open window still takes; 0: it is closed */
+  uint32_t events_left;  /* begins and ends that the open window still takes; 0: it is closed */
   uint32_t epoch;        /* the thread's when it was opened */
   uint32_t count;        /* of windows so far */
   uint32_t begins, ends; /* timed in this window */

@@ -199,10 +199,10 @@ static inline void prof_i_name_count_look_up(prof_i_thread *thread, uint64_t of,
 static inline __attribute__((always_inline)) bool prof_i_name_key_of(prof_i_name_key *key,
                                                                      const prof_details *details,
                                                                      uint32_t site) {
-  const uint32_t own = details->flags & (PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL);
+  const uint32_t literal_flags = details->flags & (PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL);
   *key = (prof_i_name_key){details->name, details->category, 0, 0, site, 0};
-  if (own == (PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL) || !site) return false;
-  if (!(own & PROF_I_NAME_LITERAL)) {
+  if (literal_flags == (PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL) || !site) return false;
+  if (!(literal_flags & PROF_I_NAME_LITERAL)) {
     if (!key->name) return false;
     key->name_bytes = details->name_bytes != PROF_NUL_TERMINATED
                           ? details->name_bytes
@@ -210,7 +210,7 @@ static inline __attribute__((always_inline)) bool prof_i_name_key_of(prof_i_name
     if (key->name_bytes == 0 || key->name_bytes > PROF_I_NAME_TEXT_BYTES)
       return false; /* without a name, a site shows its function's */
   }
-  if (!(own & PROF_I_CATEGORY_LITERAL)) {
+  if (!(literal_flags & PROF_I_CATEGORY_LITERAL)) {
     if (!key->category) return false;
     key->category_bytes = details->category_bytes != PROF_NUL_TERMINATED
                               ? details->category_bytes

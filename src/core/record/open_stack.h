@@ -126,10 +126,10 @@ PROF_I_COLD void prof_i_scope_end_slow(uint64_t handle, uint64_t ticks);
 PROF_I_COLD bool prof_i_scope_is_open(uint64_t start);
 
 /* Copies the scope's payload into the slot's payload area. Returns the entry's word `packed` for
-   the site of that number. own: the entry that is being made. call_site: the call site's number,
-   for its arguments' keys. Owner thread only. */
+   the site of that number. new_entry: the entry that is being made. call_site: the number of the
+   call site, for its arguments' keys. Owner thread only. */
 uint64_t prof_i_payload_area_put(prof_i_thread *thread, prof_i_thread_slot *slot,
-                                 const prof_i_open_entry *own, const prof_details *details,
+                                 const prof_i_open_entry *new_entry, const prof_details *details,
                                  uint32_t call_site, uint32_t number);
 
 /* A scope of this `packed` is over, and others' texts stand behind its own. Any thread. */

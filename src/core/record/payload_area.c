@@ -46,12 +46,13 @@ static prof_i_open_entry *next_payload(prof_i_thread *thread, uint64_t behind, u
 
 /* Is some other begin or end of this thread under way, which we, a handler, have interrupted? An
    entry whose ticks are 0 is being made, or cleared. */
-static bool has_interrupted_begin(const prof_i_thread *thread, const prof_i_open_entry *own) {
+static bool has_interrupted_begin(const prof_i_thread *thread, const prof_i_open_entry *new_entry) {
   const prof_i_thread_slot *const slot = thread->slot;
   for (uint64_t i = 1; i <= slot->depth; i++)
-    if (&slot->open[i] != own && prof_i_open_entry_ticks(&slot->open[i]) == 0) return true;
+    if (&slot->open[i] != new_entry && prof_i_open_entry_ticks(&slot->open[i]) == 0) return true;
   for (uint64_t i = 0; i < slot->deep; i++)
-    if (&thread->deep[i] != own && prof_i_open_entry_ticks(&thread->deep[i]) == 0) return true;
+    if (&thread->deep[i] != new_entry && prof_i_open_entry_ticks(&thread->deep[i]) == 0)
+      return true;
   return thread->is_text_busy;
 }
 
@@ -83,7 +84,7 @@ void prof_i_payload_area_leave_hole(prof_i_thread *thread, uint64_t packed) {
 
 /* Looked for only when scopes have left so much: a text area that is full of open scopes' texts
    costs the scopes inside of them nothing. */
-static void close_holes(prof_i_thread *thread, const prof_i_open_entry *own) {
+static void close_holes(prof_i_thread *thread, const prof_i_open_entry *new_entry) {
   prof_i_thread_slot *const slot = thread->slot;
   if (thread->is_slow && slot->deep > DEEP_WORTH_LOOKING) return; /* each text would ask them all */
   if (__atomic_load_n(&thread->hole_bytes, __ATOMIC_RELAXED) < HOLES_WORTH_CLOSING) return;
@@ -92,7 +93,7 @@ static void close_holes(prof_i_thread *thread, const prof_i_open_entry *own) {
   for (const prof_i_open_entry *open; (open = next_payload(thread, behind, &deep)) != NULL;
        behind = prof_i_packed_payload_offset(open->packed))
     used += (open->packed >> PROF_I_PACKED_WORDS_SHIFT) * 8;
-  if (has_interrupted_begin(thread, own)) return;
+  if (has_interrupted_begin(thread, new_entry)) return;
   __atomic_store_n(&thread->hole_bytes, 0, __ATOMIC_RELAXED);
   if (top < PROF_I_TEXT_OFFSET + used + HOLES_WORTH_CLOSING) {
     __atomic_fetch_add(&thread->hole_bytes, top - PROF_I_TEXT_OFFSET - used, __ATOMIC_RELAXED);
@@ -138,12 +139,12 @@ void prof_i_payload_area_make_room(prof_i_thread *thread) {
 
 /* Room in the slot's text area: taken before it is written, so that a handler's goes behind. */
 uint64_t prof_i_payload_area_put(prof_i_thread *thread, prof_i_thread_slot *slot,
-                                 const prof_i_open_entry *own, const prof_details *details,
+                                 const prof_i_open_entry *new_entry, const prof_details *details,
                                  uint32_t call_site, uint32_t number) {
   prof_i_payload payload;
   const uint64_t by_call = prof_i_details_by_call(details);
   if (PROF_I_UNLIKELY(PROF_I_TEXT_END - slot->payload_top < PROF_I_PAYLOAD_BYTES_MAX))
-    close_holes(thread, own);
+    close_holes(thread, new_entry);
   const uint64_t top = slot->payload_top;
   prof_i_payload_measure(
       &payload, details,

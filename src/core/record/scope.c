@@ -62,9 +62,10 @@ uint64_t prof_i_begin_1(prof_site *site, const char *name, const char *category)
 /* own: flags of the texts that the site has, so the payload need not. */
 static PROF_I_COLD uint64_t put_payload(prof_i_thread *thread, prof_i_thread_slot *slot,
                                         const prof_i_open_entry *open, const prof_details *details,
-                                        uint32_t own, uint32_t call_site, uint32_t number) {
+                                        uint32_t literal_flags, uint32_t call_site,
+                                        uint32_t number) {
   prof_details named = *details;
-  named.flags |= own;
+  named.flags |= literal_flags;
   return prof_i_payload_area_put(thread, slot, open, &named, call_site, number);
 }
 
@@ -72,20 +73,21 @@ static PROF_I_COLD uint64_t put_payload(prof_i_thread *thread, prof_i_thread_slo
    Unused room is given back afterwards. */
 static inline __attribute__((always_inline)) uint64_t put_short_payload(
     prof_i_thread *thread, prof_i_thread_slot *slot, const prof_i_open_entry *open,
-    const prof_details *details, uint32_t own, uint32_t call_site, uint32_t number, bool is_twin) {
+    const prof_details *details, uint32_t literal_flags, uint32_t call_site, uint32_t number,
+    bool is_twin) {
   const uint64_t top = slot->payload_top, taken = top + PROF_I_SHORT_WORDS * 8;
   if (PROF_I_UNLIKELY(taken > PROF_I_TEXT_END))
-    return put_payload(thread, slot, open, details, own, call_site, number);
+    return put_payload(thread, slot, open, details, literal_flags, call_site, number);
   __atomic_store_n(&slot->payload_top, taken, __ATOMIC_RELAXED);
   PROF_I_SIGNAL_FENCE();
   const uint64_t words =
-      prof_i_short_pack((uint64_t *)((char *)slot + top), details, own, call_site);
+      prof_i_short_pack((uint64_t *)((char *)slot + top), details, literal_flags, call_site);
   PROF_I_SIGNAL_FENCE();
   if (PROF_I_LIKELY(slot->payload_top == taken)) /* else a handler has left something open */
     __atomic_store_n(&slot->payload_top, top + words * 8, __ATOMIC_RELAXED);
   if (PROF_I_UNLIKELY(words == 0)) {
     if (is_twin) return (uint64_t)number << PROF_I_PACKED_SITE_SHIFT;
-    return put_payload(thread, slot, open, details, own, call_site, number);
+    return put_payload(thread, slot, open, details, literal_flags, call_site, number);
   }
   return (uint64_t)number << PROF_I_PACKED_SITE_SHIFT | prof_i_details_by_call(details) |
          PROF_I_TYPE_LONG | top << PROF_I_PACKED_OFFSET_SHIFT | words << PROF_I_PACKED_WORDS_SHIFT;
@@ -131,24 +133,25 @@ static inline __attribute__((always_inline)) uint64_t begin_details(prof_i_threa
   if (PROF_I_UNLIKELY(!slot || epoch != (uint32_t)(state >> 32) ||
                       slot->depth >= PROF_I_OPEN_COUNT))
     return prof_i_scope_begin_slow(site, details);
-  uint32_t own = details->flags & both, number = (uint32_t)state;
-  if (own != both) {
+  uint32_t literal_flags = details->flags & both, number = (uint32_t)state;
+  if (literal_flags != both) {
     const uint64_t named = is_twin ? look_up_name(thread, details, number, true)
                                    : state_of_name(thread, details, number);
     if (named != NAME_COPIED) {
       const bool is_ready = PROF_I_LIKELY((uint32_t)(named >> 32) == epoch);
       if (!is_ready && !is_twin) return prof_i_scope_begin_slow_named(site, details, named);
       if (PROF_I_LIKELY((uint32_t)named != 0) && is_ready) {
-        own = both;
+        literal_flags = both;
         number = (uint32_t)named;
       }
     }
   }
   prof_i_open_entry *const open = prof_i_open_entry_push(slot);
   const uint64_t packed =
-      own == both && prof_i_details_are_bare(details)
+      literal_flags == both && prof_i_details_are_bare(details)
           ? (uint64_t)number << PROF_I_PACKED_SITE_SHIFT | prof_i_details_by_call(details)
-          : put_short_payload(thread, slot, open, details, own, (uint32_t)state, number, is_twin);
+          : put_short_payload(thread, slot, open, details, literal_flags, (uint32_t)state, number,
+                              is_twin);
   __atomic_store_n(&open->packed, packed, __ATOMIC_RELAXED);
   const uint64_t start = prof_i_scope_begin_ticks(thread, prof_i_counter()) << 4;
   prof_i_open_entry_set(open, start);
@@ -439,42 +442,42 @@ void prof_i_scope_run_empty(prof_i_thread *thread, prof_site *site, int count) {
   __attribute__((noinline, aligned(4096), section(".text.prof_i_twin_" name)))
 
 static TWIN_PAGE_FIRST("library") uint64_t
-    twin_begin(const prof_i_twin_data *own, prof_site *site) {
-  return begin_plain(*own->thread, site, "", "", 0);
+    twin_begin(const prof_i_twin_data *data, prof_site *site) {
+  return begin_plain(*data->thread, site, "", "", 0);
 }
 static TWIN_PAGE("library") uint64_t
-    twin_begin_details(const prof_i_twin_data *own, prof_site *site, const prof_details *details) {
-  return begin_details(*own->thread, site, details, true);
+    twin_begin_details(const prof_i_twin_data *data, prof_site *site, const prof_details *details) {
+  return begin_details(*data->thread, site, details, true);
 }
-static TWIN_PAGE("library") void twin_end(const prof_i_twin_data *own, uint64_t start) {
-  end_any(*own->thread, start);
+static TWIN_PAGE("library") void twin_end(const prof_i_twin_data *data, uint64_t start) {
+  end_any(*data->thread, start);
 }
 
 /* These stand for the linker's stubs, through which the host calls a library. */
-static TWIN_PAGE_FIRST("stubs") uint64_t stub_begin(const prof_i_twin_data *own, prof_site *site) {
-  return own->calls.begin(own, site);
+static TWIN_PAGE_FIRST("stubs") uint64_t stub_begin(const prof_i_twin_data *data, prof_site *site) {
+  return data->calls.begin(data, site);
 }
 static TWIN_PAGE("stubs") uint64_t
-    stub_begin_details(const prof_i_twin_data *own, prof_site *site, const prof_details *details) {
-  return own->calls.begin_details(own, site, details);
+    stub_begin_details(const prof_i_twin_data *data, prof_site *site, const prof_details *details) {
+  return data->calls.begin_details(data, site, details);
 }
-static TWIN_PAGE("stubs") void stub_end(const prof_i_twin_data *own, uint64_t start) {
-  own->calls.end(own, start);
+static TWIN_PAGE("stubs") void stub_end(const prof_i_twin_data *data, uint64_t start) {
+  data->calls.end(data, start);
 }
 
-void prof_i_scope_twin_link(prof_i_twin_calls *stubs, prof_i_twin_data *own) {
+void prof_i_scope_twin_link(prof_i_twin_calls *stubs, prof_i_twin_data *data) {
   *stubs = (prof_i_twin_calls){stub_begin, stub_begin_details, stub_end};
-  own->calls = (prof_i_twin_calls){twin_begin, twin_begin_details, twin_end};
+  data->calls = (prof_i_twin_calls){twin_begin, twin_begin_details, twin_end};
 }
 
 TWIN_PAGE_FIRST("host")
 uint64_t prof_i_scope_twin_begin(const prof_i_twin *twin, prof_site *site,
                                  const prof_details *details) {
-  return details ? twin->calls->begin_details(twin->own, site, details)
-                 : twin->calls->begin(twin->own, site);
+  return details ? twin->calls->begin_details(twin->data, site, details)
+                 : twin->calls->begin(twin->data, site);
 }
 TWIN_PAGE("host") void prof_i_scope_twin_end(const prof_i_twin *twin, uint64_t start) {
-  twin->calls->end(twin->own, start);
+  twin->calls->end(twin->data, start);
 }
 
 /* ---- scopes by call, for other languages ---- */

@@ -13,10 +13,10 @@ void prof_i_scope_run_empty(prof_i_thread *thread, prof_site *site, int count);
    with the recorder. */
 typedef struct prof_i_twin_data prof_i_twin_data;
 typedef struct prof_i_twin_calls {
-  uint64_t (*begin)(const prof_i_twin_data *own, prof_site *site);
-  uint64_t (*begin_details)(const prof_i_twin_data *own, prof_site *site,
+  uint64_t (*begin)(const prof_i_twin_data *data, prof_site *site);
+  uint64_t (*begin_details)(const prof_i_twin_data *data, prof_site *site,
                             const prof_details *details);
-  void (*end)(const prof_i_twin_data *own, uint64_t start);
+  void (*end)(const prof_i_twin_data *data, uint64_t start);
 } prof_i_twin_calls;
 struct prof_i_twin_data { /* like a table of addresses */
   prof_i_thread **thread; /* like thread-local data */
@@ -24,9 +24,9 @@ struct prof_i_twin_data { /* like a table of addresses */
 };
 typedef struct prof_i_twin {
   const prof_i_twin_calls *calls;
-  const prof_i_twin_data *own;
+  const prof_i_twin_data *data;
 } prof_i_twin;
-void prof_i_scope_twin_link(prof_i_twin_calls *stubs, prof_i_twin_data *own);
+void prof_i_scope_twin_link(prof_i_twin_calls *stubs, prof_i_twin_data *data);
 /* Thread and site of the twin are ready. details: what the host's scope has beyond a literal name,
    or NULL. A scope with a long payload, or on a device, begins as a plain one. */
 uint64_t prof_i_scope_twin_begin(const prof_i_twin *twin, prof_site *site,
@@ -36,7 +36,7 @@ void prof_i_scope_twin_end(const prof_i_twin *twin, uint64_t start);
 /* As prof_i_scope_run_empty(), with begins of a muted site only. */
 void prof_i_scope_run_left_out(prof_i_thread *thread, prof_site *site, int count);
 
-/* ---- scope_time.c: what slow threads' begins and ends take ---- */
+/* ---- what slow threads' begins and ends take ---- */
 
 typedef struct prof_i_slow_time {
   const prof_i_thread_slot *slot; /* NULL: it is not timed */

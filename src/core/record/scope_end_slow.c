@@ -249,9 +249,10 @@ static void skip_if_later(prof_i_thread *thread, uint64_t at, prof_i_ended_scope
   skip_block(thread, &g, how);
 }
 
-static bool block_stands_at(prof_i_thread *thread, uint64_t place, uint64_t start) {
+static bool block_stands_at(prof_i_thread *thread, uint64_t open_index, uint64_t start) {
   prof_i_ended_scope f = {.start = start};
-  return prof_i_is_open_index(thread, place) && prof_i_find_own_scope_at(thread, place, &f);
+  return prof_i_is_open_index(thread, open_index) &&
+         prof_i_find_own_scope_at(thread, open_index, &f);
 }
 
 /* The same where it is known which blocks began after f. False: some may not be. */
@@ -261,13 +262,13 @@ static bool skip_known_blocks(prof_i_thread *thread, prof_i_ended_scope *f, skip
   if (!thread->is_slow) return false;
   for (uint64_t i = count; i > least; i--) {
     const uint64_t start = thread->begun.blocks[(i - 1) % PROF_I_OPEN_BLOCKS_COUNT].start;
-    const uint64_t place = thread->begun.blocks[(i - 1) % PROF_I_OPEN_BLOCKS_COUNT].place;
+    const uint64_t open_index = thread->begun.blocks[(i - 1) % PROF_I_OPEN_BLOCKS_COUNT].open_index;
     if (start == f->start) {
       prof_i_open_blocks_end(thread, count, i - 1);
       return true;
     }
-    if (!block_stands_at(thread, place, start)) break; /* it has ended elsewhere */
-    skip_if_later(thread, place, f, how);
+    if (!block_stands_at(thread, open_index, start)) break; /* it has ended elsewhere */
+    skip_if_later(thread, open_index, f, how);
   }
   prof_i_open_blocks_end(thread, count, 0); /* all of them end with f */
   return false;
@@ -465,7 +466,7 @@ static PROF_I_WARM bool end_newest(prof_i_thread *thread, uint64_t start) {
   prof_i_ended_scope f = {.start = start};
   if (!prof_i_is_known_newest(thread, &thread->newest, &f) || thread->is_held) return false;
   if (!prof_i_clock_is_counter() || prof_i_thread_has_ended()) return false;
-  const uint64_t at = thread->newest.place;
+  const uint64_t at = thread->newest.open_index;
   if (!prof_i_is_open_index(thread, at) || !prof_i_find_own_scope_at(thread, at, &f) || f.is_old)
     return false;
   const prof_i_open_entry *const open = prof_i_entry_of(thread, &f);
@@ -496,7 +497,7 @@ void prof_i_scope_end_slow(uint64_t handle, uint64_t ticks) {
   if (!handle || !prof_i_process_is_own()) return;
   if (start && unfinished_claim_counts(start)) return;
   const int saved = errno;
-  const bool has_window = !ticks && prof_i_this_thread->timing.left;
+  const bool has_window = !ticks && prof_i_this_thread->timing.events_left;
   uint64_t since = 0;
   if (has_window) { /* before the recorder's own lines come into the caches */
     ticks = prof_i_scope_end_ticks(prof_i_this_thread, prof_i_counter());

@@ -8,7 +8,7 @@ static uint64_t index_of_open_block(const prof_i_thread *thread, uint64_t start)
   const uint64_t count = __atomic_load_n(&thread->begun.count, __ATOMIC_RELAXED);
   for (uint64_t i = count; i > 0 && count - i < PROF_I_OPEN_BLOCKS_COUNT; i--)
     if (thread->begun.blocks[(i - 1) % PROF_I_OPEN_BLOCKS_COUNT].start == start)
-      return thread->begun.blocks[(i - 1) % PROF_I_OPEN_BLOCKS_COUNT].place;
+      return thread->begun.blocks[(i - 1) % PROF_I_OPEN_BLOCKS_COUNT].open_index;
   return 0;
 }
 
@@ -24,7 +24,7 @@ bool prof_i_find_own_scope(prof_i_thread *thread, prof_i_ended_scope *f) {
   const prof_i_thread_slot *const slot = thread->slot;
   if (!prof_i_handle_may_be_of(thread, f->tag)) return false;
   const uint64_t begun = f->tag ? 0 : index_of_open_block(thread, f->start);
-  const uint64_t likely[] = {thread->newest.place, thread->newest_block.place, begun};
+  const uint64_t likely[] = {thread->newest.open_index, thread->newest_block.open_index, begun};
   for (size_t i = 0; i < sizeof likely / sizeof *likely; i++)
     if (prof_i_is_open_index(thread, likely[i]) && prof_i_find_own_scope_at(thread, likely[i], f))
       return true;

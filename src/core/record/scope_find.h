@@ -25,9 +25,9 @@ static inline uint64_t prof_i_open_index_of(const prof_i_thread *thread,
 /* A handler in between has raised the count: then ours is not the newest any more, whatever is left
    of its words here. */
 static inline void prof_i_newest_set(prof_i_newest_scope *newest, uint64_t count, uint64_t start,
-                                     uint64_t place) {
+                                     uint64_t open_index) {
   newest->start = start;
-  newest->place = place;
+  newest->open_index = open_index;
   PROF_I_SIGNAL_FENCE();
   newest->at_count = count;
 }
@@ -37,8 +37,8 @@ static inline uint64_t prof_i_open_blocks_claim(prof_i_thread *thread) {
   return prof_i_claim(&thread->begun.count, 1);
 }
 static inline void prof_i_open_blocks_set(prof_i_thread *thread, uint64_t number, uint64_t start,
-                                          uint64_t place) {
-  thread->begun.blocks[number % PROF_I_OPEN_BLOCKS_COUNT].place = place;
+                                          uint64_t open_index) {
+  thread->begun.blocks[number % PROF_I_OPEN_BLOCKS_COUNT].open_index = open_index;
   thread->begun.blocks[number % PROF_I_OPEN_BLOCKS_COUNT].start = start;
 }
 /* This block ends, and removes all that began later. A handler in between leaves the count as it
@@ -68,13 +68,13 @@ static inline uint32_t *prof_i_find_hints(const prof_i_thread *thread, uint64_t 
 
 /* Few places stay in the nearest caches. */
 static inline void prof_i_find_remember(const prof_i_thread *thread, uint64_t start,
-                                        uint64_t place) {
+                                        uint64_t open_index) {
   const bool are_few = thread->slot->deep < PROF_I_HINT_COUNT_FEW / 8;
   uint32_t *const it =
       prof_i_find_hints(thread, start, are_few ? PROF_I_HINT_COUNT_FEW : PROF_I_HINT_COUNT);
   if (!it) return;
   for (int i = PROF_I_HINT_WAYS - 1; i > 0; i--) it[i] = it[i - 1];
-  it[0] = (uint32_t)place;
+  it[0] = (uint32_t)open_index;
 }
 
 /* What the end needs of a scope, independent of the place of its entry. */
@@ -93,20 +93,20 @@ typedef struct prof_i_ended_scope {
 } prof_i_ended_scope;
 
 /* Did the open scope at that place begin after f? The place tells, whatever the counter of another
-   processor said. If gaps of the thread were used (entry_between()), the ticks tell. place: deep
-   ones come after the 64. */
-static inline bool prof_i_is_later(const prof_i_thread *thread, uint64_t ticks, uint64_t place,
+   processor said. If gaps of the thread were used (entry_between()), the ticks tell.
+   open_index: deep ones come after the 64. */
+static inline bool prof_i_is_later(const prof_i_thread *thread, uint64_t ticks, uint64_t open_index,
                                    const prof_i_ended_scope *f) {
   if (!prof_i_open_entry_is_open(ticks)) return false;
-  if (!thread->is_slow) return place > f->index + (f->is_deep ? PROF_I_OPEN_COUNT : 0);
+  if (!thread->is_slow) return open_index > f->index + (f->is_deep ? PROF_I_OPEN_COUNT : 0);
   return prof_i_clock_is_before(f->start >> 4, ticks >> 4);
 }
 
 /* Has this thread's entry at that place this scope? */
-static inline bool prof_i_find_own_scope_at(prof_i_thread *thread, uint64_t place,
+static inline bool prof_i_find_own_scope_at(prof_i_thread *thread, uint64_t open_index,
                                             prof_i_ended_scope *f) {
-  const bool is_deep = place > PROF_I_OPEN_COUNT;
-  const uint64_t index = is_deep ? place - PROF_I_OPEN_COUNT : place;
+  const bool is_deep = open_index > PROF_I_OPEN_COUNT;
+  const uint64_t index = is_deep ? open_index - PROF_I_OPEN_COUNT : open_index;
   const prof_i_open_entry *const deep = __atomic_load_n(&thread->deep, __ATOMIC_RELAXED);
   if (is_deep && !deep) return false; /* a handler has just made it */
   const prof_i_open_entry *const open = is_deep ? &deep[index - 1] : &thread->slot->open[index];
@@ -119,10 +119,10 @@ static inline bool prof_i_find_own_scope_at(prof_i_thread *thread, uint64_t plac
   return true;
 }
 
-static inline bool prof_i_is_open_index(const prof_i_thread *thread, uint64_t place) {
+static inline bool prof_i_is_open_index(const prof_i_thread *thread, uint64_t open_index) {
   const prof_i_thread_slot *const slot = thread->slot;
-  return place > PROF_I_OPEN_COUNT ? place - PROF_I_OPEN_COUNT <= slot->deep
-                                   : place > 0 && place <= slot->depth;
+  return open_index > PROF_I_OPEN_COUNT ? open_index - PROF_I_OPEN_COUNT <= slot->deep
+                                        : open_index > 0 && open_index <= slot->depth;
 }
 
 /* Is it sure that f began last, or, of newest_block, as the last block? */

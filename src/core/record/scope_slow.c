@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include "../../base/fault.h"
+#include "../../base/port.h"
 #include "../../base/process.h"
 #include "../buffer/arena.h"
 #include "../buffer/clock.h"
@@ -211,11 +212,11 @@ static uint64_t begin_unusual(prof_site *site, const prof_details *details) {
                    __ATOMIC_RELAXED);
   const uint64_t start = prof_i_scope_begin_ticks(thread, prof_i_clock_ticks()) << 4;
   set_start(slot, open, start);
-  const uint64_t place = prof_i_open_index_of(thread, open);
-  prof_i_newest_set(&thread->newest, count, start, place);
-  if (!by_call) prof_i_newest_set(&thread->newest_block, block_count, start, place);
-  if (!by_call) prof_i_open_blocks_set(thread, begun, start, place);
-  prof_i_find_remember(thread, start, place);
+  const uint64_t open_index = prof_i_open_index_of(thread, open);
+  prof_i_newest_set(&thread->newest, count, start, open_index);
+  if (!by_call) prof_i_newest_set(&thread->newest_block, block_count, start, open_index);
+  if (!by_call) prof_i_open_blocks_set(thread, begun, start, open_index);
+  prof_i_find_remember(thread, start, open_index);
   return start;
 }
 
@@ -272,7 +273,7 @@ static prof_i_open_entry *reuse_gone_entry(prof_i_thread *thread, uint64_t at) {
 /* One that is known: of the last block, or where the hints say. */
 static prof_i_open_entry *reuse_hinted_entry(prof_i_thread *thread) {
   if (thread->slot->depth != PROF_I_OPEN_COUNT) return NULL;
-  prof_i_open_entry *open = reuse_gone_entry(thread, thread->newest_block.place);
+  prof_i_open_entry *open = reuse_gone_entry(thread, thread->newest_block.open_index);
   if (!open) open = reuse_gone_entry(thread, prof_i_hint_load(&thread->shown_gap));
   if (!open)
     open = reuse_gone_entry(thread, prof_i_hint_load(&thread->deep_gap) + PROF_I_OPEN_COUNT + 1);
@@ -299,15 +300,15 @@ static PROF_I_WARM uint64_t begin_in_gap(prof_i_thread *thread, const prof_site 
                    __ATOMIC_RELAXED);
   const uint64_t start = prof_i_scope_begin_ticks(thread, prof_i_counter()) << 4;
   set_start(slot, open, start);
-  const uint64_t place = prof_i_open_index_of(thread, open);
-  prof_i_newest_set(&thread->newest, count, start, place);
-  prof_i_newest_set(&thread->newest_block, block_count, start, place);
-  prof_i_open_blocks_set(thread, begun, start, place);
+  const uint64_t open_index = prof_i_open_index_of(thread, open);
+  prof_i_newest_set(&thread->newest, count, start, open_index);
+  prof_i_newest_set(&thread->newest_block, block_count, start, open_index);
+  prof_i_open_blocks_set(thread, begun, start, open_index);
   return start;
 }
 
 uint64_t prof_i_scope_begin_slow(prof_site *site, const prof_details *details) {
-  const bool has_window = prof_i_this_thread->timing.left != 0;
+  const bool has_window = prof_i_this_thread->timing.events_left != 0;
   const uint64_t since =
       has_window ? prof_i_cost_sample_begin(prof_i_this_thread, site, details) : 0;
   uint64_t begun = begin_deep(prof_i_this_thread, site, details);
@@ -363,4 +364,28 @@ static __attribute__((noinline)) uint64_t left_out_called(prof_i_thread *thread,
 
 void prof_i_scope_run_left_out(prof_i_thread *thread, prof_site *site, int count) {
   for (int i = 0; i < count; i++) left_out_called(thread, site);
+}
+
+enum { SLOW_MOST_NS = 200, TIMED_OF = 8 };
+
+static bool is_one_of_eight(prof_i_thread *thread) {
+  thread->chance = thread->chance * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+  return thread->chance >> 61 == 0;
+}
+
+prof_i_slow_time prof_i_slow_time_begin(prof_i_thread *thread) {
+  if (!thread->is_slow || !is_one_of_eight(thread)) return (prof_i_slow_time){NULL, 0, 0};
+  const prof_i_thread_slot *const slot = thread->slot;
+  const uint64_t own_ns = __atomic_load_n(&slot->own_ns, __ATOMIC_RELAXED);
+  return (prof_i_slow_time){slot, prof_i_port_monotonic_ns(), own_ns};
+}
+
+void prof_i_slow_time_end(prof_i_thread *thread, const prof_i_slow_time *it) {
+  if (!it->slot || it->slot != thread->slot) return;
+  const uint64_t most_ns = (PROF_I_OPEN_COUNT + it->slot->deep) * SLOW_MOST_NS;
+  const uint64_t all_ns = prof_i_ns_since(it->since_ns), ns = all_ns < most_ns ? all_ns : most_ns;
+  const uint64_t counted = __atomic_load_n(&it->slot->own_ns, __ATOMIC_RELAXED) - it->own_ns;
+  if (ns <= counted) return;
+  prof_i_claim(&thread->slot->own_ns, (ns - counted) * TIMED_OF);
+  prof_i_claim(&thread->overhead.slow_ns, (ns - counted) * TIMED_OF);
 }

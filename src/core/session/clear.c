@@ -18,7 +18,6 @@
 #include "../buffer/snapshot_pin.h"
 #include "../buffer/thread.h"
 #include "control.h"
-#include "level.h"
 
 /* One chunk after the other: the lock is held for each one's choice alone. Whoever was told
    meanwhile that the capture is full goes on once there is room. */

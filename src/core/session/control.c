@@ -7,7 +7,6 @@
 #include <prof/profiler.h>
 #include <string.h>
 
-#include "../../base/duplicate.h"
 #include "../../base/log.h"
 #include "../../base/options.h"
 #include "../../base/process.h"
@@ -21,7 +20,6 @@
 #include "../record/mute.h"
 #include "../record/site.h"
 #include "internal.h"
-#include "level.h"
 
 /* The caller may not know that the environment started a capture. The text says how to join it.
    Lock held. */

@@ -25,7 +25,6 @@
 #include "../record/cost_sample.h"
 #include "control.h"
 #include "internal.h"
-#include "level.h"
 
 /* ---- a child's own capture ---- */
 

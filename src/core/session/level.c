@@ -1,14 +1,13 @@
 /* The settings that may change while a capture runs: the current level, level requests and
    preferred devices. See level.h and control.h. */
 #define _GNU_SOURCE
-#include "level.h"
 
 #include <errno.h>
 #include <prof/profiler.h>
 
-#include "../../base/duplicate.h"
 #include "../../base/log.h"
 #include "../../base/port.h"
+#include "../../base/process.h"
 #include "../../base/reentry.h"
 #include "../buffer/arena.h"
 #include "../buffer/session.h"
