@@ -19,10 +19,13 @@ enum {
   MODULE_AT = 5
 };
 
-/* A C function, known by its address. A method is known by its descriptor. A reference to it is
+/* A C function, known by its address and its method: two methods of a type, or of two types, may
+   have one function. A method without an object is known by its descriptor. A reference to that is
    kept: it lives as long as its class in any case. */
 typedef struct builtin {
-  const void *key;           /* NULL: free */
+  const void *key;                /* NULL: free */
+  const prof_i_py_method *method; /* NULL: not known, or a descriptor */
+  char *name;                /* malloc()ed: the method's, whose memory may be reused; or NULL */
   prof_i_function *function; /* NULL: excluded */
 } builtin;
 
@@ -184,50 +187,101 @@ static size_t hash_spread(uint64_t bits, unsigned count) {
   return (size_t)(bits * UINT64_C(0x9e3779b97f4a7c15) >> (64 - count));
 }
 
+/* NULL: it is not known. */
+static inline const prof_i_py_method *method_of(prof_i_py *callable) {
+  const prof_i_py_method *method = NULL;
+  if (function_registry.has_methods)
+    memcpy(&method, (const char *)callable + PY.given.head_bytes, sizeof method);
+  return method && method->name ? method : NULL;
+}
+
+static const char *method_name(prof_i_py *callable) {
+  const prof_i_py_method *const method = method_of(callable);
+  return method ? method->name : NULL;
+}
+
+static inline bool builtin_has_name(const builtin *b, const prof_i_py_method *method) {
+  return !method || !b->name || strcmp(b->name, method->name) == 0;
+}
+
+static inline size_t builtin_next(size_t at) { return (at + 1) & ((1u << BUILTIN_BITS) - 1); }
+
+/* The entry, or a free one. A dispatcher of many functions has one entry for all its methods. */
+static inline builtin *builtin_find(const void *key, const prof_i_py_method *method) {
+  for (size_t at = hash_spread((uintptr_t)key, BUILTIN_BITS);; at = builtin_next(at)) {
+    builtin *const b = &function_registry.builtins[at];
+    if (!b->key || (b->key == key && ((b->method == method && builtin_has_name(b, method)) ||
+                                      (b->function && b->function->is_of_many))))
+      return b;
+  }
+}
+
+/* An entry of the same function and names with another method: methods may be made at run time.
+   f: NULL, excluded. The result is NULL if there is none. */
+static builtin *builtin_find_renewed(const void *key, const prof_i_py_method *method,
+                                     const prof_i_function *f) {
+  for (size_t at = hash_spread((uintptr_t)key, BUILTIN_BITS);; at = builtin_next(at)) {
+    builtin *const b = &function_registry.builtins[at];
+    if (!b->key) return NULL;
+    if (b->key == key && builtin_has_name(b, method) && !b->function == !f &&
+        (!f || strcmp(b->function->name, f->name) == 0))
+      return b;
+  }
+}
+
+/* Of Python's answer; NULL: no memory. */
+static prof_i_function *new_builtin_function(prof_i_py *answer, bool is_descriptor) {
+  prof_i_function *const f = calloc(1, sizeof *f);
+  if (!f || !function_set_texts(f, answer, prof_i_category_of_c)) {
+    free(f);
+    return NULL;
+  }
+  f->function_kind = PROF_I_FUNCTION_ORDINARY;
+  f->is_support = true;
+  f->is_of_many = f->site.line && !is_descriptor;
+  f->site.line = 0;
+  return f;
+}
+
+/* Adds an entry. No room: the other functions' site. */
+static prof_i_function *builtin_add(const void *key, const prof_i_py_method *method,
+                                    prof_i_py *held, prof_i_function *f) {
+  char *const name = method ? strdup(method->name) : NULL;
+  if ((method && !name) || function_registry.builtin_count >= BUILTINS_MOST) {
+    free(name);
+    destroy_function(f);
+    return &other_sites;
+  }
+  if (held) PY.Py_IncRef(held);
+  *builtin_find(key, method) = (builtin){key, method, name, f};
+  function_registry.builtin_count++;
+  return f;
+}
+
 /* held: the object of the key, which must not be freed; NULL: no object. */
-static PROF_I_COLD prof_i_function *new_builtin(builtin *place, const void *key,
+static PROF_I_COLD prof_i_function *new_builtin(const void *key, const prof_i_py_method *method,
                                                 prof_i_py *callable, prof_i_py *held) {
   if (function_registry.builtin_count >= BUILTINS_MOST)
     return &other_sites; /* there is always a free entry */
   prof_i_py *const answer = prof_i_function_describe(NOW.given.describe_builtin, callable);
   if (!answer) return NULL;
-  const bool is_new = !place->key, is_own = answer == PY.given.none;
-  prof_i_function *const f = is_new && !is_own ? calloc(1, sizeof *f) : NULL;
-  if (is_new && is_own) {
-    if (held) PY.Py_IncRef(held);
-    *place = (builtin){key, NULL};
-    function_registry.builtin_count++;
-  } else if (f && function_set_texts(f, answer, prof_i_category_of_c)) {
-    f->function_kind = PROF_I_FUNCTION_ORDINARY;
-    f->is_support = true;
-    f->is_of_many = f->site.line && !held;
-    f->site.line = 0;
-    if (held) PY.Py_IncRef(held);
-    *place = (builtin){key, f};
-    function_registry.builtin_count++;
-  } else {
-    destroy_function(f);
-  }
+  const bool is_own = answer == PY.given.none;
+  prof_i_function *const f = is_own ? NULL : new_builtin_function(answer, held != NULL);
   PY.Py_DecRef(answer);
-  return place->key == key ? place->function : NULL;
+  if (!f && !is_own) return NULL;
+  builtin *found = builtin_find(key, method); /* another thread may have added it meanwhile */
+  if (!found->key) found = builtin_find_renewed(key, method, f);
+  if (!found) return builtin_add(key, method, held, f);
+  destroy_function(f);
+  found->method = method;
+  return found->function;
 }
 
 /* NULL: excluded. */
 static inline prof_i_function *builtin_by(const void *key, prof_i_py *callable, prof_i_py *held) {
-  size_t at = hash_spread((uintptr_t)key, BUILTIN_BITS);
-  while (function_registry.builtins[at].key && function_registry.builtins[at].key != key)
-    at = (at + 1) & ((1u << BUILTIN_BITS) - 1);
-  return PROF_I_LIKELY(function_registry.builtins[at].key != NULL)
-             ? function_registry.builtins[at].function
-             : new_builtin(&function_registry.builtins[at], key, callable, held);
-}
-
-/* NULL: it is not known. */
-static const char *method_name(prof_i_py *callable) {
-  const prof_i_py_method *method = NULL;
-  if (function_registry.has_methods)
-    memcpy(&method, (const char *)callable + PY.given.head_bytes, sizeof method);
-  return method ? method->name : NULL;
+  const prof_i_py_method *const method = held ? NULL : method_of(callable);
+  const builtin *const b = builtin_find(key, method);
+  return PROF_I_LIKELY(b->key != NULL) ? b->function : new_builtin(key, method, callable, held);
 }
 
 /* The one function of that name and source; NULL: no memory. */
