@@ -140,12 +140,13 @@ static prof_i_function *function_of_description(prof_i_py *code, prof_i_py *answ
     f->function_kind = PROF_I_FUNCTION_EXCLUDED;
   else if (answer == NOW.given.import)
     f->function_kind = PROF_I_FUNCTION_IMPORT;
-  else if (answer == NOW.given.own)
+  else if (answer == NOW.given.own || answer == NOW.given.silent)
     f->function_kind = PROF_I_FUNCTION_OWN;
   else
     f->function_kind = f->name || function_set_texts(f, answer, prof_i_category_of_python)
                            ? PROF_I_FUNCTION_ORDINARY
                            : PROF_I_FUNCTION_EXCLUDED; /* names of an earlier filter stay valid */
+  f->is_silent = answer == NOW.given.silent;
   f->is_support = answer == PY.given.none || f->function_kind == PROF_I_FUNCTION_IMPORT ||
                   (f->function_kind == PROF_I_FUNCTION_ORDINARY && is_true_at(answer, SUPPORT_AT));
   if (f->function_kind == PROF_I_FUNCTION_ORDINARY && PY.PyTuple_Size(answer) > MODULE_AT) {

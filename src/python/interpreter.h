@@ -119,16 +119,19 @@ typedef struct prof_i_python_given {
   prof_i_py *names;  /* a dict, for what is made */
   prof_i_py *none, *string, *boolean, *integer, *real, *exception, *type_error, *value_error;
   prof_i_py *decorate; /* a callable (scope, function) -> function */
+  prof_i_py *modules;  /* sys.modules */
+  /* a callable ((value, name of a method)) -> bool: whether it is a function of the program */
+  prof_i_py *is_of_program;
 } prof_i_python_given;
 
 /* What Python passes to functions.c. */
 typedef struct prof_i_python_functions_given {
   size_t size;
   prof_i_py *names; /* a dict, for what is made */
-  /* A callable (frame) -> `import`, or `own`: prof's code. Of code that is left out, None: support
-     code, or `program`: other code. Of all other: (name, function, file, line, whether it is
-     support code). A sixth element means a call of an nn.Module. It says whether the call is a
-     function if module_call returns None. */
+  /* A callable (frame) -> `import`, `own`: prof's code, or `silent`: prof's code, of which all that
+     it calls is left out. Of code that is left out, None: support code, or `program`: other code.
+     Of all other: (name, function, file, line, whether it is support code). A sixth element means a
+     call of an nn.Module. It says whether the call is a function if module_call returns None. */
   prof_i_py *judge;
   prof_i_py *import_name; /* a callable (frame) -> str, for frames of the kind `import` */
   /* a callable (frame) -> (name, the name's address, number, index in its class), for a call of an
@@ -136,9 +139,9 @@ typedef struct prof_i_python_functions_given {
   prof_i_py *module_call;
   /* a callable (C function) -> None: left out; or (name, function, file, line) */
   prof_i_py *describe_builtin;
-  prof_i_py *builtin_type, *descriptor_type; /* of len, and of list.append */
-  prof_i_py *import, *own, *program;         /* any three objects */
-  prof_i_py *disable;                        /* sys.monitoring.DISABLE; before 3.12 any object */
+  prof_i_py *builtin_type, *descriptor_type;  /* of len, and of list.append */
+  prof_i_py *import, *own, *silent, *program; /* any four objects */
+  prof_i_py *disable;                         /* sys.monitoring.DISABLE; before 3.12 any object */
 } prof_i_python_functions_given;
 
 typedef struct prof_i_python {
@@ -178,6 +181,12 @@ prof_i_py_text prof_i_py_text_of(prof_i_py *string);
 /* Switches stacks on or off. Functions that are open when stacks begin become scopes at that time.
    An error may be pending afterwards. */
 void prof_i_python_functions_stacks(bool are_wanted);
+
+/* From here to the end this thread's calls are made on behalf of prof, but for those of functions
+   of the program. Such parts may be nested: the end gets what the begin gave in *around_out. False:
+   functions are not traced, and there is no end. An error may be pending afterwards. */
+bool prof_i_python_functions_begin_own(const prof_i_py **around_out);
+void prof_i_python_functions_end_own(const prof_i_py *around);
 
 /* Switches tracing of functions on or off. While it is on, scopes record no stacks, because the
    open functions are their stack. */
