@@ -92,32 +92,6 @@ static bool function_set_texts(prof_i_function *f, prof_i_py *answer, const char
   return false;
 }
 
-static prof_i_py *describe_once(prof_i_py *callable, prof_i_py *object) {
-  prof_i_py *const arguments = PY.PyTuple_New(1);
-  if (!arguments) return NULL;
-  PY.Py_IncRef(object);
-  PY.PyTuple_SetItem(arguments, 0, object);
-  prof_i_py *const answer = PY.PyObject_CallObject(callable, arguments);
-  PY.Py_DecRef(arguments);
-  return answer;
-}
-
-PROF_I_COLD prof_i_py *prof_i_function_describe(prof_i_py *callable, prof_i_py *object) {
-  prof_i_py *type, *error, *traceback, *answer = describe_once(callable, object);
-  if (answer || !PY.PyErr_ExceptionMatches(PY.given.exception)) return answer;
-  PY.PyErr_Fetch(&type, &error, &traceback);
-  if ((answer = describe_once(callable, object)) != NULL) {
-    PY.Py_DecRef(answer);
-    PY.PyErr_Restore(type, error, traceback);
-    return NULL;
-  }
-  prof_i_py_drop(type);
-  prof_i_py_drop(error);
-  prof_i_py_drop(traceback);
-  if (PY.PyErr_ExceptionMatches(PY.given.exception)) PY.PyErr_Clear();
-  return NULL;
-}
-
 static bool is_true_at(prof_i_py *answer, ptrdiff_t at) {
   int overflow = 0;
   return PY.PyLong_AsLongLongAndOverflow(PY.PyTuple_GetItem(answer, at), &overflow) != 0;
@@ -162,7 +136,7 @@ PROF_I_COLD prof_i_function *prof_i_function_classify(prof_i_py *code, prof_i_py
   static prof_i_function unknown = {.function_kind = PROF_I_FUNCTION_UNKNOWN};
   prof_i_py *type, *error, *traceback;
   PY.PyErr_Fetch(&type, &error, &traceback);
-  prof_i_py *const answer = prof_i_function_describe(NOW.given.judge, frame);
+  prof_i_py *const answer = prof_i_py_query(NOW.given.judge, frame);
   prof_i_function *const f = answer ? function_of_description(code, answer) : NULL;
   if (!answer && prof_i_py_is_interrupted()) {
     prof_i_py_drop(type);
@@ -264,7 +238,7 @@ static PROF_I_COLD prof_i_function *new_builtin(const void *key, const prof_i_py
                                                 prof_i_py *callable, prof_i_py *held) {
   if (function_registry.builtin_count >= BUILTINS_MOST)
     return &other_sites; /* there is always a free entry */
-  prof_i_py *const answer = prof_i_function_describe(NOW.given.describe_builtin, callable);
+  prof_i_py *const answer = prof_i_py_query(NOW.given.describe_builtin, callable);
   if (!answer) return NULL;
   const bool is_own = answer == PY.given.none;
   prof_i_function *const f = is_own ? NULL : new_builtin_function(answer, held != NULL);
@@ -313,7 +287,7 @@ static prof_i_function *function_of_name(prof_i_py *answer) {
 }
 
 static PROF_I_COLD prof_i_function *new_bound(bound *place, const void *key, prof_i_py *callable) {
-  prof_i_py *const answer = prof_i_function_describe(NOW.given.describe_builtin, callable);
+  prof_i_py *const answer = prof_i_py_query(NOW.given.describe_builtin, callable);
   if (!answer) return NULL;
   prof_i_function *const f = function_of_name(answer);
   PY.Py_DecRef(answer);

@@ -106,7 +106,7 @@ static PROF_I_COLD prof_i_function_stack *stack_make_room(void) {
 
 static PROF_I_COLD uint64_t begin_import(prof_i_py *frame) {
   static prof_site site = {.file = "", .function = "import", .level = 1};
-  prof_i_py *const name = prof_i_function_describe(NOW.given.import_name, frame);
+  prof_i_py *const name = prof_i_py_query(NOW.given.import_name, frame);
   if (!name) return 0;
   const prof_i_py_text t = prof_i_py_text_of(name);
   if (t.bytes == 0) { /* it is one of prof's own modules */
@@ -157,7 +157,7 @@ static PROF_I_COLD uint64_t begin_module(prof_i_function *f, prof_i_py *frame,
                       {.key = "Python parent id", .type = PROF_ARG_I64},
                       {.key = "Python module id", .type = PROF_ARG_I64}};
   int overflow = 0;
-  prof_i_py *const answer = prof_i_function_describe(NOW.given.module_call, frame);
+  prof_i_py *const answer = prof_i_py_query(NOW.given.module_call, frame);
   if (!answer) return 0;
   uint64_t start = 0;
   if (answer == PY.given.none) {

@@ -147,11 +147,6 @@ prof_i_function *prof_i_function_of_c(prof_i_py *callable);
    its own name in the catalog, because a frame needs one. NULL: no memory. */
 prof_i_function *prof_i_function_of_module(prof_i_py *answer);
 
-/* Queries Python's side. NULL and a pending error: it was interrupted. NULL without an error: it
-   failed, e.g. by a recursion limit, which is ignored. Signal handlers run inside of it, too. A
-   second query distinguishes their exceptions from its own. */
-prof_i_py *prof_i_function_describe(prof_i_py *callable, prof_i_py *object);
-
 /* ---- function_stack.c ---- */
 
 /* Called first. False: no pthread key is free. */

@@ -11,8 +11,6 @@
 /* Converts a program's named arguments for C. The program's own code runs during this: __str__()
    of a value, methods of a sequence, signal handlers. Under the GIL. */
 
-/* By its real type, not by __class__. No Python code runs. */
-bool prof_i_py_is_instance(prof_i_py *object, prof_i_py *type);
 /* False: a TypeError with both names is pending. */
 bool prof_i_py_is_string(prof_i_py *object, const char *function, const char *parameter);
 bool prof_i_py_is_word(prof_i_py *keyword, const char *word);

@@ -150,6 +150,7 @@ typedef struct prof_i_python {
   PROF_I_PYTHON_LIST(PROF_I_PYTHON_FIELD)
 #undef PROF_I_PYTHON_FIELD
   prof_i_python_given given;
+  int stack_frames; /* that each scope records; 0: none */
 } prof_i_python;
 
 extern prof_i_python prof_i_python_now __attribute__((visibility("hidden")));
@@ -162,6 +163,19 @@ static inline void prof_i_py_drop(prof_i_py *object) {
 static inline bool prof_i_py_is_interrupted(void) {
   return prof_i_python_now.PyErr_Occurred() != NULL;
 }
+
+/* By its real type, not by __class__. No Python code runs. */
+bool prof_i_py_is_instance(prof_i_py *object, prof_i_py *type);
+
+/* Queries Python's side. NULL and a pending error: it was interrupted. NULL without an error: it
+   failed, e.g. by a recursion limit, which is ignored. Signal handlers run inside of it, too. A
+   second query distinguishes their exceptions from its own. */
+prof_i_py *prof_i_py_query(prof_i_py *callable, prof_i_py *object);
+
+/* How many frames a scope records. While functions are traced it records none, because the open
+   functions are its stack. */
+void prof_i_python_set_frames(int frames);
+void prof_i_python_set_traced(bool are_traced);
 
 /* ---- the bytes of Python's strings; under the GIL ---- */
 
@@ -187,10 +201,6 @@ void prof_i_python_functions_stacks(bool are_wanted);
    functions are not traced, and there is no end. An error may be pending afterwards. */
 bool prof_i_python_functions_begin_own(const prof_i_py **around_out);
 void prof_i_python_functions_end_own(const prof_i_py *around);
-
-/* Switches tracing of functions on or off. While it is on, scopes record no stacks, because the
-   open functions are their stack. */
-void prof_i_python_set_traced(bool are_traced);
 
 /* Finds all functions. NULL: found; else the name of the first that is missing. */
 const char *prof_i_python_find(void);

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "../base/port.h"
-#include "functions.h"
 #include "internal.h"
 
 #define PY prof_i_python_now
@@ -113,7 +112,7 @@ static bool is_method_of_program(prof_i_py *value, const char *method) {
   PY.Py_IncRef(value);
   PY.PyTuple_SetItem(pair, 0, value);
   PY.PyTuple_SetItem(pair, 1, name);
-  prof_i_py *const answer = prof_i_function_describe(PY.given.is_of_program, pair);
+  prof_i_py *const answer = prof_i_py_query(PY.given.is_of_program, pair);
   PY.Py_DecRef(pair);
   const bool is = answer && PY.PyLong_AsLongLongAndOverflow(answer, &overflow) != 0;
   prof_i_py_drop(answer);

@@ -17,13 +17,6 @@
 /* A program's named arguments, converted for C. The program's own code runs during this: __str__()
    of a value, methods of a sequence, signal handlers. */
 
-bool prof_i_py_is_instance(prof_i_py *object, prof_i_py *type) {
-  prof_i_py *const own_type = PY.PyObject_Type(object);
-  const bool is = own_type == type || (own_type && PY.PyType_IsSubtype(own_type, type));
-  prof_i_py_drop(own_type);
-  return is;
-}
-
 bool prof_i_py_is_string(prof_i_py *object, const char *function, const char *parameter) {
   if (prof_i_py_is_instance(object, PY.given.string)) return true;
   PY.PyErr_Format(PY.given.type_error, "%s() %s must be a str, not %.200R", function, parameter,
