@@ -36,6 +36,11 @@ PROF_API void prof_i_python_stacks_1(int frames) PROF_I_NOEXCEPT;
 PROF_API const char *prof_i_python_functions_1(const struct prof_i_python_functions_given *given)
     PROF_I_NOEXCEPT;
 
+/* Sets the function that switches the recording of PyTorch's operators off (by = 1) and on (-1) in
+   the calling thread, which nests. It is called around code of values that prof runs, such as str()
+   of an argument. Needs the GIL. */
+PROF_API void prof_i_python_silence_1(void (*silence)(int by)) PROF_I_NOEXCEPT;
+
 /* Writes the arguments of these events in sequence, in the layout of src/python/packed_args.c.
    Returns the number of events that fit, or a negative error.
    Any thread. */

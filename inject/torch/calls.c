@@ -13,6 +13,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+__thread uint32_t prof_i_torch_silence
+    __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
 static const char operator_category[] = "cpu_op", range_category[] = "user_annotation";
 
 /* ---- what a begin leaves for its end: an at::ObserverContext ---- */
@@ -309,7 +312,8 @@ static inline bool is_observer_retired(bool has_shapes, uint32_t who) {
 static __attribute__((noinline)) void *start_call(void **context_out, const void *call,
                                                   bool has_shapes, uint32_t who) {
   *context_out = NULL;
-  if (!prof_i_is_on(1) || is_observer_retired(has_shapes, who) || is_call_taken(call, who))
+  if (!prof_i_is_on(1) || prof_i_torch_silence || is_observer_retired(has_shapes, who) ||
+      is_call_taken(call, who))
     return context_out;
   call_context *const c = take_context();
   if (!c) return context_out;
@@ -327,6 +331,11 @@ static void end_call(const void *call, void *left) {
   prof_scope_end(((const call_context *)left)->start);
   if (observed_thread.taken == call) observed_thread.taken = NULL;
 }
+
+PROF_I_TORCH_EXPORT void prof_i_torch_silence_1(int by);
+
+/* by = 1: this thread's calls are left out until -1 follows. Calls that have begun end as usual. */
+void prof_i_torch_silence_1(int by) { prof_i_torch_silence += (uint32_t)by; }
 
 PROF_I_TORCH_EXPORT const char *prof_i_torch_recorded_name_1(void);
 

@@ -204,7 +204,7 @@ static void record_allocation(const void *address, int64_t bytes, torch_device d
         (allocation_proof){address, bytes, memory_thread.proof_out->count + 1, device};
     return;
   }
-  if (!prof_memory_is_on() || !bytes) return;
+  if (!prof_memory_is_on() || !bytes || prof_i_torch_silence) return;
   prof_pool *pool = pool_find(device, __atomic_load_n(&torch_pools.count, __ATOMIC_ACQUIRE));
   if (!pool) pool = pool_make(device);
   if (bytes > 0)

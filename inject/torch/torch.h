@@ -110,6 +110,12 @@ typedef struct prof_i_torch_layout {
 
 extern prof_i_torch_layout prof_i_torch_layout_proven;
 
+/* ---- silence ---- */
+
+/* How many times this thread's calls and allocations are to be left out: prof makes them. */
+extern __thread uint32_t prof_i_torch_silence
+    __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
 /* ---- one call ---- */
 
 /* What calls of one name are recorded by, where their arguments are alike: a call site's arguments

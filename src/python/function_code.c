@@ -19,10 +19,13 @@ enum {
   MODULE_AT = 5
 };
 
-/* A C function, known by its address. A method is known by its descriptor. A reference to it is
+/* A C function, known by its address and its method: two methods of a type, or of two types, may
+   have one function. A method without an object is known by its descriptor. A reference to that is
    kept: it lives as long as its class in any case. */
 typedef struct builtin {
-  const void *key;           /* NULL: free */
+  const void *key;                /* NULL: free */
+  const prof_i_py_method *method; /* NULL: not known, or a descriptor */
+  char *name;                /* malloc()ed: the method's, whose memory may be reused; or NULL */
   prof_i_function *function; /* NULL: excluded */
 } builtin;
 
@@ -89,32 +92,6 @@ static bool function_set_texts(prof_i_function *f, prof_i_py *answer, const char
   return false;
 }
 
-static prof_i_py *describe_once(prof_i_py *callable, prof_i_py *object) {
-  prof_i_py *const arguments = PY.PyTuple_New(1);
-  if (!arguments) return NULL;
-  PY.Py_IncRef(object);
-  PY.PyTuple_SetItem(arguments, 0, object);
-  prof_i_py *const answer = PY.PyObject_CallObject(callable, arguments);
-  PY.Py_DecRef(arguments);
-  return answer;
-}
-
-PROF_I_COLD prof_i_py *prof_i_function_describe(prof_i_py *callable, prof_i_py *object) {
-  prof_i_py *type, *error, *traceback, *answer = describe_once(callable, object);
-  if (answer || !PY.PyErr_ExceptionMatches(PY.given.exception)) return answer;
-  PY.PyErr_Fetch(&type, &error, &traceback);
-  if ((answer = describe_once(callable, object)) != NULL) {
-    PY.Py_DecRef(answer);
-    PY.PyErr_Restore(type, error, traceback);
-    return NULL;
-  }
-  prof_i_py_drop(type);
-  prof_i_py_drop(error);
-  prof_i_py_drop(traceback);
-  if (PY.PyErr_ExceptionMatches(PY.given.exception)) PY.PyErr_Clear();
-  return NULL;
-}
-
 static bool is_true_at(prof_i_py *answer, ptrdiff_t at) {
   int overflow = 0;
   return PY.PyLong_AsLongLongAndOverflow(PY.PyTuple_GetItem(answer, at), &overflow) != 0;
@@ -137,12 +114,13 @@ static prof_i_function *function_of_description(prof_i_py *code, prof_i_py *answ
     f->function_kind = PROF_I_FUNCTION_EXCLUDED;
   else if (answer == NOW.given.import)
     f->function_kind = PROF_I_FUNCTION_IMPORT;
-  else if (answer == NOW.given.own)
+  else if (answer == NOW.given.own || answer == NOW.given.silent)
     f->function_kind = PROF_I_FUNCTION_OWN;
   else
     f->function_kind = f->name || function_set_texts(f, answer, prof_i_category_of_python)
                            ? PROF_I_FUNCTION_ORDINARY
                            : PROF_I_FUNCTION_EXCLUDED; /* names of an earlier filter stay valid */
+  f->is_silent = answer == NOW.given.silent;
   f->is_support = answer == PY.given.none || f->function_kind == PROF_I_FUNCTION_IMPORT ||
                   (f->function_kind == PROF_I_FUNCTION_ORDINARY && is_true_at(answer, SUPPORT_AT));
   if (f->function_kind == PROF_I_FUNCTION_ORDINARY && PY.PyTuple_Size(answer) > MODULE_AT) {
@@ -158,7 +136,7 @@ PROF_I_COLD prof_i_function *prof_i_function_classify(prof_i_py *code, prof_i_py
   static prof_i_function unknown = {.function_kind = PROF_I_FUNCTION_UNKNOWN};
   prof_i_py *type, *error, *traceback;
   PY.PyErr_Fetch(&type, &error, &traceback);
-  prof_i_py *const answer = prof_i_function_describe(NOW.given.judge, frame);
+  prof_i_py *const answer = prof_i_py_query(NOW.given.judge, frame);
   prof_i_function *const f = answer ? function_of_description(code, answer) : NULL;
   if (!answer && prof_i_py_is_interrupted()) {
     prof_i_py_drop(type);
@@ -184,50 +162,101 @@ static size_t hash_spread(uint64_t bits, unsigned count) {
   return (size_t)(bits * UINT64_C(0x9e3779b97f4a7c15) >> (64 - count));
 }
 
+/* NULL: it is not known. */
+static inline const prof_i_py_method *method_of(prof_i_py *callable) {
+  const prof_i_py_method *method = NULL;
+  if (function_registry.has_methods)
+    memcpy(&method, (const char *)callable + PY.given.head_bytes, sizeof method);
+  return method && method->name ? method : NULL;
+}
+
+static const char *method_name(prof_i_py *callable) {
+  const prof_i_py_method *const method = method_of(callable);
+  return method ? method->name : NULL;
+}
+
+static inline bool builtin_has_name(const builtin *b, const prof_i_py_method *method) {
+  return !method || !b->name || strcmp(b->name, method->name) == 0;
+}
+
+static inline size_t builtin_next(size_t at) { return (at + 1) & ((1u << BUILTIN_BITS) - 1); }
+
+/* The entry, or a free one. A dispatcher of many functions has one entry for all its methods. */
+static inline builtin *builtin_find(const void *key, const prof_i_py_method *method) {
+  for (size_t at = hash_spread((uintptr_t)key, BUILTIN_BITS);; at = builtin_next(at)) {
+    builtin *const b = &function_registry.builtins[at];
+    if (!b->key || (b->key == key && ((b->method == method && builtin_has_name(b, method)) ||
+                                      (b->function && b->function->is_of_many))))
+      return b;
+  }
+}
+
+/* An entry of the same function and names with another method: methods may be made at run time.
+   f: NULL, excluded. The result is NULL if there is none. */
+static builtin *builtin_find_renewed(const void *key, const prof_i_py_method *method,
+                                     const prof_i_function *f) {
+  for (size_t at = hash_spread((uintptr_t)key, BUILTIN_BITS);; at = builtin_next(at)) {
+    builtin *const b = &function_registry.builtins[at];
+    if (!b->key) return NULL;
+    if (b->key == key && builtin_has_name(b, method) && !b->function == !f &&
+        (!f || strcmp(b->function->name, f->name) == 0))
+      return b;
+  }
+}
+
+/* Of Python's answer; NULL: no memory. */
+static prof_i_function *new_builtin_function(prof_i_py *answer, bool is_descriptor) {
+  prof_i_function *const f = calloc(1, sizeof *f);
+  if (!f || !function_set_texts(f, answer, prof_i_category_of_c)) {
+    free(f);
+    return NULL;
+  }
+  f->function_kind = PROF_I_FUNCTION_ORDINARY;
+  f->is_support = true;
+  f->is_of_many = f->site.line && !is_descriptor;
+  f->site.line = 0;
+  return f;
+}
+
+/* Adds an entry. No room: the other functions' site. */
+static prof_i_function *builtin_add(const void *key, const prof_i_py_method *method,
+                                    prof_i_py *held, prof_i_function *f) {
+  char *const name = method ? strdup(method->name) : NULL;
+  if ((method && !name) || function_registry.builtin_count >= BUILTINS_MOST) {
+    free(name);
+    destroy_function(f);
+    return &other_sites;
+  }
+  if (held) PY.Py_IncRef(held);
+  *builtin_find(key, method) = (builtin){key, method, name, f};
+  function_registry.builtin_count++;
+  return f;
+}
+
 /* held: the object of the key, which must not be freed; NULL: no object. */
-static PROF_I_COLD prof_i_function *new_builtin(builtin *place, const void *key,
+static PROF_I_COLD prof_i_function *new_builtin(const void *key, const prof_i_py_method *method,
                                                 prof_i_py *callable, prof_i_py *held) {
   if (function_registry.builtin_count >= BUILTINS_MOST)
     return &other_sites; /* there is always a free entry */
-  prof_i_py *const answer = prof_i_function_describe(NOW.given.describe_builtin, callable);
+  prof_i_py *const answer = prof_i_py_query(NOW.given.describe_builtin, callable);
   if (!answer) return NULL;
-  const bool is_new = !place->key, is_own = answer == PY.given.none;
-  prof_i_function *const f = is_new && !is_own ? calloc(1, sizeof *f) : NULL;
-  if (is_new && is_own) {
-    if (held) PY.Py_IncRef(held);
-    *place = (builtin){key, NULL};
-    function_registry.builtin_count++;
-  } else if (f && function_set_texts(f, answer, prof_i_category_of_c)) {
-    f->function_kind = PROF_I_FUNCTION_ORDINARY;
-    f->is_support = true;
-    f->is_of_many = f->site.line && !held;
-    f->site.line = 0;
-    if (held) PY.Py_IncRef(held);
-    *place = (builtin){key, f};
-    function_registry.builtin_count++;
-  } else {
-    destroy_function(f);
-  }
+  const bool is_own = answer == PY.given.none;
+  prof_i_function *const f = is_own ? NULL : new_builtin_function(answer, held != NULL);
   PY.Py_DecRef(answer);
-  return place->key == key ? place->function : NULL;
+  if (!f && !is_own) return NULL;
+  builtin *found = builtin_find(key, method); /* another thread may have added it meanwhile */
+  if (!found->key) found = builtin_find_renewed(key, method, f);
+  if (!found) return builtin_add(key, method, held, f);
+  destroy_function(f);
+  found->method = method;
+  return found->function;
 }
 
 /* NULL: excluded. */
 static inline prof_i_function *builtin_by(const void *key, prof_i_py *callable, prof_i_py *held) {
-  size_t at = hash_spread((uintptr_t)key, BUILTIN_BITS);
-  while (function_registry.builtins[at].key && function_registry.builtins[at].key != key)
-    at = (at + 1) & ((1u << BUILTIN_BITS) - 1);
-  return PROF_I_LIKELY(function_registry.builtins[at].key != NULL)
-             ? function_registry.builtins[at].function
-             : new_builtin(&function_registry.builtins[at], key, callable, held);
-}
-
-/* NULL: it is not known. */
-static const char *method_name(prof_i_py *callable) {
-  const prof_i_py_method *method = NULL;
-  if (function_registry.has_methods)
-    memcpy(&method, (const char *)callable + PY.given.head_bytes, sizeof method);
-  return method ? method->name : NULL;
+  const prof_i_py_method *const method = held ? NULL : method_of(callable);
+  const builtin *const b = builtin_find(key, method);
+  return PROF_I_LIKELY(b->key != NULL) ? b->function : new_builtin(key, method, callable, held);
 }
 
 /* The one function of that name and source; NULL: no memory. */
@@ -258,7 +287,7 @@ static prof_i_function *function_of_name(prof_i_py *answer) {
 }
 
 static PROF_I_COLD prof_i_function *new_bound(bound *place, const void *key, prof_i_py *callable) {
-  prof_i_py *const answer = prof_i_function_describe(NOW.given.describe_builtin, callable);
+  prof_i_py *const answer = prof_i_py_query(NOW.given.describe_builtin, callable);
   if (!answer) return NULL;
   prof_i_function *const f = function_of_name(answer);
   PY.Py_DecRef(answer);

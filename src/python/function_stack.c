@@ -13,6 +13,7 @@
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../base/this_thread.h"
 #include "../core/buffer/thread.h"
@@ -105,7 +106,7 @@ static PROF_I_COLD prof_i_function_stack *stack_make_room(void) {
 
 static PROF_I_COLD uint64_t begin_import(prof_i_py *frame) {
   static prof_site site = {.file = "", .function = "import", .level = 1};
-  prof_i_py *const name = prof_i_function_describe(NOW.given.import_name, frame);
+  prof_i_py *const name = prof_i_py_query(NOW.given.import_name, frame);
   if (!name) return 0;
   const prof_i_py_text t = prof_i_py_text_of(name);
   if (t.bytes == 0) { /* it is one of prof's own modules */
@@ -156,7 +157,7 @@ static PROF_I_COLD uint64_t begin_module(prof_i_function *f, prof_i_py *frame,
                       {.key = "Python parent id", .type = PROF_ARG_I64},
                       {.key = "Python module id", .type = PROF_ARG_I64}};
   int overflow = 0;
-  prof_i_py *const answer = prof_i_function_describe(NOW.given.module_call, frame);
+  prof_i_py *const answer = prof_i_py_query(NOW.given.module_call, frame);
   if (!answer) return 0;
   uint64_t start = 0;
   if (answer == PY.given.none) {
@@ -181,7 +182,8 @@ static PROF_I_COLD uint64_t begin_module(prof_i_function *f, prof_i_py *frame,
 }
 
 /* Whether the nearest caller that is not excluded support code is excluded code of the program.
-   Such code is not on the stack. frame: of the call, of a function of C its caller's. */
+   Such code is not on the stack. The frame that has called prof is not a caller. frame: of the
+   call, of a function of C its caller's. */
 static bool is_called_by_program(const prof_i_function *called, prof_i_py *frame) {
   if (called->category == prof_i_category_of_c)
     PY.Py_IncRef(frame);
@@ -189,6 +191,10 @@ static bool is_called_by_program(const prof_i_function *called, prof_i_py *frame
     frame = PY.PyFrame_GetBack(frame);
   const prof_i_function *f = NULL;
   while (frame) {
+    if (frame == HERE->own_frame) {
+      PY.Py_DecRef(frame);
+      return false;
+    }
     prof_i_py *const code = PY.PyFrame_GetCode(frame), *const inner = frame;
     f = prof_i_function_known(code);
     if (!f) f = prof_i_function_classify(code, frame);
@@ -200,12 +206,35 @@ static bool is_called_by_program(const prof_i_function *called, prof_i_py *frame
   return f && f->function_kind == PROF_I_FUNCTION_EXCLUDED && !f->is_support;
 }
 
+/* Whether the import system calls a function of the program: a finder of sys.meta_path, a path
+   hook, a loader. Installed packages have such hooks for all imports, which are support code here.
+   frame: of the call. */
+static bool is_import_hook(const prof_i_function *called, prof_i_py *frame) {
+  static const char importer[] = "<frozen importlib";
+  if (called->is_support || called->function_kind != PROF_I_FUNCTION_ORDINARY ||
+      strcmp(called->source, "<module>") == 0 || strstr(called->file, "/site-packages/") ||
+      strstr(called->file, "/dist-packages/"))
+    return false;
+  prof_i_py *const caller = PY.PyFrame_GetBack(frame);
+  prof_i_py *const code = caller ? PY.PyFrame_GetCode(caller) : NULL;
+  prof_i_py *const file = code ? PY.PyObject_GetAttrString(code, "co_filename") : NULL;
+  const prof_i_py_text t = file ? prof_i_py_text_of(file) : (prof_i_py_text){"", 0, NULL};
+  const bool is = strncmp(t.data, importer, sizeof importer - 1) == 0;
+  if (code && !file) PY.PyErr_Clear();
+  prof_i_py_drop(t.holder);
+  prof_i_py_drop(file);
+  prof_i_py_drop(code);
+  prof_i_py_drop(caller);
+  return is;
+}
+
 /* 0, if the program makes the call; QUIET or SILENT. An error may be pending afterwards. */
 static uint64_t quiet_start(const prof_i_function *f, prof_i_py *frame) {
   const prof_i_function_stack *const s = HERE;
   if (s->count > 0 && s->calls[s->count - 1].start == PROF_I_FUNCTION_SILENT)
-    return PROF_I_FUNCTION_SILENT;
-  if (f->function_kind == PROF_I_FUNCTION_OWN) return PROF_I_FUNCTION_QUIET;
+    return is_import_hook(f, frame) ? 0 : PROF_I_FUNCTION_SILENT;
+  if (f->function_kind == PROF_I_FUNCTION_OWN)
+    return f->is_silent ? PROF_I_FUNCTION_SILENT : PROF_I_FUNCTION_QUIET;
   if (!prof_i_function_is_quiet(s, f) || is_called_by_program(f, frame)) return 0;
   return f->function_kind == PROF_I_FUNCTION_IMPORT ? PROF_I_FUNCTION_SILENT
                                                     : PROF_I_FUNCTION_QUIET;
@@ -230,6 +259,28 @@ PROF_I_COLD void prof_i_function_begin_special(const prof_i_py *of, prof_i_funct
   }
   s->calls[s->count++] = (prof_i_function_call){of, start};
   if (number && start) keep_module(s, number);
+}
+
+/* ---- code of values that prof runs ---- */
+
+static const char own_call[] = "own"; /* its address is that of a call */
+
+bool prof_i_python_functions_begin_own(const prof_i_py **around_out) {
+  if (!NOW.is_on || !prof_i_function_stack_prepare(true)) return false;
+  prof_i_function_stack *const s = HERE;
+  if (!s || s->count == s->room) return false;
+  s->calls[s->count++] =
+      (prof_i_function_call){(const prof_i_py *)(const void *)own_call, PROF_I_FUNCTION_QUIET};
+  *around_out = s->own_frame;
+  s->own_frame = PY.PyEval_GetFrame();
+  return true;
+}
+
+/* Code of the value may have ended the tracing, and begun another. */
+void prof_i_python_functions_end_own(const prof_i_py *around) {
+  if (!HERE) return;
+  HERE->own_frame = around;
+  prof_i_function_end_unusual((const prof_i_py *)(const void *)own_call);
 }
 
 /* ---- stacks that begin while functions run ---- */

@@ -47,6 +47,7 @@ typedef struct prof_i_function {
   /* The standard library's, torch's, an import, or of C: not recorded if prof calls it. All other
      code is the program's. */
   bool is_support;
+  bool is_silent; /* OWN: all that it calls is left out */
   const char *category;
   char *name, *source, *file; /* malloc()ed; NULL: not set yet */
 } prof_i_function;
@@ -58,7 +59,8 @@ typedef struct prof_i_function_call {
 } prof_i_function_call;
 
 /* Starts that no scope has. QUIET: a call of prof's own code, or of support code that this calls.
-   SILENT: an import by such code. All that it calls is silent. */
+   SILENT: an import by such code, or code of prof that is silent. All that it calls is silent,
+   but for functions of the program that the import system calls. */
 #define PROF_I_FUNCTION_QUIET (UINT64_MAX - 1)
 #define PROF_I_FUNCTION_SILENT UINT64_MAX
 
@@ -76,6 +78,8 @@ typedef struct prof_i_function_stack {
   size_t module_count, module_room;
   uint64_t stamp; /* of prof_i_functions_now, when the stack was last checked */
   uint64_t epoch; /* the same */
+  /* where prof runs code of a value (own_calls.c): the frame that has called prof, borrowed */
+  const prof_i_py *own_frame;
   size_t count, room;
   prof_i_function_call calls[];
 } prof_i_function_stack;
@@ -142,11 +146,6 @@ prof_i_function *prof_i_function_of_c(prof_i_py *callable);
 /* The function of module_call's answer (name, place, ...), which is queried at each call. It has
    its own name in the catalog, because a frame needs one. NULL: no memory. */
 prof_i_function *prof_i_function_of_module(prof_i_py *answer);
-
-/* Queries Python's side. NULL and a pending error: it was interrupted. NULL without an error: it
-   failed, e.g. by a recursion limit, which is ignored. Signal handlers run inside of it, too. A
-   second query distinguishes their exceptions from its own. */
-prof_i_py *prof_i_function_describe(prof_i_py *callable, prof_i_py *object);
 
 /* ---- function_stack.c ---- */
 

@@ -11,8 +11,6 @@
 /* Converts a program's named arguments for C. The program's own code runs during this: __str__()
    of a value, methods of a sequence, signal handlers. Under the GIL. */
 
-/* By its real type, not by __class__. No Python code runs. */
-bool prof_i_py_is_instance(prof_i_py *object, prof_i_py *type);
 /* False: a TypeError with both names is pending. */
 bool prof_i_py_is_string(prof_i_py *object, const char *function, const char *parameter);
 bool prof_i_py_is_word(prof_i_py *keyword, const char *word);
@@ -26,6 +24,23 @@ typedef struct prof_i_py_references {
 bool prof_i_py_add_pair(prof_i_py *key, prof_i_py *value, prof_arg *item,
                         prof_i_py_references *held);
 void prof_i_py_release(const prof_i_py_references *held);
+
+/* ---- own_calls.c: code of values that prof runs ---- */
+
+/* A tensor of PyTorch, or of a class that is derived from it. */
+bool prof_i_py_is_tensor(prof_i_py *value);
+/* "float32[2, 3]". NULL: an error is pending. */
+prof_i_py *prof_i_py_new_tensor_text(prof_i_py *tensor);
+
+typedef struct prof_i_py_own_call {
+  bool is_marked, is_silent;
+  const prof_i_py *frame_around; /* of the own call around this one */
+} prof_i_py_own_call;
+/* From here to the end this thread runs code of the value on behalf of prof: its method of that
+   name, "__str__" or "__float__". NULL: code of PyTorch alone. An error may be pending
+   afterwards. */
+prof_i_py_own_call prof_i_py_own_call_begin(prof_i_py *value, const char *method);
+void prof_i_py_own_call_end(prof_i_py_own_call call);
 
 /* ---- scope.c ---- */
 

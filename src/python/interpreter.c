@@ -1,4 +1,5 @@
-/* Finds the interpreter's functions by dlsym(), and reads its strings. */
+/* Finds the interpreter's functions by dlsym(), reads its strings, and calls Python's side of prof.
+   Keeps how many frames of its stack a scope records. */
 #define _GNU_SOURCE
 #include "interpreter.h"
 
@@ -23,6 +24,39 @@ const char *prof_i_python_find(void) {
   return NULL;
 }
 
+bool prof_i_py_is_instance(prof_i_py *object, prof_i_py *type) {
+  prof_i_py *const own_type = PY.PyObject_Type(object);
+  const bool is = own_type == type || (own_type && PY.PyType_IsSubtype(own_type, type));
+  prof_i_py_drop(own_type);
+  return is;
+}
+
+static prof_i_py *query_once(prof_i_py *callable, prof_i_py *object) {
+  prof_i_py *const arguments = PY.PyTuple_New(1);
+  if (!arguments) return NULL;
+  PY.Py_IncRef(object);
+  PY.PyTuple_SetItem(arguments, 0, object);
+  prof_i_py *const answer = PY.PyObject_CallObject(callable, arguments);
+  PY.Py_DecRef(arguments);
+  return answer;
+}
+
+prof_i_py *prof_i_py_query(prof_i_py *callable, prof_i_py *object) {
+  prof_i_py *type, *error, *traceback, *answer = query_once(callable, object);
+  if (answer || !PY.PyErr_ExceptionMatches(PY.given.exception)) return answer;
+  PY.PyErr_Fetch(&type, &error, &traceback);
+  if ((answer = query_once(callable, object)) != NULL) {
+    PY.Py_DecRef(answer);
+    PY.PyErr_Restore(type, error, traceback);
+    return NULL;
+  }
+  prof_i_py_drop(type);
+  prof_i_py_drop(error);
+  prof_i_py_drop(traceback);
+  if (PY.PyErr_ExceptionMatches(PY.given.exception)) PY.PyErr_Clear();
+  return NULL;
+}
+
 prof_i_py_text prof_i_py_text_of(prof_i_py *string) {
   prof_i_py_text t = {"", 0, NULL};
   ptrdiff_t bytes = 0;
@@ -40,4 +74,25 @@ prof_i_py_text prof_i_py_text_of(prof_i_py *string) {
   t.data = data;
   t.bytes = bytes < BYTES_MAX ? (uint32_t)bytes : BYTES_MAX;
   return t;
+}
+
+/* ---- stacks of scopes ---- */
+
+static struct {
+  int wanted_frames; /* while functions are not traced */
+  bool are_functions_traced;
+} stack_settings;
+
+static void set_frames(void) {
+  PY.stack_frames = stack_settings.are_functions_traced ? 0 : stack_settings.wanted_frames;
+}
+
+void prof_i_python_set_frames(int frames) {
+  stack_settings.wanted_frames = frames;
+  set_frames();
+}
+
+void prof_i_python_set_traced(bool are_traced) {
+  stack_settings.are_functions_traced = are_traced;
+  set_frames();
 }

@@ -119,16 +119,19 @@ typedef struct prof_i_python_given {
   prof_i_py *names;  /* a dict, for what is made */
   prof_i_py *none, *string, *boolean, *integer, *real, *exception, *type_error, *value_error;
   prof_i_py *decorate; /* a callable (scope, function) -> function */
+  prof_i_py *modules;  /* sys.modules */
+  /* a callable ((value, name of a method)) -> bool: whether it is a function of the program */
+  prof_i_py *is_of_program;
 } prof_i_python_given;
 
 /* What Python passes to functions.c. */
 typedef struct prof_i_python_functions_given {
   size_t size;
   prof_i_py *names; /* a dict, for what is made */
-  /* A callable (frame) -> `import`, or `own`: prof's code. Of code that is left out, None: support
-     code, or `program`: other code. Of all other: (name, function, file, line, whether it is
-     support code). A sixth element means a call of an nn.Module. It says whether the call is a
-     function if module_call returns None. */
+  /* A callable (frame) -> `import`, `own`: prof's code, or `silent`: prof's code, of which all that
+     it calls is left out. Of code that is left out, None: support code, or `program`: other code.
+     Of all other: (name, function, file, line, whether it is support code). A sixth element means a
+     call of an nn.Module. It says whether the call is a function if module_call returns None. */
   prof_i_py *judge;
   prof_i_py *import_name; /* a callable (frame) -> str, for frames of the kind `import` */
   /* a callable (frame) -> (name, the name's address, number, index in its class), for a call of an
@@ -136,9 +139,9 @@ typedef struct prof_i_python_functions_given {
   prof_i_py *module_call;
   /* a callable (C function) -> None: left out; or (name, function, file, line) */
   prof_i_py *describe_builtin;
-  prof_i_py *builtin_type, *descriptor_type; /* of len, and of list.append */
-  prof_i_py *import, *own, *program;         /* any three objects */
-  prof_i_py *disable;                        /* sys.monitoring.DISABLE; before 3.12 any object */
+  prof_i_py *builtin_type, *descriptor_type;  /* of len, and of list.append */
+  prof_i_py *import, *own, *silent, *program; /* any four objects */
+  prof_i_py *disable;                         /* sys.monitoring.DISABLE; before 3.12 any object */
 } prof_i_python_functions_given;
 
 typedef struct prof_i_python {
@@ -147,6 +150,7 @@ typedef struct prof_i_python {
   PROF_I_PYTHON_LIST(PROF_I_PYTHON_FIELD)
 #undef PROF_I_PYTHON_FIELD
   prof_i_python_given given;
+  int stack_frames; /* that each scope records; 0: none */
 } prof_i_python;
 
 extern prof_i_python prof_i_python_now __attribute__((visibility("hidden")));
@@ -159,6 +163,19 @@ static inline void prof_i_py_drop(prof_i_py *object) {
 static inline bool prof_i_py_is_interrupted(void) {
   return prof_i_python_now.PyErr_Occurred() != NULL;
 }
+
+/* By its real type, not by __class__. No Python code runs. */
+bool prof_i_py_is_instance(prof_i_py *object, prof_i_py *type);
+
+/* Queries Python's side. NULL and a pending error: it was interrupted. NULL without an error: it
+   failed, e.g. by a recursion limit, which is ignored. Signal handlers run inside of it, too. A
+   second query distinguishes their exceptions from its own. */
+prof_i_py *prof_i_py_query(prof_i_py *callable, prof_i_py *object);
+
+/* How many frames a scope records. While functions are traced it records none, because the open
+   functions are its stack. */
+void prof_i_python_set_frames(int frames);
+void prof_i_python_set_traced(bool are_traced);
 
 /* ---- the bytes of Python's strings; under the GIL ---- */
 
@@ -179,9 +196,11 @@ prof_i_py_text prof_i_py_text_of(prof_i_py *string);
    An error may be pending afterwards. */
 void prof_i_python_functions_stacks(bool are_wanted);
 
-/* Switches tracing of functions on or off. While it is on, scopes record no stacks, because the
-   open functions are their stack. */
-void prof_i_python_set_traced(bool are_traced);
+/* From here to the end this thread's calls are made on behalf of prof, but for those of functions
+   of the program. Such parts may be nested: the end gets what the begin gave in *around_out. False:
+   functions are not traced, and there is no end. An error may be pending afterwards. */
+bool prof_i_python_functions_begin_own(const prof_i_py **around_out);
+void prof_i_python_functions_end_own(const prof_i_py *around);
 
 /* Finds all functions. NULL: found; else the name of the first that is missing. */
 const char *prof_i_python_find(void);

@@ -50,9 +50,6 @@ static struct {
   void *free[FREE_MAX];
   unsigned free_count;
   uint32_t site_count; /* given to names */
-  int stack_frames;    /* that each scope records; 0: none */
-  int wanted_frames;   /* the same while functions are not traced */
-  bool are_functions_traced;
   bool is_taken;
 } scope_module;
 
@@ -142,25 +139,24 @@ static bool known_name_give_site(known_name *k) {
 static PROF_I_COLD uint64_t scope_begin_unknown(const prof_i_py_scope *s, known_name *k) {
   const bool is_known = k->name == s->name && k->category == s->category && k->level == s->level;
   /* entries stay as they are: a name that lost its entry would not get another site */
-  if (scope_module.site_count >= SITES_MAX)
-    return prof_i_py_scope_begin_copied(s, scope_module.stack_frames);
+  if (scope_module.site_count >= SITES_MAX) return prof_i_py_scope_begin_copied(s, PY.stack_frames);
   if (!is_known) {
     known_name_set(k, s->name, s->category, s->level);
-  } else if (!s->args && !s->shapes && !scope_module.stack_frames &&
-             ++k->use_count > USES_BEFORE_SITE && known_name_give_site(k)) {
+  } else if (!s->args && !s->shapes && !PY.stack_frames && ++k->use_count > USES_BEFORE_SITE &&
+             known_name_give_site(k)) {
     const uint32_t before = prof_i_site_count();
     const uint64_t start = prof_scope_begin_at(&k->site, k->texts, k->category_text);
     /* a name that had lost its entry has its old site */
     scope_module.site_count += prof_i_site_count() != before;
     return start;
   }
-  return prof_i_py_scope_begin_copied(s, scope_module.stack_frames);
+  return prof_i_py_scope_begin_copied(s, PY.stack_frames);
 }
 
 static inline uint64_t scope_begin(const prof_i_py_scope *s) {
   if (!PROF_I_IS_ON(s->level)) return 0;
   known_name *const k = known_name_slot(s->name, s->category, s->level);
-  if (k->texts && !s->args && !s->shapes && !scope_module.stack_frames && k->name == s->name &&
+  if (k->texts && !s->args && !s->shapes && !PY.stack_frames && k->name == s->name &&
       k->category == s->category && k->level == s->level)
     return prof_scope_begin_at(&k->site, k->texts, k->category_text);
   return scope_begin_unknown(s, k);
@@ -450,21 +446,11 @@ static prof_i_py *scope_method(prof_i_py *module, prof_i_py *const *arguments, p
 
 /* ---- settings, and the start ---- */
 
-static void set_frames(void) {
-  scope_module.stack_frames = scope_module.are_functions_traced ? 0 : scope_module.wanted_frames;
-}
-
-void prof_i_python_set_traced(bool are_traced) {
-  scope_module.are_functions_traced = are_traced;
-  set_frames();
-}
-
 void prof_i_python_stacks_1(int frames) {
-  scope_module.wanted_frames = frames < 0                            ? 0
-                               : frames < PROF_I_PY_STACK_FRAMES_MAX ? frames
-                                                                     : PROF_I_PY_STACK_FRAMES_MAX;
-  set_frames();
-  prof_i_python_functions_stacks(scope_module.wanted_frames > 0);
+  prof_i_python_set_frames(frames < 0                            ? 0
+                           : frames < PROF_I_PY_STACK_FRAMES_MAX ? frames
+                                                                 : PROF_I_PY_STACK_FRAMES_MAX);
+  prof_i_python_functions_stacks(frames > 0);
 }
 
 const char *prof_i_python_1(const prof_i_python_given *given) {

@@ -17,13 +17,6 @@
 /* A program's named arguments, converted for C. The program's own code runs during this: __str__()
    of a value, methods of a sequence, signal handlers. */
 
-bool prof_i_py_is_instance(prof_i_py *object, prof_i_py *type) {
-  prof_i_py *const own_type = PY.PyObject_Type(object);
-  const bool is = own_type == type || (own_type && PY.PyType_IsSubtype(own_type, type));
-  prof_i_py_drop(own_type);
-  return is;
-}
-
 bool prof_i_py_is_string(prof_i_py *object, const char *function, const char *parameter) {
   if (prof_i_py_is_instance(object, PY.given.string)) return true;
   PY.PyErr_Format(PY.given.type_error, "%s() %s must be a str, not %.200R", function, parameter,
@@ -48,6 +41,11 @@ typedef bool py_getter(prof_i_py *object, ptrdiff_t at, py_result *to);
 static bool make_string(prof_i_py *object, ptrdiff_t at, py_result *to) {
   (void)at;
   return (to->object = PY.PyObject_Str(object)) != NULL;
+}
+
+static bool make_tensor_text(prof_i_py *object, ptrdiff_t at, py_result *to) {
+  (void)at;
+  return (to->object = prof_i_py_new_tensor_text(object)) != NULL;
 }
 
 static bool py_get_size(prof_i_py *object, ptrdiff_t at, py_result *to) {
@@ -93,11 +91,18 @@ static py_result py_call(py_getter *question, prof_i_py *object, ptrdiff_t at) {
 
 /* ---- arguments ---- */
 
-/* str(value), a new reference; or NULL, as py_call() says. */
+/* str(value), of a tensor its type and shape. A new reference; or NULL, as py_call() says. */
 static prof_i_py *new_string_of(prof_i_py *value) {
-  if (!prof_i_py_is_instance(value, PY.given.string)) return py_call(make_string, value, 0).object;
-  PY.Py_IncRef(value);
-  return value;
+  if (prof_i_py_is_instance(value, PY.given.string)) {
+    PY.Py_IncRef(value);
+    return value;
+  }
+  const bool is_tensor = prof_i_py_is_tensor(value);
+  if (prof_i_py_is_interrupted()) return NULL;
+  const prof_i_py_own_call call = prof_i_py_own_call_begin(value, is_tensor ? NULL : "__str__");
+  prof_i_py *const string = py_call(is_tensor ? make_tensor_text : make_string, value, 0).object;
+  prof_i_py_own_call_end(call);
+  return string;
 }
 
 /* False: the number does not fit into an argument. */

@@ -65,7 +65,7 @@ tests=(tests/python/test_against_torch.py tests/python/test_against_torch_import
   tests/python/test_torch_ranges.py tests/python/test_torch_face.py
   tests/python/test_torch_guides.py tests/python/test_observe_bad_input.py
   tests/python/test_observe.py tests/python/test_observe_life.py
-  tests/python/test_observe_table.py
+  tests/python/test_observe_table.py tests/python/test_observe_own_calls.py
   tests/python/test_observe_numbers.py tests/python/test_torch_rows.py
   tests/python/test_torch_threads.py tests/python/test_torch_overlaps.py
   tests/python/test_torch_inputs.py)

@@ -2,6 +2,8 @@
 there may be any number of them. Made here by hand, as pybind11 makes them: a method of its own
 each, and a capsule that says which."""
 
+import _thread
+import asyncio
 import collections
 import ctypes
 import gc
@@ -107,6 +109,49 @@ class OneCallsMany(unittest.TestCase):
         rows = self.traced(work)
         self.assertLess(len(addresses), 1000)
         self.assertEqual((rows["next_0"], rows["next_1"]), (500, 500))
+
+    def plain(self, name, kept):
+        """A function that is not of pybind11, whose method is its own."""
+        kept.append(Method(name.encode(), ctypes.cast(self.call, ctypes.c_void_p).value, 1, None))
+        return api.PyCFunction_NewEx(ctypes.byref(kept[-1]), name, None)
+
+    def test_methods_that_are_made_at_run_time_take_no_room(self):
+        kept = []
+
+        def work():
+            for i in range(8000):
+                self.plain(("strip", "upper")[i % 2], kept)()
+            sorted([2, 1])
+
+        rows = self.traced(work)
+        self.assertNotIn("<other functions of C>", rows)
+        self.assertEqual(
+            [rows[name] for name in ("str.strip", "str.upper", "sorted")], [4000] * 2 + [1]
+        )
+
+    def test_methods_that_have_one_function(self):
+        lock = _thread.allocate_lock()
+        loop = asyncio.new_event_loop()
+        future, task = loop.create_future(), loop.create_task(asyncio.sleep(0))
+        self.addCleanup(loop.close)
+        self.addCleanup(loop.run_until_complete, task)
+
+        def work():
+            enter, acquire = lock.__enter__, lock.acquire
+            for one in (lock.__enter__, lock.acquire, acquire, enter):
+                one()
+                lock.release()
+            for one in (task.done, future.done, future.done):
+                one()
+
+        rows = self.traced(work)
+        kinds = [type(one).__name__ for one in (task, future)]
+        self.assertEqual(
+            {name.partition(".")[2]: count for name, count in rows.items() if "done" in name},
+            {f"{kinds[0]}.done": 1, f"{kinds[1]}.done": 2},
+        )
+        names = {name.rpartition(".")[2]: count for name, count in rows.items()}
+        self.assertEqual((names["__enter__"], names["acquire"], names["release"]), (2, 2, 4))
 
     def test_z_more_names_than_are_kept(self):
         """The time of those after the 6144th is reported all the same. Functions that come later

@@ -1,6 +1,8 @@
 """Functions that prof calls itself are not recorded while functions are traced. Functions that the
 program calls by way of prof are."""
 
+import collections
+import fractions
 import os
 import subprocess
 import sys
@@ -11,6 +13,7 @@ import unittest
 from hang_guard import HANG_SECONDS
 
 import prof
+from prof import _torch_calls, op_profiler
 
 MODULE = __name__
 FUNCTIONS = ("python_function", "c_function", "import")
@@ -34,6 +37,28 @@ with prof.Trace.now() as trace:
 """
 
 
+# prof.op_profiler and what it needs are imported while functions are traced.
+FINDER = """
+import sys, prof
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        return seen.append(name)
+def run():
+    prof.op_profiler
+seen = []
+sys.meta_path.insert(0, Finder())
+with prof.profile() as p, prof.trace_functions():
+    seen.clear()
+    run()
+    met = len(seen)
+with prof.Trace.now() as trace:
+    names = [
+        e.name.rpartition(".")[2] for e in trace.events() if e.category == "python_function"
+    ]
+print(met, *(name for name in names if name != "find_spec"), names.count("find_spec"))
+"""
+
+
 def schedule(step):
     return prof.ProfilerAction.RECORD_AND_SAVE if step % 2 else prof.ProfilerAction.RECORD
 
@@ -49,6 +74,11 @@ def ready(p):
 class Shown:
     def __str__(self):
         return "shown"
+
+
+class Number:
+    def __float__(self):
+        return float(fractions.Fraction(1, 2))
 
 
 class Text:
@@ -186,6 +216,101 @@ class FunctionsOfProf(unittest.TestCase):
         path = os.path.__name__
         found = self.recorded(run, include=path)
         self.assertEqual(found.count(("python_function", f"{path}.join")), 1)
+
+    def test_texts_of_objects_that_are_not_the_programs(self):
+        half, ordered = (
+            fractions.Fraction(1, 2),
+            collections.OrderedDict(a=collections.Counter(b=1)),
+        )
+
+        def run():
+            with prof.scope("made", half=half, ordered=ordered, error=OSError(1, "text", "name")):
+                pass
+            prof.instant("moment", ordered=ordered)
+            prof.counter("count", half)
+
+        for options in (
+            {"standard_library": True, "c_functions": True},
+            {"include": ("fractions", "collections"), "c_functions": True},
+        ):
+            names = [name.rpartition(".")[2] for _, name in self.recorded(run, **options)]
+            self.assertEqual(names, ["run"] if "include" not in options else [], options)
+
+    def test_texts_of_the_programs_objects_in_others(self):
+        def run():
+            with prof.scope("made", several=[Shown(), Text()]):
+                pass
+            prof.counter("count", Number())
+
+        class Shown:
+            def __repr__(self):
+                return os.path.join("a", "b")
+
+        names = [name.rpartition(".")[2] for _, name in self.everything(run)]
+        self.assertEqual(names.count("__repr__"), 1)
+        self.assertEqual(names.count("join"), 1)
+        self.assertEqual(names.count("__float__"), 2)  # of the Fraction that it makes, too
+
+    def test_a_number_within_a_text(self):
+        half = fractions.Fraction(1, 2)
+
+        class Nested:
+            def __repr__(self):
+                prof.counter("inner", half)
+                return "nested"
+
+        def run():
+            with prof.scope("outer", several=[Nested(), half]):
+                pass
+
+        self.assertEqual(self.recorded(run, include="fractions"), [])
+
+    def test_what_follows_a_text_is_recorded(self):
+        def run():
+            with prof.scope("made", half=fractions.Fraction(1, 2)):
+                str(fractions.Fraction(1, 2))
+            str(fractions.Fraction(1, 2))
+
+        names = [name.rpartition(".")[2] for _, name in self.everything(run)]
+        self.assertEqual(names.count("__str__"), 2, names)
+
+    def test_a_function_of_an_op(self):
+        def run():
+            device = prof.Device("cpu")
+            op_profiler.profile(
+                op_profiler.Op(os.path.basename, "a/b"), device, repeat=1, time_limit_s=0.01
+            )
+
+        names = [name for _, name in self.everything(run)]
+        path = os.path.__name__
+        self.assertGreaterEqual(names.count(f"{path}.basename"), 1)
+        self.assertIn("posix.fspath", names)
+        self.assertFalse([name for name in names if name.startswith(("contextlib.", "functools."))])
+
+    def test_a_finder_of_the_program_while_prof_imports(self):
+        done = subprocess.run(
+            [sys.executable, "-c", FINDER],
+            stdout=subprocess.PIPE,
+            timeout=HANG_SECONDS,
+            check=True,
+        )
+        met, *others, recorded = done.stdout.decode().split()
+        self.assertEqual((recorded, others), (met, ["run"]))
+        self.assertGreater(int(met), 0)
+
+    def test_a_thread_of_prof(self):
+        """Nothing on it is the program's: torch runs any library there."""
+        done = []
+
+        def prove():
+            os.path.join("a", "b")
+            done.append(fractions.Fraction(1, 2))
+
+        def run():
+            _torch_calls.apart(prove)
+
+        self.assertEqual([name.rpartition(".")[2] for _, name in self.everything(run)], ["run"])
+        self.assertEqual(len(done), 1)
 
     def test_a_thread_that_prof_does_not_begin(self):
         def run():

@@ -15,6 +15,7 @@ import warnings
 from beside_torch import skip_without_torch, torch
 
 import prof
+from prof import _activities
 
 if torch is not None:
     import torch.profiler
@@ -481,6 +482,28 @@ class Numbers(unittest.TestCase):
         for names in ("CPU",), None:
             self.assertEqual(self.told_of_devices(ours.profile, ours, names)[0], [])
         self.assertEqual(self.told_of_devices(prof.profile, prof, ("CPU", "CUDA"))[0], [])
+
+    def test_a_device_that_torch_does_not_know_is_told(self):
+        _, ours = theirs_and_ours()
+        supported = {prof.ProfilerActivity.CPU}
+        with unittest.mock.patch.object(_activities, "supported_activities", lambda: supported):
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                for module in theirs_and_ours():
+                    given = [module.ProfilerActivity.CPU, module.ProfilerActivity.PrivateUse1]
+                    with module.profile(activities=given):
+                        pass
+            words = [str(w.message) for w in told if "valid device" in str(w.message)]
+            self.assertEqual(words, ["The privateuseone is not a valid device option."] * 2)
+            if not torch.mtia.is_available():
+                found, _, _ = self.told_of_devices(ours.profile, ours, ("CPU", "MTIA"))
+                self.assertEqual(found, ["MTIA is not available, disabling MTIA profiling"])
+            supported.add(prof.ProfilerActivity.PrivateUse1)
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                with ours.profile(activities=[ours.ProfilerActivity.PrivateUse1]):
+                    pass
+            self.assertFalse([w for w in told if "valid device" in str(w.message)])
 
     def test_a_trace_without_operators_has_no_ids(self):
         with prof.profile() as p, prof.record_function("range"):

@@ -142,21 +142,29 @@ _IN_TORCHS_ORDER = (
     ProfilerActivity.MTIA,
     ProfilerActivity.HPU,
 )
-"""torch.profiler looks at the first of these that a profile has."""
+"""torch.profiler looks at the first of these that a profile has, and at PrivateUse1 if it has
+none."""
+_NO_BACKEND = "privateuseone"
+"""torch's name of PrivateUse1 where no back end has given its own."""
 
 
 def missing_device(chosen: Set[ProfilerActivity], torch: Any) -> str:
     """torch.profiler's warning that a device is not available. "": none is wanted, or torch or a
-    back end of prof's has it."""
+    back end of prof's has it. For MTIA torch raises an AssertionError instead."""
     for activity in _IN_TORCHS_ORDER:
         if activity not in chosen:
             continue
         module = getattr(torch, activity.name.lower(), None)
         is_there = module is not None and module.is_available()
-        if activity is ProfilerActivity.MTIA or is_there or activity in supported_activities():
+        if is_there or activity in supported_activities():
             return ""
         return f"{activity.name} is not available, disabling {activity.name} profiling"
-    return ""
+    if ProfilerActivity.PrivateUse1 not in chosen:
+        return ""
+    named = getattr(getattr(torch, "_C", None), "_get_privateuse1_backend_name", lambda: "")()
+    if named != _NO_BACKEND or ProfilerActivity.PrivateUse1 in supported_activities():
+        return ""
+    return f"The {named} is not a valid device option."
 
 
 def supported_activities() -> Set[ProfilerActivity]:

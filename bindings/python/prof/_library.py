@@ -71,6 +71,7 @@ FUNCTIONS: Dict[str, List[Any]] = {
     "prof_rank_set": [c_int, c_int, c_int],
     "prof_i_python_1": [c_char_p, c_void_p],
     "prof_i_python_stacks_1": [None, c_int],
+    "prof_i_python_silence_1": [None, c_void_p],
     "prof_i_python_functions_1": [c_char_p, c_void_p],
     "prof_i_python_arguments_1": [c_int64, c_void_p, c_void_p, c_uint64, c_void_p, c_uint64],
     # devices
@@ -173,6 +174,7 @@ FUNCTIONS: Dict[str, List[Any]] = {
 HOLD_GIL = {
     "prof_i_python_1",
     "prof_i_python_stacks_1",
+    "prof_i_python_silence_1",
     "prof_i_python_functions_1",
     "prof_i_python_arguments_1",
     "prof_scope_begin",

@@ -6,11 +6,20 @@ functions.py."""
 
 from __future__ import annotations
 
+import ctypes
+import os
+import sys
 from types import CodeType, FunctionType
-from typing import Any, Set, TypeVar
+from typing import Any, Optional, Set, Tuple, TypeVar
+
+from . import _torch_compile
+from ._library import C
 
 of_program: Set[CodeType] = set()
 """What this code calls is recorded."""
+
+silent: Set[CodeType] = set()
+"""Nothing that this code calls is recorded, not even code of libraries that torch calls."""
 
 _Function = TypeVar("_Function", bound=Any)
 
@@ -20,3 +29,96 @@ def calls_program(function: _Function) -> _Function:
     assert isinstance(function, FunctionType)
     of_program.add(function.__code__)
     return function
+
+
+def is_silent(function: _Function) -> _Function:
+    """A decorator, for what runs on a thread of prof's."""
+    assert isinstance(function, FunctionType)
+    silent.add(function.__code__)
+    return function
+
+
+_STANDARD = tuple(
+    {
+        os.path.join(folder(os.path.dirname(os.__file__)), "")
+        for folder in (os.path.abspath, os.path.realpath)
+    }
+)
+_INSTALLED = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
+
+
+def is_standard(module: str, file: str) -> bool:
+    """By its file; code that was made at run time, by that of its module."""
+    if file.startswith("<frozen "):
+        return True
+    if file.startswith("<"):
+        if module.startswith("namedtuple_"):
+            return True
+        file = getattr(sys.modules.get(module), "__file__", None) or file
+    return file.startswith(_STANDARD) and not any(part in file for part in _INSTALLED)
+
+
+def is_support(module: str, file: str) -> bool:
+    """Not recorded if prof calls it."""
+    is_of_torch = module == "torch" or module.startswith("torch.")
+    return is_of_torch or (module != "__main__" and is_standard(module, file))
+
+
+def _method(kind: type, name: str) -> Any:
+    return next((c.__dict__[name] for c in kind.__mro__ if name in c.__dict__), None)
+
+
+def is_method_of_program(asked: Tuple[Any, str]) -> bool:
+    """For C, of a value and a method's name: is that a function of the program, or of a library
+    that is neither the standard one nor torch?"""
+    value, name = asked
+    kind = type(value)
+    method = _method(kind, name)
+    if method is object.__str__:
+        method = _method(kind, "__repr__")
+    code = getattr(method, "__code__", None)
+    if type(code) is not CodeType:
+        return False
+    module = method.__globals__.get("__name__")
+    return not is_support(module if type(module) is str else "", code.co_filename)
+
+
+def _is_tensor(value: Any) -> bool:
+    kind = getattr(sys.modules.get("torch"), "Tensor", None)
+    return isinstance(kind, type) and issubclass(type(value), kind)
+
+
+def tensor_text(value: Any) -> Optional[str]:
+    """As C's, "float32[2, 3]". None: it is no tensor of PyTorch's."""
+    if not _is_tensor(value):
+        return None
+    dims = ", ".join(str(n) if type(n) is int else "?" for n in value.shape)
+    return f"{str(value.dtype).rpartition('.')[2]}[{dims}]"
+
+
+class OwnCall:
+    """What prof_i_py_own_call_begin() and _end() of src/python/own_calls.c do, for _slow.py:
+    operators of PyTorch that the value's own code runs are not recorded."""
+
+    silence: Any = None
+
+    def __init__(self, value: Any, name: str) -> None:
+        is_silent = OwnCall.silence is not None and not is_method_of_program((value, name))
+        self._silence = OwnCall.silence if is_silent else None
+
+    def __enter__(self) -> None:
+        if self._silence is not None:
+            self._silence(1)
+
+    def __exit__(self, *error: Any) -> None:
+        if self._silence is not None:
+            self._silence(-1)
+
+
+def silence_torch_by(function: Any) -> None:
+    """libprof_torch.so's function that switches the recording of operators off (1) and on (-1), in
+    the calling thread."""
+    function.argtypes, function.restype = [ctypes.c_int], None
+    _torch_compile.leave_out((is_method_of_program, _method, is_support, is_standard))
+    OwnCall.silence = function
+    C.prof_i_python_silence_1(ctypes.cast(function, ctypes.c_void_p))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Dict, Optional, Set, Tuple
 from . import _slow
 from ._decorate import decorate
 from ._library import C
+from ._own_calls import is_method_of_program
 
 __all__ = ["Scope", "is_fast", "record_function", "scope", "set_stack_frames"]
 
@@ -25,6 +26,8 @@ _GIVEN = (
     "type_error",
     "value_error",
     "decorate",
+    "modules",
+    "is_of_program",
 )
 
 
@@ -56,6 +59,8 @@ def _fast_names() -> Dict[str, Any]:
         TypeError,
         ValueError,
         decorate,
+        sys.modules,
+        is_method_of_program,
     )
     return names if make(ctypes.byref(given)) is None else {}
 

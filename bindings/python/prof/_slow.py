@@ -13,6 +13,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple, TypeVar, cast
 
 from ._decorate import decorate
 from ._library import C, short
+from ._own_calls import OwnCall, tensor_text
 from ._structs import Args
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -58,17 +59,23 @@ def _name(value: str) -> bytes:
     return _text(value).replace(b"\0", b"\xef\xbf\xbd")
 
 
+def _text_of(value: Any) -> str:
+    text = tensor_text(value)
+    return str(value) if text is None else text
+
+
 def _str(value: Any) -> str:
     """The value's text. It is made a second time to find out what raised. An exception of __str__()
     comes again, that of a signal's handler does not."""
-    try:
-        return str(value)
-    except Exception:
+    with OwnCall(value, "__str__"):
         try:
-            str(value)
+            return _text_of(value)
         except Exception:
-            return "<no text>"
-        raise
+            try:
+                _text_of(value)
+            except Exception:
+                return "<no text>"
+            raise
 
 
 def _stack() -> str:

@@ -4,13 +4,14 @@ before any is recorded."""
 
 from __future__ import annotations
 
+import _thread
 import ctypes
 import os
 import threading
-import time
 from importlib import import_module
 from typing import Any, Callable, Dict, List, Sequence
 
+from . import _own_calls
 from .modules import shapes_of
 
 LIBRARY = "libprof_torch.so"
@@ -111,23 +112,39 @@ class Unproven(RuntimeError):
     """This torch keeps things elsewhere than known calls say, or lacks what is called."""
 
 
+@_own_calls.is_silent
+def _run_apart(prove: Callable[[], None], errors: List[BaseException], is_running: Any) -> None:
+    try:
+        prove()
+    except Exception as e:
+        errors.append(e)
+    finally:
+        is_running.release()
+
+
+def _wait_for(lock: Any) -> None:
+    """If a signal's handler raises meanwhile, its exception comes when the lock is there: at the
+    interpreter's end the thread must not run."""
+    raised: List[BaseException] = []
+    while True:
+        try:
+            lock.acquire()
+            break
+        except BaseException as e:
+            raised.append(e)
+    if raised:
+        raise raised[0]
+
+
 def apart(prove: Callable[[], None]) -> None:
-    """Runs it on a thread that has ended when this returns. None of the program's modes and
+    """Runs it to its end on a thread of its own. None of the program's modes and
     profilers is on there, and none of its sequence numbers is used up. Raises Unproven."""
     errors: List[BaseException] = []
-
-    def run() -> None:
-        try:
-            prove()
-        except Exception as e:
-            errors.append(e)
-
-    thread = threading.Thread(target=run, name="prof", daemon=False)
-    thread.start()
-    # join(), and a daemon of None, ask for the current thread. Where Python did not begin that one,
-    # they make a dummy for it.
-    while thread.is_alive():
-        time.sleep(0.001)
+    is_running = _thread.allocate_lock()
+    is_running.acquire()
+    # not by threading: its functions would run there before prof's, and be recorded
+    _thread.start_new_thread(_run_apart, (prove, errors, is_running))
+    _wait_for(is_running)
     if errors and not isinstance(errors[0], Unproven):
         raise Unproven(
             f"the calls by which it is proven cannot be made: {type(errors[0]).__name__}: "
@@ -184,6 +201,7 @@ class Calls:
         library.prof_i_torch_values_open_1.restype = None
         library.prof_i_torch_values_prove_1.restype = ctypes.c_char_p
         library.prof_i_torch_values_layout_1.restype = ctypes.POINTER(_ValuesLayout)
+        _own_calls.silence_torch_by(library.prof_i_torch_silence_1)
         self._torch_c = getattr(torch, "_C", None)
         self._version = getattr(torch, "__version__", "of an unknown version")
         self._has_said_values = False

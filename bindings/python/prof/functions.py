@@ -17,20 +17,14 @@ from typing import Any, Dict, Iterable, List, Optional, Set, Tuple, Union
 
 from . import _own_calls, _scope, _torch_compile
 from ._library import BUSY, RUNNING, C, error_class
+from ._own_calls import is_standard, is_support
 
 _monitoring: Any = getattr(sys, "monitoring", None)
 _TOOLS = (3, 4, 2)
 """The numbers of sys.monitoring that have no fixed owner, and last the one for profilers: a
 program's own cProfile takes it."""
 _OWN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
-_STANDARD = tuple(
-    {
-        os.path.join(folder(os.path.dirname(os.__file__)), "")
-        for folder in (os.path.abspath, os.path.realpath)
-    }
-)
-_INSTALLED = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
-_IMPORT, _OWN_CODE, _PROGRAM = "import", "own", "program"
+_IMPORT, _OWN_CODE, _SILENT, _PROGRAM = "import", "own", "silent", "program"
 _find_and_load: Any = getattr(sys.modules.get("_frozen_importlib"), "_find_and_load", None)
 _import_code = getattr(_find_and_load, "__code__", None)
 
@@ -65,28 +59,11 @@ def _is_of_import(code: CodeType, module: str) -> bool:
     return code.co_name == "<module>" and module != "__main__"
 
 
-def _is_standard(module: str, file: str) -> bool:
-    """By its file; code that was made at run time, by that of its module."""
-    if file.startswith("<frozen "):
-        return True
-    if file.startswith("<"):
-        if module.startswith("namedtuple_"):
-            return True
-        file = getattr(sys.modules.get(module), "__file__", None) or file
-    return file.startswith(_STANDARD) and not any(part in file for part in _INSTALLED)
-
-
 def _is_own(code: CodeType, module: str) -> bool:
     """prof's; code that was made at run time, by its module."""
     if code.co_filename.startswith("<"):
         return module.startswith(f"{__package__}.")
     return code.co_filename.startswith(_OWN)
-
-
-def _is_support(module: str, file: str) -> bool:
-    """Not recorded if prof calls it."""
-    is_of_torch = module == "torch" or module.startswith("torch.")
-    return is_of_torch or (module != "__main__" and _is_standard(module, file))
 
 
 class _Filter:
@@ -106,13 +83,13 @@ class _Filter:
             return False
         if self.include:
             return _fits(self.include, module, file)
-        return self.standard_library or not _is_standard(module, file)
+        return self.standard_library or not is_standard(module, file)
 
     def judge(self, frame: FrameType) -> Any:
-        """For C: "import", or "own" of prof's code. Of code that is left out, None if it is support
-        code, else "program". Of all other: what the scope is called, its function, file and line,
-        and whether it is support code. Of nn.Module's call also whether it is wanted where nobody
-        names the module."""
+        """For C: "import", or of prof's code "own" or "silent". Of code that is left out, None if
+        it is support code, else "program". Of all other: what the scope is called, its function,
+        file and line, and whether it is support code. Of nn.Module's call also whether it is wanted
+        where nobody names the module."""
         code = frame.f_code
         if code is _import_code:
             return _IMPORT if self.imports else None
@@ -123,8 +100,9 @@ class _Filter:
             _leave_out_of_torch_compile()
         if _is_own(code, module):
             # the module's own code: an import is the program's
-            is_for_program = code.co_name == "<module>" or code in _own_calls.of_program
-            return _PROGRAM if is_for_program else _OWN_CODE
+            if code.co_name == "<module>" or code in _own_calls.of_program:
+                return _PROGRAM
+            return _SILENT if code in _own_calls.silent else _OWN_CODE
         file = code.co_filename
         key = module, file
         wanted = self._wanted.get(key)
@@ -134,7 +112,7 @@ class _Filter:
             return *_described(code, module), wanted
         if wanted and (self.imports or not _is_of_import(code, module)):
             return _described(code, module)
-        return None if _is_support(module, file) else _PROGRAM
+        return None if is_support(module, file) else _PROGRAM
 
     def has_met(self) -> bool:
         """Whether anything that ran was of include; without one, of all."""
@@ -148,7 +126,7 @@ def _described(code: CodeType, module: str) -> Tuple[str, str, str, int, bool]:
         name,
         code.co_filename,
         code.co_firstlineno,
-        _is_support(module, code.co_filename),
+        is_support(module, code.co_filename),
     )
 
 
@@ -292,7 +270,7 @@ def _leave_out_of_torch_compile() -> None:
     """What C calls, and what that calls."""
     methods = (_Filter.judge, _Filter._wants, _EveryCall.judge)
     called = (_judge, _import_name, _module_call, _describe_builtin, _described, _fits)
-    others = (_is_of_import, _is_own, _is_support, _is_standard, who_names_modules, _shown)
+    others = (_is_of_import, _is_own, is_support, is_standard, who_names_modules, _shown)
     builtins = (_is_own_builtin,)
     _torch_compile.leave_out((*methods, *called, *others, *builtins))
 
@@ -332,6 +310,7 @@ def _make() -> Dict[str, Any]:
                 "descriptor_type",
                 "import",
                 "own",
+                "silent",
                 "program",
                 "disable",
             )
@@ -350,6 +329,7 @@ def _make() -> Dict[str, Any]:
                 MethodDescriptorType,
                 _IMPORT,
                 _OWN_CODE,
+                _SILENT,
                 _PROGRAM,
                 getattr(_monitoring, "DISABLE", None),
             )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Tuple
 from . import _scope, _slow
 from . import _structs as s
 from ._library import C, short
+from ._own_calls import OwnCall
 
 NAMES_MOST = 4096
 """Counters of a process that have a graph each. A name stays with the process."""
@@ -30,7 +31,8 @@ def _number(value: Any) -> float:
     if isinstance(value, (str, bytes, bytearray)):  # float() would read them
         raise TypeError(f"counter() value must be a number, not {short(value)}")
     try:
-        return float(value)
+        with OwnCall(value, "__float__"):
+            return float(value)
     except TypeError:
         raise TypeError(f"counter() value must be a number, not {short(value)}") from None
 

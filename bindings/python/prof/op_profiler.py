@@ -13,6 +13,7 @@ from . import _keys, _op_structs
 from . import _structs as s
 from . import device as _device
 from ._library import C, Owner, encoded, sized, whole
+from ._own_calls import calls_program
 from .device import Device
 from .memory_profiler import Number
 
@@ -79,6 +80,7 @@ class Op:
         next(loop)
         return loop.send
 
+    @calls_program
     def _loop(self, call: Callable[[], Any]) -> Generator[int, Any, None]:
         try:
             yield 0
@@ -106,6 +108,7 @@ class Op:
         if self.workspace is not None:
             workspace = self.workspace
 
+            @calls_program
             def tell(_: Any, bytes_out: Any) -> int:
                 try:
                     bytes_out[0] = whole(workspace(), "workspace", 0, WORKSPACE_MOST)
