@@ -2,7 +2,6 @@
    are, so a packed one stays packed. What a process still records is copied as a snapshot. */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -13,13 +12,12 @@
 #include "commands.h"
 #include "merge_files.h"
 
-enum { BLOCK_BYTES = 1 << 20 };
+enum { BLOCK_BYTES = 8 << 20 }; /* copied at once, for the progress line */
 
 typedef struct capture_writer {
   prof_i_sink sink;
-  unsigned char *block; /* BLOCK_BYTES */
-  uint64_t at;          /* offset in the file */
-  uint32_t number;      /* of the next part */
+  uint64_t at;     /* offset in the file */
+  uint32_t number; /* of the next part */
 } capture_writer;
 
 static const unsigned char zeros[PROF_I_MERGED_PAGE_BYTES];
@@ -45,19 +43,16 @@ static void end_part(capture_writer *w, uint64_t bytes) {
 static int copy_bytes(capture_writer *w, const prof_i_capture_bytes *of, const char *path) {
   begin_part(w, of->bytes);
   for (uint64_t done = 0; done < of->bytes && w->sink.status == PROF_OK;) {
-    const uint64_t left = of->bytes - done;
-    const ssize_t got = pread(of->fd, w->block, left < BLOCK_BYTES ? (size_t)left : BLOCK_BYTES,
-                              (off_t)(of->offset + done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0)
+    const uint64_t left = of->bytes - done, block = left < BLOCK_BYTES ? left : BLOCK_BYTES;
+    const uint64_t got = prof_i_sink_copy(&w->sink, of->fd, of->offset + done, block);
+    prof_i_progress_add(got);
+    done += got;
+    if (got == block || w->sink.status != PROF_OK) continue;
+    if (errno)
       return prof_i_fail(prof_i_status_of_errno(errno), "cannot read %s: %s", path,
                          strerror(errno));
-    if (got == 0)
-      return prof_i_fail(PROF_E_IO, "%s became shorter while it was read: %llu of %llu bytes", path,
-                         (unsigned long long)done, (unsigned long long)of->bytes);
-    prof_i_sink_bytes(&w->sink, w->block, (size_t)got);
-    prof_i_progress_add((uint64_t)got);
-    done += (uint64_t)got;
+    return prof_i_fail(PROF_E_IO, "%s became shorter while it was read: %llu of %llu bytes", path,
+                       (unsigned long long)done, (unsigned long long)of->bytes);
   }
   end_part(w, of->bytes);
   return w->sink.status;
@@ -100,16 +95,11 @@ static int copy_all(capture_writer *w, const merge_files *list, bool is_unaligne
 }
 
 int merge_files_write_capture(const merge_files *list, const char *output, bool is_unaligned) {
-  capture_writer w = {.block = malloc(BLOCK_BYTES)};
-  if (!w.block) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for %d bytes", BLOCK_BYTES);
+  capture_writer w = {.at = 0};
   int status = prof_i_sink_open_file(&w.sink, output, false, false);
-  if (status == PROF_OK) {
-    status = copy_all(&w, list, is_unaligned || list->is_unaligned);
-    if (status == PROF_OK)
-      status = prof_i_sink_commit(&w.sink);
-    else
-      prof_i_sink_abandon(&w.sink);
-  }
-  free(w.block);
+  if (status != PROF_OK) return status;
+  status = copy_all(&w, list, is_unaligned || list->is_unaligned);
+  if (status == PROF_OK) return prof_i_sink_commit(&w.sink);
+  prof_i_sink_abandon(&w.sink);
   return status;
 }
