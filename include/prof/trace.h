@@ -24,8 +24,17 @@ PROF_I_EXTERN_C_BEGIN
    Errors:
    PROF_E_NOT_FOUND, PROF_E_PERMISSION, PROF_E_FILE_TYPE, PROF_E_IO: the file.
    PROF_E_NOT_CAPTURE, PROF_E_VERSION, PROF_E_TRUNCATED: its contents.
-   PROF_E_INVALID, PROF_E_NO_MEMORY. */
+   PROF_E_INVALID, PROF_E_NO_MEMORY.
+
+   A file of `prof merge` has several captures. "all.prof#2" is the path of the second one. The path
+   without a number is refused with PROF_E_INVALID, unless the file has only one. */
 PROF_API int prof_trace_open(const char *path, prof_trace **trace_out) PROF_I_NOEXCEPT;
+
+/* Counts the captures of a file: 1, or more for a file of `prof merge`. Capture N of "all.prof" is
+   opened by the path "all.prof#N", from 1 on. If the file is damaged or cut off, this fails with
+   PROF_E_NOT_FOUND for those that are lost.
+   Errors: PROF_E_NOT_FOUND, PROF_E_PERMISSION, PROF_E_IO, PROF_E_INVALID, PROF_E_NO_MEMORY. */
+PROF_API int prof_trace_part_count(const char *path, uint32_t *count_out) PROF_I_NOEXCEPT;
 
 /* Opens a capture of `count` bytes in memory. The bytes must not change until the trace is
    destroyed.

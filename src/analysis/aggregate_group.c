@@ -100,13 +100,19 @@ static prof_i_text key_category(uint32_t by, prof_i_text category) {
   return (by & PROF_GROUP_ANNOTATION) && prof_i_torch_is_annotation(category) ? category : no_text;
 }
 
+/* By rank alone, a process of all captures stands for all processes of its rank. */
 bool prof_i_aggregation_set_process(prof_i_aggregation *a) {
   prof_i_processes *const processes = &a->processes;
+  const bool is_by_process = a->options.group & PROF_GROUP_PROCESS;
   a->process = UINT32_MAX;
-  if (!(a->options.group & PROF_GROUP_PROCESS)) return true;
-  const prof_i_process_record process = prof_i_trace_process(a->trace, a->thread);
-  uint32_t at = processes->of_trace;
-  while (at < processes->count && processes->all[at].pid != process.pid) at++;
+  if (!(a->options.group & (PROF_GROUP_PROCESS | PROF_I_GROUP_RANK))) return true;
+  prof_i_process_record process = prof_i_trace_process(a->trace, a->thread);
+  if (!is_by_process)
+    process = (prof_i_process_record){.pid = -1, .rank = process.rank, .name = no_text};
+  uint32_t at = is_by_process ? processes->of_trace : 0;
+  while (at < processes->count && (is_by_process ? processes->all[at].pid != process.pid
+                                                 : processes->all[at].rank != process.rank))
+    at++;
   a->process = at;
   if (at < processes->count) return true;
   if (!prof_i_make_room((void **)&processes->all, &processes->room, at, sizeof process))

@@ -19,6 +19,7 @@
 #include "call_stacks.h"
 #include "crossing_memory.h"
 #include "group.h"
+#include "internal.h"
 #include "trace_filter.h"
 
 /* An entry of lane 0's stack, and the totals of its group when it was pushed. */
@@ -35,7 +36,7 @@ enum {
   PROF_I_SHAPE_WORDS = 1024,
   PROF_I_GROUP_STACKS = PROF_GROUP_STACK | PROF_GROUP_SCOPES,
   PROF_I_GROUP_SHAPES = PROF_GROUP_SHAPE | PROF_GROUP_FLOPS,
-  PROF_I_GROUP_LINES = PROF_GROUP_THREAD | PROF_GROUP_PROCESS
+  PROF_I_GROUP_LINES = PROF_GROUP_THREAD | PROF_GROUP_PROCESS | PROF_I_GROUP_RANK
 };
 
 /* What a scope took beside its time. */

@@ -39,9 +39,10 @@ static bool takes_thread(const prof_i_filter *filter, const prof_trace *trace, u
   const char *const word = filter->words.thread, *const process = filter->words.process;
   if (word && strcmp(thread->name, word) != 0 && !number_is((int64_t)thread->tid, word))
     return false;
-  if (!process) return true;
+  if (!process && !filter->words.rank) return true;
   const prof_i_process_record of = prof_i_trace_process(trace, index);
-  return text_is(of.name.data, of.name.bytes, process) || number_is(of.pid, process);
+  if (filter->words.rank && of.rank != filter->rank) return false;
+  return !process || text_is(of.name.data, of.name.bytes, process) || number_is(of.pid, process);
 }
 
 /* ---- arguments ---- */

@@ -16,6 +16,7 @@ typedef struct prof_i_filter_words {
   const char *category;    /* the whole category */
   const char *thread;      /* the whole name, or the kernel's number */
   const char *process;     /* the whole name, or the number */
+  const char *rank;        /* "3": of the process */
   const char *device;      /* "cuda:0", or "cuda" for all of them */
   const char *level;       /* "1" or "2" */
   const char *min;         /* the least duration, "10us" */

@@ -132,6 +132,17 @@ static int read_steps(prof_i_filter *filter, const char *word) {
   return 0;
 }
 
+static int read_rank(prof_i_filter *filter, const char *word) {
+  uint64_t rank = 0;
+  if (!word) return 0;
+  const char *at = word;
+  if (!read_digits(&at, &rank) || *at || rank > INT32_MAX)
+    return prof_i_fail(PROF_E_INVALID, "--rank: \"%s\" is not a rank; write 0, 1, 2 and so on",
+                       word);
+  filter->rank = (int32_t)rank;
+  return 0;
+}
+
 static int read_args(prof_i_filter *filter, const char *const *words, size_t count) {
   if (count > PROF_I_FILTER_ARGS_MAX)
     return prof_i_fail(PROF_E_INVALID, "--arg is given %zu times; at most %d are known", count,
@@ -188,6 +199,7 @@ static int read_words(prof_i_filter *filter) {
   if (!status) status = read_time_word("--to", words->to, &filter->to_ns);
   if (!status) status = check_window(filter);
   if (!status) status = read_steps(filter, words->step);
+  if (!status) status = read_rank(filter, words->rank);
   if (!status) status = read_device(words->device);
   if (!status) status = read_args(filter, words->args, words->arg_count);
   return status;

@@ -18,6 +18,7 @@ struct prof_i_filter {
   regex_t name;
   bool has_name;
   uint32_t level; /* 0: both */
+  int32_t rank;   /* with words.rank */
   uint64_t min_ns, from_ns;
   uint64_t to_ns; /* UINT64_MAX: to the end */
   bool has_steps;

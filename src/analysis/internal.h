@@ -10,8 +10,10 @@ int prof_i_traces_aggregate(const prof_trace *const *traces, size_t count,
                             const prof_aggregate_options *options, prof_rows **rows_out);
 
 /* Group bits that prof_group does not have. Scopes without a line, or without the argument, have no
-   row. */
+   row. With PROF_GROUP_PROCESS, the rank makes no more rows: a process has one. */
 enum {
+  PROF_I_GROUP_RANK =
+      1 << 28, /* the rank of the process, in all captures; scopes of none together */
   PROF_I_GROUP_LINE = 1 << 29, /* the file and line of the call site */
   PROF_I_GROUP_ARG = 1 << 30   /* the value of an argument; not with shapes */
 };

@@ -27,6 +27,7 @@
 #include "../core/buffer/clock.h"
 #include "../reader/capture.h"
 #include "live.h"
+#include "parts.h"
 
 /* ---- the process that records ---- */
 
@@ -180,11 +181,12 @@ static int open_regular(const char *path, int *fd_out) {
   return PROF_OK;
 }
 
-/* Reads up to count bytes from the begin. Fewer if the file was truncated. -1: see errno. */
-static int64_t read_from_begin(int fd, unsigned char *to, uint64_t count) {
+/* Reads up to count bytes. Fewer if the file was truncated. -1: see errno. */
+static int64_t read_bytes(const prof_i_capture_bytes *of, unsigned char *to, uint64_t count) {
   uint64_t done = 0;
   while (done < count) {
-    const ssize_t got = pread(fd, to + done, (size_t)(count - done), (off_t)done);
+    const ssize_t got =
+        pread(of->fd, to + done, (size_t)(count - done), (off_t)(of->offset + done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return -1;
     if (got == 0) break;
@@ -193,12 +195,12 @@ static int64_t read_from_begin(int fd, unsigned char *to, uint64_t count) {
   return (int64_t)done;
 }
 
-static int read_whole(prof_i_source *source, int fd, uint64_t bytes, const char *path) {
-  unsigned char *const copy = malloc(bytes ? (size_t)bytes : 1);
+static int read_whole(prof_i_source *source, const prof_i_capture_bytes *of, const char *path) {
+  unsigned char *const copy = malloc(of->bytes ? (size_t)of->bytes : 1);
   if (!copy)
     return prof_i_fail(PROF_E_NO_MEMORY, "no memory for the %llu bytes of %s",
-                       (unsigned long long)bytes, path);
-  const int64_t count = read_from_begin(fd, copy, bytes);
+                       (unsigned long long)of->bytes, path);
+  const int64_t count = read_bytes(of, copy, of->bytes);
   if (count < 0) {
     const int status = file_fail_errno("cannot read", path);
     free(copy);
@@ -208,13 +210,17 @@ static int read_whole(prof_i_source *source, int fd, uint64_t bytes, const char 
   return PROF_OK;
 }
 
-static int map_whole(prof_i_source *source, int fd, uint64_t bytes, const char *path) {
-  void *const at = mmap(NULL, (size_t)bytes, PROT_READ, MAP_SHARED, fd, 0);
+/* A mapping begins at a page of the system, which may be larger than that of a merged capture. */
+static int map_whole(prof_i_source *source, const prof_i_capture_bytes *of, const char *path) {
+  const uint64_t lead = of->offset % (uint64_t)sysconf(_SC_PAGESIZE);
+  unsigned char *const at = mmap(NULL, (size_t)(of->bytes + lead), PROT_READ, MAP_SHARED, of->fd,
+                                 (off_t)(of->offset - lead));
   if (at == MAP_FAILED) return file_fail_errno("cannot map", path);
-  *source = (prof_i_source){.bytes = at, .count = bytes, .kind = PROF_I_SOURCE_MAPPING};
+  *source = (prof_i_source){
+      .bytes = at + lead, .count = of->bytes, .kind = PROF_I_SOURCE_MAPPING, .lead_bytes = lead};
   /* else its pages stay */
   if (prof_i_make_room((void **)&source->runs, &source->run_room, 0, sizeof *source->runs))
-    source->runs[source->run_count++] = (prof_i_mapped_run){0, bytes};
+    source->runs[source->run_count++] = (prof_i_mapped_run){0, of->bytes};
   return PROF_OK;
 }
 
@@ -252,61 +258,133 @@ static bool source_is_copy(int fd, const prof_i_header *header) {
          prof_i_output_claim_lock_state(fd) == PROF_I_LOCK_NONE && process_lacks_file(header, fd);
 }
 
-static int read_or_map(prof_i_source *source, int fd, uint64_t bytes, const char *path) {
-  if (!prof_i_source_hold(bytes)) return map_whole(source, fd, bytes, path);
-  const int status = read_whole(source, fd, bytes, path);
+static int read_or_map(prof_i_source *source, const prof_i_capture_bytes *of, const char *path) {
+  if (!prof_i_source_hold(of->bytes)) return map_whole(source, of, path);
+  const int status = read_whole(source, of, path);
   if (status == PROF_OK)
-    source->counted_bytes = bytes;
+    source->counted_bytes = of->bytes;
   else
-    prof_i_source_let_go(bytes);
+    prof_i_source_let_go(of->bytes);
   return status;
 }
 
 /* Reads the header once, so that all decisions use the same bytes. A process that starts stores the
    magic last. Before that, the header names no process, and the file is not yet a capture. When the
-   magic is there, the file has its final header size. */
-static int read_header(int fd, const char *path, prof_i_header *header_out, uint64_t *bytes_out) {
+   magic is there, the file has its final header size. A part's size is known. */
+static int read_header(prof_i_capture_bytes *of, const char *path, prof_i_header *header_out) {
   unsigned char first_unit[PROF_I_FIRST_UNIT_OFFSET] = {0};
   struct stat about;
-  const int64_t count = read_from_begin(fd, first_unit, sizeof first_unit);
+  const bool is_short = of->is_part && of->bytes < sizeof first_unit;
+  const int64_t count = read_bytes(of, first_unit, is_short ? of->bytes : sizeof first_unit);
   if (count < 0) return file_fail_errno("cannot read", path);
   const int check = prof_i_source_check_memory(first_unit, path);
   if (check) return check;
   const int status = prof_i_header_detect(first_unit, (uint64_t)count, header_out);
   if (status) return prof_i_fail_in(path, status);
-  if (fstat(fd, &about) != 0) return file_fail_errno("cannot examine", path);
-  *bytes_out = (uint64_t)about.st_size;
+  if (of->is_part) return PROF_OK;
+  if (fstat(of->fd, &about) != 0) return file_fail_errno("cannot examine", path);
+  of->bytes = (uint64_t)about.st_size;
   return PROF_OK;
 }
 
-static int open_source(prof_i_source *source, int fd, const char *path) {
+/* Whether no process writes to these bytes any more. Nobody records into a part, or into a packed
+   capture. */
+static bool is_finished(const prof_i_capture_bytes *of, const prof_i_header *header,
+                        process_state state) {
+  return of->is_part || state == PROCESS_ENDED || header->state == PROF_I_STATE_COPIED ||
+         header->version == PROF_I_PACKED_VERSION ||
+         (state == PROCESS_UNKNOWN && header->state == PROF_I_STATE_STOPPED);
+}
+
+static process_state process_of(const prof_i_capture_bytes *of, const prof_i_header *header) {
+  return of->bytes < PROF_I_FIRST_UNIT_OFFSET ? PROCESS_ENDED : process_state_of(header);
+}
+
+static int open_source(prof_i_source *source, prof_i_capture_bytes *of, const char *path) {
   prof_i_header header;
-  uint64_t bytes = 0;
-  int status = read_header(fd, path, &header, &bytes);
+  int status = read_header(of, path, &header);
   if (status) return status;
   /* Read first: a process that is alive afterwards was alive at this time. */
-  const prof_i_clock_reading opened = read_clock_of_capture(fd, &header);
-  const process_state state =
-      bytes < PROF_I_FIRST_UNIT_OFFSET ? PROCESS_ENDED : process_state_of(&header);
-  if (state == PROCESS_ENDED || header.state == PROF_I_STATE_COPIED ||
-      header.version == PROF_I_PACKED_VERSION || /* nobody records into it */
-      (state == PROCESS_UNKNOWN && header.state == PROF_I_STATE_STOPPED)) {
-    status = read_or_map(source, fd, bytes, path);
-  } else {
-    status = copy_live_file(source, fd, bytes, path);
-  }
+  const prof_i_clock_reading opened = of->is_part ? (prof_i_clock_reading){.monotonic_ns = 0}
+                                                  : read_clock_of_capture(of->fd, &header);
+  const process_state state = process_of(of, &header);
+  status = is_finished(of, &header, state) ? read_or_map(source, of, path)
+                                           : copy_live_file(source, of->fd, of->bytes, path);
   if (status == PROF_OK) source->is_elsewhere = state == PROCESS_UNKNOWN;
-  if (status == PROF_OK && state == PROCESS_RUNS) source->opened = opened;
-  if (status == PROF_OK && state == PROCESS_RUNS) source->is_copied = source_is_copy(fd, &header);
+  if (status != PROF_OK || state != PROCESS_RUNS || of->is_part) return status;
+  source->opened = opened;
+  source->is_copied = source_is_copy(of->fd, &header);
+  return PROF_OK;
+}
+
+/* ---- merged captures ---- */
+
+static int choose_part(prof_i_capture_bytes *of, const prof_i_part *part) {
+  of->is_part = true;
+  of->offset = part->offset;
+  of->bytes = part->bytes;
+  return PROF_OK;
+}
+
+/* A merged capture with one part is read as this part. */
+static int check_one_part(prof_i_capture_bytes *of, const prof_i_parts *parts, const char *path) {
+  if (!parts->is_merged) return PROF_OK;
+  if (parts->count == 0)
+    return prof_i_fail(PROF_E_TRUNCATED,
+                       "%s is a merged capture, and none of its captures can be read", path);
+  if (parts->all_count == 1) return choose_part(of, &parts->items[0]);
+  return prof_i_fail(PROF_E_INVALID,
+                     "%s has %u captures of several processes (prof merge): open one of them, from "
+                     "%s#1 to %s#%u",
+                     path, parts->all_count, path, path, parts->all_count);
+}
+
+static int find_part(prof_i_capture_bytes *of, const prof_i_parts *parts, uint32_t number,
+                     const char *path, const char *file) {
+  if (!parts->is_merged)
+    return prof_i_fail(PROF_E_NOT_FOUND,
+                       "cannot open %s: there is no such file, and %s is one "
+                       "capture, without parts",
+                       path, file);
+  for (uint32_t i = 0; i < parts->count; i++)
+    if (parts->items[i].number == number) return choose_part(of, &parts->items[i]);
+  return prof_i_fail(PROF_E_NOT_FOUND,
+                     "cannot open %s: %u captures of %s can be read, and this is none of them",
+                     path, parts->count, file);
+}
+
+int prof_i_capture_bytes_open(const char *path, prof_i_capture_bytes *bytes_out) {
+  char file[PROF_I_PATH_BYTES];
+  uint32_t number = 0;
+  prof_i_parts parts;
+  *bytes_out = (prof_i_capture_bytes){.fd = -1};
+  int status = open_regular(path, &bytes_out->fd);
+  const bool is_part =
+      status == PROF_E_NOT_FOUND && prof_i_part_path_split(path, file, sizeof file, &number);
+  if (is_part && open_regular(file, &bytes_out->fd) == PROF_OK) status = PROF_OK;
+  if (status != PROF_OK) return status;
+  status = prof_i_parts_find(bytes_out->fd, path, &parts);
+  if (status == PROF_OK)
+    status = is_part ? find_part(bytes_out, &parts, number, path, file)
+                     : check_one_part(bytes_out, &parts, path);
+  prof_i_parts_fini(&parts);
+  if (status != PROF_OK) close(bytes_out->fd);
+  return status;
+}
+
+int prof_i_capture_bytes_look(prof_i_capture_bytes *of, const char *path, prof_i_header *header_out,
+                              bool *is_finished_out) {
+  const int status = read_header(of, path, header_out);
+  if (status == PROF_OK) *is_finished_out = is_finished(of, header_out, process_of(of, header_out));
   return status;
 }
 
 static int source_file(prof_i_source *source, const char *path) {
-  int fd = -1;
-  int status = open_regular(path, &fd);
+  prof_i_capture_bytes of;
+  int status = prof_i_capture_bytes_open(path, &of);
   if (status) return status;
-  status = open_source(source, fd, path);
-  close(fd);
+  status = open_source(source, &of, path);
+  close(of.fd);
   return status;
 }
 

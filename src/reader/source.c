@@ -10,6 +10,7 @@
 #include "../base/port.h"
 #include "../base/progress.h"
 #include "../core/buffer/blocks.h"
+#include "../format/merged.h"
 #include "capture.h"
 
 /* ---- bytes ---- */
@@ -106,11 +107,11 @@ const void *prof_i_source_bytes_at(const prof_i_source *source, uint64_t offset,
 void prof_i_source_fini(prof_i_source *source) {
   if (source->head_count) __atomic_fetch_sub(&runs_mapped, source->run_count, __ATOMIC_RELAXED);
   free(source->heads);
-  void *const bytes = (void *)(uintptr_t)source->bytes;
+  unsigned char *const bytes = (unsigned char *)(uintptr_t)source->bytes;
   if (source->kind == PROF_I_SOURCE_COPY) free(bytes);
   prof_i_source_let_go(source->counted_bytes);
   if (source->kind == PROF_I_SOURCE_MAPPING && bytes)
-    prof_i_port_unmap(bytes, (size_t)source->count);
+    prof_i_port_unmap(bytes - source->lead_bytes, (size_t)(source->count + source->lead_bytes));
   if (source->snapshot_pin) source->end_snapshot_pin(source->snapshot_pin);
   free(source->runs);
   *source = (prof_i_source){.kind = PROF_I_SOURCE_BORROWED};
@@ -251,11 +252,15 @@ int prof_i_header_detect(const unsigned char *bytes, uint64_t count, prof_i_head
   memcpy(header_out, bytes, sizeof *header_out);
   /* with the magic as a text */
   if (header_out->unit_bytes == __builtin_bswap32(PROF_I_UNIT_BYTES)) return refuse_byte_order();
-  if (header_out->version > PROF_I_PACKED_VERSION)
+  if (header_out->version == PROF_I_MERGED_VERSION)
+    return prof_i_fail(PROF_E_INVALID,
+                       "the capture is merged from several (prof merge), and only one can be read "
+                       "here: open the file by prof_trace_open(), or by a command of prof");
+  if (header_out->version > PROF_I_MERGED_VERSION)
     return prof_i_fail(PROF_E_VERSION,
                        "the capture has format version %u; this library (%s) knows up to %d: use "
                        "the prof that comes with the program that wrote it",
-                       header_out->version, prof_version(), PROF_I_PACKED_VERSION);
+                       header_out->version, prof_version(), PROF_I_MERGED_VERSION);
   return PROF_OK;
 }
 

@@ -36,6 +36,7 @@ typedef struct prof_i_source {
   const unsigned char *bytes; /* 8-byte aligned */
   uint64_t count;
   prof_i_source_kind kind;
+  uint64_t lead_bytes;    /* of a mapping: these come before `bytes` */
   uint64_t counted_bytes; /* its part of PROF_I_OPEN_SOURCES_BYTES */
   bool is_live;           /* a process still writes, or may write, to the original of the bytes */
   bool is_elsewhere;      /* whether a process writes cannot be determined */

@@ -65,6 +65,13 @@ static void put_thread(const prof_i_table *t, const prof_row *row, table_value *
              (unsigned long long)number);
 }
 
+/* Empty: not known, or the process is no rank. */
+static void put_rank(int32_t rank, table_value *to) {
+  if (rank < 0) return;
+  to->kind = TABLE_VALUE_COUNT;
+  to->number = (uint32_t)rank;
+}
+
 /* "rank 0, python (4711)", the rank if it is known; "process 4711" without a name; only the name if
    the import made the number. */
 static void put_process(const prof_i_table *t, const prof_row *row, table_value *to) {
@@ -146,6 +153,9 @@ void prof_i_table_value(const prof_i_table *t, const prof_row *row, table_column
       break;
     case COLUMN_PROCESS:
       put_process(t, row, to);
+      break;
+    case COLUMN_RANK:
+      put_rank(prof_i_table_row_more(t, row).process_rank, to);
       break;
     case COLUMN_THREAD:
       put_thread(t, row, to);

@@ -14,6 +14,7 @@ enum { PROF_I_TABLE_PLACE_BYTES = 40, PROF_I_TABLE_CELL_BYTES = PROF_I_SANITIZED
   X("name", "Name", NAME, TEXT, PROF_GROUP_NAME, 55, 0) \
   X("category", "Category", CATEGORY, TEXT, PROF_GROUP_CATEGORY, 24, 0) \
   X("device", "Device", DEVICE, TEXT, PROF_GROUP_DEVICE, 24, 0) \
+  X("rank", "Rank", RANK, COUNT, PROF_I_GROUP_RANK, 12, 0) \
   X("process", "Process", PROCESS, TEXT, PROF_GROUP_PROCESS, 48, 0) \
   X("thread", "Thread", THREAD, TEXT, PROF_GROUP_THREAD, 32, 0) \
   X("arg", "Argument", ARG, TEXT, PROF_I_GROUP_ARG, 40, 0) \

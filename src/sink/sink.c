@@ -2,9 +2,11 @@
 #define _GNU_SOURCE
 #include "sink.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <prof/status.h>
 
@@ -162,6 +164,32 @@ void prof_i_sink_bytes(prof_i_sink *sink, const void *bytes, size_t count) {
     from += part;
     count -= part;
   }
+}
+
+/* Reads and writes what the kernel did not copy. */
+static uint64_t copy_by_buffer(prof_i_sink *sink, int fd, uint64_t offset, uint64_t count) {
+  uint64_t done = 0;
+  while (done < count && sink->status == PROF_OK) {
+    const size_t most = PROF_I_SINK_RESERVE_MAX;
+    const size_t wanted = count - done < most ? (size_t)(count - done) : most;
+    char *const to = prof_i_sink_reserve(sink, wanted);
+    const ssize_t got = pread(fd, to, wanted, (off_t)(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    prof_i_sink_advance(sink, to + got);
+    done += (uint64_t)got;
+  }
+  return done;
+}
+
+uint64_t prof_i_sink_copy(prof_i_sink *sink, int fd, uint64_t offset, uint64_t count) {
+  uint64_t copied = 0;
+  errno = 0;
+  while (sink->next > sink->buffer) prof_i_sink_make_room(sink, 0);
+  if (sink->status == PROF_OK)
+    sink->status = prof_i_target_copy(&sink->target, fd, offset, count, &copied);
+  errno = 0;
+  return copied + copy_by_buffer(sink, fd, offset + copied, count - copied);
 }
 
 void prof_i_sink_string_part(prof_i_sink *sink, const char *text, size_t bytes) {

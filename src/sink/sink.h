@@ -65,6 +65,10 @@ int prof_i_target_open(prof_i_target *target, const char *path, bool must_be_new
 /* Gives the file its name now, and removes what it held. Readers see it grow. A link is refused. */
 int prof_i_target_open_live(prof_i_target *target, const char *path);
 int prof_i_target_write(prof_i_target *target, const void *bytes, size_t count);
+/* Lets the kernel copy bytes of a file. *copied_out: fewer than `count` if it cannot copy the rest,
+   or if the file is shorter. Then prof_i_target_write() may write the rest, or says why not. */
+int prof_i_target_copy(prof_i_target *target, int fd, uint64_t offset, uint64_t count,
+                       uint64_t *copied_out);
 /* Gives the file its final name. The target is closed, also on failure: then nothing is left of
    it. */
 int prof_i_target_commit(prof_i_target *target);
@@ -131,6 +135,10 @@ static inline char *prof_i_sink_reserve(prof_i_sink *sink, size_t bytes) {
 static inline void prof_i_sink_advance(prof_i_sink *sink, const char *end) {
   sink->next += end - sink->next;
 }
+
+/* Copies bytes of a file, and returns how many: fewer than `count` if the file is shorter, cannot
+   be read (errno is not 0), or if the sink has failed. Of a plain file sink alone. */
+uint64_t prof_i_sink_copy(prof_i_sink *sink, int fd, uint64_t offset, uint64_t count);
 
 /* Any number of bytes, as they are. */
 void prof_i_sink_bytes(prof_i_sink *sink, const void *bytes, size_t count);

@@ -307,19 +307,52 @@ static int fail_write(const prof_i_target *target, int error) {
   return target_fail(target, "write", error, more);
 }
 
-int prof_i_target_write(prof_i_target *target, const void *bytes, size_t count) {
-  const char *from = bytes;
+/* Before each write of so many bytes. */
+static int check_write(const prof_i_target *target, uint64_t count) {
   if (!file_is_still_ours(&target->file))
     return prof_i_fail(PROF_E_IO,
                        "cannot write '%s': the program closed its descriptor, after %llu bytes",
                        target->path, (unsigned long long)target->written_bytes);
-  if (target->is_regular) {
-    const uint64_t limit = prof_i_port_file_size_limit();
-    if (target->begin_bytes + target->written_bytes + count > limit)
-      return prof_i_fail(PROF_E_NO_SPACE,
-                         "cannot write '%s': past the file size limit of %llu bytes (RLIMIT_FSIZE)",
-                         target->path, (unsigned long long)limit);
+  if (!target->is_regular) return PROF_OK;
+  const uint64_t limit = prof_i_port_file_size_limit();
+  if (target->begin_bytes + target->written_bytes + count <= limit) return PROF_OK;
+  return prof_i_fail(PROF_E_NO_SPACE,
+                     "cannot write '%s': past the file size limit of %llu bytes (RLIMIT_FSIZE)",
+                     target->path, (unsigned long long)limit);
+}
+
+/* By number: older C libraries lack the function. */
+static ssize_t copy_range(int from, off_t *offset, int to, size_t count) {
+#ifdef SYS_copy_file_range
+  return (ssize_t)syscall(SYS_copy_file_range, from, offset, to, NULL, count, 0u);
+#else
+  errno = ENOSYS;
+  return -1;
+#endif
+}
+
+int prof_i_target_copy(prof_i_target *target, int fd, uint64_t offset, uint64_t count,
+                       uint64_t *copied_out) {
+  off_t from = (off_t)offset;
+  *copied_out = 0;
+  if (!target->is_regular) return PROF_OK;
+  const int status = check_write(target, count);
+  if (status != PROF_OK) return status;
+  while (*copied_out < count) {
+    const ssize_t copied = copy_range(fd, &from, target->file.fd, (size_t)(count - *copied_out));
+    if (copied < 0 && errno == EINTR) continue;
+    if (copied < 0 && (errno == ENOSPC || errno == EDQUOT)) return fail_write(target, errno);
+    if (copied <= 0) return PROF_OK; /* the kernel cannot: the caller reads and writes */
+    *copied_out += (uint64_t)copied;
+    target->written_bytes += (uint64_t)copied;
   }
+  return PROF_OK;
+}
+
+int prof_i_target_write(prof_i_target *target, const void *bytes, size_t count) {
+  const char *from = bytes;
+  const int status = check_write(target, count);
+  if (status != PROF_OK) return status;
   while (count > 0) {
     const ssize_t written = target->is_pipe ? write_to_pipe(target->file.fd, from, count)
                                             : write(target->file.fd, from, count);

@@ -311,8 +311,8 @@ class Merge(unittest.TestCase):
         for words, status, text in (
             (["0.prof"], 2, "needs -o"),
             (["-o", "x.pftrace"], 2, "takes captures"),
-            (["-o", "x.prof", "0.prof"], 2, "'x.prof' must end in .pftrace or .pftrace.gz"),
-            (["-o", "x.json", "0.prof"], 2, "'x.json' must end in .pftrace or .pftrace.gz"),
+            (["-o", "x.json", "0.prof"], 2, "must end in .prof, .pftrace or .pftrace.gz"),
+            (["-o", "x.gz", "0.prof"], 2, "must end in .prof, .pftrace or .pftrace.gz"),
             (["-o", "0.prof", "0.prof"], 2, "would write over a capture"),
             (["-o", "x.pftrace", "0.prof", "./0.prof"], 1, "are one file"),
             (["-o", "x.pftrace", "0.prof", "same.prof"], 1, "are one file"),

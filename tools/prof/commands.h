@@ -133,7 +133,7 @@ void output_clean_up_if_killed(void);
 /* Sets the temporary capture of an import on the fly, which a signal removes. NULL: none. */
 void output_set_passing(const char *path);
 
-/* Whether both exist and are the same file. */
+/* Whether both exist and are the same file. The input may be a part of a merged capture. */
 bool output_is_input(const char *output, const char *input);
 
 #endif

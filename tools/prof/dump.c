@@ -16,6 +16,7 @@
 #include "commands.h"
 #include "filter_options.h"
 #include "formats.h"
+#include "merge_files.h"
 #include "progress.h"
 
 enum { PASSES = 3 };
@@ -169,9 +170,57 @@ static bool is_cut_to_nothing(const prof_trace *trace, const prof_dump_options *
   return (options->from_ns || options->to_ns) && !is_copy && !has_events_in_time(trace, options);
 }
 
+/* ---- merged captures ---- */
+
+/* What a file of several captures can be: a trace of them all. */
+static int check_merged(const dump_words *w, const char *input, uint32_t count) {
+  char text[160];
+  if (w->options.format == PROF_FORMAT_CAPTURE || w->options.format == PROF_FORMAT_PACKED) {
+    say("prof dump: '%s' has %u captures: prof merge copies them, and prof dump '%s#1' --pack "
+        "packs one",
+        input, count, input);
+    return EXIT_USAGE;
+  }
+  if (w->options.format != PROF_FORMAT_PERFETTO) {
+    say("prof dump: '%s' has %u captures, and '%s' holds one: write .pftrace, or give one capture, "
+        "as '%s#1'",
+        input, count, w->output, input);
+    return EXIT_USAGE;
+  }
+  snprintf(text, sizeof text,
+           "with --from, --to or a filter takes one of the %u captures, as '%.80s#1'", count,
+           input);
+  return w->filter.filter || w->options.from_ns || w->options.to_ns
+             ? refuse_words("dump", text, NULL)
+             : EXIT_OK;
+}
+
+static int write_merged(const dump_words *w, const char *input, const char *to) {
+  merge_files list = {.command = "dump"};
+  progress_begin("dump", PASSES);
+  int status = merge_files_add(&list, input);
+  for (uint32_t i = 0; i < list.count; i++) progress_expect(list.files[i].path);
+  if (status == EXIT_OK)
+    status =
+        merge_files_place(&list, false, "prof merge --unaligned makes a file that can be read");
+  if (status == EXIT_OK) {
+    const int written = merge_files_write(&list, to, w->options.gzip == 1);
+    progress_end();
+    if (written != PROF_OK) status = say_refusal(written, w->output);
+  }
+  if (status == EXIT_OK) merge_files_say_places(&list, false);
+  merge_files_free(&list);
+  return status;
+}
+
 /* to: the output, or the target if it is a link. */
 static int write_dump(const dump_words *w, const char *input, const char *to) {
   prof_i_export_filtered filtered;
+  uint32_t part_count = 1;
+  if (prof_trace_part_count(input, &part_count) == PROF_OK && part_count > 1) {
+    const int status = check_merged(w, input, part_count);
+    return status == EXIT_OK ? write_merged(w, input, to) : status;
+  }
   progress_begin("dump", PASSES);
   prof_trace *const trace = open_capture_for(input, w->output);
   if (!trace) return EXIT_FAILED;

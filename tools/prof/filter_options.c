@@ -24,6 +24,8 @@ static const command_choice levels[] = {{"0", 0}, {"1", 1}, {"2", 2}, {0}};
    .id = FILTER_THREAD}, \
   {.name = "process", .argument = "P", .help = "scopes of processes of this name or number", \
    .id = FILTER_PROCESS}, \
+  {.name = "rank", .argument = "N", .help = "scopes of processes of this rank", \
+   .id = FILTER_RANK}, \
   {.name = "device", .argument = "D", \
    .help = "scopes of this device: cpu, cuda, hip, opencl, or one of them, as cuda:0", \
    .id = FILTER_DEVICE}
@@ -69,6 +71,8 @@ static const char **word_of(prof_i_filter_words *words, int option) {
       return &words->thread;
     case FILTER_PROCESS:
       return &words->process;
+    case FILTER_RANK:
+      return &words->rank;
     case FILTER_DEVICE:
       return &words->device;
     case FILTER_LEVEL:
@@ -104,8 +108,8 @@ static int refuse_twice(const char *command, const char *option) {
 }
 
 static bool has_word(const prof_i_filter_words *w) {
-  return w->name || w->category || w->thread || w->process || w->device || w->level || w->min ||
-         w->arg_count || w->from || w->to || w->step;
+  return w->name || w->category || w->thread || w->process || w->rank || w->device || w->level ||
+         w->min || w->arg_count || w->from || w->to || w->step;
 }
 
 int filter_options_finish(const char *command, filter_options *to) {

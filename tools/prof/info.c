@@ -9,7 +9,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../../src/format/header.h"
 #include "commands.h"
+#include "inputs.h"
 
 enum { THREADS_SHOWN_MAX = 64, OPEN_SHOWN_MAX = 64, LINES_SHOWN_MAX = 64, FOLD_INDENT = 13 };
 
@@ -295,25 +297,59 @@ static void print_info(const prof_trace *trace) {
   if (info.open_count) print_open_scopes(trace, info.open_count);
 }
 
+/* ---- merged captures ---- */
+
+/* One line: which process, and how much of it. */
+static int print_part(void *user, const char *path) {
+  prof_trace_info info = {.size = sizeof info};
+  prof_trace *const trace = open_capture(path);
+  (void)user;
+  if (!trace) return EXIT_FAILED;
+  prof_trace_info_get(trace, &info);
+  fprintf(out, "  %-5s ", strrchr(path, '#'));
+  if (prof_i_world_has_ranks(info.world_size) && info.rank >= 0)
+    fprintf(out, "rank %" PRId32 ": ", info.rank);
+  print_text(out, info.process_name, strnlen(info.process_name, sizeof info.process_name));
+  fprintf(out, " (pid %" PRIu32 ") on ", info.pid);
+  print_text(out, info.host, strnlen(info.host, sizeof info.host));
+  fprintf(out, ", %" PRIu64 " event%s, %" PRIu64 " lost, %.6f s%s\n", info.event_count,
+          plural_ending(info.event_count), sum_of_losses(info.lost_count),
+          (double)info.duration_ns / 1e9, info.bad_count ? ", damaged" : "");
+  prof_trace_destroy(trace);
+  return EXIT_OK;
+}
+
+static int print_parts(const char *path, uint32_t count) {
+  fprintf(out, "merged       %" PRIu32 " captures; prof info '%s#1' shows one\n", count, path);
+  return input_each_capture("info", path, print_part, NULL);
+}
+
+static int print_file(const char *word) {
+  uint32_t count = 1;
+  if (prof_trace_part_count(word, &count) == PROF_OK && count > 1) return print_parts(word, count);
+  prof_trace *const trace = open_capture(word);
+  if (!trace) return EXIT_FAILED;
+  print_info(trace);
+  prof_trace_destroy(trace);
+  return EXIT_OK;
+}
+
 static int execute_info(int argc, char **argv) {
   if (command_option_next(&command_info, argc, argv) != -1) return EXIT_USAGE;
   if (argc - optind != 1) return refuse_words("info", "takes one capture", NULL);
-  prof_trace *const trace = open_capture(argv[optind]);
-  if (!trace) return EXIT_FAILED;
   const unsigned columns = terminal_columns(STDOUT_FILENO);
   char *text = NULL;
   size_t bytes = 0;
   FILE *const memory = columns ? open_memstream(&text, &bytes) : NULL;
   out = memory ? memory : stdout;
-  print_info(trace);
+  const int status = print_file(argv[optind]);
   const bool is_whole = !memory || fclose(memory) == 0;
   if (!is_whole)
     say("prof info: no memory for its text");
   else if (memory)
     print_folded(text, columns, FOLD_INDENT);
   free(text);
-  prof_trace_destroy(trace);
-  return is_whole ? EXIT_OK : EXIT_FAILED;
+  return is_whole ? status : EXIT_FAILED;
 }
 
 static const command_example examples[] = {
@@ -325,7 +361,8 @@ const prof_command command_info = {
     .words = "FILE",
     .about =
         "Prints one screen about a capture: its process, time, events, losses, devices and "
-        "threads, and the scopes that were open at its end.",
+        "threads, and the scopes that were open at its end. Of a file of prof merge: a line for "
+        "each of its captures.",
     .examples = examples,
     .execute = execute_info,
     .reads_captures = true};

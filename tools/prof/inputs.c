@@ -19,6 +19,7 @@
 static bool has_damage;
 
 bool input_was_damaged(void) { return has_damage; }
+void input_set_damaged(void) { has_damage = true; }
 
 /* "prof table" or "prof", until the next call. */
 static const char *full_name(const char *command) {
@@ -44,20 +45,12 @@ static bool make_room(input_paths *to) {
 /* A file that is there already, under this or another name. */
 static const char *earlier_name(const input_paths *of, const input_file *file) {
   for (size_t i = 0; file->inode && i < of->count; i++)
-    if (of->files[i].inode == file->inode && of->files[i].device == file->device)
-      return of->paths[i];
+    if (input_file_equals(&of->files[i], file)) return of->paths[i];
   return NULL;
 }
 
-/* What is no file has inode 0: the open says why. */
-static input_file look_at_file(const char *path) {
-  struct stat about;
-  if (stat(path, &about) != 0 || !S_ISREG(about.st_mode)) return (input_file){0};
-  return (input_file){about.st_dev, about.st_ino};
-}
-
-static int put_path(const char *command, input_paths *to, const char *path) {
-  const input_file file = look_at_file(path);
+static int put_capture(const char *command, input_paths *to, const char *path) {
+  const input_file file = input_file_of(path);
   const char *const earlier = earlier_name(to, &file);
   if (earlier) {
     say("%s: '%s' and '%s' are one file, which is counted once", full_name(command), earlier, path);
@@ -71,6 +64,21 @@ static int put_path(const char *command, input_paths *to, const char *path) {
   to->files[to->count] = file;
   to->paths[to->count++] = copy;
   return EXIT_OK;
+}
+
+typedef struct path_adder {
+  const char *command;
+  input_paths *to;
+} path_adder;
+
+static int add_to_paths(void *user, const char *path) {
+  const path_adder *const adder = user;
+  return put_capture(adder->command, adder->to, path);
+}
+
+static int put_path(const char *command, input_paths *to, const char *path) {
+  path_adder adder = {command, to};
+  return input_each_capture(command, path, add_to_paths, &adder);
 }
 
 /* The process's file, so that it is found to be a file that another word names. */
@@ -126,8 +134,15 @@ static size_t folder_bytes(const char *path) {
   return slash ? (size_t)(slash - path) : 0;
 }
 
+static bool is_merged(const char *path) {
+  uint32_t count = 1;
+  return prof_trace_part_count(path, &count) == PROF_OK && count > 1;
+}
+
 /* Has a run several captures, as of several processes? Then the folder says not which. */
 static const char *crowded_run(const glob_t *found) {
+  for (size_t i = 0; i < found->gl_pathc; i++)
+    if (is_merged(found->gl_pathv[i])) return found->gl_pathv[i];
   for (size_t i = 1; i < found->gl_pathc; i++) {
     const char *const a = found->gl_pathv[i - 1], *const b = found->gl_pathv[i];
     if (folder_bytes(a) == folder_bytes(b) && memcmp(a, b, folder_bytes(a)) == 0) return b;
@@ -279,7 +294,7 @@ static void say_left(const char *path) {
 /* The library's text names the file, and says what is wrong and what to do. */
 static void say_refused(int status) {
   const char *const error = prof_last_error(), *const text = prof_status_text(status);
-  const bool is_said = strcasestr(error, text) != NULL;
+  const bool is_said = strcasestr(error, text) != NULL || status == PROF_E_INVALID;
   say("prof: %s%s%s%s%s", error, is_said ? "" : " (", is_said ? "" : text, is_said ? "" : ")",
       status == PROF_E_PERMISSION ? "; captures belong to the user whose process wrote them" : "");
 }

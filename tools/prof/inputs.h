@@ -12,9 +12,27 @@
 typedef struct input_file {
   dev_t device;
   ino_t inode;
+  uint32_t part; /* of a merged capture, from 1; 0: the file is one capture */
 } input_file;
 
-/* Initialize with zeros. Each file is listed once, with the first name that was given. */
+/* ---- input_parts.c ---- */
+
+/* What the path names: a file, or a part of one (all.prof#2). */
+input_file input_file_of(const char *path);
+
+/* Whether both are the same capture. */
+bool input_file_equals(const input_file *a, const input_file *b);
+
+/* Calls `add` with the path of each capture of the file: PATH, or PATH#N of each part of a merged
+   one. Parts that are lost are named on stderr, and count as damage. Returns the first status but
+   EXIT_OK. command: for messages; NULL: prof. */
+typedef int (*input_add_path)(void *user, const char *path);
+int input_each_capture(const char *command, const char *path, input_add_path add, void *user);
+
+/* ---- inputs.c ---- */
+
+/* Initialize with zeros. Each file is listed once, with the first name that was given. Of a merged
+   capture each part is listed: all.prof#1, all.prof#2. */
 typedef struct input_paths {
   char **paths;
   input_file *files; /* of the paths */
@@ -48,5 +66,6 @@ bool input_of_process(const char *command, long pid, char *path, size_t room);
 
 /* A capture that was opened is damaged, or a trace is cut off. */
 bool input_was_damaged(void);
+void input_set_damaged(void);
 
 #endif

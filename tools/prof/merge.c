@@ -1,5 +1,6 @@
-/* prof merge -o OUT FILE... puts captures of a program's processes or ranks on one time line, in a
-   trace for Perfetto. merge_files.c reads them. */
+/* prof merge -o OUT FILE... makes one file of the captures of a program's processes or ranks: a
+   capture of several, or a trace for Perfetto on one time line. merge_files.c reads them,
+   merge_capture.c writes a capture. */
 #define _GNU_SOURCE
 #include <getopt.h>
 #include <stdbool.h>
@@ -12,11 +13,11 @@
 #include "merge_files.h"
 #include "progress.h"
 
-enum { PASSES = 4 };
+enum { PASSES_OF_CAPTURE = 1, PASSES_OF_TRACE = 4 };
 
 typedef struct merge_words {
   const char *output;
-  bool is_gzip, is_unaligned;
+  bool is_gzip, is_unaligned, is_capture;
   merge_files list;
 } merge_words;
 
@@ -24,18 +25,17 @@ typedef struct merge_words {
 
 static int check_output(merge_words *w) {
   struct stat info;
-  if (!w->output) return refuse_words("merge", "needs -o OUT.pftrace", NULL);
+  if (!w->output) return refuse_words("merge", "needs -o OUT.prof or -o OUT.pftrace", NULL);
   const bool is_there = stat(w->output, &info) == 0;
   for (uint32_t i = 0; is_there && i < w->list.count; i++)
-    if (w->list.files[i].device == info.st_dev && w->list.files[i].inode == info.st_ino)
+    if (output_is_input(w->output, w->list.files[i].path))
       return refuse_words("merge", "would write over a capture:", w->output);
   w->is_gzip = prof_i_path_ends_in(w->output, ".pftrace.gz");
-  if (w->is_gzip || prof_i_path_ends_in(w->output, ".pftrace") ||
+  w->is_capture = prof_i_path_ends_in(w->output, ".prof");
+  if (w->is_gzip || w->is_capture || prof_i_path_ends_in(w->output, ".pftrace") ||
       (is_there && !S_ISREG(info.st_mode)))
     return output_follow_link("merge", &w->output);
-  say("prof merge: '%s' must end in .pftrace or .pftrace.gz. Tables, prof diff and prof flame take "
-      "several captures as they are",
-      w->output);
+  say("prof merge: '%s' must end in .prof, .pftrace or .pftrace.gz", w->output);
   return EXIT_USAGE;
 }
 
@@ -56,18 +56,26 @@ static int read_words(int argc, char **argv, merge_words *w) {
 }
 
 static int write_file(const merge_words *w) {
-  const int status = merge_files_write(&w->list, w->output, w->is_gzip);
+  const int status = w->is_capture ? merge_files_write_capture(&w->list, w->output, w->is_unaligned)
+                                   : merge_files_write(&w->list, w->output, w->is_gzip);
   return status == PROF_OK ? EXIT_OK : say_status("merge", status);
+}
+
+/* A capture keeps all clocks. So its captures are placed only to see whether that will work, and of
+   one host it will. */
+static int place(merge_words *w) {
+  bool is_one_host = false;
+  const int status = w->is_capture ? merge_files_look(&w->list, &is_one_host) : EXIT_OK;
+  if (status != EXIT_OK || is_one_host) return status;
+  return merge_files_place(&w->list, w->is_unaligned, "--unaligned lets all hosts start together");
 }
 
 static int execute(int argc, char **argv) {
   merge_words w = {.list.command = "merge"};
   int status = read_words(argc, argv, &w);
-  progress_begin("merge", PASSES);
+  progress_begin("merge", w.is_capture ? PASSES_OF_CAPTURE : PASSES_OF_TRACE);
   for (uint32_t i = 0; i < w.list.count; i++) progress_expect(w.list.files[i].path);
-  if (status == EXIT_OK)
-    status =
-        merge_files_place(&w.list, w.is_unaligned, "--unaligned lets all hosts start together");
+  if (status == EXIT_OK) status = place(&w);
   if (status == EXIT_OK) status = write_file(&w);
   if (status == EXIT_OK) merge_files_say_places(&w.list, w.is_unaligned);
   merge_files_free(&w.list);
@@ -75,24 +83,27 @@ static int execute(int argc, char **argv) {
 }
 
 static const command_option options[] = {
-    {"output", 'o', "OUT", .help = "the file to write: .pftrace or .pftrace.gz"},
+    {"output", 'o', "OUT", .help = "the file to write: .prof, .pftrace or .pftrace.gz"},
     {.name = "unaligned",
      .help = "accept hosts that did not record at the same time, and let them start together",
      .id = 'u'},
     {0}};
 
 static const command_example examples[] = {
+    {"prof merge -o all.prof trace-0.prof trace-1.prof", "one capture of two ranks"},
     {"prof merge -o all.pftrace trace-0.prof trace-1.prof", "two ranks on one time line"},
     {"prof merge -o all.pftrace.gz out", "all captures in out and in out/rank-N"},
     {0}};
 
 const prof_command command_merge = {
     .name = "merge",
-    .summary = "puts captures of several processes or ranks on one time line",
-    .words = "-o OUT.pftrace [--unaligned] FILE... | FOLDER",
+    .summary = "makes one file of captures of several processes or ranks",
+    .words = "-o OUT [--unaligned] FILE... | FOLDER",
     .about =
-        "Writes captures of a program's processes or ranks as one trace for Perfetto. Each "
-        "keeps its process and rank.\n\n"
+        "Writes captures of a program's processes or ranks into one file: a capture (.prof), or a "
+        "trace for Perfetto (.pftrace). Each keeps its process and rank.\n\n"
+        "Commands read a merged capture as they read its captures together. all.prof#2 is the "
+        "second one alone.\n\n"
         "Captures of one host are placed by its monotonic clock. Hosts are placed by their "
         "wall clocks.",
     .options = options,

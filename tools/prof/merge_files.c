@@ -2,25 +2,47 @@
 #define _GNU_SOURCE
 #include "merge_files.h"
 
-#include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "../../src/live/parts.h"
 #include "commands.h"
-#include "inputs.h"
 
 /* ---- the files ---- */
 
-static int put_file(merge_files *list, const char *path) {
+/* Of a path that is no regular file the open says more. */
+static int check_file(const merge_files *list, const char *path, const input_file *file) {
+  prof_i_capture_bytes bytes;
   struct stat info;
-  if (stat(path, &info) != 0) {
-    say("prof %s: cannot open '%s': %s", list->command, path, strerror(errno));
-    return EXIT_FAILED;
+  if (file->inode || stat(path, &info) == 0) return EXIT_OK;
+  if (prof_i_capture_bytes_open(path, &bytes) == PROF_OK) {
+    close(bytes.fd);
+    return EXIT_OK;
   }
+  say("prof %s: %s", list->command, prof_last_error());
+  return EXIT_FAILED;
+}
+
+static bool was_unaligned(const char *path) {
+  char file[PATH_MAX];
+  uint32_t number;
+  prof_i_merged_header header;
+  const bool is_part = prof_i_part_path_split(path, file, sizeof file, &number);
+  return (prof_i_parts_look(path, &header) || (is_part && prof_i_parts_look(file, &header))) &&
+         (header.flags & PROF_I_MERGED_UNALIGNED);
+}
+
+static int put_file(void *user, const char *path) {
+  merge_files *const list = user;
+  const input_file file = input_file_of(path);
+  const int status = check_file(list, path, &file);
+  if (status != EXIT_OK) return status;
   for (uint32_t i = 0; i < list->count; i++)
-    if (list->files[i].device == info.st_dev && list->files[i].inode == info.st_ino) {
+    if (file.inode && input_file_equals(&list->files[i].file, &file)) {
       say("prof %s: '%s' and '%s' are one file", list->command, list->files[i].path, path);
       return EXIT_FAILED;
     }
@@ -35,7 +57,8 @@ static int put_file(merge_files *list, const char *path) {
     say("prof %s: no memory for the name '%s'", list->command, path);
     return EXIT_FAILED;
   }
-  list->files[list->count++] = (merge_file){copy, info.st_dev, info.st_ino};
+  list->files[list->count++] = (merge_file){copy, file};
+  list->is_unaligned |= was_unaligned(path);
   return EXIT_OK;
 }
 
@@ -50,8 +73,9 @@ static int put_folder(merge_files *list, const char *folder) {
 
 int merge_files_add(merge_files *list, const char *word) {
   struct stat info;
-  return stat(word, &info) == 0 && S_ISDIR(info.st_mode) ? put_folder(list, word)
-                                                         : put_file(list, word);
+  return stat(word, &info) == 0 && S_ISDIR(info.st_mode)
+             ? put_folder(list, word)
+             : input_each_capture(list->command, word, put_file, list);
 }
 
 /* ---- the merge ---- */
@@ -71,9 +95,32 @@ static int describe_all(merge_files *list) {
   return EXIT_OK;
 }
 
+int merge_files_look(const merge_files *list, bool *is_one_host_out) {
+  char first[sizeof((prof_i_header *)NULL)->boot_id] = "";
+  *is_one_host_out = true;
+  for (uint32_t i = 0; i < list->count; i++) {
+    prof_i_capture_bytes bytes;
+    prof_i_header header;
+    bool is_finished;
+    int status = prof_i_capture_bytes_open(list->files[i].path, &bytes);
+    if (status == PROF_OK) {
+      status = prof_i_capture_bytes_look(&bytes, list->files[i].path, &header, &is_finished);
+      close(bytes.fd);
+    }
+    if (status != PROF_OK) {
+      say("prof %s: %s", list->command, prof_last_error());
+      return EXIT_FAILED;
+    }
+    if (i == 0) memcpy(first, header.boot_id, sizeof first);
+    *is_one_host_out &= first[0] && memcmp(first, header.boot_id, sizeof first) == 0;
+  }
+  return EXIT_OK;
+}
+
 int merge_files_place(merge_files *list, bool is_unaligned, const char *help) {
   const int status = describe_all(list);
   if (status != EXIT_OK) return status;
+  is_unaligned |= list->is_unaligned;
   const int placed = prof_i_merge_align(list->captures, list->count, is_unaligned);
   if (placed == PROF_OK) return EXIT_OK;
   say("prof %s: %s%s%s", list->command, prof_last_error(), placed == PROF_E_INVALID ? "; " : "",
@@ -97,8 +144,9 @@ int merge_files_write(const merge_files *list, const char *output, bool is_gzip)
 }
 
 void merge_files_say_places(const merge_files *list, bool is_unaligned) {
-  uint32_t hosts = 0;
-  for (uint32_t i = 0; i < list->count; i++) {
+  uint32_t hosts = list->captures ? 0 : 1;
+  is_unaligned |= list->is_unaligned;
+  for (uint32_t i = 0; list->captures && i < list->count; i++) {
     const prof_i_merge_capture *const c = &list->captures[i];
     hosts += c->host_number == i;
     if (c->wall_moved_ns)

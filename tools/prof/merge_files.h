@@ -5,14 +5,13 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #include "../../src/export/merge.h"
+#include "inputs.h"
 
 typedef struct merge_file {
   char *path;
-  dev_t device;
-  ino_t inode;
+  input_file file;
 } merge_file;
 
 /* Begins as zeros, but for the command. */
@@ -21,16 +20,23 @@ typedef struct merge_files {
   merge_file *files;
   prof_i_merge_capture *captures; /* of the files, once they are placed */
   uint32_t count;
+  bool is_unaligned; /* a file was merged by --unaligned */
 } merge_files;
 
 /* A file, or the captures of a folder and of its folders rank-N, as prof run leaves them. */
 int merge_files_add(merge_files *list, const char *word);
+
+/* Whether all captures are of one boot of one machine, by their headers. */
+int merge_files_look(const merge_files *list, bool *is_one_host_out);
 
 /* Opens each one, and places it. help: what a user can do if hosts did not record together. */
 int merge_files_place(merge_files *list, bool is_unaligned, const char *help);
 
 /* Returns PROF_OK or a status with its text, and says nothing. */
 int merge_files_write(const merge_files *list, const char *output, bool is_gzip);
+
+/* merge_capture.c: writes one capture of all: it copies their bytes. The same. */
+int merge_files_write_capture(const merge_files *list, const char *output, bool is_unaligned);
 
 /* How the captures were placed, and how well that is known. */
 void merge_files_say_places(const merge_files *list, bool is_unaligned);

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../../src/live/parts.h"
 #include "../../src/sink/sink.h"
 #include "../import/output.h"
 #include "commands.h"
@@ -16,8 +17,13 @@
 
 bool output_is_input(const char *output, const char *input) {
   struct stat to, from;
-  return stat(output, &to) == 0 && stat(input, &from) == 0 && to.st_dev == from.st_dev &&
-         to.st_ino == from.st_ino;
+  char file[PATH_MAX];
+  uint32_t number;
+  if (stat(output, &to) != 0) return false;
+  if (stat(input, &from) != 0 &&
+      (!prof_i_part_path_split(input, file, sizeof file, &number) || stat(file, &from) != 0))
+    return false;
+  return to.st_dev == from.st_dev && to.st_ino == from.st_ino;
 }
 
 /* ---- signals ---- */

@@ -17,6 +17,7 @@
 
 #include "../../src/base/progress.h"
 #include "../../src/format/packed.h"
+#include "../../src/live/parts.h"
 #include "commands.h"
 
 enum { FIRST_SECONDS = 2, EACH_NS = 500000000, BLOCK_BYTES = 512, DONE_MOST = 99 };
@@ -120,14 +121,26 @@ static uint64_t unpacked_bytes(const char *path) {
 }
 
 /* A capture that is being recorded may have holes. A packed one is unpacked first. */
+static void add_expected(uint64_t bytes) {
+  pthread_mutex_lock(&progress.lock);
+  progress.expected_bytes += bytes;
+  pthread_mutex_unlock(&progress.lock);
+}
+
 void progress_expect(const char *path) {
   struct stat file;
-  if (!progress.is_running || stat(path, &file) != 0 || !S_ISREG(file.st_mode)) return;
+  prof_i_capture_bytes part;
+  if (!progress.is_running) return;
+  if (stat(path, &file) != 0) {
+    if (prof_i_capture_bytes_open(path, &part) != PROF_OK) return;
+    close(part.fd);
+    add_expected(progress.passes * part.bytes);
+    return;
+  }
+  if (!S_ISREG(file.st_mode)) return;
   const uint64_t whole = (uint64_t)file.st_size, on_disk = (uint64_t)file.st_blocks * BLOCK_BYTES;
   const uint64_t plain = unpacked_bytes(path), read = on_disk && on_disk < whole ? on_disk : whole;
-  pthread_mutex_lock(&progress.lock);
-  progress.expected_bytes += plain ? whole + progress.passes * plain : progress.passes * read;
-  pthread_mutex_unlock(&progress.lock);
+  add_expected(plain ? whole + progress.passes * plain : progress.passes * read);
 }
 
 void progress_killed(void) {

@@ -61,9 +61,12 @@ static bool file_was_visited(const struct stat *about) {
   return false;
 }
 
+/* Nobody has to recover a merged capture: it is a copy of others. */
 static void visit_path(const char *path) {
   struct stat about;
   if (lstat(path, &about) != 0 || !S_ISREG(about.st_mode) || file_was_visited(&about)) return;
+  uint32_t part_count = 1;
+  if (prof_trace_part_count(path, &part_count) == PROF_OK && part_count > 1) return;
   prof_trace *const trace = open_capture(path);
   if (!trace) {
     recovery.unreadable++;

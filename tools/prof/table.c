@@ -24,13 +24,19 @@ typedef struct table_words {
   filter_options filter;
 } table_words;
 
-static const command_choice groups[] =
-    {{"name", PROF_GROUP_NAME},       {"category", PROF_GROUP_CATEGORY},
-     {"device", PROF_GROUP_DEVICE},   {"thread", PROF_GROUP_THREAD},
-     {"process", PROF_GROUP_PROCESS}, {"shape", PROF_GROUP_SHAPE},
-     {"stack", PROF_GROUP_STACK},     {"scopes", PROF_GROUP_SCOPES},
-     {"kernel", PROF_GROUP_KERNEL},   {"line", PROF_I_GROUP_LINE},
-     {"arg:KEY", PROF_I_GROUP_ARG},   {NULL, 0}},
+static const command_choice groups[] = {{"name", PROF_GROUP_NAME},
+                                        {"category", PROF_GROUP_CATEGORY},
+                                        {"device", PROF_GROUP_DEVICE},
+                                        {"thread", PROF_GROUP_THREAD},
+                                        {"process", PROF_GROUP_PROCESS},
+                                        {"rank", PROF_I_GROUP_RANK},
+                                        {"shape", PROF_GROUP_SHAPE},
+                                        {"stack", PROF_GROUP_STACK},
+                                        {"scopes", PROF_GROUP_SCOPES},
+                                        {"kernel", PROF_GROUP_KERNEL},
+                                        {"line", PROF_I_GROUP_LINE},
+                                        {"arg:KEY", PROF_I_GROUP_ARG},
+                                        {NULL, 0}},
                             sorts[] = {{"total", PROF_SORT_TOTAL},
                                        {"self", PROF_SORT_SELF},
                                        {"calls", PROF_SORT_CALLS},
@@ -82,8 +88,9 @@ static int add_groups(const char *text, table_words *w) {
       status = add_arg(w, word + strlen(arg));
     } else {
       status = command_read_choice(who, "--by", word, groups, &bits);
-      w->form.more.group |= bits & PROF_I_GROUP_LINE;
-      *to |= bits & ~(uint32_t)PROF_I_GROUP_LINE;
+      const uint32_t further = PROF_I_GROUP_LINE | PROF_I_GROUP_RANK;
+      w->form.more.group |= bits & further;
+      *to |= bits & ~further;
     }
   }
   free(words);
@@ -266,8 +273,9 @@ static int execute_table(int argc, char **argv) {
 static const command_option options_of_table[] = {
     {"by", 'b', "GROUPS",
      .help =
-         "what is one row: name, category, device, thread, process, shape, stack, scopes, kernel, "
-         "line, or arg:KEY, an argument's value; several with commas (default name,category)",
+         "what is one row: name, category, device, thread, process, rank, shape, stack, scopes, "
+         "kernel, line, or arg:KEY, an argument's value; several with commas (default "
+         "name,category)",
      .choices = groups, .is_list = true},
     {"sort", 's', "BY",
      .help = "total, self, calls, mean, median, p99, max, name, first, memory, self-memory, "
@@ -286,8 +294,8 @@ static const command_option options_of_table[] = {
      .help = "columns of the text, 40 or more (default: the terminal's; a pipe or a file has all)",
      .id = OPTION_WIDTH, .group = "What it prints"},
     {"columns", 0, "COLUMNS",
-     .help = "these alone, in this order. Of the row: name, category, device, process, thread, "
-             "location, "
+     .help = "these alone, in this order. Of the row: name, category, device, rank, process, "
+             "thread, location, "
              "shape, stack, calls, open, open-for, skipped. Times: self-percent, self, self-net, "
              "total-percent, total, total-net, mean, median, p99, max. On devices: self-device, "
              "self-device-percent, device-total, device-mean. Memory: cpu-mem, self-cpu-mem, "

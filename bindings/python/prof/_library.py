@@ -82,6 +82,7 @@ FUNCTIONS: Dict[str, List[Any]] = {
     "prof_sampler_get": [c_int, POINTER(s.SamplerState)],
     # reading
     "prof_trace_open": [c_int, c_char_p, POINTER(c_void_p)],
+    "prof_trace_part_count": [c_int, c_char_p, POINTER(c_uint32)],
     "prof_trace_destroy": [None, c_void_p],
     "prof_i_trace_view_1": [c_int, c_void_p, POINTER(s.ViewWish), POINTER(c_void_p)],
     "prof_trace_info_get": [c_int, c_void_p, POINTER(s.TraceInfo)],

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import warnings
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -97,8 +98,9 @@ class Trace(Totals):
 
     @classmethod
     def open(cls, path: Union[str, "os.PathLike[str]"]) -> "Trace":
-        """A capture file: finished, being written, or left by a process that died.
-        FileNotFoundError, PermissionError, ValueError (it is no capture)."""
+        """A capture file: finished, being written, or left by a process that died. Of a file of
+        ``prof merge`` "all.prof#2" is the second capture; Traces.open() opens all.
+        FileNotFoundError, PermissionError, ValueError (it is no capture, or has several)."""
         out = ctypes.c_void_p()
         C.check(C.prof_trace_open(encoded(path, "path"), ctypes.byref(out)))
         return cls(out)
@@ -311,6 +313,24 @@ class Trace(Totals):
             C.prof_memory_destroy(out)
 
 
+def _open_parts(path: Union[str, "os.PathLike[str]"]) -> Iterator[Trace]:
+    """The captures of a file: one, or those of a merged file."""
+    count = ctypes.c_uint32()
+    C.check(C.prof_trace_part_count(encoded(path, "path"), ctypes.byref(count)))
+    if count.value == 1:
+        yield Trace.open(path)
+        return
+    lost = 0
+    for number in range(1, count.value + 1):
+        try:
+            yield Trace.open(f"{os.fsdecode(path)}#{number}")
+        except FileNotFoundError:
+            lost += 1
+    if lost:
+        text = f"{os.fsdecode(path)} is damaged or cut off: {lost} of its {count.value} captures"
+        warnings.warn(f"{text} cannot be read", RuntimeWarning, stacklevel=4)
+
+
 class Traces(Totals):
     """Several traces, such as those of a program's processes, added up together: scopes of one name
     are one row. The number of a thread is that of its trace. ``with`` frees them at the end."""
@@ -322,8 +342,9 @@ class Traces(Totals):
 
     @classmethod
     def open(cls, paths: Iterable[Union[str, "os.PathLike[str]"]]) -> "Traces":
-        """Capture files, as Trace.open()."""
-        return cls([Trace.open(path) for path in paths])
+        """Capture files, as Trace.open(). Of a file of ``prof merge`` all captures. Those that it
+        has lost are left out, with a RuntimeWarning."""
+        return cls([trace for path in paths for trace in _open_parts(path)])
 
     def close(self) -> None:
         """Frees them all."""
