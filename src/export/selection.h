@@ -1,11 +1,11 @@
 /* What a filter selects besides scopes: arrows and events of memory. They pass together with the
-   scopes around them, so the trace is walked once before it is written. Called by driver.c and
-   exporters. The rules, as docs/reference/command.md has them:
+   scopes around them, so the trace is walked once before it is written. docs/reference/command.md
+   has the rules. Called by driver.c and exporters.
 
-   - A moment of a thread passes if it is inside of a scope that passes.
-   - Without words for scopes (trace_filter.h), it passes by its own thread, process, device, time.
-   - An arrow passes if both its ends do.
-   - An allocation passes by its moment and the device of its pool. Its free passes with it. */
+   A moment of a thread passes if it is inside of a scope that passes. If the filter has no words
+   for scopes (trace_filter.h), it passes by its own thread, process, device and time. An arrow
+   passes if both its ends do. An allocation passes by its moment and the device of its pool. Its
+   free passes with it. */
 #ifndef PROF_EXPORT_SELECTION_H
 #define PROF_EXPORT_SELECTION_H
 
