@@ -36,9 +36,12 @@ static bool number_is(int64_t number, const char *word) {
 
 static bool takes_thread(const prof_i_filter *filter, const prof_trace *trace, uint32_t index) {
   const prof_i_trace_thread *const thread = &trace->threads[index];
-  const char *const word = filter->words.thread, *const process = filter->words.process;
-  if (word && strcmp(thread->name, word) != 0 && !number_is((int64_t)thread->tid, word))
-    return false;
+  const char *const word = filter->words.thread;
+  return !word || strcmp(thread->name, word) == 0 || number_is((int64_t)thread->tid, word);
+}
+
+static bool takes_process(const prof_i_filter *filter, const prof_trace *trace, uint32_t index) {
+  const char *const process = filter->words.process;
   if (!process && !filter->words.rank) return true;
   const prof_i_process_record of = prof_i_trace_process(trace, index);
   if (filter->words.rank && of.rank != filter->rank) return false;
@@ -85,6 +88,19 @@ bool prof_i_trace_filter_takes_record(prof_i_trace_filter *of, uint32_t thread,
                                       const prof_i_span *span) {
   prof_i_trace_expand(of->trace, thread, span, &of->event);
   return prof_i_trace_filter_takes_event(of, &of->event);
+}
+
+bool prof_i_filter_has_scope_words(const prof_i_filter *filter) {
+  const prof_i_filter_words *const words = &filter->words;
+  return filter->has_name || words->category || filter->level || filter->min_ns ||
+         filter->arg_count;
+}
+
+bool prof_i_trace_filter_takes_place(const prof_i_trace_filter *of, uint32_t thread,
+                                     uint64_t start_ns, prof_device device) {
+  const char *const word = of->filter ? of->filter->words.device : NULL;
+  return of->takes_process[thread] && prof_i_trace_filter_takes_time(of, start_ns, UINT64_MAX) &&
+         (!word || prof_i_filter_takes_device(word, device));
 }
 
 bool prof_i_trace_filter_is_in_windows(const prof_i_trace_filter *of, uint64_t start_ns) {
@@ -184,13 +200,16 @@ int prof_i_trace_filter_init(prof_i_trace_filter *of, const prof_trace *trace,
   const uint32_t site_count = prof_i_trace_site_count(trace);
   of->takes_site = malloc(site_count + 1);
   of->takes_thread = malloc(trace->thread_count + 1);
-  if (!of->takes_site || !of->takes_thread) {
+  of->takes_process = malloc(trace->thread_count + 1);
+  if (!of->takes_site || !of->takes_thread || !of->takes_process) {
     prof_i_trace_filter_fini(of);
     return PROF_E_NO_MEMORY;
   }
   for (uint32_t i = 0; i < site_count; i++) of->takes_site[i] = takes_plain(of, i);
-  for (uint32_t i = 0; i < trace->thread_count; i++)
-    of->takes_thread[i] = !filter || takes_thread(filter, trace, i);
+  for (uint32_t i = 0; i < trace->thread_count; i++) {
+    of->takes_process[i] = !filter || takes_process(filter, trace, i);
+    of->takes_thread[i] = of->takes_process[i] && (!filter || takes_thread(filter, trace, i));
+  }
   if (!filter) return 0;
   of->min_ns = filter->min_ns;
   of->window = (prof_i_time_window){filter->from_ns, filter->to_ns};
@@ -207,7 +226,8 @@ int prof_i_trace_filter_init(prof_i_trace_filter *of, const prof_trace *trace,
 void prof_i_trace_filter_fini(prof_i_trace_filter *of) {
   free(of->takes_site);
   free(of->takes_thread);
+  free(of->takes_process);
   free(of->windows);
-  of->takes_site = of->takes_thread = NULL;
+  of->takes_site = of->takes_thread = of->takes_process = NULL;
   of->windows = NULL;
 }

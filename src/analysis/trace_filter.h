@@ -14,8 +14,9 @@ typedef struct prof_i_time_window {
 typedef struct prof_i_trace_filter {
   const prof_i_filter *filter;
   const prof_trace *trace;
-  uint8_t *takes_site;   /* by site: its plain scopes pass, and records that say no more */
-  uint8_t *takes_thread; /* by index */
+  uint8_t *takes_site;    /* by site: its plain scopes pass, and records that say no more */
+  uint8_t *takes_thread;  /* by index */
+  uint8_t *takes_process; /* by thread: whether its process passes */
   uint64_t min_ns;
   prof_i_time_window window;   /* around all windows */
   prof_i_time_window *windows; /* of steps, by time; they do not touch */
@@ -41,6 +42,14 @@ bool prof_i_trace_filter_takes_record(prof_i_trace_filter *of, uint32_t thread,
 bool prof_i_filter_takes_name(const prof_i_filter *filter, const char *name, uint64_t bytes);
 
 bool prof_i_trace_filter_is_in_windows(const prof_i_trace_filter *of, uint64_t start_ns);
+
+/* Whether the filter has words that apply to scopes only: --name, --category, --level, --min,
+   --arg. */
+bool prof_i_filter_has_scope_words(const prof_i_filter *filter);
+
+/* Whether an event that is no scope passes by its time, its thread's process, and its device. */
+bool prof_i_trace_filter_takes_place(const prof_i_trace_filter *of, uint32_t thread,
+                                     uint64_t start_ns, prof_device device);
 
 static inline bool prof_i_trace_filter_takes_time(const prof_i_trace_filter *of, uint64_t start_ns,
                                                   uint64_t duration_ns) {

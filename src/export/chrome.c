@@ -55,8 +55,8 @@ static int chrome_begin(prof_i_export *run) {
   prof_i_flows_init(&w->flows);
   w->reversal.start_ns = PROF_I_REVERSAL_NONE;
   w->check.findings.counts[PROF_I_FINDING_UNREADABLE] = w->info.bad_count;
-  w->is_filtered = run->options->filter != NULL;
-  int status = w->is_filtered ? prof_i_sink_open_memory(&w->unread, SIZE_MAX) : PROF_OK;
+  w->selection = run->options->filter ? &run->selection : NULL;
+  int status = w->selection ? prof_i_sink_open_memory(&w->unread, SIZE_MAX) : PROF_OK;
   if (status == PROF_OK) status = count_rows(w, run->options);
   if (status != PROF_OK) return status;
   /* Ids of operators and ranges are by their begins, from 1 on, as Kineto's. Others follow. */
@@ -91,6 +91,14 @@ static int chrome_begin_thread(prof_i_export *run, const prof_trace_thread *thre
   return PROF_OK;
 }
 
+/* The driver counts the other arrows. */
+static void count_forwards(prof_i_export *run) {
+  const prof_i_forwards *const forwards = &((const prof_i_chrome *)run->state)->forwards;
+  for (uint32_t i = 0; i < forwards->count; i += 2)
+    prof_i_filtered_count_add(&run->options->filtered->arrows,
+                              prof_i_forwards_are_taken(&forwards->items[i]));
+}
+
 static int chrome_end(prof_i_export *run) {
   prof_i_chrome *const w = run->state;
   end_thread(w);
@@ -99,7 +107,8 @@ static int chrome_end(prof_i_export *run) {
   prof_i_chrome_put_counters(w);
   const int status = w->with_memory ? prof_i_chrome_put_memory(w) : PROF_OK;
   if (status != PROF_OK) return status;
-  if (!run->options->filter) prof_i_chrome_put_flows(w);
+  prof_i_chrome_put_flows(w);
+  if (w->selection) count_forwards(run);
   prof_i_chrome_put_tail(w);
   *run->findings = w->check.findings;
   return PROF_OK;

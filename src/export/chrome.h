@@ -81,7 +81,7 @@ typedef struct prof_i_correlation {
   uint64_t id;
   uint64_t external_id; /* of that scope; of the one that the call stands in */
   uint32_t lane;        /* of the host's scope */
-  bool is_written;      /* the device's side */
+  bool has_arrow;       /* the device's side is written, and the filter takes the launch */
 } prof_i_correlation;
 
 typedef struct prof_i_chrome {
@@ -95,7 +95,7 @@ typedef struct prof_i_chrome {
   uint64_t base_ns;     /* the base time, Unix ns */
   uint64_t epoch_ns;    /* the capture's start after the base time */
   uint64_t external_id; /* given last */
-  /* By depth: reserved for the scope that is written next, because a call in it has the id; 0. */
+  /* reserved for the next scope of that depth: a call in it has the id already; 0: none */
   uint64_t owner_ids[PROF_I_OWNER_DEPTHS];
   uint32_t owner_count;         /* the number of reserved ones */
   prof_i_call_numbers backward; /* of the backward call that this thread's row was last for */
@@ -136,9 +136,10 @@ typedef struct prof_i_chrome {
   prof_i_python_ids python_ids;
   prof_i_event_numbers numbers;
 
-  bool is_filtered;
-  prof_i_sink unread; /* discards the rows that a filter leaves out */
-  prof_event *event;  /* the event at hand: the driver's, which may be changed */
+  const prof_i_selection *selection; /* NULL: no filter */
+  bool is_passing_over;              /* the row at hand is left out */
+  prof_i_sink unread;                /* discards the rows that a filter leaves out */
+  prof_event *event;                 /* the event at hand: the driver's, which may be changed */
   prof_i_keys keys;
   /* the event at hand is a function's: the keys of its place are taken, for prof import believes
      them */

@@ -176,7 +176,10 @@ const prof_i_correlation *prof_i_chrome_correlation_of(prof_i_chrome *w, const p
   const uint32_t at = launch_find(w, w->event->launch.thread, w->event->launch.start_ns,
                                   span->start_ns, span->record, &end);
   if (at == end || w->launches.items[at].record != span->record) return NULL;
-  w->correlations[at].is_written = true;
+  w->correlations[at].has_arrow =
+      !w->is_passing_over &&
+      (!w->selection || prof_i_selection_takes_moment(w->selection, w->event->launch.thread,
+                                                      w->event->launch.start_ns));
   if (span->start_ns < w->launches.items[at].at_ns)
     w->check.findings
         .counts[trace_is_imported(w->trace) ? PROF_I_FINDING_EARLY_THERE : PROF_I_FINDING_EARLY]++;
@@ -204,8 +207,7 @@ uint64_t prof_i_chrome_put_arrows(prof_i_chrome *w, uint64_t first_number) {
   uint64_t number = first_number;
   for (uint32_t i = 0; i < w->launches.count && w->sink->status == PROF_OK; i++) {
     const prof_i_launch *const launch = &w->launches.items[i];
-    if (!w->correlations[i].id || !w->correlations[i].is_written ||
-        launch->start_ns < launch->at_ns)
+    if (!w->correlations[i].id || !w->correlations[i].has_arrow || launch->start_ns < launch->at_ns)
       continue;
     put_arrow_end(w, "{\"ph\":\"s\"", number, launch->thread, w->correlations[i].lane,
                   launch->at_ns);

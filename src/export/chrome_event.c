@@ -124,7 +124,7 @@ static bool put_python(prof_i_chrome *w, const prof_i_span *span, bool *has_memb
   prof_i_python_id id = {0};
   if (!w->walker || !prof_i_python_ids_is_call(&w->python_ids, span)) return true;
   if (!prof_i_python_ids_next(&w->python_ids, w->walker, span, &id)) return false;
-  if (w->is_filtered) id.parent = 0; /* the parent's row may be left out */
+  if (w->selection) id.parent = 0; /* the parent's row may be left out */
   put_member(w, has_members, text, (size_t)(prof_i_chrome_put_python_id(text, &id) - text));
   w->has_python_id = true;
   return true;
@@ -136,7 +136,7 @@ static void put_torch_numbers(prof_i_chrome *w, const prof_i_span *span, bool *h
   const prof_i_call_numbers own = prof_i_call_numbers_of(w->event);
   if (!prof_i_backward_is_range((prof_i_text){w->event->name, w->event->name_bytes})) {
     prof_i_forwards_add(&w->forwards, w->event, span->start_ns, w->ids.pid,
-                        prof_i_tids_row(&w->ids, span->lane));
+                        prof_i_tids_row(&w->ids, span->lane), w->is_passing_over);
     if (!own.forward_thread || span->lane) return;
     w->backward = own;
     w->backward_start_ns = span->start_ns;
@@ -308,10 +308,13 @@ static int pass_over(prof_i_chrome *w, const prof_i_span *span) {
   prof_i_sink *const sink = w->sink;
   const prof_i_written_counts written = w->written;
   prof_i_self_check_scope(&w->check, span);
+  if (span->lane == 0) prof_i_flows_pass_over(&w->flows, span->depth);
   w->sink = &w->unread;
   w->unread.next = w->unread.buffer;
+  w->is_passing_over = true;
   if (span->lane != w->lane) prof_i_chrome_set_track(w, span->lane);
   const bool has_memory = put_event(w, span);
+  w->is_passing_over = false;
   w->sink = sink;
   w->written = written;
   return has_memory ? w->unread.status : PROF_E_NO_MEMORY;

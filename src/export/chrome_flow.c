@@ -52,12 +52,15 @@ static void put_flow(prof_i_chrome *w, const prof_i_flow *flow, uint64_t number,
 static uint64_t put_forwards(prof_i_chrome *w, uint64_t first_number) {
   prof_i_forwards_match(&w->forwards);
   w->check.findings.counts[PROF_I_FINDING_FLOW_TOO_MANY] += w->forwards.left_out_count;
+  uint64_t number = first_number;
   for (size_t i = 0; i < w->forwards.count && w->sink->status == PROF_OK; i++) {
     const prof_i_forward *const end = &w->forwards.items[i];
+    if (!prof_i_forwards_are_taken(end - i % 2)) continue;
     prof_i_sink_text(w->sink, i % 2 ? "{\"ph\":\"f\",\"bp\":\"e\"" : "{\"ph\":\"s\"");
     char *to = prof_i_chrome_append(prof_i_sink_reserve(w->sink, 128 + 4 * PROF_I_NUMBER_ROOM),
                                     ",\"cat\":\"fwdbwd\",\"name\":\"fwdbwd\",\"id\":");
-    to = prof_i_put_u64(to, first_number + i / 2);
+    to = prof_i_put_u64(to, number);
+    number += i % 2;
     to = prof_i_chrome_append(to, ",\"pid\":");
     to = prof_i_put_u64(to, end->pid);
     to = prof_i_chrome_append(to, ",\"tid\":");
@@ -66,7 +69,7 @@ static uint64_t put_forwards(prof_i_chrome *w, uint64_t first_number) {
     to = prof_i_put_us(to, w->epoch_ns + end->start_ns);
     prof_i_sink_advance(w->sink, prof_i_chrome_append(to, "},\n"));
   }
-  return w->forwards.count / 2;
+  return number - first_number;
 }
 
 /* After all scopes, so that each end stands behind the scope that it is inside of. An arrow's

@@ -81,12 +81,21 @@ static bool set_name_parts(memory_writer *w) {
 
 static void put_i64(prof_i_chrome *c, int64_t value) { prof_i_sink_i64(c->sink, value); }
 
+/* A graph is of a whole pool: a filter selects its time, process and device. */
+static bool filter_takes_value(const memory_writer *w, uint32_t index, uint32_t thread,
+                               uint64_t ns) {
+  const prof_i_selection *const selection = w->chrome->selection;
+  return !selection || prof_i_trace_filter_takes_place(selection->filter, thread, ns,
+                                                       writer_pool(w, index)->device);
+}
+
 /* "used bytes (tensors)", "used bytes (tensors, GPU 1, #7)", "used bytes (query, asked)" */
 static void put_pool_value(const memory_writer *w, uint32_t index, uint64_t ns, const char *what,
                            int64_t bytes) {
   const prof_i_pool_record *const pool = writer_pool(w, index);
   const pool_graphs *const g = &w->pool_graphs[index];
   prof_i_sink *const sink = w->chrome->sink;
+  if (!filter_takes_value(w, index, w->chrome->thread, ns)) return;
   prof_i_chrome_begin_value(w->chrome, pool->device, (prof_i_text){"memory", 6});
   prof_i_sink_text(sink, what);
   prof_i_sink_text(sink, " bytes (");
@@ -210,6 +219,18 @@ static void put_memory_change(memory_writer *w, uint32_t index, const prof_i_mem
   w->chrome->written.instant_count++;
 }
 
+static bool filter_takes_change(const memory_writer *w, uint32_t index,
+                                const prof_i_memory_item *item,
+                                const prof_i_memory_record *record) {
+  const prof_i_selected_memory event = {.address = record->address,
+                                        .ns = item->ns,
+                                        .thread = item->thread,
+                                        .pool = record->pool,
+                                        .device = writer_pool(w, index)->device,
+                                        .is_free = record->verb == PROF_I_VERB_FREE};
+  return !w->chrome->selection || prof_i_selection_takes_memory(w->chrome->selection, &event);
+}
+
 static bool verb_is_change(prof_i_verb verb) {
   return verb == PROF_I_VERB_ALLOC || verb == PROF_I_VERB_FREE || verb == PROF_I_VERB_OOM;
 }
@@ -221,8 +242,9 @@ static void put_memory_event(memory_writer *w, uint32_t index, const prof_i_memo
   if (c->window.to_ns && item->ns >= c->window.to_ns) return;
   const bool says_allocated = record->verb >= PROF_I_VERB_RESERVE;
   const bool is_inside = prof_i_window_contains(&c->window, item->ns, item->ns);
-  const bool is_value =
-      is_inside && record->verb != PROF_I_VERB_COLLECT && record->verb != PROF_I_VERB_WRONG;
+  const bool is_value = is_inside && record->verb != PROF_I_VERB_COLLECT &&
+                        record->verb != PROF_I_VERB_WRONG &&
+                        filter_takes_value(w, index, item->thread, item->ns);
   if (is_inside && item->thread != c->thread) prof_i_chrome_select_thread(c, item->thread);
   if (is_value) open_used_graph(w, index);
   if (is_value && (says_allocated || g->allocated)) open_allocated_graph(w, index);
@@ -231,7 +253,12 @@ static void put_memory_event(memory_writer *w, uint32_t index, const prof_i_memo
   if (says_allocated)
     g->allocated = prof_i_memory_bytes_bounded(record->allocated - PROF_I_USED_ZERO);
   g->is_known |= !is_inside; /* from the window's begin on */
-  if (is_inside && verb_is_change(record->verb)) put_memory_change(w, index, item, record);
+  if (is_inside && verb_is_change(record->verb)) {
+    if (filter_takes_change(w, index, item, record))
+      put_memory_change(w, index, item, record);
+    else
+      c->numbers.memory_next++; /* the other rows keep their numbers */
+  }
   if (!is_value) return;
   if (item->ns > g->ns) g->ns = item->ns;
   put_pool_value(w, index, g->ns, "used", g->used);

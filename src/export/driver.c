@@ -27,6 +27,10 @@ static export_callback callback_of(const prof_i_exporter *exporter, uint32_t kin
   return exporter->event_kinds & 1u << kind ? exporter->event : NULL;
 }
 
+static bool kind_is_scope(uint32_t kind) {
+  return kind == PROF_EVENT_SCOPE || kind == PROF_EVENT_OPEN;
+}
+
 static bool kind_has_duration(uint32_t kind) {
   return kind == PROF_EVENT_SCOPE || kind == PROF_EVENT_OPEN || kind == PROF_EVENT_STEP;
 }
@@ -45,27 +49,91 @@ static prof_i_export_event describe_event(const prof_i_export *run) {
 
 /* ---- the filter ---- */
 
-static bool kind_is_scope(uint32_t kind) {
-  return kind == PROF_EVENT_SCOPE || kind == PROF_EVENT_OPEN;
+static bool takes_as_scope(const prof_i_export *run) {
+  const prof_event *const event = &run->event;
+  return run->filter.takes_thread[event->thread] &&
+         prof_i_trace_filter_takes_time(&run->filter, event->start_ns, event->duration_ns) &&
+         prof_i_trace_filter_takes_event(&run->filter, event);
 }
 
-static bool kind_is_filtered_out(uint32_t kind) {
-  return kind == PROF_EVENT_MEMORY || kind == PROF_EVENT_FLOW_BEGIN || kind == PROF_EVENT_FLOW_END;
+static bool takes_place(const prof_i_export *run) {
+  const prof_event *const event = &run->event;
+  return prof_i_trace_filter_takes_place(&run->filter, event->thread, event->start_ns,
+                                         event->device);
+}
+
+static bool takes_memory(const prof_i_export *run) {
+  const prof_event *const event = &run->event;
+  const prof_i_selected_memory memory = {.address = event->memory.address,
+                                         .ns = event->start_ns,
+                                         .thread = event->thread,
+                                         .pool = event->memory.pool,
+                                         .device = event->device,
+                                         .is_free = event->memory.verb == PROF_MEMORY_FREE};
+  return prof_i_selection_takes_memory(&run->selection, &memory);
+}
+
+static bool is_piece_of_memory(uint32_t verb) {
+  return verb == PROF_MEMORY_ALLOC || verb == PROF_MEMORY_FREE || verb == PROF_MEMORY_OOM;
 }
 
 /* Whether run->event passes, and counts it. */
 static bool filter_takes(prof_i_export *run) {
   const prof_event *const event = &run->event;
-  const bool is_scope = kind_is_scope(event->kind);
+  prof_i_export_filtered *const filtered = run->options->filtered;
+  bool takes = true;
   if (!run->options->filter) return true;
-  const bool takes =
-      !kind_is_filtered_out(event->kind) && run->filter.takes_thread[event->thread] &&
-      prof_i_trace_filter_takes_time(&run->filter, event->start_ns, event->duration_ns) &&
-      prof_i_trace_filter_takes_event(&run->filter, event);
-  run->options->filtered->event_count += takes;
-  run->options->filtered->scope_count += takes && is_scope;
-  run->options->filtered->left_out_count += !takes && is_scope;
+  switch ((prof_event_kind)event->kind) {
+    case PROF_EVENT_SCOPE:
+    case PROF_EVENT_OPEN:
+    case PROF_EVENT_STEP:
+      takes = takes_as_scope(run);
+      if (event->kind != PROF_EVENT_STEP) prof_i_filtered_count_add(&filtered->scopes, takes);
+      filtered->event_count += takes;
+      break;
+    case PROF_EVENT_INSTANT:
+    case PROF_EVENT_COUNTER: /* whichever thread counts, it is the process's */
+      takes = takes_place(run) &&
+              (event->kind == PROF_EVENT_COUNTER || run->filter.takes_thread[event->thread]);
+      prof_i_filtered_count_add(&filtered->values, takes);
+      filtered->event_count += takes && takes_as_scope(run);
+      break;
+    case PROF_EVENT_FLOW_BEGIN:
+    case PROF_EVENT_FLOW_END:
+      takes = prof_i_selection_takes_flow(&run->selection, event);
+      filtered->arrows.written += takes && event->kind == PROF_EVENT_FLOW_BEGIN;
+      filtered->arrows.left_out += prof_i_selection_leaves_out_flow(&run->selection, event);
+      break;
+    case PROF_EVENT_MEMORY:
+      takes = takes_memory(run);
+      if (run->options->with_memory && is_piece_of_memory(event->memory.verb))
+        prof_i_filtered_count_add(&filtered->memory, takes);
+      break;
+  }
   return takes;
+}
+
+/* Whether the exporter gets an event that does not pass. */
+static bool goes_left_out(const prof_i_export *run) {
+  if (run->event.kind == PROF_EVENT_MEMORY)
+    return run->exporter->takes_left_out_memory && takes_place(run);
+  return run->exporter->takes_left_out && kind_has_duration(run->event.kind);
+}
+
+/* Whether an arrow leads from its launch to run->event. Work that began before its launch has none,
+   because viewers refuse an end before its begin. Counts the arrow. */
+static bool has_launch(const prof_i_export *run, bool takes) {
+  const prof_event *const event = &run->event;
+  if (!kind_is_scope(event->kind) || !(event->flags & PROF_EVENT_ON_DEVICE) ||
+      event->launch.thread >= run->info.thread_count || event->start_ns < event->launch.start_ns ||
+      !prof_i_window_contains(&run->options->window, event->launch.start_ns,
+                              event->launch.start_ns))
+    return false;
+  if (!run->options->filter) return true;
+  const bool has = takes && prof_i_selection_takes_moment(&run->selection, event->launch.thread,
+                                                          event->launch.start_ns);
+  if (run->exporter->flow) prof_i_filtered_count_add(&run->options->filtered->arrows, has);
+  return has;
 }
 
 static int begin_thread(prof_i_export *run, uint32_t index) {
@@ -95,9 +163,11 @@ static int send_span(prof_i_export *run, const prof_i_span *span) {
   if (!callback) return PROF_OK;
   prof_i_trace_expand(run->trace, run->thread, span, &run->event);
   const bool takes = filter_takes(run);
-  if (!takes && !(run->exporter->takes_left_out && kind_has_duration(span->kind))) return PROF_OK;
+  const bool has_arrow = has_launch(run, takes);
+  if (!takes && !goes_left_out(run)) return PROF_OK;
   prof_i_export_event event = describe_event(run);
   event.is_left_out = !takes;
+  event.has_launch = has_arrow;
   event.span = span;
   event.lane = span->lane;
   return callback(run, &event);
@@ -218,9 +288,9 @@ static int send_timed(time_walk *walk) {
   if (!callback || !prof_i_window_contains(&run->options->window, event.start_ns, event.end_ns))
     return PROF_OK;
   const bool takes = filter_takes(run);
-  if (!takes && !(run->exporter->takes_left_out && kind_has_duration(run->event.kind)))
-    return PROF_OK;
   event.is_left_out = !takes;
+  event.has_launch = has_launch(run, takes);
+  if (!takes && !goes_left_out(run)) return PROF_OK;
   const bool is_new = walk->next_thread <= run->event.thread;
   int status = send_ends_until(walk, is_new ? UINT64_MAX : event.start_ns);
   if (status == PROF_OK && is_new) status = begin_threads(walk, run->event.thread);
@@ -268,6 +338,16 @@ static int walk_by_time(prof_i_export *run) {
 
 /* ---- a run ---- */
 
+static int init_filter(prof_i_export *run) {
+  const bool has_memory = run->exporter->event_kinds & PROF_I_KIND(MEMORY),
+             is_memory_written = has_memory && run->options->with_memory;
+  if (prof_i_trace_filter_init(&run->filter, run->trace, run->options->filter) == PROF_OK &&
+      prof_i_selection_init(&run->selection, &run->filter, run->exporter->flow != NULL,
+                            is_memory_written) == PROF_OK)
+    return PROF_OK;
+  return prof_i_fail(PROF_E_NO_MEMORY, "no memory for the filter of '%s'", run->info.process_name);
+}
+
 static int run_exporter(prof_i_export *run) {
   const prof_i_exporter *const exporter = run->exporter;
   run->info.size = sizeof run->info;
@@ -275,11 +355,7 @@ static int run_exporter(prof_i_export *run) {
   if (run->options->place) run->info.start_unix_ns = run->options->place->start_unix_ns;
   if (status == PROF_OK)
     status = prof_i_tids_create(run->trace, run->info.thread_count, &run->tids);
-  if (status == PROF_OK && run->options->filter)
-    status = prof_i_trace_filter_init(&run->filter, run->trace, run->options->filter) == PROF_OK
-                 ? PROF_OK
-                 : prof_i_fail(PROF_E_NO_MEMORY, "no memory for the filter of '%s'",
-                               run->info.process_name);
+  if (status == PROF_OK && run->options->filter) status = init_filter(run);
   if (status == PROF_OK && exporter->begin) status = exporter->begin(run);
   if (status == PROF_OK)
     status = exporter->order == PROF_I_ORDER_TIME ? walk_by_time(run) : walk_as_is(run);
@@ -304,7 +380,10 @@ int prof_i_export_run(const prof_i_exporter *exporter, const prof_trace *trace,
     run->findings = findings_out;
     run->state = state;
     status = run_exporter(run);
-    if (options->filter) prof_i_trace_filter_fini(&run->filter);
+    if (options->filter) {
+      prof_i_selection_fini(&run->selection);
+      prof_i_trace_filter_fini(&run->filter);
+    }
     if (exporter->destroy) exporter->destroy(run);
     free(run->tids);
   } else {

@@ -12,6 +12,7 @@
 #include "../reader/walker.h"
 #include "../sink/sink.h"
 #include "metadata.h"
+#include "selection.h"
 #include "self_check.h"
 #include "tids.h"
 
@@ -44,10 +45,24 @@ typedef struct prof_i_export_place {
   bool is_process_labelled;
 } prof_i_export_place;
 
+typedef struct prof_i_filtered_count {
+  uint64_t written, left_out;
+} prof_i_filtered_count;
+
+static inline void prof_i_filtered_count_add(prof_i_filtered_count *count, bool is_written) {
+  count->written += is_written;
+  count->left_out += !is_written;
+}
+
 /* Counts of a filtered export. */
 typedef struct prof_i_export_filtered {
-  uint64_t event_count; /* all events that passed */
-  uint64_t scope_count, left_out_count;
+  /* Scopes and steps that passed. Counters and instants count here only if they pass as a scope
+     would. */
+  uint64_t event_count;
+  prof_i_filtered_count scopes;
+  prof_i_filtered_count arrows; /* of those with both ends */
+  prof_i_filtered_count memory; /* allocations, failed ones, and frees */
+  prof_i_filtered_count values; /* counters and instants */
 } prof_i_export_filtered;
 
 /* prof_dump_options, checked. */
@@ -57,8 +72,7 @@ typedef struct prof_i_export_options {
   bool with_stacks, with_marks, with_memory;
   prof_i_stack_folders stack_folders;
   const prof_i_export_place *place; /* NULL: the capture is alone in the file */
-  /* NULL: no filter. A filtered export has no arrows and no memory. */
-  const prof_i_filter *filter;
+  const prof_i_filter *filter;      /* NULL: no filter. selection.h has its rules */
   prof_i_export_filtered *filtered; /* set if `filter` is set */
 } prof_i_export_options;
 
@@ -88,7 +102,8 @@ typedef enum prof_i_phase { PROF_I_PHASE_WHOLE, PROF_I_PHASE_BEGIN, PROF_I_PHASE
    trace. */
 typedef struct prof_i_export_event {
   prof_i_phase phase;
-  bool is_left_out; /* the filter leaves it out; only with takes_left_out */
+  bool is_left_out; /* the filter leaves it out; only with takes_left_out... */
+  bool has_launch;  /* work of a device, with an arrow from its launch: event->launch */
   /* Of PROF_I_ORDER_WALKED the walker's lane. Else the first lane of its track in which the scope
      nests: 0, or more if it overlaps others. */
   uint32_t lane;
@@ -131,7 +146,8 @@ typedef struct prof_i_export {
   prof_i_walker *walker;      /* of that thread, in PROF_I_ORDER_WALKED; NULL between threads */
   void *state;                /* the exporter's own: zero at first */
   prof_event event;           /* the driver's room for the event */
-  prof_i_trace_filter filter; /* initialized if the options have a filter */
+  prof_i_trace_filter filter; /* this and the next are initialized if the options have a filter */
+  prof_i_selection selection;
 } prof_i_export;
 
 /* One thread calls the functions, one after the other. Each may be NULL. A status but PROF_OK ends
@@ -151,6 +167,8 @@ struct prof_i_exporter {
   /* `event` is also called for scopes that the filter leaves out, because other rows depend on
      them. */
   bool takes_left_out;
+  /* The same for events of memory, because graphs are of whole pools. */
+  bool takes_left_out_memory;
   /* The format has self times. So scopes that ended before the window are also walked: their time
      is not part of the outer scope's self time. */
   bool has_self_times;

@@ -28,6 +28,12 @@ void prof_i_flows_bind(prof_i_flows *flows, uint16_t depth, uint64_t start_ns, u
   }
 }
 
+void prof_i_flows_pass_over(prof_i_flows *flows, uint16_t depth) {
+  for (uint32_t i = flows->pending; i != PROF_I_NO_FLOW && flows->items[i].depth > depth;
+       i = flows->items[i].below)
+    flows->items[i].depth = depth;
+}
+
 void prof_i_flows_next_thread(prof_i_flows *flows) { flows->pending = PROF_I_NO_FLOW; }
 
 /* By id, then in time; at one moment the beginning comes first. */

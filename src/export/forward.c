@@ -7,7 +7,7 @@
 #include "../reader/capture.h"
 
 void prof_i_forwards_add(prof_i_forwards *forwards, const prof_event *scope, uint64_t start_ns,
-                         uint64_t pid, uint64_t tid) {
+                         uint64_t pid, uint64_t tid, bool is_left_out) {
   const prof_i_call_numbers numbers = prof_i_call_numbers_of(scope);
   const bool is_backward = numbers.forward_thread != 0;
   if (!is_backward && !numbers.thread) return;
@@ -23,7 +23,8 @@ void prof_i_forwards_add(prof_i_forwards *forwards, const prof_event *scope, uin
                        start_ns + scope->duration_ns,
                        pid,
                        tid,
-                       is_backward};
+                       is_backward,
+                       is_left_out};
 }
 
 /* By thread and number, then in time; at one moment the forward call comes first. */

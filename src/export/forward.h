@@ -17,7 +17,13 @@ typedef struct prof_i_forward {
   uint64_t start_ns, end_ns;
   uint64_t pid, tid; /* the track it stands on */
   bool is_backward;
+  bool is_left_out; /* the scope is not in the file */
 } prof_i_forward;
+
+/* Whether an arrow of two ends is in the file. */
+static inline bool prof_i_forwards_are_taken(const prof_i_forward ends[2]) {
+  return !ends[0].is_left_out && !ends[1].is_left_out;
+}
 
 typedef struct prof_i_forwards {
   prof_i_forward *items;
@@ -25,9 +31,10 @@ typedef struct prof_i_forwards {
   uint64_t left_out_count; /* there was no memory */
 } prof_i_forwards;
 
-/* Keeps the scope if it is an operator with those arguments. */
+/* Keeps the scope if it is an operator with those arguments. is_left_out: a scope that a filter
+   leaves out still has its arrow, which is not written. */
 void prof_i_forwards_add(prof_i_forwards *forwards, const prof_event *scope, uint64_t start_ns,
-                         uint64_t pid, uint64_t tid);
+                         uint64_t pid, uint64_t tid, bool is_left_out);
 
 /* Leaves the ends of arrows alone, a forward one right before its backward one. Arrows are in the
    order in which the backward calls ended: that is how Kineto numbers them. */

@@ -325,17 +325,10 @@ static int end_event(prof_i_export *run, open_event open) {
   return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a packet of the trace");
 }
 
-/* Writes the arrow from the launch: it begins at an instant of the launch and ends at this scope. A
-   filtered file has no arrows. Work that began before its launch has none, because viewers refuse
-   an end before its begin. */
+/* Writes the arrow from the launch, which is an instant, to this scope. */
 static uint64_t put_launch(prof_i_export *run, const prof_event *event) {
   prof_i_pftrace *const p = run->state;
   const uint32_t thread = event->launch.thread;
-  if (run->options->filter || !(event->flags & PROF_EVENT_ON_DEVICE) ||
-      thread >= run->info.thread_count || event->start_ns < event->launch.start_ns ||
-      !prof_i_window_contains(&run->options->window, event->launch.start_ns,
-                              event->launch.start_ns))
-    return 0;
   size_t packet;
   prof_i_pf_begin_packet(p, PF_SEQUENCE_GLOBAL, &packet);
   prof_i_protobuf_number(&p->pb, PF_PACKET_TIMESTAMP,
@@ -356,7 +349,7 @@ static int put_scope(prof_i_export *run, prof_i_export_event *event) {
   if (event->lane >= p->lanes_named) prof_i_pf_name_lanes(run, event->lane);
   const uint64_t track = event->lane ? prof_i_pf_lane_uuid(p, run->thread, event->lane) : 0;
   const bool is_begin = event->phase == PROF_I_PHASE_BEGIN;
-  const uint64_t launch = is_begin ? put_launch(run, event->event) : 0;
+  const uint64_t launch = is_begin && event->has_launch ? put_launch(run, event->event) : 0;
   const open_event open = begin_event(run, is_begin ? event->start_ns : event->end_ns,
                                       is_begin ? PF_TYPE_BEGIN : PF_TYPE_END, track);
   if (!is_begin) return end_event(run, open);
@@ -411,7 +404,9 @@ static int put_memory(prof_i_export *run, prof_i_export_event *event) {
   if (!run->options->with_memory || memory->verb == PROF_MEMORY_COLLECT ||
       memory->verb == PROF_MEMORY_WRONG)
     return PROF_OK;
-  if (is_oom || memory->verb == PROF_MEMORY_ALLOC || memory->verb == PROF_MEMORY_FREE) {
+  const bool is_piece =
+      is_oom || memory->verb == PROF_MEMORY_ALLOC || memory->verb == PROF_MEMORY_FREE;
+  if (is_piece && !event->is_left_out) {
     const char *const name = is_oom                             ? "[OutOfMemory]"
                              : memory->verb == PROF_MEMORY_FREE ? "[memory] free"
                                                                 : "[memory] alloc";
@@ -505,6 +500,7 @@ const prof_i_exporter prof_i_pftrace_exporter = {
     .order = PROF_I_ORDER_TIME,
     .event_kinds = PROF_I_KIND(SCOPE) | PROF_I_KIND(OPEN) | PROF_I_KIND(STEP) |
                    PROF_I_KIND(INSTANT) | PROF_I_KIND(MEMORY),
+    .takes_left_out_memory = true,
     .state_bytes = sizeof(prof_i_pftrace),
     .begin = pftrace_begin,
     .thread = prof_i_pf_put_thread_begin,

@@ -32,6 +32,13 @@ typedef struct prof_i_cached_head {
   prof_i_head head;
 } prof_i_cached_head;
 
+/* What a packed capture was made of before it was unpacked. */
+typedef struct prof_i_packing {
+  uint64_t file_bytes;                /* 0: the capture is not packed */
+  uint64_t unpacked_bytes;            /* of the whole capture */
+  uint32_t packed_count, plain_count; /* extents */
+} prof_i_packing;
+
 typedef struct prof_i_source {
   const unsigned char *bytes; /* 8-byte aligned */
   uint64_t count;
@@ -41,6 +48,7 @@ typedef struct prof_i_source {
   bool is_live;           /* a process still writes, or may write, to the original of the bytes */
   bool is_elsewhere;      /* whether a process writes cannot be determined */
   bool is_copied;         /* a plain copy of a file while a process wrote to it */
+  prof_i_packing packing;
   /* Just before the bytes were copied, of a live capture whose clock can be read here; else
      zeros. */
   prof_i_clock_reading opened;

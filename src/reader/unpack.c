@@ -364,6 +364,15 @@ static int unpack_parts(prof_i_source *source, packed_parts *parts, uint64_t *ba
   return status;
 }
 
+static prof_i_packing packing_of(const prof_i_source *source, const packed_parts *parts) {
+  prof_i_packing packing = {.file_bytes = source->count};
+  for (uint32_t i = 0; i < parts->count; i++) {
+    packing.packed_count += !parts->items[i].is_plain;
+    packing.plain_count += parts->items[i].is_plain;
+  }
+  return packing;
+}
+
 int prof_i_source_unpack(prof_i_source *source, uint64_t *bad_count) {
   const uint64_t magic = PROF_I_MAGIC;
   prof_i_header header;
@@ -373,7 +382,12 @@ int prof_i_source_unpack(prof_i_source *source, uint64_t *bad_count) {
   if (header.version != PROF_I_PACKED_VERSION) return PROF_OK;
   packed_parts parts = {.version = PROF_I_FORMAT_VERSION, .plain_end = PROF_I_FIRST_UNIT_OFFSET};
   int status = find_parts(source, &parts, bad_count);
+  prof_i_packing packing = packing_of(source, &parts);
   if (status == PROF_OK) status = unpack_parts(source, &parts, bad_count);
+  if (status == PROF_OK) {
+    packing.unpacked_bytes = source->count;
+    source->packing = packing;
+  }
   free(parts.items);
   return status;
 }

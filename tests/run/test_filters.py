@@ -263,8 +263,8 @@ class FilteredExports(Nested):
         if words:
             taken = len([scope for scope in self.scopes if dict(self.CASES)[words](scope)])
             self.assertIn(
-                f"{name} is filtered: {len(self.scopes) - taken} of {len(self.scopes)} scopes are "
-                "left out, and all arrows and memory",
+                f"{name} is filtered. Left out: {len(self.scopes) - taken} of "
+                f"{len(self.scopes)} scopes\n",
                 done.stderr,
             )
             self.assertTrue(0 < taken < len(self.scopes))

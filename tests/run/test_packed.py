@@ -6,6 +6,7 @@ Run by CTest: PROF_TEST_BUILD_DIR has the command.
 import ctypes.util
 import json
 import os
+import re
 import resource
 import struct
 import subprocess
@@ -62,12 +63,55 @@ class Packed(Recorded):
         self.assertEqual(done.returncode, status, (words, done.stderr))
         return done.stdout, done.stderr
 
+    def assert_same(self, packed, plain, words):
+        """But for the line of info that says that it is packed."""
+        output, said = self.run_on(packed, *words)
+        if words[0] == "info":
+            output, count = re.subn(rb"(?m)^packed  .*\n", b"", output)
+            self.assertEqual(count, 1)
+        self.assertEqual((output, said), self.run_on(plain, *words), words)
+
+    def test_info_says_what_is_packed(self):
+        plain = self.record_many()
+        packed = self.pack(plain, "packed")
+        count, at, data = 0, HEADER_BYTES, read(packed)
+        while at < len(data):
+            self.assertEqual(data[at : at + 8], b"profpack")
+            at += struct.unpack_from("<Q", data, at + 8)[0]
+            count += 1
+        facts = json.loads(self.prof("info", packed, "--json").stdout)
+        sizes = len(data), os.path.getsize(plain)
+        self.assertEqual(
+            facts["packed"],
+            {
+                "packed_extents": count,
+                "plain_extents": 0,
+                "file_bytes": sizes[0],
+                "unpacked_bytes": sizes[1],
+                "ratio": facts["packed"]["ratio"],
+            },
+        )
+        self.assertAlmostEqual(facts["packed"]["ratio"], sizes[1] / sizes[0])
+        line = re.search(r"(?m)^packed +(.*)$", self.prof("info", packed).stdout)[1]
+        tenths = sizes[1] * 10 // sizes[0]
+        self.assertEqual(
+            line,
+            f"{count} extents packed, 0 plain; {sizes[0]} bytes, unpacked {sizes[1]}: "
+            f"{tenths // 10}.{tenths % 10} times as many",
+        )
+        alone = json.loads(self.prof("info", plain, "--json").stdout)
+        self.assertIsNone(alone.pop("packed"))
+        facts.pop("packed")
+        self.assertEqual(facts, alone)
+        self.assertEqual(alone["scopes"], 5000000)
+        self.assertNotIn("\npacked ", self.prof("info", plain).stdout)
+
     def test_every_command_reads_it_as_the_plain_one(self):
         plain = self.record()
         packed = self.pack(plain, "packed")
         self.assertLess(os.path.getsize(packed), os.path.getsize(plain) / 2)
         for words in COMMANDS:
-            self.assertEqual(self.run_on(packed, *words), self.run_on(plain, *words), words)
+            self.assert_same(packed, plain, words)
         for ending in EXPORTS:
             outputs = []
             for path in plain, packed:
@@ -81,7 +125,7 @@ class Packed(Recorded):
         self.prof("import", trace, "-o", plain)
         packed = self.pack(plain, "packed")
         for words in (*COMMANDS, ("table", "--by", "arg:layer")):
-            self.assertEqual(self.run_on(packed, *words), self.run_on(plain, *words), words)
+            self.assert_same(packed, plain, words)
 
     def test_unpacking_gives_the_plain_capture_back(self):
         plain = self.record()

@@ -36,14 +36,14 @@ static void add_forward(int64_t sequence, int64_t thread, uint64_t at_ns) {
   argue(0, "Sequence number", sequence);
   argue(1, "Fwd thread id", 0);
   argue(2, "Thread id", thread);
-  prof_i_forwards_add(&forwards, &event, at_ns, 1, 1);
+  prof_i_forwards_add(&forwards, &event, at_ns, 1, 1, false);
 }
 
 static void add_backward(int64_t sequence, int64_t forward_thread, uint64_t at_ns) {
   event.args[0] = (prof_trace_arg){.type = PROF_ARG_TENSOR}; /* shapes stand before */
   argue(1, "Sequence number", sequence);
   argue(2, "Fwd thread id", forward_thread);
-  prof_i_forwards_add(&forwards, &event, at_ns, 1, 2);
+  prof_i_forwards_add(&forwards, &event, at_ns, 1, 2, false);
 }
 
 static void expect_one(uint64_t from_ns, uint64_t to_ns) {
@@ -110,10 +110,10 @@ static void only_operators_with_numbers_are_kept(void **state) {
   add_forward(-1, 1, 10);
   argue(0, "Sequence number", 7);
   argue(1, "Thread", 1);
-  prof_i_forwards_add(&forwards, &event, 10, 1, 1);
+  prof_i_forwards_add(&forwards, &event, 10, 1, 1, false);
   event.args[0].type = PROF_ARG_F64;
   argue(1, "Thread id", 1);
-  prof_i_forwards_add(&forwards, &event, 10, 1, 1);
+  prof_i_forwards_add(&forwards, &event, 10, 1, 1, false);
   assert_int_equal(forwards.count, 0);
 }
 

@@ -138,14 +138,29 @@ static int say_refusal(int status, const char *output) {
   return EXIT_FAILED;
 }
 
+/* Appends ", 2 of 3 arrows" unless the capture, or the format, has none. */
+static void append_count(char *to, size_t room, const char *what, prof_i_filtered_count count) {
+  const size_t used = strlen(to);
+  const uint64_t all = count.written + count.left_out;
+  if (all > 0)
+    snprintf(to + used, room - used, "%s%" PRIu64 " of %" PRIu64 " %s", used > 0 ? ", " : "",
+             count.left_out, all, what);
+}
+
+static void say_what_is_filtered(const char *output, const prof_i_export_filtered *filtered) {
+  char text[256] = "";
+  append_count(text, sizeof text, "scopes", filtered->scopes);
+  append_count(text, sizeof text, "arrows", filtered->arrows);
+  append_count(text, sizeof text, "allocations and frees", filtered->memory);
+  append_count(text, sizeof text, "counters and instants", filtered->values);
+  say("prof dump: %s is filtered. Left out: %s", output, text);
+}
+
 /* Says what the file does not have. */
 static int say_what_lacks(const dump_words *w, const prof_i_export_filtered *filtered) {
   const char *const lacks = format_lacks(w->options.format);
   if (w->filter.filter && filtered->event_count == 0) return filter_says_nothing("dump");
-  if (w->filter.filter)
-    say("prof dump: %s is filtered: %" PRIu64 " of %" PRIu64
-        " scopes are left out, and all arrows and memory",
-        w->output, filtered->left_out_count, filtered->left_out_count + filtered->scope_count);
+  if (w->filter.filter) say_what_is_filtered(w->output, filtered);
   if (lacks) say("prof dump: %s has %s", w->output, lacks);
   return EXIT_OK;
 }
@@ -288,7 +303,10 @@ const prof_command command_dump = {
     .words = "FILE -o OUT [--format FORMAT] [--pack]",
     .about = "Writes a capture as a trace that viewers open.",
     .notes = FILTER_NOTES
-    " A filtered file has no arrows and no memory. A capture (.prof) cannot be filtered.",
+    " An arrow is written if both its ends are inside of scopes that pass. An allocation is "
+    "written if it is inside of such a scope, and its free with it. Counters, instants and graphs "
+    "of memory are written if they are of the process, device and steps. A capture (.prof) cannot "
+    "be filtered.",
     .statuses = FILTER_STATUSES,
     .options = options_of_dump,
     .examples = examples,

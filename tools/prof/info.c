@@ -9,7 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../../src/format/header.h"
+#include "../../src/reader/capture.h"
+#include "../../src/sink/sink.h"
 #include "commands.h"
 #include "inputs.h"
 
@@ -256,6 +257,17 @@ static void print_open_scopes(const prof_trace *trace, uint64_t open_count) {
   free(event);
 }
 
+/* Only of a packed capture. */
+static void print_packing(const prof_i_packing *packing) {
+  if (!packing->file_bytes) return;
+  const uint64_t tenths = packing->unpacked_bytes * 10 / packing->file_bytes;
+  fprintf(out,
+          "packed       %" PRIu32 " extent%s packed, %" PRIu32 " plain; %" PRIu64
+          " bytes, unpacked %" PRIu64 ": %" PRIu64 ".%" PRIu64 " times as many\n",
+          packing->packed_count, plural_ending(packing->packed_count), packing->plain_count,
+          packing->file_bytes, packing->unpacked_bytes, tenths / 10, tenths % 10);
+}
+
 static void print_info(const prof_trace *trace) {
   prof_trace_info info = {.size = sizeof info};
   char *loss = NULL;
@@ -268,6 +280,7 @@ static void print_info(const prof_trace *trace) {
   print_start(info.start_unix_ns);
   print_limits(&info);
   print_state(&info);
+  print_packing(&trace->source.packing);
   fprintf(out, "duration     %.6f s, clock %s, error %" PRIu64 " ns, %" PRIu32 " segment%s\n",
           (double)info.duration_ns / 1e9, clock_name(info.clock), info.clock_error_ns,
           info.clock_segments_count, plural_ending(info.clock_segments_count));
@@ -334,9 +347,115 @@ static int print_file(const char *word) {
   return EXIT_OK;
 }
 
+/* ---- JSON ---- */
+
+static void put_text(prof_i_sink *sink, const char *key, const char *text, size_t bytes) {
+  prof_i_sink_key(sink, key);
+  prof_i_sink_string(sink, text, bytes);
+}
+
+static void put_process(prof_i_sink *sink, const prof_trace_info *info) {
+  prof_i_sink_text(sink, "{\"process\":");
+  prof_i_sink_string(sink, info->process_name,
+                     strnlen(info->process_name, sizeof info->process_name));
+  prof_i_sink_key_u64(sink, "pid", info->pid);
+  put_text(sink, "host", info->host, strnlen(info->host, sizeof info->host));
+  prof_i_sink_key(sink, "rank");
+  if (info->rank < 0)
+    prof_i_sink_text(sink, "null");
+  else
+    prof_i_sink_i64(sink, info->rank);
+}
+
+static void put_losses(prof_i_sink *sink, const prof_trace_info *info) {
+  bool is_first = true;
+  prof_i_sink_key(sink, "lost");
+  prof_i_sink_text(sink, "{");
+  for (int i = 0; i < PROF_LOSS_COUNT; i++) {
+    if (!info->lost_count[i]) continue;
+    prof_i_sink_text(sink, is_first ? "" : ",");
+    prof_i_sink_string(sink, prof_loss_name(i), strlen(prof_loss_name(i)));
+    prof_i_sink_text(sink, ":");
+    prof_i_sink_u64(sink, info->lost_count[i]);
+    is_first = false;
+  }
+  prof_i_sink_text(sink, "}");
+}
+
+static void put_packing(prof_i_sink *sink, const prof_i_packing *packing) {
+  prof_i_sink_key(sink, "packed");
+  if (!packing->file_bytes) {
+    prof_i_sink_text(sink, "null");
+    return;
+  }
+  prof_i_sink_text(sink, "{\"packed_extents\":");
+  prof_i_sink_u64(sink, packing->packed_count);
+  prof_i_sink_key_u64(sink, "plain_extents", packing->plain_count);
+  prof_i_sink_key_u64(sink, "file_bytes", packing->file_bytes);
+  prof_i_sink_key_u64(sink, "unpacked_bytes", packing->unpacked_bytes);
+  prof_i_sink_key(sink, "ratio");
+  prof_i_sink_double(sink, (double)packing->unpacked_bytes / (double)packing->file_bytes);
+  prof_i_sink_text(sink, "}");
+}
+
+static const char *state_word(const prof_trace_info *info) {
+  if (info->is_live) return "running";
+  if (info->is_copy) return "copy";
+  if (info->was_clean) return "stopped";
+  return info->is_elsewhere ? "unknown" : "ended without a stop";
+}
+
+/* One line. */
+static int print_json(void *user, const char *path) {
+  enum { TEXT_BYTES_MAX = 1 << 20 };
+  prof_trace *const trace = open_capture(path);
+  prof_trace_info info = {.size = sizeof info};
+  data_printer printer = {{0}, 0};
+  prof_i_sink sink;
+  char *text;
+  size_t bytes;
+  (void)user;
+  if (!trace) return EXIT_FAILED;
+  prof_trace_info_get(trace, &info);
+  int status = prof_i_sink_open_memory(&sink, TEXT_BYTES_MAX);
+  if (status != PROF_OK) {
+    prof_trace_destroy(trace);
+    return say_status("info", status);
+  }
+  put_process(&sink, &info);
+  put_text(&sink, "state", state_word(&info), strlen(state_word(&info)));
+  put_text(&sink, "policy", policy_name(info.policy), strlen(policy_name(info.policy)));
+  put_text(&sink, "clock", clock_name(info.clock), strlen(clock_name(info.clock)));
+  prof_i_sink_key_u64(&sink, "start_unix_ns", info.start_unix_ns);
+  prof_i_sink_key_u64(&sink, "duration_ns", info.duration_ns);
+  prof_i_sink_key_u64(&sink, "clock_error_ns", info.clock_error_ns);
+  prof_i_sink_key_u64(&sink, "level", info.level);
+  prof_i_sink_key_u64(&sink, "events", info.event_count);
+  prof_i_sink_key_u64(&sink, "scopes", info.scope_count);
+  prof_i_sink_key_u64(&sink, "open", info.open_count);
+  prof_i_sink_key_u64(&sink, "skipped", info.skipped_count);
+  prof_i_sink_key_u64(&sink, "damaged", info.bad_count);
+  prof_i_sink_key_u64(&sink, "threads", info.thread_count);
+  prof_i_sink_key_u64(&sink, "devices", info.device_count);
+  put_losses(&sink, &info);
+  put_packing(&sink, &trace->source.packing);
+  prof_i_sink_text(&sink, "}\n");
+  prof_trace_destroy(trace);
+  status = prof_i_sink_take(&sink, &text, &bytes);
+  if (status != PROF_OK) return say_status("info", status);
+  print_data(&printer, text, bytes);
+  prof_free(text);
+  return EXIT_OK;
+}
+
 static int execute_info(int argc, char **argv) {
-  if (command_option_next(&command_info, argc, argv) != -1) return EXIT_USAGE;
+  bool is_json = false;
+  for (int c; (c = command_option_next(&command_info, argc, argv)) != -1;) {
+    if (c != 'j') return EXIT_USAGE;
+    is_json = true;
+  }
   if (argc - optind != 1) return refuse_words("info", "takes one capture", NULL);
+  if (is_json) return input_each_capture("info", argv[optind], print_json, NULL);
   const unsigned columns = terminal_columns(STDOUT_FILENO);
   char *text = NULL;
   size_t bytes = 0;
@@ -352,17 +471,22 @@ static int execute_info(int argc, char **argv) {
   return is_whole ? status : EXIT_FAILED;
 }
 
+static const command_option options_of_info[] = {
+    {.name = "json", .help = "the main facts as one JSON object a capture; times in ns", .id = 'j'},
+    {0}};
+
 static const command_example examples[] = {
     {"prof info trace.prof", "what the capture holds, and what it lost"}, {0}};
 
 const prof_command command_info = {
     .name = "info",
     .summary = "what a capture holds, what it lost, what was open",
-    .words = "FILE",
+    .words = "FILE [--json]",
     .about =
         "Prints one screen about a capture: its process, time, events, losses, devices and "
         "threads, and the scopes that were open at its end. Of a file of prof merge: a line for "
         "each of its captures.",
+    .options = options_of_info,
     .examples = examples,
     .execute = execute_info,
     .reads_captures = true};
