@@ -199,13 +199,24 @@ static int put_api(prof_i_export *run, const api_row *row) {
   return writer_status(w);
 }
 
+/* Arguments of a call, as JSON. RPD's own tools write the text into JSON without its quotes, and
+   break at a backslash. So a text with one loses both. */
+static uint64_t put_arguments(rpd_writer *w) {
+  const prof_i_text arguments = prof_i_event_text_args(&w->texts);
+  char *const text = w->texts.sink.buffer;
+  size_t bytes = 0;
+  if (!arguments.bytes) return w->empty_argument;
+  if (!memchr(text, '\\', (size_t)arguments.bytes)) return new_ustring(w, arguments);
+  for (size_t i = 0; i < arguments.bytes; i++)
+    if (text[i] != '\\' && text[i] != '"') text[bytes++] = text[i];
+  return new_ustring(w, (prof_i_text){text, bytes});
+}
+
 static int put_call(prof_i_export *run, const prof_i_export_event *event) {
   rpd_writer *const w = run->state;
-  const prof_i_text arguments = prof_i_event_text_args(&w->texts);
-  const uint64_t argument = arguments.bytes ? new_ustring(w, arguments) : w->empty_argument;
   return put_api(run, &(api_row){event->start_ns, event->end_ns, string_id(w, event->name),
                                  string_id(w, event->category),
-                                 string_id(w, call_domain(event->category)), argument});
+                                 string_id(w, call_domain(event->category)), put_arguments(w)});
 }
 
 static int put_scope(prof_i_export *run, const prof_i_export_event *event) {
@@ -280,22 +291,20 @@ static int rpd_thread(prof_i_export *run, const prof_trace_thread *thread) {
   return w->gpu == UINT32_MAX ? fail_no_memory(run) : writer_status(w);
 }
 
-/* RPD's name for the type. prof import takes the others as categories. */
+static bool text_is(prof_i_text text, const char *word) {
+  return text.bytes == strlen(word) && memcmp(text.data, word, strlen(word)) == 0;
+}
+
+/* RPD's name for the type, or the category. prof import makes a category of it. */
 static prof_i_text op_type(const prof_i_export_event *event) {
-  switch (event->event->launch.record) {
-    case PROF_BACKEND_KERNEL:
-      return text_of("KernelExecution");
-    case PROF_BACKEND_COPY:
-      return text_of("Copy");
-    case PROF_BACKEND_FILL:
-      return text_of("FillBuffer");
-    case 0:
-      return text_of("gpu_user_annotation");
-    case PROF_RECORD_ANNOTATION:
-      return text_of("annotation");
-    default:
-      return event->category;
-  }
+  static const struct {
+    const char *category, *type;
+  } types[] = {{"kernel", "KernelExecution"}, {"gpu_memcpy", "Copy"}, {"gpu_memset", "FillBuffer"}};
+  if (event->event->launch.record == 0) return text_of("gpu_user_annotation");
+  if (event->event->launch.record == PROF_RECORD_ANNOTATION) return text_of("annotation");
+  for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+    if (text_is(event->category, types[i].category)) return text_of(types[i].type);
+  return event->category;
 }
 
 static const prof_trace_arg *find_arg(const prof_event *event, const char *key, uint32_t type) {

@@ -99,17 +99,21 @@ static const char *const own_queries[] = {
     " FROM prof_counters c JOIN prof_names n ON n.id = c.name_id"
     " JOIN prof_threads t ON t.id = c.thread_id LEFT JOIN prof_devices d ON d.id = c.device_id"
     " ORDER BY c.at_ns, c.id",
+    /* What is reserved is that of the pool's last row which says it. */
     "SELECT '{\"ph\":\"i\",\"s\":\"t\",' || " ROW NAMED(
         "'\"cpu_instant_event\"'",
         "CASE m.verb WHEN 'oom' THEN '\"[OutOfMemory]\"' ELSE '\"[memory]\"' END") TS("m.at_ns")
     ARGS("',\"Addr\":' || m.address || ',\"Bytes\":' ||"
         " CASE m.verb WHEN 'free' THEN -m.bytes ELSE m.bytes END || ',\"Total Allocated\":' ||"
-        " m.used_bytes || ',\"Total Reserved\":' || coalesce(m.allocated_bytes, 0) ||"
+        " m.used_bytes || ',\"Total Reserved\":' || m.reserved_bytes ||"
         " CASE WHEN d.id IS NULL THEN ',\"Device Type\":0,\"Device Id\":-1'"
         " ELSE ',\"Device Type\":1,\"Device Id\":' || d.number END || CASE WHEN"
         " m.requested_bytes = m.bytes THEN '' ELSE ',\"Requested\":' || m.requested_bytes END ||"
-        " coalesce(',\"Tag\":' || json_quote(m.tag), '')")
-    " FROM prof_memory m JOIN prof_threads t ON t.id = m.thread_id"
+        " CASE WHEN m.tag IS NULL THEN '' ELSE ',\"Tag\":' || json_quote(m.tag) END")
+    " FROM (SELECT r.*, coalesce(max(r.allocated_bytes) OVER (PARTITION BY r.pool_id, r.part),"
+    " b.allocated_before_bytes) AS reserved_bytes FROM (SELECT *, count(allocated_bytes) OVER"
+    " (PARTITION BY pool_id ORDER BY at_ns, id) AS part FROM prof_memory) r JOIN prof_pools b"
+    " ON b.id = r.pool_id) m JOIN prof_threads t ON t.id = m.thread_id"
     " JOIN prof_pools p ON p.id = m.pool_id LEFT JOIN prof_devices d ON d.id = p.device_id"
     " WHERE m.verb IN ('alloc', 'free', 'oom') ORDER BY m.at_ns, m.id",
     /* Both ends of an arrow get the number of its begin. Ends without the other are left out. */
@@ -139,8 +143,9 @@ static const char *const rpd_queries[] = {
         "unfinished", ",\"unfinished\":true") "|| " WORD("async", ",\"asynchronous\":true")
         "|| " WORD("moved", ",\"ended on another thread\":true") "|| " WORD(
             "skipped", ",\"skipped\":true") "|| CASE WHEN D.string = 'prof step' THEN"
-        " ',\"step mark\":' || substr(U.string, 14) ELSE '' END || CASE WHEN N.string <>"
-        " 'UserMarker' AND json_valid(U.string) THEN " INNER("U.string") " ELSE '' END")
+        " ',\"step mark\":' || substr(U.string, 14) ELSE '' END || CASE WHEN N.string ="
+        " 'UserMarker' OR U.string = '' THEN '' WHEN json_valid(U.string) THEN " INNER("U.string")
+        " ELSE ',\"args\":' || json_quote(U.string) END")
     " FROM rocpd_api A JOIN rocpd_string D ON D.id = A.domain_id"
     " JOIN rocpd_string C ON C.id = A.category_id JOIN rocpd_string N ON N.id = A.apiName_id"
     " JOIN rocpd_ustring U ON U.id = A.args_id"
