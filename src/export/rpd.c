@@ -53,7 +53,7 @@ typedef struct rpd_work {
 
 typedef struct rpd_writer {
   prof_i_sqlite *database;
-#define MEMBER(name, columns, count) prof_i_insert name;
+#define MEMBER(name, columns, count) prof_i_insert *name;
   RPD_INSERTS(MEMBER)
 #undef MEMBER
   prof_i_event_text texts;
@@ -90,17 +90,17 @@ static uint32_t string_id(rpd_writer *w, prof_i_text text) {
   bool is_new;
   const uint32_t id = prof_i_name_id(&w->string_ids, &name, &is_new);
   if (!is_new) return id;
-  prof_i_insert_put(&w->strings, id);
-  prof_i_insert_put_text(&w->strings, prof_i_event_text_clean(&w->texts, text));
-  prof_i_insert_row(&w->strings);
+  prof_i_insert_put(w->strings, id);
+  prof_i_insert_put_text(w->strings, prof_i_event_text_clean(&w->texts, text));
+  prof_i_insert_row(w->strings);
   return id;
 }
 
 /* Of arguments. Names have even numbers, and texts that come once have odd ones. */
 static uint64_t add_ustring(rpd_writer *w, uint64_t id, prof_i_text text) {
-  prof_i_insert_put_u64(&w->ustrings, id);
-  prof_i_insert_put_text(&w->ustrings, prof_i_event_text_clean(&w->texts, text));
-  prof_i_insert_row(&w->ustrings);
+  prof_i_insert_put_u64(w->ustrings, id);
+  prof_i_insert_put_text(w->ustrings, prof_i_event_text_clean(&w->texts, text));
+  prof_i_insert_row(w->ustrings);
   return id;
 }
 
@@ -186,16 +186,16 @@ static int put_api(prof_i_export *run, const api_row *row) {
   rpd_writer *const w = run->state;
   const prof_i_tids *const ids = &run->tids[run->thread];
   if (!row->name || !row->category || !row->domain || !row->argument) return fail_no_memory(run);
-  prof_i_insert_put_u64(&w->apis, ++w->api_id);
-  prof_i_insert_put_u64(&w->apis, ids->pid);
-  prof_i_insert_put_u64(&w->apis, ids->first);
-  prof_i_insert_put_u64(&w->apis, run->info.start_ns + row->start_ns);
-  prof_i_insert_put_u64(&w->apis, run->info.start_ns + row->end_ns);
-  prof_i_insert_put(&w->apis, row->name);
-  prof_i_insert_put(&w->apis, row->category);
-  prof_i_insert_put(&w->apis, row->domain);
-  prof_i_insert_put_u64(&w->apis, row->argument);
-  prof_i_insert_row(&w->apis);
+  prof_i_insert_put_u64(w->apis, ++w->api_id);
+  prof_i_insert_put_u64(w->apis, ids->pid);
+  prof_i_insert_put_u64(w->apis, ids->first);
+  prof_i_insert_put_u64(w->apis, run->info.start_ns + row->start_ns);
+  prof_i_insert_put_u64(w->apis, run->info.start_ns + row->end_ns);
+  prof_i_insert_put(w->apis, row->name);
+  prof_i_insert_put(w->apis, row->category);
+  prof_i_insert_put(w->apis, row->domain);
+  prof_i_insert_put_u64(w->apis, row->argument);
+  prof_i_insert_row(w->apis);
   return writer_status(w);
 }
 
@@ -271,9 +271,9 @@ static uint32_t gpu_id(rpd_writer *w, prof_device device) {
 }
 
 static void put_tag(rpd_writer *w, const char *tag, prof_i_text value) {
-  prof_i_insert_put_text(&w->metadata, text_of(tag));
-  prof_i_insert_put_text(&w->metadata, prof_i_event_text_clean(&w->texts, value));
-  prof_i_insert_row(&w->metadata);
+  prof_i_insert_put_text(w->metadata, text_of(tag));
+  prof_i_insert_put_text(w->metadata, prof_i_event_text_clean(&w->texts, value));
+  prof_i_insert_row(w->metadata);
 }
 
 static void put_tag_number(rpd_writer *w, const char *tag, uint64_t value) {
@@ -360,15 +360,15 @@ static int put_op(prof_i_export *run, const prof_i_export_event *event) {
   if (!name || !type) return fail_no_memory(run);
   const uint32_t launch = prof_i_work_links_work(&w->links, event->event, ++w->op_id);
   if (launch != UINT32_MAX) keep_work(w, launch, event->event, name);
-  prof_i_insert_put_u64(&w->ops, w->op_id);
-  prof_i_insert_put(&w->ops, w->gpu);
-  prof_i_insert_put_u64(&w->ops, run->tids[run->thread].first);
-  prof_i_insert_put(&w->ops, 0);
-  prof_i_insert_put_u64(&w->ops, run->info.start_ns + event->start_ns);
-  prof_i_insert_put_u64(&w->ops, run->info.start_ns + event->end_ns);
-  prof_i_insert_put(&w->ops, name);
-  prof_i_insert_put(&w->ops, type);
-  prof_i_insert_row(&w->ops);
+  prof_i_insert_put_u64(w->ops, w->op_id);
+  prof_i_insert_put(w->ops, w->gpu);
+  prof_i_insert_put_u64(w->ops, run->tids[run->thread].first);
+  prof_i_insert_put(w->ops, 0);
+  prof_i_insert_put_u64(w->ops, run->info.start_ns + event->start_ns);
+  prof_i_insert_put_u64(w->ops, run->info.start_ns + event->end_ns);
+  prof_i_insert_put(w->ops, name);
+  prof_i_insert_put(w->ops, type);
+  prof_i_insert_row(w->ops);
   w->counts.scopes += event->event->kind == PROF_EVENT_SCOPE;
   w->counts.unfinished += event->event->kind == PROF_EVENT_OPEN;
   return writer_status(w);
@@ -383,26 +383,26 @@ static void put_stream(prof_i_insert *row, uint64_t stream) {
 }
 
 static void put_kernel_api(rpd_writer *w, uint64_t api, const rpd_work *work) {
-  prof_i_insert_put_u64(&w->kernels, api);
-  put_stream(&w->kernels, work->stream);
-  for (int i = 0; i < 3; i++) prof_i_insert_put(&w->kernels, work->grid[i]);
-  for (int i = 0; i < 3; i++) prof_i_insert_put(&w->kernels, work->block[i]);
-  prof_i_insert_put_u64(&w->kernels, work->bytes);
-  prof_i_insert_put(&w->kernels, 0);
-  prof_i_insert_put(&w->kernels, work->name);
-  prof_i_insert_row(&w->kernels);
+  prof_i_insert_put_u64(w->kernels, api);
+  put_stream(w->kernels, work->stream);
+  for (int i = 0; i < 3; i++) prof_i_insert_put(w->kernels, work->grid[i]);
+  for (int i = 0; i < 3; i++) prof_i_insert_put(w->kernels, work->block[i]);
+  prof_i_insert_put_u64(w->kernels, work->bytes);
+  prof_i_insert_put(w->kernels, 0);
+  prof_i_insert_put(w->kernels, work->name);
+  prof_i_insert_row(w->kernels);
 }
 
 static void put_copy_api(rpd_writer *w, uint64_t api, const rpd_work *work) {
-  prof_i_insert_put_u64(&w->copies, api);
-  put_stream(&w->copies, work->stream);
-  prof_i_insert_put_u64(&w->copies, work->bytes);
-  for (int i = 0; i < 2; i++) prof_i_insert_put(&w->copies, 0); /* width, height */
-  prof_i_insert_put(&w->copies, work->copy_kind);
-  for (int i = 0; i < 2; i++) prof_i_insert_put_text(&w->copies, text_of("")); /* dst, src */
-  for (int i = 0; i < 2; i++) prof_i_insert_put(&w->copies, work->device);
-  for (int i = 0; i < 2; i++) prof_i_insert_put(&w->copies, 0); /* sync, pinned */
-  prof_i_insert_row(&w->copies);
+  prof_i_insert_put_u64(w->copies, api);
+  put_stream(w->copies, work->stream);
+  prof_i_insert_put_u64(w->copies, work->bytes);
+  for (int i = 0; i < 2; i++) prof_i_insert_put(w->copies, 0); /* width, height */
+  prof_i_insert_put(w->copies, work->copy_kind);
+  for (int i = 0; i < 2; i++) prof_i_insert_put_text(w->copies, text_of("")); /* dst, src */
+  for (int i = 0; i < 2; i++) prof_i_insert_put(w->copies, work->device);
+  for (int i = 0; i < 2; i++) prof_i_insert_put(w->copies, 0); /* sync, pinned */
+  prof_i_insert_row(w->copies);
 }
 
 /* A call has one row of each: of the first kernel and the first copy that it launched. */
@@ -416,9 +416,9 @@ static int put_links(prof_i_export *run) {
     const prof_i_work_link *const link = &w->links.links[i];
     const rpd_work *const work = &w->works[i];
     if (!link->scope_id || !link->work_id) continue;
-    prof_i_insert_put_u64(&w->api_ops, link->scope_id);
-    prof_i_insert_put_u64(&w->api_ops, link->work_id);
-    prof_i_insert_row(&w->api_ops);
+    prof_i_insert_put_u64(w->api_ops, link->scope_id);
+    prof_i_insert_put_u64(w->api_ops, link->work_id);
+    prof_i_insert_row(w->api_ops);
     const bool is_kernel = work->record == PROF_BACKEND_KERNEL;
     const uint8_t bit = is_kernel ? 1 : 2;
     if (seen[link->scope_id] & bit || (!is_kernel && work->record != PROF_BACKEND_COPY)) continue;
@@ -453,13 +453,13 @@ static int rpd_counter(prof_i_export *run, prof_i_export_event *event) {
   }
   if (gpu == UINT32_MAX) return fail_no_memory(run);
   const char *const end = prof_i_put_double(value, event->event->value);
-  prof_i_insert_put_text(&w->monitors, text_of(is_host ? "cpu" : "gpu"));
-  prof_i_insert_put(&w->monitors, gpu);
-  prof_i_insert_put_text(&w->monitors, prof_i_event_text_clean(&w->texts, event->name));
-  prof_i_insert_put_u64(&w->monitors, run->info.start_ns + event->start_ns);
-  prof_i_insert_put_u64(&w->monitors, run->info.start_ns + event->start_ns);
-  prof_i_insert_put_text(&w->monitors, (prof_i_text){value, (uint64_t)(end - value)});
-  prof_i_insert_row(&w->monitors);
+  prof_i_insert_put_text(w->monitors, text_of(is_host ? "cpu" : "gpu"));
+  prof_i_insert_put(w->monitors, gpu);
+  prof_i_insert_put_text(w->monitors, prof_i_event_text_clean(&w->texts, event->name));
+  prof_i_insert_put_u64(w->monitors, run->info.start_ns + event->start_ns);
+  prof_i_insert_put_u64(w->monitors, run->info.start_ns + event->start_ns);
+  prof_i_insert_put_text(w->monitors, (prof_i_text){value, (uint64_t)(end - value)});
+  prof_i_insert_row(w->monitors);
   w->counts.counters++;
   return writer_status(w);
 }

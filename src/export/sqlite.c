@@ -41,7 +41,7 @@
 
 typedef struct sqlite_writer {
   prof_i_sqlite *database;
-#define MEMBER(name, columns, count) prof_i_insert name;
+#define MEMBER(name, columns, count) prof_i_insert *name;
   SQLITE_INSERTS(MEMBER)
 #undef MEMBER
   prof_i_event_text texts;
@@ -101,12 +101,12 @@ static bool add_device(sqlite_writer *w, prof_device device) {
     return false;
   w->known_devices[w->device_count++] = device;
   prof_i_device_name(device, name);
-  prof_i_insert_put(&w->devices, w->device_count);
-  prof_i_insert_put(&w->devices, device.type);
-  prof_i_insert_put(&w->devices, device.index);
-  prof_i_insert_put_text(&w->devices, text_of(name));
-  prof_i_insert_put_u64(&w->devices, prof_i_tids_device_pid(device));
-  prof_i_insert_row(&w->devices);
+  prof_i_insert_put(w->devices, w->device_count);
+  prof_i_insert_put(w->devices, device.type);
+  prof_i_insert_put(w->devices, device.index);
+  prof_i_insert_put_text(w->devices, text_of(name));
+  prof_i_insert_put_u64(w->devices, prof_i_tids_device_pid(device));
+  prof_i_insert_row(w->devices);
   return true;
 }
 
@@ -128,17 +128,17 @@ static bool put_device(sqlite_writer *w, prof_i_insert *row, prof_device device)
 static void add_name(prof_i_export *run, uint32_t id, const prof_i_name *name) {
   sqlite_writer *const w = run->state;
   const prof_i_site_info *const site = prof_i_trace_site(run->trace, name->site);
-  prof_i_insert_put(&w->names, id);
-  put_clean(w, &w->names, name->name);
-  put_clean(w, &w->names, name->category);
-  prof_i_insert_put(&w->names, site->level);
-  put_optional(w, &w->names, site->file);
+  prof_i_insert_put(w->names, id);
+  put_clean(w, w->names, name->name);
+  put_clean(w, w->names, name->category);
+  prof_i_insert_put(w->names, site->level);
+  put_optional(w, w->names, site->file);
   if (site->file.bytes)
-    prof_i_insert_put(&w->names, site->line);
+    prof_i_insert_put(w->names, site->line);
   else
-    prof_i_insert_put_null(&w->names);
-  put_optional(w, &w->names, prof_i_event_text_place(&w->texts, name->site, name->name));
-  prof_i_insert_row(&w->names);
+    prof_i_insert_put_null(w->names);
+  put_optional(w, w->names, prof_i_event_text_place(&w->texts, name->site, name->name));
+  prof_i_insert_row(w->names);
 }
 
 static bool text_is_same(prof_i_text a, const char *data, uint64_t bytes) {
@@ -173,16 +173,16 @@ static int put_scope(prof_i_export *run, const prof_i_export_event *event) {
   if (!prof_i_work_links_scope(&w->links, e, id)) return fail_no_memory(run);
   if (event->is_left_out) return PROF_OK;
   if (!name) return fail_no_memory(run);
-  prof_i_insert_put(&w->scopes, (int64_t)id);
-  prof_i_insert_put(&w->scopes, (int64_t)run->thread + 1);
-  prof_i_insert_put(&w->scopes, name);
-  prof_i_insert_put_u64(&w->scopes, event->start_ns);
-  prof_i_insert_put_u64(&w->scopes, event->end_ns - event->start_ns);
-  prof_i_insert_put_u64(&w->scopes, e->self_ns);
-  prof_i_insert_put(&w->scopes, e->depth);
-  prof_i_insert_put(&w->scopes, e->flags | (is_open ? PROF_I_SQLITE_UNFINISHED : 0));
-  put_args(w, &w->scopes);
-  prof_i_insert_row(&w->scopes);
+  prof_i_insert_put(w->scopes, (int64_t)id);
+  prof_i_insert_put(w->scopes, (int64_t)run->thread + 1);
+  prof_i_insert_put(w->scopes, name);
+  prof_i_insert_put_u64(w->scopes, event->start_ns);
+  prof_i_insert_put_u64(w->scopes, event->end_ns - event->start_ns);
+  prof_i_insert_put_u64(w->scopes, e->self_ns);
+  prof_i_insert_put(w->scopes, e->depth);
+  prof_i_insert_put(w->scopes, e->flags | (is_open ? PROF_I_SQLITE_UNFINISHED : 0));
+  put_args(w, w->scopes);
+  prof_i_insert_row(w->scopes);
   w->counts.scopes += !is_open;
   w->counts.unfinished += is_open;
   return writer_status(w);
@@ -198,20 +198,20 @@ static int put_kernel(prof_i_export *run, const prof_i_export_event *event) {
   if (!name) return fail_no_memory(run);
   const uint64_t id = ++w->kernel_id;
   prof_i_work_links_work(&w->links, e, id);
-  prof_i_insert_put(&w->kernels, (int64_t)id);
-  prof_i_insert_put(&w->kernels, (int64_t)run->thread + 1);
-  prof_i_insert_put(&w->kernels, name);
-  prof_i_insert_put_u64(&w->kernels, event->start_ns);
-  prof_i_insert_put_u64(&w->kernels, event->end_ns - event->start_ns);
-  prof_i_insert_put(&w->kernels, e->launch.record);
-  prof_i_insert_put(&w->kernels, e->flags | (is_open ? PROF_I_SQLITE_UNFINISHED : 0));
+  prof_i_insert_put(w->kernels, (int64_t)id);
+  prof_i_insert_put(w->kernels, (int64_t)run->thread + 1);
+  prof_i_insert_put(w->kernels, name);
+  prof_i_insert_put_u64(w->kernels, event->start_ns);
+  prof_i_insert_put_u64(w->kernels, event->end_ns - event->start_ns);
+  prof_i_insert_put(w->kernels, e->launch.record);
+  prof_i_insert_put(w->kernels, e->flags | (is_open ? PROF_I_SQLITE_UNFINISHED : 0));
   if (e->launch.thread < run->info.thread_count)
-    prof_i_insert_put(&w->kernels, (int64_t)e->launch.thread + 1);
+    prof_i_insert_put(w->kernels, (int64_t)e->launch.thread + 1);
   else
-    prof_i_insert_put_null(&w->kernels);
-  prof_i_insert_put_u64(&w->kernels, e->launch.start_ns);
-  put_args(w, &w->kernels);
-  prof_i_insert_row(&w->kernels);
+    prof_i_insert_put_null(w->kernels);
+  prof_i_insert_put_u64(w->kernels, e->launch.start_ns);
+  put_args(w, w->kernels);
+  prof_i_insert_row(w->kernels);
   w->counts.scopes += !is_open;
   w->counts.unfinished += is_open;
   return writer_status(w);
@@ -220,11 +220,11 @@ static int put_kernel(prof_i_export *run, const prof_i_export_event *event) {
 static int put_step(prof_i_export *run, const prof_i_export_event *event) {
   sqlite_writer *const w = run->state;
   if (event->is_left_out) return PROF_OK;
-  prof_i_insert_put(&w->steps, (int64_t)run->thread + 1);
-  prof_i_insert_put_u64(&w->steps, event->event->id);
-  prof_i_insert_put_u64(&w->steps, event->start_ns);
-  prof_i_insert_put_u64(&w->steps, event->end_ns - event->start_ns);
-  prof_i_insert_row(&w->steps);
+  prof_i_insert_put(w->steps, (int64_t)run->thread + 1);
+  prof_i_insert_put_u64(w->steps, event->event->id);
+  prof_i_insert_put_u64(w->steps, event->start_ns);
+  prof_i_insert_put_u64(w->steps, event->end_ns - event->start_ns);
+  prof_i_insert_row(w->steps);
   w->counts.steps++;
   return writer_status(w);
 }
@@ -233,11 +233,11 @@ static int put_instant(prof_i_export *run, const prof_i_export_event *event) {
   sqlite_writer *const w = run->state;
   const uint32_t name = name_of(run, event);
   if (!name) return fail_no_memory(run);
-  prof_i_insert_put(&w->instants, (int64_t)run->thread + 1);
-  prof_i_insert_put(&w->instants, name);
-  prof_i_insert_put_u64(&w->instants, event->start_ns);
-  put_args(w, &w->instants);
-  prof_i_insert_row(&w->instants);
+  prof_i_insert_put(w->instants, (int64_t)run->thread + 1);
+  prof_i_insert_put(w->instants, name);
+  prof_i_insert_put_u64(w->instants, event->start_ns);
+  put_args(w, w->instants);
+  prof_i_insert_row(w->instants);
   w->counts.instants++;
   return writer_status(w);
 }
@@ -268,20 +268,20 @@ static int put_memory(prof_i_export *run, const prof_i_export_event *event) {
   sqlite_writer *const w = run->state;
   const prof_event_memory *const memory = &event->event->memory;
   if (!run->options->with_memory) return PROF_OK;
-  prof_i_insert_put(&w->memory, (int64_t)run->thread + 1);
-  prof_i_insert_put(&w->memory, memory->pool);
-  prof_i_insert_put_u64(&w->memory, event->start_ns);
-  prof_i_insert_put_text(&w->memory, text_of(verb_name(memory->verb)));
-  prof_i_insert_put_u64(&w->memory, memory->address);
-  prof_i_insert_put_u64(&w->memory, memory->bytes);
-  prof_i_insert_put_u64(&w->memory, memory->requested_bytes);
-  prof_i_insert_put(&w->memory, memory->used_bytes);
+  prof_i_insert_put(w->memory, (int64_t)run->thread + 1);
+  prof_i_insert_put(w->memory, memory->pool);
+  prof_i_insert_put_u64(w->memory, event->start_ns);
+  prof_i_insert_put_text(w->memory, text_of(verb_name(memory->verb)));
+  prof_i_insert_put_u64(w->memory, memory->address);
+  prof_i_insert_put_u64(w->memory, memory->bytes);
+  prof_i_insert_put_u64(w->memory, memory->requested_bytes);
+  prof_i_insert_put(w->memory, memory->used_bytes);
   if (memory->allocated_bytes >= 0)
-    prof_i_insert_put(&w->memory, memory->allocated_bytes);
+    prof_i_insert_put(w->memory, memory->allocated_bytes);
   else
-    prof_i_insert_put_null(&w->memory);
-  put_optional(w, &w->memory, (prof_i_text){memory->tag, memory->tag ? memory->tag_bytes : 0});
-  prof_i_insert_row(&w->memory);
+    prof_i_insert_put_null(w->memory);
+  put_optional(w, w->memory, (prof_i_text){memory->tag, memory->tag ? memory->tag_bytes : 0});
+  prof_i_insert_row(w->memory);
   return writer_status(w);
 }
 
@@ -313,12 +313,12 @@ static int sqlite_counter(prof_i_export *run, prof_i_export_event *event) {
     return PROF_OK;
   }
   const uint32_t name = name_of(run, event);
-  prof_i_insert_put(&w->counters, (int64_t)run->thread + 1);
-  if (!name || !put_device(w, &w->counters, event->event->device)) return fail_no_memory(run);
-  prof_i_insert_put(&w->counters, name);
-  prof_i_insert_put_u64(&w->counters, event->start_ns);
-  prof_i_insert_put_double(&w->counters, event->event->value);
-  prof_i_insert_row(&w->counters);
+  prof_i_insert_put(w->counters, (int64_t)run->thread + 1);
+  if (!name || !put_device(w, w->counters, event->event->device)) return fail_no_memory(run);
+  prof_i_insert_put(w->counters, name);
+  prof_i_insert_put_u64(w->counters, event->start_ns);
+  prof_i_insert_put_double(w->counters, event->event->value);
+  prof_i_insert_row(w->counters);
   w->counts.counters++;
   return writer_status(w);
 }
@@ -327,12 +327,12 @@ static int sqlite_flow(prof_i_export *run, prof_i_export_event *event) {
   sqlite_writer *const w = run->state;
   const uint32_t name = name_of(run, event);
   if (!name) return fail_no_memory(run);
-  prof_i_insert_put(&w->arrow_ends, (int64_t)run->thread + 1);
-  prof_i_insert_put(&w->arrow_ends, name);
-  prof_i_insert_put_u64(&w->arrow_ends, event->start_ns);
-  prof_i_insert_put_u64(&w->arrow_ends, event->event->id);
-  prof_i_insert_put(&w->arrow_ends, event->event->kind == PROF_EVENT_FLOW_END);
-  prof_i_insert_row(&w->arrow_ends);
+  prof_i_insert_put(w->arrow_ends, (int64_t)run->thread + 1);
+  prof_i_insert_put(w->arrow_ends, name);
+  prof_i_insert_put_u64(w->arrow_ends, event->start_ns);
+  prof_i_insert_put_u64(w->arrow_ends, event->event->id);
+  prof_i_insert_put(w->arrow_ends, event->event->kind == PROF_EVENT_FLOW_END);
+  prof_i_insert_row(w->arrow_ends);
   w->counts.flow_ends++;
   return writer_status(w);
 }
@@ -341,31 +341,31 @@ static int sqlite_thread(prof_i_export *run, const prof_trace_thread *thread) {
   sqlite_writer *const w = run->state;
   const prof_i_tids *const ids = &run->tids[run->thread];
   prof_i_work_links_thread(&w->links, run->thread);
-  prof_i_insert_put(&w->threads, (int64_t)run->thread + 1);
-  prof_i_insert_put_u64(&w->threads, ids->is_elsewhere ? ids->pid : run->info.pid);
-  prof_i_insert_put_u64(&w->threads, thread->is_stream ? thread->stream : thread->tid);
-  put_clean(w, &w->threads, text_of(thread->name));
+  prof_i_insert_put(w->threads, (int64_t)run->thread + 1);
+  prof_i_insert_put_u64(w->threads, ids->is_elsewhere ? ids->pid : run->info.pid);
+  prof_i_insert_put_u64(w->threads, thread->is_stream ? thread->stream : thread->tid);
+  put_clean(w, w->threads, text_of(thread->name));
   const prof_device host = {.type = PROF_DEVICE_CPU};
-  if (!put_device(w, &w->threads, thread->is_stream ? thread->device : host))
+  if (!put_device(w, w->threads, thread->is_stream ? thread->device : host))
     return fail_no_memory(run);
-  prof_i_insert_put_u64(&w->threads, ids->pid);
-  prof_i_insert_put_u64(&w->threads, ids->first);
-  prof_i_insert_row(&w->threads);
+  prof_i_insert_put_u64(w->threads, ids->pid);
+  prof_i_insert_put_u64(w->threads, ids->first);
+  prof_i_insert_row(w->threads);
   return writer_status(w);
 }
 
 /* ---- the head and the tail ---- */
 
 static void put_number(sqlite_writer *w, const char *key, int64_t value) {
-  prof_i_insert_put_text(&w->metadata, text_of(key));
-  prof_i_insert_put(&w->metadata, value);
-  prof_i_insert_row(&w->metadata);
+  prof_i_insert_put_text(w->metadata, text_of(key));
+  prof_i_insert_put(w->metadata, value);
+  prof_i_insert_row(w->metadata);
 }
 
 static void put_text(sqlite_writer *w, const char *key, prof_i_text text) {
-  prof_i_insert_put_text(&w->metadata, text_of(key));
-  put_clean(w, &w->metadata, text);
-  prof_i_insert_row(&w->metadata);
+  prof_i_insert_put_text(w->metadata, text_of(key));
+  put_clean(w, w->metadata, text);
+  prof_i_insert_row(w->metadata);
 }
 
 static void put_info(prof_i_export *run) {
@@ -393,9 +393,9 @@ static void put_info(prof_i_export *run) {
 static void put_losses(prof_i_export *run) {
   sqlite_writer *const w = run->state;
   for (int i = 0; i < PROF_LOSS_COUNT; i++) {
-    prof_i_insert_put_text(&w->losses, text_of(prof_loss_name(i)));
-    prof_i_insert_put_u64(&w->losses, run->info.lost_count[i]);
-    prof_i_insert_row(&w->losses);
+    prof_i_insert_put_text(w->losses, text_of(prof_loss_name(i)));
+    prof_i_insert_put_u64(w->losses, run->info.lost_count[i]);
+    prof_i_insert_row(w->losses);
   }
 }
 
@@ -404,12 +404,12 @@ static bool put_pools(prof_i_export *run) {
   const prof_i_catalog *const catalog = &run->trace->catalog;
   for (uint32_t i = 0; i < catalog->pool_count; i++) {
     const prof_i_pool_record *const pool = &catalog->pools[i];
-    prof_i_insert_put(&w->pools, pool->number);
-    put_clean(w, &w->pools, pool->name);
-    if (!put_device(w, &w->pools, pool->device)) return false;
-    prof_i_insert_put_u64(&w->pools, pool->used_before);
-    prof_i_insert_put_u64(&w->pools, pool->allocated_before);
-    prof_i_insert_row(&w->pools);
+    prof_i_insert_put(w->pools, pool->number);
+    put_clean(w, w->pools, pool->name);
+    if (!put_device(w, w->pools, pool->device)) return false;
+    prof_i_insert_put_u64(w->pools, pool->used_before);
+    prof_i_insert_put_u64(w->pools, pool->allocated_before);
+    prof_i_insert_row(w->pools);
   }
   return true;
 }
@@ -417,12 +417,12 @@ static bool put_pools(prof_i_export *run) {
 /* Frees the text. at_ns: NULL if it has no time. */
 static int put_mark(sqlite_writer *w, const char *kind, const uint64_t *at_ns, char *text) {
   if (at_ns)
-    prof_i_insert_put_u64(&w->marks, *at_ns);
+    prof_i_insert_put_u64(w->marks, *at_ns);
   else
-    prof_i_insert_put_null(&w->marks);
-  prof_i_insert_put_text(&w->marks, text_of(kind));
-  put_clean(w, &w->marks, text_of(text));
-  prof_i_insert_row(&w->marks);
+    prof_i_insert_put_null(w->marks);
+  prof_i_insert_put_text(w->marks, text_of(kind));
+  put_clean(w, w->marks, text_of(text));
+  prof_i_insert_row(w->marks);
   prof_free(text);
   return writer_status(w);
 }
@@ -473,9 +473,9 @@ static void put_links(sqlite_writer *w) {
   prof_i_work_links_thread(&w->links, UINT32_MAX);
   for (uint32_t i = 0; i < w->links.launches.count; i++) {
     if (!w->links.links[i].scope_id || !w->links.links[i].work_id) continue;
-    prof_i_insert_put_u64(&w->launches, w->links.links[i].work_id);
-    prof_i_insert_put_u64(&w->launches, w->links.links[i].scope_id);
-    prof_i_insert_row(&w->launches);
+    prof_i_insert_put_u64(w->launches, w->links.links[i].work_id);
+    prof_i_insert_put_u64(w->launches, w->links.links[i].scope_id);
+    prof_i_insert_row(w->launches);
   }
 }
 

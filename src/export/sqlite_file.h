@@ -13,12 +13,8 @@
 
 typedef struct prof_i_sqlite prof_i_sqlite;
 
-/* A statement that inserts rows. Columns are put in their order, then the row is inserted. */
-typedef struct prof_i_insert {
-  prof_i_sqlite *database;
-  void *statement;
-  int column; /* columns that have been put */
-} prof_i_insert;
+/* Inserts rows into a table, several at a time. Columns are put in their order, then the row. */
+typedef struct prof_i_insert prof_i_insert;
 
 /* PROF_OK, or a status with its text; then there is nothing to close. */
 int prof_i_sqlite_open(prof_i_sink *sink, prof_i_sqlite **database_out);
@@ -26,9 +22,10 @@ int prof_i_sqlite_open(prof_i_sink *sink, prof_i_sqlite **database_out);
 /* Executes statements of SQL. */
 void prof_i_sqlite_run(prof_i_sqlite *database, const char *sql);
 
-/* table: with the names of columns, "x (a, b)". A database has at most PROF_I_INSERTS of them. */
-enum { PROF_I_INSERTS = 16, PROF_I_INSERT_COLUMNS = 16 };
-prof_i_insert prof_i_insert_begin(prof_i_sqlite *database, const char *table, int columns);
+/* table: with the names of columns, "x (a, b)". A database has at most PROF_I_INSERTS of them. NULL:
+   the database has failed; the other calls take that. */
+enum { PROF_I_INSERTS = 16, PROF_I_INSERT_COLUMNS = 12 };
+prof_i_insert *prof_i_insert_begin(prof_i_sqlite *database, const char *table, int columns);
 
 void prof_i_insert_put(prof_i_insert *row, int64_t value);
 void prof_i_insert_put_u64(prof_i_insert *row, uint64_t value); /* the same bits */
