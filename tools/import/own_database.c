@@ -66,6 +66,13 @@ static void read_rows(own_reader *own, const char *query) {
 #define LAUNCHED(id) "coalesce(',\"External id\":' || " id " || ',\"correlation\":' || " id ", '')"
 #define IF(condition, text) " CASE WHEN " condition " THEN '" text "' ELSE '' END "
 
+/* An arrow from a launch to its work, as JSON has one. */
+#define ARROW_END(pid, tid, ns) "'\"pid\":' || " pid " || ',\"tid\":' || " tid " || " TS(ns)
+#define ARROWS(id, pid, tid, ns, work_pid, work_tid, work_ns)                                      \
+  "SELECT '{\"ph\":\"s\",\"cat\":\"ac2g\",\"name\":\"ac2g\",' || " ARROW_END(pid, tid, ns) MEMBER( \
+      "id", id) "'},{\"ph\":\"f\",\"bp\":\"e\",\"cat\":\"ac2g\",\"name\":\"ac2g\",' "              \
+                "|| " ARROW_END(work_pid, work_tid, work_ns) MEMBER("id", id) "'},'"
+
 static const char *const own_queries[] = {
     "SELECT value FROM prof_metadata WHERE key = 'chrome_head'",
     "SELECT '{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":' || row_pid ||"
@@ -127,6 +134,11 @@ static const char *const own_queries[] = {
     " lead(is_end) OVER w = 1) AS is_pair FROM prof_arrow_ends WINDOW w AS"
     " (PARTITION BY arrow ORDER BY at_ns, is_end, id)) e JOIN prof_names n ON n.id = e.name"
     " JOIN prof_threads t ON t.id = e.thread_id WHERE e.is_pair ORDER BY e.number, e.is_end",
+    ARROWS("l.kernel_id", "t.row_pid", "t.row_tid", "k.launch_ns", "u.row_pid", "u.row_tid",
+           "k.start_ns")
+    " FROM prof_launches l JOIN prof_kernels k ON k.id = l.kernel_id JOIN prof_scopes s"
+    " ON s.id = l.scope_id JOIN prof_threads t ON t.id = s.thread_id JOIN prof_threads u"
+    " ON u.id = k.thread_id WHERE k.start_ns >= k.launch_ns ORDER BY l.kernel_id",
     "SELECT value FROM prof_metadata WHERE key = 'chrome_tail'"};
 
 #define WORD(word, text) IF("instr(D.string, ' " word "')", text)
@@ -166,6 +178,10 @@ static const char *const rpd_queries[] = {
     TS("M.start") ARGS("',\"value\":' || M.value")
     " FROM rocpd_monitor M JOIN rocpd_metadata P ON P.tag = CASE M.deviceType WHEN 'gpu' THEN"
     " 'prof_gpu_' || M.deviceId ELSE 'prof_pid' END ORDER BY M.start, M.id",
+    ARROWS("L.id", "A.pid", "A.tid", "A.start", "P.value", "O.queueId", "O.start")
+    " FROM rocpd_api_ops L JOIN rocpd_api A ON A.id = L.api_id JOIN rocpd_op O ON O.id = L.op_id"
+    " JOIN rocpd_metadata P ON P.tag = 'prof_gpu_' || O.gpuId WHERE O.start >= A.start"
+    " ORDER BY L.id",
     "SELECT value FROM rocpd_metadata WHERE tag = 'prof_tail'"};
 
 /* Replaces each $E of a query. To free(). */
