@@ -240,7 +240,7 @@ typedef enum prof_format {
   /* By the path's ending. .json and .json.gz: Chrome JSON. .prof: the capture itself.
      .pftrace and .pftrace.gz: Perfetto. .csv and .csv.gz: CSV.
      .folded and .folded.gz: folded stacks. .speedscope.json, also with .gz: speedscope.
-     .pb.gz and .pb: pprof. */
+     .pb.gz and .pb: pprof. .db: SQLite. .rpd: RPD. */
   PROF_FORMAT_DEFAULT = 0,
   PROF_FORMAT_CHROME = 1,     /* complete (X) events, laid out as torch.profiler writes them */
   PROF_FORMAT_RAF = 2,        /* RAF's log: B/E pairs, args_string, tid = category */
@@ -250,7 +250,9 @@ typedef enum prof_format {
   PROF_FORMAT_FOLDED = 6,     /* folded stacks with self time in ns, for flamegraph.pl */
   PROF_FORMAT_SPEEDSCOPE = 7, /* speedscope's JSON: self time of call paths */
   PROF_FORMAT_PPROF = 8,      /* pprof's profile.proto: calls and self time of call paths */
-  PROF_FORMAT_PACKED = 9      /* the capture, compressed; needs zstd on the machine */
+  PROF_FORMAT_PACKED = 9,     /* the capture, compressed; needs zstd on the machine */
+  PROF_FORMAT_SQLITE = 10,    /* SQLite tables with views; needs libsqlite3 on the machine */
+  PROF_FORMAT_RPD = 11        /* SQLite as AMD's rocmProfileData; needs libsqlite3 */
 } prof_format;
 
 /* A member at the top level of Chrome JSON, as torch.profiler's add_metadata_json() writes it. */

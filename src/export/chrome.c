@@ -40,17 +40,21 @@ static int count_rows(prof_i_chrome *w, const prof_i_export_options *options) {
   return PROF_OK;
 }
 
-static int chrome_begin(prof_i_export *run) {
-  prof_i_chrome *const w = run->state;
+void prof_i_chrome_use(prof_i_chrome *w, prof_i_export *run, prof_i_sink *sink) {
   w->trace = run->trace;
-  w->sink = run->sink;
+  w->sink = sink;
   w->info = run->info;
   w->tids = run->tids;
   w->event = &run->event;
   copy_options(w, run->options);
-  prof_i_chrome_fill_short_us(w);
   w->base_ns = w->info.start_unix_ns / base_step_ns * base_step_ns;
   w->epoch_ns = w->info.start_unix_ns - w->base_ns;
+}
+
+static int chrome_begin(prof_i_export *run) {
+  prof_i_chrome *const w = run->state;
+  prof_i_chrome_use(w, run, run->sink);
+  prof_i_chrome_fill_short_us(w);
   prof_i_self_check_init(&w->check, w->info.duration_ns);
   prof_i_flows_init(&w->flows);
   w->reversal.start_ns = PROF_I_REVERSAL_NONE;

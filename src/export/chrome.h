@@ -157,6 +157,9 @@ static inline char *prof_i_chrome_append(char *to, const char *text) {
   return to + bytes;
 }
 
+/* chrome.c: prepares a state of zeros to write parts of the run's trace into the sink. */
+void prof_i_chrome_use(prof_i_chrome *w, prof_i_export *run, prof_i_sink *sink);
+
 /* chrome_meta.c: the thread or the process becomes the current track. */
 void prof_i_chrome_select_thread(prof_i_chrome *w, uint32_t index);
 void prof_i_chrome_select_process(prof_i_chrome *w);

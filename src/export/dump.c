@@ -20,7 +20,8 @@ static const size_t json_bytes_max = (size_t)1 << 30;
 static const prof_i_exporter *const exporters[] = {
     &prof_i_chrome_exporter,     &prof_i_raf_exporter,   &prof_i_capture_exporter,
     &prof_i_pftrace_exporter,    &prof_i_csv_exporter,   &prof_i_folded_exporter,
-    &prof_i_speedscope_exporter, &prof_i_pprof_exporter, &prof_i_packed_exporter};
+    &prof_i_speedscope_exporter, &prof_i_pprof_exporter, &prof_i_packed_exporter,
+    &prof_i_sqlite_exporter,     &prof_i_rpd_exporter};
 enum { EXPORTER_COUNT = sizeof exporters / sizeof *exporters };
 
 /* What to write. */

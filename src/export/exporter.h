@@ -202,7 +202,8 @@ struct prof_i_exporter {
 /* The formats of prof_dump(). */
 extern const prof_i_exporter prof_i_chrome_exporter, prof_i_raf_exporter, prof_i_capture_exporter,
     prof_i_pftrace_exporter, prof_i_csv_exporter, prof_i_folded_exporter,
-    prof_i_speedscope_exporter, prof_i_pprof_exporter, prof_i_packed_exporter;
+    prof_i_speedscope_exporter, prof_i_pprof_exporter, prof_i_packed_exporter,
+    prof_i_sqlite_exporter, prof_i_rpd_exporter;
 
 static inline prof_i_text prof_i_text_or(prof_i_text text, const char *otherwise) {
   return text.bytes > 0 ? text : (prof_i_text){otherwise, strlen(otherwise)};

@@ -117,6 +117,17 @@ void prof_i_sink_make_room(prof_i_sink *sink, size_t wanted_bytes) {
   sink->held = NULL;
 }
 
+int prof_i_sink_target(prof_i_sink *sink, prof_i_target **target_out) {
+  const prof_i_target *const target = &sink->target;
+  *target_out = &sink->target;
+  if (!sink->is_memory && !sink->gzip && !target->is_direct) return PROF_OK;
+  return prof_i_fail(PROF_E_FILE_TYPE, "cannot write a database to '%s': %s",
+                     sink->is_memory ? "memory" : target->path,
+                     sink->gzip
+                         ? "it cannot be compressed while it is written; write it without gzip"
+                         : "it has to be a regular file; give -o FILE.db or -o FILE.rpd");
+}
+
 int prof_i_sink_commit(prof_i_sink *sink) {
   if (sink->status == PROF_OK)
     sink->status = sink_write_out(sink, sink->buffer, (size_t)(sink->next - sink->buffer), true);

@@ -69,6 +69,12 @@ int prof_i_target_write(prof_i_target *target, const void *bytes, size_t count);
    or if the file is shorter. Then prof_i_target_write() may write the rest, or says why not. */
 int prof_i_target_copy(prof_i_target *target, int fd, uint64_t offset, uint64_t count,
                        uint64_t *copied_out);
+/* Of a target that is no pipe or device: bytes at any place of the file. A read may return fewer
+   bytes, at the file's end. */
+int prof_i_target_write_at(prof_i_target *target, const void *bytes, size_t count, uint64_t at);
+int prof_i_target_read_at(const prof_i_target *target, void *bytes, size_t count, uint64_t at,
+                          size_t *read_out);
+int prof_i_target_shorten(prof_i_target *target, uint64_t bytes);
 /* Gives the file its final name. The target is closed, also on failure: then nothing is left of
    it. */
 int prof_i_target_commit(prof_i_target *target);
@@ -112,6 +118,10 @@ void prof_i_sink_flush(prof_i_sink *sink);
 /* The file is its user's alone, whatever the umask. Right after the open. */
 void prof_i_sink_keep_private(prof_i_sink *sink);
 int prof_i_sink_open_memory(prof_i_sink *sink, size_t limit_bytes);
+
+/* The target of a file sink, for a format that writes at any place, as a database. Nothing else is
+   written into the sink then. Fails for a pipe, a device, gzip and memory. */
+int prof_i_sink_target(prof_i_sink *sink, prof_i_target **target_out);
 
 /* Closes a file sink. The file takes its name if nothing has failed; else the failure is returned
    and no file is there. */

@@ -159,7 +159,7 @@ static int create_named(prof_i_target *target) {
     struct stat status;
     next_temporary_name(target, attempt);
     const int fd = openat(target->folder.fd, target->temporary,
-                          O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+                          O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (fd >= 0) return file_take_descriptor(&target->file, fd, &status);
     if ((error = errno) != EEXIST) break;
   }
@@ -307,15 +307,14 @@ static int fail_write(const prof_i_target *target, int error) {
   return target_fail(target, "write", error, more);
 }
 
-/* Before each write of so many bytes. */
-static int check_write(const prof_i_target *target, uint64_t count) {
+/* Before bytes are written up to end_bytes of the file. */
+static int check_write(const prof_i_target *target, uint64_t end_bytes) {
   if (!file_is_still_ours(&target->file))
     return prof_i_fail(PROF_E_IO,
                        "cannot write '%s': the program closed its descriptor, after %llu bytes",
                        target->path, (unsigned long long)target->written_bytes);
-  if (!target->is_regular) return PROF_OK;
-  const uint64_t limit = prof_i_port_file_size_limit();
-  if (target->begin_bytes + target->written_bytes + count <= limit) return PROF_OK;
+  const uint64_t limit = target->is_regular ? prof_i_port_file_size_limit() : UINT64_MAX;
+  if (end_bytes <= limit) return PROF_OK;
   return prof_i_fail(PROF_E_NO_SPACE,
                      "cannot write '%s': past the file size limit of %llu bytes (RLIMIT_FSIZE)",
                      target->path, (unsigned long long)limit);
@@ -336,7 +335,7 @@ int prof_i_target_copy(prof_i_target *target, int fd, uint64_t offset, uint64_t 
   off_t from = (off_t)offset;
   *copied_out = 0;
   if (!target->is_regular) return PROF_OK;
-  const int status = check_write(target, count);
+  const int status = check_write(target, target->begin_bytes + target->written_bytes + count);
   if (status != PROF_OK) return status;
   while (*copied_out < count) {
     const ssize_t copied = copy_range(fd, &from, target->file.fd, (size_t)(count - *copied_out));
@@ -351,7 +350,7 @@ int prof_i_target_copy(prof_i_target *target, int fd, uint64_t offset, uint64_t 
 
 int prof_i_target_write(prof_i_target *target, const void *bytes, size_t count) {
   const char *from = bytes;
-  const int status = check_write(target, count);
+  const int status = check_write(target, target->begin_bytes + target->written_bytes + count);
   if (status != PROF_OK) return status;
   while (count > 0) {
     const ssize_t written = target->is_pipe ? write_to_pipe(target->file.fd, from, count)
@@ -369,6 +368,46 @@ int prof_i_target_write(prof_i_target *target, const void *bytes, size_t count) 
     }
   }
   start_write_out(target);
+  return PROF_OK;
+}
+
+int prof_i_target_write_at(prof_i_target *target, const void *bytes, size_t count, uint64_t at) {
+  const char *from = bytes;
+  const int status = check_write(target, at + count);
+  if (status != PROF_OK) return status;
+  while (count > 0) {
+    const ssize_t written = pwrite(target->file.fd, from, count, (off_t)at);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return fail_write(target, written == 0 ? EIO : errno);
+    from += written;
+    count -= (size_t)written;
+    at += (uint64_t)written;
+    if (at > target->written_bytes) target->written_bytes = at;
+  }
+  start_write_out(target);
+  return PROF_OK;
+}
+
+int prof_i_target_read_at(const prof_i_target *target, void *bytes, size_t count, uint64_t at,
+                          size_t *read_out) {
+  char *to = bytes;
+  *read_out = 0;
+  while (*read_out < count) {
+    const ssize_t taken =
+        pread(target->file.fd, to + *read_out, count - *read_out, (off_t)(at + *read_out));
+    if (taken < 0 && errno == EINTR) continue;
+    if (taken < 0) return target_fail(target, "read back", errno, "");
+    if (taken == 0) return PROF_OK;
+    *read_out += (size_t)taken;
+  }
+  return PROF_OK;
+}
+
+int prof_i_target_shorten(prof_i_target *target, uint64_t bytes) {
+  if (bytes >= target->written_bytes) return PROF_OK;
+  if (ftruncate(target->file.fd, (off_t)bytes) != 0) return fail_write(target, errno);
+  target->written_bytes = bytes;
+  if (target->started_bytes > bytes) target->started_bytes = bytes;
   return PROF_OK;
 }
 

@@ -355,7 +355,8 @@ static int be_secretive(char **argv) {
   char path[PATH_MAX];
   static const uint32_t formats[] = {PROF_FORMAT_CHROME,     PROF_FORMAT_RAF,   PROF_FORMAT_CAPTURE,
                                      PROF_FORMAT_PERFETTO,   PROF_FORMAT_CSV,   PROF_FORMAT_FOLDED,
-                                     PROF_FORMAT_SPEEDSCOPE, PROF_FORMAT_PPROF, PROF_FORMAT_PACKED};
+                                     PROF_FORMAT_SPEEDSCOPE, PROF_FORMAT_PPROF, PROF_FORMAT_PACKED,
+                                     PROF_FORMAT_SQLITE,     PROF_FORMAT_RPD};
   FILE *const file = fopen(SECRET "file", "w");
   if (!file || prof_start_with(&options) != PROF_OK) return 3;
   record_beside_secrets();
@@ -370,9 +371,10 @@ static int be_secretive(char **argv) {
     const prof_dump_options dump = {.size = sizeof dump, .format = formats[i]};
     snprintf(path, sizeof path, "%s.%zu", argv[2], i);
     int status = prof_dump_with(path, &dump);
-    const bool has_no_zstd = dump.format == PROF_FORMAT_PACKED && status == PROF_E_UNSUPPORTED;
+    const bool has_no_library =
+        dump.format >= PROF_FORMAT_PACKED && status == PROF_E_UNSUPPORTED; /* zstd, SQLite */
     if (status == PROF_OK && dump.format == PROF_FORMAT_PACKED) status = unpack_in_place(path);
-    if (status != PROF_OK && !has_no_zstd) return 6;
+    if (status != PROF_OK && !has_no_library) return 6;
   }
   return 0;
 }

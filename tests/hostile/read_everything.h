@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 /* cmocka needs four of the above. */
 #include <cmocka.h>
 
@@ -115,12 +116,19 @@ static inline void read_tables(const prof_trace *trace) {
 static inline void write_exports(const prof_trace *trace) {
   static const uint32_t formats[] = {PROF_FORMAT_CHROME,     PROF_FORMAT_RAF,   PROF_FORMAT_CAPTURE,
                                      PROF_FORMAT_PERFETTO,   PROF_FORMAT_CSV,   PROF_FORMAT_FOLDED,
-                                     PROF_FORMAT_SPEEDSCOPE, PROF_FORMAT_PPROF, PROF_FORMAT_PACKED};
+                                     PROF_FORMAT_SPEEDSCOPE, PROF_FORMAT_PPROF, PROF_FORMAT_PACKED,
+                                     PROF_FORMAT_SQLITE,     PROF_FORMAT_RPD};
+  char file[64];
+  snprintf(file, sizeof file, "/dev/shm/prof-read-everything-%d", (int)getpid());
   for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
     const prof_dump_options options = {.size = sizeof options, .format = formats[i]};
-    const int status = prof_trace_dump(trace, "/dev/null", &options);
-    const int has_no_zstd = options.format == PROF_FORMAT_PACKED && status == PROF_E_UNSUPPORTED;
-    if (status != PROF_OK && status != PROF_E_CHECK && !has_no_zstd)
+    const int is_database =
+        options.format == PROF_FORMAT_SQLITE || options.format == PROF_FORMAT_RPD;
+    const int status = prof_trace_dump(trace, is_database ? file : "/dev/null", &options);
+    const int has_no_library = /* zstd, SQLite */
+        options.format >= PROF_FORMAT_PACKED && status == PROF_E_UNSUPPORTED;
+    if (is_database) unlink(file);
+    if (status != PROF_OK && status != PROF_E_CHECK && !has_no_library)
       fail_msg("format %u: %s: %s", formats[i], prof_status_name(status), prof_last_error());
   }
 }

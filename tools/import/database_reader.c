@@ -159,10 +159,11 @@ void import_reader_check_schema(import_reader *reader, const char *const *tables
 
 /* Names the tables that the file has instead: "rocpd_x, y, ...". */
 static void refuse_schema(import_database *database, import_result *result) {
-  int used = snprintf(result->error, sizeof result->error,
-                      "is an SQLite database, but none that prof reads: there is no table "
-                      "rocpd_api (rpd), and no rocpd_region or rocpd_kernel_dispatch (rocprofv3); "
-                      "its tables are:");
+  int used = snprintf(
+      result->error, sizeof result->error,
+      "is an SQLite database, but none that prof reads: there is no table prof_metadata (prof), "
+      "rocpd_api (rpd), and no rocpd_region or rocpd_kernel_dispatch (rocprofv3); "
+      "its tables are:");
   import_rows rows = import_rows_begin(
       database, "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name LIMIT 8");
   int count = 0;
@@ -185,15 +186,18 @@ void import_database_read(import_state *state, const char *path, const char *fol
   if (!database) return;
   import_reader reader = {.database = database, .state = state};
   reader.event = import_make(sizeof *reader.event);
-  state->devices.is_shared = true;
-  if (import_rpd_is(database))
+  const bool is_own = import_own_database_is(database);
+  state->devices.is_shared = !is_own;
+  if (is_own)
+    import_own_database_convert(&reader, result);
+  else if (import_rpd_is(database))
     import_rpd_convert(&reader);
   else
     for (; import_rocpd_next(database, groups == 0, suffix); groups++)
       import_rocpd_convert(&reader, suffix, groups);
   if (result->end != IMPORT_REFUSED) {
     result->end = IMPORT_WHOLE;
-    if (groups == 0 && !import_rpd_is(database)) refuse_schema(database, result);
+    if (groups == 0 && !is_own && !import_rpd_is(database)) refuse_schema(database, result);
   }
   import_database_close(database);
   import_event_fini(reader.event);

@@ -1,5 +1,5 @@
-/* AMD's databases: rocmProfileData's trace.rpd (rpd.c) and the results.db of rocprofv3 (rocpd.c).
-   Their rows become events as kineto.c takes them. */
+/* Databases: prof's own (own_database.c), rocmProfileData's trace.rpd (rpd.c) and the results.db of
+   rocprofv3 (rocpd.c). Their rows become events as kineto.c takes them. */
 #ifndef PROF_IMPORT_TABLES_H
 #define PROF_IMPORT_TABLES_H
 
@@ -77,6 +77,11 @@ void import_rpd_convert(import_reader *reader);
 /* Replaces the suffix by that of the next set of tables. False: there is none. */
 bool import_rocpd_next(import_database *database, bool is_first, char suffix[IMPORT_SUFFIX_BYTES]);
 void import_rocpd_convert(import_reader *reader, const char *suffix, uint32_t group);
+
+/* A database that prof wrote: prof's own tables, or trace.rpd. */
+bool import_own_database_is(import_database *database);
+/* Sets result->end, also if it is refused. */
+void import_own_database_convert(import_reader *reader, import_result *result);
 
 /* folder: of the output. result->end is IMPORT_WHOLE, or IMPORT_REFUSED with the reason. */
 void import_database_read(import_state *state, const char *path, const char *folder,

@@ -6,6 +6,8 @@
 
 #include "convert.h"
 #include "event.h"
+#include "json.h"
+#include "json_cleaner.h"
 #include "output.h"
 #include "state.h"
 
@@ -13,6 +15,11 @@
    docs/reference/file-format.md describes them. */
 
 void import_capture_write(import_state *state, import_output *output);
+
+/* run.c: a parser whose events become the state's. */
+
+import_json *import_state_json(import_state *state);
+void import_state_note_cleaned(import_state *state, const import_json_cleaner *cleaner);
 
 /* memory.c: the instants of a trace with the names [memory] and [OutOfMemory]. */
 

@@ -134,10 +134,21 @@ static const char *wide_encoding(const char *bytes, size_t count) {
   return NULL;
 }
 
+import_json *import_state_json(import_state *state) {
+  const import_json_handlers handlers = {state, on_event, on_frame, on_other, on_metadata};
+  return import_json_create(&handlers);
+}
+
+void import_state_note_cleaned(import_state *state, const import_json_cleaner *cleaner) {
+  state->counts->changed[IMPORT_CHANGE_NOT_NUMBER] += cleaner->not_number_count;
+  state->counts->changed[IMPORT_CHANGE_CONTROL] += cleaner->control_count;
+  state->counts->changed[IMPORT_CHANGE_SURROGATE] += cleaner->surrogate_count;
+  state->counts->changed[IMPORT_CHANGE_CUT] += cleaner->cut_count;
+}
+
 static void read_input(import_state *state, import_input *input, import_result *result) {
   static const char mark[] = "\xef\xbb\xbf"; /* of UTF-8; no JSON, and there are who write it */
-  const import_json_handlers handlers = {state, on_event, on_frame, on_other, on_metadata};
-  import_json *const json = import_json_create(&handlers);
+  import_json *const json = import_state_json(state);
   char *const bytes = import_make(READ_BYTES), *const clean =
                                                    import_make(import_json_clean_room(READ_BYTES));
   import_json_cleaner cleaner = {0};
@@ -177,10 +188,7 @@ static void read_input(import_state *state, import_input *input, import_result *
   import_json_destroy(json);
   free(bytes);
   free(clean);
-  state->counts->changed[IMPORT_CHANGE_NOT_NUMBER] += cleaner.not_number_count;
-  state->counts->changed[IMPORT_CHANGE_CONTROL] += cleaner.control_count;
-  state->counts->changed[IMPORT_CHANGE_SURROGATE] += cleaner.surrogate_count;
-  state->counts->changed[IMPORT_CHANGE_CUT] += cleaner.cut_count;
+  import_state_note_cleaned(state, &cleaner);
 }
 
 static bool counts_are_empty(const import_counts *counts) {

@@ -7,7 +7,7 @@
 
 const char import_kinds[] =
     "prof import takes JSON traces (torch.profiler, Chrome, Perfetto; also .json.gz), "
-    "trace.rpd of rocmProfileData and *_results.db of rocprofv3";
+    "trace.rpd of rocmProfileData, *_results.db of rocprofv3, and databases of prof dump";
 
 typedef struct file_kind {
   const char *magic;

@@ -271,10 +271,11 @@ static int execute_dump(int argc, char **argv) {
 static const command_option options_of_dump[] = {
     {"output", 'o', "OUT",
      .help = "the file to write; its ending selects the format: .json, .pftrace, .csv, .folded, "
-             ".speedscope.json, each also with .gz behind it, .pb.gz, or .prof"},
+             ".speedscope.json, each also with .gz behind it, .pb.gz, .db, .rpd, or .prof"},
     {"format", 'f', "FORMAT",
      .help = "chrome (chrome://tracing and Perfetto), perfetto, csv, folded (flame graphs), "
-             "speedscope, pprof, raf, or capture (a copy); default by OUT's ending"},
+             "speedscope, pprof, sqlite, rpd (AMD's rocmProfileData), raf, or capture (a copy); "
+             "default by OUT's ending"},
     {.name = "pack",
      .id = 'P',
      .help = "with -o FILE.prof: a packed capture, usually in less than a tenth of the bytes. "
@@ -294,6 +295,7 @@ static const command_example examples[] = {
     {"prof dump trace.prof -o trace.json.gz", "a trace for Perfetto, compressed"},
     {"prof dump trace.prof --from 2ms --to 5ms -o part.json", "a part of it"},
     {"prof dump trace.prof --name 'load|inner' -o some.pftrace", "some scopes"},
+    {"prof dump trace.prof -o trace.db", "SQLite tables with views, for queries"},
     {"prof dump trace.prof -o small.prof --pack", "the same capture, in fewer bytes"},
     {0}};
 

@@ -22,7 +22,10 @@ static const struct {
     {"csv", PROF_FORMAT_CSV, "no arguments, arrows or memory"},
     {"folded", PROF_FORMAT_FOLDED, "only the self times of call paths"},
     {"speedscope", PROF_FORMAT_SPEEDSCOPE, "only the self times of call paths"},
-    {"pprof", PROF_FORMAT_PPROF, "only the calls and self times of call paths"}};
+    {"pprof", PROF_FORMAT_PPROF, "only the calls and self times of call paths"},
+    {"sqlite", PROF_FORMAT_SQLITE, "no clocks of devices"},
+    {"rpd", PROF_FORMAT_RPD,
+     "no arguments of scopes, no memory, no arrows between scopes, no places of functions"}};
 enum { FORMAT_COUNT = sizeof formats / sizeof *formats };
 
 int choose_format(const char *command, const char *word, uint32_t *to) {

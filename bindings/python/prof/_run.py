@@ -40,6 +40,7 @@ _RECORDS = 2  # PROF_DEVICES_RECORDS
 ENDINGS = (
     *(".speedscope.json.gz", ".speedscope.json", ".json.gz", ".json", ".prof"),
     *(".pftrace.gz", ".pftrace", ".csv.gz", ".csv", ".folded.gz", ".folded", ".pb.gz", ".pb"),
+    *(".db", ".rpd"),
 )
 
 
@@ -58,6 +59,8 @@ def _viewer(path: str) -> str:
         return "open it in https://www.speedscope.app"
     if path.endswith((".json", ".json.gz", ".pftrace", ".pftrace.gz")):
         return "open it in https://ui.perfetto.dev"
+    if path.endswith((".db", ".rpd")):
+        return "sqlite3 reads it"
     return "go tool pprof reads it" if path.endswith((".pb", ".pb.gz")) else ""
 
 

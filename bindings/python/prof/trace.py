@@ -43,6 +43,8 @@ _FORMAT_NAMES = (
     "speedscope",
     "pprof",
     "packed",
+    "sqlite",
+    "rpd",
 )
 FORMATS = {name: number for number, name in enumerate(_FORMAT_NAMES)}
 

@@ -1,0 +1,93 @@
+/* See event_text.h. Chrome JSON's own code writes the texts, into memory. */
+#include "event_text.h"
+
+#include <stdlib.h>
+
+#include "../base/log.h"
+#include "../base/text.h"
+#include "chrome.h"
+
+int prof_i_event_text_init(prof_i_event_text *t, prof_i_export *run) {
+  prof_i_chrome *const w = t->chrome = calloc(1, sizeof *w);
+  if (!w) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for the texts of events");
+  const int status = prof_i_sink_open_memory(&t->sink, SIZE_MAX);
+  if (status != PROF_OK) return status;
+  prof_i_chrome_use(w, run, &t->sink);
+  return PROF_OK;
+}
+
+void prof_i_event_text_fini(prof_i_event_text *t) {
+  if (t->sink.buffer) prof_i_sink_abandon(&t->sink);
+  free(t->chrome);
+}
+
+static void begin_text(prof_i_event_text *t) { t->sink.next = t->sink.buffer; }
+
+static prof_i_text end_text(prof_i_event_text *t) {
+  if (t->status == PROF_OK) t->status = t->sink.status;
+  return (prof_i_text){t->sink.buffer, (uint64_t)(t->sink.next - t->sink.buffer)};
+}
+
+/* Of work on a device, its row says the device and the stream. */
+prof_i_text prof_i_event_text_args(prof_i_event_text *t) {
+  prof_event *const event = t->chrome->event;
+  if (event->flags & PROF_EVENT_ON_DEVICE) {
+    event->flags &= ~(uint32_t)PROF_EVENT_ON_STREAM;
+    event->device.type = PROF_DEVICE_CPU;
+  }
+  if (!prof_i_chrome_has_args(event)) return (prof_i_text){"", 0};
+  begin_text(t);
+  prof_i_sink_text(&t->sink, "{");
+  prof_i_chrome_put_args(t->chrome, false);
+  prof_i_sink_text(&t->sink, "}");
+  return end_text(t);
+}
+
+prof_i_text prof_i_event_text_clean(prof_i_event_text *t, prof_i_text text) {
+  const char *at = text.data;
+  size_t left = (size_t)text.bytes;
+  bool is_clean = true;
+  while (left > 0 && is_clean) {
+    const char *const from = at;
+    is_clean = prof_i_utf8_take(&at, &left).data == from;
+  }
+  if (is_clean) return text;
+  begin_text(t);
+  for (at = text.data, left = (size_t)text.bytes; left > 0;) {
+    const prof_i_utf8_character character = prof_i_utf8_take(&at, &left);
+    prof_i_sink_bytes(&t->sink, character.data, character.bytes);
+  }
+  return end_text(t);
+}
+
+prof_i_text prof_i_event_text_place(prof_i_event_text *t, uint32_t number, prof_i_text name) {
+  prof_i_chrome *const w = t->chrome;
+  const prof_i_site_info *const site = prof_i_trace_site(w->trace, number);
+  size_t bytes = 0;
+  if (!prof_i_chrome_location_text(site, name, w->location_text, sizeof w->location_text, &bytes) ||
+      bytes == 0)
+    return (prof_i_text){"", 0};
+  return (prof_i_text){w->location_text + 1, bytes - 1}; /* without the comma */
+}
+
+prof_i_text prof_i_event_text_head(prof_i_event_text *t) {
+  begin_text(t);
+  prof_i_chrome_put_head(t->chrome);
+  return end_text(t);
+}
+
+prof_i_text prof_i_event_text_tail(prof_i_event_text *t, const prof_i_event_counts *counts,
+                                   const prof_i_findings *findings) {
+  t->chrome->written = (prof_i_written_counts){.scope_count = counts->scopes,
+                                               .open_count = counts->unfinished,
+                                               .step_count = counts->steps,
+                                               .instant_count = counts->instants,
+                                               .counter_count = counts->counters,
+                                               .flow_count = counts->flow_ends};
+  t->chrome->check.findings = *findings;
+  begin_text(t);
+  prof_i_chrome_put_tail(t->chrome);
+  return end_text(t);
+}
+
+uint64_t prof_i_event_text_epoch_ns(const prof_i_event_text *t) { return t->chrome->epoch_ns; }

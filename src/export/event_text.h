@@ -1,0 +1,40 @@
+/* Texts that a database has of events: arguments as a JSON object, as in Chrome JSON, and names in
+   valid UTF-8. Also the parts of Chrome JSON before and after the events, which prof import reads
+   back. A text is valid until the next call. Called by sqlite.c and rpd.c. */
+#ifndef PROF_EXPORT_EVENT_TEXT_H
+#define PROF_EXPORT_EVENT_TEXT_H
+
+#include "exporter.h"
+
+struct prof_i_chrome;
+
+typedef struct prof_i_event_text {
+  struct prof_i_chrome *chrome;
+  prof_i_sink sink; /* in memory: the text */
+  int status;       /* the first failure */
+} prof_i_event_text;
+
+/* PROF_OK or PROF_E_NO_MEMORY, with its text. Call fini also after a failure. */
+int prof_i_event_text_init(prof_i_event_text *texts, prof_i_export *run);
+void prof_i_event_text_fini(prof_i_event_text *texts);
+
+/* The arguments of run->event, which is changed. Empty: it has none. */
+prof_i_text prof_i_event_text_args(prof_i_event_text *texts);
+/* The text with U+FFFD for what is no UTF-8, and for NUL. It may be the text itself. */
+prof_i_text prof_i_event_text_clean(prof_i_event_text *texts, prof_i_text text);
+/* Members of the arguments that say where a function is: "file":"a.py","line":7. Empty: none. */
+prof_i_text prof_i_event_text_place(prof_i_event_text *texts, uint32_t site, prof_i_text name);
+
+/* What was written, for the account in the tail. */
+typedef struct prof_i_event_counts {
+  uint64_t scopes, unfinished, steps, instants, counters, flow_ends;
+} prof_i_event_counts;
+
+prof_i_text prof_i_event_text_head(prof_i_event_text *texts);
+prof_i_text prof_i_event_text_tail(prof_i_event_text *texts, const prof_i_event_counts *counts,
+                                   const prof_i_findings *findings);
+
+/* The time of the capture's start, in ns after the base of Chrome JSON's times. */
+uint64_t prof_i_event_text_epoch_ns(const prof_i_event_text *texts);
+
+#endif

@@ -1,0 +1,551 @@
+/* RPD, the SQLite format of AMD's rocmProfileData (trace.rpd, schema version 3). A scope is a row
+   UserMarker of rocpd_api, with its name as argument. A vendor's call is a row of its name. Work of
+   devices is in rocpd_op. The column domain says what RPD has no place for, and rows prof_* of
+   rocpd_metadata have what prof import needs. tools/import/own_database.c reads it back. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <prof/backend.h>
+
+#include "../base/log.h"
+#include "../base/text.h"
+#include "../reader/capture.h"
+#include "event_text.h"
+#include "name_ids.h"
+#include "rpd_schema.h"
+#include "sqlite_file.h"
+#include "work_links.h"
+
+/* The statements, with their columns. */
+#define RPD_INSERTS(X)                                                                             \
+  X(metadata, "rocpd_metadata (tag, value)", 2)                                                    \
+  X(strings, "rocpd_string (id, string)", 2)                                                       \
+  X(ustrings, "rocpd_ustring (id, string)", 2)                                                     \
+  X(apis, "rocpd_api (id, pid, tid, start, \"end\", apiName_id, category_id, domain_id, args_id)", \
+    9)                                                                                             \
+  X(ops, "rocpd_op (id, gpuId, queueId, sequenceId, start, \"end\", description_id, opType_id)",   \
+    8)                                                                                             \
+  X(api_ops, "rocpd_api_ops (api_id, op_id)", 2)                                                   \
+  X(kernels,                                                                                       \
+    "rocpd_kernelapi (api_ptr_id, stream, gridX, gridY, gridZ, workgroupX, workgroupY,"            \
+    " workgroupZ, groupSegmentSize, privateSegmentSize, kernelName_id)",                           \
+    11)                                                                                            \
+  X(copies,                                                                                        \
+    "rocpd_copyapi (api_ptr_id, stream, size, width, height, kind, dst, src, dstDevice,"           \
+    " srcDevice, sync, pinned)",                                                                   \
+    12)                                                                                            \
+  X(monitors, "rocpd_monitor (deviceType, deviceId, monitorType, start, \"end\", value)", 6)
+
+/* The strings of a call site's own name and category. 0: not numbered. */
+typedef struct rpd_site {
+  uint32_t name, category;
+} rpd_site;
+
+/* What a launch's call has of its work, until both rows are known. */
+typedef struct rpd_work {
+  uint64_t bytes; /* of a copy; of a kernel its shared memory */
+  uint64_t stream;
+  uint32_t grid[3], block[3];
+  uint32_t record; /* prof_backend_kind; 0: nothing */
+  uint32_t name, copy_kind, device;
+} rpd_work;
+
+typedef struct rpd_writer {
+  prof_i_sqlite *database;
+#define MEMBER(name, columns, count) prof_i_insert *name;
+  RPD_INSERTS(MEMBER)
+#undef MEMBER
+  prof_i_event_text texts;
+  prof_i_work_links links;
+  rpd_work *works; /* of each launch */
+  prof_i_name_ids string_ids, ustring_ids;
+  rpd_site *sites;
+  uint32_t site_count;
+  prof_device *gpus; /* by gpuId; type 0: free */
+  uint32_t gpu_room;
+  uint32_t gpu; /* gpuId of the stream that is written */
+  uint64_t stream;
+  uint32_t empty, marker, empty_argument; /* strings that most rows have */
+  uint64_t argument_count, api_id, op_id;
+  prof_i_event_counts counts;
+} rpd_writer;
+
+static int writer_status(const rpd_writer *w) {
+  const int status = prof_i_sqlite_status(w->database);
+  return status == PROF_OK ? w->texts.status : status;
+}
+
+static int fail_no_memory(const prof_i_export *run) {
+  return prof_i_fail(PROF_E_NO_MEMORY, "no memory to write '%s'", run->sink->target.path);
+}
+
+static prof_i_text text_of(const char *text) { return (prof_i_text){text, strlen(text)}; }
+
+/* ---- strings ---- */
+
+/* The number of a text that stays valid. 0: no memory. */
+static uint32_t string_id(rpd_writer *w, prof_i_text text) {
+  const prof_i_name name = {.name = text};
+  bool is_new;
+  const uint32_t id = prof_i_name_id(&w->string_ids, &name, &is_new);
+  if (!is_new) return id;
+  prof_i_insert_put(w->strings, id);
+  prof_i_insert_put_text(w->strings, prof_i_event_text_clean(&w->texts, text));
+  prof_i_insert_row(w->strings);
+  return id;
+}
+
+/* Of arguments. Names have even numbers, and texts that come once have odd ones. */
+static uint64_t add_ustring(rpd_writer *w, uint64_t id, prof_i_text text) {
+  prof_i_insert_put_u64(w->ustrings, id);
+  prof_i_insert_put_text(w->ustrings, prof_i_event_text_clean(&w->texts, text));
+  prof_i_insert_row(w->ustrings);
+  return id;
+}
+
+static uint32_t ustring_id(rpd_writer *w, prof_i_text text) {
+  const prof_i_name name = {.name = text};
+  bool is_new;
+  const uint32_t id = 2 * prof_i_name_id(&w->ustring_ids, &name, &is_new);
+  if (is_new) add_ustring(w, id, text);
+  return id;
+}
+
+static uint64_t new_ustring(rpd_writer *w, prof_i_text text) {
+  return add_ustring(w, 2 * w->argument_count++ + 1, text);
+}
+
+static bool text_is_same(prof_i_text a, const char *data, uint64_t bytes) {
+  return a.data == data && a.bytes == bytes;
+}
+
+/* The name as argument of a marker, and the category. False: no memory. */
+static bool name_of(prof_i_export *run, const prof_i_export_event *event, rpd_site *out) {
+  rpd_writer *const w = run->state;
+  const prof_event *const e = event->event;
+  const uint32_t number = e->site < w->site_count ? e->site : 0;
+  const prof_i_site_info *const site = prof_i_trace_site(run->trace, number);
+  const bool is_of_site = number && text_is_same(site->name, e->name, e->name_bytes) &&
+                          text_is_same(site->category, e->category, e->category_bytes);
+  if (is_of_site && w->sites[number].name) {
+    *out = w->sites[number];
+    return true;
+  }
+  *out = (rpd_site){ustring_id(w, event->name), string_id(w, event->category)};
+  if (is_of_site) w->sites[number] = *out;
+  return out->name && out->category;
+}
+
+/* ---- rows of rocpd_api ---- */
+
+/* What RPD has no column for, as words that prof import knows. */
+static prof_i_text marker_domain(const prof_event *event) {
+  static const char *const domains[16] = {
+      "prof",
+      "prof unfinished",
+      "prof async",
+      "prof unfinished async",
+      "prof moved",
+      "prof unfinished moved",
+      "prof async moved",
+      "prof unfinished async moved",
+      "prof skipped",
+      "prof unfinished skipped",
+      "prof async skipped",
+      "prof unfinished async skipped",
+      "prof moved skipped",
+      "prof unfinished moved skipped",
+      "prof async moved skipped",
+      "prof unfinished async moved skipped",
+  };
+  const int bits = (event->kind == PROF_EVENT_OPEN ? 1 : 0) |
+                   (event->flags & PROF_EVENT_ASYNC ? 2 : 0) |
+                   (event->flags & PROF_EVENT_OTHER_THREAD ? 4 : 0) |
+                   (event->flags & PROF_EVENT_SKIPPED ? 8 : 0);
+  return text_of(domains[bits]);
+}
+
+static bool text_begins(prof_i_text text, const char *word) {
+  return text.bytes >= strlen(word) && memcmp(text.data, word, strlen(word)) == 0;
+}
+
+/* "hip" and "cuda" as RPD has them. */
+static prof_i_text call_domain(prof_i_text category) {
+  if (text_begins(category, "hip")) return text_of("hip");
+  return text_begins(category, "cuda") ? text_of("cuda") : category;
+}
+
+typedef struct api_row {
+  uint64_t start_ns, end_ns;
+  uint32_t name, category, domain;
+  uint64_t argument;
+} api_row;
+
+static int put_api(prof_i_export *run, const api_row *row) {
+  rpd_writer *const w = run->state;
+  const prof_i_tids *const ids = &run->tids[run->thread];
+  if (!row->name || !row->category || !row->domain || !row->argument) return fail_no_memory(run);
+  prof_i_insert_put_u64(w->apis, ++w->api_id);
+  prof_i_insert_put_u64(w->apis, ids->pid);
+  prof_i_insert_put_u64(w->apis, ids->first);
+  prof_i_insert_put_u64(w->apis, run->info.start_ns + row->start_ns);
+  prof_i_insert_put_u64(w->apis, run->info.start_ns + row->end_ns);
+  prof_i_insert_put(w->apis, row->name);
+  prof_i_insert_put(w->apis, row->category);
+  prof_i_insert_put(w->apis, row->domain);
+  prof_i_insert_put_u64(w->apis, row->argument);
+  prof_i_insert_row(w->apis);
+  return writer_status(w);
+}
+
+/* Arguments of a call, as JSON. RPD's own tools write the text into JSON without its quotes, and
+   break at a backslash. So a text with one loses both. */
+static uint64_t put_arguments(rpd_writer *w) {
+  const prof_i_text arguments = prof_i_event_text_args(&w->texts);
+  char *const text = w->texts.sink.buffer;
+  size_t bytes = 0;
+  if (!arguments.bytes) return w->empty_argument;
+  if (!memchr(text, '\\', (size_t)arguments.bytes)) return new_ustring(w, arguments);
+  for (size_t i = 0; i < arguments.bytes; i++)
+    if (text[i] != '\\' && text[i] != '"') text[bytes++] = text[i];
+  return new_ustring(w, (prof_i_text){text, bytes});
+}
+
+static int put_call(prof_i_export *run, const prof_i_export_event *event) {
+  rpd_writer *const w = run->state;
+  return put_api(run, &(api_row){event->start_ns, event->end_ns, string_id(w, event->name),
+                                 string_id(w, event->category),
+                                 string_id(w, call_domain(event->category)), put_arguments(w)});
+}
+
+static int put_scope(prof_i_export *run, const prof_i_export_event *event) {
+  rpd_writer *const w = run->state;
+  const prof_event *const e = event->event;
+  const uint64_t id = event->is_left_out ? 0 : w->api_id + 1;
+  rpd_site name;
+  if (!prof_i_work_links_scope(&w->links, e, id)) return fail_no_memory(run);
+  if (event->is_left_out) return PROF_OK;
+  w->counts.scopes += e->kind != PROF_EVENT_OPEN;
+  w->counts.unfinished += e->kind == PROF_EVENT_OPEN;
+  if (e->flags & PROF_EVENT_CALL && e->kind != PROF_EVENT_OPEN) return put_call(run, event);
+  if (!name_of(run, event, &name)) return fail_no_memory(run);
+  return put_api(run, &(api_row){event->start_ns, event->end_ns, w->marker, name.category,
+                                 string_id(w, marker_domain(e)), name.name});
+}
+
+static int put_step(prof_i_export *run, const prof_i_export_event *event) {
+  rpd_writer *const w = run->state;
+  char name[64];
+  if (event->is_left_out) return PROF_OK;
+  snprintf(name, sizeof name, "ProfilerStep#%llu", (unsigned long long)event->event->id);
+  w->counts.steps++;
+  return put_api(
+      run, &(api_row){event->start_ns, event->end_ns, w->marker,
+                      string_id(w, text_of("user_annotation")), string_id(w, text_of("prof step")),
+                      new_ustring(w, text_of(name))});
+}
+
+static int put_instant(prof_i_export *run, const prof_i_export_event *event) {
+  rpd_writer *const w = run->state;
+  rpd_site name;
+  if (!name_of(run, event, &name)) return fail_no_memory(run);
+  w->counts.instants++;
+  return put_api(run, &(api_row){event->start_ns, event->start_ns, w->marker, name.category,
+                                 string_id(w, text_of("prof instant")), name.name});
+}
+
+/* ---- work of devices ---- */
+
+/* The device's gpuId: its own number, if no device of another type has that. UINT32_MAX: no
+   memory. */
+static uint32_t gpu_id(rpd_writer *w, prof_device device) {
+  uint32_t wanted = device.index >= 0 && device.index < 1000 ? (uint32_t)device.index : 0;
+  for (uint32_t i = 0; i < w->gpu_room; i++)
+    if (w->gpus[i].type == device.type && w->gpus[i].index == device.index) return i;
+  while (wanted < w->gpu_room && w->gpus[wanted].type) wanted++;
+  if (!prof_i_make_room_at_index((void **)&w->gpus, &w->gpu_room, wanted, sizeof *w->gpus))
+    return UINT32_MAX;
+  w->gpus[wanted] = device;
+  return wanted;
+}
+
+static void put_tag(rpd_writer *w, const char *tag, prof_i_text value) {
+  prof_i_insert_put_text(w->metadata, text_of(tag));
+  prof_i_insert_put_text(w->metadata, prof_i_event_text_clean(&w->texts, value));
+  prof_i_insert_row(w->metadata);
+}
+
+static void put_tag_number(rpd_writer *w, const char *tag, uint64_t value) {
+  char digits[32];
+  snprintf(digits, sizeof digits, "%llu", (unsigned long long)value);
+  put_tag(w, tag, text_of(digits));
+}
+
+static int rpd_thread(prof_i_export *run, const prof_trace_thread *thread) {
+  rpd_writer *const w = run->state;
+  prof_i_work_links_thread(&w->links, run->thread);
+  if (!thread->is_stream) return writer_status(w);
+  w->stream = thread->stream;
+  w->gpu = gpu_id(w, thread->device);
+  return w->gpu == UINT32_MAX ? fail_no_memory(run) : writer_status(w);
+}
+
+static bool text_is(prof_i_text text, const char *word) {
+  return text.bytes == strlen(word) && memcmp(text.data, word, strlen(word)) == 0;
+}
+
+/* RPD's name for the type, or the category. prof import makes a category of it. */
+static prof_i_text op_type(const prof_i_export_event *event) {
+  static const struct {
+    const char *category, *type;
+  } types[] = {{"kernel", "KernelExecution"}, {"gpu_memcpy", "Copy"}, {"gpu_memset", "FillBuffer"}};
+  if (event->event->launch.record == 0) return text_of("gpu_user_annotation");
+  if (event->event->launch.record == PROF_RECORD_ANNOTATION) return text_of("annotation");
+  for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+    if (text_is(event->category, types[i].category)) return text_of(types[i].type);
+  return event->category;
+}
+
+static const prof_trace_arg *find_arg(const prof_event *event, const char *key, uint32_t type) {
+  for (uint32_t i = 0; i < event->arg_count; i++)
+    if (event->args[i].type == type && event->args[i].key &&
+        event->args[i].key_bytes == strlen(key) &&
+        memcmp(event->args[i].key, key, strlen(key)) == 0)
+      return &event->args[i];
+  return NULL;
+}
+
+static void copy_dims(const prof_event *event, const char *key, uint32_t to[3]) {
+  const prof_trace_arg *const arg = find_arg(event, key, PROF_ARG_TENSOR);
+  for (uint32_t i = 0; arg && i < 3 && i < arg->value.tensor.rank; i++)
+    to[i] = (uint32_t)arg->value.tensor.dims[i];
+}
+
+static uint64_t number_arg(const prof_event *event, const char *key) {
+  const prof_trace_arg *const arg = find_arg(event, key, PROF_ARG_U64);
+  return arg ? arg->value.u64 : 0;
+}
+
+/* hipMemcpyKind */
+static uint32_t copy_kind(const prof_event *event) {
+  static const char *const ways[] = {"host to host", "host to device", "device to host",
+                                     "device to device"};
+  enum { KIND_DEFAULT = 4 };
+  const prof_trace_arg *const arg = find_arg(event, "direction", PROF_ARG_STRING);
+  for (uint32_t i = 0; arg && i < KIND_DEFAULT; i++)
+    if (arg->value.text.bytes == strlen(ways[i]) &&
+        memcmp(arg->value.text.data, ways[i], strlen(ways[i])) == 0)
+      return i;
+  return KIND_DEFAULT;
+}
+
+static void keep_work(rpd_writer *w, uint32_t launch, const prof_event *event, uint32_t name) {
+  rpd_work *const work = &w->works[launch];
+  *work = (rpd_work){.stream = w->stream,
+                     .record = event->launch.record,
+                     .name = name,
+                     .device = w->gpu,
+                     .copy_kind = copy_kind(event)};
+  const bool is_kernel = event->launch.record == PROF_BACKEND_KERNEL;
+  work->bytes = number_arg(event, is_kernel ? "shared memory" : "bytes");
+  copy_dims(event, find_arg(event, "grid", PROF_ARG_TENSOR) ? "grid" : "work items", work->grid);
+  copy_dims(event, "block", work->block);
+}
+
+static int put_op(prof_i_export *run, const prof_i_export_event *event) {
+  rpd_writer *const w = run->state;
+  if (event->is_left_out) return PROF_OK;
+  const uint32_t name = string_id(w, event->name), type = string_id(w, op_type(event));
+  if (!name || !type) return fail_no_memory(run);
+  const uint32_t launch = prof_i_work_links_work(&w->links, event->event, ++w->op_id);
+  if (launch != UINT32_MAX) keep_work(w, launch, event->event, name);
+  prof_i_insert_put_u64(w->ops, w->op_id);
+  prof_i_insert_put(w->ops, w->gpu);
+  prof_i_insert_put_u64(w->ops, run->tids[run->thread].first);
+  prof_i_insert_put(w->ops, 0);
+  prof_i_insert_put_u64(w->ops, run->info.start_ns + event->start_ns);
+  prof_i_insert_put_u64(w->ops, run->info.start_ns + event->end_ns);
+  prof_i_insert_put(w->ops, name);
+  prof_i_insert_put(w->ops, type);
+  prof_i_insert_row(w->ops);
+  w->counts.scopes += event->event->kind == PROF_EVENT_SCOPE;
+  w->counts.unfinished += event->event->kind == PROF_EVENT_OPEN;
+  return writer_status(w);
+}
+
+/* ---- links ---- */
+
+static void put_stream(prof_i_insert *row, uint64_t stream) {
+  char text[24];
+  snprintf(text, sizeof text, "0x%llx", (unsigned long long)stream);
+  prof_i_insert_put_text(row, text_of(text));
+}
+
+static void put_kernel_api(rpd_writer *w, uint64_t api, const rpd_work *work) {
+  prof_i_insert_put_u64(w->kernels, api);
+  put_stream(w->kernels, work->stream);
+  for (int i = 0; i < 3; i++) prof_i_insert_put(w->kernels, work->grid[i]);
+  for (int i = 0; i < 3; i++) prof_i_insert_put(w->kernels, work->block[i]);
+  prof_i_insert_put_u64(w->kernels, work->bytes);
+  prof_i_insert_put(w->kernels, 0);
+  prof_i_insert_put(w->kernels, work->name);
+  prof_i_insert_row(w->kernels);
+}
+
+static void put_copy_api(rpd_writer *w, uint64_t api, const rpd_work *work) {
+  prof_i_insert_put_u64(w->copies, api);
+  put_stream(w->copies, work->stream);
+  prof_i_insert_put_u64(w->copies, work->bytes);
+  for (int i = 0; i < 2; i++) prof_i_insert_put(w->copies, 0); /* width, height */
+  prof_i_insert_put(w->copies, work->copy_kind);
+  for (int i = 0; i < 2; i++) prof_i_insert_put_text(w->copies, text_of("")); /* dst, src */
+  for (int i = 0; i < 2; i++) prof_i_insert_put(w->copies, work->device);
+  for (int i = 0; i < 2; i++) prof_i_insert_put(w->copies, 0); /* sync, pinned */
+  prof_i_insert_row(w->copies);
+}
+
+/* A call has one row of each: of the first kernel and the first copy that it launched. */
+static int put_links(prof_i_export *run) {
+  rpd_writer *const w = run->state;
+  prof_i_work_links_thread(&w->links, UINT32_MAX);
+  const uint32_t count = w->links.launches.count;
+  uint8_t *const seen = count ? calloc(w->api_id + 1, 1) : NULL;
+  if (count && !seen) return fail_no_memory(run);
+  for (uint32_t i = 0; i < count; i++) {
+    const prof_i_work_link *const link = &w->links.links[i];
+    const rpd_work *const work = &w->works[i];
+    if (!link->scope_id || !link->work_id) continue;
+    prof_i_insert_put_u64(w->api_ops, link->scope_id);
+    prof_i_insert_put_u64(w->api_ops, link->work_id);
+    prof_i_insert_row(w->api_ops);
+    const bool is_kernel = work->record == PROF_BACKEND_KERNEL;
+    const uint8_t bit = is_kernel ? 1 : 2;
+    if (seen[link->scope_id] & bit || (!is_kernel && work->record != PROF_BACKEND_COPY)) continue;
+    seen[link->scope_id] |= bit;
+    if (is_kernel)
+      put_kernel_api(w, link->scope_id, work);
+    else
+      put_copy_api(w, link->scope_id, work);
+  }
+  free(seen);
+  return writer_status(w);
+}
+
+/* ---- the exporter ---- */
+
+static int rpd_event(prof_i_export *run, prof_i_export_event *event) {
+  if (event->phase == PROF_I_PHASE_END) return PROF_OK;
+  if (event->event->kind == PROF_EVENT_STEP) return put_step(run, event);
+  if (event->event->kind == PROF_EVENT_INSTANT) return put_instant(run, event);
+  return event->event->flags & PROF_EVENT_ON_DEVICE ? put_op(run, event) : put_scope(run, event);
+}
+
+static int rpd_counter(prof_i_export *run, prof_i_export_event *event) {
+  rpd_writer *const w = run->state;
+  const prof_device device = event->event->device;
+  const bool is_host = device.type == PROF_DEVICE_CPU || device.type == 0;
+  const uint32_t gpu = is_host ? 0 : gpu_id(w, device);
+  char value[PROF_I_NUMBER_ROOM];
+  if (!isfinite(event->event->value)) {
+    run->findings->counts[PROF_I_FINDING_NOT_FINITE]++;
+    return PROF_OK;
+  }
+  if (gpu == UINT32_MAX) return fail_no_memory(run);
+  const char *const end = prof_i_put_double(value, event->event->value);
+  prof_i_insert_put_text(w->monitors, text_of(is_host ? "cpu" : "gpu"));
+  prof_i_insert_put(w->monitors, gpu);
+  prof_i_insert_put_text(w->monitors, prof_i_event_text_clean(&w->texts, event->name));
+  prof_i_insert_put_u64(w->monitors, run->info.start_ns + event->start_ns);
+  prof_i_insert_put_u64(w->monitors, run->info.start_ns + event->start_ns);
+  prof_i_insert_put_text(w->monitors, (prof_i_text){value, (uint64_t)(end - value)});
+  prof_i_insert_row(w->monitors);
+  w->counts.counters++;
+  return writer_status(w);
+}
+
+static void put_metadata(prof_i_export *run) {
+  rpd_writer *const w = run->state;
+  put_tag(w, "gpu_stride", text_of("1000"));
+  put_tag(w, "pid_stride", text_of("10000000"));
+  put_tag(w, "schema_version", text_of("3"));
+  put_tag(w, "session_count", text_of("1"));
+  put_tag(w, "prof_version", text_of(prof_version()));
+  put_tag_number(w, "prof_pid", run->info.pid);
+  put_tag_number(w, "prof_start_ns", run->info.start_ns);
+  put_tag_number(w, "prof_start_unix_ns", run->info.start_unix_ns);
+  put_tag_number(w, "prof_epoch_ns", prof_i_event_text_epoch_ns(&w->texts));
+  for (int i = 0; i < PROF_LOSS_COUNT; i++) {
+    char tag[64];
+    snprintf(tag, sizeof tag, "prof_lost_%s", prof_loss_name(i));
+    if (run->info.lost_count[i]) put_tag_number(w, tag, run->info.lost_count[i]);
+  }
+  put_tag(w, "prof_head", prof_i_event_text_head(&w->texts));
+}
+
+static int rpd_begin(prof_i_export *run) {
+  rpd_writer *const w = run->state;
+  int status = prof_i_sqlite_open(run->sink, &w->database);
+  if (status == PROF_OK) status = prof_i_event_text_init(&w->texts, run);
+  if (status == PROF_OK) status = prof_i_work_links_init(&w->links, run->trace);
+  if (status != PROF_OK) return status;
+  w->site_count = prof_i_trace_site_count(run->trace);
+  w->sites = calloc((size_t)w->site_count + 1, sizeof *w->sites);
+  w->works = calloc((size_t)w->links.launches.count + 1, sizeof *w->works);
+  if (!w->sites || !w->works) return fail_no_memory(run);
+  prof_i_sqlite_run(w->database, rpd_tables);
+#define PREPARE(name, columns, count) w->name = prof_i_insert_begin(w->database, columns, count);
+  RPD_INSERTS(PREPARE)
+#undef PREPARE
+  put_metadata(run);
+  w->empty = string_id(w, text_of(""));
+  w->marker = string_id(w, text_of("UserMarker"));
+  w->empty_argument = ustring_id(w, text_of(""));
+  return w->empty && w->marker && w->empty_argument ? writer_status(w) : fail_no_memory(run);
+}
+
+static int rpd_end(prof_i_export *run) {
+  rpd_writer *const w = run->state;
+  int status = put_links(run);
+  for (uint32_t i = 0; i < w->gpu_room; i++) {
+    char tag[64];
+    snprintf(tag, sizeof tag, "prof_gpu_%u", i);
+    if (w->gpus[i].type) put_tag_number(w, tag, prof_i_tids_device_pid(w->gpus[i]));
+  }
+  put_tag(w, "prof_tail", prof_i_event_text_tail(&w->texts, &w->counts, run->findings));
+  if (status == PROF_OK) status = writer_status(w);
+  if (status != PROF_OK) return status;
+  prof_i_sqlite_run(w->database, rpd_views);
+  status = prof_i_sqlite_commit(w->database);
+  w->database = NULL;
+  return status;
+}
+
+static void rpd_destroy(prof_i_export *run) {
+  rpd_writer *const w = run->state;
+  prof_i_sqlite_abandon(w->database);
+  prof_i_event_text_fini(&w->texts);
+  prof_i_work_links_fini(&w->links);
+  prof_i_name_ids_fini(&w->string_ids);
+  prof_i_name_ids_fini(&w->ustring_ids);
+  free(w->sites);
+  free(w->works);
+  free(w->gpus);
+}
+
+const prof_i_exporter prof_i_rpd_exporter = {
+    .name = "rpd",
+    .format = PROF_FORMAT_RPD,
+    .suffixes = {".rpd"},
+    .abilities = PROF_I_EXPORT_CUT | PROF_I_EXPORT_NO_MEMORY,
+    .order = PROF_I_ORDER_TIME,
+    .event_kinds =
+        PROF_I_KIND(SCOPE) | PROF_I_KIND(OPEN) | PROF_I_KIND(STEP) | PROF_I_KIND(INSTANT),
+    .takes_left_out = true,
+    .state_bytes = sizeof(rpd_writer),
+    .begin = rpd_begin,
+    .thread = rpd_thread,
+    .event = rpd_event,
+    .counter = rpd_counter,
+    .end = rpd_end,
+    .destroy = rpd_destroy};

@@ -1,0 +1,46 @@
+/* Writes an SQLite database into a sink's file. libsqlite3 is opened at run time, and writes through
+   the sink's target: the file gets its name when it is whole, and has no journal beside it. The
+   first failure sticks, and later calls do nothing. Rows are written in one transaction. Texts must
+   be UTF-8 without NUL. One thread at a time. Called by sqlite.c and rpd.c. */
+#ifndef PROF_EXPORT_SQLITE_FILE_H
+#define PROF_EXPORT_SQLITE_FILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "../reader/walk.h"
+#include "../sink/sink.h"
+
+typedef struct prof_i_sqlite prof_i_sqlite;
+
+/* Inserts rows into a table, several at a time. Columns are put in their order, then the row. */
+typedef struct prof_i_insert prof_i_insert;
+
+/* PROF_OK, or a status with its text; then there is nothing to close. */
+int prof_i_sqlite_open(prof_i_sink *sink, prof_i_sqlite **database_out);
+
+/* Executes statements of SQL. */
+void prof_i_sqlite_run(prof_i_sqlite *database, const char *sql);
+
+/* table: with the names of columns, "x (a, b)". A database has at most PROF_I_INSERTS of them. NULL:
+   the database has failed; the other calls take that. */
+enum { PROF_I_INSERTS = 16, PROF_I_INSERT_COLUMNS = 12 };
+prof_i_insert *prof_i_insert_begin(prof_i_sqlite *database, const char *table, int columns);
+
+void prof_i_insert_put(prof_i_insert *row, int64_t value);
+void prof_i_insert_put_u64(prof_i_insert *row, uint64_t value); /* the same bits */
+void prof_i_insert_put_double(prof_i_insert *row, double value);
+/* The text is copied. */
+void prof_i_insert_put_text(prof_i_insert *row, prof_i_text text);
+void prof_i_insert_put_null(prof_i_insert *row);
+void prof_i_insert_row(prof_i_insert *row);
+
+/* PROF_OK, or the first failure. Its text is set when it happens. */
+int prof_i_sqlite_status(const prof_i_sqlite *database);
+
+/* Ends the transaction and closes the database. PROF_OK, or the first failure. */
+int prof_i_sqlite_commit(prof_i_sqlite *database);
+/* Closes the database without the transaction. NULL is ignored. */
+void prof_i_sqlite_abandon(prof_i_sqlite *database);
+
+#endif

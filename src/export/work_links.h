@@ -1,0 +1,42 @@
+/* Connects the work of devices with the scopes that launched it, for exporters in the order of time
+   that number their rows. A record belongs to the innermost scope that was open at its launch. If a
+   vendor's calls were open, it belongs to the outermost of them. The device's side of a scope
+   belongs to the scope with that begin. Called by sqlite.c and rpd.c. */
+#ifndef PROF_EXPORT_WORK_LINKS_H
+#define PROF_EXPORT_WORK_LINKS_H
+
+#include "../analysis/launch.h"
+#include "exporter.h"
+
+/* Rows of the two sides of a launch. 0: that side is not written. */
+typedef struct prof_i_work_link {
+  uint64_t scope_id, work_id;
+} prof_i_work_link;
+
+typedef struct prof_i_link_scope {
+  uint64_t id; /* 0: the filter leaves it out */
+  uint64_t start_ns, end_ns;
+  bool is_call;
+  bool has_no_side; /* no side on a device belongs to it any more */
+} prof_i_link_scope;
+
+typedef struct prof_i_work_links {
+  prof_i_launches launches;
+  prof_i_work_link *links;        /* of each launch */
+  uint32_t next, end;             /* launches of the thread that have not come */
+  prof_i_link_scope *open_scopes; /* of the thread */
+  uint32_t open_count, open_room;
+} prof_i_work_links;
+
+/* PROF_OK or PROF_E_NO_MEMORY, with its text. */
+int prof_i_work_links_init(prof_i_work_links *links, const prof_trace *trace);
+void prof_i_work_links_fini(prof_i_work_links *links);
+
+/* Before a thread's first event, and with UINT32_MAX after the last thread. */
+void prof_i_work_links_thread(prof_i_work_links *links, uint32_t thread);
+/* A scope of the host, at its begin. False: no memory. */
+bool prof_i_work_links_scope(prof_i_work_links *links, const prof_event *event, uint64_t id);
+/* Work of the stream that is its thread. Returns the number of its launch; UINT32_MAX: none. */
+uint32_t prof_i_work_links_work(prof_i_work_links *links, const prof_event *event, uint64_t id);
+
+#endif

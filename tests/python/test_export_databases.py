@@ -1,0 +1,353 @@
+"""prof dump to x.db and x.rpd, against sqlite3 alone, the CSV of the same capture, and the way back
+through prof import."""
+
+import collections
+import csv
+import json
+import os
+import resource
+import shutil
+import sqlite3
+import subprocess
+import unittest
+
+import amd_databases
+import import_traces
+from hang_guard import HANG_SECONDS
+from import_databases import Database
+from import_folder import COMMAND, HAS_COMMAND
+
+import prof
+
+SEEDS = 6
+HOSTILE = ["", "'; DROP TABLE prof_scopes; --", 'a"b\\c', "\u2028 </script>", "\n\r\t", "é" * 2000]
+RPD_TABLES = {
+    "rocpd_metadata": "id tag value",
+    "rocpd_string": "id string",
+    "rocpd_ustring": "id string",
+    "rocpd_api": "id pid tid start end apiName_id category_id domain_id args_id",
+    "rocpd_copyapi": "api_ptr_id stream size width height kind dst src dstDevice srcDevice sync"
+    " pinned",
+    "rocpd_kernelapi": "api_ptr_id stream gridX gridY gridZ workgroupX workgroupY workgroupZ"
+    " groupSegmentSize privateSegmentSize kernelName_id",
+    "rocpd_op": "id gpuId queueId sequenceId start end description_id opType_id",
+    "rocpd_api_ops": "id api_id op_id",
+    "rocpd_monitor": "id deviceType deviceId monitorType start end value",
+    "rocpd_counter": "id value op_id name_id",
+    "rocpd_stackframe": "id api_ptr_id depth name_id",
+    "api": "id pid tid start end domain category apiName args",
+    "op": "id gpuId queueId sequenceId start end description opType",
+    "busy": "gpuId GpuTime WallTime Busy",
+    "top": "Name TotalCalls TotalDuration_us Ave_us Percentage",
+    "kernel": "id gpuId queueId sequenceId start end duration stream gridX gridY gridZ workgroupX"
+    " workgroupY workgroupZ groupSegmentSize privateSegmentSize kernelName",
+    "copy": "id pid tid start end apiName stream size width height kind dst src dstDevice"
+    " srcDevice sync pinned",
+    "copyop": "id gpuId queueId sequenceId start end duration stream size width height kind dst"
+    " src dstDevice srcDevice sync pinned apiName",
+    "stackframe": "id string depth string:1",
+    "napi": "id node pid tid start end domain category apiName args",
+    "nop": "id node gpuId queueId sequenceId start end description opType",
+}
+
+
+@unittest.skipUnless(HAS_COMMAND, "the prof command is not built")
+class Written(Database):
+    def dumped(self, capture, output, *words):
+        done = self.command("dump", capture, "-o", output, *words)
+        self.skip_without(done.stderr)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stderr
+
+    def random(self, seed=1):
+        """A capture with calls, markers, and work of some GPUs."""
+        source, capture = f"in{seed}.rpd", f"in{seed}.prof"
+        amd_databases.random_rpd(self.path(source), seed, overlap=seed % 2 == 1)
+        self.taken(source, capture)
+        return capture
+
+    def imported_trace(self, content, output="in.prof"):
+        with open(self.path("in.json"), "w", encoding="utf-8") as file:
+            json.dump(content, file)
+        return self.taken("in.json", output)
+
+    def rows(self, capture):
+        """The lines of the CSV, by kind."""
+        self.dumped(capture, "out.csv")
+        found = collections.defaultdict(list)
+        with open(self.path("out.csv"), encoding="utf-8", newline="") as file:
+            for line in csv.DictReader(file):
+                found[line["kind"]].append(line)
+        return found
+
+    def table(self, capture, *words):
+        """The rows, without what an export does not hold: the cost of scopes, and where they are."""
+        done = self.command("table", capture, "--csv", "--rows", "all", *words)
+        rows = [
+            {k: v for k, v in line.items() if "net" not in k and k != "location"}
+            for line in csv.DictReader(done.stdout.splitlines())
+        ]
+        return done.returncode, rows
+
+    def test_every_row_of_the_csv_is_in_the_database(self):
+        for seed in range(SEEDS):
+            capture = self.random(seed)
+            self.dumped(capture, "out.db")
+            self.same_rows(self.rows(capture), seed)
+
+    def same_rows(self, lines, where):
+        columns = ("name", "category", "start_ns", "duration_ns", "self_ns", "depth")
+        wanted = [
+            tuple(line[c] if c in ("name", "category") else int(line[c]) for c in columns)
+            for line in lines["scope"] + lines["unfinished"]
+        ]
+        select = f"SELECT {', '.join(columns)} FROM scopes"
+        self.assertEqual(sorted(self.ask(select, "out.db")), sorted(wanted), where)
+        wanted = [(x["name"], int(x["start_ns"]), int(x["duration_ns"])) for x in lines["device"]]
+        found = self.ask("SELECT name, start_ns, duration_ns FROM kernels", "out.db")
+        self.assertEqual(sorted(found), sorted(wanted), where)
+        for table, kind in (("instants", "instant"), ("counters", "counter"), ("steps", "step")):
+            found = self.ask(f"SELECT count(*) FROM {table}", "out.db")
+            self.assertEqual(found, [(len(lines[kind]),)], (where, table))
+
+    def test_the_view_of_totals_is_the_table(self):
+        capture = self.random(2)
+        self.dumped(capture, "out.db")
+        scopes = {name for (name,) in self.ask("SELECT DISTINCT name FROM scopes", "out.db")}
+        lines = self.table(capture)[1]
+        wanted = {(x["name"], int(x["calls"])) for x in lines if x["name"] in scopes}
+        self.assertEqual(set(self.ask("SELECT name, calls FROM totals", "out.db")), wanted)
+
+    def test_kernels_have_the_calls_that_launched_them(self):
+        capture = self.random(4)
+        self.dumped(capture, "out.db")
+        wanted = self.ask(
+            "SELECT count(*) FROM rocpd_api_ops L JOIN rocpd_op O ON O.id = L.op_id", "in4.rpd"
+        )
+        found = self.ask("SELECT count(launch_id) FROM kernels", "out.db")
+        self.assertEqual(found, wanted)
+        inside = "SELECT count(*) FROM kernels k JOIN scopes s ON s.id = k.launch_id"
+        bounds = " WHERE k.launch_ns BETWEEN s.start_ns AND s.end_ns"
+        self.assertEqual(self.ask(inside + bounds, "out.db"), wanted)
+
+    def test_a_database_is_sound_and_its_references_hold(self):
+        capture = self.random(3)
+        for output in ("out.db", "out.rpd"):
+            self.dumped(capture, output)
+            self.assertEqual(self.ask("PRAGMA integrity_check", output), [("ok",)])
+            self.assertEqual(self.ask("PRAGMA foreign_key_check", output), [])
+            self.assertEqual(self.ask("PRAGMA journal_mode", output), [("delete",)])
+
+    def test_a_way_through_a_database_changes_no_table(self):
+        for seed in range(SEEDS):
+            self.same_after(self.random(seed), ("",))
+
+    def test_a_way_through_a_database_changes_no_table_of_other_tools_traces(self):
+        for name, content in import_traces.TRACES.items():
+            with self.subTest(name):
+                self.imported_trace(content)
+                self.same_after("in.prof", ("", "thread", "device", "process"))
+
+    def same_after(self, capture, groups):
+        for output in ("way.db", "way.rpd"):
+            self.dumped(capture, output)
+            self.taken(output, "back.prof")
+            for group in groups:
+                words = ("--by", group) if group else ()
+                wanted = self.table(capture, *words)
+                self.assertEqual(self.table("back.prof", *words), wanted, (output, group))
+                self.assertEqual(self.table(output, *words), wanted, (output, group))
+
+    def recorded(self):
+        with prof.profile(level=2) as profile:
+            for name in HOSTILE:
+                with prof.record_function(name or " "):
+                    pass
+            for step in range(3):
+                with prof.scope("outer", n=step, text="x"), prof.record_function("inner"):
+                    prof.counter("count", step)
+                prof.instant("mark", n=step)
+                profile.step()
+        profile.trace.dump(self.path("in.prof"))
+        return "in.prof"
+
+    def test_hostile_names_are_what_they_were(self):
+        capture = self.recorded()
+        for output, query in (
+            ("out.db", "SELECT name FROM scopes"),
+            ("out.rpd", "SELECT args FROM api WHERE apiName = 'UserMarker'"),
+        ):
+            self.dumped(capture, output)
+            found = [name for (name,) in self.ask(query, output)]
+            for name in HOSTILE:
+                self.assertEqual(found.count(name or " "), 1, (output, name))
+
+    def test_the_library_writes_what_the_command_writes(self):
+        capture = self.recorded()
+        self.dumped(capture, "out.db")
+        with prof.Trace.open(self.path(capture)) as trace:
+            trace.dump(self.path("own.db"))
+            trace.dump(self.path("own.rpd"))
+        query = "SELECT * FROM scopes"
+        self.assertEqual(self.ask(query, "own.db"), self.ask(query, "out.db"))
+        scopes = self.ask("SELECT count(*) + (SELECT count(*) FROM steps) FROM scopes", "own.db")
+        self.assertEqual(
+            self.ask("SELECT count(*) FROM api WHERE domain <> 'prof instant'", "own.rpd"), scopes
+        )
+
+    def test_arguments_are_json(self):
+        self.dumped(self.recorded(), "out.db")
+        query = (
+            "SELECT json_extract(args, '$.n') FROM scopes WHERE name = 'outer' ORDER BY start_ns"
+        )
+        self.assertEqual(self.ask(query, "out.db"), [(0,), (1,), (2,)])
+        self.assertEqual(
+            self.table("out.db", "--by", "arg:n"), self.table("in.prof", "--by", "arg:n")
+        )
+
+    def test_arrows_and_memory_come_back(self):
+        memory = [
+            {"ph": "i", "s": "t", "name": "[memory]", "pid": 1, "tid": 1, "ts": ts, "args": args}
+            for ts, args in (
+                (1, {"Addr": 16, "Bytes": 64, "Device Type": 0, "Device Id": -1}),
+                (2, {"Addr": 16, "Bytes": -64, "Device Type": 0, "Device Id": -1}),
+            )
+        ]
+        scopes = [import_traces.x(n, ts, 10, pid=1, tid=1) for n, ts in (("a", 0), ("b", 20))]
+        arrow = import_traces.arrow("flow", (1, 1, 5), (1, 1, 25))
+        self.imported_trace([*scopes, *arrow, *memory])
+        self.dumped("in.prof", "out.db")
+        self.assertEqual(
+            self.ask("SELECT verb, bytes FROM memory ORDER BY at_ns", "out.db"),
+            [("alloc", 64), ("free", 64)],
+        )
+        self.assertEqual(
+            self.ask("SELECT is_end, at_ns FROM arrow_ends ORDER BY at_ns", "out.db"),
+            [(0, 5000), (1, 25000)],
+        )
+        back = self.taken("out.db", "back.prof")
+        kinds = collections.Counter(e.kind for e in back.events())
+        self.assertEqual(kinds["flow_begin"], 1)
+        self.assertEqual(kinds["flow_end"], 1)
+        self.assertEqual(kinds["memory"], 2)
+
+    def test_rpd_has_the_tables_and_views_of_its_schema(self):
+        self.dumped(self.random(), "out.rpd")
+        for table, columns in RPD_TABLES.items():
+            found = [row[1] for row in self.ask(f"PRAGMA table_info({table})", "out.rpd")]
+            self.assertEqual(found, columns.split(), table)
+            self.ask(f"SELECT * FROM {table}", "out.rpd")
+        self.assertEqual(
+            self.ask("SELECT value FROM rocpd_metadata WHERE tag = 'schema_version'", "out.rpd"),
+            [("3",)],
+        )
+
+    def test_a_trace_without_events_makes_a_database_without_rows(self):
+        self.imported_trace({"traceEvents": []})
+        for output, table in (("out.db", "prof_scopes"), ("out.rpd", "rocpd_api")):
+            self.dumped("in.prof", output)
+            self.assertEqual(self.ask(f"SELECT count(*) FROM {table}", output), [(0,)])
+            self.taken(output, "back.prof")
+
+    def test_a_cut_capture_is_written_as_far_as_it_goes(self):
+        capture = self.random(5)
+        size = os.path.getsize(self.path(capture))
+        os.truncate(self.path(capture), size * 3 // 4)
+        lines = self.rows(capture)
+        self.dumped(capture, "out.db")
+        self.same_rows(lines, "cut")
+
+    def test_each_kind_of_event_has_its_rows(self):
+        capture = self.recorded()
+        self.dumped(capture, "out.db")
+        self.same_rows(self.rows(capture), "recorded")
+
+    def test_a_filter_selects_rows(self):
+        capture = self.random(6)
+        self.dumped(capture, "out.db", "--name", "hipCall[12]")
+        found = {name for (name,) in self.ask("SELECT DISTINCT name FROM scopes", "out.db")}
+        self.assertEqual(found, {"hipCall1", "hipCall2"})
+        done = self.command("dump", capture, "-o", "none.db", "--name", "nobody")
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertFalse(os.path.exists(self.path("none.db")))
+
+    def files(self):
+        return sorted(os.listdir(self.folder))
+
+    def test_a_full_disk_leaves_no_file(self):
+        capture = self.random(7)
+        before = self.files()
+
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (40000, 40000))
+
+        for output in ("out.db", "out.rpd"):
+            done = subprocess.run(
+                [COMMAND, "dump", capture, "-o", output],
+                capture_output=True,
+                text=True,
+                timeout=HANG_SECONDS,
+                cwd=self.folder,
+                preexec_fn=limit,
+            )
+            self.skip_without(done.stderr)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn("RLIMIT_FSIZE", done.stderr)
+            self.assertIn("40000", done.stderr)
+            self.assertEqual(self.files(), before)
+
+    def test_what_is_no_regular_file_is_refused(self):
+        capture = self.random()
+        for output, words in (
+            ("/dev/stdout", ("--format", "sqlite")),
+            ("/dev/null", ("--format", "rpd")),
+        ):
+            done = self.command("dump", capture, "-o", output, *words)
+            self.skip_without(done.stderr)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn("regular file", done.stderr)
+            self.assertEqual(done.stdout, "")
+
+    def test_without_sqlite_the_error_names_the_library_and_the_package(self):
+        capture = self.random()
+        with open(self.path("libsqlite3.so.0"), "w", encoding="utf-8") as file:
+            file.write("no library")
+        before = self.files()
+        done = subprocess.run(
+            [COMMAND, "dump", capture, "-o", "out.db"],
+            capture_output=True,
+            text=True,
+            timeout=HANG_SECONDS,
+            cwd=self.folder,
+            env={**os.environ, "LD_LIBRARY_PATH": self.folder},
+        )
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("libsqlite3.so.0", done.stderr)
+        self.assertIn("apt-get install libsqlite3-0", done.stderr)
+        self.assertEqual(self.files(), before)
+
+    def refused(self, output, sql, reason):
+        copy = shutil.copy(self.path(output), self.path("changed" + output))
+        database = sqlite3.connect(copy)
+        database.execute(sql)
+        database.commit()
+        database.close()
+        done = self.command("import", copy, "-o", "refused.prof")
+        self.assertNotEqual(done.returncode, 0, (sql, done.stderr))
+        self.assertIn(reason, done.stderr)
+        self.assertNotIn("refused.prof", self.files())
+
+    def test_a_changed_database_is_refused_with_the_reason(self):
+        self.dumped(self.random(), "out.db")
+        self.dumped("in1.prof", "out.rpd")
+        newer = "UPDATE prof_metadata SET value = 7 WHERE key = 'format_version'"
+        self.refused("out.db", newer, "its version is 7; this prof reads up to 1")
+        self.refused("out.db", "UPDATE prof_scopes SET args = '{\"a\":[}'", "damaged")
+        self.refused("out.db", "UPDATE prof_names SET name = x'00ff'", "BLOB")
+        self.refused("out.db", "DROP TABLE prof_kernels", "no such table")
+        head = "UPDATE rocpd_metadata SET value = '[]' WHERE tag = 'prof_head'"
+        self.refused("out.rpd", head, "damaged")
+
+
+if __name__ == "__main__":
+    unittest.main()

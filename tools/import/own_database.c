@@ -1,0 +1,265 @@
+/* Reads back the databases that `prof dump` writes: prof's own tables (x.db) and trace.rpd. Each row
+   becomes an event of Chrome JSON, as prof writes it, and the reader of JSON takes the text. The
+   database has the text before the events (names of rows) and behind them (what is missing). */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "database_reader.h"
+#include "internal.h"
+
+enum { FORMAT_VERSION = 1, PIECE_BYTES = 64 << 10 };
+
+bool import_own_database_is(import_database *database) {
+  static const char is_own[] =
+      "SELECT count(*) FROM prof_metadata WHERE key = 'format' AND"
+      " value = 'prof'",
+                    is_rpd[] = "SELECT count(*) FROM rocpd_metadata WHERE tag = 'prof_head'";
+  if (import_database_has_table(database, "prof_metadata"))
+    return import_database_count(database, is_own) > 0;
+  return import_database_has_table(database, "rocpd_metadata") &&
+         import_database_has_table(database, "rocpd_api") &&
+         import_database_count(database, is_rpd) > 0;
+}
+
+/* ---- the text ---- */
+
+typedef struct own_reader {
+  import_reader *reader;
+  import_json *json;
+  import_json_cleaner cleaner;
+  char *clean; /* room for a piece */
+  bool is_good;
+} own_reader;
+
+static void read_text(own_reader *own, import_text text) {
+  while (text.bytes > 0 && own->is_good) {
+    const size_t count = text.bytes < PIECE_BYTES ? text.bytes : PIECE_BYTES;
+    own->is_good = import_json_read(own->json, own->clean,
+                                    import_json_clean(&own->cleaner, text.data, count, own->clean));
+    text.data += count;
+    text.bytes -= count;
+  }
+}
+
+/* The first column of each row. */
+static void read_rows(own_reader *own, const char *query) {
+  import_rows rows = import_rows_begin(own->reader->database, query);
+  while (own->is_good && import_rows_next(&rows)) read_text(own, import_rows_text(&rows, 0));
+  import_rows_end(&rows);
+}
+
+/* ---- queries: pieces of SQL that make JSON ---- */
+
+#define MEMBER(key, value) "',\"" key "\":' || " value " || "
+/* A time from the capture's start, in us from the base. EPOCH is replaced. */
+#define TS(ns) MEMBER("ts", "printf('%d.%03d', (" ns " + $E) / 1000, (" ns " + $E) % 1000)")
+#define DUR(ns) MEMBER("dur", "printf('%d.%03d', (" ns ") / 1000, (" ns ") % 1000)")
+#define ROW "'\"pid\":' || t.row_pid || ',\"tid\":' || t.row_tid || "
+#define NAMED(category, name) MEMBER("cat", category) MEMBER("name", name)
+#define OWN_NAMED NAMED("json_quote(n.category)", "json_quote(n.name)")
+/* members: a text of members, each with a comma before it */
+#define ARGS(members) "',\"args\":{' || substr(" members ", 2) || '}},'"
+/* Members of an object of JSON, with a comma before them. */
+#define INNER(object) \
+  "coalesce(',' || nullif(substr(" object ", 2, length(" object ") - 2), ''), '')"
+#define LAUNCHED(id) "coalesce(',\"External id\":' || " id " || ',\"correlation\":' || " id ", '')"
+#define IF(condition, text) " CASE WHEN " condition " THEN '" text "' ELSE '' END "
+
+/* An arrow from a launch to its work, as JSON has one. */
+#define ARROW_END(pid, tid, ns) "'\"pid\":' || " pid " || ',\"tid\":' || " tid " || " TS(ns)
+#define ARROWS(id, pid, tid, ns, work_pid, work_tid, work_ns)                                      \
+  "SELECT '{\"ph\":\"s\",\"cat\":\"ac2g\",\"name\":\"ac2g\",' || " ARROW_END(pid, tid, ns) MEMBER( \
+      "id", id) "'},{\"ph\":\"f\",\"bp\":\"e\",\"cat\":\"ac2g\",\"name\":\"ac2g\",' "              \
+                "|| " ARROW_END(work_pid, work_tid, work_ns) MEMBER("id", id) "'},'"
+
+static const char *const own_queries[] = {
+    "SELECT value FROM prof_metadata WHERE key = 'chrome_head'",
+    "SELECT '{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":' || row_pid ||"
+    " ',\"tid\":0,\"args\":{\"name\":' || json_quote(name) || '}},' FROM prof_devices ORDER BY id",
+    "SELECT '{\"ph\":\"X\",' || " ROW OWN_NAMED TS("s.start_ns") DUR("s.duration_ns") ARGS(
+        LAUNCHED("l.scope_id") " || " IF("s.flags & 256", ",\"unfinished\":true")
+        "|| coalesce(',' || n.place, '') || " INNER("s.args"))
+    " FROM prof_scopes s JOIN prof_names n ON n.id = s.name_id"
+    " JOIN prof_threads t ON t.id = s.thread_id"
+    " LEFT JOIN (SELECT DISTINCT scope_id FROM prof_launches) l ON l.scope_id = s.id"
+    " ORDER BY s.id",
+    "SELECT '{\"ph\":\"X\",' || " ROW NAMED(
+        "CASE k.record WHEN 0 THEN '\"gpu_user_annotation\"' ELSE json_quote(n.category) END",
+        "json_quote(n.name)") TS("k.start_ns") DUR("k.duration_ns")
+    ARGS(LAUNCHED("l.scope_id") " || ',\"device\":' || d.number || ',\"stream\":' || t.row_tid || "
+        IF("k.record = 7", ",\"annotation\":true") "|| " IF("k.flags & 256", ",\"unfinished\":true")
+        "|| " INNER("k.args"))
+    " FROM prof_kernels k JOIN prof_names n ON n.id = k.name_id"
+    " JOIN prof_threads t ON t.id = k.thread_id JOIN prof_devices d ON d.id = t.device_id"
+    " LEFT JOIN prof_launches l ON l.kernel_id = k.id ORDER BY k.id",
+    "SELECT '{\"ph\":\"X\",' || " ROW NAMED("'\"user_annotation\"'",
+                                          "'\"ProfilerStep#' || s.number || '\"'")
+    TS("s.start_ns") DUR("s.duration_ns") ARGS("',\"step mark\":' || s.number")
+    " FROM prof_steps s JOIN prof_threads t ON t.id = s.thread_id ORDER BY s.id",
+    "SELECT '{\"ph\":\"i\",\"s\":\"t\",' || " ROW OWN_NAMED TS("i.at_ns") ARGS(INNER("i.args"))
+    " FROM prof_instants i JOIN prof_names n ON n.id = i.name_id"
+    " JOIN prof_threads t ON t.id = i.thread_id ORDER BY i.id",
+    "SELECT '{\"ph\":\"C\",\"pid\":' || coalesce(d.row_pid, t.row_pid) || ',\"tid\":' ||"
+    " CASE WHEN d.id IS NULL THEN t.row_tid ELSE 0 END || " OWN_NAMED TS("c.at_ns")
+    ARGS("',\"value\":' || printf('%!.17g', c.value)")
+    " FROM prof_counters c JOIN prof_names n ON n.id = c.name_id"
+    " JOIN prof_threads t ON t.id = c.thread_id LEFT JOIN prof_devices d ON d.id = c.device_id"
+    " ORDER BY c.at_ns, c.id",
+    /* What is reserved is that of the pool's last row which says it. */
+    "SELECT '{\"ph\":\"i\",\"s\":\"t\",' || " ROW NAMED(
+        "'\"cpu_instant_event\"'",
+        "CASE m.verb WHEN 'oom' THEN '\"[OutOfMemory]\"' ELSE '\"[memory]\"' END") TS("m.at_ns")
+    ARGS("',\"Addr\":' || m.address || ',\"Bytes\":' ||"
+        " CASE m.verb WHEN 'free' THEN -m.bytes ELSE m.bytes END || ',\"Total Allocated\":' ||"
+        " m.used_bytes || ',\"Total Reserved\":' || m.reserved_bytes ||"
+        " CASE WHEN d.id IS NULL THEN ',\"Device Type\":0,\"Device Id\":-1'"
+        " ELSE ',\"Device Type\":1,\"Device Id\":' || d.number END || CASE WHEN"
+        " m.requested_bytes = m.bytes THEN '' ELSE ',\"Requested\":' || m.requested_bytes END ||"
+        " CASE WHEN m.tag IS NULL THEN '' ELSE ',\"Tag\":' || json_quote(m.tag) END")
+    " FROM (SELECT r.*, coalesce(max(r.allocated_bytes) OVER (PARTITION BY r.pool_id, r.part),"
+    " b.allocated_before_bytes) AS reserved_bytes FROM (SELECT *, count(allocated_bytes) OVER"
+    " (PARTITION BY pool_id ORDER BY at_ns, id) AS part FROM prof_memory) r JOIN prof_pools b"
+    " ON b.id = r.pool_id) m JOIN prof_threads t ON t.id = m.thread_id"
+    " JOIN prof_pools p ON p.id = m.pool_id LEFT JOIN prof_devices d ON d.id = p.device_id"
+    " WHERE m.verb IN ('alloc', 'free', 'oom') ORDER BY m.at_ns, m.id",
+    /* Both ends of an arrow get the number of its begin. Ends without the other are left out. */
+    "SELECT '{\"ph\":' || CASE e.is_end WHEN 0 THEN '\"s\"' ELSE '\"f\",\"bp\":\"e\"' END || ',' ||"
+    " " ROW NAMED("CASE n.name WHEN 'fwdbwd' THEN '\"fwdbwd\"' ELSE '\"flow\"' END",
+                  "json_quote(n.name)") TS("e.at_ns") MEMBER("id", "e.number")
+    ARGS("CASE e.is_end WHEN 0 THEN ',\"flow id\":' || e.arrow || CASE n.name"
+        " WHEN '(unnamed)' THEN ',\"unnamed\":true' ELSE '' END ELSE '' END")
+    " FROM (SELECT id, thread_id, at_ns, arrow, is_end, iif(is_end, lag(name_id) OVER w, name_id)"
+    " AS name, iif(is_end, lag(id) OVER w, id) AS number, iif(is_end, lag(is_end) OVER w = 0,"
+    " lead(is_end) OVER w = 1) AS is_pair FROM prof_arrow_ends WINDOW w AS"
+    " (PARTITION BY arrow ORDER BY at_ns, is_end, id)) e JOIN prof_names n ON n.id = e.name"
+    " JOIN prof_threads t ON t.id = e.thread_id WHERE e.is_pair ORDER BY e.number, e.is_end",
+    ARROWS("l.kernel_id", "t.row_pid", "t.row_tid", "k.launch_ns", "u.row_pid", "u.row_tid",
+           "k.start_ns")
+    " FROM prof_launches l JOIN prof_kernels k ON k.id = l.kernel_id JOIN prof_scopes s"
+    " ON s.id = l.scope_id JOIN prof_threads t ON t.id = s.thread_id JOIN prof_threads u"
+    " ON u.id = k.thread_id WHERE k.start_ns >= k.launch_ns ORDER BY l.kernel_id",
+    "SELECT value FROM prof_metadata WHERE key = 'chrome_tail'"};
+
+#define WORD(word, text) IF("instr(D.string, ' " word "')", text)
+#define API_ROW "'\"pid\":' || A.pid || ',\"tid\":' || A.tid || "
+
+/* Beside the event, D.string has the words of the exporter. */
+static const char *const rpd_queries[] = {
+    "SELECT value FROM rocpd_metadata WHERE tag = 'prof_head'",
+    "SELECT '{\"ph\":' || CASE WHEN D.string = 'prof instant' THEN '\"i\",\"s\":\"t\",' ELSE"
+    " '\"X\",' END || " API_ROW NAMED("json_quote(C.string)",
+                                     "json_quote(CASE N.string WHEN 'UserMarker' THEN U.string"
+                                     " ELSE N.string END)") TS("A.start")
+    DUR("A.[end] - A.start") ARGS(LAUNCHED("L.api_id") " || " WORD(
+        "unfinished", ",\"unfinished\":true") "|| " WORD("async", ",\"asynchronous\":true")
+        "|| " WORD("moved", ",\"ended on another thread\":true") "|| " WORD(
+            "skipped", ",\"skipped\":true") "|| CASE WHEN D.string = 'prof step' THEN"
+        " ',\"step mark\":' || substr(U.string, 14) ELSE '' END || CASE WHEN N.string ="
+        " 'UserMarker' OR U.string = '' THEN '' WHEN json_valid(U.string) THEN " INNER("U.string")
+        " ELSE ',\"args\":' || json_quote(U.string) END")
+    " FROM rocpd_api A JOIN rocpd_string D ON D.id = A.domain_id"
+    " JOIN rocpd_string C ON C.id = A.category_id JOIN rocpd_string N ON N.id = A.apiName_id"
+    " JOIN rocpd_ustring U ON U.id = A.args_id"
+    " LEFT JOIN (SELECT DISTINCT api_id FROM rocpd_api_ops) L ON L.api_id = A.id ORDER BY A.id",
+    "SELECT '{\"ph\":\"X\",\"pid\":' || P.value || ',\"tid\":' || O.queueId || " NAMED(
+        "CASE T.string WHEN 'KernelExecution' THEN '\"kernel\"' WHEN 'Copy' THEN '\"gpu_memcpy\"'"
+        " WHEN 'FillBuffer' THEN '\"gpu_memset\"' WHEN 'annotation' THEN '\"gpu_user_annotation\"'"
+        " ELSE json_quote(T.string) END",
+        "json_quote(D.string)") TS("O.start") DUR("O.[end] - O.start")
+    ARGS(LAUNCHED("L.api_id") " || ',\"device\":' || O.gpuId || ',\"stream\":' || O.queueId || "
+        IF("T.string = 'annotation'", ",\"annotation\":true"))
+    " FROM rocpd_op O JOIN rocpd_string D ON D.id = O.description_id"
+    " JOIN rocpd_string T ON T.id = O.opType_id"
+    " JOIN rocpd_metadata P ON P.tag = 'prof_gpu_' || O.gpuId"
+    " LEFT JOIN rocpd_api_ops L ON L.op_id = O.id ORDER BY O.id",
+    "SELECT '{\"ph\":\"C\",\"tid\":0,\"pid\":' || P.value || " NAMED("'\"monitor\"'",
+                                                                 "json_quote(M.monitorType)")
+    TS("M.start") ARGS("',\"value\":' || M.value")
+    " FROM rocpd_monitor M JOIN rocpd_metadata P ON P.tag = CASE M.deviceType WHEN 'gpu' THEN"
+    " 'prof_gpu_' || M.deviceId ELSE 'prof_pid' END ORDER BY M.start, M.id",
+    ARROWS("L.id", "A.pid", "A.tid", "A.start", "P.value", "O.queueId", "O.start")
+    " FROM rocpd_api_ops L JOIN rocpd_api A ON A.id = L.api_id JOIN rocpd_op O ON O.id = L.op_id"
+    " JOIN rocpd_metadata P ON P.tag = 'prof_gpu_' || O.gpuId WHERE O.start >= A.start"
+    " ORDER BY L.id",
+    "SELECT value FROM rocpd_metadata WHERE tag = 'prof_tail'"};
+
+/* Replaces each $E of a query. To free(). */
+static char *with_epoch(const char *query, int64_t epoch) {
+  enum { DIGITS = 24 };
+  char digits[DIGITS];
+  size_t count = 0;
+  const int bytes = snprintf(digits, sizeof digits, "(%" PRId64 ")", epoch);
+  for (const char *at = query; (at = strstr(at, "$E")) != NULL; at += 2) count++;
+  char *const made = import_make(strlen(query) + count * DIGITS + 1), *to = made;
+  for (const char *at = query; *at;) {
+    if (at[0] == '$' && at[1] == 'E') {
+      memcpy(to, digits, (size_t)bytes);
+      to += bytes;
+      at += 2;
+    } else {
+      *to++ = *at++;
+    }
+  }
+  return made;
+}
+
+static void read_queries(own_reader *own, const char *const *queries, size_t count, int64_t epoch) {
+  for (size_t i = 0; i < count && own->is_good; i++) {
+    char *const query = with_epoch(queries[i], epoch);
+    read_rows(own, query);
+    free(query);
+  }
+}
+
+/* ---- the way ---- */
+
+static void refuse_own(import_result *result, const char *why) {
+  result->end = IMPORT_REFUSED;
+  snprintf(result->error, sizeof result->error, "is a database of prof's, and %s", why);
+}
+
+static bool check_version(import_database *database, import_result *result) {
+  char why[128];
+  const int64_t version = import_database_count(
+      database, "SELECT value FROM prof_metadata WHERE key = 'format_version'");
+  if (version <= FORMAT_VERSION) return true;
+  snprintf(why, sizeof why,
+           "its version is %" PRId64 "; this prof reads up to %d: update prof to read it", version,
+           FORMAT_VERSION);
+  refuse_own(result, why);
+  return false;
+}
+
+void import_own_database_convert(import_reader *reader, import_result *result) {
+  import_database *const database = reader->database;
+  const bool is_rpd = !import_database_has_table(database, "prof_metadata");
+  import_result parsed = {.end = IMPORT_WHOLE};
+  if (!import_database_has_json(database)) {
+    refuse_own(result, "this libsqlite3 has no functions of JSON, with which prof reads it");
+    return;
+  }
+  if (!is_rpd && !check_version(database, result)) return;
+  own_reader own = {.reader = reader,
+                    .json = import_state_json(reader->state),
+                    .clean = import_make(import_json_clean_room(PIECE_BYTES)),
+                    .is_good = true};
+  if (is_rpd)
+    read_queries(&own, rpd_queries, sizeof rpd_queries / sizeof *rpd_queries,
+                 import_database_count(
+                     database,
+                     "SELECT (SELECT CAST(value AS INTEGER) FROM rocpd_metadata WHERE tag ="
+                     " 'prof_epoch_ns') - (SELECT CAST(value AS INTEGER) FROM rocpd_metadata WHERE"
+                     " tag = 'prof_start_ns')"));
+  else
+    read_queries(&own, own_queries, sizeof own_queries / sizeof *own_queries,
+                 import_database_count(
+                     database, "SELECT value FROM prof_metadata WHERE key = 'chrome_epoch_ns'"));
+  import_json_read(own.json, own.clean, import_json_clean_end(&own.cleaner, own.clean));
+  import_json_end(own.json, &parsed);
+  import_json_destroy(own.json);
+  free(own.clean);
+  import_state_note_cleaned(reader->state, &own.cleaner);
+  if (result->end != IMPORT_REFUSED && parsed.end != IMPORT_WHOLE)
+    refuse_own(result, "a row or text of it is damaged, or was changed");
+}
