@@ -6,7 +6,7 @@ import contextlib
 import errno
 import os
 import stat
-from typing import Optional, Union
+from typing import Iterator, Optional, Union
 
 from ._library import encoded
 
@@ -23,10 +23,18 @@ def write_whole(path: Union[str, "os.PathLike[str]"], text: str) -> None:
         with open(straight, "wb") as f:
             f.write(raw)
         return
+    with replaced(final) as name, open(name, "wb") as f:
+        f.write(raw)
+
+
+@contextlib.contextmanager
+def replaced(final: str) -> Iterator[str]:
+    """Gives the name of a new, empty file beside. At the end it gets the final name. After an error
+    it is removed."""
     name = f"{final}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
+    open(name, "xb").close()
     try:
-        with open(name, "xb") as f:
-            f.write(raw)
+        yield name
         os.replace(name, final)
     except BaseException:
         with contextlib.suppress(OSError):
