@@ -9,11 +9,11 @@ import os
 import signal
 import stat
 import sys
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, NoReturn, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, NoReturn, Optional, Sequence
 
 from . import _structs as s
 from ._library import C, encoded, sized, whole
-from ._whole_file import replaced
+from ._whole_file import refuse_system_folder, replaced
 
 if TYPE_CHECKING:
     from .trace import Trace
@@ -180,6 +180,7 @@ def write(
     file without events is not written where a filter was given."""
     pyarrow = _pyarrow()
     encoded(path, "path")
+    refuse_system_folder(path)
 
     def read() -> Any:
         if only is not None:
@@ -195,3 +196,64 @@ def write(
         if rows == 0 and only is not None:
             raise LookupError("no event passed the filter")
     return rows
+
+
+# ---- the command ----
+
+
+class _Ended(BaseException):
+    """A signal that ends the command."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+_ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def _end(number: int, frame: Any) -> NoReturn:
+    """A second signal must not stop what the first one begins: the removal of the file."""
+    for each in _ENDS:
+        signal.signal(each, signal.SIG_IGN)
+    raise _Ended(number)
+
+
+def _say_filtered(shown: str, only: Filter) -> None:
+    print(
+        f"prof dump: {shown} is filtered: {only.left_out} of {only.scopes} scopes are left out, "
+        f"and all arrows and memory",
+        file=sys.stderr,
+    )
+
+
+def _dump(words: List[str]) -> int:
+    from .trace import Trace  # which needs this module
+
+    source, path, shown, format, from_ns, to_ns, *filters = words
+    only = Filter(filters) if filters else None
+    try:
+        with Trace.open(source) as trace:
+            write(trace, path, format, int(from_ns), int(to_ns), only)
+    except LookupError:
+        return 3
+    except (ImportError, MemoryError, OSError, ValueError) as e:
+        print(f"prof dump: {shown}: {e}", file=sys.stderr)
+        return 1
+    if only is not None:
+        _say_filtered(shown, only)
+    return 0
+
+
+def main(words: List[str]) -> int:
+    """What ``prof dump`` executes: the capture, the file, the file's name in messages, the format,
+    two times and the options of a filter. Returns the exit status."""
+    for number in _ENDS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _end)
+    try:
+        return _dump(words)
+    except _Ended as end:
+        signal.signal(end.number, signal.SIG_DFL)
+        os.kill(os.getpid(), end.number)
+        return 128 + end.number

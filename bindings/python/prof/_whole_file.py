@@ -27,12 +27,25 @@ def write_whole(path: Union[str, "os.PathLike[str]"], text: str) -> None:
         f.write(raw)
 
 
+def refuse_system_folder(path: str) -> None:
+    """/dev/stderr and the like are links to what is open. To replace one breaks the machine. OSError
+    for a path in /dev or /proc; /dev/shm is a folder as others."""
+    folder = os.path.realpath(os.path.dirname(os.path.abspath(path)))
+    if folder == "/dev" or folder == "/proc" or folder.startswith("/proc/"):
+        raise OSError(errno.EINVAL, f"no file is put into {folder}; name another one", path)
+
+
 @contextlib.contextmanager
 def replaced(final: str) -> Iterator[str]:
     """Gives the name of a new, empty file beside. At the end it gets the final name. After an error
     it is removed."""
     name = f"{final}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
-    open(name, "xb").close()
+    refuse_system_folder(final)
+    try:
+        open(name, "xb").close()
+    except OSError as e:
+        e.filename = final
+        raise
     try:
         yield name
         os.replace(name, final)
