@@ -771,8 +771,8 @@ typedef struct prof_arrow_options {
    that of one batch and of the different texts.
 
    The caller releases the stream, and each batch, by its `release`. They stay valid after the trace
-   is destroyed. One thread at a time may use the stream. Any thread may release a batch. A batch
-   that could not be read is an error of get_next(), with a text. PROF_E_INVALID, PROF_E_NO_MEMORY. */
+   is destroyed. One thread at a time may use the stream. Any thread may release a batch. If a batch
+   cannot be read, get_next() fails with a text. PROF_E_INVALID, PROF_E_NO_MEMORY. */
 PROF_API int prof_trace_arrow(const prof_trace *trace, const prof_arrow_options *options,
                               struct ArrowArrayStream *stream_out) PROF_I_NOEXCEPT;
 

@@ -3,7 +3,7 @@
    file may include two declarations:
    https://arrow.apache.org/docs/format/CDataInterface.html
 
-   `release` of a struct is NULL once it was released. Whoever has a struct calls it once. */
+   The owner of a struct calls its `release` once. Then `release` is NULL. */
 #ifndef PROF_EXPORT_ARROW_ABI_H
 #define PROF_EXPORT_ARROW_ABI_H
 

@@ -34,7 +34,7 @@ static void stream_destroy(struct ArrowArrayStream *stream) {
   free(stream);
 }
 
-/* Whoever takes the stream sets its release to NULL, and leaves the memory. */
+/* A consumer takes the stream, and sets its release to NULL. The memory stays. */
 static void end_capsule(prof_i_py *capsule) {
   capsule_pointer *const get = find_pointer();
   struct ArrowArrayStream *const stream = get ? get(capsule, capsule_name) : NULL;

@@ -151,8 +151,8 @@ static void texts_are_valid_and_each_is_there_once(void **state) {
 
 enum { NAMES = 3000, ROWS = 100 };
 
-/* Each batch has more texts than the one before; what was handed over stays as it was, also after
-   the stream and the trace have ended. A column may be taken out of its batch. */
+/* Each batch has more texts than the previous one. Its arrays stay as they were, also after the
+   stream and the trace have ended. A column may be taken out of its batch. */
 static void batches_outlive_the_stream_and_the_trace(void **state) {
   (void)state;
   capture c;

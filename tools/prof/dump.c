@@ -264,9 +264,10 @@ static const command_option options_of_dump[] = {
      .help = "the file to write; its ending selects the format: .json, .pftrace, .csv, .folded, "
              ".speedscope.json, each also with .gz behind it, .pb.gz, .prof, .parquet or .arrow"},
     {"format", 'f', "FORMAT",
-     .help = "chrome (chrome://tracing and Perfetto), perfetto, csv, folded (flame graphs), "
-             "speedscope, pprof, raf, capture (a copy), parquet or arrow (tables; they need Python "
-             "and its package libprof[arrow]); default by OUT's ending"},
+     .help =
+         "chrome (chrome://tracing and Perfetto), perfetto, csv, folded (flame graphs), "
+         "speedscope, pprof, raf, or capture (a copy). Default by OUT's ending. Tables: parquet "
+         "and arrow; they need Python with libprof[arrow]"},
     {.name = "pack",
      .id = 'P',
      .help = "with -o FILE.prof: a packed capture, usually in less than a tenth of the bytes. "

@@ -1,5 +1,5 @@
-/* See dump_columns.h. The child is Python with the package's _arrow.main(). It reads the capture by
-   itself, so this process holds no trace meanwhile. */
+/* See dump_columns.h. The child is Python with the package's _arrow.main(). It opens the
+   capture, so this process holds no trace meanwhile. */
 #define _GNU_SOURCE
 #include "dump_columns.h"
 

@@ -323,8 +323,8 @@ static void drop_passing(const char *path) {
   output_set_passing(NULL);
 }
 
-/* The capture has its name only for a moment, unless `kept` gets it: what is open needs none. Nobody
-   can guess the name, and take it before. */
+/* The capture has its name only for a moment, unless `kept` gets it: an open file needs none.
+   Nobody can guess the name, and take it before. */
 static prof_trace *import_capture(const char *path, char *kept) {
   static char output[PATH_MAX];
   uint64_t name[2];
