@@ -1,5 +1,5 @@
-"""A trace as columns: pyarrow, pandas, polars and DuckDB read what `prof dump` and Trace.dump() write,
-and it is what the CSV of the same capture has."""
+"""A trace as columns. pyarrow, pandas, polars and DuckDB read the files of `prof dump` and of
+Trace.dump(). Their rows are those of the capture's CSV."""
 
 import csv
 import glob

@@ -1,5 +1,5 @@
-"""The notebooks of examples/python/notebooks run, cell by cell, and what they find is what prof's own
-tables have."""
+"""The notebooks of examples/python/notebooks run, cell by cell. Their numbers are those of prof's own
+tables."""
 
 import contextlib
 import io
