@@ -92,6 +92,7 @@ picture | chromium-headless-shell | has_chromium              | takes the pictur
 python_packages='
 viewers | pytest==8.3.4
 tests   | pytest==8.3.4 numpy>=1.24 pandas>=2 pyarrow>=12 nvidia-ml-py==13.615.71 remotezip>=0.12
+tests   | duckdb>=1 polars>=1
 lint    | mypy==1.18.2 ruff==0.14.5 clang-format==14.0.6
 wheel   | ziglang==0.17.1 auditwheel==6.8.2
 bench   | viztracer==1.1.1;python_version>="3.10"
@@ -205,12 +206,10 @@ if command -v dpkg-query >/dev/null; then
 else
   say "not a Debian system: packages are not looked after; CMake says what it lacks"
 fi
-while IFS='|' read -r group wanted; do
-  group=$(trim "$group") wanted=$(trim "$wanted")
-  if [ -n "$group" ] && [[ " $groups " == *" $group "* ]]; then
-    install_python_packages "$group" "$wanted"
-  fi
-done <<<"$python_packages"
+for group in $groups; do
+  wanted=$(sed -n "s/^$group *| *//p" <<<"$python_packages" | paste -sd ' ')
+  [ -z "$wanted" ] || install_python_packages "$group" "$wanted"
+done
 case " $groups " in
   *" example "*) make_venv ;;
 esac

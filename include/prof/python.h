@@ -5,6 +5,7 @@
 #define PROF_PYTHON_H
 
 #include <prof/status.h>
+#include <stddef.h>
 #include <stdint.h>
 
 PROF_I_EXTERN_C_BEGIN
@@ -65,6 +66,31 @@ typedef struct prof_i_view_wish {
    Any thread. */
 PROF_API int prof_i_trace_view_1(struct prof_trace *trace, const prof_i_view_wish *wish,
                                  struct prof_trace **view_out) PROF_I_NOEXCEPT;
+
+struct ArrowArrayStream;
+struct prof_arrow_options;
+
+/* Selects the events of a stream as `prof dump` does. */
+typedef struct prof_i_arrow_wish {
+  size_t size;
+  const struct prof_arrow_options *options; /* NULL: the default */
+  /* "name=REGEX", "arg=KEY=VALUE": options of the command without their dashes. They and `counts`
+     stay valid until the stream is released. */
+  const char *const *filters;
+  size_t filter_count; /* 0: no filter */
+  /* If there is a filter: the events that passed, the scopes of them, and the scopes that did not.
+     Of what was read so far. May be NULL. */
+  uint64_t *counts;
+} prof_i_arrow_wish;
+
+/* As prof_trace_arrow().
+   Any thread. */
+PROF_API int prof_i_trace_arrow_1(const struct prof_trace *trace, const prof_i_arrow_wish *wish,
+                                  struct ArrowArrayStream *stream_out) PROF_I_NOEXCEPT;
+
+/* Returns a new PyCapsule "arrow_array_stream" that owns the stream, which is moved. NULL: a Python
+   error is pending, or this is no CPython. Then the stream was released. Needs the GIL. */
+PROF_API void *prof_i_python_capsule_1(struct ArrowArrayStream *stream) PROF_I_NOEXCEPT;
 
 PROF_I_EXTERN_C_END
 

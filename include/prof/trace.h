@@ -760,6 +760,31 @@ PROF_API int prof_trace_dump(const prof_trace *trace, const char *path,
 PROF_API int prof_trace_json(const prof_trace *trace, const prof_dump_options *options,
                              char **text_out, size_t *bytes_out) PROF_I_NOEXCEPT;
 
+/* ---- columns ---- */
+
+/* Of Arrow's C stream interface, which is the same in all programs. A program includes Arrow's own
+   declaration: https://arrow.apache.org/docs/format/CStreamInterface.html */
+struct ArrowArrayStream;
+
+/* Set size to sizeof(prof_arrow_options) and all other fields to 0, the default. */
+typedef struct prof_arrow_options {
+  size_t size;
+  uint64_t from_ns;    /* only events that end after it; from the capture's start */
+  uint64_t to_ns;      /* only events that begin before it; 0: all */
+  uint32_t batch_rows; /* events of a batch at most; 0: 65536. At most 1048576. */
+  uint32_t reserved;
+} prof_arrow_options;
+
+/* Makes a stream of a trace's events, in the order of a cursor. A row is an event. The columns are
+   in docs/reference/export-formats.md; later versions may add some. options may be NULL. Memory is
+   that of one batch and of the different texts.
+
+   The caller releases the stream, and each batch, by its `release`. They stay valid after the trace
+   is destroyed. One thread at a time may use the stream. Any thread may release a batch. If a batch
+   cannot be read, get_next() fails with a text. PROF_E_INVALID, PROF_E_NO_MEMORY. */
+PROF_API int prof_trace_arrow(const prof_trace *trace, const prof_arrow_options *options,
+                              struct ArrowArrayStream *stream_out) PROF_I_NOEXCEPT;
+
 PROF_I_EXTERN_C_END
 
 #endif

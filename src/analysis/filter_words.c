@@ -205,6 +205,55 @@ static int read_words(prof_i_filter *filter) {
   return status;
 }
 
+const char **prof_i_filter_word(prof_i_filter_words *words, size_t index, const char **name_out) {
+  static const struct {
+    const char *name;
+    size_t offset;
+  } list[] = {{"name", offsetof(prof_i_filter_words, name)},
+              {"category", offsetof(prof_i_filter_words, category)},
+              {"thread", offsetof(prof_i_filter_words, thread)},
+              {"process", offsetof(prof_i_filter_words, process)},
+              {"device", offsetof(prof_i_filter_words, device)},
+              {"level", offsetof(prof_i_filter_words, level)},
+              {"min", offsetof(prof_i_filter_words, min)},
+              {"from", offsetof(prof_i_filter_words, from)},
+              {"to", offsetof(prof_i_filter_words, to)},
+              {"step", offsetof(prof_i_filter_words, step)}};
+  if (index >= sizeof list / sizeof *list) return NULL;
+  *name_out = list[index].name;
+  return (const char **)((char *)words + list[index].offset);
+}
+
+/* The value behind "NAME=". NULL: the text is of another option. */
+static const char *value_of(const char *text, const char *name) {
+  const size_t bytes = strlen(name);
+  return strncmp(text, name, bytes) == 0 && text[bytes] == '=' ? text + bytes + 1 : NULL;
+}
+
+static bool read_option(prof_i_filter_words *words, const char *text) {
+  const char *name, **word;
+  for (size_t i = 0; (word = prof_i_filter_word(words, i, &name)) != NULL; i++) {
+    const char *const value = value_of(text, name);
+    if (!value) continue;
+    *word = value;
+    return true;
+  }
+  return false;
+}
+
+int prof_i_filter_words_read(prof_i_filter_words *words, const char *const *texts, size_t count,
+                             const char **args) {
+  *words = (prof_i_filter_words){.args = args};
+  for (size_t i = 0; i < count; i++) {
+    const char *const arg = value_of(texts[i], "arg");
+    if (arg)
+      args[words->arg_count++] = arg;
+    else if (!read_option(words, texts[i]))
+      return prof_i_fail(PROF_E_INVALID, "\"%s\" is not NAME=VALUE of a filter", texts[i]);
+  }
+  return PROF_OK;
+}
+
 int prof_i_filter_create(const prof_i_filter_words *words, prof_i_filter **filter_out) {
   prof_i_filter *const filter = calloc(1, sizeof *filter);
   if (!filter) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a filter");

@@ -53,6 +53,17 @@ const char *prof_i_export_suffix_of(const char *path, uint32_t *format_out) {
   return longest ? path + strlen(path) - longest : NULL;
 }
 
+/* Formats of columns: Python writes them, by prof_trace_arrow(). */
+static int refuse_columns(const char *path) {
+  if (!prof_i_path_ends_in(path, ".parquet") && !prof_i_path_ends_in(path, ".arrow"))
+    return PROF_OK;
+  return prof_i_fail(
+      PROF_E_INVALID,
+      "'%s': the command prof dump and Python's Trace.dump() write Parquet and Arrow, "
+      "of a capture; write a .prof here",
+      path);
+}
+
 static const prof_i_exporter *exporter_by_path(const char *path) {
   uint32_t format = 0;
   return prof_i_export_suffix_of(path, &format) ? exporter_by_format(format) : exporters[0];
@@ -126,6 +137,7 @@ static int make_dump_plan(const char *path, const prof_dump_options *options,
                    ? PROF_OK
                    : prof_i_sized_copy(&checked, sizeof checked, options, "prof_dump_options");
   if (status == PROF_OK) status = check_options(&checked);
+  if (status == PROF_OK && checked.format == PROF_FORMAT_DEFAULT) status = refuse_columns(path);
   if (status != PROF_OK) return status;
   *plan_out = (dump_plan){
       .exporter = checked.format == PROF_FORMAT_DEFAULT ? exporter_by_path(path)

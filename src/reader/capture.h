@@ -152,7 +152,8 @@ struct prof_trace {
   uint64_t clock_back_count; /* scopes that ended before they began */
   struct prof_i_view *view;  /* of a view of another trace: view.c; else NULL */
   struct prof_trace *view_of;
-  uint32_t view_count; /* open views of this trace; atomic */
+  /* owners beyond the first: views, and those of prof_i_trace_share(); atomic */
+  uint32_t use_count;
 };
 
 /* ---- source.c: extents ---- */

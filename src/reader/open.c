@@ -15,9 +15,15 @@
 #include "internal.h"
 #include "unpack.h"
 
+prof_trace *prof_i_trace_share(const prof_trace *trace) {
+  prof_trace *const shared = (prof_trace *)trace; /* no trace is made as a constant */
+  __atomic_fetch_add(&shared->use_count, 1, __ATOMIC_RELAXED);
+  return shared;
+}
+
 /* Drops a use. True: neither the caller nor a view has the trace any more. */
 static bool is_last_use(prof_trace *trace) {
-  return __atomic_fetch_sub(&trace->view_count, 1, __ATOMIC_ACQ_REL) == 0;
+  return __atomic_fetch_sub(&trace->use_count, 1, __ATOMIC_ACQ_REL) == 0;
 }
 
 void prof_i_trace_destroy(prof_trace *trace) {

@@ -12,6 +12,7 @@
 #include "../base/options.h"
 #include "../format/observed.h"
 #include "../format/parse.h"
+#include "internal.h"
 
 typedef enum visibility { SHOWN = 0, HIDDEN = 1, HIDDEN_OF_OTHERS = 2 } visibility;
 
@@ -131,11 +132,10 @@ int prof_i_trace_view_1(prof_trace *trace, const prof_i_view_wish *filter, prof_
     free(made);
     return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a view of a trace");
   }
-  __atomic_fetch_add(&trace->view_count, 1, __ATOMIC_RELAXED);
-  *made = *trace;
+  *made = *prof_i_trace_share(trace);
   made->view = view;
   made->view_of = trace;
-  made->view_count = 0;
+  made->use_count = 0;
   *view_out = made;
   return PROF_OK;
 }

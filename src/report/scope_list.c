@@ -98,11 +98,6 @@ static bool make_labels(scope_list *l) {
 
 static void put_word(prof_i_sink *sink, const char *word) { prof_i_sink_text(sink, word); }
 
-static void put_json_key(prof_i_sink *sink, const prof_trace_arg *arg) {
-  prof_i_sink_string(sink, arg->key ? arg->key : "value", arg->key ? arg->key_bytes : 5);
-  put_word(sink, ":");
-}
-
 static void put_format(prof_i_sink *sink, const prof_event *event, bool is_json) {
   char text[TEXT_BYTES];
   const size_t needed = prof_i_format_args(event, text, sizeof text);
@@ -113,35 +108,13 @@ static void put_format(prof_i_sink *sink, const prof_event *event, bool is_json)
     prof_i_sink_bytes(sink, text, bytes);
 }
 
-/* [[2, 3], []] of the first `count` arguments. */
-static void put_shapes(prof_i_sink *sink, const prof_event *event, uint32_t count) {
-  put_word(sink, "[");
-  for (uint32_t i = 0; i < count; i++) {
-    if (i) put_word(sink, ", ");
-    prof_i_value_dims(sink, &event->args[i]);
-  }
-  put_word(sink, "]");
-}
-
 /* An object of pairs; of values without keys an array; of a format its text. */
 static void put_json_args(prof_i_sink *sink, const prof_event *event) {
-  const bool is_list = event->args_kind == PROF_ARGS_LIST;
-  const uint32_t shapes = event->args_kind == PROF_ARGS_SHAPES ? prof_i_shape_count(event) : 0;
-  if (event->args_kind == PROF_ARGS_FORMAT) {
+  if (event->args_kind == PROF_ARGS_FORMAT)
     put_format(sink, event, true);
-    return;
-  }
-  put_word(sink, is_list ? "[" : "{");
-  if (shapes) {
-    put_word(sink, "\"Input Dims\":");
-    put_shapes(sink, event, shapes);
-  }
-  for (uint32_t i = shapes; i < event->arg_count; i++) {
-    if (i) put_word(sink, ",");
-    if (!is_list) put_json_key(sink, &event->args[i]);
-    prof_i_value_json(sink, &event->args[i]);
-  }
-  put_word(sink, is_list ? "]" : "}");
+  else
+    prof_i_value_args(sink, event,
+                      event->args_kind == PROF_ARGS_SHAPES ? prof_i_shape_count(event) : 0);
 }
 
 static bool arg_is_stack(const prof_trace_arg *arg) {
@@ -168,7 +141,7 @@ static void put_text_args(prof_i_sink *sink, const prof_event *event) {
     put_format(sink, event, false);
     return;
   }
-  if (shapes) put_shapes(sink, event, shapes);
+  if (shapes) prof_i_value_shapes(sink, event, shapes);
   for (uint32_t i = shapes; i < event->arg_count; i++) {
     const prof_trace_arg *const arg = &event->args[i];
     if (arg_is_stack(arg)) continue;

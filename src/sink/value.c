@@ -98,3 +98,32 @@ void prof_i_value_json(prof_i_sink *sink, const prof_trace_arg *arg) {
   value_put(sink, arg, false);
 }
 void prof_i_value_text(prof_i_sink *sink, const prof_trace_arg *arg) { value_put(sink, arg, true); }
+
+void prof_i_value_shapes(prof_i_sink *sink, const prof_event *event, uint32_t count) {
+  prof_i_sink_text(sink, "[");
+  for (uint32_t i = 0; i < count; i++) {
+    if (i) prof_i_sink_text(sink, ", ");
+    prof_i_value_dims(sink, &event->args[i]);
+  }
+  prof_i_sink_text(sink, "]");
+}
+
+static void value_put_key(prof_i_sink *sink, const prof_trace_arg *arg) {
+  prof_i_sink_string(sink, arg->key ? arg->key : "value", arg->key ? arg->key_bytes : 5);
+  prof_i_sink_text(sink, ":");
+}
+
+void prof_i_value_args(prof_i_sink *sink, const prof_event *event, uint32_t shape_count) {
+  const bool is_list = event->args_kind == PROF_ARGS_LIST;
+  prof_i_sink_text(sink, is_list ? "[" : "{");
+  if (shape_count) {
+    prof_i_sink_text(sink, "\"Input Dims\":");
+    prof_i_value_shapes(sink, event, shape_count);
+  }
+  for (uint32_t i = shape_count; i < event->arg_count; i++) {
+    if (i) prof_i_sink_text(sink, ",");
+    if (!is_list) value_put_key(sink, &event->args[i]);
+    prof_i_value_json(sink, &event->args[i]);
+  }
+  prof_i_sink_text(sink, is_list ? "]" : "}");
+}

@@ -18,6 +18,13 @@ void prof_i_value_text(prof_i_sink *sink, const prof_trace_arg *arg);
    programs do not have this byte. */
 bool prof_i_value_is_text_list(const prof_trace_arg *arg);
 
+/* An event's arguments: an object of pairs, or of values without keys an array. Of shapes the first
+   `shape_count` ones come together as "Input Dims". Not of PROF_ARGS_FORMAT, which is a text. */
+void prof_i_value_args(prof_i_sink *sink, const prof_event *event, uint32_t shape_count);
+
+/* "[[2, 3], []]" of the first `count` arguments. */
+void prof_i_value_shapes(prof_i_sink *sink, const prof_event *event, uint32_t count);
+
 /* "[2, 3]" of a tensor; "[]" of anything else. The same as JSON and as text. */
 void prof_i_value_dims(prof_i_sink *sink, const prof_trace_arg *arg);
 

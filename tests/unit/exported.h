@@ -12,7 +12,7 @@
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
 
 /* Half of Kineto's three months: what base times are multiples of. */
-static const uint64_t base_ns = 3944619000000000u;
+static CAPTURE_UNUSED const uint64_t base_ns = 3944619000000000u;
 
 static char folder[64], path[128];
 
@@ -42,7 +42,7 @@ static size_t read_back(const char *from) {
 }
 
 /* Dumps the capture; its text is then in `text`. */
-static int dump(const capture *c, prof_dump_options options) {
+static CAPTURE_UNUSED int dump(const capture *c, prof_dump_options options) {
   prof_trace *const trace = open_capture(c);
   options.size = sizeof options;
   snprintf(path, sizeof path, "%s/out.json", folder);
@@ -60,7 +60,7 @@ static CAPTURE_UNUSED void has_not(const char *line) {
   if (strstr(text, line) != NULL) fail_msg("in the text: %s", line);
 }
 
-static unsigned count_of(const char *part) {
+static CAPTURE_UNUSED unsigned count_of(const char *part) {
   unsigned count = 0;
   for (const char *at = text; (at = strstr(at, part)) != NULL; at++) count++;
   return count;

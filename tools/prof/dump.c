@@ -14,8 +14,10 @@
 #include "../../src/export/exporter.h"
 #include "../run/output.h"
 #include "commands.h"
+#include "dump_columns.h"
 #include "filter_options.h"
 #include "formats.h"
+#include "inputs.h"
 #include "merge_files.h"
 #include "progress.h"
 
@@ -34,8 +36,10 @@ static int refuse_ending(const char *output) {
   if (other)
     say("prof dump: '%s': %s writes such a file", output, other);
   else
-    say("prof dump: no format has the ending of '%s'. The endings are %s; or give --format", output,
-        format_endings_text());
+    say("prof dump: no format has the ending of '%s'. The endings are %s, .parquet, .arrow; or "
+        "give "
+        "--format",
+        output, format_endings_text());
   return EXIT_USAGE;
 }
 
@@ -90,7 +94,7 @@ static int read_dump_words(int argc, char **argv, dump_words *w) {
       w->output = optarg;
     else if (c == 'P')
       w->is_packed = true;
-    else if (c == 'f' ? choose_format("dump", optarg, &w->options.format) != EXIT_OK
+    else if (c == 'f' ? choose_format("dump", optarg, true, &w->options.format) != EXIT_OK
                       : !filter_options_take(&w->filter, c))
       return EXIT_USAGE;
   }
@@ -113,7 +117,8 @@ static int check_words(dump_words *w, const char *input) {
   if (!output) return refuse_words("dump", "needs -o OUT", NULL);
   if (w->options.format == PROF_FORMAT_DEFAULT && strcmp(output, "-") != 0) {
     if (is_special(output)) w->options.format = PROF_FORMAT_CHROME;
-    if (!prof_i_export_suffix_of(output, &w->options.format) && !is_special(output))
+    if (!prof_i_export_suffix_of(output, &w->options.format) &&
+        !format_of_columns_by_path(output, &w->options.format) && !is_special(output))
       return refuse_ending(output);
   }
   if (w->is_packed && w->options.format != PROF_FORMAT_CAPTURE)
@@ -125,6 +130,8 @@ static int check_words(dump_words *w, const char *input) {
   if (w->filter.filter && w->options.format == PROF_FORMAT_CAPTURE)
     return refuse_words(
         "dump", "a capture is copied whole: a filter needs another format than that of", output);
+  if (format_of_columns(w->options.format) && is_special(output))
+    return refuse_words("dump", "writes Parquet and Arrow to files alone, not to", output);
   if (w->is_packed) w->options.format = PROF_FORMAT_PACKED;
   w->options.gzip = prof_i_path_ends_in(output, ".gz"); /* a link's ending, not its file's */
   return EXIT_OK;
@@ -228,22 +235,60 @@ static int write_merged(const dump_words *w, const char *input, const char *to) 
   return status;
 }
 
-/* to: the output, or the target if it is a link. */
+static int say_no_event_in_time(void) {
+  say("prof dump: the capture has nothing in that time");
+  return EXIT_NO;
+}
+
+/* A pattern as the library expands it: %p. */
+static int expand_pattern(const prof_trace *trace, const char *pattern, char *to, size_t room) {
+  prof_trace_info info = {.size = sizeof info};
+  int status = prof_trace_info_get(trace, &info);
+  const prof_i_path_words words = {info.pid, info.rank, info.host};
+  if (status == PROF_OK) status = prof_i_expand_path(pattern, &words, to, room);
+  return status == PROF_OK ? EXIT_OK : say_status("dump", status);
+}
+
+/* path: expanded. Python reads the capture again: from its file. */
+static int execute_columns(const dump_words *w, const input_named *input, const char *path) {
+  const int status = dump_columns(&(columns_request){.input = input->path,
+                                                     .to = path,
+                                                     .shown = w->output,
+                                                     .format = format_of_columns(w->options.format),
+                                                     .from_ns = w->options.from_ns,
+                                                     .to_ns = w->options.to_ns,
+                                                     .filter = &w->filter});
+  if (status == EXIT_NO) return filter_says_nothing("dump");
+  if (status == EXIT_OK) say("prof dump: %s has %s", w->output, format_lacks(w->options.format));
+  return status;
+}
+
+/* Parquet and Arrow. */
+static int write_columns(const dump_words *w, const char *input, const char *to) {
+  input_named named;
+  char path[PROF_I_PATH_BYTES];
+  progress_begin("dump", PASSES);
+  prof_trace *const trace = input_named_open(input, w->output, &named);
+  progress_end();
+  if (!trace) return EXIT_FAILED;
+  const bool has_events = !is_cut_to_nothing(trace, &w->options);
+  int status = expand_pattern(trace, to, path, sizeof path);
+  prof_trace_destroy(trace);
+  if (status == EXIT_OK)
+    status = has_events ? execute_columns(w, &named, path) : say_no_event_in_time();
+  input_named_close(&named);
+  return status;
+}
+
 static int write_dump(const dump_words *w, const char *input, const char *to) {
   prof_i_export_filtered filtered;
-  uint32_t part_count = 1;
-  if (prof_trace_part_count(input, &part_count) == PROF_OK && part_count > 1) {
-    const int status = check_merged(w, input, part_count);
-    return status == EXIT_OK ? write_merged(w, input, to) : status;
-  }
   progress_begin("dump", PASSES);
   prof_trace *const trace = open_capture_for(input, w->output);
   if (!trace) return EXIT_FAILED;
   if (is_cut_to_nothing(trace, &w->options)) {
     prof_trace_destroy(trace);
     progress_end();
-    say("prof dump: the capture has nothing in that time");
-    return EXIT_NO;
+    return say_no_event_in_time();
   }
   warn_of_size(trace, w->output, w->options.format);
   const int status = w->filter.filter
@@ -254,6 +299,18 @@ static int write_dump(const dump_words *w, const char *input, const char *to) {
   return status == PROF_OK ? say_what_lacks(w, &filtered) : say_refusal(status, w->output);
 }
 
+/* to: the output, or the target if it is a link. In a link's target % is no mark. */
+static int write_output(const dump_words *w, const char *input, const char *to) {
+  const char *const pattern = to == w->output ? to : run_output_escaped(to);
+  uint32_t part_count = 1;
+  if (prof_trace_part_count(input, &part_count) == PROF_OK && part_count > 1) {
+    const int status = check_merged(w, input, part_count);
+    return status == EXIT_OK ? write_merged(w, input, pattern) : status;
+  }
+  return format_of_columns(w->options.format) ? write_columns(w, input, pattern)
+                                              : write_dump(w, input, pattern);
+}
+
 static int execute_dump(int argc, char **argv) {
   dump_words w = {.options = {.size = sizeof w.options}};
   int status = read_dump_words(argc, argv, &w);
@@ -262,8 +319,7 @@ static int execute_dump(int argc, char **argv) {
   if (status == EXIT_OK) status = check_words(&w, argv[optind]);
   const char *to = w.output;
   if (status == EXIT_OK) status = output_follow_link("dump", &to);
-  if (status == EXIT_OK && to != w.output) to = run_output_escaped(to); /* its % is no mark */
-  if (status == EXIT_OK) status = write_dump(&w, argv[optind], to);
+  if (status == EXIT_OK) status = write_output(&w, argv[optind], to);
   filter_options_free(&w.filter);
   return status;
 }
@@ -271,11 +327,13 @@ static int execute_dump(int argc, char **argv) {
 static const command_option options_of_dump[] = {
     {"output", 'o', "OUT",
      .help = "the file to write; its ending selects the format: .json, .pftrace, .csv, .folded, "
-             ".speedscope.json, each also with .gz behind it, .pb.gz, .db, .rpd, or .prof"},
+             ".speedscope.json, each also with .gz behind it, .pb.gz, .db, .rpd, .parquet, .arrow, "
+             "or .prof"},
     {"format", 'f', "FORMAT",
      .help = "chrome (chrome://tracing and Perfetto), perfetto, csv, folded (flame graphs), "
              "speedscope, pprof, sqlite, rpd (AMD's rocmProfileData), raf, or capture (a copy); "
-             "default by OUT's ending"},
+             "default by OUT's ending. Tables: parquet and arrow; they need Python with "
+             "libprof[arrow]"},
     {.name = "pack",
      .id = 'P',
      .help = "with -o FILE.prof: a packed capture, usually in less than a tenth of the bytes. "
@@ -296,6 +354,7 @@ static const command_example examples[] = {
     {"prof dump trace.prof --from 2ms --to 5ms -o part.json", "a part of it"},
     {"prof dump trace.prof --name 'load|inner' -o some.pftrace", "some scopes"},
     {"prof dump trace.prof -o trace.db", "SQLite tables with views, for queries"},
+    {"prof dump trace.prof -o trace.parquet", "a table for pandas, polars and DuckDB"},
     {"prof dump trace.prof -o small.prof --pack", "the same capture, in fewer bytes"},
     {0}};
 

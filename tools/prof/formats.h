@@ -2,12 +2,23 @@
 #ifndef PROF_TOOLS_FORMATS_H
 #define PROF_TOOLS_FORMATS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
-/* Reads the name of a format as a prof_format. EXIT_USAGE, said on stderr: no such name. */
-int choose_format(const char *command, const char *word, uint32_t *to);
+/* Formats that the library does not write: dump_columns.h. No prof_format has these numbers. */
+enum { FORMAT_PARQUET = 1u << 16, FORMAT_ARROW };
 
-/* All endings: ".json, .json.gz, ...". */
+/* Reads the name of a format as a prof_format. with_columns: or as one of the above. EXIT_USAGE,
+   said on stderr: no such name. */
+int choose_format(const char *command, const char *word, bool with_columns, uint32_t *to);
+
+/* The name of FORMAT_PARQUET or FORMAT_ARROW. NULL: it is neither. */
+const char *format_of_columns(uint32_t format);
+
+/* Whether the path has the ending of one of these. Its number goes to *to. */
+bool format_of_columns_by_path(const char *path, uint32_t *to);
+
+/* All endings of the library's formats: ".json, .json.gz, ...". */
 const char *format_endings_text(void);
 
 /* What a file of the format cannot hold, or NULL. */

@@ -333,10 +333,15 @@ static bool read_random(void *to, size_t bytes) {
   return is_read;
 }
 
-/* The capture has its name only for a moment: what is open needs none. Nobody can guess the name,
-   and take it before. */
-static prof_trace *import_capture(const char *path) {
-  char output[PATH_MAX];
+static void drop_passing(const char *path) {
+  unlink(path);
+  output_set_passing(NULL);
+}
+
+/* The capture has its name only for a moment, unless `kept` gets it: an open file needs none.
+   Nobody can guess the name, and take it before. */
+static prof_trace *import_capture(const char *path, char *kept) {
+  static char output[PATH_MAX];
   uint64_t name[2];
   const char *const folder = getenv("TMPDIR");
   if (!read_random(name, sizeof name)) {
@@ -353,8 +358,10 @@ static prof_trace *import_capture(const char *path) {
   output_set_passing(output);
   prof_trace *const trace =
       import_to_read(path, output, &has_damage) ? open_capture_file(output) : NULL;
-  unlink(output);
-  output_set_passing(NULL);
+  if (trace && kept)
+    snprintf(kept, PATH_MAX, "%s", output);
+  else
+    drop_passing(output);
   return trace;
 }
 
@@ -373,11 +380,13 @@ prof_trace *open_capture_alone(const char *path) {
   return trace;
 }
 
-static prof_trace *open_file(const char *path) {
+/* kept: NULL, or room of PATH_MAX for the path of the capture that an import made; "": none was
+   made. */
+static prof_trace *open_file(const char *path, char *kept) {
   prof_trace *trace = NULL;
   const int status = prof_trace_open(path, &trace);
   if ((status == PROF_E_NOT_CAPTURE || status == PROF_E_TRUNCATED) && begins_as_trace(path))
-    return import_capture(path);
+    return import_capture(path, kept);
   if (status != PROF_OK) say_refused(status);
   if (status == PROF_E_NOT_FOUND) say_left(path);
   if (trace) look_at_damage(path, trace);
@@ -416,23 +425,38 @@ static char *one_path(const char *word) {
 
 prof_trace *open_capture(const char *word) {
   char *const path = one_path(word);
-  prof_trace *const trace = path ? open_file(path) : NULL;
+  prof_trace *const trace = path ? open_file(path, NULL) : NULL;
   free(path);
   return trace;
 }
 
 /* Not over the capture that is read, by whatever word it was named. */
-prof_trace *open_capture_for(const char *word, const char *output) {
+static prof_trace *open_for(const char *word, const char *output, input_named *named) {
   char *const path = one_path(word);
   prof_trace *trace = NULL;
   if (path && output && output_is_input(output, path)) {
     say("prof: '%s' is the capture itself; write another file", output);
   } else if (path) {
     progress_expect(path);
-    trace = open_file(path);
+    trace = open_file(path, named ? named->imported : NULL);
+    if (named)
+      snprintf(named->path, sizeof named->path, "%s", *named->imported ? named->imported : path);
   }
   free(path);
   return trace;
+}
+
+prof_trace *open_capture_for(const char *word, const char *output) {
+  return open_for(word, output, NULL);
+}
+
+prof_trace *input_named_open(const char *word, const char *output, input_named *named_out) {
+  *named_out->path = *named_out->imported = '\0';
+  return open_for(word, output, named_out);
+}
+
+void input_named_close(const input_named *named) {
+  if (*named->imported) drop_passing(named->imported);
 }
 
 int input_captures_open(const char *command, size_t count, char **words, input_captures *to) {

@@ -3,6 +3,7 @@
 #ifndef PROF_TOOLS_INPUTS_H
 #define PROF_TOOLS_INPUTS_H
 
+#include <limits.h>
 #include <prof/trace.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,6 +48,16 @@ int input_paths_add(const char *command, input_paths *to, const char *word, bool
 /* Adds the captures of a folder and of its folders rank-N. Returns an exit status. */
 int input_paths_add_ranks(const char *command, input_paths *to, const char *folder);
 void input_paths_free(input_paths *paths);
+
+/* A capture that another program opens, too. */
+typedef struct input_named {
+  char path[PATH_MAX];
+  char imported[PATH_MAX]; /* the same, if it is of an import on the fly; "": it is the user's */
+} input_named;
+
+/* As open_capture_for(). input_named_close() removes the capture of an import. */
+prof_trace *input_named_open(const char *word, const char *output, input_named *named_out);
+void input_named_close(const input_named *named);
 
 /* Begins as zeros. */
 typedef struct input_captures {

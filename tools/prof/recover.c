@@ -305,7 +305,7 @@ static int parse_option(int c) {
                  ? EXIT_OK
                  : refuse_words("recover", "--keep takes how many to keep, not", optarg);
     case 'f':
-      if (choose_format("recover", optarg, &recovery.format) == EXIT_OK) return EXIT_OK;
+      if (choose_format("recover", optarg, false, &recovery.format) == EXIT_OK) return EXIT_OK;
   }
   return EXIT_USAGE;
 }

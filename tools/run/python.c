@@ -122,6 +122,11 @@ static const char *usual_python(void) {
   return access(path, X_OK) == 0 ? path : name;
 }
 
+const char *run_python_program(void) {
+  const char *const told = getenv("PROF_PYTHON_PROGRAM");
+  return told && *told ? told : usual_python();
+}
+
 /* SCRIPT.py and -m MODULE need an interpreter in front. */
 static bool split_bare_script(const run_words *words, run_python *to) {
   const char *const told = getenv("PROF_PYTHON_PROGRAM"), *const first = words->items[0];

@@ -27,6 +27,9 @@ const char *run_python_name(const run_python *python);
    front of the pid if a launcher has set a rank. */
 const char *run_python_capture(const run_request *request, const char *folder);
 
+/* $PROF_PYTHON_PROGRAM; else the Python beside a wheel's command, or "python3". */
+const char *run_python_program(void);
+
 /* python, python3, /usr/bin/python3.12, pypy3 */
 bool run_python_is_interpreter(const char *word);
 

@@ -18,6 +18,7 @@ from ctypes import (
     c_uint32,
     c_uint64,
     c_void_p,
+    py_object,
 )
 from operator import index
 from typing import Any, Dict, List, NoReturn, Optional, Type, TypeVar
@@ -106,6 +107,14 @@ FUNCTIONS: Dict[str, List[Any]] = {
     "prof_trace_function_ends": [c_uint32, c_void_p, POINTER(c_uint64), c_uint32],
     "prof_trace_dump": [c_int, c_void_p, c_char_p, POINTER(s.DumpOptions)],
     "prof_trace_json": [c_int, c_void_p, POINTER(s.DumpOptions), _text, POINTER(c_size_t)],
+    "prof_trace_arrow": [
+        c_int,
+        c_void_p,
+        POINTER(s.ArrowOptions),
+        POINTER(s.ArrowStream),
+    ],
+    "prof_i_trace_arrow_1": [c_int, c_void_p, POINTER(s.ArrowWish), POINTER(s.ArrowStream)],
+    "prof_i_python_capsule_1": [py_object, POINTER(s.ArrowStream)],
     "prof_cursor_create": [c_int, c_void_p, POINTER(c_void_p)],
     "prof_cursor_destroy": [None, c_void_p],
     "prof_cursor_skip_before": [c_int, c_void_p, c_uint64],
@@ -178,6 +187,7 @@ HOLD_GIL = {
     "prof_i_python_silence_1",
     "prof_i_python_functions_1",
     "prof_i_python_arguments_1",
+    "prof_i_python_capsule_1",
     "prof_scope_begin",
     "prof_scope_end",
     "prof_i_counter_1",

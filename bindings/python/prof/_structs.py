@@ -123,6 +123,38 @@ class DumpOptions(_Shown):
     ]
 
 
+class ArrowOptions(_Shown):
+    _fields_ = [
+        ("size", c_size_t),
+        ("from_ns", c_uint64),
+        ("to_ns", c_uint64),
+        ("batch_rows", c_uint32),
+        ("reserved", c_uint32),
+    ]
+
+
+class ArrowWish(_Shown):
+    _fields_ = [
+        ("size", c_size_t),
+        ("options", POINTER(ArrowOptions)),
+        ("filters", POINTER(c_char_p)),
+        ("filter_count", c_size_t),
+        ("counts", POINTER(c_uint64)),
+    ]
+
+
+class ArrowStream(Structure):
+    """ArrowArrayStream, whose functions C calls. It is moved by a copy of its bytes."""
+
+    _fields_ = [
+        ("get_schema", c_void_p),
+        ("get_next", c_void_p),
+        ("get_last_error", c_void_p),
+        ("release", c_void_p),
+        ("private_data", c_void_p),
+    ]
+
+
 class Health(_Shown):
     _fields_ = [
         ("size", c_size_t),

@@ -6,7 +6,7 @@ import contextlib
 import errno
 import os
 import stat
-from typing import Optional, Union
+from typing import Iterator, Optional, Union
 
 from ._library import encoded
 
@@ -23,10 +23,31 @@ def write_whole(path: Union[str, "os.PathLike[str]"], text: str) -> None:
         with open(straight, "wb") as f:
             f.write(raw)
         return
+    with replaced(final) as name, open(name, "wb") as f:
+        f.write(raw)
+
+
+def refuse_system_folder(path: str) -> None:
+    """Raises OSError for a path in /dev or /proc. /dev/stdout and /dev/stderr are links to what is
+    open: a file in their place would break the machine. /dev/shm is a folder as others."""
+    folder = os.path.realpath(os.path.dirname(os.path.abspath(path)))
+    if folder == "/dev" or folder == "/proc" or folder.startswith("/proc/"):
+        raise OSError(errno.EINVAL, f"no file is put into {folder}; name another one", path)
+
+
+@contextlib.contextmanager
+def replaced(final: str) -> Iterator[str]:
+    """Gives the name of a new, empty file beside. At the end it gets the final name. After an error
+    it is removed."""
     name = f"{final}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
+    refuse_system_folder(final)
     try:
-        with open(name, "xb") as f:
-            f.write(raw)
+        open(name, "xb").close()
+    except OSError as e:
+        e.filename = final
+        raise
+    try:
+        yield name
         os.replace(name, final)
     except BaseException:
         with contextlib.suppress(OSError):

@@ -21,7 +21,7 @@ from typing import (
     Union,
 )
 
-from . import _read_events
+from . import _arrow, _read_events
 from . import _structs as s
 from ._library import C, Shared, encoded, short, sized, whole
 from ._read_events import Event
@@ -237,7 +237,8 @@ class Trace(Totals):
         stack_folders: Sequence[str] = (),
     ) -> None:
         """Writes Chrome JSON, compressed if the path ends in .gz. The format "raf" is RAF's log,
-        "capture" the capture itself. The path never has a partial file.
+        "capture" the capture itself. "parquet" and "arrow", also by the path's ending, need
+        pyarrow. The path never has a partial file.
 
         metadata: Keys and JSON texts for the top level of Chrome JSON.
 
@@ -253,6 +254,15 @@ class Trace(Totals):
 
         OSError and its subclasses. ValueError for metadata that is not JSON. ValueError for
         metadata, stacks, window_marks or memory=False with another format."""
+        columns = _arrow.format_of(os.fsdecode(encoded(path, "path")), format)
+        if columns:
+            if metadata or stacks or window_marks or not memory or stack_folders:
+                raise ValueError(
+                    f"the format {columns} has no metadata, stacks, window_marks, memory or "
+                    f"stack_folders: they are Chrome JSON's"
+                )
+            _arrow.write(self, os.fsdecode(path), columns, from_ns, to_ns)
+            return
         options = _dump_options(
             format, from_ns, to_ns, metadata, stacks, window_marks, memory, stack_folders
         )
@@ -274,6 +284,32 @@ class Trace(Totals):
         with self._shared as pointer:
             C.check(C.prof_trace_json(pointer, ctypes.byref(options), ctypes.byref(out), None))
         return C.text(out)
+
+    def arrow(self, from_ns: int = 0, to_ns: int = 0, batch_rows: int = 0) -> Any:
+        """A pyarrow.RecordBatchReader of all events, in the order of events(). Its columns are in
+        docs/reference/export-formats.md. Memory is that of one batch. The trace may be closed
+        meanwhile.
+
+        from_ns, to_ns: only events that overlap this time, from the capture's start. batch_rows: of
+        a batch at most (0: 65536).
+
+        ImportError without pyarrow. Libraries that read Arrow's streams take the trace itself, and
+        need no pyarrow: polars.DataFrame(trace)."""
+        return _arrow.reader(self, from_ns, to_ns, batch_rows)
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """The stream of arrow() as a PyCapsule, for libraries that read Arrow's streams. Its schema
+        is always its own."""
+        return _arrow.capsule(self)
+
+    def to_arrow(self, from_ns: int = 0, to_ns: int = 0) -> Any:
+        """A pyarrow.Table of arrow(). ImportError without pyarrow."""
+        return self.arrow(from_ns, to_ns).read_all()
+
+    def to_pandas(self, from_ns: int = 0, to_ns: int = 0) -> Any:
+        """A pandas.DataFrame of arrow(): names and other repeated texts are categories. ImportError
+        without pyarrow or pandas."""
+        return _arrow.to_pandas(self, from_ns, to_ns)
 
     def events(self) -> Iterator[Event]:
         """All events by thread, and in a thread by start, outer scopes before inner ones. The

@@ -1,0 +1,259 @@
+"""A trace as columns. C gives them by Arrow's C stream interface; pyarrow makes tables of them, and
+writes Parquet and Arrow's own files. ``prof dump`` executes main() for these files."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import stat
+import sys
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, NoReturn, Optional, Sequence
+
+from . import _structs as s
+from ._library import C, encoded, sized, whole
+from ._whole_file import refuse_system_folder, replaced
+
+if TYPE_CHECKING:
+    from .trace import Trace
+
+FORMATS = {"parquet": ".parquet", "arrow": ".arrow"}
+"""The formats that pyarrow writes, and their endings."""
+_SELECTED = ("start_ns", "duration_ns", "name", "category", "tid")
+"""Columns with statistics, by which readers skip parts of a Parquet file. They take time."""
+_GROUP_ROWS = 1 << 18
+"""Of a row group of Parquet: enough for its dictionaries, and 60 MB of memory."""
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow
+        import pyarrow.ipc
+        import pyarrow.parquet
+    except ImportError as e:
+        raise ImportError(
+            f"Arrow and Parquet need the package pyarrow ({e}); "
+            f"type: {sys.executable} -m pip install 'libprof[arrow]'"
+        ) from None
+    return pyarrow
+
+
+class Filter:
+    """Which events a stream has: options of ``prof dump`` without their dashes, as "name=REGEX". It
+    stays alive until the stream was read."""
+
+    def __init__(self, words: Sequence[str] = ()) -> None:
+        self.count = len(words)
+        self.words = (ctypes.c_char_p * max(self.count, 1))(*map(os.fsencode, words))
+        self.counts = (ctypes.c_uint64 * 3)()
+
+    @property
+    def left_out(self) -> int:
+        return int(self.counts[2])
+
+    @property
+    def scopes(self) -> int:
+        """All of the trace."""
+        return int(self.counts[1] + self.counts[2])
+
+
+def _stream(
+    trace: Trace, from_ns: int, to_ns: int, rows: int, only: Optional[Filter] = None
+) -> s.ArrowStream:
+    options = sized(
+        s.ArrowOptions,
+        from_ns=whole(from_ns, "from_ns"),
+        to_ns=whole(to_ns, "to_ns"),
+        batch_rows=whole(rows, "batch_rows", 0, 0xFFFFFFFF),
+    )
+    wish = sized(s.ArrowWish, options=ctypes.pointer(options))
+    if only is not None:
+        wish.filters, wish.filter_count, wish.counts = only.words, only.count, only.counts
+    stream = s.ArrowStream()
+    with trace._shared as pointer:
+        C.check(C.prof_i_trace_arrow_1(pointer, ctypes.byref(wish), ctypes.byref(stream)))
+    return stream
+
+
+def capsule(trace: Trace) -> Any:
+    """For __arrow_c_stream__()."""
+    return C.prof_i_python_capsule_1(ctypes.byref(_stream(trace, 0, 0, 0)))
+
+
+def reader(
+    trace: Trace, from_ns: int = 0, to_ns: int = 0, rows: int = 0, only: Optional[Filter] = None
+) -> Any:
+    """A pyarrow.RecordBatchReader. It owns the stream, and keeps the trace alive."""
+    pyarrow = _pyarrow()
+    stream = _stream(trace, from_ns, to_ns, rows, only)
+    return pyarrow.RecordBatchReader._import_from_c(ctypes.addressof(stream))
+
+
+def to_pandas(trace: Trace, from_ns: int = 0, to_ns: int = 0) -> Any:
+    pyarrow = _pyarrow()
+    try:
+        import pandas
+    except ImportError as e:
+        raise ImportError(
+            f"to_pandas() needs the package pandas ({e}); "
+            f"type: {sys.executable} -m pip install 'libprof[arrow,pandas]'"
+        ) from None
+    # a null would make 64-bit numbers floats, which cut them
+    types = {pyarrow.uint64(): pandas.UInt64Dtype(), pyarrow.uint32(): pandas.UInt32Dtype()}
+    return reader(trace, from_ns, to_ns).read_all().to_pandas(types_mapper=types.get)
+
+
+# ---- files ----
+
+
+def _write_parquet(pyarrow: Any, path: str, read: Callable[[], Any]) -> int:
+    batches, rows = read(), 0
+    codec = "zstd" if pyarrow.Codec.is_available("zstd") else "snappy"
+    times = [f.name for f in batches.schema if f.type == pyarrow.int64()]
+    texts = [f.name for f in batches.schema if pyarrow.types.is_dictionary(f.type)]
+    with pyarrow.parquet.ParquetWriter(
+        path,
+        batches.schema,
+        compression=codec,
+        compression_level=1 if codec == "zstd" else None,
+        use_dictionary=texts,
+        write_statistics=list(_SELECTED),
+        column_encoding={name: "DELTA_BINARY_PACKED" for name in times},
+    ) as writer:
+        for batch in batches:
+            writer.write_batch(batch, _GROUP_ROWS)
+            rows += batch.num_rows
+    return rows
+
+
+def _dictionaries(read: Callable[[], Any]) -> Dict[int, Any]:
+    """All texts of each column of texts. Those of the last batch are all there are."""
+    last = None
+    for batch in read():
+        last = batch
+    if last is None:
+        return {}
+    return {
+        i: column.dictionary
+        for i, column in enumerate(last.columns)
+        if hasattr(column, "dictionary")
+    }
+
+
+def _write_arrow(pyarrow: Any, path: str, read: Callable[[], Any]) -> int:
+    """A file of Arrow's has each dictionary once, before the batches; so the stream is read
+    twice."""
+    texts = _dictionaries(read)
+    batches, rows = read(), 0
+    codec = "zstd" if pyarrow.Codec.is_available("zstd") else None
+    options = pyarrow.ipc.IpcWriteOptions(compression=codec)
+    with pyarrow.ipc.new_file(path, batches.schema, options=options) as writer:
+        for batch in batches:
+            columns = [
+                pyarrow.DictionaryArray.from_arrays(column.indices, texts[i])
+                if i in texts
+                else column
+                for i, column in enumerate(batch.columns)
+            ]
+            writer.write_batch(pyarrow.RecordBatch.from_arrays(columns, schema=batches.schema))
+            rows += batch.num_rows
+    return rows
+
+
+def format_of(path: str, format: str) -> str:
+    """The format of a file that pyarrow writes; "" of another one."""
+    if format:
+        return format if format in FORMATS else ""
+    return next((name for name, ending in FORMATS.items() if path.endswith(ending)), "")
+
+
+def write(
+    trace: Trace,
+    path: str,
+    format: str,
+    from_ns: int = 0,
+    to_ns: int = 0,
+    only: Optional[Filter] = None,
+) -> int:
+    """Writes the file, and returns how many events it has. The path never has a partial file. A
+    file without events is not written where a filter was given."""
+    pyarrow = _pyarrow()
+    encoded(path, "path")
+    refuse_system_folder(path)
+
+    def read() -> Any:
+        if only is not None:
+            only.counts[:] = [0, 0, 0]
+        return reader(trace, from_ns, to_ns, _GROUP_ROWS, only)
+
+    with contextlib.suppress(FileNotFoundError):
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise ValueError(f"{path!r} is no regular file, which the format {format} needs")
+    write_format = _write_parquet if format == "parquet" else _write_arrow
+    with replaced(path) as name:
+        rows = write_format(pyarrow, name, read)
+        if rows == 0 and only is not None:
+            raise LookupError("no event passed the filter")
+    return rows
+
+
+# ---- the command ----
+
+
+class _Ended(BaseException):
+    """A signal that ends the command."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+_ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def _end(number: int, frame: Any) -> NoReturn:
+    """A second signal must not stop what the first one begins: the removal of the file."""
+    for each in _ENDS:
+        signal.signal(each, signal.SIG_IGN)
+    raise _Ended(number)
+
+
+def _say_filtered(shown: str, only: Filter) -> None:
+    print(
+        f"prof dump: {shown} is filtered: {only.left_out} of {only.scopes} scopes are left out, "
+        f"and all arrows and memory",
+        file=sys.stderr,
+    )
+
+
+def _dump(words: List[str]) -> int:
+    from .trace import Trace  # which needs this module
+
+    source, path, shown, format, from_ns, to_ns, *filters = words
+    only = Filter(filters) if filters else None
+    try:
+        with Trace.open(source) as trace:
+            write(trace, path, format, int(from_ns), int(to_ns), only)
+    except LookupError:
+        return 3
+    except (ImportError, MemoryError, OSError, ValueError) as e:
+        print(f"prof dump: {shown}: {e}", file=sys.stderr)
+        return 1
+    if only is not None:
+        _say_filtered(shown, only)
+    return 0
+
+
+def main(words: List[str]) -> int:
+    """What ``prof dump`` executes: the capture, the file, the file's name in messages, the format,
+    two times and the options of a filter. Returns the exit status."""
+    for number in _ENDS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _end)
+    try:
+        return _dump(words)
+    except _Ended as end:
+        signal.signal(end.number, signal.SIG_DFL)
+        os.kill(os.getpid(), end.number)
+        return 128 + end.number

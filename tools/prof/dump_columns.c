@@ -1,0 +1,118 @@
+/* See dump_columns.h. The child is Python with the package's _arrow.main(). It opens the
+   capture, so this process holds no trace meanwhile. */
+#define _GNU_SOURCE
+#include "dump_columns.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../run/python.h"
+#include "commands.h"
+
+enum { FIXED_WORDS = 9, FILTER_WORDS = 16, NOT_EXECUTED = 127 };
+
+/* The current folder is no place for packages: the user's files are there. */
+static const char program[] =
+    "import sys\n"
+    "if sys.path and sys.path[0] == '': del sys.path[0]\n"
+    "try:\n"
+    "    from prof import _arrow\n"
+    "except ImportError as e:\n"
+    "    sys.exit(f'prof dump: {sys.argv[3]}: {sys.executable} has no package libprof, which "
+    "Parquet '\n"
+    "             f'and Arrow need: {e}. Type: {sys.executable} -m pip install "
+    "\\'libprof[arrow]\\'; '\n"
+    "             f'or set PROF_PYTHON_PROGRAM to another Python')\n"
+    "sys.exit(_arrow.main(sys.argv[1:]))\n";
+
+typedef struct columns_words {
+  char *items[FIXED_WORDS + FILTER_WORDS + FILTER_ARGS_MAX + 1];
+  size_t count;
+  bool is_short_of_memory;
+} columns_words;
+
+/* Takes a text of malloc(), or NULL. */
+static void words_add(columns_words *words, char *text) {
+  if (text)
+    words->items[words->count++] = text;
+  else
+    words->is_short_of_memory = true;
+}
+
+static void words_add_pair(columns_words *words, const char *name, const char *value) {
+  char *text = NULL;
+  words_add(words, asprintf(&text, "%s=%s", name, value) < 0 ? NULL : text);
+}
+
+static void words_add_number(columns_words *words, uint64_t number) {
+  char *text = NULL;
+  words_add(words, asprintf(&text, "%" PRIu64, number) < 0 ? NULL : text);
+}
+
+static void words_add_filter(columns_words *words, const filter_options *filter) {
+  prof_i_filter_words options = filter->words;
+  const char *name, **word;
+  for (size_t i = 0; (word = prof_i_filter_word(&options, i, &name)) != NULL; i++)
+    if (*word) words_add_pair(words, name, *word);
+  for (size_t i = 0; i < options.arg_count; i++) words_add_pair(words, "arg", options.args[i]);
+}
+
+static void words_make(columns_words *words, const columns_request *r) {
+  words_add(words, strdup(run_python_program()));
+  words_add(words, strdup("-c"));
+  words_add(words, strdup(program));
+  words_add(words, strdup(r->input));
+  words_add(words, strdup(r->to));
+  words_add(words, strdup(r->shown));
+  words_add(words, strdup(r->format));
+  words_add_number(words, r->from_ns);
+  words_add_number(words, r->to_ns);
+  words_add_filter(words, r->filter);
+}
+
+/* The program ends with this one, and records nothing. */
+static _Noreturn void execute(char **words, pid_t parent) {
+  static const char *const recording[] = {"PROF_LEVEL", "PROF_MEMORY", "PROF_OUTPUT", "PROF_TORCH",
+                                          "PROF_PYTHON"};
+  for (size_t i = 0; i < sizeof recording / sizeof *recording; i++) unsetenv(recording[i]);
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() == parent) execvp(words[0], words);
+  say("prof dump: cannot execute '%s', which Parquet and Arrow need: %s; install Python and type: "
+      "pip install 'libprof[arrow]'; or set PROF_PYTHON_PROGRAM to a Python",
+      words[0], strerror(errno));
+  _exit(NOT_EXECUTED);
+}
+
+static int wait_for(pid_t child, const char *name) {
+  int status;
+  while (waitpid(child, &status, 0) < 0)
+    if (errno != EINTR) return EXIT_FAILED;
+  if (WIFSIGNALED(status)) {
+    say("prof dump: %s ended by signal %d: %s", name, WTERMSIG(status),
+        strsignal(WTERMSIG(status)));
+    return EXIT_FAILED;
+  }
+  const int code = WEXITSTATUS(status);
+  return code == EXIT_OK || code == EXIT_NO ? code : EXIT_FAILED;
+}
+
+int dump_columns(const columns_request *request) {
+  columns_words words = {.count = 0};
+  int status = EXIT_FAILED;
+  words_make(&words, request);
+  const pid_t parent = getpid(), child = words.is_short_of_memory ? -1 : fork();
+  if (child == 0) execute(words.items, parent);
+  if (child > 0)
+    status = wait_for(child, words.items[0]);
+  else
+    say("prof dump: cannot start Python for '%s': %s", request->shown, strerror(errno));
+  while (words.count > 0) free(words.items[--words.count]);
+  return status;
+}
