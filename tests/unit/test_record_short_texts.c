@@ -94,7 +94,7 @@ static void check_counts(void) {
 
 /* While a window is open (src/core/record/cost_sample.h), scopes do not go the shortest way. */
 static uint64_t bytes_of(void (*scope)(const char *text), const char *text) {
-  while (prof_i_this_thread->timing.left)
+  while (prof_i_this_thread->timing.events_left)
     WITH_BASE_PROFILER(PROF_HOST, "other", "", PROF_NO_ARGS, {});
   const prof_i_head *const chunk = prof_i_this_thread->chunk;
   const uint64_t before = cursor_of_chunk();
