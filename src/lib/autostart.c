@@ -29,6 +29,7 @@ static struct {
   enum { START_NOT_TRIED, START_UNDER_WAY, START_DONE } start_once; /* at the environment */
   int started;    /* by the environment: then exit dumps */
   int has_memory; /* PROF_MEMORY, and it was started */
+  bool is_packed; /* PROF_PACK */
 } autostart PROF_I_WRITTEN_AT_LOAD;
 
 /* At exit at most two seconds are spent. Of capture converted in one: as JSON, bound by a slow
@@ -128,12 +129,13 @@ static int read_options(prof_options *options, unsigned long long *memory) {
   static const char *const clocks[] = {"default", "tsc", "monotonic"};
   static const char *const actions[] = {"default", "level", "mute"};
   static const char *const devices[] = {"default", "scopes", "records", "memory"};
-  unsigned long long level = 0, cap = 0, helper = 0, permille = 0, events = 0, least = 0;
+  unsigned long long level = 0, cap = 0, helper = 0, permille = 0, events = 0, least = 0, pack = 0;
   if (!read_number("PROF_LEVEL", 0, 2, &level) || !read_number("PROF_MEMORY", 0, 1, memory) ||
       (!level && !*memory))
     return 0;
   /* libprof_memory.so's own: it reads it again */
   if (!read_number("PROF_MEMORY_MIN", 0, 1ull << 40, &least)) return 0;
+  if (!read_number("PROF_PACK", 0, 1, &pack)) return 0;
   if (!read_number("PROF_CAP_BYTES", 1 << 20, 1ull << 40, &cap) ||
       !read_number("PROF_HELPER_THREAD", 0, 1, &helper))
     return 0;
@@ -153,6 +155,9 @@ static int read_options(prof_options *options, unsigned long long *memory) {
   options->helper_thread = (uint32_t)helper;
   options->path = secure_getenv("PROF_OUTPUT");
   if (options->path && !*options->path) options->path = NULL;
+  autostart.is_packed = pack != 0 && options->path && prof_i_path_ends_in(options->path, ".prof");
+  if (pack && !autostart.is_packed)
+    prof_i_log("PROF_PACK=1 has no effect: PROF_OUTPUT is not FILE.prof");
   if (options->policy != PROF_POLICY_STREAM || options->path) return 1;
   prof_i_log("PROF_POLICY=stream needs a file: set PROF_OUTPUT too; not recording");
   return 0;
@@ -312,6 +317,21 @@ static bool has_other_with_our_pid(const char *output) {
          access(output, F_OK) == 0;
 }
 
+/* False: the capture is kept plain. */
+static bool dump_packed(const char *output, uint64_t bytes, bool is_large) {
+  static const prof_dump_options packed = {.size = sizeof packed, .format = PROF_FORMAT_PACKED};
+  if (is_large)
+    prof_i_log(
+        "PROF_PACK: the capture has %llu MiB, too many to pack at exit; to pack it: prof "
+        "dump %s -o %s --pack",
+        (unsigned long long)(bytes >> 20), output, output);
+  else if (prof_dump_with(NULL, &packed) == PROF_OK)
+    return true;
+  else
+    prof_i_log("PROF_PACK: %s: %s; the capture is not packed", output, prof_last_error());
+  return false;
+}
+
 static void write_trace(void) {
   char output[PROF_I_PATH_BYTES];
   prof_i_process_is_own(); /* a child without handlers has no capture of its own */
@@ -340,6 +360,7 @@ static void write_trace(void) {
                (unsigned long long)(bytes >> 20), prof_i_the_arena.path, output);
     return;
   }
+  if (autostart.is_packed && dump_packed(output, bytes, is_large)) return;
   const int status = is_large ? prof_i_capture_rename(output) : prof_dump(NULL);
   if (status != PROF_OK && status != PROF_E_CHECK)
     prof_i_log("PROF_OUTPUT: %s: %s%s%s", prof_status_text(status), prof_last_error(),

@@ -199,14 +199,14 @@ class Parts(Recorded):
 
     def test_counters_instants_and_graphs_are_of_the_steps(self):
         for words, _, takes_moment in FILTERS:
-            is_of_steps = "--step" in words
             path, said = self.dump("some.json", *words)
             found = Export(path, self.whole.origin)
             for kind in ("counters", "instants", "graphs"):
-                takes = takes_moment if is_of_steps else lambda x: True
-                if kind == "instants" and "--thread" in words:
-                    takes = lambda x, thread=int(words[-1]): x["tid"] == thread
-                expected = [x for x in getattr(self.whole, kind) if takes(x)]
+                expected = getattr(self.whole, kind)
+                if "--step" in words or (kind == "instants" and words[0] == "--thread"):
+                    expected = [x for x in expected if takes_moment(x)]
+                if kind == "instants" and words[2:] == ("--thread", "11"):
+                    expected = [x for x in expected if x["tid"] == 11]
                 self.assertEqual(
                     sorted((*place(x), *x.get("args", {}).items()) for x in getattr(found, kind)),
                     sorted((*place(x), *x.get("args", {}).items()) for x in expected),

@@ -112,6 +112,17 @@ class Line(TerminalCase):
         self.assertLess(shares[0], 90)
         self.assertLess(abs(shares[1] - shares[0]), 10, shares)
 
+    def test_an_imported_trace_is_expected_as_its_capture(self):
+        """A byte of the trace counts as five. Three passes over the capture follow."""
+        sizes = []
+        for name in ("many.json", "many.prof"):
+            file = os.stat(os.path.join(self.folder, name))
+            sizes.append(min(file.st_size, file.st_blocks * 512))
+        imported, capture = 5 * sizes[0], 3 * sizes[1]
+        expected = (imported + capture * self.share("many.prof") / 100) / (imported + capture)
+        self.assertGreater(expected, 0.5)
+        self.assertLess(abs(self.share("many.json") - 100 * expected), 8)
+
     def test_a_folder_and_a_glob_have_the_share_of_their_capture(self):
         os.mkdir(os.path.join(self.folder, "found"))
         os.link(*(os.path.join(self.folder, x) for x in ("many.prof", "found/many.prof")))

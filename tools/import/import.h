@@ -110,6 +110,9 @@ typedef struct import_result {
    written where nothing could be read. must_be_new: a file that is there stays. */
 void import_run(const char *from, const char *to, bool must_be_new, import_result *result_out);
 
+/* Whether the caller shows the progress itself. Then the next imports do not. */
+void import_has_other_line(bool has);
+
 enum { IMPORT_NOTES_MAX = IMPORT_MISS_COUNT + IMPORT_CHANGE_COUNT + 2, IMPORT_NOTE_BYTES = 512 };
 
 /* What was dropped, or taken otherwise, one line a reason, and that the trace is not whole. index:

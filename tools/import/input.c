@@ -45,7 +45,7 @@ static size_t read_file_bytes(import_input *input, void *to, size_t room) {
     const ssize_t count = read(input->fd, to, room);
     if (count >= 0) {
       input->read_bytes += (uint64_t)count;
-      prof_i_progress_add((uint64_t)count);
+      prof_i_progress_add((uint64_t)count * PROF_I_PROGRESS_IMPORT_WEIGHT);
       return (size_t)count;
     }
     if (errno != EINTR) import_fail("cannot read '%s': %s", input->path, strerror(errno));

@@ -85,9 +85,14 @@ typedef struct progress {
   bool is_shown;
 } progress;
 
+static bool has_other_line;
+
+void import_has_other_line(bool has) { has_other_line = has; }
+
 /* On a terminal, once it takes longer than two seconds; once a second. */
 static void show_progress(progress *p, const import_input *input) {
   const time_t now = time(NULL);
+  if (has_other_line) return;
   if (now - p->began < QUIET_S || now == p->said || !isatty(STDERR_FILENO)) return;
   p->said = now;
   p->is_shown = true;

@@ -123,7 +123,7 @@ static int check_words(dump_words *w, const char *input) {
   }
   if (w->is_packed && w->options.format != PROF_FORMAT_CAPTURE)
     return refuse_words("dump", "--pack is for captures: give -o FILE.prof, not", output);
-  if (output_is_input(output, input))
+  if (!w->is_packed && output_is_input(output, input))
     return refuse_words("dump", "would write over the capture itself:", output);
   if (strcmp(output, "-") == 0)
     return refuse_words("dump", "for the standard output give -o /dev/stdout, not", output);
@@ -183,6 +183,13 @@ static bool has_events_in_time(const prof_trace *trace, const prof_dump_options 
     if (prof_i_window_contains(&window, event.start_ns, event.start_ns + event.duration_ns)) break;
   prof_cursor_destroy(cursor);
   return status != 0;
+}
+
+/* The process would go on to write into a file that has no name any more. */
+static bool is_recorded_in_place(const prof_trace *trace, const char *input, const char *output) {
+  prof_trace_info info = {.size = sizeof info};
+  return output_is_input(output, input) && prof_trace_info_get(trace, &info) == PROF_OK &&
+         !info.was_clean && (info.is_live || info.is_elsewhere);
 }
 
 /* For a copy of a capture the library refuses --from and --to. */
@@ -283,8 +290,16 @@ static int write_columns(const dump_words *w, const char *input, const char *to)
 static int write_dump(const dump_words *w, const char *input, const char *to) {
   prof_i_export_filtered filtered;
   progress_begin("dump", PASSES);
-  prof_trace *const trace = open_capture_for(input, w->output);
+  prof_trace *const trace = open_capture_for(input, w->is_packed ? NULL : w->output);
   if (!trace) return EXIT_FAILED;
+  if (is_recorded_in_place(trace, input, w->output)) {
+    prof_trace_destroy(trace);
+    progress_end();
+    say("prof dump: '%s' cannot be packed in place: its process runs, or may run; name another "
+        "file",
+        input);
+    return EXIT_FAILED;
+  }
   if (is_cut_to_nothing(trace, &w->options)) {
     prof_trace_destroy(trace);
     progress_end();
@@ -337,7 +352,8 @@ static const command_option options_of_dump[] = {
     {.name = "pack",
      .id = 'P',
      .help = "with -o FILE.prof: a packed capture, usually in less than a tenth of the bytes. "
-             "Every command reads it. Needs zstd (libzstd.so.1)"},
+             "Every command reads it. FILE.prof may be the capture itself, if it has ended. Needs "
+             "zstd (libzstd.so.1)"},
     {.name = "from",
      .argument = "TIME",
      .id = FILTER_FROM,
@@ -356,6 +372,7 @@ static const command_example examples[] = {
     {"prof dump trace.prof -o trace.db", "SQLite tables with views, for queries"},
     {"prof dump trace.prof -o trace.parquet", "a table for pandas, polars and DuckDB"},
     {"prof dump trace.prof -o small.prof --pack", "the same capture, in fewer bytes"},
+    {"prof dump small.prof -o small.prof --pack", "in place of a capture that has ended"},
     {0}};
 
 const prof_command command_dump = {

@@ -121,6 +121,7 @@ static int report_import(const char *from, const char *to, const import_result *
 bool import_to_read(const char *from, const char *to, bool *is_cut_out) {
   import_result result;
   char note[IMPORT_NOTE_BYTES];
+  import_has_other_line(progress_has_line());
   import_run(from, to, true, &result);
   const bool is_written = access(to, F_OK) == 0;
   bool is_first = true;
@@ -152,8 +153,9 @@ static int execute_import(int argc, char **argv) {
     return refuse_words("import", "would write over the trace itself:", to);
   if (output_follow_link("import", &to) != EXIT_OK) return EXIT_FAILED;
   import_result result;
-  progress_begin("import", 1);
+  progress_begin("import", 0);
   progress_expect(from);
+  import_has_other_line(progress_has_line());
   import_run(from, to, !output, &result);
   progress_end();
   return report_import(from, to, &result);

@@ -356,8 +356,18 @@ static prof_trace *import_capture(const char *path, char *kept) {
   }
   output_clean_up_if_killed();
   output_set_passing(output);
-  prof_trace *const trace =
-      import_to_read(path, output, &has_damage) ? open_capture_file(output) : NULL;
+  const bool is_own_line = !progress_has_begun();
+  if (is_own_line) {
+    progress_begin("import", 0);
+    progress_expect(path);
+  }
+  const uint64_t bytes_before = progress_bytes();
+  prof_trace *trace = NULL;
+  if (import_to_read(path, output, &has_damage)) {
+    progress_imported(path, output, bytes_before);
+    trace = open_capture_file(output);
+  }
+  if (is_own_line) progress_end();
   if (trace && kept)
     snprintf(kept, PATH_MAX, "%s", output);
   else

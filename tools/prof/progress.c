@@ -110,37 +110,82 @@ void progress_begin(const char *command, unsigned passes) {
   if (progress.is_running) atexit(progress_end);
 }
 
-/* The unpacked size of a packed capture; 0: the file is not packed. */
-static uint64_t unpacked_bytes(const char *path) {
-  prof_i_packed_head head = {0};
-  const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file < 0) return 0;
-  const ssize_t bytes = pread(file, &head, sizeof head, PROF_I_PACKED_FIRST_OFFSET);
-  close(file);
-  return bytes == sizeof head && head.magic == PROF_I_PACKED_MAGIC ? head.plain_count : 0;
+bool progress_has_begun(void) { return progress.is_running; }
+
+bool progress_has_line(void) { return progress.is_running && progress.expected_bytes > 0; }
+
+uint64_t progress_bytes(void) {
+  return atomic_load_explicit(&prof_i_progress_bytes, memory_order_relaxed);
 }
 
+/* The begin of a file. */
+typedef struct file_begin {
+  prof_i_header header;
+  prof_i_packed_head packed;
+} file_begin;
+
+static file_begin read_begin(const char *path) {
+  file_begin begin = {.header = {0}};
+  const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0) return begin;
+  if (pread(file, &begin.header, sizeof begin.header, 0) != sizeof begin.header ||
+      pread(file, &begin.packed, sizeof begin.packed, PROF_I_PACKED_FIRST_OFFSET) !=
+          sizeof begin.packed)
+    begin.packed.magic = 0;
+  close(file);
+  return begin;
+}
+
+/* Traces of JSON become captures of a fifth to a half of their bytes. */
+static uint64_t guess_imported_bytes(uint64_t trace_bytes) { return trace_bytes / 4; }
+
 /* A capture that is being recorded may have holes. A packed one is unpacked first. */
-static void add_expected(uint64_t bytes) {
+static uint64_t capture_bytes(const struct stat *file, const prof_i_packed_head *packed) {
+  const uint64_t whole = (uint64_t)file->st_size, on_disk = (uint64_t)file->st_blocks * BLOCK_BYTES;
+  if (packed->magic == PROF_I_PACKED_MAGIC) return whole + progress.passes * packed->plain_count;
+  return progress.passes * (on_disk && on_disk < whole ? on_disk : whole);
+}
+
+static uint64_t trace_bytes(const struct stat *file) {
+  return (uint64_t)file->st_size * PROF_I_PROGRESS_IMPORT_WEIGHT +
+         progress.passes * guess_imported_bytes((uint64_t)file->st_size);
+}
+
+static void expect_more(uint64_t bytes) {
   pthread_mutex_lock(&progress.lock);
   progress.expected_bytes += bytes;
   pthread_mutex_unlock(&progress.lock);
 }
 
+/* A part of a merged capture has no file of its own. */
+static uint64_t part_bytes(const char *path) {
+  prof_i_capture_bytes part;
+  if (prof_i_capture_bytes_open(path, &part) != PROF_OK) return 0;
+  close(part.fd);
+  return part.bytes;
+}
+
+/* `prof import` reads the trace alone. */
 void progress_expect(const char *path) {
   struct stat file;
-  prof_i_capture_bytes part;
   if (!progress.is_running) return;
   if (stat(path, &file) != 0) {
-    if (prof_i_capture_bytes_open(path, &part) != PROF_OK) return;
-    close(part.fd);
-    add_expected(progress.passes * part.bytes);
+    expect_more(progress.passes * part_bytes(path));
     return;
   }
   if (!S_ISREG(file.st_mode)) return;
-  const uint64_t whole = (uint64_t)file.st_size, on_disk = (uint64_t)file.st_blocks * BLOCK_BYTES;
-  const uint64_t plain = unpacked_bytes(path), read = on_disk && on_disk < whole ? on_disk : whole;
-  add_expected(plain ? whole + progress.passes * plain : progress.passes * read);
+  const file_begin begin = read_begin(path);
+  expect_more(begin.header.magic == PROF_I_MAGIC ? capture_bytes(&file, &begin.packed)
+                                                 : trace_bytes(&file));
+}
+
+/* Replaces what was guessed. A database is not counted while it is read. */
+void progress_imported(const char *trace, const char *capture, uint64_t bytes_before) {
+  struct stat from, to;
+  if (!progress.is_running || stat(trace, &from) != 0 || stat(capture, &to) != 0) return;
+  const file_begin begin = read_begin(capture);
+  expect_more(progress_bytes() - bytes_before + capture_bytes(&to, &begin.packed) -
+              trace_bytes(&from));
 }
 
 void progress_killed(void) {

@@ -3,12 +3,25 @@
 #ifndef PROF_TOOLS_PROGRESS_H
 #define PROF_TOOLS_PROGRESS_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 /* passes: about how often the command reads a capture from begin to end. Call it before the first
    progress_expect(). */
 void progress_begin(const char *command, unsigned passes);
+bool progress_has_begun(void);
+/* Whether the line is or will be shown: something was announced. */
+bool progress_has_line(void);
 
-/* Announces that this file will be read. */
+/* Announces that this file will be read. If it is a trace, it will be imported first. */
 void progress_expect(const char *path);
+
+/* Bytes counted so far. */
+uint64_t progress_bytes(void);
+
+/* A trace that was announced has become this capture. bytes_before: progress_bytes() at the begin
+   of the import. */
+void progress_imported(const char *trace, const char *capture, uint64_t bytes_before);
 
 /* Removes the line. Call it before a result is printed; it is also called at exit. */
 void progress_end(void);

@@ -26,6 +26,7 @@ enum {
   OPTION_SAMPLE,
   OPTION_PYTHON,
   OPTION_SORT,
+  OPTION_PACK,
   OPTION_FOR_PYTHON, /* passed on to Python's own command */
 };
 
@@ -83,6 +84,9 @@ static int parse_prof_option(run_request *r, int c, const char *name) {
       break;
     case OPTION_MEMORY:
       r->has_memory = true;
+      break;
+    case OPTION_PACK:
+      r->is_packed = true;
       break;
     case OPTION_DEVICES:
       r->has_devices = true;
@@ -145,6 +149,17 @@ static int parse_option(run_words_parsed *w, int c) {
   }
 }
 
+/* Captures that are not kept are not packed, either. */
+static int check_pack(const run_request *r) {
+  if (!r->is_packed) return EXIT_OK;
+  if (!r->has_folder && !r->file && !r->sample)
+    return refuse_word("--pack is for captures that are kept: give -o DIR or -o FILE.prof", NULL);
+  if (r->file && !run_trace_file_is_capture(r->file))
+    return refuse_word("--pack is for captures: give -o FILE.prof, not", r->file);
+  const char *const why = run_pack_refusal();
+  return why ? refuse_word(why, NULL) : EXIT_OK;
+}
+
 static int check_words(const run_words_parsed *w) {
   const run_request *const r = &w->request;
   bool has_prof = false;
@@ -161,6 +176,7 @@ static int check_words(const run_words_parsed *w) {
   if (w->count > 1 && r->file)
     return refuse_word("--repeat needs a folder, -o DIR: each run would write over the file",
                        r->file);
+  if (check_pack(r) != EXIT_OK) return RUN_FAILED;
   run_words table = {0};
   run_words_add(&table, "table");
   run_words_add_all(&table, &r->table_options);
@@ -244,6 +260,9 @@ static const command_option options_of_run[] = {
     {"sample", 0, "SECONDS",
      .help = "power, memory and other meters of devices and the host, as counters",
      .id = OPTION_SAMPLE},
+    {"pack", 0, NULL,
+     .help = "packs the captures that -o keeps, after the program's end: see prof dump --help",
+     .id = OPTION_PACK},
     {"rows", 'r', "N", .help = "of the table: see prof table --help, as for the next four"},
     {"by", 'b', "GROUPS", .help = "what is one row"},
     {"sort", 0, "BY", .help = "the order of rows", .id = OPTION_SORT},

@@ -49,6 +49,16 @@ void run_library_log_target_check(const run_stack *stack);
    TRACE_MODE), adds the library's own variables. Uses files that exist. */
 void run_madengine_adopt(run_tool *tool);
 
+/* pack.c: packs captures. */
+
+/* Why captures cannot be packed here, or NULL. */
+const char *run_pack_refusal(void);
+/* Writes the packed capture of the capture `from` to `to`, which may be the same path. False, and a
+   message: `to` is as it was. */
+bool run_pack(const char *from, const char *to);
+/* Packs those that have ended, in place. */
+void run_pack_all(const run_captures *captures);
+
 /* peaks.c: the peaks of memory in captures. `prof memory FILE` prints the whole report. */
 
 /* On stdout: a line for each pool of the last session of each capture, the highest first, and who

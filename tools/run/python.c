@@ -305,6 +305,7 @@ run_words run_python_words(const run_request *r, const char *captures, const cha
   if (r->has_memory) run_words_add(&words, "--profile-memory");
   if (r->has_devices) run_words_add(&words, "--devices");
   if (r->is_quiet) run_words_add(&words, "--quiet");
+  if (r->is_packed && r->file) run_words_add(&words, "--pack");
   if (captures) run_words_add(&words, run_text("--captures-in=%s", captures));
   run_words_add_all(&words, &r->table_options);
   run_words_add_all(&words, &r->python_options);

@@ -229,7 +229,15 @@ static int write_captures(void *context) {
   if (paths.count == 0 && s->record_folder && s->request.is_quiet) /* the table says it */
     say("prof run: nothing was recorded, so '%s' is not written", s->request.file);
   const bool has_first = s->request.python && s->rest == RUN_PYTHON_REPORTED;
-  run_trace_file_write(s->request.file, s->file_folder, &paths, has_first, s->request.is_quiet);
+  run_trace_file_write(s->request.file, s->file_folder, &paths, has_first, s->request.is_quiet,
+                       s->request.is_packed);
+  return 0;
+}
+
+/* In a process of its own, too. Tables are printed before: plain captures are read faster. */
+static int pack_captures(void *context) {
+  const run_state *const s = context;
+  run_pack_all(&s->summary.captures);
   return 0;
 }
 
@@ -269,6 +277,8 @@ void run_report(run_state *s) {
   if (!request->is_quiet && s->rest == RUN_PYTHON_ALL && is_ended) print_captures(s);
   if (s->file_folder && run_child_call(write_captures, s) != 0)
     say("prof run: '%s' is not complete; captures are in '%s'", request->file, s->file_folder);
+  if (request->is_packed && !request->file && run_child_call(pack_captures, s) != 0)
+    say("prof run: not all captures are packed");
   if (is_printed && (!is_prof_alone || request->has_folder || !is_ended))
     run_summary_print(summary);
   if (is_printed) run_summary_print_leftovers(summary);

@@ -19,6 +19,7 @@ typedef struct run_request {
   bool has_next;                 /* and this is not the last of them */
   struct run_retained *retained; /* takes the captures for that; or NULL */
   bool has_devices;
+  bool is_packed;                  /* captures that are kept are packed */
   const char *sample;              /* seconds, or NULL: devices are not sampled */
   const char *file;                /* -o FILE: a pattern, or NULL */
   run_words table_options;         /* of its table */

@@ -15,6 +15,7 @@
 #include "../../src/format/header.h"
 #include "../prof/commands.h"
 #include "../prof/formats.h"
+#include "internal.h"
 #include "output.h"
 
 static const char *pattern_ending(const char *pattern) {
@@ -28,6 +29,10 @@ static bool path_is_folder(const char *path) {
 
 bool run_trace_file_is(const char *pattern) {
   return pattern_ending(pattern) && !path_is_folder(pattern);
+}
+
+bool run_trace_file_is_capture(const char *pattern) {
+  return strcmp(pattern_ending(pattern), ".prof") == 0;
 }
 
 /* Files that others write. A folder may have a dot in its name, too: out.2, app.baseline. */
@@ -141,8 +146,12 @@ static const char *unused_name(const run_words *made, const char *path) {
 
 /* ---- files ---- */
 
-static bool write_capture(const part_capture *c, const char *path) {
-  if (strcmp(pattern_ending(path), ".prof") == 0) {
+static bool write_capture(const part_capture *c, const char *path, bool is_packed) {
+  if (is_packed && run_pack(c->path, path)) {
+    unlink(c->path);
+    return true;
+  }
+  if (run_trace_file_is_capture(path)) {
     if (run_output_move(c->path, path)) return true;
     say("prof run: cannot write '%s': %s; the capture is '%s'", path, strerror(errno), c->path);
     return false;
@@ -195,7 +204,7 @@ static const char *part_name(const char *part) {
 }
 
 void run_trace_file_write(const char *pattern, const char *folder, const run_words *captures,
-                          bool has_first, bool is_quiet) {
+                          bool has_first, bool is_quiet, bool is_packed) {
   part_capture *const all = run_make(captures->count, sizeof *all);
   run_words made = {0};
   size_t count = 0;
@@ -206,7 +215,7 @@ void run_trace_file_write(const char *pattern, const char *folder, const run_wor
     const bool is_new = !has_first && capture_is_first(all, i);
     const char *const path = unused_name(&made, capture_file_name(pattern, &all[i], is_new));
     run_words_add(&made, path);
-    if (!write_capture(&all[i], path) || is_quiet) continue;
+    if (!write_capture(&all[i], path, is_packed) || is_quiet) continue;
     if (all[i].part)
       say("prof run: %s has %s", path, part_name(all[i].part));
     else

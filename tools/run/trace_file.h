@@ -7,6 +7,9 @@
 /* True: the ending says that it is a file, and of which format. */
 bool run_trace_file_is(const char *pattern);
 
+/* Whether the file, by its ending, is a capture. */
+bool run_trace_file_is_capture(const char *pattern);
+
 /* The name is that of a file which prof does not write: what to write instead. Else NULL. */
 const char *run_trace_file_refusal(const char *pattern);
 
@@ -24,8 +27,9 @@ char *run_trace_file_folder_pattern(const char *pattern);
    began first has the pattern's own name. Others have NAME.PID.ENDING, unless the pattern has %p.
    Ranks that the workload's own launcher has started have NAME-RANK, unless the pattern has %r.
    Samples have NAME.samples.ENDING, calls of libraries NAME.library_trace.ENDING. Prints what is
-   where. has_first: the pattern's own name is taken, by a script in Python. */
+   where. has_first: the pattern's own name is taken, by a script in Python. is_packed: captures
+   are packed; one that cannot be packed stays plain. */
 void run_trace_file_write(const char *pattern, const char *folder, const run_words *captures,
-                          bool has_first, bool is_quiet);
+                          bool has_first, bool is_quiet, bool is_packed);
 
 #endif

@@ -41,6 +41,8 @@ def _arguments() -> argparse.ArgumentParser:
         metavar="FILE",
         help="write the trace, too, in the format of its ending, as prof dump has them",
     )
+    # of the command prof run, which has checked that FILE is a capture
+    run.add_argument("--pack", action="store_true", help=argparse.SUPPRESS)
     # of the command prof run, which names the captures there
     run.add_argument("--output-in-folder", action="store_true", help=argparse.SUPPRESS)
     # a folder of that command: captures are there, and what is not reported here, it reports

@@ -406,12 +406,22 @@ class _Recording:
                 return f"{stem}{ending}"
         return f"{stem}.{pid}{ending}"
 
+    def _dump(self, trace: Any, path: str) -> None:
+        """A capture that cannot be packed is written plain."""
+        if self.options.pack:
+            try:
+                trace.dump(path, format="packed")
+                return
+            except ProfError as e:
+                say(f"prof run: {path} is not packed: {e}")
+        trace.dump(path)
+
     def _write(self, trace: Any, pid: Optional[int]) -> str:
         path = self._pattern(trace.info(), pid)
         number = str(pid or self.pid)
         path = re.sub("%[p%]", lambda mark: number if mark[0] == "%p" else mark[0], path)
         with Progress(f"writing {path}", not self.options.quiet):
-            trace.dump(path)
+            self._dump(trace, path)
         info = trace.info()
         # as the library fills them in
         words = {"%r": str(max(info.rank, 0)), "%h": os.fsdecode(info.host), "%%": "%"}
