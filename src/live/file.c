@@ -349,8 +349,8 @@ static int find_part(prof_i_capture_bytes *of, const prof_i_parts *parts, uint32
   for (uint32_t i = 0; i < parts->count; i++)
     if (parts->items[i].number == number) return choose_part(of, &parts->items[i]);
   return prof_i_fail(PROF_E_NOT_FOUND,
-                     "cannot open %s: %u captures of %s can be read, and this is none of them",
-                     path, parts->count, file);
+                     "cannot open %s: %u captures of %s can be read, and not this one", path,
+                     parts->count, file);
 }
 
 int prof_i_capture_bytes_open(const char *path, prof_i_capture_bytes *bytes_out) {

@@ -1,5 +1,6 @@
-/* Captures in files: a file is one capture, or a merged one with several parts (../format/merged.h).
-   PATH#N is the path of part N, from 1 on. A file of that name comes first. */
+/* Captures in files. A file is one capture, or a merged one with several parts
+   (../format/merged.h). PATH#N is the path of part N, from 1 on. A file of that name comes
+   first. */
 #ifndef PROF_LIVE_PARTS_H
 #define PROF_LIVE_PARTS_H
 
@@ -27,7 +28,8 @@ int prof_i_parts_find(int fd, const char *path, prof_i_parts *parts_out);
 int prof_i_parts_open(const char *path, prof_i_parts *parts_out);
 void prof_i_parts_fini(prof_i_parts *parts);
 
-/* Reads the header of a merged capture. False: it is none, or its header is damaged. */
+/* Reads the header of a merged capture. False: the file is another one, or its
+   header is damaged. */
 bool prof_i_parts_look(const char *path, prof_i_merged_header *header_out);
 
 /* Splits PATH#N. *number_out: from 0. False: the path has no such end, or does not fit. */

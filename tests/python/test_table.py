@@ -150,6 +150,7 @@ class Beside(unittest.TestCase):
                 "--name",
                 "--thread",
                 "--process",
+                "--rank",
                 "--device",
                 "--min",
                 "--arg",

@@ -1,5 +1,5 @@
-/* prof merge -o OUT FILE... makes one file of the captures of a program's processes or ranks: a
-   capture of several, or a trace for Perfetto on one time line. merge_files.c reads them,
+/* prof merge -o OUT FILE... makes one file of the captures of a program's processes or ranks. It is
+   a capture, or a trace for Perfetto on one time line. merge_files.c finds the captures, and
    merge_capture.c writes a capture. */
 #define _GNU_SOURCE
 #include <getopt.h>
