@@ -81,7 +81,7 @@ class Written(Database):
         return found
 
     def table(self, capture, *words):
-        """The rows, without what an export does not hold: the cost of scopes, and where they are."""
+        """The rows, without the cost of scopes and their places, which exports do not hold."""
         done = self.command("table", capture, "--csv", "--rows", "all", *words)
         rows = [
             {k: v for k, v in line.items() if "net" not in k and k != "location"}
