@@ -27,13 +27,13 @@ void prof_i_sqlite_run(prof_i_sqlite *database, const char *sql);
 enum { PROF_I_INSERTS = 16, PROF_I_INSERT_COLUMNS = 12 };
 prof_i_insert *prof_i_insert_begin(prof_i_sqlite *database, const char *table, int columns);
 
-void prof_i_insert_put(prof_i_insert *row, int64_t value);
-void prof_i_insert_put_u64(prof_i_insert *row, uint64_t value); /* the same bits */
-void prof_i_insert_put_double(prof_i_insert *row, double value);
+void prof_i_insert_put(prof_i_insert *insert, int64_t value);
+void prof_i_insert_put_u64(prof_i_insert *insert, uint64_t value); /* the same bits */
+void prof_i_insert_put_double(prof_i_insert *insert, double value);
 /* The text is copied. */
-void prof_i_insert_put_text(prof_i_insert *row, prof_i_text text);
-void prof_i_insert_put_null(prof_i_insert *row);
-void prof_i_insert_row(prof_i_insert *row);
+void prof_i_insert_put_text(prof_i_insert *insert, prof_i_text text);
+void prof_i_insert_put_null(prof_i_insert *insert);
+void prof_i_insert_row(prof_i_insert *insert);
 
 /* PROF_OK, or the first failure. Its text is set when it happens. */
 int prof_i_sqlite_status(const prof_i_sqlite *database);
