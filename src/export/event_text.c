@@ -60,11 +60,11 @@ prof_i_text prof_i_event_text_clean(prof_i_event_text *t, prof_i_text text) {
   return end_text(t);
 }
 
-prof_i_text prof_i_event_text_place(prof_i_event_text *t, uint32_t number, prof_i_text name) {
+prof_i_text prof_i_event_text_place(prof_i_event_text *t, uint32_t site, prof_i_text name) {
   prof_i_chrome *const w = t->chrome;
-  const prof_i_site_info *const site = prof_i_trace_site(w->trace, number);
   size_t bytes = 0;
-  if (!prof_i_chrome_location_text(site, name, w->location_text, sizeof w->location_text, &bytes) ||
+  if (!prof_i_chrome_location_text(prof_i_trace_site(w->trace, site), name, w->location_text,
+                                   sizeof w->location_text, &bytes) ||
       bytes == 0)
     return (prof_i_text){"", 0};
   return (prof_i_text){w->location_text + 1, bytes - 1}; /* without the comma */

@@ -1,5 +1,5 @@
-/* Writes an SQLite database into a sink's file. libsqlite3 is opened at run time, and writes through
-   the sink's target: the file gets its name when it is whole, and has no journal beside it. The
+/* Writes an SQLite database into a sink's file. libsqlite3 is opened at run time. It writes through
+   the sink's target, so the file gets its name when it is whole, and has no journal beside it. The
    first failure sticks, and later calls do nothing. Rows are written in one transaction. Texts must
    be UTF-8 without NUL. One thread at a time. Called by sqlite.c and rpd.c. */
 #ifndef PROF_EXPORT_SQLITE_FILE_H
@@ -22,18 +22,18 @@ int prof_i_sqlite_open(prof_i_sink *sink, prof_i_sqlite **database_out);
 /* Executes statements of SQL. */
 void prof_i_sqlite_run(prof_i_sqlite *database, const char *sql);
 
-/* table: with the names of columns, "x (a, b)". A database has at most PROF_I_INSERTS of them. NULL:
-   the database has failed; the other calls take that. */
+/* table: with the names of columns, "x (a, b)". A database has at most PROF_I_INSERTS of them. If
+   the database has failed, this returns NULL, which the other calls take. */
 enum { PROF_I_INSERTS = 16, PROF_I_INSERT_COLUMNS = 12 };
 prof_i_insert *prof_i_insert_begin(prof_i_sqlite *database, const char *table, int columns);
 
-void prof_i_insert_put(prof_i_insert *row, int64_t value);
-void prof_i_insert_put_u64(prof_i_insert *row, uint64_t value); /* the same bits */
-void prof_i_insert_put_double(prof_i_insert *row, double value);
+void prof_i_insert_put(prof_i_insert *insert, int64_t value);
+void prof_i_insert_put_u64(prof_i_insert *insert, uint64_t value); /* the same bits */
+void prof_i_insert_put_double(prof_i_insert *insert, double value);
 /* The text is copied. */
-void prof_i_insert_put_text(prof_i_insert *row, prof_i_text text);
-void prof_i_insert_put_null(prof_i_insert *row);
-void prof_i_insert_row(prof_i_insert *row);
+void prof_i_insert_put_text(prof_i_insert *insert, prof_i_text text);
+void prof_i_insert_put_null(prof_i_insert *insert);
+void prof_i_insert_row(prof_i_insert *insert);
 
 /* PROF_OK, or the first failure. Its text is set when it happens. */
 int prof_i_sqlite_status(const prof_i_sqlite *database);

@@ -36,7 +36,8 @@ void prof_i_work_links_fini(prof_i_work_links *links);
 void prof_i_work_links_thread(prof_i_work_links *links, uint32_t thread);
 /* A scope of the host, at its begin. False: no memory. */
 bool prof_i_work_links_scope(prof_i_work_links *links, const prof_event *event, uint64_t id);
-/* Work of the stream that is its thread. Returns the number of its launch; UINT32_MAX: none. */
-uint32_t prof_i_work_links_work(prof_i_work_links *links, const prof_event *event, uint64_t id);
+/* Work on a device, in the stream that is its thread. Returns the number of its launch;
+   UINT32_MAX: none. */
+uint32_t prof_i_work_links_work(prof_i_work_links *links, const prof_event *work, uint64_t id);
 
 #endif

@@ -81,7 +81,7 @@ class Written(Database):
         return found
 
     def table(self, capture, *words):
-        """The rows, without what an export does not hold: the cost of scopes, and where they are."""
+        """The rows, without the cost of scopes and their places, which exports do not hold."""
         done = self.command("table", capture, "--csv", "--rows", "all", *words)
         rows = [
             {k: v for k, v in line.items() if "net" not in k and k != "location"}
@@ -170,6 +170,24 @@ class Written(Database):
                 profile.step()
         profile.trace.dump(self.path("in.prof"))
         return "in.prof"
+
+    def test_an_unfinished_scope_comes_back_as_through_json(self):
+        with prof.profile() as profile, prof.scope("open"):
+            with prof.scope("ended"):
+                pass
+            profile.trace.dump(self.path("in.prof"))
+        self.dumped("in.prof", "way.json")
+        self.taken("way.json", "json.prof")
+        for output, query in (
+            ("way.db", "SELECT name FROM scopes WHERE is_unfinished"),
+            ("way.rpd", "SELECT args FROM api WHERE domain = 'prof unfinished'"),
+        ):
+            self.dumped("in.prof", output)
+            self.assertEqual(self.ask(query, output), [("open",)])
+            back = self.taken(output, "back.prof")
+            found = [e.name for e in back.events() if e.args and e.args.get("unfinished")]
+            self.assertEqual(found, ["open"], output)
+            self.assertEqual(self.table("back.prof"), self.table("json.prof"), output)
 
     def test_hostile_names_are_what_they_were(self):
         capture = self.recorded()

@@ -1,4 +1,4 @@
-/* Reads back the databases that `prof dump` writes: prof's own tables (x.db) and trace.rpd. Each row
+/* Reads back the databases that `prof dump` writes: prof's own tables (x.db) and RPD. Each row
    becomes an event of Chrome JSON, as prof writes it, and the reader of JSON takes the text. The
    database has the text before the events (names of rows) and behind them (what is missing). */
 #include <inttypes.h>
