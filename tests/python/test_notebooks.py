@@ -1,5 +1,4 @@
-"""The notebooks of examples/python/notebooks run, cell by cell. Their numbers are those of prof's own
-tables."""
+"""The notebooks of examples run, cell by cell. They find what prof's own tables have."""
 
 import contextlib
 import io
