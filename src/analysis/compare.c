@@ -133,6 +133,7 @@ typedef struct prof_i_compare_unit {
 typedef struct adding {
   prof_i_comparison *comparison;
   prof_i_side side;
+  bool has_pool;
 } adding;
 
 void prof_i_comparison_init(prof_i_comparison *comparison, const prof_i_compare_options *options) {
@@ -176,8 +177,7 @@ static bool add_call(void *user, uint32_t path, uint64_t duration_ns, uint64_t s
   if (!prof_i_duration_stats_add(&unit->run, duration_ns, self_ns)) return false;
   const bool has_all = c->options.is_by_path && !c->paths.items[path].is_deeper;
   if (has_all || is_outermost) unit->run.outer_ns += duration_ns;
-  return !has_pool(c, to->side) ||
-         prof_i_duration_stats_add(&unit->pooled[to->side], duration_ns, self_ns);
+  return !to->has_pool || prof_i_duration_stats_add(&unit->pooled[to->side], duration_ns, self_ns);
 }
 
 static bool finish_run(prof_i_comparison *c, compare_unit *unit, prof_i_side side) {
@@ -206,7 +206,7 @@ int prof_i_comparison_add(prof_i_comparison *comparison, prof_i_side side,
   if (comparison->added[side] >= comparison->options.runs_count[side])
     return prof_i_fail(PROF_E_INVALID, "a comparison of %u captures got another one",
                        comparison->options.runs_count[side]);
-  adding to = {comparison, side};
+  adding to = {comparison, side, has_pool(comparison, side)};
   const int status = prof_i_paths_add(&comparison->paths, trace, side, add_call, &to);
   if (status != PROF_OK) return status;
   for (uint32_t i = 0; i < comparison->unit_count; i++)

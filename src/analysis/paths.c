@@ -24,13 +24,14 @@ static uint32_t path_hash(uint32_t parent, uint32_t row) {
 /* A table is at most half full. */
 static bool rehash_paths(prof_i_paths *p) {
   const uint32_t room = p->table_room ? p->table_room * 2 : 4 * ROOM_FIRST;
-  uint32_t *const table = calloc(room, sizeof *table);
+  prof_i_path_place *const table = calloc(room, sizeof *table);
   if (!table) return false;
   for (uint32_t i = 1; i < p->count; i++) {
-    if (p->items[i].thread) continue;
-    uint32_t at = path_hash(p->items[i].parent, p->items[i].row) & (room - 1);
-    while (table[at]) at = (at + 1) & (room - 1);
-    table[at] = i;
+    const prof_i_path *const path = &p->items[i];
+    if (path->thread) continue;
+    uint32_t at = path_hash(path->parent, path->row) & (room - 1);
+    while (table[at].path) at = (at + 1) & (room - 1);
+    table[at] = (prof_i_path_place){.parent = path->parent, .row = path->row, .path = i};
   }
   free(p->table);
   p->table = table;
@@ -121,22 +122,29 @@ static bool has_row_above(const prof_i_paths *p, uint32_t path, uint32_t row) {
   return false;
 }
 
+/* Not yet in the table, and goes to this place of it. PROF_I_NO_PATH: no memory. */
+static uint32_t make_path(prof_i_paths *p, prof_i_path_place *place, uint32_t parent,
+                          uint32_t row) {
+  if (!prof_i_make_room((void **)&p->items, &p->room, p->count, sizeof *p->items))
+    return PROF_I_NO_PATH;
+  *place = (prof_i_path_place){.parent = parent, .row = row, .path = p->count};
+  p->items[p->count] =
+      (prof_i_path){.parent = parent,
+                    .row = row,
+                    .depth = p->items[parent].depth + 1,
+                    .is_inner = p->rows[row].has_path && has_row_above(p, parent, row)};
+  p->rows[row].has_path = true;
+  return p->count++;
+}
+
 uint32_t prof_i_paths_below(prof_i_paths *p, uint32_t parent, uint32_t row, prof_i_side side) {
-  if (p->count * 2 >= p->table_room && !rehash_paths(p)) return 0;
-  uint32_t at = path_hash(parent, row) & (p->table_room - 1), path;
-  for (; (path = p->table[at]) != 0; at = (at + 1) & (p->table_room - 1))
-    if (p->items[path].parent == parent && p->items[path].row == row) break;
-  if (!path) {
-    if (!prof_i_make_room((void **)&p->items, &p->room, p->count, sizeof *p->items)) return 0;
-    path = p->table[at] = p->count++;
-    p->items[path] =
-        (prof_i_path){.parent = parent,
-                      .row = row,
-                      .depth = p->items[parent].depth + 1,
-                      .is_inner = p->rows[row].has_path && has_row_above(p, parent, row)};
-    p->rows[row].has_path = true;
-  }
-  if (!p->items[path].order[side]) p->items[path].order[side] = ++p->ordered[side];
+  if (p->count * 2 >= p->table_room && !rehash_paths(p)) return PROF_I_NO_PATH;
+  const uint32_t mask = p->table_room - 1;
+  prof_i_path_place *place = &p->table[path_hash(parent, row) & mask];
+  while (place->path && (place->parent != parent || place->row != row))
+    place = &p->table[((uint32_t)(place - p->table) + 1) & mask];
+  const uint32_t path = place->path ? place->path : make_path(p, place, parent, row);
+  if (path && !p->items[path].order[side]) p->items[path].order[side] = ++p->ordered[side];
   return path;
 }
 

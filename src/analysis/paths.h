@@ -51,6 +51,11 @@ typedef struct prof_i_path {
   bool is_deeper;               /* of all scopes below the limit of the depth */
 } prof_i_path;
 
+/* A place of the table of paths. Path 0: free. */
+typedef struct prof_i_path_place {
+  uint32_t parent, row, path;
+} prof_i_path_place;
+
 struct prof_i_filter;
 
 /* Begins as zeros. The first path is the root. */
@@ -66,7 +71,8 @@ typedef struct prof_i_paths {
   prof_i_path *items;
   prof_i_path_row *rows;
   uint32_t count, room, row_count, row_room;
-  uint32_t *table, *row_table; /* indexes by hashes, 0: free; a row's plus 1 */
+  prof_i_path_place *table; /* by hash of parent and row */
+  uint32_t *row_table;      /* by hash: index plus 1; 0: free */
   uint32_t table_room, row_table_room;
   uint32_t ordered[PROF_I_SIDES];
 } prof_i_paths;

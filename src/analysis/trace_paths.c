@@ -13,7 +13,7 @@
 #include "call_stacks.h"
 #include "trace_filter.h"
 
-enum { EVENTS = 256, KEY_ROOM = PROF_I_ARG_VALUE_ROOM };
+enum { KEY_ROOM = PROF_I_ARG_VALUE_ROOM };
 
 /* An open scope of the current thread. */
 typedef struct open_call {
@@ -34,11 +34,17 @@ typedef struct device_call {
   uint32_t host_row;
 } device_call;
 
-/* The row of a site's scopes that have the site's name. */
-typedef struct site_row {
-  const char *name;
-  uint32_t row[2]; /* plus 1; of the host, of a device */
-} site_row;
+/* The rows of a site's scopes that have the site's name, plus 1; 0: not known. */
+typedef struct site_rows {
+  uint32_t host, device;
+} site_rows;
+
+/* An event of the walk. */
+typedef struct walk_event {
+  const prof_i_span *span;
+  const prof_event *details; /* NULL: a plain scope, which has the texts of its site */
+  uint32_t thread;
+} walk_event;
 
 typedef struct paths_walk {
   prof_i_paths *paths;
@@ -46,28 +52,36 @@ typedef struct paths_walk {
   prof_i_side side;
   prof_i_path_visit visit;
   void *user;
-  site_row *sites;
-  uint32_t site_count;
+  site_rows *sites; /* by number */
   open_call *stack;
   uint32_t depth, stack_room;
   device_call *device_calls; /* by launch */
   uint32_t device_count, device_room, device_next;
   uint32_t thread;
   bool *is_stream; /* by thread; NULL: the trace has no streams */
+  bool is_simple;  /* no filter, no key and no streams: a plain scope is in no doubt */
   prof_i_trace_filter filter;
+  prof_event event; /* details of the event at hand */
 } paths_walk;
 
 /* ---- rows ---- */
 
 /* Scopes whose name is that of their site are found without their text. */
-static int64_t event_row(paths_walk *w, const prof_event_brief *event, bool is_device) {
-  site_row *const known = event->site < w->site_count ? &w->sites[event->site] : NULL;
-  const bool is_known = known && known->name == event->name;
-  if (is_known && known->row[is_device]) return known->row[is_device] - 1;
-  const int64_t row =
-      prof_i_paths_row(w->paths, (prof_i_text){event->name, event->name_bytes},
-                       (prof_i_text){event->category, event->category_bytes}, is_device);
-  if (row >= 0 && is_known) known->row[is_device] = (uint32_t)row + 1;
+static int64_t event_row(paths_walk *w, const walk_event *event, bool is_device) {
+  const uint32_t number = event->span->site;
+  const prof_event *const details = event->details;
+  uint32_t *const known = is_device ? &w->sites[number].device : &w->sites[number].host;
+  if (!details && *known) return *known - 1;
+  const prof_i_site_info *const site = prof_i_trace_site(w->trace, number);
+  prof_i_text name = site->name, category = site->category;
+  if (details) {
+    name = (prof_i_text){details->name, details->name_bytes};
+    category = (prof_i_text){details->category, details->category_bytes};
+  }
+  const bool is_known = name.data == site->name.data;
+  if (is_known && *known) return *known - 1;
+  const int64_t row = prof_i_paths_row(w->paths, name, category, is_device);
+  if (row >= 0 && is_known) *known = (uint32_t)row + 1;
   return row;
 }
 
@@ -76,9 +90,9 @@ static int64_t event_row(paths_walk *w, const prof_event_brief *event, bool is_d
 static bool has_key(const prof_i_paths *p) { return p->arg_key || p->is_by_line; }
 
 /* The call site as "work.c:12". False: unknown. */
-static bool line_text(const paths_walk *w, const prof_event_brief *event, char *to,
+static bool line_text(const paths_walk *w, const walk_event *event, char *to,
                       prof_i_text *text_out) {
-  const prof_i_site_info *const site = prof_i_trace_site(w->trace, event->site);
+  const prof_i_site_info *const site = prof_i_trace_site(w->trace, event->span->site);
   if (!site->file.bytes || prof_i_is_c_function_site(site)) return false;
   const int bytes = snprintf(to, KEY_ROOM, "%.*s:%u", (int)site->file.bytes, site->file.data,
                              (unsigned)site->line);
@@ -87,13 +101,10 @@ static bool line_text(const paths_walk *w, const prof_event_brief *event, char *
 }
 
 /* The value of the event's argument. False: the event does not have it. */
-static bool arg_text(paths_walk *w, const prof_event_brief *event, char *to,
-                     prof_i_text *text_out) {
-  const prof_i_site_info *const site = prof_i_trace_site(w->trace, event->site);
-  const prof_i_span span = {.record = event->record ? event->record : site->record,
-                            .site = event->site,
-                            .kind = event->kind & 31u};
+static bool arg_text(paths_walk *w, const walk_event *event, char *to, prof_i_text *text_out) {
   const char *const key = w->paths->arg_key;
+  prof_i_span span = *event->span;
+  if (!span.record) span.record = prof_i_trace_site(w->trace, span.site)->record;
   prof_i_trace_expand(w->trace, event->thread, &span, &w->filter.event);
   const prof_trace_arg *const arg = prof_i_arg_find(&w->filter.event, key, strlen(key));
   if (arg) *text_out = prof_i_arg_value_text(arg, to);
@@ -102,7 +113,7 @@ static bool arg_text(paths_walk *w, const prof_event_brief *event, char *to,
 
 /* The scope's row. *has_key_out: whether the scope has the argument or the line that rows are
    grouped by. Negative: no memory. */
-static int64_t scope_row(paths_walk *w, const prof_event_brief *event, bool is_device,
+static int64_t scope_row(paths_walk *w, const walk_event *event, bool is_device,
                          bool *has_key_out) {
   static const prof_i_text none = {"", 0};
   char room[KEY_ROOM];
@@ -117,14 +128,14 @@ static int64_t scope_row(paths_walk *w, const prof_event_brief *event, bool is_d
 /* ---- paths ---- */
 
 /* The path of a host scope with this row. PROF_I_NO_PATH: no memory. */
-static uint32_t find_scope_path(paths_walk *w, uint32_t parent, uint32_t row) {
+static inline uint32_t find_scope_path(paths_walk *w, uint32_t parent, uint32_t row) {
   return prof_i_paths_is_deepest(w->paths, parent)
              ? prof_i_paths_deeper(w->paths, parent, w->side)
              : prof_i_paths_below(w->paths, parent, row, w->side);
 }
 
-static bool count_call(paths_walk *w, uint32_t path, uint64_t duration_ns, uint64_t self_ns,
-                       bool is_outermost) {
+static inline bool count_call(paths_walk *w, uint32_t path, uint64_t duration_ns, uint64_t self_ns,
+                              bool is_outermost) {
   prof_i_path_sums *const sums = &w->paths->items[path].sums[w->side];
   sums->calls_count++;
   if (is_outermost || !w->paths->items[path].is_deeper) sums->total_ns += duration_ns;
@@ -135,8 +146,8 @@ static bool count_call(paths_walk *w, uint32_t path, uint64_t duration_ns, uint6
 /* ---- the open scopes of a thread ---- */
 
 /* The innermost scope that contains the time span. Scopes may cross. */
-static const open_call *enclosing_call(paths_walk *w, uint64_t start_ns, uint64_t end_ns,
-                                       uint32_t depth) {
+static inline const open_call *enclosing_call(paths_walk *w, uint64_t start_ns, uint64_t end_ns,
+                                              uint32_t depth) {
   while (w->depth > 0) {
     const open_call *const top = &w->stack[w->depth - 1];
     if (top->end_ns > start_ns || (top->end_ns == start_ns && top->depth < depth)) break;
@@ -149,19 +160,22 @@ static const open_call *enclosing_call(paths_walk *w, uint64_t start_ns, uint64_
   return NULL;
 }
 
-static bool push_call(paths_walk *w, const prof_event_brief *event, uint32_t path, bool passes,
-                      bool is_inside) {
-  if (!prof_i_make_room((void **)&w->stack, &w->stack_room, w->depth, sizeof *w->stack))
+static inline bool push_call(paths_walk *w, const walk_event *event, uint32_t path, bool passes,
+                             bool is_inside) {
+  const prof_i_span *const span = event->span;
+  if (w->depth == w->stack_room &&
+      !prof_i_make_room((void **)&w->stack, &w->stack_room, w->depth, sizeof *w->stack))
     return false;
-  w->stack[w->depth++] = (open_call){.start_ns = event->start_ns,
-                                     .end_ns = event->start_ns + event->duration_ns,
-                                     .path = path,
-                                     .depth = event->depth,
-                                     .row = w->paths->items[path].row,
-                                     .is_counted = passes && event->kind == PROF_EVENT_SCOPE,
-                                     .passes = passes,
-                                     .is_inside = is_inside,
-                                     .is_vendor = event->flags & PROF_EVENT_CALL};
+  w->stack[w->depth++] =
+      (open_call){.start_ns = span->start_ns,
+                  .end_ns = span->start_ns + span->duration_ns,
+                  .path = path,
+                  .depth = span->depth,
+                  .row = w->paths->items[path].row,
+                  .is_counted = passes && span->kind == PROF_EVENT_SCOPE,
+                  .passes = passes,
+                  .is_inside = is_inside,
+                  .is_vendor = event->details && (event->details->flags & PROF_EVENT_CALL)};
   return true;
 }
 
@@ -179,32 +193,25 @@ static bool is_in_call_of(const paths_walk *w, const open_call *around, uint32_t
 
 /* ---- the filter ---- */
 
-static bool event_passes(paths_walk *w, const prof_event_brief *event) {
-  if (!w->paths->filter) return true;
-  const prof_i_span span = {.record = event->record,
-                            .start_ns = event->start_ns,
-                            .duration_ns = event->duration_ns,
-                            .self_ns = event->self_ns,
-                            .site = event->site,
-                            .kind = event->kind & 31u};
-  return prof_i_trace_filter_takes_span(&w->filter, event->thread, &span);
+static bool event_passes(paths_walk *w, const walk_event *event) {
+  return !w->paths->filter ||
+         prof_i_trace_filter_takes_span(&w->filter, event->thread, event->span);
 }
 
 /* Work of a device is its launching thread's. */
-static bool device_event_passes(paths_walk *w, const prof_event_brief *event) {
-  const uint32_t launched = event->launch.thread;
+static bool device_event_passes(paths_walk *w, const walk_event *event) {
+  const uint32_t launched = event->details->launch.thread;
   const uint32_t thread = launched < w->trace->thread_count ? launched : event->thread;
   return w->filter.takes_thread[thread] && event_passes(w, event);
 }
 
-static bool is_in_time(const paths_walk *w, const prof_event_brief *event) {
-  return event->start_ns >= w->filter.window.from_ns && event->start_ns < w->filter.window.to_ns;
+static bool is_in_time(const paths_walk *w, const prof_i_span *span) {
+  return span->start_ns >= w->filter.window.from_ns && span->start_ns < w->filter.window.to_ns;
 }
 
 /* Whether it, or a scope around it, began in the filter's time. */
-static bool is_inside_time(const paths_walk *w, const prof_event_brief *event,
-                           const open_call *around) {
-  return (event->kind == PROF_EVENT_SCOPE && is_in_time(w, event)) || (around && around->is_inside);
+static bool is_inside_time(const paths_walk *w, const prof_i_span *span, const open_call *around) {
+  return (span->kind == PROF_EVENT_SCOPE && is_in_time(w, span)) || (around && around->is_inside);
 }
 
 /* ---- devices ---- */
@@ -215,8 +222,9 @@ static int device_call_compare(const void *x, const void *y) {
   return (a->launch_ns > b->launch_ns) - (a->launch_ns < b->launch_ns);
 }
 
-static bool keep_device_call(paths_walk *w, const prof_event_brief *event) {
-  if (event->launch.record == PROF_RECORD_ANNOTATION) return true;
+static bool keep_device_call(paths_walk *w, const walk_event *event) {
+  const prof_event_launch *const launch = &event->details->launch;
+  if (launch->record == PROF_RECORD_ANNOTATION) return true;
   bool is_keyed;
   const int64_t row = scope_row(w, event, true, &is_keyed),
                 host_row = scope_row(w, event, false, &is_keyed);
@@ -225,14 +233,14 @@ static bool keep_device_call(paths_walk *w, const prof_event_brief *event) {
                         sizeof *w->device_calls))
     return false;
   w->device_calls[w->device_count++] =
-      (device_call){.launch_ns = event->launch.start_ns,
-                    .duration_ns = event->duration_ns,
-                    .self_ns = event->self_ns,
-                    .launch_thread = event->launch.thread,
+      (device_call){.launch_ns = launch->start_ns,
+                    .duration_ns = event->span->duration_ns,
+                    .self_ns = event->span->self_ns,
+                    .launch_thread = launch->thread,
                     .row = (uint32_t)row,
                     .host_row = (uint32_t)host_row,
                     .passes = is_keyed && device_event_passes(w, event),
-                    .is_scope = event->launch.record == 0};
+                    .is_scope = launch->record == 0};
   return true;
 }
 
@@ -274,74 +282,120 @@ static bool put_rest(paths_walk *w) {
 
 /* ---- events ---- */
 
-static bool is_device_event(const prof_event_brief *event) {
-  return event->kind == PROF_EVENT_SCOPE && (event->flags & PROF_EVENT_ON_DEVICE);
+static bool is_device_event(const walk_event *event) {
+  return event->span->kind == PROF_EVENT_SCOPE && event->details &&
+         (event->details->flags & PROF_EVENT_ON_DEVICE);
 }
 
-static bool put_scope(paths_walk *w, const prof_event_brief *event) {
-  if (event->flags & PROF_EVENT_SKIPPED) return true;
-  if (w->is_stream && w->is_stream[event->thread]) return true; /* it has no launch */
-  bool is_keyed;
-  const int64_t row = scope_row(w, event, false, &is_keyed);
+/* is_simple, a constant: w->is_simple, and a plain scope of a site whose row is known. */
+static inline __attribute__((always_inline)) bool put_scope(paths_walk *w, const walk_event *event,
+                                                            bool is_simple) {
+  const prof_i_span *const span = event->span;
+  const uint32_t flags = !is_simple && event->details ? event->details->flags : 0;
+  if (flags & PROF_EVENT_SKIPPED) return true;
+  if (!is_simple && w->is_stream && w->is_stream[event->thread]) return true; /* no launch */
+  bool is_keyed = true;
+  const int64_t row =
+      is_simple ? w->sites[span->site].host - INT64_C(1) : scope_row(w, event, false, &is_keyed);
   if (row < 0) return false;
-  const uint64_t end_ns = event->start_ns + event->duration_ns;
-  const open_call *const around = enclosing_call(w, event->start_ns, end_ns, event->depth);
+  const uint64_t end_ns = span->start_ns + span->duration_ns;
+  const open_call *const around = enclosing_call(w, span->start_ns, end_ns, span->depth);
   const uint32_t path = find_scope_path(w, around ? around->path : 0, (uint32_t)row);
   if (!path) return false;
-  const bool passes = is_keyed && w->filter.takes_thread[event->thread] && event_passes(w, event);
-  const bool is_inside = is_inside_time(w, event, around);
+  const bool is_of_thread = is_simple || w->filter.takes_thread[event->thread];
+  const bool passes = is_simple || (is_keyed && is_of_thread && event_passes(w, event));
+  const bool is_inside = is_simple || is_inside_time(w, span, around);
   const bool is_outermost =
       !w->paths->items[path].is_inner || !is_in_call_of(w, around, path, end_ns);
-  if (event->kind == PROF_EVENT_SCOPE && is_inside && w->filter.takes_thread[event->thread] &&
-      event->start_ns >= w->filter.window.from_ns)
-    w->paths->host_self_ns[w->side] += event->self_ns;
-  if (event->kind == PROF_EVENT_SCOPE && passes &&
-      !count_call(w, path, event->duration_ns, event->self_ns, is_outermost))
+  const bool has_ended = is_simple || span->kind == PROF_EVENT_SCOPE;
+  if (has_ended && is_inside && is_of_thread &&
+      (is_simple || span->start_ns >= w->filter.window.from_ns))
+    w->paths->host_self_ns[w->side] += span->self_ns;
+  if (has_ended && passes && !count_call(w, path, span->duration_ns, span->self_ns, is_outermost))
     return false;
-  const bool is_own_time = !(event->flags & (PROF_EVENT_ASYNC | PROF_EVENT_OTHER_THREAD));
+  const bool is_own_time = !(flags & (PROF_EVENT_ASYNC | PROF_EVENT_OTHER_THREAD));
   return !is_own_time || push_call(w, event, path, passes, is_inside);
 }
 
-static bool put_event(paths_walk *w, const prof_event_brief *event) {
-  if (event->thread != w->thread) {
-    if (!put_launched(w, UINT64_MAX)) return false;
-    w->thread = event->thread;
-    w->depth = 0;
-  }
-  if (!put_launched(w, event->start_ns)) return false;
+static void put_alloc(paths_walk *w, const walk_event *event) {
+  const uint64_t start_ns = event->span->start_ns;
+  const open_call *const around = enclosing_call(w, start_ns, start_ns, UINT32_MAX);
+  if (around ? around->passes : !w->paths->filter)
+    w->paths->items[around ? around->path : 0].sums[w->side].allocated_bytes +=
+        event->details->memory.bytes;
+}
+
+static bool begin_thread(paths_walk *w, uint32_t thread) {
+  if (thread == w->thread) return true;
+  if (!put_launched(w, UINT64_MAX)) return false;
+  w->thread = thread;
+  w->depth = 0;
+  return true;
+}
+
+static bool put_event(paths_walk *w, const walk_event *event) {
+  const uint32_t kind = event->span->kind;
+  if (!begin_thread(w, event->thread)) return false;
+  if (!put_launched(w, event->span->start_ns)) return false;
   if (is_device_event(event)) return true;
-  if (event->kind == PROF_EVENT_SCOPE || event->kind == PROF_EVENT_OPEN) return put_scope(w, event);
-  if (event->kind == PROF_EVENT_MEMORY && event->memory.verb == PROF_MEMORY_ALLOC) {
-    const open_call *const around = enclosing_call(w, event->start_ns, event->start_ns, UINT32_MAX);
-    if (around ? around->passes : !w->paths->filter)
-      w->paths->items[around ? around->path : 0].sums[w->side].allocated_bytes +=
-          event->memory.bytes;
+  if (kind == PROF_EVENT_SCOPE || kind == PROF_EVENT_OPEN) return put_scope(w, event, false);
+  if (kind == PROF_EVENT_MEMORY && event->details &&
+      event->details->memory.verb == PROF_MEMORY_ALLOC)
+    put_alloc(w, event);
+  return true;
+}
+
+static bool put_device_event(paths_walk *w, const walk_event *event) {
+  return !is_device_event(event) || keep_device_call(w, event);
+}
+
+typedef bool (*put_callback)(paths_walk *w, const walk_event *event);
+
+static inline bool is_simple_scope(const paths_walk *w, const prof_i_span *span) {
+  return w->is_simple && !span->record && span->kind == PROF_EVENT_SCOPE &&
+         w->sites[span->site].host;
+}
+
+/* Spans are in the order of the cursor: the next one is the last. */
+static bool put_spans(paths_walk *w, put_callback put, uint32_t thread, const prof_i_span *spans,
+                      size_t count) {
+  walk_event event = {.thread = thread};
+  if (w->is_simple && !begin_thread(w, thread)) return false;
+  for (size_t i = count; i-- > 0;) {
+    event.span = &spans[i];
+    event.details = NULL;
+    if (is_simple_scope(w, &spans[i])) {
+      if (!put_scope(w, &event, true)) return false;
+      continue;
+    }
+    if (spans[i].record) {
+      memset(&w->event.memory, 0, sizeof w->event.memory); /* zero for most events */
+      prof_i_trace_expand(w->trace, thread, &spans[i], &w->event);
+      event.details = &w->event;
+    }
+    if (!put(w, &event)) return false;
   }
   return true;
 }
 
-static bool put_device_event(paths_walk *w, const prof_event_brief *event) {
-  return !is_device_event(event) || keep_device_call(w, event);
-}
-
-static int walk_events(paths_walk *w, bool (*put)(paths_walk *w, const prof_event_brief *event)) {
+static int walk_events(paths_walk *w, put_callback put) {
   prof_cursor *cursor = NULL;
-  prof_event_brief *const events = malloc(EVENTS * sizeof *events);
-  int64_t status = events ? prof_i_cursor_create(w->trace, &cursor)
-                          : prof_i_fail(PROF_E_NO_MEMORY, "no memory to read a capture");
+  int status = prof_i_cursor_create(w->trace, &cursor);
   while (status == PROF_OK) {
-    events[0].size = sizeof *events;
-    const int64_t count = prof_cursor_read(cursor, events, EVENTS);
-    if (count <= 0) {
-      status = count;
+    uint32_t thread;
+    size_t count;
+    const int filled = prof_i_cursor_fill(cursor);
+    if (filled != 1) {
+      status = filled;
       break;
     }
-    for (int64_t i = 0; i < count && status == PROF_OK; i++)
-      if (!put(w, &events[i])) status = prof_i_fail(PROF_E_NO_MEMORY, "no memory for more paths");
+    const prof_i_span *const spans = prof_i_cursor_ready(cursor, &thread, &count);
+    if (!put_spans(w, put, thread, spans, count))
+      status = prof_i_fail(PROF_E_NO_MEMORY, "no memory for more paths");
+    prof_i_cursor_take(cursor, count);
   }
   prof_i_cursor_destroy(cursor);
-  free(events);
-  return (int)status;
+  return status;
 }
 
 static bool find_streams(paths_walk *w) {
@@ -355,27 +409,18 @@ static bool find_streams(paths_walk *w) {
   return true;
 }
 
-static bool find_sites(paths_walk *w) {
-  w->site_count = w->trace->catalog.site_count;
-  w->sites = calloc(w->site_count + 1, sizeof *w->sites);
-  if (!w->sites) return false;
-  for (uint32_t i = 1; i < w->site_count; i++) {
-    prof_trace_site site = {.size = sizeof site};
-    if (prof_trace_site_get(w->trace, i, &site) == PROF_OK) w->sites[i].name = site.name;
-  }
-  return true;
-}
-
 int prof_i_paths_add(prof_i_paths *paths, const prof_trace *trace, prof_i_side side,
                      prof_i_path_visit visit, void *user) {
   paths_walk w = {.paths = paths, .trace = trace, .side = side, .visit = visit, .user = user};
   int status = PROF_OK;
-  if (!prof_i_paths_root(paths) || !find_sites(&w) || !find_streams(&w) ||
+  w.sites = calloc(prof_i_trace_site_count(trace), sizeof *w.sites);
+  if (!w.sites || !prof_i_paths_root(paths) || !find_streams(&w) ||
       prof_i_trace_filter_init(&w.filter, trace, paths->filter) != PROF_OK)
     status = prof_i_fail(PROF_E_NO_MEMORY, "no memory for a capture's call sites");
   if (status == PROF_OK && w.is_stream) status = walk_events(&w, put_device_event);
   if (w.device_count > 1)
     qsort(w.device_calls, w.device_count, sizeof *w.device_calls, device_call_compare);
+  w.is_simple = !paths->filter && !has_key(paths) && !w.is_stream;
   if (status == PROF_OK) status = walk_events(&w, put_event);
   if (status == PROF_OK && !put_rest(&w))
     status = prof_i_fail(PROF_E_NO_MEMORY, "no memory for a device's paths");

@@ -306,6 +306,8 @@ static inline const prof_i_span *read_span(prof_cursor *cursor) {
   return NULL;
 }
 
+int prof_i_cursor_fill(prof_cursor *cursor) { return refill_spans(cursor, __func__); }
+
 const prof_i_span *prof_i_cursor_ready(const prof_cursor *cursor, uint32_t *thread_out,
                                        size_t *count_out) {
   *thread_out = cursor->thread - 1;

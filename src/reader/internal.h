@@ -19,6 +19,8 @@ void prof_i_cursor_destroy(prof_cursor *cursor);
    span. *count_out: 0 if there are none. Some may have ended before prof_cursor_skip_before(). */
 const prof_i_span *prof_i_cursor_ready(const prof_cursor *cursor, uint32_t *thread_out,
                                        size_t *count_out);
+/* Reads on if no event is ready. 1: at least one is; 0: no more; or an error. */
+int prof_i_cursor_fill(prof_cursor *cursor);
 /* Goes past so many of these. */
 void prof_i_cursor_take(prof_cursor *cursor, size_t count);
 /* The same of one thread alone. Events that ended before from_ns may be omitted. */
