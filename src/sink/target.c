@@ -212,6 +212,14 @@ static void keep_mode(const prof_i_target *target) {
   (void)fchmod(target->file.fd, old.st_mode & allowed);
 }
 
+/* A file in place of a link in /dev, such as /dev/stderr, would break the machine. Its folders, such
+   as /dev/shm, have files. */
+static bool is_device_folder(const prof_i_target *target) {
+  struct stat devices;
+  return stat("/dev", &devices) == 0 && devices.st_dev == target->folder.device &&
+         devices.st_ino == target->folder.inode;
+}
+
 /* Decides by what stands under the final name now. Links are followed to tell, but a link to a file
    is itself replaced: who may write here must not choose which of our files is overwritten. */
 static int open_in_folder(prof_i_target *target) {
@@ -228,6 +236,7 @@ static int open_in_folder(prof_i_target *target) {
   } else if (errno != ENOENT) {
     return target_fail(target, "create", errno, "");
   }
+  if (is_device_folder(target)) return target_fail_type(target, "in /dev, where no files belong");
   target->is_regular = true;
   if (target->is_live) return open_growing(target);
   const int result = open_nameless(target) ? PROF_OK : open_named(target);

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "format/merged.h"
 #include "hang_guard.h"
 #include "read_everything.h"
 #include "unit/build_capture.h"
@@ -157,7 +158,7 @@ static void what_is_no_capture_says_what_it_is_instead(void **state) {
   write_file(path, own.c.bytes, 4095);
   assert_refused(path, PROF_E_TRUNCATED, "4095 bytes");
   write_file(path, zeros, sizeof zeros); /* its process died before the magic was stored */
-  assert_refused(path, PROF_E_NOT_CAPTURE, "not a capture's");
+  assert_refused(path, PROF_E_NOT_CAPTURE, "it ended while it started");
   write_file(path, "{\"traceEvents\":[]}", 18);
   assert_refused(path, PROF_E_NOT_CAPTURE, "not a capture's");
   write_file(path, "prof\n\n\x1a\n", 8);
@@ -184,7 +185,7 @@ static void the_other_byte_order_is_named(void **state) {
 
 static void a_newer_version_is_named(void **state) {
   (void)state;
-  static const uint32_t versions[] = {PROF_I_PACKED_VERSION + 1, 77, UINT32_MAX};
+  static const uint32_t versions[] = {PROF_I_MERGED_VERSION + 1, 77, UINT32_MAX};
   unsigned char header[16384];
   memcpy(header, own.c.bytes, sizeof header);
   for (size_t i = 0; i < COUNT_OF(versions); i++) {
@@ -258,7 +259,7 @@ static const struct {
   const char *name, *wrong, *what_to_do;
 } unfit[] = {
     {"other-order.prof", "the other byte order", "read it on a machine of that order"},
-    {"newer.prof", "format version 4", "use the prof that comes with the program that wrote it"},
+    {"newer.prof", "format version 5", "use the prof that comes with the program that wrote it"},
     {"cut.prof", "has 200 bytes", "nothing in it can be read"},
     {"trace.prof", "begins as JSON does", "give the .prof file"},
     {"trace-list.prof", "begins as JSON does", "give the .prof file"},
@@ -288,7 +289,7 @@ static void make_unfit(void) {
     write_file(path_of(small[i].name), small[i].bytes, small[i].count);
   write_file(path_of("cut.prof"), own.c.bytes, 200);
   memcpy(header, own.c.bytes, sizeof header);
-  ((prof_i_header *)(void *)header)->version = PROF_I_PACKED_VERSION + 1;
+  ((prof_i_header *)(void *)header)->version = PROF_I_MERGED_VERSION + 1;
   write_file(path_of("newer.prof"), header, sizeof header);
   memcpy(header, own.c.bytes, sizeof header);
   for (size_t i = 0; i < 8; i++) header[i] = own.c.bytes[7 - i];

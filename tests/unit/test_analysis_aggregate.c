@@ -51,9 +51,11 @@ static void groups_add_up(void **state) {
   rows = aggregate(trace, &by_thread);
   assert_int_equal(rows->row_count, 4);
   assert_string_equal(rows->rows[0].name, "a");
-  assert_int_equal(rows->rows[0].thread, 0);
-  assert_int_equal(rows->rows[0].calls_count, 100);
-  assert_int_equal(rows->rows[1].thread, 1);
+  assert_int_equal(rows->rows[0].thread, 1); /* "second" comes before "thread 1" */
+  assert_int_equal(rows->rows[0].calls_count, 1);
+  assert_string_equal(rows->rows[1].name, "a");
+  assert_int_equal(rows->rows[1].thread, 0);
+  assert_int_equal(rows->rows[1].calls_count, 100);
   assert_string_equal(rows->rows[0].category, "");
   prof_rows_destroy(rows);
 
@@ -128,9 +130,10 @@ static void traces_add_up_together(void **state) {
                                             .sort = PROF_SORT_NAME};
   assert_int_equal(prof_traces_aggregate(both, 2, &by_thread, &rows), PROF_OK);
   assert_int_equal(rows->row_count, 3);
-  /* the second trace's: of one name the longer stands first */
-  assert_int_equal(rows->rows[0].thread, 1);
-  assert_int_equal(rows->rows[1].thread, 0);
+  /* of one name the first thread comes first, although the second trace's took longer */
+  assert_int_equal(rows->rows[0].thread, 0);
+  assert_int_equal(rows->rows[1].thread, 1);
+  assert_true(rows->rows[0].total_ns < rows->rows[1].total_ns);
   prof_rows_destroy(rows);
 
   const prof_trace *const twice[] = {traces[0], traces[0]}, *const holed[] = {traces[0], NULL};

@@ -105,14 +105,16 @@ static void a_trace_has_the_processes_that_its_records_name(void **state) {
   const prof_trace *const traces[] = {trace};
   prof_rows *rows = aggregate(traces, 1, BY_NAME | PROF_GROUP_PROCESS);
   assert_int_equal(rows->row_count, 3);
-  check_row(rows, 0, "a", 7, 300, "rank 3");
-  check_row(rows, 1, "a", 5, 100, "");
+  check_row(rows, 0, "a", 5, 100, ""); /* in the order of the processes' names */
+  check_row(rows, 1, "a", 7, 300, "rank 3");
   check_row(rows, 2, "a", 3, -7, "worker");
   prof_rows_destroy(rows);
 
   rows = aggregate(traces, 1, BY_NAME | PROF_GROUP_PROCESS | PROF_GROUP_THREAD);
   assert_int_equal(rows->row_count, 5);
-  check_row(rows, 0, "a", 5, 300, "rank 3");
+  check_row(rows, 0, "a", 1, 100, "");
+  check_row(rows, 2, "a", 2, 300, "rank 3");
+  check_row(rows, 3, "a", 5, 300, "rank 3");
   prof_rows_destroy(rows);
 
   const prof_aggregate_options options = {.size = sizeof options, .group = PROF_GROUP_PROCESS};

@@ -68,7 +68,7 @@ static void read_rows(own_reader *own, const char *query) {
 
 /* An arrow from a launch to its work, as JSON has one. */
 #define ARROW_END(pid, tid, ns) "'\"pid\":' || " pid " || ',\"tid\":' || " tid " || " TS(ns)
-#define ARROWS(id, pid, tid, ns, work_pid, work_tid, work_ns)                                      \
+#define ARROWS(id, pid, tid, ns, work_pid, work_tid, work_ns) \
   "SELECT '{\"ph\":\"s\",\"cat\":\"ac2g\",\"name\":\"ac2g\",' || " ARROW_END(pid, tid, ns) MEMBER( \
       "id", id) "'},{\"ph\":\"f\",\"bp\":\"e\",\"cat\":\"ac2g\",\"name\":\"ac2g\",' "              \
                 "|| " ARROW_END(work_pid, work_tid, work_ns) MEMBER("id", id) "'},'"

@@ -28,8 +28,8 @@ def write_whole(path: Union[str, "os.PathLike[str]"], text: str) -> None:
 
 
 def refuse_system_folder(path: str) -> None:
-    """Raises OSError for a path in /dev or /proc. A file in place of the link /dev/stdout breaks the
-    machine. Folders below /dev, as /dev/shm, are allowed."""
+    """Raises OSError for a path in /dev or /proc. A file in place of the link /dev/stdout would
+    break the machine. Folders below /dev, such as /dev/shm, are allowed."""
     folder = os.path.realpath(os.path.dirname(os.path.abspath(path)))
     if folder == "/dev" or folder == "/proc" or folder.startswith("/proc/"):
         raise OSError(errno.EINVAL, f"no file is put into {folder}; name another one", path)
