@@ -181,6 +181,8 @@ static void places_that_cannot_be_written_are_refused_with_a_reason(void **state
   check_refused(in_folder(""), PROF_E_FILE_TYPE, "a directory");
   check_refused("/", PROF_E_FILE_TYPE, "a directory");
   check_refused("/dev/zero", PROF_E_FILE_TYPE, "a device");
+  check_refused("/dev/.prof-test-sink", PROF_E_FILE_TYPE, "in /dev");
+  check_refused("/dev/../dev/.prof-test-sink", PROF_E_FILE_TYPE, "in /dev");
   check_refused(in_folder("no/such/out.json"), PROF_E_NOT_FOUND, "no/such/out.json': No such file");
   assert_int_equal(write_file(in_folder("file"), 1, false, false), PROF_OK);
   check_refused(in_folder("file/out"), PROF_E_NOT_FOUND, "Not a directory");
