@@ -37,7 +37,7 @@ typedef struct prof_i_entry_move {
 /* The block at that place has ended, and no block is above it: the entries above move down. Places
    count from 1: the 64 shown, then the deep ones. Past the gate, not for a slow thread. Owner
    thread. */
-void prof_i_compact_above(struct prof_i_thread *thread, uint64_t place);
+void prof_i_compact_above(struct prof_i_thread *thread, uint64_t open_index);
 
 /* Finishes a move that a handler has interrupted, or that a jump has left. To be called before
    entries are read. Signal-safe. Owner thread, or the thread that reclaims it. */
