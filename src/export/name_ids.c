@@ -49,7 +49,7 @@ uint32_t prof_i_name_id(prof_i_name_ids *ids, const prof_i_name *name, bool *is_
   *is_new_out = false;
   if (ids->count >= ids->slot_count / 2 && !grow_slots(ids)) return 0;
   uint32_t *const slot = find_slot(ids, name);
-  if (*slot) return *slot;
+  if (*slot != 0) return *slot;
   if (!prof_i_make_room((void **)&ids->names, &ids->name_room, ids->count, sizeof *ids->names))
     return 0;
   ids->names[ids->count++] = *name;

@@ -305,8 +305,8 @@ static int open_source(prof_i_source *source, prof_i_capture_bytes *of, const ch
   int status = read_header(of, path, &header);
   if (status) return status;
   /* Read first: a process that is alive afterwards was alive at this time. */
-  const prof_i_clock_reading opened = of->is_part ? (prof_i_clock_reading){.monotonic_ns = 0}
-                                                  : read_clock_of_capture(of->fd, &header);
+  prof_i_clock_reading opened = {.monotonic_ns = 0};
+  if (!of->is_part) opened = read_clock_of_capture(of->fd, &header);
   const process_state state = process_of(of, &header);
   status = is_finished(of, &header, state) ? read_or_map(source, of, path)
                                            : copy_live_file(source, of->fd, of->bytes, path);

@@ -88,8 +88,8 @@ static counter_site *counter_site_find(const prof_i_py_text *name) {
 static bool read_double(prof_i_py *object, double *number_out) {
   const bool is_plain = prof_i_py_is_instance(object, PY.given.real) ||
                         prof_i_py_is_instance(object, PY.given.integer);
-  const prof_i_py_own_call call =
-      is_plain ? (prof_i_py_own_call){0} : prof_i_py_own_call_begin(object, "__float__");
+  prof_i_py_own_call call = {0};
+  if (!is_plain) call = prof_i_py_own_call_begin(object, "__float__");
   *number_out = prof_i_py_is_interrupted() ? 0 : PY.PyFloat_AsDouble(object);
   prof_i_py_own_call_end(call);
   if (!prof_i_py_is_interrupted()) return true;
