@@ -38,6 +38,9 @@ STRUCTS = {
     "Rows": "prof_rows",
     "RowMore": "prof_row_more",
     "ViewWish": "prof_i_view_wish",
+    "ArrowOptions": "prof_arrow_options",
+    "ArrowWish": "prof_i_arrow_wish",
+    "ArrowStream": "struct ArrowArrayStream",
     "TraceSite": "prof_trace_site",
     "MemoryTextOptions": "prof_memory_text_options",
     "MemoryMax": "prof_memory_max",
@@ -77,6 +80,7 @@ def fields_by_c():
     program = (
         "#include <stdio.h>\n#include <stddef.h>\n"
         + INCLUDE
+        + f'#include "{SOURCE}/src/export/arrow_abi.h"\n'
         + "int main(void) {\n"
         + "\n".join(lines)
         + "\nreturn 0;\n}\n"

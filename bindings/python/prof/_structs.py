@@ -143,7 +143,7 @@ class ArrowWish(_Shown):
     ]
 
 
-class ArrowStream(Structure):
+class ArrowStream(_Shown):
     """ArrowArrayStream, whose functions C calls. It is moved by a copy of its bytes."""
 
     _fields_ = [
