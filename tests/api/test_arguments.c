@@ -391,7 +391,7 @@ static void dump_options_out_of_range_are_refused_with_their_value(void **state)
     prof_dump_options options;
     const char *texts[2];
   } bad[] = {
-      {{.format = 10}, {"format", "10"}},
+      {{.format = PROF_FORMAT_RPD + 1}, {"format", "12"}},
       {{.must_be_new = 2}, {"must_be_new", "2"}},
       {{.gzip = -1}, {"gzip", "-1"}},
       {{.gzip = 2}, {"gzip", "2"}},

@@ -257,9 +257,9 @@ static void help_and_version_go_to_stdout(void **state) {
     assert_says("Exit status");
   }
   assert_int_equal(run("info --help 2>&-"), 0);
-  assert_says("usage: prof info FILE\n");
+  assert_says("usage: prof info FILE [--json]\n");
   assert_int_equal(run("help info 2>&-"), 0);
-  assert_says("usage: prof info FILE\n");
+  assert_says("usage: prof info FILE [--json]\n");
   assert_int_equal(run("table --help 2>&-"), 0); /* word for word: tests/python/test_table.py */
   assert_says("usage: prof table");
   assert_int_equal(run("--version"), 0);
