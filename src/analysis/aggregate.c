@@ -269,18 +269,13 @@ int prof_i_traces_aggregate_more(const prof_trace *const *traces, size_t count,
   return status;
 }
 
-int prof_i_traces_aggregate(const prof_trace *const *traces, size_t count,
-                            const prof_aggregate_options *options, prof_rows **rows_out) {
-  const prof_i_aggregate_more none = {0};
-  return prof_i_traces_aggregate_more(traces, count, options, &none, rows_out);
-}
-
 int prof_traces_aggregate(const prof_trace *const *traces, size_t count,
                           const prof_aggregate_options *options, prof_rows **rows_out) {
   PROF_I_DEFAULT_FP;
   PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
   PROF_I_INSIDE;
-  return prof_i_traces_aggregate(traces, count, options, rows_out);
+  const prof_i_aggregate_more none = {0};
+  return prof_i_traces_aggregate_more(traces, count, options, &none, rows_out);
 }
 
 int prof_trace_aggregate(const prof_trace *trace, const prof_aggregate_options *options,

@@ -65,7 +65,10 @@ static size_t frame_put(const char *text, size_t bytes, char *to, size_t room) {
   return bytes;
 }
 
-size_t prof_i_frame_text(const prof_i_site_info *site, char *to, size_t room) {
+/* A traced function as a frame in torch.profiler's form: "file.py(12): function", "<built-in
+   function len>". Writes at most room bytes and no NUL. Returns the bytes needed; 0: not a
+   function. */
+static size_t frame_text(const prof_i_site_info *site, char *to, size_t room) {
   char text[FRAME_ROOM];
   int bytes = 0;
   if (prof_i_is_c_function_site(site)) {
@@ -242,7 +245,7 @@ static size_t named_frame(prof_i_text name, char *to, size_t room) {
 static size_t site_frame(const prof_i_call_stacks *call_stacks, uint32_t site, char *to,
                          size_t room) {
   const prof_i_site_info *const info = prof_i_trace_site(call_stacks->trace, site);
-  const size_t bytes = prof_i_frame_text(info, to, room);
+  const size_t bytes = frame_text(info, to, room);
   if (bytes == 0 && call_stacks->has_scopes) return named_frame(info->name, to, room);
   return call_stacks->is_of_table && prof_i_torch_hides_frame(to, bytes) ? 0 : bytes;
 }
@@ -523,7 +526,7 @@ int prof_trace_frame_text(const prof_trace *trace, uint32_t site, char **text_ou
                        trace ? "text_out" : "trace");
   char frame[FRAME_ROOM];
   const size_t bytes = site < prof_i_trace_site_count(trace)
-                           ? prof_i_frame_text(prof_i_trace_site(trace, site), frame, sizeof frame)
+                           ? frame_text(prof_i_trace_site(trace, site), frame, sizeof frame)
                            : 0;
   char *const text = malloc(bytes + 1);
   if (!text) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a line of text");

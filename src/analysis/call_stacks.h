@@ -123,9 +123,4 @@ bool prof_i_is_named_by_function(const prof_i_site_info *site);
 /* The last part of "Class.method" or "outer.<locals>.inner": co_name of the code. */
 prof_i_text prof_i_unqualified_name(prof_i_text qualified);
 
-/* A traced function as a frame in torch.profiler's form: "file.py(12): function", "<built-in
-   function len>". Writes at most room bytes and no NUL. Returns the bytes needed; 0: not a
-   function. */
-size_t prof_i_frame_text(const prof_i_site_info *site, char *to, size_t room);
-
 #endif

@@ -217,6 +217,35 @@ int prof_i_comparison_add(prof_i_comparison *comparison, prof_i_side side,
   return PROF_OK;
 }
 
+/* ---- two comparisons ---- */
+
+static void move_unit(compare_unit *to, compare_unit *from, prof_i_side side) {
+  to->values[side] = from->values[side];
+  to->pooled[side] = from->pooled[side];
+  from->values[side] = NULL;
+  prof_i_duration_stats_init(&from->pooled[side]);
+}
+
+int prof_i_comparison_merge(prof_i_comparison *comparison, prof_i_comparison *from,
+                            prof_i_side side) {
+  prof_i_comparison *const c = comparison;
+  const bool is_by_path = c->options.is_by_path;
+  uint32_t *const rows = calloc(from->paths.row_count + 1, sizeof *rows), *const paths = calloc(
+                                                                              from->paths.count + 1,
+                                                                              sizeof *paths);
+  const bool is_merged = rows && paths &&
+                         prof_i_paths_merge(&c->paths, &from->paths, side, rows, paths) &&
+                         make_units(c, is_by_path ? c->paths.count : c->paths.row_count);
+  for (uint32_t i = 0; is_merged && i < from->unit_count; i++)
+    move_unit(&c->units[is_by_path ? paths[i] : rows[i]], &from->units[i], side);
+  c->added[side] = from->added[side];
+  free(rows);
+  free(paths);
+  return is_merged ? PROF_OK
+                   : prof_i_fail(PROF_E_NO_MEMORY, "no memory to merge %u rows and %u paths",
+                                 from->paths.row_count, from->paths.count);
+}
+
 /* ---- lines ---- */
 
 /* The values of a side, and the medians of its runs. */

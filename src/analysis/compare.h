@@ -69,6 +69,12 @@ void prof_i_comparison_init(prof_i_comparison *comparison, const prof_i_compare_
    text is set. */
 int prof_i_comparison_add(prof_i_comparison *comparison, prof_i_side side, const prof_trace *trace);
 
+/* Moves the captures of a side from another comparison with the same options, as if they were added
+   here. Here the side must have none. So two threads may add the two sides. PROF_OK or
+   PROF_E_NO_MEMORY; then both comparisons may only be destroyed. */
+int prof_i_comparison_merge(prof_i_comparison *comparison, prof_i_comparison *from,
+                            prof_i_side side);
+
 /* Makes the lines, when all captures were added. PROF_OK or PROF_E_NO_MEMORY. */
 int prof_i_comparison_finish(prof_i_comparison *comparison);
 void prof_i_comparison_fini(prof_i_comparison *comparison);

@@ -271,8 +271,3 @@ void prof_i_filter_destroy(prof_i_filter *filter) {
   if (filter->has_name) regfree(&filter->name);
   free(filter);
 }
-
-bool prof_i_filter_has_accelerator(const prof_i_filter *filter) {
-  const char *const word = filter ? filter->words.device : NULL;
-  return word && strncmp(word, "cpu", 3) != 0;
-}

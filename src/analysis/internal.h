@@ -6,9 +6,6 @@
 #include <prof/memory.h>
 #include <prof/trace.h>
 
-int prof_i_traces_aggregate(const prof_trace *const *traces, size_t count,
-                            const prof_aggregate_options *options, prof_rows **rows_out);
-
 /* Group bits that prof_group does not have. Scopes without a line, or without the argument, have no
    row. With PROF_GROUP_PROCESS, the rank makes no more rows: a process has one. */
 enum {

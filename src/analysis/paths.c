@@ -162,6 +162,31 @@ void prof_i_paths_chain(const prof_i_paths *p, uint32_t path, uint32_t *chain) {
   for (uint32_t i = p->items[path].depth; i-- > 0; path = p->items[path].parent) chain[i] = path;
 }
 
+/* Both are in the order in which they were first seen, parents before children. */
+bool prof_i_paths_merge(prof_i_paths *p, const prof_i_paths *from, prof_i_side side,
+                        uint32_t *rows_out, uint32_t *paths_out) {
+  for (uint32_t i = 0; i < from->row_count; i++) {
+    const prof_i_path_row *const row = &from->rows[i];
+    const prof_i_text name = {row->raw, row->raw_name_bytes},
+                      category = {row->raw + row->raw_name_bytes, row->raw_category_bytes};
+    const int64_t number = prof_i_paths_row(p, name, category, row->is_device);
+    if (number < 0) return false;
+    rows_out[i] = (uint32_t)number;
+  }
+  if (!prof_i_paths_root(p)) return false;
+  for (uint32_t i = 0; i < from->count; i++) {
+    const prof_i_path *const path = &from->items[i];
+    const uint32_t parent = paths_out[path->parent];
+    paths_out[i] = i == 0            ? 0
+                   : path->is_deeper ? prof_i_paths_deeper(p, parent, side)
+                                     : prof_i_paths_below(p, parent, rows_out[path->row], side);
+    if (i > 0 && paths_out[i] == PROF_I_NO_PATH) return false;
+    p->items[paths_out[i]].sums[side] = path->sums[side];
+  }
+  p->host_self_ns[side] = from->host_self_ns[side];
+  return true;
+}
+
 void prof_i_paths_fini(prof_i_paths *paths) {
   for (uint32_t i = 0; i < paths->row_count; i++) free(paths->rows[i].name);
   free(paths->rows);

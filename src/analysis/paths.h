@@ -101,6 +101,12 @@ uint32_t prof_i_paths_deeper(prof_i_paths *paths, uint32_t parent, prof_i_side s
    depth. */
 void prof_i_paths_chain(const prof_i_paths *paths, uint32_t path, uint32_t *chain);
 
+/* Adds the rows, paths and sums of a side of `from`, as if its captures were added here. Here the
+   side must be empty, and `from` must have no nodes of threads. rows_out[i] and paths_out[i] become
+   the numbers of row and path i of `from`. False: no memory. */
+bool prof_i_paths_merge(prof_i_paths *paths, const prof_i_paths *from, prof_i_side side,
+                        uint32_t *rows_out, uint32_t *paths_out);
+
 void prof_i_paths_fini(prof_i_paths *paths);
 
 /* ---- trace_paths.c ---- */

@@ -76,7 +76,8 @@ static bool schema_has_key(const prof_i_schema *schema, const char *key) {
   return false;
 }
 
-prof_i_call_numbers prof_i_backward_numbers(prof_i_backward *backward, const prof_i_span *span) {
+/* Numbers of a scope of the thread being walked. A scope without arguments has no numbers. */
+static prof_i_call_numbers backward_numbers(prof_i_backward *backward, const prof_i_span *span) {
   static const prof_i_call_numbers none = {-1, 0, 0};
   if (!span->record || !backward->has_numbers) return none;
   const prof_i_catalog *const catalog = &backward->trace->catalog;
@@ -96,7 +97,7 @@ static prof_i_text range_name(prof_i_backward *backward, const prof_i_span *span
 /* Ranges have their name from a site: there is one for each kind of operator. */
 bool prof_i_backward_is_call(prof_i_backward *backward, const prof_i_span *span,
                              uint32_t range_site, prof_i_call_numbers *numbers_out) {
-  *numbers_out = prof_i_backward_numbers(backward, span);
+  *numbers_out = backward_numbers(backward, span);
   if (numbers_out->forward_thread) return !backward->is_range[span->site];
   if (!range_site) return false;
   const prof_i_text range = prof_i_trace_site(backward->trace, range_site)->name,
@@ -106,7 +107,7 @@ bool prof_i_backward_is_call(prof_i_backward *backward, const prof_i_span *span,
          memcmp(range.data + before, name.data, (size_t)name.bytes) == 0;
 }
 
-bool prof_i_backward_same_name(prof_i_backward *backward, const prof_i_span *a,
+static bool backward_same_name(prof_i_backward *backward, const prof_i_span *a,
                                const prof_i_span *b) {
   /* of the capture's bytes */
   const prof_i_text first = range_name(backward, a), second = range_name(backward, b);
@@ -140,7 +141,10 @@ static bool calls_grow(prof_i_backward *backward) {
   return true;
 }
 
-bool prof_i_backward_add(prof_i_backward *backward, prof_i_call_numbers numbers, uint32_t owner,
+/* Adds a forward call. Of calls with one number and one thread the earliest is kept. Of those that
+   began at the same time the last one added is kept. number: as in prof_i_stack_node. False: no
+   memory. */
+static bool backward_add(prof_i_backward *backward, prof_i_call_numbers numbers, uint32_t owner,
                          uint64_t start_ns, uint32_t number) {
   if (backward->call_count * 2 >= backward->call_room && !calls_grow(backward)) return false;
   prof_i_forward_call *const call =
@@ -197,7 +201,8 @@ static bool find_ranges(prof_i_backward *backward) {
   return backward->is_range != NULL;
 }
 
-bool prof_i_backward_create(const prof_trace *trace, prof_i_backward **backward_out) {
+/* *backward_out NULL: the capture has no backward call. False: no memory. */
+static bool backward_create(const prof_trace *trace, prof_i_backward **backward_out) {
   *backward_out = NULL;
   if (!may_have_calls(trace)) return true;
   prof_i_backward *const backward = calloc(1, sizeof *backward);
@@ -274,7 +279,7 @@ static bool search_span(stack_search *l, const prof_i_span *span) {
   uint32_t around, number;
   if (span->kind > PROF_EVENT_OPEN || !is_inside_range(l, span->start_ns)) return true;
   if (call_stacks->backward->is_range[span->site]) return keep_range(l, span);
-  const prof_i_call_numbers numbers = prof_i_backward_numbers(call_stacks->backward, span);
+  const prof_i_call_numbers numbers = backward_numbers(call_stacks->backward, span);
   if (numbers.sequence < 0) return true;
   /* valid until another scope is expanded */
   const prof_i_text own = prof_i_scope_own_stack(&call_stacks->backward->event);
@@ -289,11 +294,10 @@ static bool search_span(stack_search *l, const prof_i_span *span) {
     return false;
   if (prof_i_call_stacks_is_backward(call_stacks, number)) return true;
   /* e.g. vmap calls mul inside of mul: torch.profiler leaves the inner one out */
-  if (prof_i_backward_same_name(call_stacks->backward, span,
-                                &prof_i_walker_parent(l->walker, span)->span))
+  if (backward_same_name(call_stacks->backward, span, &prof_i_walker_parent(l->walker, span)->span))
     return true;
   if (own.bytes && !prof_i_call_stacks_of_text(call_stacks, own, &number)) return false;
-  return prof_i_backward_add(call_stacks->backward, numbers, l->thread, span->start_ns, number);
+  return backward_add(call_stacks->backward, numbers, l->thread, span->start_ns, number);
 }
 
 static int search_spans(void *user, const prof_i_span *spans, size_t count) {
@@ -316,9 +320,9 @@ static bool search_thread(stack_search *l) {
   prof_i_walker_destroy(walker);
   bool is_done = status == 0;
   for (uint32_t i = 0; is_done && l->torch_thread && i < l->range_count; i++)
-    is_done = prof_i_backward_add(l->call_stacks->backward,
-                                  (prof_i_call_numbers){l->ranges[i].sequence, 0, l->torch_thread},
-                                  l->thread, l->ranges[i].start_ns, l->ranges[i].number);
+    is_done = backward_add(l->call_stacks->backward,
+                           (prof_i_call_numbers){l->ranges[i].sequence, 0, l->torch_thread},
+                           l->thread, l->ranges[i].start_ns, l->ranges[i].number);
   return is_done;
 }
 
@@ -339,7 +343,7 @@ bool prof_i_torch_find_forward_stacks(prof_i_call_stacks *call_stacks, uint64_t 
   const prof_trace *const trace = call_stacks->trace;
   call_stacks->is_of_table = true;
   if (!call_stacks->is_function && !has_own_stacks(trace)) return true; /* there are no stacks */
-  if (!prof_i_backward_create(trace, &call_stacks->backward)) return false;
+  if (!backward_create(trace, &call_stacks->backward)) return false;
   if (!call_stacks->backward) return true;
   if (!prof_i_call_stacks_make_room(call_stacks)) return false;
   stack_search l = {.call_stacks = call_stacks, .from_ns = from_ns, .to_ns = to_ns};

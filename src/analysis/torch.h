@@ -64,12 +64,7 @@ typedef struct prof_i_backward {
   prof_event event;               /* the one that was expanded last */
 } prof_i_backward;
 
-/* *backward_out NULL: the capture has no backward call. False: no memory. */
-bool prof_i_backward_create(const prof_trace *trace, prof_i_backward **backward_out);
 void prof_i_backward_destroy(prof_i_backward *backward);
-
-/* Numbers of a scope of the thread being walked. A scope without arguments has no numbers. */
-prof_i_call_numbers prof_i_backward_numbers(prof_i_backward *backward, const prof_i_span *span);
 
 /* Whether torch.profiler's RecordScope of the call is BACKWARD_FUNCTION. AccumulateGrad has no
    number, so it is known by the autograd range around it.
@@ -77,15 +72,6 @@ prof_i_call_numbers prof_i_backward_numbers(prof_i_backward *backward, const pro
    functions do not count. */
 bool prof_i_backward_is_call(prof_i_backward *backward, const prof_i_span *span,
                              uint32_t range_site, prof_i_call_numbers *numbers_out);
-
-bool prof_i_backward_same_name(prof_i_backward *backward, const prof_i_span *a,
-                               const prof_i_span *b);
-
-/* Adds a forward call. Of calls with one number and one thread the earliest is kept. Of those that
-   began at the same time the last one added is kept. number: as in prof_i_stack_node. False: no
-   memory. */
-bool prof_i_backward_add(prof_i_backward *backward, prof_i_call_numbers numbers, uint32_t owner,
-                         uint64_t start_ns, uint32_t number);
 
 /* The stack number of the forward call. 0: it has no stack, or it is not in the capture. */
 uint32_t prof_i_backward_forward(const prof_i_backward *backward, prof_i_call_numbers numbers);

@@ -115,6 +115,5 @@ uint64_t prof_i_pf_counter_track(prof_i_export *run, prof_i_text name, prof_devi
 void prof_i_pf_put_args(prof_i_export *run, const prof_event *event);
 void prof_i_pf_put_text_arg(prof_i_pftrace *p, const char *key, const char *text, size_t bytes);
 void prof_i_pf_put_number_arg(prof_i_pftrace *p, const char *key, uint64_t value);
-void prof_i_pf_put_bool_arg(prof_i_pftrace *p, const char *key);
 
 #endif

@@ -54,7 +54,7 @@ void prof_i_pf_put_number_arg(prof_i_pftrace *p, const char *key, uint64_t value
   prof_i_protobuf_end(&p->pb, at);
 }
 
-void prof_i_pf_put_bool_arg(prof_i_pftrace *p, const char *key) {
+static void put_bool_arg(prof_i_pftrace *p, const char *key) {
   const size_t at = prof_i_protobuf_begin(&p->pb, PF_EVENT_ANNOTATIONS);
   prof_i_protobuf_text(&p->pb, ANNOTATION_NAME, key, strlen(key));
   prof_i_protobuf_number(&p->pb, ANNOTATION_BOOL, 1);
@@ -156,7 +156,7 @@ void prof_i_pf_put_args(prof_i_export *run, const prof_event *event) {
   } else {
     for (uint32_t i = 0; i < event->arg_count; i++) put_arg(p, &event->args[i], i);
   }
-  if (event->kind == PROF_EVENT_OPEN) prof_i_pf_put_bool_arg(p, "unfinished");
+  if (event->kind == PROF_EVENT_OPEN) put_bool_arg(p, "unfinished");
   for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
-    if (event->flags & flags[i].flag) prof_i_pf_put_bool_arg(p, flags[i].key);
+    if (event->flags & flags[i].flag) put_bool_arg(p, flags[i].key);
 }

@@ -13,7 +13,6 @@ static const struct {
 };
 
 const char *prof_i_finding_word(int finding) { return kinds[finding].word; }
-bool prof_i_finding_is_fault(int finding) { return kinds[finding].is_fault; }
 
 uint64_t prof_i_findings_faults(const prof_i_findings *findings) {
   uint64_t count = 0;

@@ -42,7 +42,6 @@ typedef struct prof_i_findings {
 } prof_i_findings;
 
 const char *prof_i_finding_word(int finding);
-bool prof_i_finding_is_fault(int finding);
 uint64_t prof_i_findings_faults(const prof_i_findings *findings);
 /* "3 scopes: overlaps ...; ..." of the faults, cut at room; NUL-terminated. */
 void prof_i_findings_text(const prof_i_findings *findings, char *to, size_t room);

@@ -23,12 +23,12 @@ typedef struct diff_page {
   bool has_intervals; /* beside the change */
 } diff_page;
 
-const char *prof_i_verdict_word(prof_i_verdict verdict) {
+static const char *verdict_word(prof_i_verdict verdict) {
   static const char *const words[] = {"none", "undecided", "slower", "faster"};
   return words[verdict];
 }
 
-const char *prof_i_compare_state_word(prof_i_compare_state state) {
+static const char *compare_state_word(prof_i_compare_state state) {
   static const char *const words[] = {"both", "new", "gone", "replaced"};
   return words[state];
 }
@@ -75,13 +75,13 @@ static void add_calls_cell(diff_page *p, const prof_i_compare_line *line) {
 static void add_change_cell(diff_page *p, const prof_i_compare_line *line) {
   char cell[4 * CELL_ROOM] = "", change[CELL_ROOM], low[CELL_ROOM], high[CELL_ROOM];
   if (line->state == PROF_I_COMPARE_NEW || line->state == PROF_I_COMPARE_GONE) {
-    snprintf(cell, sizeof cell, "%s", prof_i_compare_state_word(line->state));
+    snprintf(cell, sizeof cell, "%s", compare_state_word(line->state));
   } else if (line->has_change) {
     percent_text(change, line->ratio.middle - 1);
     percent_text(low, line->ratio.low - 1);
     percent_text(high, line->ratio.high - 1);
     const char *const verdict =
-        line->verdict == PROF_I_VERDICT_UNDECIDED ? "" : prof_i_verdict_word(line->verdict);
+        line->verdict == PROF_I_VERDICT_UNDECIDED ? "" : verdict_word(line->verdict);
     if (line->has_p && p->has_intervals)
       snprintf(cell, sizeof cell, "%s%s%s (%s to %s)", change, *verdict ? " " : "", verdict, low,
                high);
@@ -326,7 +326,7 @@ static void put_json_line(prof_i_sink *sink, const prof_i_comparison *c,
   prof_i_sink_string(sink, row->name, strlen(row->name));
   put_key_text(sink, "category", row->category);
   put_key_text(sink, "on", row->is_device ? "device" : "host");
-  put_key_text(sink, "state", prof_i_compare_state_word(line->state));
+  put_key_text(sink, "state", compare_state_word(line->state));
   if (line->state == PROF_I_COMPARE_REPLACED)
     put_key_text(sink, "new_name", c->paths.rows[line->new_row].name);
   if (line->path) put_json_path(sink, &c->paths, line->path);
@@ -339,7 +339,7 @@ static void put_json_line(prof_i_sink *sink, const prof_i_comparison *c,
     put_key_number(sink, "p", line->p);
   }
   if (line->slower_share >= 0) put_key_number(sink, "slower_share", line->slower_share);
-  put_key_text(sink, "verdict", prof_i_verdict_word(line->verdict));
+  put_key_text(sink, "verdict", verdict_word(line->verdict));
   prof_i_sink_text(sink, "}");
 }
 
@@ -413,7 +413,7 @@ static void put_csv_line(prof_i_sink *sink, const prof_i_comparison *c,
   prof_i_sink_text(sink, row->is_device ? ",device," : ",host,");
   if (line->path) put_csv_path(sink, &c->paths, line->path);
   prof_i_sink_text(sink, ",");
-  prof_i_sink_text(sink, prof_i_compare_state_word(line->state));
+  prof_i_sink_text(sink, compare_state_word(line->state));
   put_csv_values(sink, &line->values[0]);
   put_csv_values(sink, &line->values[1]);
   put_csv_number(sink, line->has_change, line->ratio.middle);
@@ -422,7 +422,7 @@ static void put_csv_line(prof_i_sink *sink, const prof_i_comparison *c,
   put_csv_number(sink, line->has_p, line->p);
   put_csv_number(sink, line->slower_share >= 0, line->slower_share);
   prof_i_sink_text(sink, ",");
-  prof_i_sink_text(sink, prof_i_verdict_word(line->verdict));
+  prof_i_sink_text(sink, verdict_word(line->verdict));
   prof_i_sink_text(sink, "\r\n");
 }
 

@@ -19,8 +19,4 @@ int prof_i_diff_text(const prof_i_comparison *comparison, const prof_i_diff_opti
 int prof_i_diff_json(const prof_i_comparison *comparison, char **text_out);
 int prof_i_diff_csv(const prof_i_comparison *comparison, char **text_out);
 
-/* "slower", "faster", "undecided" or "none"; "new", "gone", "replaced" or "both". */
-const char *prof_i_verdict_word(prof_i_verdict verdict);
-const char *prof_i_compare_state_word(prof_i_compare_state state);
-
 #endif

@@ -307,6 +307,18 @@ prof_trace *open_capture_file(const char *path) {
   return NULL;
 }
 
+input_begin input_begin_read(const char *path) {
+  input_begin begin = {.header = {0}};
+  const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0) return begin;
+  if (pread(file, &begin.header, sizeof begin.header, 0) != sizeof begin.header ||
+      pread(file, &begin.packed, sizeof begin.packed, PROF_I_PACKED_FIRST_OFFSET) !=
+          sizeof begin.packed)
+    begin.packed.magic = 0;
+  close(file);
+  return begin;
+}
+
 /* Is it JSON, compressed, or a database of SQLite? A file that is named as a capture is not taken
    for a trace. */
 static bool begins_as_trace(const char *path) {
@@ -375,7 +387,7 @@ static prof_trace *import_capture(const char *path, char *kept) {
   return trace;
 }
 
-static void look_at_damage(const char *path, const prof_trace *trace) {
+void input_look_at_damage(const char *path, const prof_trace *trace) {
   prof_trace_info info = {.size = sizeof info};
   prof_trace_info_get(trace, &info);
   if (!info.bad_count) return;
@@ -386,7 +398,7 @@ static void look_at_damage(const char *path, const prof_trace *trace) {
 
 prof_trace *open_capture_alone(const char *path) {
   prof_trace *const trace = open_capture_file(path);
-  if (trace) look_at_damage(path, trace);
+  if (trace) input_look_at_damage(path, trace);
   return trace;
 }
 
@@ -399,7 +411,7 @@ static prof_trace *open_file(const char *path, char *kept) {
     return import_capture(path, kept);
   if (status != PROF_OK) say_refused(status);
   if (status == PROF_E_NOT_FOUND) say_left(path);
-  if (trace) look_at_damage(path, trace);
+  if (trace) input_look_at_damage(path, trace);
   return trace;
 }
 

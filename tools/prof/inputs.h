@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "../../src/format/packed.h"
+
 /* inode 0: it is not a regular file, or does not exist. */
 typedef struct input_file {
   dev_t device;
@@ -74,6 +76,16 @@ bool input_word_is_process(const char *word, long *pid);
 
 /* The file that the process records into. False, said on stderr: there is none. */
 bool input_of_process(const char *command, long pid, char *path, size_t room);
+
+/* The begin of a file, as a capture has it; zeros where it cannot be read. */
+typedef struct input_begin {
+  prof_i_header header;
+  prof_i_packed_head packed; /* magic 0: too short */
+} input_begin;
+input_begin input_begin_read(const char *path);
+
+/* Says what open_capture() says of a capture that it has opened. */
+void input_look_at_damage(const char *path, const prof_trace *trace);
 
 /* A capture that was opened is damaged, or a trace is cut off. */
 bool input_was_damaged(void);

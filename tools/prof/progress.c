@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "progress.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
@@ -16,9 +15,9 @@
 #include <unistd.h>
 
 #include "../../src/base/progress.h"
-#include "../../src/format/packed.h"
 #include "../../src/live/parts.h"
 #include "commands.h"
+#include "inputs.h"
 
 enum { FIRST_SECONDS = 2, EACH_NS = 500000000, BLOCK_BYTES = 512, DONE_MOST = 99 };
 #define ERASE_LINE "\r\x1b[K"
@@ -118,24 +117,6 @@ uint64_t progress_bytes(void) {
   return atomic_load_explicit(&prof_i_progress_bytes, memory_order_relaxed);
 }
 
-/* The begin of a file. */
-typedef struct file_begin {
-  prof_i_header header;
-  prof_i_packed_head packed;
-} file_begin;
-
-static file_begin read_begin(const char *path) {
-  file_begin begin = {.header = {0}};
-  const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file < 0) return begin;
-  if (pread(file, &begin.header, sizeof begin.header, 0) != sizeof begin.header ||
-      pread(file, &begin.packed, sizeof begin.packed, PROF_I_PACKED_FIRST_OFFSET) !=
-          sizeof begin.packed)
-    begin.packed.magic = 0;
-  close(file);
-  return begin;
-}
-
 /* Traces of JSON become captures of a fifth to a half of their bytes. */
 static uint64_t guess_imported_bytes(uint64_t trace_bytes) { return trace_bytes / 4; }
 
@@ -174,7 +155,7 @@ void progress_expect(const char *path) {
     return;
   }
   if (!S_ISREG(file.st_mode)) return;
-  const file_begin begin = read_begin(path);
+  const input_begin begin = input_begin_read(path);
   expect_more(begin.header.magic == PROF_I_MAGIC ? capture_bytes(&file, &begin.packed)
                                                  : trace_bytes(&file));
 }
@@ -183,7 +164,7 @@ void progress_expect(const char *path) {
 void progress_imported(const char *trace, const char *capture, uint64_t bytes_before) {
   struct stat from, to;
   if (!progress.is_running || stat(trace, &from) != 0 || stat(capture, &to) != 0) return;
-  const file_begin begin = read_begin(capture);
+  const input_begin begin = input_begin_read(capture);
   expect_more(progress_bytes() - bytes_before + capture_bytes(&to, &begin.packed) -
               trace_bytes(&from));
 }
