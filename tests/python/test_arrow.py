@@ -426,6 +426,25 @@ class Files(Folder):
             time.sleep(0.01)
 
 
+class Modes(Folder):
+    """These need no pyarrow."""
+
+    def test_a_file_that_is_replaced_keeps_its_mode(self):
+        path = self.path("mode.parquet")
+        for mode in (0o600, 0o640, 0o604):
+            with open(path, "w", encoding="utf-8") as f:
+                f.write("old")
+            os.chmod(path, mode)
+            with _whole_file.replaced(path) as name:
+                self.assertEqual(os.stat(name).st_mode & 0o777, 0o600, "private until whole")
+            self.assertEqual(os.stat(path).st_mode & 0o777, mode)
+        os.unlink(path)
+        os.close(os.open(self.path("plain"), os.O_CREAT | os.O_WRONLY, 0o666))
+        with _whole_file.replaced(path):
+            pass
+        self.assertEqual(os.stat(path).st_mode, os.stat(self.path("plain")).st_mode)
+
+
 class Refusals(Folder):
     """These need no pyarrow."""
 
