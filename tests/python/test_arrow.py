@@ -317,9 +317,13 @@ class Files(Folder):
         status, said = self.dump(self.capture, "-o", self.path("f.parquet"), *filters)
         self.assertEqual(status, 0, said)
         self.dump(self.capture, "-o", self.path("f.csv"), *filters)
-        self.assertEqual(len(rows_of_csv(self.path("f.csv"))), 1)
         found = pyarrow.parquet.read_table(self.path("f.parquet")).to_pylist()
-        self.assertEqual([row["args"] for row in found], ['{"i":7,"text":"a \\"b\\""}'])
+        written = rows_of_csv(self.path("f.csv"))
+        for key in ("kind", "name", "start_ns"):
+            self.assertEqual([str(row[key]) for row in found], [row[key] for row in written], key)
+        scopes = [row["args"] for row in found if row["kind"] == "scope"]
+        self.assertEqual(scopes, ['{"i":7,"text":"a \\"b\\""}'])
+        self.assertEqual(sum(row["kind"] == "counter" for row in found), 300)
         self.assertRegex(said, r"is filtered: \d+ of \d+ scopes are left out")
 
     def test_nothing_that_passes_is_status_3_and_no_file(self):
