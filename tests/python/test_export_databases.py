@@ -9,6 +9,7 @@ import resource
 import shutil
 import sqlite3
 import subprocess
+import sys
 import unittest
 
 import amd_databases
@@ -222,6 +223,20 @@ class Written(Database):
         self.assertEqual(
             self.table("out.db", "--by", "arg:n"), self.table("in.prof", "--by", "arg:n")
         )
+
+    def test_pools_of_one_name_are_told_apart(self):
+        script = (
+            "from prof import memory_profiler as m\n"
+            "m.start()\n"
+            "first, second = m.Pool('same'), m.Pool('same')\n"
+            "first.alloc(16, 100)\n"
+            "second.alloc(32, 7)\n"
+        )
+        env = {**os.environ, "PROF_LEVEL": "1", "PROF_OUTPUT": self.path("pools.prof")}
+        subprocess.run([sys.executable, "-c", script], env=env, check=True, timeout=HANG_SECONDS)
+        self.dumped("pools.prof", "out.db")
+        sums = "SELECT pool, sum(bytes) FROM memory GROUP BY pool_id ORDER BY 2"
+        self.assertEqual(self.ask(sums, "out.db"), [("same", 7), ("same", 100)])
 
     def test_arrows_and_memory_come_back(self):
         memory = [
