@@ -46,6 +46,7 @@ static const char *const foreign_endings[] = {".txt",      ".tsv",     ".log",
                                               ".bz2",      ".db",      ".sqlite",
                                               ".rpd",      ".trace",   ".perfetto-trace",
                                               ".nsys-rep", ".ncu-rep", ".bin",
+                                              ".parquet",  ".arrow",   ".feather",
                                               ".json",     ".prof" /* with capitals */};
 
 const char *run_trace_file_refusal(const char *pattern) {
@@ -54,7 +55,8 @@ const char *run_trace_file_refusal(const char *pattern) {
   for (size_t i = 0; i < sizeof foreign_endings / sizeof *foreign_endings; i++)
     if (strcasecmp(dot, foreign_endings[i]) == 0)
       return run_text(
-          "-o %s: no format has this ending. The endings are %s; a folder of that name is '%s/'",
+          "-o %s: prof run writes no format with this ending. The endings are %s; a folder of that "
+          "name is '%s/'",
           pattern, format_endings_text(), pattern);
   return NULL;
 }
