@@ -424,7 +424,7 @@ class Paths(Shown):
                     self.assertEqual(read(file.read())[: len(begin)], begin, name)
         self.assertEqual(len(os.listdir(self.path("all"))), 13)
 
-    def test_a_folder_may_have_a_dot(self):
+    def test_a_folder_may_have_a_dot_or_a_percent_sign(self):
         os.mkdir(self.path("is.txt"))
         for told, name in (
             ("a.b", "a.b"),
@@ -432,6 +432,7 @@ class Paths(Shown):
             ("t.json//", "t.json"),
             ("is.txt", "is.txt"),
             (".log", ".log"),
+            ("a%%p", "a%p"),
         ):
             text = self.run_well("-o", told, "app", "0")
             self.assertIn(f"\n  {name}/prof_output/\n", text)
