@@ -212,8 +212,8 @@ static void keep_mode(const prof_i_target *target) {
   (void)fchmod(target->file.fd, old.st_mode & allowed);
 }
 
-/* A file in place of a link in /dev, such as /dev/stderr, would break the machine. Its folders, such
-   as /dev/shm, have files. */
+/* A file in place of a link in /dev, such as /dev/stderr, would break the machine. Folders in it,
+   such as /dev/shm, have files. */
 static bool is_device_folder(const prof_i_target *target) {
   struct stat devices;
   return stat("/dev", &devices) == 0 && devices.st_dev == target->folder.device &&
