@@ -78,8 +78,8 @@ typedef struct prof_i_arrow_wish {
      stay valid until the stream is released. */
   const char *const *filters;
   size_t filter_count; /* 0: no filter */
-  /* If there is a filter: the events that passed, the scopes of them, and the scopes that did not.
-     Of what was read so far. May be NULL. */
+  /* If there is a filter: the events that pass all options, the scopes of them, and the scopes that
+     do not. Of what was read so far. May be NULL. */
   uint64_t *counts;
 } prof_i_arrow_wish;
 

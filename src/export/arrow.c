@@ -242,18 +242,33 @@ static void put_event(arrow_stream *s) {
   s->batch.row_count++;
 }
 
-/* As a filtered dump: no arrows, no memory. */
+static bool takes_as_scope(arrow_stream *s) {
+  const prof_event *const e = &s->event;
+  return s->trace_filter.takes_thread[e->thread] &&
+         prof_i_trace_filter_takes_time(&s->trace_filter, e->start_ns, e->duration_ns) &&
+         prof_i_trace_filter_takes_event(&s->trace_filter, e);
+}
+
+static bool takes_place(arrow_stream *s) {
+  const prof_event *const e = &s->event;
+  return prof_i_trace_filter_takes_place(&s->trace_filter, e->thread, e->start_ns, e->device);
+}
+
+/* As the other filtered dumps (driver.c), but without arrows and memory. */
 static bool filter_takes(arrow_stream *s) {
   const prof_event *const e = &s->event;
   const bool is_scope = e->kind == PROF_EVENT_SCOPE || e->kind == PROF_EVENT_OPEN;
+  bool takes = false, counts = false;
   if (!s->filter) return true;
-  const bool takes =
-      e->kind != PROF_EVENT_MEMORY && e->kind != PROF_EVENT_FLOW_BEGIN &&
-      e->kind != PROF_EVENT_FLOW_END && s->trace_filter.takes_thread[e->thread] &&
-      prof_i_trace_filter_takes_time(&s->trace_filter, e->start_ns, e->duration_ns) &&
-      prof_i_trace_filter_takes_event(&s->trace_filter, e);
+  if (is_scope || e->kind == PROF_EVENT_STEP) {
+    takes = counts = takes_as_scope(s);
+  } else if (e->kind == PROF_EVENT_INSTANT || e->kind == PROF_EVENT_COUNTER) {
+    takes = takes_place(s) &&
+            (e->kind == PROF_EVENT_COUNTER || s->trace_filter.takes_thread[e->thread]);
+    counts = takes && takes_as_scope(s);
+  }
   if (s->counts) {
-    s->counts[0] += takes;
+    s->counts[0] += counts;
     s->counts[1] += takes && is_scope;
     s->counts[2] += !takes && is_scope;
   }

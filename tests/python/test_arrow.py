@@ -317,9 +317,13 @@ class Files(Folder):
         status, said = self.dump(self.capture, "-o", self.path("f.parquet"), *filters)
         self.assertEqual(status, 0, said)
         self.dump(self.capture, "-o", self.path("f.csv"), *filters)
-        self.assertEqual(len(rows_of_csv(self.path("f.csv"))), 1)
         found = pyarrow.parquet.read_table(self.path("f.parquet")).to_pylist()
-        self.assertEqual([row["args"] for row in found], ['{"i":7,"text":"a \\"b\\""}'])
+        written = rows_of_csv(self.path("f.csv"))
+        for key in ("kind", "name", "start_ns"):
+            self.assertEqual([str(row[key]) for row in found], [row[key] for row in written], key)
+        scopes = [row["args"] for row in found if row["kind"] == "scope"]
+        self.assertEqual(scopes, ['{"i":7,"text":"a \\"b\\""}'])
+        self.assertEqual(sum(row["kind"] == "counter" for row in found), 300)
         self.assertRegex(said, r"is filtered: \d+ of \d+ scopes are left out")
 
     def test_nothing_that_passes_is_status_3_and_no_file(self):
@@ -424,6 +428,25 @@ class Files(Folder):
                 return
             self.assertLess(time.monotonic(), end)
             time.sleep(0.01)
+
+
+class Modes(Folder):
+    """These need no pyarrow."""
+
+    def test_a_file_that_is_replaced_keeps_its_mode(self):
+        path = self.path("mode.parquet")
+        for mode in (0o600, 0o640, 0o604):
+            with open(path, "w", encoding="utf-8") as f:
+                f.write("old")
+            os.chmod(path, mode)
+            with _whole_file.replaced(path) as name:
+                self.assertEqual(os.stat(name).st_mode & 0o777, 0o600, "private until whole")
+            self.assertEqual(os.stat(path).st_mode & 0o777, mode)
+        os.unlink(path)
+        os.close(os.open(self.path("plain"), os.O_CREAT | os.O_WRONLY, 0o666))
+        with _whole_file.replaced(path):
+            pass
+        self.assertEqual(os.stat(path).st_mode, os.stat(self.path("plain")).st_mode)
 
 
 class Refusals(Folder):

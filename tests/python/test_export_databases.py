@@ -9,6 +9,7 @@ import resource
 import shutil
 import sqlite3
 import subprocess
+import sys
 import unittest
 
 import amd_databases
@@ -223,16 +224,31 @@ class Written(Database):
             self.table("out.db", "--by", "arg:n"), self.table("in.prof", "--by", "arg:n")
         )
 
+    def test_pools_of_one_name_are_told_apart(self):
+        script = (
+            "from prof import memory_profiler as m\n"
+            "m.start()\n"
+            "first, second = m.Pool('same'), m.Pool('same')\n"
+            "first.alloc(16, 100)\n"
+            "second.alloc(32, 7)\n"
+        )
+        env = {**os.environ, "PROF_LEVEL": "1", "PROF_OUTPUT": self.path("pools.prof")}
+        subprocess.run([sys.executable, "-c", script], env=env, check=True, timeout=HANG_SECONDS)
+        self.dumped("pools.prof", "out.db")
+        sums = "SELECT pool, sum(bytes) FROM memory GROUP BY pool_id ORDER BY 2"
+        self.assertEqual(self.ask(sums, "out.db"), [("same", 7), ("same", 100)])
+
     def test_arrows_and_memory_come_back(self):
         memory = [
             {"ph": "i", "s": "t", "name": "[memory]", "pid": 1, "tid": 1, "ts": ts, "args": args}
             for ts, args in (
-                (1, {"Addr": 16, "Bytes": 64, "Device Type": 0, "Device Id": -1}),
-                (2, {"Addr": 16, "Bytes": -64, "Device Type": 0, "Device Id": -1}),
+                (1, {"Addr": 2**63 + 16, "Bytes": 64, "Device Type": 0, "Device Id": -1}),
+                (2, {"Addr": 2**63 + 16, "Bytes": -64, "Device Type": 0, "Device Id": -1}),
             )
         ]
         scopes = [import_traces.x(n, ts, 10, pid=1, tid=1) for n, ts in (("a", 0), ("b", 20))]
         arrow = import_traces.arrow("flow", (1, 1, 5), (1, 1, 25))
+        arrow[0]["args"] = {"flow id": "0x8000000000000007"}
         self.imported_trace([*scopes, *arrow, *memory])
         self.dumped("in.prof", "out.db")
         self.assertEqual(
@@ -248,6 +264,10 @@ class Written(Database):
         self.assertEqual(kinds["flow_begin"], 1)
         self.assertEqual(kinds["flow_end"], 1)
         self.assertEqual(kinds["memory"], 2)
+        self.dumped("back.prof", "again.db")
+        for numbers in ("SELECT address FROM memory", "SELECT arrow FROM arrow_ends"):
+            self.assertEqual(self.ask(numbers, "again.db"), self.ask(numbers, "out.db"), numbers)
+            self.assertTrue(all(number < 0 for (number,) in self.ask(numbers, "out.db")), numbers)
 
     def test_rpd_has_the_tables_and_views_of_its_schema(self):
         self.dumped(self.random(), "out.rpd")

@@ -254,6 +254,7 @@ class Merged(unittest.TestCase):
             ("merge", "-o", "all.prof", "all.prof", "2.prof"),
             ("merge", "-o", "all.prof", "all.prof#1"),
             ("dump", "all.prof#1", "-o", "all.prof"),
+            ("dump", "all.prof#1", "-o", "all.prof", "--pack"),
         ):
             _, said = self.run_prof(*words, status=2)
             self.assertIn("would write over", said)
@@ -315,6 +316,20 @@ class Merged(unittest.TestCase):
         shutil.copy(self.path("2.prof"), self.path("all.prof#1"))
         text, _ = self.run_prof("table", "--csv", "all.prof#1")
         self.assertEqual(text, self.run_prof("table", "--csv", "2.prof")[0])
+
+    def test_a_file_of_a_parts_name_is_not_read_instead_of_the_part(self):
+        self.merge("0.prof", "1.prof")
+        shutil.copy(self.path("2.prof"), self.path("all.prof#1"))
+        for words in (
+            ("table",),
+            ("info",),
+            ("merge", "-o", "x.prof"),
+            ("dump", "-o", "x.pftrace"),
+        ):
+            _, said = self.run_prof(*words, "all.prof", status=1)
+            self.assertIn("'all.prof#1' is a file, and also names a capture in 'all.prof'", said)
+        with self.assertRaisesRegex(ValueError, "#1 is a file, and also names a capture"):
+            prof.Traces.open([self.path("all.prof")])
 
     def test_what_is_still_recorded_is_merged_as_a_snapshot(self):
         path = self.path("live.prof")

@@ -444,6 +444,15 @@ class Stale(Case):
         (line,) = [x for x in done.stderr.decode().splitlines() if "cannot remove" in x]
         self.assertIn(f"'{self.path('tmp')}/{folder}': the program has made a folder", line)
 
+    def test_what_a_process_leaves_late_beside_an_output_file_is_not_silent(self):
+        program = 'touch "$(dirname "$PROF_OUTPUT")/late"'
+        for words in ((), ("--quiet",)):
+            done = self.run_prof(*words, "-o", "t.json", "--", "sh", "-c", program)
+            (folder,) = [x for x in os.listdir(self.folder) if x.startswith(".prof-run-")]
+            self.assertIn(f"{folder}' is not empty: processes that outlived", done.stderr.decode())
+            os.unlink(self.path(f"{folder}/late"))
+            os.rmdir(self.path(folder))
+
     @staticmethod
     def is_running(pid):
         try:

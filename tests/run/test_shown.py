@@ -395,11 +395,12 @@ class Processes(Shown):
 
 class Paths(Shown):
     def test_a_file_of_another_kind_is_an_error(self):
-        for name in ("t.txt", "%p.tsv", "out/t.log", "t.JSON", "t.json.zip"):
+        for name in ("t.txt", "%p.tsv", "out/t.log", "t.JSON", "t.json.zip", "t.parquet"):
             done = self.run_prof("-o", name, "app", "0")
             error = done.stderr.decode()
             self.assertEqual(done.returncode, 125, name)
-            self.assertIn(f"-o {name}: no format has this ending. The endings are .json,", error)
+            said = f"-o {name}: prof run writes no format with this ending. The endings are .json,"
+            self.assertIn(said, error)
             self.assertIn(f"a folder of that name is '{name}/'", error)
             self.assertEqual(len(error.splitlines()), 1, error)
             self.assertEqual(os.listdir(self.folder), [])
@@ -423,7 +424,7 @@ class Paths(Shown):
                     self.assertEqual(read(file.read())[: len(begin)], begin, name)
         self.assertEqual(len(os.listdir(self.path("all"))), 13)
 
-    def test_a_folder_may_have_a_dot(self):
+    def test_a_folder_may_have_a_dot_or_a_percent_sign(self):
         os.mkdir(self.path("is.txt"))
         for told, name in (
             ("a.b", "a.b"),
@@ -431,6 +432,7 @@ class Paths(Shown):
             ("t.json//", "t.json"),
             ("is.txt", "is.txt"),
             (".log", ".log"),
+            ("a%%p", "a%p"),
         ):
             text = self.run_well("-o", told, "app", "0")
             self.assertIn(f"\n  {name}/prof_output/\n", text)

@@ -66,6 +66,12 @@ static void read_rows(own_reader *own, const char *query) {
 #define LAUNCHED(id) "coalesce(',\"External id\":' || " id " || ',\"correlation\":' || " id ", '')"
 #define IF(condition, text) " CASE WHEN " condition " THEN '" text "' ELSE '' END "
 
+/* Numbers from 2^63 on are negative in SQLite. JSON has such numbers of arrows as hexadecimal
+   texts. */
+#define ADDRESS(value) "printf('%llu', " value ")"
+#define ARROW_NUMBER(value) \
+  "CASE WHEN " value " < 0 THEN printf('\"0x%llx\"', " value ") ELSE " value " END"
+
 /* An arrow from a launch to its work, as JSON has one. */
 #define ARROW_END(pid, tid, ns) "'\"pid\":' || " pid " || ',\"tid\":' || " tid " || " TS(ns)
 #define ARROWS(id, pid, tid, ns, work_pid, work_tid, work_ns) \
@@ -110,7 +116,7 @@ static const char *const own_queries[] = {
     "SELECT '{\"ph\":\"i\",\"s\":\"t\",' || " ROW NAMED(
         "'\"cpu_instant_event\"'",
         "CASE m.verb WHEN 'oom' THEN '\"[OutOfMemory]\"' ELSE '\"[memory]\"' END") TS("m.at_ns")
-    ARGS("',\"Addr\":' || m.address || ',\"Bytes\":' ||"
+    ARGS("',\"Addr\":' || " ADDRESS("m.address") " || ',\"Bytes\":' ||"
         " CASE m.verb WHEN 'free' THEN -m.bytes ELSE m.bytes END || ',\"Total Allocated\":' ||"
         " m.used_bytes || ',\"Total Reserved\":' || m.reserved_bytes ||"
         " CASE WHEN d.id IS NULL THEN ',\"Device Type\":0,\"Device Id\":-1'"
@@ -127,7 +133,7 @@ static const char *const own_queries[] = {
     "SELECT '{\"ph\":' || CASE e.is_end WHEN 0 THEN '\"s\"' ELSE '\"f\",\"bp\":\"e\"' END || ',' ||"
     " " ROW NAMED("CASE n.name WHEN 'fwdbwd' THEN '\"fwdbwd\"' ELSE '\"flow\"' END",
                   "json_quote(n.name)") TS("e.at_ns") MEMBER("id", "e.number")
-    ARGS("CASE e.is_end WHEN 0 THEN ',\"flow id\":' || e.arrow || CASE n.name"
+    ARGS("CASE e.is_end WHEN 0 THEN ',\"flow id\":' || " ARROW_NUMBER("e.arrow") " || CASE n.name"
         " WHEN '(unnamed)' THEN ',\"unnamed\":true' ELSE '' END ELSE '' END")
     " FROM (SELECT id, thread_id, at_ns, arrow, is_end, iif(is_end, lag(name_id) OVER w, name_id)"
     " AS name, iif(is_end, lag(id) OVER w, id) AS number, iif(is_end, lag(is_end) OVER w = 0,"

@@ -111,6 +111,9 @@ static bool is_reader_gone(const char *output) {
          poll(&poll_of, 1, 0) == 1 && (poll_of.revents & POLLERR);
 }
 
+/* Packed in place of its file, the capture would replace the other ones, too. */
+static bool is_one_of_several(const char *input) { return input_file_of(input).part > 0; }
+
 /* Checks the combination of words that are valid alone. */
 static int check_words(dump_words *w, const char *input) {
   const char *const output = w->output;
@@ -123,7 +126,7 @@ static int check_words(dump_words *w, const char *input) {
   }
   if (w->is_packed && w->options.format != PROF_FORMAT_CAPTURE)
     return refuse_words("dump", "--pack is for captures: give -o FILE.prof, not", output);
-  if (!w->is_packed && output_is_input(output, input))
+  if (output_is_input(output, input) && (!w->is_packed || is_one_of_several(input)))
     return refuse_words("dump", "would write over the capture itself:", output);
   if (strcmp(output, "-") == 0)
     return refuse_words("dump", "for the standard output give -o /dev/stdout, not", output);

@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "../../src/live/parts.h"
 #include "commands.h"
@@ -38,12 +39,21 @@ static void say_lost(const char *command, const char *path, const prof_i_parts *
       command ? command : "", path, parts->count, parts->all_count);
 }
 
-static int add_parts(const char *path, const prof_i_parts *parts, input_add_path add, void *user) {
+/* A file of a part's name would be read instead of the part. */
+static bool is_hidden(const char *command, const char *path, const char *part) {
+  if (access(part, F_OK) != 0) return false;
+  say("prof%s%s: '%s' is a file, and also names a capture in '%s': rename the file",
+      command ? " " : "", command ? command : "", part, path);
+  return true;
+}
+
+static int add_parts(const char *command, const char *path, const prof_i_parts *parts,
+                     input_add_path add, void *user) {
   char part[PATH_MAX + 16];
   int status = EXIT_OK;
   for (uint32_t i = 0; i < parts->count && status == EXIT_OK; i++) {
     snprintf(part, sizeof part, "%s#%u", path, parts->items[i].number + 1);
-    status = add(user, part);
+    status = is_hidden(command, path, part) ? EXIT_FAILED : add(user, part);
   }
   return status;
 }
@@ -53,8 +63,9 @@ int input_each_capture(const char *command, const char *path, input_add_path add
   prof_i_parts parts;
   if (prof_i_parts_open(path, &parts) != PROF_OK) return add(user, path);
   if (parts.is_merged && parts.count > 0 && parts.lost_count) say_lost(command, path, &parts);
-  const int status =
-      parts.all_count > 1 && parts.count > 0 ? add_parts(path, &parts, add, user) : add(user, path);
+  const int status = parts.all_count > 1 && parts.count > 0
+                         ? add_parts(command, path, &parts, add, user)
+                         : add(user, path);
   prof_i_parts_fini(&parts);
   return status;
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "../prof/commands.h"
+#include "output.h"
 #include "workload_name.h"
 
 static const char *library_place(void) {
@@ -80,11 +81,12 @@ static void add_devices(run_tool *tool, const run_request *request) {
 }
 
 void run_record_prepare(run_tool *tool, const run_request *request, const char *folder) {
-  const char *const stem = run_program_name(run_workload_name(&request->workload));
+  const char *const name = run_program_name(run_workload_name(&request->workload));
+  const char *const stem = run_output_escaped(run_text("%s/%s", folder, name));
   add_devices(tool, request);
   if (request->python) return;
   run_variable_set(&tool->variables, "PROF_LEVEL", run_text("%u", request->level));
   run_variable_set(&tool->variables, "PROF_JOIN", "1"); /* the program may start prof itself */
-  run_variable_set(&tool->variables, "PROF_OUTPUT", run_text("%s/%s.%%p.prof", folder, stem));
+  run_variable_set(&tool->variables, "PROF_OUTPUT", run_text("%s.%%p.prof", stem));
   if (request->has_memory) add_memory(tool);
 }

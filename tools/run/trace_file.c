@@ -46,6 +46,7 @@ static const char *const foreign_endings[] = {".txt",      ".tsv",     ".log",
                                               ".bz2",      ".db",      ".sqlite",
                                               ".rpd",      ".trace",   ".perfetto-trace",
                                               ".nsys-rep", ".ncu-rep", ".bin",
+                                              ".parquet",  ".arrow",   ".feather",
                                               ".json",     ".prof" /* with capitals */};
 
 const char *run_trace_file_refusal(const char *pattern) {
@@ -54,7 +55,8 @@ const char *run_trace_file_refusal(const char *pattern) {
   for (size_t i = 0; i < sizeof foreign_endings / sizeof *foreign_endings; i++)
     if (strcasecmp(dot, foreign_endings[i]) == 0)
       return run_text(
-          "-o %s: no format has this ending. The endings are %s; a folder of that name is '%s/'",
+          "-o %s: prof run writes no format with this ending. The endings are %s; a folder of that "
+          "name is '%s/'",
           pattern, format_endings_text(), pattern);
   return NULL;
 }
@@ -210,17 +212,22 @@ void run_trace_file_write(const char *pattern, const char *folder, const run_wor
   size_t count = 0;
   for (size_t i = 0; i < captures->count; i++)
     count += add_capture(&all[count], captures->items[i]);
+  bool is_told = count < captures->count; /* that captures stay in the folder, and which */
   if (count > 1) qsort(all, count, sizeof *all, capture_compare_start);
   for (size_t i = 0; i < count; i++) {
     const bool is_new = !has_first && capture_is_first(all, i);
     const char *const path = unused_name(&made, capture_file_name(pattern, &all[i], is_new));
     run_words_add(&made, path);
-    if (!write_capture(&all[i], path, is_packed) || is_quiet) continue;
+    const bool is_written = write_capture(&all[i], path, is_packed);
+    is_told |= !is_written;
+    if (!is_written || is_quiet) continue;
     if (all[i].part)
       say("prof run: %s has %s", path, part_name(all[i].part));
     else
       say("prof run: %s has %s (%u)", path, all[i].info.process_name, (unsigned)all[i].info.pid);
   }
   unlink(run_text("%s/samples.csv", folder));
-  rmdir(folder); /* not if a capture stays in it */
+  if (rmdir(folder) != 0 && errno == ENOTEMPTY && !is_told)
+    say("prof run: '%s' is not empty: processes that outlived the program have left captures there",
+        folder);
 }

@@ -49,6 +49,11 @@ class Filter:
         self.counts = (ctypes.c_uint64 * 3)()
 
     @property
+    def passed(self) -> int:
+        """Events that pass all options. Counters and instants are also written if others do."""
+        return int(self.counts[0])
+
+    @property
     def left_out(self) -> int:
         return int(self.counts[2])
 
@@ -193,7 +198,7 @@ def write(
     write_format = _write_parquet if format == "parquet" else _write_arrow
     with replaced(path) as name:
         rows = write_format(pyarrow, name, read)
-        if rows == 0 and only is not None:
+        if only is not None and only.passed == 0:
             raise LookupError("no event passed the filter")
     return rows
 

@@ -47,12 +47,29 @@ def replaced(final: str) -> Iterator[str]:
         e.filename = final
         raise
     try:
+        mode = _mode_of(final, name)
+        os.chmod(name, 0o600)  # until it is whole
         yield name
+        os.chmod(name, mode)
         os.replace(name, final)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(name)
         raise
+
+
+def _mode_of(final: str, name: str) -> int:
+    """As C's dumps: a new file gets the mode of the file that it replaces. Another user's file can
+    only take rights away."""
+    new = os.stat(name)
+    try:
+        old = os.lstat(final)
+    except OSError:
+        return stat.S_IMODE(new.st_mode)
+    if not stat.S_ISREG(old.st_mode):
+        return stat.S_IMODE(new.st_mode)
+    allowed = 0o777 if old.st_uid == new.st_uid else stat.S_IMODE(new.st_mode)
+    return old.st_mode & allowed
 
 
 def _open_straight(path: str) -> Optional[int]:

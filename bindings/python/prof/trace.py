@@ -360,8 +360,11 @@ def _open_parts(path: Union[str, "os.PathLike[str]"]) -> Iterator[Trace]:
         return
     lost = 0
     for number in range(1, count.value + 1):
+        part = f"{os.fsdecode(path)}#{number}"
+        if os.path.exists(part):  # it would be read instead of the capture
+            raise ValueError(f"{part} is a file, and also names a capture in the merged file")
         try:
-            yield Trace.open(f"{os.fsdecode(path)}#{number}")
+            yield Trace.open(part)
         except FileNotFoundError:
             lost += 1
     if lost:
