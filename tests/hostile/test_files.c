@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "format/merged.h"
+#include "../../src/format/merged.h"
 #include "hang_guard.h"
 #include "read_everything.h"
 #include "unit/build_capture.h"
