@@ -28,7 +28,7 @@ static prof_i_text end_text(prof_i_event_text *t) {
   return (prof_i_text){t->sink.buffer, (uint64_t)(t->sink.next - t->sink.buffer)};
 }
 
-/* Of work on a device, its row says the device and the stream. */
+/* For work on a device, omits the device and the stream, because its row has them. */
 prof_i_text prof_i_event_text_args(prof_i_event_text *t) {
   prof_event *const event = t->chrome->event;
   if (event->flags & PROF_EVENT_ON_DEVICE) {

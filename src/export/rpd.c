@@ -1,7 +1,8 @@
 /* RPD, the SQLite format of AMD's rocmProfileData (trace.rpd, schema version 3). A scope is a row
-   UserMarker of rocpd_api, with its name as argument. A vendor's call is a row of its name. Work of
-   devices is in rocpd_op. The column domain says what RPD has no place for, and rows prof_* of
-   rocpd_metadata have what prof import needs. tools/import/own_database.c reads it back. */
+   of rocpd_api with the name UserMarker, and the scope's name as its argument. A vendor's call is a
+   row with the name of the call. Work of devices is in rocpd_op. The column domain has flags that
+   RPD has no column for. Rows prof_* of rocpd_metadata have data for prof import.
+   tools/import/own_database.c reads the file back. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@
 #include "sqlite_file.h"
 #include "work_links.h"
 
-/* The statements, with their columns. */
+/* X(name of the statement, table with its columns, number of columns) */
 #define RPD_INSERTS(X)                                                                             \
   X(metadata, "rocpd_metadata (tag, value)", 2)                                                    \
   X(strings, "rocpd_string (id, string)", 2)                                                       \
@@ -37,12 +38,13 @@
     12)                                                                                            \
   X(monitors, "rocpd_monitor (deviceType, deviceId, monitorType, start, \"end\", value)", 6)
 
-/* The strings of a call site's own name and category. 0: not numbered. */
+/* The numbers of the strings of a call site's name and category. 0: none yet. */
 typedef struct rpd_site {
   uint32_t name, category;
 } rpd_site;
 
-/* What a launch's call has of its work, until both rows are known. */
+/* Facts about the work of a launch that the row of its call needs. Kept until both rows are
+   known. */
 typedef struct rpd_work {
   uint64_t bytes; /* of a copy; of a kernel its shared memory */
   uint64_t stream;
@@ -84,7 +86,7 @@ static prof_i_text text_of(const char *text) { return (prof_i_text){text, strlen
 
 /* ---- strings ---- */
 
-/* The number of a text that stays valid. 0: no memory. */
+/* The number of a text, which must stay valid. 0: no memory. */
 static uint32_t string_id(rpd_writer *w, prof_i_text text) {
   const prof_i_name name = {.name = text};
   bool is_new;
@@ -96,7 +98,7 @@ static uint32_t string_id(rpd_writer *w, prof_i_text text) {
   return id;
 }
 
-/* Of arguments. Names have even numbers, and texts that come once have odd ones. */
+/* Adds a text of arguments. Names have even numbers, and texts that are used once have odd ones. */
 static uint64_t add_ustring(rpd_writer *w, uint64_t id, prof_i_text text) {
   prof_i_insert_put_u64(w->ustrings, id);
   prof_i_insert_put_text(w->ustrings, prof_i_event_text_clean(&w->texts, text));
@@ -120,7 +122,8 @@ static bool text_is_same(prof_i_text a, const char *data, uint64_t bytes) {
   return a.data == data && a.bytes == bytes;
 }
 
-/* The name as argument of a marker, and the category. False: no memory. */
+/* The numbers of the event's name, as the argument of a marker, and of its category. False: no
+   memory. */
 static bool name_of(prof_i_export *run, const prof_i_export_event *event, rpd_site *out) {
   rpd_writer *const w = run->state;
   const prof_event *const e = event->event;
@@ -139,7 +142,7 @@ static bool name_of(prof_i_export *run, const prof_i_export_event *event, rpd_si
 
 /* ---- rows of rocpd_api ---- */
 
-/* What RPD has no column for, as words that prof import knows. */
+/* Flags that RPD has no column for, as words that prof import knows. */
 static prof_i_text marker_domain(const prof_event *event) {
   static const char *const domains[16] = {
       "prof",
@@ -199,8 +202,8 @@ static int put_api(prof_i_export *run, const api_row *row) {
   return writer_status(w);
 }
 
-/* Arguments of a call, as JSON. RPD's own tools write the text into JSON without its quotes, and
-   break at a backslash. So a text with one loses both. */
+/* Puts the arguments of a call, as JSON. RPD's tools copy the text into JSON without escaping it,
+   and fail on a backslash. So if it has one, all quotes and backslashes are removed. */
 static uint64_t put_arguments(rpd_writer *w) {
   const prof_i_text arguments = prof_i_event_text_args(&w->texts);
   char *const text = w->texts.sink.buffer;
@@ -257,8 +260,8 @@ static int put_instant(prof_i_export *run, const prof_i_export_event *event) {
 
 /* ---- work of devices ---- */
 
-/* The device's gpuId: its own number, if no device of another type has that. UINT32_MAX: no
-   memory. */
+/* The device's gpuId: its number, or the next free one if a device of another type has that number.
+   UINT32_MAX: no memory. */
 static uint32_t gpu_id(rpd_writer *w, prof_device device) {
   uint32_t wanted = device.index >= 0 && device.index < 1000 ? (uint32_t)device.index : 0;
   for (uint32_t i = 0; i < w->gpu_room; i++)
@@ -295,7 +298,7 @@ static bool text_is(prof_i_text text, const char *word) {
   return text.bytes == strlen(word) && memcmp(text.data, word, strlen(word)) == 0;
 }
 
-/* RPD's name for the type, or the category. prof import makes a category of it. */
+/* RPD's name for the type, or the category. prof import converts it back to a category. */
 static prof_i_text op_type(const prof_i_export_event *event) {
   static const struct {
     const char *category, *type;
@@ -405,7 +408,8 @@ static void put_copy_api(rpd_writer *w, uint64_t api, const rpd_work *work) {
   prof_i_insert_row(w->copies);
 }
 
-/* A call has one row of each: of the first kernel and the first copy that it launched. */
+/* Connects calls with their work. A call has at most one row for a kernel and one for a copy: the
+   first ones that it launched. */
 static int put_links(prof_i_export *run) {
   rpd_writer *const w = run->state;
   prof_i_work_links_thread(&w->links, UINT32_MAX);
