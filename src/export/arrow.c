@@ -138,8 +138,8 @@ static void put_device(arrow_stream *s) {
   if (!s->has_device || device.type != s->device.type || device.index != s->device.index) {
     char text[DEVICE_BYTES];
     prof_i_put_device(text, sizeof text, device);
-    const int status = prof_i_arrow_dictionary_find(
-        &s->dictionaries[PROF_I_ARROW_DEVICE], (prof_i_text){text, strlen(text)}, &s->device_index);
+    const int status = prof_i_arrow_dictionary_find(&s->dictionaries[PROF_I_ARROW_DEVICE],
+                                                    prof_i_text_from(text), &s->device_index);
     if (status != PROF_OK) s->status = status;
     s->device = device;
     s->has_device = true;

@@ -26,6 +26,10 @@ prof_i_text prof_i_event_text_clean(prof_i_event_text *texts, prof_i_text text);
    none. */
 prof_i_text prof_i_event_text_place(prof_i_event_text *texts, uint32_t site, prof_i_text name);
 
+/* The number of the event's call site, if the event has the name and category of the site; else
+   0. */
+uint32_t prof_i_event_text_site(const prof_trace *trace, const prof_event *event);
+
 /* Counts of written events, for the summary in the tail. */
 typedef struct prof_i_event_counts {
   uint64_t scopes, unfinished, steps, instants, counters, flow_ends;

@@ -204,8 +204,12 @@ extern const prof_i_exporter prof_i_chrome_exporter, prof_i_raf_exporter, prof_i
     prof_i_speedscope_exporter, prof_i_pprof_exporter, prof_i_packed_exporter,
     prof_i_sqlite_exporter, prof_i_rpd_exporter;
 
+static inline prof_i_text prof_i_text_from(const char *text) {
+  return (prof_i_text){text, strlen(text)};
+}
+
 static inline prof_i_text prof_i_text_or(prof_i_text text, const char *otherwise) {
-  return text.bytes > 0 ? text : (prof_i_text){otherwise, strlen(otherwise)};
+  return text.bytes > 0 ? text : prof_i_text_from(otherwise);
 }
 
 /* driver.c: writes the trace. PROF_OK, or the failure of the exporter, the sink or the reader.

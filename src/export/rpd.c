@@ -63,7 +63,6 @@ typedef struct rpd_writer {
   rpd_work *works; /* of each launch */
   prof_i_name_ids string_ids, ustring_ids;
   rpd_site *sites;
-  uint32_t site_count;
   prof_device *gpus; /* by gpuId; type 0: free */
   uint32_t gpu_room;
   uint32_t gpu; /* gpuId of the stream that is written */
@@ -77,12 +76,6 @@ static int writer_status(const rpd_writer *w) {
   const int status = prof_i_sqlite_status(w->database);
   return status == PROF_OK ? w->texts.status : status;
 }
-
-static int fail_no_memory(const prof_i_export *run) {
-  return prof_i_fail(PROF_E_NO_MEMORY, "no memory to write '%s'", run->sink->target.path);
-}
-
-static prof_i_text text_of(const char *text) { return (prof_i_text){text, strlen(text)}; }
 
 /* ---- strings ---- */
 
@@ -118,25 +111,17 @@ static uint64_t new_ustring(rpd_writer *w, prof_i_text text) {
   return add_ustring(w, 2 * w->argument_count++ + 1, text);
 }
 
-static bool text_is_same(prof_i_text a, const char *data, uint64_t bytes) {
-  return a.data == data && a.bytes == bytes;
-}
-
 /* The numbers of the event's name, as the argument of a marker, and of its category. False: no
    memory. */
 static bool name_of(prof_i_export *run, const prof_i_export_event *event, rpd_site *out) {
   rpd_writer *const w = run->state;
-  const prof_event *const e = event->event;
-  const uint32_t number = e->site < w->site_count ? e->site : 0;
-  const prof_i_site_info *const site = prof_i_trace_site(run->trace, number);
-  const bool is_of_site = number && text_is_same(site->name, e->name, e->name_bytes) &&
-                          text_is_same(site->category, e->category, e->category_bytes);
-  if (is_of_site && w->sites[number].name) {
-    *out = w->sites[number];
+  const uint32_t site = prof_i_event_text_site(run->trace, event->event);
+  if (w->sites[site].name) {
+    *out = w->sites[site];
     return true;
   }
   *out = (rpd_site){ustring_id(w, event->name), string_id(w, event->category)};
-  if (is_of_site) w->sites[number] = *out;
+  if (site) w->sites[site] = *out;
   return out->name && out->category;
 }
 
@@ -166,7 +151,7 @@ static prof_i_text marker_domain(const prof_event *event) {
                    (event->flags & PROF_EVENT_ASYNC ? 2 : 0) |
                    (event->flags & PROF_EVENT_OTHER_THREAD ? 4 : 0) |
                    (event->flags & PROF_EVENT_SKIPPED ? 8 : 0);
-  return text_of(domains[bits]);
+  return prof_i_text_from(domains[bits]);
 }
 
 static bool text_begins(prof_i_text text, const char *word) {
@@ -175,8 +160,8 @@ static bool text_begins(prof_i_text text, const char *word) {
 
 /* "hip" and "cuda" as RPD has them. */
 static prof_i_text call_domain(prof_i_text category) {
-  if (text_begins(category, "hip")) return text_of("hip");
-  return text_begins(category, "cuda") ? text_of("cuda") : category;
+  if (text_begins(category, "hip")) return prof_i_text_from("hip");
+  return text_begins(category, "cuda") ? prof_i_text_from("cuda") : category;
 }
 
 typedef struct api_row {
@@ -188,7 +173,8 @@ typedef struct api_row {
 static int put_api(prof_i_export *run, const api_row *row) {
   rpd_writer *const w = run->state;
   const prof_i_tids *const ids = &run->tids[run->thread];
-  if (!row->name || !row->category || !row->domain || !row->argument) return fail_no_memory(run);
+  if (!row->name || !row->category || !row->domain || !row->argument)
+    return prof_i_sqlite_fail_no_memory(run->sink->target.path);
   prof_i_insert_put_u64(w->apis, ++w->api_id);
   prof_i_insert_put_u64(w->apis, ids->pid);
   prof_i_insert_put_u64(w->apis, ids->first);
@@ -227,12 +213,13 @@ static int put_scope(prof_i_export *run, const prof_i_export_event *event) {
   const prof_event *const e = event->event;
   const uint64_t id = event->is_left_out ? 0 : w->api_id + 1;
   rpd_site name;
-  if (!prof_i_work_links_scope(&w->links, e, id)) return fail_no_memory(run);
+  if (!prof_i_work_links_scope(&w->links, e, id))
+    return prof_i_sqlite_fail_no_memory(run->sink->target.path);
   if (event->is_left_out) return PROF_OK;
   w->counts.scopes += e->kind != PROF_EVENT_OPEN;
   w->counts.unfinished += e->kind == PROF_EVENT_OPEN;
   if (e->flags & PROF_EVENT_CALL && e->kind != PROF_EVENT_OPEN) return put_call(run, event);
-  if (!name_of(run, event, &name)) return fail_no_memory(run);
+  if (!name_of(run, event, &name)) return prof_i_sqlite_fail_no_memory(run->sink->target.path);
   return put_api(run, &(api_row){event->start_ns, event->end_ns, w->marker, name.category,
                                  string_id(w, marker_domain(e)), name.name});
 }
@@ -243,19 +230,19 @@ static int put_step(prof_i_export *run, const prof_i_export_event *event) {
   if (event->is_left_out) return PROF_OK;
   snprintf(name, sizeof name, "ProfilerStep#%llu", (unsigned long long)event->event->id);
   w->counts.steps++;
-  return put_api(
-      run, &(api_row){event->start_ns, event->end_ns, w->marker,
-                      string_id(w, text_of("user_annotation")), string_id(w, text_of("prof step")),
-                      new_ustring(w, text_of(name))});
+  return put_api(run, &(api_row){event->start_ns, event->end_ns, w->marker,
+                                 string_id(w, prof_i_text_from("user_annotation")),
+                                 string_id(w, prof_i_text_from("prof step")),
+                                 new_ustring(w, prof_i_text_from(name))});
 }
 
 static int put_instant(prof_i_export *run, const prof_i_export_event *event) {
   rpd_writer *const w = run->state;
   rpd_site name;
-  if (!name_of(run, event, &name)) return fail_no_memory(run);
+  if (!name_of(run, event, &name)) return prof_i_sqlite_fail_no_memory(run->sink->target.path);
   w->counts.instants++;
   return put_api(run, &(api_row){event->start_ns, event->start_ns, w->marker, name.category,
-                                 string_id(w, text_of("prof instant")), name.name});
+                                 string_id(w, prof_i_text_from("prof instant")), name.name});
 }
 
 /* ---- work of devices ---- */
@@ -274,7 +261,7 @@ static uint32_t gpu_id(rpd_writer *w, prof_device device) {
 }
 
 static void put_tag(rpd_writer *w, const char *tag, prof_i_text value) {
-  prof_i_insert_put_text(w->metadata, text_of(tag));
+  prof_i_insert_put_text(w->metadata, prof_i_text_from(tag));
   prof_i_insert_put_text(w->metadata, prof_i_event_text_clean(&w->texts, value));
   prof_i_insert_row(w->metadata);
 }
@@ -282,7 +269,7 @@ static void put_tag(rpd_writer *w, const char *tag, prof_i_text value) {
 static void put_tag_number(rpd_writer *w, const char *tag, uint64_t value) {
   char digits[32];
   snprintf(digits, sizeof digits, "%llu", (unsigned long long)value);
-  put_tag(w, tag, text_of(digits));
+  put_tag(w, tag, prof_i_text_from(digits));
 }
 
 static int rpd_thread(prof_i_export *run, const prof_trace_thread *thread) {
@@ -291,7 +278,8 @@ static int rpd_thread(prof_i_export *run, const prof_trace_thread *thread) {
   if (!thread->is_stream) return writer_status(w);
   w->stream = thread->stream;
   w->gpu = gpu_id(w, thread->device);
-  return w->gpu == UINT32_MAX ? fail_no_memory(run) : writer_status(w);
+  return w->gpu == UINT32_MAX ? prof_i_sqlite_fail_no_memory(run->sink->target.path)
+                              : writer_status(w);
 }
 
 static bool text_is(prof_i_text text, const char *word) {
@@ -303,10 +291,10 @@ static prof_i_text op_type(const prof_i_export_event *event) {
   static const struct {
     const char *category, *type;
   } types[] = {{"kernel", "KernelExecution"}, {"gpu_memcpy", "Copy"}, {"gpu_memset", "FillBuffer"}};
-  if (event->event->launch.record == 0) return text_of("gpu_user_annotation");
-  if (event->event->launch.record == PROF_RECORD_ANNOTATION) return text_of("annotation");
+  if (event->event->launch.record == 0) return prof_i_text_from("gpu_user_annotation");
+  if (event->event->launch.record == PROF_RECORD_ANNOTATION) return prof_i_text_from("annotation");
   for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-    if (text_is(event->category, types[i].category)) return text_of(types[i].type);
+    if (text_is(event->category, types[i].category)) return prof_i_text_from(types[i].type);
   return event->category;
 }
 
@@ -360,7 +348,7 @@ static int put_op(prof_i_export *run, const prof_i_export_event *event) {
   rpd_writer *const w = run->state;
   if (event->is_left_out) return PROF_OK;
   const uint32_t name = string_id(w, event->name), type = string_id(w, op_type(event));
-  if (!name || !type) return fail_no_memory(run);
+  if (!name || !type) return prof_i_sqlite_fail_no_memory(run->sink->target.path);
   const uint32_t launch = prof_i_work_links_work(&w->links, event->event, ++w->op_id);
   if (launch != UINT32_MAX) keep_work(w, launch, event->event, name);
   prof_i_insert_put_u64(w->ops, w->op_id);
@@ -382,7 +370,7 @@ static int put_op(prof_i_export *run, const prof_i_export_event *event) {
 static void put_stream(prof_i_insert *row, uint64_t stream) {
   char text[24];
   snprintf(text, sizeof text, "0x%llx", (unsigned long long)stream);
-  prof_i_insert_put_text(row, text_of(text));
+  prof_i_insert_put_text(row, prof_i_text_from(text));
 }
 
 static void put_kernel_api(rpd_writer *w, uint64_t api, const rpd_work *work) {
@@ -402,7 +390,8 @@ static void put_copy_api(rpd_writer *w, uint64_t api, const rpd_work *work) {
   prof_i_insert_put_u64(w->copies, work->bytes);
   for (int i = 0; i < 2; i++) prof_i_insert_put(w->copies, 0); /* width, height */
   prof_i_insert_put(w->copies, work->copy_kind);
-  for (int i = 0; i < 2; i++) prof_i_insert_put_text(w->copies, text_of("")); /* dst, src */
+  for (int i = 0; i < 2; i++)
+    prof_i_insert_put_text(w->copies, prof_i_text_from("")); /* dst, src */
   for (int i = 0; i < 2; i++) prof_i_insert_put(w->copies, work->device);
   for (int i = 0; i < 2; i++) prof_i_insert_put(w->copies, 0); /* sync, pinned */
   prof_i_insert_row(w->copies);
@@ -415,7 +404,7 @@ static int put_links(prof_i_export *run) {
   prof_i_work_links_thread(&w->links, UINT32_MAX);
   const uint32_t count = w->links.launches.count;
   uint8_t *const seen = count ? calloc(w->api_id + 1, 1) : NULL;
-  if (count && !seen) return fail_no_memory(run);
+  if (count && !seen) return prof_i_sqlite_fail_no_memory(run->sink->target.path);
   for (uint32_t i = 0; i < count; i++) {
     const prof_i_work_link *const link = &w->links.links[i];
     const rpd_work *const work = &w->works[i];
@@ -455,9 +444,9 @@ static int rpd_counter(prof_i_export *run, prof_i_export_event *event) {
     run->findings->counts[PROF_I_FINDING_NOT_FINITE]++;
     return PROF_OK;
   }
-  if (gpu == UINT32_MAX) return fail_no_memory(run);
+  if (gpu == UINT32_MAX) return prof_i_sqlite_fail_no_memory(run->sink->target.path);
   const char *const end = prof_i_put_double(value, event->event->value);
-  prof_i_insert_put_text(w->monitors, text_of(is_host ? "cpu" : "gpu"));
+  prof_i_insert_put_text(w->monitors, prof_i_text_from(is_host ? "cpu" : "gpu"));
   prof_i_insert_put(w->monitors, gpu);
   prof_i_insert_put_text(w->monitors, prof_i_event_text_clean(&w->texts, event->name));
   prof_i_insert_put_u64(w->monitors, run->info.start_ns + event->start_ns);
@@ -470,11 +459,11 @@ static int rpd_counter(prof_i_export *run, prof_i_export_event *event) {
 
 static void put_metadata(prof_i_export *run) {
   rpd_writer *const w = run->state;
-  put_tag(w, "gpu_stride", text_of("1000"));
-  put_tag(w, "pid_stride", text_of("10000000"));
-  put_tag(w, "schema_version", text_of("3"));
-  put_tag(w, "session_count", text_of("1"));
-  put_tag(w, "prof_version", text_of(prof_version()));
+  put_tag(w, "gpu_stride", prof_i_text_from("1000"));
+  put_tag(w, "pid_stride", prof_i_text_from("10000000"));
+  put_tag(w, "schema_version", prof_i_text_from("3"));
+  put_tag(w, "session_count", prof_i_text_from("1"));
+  put_tag(w, "prof_version", prof_i_text_from(prof_version()));
   put_tag_number(w, "prof_pid", run->info.pid);
   put_tag_number(w, "prof_start_ns", run->info.start_ns);
   put_tag_number(w, "prof_start_unix_ns", run->info.start_unix_ns);
@@ -493,19 +482,20 @@ static int rpd_begin(prof_i_export *run) {
   if (status == PROF_OK) status = prof_i_event_text_init(&w->texts, run);
   if (status == PROF_OK) status = prof_i_work_links_init(&w->links, run->trace);
   if (status != PROF_OK) return status;
-  w->site_count = prof_i_trace_site_count(run->trace);
-  w->sites = calloc((size_t)w->site_count + 1, sizeof *w->sites);
+  w->sites = calloc((size_t)prof_i_trace_site_count(run->trace) + 1, sizeof *w->sites);
   w->works = calloc((size_t)w->links.launches.count + 1, sizeof *w->works);
-  if (!w->sites || !w->works) return fail_no_memory(run);
+  if (!w->sites || !w->works) return prof_i_sqlite_fail_no_memory(run->sink->target.path);
   prof_i_sqlite_run(w->database, rpd_tables);
 #define PREPARE(name, columns, count) w->name = prof_i_insert_begin(w->database, columns, count);
   RPD_INSERTS(PREPARE)
 #undef PREPARE
   put_metadata(run);
-  w->empty = string_id(w, text_of(""));
-  w->marker = string_id(w, text_of("UserMarker"));
-  w->empty_argument = ustring_id(w, text_of(""));
-  return w->empty && w->marker && w->empty_argument ? writer_status(w) : fail_no_memory(run);
+  w->empty = string_id(w, prof_i_text_from(""));
+  w->marker = string_id(w, prof_i_text_from("UserMarker"));
+  w->empty_argument = ustring_id(w, prof_i_text_from(""));
+  return w->empty && w->marker && w->empty_argument
+             ? writer_status(w)
+             : prof_i_sqlite_fail_no_memory(run->sink->target.path);
 }
 
 static int rpd_end(prof_i_export *run) {
