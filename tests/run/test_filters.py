@@ -484,12 +484,12 @@ class WrongWords(Nested):
                 words = (command, option, one, option, two, self.capture)
                 done = self.prof(*words, status=2)
                 self.assertEqual(done.stdout, "")
-                self.assertIn(f"prof {command}: takes {option} once", done.stderr)
+                self.assertIn(f"prof {command}: accepts {option} only once", done.stderr)
         for command in ("report", "diff"):
             words = ("--by", "line", "--by", "arg:layer", self.capture)
             self.assertIn("takes --by once", self.prof(command, *words, status=2).stderr)
         words = ("--min", "1%", "--min", "2%", self.capture)
-        self.assertIn("takes --min once", self.prof("tree", *words, status=2).stderr)
+        self.assertIn("accepts --min only once", self.prof("tree", *words, status=2).stderr)
         self.prof("table", "--arg", "layer=1", "--arg", "kind=y", self.capture)
 
     def test_patterns_that_become_too_large_are_refused(self):
