@@ -101,7 +101,10 @@ class Dump(Recorded):
         self.assertIn("none", done.stderr)
         done = self.prof("dump", "trace.prof", "-o", "out.txt", status=2)
         self.assertIn("no format has the ending of 'out.txt'", done.stderr)
-        self.assertIn(".speedscope.json.gz, .pb.gz, .pb, .db, .rpd; or give --format", done.stderr)
+        self.assertIn(
+            ".speedscope.json.gz, .pb.gz, .pb, .db, .rpd, .parquet, .arrow; or give --format",
+            done.stderr,
+        )
         done = self.prof("dump", "trace.prof", "-o", "-", "-f", "csv", status=2)
         self.assertIn("/dev/stdout", done.stderr)
         self.assertEqual(sorted(os.listdir(self.folder)), ["same.prof", "trace.prof"])
