@@ -25,8 +25,8 @@ except ImportError:  # before setuptools 70.1
     from wheel.bdist_wheel import bdist_wheel
 
 SONAME = "libprof.so.0"
-# the library's name, its folder in inject, and what CMakeLists.txt has for it: the options of the
-# compiler and those of the linker
+# The library's name, its folder in inject, and the options of the compiler and the linker that
+# CMakeLists.txt has for it.
 BESIDE = (
     ("itt", "annotation", (), ()),
     ("torch", "torch", (), ()),
@@ -40,8 +40,9 @@ ALWAYS = ("-std=gnu11", "-O2", "-DNDEBUG", "-fPIC", "-fvisibility=hidden")
 DEFINES = ("-DPROF_OPEN_LIBRARIES=1",)
 LINKED = ("-fPIC", "-s")
 SHARED = ("-shared", "-Wl,-z,nodelete")
-# The first that is known: zig's linker has no -Bsymbolic-functions. The other binds the level, too,
-# which only a program that is itself linked against this copy could see.
+# The first option that the linker knows is used: zig's linker has no -Bsymbolic-functions.
+# -Bsymbolic also binds the level to this copy. Only a program that is linked against this copy
+# could see a difference.
 BINDINGS = ("-Wl,-Bsymbolic-functions", "-Wl,-Bsymbolic")
 LIBRARIES = ("-lpthread", "-lm", "-ldl")
 # opened at run time, where they are
@@ -89,8 +90,8 @@ class Compiler:
         ]
 
     def objects(self, sources, folder, *options):
-        """The objects' paths, in the order of the sources. As many are compiled at once as there
-        are processors."""
+        """Compiles the sources, as many at once as there are processors. Returns the paths of the
+        objects in the order of the sources."""
         os.makedirs(folder)
         targets = [os.path.join(folder, f"{n}.o") for n in range(len(sources))]
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
@@ -132,8 +133,8 @@ class BuildWithLibrary(build_py):
 
 
 def build(compiler, sources, target, folder):
-    """Makes the library, those beside it and the command, by objects in the folder."""
-    # call sites have paths of their sources, which must not be those of this machine
+    """Builds the libraries and the command. `folder` is for the objects."""
+    # Call sites hold the paths of their sources. They must not have folders of this machine.
     options = [
         *DEFINES,
         *compiler.optional(),
@@ -160,7 +161,7 @@ def build(compiler, sources, target, folder):
         for source, made in zip(sources, objects)
         if os.path.basename(os.path.dirname(source)) != "python"
     ]
-    # with the library's objects: libprof.so, if it is preloaded, looks for this name
+    # The command contains the library's objects. A preloaded libprof.so looks for this symbol.
     exports = filter(compiler.takes, ["-Wl,--export-dynamic-symbol=prof_i_is_command"])
     compiler.link([*commands, *own], os.path.join(target, COMMAND), *exports)
 

@@ -38,8 +38,8 @@ PROF_API const char *prof_i_python_functions_1(const struct prof_i_python_functi
     PROF_I_NOEXCEPT;
 
 /* Sets the function that switches the recording of PyTorch's operators off (by = 1) and on (-1) in
-   the calling thread, which nests. It is called around code of values that prof runs, such as str()
-   of an argument. Needs the GIL. */
+   the calling thread. Calls may be nested. prof calls it before and after it runs a method of a
+   value, such as str() of an argument. Needs the GIL. */
 PROF_API void prof_i_python_silence_1(void (*silence)(int by)) PROF_I_NOEXCEPT;
 
 /* Writes the arguments of these events in sequence, in the layout of src/python/packed_args.c.
@@ -75,11 +75,11 @@ typedef struct prof_i_arrow_wish {
   size_t size;
   const struct prof_arrow_options *options; /* NULL: the default */
   /* "name=REGEX", "arg=KEY=VALUE": options of the command without their dashes. They and `counts`
-     stay valid until the stream is released. */
+     must stay valid until the stream is released. */
   const char *const *filters;
   size_t filter_count; /* 0: no filter */
-  /* If there is a filter: the events that pass all options, the scopes of them, and the scopes that
-     do not. Of what was read so far. May be NULL. */
+  /* Three counts of the events read so far, if there is a filter: events that passed, scopes among
+     them, and scopes that did not pass. May be NULL. */
   uint64_t *counts;
 } prof_i_arrow_wish;
 
@@ -88,8 +88,8 @@ typedef struct prof_i_arrow_wish {
 PROF_API int prof_i_trace_arrow_1(const struct prof_trace *trace, const prof_i_arrow_wish *wish,
                                   struct ArrowArrayStream *stream_out) PROF_I_NOEXCEPT;
 
-/* Returns a new PyCapsule "arrow_array_stream" that owns the stream, which is moved. NULL: a Python
-   error is pending, or this is no CPython. Then the stream was released. Needs the GIL. */
+/* Moves the stream into a new PyCapsule "arrow_array_stream", and returns the capsule. NULL: a
+   Python error is pending, or this is not CPython. Then the stream was released. Needs the GIL. */
 PROF_API void *prof_i_python_capsule_1(struct ArrowArrayStream *stream) PROF_I_NOEXCEPT;
 
 PROF_I_EXTERN_C_END

@@ -30,9 +30,9 @@ PROF_I_EXTERN_C_BEGIN
    without a number is refused with PROF_E_INVALID, unless the file has only one. */
 PROF_API int prof_trace_open(const char *path, prof_trace **trace_out) PROF_I_NOEXCEPT;
 
-/* Counts the captures of a file: 1, or more for a file of `prof merge`. Capture N of "all.prof" is
-   opened by the path "all.prof#N", from 1 on. If the file is damaged or cut off, this fails with
-   PROF_E_NOT_FOUND for those that are lost.
+/* Counts the captures of a file: 1, or more for a merged file. The path "all.prof#N" opens capture
+   N of "all.prof", from 1 on. If the file is damaged or cut off, the count includes lost captures.
+   Opening a lost capture fails with PROF_E_NOT_FOUND.
    Errors: PROF_E_NOT_FOUND, PROF_E_PERMISSION, PROF_E_IO, PROF_E_INVALID, PROF_E_NO_MEMORY. */
 PROF_API int prof_trace_part_count(const char *path, uint32_t *count_out) PROF_I_NOEXCEPT;
 
@@ -762,8 +762,8 @@ PROF_API int prof_trace_json(const prof_trace *trace, const prof_dump_options *o
 
 /* ---- columns ---- */
 
-/* Of Arrow's C stream interface, which is the same in all programs. A program includes Arrow's own
-   declaration: https://arrow.apache.org/docs/format/CStreamInterface.html */
+/* Part of Arrow's C stream interface, a stable ABI. A program includes Arrow's own declaration:
+   https://arrow.apache.org/docs/format/CStreamInterface.html */
 struct ArrowArrayStream;
 
 /* Set size to sizeof(prof_arrow_options) and all other fields to 0, the default. */
@@ -771,13 +771,13 @@ typedef struct prof_arrow_options {
   size_t size;
   uint64_t from_ns;    /* only events that end after it; from the capture's start */
   uint64_t to_ns;      /* only events that begin before it; 0: all */
-  uint32_t batch_rows; /* events of a batch at most; 0: 65536. At most 1048576. */
+  uint32_t batch_rows; /* the most events of a batch; 0: 65536. At most 1048576. */
   uint32_t reserved;
 } prof_arrow_options;
 
 /* Makes a stream of a trace's events, in the order of a cursor. A row is an event. The columns are
-   in docs/reference/export-formats.md; later versions may add some. options may be NULL. Memory is
-   that of one batch and of the different texts.
+   in docs/reference/export-formats.md; later versions may add some. options may be NULL. The stream
+   holds one batch and all distinct texts in memory.
 
    The caller releases the stream, and each batch, by its `release`. They stay valid after the trace
    is destroyed. One thread at a time may use the stream. Any thread may release a batch. If a batch

@@ -334,7 +334,8 @@ static void end_call(const void *call, void *left) {
 
 PROF_I_TORCH_EXPORT void prof_i_torch_silence_1(int by);
 
-/* by = 1: this thread's calls are left out until -1 follows. Calls that have begun end as usual. */
+/* by = 1: the calls of this thread are not recorded until a call with -1. Calls that have begun end
+   as usual. */
 void prof_i_torch_silence_1(int by) { prof_i_torch_silence += (uint32_t)by; }
 
 PROF_I_TORCH_EXPORT const char *prof_i_torch_recorded_name_1(void);

@@ -112,7 +112,8 @@ extern prof_i_torch_layout prof_i_torch_layout_proven;
 
 /* ---- silence ---- */
 
-/* How many times this thread's calls and allocations are to be left out: prof makes them. */
+/* If it is not 0, prof itself makes this thread's calls and allocations, and they are not recorded.
+   It counts nested requests. */
 extern __thread uint32_t prof_i_torch_silence
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 

@@ -100,7 +100,7 @@ static prof_i_text key_category(uint32_t by, prof_i_text category) {
   return (by & PROF_GROUP_ANNOTATION) && prof_i_torch_is_annotation(category) ? category : no_text;
 }
 
-/* By rank alone, a process of all captures stands for all processes of its rank. */
+/* Grouped by rank but not by process, one process represents all processes of its rank. */
 bool prof_i_aggregation_set_process(prof_i_aggregation *a) {
   prof_i_processes *const processes = &a->processes;
   const bool is_by_process = a->options.group & PROF_GROUP_PROCESS;

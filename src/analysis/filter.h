@@ -27,12 +27,12 @@ typedef struct prof_i_filter_words {
   size_t arg_count;
 } prof_i_filter_words;
 
-/* The word of an option that takes one, by index, and the option's name. NULL: no such index. --arg
-   is not among them. */
+/* Enumerates the options that have one word: returns the place of the word, and the option's name.
+   NULL: no such index. --arg is not included, because it may have several. */
 const char **prof_i_filter_word(prof_i_filter_words *words, size_t index, const char **name_out);
 
-/* Reads "name=REGEX", "arg=KEY=VALUE" and so on; the texts must stay valid. args has room for
-   `count` texts. PROF_E_INVALID: a text names no option. */
+/* Reads "name=REGEX", "arg=KEY=VALUE" and so on. The texts must stay valid. args has room for
+   `count` texts. PROF_E_INVALID: a text is not of an option. */
 int prof_i_filter_words_read(prof_i_filter_words *words, const char *const *texts, size_t count,
                              const char **args);
 

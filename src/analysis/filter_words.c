@@ -76,7 +76,8 @@ static int read_time_word(const char *option, const char *word, uint64_t *ns_out
 
 /* ---- the other words ---- */
 
-/* regcomp() of libc crashes on some thousand nested groups. For large counts it takes hours. */
+/* Refuses patterns on which regcomp() of libc crashes (thousands of nested groups) or takes hours
+   (large counts). */
 static int check_name_size(const char *word) {
   const uint32_t size = prof_i_pattern_size(word);
   if (size == UINT32_MAX)

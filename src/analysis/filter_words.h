@@ -27,8 +27,8 @@ struct prof_i_filter {
   uint32_t arg_count;
 };
 
-/* pattern_size.c: how many characters the regular expression has when its counts are written out,
-   as regcomp() does. At most PROF_I_PATTERN_SIZE_MOST.
+/* pattern_size.c: how many characters the regular expression has when its counts are expanded, as
+   in regcomp(). At most PROF_I_PATTERN_SIZE_MOST.
    UINT32_MAX: more than PROF_I_PATTERN_DEPTH_MAX groups are nested. */
 enum { PROF_I_PATTERN_DEPTH_MAX = 200, PROF_I_PATTERN_SIZE_MOST = 1 << 30 };
 uint32_t prof_i_pattern_size(const char *pattern);

@@ -24,7 +24,7 @@ typedef struct prof_i_group_key {
   prof_device device;
   uint32_t thread;
   uint32_t process; /* index in prof_i_processes. UINT32_MAX: not named */
-  /* of functions that the compiler or the interpreter named; by line, of all call sites */
+  /* Of functions that the compiler or the interpreter named. With --by line, of all call sites. */
   prof_i_source_location location;
 } prof_i_group_key;
 

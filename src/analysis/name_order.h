@@ -1,5 +1,5 @@
-/* The order of rows by name: by what makes a row, in the order of a table's columns. Texts are
-   compared as bytes, numbers as numbers. Called by rows.c. */
+/* Sorts rows by name, which means by their group: by name, category, thread and so on, in the order
+   of a table's columns. Texts are compared as bytes, numbers as numbers. Called by rows.c. */
 #ifndef PROF_ANALYSIS_NAME_ORDER_H
 #define PROF_ANALYSIS_NAME_ORDER_H
 
@@ -16,7 +16,7 @@ int prof_i_group_name_order(const prof_i_group *a, const prof_i_group *b);
    value. */
 int prof_i_group_detail_order(const prof_i_group *a, const prof_i_group *b, bool is_arg);
 
-/* The place of each thread and process in the order of names and numbers. */
+/* The position of each thread and process when they are sorted by name and number. */
 typedef struct prof_i_name_ranks {
   uint32_t *threads, *processes;
 } prof_i_name_ranks;
@@ -26,7 +26,7 @@ bool prof_i_name_ranks_init(prof_i_name_ranks *ranks, const prof_trace *const *t
                             size_t trace_count, const prof_i_processes *processes);
 void prof_i_name_ranks_fini(prof_i_name_ranks *ranks);
 
-/* One number: the rank of a group's process, then that of its thread. */
+/* Combines the rank of a group's process (high bits) and that of its thread into one number. */
 uint64_t prof_i_name_rank(const prof_i_name_ranks *ranks, const prof_i_group *group);
 
 #endif

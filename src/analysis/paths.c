@@ -122,7 +122,7 @@ static bool has_row_above(const prof_i_paths *p, uint32_t path, uint32_t row) {
   return false;
 }
 
-/* Not yet in the table, and goes to this place of it. PROF_I_NO_PATH: no memory. */
+/* Adds a path to this free place of the table. PROF_I_NO_PATH: no memory. */
 static uint32_t make_path(prof_i_paths *p, prof_i_path_place *place, uint32_t parent,
                           uint32_t row) {
   if (!prof_i_make_room((void **)&p->items, &p->room, p->count, sizeof *p->items))

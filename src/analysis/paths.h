@@ -51,7 +51,7 @@ typedef struct prof_i_path {
   bool is_deeper;               /* of all scopes below the limit of the depth */
 } prof_i_path;
 
-/* A place of the table of paths. Path 0: free. */
+/* An entry of the hash table of paths. Path 0: free. */
 typedef struct prof_i_path_place {
   uint32_t parent, row, path;
 } prof_i_path_place;
@@ -62,8 +62,8 @@ struct prof_i_filter;
 typedef struct prof_i_paths {
   const struct prof_i_filter *filter; /* set by the caller; NULL: all scopes */
   uint32_t depth_max;                 /* set by the caller; 0: no limit */
-  /* Set by the caller: rows have the value of this argument, or the file and line of the call site,
-     in place of name and category. Scopes without it are not counted. */
+  /* Set by the caller: rows are grouped by the value of this argument, or by the file and line of
+     the call site, instead of name and category. Scopes without it are not counted. */
   const char *arg_key;
   bool is_by_line;
   /* Self times of the host's scopes in the threads and times that the filter names. */

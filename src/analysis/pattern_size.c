@@ -1,6 +1,6 @@
-/* How large a regular expression becomes when regcomp() writes out its counts. a{1,250} makes 250
-   copies of a, and nested counts multiply. regcomp() of the libc has no limit. Its time grows with
-   the square of this size. See filter_words.h. */
+/* Estimates how large a regular expression becomes when regcomp() expands its counts. a{1,250}
+   makes 250 copies of a, and nested counts multiply. regcomp() of libc has no limit. Its time grows
+   with the square of this size. See filter_words.h. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ enum {
   COUNT_MOST = 1 << 20
 };
 
-/* What an open group has so far. `last` is what a count behind it repeats. */
+/* The size of an open group so far. A following count repeats `last`. */
 typedef struct group_size {
   uint32_t before, last;
 } group_size;
@@ -26,7 +26,7 @@ static void group_put(group_size *to, uint32_t size) {
   to->last = size;
 }
 
-/* Behind the bracket expression at *at, such as [^]a-z[:space:]]. */
+/* Returns the end of the bracket expression at `at`, such as [^]a-z[:space:]]. */
 static const char *skip_bracket(const char *at) {
   at += at[1] == '^' ? 2 : 1;
   if (*at == ']') at++;
@@ -46,7 +46,8 @@ static uint32_t read_count(const char **at) {
   return count;
 }
 
-/* The copies that {3}, {3,}, {3,5} or {,5} makes. Moves *at behind it. 1: it is no count. */
+/* The number of copies that {3}, {3,}, {3,5} or {,5} makes. Moves *at past it. 1: this is no
+   count. */
 static uint32_t copies_of_count(const char **at) {
   const char *to = *at + 1;
   uint32_t copies = read_count(&to);

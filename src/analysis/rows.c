@@ -136,7 +136,7 @@ static int ranked_compare_texts(const void *x, const void *y) {
   return ranked_compare_row(x, y, false);
 }
 
-/* Of rows by an argument. */
+/* For rows by an argument. */
 static int ranked_compare_args(const void *x, const void *y) {
   return ranked_compare_row(x, y, true);
 }

@@ -34,7 +34,7 @@ typedef struct device_call {
   uint32_t host_row;
 } device_call;
 
-/* The rows of a site's scopes that have the site's name, plus 1; 0: not known. */
+/* The rows of a site's scopes that have the name of the site: index plus 1; 0: not known. */
 typedef struct site_rows {
   uint32_t host, device;
 } site_rows;
@@ -287,7 +287,8 @@ static bool is_device_event(const walk_event *event) {
          (event->details->flags & PROF_EVENT_ON_DEVICE);
 }
 
-/* is_simple, a constant: w->is_simple, and a plain scope of a site whose row is known. */
+/* is_simple is a constant, so that the compiler specialises the function: w->is_simple is set, and
+   the event is a plain scope of a site whose row is known. */
 static inline __attribute__((always_inline)) bool put_scope(paths_walk *w, const walk_event *event,
                                                             bool is_simple) {
   const prof_i_span *const span = event->span;

@@ -416,7 +416,8 @@ enum { PAGE_BYTES = 4096 };
 
 /* ---- pages of a file: zeros ---- */
 
-/* One page of zeros, again and again, stays in the nearest cache: a fifth faster than 64 KiB. */
+/* Writing one page of zeros repeatedly keeps it in the L1 cache. This is a fifth faster than a
+   buffer of 64 KiB. */
 enum { ZEROS = PAGE_BYTES, PIECES = 256, PIECES_FEW = 16 };
 static char zeros[ZEROS] __attribute__((aligned(ZEROS))); /* never written to: costs no memory */
 
@@ -424,7 +425,7 @@ static void list_zeros(struct iovec *pieces, int count) {
   for (int i = 0; i < count; i++) pieces[i] = (struct iovec){zeros, ZEROS};
 }
 
-/* PIECES of them, too many for a stack: made by the first caller. NULL: another thread is just
+/* PIECES entries, too many for a stack. The first caller makes them. NULL: another thread is just
    making them. */
 static const struct iovec *all_zeros(void) {
   enum { NONE, AT_IT, MADE };
@@ -464,20 +465,20 @@ int prof_i_port_populate(void *at, size_t bytes) {
   int tries = 0; /* pages stay once they are there, so it gets further each time */
   do result = madvise(at, bytes, MADV_POPULATE_WRITE);
   while (result != 0 && errno == EINTR && ++tries < INTERRUPTIONS_MAX);
-  /* Before Linux 5.14, and in some sandboxes: the pages come one by one at first touch. A file's
-     room is reserved already. */
+  /* Linux before 5.14 and some sandboxes lack the call. There each page faults at first touch. The
+     file's blocks are reserved already. */
   return result == 0 || errno == EINVAL || prof_i_port_is_forbidden(errno) ? 0 : errno;
 }
 
-/* The largest piece of memory that a file system takes for a write at that offset. Its size is a
-   power of two, and it lies at a multiple of its size. */
+/* The largest folio that a file system allocates for a write at that offset. Its size is a power of
+   two, and its offset is a multiple of its size. */
 static uint64_t zeros_piece_at(uint64_t offset, uint64_t bytes) {
   const uint64_t fits = 1ull << (63 - __builtin_clzll(bytes));
   const uint64_t aligned = offset & (0 - offset);
   return offset && aligned < fits ? aligned : fits;
 }
 
-/* Of this thread so far. False: not known. */
+/* Minor page faults of this thread so far. False: not known. */
 static bool count_faults(long *count_out) {
   struct rusage usage;
   if (syscall(SYS_getrusage, RUSAGE_THREAD, &usage) != 0) return false;
@@ -485,7 +486,7 @@ static bool count_faults(long *count_out) {
   return true;
 }
 
-/* A piece's first page and its last one. One fault maps all pages of a piece that is there. */
+/* Touches the first and the last page of a folio. One fault maps all its pages. */
 static int populate_ends(char *at, size_t bytes) {
   const int error = prof_i_port_populate(at, PAGE_BYTES);
   if (error || bytes <= PAGE_BYTES) return error;

@@ -70,9 +70,9 @@ extern __typeof__(dladdr) dladdr __attribute__((weak));
 /* NOLINTNEXTLINE(readability-redundant-declaration): the same */
 extern ElfW(Dyn) _DYNAMIC[] __attribute__((weak, visibility("hidden")));
 
-/* One object, two names: the first is the dynamic linker's to bind, the second is always this
-   copy's. Not a word that call sites use: a program that is not position-independent would have a
-   copy of that. */
+/* One object with two names. The dynamic linker binds the first one, perhaps to another copy. The
+   second one is always in this copy. It must not be a variable that call sites use: the linker
+   copies those into programs that are not position-independent. */
 const char prof_i_copy_1 = 1;
 extern const char prof_i_duplicate_own
     __attribute__((alias("prof_i_copy_1"), visibility("hidden")));
@@ -88,8 +88,8 @@ int prof_i_duplicate_check(void) {
   Dl_info info = {0};
   const bool is_known = dladdr && dladdr(&prof_i_copy_1, &info) && info.dli_fname;
   return prof_i_fail(PROF_E_UNSUPPORTED,
-                     "another copy of prof, in '%s', has the scopes of this one: start that one, "
-                     "or link this one with -Wl,--exclude-libs,ALL",
+                     "another copy of prof, in '%s', receives the scopes of this one: start that "
+                     "one, or link this one with -Wl,--exclude-libs,ALL",
                      is_known ? info.dli_fname : "?");
 }
 

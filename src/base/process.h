@@ -29,17 +29,17 @@ void prof_i_process_set_id(pid_t id);
    The library may be in a process more than once, inside several shared objects or beside
    libprof.so. */
 
-/* Do this copy's own call sites reach this copy? Not if another one comes first in the dynamic
-   linker's search: that one then has all call sites, and this one must not touch the level that
+/* Whether the call sites of this copy use this copy. If another copy comes first in the dynamic
+   linker's search order, all call sites use that one. Then this copy must not change the level that
    they read. Any thread. */
 bool prof_i_duplicate_is_in_force(void);
 
 /* PROF_OK, or a refusal that names the copy that is in force. Any thread. */
 int prof_i_duplicate_check(void);
 
-/* May dlclose() unmap this copy? Not libprof.so, nor a program, nor what is linked with -z
-   nodelete, as users of the static library should be (the pkg-config file and CMake's target say
-   so). */
+/* Whether dlclose() may unmap this copy. It never unmaps libprof.so, a program, or a library linked
+   with -z nodelete. For the static library, the pkg-config file and CMake's target set that
+   option. */
 bool prof_i_duplicate_can_unload(void);
 
 #endif

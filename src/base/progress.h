@@ -6,8 +6,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-/* Importing a byte of a trace takes as long as reading so many bytes of a capture, roughly: 3 to 10
-   were measured. It counts as so many. */
+/* A byte of an imported trace counts as this many bytes of a capture, because importing takes
+   longer than reading. Factors of 3 to 10 were measured. */
 enum { PROF_I_PROGRESS_IMPORT_WEIGHT = 5 };
 
 extern _Atomic uint64_t prof_i_progress_bytes;

@@ -78,8 +78,8 @@ static int result_of_cuda(int32_t error) {
   }
 }
 
-/* Keeps a text such as "cuEventRecord: CUDA_ERROR_INVALID_HANDLE (400), invalid resource handle",
-   in the driver's words, and returns the result that fits. */
+/* Stores a text such as "cuEventRecord: CUDA_ERROR_INVALID_HANDLE (400), invalid resource handle",
+   in the driver's words. Returns the matching result. */
 static int cuda_fail_call(const char *function, int32_t error) {
   const char *name = NULL, *text = NULL;
   prof_i_cuda.cuGetErrorName(error, &name);
@@ -90,8 +90,8 @@ static int cuda_fail_call(const char *function, int32_t error) {
                              is_cuda_fatal(error) ? ": no more CUDA in this process" : "");
 }
 
-/* Not OK after a call of prof's returned one of PROF_I_CU_FATAL_ERRORS: CUDA does nothing more in
-   this process, and prof calls it no more. The program's own calls report the error, too. Any
+/* Fails once a call has returned one of PROF_I_CU_FATAL_ERRORS. After such an error CUDA fails all
+   calls in this process, so prof makes no more. The program's own calls report the error, too. Any
    thread. */
 static int cuda_check_fatal(void) {
   const int32_t error = __atomic_load_n(&cuda_fatal.error_code, __ATOMIC_RELAXED);
@@ -107,8 +107,8 @@ static struct {
   uint32_t count;
 } cuda_device_list;
 
-/* NOT_READY: the program has not begun to use CUDA. NO_DEVICE. Creates no context, and does not
-   initialise CUDA, because a forked child could not use it then. */
+/* Lists the devices. NOT_READY: the program has not begun to use CUDA. NO_DEVICE: there is none.
+   Creates no context, and does not initialise CUDA: a child forked later could not use it. */
 static int cuda_devices_list(void) {
   int32_t count = 0;
   const int32_t error = prof_i_cuda.cuDeviceGetCount(&count);
@@ -130,16 +130,16 @@ static int cuda_devices_list(void) {
 
 uint32_t prof_i_cuda_devices_count(void) { return cuda_device_list.count; }
 
-/* Its number; UINT32_MAX: it was not listed. */
+/* The device's number. UINT32_MAX: it was not listed. */
 static uint32_t cuda_device_number(prof_i_cu_device device) {
   for (uint32_t i = 0; i < cuda_device_list.count; i++)
     if (cuda_device_list.all[i] == device) return i;
   return UINT32_MAX;
 }
 
-/* ---- of a stream ---- */
+/* ---- the device of a stream ---- */
 
-/* Drivers before 12.8: what was current before is so again. */
+/* For drivers before 12.8. Restores the current context. */
 static int32_t get_device_by_context(prof_i_cu_stream stream, prof_i_cu_device *device_out) {
   prof_i_cu_context context = NULL, popped;
   int32_t error = prof_i_cuda.cuStreamGetCtx(stream, &context);
@@ -150,8 +150,8 @@ static int32_t get_device_by_context(prof_i_cu_stream stream, prof_i_cu_device *
   return error;
 }
 
-/* The number of the stream's device, or UINT32_MAX with a text. A default stream belongs to the
-   current context. */
+/* The number of the stream's device. UINT32_MAX: an error, with a text. A default stream belongs to
+   the current context. */
 static uint32_t cuda_stream_device(prof_i_cu_stream stream) {
   prof_i_cu_device device = -1;
   const bool is_told = prof_i_cuda.cuStreamGetDevice != NULL;
@@ -164,7 +164,7 @@ static uint32_t cuda_stream_device(prof_i_cu_stream stream) {
   const uint32_t number = cuda_device_number(device);
   if (number == UINT32_MAX)
     prof_i_backend_fail_text(PROF_BACKEND_INVALID,
-                             "the stream's device is not one of those that were listed");
+                             "the stream's device is not one of the listed devices");
   return number;
 }
 

@@ -24,8 +24,8 @@ static const char *cuda_call_text(int32_t domain, uint32_t number) {
                                                                                         : NULL;
 }
 
-/* Of "cudaLaunchKernel_v7000" so many bytes that the release is left out. The driver's _v2 is part
-   of the name. */
+/* The length of a name such as "cudaLaunchKernel_v7000" without the suffix of the release. The
+   driver's _v2 is part of the name. */
 static size_t bytes_without_release(const char *text) {
   enum { DIGITS = 4 };
   const size_t bytes = strnlen(text, NAME_MAX_BYTES);

@@ -1,5 +1,5 @@
-/* prof_trace_arrow(): the events of a trace as a stream of Arrow's, in batches. Memory is that of
-   one batch and of the distinct texts, whatever the trace's size. */
+/* prof_trace_arrow(): exports the events of a trace as an Arrow stream, in batches. Holds one batch
+   and the distinct texts in memory, whatever the size of the trace. */
 #include "arrow.h"
 
 #include <errno.h>
@@ -23,9 +23,9 @@
 enum {
   BATCH_ROWS = 65536,
   BATCH_ROWS_MAX = 1 << 20,
-  ARGS_BYTES = 32 << 20,    /* a batch with so many ends before its last row */
+  ARGS_BYTES = 32 << 20,    /* a batch ends when its arguments have this size */
   ARGS_BYTES_MAX = 1 << 30, /* of a batch */
-  FORMATTED_BYTES = 4096,   /* of one event's format; the same as of prof events */
+  FORMATTED_BYTES = 4096,   /* of one formatted text; prof events has the same limit */
   DEVICE_BYTES = 48,
   ERROR_BYTES = 512
 };
@@ -43,7 +43,7 @@ typedef struct arrow_stream {
   prof_i_sink args; /* the texts of PROF_I_ARROW_ARGS */
   bool has_args;
   prof_event event;
-  /* of the last event: the next one mostly has the same */
+  /* Cached from the last event, because the next one usually has the same. */
   uint32_t thread;
   int64_t pid;
   prof_device device;
@@ -138,8 +138,8 @@ static void put_device(arrow_stream *s) {
   if (!s->has_device || device.type != s->device.type || device.index != s->device.index) {
     char text[DEVICE_BYTES];
     prof_i_put_device(text, sizeof text, device);
-    const int status = prof_i_arrow_dictionary_find(
-        &s->dictionaries[PROF_I_ARROW_DEVICE], (prof_i_text){text, strlen(text)}, &s->device_index);
+    const int status = prof_i_arrow_dictionary_find(&s->dictionaries[PROF_I_ARROW_DEVICE],
+                                                    prof_i_text_from(text), &s->device_index);
     if (status != PROF_OK) s->status = status;
     s->device = device;
     s->has_device = true;
@@ -184,7 +184,7 @@ static void put_launch(arrow_stream *s) {
   put_i32(s, PROF_I_ARROW_LAUNCH_THREAD, (int32_t)launch->thread);
 }
 
-/* What only some kinds have. */
+/* Values that only some kinds of events have. */
 static void put_own(arrow_stream *s) {
   const prof_event *const e = &s->event;
   if (e->kind == PROF_EVENT_MEMORY) put_memory(s);
@@ -212,7 +212,7 @@ static size_t args_bytes(const arrow_stream *s) {
   return s->has_args ? (size_t)(s->args.next - s->args.buffer) : 0;
 }
 
-/* Every row has the end of its text, also without one. */
+/* Arrow needs the end offset of the text in every row, also in a row without a text. */
 static void put_args(arrow_stream *s) {
   const prof_event *const e = &s->event;
   const uint64_t row = s->batch.row_count;
@@ -254,7 +254,7 @@ static bool takes_place(arrow_stream *s) {
   return prof_i_trace_filter_takes_place(&s->trace_filter, e->thread, e->start_ns, e->device);
 }
 
-/* As the other filtered dumps (driver.c), but without arrows and memory. */
+/* As the other filtered dumps (driver.c), but flows and memory events never pass. */
 static bool filter_takes(arrow_stream *s) {
   const prof_event *const e = &s->event;
   const bool is_scope = e->kind == PROF_EVENT_SCOPE || e->kind == PROF_EVENT_OPEN;
@@ -312,7 +312,7 @@ static int make_batch(arrow_stream *s, struct ArrowArray *to) {
 
 /* ---- the stream ---- */
 
-/* Arrow wants a number of errno. The text is kept for get_last_error(). */
+/* Returns an errno value, as Arrow requires. Keeps the text for get_last_error(). */
 static int stream_fail(arrow_stream *s, int status) {
   s->status = status;
   if (!s->error[0]) snprintf(s->error, sizeof s->error, "%s", prof_last_error());
@@ -326,7 +326,7 @@ static int stream_schema(struct ArrowArrayStream *stream, struct ArrowSchema *ou
   return status == PROF_OK ? 0 : stream_fail(s, status);
 }
 
-/* After a failure it fails again: a stream that ended would look whole. */
+/* After a failure every call fails, because an end of the stream would look like success. */
 static int stream_next(struct ArrowArrayStream *stream, struct ArrowArray *out) {
   PROF_I_DEFAULT_FP;
   PROF_I_INSIDE;
@@ -376,7 +376,7 @@ static int read_options(arrow_stream *s, const prof_arrow_options *options) {
   return PROF_OK;
 }
 
-/* The texts of the arguments are copied to the filter. */
+/* The filter copies the texts of --arg, so `args` is temporary. */
 static int create_filter(arrow_stream *s, const prof_i_arrow_wish *wish) {
   prof_i_filter_words words;
   if (wish->filter_count == 0) return PROF_OK;

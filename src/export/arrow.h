@@ -1,7 +1,7 @@
-/* A trace as columns, by Arrow's C interfaces. arrow.c fills batches of the events,
-   arrow_columns.c lists the columns and hands them over, arrow_dictionary.c holds the texts.
+/* Exports a trace as columns through Arrow's C interfaces. arrow.c fills batches with events,
+   arrow_columns.c lists and exports the columns, and arrow_dictionary.c stores the texts.
 
-   Whatever is handed over owns its memory. It outlives the stream and the trace. */
+   Each exported array and schema owns its memory, and may outlive the stream and the trace. */
 #ifndef PROF_EXPORT_ARROW_H
 #define PROF_EXPORT_ARROW_H
 
@@ -14,19 +14,19 @@
 
 /* ---- arrow_dictionary.c ---- */
 
-/* Bytes that several arrays share. */
+/* Bytes that several arrays share. Reference-counted. */
 typedef struct prof_i_arrow_block prof_i_arrow_block;
 
 enum { PROF_I_ARROW_RECENT = 512 };
 
-/* A text of the trace, and its index. Texts of a trace stay where they are. */
+/* A text of the trace, and its index. The address of a text does not change. */
 typedef struct prof_i_arrow_recent {
   prof_i_text text;
   int32_t index;
 } prof_i_arrow_recent;
 
-/* Distinct texts, as valid UTF-8. It only grows: the texts of a batch are the first texts of each
-   later one. Their memory is shared. Begins as zeros. */
+/* Distinct texts, as valid UTF-8. It only grows: each later batch has the texts of the earlier ones
+   at the same indexes, and shares their memory. Initialize with zeros. */
 typedef struct prof_i_arrow_dictionary {
   prof_i_arrow_block *offsets, *data;
   uint32_t count;
@@ -37,21 +37,21 @@ typedef struct prof_i_arrow_dictionary {
   prof_i_arrow_recent recent[PROF_I_ARROW_RECENT];
 } prof_i_arrow_dictionary;
 
-/* The index of a text, which is added if it is new. PROF_OK, PROF_E_NO_MEMORY, or
-   PROF_E_TOO_LARGE: more texts than an index of int32 can tell, or over 2 GiB of them. */
+/* Finds the index of a text, or adds it. PROF_OK, PROF_E_NO_MEMORY, or PROF_E_TOO_LARGE: more texts
+   than an int32 index can number, or more than 2 GiB of them. */
 int prof_i_arrow_dictionary_find(prof_i_arrow_dictionary *dictionary, prof_i_text text,
                                  int32_t *index_out);
-/* The same of a text that stays where it is until the dictionary ends: mostly without a look at its
-   bytes. */
+/* The same for a text whose address stays valid until the dictionary ends. It usually compares the
+   address only. */
 int prof_i_arrow_dictionary_find_kept(prof_i_arrow_dictionary *dictionary, prof_i_text text,
                                       int32_t *index_out);
-/* The texts so far, as an array of Arrow's. False: no memory. */
+/* Exports the texts so far as an Arrow array. False: no memory. */
 bool prof_i_arrow_dictionary_export(prof_i_arrow_dictionary *dictionary, struct ArrowArray *to);
 void prof_i_arrow_dictionary_fini(prof_i_arrow_dictionary *dictionary);
 
 /* ---- arrow_columns.c ---- */
 
-/* X(ID, name, Arrow's format, bytes of a value, may be null). A column of format "u" is text. */
+/* X(ID, name, Arrow format, bytes of a value, may be null). A column of format "u" is text. */
 #define PROF_I_ARROW_COLUMNS(X)                         \
   X(KIND, "kind", "c", 1, false)                        \
   X(NAME, "name", "i", 4, false)                        \
@@ -90,7 +90,7 @@ typedef enum prof_i_arrow_column {
       PROF_I_ARROW_COLUMN_COUNT
 } prof_i_arrow_column;
 
-/* Columns that are indexes of texts. */
+/* Whether the values of the column are indexes into a dictionary. */
 static inline bool prof_i_arrow_has_dictionary(prof_i_arrow_column column) {
   switch (column) {
     case PROF_I_ARROW_KIND:
@@ -106,9 +106,10 @@ static inline bool prof_i_arrow_has_dictionary(prof_i_arrow_column column) {
   }
 }
 
-/* The values of a batch. Memory that is not written is zero, and mostly takes none. */
+/* The values of one column of a batch. Memory that is not written reads as zero, and usually has no
+   pages. */
 typedef struct prof_i_arrow_values {
-  void *values;      /* of text: an offset more than there are rows */
+  void *values;      /* of a text column: offsets, one more than there are rows */
   uint8_t *validity; /* a bit for each row; NULL: none is null */
   uint64_t value_count;
 } prof_i_arrow_values;
@@ -119,17 +120,18 @@ typedef struct prof_i_arrow_batch {
   char *args_text; /* the bytes of PROF_I_ARROW_ARGS; malloc() */
 } prof_i_arrow_batch;
 
-/* False: no memory. The batch begins as zeros. */
+/* False: no memory. Initialize the batch with zeros before. */
 bool prof_i_arrow_batch_init(prof_i_arrow_batch *batch, uint64_t room);
 void prof_i_arrow_batch_fini(prof_i_arrow_batch *batch);
 
-/* Hands the batch over as an array of Arrow's, and leaves it empty. False: no memory, and the batch
-   is as it was. */
+/* Moves the batch into an Arrow array, and leaves it empty. False: no memory; the batch is
+   unchanged. */
 bool prof_i_arrow_batch_export(prof_i_arrow_batch *batch,
                                prof_i_arrow_dictionary dictionaries[PROF_I_ARROW_COLUMN_COUNT],
                                struct ArrowArray *to);
 
-/* The columns, and what is known of the capture as metadata. A status with its text. */
+/* Makes the schema: the columns, with facts about the capture as metadata. Returns a status with
+   its text. */
 int prof_i_arrow_schema(const prof_trace *trace, struct ArrowSchema *to);
 
 #endif

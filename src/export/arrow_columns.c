@@ -1,8 +1,8 @@
-/* The columns of a trace: their schema, and batches of their values as Arrow's arrays. Called by
-   arrow.c alone.
+/* The columns of a trace: their schema, and batches of their values as Arrow arrays. Called by
+   arrow.c only.
 
    Arrow lets a program keep one column and release the others. So each array and each schema owns
-   its memory: a parent releases those of its children that were not taken. */
+   its memory. A parent releases the children that were not moved away. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,8 +79,8 @@ static void batch_array_release(struct ArrowArray *array) {
   array->release = NULL;
 }
 
-/* Makes the array of a column, without its values: these are the batch's until all arrays are made.
-   False: no memory. */
+/* Makes the array of a column, without its values. The batch owns the values until all arrays have
+   been made. False: no memory. */
 static bool column_array_init(struct ArrowArray *array, prof_i_arrow_dictionary *dictionary) {
   column_array *const column = calloc(1, sizeof *column);
   if (!column) return false;
@@ -179,7 +179,7 @@ static bool add_columns(struct ArrowSchema *schema) {
   return true;
 }
 
-/* ---- metadata: what is known of the capture ---- */
+/* ---- metadata: facts about the capture ---- */
 
 enum { METADATA_BYTES = 8192, METADATA_TEXT_BYTES = 1024 };
 
@@ -229,7 +229,7 @@ static void put_info(metadata *m, const prof_trace_info *info) {
   metadata_put_number(m, "prof.was_clean", info->was_clean);
 }
 
-/* Arrow's metadata: a count, then keys and values, each behind its length. */
+/* The format of Arrow metadata: a count, then keys and values, each after its length. */
 static int add_metadata(const prof_trace *trace, struct ArrowSchema *schema) {
   prof_trace_info info = {.size = sizeof info};
   char *loss = NULL;

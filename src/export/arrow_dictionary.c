@@ -1,7 +1,7 @@
-/* Distinct texts for columns of indexes. The texts lie one after the other in a block of memory,
-   and an array of them is the block and a count. So a batch shares the block with those before it,
-   and texts are only added behind what others read. A block that is full is copied to a larger one;
-   the old one stays until its last array is released. */
+/* Distinct texts for columns of indexes. The texts are contiguous in a block of memory. An array of
+   texts is that block and a count, so batches share it. New texts are only appended after the bytes
+   that other arrays read. A full block is copied to a larger one. The old block stays until its
+   last array is released. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ static prof_i_arrow_block *block_share(prof_i_arrow_block *block) {
   return block;
 }
 
-/* Adds bytes behind those that there are. False: no memory, and the block is as it was. */
+/* Appends bytes to the block. False: no memory; the block is unchanged. */
 static bool block_append(prof_i_arrow_block **block, const void *bytes, size_t count) {
   const prof_i_arrow_block *const old = *block;
   const size_t used = old ? old->used_bytes : 0;
@@ -60,7 +60,7 @@ static prof_i_text text_at(const prof_i_arrow_dictionary *dictionary, uint32_t i
                        (uint64_t)(offsets[index + 1] - offsets[index])};
 }
 
-/* The slot of the text, or the free one where it belongs. There is a free one. */
+/* The slot of the text, or the free slot for it. The table always has a free slot. */
 static uint32_t *find_slot(const prof_i_arrow_dictionary *dictionary, prof_i_text text) {
   const uint32_t mask = dictionary->slot_count - 1;
   uint32_t at = prof_i_hash32(PROF_I_HASH32_SEED, text.data, (size_t)text.bytes) & mask;
@@ -85,7 +85,7 @@ static bool make_slots(prof_i_arrow_dictionary *dictionary) {
   return true;
 }
 
-/* As valid UTF-8, in the scratch memory. False: no memory. */
+/* Copies the text to the scratch memory as valid UTF-8. False: no memory. */
 static bool make_valid(prof_i_arrow_dictionary *dictionary, prof_i_text *text) {
   enum { GROWTH = 3 }; /* bytes that one becomes at most */
   const size_t room = GROWTH * (size_t)text->bytes + 1;
@@ -109,8 +109,8 @@ static int add_text(prof_i_arrow_dictionary *dictionary, prof_i_text text, uint3
   const int32_t end = (int32_t)(used + text.bytes), begin = 0;
   if (used + text.bytes > INT32_MAX || dictionary->count >= INT32_MAX / 4)
     return prof_i_fail(PROF_E_TOO_LARGE,
-                       "%u different texts of %llu bytes are as much as a column of Arrow's holds; "
-                       "select a part by time",
+                       "%u different texts of %llu bytes fill an Arrow column; select a part by "
+                       "time",
                        dictionary->count, (unsigned long long)used);
   if (!block_append(&dictionary->data, text.data, (size_t)text.bytes) ||
       (!dictionary->offsets && !block_append(&dictionary->offsets, &begin, sizeof begin)) ||

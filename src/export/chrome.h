@@ -95,7 +95,8 @@ typedef struct prof_i_chrome {
   uint64_t base_ns;     /* the base time, Unix ns */
   uint64_t epoch_ns;    /* the capture's start after the base time */
   uint64_t external_id; /* given last */
-  /* Reserved for the next scope of that depth: a call in it has the id already. 0: none. */
+  /* Ids that are reserved for the next scope of each depth, because a call inside of it has the id
+     already. 0: none. */
   uint64_t owner_ids[PROF_I_OWNER_DEPTHS];
   uint32_t owner_count;         /* the number of reserved ones */
   prof_i_call_numbers backward; /* of the backward call that this thread's row was last for */

@@ -72,7 +72,7 @@ static bool put_callers(prof_i_chrome *w, const prof_i_span *span, bool *has_mem
   return true;
 }
 
-/* The id that is reserved for the scope of lane 0 at that depth; 0: none. */
+/* Takes the id that is reserved for the scope of lane 0 at that depth. 0: none. */
 static uint64_t take_reserved_id(prof_i_chrome *w, const prof_i_span *span) {
   if (w->owner_count == 0 || span->lane != 0 || span->depth >= PROF_I_OWNER_DEPTHS ||
       w->owner_ids[span->depth] == 0)
@@ -302,8 +302,8 @@ static bool put_event(prof_i_chrome *w, const prof_i_span *span) {
   return true;
 }
 
-/* A row that the filter leaves out still consumes its numbers. So the other rows are the same as in
-   the unfiltered file. */
+/* For a row that the filter leaves out: uses up its numbers, so that the other rows are the same as
+   in the unfiltered file. */
 static int pass_over(prof_i_chrome *w, const prof_i_span *span) {
   prof_i_sink *const sink = w->sink;
   const prof_i_written_counts written = w->written;

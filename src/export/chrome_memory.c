@@ -81,7 +81,7 @@ static bool set_name_parts(memory_writer *w) {
 
 static void put_i64(prof_i_chrome *c, int64_t value) { prof_i_sink_i64(c->sink, value); }
 
-/* A graph is of a whole pool: a filter selects its time, process and device. */
+/* A graph shows a whole pool, so a filter selects it by time, process and device only. */
 static bool filter_takes_value(const memory_writer *w, uint32_t index, uint32_t thread,
                                uint64_t ns) {
   const prof_i_selection *const selection = w->chrome->selection;

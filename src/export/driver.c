@@ -113,7 +113,7 @@ static bool filter_takes(prof_i_export *run) {
   return takes;
 }
 
-/* Whether the exporter gets an event that does not pass. */
+/* Whether the exporter is called even though the event does not pass. */
 static bool goes_left_out(const prof_i_export *run) {
   if (run->event.kind == PROF_EVENT_MEMORY)
     return run->exporter->takes_left_out_memory && takes_place(run);

@@ -25,7 +25,7 @@ static uint32_t reserve_id(prof_i_call_owners *owners) {
   return owners->reserved_count;
 }
 
-/* The reservation for the scope of lane 0 at that depth; 0: none. */
+/* Takes the reservation for the scope of lane 0 at that depth. 0: none. */
 static uint32_t take_reserved_id(prof_i_call_owners *owners, const prof_i_span *span) {
   if (span->lane != 0 || span->depth >= PROF_I_OWNER_DEPTHS) return 0;
   const uint32_t reservation = owners->open[span->depth];

@@ -1,6 +1,6 @@
-/* Texts that a database has of events: arguments as a JSON object, as in Chrome JSON, and names in
-   valid UTF-8. Also the parts of Chrome JSON before and after the events, which prof import reads
-   back. A text is valid until the next call. Called by sqlite.c and rpd.c. */
+/* Makes the texts of events for databases: arguments as a JSON object, as in Chrome JSON, and names
+   as valid UTF-8. Also makes the parts of Chrome JSON before and after the events, which prof
+   import reads back. A text is valid until the next call. Called by sqlite.c and rpd.c. */
 #ifndef PROF_EXPORT_EVENT_TEXT_H
 #define PROF_EXPORT_EVENT_TEXT_H
 
@@ -18,14 +18,19 @@ typedef struct prof_i_event_text {
 int prof_i_event_text_init(prof_i_event_text *texts, prof_i_export *run);
 void prof_i_event_text_fini(prof_i_event_text *texts);
 
-/* The arguments of run->event, which is changed. Empty: it has none. */
+/* The arguments of run->event. Changes the event. Empty: it has none. */
 prof_i_text prof_i_event_text_args(prof_i_event_text *texts);
-/* The text with U+FFFD for what is no UTF-8, and for NUL. It may be the text itself. */
+/* The text with U+FFFD in place of invalid UTF-8 and NUL. A valid text is returned as it is. */
 prof_i_text prof_i_event_text_clean(prof_i_event_text *texts, prof_i_text text);
-/* Members of the arguments that say where a function is: "file":"a.py","line":7. Empty: none. */
+/* Members of the arguments that locate a function in the source: "file":"a.py","line":7. Empty:
+   none. */
 prof_i_text prof_i_event_text_place(prof_i_event_text *texts, uint32_t site, prof_i_text name);
 
-/* What was written, for the account in the tail. */
+/* The number of the event's call site, if the event has the name and category of the site; else
+   0. */
+uint32_t prof_i_event_text_site(const prof_trace *trace, const prof_event *event);
+
+/* Counts of written events, for the summary in the tail. */
 typedef struct prof_i_event_counts {
   uint64_t scopes, unfinished, steps, instants, counters, flow_ends;
 } prof_i_event_counts;

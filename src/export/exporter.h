@@ -56,8 +56,7 @@ static inline void prof_i_filtered_count_add(prof_i_filtered_count *count, bool 
 
 /* Counts of a filtered export. */
 typedef struct prof_i_export_filtered {
-  /* Scopes and steps that passed. Counters and instants count here only if they pass as a scope
-     would. */
+  /* Scopes and steps that passed, and those counters and instants that match all options. */
   uint64_t event_count;
   prof_i_filtered_count scopes;
   prof_i_filtered_count arrows; /* of those with both ends */
@@ -205,8 +204,12 @@ extern const prof_i_exporter prof_i_chrome_exporter, prof_i_raf_exporter, prof_i
     prof_i_speedscope_exporter, prof_i_pprof_exporter, prof_i_packed_exporter,
     prof_i_sqlite_exporter, prof_i_rpd_exporter;
 
+static inline prof_i_text prof_i_text_from(const char *text) {
+  return (prof_i_text){text, strlen(text)};
+}
+
 static inline prof_i_text prof_i_text_or(prof_i_text text, const char *otherwise) {
-  return text.bytes > 0 ? text : (prof_i_text){otherwise, strlen(otherwise)};
+  return text.bytes > 0 ? text : prof_i_text_from(otherwise);
 }
 
 /* driver.c: writes the trace. PROF_OK, or the failure of the exporter, the sink or the reader.
@@ -228,8 +231,9 @@ int prof_i_dump_filtered(const prof_trace *trace, const char *path,
                          const prof_dump_options *options, const prof_i_filter *filter,
                          prof_i_export_filtered *filtered_out);
 
-/* dump.c: writes the trace to the expanded `path`, or if it is NULL to own_path without expansion.
-   *is_kept_out: a file that stays holds all of the trace. Returns a status with its text. */
+/* dump.c: expands `path` and writes the trace to it. If `path` is NULL, writes to own_path without
+   expansion. *is_kept_out: the output is a file and holds the whole trace. Returns a status with
+   its text. */
 int prof_i_dump(const prof_trace *trace, const char *path, const char *own_path,
                 const prof_dump_options *options, bool *is_kept_out);
 

@@ -43,7 +43,7 @@ bool prof_i_flows_add(prof_i_flows *flows, const prof_i_flow *flow);
    times. */
 void prof_i_flows_bind(prof_i_flows *flows, uint16_t depth, uint64_t start_ns, uint64_t end_ns);
 
-/* The same for a scope that a filter leaves out: the ends wait for the scope around it. */
+/* The same for a scope that a filter leaves out. The ends stay pending for the scope around it. */
 void prof_i_flows_pass_over(prof_i_flows *flows, uint16_t depth);
 
 /* The thread's last scope has come: what still waits stands in none. */

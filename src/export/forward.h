@@ -20,7 +20,7 @@ typedef struct prof_i_forward {
   bool is_left_out; /* the scope is not in the file */
 } prof_i_forward;
 
-/* Whether an arrow of two ends is in the file. */
+/* Whether an arrow is in the file, which both its ends must be. */
 static inline bool prof_i_forwards_are_taken(const prof_i_forward ends[2]) {
   return !ends[0].is_left_out && !ends[1].is_left_out;
 }
@@ -31,8 +31,8 @@ typedef struct prof_i_forwards {
   uint64_t left_out_count; /* there was no memory */
 } prof_i_forwards;
 
-/* Keeps the scope if it is an operator with those arguments. is_left_out: a scope that a filter
-   leaves out still has its arrow, which is not written. */
+/* Keeps the scope if it is an operator with those arguments. is_left_out: the filter leaves the
+   scope out. Its arrow is matched, but not written. */
 void prof_i_forwards_add(prof_i_forwards *forwards, const prof_event *scope, uint64_t start_ns,
                          uint64_t pid, uint64_t tid, bool is_left_out);
 

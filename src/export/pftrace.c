@@ -57,8 +57,6 @@ static void put_flows(prof_i_export *run) {
   }
 }
 
-static prof_i_text text_of(const char *text) { return (prof_i_text){text, strlen(text)}; }
-
 static void put_changes(prof_i_export *run) {
   prof_i_pftrace *const p = run->state;
   for (uint32_t i = 0; i < run->info.change_count && run->sink->status == PROF_OK; i++) {
@@ -71,7 +69,7 @@ static void put_changes(prof_i_export *run) {
                              : change.kind == PROF_CHANGE_MUTED ? "prof: site muted"
                                                                 : "prof: site heard again";
     const open_instant open =
-        begin_instant(run, prof_i_pf_process_uuid(p), change.at_ns, text_of(name), "prof");
+        begin_instant(run, prof_i_pf_process_uuid(p), change.at_ns, prof_i_text_from(name), "prof");
     if (prof_trace_change_text(run->trace, i, &text) == PROF_OK && text)
       prof_i_pf_put_text_arg(p, "change", text, strlen(text));
     prof_free(text);
@@ -94,8 +92,8 @@ static void put_summary(prof_i_export *run) {
     snprintf(name, sizeof name,
              info->open_count || info->open_below_count ? "prof: no loss, some unfinished"
                                                         : "prof: no loss");
-  const open_instant open = begin_instant(run, prof_i_pf_process_uuid(p),
-                                          run->options->window.from_ns, text_of(name), "prof");
+  const open_instant open = begin_instant(
+      run, prof_i_pf_process_uuid(p), run->options->window.from_ns, prof_i_text_from(name), "prof");
   prof_i_pf_put_text_arg(p, "version", prof_version(), strlen(prof_version()));
   prof_i_pf_put_number_arg(p, "recorded", info->event_count - info->open_count);
   prof_i_pf_put_number_arg(p, "unfinished", info->open_count);

@@ -50,7 +50,7 @@ static uint32_t index_of_caller(const prof_i_python_ids *ids, prof_i_walker *wal
   return 0;
 }
 
-/* Of a call on lane 0: the number of its reservation, if it has one. */
+/* Takes the number that is reserved for a call on lane 0. 0: none. */
 static uint32_t take_reserved_number(prof_i_python_ids *ids, prof_i_walker *walker,
                                      const prof_i_span *span) {
   if (span->lane != 0) return 0;

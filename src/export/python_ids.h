@@ -16,8 +16,8 @@ typedef struct prof_i_python_ids {
   uint32_t *numbers;    /* of each call, in the order in which both walks hand them out */
   uint32_t call_count;
   uint32_t call_at; /* of the second walk: the next call */
-  /* A call that holds others is handed out behind them. So a number is reserved for it, from
-     1 on, the same one in both walks. */
+  /* Both walks visit a call after its inner calls. So a number is reserved for it, from 1 on, the
+     same one in both walks. */
   uint32_t *holders; /* by reservation: its call, in the order of the walks */
   uint32_t reserved_count;
   uint32_t reserved_last;   /* reservations so far in this walk */

@@ -1,7 +1,8 @@
 /* RPD, the SQLite format of AMD's rocmProfileData (trace.rpd, schema version 3). A scope is a row
-   UserMarker of rocpd_api, with its name as argument. A vendor's call is a row of its name. Work of
-   devices is in rocpd_op. The column domain says what RPD has no place for, and rows prof_* of
-   rocpd_metadata have what prof import needs. tools/import/own_database.c reads it back. */
+   of rocpd_api with the name UserMarker, and the scope's name as its argument. A vendor's call is a
+   row with the name of the call. Work of devices is in rocpd_op. The column domain has flags that
+   RPD has no column for. Rows prof_* of rocpd_metadata have data for prof import.
+   tools/import/own_database.c reads the file back. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@
 #include "sqlite_file.h"
 #include "work_links.h"
 
-/* The statements, with their columns. */
+/* X(name of the statement, table with its columns, number of columns) */
 #define RPD_INSERTS(X)                                                                             \
   X(metadata, "rocpd_metadata (tag, value)", 2)                                                    \
   X(strings, "rocpd_string (id, string)", 2)                                                       \
@@ -37,12 +38,13 @@
     12)                                                                                            \
   X(monitors, "rocpd_monitor (deviceType, deviceId, monitorType, start, \"end\", value)", 6)
 
-/* The strings of a call site's own name and category. 0: not numbered. */
+/* The numbers of the strings of a call site's name and category. 0: none yet. */
 typedef struct rpd_site {
   uint32_t name, category;
 } rpd_site;
 
-/* What a launch's call has of its work, until both rows are known. */
+/* Facts about the work of a launch that the row of its call needs. Kept until both rows are
+   known. */
 typedef struct rpd_work {
   uint64_t bytes; /* of a copy; of a kernel its shared memory */
   uint64_t stream;
@@ -61,7 +63,6 @@ typedef struct rpd_writer {
   rpd_work *works; /* of each launch */
   prof_i_name_ids string_ids, ustring_ids;
   rpd_site *sites;
-  uint32_t site_count;
   prof_device *gpus; /* by gpuId; type 0: free */
   uint32_t gpu_room;
   uint32_t gpu; /* gpuId of the stream that is written */
@@ -76,15 +77,9 @@ static int writer_status(const rpd_writer *w) {
   return status == PROF_OK ? w->texts.status : status;
 }
 
-static int fail_no_memory(const prof_i_export *run) {
-  return prof_i_fail(PROF_E_NO_MEMORY, "no memory to write '%s'", run->sink->target.path);
-}
-
-static prof_i_text text_of(const char *text) { return (prof_i_text){text, strlen(text)}; }
-
 /* ---- strings ---- */
 
-/* The number of a text that stays valid. 0: no memory. */
+/* The number of a text, which must stay valid. 0: no memory. */
 static uint32_t string_id(rpd_writer *w, prof_i_text text) {
   const prof_i_name name = {.name = text};
   bool is_new;
@@ -96,7 +91,7 @@ static uint32_t string_id(rpd_writer *w, prof_i_text text) {
   return id;
 }
 
-/* Of arguments. Names have even numbers, and texts that come once have odd ones. */
+/* Adds a text of arguments. Names have even numbers, and texts that are used once have odd ones. */
 static uint64_t add_ustring(rpd_writer *w, uint64_t id, prof_i_text text) {
   prof_i_insert_put_u64(w->ustrings, id);
   prof_i_insert_put_text(w->ustrings, prof_i_event_text_clean(&w->texts, text));
@@ -116,30 +111,23 @@ static uint64_t new_ustring(rpd_writer *w, prof_i_text text) {
   return add_ustring(w, 2 * w->argument_count++ + 1, text);
 }
 
-static bool text_is_same(prof_i_text a, const char *data, uint64_t bytes) {
-  return a.data == data && a.bytes == bytes;
-}
-
-/* The name as argument of a marker, and the category. False: no memory. */
+/* The numbers of the event's name, as the argument of a marker, and of its category. False: no
+   memory. */
 static bool name_of(prof_i_export *run, const prof_i_export_event *event, rpd_site *out) {
   rpd_writer *const w = run->state;
-  const prof_event *const e = event->event;
-  const uint32_t number = e->site < w->site_count ? e->site : 0;
-  const prof_i_site_info *const site = prof_i_trace_site(run->trace, number);
-  const bool is_of_site = number && text_is_same(site->name, e->name, e->name_bytes) &&
-                          text_is_same(site->category, e->category, e->category_bytes);
-  if (is_of_site && w->sites[number].name) {
-    *out = w->sites[number];
+  const uint32_t site = prof_i_event_text_site(run->trace, event->event);
+  if (w->sites[site].name) {
+    *out = w->sites[site];
     return true;
   }
   *out = (rpd_site){ustring_id(w, event->name), string_id(w, event->category)};
-  if (is_of_site) w->sites[number] = *out;
+  if (site) w->sites[site] = *out;
   return out->name && out->category;
 }
 
 /* ---- rows of rocpd_api ---- */
 
-/* What RPD has no column for, as words that prof import knows. */
+/* Flags that RPD has no column for, as words that prof import knows. */
 static prof_i_text marker_domain(const prof_event *event) {
   static const char *const domains[16] = {
       "prof",
@@ -163,7 +151,7 @@ static prof_i_text marker_domain(const prof_event *event) {
                    (event->flags & PROF_EVENT_ASYNC ? 2 : 0) |
                    (event->flags & PROF_EVENT_OTHER_THREAD ? 4 : 0) |
                    (event->flags & PROF_EVENT_SKIPPED ? 8 : 0);
-  return text_of(domains[bits]);
+  return prof_i_text_from(domains[bits]);
 }
 
 static bool text_begins(prof_i_text text, const char *word) {
@@ -172,8 +160,8 @@ static bool text_begins(prof_i_text text, const char *word) {
 
 /* "hip" and "cuda" as RPD has them. */
 static prof_i_text call_domain(prof_i_text category) {
-  if (text_begins(category, "hip")) return text_of("hip");
-  return text_begins(category, "cuda") ? text_of("cuda") : category;
+  if (text_begins(category, "hip")) return prof_i_text_from("hip");
+  return text_begins(category, "cuda") ? prof_i_text_from("cuda") : category;
 }
 
 typedef struct api_row {
@@ -185,7 +173,8 @@ typedef struct api_row {
 static int put_api(prof_i_export *run, const api_row *row) {
   rpd_writer *const w = run->state;
   const prof_i_tids *const ids = &run->tids[run->thread];
-  if (!row->name || !row->category || !row->domain || !row->argument) return fail_no_memory(run);
+  if (!row->name || !row->category || !row->domain || !row->argument)
+    return prof_i_sqlite_fail_no_memory(run->sink->target.path);
   prof_i_insert_put_u64(w->apis, ++w->api_id);
   prof_i_insert_put_u64(w->apis, ids->pid);
   prof_i_insert_put_u64(w->apis, ids->first);
@@ -199,8 +188,8 @@ static int put_api(prof_i_export *run, const api_row *row) {
   return writer_status(w);
 }
 
-/* Arguments of a call, as JSON. RPD's own tools write the text into JSON without its quotes, and
-   break at a backslash. So a text with one loses both. */
+/* Puts the arguments of a call, as JSON. RPD's tools copy the text into JSON without escaping it,
+   and fail on a backslash. So if it has one, all quotes and backslashes are removed. */
 static uint64_t put_arguments(rpd_writer *w) {
   const prof_i_text arguments = prof_i_event_text_args(&w->texts);
   char *const text = w->texts.sink.buffer;
@@ -224,12 +213,13 @@ static int put_scope(prof_i_export *run, const prof_i_export_event *event) {
   const prof_event *const e = event->event;
   const uint64_t id = event->is_left_out ? 0 : w->api_id + 1;
   rpd_site name;
-  if (!prof_i_work_links_scope(&w->links, e, id)) return fail_no_memory(run);
+  if (!prof_i_work_links_scope(&w->links, e, id))
+    return prof_i_sqlite_fail_no_memory(run->sink->target.path);
   if (event->is_left_out) return PROF_OK;
   w->counts.scopes += e->kind != PROF_EVENT_OPEN;
   w->counts.unfinished += e->kind == PROF_EVENT_OPEN;
   if (e->flags & PROF_EVENT_CALL && e->kind != PROF_EVENT_OPEN) return put_call(run, event);
-  if (!name_of(run, event, &name)) return fail_no_memory(run);
+  if (!name_of(run, event, &name)) return prof_i_sqlite_fail_no_memory(run->sink->target.path);
   return put_api(run, &(api_row){event->start_ns, event->end_ns, w->marker, name.category,
                                  string_id(w, marker_domain(e)), name.name});
 }
@@ -240,25 +230,25 @@ static int put_step(prof_i_export *run, const prof_i_export_event *event) {
   if (event->is_left_out) return PROF_OK;
   snprintf(name, sizeof name, "ProfilerStep#%llu", (unsigned long long)event->event->id);
   w->counts.steps++;
-  return put_api(
-      run, &(api_row){event->start_ns, event->end_ns, w->marker,
-                      string_id(w, text_of("user_annotation")), string_id(w, text_of("prof step")),
-                      new_ustring(w, text_of(name))});
+  return put_api(run, &(api_row){event->start_ns, event->end_ns, w->marker,
+                                 string_id(w, prof_i_text_from("user_annotation")),
+                                 string_id(w, prof_i_text_from("prof step")),
+                                 new_ustring(w, prof_i_text_from(name))});
 }
 
 static int put_instant(prof_i_export *run, const prof_i_export_event *event) {
   rpd_writer *const w = run->state;
   rpd_site name;
-  if (!name_of(run, event, &name)) return fail_no_memory(run);
+  if (!name_of(run, event, &name)) return prof_i_sqlite_fail_no_memory(run->sink->target.path);
   w->counts.instants++;
   return put_api(run, &(api_row){event->start_ns, event->start_ns, w->marker, name.category,
-                                 string_id(w, text_of("prof instant")), name.name});
+                                 string_id(w, prof_i_text_from("prof instant")), name.name});
 }
 
 /* ---- work of devices ---- */
 
-/* The device's gpuId: its own number, if no device of another type has that. UINT32_MAX: no
-   memory. */
+/* The device's gpuId: its number, or the next free one if a device of another type has that number.
+   UINT32_MAX: no memory. */
 static uint32_t gpu_id(rpd_writer *w, prof_device device) {
   uint32_t wanted = device.index >= 0 && device.index < 1000 ? (uint32_t)device.index : 0;
   for (uint32_t i = 0; i < w->gpu_room; i++)
@@ -271,7 +261,7 @@ static uint32_t gpu_id(rpd_writer *w, prof_device device) {
 }
 
 static void put_tag(rpd_writer *w, const char *tag, prof_i_text value) {
-  prof_i_insert_put_text(w->metadata, text_of(tag));
+  prof_i_insert_put_text(w->metadata, prof_i_text_from(tag));
   prof_i_insert_put_text(w->metadata, prof_i_event_text_clean(&w->texts, value));
   prof_i_insert_row(w->metadata);
 }
@@ -279,7 +269,7 @@ static void put_tag(rpd_writer *w, const char *tag, prof_i_text value) {
 static void put_tag_number(rpd_writer *w, const char *tag, uint64_t value) {
   char digits[32];
   snprintf(digits, sizeof digits, "%llu", (unsigned long long)value);
-  put_tag(w, tag, text_of(digits));
+  put_tag(w, tag, prof_i_text_from(digits));
 }
 
 static int rpd_thread(prof_i_export *run, const prof_trace_thread *thread) {
@@ -288,22 +278,23 @@ static int rpd_thread(prof_i_export *run, const prof_trace_thread *thread) {
   if (!thread->is_stream) return writer_status(w);
   w->stream = thread->stream;
   w->gpu = gpu_id(w, thread->device);
-  return w->gpu == UINT32_MAX ? fail_no_memory(run) : writer_status(w);
+  return w->gpu == UINT32_MAX ? prof_i_sqlite_fail_no_memory(run->sink->target.path)
+                              : writer_status(w);
 }
 
 static bool text_is(prof_i_text text, const char *word) {
   return text.bytes == strlen(word) && memcmp(text.data, word, strlen(word)) == 0;
 }
 
-/* RPD's name for the type, or the category. prof import makes a category of it. */
+/* RPD's name for the type, or the category. prof import converts it back to a category. */
 static prof_i_text op_type(const prof_i_export_event *event) {
   static const struct {
     const char *category, *type;
   } types[] = {{"kernel", "KernelExecution"}, {"gpu_memcpy", "Copy"}, {"gpu_memset", "FillBuffer"}};
-  if (event->event->launch.record == 0) return text_of("gpu_user_annotation");
-  if (event->event->launch.record == PROF_RECORD_ANNOTATION) return text_of("annotation");
+  if (event->event->launch.record == 0) return prof_i_text_from("gpu_user_annotation");
+  if (event->event->launch.record == PROF_RECORD_ANNOTATION) return prof_i_text_from("annotation");
   for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-    if (text_is(event->category, types[i].category)) return text_of(types[i].type);
+    if (text_is(event->category, types[i].category)) return prof_i_text_from(types[i].type);
   return event->category;
 }
 
@@ -357,7 +348,7 @@ static int put_op(prof_i_export *run, const prof_i_export_event *event) {
   rpd_writer *const w = run->state;
   if (event->is_left_out) return PROF_OK;
   const uint32_t name = string_id(w, event->name), type = string_id(w, op_type(event));
-  if (!name || !type) return fail_no_memory(run);
+  if (!name || !type) return prof_i_sqlite_fail_no_memory(run->sink->target.path);
   const uint32_t launch = prof_i_work_links_work(&w->links, event->event, ++w->op_id);
   if (launch != UINT32_MAX) keep_work(w, launch, event->event, name);
   prof_i_insert_put_u64(w->ops, w->op_id);
@@ -379,7 +370,7 @@ static int put_op(prof_i_export *run, const prof_i_export_event *event) {
 static void put_stream(prof_i_insert *row, uint64_t stream) {
   char text[24];
   snprintf(text, sizeof text, "0x%llx", (unsigned long long)stream);
-  prof_i_insert_put_text(row, text_of(text));
+  prof_i_insert_put_text(row, prof_i_text_from(text));
 }
 
 static void put_kernel_api(rpd_writer *w, uint64_t api, const rpd_work *work) {
@@ -399,19 +390,21 @@ static void put_copy_api(rpd_writer *w, uint64_t api, const rpd_work *work) {
   prof_i_insert_put_u64(w->copies, work->bytes);
   for (int i = 0; i < 2; i++) prof_i_insert_put(w->copies, 0); /* width, height */
   prof_i_insert_put(w->copies, work->copy_kind);
-  for (int i = 0; i < 2; i++) prof_i_insert_put_text(w->copies, text_of("")); /* dst, src */
+  for (int i = 0; i < 2; i++)
+    prof_i_insert_put_text(w->copies, prof_i_text_from("")); /* dst, src */
   for (int i = 0; i < 2; i++) prof_i_insert_put(w->copies, work->device);
   for (int i = 0; i < 2; i++) prof_i_insert_put(w->copies, 0); /* sync, pinned */
   prof_i_insert_row(w->copies);
 }
 
-/* A call has one row of each: of the first kernel and the first copy that it launched. */
+/* Connects calls with their work. A call has at most one row for a kernel and one for a copy: the
+   first ones that it launched. */
 static int put_links(prof_i_export *run) {
   rpd_writer *const w = run->state;
   prof_i_work_links_thread(&w->links, UINT32_MAX);
   const uint32_t count = w->links.launches.count;
   uint8_t *const seen = count ? calloc(w->api_id + 1, 1) : NULL;
-  if (count && !seen) return fail_no_memory(run);
+  if (count && !seen) return prof_i_sqlite_fail_no_memory(run->sink->target.path);
   for (uint32_t i = 0; i < count; i++) {
     const prof_i_work_link *const link = &w->links.links[i];
     const rpd_work *const work = &w->works[i];
@@ -451,9 +444,9 @@ static int rpd_counter(prof_i_export *run, prof_i_export_event *event) {
     run->findings->counts[PROF_I_FINDING_NOT_FINITE]++;
     return PROF_OK;
   }
-  if (gpu == UINT32_MAX) return fail_no_memory(run);
+  if (gpu == UINT32_MAX) return prof_i_sqlite_fail_no_memory(run->sink->target.path);
   const char *const end = prof_i_put_double(value, event->event->value);
-  prof_i_insert_put_text(w->monitors, text_of(is_host ? "cpu" : "gpu"));
+  prof_i_insert_put_text(w->monitors, prof_i_text_from(is_host ? "cpu" : "gpu"));
   prof_i_insert_put(w->monitors, gpu);
   prof_i_insert_put_text(w->monitors, prof_i_event_text_clean(&w->texts, event->name));
   prof_i_insert_put_u64(w->monitors, run->info.start_ns + event->start_ns);
@@ -466,11 +459,11 @@ static int rpd_counter(prof_i_export *run, prof_i_export_event *event) {
 
 static void put_metadata(prof_i_export *run) {
   rpd_writer *const w = run->state;
-  put_tag(w, "gpu_stride", text_of("1000"));
-  put_tag(w, "pid_stride", text_of("10000000"));
-  put_tag(w, "schema_version", text_of("3"));
-  put_tag(w, "session_count", text_of("1"));
-  put_tag(w, "prof_version", text_of(prof_version()));
+  put_tag(w, "gpu_stride", prof_i_text_from("1000"));
+  put_tag(w, "pid_stride", prof_i_text_from("10000000"));
+  put_tag(w, "schema_version", prof_i_text_from("3"));
+  put_tag(w, "session_count", prof_i_text_from("1"));
+  put_tag(w, "prof_version", prof_i_text_from(prof_version()));
   put_tag_number(w, "prof_pid", run->info.pid);
   put_tag_number(w, "prof_start_ns", run->info.start_ns);
   put_tag_number(w, "prof_start_unix_ns", run->info.start_unix_ns);
@@ -489,19 +482,20 @@ static int rpd_begin(prof_i_export *run) {
   if (status == PROF_OK) status = prof_i_event_text_init(&w->texts, run);
   if (status == PROF_OK) status = prof_i_work_links_init(&w->links, run->trace);
   if (status != PROF_OK) return status;
-  w->site_count = prof_i_trace_site_count(run->trace);
-  w->sites = calloc((size_t)w->site_count + 1, sizeof *w->sites);
+  w->sites = calloc((size_t)prof_i_trace_site_count(run->trace) + 1, sizeof *w->sites);
   w->works = calloc((size_t)w->links.launches.count + 1, sizeof *w->works);
-  if (!w->sites || !w->works) return fail_no_memory(run);
+  if (!w->sites || !w->works) return prof_i_sqlite_fail_no_memory(run->sink->target.path);
   prof_i_sqlite_run(w->database, rpd_tables);
 #define PREPARE(name, columns, count) w->name = prof_i_insert_begin(w->database, columns, count);
   RPD_INSERTS(PREPARE)
 #undef PREPARE
   put_metadata(run);
-  w->empty = string_id(w, text_of(""));
-  w->marker = string_id(w, text_of("UserMarker"));
-  w->empty_argument = ustring_id(w, text_of(""));
-  return w->empty && w->marker && w->empty_argument ? writer_status(w) : fail_no_memory(run);
+  w->empty = string_id(w, prof_i_text_from(""));
+  w->marker = string_id(w, prof_i_text_from("UserMarker"));
+  w->empty_argument = ustring_id(w, prof_i_text_from(""));
+  return w->empty && w->marker && w->empty_argument
+             ? writer_status(w)
+             : prof_i_sqlite_fail_no_memory(run->sink->target.path);
 }
 
 static int rpd_end(prof_i_export *run) {

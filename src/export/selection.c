@@ -17,7 +17,7 @@ static int ranges_push(prof_i_selected_ranges *ranges, prof_i_selected_range ran
   return PROF_OK;
 }
 
-/* Adds a range that begins no later than the last one. Ranges that touch become one. */
+/* Adds a range that begins no later than the last range. Ranges that touch are merged. */
 static int ranges_add(prof_i_selected_ranges *ranges, prof_i_selected_range range) {
   while (ranges->count > 0 && ranges->items[ranges->count - 1].start_ns <= range.end_ns) {
     const uint64_t end_ns = ranges->items[--ranges->count].end_ns;
@@ -43,7 +43,7 @@ static int range_compare_falling(const void *a, const void *b) {
   return (x->start_ns < y->start_ns) - (x->start_ns > y->start_ns);
 }
 
-/* Moves all of `late`, which is in any order, into `ranges`. */
+/* Moves all ranges of `late`, which are unsorted, into `ranges`. */
 static int ranges_join(prof_i_selected_ranges *ranges, prof_i_selected_ranges *late) {
   int status = PROF_OK;
   for (uint32_t i = 0; status == PROF_OK && i < ranges->count; i++)
@@ -101,7 +101,7 @@ static int visit_spans(void *user, const prof_i_span *spans, size_t count) {
   return status;
 }
 
-/* ranges, flows: NULL where not wanted. */
+/* ranges, flows: NULL: not needed. */
 static int walk_threads(prof_i_trace_filter *filter, prof_i_selected_ranges *ranges,
                         prof_i_flows *flows) {
   const prof_trace *const trace = filter->trace;
@@ -197,7 +197,7 @@ bool prof_i_selection_leaves_out_flow(const prof_i_selection *of, const prof_eve
 
 /* ---- memory ---- */
 
-/* An alloc or a free, in the order of its pool. */
+/* An allocation or a free. `place` is its position in the order of its pool. */
 typedef struct memory_event {
   prof_i_selected_event event;
   uint32_t place;
@@ -218,7 +218,7 @@ static bool allocation_passes(const prof_i_selection *of, uint32_t thread, uint6
          moment_passes(of, of->allocating_scopes, thread, ns, device);
 }
 
-/* A free passes if what its address was before is an allocation that passes. */
+/* A free passes if the previous event of its address is an allocation that passes. */
 static int add_passing_frees(prof_i_selection *of, memory_event *events, uint32_t count) {
   int status = PROF_OK;
   if (count > 1) qsort(events, count, sizeof *events, memory_event_compare);

@@ -1,6 +1,6 @@
-/* What a filter selects besides scopes: arrows and events of memory. They pass together with the
-   scopes around them, so the trace is walked once before it is written. docs/reference/command.md
-   has the rules. Called by driver.c and exporters.
+/* Selects arrows and memory events by a filter of scopes. They pass together with the scopes around
+   them, so the trace is walked once before it is written. docs/reference/command.md has the rules.
+   Called by driver.c and exporters.
 
    A moment of a thread passes if it is inside of a scope that passes. If the filter has no words
    for scopes (trace_filter.h), it passes by its own thread, process, device and time. An arrow
@@ -19,7 +19,7 @@ typedef struct prof_i_selected_range {
   uint64_t start_ns, end_ns; /* both are inside */
 } prof_i_selected_range;
 
-/* Of one thread: by falling time, and they do not touch. */
+/* The ranges of one thread, the latest first. They do not touch. */
 typedef struct prof_i_selected_ranges {
   prof_i_selected_range *items;
   uint32_t count, room;
@@ -48,25 +48,25 @@ typedef struct prof_i_selection {
   prof_i_trace_filter *filter;
   bool has_scope_words;
   prof_i_selected_ranges *scopes; /* by thread; NULL: not needed */
-  /* The same without --device, for memory: the device of an allocation is its pool's. */
+  /* The same without --device, for memory events: their device is that of their pool. */
   prof_i_selected_ranges *allocating_scopes;
   prof_i_filter any_device_words; /* a copy that shares the regular expression */
   prof_i_trace_filter any_device;
   prof_i_selected_events flow_ends, frees;
 } prof_i_selection;
 
-/* filter: initialized, and valid until fini. 0 or PROF_E_NO_MEMORY; fini is needed in both cases.
- */
+/* filter: initialized, and valid until fini. Returns 0 or PROF_E_NO_MEMORY. Call fini in both
+   cases. */
 int prof_i_selection_init(prof_i_selection *of, prof_i_trace_filter *filter, bool with_flows,
                           bool with_memory);
 void prof_i_selection_fini(prof_i_selection *of);
 
-/* Whether a moment of a thread of the host passes. */
+/* Whether this time of a host thread passes. */
 bool prof_i_selection_takes_moment(const prof_i_selection *of, uint32_t thread, uint64_t ns);
 
-/* Whether an end of an arrow passes, and the other end, too. */
+/* Whether the arrow of this end passes, which means that both its ends pass. */
 bool prof_i_selection_takes_flow(const prof_i_selection *of, const prof_event *event);
-/* Whether it is the begin of an arrow that does not pass. It is not if the arrow has no end. */
+/* Whether the event begins an arrow that does not pass. False for an arrow without an end. */
 bool prof_i_selection_leaves_out_flow(const prof_i_selection *of, const prof_event *event);
 
 typedef struct prof_i_selected_memory {

@@ -1,6 +1,6 @@
-/* prof's own SQLite format: all events of a capture as tables, with views that join them. A row is
-   written where an event begins, so ids count by thread and time. sqlite_schema.h has the schema,
-   and tools/import/own_database.c reads it back. */
+/* prof's own SQLite format: all events of a capture as tables, with views that join them. Rows are
+   written in the order in which events begin, so ids are ordered by thread and time. The schema is
+   in sqlite_schema.h. tools/import/own_database.c reads the file back. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -14,7 +14,7 @@
 #include "sqlite_schema.h"
 #include "work_links.h"
 
-/* The statements, with their columns. */
+/* X(name of the statement, table with its columns, number of columns) */
 #define SQLITE_INSERTS(X)                                                                          \
   X(metadata, "prof_metadata (key, value)", 2)                                                     \
   X(losses, "prof_losses (reason, count)", 2)                                                      \
@@ -61,17 +61,11 @@ static int writer_status(const sqlite_writer *w) {
   return status == PROF_OK ? w->texts.status : status;
 }
 
-static int fail_no_memory(const prof_i_export *run) {
-  return prof_i_fail(PROF_E_NO_MEMORY, "no memory to write '%s'", run->sink->target.path);
-}
-
-static prof_i_text text_of(const char *text) { return (prof_i_text){text, strlen(text)}; }
-
 static void put_clean(sqlite_writer *w, prof_i_insert *row, prof_i_text text) {
   prof_i_insert_put_text(row, prof_i_event_text_clean(&w->texts, text));
 }
 
-/* NULL for an empty one. */
+/* Puts the text, or NULL if it is empty. */
 static void put_optional(sqlite_writer *w, prof_i_insert *row, prof_i_text text) {
   if (text.bytes)
     put_clean(w, row, text);
@@ -79,7 +73,7 @@ static void put_optional(sqlite_writer *w, prof_i_insert *row, prof_i_text text)
     prof_i_insert_put_null(row);
 }
 
-/* The arguments of run->event, which is changed. */
+/* Puts the arguments of run->event. Changes the event. */
 static void put_args(sqlite_writer *w, prof_i_insert *row) {
   const prof_i_text args = prof_i_event_text_args(&w->texts);
   if (args.bytes)
@@ -88,7 +82,7 @@ static void put_args(sqlite_writer *w, prof_i_insert *row) {
     prof_i_insert_put_null(row);
 }
 
-/* ---- what rows refer to ---- */
+/* ---- devices and names, which rows refer to ---- */
 
 static bool device_is_host(prof_device device) {
   return device.type == PROF_DEVICE_CPU || device.type == 0;
@@ -104,13 +98,13 @@ static bool add_device(sqlite_writer *w, prof_device device) {
   prof_i_insert_put(w->devices, w->device_count);
   prof_i_insert_put(w->devices, device.type);
   prof_i_insert_put(w->devices, device.index);
-  prof_i_insert_put_text(w->devices, text_of(name));
+  prof_i_insert_put_text(w->devices, prof_i_text_from(name));
   prof_i_insert_put_u64(w->devices, prof_i_tids_device_pid(device));
   prof_i_insert_row(w->devices);
   return true;
 }
 
-/* Puts the number of the device, and NULL for the host. False: no memory. */
+/* Puts the number of the device, or NULL for the host. False: no memory. */
 static bool put_device(sqlite_writer *w, prof_i_insert *row, prof_device device) {
   uint32_t at = 0;
   if (device_is_host(device)) {
@@ -141,24 +135,17 @@ static void add_name(prof_i_export *run, uint32_t id, const prof_i_name *name) {
   prof_i_insert_row(w->names);
 }
 
-static bool text_is_same(prof_i_text a, const char *data, uint64_t bytes) {
-  return a.data == data && a.bytes == bytes;
-}
-
 /* The number of the event's name and category. 0: no memory. */
 static uint32_t name_of(prof_i_export *run, const prof_i_export_event *event) {
   sqlite_writer *const w = run->state;
-  const prof_event *const e = event->event;
-  const uint32_t number = e->site < w->site_count ? e->site : 0;
-  const prof_i_site_info *const site = prof_i_trace_site(run->trace, number);
-  const bool is_of_site = number && text_is_same(site->name, e->name, e->name_bytes) &&
-                          text_is_same(site->category, e->category, e->category_bytes);
-  if (is_of_site && w->site_names[number]) return w->site_names[number];
+  const uint32_t site = prof_i_event_text_site(run->trace, event->event);
+  const uint32_t number = event->event->site < w->site_count ? event->event->site : 0;
+  if (w->site_names[site]) return w->site_names[site];
   const prof_i_name name = {event->name, event->category, number};
   bool is_new;
   const uint32_t id = prof_i_name_id(&w->name_ids, &name, &is_new);
   if (is_new) add_name(run, id, &name);
-  if (is_of_site) w->site_names[number] = id;
+  if (site) w->site_names[site] = id;
   return id;
 }
 
@@ -170,9 +157,10 @@ static int put_scope(prof_i_export *run, const prof_i_export_event *event) {
   const uint32_t name = event->is_left_out ? 0 : name_of(run, event);
   const bool is_open = e->kind == PROF_EVENT_OPEN;
   const uint64_t id = event->is_left_out ? 0 : ++w->scope_id;
-  if (!prof_i_work_links_scope(&w->links, e, id)) return fail_no_memory(run);
+  if (!prof_i_work_links_scope(&w->links, e, id))
+    return prof_i_sqlite_fail_no_memory(run->sink->target.path);
   if (event->is_left_out) return PROF_OK;
-  if (!name) return fail_no_memory(run);
+  if (!name) return prof_i_sqlite_fail_no_memory(run->sink->target.path);
   prof_i_insert_put(w->scopes, (int64_t)id);
   prof_i_insert_put(w->scopes, (int64_t)run->thread + 1);
   prof_i_insert_put(w->scopes, name);
@@ -195,7 +183,7 @@ static int put_kernel(prof_i_export *run, const prof_i_export_event *event) {
   const uint32_t name = event->is_left_out ? 0 : name_of(run, event);
   const bool is_open = e->kind == PROF_EVENT_OPEN;
   if (event->is_left_out) return PROF_OK;
-  if (!name) return fail_no_memory(run);
+  if (!name) return prof_i_sqlite_fail_no_memory(run->sink->target.path);
   const uint64_t id = ++w->kernel_id;
   prof_i_work_links_work(&w->links, e, id);
   prof_i_insert_put(w->kernels, (int64_t)id);
@@ -232,7 +220,7 @@ static int put_step(prof_i_export *run, const prof_i_export_event *event) {
 static int put_instant(prof_i_export *run, const prof_i_export_event *event) {
   sqlite_writer *const w = run->state;
   const uint32_t name = name_of(run, event);
-  if (!name) return fail_no_memory(run);
+  if (!name) return prof_i_sqlite_fail_no_memory(run->sink->target.path);
   prof_i_insert_put(w->instants, (int64_t)run->thread + 1);
   prof_i_insert_put(w->instants, name);
   prof_i_insert_put_u64(w->instants, event->start_ns);
@@ -271,7 +259,7 @@ static int put_memory(prof_i_export *run, const prof_i_export_event *event) {
   prof_i_insert_put(w->memory, (int64_t)run->thread + 1);
   prof_i_insert_put(w->memory, memory->pool);
   prof_i_insert_put_u64(w->memory, event->start_ns);
-  prof_i_insert_put_text(w->memory, text_of(verb_name(memory->verb)));
+  prof_i_insert_put_text(w->memory, prof_i_text_from(verb_name(memory->verb)));
   prof_i_insert_put_u64(w->memory, memory->address);
   prof_i_insert_put_u64(w->memory, memory->bytes);
   prof_i_insert_put_u64(w->memory, memory->requested_bytes);
@@ -314,7 +302,8 @@ static int sqlite_counter(prof_i_export *run, prof_i_export_event *event) {
   }
   const uint32_t name = name_of(run, event);
   prof_i_insert_put(w->counters, (int64_t)run->thread + 1);
-  if (!name || !put_device(w, w->counters, event->event->device)) return fail_no_memory(run);
+  if (!name || !put_device(w, w->counters, event->event->device))
+    return prof_i_sqlite_fail_no_memory(run->sink->target.path);
   prof_i_insert_put(w->counters, name);
   prof_i_insert_put_u64(w->counters, event->start_ns);
   prof_i_insert_put_double(w->counters, event->event->value);
@@ -326,7 +315,7 @@ static int sqlite_counter(prof_i_export *run, prof_i_export_event *event) {
 static int sqlite_flow(prof_i_export *run, prof_i_export_event *event) {
   sqlite_writer *const w = run->state;
   const uint32_t name = name_of(run, event);
-  if (!name) return fail_no_memory(run);
+  if (!name) return prof_i_sqlite_fail_no_memory(run->sink->target.path);
   prof_i_insert_put(w->arrow_ends, (int64_t)run->thread + 1);
   prof_i_insert_put(w->arrow_ends, name);
   prof_i_insert_put_u64(w->arrow_ends, event->start_ns);
@@ -344,10 +333,10 @@ static int sqlite_thread(prof_i_export *run, const prof_trace_thread *thread) {
   prof_i_insert_put(w->threads, (int64_t)run->thread + 1);
   prof_i_insert_put_u64(w->threads, ids->is_elsewhere ? ids->pid : run->info.pid);
   prof_i_insert_put_u64(w->threads, thread->is_stream ? thread->stream : thread->tid);
-  put_clean(w, w->threads, text_of(thread->name));
+  put_clean(w, w->threads, prof_i_text_from(thread->name));
   const prof_device host = {.type = PROF_DEVICE_CPU};
   if (!put_device(w, w->threads, thread->is_stream ? thread->device : host))
-    return fail_no_memory(run);
+    return prof_i_sqlite_fail_no_memory(run->sink->target.path);
   prof_i_insert_put_u64(w->threads, ids->pid);
   prof_i_insert_put_u64(w->threads, ids->first);
   prof_i_insert_row(w->threads);
@@ -357,13 +346,13 @@ static int sqlite_thread(prof_i_export *run, const prof_trace_thread *thread) {
 /* ---- the head and the tail ---- */
 
 static void put_number(sqlite_writer *w, const char *key, int64_t value) {
-  prof_i_insert_put_text(w->metadata, text_of(key));
+  prof_i_insert_put_text(w->metadata, prof_i_text_from(key));
   prof_i_insert_put(w->metadata, value);
   prof_i_insert_row(w->metadata);
 }
 
 static void put_text(sqlite_writer *w, const char *key, prof_i_text text) {
-  prof_i_insert_put_text(w->metadata, text_of(key));
+  prof_i_insert_put_text(w->metadata, prof_i_text_from(key));
   put_clean(w, w->metadata, text);
   prof_i_insert_row(w->metadata);
 }
@@ -371,11 +360,11 @@ static void put_text(sqlite_writer *w, const char *key, prof_i_text text) {
 static void put_info(prof_i_export *run) {
   sqlite_writer *const w = run->state;
   const prof_trace_info *const info = &run->info;
-  put_text(w, "format", text_of("prof"));
+  put_text(w, "format", prof_i_text_from("prof"));
   put_number(w, "format_version", PROF_I_SQLITE_VERSION);
-  put_text(w, "prof_version", text_of(prof_version()));
-  put_text(w, "host", text_of(info->host));
-  put_text(w, "process_name", text_of(info->process_name));
+  put_text(w, "prof_version", prof_i_text_from(prof_version()));
+  put_text(w, "host", prof_i_text_from(info->host));
+  put_text(w, "process_name", prof_i_text_from(info->process_name));
   put_number(w, "pid", info->pid);
   put_number(w, "rank", info->rank);
   put_number(w, "world_size", info->world_size);
@@ -393,7 +382,7 @@ static void put_info(prof_i_export *run) {
 static void put_losses(prof_i_export *run) {
   sqlite_writer *const w = run->state;
   for (int i = 0; i < PROF_LOSS_COUNT; i++) {
-    prof_i_insert_put_text(w->losses, text_of(prof_loss_name(i)));
+    prof_i_insert_put_text(w->losses, prof_i_text_from(prof_loss_name(i)));
     prof_i_insert_put_u64(w->losses, run->info.lost_count[i]);
     prof_i_insert_row(w->losses);
   }
@@ -414,14 +403,14 @@ static bool put_pools(prof_i_export *run) {
   return true;
 }
 
-/* Frees the text. at_ns: NULL if it has no time. */
+/* Frees the text. at_ns: NULL: the mark has no time. */
 static int put_mark(sqlite_writer *w, const char *kind, const uint64_t *at_ns, char *text) {
   if (at_ns)
     prof_i_insert_put_u64(w->marks, *at_ns);
   else
     prof_i_insert_put_null(w->marks);
-  prof_i_insert_put_text(w->marks, text_of(kind));
-  put_clean(w, w->marks, text_of(text));
+  prof_i_insert_put_text(w->marks, prof_i_text_from(kind));
+  put_clean(w, w->marks, prof_i_text_from(text));
   prof_i_insert_row(w->marks);
   prof_free(text);
   return writer_status(w);
@@ -460,13 +449,13 @@ static int sqlite_begin(prof_i_export *run) {
   if (status != PROF_OK) return status;
   w->site_count = prof_i_trace_site_count(run->trace);
   w->site_names = calloc((size_t)w->site_count + 1, sizeof *w->site_names);
-  if (!w->site_names) return fail_no_memory(run);
+  if (!w->site_names) return prof_i_sqlite_fail_no_memory(run->sink->target.path);
   prof_i_sqlite_run(w->database, sqlite_tables);
   prepare_inserts(w);
   put_info(run);
   put_losses(run);
   put_text(w, "chrome_head", prof_i_event_text_head(&w->texts));
-  return put_pools(run) ? writer_status(w) : fail_no_memory(run);
+  return put_pools(run) ? writer_status(w) : prof_i_sqlite_fail_no_memory(run->sink->target.path);
 }
 
 static void put_links(sqlite_writer *w) {

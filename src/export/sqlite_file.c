@@ -1,10 +1,14 @@
-/* See sqlite_file.h. SQLite gets a file system (VFS) of its own, which has one file: the sink's
-   target. So SQLite creates no file, takes no lock, and sends no SIGXFSZ. */
+/* See sqlite_file.h. Gives SQLite a virtual file system (VFS) with one file, the sink's target. So
+   SQLite creates no file, takes no lock, and raises no SIGXFSZ. */
 #include "sqlite_file.h"
 
 #include <prof/status.h>
 
 #include "../base/log.h"
+
+int prof_i_sqlite_fail_no_memory(const char *path) {
+  return prof_i_fail(PROF_E_NO_MEMORY, "no memory to write '%s'", path);
+}
 
 #ifdef PROF_HAVE_SQLITE
 
@@ -33,7 +37,8 @@
   X(bind_text)              \
   X(bind_null)
 
-/* A statement of several rows takes half of the time, and a third with AUTOINCREMENT. */
+/* BATCH_ROWS: inserting several rows by one statement halves the time. In tables with AUTOINCREMENT
+   it takes a third. */
 enum { NAME_BYTES = 48, PATH_BYTES = 64, BATCH_ROWS = 32, SQL_BYTES = 2048 };
 
 typedef enum value_type { VALUE_NULL, VALUE_INTEGER, VALUE_DOUBLE, VALUE_TEXT } value_type;
@@ -73,7 +78,7 @@ struct prof_i_sqlite {
   int insert_count;
 };
 
-/* What SQLite opens. It is allocated by SQLite. */
+/* SQLite's open file. SQLite allocates it. */
 typedef struct open_file {
   sqlite3_file base;
   prof_i_sqlite *database;
@@ -81,13 +86,13 @@ typedef struct open_file {
 
 /* ---- failures ---- */
 
-/* A failure of the target has set its own status and text. */
+/* Stores the failure of a call of SQLite, unless the target has already stored its own. */
 static void fail_code(prof_i_sqlite *d, int code) {
   if (d->status != PROF_OK || code == SQLITE_OK) return;
   const char *const text = d->file ? d->errmsg(d->file) : d->errstr(code);
   switch (code & 0xff) {
     case SQLITE_NOMEM:
-      d->status = prof_i_fail(PROF_E_NO_MEMORY, "no memory to write '%s'", d->target->path);
+      d->status = prof_i_sqlite_fail_no_memory(d->target->path);
       return;
     case SQLITE_TOOBIG:
       d->status = prof_i_fail(PROF_E_TOO_LARGE, "cannot write '%s': a text is too long for SQLite",
@@ -104,7 +109,7 @@ static void fail_code(prof_i_sqlite *d, int code) {
 
 /* ---- batches of rows ---- */
 
-/* NULL: it failed. */
+/* Prepares the statement that inserts `rows` rows. NULL: it failed. */
 static sqlite3_stmt *prepare_rows(const prof_i_insert *insert, uint32_t rows) {
   prof_i_sqlite *const d = insert->database;
   char sql[SQL_BYTES];
@@ -248,7 +253,7 @@ static const sqlite3_io_methods file_methods = {.iVersion = 1,
 
 /* ---- the file system ---- */
 
-/* The database alone: journals are off, and temporary tables are in memory. */
+/* Opens the database only: there are no journals, and temporary tables are in memory. */
 static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags,
                     int *flags_out) {
   (void)name;
@@ -281,7 +286,7 @@ static int vfs_full_path(sqlite3_vfs *vfs, const char *name, int room, char *to)
   return SQLITE_OK;
 }
 
-/* SQLite's own file system: for its random numbers and times. */
+/* Registers the VFS. SQLite's default VFS provides random numbers and times. */
 static int set_vfs(prof_i_sqlite *d) {
   const sqlite3_vfs *const own = d->vfs_find(NULL);
   if (!own)
@@ -349,7 +354,7 @@ int prof_i_sqlite_open(prof_i_sink *sink, prof_i_sqlite **database_out) {
   int status = prof_i_sink_target(sink, &target);
   if (status != PROF_OK) return status;
   prof_i_sqlite *const d = calloc(1, sizeof *d);
-  if (!d) return prof_i_fail(PROF_E_NO_MEMORY, "no memory to write '%s'", target->path);
+  if (!d) return prof_i_sqlite_fail_no_memory(target->path);
   d->target = target;
   status = open_sqlite_library(d);
   if (status == PROF_OK) status = set_vfs(d);

@@ -11,7 +11,7 @@ int prof_i_work_links_init(prof_i_work_links *l, const prof_trace *trace) {
   if (status == PROF_OK && l->launches.count)
     l->links = calloc(l->launches.count, sizeof *l->links);
   if (status == PROF_OK && (l->links || !l->launches.count)) return PROF_OK;
-  return prof_i_fail(PROF_E_NO_MEMORY, "no memory for what %u scopes of devices belong to",
+  return prof_i_fail(PROF_E_NO_MEMORY, "no memory for the launches of %u scopes on devices",
                      l->launches.count);
 }
 
@@ -25,7 +25,8 @@ static bool scope_contains(const prof_i_link_scope *scope, uint64_t ns) {
   return scope->start_ns <= ns && ns <= scope->end_ns;
 }
 
-/* The innermost scope with that begin. Of several at one moment each gets its own. */
+/* The innermost scope with that begin. If several scopes begin at that time, each is returned
+   once. */
 static prof_i_link_scope *find_side(const prof_i_work_links *l, uint64_t at_ns) {
   for (uint32_t i = l->open_count; i > 0; i--) {
     prof_i_link_scope *const scope = &l->open_scopes[i - 1];
@@ -47,7 +48,7 @@ static prof_i_link_scope *find_launcher(const prof_i_work_links *l, uint64_t at_
   return found;
 }
 
-/* The launches before that time. All scopes that were open then have begun. */
+/* Links the launches before that time. All scopes that were open at these launches are known. */
 static void settle_before(prof_i_work_links *l, uint64_t ns) {
   for (; l->next < l->end && l->launches.items[l->next].at_ns < ns; l->next++) {
     const prof_i_launch *const launch = &l->launches.items[l->next];

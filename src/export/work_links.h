@@ -1,14 +1,14 @@
-/* Connects the work of devices with the scopes that launched it, for exporters in the order of time
-   that number their rows. A record belongs to the innermost scope that was open at its launch. If a
-   vendor's calls were open, it belongs to the outermost of them. The device's side of a scope
-   belongs to the scope with that begin. Called by sqlite.c and rpd.c. */
+/* Connects the work of devices with the scopes that launched it, for exporters that write events in
+   the order of time and number their rows. A record belongs to the innermost scope that was open at
+   its launch. If calls of the vendor were open, it belongs to the outermost one. The device's side
+   of a scope belongs to the scope with the same begin. Called by sqlite.c and rpd.c. */
 #ifndef PROF_EXPORT_WORK_LINKS_H
 #define PROF_EXPORT_WORK_LINKS_H
 
 #include "../analysis/launch.h"
 #include "exporter.h"
 
-/* Rows of the two sides of a launch. 0: that side is not written. */
+/* The rows of the host's side and the device's side of a launch. 0: the side is not written. */
 typedef struct prof_i_work_link {
   uint64_t scope_id, work_id;
 } prof_i_work_link;
@@ -23,7 +23,7 @@ typedef struct prof_i_link_scope {
 typedef struct prof_i_work_links {
   prof_i_launches launches;
   prof_i_work_link *links;        /* of each launch */
-  uint32_t next, end;             /* launches of the thread that have not come */
+  uint32_t next, end;             /* launches of the thread that are not yet linked */
   prof_i_link_scope *open_scopes; /* of the thread */
   uint32_t open_count, open_room;
 } prof_i_work_links;
@@ -32,11 +32,11 @@ typedef struct prof_i_work_links {
 int prof_i_work_links_init(prof_i_work_links *links, const prof_trace *trace);
 void prof_i_work_links_fini(prof_i_work_links *links);
 
-/* Before a thread's first event, and with UINT32_MAX after the last thread. */
+/* Call it before a thread's first event, and with UINT32_MAX after the last thread. */
 void prof_i_work_links_thread(prof_i_work_links *links, uint32_t thread);
-/* A scope of the host, at its begin. False: no memory. */
+/* Adds a scope of the host when it begins. False: no memory. */
 bool prof_i_work_links_scope(prof_i_work_links *links, const prof_event *event, uint64_t id);
-/* Work on a device, in the stream that is its thread. Returns the number of its launch;
+/* Adds work on a device; the current thread is its stream. Returns the number of its launch.
    UINT32_MAX: none. */
 uint32_t prof_i_work_links_work(prof_i_work_links *links, const prof_event *work, uint64_t id);
 

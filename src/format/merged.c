@@ -6,7 +6,7 @@
 #include "../base/hash.h"
 #include "layout.h"
 
-/* The most bytes of a part. Offsets behind it cannot overflow. */
+/* The largest size of a part. With this limit, offsets after it cannot overflow. */
 #define PART_BYTES_MAX (UINT64_C(1) << 60)
 
 static uint32_t header_check(const prof_i_merged_header *header) {

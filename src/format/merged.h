@@ -1,16 +1,16 @@
-/* Merged captures: one file with several whole captures, its parts. After the header page, each
+/* Merged captures: one file with several complete captures, its parts. After the header page, each
    part has a page with its head, then the bytes of its capture, then zeros up to the next page. A
    part may be packed. It keeps its own header and clock.
 
-   A reader goes from head to head, so a file that is cut loses only the end of its last parts.
-   Pure functions on memory. Called by src/live, which opens parts, and by prof merge. */
+   A reader goes from head to head. So a truncated file loses the end of one part, and all later
+   parts. Pure functions on memory. Called by src/live, which opens parts, and by prof merge. */
 #ifndef PROF_FORMAT_MERGED_H
 #define PROF_FORMAT_MERGED_H
 
 #include "header.h"
 
 enum {
-  PROF_I_MERGED_VERSION = 4, /* in the place of a capture's version */
+  PROF_I_MERGED_VERSION = 4, /* at the offset of a capture's version */
   PROF_I_MERGED_PAGE_BYTES = PROF_I_HEADER_BYTES,
   PROF_I_MERGED_PARTS_MAX = 4096,
   PROF_I_MERGED_UNALIGNED = 1 /* a flag: the hosts start together (prof merge --unaligned) */
@@ -23,7 +23,7 @@ typedef struct prof_i_merged_header {
   uint32_t version; /* PROF_I_MERGED_VERSION */
   uint32_t header_bytes;
   uint64_t zeros[3];
-  uint32_t unit_bytes; /* in the place of prof_i_header.unit_bytes: it shows the byte order */
+  uint32_t unit_bytes; /* at the offset of prof_i_header.unit_bytes, which shows the byte order */
   uint32_t part_count;
   uint32_t flags;
   uint32_t check; /* of part_count and flags */
@@ -31,7 +31,7 @@ typedef struct prof_i_merged_header {
 _Static_assert(offsetof(prof_i_merged_header, unit_bytes) == offsetof(prof_i_header, unit_bytes),
                "readers test the byte order by it");
 
-/* The begin of the page before a part. */
+/* The head of a part, at the begin of the page before the capture. */
 typedef struct prof_i_part_head {
   uint64_t magic;
   uint64_t offset; /* of this head */
@@ -44,16 +44,16 @@ typedef struct prof_i_part_head {
 prof_i_merged_header prof_i_merged_header_make(uint32_t part_count, uint32_t flags);
 prof_i_part_head prof_i_part_head_make(uint64_t offset, uint64_t bytes, uint32_t number);
 
-/* Whether the page is that of a merged capture. Its numbers may be damaged. */
+/* Whether the page is the header of a merged capture. Its fields may be damaged. */
 bool prof_i_is_merged(const void *page, uint64_t count);
 
-/* Whether part_count and flags are as they were written, and possible. */
+/* Whether part_count and flags match their check, and are in range. */
 bool prof_i_merged_header_is_whole(const prof_i_merged_header *header);
 
-/* Whether it is the head of a part at this offset. */
+/* Whether this is an undamaged head at this offset. */
 bool prof_i_part_head_is_whole(const prof_i_part_head *head, uint64_t offset);
 
-/* Offset of the head behind a part that begins there and has so many bytes. */
+/* The offset of the head after a capture with this offset and size. */
 static inline uint64_t prof_i_part_end(uint64_t offset, uint64_t bytes) {
   const uint64_t page = PROF_I_MERGED_PAGE_BYTES;
   return offset + (bytes + page - 1) / page * page;

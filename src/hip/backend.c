@@ -80,7 +80,7 @@ static struct {
   bool keeps_errors; /* the same: HIP 7 */
 } hip_device_list;
 
-/* Clears the error of a failed call of prof's, if there was none before. */
+/* Clears the error that a failed call of prof left, unless the program had one before. */
 static void hip_clear_error(void) {
   if (!hip_device_list.keeps_errors && hip.hipGetLastError) hip.hipGetLastError();
 }
@@ -110,8 +110,8 @@ static int result_of_hip(int32_t error) {
   }
 }
 
-/* Keeps a text such as "hipEventRecord: hipErrorInvalidHandle (400), invalid resource handle", in
-   the runtime's words, and returns the result that fits. */
+/* Stores a text such as "hipEventRecord: hipErrorInvalidHandle (400), invalid resource handle", in
+   the runtime's words. Returns the matching result. */
 static int hip_fail_call(const char *function, int32_t error) {
   if (is_hip_fatal(error))
     __atomic_store_n(&hip_fatal.error_code, error, __ATOMIC_RELAXED);
@@ -123,8 +123,9 @@ static int hip_fail_call(const char *function, int32_t error) {
                              is_hip_fatal(error) ? ": no more HIP in this process" : "");
 }
 
-/* Not OK after a call of prof's returned one of PROF_I_HIP_FATAL_ERRORS: HIP does nothing more in
-   this process, and prof calls it no more. The error is left to the program. Any thread. */
+/* Fails once a call has returned one of PROF_I_HIP_FATAL_ERRORS. After such an error HIP fails all
+   calls in this process, so prof makes no more. The error is not cleared, so the program sees it.
+   Any thread. */
 static int hip_check_fatal(void) {
   const int32_t error = __atomic_load_n(&hip_fatal.error_code, __ATOMIC_RELAXED);
   return error == 0 ? PROF_BACKEND_OK : hip_fail_call("an earlier call", error);
@@ -156,7 +157,7 @@ static int refuse_group(const char *path, const char *why) {
       path, why, group);
 }
 
-/* OK: one of them can be opened. Each device has one beside /dev/kfd. */
+/* Each device has a render node, besides /dev/kfd. OK: one of the nodes can be opened. */
 static int check_render_nodes(void) {
   char folder[PATH_BYTES], path[2 * PATH_BYTES], refused[2 * PATH_BYTES] = "";
   int result = PROF_BACKEND_NO_DEVICE, error = 0;
@@ -174,12 +175,12 @@ static int check_render_nodes(void) {
   if (result == PROF_BACKEND_OK) return result;
   return error ? refuse_group(refused, strerror(error))
                : prof_i_backend_fail(PROF_BACKEND_NO_DEVICE,
-                                     "%s has no renderD*, which HIP needs beside /dev/kfd: the "
+                                     "%s has no renderD*, which HIP needs besides /dev/kfd: the "
                                      "container was not given it",
                                      folder);
 }
 
-/* The runtime says "no device" of all of these. */
+/* The runtime reports "no device" for all of these causes. Finds the one that applies. */
 static int fail_no_hip_device(void) {
   char path[PATH_BYTES];
   device_path_of(path, "/dev/kfd");
@@ -204,8 +205,9 @@ static int hip_devices_probe(void) {
              : fail_no_hip_device();
 }
 
-/* NO_DEVICE with a reason, such as a missing /dev/kfd or no right to open it. Starts the runtime if
-   it was not started: the caller has a stream of it, or queries the devices. */
+/* Lists the devices. NO_DEVICE with a reason, such as a missing /dev/kfd or no permission to open
+   it. This call starts the runtime if necessary, so a caller must have a stream of it, or query the
+   devices. */
 static int hip_devices_list(void) {
   int32_t count = 0, version = 0;
   const int32_t error = hip.hipGetDeviceCount(&count);
@@ -219,8 +221,8 @@ static int hip_devices_list(void) {
 
 uint32_t prof_i_hip_devices_count(void) { return hip_device_list.count; }
 
-/* The number of the stream's device, or UINT32_MAX with a text. For a default stream, and with
-   runtimes before 6.0, this is the calling thread's current device. */
+/* The number of the stream's device. UINT32_MAX: an error, with a text. For a default stream, and
+   with runtimes before 6.0, this is the calling thread's current device. */
 static uint32_t hip_stream_device(prof_i_hip_stream stream) {
   enum { PER_THREAD = 2 }; /* hipStreamPerThread */
   const int is_default = (uintptr_t)stream <= PER_THREAD,
@@ -234,7 +236,7 @@ static uint32_t hip_stream_device(prof_i_hip_stream stream) {
   }
   if (device >= 0 && (uint32_t)device < hip_device_list.count) return (uint32_t)device;
   prof_i_backend_fail_text(PROF_BACKEND_INVALID,
-                           "the stream's device is not one of those that were listed");
+                           "the stream's device is not one of the listed devices");
   return UINT32_MAX;
 }
 

@@ -26,8 +26,8 @@ const prof_backend *const prof_i_built_in_backends[] = {
     &prof_i_opencl_backend, &prof_i_cuda_backend,   &prof_i_nvml_backend,
     &prof_i_hip_backend,    &prof_i_amdgpu_backend, NULL};
 
-/* What the libraries ask that vendors load into a program, libprof_cuda.so and libprof_hip.so
-   (inject): see the end of <prof/device.h>. */
+/* Called by libprof_cuda.so and libprof_hip.so (inject), which the vendors' runtimes load into a
+   program. See the end of <prof/device.h>. */
 
 void prof_i_prefer_devices_1(uint32_t wanted) { prof_i_control_prefer_devices(wanted); }
 

@@ -210,7 +210,8 @@ static int read_whole(prof_i_source *source, const prof_i_capture_bytes *of, con
   return PROF_OK;
 }
 
-/* A mapping begins at a page of the system, which may be larger than that of a merged capture. */
+/* A mapping must begin at a page of the system, which may be larger than a page of a merged
+   capture. */
 static int map_whole(prof_i_source *source, const prof_i_capture_bytes *of, const char *path) {
   const uint64_t lead = of->offset % (uint64_t)sysconf(_SC_PAGESIZE);
   unsigned char *const at = mmap(NULL, (size_t)(of->bytes + lead), PROT_READ, MAP_SHARED, of->fd,
@@ -349,7 +350,7 @@ static int find_part(prof_i_capture_bytes *of, const prof_i_parts *parts, uint32
   for (uint32_t i = 0; i < parts->count; i++)
     if (parts->items[i].number == number) return choose_part(of, &parts->items[i]);
   return prof_i_fail(PROF_E_NOT_FOUND,
-                     "cannot open %s: %u captures of %s can be read, and not this one", path,
+                     "cannot open %s: %u captures of %s can be read, but not this one", path,
                      parts->count, file);
 }
 
@@ -409,7 +410,7 @@ static int level_fail_errno(const char *path) {
   return prof_i_fail(prof_i_status_of_errno(error), "cannot switch %s: %s", path, strerror(error));
 }
 
-/* Never through a symbolic link: it may lead to a file that must not be written. */
+/* Does not follow a symbolic link, because its target may be a file that must not be changed. */
 static int open_capture_file(const char *path, int *fd_out) {
   struct stat about;
   const int fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);

@@ -1,5 +1,5 @@
-/* Finds the parts of merged captures. See parts.h. Nothing in the file is trusted: a head counts
-   only with its check and at its own offset. */
+/* Finds the parts of merged captures. See parts.h. The file is untrusted: a head is valid only if
+   its check matches and it is at the offset that it holds. */
 #define _GNU_SOURCE
 #include "parts.h"
 
@@ -24,7 +24,7 @@ static int parts_fail_errno(const char *what, const char *path) {
   return prof_i_fail(prof_i_status_of_errno(error), "%s %s: %s", what, path, strerror(error));
 }
 
-/* How many bytes were read, or -1 with errno. */
+/* Returns the number of bytes that were read, or -1 with errno. */
 static ssize_t read_at(int fd, void *to, size_t count, uint64_t offset) {
   ssize_t got;
   do got = pread(fd, to, count, (off_t)offset);
@@ -32,7 +32,7 @@ static ssize_t read_at(int fd, void *to, size_t count, uint64_t offset) {
   return got;
 }
 
-/* A part without its header page is lost: nothing of it can be read. */
+/* Adds a part. A part without its whole header page cannot be read, and counts as lost. */
 static int add_part(prof_i_parts *parts, const prof_i_part_head *head, uint64_t there) {
   const prof_i_part part = {.offset = head->offset + PROF_I_MERGED_PAGE_BYTES,
                             .bytes = head->bytes < there ? head->bytes : there,
@@ -45,7 +45,7 @@ static int add_part(prof_i_parts *parts, const prof_i_part_head *head, uint64_t 
   return PROF_OK;
 }
 
-/* Behind a damaged head, the next one is searched page by page. */
+/* Goes from head to head. After a damaged head, searches for the next one page by page. */
 static int walk_heads(int fd, const char *path, uint64_t count, prof_i_parts *parts) {
   const uint64_t page = PROF_I_MERGED_PAGE_BYTES;
   uint32_t next_number = 0;
@@ -66,7 +66,7 @@ static int walk_heads(int fd, const char *path, uint64_t count, prof_i_parts *pa
   return status;
 }
 
-/* header: NULL if it is damaged. Then how many parts there were is not known. */
+/* header: NULL if it is damaged. Then the number of parts is not known. */
 static void count_lost(const prof_i_merged_header *header, prof_i_parts *parts) {
   parts->all_count = parts->count ? parts->items[parts->count - 1].number + 1 : 0;
   if (header && header->part_count > parts->all_count) parts->all_count = header->part_count;
@@ -91,7 +91,7 @@ int prof_i_parts_find(int fd, const char *path, prof_i_parts *parts_out) {
   return status;
 }
 
-/* -1 and PROF_OK: it is no regular file, so it has no parts. */
+/* *fd_out is -1 with PROF_OK: the file is not a regular file, so it has no parts. */
 static int open_file(const char *path, int *fd_out) {
   struct stat about;
   *fd_out = -1;

@@ -1,6 +1,6 @@
 /* Captures in files. A file is one capture, or a merged one with several parts
-   (../format/merged.h). PATH#N is the path of part N, from 1 on. A file of that name comes
-   first. */
+   (../format/merged.h). PATH#N is the path of part N, from 1 on. If a file has that name, the path
+   is that file. */
 #ifndef PROF_LIVE_PARTS_H
 #define PROF_LIVE_PARTS_H
 
@@ -15,7 +15,7 @@ typedef struct prof_i_part {
 typedef struct prof_i_parts {
   prof_i_part *items;
   uint32_t count, room;
-  uint32_t all_count;  /* with those that are lost */
+  uint32_t all_count;  /* including lost ones */
   uint32_t lost_count; /* parts that cannot be found any more */
   bool is_merged;      /* false: the file is one capture, or none, and has no parts */
   bool is_unaligned;   /* its hosts start together */
@@ -28,8 +28,8 @@ int prof_i_parts_find(int fd, const char *path, prof_i_parts *parts_out);
 int prof_i_parts_open(const char *path, prof_i_parts *parts_out);
 void prof_i_parts_fini(prof_i_parts *parts);
 
-/* Reads the header of a merged capture. False: the file is another one, or its
-   header is damaged. */
+/* Reads the header of a merged capture. False: the file is not a merged capture, or its header is
+   damaged. */
 bool prof_i_parts_look(const char *path, prof_i_merged_header *header_out);
 
 /* Splits PATH#N. *number_out: from 0. False: the path has no such end, or does not fit. */
@@ -44,9 +44,9 @@ typedef struct prof_i_capture_bytes {
   uint64_t offset, bytes;
 } prof_i_capture_bytes;
 
-/* Opens a capture without reading it. The size of a file that is no part is set by
-   prof_i_capture_bytes_look(). The caller closes `fd`. A merged file with several parts is
-   refused with PROF_E_INVALID: its text says how to open one. */
+/* Opens a capture without reading it. If it is not a part, prof_i_capture_bytes_look() sets its
+   size. The caller closes `fd`. A merged file with several parts is refused with PROF_E_INVALID.
+   Its text says how to open one of them. */
 int prof_i_capture_bytes_open(const char *path, prof_i_capture_bytes *bytes_out);
 
 /* Reads the header. *is_finished_out: no process writes to these bytes any more, so they can be

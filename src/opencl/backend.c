@@ -329,8 +329,8 @@ static void opencl_own_let_go(prof_backend_self *self, void *kept) {
 
 /* ---- meters ---- */
 
-/* Memory in use, of listed devices that have cl_amd_device_attribute_query: no other query says
-   what is free. NO_DEVICE: there are not so many meters. */
+/* Meters of memory in use, for listed devices with cl_amd_device_attribute_query: only this
+   extension reports free memory. NO_DEVICE: no meter has this number. */
 enum { KIB = 1024, LEAST_US = 1000, EXTENSIONS_BYTES = 16384 };
 
 static const char memory_extension[] = "cl_amd_device_attribute_query";
@@ -340,7 +340,8 @@ static bool read_meter_info(const prof_i_opencl_device *device, uint32_t what, v
   return prof_i_opencl.clGetDeviceInfo(device->id, what, bytes, to, NULL) == 0;
 }
 
-/* Names separated by spaces. Without the extension the query's number may mean something else. */
+/* The extensions are names separated by spaces. On a device without the extension, the number of
+   the query may mean something else. */
 static bool has_extension(const prof_i_opencl_device *device) {
   static char words[EXTENSIONS_BYTES]; /* one thread at a time asks for meters */
   const size_t bytes = sizeof memory_extension - 1;
@@ -374,7 +375,7 @@ static int opencl_meters_metric(uint32_t number, prof_backend_metric *out) {
     snprintf(metric.unit, sizeof metric.unit, "B");
     return prof_i_vendor_copy_metric(out, &metric);
   }
-  return prof_i_backend_fail(PROF_BACKEND_NO_DEVICE, "no device %u says what of its memory is free",
+  return prof_i_backend_fail(PROF_BACKEND_NO_DEVICE, "no device %u reports its free memory",
                              number);
 }
 

@@ -1,6 +1,6 @@
-/* A stream of Arrow's as a PyCapsule, which libraries take by __arrow_c_stream__():
+/* Exports an Arrow stream as a PyCapsule, for __arrow_c_stream__():
    https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html
-   Needs none of the scopes of scope.c. */
+   Works without the initialization of scope.c. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <prof/python.h>
@@ -34,7 +34,7 @@ static void stream_destroy(struct ArrowArrayStream *stream) {
   free(stream);
 }
 
-/* A consumer takes the stream, and sets its release to NULL. The memory stays. */
+/* A consumer that moved the stream has set `release` to NULL. The struct must still be freed. */
 static void end_capsule(prof_i_py *capsule) {
   capsule_pointer *const get = find_pointer();
   struct ArrowArrayStream *const stream = get ? get(capsule, capsule_name) : NULL;

@@ -19,9 +19,9 @@ enum {
   MODULE_AT = 5
 };
 
-/* A C function, known by its address and its method: two methods of a type, or of two types, may
-   have one function. A method without an object is known by its descriptor. A reference to that is
-   kept: it lives as long as its class in any case. */
+/* A C function, identified by its address and its method, because several methods may share one
+   function. A method without an object is identified by its descriptor. A reference to the
+   descriptor is held; it lives as long as its class in any case. */
 typedef struct builtin {
   const void *key;                /* NULL: free */
   const prof_i_py_method *method; /* NULL: not known, or a descriptor */
@@ -162,7 +162,7 @@ static size_t hash_spread(uint64_t bits, unsigned count) {
   return (size_t)(bits * UINT64_C(0x9e3779b97f4a7c15) >> (64 - count));
 }
 
-/* NULL: it is not known. */
+/* The method of a callable. NULL: not known. */
 static inline const prof_i_py_method *method_of(prof_i_py *callable) {
   const prof_i_py_method *method = NULL;
   if (function_registry.has_methods)
@@ -181,7 +181,8 @@ static inline bool builtin_has_name(const builtin *b, const prof_i_py_method *me
 
 static inline size_t builtin_next(size_t at) { return (at + 1) & ((1u << BUILTIN_BITS) - 1); }
 
-/* The entry, or a free one. A dispatcher of many functions has one entry for all its methods. */
+/* The entry of this function and method, or a free entry. A dispatcher of many functions has one
+   entry for all its methods. */
 static inline builtin *builtin_find(const void *key, const prof_i_py_method *method) {
   for (size_t at = hash_spread((uintptr_t)key, BUILTIN_BITS);; at = builtin_next(at)) {
     builtin *const b = &function_registry.builtins[at];
@@ -191,8 +192,8 @@ static inline builtin *builtin_find(const void *key, const prof_i_py_method *met
   }
 }
 
-/* An entry of the same function and names with another method: methods may be made at run time.
-   f: NULL, excluded. The result is NULL if there is none. */
+/* The entry with the same function and names but another method, because programs may create
+   methods again at run time. f: NULL: excluded. Returns NULL if there is none. */
 static builtin *builtin_find_renewed(const void *key, const prof_i_py_method *method,
                                      const prof_i_function *f) {
   for (size_t at = hash_spread((uintptr_t)key, BUILTIN_BITS);; at = builtin_next(at)) {
@@ -204,7 +205,7 @@ static builtin *builtin_find_renewed(const void *key, const prof_i_py_method *me
   }
 }
 
-/* Of Python's answer; NULL: no memory. */
+/* Creates a function from the answer of Python's side. NULL: no memory. */
 static prof_i_function *new_builtin_function(prof_i_py *answer, bool is_descriptor) {
   prof_i_function *const f = calloc(1, sizeof *f);
   if (!f || !function_set_texts(f, answer, prof_i_category_of_c)) {
@@ -218,7 +219,7 @@ static prof_i_function *new_builtin_function(prof_i_py *answer, bool is_descript
   return f;
 }
 
-/* Adds an entry. No room: the other functions' site. */
+/* Adds an entry. If there is no room, returns the site that all further functions share. */
 static prof_i_function *builtin_add(const void *key, const prof_i_py_method *method,
                                     prof_i_py *held, prof_i_function *f) {
   char *const name = method ? strdup(method->name) : NULL;

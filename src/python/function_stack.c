@@ -207,8 +207,7 @@ static bool is_called_by_program(const prof_i_function *called, prof_i_py *frame
 }
 
 /* Whether the import system calls a function of the program: a finder of sys.meta_path, a path
-   hook, a loader. Installed packages have such hooks for all imports, which are support code here.
-   frame: of the call. */
+   hook or a loader. Hooks of installed packages count as support code. frame: of the call. */
 static bool is_import_hook(const prof_i_function *called, prof_i_py *frame) {
   static const char importer[] = "<frozen importlib";
   if (called->is_support || called->function_kind != PROF_I_FUNCTION_ORDINARY ||
@@ -261,9 +260,9 @@ PROF_I_COLD void prof_i_function_begin_special(const prof_i_py *of, prof_i_funct
   if (number && start) keep_module(s, number);
 }
 
-/* ---- code of values that prof runs ---- */
+/* ---- methods of values that prof calls ---- */
 
-static const char own_call[] = "own"; /* its address is that of a call */
+static const char own_call[] = "own"; /* its address marks such a call on the stack */
 
 bool prof_i_python_functions_begin_own(const prof_i_py **around_out) {
   if (!NOW.is_on || !prof_i_function_stack_prepare(true)) return false;
@@ -276,7 +275,7 @@ bool prof_i_python_functions_begin_own(const prof_i_py **around_out) {
   return true;
 }
 
-/* Code of the value may have ended the tracing, and begun another. */
+/* The method may have ended the tracing, and started it again. */
 void prof_i_python_functions_end_own(const prof_i_py *around) {
   if (!HERE) return;
   HERE->own_frame = around;

@@ -78,7 +78,7 @@ typedef struct prof_i_function_stack {
   size_t module_count, module_room;
   uint64_t stamp; /* of prof_i_functions_now, when the stack was last checked */
   uint64_t epoch; /* the same */
-  /* where prof runs code of a value (own_calls.c): the frame that has called prof, borrowed */
+  /* While prof calls a method of a value (own_calls.c): the frame that called prof, borrowed. */
   const prof_i_py *own_frame;
   size_t count, room;
   prof_i_function_call calls[];

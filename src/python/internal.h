@@ -25,9 +25,9 @@ bool prof_i_py_add_pair(prof_i_py *key, prof_i_py *value, prof_arg *item,
                         prof_i_py_references *held);
 void prof_i_py_release(const prof_i_py_references *held);
 
-/* ---- own_calls.c: code of values that prof runs ---- */
+/* ---- own_calls.c: methods of values that prof calls ---- */
 
-/* A tensor of PyTorch, or of a class that is derived from it. */
+/* Whether the value is a PyTorch tensor, or of a derived class. */
 bool prof_i_py_is_tensor(prof_i_py *value);
 /* "float32[2, 3]". NULL: an error is pending. */
 prof_i_py *prof_i_py_new_tensor_text(prof_i_py *tensor);
@@ -36,9 +36,8 @@ typedef struct prof_i_py_own_call {
   bool is_marked, is_silent;
   const prof_i_py *frame_around; /* of the own call around this one */
 } prof_i_py_own_call;
-/* From here to the end this thread runs code of the value on behalf of prof: its method of that
-   name, "__str__" or "__float__". NULL: code of PyTorch alone. An error may be pending
-   afterwards. */
+/* Until the matching end, this thread calls a method of the value on behalf of prof. method:
+   "__str__" or "__float__"; NULL: only code of PyTorch runs. An error may be pending afterwards. */
 prof_i_py_own_call prof_i_py_own_call_begin(prof_i_py *value, const char *method);
 void prof_i_py_own_call_end(prof_i_py_own_call call);
 

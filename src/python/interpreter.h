@@ -128,10 +128,10 @@ typedef struct prof_i_python_given {
 typedef struct prof_i_python_functions_given {
   size_t size;
   prof_i_py *names; /* a dict, for what is made */
-  /* A callable (frame) -> `import`, `own`: prof's code, or `silent`: prof's code, of which all that
-     it calls is left out. Of code that is left out, None: support code, or `program`: other code.
-     Of all other: (name, function, file, line, whether it is support code). A sixth element means a
-     call of an nn.Module. It says whether the call is a function if module_call returns None. */
+  /* A callable (frame) -> `import`; `own`: code of prof; `silent`: code of prof whose calls are not
+     recorded. For code that is left out, it returns None (support code) or `program`. Otherwise it
+     returns (name, function, file, line, whether it is support code). A sixth element means a call
+     of an nn.Module. It says whether the call is a function if module_call returns None. */
   prof_i_py *judge;
   prof_i_py *import_name; /* a callable (frame) -> str, for frames of the kind `import` */
   /* a callable (frame) -> (name, the name's address, number, index in its class), for a call of an
@@ -164,12 +164,12 @@ static inline bool prof_i_py_is_interrupted(void) {
   return prof_i_python_now.PyErr_Occurred() != NULL;
 }
 
-/* By its real type, not by __class__. No Python code runs. */
+/* Checks the real type, not __class__. Runs no Python code. */
 bool prof_i_py_is_instance(prof_i_py *object, prof_i_py *type);
 
-/* Queries Python's side. NULL and a pending error: it was interrupted. NULL without an error: it
-   failed, e.g. by a recursion limit, which is ignored. Signal handlers run inside of it, too. A
-   second query distinguishes their exceptions from its own. */
+/* Calls Python's side. NULL with a pending error: it was interrupted. NULL without an error: it
+   failed, for example at the recursion limit, which is ignored. Signal handlers may run inside of
+   it. A second call distinguishes their exceptions from its own. */
 prof_i_py *prof_i_py_query(prof_i_py *callable, prof_i_py *object);
 
 /* How many frames a scope records. While functions are traced it records none, because the open
@@ -196,9 +196,9 @@ prof_i_py_text prof_i_py_text_of(prof_i_py *string);
    An error may be pending afterwards. */
 void prof_i_python_functions_stacks(bool are_wanted);
 
-/* From here to the end this thread's calls are made on behalf of prof, but for those of functions
-   of the program. Such parts may be nested: the end gets what the begin gave in *around_out. False:
-   functions are not traced, and there is no end. An error may be pending afterwards. */
+/* Until the matching end, this thread's calls are made on behalf of prof, except for calls of
+   functions of the program. Calls may be nested: pass the value of *around_out to the end. False:
+   functions are not traced, so do not call the end. An error may be pending afterwards. */
 bool prof_i_python_functions_begin_own(const prof_i_py **around_out);
 void prof_i_python_functions_end_own(const prof_i_py *around);
 

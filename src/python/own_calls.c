@@ -1,8 +1,7 @@
-/* Code of values that prof runs: str() of an argument, float() of a counter's value. The program
-   did not ask for it. So functions of the standard library, of torch and of C that it calls are not
-   recorded, and neither are PyTorch's operators. Code of the program stays recorded, with what it
-   calls. A tensor of PyTorch is recorded by its type and shape: its values are not read. Under the
-   GIL. */
+/* Methods of values that prof calls: str() of an argument, float() of a counter's value. The
+   program did not call them. So their calls of the standard library, torch and C are not recorded,
+   and neither are PyTorch's operators. Functions of the program are recorded with all their calls.
+   A PyTorch tensor is recorded as its type and shape: its values are not read. Under the GIL. */
 #include <prof/python.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +12,7 @@
 #define PY prof_i_python_now
 
 static struct {
-  prof_i_py *torch, *tensor; /* own references: the module, and its class Tensor; NULL: not met */
+  prof_i_py *torch, *tensor; /* own references: the module, and its class Tensor; NULL: not seen */
   /* switches libprof_torch.so's callbacks off and on in this thread; NULL: there are none */
   void (*silence)(int by);
 } own_calls;
@@ -29,7 +28,7 @@ static bool is_class(prof_i_py *object) {
   return is;
 }
 
-/* The module may be replaced, as a test may do. Called without a pending error. */
+/* Called again if the module is replaced, for example by a test. Called without a pending error. */
 static PROF_I_COLD void find_tensor_class(prof_i_py *torch) {
   prof_i_py *found = PY.PyObject_GetAttrString(torch, "Tensor");
   if (!found && !PY.PyErr_ExceptionMatches(PY.given.exception)) return; /* interrupted */
@@ -53,7 +52,7 @@ bool prof_i_py_is_tensor(prof_i_py *value) {
   return torch == own_calls.torch && prof_i_py_is_instance(value, own_calls.tensor);
 }
 
-/* Appends to a text; what does not fit is left out. */
+/* Appends to a text. If `text` does not fit, it is left out. */
 static size_t text_append(char *to, size_t used, size_t room, const char *text) {
   const int bytes = snprintf(to + used, room - used, "%s", text);
   return bytes > 0 && (size_t)bytes < room - used ? used + (size_t)bytes : used;
@@ -98,7 +97,7 @@ prof_i_py *prof_i_py_new_tensor_text(prof_i_py *tensor) {
   return is_made ? PY.PyUnicode_FromString(text) : NULL;
 }
 
-/* ---- the code of other values ---- */
+/* ---- methods of other values ---- */
 
 /* Whether the value's method of that name is a function of the program. */
 static bool is_method_of_program(prof_i_py *value, const char *method) {

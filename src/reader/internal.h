@@ -10,7 +10,7 @@
 
 int prof_i_trace_take(prof_trace **trace_out); /* prof_get(), src/live/own_snapshot.c */
 void prof_i_trace_destroy(prof_trace *trace);
-/* One owner more. Each owner destroys the trace once; the last one frees it. */
+/* Adds an owner. Each owner destroys the trace once; the last one frees it. */
 prof_trace *prof_i_trace_share(const prof_trace *trace);
 
 int prof_i_cursor_create(const prof_trace *trace, prof_cursor **cursor_out);

@@ -19,7 +19,7 @@
 #include "capture.h"
 
 enum {
-  /* The most plain bytes for each byte of the file: a small file cannot claim terabytes. */
+  /* The most plain bytes for each byte of the file, so that a small file cannot claim terabytes. */
   PLAIN_PER_PACKED_MAX = 8192,
   /* The most bytes that failed checks read, as a multiple of the file's size. */
   FAILED_PER_FILE_MAX = 4

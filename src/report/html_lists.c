@@ -82,7 +82,7 @@ static row_name *make_row_names(const prof_i_html *html) {
   return names;
 }
 
-/* -1: the row's scopes have the common number of many names. */
+/* The number of the row's name. -1: the row has the number that many names share. */
 static int64_t find_row_name(const row_name *names, uint32_t count, const prof_row *row) {
   const row_name wanted = {(char *)row->name, (char *)row->category, 0};
   const row_name *const found =
@@ -178,7 +178,7 @@ typedef struct flame_bound {
   uint32_t tie_count;
 } flame_bound;
 
-/* Searches `least` to the last bit, because many paths may have the same value. */
+/* Searches `least` with full precision, because many paths may have the same value. */
 static flame_bound find_bound(const flame_value *values, uint32_t count) {
   double low = values[0].total / 1e12, high = 2 * values[0].total;
   if (count_above(values, count, low) <= PROF_I_HTML_PATHS_MAX)

@@ -66,11 +66,11 @@ int prof_i_target_open(prof_i_target *target, const char *path, bool must_be_new
 int prof_i_target_open_live(prof_i_target *target, const char *path);
 int prof_i_target_write(prof_i_target *target, const void *bytes, size_t count);
 /* Lets the kernel copy bytes of a file. *copied_out: fewer than `count` if it cannot copy the rest,
-   or if the file is shorter. Then prof_i_target_write() may write the rest, or says why not. */
+   or if the file is shorter. Then write the rest with prof_i_target_write(). */
 int prof_i_target_copy(prof_i_target *target, int fd, uint64_t offset, uint64_t count,
                        uint64_t *copied_out);
-/* Of a target that is no pipe or device: bytes at any place of the file. A read may return fewer
-   bytes, at the file's end. */
+/* Write or read bytes at any offset. Not for a pipe or a device. At the end of the file a read
+   returns fewer bytes. */
 int prof_i_target_write_at(prof_i_target *target, const void *bytes, size_t count, uint64_t at);
 int prof_i_target_read_at(const prof_i_target *target, void *bytes, size_t count, uint64_t at,
                           size_t *read_out);
@@ -119,8 +119,8 @@ void prof_i_sink_flush(prof_i_sink *sink);
 void prof_i_sink_keep_private(prof_i_sink *sink);
 int prof_i_sink_open_memory(prof_i_sink *sink, size_t limit_bytes);
 
-/* The target of a file sink, for a format that writes at any place, as a database. Nothing else is
-   written into the sink then. Fails for a pipe, a device, gzip and memory. */
+/* The target of a file sink, for a format that writes at any offset, such as a database. Then
+   nothing else may write into the sink. Fails for a pipe, a device, gzip and memory. */
 int prof_i_sink_target(prof_i_sink *sink, prof_i_target **target_out);
 
 /* Closes a file sink. The file takes its name if nothing has failed; else the failure is returned
@@ -146,8 +146,8 @@ static inline void prof_i_sink_advance(prof_i_sink *sink, const char *end) {
   sink->next += end - sink->next;
 }
 
-/* Copies bytes of a file, and returns how many: fewer than `count` if the file is shorter, cannot
-   be read (errno is not 0), or if the sink has failed. Of a plain file sink alone. */
+/* Copies bytes of a file, and returns their number. It is less than `count` if the file is shorter,
+   cannot be read (errno is not 0), or if the sink has failed. Only for a plain file sink. */
 uint64_t prof_i_sink_copy(prof_i_sink *sink, int fd, uint64_t offset, uint64_t count);
 
 /* Any number of bytes, as they are. */
@@ -163,8 +163,8 @@ void prof_i_sink_csv_bare(prof_i_sink *sink, const char *text);
 /* without the quotes */
 void prof_i_sink_csv_part(prof_i_sink *sink, const char *text, size_t bytes);
 
-/* A frame of folded stacks, without separators of frames and lines: ';' becomes ':', and a control
-   character a blank. U+FFFD as above. */
+/* A frame of folded stacks. Separators are replaced: ';' by ':', and control characters by spaces.
+   U+FFFD as above. */
 void prof_i_sink_frame(prof_i_sink *sink, const char *text, size_t bytes);
 
 /* Pieces of JSON: a string in quotes out of any bytes (text.h), and numbers. */

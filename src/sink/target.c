@@ -201,8 +201,9 @@ static int open_folder(prof_i_target *target) {
   return error == 0 ? PROF_OK : target_fail(target, "create", error, "");
 }
 
-/* The file that is replaced has this mode. Somebody else's file can only take rights away: who may
-   write here must not choose who reads ours. A link that is replaced has no mode of its own. */
+/* Copies the mode of the file that is replaced. The mode of another user's file can only remove
+   permissions, because its owner must not choose who reads our file. A replaced link has no mode of
+   its own. */
 static void keep_mode(const prof_i_target *target) {
   struct stat old, now;
   if (fstatat(target->folder.fd, target->name, &old, AT_SYMLINK_NOFOLLOW) != 0 ||
@@ -212,8 +213,8 @@ static void keep_mode(const prof_i_target *target) {
   (void)fchmod(target->file.fd, old.st_mode & allowed);
 }
 
-/* A file in place of a link in /dev, such as /dev/stderr, would break the machine. Folders in it,
-   such as /dev/shm, have files. */
+/* Whether the file would be directly in /dev, where replacing a link such as /dev/stderr would
+   break the machine. Its subfolders, such as /dev/shm, are allowed. */
 static bool is_device_folder(const prof_i_target *target) {
   struct stat devices;
   return stat("/dev", &devices) == 0 && devices.st_dev == target->folder.device &&
@@ -316,7 +317,7 @@ static int fail_write(const prof_i_target *target, int error) {
   return target_fail(target, "write", error, more);
 }
 
-/* Before bytes are written up to end_bytes of the file. */
+/* Checks the descriptor and the size limit before bytes are written up to end_bytes. */
 static int check_write(const prof_i_target *target, uint64_t end_bytes) {
   if (!file_is_still_ours(&target->file))
     return prof_i_fail(PROF_E_IO,
@@ -329,7 +330,7 @@ static int check_write(const prof_i_target *target, uint64_t end_bytes) {
                      target->path, (unsigned long long)limit);
 }
 
-/* By number: older C libraries lack the function. */
+/* Uses the system call, because older C libraries lack the function. */
 static ssize_t copy_range(int from, off_t *offset, int to, size_t count) {
 #ifdef SYS_copy_file_range
   return (ssize_t)syscall(SYS_copy_file_range, from, offset, to, NULL, count, 0u);

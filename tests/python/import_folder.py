@@ -1,28 +1,13 @@
 """What the tests of prof import share: a folder, the command, and what a trace becomes there."""
 
 import json
-import os
-import subprocess
 
-from folder import Folder
-from hang_guard import HANG_SECONDS
+from folder import CommandFolder
 
 import prof
 
-COMMAND = os.path.abspath(os.path.join(os.environ.get("PROF_TEST_BUILD_DIR", "build/dev"), "prof"))
-HAS_COMMAND = os.access(COMMAND, os.X_OK)
 
-
-class ImportFolder(Folder):
-    def command(self, *words):
-        return subprocess.run(
-            [COMMAND, *words],
-            capture_output=True,
-            text=True,
-            timeout=HANG_SECONDS,
-            cwd=self.folder,
-        )
-
+class ImportFolder(CommandFolder):
     def imported(self, content, output="t.prof"):
         with open(self.path("t.json"), "wb") as f:
             f.write(content if isinstance(content, bytes) else content.encode())

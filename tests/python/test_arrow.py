@@ -1,5 +1,5 @@
-"""A trace as columns. pyarrow, pandas, polars and DuckDB read the files of `prof dump` and of
-Trace.dump(). Their rows are those of the capture's CSV."""
+"""Traces as columns: pyarrow, pandas, polars and DuckDB read the files of `prof dump` and of
+Trace.dump(). The rows are compared with the CSV of the capture."""
 
 import csv
 import glob
@@ -89,7 +89,7 @@ class Folder(unittest.TestCase):
         return os.path.join(cls.folder, name)
 
     def dump(self, *words, **environment):
-        """The command's status, and what it said."""
+        """Returns the exit status and the messages of the command."""
         done = subprocess.run(
             [_import.command(), "dump", *words],
             env={**os.environ, "PROF_PYTHON_PROGRAM": sys.executable, **environment},
@@ -326,7 +326,7 @@ class Files(Folder):
         self.assertEqual(sum(row["kind"] == "counter" for row in found), 300)
         self.assertRegex(said, r"is filtered: \d+ of \d+ scopes are left out")
 
-    def test_nothing_that_passes_is_status_3_and_no_file(self):
+    def test_if_no_event_passes_the_status_is_3_and_there_is_no_file(self):
         for words in (("--name", "no such"), ("--from", "1000s")):
             with self.subTest(words=words):
                 status, said = self.dump(self.capture, "-o", self.path("none.parquet"), *words)
@@ -352,13 +352,13 @@ class Files(Folder):
         self.assertEqual(status, 0, said)
         self.assertTrue(os.path.exists(self.path(f"p-{self.trace.info().pid}.parquet")))
 
-    def test_what_cannot_be_written_leaves_no_file(self):
+    def test_a_failed_write_leaves_no_file(self):
         status, said = self.dump(self.capture, "-o", self.path("no/such.parquet"))
         self.assertEqual(status, 1)
         self.assertIn("such.parquet", said)
         os.mkfifo(self.path("fifo.parquet"))
         status, said = self.dump(self.capture, "-o", self.path("fifo.parquet"))
-        self.assertEqual((status, "to files alone" in said), (2, True), said)
+        self.assertEqual((status, "to regular files only" in said), (2, True), said)
         with self.assertRaisesRegex(ValueError, "stacks"):
             self.trace.dump(self.path("s.parquet"), stacks=True)
         self.assertEqual(glob.glob(self.path("s.parquet*")), [])
@@ -391,7 +391,7 @@ class Files(Folder):
         self.assertEqual(glob.glob(target + "*"), [])
 
     def test_the_command_takes_python_with_it(self):
-        """A signal to the command alone ends the Python that it waits for."""
+        """A signal to the command only also ends the Python process that it waits for."""
         python = self.path("python")
         with open(python, "w", encoding="utf-8") as f:
             f.write(

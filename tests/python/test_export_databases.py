@@ -1,5 +1,5 @@
-"""prof dump to x.db and x.rpd, against sqlite3 alone, the CSV of the same capture, and the way back
-through prof import."""
+"""prof dump to x.db and x.rpd. sqlite3 reads the files, the rows are compared with the CSV of the
+same capture, and prof import reads them back."""
 
 import collections
 import csv
@@ -14,9 +14,9 @@ import unittest
 
 import amd_databases
 import import_traces
+from folder import COMMAND, HAS_COMMAND
 from hang_guard import HANG_SECONDS
 from import_databases import Database
-from import_folder import COMMAND, HAS_COMMAND
 
 import prof
 
@@ -139,11 +139,11 @@ class Written(Database):
             self.assertEqual(self.ask("PRAGMA foreign_key_check", output), [])
             self.assertEqual(self.ask("PRAGMA journal_mode", output), [("delete",)])
 
-    def test_a_way_through_a_database_changes_no_table(self):
+    def test_dump_to_a_database_and_import_change_no_table(self):
         for seed in range(SEEDS):
             self.same_after(self.random(seed), ("",))
 
-    def test_a_way_through_a_database_changes_no_table_of_other_tools_traces(self):
+    def test_dump_to_a_database_and_import_change_no_table_of_other_tools_traces(self):
         for name, content in import_traces.TRACES.items():
             with self.subTest(name):
                 self.imported_trace(content)
@@ -190,7 +190,7 @@ class Written(Database):
             self.assertEqual(found, ["open"], output)
             self.assertEqual(self.table("back.prof"), self.table("json.prof"), output)
 
-    def test_hostile_names_are_what_they_were(self):
+    def test_hostile_names_are_unchanged(self):
         capture = self.recorded()
         for output, query in (
             ("out.db", "SELECT name FROM scopes"),
@@ -334,7 +334,7 @@ class Written(Database):
             self.assertIn("40000", done.stderr)
             self.assertEqual(self.files(), before)
 
-    def test_what_is_no_regular_file_is_refused(self):
+    def test_an_output_that_is_not_a_regular_file_is_refused(self):
         capture = self.random()
         for output, words in (
             ("/dev/stdout", ("--format", "sqlite")),

@@ -3,7 +3,7 @@
 import json
 import unittest
 
-from import_folder import HAS_COMMAND
+from folder import HAS_COMMAND
 from import_traces import arrow, call, event, kernel, x
 from test_import_rules import RuleFolder
 

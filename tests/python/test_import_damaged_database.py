@@ -13,8 +13,8 @@ import threading
 import unittest
 
 import amd_databases
+from folder import HAS_COMMAND
 from import_databases import Database, scopes
-from import_folder import HAS_COMMAND
 
 import prof
 

@@ -5,7 +5,8 @@ import json
 import re
 import unittest
 
-from import_folder import HAS_COMMAND, ImportFolder
+from folder import HAS_COMMAND
+from import_folder import ImportFolder
 from import_traces import TRACES, event, named, row_named, text_of, x
 
 AS_HOST = "taken: {} taken as the host's: a device's name of their process is unknown or came late"

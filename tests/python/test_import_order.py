@@ -6,7 +6,8 @@ import json
 import random
 import unittest
 
-from import_folder import HAS_COMMAND, ImportFolder
+from folder import HAS_COMMAND
+from import_folder import ImportFolder
 from import_traces import call, event, kernel, x
 
 ALONE = "not taken: {} ends without a begin (ph E, e, F)"

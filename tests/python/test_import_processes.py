@@ -4,7 +4,8 @@ back."""
 import json
 import unittest
 
-from import_folder import HAS_COMMAND, ImportFolder
+from folder import HAS_COMMAND
+from import_folder import ImportFolder
 from import_traces import arrow, call, kernel, named, x
 
 LONG = "rank 2, which has a very long name"

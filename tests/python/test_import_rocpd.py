@@ -6,8 +6,8 @@ import unittest
 
 import amd_databases
 from amd_databases import Rocpd
+from folder import HAS_COMMAND
 from import_databases import ROCM, Database, launch_of, of_kind, row, scopes
-from import_folder import HAS_COMMAND
 
 SEEDS = 16
 SUFFIX = "_0198a0b1_c2d3"

@@ -4,8 +4,8 @@ import collections
 import unittest
 
 import amd_databases
+from folder import HAS_COMMAND
 from import_databases import ROCM, Database, launch_of, of_kind, row, scopes
-from import_folder import HAS_COMMAND
 
 SEEDS = 24
 CUDA = 2

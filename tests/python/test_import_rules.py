@@ -8,8 +8,9 @@ import subprocess
 import sys
 import unittest
 
+from folder import HAS_COMMAND
 from hang_guard import HANG_SECONDS
-from import_folder import HAS_COMMAND, ImportFolder
+from import_folder import ImportFolder
 from import_traces import TRACES, event, named, text_of, x
 
 import prof

@@ -4,7 +4,8 @@ kept in the capture. And of nothing else: an export of prof that is taken back h
 import json
 import unittest
 
-from import_folder import HAS_COMMAND, ImportFolder
+from folder import HAS_COMMAND
+from import_folder import ImportFolder
 from import_traces import arrow, event, named, x
 
 NOT_UTF8 = "taken: {} texts that are no UTF-8: exports have U+FFFD there"

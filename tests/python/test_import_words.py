@@ -4,7 +4,8 @@ import gzip
 import json
 import unittest
 
-from import_folder import HAS_COMMAND, ImportFolder
+from folder import HAS_COMMAND
+from import_folder import ImportFolder
 from import_traces import x
 
 STEPS = [x(f"ProfilerStep#{i}", i * 100, 100, args={"step mark": i}) for i in range(2)]

@@ -12,10 +12,10 @@ import sys
 import tempfile
 import unittest
 
+from folder import COMMAND, HAS_COMMAND, CommandFolder
 from hang_guard import HANG_SECONDS
 from perfetto_file import Slice, decode
 
-COMMAND = os.path.abspath(os.path.join(os.environ.get("PROF_TEST_BUILD_DIR", "build/dev"), "prof"))
 RECORD = """
 import prof, threading
 def work():
@@ -92,8 +92,8 @@ def wall_width_ns(path):
     return [struct.unpack_from("<Q", data, at + 64)[0] for at in clock_records(data)][-1]
 
 
-@unittest.skipUnless(os.path.exists(COMMAND), "the prof command is not built")
-class Merge(unittest.TestCase):
+@unittest.skipUnless(HAS_COMMAND, "the prof command is not built")
+class Merge(CommandFolder):
     @classmethod
     def setUpClass(cls):
         folder = tempfile.TemporaryDirectory()
@@ -114,31 +114,15 @@ class Merge(unittest.TestCase):
             )
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
+        super().setUp()
         for rank in range(3):
             with open(os.path.join(self.base, f"{rank}.prof"), "rb") as f:
                 data = f.read()
             with open(self.path(f"{rank}.prof"), "wb") as f:
                 f.write(data)
 
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
-    def run_prof(self, *words, status=0):
-        done = subprocess.run(
-            [COMMAND, *words],
-            capture_output=True,
-            text=True,
-            timeout=HANG_SECONDS,
-            cwd=self.folder,
-        )
-        self.assertEqual(done.returncode, status, done.stderr)
-        return done.stderr
-
     def merge(self, *words, output="all.pftrace"):
-        said = self.run_prof("merge", "-o", output, *words)
+        _, said = self.run_prof("merge", "-o", output, *words)
         return decode(self.path(output)), said
 
     def slices_of(self, name, process, start_unix_ns, pid=None):
@@ -229,7 +213,7 @@ class Merge(unittest.TestCase):
     def test_hosts_that_did_not_record_together_are_refused_without_unaligned(self):
         change_header(self.path("1.prof"), host="other", boot_id="b" * 36)
         move_wall_clock(self.path("1.prof"), 3600 * SECOND)
-        said = self.run_prof("merge", "-o", "all.pftrace", "0.prof", "1.prof", status=1)
+        _, said = self.run_prof("merge", "-o", "all.pftrace", "0.prof", "1.prof", status=1)
         self.assertRegex(said, r"host 'other' begin 36\d\d\.\d{6} s after those of host")
         self.assertIn("--unaligned", said)
         self.assertFalse(os.path.exists(self.path("all.pftrace")))
@@ -285,7 +269,7 @@ class Merge(unittest.TestCase):
         self.assertEqual(len(merged.slices), 800)
         self.assertIn("4 captures", said)
         os.makedirs(self.path("empty"))
-        said = self.run_prof("merge", "-o", "x.pftrace", "empty", status=1)
+        _, said = self.run_prof("merge", "-o", "x.pftrace", "empty", status=1)
         self.assertIn("no capture (*.prof, rank-*/*.prof) in the folder 'empty'", said)
 
     def test_one_capture_is_as_prof_dump_writes_it(self):
@@ -301,7 +285,7 @@ class Merge(unittest.TestCase):
         with open(self.path("cut.prof"), "wb") as f:
             f.write(b"prof\r\n\x1a\n" + bytes(100))
         for name in ("cut.prof", "none.prof"):
-            said = self.run_prof("merge", "-o", "all.pftrace", "0.prof", name, status=1)
+            _, said = self.run_prof("merge", "-o", "all.pftrace", "0.prof", name, status=1)
             self.assertIn(name, said)
         with open(self.path("all.pftrace")) as f:
             self.assertEqual(f.read(), "old")
@@ -317,7 +301,7 @@ class Merge(unittest.TestCase):
             (["-o", "x.pftrace", "0.prof", "./0.prof"], 1, "are one file"),
             (["-o", "x.pftrace", "0.prof", "same.prof"], 1, "are one file"),
         ):
-            self.assertIn(text, self.run_prof("merge", *words, status=status), words)
+            self.assertIn(text, self.run_prof("merge", *words, status=status)[1], words)
         self.assertFalse(os.path.exists(self.path("x.pftrace")))
 
     def test_memory_does_not_grow_with_the_captures(self):

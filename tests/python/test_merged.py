@@ -1,5 +1,5 @@
-"""prof merge -o all.prof: a merged capture is read as its captures are read together, by every
-command, and each of its parts as the capture that it was."""
+"""prof merge -o all.prof: every command prints the same for a merged capture as for its captures
+together, and each part is equal to the original capture."""
 
 import csv
 import io
@@ -14,13 +14,13 @@ import tempfile
 import unittest
 import warnings
 
+from folder import COMMAND, HAS_COMMAND, CommandFolder
 from hang_guard import HANG_SECONDS
 from perfetto_file import decode
 from test_merge import SECOND, change_header, move_wall_clock
 
 import prof
 
-COMMAND = os.path.abspath(os.path.join(os.environ.get("PROF_TEST_BUILD_DIR", "build/dev"), "prof"))
 RANKS = 5
 RECORD = """
 import prof, sys, threading
@@ -35,7 +35,7 @@ thread.start()
 work()
 thread.join()
 """
-# Killed inside of a scope, when it has said that it is there.
+# Prints a line inside of a scope, and is then killed.
 KILLED = """
 import prof, sys
 with prof.scope("done"):
@@ -52,8 +52,8 @@ def environment(path, **more):
     return {**os.environ, "PROF_LEVEL": "2", "PROF_OUTPUT": path, **more}
 
 
-@unittest.skipUnless(os.path.exists(COMMAND), "the prof command is not built")
-class Merged(unittest.TestCase):
+@unittest.skipUnless(HAS_COMMAND, "the prof command is not built")
+class Merged(CommandFolder):
     @classmethod
     def setUpClass(cls):
         folder = tempfile.TemporaryDirectory()
@@ -87,30 +87,13 @@ class Merged(unittest.TestCase):
         )
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
+        super().setUp()
         for name in os.listdir(self.base):
             shutil.copy(os.path.join(self.base, name), self.path(name))
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
 
     def bytes_of(self, name):
         with open(self.path(name), "rb") as f:
             return f.read()
-
-    def run_prof(self, *words, status=0):
-        """What it printed, and what it said."""
-        done = subprocess.run(
-            [COMMAND, *words],
-            capture_output=True,
-            text=True,
-            timeout=HANG_SECONDS,
-            cwd=self.folder,
-        )
-        self.assertEqual(done.returncode, status, (words, done.stderr))
-        return done.stdout, done.stderr
 
     def merge(self, *words, output="all.prof"):
         return self.run_prof("merge", "-o", output, *words)[1]
@@ -201,7 +184,7 @@ class Merged(unittest.TestCase):
         ranks = sorted(row["rank"] for row in csv.DictReader(io.StringIO(text)))
         self.assertEqual(ranks, ["", "0"])
 
-    def test_captures_that_are_empty_killed_or_packed_stay_so(self):
+    def test_empty_killed_and_packed_captures_are_unchanged_by_a_merge(self):
         self.run_prof("dump", "--pack", "1.prof", "-o", "packed.prof")
         names = ["empty.prof", "0.prof", "killed.prof", "packed.prof", "2.prof"]
         self.merge(*names)
@@ -296,7 +279,7 @@ class Merged(unittest.TestCase):
             self.run_prof("dump", merged, "-o", "merged.pftrace")
             self.assertEqual(self.bytes_of("merged.pftrace"), self.bytes_of("together.pftrace"))
 
-    def test_commands_that_take_one_capture_say_which(self):
+    def test_commands_that_need_one_capture_say_how_to_name_it(self):
         self.merge("0.prof", "1.prof")
         for words in (("events",), ("memory",)):
             _, said = self.run_prof(*words, "all.prof", status=1)
@@ -380,7 +363,7 @@ class Merged(unittest.TestCase):
         text, said = self.run_prof("recover", folder)
         self.assertNotIn("all.prof", text + said)
 
-    def test_a_file_that_becomes_no_merge_leaves_the_old_one(self):
+    def test_a_failed_merge_leaves_the_old_file(self):
         with open(self.path("all.prof"), "w") as f:
             f.write("old")
         with open(self.path("short.prof"), "wb") as f:

@@ -1,5 +1,5 @@
-"""What prof itself calls of torch is not in the numbers of the program: texts of arguments, values
-of counters, and the calls by which torch is proven. make test-torch."""
+"""Calls of torch that prof itself makes are not recorded: for texts of arguments, for values of
+counters, and to check the layout of torch. make test-torch."""
 
 import fractions
 import os

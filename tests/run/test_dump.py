@@ -74,7 +74,7 @@ class Dump(Recorded):
         self.assertEqual(sorted(found), sorted(wanted))
 
     def test_a_file_that_is_replaced_keeps_its_mode(self):
-        """A capture is its user's alone, whatever it replaces."""
+        """A capture gets mode 0600, whatever file it replaces."""
         self.record()
         os.symlink("out.csv", os.path.join(self.folder, "link.csv"))
         for mode in (0o600, 0o640, 0o604):

@@ -1,5 +1,5 @@
-"""What a filtered export has besides scopes, against a computation in Python of the whole export:
-arrows, events of memory, counters and instants."""
+"""Arrows, memory events, counters and instants in a filtered export, compared with a filter in
+Python over the unfiltered export."""
 
 import csv
 import json
@@ -97,7 +97,8 @@ def changes(events):
     return sorted((*place(x), x["args"]["Addr"], x["args"]["Bytes"]) for x in events)
 
 
-# The words, what they take of scopes, and of other moments: None, if only those in scopes pass.
+# The words of a filter, a function that selects scopes, and one that selects other times. None:
+# only times inside of scopes that pass.
 FILTERS = (
     (("--name", "^att"), lambda x: x["name"].startswith("att"), None),
     (
@@ -172,7 +173,7 @@ class Parts(Recorded):
     def assert_counted(self, said, what, left_out, count):
         self.assertIn(f"{left_out} of {count} {what}", said)
 
-    def test_json_has_what_is_inside_of_scopes_that_pass(self):
+    def test_json_has_the_events_inside_of_scopes_that_pass(self):
         for words, takes, takes_moment in FILTERS:
             passes = self.moment_test(takes, takes_moment)
             path, said = self.dump("some.json", *words)
@@ -215,7 +216,7 @@ class Parts(Recorded):
             written = len(found.counters) + len(found.instants)
             self.assert_counted(said, "counters and instants", 120 - written, 120)
 
-    def test_rows_of_memory_are_those_of_the_whole_file(self):
+    def test_memory_rows_that_pass_are_equal_to_those_of_the_unfiltered_file(self):
         with open(os.path.join(self.folder, "whole.json"), encoding="utf-8") as file:
             whole = set(file)
         with open(self.dump("some.json", "--name", "^att")[0], encoding="utf-8") as file:

@@ -33,8 +33,8 @@ int main(void) {
 }
 """
 
-# KILL_AT: before which call. KILL_PROGRAM: the name of the program that counts its calls.
-# KILL_AFTER: it counts them while this file exists.
+# KILL_AT: the number of the call before which the program is killed. KILL_PROGRAM: the name of the
+# program that counts its calls. KILL_AFTER: calls are counted only while this file exists.
 KILLER = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -64,7 +64,7 @@ class Packed(Recorded):
         return done.stdout, done.stderr
 
     def assert_same(self, packed, plain, words):
-        """But for the line of info that says that it is packed."""
+        """All output is equal, except for the line `packed` of prof info."""
         output, said = self.run_on(packed, *words)
         if words[0] == "info":
             output, count = re.subn(rb"(?m)^packed  .*\n", b"", output)

@@ -1,4 +1,4 @@
-"""Sums over single scopes, made here, against those that commands and exports print."""
+"""Compares the sums that commands and exports print with sums over single scopes made here."""
 
 import base64
 import collections
@@ -25,7 +25,7 @@ PYTHON = {
     "PROF_LIBRARY": os.path.join(os.path.dirname(PROF), "libprof.so"),
     "PROF_PYTHON_PROGRAM": sys.executable,
 }
-# Those that an export of call paths takes: its times are of what touches them.
+# Filters for exports of call paths. --from is left out, because exports select by overlap.
 EXPORT_FILTERS = tuple(case for case in FILTERS if "--from" not in case[0])
 
 

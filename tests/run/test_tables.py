@@ -166,7 +166,7 @@ class Data(Tables):
         names = [row["name"] for row in self.rows("--sort", "name")]
         self.assertEqual(names, sorted(names))
 
-    def test_the_order_by_name_is_by_what_makes_a_row(self):
+    def test_sort_by_name_uses_the_group_of_a_row(self):
         """Numbers are compared as numbers. The longest is last, so that no order by time fits."""
         values = (10, 9, "b", -1, 2.5, "a", 100)
         found = []

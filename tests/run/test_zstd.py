@@ -1,4 +1,4 @@
-"""A zstd that lacks a function, has no memory or fails: prof says what to do, and loses nothing.
+"""If zstd lacks a function, has no memory or fails, prof says what to do, and loses nothing.
 
 The library is made here, and is found first by LD_LIBRARY_PATH. It keeps
 each column in a file, and packs the file's number.

@@ -78,4 +78,18 @@ static prof_i_head *begin(capture *c, uint64_t start_realtime_ns) {
   return capture_chunk(c, 1 << 20, 1);
 }
 
+/* Puts a scope with the arguments "Count: 3" and "\"x\"", a list. */
+static CAPTURE_UNUSED void put_list_scope(capture *c, prof_i_head *chunk, uint64_t start_ns,
+                                          uint64_t duration_ns) {
+  static const uint32_t types[] = {PROF_ARG_STRING, PROF_ARG_STRING};
+  prof_i_head *const meta = (prof_i_head *)(c->bytes + PROF_I_FIRST_UNIT_OFFSET);
+  long_record record;
+  capture_schema(meta, 1, PROF_ARGS_LIST, "", 2, types, NULL);
+  long_begin(&record, PROF_I_KIND_SCOPE, start_ns, duration_ns, 1);
+  record.schema = 1;
+  long_text(&record, "Count: 3");
+  long_text(&record, "\"x\"");
+  long_end(&record, chunk);
+}
+
 #endif

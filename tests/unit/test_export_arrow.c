@@ -210,16 +210,8 @@ static void arguments_are_json(void **state) {
   capture c;
   columns r;
   prof_i_head *const chunk = begin(&c, 1700000000000000000u);
-  static const uint32_t types[] = {PROF_ARG_STRING, PROF_ARG_STRING};
-  prof_i_head *const meta = (prof_i_head *)(c.bytes + PROF_I_FIRST_UNIT_OFFSET);
-  capture_schema(meta, 1, PROF_ARGS_LIST, "", 2, types, NULL);
   capture_plain(chunk, CAPTURE_START + 1000, 10, 1);
-  long_record record;
-  long_begin(&record, PROF_I_KIND_SCOPE, CAPTURE_START + 2000, 10, 1);
-  record.schema = 1;
-  long_text(&record, "Count: 3");
-  long_text(&record, "\"x\"");
-  long_end(&record, chunk);
+  put_list_scope(&c, chunk, CAPTURE_START + 2000, 10);
   capture_plain(chunk, CAPTURE_START + 3000, 10, 1);
   prof_trace *const trace = open_capture(&c);
   open_columns(&r, trace, (prof_arrow_options){.size = 0});

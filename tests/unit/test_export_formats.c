@@ -6,16 +6,8 @@ static void rafs_log_is_as_raf_wrote_it(void **state) {
   (void)state;
   capture c;
   prof_i_head *const chunk = begin(&c, 1700000000123456789u);
-  static const uint32_t types[] = {PROF_ARG_STRING, PROF_ARG_STRING};
-  prof_i_head *const meta = (prof_i_head *)(c.bytes + PROF_I_FIRST_UNIT_OFFSET);
-  capture_schema(meta, 1, PROF_ARGS_LIST, "", 2, types, NULL);
   capture_plain(chunk, CAPTURE_START + 11000, 1000, 1);
-  long_record r;
-  long_begin(&r, PROF_I_KIND_SCOPE, CAPTURE_START + 10000, 5000, 1);
-  r.schema = 1;
-  long_text(&r, "Count: 3");
-  long_text(&r, "\"x\"");
-  long_end(&r, chunk);
+  put_list_scope(&c, chunk, CAPTURE_START + 10000, 5000);
   capture_plain(chunk, CAPTURE_START + 15000, 1000, 1);
   assert_int_equal(dump(&c, (prof_dump_options){.format = PROF_FORMAT_RAF}), PROF_OK);
   capture_end(&c);

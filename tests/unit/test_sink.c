@@ -31,27 +31,7 @@
 #include <prof/status.h>
 
 #include "sink/sink.h"
-
-static char folder[64]; /* of the test at hand, empty at its begin */
-
-static int make_folder(void **state) {
-  (void)state;
-  strcpy(folder, "/tmp/prof-sink-XXXXXX");
-  return mkdtemp(folder) == NULL ? -1 : 0;
-}
-
-static int remove_folder(void **state) {
-  (void)state;
-  char command[256];
-  snprintf(command, sizeof command, "chmod -R u+rwx %s; rm -rf %s", folder, folder);
-  return system(command);
-}
-
-static const char *in_folder(const char *name) {
-  static char path[512];
-  snprintf(path, sizeof path, "%s/%s", folder, name);
-  return path;
-}
+#include "sink_folder.h"
 
 static int count_names(void) {
   DIR *const open = opendir(folder);

@@ -19,32 +19,21 @@
 #include <prof/status.h>
 
 #include "sink/sink.h"
+#include "sink_folder.h"
 
 enum { COUNT = 3000001, OFFSET = 12345 };
 
-static char folder[64];
 static unsigned char *bytes; /* of the source */
 
-static int make_folder(void **state) {
-  (void)state;
-  strcpy(folder, "/tmp/prof-copy-XXXXXX");
+static int make_files(void **state) {
   bytes = malloc(COUNT);
   for (size_t i = 0; bytes && i < COUNT; i++) bytes[i] = (unsigned char)(i * 7 + i / 251);
-  return mkdtemp(folder) == NULL || !bytes ? -1 : 0;
+  return bytes ? make_folder(state) : -1;
 }
 
-static int remove_folder(void **state) {
-  (void)state;
-  char command[256];
+static int remove_files(void **state) {
   free(bytes);
-  snprintf(command, sizeof command, "rm -rf %s", folder);
-  return system(command);
-}
-
-static const char *in_folder(const char *name) {
-  static char path[512];
-  snprintf(path, sizeof path, "%s/%s", folder, name);
-  return path;
+  return remove_folder(state);
 }
 
 static int source_file(int fd) {
@@ -111,7 +100,7 @@ static void a_file_that_cannot_be_read_leaves_its_error(void **state) {
   close(fd);
 }
 
-#define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
+#define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_files, remove_files)
 
 int main(void) {
   const struct CMUnitTest tests[] = {

@@ -161,9 +161,8 @@ void import_reader_check_schema(import_reader *reader, const char *const *tables
 static void refuse_schema(import_database *database, import_result *result) {
   int used = snprintf(
       result->error, sizeof result->error,
-      "is an SQLite database, but none that prof reads: there is no table prof_metadata (prof), "
-      "rocpd_api (rpd), and no rocpd_region or rocpd_kernel_dispatch (rocprofv3); "
-      "its tables are:");
+      "is an SQLite database, but none that prof reads: it has no table prof_metadata (prof), "
+      "rocpd_api (rpd), rocpd_region or rocpd_kernel_dispatch (rocprofv3); its tables are:");
   import_rows rows = import_rows_begin(
       database, "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name LIMIT 8");
   int count = 0;

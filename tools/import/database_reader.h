@@ -78,9 +78,9 @@ void import_rpd_convert(import_reader *reader);
 bool import_rocpd_next(import_database *database, bool is_first, char suffix[IMPORT_SUFFIX_BYTES]);
 void import_rocpd_convert(import_reader *reader, const char *suffix, uint32_t group);
 
-/* A database that prof wrote: prof's own tables, or trace.rpd. */
+/* Whether prof wrote the database: with prof's own tables, or as trace.rpd. */
 bool import_own_database_is(import_database *database);
-/* Sets result->end, also if it is refused. */
+/* Sets result->end, also if the database is refused. */
 void import_own_database_convert(import_reader *reader, import_result *result);
 
 /* folder: of the output. result->end is IMPORT_WHOLE, or IMPORT_REFUSED with the reason. */

@@ -16,7 +16,7 @@
 
 void import_capture_write(import_state *state, import_output *output);
 
-/* run.c: a parser whose events become the state's. */
+/* run.c: creates a parser that adds events to the state. */
 
 import_json *import_state_json(import_state *state);
 void import_state_note_cleaned(import_state *state, const import_json_cleaner *cleaner);

@@ -1,6 +1,6 @@
-/* Reads back the databases that `prof dump` writes: prof's own tables (x.db) and RPD. Each row
-   becomes an event of Chrome JSON, as prof writes it, and the reader of JSON takes the text. The
-   database has the text before the events (names of rows) and behind them (what is missing). */
+/* Reads back the databases that `prof dump` writes: prof's own tables (x.db) and RPD. Queries
+   convert each row to an event of Chrome JSON, which the JSON reader parses. The database also
+   holds the texts of Chrome JSON before the events (names of rows) and after them (losses). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ bool import_own_database_is(import_database *database) {
          import_database_count(database, is_rpd) > 0;
 }
 
-/* ---- the text ---- */
+/* ---- reading JSON ---- */
 
 typedef struct own_reader {
   import_reader *reader;
@@ -42,7 +42,7 @@ static void read_text(own_reader *own, import_text text) {
   }
 }
 
-/* The first column of each row. */
+/* Reads the first column of each row as JSON. */
 static void read_rows(own_reader *own, const char *query) {
   import_rows rows = import_rows_begin(own->reader->database, query);
   while (own->is_good && import_rows_next(&rows)) read_text(own, import_rows_text(&rows, 0));
@@ -52,13 +52,13 @@ static void read_rows(own_reader *own, const char *query) {
 /* ---- queries: pieces of SQL that make JSON ---- */
 
 #define MEMBER(key, value) "',\"" key "\":' || " value " || "
-/* A time from the capture's start, in us from the base. EPOCH is replaced. */
+/* Converts ns from the capture's start to us from the base time. with_epoch() replaces $E. */
 #define TS(ns) MEMBER("ts", "printf('%d.%03d', (" ns " + $E) / 1000, (" ns " + $E) % 1000)")
 #define DUR(ns) MEMBER("dur", "printf('%d.%03d', (" ns ") / 1000, (" ns ") % 1000)")
 #define ROW "'\"pid\":' || t.row_pid || ',\"tid\":' || t.row_tid || "
 #define NAMED(category, name) MEMBER("cat", category) MEMBER("name", name)
 #define OWN_NAMED NAMED("json_quote(n.category)", "json_quote(n.name)")
-/* members: a text of members, each with a comma before it */
+/* An object of arguments. members: a text of members, each with a comma before it. */
 #define ARGS(members) "',\"args\":{' || substr(" members ", 2) || '}},'"
 /* Members of an object of JSON, with a comma before them. */
 #define INNER(object) \
@@ -72,7 +72,7 @@ static void read_rows(own_reader *own, const char *query) {
 #define ARROW_NUMBER(value) \
   "CASE WHEN " value " < 0 THEN printf('\"0x%llx\"', " value ") ELSE " value " END"
 
-/* An arrow from a launch to its work, as JSON has one. */
+/* An arrow from a launch to its work, as in Chrome JSON. */
 #define ARROW_END(pid, tid, ns) "'\"pid\":' || " pid " || ',\"tid\":' || " tid " || " TS(ns)
 #define ARROWS(id, pid, tid, ns, work_pid, work_tid, work_ns) \
   "SELECT '{\"ph\":\"s\",\"cat\":\"ac2g\",\"name\":\"ac2g\",' || " ARROW_END(pid, tid, ns) MEMBER( \
@@ -112,7 +112,7 @@ static const char *const own_queries[] = {
     " FROM prof_counters c JOIN prof_names n ON n.id = c.name_id"
     " JOIN prof_threads t ON t.id = c.thread_id LEFT JOIN prof_devices d ON d.id = c.device_id"
     " ORDER BY c.at_ns, c.id",
-    /* What is reserved is that of the pool's last row which says it. */
+    /* The reserved bytes are those of the last row of the pool that has them. */
     "SELECT '{\"ph\":\"i\",\"s\":\"t\",' || " ROW NAMED(
         "'\"cpu_instant_event\"'",
         "CASE m.verb WHEN 'oom' THEN '\"[OutOfMemory]\"' ELSE '\"[memory]\"' END") TS("m.at_ns")
@@ -129,7 +129,7 @@ static const char *const own_queries[] = {
     " ON b.id = r.pool_id) m JOIN prof_threads t ON t.id = m.thread_id"
     " JOIN prof_pools p ON p.id = m.pool_id LEFT JOIN prof_devices d ON d.id = p.device_id"
     " WHERE m.verb IN ('alloc', 'free', 'oom') ORDER BY m.at_ns, m.id",
-    /* Both ends of an arrow get the number of its begin. Ends without the other are left out. */
+    /* Both ends of an arrow get the id of its begin. An end without the other end is left out. */
     "SELECT '{\"ph\":' || CASE e.is_end WHEN 0 THEN '\"s\"' ELSE '\"f\",\"bp\":\"e\"' END || ',' ||"
     " " ROW NAMED("CASE n.name WHEN 'fwdbwd' THEN '\"fwdbwd\"' ELSE '\"flow\"' END",
                   "json_quote(n.name)") TS("e.at_ns") MEMBER("id", "e.number")
@@ -150,7 +150,7 @@ static const char *const own_queries[] = {
 #define WORD(word, text) IF("instr(D.string, ' " word "')", text)
 #define API_ROW "'\"pid\":' || A.pid || ',\"tid\":' || A.tid || "
 
-/* Beside the event, D.string has the words of the exporter. */
+/* D.string has the words of marker_domain() in src/export/rpd.c. */
 static const char *const rpd_queries[] = {
     "SELECT value FROM rocpd_metadata WHERE tag = 'prof_head'",
     "SELECT '{\"ph\":' || CASE WHEN D.string = 'prof instant' THEN '\"i\",\"s\":\"t\",' ELSE"
@@ -190,7 +190,7 @@ static const char *const rpd_queries[] = {
     " ORDER BY L.id",
     "SELECT value FROM rocpd_metadata WHERE tag = 'prof_tail'"};
 
-/* Replaces each $E of a query. To free(). */
+/* Replaces each $E of a query by the epoch. The caller frees the result. */
 static char *with_epoch(const char *query, int64_t epoch) {
   enum { DIGITS = 24 };
   char digits[DIGITS];
@@ -218,11 +218,11 @@ static void read_queries(own_reader *own, const char *const *queries, size_t cou
   }
 }
 
-/* ---- the way ---- */
+/* ---- conversion ---- */
 
 static void refuse_own(import_result *result, const char *why) {
   result->end = IMPORT_REFUSED;
-  snprintf(result->error, sizeof result->error, "is a database of prof's, and %s", why);
+  snprintf(result->error, sizeof result->error, "is a database that prof dump wrote, but %s", why);
 }
 
 static bool check_version(import_database *database, import_result *result) {
@@ -242,7 +242,7 @@ void import_own_database_convert(import_reader *reader, import_result *result) {
   const bool is_rpd = !import_database_has_table(database, "prof_metadata");
   import_result parsed = {.end = IMPORT_WHOLE};
   if (!import_database_has_json(database)) {
-    refuse_own(result, "this libsqlite3 has no functions of JSON, with which prof reads it");
+    refuse_own(result, "this libsqlite3 lacks the JSON functions that prof needs to read it");
     return;
   }
   if (!is_rpd && !check_version(database, result)) return;
@@ -267,5 +267,5 @@ void import_own_database_convert(import_reader *reader, import_result *result) {
   free(own.clean);
   import_state_note_cleaned(reader->state, &own.cleaner);
   if (result->end != IMPORT_REFUSED && parsed.end != IMPORT_WHOLE)
-    refuse_own(result, "a row or text of it is damaged, or was changed");
+    refuse_own(result, "one of its rows or texts is damaged, or was changed");
 }

@@ -42,8 +42,8 @@ int check_table_options(const char *command, int argc, char **argv);
 
 /* Opens what the word names (inputs.h), or says on stderr why not and what to do. NULL then. */
 prof_trace *open_capture(const char *word);
-/* The same for a command that will write `output`, or NULL. The capture itself is refused. The
-   line about progress expects the file. */
+/* The same for a command that will write `output`, or NULL. Refuses an output that is the capture
+   itself. Announces the file to the progress line. */
 prof_trace *open_capture_for(const char *word, const char *output);
 
 /* The same of a capture alone. */
@@ -130,7 +130,7 @@ int output_follow_link(const char *command, const char **output);
    output_follow_link() calls this function. */
 void output_clean_up_if_killed(void);
 
-/* Sets the temporary capture of an import on the fly, which a signal removes. NULL: none. */
+/* Sets the temporary capture of an import on the fly. A signal removes it. NULL: none. */
 void output_set_passing(const char *path);
 
 /* Whether both exist and are the same file. The input may be a part of a merged capture. */

@@ -111,10 +111,10 @@ static bool is_reader_gone(const char *output) {
          poll(&poll_of, 1, 0) == 1 && (poll_of.revents & POLLERR);
 }
 
-/* Packed in place of its file, the capture would replace the other ones, too. */
+/* If it were packed in place of its file, the other captures would be lost. */
 static bool is_one_of_several(const char *input) { return input_file_of(input).part > 0; }
 
-/* Checks the combination of words that are valid alone. */
+/* Checks options that are valid alone, but perhaps not together. */
 static int check_words(dump_words *w, const char *input) {
   const char *const output = w->output;
   if (!output) return refuse_words("dump", "needs -o OUT", NULL);
@@ -132,9 +132,10 @@ static int check_words(dump_words *w, const char *input) {
     return refuse_words("dump", "for the standard output give -o /dev/stdout, not", output);
   if (w->filter.filter && w->options.format == PROF_FORMAT_CAPTURE)
     return refuse_words(
-        "dump", "a capture is copied whole: a filter needs another format than that of", output);
+        "dump", "cannot filter a capture (.prof); with a filter, give another ending than that of",
+        output);
   if (format_of_columns(w->options.format) && is_special(output))
-    return refuse_words("dump", "writes Parquet and Arrow to files alone, not to", output);
+    return refuse_words("dump", "writes Parquet and Arrow to regular files only, not to", output);
   if (w->is_packed) w->options.format = PROF_FORMAT_PACKED;
   w->options.gzip = prof_i_path_ends_in(output, ".gz"); /* a link's ending, not its file's */
   return EXIT_OK;
@@ -259,7 +260,7 @@ static int expand_pattern(const prof_trace *trace, const char *pattern, char *to
   return status == PROF_OK ? EXIT_OK : say_status("dump", status);
 }
 
-/* path: expanded. Python reads the capture again: from its file. */
+/* path: expanded. Python opens the file of the capture again. */
 static int execute_columns(const dump_words *w, const input_named *input, const char *path) {
   const int status = dump_columns(&(columns_request){.input = input->path,
                                                      .to = path,
@@ -273,7 +274,7 @@ static int execute_columns(const dump_words *w, const input_named *input, const 
   return status;
 }
 
-/* Parquet and Arrow. */
+/* Writes Parquet or Arrow. */
 static int write_columns(const dump_words *w, const char *input, const char *to) {
   input_named named;
   char path[PROF_I_PATH_BYTES];
@@ -317,7 +318,8 @@ static int write_dump(const dump_words *w, const char *input, const char *to) {
   return status == PROF_OK ? say_what_lacks(w, &filtered) : say_refusal(status, w->output);
 }
 
-/* to: the output, or the target if it is a link. In a link's target % is no mark. */
+/* to: the output, or the target if it is a link. The target of a link is not a pattern, so its %
+   is escaped. */
 static int write_output(const dump_words *w, const char *input, const char *to) {
   const char *const pattern = to == w->output ? to : run_output_escaped(to);
   uint32_t part_count = 1;
@@ -345,8 +347,8 @@ static int execute_dump(int argc, char **argv) {
 static const command_option options_of_dump[] = {
     {"output", 'o', "OUT",
      .help = "the file to write; its ending selects the format: .json, .pftrace, .csv, .folded, "
-             ".speedscope.json, each also with .gz behind it, .pb.gz, .db, .rpd, .parquet, .arrow, "
-             "or .prof"},
+             ".speedscope.json, each also followed by .gz, .pb.gz, .db, .rpd, .parquet, .arrow, or "
+             ".prof"},
     {"format", 'f', "FORMAT",
      .help = "chrome (chrome://tracing and Perfetto), perfetto, csv, folded (flame graphs), "
              "speedscope, pprof, sqlite, rpd (AMD's rocmProfileData), raf, or capture (a copy); "
@@ -354,9 +356,9 @@ static const command_option options_of_dump[] = {
              "libprof[arrow]"},
     {.name = "pack",
      .id = 'P',
-     .help = "with -o FILE.prof: a packed capture, usually in less than a tenth of the bytes. "
-             "Every command reads it. FILE.prof may be the capture itself, if it has ended. Needs "
-             "zstd (libzstd.so.1)"},
+     .help = "with -o FILE.prof: compresses the capture, usually to less than a tenth of its size. "
+             "Every command reads it. FILE.prof may be the capture itself, if its process has "
+             "ended. Needs zstd (libzstd.so.1)"},
     {.name = "from",
      .argument = "TIME",
      .id = FILTER_FROM,
@@ -375,7 +377,7 @@ static const command_example examples[] = {
     {"prof dump trace.prof -o trace.db", "SQLite tables with views, for queries"},
     {"prof dump trace.prof -o trace.parquet", "a table for pandas, polars and DuckDB"},
     {"prof dump trace.prof -o small.prof --pack", "the same capture, in fewer bytes"},
-    {"prof dump small.prof -o small.prof --pack", "in place of a capture that has ended"},
+    {"prof dump small.prof -o small.prof --pack", "pack a capture in place"},
     {0}};
 
 const prof_command command_dump = {

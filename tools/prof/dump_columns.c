@@ -1,5 +1,5 @@
-/* See dump_columns.h. The child is Python with the package's _arrow.main(). It opens the
-   capture, so this process holds no trace meanwhile. */
+/* See dump_columns.h. The child process is Python, which calls _arrow.main() of the package. It
+   opens the capture, so this process holds no trace meanwhile. */
 #define _GNU_SOURCE
 #include "dump_columns.h"
 
@@ -18,7 +18,7 @@
 
 enum { FIXED_WORDS = 9, FILTER_WORDS = 16, NOT_EXECUTED = 127 };
 
-/* The current folder is no place for packages: the user's files are there. */
+/* Removes the current folder from sys.path, because the user's files there are not packages. */
 static const char program[] =
     "import sys\n"
     "if sys.path and sys.path[0] == '': del sys.path[0]\n"
@@ -38,7 +38,7 @@ typedef struct columns_words {
   bool is_short_of_memory;
 } columns_words;
 
-/* Takes a text of malloc(), or NULL. */
+/* Adds a text and owns it. NULL: there was no memory for it. */
 static void words_add(columns_words *words, char *text) {
   if (text)
     words->items[words->count++] = text;
@@ -77,7 +77,7 @@ static void words_make(columns_words *words, const columns_request *r) {
   words_add_filter(words, r->filter);
 }
 
-/* The program ends with this one, and records nothing. */
+/* Executes Python, which ends if this process ends, and does not record itself. */
 static _Noreturn void execute(char **words, pid_t parent) {
   static const char *const recording[] = {"PROF_LEVEL", "PROF_MEMORY", "PROF_OUTPUT", "PROF_TORCH",
                                           "PROF_PYTHON"};

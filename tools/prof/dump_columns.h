@@ -1,5 +1,4 @@
-/* prof dump to Parquet and Arrow. Python's pyarrow writes them: dump_columns.c executes the Python
-   package for it. */
+/* prof dump to Parquet and Arrow: executes Python, because pyarrow writes these files. */
 #ifndef PROF_TOOLS_DUMP_COLUMNS_H
 #define PROF_TOOLS_DUMP_COLUMNS_H
 

@@ -60,7 +60,7 @@ void filter_options_set(filter_options *to, const char **word) {
   *word = optarg;
 }
 
-/* Where the option's word is kept. NULL: it is no option of a filter, or --arg. */
+/* The place for the word of a filter option. NULL: the option is --arg, or not of a filter. */
 static const char **word_of(prof_i_filter_words *words, int option) {
   switch (option) {
     case FILTER_NAME:
@@ -103,7 +103,7 @@ bool filter_options_take(filter_options *to, int option) {
 
 static int refuse_twice(const char *command, const char *option) {
   char text[64];
-  snprintf(text, sizeof text, "takes --%s once", option);
+  snprintf(text, sizeof text, "accepts --%s only once", option);
   return refuse_words(command, text, NULL);
 }
 

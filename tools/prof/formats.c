@@ -9,7 +9,7 @@
 #include "../../src/export/exporter.h"
 #include "command_line.h"
 
-/* lacks: what the command says of the file. The exporters have the endings. */
+/* lacks: what the file does not have, for a message. The exporters have the endings. */
 static const struct {
   const char *word;
   uint32_t format;
@@ -54,7 +54,7 @@ const char *format_of_columns(uint32_t format) {
   return NULL;
 }
 
-/* The endings are the names. */
+/* The ending of such a file is the name of its format. */
 bool format_of_columns_by_path(const char *path, uint32_t *to) {
   const char *const ending = strrchr(path, '.');
   for (int i = FORMAT_COUNT - COLUMNS_COUNT; i < FORMAT_COUNT; i++)

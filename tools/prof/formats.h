@@ -5,17 +5,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Formats that the library does not write: dump_columns.h. No prof_format has these numbers. */
+/* Formats that dump_columns.h writes, not the library. No prof_format has these numbers. */
 enum { FORMAT_PARQUET = 1u << 16, FORMAT_ARROW };
 
-/* Reads the name of a format as a prof_format. with_columns: or as one of the above. EXIT_USAGE,
-   said on stderr: no such name. */
+/* Reads the name of a format as a prof_format. with_columns: also accepts the formats above.
+   EXIT_USAGE, with a message: there is no such name. */
 int choose_format(const char *command, const char *word, bool with_columns, uint32_t *to);
 
 /* The name of FORMAT_PARQUET or FORMAT_ARROW. NULL: it is neither. */
 const char *format_of_columns(uint32_t format);
 
-/* Whether the path has the ending of one of these. Its number goes to *to. */
+/* Whether the path has the ending of one of them. If so, *to is its number. */
 bool format_of_columns_by_path(const char *path, uint32_t *to);
 
 /* All endings of the library's formats: ".json, .json.gz, ...". */

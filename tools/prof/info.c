@@ -312,7 +312,7 @@ static void print_info(const prof_trace *trace) {
 
 /* ---- merged captures ---- */
 
-/* One line: which process, and how much of it. */
+/* Prints one line: the process, its events, losses and duration. */
 static int print_part(void *user, const char *path) {
   prof_trace_info info = {.size = sizeof info};
   prof_trace *const trace = open_capture(path);
@@ -484,7 +484,7 @@ const prof_command command_info = {
     .words = "FILE [--json]",
     .about =
         "Prints one screen about a capture: its process, time, events, losses, devices and "
-        "threads, and the scopes that were open at its end. Of a file of prof merge: a line for "
+        "threads, and the scopes that were open at its end. For a merged file, prints a line for "
         "each of its captures.",
     .options = options_of_info,
     .examples = examples,

@@ -1,4 +1,4 @@
-/* Captures of merged files. See inputs.h. */
+/* The captures of merged files. See inputs.h. */
 #define _GNU_SOURCE
 #include <limits.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "commands.h"
 #include "inputs.h"
 
-/* Of a file with one part, the file and the part are the same capture. */
+/* Returns 0 if the file has only one part, because the file and the part are the same capture. */
 static uint32_t part_of(const char *path, uint32_t number) {
   prof_i_merged_header header;
   if (prof_i_parts_look(path, &header)) return header.part_count > 1 ? number + 1 : 0;
@@ -58,7 +58,7 @@ static int add_parts(const char *command, const char *path, const prof_i_parts *
   return status;
 }
 
-/* Errors are left to the open: it says them. */
+/* If the file cannot be read, passes its path on: the open prints the error. */
 int input_each_capture(const char *command, const char *path, input_add_path add, void *user) {
   prof_i_parts parts;
   if (prof_i_parts_open(path, &parts) != PROF_OK) return add(user, path);

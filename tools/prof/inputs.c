@@ -350,8 +350,8 @@ static void drop_passing(const char *path) {
   output_set_passing(NULL);
 }
 
-/* The capture has its name only for a moment, unless `kept` gets it: an open file needs none.
-   Nobody can guess the name, and take it before. */
+/* Removes the name of the capture right after opening it, unless `kept` receives the name. The name
+   is random, so that no other user can create the file first. */
 static prof_trace *import_capture(const char *path, char *kept) {
   static char output[PATH_MAX];
   uint64_t name[2];
@@ -402,8 +402,8 @@ prof_trace *open_capture_alone(const char *path) {
   return trace;
 }
 
-/* kept: NULL, or room of PATH_MAX for the path of the capture that an import made; "": none was
-   made. */
+/* kept: NULL, or room of PATH_MAX for the path of the capture that an import made. It becomes ""
+   if there was no import. */
 static prof_trace *open_file(const char *path, char *kept) {
   prof_trace *trace = NULL;
   const int status = prof_trace_open(path, &trace);
@@ -421,7 +421,8 @@ static char *copy_path(const char *path) {
   return copy;
 }
 
-/* The path that the word names. The caller frees it. NULL, said on stderr: there is not one. */
+/* The path that the word names. The caller frees it. NULL, with a message: the word does not name
+   exactly one. */
 static char *one_path(const char *word) {
   char path[PATH_MAX], *one = NULL;
   long pid;
@@ -452,7 +453,7 @@ prof_trace *open_capture(const char *word) {
   return trace;
 }
 
-/* Not over the capture that is read, by whatever word it was named. */
+/* Opens the capture that the word names. Refuses an output that is this capture. */
 static prof_trace *open_for(const char *word, const char *output, input_named *named) {
   char *const path = one_path(word);
   prof_trace *trace = NULL;

@@ -20,22 +20,22 @@ typedef struct input_file {
 
 /* ---- input_parts.c ---- */
 
-/* What the path names: a file, or a part of one (all.prof#2). */
+/* Identifies the file, or the part of a file (all.prof#2), that the path names. */
 input_file input_file_of(const char *path);
 
 /* Whether both are the same capture. */
 bool input_file_equals(const input_file *a, const input_file *b);
 
 /* Calls `add` with the path of each capture of the file: PATH, or PATH#N of each part of a merged
-   one. Parts that are lost are named on stderr, and count as damage. Returns the first status but
-   EXIT_OK. command: for messages; NULL: prof. */
+   one. A message counts the lost parts, and they count as damage. Returns the first status that is
+   not EXIT_OK. command: for messages; NULL: prof. */
 typedef int (*input_add_path)(void *user, const char *path);
 int input_each_capture(const char *command, const char *path, input_add_path add, void *user);
 
 /* ---- inputs.c ---- */
 
-/* Initialize with zeros. Each file is listed once, with the first name that was given. Of a merged
-   capture each part is listed: all.prof#1, all.prof#2. */
+/* Initialize with zeros. Each file is listed once, with the first name that was given. For a merged
+   capture, each part is listed: all.prof#1, all.prof#2. */
 typedef struct input_paths {
   char **paths;
   input_file *files; /* of the paths */
@@ -51,10 +51,10 @@ int input_paths_add(const char *command, input_paths *to, const char *word, bool
 int input_paths_add_ranks(const char *command, input_paths *to, const char *folder);
 void input_paths_free(input_paths *paths);
 
-/* A capture that another program opens, too. */
+/* A capture whose path is passed to another program, which opens it again. */
 typedef struct input_named {
   char path[PATH_MAX];
-  char imported[PATH_MAX]; /* the same, if it is of an import on the fly; "": it is the user's */
+  char imported[PATH_MAX]; /* the same path if an import made the capture, else "" */
 } input_named;
 
 /* As open_capture_for(). input_named_close() removes the capture of an import. */

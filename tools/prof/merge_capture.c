@@ -39,7 +39,7 @@ static void end_part(capture_writer *w, uint64_t bytes) {
   w->at = end;
 }
 
-/* The head has the size. So a file that becomes shorter is refused. */
+/* The head already has the size, so a file that becomes shorter is an error. */
 static int copy_bytes(capture_writer *w, const prof_i_capture_bytes *of, const char *path) {
   begin_part(w, of->bytes);
   for (uint64_t done = 0; done < of->bytes && w->sink.status == PROF_OK;) {

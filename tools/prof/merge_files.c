@@ -14,7 +14,7 @@
 
 /* ---- the files ---- */
 
-/* Of a path that is no regular file the open says more. */
+/* If the path is not a regular file, the open prints the error. */
 static int check_file(const merge_files *list, const char *path, const input_file *file) {
   prof_i_capture_bytes bytes;
   struct stat info;

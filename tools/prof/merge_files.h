@@ -26,7 +26,7 @@ typedef struct merge_files {
 /* A file, or the captures of a folder and of its folders rank-N, as prof run leaves them. */
 int merge_files_add(merge_files *list, const char *word);
 
-/* Whether all captures are of one boot of one machine, by their headers. */
+/* Whether all captures were recorded during one boot of one machine, by their headers. */
 int merge_files_look(const merge_files *list, bool *is_one_host_out);
 
 /* Opens each one, and places it. help: what a user can do if hosts did not record together. */
@@ -35,7 +35,7 @@ int merge_files_place(merge_files *list, bool is_unaligned, const char *help);
 /* Returns PROF_OK or a status with its text, and says nothing. */
 int merge_files_write(const merge_files *list, const char *output, bool is_gzip);
 
-/* merge_capture.c: writes one capture of all: it copies their bytes. The same. */
+/* merge_capture.c: copies the bytes of all captures into one merged capture. The same result. */
 int merge_files_write_capture(const merge_files *list, const char *output, bool is_unaligned);
 
 /* How the captures were placed, and how well that is known. */

@@ -117,7 +117,7 @@ uint64_t progress_bytes(void) {
   return atomic_load_explicit(&prof_i_progress_bytes, memory_order_relaxed);
 }
 
-/* Traces of JSON become captures of a fifth to a half of their bytes. */
+/* A capture has a fifth to a half of the bytes of the JSON trace that it was imported from. */
 static uint64_t guess_imported_bytes(uint64_t trace_bytes) { return trace_bytes / 4; }
 
 /* A capture that is being recorded may have holes. A packed one is unpacked first. */
@@ -146,7 +146,7 @@ static uint64_t part_bytes(const char *path) {
   return part.bytes;
 }
 
-/* `prof import` reads the trace alone. */
+/* For `prof import` the number of passes is 0, so only the trace counts. */
 void progress_expect(const char *path) {
   struct stat file;
   if (!progress.is_running) return;
@@ -160,7 +160,8 @@ void progress_expect(const char *path) {
                                                  : trace_bytes(&file));
 }
 
-/* Replaces what was guessed. A database is not counted while it is read. */
+/* Replaces the guess by the size of the capture. Bytes of a database are not counted while it is
+   read. */
 void progress_imported(const char *trace, const char *capture, uint64_t bytes_before) {
   struct stat from, to;
   if (!progress.is_running || stat(trace, &from) != 0 || stat(capture, &to) != 0) return;

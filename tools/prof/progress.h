@@ -10,7 +10,7 @@
    progress_expect(). */
 void progress_begin(const char *command, unsigned passes);
 bool progress_has_begun(void);
-/* Whether the line is or will be shown: something was announced. */
+/* Whether the line is shown, or will be, because a file was announced. */
 bool progress_has_line(void);
 
 /* Announces that this file will be read. If it is a trace, it will be imported first. */

@@ -327,8 +327,8 @@ const prof_command command_table = {
         "Totals of a capture, or of several together (of a program's processes, say), as a "
         "table.\n" COMMAND_FILE_WORDS,
     .notes =
-        "Numbers are sorted from the largest, name and first (call) from the front. name is what "
-        "makes a row: with --by thread its threads. By "
+        "Numbers are sorted in descending order, name and first (call) in ascending order. name "
+        "is the group of a row: with --by thread, the thread. By "
         "kernel, kernels and copies on devices have rows of their own. On a terminal the "
         "table is as wide as that. Empty columns are left out, and long names are cut in the "
         "middle. A line below names the other columns that had no room. A terminal has bold "

@@ -31,7 +31,7 @@ static int read_least_share(tree_words *w, int option) {
   const double share = strtod(optarg, &end) / 100;
   if (end == optarg || strcmp(end, "%") != 0 || !(share >= 0 && share <= 1))
     return refuse_words("tree", "--min takes a percentage such as 1%, or a time, not", optarg);
-  if (w->has_share) return refuse_words("tree", "takes --min once as a percentage", NULL);
+  if (w->has_share) return refuse_words("tree", "accepts --min only once as a percentage", NULL);
   w->tree.min_share = share;
   w->has_share = true;
   return EXIT_OK;

@@ -53,10 +53,10 @@ void run_madengine_adopt(run_tool *tool);
 
 /* Why captures cannot be packed here, or NULL. */
 const char *run_pack_refusal(void);
-/* Writes the packed capture of the capture `from` to `to`, which may be the same path. False, and a
-   message: `to` is as it was. */
+/* Packs the capture `from` into `to`, which may be the same path. False, with a message: `to` is
+   unchanged. */
 bool run_pack(const char *from, const char *to);
-/* Packs those that have ended, in place. */
+/* Packs in place all captures whose processes have ended. */
 void run_pack_all(const run_captures *captures);
 
 /* peaks.c: the peaks of memory in captures. `prof memory FILE` prints the whole report. */

@@ -234,7 +234,8 @@ static int write_captures(void *context) {
   return 0;
 }
 
-/* In a process of its own, too. Tables are printed before: plain captures are read faster. */
+/* Runs in a child process, too. Tables are printed before, because plain captures are read
+   faster. */
 static int pack_captures(void *context) {
   const run_state *const s = context;
   run_pack_all(&s->summary.captures);

@@ -37,8 +37,8 @@ static struct held_signals {
 /* ---- signals of libc itself ---- */
 
 /* sigaction() refuses these two signals. libc sets its handlers when the first thread starts, and
-   exec() resets handlers to the default. So a program that we execute would no longer ignore
-   signals that our caller ignored. make ignores both. */
+   exec() resets handlers to the default. So an executed program would no longer ignore signals that
+   the caller of prof ignored, such as make, which ignores both. */
 static const int libc_signals[] = {32, 33};
 enum { LIBC_SIGNALS = sizeof libc_signals / sizeof *libc_signals, KERNEL_SET_BYTES = 8 };
 

@@ -39,9 +39,9 @@ def _arguments() -> argparse.ArgumentParser:
         "--output",
         type=_output,
         metavar="FILE",
-        help="write the trace, too, in the format of its ending, as prof dump has them",
+        help="write the trace, too; the ending selects a format of prof dump",
     )
-    # of the command prof run, which has checked that FILE is a capture
+    # Passed by the command prof run, which has checked that FILE is a capture.
     run.add_argument("--pack", action="store_true", help=argparse.SUPPRESS)
     # of the command prof run, which names the captures there
     run.add_argument("--output-in-folder", action="store_true", help=argparse.SUPPRESS)

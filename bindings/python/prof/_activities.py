@@ -142,15 +142,15 @@ _IN_TORCHS_ORDER = (
     ProfilerActivity.MTIA,
     ProfilerActivity.HPU,
 )
-"""torch.profiler looks at the first of these that a profile has, and at PrivateUse1 if it has
+"""torch.profiler checks the first of these that a profile requests, or PrivateUse1 if it requests
 none."""
 _NO_BACKEND = "privateuseone"
-"""torch's name of PrivateUse1 where no back end has given its own."""
+"""torch's name of PrivateUse1 if no back end has renamed it."""
 
 
 def missing_device(chosen: Set[ProfilerActivity], torch: Any) -> str:
-    """torch.profiler's warning that a device is not available. "": none is wanted, or torch or a
-    back end of prof's has it. For MTIA torch raises an AssertionError instead."""
+    """torch.profiler's warning that a device is not available. "": no device was requested, or
+    torch or a back end of prof supports it. For MTIA torch raises an AssertionError instead."""
     for activity in _IN_TORCHS_ORDER:
         if activity not in chosen:
             continue

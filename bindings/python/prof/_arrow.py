@@ -1,5 +1,6 @@
-"""A trace as columns. C gives them by Arrow's C stream interface; pyarrow makes tables of them, and
-writes Parquet and Arrow's own files. ``prof dump`` executes main() for these files."""
+"""Exports a trace as columns. C provides them through Arrow's C stream interface. pyarrow converts
+them to tables, and writes Parquet and Arrow files. ``prof dump`` executes main() for these
+files."""
 
 from __future__ import annotations
 
@@ -21,9 +22,10 @@ if TYPE_CHECKING:
 FORMATS = {"parquet": ".parquet", "arrow": ".arrow"}
 """The formats that pyarrow writes, and their endings."""
 _SELECTED = ("start_ns", "duration_ns", "name", "category", "tid")
-"""Columns with statistics, by which readers skip parts of a Parquet file. They take time."""
+"""Only these columns have statistics, because they take time. Readers use them to skip parts of a
+Parquet file."""
 _GROUP_ROWS = 1 << 18
-"""Of a row group of Parquet: enough for its dictionaries, and 60 MB of memory."""
+"""Rows of a row group of Parquet. Dictionaries need large groups; this size takes 60 MB."""
 
 
 def _pyarrow() -> Any:
@@ -40,8 +42,8 @@ def _pyarrow() -> Any:
 
 
 class Filter:
-    """Which events a stream has: options of ``prof dump`` without their dashes, as "name=REGEX". It
-    stays alive until the stream was read."""
+    """Selects the events of a stream by options of ``prof dump`` without their dashes, such as
+    "name=REGEX". It must exist until the stream has been read."""
 
     def __init__(self, words: Sequence[str] = ()) -> None:
         self.count = len(words)
@@ -59,7 +61,7 @@ class Filter:
 
     @property
     def scopes(self) -> int:
-        """All of the trace."""
+        """How many scopes the trace has, with those that are left out."""
         return int(self.counts[1] + self.counts[2])
 
 
@@ -104,7 +106,7 @@ def to_pandas(trace: Trace, from_ns: int = 0, to_ns: int = 0) -> Any:
             f"to_pandas() needs the package pandas ({e}); "
             f"type: {sys.executable} -m pip install 'libprof[arrow,pandas]'"
         ) from None
-    # a null would make 64-bit numbers floats, which cut them
+    # Without these types, pandas converts columns with nulls to floats, which lose digits.
     types = {pyarrow.uint64(): pandas.UInt64Dtype(), pyarrow.uint32(): pandas.UInt32Dtype()}
     return reader(trace, from_ns, to_ns).read_all().to_pandas(types_mapper=types.get)
 
@@ -133,7 +135,7 @@ def _write_parquet(pyarrow: Any, path: str, read: Callable[[], Any]) -> int:
 
 
 def _dictionaries(read: Callable[[], Any]) -> Dict[int, Any]:
-    """All texts of each column of texts. Those of the last batch are all there are."""
+    """All texts of each column with a dictionary. The last batch has all texts."""
     last = None
     for batch in read():
         last = batch
@@ -147,8 +149,7 @@ def _dictionaries(read: Callable[[], Any]) -> Dict[int, Any]:
 
 
 def _write_arrow(pyarrow: Any, path: str, read: Callable[[], Any]) -> int:
-    """A file of Arrow's has each dictionary once, before the batches; so the stream is read
-    twice."""
+    """An Arrow file has each dictionary once, before the batches. So the stream is read twice."""
     texts = _dictionaries(read)
     batches, rows = read(), 0
     codec = "zstd" if pyarrow.Codec.is_available("zstd") else None
@@ -167,7 +168,7 @@ def _write_arrow(pyarrow: Any, path: str, read: Callable[[], Any]) -> int:
 
 
 def format_of(path: str, format: str) -> str:
-    """The format of a file that pyarrow writes; "" of another one."""
+    """The format, if pyarrow writes it; else ""."""
     if format:
         return format if format in FORMATS else ""
     return next((name for name, ending in FORMATS.items() if path.endswith(ending)), "")
@@ -181,8 +182,8 @@ def write(
     to_ns: int = 0,
     only: Optional[Filter] = None,
 ) -> int:
-    """Writes the file, and returns how many events it has. The path never has a partial file. A
-    file without events is not written where a filter was given."""
+    """Writes the file, and returns the number of its events. The path never has a partial file. If
+    no event passes the filter, no file is written."""
     pyarrow = _pyarrow()
     encoded(path, "path")
     refuse_system_folder(path)
@@ -218,7 +219,7 @@ _ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def _end(number: int, frame: Any) -> NoReturn:
-    """A second signal must not stop what the first one begins: the removal of the file."""
+    """A second signal must not interrupt the removal of the file, which the first one starts."""
     for each in _ENDS:
         signal.signal(each, signal.SIG_IGN)
     raise _Ended(number)
@@ -233,7 +234,7 @@ def _say_filtered(shown: str, only: Filter) -> None:
 
 
 def _dump(words: List[str]) -> int:
-    from .trace import Trace  # which needs this module
+    from .trace import Trace  # imported here because it imports this module
 
     source, path, shown, format, from_ns, to_ns, *filters = words
     only = Filter(filters) if filters else None
@@ -251,8 +252,8 @@ def _dump(words: List[str]) -> int:
 
 
 def main(words: List[str]) -> int:
-    """What ``prof dump`` executes: the capture, the file, the file's name in messages, the format,
-    two times and the options of a filter. Returns the exit status."""
+    """The entry point for ``prof dump``. The words are: the capture, the file, the file's name in
+    messages, the format, two times, and the options of a filter. Returns the exit status."""
     for number in _ENDS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _end)

@@ -1,8 +1,8 @@
-"""Functions of prof's that call the program's functions in their place.
+"""Marks functions of prof that call functions on behalf of the program.
 
-What prof calls of the standard library, of torch and of C is not recorded while functions are
-traced: the program did not call it. If a scope decorates such a function, the program did. See
-functions.py."""
+While functions are traced, prof's own calls of the standard library, torch and C are not recorded,
+because the program did not make them. If such a function is decorated by a scope, its calls are
+the program's, and are recorded. See functions.py."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from . import _torch_compile
 from ._library import C
 
 of_program: Set[CodeType] = set()
-"""What this code calls is recorded."""
+"""Calls of this code are recorded."""
 
 silent: Set[CodeType] = set()
-"""Nothing that this code calls is recorded, not even code of libraries that torch calls."""
+"""No call of this code is recorded, not even inner calls that torch makes into other libraries."""
 
 _Function = TypeVar("_Function", bound=Any)
 
 
 def calls_program(function: _Function) -> _Function:
-    """A decorator."""
+    """A decorator for a function of prof that calls a function on behalf of the program."""
     assert isinstance(function, FunctionType)
     of_program.add(function.__code__)
     return function
 
 
 def is_silent(function: _Function) -> _Function:
-    """A decorator, for what runs on a thread of prof's."""
+    """A decorator for a function that runs on a thread of prof."""
     assert isinstance(function, FunctionType)
     silent.add(function.__code__)
     return function
@@ -48,7 +48,8 @@ _INSTALLED = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.s
 
 
 def is_standard(module: str, file: str) -> bool:
-    """By its file; code that was made at run time, by that of its module."""
+    """Whether the code is of the standard library. Code that was made at run time counts as code
+    of its module's file."""
     if file.startswith("<frozen "):
         return True
     if file.startswith("<"):
@@ -59,7 +60,7 @@ def is_standard(module: str, file: str) -> bool:
 
 
 def is_support(module: str, file: str) -> bool:
-    """Not recorded if prof calls it."""
+    """Whether the code is of torch or the standard library. prof's calls of it are not recorded."""
     is_of_torch = module == "torch" or module.startswith("torch.")
     return is_of_torch or (module != "__main__" and is_standard(module, file))
 
@@ -69,8 +70,8 @@ def _method(kind: type, name: str) -> Any:
 
 
 def is_method_of_program(asked: Tuple[Any, str]) -> bool:
-    """For C, of a value and a method's name: is that a function of the program, or of a library
-    that is neither the standard one nor torch?"""
+    """For C, with a value and the name of a method. Whether that method is a function of the
+    program, or of a library other than the standard library and torch."""
     value, name = asked
     kind = type(value)
     method = _method(kind, name)
@@ -89,7 +90,7 @@ def _is_tensor(value: Any) -> bool:
 
 
 def tensor_text(value: Any) -> Optional[str]:
-    """As C's, "float32[2, 3]". None: it is no tensor of PyTorch's."""
+    """A text such as "float32[2, 3]", as in own_calls.c. None: the value is no PyTorch tensor."""
     if not _is_tensor(value):
         return None
     dims = ", ".join(str(n) if type(n) is int else "?" for n in value.shape)
@@ -97,8 +98,8 @@ def tensor_text(value: Any) -> Optional[str]:
 
 
 class OwnCall:
-    """What prof_i_py_own_call_begin() and _end() of src/python/own_calls.c do, for _slow.py:
-    operators of PyTorch that the value's own code runs are not recorded."""
+    """For _slow.py: like prof_i_py_own_call_begin() and _end() of src/python/own_calls.c. Inside
+    of it, PyTorch operators are not recorded, unless the method is a function of the program."""
 
     silence: Any = None
 
@@ -116,8 +117,8 @@ class OwnCall:
 
 
 def silence_torch_by(function: Any) -> None:
-    """libprof_torch.so's function that switches the recording of operators off (1) and on (-1), in
-    the calling thread."""
+    """Sets the function of libprof_torch.so that switches the recording of operators off (1) and on
+    (-1) in the calling thread."""
     function.argtypes, function.restype = [ctypes.c_int], None
     _torch_compile.leave_out((is_method_of_program, _method, is_support, is_standard))
     OwnCall.silence = function

@@ -144,7 +144,7 @@ class ArrowWish(_Shown):
 
 
 class ArrowStream(_Shown):
-    """ArrowArrayStream, whose functions C calls. It is moved by a copy of its bytes."""
+    """ArrowArrayStream. Only C calls its functions. To move it, copy its bytes."""
 
     _fields_ = [
         ("get_schema", c_void_p),

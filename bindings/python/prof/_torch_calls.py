@@ -123,8 +123,8 @@ def _run_apart(prove: Callable[[], None], errors: List[BaseException], is_runnin
 
 
 def _wait_for(lock: Any) -> None:
-    """If a signal's handler raises meanwhile, its exception comes when the lock is there: at the
-    interpreter's end the thread must not run."""
+    """Acquires the lock. If a signal handler raises meanwhile, the exception is raised afterwards,
+    because the thread that holds the lock must not run when the interpreter ends."""
     raised: List[BaseException] = []
     while True:
         try:
@@ -137,12 +137,12 @@ def _wait_for(lock: Any) -> None:
 
 
 def apart(prove: Callable[[], None]) -> None:
-    """Runs it to its end on a thread of its own. None of the program's modes and
-    profilers is on there, and none of its sequence numbers is used up. Raises Unproven."""
+    """Runs `prove` to its end on a new thread. The program's modes and profilers are not active
+    there, and its sequence numbers are not used. Raises Unproven."""
     errors: List[BaseException] = []
     is_running = _thread.allocate_lock()
     is_running.acquire()
-    # not by threading: its functions would run there before prof's, and be recorded
+    # Not with threading: its functions would run on the thread before prof's, and be recorded.
     _thread.start_new_thread(_run_apart, (prove, errors, is_running))
     _wait_for(is_running)
     if errors and not isinstance(errors[0], Unproven):

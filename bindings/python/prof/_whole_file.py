@@ -28,8 +28,8 @@ def write_whole(path: Union[str, "os.PathLike[str]"], text: str) -> None:
 
 
 def refuse_system_folder(path: str) -> None:
-    """Raises OSError for a path in /dev or /proc. A file in place of the link /dev/stdout would
-    break the machine. Folders below /dev, such as /dev/shm, are allowed."""
+    """Raises OSError for a path in /dev or /proc, because replacing a link such as /dev/stdout
+    would break the machine. Folders below /dev, such as /dev/shm, are allowed."""
     folder = os.path.realpath(os.path.dirname(os.path.abspath(path)))
     if folder == "/dev" or folder == "/proc" or folder.startswith("/proc/"):
         raise OSError(errno.EINVAL, f"no file is put into {folder}; name another one", path)
@@ -37,8 +37,8 @@ def refuse_system_folder(path: str) -> None:
 
 @contextlib.contextmanager
 def replaced(final: str) -> Iterator[str]:
-    """Gives the name of a new, empty file beside. At the end it gets the final name. After an error
-    it is removed."""
+    """Yields the name of a new, empty file in the same folder. At the end the file gets its final
+    name. After an error it is removed."""
     name = f"{final}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
     refuse_system_folder(final)
     try:

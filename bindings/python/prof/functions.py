@@ -86,10 +86,11 @@ class _Filter:
         return self.standard_library or not is_standard(module, file)
 
     def judge(self, frame: FrameType) -> Any:
-        """For C: "import", or of prof's code "own" or "silent". Of code that is left out, None if
-        it is support code, else "program". Of all other: what the scope is called, its function,
-        file and line, and whether it is support code. Of nn.Module's call also whether it is wanted
-        where nobody names the module."""
+        """For C, which passes a frame. Returns "import" for an import, and "own" or "silent" for
+        code of prof. For code that is left out it returns None (support code) or "program".
+        Otherwise it returns the scope's name, function, file, line, and whether the code is support
+        code. For nn.Module's call it adds whether it is a function if module_call() returns
+        None."""
         code = frame.f_code
         if code is _import_code:
             return _IMPORT if self.imports else None

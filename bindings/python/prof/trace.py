@@ -100,8 +100,8 @@ class Trace(Totals):
 
     @classmethod
     def open(cls, path: Union[str, "os.PathLike[str]"]) -> "Trace":
-        """A capture file: finished, being written, or left by a process that died. Of a file of
-        ``prof merge`` "all.prof#2" is the second capture; Traces.open() opens all.
+        """Opens a capture file: finished, being written, or left by a process that died. In a
+        merged file, "all.prof#2" is the second capture; Traces.open() opens all.
         FileNotFoundError, PermissionError, ValueError (it is no capture, or has several)."""
         out = ctypes.c_void_p()
         C.check(C.prof_trace_open(encoded(path, "path"), ctypes.byref(out)))
@@ -258,8 +258,8 @@ class Trace(Totals):
         if columns:
             if metadata or stacks or window_marks or not memory or stack_folders:
                 raise ValueError(
-                    f"the format {columns} has no metadata, stacks, window_marks, memory or "
-                    f"stack_folders: they are Chrome JSON's"
+                    f"metadata, stacks, window_marks, memory and stack_folders are options of "
+                    f"Chrome JSON, not of the format {columns}"
                 )
             _arrow.write(self, os.fsdecode(path), columns, from_ns, to_ns)
             return
@@ -287,19 +287,19 @@ class Trace(Totals):
 
     def arrow(self, from_ns: int = 0, to_ns: int = 0, batch_rows: int = 0) -> Any:
         """A pyarrow.RecordBatchReader of all events, in the order of events(). Its columns are in
-        docs/reference/export-formats.md. Memory is that of one batch. The trace may be closed
-        meanwhile.
+        docs/reference/export-formats.md. It holds one batch in memory. The trace may be closed
+        while it is in use.
 
-        from_ns, to_ns: only events that overlap this time, from the capture's start. batch_rows: of
-        a batch at most (0: 65536).
+        from_ns, to_ns: only events that overlap this time, from the capture's start. batch_rows:
+        the most rows of a batch (0: 65536).
 
-        ImportError without pyarrow. Libraries that read Arrow's streams take the trace itself, and
+        ImportError without pyarrow. Libraries that read Arrow streams accept the trace itself, and
         need no pyarrow: polars.DataFrame(trace)."""
         return _arrow.reader(self, from_ns, to_ns, batch_rows)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        """The stream of arrow() as a PyCapsule, for libraries that read Arrow's streams. Its schema
-        is always its own."""
+        """The stream of arrow() as a PyCapsule, for libraries that read Arrow streams. The
+        requested schema is ignored."""
         return _arrow.capsule(self)
 
     def to_arrow(self, from_ns: int = 0, to_ns: int = 0) -> Any:
@@ -352,7 +352,7 @@ class Trace(Totals):
 
 
 def _open_parts(path: Union[str, "os.PathLike[str]"]) -> Iterator[Trace]:
-    """The captures of a file: one, or those of a merged file."""
+    """Opens the captures of a file: one, or all of a merged file."""
     count = ctypes.c_uint32()
     C.check(C.prof_trace_part_count(encoded(path, "path"), ctypes.byref(count)))
     if count.value == 1:
@@ -383,8 +383,8 @@ class Traces(Totals):
 
     @classmethod
     def open(cls, paths: Iterable[Union[str, "os.PathLike[str]"]]) -> "Traces":
-        """Capture files, as Trace.open(). Of a file of ``prof merge`` all captures. Those that it
-        has lost are left out, with a RuntimeWarning."""
+        """Opens capture files as Trace.open() does, and all captures of merged files. Captures
+        that a damaged file has lost are left out, with a RuntimeWarning."""
         return cls([trace for path in paths for trace in _open_parts(path)])
 
     def close(self) -> None:

@@ -37,9 +37,9 @@ enum {
   NAMES_BYTES = 256 /* what names beside an output have more than it */
 };
 
-/* Where a capture of an output may be, the best first, and what its name begins with. Beside its
-   output that is the output's own name. Elsewhere a number of the output's directory is added,
-   because other directories may have outputs of that name. */
+/* The directories for the captures of an output, the best first, and the begin of their names. A
+   capture beside its output begins with the output's name. Elsewhere a number of the output's
+   directory is added, because several directories may have outputs of that name. */
 typedef struct capture_dirs {
   char beside[PROF_I_PATH_BYTES],
       bases[2][PROF_I_BASE_BYTES_MAX + 1]; /* bases[0] is for directories[0] alone */
@@ -122,8 +122,9 @@ int prof_i_output_check(const char *path) {
 #define TMPFS 0x01021994ul
 #define RAMFS 0x858458f6ul
 
-/* NULL: captures can be recorded into files of that file system: its fallocate reserves, so a later
-   store cannot run out of disk. All such file systems belong to one kernel. */
+/* NULL: captures can be recorded into files of that file system, because its fallocate() reserves
+   blocks, so a later store cannot fail for lack of space. No such file system is shared by several
+   kernels. */
 static const char *capture_file_unfit_reason(int fd) {
   struct statfs about;
   if (fstatfs(fd, &about) != 0) return prof_i_error_text(errno);
@@ -160,7 +161,7 @@ static const char *probe_file(int fd) {
 
 /* ---- names ---- */
 
-/* As it is in a capture's name. */
+/* The host's name as it is in the name of a capture. */
 static void capture_file_host(char to[PROF_I_HOST_BYTES]) {
   memcpy(to, "host", sizeof "host");
   gethostname(to, PROF_I_HOST_BYTES - 1);
@@ -190,7 +191,7 @@ static void compose_hash(prof_i_compose *text, uint32_t number) {
     prof_i_compose_bytes(text, &"0123456789abcdef"[number >> shift & 15], 1);
 }
 
-/* Valid until the next call. */
+/* The result is valid until the next call. */
 static const capture_dirs *capture_file_list_dirs(const char *output) {
   capture_dirs *const all = &capture_paths.places;
   struct stat about;
@@ -341,7 +342,7 @@ enum {
   NO_REPLACE = 1 /* RENAME_NOREPLACE */
 };
 
-/* ---- does anybody record into that file? ---- */
+/* ---- whether a process records into a file ---- */
 
 typedef struct name_parts {
   const char *tail; /* "HOST-PID-START-COPY.prof" */
@@ -350,7 +351,8 @@ typedef struct name_parts {
   bool is_own_host;
 } name_parts;
 
-/* "-PID-START-". Numbers that do not fit become the largest, which no process has. */
+/* Parses "-PID-START-". A number that is too large becomes the largest one, which no process
+   has. */
 static bool parse_name_numbers(const char *at, name_parts *parts) {
   char *end = NULL;
   parts->pid = strtol(at + 1, &end, 10);
@@ -360,7 +362,7 @@ static bool parse_name_numbers(const char *at, name_parts *parts) {
   return end != at && *end == '-';
 }
 
-/* "BASE.HOST-PID-START-COPY.prof", read from the end, since a host's name may hold anything. */
+/* Parses "BASE.HOST-PID-START-COPY.prof" from the end, because a host's name may contain dashes. */
 static bool parse_capture_name(const char *name, const char *base, const char *host,
                                name_parts *parts) {
   const size_t base_bytes = strlen(base), bytes = strlen(name);
@@ -388,8 +390,8 @@ static bool file_is_own_arena(const struct stat *about) {
          about->st_ino == prof_i_the_arena.inode;
 }
 
-/* Whoever records into a capture holds a lock on it: this also shows those whose pid means nothing
-   here, such as process 1 of another container. A shared lock does not disturb others who look. */
+/* A process that records into a capture holds a lock on it. The lock also shows processes of other
+   pid namespaces, such as other containers. A shared lock does not disturb other readers. */
 prof_i_lock_state prof_i_output_claim_lock_state(int fd) {
   if (flock(fd, LOCK_SH | LOCK_NB) == 0) return PROF_I_LOCK_NONE;
   return errno == EWOULDBLOCK ? PROF_I_LOCK_HELD : PROF_I_LOCK_UNKNOWN;
@@ -399,8 +401,8 @@ static bool file_is_locked_by_other(int fd) {
   return prof_i_output_claim_lock_state(fd) == PROF_I_LOCK_HELD;
 }
 
-/* Does another process, or another copy of prof in this one, record into that file, as far as locks
-   tell? */
+/* Whether a lock shows that another process, or another copy of prof in this process, records into
+   the file. */
 static bool output_claim_is_held(int folder, const char *name) {
   struct stat about;
   const int fd = openat(folder, name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
@@ -422,9 +424,9 @@ static bool read_field(int fd, void *to, size_t bytes, size_t offset) {
 #define READ_FIELD(fd, field, to) \
   read_field(fd, to, sizeof((prof_i_header *)0)->field, offsetof(prof_i_header, field))
 
-/* Nobody holds the file: its process may have closed the descriptor, and the lock with it. The pid
-   tells, where it is one of this pid name space. What another kernel's process left on a file
-   system that captures can be recorded on is of an earlier boot, or was copied here. */
+/* For a file without a lock: its process may have closed the descriptor, which releases the lock.
+   The pid decides if it is of this pid namespace. A file of another kernel is of an earlier boot,
+   or was copied here, because captures are recorded on local file systems only. */
 static bool process_is_alive_unlocked(int fd, const name_parts *parts) {
   uint64_t magic = 0, namespace_pid = 0;
   char boot_id[sizeof((prof_i_header *)0)->boot_id], own_boot_id[sizeof boot_id] = "";
@@ -440,7 +442,7 @@ static bool process_is_alive_unlocked(int fd, const name_parts *parts) {
              NULL; /* of a file system that hosts may share nothing is known */
 }
 
-/* ---- who else has the output ---- */
+/* ---- other processes with the same output ---- */
 
 typedef enum rival {
   RIVAL_NONE,
@@ -506,7 +508,7 @@ static rival search_directories(const claim_search *l, const capture_dirs *all) 
   return worst;
 }
 
-/* Which of the places the capture is in: 0 where that is not to be seen. */
+/* The index of the directory that the capture is in. 0: not known. */
 static size_t directory_index_of(const capture_dirs *all, const char *path) {
   const char *const slash = strrchr(path, '/');
   for (size_t i = 0; slash && i < all->count; i++)
@@ -532,8 +534,8 @@ static bool output_is_taken(const char *output, int fd, const char *path) {
   return found != RIVAL_NONE;
 }
 
-/* Renames the capture after the output's new name, so that other processes with that output see it.
-   If that fails, it keeps its name. */
+/* Renames the capture to match the new name of the output, so that other processes with that output
+   find it. If that fails, it keeps its name. */
 static void rename_capture_for(const char *output, char *path, size_t room) {
   static char fresh[PROF_I_PATH_BYTES]; /* guarded by the control lock */
   const capture_dirs *const all = capture_file_list_dirs(output);
@@ -550,7 +552,8 @@ static void rename_capture_for(const char *output, char *path, size_t room) {
   }
 }
 
-/* A process that has ended since may have had the name while this process recorded. */
+/* Whether the output was written after this time. Then a process that has ended meanwhile used the
+   name. */
 static bool is_written_since(const char *output, uint64_t realtime_ns) {
   struct stat about;
   return realtime_ns != 0 && lstat(output, &about) == 0 &&

@@ -1,5 +1,5 @@
-/* What the files of this folder share: of threads, and of chunks. Other folders use thread.h and
-   chunk.h. Each file has its own state, except for state.c. */
+/* Functions on threads and chunks that only files of this folder use. Other folders use thread.h
+   and chunk.h. Each file has its own state, except for state.c. */
 #ifndef PROF_CORE_BUFFER_INTERNAL_H
 #define PROF_CORE_BUFFER_INTERNAL_H
 
@@ -16,53 +16,56 @@ enum {
   PROF_I_THREAD_SEARCH_MIN = 16 /* threads made: see thread_take_free() */
 };
 
-/* In state.c. The slot of a thread outside the fast path: full, so that no begin takes an entry in
-   it. Read only. */
+/* In state.c. The slot of a thread outside the fast path. It is full, so that no begin uses an
+   entry of it. Read only. */
 extern prof_i_thread_slot prof_i_no_slot __attribute__((visibility("hidden")));
 
 /* ---- thread_registry.c ---- */
 
-/* Another thread takes the place of an exited one: keeps serial and tid for
-   prof_i_thread_serial_of(). */
+/* Keeps the serial and tid of an exited thread for prof_i_thread_serial_of(). Call it before
+   another thread reuses its memory. */
 void prof_i_thread_remember_exited(const prof_i_thread *thread);
 
-/* Has the thread ended without saying so? Only as far as it can be seen without a system call. */
+/* Whether the thread has ended without its exit handler. Checks the thread's lock only, without a
+   system call, so some of these threads are not detected. */
 bool prof_i_thread_has_died(const prof_i_thread *thread);
 
-/* True for one of the callers that find the thread ended: that one frees it. */
+/* Claims an ended thread. Returns true to only one of several callers, which must free it. */
 bool prof_i_thread_take_ended(prof_i_thread *thread);
 
 /* ---- thread_exit.c ---- */
 
-/* The calling thread's end will be seen from now on. is_in_vfork: this is a child of vfork(). */
+/* Makes the end of the calling thread detectable: by a thread-specific key, or by a lock that the
+   thread holds. is_in_vfork: this is a child of vfork(). */
 void prof_i_thread_watch_exit(prof_i_thread *thread, uint64_t pid, uint64_t tid, bool is_in_vfork);
 
-/* The capture takes what an ended thread leaves. Past the gate. */
+/* Ends the open scopes of an ended thread, and releases its chunk and slot. Past the gate. */
 void prof_i_thread_reclaim(prof_i_thread *thread);
 
-/* Frees an ended thread that the caller has taken. Past the gate. */
+/* Frees an ended thread that the caller has claimed. Past the gate. */
 void prof_i_thread_free(prof_i_thread *thread);
 
 /* ---- thread.c ---- */
 
-/* Other threads read it, even while the slot gets its next owner. */
+/* Sets the count of deep scopes. Other threads may read it at any time, even while the slot changes
+   its owner. */
 void prof_i_slot_set_deep(prof_i_thread_slot *slot, uint64_t count);
 
-/* Empties all entries, except those that another thread is ending: the next owner's entries begin
-   above them. */
+/* Clears all entries, except those that another thread is ending. The entries of the next owner
+   begin above them. */
 void prof_i_slot_clear_open(prof_i_thread_slot *slot);
 
-/* Moves the losses that were counted in the slot of a replaced arena to the arena in force. Owner,
-   or any thread after its end. Past the gate. */
+/* Moves the losses that were counted in the slot of a replaced arena to the current arena. Called
+   by the owner, or by any thread after the owner's end. Past the gate. */
 void prof_i_slot_write_left_out(prof_i_thread_slot *old);
 
-/* Is another thread ending the scope of this entry? */
+/* Whether another thread is ending the scope of this entry. */
 static inline bool prof_i_entry_is_taken(uint64_t ticks) {
   return prof_i_open_entry_is_open(ticks) && (ticks & PROF_I_OPEN_ENDED) == PROF_I_OPEN_TAKEN;
 }
 
-/* The prof_i_thread of a virtual thread; prof_i_no_thread: it has none in this process, as in a
-   forked child. NULL is allowed. */
+/* The prof_i_thread of a virtual thread. prof_i_no_thread: it has none in this process, for example
+   in a forked child. NULL is allowed. */
 static inline prof_i_thread *prof_i_virtual_thread_owner(
     const prof_i_virtual_thread *virtual_thread) {
   prof_i_thread *const thread =

@@ -58,8 +58,8 @@ void prof_i_virtual_thread_enter(prof_i_virtual_thread *virtual_thread) {
 
 /* ---- memory of threads ---- */
 
-/* A new thread reuses the memory of an ended one. So there are about as many blocks as threads that
-   were alive at once. */
+/* A new thread reuses the memory of an ended one. So the number of blocks is about the highest
+   number of threads that were alive at the same time. */
 
 /* with_slot: only one that has a slot in this arena. */
 static prof_i_thread *thread_find_free(bool with_slot) {

@@ -194,8 +194,9 @@ void prof_i_thread_forget_all(void) {
   if (prof_i_this_flags.virtual_thread) prof_i_this_flags.virtual_thread->outer = &prof_i_no_thread;
 }
 
-/* What prof_thread_set_name() said; it may say so before the first scope, or between captures. The
-   model again: gcc forgets the declaration's. */
+/* The name of prof_thread_set_name(), which may be called before the first scope, or between
+   captures. The definition repeats the TLS model, because gcc does not take it from the
+   declaration. */
 static __thread _Alignas(8) char kept_name[PROF_I_NAME_BYTES]
     __attribute__((tls_model("initial-exec")));
 
@@ -206,8 +207,8 @@ void prof_i_thread_copy_name(char *to, const char *from) {
     __atomic_store_n(out + i, __atomic_load_n(in + i, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
 }
 
-/* Waits while a reader copies the kernel's name, which takes some ns. If the reader sleeps just
-   there, that name may stay until the next chunk. */
+/* Waits while a reader copies the kernel's name, which takes some ns. If the reader is preempted
+   meanwhile, the old name may stay until the next chunk. */
 void prof_i_thread_write_name(prof_i_thread *thread, prof_i_thread_slot *slot) {
   enum { TRIES = 1000 };
   _Alignas(8) char name[PROF_I_NAME_BYTES];
@@ -224,7 +225,7 @@ void prof_i_thread_refresh_name(prof_i_thread *thread) {
   prof_i_thread_write_name(thread, thread->slot);
 }
 
-/* Retries if the slot has gone to another thread meanwhile. */
+/* Retries if the slot was given to another thread meanwhile. */
 static void refresh_name_of(prof_i_thread *thread) {
   _Alignas(8) char name[PROF_I_NAME_BYTES];
   prof_i_thread_slot *const slot = prof_i_thread_get_slot(thread);

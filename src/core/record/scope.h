@@ -36,7 +36,7 @@ void prof_i_scope_twin_end(const prof_i_twin *twin, uint64_t start);
 /* As prof_i_scope_run_empty(), with begins of a muted site only. */
 void prof_i_scope_run_left_out(prof_i_thread *thread, prof_site *site, int count);
 
-/* ---- what slow threads' begins and ends take ---- */
+/* ---- the time of begins and ends on the slow path ---- */
 
 typedef struct prof_i_slow_time {
   const prof_i_thread_slot *slot; /* NULL: it is not timed */

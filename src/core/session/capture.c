@@ -25,21 +25,21 @@
 #include "control.h"
 #include "internal.h"
 
-static const uint64_t cap_bytes_min = 1 << 20; /* below it no smaller one is tried */
-/* Of the address space that is free. The sites' tables take a 32nd more, see site.h: both together
-   are an eighth at most. */
+static const uint64_t cap_bytes_min = 1 << 20; /* no smaller cap is tried */
+/* prof's share of the free address space, in parts. The tables of sites take one more part, see
+   site.h. Both together are at most an eighth. */
 enum { SPACE_PART = 3, SPACE_PARTS = 32 };
 
 static uint64_t whole_units(uint64_t bytes) { return bytes & ~(uint64_t)(PROF_I_UNIT_BYTES - 1); }
 
-/* A budget of events is judged where a chunk ends. */
+/* The budget is checked where a chunk ends, so a chunk must not have more events than it. */
 static bool chunk_outlasts_budget(uint64_t chunk_bytes, uint64_t budget_events) {
   enum { EVENT_BYTES = 16 };
   return budget_events && chunk_bytes / EVENT_BYTES > budget_events;
 }
 
-/* Chunks grow from 16 KiB to at most a 64th of the arena, or a second's budget of events. 64 KiB
-   hold the longest record. */
+/* Chunks grow from 16 KiB to at most a 64th of the arena, or to the events of a second's budget.
+   The maximum is at least 64 KiB, which hold the longest record. */
 static void choose_chunk_sizes(prof_i_arena *arena, uint64_t budget_events) {
   arena->chunk_bytes_min = PROF_I_UNIT_BYTES;
   arena->chunk_bytes_max = PROF_I_CHUNK_BYTES_MAX;
@@ -69,7 +69,7 @@ static void append_cap_reason(prof_i_arena *fresh, uint64_t cap, uint64_t asked,
   fresh->is_cap_cut = true;
 }
 
-/* The advice stands behind the command that raises the limit. */
+/* Appends the reason, the command that raises the limit, and then `advice`. */
 static void append_space_reason(prof_i_arena *fresh, uint64_t cap, uint64_t asked,
                                 const prof_i_space *space, const char *advice) {
   append_cap_reason(fresh, cap, asked, space->name, space->limit_bytes, "; raise it (");
@@ -79,7 +79,7 @@ static void append_space_reason(prof_i_arena *fresh, uint64_t cap, uint64_t aske
   prof_i_compose_text(&reason, advice);
 }
 
-/* What prof may take of the address space. The host needs the rest, and a reader a copy. */
+/* prof's share of the address space. The host needs the rest, and a reader needs a copy. */
 static uint64_t space_share(void) {
   const uint64_t left = prof_i_port_space().left_bytes;
   if (left == UINT64_MAX) return UINT64_MAX;
@@ -87,7 +87,7 @@ static uint64_t space_share(void) {
   return share < cap_bytes_min ? cap_bytes_min : share;
 }
 
-/* The kernel refused `asked` bytes with that error, and gave `cap`. */
+/* Says that the kernel refused `asked` bytes with this error, and mapped `cap` bytes. */
 static void append_refusal_reason(prof_i_arena *fresh, uint64_t cap, uint64_t asked, int error) {
   const uint64_t locked = prof_i_port_locked_memory_limit();
   const prof_i_space space = prof_i_port_space();
@@ -142,8 +142,8 @@ static int map_memory(prof_i_arena *fresh, const prof_options *options) {
                      (unsigned long long)options->cap_bytes, prof_i_error_text(error));
 }
 
-/* What stands on tmpfs is memory, of which the machine or the control group has only so much. A
-   program that names a cap for such a place gets it, as for memory. */
+/* A file on tmpfs is memory, which the machine or the control group limits. Without a cap of the
+   program, the cap of such a file is that of a capture in memory. */
 static uint64_t cap_of_file(int fd, const prof_options *options, bool is_chosen) {
   const uint64_t most = prof_i_options_memory_cap();
   return is_chosen || options->cap_bytes <= most || !prof_i_capture_file_is_memory(fd)
@@ -151,7 +151,7 @@ static uint64_t cap_of_file(int fd, const prof_options *options, bool is_chosen)
              : most;
 }
 
-/* A file's cap may be too much for memory. */
+/* Lowers the cap, because that of a file may be too large for memory. */
 static int map_memory_instead(prof_i_arena *fresh, const prof_options *options) {
   const uint64_t most = prof_i_options_memory_cap();
   prof_options in_memory = *options;
@@ -183,10 +183,10 @@ static int map_anywhere(prof_i_arena *fresh, const prof_options *options, bool h
                      prof_i_error_text(error));
 }
 
-/* Creates *fresh by complete options. It was zeros, and fd -1. has_default_cap: the program named
-   no cap. output: options->path, PROF_I_OUTPUT_ROOM bytes; it gets another name if another process
-   has it. An error leaves nothing behind. 0, or a status with its text. Control lock held.
-   Signal-safe in a forked child. */
+/* Creates *fresh from complete options. On entry it is zeros, with fd -1. has_default_cap: the
+   program set no cap. output: options->path, with room for PROF_I_OUTPUT_ROOM bytes. It gets
+   another name if another process uses it. After an error nothing is left. Returns 0, or a status
+   with its text. Control lock held. Signal-safe in a forked child. */
 static int arena_create(prof_i_arena *fresh, const prof_options *options, bool has_default_cap,
                         char *output, bool is_child) {
   const uint64_t usual = options->cap_bytes, share = has_default_cap ? space_share() : UINT64_MAX;

@@ -20,8 +20,8 @@
 
 /* ---- a joined program's output ---- */
 
-/* A program that calls prof_start() while a capture of the environment runs joins that capture
-   (PROF_JOIN). The program's output is separate from that of the environment. */
+/* A program that calls prof_start() during a capture that variables of the environment started
+   joins that capture (PROF_JOIN). The program's output is separate from that of the environment. */
 
 static struct {
   char pattern[PROF_I_OUTPUT_ROOM];

@@ -18,7 +18,7 @@
 
 /* ---- requests ---- */
 
-/* This part decides on the next step. The part `the level in force` executes it. */
+/* This section decides on the next step. The section `the level in force` executes it. */
 
 enum { REQUESTS_MAX = 1024 };
 

@@ -8,7 +8,7 @@ part one libone.so "${ARCHIVE[@]}" -Wl,-Bsymbolic-functions
 part two libtwo.so "${ARCHIVE[@]}" -Wl,-Bsymbolic-functions
 quietly "$CC" -O2 -DLINKED -o program "$HERE/program.c" -L. -lone -ltwo -Wl,-rpath,"$PWD"
 says "start one 0
-start two -14: another copy of prof, in '$PWD/libone.so', has the scopes of this one...
+start two -14: another copy of prof, in '$PWD/libone.so', receives the scopes of this one...
 one 10 two 0
 stop one 0
 one 10 two 0
