@@ -96,7 +96,8 @@ static py_result py_call(py_getter *question, prof_i_py *object, ptrdiff_t at) {
 
 /* ---- arguments ---- */
 
-/* str(value). Of a tensor its type and shape, and the type alone if no shape can be read. A new reference; or NULL, as py_call() says. */
+/* str(value). Of a tensor its type and shape, and the type alone if no shape can be read. A new
+   reference; or NULL, as py_call() says. */
 static prof_i_py *new_string_of(prof_i_py *value) {
   if (prof_i_py_is_instance(value, PY.given.string)) {
     PY.Py_IncRef(value);
