@@ -29,8 +29,9 @@ void prof_i_py_release(const prof_i_py_references *held);
 
 /* Whether the value is a PyTorch tensor, or of a derived class. */
 bool prof_i_py_is_tensor(prof_i_py *value);
-/* "float32[2, 3]". NULL: an error is pending. */
+/* "float32[2, 3]", and "float32". NULL: an error is pending. */
 prof_i_py *prof_i_py_new_tensor_text(prof_i_py *tensor);
+prof_i_py *prof_i_py_new_tensor_type(prof_i_py *tensor);
 
 typedef struct prof_i_py_own_call {
   bool is_marked, is_silent;

@@ -58,25 +58,32 @@ static size_t text_append(char *to, size_t used, size_t room, const char *text) 
   return bytes > 0 && (size_t)bytes < room - used ? used + (size_t)bytes : used;
 }
 
-/* "float32", of torch.float32. NULL: an error is pending. */
-static prof_i_py *new_type_text(prof_i_py *tensor) {
+/* The type's text is "torch.float32". */
+prof_i_py *prof_i_py_new_tensor_type(prof_i_py *tensor) {
   prof_i_py *const dtype = PY.PyObject_GetAttrString(tensor, "dtype");
   prof_i_py *const string = dtype ? PY.PyObject_Str(dtype) : NULL;
+  prof_i_py *type = NULL;
+  if (string) {
+    const prof_i_py_text text = prof_i_py_text_of(string);
+    const char *const dot = strrchr(text.data, '.');
+    type = PY.PyUnicode_FromString(dot ? dot + 1 : text.data);
+    prof_i_py_drop(text.holder);
+  }
   prof_i_py_drop(dtype);
-  return string;
+  prof_i_py_drop(string);
+  return type;
 }
 
 prof_i_py *prof_i_py_new_tensor_text(prof_i_py *tensor) {
   char text[512];
-  prof_i_py *const type = new_type_text(tensor);
+  prof_i_py *const type = prof_i_py_new_tensor_type(tensor);
   prof_i_py *const shape = type ? PY.PyObject_GetAttrString(tensor, "shape") : NULL;
   const ptrdiff_t rank = shape ? PY.PySequence_Size(shape) : -1;
   size_t used = 0;
   bool is_made = rank >= 0;
   if (is_made) {
     const prof_i_py_text t = prof_i_py_text_of(type);
-    const char *const dot = strrchr(t.data, '.');
-    used = text_append(text, 0, sizeof text, dot ? dot + 1 : t.data);
+    used = text_append(text, 0, sizeof text, t.data);
     prof_i_py_drop(t.holder);
     used = text_append(text, used, sizeof text, "[");
   }

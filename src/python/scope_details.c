@@ -48,6 +48,11 @@ static bool make_tensor_text(prof_i_py *object, ptrdiff_t at, py_result *to) {
   return (to->object = prof_i_py_new_tensor_text(object)) != NULL;
 }
 
+static bool make_tensor_type(prof_i_py *object, ptrdiff_t at, py_result *to) {
+  (void)at;
+  return (to->object = prof_i_py_new_tensor_type(object)) != NULL;
+}
+
 static bool py_get_size(prof_i_py *object, ptrdiff_t at, py_result *to) {
   (void)at;
   return (to->number = PY.PySequence_Size(object)) >= 0;
@@ -91,7 +96,8 @@ static py_result py_call(py_getter *question, prof_i_py *object, ptrdiff_t at) {
 
 /* ---- arguments ---- */
 
-/* str(value), of a tensor its type and shape. A new reference; or NULL, as py_call() says. */
+/* str(value). Of a tensor its type and shape, and the type alone if no shape can be read. A new
+   reference; or NULL, as py_call() says. */
 static prof_i_py *new_string_of(prof_i_py *value) {
   if (prof_i_py_is_instance(value, PY.given.string)) {
     PY.Py_IncRef(value);
@@ -100,7 +106,8 @@ static prof_i_py *new_string_of(prof_i_py *value) {
   const bool is_tensor = prof_i_py_is_tensor(value);
   if (prof_i_py_is_interrupted()) return NULL;
   const prof_i_py_own_call call = prof_i_py_own_call_begin(value, is_tensor ? NULL : "__str__");
-  prof_i_py *const string = py_call(is_tensor ? make_tensor_text : make_string, value, 0).object;
+  prof_i_py *string = py_call(is_tensor ? make_tensor_text : make_string, value, 0).object;
+  if (is_tensor && !string) string = py_call(make_tensor_type, value, 0).object;
   prof_i_py_own_call_end(call);
   return string;
 }

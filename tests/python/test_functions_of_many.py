@@ -7,6 +7,7 @@ import asyncio
 import collections
 import ctypes
 import gc
+import os
 import sys
 import unittest
 
@@ -107,8 +108,10 @@ class OneCallsMany(unittest.TestCase):
                 del function
 
         rows = self.traced(work)
-        self.assertLess(len(addresses), 1000)
         self.assertEqual((rows["next_0"], rows["next_1"]), (500, 500))
+        if "libasan" in os.environ.get("LD_PRELOAD", ""):
+            self.skipTest("AddressSanitizer keeps freed addresses from being used again")
+        self.assertLess(len(addresses), 1000)
 
     def plain(self, name, kept):
         """A function that is not of pybind11, whose method is its own."""

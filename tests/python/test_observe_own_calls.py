@@ -75,6 +75,33 @@ class OwnCalls(unittest.TestCase):
         self.assertEqual(found, {"s": 1})
         self.assertEqual(arguments, [{key: text for key, (_, text) in given.items()}])
 
+    def test_a_tensor_without_a_readable_shape_is_its_type(self):
+        class NoType(Derived):
+            @property
+            def dtype(self):
+                raise RuntimeError("no type")
+
+        rows = [torch.ones(1, dtype=torch.float64), torch.ones(2, dtype=torch.float64)]
+        given = {
+            "nested": (torch.nested.nested_tensor(rows), "float64"),
+            "later": (torch.nn.UninitializedParameter(), "float32"),
+            "none": (self.x.as_subclass(NoType), "<no text>"),
+        }
+        values = {key: value for key, (value, _) in given.items()}
+
+        def work():
+            with prof.scope("s", **values):
+                pass
+            with prof._slow.Scope("s", "operator", 1, values):
+                pass
+
+        for value in (values["nested"], values["later"]):
+            with self.assertRaises(RuntimeError):
+                value.shape
+        found, arguments = self.observed(work)
+        self.assertEqual(found, {"s": 2})
+        self.assertEqual(arguments, [{key: text for key, (_, text) in given.items()}] * 2)
+
     def test_the_slower_class_does_the_same(self):
         def work():
             with prof._slow.Scope("s", "operator", 1, {"x": self.x, "all": [self.x]}):

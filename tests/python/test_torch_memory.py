@@ -370,6 +370,30 @@ class InTheWay(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout.strip()
 
+    def test_gradients_of_before_in_both_orders(self):
+        """Their frees are in the second profile alone, whichever is second: torch knows the
+        allocations that any profile of the process has seen."""
+        code = """
+model = torch.nn.Linear(7, 4)
+optimizer = torch.optim.SGD(model.parameters())
+def steps():
+    for _ in range(2):
+        optimizer.zero_grad()
+        model(torch.ones(3, 7)).sum().backward()
+        optimizer.step()
+steps()
+for profile in ORDER:
+    with profile(profile_memory=True) as p:
+        steps()
+    print(*(row.self_cpu_memory_usage for row in p.key_averages() if "zero_grad" in row.key))
+"""
+        gradients = 4 * (7 * 4 + 4)
+        names = ["prof.torch.profile", "torch.profiler.profile"]
+        for order in names, names[::-1]:
+            with self.subTest(order):
+                found = self.run_code(code.replace("ORDER", f"({', '.join(order)})"))
+                self.assertEqual(found.split(), [str(-gradients), str(-2 * gradients)])
+
     def test_the_same_results(self):
         """To the last bit, and on threads of autograd."""
         for work in (train, deep, infer):

@@ -89,12 +89,18 @@ def _is_tensor(value: Any) -> bool:
     return isinstance(kind, type) and issubclass(type(value), kind)
 
 
+def tensor_type(value: Any) -> Optional[str]:
+    """A text such as "float32", as in own_calls.c. None: the value is no PyTorch tensor."""
+    return str(value.dtype).rpartition(".")[2] if _is_tensor(value) else None
+
+
 def tensor_text(value: Any) -> Optional[str]:
     """A text such as "float32[2, 3]", as in own_calls.c. None: the value is no PyTorch tensor."""
-    if not _is_tensor(value):
+    of_type = tensor_type(value)
+    if of_type is None:
         return None
     dims = ", ".join(str(n) if type(n) is int else "?" for n in value.shape)
-    return f"{str(value.dtype).rpartition('.')[2]}[{dims}]"
+    return f"{of_type}[{dims}]"
 
 
 class OwnCall:

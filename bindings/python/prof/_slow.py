@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple, TypeVar, cast
 
 from ._decorate import decorate
 from ._library import C, short
-from ._own_calls import OwnCall, tensor_text
+from ._own_calls import OwnCall, tensor_text, tensor_type
 from ._structs import Args
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -64,18 +64,26 @@ def _text_of(value: Any) -> str:
     return str(value) if text is None else text
 
 
-def _str(value: Any) -> str:
-    """The value's text. It is made a second time to find out what raised. An exception of __str__()
-    comes again, that of a signal's handler does not."""
-    with OwnCall(value, "__str__"):
+def _made(make: Callable[[Any], Optional[str]], value: Any) -> Optional[str]:
+    """It is made a second time to find out what raised. An exception of the value's code comes
+    again, and then there is no text. That of a signal's handler does not."""
+    try:
+        return make(value)
+    except Exception:
         try:
-            return _text_of(value)
+            make(value)
         except Exception:
-            try:
-                _text_of(value)
-            except Exception:
-                return "<no text>"
-            raise
+            return None
+        raise
+
+
+def _str(value: Any) -> str:
+    """The value's text. Of a tensor without a readable shape its type alone."""
+    with OwnCall(value, "__str__"):
+        text = _made(_text_of, value)
+        if text is None:
+            text = _made(tensor_type, value)
+        return "<no text>" if text is None else text
 
 
 def _stack() -> str:

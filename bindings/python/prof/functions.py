@@ -12,10 +12,10 @@ import fnmatch
 import gc
 import os
 import sys
-from types import BuiltinFunctionType, CodeType, FrameType, MethodDescriptorType, ModuleType
+from types import BuiltinFunctionType, CodeType, FrameType, MethodDescriptorType
 from typing import Any, Dict, Iterable, List, Optional, Set, Tuple, Union
 
-from . import _own_calls, _scope, _torch_compile
+from . import _c_functions, _own_calls, _scope, _torch_compile
 from ._library import BUSY, RUNNING, C, error_class
 from ._own_calls import is_standard, is_support
 
@@ -224,55 +224,16 @@ def _is_own_builtin(function: Any) -> bool:
 
 
 def _describe_builtin(function: Any) -> Optional[Tuple[str, str, str, int]]:
-    """For C, of a function of C: by its module, or the class that has it. Methods of classes that
-    inherit it are the same function. None: it is prof's. In the line's place 1: pybind11 calls all
-    of its functions by one of C, and which it is stands in the object that it gives that."""
-    if _is_own_builtin(function):
-        return None
-    name: str = function.__name__
-    of = getattr(function, "__self__", None)
-    if of is None or isinstance(of, ModuleType):
-        owner = getattr(function, "__objclass__", None)
-    else:
-        owner = next(
-            (c for c in (of if isinstance(of, type) else type(of)).__mro__ if name in c.__dict__),
-            None,
-        )
-    full = f"{owner.__qualname__}.{name}" if owner is not None else name
-    module = owner.__module__ if owner is not None else function.__module__
-    is_of_pybind = type(of).__name__ == "PyCapsule" or type(of).__name__.startswith(
-        "pybind11_detail_function_record"
-    )
-    return (
-        full if module in (None, "", "builtins") else f"{module}.{full}",
-        full,
-        _shown(function, owner),
-        int(is_of_pybind),
-    )
-
-
-def _shown(function: Any, owner: Any) -> str:
-    """How a function of C reads in a stack, as torch.profiler has it, but without its object's
-    address, and of the class that has the method: "<built-in method append of list object>"."""
-    # <built-in function len>, <built-in method append of list object>, <method 'append' of 'list'
-    # objects>
-    text = repr(function).partition(" at 0x")[0].rstrip(">") + ">"
-    if (
-        owner is None
-        or isinstance(owner, ModuleType)
-        or text.endswith(" of type object>")
-        or text.startswith("<built-in function ")
-    ):
-        return text
-    return f"<built-in method {function.__name__} of {owner.__name__} object>"
+    """For C, of a function of C. None: it is prof's."""
+    return None if _is_own_builtin(function) else _c_functions.describe(function)
 
 
 def _leave_out_of_torch_compile() -> None:
     """What C calls, and what that calls."""
     methods = (_Filter.judge, _Filter._wants, _EveryCall.judge)
     called = (_judge, _import_name, _module_call, _describe_builtin, _described, _fits)
-    others = (_is_of_import, _is_own, is_support, is_standard, who_names_modules, _shown)
-    builtins = (_is_own_builtin,)
+    others = (_is_of_import, _is_own, is_support, is_standard, who_names_modules)
+    builtins = (_is_own_builtin, *_c_functions.called)
     _torch_compile.leave_out((*methods, *called, *others, *builtins))
 
 
