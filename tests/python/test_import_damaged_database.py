@@ -193,7 +193,7 @@ class Damaged(Database):
         file.execute("ALTER TABLE rocpd_api RENAME TO hidden")
         file.execute("CREATE VIEW rocpd_api AS SELECT * FROM hidden")
         file.close()
-        self.refused(path, "there is no table prof_metadata (prof), rocpd_api (rpd)")
+        self.refused(path, "it has no table prof_metadata (prof), rocpd_api (rpd)")
 
     def test_virtual_tables_are_refused(self):
         path = self.write(self.content())

@@ -6,12 +6,19 @@ import pty
 import re
 import select
 import subprocess
+import sys
 import tempfile
 import unittest
 
 BUILD = os.environ.get("PROF_TEST_BUILD_DIR", "build/dev")
 PROF = os.path.join(os.path.abspath(BUILD), "prof")
 HANG_SECONDS = float(os.environ.get("PROF_TEST_HANG_SECONDS", "300"))
+PACKAGE = os.path.join(os.path.dirname(__file__), "..", "..", "bindings", "python")
+PYTHON = {  # variables with which commands find the package of this checkout
+    "PYTHONPATH": os.path.abspath(PACKAGE),
+    "PROF_LIBRARY": os.path.join(os.path.dirname(PROF), "libprof.so"),
+    "PROF_PYTHON_PROGRAM": sys.executable,
+}
 
 
 def has_sanitizer():

@@ -5,7 +5,7 @@ import re
 import shutil
 import subprocess
 
-from case import HANG_SECONDS, PROF
+from case import HANG_SECONDS, PROF, PYTHON
 from known_capture import Recorded
 
 
@@ -99,7 +99,11 @@ class Pages(Words):
                 done = subprocess.run(
                     ["bash", "-c", f"set -o pipefail; {line}"],
                     cwd=self.folder,
-                    env={**os.environ, "PATH": f"{os.path.dirname(PROF)}:{os.environ['PATH']}"},
+                    env={
+                        **os.environ,
+                        **PYTHON,
+                        "PATH": f"{os.path.dirname(PROF)}:{os.environ['PATH']}",
+                    },
                     stdin=subprocess.DEVNULL,
                     capture_output=True,
                     text=True,

@@ -11,7 +11,7 @@ import statistics
 import subprocess
 import sys
 
-from case import HANG_SECONDS, PROF
+from case import HANG_SECONDS, PYTHON
 from known_capture import Recorded
 from nested_capture import FILTERS, Nested, nested_events, read_export
 from test_filters import path_names
@@ -19,12 +19,6 @@ from test_filters import path_names
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "python"))
 from perfetto_file import fields_of, message
 
-PACKAGE = os.path.join(os.path.dirname(__file__), "..", "..", "bindings", "python")
-PYTHON = {
-    "PYTHONPATH": os.path.abspath(PACKAGE),
-    "PROF_LIBRARY": os.path.join(os.path.dirname(PROF), "libprof.so"),
-    "PROF_PYTHON_PROGRAM": sys.executable,
-}
 # Filters for exports of call paths. --from is left out, because exports select by overlap.
 EXPORT_FILTERS = tuple(case for case in FILTERS if "--from" not in case[0])
 
