@@ -17,11 +17,12 @@ set(prof_tiers
     "ci:^embed\\.(subdirectory\\.shared|subdirectory\\.static)$"
     "ci:^embed\\.command-line\\.(cxx20|disabled-everywhere)$"
     "ci:^embed\\.preload\\.(account|massif)$"
-    "ci:^api\\.(compare-objects|get_large)$"
+    "ci:^api\\.(compare-objects|get_large|op_file)$"
     "ci:^device\\.(cuda-headers|hip-headers|cupti-walk|gpu-checks|clpeak)$"
     "ci:^hostile\\.(flips|truncation|memory|text)$"
     "ci:^steps\\.hostile$"
-    "ci:^minilm\\.(compilers|opbench)$"
+    "ci:^minilm\\.(compilers|opbench|cuda|hip)$"
+    "ci:^python\\.safety_recordings$"
     "ci:^run\\.(shown|python_ends|streams|processes|words|progress|helpers|rocprof|calls)$")
 
 # Under a sanitizer these take ten times as long, and what they show does not depend on it.
