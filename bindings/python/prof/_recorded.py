@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, List, NoReturn, Optional
 from . import _structs as s
 from . import _torch_group, tables
 from ._library import Owner, encoded, short, whole
+from ._own_calls import OwnCall
 from ._recording import STACK_FRAMES, outside
 from ._schedule import StateError
 from ._scope import functions, modules, operators
@@ -237,7 +238,9 @@ class Recorded(Owner):
 
     def add_metadata(self, key: str, value: str) -> None:
         """Adds a text to the top level of the Chrome JSON."""
-        self.add_metadata_json(key, _json().dumps(str(value)))
+        with OwnCall(value, "__str__"):
+            text = str(value)
+        self.add_metadata_json(key, _json().dumps(text))
 
     def add_metadata_json(self, key: str, value: str) -> None:
         """Adds a value that is JSON. ValueError if it is not."""
