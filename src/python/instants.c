@@ -95,7 +95,7 @@ static bool read_double(prof_i_py *object, double *number_out) {
   if (!prof_i_py_is_interrupted()) return true;
   if (PY.PyErr_ExceptionMatches(PY.given.type_error)) {
     PY.PyErr_Clear();
-    PY.PyErr_Format(PY.given.type_error, "counter() value must be a number, not %.200R", object);
+    prof_i_py_refuse(PY.given.type_error, object, "counter() value must be a number");
   }
   return false;
 }

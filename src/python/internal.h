@@ -38,9 +38,12 @@ typedef struct prof_i_py_own_call {
   const prof_i_py *frame_around; /* of the own call around this one */
 } prof_i_py_own_call;
 /* Until the matching end, this thread calls a method of the value on behalf of prof. method:
-   "__str__" or "__float__"; NULL: only code of PyTorch runs. An error may be pending afterwards. */
+   "__str__", "__repr__" or "__float__"; NULL: only code of PyTorch runs. An error may be pending
+   afterwards. */
 prof_i_py_own_call prof_i_py_own_call_begin(prof_i_py *value, const char *method);
 void prof_i_py_own_call_end(prof_i_py_own_call call);
+/* Raises "WHAT, not VALUE". The value's repr() is a call of prof's. No error is pending before. */
+void prof_i_py_refuse(prof_i_py *error, prof_i_py *value, const char *what);
 
 /* ---- scope.c ---- */
 

@@ -1,7 +1,8 @@
-/* Methods of values that prof calls: str() of an argument, float() of a counter's value. The
-   program did not call them. So their calls of the standard library, torch and C are not recorded,
-   and neither are PyTorch's operators. Functions of the program are recorded with all their calls.
-   A PyTorch tensor is recorded as its type and shape: its values are not read. Under the GIL. */
+/* Methods of values that prof calls: str() of an argument, float() of a counter's value, repr() of
+   a wrong value in an error. The program did not call them. So their calls of the standard library,
+   torch and C are not recorded, and neither are PyTorch's operators. Functions of the program are
+   recorded with all their calls. A PyTorch tensor is recorded as its type and shape: its values are
+   not read. Under the GIL. */
 #include <prof/python.h>
 #include <stdio.h>
 #include <string.h>
@@ -137,4 +138,10 @@ prof_i_py_own_call prof_i_py_own_call_begin(prof_i_py *value, const char *method
 void prof_i_py_own_call_end(prof_i_py_own_call call) {
   if (call.is_silent) own_calls.silence(-1);
   if (call.is_marked) prof_i_python_functions_end_own(call.frame_around);
+}
+
+void prof_i_py_refuse(prof_i_py *error, prof_i_py *value, const char *what) {
+  const prof_i_py_own_call call = prof_i_py_own_call_begin(value, "__repr__");
+  if (!prof_i_py_is_interrupted()) PY.PyErr_Format(error, "%s, not %.200R", what, value);
+  prof_i_py_own_call_end(call);
 }

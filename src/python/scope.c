@@ -405,11 +405,17 @@ static uint32_t read_level(prof_i_py *object) {
   int overflow = 0;
   /* Python 3.9 would take a float */
   prof_i_py *const number = object ? PY.PyNumber_Index(object) : NULL;
-  if (object && !number) return 0;
+  if (object && !number) {
+    if (PY.PyErr_ExceptionMatches(PY.given.type_error)) {
+      PY.PyErr_Clear();
+      prof_i_py_refuse(PY.given.type_error, object, "scope() level must be an int");
+    }
+    return 0;
+  }
   const long long level = number ? PY.PyLong_AsLongLongAndOverflow(number, &overflow) : 1;
   prof_i_py_drop(number);
   if (!overflow && level >= 1 && level <= 2) return (uint32_t)level;
-  PY.PyErr_Format(PY.given.value_error, "scope() level must be 1 or 2, not %.200R", object);
+  prof_i_py_refuse(PY.given.value_error, object, "scope() level must be 1 or 2");
   return 0;
 }
 
@@ -430,9 +436,8 @@ static prof_i_py *scope_method(prof_i_py *module, prof_i_py *const *arguments, p
   if (is_good && words.category) is_good = prof_i_py_is_string(words.category, "scope", "category");
   const uint32_t level = is_good ? read_level(words.level) : 0;
   if (level && words.shapes && !PY.PySequence_Check(words.shapes)) {
-    PY.PyErr_Format(PY.given.type_error,
-                    "scope() _shapes must be a sequence of (dtype, dim, ...), not %.200R",
-                    words.shapes);
+    prof_i_py_refuse(PY.given.type_error, words.shapes,
+                     "scope() _shapes must be a sequence of (dtype, dim, ...)");
     is_good = false;
   }
   prof_i_py *const made =

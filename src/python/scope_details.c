@@ -19,8 +19,9 @@
 
 bool prof_i_py_is_string(prof_i_py *object, const char *function, const char *parameter) {
   if (prof_i_py_is_instance(object, PY.given.string)) return true;
-  PY.PyErr_Format(PY.given.type_error, "%s() %s must be a str, not %.200R", function, parameter,
-                  object);
+  char what[64];
+  snprintf(what, sizeof what, "%s() %s must be a str", function, parameter);
+  prof_i_py_refuse(PY.given.type_error, object, what);
   return false;
 }
 

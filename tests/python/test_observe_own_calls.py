@@ -116,6 +116,43 @@ class OwnCalls(unittest.TestCase):
         self.assertEqual(second, {"shown": "179700.0"})
         self.assertEqual((found["aten::select"], found["aten::item"]), (2, 1))
 
+    def test_errors_that_show_a_tensor(self):
+        """An error has the text of the wrong value. prof makes it, not the program."""
+        wrong = [self.x]
+        calls = (
+            (prof.scope, (self.x,), "scope() name must be a str"),
+            (prof.scope, ("s", wrong), "scope() category must be a str"),
+            (prof.scope, ("s", "operator", wrong), "scope() level must be an int"),
+            (prof._slow.scope, ("s", "operator", wrong), "scope() level must be an int"),
+            (prof.record_function, (self.x,), "record_function() name must be a str"),
+            (prof.instant, (wrong,), "instant() name must be a str"),
+            (prof.counter, (wrong, 1), "counter() name must be a str"),
+            (prof.counter, ("c", wrong), "counter() value must be a number"),
+            (prof.marks._counter_slowly, ("c", wrong), "counter() value must be a number"),
+            (prof.set_thread_name, (self.x,), "name must be a str"),
+            (
+                lambda wrong: prof.profile(schedule=wrong),
+                (wrong,),
+                "schedule must be something to call, or None",
+            ),
+        )
+        self.assertGreater(self.observed(lambda: repr(wrong))[0]["aten::select"], 1)
+        for function, arguments, text in calls:
+
+            def work(function=function, arguments=arguments, text=text):
+                with self.assertRaises(TypeError) as raised:
+                    function(*arguments)
+                self.assertIn(f"{text}, not ", str(raised.exception))
+                self.assertIn("tensor([[", str(raised.exception))
+
+            with self.subTest(text, function=function):
+                self.assertEqual(self.observed(work)[0], {})
+
+    def test_metadata_that_is_a_tensor(self):
+        with prof.torch.profile() as p:
+            p.add_metadata("x", [self.x])
+        self.assertEqual([e.name for e in p.events()], [])
+
     def test_operators_of_texts_and_numbers(self):
         model = torch.nn.Linear(2, 2)
         at = self.x[0, 1]

@@ -303,6 +303,47 @@ class Values(unittest.TestCase):
         self.assertEqual(mine, theirs)
         self.assertIn(("CheckpointFunctionBackward", 4, False), mine[0])
 
+    def test_a_range_has_its_calls_number_behind_a_hook(self):
+        """torch's range has -1: its first operator is the hook's."""
+
+        def work():
+            y = torch.ones(3, requires_grad=True).mul(2).exp()
+            y.register_hook(lambda gradient: gradient.neg())
+            y.sum().backward()
+
+        def numbers(p):
+            calls = [e for e in p.events() if e.name.endswith("ExpBackward0")]
+            return [(e.sequence_nr >= 0, e.fwd_thread) for e in calls]
+
+        mine, theirs = map(numbers, seen_by_both(work))
+        self.assertEqual(mine, [(True, 1), (True, 1)])
+        self.assertEqual(theirs, [(False, 0), (True, 1)])
+
+    def test_inputs_of_a_function_of_autograd_are_its_tensors(self):
+        """torch adds the others only while a profiler of its own is on."""
+
+        class Scaled(torch.autograd.Function):
+            @staticmethod
+            def forward(context, x, factor, name):
+                return x * factor
+
+            @staticmethod
+            def backward(context, gradient):
+                return gradient, None, None
+
+        def work():
+            Scaled.apply(torch.ones(3, requires_grad=True), 2, "name")
+
+        def inputs(p):
+            return [(e.input_shapes, e.concrete_inputs) for e in p.events() if e.name == "Scaled"]
+
+        mine, theirs = map(inputs, seen_by_both(work))
+        self.assertEqual(mine, theirs)
+        self.assertEqual((theirs[0][0][0], theirs[0][1][1]), ([3], 2))
+        with prof.profile(torch=True, record_shapes=True) as alone:
+            work()
+        self.assertEqual(inputs(alone), [([[3]], [None])])
+
     def test_each_cycle_has_its_own_arrows(self):
         def step():
             torch.ones(3, requires_grad=True).mul(2).sum().backward()

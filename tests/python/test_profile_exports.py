@@ -115,6 +115,19 @@ class Exports(Base):
             p.export_chrome_trace(self.path("no/such/t.json"))
         self.assertEqual(os.listdir(self.folder.name), [])
 
+    def test_annotations_of_cuda_graphs_are_refused(self):
+        with prof.profile() as p:
+            work()
+        path = self.path("t.json")
+        for options in ({"cuda_graph_annotations": {1: {"a": 2}}}, {"graph_lanes": "all"}):
+            ((name, value),) = options.items()
+            with self.assertRaises(NotImplementedError) as raised:
+                p.export_chrome_trace(path, **options)
+            self.assertIn(f"{name}={value!r}", str(raised.exception))
+        self.assertEqual(os.listdir(self.folder.name), [])
+        p.export_chrome_trace(path, False, None, "none", 7)
+        self.assertEqual(os.listdir(self.folder.name), ["t.json"])
+
     def test_what_is_no_file_stays_what_it_is(self):
         text = "a\n" * 100
         fifo, link, file, dangling = (

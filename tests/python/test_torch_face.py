@@ -3,6 +3,7 @@ the real torch in one process. make test-torch."""
 
 import copy
 import functools
+import inspect
 import json
 import os
 import subprocess
@@ -136,6 +137,17 @@ class Methods(unittest.TestCase):
                 copy.deepcopy(p._observer)
             torch.ones(2)
         self.assertIn("aten::ones", [e.name for e in p.events()])
+
+    def test_methods_take_torchs_arguments(self):
+        theirs, mine = torch.profiler.profile, prof.profile
+        for name in sorted(n for n in dir(theirs) if not n.startswith("_")):
+            method = getattr(theirs, name)
+            if not callable(method) or not hasattr(mine, name):
+                continue
+            with self.subTest(name):
+                expected = list(inspect.signature(method).parameters)
+                found = list(inspect.signature(getattr(mine, name)).parameters)
+                self.assertEqual(found[: len(expected)], expected)
 
 
 @skip_without_torch

@@ -396,7 +396,10 @@ C = Library()
 
 def short(value: Any) -> str:
     """What an error shows of a value: its repr, or the begin of it."""
-    text = repr(value)
+    from ._own_calls import OwnCall
+
+    with OwnCall(value, "__repr__"):
+        text = repr(value)
     return text if len(text) <= 200 else f"{text[:200]}... ({len(text)} characters)"
 
 

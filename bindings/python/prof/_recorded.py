@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, List, NoReturn, Optional
 from . import _structs as s
 from . import _torch_group, tables
 from ._library import Owner, encoded, short, whole
+from ._own_calls import OwnCall
 from ._recording import STACK_FRAMES, outside
 from ._schedule import StateError
 from ._scope import functions, modules, operators
@@ -168,11 +169,25 @@ class Recorded(Owner):
             stacklevel=outside(),
         )
 
-    def export_chrome_trace(self, path: str, use_python_export: bool = False) -> None:
+    def export_chrome_trace(
+        self,
+        path: str,
+        use_python_export: bool = False,
+        cuda_graph_annotations: Any = None,
+        graph_lanes: str = "none",
+        default_stream: int = 7,
+    ) -> None:
         """Writes the last cycle as Chrome JSON, which opens in Perfetto, chrome://tracing and
         TensorBoard. It is compressed if the path ends in .gz. C writes it, and the path never has a
-        partial file. use_python_export changes nothing. OSError and its subclasses."""
+        partial file. use_python_export and default_stream change nothing. NotImplementedError:
+        annotations of CUDA graphs. OSError and its subclasses."""
         encoded(path, "path")
+        if cuda_graph_annotations or graph_lanes != "none":
+            raise NotImplementedError(
+                "prof: annotations of CUDA graphs are not exported: leave out "
+                f"cuda_graph_annotations={short(cuda_graph_annotations)} and "
+                f"graph_lanes={short(graph_lanes)}, or export with torch.profiler"
+            )
         window = self._windows()[-1]
         metadata = self._all_metadata(window.trace.info(), path)
         window.trace.dump(
@@ -237,7 +252,9 @@ class Recorded(Owner):
 
     def add_metadata(self, key: str, value: str) -> None:
         """Adds a text to the top level of the Chrome JSON."""
-        self.add_metadata_json(key, _json().dumps(str(value)))
+        with OwnCall(value, "__str__"):
+            text = str(value)
+        self.add_metadata_json(key, _json().dumps(text))
 
     def add_metadata_json(self, key: str, value: str) -> None:
         """Adds a value that is JSON. ValueError if it is not."""
