@@ -463,14 +463,27 @@ class Refusals(Folder):
         self.assertRegex(said, r"without\.parquet: .*pyarrow.*pip install 'libprof\[arrow\]'")
         self.assertEqual(glob.glob(self.path("without*")), [])
 
+    @staticmethod
+    def is_installed(package):
+        """Whether this Python has it without PYTHONPATH."""
+        environment = {**os.environ, "PYTHONPATH": "", "PYTHONNOUSERSITE": "1"}
+        words = [sys.executable, "-c", f"import {package}"]
+        return (
+            subprocess.run(words, env=environment, cwd="/", stderr=subprocess.DEVNULL).returncode
+            == 0
+        )
+
     def test_a_missing_package_and_a_missing_python_are_named(self):
         status, said = self.dump(
             self.capture, "-o", self.path("n.parquet"), PYTHONPATH="", PYTHONNOUSERSITE="1"
         )
-        if status == 0:  # the package is installed
-            self.assertTrue(os.path.exists(self.path("n.parquet")))
-        else:
+        self.assertEqual(os.path.exists(self.path("n.parquet")), status == 0)
+        if not self.is_installed("prof"):
             self.assertEqual((status, "has no package libprof" in said), (1, True), said)
+        elif not self.is_installed("pyarrow"):
+            self.assertEqual((status, "pip install 'libprof[arrow]'" in said), (1, True), said)
+        else:
+            self.assertEqual(status, 0, said)
         status, said = self.dump(
             self.capture, "-o", self.path("n.arrow"), PROF_PYTHON_PROGRAM="/no/python"
         )

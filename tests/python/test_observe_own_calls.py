@@ -9,7 +9,7 @@ import threading
 import unittest
 import unittest.mock
 
-from beside_torch import calls_of, torch
+from beside_torch import calls_of, skip_without_torch, torch
 from hang_guard import HANG_SECONDS
 
 import prof
@@ -38,10 +38,11 @@ class Shown:
         return str(self.tensor.sum().item())
 
 
-class Derived(torch.Tensor):
+class Derived(torch.Tensor if torch else object):
     pass
 
 
+@skip_without_torch
 class OwnCalls(unittest.TestCase):
     def setUp(self):
         self.x = torch.arange(600, dtype=torch.float32).reshape(300, 2)
