@@ -107,8 +107,9 @@ static struct {
   uint32_t count;
 } cuda_device_list;
 
-/* Lists the devices. NOT_READY: the program has not begun to use CUDA. NO_DEVICE: there is none.
-   Creates no context, and does not initialise CUDA: a child forked later could not use it. */
+/* Lists the devices. Returns NOT_READY before the program initialises CUDA, and NO_DEVICE if the
+   machine has no device. Neither initialises CUDA nor creates a context, because a child that is
+   forked later could not use CUDA then. */
 static int cuda_devices_list(void) {
   int32_t count = 0;
   const int32_t error = prof_i_cuda.cuDeviceGetCount(&count);

@@ -47,9 +47,9 @@ typedef struct prof_i_target {
   bool must_be_new; /* an existing file is left alone: PROF_E_IO */
 } prof_i_target;
 
-/* The folder and temporary name of an unfinished file; name[0] is 0 if there is none. A command's
-   signal handler uses it to remove the file. It is set before the file gets the name, and cleared
-   after the file has lost it. */
+/* Folder and temporary name of an unfinished output file; the name is empty if none exists. A signal
+   handler of the command removes the file. The name is set before the file is created. It is cleared
+   after the file is renamed or removed. */
 typedef struct prof_i_unfinished_file {
   int folder;
   char name[48];

@@ -62,7 +62,7 @@ ssize_t pwrite(int fd, const void *bytes, size_t count, off_t offset) {
   return syscall(SYS_pwrite64, fd, bytes, count, offset);
 }
 
-/* ---- the capture: zeros, but for these bytes ---- */
+/* ---- the capture: these bytes, and zeros everywhere else ---- */
 
 static _Alignas(64) unsigned char file[ROOM];
 static uint64_t file_bytes;
