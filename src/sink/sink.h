@@ -47,9 +47,9 @@ typedef struct prof_i_target {
   bool must_be_new; /* an existing file is left alone: PROF_E_IO */
 } prof_i_target;
 
-/* Folder and temporary name of an unfinished output file; the name is empty if none exists. A signal
-   handler of the command removes the file. The name is set before the file is created. It is cleared
-   after the file is renamed or removed. */
+/* Folder and temporary name of an unfinished output file. The name is empty if none exists. The
+   command's signal handler removes the file. The name is set before the file is created. It is
+   cleared after the file is renamed or removed. */
 typedef struct prof_i_unfinished_file {
   int folder;
   char name[48];
