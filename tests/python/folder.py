@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -36,3 +37,28 @@ class CommandFolder(Folder):
         done = self.command(*words)
         self.assertEqual(done.returncode, status, (words, done.stderr))
         return done.stdout, done.stderr
+
+    def peaks_of_merges(self, capture, output):
+        """KiB of memory at most while 2, and then 40, copies of the capture are merged."""
+        script = (
+            "import resource, subprocess, sys;"
+            "subprocess.run(sys.argv[1:], check=True, stderr=subprocess.DEVNULL);"
+            "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+        )
+        with open(self.path(capture), "rb") as f:
+            data = f.read() + bytes(8 << 20)  # read as a whole, and free of records
+        peaks = []
+        for count in (2, 40):
+            names = [f"copy{i}.prof" for i in range(count)]
+            for name in names:
+                with open(self.path(name), "wb") as f:
+                    f.write(data)
+            done = subprocess.run(
+                [sys.executable, "-c", script, COMMAND, "merge", "-o", output, *names],
+                check=True,
+                capture_output=True,
+                timeout=HANG_SECONDS,
+                cwd=self.folder,
+            )
+            peaks.append(int(done.stdout))
+        return peaks

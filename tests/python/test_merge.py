@@ -305,28 +305,8 @@ class Merge(CommandFolder):
         self.assertFalse(os.path.exists(self.path("x.pftrace")))
 
     def test_memory_does_not_grow_with_the_captures(self):
-        peaks = []
-        for count in (2, 40):
-            for i in range(count):
-                with open(self.path("0.prof"), "rb") as f:
-                    data = f.read()
-                with open(self.path(f"copy{i}.prof"), "wb") as f:
-                    f.write(data + bytes(8 << 20))  # read as a whole, and free of records
-            names = [f"copy{i}.prof" for i in range(count)]
-            script = (
-                "import resource, subprocess, sys;"
-                "subprocess.run(sys.argv[1:], check=True, stderr=subprocess.DEVNULL);"
-                "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
-            )
-            done = subprocess.run(
-                [sys.executable, "-c", script, COMMAND, "merge", "-o", "all.pftrace", *names],
-                check=True,
-                capture_output=True,
-                timeout=HANG_SECONDS,
-                cwd=self.folder,
-            )
-            peaks.append(int(done.stdout))
-        self.assertLess(peaks[1], peaks[0] + 8192)
+        few, many = self.peaks_of_merges("0.prof", "all.pftrace")
+        self.assertLess(many, few + 8192)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import tempfile
 import unittest
 import warnings
 
-from folder import COMMAND, HAS_COMMAND, CommandFolder
+from folder import HAS_COMMAND, CommandFolder
 from hang_guard import HANG_SECONDS
 from perfetto_file import decode
 from test_merge import SECOND, change_header, move_wall_clock
@@ -374,26 +374,8 @@ class Merged(CommandFolder):
         self.assertEqual(self.bytes_of("all.prof"), b"old")
 
     def test_memory_does_not_grow_with_the_captures(self):
-        peaks = []
-        for count in (2, 40):
-            for i in range(count):
-                with open(self.path(f"copy{i}.prof"), "wb") as f:
-                    f.write(self.bytes_of("0.prof") + bytes(8 << 20))
-            names = [f"copy{i}.prof" for i in range(count)]
-            script = (
-                "import resource, subprocess, sys;"
-                "subprocess.run(sys.argv[1:], check=True, stderr=subprocess.DEVNULL);"
-                "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
-            )
-            done = subprocess.run(
-                [sys.executable, "-c", script, COMMAND, "merge", "-o", "all.prof", *names],
-                check=True,
-                capture_output=True,
-                timeout=HANG_SECONDS,
-                cwd=self.folder,
-            )
-            peaks.append(int(done.stdout))
-        self.assertLess(peaks[1], peaks[0] + 2048)
+        few, many = self.peaks_of_merges("0.prof", "all.prof")
+        self.assertLess(many, few + 2048)
 
 
 if __name__ == "__main__":
