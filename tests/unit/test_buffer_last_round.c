@@ -133,6 +133,30 @@ static void a_first_scope_in_the_last_round_leaves_its_room(void **state) {
   check(THREADS, 0, 0, 0);
 }
 
+/* However many threads were alive before: so a search may be due at a number that the cap has no
+   room for. */
+static void before_the_cap_is_reached_the_ended_are_found(void **state) {
+  (void)state;
+  start(15 << 20);
+  prof_i_threads.search_at = UINT32_MAX - 1;
+  in_last_round = record;
+  run(end_by_destructor, THREADS);
+  assert_in_range(health_now().arena_bytes, 8 << 20, 15 << 20);
+  check(THREADS, 0, 0, 0);
+}
+
+/* Chunks that are known to be free are nearly full. */
+static void the_chunks_of_the_ended_are_found(void **state) {
+  (void)state;
+  start(16 << 20);
+  in_last_round = record;
+  run(end_by_destructor, THREADS);
+  prof_i_threads.search_at = UINT32_MAX - 1;
+  run(end_by_destructor, THREADS);
+  assert_in_range(health_now().arena_bytes, 8 << 20, 16 << 20);
+  check(2 * THREADS, 0, 0, 0);
+}
+
 static void what_the_last_round_leaves_open_is_lost_as_thread_ended(void **state) {
   (void)state;
   start(9 << 20);
@@ -204,6 +228,7 @@ static void who_is_alive_keeps_its_scopes(void **state) {
   pthread_barrier_wait(&all_there);
   in_last_round = record;
   run(end_by_destructor, THREADS);
+  assert_in_range(health_now().arena_bytes, 0, 6 << 20); /* of 28 slots with their first chunks */
   check(THREADS, 0, STAYERS, STAYERS);
   pthread_barrier_wait(&all_there);
   for (int i = 0; i < STAYERS; i++) assert_int_equal(pthread_join(stayers[i], NULL), 0);
@@ -269,6 +294,8 @@ int main(void) {
 #define ENTRY(test) cmocka_unit_test_teardown(test, end)
   const struct CMUnitTest tests[] = {
     ENTRY(a_first_scope_in_the_last_round_leaves_its_room),
+    ENTRY(before_the_cap_is_reached_the_ended_are_found),
+    ENTRY(the_chunks_of_the_ended_are_found),
     ENTRY(what_the_last_round_leaves_open_is_lost_as_thread_ended),
 #if !SKIP_SANITIZED
     ENTRY(a_thread_that_ends_by_the_system_call_is_seen),

@@ -158,7 +158,8 @@ static bool thread_write_exit(prof_i_thread *thread, prof_i_head *chunk) {
 /* ---- taking and changing chunks ---- */
 
 enum {
-  PARTIAL_COUNT = 64, /* part-filled chunks of ended threads that are remembered */
+  PARTIAL_COUNT = 4096, /* part-filled chunks of ended threads that are remembered */
+  PARTIAL_COUNT_FIRST = 64,
   ROOM_WORTH_TAKING = 256,
   BUCKETS = 256 /* of chunk-change times: four to a doubling */
 };
@@ -167,8 +168,9 @@ enum {
 static struct {
   /* offsets of part-filled chunks that the next thread may take, 0: none */
   uint64_t partial_chunks[PARTIAL_COUNT];
+  uint32_t partial_end; /* only places before it are used; doubled when more threads end */
   uint64_t change_count, change_max_ns, change_times[BUCKETS];
-} chunk_pool;
+} chunk_pool = {.partial_end = PARTIAL_COUNT_FIRST};
 
 static bool chunk_swap_if_retired(prof_i_head *chunk, prof_i_chunk_state to) {
   uint16_t state = PROF_I_CHUNK_RETIRED;
@@ -181,14 +183,16 @@ bool prof_i_chunk_own_if_retired(prof_i_head *chunk) {
 }
 
 void prof_i_chunk_forget_partial(void) {
-  for (int i = 0; i < PARTIAL_COUNT; i++)
+  const uint32_t end = __atomic_load_n(&chunk_pool.partial_end, __ATOMIC_RELAXED);
+  for (uint32_t i = 0; i < end; i++)
     __atomic_store_n(&chunk_pool.partial_chunks[i], 0, __ATOMIC_RELEASE);
 }
 
 /* ---- where a chunk comes from ---- */
 
 static prof_i_head *take_partial(uint64_t need) {
-  for (int i = 0; i < PARTIAL_COUNT; i++) {
+  const uint32_t end = __atomic_load_n(&chunk_pool.partial_end, __ATOMIC_RELAXED);
+  for (uint32_t i = 0; i < end; i++) {
     const uint64_t offset = PROF_I_FAULT(LEFT_UNUSED)
                                 ? 0
                                 : __atomic_load_n(&chunk_pool.partial_chunks[i], __ATOMIC_ACQUIRE);
@@ -301,10 +305,18 @@ static void chunk_retire(prof_i_head *chunk) {
   prof_i_port_drop_pages(chunk, bytes);
 }
 
+static void remember_partial(uint64_t offset) {
+  uint32_t end = __atomic_load_n(&chunk_pool.partial_end, __ATOMIC_RELAXED);
+  while (!prof_i_offsets_put(chunk_pool.partial_chunks, end, offset) && end < PARTIAL_COUNT)
+    if (__atomic_compare_exchange_n(&chunk_pool.partial_end, &end, 2 * end, false, __ATOMIC_RELAXED,
+                                    __ATOMIC_RELAXED))
+      end *= 2;
+}
+
 static void chunk_give_away(prof_i_head *chunk) {
   const uint64_t offset = prof_i_arena_offset(chunk);
   prof_i_chunk_set_retired(chunk);
-  prof_i_offsets_put(chunk_pool.partial_chunks, PARTIAL_COUNT, offset);
+  remember_partial(offset);
   prof_i_prepared_note_room();
 }
 
@@ -409,6 +421,8 @@ static prof_i_head *take_and_write_owner(prof_i_thread *thread, uint64_t need_by
     chunk_retire(before); /* the other threads have the rest of the ring */
     fresh = take_chunk(thread, need_bytes, loss_out);
   }
+  if (!fresh && *loss_out == PROF_LOSS_FULL && prof_i_thread_free_ended())
+    fresh = take_chunk(thread, need_bytes, loss_out);
   if (!fresh) {
     if (*loss_out != PROF_LOSS_NO_CHUNK) arena_set_full(*loss_out, room_epoch);
     return NULL;

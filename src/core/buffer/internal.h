@@ -13,7 +13,7 @@
 
 enum {
   PROF_I_NO_EPOCH = -1,         /* an epoch that no site has */
-  PROF_I_THREAD_SEARCH_MIN = 16 /* threads made: see thread_take_free() */
+  PROF_I_THREAD_SEARCH_MIN = 16 /* slots: see thread_take_free() */
 };
 
 /* In state.c. The slot of a thread outside the fast path. It is full, so that no begin uses an
@@ -33,6 +33,11 @@ bool prof_i_thread_has_died(const prof_i_thread *thread);
 /* Claims an ended thread. Returns true to only one of several callers, which must free it. */
 bool prof_i_thread_take_ended(prof_i_thread *thread);
 
+/* Decides when to look for ended threads next, after all were asked and so many were alive. For a
+   thread that finds no room: at 8 system calls a thread at most, or 1 if there were no ended ones.
+ */
+void prof_i_thread_plan_search(uint32_t alive, bool has_freed);
+
 /* ---- thread_exit.c ---- */
 
 /* Makes the end of the calling thread detectable: by a thread-specific key, or by a lock that the
@@ -46,6 +51,10 @@ void prof_i_thread_reclaim(prof_i_thread *thread);
 void prof_i_thread_free(prof_i_thread *thread);
 
 /* ---- thread.c ---- */
+
+/* Frees the ended threads that only their tids tell: one system call for each thread that is alive.
+   Returns whether there were any; false also while another caller searches. Past the gate. */
+bool prof_i_thread_free_ended(void);
 
 /* Sets the count of deep scopes. Other threads may read it at any time, even while the slot changes
    its owner. */

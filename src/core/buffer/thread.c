@@ -61,11 +61,12 @@ void prof_i_virtual_thread_enter(prof_i_virtual_thread *virtual_thread) {
 /* A new thread reuses the memory of an ended one. So the number of blocks is about the highest
    number of threads that were alive at the same time. */
 
-/* with_slot: only one that has a slot in this arena. */
-static prof_i_thread *thread_find_free(bool with_slot) {
+/* slot_count: counts those that have a slot in this arena, and takes no other; NULL: takes any. */
+static prof_i_thread *thread_find_free(uint32_t *slot_count) {
   const uint64_t arena = prof_i_the_arena.number;
   for (prof_i_thread *t = prof_i_thread_first(); t; t = t->next) {
-    if (with_slot && __atomic_load_n(&t->arena, __ATOMIC_RELAXED) != arena) continue;
+    if (slot_count && __atomic_load_n(&t->arena, __ATOMIC_RELAXED) != arena) continue;
+    if (slot_count) ++*slot_count;
     uint32_t was = PROF_I_FREE;
     if (__atomic_compare_exchange_n(&t->alive, &was, PROF_I_ALIVE, false, __ATOMIC_ACQ_REL,
                                     __ATOMIC_RELAXED))
@@ -84,14 +85,13 @@ static prof_i_thread *thread_find_free(bool with_slot) {
   return NULL;
 }
 
-/* Of ended threads that only their numbers tell, there are at most as many as are alive, and some
-   more: with each doubling of the places, all are looked at. True: some are free now. */
-static bool threads_free_ended(void) {
-  uint32_t at = __atomic_load_n(&prof_i_threads.search_at, __ATOMIC_RELAXED), alive = 0;
-  if (__atomic_load_n(&prof_i_threads.made, __ATOMIC_RELAXED) < at ||
-      !__atomic_compare_exchange_n(&prof_i_threads.search_at, &at, UINT32_MAX, false,
-                                   __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+/* See internal.h. */
+bool prof_i_thread_free_ended(void) {
+  uint32_t at = __atomic_load_n(&prof_i_threads.search_at, __ATOMIC_RELAXED);
+  if (at == UINT32_MAX || !__atomic_compare_exchange_n(&prof_i_threads.search_at, &at, UINT32_MAX,
+                                                       false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
     return false;
+  uint32_t alive = 0;
   bool has_freed = false;
   for (prof_i_thread *t = prof_i_thread_first(); t; t = t->next) {
     if (__atomic_load_n(&t->alive, __ATOMIC_ACQUIRE) != PROF_I_ALIVE) continue;
@@ -102,8 +102,7 @@ static bool threads_free_ended(void) {
     prof_i_thread_free(t);
     has_freed = true;
   }
-  __atomic_store_n(&prof_i_threads.search_at, 2 * alive + PROF_I_THREAD_SEARCH_MIN,
-                   __ATOMIC_RELEASE);
+  prof_i_thread_plan_search(alive, has_freed);
   return has_freed;
 }
 
@@ -125,12 +124,16 @@ static prof_i_thread *thread_create(void) {
 }
 
 /* A prof_i_thread that is free, preferably with a slot in this arena, or a new one. NULL: no
-   memory. Past the gate. */
+   memory. Past the gate. It looks for ended threads each time that the number of slots has doubled.
+   So at most as many of them keep a slot as are alive, and some more. */
 static prof_i_thread *thread_take_free(void) {
-  prof_i_thread *thread = thread_find_free(true);
-  if (!thread && threads_free_ended()) thread = thread_find_free(true);
+  uint32_t slot_count = 0, unused = 0;
+  prof_i_thread *thread = thread_find_free(&slot_count);
+  if (!thread && slot_count >= __atomic_load_n(&prof_i_threads.search_at, __ATOMIC_RELAXED) &&
+      prof_i_thread_free_ended())
+    thread = thread_find_free(&unused);
   if (!thread)
-    thread = thread_find_free(false); /* this one needs a new slot, and there may be no room */
+    thread = thread_find_free(NULL); /* this one needs a new slot, and there may be no room */
   return thread ? thread : thread_create();
 }
 
@@ -344,9 +347,7 @@ static bool thread_is_in_arena(const void *at) {
   return (const char *)at >= base && (const char *)at < base + prof_i_the_arena.cap_bytes;
 }
 
-/* Attaches the calling thread, which has no prof_i_thread yet. virtual_thread: NULL for a thread of
-   the process. */
-static prof_i_thread *thread_attach_new(const prof_i_virtual_thread *virtual_thread) {
+static prof_i_thread *try_attach_new(const prof_i_virtual_thread *virtual_thread) {
   prof_i_thread *const thread = thread_take_free();
   if (!thread) return NULL;
   /* A child of vfork() is the calling thread, but the kernel gives it other numbers. */
@@ -398,6 +399,17 @@ static prof_i_thread *thread_attach_new(const prof_i_virtual_thread *virtual_thr
   if (virtual_thread) return thread;
   prof_i_thread_watch_exit(thread, pid, tid, is_in_vfork);
   return thread;
+}
+
+/* Attaches the calling thread, which has no prof_i_thread yet. virtual_thread: NULL for a thread of
+   the process. Where there is no room, ended threads may have some. */
+static prof_i_thread *thread_attach_new(const prof_i_virtual_thread *virtual_thread) {
+  const uint64_t search_serial = __atomic_load_n(&prof_i_threads.search_serial, __ATOMIC_RELAXED);
+  prof_i_thread *const thread = try_attach_new(virtual_thread);
+  if (thread || __atomic_load_n(&prof_i_threads.serials, __ATOMIC_RELAXED) < search_serial ||
+      !prof_i_thread_free_ended())
+    return thread;
+  return try_attach_new(virtual_thread);
 }
 
 /* A scope of an older session must not end as a record of this one. Its entry is marked, and stays

@@ -222,14 +222,14 @@ static inline bool prof_i_is_attached(const prof_i_thread *thread) {
 /* The list of all threads. Any thread reads and writes, by atomics, unless a member says
    otherwise. */
 typedef struct prof_i_thread_registry {
-  prof_i_thread *first; /* all threads; pushed with release */
-  uint64_t serials;     /* the last serial given */
-  uint64_t process;     /* raised in each forked child, before it has threads; else constant */
-  uint32_t looking;     /* threads that look at the slots of others */
-  /* prof_i_thread structs made, and at how many to search for ended threads: see
-     thread_take_free() */
-  uint32_t made, search_at;
-  uint32_t exited_next; /* the next place in the list of exited threads */
+  prof_i_thread *first;   /* all threads; pushed with release */
+  uint64_t serials;       /* the last serial given */
+  uint64_t process;       /* raised in each forked child, before it has threads; else constant */
+  uint32_t looking;       /* threads that look at the slots of others */
+  uint64_t search_serial; /* the serial from which on a lack of room causes a search */
+  uint32_t made;          /* prof_i_thread structs */
+  uint32_t search_at;     /* slots at which to search for ended threads; UINT32_MAX: one searches */
+  uint32_t exited_next;   /* the next place in the list of exited threads */
 } prof_i_thread_registry;
 extern prof_i_thread_registry prof_i_threads __attribute__((visibility("hidden")));
 

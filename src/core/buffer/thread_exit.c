@@ -209,10 +209,13 @@ void prof_i_virtual_thread_end_fiber(prof_i_virtual_thread *virtual_thread) {
 /* As thread_exit(), but the thread's name stays as it was last. */
 void prof_i_thread_reap_exited(void) {
   if (!prof_i_process_is_own()) return;
+  uint32_t alive = 0;
   for (prof_i_thread *t = prof_i_thread_first(); t; t = t->next) {
-    if (__atomic_load_n(&t->alive, __ATOMIC_ACQUIRE) != PROF_I_ALIVE ||
-        !prof_i_thread_take_ended(t))
+    if (__atomic_load_n(&t->alive, __ATOMIC_ACQUIRE) != PROF_I_ALIVE) continue;
+    if (!prof_i_thread_take_ended(t)) {
+      alive++;
       continue;
+    }
     uint32_t left_as = PROF_I_EXITED;
     __atomic_store_n(&t->epoch, (uint32_t)PROF_I_NO_EPOCH, __ATOMIC_RELAXED);
     t->fast = &prof_i_no_slot;
@@ -223,6 +226,7 @@ void prof_i_thread_reap_exited(void) {
     }
     __atomic_store_n(&t->alive, left_as, __ATOMIC_RELEASE);
   }
+  prof_i_thread_plan_search(alive, true);
 }
 
 void prof_i_thread_remove_exit_hook(void) {

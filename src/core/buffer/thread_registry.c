@@ -147,6 +147,15 @@ bool prof_i_thread_take_ended(prof_i_thread *thread) {
                                      __ATOMIC_RELAXED);
 }
 
+/* See internal.h. Each try to attach takes a serial. */
+void prof_i_thread_plan_search(uint32_t alive, bool has_freed) {
+  const uint64_t serials = __atomic_load_n(&prof_i_threads.serials, __ATOMIC_RELAXED);
+  __atomic_store_n(&prof_i_threads.search_serial, serials + 1 + (has_freed ? alive / 8 : alive),
+                   __ATOMIC_RELAXED);
+  __atomic_store_n(&prof_i_threads.search_at, 2 * alive + PROF_I_THREAD_SEARCH_MIN,
+                   __ATOMIC_RELEASE);
+}
+
 uint64_t prof_i_thread_alive_count(void) {
   uint64_t count = 0;
   for (const prof_i_thread *t = prof_i_thread_first(); t; t = t->next)
@@ -188,7 +197,7 @@ void prof_i_thread_forget_all(void) {
   prof_i_threads.exited_next = 0;
   thread_forget_losses();
   prof_i_threads.made = 0;
-  prof_i_threads.search_at = PROF_I_THREAD_SEARCH_MIN;
+  prof_i_thread_plan_search(0, true);
   prof_i_threads.first = NULL; /* the parent's list; its memory stays, one page a thread */
   prof_i_this_thread = &prof_i_no_thread;
   if (prof_i_this_flags.virtual_thread) prof_i_this_flags.virtual_thread->outer = &prof_i_no_thread;

@@ -420,16 +420,17 @@ static void window_stop(prof_i_thread *thread, prof_i_head *chunk, uint64_t at, 
   twin *const t = thread_acquire_twin(thread);
   const uint64_t since = w->since + (cursor > w->from ? cursor - w->from : 0);
   if (t) {
-    const uint64_t ticks = t->since - w->at_ticks, before = w->count ? since / 2 : since;
+    const uint64_t now = t->since; /* once it is open the twin may go to another thread */
+    const uint64_t ticks = now - w->at_ticks, before = w->count ? since / 2 : since;
     const uint64_t events = estimate_events(w, chunk, at, since);
     w->spacing = spacing_after(w->count++, since, ticks);
-    w->at_ticks = t->since;
+    w->at_ticks = now;
     w->records += events;
     w->most_ps = ps_left_of_bound(ticks, events, events);
     w->stands_for += since ? (before + w->spacing / 2) * events / since : 0;
     w->since = 0;
     open_window(thread, t);
-    count_window_time(thread, t->since);
+    count_window_time(thread, now);
   } else {
     w->since = since;
     w->spacing = since + AGAIN_SPACING;
