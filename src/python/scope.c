@@ -404,7 +404,11 @@ static bool take_keyword(scope_words *w, prof_i_py *key, prof_i_py *value) {
 static uint32_t read_level(prof_i_py *object) {
   int overflow = 0;
   /* Python 3.9 would take a float */
+  const bool is_plain = !object || prof_i_py_is_instance(object, PY.given.integer);
+  prof_i_py_own_call call = {0};
+  if (!is_plain) call = prof_i_py_own_call_begin(object, "__index__");
   prof_i_py *const number = object ? PY.PyNumber_Index(object) : NULL;
+  prof_i_py_own_call_end(call);
   if (object && !number) {
     if (PY.PyErr_ExceptionMatches(PY.given.type_error)) {
       PY.PyErr_Clear();

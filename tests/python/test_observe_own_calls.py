@@ -131,6 +131,8 @@ class OwnCalls(unittest.TestCase):
             (prof.counter, ("c", wrong), "counter() value must be a number"),
             (prof.marks._counter_slowly, ("c", wrong), "counter() value must be a number"),
             (prof.set_thread_name, (self.x,), "name must be a str"),
+            (prof.trace_module, (wrong,), "trace_module() takes a module"),
+            (prof.Device, (self.x,), "a device is named by a str"),
             (
                 lambda wrong: prof.profile(schedule=wrong),
                 (wrong,),
@@ -148,6 +150,16 @@ class OwnCalls(unittest.TestCase):
 
             with self.subTest(text, function=function):
                 self.assertEqual(self.observed(work)[0], {})
+
+    def test_a_level_that_is_a_tensor(self):
+        one = torch.ones((), dtype=torch.int32)
+        for make in prof.scope, prof._slow.scope:
+
+            def work(make=make):
+                with make("s", level=one):
+                    pass
+
+            self.assertEqual(self.observed(work)[0], {"s": 1}, make)
 
     def test_metadata_that_is_a_tensor(self):
         with prof.torch.profile() as p:

@@ -129,7 +129,7 @@ def chosen(activities: Iterable[Any]) -> Set[ProfilerActivity]:
         activity = member_of(ProfilerActivity, given)
         if activity is None:
             raise TypeError(
-                f"activities are of ProfilerActivity, not {given!r}: prof.ProfilerActivity has "
+                f"activities are of ProfilerActivity, not {short(given)}: prof.ProfilerActivity has "
                 f"{', '.join(ProfilerActivity.__members__)}"
             )
         found.add(activity)

@@ -6,6 +6,7 @@ import math
 from typing import Any, Dict, List, Optional, Protocol, Union, cast
 
 from ._events import FunctionEvent
+from ._library import short
 from ._times import Times
 
 _SUMMED = (
@@ -133,7 +134,7 @@ class FunctionEventAvg(Times):
         Raises AssertionError for another key."""
         if not isinstance(other, Times):
             raise AssertionError(
-                f"a FunctionEvent or a FunctionEventAvg can be added, not {other!r}"
+                f"a FunctionEvent or a FunctionEventAvg can be added, not {short(other)}"
             )
         if self.key is None:
             for field in _TAKEN:

@@ -6,6 +6,7 @@ import functools
 import types
 from typing import Any, Callable
 
+from ._library import short
 from ._own_calls import calls_program
 
 
@@ -16,7 +17,7 @@ def decorate(scope: Any, function: Callable[..., Any]) -> Callable[..., Any]:
     between two of its yields or awaits. So waiting is not counted, and what other tasks do
     meanwhile is outside."""
     if not callable(function):
-        raise TypeError(f"a scope decorates a function, not {function!r}")
+        raise TypeError(f"a scope decorates a function, not {short(function)}")
     # it would be a function from then on: no subclasses, no isinstance()
     if isinstance(function, type):
         raise TypeError(

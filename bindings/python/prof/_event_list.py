@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Dict, FrozenSet, Iterable, List, Optional
 
 from ._averages import Either, FunctionEventAvg
 from ._events import FunctionEvent
-from ._library import whole
+from ._library import short, whole
 from ._read_events import is_told_by_place
 from ._stacks import FRAMES_MOST
 from ._text_table import Table
@@ -198,7 +198,7 @@ class EventList(AsTorchs, List[_Row]):
                 "name, count, cpu_time, cpu_time_total, self_cpu_time_total, cpu_memory_usage, "
                 "self_cpu_memory_usage, flops, and those of cuda"
             )
-            raise SortError(f"sort_by={sort_by!r} is no attribute of a row: {known}") from None
+            raise SortError(f"sort_by={short(sort_by)} is no attribute of a row: {known}") from None
 
     def table(
         self,
@@ -221,7 +221,7 @@ class EventList(AsTorchs, List[_Row]):
         format_time(0, time_unit)
         for name, text in (("sort_by", sort_by), ("header", header)):
             if text is not None and not isinstance(text, str):
-                raise TypeError(f"{name} must be a str or None, not {text!r}")
+                raise TypeError(f"{name} must be a str or None, not {short(text)}")
         row_limit = -1 if row_limit is None else whole(row_limit, "row_limit", -(1 << 63))
         for name, width in (
             ("max_src_column_width", max_src_column_width),
@@ -321,7 +321,7 @@ class EventList(AsTorchs, List[_Row]):
         """Stacks and a metric (us) each, for flame graphs: a line "outer;inner;call 1234" for each
         stack and what was called there, added up, in whole us, at least 1. Needs with_stack."""
         if metric not in _METRICS:
-            raise ValueError(f"metric should be one of: {_METRICS}, not {metric!r}")
+            raise ValueError(f"metric should be one of: {_METRICS}, not {short(metric)}")
         replaced = str.maketrans(" ;\t\n", "____")
         totals: Dict[str, float] = {}
         for e in self:

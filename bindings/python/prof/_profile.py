@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, Iterable, List, Optional, Set
 
 from . import _activities, _arguments, _recording, tables
 from ._activities import ProfilerActivity, chosen
-from ._library import C
+from ._library import C, short
 from ._recorded import Recorded
 from ._recording import Counts, outside, request_level
 from ._schedule import RECORDING, ProfilerAction, Schedule, ScheduleError, StateError, action_at
@@ -81,11 +81,11 @@ class profile(Recorded):  # noqa: N801 (torch's name)
         try:
             level = operator.index(level)
         except TypeError:
-            raise TypeError(f"level must be 1 or 2, not {level!r}") from None
+            raise TypeError(f"level must be 1 or 2, not {short(level)}") from None
         if level not in (1, 2):
             raise ValueError(
                 f"level must be 1 (kernels and operators) or 2 (also the runtime around them), not "
-                f"{level!r}"
+                f"{short(level)}"
             )
         self.level = level
         self._chosen = {ProfilerActivity.CPU}

@@ -100,7 +100,9 @@ def action_at(schedule: Schedule, step: int) -> ProfilerAction:
     action = schedule(step)
     found = member_of(ProfilerAction, action)
     if found is None:
-        raise TypeError(f"the schedule says {action!r} for step {step}, which is no ProfilerAction")
+        raise TypeError(
+            f"the schedule says {short(action)} for step {step}, which is no ProfilerAction"
+        )
     if found is ProfilerAction.DEVICE_STOPPED:
         raise ValueError(
             f"the schedule says DEVICE_STOPPED for step {step}. "

@@ -238,7 +238,8 @@ def scope(name: str, /, category: str = "operator", level: int = 1, **args: Any)
     _string(name, "scope", "name")
     _string(category, "scope", "category")
     try:
-        level = operator.index(level)  # numpy's, too
+        with OwnCall(level, "__index__"):
+            level = operator.index(level)  # numpy's, too
     except TypeError:
         raise TypeError(f"scope() level must be an int, not {short(level)}") from None
     if not 1 <= level <= 2:

@@ -6,7 +6,7 @@ import ctypes
 from typing import Any, ContextManager, Dict, List, NamedTuple, Optional, Tuple
 
 from . import _structs as s
-from ._library import C, Owner, RowsPointer, encoded, sized, whole
+from ._library import C, Owner, RowsPointer, encoded, short, sized, whole
 
 GROUPS = {
     "name": 1,
@@ -172,7 +172,7 @@ def choice(value: str, words: Dict[str, int], what: str) -> int:
         return words[value]
     except (KeyError, TypeError):
         raise ValueError(
-            f"{what} must be one of {', '.join(repr(w) for w in words)}, not {value!r}"
+            f"{what} must be one of {', '.join(repr(w) for w in words)}, not {short(value)}"
         ) from None
 
 

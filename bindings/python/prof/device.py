@@ -86,7 +86,9 @@ class Device:
 
     def __init__(self, name: str = "cpu", index: int = 0) -> None:
         if not isinstance(name, str):
-            raise TypeError(f"a device is named by a str, not {name!r}")
+            from ._library import short
+
+            raise TypeError(f"a device is named by a str, not {short(name)}")
         found = re.fullmatch(r"([a-z]+)(?:\((\d+)\)|:(\d+))?", name)
         number = int(found[2] or found[3] or index) if found else -1
         if not found or found[1] not in TYPES or not 0 <= number < 1 << 31:
@@ -116,7 +118,9 @@ def of(device: Union[Device, str, Any]) -> s.Device:
         device = Device(device)
     kind, index = getattr(device, "type", None), getattr(device, "index", None)
     if not isinstance(kind, str) or kind not in TYPES:
-        raise TypeError(f"{device!r} is no device: give prof.Device or its name")
+        from ._library import short
+
+        raise TypeError(f"{short(device)} is no device: give prof.Device or its name")
     number = int(index or 0)
     if not 0 <= number < 1 << 31:
         raise ValueError(f"{device!r} is no device: its index is {number}")

@@ -16,7 +16,7 @@ from types import BuiltinFunctionType, CodeType, FrameType, MethodDescriptorType
 from typing import Any, Dict, Iterable, List, Optional, Set, Tuple, Union
 
 from . import _c_functions, _own_calls, _scope, _torch_compile
-from ._library import BUSY, RUNNING, C, error_class
+from ._library import BUSY, RUNNING, C, error_class, short
 from ._own_calls import is_standard, is_support
 
 _monitoring: Any = getattr(sys, "monitoring", None)
@@ -37,7 +37,7 @@ def _listed(patterns: Patterns, what: str) -> Tuple[str, ...]:
     found = (patterns,) if isinstance(patterns, str) else tuple(patterns or ())
     for pattern in found:
         if not isinstance(pattern, str) or not pattern:
-            raise TypeError(f"{what} must be names of modules or paths, not {pattern!r}")
+            raise TypeError(f"{what} must be names of modules or paths, not {short(pattern)}")
     return tuple(
         os.path.abspath(pattern) if pattern.startswith(_RELATIVE) else pattern for pattern in found
     )
@@ -382,7 +382,7 @@ class _Profile:
         ):
             if there is not None:
                 raise error_class(BUSY)(
-                    f"functions cannot be traced: {what} has been called with {there!r}, and there "
+                    f"functions cannot be traced: {what} has been called with {short(there)}, and there "
                     f"is one for all"
                 )
 

@@ -98,7 +98,7 @@ def get_max_memory_info(device: Union[Device, str], source: str = "any") -> Dict
 
     ValueError, TypeError. Any thread."""
     if source not in _SOURCES:
-        raise ValueError(f"source must be 'any', 'pool' or 'query', not {source!r}")
+        raise ValueError(f"source must be 'any', 'pool' or 'query', not {short(source)}")
     most = sized(s.MemoryMax)
     status = C.prof_memory_max_get(_device.of(device), _SOURCES[source], ctypes.byref(most))
     if status not in (NOT_FOUND, NOT_RUNNING):

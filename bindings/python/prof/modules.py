@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 from . import _keys, session  # noqa: F401  (before a module is traced whose functions they call)
 from ._decorate import decorate
-from ._library import C
+from ._library import C, short
 from ._own_calls import calls_program
 from ._scope import scope
 
@@ -384,7 +384,7 @@ def trace_module(
     modules that prof itself and the interpreter need, and for modules that look for their
     caller."""
     if not isinstance(module, ModuleType):
-        raise TypeError(f"trace_module() takes a module, not {module!r}")
+        raise TypeError(f"trace_module() takes a module, not {short(module)}")
     top = module.__name__.partition(".")[0].lstrip("_")
     if top in _NOT_TRACED:
         raise ValueError(f"trace_module() cannot trace {module.__name__}: prof itself calls it")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import List, Optional
 
-from ._library import C, encoded
+from ._library import C, encoded, short
 
 is_rank_said = False
 """Has the program called set_rank()? Then no other source sets the rank."""
@@ -32,11 +32,13 @@ def set_rank(rank: int, world_size: int) -> None:
     < world_size."""
     for what, value in (("rank", rank), ("world_size", world_size)):
         if not isinstance(value, int):
-            raise TypeError(f"{what} must be an int, not {value!r}")
+            raise TypeError(f"{what} must be an int, not {short(value)}")
         if not 0 <= value < 1 << 31:
-            raise ValueError(f"{what} must be from 0 to 2147483647, not {value!r}")
+            raise ValueError(f"{what} must be from 0 to 2147483647, not {short(value)}")
     if rank >= world_size:
-        raise ValueError(f"rank must be less than world_size, which is {world_size}, not {rank!r}")
+        raise ValueError(
+            f"rank must be less than world_size, which is {world_size}, not {short(rank)}"
+        )
     global is_rank_said
     C.check(C.prof_rank_set(rank, world_size))
     is_rank_said = True

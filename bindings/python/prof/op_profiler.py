@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, Generator, Iterator, List, Optional, Seq
 from . import _keys, _op_structs
 from . import _structs as s
 from . import device as _device
-from ._library import C, Owner, encoded, sized, whole
+from ._library import C, Owner, encoded, short, sized, whole
 from ._own_calls import calls_program
 from .device import Device
 from .memory_profiler import Number
@@ -58,7 +58,7 @@ class Op:
         **kwargs: Any,
     ) -> None:
         if not callable(function):
-            raise TypeError(f"an operator is something to call, not {function!r}")
+            raise TypeError(f"an operator is something to call, not {short(function)}")
         self.function, self.args, self.kwargs = function, args, kwargs
         self.prepare, self.cleanup, self.workspace, self.user = prepare, cleanup, workspace, user
         self.key = key if key is not None else _keys.of(function, args, kwargs)
@@ -285,14 +285,14 @@ def _options(
 ) -> _op_structs.OpOptions:
     for name, value in (("warmup", warmup), ("exec", exec), ("repeat", repeat)):
         if value is not None and not isinstance(value, int):
-            raise TypeError(f"{name} must be an int, not {value!r}")
+            raise TypeError(f"{name} must be an int, not {short(value)}")
         if value is not None and not 0 <= value < 1 << 31:
-            raise ValueError(f"{name} must be 0 or more, not {value!r}")
+            raise ValueError(f"{name} must be 0 or more, not {short(value)}")
     given = dict(more)
     for name, value in more.items():
         if name == "caches":
             if value not in ("warm", "cold"):
-                raise ValueError(f"caches must be 'warm' or 'cold', not {value!r}")
+                raise ValueError(f"caches must be 'warm' or 'cold', not {short(value)}")
             given[name] = int(value == "cold")
         elif name == "time_limit_s":
             given["time_limit_ns"] = int(_real(given.pop(name), name, 0, 1e9) * 1e9)
@@ -321,13 +321,13 @@ def _options(
 
 def _real(value: Any, name: str, least: float, most: float) -> float:
     if isinstance(value, str):
-        raise TypeError(f"{name} must be a number, not {value!r}")
+        raise TypeError(f"{name} must be a number, not {short(value)}")
     try:
         number = float(value)
     except (TypeError, OverflowError):
-        raise TypeError(f"{name} must be a number, not {value!r}") from None
+        raise TypeError(f"{name} must be a number, not {short(value)}") from None
     if not least <= number <= most:
-        raise ValueError(f"{name} must be from {least:g} to {most:g}, not {value!r}")
+        raise ValueError(f"{name} must be from {least:g} to {most:g}, not {short(value)}")
     return number
 
 
@@ -403,8 +403,8 @@ def compare(first: Result, second: Result, threshold: float = 0.02) -> Compariso
     Results, ValueError for results of different caches."""
     if not isinstance(first, Result) or not isinstance(second, Result):
         raise TypeError(
-            f"compare() takes two Results, of profile() or profile_in_turn(), not {first!r} and "
-            f"{second!r}"
+            f"compare() takes two Results, of profile() or profile_in_turn(), not {short(first)} and "
+            f"{short(second)}"
         )
     found = sized(_op_structs.OpComparison)
     C.check(
@@ -429,10 +429,10 @@ def open_cache(path: Optional[str]) -> None:
 def _positive(**counts: int) -> None:
     for name, value in counts.items():
         if not isinstance(value, int):
-            raise TypeError(f"{name} must be an int, not {value!r}")
+            raise TypeError(f"{name} must be an int, not {short(value)}")
         if value < (0 if name == "warmup" else 1):
             raise ValueError(
-                f"{name} must be {0 if name == 'warmup' else 1} or more, not {value!r}"
+                f"{name} must be {0 if name == 'warmup' else 1} or more, not {short(value)}"
             )
 
 

@@ -10,7 +10,7 @@ import os
 import re
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple, Union
 
-from ._library import C, encoded
+from ._library import C, encoded, short
 from .trace import Trace
 
 NOT_RUNNING = -4
@@ -22,7 +22,7 @@ def start(prof_level: int = 1) -> None:
     Level 1 is kernels and operators. Level 2 is also the runtime around them. Level 0 is RAF's way
     to record nothing: it does what stop() does. ValueError for another level, TypeError."""
     if not isinstance(prof_level, int):
-        raise TypeError(f"prof_level must be 0, 1 or 2, not {prof_level!r}")
+        raise TypeError(f"prof_level must be 0, 1 or 2, not {short(prof_level)}")
     if prof_level == 0:
         stop()
         return

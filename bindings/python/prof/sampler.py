@@ -9,7 +9,7 @@ import os
 from typing import Any, List, Optional, Union
 
 from . import _structs as s
-from ._library import BUSY, NOT_FOUND, NOT_RUNNING, RUNNING, C, encoded, error_class, sized
+from ._library import BUSY, NOT_FOUND, NOT_RUNNING, RUNNING, C, encoded, error_class, short, sized
 
 MODES = {"all": 0, "power": 1, "vram": 2, "utilisation": 3, "clock": 4}
 """What is read; "power" and "vram" are madengine's."""
@@ -38,11 +38,11 @@ class Sampler:
         csv: Optional[Union[str, "os.PathLike[str]"]] = None,
     ) -> None:
         if mode not in MODES:
-            raise ValueError(f"mode must be one of {', '.join(MODES)}, not {mode!r}")
+            raise ValueError(f"mode must be one of {', '.join(MODES)}, not {short(mode)}")
         if isinstance(interval, bool) or not isinstance(interval, (int, float)):
-            raise TypeError(f"interval must be seconds, not {interval!r}")
+            raise TypeError(f"interval must be seconds, not {short(interval)}")
         if not 0.001 <= interval <= 1e9:
-            raise ValueError(f"interval must be 0.001 to 1e9 seconds, not {interval!r}")
+            raise ValueError(f"interval must be 0.001 to 1e9 seconds, not {short(interval)}")
         self.interval, self.devices, self.mode = interval, devices, mode
         self.csv = None if csv is None else os.fspath(csv)
         self._pid = 0  # that it was started in
