@@ -1,6 +1,6 @@
-/* Something happens while a thread of a child opens a block. The thread is stopped there, and
-   another thread of the child acts. Room that there is must be found, and where there is none the
-   capture counts as full. */
+/* A thread of a child is stopped while it opens a block, and another thread acts: it forks, or it
+   opens a block as well. The stopped thread must then find the room that is left. The forked
+   child's capture must count as full at its cap. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
