@@ -204,7 +204,7 @@ static void is_exact(void) {
 
 static void timer_that_is_no_use(void) {
   const sums s = record(PROFILING);
-  CHECK(s.on_device == COUNT && s.launch_ns >= 0 && s.latest_ns < 100000000);
+  CHECK(s.on_device == COUNT && s.launch_ns >= 0 && s.latest_ns < 2000 + s.error_ns);
 }
 
 static void fails(void) {

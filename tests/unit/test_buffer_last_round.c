@@ -18,6 +18,8 @@
 
 #include <cmocka.h>
 
+#include "core/buffer/arena.h"
+#include "core/buffer/ledger.h"
 #include "core/buffer/thread.h"
 #include "fault/support/captures.h"
 #include "fault/support/skip.h"
@@ -155,6 +157,28 @@ static void the_chunks_of_the_ended_are_found(void **state) {
   run(end_by_destructor, THREADS);
   assert_in_range(health_now().arena_bytes, 8 << 20, 16 << 20);
   check(2 * THREADS, 0, 0, 0);
+}
+
+static uint64_t lost_for_lack_of_room(void) {
+  const prof_i_thread_slot *const slot = prof_i_this_thread->slot;
+  return prof_i_slot_lost(slot, prof_i_ledger_of(slot), PROF_LOSS_FULL);
+}
+
+/* As if another thread searched, or the code that a handler has interrupted. prof_health() would
+   free the ended threads. */
+static void while_another_searches_the_arena_does_not_count_as_full(void **state) {
+  (void)state;
+  start(17 << 20);
+  record();
+  prof_i_threads.search_at = UINT32_MAX;
+  in_last_round = record;
+  run(end_by_destructor, THREADS);
+  while (lost_for_lack_of_room() == 0) record();
+  assert_int_equal(prof_i_arena_full_loss(), -1);
+  const uint64_t lost = lost_for_lack_of_room();
+  prof_i_threads.search_at = 0;
+  record();
+  assert_int_equal(lost_for_lack_of_room(), lost);
 }
 
 static void what_the_last_round_leaves_open_is_lost_as_thread_ended(void **state) {
@@ -296,6 +320,7 @@ int main(void) {
     ENTRY(a_first_scope_in_the_last_round_leaves_its_room),
     ENTRY(before_the_cap_is_reached_the_ended_are_found),
     ENTRY(the_chunks_of_the_ended_are_found),
+    ENTRY(while_another_searches_the_arena_does_not_count_as_full),
     ENTRY(what_the_last_round_leaves_open_is_lost_as_thread_ended),
 #if !SKIP_SANITIZED
     ENTRY(a_thread_that_ends_by_the_system_call_is_seen),

@@ -34,6 +34,7 @@ enum {
   SHARED_SHARE = 16, /* that part of the cap, at its end, stays in the memfd */
   SHARED_OPEN = 4,   /* blocks that are taken from at once; see cursors_put_freed() */
   PRIVATE_OPEN = 16,
+  OPENED_SHIFT = 32,
   OPENING_TRIES = 2000, /* short waits for another thread */
   OPENING_SPINS = 64    /* so many of them without giving up the processor */
 };
@@ -61,7 +62,9 @@ typedef struct prof_i_retained_blocks {
 static struct {
   /* Where the next extent of an open block begins, | 1. 0: none. Any thread. */
   uint64_t shared[SHARED_OPEN], private[PRIVATE_OPEN];
-  uint64_t opening; /* threads that take a block and have not given its rest yet. Any thread */
+  /* Threads that take a block and have not given its rest yet, and above OPENED_SHIFT how many
+     have. Any thread. */
+  uint64_t opening;
   /* What the header says of each, for where the header may be gone. Any thread. */
   uint8_t states[PROF_I_BLOCK_COUNT_MAX];
   /* Control lock. */
@@ -274,6 +277,20 @@ static bool claim_new(uint64_t bytes, bool is_private, uint64_t *offset_out) {
   return true;
 }
 
+static uint64_t opening_load(void) {
+  return __atomic_load_n(&block_table.opening, __ATOMIC_SEQ_CST);
+}
+static bool opening_is_any(uint64_t opening) {
+  return (opening & ((UINT64_C(1) << OPENED_SHIFT) - 1)) != 0;
+}
+
+/* In a child that a handler has forked, the count was reset: see prof_i_blocks_forget(). */
+static void opening_end(bool is_new) {
+  if (opening_is_any(opening_load()))
+    __atomic_fetch_add(&block_table.opening, ((uint64_t)is_new << OPENED_SHIFT) - 1,
+                       __ATOMIC_SEQ_CST);
+}
+
 static bool claim_any(uint64_t bytes, bool is_large, uint64_t *offset_out) {
   for (;;) {
     if (is_large && cursors_claim(block_table.private, PRIVATE_OPEN, bytes, offset_out))
@@ -283,33 +300,33 @@ static bool claim_any(uint64_t bytes, bool is_large, uint64_t *offset_out) {
       return true;
     __atomic_fetch_add(&block_table.opening, 1, __ATOMIC_SEQ_CST);
     const bool is_new = claim_new(bytes, wants_private, offset_out);
-    __atomic_fetch_sub(&block_table.opening, 1, __ATOMIC_SEQ_CST);
+    opening_end(is_new);
     if (!is_new) return false;
     if (*offset_out) return true;
   }
 }
 
-/* All blocks may be taken while others have not given their rests yet. Not for ever: the caller may
-   be a handler that interrupted such a thread. */
-static bool claim_or_wait(uint64_t bytes, bool is_large, uint64_t *offset_out) {
+/* All blocks may be taken while others have not given their rests yet. Waits, but not for ever: the
+   caller may be a handler that interrupted such a thread. -1, or why there is no room. */
+static int claim_or_wait(uint64_t bytes, bool is_large, uint64_t *offset_out) {
   for (int tries = 0; tries < OPENING_TRIES; tries++) {
-    const bool may_come = __atomic_load_n(&block_table.opening, __ATOMIC_SEQ_CST) != 0;
-    if (claim_any(bytes, is_large, offset_out)) return true;
-    if (!may_come && !__atomic_load_n(&block_table.opening, __ATOMIC_SEQ_CST)) return false;
+    const uint64_t opening = opening_load();
+    if (claim_any(bytes, is_large, offset_out)) return -1;
+    /* no rest has come meanwhile, and none will */
+    if (!opening_is_any(opening) && opening_load() == opening) return PROF_LOSS_FULL;
     if (tries >= OPENING_SPINS) sched_yield();
   }
-  return false;
+  return PROF_LOSS_NO_CHUNK;
 }
 
 bool prof_i_blocks_claim(prof_i_extent_kind kind, uint64_t bytes, uint64_t *offset_out,
                          int *loss_out) {
   const bool is_chunk = kind == PROF_I_EXTENT_CHUNK;
   const bool is_large = is_chunk && bytes == prof_i_the_arena.chunk_bytes_max;
-  if (claim_or_wait(bytes, is_large, offset_out) ||
-      (is_chunk && cursors_claim(block_table.private, PRIVATE_OPEN, bytes, offset_out)))
+  const int loss = claim_or_wait(bytes, is_large, offset_out);
+  if (loss < 0 || (is_chunk && cursors_claim(block_table.private, PRIVATE_OPEN, bytes, offset_out)))
     return open_shared(*offset_out, kind, loss_out);
-  const bool may_come = __atomic_load_n(&block_table.opening, __ATOMIC_SEQ_CST) != 0;
-  *loss_out = may_come ? PROF_LOSS_NO_CHUNK : PROF_LOSS_FULL;
+  *loss_out = loss;
   return false;
 }
 
@@ -494,5 +511,6 @@ void prof_i_blocks_forget(void) {
   for (uint64_t offset = 0; next_run(&offset, arena->cap_bytes, &run);)
     if (!run.is_private) prof_i_port_map_zeros_over(arena->base + run.offset, run.bytes);
   munmap(prof_i_the_arena.mirror, prof_i_the_arena.cap_bytes);
+  block_table.opening = 0; /* those threads are the parent's */
   block_table.readers = block_table.pins = 0;
 }

@@ -421,10 +421,13 @@ static prof_i_head *take_and_write_owner(prof_i_thread *thread, uint64_t need_by
     chunk_retire(before); /* the other threads have the rest of the ring */
     fresh = take_chunk(thread, need_bytes, loss_out);
   }
-  if (!fresh && *loss_out == PROF_LOSS_FULL && prof_i_thread_free_ended())
+  bool may_get_room = false; /* then the arena does not count as full */
+  if (!fresh && *loss_out == PROF_LOSS_FULL) {
+    may_get_room = !prof_i_thread_free_ended();
     fresh = take_chunk(thread, need_bytes, loss_out);
+  }
   if (!fresh) {
-    if (*loss_out != PROF_LOSS_NO_CHUNK) arena_set_full(*loss_out, room_epoch);
+    if (*loss_out != PROF_LOSS_NO_CHUNK && !may_get_room) arena_set_full(*loss_out, room_epoch);
     return NULL;
   }
   fresh->owner = thread->serial;

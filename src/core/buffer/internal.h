@@ -53,7 +53,9 @@ void prof_i_thread_free(prof_i_thread *thread);
 /* ---- thread.c ---- */
 
 /* Frees the ended threads that only their tids tell: one system call for each thread that is alive.
-   Returns whether there were any; false also while another caller searches. Past the gate. */
+   Returns false while another caller searches, perhaps the code that this handler interrupted. What
+   it frees comes later. True: there may be room now, of this search or an earlier one. Past the
+   gate. */
 bool prof_i_thread_free_ended(void);
 
 /* Sets the count of deep scopes. Other threads may read it at any time, even while the slot changes
