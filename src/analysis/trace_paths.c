@@ -34,7 +34,8 @@ typedef struct device_call {
   uint32_t host_row;
 } device_call;
 
-/* The rows of a site's scopes that have the name of the site: index plus 1; 0: not known. */
+/* The rows of a site's scopes that have the site's name and category: index plus 1; 0: not
+   known. */
 typedef struct site_rows {
   uint32_t host, device;
 } site_rows;
@@ -66,7 +67,7 @@ typedef struct paths_walk {
 
 /* ---- rows ---- */
 
-/* Scopes whose name is that of their site are found without their text. */
+/* Scopes whose name and category are those of their site are found without their texts. */
 static int64_t event_row(paths_walk *w, const walk_event *event, bool is_device) {
   const uint32_t number = event->span->site;
   const prof_event *const details = event->details;
@@ -78,7 +79,7 @@ static int64_t event_row(paths_walk *w, const walk_event *event, bool is_device)
     name = (prof_i_text){details->name, details->name_bytes};
     category = (prof_i_text){details->category, details->category_bytes};
   }
-  const bool is_known = name.data == site->name.data;
+  const bool is_known = name.data == site->name.data && category.data == site->category.data;
   if (is_known && *known) return *known - 1;
   const int64_t row = prof_i_paths_row(w->paths, name, category, is_device);
   if (row >= 0 && is_known) *known = (uint32_t)row + 1;
