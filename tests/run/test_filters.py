@@ -187,9 +187,16 @@ class Differences(Nested):
         self.assertIn("no scope has the argument 'none'", done.stderr)
         done = self.prof("diff", "--by", "line", *words, status=3)
         self.assertIn("no scope has a known file and line", done.stderr)
-        for by in ("arg:", "name"):
+        for by, said in (
+            ("arg:", "--by arg:KEY needs the argument's key"),
+            ("name,thread,line", "--by takes one key or two, and kernel is two, not name,thread,"),
+            ("stack", "--by: for stacks use --tree, not stack"),
+            ("name,scopes", "--by: for stacks use --tree, not name,scopes"),
+            ("kernel", "leave out kernel of kernel"),
+            ("arg:a,shape", "--by takes shape or arg:KEY, not both"),
+        ):
             done = self.prof("diff", "--by", by, *words, status=2)
-            self.assertIn(f"--by takes line or arg:KEY, not {by};", done.stderr)
+            self.assertIn(said, done.stderr)
         done = self.prof("diff", "--by", "line", "--tree", *words, status=2)
         self.assertIn("--by groups rows, and --tree shows call paths", done.stderr)
 
@@ -359,7 +366,7 @@ class Reports(Nested):
             rows = {(x[0], x[1]): (x[2], x[3], x[4]) for x in data["rows"]}
             self.assertEqual(rows, expected_rows(self.scopes, takes), words)
             passed = sum(calls for calls, _, _ in rows.values())
-            self.assertEqual(sum(data["durations"][2::3]), passed)
+            self.assertEqual(sum(sum(x[16][1::2]) for x in data["rows"]), passed)
             self.assertEqual(sum(x[2] for x in data["flames"][0]["paths"]), passed)
             self.assertIn(
                 f"Filtered: {len(self.scopes) - passed} of {len(self.scopes)} scopes are left out",
@@ -367,7 +374,7 @@ class Reports(Nested):
             )
         data, page = self.report()
         self.assertNotIn("Filtered:", page)
-        self.assertEqual(sum(data["durations"][2::3]), len(self.scopes))
+        self.assertEqual(sum(sum(x[16][1::2]) for x in data["rows"]), len(self.scopes))
 
     def test_rows_by_an_argument_are_its_values(self):
         text = self.prof("table", "--json", "--by", "arg:layer", self.capture).stdout
@@ -376,12 +383,16 @@ class Reports(Nested):
         }
         data, _ = self.report("--by", "arg:layer")
         self.assertEqual({x[0]: tuple(x[2:5]) for x in data["rows"]}, table)
-        self.assertEqual({x[1] for x in data["rows"]}, {"arg:layer"})
+        self.assertEqual(data["keys"], ["layer"])
+        self.assertEqual({x[1] for x in data["rows"]}, {""})
+        data, _ = self.report("--by", "arg:layer,name")
+        self.assertEqual(data["keys"], ["layer", "Name"])
 
     def test_what_nothing_passes_is_not_written(self):
         for words in (("--name", "none"), ("--by", "arg:none"), ("--by", "line")):
             self.report(*words, status=3)
-        self.report("--by", "name", status=2)
+        for by in ("name,thread,arg:layer", "kernel,thread", "none", "arg:", "arg:layer,shape"):
+            self.report("--by", by, status=2)
 
 
 def memory_events():
