@@ -12,6 +12,7 @@
 #include "../base/log.h"
 #include "../base/text_buffer.h"
 #include "../base/units.h"
+#include "../format/part_note.h"
 #include "../reader/internal.h"
 #include "../sink/gzip.h"
 #include "../sink/sink.h"
@@ -132,7 +133,7 @@ static int put_lines(html_page *p) {
   return status;
 }
 
-/* What the writer of a capture said of it. */
+/* What the writer of a capture said of it, apart from what is among put_lines() already. */
 static int put_notes(html_page *p) {
   for (size_t i = 0; i < p->trace_count; i++) {
     const uint32_t count = prof_i_table_info(p->traces[i]).note_count;
@@ -140,7 +141,8 @@ static int put_notes(html_page *p) {
       char *text;
       const int status = prof_i_trace_note_text(p->traces[i], note, &text);
       if (status != PROF_OK) return status;
-      put_line(&p->summary, text);
+      if (strncmp(text, PROF_I_NOTE_PART, strlen(PROF_I_NOTE_PART)) != 0)
+        put_line(&p->summary, text);
       free(text);
     }
   }

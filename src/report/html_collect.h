@@ -1,5 +1,5 @@
-/* What the HTML report draws of single scopes: slices of the time line, steps and counters. One walk
-   of each trace collects them. Memory is bounded: when there are too many slices, the grid
+/* What the HTML report draws of single scopes: slices of the time line, steps and counters. One
+   walk of each trace collects them. Memory is bounded: when there are too many slices, the grid
    of the time line is doubled, and neighbours that are shorter than it merge. Several traces lie on
    one time line by their wall clocks. Called by html.c. */
 #ifndef PROF_REPORT_HTML_COLLECT_H

@@ -346,6 +346,75 @@ class FilteredExports(Nested):
         self.assertFalse(os.path.exists(os.path.join(self.folder, "no.prof")))
 
 
+class Parts(Nested):
+    """The import of a part of a capture says that self times are too long."""
+
+    SAID = "This is a part of a capture: "
+    WHY = ". Self times include the scopes inside that it lacks"
+
+    def imported(self, *words, part="part.json"):
+        self.prof("dump", self.capture, *words, "-o", part)
+        done = self.prof("import", part, "-o", "part.prof")
+        table = self.prof("table", "part.prof").stdout
+        notes = [line for line in table.splitlines() if line.startswith(self.SAID)]
+        self.assertEqual(
+            [self.SAID in line for line in done.stderr.splitlines()].count(True), len(notes)
+        )
+        rows = json.loads(self.prof("table", "--json", "part.prof").stdout)["rows"]
+        return notes, {(x["name"], x["category"]): x["self_ns"] for x in rows}
+
+    def self_times(self, takes, with_left_out):
+        """By row, of the scopes that pass. with_left_out: with what is left out inside of them."""
+        sums = {}
+        for scope in filter(takes, self.scopes):
+            inside = 0  # time of the outermost scopes inside that pass
+            below = list(scope.children)
+            while below and with_left_out:
+                child = below.pop()
+                if takes(child):
+                    inside += child.duration
+                else:
+                    below += child.children
+            key = (scope.name, scope.category)
+            sums[key] = sums.get(key, 0) + (
+                scope.duration - inside if with_left_out else scope.self
+            )
+        return sums
+
+    def test_a_filter_is_told_with_the_number_of_scopes(self):
+        for words, takes in FILTERS[1:4]:
+            notes, found = self.imported(*words)
+            left_out = sum(not takes(scope) for scope in self.scopes)
+            self.assertEqual(notes, [f"{self.SAID}a filter left out {left_out} scopes{self.WHY}"])
+            self.assertEqual(found, self.self_times(takes, True))
+            self.assertNotEqual(found, self.self_times(takes, False))
+        page = self.prof("report", "-o", "page.html", "part.prof") and self.read("page.html")
+        self.assertEqual(page.count(self.SAID), 1)
+
+    def test_databases_tell_it_too(self):
+        words, takes = FILTERS[1]
+        for part in ("part.db", "part.rpd"):
+            notes, found = self.imported(*words, part=part)
+            left_out = sum(not takes(scope) for scope in self.scopes)
+            self.assertEqual(notes, [f"{self.SAID}a filter left out {left_out} scopes{self.WHY}"])
+            self.assertEqual(found, self.self_times(takes, True))
+            self.assertEqual(self.imported(part=part)[0], [])
+
+    def test_a_time_span_is_told(self):
+        notes, _ = self.imported("--from", "200us", "--to", "700us")
+        self.assertEqual(notes, [f"{self.SAID}it has a time span only{self.WHY}"])
+        notes, _ = self.imported("--from", "200us", "--to", "700us", "--name", "dense")
+        self.assertRegex(
+            notes[0], "a filter left out [0-9]+ scopes, and it has a time span only[.]"
+        )
+
+    def test_a_whole_trace_has_no_such_line(self):
+        notes, found = self.imported()
+        self.assertEqual((notes, found), ([], self.self_times(FILTERS[0][1], False)))
+        notes, _ = self.imported("--min", "1ns")  # leaves nothing out
+        self.assertEqual(notes, [])
+
+
 class Reports(Nested):
     def report(self, *words, status=0):
         """The data of the page, and the page."""

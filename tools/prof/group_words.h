@@ -23,8 +23,8 @@ typedef struct group_words {
 int group_words_add(const char *command, group_words *to, const char *text);
 void group_words_free(group_words *words);
 
-/* For a command that shows one or two keys. Reads optarg, and puts the bit of each key into keys_out
-   in the given order. Refuses a second --by. */
+/* For a command that shows one or two keys. Reads optarg, and puts the bit of each key into
+   keys_out in the given order. Refuses a second --by. */
 int group_words_read_keys(const char *command, group_words *to, uint32_t keys_out[GROUP_KEYS_MAX],
                           uint32_t *key_count_out);
 
