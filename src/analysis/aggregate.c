@@ -189,7 +189,7 @@ static int collect_groups(const prof_i_aggregation *a, prof_rows **rows_out) {
   for (prof_i_group *g = NULL; (g = prof_i_aggregation_next_group(a, g)) != NULL;)
     if (!group_is_empty(g)) groups[count++] = g;
   const int status = prof_i_rows_make(a->traces, a->trace_count, &a->options, groups, count,
-                                      &a->outside, &a->processes, rows_out);
+                                      &a->outside, &a->processes, a->has_durations, rows_out);
   if (!status) (*rows_out)->all_self_ns = (*rows_out)->total_self_ns + a->unwanted.stats.self_ns;
   free(groups);
   return status;
@@ -244,6 +244,7 @@ static void add_more(prof_i_aggregation *a, const prof_aggregate_options *given,
   a->options.group |= more->group;
   a->arg_key = more->arg_key;
   a->filter = more->filter;
+  a->has_durations = more->has_durations;
   a->from_ns = a->options.from_ns;
   a->to_ns = a->options.to_ns;
 }

@@ -147,6 +147,8 @@ static void free_group(group_node *g) {
   free((void *)(uintptr_t)g->of.key.shape.data);
   if (g->of.has_own_stack) free((void *)(uintptr_t)g->of.key.stack.data);
   prof_i_duration_stats_fini(&g->of.stats);
+  if (g->of.unscoped) prof_i_duration_stats_fini(g->of.unscoped);
+  free(g->of.unscoped);
   free(g);
 }
 

@@ -186,6 +186,16 @@ static int add_to_group(const prof_i_aggregation *a, prof_i_group *g, const prof
                                                                                 : PROF_E_NO_MEMORY;
 }
 
+/* False: no memory. */
+static bool keep_unscoped(prof_i_group *g, uint64_t duration_ns) {
+  if (!g->unscoped) {
+    g->unscoped = malloc(sizeof *g->unscoped);
+    if (!g->unscoped) return false;
+    prof_i_duration_stats_init(g->unscoped);
+  }
+  return prof_i_duration_stats_add(g->unscoped, duration_ns, 0);
+}
+
 int prof_i_aggregation_add_unscoped(prof_i_aggregation *a) {
   for (const prof_i_launch *left; (left = prof_i_device_totals_unscoped(&a->on_device)) != NULL;) {
     const prof_i_span span = {.record = left->record,
@@ -208,6 +218,7 @@ int prof_i_aggregation_add_unscoped(prof_i_aggregation *a) {
     if (g == &a->unwanted) continue;
     prof_i_device_time_add(&g->on_device,
                            &(prof_i_device_time){left->self_ns, left->self_ns, 1, left->self_ns});
+    if (a->has_durations && !keep_unscoped(g, span.duration_ns)) return PROF_E_NO_MEMORY;
     note_first_call(a, g, &span);
   }
   return 0;

@@ -77,7 +77,8 @@ typedef struct prof_i_aggregation {
   uint32_t site_count;
   prof_i_group **by_site; /* NULL: not met yet; for one thread if lines are separate */
   bool has_pools;
-  bool has_first; /* the earliest begin of each group is needed */
+  bool has_first;     /* the earliest begin of each group is needed */
+  bool has_durations; /* rows keep them */
   prof_i_memory_totals memory;
   prof_i_crossing_memory crossing;
   prof_i_unscoped_memory outside; /* of no scope, of all threads */

@@ -79,14 +79,19 @@ static int duration_compare(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
+/* The least duration of a bucket. */
+static uint64_t bucket_begin(uint32_t bucket) {
+  const uint32_t top = bucket >> PROF_I_DURATION_FINE_BITS;
+  if (top < 2) return bucket;
+  return (uint64_t)((bucket & ((1u << PROF_I_DURATION_FINE_BITS) - 1)) |
+                    1u << PROF_I_DURATION_FINE_BITS)
+         << (top - 1);
+}
+
 /* The middle of a bucket: at most 1/128 off. */
 static uint64_t bucket_middle(uint32_t bucket) {
   const uint32_t top = bucket >> PROF_I_DURATION_FINE_BITS;
-  if (top < 2) return bucket;
-  const uint64_t low = (uint64_t)((bucket & ((1u << PROF_I_DURATION_FINE_BITS) - 1)) |
-                                  1u << PROF_I_DURATION_FINE_BITS)
-                       << (top - 1);
-  return low + (1ull << (top - 1)) / 2;
+  return bucket_begin(bucket) + (top < 2 ? 0 : (1ull << (top - 1)) / 2);
 }
 
 uint64_t prof_i_duration_stats_quantile(prof_i_duration_stats *stats, double share) {
@@ -105,4 +110,19 @@ uint64_t prof_i_duration_stats_quantile(prof_i_duration_stats *stats, double sha
     bucket++;
   const uint64_t middle = bucket_middle(bucket);
   return middle < stats->min_ns ? stats->min_ns : middle > stats->max_ns ? stats->max_ns : middle;
+}
+
+/* Each fine bucket is inside of one wide bucket. */
+void prof_i_duration_stats_widen(const prof_i_duration_stats *stats,
+                                 uint64_t calls_out[PROF_I_DURATION_WIDE_BUCKETS]) {
+  const uint32_t bits = PROF_I_DURATION_WIDE_BITS;
+  memset(calls_out, 0, PROF_I_DURATION_WIDE_BUCKETS * sizeof *calls_out);
+  if (stats->buckets) {
+    for (uint32_t i = 0; i < PROF_I_DURATION_BUCKETS; i++)
+      calls_out[prof_i_duration_bucket(bucket_begin(i), bits)] += bucket_count(stats, i);
+    return;
+  }
+  if (stats->calls == 1) calls_out[prof_i_duration_bucket(stats->min_ns, bits)]++;
+  for (uint64_t i = 0; i < stats->calls && stats->calls > 1; i++)
+    calls_out[prof_i_duration_bucket(stats->more.exact[i], bits)]++;
 }

@@ -11,7 +11,9 @@
 enum {
   PROF_I_DURATIONS_EXACT_MAX = 512, /* durations kept as they are; past them, buckets */
   PROF_I_DURATION_FINE_BITS = 6,
-  PROF_I_DURATION_BUCKETS = (64 - PROF_I_DURATION_FINE_BITS + 1) << PROF_I_DURATION_FINE_BITS
+  PROF_I_DURATION_BUCKETS = (64 - PROF_I_DURATION_FINE_BITS + 1) << PROF_I_DURATION_FINE_BITS,
+  PROF_I_DURATION_WIDE_BITS = 3,
+  PROF_I_DURATION_WIDE_BUCKETS = (64 - PROF_I_DURATION_WIDE_BITS + 1) << PROF_I_DURATION_WIDE_BITS
 };
 
 typedef struct prof_i_duration_stats {
@@ -45,11 +47,19 @@ bool prof_i_duration_stats_carry(prof_i_duration_stats *stats,
 /* The duration that this share of the calls does not exceed. Sorts what is exact. */
 uint64_t prof_i_duration_stats_quantile(prof_i_duration_stats *stats, double share);
 
+/* The calls of each of 8 buckets for each doubling, exactly: for drawing. */
+void prof_i_duration_stats_widen(const prof_i_duration_stats *stats,
+                                 uint64_t calls_out[PROF_I_DURATION_WIDE_BUCKETS]);
+
+/* The number of a bucket of 1 << bits for each doubling. Up to twice that, each duration has its
+   own bucket. */
+static inline uint32_t prof_i_duration_bucket(uint64_t ns, uint32_t bits) {
+  const uint32_t top = (63u ^ (uint32_t)__builtin_clzll(ns | UINT64_C(1) << bits)) - bits;
+  return (top << bits) + (uint32_t)(ns >> top);
+}
+
 static inline uint32_t prof_i_duration_stats_bucket(uint64_t ns) {
-  /* up to twice that, each duration has its own bucket */
-  const uint64_t fine = 1u << PROF_I_DURATION_FINE_BITS;
-  const uint32_t top = (63u ^ (uint32_t)__builtin_clzll(ns | fine)) - PROF_I_DURATION_FINE_BITS;
-  return (top << PROF_I_DURATION_FINE_BITS) + (uint32_t)(ns >> top);
+  return prof_i_duration_bucket(ns, PROF_I_DURATION_FINE_BITS);
 }
 
 /* Budget: about 3 ns. */

@@ -5,6 +5,7 @@
 
 #include <prof/memory.h>
 #include <prof/trace.h>
+#include <stdbool.h>
 
 /* Group bits that prof_group does not have. Scopes without a line, or without the argument, have no
    row. With PROF_GROUP_PROCESS, the rank makes no more rows: a process has one. */
@@ -12,8 +13,12 @@ enum {
   PROF_I_GROUP_RANK =
       1 << 28, /* the rank of the process, in all captures; scopes of none together */
   PROF_I_GROUP_LINE = 1 << 29, /* the file and line of the call site */
-  PROF_I_GROUP_ARG = 1 << 30   /* the value of an argument; not with shapes */
+  PROF_I_GROUP_ARG = 1 << 30,  /* the value of an argument; not with shapes */
+  PROF_I_GROUP_FURTHER = PROF_I_GROUP_RANK | PROF_I_GROUP_LINE | PROF_I_GROUP_ARG
 };
+
+/* Keys of rows that a difference or a page shows, each one bit. */
+enum { PROF_I_GROUP_KEYS_MAX = 2 };
 
 struct prof_i_filter;
 
@@ -24,7 +29,14 @@ typedef struct prof_i_aggregate_more {
   const struct prof_i_filter *filter;
   uint32_t group;      /* further bits */
   const char *arg_key; /* of PROF_I_GROUP_ARG */
+  bool has_durations;  /* keeps what prof_i_rows_durations() returns */
 } prof_i_aggregate_more;
+
+/* Calls whose durations are in one bucket of duration_stats.h: 8 for each doubling. */
+typedef struct prof_i_duration_calls {
+  uint64_t calls;
+  uint32_t bucket;
+} prof_i_duration_calls;
 
 int prof_i_traces_aggregate_more(const prof_trace *const *traces, size_t count,
                                  const prof_aggregate_options *options,
@@ -32,6 +44,11 @@ int prof_i_traces_aggregate_more(const prof_trace *const *traces, size_t count,
 
 /* With PROF_I_GROUP_ARG: the argument's value of a row. Otherwise "". */
 const char *prof_i_rows_arg(const prof_rows *rows, uint64_t index);
+
+/* With has_durations: the durations of a row's calls, the shortest first, without empty buckets. If
+   the row has no calls: of its work on devices that no scope launched. The rows own them. */
+const prof_i_duration_calls *prof_i_rows_durations(const prof_rows *rows, uint64_t index,
+                                                   size_t *count_out);
 void prof_i_rows_destroy(prof_rows *rows);
 
 /* Aggregates the ended scopes of one name and category (NULL: any). A recursion takes the time of

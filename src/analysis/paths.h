@@ -16,6 +16,7 @@
 #include <stdbool.h>
 
 #include "../reader/capture.h"
+#include "internal.h"
 
 typedef enum prof_i_side { PROF_I_SIDE_BASE = 0, PROF_I_SIDE_NEW = 1 } prof_i_side;
 enum {
@@ -62,10 +63,13 @@ struct prof_i_filter;
 typedef struct prof_i_paths {
   const struct prof_i_filter *filter; /* set by the caller; NULL: all scopes */
   uint32_t depth_max;                 /* set by the caller; 0: no limit */
-  /* Set by the caller: rows are grouped by the value of this argument, or by the file and line of
-     the call site, instead of name and category. Scopes without it are not counted. */
-  const char *arg_key;
-  bool is_by_line;
+  /* Set by the caller: rows are grouped by these bits (analysis/internal.h), one or two, instead of
+     name and category. The texts of a row are then the values of the first and the second key.
+     Threads and processes are grouped by name. Scopes without the line or the argument are not
+     counted. The caller must not pass stacks or kernels. */
+  uint32_t keys[PROF_I_GROUP_KEYS_MAX];
+  uint32_t key_count;
+  const char *arg_key; /* of PROF_I_GROUP_ARG */
   /* Self times of the host's scopes in the threads and times that the filter names. */
   uint64_t host_self_ns[PROF_I_SIDES];
   prof_i_path *items;

@@ -19,10 +19,16 @@
 enum { ROWS_DEFAULT = 100 };
 
 typedef struct rows_block {
-  const prof_row_more *more; /* of each row */
-  const char **args;         /* the same */
+  const prof_row_more *more;        /* of each row */
+  const char **args;                /* the same */
+  prof_i_duration_calls *durations; /* of all rows; NULL: not kept */
+  size_t *durations_end;            /* by row */
   prof_rows rows;
 } rows_block;
+
+static rows_block *rows_block_of(const prof_rows *rows) {
+  return (rows_block *)((uintptr_t)rows - offsetof(rows_block, rows));
+}
 
 /* ---- order ---- */
 
@@ -205,6 +211,35 @@ static size_t texts_bytes(const prof_i_group *g, const prof_i_processes *process
          repaired_bytes(group_process(processes, g).name);
 }
 
+/* ---- durations ---- */
+
+/* False: no memory. */
+static bool add_durations(rows_block *block, const prof_i_group *g, size_t *count, uint32_t *room) {
+  uint64_t calls[PROF_I_DURATION_WIDE_BUCKETS];
+  prof_i_duration_stats_widen(g->stats.calls || !g->unscoped ? &g->stats : g->unscoped, calls);
+  for (uint32_t i = 0; i < PROF_I_DURATION_WIDE_BUCKETS; i++) {
+    if (!calls[i]) continue;
+    if (*count == UINT32_MAX || !prof_i_make_room((void **)&block->durations, room,
+                                                  (uint32_t)*count, sizeof *block->durations))
+      return false;
+    block->durations[(*count)++] = (prof_i_duration_calls){calls[i], i};
+  }
+  return true;
+}
+
+static bool keep_durations(rows_block *block, const ranked_group *order) {
+  const uint64_t rows = block->rows.row_count;
+  size_t count = 0;
+  uint32_t room = 0;
+  block->durations_end = malloc((size_t)(rows + 1) * sizeof *block->durations_end);
+  if (!block->durations_end) return false;
+  for (uint64_t i = 0; i < rows; i++) {
+    if (!add_durations(block, order[i].of, &count, &room)) return false;
+    block->durations_end[i] = count;
+  }
+  return true;
+}
+
 /* ---- rows ---- */
 
 static prof_row make_row(prof_i_group *g, uint32_t by, char **texts) {
@@ -294,6 +329,8 @@ static prof_rows *make_rows(const prof_aggregate_options *options,
   char *texts = (char *)(args + count);
   block->more = more;
   block->args = args;
+  block->durations = NULL;
+  block->durations_end = NULL;
   block->rows = (prof_rows){.rows = row, .row_count = count, .all_row_count = all};
   for (uint64_t i = 0; i < count; i++) {
     row[i] = make_row(order[i].of, options->group, &texts);
@@ -309,7 +346,7 @@ static prof_rows *make_rows(const prof_aggregate_options *options,
 int prof_i_rows_make(const prof_trace *const *traces, size_t trace_count,
                      const prof_aggregate_options *options, prof_i_group **groups, uint64_t count,
                      const prof_i_unscoped_memory *outside, const prof_i_processes *processes,
-                     prof_rows **rows_out) {
+                     bool has_durations, prof_rows **rows_out) {
   ranked_group *const order = malloc((size_t)(count + 1) * sizeof *order);
   if (!order) return PROF_E_NO_MEMORY;
   for (uint64_t i = 0; i < count; i++)
@@ -318,7 +355,11 @@ int prof_i_rows_make(const prof_trace *const *traces, size_t trace_count,
   if (!is_by_name) qsort(order, (size_t)count, sizeof *order, ranked_compare_weight);
   const bool is_sorted =
       !is_by_name || sort_by_name(order, count, options->group, traces, trace_count, processes);
-  prof_rows *const rows = is_sorted ? make_rows(options, processes, order, count) : NULL;
+  prof_rows *rows = is_sorted ? make_rows(options, processes, order, count) : NULL;
+  if (rows && has_durations && !keep_durations(rows_block_of(rows), order)) {
+    prof_i_rows_destroy(rows);
+    rows = NULL;
+  }
   free(order);
   if (!rows) return PROF_E_NO_MEMORY;
   for (size_t i = 0; i < trace_count; i++) look_at_catalog(&traces[i]->catalog, rows);
@@ -328,10 +369,6 @@ int prof_i_rows_make(const prof_trace *const *traces, size_t trace_count,
   rows->outside_device_memory_bytes = outside->device;
   *rows_out = rows;
   return 0;
-}
-
-static rows_block *rows_block_of(const prof_rows *rows) {
-  return (rows_block *)((uintptr_t)rows - offsetof(rows_block, rows));
 }
 
 const char *prof_i_rows_arg(const prof_rows *rows, uint64_t index) {
@@ -348,8 +385,19 @@ int prof_rows_more(const prof_rows *rows, uint64_t index, prof_row_more *more_ou
   return prof_i_sized_copy_out(more_out, more, sizeof *more, "prof_row_more");
 }
 
+const prof_i_duration_calls *prof_i_rows_durations(const prof_rows *rows, uint64_t index,
+                                                   size_t *count_out) {
+  const rows_block *const block = rows_block_of(rows);
+  const size_t first = block->durations_end && index ? block->durations_end[index - 1] : 0;
+  *count_out = block->durations_end ? block->durations_end[index] - first : 0;
+  return block->durations ? block->durations + first : NULL;
+}
+
 void prof_i_rows_destroy(prof_rows *rows) {
-  if (rows) free(rows_block_of(rows));
+  if (!rows) return;
+  free(rows_block_of(rows)->durations);
+  free(rows_block_of(rows)->durations_end);
+  free(rows_block_of(rows));
 }
 
 void prof_rows_destroy(prof_rows *rows) {

@@ -7,13 +7,15 @@
 
 #include "../base/log.h"
 #include "../base/sanitize.h"
+#include "../base/units.h"
 #include "../reader/capture.h"
 #include "../reader/internal.h"
+#include "../reader/shape.h"
 #include "arg_value.h"
 #include "call_stacks.h"
 #include "trace_filter.h"
 
-enum { KEY_ROOM = PROF_I_ARG_VALUE_ROOM };
+enum { KEY_ROOM = PROF_I_ARG_VALUE_ROOM, SHAPE_WORDS = 1024 };
 
 /* An open scope of the current thread. */
 typedef struct open_call {
@@ -34,7 +36,8 @@ typedef struct device_call {
   uint32_t host_row;
 } device_call;
 
-/* The rows of a site's scopes that have the name of the site: index plus 1; 0: not known. */
+/* The rows of a site's scopes that have the site's name and category: index plus 1; 0: not
+   known. */
 typedef struct site_rows {
   uint32_t host, device;
 } site_rows;
@@ -66,7 +69,7 @@ typedef struct paths_walk {
 
 /* ---- rows ---- */
 
-/* Scopes whose name is that of their site are found without their text. */
+/* Scopes whose name and category are those of their site are found without their texts. */
 static int64_t event_row(paths_walk *w, const walk_event *event, bool is_device) {
   const uint32_t number = event->span->site;
   const prof_event *const details = event->details;
@@ -78,51 +81,111 @@ static int64_t event_row(paths_walk *w, const walk_event *event, bool is_device)
     name = (prof_i_text){details->name, details->name_bytes};
     category = (prof_i_text){details->category, details->category_bytes};
   }
-  const bool is_known = name.data == site->name.data;
+  const bool is_known = name.data == site->name.data && category.data == site->category.data;
   if (is_known && *known) return *known - 1;
   const int64_t row = prof_i_paths_row(w->paths, name, category, is_device);
   if (row >= 0 && is_known) *known = (uint32_t)row + 1;
   return row;
 }
 
-/* ---- rows by another key ---- */
+/* ---- rows by other keys ---- */
 
-static bool has_key(const prof_i_paths *p) { return p->arg_key || p->is_by_line; }
+static bool has_key(const prof_i_paths *p) { return p->key_count != 0; }
+
+/* What keys need of an event: also of a plain scope, whose arguments are those of its site. */
+static const prof_event *key_event(paths_walk *w, const walk_event *event) {
+  prof_i_span span = *event->span;
+  if (!span.record) span.record = prof_i_trace_site(w->trace, span.site)->record;
+  prof_i_trace_expand(w->trace, event->thread, &span, &w->filter.event);
+  return &w->filter.event;
+}
+
+static prof_i_text printed_text(const char *room, int bytes) {
+  return (prof_i_text){room, bytes < KEY_ROOM ? (uint64_t)bytes : KEY_ROOM - 1};
+}
 
 /* The call site as "work.c:12". False: unknown. */
 static bool line_text(const paths_walk *w, const walk_event *event, char *to,
                       prof_i_text *text_out) {
   const prof_i_site_info *const site = prof_i_trace_site(w->trace, event->span->site);
   if (!site->file.bytes || prof_i_is_c_function_site(site)) return false;
-  const int bytes = snprintf(to, KEY_ROOM, "%.*s:%u", (int)site->file.bytes, site->file.data,
-                             (unsigned)site->line);
-  *text_out = (prof_i_text){to, bytes < KEY_ROOM ? (uint64_t)bytes : KEY_ROOM - 1};
+  *text_out = printed_text(to, snprintf(to, KEY_ROOM, "%.*s:%u", (int)site->file.bytes,
+                                        site->file.data, (unsigned)site->line));
   return true;
 }
 
 /* The value of the event's argument. False: the event does not have it. */
 static bool arg_text(paths_walk *w, const walk_event *event, char *to, prof_i_text *text_out) {
   const char *const key = w->paths->arg_key;
-  prof_i_span span = *event->span;
-  if (!span.record) span.record = prof_i_trace_site(w->trace, span.site)->record;
-  prof_i_trace_expand(w->trace, event->thread, &span, &w->filter.event);
-  const prof_trace_arg *const arg = prof_i_arg_find(&w->filter.event, key, strlen(key));
+  const prof_trace_arg *const arg = prof_i_arg_find(key_event(w, event), key, strlen(key));
   if (arg) *text_out = prof_i_arg_value_text(arg, to);
   return arg != NULL;
 }
 
-/* The scope's row. *has_key_out: whether the scope has the argument or the line that rows are
+static prof_i_text shape_text(paths_walk *w, const walk_event *event, char *to) {
+  uint64_t words[SHAPE_WORDS];
+  const size_t count = prof_i_shape_words(key_event(w, event), words, SHAPE_WORDS);
+  const size_t bytes = prof_i_shape_text(words, count, to, KEY_ROOM);
+  return (prof_i_text){to, bytes < KEY_ROOM ? bytes : KEY_ROOM};
+}
+
+/* Work of a device is its launching thread's. */
+static uint32_t key_thread(const paths_walk *w, const walk_event *event, bool is_device) {
+  const uint32_t launched = is_device ? event->details->launch.thread : UINT32_MAX;
+  return launched < w->trace->thread_count ? launched : event->thread;
+}
+
+/* Not the numbers: these differ from run to run. */
+static prof_i_text thread_text(const paths_walk *w, uint32_t thread, char *to) {
+  prof_trace_thread of = {.size = sizeof of};
+  (void)prof_trace_thread_get(w->trace, thread, &of); /* no name without it */
+  return printed_text(to, snprintf(to, KEY_ROOM, "%s", of.name));
+}
+
+static prof_i_text rank_text(const paths_walk *w, uint32_t thread, char *to) {
+  const int32_t rank = prof_i_trace_process(w->trace, thread).rank;
+  return printed_text(to, rank < 0 ? 0 : snprintf(to, KEY_ROOM, "%d", rank));
+}
+
+/* The value of a key; `to` has room for it. False: the event does not have it. */
+static bool key_text(paths_walk *w, const walk_event *event, bool is_device, uint32_t key, char *to,
+                     prof_i_text *text_out) {
+  const uint32_t thread = key_thread(w, event, is_device);
+  if (key == PROF_I_GROUP_LINE) return line_text(w, event, to, text_out);
+  if (key == PROF_I_GROUP_ARG) return arg_text(w, event, to, text_out);
+  const prof_i_site_info *const site = prof_i_trace_site(w->trace, event->span->site);
+  const prof_event *const details = event->details;
+  const prof_device host = {PROF_DEVICE_CPU, 0};
+  if (key == PROF_GROUP_NAME)
+    *text_out = details ? (prof_i_text){details->name, details->name_bytes} : site->name;
+  else if (key == PROF_GROUP_CATEGORY)
+    *text_out =
+        details ? (prof_i_text){details->category, details->category_bytes} : site->category;
+  else if (key == PROF_GROUP_DEVICE)
+    *text_out = printed_text(to, prof_i_put_device(to, KEY_ROOM, details ? details->device : host));
+  else if (key == PROF_GROUP_SHAPE)
+    *text_out = shape_text(w, event, to);
+  else if (key == PROF_GROUP_THREAD)
+    *text_out = thread_text(w, thread, to);
+  else if (key == PROF_GROUP_PROCESS)
+    *text_out = prof_i_trace_process(w->trace, thread).name;
+  else
+    *text_out = rank_text(w, thread, to);
+  return true;
+}
+
+/* The scope's row. *has_key_out: whether the scope has the arguments and lines that rows are
    grouped by. Negative: no memory. */
 static int64_t scope_row(paths_walk *w, const walk_event *event, bool is_device,
                          bool *has_key_out) {
-  static const prof_i_text none = {"", 0};
-  char room[KEY_ROOM];
-  prof_i_text text = none;
+  char rooms[PROF_I_GROUP_KEYS_MAX][KEY_ROOM];
+  prof_i_text texts[PROF_I_GROUP_KEYS_MAX] = {{"", 0}, {"", 0}};
   *has_key_out = true;
   if (!has_key(w->paths)) return event_row(w, event, is_device);
-  *has_key_out =
-      w->paths->arg_key ? arg_text(w, event, room, &text) : line_text(w, event, room, &text);
-  return prof_i_paths_row(w->paths, text, none, is_device);
+  for (uint32_t i = 0; i < w->paths->key_count; i++)
+    *has_key_out &= key_text(w, event, is_device, w->paths->keys[i], rooms[i], &texts[i]);
+  if (!*has_key_out) texts[0] = texts[1] = (prof_i_text){"", 0};
+  return prof_i_paths_row(w->paths, texts[0], texts[1], is_device);
 }
 
 /* ---- paths ---- */
@@ -198,11 +261,8 @@ static bool event_passes(paths_walk *w, const walk_event *event) {
          prof_i_trace_filter_takes_span(&w->filter, event->thread, event->span);
 }
 
-/* Work of a device is its launching thread's. */
 static bool device_event_passes(paths_walk *w, const walk_event *event) {
-  const uint32_t launched = event->details->launch.thread;
-  const uint32_t thread = launched < w->trace->thread_count ? launched : event->thread;
-  return w->filter.takes_thread[thread] && event_passes(w, event);
+  return w->filter.takes_thread[key_thread(w, event, true)] && event_passes(w, event);
 }
 
 static bool is_in_time(const paths_walk *w, const prof_i_span *span) {

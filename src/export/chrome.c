@@ -47,6 +47,7 @@ void prof_i_chrome_use(prof_i_chrome *w, prof_i_export *run, prof_i_sink *sink) 
   w->tids = run->tids;
   w->event = &run->event;
   copy_options(w, run->options);
+  w->filtered = run->options->filter ? run->options->filtered : NULL;
   w->base_ns = w->info.start_unix_ns / base_step_ns * base_step_ns;
   w->epoch_ns = w->info.start_unix_ns - w->base_ns;
 }

@@ -137,10 +137,11 @@ typedef struct prof_i_chrome {
   prof_i_python_ids python_ids;
   prof_i_event_numbers numbers;
 
-  const prof_i_selection *selection; /* NULL: no filter */
-  bool is_passing_over;              /* the row at hand is left out */
-  prof_i_sink unread;                /* discards the rows that a filter leaves out */
-  prof_event *event;                 /* the event at hand: the driver's, which may be changed */
+  const prof_i_selection *selection;      /* NULL: no filter */
+  const prof_i_export_filtered *filtered; /* set if there is a filter */
+  bool is_passing_over;                   /* the row at hand is left out */
+  prof_i_sink unread;                     /* discards the rows that a filter leaves out */
+  prof_event *event; /* the event at hand: the driver's, which may be changed */
   prof_i_keys keys;
   /* the event at hand is a function's: the keys of its place are taken, for prof import believes
      them */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../base/text.h"
+#include "../format/part_note.h"
 #include "../reader/capture.h"
 #include "loss_report.h"
 
@@ -455,9 +456,10 @@ static void put_self_summary(prof_i_chrome *w) {
   if (w->info.stray_count)
     prof_i_sink_key_u64(w->sink, "ends that found no scope", w->info.stray_count);
   if (w->window.from_ns || w->window.to_ns)
-    prof_i_sink_key_u64(w->sink, "of these in this file",
+    prof_i_sink_key_u64(w->sink, PROF_I_KEY_IN_SPAN,
                         w->written.scope_count + w->written.open_count + w->written.step_count +
                             w->written.instant_count);
+  if (w->filtered) prof_i_sink_key_u64(w->sink, PROF_I_KEY_FILTERED, w->filtered->scopes.left_out);
   for (int i = 0; i < PROF_LOSS_COUNT; i++) {
     if (w->info.lost_count[i] == 0) continue;
     head_put(w, ",\"lost: ");

@@ -116,11 +116,23 @@ static void add_name_cell(diff_page *p, const prof_i_compare_line *line) {
   prof_i_text_table_add(&p->table, cell);
 }
 
+static void add_second_key_cell(diff_page *p, const prof_i_compare_line *line) {
+  const prof_i_path_row *const rows = p->comparison->paths.rows;
+  char old_value[PROF_I_SANITIZED_NAME_BYTES], new_value[PROF_I_SANITIZED_NAME_BYTES];
+  char cell[2 * PROF_I_SANITIZED_NAME_BYTES + 8];
+  prof_i_sanitize_name(old_value, rows[line->row].category);
+  prof_i_sanitize_name(new_value, rows[line->new_row].category);
+  const bool is_one = line->state != PROF_I_COMPARE_REPLACED || !strcmp(old_value, new_value);
+  snprintf(cell, sizeof cell, "%s%s%s", old_value, is_one ? "" : " -> ", is_one ? "" : new_value);
+  prof_i_text_table_add(&p->table, cell);
+}
+
 static void add_line(diff_page *p, const prof_i_compare_line *line) {
   /* of the new side; of what is gone, of the base */
   const prof_i_compare_values *const shown =
       &line->values[line->state == PROF_I_COMPARE_GONE ? PROF_I_SIDE_BASE : PROF_I_SIDE_NEW];
   add_name_cell(p, line);
+  if (p->comparison->paths.key_count > 1) add_second_key_cell(p, line);
   add_calls_cell(p, line);
   add_time_cell(p, &line->values[0], line->values[0].median_ns);
   add_time_cell(p, &line->values[1], line->values[1].median_ns);
@@ -224,19 +236,31 @@ static void put_columns_left_out(diff_page *p, size_t width) {
   prof_i_text_buffer_wrap(&p->page, 0, width < WIDTH_TEXT ? width : WIDTH_TEXT, text);
 }
 
+/* Sets the columns of the table; `titles` must last as long. */
+static void put_titles(diff_page *p, const prof_i_diff_options *options,
+                       const char *titles[PROF_I_TEXT_TABLE_COLUMNS]) {
+  static const char *const all[] = {"Calls", "Base median", "Median",          "Mean",
+                                    "p99",   "Total",       "Change of median"},
+                           *const few[] = {"Calls", "Base median", "Median", "Change of median"};
+  const uint32_t more = p->is_wide ? sizeof all / sizeof *all : sizeof few / sizeof *few;
+  uint32_t count = 1;
+  titles[0] = options->title_count ? options->titles[0] : "Name";
+  if (options->title_count > 1) titles[count++] = options->titles[1];
+  p->table.text_columns = (1u << count) - 1;
+  for (uint32_t i = 0; i < more; i++) titles[count++] = p->is_wide ? all[i] : few[i];
+  p->table.titles = titles;
+  p->table.column_count = count;
+  p->table.text_columns |= 1u << (count - 1);
+}
+
 int prof_i_diff_text(const prof_i_comparison *comparison, const prof_i_diff_options *options,
                      char **text_out) {
-  const char *const title = options->title ? options->title : "Name";
-  const char *const all_titles[] = {title,  "Calls", "Base median", "Median",
-                                    "Mean", "p99",   "Total",       "Change of median"};
-  const char *const few_titles[] = {title, "Calls", "Base median", "Median", "Change of median"};
   diff_page p = {.comparison = comparison};
   const size_t width = options->width ? options->width : SIZE_MAX;
   p.is_wide = width >= WIDTH_OF_ALL;
   p.has_intervals = width >= WIDTH_OF_INTERVALS;
-  p.table.titles = p.is_wide ? all_titles : few_titles;
-  p.table.column_count = p.is_wide ? 8 : 5;
-  p.table.text_columns = 1u | 1u << (p.table.column_count - 1);
+  const char *titles[PROF_I_TEXT_TABLE_COLUMNS];
+  put_titles(&p, options, titles);
   put_heading(&p, width < WIDTH_TEXT ? width : WIDTH_TEXT);
   bool is_made = true;
   const uint32_t limit =
@@ -319,16 +343,23 @@ static void put_json_path(prof_i_sink *sink, const prof_i_paths *paths, uint32_t
   free(chain);
 }
 
+/* Of a row that was replaced. */
+static void put_new_names(prof_i_sink *sink, const prof_i_comparison *c,
+                          const prof_i_compare_line *line) {
+  put_key_text(sink, "new_name", c->paths.rows[line->new_row].name);
+  if (c->paths.key_count > 1)
+    put_key_text(sink, "new_second", c->paths.rows[line->new_row].category);
+}
+
 static void put_json_line(prof_i_sink *sink, const prof_i_comparison *c,
                           const prof_i_compare_line *line) {
   const prof_i_path_row *const row = &c->paths.rows[line->row];
   prof_i_sink_text(sink, "{\"name\":");
   prof_i_sink_string(sink, row->name, strlen(row->name));
-  put_key_text(sink, "category", row->category);
+  put_key_text(sink, c->paths.key_count > 1 ? "second" : "category", row->category);
   put_key_text(sink, "on", row->is_device ? "device" : "host");
   put_key_text(sink, "state", compare_state_word(line->state));
-  if (line->state == PROF_I_COMPARE_REPLACED)
-    put_key_text(sink, "new_name", c->paths.rows[line->new_row].name);
+  if (line->state == PROF_I_COMPARE_REPLACED) put_new_names(sink, c, line);
   if (line->path) put_json_path(sink, &c->paths, line->path);
   put_values(sink, "base", &line->values[0]);
   put_values(sink, "new", &line->values[1]);
@@ -432,8 +463,10 @@ int prof_i_diff_csv(const prof_i_comparison *comparison, char **text_out) {
   const int status = prof_i_sink_open_memory(&sink, TEXT_BYTES_MAX);
   if (status != PROF_OK) return status;
   prof_i_sink_text(
+      &sink, comparison->paths.key_count > 1 ? "name,new_name,second," : "name,new_name,category,");
+  prof_i_sink_text(
       &sink,
-      "name,new_name,category,on,path,state,base_runs,base_calls,base_median_ns,base_mean_ns,"
+      "on,path,state,base_runs,base_calls,base_median_ns,base_mean_ns,"
       "base_p99_ns,base_total_ns,new_runs,new_calls,new_median_ns,new_mean_ns,new_p99_ns,"
       "new_total_ns,ratio,ratio_low,ratio_high,p,slower_share,verdict\r\n");
   for (uint32_t i = 0; i < comparison->line_count; i++)

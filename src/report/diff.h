@@ -8,8 +8,10 @@
 enum { PROF_I_DIFF_ROWS_DEFAULT = 40 };
 
 typedef struct prof_i_diff_options {
-  uint32_t width;      /* columns of a line at most; 0: any */
-  const char *title;   /* of the first column; NULL: Name */
+  uint32_t width; /* columns of a line at most; 0: any */
+  /* Titles of the columns of keys, one or two; count 0: Name alone. */
+  const char *titles[PROF_I_GROUP_KEYS_MAX];
+  uint32_t title_count;
   uint32_t rows_limit; /* those with the largest change of the total; UINT32_MAX: all */
 } prof_i_diff_options;
 

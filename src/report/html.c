@@ -12,6 +12,7 @@
 #include "../base/log.h"
 #include "../base/text_buffer.h"
 #include "../base/units.h"
+#include "../format/part_note.h"
 #include "../reader/internal.h"
 #include "../sink/gzip.h"
 #include "../sink/sink.h"
@@ -132,7 +133,7 @@ static int put_lines(html_page *p) {
   return status;
 }
 
-/* What the writer of a capture said of it. */
+/* What the writer of a capture said of it, apart from what is among put_lines() already. */
 static int put_notes(html_page *p) {
   for (size_t i = 0; i < p->trace_count; i++) {
     const uint32_t count = prof_i_table_info(p->traces[i]).note_count;
@@ -140,7 +141,8 @@ static int put_notes(html_page *p) {
       char *text;
       const int status = prof_i_trace_note_text(p->traces[i], note, &text);
       if (status != PROF_OK) return status;
-      put_line(&p->summary, text);
+      if (strncmp(text, PROF_I_NOTE_PART, strlen(PROF_I_NOTE_PART)) != 0)
+        put_line(&p->summary, text);
       free(text);
     }
   }
@@ -237,22 +239,22 @@ static int write_page(const html_page *p, const char *path) {
 int prof_i_html_write(const prof_trace *const *traces, size_t count,
                       const prof_i_html_options *options, const char *path, bool *is_empty_out) {
   html_page p = {.traces = traces, .trace_count = count, .options = options};
-  const prof_aggregate_options all = {.size = sizeof all, .rows_limit = PROF_I_HTML_ROWS_MAX};
+  const prof_aggregate_options all = {.size = sizeof all,
+                                      .group = options->group & ~(uint32_t)PROF_I_GROUP_FURTHER,
+                                      .rows_limit = PROF_I_HTML_ROWS_MAX};
   prof_rows *rows = NULL;
   const prof_i_aggregate_more more = {.filter = options->filter,
-                                      .group = options->arg_key   ? PROF_I_GROUP_ARG
-                                               : options->rows_by ? PROF_I_GROUP_LINE
-                                                                  : 0,
-                                      .arg_key = options->arg_key};
+                                      .group = options->group & PROF_I_GROUP_FURTHER,
+                                      .arg_key = options->arg_key,
+                                      .has_durations = true};
   int status = prof_i_html_collect(&p.html, traces, count, options->filter);
   if (status != PROF_OK)
     status = prof_i_fail(status, "no memory for a report of %zu captures", count);
   *is_empty_out = status == PROF_OK && options->filter && p.html.passed_count == 0;
   if (status == PROF_OK) status = prof_i_traces_aggregate_more(traces, count, &all, &more, &rows);
   p.rows = rows;
-  p.html.rows_by = options->rows_by;
-  p.html.is_by_arg = options->arg_key != NULL;
-  *is_empty_out |= status == PROF_OK && options->rows_by && rows->row_count == 0;
+  p.html.options = options;
+  *is_empty_out |= status == PROF_OK && more.group && rows->row_count == 0;
   if (status == PROF_OK) status = make_summary(&p);
   if (status == PROF_OK) status = make_data(&p);
   if (status == PROF_OK && !*is_empty_out) status = write_page(&p, path);

@@ -13,18 +13,24 @@
 #include <prof/trace.h>
 #include <stdbool.h>
 
+#include "../analysis/internal.h"
+
 typedef struct prof_i_html_options {
   const char *title;      /* any bytes; NULL: the first process's name */
   const char *difference; /* from another side: the text of prof_i_diff_text(), or NULL */
   /* Selects the scopes; NULL: all. It does not apply to memory and devices. */
   const struct prof_i_filter *filter;
-  /* The key of the table's rows, "line" or "arg:KEY"; NULL: name and category. arg_key: KEY. */
-  const char *rows_by, *arg_key;
+  /* The groups of the table's rows: bits of prof_group and of analysis/internal.h; 0: name and
+     category. keys: those that the page shows, one or two. arg_key: of PROF_I_GROUP_ARG. */
+  uint32_t group;
+  uint32_t keys[PROF_I_GROUP_KEYS_MAX];
+  uint32_t key_count;
+  const char *arg_key;
 } prof_i_html_options;
 
 /* Writes the file under a temporary name, and renames it at the end. *is_empty_out: no scope passes
-   the filter, or no scope has the argument or line. Then no file is written. PROF_OK or an error
-   whose text is set. */
+   the filter, or no scope has what the rows are grouped by. Then no file is written. PROF_OK or an
+   error whose text is set. */
 int prof_i_html_write(const prof_trace *const *traces, size_t count,
                       const prof_i_html_options *options, const char *path, bool *is_empty_out);
 

@@ -189,12 +189,6 @@ static uint32_t span_name(walk_state *w, const prof_i_span *span) {
 
 /* ---- spans ---- */
 
-/* 8 buckets for each doubling; the first 8 have one value each. */
-static uint32_t duration_bucket(uint64_t ns) {
-  const uint32_t top = (63u ^ (uint32_t)__builtin_clzll(ns | 8)) - 3;
-  return (top << 3) + (uint32_t)(ns >> top);
-}
-
 static void add_step(prof_i_html *html, const prof_i_span *span, uint32_t thread) {
   if (html->step_count == PROF_I_HTML_STEPS_MAX) {
     html->left_out_steps++;
@@ -236,13 +230,6 @@ static void add_counter(prof_i_html *html, uint32_t name, uint64_t at_ns, double
 static void add_scope(walk_state *w, const prof_i_span *span) {
   prof_i_html *const html = w->html;
   const uint32_t name = span_name(w, span);
-  if (span->kind == PROF_EVENT_SCOPE) {
-    const uint64_t key =
-        (uint64_t)name << PROF_I_HTML_BUCKET_BITS | duration_bucket(span->duration_ns);
-    uint64_t *const calls = map_at(&html->durations, key + 1);
-    if (calls) ++*calls;
-    html->is_out_of_memory |= !calls;
-  }
   html->has_side_lanes |= span->lane != 0;
   const prof_i_html_slice added = {
       .start_ns = html->offset_ns + span->start_ns,
@@ -362,7 +349,6 @@ void prof_i_html_fini(prof_i_html *html) {
   free(html->names);
   free(html->site_name);
   map_fini(&html->name_map);
-  map_fini(&html->durations);
   free(html->steps);
   free(html->counters);
 }

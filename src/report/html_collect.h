@@ -1,7 +1,7 @@
-/* What the HTML report draws of single scopes: slices of the time line, distributions, steps and
-   counters, collected in one walk of each trace. Memory is bounded: when there are too many slices,
-   the grid of the time line is doubled, and neighbours that are shorter than it merge. Several
-   traces lie on one time line by their wall clocks. Called by html.c. */
+/* What the HTML report draws of single scopes: slices of the time line, steps and counters. One
+   walk of each trace collects them. Memory is bounded: when there are too many slices, the grid
+   of the time line is doubled, and neighbours that are shorter than it merge. Several traces lie on
+   one time line by their wall clocks. Called by html.c. */
 #ifndef PROF_REPORT_HTML_COLLECT_H
 #define PROF_REPORT_HTML_COLLECT_H
 
@@ -63,7 +63,6 @@ typedef struct prof_i_html {
   prof_i_html_name *names;
   uint32_t name_count, *site_name; /* by site of the trace: 1 + its name; 0: not met */
   prof_i_html_map name_map;
-  prof_i_html_map durations; /* name and bucket -> calls; 8 buckets for each doubling */
   prof_i_html_step *steps;
   uint32_t step_count;
   uint64_t left_out_steps;
@@ -72,12 +71,11 @@ typedef struct prof_i_html {
   const prof_i_filter *filter;  /* NULL: all */
   prof_i_trace_filter filtered; /* of the current trace, if there is a filter */
   uint64_t passed_count, left_out_count;
-  const char *rows_by; /* of html.h */
-  bool is_by_arg;
-  prof_event event; /* scratch */
+  const struct prof_i_html_options *options; /* of html.h: keys of the table's rows */
+  prof_event event;                          /* scratch */
 } prof_i_html;
 
-enum { PROF_I_HTML_BUCKET_BITS = 10, PROF_I_HTML_LANE_BITS = 11 };
+enum { PROF_I_HTML_LANE_BITS = 11 };
 
 static inline uint32_t prof_i_html_track(uint32_t thread, uint32_t lane) {
   return thread << PROF_I_HTML_LANE_BITS | lane;

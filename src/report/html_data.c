@@ -130,26 +130,6 @@ static void put_counters(const prof_i_html_json *json) {
   prof_i_sink_text(json->sink, "]");
 }
 
-/* name, bucket, calls, name, bucket, calls... in no order. */
-static void put_durations(const prof_i_html_json *json) {
-  const prof_i_html_map *const map = &json->html->durations;
-  const char *before = "";
-  prof_i_sink_key(json->sink, "durations");
-  prof_i_sink_text(json->sink, "[");
-  for (uint32_t i = 0; i < map->room; i++) {
-    if (!map->keys[i]) continue;
-    const uint64_t key = map->keys[i] - 1;
-    prof_i_sink_text(json->sink, before);
-    prof_i_sink_u64(json->sink, key >> PROF_I_HTML_BUCKET_BITS);
-    prof_i_sink_text(json->sink, ",");
-    prof_i_sink_u64(json->sink, key & ((1u << PROF_I_HTML_BUCKET_BITS) - 1));
-    prof_i_sink_text(json->sink, ",");
-    prof_i_sink_u64(json->sink, map->values[i]);
-    before = ",";
-  }
-  prof_i_sink_text(json->sink, "]");
-}
-
 /* ---- columns of the slices ---- */
 
 typedef int64_t (*slice_value)(const prof_i_html *html, uint32_t index);
@@ -231,12 +211,11 @@ static int put_json(const prof_i_html_json *json, const prof_rows *rows) {
   put_processes(json);
   put_threads(json);
   put_tracks(json);
-  int status = prof_i_html_put_rows(json, rows);
-  put_durations(json);
+  prof_i_html_put_rows(json, rows);
   put_steps(json);
   put_counters(json);
   prof_i_html_put_devices(json);
-  if (status == PROF_OK) status = prof_i_html_put_flames(json);
+  int status = prof_i_html_put_flames(json);
   if (status == PROF_OK) status = prof_i_html_put_pools(json);
   prof_i_sink_text(sink, "}");
   return status;

@@ -31,7 +31,7 @@ void prof_i_html_put_text(const prof_i_html_json *json, const char *text, size_t
 
 /* ---- html_lists.c: each puts ,"key":VALUE; int: PROF_OK or an error whose text is set ---- */
 
-int prof_i_html_put_rows(const prof_i_html_json *json, const prof_rows *rows);
+void prof_i_html_put_rows(const prof_i_html_json *json, const prof_rows *rows);
 int prof_i_html_put_flames(const prof_i_html_json *json);
 int prof_i_html_put_pools(const prof_i_html_json *json);
 void prof_i_html_put_devices(const prof_i_html_json *json);

@@ -6,12 +6,13 @@
 #include "../analysis/internal.h"
 #include "../analysis/paths.h"
 #include "../base/log.h"
-#include "../base/sanitize.h"
 #include "../base/units.h"
 #include "../reader/internal.h"
 #include "flame.h"
+#include "html.h"
 #include "html_data.h"
 #include "memory_curve.h"
+#include "table_columns.h"
 
 typedef prof_i_html_json json_text;
 
@@ -44,73 +45,47 @@ static void put_place(const json_text *json, const prof_row_more *more) {
   put_string(json, text);
 }
 
-/* A repaired name, as rows have it. */
-typedef struct row_name {
-  char *text;
-  char *category; /* in the same block */
-  uint32_t number;
-} row_name;
-
-static int row_name_compare(const void *x, const void *y) {
-  const row_name *const a = x, *const b = y;
-  const int order = strcmp(a->text, b->text);
-  return order ? order : strcmp(a->category, b->category);
-}
-
-static void free_row_names(row_name *names, uint32_t count) {
-  for (uint32_t i = 0; i < count; i++) free(names[i].text);
-  free(names);
-}
-
-/* The names in the order of their texts, for find_row_name(). NULL: no memory. */
-static row_name *make_row_names(const prof_i_html *html) {
-  row_name *const names = calloc(html->name_count, sizeof *names);
-  for (uint32_t i = 0; names && i < html->name_count; i++) {
-    const prof_i_html_name *const name = &html->names[i];
-    names[i].text = malloc(3 * (size_t)(name->name.bytes + name->category.bytes) + 2);
-    if (!names[i].text) {
-      free_row_names(names, i);
-      return NULL;
-    }
-    names[i].category = names[i].text + prof_i_sanitize_text(names[i].text, name->name.data,
-                                                             (size_t)name->name.bytes);
-    prof_i_sanitize_text(names[i].category, name->category.data, (size_t)name->category.bytes);
-    names[i].number = i;
-  }
-  /* the first entry is the common number of many names: it is not sorted */
-  if (names) qsort(names + 1, html->name_count - 1, sizeof *names, row_name_compare);
-  return names;
-}
-
-/* The number of the row's name. -1: the row has the number that many names share. */
-static int64_t find_row_name(const row_name *names, uint32_t count, const prof_row *row) {
-  const row_name wanted = {(char *)row->name, (char *)row->category, 0};
-  const row_name *const found =
-      bsearch(&wanted, names + 1, count - 1, sizeof *names, row_name_compare);
-  return found ? (int64_t)found->number : -1;
-}
-
-/* Writes the first two columns: name and category, or the key's value and the key. */
-static void put_names(const json_text *json, const prof_rows *rows, uint64_t index,
-                      const prof_row_more *more) {
-  const prof_i_html *const html = json->html;
-  const char *name = rows->rows[index].name;
+/* The first two columns: name and category, or the values of the keys. */
+static void put_keys(const json_text *json, const prof_i_table *table, const prof_row *row) {
+  const prof_i_html_options *const options = json->html->options;
   char place[PLACE_ROOM + 16];
-  snprintf(place, sizeof place, "%.*s:%u", PLACE_ROOM, more->file, more->line);
-  if (html->rows_by) name = html->is_by_arg ? prof_i_rows_arg(rows, index) : place;
-  put_string(json, name);
-  prof_i_sink_text(json->sink, ",");
-  put_string(json, html->rows_by ? html->rows_by : rows->rows[index].category);
+  table_value value;
+  for (uint32_t i = 0; i < 2; i++) {
+    if (i) prof_i_sink_text(json->sink, ",");
+    value.kind = TABLE_VALUE_NONE;
+    if (i < options->key_count)
+      prof_i_table_value(table, row, prof_i_table_group_column(options->keys[i]), &value);
+    if (value.kind == TABLE_VALUE_PLACE)
+      snprintf(place, sizeof place, "%.*s:%u", PLACE_ROOM, value.text, (unsigned)value.number);
+    else if (value.kind == TABLE_VALUE_COUNT)
+      snprintf(place, sizeof place, "%u", (unsigned)value.number);
+    else
+      place[0] = '\0';
+    put_string(json, value.kind == TABLE_VALUE_TEXT ? value.text : place);
+  }
+}
+
+/* [bucket, calls, bucket, calls, ...] */
+static void put_durations(const json_text *json, const prof_rows *rows, uint64_t index) {
+  size_t count;
+  const prof_i_duration_calls *const durations = prof_i_rows_durations(rows, index, &count);
+  prof_i_sink_text(json->sink, ",[");
+  for (size_t i = 0; i < count; i++) {
+    if (i) prof_i_sink_text(json->sink, ",");
+    prof_i_sink_u64(json->sink, durations[i].bucket);
+    put_u64(json, durations[i].calls);
+  }
+  prof_i_sink_text(json->sink, "]");
 }
 
 /* In the order of the columns of report.js. */
-static void put_row(const json_text *json, const prof_rows *rows, uint64_t index,
-                    const row_name *names) {
+static void put_row(const json_text *json, const prof_i_table *table, uint64_t index) {
+  const prof_rows *const rows = table->rows;
   const prof_row *const row = &rows->rows[index];
   prof_row_more more = {.size = sizeof more};
   prof_rows_more(rows, index, &more);
   prof_i_sink_text(json->sink, index ? ",[" : "[");
-  put_names(json, rows, index, &more);
+  put_keys(json, table, row);
   put_u64(json, row->calls_count);
   put_u64(json, row->total_ns);
   put_u64(json, row->self_ns);
@@ -125,23 +100,32 @@ static void put_row(const json_text *json, const prof_rows *rows, uint64_t index
   put_i64(json, row->memory_bytes);
   put_i64(json, row->device_memory_bytes);
   put_place(json, &more);
-  /* Rows by line or argument have no distribution. */
-  put_i64(json, json->html->rows_by ? -1 : find_row_name(names, json->html->name_count, row));
+  put_durations(json, rows, index);
   prof_i_sink_text(json->sink, "]");
 }
 
-int prof_i_html_put_rows(const json_text *json, const prof_rows *rows) {
-  row_name *const names = make_row_names(json->html);
-  if (!names)
-    return prof_i_fail(PROF_E_NO_MEMORY, "no memory for %u names", json->html->name_count);
+/* The titles of the first two columns. */
+static void put_titles(const json_text *json) {
+  const prof_i_html_options *const options = json->html->options;
+  prof_i_sink_key(json->sink, "keys");
+  prof_i_sink_text(json->sink, "[");
+  for (uint32_t i = 0; i < options->key_count; i++) {
+    if (i) prof_i_sink_text(json->sink, ",");
+    put_string(json, prof_i_table_group_title(options->keys[i], options->arg_key));
+  }
+  prof_i_sink_text(json->sink, "]");
+}
+
+void prof_i_html_put_rows(const json_text *json, const prof_rows *rows) {
+  const prof_i_table table = {
+      .traces = json->html->traces, .trace_count = json->html->trace_count, .rows = rows};
+  put_titles(json);
   prof_i_sink_key(json->sink, "rows");
   prof_i_sink_text(json->sink, "[");
-  for (uint64_t i = 0; i < rows->row_count; i++) put_row(json, rows, i, names);
+  for (uint64_t i = 0; i < rows->row_count; i++) put_row(json, &table, i);
   prof_i_sink_text(json->sink, "]");
   prof_i_sink_key_u64(json->sink, "all_rows", rows->all_row_count);
   prof_i_sink_key_u64(json->sink, "self_ns", rows->all_self_ns);
-  free_row_names(names, json->html->name_count);
-  return PROF_OK;
 }
 
 /* ---- flame graphs ---- */

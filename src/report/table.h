@@ -85,6 +85,9 @@ typedef struct prof_i_table_form {
    needs none). NULL: there are no more. */
 const char *prof_i_table_column_word(uint32_t column, uint32_t *group_out);
 
+/* The title of a group's column: of one bit of prof_group or of analysis/internal.h. */
+const char *prof_i_table_group_title(uint32_t group, const char *arg_key);
+
 /* As prof_traces_table(), which has the usual form. */
 int prof_i_traces_table(const prof_trace *const *traces, size_t count,
                         const prof_aggregate_options *options, prof_i_table_form *form,

@@ -16,6 +16,17 @@ const prof_i_table_column prof_i_table_columns[COLUMN_COUNT] = {
 #undef COLUMN
 };
 
+table_column prof_i_table_group_column(uint32_t group) {
+  table_column column = COLUMN_NAME;
+  while (column < COLUMN_STACK && !(prof_i_table_columns[column].group & group)) column++;
+  return column;
+}
+
+const char *prof_i_table_group_title(uint32_t group, const char *arg_key) {
+  const table_column column = prof_i_table_group_column(group);
+  return column == COLUMN_ARG ? arg_key : prof_i_table_columns[column].title;
+}
+
 prof_row_more prof_i_table_row_more(const prof_i_table *t, const prof_row *row) {
   prof_row_more more = {.size = sizeof more};
   prof_rows_more(t->rows, (uint64_t)(row - t->rows->rows), &more);

@@ -87,6 +87,9 @@ typedef struct table_value {
 void prof_i_table_value(const prof_i_table *t, const prof_row *row, table_column which,
                         table_value *to);
 
+/* The column of a group: of one bit of prof_group or of analysis/internal.h. */
+table_column prof_i_table_group_column(uint32_t group);
+
 prof_row_more prof_i_table_row_more(const prof_i_table *t, const prof_row *row);
 
 /* More than 2 % of it is the cost of scopes inside. */

@@ -10,6 +10,7 @@
 #include "../analysis/internal.h"
 #include "../base/sanitize.h"
 #include "../base/units.h"
+#include "../format/part_note.h"
 #include "../reader/capture.h"
 #include "../reader/internal.h"
 
@@ -255,6 +256,31 @@ static void table_put_self_time(const table *t, char *to, size_t room) {
   snprintf(to, room, "%s%s%s", time, is_part ? " of " : "", is_part ? all : "");
 }
 
+/* Whether prof's import wrote the note: it is plain ASCII. Another one might move the cursor. */
+static bool is_part_note(const char *text) {
+  bool is_plain = true;
+  for (const char *at = text; *at; at++) is_plain &= *at >= ' ' && *at <= '~';
+  return is_plain && strncmp(text, PROF_I_NOTE_PART, strlen(PROF_I_NOTE_PART)) == 0;
+}
+
+/* An import of a filtered or cut trace says that self times are too long. */
+static int table_put_parts(table *t) {
+  for (size_t i = 0; i < t->trace_count; i++) {
+    const uint32_t count = prof_i_table_info(t->traces[i]).note_count;
+    for (uint32_t note = 0; note < count; note++) {
+      char *text;
+      const int status = prof_i_trace_note_text(t->traces[i], note, &text);
+      if (status != PROF_OK) return status;
+      if (is_part_note(text)) {
+        prof_i_text_buffer_append_text(&t->page, text);
+        prof_i_text_buffer_append_text(&t->page, "\n");
+      }
+      free(text);
+    }
+  }
+  return PROF_OK;
+}
+
 int prof_i_table_put_footer(table *t) {
   char line[256], time[160];
   const prof_rows *const rows = t->rows;
@@ -278,7 +304,8 @@ int prof_i_table_put_footer(table *t) {
     prof_i_text_buffer_append_text(&t->page, line);
   }
   table_put_notes(t);
-  int status = table_put_losses(t);
+  int status = table_put_parts(t);
+  if (!status) status = table_put_losses(t);
   for (size_t i = 0; !status && i < t->trace_count; i++)
     status = table_put_devices(t, t->traces[i]);
   return status ? status : table_put_losses_and_cost(t);

@@ -187,9 +187,16 @@ class Differences(Nested):
         self.assertIn("no scope has the argument 'none'", done.stderr)
         done = self.prof("diff", "--by", "line", *words, status=3)
         self.assertIn("no scope has a known file and line", done.stderr)
-        for by in ("arg:", "name"):
+        for by, said in (
+            ("arg:", "--by arg:KEY needs the argument's key"),
+            ("name,thread,line", "--by takes one key or two, and kernel is two, not name,thread,"),
+            ("stack", "--by: for stacks use --tree, not stack"),
+            ("name,scopes", "--by: for stacks use --tree, not name,scopes"),
+            ("kernel", "leave out kernel of kernel"),
+            ("arg:a,shape", "--by takes shape or arg:KEY, not both"),
+        ):
             done = self.prof("diff", "--by", by, *words, status=2)
-            self.assertIn(f"--by takes line or arg:KEY, not {by};", done.stderr)
+            self.assertIn(said, done.stderr)
         done = self.prof("diff", "--by", "line", "--tree", *words, status=2)
         self.assertIn("--by groups rows, and --tree shows call paths", done.stderr)
 
@@ -339,6 +346,75 @@ class FilteredExports(Nested):
         self.assertFalse(os.path.exists(os.path.join(self.folder, "no.prof")))
 
 
+class Parts(Nested):
+    """The import of a part of a capture says that self times are too long."""
+
+    SAID = "This is a part of a capture: "
+    WHY = ". Self times include the scopes inside that it lacks"
+
+    def imported(self, *words, part="part.json"):
+        self.prof("dump", self.capture, *words, "-o", part)
+        done = self.prof("import", part, "-o", "part.prof")
+        table = self.prof("table", "part.prof").stdout
+        notes = [line for line in table.splitlines() if line.startswith(self.SAID)]
+        self.assertEqual(
+            [self.SAID in line for line in done.stderr.splitlines()].count(True), len(notes)
+        )
+        rows = json.loads(self.prof("table", "--json", "part.prof").stdout)["rows"]
+        return notes, {(x["name"], x["category"]): x["self_ns"] for x in rows}
+
+    def self_times(self, takes, with_left_out):
+        """By row, of the scopes that pass. with_left_out: with what is left out inside of them."""
+        sums = {}
+        for scope in filter(takes, self.scopes):
+            inside = 0  # time of the outermost scopes inside that pass
+            below = list(scope.children)
+            while below and with_left_out:
+                child = below.pop()
+                if takes(child):
+                    inside += child.duration
+                else:
+                    below += child.children
+            key = (scope.name, scope.category)
+            sums[key] = sums.get(key, 0) + (
+                scope.duration - inside if with_left_out else scope.self
+            )
+        return sums
+
+    def test_a_filter_is_told_with_the_number_of_scopes(self):
+        for words, takes in FILTERS[1:4]:
+            notes, found = self.imported(*words)
+            left_out = sum(not takes(scope) for scope in self.scopes)
+            self.assertEqual(notes, [f"{self.SAID}a filter left out {left_out} scopes{self.WHY}"])
+            self.assertEqual(found, self.self_times(takes, True))
+            self.assertNotEqual(found, self.self_times(takes, False))
+        page = self.prof("report", "-o", "page.html", "part.prof") and self.read("page.html")
+        self.assertEqual(page.count(self.SAID), 1)
+
+    def test_databases_tell_it_too(self):
+        words, takes = FILTERS[1]
+        for part in ("part.db", "part.rpd"):
+            notes, found = self.imported(*words, part=part)
+            left_out = sum(not takes(scope) for scope in self.scopes)
+            self.assertEqual(notes, [f"{self.SAID}a filter left out {left_out} scopes{self.WHY}"])
+            self.assertEqual(found, self.self_times(takes, True))
+            self.assertEqual(self.imported(part=part)[0], [])
+
+    def test_a_time_span_is_told(self):
+        notes, _ = self.imported("--from", "200us", "--to", "700us")
+        self.assertEqual(notes, [f"{self.SAID}it has a time span only{self.WHY}"])
+        notes, _ = self.imported("--from", "200us", "--to", "700us", "--name", "dense")
+        self.assertRegex(
+            notes[0], "a filter left out [0-9]+ scopes, and it has a time span only[.]"
+        )
+
+    def test_a_whole_trace_has_no_such_line(self):
+        notes, found = self.imported()
+        self.assertEqual((notes, found), ([], self.self_times(FILTERS[0][1], False)))
+        notes, _ = self.imported("--min", "1ns")  # leaves nothing out
+        self.assertEqual(notes, [])
+
+
 class Reports(Nested):
     def report(self, *words, status=0):
         """The data of the page, and the page."""
@@ -359,7 +435,7 @@ class Reports(Nested):
             rows = {(x[0], x[1]): (x[2], x[3], x[4]) for x in data["rows"]}
             self.assertEqual(rows, expected_rows(self.scopes, takes), words)
             passed = sum(calls for calls, _, _ in rows.values())
-            self.assertEqual(sum(data["durations"][2::3]), passed)
+            self.assertEqual(sum(sum(x[16][1::2]) for x in data["rows"]), passed)
             self.assertEqual(sum(x[2] for x in data["flames"][0]["paths"]), passed)
             self.assertIn(
                 f"Filtered: {len(self.scopes) - passed} of {len(self.scopes)} scopes are left out",
@@ -367,7 +443,7 @@ class Reports(Nested):
             )
         data, page = self.report()
         self.assertNotIn("Filtered:", page)
-        self.assertEqual(sum(data["durations"][2::3]), len(self.scopes))
+        self.assertEqual(sum(sum(x[16][1::2]) for x in data["rows"]), len(self.scopes))
 
     def test_rows_by_an_argument_are_its_values(self):
         text = self.prof("table", "--json", "--by", "arg:layer", self.capture).stdout
@@ -376,12 +452,16 @@ class Reports(Nested):
         }
         data, _ = self.report("--by", "arg:layer")
         self.assertEqual({x[0]: tuple(x[2:5]) for x in data["rows"]}, table)
-        self.assertEqual({x[1] for x in data["rows"]}, {"arg:layer"})
+        self.assertEqual(data["keys"], ["layer"])
+        self.assertEqual({x[1] for x in data["rows"]}, {""})
+        data, _ = self.report("--by", "arg:layer,name")
+        self.assertEqual(data["keys"], ["layer", "Name"])
 
     def test_what_nothing_passes_is_not_written(self):
         for words in (("--name", "none"), ("--by", "arg:none"), ("--by", "line")):
             self.report(*words, status=3)
-        self.report("--by", "name", status=2)
+        for by in ("name,thread,arg:layer", "kernel,thread", "none", "arg:", "arg:layer,shape"):
+            self.report("--by", by, status=2)
 
 
 def memory_events():

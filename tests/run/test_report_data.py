@@ -30,6 +30,15 @@ for _ in range(2):
 os._exit(0)
 """
 
+# Two names that are not UTF-8 and have the same repaired text.
+ILL_FORMED = (
+    UNFINISHED[: UNFINISHED.index("prof.prof_scope_end(prof")]
+    + """
+for name in (b"bad \\x80", b"bad \\x81", b"bad \\x81"):
+    prof.prof_scope_end(prof.prof_scope_begin(1, name, b"operator", None))
+"""
+)
+
 COLUMNS = (
     "name",
     "category",
@@ -42,7 +51,7 @@ COLUMNS = (
     "p99",
     "max",
     "open",
-) + ("device_total", "device_self", "memory", "device_memory", "place")
+) + ("device_total", "device_self", "memory", "device_memory", "place", "durations")
 
 
 class Page:
@@ -90,6 +99,8 @@ class Known(Pages, Nested):
             row += [lengths[math.ceil(share * count) - 1] for share in (0.5, 0.99)]
             expected.append(dict(zip(COLUMNS, [*row, lengths[-1], 0, 0, 0, 0, 0, ""])))
         page = self.page(self.capture)
+        for row in page.rows:
+            self.assertEqual(sum(row.pop("durations")[1::2]), row["calls"])
         self.assertEqual(sorted(page.rows, key=repr), sorted(expected, key=repr))
         self.assertEqual(page.data["self_ns"], sum(scope.self for scope in self.scopes))
 
@@ -115,16 +126,25 @@ class Others(Pages):
         page = self.page(self.import_events("a", events, baseTimeNanoseconds=17 * 10**17))
         self.assertEqual(page.tiles["Start"], "2023-11-14 22:13:20 UTC")
 
-    def test_a_scope_that_had_not_ended_is_open_and_no_call(self):
+    def recorded(self, program):
         subprocess.run(
-            [sys.executable, "-c", UNFINISHED, LIBRARY],
+            [sys.executable, "-c", program, LIBRARY],
             cwd=self.folder,
             env={**os.environ, "PROF_LEVEL": "1", "PROF_OUTPUT": "open.prof"},
             check=True,
             timeout=HANG_SECONDS,
         )
         (name,) = (name for name in os.listdir(self.folder) if name.startswith("open.prof"))
-        page = self.page(name)
+        return self.page(name)
+
+    def test_names_with_one_repaired_text_have_their_own_durations(self):
+        rows = sorted(self.recorded(ILL_FORMED).rows, key=lambda row: row["calls"])
+        self.assertEqual([row["name"] for row in rows], ["bad \ufffd"] * 2)
+        self.assertEqual([row["calls"] for row in rows], [1, 2])
+        self.assertEqual([sum(row["durations"][1::2]) for row in rows], [1, 2])
+
+    def test_a_scope_that_had_not_ended_is_open_and_no_call(self):
+        page = self.recorded(UNFINISHED)
         self.assertEqual((page.tiles["Scopes"], page.tiles["Open scopes"]), ("1", "2"))
         self.assertEqual((page.row("ended")["calls"], page.row("ended")["open"]), (1, 0))
         self.assertEqual((page.row("open")["calls"], page.row("open")["open"]), (0, 2))

@@ -39,6 +39,28 @@ def layer_of(scope):
     return None if "layer" not in scope.args else str(scope.args["layer"])
 
 
+def bucket_of(ns):
+    """The bucket of a duration in a page: 8 for each doubling, and each ns below 16 has its own."""
+    shift = max(ns.bit_length() - 4, 0)
+    return 8 * shift + (ns >> shift)
+
+
+# The words of --by, and what they group by. None: no row.
+GROUPS = (
+    ("name", lambda scope: (scope.name, "")),
+    ("thread", lambda scope: (f"worker {scope.thread}", "")),
+    ("category,name", lambda scope: (scope.category, scope.name)),
+    ("thread,category", lambda scope: (f"worker {scope.thread}", scope.category)),
+    ("arg:layer", lambda scope: layer_of(scope) and (layer_of(scope), "")),
+    ("name,arg:layer", lambda scope: layer_of(scope) and (scope.name, layer_of(scope))),
+    (
+        "arg:layer,thread",
+        lambda scope: layer_of(scope) and (layer_of(scope), f"worker {scope.thread}"),
+    ),
+    ("device", lambda scope: ("cpu:0", "")),
+)
+
+
 def varints(data):
     """A packed field."""
     found, value, shift = [], 0, 0
@@ -128,12 +150,42 @@ class Rows(Nested):
         page = self.read("page.html")
         packed = re.search(r'<script[^>]*data-encoding="gzip"[^>]*>([^<]*)</script>', page)
         data = gzip.decompress(base64.b64decode(packed[1]))
-        data = json.loads(data[4 : 4 + int.from_bytes(data[:4], "little")])
-        return {row[0]: tuple(row[2:5]) for row in data["rows"]}
+        return json.loads(data[4 : 4 + int.from_bytes(data[:4], "little")])["rows"]
+
+    def report_sums(self, *words):
+        return {row[0]: tuple(row[2:5]) for row in self.report_rows(*words)}
+
+    def test_a_report_by_any_group_has_the_times_and_durations_of_its_scopes(self):
+        for by, key_of in GROUPS:
+            for words, takes in FILTERS[:4]:
+                found = {}
+                for row in self.report_rows("--by", by, *words, self.capture):
+                    key = tuple(re.sub(r" \(1[12]\)$", "", text) for text in row[:2])
+                    buckets = dict(zip(row[16][::2], row[16][1::2]))
+                    self.assertNotIn(key, found)
+                    found[key] = (tuple(row[2:5]), buckets)
+                expected = {}
+                for key, sums in row_sums(self.scopes, key_of, takes).items():
+                    durations = [x.duration for x in self.scopes if takes(x) and key_of(x) == key]
+                    expected[key] = (sums, dict(collections.Counter(map(bucket_of, durations))))
+                self.assertTrue(expected)
+                self.assertEqual(found, expected, (by, words))
+
+    def test_a_row_of_many_calls_has_the_durations_of_all(self):
+        lengths = [1 + number * 37 % 5000 for number in range(3000)]
+        events = [
+            {"ph": "X", "name": "many", "cat": "c", "pid": 1, "tid": 1, "ts": at * 6000, "dur": us}
+            for at, us in enumerate(lengths)
+        ]
+        trace = self.write("many.json", json.dumps({"traceEvents": events}))
+        self.prof("import", trace, "-o", "many.prof")
+        ((*_, durations),) = self.report_rows("many.prof")
+        expected = collections.Counter(bucket_of(1000 * us) for us in lengths)
+        self.assertEqual(list(zip(durations[::2], durations[1::2])), sorted(expected.items()))
 
     def test_a_report_by_an_argument_has_the_times_of_its_scopes(self):
         for words, takes in FILTERS:
-            found = self.report_rows("--by", "arg:layer", *words, self.capture)
+            found = self.report_sums("--by", "arg:layer", *words, self.capture)
             expected = row_sums(self.scopes, layer_of, takes)
             self.assertTrue(expected)
             self.assertEqual(found, expected, words)
@@ -163,17 +215,74 @@ class Rows(Nested):
             open_places.append((place, end))
         script = os.path.join(os.path.realpath(self.folder), "script.py")
         self.assertEqual([sums[f"{script}:{n}"][0] for n in (1, 5)], [16, 15])
-        found = self.report_rows("--by", "line", "lines.prof")
+        found = self.report_sums("--by", "line", "lines.prof")
         self.assertEqual({place: found.get(place) for place in sums}, sums)
 
-    def test_a_diff_by_an_argument_has_the_numbers_of_each_side(self):
+    def sides(self):
         other = self.write("other.json", json.dumps({"traceEvents": nested_events(self.seed + 1)}))
         self.prof("import", other, "-o", "other.prof")
         self.prof("dump", "other.prof", "-o", "export.json")
-        sides = {
+        return {
             "base": self.scopes,
             "new": read_export(os.path.join(self.folder, "export.json")),
         }
+
+    def test_a_diff_by_any_group_has_the_numbers_of_each_side(self):
+        sides = self.sides()
+        for by, key_of in GROUPS:
+            for words, takes in FILTERS[:4]:
+                text = self.prof(
+                    *("diff", "--json", "--by", by, *words, self.capture, "other.prof")
+                ).stdout
+                for side, scopes in sides.items():
+                    found = {
+                        (row["name"], row.get("second", "")): (
+                            row[side]["calls"],
+                            row[side]["total_ns"],
+                        )
+                        for row in json.loads(text)["rows"]
+                        if row[side]
+                    }
+                    expected = row_sums(scopes, key_of, takes)
+                    self.assertTrue(expected)
+                    self.assertEqual(
+                        found, {key: sums[:2] for key, sums in expected.items()}, (by, words, side)
+                    )
+
+    def test_a_diff_by_shape_process_and_rank_has_their_calls(self):
+        # name, process, dimensions, times
+        calls = (("mm", 1, [[2, 3]], 3), ("mm", 1, [[4]], 1), ("add", 2, [[2, 3]], 2))
+        events = [
+            {"ph": "M", "name": "process_name", "pid": pid, "args": {"name": f"part {pid}"}}
+            for pid in (1, 2)
+        ]
+        for name, pid, dims, count in calls:
+            for _ in range(count):
+                events.append(
+                    {"ph": "X", "cat": "cpu_op", "name": name, "pid": pid, "tid": pid}
+                    | {"ts": 10 * len(events), "dur": 5}
+                    | {"args": {"Input Dims": dims, "Input type": ["float"]}}
+                )
+        trace = self.write("shapes.json", json.dumps({"traceEvents": events}))
+        self.prof("import", trace, "-o", "shapes.prof")
+        for by, key_of in (
+            ("shape", lambda call: (str(call[2]), "")),
+            ("name,shape", lambda call: (call[0], str(call[2]))),
+            ("process,name", lambda call: (f"part {call[1]}", call[0])),
+            ("rank", lambda call: ("", "")),
+        ):
+            text = self.prof("diff", "--json", "--by", by, "shapes.prof", "shapes.prof").stdout
+            found = {
+                (row["name"], row.get("second", "")): row["new"]["calls"]
+                for row in json.loads(text)["rows"]
+            }
+            expected = collections.Counter()
+            for call in calls:
+                expected[key_of(call)] += call[3]
+            self.assertEqual(found, dict(expected), by)
+
+    def test_a_diff_by_an_argument_has_the_numbers_of_each_side(self):
+        sides = self.sides()
         for words, takes in FILTERS:
             found = self.prof(
                 *("diff", "--json", "--by", "arg:layer", *words, self.capture, "other.prof")

@@ -62,6 +62,13 @@ class Texts(Tables):
             with open(os.path.join(GOLDEN, f"{width}.table"), encoding="utf-8") as file:
                 self.assertEqual(self.table("--width", width), file.read())
 
+    def test_a_difference_by_two_groups_at_80_and_160_columns(self):
+        paths = [self.record(f"{times}.prof", slower=times) for times in (1, 2)]
+        for width in ("80", "160"):
+            words = ("diff", "--by", "name,category", "--width", width, *paths)
+            with open(os.path.join(GOLDEN, f"{width}.diff"), encoding="utf-8") as file:
+                self.assertEqual(self.prof(*words).stdout, file.read())
+
     def test_columns_stand_in_the_order_that_is_asked_for(self):
         lines = self.table("--columns", "calls,p99,name").splitlines()
         self.assertEqual(lines[1].split(), ["Calls", "p99", "Name"])

@@ -96,6 +96,44 @@ static void a_tree_has_these_lines(void **state) {
   capture_end(&c);
 }
 
+/* Scopes of one site, two of which say another category than the site. */
+static void each_category_of_a_site_has_its_own_row(void **state) {
+  (void)state;
+  enum { OTHERS = 2, ALL = 4 };
+  for (uint32_t first = 0; first < 2; first++) { /* the other category is met last, or first */
+    capture c;
+    prof_i_paths paths = {0};
+    begin_with_sites(&c, 1 << 20, 1);
+    prof_i_head *const chunk = capture_chunk(&c, CHUNK, 1);
+    for (uint32_t i = 0; i < ALL; i++) {
+      long_record r;
+      if ((i < OTHERS) == (first == 0)) {
+        capture_plain(chunk, T0 + i * 100, 10, 1);
+        continue;
+      }
+      long_begin(&r, PROF_I_KIND_SCOPE, T0 + i * 100, 20, 1);
+      r.flags = PROF_I_FLAG_CATEGORY;
+      long_text(&r, "other");
+      long_end(&r, chunk);
+    }
+    prof_trace *const trace = open_capture(&c);
+    assert_int_equal(prof_i_paths_add(&paths, trace, PROF_I_SIDE_NEW, NULL, NULL), PROF_OK);
+    assert_int_equal(paths.row_count, 2);
+    assert_int_equal(paths.count, 1 + 2);
+    for (uint32_t i = 1; i < paths.count; i++) {
+      const prof_i_path_row *const row = &paths.rows[paths.items[i].row];
+      const bool is_other = strcmp(row->category, "other") == 0;
+      assert_string_equal(row->name, "a");
+      assert_string_equal(row->category, is_other ? "other" : "cat");
+      assert_int_equal(paths.items[i].sums[PROF_I_SIDE_NEW].calls_count, 2);
+      assert_int_equal(paths.items[i].sums[PROF_I_SIDE_NEW].total_ns, is_other ? 40 : 20);
+    }
+    prof_i_paths_fini(&paths);
+    prof_trace_destroy(trace);
+    capture_end(&c);
+  }
+}
+
 /* Host: a [0, 1000) launches both kernels, b takes 10. Stream: the second kernel is inside of the
    first one. */
 static void time_of_a_device_is_apart_from_the_hosts(void **state) {
@@ -287,6 +325,7 @@ static int free_list(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_tree_has_these_lines),
+      cmocka_unit_test(each_category_of_a_site_has_its_own_row),
       cmocka_unit_test(time_of_a_device_is_apart_from_the_hosts),
       cmocka_unit_test(device_work_is_in_the_tree_and_can_be_filtered),
       cmocka_unit_test(scopes_of_devices_are_listed_with_their_device),

@@ -315,11 +315,10 @@ def test_flame_graph_has_the_self_time_of_each_path(page, opened):
 
 
 def test_distribution_of_a_row_has_all_its_calls(page, opened):
-    names = page.evaluate("prof.data.names.map(n => n[0])")
-    flat = page.evaluate("prof.data.durations")
-    counts = collections.defaultdict(collections.Counter)
-    for name, bucket, count in zip(flat[::3], flat[1::3], flat[2::3], strict=True):
-        counts[names[name]][bucket] += count
+    counts = {
+        row[0]: dict(zip(row[16][::2], row[16][1::2], strict=True))
+        for row in page.evaluate("prof.data.rows")
+    }
     wanted = collections.defaultdict(collections.Counter)
     for event in opened:
         ns = event["end"] - event["begin"]
@@ -336,6 +335,33 @@ def test_distribution_of_a_row_has_all_its_calls(page, opened):
             page.evaluate("document.getElementById('bucket').textContent").split(" calls")[0],
         )
     )
+
+
+def test_rows_by_two_groups_have_distributions(page, tmp_path):
+    call = {"ph": "X", "pid": 7, "tid": 1, "cat": "op"}
+    events = [
+        {**call, "name": name, "ts": at * 100, "dur": 10 + at, "args": {"layer": layer}}
+        for at, (name, layer) in enumerate((("a", 0), ("a", 1), ("a", 1), ("b", 1)))
+    ]
+    capture = make_capture(tmp_path, "layers", {"traceEvents": events})
+    report = tmp_path / "layers.html"
+    prof("report", "--by", "name,arg:layer", "-o", report, capture)
+    page.open(report)
+    assert_quiet(page)
+    heads = page.evaluate("[...document.querySelectorAll('#head th')].map(h => h.textContent)")
+    assert heads[:3] == ["Name", "layer", "Calls"]
+    found = page.evaluate(
+        "[...document.querySelectorAll('#body tr')].map((_, i) => {"
+        " const row = document.querySelectorAll('#body tr')[i]; row.click();"
+        " return [row.cells[0].textContent, row.cells[1].textContent,"
+        " document.getElementById('bucket').textContent.split(',')[0]]; })"
+    )
+    assert sorted(found) == [["a", "0", "1 calls"], ["a", "1", "2 calls"], ["b", "1", "1 calls"]]
+    prof("report", "--by", "arg:layer", "-o", report, capture)
+    page.open(report)
+    assert_quiet(page)
+    heads = page.evaluate("[...document.querySelectorAll('#head th')].map(h => h.textContent)")
+    assert heads[:2] == ["layer", "Calls"]
 
 
 def test_search_filters_the_table_and_finds_scopes_in_order(page, opened):

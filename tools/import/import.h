@@ -84,6 +84,9 @@ typedef struct import_counts {
   char outlier[64];                         /* the first that was missed for its time */
   char member[32], metadata[32], table[64]; /* the first of each that is not known */
   char original[256]; /* of an export of prof: what its capture has lost. "": nothing */
+  /* The same: scopes that a filter left out, and whether it has a time span only. */
+  uint64_t filtered;
+  bool is_span;
 } import_counts;
 
 typedef enum import_end {
@@ -113,7 +116,7 @@ void import_run(const char *from, const char *to, bool must_be_new, import_resul
 /* Whether the caller shows the progress itself. Then the next imports do not. */
 void import_has_other_line(bool has);
 
-enum { IMPORT_NOTES_MAX = IMPORT_MISS_COUNT + IMPORT_CHANGE_COUNT + 2, IMPORT_NOTE_BYTES = 512 };
+enum { IMPORT_NOTES_MAX = IMPORT_MISS_COUNT + IMPORT_CHANGE_COUNT + 3, IMPORT_NOTE_BYTES = 512 };
 
 /* What was dropped, or taken otherwise, one line a reason, and that the trace is not whole. index:
    below IMPORT_NOTES_MAX. False: there is nothing to say of that reason. */

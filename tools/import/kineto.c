@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../src/format/part_note.h"
 #include "convert.h"
 #include "number.h"
 #include "row_kind.h"
@@ -146,6 +147,16 @@ static bool text_put_count(char *to, size_t room, size_t *used, const import_eve
   return true;
 }
 
+/* Whether the file has all of its capture. */
+static void convert_part(import_state *state, const import_event *event) {
+  const import_value *const filtered = import_event_arg(event, PROF_I_KEY_FILTERED);
+  int64_t count;
+  if (filtered && filtered->type == IMPORT_NUMBER &&
+      import_number_whole(import_text_of(event, filtered), &count) && count > 0)
+    state->counts->filtered += (uint64_t)count;
+  state->counts->is_span |= import_event_arg(event, PROF_I_KEY_IN_SPAN) != NULL;
+}
+
 /* The instant at the end of an export of prof says what its capture has lost. */
 static void convert_summary(import_state *state, const import_event *event) {
   char *const to = state->counts->original;
@@ -165,9 +176,10 @@ static void convert_summary(import_state *state, const import_event *event) {
 
 /* Marks on the time line of an export of prof: the summary, and changes. */
 static void convert_own_mark(import_state *state, const import_event *event) {
-  if (import_event_arg(event, "self_check_faults"))
+  if (import_event_arg(event, "self_check_faults")) {
     convert_summary(state, event);
-  else
+    convert_part(state, event);
+  } else
     import_count_dropped(state, IMPORT_MISS_OWN_CHANGE);
 }
 

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../../src/format/part_note.h"
 #include "database_reader.h"
 #include "input.h"
 #include "internal.h"
@@ -35,6 +36,18 @@ static bool note_original(const import_counts *c, char to[IMPORT_NOTE_BYTES]) {
   return c->original[0] != 0;
 }
 
+/* Whether the trace lacks scopes of its capture on purpose. */
+static bool note_part(const import_counts *c, char to[IMPORT_NOTE_BYTES]) {
+  char filtered[64] = "";
+  if (c->filtered)
+    snprintf(filtered, sizeof filtered, "a filter left out %llu scopes",
+             (unsigned long long)c->filtered);
+  snprintf(to, IMPORT_NOTE_BYTES,
+           PROF_I_NOTE_PART "%s%s%s. Self times include the scopes inside that it lacks", filtered,
+           c->filtered && c->is_span ? ", and " : "", c->is_span ? "it has a time span only" : "");
+  return c->filtered || c->is_span;
+}
+
 bool import_note(const import_result *result, int index, char to[IMPORT_NOTE_BYTES]) {
   static const char *const misses[] = {
 #define IMPORT_TEXT_OF(name, text) text,
@@ -44,8 +57,9 @@ bool import_note(const import_result *result, int index, char to[IMPORT_NOTE_BYT
   };
   const import_counts *const c = &result->counts;
   const int change = index - IMPORT_MISS_COUNT;
-  if (change >= IMPORT_CHANGE_COUNT)
-    return change == IMPORT_CHANGE_COUNT ? note_original(c, to) : note_input_end(result, to);
+  if (change == IMPORT_CHANGE_COUNT) return note_original(c, to);
+  if (change == IMPORT_CHANGE_COUNT + 1) return note_part(c, to);
+  if (change > IMPORT_CHANGE_COUNT + 1) return note_input_end(result, to);
   const bool is_miss = change < 0;
   const unsigned long long count = is_miss ? c->missed[index] : c->changed[change];
   const char *const first = index == IMPORT_MISS_TIME        ? c->outlier

@@ -11,8 +11,10 @@
 
 #include "../../src/base/port.h"
 #include "../../src/report/diff.h"
+#include "../../src/report/table.h"
 #include "commands.h"
 #include "filter_options.h"
+#include "group_words.h"
 #include "progress.h"
 #include "sides.h"
 
@@ -28,7 +30,8 @@ typedef struct diff_words {
   bool has_limit;
   double limit;
   filter_options filter;
-  rows_by by;
+  group_words by;
+  uint32_t keys[PROF_I_GROUP_KEYS_MAX], key_count;
 } diff_words;
 
 /* "5%" or "5" */
@@ -52,6 +55,21 @@ static int set_form(diff_words *w, diff_form form) {
   return EXIT_OK;
 }
 
+static int read_keys(diff_words *w) {
+  const uint32_t stacks = PROF_GROUP_STACK | PROF_GROUP_SCOPES, kernels = PROF_GROUP_KERNEL;
+  const int status = group_words_read_keys("diff", &w->by, w->keys, &w->key_count);
+  if (status != EXIT_OK) return status;
+  if (w->by.group & stacks)
+    return refuse_words("diff", "--by: for stacks use --tree, not", w->by.text);
+  if (w->by.group & kernels)
+    return refuse_words("diff", "--by: work of devices has rows already, so leave out kernel of",
+                        w->by.text);
+  for (uint32_t i = 0; i < w->key_count; i++)
+    w->text.titles[i] = prof_i_table_group_title(w->keys[i], w->by.arg_key);
+  w->text.title_count = w->key_count;
+  return EXIT_OK;
+}
+
 static int read_words(int argc, char **argv, diff_words *w) {
   int status = EXIT_OK;
   uint64_t width;
@@ -61,8 +79,7 @@ static int read_words(int argc, char **argv, diff_words *w) {
         w->compare.is_by_path = true;
         break;
       case 'b':
-        status = rows_by_read("diff", &w->by);
-        w->text.title = w->by.arg_key ? w->by.arg_key : "Location";
+        status = read_keys(w);
         break;
       case 'j':
         status = set_form(w, FORM_JSON);
@@ -182,7 +199,7 @@ static int print_comparison(const prof_i_comparison *comparison, const diff_word
     print_data(&(data_printer){{0}, 0}, text, strlen(text));
   free(text);
   if (!comparison->line_count && w->filter.filter) return filter_says_nothing("diff");
-  if (!comparison->line_count && w->by.text) return rows_by_says_nothing("diff", &w->by);
+  if (!comparison->line_count && w->by.text) return group_words_says_nothing("diff", &w->by);
   if (!w->has_limit) return EXIT_OK;
   const uint32_t beyond = prof_i_comparison_beyond(comparison, w->limit);
   if (beyond)
@@ -197,8 +214,9 @@ static int compare_sides(const command_sides *sides, diff_words *w) {
     w->compare.runs_count[side] = (uint32_t)sides->sides[side].count;
   prof_i_comparison_init(&comparison, &w->compare);
   comparison.paths.filter = w->filter.filter;
+  memcpy(comparison.paths.keys, w->keys, sizeof w->keys);
+  comparison.paths.key_count = w->key_count;
   comparison.paths.arg_key = w->by.arg_key;
-  comparison.paths.is_by_line = w->by.is_line;
   if (w->compare.is_by_path) comparison.paths.depth_max = PROF_I_PATHS_DEPTH_MAX;
   int status = EXIT_FAILED;
   if (w->has_limit && !prof_i_comparison_has_verdicts(&comparison))
@@ -222,6 +240,7 @@ static int execute(int argc, char **argv) {
   if (status == EXIT_OK) status = sides_finish(&sides, argc, argv, true);
   if (status == EXIT_OK) status = compare_sides(&sides, &w);
   filter_options_free(&w.filter);
+  group_words_free(&w.by);
   sides_free(&sides);
   return status;
 }
@@ -231,8 +250,11 @@ static const command_option options[] = {
     {.name = "new", .argument = "B...", .help = "captures of the second side", .id = 'N'},
     {.name = "tree", .help = "a line for each call path, as a tree", .id = 't'},
     {.name = "by",
-     .argument = "KEY",
-     .help = "rows by line, the file and line of the call site, or by arg:KEY, an argument's value",
+     .argument = "GROUPS",
+     .help = "what is one row: one or two of name, category, device, thread, process, rank, shape, "
+             "line, or arg:KEY, an argument's value (default name,category)",
+     .choices = group_choices,
+     .is_list = true,
      .id = 'b'},
     {.name = "threshold",
      .argument = "PERCENT",

@@ -101,7 +101,7 @@ bool filter_options_take(filter_options *to, int option) {
   return true;
 }
 
-static int refuse_twice(const char *command, const char *option) {
+int refuse_twice(const char *command, const char *option) {
   char text[64];
   snprintf(text, sizeof text, "accepts --%s only once", option);
   return refuse_words(command, text, NULL);
@@ -129,24 +129,5 @@ void filter_options_free(filter_options *options) {
 
 int filter_says_nothing(const char *command) {
   say("prof %s: no scope passed the filter", command);
-  return EXIT_NO;
-}
-
-int rows_by_read(const char *command, rows_by *to) {
-  static const char arg[] = "arg:";
-  if (to->text) return refuse_twice(command, "by");
-  const bool is_arg = strncmp(optarg, arg, strlen(arg)) == 0 && optarg[strlen(arg)];
-  *to = (rows_by){.text = optarg,
-                  .arg_key = is_arg ? optarg + strlen(arg) : NULL,
-                  .is_line = strcmp(optarg, "line") == 0};
-  if (is_arg || to->is_line) return EXIT_OK;
-  return refuse_words(command, "--by takes line or arg:KEY, not", optarg);
-}
-
-int rows_by_says_nothing(const char *command, const rows_by *by) {
-  if (by->arg_key)
-    say("prof %s: no scope has the argument '%s'", command, by->arg_key);
-  else
-    say("prof %s: no scope has a known file and line", command);
   return EXIT_NO;
 }

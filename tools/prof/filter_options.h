@@ -56,21 +56,11 @@ void filter_options_set(filter_options *to, const char **word);
 int filter_options_finish(const char *command, filter_options *to);
 void filter_options_free(filter_options *options);
 
+/* Says that the option may be given once. Returns EXIT_USAGE. */
+int refuse_twice(const char *command, const char *option);
+
 /* Says that no scope passed the filter. Returns EXIT_NO. */
 int filter_says_nothing(const char *command);
-
-/* The key of rows: --by arg:KEY or line. Zeros mean name and category. */
-typedef struct rows_by {
-  const char *text;    /* as given; NULL: --by was not given */
-  const char *arg_key; /* NULL: not by an argument */
-  bool is_line;
-} rows_by;
-
-/* Reads optarg. EXIT_USAGE, with a message: it is neither line nor arg:KEY. */
-int rows_by_read(const char *command, rows_by *to);
-
-/* Says that no scope has the argument or line by which rows are grouped. Returns EXIT_NO. */
-int rows_by_says_nothing(const char *command, const rows_by *by);
 
 /* For `statuses` of a command. */
 #define FILTER_STATUSES \

@@ -9,6 +9,7 @@
 #include "../../src/report/html.h"
 #include "commands.h"
 #include "filter_options.h"
+#include "group_words.h"
 #include "progress.h"
 #include "sides.h"
 
@@ -18,8 +19,12 @@ typedef struct report_words {
   prof_i_html_options html;
   const char *output;
   filter_options filter;
-  rows_by by;
+  group_words by;
 } report_words;
+
+static int read_keys(report_words *w) {
+  return group_words_read_keys("report", &w->by, w->html.keys, &w->html.key_count);
+}
 
 static int read_words(int argc, char **argv, report_words *w) {
   for (int c; (c = command_option_next(&command_report, argc, argv)) != -1;) {
@@ -27,13 +32,12 @@ static int read_words(int argc, char **argv, report_words *w) {
       w->output = optarg;
     else if (c == 't')
       w->html.title = optarg;
-    else if (c == 'b' ? rows_by_read("report", &w->by) != EXIT_OK
-                      : !filter_options_take(&w->filter, c))
+    else if (c == 'b' ? read_keys(w) != EXIT_OK : !filter_options_take(&w->filter, c))
       return EXIT_USAGE;
   }
   const int status = filter_options_finish("report", &w->filter);
   w->html.filter = w->filter.filter;
-  w->html.rows_by = w->by.text;
+  w->html.group = w->by.group;
   w->html.arg_key = w->by.arg_key;
   return status;
 }
@@ -61,7 +65,8 @@ static int make_difference(const command_sides *sides, const report_words *w, ch
 }
 
 static int say_nothing(const report_words *w) {
-  return w->filter.filter ? filter_says_nothing("report") : rows_by_says_nothing("report", &w->by);
+  return w->filter.filter ? filter_says_nothing("report")
+                          : group_words_says_nothing("report", &w->by);
 }
 
 static int write_report(const command_sides *sides, const report_words *w) {
@@ -85,7 +90,8 @@ static int write_report(const command_sides *sides, const report_words *w) {
 }
 
 static int execute(int argc, char **argv) {
-  report_words w = {.output = "report.html"};
+  report_words w = {.output = "report.html",
+                    .html = {.keys = {PROF_GROUP_NAME, PROF_GROUP_CATEGORY}, .key_count = 2}};
   command_sides sides = {.command = "report"};
   char *difference = NULL;
   progress_begin("report", PASSES);
@@ -98,6 +104,7 @@ static int execute(int argc, char **argv) {
   if (status == EXIT_OK) status = write_report(&sides, &w);
   free(difference);
   filter_options_free(&w.filter);
+  group_words_free(&w.by);
   sides_free(&sides);
   return status;
 }
@@ -108,9 +115,11 @@ static const command_option options[] = {
     {.name = "base", .argument = "A...", .help = "with --new: what changed since these", .id = 'B'},
     {.name = "new", .argument = "B...", .help = "the captures that the page is of", .id = 'N'},
     {.name = "by",
-     .argument = "KEY",
-     .help = "rows of the table by line, the file and line of the call site, or by arg:KEY, an "
-             "argument's value",
+     .argument = "GROUPS",
+     .help = "what is one row of the table: one or two of prof table's groups, such as line or "
+             "name,arg:KEY (default name,category)",
+     .choices = group_choices,
+     .is_list = true,
      .id = 'b'},
     {.more = filter_option_list},
     {0}};

@@ -10,6 +10,7 @@
 #include "../../src/report/table_columns.h"
 #include "commands.h"
 #include "filter_options.h"
+#include "group_words.h"
 #include "inputs.h"
 #include "progress.h"
 
@@ -20,24 +21,11 @@ typedef struct table_words {
   prof_i_table_form form;
   const char *columns; /* their words */
   const char *level;   /* as it was given */
-  char *arg_key;       /* of --by arg:KEY */
+  group_words by;
   filter_options filter;
 } table_words;
 
-static const command_choice groups[] = {{"name", PROF_GROUP_NAME},
-                                        {"category", PROF_GROUP_CATEGORY},
-                                        {"device", PROF_GROUP_DEVICE},
-                                        {"thread", PROF_GROUP_THREAD},
-                                        {"process", PROF_GROUP_PROCESS},
-                                        {"rank", PROF_I_GROUP_RANK},
-                                        {"shape", PROF_GROUP_SHAPE},
-                                        {"stack", PROF_GROUP_STACK},
-                                        {"scopes", PROF_GROUP_SCOPES},
-                                        {"kernel", PROF_GROUP_KERNEL},
-                                        {"line", PROF_I_GROUP_LINE},
-                                        {"arg:KEY", PROF_I_GROUP_ARG},
-                                        {NULL, 0}},
-                            sorts[] = {{"total", PROF_SORT_TOTAL},
+static const command_choice sorts[] = {{"total", PROF_SORT_TOTAL},
                                        {"self", PROF_SORT_SELF},
                                        {"calls", PROF_SORT_CALLS},
                                        {"mean", PROF_SORT_MEAN},
@@ -66,41 +54,6 @@ static const command_choice column_choices[] = {
 
 static const char *who = "table"; /* whose options they are, for messages */
 
-/* "arg:KEY" */
-static int add_arg(table_words *w, const char *key) {
-  if (!*key) return refuse_words(who, "--by arg:KEY needs the argument's key", NULL);
-  if (w->form.more.arg_key && strcmp(w->form.more.arg_key, key) != 0)
-    return refuse_words(who, "--by takes one argument, and not also", key);
-  if (!w->arg_key) w->arg_key = strdup(key);
-  w->form.more.arg_key = w->arg_key;
-  w->form.more.group |= PROF_I_GROUP_ARG;
-  return w->arg_key ? EXIT_OK : EXIT_FAILED;
-}
-
-static int add_groups(const char *text, table_words *w) {
-  static const char arg[] = "arg:";
-  uint32_t *const to = &w->options.group;
-  char *const words = strdup(text);
-  int status = words ? EXIT_OK : EXIT_FAILED;
-  for (char *rest = words, *word; status == EXIT_OK && (word = strsep(&rest, ",")) != NULL;) {
-    uint32_t bits = 0;
-    if (strncmp(word, arg, strlen(arg)) == 0) {
-      status = add_arg(w, word + strlen(arg));
-    } else {
-      status = command_read_choice(who, "--by", word, groups, &bits);
-      const uint32_t further = PROF_I_GROUP_LINE | PROF_I_GROUP_RANK;
-      w->form.more.group |= bits & further;
-      *to |= bits & ~further;
-    }
-  }
-  free(words);
-  if (status == EXIT_OK && w->arg_key && (*to & PROF_GROUP_SHAPE))
-    status = refuse_words(who, "--by takes shape or arg:KEY, not both", NULL);
-  /* its rows are kernels' names */
-  if (*to & PROF_GROUP_KERNEL) *to |= PROF_GROUP_NAME | PROF_GROUP_CATEGORY;
-  return status;
-}
-
 static int read_number(const char *option, uint64_t most, uint32_t *to) {
   uint64_t value = 0;
   const int status = command_read_number(who, option, optarg, 0, most, &value);
@@ -118,7 +71,7 @@ static int refuse_group(const char *column) {
 
 /* Once the groups are known. */
 static int add_columns(table_words *w) {
-  uint32_t bits = w->options.group | w->form.more.group;
+  uint32_t bits = w->by.group;
   if (!(bits & ~(uint32_t)PROF_GROUP_KERNEL)) bits |= PROF_GROUP_NAME | PROF_GROUP_CATEGORY;
   char *const words = strdup(w->columns);
   int status = words ? EXIT_OK : EXIT_FAILED;
@@ -160,7 +113,7 @@ static int parse_options(int argc, char **argv, table_words *w) {
   for (int c; status == EXIT_OK && (c = command_option_next(&command_table, argc, argv)) != -1;) {
     switch (c) {
       case 'b':
-        status = add_groups(optarg, w);
+        status = group_words_add(who, &w->by, optarg);
         break;
       case 's':
         status = command_read_choice(who, "--sort", optarg, sorts, &options->sort);
@@ -199,6 +152,9 @@ static int parse_options(int argc, char **argv, table_words *w) {
   }
   if (status == EXIT_OK) status = filter_options_finish(who, &w->filter);
   w->form.more.filter = w->filter.filter;
+  options->group = w->by.group & ~(uint32_t)PROF_I_GROUP_FURTHER;
+  w->form.more.group = w->by.group & PROF_I_GROUP_FURTHER;
+  w->form.more.arg_key = w->by.arg_key;
   return status == EXIT_OK && w->columns ? add_columns(w) : status;
 }
 
@@ -208,7 +164,7 @@ int check_table_options(const char *command, int argc, char **argv) {
   optind = 0; /* as at a first call */
   const int status = parse_options(argc, argv, &w);
   filter_options_free(&w.filter);
-  free(w.arg_key);
+  group_words_free(&w.by);
   who = "table";
   optind = 0;
   return status;
@@ -230,11 +186,8 @@ static bool has_filter(const table_words *w) {
 static int say_nothing(const table_words *w) {
   const uint32_t group = w->form.more.group;
   if (has_filter(w)) return filter_says_nothing("table");
-  if (group & PROF_I_GROUP_ARG)
-    say("prof table: no scope has the argument '%s'%s", w->form.more.arg_key,
-        group & PROF_I_GROUP_LINE ? " and a known file and line" : "");
-  else if (group & PROF_I_GROUP_LINE)
-    return rows_by_says_nothing("table", &(rows_by){.is_line = true});
+  if (group & (PROF_I_GROUP_ARG | PROF_I_GROUP_LINE))
+    return group_words_says_nothing("table", &w->by);
   return group ? EXIT_NO : EXIT_OK;
 }
 
@@ -266,7 +219,7 @@ static int execute_table(int argc, char **argv) {
   if (status == EXIT_OK) status = print_table(&captures, &w);
   input_captures_close(&captures);
   filter_options_free(&w.filter);
-  free(w.arg_key);
+  group_words_free(&w.by);
   return status;
 }
 
@@ -276,7 +229,7 @@ static const command_option options_of_table[] = {
          "what is one row: name, category, device, thread, process, rank, shape, stack, scopes, "
          "kernel, line, or arg:KEY, an argument's value; several with commas (default "
          "name,category)",
-     .choices = groups, .is_list = true},
+     .choices = group_choices, .is_list = true},
     {"sort", 's', "BY",
      .help = "total, self, calls, mean, median, p99, max, name, first, memory, self-memory, "
              "device, self-device, device-mean, self-net, total-net, open, open-for, skipped "

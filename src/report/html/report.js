@@ -436,10 +436,11 @@
     ["Memory", "bytes"], ["Device memory", "bytes"], ["Location", "text"]];
   const kinds = { text: shown, count: thousands, time: (ns) => timeText(ns, 5, ns < 1e14),
     bytes: bytesText };
-  const SELF = 4, CALLS = 2, NAME_NUMBER = 16, table = { sort: 3, isUp: false, rows: [], limit: 50, used: [] };
+  const SELF = 4, CALLS = 2, DURATIONS = 16, table = { sort: 3, isUp: false, rows: [], limit: 50, used: [] };
   function findColumns() {
+    for (const i of [0, 1]) columns[i][0] = data.keys[i] || "";
     table.used = columns.map((_, i) => i).filter((i) =>
-      i < 10 || data.rows.some((row) => row[i]));
+      i < 10 && i !== 1 || data.rows.some((row) => row[i]) || i < data.keys.length);
     const head = element("tr", $("head"));
     for (const i of table.used) {
       const cell = element("th", head, columns[i][0], columns[i][1] === "text" ? "text" : "");
@@ -487,18 +488,18 @@
   const bucketBegin = (b) => (b < 16 ? b : ((b & 7) + 8) * 2 ** ((b >> 3) - 1));
   function chooseRow(row) {
     chosenRow = distribution.row = row;
-    const name = row[NAME_NUMBER], counts = [];
-    for (let i = 0; i < data.durations.length; i += 3)
-      if (data.durations[i] === name) counts[data.durations[i + 1]] = data.durations[i + 2];
+    const pairs = row[DURATIONS], counts = [];
+    let sum = 0;
+    for (let i = 0; i < pairs.length; i += 2) sum += counts[pairs[i]] = pairs[i + 1];
     const first = counts.findIndex((count) => count);
     distribution.bars = [];
     for (let b = first; b >= 0 && b < counts.length; b++)
       distribution.bars.push([bucketBegin(b), bucketBegin(b + 1), counts[b] || 0]);
     $("distribution").hidden = false;
     $("distribution-name").textContent = shown(row[0]);
-    $("bucket").textContent = distribution.bars.length ? thousands(row[CALLS]) + " calls, median " +
-      timeText(row[7]) + ", p99 " + timeText(row[8]) + ", longest " + timeText(row[9])
-      : "There is no distribution of this row.";
+    $("bucket").textContent = row[CALLS] ? thousands(sum) + " calls, median " + timeText(row[7]) +
+      ", p99 " + timeText(row[8]) + ", longest " + timeText(row[9])
+      : sum ? thousands(sum) + " runs on devices" : "There is no distribution of this row.";
     showTable();
     redraw(drawDistribution);
   }
