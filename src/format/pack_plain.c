@@ -42,7 +42,7 @@ static void put_sites(prof_i_columns *columns, const uint64_t *at, uint32_t coun
   prof_i_column *const sites = &columns->columns[PROF_I_COLUMN_SITE];
   uint8_t *const low = sites[0].at, *const middle = sites[1].at, *const high = sites[2].at;
   for (uint32_t i = 0; i < count; i++) {
-    const uint32_t site = prof_i_record_site(at[2 * i + 1]);
+    const uint64_t site = at[2 * i + 1] >> 4 & PROF_I_SITE_COUNT_MAX; /* the type is 0 */
     low[i] = (uint8_t)site;
     middle[i] = (uint8_t)(site >> 8);
     high[i] = (uint8_t)(site >> 16);

@@ -21,8 +21,8 @@ static bool is_plain_record(const uint64_t *at, uint64_t generation) {
   return (at[0] & PROF_I_GENERATION_MASK) == generation && (at[1] & 15) == 0;
 }
 
-/* The number of steps nearest to a difference of times, which is not negative. Multiplies, because a
-   division takes several times as long. */
+/* The number of steps nearest to a difference of times, which is not negative. A division would
+   take several times as long. */
 static double nearest_steps(double ticks, double per_tick) {
   return (double)(int64_t)(ticks * per_tick + 0.5);
 }

@@ -179,7 +179,7 @@ static void residuals_of_all_sizes_come_back(void **state) {
   seed = 6;
   for (uint64_t step = 1000, off = 0, later = 0; put_plain(chunk, step * 50 + off, 150 + later, 1);
        step += 5 + random_below(3)) {
-    const bool is_off = chunk->cursor > 40000 && random_below(40) == 0;
+    const bool is_off = chunk->cursor > 40000 && random_below(8) == 0;
     off = is_off ? random_below(50) : 0;
     later = is_off ? random_below(50) : 0;
   }
