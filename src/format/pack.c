@@ -1,8 +1,7 @@
 /* Packs extents: see packed.h. unpack.c reverses each step. */
 #include <stdlib.h>
 
-#include "packed_clock.h"
-#include "packed_columns.h"
+#include "pack_plain.h"
 #include "packed_model.h"
 #include "packed_walk.h"
 
@@ -37,24 +36,12 @@ void prof_i_packer_destroy(prof_i_packer *packer) {
 
 /* ---- records ---- */
 
-/* The state within one chunk. */
-typedef struct chunk_state {
-  prof_i_step_finder finder;
-  uint32_t start_count;
-  int64_t last_end; /* in steps */
-} chunk_state;
-
 static void put_byte(prof_i_packer *packer, int column, uint64_t value) {
   *packer->columns.columns[column].at++ = (uint8_t)value;
 }
 
 static void put_signed(prof_i_packer *packer, prof_i_family family, uint64_t value) {
   prof_i_put_value(&packer->columns, family, prof_i_zigzag(value));
-}
-
-/* The zigzag residual of a time: its distance from its step. */
-static uint64_t residual_of(const prof_i_steps *steps, int64_t step, uint64_t ticks) {
-  return prof_i_zigzag((uint64_t)prof_i_time_between(prof_i_step_ticks(steps, step), ticks));
 }
 
 static void put_residuals(prof_i_packer *packer, uint64_t first, uint64_t second) {
@@ -68,21 +55,19 @@ static void put_residuals(prof_i_packer *packer, uint64_t first, uint64_t second
 }
 
 static void put_type(prof_i_packer *packer, prof_i_packed_type type, uint32_t children) {
-  const uint32_t shown =
-      children < PROF_I_PACKED_CHILDREN_MAX ? children : PROF_I_PACKED_CHILDREN_MAX;
-  put_byte(packer, PROF_I_COLUMN_TYPE, (uint32_t)type | shown << PROF_I_PACKED_TYPE_BITS);
-  if (shown == PROF_I_PACKED_CHILDREN_MAX)
+  put_byte(packer, PROF_I_COLUMN_TYPE, prof_i_packed_type_byte(type, children));
+  if (children >= PROF_I_PACKED_CHILDREN_MAX)
     prof_i_put_value(&packer->columns, PROF_I_FAMILY_CHILDREN, children);
 }
 
 /* Writes kind, children and times. Records are ordered by their ends, so a scope's children are
    before it. */
-static void put_times(prof_i_packer *packer, chunk_state *state, prof_i_packed_type type,
+static void put_times(prof_i_packer *packer, prof_i_pack_chunk *state, prof_i_packed_type type,
                       uint64_t ticks, uint64_t duration) {
   const int64_t start = prof_i_step_of(&state->finder, ticks);
   const int64_t end = prof_i_step_of(&state->finder, ticks + duration);
-  put_residuals(packer, residual_of(&state->finder.steps, start, ticks),
-                residual_of(&state->finder.steps, end, ticks + duration));
+  put_residuals(packer, prof_i_residual_of(&state->finder.steps, start, ticks),
+                prof_i_residual_of(&state->finder.steps, end, ticks + duration));
   uint32_t first = state->start_count;
   while (first > 0 && packer->starts[first - 1] >= start) first--;
   const uint32_t children = state->start_count - first;
@@ -101,11 +86,11 @@ static void put_times(prof_i_packer *packer, chunk_state *state, prof_i_packed_t
 }
 
 /* The same for a record with one time and no children. */
-static void put_time(prof_i_packer *packer, chunk_state *state, prof_i_packed_type type,
+static void put_time(prof_i_packer *packer, prof_i_pack_chunk *state, prof_i_packed_type type,
                      uint64_t ticks) {
   const int64_t step = prof_i_step_of(&state->finder, ticks);
   prof_i_put_value(&packer->columns, PROF_I_FAMILY_RESIDUAL,
-                   residual_of(&state->finder.steps, step, ticks));
+                   prof_i_residual_of(&state->finder.steps, step, ticks));
   put_type(packer, type, 0);
   put_signed(packer, PROF_I_FAMILY_EVENT_GAP, (uint64_t)step - (uint64_t)state->last_end);
   packer->starts[state->start_count++] = step;
@@ -224,11 +209,11 @@ static void put_memory(prof_i_packer *packer, const uint64_t *words, uint64_t sl
 /* ---- chunks ---- */
 
 /* Returns the number of slots of the record. */
-static uint64_t put_record(prof_i_packer *packer, chunk_state *state, const uint64_t *at,
-                           uint64_t left, uint64_t generation) {
+static uint64_t put_record(prof_i_packer *packer, prof_i_pack_chunk *state, const uint64_t *at,
+                           uint64_t left) {
   const uint64_t type = at[1] & 15, slots_of_memory = prof_i_alloc_slots(at[1]);
   const uint64_t ticks = at[0] >> 4, duration = at[1] >> PROF_I_DURATION_SHIFT;
-  if (__builtin_expect((at[0] & PROF_I_GENERATION_MASK) == generation, 1)) {
+  if (__builtin_expect((at[0] & PROF_I_GENERATION_MASK) == state->generation, 1)) {
     if (__builtin_expect(type == 0, 1)) {
       put_times(packer, state, PROF_I_PACKED_PLAIN, ticks, duration);
       put_site(packer, prof_i_record_site(at[1]));
@@ -257,14 +242,15 @@ static uint64_t put_record(prof_i_packer *packer, chunk_state *state, const uint
 }
 
 static void put_chunk(prof_i_packer *packer, const uint64_t *words, uint64_t slots) {
-  const uint64_t generation = ((const prof_i_head *)(const void *)words)->generation;
   const uint64_t *at = words + PROF_I_HEAD_BYTES / 8;
-  chunk_state state = {.start_count = 0};
-  prof_i_steps_find(&state.finder, at, slots, generation);
+  prof_i_pack_chunk state = {.starts = packer->starts,
+                             .generation = ((const prof_i_head *)(const void *)words)->generation};
+  prof_i_steps_find(&state.finder, at, slots, state.generation);
   prof_i_put_raw(&packer->columns, (const uint64_t *)&state.finder.steps,
                  sizeof state.finder.steps / 8);
   while (slots > 0) {
-    const uint64_t taken = put_record(packer, &state, at, slots, generation);
+    uint64_t taken = prof_i_pack_plain(&packer->columns, &state, at, slots);
+    if (!taken) taken = put_record(packer, &state, at, slots);
     at += taken * 2;
     slots -= taken;
   }

@@ -21,8 +21,14 @@ static bool is_plain_record(const uint64_t *at, uint64_t generation) {
   return (at[0] & PROF_I_GENERATION_MASK) == generation && (at[1] & 15) == 0;
 }
 
-static bool is_multiple(double ticks, double period) {
-  const double steps = (double)(int64_t)(ticks / period + 0.5);
+/* The number of steps nearest to a difference of times, which is not negative. A division would
+   take several times as long. */
+static double nearest_steps(double ticks, double per_tick) {
+  return (double)(int64_t)(ticks * per_tick + 0.5);
+}
+
+static bool is_multiple(double ticks, double period, double per_tick) {
+  const double steps = nearest_steps(ticks, per_tick);
   const double off = ticks - steps * period;
   return off > -1.25 && off < 1.25;
 }
@@ -31,11 +37,12 @@ static bool is_multiple(double ticks, double period) {
 static double near_period(const double *differences, int count, double period) {
   double most = 1.5 * period;
   while (most < 2 * NEAR_TICKS_MAX) {
+    const double per_tick = 1 / period;
     double ticks = 0, steps = 0;
     for (int i = 0; i < count; i++) {
       if (differences[i] > most) continue;
       ticks += differences[i];
-      steps += (double)(int64_t)(differences[i] / period + 0.5);
+      steps += nearest_steps(differences[i], per_tick);
     }
     if (steps > 0) period = ticks / steps;
     most *= 2;
@@ -59,8 +66,9 @@ static double first_period(const double *differences, int count) {
   for (int divisor = 1; divisor <= DIVISOR_MAX; divisor++) {
     const double period = near_period(differences, count, sum / near / divisor);
     if (period < least_period) return 0;
+    const double per_tick = 1 / period;
     int fit = 0;
-    for (int i = 0; i < count; i++) fit += is_multiple(differences[i], period);
+    for (int i = 0; i < count; i++) fit += is_multiple(differences[i], period, per_tick);
     if (fit >= count - count / 50) return period;
   }
   return 0;
@@ -112,9 +120,9 @@ static double refined_period(const time_sample *sample, double period) {
 /* Fits a line through all times, by least squares. False: the slope is not a possible period. */
 static bool fit_line(time_sample *sample, double *period, double *phase) {
   double sum_x = 0, sum_y = 0, sum_xx = 0, sum_xy = 0;
-  const double count = sample->count;
+  const double count = sample->count, per_tick = 1 / *period;
   for (int i = 0; i < sample->count; i++) {
-    const double y = sample->ticks[i], x = (double)(int64_t)(y / *period + 0.5);
+    const double y = sample->ticks[i], x = nearest_steps(y, per_tick);
     sample->steps[i] = x;
     sum_x += x;
     sum_y += y;

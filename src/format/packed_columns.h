@@ -102,9 +102,17 @@ static inline void prof_i_put_bytes(prof_i_column *planes, uint64_t value, int c
   for (int i = 0; i < count; i++) *planes[i].at++ = (uint8_t)(value >> 8 * i);
 }
 
+/* Of a value from PROF_I_VALUE_2 on: its number of bytes, and the code for that number. */
+static inline int prof_i_value_bytes(uint64_t value) {
+  return value >> 48 ? 8 : value >> 32 ? 6 : value >> 16 ? 4 : 2;
+}
+static inline uint8_t prof_i_value_code(int bytes) {
+  return (uint8_t)(PROF_I_VALUE_2 + bytes / 2 - 1);
+}
+
 static inline void prof_i_put_large_value(prof_i_column *family, uint64_t value) {
-  const int bytes = value >> 48 ? 8 : value >> 32 ? 6 : value >> 16 ? 4 : 2;
-  *family->at++ = (uint8_t)(PROF_I_VALUE_2 + bytes / 2 - 1);
+  const int bytes = prof_i_value_bytes(value);
+  *family->at++ = prof_i_value_code(bytes);
   prof_i_put_bytes(family + 1, value, bytes);
 }
 

@@ -21,6 +21,12 @@ typedef enum prof_i_packed_type {
 } prof_i_packed_type;
 enum { PROF_I_PACKED_TYPE_BITS = 3, PROF_I_PACKED_CHILDREN_MAX = 31 };
 
+static inline uint8_t prof_i_packed_type_byte(prof_i_packed_type type, uint32_t children) {
+  const uint32_t shown =
+      children < PROF_I_PACKED_CHILDREN_MAX ? children : PROF_I_PACKED_CHILDREN_MAX;
+  return (uint8_t)((uint32_t)type | shown << PROF_I_PACKED_TYPE_BITS);
+}
+
 /* Values of PROF_I_FAMILY_AGE: 0 if the freed allocation is unknown, else 1 + form + 3 * age. The
    form says how the size of the free differs from that of the allocation. */
 typedef enum prof_i_freed_size {

@@ -169,6 +169,26 @@ static void a_full_chunk_of_times_at_no_step_comes_back(void **state) {
   assert_identity(PART_BYTES);
 }
 
+/* The clock has steps of 50 ticks, which the first scopes show. Later times are off by any part of
+   a step. */
+static void residuals_of_all_sizes_come_back(void **state) {
+  (void)state;
+  prof_i_step_finder finder;
+  memset(plain, 0, sizeof plain);
+  prof_i_head *const chunk = make_chunk(0, PART_BYTES, 3);
+  seed = 6;
+  for (uint64_t step = 1000, off = 0, later = 0; put_plain(chunk, step * 50 + off, 150 + later, 1);
+       step += 5 + random_below(3)) {
+    const bool is_off = chunk->cursor > 40000 && random_below(8) == 0;
+    off = is_off ? random_below(50) : 0;
+    later = is_off ? random_below(50) : 0;
+  }
+  const uint64_t *const words = (const uint64_t *)(const void *)(plain + PROF_I_HEAD_BYTES);
+  prof_i_steps_find(&finder, words, SLOTS_MAX, 3);
+  assert_false(finder.is_by_tick);
+  assert_identity(PART_BYTES);
+}
+
 static void one_scope_around_all_others_comes_back(void **state) {
   (void)state;
   memset(plain, 0, sizeof plain);
@@ -423,6 +443,7 @@ int main(void) {
       cmocka_unit_test(a_chunk_with_one_record_comes_back),
       cmocka_unit_test(a_full_chunk_of_the_largest_size_comes_back),
       cmocka_unit_test(a_full_chunk_of_times_at_no_step_comes_back),
+      cmocka_unit_test(residuals_of_all_sizes_come_back),
       cmocka_unit_test(one_scope_around_all_others_comes_back),
       cmocka_unit_test(the_largest_values_come_back),
       cmocka_unit_test(times_that_go_back_come_back),
