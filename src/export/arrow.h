@@ -1,6 +1,7 @@
-/* Exports a trace as columns through Arrow's C interfaces. arrow.c fills batches with events.
-   arrow_columns.c lists and exports the columns. arrow_dictionary.c stores the texts. arrow_links.c
-   connects work of devices with its launches.
+/* Exports a trace as columns through Arrow's C interfaces. arrow.c fills batches with events, and
+   arrow_columns.c has the columns. arrow_dictionary.c stores the texts.
+
+   arrow_links.c connects work of devices with its launches.
 
    Each exported array and schema owns its memory, and may outlive the stream and the trace. */
 #ifndef PROF_EXPORT_ARROW_H
