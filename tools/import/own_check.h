@@ -1,5 +1,5 @@
-/* Counts what is missing in a database that prof wrote: rows that refer to rows which are not there,
-   and rows that were deleted. Called by own_database.c. */
+/* Counts what is missing in a database that prof wrote: rows that refer to missing rows, and rows
+   that were deleted. Called by own_database.c. */
 #ifndef PROF_IMPORT_OWN_CHECK_H
 #define PROF_IMPORT_OWN_CHECK_H
 
