@@ -1,6 +1,6 @@
-"""The contents of a filtered .pftrace, as Perfetto's trace processor reads them, against the
-filtered Chrome JSON of the same capture. tests/run/test_filtered_parts.py holds that JSON against
-a filter in Python."""
+"""The contents of a filtered .pftrace, as Perfetto's trace processor reads them. The filtered
+Chrome JSON of the same capture must have the same. tests/run/test_filtered_parts.py compares that
+JSON with a filter in Python."""
 
 import json
 import pathlib
@@ -9,12 +9,12 @@ import sys
 
 import pytest
 from hang_guard import HANG_SECONDS
-from test_pftrace import ask, dump
+from test_pftrace import ask
 from test_viewers import BUILD, engines, needs_node  # noqa: F401
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "run"))
-from nested_capture import nested_events  # noqa: E402
-from test_filtered_parts import FILTERS, Export, other_events, step_events  # noqa: E402
+from nested_capture import nested_events
+from test_filtered_parts import FILTERS, Export, other_events, step_events
 
 ENDS = "('flow', 'ac2g', 'fwdbwd', 'mark')"
 # Chrome JSON has scopes that overlap others on rows with larger numbers.
