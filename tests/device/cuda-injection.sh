@@ -94,27 +94,7 @@ recorded calls env CUDA_INJECTION64_PATH="$build/libprof_cuda.so" PROF_LEVEL=2 \
   PROF_OUTPUT=calls.prof ./app
 "$prof" table calls.prof | grep -E '^cuLaunchKernel +cuda_driver .* 100 *$' >/dev/null ||
   fail "no calls at level 2: $("$prof" table calls.prof)"
-# Each kernel's and copy's row in a table of columns has the number of its call.
-source=$(realpath "$here/../..")
-python=$source/.venv/bin/python
-if "$python" -c 'import pyarrow' 2>/dev/null; then
-  PROF_PYTHON_PROGRAM=$python PYTHONPATH=$source/bindings/python PROF_LIBRARY=$build/libprof.so \
-    LD_LIBRARY_PATH= "$prof" dump calls.prof -o calls.parquet 2>parquet.err ||
-    fail "no table of columns: $(cat parquet.err)"
-  "$python" - <<'PYTHON' || fail "rows of work and of calls do not belong together"
-import collections
-import pyarrow.parquet
-rows = pyarrow.parquet.read_table("calls.parquet").to_pylist()
-work = {r["correlation"]: r["name"] for r in rows if r["kind"] == "device"}
-calls = {r["correlation"]: r["name"] for r in rows if r["kind"] == "scope"}
-calls.pop(None, None)
-pairs = collections.Counter((work[n].split()[0], calls.get(n)) for n in work)
-expected = {("matmul", "cuLaunchKernel"): 100, ("Memcpy", "cuMemcpyHtoDAsync_v2"): 100}
-assert pairs == expected and len(calls) == 200, (pairs, len(calls))
-PYTHON
-else
-  echo "not checked: columns, for $python has no pyarrow"
-fi
+"$here/columns-of-work.bash" calls.prof cuLaunchKernel cuMemcpyHtoDAsync_v2 || fail "columns"
 recorded run "$prof" run -q --devices -o run.prof -- ./app
 # Prof's thread is there before the driver begins.
 recorded asked env CUDA_INJECTION64_PATH="$build/libprof_cuda.so" PROF_DEVICES=records \
