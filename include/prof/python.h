@@ -70,6 +70,8 @@ PROF_API int prof_i_trace_view_1(struct prof_trace *trace, const prof_i_view_wis
 struct ArrowArrayStream;
 struct prof_arrow_options;
 
+enum { PROF_I_ARROW_COUNTS = 9 };
+
 /* Selects the events of a stream as `prof dump` does. */
 typedef struct prof_i_arrow_wish {
   size_t size;
@@ -78,8 +80,9 @@ typedef struct prof_i_arrow_wish {
      must stay valid until the stream is released. */
   const char *const *filters;
   size_t filter_count; /* 0: no filter */
-  /* Three counts of the events read so far, if there is a filter: events that passed, scopes among
-     them, and scopes that did not pass. May be NULL. */
+  /* PROF_I_ARROW_COUNTS counts of the events read so far, if there is a filter. First, the events
+     that passed. Then, as pairs of written and left out: scopes, arrows, allocations and frees,
+     counters and instants. May be NULL. */
   uint64_t *counts;
 } prof_i_arrow_wish;
 

@@ -777,7 +777,7 @@ typedef struct prof_arrow_options {
 
 /* Makes a stream of a trace's events, in the order of a cursor. A row is an event. The columns are
    in docs/reference/export-formats.md; later versions may add some. options may be NULL. The stream
-   holds one batch and all distinct texts in memory.
+   holds one batch, all distinct texts and the launches of devices in memory.
 
    The caller releases the stream, and each batch, by its `release`. They stay valid after the trace
    is destroyed. One thread at a time may use the stream. Any thread may release a batch. If a batch

@@ -1,5 +1,5 @@
-/* prof_trace_arrow(): exports the events of a trace as an Arrow stream, in batches. Holds one batch
-   and the distinct texts in memory, whatever the size of the trace. */
+/* prof_trace_arrow(): exports the events of a trace as an Arrow stream, in batches. Whatever the
+   size of the trace, it holds one batch, the distinct texts and the launches of devices. */
 #include "arrow.h"
 
 #include <errno.h>
@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../analysis/trace_filter.h"
 #include "../base/log.h"
 #include "../base/options.h"
 #include "../base/reentry.h"
@@ -37,7 +36,11 @@ typedef struct arrow_stream {
   uint64_t batch_rows;
   prof_i_filter *filter; /* NULL: no filter */
   prof_i_trace_filter trace_filter;
-  uint64_t *counts; /* of prof_i_arrow_wish */
+  prof_i_selection selection;
+  prof_i_export_filtered filtered;
+  uint64_t *counts; /* of prof_i_arrow_wish: a copy of `filtered` for the caller */
+  prof_i_arrow_links links;
+  uint64_t correlation; /* of the event; 0: none */
   prof_i_arrow_dictionary dictionaries[PROF_I_ARROW_COLUMN_COUNT];
   prof_i_arrow_batch batch;
   prof_i_sink args; /* the texts of PROF_I_ARROW_ARGS */
@@ -193,6 +196,7 @@ static void put_own(arrow_stream *s) {
       e->kind == PROF_EVENT_FLOW_END)
     put_u64(s, PROF_I_ARROW_ID, e->id);
   if (e->kind != PROF_EVENT_MEMORY && e->flags & PROF_EVENT_ON_DEVICE) put_launch(s);
+  if (s->correlation) put_u64(s, PROF_I_ARROW_CORRELATION, s->correlation);
 }
 
 /* ---- arguments ---- */
@@ -242,37 +246,25 @@ static void put_event(arrow_stream *s) {
   s->batch.row_count++;
 }
 
-static bool takes_as_scope(arrow_stream *s) {
-  const prof_event *const e = &s->event;
-  return s->trace_filter.takes_thread[e->thread] &&
-         prof_i_trace_filter_takes_time(&s->trace_filter, e->start_ns, e->duration_ns) &&
-         prof_i_trace_filter_takes_event(&s->trace_filter, e);
-}
-
-static bool takes_place(arrow_stream *s) {
-  const prof_event *const e = &s->event;
-  return prof_i_trace_filter_takes_place(&s->trace_filter, e->thread, e->start_ns, e->device);
-}
-
-/* As the other filtered dumps (driver.c), but flows and memory events never pass. */
+/* As the other filtered dumps (driver.c). */
 static bool filter_takes(arrow_stream *s) {
   const prof_event *const e = &s->event;
-  const bool is_scope = e->kind == PROF_EVENT_SCOPE || e->kind == PROF_EVENT_OPEN;
-  bool takes = false, counts = false;
   if (!s->filter) return true;
-  if (is_scope || e->kind == PROF_EVENT_STEP) {
-    takes = counts = takes_as_scope(s);
-  } else if (e->kind == PROF_EVENT_INSTANT || e->kind == PROF_EVENT_COUNTER) {
-    takes = takes_place(s) &&
-            (e->kind == PROF_EVENT_COUNTER || s->trace_filter.takes_thread[e->thread]);
-    counts = takes && takes_as_scope(s);
-  }
-  if (s->counts) {
-    s->counts[0] += counts;
-    s->counts[1] += takes && is_scope;
-    s->counts[2] += !takes && is_scope;
-  }
+  const bool takes = prof_i_selection_takes(&s->selection, e, &s->filtered);
+  if (prof_i_window_has_launch(&s->window, e, s->trace->thread_count))
+    prof_i_filtered_count_add(
+        &s->filtered.arrows, takes && prof_i_selection_takes_moment(&s->selection, e->launch.thread,
+                                                                    e->launch.start_ns));
   return takes;
+}
+
+static void put_counts(const arrow_stream *s) {
+  const prof_i_export_filtered *const f = &s->filtered;
+  const uint64_t counts[PROF_I_ARROW_COUNTS] = {
+      f->event_count,     f->scopes.written,  f->scopes.left_out,
+      f->arrows.written,  f->arrows.left_out, f->memory.written,
+      f->memory.left_out, f->values.written,  f->values.left_out};
+  if (s->counts) memcpy(s->counts, counts, sizeof counts);
 }
 
 static void read_batch(arrow_stream *s) {
@@ -280,6 +272,7 @@ static void read_batch(arrow_stream *s) {
     const int status = prof_cursor_next(s->cursor, &s->event);
     if (status < 0) s->status = status;
     if (status <= 0) return;
+    s->correlation = prof_i_arrow_links_number(&s->links, &s->event);
     if (prof_i_window_contains(&s->window, s->event.start_ns,
                                s->event.start_ns + s->event.duration_ns) &&
         filter_takes(s))
@@ -301,6 +294,7 @@ static int make_batch(arrow_stream *s, struct ArrowArray *to) {
     return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a batch of %llu events",
                        (unsigned long long)s->batch_rows);
   read_batch(s);
+  put_counts(s);
   take_args(s);
   if (s->status == PROF_OK && s->batch.row_count > 0 &&
       !prof_i_arrow_batch_export(&s->batch, s->dictionaries, to))
@@ -343,7 +337,11 @@ static const char *stream_error(struct ArrowArrayStream *stream) {
 
 static void stream_free(arrow_stream *s) {
   prof_i_cursor_destroy(s->cursor);
-  if (s->filter) prof_i_trace_filter_fini(&s->trace_filter);
+  prof_i_arrow_links_fini(&s->links);
+  if (s->filter) {
+    prof_i_selection_fini(&s->selection);
+    prof_i_trace_filter_fini(&s->trace_filter);
+  }
   prof_i_filter_destroy(s->filter);
   for (int i = 0; i < PROF_I_ARROW_COLUMN_COUNT; i++)
     prof_i_arrow_dictionary_fini(&s->dictionaries[i]);
@@ -388,7 +386,9 @@ static int create_filter(arrow_stream *s, const prof_i_arrow_wish *wish) {
   free(args);
   if (status != PROF_OK) return status;
   s->counts = wish->counts;
-  if (prof_i_trace_filter_init(&s->trace_filter, s->trace, s->filter) == PROF_OK) return PROF_OK;
+  if (prof_i_trace_filter_init(&s->trace_filter, s->trace, s->filter) == PROF_OK &&
+      prof_i_selection_init(&s->selection, &s->trace_filter, true, true) == PROF_OK)
+    return PROF_OK;
   return prof_i_fail(PROF_E_NO_MEMORY, "no memory for the filter of a trace of %llu events",
                      (unsigned long long)s->trace->event_count);
 }
@@ -400,6 +400,7 @@ static int open_stream(const prof_trace *trace, const prof_i_arrow_wish *wish,
   s->trace = prof_i_trace_share(trace);
   int status = read_options(s, wish->options);
   if (status == PROF_OK) status = create_filter(s, wish);
+  if (status == PROF_OK) status = prof_i_arrow_links_init(&s->links, trace);
   if (status == PROF_OK) status = prof_i_cursor_create(trace, &s->cursor);
   if (status != PROF_OK) {
     stream_free(s);

@@ -27,10 +27,6 @@ static export_callback callback_of(const prof_i_exporter *exporter, uint32_t kin
   return exporter->event_kinds & 1u << kind ? exporter->event : NULL;
 }
 
-static bool kind_is_scope(uint32_t kind) {
-  return kind == PROF_EVENT_SCOPE || kind == PROF_EVENT_OPEN;
-}
-
 static bool kind_has_duration(uint32_t kind) {
   return kind == PROF_EVENT_SCOPE || kind == PROF_EVENT_OPEN || kind == PROF_EVENT_STEP;
 }
@@ -49,86 +45,24 @@ static prof_i_export_event describe_event(const prof_i_export *run) {
 
 /* ---- the filter ---- */
 
-static bool takes_as_scope(const prof_i_export *run) {
-  const prof_event *const event = &run->event;
-  return run->filter.takes_thread[event->thread] &&
-         prof_i_trace_filter_takes_time(&run->filter, event->start_ns, event->duration_ns) &&
-         prof_i_trace_filter_takes_event(&run->filter, event);
-}
-
-static bool takes_place(const prof_i_export *run) {
-  const prof_event *const event = &run->event;
-  return prof_i_trace_filter_takes_place(&run->filter, event->thread, event->start_ns,
-                                         event->device);
-}
-
-static bool takes_memory(const prof_i_export *run) {
-  const prof_event *const event = &run->event;
-  const prof_i_selected_memory memory = {.address = event->memory.address,
-                                         .ns = event->start_ns,
-                                         .thread = event->thread,
-                                         .pool = event->memory.pool,
-                                         .device = event->device,
-                                         .is_free = event->memory.verb == PROF_MEMORY_FREE};
-  return prof_i_selection_takes_memory(&run->selection, &memory);
-}
-
-static bool is_piece_of_memory(uint32_t verb) {
-  return verb == PROF_MEMORY_ALLOC || verb == PROF_MEMORY_FREE || verb == PROF_MEMORY_OOM;
-}
-
 /* Whether run->event passes, and counts it. */
 static bool filter_takes(prof_i_export *run) {
-  const prof_event *const event = &run->event;
-  prof_i_export_filtered *const filtered = run->options->filtered;
-  bool takes = true;
-  if (!run->options->filter) return true;
-  switch ((prof_event_kind)event->kind) {
-    case PROF_EVENT_SCOPE:
-    case PROF_EVENT_OPEN:
-    case PROF_EVENT_STEP:
-      takes = takes_as_scope(run);
-      if (event->kind != PROF_EVENT_STEP) prof_i_filtered_count_add(&filtered->scopes, takes);
-      filtered->event_count += takes;
-      break;
-    case PROF_EVENT_INSTANT:
-    case PROF_EVENT_COUNTER: /* whichever thread counts, it is the process's */
-      takes = takes_place(run) &&
-              (event->kind == PROF_EVENT_COUNTER || run->filter.takes_thread[event->thread]);
-      prof_i_filtered_count_add(&filtered->values, takes);
-      filtered->event_count += takes && takes_as_scope(run);
-      break;
-    case PROF_EVENT_FLOW_BEGIN:
-    case PROF_EVENT_FLOW_END:
-      takes = prof_i_selection_takes_flow(&run->selection, event);
-      filtered->arrows.written += takes && event->kind == PROF_EVENT_FLOW_BEGIN;
-      filtered->arrows.left_out += prof_i_selection_leaves_out_flow(&run->selection, event);
-      break;
-    case PROF_EVENT_MEMORY:
-      takes = takes_memory(run);
-      if (run->options->with_memory && is_piece_of_memory(event->memory.verb))
-        prof_i_filtered_count_add(&filtered->memory, takes);
-      break;
-  }
-  return takes;
+  return !run->options->filter ||
+         prof_i_selection_takes(&run->selection, &run->event, run->options->filtered);
 }
 
 /* Whether the exporter is called even though the event does not pass. */
 static bool goes_left_out(const prof_i_export *run) {
   if (run->event.kind == PROF_EVENT_MEMORY)
-    return run->exporter->takes_left_out_memory && takes_place(run);
+    return run->exporter->takes_left_out_memory &&
+           prof_i_selection_takes_place(&run->selection, &run->event);
   return run->exporter->takes_left_out && kind_has_duration(run->event.kind);
 }
 
-/* Whether an arrow leads from its launch to run->event. Work that began before its launch has none,
-   because viewers refuse an end before its begin. Counts the arrow. */
+/* Whether an arrow leads from its launch to run->event. Counts the arrow. */
 static bool has_launch(const prof_i_export *run, bool takes) {
   const prof_event *const event = &run->event;
-  if (!kind_is_scope(event->kind) || !(event->flags & PROF_EVENT_ON_DEVICE) ||
-      event->launch.thread >= run->info.thread_count || event->start_ns < event->launch.start_ns ||
-      !prof_i_window_contains(&run->options->window, event->launch.start_ns,
-                              event->launch.start_ns))
-    return false;
+  if (!prof_i_window_has_launch(&run->options->window, event, run->info.thread_count)) return false;
   if (!run->options->filter) return true;
   const bool has = takes && prof_i_selection_takes_moment(&run->selection, event->launch.thread,
                                                           event->launch.start_ns);

@@ -30,6 +30,16 @@ static inline bool prof_i_window_contains(const prof_i_window *window, uint64_t 
          (window->to_ns == 0 || start_ns < window->to_ns);
 }
 
+/* Whether an arrow leads from its launch, in the window, to this work of a device. Work that began
+   before its launch has none, because viewers refuse an end before its begin. */
+static inline bool prof_i_window_has_launch(const prof_i_window *window, const prof_event *event,
+                                            uint32_t thread_count) {
+  return (event->kind == PROF_EVENT_SCOPE || event->kind == PROF_EVENT_OPEN) &&
+         event->flags & PROF_EVENT_ON_DEVICE && event->launch.thread < thread_count &&
+         event->start_ns >= event->launch.start_ns &&
+         prof_i_window_contains(window, event->launch.start_ns, event->launch.start_ns);
+}
+
 typedef struct prof_i_stack_folders {
   const char *const *folders;
   uint32_t count;
@@ -44,25 +54,6 @@ typedef struct prof_i_export_place {
   const char *label;       /* of its devices: "rank 3" */
   bool is_process_labelled;
 } prof_i_export_place;
-
-typedef struct prof_i_filtered_count {
-  uint64_t written, left_out;
-} prof_i_filtered_count;
-
-static inline void prof_i_filtered_count_add(prof_i_filtered_count *count, bool is_written) {
-  count->written += is_written;
-  count->left_out += !is_written;
-}
-
-/* Counts of a filtered export. */
-typedef struct prof_i_export_filtered {
-  /* Scopes and steps that passed, and those counters and instants that match all options. */
-  uint64_t event_count;
-  prof_i_filtered_count scopes;
-  prof_i_filtered_count arrows; /* of those with both ends */
-  prof_i_filtered_count memory; /* allocations, failed ones, and frees */
-  prof_i_filtered_count values; /* counters and instants */
-} prof_i_export_filtered;
 
 /* prof_dump_options, checked. */
 typedef struct prof_i_export_options {

@@ -264,6 +264,65 @@ bool prof_i_selection_takes_memory(const prof_i_selection *of,
       &of->frees, (prof_i_selected_event){event->address, event->ns, event->thread, event->pool});
 }
 
+/* ---- events of all kinds ---- */
+
+static bool takes_as_scope(const prof_i_selection *of, const prof_event *event) {
+  return of->filter->takes_thread[event->thread] &&
+         prof_i_trace_filter_takes_time(of->filter, event->start_ns, event->duration_ns) &&
+         prof_i_trace_filter_takes_event(of->filter, event);
+}
+
+bool prof_i_selection_takes_place(const prof_i_selection *of, const prof_event *event) {
+  return prof_i_trace_filter_takes_place(of->filter, event->thread, event->start_ns, event->device);
+}
+
+static bool takes_event_of_memory(const prof_i_selection *of, const prof_event *event) {
+  const prof_i_selected_memory memory = {.address = event->memory.address,
+                                         .ns = event->start_ns,
+                                         .thread = event->thread,
+                                         .pool = event->memory.pool,
+                                         .device = event->device,
+                                         .is_free = event->memory.verb == PROF_MEMORY_FREE};
+  return prof_i_selection_takes_memory(of, &memory);
+}
+
+static bool is_piece_of_memory(uint32_t verb) {
+  return verb == PROF_MEMORY_ALLOC || verb == PROF_MEMORY_FREE || verb == PROF_MEMORY_OOM;
+}
+
+bool prof_i_selection_takes(const prof_i_selection *of, const prof_event *event,
+                            prof_i_export_filtered *filtered) {
+  bool takes = true;
+  switch ((prof_event_kind)event->kind) {
+    case PROF_EVENT_SCOPE:
+    case PROF_EVENT_OPEN:
+    case PROF_EVENT_STEP:
+      takes = takes_as_scope(of, event);
+      if (event->kind != PROF_EVENT_STEP) prof_i_filtered_count_add(&filtered->scopes, takes);
+      filtered->event_count += takes;
+      break;
+    case PROF_EVENT_INSTANT:
+    case PROF_EVENT_COUNTER: /* whichever thread counts, it is the process's */
+      takes = prof_i_selection_takes_place(of, event) &&
+              (event->kind == PROF_EVENT_COUNTER || of->filter->takes_thread[event->thread]);
+      prof_i_filtered_count_add(&filtered->values, takes);
+      filtered->event_count += takes && takes_as_scope(of, event);
+      break;
+    case PROF_EVENT_FLOW_BEGIN:
+    case PROF_EVENT_FLOW_END:
+      takes = prof_i_selection_takes_flow(of, event);
+      filtered->arrows.written += takes && event->kind == PROF_EVENT_FLOW_BEGIN;
+      filtered->arrows.left_out += prof_i_selection_leaves_out_flow(of, event);
+      break;
+    case PROF_EVENT_MEMORY:
+      takes = takes_event_of_memory(of, event);
+      if (of->with_memory && is_piece_of_memory(event->memory.verb))
+        prof_i_filtered_count_add(&filtered->memory, takes);
+      break;
+  }
+  return takes;
+}
+
 /* ---- a selection ---- */
 
 static int find_scopes(prof_i_selection *of, prof_i_flows *flows, bool with_memory) {
@@ -289,6 +348,7 @@ int prof_i_selection_init(prof_i_selection *of, prof_i_trace_filter *filter, boo
                           bool with_memory) {
   memset(of, 0, sizeof *of);
   of->filter = filter;
+  of->with_memory = with_memory;
   of->has_scope_words = prof_i_filter_has_scope_words(filter->filter);
   const bool has_pools = with_memory && filter->trace->catalog.pool_count > 0;
   prof_i_flows flows;

@@ -15,6 +15,25 @@
 #include "../analysis/filter_words.h"
 #include "../analysis/trace_filter.h"
 
+typedef struct prof_i_filtered_count {
+  uint64_t written, left_out;
+} prof_i_filtered_count;
+
+static inline void prof_i_filtered_count_add(prof_i_filtered_count *count, bool is_written) {
+  count->written += is_written;
+  count->left_out += !is_written;
+}
+
+/* Counts of a filtered export. */
+typedef struct prof_i_export_filtered {
+  /* Scopes and steps that passed, and those counters and instants that match all options. */
+  uint64_t event_count;
+  prof_i_filtered_count scopes;
+  prof_i_filtered_count arrows; /* of those with both ends */
+  prof_i_filtered_count memory; /* allocations, failed ones, and frees */
+  prof_i_filtered_count values; /* counters and instants */
+} prof_i_export_filtered;
+
 typedef struct prof_i_selected_range {
   uint64_t start_ns, end_ns; /* both are inside */
 } prof_i_selected_range;
@@ -46,7 +65,7 @@ typedef struct prof_i_selected_events {
 
 typedef struct prof_i_selection {
   prof_i_trace_filter *filter;
-  bool has_scope_words;
+  bool has_scope_words, with_memory;
   prof_i_selected_ranges *scopes; /* by thread; NULL: not needed */
   /* The same without --device, for memory events: their device is that of their pool. */
   prof_i_selected_ranges *allocating_scopes;
@@ -77,5 +96,12 @@ typedef struct prof_i_selected_memory {
 } prof_i_selected_memory;
 
 bool prof_i_selection_takes_memory(const prof_i_selection *of, const prof_i_selected_memory *event);
+
+/* Whether an event passes by its process, device and time alone. */
+bool prof_i_selection_takes_place(const prof_i_selection *of, const prof_event *event);
+
+/* Whether the event passes, and counts it. */
+bool prof_i_selection_takes(const prof_i_selection *of, const prof_event *event,
+                            prof_i_export_filtered *filtered);
 
 #endif

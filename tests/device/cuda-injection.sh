@@ -94,6 +94,7 @@ recorded calls env CUDA_INJECTION64_PATH="$build/libprof_cuda.so" PROF_LEVEL=2 \
   PROF_OUTPUT=calls.prof ./app
 "$prof" table calls.prof | grep -E '^cuLaunchKernel +cuda_driver .* 100 *$' >/dev/null ||
   fail "no calls at level 2: $("$prof" table calls.prof)"
+"$here/columns-of-work.bash" calls.prof cuLaunchKernel cuMemcpyHtoDAsync_v2 || fail "columns"
 recorded run "$prof" run -q --devices -o run.prof -- ./app
 # Prof's thread is there before the driver begins.
 recorded asked env CUDA_INJECTION64_PATH="$build/libprof_cuda.so" PROF_DEVICES=records \

@@ -107,6 +107,7 @@ grep -q hipModuleLaunchKernel one.table && fail "calls at level 1: $(cat one.tab
 recorded two 2
 grep -qE '^hipModuleLaunchKernel +cuda_runtime .* 100 *$' two.table ||
   fail "no calls at level 2: $(cat two.table)"
+"$here/columns-of-work.bash" two.prof hipModuleLaunchKernel hipMemcpyHtoDAsync || fail "columns"
 
 env -u ROCP_TOOL_LIBRARIES "$prof" run -q --devices -o run.prof -- ./app >out 2>err ||
   fail "prof run --devices: $? $(cat err)"

@@ -1,11 +1,13 @@
 """Traces as columns: pyarrow, pandas, polars and DuckDB read the files of `prof dump` and of
 Trace.dump(). The rows are compared with the CSV of the capture."""
 
+import contextlib
 import csv
 import glob
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -225,6 +227,110 @@ class Columns(Folder):
         self.assertEqual((empty.num_rows, "name" in empty.column_names), (0, True))
 
 
+VIEWS = os.path.join(os.environ.get("PROF_TEST_BUILD_DIR", ""), "tests", "device", "views")
+
+
+@needs("pyarrow", "duckdb")
+class Launches(unittest.TestCase):
+    """Work of devices, and the scopes that launched it."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def command(self, *words):
+        subprocess.run(
+            [_import.command(), *words],
+            env={**os.environ, "PROF_PYTHON_PROGRAM": sys.executable},
+            cwd=self.folder,
+            stderr=subprocess.DEVNULL,
+            timeout=HANG_SECONDS,
+            check=True,
+        )
+
+    def joined_by_number(self):
+        """Pairs of work and its launch, as a reader of the Parquet file joins them."""
+        import duckdb
+
+        self.command("dump", "t.prof", "-o", "t.parquet")
+        path = os.path.join(self.folder, "t.parquet")
+        return duckdb.sql(
+            "SELECT d.name, d.start_ns, d.duration_ns, d.stream, s.name, s.tid, s.start_ns"
+            f" FROM '{path}' d JOIN '{path}' s ON s.correlation = d.correlation"
+            " WHERE d.kind = 'device' AND s.kind = 'scope' ORDER BY ALL"
+        ).fetchall()
+
+    def joined_in_sqlite(self):
+        self.command("dump", "t.prof", "-o", "t.db")
+        with contextlib.closing(sqlite3.connect(os.path.join(self.folder, "t.db"))) as database:
+            return database.execute(
+                "SELECT k.name, k.start_ns, k.duration_ns, k.stream, s.name, s.tid, s.start_ns"
+                " FROM kernels k JOIN scopes s ON s.id = k.launch_id ORDER BY 1, 2, 3, 4, 5, 6, 7"
+            ).fetchall()
+
+    def table(self, name="t.prof"):
+        with prof.Trace.open(os.path.join(self.folder, name)) as trace:
+            return trace.to_arrow()
+
+    @unittest.skipUnless(os.path.exists(VIEWS), "tests/device/views is not here")
+    def test_scopes_on_streams_of_an_emulated_device(self):
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("PROF_")}
+        path = os.path.join(self.folder, "t.prof")
+        subprocess.run([VIEWS, path], env=environment, timeout=HANG_SECONDS, check=True)
+        found = self.joined_by_number()
+        self.assertEqual(len(found), 14)
+        self.assertTrue(all(row[0] == row[4] for row in found), found)
+        self.assertEqual(found, self.joined_in_sqlite())
+
+    def trace_of_calls(self):
+        """Calls launch up to three kernels each, on two streams. Some launch none."""
+        events, expected = [], []
+        for number in range(60):
+            thread, at = 11 + number % 2, number * 100
+            words = {"ph": "X", "pid": 7, "tid": thread}
+            events.append({**words, "name": f"outer {number}", "cat": "op", "ts": at, "dur": 90})
+            events.append(
+                {**words, "name": "launch", "cat": "cuda_runtime", "ts": at + 5, "dur": 20}
+                | {"args": {"correlation": number + 1}}
+            )
+            for kernel in range(number % 4):
+                start = at + 30 + kernel * 7
+                stream = 3 + (number + kernel) % 2
+                events.append(
+                    {"ph": "X", "name": f"kernel {kernel}", "cat": "kernel", "pid": 0}
+                    | {"tid": stream, "ts": start, "dur": 6}
+                    | {"args": {"correlation": number + 1, "device": 0, "stream": stream}}
+                )
+                expected.append((start * 1000, thread, (at + 5) * 1000))
+        with open(os.path.join(self.folder, "t.json"), "w", encoding="utf-8") as file:
+            json.dump({"traceEvents": events}, file)
+        self.command("import", "t.json", "-o", "t.prof")
+        return sorted(expected)
+
+    def test_kernels_have_the_number_of_the_call_that_launched_them(self):
+        expected = self.trace_of_calls()
+        found = self.joined_by_number()
+        self.assertEqual(sorted((row[1], row[5], row[6]) for row in found), expected)
+        self.assertEqual({row[4] for row in found}, {"launch"})
+        self.assertEqual(found, self.joined_in_sqlite())
+
+    def test_scopes_that_launched_nothing_have_no_number(self):
+        self.trace_of_calls()
+        rows = self.table().to_pylist()
+        numbers = [r["correlation"] for r in rows if r["name"] == "launch" and r["correlation"]]
+        self.assertEqual(sorted(numbers), list(range(1, 46)))
+        self.assertTrue(all(r["correlation"] is None for r in rows if r["name"][:5] == "outer"))
+
+    def test_a_part_of_a_trace_has_the_numbers_of_the_whole(self):
+        self.trace_of_calls()
+        whole = self.table().to_pylist()
+        with prof.Trace.open(os.path.join(self.folder, "t.prof")) as trace:
+            part = trace.to_arrow(1_000_000, 2_000_000).to_pylist()
+        self.assertTrue(0 < len(part) < len(whole) // 2)
+        self.assertTrue(all(row in whole for row in part))
+
+
 @needs("pyarrow", "pandas", "duckdb", "polars")
 class Files(Folder):
     """What Trace.dump() and the command write."""
@@ -324,7 +430,7 @@ class Files(Folder):
         scopes = [row["args"] for row in found if row["kind"] == "scope"]
         self.assertEqual(scopes, ['{"i":7,"text":"a \\"b\\""}'])
         self.assertEqual(sum(row["kind"] == "counter" for row in found), 300)
-        self.assertRegex(said, r"is filtered: \d+ of \d+ scopes are left out")
+        self.assertRegex(said, r"is filtered. Left out: \d+ of \d+ scopes, ")
 
     def test_if_no_event_passes_the_status_is_3_and_there_is_no_file(self):
         for words in (("--name", "no such"), ("--from", "1000s")):

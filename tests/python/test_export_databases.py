@@ -2,6 +2,7 @@
 same capture, and prof import reads them back."""
 
 import collections
+import contextlib
 import csv
 import json
 import os
@@ -333,6 +334,50 @@ class Written(Database):
             self.assertIn("RLIMIT_FSIZE", done.stderr)
             self.assertIn("40000", done.stderr)
             self.assertEqual(self.files(), before)
+
+    def on_a_disk(self, kib, script):
+        """Executes the script in a new file system of that size. The result, or None: this system
+        mounts none."""
+        os.makedirs(self.path("disk"), exist_ok=True)
+        mount = f"mount -t tmpfs -o size={kib}k none disk || exit 99\n{script}"
+        for options in (["--mount"], ["--mount", "--user", "--map-root-user"]):
+            with contextlib.suppress(FileNotFoundError):
+                done = subprocess.run(
+                    ["unshare", *options, "sh", "-c", mount],
+                    capture_output=True,
+                    text=True,
+                    timeout=HANG_SECONDS,
+                    cwd=self.folder,
+                )
+                if "unshare failed" not in done.stderr and done.returncode != 99:
+                    return done
+        return None
+
+    def test_a_file_system_without_room_is_left_as_it_was(self):
+        if self.on_a_disk(64, "true") is None:
+            self.skipTest("this user may not mount a tmpfs, neither here nor in a user namespace")
+        capture = self.random(7)
+        for output in ("out.db", "out.rpd"):
+            self.dumped(capture, output)
+            whole = os.path.getsize(self.path(output)) // 1024
+            script = (
+                f"echo old > disk/other; {COMMAND} dump {capture} -o disk/{output}; status=$?\n"
+                f"ls -A disk; cp disk/{output} kept-{output} 2>/dev/null; exit $status"
+            )
+            self.assertGreater(whole, 80)
+            for kib in (8, 12, 40, whole // 2, whole - 8, whole - 4, whole):
+                done = self.on_a_disk(kib, script)
+                self.assertEqual(done.returncode, 1, (kib, whole, done.stdout, done.stderr))
+                self.assertIn("No space left on device", done.stderr, kib)
+                self.assertIn(f"disk/{output}", done.stderr)
+                self.assertEqual(done.stdout, "other\n", kib)
+                self.assertFalse(os.path.exists(self.path(f"kept-{output}")), kib)
+            done = self.on_a_disk(2 * whole + 64, script)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(self.ask("PRAGMA integrity_check", f"kept-{output}"), [("ok",)])
+            self.assertEqual(
+                self.table(f"kept-{output}"), self.table(capture), "the room is enough"
+            )
 
     def test_an_output_that_is_not_a_regular_file_is_refused(self):
         capture = self.random()

@@ -7,6 +7,8 @@ import os
 import random
 import sys
 
+import pytest
+from case import PYTHON
 from known_capture import Recorded
 from nested_capture import nested_events
 
@@ -97,6 +99,8 @@ def changes(events):
     return sorted((*place(x), x["args"]["Addr"], x["args"]["Bytes"]) for x in events)
 
 
+KINDS_OF_ROWS = ("scope", "flow_begin", "flow_end", "memory", "counter", "instant", "step")
+
 # The words of a filter, a function that selects scopes, and one that selects other times. None:
 # only times inside of scopes that pass.
 FILTERS = (
@@ -140,7 +144,7 @@ class Parts(Recorded):
         self.assertEqual(len(self.whole.steps), 4)
 
     def dump(self, name, *words):
-        done = self.prof("dump", self.capture, *words, "-o", name)
+        done = self.prof("dump", self.capture, *words, "-o", name, env=PYTHON)
         return os.path.join(self.folder, name), done.stderr
 
     def moment_test(self, takes, takes_moment):
@@ -254,6 +258,58 @@ class Parts(Recorded):
             taken = [x for x in self.whole.counters if "--step" not in words or takes_moment(x)]
             self.assertEqual(values, len(taken), words)
 
+    def rows_of_columns(self, path):
+        pyarrow = pytest.importorskip("pyarrow")
+        if path.endswith(".parquet"):
+            import pyarrow.parquet
+
+            return pyarrow.parquet.read_table(path).to_pylist()
+        import pyarrow.ipc
+
+        with pyarrow.ipc.open_file(path) as file:
+            return file.read_all().to_pylist()
+
+    def test_parquet_and_arrow_files_have_the_same(self):
+        for number, (words, takes, takes_moment) in enumerate(FILTERS):
+            passes = self.moment_test(takes, takes_moment)
+            name = f"some.{('parquet', 'arrow')[number % 2]}"
+            path, said = self.dump(name, *words)
+            rows = self.rows_of_columns(path)
+            found = {kind: [x for x in rows if x["kind"] == kind] for kind in KINDS_OF_ROWS}
+            arrows = self.expected_arrows(passes)
+            for kind, end in (("flow_begin", 0), ("flow_end", 1)):
+                self.assertEqual(
+                    sorted((x["name"], x["tid"], x["start_ns"]) for x in found[kind]),
+                    sorted((name, *places[end]) for name, places in arrows.items()),
+                    (words, kind),
+                )
+            self.assertEqual(
+                sorted(
+                    (x["tid"], x["start_ns"], x["name"], x["address"], x["bytes"])
+                    for x in found["memory"]
+                ),
+                sorted(
+                    (*place(x), "free" if x["args"]["Bytes"] < 0 else "alloc")
+                    + (x["args"]["Addr"], abs(x["args"]["Bytes"]))
+                    for x in self.expected_memory(passes)
+                ),
+                words,
+            )
+            json_path, said_of_json = self.dump("some.json", *words)
+            exported = Export(json_path, self.whole.origin)
+            self.assertEqual(
+                [len(found[kind]) for kind in ("scope", "counter", "instant", "step")],
+                [
+                    len(exported.scopes),
+                    len(exported.counters),
+                    len(exported.instants),
+                    len(exported.steps),
+                ],
+            )
+            self.assertEqual(
+                said.splitlines()[0].replace(name, "some.json"), said_of_json.splitlines()[0]
+            )
+
     def read_bytes(self, path):
         with open(path, "rb") as file:
             return file.read()
@@ -346,3 +402,13 @@ class Launches(Recorded):
             self.assertEqual(sum(47 in x for x in events), count)
             self.assertEqual(sum(48 in x for x in events), count)
             self.assertIn(f"{12 - count} of 12 arrows", said)
+
+    def test_parquet_counts_the_same(self):
+        pytest.importorskip("pyarrow")
+        for words in (("--name", "outer|kernel 0"), ("--name", "outer 1|kernel")):
+            _, said_of_json = self.arrows("some.json", *words)
+            words = (*words, "-o", "some.parquet")
+            said = self.prof("dump", self.capture, *words, env=PYTHON).stderr
+            self.assertEqual(
+                said.splitlines()[0], said_of_json.splitlines()[0].replace("json", "parquet")
+            )

@@ -8,6 +8,7 @@ import ctypes.util
 import glob
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -253,6 +254,59 @@ class Commands(Recorded):
         facts = json.loads(self.prof("info", "kept.prof", "--json").stdout)
         self.assertEqual((facts["packed"], facts["scopes"]), (None, 4000))
         self.assertFalse(os.path.exists(os.path.join(self.folder, "no.prof")))
+
+
+MANY = """
+#include <prof/scope.h>
+#include <stdlib.h>
+int main(int argc, char **argv) {
+  for (int i = argc > 1 ? atoi(argv[1]) : 0; i > 0; i--) {
+    PROF_SCOPE("many");
+  }
+}
+"""
+
+
+@unittest.skipUnless(ctypes.util.find_library("zstd"), "zstd is not installed")
+class Large(Recorded):
+    """PROF_PACK packs captures of up to 128 MiB, and of up to 64 MiB with PROF_MEMORY. A scope has
+    16 bytes."""
+
+    def setUp(self):
+        super().setUp()
+        self.write("many.c", MANY)
+        words = ["cc", "-O2", "-I" + os.path.join(SOURCE, "include"), "many.c", "-o", "many"]
+        words += ["-L" + BUILD, "-lprof", "-Wl,-rpath," + BUILD]
+        subprocess.run(words, cwd=self.folder, check=True, timeout=HANG_SECONDS)
+
+    def facts_after(self, scopes, **variables):
+        """What the program said, and what its capture is."""
+        env = {**os.environ, "PROF_LEVEL": "1", "PROF_OUTPUT": "many.prof", "PROF_PACK": "1"}
+        done = subprocess.run(
+            [os.path.join(self.folder, "many"), str(scopes)],
+            cwd=self.folder,
+            env={**env, **variables},
+            capture_output=True,
+            text=True,
+            timeout=HANG_SECONDS,
+            check=True,
+        )
+        facts = json.loads(self.prof("info", "many.prof", "--json").stdout)
+        self.assertEqual((facts["scopes"], facts["lost"], facts["damaged"]), (scopes, {}, 0))
+        os.remove(os.path.join(self.folder, "many.prof"))
+        self.assertEqual([x for x in os.listdir(self.folder) if ".prof" in x], [])
+        return done.stderr, facts["packed"]
+
+    def test_the_limit_is_128_mib_and_half_with_memory(self):
+        for limit, variables in ((128, {}), (64, {"PROF_MEMORY": "1"})):
+            said, packed = self.facts_after((limit - 4) << 16, **variables)
+            self.assertEqual(said, "")
+            self.assertIsNotNone(packed, limit)
+            said, packed = self.facts_after((limit + 4) << 16, **variables)
+            self.assertIsNone(packed, limit)
+            mib = int(re.search(r"PROF_PACK: the capture has (\d+) MiB, too many", said)[1])
+            self.assertTrue(limit <= mib < limit + 12, said)
+            self.assertRegex(said, r"to pack it: prof dump (\S+/many.prof) -o \1 --pack\n")
 
 
 LIVE = """

@@ -123,6 +123,51 @@ class Line(TerminalCase):
         self.assertGreater(expected, 0.5)
         self.assertLess(abs(self.share("many.json") - 100 * expected), 8)
 
+    def database(self, rows):
+        """Of more than SQLite's cache of 2 MB."""
+        words = {"ph": "X", "name": "a", "pid": 1, "tid": 1, "dur": 1}
+        events = [{**words, "ts": ts, "args": {"n": f"{ts:0200d}"}} for ts in range(rows)]
+        self.write("rows.json", json.dumps(events))
+        for command in (("import", "rows.json", "-o", "rows.prof"), ("dump", "rows.prof")):
+            output = () if command[0] == "import" else ("-o", "rows.db")
+            done = subprocess.run(
+                [PROF, *command, *output],
+                cwd=self.folder,
+                capture_output=True,
+                timeout=HANG_SECONDS,
+                check=False,
+            )
+            if b"SQLite" in done.stderr:
+                self.skipTest(done.stderr.decode().strip())
+            self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_a_database_is_expected_as_its_capture(self):
+        self.database(12000)
+        sizes = []
+        for name in ("rows.db", "rows.prof"):
+            file = os.stat(os.path.join(self.folder, name))
+            sizes.append(min(file.st_size, file.st_blocks * 512))
+        imported, capture = 5 * sizes[0], 3 * sizes[1]
+        expected = (imported + capture * self.share("rows.prof") / 100) / (imported + capture)
+        self.assertGreater(expected, 0.5)
+        self.assertLess(abs(self.share("rows.db") - 100 * expected), 8)
+
+    @unittest.skipUnless(shutil.which("strace"), "there is no strace, which delays reads")
+    def test_the_line_advances_while_a_database_is_imported(self):
+        self.database(12000)
+        pages = os.path.getsize(os.path.join(self.folder, "rows.db")) // 4096
+        self.assertGreater(pages, 600)
+        pid, master = self.start_program(
+            *("env", "TERM=xterm", "CI=", "strace", "-qq", "-f", "-o", "log"),
+            *("-e", "trace=pread64", "-e", f"inject=pread64:delay_enter={4_000_000 // pages}"),
+            *(PROF, "import", "rows.db", "-o", "back.prof"),
+        )
+        text = self.rest(master)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0, text)
+        shares = [int(x) for x in re.findall(rb"prof import: (\d+) %", text)]
+        self.assertEqual(shares, sorted(shares))
+        self.assertGreater(len({x for x in shares if 0 < x < 99}), 2, shares)
+
     def test_a_folder_and_a_glob_have_the_share_of_their_capture(self):
         os.mkdir(os.path.join(self.folder, "found"))
         os.link(*(os.path.join(self.folder, x) for x in ("many.prof", "found/many.prof")))

@@ -26,6 +26,8 @@ __attribute__((format(printf, 2, 3))) static void refuse_database(import_result 
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../../src/base/progress.h"
+
 enum {
   BUSY_MS = 2000,
   HEADER_BYTES = 100,
@@ -52,7 +54,8 @@ enum {
   X(column_double)          \
   X(column_type)            \
   X(column_text)            \
-  X(column_bytes)
+  X(column_bytes)           \
+  X(db_status)
 
 struct import_database {
   import_result *result;
@@ -61,6 +64,9 @@ struct import_database {
   SQLITE_FUNCTIONS(SQLITE_MEMBER)
 #undef SQLITE_MEMBER
   sqlite3 *file;
+  uint64_t page_bytes, file_bytes;
+  uint64_t row_count;
+  uint64_t counted_bytes; /* told to prof_i_progress_add(), without the weight */
 };
 
 /* ---- libsqlite3 ---- */
@@ -180,6 +186,28 @@ static bool copy_with_log(import_database *d, const char *path, const char *wal,
   return d->result->end != IMPORT_REFUSED;
 }
 
+/* ---- progress ---- */
+
+static void add_progress(import_database *d, uint64_t read_bytes) {
+  const uint64_t all = read_bytes < d->file_bytes ? read_bytes : d->file_bytes;
+  if (all <= d->counted_bytes) return;
+  prof_i_progress_add((all - d->counted_bytes) * PROF_I_PROGRESS_IMPORT_WEIGHT);
+  d->counted_bytes = all;
+}
+
+static uint64_t pages_read(import_database *d, bool resets) {
+  int count = 0, unused;
+  const int code = d->db_status(d->file, SQLITE_DBSTATUS_CACHE_MISS, &count, &unused, resets);
+  return code == SQLITE_OK && count > 0 ? (uint64_t)count : 0;
+}
+
+/* A page may be read again, so the end may come early. A file that fits into SQLite's cache is
+   counted at the end. */
+static void show_row(import_database *d) {
+  enum { ROWS = 256 };
+  if (++d->row_count % ROWS == 0) add_progress(d, pages_read(d, false) * d->page_bytes);
+}
+
 /* ---- opening ---- */
 
 static uint64_t big_endian(const unsigned char *bytes, size_t count) {
@@ -212,6 +240,8 @@ static bool read_database_header(import_database *d, const char *path, bool *is_
     refuse_database(d->result,
                     "is an SQLite database that is cut off: it should have %llu bytes, not %lld",
                     wanted, (long long)about.st_size);
+  d->page_bytes = page_bytes;
+  d->file_bytes = (uint64_t)about.st_size;
   *is_write_ahead_out = header[18] == WRITE_AHEAD || header[19] == WRITE_AHEAD;
   return d->result->end != IMPORT_REFUSED;
 }
@@ -272,6 +302,7 @@ static bool check_schema(import_database *d) {
                       (int)(text.bytes < 160 ? text.bytes : 160), text.data);
   }
   import_rows_end(&rows);
+  (void)pages_read(d, true); /* those of the check do not count */
   return d->result->end != IMPORT_REFUSED;
 }
 
@@ -301,6 +332,7 @@ import_database *import_database_open(const char *path, const char *folder, impo
 }
 
 void import_database_close(import_database *d) {
+  add_progress(d, d->file_bytes);
   if (d->file) d->close_v2(d->file);
   remove_copy();
   if (d->handle) dlclose(d->handle);
@@ -327,6 +359,7 @@ bool import_rows_next(import_rows *rows) {
   if (!rows->statement || d->result->end == IMPORT_REFUSED) return false;
   const int code = d->step(rows->statement);
   if (code != SQLITE_ROW && code != SQLITE_DONE) refuse_code(d, code);
+  if (code == SQLITE_ROW) show_row(d);
   return code == SQLITE_ROW;
 }
 

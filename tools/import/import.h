@@ -35,6 +35,12 @@
   X(LINK, "links to a second call, or between rows that are not in the database")            \
   X(ORPHAN, "arguments, counters and stack frames of rows that are not taken")               \
   X(TABLE, "rows of tables that are not known")                                              \
+  X(NO_THREAD, "rows whose thread is not in the database")                                   \
+  X(NO_NAME, "rows whose name or another text is not in the database")                       \
+  X(NO_DEVICE, "rows whose device is not in the database")                                   \
+  X(NO_POOL, "rows whose pool of memory is not in the database")                             \
+  X(NULL_ROW, "rows that lack a value, or have a text in place of a number")                 \
+  X(DELETED, "rows that prof wrote and that were deleted from the database")                 \
   X(BEHIND, "bytes behind the compressed data")
 
 /* What is taken in another form than the trace has it. */
@@ -60,7 +66,8 @@
   X(DEVICES, "of devices past 1024: they stand at the last of these")                         \
   X(LONG, "that would end after the last time there is: they end then")                       \
   X(BEGIN, "ns by which all is later: the trace begins before its clock's 0")                 \
-  X(NO_GPU, "copies between agents that are no GPU: they stand at GPU 0")
+  X(NO_GPU, "copies between agents that are no GPU: they stand at GPU 0")                     \
+  X(NO_DEVICE, "rows whose device is not in the database: they are the host's now")
 
 typedef enum import_drop_reason {
 #define IMPORT_ENUM(name, text) IMPORT_MISS_##name,

@@ -7,6 +7,7 @@
 
 #include "database_reader.h"
 #include "internal.h"
+#include "own_check.h"
 
 enum { FORMAT_VERSION = 1, PIECE_BYTES = 64 << 10 };
 
@@ -42,19 +43,28 @@ static void read_text(own_reader *own, import_text text) {
   }
 }
 
-/* Reads the first column of each row as JSON. */
-static void read_rows(own_reader *own, const char *query) {
+/* Reads the first column of each row as JSON, and returns how many rows there are. A row with a
+   missing value is NULL. */
+static uint64_t read_rows(own_reader *own, const char *query) {
   import_rows rows = import_rows_begin(own->reader->database, query);
-  while (own->is_good && import_rows_next(&rows)) read_text(own, import_rows_text(&rows, 0));
+  uint64_t count = 0;
+  for (; own->is_good && import_rows_next(&rows); count++) {
+    own->reader->state->counts->missed[IMPORT_MISS_NULL_ROW] += import_rows_is_null(&rows, 0);
+    read_text(own, import_rows_text(&rows, 0));
+  }
   import_rows_end(&rows);
+  return count;
 }
 
 /* ---- queries: pieces of SQL that make JSON ---- */
 
 #define MEMBER(key, value) "',\"" key "\":' || " value " || "
+/* NULL in place of printf()'s 0 if the value is NULL or a text. Then the row is NULL, too. */
+#define OF_NUMBER(value, text) "iif(typeof(" value ") IN ('integer', 'real'), " text ", NULL)"
+#define US(value, ns) OF_NUMBER(value, "printf('%d.%03d', (" ns ") / 1000, (" ns ") % 1000)")
 /* Converts ns from the capture's start to us from the base time. with_epoch() replaces $E. */
-#define TS(ns) MEMBER("ts", "printf('%d.%03d', (" ns " + $E) / 1000, (" ns " + $E) % 1000)")
-#define DUR(ns) MEMBER("dur", "printf('%d.%03d', (" ns ") / 1000, (" ns ") % 1000)")
+#define TS(ns) MEMBER("ts", US(ns, ns " + $E"))
+#define DUR(ns) MEMBER("dur", US(ns, ns))
 #define ROW "'\"pid\":' || t.row_pid || ',\"tid\":' || t.row_tid || "
 #define NAMED(category, name) MEMBER("cat", category) MEMBER("name", name)
 #define OWN_NAMED NAMED("json_quote(n.category)", "json_quote(n.name)")
@@ -68,7 +78,7 @@ static void read_rows(own_reader *own, const char *query) {
 
 /* Numbers from 2^63 on are negative in SQLite. JSON has such numbers of arrows as hexadecimal
    texts. */
-#define ADDRESS(value) "printf('%llu', " value ")"
+#define ADDRESS(value) OF_NUMBER(value, "printf('%llu', " value ")")
 #define ARROW_NUMBER(value) \
   "CASE WHEN " value " < 0 THEN printf('\"0x%llx\"', " value ") ELSE " value " END"
 
@@ -79,7 +89,8 @@ static void read_rows(own_reader *own, const char *query) {
       "id", id) "'},{\"ph\":\"f\",\"bp\":\"e\",\"cat\":\"ac2g\",\"name\":\"ac2g\",' "              \
                 "|| " ARROW_END(work_pid, work_tid, work_ns) MEMBER("id", id) "'},'"
 
-static const char *const own_queries[] = {
+/* In the order of import_own_part. */
+static const char *const own_queries[IMPORT_OWN_PARTS] = {
     "SELECT value FROM prof_metadata WHERE key = 'chrome_head'",
     "SELECT '{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":' || row_pid ||"
     " ',\"tid\":0,\"args\":{\"name\":' || json_quote(name) || '}},' FROM prof_devices ORDER BY id",
@@ -108,7 +119,7 @@ static const char *const own_queries[] = {
     " JOIN prof_threads t ON t.id = i.thread_id ORDER BY i.id",
     "SELECT '{\"ph\":\"C\",\"pid\":' || coalesce(d.row_pid, t.row_pid) || ',\"tid\":' ||"
     " CASE WHEN d.id IS NULL THEN t.row_tid ELSE 0 END || " OWN_NAMED TS("c.at_ns")
-    ARGS("',\"value\":' || printf('%!.17g', c.value)")
+    ARGS("',\"value\":' || " OF_NUMBER("c.value", "printf('%!.17g', c.value)"))
     " FROM prof_counters c JOIN prof_names n ON n.id = c.name_id"
     " JOIN prof_threads t ON t.id = c.thread_id LEFT JOIN prof_devices d ON d.id = c.device_id"
     " ORDER BY c.at_ns, c.id",
@@ -150,8 +161,9 @@ static const char *const own_queries[] = {
 #define WORD(word, text) IF("instr(D.string, ' " word "')", text)
 #define API_ROW "'\"pid\":' || A.pid || ',\"tid\":' || A.tid || "
 
-/* D.string has the words of marker_domain() in src/export/rpd.c. */
-static const char *const rpd_queries[] = {
+/* In the order of import_own_rpd_part. D.string has the words of marker_domain() in
+   src/export/rpd.c. */
+static const char *const rpd_queries[IMPORT_OWN_RPD_PARTS] = {
     "SELECT value FROM rocpd_metadata WHERE tag = 'prof_head'",
     "SELECT '{\"ph\":' || CASE WHEN D.string = 'prof instant' THEN '\"i\",\"s\":\"t\",' ELSE"
     " '\"X\",' END || " API_ROW NAMED("json_quote(C.string)",
@@ -210,11 +222,14 @@ static char *with_epoch(const char *query, int64_t epoch) {
   return made;
 }
 
-static void read_queries(own_reader *own, const char *const *queries, size_t count, int64_t epoch) {
-  for (size_t i = 0; i < count && own->is_good; i++) {
+static void read_queries(own_reader *own, bool is_rpd, int64_t epoch) {
+  const char *const *const queries = is_rpd ? rpd_queries : own_queries;
+  const int count = is_rpd ? IMPORT_OWN_RPD_PARTS : IMPORT_OWN_PARTS;
+  for (int i = 0; i < count && own->is_good; i++) {
     char *const query = with_epoch(queries[i], epoch);
-    read_rows(own, query);
+    const uint64_t read = read_rows(own, query);
     free(query);
+    if (own->is_good) import_own_check_part(own->reader, is_rpd, i, read);
   }
 }
 
@@ -250,17 +265,13 @@ void import_own_database_convert(import_reader *reader, import_result *result) {
                     .json = import_state_json(reader->state),
                     .clean = import_make(import_json_clean_room(PIECE_BYTES)),
                     .is_good = true};
-  if (is_rpd)
-    read_queries(&own, rpd_queries, sizeof rpd_queries / sizeof *rpd_queries,
-                 import_database_count(
-                     database,
-                     "SELECT (SELECT CAST(value AS INTEGER) FROM rocpd_metadata WHERE tag ="
-                     " 'prof_epoch_ns') - (SELECT CAST(value AS INTEGER) FROM rocpd_metadata WHERE"
-                     " tag = 'prof_start_ns')"));
-  else
-    read_queries(&own, own_queries, sizeof own_queries / sizeof *own_queries,
-                 import_database_count(
-                     database, "SELECT value FROM prof_metadata WHERE key = 'chrome_epoch_ns'"));
+  static const char own_epoch[] = "SELECT value FROM prof_metadata WHERE key = 'chrome_epoch_ns'",
+                    rpd_epoch[] =
+                        "SELECT (SELECT CAST(value AS INTEGER) FROM rocpd_metadata WHERE tag ="
+                        " 'prof_epoch_ns') - (SELECT CAST(value AS INTEGER) FROM rocpd_metadata"
+                        " WHERE tag = 'prof_start_ns')";
+  read_queries(&own, is_rpd, import_database_count(database, is_rpd ? rpd_epoch : own_epoch));
+  if (own.is_good) import_own_check_all(reader, is_rpd);
   import_json_read(own.json, own.clean, import_json_clean_end(&own.cleaner, own.clean));
   import_json_end(own.json, &parsed);
   import_json_destroy(own.json);

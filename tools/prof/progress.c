@@ -160,8 +160,7 @@ void progress_expect(const char *path) {
                                                  : trace_bytes(&file));
 }
 
-/* Replaces the guess by the size of the capture. Bytes of a database are not counted while it is
-   read. */
+/* Replaces the guess by the size of the capture. */
 void progress_imported(const char *trace, const char *capture, uint64_t bytes_before) {
   struct stat from, to;
   if (!progress.is_running || stat(trace, &from) != 0 || stat(capture, &to) != 0) return;

@@ -45,24 +45,26 @@ class Filter:
     """Selects the events of a stream by options of ``prof dump`` without their dashes, such as
     "name=REGEX". It must exist until the stream has been read."""
 
+    PARTS = ("scopes", "arrows", "allocations and frees", "counters and instants")
+
     def __init__(self, words: Sequence[str] = ()) -> None:
         self.count = len(words)
         self.words = (ctypes.c_char_p * max(self.count, 1))(*map(os.fsencode, words))
-        self.counts = (ctypes.c_uint64 * 3)()
+        self.counts = (ctypes.c_uint64 * (1 + 2 * len(self.PARTS)))()
 
     @property
     def passed(self) -> int:
         """Events that pass all options. Counters and instants are also written if others do."""
         return int(self.counts[0])
 
-    @property
-    def left_out(self) -> int:
-        return int(self.counts[2])
-
-    @property
-    def scopes(self) -> int:
-        """How many scopes the trace has, with those that are left out."""
-        return int(self.counts[1] + self.counts[2])
+    def left_out(self) -> str:
+        """As "2 of 3 scopes, 1 of 4 arrows": parts that the trace does not have are not named."""
+        written, left_out = self.counts[1::2], self.counts[2::2]
+        return ", ".join(
+            f"{left} of {passed + left} {part}"
+            for part, passed, left in zip(self.PARTS, written, left_out)
+            if passed + left > 0
+        )
 
 
 def _stream(
@@ -190,7 +192,7 @@ def write(
 
     def read() -> Any:
         if only is not None:
-            only.counts[:] = [0, 0, 0]
+            ctypes.memset(only.counts, 0, ctypes.sizeof(only.counts))
         return reader(trace, from_ns, to_ns, _GROUP_ROWS, only)
 
     with contextlib.suppress(FileNotFoundError):
@@ -226,11 +228,7 @@ def _end(number: int, frame: Any) -> NoReturn:
 
 
 def _say_filtered(shown: str, only: Filter) -> None:
-    print(
-        f"prof dump: {shown} is filtered: {only.left_out} of {only.scopes} scopes are left out, "
-        f"and all arrows and memory",
-        file=sys.stderr,
-    )
+    print(f"prof dump: {shown} is filtered. Left out: {only.left_out()}", file=sys.stderr)
 
 
 def _dump(words: List[str]) -> int:
