@@ -180,9 +180,9 @@ typedef struct packet_head {
   uint32_t count;
 } packet_head;
 
-static const char plain_end[PF_PLAIN_EVENT_ROOM] = {PF_PACKET_TRACK_EVENT << 3 | PROF_I_WIRE_BYTES,
-                                                    2, PF_EVENT_TYPE << 3, PF_TYPE_END};
 enum { END_EVENT_BYTES = 4 };
+static const char plain_end[END_EVENT_BYTES] = {PF_PACKET_TRACK_EVENT << 3 | PROF_I_WIRE_BYTES, 2,
+                                                PF_EVENT_TYPE << 3, PF_TYPE_END};
 
 static char *put_varint(char *to, uint64_t value) {
   for (; value >= 0x80; value >>= 7) *to++ = (char)(value | 0x80);
@@ -193,7 +193,8 @@ static char *put_varint(char *to, uint64_t value) {
 /* The same below 2^14 without a branch. Writes 2 bytes, as a little-endian word. */
 static inline char *put_short(char *to, uint32_t value) {
   const uint32_t has_more = value >= 0x80;
-  const uint16_t bytes = (uint16_t)((value & 0x7f) | has_more << 7 | value >> 7 << 8);
+  /* Bits 7 to 13 move to the second byte. */
+  const uint16_t bytes = (uint16_t)(value + (value & 0x3f80) + (has_more << 7));
   memcpy(to, &bytes, sizeof bytes);
   return to + 1 + has_more;
 }
@@ -211,7 +212,7 @@ static void pf_set_plain_event(prof_i_pf_site *site) {
   *to++ = PF_EVENT_CATEGORY_IIDS << 3;
   to = put_varint(to, site->iid);
   event[1] = (char)(to - event - 2);
-  site->event_bytes = (uint32_t)(to - event);
+  site->event_bytes = (uint64_t)(to - event);
 }
 
 /* sequence: of the thread in the file. */
@@ -241,8 +242,9 @@ static inline packet_writer begin_packets(const prof_i_export *run) {
                          .last_ns = p->last_ns};
 }
 
-static inline void put_packet(packet_writer *w, uint64_t ns, const void *event,
-                              uint32_t event_bytes) {
+/* event: `room` bytes, of which event_bytes are used. */
+static inline void put_packet(packet_writer *w, uint64_t ns, const void *event, size_t room,
+                              uint64_t event_bytes) {
   if (__builtin_expect(w->end - w->to < PACKET_ROOM, 0)) {
     prof_i_sink_advance(w->sink, w->to);
     w->to = prof_i_sink_reserve(w->sink, PACKET_ROOM);
@@ -253,7 +255,7 @@ static inline void put_packet(packet_writer *w, uint64_t ns, const void *event,
   memcpy(packet, w->head.bytes, HEAD_ROOM);
   to = __builtin_expect(passed_ns < 1u << SHORT_BITS, 1) ? put_short(to, (uint32_t)passed_ns)
                                                          : put_varint(to, passed_ns);
-  memcpy(to, event, PF_PLAIN_EVENT_ROOM);
+  memcpy(to, event, room);
   to += event_bytes;
   packet[1] = (char)(to - packet - 2);
   w->to = to;
@@ -269,7 +271,7 @@ static inline bool put_ends(packet_writer *w, uint64_t until_ns, const prof_i_pe
     const uint64_t end_ns = scope->end_ns;
     if (end_ns > until_ns) return true;
     if (scope->lane > 0 || end_ns < w->last_ns) return false;
-    put_packet(w, end_ns, plain_end, END_EVENT_BYTES);
+    put_packet(w, end_ns, plain_end, END_EVENT_BYTES, END_EVENT_BYTES);
     --*count;
   }
   return true;
@@ -281,6 +283,7 @@ static size_t pf_put_plain(prof_i_export *run, prof_i_pending_ends *open, const 
   const prof_i_pf_site *const sites = p->sites;
   const uint32_t site_count = p->site_count, generation = p->generation;
   const prof_i_window window = run->options->window;
+  const bool has_window = window.from_ns || window.to_ns;
   prof_i_pending_end *const items = open->items;
   const uint32_t room = open->room;
   uint32_t open_count = open->count;
@@ -290,8 +293,8 @@ static size_t pf_put_plain(prof_i_export *run, prof_i_pending_ends *open, const 
   for (; left > 0; left--) {
     const prof_i_span *const span = &spans[left - 1];
     const uint64_t start_ns = span->start_ns, end_ns = start_ns + span->duration_ns;
-    if (!prof_i_window_contains(&window, start_ns, end_ns)) continue;
-    if (span->kind != PROF_EVENT_SCOPE || span->record || span->lane || span->site >= site_count)
+    if (has_window && !prof_i_window_contains(&window, start_ns, end_ns)) continue;
+    if (span->kind != PROF_EVENT_SCOPE || span->lane || span->record || span->site >= site_count)
       break;
     const prof_i_pf_site *const site = &sites[span->site];
     if (site->generation != generation || open_count == room ||
@@ -305,7 +308,7 @@ static size_t pf_put_plain(prof_i_export *run, prof_i_pending_ends *open, const 
       scopes_to_flush = p->scopes_to_flush - 1;
       w = begin_packets(run);
     }
-    put_packet(&w, start_ns, site->event, site->event_bytes);
+    put_packet(&w, start_ns, site->event, PF_PLAIN_EVENT_ROOM, site->event_bytes);
     items[open_count++] = (prof_i_pending_end){.start_ns = start_ns, .end_ns = end_ns};
   }
   open->count = open_count;

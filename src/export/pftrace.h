@@ -60,7 +60,7 @@ enum { PF_PLAIN_EVENT_ROOM = 16, PF_FLUSH_SCOPES = 32768 };
 /* A place of the site table, valid if the generation is the thread's. */
 typedef struct prof_i_pf_site {
   uint32_t generation, iid;
-  uint32_t event_bytes;
+  uint64_t event_bytes; /* 64 bits, so that a place has 32 bytes and is found by a shift */
   unsigned char event[PF_PLAIN_EVENT_ROOM]; /* the TrackEvent of a plain scope's begin */
 } prof_i_pf_site;
 
