@@ -9,10 +9,11 @@
 #include "../reader/catalog.h"
 #include "pftrace.h"
 
-/* ---- the tail ---- */
+/* ---- single instants ---- */
 
-/* Perfetto's protobuf: what comes after all threads. Arrows between scopes, changes of what was
-   recorded, and the account of what is missing. Packets have whole times, not differences. */
+/* Perfetto's protobuf: what does not belong to the walk of a thread. Changes of what was recorded
+   and the account of what is missing come first, arrows between scopes come last. Packets have
+   whole times, not differences. */
 
 typedef struct open_instant {
   size_t packet, event;
@@ -117,11 +118,47 @@ static void put_summary(prof_i_export *run) {
   end_instant(run, open);
 }
 
-/* Arrows, changes and the summary of losses. */
-static void pf_put_tail(prof_i_export *run) {
-  put_flows(run);
-  put_changes(run);
-  put_summary(run);
+/* ---- flush marks ---- */
+
+/* Perfetto's engine sorts all packets of a file before it imports the first. A flush mark lets it
+   import what came before the previous mark, and free that memory. Packets after a mark must not be
+   earlier than those before the previous mark. So only the last thread has marks, because the
+   threads come one after the other. Arrows are written at the end, so no mark follows the first. */
+static void put_flush(prof_i_export *run) {
+  prof_i_pftrace *const p = run->state;
+  size_t packet;
+  prof_i_pf_begin_packet(p, PF_SEQUENCE_GLOBAL, &packet);
+  prof_i_protobuf_number(&p->pb, PF_PACKET_TIMESTAMP, run->info.start_unix_ns + p->last_ns);
+  const size_t event = prof_i_protobuf_begin(&p->pb, PF_PACKET_SERVICE_EVENT);
+  prof_i_protobuf_number(&p->pb, PF_SERVICE_FLUSHED, 1);
+  prof_i_protobuf_number(&p->pb, PF_SERVICE_BUFFERS_READ, 1);
+  prof_i_protobuf_end(&p->pb, event);
+  prof_i_pf_end_packet(run, packet);
+  p->scopes_to_flush = PF_FLUSH_SCOPES;
+}
+
+static int find_last_thread(prof_i_export *run) {
+  prof_i_pftrace *const p = run->state;
+  p->last_thread = run->info.thread_count;
+  for (uint32_t i = run->info.thread_count; i-- > 0;) {
+    prof_trace_thread thread = {.size = sizeof thread};
+    const int status = prof_trace_thread_get(run->trace, i, &thread);
+    if (status != PROF_OK) return status;
+    if (thread.event_count == 0) continue;
+    p->last_thread = i;
+    return PROF_OK;
+  }
+  return PROF_OK;
+}
+
+/* Kernels come after their launches, which are earlier packets. In a file of several captures, the
+   next one begins at any time. */
+static int pf_put_thread(prof_i_export *run, const prof_trace_thread *thread) {
+  prof_i_pftrace *const p = run->state;
+  const bool has_marks =
+      run->thread == p->last_thread && !thread->is_stream && !run->options->place;
+  p->scopes_to_flush = has_marks && p->flows.count == 0 ? PF_FLUSH_SCOPES : PF_NO_FLUSH;
+  return prof_i_pf_put_thread_begin(run, thread);
 }
 
 /* ---- plain scopes ---- */
@@ -143,9 +180,9 @@ typedef struct packet_head {
   uint32_t count;
 } packet_head;
 
-static const char plain_end[PF_PLAIN_EVENT_ROOM] = {PF_PACKET_TRACK_EVENT << 3 | PROF_I_WIRE_BYTES,
-                                                    2, PF_EVENT_TYPE << 3, PF_TYPE_END};
 enum { END_EVENT_BYTES = 4 };
+static const char plain_end[END_EVENT_BYTES] = {PF_PACKET_TRACK_EVENT << 3 | PROF_I_WIRE_BYTES, 2,
+                                                PF_EVENT_TYPE << 3, PF_TYPE_END};
 
 static char *put_varint(char *to, uint64_t value) {
   for (; value >= 0x80; value >>= 7) *to++ = (char)(value | 0x80);
@@ -156,7 +193,8 @@ static char *put_varint(char *to, uint64_t value) {
 /* The same below 2^14 without a branch. Writes 2 bytes, as a little-endian word. */
 static inline char *put_short(char *to, uint32_t value) {
   const uint32_t has_more = value >= 0x80;
-  const uint16_t bytes = (uint16_t)((value & 0x7f) | has_more << 7 | value >> 7 << 8);
+  /* Bits 7 to 13 move to the second byte. */
+  const uint16_t bytes = (uint16_t)(value + (value & 0x3f80) + (has_more << 7));
   memcpy(to, &bytes, sizeof bytes);
   return to + 1 + has_more;
 }
@@ -174,7 +212,7 @@ static void pf_set_plain_event(prof_i_pf_site *site) {
   *to++ = PF_EVENT_CATEGORY_IIDS << 3;
   to = put_varint(to, site->iid);
   event[1] = (char)(to - event - 2);
-  site->event_bytes = (uint32_t)(to - event);
+  site->event_bytes = (uint64_t)(to - event);
 }
 
 /* sequence: of the thread in the file. */
@@ -204,8 +242,9 @@ static inline packet_writer begin_packets(const prof_i_export *run) {
                          .last_ns = p->last_ns};
 }
 
-static inline void put_packet(packet_writer *w, uint64_t ns, const void *event,
-                              uint32_t event_bytes) {
+/* event: `room` bytes, of which event_bytes are used. */
+static inline void put_packet(packet_writer *w, uint64_t ns, const void *event, size_t room,
+                              uint64_t event_bytes) {
   if (__builtin_expect(w->end - w->to < PACKET_ROOM, 0)) {
     prof_i_sink_advance(w->sink, w->to);
     w->to = prof_i_sink_reserve(w->sink, PACKET_ROOM);
@@ -216,7 +255,7 @@ static inline void put_packet(packet_writer *w, uint64_t ns, const void *event,
   memcpy(packet, w->head.bytes, HEAD_ROOM);
   to = __builtin_expect(passed_ns < 1u << SHORT_BITS, 1) ? put_short(to, (uint32_t)passed_ns)
                                                          : put_varint(to, passed_ns);
-  memcpy(to, event, PF_PLAIN_EVENT_ROOM);
+  memcpy(to, event, room);
   to += event_bytes;
   packet[1] = (char)(to - packet - 2);
   w->to = to;
@@ -232,7 +271,7 @@ static inline bool put_ends(packet_writer *w, uint64_t until_ns, const prof_i_pe
     const uint64_t end_ns = scope->end_ns;
     if (end_ns > until_ns) return true;
     if (scope->lane > 0 || end_ns < w->last_ns) return false;
-    put_packet(w, end_ns, plain_end, END_EVENT_BYTES);
+    put_packet(w, end_ns, plain_end, END_EVENT_BYTES, END_EVENT_BYTES);
     --*count;
   }
   return true;
@@ -244,26 +283,36 @@ static size_t pf_put_plain(prof_i_export *run, prof_i_pending_ends *open, const 
   const prof_i_pf_site *const sites = p->sites;
   const uint32_t site_count = p->site_count, generation = p->generation;
   const prof_i_window window = run->options->window;
+  const bool has_window = window.from_ns || window.to_ns;
   prof_i_pending_end *const items = open->items;
   const uint32_t room = open->room;
   uint32_t open_count = open->count;
+  uint64_t scopes_to_flush = p->scopes_to_flush;
   packet_writer w = begin_packets(run);
   size_t left = count;
   for (; left > 0; left--) {
     const prof_i_span *const span = &spans[left - 1];
     const uint64_t start_ns = span->start_ns, end_ns = start_ns + span->duration_ns;
-    if (!prof_i_window_contains(&window, start_ns, end_ns)) continue;
-    if (span->kind != PROF_EVENT_SCOPE || span->record || span->lane || span->site >= site_count)
+    if (has_window && !prof_i_window_contains(&window, start_ns, end_ns)) continue;
+    if (span->kind != PROF_EVENT_SCOPE || span->lane || span->record || span->site >= site_count)
       break;
     const prof_i_pf_site *const site = &sites[span->site];
     if (site->generation != generation || open_count == room ||
         !put_ends(&w, start_ns, items, &open_count) || start_ns < w.last_ns ||
         (open_count > 0 && items[open_count - 1].end_ns < end_ns))
       break;
-    put_packet(&w, start_ns, site->event, site->event_bytes);
+    if (__builtin_expect(scopes_to_flush-- == 0, 0)) {
+      p->last_ns = w.last_ns;
+      prof_i_sink_advance(run->sink, w.to);
+      put_flush(run);
+      scopes_to_flush = p->scopes_to_flush - 1;
+      w = begin_packets(run);
+    }
+    put_packet(&w, start_ns, site->event, PF_PLAIN_EVENT_ROOM, site->event_bytes);
     items[open_count++] = (prof_i_pending_end){.start_ns = start_ns, .end_ns = end_ns};
   }
   open->count = open_count;
+  p->scopes_to_flush = scopes_to_flush;
   p->last_ns = w.last_ns;
   prof_i_sink_advance(run->sink, w.to);
   return count - left;
@@ -369,6 +418,10 @@ static int put_scope(prof_i_export *run, prof_i_export_event *event) {
   if (event->lane >= p->lanes_named) prof_i_pf_name_lanes(run, event->lane);
   const uint64_t track = event->lane ? prof_i_pf_lane_uuid(p, run->thread, event->lane) : 0;
   const bool is_begin = event->phase == PROF_I_PHASE_BEGIN;
+  if (is_begin && p->scopes_to_flush-- == 0) {
+    put_flush(run);
+    p->scopes_to_flush--;
+  }
   const uint64_t launch = is_begin && event->has_launch ? put_launch(run, event->event) : 0;
   const open_event open = begin_event(run, is_begin ? event->start_ns : event->end_ns,
                                       is_begin ? PF_TYPE_BEGIN : PF_TYPE_END, track);
@@ -473,7 +526,9 @@ static int pftrace_begin(prof_i_export *run) {
   p->sites = calloc((size_t)p->site_count + 1, sizeof *p->sites);
   if (!p->sites) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for %u call sites", p->site_count);
   prof_i_pf_put_global_begin(run);
-  return PROF_OK;
+  put_changes(run);
+  put_summary(run);
+  return find_last_thread(run);
 }
 
 static int pftrace_event(prof_i_export *run, prof_i_export_event *event) {
@@ -490,13 +545,14 @@ static int pftrace_flow(prof_i_export *run, prof_i_export_event *event) {
                             .name_bytes = e->name_bytes,
                             .tid = run->thread,
                             .is_end = e->kind == PROF_EVENT_FLOW_END};
+  p->scopes_to_flush = PF_NO_FLUSH;
   if (!prof_i_flows_add(&p->flows, &flow)) run->findings->counts[PROF_I_FINDING_FLOW_TOO_MANY]++;
   return PROF_OK;
 }
 
 static int pftrace_end(prof_i_export *run) {
   const prof_i_pftrace *const p = run->state;
-  pf_put_tail(run);
+  put_flows(run);
   if (!p->pb.has_failed && !p->interned.has_failed) return PROF_OK;
   return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a packet of the trace");
 }
@@ -523,7 +579,7 @@ const prof_i_exporter prof_i_pftrace_exporter = {
     .takes_left_out_memory = true,
     .state_bytes = sizeof(prof_i_pftrace),
     .begin = pftrace_begin,
-    .thread = prof_i_pf_put_thread_begin,
+    .thread = pf_put_thread,
     .event = pftrace_event,
     .counter = pftrace_counter,
     .flow = pftrace_flow,

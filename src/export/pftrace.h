@@ -22,6 +22,10 @@ enum {
   PF_PACKET_TIMESTAMP_CLOCK = 58,
   PF_PACKET_DEFAULTS = 59,
   PF_PACKET_DESCRIPTOR = 60,
+  PF_PACKET_SERVICE_EVENT = 69,
+
+  PF_SERVICE_FLUSHED = 3,
+  PF_SERVICE_BUFFERS_READ = 4,
 
   PF_EVENT_CATEGORY_IIDS = 3,
   PF_EVENT_ANNOTATIONS = 4,
@@ -50,12 +54,13 @@ enum {
 
 /* Of a file of several captures, each adds its base. */
 enum { PF_KEY_COUNT = 256, PF_PROCESS_TRACK = 1, PF_UUID_BASE_SHIFT = 48, PF_FLOW_BASE_SHIFT = 40 };
-enum { PF_PLAIN_EVENT_ROOM = 16 };
+enum { PF_PLAIN_EVENT_ROOM = 16, PF_FLUSH_SCOPES = 32768 };
+#define PF_NO_FLUSH UINT64_MAX
 
 /* A place of the site table, valid if the generation is the thread's. */
 typedef struct prof_i_pf_site {
   uint32_t generation, iid;
-  uint32_t event_bytes;
+  uint64_t event_bytes; /* 64 bits, so that a place has 32 bytes and is found by a shift */
   unsigned char event[PF_PLAIN_EVENT_ROOM]; /* the TrackEvent of a plain scope's begin */
 } prof_i_pf_site;
 
@@ -81,7 +86,9 @@ typedef struct prof_i_pftrace {
   prof_i_pf_key keys[PF_KEY_COUNT];
   uint32_t generation; /* thread index + 1 */
   uint32_t next_iid;
-  uint64_t last_ns; /* of the sequence's clock */
+  uint64_t last_ns;         /* of the sequence's clock */
+  uint64_t scopes_to_flush; /* begins until the next flush mark; PF_NO_FLUSH: no more marks */
+  uint32_t last_thread;     /* with events; the number of threads if none has */
   uint32_t lanes_named;
   prof_i_pf_track *tracks;
   uint32_t track_count, track_room;

@@ -187,6 +187,65 @@ static void mixed_records_are_the_same(void **state) {
   check_both_ways(&c, (prof_i_window){0, 0});
 }
 
+static void put_row(prof_i_head *chunk, uint64_t start, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++)
+    capture_plain(chunk, CAPTURE_START + start + i * 20ull, 10, 1 + i % 9);
+}
+
+static void put_flow(prof_i_head *chunk, uint64_t at, uint64_t is_end) {
+  long_record r;
+  long_begin(&r, PROF_I_KIND_FLOW, CAPTURE_START + at, 0, 0);
+  long_word(&r, 7);
+  long_word(&r, is_end);
+  long_text(&r, "send");
+  long_end(&r, chunk);
+}
+
+static uint32_t count_flush_marks(const char *bytes, size_t count) {
+  static const char mark[] = {'\xaa', 4, 4, 3 << 3, 1, 4 << 3, 1};
+  uint32_t found = 0;
+  for (size_t i = 0; i + sizeof mark <= count; i++)
+    found += memcmp(bytes + i, mark, sizeof mark) == 0;
+  return found;
+}
+
+static void check_flush_marks(capture *c, const prof_i_export_place *place, uint32_t wanted) {
+  prof_trace *const trace = open_capture(c);
+  const prof_i_export_options options = {.with_memory = true, .place = place};
+  size_t count;
+  check_options(trace, options);
+  char *const bytes = export_bytes(trace, &prof_i_pftrace_exporter, options, &count);
+  assert_int_equal(count_flush_marks(bytes, count), wanted);
+  prof_free(bytes);
+  prof_trace_destroy(trace);
+}
+
+/* 70000 scopes are enough for two marks. */
+static void only_the_last_thread_has_flush_marks(void **state) {
+  (void)state;
+  static const prof_i_export_place place = {.start_unix_ns = 1700000000000000000u};
+  capture c;
+  begin_with_many_sites(&c);
+  for (uint32_t thread = 1; thread <= 3; thread++)
+    put_row(capture_chunk(&c, 2 << 20, thread), 1000, 70000);
+  check_flush_marks(&c, NULL, 2);
+  check_flush_marks(&c, &place, 0);
+  capture_end(&c);
+}
+
+static void no_flush_mark_follows_an_arrow(void **state) {
+  (void)state;
+  capture c;
+  begin_with_many_sites(&c);
+  prof_i_head *const chunk = capture_chunk(&c, 2 << 20, 1);
+  put_row(chunk, 1000, 40000);
+  put_flow(chunk, 1000000, 0);
+  put_flow(chunk, 1000001, 1);
+  put_row(chunk, 1000010, 40000);
+  check_flush_marks(&c, NULL, 1);
+  capture_end(&c);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(nested_scopes_are_the_same),
@@ -195,6 +254,8 @@ int main(void) {
       cmocka_unit_test(a_window_is_the_same),
       cmocka_unit_test(many_threads_are_the_same),
       cmocka_unit_test(mixed_records_are_the_same),
+      cmocka_unit_test(only_the_last_thread_has_flush_marks),
+      cmocka_unit_test(no_flush_mark_follows_an_arrow),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

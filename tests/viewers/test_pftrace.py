@@ -87,6 +87,31 @@ def test_perfetto_reads_the_same_out_of_both_formats(traces, engines, tmp_path, 
 
 
 @needs_node
+def test_flush_marks_lose_nothing_although_threads_overlap_in_time(engines, tmp_path):  # noqa: F811
+    scopes = 140_000  # 4 marks on the last thread: the engine imports a part before the end
+    source = tmp_path / "two.json"
+    with open(source, "w", encoding="utf-8") as file:
+        file.write('{"traceEvents":[\n')
+        file.write(
+            ",\n".join(
+                f'{{"ph":"X","name":"s{i % 9}","cat":"c","pid":1,"tid":{tid},"ts":{i},"dur":0.5}}'
+                for tid in (1, 2)
+                for i in range(scopes)
+            )
+        )
+        file.write("\n]}\n")
+    slices, marks = ask(
+        engines,
+        dump(source, tmp_path / "t.pftrace"),
+        "select tid, count(*), sum(slice.dur) from slice join thread_track on track_id = "
+        "thread_track.id join thread using (utid) group by tid order by tid",
+        "select count(*) from metadata where name = 'all_data_source_flushed_ns'",
+    )
+    assert slices == [[1, scopes, scopes * 500], [2, scopes, scopes * 500]]
+    assert marks == [[4]]
+
+
+@needs_node
 def test_compressed_is_one_member_of_the_same_bytes(traces, engines, tmp_path):  # noqa: F811
     capture = traces[0] / "nested.json.prof"
     plain = dump(capture, tmp_path / "t.pftrace").read_bytes()
