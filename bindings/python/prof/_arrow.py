@@ -138,10 +138,21 @@ def _with_dictionaries(pyarrow: Any, batch: Any, texts: Dict[int, Any]) -> Any:
     return pyarrow.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
-def _write_parquet(pyarrow: Any, path: str, read: Callable[[], Any], is_merged: bool) -> int:
-    """The rows of a merged file are read twice. Then all row groups have equal dictionaries, which
-    pyarrow needs to group rows."""
-    texts = _dictionaries(read) if is_merged else {}
+def _with_equal_dictionaries(pyarrow: Any, read: Callable[[], Any]) -> Callable[[], Any]:
+    """For the rows of a merged file, which are read twice. pyarrow groups the rows of a Parquet
+    file only if all row groups have equal dictionaries."""
+    texts = _dictionaries(read)
+
+    def read_again() -> Any:
+        batches = read()
+        return pyarrow.RecordBatchReader.from_batches(
+            batches.schema, (_with_dictionaries(pyarrow, batch, texts) for batch in batches)
+        )
+
+    return read_again
+
+
+def _write_parquet(pyarrow: Any, path: str, read: Callable[[], Any]) -> int:
     batches, rows = read(), 0
     codec = "zstd" if pyarrow.Codec.is_available("zstd") else "snappy"
     times = [f.name for f in batches.schema if f.type == pyarrow.int64()]
@@ -156,7 +167,7 @@ def _write_parquet(pyarrow: Any, path: str, read: Callable[[], Any], is_merged: 
         column_encoding={name: "DELTA_BINARY_PACKED" for name in times},
     ) as writer:
         for batch in batches:
-            writer.write_batch(_with_dictionaries(pyarrow, batch, texts), _GROUP_ROWS)
+            writer.write_batch(batch, _GROUP_ROWS)
             rows += batch.num_rows
     return rows
 
@@ -214,11 +225,12 @@ def write_rows(
     with contextlib.suppress(FileNotFoundError):
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise ValueError(f"{path!r} is no regular file, which the format {format} needs")
+    write_format = _write_parquet if format == "parquet" else _write_arrow
     with replaced(path) as name:
-        if format == "parquet":
-            rows = _write_parquet(pyarrow, name, read, is_merged)
+        if is_merged and format == "parquet":
+            rows = write_format(pyarrow, name, _with_equal_dictionaries(pyarrow, read))
         else:
-            rows = _write_arrow(pyarrow, name, read)
+            rows = write_format(pyarrow, name, read)
         if only is not None and only.passed == 0:
             raise LookupError("no event passed the filter")
     return rows
