@@ -191,8 +191,22 @@ static uint32_t filter_record_flags(const prof_i_filter *filter) {
          (filter->words.device ? PROF_I_FLAG_DEVICE : 0u);
 }
 
+/* The filter's window, in times of a trace that starts at `offset_ns`. */
+static prof_i_time_window window_at(const prof_i_filter *filter, uint64_t offset_ns) {
+  const uint64_t from = filter->from_ns, to = filter->to_ns;
+  return (prof_i_time_window){from > offset_ns ? from - offset_ns : 0, to == UINT64_MAX ? to
+                                                                       : to > offset_ns
+                                                                           ? to - offset_ns
+                                                                           : 0};
+}
+
 int prof_i_trace_filter_init(prof_i_trace_filter *of, const prof_trace *trace,
                              const prof_i_filter *filter) {
+  return prof_i_trace_filter_init_at(of, trace, filter, 0);
+}
+
+int prof_i_trace_filter_init_at(prof_i_trace_filter *of, const prof_trace *trace,
+                                const prof_i_filter *filter, uint64_t offset_ns) {
   memset(of, 0, sizeof *of);
   of->trace = trace;
   of->filter = filter;
@@ -212,7 +226,7 @@ int prof_i_trace_filter_init(prof_i_trace_filter *of, const prof_trace *trace,
   }
   if (!filter) return 0;
   of->min_ns = filter->min_ns;
-  of->window = (prof_i_time_window){filter->from_ns, filter->to_ns};
+  of->window = window_at(filter, offset_ns);
   of->record_flags = filter_record_flags(filter);
   of->has_args = filter->arg_count != 0;
   const int status = filter->has_steps ? find_steps(of) : 0;

@@ -1,5 +1,5 @@
-/* Single scopes of a trace that pass a filter: in the order of time, or those with the most time.
-   Called by the command `prof events`. One thread at a time. */
+/* Single scopes of one or several traces that pass a filter: in the order of time, or those with
+   the most time. Called by the command `prof events`. One thread at a time. */
 #ifndef PROF_ANALYSIS_SINGLE_SCOPES_H
 #define PROF_ANALYSIS_SINGLE_SCOPES_H
 
@@ -23,13 +23,22 @@ typedef struct prof_i_scopes_result {
   bool is_whole;         /* all scopes were read: not by start after the limit */
 } prof_i_scopes_result;
 
-/* Gets ended and open scopes, of the host and of devices, expanded. Non-zero stops. */
-typedef int (*prof_i_scope_visit)(void *user, const prof_event *event);
+/* A trace and its place on the common time line, to which --from and --to apply. */
+typedef struct prof_i_placed_trace {
+  const prof_trace *trace;
+  uint64_t offset_ns; /* of its start */
+} prof_i_placed_trace;
+
+/* Gets ended and open scopes, of the host and of devices, expanded. Times are from the start of the
+   trace with that index. Non-zero stops. */
+typedef int (*prof_i_scope_visit)(void *user, uint32_t trace, const prof_event *event);
 
 /* By start: memory is constant, a part of each thread. Else it is that of `limit` scopes, and all
    scopes are read before the first visit. Equal scopes are in the order of their start, then of
-   their thread. Returns PROF_OK, the visitor's value, or a negative error whose text is set. */
-int prof_i_trace_scopes(const prof_trace *trace, const prof_i_scopes_options *options,
-                        prof_i_scope_visit visit, void *user, prof_i_scopes_result *result_out);
+   their trace and thread. Returns PROF_OK, the visitor's value, or a negative error whose text is
+   set. */
+int prof_i_traces_scopes(const prof_i_placed_trace *traces, uint32_t trace_count,
+                         const prof_i_scopes_options *options, prof_i_scope_visit visit, void *user,
+                         prof_i_scopes_result *result_out);
 
 #endif

@@ -29,6 +29,10 @@ typedef struct prof_i_trace_filter {
 /* filter NULL: takes everything. 0 or PROF_E_NO_MEMORY. */
 int prof_i_trace_filter_init(prof_i_trace_filter *of, const prof_trace *trace,
                              const prof_i_filter *filter);
+
+/* The same of a trace that starts at `offset_ns` of the time line that --from and --to are of. */
+int prof_i_trace_filter_init_at(prof_i_trace_filter *of, const prof_trace *trace,
+                                const prof_i_filter *filter, uint64_t offset_ns);
 void prof_i_trace_filter_fini(prof_i_trace_filter *of);
 
 /* Whether an expanded event passes, apart from its thread, duration and time. */

@@ -30,17 +30,22 @@ static int count_rows(prof_i_chrome *w, const prof_i_export_options *options) {
   if (options->with_stacks && !prof_i_call_stacks_init(&w->call_stacks, w->trace, 0, false))
     return prof_i_fail(PROF_E_NO_MEMORY, "no memory for the stacks of %u call sites",
                        prof_i_trace_site_count(w->trace));
-  if (prof_i_python_ids_init(&w->python_ids, w->trace, thread_count, w->window) != PROF_OK)
+  if (prof_i_python_ids_init(&w->python_ids, w->trace, thread_count, w->window,
+                             w->shared ? w->shared->python_count : 0) != PROF_OK)
     return prof_i_fail(PROF_E_NO_MEMORY,
                        "no memory to number the calls of functions, of %u threads", thread_count);
-  if (prof_i_event_numbers_init(&w->numbers, w->trace, thread_count, w->window, w->with_memory) !=
-      PROF_OK)
+  if (prof_i_event_numbers_init(&w->numbers, w->trace, thread_count, w->window, w->with_memory,
+                                w->shared ? w->shared->number_next : 0) != PROF_OK)
     return prof_i_fail(PROF_E_NO_MEMORY, "no memory to number the rows of %u threads",
                        thread_count);
   return PROF_OK;
 }
 
-void prof_i_chrome_use(prof_i_chrome *w, prof_i_export *run, prof_i_sink *sink) {
+void prof_i_chrome_use(prof_i_chrome *w, prof_i_export *run, prof_i_sink *sink,
+                       prof_i_chrome_shared *shared) {
+  w->run = run;
+  w->place = run->options->place;
+  w->shared = shared;
   w->trace = run->trace;
   w->sink = sink;
   w->info = run->info;
@@ -48,13 +53,19 @@ void prof_i_chrome_use(prof_i_chrome *w, prof_i_export *run, prof_i_sink *sink) 
   w->event = &run->event;
   copy_options(w, run->options);
   w->filtered = run->options->filter ? run->options->filtered : NULL;
-  w->base_ns = w->info.start_unix_ns / base_step_ns * base_step_ns;
+  /* All captures of a file have the base of its first moment. */
+  const uint64_t first_ns = w->info.start_unix_ns - (w->place ? w->place->offset_ns : 0);
+  w->base_ns = first_ns / base_step_ns * base_step_ns;
   w->epoch_ns = w->info.start_unix_ns - w->base_ns;
+}
+
+static prof_i_chrome_shared *shared_of(const prof_i_export *run) {
+  return run->options->place ? run->options->place->shared : NULL;
 }
 
 static int chrome_begin(prof_i_export *run) {
   prof_i_chrome *const w = run->state;
-  prof_i_chrome_use(w, run, run->sink);
+  prof_i_chrome_use(w, run, run->sink, shared_of(run));
   prof_i_chrome_fill_short_us(w);
   prof_i_self_check_init(&w->check, w->info.duration_ns);
   prof_i_flows_init(&w->flows);
@@ -65,7 +76,7 @@ static int chrome_begin(prof_i_export *run) {
   if (status == PROF_OK) status = count_rows(w, run->options);
   if (status != PROF_OK) return status;
   /* Ids of operators and ranges are by their begins, from 1 on, as Kineto's. Others follow. */
-  w->external_id = w->numbers.operator_count;
+  w->external_id = w->numbers.operators_end;
   prof_i_chrome_put_head(w);
   return PROF_OK;
 }
@@ -116,8 +127,17 @@ static int chrome_end(prof_i_export *run) {
   if (w->selection) count_forwards(run);
   prof_i_chrome_put_tail(w);
   *run->findings = w->check.findings;
-  return PROF_OK;
+  if (!w->shared) return PROF_OK;
+  w->shared->python_count += w->python_ids.call_count;
+  w->shared->number_next = w->external_id > w->numbers.end ? w->external_id : w->numbers.end;
+  return w->shared->accounts.status;
 }
+
+void prof_i_chrome_shared_fini(prof_i_chrome_shared *shared) {
+  if (shared->accounts.buffer) prof_i_sink_abandon(&shared->accounts);
+}
+
+static void destroy_shared(void *shared) { prof_i_chrome_shared_fini(shared); }
 
 static void chrome_destroy(prof_i_export *run) {
   prof_i_chrome *const w = run->state;
@@ -138,12 +158,15 @@ const prof_i_exporter prof_i_chrome_exporter = {
     .format = PROF_FORMAT_CHROME,
     .suffixes = {".json", ".json.gz"},
     .abilities = PROF_I_EXPORT_CUT | PROF_I_EXPORT_TEXT | PROF_I_EXPORT_METADATA |
-                 PROF_I_EXPORT_STACKS | PROF_I_EXPORT_MARKS | PROF_I_EXPORT_NO_MEMORY,
+                 PROF_I_EXPORT_STACKS | PROF_I_EXPORT_MARKS | PROF_I_EXPORT_NO_MEMORY |
+                 PROF_I_EXPORT_MERGED,
     .order = PROF_I_ORDER_WALKED,
     .event_kinds = PROF_I_KIND(SCOPE) | PROF_I_KIND(OPEN) | PROF_I_KIND(STEP) |
                    PROF_I_KIND(INSTANT) | PROF_I_KIND(MEMORY),
     .takes_left_out = true,
     .state_bytes = sizeof(prof_i_chrome),
+    .shared_bytes = sizeof(prof_i_chrome_shared),
+    .destroy_shared = destroy_shared,
     .begin = chrome_begin,
     .thread = chrome_begin_thread,
     .event = prof_i_chrome_put_event,

@@ -84,7 +84,18 @@ typedef struct prof_i_correlation {
   bool has_arrow;       /* the device's side is written, and the filter takes the launch */
 } prof_i_correlation;
 
+/* What the captures of a merged file share. Numbers continue from capture to capture. */
+typedef struct prof_i_chrome_shared {
+  prof_i_sink accounts; /* in memory: the member "prof" of each capture */
+  uint64_t arrow_count;
+  uint64_t number_next; /* of External id and Ev Idx */
+  uint64_t python_count;
+} prof_i_chrome_shared;
+
 typedef struct prof_i_chrome {
+  const prof_i_export *run;
+  const prof_i_export_place *place; /* NULL: the capture is alone in the file */
+  prof_i_chrome_shared *shared;     /* NULL: the same */
   const prof_trace *trace;
   prof_i_sink *sink;
   prof_i_window window;
@@ -159,8 +170,16 @@ static inline char *prof_i_chrome_append(char *to, const char *text) {
   return to + bytes;
 }
 
-/* chrome.c: prepares a state of zeros to write parts of the run's trace into the sink. */
-void prof_i_chrome_use(prof_i_chrome *w, prof_i_export *run, prof_i_sink *sink);
+/* chrome.c: prepares a state of zeros to write parts of the run's trace into the sink. shared: NULL
+   if the capture is alone in the file. */
+void prof_i_chrome_use(prof_i_chrome *w, prof_i_export *run, prof_i_sink *sink,
+                       prof_i_chrome_shared *shared);
+void prof_i_chrome_shared_fini(prof_i_chrome_shared *shared);
+
+/* The kernel's number of the main thread, which is its process's own number. */
+static inline uint64_t prof_i_chrome_main_tid(const prof_i_chrome *w) {
+  return w->info.pid - (w->place ? w->place->pid_offset : 0);
+}
 
 /* chrome_meta.c: the thread or the process becomes the current track. */
 void prof_i_chrome_select_thread(prof_i_chrome *w, uint32_t index);

@@ -37,13 +37,14 @@ static bool name_is_written(const prof_i_chrome *w, prof_device device, uint64_t
 /* Its process, before the first that stands on it. Of more devices than are kept some are named
    again, which changes nothing. */
 static void name_device(prof_i_chrome *w, prof_device device) {
-  char name[PROF_I_DEVICE_NAME_BYTES];
-  const uint64_t pid = prof_i_tids_device_pid(device);
+  char name[PROF_I_DEVICE_NAME_BYTES], labelled[PROF_I_DEVICE_NAME_BYTES + 160];
+  const uint64_t pid = prof_i_export_device_pid(w->run, device);
   for (uint32_t i = 0; i < w->named_count; i++)
     if (w->named_pids[i] == pid) return;
   if (w->named_count < PROF_I_NAMED_DEVICES) w->named_pids[w->named_count++] = pid;
   prof_i_device_name(device, name);
-  prof_i_chrome_put_process(w, pid, name, "GPU");
+  snprintf(labelled, sizeof labelled, "%s: %s", w->place ? w->place->label : "", name);
+  prof_i_chrome_put_process(w, pid, w->place ? labelled : name, "GPU");
 }
 
 void prof_i_chrome_name_devices(prof_i_chrome *w) {
@@ -60,8 +61,8 @@ void prof_i_chrome_name_devices(prof_i_chrome *w) {
   for (uint32_t i = 0; prof_i_trace_track(w->trace, i, &device, &handle, &name) != 0; i++) {
     if (name_is_written(w, device, handle)) continue;
     name_device(w, device);
-    prof_i_chrome_put_thread(w, prof_i_tids_device_pid(device), UNUSED_TID_FIRST + i, name,
-                             UNUSED_TID_FIRST + i);
+    prof_i_chrome_put_thread(w, prof_i_export_device_pid(w->run, device), UNUSED_TID_FIRST + i,
+                             name, UNUSED_TID_FIRST + i);
   }
 }
 
@@ -82,7 +83,7 @@ void prof_i_chrome_put_value_time(prof_i_chrome *w, prof_device device, uint64_t
     return;
   }
   prof_i_sink_text(w->sink, "\",\"pid\":");
-  prof_i_sink_u64(w->sink, prof_i_tids_device_pid(device));
+  prof_i_sink_u64(w->sink, prof_i_export_device_pid(w->run, device));
   prof_i_sink_text(w->sink, ",\"tid\":0,\"ts\":");
   prof_i_chrome_put_time(w, ns);
 }

@@ -76,17 +76,19 @@ static uint64_t put_forwards(prof_i_chrome *w, uint64_t first_number) {
    number is new, for Perfetto refuses an id that comes again; both ends get the name that the
    beginning had, for it goes by that as well. */
 void prof_i_chrome_put_flows(prof_i_chrome *w) {
+  const uint64_t first = w->shared ? w->shared->arrow_count + 1 : 1;
   size_t outside, alone;
   prof_i_flows_match(&w->flows, &outside, &alone);
   w->check.findings.counts[PROF_I_FINDING_FLOW_OUTSIDE] = outside;
   w->check.findings.counts[PROF_I_FINDING_FLOW_ALONE] = alone;
   for (size_t i = 0; i < w->flows.count && w->sink->status == PROF_OK; i++) {
     const prof_i_flow *const begin = &w->flows.items[i & ~(size_t)1];
-    put_flow(w, &w->flows.items[i], i / 2 + 1,
+    put_flow(w, &w->flows.items[i], first + i / 2,
              prof_i_text_or((prof_i_text){begin->name, begin->name_bytes}, "flow"));
   }
   uint64_t arrows = w->flows.count / 2;
-  arrows += prof_i_chrome_put_arrows(w, arrows + 1);
-  arrows += put_forwards(w, arrows + 1);
+  arrows += prof_i_chrome_put_arrows(w, first + arrows);
+  arrows += put_forwards(w, first + arrows);
   w->written.flow_count = 2 * arrows;
+  if (w->shared) w->shared->arrow_count += arrows;
 }

@@ -37,7 +37,7 @@ void prof_i_chrome_select_thread(prof_i_chrome *w, uint32_t index) {
 }
 
 void prof_i_chrome_select_process(prof_i_chrome *w) {
-  w->ids = (prof_i_tids){.first = w->info.pid, .step = 1, .pid = w->info.pid};
+  w->ids = (prof_i_tids){.first = prof_i_chrome_main_tid(w), .step = 1, .pid = w->info.pid};
   prof_i_chrome_set_track(w, 0);
 }
 
@@ -216,16 +216,16 @@ static void put_distributed(prof_i_chrome *w) {
   head_put(w, w->info.rank < 0 ? ", \"is_rank_known\": false},\n" : "},\n");
 }
 
-void prof_i_chrome_put_head(prof_i_chrome *w) {
+static void put_file_head(prof_i_chrome *w) {
   head_put(w, "{\n");
   if (begin_prof_object(w, "schemaVersion")) head_put(w, "1,\n");
   if (begin_prof_object(w, "deviceProperties")) head_put(w, "[],\n");
-  if (begin_prof_object(w, "distributedInfo")) put_distributed(w);
+  if (!w->place && begin_prof_object(w, "distributedInfo")) put_distributed(w);
   /* "ns": with Kineto's usual "ms", chrome://tracing rounds to whole microseconds before it nests,
      and loses arrows in short scopes. */
   if (begin_prof_object(w, "displayTimeUnit")) head_put(w, "\"ns\",\n");
   prof_i_metadata_put(&w->metadata, w->sink);
-  if (w->info.host[0] && begin_prof_object(w, "host_name")) {
+  if (w->info.host[0] && !w->place && begin_prof_object(w, "host_name")) {
     prof_i_sink_string(w->sink, w->info.host, strlen(w->info.host));
     head_put(w, ",\n");
   }
@@ -234,8 +234,21 @@ void prof_i_chrome_put_head(prof_i_chrome *w) {
     head_put(w, ",\n");
   }
   head_put(w, "\"traceEvents\": [\n");
-  prof_i_chrome_put_process(w, w->info.pid, w->info.process_name, "CPU");
+}
+
+/* In a merged file, the name says which capture the process is of. */
+static void put_own_process(prof_i_chrome *w) {
+  char labelled[sizeof w->info.process_name + 160];
+  const bool is_labelled = w->place && w->place->is_process_labelled;
+  snprintf(labelled, sizeof labelled, "%s%s%s", is_labelled ? w->place->label : "",
+           is_labelled && w->info.process_name[0] ? ": " : "", w->info.process_name);
+  prof_i_chrome_put_process(w, w->info.pid, labelled, "CPU");
   if (w->info.pid && has_other_processes(w)) put_numbered_process(w, w->info.pid, w->info.pid);
+}
+
+void prof_i_chrome_put_head(prof_i_chrome *w) {
+  if (prof_i_export_is_first(w->run)) put_file_head(w);
+  put_own_process(w);
   prof_i_chrome_name_devices(w);
   for (uint32_t i = 0; i < w->info.thread_count && w->sink->status == PROF_OK; i++) {
     put_other_process(w, i);
@@ -396,7 +409,7 @@ static void put_change_marks(prof_i_chrome *w) {
                 : change.kind == PROF_CHANGE_MUTED ? "\"prof: site muted\""
                                                    : "\"prof: site heard again\"");
     prof_i_sink_key_u64(w->sink, "pid", w->info.pid);
-    prof_i_sink_key_u64(w->sink, "tid", w->info.pid);
+    prof_i_sink_key_u64(w->sink, "tid", prof_i_chrome_main_tid(w));
     head_put(w, ",\"ts\":");
     prof_i_chrome_put_time(w, change.at_ns);
     head_put(w, ",\"args\":{\"change\":");
@@ -441,7 +454,7 @@ static void put_self_summary(prof_i_chrome *w) {
   head_put(w, "{\"ph\":\"i\",\"s\":\"p\",\"cat\":\"prof\",");
   put_summary_name(w, has_silent, has_late);
   prof_i_sink_key_u64(w->sink, "pid", w->info.pid);
-  prof_i_sink_key_u64(w->sink, "tid", w->info.pid);
+  prof_i_sink_key_u64(w->sink, "tid", prof_i_chrome_main_tid(w));
   head_put(w, ",\"ts\":");
   prof_i_chrome_put_time(w, w->window.from_ns);
   head_put(w, ",\"args\":{\"version\":\"");
@@ -481,11 +494,9 @@ static void put_self_summary(prof_i_chrome *w) {
   head_put(w, "}}");
 }
 
-void prof_i_chrome_put_tail(prof_i_chrome *w) {
-  put_change_marks(w);
-  put_self_summary(w);
-  if (w->with_marks) put_window_marks(w);
-  head_put(w, "\n],\n\"prof\": {\"version\":\"");
+/* The members of "prof", without the braces. */
+static void put_account(prof_i_chrome *w) {
+  head_put(w, "\"version\":\"");
   head_put(w, prof_version());
   head_put(w, "\"");
   put_capture(w);
@@ -503,5 +514,44 @@ void prof_i_chrome_put_tail(prof_i_chrome *w) {
   }
   put_threads(w);
   put_sites(w);
-  head_put(w, "}\n}\n");
+}
+
+/* Of a capture in a merged file: kept for the file's end. */
+static void keep_account(prof_i_chrome *w) {
+  prof_i_sink *const sink = w->sink, *const accounts = &w->shared->accounts;
+  if (!accounts->buffer && prof_i_sink_open_memory(accounts, SIZE_MAX) != PROF_OK) return;
+  w->sink = accounts;
+  head_put(w, w->place->number == 0 ? "{\"process\":" : ",\n{\"process\":");
+  prof_i_sink_string(accounts, w->place->label, strlen(w->place->label));
+  prof_i_sink_key_u64(accounts, "pid", w->info.pid);
+  head_put(w, ",");
+  put_account(w);
+  head_put(w, "}");
+  w->sink = sink;
+}
+
+static void put_file_tail(prof_i_chrome *w) {
+  const prof_i_sink *const accounts = &w->shared->accounts;
+  head_put(w, "\n],\n\"prof\": {\"version\":\"");
+  head_put(w, prof_version());
+  head_put(w, "\",\n\"captures\":[\n");
+  prof_i_sink_bytes(w->sink, accounts->buffer, (size_t)(accounts->next - accounts->buffer));
+  head_put(w, "]}\n}\n");
+}
+
+void prof_i_chrome_put_tail(prof_i_chrome *w) {
+  put_change_marks(w);
+  put_self_summary(w);
+  if (w->with_marks) put_window_marks(w);
+  if (!w->place) {
+    head_put(w, "\n],\n\"prof\": {");
+    put_account(w);
+    head_put(w, "}\n}\n");
+    return;
+  }
+  keep_account(w);
+  if (w->place->is_last)
+    put_file_tail(w);
+  else
+    head_put(w, ",\n");
 }

@@ -1,6 +1,6 @@
 /* CSV as RFC 4180 has it: a head, then a line for each scope, step, instant and counter value, by
-   thread and time. Texts are in quotes, and are valid UTF-8. Times are ns from the capture's
-   start. */
+   thread and time. Texts are in quotes, and are valid UTF-8. Times are ns from the capture's start.
+   A merged file has one more column, the process. */
 #include <math.h>
 #include <stdio.h>
 
@@ -32,8 +32,10 @@ static const char *csv_kind(const prof_event *event) {
 }
 
 static int csv_begin(prof_i_export *run) {
-  prof_i_sink_text(
-      run->sink, "kind,pid,tid,thread,start_ns,duration_ns,self_ns,depth,value,category,name\r\n");
+  if (!prof_i_export_is_first(run)) return PROF_OK;
+  prof_i_sink_text(run->sink,
+                   "kind,pid,tid,thread,start_ns,duration_ns,self_ns,depth,value,category,name");
+  prof_i_sink_text(run->sink, run->options->place ? ",process\r\n" : "\r\n");
   return PROF_OK;
 }
 
@@ -57,7 +59,7 @@ static int csv_event(prof_i_export *run, prof_i_export_event *event) {
   csv_put_number(sink, w->tid);
   prof_i_sink_csv(sink, w->thread_name, strlen(w->thread_name));
   prof_i_sink_bytes(sink, ",", 1);
-  csv_put_number(sink, event->start_ns);
+  csv_put_number(sink, prof_i_export_ns(run, event->start_ns));
   csv_put_number(sink, event->phase == PROF_I_PHASE_BEGIN ? event->end_ns - event->start_ns : 0);
   csv_put_number(sink, is_scope ? e->self_ns : 0);
   csv_put_number(sink, e->depth);
@@ -67,6 +69,10 @@ static int csv_event(prof_i_export *run, prof_i_export_event *event) {
   prof_i_sink_csv(sink, event->category.data, (size_t)event->category.bytes);
   prof_i_sink_bytes(sink, ",", 1);
   prof_i_sink_csv(sink, event->name.data, (size_t)event->name.bytes);
+  if (run->options->place) {
+    prof_i_sink_bytes(sink, ",", 1);
+    prof_i_sink_csv(sink, run->options->place->label, strlen(run->options->place->label));
+  }
   prof_i_sink_bytes(sink, "\r\n", 2);
   return PROF_OK;
 }
@@ -74,7 +80,7 @@ static int csv_event(prof_i_export *run, prof_i_export_event *event) {
 const prof_i_exporter prof_i_csv_exporter = {.name = "csv",
                                              .format = PROF_FORMAT_CSV,
                                              .suffixes = {".csv", ".csv.gz"},
-                                             .abilities = PROF_I_EXPORT_CUT,
+                                             .abilities = PROF_I_EXPORT_CUT | PROF_I_EXPORT_MERGED,
                                              .order = PROF_I_ORDER_TIME,
                                              .event_kinds = PROF_I_KIND(SCOPE) | PROF_I_KIND(OPEN) |
                                                             PROF_I_KIND(STEP) |

@@ -282,13 +282,27 @@ static int init_filter(prof_i_export *run) {
   return prof_i_fail(PROF_E_NO_MEMORY, "no memory for the filter of '%s'", run->info.process_name);
 }
 
+/* Moves the capture to its place in a merged file. */
+static void take_place(prof_i_export *run, const prof_i_export_place *place) {
+  run->info.start_unix_ns = place->start_unix_ns;
+  run->info.start_ns = place->start_ns;
+  run->info.pid += (uint32_t)place->pid_offset;
+  for (uint32_t i = 0; i < run->info.thread_count; i++) {
+    prof_trace_thread thread = {.size = sizeof thread};
+    if (!run->tids[i].is_stream)
+      run->tids[i].pid += place->pid_offset;
+    else if (prof_trace_thread_get(run->trace, i, &thread) == PROF_OK)
+      run->tids[i].pid = prof_i_export_device_pid(run, thread.device);
+  }
+}
+
 static int run_exporter(prof_i_export *run) {
   const prof_i_exporter *const exporter = run->exporter;
   run->info.size = sizeof run->info;
   int status = prof_trace_info_get(run->trace, &run->info);
-  if (run->options->place) run->info.start_unix_ns = run->options->place->start_unix_ns;
   if (status == PROF_OK)
     status = prof_i_tids_create(run->trace, run->info.thread_count, &run->tids);
+  if (status == PROF_OK && run->options->place) take_place(run, run->options->place);
   if (status == PROF_OK && run->options->filter) status = init_filter(run);
   if (status == PROF_OK && exporter->begin) status = exporter->begin(run);
   if (status == PROF_OK)

@@ -38,6 +38,8 @@ static const prof_i_exporter *exporter_by_format(uint32_t format) {
   return NULL;
 }
 
+const prof_i_exporter *prof_i_exporter_of(uint32_t format) { return exporter_by_format(format); }
+
 const char *const *prof_i_export_suffixes(uint32_t format) {
   return exporter_by_format(format)->suffixes;
 }

@@ -102,7 +102,7 @@ typedef struct event_counter {
   prof_i_thread_numbers *thread;
   prof_i_window window;
   uint64_t change_count;
-  uint64_t operator_count; /* of the threads before */
+  uint64_t operators_end; /* of the threads before */
 } event_counter;
 
 static bool text_equals(prof_i_text text, const char *word) {
@@ -223,33 +223,35 @@ static int count_thread_events(event_counter *c, uint32_t thread) {
   c->thread = &c->numbers->threads[thread];
   const int status = prof_i_walker_run(walker);
   prof_i_walker_destroy(walker);
-  call_owners_end_thread(&c->numbers->owners, c->operator_count + 1, c->thread->operators_left);
-  c->operator_count += c->thread->operators_left;
+  call_owners_end_thread(&c->numbers->owners, c->operators_end + 1, c->thread->operators_left);
+  c->operators_end += c->thread->operators_left;
   return status;
 }
 
 int prof_i_event_numbers_init(prof_i_event_numbers *numbers, const prof_trace *trace,
-                              uint32_t thread_count, prof_i_window window, bool with_memory) {
-  event_counter c = {.numbers = numbers, .window = window};
+                              uint32_t thread_count, prof_i_window window, bool with_memory,
+                              uint64_t first) {
+  event_counter c = {.numbers = numbers, .window = window, .operators_end = first};
   int status = PROF_OK;
-  *numbers = (prof_i_event_numbers){.trace = trace};
+  *numbers = (prof_i_event_numbers){.trace = trace, .operators_end = first, .end = first};
   if (!find_kinds(numbers, thread_count)) return PROF_E_NO_MEMORY;
   if (!numbers->kinds || thread_count == 0) return PROF_OK;
   numbers->threads = calloc(thread_count, sizeof *numbers->threads);
   if (!numbers->threads) return PROF_E_NO_MEMORY;
   for (uint32_t i = 0; i < thread_count && status == PROF_OK; i++)
     status = count_thread_events(&c, i);
-  uint64_t next = 0;
+  uint64_t next = first;
   for (uint32_t i = 0; i < thread_count; i++) {
     numbers->threads[i].operator_first = next;
     next += numbers->threads[i].operators_left;
   }
-  numbers->operator_count = numbers->memory_next = next;
+  numbers->operators_end = numbers->memory_next = next;
   if (with_memory) next += c.change_count;
   for (uint32_t i = 0; i < thread_count; i++) {
     numbers->threads[i].function_first = next;
     next += numbers->threads[i].functions_left;
   }
+  numbers->end = next;
   return status;
 }
 

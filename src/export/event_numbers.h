@@ -73,15 +73,17 @@ typedef struct prof_i_event_numbers {
   const prof_trace *trace;
   uint8_t *kinds;                 /* prof_i_number_kind by site; NULL: the trace has no operators */
   prof_i_thread_numbers *threads; /* by number */
-  uint64_t operator_count;        /* of all threads */
+  uint64_t operators_end;         /* behind those of all threads' operators */
+  uint64_t end;                   /* behind all numbers */
   uint64_t memory_next;           /* of the next change of memory */
   prof_i_call_owners owners;
 } prof_i_event_numbers;
 
-/* Counts what is in the window; changes of memory where with_memory. PROF_OK or
-   PROF_E_NO_MEMORY. */
+/* Counts what is in the window; changes of memory where with_memory. first: the first number.
+   PROF_OK or PROF_E_NO_MEMORY. */
 int prof_i_event_numbers_init(prof_i_event_numbers *numbers, const prof_trace *trace,
-                              uint32_t thread_count, prof_i_window window, bool with_memory);
+                              uint32_t thread_count, prof_i_window window, bool with_memory,
+                              uint64_t first);
 void prof_i_event_numbers_fini(prof_i_event_numbers *numbers);
 
 /* Of a scope, an open scope or a step of the host's. */

@@ -7,12 +7,21 @@
 #include "../base/text.h"
 #include "chrome.h"
 
-int prof_i_event_text_init(prof_i_event_text *t, prof_i_export *run) {
+static int begin_merged(prof_i_merged_texts *merged) {
+  merged->chrome = calloc(1, sizeof *merged->chrome);
+  if (!merged->chrome) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for the texts of events");
+  int status = prof_i_sink_open_memory(&merged->heads, SIZE_MAX);
+  if (status == PROF_OK) status = prof_i_sink_open_memory(&merged->tails, SIZE_MAX);
+  return status;
+}
+
+int prof_i_event_text_init(prof_i_event_text *t, prof_i_export *run, prof_i_merged_texts *merged) {
   prof_i_chrome *const w = t->chrome = calloc(1, sizeof *w);
   if (!w) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for the texts of events");
-  const int status = prof_i_sink_open_memory(&t->sink, SIZE_MAX);
+  int status = prof_i_sink_open_memory(&t->sink, SIZE_MAX);
+  if (status == PROF_OK && merged && !merged->chrome) status = begin_merged(merged);
   if (status != PROF_OK) return status;
-  prof_i_chrome_use(w, run, &t->sink);
+  prof_i_chrome_use(w, run, &t->sink, merged ? merged->chrome : NULL);
   return PROF_OK;
 }
 
@@ -100,6 +109,42 @@ prof_i_text prof_i_event_text_tail(prof_i_event_text *t, const prof_i_event_coun
   begin_text(t);
   prof_i_chrome_put_tail(t->chrome);
   return end_text(t);
+}
+
+/* ---- merged files ---- */
+
+static void add_text(prof_i_sink *to, prof_i_event_text *t, prof_i_text text) {
+  prof_i_sink_bytes(to, text.data, (size_t)text.bytes);
+  if (t->status == PROF_OK) t->status = to->status;
+}
+
+void prof_i_merged_texts_add_head(prof_i_merged_texts *merged, prof_i_event_text *t) {
+  add_text(&merged->heads, t, prof_i_event_text_head(t));
+}
+
+void prof_i_merged_texts_add_tail(prof_i_merged_texts *merged, prof_i_event_text *t,
+                                  const prof_i_event_counts *counts,
+                                  const prof_i_findings *findings) {
+  add_text(&merged->tails, t, prof_i_event_text_tail(t, counts, findings));
+}
+
+static prof_i_text text_of(const prof_i_sink *sink) {
+  return (prof_i_text){sink->buffer, (uint64_t)(sink->next - sink->buffer)};
+}
+
+prof_i_text prof_i_merged_head(const prof_i_merged_texts *merged) {
+  return text_of(&merged->heads);
+}
+
+prof_i_text prof_i_merged_tail(const prof_i_merged_texts *merged) {
+  return text_of(&merged->tails);
+}
+
+void prof_i_merged_texts_fini(prof_i_merged_texts *merged) {
+  if (merged->heads.buffer) prof_i_sink_abandon(&merged->heads);
+  if (merged->tails.buffer) prof_i_sink_abandon(&merged->tails);
+  if (merged->chrome) prof_i_chrome_shared_fini(merged->chrome);
+  free(merged->chrome);
 }
 
 uint64_t prof_i_event_text_epoch_ns(const prof_i_event_text *t) { return t->chrome->epoch_ns; }

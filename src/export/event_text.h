@@ -7,6 +7,7 @@
 #include "exporter.h"
 
 struct prof_i_chrome;
+struct prof_i_chrome_shared;
 
 typedef struct prof_i_event_text {
   struct prof_i_chrome *chrome;
@@ -14,8 +15,16 @@ typedef struct prof_i_event_text {
   int status;       /* the first failure */
 } prof_i_event_text;
 
-/* PROF_OK or PROF_E_NO_MEMORY, with its text. Call fini also after a failure. */
-int prof_i_event_text_init(prof_i_event_text *texts, prof_i_export *run);
+/* The heads and tails of the captures of a merged file, which shares them. Begins as zeros. */
+typedef struct prof_i_merged_texts {
+  struct prof_i_chrome_shared *chrome;
+  prof_i_sink heads, tails; /* in memory */
+} prof_i_merged_texts;
+
+/* merged: NULL if the capture is alone in the file. PROF_OK or PROF_E_NO_MEMORY, with its text.
+   Call fini also after a failure. */
+int prof_i_event_text_init(prof_i_event_text *texts, prof_i_export *run,
+                           prof_i_merged_texts *merged);
 void prof_i_event_text_fini(prof_i_event_text *texts);
 
 /* The arguments of run->event. Changes the event. Empty: it has none. */
@@ -38,6 +47,18 @@ typedef struct prof_i_event_counts {
 prof_i_text prof_i_event_text_head(prof_i_event_text *texts);
 prof_i_text prof_i_event_text_tail(prof_i_event_text *texts, const prof_i_event_counts *counts,
                                    const prof_i_findings *findings);
+
+/* ---- merged files ---- */
+
+/* Add the capture's head and tail. A failure becomes the status of `texts`. */
+void prof_i_merged_texts_add_head(prof_i_merged_texts *merged, prof_i_event_text *texts);
+void prof_i_merged_texts_add_tail(prof_i_merged_texts *merged, prof_i_event_text *texts,
+                                  const prof_i_event_counts *counts,
+                                  const prof_i_findings *findings);
+/* All of them. Valid until the next call. */
+prof_i_text prof_i_merged_head(const prof_i_merged_texts *merged);
+prof_i_text prof_i_merged_tail(const prof_i_merged_texts *merged);
+void prof_i_merged_texts_fini(prof_i_merged_texts *merged);
 
 /* The time of the capture's start, in ns after the base of Chrome JSON's times. */
 uint64_t prof_i_event_text_epoch_ns(const prof_i_event_text *texts);

@@ -47,12 +47,18 @@ typedef struct prof_i_stack_folders {
 
 /* A capture's place in a file of several captures: merge.h. */
 typedef struct prof_i_export_place {
-  uint32_t number;         /* of the capture, from 0 */
+  uint32_t number; /* of the capture, from 0 */
+  bool is_last;
   uint32_t first_sequence; /* as many sequences of packets came before */
-  uint64_t start_unix_ns;  /* in place of the capture's own */
-  uint64_t pid_offset;     /* to add, where another capture has the same number */
-  const char *label;       /* of its devices: "rank 3" */
+  /* In place of the capture's own: its start as Unix time, and by CLOCK_MONOTONIC of the first
+     capture's host. */
+  uint64_t start_unix_ns, start_ns;
+  uint64_t offset_ns;   /* of the capture's start, from the start of the time line */
+  uint64_t duration_ns; /* of the time line */
+  uint64_t pid_offset;  /* to add, where another capture has the same number */
+  const char *label;    /* of its devices: "rank 3" */
   bool is_process_labelled;
+  void *shared; /* of exporter->shared_bytes, zero at first: what all captures of the file share */
 } prof_i_export_place;
 
 /* prof_dump_options, checked. */
@@ -73,7 +79,8 @@ typedef enum prof_i_export_ability {
   PROF_I_EXPORT_METADATA = 4u,
   PROF_I_EXPORT_STACKS = 8u,
   PROF_I_EXPORT_MARKS = 16u,
-  PROF_I_EXPORT_NO_MEMORY = 32u
+  PROF_I_EXPORT_NO_MEMORY = 32u,
+  PROF_I_EXPORT_MERGED = 64u /* several captures in one file */
 } prof_i_export_ability;
 
 /* In both orders, a thread's events come together. */
@@ -130,6 +137,7 @@ typedef struct prof_i_export {
   const prof_i_export_options *options;
   prof_i_sink *sink;
   prof_i_findings *findings; /* the exporter adds; the driver adds PROF_I_FINDING_CROWDED */
+  /* In a merged file, numbers of processes and the start are those of the file. */
   prof_trace_info info;
   prof_i_tids *tids;          /* rows of each thread, for viewers */
   uint32_t thread;            /* of the event */
@@ -163,6 +171,7 @@ struct prof_i_exporter {
      is not part of the outer scope's self time. */
   bool has_self_times;
   size_t state_bytes;
+  size_t shared_bytes; /* prof_i_export_place.shared */
 
   int (*begin)(prof_i_export *run); /* before the first thread */
   /* Before a thread's events, also if it has none. */
@@ -173,6 +182,8 @@ struct prof_i_exporter {
   int (*end)(prof_i_export *run); /* after the last thread, unless something failed */
   /* Frees what the state has, also after a failure. */
   void (*destroy)(prof_i_export *run);
+  /* Frees what the captures of a merged file share, also after a failure. */
+  void (*destroy_shared)(void *shared);
 
   /* A fast path of PROF_I_ORDER_WALKED. It writes spans from the first on, skips those outside of
      the window, and returns how many it has done with. The driver sends the next span through the
@@ -212,6 +223,28 @@ int prof_i_export_run(const prof_i_exporter *exporter, const prof_trace *trace,
 /* dump.c: the longest suffix of `path` that selects a format, inside of `path`. NULL: no format has
    it. format_out may be NULL. */
 const char *prof_i_export_suffix_of(const char *path, uint32_t *format_out);
+
+/* Whether the run writes the begin of the file, and its end. */
+static inline bool prof_i_export_is_first(const prof_i_export *run) {
+  return !run->options->place || run->options->place->number == 0;
+}
+static inline bool prof_i_export_is_last(const prof_i_export *run) {
+  return !run->options->place || run->options->place->is_last;
+}
+
+/* A moment of the capture, from the start of the file's time line. */
+static inline uint64_t prof_i_export_ns(const prof_i_export *run, uint64_t ns) {
+  return run->options->place ? run->options->place->offset_ns + ns : ns;
+}
+
+/* The number of a device's process. In a merged file, each capture has devices of its own. */
+static inline uint64_t prof_i_export_device_pid(const prof_i_export *run, prof_device device) {
+  return run->options->place ? prof_i_tids_merged_pid(run->options->place->number, device)
+                             : prof_i_tids_device_pid(device);
+}
+
+/* dump.c: the exporter of a known format. */
+const prof_i_exporter *prof_i_exporter_of(uint32_t format);
 
 /* dump.c: the suffixes of a known format. NULL follows the last one. */
 const char *const *prof_i_export_suffixes(uint32_t format);

@@ -1,5 +1,5 @@
 /* Folded stacks, as flamegraph.pl reads them: "thread;outer;inner 1234", a line for each call path
-   with its own time in ns (path_tree.h). */
+   with its own time in ns (path_tree.h). In a merged file, the process is the first frame. */
 #include <stdlib.h>
 
 #include "../base/log.h"
@@ -9,9 +9,14 @@
 static void put_thread_frame(prof_i_export *run, uint32_t index) {
   prof_trace_thread thread = {.size = sizeof thread};
   if (prof_trace_thread_get(run->trace, index, &thread) != PROF_OK) return;
+  if (run->options->place) {
+    prof_i_sink_frame(run->sink, run->options->place->label, strlen(run->options->place->label));
+    prof_i_sink_text(run->sink, ";");
+  }
   if (run->tids[index].is_elsewhere || thread.is_stream) {
     prof_i_sink_text(run->sink, thread.is_stream ? "device " : "process ");
-    prof_i_sink_u64(run->sink, run->tids[index].pid);
+    prof_i_sink_u64(
+        run->sink, thread.is_stream ? prof_i_tids_device_pid(thread.device) : run->tids[index].pid);
     prof_i_sink_text(run->sink, ";");
   }
   prof_i_sink_frame(run->sink, thread.name, strlen(thread.name));
@@ -52,7 +57,7 @@ const prof_i_exporter prof_i_folded_exporter = {
     .name = "folded",
     .format = PROF_FORMAT_FOLDED,
     .suffixes = {".folded", ".folded.gz"},
-    .abilities = PROF_I_EXPORT_CUT,
+    .abilities = PROF_I_EXPORT_CUT | PROF_I_EXPORT_MERGED,
     .order = PROF_I_ORDER_TIME,
     .event_kinds = PROF_I_KIND(SCOPE) | PROF_I_KIND(OPEN),
     .takes_left_out = true,

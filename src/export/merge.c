@@ -1,5 +1,4 @@
-/* Writes several captures into one Perfetto file: describes each capture, and places it on one time
-   line. */
+/* Describes captures that go into one file, and places them on one time line. */
 #include "merge.h"
 
 #include <stdio.h>
@@ -8,7 +7,6 @@
 
 #include "../base/log.h"
 #include "../reader/capture.h"
-#include "pftrace.h"
 
 /* ---- clocks ---- */
 
@@ -140,6 +138,18 @@ static void set_label(prof_i_merge_capture *capture, bool has_hosts) {
   capture->is_process_labelled = capture->rank >= 0 || has_hosts || capture->pid_offset;
 }
 
+/* Labels that come again, as of processes with one number, get a number: "process 77 (2)". */
+static void number_labels(prof_i_merge_capture *captures, uint32_t count) {
+  for (uint32_t i = count; i-- > 1;) {
+    char *const label = captures[i].label;
+    const size_t bytes = strlen(label);
+    uint32_t number = 1;
+    for (uint32_t before = 0; before < i; before++)
+      number += strcmp(captures[before].label, label) == 0;
+    if (number > 1) snprintf(label + bytes, sizeof captures[i].label - bytes, " (%u)", number);
+  }
+}
+
 int prof_i_merge_align(prof_i_merge_capture *captures, uint32_t count, bool is_unaligned) {
   host_span *const spans = calloc(count, sizeof *spans);
   if (!spans) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for %u captures", count);
@@ -150,6 +160,7 @@ int prof_i_merge_align(prof_i_merge_capture *captures, uint32_t count, bool is_u
   free(spans);
   if (status == PROF_OK) status = separate_pids(captures, count);
   for (uint32_t i = 0; i < count; i++) set_label(&captures[i], span_count > 1);
+  number_labels(captures, count);
   return status;
 }
 
@@ -170,44 +181,9 @@ void prof_i_merge_describe(const prof_trace *trace, prof_i_merge_capture *captur
       .start_ns = info.start_ns,
       .start_unix_ns = info.start_unix_ns,
       .duration_ns = info.duration_ns,
+      .event_count = info.event_count,
       .error_ns = info.clock_error_ns + trace->catalog.wall_width_ns + wall_error_ns(&info)};
   prof_i_copy_name(capture_out->host, sizeof capture_out->host, info.host, sizeof info.host);
   prof_i_copy_name(capture_out->boot_id, sizeof capture_out->boot_id, trace->header.boot_id,
                    sizeof trace->header.boot_id);
 }
-
-int prof_i_merge_begin(prof_i_merge *merge, const char *path, bool is_gzip) {
-  *merge = (prof_i_merge){.next_sequence = 0};
-  return prof_i_sink_open_file(&merge->sink, path, is_gzip, false);
-}
-
-int prof_i_merge_add(prof_i_merge *merge, const prof_trace *trace,
-                     const prof_i_merge_capture *capture) {
-  prof_trace_info info = {.size = sizeof info};
-  prof_i_findings findings;
-  int status = prof_trace_info_get(trace, &info);
-  if (status != PROF_OK) return status;
-  if (merge->count == PROF_I_MERGE_MAX)
-    return prof_i_fail(PROF_E_INVALID, "a file holds %d captures at most", PROF_I_MERGE_MAX);
-  const prof_i_export_place place = {.number = merge->count++,
-                                     .first_sequence = merge->next_sequence,
-                                     .start_unix_ns = capture->placed_unix_ns,
-                                     .pid_offset = capture->pid_offset,
-                                     .label = capture->label,
-                                     .is_process_labelled = capture->is_process_labelled};
-  const prof_i_export_options options = {.with_memory = true, .place = &place};
-  status = prof_i_export_run(&prof_i_pftrace_exporter, trace, &options, &merge->sink, &findings);
-  merge->next_sequence += PF_SEQUENCE_FIRST + info.thread_count;
-  for (int i = 0; i < PROF_I_FINDING_COUNT; i++) merge->findings.counts[i] += findings.counts[i];
-  return status;
-}
-
-int prof_i_merge_commit(prof_i_merge *merge) {
-  char text[320];
-  const int status = prof_i_sink_commit(&merge->sink);
-  if (status != PROF_OK || prof_i_findings_faults(&merge->findings) == 0) return status;
-  prof_i_findings_text(&merge->findings, text, sizeof text);
-  return prof_i_fail(PROF_E_CHECK, "the file is written, but its self-check found: %s", text);
-}
-
-void prof_i_merge_abandon(prof_i_merge *merge) { prof_i_sink_abandon(&merge->sink); }

@@ -1,5 +1,6 @@
-/* Several captures in one Perfetto file: processes or ranks of a program, on one time line. Each
-   capture is written as it would be alone, with tracks of its own. */
+/* Several captures in one file: processes or ranks of a program, on one time line. The functions of
+   merge.c place the captures. Those of merge_write.c run an exporter for each of them. In
+   prof_i_export_place.shared, the captures share numbers of rows and texts. */
 #ifndef PROF_EXPORT_MERGE_H
 #define PROF_EXPORT_MERGE_H
 
@@ -14,6 +15,7 @@ typedef struct prof_i_merge_capture {
   bool has_processes; /* of others beside pid: an imported trace */
   uint64_t start_ns;  /* CLOCK_MONOTONIC */
   uint64_t start_unix_ns, duration_ns;
+  uint64_t event_count;
   uint64_t error_ns; /* bound of the error of both clocks, and of the wall clock's steps */
   /* prof_i_merge_align() fills what follows. */
   uint32_t host_number;     /* index of the first capture of the same boot of a machine */
@@ -33,17 +35,41 @@ int prof_i_merge_align(prof_i_merge_capture *captures, uint32_t count, bool is_u
 
 enum { PROF_I_MERGE_MAX = 4096 };
 
+/* What to write. The format has PROF_I_EXPORT_MERGED. */
+typedef struct prof_i_merge_plan {
+  uint32_t format; /* prof_format */
+  bool is_gzip;
+  const prof_i_merge_capture *captures; /* placed */
+  uint32_t count;
+  prof_i_window window;        /* from the start of the time line */
+  const prof_i_filter *filter; /* NULL: none */
+} prof_i_merge_plan;
+
 typedef struct prof_i_merge {
+  prof_i_merge_plan plan;
+  const prof_i_exporter *exporter;
   prof_i_sink sink;
   prof_i_findings findings;
+  prof_i_export_filtered filtered; /* sums */
+  uint64_t start_unix_ns;          /* of the time line */
   uint32_t count, next_sequence;
+  void *shared; /* prof_i_export_place.shared */
 } prof_i_merge;
 
-/* Each returns PROF_OK or a status whose text is set. Memory is that of one capture. */
-int prof_i_merge_begin(prof_i_merge *merge, const char *path, bool is_gzip);
-int prof_i_merge_add(prof_i_merge *merge, const prof_trace *trace,
-                     const prof_i_merge_capture *capture);
-/* The file gets its name. PROF_E_CHECK: it has, and findings. */
+/* The window in times of a capture, which are from its own start. */
+prof_i_window prof_i_merge_window(const prof_i_merge_capture *captures, uint32_t count,
+                                  uint32_t index, const prof_i_window *window);
+
+/* When the first capture starts. */
+uint64_t prof_i_merge_start_unix_ns(const prof_i_merge_capture *captures, uint32_t count);
+
+/* Each returns PROF_OK or a status whose text is set. Memory is that of one capture, and of what
+   the format keeps for its end. After a failure of add, abandon the merge. */
+int prof_i_merge_begin(prof_i_merge *merge, const char *path, const prof_i_merge_plan *plan);
+/* The plan's next capture. */
+int prof_i_merge_add(prof_i_merge *merge, const prof_trace *trace);
+/* The file gets its name, unless no event passed the filter. PROF_E_CHECK: it has its name, and
+   findings. */
 int prof_i_merge_commit(prof_i_merge *merge);
 /* Nothing stays. */
 void prof_i_merge_abandon(prof_i_merge *merge);

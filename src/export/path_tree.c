@@ -75,10 +75,12 @@ size_t prof_i_path_thread_text(const prof_i_export *run, uint32_t number, char *
   char process[32] = "";
   if (prof_trace_thread_get(run->trace, number, &thread) != PROF_OK) return 0;
   if (ids->is_elsewhere || thread.is_stream)
-    snprintf(process, sizeof process, "%s %llu, ", thread.is_stream ? "device" : "process",
-             (unsigned long long)ids->pid);
-  const int bytes =
-      snprintf(to, room, "%s%s%s%llu", process, thread.name, thread.is_stream ? " stream " : " ",
-               (unsigned long long)(thread.is_stream ? ids->first : thread.tid));
+    snprintf(
+        process, sizeof process, "%s %llu, ", thread.is_stream ? "device" : "process",
+        (unsigned long long)(thread.is_stream ? prof_i_tids_device_pid(thread.device) : ids->pid));
+  const char *const label = run->options->place ? run->options->place->label : "";
+  const int bytes = snprintf(to, room, "%s%s%s%s%s%llu", label, *label ? ", " : "", process,
+                             thread.name, thread.is_stream ? " stream " : " ",
+                             (unsigned long long)(thread.is_stream ? ids->first : thread.tid));
   return (size_t)bytes < room ? (size_t)bytes : room - 1;
 }

@@ -30,9 +30,10 @@ static inline prof_i_text prof_i_path_frame_name(const prof_i_path_row *frame) {
   return (prof_i_text){frame->raw, frame->raw_name_bytes};
 }
 
-/* "main 1234", "process 77, main 1234" or "device 5000000, name stream 1". Returns its length; a
-   text that does not fit is cut. */
-enum { PROF_I_THREAD_TEXT_ROOM = 256 };
+/* "main 1234", "process 77, main 1234" or "device 5000000, name stream 1". In a merged file, it
+   begins with the process: "rank 1, main 1234". Returns its length; a text that does not fit is
+   cut. */
+enum { PROF_I_THREAD_TEXT_ROOM = 384 };
 size_t prof_i_path_thread_text(const prof_i_export *run, uint32_t number, char *to, size_t room);
 
 #endif

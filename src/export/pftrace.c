@@ -572,7 +572,7 @@ const prof_i_exporter prof_i_pftrace_exporter = {
     .name = "perfetto",
     .format = PROF_FORMAT_PERFETTO,
     .suffixes = {".pftrace", ".pftrace.gz"},
-    .abilities = PROF_I_EXPORT_CUT | PROF_I_EXPORT_NO_MEMORY,
+    .abilities = PROF_I_EXPORT_CUT | PROF_I_EXPORT_NO_MEMORY | PROF_I_EXPORT_MERGED,
     .order = PROF_I_ORDER_TIME,
     .event_kinds = PROF_I_KIND(SCOPE) | PROF_I_KIND(OPEN) | PROF_I_KIND(STEP) |
                    PROF_I_KIND(INSTANT) | PROF_I_KIND(MEMORY),

@@ -108,18 +108,13 @@ static void end_descriptor(prof_i_export *run, open_descriptor open) {
   prof_i_pf_end_packet(run, open.packet);
 }
 
-/* The process's number in the file. */
-static uint64_t shown_pid(const prof_i_export *run, uint64_t pid) {
-  return run->options->place ? pid + run->options->place->pid_offset : pid;
-}
-
 static void put_process_track(prof_i_export *run, uint64_t uuid, uint64_t pid, prof_i_text name) {
   prof_i_pftrace *const p = run->state;
   const prof_i_export_place *const place = run->options->place;
   const bool is_labelled = place && place->is_process_labelled;
   const open_descriptor open = begin_descriptor(run, uuid, 0);
   const size_t process = prof_i_protobuf_begin(&p->pb, DESCRIPTOR_PROCESS);
-  prof_i_protobuf_number(&p->pb, PROCESS_PID, shown_pid(run, pid));
+  prof_i_protobuf_number(&p->pb, PROCESS_PID, pid);
   if (is_labelled) {
     const size_t at = prof_i_protobuf_begin(&p->pb, PROCESS_NAME);
     prof_i_protobuf_text_part(&p->pb, place->label, strlen(place->label));
@@ -176,7 +171,7 @@ static uint64_t device_track(prof_i_export *run, prof_device device) {
   char name[PROF_I_DEVICE_NAME_BYTES];
   bool is_new;
   const prof_i_pf_track *const track =
-      find_track(run, prof_i_tids_device_pid(device), (prof_i_text){"", 0}, &is_new);
+      find_track(run, prof_i_export_device_pid(run, device), (prof_i_text){"", 0}, &is_new);
   if (!track) return 0;
   const uint64_t uuid = track->uuid;
   prof_i_device_name(device, name);
@@ -243,7 +238,7 @@ static void put_thread_track(prof_i_export *run, uint64_t uuid, const prof_trace
   }
   const open_descriptor open = begin_descriptor(run, uuid, parent);
   const size_t inner = prof_i_protobuf_begin(&p->pb, DESCRIPTOR_THREAD);
-  prof_i_protobuf_number(&p->pb, THREAD_PID, shown_pid(run, ids->pid));
+  prof_i_protobuf_number(&p->pb, THREAD_PID, ids->pid);
   prof_i_protobuf_number(&p->pb, THREAD_TID, ids->first);
   if (*name) prof_i_protobuf_text(&p->pb, THREAD_NAME, name, strlen(name));
   prof_i_protobuf_end(&p->pb, inner);

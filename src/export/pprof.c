@@ -1,6 +1,7 @@
 /* pprof's profile.proto. A sample is a call path: how often it was called, and its self time
    (path_tree.h). The thread is a label of the sample. A frame is a location and a function, whose
-   numbers are that of the frame: 1 and up. */
+   numbers are that of the frame: 1 and up. In a merged file, the captures' messages come one after
+   the other, and their numbers continue. */
 #include <stdlib.h>
 
 #include "../base/log.h"
@@ -40,15 +41,28 @@ enum { TEXT_NONE, TEXT_SCOPES, TEXT_COUNT, TEXT_TIME, TEXT_NANOSECONDS, TEXT_THR
 static const char *const texts[TEXT_FIRST] = {"",     "scopes",      "count",
                                               "time", "nanoseconds", "thread"};
 
+/* Frames and texts of the captures before. What the captures of a merged file share. */
+typedef struct pprof_counts {
+  uint64_t frames, texts;
+} pprof_counts;
+
 typedef struct pprof_writer {
   prof_i_path_tree tree; /* first: path_tree.h */
   prof_i_protobuf pb;    /* the message at hand */
+  pprof_counts before;
 } pprof_writer;
 
-static uint64_t name_place(uint32_t frame) { return TEXT_FIRST + 2 * (uint64_t)(frame - 1); }
-static uint64_t file_place(uint32_t frame) { return name_place(frame) + 1; }
-static uint64_t thread_place(const prof_i_path_tree *tree, uint32_t thread) {
-  return TEXT_FIRST + 2 * (uint64_t)(tree->paths.row_count) + thread;
+static uint64_t frame_number(const pprof_writer *w, uint32_t frame) {
+  return w->before.frames + frame;
+}
+static uint64_t name_place(const pprof_writer *w, uint32_t frame) {
+  return TEXT_FIRST + w->before.texts + 2 * (uint64_t)(frame - 1);
+}
+static uint64_t file_place(const pprof_writer *w, uint32_t frame) {
+  return name_place(w, frame) + 1;
+}
+static uint64_t thread_place(const pprof_writer *w, uint32_t thread) {
+  return TEXT_FIRST + w->before.texts + 2 * (uint64_t)w->tree.paths.row_count + thread;
 }
 
 static size_t begin_message(pprof_writer *w, uint32_t field) {
@@ -78,7 +92,7 @@ static void put_sample(prof_i_export *run, uint32_t path) {
   const size_t at = begin_message(w, PROFILE_SAMPLE);
   const size_t locations = prof_i_protobuf_begin(&w->pb, SAMPLE_LOCATIONS);
   for (; outer->thread == 0; outer = &items[outer->parent])
-    prof_i_protobuf_varint(&w->pb, outer->row + 1);
+    prof_i_protobuf_varint(&w->pb, frame_number(w, outer->row + 1));
   prof_i_protobuf_end(&w->pb, locations);
   const size_t values = prof_i_protobuf_begin(&w->pb, SAMPLE_VALUES);
   prof_i_protobuf_varint(&w->pb, sums->calls_count);
@@ -86,7 +100,7 @@ static void put_sample(prof_i_export *run, uint32_t path) {
   prof_i_protobuf_end(&w->pb, values);
   const size_t label = prof_i_protobuf_begin(&w->pb, SAMPLE_LABEL);
   prof_i_protobuf_number(&w->pb, LABEL_KEY, TEXT_THREAD);
-  prof_i_protobuf_number(&w->pb, LABEL_TEXT, thread_place(&w->tree, outer->thread - 1));
+  prof_i_protobuf_number(&w->pb, LABEL_TEXT, thread_place(w, outer->thread - 1));
   prof_i_protobuf_end(&w->pb, label);
   end_message(run, at);
 }
@@ -96,17 +110,17 @@ static void put_frame(prof_i_export *run, uint32_t frame) {
   const prof_i_site_info *const site =
       prof_i_trace_site(run->trace, w->tree.paths.rows[frame - 1].site);
   size_t at = begin_message(w, PROFILE_LOCATION);
-  prof_i_protobuf_number(&w->pb, LOCATION_ID, frame);
+  prof_i_protobuf_number(&w->pb, LOCATION_ID, frame_number(w, frame));
   const size_t line = prof_i_protobuf_begin(&w->pb, LOCATION_LINE);
-  prof_i_protobuf_number(&w->pb, LINE_FUNCTION, frame);
+  prof_i_protobuf_number(&w->pb, LINE_FUNCTION, frame_number(w, frame));
   if (site && site->line) prof_i_protobuf_number(&w->pb, LINE_LINE, site->line);
   prof_i_protobuf_end(&w->pb, line);
   end_message(run, at);
   at = begin_message(w, PROFILE_FUNCTION);
-  prof_i_protobuf_number(&w->pb, FUNCTION_ID, frame);
-  prof_i_protobuf_number(&w->pb, FUNCTION_NAME, name_place(frame));
-  prof_i_protobuf_number(&w->pb, FUNCTION_SYSTEM_NAME, name_place(frame));
-  prof_i_protobuf_number(&w->pb, FUNCTION_FILE, file_place(frame));
+  prof_i_protobuf_number(&w->pb, FUNCTION_ID, frame_number(w, frame));
+  prof_i_protobuf_number(&w->pb, FUNCTION_NAME, name_place(w, frame));
+  prof_i_protobuf_number(&w->pb, FUNCTION_SYSTEM_NAME, name_place(w, frame));
+  prof_i_protobuf_number(&w->pb, FUNCTION_FILE, file_place(w, frame));
   end_message(run, at);
 }
 
@@ -119,7 +133,8 @@ static void put_text(prof_i_export *run, prof_i_text text) {
 
 static void put_texts(prof_i_export *run) {
   const pprof_writer *const w = run->state;
-  for (int i = 0; i < TEXT_FIRST; i++) put_text(run, (prof_i_text){texts[i], strlen(texts[i])});
+  for (int i = 0; i < TEXT_FIRST && prof_i_export_is_first(run); i++)
+    put_text(run, (prof_i_text){texts[i], strlen(texts[i])});
   for (uint32_t i = 0; i < w->tree.paths.row_count && run->sink->status == PROF_OK; i++) {
     const prof_i_path_row *const frame = &w->tree.paths.rows[i];
     const prof_i_site_info *const site = prof_i_trace_site(run->trace, frame->site);
@@ -139,18 +154,41 @@ static void put_number(prof_i_export *run, uint32_t field, uint64_t value) {
   if (!w->pb.has_failed) prof_i_sink_bytes(run->sink, w->pb.bytes, w->pb.used);
 }
 
+static int pprof_begin(prof_i_export *run) {
+  pprof_writer *const w = run->state;
+  if (run->options->place) w->before = *(pprof_counts *)run->options->place->shared;
+  return prof_i_path_tree_begin(run);
+}
+
+static void count_numbers(prof_i_export *run) {
+  const pprof_writer *const w = run->state;
+  pprof_counts *const counts = run->options->place->shared;
+  counts->frames += w->tree.paths.row_count;
+  counts->texts += 2 * (uint64_t)w->tree.paths.row_count + run->info.thread_count;
+}
+
+/* Once in a file. */
+static void put_times(prof_i_export *run) {
+  const prof_i_export_place *const place = run->options->place;
+  const uint64_t start_ns = run->info.start_unix_ns - (place ? place->offset_ns : 0);
+  put_number(run, PROFILE_TIME, start_ns);
+  put_number(run, PROFILE_DURATION, place ? place->duration_ns : run->info.duration_ns);
+  put_number(run, PROFILE_DEFAULT_TYPE, TEXT_TIME);
+}
+
 static int pprof_end(prof_i_export *run) {
   const pprof_writer *const w = run->state;
-  put_type(run, TEXT_SCOPES, TEXT_COUNT);
-  put_type(run, TEXT_TIME, TEXT_NANOSECONDS);
+  if (prof_i_export_is_first(run)) {
+    put_type(run, TEXT_SCOPES, TEXT_COUNT);
+    put_type(run, TEXT_TIME, TEXT_NANOSECONDS);
+  }
   for (uint32_t i = 1; i < w->tree.paths.count && run->sink->status == PROF_OK; i++)
     if (w->tree.paths.items[i].sums[PROF_I_SIDE_NEW].calls_count > 0) put_sample(run, i);
   for (uint32_t i = 1; i <= w->tree.paths.row_count && run->sink->status == PROF_OK; i++)
     put_frame(run, i);
   put_texts(run);
-  put_number(run, PROFILE_TIME, run->info.start_unix_ns);
-  put_number(run, PROFILE_DURATION, run->info.duration_ns);
-  put_number(run, PROFILE_DEFAULT_TYPE, TEXT_TIME);
+  if (prof_i_export_is_last(run)) put_times(run);
+  if (run->options->place) count_numbers(run);
   if (!w->pb.has_failed) return PROF_OK;
   return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a call path of the profile");
 }
@@ -165,13 +203,14 @@ const prof_i_exporter prof_i_pprof_exporter = {
     .name = "pprof",
     .format = PROF_FORMAT_PPROF,
     .suffixes = {".pb.gz", ".pb"},
-    .abilities = PROF_I_EXPORT_CUT,
+    .abilities = PROF_I_EXPORT_CUT | PROF_I_EXPORT_MERGED,
+    .shared_bytes = sizeof(pprof_counts),
     .order = PROF_I_ORDER_TIME,
     .takes_left_out = true,
     .has_self_times = true,
     .event_kinds = PROF_I_KIND(SCOPE) | PROF_I_KIND(OPEN),
     .state_bytes = sizeof(pprof_writer),
-    .begin = prof_i_path_tree_begin,
+    .begin = pprof_begin,
     .thread = prof_i_path_tree_thread,
     .event = prof_i_path_tree_event,
     .end = pprof_end,

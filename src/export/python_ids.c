@@ -186,9 +186,9 @@ static int give_ids(prof_i_python_ids *ids, uint32_t thread_count, prof_i_window
 /* ---- the second walk ---- */
 
 int prof_i_python_ids_init(prof_i_python_ids *ids, const prof_trace *trace, uint32_t thread_count,
-                           prof_i_window window) {
+                           prof_i_window window, uint64_t before) {
   const uint32_t site_count = prof_i_trace_site_count(trace);
-  *ids = (prof_i_python_ids){.trace = trace};
+  *ids = (prof_i_python_ids){.trace = trace, .before = before};
   if (!trace_has_functions(trace)) return PROF_OK;
   ids->is_function = calloc(site_count, sizeof *ids->is_function);
   if (!ids->is_function) return PROF_E_NO_MEMORY;
@@ -210,8 +210,8 @@ bool prof_i_python_ids_next(prof_i_python_ids *ids, prof_i_walker *walker, const
   call_numbers call;
   if (!number_call(ids, walker, span, &call)) return false;
   *id_out = (prof_i_python_id){0};
-  if (ids->call_at < ids->call_count) id_out->own = ids->numbers[ids->call_at++];
+  if (ids->call_at < ids->call_count) id_out->own = ids->before + ids->numbers[ids->call_at++];
   if (call.around && call.around <= ids->reserved_count)
-    id_out->parent = ids->numbers[ids->holders[call.around]];
+    id_out->parent = ids->before + ids->numbers[ids->holders[call.around]];
   return true;
 }

@@ -15,6 +15,7 @@ typedef struct prof_i_python_ids {
   uint8_t *is_function; /* by site; NULL: the trace has no functions */
   uint32_t *numbers;    /* of each call, in the order in which both walks hand them out */
   uint32_t call_count;
+  uint64_t before;  /* calls of the captures before, in a merged file */
   uint32_t call_at; /* of the second walk: the next call */
   /* Both walks visit a call after its inner calls. So a number is reserved for it, from 1 on, the
      same one in both walks. */
@@ -29,9 +30,10 @@ typedef struct prof_i_python_id {
   uint64_t own, parent; /* parent 0: none */
 } prof_i_python_id;
 
-/* Walks the trace where it has functions. PROF_OK, or PROF_E_NO_MEMORY. */
+/* Walks the trace where it has functions. before: the numbers begin behind this one. PROF_OK, or
+   PROF_E_NO_MEMORY. */
 int prof_i_python_ids_init(prof_i_python_ids *ids, const prof_trace *trace, uint32_t thread_count,
-                           prof_i_window window);
+                           prof_i_window window, uint64_t before);
 void prof_i_python_ids_fini(prof_i_python_ids *ids);
 
 static inline bool prof_i_python_ids_any(const prof_i_python_ids *ids) {

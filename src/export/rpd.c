@@ -12,78 +12,16 @@
 #include "../base/log.h"
 #include "../base/text.h"
 #include "../reader/capture.h"
-#include "event_text.h"
-#include "name_ids.h"
-#include "rpd_schema.h"
-#include "sqlite_file.h"
-#include "work_links.h"
-
-/* X(name of the statement, table with its columns, number of columns) */
-#define RPD_INSERTS(X)                                                                             \
-  X(metadata, "rocpd_metadata (tag, value)", 2)                                                    \
-  X(strings, "rocpd_string (id, string)", 2)                                                       \
-  X(ustrings, "rocpd_ustring (id, string)", 2)                                                     \
-  X(apis, "rocpd_api (id, pid, tid, start, \"end\", apiName_id, category_id, domain_id, args_id)", \
-    9)                                                                                             \
-  X(ops, "rocpd_op (id, gpuId, queueId, sequenceId, start, \"end\", description_id, opType_id)",   \
-    8)                                                                                             \
-  X(api_ops, "rocpd_api_ops (api_id, op_id)", 2)                                                   \
-  X(kernels,                                                                                       \
-    "rocpd_kernelapi (api_ptr_id, stream, gridX, gridY, gridZ, workgroupX, workgroupY,"            \
-    " workgroupZ, groupSegmentSize, privateSegmentSize, kernelName_id)",                           \
-    11)                                                                                            \
-  X(copies,                                                                                        \
-    "rocpd_copyapi (api_ptr_id, stream, size, width, height, kind, dst, src, dstDevice,"           \
-    " srcDevice, sync, pinned)",                                                                   \
-    12)                                                                                            \
-  X(monitors, "rocpd_monitor (deviceType, deviceId, monitorType, start, \"end\", value)", 6)
-
-/* The numbers of the strings of a call site's name and category. 0: none yet. */
-typedef struct rpd_site {
-  uint32_t name, category;
-} rpd_site;
-
-/* Facts about the work of a launch that the row of its call needs. Kept until both rows are
-   known. */
-typedef struct rpd_work {
-  uint64_t bytes; /* of a copy; of a kernel its shared memory */
-  uint64_t stream;
-  uint32_t grid[3], block[3];
-  uint32_t record; /* prof_backend_kind; 0: nothing */
-  uint32_t name, copy_kind, device;
-} rpd_work;
-
-typedef struct rpd_writer {
-  prof_i_sqlite *database;
-#define MEMBER(name, columns, count) prof_i_insert *name;
-  RPD_INSERTS(MEMBER)
-#undef MEMBER
-  prof_i_event_text texts;
-  prof_i_work_links links;
-  rpd_work *works; /* of each launch */
-  prof_i_name_ids string_ids, ustring_ids;
-  rpd_site *sites;
-  prof_device *gpus; /* by gpuId; type 0: free */
-  uint32_t gpu_room;
-  uint32_t gpu; /* gpuId of the stream that is written */
-  uint64_t stream;
-  uint32_t empty, marker, empty_argument; /* strings that most rows have */
-  uint64_t argument_count, api_id, op_id;
-  prof_i_event_counts counts;
-} rpd_writer;
-
-static int writer_status(const rpd_writer *w) {
-  const int status = prof_i_sqlite_status(w->database);
-  return status == PROF_OK ? w->texts.status : status;
-}
+#include "rpd_writer.h"
 
 /* ---- strings ---- */
 
 /* The number of a text, which must stay valid. 0: no memory. */
-static uint32_t string_id(rpd_writer *w, prof_i_text text) {
+uint32_t prof_i_rpd_string_id(prof_i_rpd_writer *w, prof_i_text text) {
   const prof_i_name name = {.name = text};
   bool is_new;
-  const uint32_t id = prof_i_name_id(&w->string_ids, &name, &is_new);
+  const uint32_t own = prof_i_name_id(&w->string_ids, &name, &is_new);
+  const uint32_t id = own ? w->before.strings + own : 0;
   if (!is_new) return id;
   prof_i_insert_put(w->strings, id);
   prof_i_insert_put_text(w->strings, prof_i_event_text_clean(&w->texts, text));
@@ -92,35 +30,37 @@ static uint32_t string_id(rpd_writer *w, prof_i_text text) {
 }
 
 /* Adds a text of arguments. Names have even numbers, and texts that are used once have odd ones. */
-static uint64_t add_ustring(rpd_writer *w, uint64_t id, prof_i_text text) {
+static uint64_t add_ustring(prof_i_rpd_writer *w, uint64_t id, prof_i_text text) {
   prof_i_insert_put_u64(w->ustrings, id);
   prof_i_insert_put_text(w->ustrings, prof_i_event_text_clean(&w->texts, text));
   prof_i_insert_row(w->ustrings);
   return id;
 }
 
-static uint32_t ustring_id(rpd_writer *w, prof_i_text text) {
+uint32_t prof_i_rpd_ustring_id(prof_i_rpd_writer *w, prof_i_text text) {
   const prof_i_name name = {.name = text};
   bool is_new;
-  const uint32_t id = 2 * prof_i_name_id(&w->ustring_ids, &name, &is_new);
+  const uint32_t own = prof_i_name_id(&w->ustring_ids, &name, &is_new);
+  const uint32_t id = own ? 2 * (w->before.ustrings + own) : 0;
   if (is_new) add_ustring(w, id, text);
   return id;
 }
 
-static uint64_t new_ustring(rpd_writer *w, prof_i_text text) {
+static uint64_t new_ustring(prof_i_rpd_writer *w, prof_i_text text) {
   return add_ustring(w, 2 * w->argument_count++ + 1, text);
 }
 
 /* The numbers of the event's name, as the argument of a marker, and of its category. False: no
    memory. */
-static bool name_of(prof_i_export *run, const prof_i_export_event *event, rpd_site *out) {
-  rpd_writer *const w = run->state;
+static bool name_of(prof_i_export *run, const prof_i_export_event *event, prof_i_rpd_site *out) {
+  prof_i_rpd_writer *const w = run->state;
   const uint32_t site = prof_i_event_text_site(run->trace, event->event);
   if (w->sites[site].name) {
     *out = w->sites[site];
     return true;
   }
-  *out = (rpd_site){ustring_id(w, event->name), string_id(w, event->category)};
+  *out = (prof_i_rpd_site){prof_i_rpd_ustring_id(w, event->name),
+                           prof_i_rpd_string_id(w, event->category)};
   if (site) w->sites[site] = *out;
   return out->name && out->category;
 }
@@ -171,7 +111,7 @@ typedef struct api_row {
 } api_row;
 
 static int put_api(prof_i_export *run, const api_row *row) {
-  rpd_writer *const w = run->state;
+  prof_i_rpd_writer *const w = run->state;
   const prof_i_tids *const ids = &run->tids[run->thread];
   if (!row->name || !row->category || !row->domain || !row->argument)
     return prof_i_sqlite_fail_no_memory(run->sink->target.path);
@@ -185,12 +125,12 @@ static int put_api(prof_i_export *run, const api_row *row) {
   prof_i_insert_put(w->apis, row->domain);
   prof_i_insert_put_u64(w->apis, row->argument);
   prof_i_insert_row(w->apis);
-  return writer_status(w);
+  return prof_i_rpd_writer_status(w);
 }
 
 /* Puts the arguments of a call, as JSON. RPD's tools copy the text into JSON without escaping it,
    and fail on a backslash. So if it has one, all quotes and backslashes are removed. */
-static uint64_t put_arguments(rpd_writer *w) {
+static uint64_t put_arguments(prof_i_rpd_writer *w) {
   const prof_i_text arguments = prof_i_event_text_args(&w->texts);
   char *const text = w->texts.sink.buffer;
   size_t bytes = 0;
@@ -202,17 +142,18 @@ static uint64_t put_arguments(rpd_writer *w) {
 }
 
 static int put_call(prof_i_export *run, const prof_i_export_event *event) {
-  rpd_writer *const w = run->state;
-  return put_api(run, &(api_row){event->start_ns, event->end_ns, string_id(w, event->name),
-                                 string_id(w, event->category),
-                                 string_id(w, call_domain(event->category)), put_arguments(w)});
+  prof_i_rpd_writer *const w = run->state;
+  return put_api(
+      run, &(api_row){event->start_ns, event->end_ns, prof_i_rpd_string_id(w, event->name),
+                      prof_i_rpd_string_id(w, event->category),
+                      prof_i_rpd_string_id(w, call_domain(event->category)), put_arguments(w)});
 }
 
 static int put_scope(prof_i_export *run, const prof_i_export_event *event) {
-  rpd_writer *const w = run->state;
+  prof_i_rpd_writer *const w = run->state;
   const prof_event *const e = event->event;
   const uint64_t id = event->is_left_out ? 0 : w->api_id + 1;
-  rpd_site name;
+  prof_i_rpd_site name;
   if (!prof_i_work_links_scope(&w->links, e, id))
     return prof_i_sqlite_fail_no_memory(run->sink->target.path);
   if (event->is_left_out) return PROF_OK;
@@ -221,65 +162,58 @@ static int put_scope(prof_i_export *run, const prof_i_export_event *event) {
   if (e->flags & PROF_EVENT_CALL && e->kind != PROF_EVENT_OPEN) return put_call(run, event);
   if (!name_of(run, event, &name)) return prof_i_sqlite_fail_no_memory(run->sink->target.path);
   return put_api(run, &(api_row){event->start_ns, event->end_ns, w->marker, name.category,
-                                 string_id(w, marker_domain(e)), name.name});
+                                 prof_i_rpd_string_id(w, marker_domain(e)), name.name});
 }
 
 static int put_step(prof_i_export *run, const prof_i_export_event *event) {
-  rpd_writer *const w = run->state;
+  prof_i_rpd_writer *const w = run->state;
   char name[64];
   if (event->is_left_out) return PROF_OK;
   snprintf(name, sizeof name, "ProfilerStep#%llu", (unsigned long long)event->event->id);
   w->counts.steps++;
   return put_api(run, &(api_row){event->start_ns, event->end_ns, w->marker,
-                                 string_id(w, prof_i_text_from("user_annotation")),
-                                 string_id(w, prof_i_text_from("prof step")),
+                                 prof_i_rpd_string_id(w, prof_i_text_from("user_annotation")),
+                                 prof_i_rpd_string_id(w, prof_i_text_from("prof step")),
                                  new_ustring(w, prof_i_text_from(name))});
 }
 
 static int put_instant(prof_i_export *run, const prof_i_export_event *event) {
-  rpd_writer *const w = run->state;
-  rpd_site name;
+  prof_i_rpd_writer *const w = run->state;
+  prof_i_rpd_site name;
   if (!name_of(run, event, &name)) return prof_i_sqlite_fail_no_memory(run->sink->target.path);
   w->counts.instants++;
-  return put_api(run, &(api_row){event->start_ns, event->start_ns, w->marker, name.category,
-                                 string_id(w, prof_i_text_from("prof instant")), name.name});
+  return put_api(run,
+                 &(api_row){event->start_ns, event->start_ns, w->marker, name.category,
+                            prof_i_rpd_string_id(w, prof_i_text_from("prof instant")), name.name});
 }
 
 /* ---- work of devices ---- */
 
-/* The device's gpuId: its number, or the next free one if a device of another type has that number.
+/* The device's gpuId: its number, or the next free one if another device has that number.
    UINT32_MAX: no memory. */
-static uint32_t gpu_id(rpd_writer *w, prof_device device) {
+static uint32_t gpu_id(prof_i_export *run, prof_device device) {
+  prof_i_rpd_writer *const w = run->state;
+  const uint32_t capture = run->options->place ? run->options->place->number : 0;
   uint32_t wanted = device.index >= 0 && device.index < 1000 ? (uint32_t)device.index : 0;
   for (uint32_t i = 0; i < w->gpu_room; i++)
-    if (w->gpus[i].type == device.type && w->gpus[i].index == device.index) return i;
-  while (wanted < w->gpu_room && w->gpus[wanted].type) wanted++;
+    if (w->gpus[i].device.type == device.type && w->gpus[i].device.index == device.index &&
+        w->gpus[i].capture == capture)
+      return i;
+  while (wanted < w->gpu_room && w->gpus[wanted].device.type) wanted++;
   if (!prof_i_make_room_at_index((void **)&w->gpus, &w->gpu_room, wanted, sizeof *w->gpus))
     return UINT32_MAX;
-  w->gpus[wanted] = device;
+  w->gpus[wanted] = (prof_i_rpd_gpu){device, prof_i_export_device_pid(run, device), capture};
   return wanted;
 }
 
-static void put_tag(rpd_writer *w, const char *tag, prof_i_text value) {
-  prof_i_insert_put_text(w->metadata, prof_i_text_from(tag));
-  prof_i_insert_put_text(w->metadata, prof_i_event_text_clean(&w->texts, value));
-  prof_i_insert_row(w->metadata);
-}
-
-static void put_tag_number(rpd_writer *w, const char *tag, uint64_t value) {
-  char digits[32];
-  snprintf(digits, sizeof digits, "%llu", (unsigned long long)value);
-  put_tag(w, tag, prof_i_text_from(digits));
-}
-
 static int rpd_thread(prof_i_export *run, const prof_trace_thread *thread) {
-  rpd_writer *const w = run->state;
+  prof_i_rpd_writer *const w = run->state;
   prof_i_work_links_thread(&w->links, run->thread);
-  if (!thread->is_stream) return writer_status(w);
+  if (!thread->is_stream) return prof_i_rpd_writer_status(w);
   w->stream = thread->stream;
-  w->gpu = gpu_id(w, thread->device);
+  w->gpu = gpu_id(run, thread->device);
   return w->gpu == UINT32_MAX ? prof_i_sqlite_fail_no_memory(run->sink->target.path)
-                              : writer_status(w);
+                              : prof_i_rpd_writer_status(w);
 }
 
 static bool text_is(prof_i_text text, const char *word) {
@@ -331,13 +265,14 @@ static uint32_t copy_kind(const prof_event *event) {
   return KIND_DEFAULT;
 }
 
-static void keep_work(rpd_writer *w, uint32_t launch, const prof_event *event, uint32_t name) {
-  rpd_work *const work = &w->works[launch];
-  *work = (rpd_work){.stream = w->stream,
-                     .record = event->launch.record,
-                     .name = name,
-                     .device = w->gpu,
-                     .copy_kind = copy_kind(event)};
+static void keep_work(prof_i_rpd_writer *w, uint32_t launch, const prof_event *event,
+                      uint32_t name) {
+  prof_i_rpd_work *const work = &w->works[launch];
+  *work = (prof_i_rpd_work){.stream = w->stream,
+                            .record = event->launch.record,
+                            .name = name,
+                            .device = w->gpu,
+                            .copy_kind = copy_kind(event)};
   const bool is_kernel = event->launch.record == PROF_BACKEND_KERNEL;
   work->bytes = number_arg(event, is_kernel ? "shared memory" : "bytes");
   copy_dims(event, find_arg(event, "grid", PROF_ARG_TENSOR) ? "grid" : "work items", work->grid);
@@ -345,9 +280,10 @@ static void keep_work(rpd_writer *w, uint32_t launch, const prof_event *event, u
 }
 
 static int put_op(prof_i_export *run, const prof_i_export_event *event) {
-  rpd_writer *const w = run->state;
+  prof_i_rpd_writer *const w = run->state;
   if (event->is_left_out) return PROF_OK;
-  const uint32_t name = string_id(w, event->name), type = string_id(w, op_type(event));
+  const uint32_t name = prof_i_rpd_string_id(w, event->name),
+                 type = prof_i_rpd_string_id(w, op_type(event));
   if (!name || !type) return prof_i_sqlite_fail_no_memory(run->sink->target.path);
   const uint32_t launch = prof_i_work_links_work(&w->links, event->event, ++w->op_id);
   if (launch != UINT32_MAX) keep_work(w, launch, event->event, name);
@@ -362,7 +298,7 @@ static int put_op(prof_i_export *run, const prof_i_export_event *event) {
   prof_i_insert_row(w->ops);
   w->counts.scopes += event->event->kind == PROF_EVENT_SCOPE;
   w->counts.unfinished += event->event->kind == PROF_EVENT_OPEN;
-  return writer_status(w);
+  return prof_i_rpd_writer_status(w);
 }
 
 /* ---- links ---- */
@@ -373,7 +309,7 @@ static void put_stream(prof_i_insert *row, uint64_t stream) {
   prof_i_insert_put_text(row, prof_i_text_from(text));
 }
 
-static void put_kernel_api(rpd_writer *w, uint64_t api, const rpd_work *work) {
+static void put_kernel_api(prof_i_rpd_writer *w, uint64_t api, const prof_i_rpd_work *work) {
   prof_i_insert_put_u64(w->kernels, api);
   put_stream(w->kernels, work->stream);
   for (int i = 0; i < 3; i++) prof_i_insert_put(w->kernels, work->grid[i]);
@@ -384,7 +320,7 @@ static void put_kernel_api(rpd_writer *w, uint64_t api, const rpd_work *work) {
   prof_i_insert_row(w->kernels);
 }
 
-static void put_copy_api(rpd_writer *w, uint64_t api, const rpd_work *work) {
+static void put_copy_api(prof_i_rpd_writer *w, uint64_t api, const prof_i_rpd_work *work) {
   prof_i_insert_put_u64(w->copies, api);
   put_stream(w->copies, work->stream);
   prof_i_insert_put_u64(w->copies, work->bytes);
@@ -399,15 +335,15 @@ static void put_copy_api(rpd_writer *w, uint64_t api, const rpd_work *work) {
 
 /* Connects calls with their work. A call has at most one row for a kernel and one for a copy: the
    first ones that it launched. */
-static int put_links(prof_i_export *run) {
-  rpd_writer *const w = run->state;
+int prof_i_rpd_put_links(prof_i_export *run) {
+  prof_i_rpd_writer *const w = run->state;
   prof_i_work_links_thread(&w->links, UINT32_MAX);
   const uint32_t count = w->links.launches.count;
   uint8_t *const seen = count ? calloc(w->api_id + 1, 1) : NULL;
   if (count && !seen) return prof_i_sqlite_fail_no_memory(run->sink->target.path);
   for (uint32_t i = 0; i < count; i++) {
     const prof_i_work_link *const link = &w->links.links[i];
-    const rpd_work *const work = &w->works[i];
+    const prof_i_rpd_work *const work = &w->works[i];
     if (!link->scope_id || !link->work_id) continue;
     prof_i_insert_put_u64(w->api_ops, link->scope_id);
     prof_i_insert_put_u64(w->api_ops, link->work_id);
@@ -422,7 +358,7 @@ static int put_links(prof_i_export *run) {
       put_copy_api(w, link->scope_id, work);
   }
   free(seen);
-  return writer_status(w);
+  return prof_i_rpd_writer_status(w);
 }
 
 /* ---- the exporter ---- */
@@ -435,10 +371,10 @@ static int rpd_event(prof_i_export *run, prof_i_export_event *event) {
 }
 
 static int rpd_counter(prof_i_export *run, prof_i_export_event *event) {
-  rpd_writer *const w = run->state;
+  prof_i_rpd_writer *const w = run->state;
   const prof_device device = event->event->device;
   const bool is_host = device.type == PROF_DEVICE_CPU || device.type == 0;
-  const uint32_t gpu = is_host ? 0 : gpu_id(w, device);
+  const uint32_t gpu = is_host ? 0 : gpu_id(run, device);
   char value[PROF_I_NUMBER_ROOM];
   if (!isfinite(event->event->value)) {
     run->findings->counts[PROF_I_FINDING_NOT_FINITE]++;
@@ -454,92 +390,24 @@ static int rpd_counter(prof_i_export *run, prof_i_export_event *event) {
   prof_i_insert_put_text(w->monitors, (prof_i_text){value, (uint64_t)(end - value)});
   prof_i_insert_row(w->monitors);
   w->counts.counters++;
-  return writer_status(w);
-}
-
-static void put_metadata(prof_i_export *run) {
-  rpd_writer *const w = run->state;
-  put_tag(w, "gpu_stride", prof_i_text_from("1000"));
-  put_tag(w, "pid_stride", prof_i_text_from("10000000"));
-  put_tag(w, "schema_version", prof_i_text_from("3"));
-  put_tag(w, "session_count", prof_i_text_from("1"));
-  put_tag(w, "prof_version", prof_i_text_from(prof_version()));
-  put_tag_number(w, "prof_pid", run->info.pid);
-  put_tag_number(w, "prof_start_ns", run->info.start_ns);
-  put_tag_number(w, "prof_start_unix_ns", run->info.start_unix_ns);
-  put_tag_number(w, "prof_epoch_ns", prof_i_event_text_epoch_ns(&w->texts));
-  for (int i = 0; i < PROF_LOSS_COUNT; i++) {
-    char tag[64];
-    snprintf(tag, sizeof tag, "prof_lost_%s", prof_loss_name(i));
-    if (run->info.lost_count[i]) put_tag_number(w, tag, run->info.lost_count[i]);
-  }
-  put_tag(w, "prof_head", prof_i_event_text_head(&w->texts));
-}
-
-static int rpd_begin(prof_i_export *run) {
-  rpd_writer *const w = run->state;
-  int status = prof_i_sqlite_open(run->sink, &w->database);
-  if (status == PROF_OK) status = prof_i_event_text_init(&w->texts, run);
-  if (status == PROF_OK) status = prof_i_work_links_init(&w->links, run->trace);
-  if (status != PROF_OK) return status;
-  w->sites = calloc((size_t)prof_i_trace_site_count(run->trace) + 1, sizeof *w->sites);
-  w->works = calloc((size_t)w->links.launches.count + 1, sizeof *w->works);
-  if (!w->sites || !w->works) return prof_i_sqlite_fail_no_memory(run->sink->target.path);
-  prof_i_sqlite_run(w->database, rpd_tables);
-#define PREPARE(name, columns, count) w->name = prof_i_insert_begin(w->database, columns, count);
-  RPD_INSERTS(PREPARE)
-#undef PREPARE
-  put_metadata(run);
-  w->empty = string_id(w, prof_i_text_from(""));
-  w->marker = string_id(w, prof_i_text_from("UserMarker"));
-  w->empty_argument = ustring_id(w, prof_i_text_from(""));
-  return w->empty && w->marker && w->empty_argument
-             ? writer_status(w)
-             : prof_i_sqlite_fail_no_memory(run->sink->target.path);
-}
-
-static int rpd_end(prof_i_export *run) {
-  rpd_writer *const w = run->state;
-  int status = put_links(run);
-  for (uint32_t i = 0; i < w->gpu_room; i++) {
-    char tag[64];
-    snprintf(tag, sizeof tag, "prof_gpu_%u", i);
-    if (w->gpus[i].type) put_tag_number(w, tag, prof_i_tids_device_pid(w->gpus[i]));
-  }
-  put_tag(w, "prof_tail", prof_i_event_text_tail(&w->texts, &w->counts, run->findings));
-  if (status == PROF_OK) status = writer_status(w);
-  if (status != PROF_OK) return status;
-  prof_i_sqlite_run(w->database, rpd_views);
-  status = prof_i_sqlite_commit(w->database);
-  w->database = NULL;
-  return status;
-}
-
-static void rpd_destroy(prof_i_export *run) {
-  rpd_writer *const w = run->state;
-  prof_i_sqlite_abandon(w->database);
-  prof_i_event_text_fini(&w->texts);
-  prof_i_work_links_fini(&w->links);
-  prof_i_name_ids_fini(&w->string_ids);
-  prof_i_name_ids_fini(&w->ustring_ids);
-  free(w->sites);
-  free(w->works);
-  free(w->gpus);
+  return prof_i_rpd_writer_status(w);
 }
 
 const prof_i_exporter prof_i_rpd_exporter = {
     .name = "rpd",
     .format = PROF_FORMAT_RPD,
     .suffixes = {".rpd"},
-    .abilities = PROF_I_EXPORT_CUT | PROF_I_EXPORT_NO_MEMORY,
+    .abilities = PROF_I_EXPORT_CUT | PROF_I_EXPORT_NO_MEMORY | PROF_I_EXPORT_MERGED,
     .order = PROF_I_ORDER_TIME,
     .event_kinds =
         PROF_I_KIND(SCOPE) | PROF_I_KIND(OPEN) | PROF_I_KIND(STEP) | PROF_I_KIND(INSTANT),
     .takes_left_out = true,
-    .state_bytes = sizeof(rpd_writer),
-    .begin = rpd_begin,
+    .state_bytes = sizeof(prof_i_rpd_writer),
+    .shared_bytes = sizeof(prof_i_rpd_shared),
+    .destroy_shared = prof_i_rpd_export_destroy_shared,
+    .begin = prof_i_rpd_export_begin,
     .thread = rpd_thread,
     .event = rpd_event,
     .counter = rpd_counter,
-    .end = rpd_end,
-    .destroy = rpd_destroy};
+    .end = prof_i_rpd_export_end,
+    .destroy = prof_i_rpd_export_destroy};

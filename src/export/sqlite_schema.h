@@ -59,6 +59,17 @@ static const char sqlite_tables[] =
     " address INTEGER NOT NULL, bytes INTEGER NOT NULL, requested_bytes INTEGER NOT NULL,"
     " used_bytes INTEGER NOT NULL, allocated_bytes INTEGER, tag TEXT);";
 
+/* Of a merged file. */
+static const char sqlite_captures_table[] =
+    "CREATE TABLE prof_captures (id INTEGER PRIMARY KEY, process TEXT NOT NULL,"
+    " pid INTEGER NOT NULL, process_name TEXT NOT NULL, rank INTEGER, world_size INTEGER NOT NULL,"
+    " host TEXT NOT NULL, start_ns INTEGER NOT NULL, duration_ns INTEGER NOT NULL,"
+    " was_clean INTEGER NOT NULL, event_count INTEGER NOT NULL, lost_count INTEGER NOT NULL);";
+static const char sqlite_captures_view[] =
+    "CREATE VIEW captures AS SELECT id, process, pid, process_name, rank, world_size, host,"
+    " start_ns, start_ns + duration_ns AS end_ns, duration_ns, was_clean, event_count, lost_count"
+    " FROM prof_captures;";
+
 /* After the rows: to fill an index at its end is faster. */
 static const char sqlite_views[] =
     "CREATE INDEX prof_launches_scope ON prof_launches (scope_id);"

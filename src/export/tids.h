@@ -39,6 +39,15 @@ static inline uint64_t prof_i_tids_device_pid(prof_device device) {
   return FAR_FIRST + index % FAR_COUNT * FAR_TYPES + type % FAR_TYPES;
 }
 
+/* The same in a file of several captures, where each has devices of its own. The numbers are below
+   2^32, and above those that merge.c makes for processes. */
+static inline uint64_t prof_i_tids_merged_pid(uint32_t capture, prof_device device) {
+  enum { TYPES = 64, INDEXES = 4096 };
+  const uint64_t type = (uint32_t)device.type % TYPES, index = (uint32_t)device.index % INDEXES;
+  if (capture == 0) return prof_i_tids_device_pid(device);
+  return (1ull << 31) + ((uint64_t)capture * TYPES + type) * INDEXES + index;
+}
+
 /* The name without the process that prof import put before it: the process has a row of its own. */
 const char *prof_i_tids_name_in_process(const prof_trace *trace, uint32_t thread, const char *name);
 

@@ -26,15 +26,20 @@ enum {
   DEVICE_BYTES = 48
 };
 
+typedef char thread_label[THREAD_WIDTH_MAX * 4 + 1];
+
 typedef struct scope_list {
-  const prof_trace *trace;
+  const prof_i_placed_trace *traces;
+  const prof_i_scope_list_capture *captures; /* of each trace */
+  uint32_t trace_count;
   const prof_i_scope_list_options *options;
   prof_i_scope_list_write write;
   void *user;
   prof_i_sink sink;   /* rows */
   prof_i_sink values; /* of the arguments of one scope */
   int start_width, thread_width;
-  char (*labels)[THREAD_WIDTH_MAX * 4 + 1]; /* of each thread, for the text */
+  thread_label *labels;   /* of each thread of each trace, for the text */
+  uint32_t *first_labels; /* of each trace */
 } scope_list;
 
 static size_t sink_used(const prof_i_sink *sink) { return (size_t)(sink->next - sink->buffer); }
@@ -54,19 +59,19 @@ static uint64_t thread_number(const prof_i_trace_thread *thread) {
   return thread->tid >= PROF_I_TID_OF_FIBERS ? thread->tid - PROF_I_TID_OF_FIBERS : thread->tid;
 }
 
-/* "name (4711)", cut with "..." where it is too wide. Returns its columns. */
-static size_t make_label(const prof_i_trace_thread *thread, size_t width,
-                         char to[THREAD_WIDTH_MAX * 4 + 1]) {
-  char text[96], cell[LABEL_BYTES];
-  if (prof_i_thread_is_stream(thread))
-    snprintf(text, sizeof text, "%s", thread->name);
-  else
-    snprintf(text, sizeof text, "%s (%llu)", thread->name,
-             (unsigned long long)thread_number(thread));
+/* "name (4711)", or "rank 1, name (4711)", cut with "..." where it is too wide. Returns its
+   columns. */
+static size_t make_label(const prof_i_scope_list_capture *capture,
+                         const prof_i_trace_thread *thread, size_t width, thread_label to) {
+  char text[256], number[32] = "", cell[LABEL_BYTES];
+  if (!prof_i_thread_is_stream(thread))
+    snprintf(number, sizeof number, " (%llu)", (unsigned long long)thread_number(thread));
+  snprintf(text, sizeof text, "%s%s%s%s", capture->label ? capture->label : "",
+           capture->label ? ", " : "", thread->name, number);
   size_t bytes = prof_i_sanitize_name(cell, text);
   const bool is_cut = prof_i_display_width(cell, bytes) > width;
   if (is_cut) bytes = prof_i_display_cut(cell, bytes, width - 3);
-  snprintf(to, THREAD_WIDTH_MAX * 4 + 1, "%.*s%s", (int)bytes, cell, is_cut ? "..." : "");
+  snprintf(to, sizeof(thread_label), "%.*s%s", (int)bytes, cell, is_cut ? "..." : "");
   return prof_i_display_width(to, strlen(to));
 }
 
@@ -84,14 +89,22 @@ static size_t thread_width_most(const scope_list *l) {
 }
 
 static bool make_labels(scope_list *l) {
-  const uint32_t count = l->trace->thread_count;
+  size_t count = 0, at = 0;
+  for (uint32_t t = 0; t < l->trace_count; t++) count += l->traces[t].trace->thread_count;
   l->labels = calloc(count + 1, sizeof *l->labels);
+  l->first_labels = calloc(l->trace_count + 1, sizeof *l->first_labels);
   l->thread_width = (int)strlen("Thread");
-  for (uint32_t i = 0; l->labels && i < count; i++) {
-    const int width = (int)make_label(&l->trace->threads[i], thread_width_most(l), l->labels[i]);
-    if (width > l->thread_width) l->thread_width = width;
+  if (!l->labels || !l->first_labels) return false;
+  for (uint32_t t = 0; t < l->trace_count; t++) {
+    const prof_trace *const trace = l->traces[t].trace;
+    l->first_labels[t] = (uint32_t)at;
+    for (uint32_t i = 0; i < trace->thread_count; i++) {
+      const int width = (int)make_label(&l->captures[t], &trace->threads[i], thread_width_most(l),
+                                        l->labels[at++]);
+      if (width > l->thread_width) l->thread_width = width;
+    }
   }
-  return l->labels != NULL;
+  return true;
 }
 
 /* ---- arguments ---- */
@@ -227,14 +240,14 @@ static void put_name(scope_list *l, const prof_event *event) {
   put_word(&l->sink, "\n");
 }
 
-static void put_text_row(scope_list *l, const prof_event *event) {
+static void put_text_row(scope_list *l, uint32_t trace, const prof_event *event) {
   char depth[16];
   snprintf(depth, sizeof depth, "%u", event->depth);
-  put_start(l, event->start_ns);
+  put_start(l, l->traces[trace].offset_ns + event->start_ns);
   put_time(l, event->duration_ns);
   put_time(l, event->self_ns);
   put_padded(&l->sink, depth, DEPTH_WIDTH, true);
-  put_padded(&l->sink, l->labels[event->thread], l->thread_width, false);
+  put_padded(&l->sink, l->labels[l->first_labels[trace] + event->thread], l->thread_width, false);
   put_name(l, event);
 }
 
@@ -276,13 +289,19 @@ static void put_text_foot(scope_list *l, const prof_i_scopes_result *result) {
   X("state")            \
   X("file")             \
   X("line")             \
-  X("args")
+  X("args")             \
+  X("process")
 
 static const char *const data_columns[] = {
 #define TITLE(title) title,
     DATA_COLUMNS(TITLE)
 #undef TITLE
 };
+
+/* The process is a column of several captures. */
+static size_t data_column_count(const scope_list *l) {
+  return sizeof data_columns / sizeof *data_columns - (l->captures[0].label ? 0 : 1);
+}
 
 /* A row of data: its columns come one after the other. */
 typedef struct data_row {
@@ -329,15 +348,17 @@ static void put_data_args(data_row *row, const prof_event *event) {
     prof_i_sink_csv(&l->sink, l->values.buffer, sink_used(&l->values));
 }
 
-static void put_data_row(scope_list *l, const prof_event *event) {
-  const prof_i_trace_thread *const thread = &l->trace->threads[event->thread];
-  const prof_i_site_info *const site = prof_i_trace_site(l->trace, event->site);
+static void put_data_row(scope_list *l, uint32_t number, const prof_event *event) {
+  const prof_trace *const trace = l->traces[number].trace;
+  const prof_i_scope_list_capture *const capture = &l->captures[number];
+  const prof_i_trace_thread *const thread = &trace->threads[event->thread];
+  const prof_i_site_info *const site = prof_i_trace_site(trace, event->site);
   const bool is_json = l->options->form == PROF_I_SCOPE_LIST_JSON;
   char device[DEVICE_BYTES];
   data_row row = {.list = l};
   prof_i_put_device(device, sizeof device, event->device);
   if (is_json) put_word(&l->sink, "{");
-  put_data_number(&row, event->start_ns);
+  put_data_number(&row, l->traces[number].offset_ns + event->start_ns);
   put_data_number(&row, event->duration_ns);
   put_data_number(&row, event->self_ns);
   put_data_number(&row, event->depth);
@@ -347,17 +368,19 @@ static void put_data_row(scope_list *l, const prof_event *event) {
   put_data_text(&row, thread->name, strlen(thread->name));
   put_data_number(&row, thread->tid);
   begin_column(&row);
-  prof_i_sink_i64(&l->sink, prof_i_trace_process(l->trace, event->thread).pid);
+  prof_i_sink_i64(&l->sink,
+                  prof_i_trace_process(trace, event->thread).pid + (int64_t)capture->pid_offset);
   put_data_text(&row, device, strlen(device));
   put_data_text(&row, scope_state(event), strlen(scope_state(event)));
   put_data_text(&row, site->file.data, site->file.bytes);
   put_data_number(&row, site->file.bytes ? site->line : 0);
   put_data_args(&row, event);
+  if (capture->label) put_data_text(&row, capture->label, strlen(capture->label));
   put_word(&l->sink, is_json ? "}\n" : "\r\n");
 }
 
 static void put_csv_head(scope_list *l) {
-  for (size_t i = 0; i < sizeof data_columns / sizeof *data_columns; i++) {
+  for (size_t i = 0; i < data_column_count(l); i++) {
     if (i) put_word(&l->sink, ",");
     put_word(&l->sink, data_columns[i]);
   }
@@ -366,12 +389,12 @@ static void put_csv_head(scope_list *l) {
 
 /* ---- the list ---- */
 
-static int put_scope(void *user, const prof_event *event) {
+static int put_scope(void *user, uint32_t trace, const prof_event *event) {
   scope_list *const l = user;
   if (l->options->form == PROF_I_SCOPE_LIST_TEXT)
-    put_text_row(l, event);
+    put_text_row(l, trace, event);
   else
-    put_data_row(l, event);
+    put_data_row(l, trace, event);
   return flush_rows(l, FLUSH_BYTES);
 }
 
@@ -379,14 +402,32 @@ static int write_list(scope_list *l, prof_i_scopes_result *result_out) {
   const bool is_text = l->options->form == PROF_I_SCOPE_LIST_TEXT;
   if (is_text) put_text_head(l);
   if (l->options->form == PROF_I_SCOPE_LIST_CSV) put_csv_head(l);
-  int status = prof_i_trace_scopes(l->trace, &l->options->scopes, put_scope, l, result_out);
+  int status = prof_i_traces_scopes(l->traces, l->trace_count, &l->options->scopes, put_scope, l,
+                                    result_out);
   if (status == PROF_OK && is_text) put_text_foot(l, result_out);
   return status == PROF_OK ? flush_rows(l, 0) : status;
 }
 
-int prof_i_scope_list(const prof_trace *trace, const prof_i_scope_list_options *options,
+/* When the last capture ends. */
+static uint64_t end_ns_of(const scope_list *l) {
+  uint64_t end = 0;
+  for (uint32_t i = 0; i < l->trace_count; i++) {
+    const prof_trace *const trace = l->traces[i].trace;
+    const uint64_t ns = l->traces[i].offset_ns + prof_i_trace_ns(trace, trace->last);
+    if (ns > end) end = ns;
+  }
+  return end;
+}
+
+int prof_i_scope_list(const prof_i_placed_trace *traces, const prof_i_scope_list_capture *captures,
+                      uint32_t count, const prof_i_scope_list_options *options,
                       prof_i_scope_list_write write, void *user, prof_i_scopes_result *result_out) {
-  scope_list l = {.trace = trace, .options = options, .write = write, .user = user};
+  scope_list l = {.traces = traces,
+                  .captures = captures,
+                  .trace_count = count,
+                  .options = options,
+                  .write = write,
+                  .user = user};
   char end[64];
   *result_out = (prof_i_scopes_result){0};
   int status = prof_i_sink_open_memory(&l.sink, LINE_BYTES_MAX);
@@ -396,13 +437,12 @@ int prof_i_scope_list(const prof_trace *trace, const prof_i_scope_list_options *
     prof_i_sink_abandon(&l.sink);
     return status;
   }
-  const uint64_t end_ns = prof_i_trace_ns(trace, trace->last);
   l.start_width =
-      snprintf(end, sizeof end, "%llu.%09us", (unsigned long long)end_ns / 1000000000, 0u);
+      snprintf(end, sizeof end, "%llu.%09us", (unsigned long long)end_ns_of(&l) / 1000000000, 0u);
   status = make_labels(&l) ? write_list(&l, result_out)
-                           : prof_i_fail(PROF_E_NO_MEMORY, "no memory for the names of %u threads",
-                                         trace->thread_count);
+                           : prof_i_fail(PROF_E_NO_MEMORY, "no memory for the names of threads");
   free(l.labels);
+  free(l.first_labels);
   prof_i_sink_abandon(&l.values);
   prof_i_sink_abandon(&l.sink);
   return status;

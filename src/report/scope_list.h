@@ -16,12 +16,19 @@ typedef struct prof_i_scope_list_options {
   uint32_t width; /* of a line of text; 0: any */
 } prof_i_scope_list_options;
 
+/* A capture, as a row shows it. */
+typedef struct prof_i_scope_list_capture {
+  uint64_t pid_offset; /* to add to the numbers of its processes */
+  const char *label;   /* "rank 3"; NULL: it is the only capture */
+} prof_i_scope_list_capture;
+
 /* Takes the next bytes. Non-zero stops. */
 typedef int (*prof_i_scope_list_write)(void *user, const char *bytes, size_t count);
 
-/* Memory is that of prof_i_trace_scopes(). Returns PROF_OK, what `write` returned, or a negative
-   error whose text is set. */
-int prof_i_scope_list(const prof_trace *trace, const prof_i_scope_list_options *options,
+/* captures: of each trace. Memory is that of prof_i_traces_scopes(). Returns PROF_OK, what `write`
+   returned, or a negative error whose text is set. */
+int prof_i_scope_list(const prof_i_placed_trace *traces, const prof_i_scope_list_capture *captures,
+                      uint32_t count, const prof_i_scope_list_options *options,
                       prof_i_scope_list_write write, void *user, prof_i_scopes_result *result_out);
 
 #endif

@@ -234,7 +234,7 @@ class Merge(CommandFolder):
         called = self.process_name("1.prof")
         wanted = self.slices_of("1.prof", called, self.place_of("1.prof", "1.prof"))
         wanted += self.slices_of(
-            "2.prof", "process 7: " + called, self.place_of("2.prof", "1.prof"), 1 << 30
+            "2.prof", "process 7 (2): " + called, self.place_of("2.prof", "1.prof"), 1 << 30
         )
         self.check(merged, wanted)
 

@@ -281,11 +281,8 @@ class Merged(CommandFolder):
 
     def test_commands_that_need_one_capture_say_how_to_name_it(self):
         self.merge("0.prof", "1.prof")
-        for words in (("events",), ("memory",)):
-            _, said = self.run_prof(*words, "all.prof", status=1)
-            self.assertIn("open one of them, from all.prof#1 to all.prof#2", said)
-        for output in ("x.csv", "x.speedscope.json", "x.pb.gz", "x.folded"):
-            _, said = self.run_prof("dump", "all.prof", "-o", output, status=2)
+        for words in (("--format", "raf"), ("-o", "y.prof", "--pack")):
+            _, said = self.run_prof("dump", "all.prof", "-o", "x.json", *words, status=2)
             self.assertIn("all.prof#1", said)
         _, said = self.run_prof("table", "all.prof#3", status=1)
         self.assertIn("cannot open all.prof#3: 2 captures of all.prof can be read", said)

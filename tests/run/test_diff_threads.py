@@ -1,4 +1,5 @@
-"""``prof diff`` reads two large captures by two threads: the output is that of one thread."""
+"""``prof diff``, ``prof flame`` and ``prof report`` read two large captures by two threads: the
+output is that of one thread."""
 
 import json
 import os
@@ -60,7 +61,7 @@ int pthread_join(pthread_t thread, void **result) {
 }
 """
 THREAD = "a thread\n"
-LARGE_BYTES = 5 << 20  # more than LARGE_SIDE_BYTES in tools/prof/diff.c
+LARGE_BYTES = 5 << 20  # more than LARGE_SIDE_BYTES in tools/prof/sides_read.c
 WAYS = ((), ("--tree",), ("--json",), ("--csv",), ("--tree", "--json"), ("--by", "line"))
 
 
@@ -150,3 +151,41 @@ class Threads(Recorded):
         ):
             with self.subTest(words=words):
                 self.compare(*words, thread="", status=status)
+
+    def pictures(self, *words, processors=2, fails="", status=0):
+        """Of flame graphs and reports: what is printed, and the file of the report."""
+        env = {**self.environment, "PROCESSORS": str(processors), "FAILS": fails}
+        flame = self.prof("flame", "--folded", *words, env=env, status=status)
+        title = ("--title", "same", "-o", "report.html")
+        report = self.prof("report", *title, *words, env=env, status=status)
+        path = os.path.join(self.folder, "report.html")
+        page = self.read("report.html") if os.path.exists(path) else None
+        return flame, report, page
+
+    def same_pictures(self, *words, thread=THREAD, fails="", status=0):
+        flame, report, page = self.pictures(*words, processors=1, status=status)
+        flame_of_two, report_of_two, page_of_two = self.pictures(*words, fails=fails, status=status)
+        self.assertEqual(flame_of_two.stdout, flame.stdout)
+        self.assertEqual(flame_of_two.stderr, thread + flame.stderr)
+        self.assertEqual(report_of_two.stderr, thread + report.stderr)
+        self.assertEqual(page_of_two, page)
+        return flame.stdout
+
+    def test_pictures_of_two_threads_are_those_of_one(self):
+        for base, newer in (("a.prof", "b.prof"), ("b.prof", "a.prof"), ("a.prof", "a.prof")):
+            with self.subTest(base=base, newer=newer):
+                text = self.same_pictures("--base", base, "--new", newer)
+                self.assertIn("inner", text)
+
+    def test_pictures_are_made_by_one_thread_if_two_fail(self):
+        for fails in ("threads", "base", "new", "merge"):
+            with self.subTest(fails=fails):
+                thread = "" if fails == "threads" else THREAD
+                self.same_pictures(
+                    "--base", "a.prof", "--new", "b.prof", fails=fails, thread=thread
+                )
+
+    def test_pictures_of_small_sides_and_with_filters_get_no_thread(self):
+        self.make("small.prof", events(), size=0)
+        self.same_pictures("--base", "a.prof", "--new", "small.prof", thread="")
+        self.same_pictures("--name", "load", "--base", "a.prof", "--new", "b.prof", thread="")

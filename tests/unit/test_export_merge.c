@@ -172,7 +172,10 @@ static void processes_of_one_number_get_others(void **state) {
   const uint64_t offsets[] = {0, 0, PIDS_MADE - 7, PIDS_MADE + 1 - 8, 0, PIDS_OF_KERNEL};
   for (int i = 0; i < 6; i++) assert_int_equal(all[i].pid_offset, offsets[i]);
   assert_string_equal(all[1].label, "rank 0");
-  assert_string_equal(all[2].label, "process 7");
+  assert_string_equal(all[0].label, "process 7");
+  assert_string_equal(all[2].label, "process 7 (2)");
+  assert_string_equal(all[3].label, "process 8");
+  assert_string_equal(all[5].label, "process 9 (2)");
   for (int i = 0; i < 6; i++) assert_int_equal(all[i].is_process_labelled, i != 0 && i != 4);
 }
 

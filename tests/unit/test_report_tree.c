@@ -215,7 +215,10 @@ static uint64_t list_scopes(const prof_trace *trace, const prof_i_filter_words *
   assert_int_equal(prof_i_filter_create(words, &filter), PROF_OK);
   const prof_i_scope_list_options options = {
       .scopes = {.order = order, .limit = UINT64_MAX, .filter = filter}, .form = form};
-  assert_int_equal(prof_i_scope_list(trace, &options, keep_bytes, NULL, &result), PROF_OK);
+  const prof_i_placed_trace placed = {.trace = trace};
+  const prof_i_scope_list_capture only = {.label = NULL};
+  assert_int_equal(prof_i_scope_list(&placed, &only, 1, &options, keep_bytes, NULL, &result),
+                   PROF_OK);
   assert_true(result.is_whole);
   assert_int_equal(result.given_count, result.passed_count);
   prof_i_filter_destroy(filter);

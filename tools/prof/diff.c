@@ -1,15 +1,12 @@
 /* prof diff A B: what changed between two sides of captures. src/analysis/compare.c decides,
    src/report/diff.c writes. */
 #define _GNU_SOURCE
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "../../src/base/port.h"
 #include "../../src/report/diff.h"
 #include "../../src/report/table.h"
 #include "commands.h"
@@ -19,7 +16,6 @@
 #include "sides.h"
 
 enum { WIDTH_MIN = 60, WIDTH_MAX = 1000, PASSES = 3 };
-enum { LARGE_SIDE_BYTES = 4 << 20 }; /* about 250 000 scopes, which are read in some 15 ms */
 
 typedef enum diff_form { FORM_TEXT, FORM_JSON, FORM_CSV } diff_form;
 
@@ -111,76 +107,8 @@ static int read_words(int argc, char **argv, diff_words *w) {
   return status == EXIT_OK ? filter_options_finish("diff", &w->filter) : status;
 }
 
-static int add_capture(void *user, uint32_t side, const prof_trace *trace) {
-  const int status = prof_i_comparison_add(user, (prof_i_side)side, trace);
-  return status == PROF_OK ? EXIT_OK : say_status("diff", status);
-}
-
-/* ---- two threads ---- */
-
-typedef struct side_reader {
-  prof_i_side side;
-  const char *path;
-  prof_i_comparison comparison; /* has this side alone */
-  prof_trace *trace;
-  bool is_done;
-} side_reader;
-
-/* Prints nothing, and blocks no signal: SIGBUS must reach its handler (main.c). */
-static void *read_side(void *user) {
-  side_reader *const r = user;
-  r->is_done = prof_trace_open(r->path, &r->trace) == PROF_OK &&
-               prof_i_comparison_add(&r->comparison, r->side, r->trace) == PROF_OK;
-  return NULL;
-}
-
-/* A large capture that is read where it is. Others take room for what is unpacked or imported. */
-static bool is_large_plain_file(const char *path) {
-  struct stat file;
-  if (stat(path, &file) != 0 || !S_ISREG(file.st_mode) || file.st_size < LARGE_SIDE_BYTES)
-    return false;
-  const input_begin begin = input_begin_read(path);
-  return begin.header.magic == PROF_I_MAGIC && begin.packed.magic != PROF_I_PACKED_MAGIC;
-}
-
-/* Not with a filter: regexec() has a lock. */
-static bool are_for_threads(const prof_i_comparison *comparison, const command_sides *sides) {
-  return sides->sides[0].count == 1 && sides->sides[1].count == 1 && !comparison->paths.filter &&
-         is_large_plain_file(sides->sides[0].paths[0]) &&
-         is_large_plain_file(sides->sides[1].paths[0]) && prof_i_port_processor_count() > 1;
-}
-
-/* Reads both sides at the same time. False: something failed. Then nothing was printed, and the
-   comparison is still empty. */
-static bool read_both(prof_i_comparison *comparison, const command_sides *sides) {
-  side_reader base = {PROF_I_SIDE_BASE, sides->sides[0].paths[0], *comparison, NULL, false},
-              newer = {PROF_I_SIDE_NEW, sides->sides[1].paths[0], *comparison, NULL, false};
-  pthread_t thread;
-  if (pthread_create(&thread, NULL, read_side, &newer) != 0) return false;
-  read_side(&base);
-  pthread_join(thread, NULL);
-  const bool is_done =
-      base.is_done && newer.is_done &&
-      prof_i_comparison_merge(&base.comparison, &newer.comparison, PROF_I_SIDE_NEW) == PROF_OK;
-  if (is_done) {
-    input_look_at_damage(base.path, base.trace);
-    input_look_at_damage(newer.path, newer.trace);
-    *comparison = base.comparison;
-  } else {
-    prof_i_comparison_fini(&base.comparison);
-  }
-  prof_i_comparison_fini(&newer.comparison);
-  prof_trace_destroy(base.trace);
-  prof_trace_destroy(newer.trace);
-  return is_done;
-}
-
-/* If two threads fail, the sides are read one after the other: that may need less memory, and says
-   what is wrong. */
 static int add_captures(prof_i_comparison *comparison, const command_sides *sides) {
-  int status = EXIT_OK;
-  if (!are_for_threads(comparison, sides) || !read_both(comparison, sides))
-    status = sides_read(sides, add_capture, comparison);
+  const int status = sides_compare(sides, comparison);
   if (status != EXIT_OK) return status;
   const int finished = prof_i_comparison_finish(comparison);
   return finished == PROF_OK ? EXIT_OK : say_status("diff", finished);

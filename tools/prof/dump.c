@@ -55,12 +55,10 @@ static const struct {
     {PROF_FORMAT_PERFETTO, 22, 1000, "Perfetto in a browser", "trace_processor opens it all"}};
 
 /* Before the file is written, because that may take long. */
-static void warn_of_size(const prof_trace *trace, const char *output, uint32_t format) {
-  prof_trace_info info = {.size = sizeof info};
-  if (prof_trace_info_get(trace, &info) != PROF_OK) return;
+static void warn_of_size(uint64_t event_count, const char *output, uint32_t format) {
   if (format == PROF_FORMAT_DEFAULT) format = PROF_FORMAT_CHROME;
   for (size_t i = 0; i < sizeof viewer_limits / sizeof *viewer_limits; i++) {
-    const uint64_t mb = info.event_count * viewer_limits[i].event_bytes / 1000000;
+    const uint64_t mb = event_count * viewer_limits[i].event_bytes / 1000000;
     if ((uint32_t)viewer_limits[i].format == format && mb > viewer_limits[i].limit_mb)
       say("prof dump: %s will have about %llu MB without compression, and %s opens about %u MB; "
           "%s",
@@ -203,29 +201,79 @@ static bool is_cut_to_nothing(const prof_trace *trace, const prof_dump_options *
   return (options->from_ns || options->to_ns) && !is_copy && !has_events_in_time(trace, options);
 }
 
+static int say_no_event_in_time(void) {
+  say("prof dump: the capture has nothing in that time");
+  return EXIT_NO;
+}
+
+/* merged: placed, or NULL. path: expanded. Python opens the file of the capture again. */
+static int execute_columns(const dump_words *w, const char *input, const merge_files *merged,
+                           const char *path) {
+  const int status = dump_columns(&(columns_request){.input = input,
+                                                     .merged = merged,
+                                                     .to = path,
+                                                     .shown = w->output,
+                                                     .format = format_of_columns(w->options.format),
+                                                     .from_ns = w->options.from_ns,
+                                                     .to_ns = w->options.to_ns,
+                                                     .filter = &w->filter});
+  if (status == EXIT_NO) return filter_says_nothing("dump");
+  if (status == EXIT_OK) say("prof dump: %s has %s", w->output, format_lacks(w->options.format));
+  return status;
+}
+
 /* ---- merged captures ---- */
 
-/* What a file of several captures can be: a trace of them all. */
+/* What a file of several captures can be. */
 static int check_merged(const dump_words *w, const char *input, uint32_t count) {
-  char text[160];
-  if (w->options.format == PROF_FORMAT_CAPTURE || w->options.format == PROF_FORMAT_PACKED) {
+  const uint32_t format = w->options.format;
+  if (format == PROF_FORMAT_CAPTURE || format == PROF_FORMAT_PACKED) {
     say("prof dump: '%s' has %u captures: prof merge copies them, and prof dump '%s#1' --pack "
         "packs one",
         input, count, input);
     return EXIT_USAGE;
   }
-  if (w->options.format != PROF_FORMAT_PERFETTO) {
-    say("prof dump: '%s' has %u captures, and '%s' holds one: write .pftrace, or give one capture, "
-        "as '%s#1'",
-        input, count, w->output, input);
-    return EXIT_USAGE;
+  if (format_of_columns(format) || (prof_i_exporter_of(format)->abilities & PROF_I_EXPORT_MERGED))
+    return EXIT_OK;
+  say("prof dump: '%s' has %u captures, and this format holds one: write another format, or give "
+      "one capture, as '%s#1'",
+      input, count, input);
+  return EXIT_USAGE;
+}
+
+/* Whether an event of a capture is between --from and --to. */
+static bool have_events_in_time(const dump_words *w, const merge_files *list) {
+  bool has_events = !w->options.from_ns && !w->options.to_ns;
+  for (uint32_t i = 0; i < list->count && !has_events; i++) {
+    const prof_i_window window = {w->options.from_ns, w->options.to_ns},
+                        own = prof_i_merge_window(list->captures, list->count, i, &window);
+    const prof_dump_options options = {.from_ns = own.from_ns, .to_ns = own.to_ns};
+    prof_trace *trace = NULL;
+    has_events = prof_trace_open(list->files[i].path, &trace) != PROF_OK ||
+                 has_events_in_time(trace, &options);
+    prof_trace_destroy(trace);
   }
-  snprintf(text, sizeof text,
-           "with --from, --to or a filter takes one of the %u captures, as '%.80s#1'", count,
-           input);
-  return w->filter.filter || w->options.from_ns || w->options.to_ns
-             ? refuse_words("dump", text, NULL)
-             : EXIT_OK;
+  return has_events;
+}
+
+/* The captures are placed. */
+static int write_placed(const dump_words *w, const merge_files *list, const char *to) {
+  const prof_i_merge_plan plan = {.format = w->options.format,
+                                  .is_gzip = w->options.gzip == 1,
+                                  .window = {w->options.from_ns, w->options.to_ns},
+                                  .filter = w->filter.filter};
+  prof_i_export_filtered filtered;
+  uint64_t event_count = 0;
+  if (!have_events_in_time(w, list)) return say_no_event_in_time();
+  for (uint32_t i = 0; i < list->count; i++) event_count += list->captures[i].event_count;
+  if (format_of_columns(w->options.format)) {
+    progress_end();
+    return execute_columns(w, list->files[0].path, list, to);
+  }
+  warn_of_size(event_count, w->output, w->options.format);
+  const int status = merge_files_write(list, to, &plan, &filtered);
+  progress_end();
+  return status == PROF_OK ? say_what_lacks(w, &filtered) : say_refusal(status, w->output);
 }
 
 static int write_merged(const dump_words *w, const char *input, const char *to) {
@@ -236,19 +284,10 @@ static int write_merged(const dump_words *w, const char *input, const char *to) 
   if (status == EXIT_OK)
     status =
         merge_files_place(&list, false, "prof merge --unaligned makes a file that can be read");
-  if (status == EXIT_OK) {
-    const int written = merge_files_write(&list, to, w->options.gzip == 1);
-    progress_end();
-    if (written != PROF_OK) status = say_refusal(written, w->output);
-  }
+  if (status == EXIT_OK) status = write_placed(w, &list, to);
   if (status == EXIT_OK) merge_files_say_places(&list, false);
   merge_files_free(&list);
   return status;
-}
-
-static int say_no_event_in_time(void) {
-  say("prof dump: the capture has nothing in that time");
-  return EXIT_NO;
 }
 
 /* A pattern as the library expands it: %p. */
@@ -258,20 +297,6 @@ static int expand_pattern(const prof_trace *trace, const char *pattern, char *to
   const prof_i_path_words words = {info.pid, info.rank, info.host};
   if (status == PROF_OK) status = prof_i_expand_path(pattern, &words, to, room);
   return status == PROF_OK ? EXIT_OK : say_status("dump", status);
-}
-
-/* path: expanded. Python opens the file of the capture again. */
-static int execute_columns(const dump_words *w, const input_named *input, const char *path) {
-  const int status = dump_columns(&(columns_request){.input = input->path,
-                                                     .to = path,
-                                                     .shown = w->output,
-                                                     .format = format_of_columns(w->options.format),
-                                                     .from_ns = w->options.from_ns,
-                                                     .to_ns = w->options.to_ns,
-                                                     .filter = &w->filter});
-  if (status == EXIT_NO) return filter_says_nothing("dump");
-  if (status == EXIT_OK) say("prof dump: %s has %s", w->output, format_lacks(w->options.format));
-  return status;
 }
 
 /* Writes Parquet or Arrow. */
@@ -286,7 +311,7 @@ static int write_columns(const dump_words *w, const char *input, const char *to)
   int status = expand_pattern(trace, to, path, sizeof path);
   prof_trace_destroy(trace);
   if (status == EXIT_OK)
-    status = has_events ? execute_columns(w, &named, path) : say_no_event_in_time();
+    status = has_events ? execute_columns(w, named.path, NULL, path) : say_no_event_in_time();
   input_named_close(&named);
   return status;
 }
@@ -309,7 +334,9 @@ static int write_dump(const dump_words *w, const char *input, const char *to) {
     progress_end();
     return say_no_event_in_time();
   }
-  warn_of_size(trace, w->output, w->options.format);
+  prof_trace_info info = {.size = sizeof info};
+  if (prof_trace_info_get(trace, &info) == PROF_OK)
+    warn_of_size(info.event_count, w->output, w->options.format);
   const int status = w->filter.filter
                          ? prof_i_dump_filtered(trace, to, &w->options, w->filter.filter, &filtered)
                          : prof_trace_dump(trace, to, &w->options);
@@ -325,7 +352,7 @@ static int write_output(const dump_words *w, const char *input, const char *to) 
   uint32_t part_count = 1;
   if (prof_trace_part_count(input, &part_count) == PROF_OK && part_count > 1) {
     const int status = check_merged(w, input, part_count);
-    return status == EXIT_OK ? write_merged(w, input, pattern) : status;
+    return status == EXIT_OK ? write_merged(w, input, to) : status;
   }
   return format_of_columns(w->options.format) ? write_columns(w, input, pattern)
                                               : write_dump(w, input, pattern);
@@ -384,7 +411,9 @@ const prof_command command_dump = {
     .name = "dump",
     .summary = "writes a capture as a trace for Perfetto and other viewers",
     .words = "FILE -o OUT [--format FORMAT] [--pack]",
-    .about = "Writes a capture as a trace that viewers open.",
+    .about =
+        "Writes a capture as a trace that viewers open. All captures of a merged capture go into "
+        "one file, each with its process.",
     .notes = FILTER_NOTES
     " An arrow is written if both its ends are inside of scopes that pass. An allocation is "
     "written if it is inside of such a scope, and its free with it. Counters, instants and graphs "

@@ -33,7 +33,7 @@ static const char program[] =
     "sys.exit(_arrow.main(sys.argv[1:]))\n";
 
 typedef struct columns_words {
-  char *items[FIXED_WORDS + FILTER_WORDS + FILTER_ARGS_MAX + 1];
+  char **items; /* NULL behind the last */
   size_t count;
   bool is_short_of_memory;
 } columns_words;
@@ -64,7 +64,27 @@ static void words_add_filter(columns_words *words, const filter_options *filter)
   for (size_t i = 0; i < options.arg_count; i++) words_add_pair(words, "arg", options.args[i]);
 }
 
+/* "part=OFFSET:PID_OFFSET:LABEL:PATH", for each capture. The label of a host may have a colon. */
+static void words_add_parts(columns_words *words, const merge_files *merged) {
+  const uint64_t start = prof_i_merge_start_unix_ns(merged->captures, merged->count);
+  for (uint32_t i = 0; i < merged->count; i++) {
+    const prof_i_merge_capture *const c = &merged->captures[i];
+    char label[sizeof c->label], *text = NULL;
+    memcpy(label, c->label, sizeof label);
+    for (char *at = label; (at = strchr(at, ':')) != NULL;) *at = ' ';
+    const int bytes =
+        asprintf(&text, "part=%" PRIu64 ":%" PRIu64 ":%s:%s", c->placed_unix_ns - start,
+                 c->pid_offset, label, merged->files[i].path);
+    words_add(words, bytes < 0 ? NULL : text);
+  }
+}
+
 static void words_make(columns_words *words, const columns_request *r) {
+  const size_t part_count = r->merged ? r->merged->count : 0;
+  words->items =
+      calloc(FIXED_WORDS + FILTER_WORDS + FILTER_ARGS_MAX + part_count + 1, sizeof *words->items);
+  words->is_short_of_memory = !words->items;
+  if (!words->items) return;
   words_add(words, strdup(run_python_program()));
   words_add(words, strdup("-c"));
   words_add(words, strdup(program));
@@ -75,6 +95,7 @@ static void words_make(columns_words *words, const columns_request *r) {
   words_add_number(words, r->from_ns);
   words_add_number(words, r->to_ns);
   words_add_filter(words, r->filter);
+  if (r->merged) words_add_parts(words, r->merged);
 }
 
 /* Executes Python, which ends if this process ends, and does not record itself. */
@@ -114,5 +135,6 @@ int dump_columns(const columns_request *request) {
   else
     say("prof dump: cannot start Python for '%s': %s", request->shown, strerror(errno));
   while (words.count > 0) free(words.items[--words.count]);
+  free(words.items);
   return status;
 }

@@ -3,6 +3,7 @@
 #define PROF_TOOLS_DUMP_COLUMNS_H
 
 #include "filter_options.h"
+#include "merge_files.h"
 
 typedef struct columns_request {
   const char *input;  /* a capture */
@@ -11,6 +12,7 @@ typedef struct columns_request {
   const char *format; /* "parquet", "arrow" */
   uint64_t from_ns, to_ns;
   const filter_options *filter;
+  const merge_files *merged; /* placed; NULL: the input is one capture */
 } columns_request;
 
 /* Writes the file. Returns an exit status. EXIT_FAILED: the reason was said. EXIT_NO: no event

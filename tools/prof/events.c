@@ -3,12 +3,14 @@
 #define _GNU_SOURCE
 #include <getopt.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "../../src/report/scope_list.h"
 #include "commands.h"
 #include "filter_options.h"
+#include "merge_files.h"
 
 enum { WIDTH_MIN = 70, WIDTH_MAX = 100000, TOP_USUAL = 10 };
 
@@ -78,25 +80,73 @@ static int write_out(void *user, const char *bytes, size_t count) {
   return ferror(stdout) ? EXIT_FAILED : PROF_OK;
 }
 
-static int list_scopes(const prof_trace *trace, const events_words *w) {
+static int list_scopes(const prof_i_placed_trace *traces, const prof_i_scope_list_capture *captures,
+                       uint32_t count, const events_words *w) {
   prof_i_scopes_result result;
   data_printer printer = {{0}, 0};
-  const int status = prof_i_scope_list(trace, &w->list, write_out, &printer, &result);
+  const int status =
+      prof_i_scope_list(traces, captures, count, &w->list, write_out, &printer, &result);
   if (status < 0) say_status("events", status);
   if (status != PROF_OK) return EXIT_FAILED;
   return result.given_count == 0 && w->filter.filter ? filter_says_nothing("events") : EXIT_OK;
 }
 
+static int list_one(const char *word, const events_words *w) {
+  const prof_i_placed_trace placed = {.trace = open_capture(word)};
+  const prof_i_scope_list_capture capture = {.label = NULL};
+  const int status = placed.trace ? list_scopes(&placed, &capture, 1, w) : EXIT_FAILED;
+  prof_trace_destroy((prof_trace *)placed.trace);
+  return status;
+}
+
+/* Opens the captures of a merged file. False, after a message: one cannot be opened. */
+static bool open_placed(const merge_files *list, prof_i_placed_trace *traces,
+                        prof_i_scope_list_capture *captures) {
+  const uint64_t start = prof_i_merge_start_unix_ns(list->captures, list->count);
+  for (uint32_t i = 0; i < list->count; i++) {
+    traces[i] = (prof_i_placed_trace){open_capture_file(list->files[i].path),
+                                      list->captures[i].placed_unix_ns - start};
+    captures[i] =
+        (prof_i_scope_list_capture){list->captures[i].pid_offset, list->captures[i].label};
+    if (!traces[i].trace) return false;
+  }
+  return true;
+}
+
+/* The captures stand on one time line. Of each, the file is open while the scopes are listed. */
+static int list_merged(const char *word, const events_words *w) {
+  merge_files list = {.command = "events"};
+  int status = merge_files_add(&list, word);
+  if (status == EXIT_OK)
+    status =
+        merge_files_place(&list, false, "prof merge --unaligned makes a file that can be read");
+  prof_i_placed_trace *const traces = calloc(list.count + 1, sizeof *traces);
+  prof_i_scope_list_capture *const captures = calloc(list.count + 1, sizeof *captures);
+  if (!traces || !captures) {
+    say("prof events: no memory for %u captures", list.count);
+    status = EXIT_FAILED;
+  }
+  if (status == EXIT_OK)
+    status = open_placed(&list, traces, captures) ? list_scopes(traces, captures, list.count, w)
+                                                  : EXIT_FAILED;
+  for (uint32_t i = 0; traces && i < list.count; i++)
+    prof_trace_destroy((prof_trace *)traces[i].trace);
+  free(traces);
+  free(captures);
+  merge_files_free(&list);
+  return status;
+}
+
 static int execute(int argc, char **argv) {
   events_words w = {0};
+  uint32_t part_count = 1;
   int status = read_words(argc, argv, &w);
   if (status == EXIT_OK && argc - optind != 1)
     status = refuse_words("events", "takes one capture", NULL);
-  if (status == EXIT_OK) {
-    prof_trace *const trace = open_capture(argv[optind]);
-    status = trace ? list_scopes(trace, &w) : EXIT_FAILED;
-    prof_trace_destroy(trace);
-  }
+  if (status == EXIT_OK)
+    status = prof_trace_part_count(argv[optind], &part_count) == PROF_OK && part_count > 1
+                 ? list_merged(argv[optind], &w)
+                 : list_one(argv[optind], &w);
   filter_options_free(&w.filter);
   return status;
 }
@@ -133,7 +183,8 @@ const prof_command command_events = {
     .words = "[OPTION...] FILE",
     .about =
         "Single scopes of a capture, with their arguments. Times are from the start of the "
-        "capture.\n" COMMAND_FILE_WORDS,
+        "capture. Of a merged capture, all captures are listed on one time "
+        "line.\n" COMMAND_FILE_WORDS,
     .notes =
         "Depth is the number of scopes around it on its thread. An open scope had not ended: its "
         "duration is up to the end of the capture.\n\n" FILTER_NOTES,

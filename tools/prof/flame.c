@@ -58,10 +58,26 @@ static int read_words(int argc, char **argv, flame_words *w) {
   return status;
 }
 
-static int add_capture(void *user, uint32_t side, const prof_trace *trace) {
-  const int status = prof_i_paths_add(user, trace, (prof_i_side)side, NULL, NULL);
-  return status == PROF_OK ? EXIT_OK : say_status("flame", status);
+static int add_paths(void *to, uint32_t side, const prof_trace *trace) {
+  return prof_i_paths_add(to, trace, (prof_i_side)side, NULL, NULL);
 }
+
+static int merge_paths(void *to, void *from) {
+  prof_i_paths *const paths = to, *const newer = from;
+  uint32_t *const rows = calloc(newer->row_count + 1, sizeof *rows), *const numbers =
+                                                                         calloc(newer->count + 1,
+                                                                                sizeof *numbers);
+  const bool is_merged =
+      rows && numbers && prof_i_paths_merge(paths, newer, PROF_I_SIDE_NEW, rows, numbers);
+  free(rows);
+  free(numbers);
+  return is_merged ? PROF_OK : PROF_E_NO_MEMORY;
+}
+
+static void fini_paths(void *paths) { prof_i_paths_fini(paths); }
+
+static const sides_reader reader = {
+    .bytes = sizeof(prof_i_paths), .add = add_paths, .merge = merge_paths, .fini = fini_paths};
 
 static int write_text(const flame_words *w, const char *text) {
   if (!w->output) return fputs(text, stdout) < 0 ? EXIT_FAILED : EXIT_OK;
@@ -103,7 +119,7 @@ static int execute(int argc, char **argv) {
     w.flame.runs_count[1] = (uint32_t)sides.sides[1].count;
     if (!w.flame.title) w.flame.title = sides.sides[1].paths[0];
     paths.filter = w.filter.filter;
-    status = sides_read(&sides, add_capture, &paths);
+    status = sides_read(&sides, &reader, w.filter.filter != NULL, &paths);
   }
   if (status == EXIT_OK) status = make_flame(&paths, &w);
   prof_i_paths_fini(&paths);

@@ -16,6 +16,7 @@
 #include "../../src/report/memory_text.h"
 #include "commands.h"
 #include "filter_options.h"
+#include "inputs.h"
 
 enum { WIDTH_MIN = 40, WIDTH_MAX = 500, WIDTH_USUAL = 80 };
 
@@ -114,9 +115,7 @@ static int print_report(const prof_memory *memory, const memory_words *w) {
   if (status != PROF_OK) return say_status("memory", status);
   fputs(text, stdout);
   prof_free(text);
-  if (!w->filter.filter || live_count > 0) return EXIT_OK;
-  say("prof memory: no allocation passed the filter");
-  return EXIT_NO;
+  return !w->filter.filter || live_count > 0 ? EXIT_OK : EXIT_NO;
 }
 
 /* Does a draw before b? Of the last session, then what is exact, then what goes higher. */
@@ -215,10 +214,25 @@ static int print_raf(const prof_trace *trace, const prof_memory *memory, const m
   return EXIT_FAILED;
 }
 
-static int show_memory(memory_words *w) {
-  prof_trace *const trace = open_capture_for(w->capture, w->svg);
+/* "Capture 2, rank 1: process train.py (77)" */
+static void print_part_title(const prof_trace *trace, uint32_t number) {
+  prof_trace_info info = {.size = sizeof info};
+  char title[256], rank[32] = "";
+  prof_trace_info_get(trace, &info);
+  if (prof_i_world_has_ranks(info.world_size)) snprintf(rank, sizeof rank, "rank %d: ", info.rank);
+  snprintf(title, sizeof title, "Capture %u, %sprocess %s (%u)", number, rank, info.process_name,
+           info.pid);
+  if (number > 1) putchar('\n');
+  print_text(stdout, title, strlen(title));
+  putchar('\n');
+}
+
+/* part: the number of the capture in a merged one, or 0. */
+static int show_memory(const memory_words *w, const char *capture, uint32_t part) {
+  prof_trace *const trace = open_capture_for(capture, w->svg);
   prof_memory *memory = NULL;
   if (!trace) return EXIT_FAILED;
+  if (part) print_part_title(trace, part);
   int status = prof_memory_read(trace, &memory);
   if (status == PROF_OK && w->filter.filter)
     status = prof_i_memory_set_filter(memory, w->filter.filter);
@@ -231,12 +245,57 @@ static int show_memory(memory_words *w) {
   return result;
 }
 
+/* ---- merged captures ---- */
+
+typedef struct parts_shown {
+  const memory_words *words;
+  uint32_t count;
+  bool has_passed; /* an allocation of a capture has passed the filter */
+} parts_shown;
+
+static int show_part(void *user, const char *path) {
+  parts_shown *const parts = user;
+  const int status = show_memory(parts->words, path, ++parts->count);
+  if (status == EXIT_OK) parts->has_passed = true;
+  return status == EXIT_NO ? EXIT_OK : status;
+}
+
+/* Pools have numbers of their own in each capture, and a picture is of one. */
+static int check_parts(const memory_words *w, uint32_t count) {
+  const char *const option = w->svg         ? "--svg"
+                             : w->is_raf    ? "--raf"
+                             : w->text.pool ? "--pool"
+                                            : NULL;
+  if (!option) return EXIT_OK;
+  say("prof memory: %s takes one capture, and '%s' has %u: give one, as '%s#1'", option, w->capture,
+      count, w->capture);
+  return EXIT_USAGE;
+}
+
+static int say_no_allocation(void) {
+  say("prof memory: no allocation passed the filter");
+  return EXIT_NO;
+}
+
+static int show_all(const memory_words *w) {
+  uint32_t count = 1;
+  parts_shown parts = {.words = w};
+  int status;
+  if (prof_trace_part_count(w->capture, &count) != PROF_OK || count < 2) {
+    status = show_memory(w, w->capture, 0);
+    return status == EXIT_NO ? say_no_allocation() : status;
+  }
+  status = check_parts(w, count);
+  if (status == EXIT_OK) status = input_each_capture("memory", w->capture, show_part, &parts);
+  return status == EXIT_OK && !parts.has_passed ? say_no_allocation() : status;
+}
+
 static int execute_memory(int argc, char **argv) {
   memory_words w = {.text = {.size = sizeof w.text}};
   int status = read_words(argc, argv, &w);
   if (!w.text.width) w.text.width = find_width();
   w.text.ascii = !locale_is_utf8();
-  if (status == EXIT_OK) status = show_memory(&w);
+  if (status == EXIT_OK) status = show_all(&w);
   filter_options_free(&w.filter);
   return status;
 }
@@ -263,7 +322,7 @@ const prof_command command_memory = {
     .words = "[OPTION...] FILE",
     .about =
         "Prints where memory went: a plot over time, both peaks, who held what, and what was "
-        "wrong.",
+        "wrong. Of a merged capture, each capture has its report.",
     .notes =
         "The plot is ASCII where LC_ALL, LC_CTYPE and LANG say no UTF-8.\n\nA filter selects "
         "the allocations in the tables of live memory, by their thread and time, the name of the "

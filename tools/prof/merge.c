@@ -56,17 +56,19 @@ static int read_words(int argc, char **argv, merge_words *w) {
 }
 
 static int write_file(const merge_words *w) {
+  const prof_i_merge_plan plan = {.format = PROF_FORMAT_PERFETTO, .is_gzip = w->is_gzip};
   const int status = w->is_capture ? merge_files_write_capture(&w->list, w->output, w->is_unaligned)
-                                   : merge_files_write(&w->list, w->output, w->is_gzip);
+                                   : merge_files_write(&w->list, w->output, &plan, NULL);
   return status == PROF_OK ? EXIT_OK : say_status("merge", status);
 }
 
 /* A capture keeps all clocks. So its captures are placed only to see whether that will work, and of
-   one host it will. */
+   one host it will. Placing opens each capture, which finds damage. */
 static int place(merge_words *w) {
   bool is_one_host = false;
   const int status = w->is_capture ? merge_files_look(&w->list, &is_one_host) : EXIT_OK;
-  if (status != EXIT_OK || is_one_host) return status;
+  if (status != EXIT_OK) return status;
+  if (is_one_host) return command_is_strict() ? merge_files_check(&w->list) : EXIT_OK;
   return merge_files_place(&w->list, w->is_unaligned, "--unaligned lets all hosts start together");
 }
 
@@ -108,4 +110,5 @@ const prof_command command_merge = {
         "wall clocks.",
     .options = options,
     .examples = examples,
-    .execute = execute};
+    .execute = execute,
+    .reads_captures = true};

@@ -95,6 +95,15 @@ static int describe_all(merge_files *list) {
   return EXIT_OK;
 }
 
+int merge_files_check(const merge_files *list) {
+  for (uint32_t i = 0; i < list->count; i++) {
+    prof_trace *const trace = open_capture_alone(list->files[i].path);
+    if (!trace) return EXIT_FAILED;
+    prof_trace_destroy(trace);
+  }
+  return EXIT_OK;
+}
+
 int merge_files_look(const merge_files *list, bool *is_one_host_out) {
   char first[sizeof((prof_i_header *)NULL)->boot_id] = "";
   *is_one_host_out = true;
@@ -128,16 +137,21 @@ int merge_files_place(merge_files *list, bool is_unaligned, const char *help) {
   return EXIT_FAILED;
 }
 
-int merge_files_write(const merge_files *list, const char *output, bool is_gzip) {
+int merge_files_write(const merge_files *list, const char *output, const prof_i_merge_plan *plan,
+                      prof_i_export_filtered *filtered_out) {
   prof_i_merge merge;
-  int status = prof_i_merge_begin(&merge, output, is_gzip);
+  prof_i_merge_plan whole = *plan;
+  whole.captures = list->captures;
+  whole.count = list->count;
+  int status = prof_i_merge_begin(&merge, output, &whole);
   if (status != PROF_OK) return status;
   for (uint32_t i = 0; i < list->count && status == PROF_OK; i++) {
     prof_trace *trace = NULL;
     status = prof_trace_open(list->files[i].path, &trace);
-    if (status == PROF_OK) status = prof_i_merge_add(&merge, trace, &list->captures[i]);
+    if (status == PROF_OK) status = prof_i_merge_add(&merge, trace);
     prof_trace_destroy(trace);
   }
+  if (filtered_out) *filtered_out = merge.filtered;
   if (status == PROF_OK) return prof_i_merge_commit(&merge);
   prof_i_merge_abandon(&merge);
   return status;

@@ -29,11 +29,16 @@ int merge_files_add(merge_files *list, const char *word);
 /* Whether all captures were recorded during one boot of one machine, by their headers. */
 int merge_files_look(const merge_files *list, bool *is_one_host_out);
 
+/* Opens each one, and says which are damaged or cut off. */
+int merge_files_check(const merge_files *list);
+
 /* Opens each one, and places it. help: what a user can do if hosts did not record together. */
 int merge_files_place(merge_files *list, bool is_unaligned, const char *help);
 
-/* Returns PROF_OK or a status with its text, and says nothing. */
-int merge_files_write(const merge_files *list, const char *output, bool is_gzip);
+/* Writes the placed captures, which the plan need not have. filtered_out: NULL, or what the filter
+   has left out. Returns PROF_OK or a status with its text, and says nothing. */
+int merge_files_write(const merge_files *list, const char *output, const prof_i_merge_plan *plan,
+                      prof_i_export_filtered *filtered_out);
 
 /* merge_capture.c: copies the bytes of all captures into one merged capture. The same result. */
 int merge_files_write_capture(const merge_files *list, const char *output, bool is_unaligned);

@@ -42,11 +42,6 @@ static int read_words(int argc, char **argv, report_words *w) {
   return status;
 }
 
-static int add_capture(void *user, uint32_t side, const prof_trace *trace) {
-  const int status = prof_i_comparison_add(user, (prof_i_side)side, trace);
-  return status == PROF_OK ? EXIT_OK : say_status("report", status);
-}
-
 /* The caller frees the text. */
 static int make_difference(const command_sides *sides, const report_words *w, char **text_out) {
   const prof_i_compare_options options = {
@@ -56,7 +51,7 @@ static int make_difference(const command_sides *sides, const report_words *w, ch
   prof_i_comparison comparison;
   prof_i_comparison_init(&comparison, &options);
   comparison.paths.filter = w->filter.filter;
-  int status = sides_read(sides, add_capture, &comparison);
+  int status = sides_compare(sides, &comparison);
   if (status == EXIT_OK && (prof_i_comparison_finish(&comparison) != PROF_OK ||
                             prof_i_diff_text(&comparison, &form, text_out) != PROF_OK))
     status = say_status("report", PROF_E_NO_MEMORY);

@@ -71,17 +71,6 @@ int sides_check_output(const command_sides *sides, const char **output) {
   return output_follow_link(sides->command, output);
 }
 
-int sides_read(const command_sides *sides, sides_add_capture add, void *user) {
-  for (uint32_t side = 0; side < 2; side++)
-    for (size_t i = 0; i < sides->sides[side].count; i++) {
-      prof_trace *const trace = open_capture(sides->sides[side].paths[i]);
-      const int status = trace ? add(user, side, trace) : EXIT_FAILED;
-      prof_trace_destroy(trace);
-      if (status != EXIT_OK) return status;
-    }
-  return EXIT_OK;
-}
-
 void sides_free(command_sides *sides) {
   for (uint32_t side = 0; side < 2; side++) input_paths_free(&sides->sides[side]);
 }

@@ -2,6 +2,7 @@
 #ifndef PROF_TOOLS_SIDES_H
 #define PROF_TOOLS_SIDES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,10 +32,26 @@ int sides_finish(command_sides *sides, int argc, char **argv, bool is_pair);
    Returns an exit status. */
 int sides_check_output(const command_sides *sides, const char **output);
 
-/* Opens each capture of both sides and passes it to `add`. `add` returns EXIT_OK, or another status
-   after a message, which ends the reading. Returns an exit status. */
-typedef int (*sides_add_capture)(void *user, uint32_t side, const prof_trace *trace);
-int sides_read(const command_sides *sides, sides_add_capture add, void *user);
+/* What a command makes of the captures of both sides. */
+typedef struct sides_reader {
+  size_t bytes; /* of the object */
+  /* Adds a capture. Returns PROF_OK, or a status whose text is set. Two threads may call it for two
+     objects. */
+  int (*add)(void *to, uint32_t side, const prof_trace *trace);
+  /* Moves the new side from another object. Returns PROF_OK or a status. Then both objects may only
+     be freed. */
+  int (*merge)(void *to, void *from);
+  void (*fini)(void *object);
+} sides_reader;
+
+/* Adds all captures to `to`, an object without captures. Two threads read two large captures if the
+   machine has two processors, and `has_filter` is false. The result is the same. If this fails, one
+   thread reads both sides: that may need less memory. Returns an exit status, after a message. */
+int sides_read(const command_sides *sides, const sides_reader *reader, bool has_filter, void *to);
+
+/* The same of a comparison. */
+struct prof_i_comparison;
+int sides_compare(const command_sides *sides, struct prof_i_comparison *comparison);
 void sides_free(command_sides *sides);
 
 #endif

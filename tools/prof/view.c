@@ -73,7 +73,8 @@ static int write_trace(const void *context, int to) {
   char path[32];
   snprintf(path, sizeof path, "/dev/fd/%d", to);
   if (!source->trace) {
-    const int status = merge_files_write(&source->list, path, source->is_packed);
+    const prof_i_merge_plan plan = {.format = PROF_FORMAT_PERFETTO, .is_gzip = source->is_packed};
+    const int status = merge_files_write(&source->list, path, &plan, NULL);
     return status == PROF_OK ? EXIT_OK : fail_dump(status, to);
   }
   const prof_dump_options options = {

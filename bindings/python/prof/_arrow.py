@@ -48,6 +48,7 @@ class Filter:
     PARTS = ("scopes", "arrows", "allocations and frees", "counters and instants")
 
     def __init__(self, words: Sequence[str] = ()) -> None:
+        self.texts = tuple(words)
         self.count = len(words)
         self.words = (ctypes.c_char_p * max(self.count, 1))(*map(os.fsencode, words))
         self.counts = (ctypes.c_uint64 * (1 + 2 * len(self.PARTS)))()
@@ -116,26 +117,6 @@ def to_pandas(trace: Trace, from_ns: int = 0, to_ns: int = 0) -> Any:
 # ---- files ----
 
 
-def _write_parquet(pyarrow: Any, path: str, read: Callable[[], Any]) -> int:
-    batches, rows = read(), 0
-    codec = "zstd" if pyarrow.Codec.is_available("zstd") else "snappy"
-    times = [f.name for f in batches.schema if f.type == pyarrow.int64()]
-    texts = [f.name for f in batches.schema if pyarrow.types.is_dictionary(f.type)]
-    with pyarrow.parquet.ParquetWriter(
-        path,
-        batches.schema,
-        compression=codec,
-        compression_level=1 if codec == "zstd" else None,
-        use_dictionary=texts,
-        write_statistics=list(_SELECTED),
-        column_encoding={name: "DELTA_BINARY_PACKED" for name in times},
-    ) as writer:
-        for batch in batches:
-            writer.write_batch(batch, _GROUP_ROWS)
-            rows += batch.num_rows
-    return rows
-
-
 def _dictionaries(read: Callable[[], Any]) -> Dict[int, Any]:
     """All texts of each column with a dictionary. The last batch has all texts."""
     last = None
@@ -150,6 +131,49 @@ def _dictionaries(read: Callable[[], Any]) -> Dict[int, Any]:
     }
 
 
+def _with_dictionaries(pyarrow: Any, batch: Any, texts: Dict[int, Any]) -> Any:
+    """The same rows, whose dictionaries have all texts."""
+    columns = [
+        pyarrow.DictionaryArray.from_arrays(column.indices, texts[i]) if i in texts else column
+        for i, column in enumerate(batch.columns)
+    ]
+    return pyarrow.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def _with_equal_dictionaries(pyarrow: Any, read: Callable[[], Any]) -> Callable[[], Any]:
+    """For the rows of a merged file, which are read twice. pyarrow groups the rows of a Parquet
+    file only if all row groups have equal dictionaries."""
+    texts = _dictionaries(read)
+
+    def read_again() -> Any:
+        batches = read()
+        return pyarrow.RecordBatchReader.from_batches(
+            batches.schema, (_with_dictionaries(pyarrow, batch, texts) for batch in batches)
+        )
+
+    return read_again
+
+
+def _write_parquet(pyarrow: Any, path: str, read: Callable[[], Any]) -> int:
+    batches, rows = read(), 0
+    codec = "zstd" if pyarrow.Codec.is_available("zstd") else "snappy"
+    times = [f.name for f in batches.schema if f.type == pyarrow.int64()]
+    with_texts = [f.name for f in batches.schema if pyarrow.types.is_dictionary(f.type)]
+    with pyarrow.parquet.ParquetWriter(
+        path,
+        batches.schema,
+        compression=codec,
+        compression_level=1 if codec == "zstd" else None,
+        use_dictionary=with_texts,
+        write_statistics=list(_SELECTED),
+        column_encoding={name: "DELTA_BINARY_PACKED" for name in times},
+    ) as writer:
+        for batch in batches:
+            writer.write_batch(batch, _GROUP_ROWS)
+            rows += batch.num_rows
+    return rows
+
+
 def _write_arrow(pyarrow: Any, path: str, read: Callable[[], Any]) -> int:
     """An Arrow file has each dictionary once, before the batches. So the stream is read twice."""
     texts = _dictionaries(read)
@@ -158,13 +182,7 @@ def _write_arrow(pyarrow: Any, path: str, read: Callable[[], Any]) -> int:
     options = pyarrow.ipc.IpcWriteOptions(compression=codec)
     with pyarrow.ipc.new_file(path, batches.schema, options=options) as writer:
         for batch in batches:
-            columns = [
-                pyarrow.DictionaryArray.from_arrays(column.indices, texts[i])
-                if i in texts
-                else column
-                for i, column in enumerate(batch.columns)
-            ]
-            writer.write_batch(pyarrow.RecordBatch.from_arrays(columns, schema=batches.schema))
+            writer.write_batch(_with_dictionaries(pyarrow, batch, texts))
             rows += batch.num_rows
     return rows
 
@@ -186,6 +204,17 @@ def write(
 ) -> int:
     """Writes the file, and returns the number of its events. The path never has a partial file. If
     no event passes the filter, no file is written."""
+    return write_rows(lambda: reader(trace, from_ns, to_ns, _GROUP_ROWS, only), path, format, only)
+
+
+def write_rows(
+    read_rows: Callable[[], Any],
+    path: str,
+    format: str,
+    only: Optional[Filter] = None,
+    is_merged: bool = False,
+) -> int:
+    """The same of a stream of rows, which is read once or twice."""
     pyarrow = _pyarrow()
     encoded(path, "path")
     refuse_system_folder(path)
@@ -193,14 +222,17 @@ def write(
     def read() -> Any:
         if only is not None:
             ctypes.memset(only.counts, 0, ctypes.sizeof(only.counts))
-        return reader(trace, from_ns, to_ns, _GROUP_ROWS, only)
+        return read_rows()
 
     with contextlib.suppress(FileNotFoundError):
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise ValueError(f"{path!r} is no regular file, which the format {format} needs")
     write_format = _write_parquet if format == "parquet" else _write_arrow
     with replaced(path) as name:
-        rows = write_format(pyarrow, name, read)
+        if is_merged and format == "parquet":
+            rows = write_format(pyarrow, name, _with_equal_dictionaries(pyarrow, read))
+        else:
+            rows = write_format(pyarrow, name, read)
         if only is not None and only.passed == 0:
             raise LookupError("no event passed the filter")
     return rows
@@ -232,13 +264,27 @@ def _say_filtered(shown: str, only: Filter) -> None:
 
 
 def _dump(words: List[str]) -> int:
-    from .trace import Trace  # imported here because it imports this module
+    # Imported here because these import this module.
+    from ._arrow_merged import PART, Part, merged_reader
+    from .trace import Trace
 
-    source, path, shown, format, from_ns, to_ns, *filters = words
+    source, path, shown, format, begin, end, *others = words
+    filters = [word for word in others if not word.startswith(PART)]
+    parts = [Part.read(word) for word in others if word.startswith(PART)]
+    from_ns, to_ns = int(begin), int(end)
     only = Filter(filters) if filters else None
     try:
-        with Trace.open(source) as trace:
-            write(trace, path, format, int(from_ns), int(to_ns), only)
+        if parts:
+            write_rows(
+                lambda: merged_reader(parts, from_ns, to_ns, _GROUP_ROWS, only),
+                path,
+                format,
+                only,
+                is_merged=True,
+            )
+        else:
+            with Trace.open(source) as trace:
+                write(trace, path, format, from_ns, to_ns, only)
     except LookupError:
         return 3
     except (ImportError, MemoryError, OSError, ValueError) as e:
@@ -251,7 +297,8 @@ def _dump(words: List[str]) -> int:
 
 def main(words: List[str]) -> int:
     """The entry point for ``prof dump``. The words are: the capture, the file, the file's name in
-    messages, the format, two times, and the options of a filter. Returns the exit status."""
+    messages, the format, two times, the captures of a merged file, and the options of a filter.
+    Returns the exit status."""
     for number in _ENDS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _end)
