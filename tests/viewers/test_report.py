@@ -732,6 +732,33 @@ def test_at_most_one_rectangle_is_drawn_for_a_pixel(page, dense):
         assert 0 < page.evaluate("prof.drawn()") <= page.evaluate("prof.rows.length") * (WIDTH + 2)
 
 
+def test_slices_lie_on_whole_pixels_and_narrow_ones_have_no_hatch(page, dense):
+    """Else a frame of a dense time line takes several times as long: bench/report_frames.py."""
+    page.open(dense)
+    boxes = page.evaluate(
+        """(async () => {
+          const plain = CanvasRenderingContext2D.prototype.fillRect, boxes = [];
+          CanvasRenderingContext2D.prototype.fillRect = function (...box) {
+            if (this.canvas.id === "lanes-canvas")
+              boxes.push([this.fillStyle instanceof CanvasPattern, ...box]);
+            plain.apply(this, box);
+          };
+          const row = prof.rows.find((row) => row.counts.some((count) => count > 1));
+          const i = row.counts.findIndex((count) => count > 1);
+          for (const slices of [1e6, 1000, 100, 10]) {  // that long a view
+            prof.setView(row.starts[i], row.starts[i] + slices * (row.ends[i] - row.starts[i]));
+            await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+          }
+          CanvasRenderingContext2D.prototype.fillRect = plain;
+          return boxes;
+        })()"""
+    )
+    assert all(place == int(place) for _, *box in boxes for place in box)
+    assert {box[0] for box in boxes} == {True, False}
+    assert min(width for is_hatch, _, _, width, _ in boxes if is_hatch) > 3
+    assert min(width for _, _, _, width, _ in boxes) == 1
+
+
 def test_dark_and_print_are_drawn(page, opened):
     light = page.screenshot()
     page.command(

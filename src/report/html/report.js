@@ -204,16 +204,17 @@
     return low;
   }
   // At most one rectangle a pixel: what ends within the pixel of the last one is passed over.
+  // Edges are whole pixels, and narrow slices have no hatch: both make a frame much cheaper.
   function drawRow(to, row, y, width, { from, to: limit }) {
     const scale = width / (limit - from), { starts, ends, names, counts } = row;
     for (let i = after(ends, from, 0); i < starts.length && starts[i] < limit;) {
-      const x = Math.max((starts[i] - from) * scale, -2);
-      const end = Math.min((ends[i] - from) * scale, width + 2);
+      const x = Math.round(Math.max((starts[i] - from) * scale, -2));
+      const end = Math.round(Math.min((ends[i] - from) * scale, width + 2));
       const w = Math.max(end - x - (end - x > 3 ? 1 : 0), 1), name = data.names[names[i]][0];
       to.globalAlpha = found && !found[names[i]] ? 0.18 : 1;
       to.fillStyle = nameColour(name);
       to.fillRect(x, y, w, ROW - 2);
-      if (counts[i] > 1) {
+      if (counts[i] > 1 && w > 3) {
         to.fillStyle = hatch(to);
         to.fillRect(x, y, w, ROW - 2);
       }
@@ -223,7 +224,7 @@
           Math.max(x, 0), y + ROW / 2, w + Math.min(x, 0));
       }
       drawn++;
-      i = w > 1 ? i + 1 : after(ends, from + (Math.floor(x) + 1) / scale, i + 1);
+      i = w > 1 ? i + 1 : after(ends, from + (x + 1) / scale, i + 1);
     }
     to.globalAlpha = 1;
   }
