@@ -611,6 +611,8 @@ def test_memory_steps_and_counters_are_as_recorded(page, parts):
     assert row[15] == f"make_report.c:{line}"
     assert row[13:15] == [15 << 20, 0]
     assert "15 MiB" in page.evaluate("document.getElementById('memory').textContent")
+    note = "[...document.querySelectorAll('#memory .status span')].map(mark => mark.className)"
+    assert page.evaluate(note) == ["accent", "mark"]
 
 
 def test_pools_of_several_captures_lie_on_one_time_line(page, parts, tmp_path):
@@ -629,6 +631,8 @@ def test_pools_of_several_captures_lie_on_one_time_line(page, parts, tmp_path):
         assert pool["begin_ns"] <= pool["used_peak"][1] <= pool["end_ns"]
     starts = page.evaluate("prof.data.steps.map(step => step[0])")
     assert starts == sorted(starts) and len(starts) == 10
+    lengths = page.evaluate("prof.data.steps.map(step => step[1])")
+    assert page.evaluate("prof.data.medianStep[1]") == statistics.median_low(lengths)
 
 
 def test_click_on_a_step_shows_it_in_the_time_line(page, parts):
