@@ -550,6 +550,7 @@ def test_difference_of_two_sides_is_what_prof_diff_prints(page, tmp_path):
     assert_quiet(page)
     shown = page.evaluate("document.querySelector('#difference pre').textContent")
     assert shown == prof("diff", "--width", 160, base, new).stdout
+    assert "new side" in page.evaluate("document.querySelector('#difference .hint').textContent")
     assert page.evaluate("document.querySelectorAll('b').length") == 0
     rows = page.evaluate("prof.data.rows.map(r => [r[0], r[2]])")
     sums = row_sums(make_events(7, names, 20))
