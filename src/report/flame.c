@@ -398,11 +398,14 @@ static void put_head(flame_page *p, uint32_t height) {
 static void put_foot(flame_page *p, uint32_t height) {
   prof_i_text_buffer_printf(&p->page, "<text id=\"told\" x=\"%d\" y=\"%u\"> </text>\n", FRAMES_LEFT,
                             height - 12);
-  if (p->narrow || p->gone)
+  if (p->narrow || p->gone) {
     prof_i_text_buffer_printf(&p->page,
                               "<text class=\"s\" x=\"%d\" y=\"48\" text-anchor=\"end\">not drawn: "
-                              "%u too small, %u gone</text>\n",
-                              SVG_WIDTH - FRAMES_LEFT, p->narrow, p->gone);
+                              "%u too small",
+                              SVG_WIDTH - FRAMES_LEFT, p->narrow);
+    if (p->gone) prof_i_text_buffer_printf(&p->page, ", %u only in the base", p->gone);
+    prof_i_text_buffer_append_text(&p->page, "</text>\n");
+  }
   prof_i_text_buffer_append_text(&p->page, "<script><![CDATA[\n");
   prof_i_text_buffer_append_text(&p->page, flame_script);
   prof_i_text_buffer_append_text(&p->page, "]]></script>\n</svg>\n");

@@ -102,12 +102,14 @@ static void put_raf_line(prof_i_memory_report *r, const prof_memory_info *info) 
   prof_i_put_mb(used, sizeof used, info->peak_used.used_bytes);
   prof_i_put_mb(allocated, sizeof allocated, info->peak_allocated.allocated_bytes);
   if (prof_i_pool_has_blocks(info))
-    snprintf(text, sizeof text, "max_used %s MB, max_allocated %s MB (of 2^20 bytes, as RAF's)",
-             used, allocated);
+    snprintf(text, sizeof text,
+             "max_used %s MB, max_allocated %s MB, as RAF prints them: 1 MB is 2^20 bytes", used,
+             allocated);
   else
     snprintf(
         text, sizeof text,
-        "max_used %s MB (of 2^20 bytes, as RAF's); max_allocated is not known: no blocks were told",
+        "max_used %s MB, as RAF prints it: 1 MB is 2^20 bytes; max_allocated is not known, because "
+        "the pool reported no blocks",
         used);
   prof_i_report_put_sentence(r, text);
 }

@@ -199,7 +199,7 @@ static int report_put_live(prof_i_memory_report *r, uint32_t index, prof_memory_
 
 int prof_i_report_put_live_sets(prof_i_memory_report *r, uint32_t index) {
   if (prof_i_report_pool_info(r, index)->source == PROF_MEMORY_QUERY) {
-    prof_i_report_put_sentence(r, "which pieces were live is not known: only a pool says them");
+    prof_i_report_put_sentence(r, "which pieces were live is not known: only sums were recorded");
     return PROF_OK;
   }
   int status = PROF_OK;

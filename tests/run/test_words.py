@@ -4,6 +4,7 @@ programs that use prof themselves."""
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 import unittest
@@ -384,6 +385,30 @@ class Python(Words):
         self.write("plain.py", "print(__name__)\n")
         done = self.run_prof(sys.executable, "plain.py", env=env)
         self.assertEqual((done.returncode, done.stdout), (0, b"__main__\n"))
+
+    def test_the_package_has_each_option_that_is_passed_to_it_and_no_other(self):
+        """Both help texts name each option in a line that begins with it."""
+
+        def options_of(help_text):
+            return set(re.findall(r"^ +(?:-\w(?: \S+)?, )?--([a-z-]+)", help_text, re.MULTILINE))
+
+        module = [sys.executable, "-m", "prof", "run", "--help"]
+        done = subprocess.run(
+            module,
+            env={**PACKAGE, "COLUMNS": "200"},
+            capture_output=True,
+            text=True,
+            timeout=HANG_SECONDS,
+            check=True,
+        )
+        for_all, for_prof = (
+            self.run_prof("--help").stdout.decode().split("Of the tool prof:", maxsplit=1)
+        )
+        self.assertIn("record-shapes", options_of(for_prof))
+        own = options_of(for_prof) - {"sample", "pack"} - {"memory"} | {"profile-memory"}
+        shared = {"help", "output", "quiet"}
+        self.assertLessEqual(shared, options_of(for_all))
+        self.assertEqual(options_of(done.stdout), own | shared)
 
     def test_its_options_reach_it(self):
         self.write("f.py", "def of_mine(): pass\nof_mine()\n")

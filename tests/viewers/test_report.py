@@ -576,6 +576,7 @@ def test_difference_of_two_sides_is_what_prof_diff_prints(page, tmp_path):
     assert_quiet(page)
     shown = page.evaluate("document.querySelector('#difference pre').textContent")
     assert shown == prof("diff", "--width", 160, base, new).stdout
+    assert "new side" in page.evaluate("document.querySelector('#difference .hint').textContent")
     assert page.evaluate("document.querySelectorAll('b').length") == 0
     rows = page.evaluate("prof.data.rows.map(r => [r[0], r[2]])")
     sums = row_sums(make_events(7, names, 20))
@@ -637,6 +638,8 @@ def test_memory_steps_and_counters_are_as_recorded(page, parts):
     assert row[15] == f"make_report.c:{line}"
     assert row[13:15] == [15 << 20, 0]
     assert "15 MiB" in page.evaluate("document.getElementById('memory').textContent")
+    note = "[...document.querySelectorAll('#memory .status span')].map(mark => mark.className)"
+    assert page.evaluate(note) == ["accent", "mark"]
 
 
 def test_pools_of_several_captures_lie_on_one_time_line(page, parts, tmp_path):
@@ -655,6 +658,8 @@ def test_pools_of_several_captures_lie_on_one_time_line(page, parts, tmp_path):
         assert pool["begin_ns"] <= pool["used_peak"][1] <= pool["end_ns"]
     starts = page.evaluate("prof.data.steps.map(step => step[0])")
     assert starts == sorted(starts) and len(starts) == 10
+    lengths = page.evaluate("prof.data.steps.map(step => step[1])")
+    assert page.evaluate("prof.data.medianStep[1]") == statistics.median_low(lengths)
 
 
 def test_click_on_a_step_shows_it_in_the_time_line(page, parts):
@@ -756,6 +761,33 @@ def test_at_most_one_rectangle_is_drawn_for_a_pixel(page, dense):
         )
         page.evaluate(TWO_FRAMES)
         assert 0 < page.evaluate("prof.drawn()") <= page.evaluate("prof.rows.length") * (WIDTH + 2)
+
+
+def test_slices_lie_on_whole_pixels_and_narrow_ones_have_no_hatch(page, dense):
+    """Else a frame of a dense time line takes several times as long: bench/report_frames.py."""
+    page.open(dense)
+    boxes = page.evaluate(
+        """(async () => {
+          const plain = CanvasRenderingContext2D.prototype.fillRect, boxes = [];
+          CanvasRenderingContext2D.prototype.fillRect = function (...box) {
+            if (this.canvas.id === "lanes-canvas")
+              boxes.push([this.fillStyle instanceof CanvasPattern, ...box]);
+            plain.apply(this, box);
+          };
+          const row = prof.rows.find((row) => row.counts.some((count) => count > 1));
+          const i = row.counts.findIndex((count) => count > 1);
+          for (const slices of [1e6, 1000, 100, 10]) {  // that long a view
+            prof.setView(row.starts[i], row.starts[i] + slices * (row.ends[i] - row.starts[i]));
+            await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+          }
+          CanvasRenderingContext2D.prototype.fillRect = plain;
+          return boxes;
+        })()"""
+    )
+    assert all(place == int(place) for _, *box in boxes for place in box)
+    assert {box[0] for box in boxes} == {True, False}
+    assert min(width for is_hatch, _, _, width, _ in boxes if is_hatch) > 3
+    assert min(width for _, _, _, width, _ in boxes) == 1
 
 
 def test_dark_and_print_are_drawn(page, opened):

@@ -94,10 +94,11 @@ size_t command_word_distance(const char *word, const char *other);
 void command_help_print(FILE *to, const prof_command *command);
 
 /* What FILE is in all usages. */
-#define COMMAND_FILE_WORDS                                                                       \
-  "FILE is a capture (*.prof), which a start with a path, or PROF_LEVEL and PROF_OUTPUT, put "   \
-  "beside its output. It may also be a trace or a database that prof import reads, a folder of " \
-  "captures, or the number of a process that records into a file."
+#define COMMAND_FILE_WORDS                                                                        \
+  "FILE is a capture (*.prof). prof run -o FILE.prof writes one, and so does a program that was " \
+  "started with PROF_LEVEL=1 and PROF_OUTPUT=FILE.prof. It may also be a trace or a database "    \
+  "that prof import reads, a folder of captures, or the number of a process that records into "   \
+  "a file."
 
 /* All commands, a line each. */
 void command_overview_print(FILE *to);

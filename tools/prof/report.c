@@ -127,8 +127,8 @@ const prof_command command_report = {
     .summary = "writes one HTML file with table, time line and flame graphs",
     .words = "[OPTION...] FILE... | --base A... --new B...",
     .about =
-        "The file needs no network and no other file. Several captures, or those of a folder, "
-        "are shown together.",
+        "Writes one HTML file, which needs no network and no other file. Several captures, or "
+        "those of a folder, are shown together.",
     .notes =
         FILTER_NOTES " The page says how many are left out. Memory and devices are not filtered.",
     .statuses = FILTER_STATUSES,

@@ -203,27 +203,23 @@
     }
     return low;
   }
-  // At most one rectangle a pixel: what ends within the pixel of the last one is passed over.
+  // At most one rectangle a pixel. Whole pixels, and no hatch on narrow slices, make it cheap.
   function drawRow(to, row, y, width, { from, to: limit }) {
     const scale = width / (limit - from), { starts, ends, names, counts } = row;
     for (let i = after(ends, from, 0); i < starts.length && starts[i] < limit;) {
-      const x = Math.max((starts[i] - from) * scale, -2);
-      const end = Math.min((ends[i] - from) * scale, width + 2);
+      const x = Math.round(Math.max((starts[i] - from) * scale, -2));
+      const end = Math.round(Math.min((ends[i] - from) * scale, width + 2));
       const w = Math.max(end - x - (end - x > 3 ? 1 : 0), 1), name = data.names[names[i]][0];
       to.globalAlpha = found && !found[names[i]] ? 0.18 : 1;
-      to.fillStyle = nameColour(name);
-      to.fillRect(x, y, w, ROW - 2);
-      if (counts[i] > 1) {
-        to.fillStyle = hatch(to);
-        to.fillRect(x, y, w, ROW - 2);
-      }
+      fill(to, nameColour(name), x, y, w, ROW - 2);
+      if (counts[i] > 1 && w > 3) fill(to, hatch(to), x, y, w, ROW - 2);
       if (w > 22) {
         to.fillStyle = colours.isDark ? "#f2f4f6" : "#15181c";
         label(to, (counts[i] > 1 ? thousands(counts[i]) + " \u00d7 " : "") + shown(name),
           Math.max(x, 0), y + ROW / 2, w + Math.min(x, 0));
       }
       drawn++;
-      i = w > 1 ? i + 1 : after(ends, from + (Math.floor(x) + 1) / scale, i + 1);
+      i = w > 1 ? i + 1 : after(ends, from + (x + 1) / scale, i + 1);
     }
     to.globalAlpha = 1;
   }
@@ -391,8 +387,8 @@
       const x = isAbove ? 0 : (path.x - all.x) * scale, w = isAbove ? width : path.total * scale;
       const y = path.depth * ROW + 1;
       to.globalAlpha = isAbove ? 0.55 : query && (!path.index || !matches(name)) ? 0.2 : 1;
-      to.fillStyle = path.index ? nameColour(name) : colours.line;
-      to.fillRect(x, y, Math.max(w - (w > 3 ? 1 : 0), 0.5), ROW - 2);
+      fill(to, path.index ? nameColour(name) : colours.line, x, y,
+        Math.max(w - (w > 3 ? 1 : 0), 0.5), ROW - 2);
       to.fillStyle = colours.text;
       label(to, name, x, y + ROW / 2 - 1, w);
       flame.places.push({ x, y, w, index: path.index });
@@ -510,8 +506,8 @@
     const most = Math.max(...bars.map((bar) => bar[2])), step = (width - 2 * left) / bars.length;
     bars.forEach(([low, high, count], i) => {
       const h = count ? Math.max((bottom - top) * count / most, 1.5) : 0;
-      to.fillStyle = nameColour(row[0]);
-      to.fillRect(left + i * step, bottom - h, Math.max(step - (step > 3 ? 1 : 0), 1), h);
+      fill(to, nameColour(row[0]), left + i * step, bottom - h,
+        Math.max(step - (step > 3 ? 1 : 0), 1), h);
       const every = Math.max(Math.ceil(76 / step), 1);
       to.fillStyle = colours.soft;
       if (i % every === 0) to.fillText(timeText(low, 3), left + i * step, height - 11);
@@ -596,19 +592,24 @@
       element("h3", $("memory"), shown(pool.name) + " on " + pool.device +
         (data.processes.length > 1 ? ", " + processText(pool.process) : ""));
       const box = element("div", $("memory"), undefined, "pool"), side = element("div", box);
-      const lines = [{ values: pool.used, colour: "accent", isFilled: true }];
-      if (pool.allocated) lines.push({ values: pool.allocated, colour: "mark" });
+      const lines = [{ what: "used", values: pool.used, colour: "accent", isFilled: true }];
+      if (pool.allocated) lines.push({ what: "allocated", values: pool.allocated, colour: "mark" });
       addCurve(side, { lines, from: pool.begin_ns, to: Math.max(pool.end_ns, pool.begin_ns + 1),
         height: 230, text: bytesText });
-      element("p", side, peakText("used", pool.used_peak) + (pool.allocated ? "; " +
-        peakText("allocated", pool.allocated_peak) : "") + (pool.missing ? "; " +
-        thousands(pool.missing) + " events lost: the curves have gaps" : ""), "status");
+      const note = element("p", side, undefined, "status");
+      for (const { what, colour } of lines) {
+        element("span", note, "\u25a0 ", colour);
+        note.append(peakText(what, pool[what + "_peak"]) + "  ");
+      }
+      if (pool.missing) note.append(thousands(pool.missing) + " events lost: the curves have gaps");
       const list = element("div", box, undefined, "scroll"), live = element("table", list);
       const head = element("tr", element("thead", live)), body = element("tbody", live);
       addCells(head, "th", ["Live at the peak, by scope", "Count", "Bytes"], 1);
       for (const [name, count, bytes] of pool.live)
         addCells(element("tr", body), "td", [name ? shown(name) : "(no scope)", thousands(count),
           bytesText(bytes)], 1);
+      if (pool.used_peak[0] && !pool.live_rows)
+        element("td", element("tr", body), "not known: only sums were recorded", "text");
       if (pool.live_rows > pool.live.length)
         element("td", element("tr", body), "and " + (pool.live_rows - pool.live.length) + " more",
           "text");
@@ -670,7 +671,7 @@
   function listenSteps() {
     const canvas = $("steps-canvas");
     const sorted = [...data.steps].sort((a, b) => a[1] - b[1]);
-    data.medianStep = sorted[sorted.length >> 1];
+    data.medianStep = sorted[(sorted.length - 1) >> 1];
     data.chosenStep = sorted[sorted.length - 1];
     $("steps-note").textContent = thousands(data.steps.length) + " steps, median " +
       timeText(data.medianStep[1]) + "." + (data.steps_left_out ?
