@@ -29,7 +29,8 @@ compile() {
     "$CC" "${flags[@]}" -w "$@" 2>"$folder.errors" || { cat "$folder.errors" >&2; return 1; }
 }
 
-# sound_objects FLAGS...: the folder where CMake keeps the library's objects that have these flags.
+# sound_objects FLAGS...: the folders where CMake keeps the library's objects that have these flags.
+# Where two have an object of one file, the first's is the right one.
 # It is a build that is there already, or nearly.
 sound_objects() {
   case "$*" in
@@ -38,7 +39,7 @@ sound_objects() {
       echo build/tsan/CMakeFiles/prof_objects.dir ;;
     -DPROF_FAKE_CLOCK=1)
       tools/build.sh dev prof_fake_clock >&2 &&
-        echo build/dev/tests/CMakeFiles/prof_fake_clock.dir/__
+        echo build/dev/tests/CMakeFiles/prof_fake_clock.dir/__ build/dev/CMakeFiles/prof_objects.dir
       ;;
     *) echo "no build has the flags $*" >&2 && return 1 ;;
   esac
@@ -48,12 +49,15 @@ sound_objects() {
 # them. The files that CMake compiles in another way (with zlib, with SQLite, Python's) are compiled
 # here.
 take_sound() {
-  local folder=$1 from source missing=()
+  local folder=$1 from place source missing=()
   shift
   from=$(sound_objects "$@") || return 1
   for source in src/*/*.c src/core/*/*.c; do
     case "$source" in src/sink/gzip.c | src/op/database.c) missing+=("$source") && continue ;; esac
-    cp "$from/$source.o" "$folder/$(echo "$source" | tr / -).o" 2>/dev/null || missing+=("$source")
+    for place in $from; do
+      cp "$place/$source.o" "$folder/$(echo "$source" | tr / -).o" 2>/dev/null && continue 2
+    done
+    missing+=("$source")
   done
   [ ${#missing[@]} -lt 30 ] || { echo "$from lacks ${#missing[@]} objects" >&2; return 1; }
   compile "$folder" "${missing[@]}" -- "$@"

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # check-wheel.sh: builds the wheel for this machine and checks what it needs of the C library. Then
-# installs the wheel into a clean environment of the oldest and the newest Python, two at a time,
-# and runs the package's tests there. Then tests `pip install ./bindings/python` with one of them,
-# which uses the machine's own compiler. Builds and checks the wheel for the other processor.
+# installs the wheel into a clean environment of the oldest and the newest Python, two at a time.
+# There the package's tests run, those of the command and the library in the newest alone. Then
+# tests `pip install ./bindings/python` with one of them, which uses the machine's own compiler.
+# Builds and checks the wheel for the other processor.
 # PROF_LONG=1: every Python, and all tests with what was compiled here.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -67,6 +68,23 @@ tests_in() {
   done
 }
 
+# What the command and the library do, whichever Python starts them. One Python runs these tests,
+# the newest; PROF_LONG=1: each.
+of_c='compare export_databases import import_arrows import_damaged_database import_devices
+  import_events import_files import_order import_processes import_rocpd import_rpd import_rules
+  import_told import_words merge merged minilm_program table view'
+
+# python_tests VERSION: the test files for this Python, one a line.
+python_tests() {
+  local test name all=${PROF_LONG:-0}
+  [ "$1" != "$newest" ] || all=1
+  for test in "$here"/test_*.py; do
+    name=${test##*/test_}
+    [ "$all" = 0 ] && grep -qw "${name%.py}" <<<"$of_c" && continue
+    echo "$test"
+  done
+}
+
 # in_python VERSION PYTHON: all checks of the wheel under one Python; the counts go to a file.
 in_python() {
   local version=$1 python=$2 place
@@ -84,12 +102,15 @@ in_python() {
     "$place/bin/python" -m pip install --quiet --no-compile --disable-pip-version-check \
       --only-binary=:all: numpy >"$scratch/log" 2>&1 ||
       echo "no numpy for Python $version: $(tail -n 1 "$scratch/log")"
+    # The tests write no bytecode, and would compile it in each process.
+    env -u PYTHONDONTWRITEBYTECODE "$place/bin/python" -c 'import numpy' >/dev/null 2>&1
     expect "Python $version uses the wheel's library" uses_its_own_library "$place/bin/python"
     expect "Python $version records malloc() by the wheel's library" records_malloc \
       "$place/bin/python"
     expect "Python $version uses the wheel's command" uses_its_own_command "$place/bin/python"
     expect "Python $version has the command beside it" has_the_command "$place/bin"
-    tests_in "$version" "$place/bin/python" "$here"/test_*.py
+    mapfile -t files < <(python_tests "$version")
+    tests_in "$version" "$place/bin/python" "${files[@]}"
   fi
   echo "$passed $failed $skipped" >"$scratch/counts"
 }
@@ -144,6 +165,7 @@ wheel=$(echo "$source"/build/wheel/libprof-*-py3-none-manylinux_2_17_"$own".whl)
 pythons=ends tests=("$here"/test_scopes.py "$here"/test_scopes_process.py)
 [ "${PROF_LONG:-0}" != 1 ] || pythons=all tests=("$here"/test_*.py)
 mapfile -t pythons < <(PROF_TEST_PYTHONS=$pythons "$here/pythons.sh")
+newest=$(printf '%s\n' "${pythons[@]%%|*}" | grep -v '^pypy' | sort -V | tail -n 1)
 for line in "${pythons[@]}"; do
   while [ "$(jobs -rp | wc -l)" -ge 2 ]; do wait -n; done
   in_python "${line%%|*}" "${line#*|}" >"$scratch/${line%%|*}.said" 2>&1 &
