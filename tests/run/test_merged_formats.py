@@ -265,12 +265,12 @@ class Merged(Recorded):
         found = collections.defaultdict(list)
         for (thread, *path), value in merged.items():
             process, own = thread.split(", ", 1)
-            found[re.sub(r"process \d+, ", "", own), *path].append((process, value))
+            found[(re.sub(r"process \d+, ", "", own), *path)].append((process, value))
         self.assertEqual(len({p for values in found.values() for p, _ in values}), PARTS)
         expected = collections.defaultdict(list)
         for part in parts:
             for (thread, *path), value in part.items():
-                expected[re.sub(r"process \d+, ", "", thread), *path].append(value)
+                expected[(re.sub(r"process \d+, ", "", thread), *path)].append(value)
         self.assertEqual(
             {k: sorted(v for _, v in values) for k, values in found.items()},
             {k: sorted(values) for k, values in expected.items()},

@@ -129,8 +129,8 @@ def chosen(activities: Iterable[Any]) -> Set[ProfilerActivity]:
         activity = member_of(ProfilerActivity, given)
         if activity is None:
             raise TypeError(
-                f"activities are of ProfilerActivity, not {short(given)}: prof.ProfilerActivity has "
-                f"{', '.join(ProfilerActivity.__members__)}"
+                f"activities are of ProfilerActivity, not {short(given)}: prof.ProfilerActivity "
+                f"has {', '.join(ProfilerActivity.__members__)}"
             )
         found.add(activity)
     return found

@@ -382,8 +382,8 @@ class _Profile:
         ):
             if there is not None:
                 raise error_class(BUSY)(
-                    f"functions cannot be traced: {what} has been called with {short(there)}, and there "
-                    f"is one for all"
+                    f"functions cannot be traced: {what} has been called with {short(there)}, and "
+                    f"there is one for all"
                 )
 
     def start(self, made: Dict[str, Any]) -> None:

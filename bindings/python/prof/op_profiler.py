@@ -403,8 +403,8 @@ def compare(first: Result, second: Result, threshold: float = 0.02) -> Compariso
     Results, ValueError for results of different caches."""
     if not isinstance(first, Result) or not isinstance(second, Result):
         raise TypeError(
-            f"compare() takes two Results, of profile() or profile_in_turn(), not {short(first)} and "
-            f"{short(second)}"
+            f"compare() takes two Results, of profile() or profile_in_turn(), not {short(first)} "
+            f"and {short(second)}"
         )
     found = sized(_op_structs.OpComparison)
     C.check(

@@ -1,7 +1,6 @@
 "use strict";
 (function () {
-  const $ = (id) => document.getElementById(id);
-  const root = document.documentElement;
+  const $ = (id) => document.getElementById(id), root = document.documentElement;
   const nameColours = new Map(), pending = new Map();
   let data, colours, query = "", chosenRow, isPrinting = false, drawn = 0, found = null, hits;
   // A name matches the search, or there is none.
