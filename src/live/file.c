@@ -419,6 +419,8 @@ static int open_capture_file(const char *path, int *fd_out) {
   if (fd < 0 && errno == ELOOP)
     return prof_i_fail(PROF_E_FILE_TYPE, "%s is a symbolic link; give the capture that it leads to",
                        path);
+  if (fd < 0 && errno == ETXTBSY)
+    return prof_i_fail(PROF_E_NOT_CAPTURE, "%s is a running program, not a capture", path);
   if (fd < 0) return level_fail_errno(path);
   *fd_out = fd;
   if (fstat(fd, &about) == 0 && S_ISREG(about.st_mode)) return PROF_OK;

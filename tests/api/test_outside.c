@@ -208,6 +208,10 @@ static void what_cannot_be_switched_is_refused(void **state) {
   assert_int_equal(prof_trace_set_level(capture, -1, NULL), PROF_E_LEVEL);
   assert_int_equal(prof_trace_set_level(own.folder, 1, NULL), PROF_E_FILE_TYPE);
   assert_int_equal(prof_trace_set_level(own.command, 1, NULL), PROF_E_NOT_CAPTURE);
+  const ssize_t length = readlink("/proc/self/exe", path, PATH_MAX);
+  assert_in_range(length, 1, PATH_MAX - 1);
+  path[length] = '\0';
+  assert_int_equal(prof_trace_set_level(path, 1, NULL), PROF_E_NOT_CAPTURE); /* it runs */
   snprintf(path, sizeof path, "%s/nothing", own.folder);
   assert_int_equal(prof_trace_set_level(path, 1, NULL), PROF_E_NOT_FOUND);
   snprintf(path, sizeof path, "%s/link", own.folder);

@@ -28,7 +28,20 @@ app.wait()
 """
 
 
+# Ends when prof has looked several times.
+LOOKED = f"""{LOOKS}
+until = looks() + 20
+while looks() < until:
+    time.sleep(0.005)
+"""
+
+
 class Killed(Case):
+    def setUp(self):
+        super().setUp()
+        with open(os.path.join(self.folder, "looked.py"), "w", encoding="utf-8") as file:
+            file.write(LOOKED)
+
     def open_ns(self):
         """Of the only scope of the only capture."""
         folder = os.path.join(self.folder, "out", "prof_output")

@@ -48,7 +48,7 @@ int main(int count, char **words) {
     PROF_SCOPE("held");
     struct timespec begin, end;
     clock_gettime(CLOCK_MONOTONIC, &begin);
-    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    if (system("python3 looked.py") != 0) return 1;
     clock_gettime(CLOCK_MONOTONIC, &end);
     FILE *const file = fopen("elapsed", "w");
     fprintf(file, "%lld", (end.tv_sec - begin.tv_sec) * 1000000000ll + end.tv_nsec - begin.tv_nsec);
@@ -57,7 +57,7 @@ int main(int count, char **words) {
   }
   if (count > 1 && strcmp(words[1], "become") == 0) {
     PROF_SCOPE("held");
-    execlp("sleep", "sleep", "0.05", (char *)0);
+    execlp("python3", "python3", "looked.py", (char *)0);
     return 1;
   }
   if (count > 1 && strcmp(words[1], "stop") == 0) {
