@@ -21,7 +21,7 @@ typedef struct prof_i_merge_capture {
   uint32_t host_number;     /* index of the first capture of the same boot of a machine */
   uint64_t placed_unix_ns;  /* where the capture starts on the common time line */
   int64_t wall_moved_ns;    /* the wall clock was set by that much since the host's first capture */
-  uint64_t pid_offset;      /* to add, so that no two processes have one number */
+  uint64_t pid_offset;      /* to add modulo 2^64, so that no two processes have one number */
   char label[128];          /* "rank 3", "process 77 on node1" */
   bool is_process_labelled; /* the name of the process does not say enough */
 } prof_i_merge_capture;

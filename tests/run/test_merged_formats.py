@@ -171,6 +171,14 @@ class Merged(Recorded):
         self.assertEqual(set(arrows.values()), {1})
         self.assertEqual({i for ph, i in arrows if ph == "s"}, {i for ph, i in arrows if ph == "f"})
 
+    def test_a_part_after_the_time_has_no_event(self):
+        self.prof("dump", "all.prof", "-o", "some.json", "--to", "900us")
+        found = self.read_json(self.path("some.json"))["traceEvents"]
+        late = [event for event in found if event["ph"] != "M" and event["ts"] > 900]
+        starts = [str(offset // 1000) for offset in self.offsets[1:]]
+        self.assertEqual([event["cat"] for event in late], ["prof"] * (PARTS - 1))
+        self.assertEqual([f"{event['ts']:.0f}" for event in late], starts)
+
     def test_arrows_stay_inside_of_a_part(self):
         merged, _ = self.both(".json", self.read_json)
         ends = collections.defaultdict(dict)
@@ -320,6 +328,19 @@ class Merged(Recorded):
                 merged.drop_columns([*apart, "process"]).to_pylist(),
                 [part.drop_columns(list(apart)).to_pylist() for part in parts],
             )
+
+    def test_columns_take_equal_processes_with_numbers_above_2_30(self):
+        if not HAS_PYARROW:
+            self.skipTest("the package pyarrow is missing")
+        import pyarrow.parquet
+
+        event = {"ph": "X", "name": "a", "pid": 4000000000, "tid": 1, "ts": 1, "dur": 5}
+        for name in ("x.prof", "y.prof"):
+            self.prof("import", self.write("in.json", json.dumps([event])), "-o", name)
+        self.prof("merge", "-o", "both.prof", "x.prof", "y.prof")
+        self.prof("dump", "both.prof", "-o", "both.parquet", env=PYTHON)
+        pids = pyarrow.parquet.read_table(self.path("both.parquet"))["pid"].to_pylist()
+        self.assertEqual(pids, [4000000000, 2**30])
 
     # ---- what cannot be ----
 

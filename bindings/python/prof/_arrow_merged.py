@@ -21,7 +21,7 @@ class Part(NamedTuple):
     offset_ns: int
     """Of the capture's start, from the start of the time line."""
     pid_offset: int
-    """To add, because another capture has the same number."""
+    """To add, because another capture has the same number. Negative for numbers above 2^30."""
     label: str
 
     @staticmethod
