@@ -255,6 +255,22 @@ class Merged(Recorded):
             rows = self.prof("table", "--by", "process", "--csv", "again.prof").stdout
             self.assertGreaterEqual(len(rows.splitlines()), 1 + PARTS, ending)
 
+    def test_an_import_counts_rows_that_were_deleted_of_any_part(self):
+        for ending, tables in (
+            (".db", ("prof_scopes", "prof_kernels", "prof_counters", "prof_instants")),
+            (".rpd", ("rocpd_api", "rocpd_op", "rocpd_monitor")),
+        ):
+            self.prof("dump", "all.prof", "-o", "all" + ending)
+            whole = self.prof("import", "all" + ending, "-o", "again.prof").stderr
+            self.assertNotIn("were deleted", whole)
+            with sqlite3.connect(self.path("all" + ending)) as database:
+                for table in tables:
+                    database.execute(
+                        f"DELETE FROM {table} WHERE id = (SELECT max(id) FROM {table})"
+                    )
+            said = self.prof("import", "all" + ending, "-o", "again.prof").stderr
+            self.assertIn(f"{len(tables)} rows that prof wrote and that were deleted", said)
+
     # ---- call paths ----
 
     @staticmethod
