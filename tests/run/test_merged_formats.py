@@ -15,6 +15,7 @@ from test_sums import pprof_sums, speedscope_sums
 
 PARTS = 3
 SHIFT_US = 1000  # how much later each part begins than the previous one
+HOST_AT = 296  # src/format/header.h: 64 bytes
 HAS_PYARROW = importlib.util.find_spec("pyarrow") is not None
 VIEWS = {
     "scopes": "name, category, start_ns, duration_ns, self_ns, depth, args",
@@ -357,6 +358,23 @@ class Merged(Recorded):
         self.prof("dump", "both.prof", "-o", "both.parquet", env=PYTHON)
         pids = pyarrow.parquet.read_table(self.path("both.parquet"))["pid"].to_pylist()
         self.assertEqual(pids, [4000000000, 2**30])
+
+    def test_columns_take_the_name_of_a_host_that_is_no_utf_8(self):
+        if not HAS_PYARROW:
+            self.skipTest("the package pyarrow is missing")
+        import pyarrow.parquet
+
+        with open(self.path("0.prof"), "r+b") as file:
+            file.seek(HOST_AT)
+            self.assertEqual(file.read(64), bytes(64), "an import knows no host")
+            file.seek(HOST_AT)
+            file.write(b"n\xff:1")
+        self.prof("merge", "-o", "both.prof", "0.prof", "1.prof")
+        for ending in (".parquet", ".csv"):
+            self.prof("dump", "both.prof", "-o", "both" + ending, env=PYTHON)
+        table = pyarrow.parquet.read_table(self.path("both.parquet"))
+        labels = {row["process"].replace(":", " ") for row in self.csv_rows(self.path("both.csv"))}
+        self.assertEqual(set(table["process"].to_pylist()), labels)
 
     # ---- what cannot be ----
 

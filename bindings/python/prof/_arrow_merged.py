@@ -5,6 +5,7 @@ and no two threads."""
 from __future__ import annotations
 
 import importlib
+import os
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from ._arrow import Filter, _pyarrow, reader
@@ -28,7 +29,8 @@ class Part(NamedTuple):
     def read(word: str) -> Part:
         """ "part=OFFSET:PID_OFFSET:LABEL:PATH". A label has no colon."""
         offset_ns, pid_offset, label, path = word[len(PART) :].split(":", 3)
-        return Part(path, int(offset_ns), int(pid_offset), label)
+        text = os.fsencode(label).decode(errors="replace")  # a host's name may be any bytes
+        return Part(path, int(offset_ns), int(pid_offset), text)
 
 
 class _Texts:
