@@ -11,9 +11,10 @@ typedef struct prof_i_merge_capture {
   char host[64];
   char boot_id[40]; /* empty: not known, as of an imported trace */
   uint32_t pid;
-  int32_t rank;       /* -1: none */
-  bool has_processes; /* of others beside pid: an imported trace */
-  uint64_t start_ns;  /* CLOCK_MONOTONIC */
+  uint32_t least_pid, most_pid; /* of all its processes */
+  int32_t rank;                 /* -1: none */
+  bool has_processes;           /* of others beside pid: an imported trace */
+  uint64_t start_ns;            /* CLOCK_MONOTONIC */
   uint64_t start_unix_ns, duration_ns;
   uint64_t event_count;
   uint64_t error_ns; /* bound of the error of both clocks, and of the wall clock's steps */

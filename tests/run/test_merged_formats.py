@@ -272,6 +272,24 @@ class Merged(Recorded):
             said = self.prof("import", "all" + ending, "-o", "again.prof").stderr
             self.assertIn(f"{len(tables)} rows that prof wrote and that were deleted", said)
 
+    def test_imports_of_merged_exports_keep_their_processes_apart_when_merged_again(self):
+        def pids(name):
+            self.prof("dump", name, "-o", "pids.csv")
+            return {row["pid"] for row in self.csv_rows(self.path("pids.csv"))}
+
+        self.prof("dump", "all.prof", "-o", "all.json")
+        for name in ("x.prof", "y.prof"):
+            self.prof("import", "all.json", "-o", name)
+        made = {"ph": "X", "name": "a", "pid": 2**30, "tid": 1, "ts": 1, "dur": 5}
+        for number, pid in enumerate((5, 5, 2**30)):
+            source = self.write("in.json", json.dumps([{**made, "pid": pid}]))
+            self.prof("import", source, "-o", f"single{number}.prof")
+        names = ["x.prof", "y.prof", "single0.prof", "single1.prof", "single2.prof"]
+        self.prof("merge", "-o", "again.prof", *names)
+        self.assertEqual(len(pids("again.prof")), sum(len(pids(name)) for name in names))
+        self.prof("merge", "-o", "again.prof", *names[2:])
+        self.assertEqual(len(pids("again.prof")), 3)
+
     # ---- call paths ----
 
     @staticmethod
