@@ -19,7 +19,7 @@ static void copy_options(prof_i_chrome *w, const prof_i_export_options *options)
   w->with_marks = options->with_marks;
   w->with_memory = options->with_memory;
   w->stack_folders = options->stack_folders;
-  w->first_ns = options->window.from_ns;
+  w->first_ns = prof_i_window_begin_ns(&options->window);
 }
 
 /* Walks the trace for numbers that stand at the first row already. */

@@ -294,7 +294,7 @@ static uint64_t read_from_ns(const prof_i_chrome *chrome) {
 
 int prof_i_chrome_put_memory(prof_i_chrome *chrome) {
   const uint32_t pool_count = chrome->trace->catalog.pool_count;
-  if (pool_count == 0) return PROF_OK;
+  if (pool_count == 0 || prof_i_window_is_empty(&chrome->window)) return PROF_OK;
   memory_writer w = {.chrome = chrome};
   int status = prof_i_memory_order(chrome->trace, read_from_ns(chrome), &w.memory);
   if (status) return status;

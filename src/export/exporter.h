@@ -30,6 +30,16 @@ static inline bool prof_i_window_contains(const prof_i_window *window, uint64_t 
          (window->to_ns == 0 || start_ns < window->to_ns);
 }
 
+/* Contains no event: that of a capture in a merged file which begins after the time that is cut. */
+static inline bool prof_i_window_is_empty(const prof_i_window *window) {
+  return window->from_ns == UINT64_MAX;
+}
+
+/* Where marks of the whole capture are. */
+static inline uint64_t prof_i_window_begin_ns(const prof_i_window *window) {
+  return prof_i_window_is_empty(window) ? 0 : window->from_ns;
+}
+
 /* Whether an arrow leads from its launch, in the window, to this work of a device. Work that began
    before its launch has none, because viewers refuse an end before its begin. */
 static inline bool prof_i_window_has_launch(const prof_i_window *window, const prof_event *event,

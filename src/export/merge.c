@@ -108,21 +108,60 @@ static bool may_share_pids(const prof_i_merge_capture *a, const prof_i_merge_cap
   return a->has_processes || b->has_processes || a->pid == b->pid;
 }
 
+enum { KERNEL_PIDS = 1 << 22, GROUPS_MAX = 255, MADE_FIRST = 1 << 30 };
+
+static bool has_pid(const prof_i_merge_capture *capture, uint64_t pid) {
+  return pid >= capture->least_pid + capture->pid_offset &&
+         pid <= capture->most_pid + capture->pid_offset && capture->least_pid <= capture->most_pid;
+}
+
+static bool group_is_free(const prof_i_merge_capture *captures, uint32_t index, uint32_t group) {
+  const prof_i_merge_capture *const capture = &captures[index];
+  const uint64_t offset = (uint64_t)KERNEL_PIDS * group, first = capture->least_pid + offset,
+                 last = capture->most_pid + offset;
+  for (uint32_t i = 0; i < index; i++) {
+    const uint64_t other = captures[i].least_pid + captures[i].pid_offset;
+    if (has_pid(&captures[i], first) || (other >= first && other <= last)) return false;
+  }
+  return true;
+}
+
+/* An imported trace of prof's own may have numbers of several groups. If its numbers are too far
+   apart for any free group, it gets the first one. */
+static uint32_t find_group(const prof_i_merge_capture *captures, uint32_t index, uint32_t first) {
+  for (uint32_t group = first; group <= GROUPS_MAX; group++)
+    if (group_is_free(captures, index, group)) return group;
+  return first;
+}
+
+/* From `first` on, a number that no capture has. */
+static uint64_t find_made(const prof_i_merge_capture *captures, uint32_t count, uint64_t first) {
+  uint64_t made = first;
+  for (uint32_t i = 0; i < count; i++) {
+    if (!has_pid(&captures[i], made)) continue;
+    made = captures[i].most_pid + captures[i].pid_offset + 1;
+    i = UINT32_MAX; /* from the first one again */
+  }
+  return made;
+}
+
 /* Viewers take two processes of one number for one. Numbers up to 2^22 are the kernel's. */
 static int separate_pids(prof_i_merge_capture *captures, uint32_t count) {
-  enum { KERNEL_PIDS = 1 << 22, GROUPS_MAX = 255, MADE_FIRST = 1 << 30 };
-  uint32_t groups = 0, made = 0;
+  uint32_t groups = 0;
+  uint64_t made = MADE_FIRST;
   for (uint32_t i = 1; i < count; i++) {
     uint32_t before = 0;
     while (before < i && !may_share_pids(&captures[before], &captures[i])) before++;
     if (before == i) continue;
-    if (!captures[i].has_processes)
-      captures[i].pid_offset = (uint64_t)MADE_FIRST + made++ - captures[i].pid;
-    else if (groups < GROUPS_MAX)
-      captures[i].pid_offset = (uint64_t)KERNEL_PIDS * ++groups;
-    else
+    if (!captures[i].has_processes) {
+      made = find_made(captures, count, made);
+      captures[i].pid_offset = made++ - captures[i].pid;
+    } else if (groups < GROUPS_MAX) {
+      captures[i].pid_offset = (uint64_t)KERNEL_PIDS * find_group(captures, i, ++groups);
+    } else {
       return prof_i_fail(PROF_E_INVALID, "more than %d imported traces of several processes",
                          GROUPS_MAX);
+    }
   }
   return PROF_OK;
 }
@@ -170,6 +209,19 @@ static uint64_t wall_error_ns(const prof_trace_info *info) {
   return moved < 0 ? 0 - (uint64_t)moved : (uint64_t)moved;
 }
 
+/* Numbers of processes that do not fit into Perfetto's 32 bits do not count. */
+static void find_pids(const prof_trace *trace, prof_i_merge_capture *capture) {
+  const prof_i_catalog *const catalog = &trace->catalog;
+  capture->least_pid = UINT32_MAX;
+  capture->most_pid = 0;
+  for (uint32_t i = 0; i <= catalog->process_count; i++) {
+    const int64_t pid = i > 0 ? catalog->processes[i - 1].pid : capture->pid;
+    if (pid < 0 || pid > INT32_MAX) continue;
+    if (pid < capture->least_pid) capture->least_pid = (uint32_t)pid;
+    if (pid > capture->most_pid) capture->most_pid = (uint32_t)pid;
+  }
+}
+
 void prof_i_merge_describe(const prof_trace *trace, prof_i_merge_capture *capture_out) {
   prof_trace_info info = {.size = sizeof info};
   prof_trace_info_get(trace, &info);
@@ -183,6 +235,7 @@ void prof_i_merge_describe(const prof_trace *trace, prof_i_merge_capture *captur
       .duration_ns = info.duration_ns,
       .event_count = info.event_count,
       .error_ns = info.clock_error_ns + trace->catalog.wall_width_ns + wall_error_ns(&info)};
+  find_pids(trace, capture_out);
   prof_i_copy_name(capture_out->host, sizeof capture_out->host, info.host, sizeof info.host);
   prof_i_copy_name(capture_out->boot_id, sizeof capture_out->boot_id, trace->header.boot_id,
                    sizeof trace->header.boot_id);

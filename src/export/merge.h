@@ -11,9 +11,10 @@ typedef struct prof_i_merge_capture {
   char host[64];
   char boot_id[40]; /* empty: not known, as of an imported trace */
   uint32_t pid;
-  int32_t rank;       /* -1: none */
-  bool has_processes; /* of others beside pid: an imported trace */
-  uint64_t start_ns;  /* CLOCK_MONOTONIC */
+  uint32_t least_pid, most_pid; /* of all its processes */
+  int32_t rank;                 /* -1: none */
+  bool has_processes;           /* of others beside pid: an imported trace */
+  uint64_t start_ns;            /* CLOCK_MONOTONIC */
   uint64_t start_unix_ns, duration_ns;
   uint64_t event_count;
   uint64_t error_ns; /* bound of the error of both clocks, and of the wall clock's steps */
@@ -21,7 +22,7 @@ typedef struct prof_i_merge_capture {
   uint32_t host_number;     /* index of the first capture of the same boot of a machine */
   uint64_t placed_unix_ns;  /* where the capture starts on the common time line */
   int64_t wall_moved_ns;    /* the wall clock was set by that much since the host's first capture */
-  uint64_t pid_offset;      /* to add, so that no two processes have one number */
+  uint64_t pid_offset;      /* to add modulo 2^64, so that no two processes have one number */
   char label[128];          /* "rank 3", "process 77 on node1" */
   bool is_process_labelled; /* the name of the process does not say enough */
 } prof_i_merge_capture;

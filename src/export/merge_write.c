@@ -38,7 +38,7 @@ prof_i_window prof_i_merge_window(const prof_i_merge_capture *captures, uint32_t
       captures[index].placed_unix_ns - prof_i_merge_start_unix_ns(captures, count);
   prof_i_window own = {window->from_ns > offset_ns ? window->from_ns - offset_ns : 0,
                        window->to_ns > offset_ns ? window->to_ns - offset_ns : 0};
-  if (window->to_ns && window->to_ns <= offset_ns) own.from_ns = UINT64_MAX; /* nothing */
+  if (window->to_ns && window->to_ns <= offset_ns) own.from_ns = UINT64_MAX; /* is empty */
   return own;
 }
 

@@ -15,6 +15,7 @@ from test_sums import pprof_sums, speedscope_sums
 
 PARTS = 3
 SHIFT_US = 1000  # how much later each part begins than the previous one
+HOST_AT = 296  # src/format/header.h: 64 bytes
 HAS_PYARROW = importlib.util.find_spec("pyarrow") is not None
 VIEWS = {
     "scopes": "name, category, start_ns, duration_ns, self_ns, depth, args",
@@ -171,6 +172,14 @@ class Merged(Recorded):
         self.assertEqual(set(arrows.values()), {1})
         self.assertEqual({i for ph, i in arrows if ph == "s"}, {i for ph, i in arrows if ph == "f"})
 
+    def test_a_part_after_the_time_has_no_event(self):
+        self.prof("dump", "all.prof", "-o", "some.json", "--to", "900us")
+        found = self.read_json(self.path("some.json"))["traceEvents"]
+        late = [event for event in found if event["ph"] != "M" and event["ts"] > 900]
+        starts = [str(offset // 1000) for offset in self.offsets[1:]]
+        self.assertEqual([event["cat"] for event in late], ["prof"] * (PARTS - 1))
+        self.assertEqual([f"{event['ts']:.0f}" for event in late], starts)
+
     def test_arrows_stay_inside_of_a_part(self):
         merged, _ = self.both(".json", self.read_json)
         ends = collections.defaultdict(dict)
@@ -247,6 +256,40 @@ class Merged(Recorded):
             rows = self.prof("table", "--by", "process", "--csv", "again.prof").stdout
             self.assertGreaterEqual(len(rows.splitlines()), 1 + PARTS, ending)
 
+    def test_an_import_counts_rows_that_were_deleted_of_any_part(self):
+        for ending, tables in (
+            (".db", ("prof_scopes", "prof_kernels", "prof_counters", "prof_instants")),
+            (".rpd", ("rocpd_api", "rocpd_op", "rocpd_monitor")),
+        ):
+            self.prof("dump", "all.prof", "-o", "all" + ending)
+            whole = self.prof("import", "all" + ending, "-o", "again.prof").stderr
+            self.assertNotIn("were deleted", whole)
+            with sqlite3.connect(self.path("all" + ending)) as database:
+                for table in tables:
+                    database.execute(
+                        f"DELETE FROM {table} WHERE id = (SELECT max(id) FROM {table})"
+                    )
+            said = self.prof("import", "all" + ending, "-o", "again.prof").stderr
+            self.assertIn(f"{len(tables)} rows that prof wrote and that were deleted", said)
+
+    def test_imports_of_merged_exports_keep_their_processes_apart_when_merged_again(self):
+        def pids(name):
+            self.prof("dump", name, "-o", "pids.csv")
+            return {row["pid"] for row in self.csv_rows(self.path("pids.csv"))}
+
+        self.prof("dump", "all.prof", "-o", "all.json")
+        for name in ("x.prof", "y.prof"):
+            self.prof("import", "all.json", "-o", name)
+        made = {"ph": "X", "name": "a", "pid": 2**30, "tid": 1, "ts": 1, "dur": 5}
+        for number, pid in enumerate((5, 5, 2**30)):
+            source = self.write("in.json", json.dumps([{**made, "pid": pid}]))
+            self.prof("import", source, "-o", f"single{number}.prof")
+        names = ["x.prof", "y.prof", "single0.prof", "single1.prof", "single2.prof"]
+        self.prof("merge", "-o", "again.prof", *names)
+        self.assertEqual(len(pids("again.prof")), sum(len(pids(name)) for name in names))
+        self.prof("merge", "-o", "again.prof", *names[2:])
+        self.assertEqual(len(pids("again.prof")), 3)
+
     # ---- call paths ----
 
     @staticmethod
@@ -320,6 +363,36 @@ class Merged(Recorded):
                 merged.drop_columns([*apart, "process"]).to_pylist(),
                 [part.drop_columns(list(apart)).to_pylist() for part in parts],
             )
+
+    def test_columns_take_equal_processes_with_numbers_above_2_30(self):
+        if not HAS_PYARROW:
+            self.skipTest("the package pyarrow is missing")
+        import pyarrow.parquet
+
+        event = {"ph": "X", "name": "a", "pid": 4000000000, "tid": 1, "ts": 1, "dur": 5}
+        for name in ("x.prof", "y.prof"):
+            self.prof("import", self.write("in.json", json.dumps([event])), "-o", name)
+        self.prof("merge", "-o", "both.prof", "x.prof", "y.prof")
+        self.prof("dump", "both.prof", "-o", "both.parquet", env=PYTHON)
+        pids = pyarrow.parquet.read_table(self.path("both.parquet"))["pid"].to_pylist()
+        self.assertEqual(pids, [4000000000, 2**30])
+
+    def test_columns_take_the_name_of_a_host_that_is_no_utf_8(self):
+        if not HAS_PYARROW:
+            self.skipTest("the package pyarrow is missing")
+        import pyarrow.parquet
+
+        with open(self.path("0.prof"), "r+b") as file:
+            file.seek(HOST_AT)
+            self.assertEqual(file.read(64), bytes(64), "an import knows no host")
+            file.seek(HOST_AT)
+            file.write(b"n\xff:1")
+        self.prof("merge", "-o", "both.prof", "0.prof", "1.prof")
+        for ending in (".parquet", ".csv"):
+            self.prof("dump", "both.prof", "-o", "both" + ending, env=PYTHON)
+        table = pyarrow.parquet.read_table(self.path("both.parquet"))
+        labels = {row["process"].replace(":", " ") for row in self.csv_rows(self.path("both.csv"))}
+        self.assertEqual(set(table["process"].to_pylist()), labels)
 
     # ---- what cannot be ----
 

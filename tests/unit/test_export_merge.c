@@ -193,6 +193,34 @@ static void imported_traces_have_room_for_255_more(void **state) {
   assert_non_null(strstr(prof_last_error(), "more than 255"));
 }
 
+static void moved_numbers_meet_no_other_capture(void **state) {
+  (void)state;
+  prof_i_merge_capture all[] = {capture_of("a", 1, 500, 10), capture_of("a", 1, 500, 10),
+                                capture_of("a", 5, 500, 10), capture_of("a", 5, 500, 10)};
+  for (int i = 0; i < 2; i++) {
+    all[i].has_processes = true;
+    all[i].least_pid = 1;
+    all[i].most_pid = PIDS_OF_KERNEL + 1;
+  }
+  for (int i = 2; i < 4; i++) all[i].least_pid = all[i].most_pid = 5;
+  all[3].pid = all[3].least_pid = all[3].most_pid = PIDS_MADE;
+  assert_int_equal(prof_i_merge_align(all, 4, false), PROF_OK);
+  assert_int_equal(all[1].pid_offset, 2 * PIDS_OF_KERNEL);
+  assert_int_equal(all[2].pid_offset, PIDS_MADE + 1 - 5);
+}
+
+/* One trace may have the numbers of all groups. */
+static void numbers_too_far_apart_are_moved_as_well(void **state) {
+  (void)state;
+  prof_i_merge_capture all[] = {capture_of("a", 1, 500, 10), capture_of("a", 1, 500, 10)};
+  for (int i = 0; i < 2; i++) {
+    all[i].has_processes = true;
+    all[i].most_pid = INT32_MAX;
+  }
+  assert_int_equal(prof_i_merge_align(all, 2, false), PROF_OK);
+  assert_int_equal(all[1].pid_offset, PIDS_OF_KERNEL);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(an_error_is_of_both_clocks_and_of_a_step),
@@ -204,6 +232,8 @@ int main(void) {
       cmocka_unit_test(unaligned_hosts_begin_with_the_first_capture_of_the_first_host),
       cmocka_unit_test(a_boot_that_is_not_known_is_a_host_of_its_own),
       cmocka_unit_test(processes_of_one_number_get_others),
-      cmocka_unit_test(imported_traces_have_room_for_255_more)};
+      cmocka_unit_test(imported_traces_have_room_for_255_more),
+      cmocka_unit_test(moved_numbers_meet_no_other_capture),
+      cmocka_unit_test(numbers_too_far_apart_are_moved_as_well)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

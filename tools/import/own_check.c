@@ -95,16 +95,30 @@ typedef struct own_written {
   unsigned long long scopes, unfinished, steps, instants, counters, flow_ends;
 } own_written;
 
+/* The sums over the captures of the database, which each have an account. */
 static bool read_written(import_database *database, const char *query, own_written *to) {
+  static const char key[] = "\"written\":{";
   import_rows rows = import_rows_begin(database, query);
-  const bool is_there = import_rows_next(&rows);
-  const char *const at = is_there ? strstr(import_rows_text(&rows, 0).data, "\"written\":{") : NULL;
-  const bool is_read =
-      at && sscanf(at,
-                   "\"written\":{\"scopes\":%llu,\"unfinished\":%llu,\"steps\":%llu,"
-                   "\"instants\":%llu,\"counters\":%llu,\"flow_ends\":%llu",
-                   &to->scopes, &to->unfinished, &to->steps, &to->instants, &to->counters,
-                   &to->flow_ends) == 6;
+  const char *at = import_rows_next(&rows) ? import_rows_text(&rows, 0).data : NULL;
+  bool is_read = false;
+  *to = (own_written){0};
+  while (at && (at = strstr(at, key)) != NULL) {
+    own_written one;
+    at += sizeof key - 1;
+    if (sscanf(at,
+               "\"scopes\":%llu,\"unfinished\":%llu,\"steps\":%llu,\"instants\":%llu,"
+               "\"counters\":%llu,\"flow_ends\":%llu",
+               &one.scopes, &one.unfinished, &one.steps, &one.instants, &one.counters,
+               &one.flow_ends) != 6)
+      continue;
+    is_read = true;
+    to->scopes += one.scopes;
+    to->unfinished += one.unfinished;
+    to->steps += one.steps;
+    to->instants += one.instants;
+    to->counters += one.counters;
+    to->flow_ends += one.flow_ends;
+  }
   import_rows_end(&rows);
   return is_read;
 }

@@ -64,7 +64,8 @@ static void words_add_filter(columns_words *words, const filter_options *filter)
   for (size_t i = 0; i < options.arg_count; i++) words_add_pair(words, "arg", options.args[i]);
 }
 
-/* "part=OFFSET:PID_OFFSET:LABEL:PATH", for each capture. The label of a host may have a colon. */
+/* "part=OFFSET:PID_OFFSET:LABEL:PATH", for each capture. The offset of a process may be negative.
+   The label of a host may have a colon. */
 static void words_add_parts(columns_words *words, const merge_files *merged) {
   const uint64_t start = prof_i_merge_start_unix_ns(merged->captures, merged->count);
   for (uint32_t i = 0; i < merged->count; i++) {
@@ -73,8 +74,8 @@ static void words_add_parts(columns_words *words, const merge_files *merged) {
     memcpy(label, c->label, sizeof label);
     for (char *at = label; (at = strchr(at, ':')) != NULL;) *at = ' ';
     const int bytes =
-        asprintf(&text, "part=%" PRIu64 ":%" PRIu64 ":%s:%s", c->placed_unix_ns - start,
-                 c->pid_offset, label, merged->files[i].path);
+        asprintf(&text, "part=%" PRIu64 ":%" PRId64 ":%s:%s", c->placed_unix_ns - start,
+                 (int64_t)c->pid_offset, label, merged->files[i].path);
     words_add(words, bytes < 0 ? NULL : text);
   }
 }

@@ -5,6 +5,7 @@ and no two threads."""
 from __future__ import annotations
 
 import importlib
+import os
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from ._arrow import Filter, _pyarrow, reader
@@ -21,14 +22,15 @@ class Part(NamedTuple):
     offset_ns: int
     """Of the capture's start, from the start of the time line."""
     pid_offset: int
-    """To add, because another capture has the same number."""
+    """To add, because another capture has the same number. Negative for numbers above 2^30."""
     label: str
 
     @staticmethod
     def read(word: str) -> Part:
         """ "part=OFFSET:PID_OFFSET:LABEL:PATH". A label has no colon."""
         offset_ns, pid_offset, label, path = word[len(PART) :].split(":", 3)
-        return Part(path, int(offset_ns), int(pid_offset), label)
+        text = os.fsencode(label).decode(errors="replace")  # a host's name may be any bytes
+        return Part(path, int(offset_ns), int(pid_offset), text)
 
 
 class _Texts:
