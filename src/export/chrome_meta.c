@@ -456,7 +456,7 @@ static void put_self_summary(prof_i_chrome *w) {
   prof_i_sink_key_u64(w->sink, "pid", w->info.pid);
   prof_i_sink_key_u64(w->sink, "tid", prof_i_chrome_main_tid(w));
   head_put(w, ",\"ts\":");
-  prof_i_chrome_put_time(w, w->window.from_ns);
+  prof_i_chrome_put_time(w, prof_i_window_begin_ns(&w->window));
   head_put(w, ",\"args\":{\"version\":\"");
   head_put(w, prof_version());
   head_put(w, "\"");

@@ -24,6 +24,14 @@ typedef struct prof_i_window {
   uint64_t to_ns;
 } prof_i_window;
 
+/* Both times of a window that nothing is in. In a merged file, captures may begin after its end. */
+#define PROF_I_WINDOW_NOTHING UINT64_MAX
+
+/* Where a capture's account stands on the time line. */
+static inline uint64_t prof_i_window_begin_ns(const prof_i_window *window) {
+  return window->from_ns == PROF_I_WINDOW_NOTHING ? 0 : window->from_ns;
+}
+
 static inline bool prof_i_window_contains(const prof_i_window *window, uint64_t start_ns,
                                           uint64_t end_ns) {
   return (window->from_ns == 0 || end_ns > window->from_ns) &&

@@ -36,10 +36,10 @@ prof_i_window prof_i_merge_window(const prof_i_merge_capture *captures, uint32_t
                                   uint32_t index, const prof_i_window *window) {
   const uint64_t offset_ns =
       captures[index].placed_unix_ns - prof_i_merge_start_unix_ns(captures, count);
-  prof_i_window own = {window->from_ns > offset_ns ? window->from_ns - offset_ns : 0,
-                       window->to_ns > offset_ns ? window->to_ns - offset_ns : 0};
-  if (window->to_ns && window->to_ns <= offset_ns) own.from_ns = UINT64_MAX; /* nothing */
-  return own;
+  const prof_i_window own = {window->from_ns > offset_ns ? window->from_ns - offset_ns : 0,
+                             window->to_ns > offset_ns ? window->to_ns - offset_ns : 0};
+  const prof_i_window nothing = {PROF_I_WINDOW_NOTHING, PROF_I_WINDOW_NOTHING};
+  return window->to_ns && window->to_ns <= offset_ns ? nothing : own;
 }
 
 /* ---- a run for each capture ---- */

@@ -93,8 +93,9 @@ static void put_summary(prof_i_export *run) {
     snprintf(name, sizeof name,
              info->open_count || info->open_below_count ? "prof: no loss, some unfinished"
                                                         : "prof: no loss");
-  const open_instant open = begin_instant(
-      run, prof_i_pf_process_uuid(p), run->options->window.from_ns, prof_i_text_from(name), "prof");
+  const open_instant open =
+      begin_instant(run, prof_i_pf_process_uuid(p), prof_i_window_begin_ns(&run->options->window),
+                    prof_i_text_from(name), "prof");
   prof_i_pf_put_text_arg(p, "version", prof_version(), strlen(prof_version()));
   prof_i_pf_put_number_arg(p, "recorded", info->event_count - info->open_count);
   prof_i_pf_put_number_arg(p, "unfinished", info->open_count);

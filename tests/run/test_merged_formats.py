@@ -182,6 +182,16 @@ class Merged(Recorded):
             self.assertEqual(pair["s"], pair["f"])
         self.assertEqual(len({pair["s"] for pair in ends.values()}), PARTS)
 
+    def test_a_part_that_begins_after_the_end_has_no_rows(self):
+        every, _ = self.both(".json", self.read_json)
+        begins = [e["ts"] for e in every["traceEvents"] if e["ph"] != "M"]
+        self.prof("dump", "all.prof", "-o", "some.json", "--to", "900us")
+        rows = [e for e in self.read_json(self.path("some.json"))["traceEvents"] if e["ph"] != "M"]
+        own = [e["ts"] - min(begins) for e in rows if e.get("cat") == "prof"]
+        times = [e["ts"] - min(begins) for e in rows if e.get("cat") != "prof"]
+        self.assertTrue(times and all(0 <= ts < 900 for ts in times), max(times))
+        self.assertEqual(own, [part * SHIFT_US for part in range(PARTS)])
+
     # ---- databases ----
 
     def test_a_database_has_the_rows_of_all_parts(self):
