@@ -314,7 +314,17 @@ class Merged(Recorded):
             "launch_thread_index",
             "launch_start_ns",
             "device",
+            "correlation",
         )
+
+        def launches(table):
+            calls, work = collections.Counter(), collections.Counter()
+            for row in table.to_pylist():
+                if row["correlation"] is not None:
+                    key = (row["correlation"], row.get("process"))
+                    (work if row["kind"] == "device" else calls)[key] += 1
+            return calls, work
+
         for ending in (".parquet", ".arrow"):
             merged, parts = self.both(ending, read)
             processes = merged.group_by(["process", "pid"]).aggregate([("start_ns", "count")])
@@ -324,6 +334,11 @@ class Merged(Recorded):
             self.assertEqual(
                 processes.num_rows, len(set(processes["pid"].to_pylist())), "and has own numbers"
             )
+            calls, work = launches(merged)
+            self.assertEqual((len(calls), set(calls.values())), (len({n for n, _ in calls}), {1}))
+            self.assertEqual(set(work), set(calls), "a call and its work are of one process")
+            self.assertEqual(len(calls), sum(len(launches(part)[0]) for part in parts))
+            self.assertGreaterEqual(len(calls), PARTS)
             threads = [part["thread_index"].unique() for part in parts]
             self.assertGreaterEqual(len(merged["thread_index"].unique()), sum(map(len, threads)))
             self.same_rows(
