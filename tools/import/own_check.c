@@ -1,7 +1,8 @@
 /* See own_check.h. */
 #include "own_check.h"
 
-#include <stdio.h>
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* How to count the rows that a query did not give. */
@@ -92,21 +93,31 @@ void import_own_check_part(const import_reader *reader, bool is_rpd, int part, u
 
 /* The export's account of what it wrote, in the text behind the events. */
 typedef struct own_written {
-  unsigned long long scopes, unfinished, steps, instants, counters, flow_ends;
+  uint64_t scopes, unfinished, steps, instants, counters, flow_ends;
 } own_written;
+
+/* Reads what precedes a number, and the number. Returns the text behind it, or NULL. */
+static const char *read_count(const char *at, const char *before, uint64_t *to) {
+  const size_t bytes = strlen(before);
+  char *end;
+  if (!at || strncmp(at, before, bytes) != 0) return NULL;
+  errno = 0;
+  *to = strtoull(at + bytes, &end, 10);
+  return end > at + bytes && errno == 0 ? end : NULL;
+}
 
 static bool read_written(import_database *database, const char *query, own_written *to) {
   import_rows rows = import_rows_begin(database, query);
   const bool is_there = import_rows_next(&rows);
-  const char *const at = is_there ? strstr(import_rows_text(&rows, 0).data, "\"written\":{") : NULL;
-  const bool is_read =
-      at && sscanf(at,
-                   "\"written\":{\"scopes\":%llu,\"unfinished\":%llu,\"steps\":%llu,"
-                   "\"instants\":%llu,\"counters\":%llu,\"flow_ends\":%llu",
-                   &to->scopes, &to->unfinished, &to->steps, &to->instants, &to->counters,
-                   &to->flow_ends) == 6;
+  const char *at = is_there ? strstr(import_rows_text(&rows, 0).data, "\"written\":{") : NULL;
+  at = read_count(at, "\"written\":{\"scopes\":", &to->scopes);
+  at = read_count(at, ",\"unfinished\":", &to->unfinished);
+  at = read_count(at, ",\"steps\":", &to->steps);
+  at = read_count(at, ",\"instants\":", &to->instants);
+  at = read_count(at, ",\"counters\":", &to->counters);
+  at = read_count(at, ",\"flow_ends\":", &to->flow_ends);
   import_rows_end(&rows);
-  return is_read;
+  return at != NULL;
 }
 
 static void count_deleted(const import_reader *reader, uint64_t written, const char *query) {
