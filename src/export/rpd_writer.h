@@ -107,6 +107,6 @@ int prof_i_rpd_put_links(prof_i_export *run);
 int prof_i_rpd_export_begin(prof_i_export *run);
 int prof_i_rpd_export_end(prof_i_export *run);
 void prof_i_rpd_export_destroy(prof_i_export *run);
-void prof_i_rpd_export_destroy_shared(void *shared);
+void prof_i_rpd_export_destroy_shared(void *user);
 
 #endif

@@ -90,6 +90,6 @@ bool prof_i_sqlite_put_device(prof_i_export *run, prof_i_insert *row, prof_devic
 int prof_i_sqlite_export_begin(prof_i_export *run);
 int prof_i_sqlite_export_end(prof_i_export *run);
 void prof_i_sqlite_export_destroy(prof_i_export *run);
-void prof_i_sqlite_export_destroy_shared(void *shared);
+void prof_i_sqlite_export_destroy_shared(void *user);
 
 #endif

@@ -71,8 +71,8 @@ tests_in() {
 # What the command and the library do, whichever Python starts them. One Python runs these tests,
 # the newest; PROF_LONG=1: each.
 of_c='compare export_databases import import_arrows import_damaged_database import_devices
-  import_events import_files import_order import_processes import_rocpd import_rpd import_rules
-  import_told import_words merge merged minilm_program table view'
+  import_events import_files import_missing_rows import_order import_processes import_rocpd
+  import_rpd import_rules import_told import_words merge merged minilm_program table view'
 
 # python_tests VERSION: the test files for this Python, one a line.
 python_tests() {

@@ -349,7 +349,7 @@ class Written(Database):
                     timeout=HANG_SECONDS,
                     cwd=self.folder,
                 )
-                if "unshare failed" not in done.stderr and done.returncode != 99:
+                if not done.stderr.startswith("unshare: ") and done.returncode != 99:
                     return done
         return None
 

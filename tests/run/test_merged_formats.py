@@ -191,6 +191,16 @@ class Merged(Recorded):
             self.assertEqual(pair["s"], pair["f"])
         self.assertEqual(len({pair["s"] for pair in ends.values()}), PARTS)
 
+    def test_a_part_that_begins_after_the_end_has_no_rows(self):
+        every, _ = self.both(".json", self.read_json)
+        begins = [e["ts"] for e in every["traceEvents"] if e["ph"] != "M"]
+        self.prof("dump", "all.prof", "-o", "some.json", "--to", "900us")
+        rows = [e for e in self.read_json(self.path("some.json"))["traceEvents"] if e["ph"] != "M"]
+        own = [e["ts"] - min(begins) for e in rows if e.get("cat") == "prof"]
+        times = [e["ts"] - min(begins) for e in rows if e.get("cat") != "prof"]
+        self.assertTrue(times and all(0 <= ts < 900 for ts in times), max(times))
+        self.assertEqual(own, [part * SHIFT_US for part in range(PARTS)])
+
     # ---- databases ----
 
     def test_a_database_has_the_rows_of_all_parts(self):
@@ -347,7 +357,17 @@ class Merged(Recorded):
             "launch_thread_index",
             "launch_start_ns",
             "device",
+            "correlation",
         )
+
+        def launches(table):
+            calls, work = collections.Counter(), collections.Counter()
+            for row in table.to_pylist():
+                if row["correlation"] is not None:
+                    key = (row["correlation"], row.get("process"))
+                    (work if row["kind"] == "device" else calls)[key] += 1
+            return calls, work
+
         for ending in (".parquet", ".arrow"):
             merged, parts = self.both(ending, read)
             processes = merged.group_by(["process", "pid"]).aggregate([("start_ns", "count")])
@@ -357,6 +377,11 @@ class Merged(Recorded):
             self.assertEqual(
                 processes.num_rows, len(set(processes["pid"].to_pylist())), "and has own numbers"
             )
+            calls, work = launches(merged)
+            self.assertEqual((len(calls), set(calls.values())), (len({n for n, _ in calls}), {1}))
+            self.assertEqual(set(work), set(calls), "a call and its work are of one process")
+            self.assertEqual(len(calls), sum(len(launches(part)[0]) for part in parts))
+            self.assertGreaterEqual(len(calls), PARTS)
             threads = [part["thread_index"].unique() for part in parts]
             self.assertGreaterEqual(len(merged["thread_index"].unique()), sum(map(len, threads)))
             self.same_rows(

@@ -1,7 +1,8 @@
 /* See own_check.h. */
 #include "own_check.h"
 
-#include <stdio.h>
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* How to count the rows that a query did not give. */
@@ -92,8 +93,27 @@ void import_own_check_part(const import_reader *reader, bool is_rpd, int part, u
 
 /* The export's account of what it wrote, in the text behind the events. */
 typedef struct own_written {
-  unsigned long long scopes, unfinished, steps, instants, counters, flow_ends;
+  uint64_t scopes, unfinished, steps, instants, counters, flow_ends;
 } own_written;
+
+/* Reads what precedes a number, and the number. Returns the text behind it, or NULL. */
+static const char *read_count(const char *at, const char *before, uint64_t *to) {
+  const size_t bytes = strlen(before);
+  char *end;
+  if (!at || strncmp(at, before, bytes) != 0) return NULL;
+  errno = 0;
+  *to = strtoull(at + bytes, &end, 10);
+  return end > at + bytes && errno == 0 ? end : NULL;
+}
+
+static bool read_account(const char *at, own_written *to) {
+  at = read_count(at, "\"scopes\":", &to->scopes);
+  at = read_count(at, ",\"unfinished\":", &to->unfinished);
+  at = read_count(at, ",\"steps\":", &to->steps);
+  at = read_count(at, ",\"instants\":", &to->instants);
+  at = read_count(at, ",\"counters\":", &to->counters);
+  return read_count(at, ",\"flow_ends\":", &to->flow_ends) != NULL;
+}
 
 /* The sums over the captures of the database, which each have an account. */
 static bool read_written(import_database *database, const char *query, own_written *to) {
@@ -105,12 +125,7 @@ static bool read_written(import_database *database, const char *query, own_writt
   while (at && (at = strstr(at, key)) != NULL) {
     own_written one;
     at += sizeof key - 1;
-    if (sscanf(at,
-               "\"scopes\":%llu,\"unfinished\":%llu,\"steps\":%llu,\"instants\":%llu,"
-               "\"counters\":%llu,\"flow_ends\":%llu",
-               &one.scopes, &one.unfinished, &one.steps, &one.instants, &one.counters,
-               &one.flow_ends) != 6)
-      continue;
+    if (!read_account(at, &one)) continue;
     is_read = true;
     to->scopes += one.scopes;
     to->unfinished += one.unfinished;

@@ -57,9 +57,9 @@ bool import_note(const import_result *result, int index, char to[IMPORT_NOTE_BYT
   };
   const import_counts *const c = &result->counts;
   const int change = index - IMPORT_MISS_COUNT;
-  if (change == IMPORT_CHANGE_COUNT) return note_original(c, to);
-  if (change == IMPORT_CHANGE_COUNT + 1) return note_part(c, to);
   if (change > IMPORT_CHANGE_COUNT + 1) return note_input_end(result, to);
+  if (change == IMPORT_CHANGE_COUNT + 1) return note_part(c, to);
+  if (change >= IMPORT_CHANGE_COUNT) return note_original(c, to);
   const bool is_miss = change < 0;
   const unsigned long long count = is_miss ? c->missed[index] : c->changed[change];
   const char *const first = index == IMPORT_MISS_TIME        ? c->outlier

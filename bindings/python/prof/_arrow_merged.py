@@ -1,6 +1,6 @@
 """Reads the captures of a merged file as one table. Times are from the start of the common time
 line, and the column ``process`` says which capture a row is of. No two processes have one number,
-and no two threads."""
+no two threads, and no two calls that launched work."""
 
 from __future__ import annotations
 
@@ -68,8 +68,10 @@ class _Joiner:
             for field in self.schema
             if pyarrow.types.is_dictionary(field.type)
         }
+        self.last_correlation = 0
+        """The largest number so far. Each capture begins with 1."""
 
-    def join(self, batch: Any, part: Part, threads_before: int) -> Any:
+    def join(self, batch: Any, part: Part, threads_before: int, correlations_before: int) -> Any:
         pyarrow = _pyarrow()
         compute = importlib.import_module("pyarrow.compute")
         more = {
@@ -78,6 +80,7 @@ class _Joiner:
             "pid": part.pid_offset,
             "thread_index": threads_before,
             "launch_thread_index": threads_before,
+            "correlation": correlations_before,
         }
         label = pyarrow.array([part.label] * batch.num_rows, pyarrow.string())
         columns = [*batch.columns, label.dictionary_encode()]
@@ -87,6 +90,9 @@ class _Joiner:
             elif more.get(field.name):
                 added = pyarrow.scalar(more[field.name], field.type)
                 columns[i] = compute.add(columns[i], added)
+            if field.name == "correlation":
+                last = compute.max(columns[i]).as_py() or 0
+                self.last_correlation = max(self.last_correlation, last)
         return pyarrow.RecordBatch.from_arrays(columns, schema=self.schema)
 
 
@@ -111,10 +117,11 @@ def merged_reader(
         for part in parts:
             window = _window(part, from_ns, to_ns)
             own = None if only is None else Filter(only.texts)
+            correlations_before = joiner.last_correlation
             with Trace.open(part.path) as trace:
                 if window is not None:
                     for batch in reader(trace, *window, rows, own):
-                        yield joiner.join(batch, part, threads_before)
+                        yield joiner.join(batch, part, threads_before, correlations_before)
                 threads_before += trace.info().thread_count
             if only is not None and own is not None:
                 only.counts[:] = [a + b for a, b in zip(only.counts, own.counts)]

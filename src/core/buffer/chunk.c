@@ -168,9 +168,12 @@ enum {
 static struct {
   /* offsets of part-filled chunks that the next thread may take, 0: none */
   uint64_t partial_chunks[PARTIAL_COUNT];
-  uint32_t partial_end; /* only places before it are used; doubled when more threads end */
   uint64_t change_count, change_max_ns, change_times[BUCKETS];
-} chunk_pool = {.partial_end = PARTIAL_COUNT_FIRST};
+} chunk_pool;
+
+/* Only places of partial_chunks before it are used. Doubled when more threads end. Any thread. Not
+   a member of chunk_pool, which is zeros: .data is to stay small. */
+static uint32_t partial_end = PARTIAL_COUNT_FIRST;
 
 static bool chunk_swap_if_retired(prof_i_head *chunk, prof_i_chunk_state to) {
   uint16_t state = PROF_I_CHUNK_RETIRED;
@@ -183,7 +186,7 @@ bool prof_i_chunk_own_if_retired(prof_i_head *chunk) {
 }
 
 void prof_i_chunk_forget_partial(void) {
-  const uint32_t end = __atomic_load_n(&chunk_pool.partial_end, __ATOMIC_RELAXED);
+  const uint32_t end = __atomic_load_n(&partial_end, __ATOMIC_RELAXED);
   for (uint32_t i = 0; i < end; i++)
     __atomic_store_n(&chunk_pool.partial_chunks[i], 0, __ATOMIC_RELEASE);
 }
@@ -191,7 +194,7 @@ void prof_i_chunk_forget_partial(void) {
 /* ---- where a chunk comes from ---- */
 
 static prof_i_head *take_partial(uint64_t need) {
-  const uint32_t end = __atomic_load_n(&chunk_pool.partial_end, __ATOMIC_RELAXED);
+  const uint32_t end = __atomic_load_n(&partial_end, __ATOMIC_RELAXED);
   for (uint32_t i = 0; i < end; i++) {
     const uint64_t offset = PROF_I_FAULT(LEFT_UNUSED)
                                 ? 0
@@ -306,9 +309,9 @@ static void chunk_retire(prof_i_head *chunk) {
 }
 
 static void remember_partial(uint64_t offset) {
-  uint32_t end = __atomic_load_n(&chunk_pool.partial_end, __ATOMIC_RELAXED);
+  uint32_t end = __atomic_load_n(&partial_end, __ATOMIC_RELAXED);
   while (!prof_i_offsets_put(chunk_pool.partial_chunks, end, offset) && end < PARTIAL_COUNT)
-    if (__atomic_compare_exchange_n(&chunk_pool.partial_end, &end, 2 * end, false, __ATOMIC_RELAXED,
+    if (__atomic_compare_exchange_n(&partial_end, &end, 2 * end, false, __ATOMIC_RELAXED,
                                     __ATOMIC_RELAXED))
       end *= 2;
 }

@@ -206,10 +206,13 @@ void prof_i_virtual_thread_end_fiber(prof_i_virtual_thread *virtual_thread) {
   pthread_sigmask(SIG_SETMASK, &was, NULL);
 }
 
-/* As thread_exit(), but the thread's name stays as it was last. */
+/* As thread_exit(), but the thread's name stays as it was last. Meanwhile no thread searches for
+   ended ones: one that is taken here and not yet free would be missed, and the arena count as full.
+   It does not wait for a search that is under way, which a handler may have interrupted. */
 void prof_i_thread_reap_exited(void) {
   if (!prof_i_process_is_own()) return;
   uint32_t alive = 0;
+  __atomic_store_n(&prof_i_threads.search_at, UINT32_MAX, __ATOMIC_SEQ_CST);
   for (prof_i_thread *t = prof_i_thread_first(); t; t = t->next) {
     if (__atomic_load_n(&t->alive, __ATOMIC_ACQUIRE) != PROF_I_ALIVE) continue;
     if (!prof_i_thread_take_ended(t)) {
