@@ -127,7 +127,7 @@ class Compare(unittest.TestCase):
 
     def test_one_run_has_no_verdict(self):
         done = self.prof("diff", "base/0.prof", "slow/0.prof")
-        self.assertIn("One run, no verdict: that needs 4 captures of each side.", done.stdout)
+        self.assertIn("No verdict: that needs 4 captures of each side.", done.stdout)
         self.assertIn("100% of calls slower", done.stdout)
         self.assertNotIn(" slower (", done.stdout)
 
