@@ -109,6 +109,7 @@ static int execute(int argc, char **argv) {
   flame_words w = {0};
   prof_i_paths paths = {.depth_max = PROF_I_PATHS_DEPTH_MAX};
   command_sides sides = {.command = "flame"};
+  input_tell_parts();
   int status = sides_take(&sides, &argc, argv);
   if (status == EXIT_OK) status = read_words(argc, argv, &w);
   if (status == EXIT_OK) status = sides_finish(&sides, argc, argv, false);
