@@ -5,6 +5,7 @@
 
 #include "../base/log.h"
 #include "duration_stats.h"
+#include "filter.h"
 
 /* ---- replaced names ---- */
 
@@ -203,9 +204,13 @@ static bool finish_run(prof_i_comparison *c, compare_unit *unit, prof_i_side sid
 
 int prof_i_comparison_add(prof_i_comparison *comparison, prof_i_side side,
                           const prof_trace *trace) {
-  if (comparison->added[side] >= comparison->options.runs_count[side])
+  if (comparison->added[side] + comparison->left_out[side] >= comparison->options.runs_count[side])
     return prof_i_fail(PROF_E_INVALID, "a comparison of %u captures got another one",
                        comparison->options.runs_count[side]);
+  if (!prof_i_filter_takes_trace(comparison->paths.filter, trace)) {
+    comparison->left_out[side]++;
+    return PROF_OK;
+  }
   adding to = {comparison, side, has_pool(comparison, side)};
   const int status = prof_i_paths_add(&comparison->paths, trace, side, add_call, &to);
   if (status != PROF_OK) return status;
@@ -409,6 +414,10 @@ static bool make_lines(prof_i_comparison *c, const uint32_t *partners, bool *is_
 int prof_i_comparison_finish(prof_i_comparison *comparison) {
   prof_i_comparison *const c = comparison;
   const uint32_t all = c->options.is_by_path ? c->paths.count : c->paths.row_count;
+  for (uint32_t side = 0; side < PROF_I_SIDES; side++) {
+    c->options.runs_count[side] -= c->left_out[side];
+    c->left_out[side] = 0;
+  }
   bool is_made = make_units(c, all);
   uint32_t *const partners = is_made ? find_partners(c) : NULL;
   bool *const is_partner = calloc(all + 1, sizeof *is_partner);

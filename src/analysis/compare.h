@@ -54,7 +54,8 @@ typedef struct prof_i_comparison {
   struct prof_i_compare_unit *units; /* a row's or a path's */
   uint32_t unit_count, unit_room;
   uint32_t added[PROF_I_SIDES];
-  prof_i_compare_line *lines; /* by falling change of the total */
+  uint32_t left_out[PROF_I_SIDES]; /* captures whose processes the filter leaves out: no runs */
+  prof_i_compare_line *lines;      /* by falling change of the total */
   uint32_t line_count;
   uint32_t tested_count; /* lines with a test */
   double chance_count;   /* lines that chance alone flags, at most */
@@ -75,7 +76,8 @@ int prof_i_comparison_add(prof_i_comparison *comparison, prof_i_side side, const
 int prof_i_comparison_merge(prof_i_comparison *comparison, prof_i_comparison *from,
                             prof_i_side side);
 
-/* Makes the lines, when all captures were added. PROF_OK or PROF_E_NO_MEMORY. */
+/* Makes the lines, when all captures were added. Then options.runs_count is without the captures
+   that the filter left out. PROF_OK or PROF_E_NO_MEMORY. */
 int prof_i_comparison_finish(prof_i_comparison *comparison);
 void prof_i_comparison_fini(prof_i_comparison *comparison);
 

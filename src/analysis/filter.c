@@ -205,6 +205,13 @@ int prof_i_trace_filter_init(prof_i_trace_filter *of, const prof_trace *trace,
   return prof_i_trace_filter_init_at(of, trace, filter, 0);
 }
 
+bool prof_i_filter_takes_trace(const prof_i_filter *filter, const prof_trace *trace) {
+  if (!filter || (!filter->words.process && !filter->words.rank)) return true;
+  uint32_t i = 0;
+  while (i < trace->thread_count && !takes_process(filter, trace, i)) i++;
+  return i < trace->thread_count;
+}
+
 int prof_i_trace_filter_init_at(prof_i_trace_filter *of, const prof_trace *trace,
                                 const prof_i_filter *filter, uint64_t offset_ns) {
   memset(of, 0, sizeof *of);

@@ -43,6 +43,9 @@ typedef struct prof_i_filter prof_i_filter;
 int prof_i_filter_create(const prof_i_filter_words *words, prof_i_filter **filter_out);
 void prof_i_filter_destroy(prof_i_filter *filter);
 
+/* Whether --process and --rank take a process of this capture. filter NULL: true. */
+bool prof_i_filter_takes_trace(const prof_i_filter *filter, const prof_trace *trace);
+
 /* "10us", "1.5s", "0": a number with ns, us, ms or s. False: it is not one, or past 64 bits. */
 bool prof_i_filter_read_time(const char *text, uint64_t *ns_out);
 

@@ -72,14 +72,15 @@ static int check_overlap(const prof_i_merge_capture *captures, host_span *spans,
   qsort(spans, count, sizeof *spans, span_compare);
   const host_span *last = &spans[0];
   for (uint32_t i = 1; i < count; i++) {
+    const char *const host = captures[spans[i].number].host;
+    const char *const before = captures[last->number].host;
     if (spans[i].begin_ns > last->end_ns)
       return prof_i_fail(PROF_E_INVALID,
-                         "the captures of host '%s' begin %.6f s after those of host '%s' have "
+                         "the captures of host '%s' begin %.6f s after those of host '%s'%s have "
                          "ended, by their wall clocks: they were not recorded together, or a clock "
                          "is wrong",
-                         captures[spans[i].number].host,
-                         (double)(spans[i].begin_ns - last->end_ns) / 1e9,
-                         captures[last->number].host);
+                         host, (double)(spans[i].begin_ns - last->end_ns) / 1e9, before,
+                         strcmp(host, before) == 0 ? " (of another boot, or imported)" : "");
     if (spans[i].end_ns > last->end_ns) last = &spans[i];
   }
   return PROF_OK;

@@ -173,8 +173,7 @@ static void put_heading(diff_page *p, size_t width) {
   if (prof_i_comparison_has_verdicts(p->comparison)) {
     put_verdict_rule(p, width);
   } else {
-    snprintf(text, sizeof text, "%s, no verdict: that needs %u captures of each side.",
-             runs[0] == 1 || runs[1] == 1 ? "One run" : "Too few runs",
+    snprintf(text, sizeof text, "No verdict: that needs %u captures of each side.",
              (unsigned)PROF_I_VERDICT_RUNS_MIN);
     prof_i_text_buffer_wrap(&p->page, 0, width, text);
   }

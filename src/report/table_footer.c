@@ -256,13 +256,6 @@ static void table_put_self_time(const table *t, char *to, size_t room) {
   snprintf(to, room, "%s%s%s", time, is_part ? " of " : "", is_part ? all : "");
 }
 
-/* Whether prof's import wrote the note: it is plain ASCII. Another one might move the cursor. */
-static bool is_part_note(const char *text) {
-  bool is_plain = true;
-  for (const char *at = text; *at; at++) is_plain &= *at >= ' ' && *at <= '~';
-  return is_plain && strncmp(text, PROF_I_NOTE_PART, strlen(PROF_I_NOTE_PART)) == 0;
-}
-
 /* An import of a filtered or cut trace says that self times are too long. */
 static int table_put_parts(table *t) {
   for (size_t i = 0; i < t->trace_count; i++) {
@@ -271,7 +264,7 @@ static int table_put_parts(table *t) {
       char *text;
       const int status = prof_i_trace_note_text(t->traces[i], note, &text);
       if (status != PROF_OK) return status;
-      if (is_part_note(text)) {
+      if (prof_i_is_part_note(text)) {
         prof_i_text_buffer_append_text(&t->page, text);
         prof_i_text_buffer_append_text(&t->page, "\n");
       }

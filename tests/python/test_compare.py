@@ -127,9 +127,36 @@ class Compare(unittest.TestCase):
 
     def test_one_run_has_no_verdict(self):
         done = self.prof("diff", "base/0.prof", "slow/0.prof")
-        self.assertIn("One run, no verdict: that needs 4 captures of each side.", done.stdout)
+        self.assertIn("No verdict: that needs 4 captures of each side.", done.stdout)
         self.assertIn("100% of calls slower", done.stdout)
         self.assertNotIn(" slower (", done.stdout)
+
+    def test_captures_that_the_filter_leaves_out_are_no_runs(self):
+        """Of five processes, one is compared."""
+        folder = os.path.join(self.folder, "processes")
+        os.mkdir(folder)
+        for i, events in enumerate(self.runs["base"]):
+            path = os.path.join(folder, str(i))
+            with open(path + ".trace", "w") as f:
+                json.dump({"traceEvents": [{**event, "pid": 10 + i} for event in events]}, f)
+            self.prof("import", path + ".trace", "-o", path + ".prof")
+        words = ("--process", "12", "processes", "processes")
+        found = json.loads(self.prof("diff", "--json", *words).stdout)
+        alone = json.loads(self.prof("diff", "--json", "base/2.prof", "base/2.prof").stdout)
+        self.assertEqual((found["base_captures"], found["new_captures"]), (1, 1))
+        values = [
+            {row["name"]: (row["base"], row["new"]) for row in of["rows"]} for of in (found, alone)
+        ]
+        self.assertEqual(*values)
+        pairs = (("processes", "processes"), ("base/2.prof", "base/2.prof"))
+        lines = [
+            self.prof("flame", "--folded", "--process", pid, "--base", a, "--new", b).stdout
+            for pid, (a, b) in zip(("12", "1"), pairs, strict=False)
+        ]
+        self.assertIn("outer", lines[0])
+        self.assertEqual(*lines)
+        refused = self.prof("diff", "--fail-on", "5%", *words, status=1)
+        self.assertIn("base has 1, new 1", refused.stderr)
 
     def test_sides(self):
         """A folder, a quoted glob and named captures are the same sides."""

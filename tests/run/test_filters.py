@@ -391,6 +391,20 @@ class Parts(Nested):
         page = self.prof("report", "-o", "page.html", "part.prof") and self.read("page.html")
         self.assertEqual(page.count(self.SAID), 1)
 
+    def test_commands_with_self_times_and_no_notes_tell_it_on_stderr(self):
+        self.imported(*FILTERS[1][0])
+        self.prof("merge", "-o", "two.prof", "part.prof", self.capture, "--unaligned")
+        commands = (["tree"], ["tree", "--json"], ["events"], ["flame", "--folded"])
+        for command in commands:
+            for given, named in (("part.prof", "part.prof"), ("two.prof", "two.prof#")):
+                said = self.prof(*command, given).stderr.splitlines()
+                said = [line for line in said if self.SAID in line]
+                self.assertEqual(len(said), 1, (command, given, said))
+                self.assertTrue(said[0].startswith(f"prof: '{named}"), said[0])
+                self.assertTrue(said[0].endswith(self.WHY), said[0])
+            self.assertNotIn(self.SAID, self.prof(*command, self.capture).stderr)
+            self.assertEqual(self.prof(*command, "part.json").stderr.count(self.SAID), 1)
+
     def test_databases_tell_it_too(self):
         words, takes = FILTERS[1]
         for part in ("part.db", "part.rpd"):

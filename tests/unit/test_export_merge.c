@@ -134,6 +134,15 @@ static void hosts_that_did_not_are_refused_with_the_time_between(void **state) {
   assert_non_null(strstr(prof_last_error(), "begin 6.000001 s after"));
 }
 
+static void boots_of_one_host_are_refused_as_what_they_are(void **state) {
+  (void)state;
+  prof_i_merge_capture all[] = {capture_of("a", 1, 9000, 10), capture_of("b", 2, 500, 10)};
+  snprintf(all[1].host, sizeof all[1].host, "a");
+  assert_int_equal(prof_i_merge_align(all, 2, false), PROF_E_INVALID);
+  assert_non_null(strstr(prof_last_error(),
+                         "after those of host 'a' (of another boot, or imported) have ended"));
+}
+
 static void a_long_capture_joins_hosts_that_recorded_one_after_the_other(void **state) {
   (void)state;
   prof_i_merge_capture all[] = {capture_of("a", 1, 500, 1000), capture_of("b", 1, 600, 10),
@@ -228,6 +237,7 @@ int main(void) {
       cmocka_unit_test(captures_of_a_host_are_placed_by_its_monotonic_clock),
       cmocka_unit_test(hosts_that_may_have_recorded_together_are_placed_by_their_wall_clocks),
       cmocka_unit_test(hosts_that_did_not_are_refused_with_the_time_between),
+      cmocka_unit_test(boots_of_one_host_are_refused_as_what_they_are),
       cmocka_unit_test(a_long_capture_joins_hosts_that_recorded_one_after_the_other),
       cmocka_unit_test(unaligned_hosts_begin_with_the_first_capture_of_the_first_host),
       cmocka_unit_test(a_boot_that_is_not_known_is_a_host_of_its_own),

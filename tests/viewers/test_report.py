@@ -326,13 +326,15 @@ def test_distribution_of_a_row_has_all_its_calls(page, opened):
         wanted[event["name"]][top * 8 + (ns >> top)] += 1
     assert counts == wanted
     page.evaluate("document.querySelector('#body tr').click()")
-    name = page.evaluate("document.getElementById('distribution-name').textContent")
+    title = page.evaluate("document.getElementById('distribution-name').textContent")
+    name, group = title.split(", ")
+    assert group.startswith("Category ")
     assert not page.evaluate("document.getElementById('distribution').hidden")
     assert sum(wanted[name].values()) == int(
         re.sub(
             r"\D",
             "",
-            page.evaluate("document.getElementById('bucket').textContent").split(" calls")[0],
+            page.evaluate("document.getElementById('bucket').textContent").split(" call")[0],
         )
     )
 
@@ -353,10 +355,14 @@ def test_rows_by_two_groups_have_distributions(page, tmp_path):
     found = page.evaluate(
         "[...document.querySelectorAll('#body tr')].map((_, i) => {"
         " const row = document.querySelectorAll('#body tr')[i]; row.click();"
-        " return [row.cells[0].textContent, row.cells[1].textContent,"
+        " return [document.getElementById('distribution-name').textContent,"
         " document.getElementById('bucket').textContent.split(',')[0]]; })"
     )
-    assert sorted(found) == [["a", "0", "1 calls"], ["a", "1", "2 calls"], ["b", "1", "1 calls"]]
+    assert sorted(found) == [
+        ["a, layer 0", "1 call"],
+        ["a, layer 1", "2 calls"],
+        ["b, layer 1", "1 call"],
+    ]
     prof("report", "--by", "arg:layer", "-o", report, capture)
     page.open(report)
     assert_quiet(page)

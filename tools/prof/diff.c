@@ -136,6 +136,14 @@ static int print_comparison(const prof_i_comparison *comparison, const diff_word
   return beyond ? EXIT_NO : EXIT_OK;
 }
 
+/* False, after a message: --fail-on has too few captures for a verdict. */
+static bool can_fail(const prof_i_comparison *c, const diff_words *w) {
+  if (!w->has_limit || prof_i_comparison_has_verdicts(c)) return true;
+  say("prof diff: --fail-on needs %d captures of each side; base has %u, new %u",
+      PROF_I_VERDICT_RUNS_MIN, c->options.runs_count[0], c->options.runs_count[1]);
+  return false;
+}
+
 static int compare_sides(const command_sides *sides, diff_words *w) {
   prof_i_comparison comparison;
   for (uint32_t side = 0; side < PROF_I_SIDES; side++)
@@ -147,11 +155,9 @@ static int compare_sides(const command_sides *sides, diff_words *w) {
   comparison.paths.arg_key = w->by.arg_key;
   if (w->compare.is_by_path) comparison.paths.depth_max = PROF_I_PATHS_DEPTH_MAX;
   int status = EXIT_FAILED;
-  if (w->has_limit && !prof_i_comparison_has_verdicts(&comparison))
-    say("prof diff: --fail-on needs %d captures of each side; base has %u, new %u",
-        PROF_I_VERDICT_RUNS_MIN, w->compare.runs_count[0], w->compare.runs_count[1]);
-  else
-    status = add_captures(&comparison, sides);
+  if (can_fail(&comparison, w)) status = add_captures(&comparison, sides);
+  /* A filter may have left captures out. */
+  if (status == EXIT_OK && !can_fail(&comparison, w)) status = EXIT_FAILED;
   if (status == EXIT_OK) status = print_comparison(&comparison, w);
   prof_i_comparison_fini(&comparison);
   return status;

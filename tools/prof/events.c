@@ -140,6 +140,7 @@ static int list_merged(const char *word, const events_words *w) {
 static int execute(int argc, char **argv) {
   events_words w = {0};
   uint32_t part_count = 1;
+  input_tell_parts();
   int status = read_words(argc, argv, &w);
   if (status == EXIT_OK && argc - optind != 1)
     status = refuse_words("events", "takes one capture", NULL);
@@ -186,8 +187,9 @@ const prof_command command_events = {
         "capture. Of a merged capture, all captures are listed on one time "
         "line.\n" COMMAND_FILE_WORDS,
     .notes =
-        "Depth is the number of scopes around it on its thread. An open scope had not ended: its "
-        "duration is up to the end of the capture.\n\n" FILTER_NOTES,
+        "Depth is the number of scopes around it on its thread. A step counts as one, but has no "
+        "line. An open scope had not ended: its duration is up to the end of the "
+        "capture.\n\n" FILTER_NOTES,
     .statuses = FILTER_STATUSES,
     .options = options,
     .examples = examples,

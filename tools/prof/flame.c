@@ -58,12 +58,21 @@ static int read_words(int argc, char **argv, flame_words *w) {
   return status;
 }
 
+/* The paths of both sides. */
+typedef struct flame_sides {
+  prof_i_paths paths;
+  uint32_t left_out[PROF_I_SIDES]; /* captures whose processes the filter leaves out: no runs */
+} flame_sides;
+
 static int add_paths(void *to, uint32_t side, const prof_trace *trace) {
-  return prof_i_paths_add(to, trace, (prof_i_side)side, NULL, NULL);
+  flame_sides *const both = to;
+  both->left_out[side] += !prof_i_filter_takes_trace(both->paths.filter, trace);
+  return prof_i_paths_add(&both->paths, trace, (prof_i_side)side, NULL, NULL);
 }
 
 static int merge_paths(void *to, void *from) {
-  prof_i_paths *const paths = to, *const newer = from;
+  prof_i_paths *const paths = &((flame_sides *)to)->paths, *const newer =
+                                                               &((flame_sides *)from)->paths;
   uint32_t *const rows = calloc(newer->row_count + 1, sizeof *rows), *const numbers =
                                                                          calloc(newer->count + 1,
                                                                                 sizeof *numbers);
@@ -74,10 +83,10 @@ static int merge_paths(void *to, void *from) {
   return is_merged ? PROF_OK : PROF_E_NO_MEMORY;
 }
 
-static void fini_paths(void *paths) { prof_i_paths_fini(paths); }
+static void fini_paths(void *both) { prof_i_paths_fini(&((flame_sides *)both)->paths); }
 
 static const sides_reader reader = {
-    .bytes = sizeof(prof_i_paths), .add = add_paths, .merge = merge_paths, .fini = fini_paths};
+    .bytes = sizeof(flame_sides), .add = add_paths, .merge = merge_paths, .fini = fini_paths};
 
 static int write_text(const flame_words *w, const char *text) {
   if (!w->output) return fputs(text, stdout) < 0 ? EXIT_FAILED : EXIT_OK;
@@ -105,24 +114,32 @@ static int make_flame(const prof_i_paths *paths, const flame_words *w) {
   return status;
 }
 
+/* A difference has the time of one run. */
+static void count_runs(flame_words *w, const command_sides *sides, const flame_sides *both) {
+  for (uint32_t side = 0; side < PROF_I_SIDES; side++) {
+    const uint32_t count = (uint32_t)sides->sides[side].count - both->left_out[side];
+    w->flame.runs_count[side] = count ? count : 1;
+  }
+}
+
 static int execute(int argc, char **argv) {
   flame_words w = {0};
-  prof_i_paths paths = {.depth_max = PROF_I_PATHS_DEPTH_MAX};
+  flame_sides both = {.paths.depth_max = PROF_I_PATHS_DEPTH_MAX};
   command_sides sides = {.command = "flame"};
+  input_tell_parts();
   int status = sides_take(&sides, &argc, argv);
   if (status == EXIT_OK) status = read_words(argc, argv, &w);
   if (status == EXIT_OK) status = sides_finish(&sides, argc, argv, false);
   if (status == EXIT_OK && w.output) status = sides_check_output(&sides, &w.output);
   if (status == EXIT_OK) {
     w.flame.is_difference = sides.is_named;
-    w.flame.runs_count[0] = (uint32_t)sides.sides[0].count;
-    w.flame.runs_count[1] = (uint32_t)sides.sides[1].count;
     if (!w.flame.title) w.flame.title = sides.sides[1].paths[0];
-    paths.filter = w.filter.filter;
-    status = sides_read(&sides, &reader, w.filter.filter != NULL, &paths);
+    both.paths.filter = w.filter.filter;
+    status = sides_read(&sides, &reader, w.filter.filter != NULL, &both);
+    count_runs(&w, &sides, &both);
   }
-  if (status == EXIT_OK) status = make_flame(&paths, &w);
-  prof_i_paths_fini(&paths);
+  if (status == EXIT_OK) status = make_flame(&both.paths, &w);
+  prof_i_paths_fini(&both.paths);
   filter_options_free(&w.filter);
   sides_free(&sides);
   return status;

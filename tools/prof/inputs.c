@@ -13,10 +13,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../../src/format/part_note.h"
+#include "../../src/reader/internal.h"
 #include "commands.h"
 #include "progress.h"
 
-static bool has_damage;
+static bool has_damage, tells_parts;
+
+void input_tell_parts(void) { tells_parts = true; }
 
 bool input_was_damaged(void) { return has_damage; }
 void input_set_damaged(void) { has_damage = true; }
@@ -387,9 +391,21 @@ static prof_trace *import_capture(const char *path, char *kept) {
   return trace;
 }
 
-void input_look_at_damage(const char *path, const prof_trace *trace) {
+static void look_at_part(const char *path, const prof_trace *trace) {
   prof_trace_info info = {.size = sizeof info};
   prof_trace_info_get(trace, &info);
+  for (uint32_t note = 0; tells_parts && note < info.note_count; note++) {
+    char *text;
+    if (prof_i_trace_note_text(trace, note, &text) != PROF_OK) return;
+    if (prof_i_is_part_note(text)) say("prof: '%s': %s", path, text);
+    free(text);
+  }
+}
+
+void input_look_at(const char *path, const prof_trace *trace) {
+  prof_trace_info info = {.size = sizeof info};
+  prof_trace_info_get(trace, &info);
+  look_at_part(path, trace);
   if (!info.bad_count) return;
   has_damage = true;
   say("prof: '%s' is damaged or cut off: %" PRIu64 " place%s could not be read", path,
@@ -398,7 +414,7 @@ void input_look_at_damage(const char *path, const prof_trace *trace) {
 
 prof_trace *open_capture_alone(const char *path) {
   prof_trace *const trace = open_capture_file(path);
-  if (trace) input_look_at_damage(path, trace);
+  if (trace) input_look_at(path, trace);
   return trace;
 }
 
@@ -411,7 +427,7 @@ static prof_trace *open_file(const char *path, char *kept) {
     return import_capture(path, kept);
   if (status != PROF_OK) say_refused(status);
   if (status == PROF_E_NOT_FOUND) say_left(path);
-  if (trace) input_look_at_damage(path, trace);
+  if (trace) input_look_at(path, trace);
   return trace;
 }
 

@@ -85,7 +85,11 @@ typedef struct input_begin {
 input_begin input_begin_read(const char *path);
 
 /* Says what open_capture() says of a capture that it has opened. */
-void input_look_at_damage(const char *path, const prof_trace *trace);
+void input_look_at(const char *path, const prof_trace *trace);
+
+/* For commands that print self times, but no notes: open_capture() says from now on if a capture is
+   the import of a part of another one. The import itself says it too. */
+void input_tell_parts(void);
 
 /* A capture that was opened is damaged, or a trace is cut off. */
 bool input_was_damaged(void);

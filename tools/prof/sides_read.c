@@ -83,8 +83,8 @@ static bool read_both(const command_sides *sides, const sides_reader *reader, vo
                      NULL,   false};
   const bool is_done = run_both(&base, &newer);
   if (is_done) {
-    input_look_at_damage(base.path, base.trace);
-    input_look_at_damage(newer.path, newer.trace);
+    input_look_at(base.path, base.trace);
+    input_look_at(newer.path, newer.trace);
     memcpy(to, base.object, reader->bytes);
   } else {
     reader->fini(base.object);

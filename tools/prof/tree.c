@@ -86,6 +86,7 @@ static int print_tree(const input_captures *captures, const tree_words *w) {
 static int execute(int argc, char **argv) {
   tree_words w = {.tree.is_ascii = !locale_is_utf8()};
   input_captures captures = {0};
+  input_tell_parts();
   int status = read_words(argc, argv, &w);
   if (status == EXIT_OK && argc == optind) status = refuse_words("tree", "takes captures", NULL);
   if (status == EXIT_OK)

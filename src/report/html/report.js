@@ -491,9 +491,9 @@
     for (let b = first; b >= 0 && b < counts.length; b++)
       distribution.bars.push([bucketBegin(b), bucketBegin(b + 1), counts[b] || 0]);
     $("distribution").hidden = false;
-    $("distribution-name").textContent = shown(row[0]);
-    $("bucket").textContent = row[CALLS] ? thousands(sum) + " calls, median " + timeText(row[7]) +
-      ", p99 " + timeText(row[8]) + ", longest " + timeText(row[9])
+    $("distribution-name").textContent = shown(row[0]) + (row[1] && `, ${data.keys[1]} ${row[1]}`);
+    $("bucket").textContent = row[CALLS] ? thousands(sum) + (sum === 1 ? " call" : " calls") +
+      ", median " + timeText(row[7]) + ", p99 " + timeText(row[8]) + ", longest " + timeText(row[9])
       : sum ? thousands(sum) + " runs on devices" : "There is no distribution of this row.";
     showTable();
     redraw(drawDistribution);
