@@ -143,12 +143,19 @@ static group_key make_key(const prof_i_aggregation *a, uint32_t site, prof_i_tex
 
 /* ---- groups ---- */
 
-static void free_group(group_node *g) {
+/* It follows the node. */
+prof_i_duration_stats **prof_i_group_unscoped(prof_i_group *group) {
+  group_node *const node = (group_node *)(void *)group;
+  return (prof_i_duration_stats **)(void *)(node + 1);
+}
+
+static void free_group(const prof_i_aggregation *a, group_node *g) {
+  prof_i_duration_stats *const unscoped = a->has_durations ? *prof_i_group_unscoped(&g->of) : NULL;
+  if (unscoped) prof_i_duration_stats_fini(unscoped);
+  free(unscoped);
   free((void *)(uintptr_t)g->of.key.shape.data);
   if (g->of.has_own_stack) free((void *)(uintptr_t)g->of.key.stack.data);
   prof_i_duration_stats_fini(&g->of.stats);
-  if (g->of.unscoped) prof_i_duration_stats_fini(g->of.unscoped);
-  free(g->of.unscoped);
   free(g);
 }
 
@@ -161,9 +168,10 @@ static const char *copy_text(prof_i_text text) {
 
 /* All groups are freed together, so they may share a text. NULL: no memory. */
 static group_node *make_group(prof_i_aggregation *a, const group_key *key, uint32_t level) {
-  group_node *const made = aligned_alloc(64, sizeof *made);
+  const size_t bytes = sizeof(group_node) + (a->has_durations ? _Alignof(group_node) : 0);
+  group_node *const made = aligned_alloc(_Alignof(group_node), bytes);
   if (!made) return NULL;
-  memset(made, 0, sizeof *made);
+  memset(made, 0, bytes);
   prof_i_group *const g = &made->of;
   g->key = *key;
   g->level = (uint8_t)level;
@@ -179,7 +187,7 @@ static group_node *make_group(prof_i_aggregation *a, const group_key *key, uint3
   }
   g->has_own_stack = has_own_stack;
   if (g->key.shape.data && g->key.stack.data) return made;
-  free_group(made);
+  free_group(a, made);
   return NULL;
 }
 
@@ -193,7 +201,7 @@ static prof_i_group *find_group(prof_i_aggregation *a, const group_key *key, uin
   if (!g) return NULL;
   HASH_ADD(hh, a->groups, of.key, sizeof g->of.key, g);
   if (!is_out_of_memory) return &g->of;
-  free_group(g);
+  free_group(a, g);
   return NULL;
 }
 
@@ -362,6 +370,6 @@ void prof_i_aggregation_free_groups(prof_i_aggregation *a) {
     /* uthash frees its table with the last one, and sets groups to NULL. */
     /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
     HASH_DEL(a->groups, g);
-    free_group(g);
+    free_group(a, g);
   }
 }

@@ -188,12 +188,13 @@ static int add_to_group(const prof_i_aggregation *a, prof_i_group *g, const prof
 
 /* False: no memory. */
 static bool keep_unscoped(prof_i_group *g, uint64_t duration_ns) {
-  if (!g->unscoped) {
-    g->unscoped = malloc(sizeof *g->unscoped);
-    if (!g->unscoped) return false;
-    prof_i_duration_stats_init(g->unscoped);
+  prof_i_duration_stats **const unscoped = prof_i_group_unscoped(g);
+  if (!*unscoped) {
+    *unscoped = malloc(sizeof **unscoped);
+    if (!*unscoped) return false;
+    prof_i_duration_stats_init(*unscoped);
   }
-  return prof_i_duration_stats_add(g->unscoped, duration_ns, 0);
+  return prof_i_duration_stats_add(*unscoped, duration_ns, 0);
 }
 
 int prof_i_aggregation_add_unscoped(prof_i_aggregation *a) {

@@ -55,8 +55,6 @@ typedef struct prof_i_group {
   prof_i_scope_bytes memory;
   prof_i_device_time on_device;
   uint64_t first_ns; /* its earliest begin, if it is needed */
-  /* Durations of work of devices that no scope launched; NULL: none, or not needed. */
-  prof_i_duration_stats *unscoped;
   uint64_t async_count;
   uint64_t outer_count; /* ended calls in no other of this group: for PROF_GROUP_FLOPS */
   prof_i_text category; /* of its earliest call, if the key has no category; else empty */
@@ -73,6 +71,10 @@ static inline uint64_t prof_i_group_total(const prof_i_group *group) {
 static inline uint64_t prof_i_group_device_total(const prof_i_group *group) {
   return group->on_device.total_ns + group->overlap_device_ns;
 }
+
+/* aggregate_group.c: where a group keeps the durations of work of devices that no scope launched.
+   NULL there: none. Only if durations are kept: groups are many, and have no room for it else. */
+prof_i_duration_stats **prof_i_group_unscoped(prof_i_group *group);
 
 /* rows.c: the groups as rows, sorted and cut as the options say. Sorts the array of groups. 0 or
    PROF_E_NO_MEMORY. has_durations: the rows keep them, for prof_i_rows_durations(). */

@@ -214,9 +214,10 @@ static size_t texts_bytes(const prof_i_group *g, const prof_i_processes *process
 /* ---- durations ---- */
 
 /* False: no memory. */
-static bool add_durations(rows_block *block, const prof_i_group *g, size_t *count, uint32_t *room) {
+static bool add_durations(rows_block *block, prof_i_group *g, size_t *count, uint32_t *room) {
   uint64_t calls[PROF_I_DURATION_WIDE_BUCKETS];
-  prof_i_duration_stats_widen(g->stats.calls || !g->unscoped ? &g->stats : g->unscoped, calls);
+  const prof_i_duration_stats *const unscoped = *prof_i_group_unscoped(g);
+  prof_i_duration_stats_widen(g->stats.calls || !unscoped ? &g->stats : unscoped, calls);
   for (uint32_t i = 0; i < PROF_I_DURATION_WIDE_BUCKETS; i++) {
     if (!calls[i]) continue;
     if (*count == UINT32_MAX || !prof_i_make_room((void **)&block->durations, room,

@@ -159,7 +159,7 @@ class Line(TerminalCase):
         self.assertGreater(pages, 600)
         pid, master = self.start_program(
             *("env", "TERM=xterm", "CI=", "strace", "-qq", "-f", "-o", "log"),
-            *("-e", "trace=pread64", "-e", f"inject=pread64:delay_enter={4_000_000 // pages}"),
+            *("-e", "trace=pread64", "-e", f"inject=pread64:delay_enter={8_000_000 // pages}"),
             *(PROF, "import", "rows.db", "-o", "back.prof"),
         )
         text = self.rest(master)
