@@ -23,17 +23,17 @@ uint32_t prof_i_rpd_string_id(prof_i_rpd_writer *w, prof_i_text text) {
   const uint32_t own = prof_i_name_id(&w->string_ids, &name, &is_new);
   const uint32_t id = own ? w->before.strings + own : 0;
   if (!is_new) return id;
-  prof_i_insert_put(w->strings, id);
-  prof_i_insert_put_text(w->strings, prof_i_event_text_clean(&w->texts, text));
-  prof_i_insert_row(w->strings);
+  prof_i_insert_put(w->inserts.strings, id);
+  prof_i_insert_put_text(w->inserts.strings, prof_i_event_text_clean(&w->texts, text));
+  prof_i_insert_row(w->inserts.strings);
   return id;
 }
 
 /* Adds a text of arguments. Names have even numbers, and texts that are used once have odd ones. */
 static uint64_t add_ustring(prof_i_rpd_writer *w, uint64_t id, prof_i_text text) {
-  prof_i_insert_put_u64(w->ustrings, id);
-  prof_i_insert_put_text(w->ustrings, prof_i_event_text_clean(&w->texts, text));
-  prof_i_insert_row(w->ustrings);
+  prof_i_insert_put_u64(w->inserts.ustrings, id);
+  prof_i_insert_put_text(w->inserts.ustrings, prof_i_event_text_clean(&w->texts, text));
+  prof_i_insert_row(w->inserts.ustrings);
   return id;
 }
 
@@ -115,16 +115,16 @@ static int put_api(prof_i_export *run, const api_row *row) {
   const prof_i_tids *const ids = &run->tids[run->thread];
   if (!row->name || !row->category || !row->domain || !row->argument)
     return prof_i_sqlite_fail_no_memory(run->sink->target.path);
-  prof_i_insert_put_u64(w->apis, ++w->api_id);
-  prof_i_insert_put_u64(w->apis, ids->pid);
-  prof_i_insert_put_u64(w->apis, ids->first);
-  prof_i_insert_put_u64(w->apis, run->info.start_ns + row->start_ns);
-  prof_i_insert_put_u64(w->apis, run->info.start_ns + row->end_ns);
-  prof_i_insert_put(w->apis, row->name);
-  prof_i_insert_put(w->apis, row->category);
-  prof_i_insert_put(w->apis, row->domain);
-  prof_i_insert_put_u64(w->apis, row->argument);
-  prof_i_insert_row(w->apis);
+  prof_i_insert_put_u64(w->inserts.apis, ++w->api_id);
+  prof_i_insert_put_u64(w->inserts.apis, ids->pid);
+  prof_i_insert_put_u64(w->inserts.apis, ids->first);
+  prof_i_insert_put_u64(w->inserts.apis, run->info.start_ns + row->start_ns);
+  prof_i_insert_put_u64(w->inserts.apis, run->info.start_ns + row->end_ns);
+  prof_i_insert_put(w->inserts.apis, row->name);
+  prof_i_insert_put(w->inserts.apis, row->category);
+  prof_i_insert_put(w->inserts.apis, row->domain);
+  prof_i_insert_put_u64(w->inserts.apis, row->argument);
+  prof_i_insert_row(w->inserts.apis);
   return prof_i_rpd_writer_status(w);
 }
 
@@ -287,15 +287,15 @@ static int put_op(prof_i_export *run, const prof_i_export_event *event) {
   if (!name || !type) return prof_i_sqlite_fail_no_memory(run->sink->target.path);
   const uint32_t launch = prof_i_work_links_work(&w->links, event->event, ++w->op_id);
   if (launch != UINT32_MAX) keep_work(w, launch, event->event, name);
-  prof_i_insert_put_u64(w->ops, w->op_id);
-  prof_i_insert_put(w->ops, w->gpu);
-  prof_i_insert_put_u64(w->ops, run->tids[run->thread].first);
-  prof_i_insert_put(w->ops, 0);
-  prof_i_insert_put_u64(w->ops, run->info.start_ns + event->start_ns);
-  prof_i_insert_put_u64(w->ops, run->info.start_ns + event->end_ns);
-  prof_i_insert_put(w->ops, name);
-  prof_i_insert_put(w->ops, type);
-  prof_i_insert_row(w->ops);
+  prof_i_insert_put_u64(w->inserts.ops, w->op_id);
+  prof_i_insert_put(w->inserts.ops, w->gpu);
+  prof_i_insert_put_u64(w->inserts.ops, run->tids[run->thread].first);
+  prof_i_insert_put(w->inserts.ops, 0);
+  prof_i_insert_put_u64(w->inserts.ops, run->info.start_ns + event->start_ns);
+  prof_i_insert_put_u64(w->inserts.ops, run->info.start_ns + event->end_ns);
+  prof_i_insert_put(w->inserts.ops, name);
+  prof_i_insert_put(w->inserts.ops, type);
+  prof_i_insert_row(w->inserts.ops);
   w->counts.scopes += event->event->kind == PROF_EVENT_SCOPE;
   w->counts.unfinished += event->event->kind == PROF_EVENT_OPEN;
   return prof_i_rpd_writer_status(w);
@@ -310,27 +310,27 @@ static void put_stream(prof_i_insert *row, uint64_t stream) {
 }
 
 static void put_kernel_api(prof_i_rpd_writer *w, uint64_t api, const prof_i_rpd_work *work) {
-  prof_i_insert_put_u64(w->kernels, api);
-  put_stream(w->kernels, work->stream);
-  for (int i = 0; i < 3; i++) prof_i_insert_put(w->kernels, work->grid[i]);
-  for (int i = 0; i < 3; i++) prof_i_insert_put(w->kernels, work->block[i]);
-  prof_i_insert_put_u64(w->kernels, work->bytes);
-  prof_i_insert_put(w->kernels, 0);
-  prof_i_insert_put(w->kernels, work->name);
-  prof_i_insert_row(w->kernels);
+  prof_i_insert_put_u64(w->inserts.kernels, api);
+  put_stream(w->inserts.kernels, work->stream);
+  for (int i = 0; i < 3; i++) prof_i_insert_put(w->inserts.kernels, work->grid[i]);
+  for (int i = 0; i < 3; i++) prof_i_insert_put(w->inserts.kernels, work->block[i]);
+  prof_i_insert_put_u64(w->inserts.kernels, work->bytes);
+  prof_i_insert_put(w->inserts.kernels, 0);
+  prof_i_insert_put(w->inserts.kernels, work->name);
+  prof_i_insert_row(w->inserts.kernels);
 }
 
 static void put_copy_api(prof_i_rpd_writer *w, uint64_t api, const prof_i_rpd_work *work) {
-  prof_i_insert_put_u64(w->copies, api);
-  put_stream(w->copies, work->stream);
-  prof_i_insert_put_u64(w->copies, work->bytes);
-  for (int i = 0; i < 2; i++) prof_i_insert_put(w->copies, 0); /* width, height */
-  prof_i_insert_put(w->copies, work->copy_kind);
+  prof_i_insert_put_u64(w->inserts.copies, api);
+  put_stream(w->inserts.copies, work->stream);
+  prof_i_insert_put_u64(w->inserts.copies, work->bytes);
+  for (int i = 0; i < 2; i++) prof_i_insert_put(w->inserts.copies, 0); /* width, height */
+  prof_i_insert_put(w->inserts.copies, work->copy_kind);
   for (int i = 0; i < 2; i++)
-    prof_i_insert_put_text(w->copies, prof_i_text_from("")); /* dst, src */
-  for (int i = 0; i < 2; i++) prof_i_insert_put(w->copies, work->device);
-  for (int i = 0; i < 2; i++) prof_i_insert_put(w->copies, 0); /* sync, pinned */
-  prof_i_insert_row(w->copies);
+    prof_i_insert_put_text(w->inserts.copies, prof_i_text_from("")); /* dst, src */
+  for (int i = 0; i < 2; i++) prof_i_insert_put(w->inserts.copies, work->device);
+  for (int i = 0; i < 2; i++) prof_i_insert_put(w->inserts.copies, 0); /* sync, pinned */
+  prof_i_insert_row(w->inserts.copies);
 }
 
 /* Connects calls with their work. A call has at most one row for a kernel and one for a copy: the
@@ -345,9 +345,9 @@ int prof_i_rpd_put_links(prof_i_export *run) {
     const prof_i_work_link *const link = &w->links.links[i];
     const prof_i_rpd_work *const work = &w->works[i];
     if (!link->scope_id || !link->work_id) continue;
-    prof_i_insert_put_u64(w->api_ops, link->scope_id);
-    prof_i_insert_put_u64(w->api_ops, link->work_id);
-    prof_i_insert_row(w->api_ops);
+    prof_i_insert_put_u64(w->inserts.api_ops, link->scope_id);
+    prof_i_insert_put_u64(w->inserts.api_ops, link->work_id);
+    prof_i_insert_row(w->inserts.api_ops);
     const bool is_kernel = work->record == PROF_BACKEND_KERNEL;
     const uint8_t bit = is_kernel ? 1 : 2;
     if (seen[link->scope_id] & bit || (!is_kernel && work->record != PROF_BACKEND_COPY)) continue;
@@ -382,13 +382,13 @@ static int rpd_counter(prof_i_export *run, prof_i_export_event *event) {
   }
   if (gpu == UINT32_MAX) return prof_i_sqlite_fail_no_memory(run->sink->target.path);
   const char *const end = prof_i_put_double(value, event->event->value);
-  prof_i_insert_put_text(w->monitors, prof_i_text_from(is_host ? "cpu" : "gpu"));
-  prof_i_insert_put(w->monitors, gpu);
-  prof_i_insert_put_text(w->monitors, prof_i_event_text_clean(&w->texts, event->name));
-  prof_i_insert_put_u64(w->monitors, run->info.start_ns + event->start_ns);
-  prof_i_insert_put_u64(w->monitors, run->info.start_ns + event->start_ns);
-  prof_i_insert_put_text(w->monitors, (prof_i_text){value, (uint64_t)(end - value)});
-  prof_i_insert_row(w->monitors);
+  prof_i_insert_put_text(w->inserts.monitors, prof_i_text_from(is_host ? "cpu" : "gpu"));
+  prof_i_insert_put(w->inserts.monitors, gpu);
+  prof_i_insert_put_text(w->inserts.monitors, prof_i_event_text_clean(&w->texts, event->name));
+  prof_i_insert_put_u64(w->inserts.monitors, run->info.start_ns + event->start_ns);
+  prof_i_insert_put_u64(w->inserts.monitors, run->info.start_ns + event->start_ns);
+  prof_i_insert_put_text(w->inserts.monitors, (prof_i_text){value, (uint64_t)(end - value)});
+  prof_i_insert_row(w->inserts.monitors);
   w->counts.counters++;
   return prof_i_rpd_writer_status(w);
 }

@@ -12,9 +12,9 @@
 /* ---- metadata ---- */
 
 static void put_tag(prof_i_rpd_writer *w, const char *tag, prof_i_text value) {
-  prof_i_insert_put_text(w->metadata, prof_i_text_from(tag));
-  prof_i_insert_put_text(w->metadata, prof_i_event_text_clean(&w->texts, value));
-  prof_i_insert_row(w->metadata);
+  prof_i_insert_put_text(w->inserts.metadata, prof_i_text_from(tag));
+  prof_i_insert_put_text(w->inserts.metadata, prof_i_event_text_clean(&w->texts, value));
+  prof_i_insert_row(w->inserts.metadata);
 }
 
 static void put_tag_number(prof_i_rpd_writer *w, const char *tag, uint64_t value) {
@@ -54,23 +54,20 @@ static int open_database(prof_i_export *run) {
   const int status = prof_i_sqlite_open(run->sink, &w->database);
   if (status != PROF_OK) return status;
   prof_i_sqlite_run(w->database, rpd_tables);
-#define PREPARE(name, columns, count) w->name = prof_i_insert_begin(w->database, columns, count);
+#define PREPARE(name, columns, count) \
+  w->inserts.name = prof_i_insert_begin(w->database, columns, count);
   PROF_I_RPD_INSERTS(PREPARE)
 #undef PREPARE
   if (!w->shared) return PROF_OK;
   w->shared->database = w->database;
-#define SHARE(name, columns, count) w->shared->name = w->name;
-  PROF_I_RPD_INSERTS(SHARE)
-#undef SHARE
+  w->shared->inserts = w->inserts;
   return PROF_OK;
 }
 
 /* Of a further capture. */
 static void take_database(prof_i_rpd_writer *w) {
   w->database = w->shared->database;
-#define TAKE(name, columns, count) w->name = w->shared->name;
-  PROF_I_RPD_INSERTS(TAKE)
-#undef TAKE
+  w->inserts = w->shared->inserts;
   w->before = w->shared->counts;
   w->argument_count = w->before.arguments;
   w->api_id = w->before.apis;

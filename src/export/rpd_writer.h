@@ -51,6 +51,12 @@ typedef struct prof_i_rpd_gpu {
   uint32_t capture;
 } prof_i_rpd_gpu;
 
+typedef struct prof_i_rpd_inserts {
+#define MEMBER(name, columns, count) prof_i_insert *name;
+  PROF_I_RPD_INSERTS(MEMBER)
+#undef MEMBER
+} prof_i_rpd_inserts;
+
 /* Numbers of rows of the captures before. The first one has 0. */
 typedef struct prof_i_rpd_counts {
   uint32_t strings, ustrings;
@@ -60,9 +66,7 @@ typedef struct prof_i_rpd_counts {
 /* What the captures of a merged file share. */
 typedef struct prof_i_rpd_shared {
   prof_i_sqlite *database;
-#define MEMBER(name, columns, count) prof_i_insert *name;
-  PROF_I_RPD_INSERTS(MEMBER)
-#undef MEMBER
+  prof_i_rpd_inserts inserts;
   prof_i_rpd_counts counts;
   prof_i_rpd_gpu *gpus;
   uint32_t gpu_room;
@@ -74,9 +78,7 @@ typedef struct prof_i_rpd_writer {
   prof_i_rpd_shared *shared; /* NULL: the capture is alone in the file */
   prof_i_rpd_counts before;
   prof_i_sqlite *database;
-#define MEMBER(name, columns, count) prof_i_insert *name;
-  PROF_I_RPD_INSERTS(MEMBER)
-#undef MEMBER
+  prof_i_rpd_inserts inserts;
   prof_i_event_text texts;
   prof_i_work_links links;
   prof_i_rpd_work *works; /* of each launch */

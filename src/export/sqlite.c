@@ -44,12 +44,12 @@ static bool add_device(prof_i_export *run, prof_device device) {
   w->known_devices[w->device_count++] = device;
   prof_i_device_name(device, name);
   snprintf(labelled, sizeof labelled, "%s: %s", place ? place->label : "", name);
-  prof_i_insert_put_u64(w->devices, w->before.devices + w->device_count);
-  prof_i_insert_put(w->devices, device.type);
-  prof_i_insert_put(w->devices, device.index);
-  prof_i_insert_put_text(w->devices, prof_i_text_from(place ? labelled : name));
-  prof_i_insert_put_u64(w->devices, prof_i_export_device_pid(run, device));
-  prof_i_insert_row(w->devices);
+  prof_i_insert_put_u64(w->inserts.devices, w->before.devices + w->device_count);
+  prof_i_insert_put(w->inserts.devices, device.type);
+  prof_i_insert_put(w->inserts.devices, device.index);
+  prof_i_insert_put_text(w->inserts.devices, prof_i_text_from(place ? labelled : name));
+  prof_i_insert_put_u64(w->inserts.devices, prof_i_export_device_pid(run, device));
+  prof_i_insert_row(w->inserts.devices);
   return true;
 }
 
@@ -71,17 +71,17 @@ bool prof_i_sqlite_put_device(prof_i_export *run, prof_i_insert *row, prof_devic
 static void add_name(prof_i_export *run, uint32_t id, const prof_i_name *name) {
   prof_i_sqlite_writer *const w = run->state;
   const prof_i_site_info *const site = prof_i_trace_site(run->trace, name->site);
-  prof_i_insert_put_u64(w->names, w->before.names + id);
-  prof_i_sqlite_put_clean(w, w->names, name->name);
-  prof_i_sqlite_put_clean(w, w->names, name->category);
-  prof_i_insert_put(w->names, site->level);
-  put_optional(w, w->names, site->file);
+  prof_i_insert_put_u64(w->inserts.names, w->before.names + id);
+  prof_i_sqlite_put_clean(w, w->inserts.names, name->name);
+  prof_i_sqlite_put_clean(w, w->inserts.names, name->category);
+  prof_i_insert_put(w->inserts.names, site->level);
+  put_optional(w, w->inserts.names, site->file);
   if (site->file.bytes)
-    prof_i_insert_put(w->names, site->line);
+    prof_i_insert_put(w->inserts.names, site->line);
   else
-    prof_i_insert_put_null(w->names);
-  put_optional(w, w->names, prof_i_event_text_place(&w->texts, name->site, name->name));
-  prof_i_insert_row(w->names);
+    prof_i_insert_put_null(w->inserts.names);
+  put_optional(w, w->inserts.names, prof_i_event_text_place(&w->texts, name->site, name->name));
+  prof_i_insert_row(w->inserts.names);
 }
 
 /* The number of the event's name and category. 0: no memory. */
@@ -115,16 +115,16 @@ static int put_scope(prof_i_export *run, const prof_i_export_event *event) {
     return prof_i_sqlite_fail_no_memory(run->sink->target.path);
   if (event->is_left_out) return PROF_OK;
   if (!name) return prof_i_sqlite_fail_no_memory(run->sink->target.path);
-  prof_i_insert_put(w->scopes, (int64_t)id);
-  prof_i_insert_put(w->scopes, thread_number(run, run->thread));
-  prof_i_insert_put_u64(w->scopes, w->before.names + name);
-  prof_i_insert_put_u64(w->scopes, prof_i_export_ns(run, event->start_ns));
-  prof_i_insert_put_u64(w->scopes, event->end_ns - event->start_ns);
-  prof_i_insert_put_u64(w->scopes, e->self_ns);
-  prof_i_insert_put(w->scopes, e->depth);
-  prof_i_insert_put(w->scopes, e->flags | (is_open ? PROF_I_SQLITE_UNFINISHED : 0));
-  put_args(w, w->scopes);
-  prof_i_insert_row(w->scopes);
+  prof_i_insert_put(w->inserts.scopes, (int64_t)id);
+  prof_i_insert_put(w->inserts.scopes, thread_number(run, run->thread));
+  prof_i_insert_put_u64(w->inserts.scopes, w->before.names + name);
+  prof_i_insert_put_u64(w->inserts.scopes, prof_i_export_ns(run, event->start_ns));
+  prof_i_insert_put_u64(w->inserts.scopes, event->end_ns - event->start_ns);
+  prof_i_insert_put_u64(w->inserts.scopes, e->self_ns);
+  prof_i_insert_put(w->inserts.scopes, e->depth);
+  prof_i_insert_put(w->inserts.scopes, e->flags | (is_open ? PROF_I_SQLITE_UNFINISHED : 0));
+  put_args(w, w->inserts.scopes);
+  prof_i_insert_row(w->inserts.scopes);
   w->counts.scopes += !is_open;
   w->counts.unfinished += is_open;
   return prof_i_sqlite_writer_status(w);
@@ -140,20 +140,20 @@ static int put_kernel(prof_i_export *run, const prof_i_export_event *event) {
   if (!name) return prof_i_sqlite_fail_no_memory(run->sink->target.path);
   const uint64_t id = ++w->kernel_id;
   prof_i_work_links_work(&w->links, e, id);
-  prof_i_insert_put(w->kernels, (int64_t)id);
-  prof_i_insert_put(w->kernels, thread_number(run, run->thread));
-  prof_i_insert_put_u64(w->kernels, w->before.names + name);
-  prof_i_insert_put_u64(w->kernels, prof_i_export_ns(run, event->start_ns));
-  prof_i_insert_put_u64(w->kernels, event->end_ns - event->start_ns);
-  prof_i_insert_put(w->kernels, e->launch.record);
-  prof_i_insert_put(w->kernels, e->flags | (is_open ? PROF_I_SQLITE_UNFINISHED : 0));
+  prof_i_insert_put(w->inserts.kernels, (int64_t)id);
+  prof_i_insert_put(w->inserts.kernels, thread_number(run, run->thread));
+  prof_i_insert_put_u64(w->inserts.kernels, w->before.names + name);
+  prof_i_insert_put_u64(w->inserts.kernels, prof_i_export_ns(run, event->start_ns));
+  prof_i_insert_put_u64(w->inserts.kernels, event->end_ns - event->start_ns);
+  prof_i_insert_put(w->inserts.kernels, e->launch.record);
+  prof_i_insert_put(w->inserts.kernels, e->flags | (is_open ? PROF_I_SQLITE_UNFINISHED : 0));
   if (e->launch.thread < run->info.thread_count)
-    prof_i_insert_put(w->kernels, thread_number(run, e->launch.thread));
+    prof_i_insert_put(w->inserts.kernels, thread_number(run, e->launch.thread));
   else
-    prof_i_insert_put_null(w->kernels);
-  prof_i_insert_put_u64(w->kernels, prof_i_export_ns(run, e->launch.start_ns));
-  put_args(w, w->kernels);
-  prof_i_insert_row(w->kernels);
+    prof_i_insert_put_null(w->inserts.kernels);
+  prof_i_insert_put_u64(w->inserts.kernels, prof_i_export_ns(run, e->launch.start_ns));
+  put_args(w, w->inserts.kernels);
+  prof_i_insert_row(w->inserts.kernels);
   w->counts.scopes += !is_open;
   w->counts.unfinished += is_open;
   return prof_i_sqlite_writer_status(w);
@@ -162,11 +162,11 @@ static int put_kernel(prof_i_export *run, const prof_i_export_event *event) {
 static int put_step(prof_i_export *run, const prof_i_export_event *event) {
   prof_i_sqlite_writer *const w = run->state;
   if (event->is_left_out) return PROF_OK;
-  prof_i_insert_put(w->steps, thread_number(run, run->thread));
-  prof_i_insert_put_u64(w->steps, event->event->id);
-  prof_i_insert_put_u64(w->steps, prof_i_export_ns(run, event->start_ns));
-  prof_i_insert_put_u64(w->steps, event->end_ns - event->start_ns);
-  prof_i_insert_row(w->steps);
+  prof_i_insert_put(w->inserts.steps, thread_number(run, run->thread));
+  prof_i_insert_put_u64(w->inserts.steps, event->event->id);
+  prof_i_insert_put_u64(w->inserts.steps, prof_i_export_ns(run, event->start_ns));
+  prof_i_insert_put_u64(w->inserts.steps, event->end_ns - event->start_ns);
+  prof_i_insert_row(w->inserts.steps);
   w->counts.steps++;
   return prof_i_sqlite_writer_status(w);
 }
@@ -175,11 +175,11 @@ static int put_instant(prof_i_export *run, const prof_i_export_event *event) {
   prof_i_sqlite_writer *const w = run->state;
   const uint32_t name = name_of(run, event);
   if (!name) return prof_i_sqlite_fail_no_memory(run->sink->target.path);
-  prof_i_insert_put(w->instants, thread_number(run, run->thread));
-  prof_i_insert_put_u64(w->instants, w->before.names + name);
-  prof_i_insert_put_u64(w->instants, prof_i_export_ns(run, event->start_ns));
-  put_args(w, w->instants);
-  prof_i_insert_row(w->instants);
+  prof_i_insert_put(w->inserts.instants, thread_number(run, run->thread));
+  prof_i_insert_put_u64(w->inserts.instants, w->before.names + name);
+  prof_i_insert_put_u64(w->inserts.instants, prof_i_export_ns(run, event->start_ns));
+  put_args(w, w->inserts.instants);
+  prof_i_insert_row(w->inserts.instants);
   w->counts.instants++;
   return prof_i_sqlite_writer_status(w);
 }
@@ -210,20 +210,21 @@ static int put_memory(prof_i_export *run, const prof_i_export_event *event) {
   prof_i_sqlite_writer *const w = run->state;
   const prof_event_memory *const memory = &event->event->memory;
   if (!run->options->with_memory) return PROF_OK;
-  prof_i_insert_put(w->memory, thread_number(run, run->thread));
-  prof_i_insert_put_u64(w->memory, w->before.pools + memory->pool);
-  prof_i_insert_put_u64(w->memory, prof_i_export_ns(run, event->start_ns));
-  prof_i_insert_put_text(w->memory, prof_i_text_from(verb_name(memory->verb)));
-  prof_i_insert_put_u64(w->memory, memory->address);
-  prof_i_insert_put_u64(w->memory, memory->bytes);
-  prof_i_insert_put_u64(w->memory, memory->requested_bytes);
-  prof_i_insert_put(w->memory, memory->used_bytes);
+  prof_i_insert_put(w->inserts.memory, thread_number(run, run->thread));
+  prof_i_insert_put_u64(w->inserts.memory, w->before.pools + memory->pool);
+  prof_i_insert_put_u64(w->inserts.memory, prof_i_export_ns(run, event->start_ns));
+  prof_i_insert_put_text(w->inserts.memory, prof_i_text_from(verb_name(memory->verb)));
+  prof_i_insert_put_u64(w->inserts.memory, memory->address);
+  prof_i_insert_put_u64(w->inserts.memory, memory->bytes);
+  prof_i_insert_put_u64(w->inserts.memory, memory->requested_bytes);
+  prof_i_insert_put(w->inserts.memory, memory->used_bytes);
   if (memory->allocated_bytes >= 0)
-    prof_i_insert_put(w->memory, memory->allocated_bytes);
+    prof_i_insert_put(w->inserts.memory, memory->allocated_bytes);
   else
-    prof_i_insert_put_null(w->memory);
-  put_optional(w, w->memory, (prof_i_text){memory->tag, memory->tag ? memory->tag_bytes : 0});
-  prof_i_insert_row(w->memory);
+    prof_i_insert_put_null(w->inserts.memory);
+  put_optional(w, w->inserts.memory,
+               (prof_i_text){memory->tag, memory->tag ? memory->tag_bytes : 0});
+  prof_i_insert_row(w->inserts.memory);
   return prof_i_sqlite_writer_status(w);
 }
 
@@ -255,13 +256,13 @@ static int sqlite_counter(prof_i_export *run, prof_i_export_event *event) {
     return PROF_OK;
   }
   const uint32_t name = name_of(run, event);
-  prof_i_insert_put(w->counters, thread_number(run, run->thread));
-  if (!name || !prof_i_sqlite_put_device(run, w->counters, event->event->device))
+  prof_i_insert_put(w->inserts.counters, thread_number(run, run->thread));
+  if (!name || !prof_i_sqlite_put_device(run, w->inserts.counters, event->event->device))
     return prof_i_sqlite_fail_no_memory(run->sink->target.path);
-  prof_i_insert_put_u64(w->counters, w->before.names + name);
-  prof_i_insert_put_u64(w->counters, prof_i_export_ns(run, event->start_ns));
-  prof_i_insert_put_double(w->counters, event->event->value);
-  prof_i_insert_row(w->counters);
+  prof_i_insert_put_u64(w->inserts.counters, w->before.names + name);
+  prof_i_insert_put_u64(w->inserts.counters, prof_i_export_ns(run, event->start_ns));
+  prof_i_insert_put_double(w->inserts.counters, event->event->value);
+  prof_i_insert_row(w->inserts.counters);
   w->counts.counters++;
   return prof_i_sqlite_writer_status(w);
 }
@@ -277,12 +278,12 @@ static int sqlite_flow(prof_i_export *run, prof_i_export_event *event) {
   prof_i_sqlite_writer *const w = run->state;
   const uint32_t name = name_of(run, event);
   if (!name) return prof_i_sqlite_fail_no_memory(run->sink->target.path);
-  prof_i_insert_put(w->arrow_ends, thread_number(run, run->thread));
-  prof_i_insert_put_u64(w->arrow_ends, w->before.names + name);
-  prof_i_insert_put_u64(w->arrow_ends, prof_i_export_ns(run, event->start_ns));
-  prof_i_insert_put_u64(w->arrow_ends, arrow_number(run, event->event->id));
-  prof_i_insert_put(w->arrow_ends, event->event->kind == PROF_EVENT_FLOW_END);
-  prof_i_insert_row(w->arrow_ends);
+  prof_i_insert_put(w->inserts.arrow_ends, thread_number(run, run->thread));
+  prof_i_insert_put_u64(w->inserts.arrow_ends, w->before.names + name);
+  prof_i_insert_put_u64(w->inserts.arrow_ends, prof_i_export_ns(run, event->start_ns));
+  prof_i_insert_put_u64(w->inserts.arrow_ends, arrow_number(run, event->event->id));
+  prof_i_insert_put(w->inserts.arrow_ends, event->event->kind == PROF_EVENT_FLOW_END);
+  prof_i_insert_row(w->inserts.arrow_ends);
   w->counts.flow_ends++;
   return prof_i_sqlite_writer_status(w);
 }
@@ -291,16 +292,16 @@ static int sqlite_thread(prof_i_export *run, const prof_trace_thread *thread) {
   prof_i_sqlite_writer *const w = run->state;
   const prof_i_tids *const ids = &run->tids[run->thread];
   prof_i_work_links_thread(&w->links, run->thread);
-  prof_i_insert_put(w->threads, thread_number(run, run->thread));
-  prof_i_insert_put_u64(w->threads, ids->is_elsewhere ? ids->pid : run->info.pid);
-  prof_i_insert_put_u64(w->threads, thread->is_stream ? thread->stream : thread->tid);
-  prof_i_sqlite_put_clean(w, w->threads, prof_i_text_from(thread->name));
+  prof_i_insert_put(w->inserts.threads, thread_number(run, run->thread));
+  prof_i_insert_put_u64(w->inserts.threads, ids->is_elsewhere ? ids->pid : run->info.pid);
+  prof_i_insert_put_u64(w->inserts.threads, thread->is_stream ? thread->stream : thread->tid);
+  prof_i_sqlite_put_clean(w, w->inserts.threads, prof_i_text_from(thread->name));
   const prof_device host = {.type = PROF_DEVICE_CPU};
-  if (!prof_i_sqlite_put_device(run, w->threads, thread->is_stream ? thread->device : host))
+  if (!prof_i_sqlite_put_device(run, w->inserts.threads, thread->is_stream ? thread->device : host))
     return prof_i_sqlite_fail_no_memory(run->sink->target.path);
-  prof_i_insert_put_u64(w->threads, ids->pid);
-  prof_i_insert_put_u64(w->threads, ids->first);
-  prof_i_insert_row(w->threads);
+  prof_i_insert_put_u64(w->inserts.threads, ids->pid);
+  prof_i_insert_put_u64(w->inserts.threads, ids->first);
+  prof_i_insert_row(w->inserts.threads);
   return prof_i_sqlite_writer_status(w);
 }
 

@@ -12,15 +12,15 @@
 /* ---- facts ---- */
 
 static void put_number(prof_i_sqlite_writer *w, const char *key, int64_t value) {
-  prof_i_insert_put_text(w->metadata, prof_i_text_from(key));
-  prof_i_insert_put(w->metadata, value);
-  prof_i_insert_row(w->metadata);
+  prof_i_insert_put_text(w->inserts.metadata, prof_i_text_from(key));
+  prof_i_insert_put(w->inserts.metadata, value);
+  prof_i_insert_row(w->inserts.metadata);
 }
 
 static void put_text(prof_i_sqlite_writer *w, const char *key, prof_i_text text) {
-  prof_i_insert_put_text(w->metadata, prof_i_text_from(key));
-  prof_i_sqlite_put_clean(w, w->metadata, text);
-  prof_i_insert_row(w->metadata);
+  prof_i_insert_put_text(w->inserts.metadata, prof_i_text_from(key));
+  prof_i_sqlite_put_clean(w, w->inserts.metadata, text);
+  prof_i_insert_row(w->inserts.metadata);
 }
 
 static void put_info(prof_i_export *run) {
@@ -53,9 +53,9 @@ static void put_info(prof_i_export *run) {
 
 static void put_losses(prof_i_sqlite_writer *w, const uint64_t *counts) {
   for (int i = 0; i < PROF_LOSS_COUNT; i++) {
-    prof_i_insert_put_text(w->losses, prof_i_text_from(prof_loss_name(i)));
-    prof_i_insert_put_u64(w->losses, counts[i]);
-    prof_i_insert_row(w->losses);
+    prof_i_insert_put_text(w->inserts.losses, prof_i_text_from(prof_loss_name(i)));
+    prof_i_insert_put_u64(w->inserts.losses, counts[i]);
+    prof_i_insert_row(w->inserts.losses);
   }
 }
 
@@ -73,22 +73,22 @@ static void put_capture(prof_i_export *run) {
   }
   w->shared->event_count += info->event_count;
   w->shared->bad_count += info->bad_count;
-  prof_i_insert_put(w->captures, (int64_t)place->number + 1);
-  prof_i_sqlite_put_clean(w, w->captures, prof_i_text_from(place->label));
-  prof_i_insert_put(w->captures, info->pid);
-  prof_i_sqlite_put_clean(w, w->captures, prof_i_text_from(info->process_name));
+  prof_i_insert_put(w->inserts.captures, (int64_t)place->number + 1);
+  prof_i_sqlite_put_clean(w, w->inserts.captures, prof_i_text_from(place->label));
+  prof_i_insert_put(w->inserts.captures, info->pid);
+  prof_i_sqlite_put_clean(w, w->inserts.captures, prof_i_text_from(info->process_name));
   if (info->rank < 0)
-    prof_i_insert_put_null(w->captures);
+    prof_i_insert_put_null(w->inserts.captures);
   else
-    prof_i_insert_put(w->captures, info->rank);
-  prof_i_insert_put(w->captures, info->world_size);
-  prof_i_sqlite_put_clean(w, w->captures, prof_i_text_from(info->host));
-  prof_i_insert_put_u64(w->captures, place->offset_ns);
-  prof_i_insert_put_u64(w->captures, info->duration_ns);
-  prof_i_insert_put(w->captures, info->was_clean);
-  prof_i_insert_put_u64(w->captures, info->event_count);
-  prof_i_insert_put_u64(w->captures, lost);
-  prof_i_insert_row(w->captures);
+    prof_i_insert_put(w->inserts.captures, info->rank);
+  prof_i_insert_put(w->inserts.captures, info->world_size);
+  prof_i_sqlite_put_clean(w, w->inserts.captures, prof_i_text_from(info->host));
+  prof_i_insert_put_u64(w->inserts.captures, place->offset_ns);
+  prof_i_insert_put_u64(w->inserts.captures, info->duration_ns);
+  prof_i_insert_put(w->inserts.captures, info->was_clean);
+  prof_i_insert_put_u64(w->inserts.captures, info->event_count);
+  prof_i_insert_put_u64(w->inserts.captures, lost);
+  prof_i_insert_row(w->inserts.captures);
 }
 
 /* The next capture's numbers are behind those of this one. */
@@ -123,12 +123,12 @@ static bool put_pools(prof_i_export *run) {
   const prof_i_catalog *const catalog = &run->trace->catalog;
   for (uint32_t i = 0; i < catalog->pool_count; i++) {
     const prof_i_pool_record *const pool = &catalog->pools[i];
-    prof_i_insert_put_u64(w->pools, w->before.pools + pool->number);
-    prof_i_sqlite_put_clean(w, w->pools, pool->name);
-    if (!prof_i_sqlite_put_device(run, w->pools, pool->device)) return false;
-    prof_i_insert_put_u64(w->pools, pool->used_before);
-    prof_i_insert_put_u64(w->pools, pool->allocated_before);
-    prof_i_insert_row(w->pools);
+    prof_i_insert_put_u64(w->inserts.pools, w->before.pools + pool->number);
+    prof_i_sqlite_put_clean(w, w->inserts.pools, pool->name);
+    if (!prof_i_sqlite_put_device(run, w->inserts.pools, pool->device)) return false;
+    prof_i_insert_put_u64(w->inserts.pools, pool->used_before);
+    prof_i_insert_put_u64(w->inserts.pools, pool->allocated_before);
+    prof_i_insert_row(w->inserts.pools);
   }
   return true;
 }
@@ -137,12 +137,12 @@ static bool put_pools(prof_i_export *run) {
 static int put_mark(prof_i_export *run, const char *kind, const uint64_t *at_ns, char *text) {
   prof_i_sqlite_writer *const w = run->state;
   if (at_ns)
-    prof_i_insert_put_u64(w->marks, prof_i_export_ns(run, *at_ns));
+    prof_i_insert_put_u64(w->inserts.marks, prof_i_export_ns(run, *at_ns));
   else
-    prof_i_insert_put_null(w->marks);
-  prof_i_insert_put_text(w->marks, prof_i_text_from(kind));
-  prof_i_sqlite_put_clean(w, w->marks, prof_i_text_from(text));
-  prof_i_insert_row(w->marks);
+    prof_i_insert_put_null(w->inserts.marks);
+  prof_i_insert_put_text(w->inserts.marks, prof_i_text_from(kind));
+  prof_i_sqlite_put_clean(w, w->inserts.marks, prof_i_text_from(text));
+  prof_i_insert_row(w->inserts.marks);
   prof_free(text);
   return prof_i_sqlite_writer_status(w);
 }
@@ -171,26 +171,26 @@ static int open_database(prof_i_export *run) {
   const int status = prof_i_sqlite_open(run->sink, &w->database);
   if (status != PROF_OK) return status;
   prof_i_sqlite_run(w->database, sqlite_tables);
-  if (w->shared) prof_i_sqlite_run(w->database, sqlite_captures_table);
-#define PREPARE(name, columns, count)        \
-  if (w->shared || &w->name != &w->captures) \
-    w->name = prof_i_insert_begin(w->database, columns, count);
+#define PREPARE(name, columns, count) \
+  w->inserts.name = prof_i_insert_begin(w->database, columns, count);
   PROF_I_SQLITE_INSERTS(PREPARE)
 #undef PREPARE
   if (!w->shared) return PROF_OK;
+  prof_i_sqlite_run(w->database, sqlite_captures_table);
+  w->inserts.captures =
+      prof_i_insert_begin(w->database,
+                          "prof_captures (id, process, pid, process_name, rank, world_size, host,"
+                          " start_ns, duration_ns, was_clean, event_count, lost_count)",
+                          12);
   w->shared->database = w->database;
-#define SHARE(name, columns, count) w->shared->name = w->name;
-  PROF_I_SQLITE_INSERTS(SHARE)
-#undef SHARE
+  w->shared->inserts = w->inserts;
   return PROF_OK;
 }
 
 /* Of a further capture. */
 static void take_database(prof_i_sqlite_writer *w) {
   w->database = w->shared->database;
-#define TAKE(name, columns, count) w->name = w->shared->name;
-  PROF_I_SQLITE_INSERTS(TAKE)
-#undef TAKE
+  w->inserts = w->shared->inserts;
   w->before = w->shared->counts;
   w->scope_id = w->before.scopes;
   w->kernel_id = w->before.kernels;
@@ -233,9 +233,9 @@ static void put_links(prof_i_sqlite_writer *w) {
   prof_i_work_links_thread(&w->links, UINT32_MAX);
   for (uint32_t i = 0; i < w->links.launches.count; i++) {
     if (!w->links.links[i].scope_id || !w->links.links[i].work_id) continue;
-    prof_i_insert_put_u64(w->launches, w->links.links[i].work_id);
-    prof_i_insert_put_u64(w->launches, w->links.links[i].scope_id);
-    prof_i_insert_row(w->launches);
+    prof_i_insert_put_u64(w->inserts.launches, w->links.links[i].work_id);
+    prof_i_insert_put_u64(w->inserts.launches, w->links.links[i].scope_id);
+    prof_i_insert_row(w->inserts.launches);
   }
 }
 

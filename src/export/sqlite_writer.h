@@ -12,10 +12,6 @@
 /* X(name of the statement, table with its columns, number of columns) */
 #define PROF_I_SQLITE_INSERTS(X)                                                                   \
   X(metadata, "prof_metadata (key, value)", 2)                                                     \
-  X(captures,                                                                                      \
-    "prof_captures (id, process, pid, process_name, rank, world_size, host, start_ns,"             \
-    " duration_ns, was_clean, event_count, lost_count)",                                           \
-    12)                                                                                            \
   X(losses, "prof_losses (reason, count)", 2)                                                      \
   X(marks, "prof_marks (at_ns, kind, text)", 3)                                                    \
   X(devices, "prof_devices (id, type, number, name, row_pid)", 5)                                  \
@@ -38,6 +34,13 @@
     " used_bytes, allocated_bytes, tag)",                                                          \
     10)
 
+typedef struct prof_i_sqlite_inserts {
+#define MEMBER(name, columns, count) prof_i_insert *name;
+  PROF_I_SQLITE_INSERTS(MEMBER)
+#undef MEMBER
+  prof_i_insert *captures; /* of a merged file */
+} prof_i_sqlite_inserts;
+
 /* Numbers of rows of the captures before. The first one has 0. */
 typedef struct prof_i_sqlite_counts {
   uint64_t threads, names, devices, pools, scopes, kernels;
@@ -46,9 +49,7 @@ typedef struct prof_i_sqlite_counts {
 /* What the captures of a merged file share. */
 typedef struct prof_i_sqlite_shared {
   prof_i_sqlite *database;
-#define MEMBER(name, columns, count) prof_i_insert *name;
-  PROF_I_SQLITE_INSERTS(MEMBER)
-#undef MEMBER
+  prof_i_sqlite_inserts inserts;
   prof_i_sqlite_counts counts;
   prof_i_merged_texts texts;
   uint64_t event_count, bad_count, lost_count[PROF_LOSS_COUNT];
@@ -56,9 +57,7 @@ typedef struct prof_i_sqlite_shared {
 
 typedef struct prof_i_sqlite_writer {
   prof_i_sqlite *database;
-#define MEMBER(name, columns, count) prof_i_insert *name;
-  PROF_I_SQLITE_INSERTS(MEMBER)
-#undef MEMBER
+  prof_i_sqlite_inserts inserts;
   prof_i_sqlite_shared *shared; /* NULL: the capture is alone in the file */
   prof_i_sqlite_counts before;
   prof_i_event_text texts;
