@@ -8,10 +8,10 @@
 #include "../base/fault.h"
 #include "../base/log.h"
 #include "../base/port.h"
-#include "../base/progress.h"
 #include "../core/buffer/blocks.h"
 #include "../format/merged.h"
 #include "capture.h"
+#include "internal.h"
 
 /* ---- bytes ---- */
 
@@ -20,6 +20,8 @@
 enum { RUNS_MAX = 8192 };
 static uint32_t runs_mapped;   /* any thread, relaxed */
 static uint64_t bytes_counted; /* the same */
+
+_Atomic uint64_t prof_i_progress_bytes;
 
 bool prof_i_source_add_mapping(void) {
   if (__atomic_fetch_add(&runs_mapped, 1, __ATOMIC_RELAXED) < RUNS_MAX) return true;

@@ -26,7 +26,7 @@ __attribute__((format(printf, 2, 3))) static void refuse_database(import_result 
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../../src/base/progress.h"
+#include "../../src/reader/internal.h"
 
 enum {
   BUSY_MS = 2000,

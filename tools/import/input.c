@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../../src/base/progress.h"
 #include "../../src/format/layout.h"
+#include "../../src/reader/internal.h"
 #include "import.h"
 
 #ifdef PROF_HAVE_ZLIB

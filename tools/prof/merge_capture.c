@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include "../../src/base/log.h"
-#include "../../src/base/progress.h"
 #include "../../src/export/exporter.h"
 #include "../../src/live/parts.h"
+#include "../../src/reader/internal.h"
 #include "commands.h"
 #include "merge_files.h"
 

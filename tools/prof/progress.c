@@ -14,8 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../../src/base/progress.h"
 #include "../../src/live/parts.h"
+#include "../../src/reader/internal.h"
 #include "commands.h"
 #include "inputs.h"
 

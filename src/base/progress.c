@@ -1,4 +1,0 @@
-/* See progress.h. */
-#include "progress.h"
-
-_Atomic uint64_t prof_i_progress_bytes;
