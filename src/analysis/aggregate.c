@@ -5,7 +5,6 @@
 
 #include "../base/log.h"
 #include "../base/port.h"
-#include "../base/reentry.h"
 #include "../base/this_thread.h"
 #include "aggregation.h"
 #include "internal.h"

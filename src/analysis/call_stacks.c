@@ -8,7 +8,6 @@
 
 #include "../base/log.h"
 #include "../base/port.h"
-#include "../base/reentry.h"
 #include "../base/this_thread.h"
 #include "../format/parse.h"
 #include "../reader/capture.h"

@@ -7,7 +7,6 @@
 
 #include "../base/log.h"
 #include "../base/options.h"
-#include "../base/reentry.h"
 #include "../base/sanitize.h"
 #include "../base/this_thread.h"
 #include "../reader/capture.h"

@@ -1,10 +1,12 @@
-/* See process.h. The page that tells a child from its parent, and this copy of the library. */
+/* See process.h: the page that tells a child from its parent, and this copy of the library. Also the
+   refusal of calls in a signal handler (this_thread.h), and prof_free(). */
 #define _GNU_SOURCE
 #include "process.h"
 
 #include <dlfcn.h>
 #include <link.h>
 #include <prof/profiler.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -100,4 +102,25 @@ bool prof_i_duplicate_can_unload(void) {
     if (entry->d_tag == DT_FLAGS_1 && entry->d_un.d_val & (DF_1_NODELETE | DF_1_PIE)) return false;
   }
   return true;
+}
+
+/* ---- public calls in a signal handler ---- */
+
+bool prof_i_reentry_is_refused(const char *call) {
+  if (PROF_I_LIKELY(!prof_i_thread_is_interrupted())) return false;
+  /* The thread may have forked with the control lock held. The child then has a new lock. */
+  prof_i_process_is_own();
+  if (!prof_i_thread_is_interrupted()) return false;
+  prof_i_fail(PROF_E_BUSY,
+              "%s: called in a signal handler that interrupted another call of prof on this "
+              "thread; call it when the handler has returned, or on another thread",
+              call);
+  return true;
+}
+
+/* Gives back what prof has handed out. */
+void prof_free(void *memory) {
+  PROF_I_REFUSE_INTERRUPTED();
+  PROF_I_INSIDE;
+  free(memory);
 }

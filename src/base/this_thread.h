@@ -77,4 +77,18 @@ static inline bool prof_i_thread_is_interrupted(void) {
   return prof_i_this_flags.is_at_control || prof_i_this_flags.inside;
 }
 
+/* ---- process.c: public calls in a signal handler ---- */
+
+/* The first check of public calls that take a lock, allocate memory or write files. A signal
+   handler may have interrupted prof on the same thread. The interrupted call releases its locks
+   only after the handler has returned. So calls of the handler are refused at once. */
+
+/* True: a handler that interrupted prof calls, and the error's text names the call. Callbacks that
+   prof calls outside of its locks are not refused. Signal-safe. */
+bool prof_i_reentry_is_refused(const char *call);
+
+/* If the call is refused, returns the argument: PROF_E_BUSY, or nothing. */
+#define PROF_I_REFUSE_INTERRUPTED(...) \
+  if (prof_i_reentry_is_refused(__func__)) return __VA_ARGS__
+
 #endif

@@ -14,7 +14,6 @@
 
 #include "../base/log.h"
 #include "../base/port.h"
-#include "../base/reentry.h"
 #include "../base/this_thread.h"
 #include "../core/buffer/arena.h"
 #include "../core/buffer/clock.h"

@@ -15,7 +15,6 @@
 
 #include "../base/library.h"
 #include "../base/log.h"
-#include "../base/reentry.h"
 #include "../base/this_thread.h"
 #include "internal.h"
 #include "registry.h"

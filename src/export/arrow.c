@@ -11,7 +11,6 @@
 
 #include "../base/log.h"
 #include "../base/options.h"
-#include "../base/reentry.h"
 #include "../base/this_thread.h"
 #include "../base/units.h"
 #include "../reader/capture.h"

@@ -9,7 +9,6 @@
 #include "../base/options.h"
 #include "../base/path.h"
 #include "../base/port.h"
-#include "../base/reentry.h"
 #include "../base/this_thread.h"
 #include "../sink/sink.h"
 #include "exporter.h"

@@ -21,7 +21,6 @@
 #include "../base/log.h"
 #include "../base/path.h"
 #include "../base/port.h"
-#include "../base/reentry.h"
 #include "../base/this_thread.h"
 #include "../core/buffer/capture_file.h"
 #include "../core/buffer/clock.h"

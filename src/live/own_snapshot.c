@@ -4,7 +4,6 @@
 
 #include "../base/log.h"
 #include "../base/port.h"
-#include "../base/reentry.h"
 #include "../base/this_thread.h"
 #include "../core/buffer/arena.h"
 #include "../core/buffer/blocks.h"

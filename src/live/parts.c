@@ -15,7 +15,6 @@
 #include "../base/log.h"
 #include "../base/path.h"
 #include "../base/port.h"
-#include "../base/reentry.h"
 #include "../base/this_thread.h"
 #include "../reader/capture.h"
 

@@ -6,7 +6,7 @@
 #include "../base/log.h"
 #include "../base/options.h"
 #include "../base/process.h"
-#include "../base/reentry.h"
+#include "../base/this_thread.h"
 #include "../base/units.h"
 #include "../core/record/site.h"
 #include "internal.h"

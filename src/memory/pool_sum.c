@@ -6,7 +6,7 @@
 #include "../base/log.h"
 #include "../base/options.h"
 #include "../base/port.h"
-#include "../base/reentry.h"
+#include "../base/this_thread.h"
 #include "../base/units.h"
 #include "../core/buffer/session.h"
 #include "../core/session/control.h"

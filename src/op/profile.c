@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "../base/log.h"
-#include "../base/reentry.h"
 #include "../base/this_thread.h"
 
 /* ---- the cache ---- */

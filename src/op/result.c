@@ -11,7 +11,6 @@
 #include "../base/log.h"
 #include "../base/options.h"
 #include "../base/port.h"
-#include "../base/reentry.h"
 #include "../base/this_thread.h"
 
 void prof_op_result_destroy(prof_op_result *result) {

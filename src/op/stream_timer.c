@@ -11,7 +11,7 @@
 #include "../base/options.h"
 #include "../base/port.h"
 #include "../base/push_list.h"
-#include "../base/reentry.h"
+#include "../base/this_thread.h"
 #include "../device/registry.h"
 
 /* ---- the host's timer ---- */

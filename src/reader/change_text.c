@@ -8,7 +8,6 @@
 #include "../base/log.h"
 #include "../base/options.h"
 #include "../base/port.h"
-#include "../base/reentry.h"
 #include "../base/sanitize.h"
 #include "../base/this_thread.h"
 #include "capture.h"

@@ -8,7 +8,6 @@
 #include "../base/log.h"
 #include "../base/options.h"
 #include "../base/port.h"
-#include "../base/reentry.h"
 #include "../base/this_thread.h"
 #include "../format/own_time.h"
 #include "../format/parse.h"

@@ -11,7 +11,6 @@
 #include "../analysis/memory.h"
 #include "../base/log.h"
 #include "../base/port.h"
-#include "../base/reentry.h"
 #include "../base/text_buffer.h"
 #include "../base/this_thread.h"
 #include "../base/units.h"

@@ -10,7 +10,6 @@
 #include "../analysis/internal.h"
 #include "../base/log.h"
 #include "../base/port.h"
-#include "../base/reentry.h"
 #include "../base/sanitize.h"
 #include "../base/text_buffer.h"
 #include "../base/this_thread.h"

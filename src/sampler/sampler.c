@@ -14,7 +14,6 @@
 #include "../base/log.h"
 #include "../base/options.h"
 #include "../base/port.h"
-#include "../base/reentry.h"
 #include "../base/text.h"
 #include "../base/this_thread.h"
 #include "../core/record/site.h"

@@ -7,7 +7,6 @@
 #include "../../base/log.h"
 #include "../../base/options.h"
 #include "../../base/port.h"
-#include "../../base/reentry.h"
 #include "../../base/text.h"
 #include "../../base/this_thread.h"
 #include "../../format/own_time.h"
