@@ -5,12 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../base/display.h"
 #include "../base/log.h"
 #include "../base/options.h"
 #include "../base/port.h"
-#include "../base/sanitize.h"
 #include "../base/this_thread.h"
-#include "../base/units.h"
 #include "../reader/capture.h"
 #include "internal.h"
 

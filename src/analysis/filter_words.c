@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/display.h"
 #include "../base/log.h"
-#include "../base/units.h"
 
 enum {
   DEVICE_TYPES_MAX = 32,

@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/display.h"
 #include "../base/log.h"
 #include "../base/port.h"
-#include "../base/sanitize.h"
 #include "../base/this_thread.h"
 #include "../reader/walker.h"
 #include "filter_words.h"

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/hash.h"
-#include "../base/sanitize.h"
+#include "../base/display.h"
+#include "../base/text.h"
 #include "../reader/capture.h"
 
 enum { ROOM_FIRST = 64, NO_ROW = -1 };

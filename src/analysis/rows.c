@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/display.h"
 #include "../base/log.h"
 #include "../base/options.h"
-#include "../base/sanitize.h"
 #include "../base/this_thread.h"
 #include "../reader/capture.h"
 #include "../reader/shape.h"

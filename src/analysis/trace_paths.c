@@ -5,9 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/display.h"
 #include "../base/log.h"
-#include "../base/sanitize.h"
-#include "../base/units.h"
 #include "../reader/capture.h"
 #include "../reader/internal.h"
 #include "../reader/shape.h"

@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/display.h"
 #include "../base/log.h"
 #include "../base/options.h"
 #include "../base/this_thread.h"
-#include "../base/units.h"
 #include "../reader/capture.h"
 #include "../reader/internal.h"
 #include "../reader/shape.h"

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/display.h"
 #include "../base/log.h"
-#include "../base/sanitize.h"
 #include "../reader/internal.h"
 #include "arrow.h"
 

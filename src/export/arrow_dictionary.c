@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/hash.h"
+#include "../base/display.h"
 #include "../base/log.h"
-#include "../base/sanitize.h"
+#include "../base/text.h"
 #include "arrow.h"
 
 enum { BLOCK_BYTES_FIRST = 1024, SLOTS_FIRST = 64 };

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/hash.h"
+#include "../base/text.h"
 #include "../reader/capture.h"
 
 enum { FIRST_SLOTS = 1024 };

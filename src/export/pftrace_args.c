@@ -2,7 +2,7 @@
    text: "float[2, 3]". */
 #include <stdio.h>
 
-#include "../base/hash.h"
+#include "../base/text.h"
 #include "../reader/shape.h"
 #include "../sink/value.h"
 #include "pftrace.h"

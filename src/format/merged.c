@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "../base/hash.h"
+#include "../base/text.h"
 #include "layout.h"
 
 /* The largest size of a part. With this limit, offsets after it cannot overflow. */

@@ -15,11 +15,10 @@
 
 #include "../analysis/internal.h"
 #include "../analysis/memory.h"
+#include "../base/display.h"
 #include "../base/log.h"
 #include "../base/port.h"
-#include "../base/sanitize.h"
 #include "../base/this_thread.h"
-#include "../base/units.h"
 #include "../core/buffer/session.h"
 #include "../core/session/control.h"
 #include "../memory/internal.h"

@@ -64,7 +64,8 @@ static uint64_t lock_token(void) { return (uint64_t)(uintptr_t)&prof_i_this_thre
 
 static bool pool_try_lock(prof_pool *pool, uint64_t *owner_out) {
   *owner_out = 0;
-  prof_i_this_flags.inside++; /* a handler that would wait for this thread is refused: this_thread.h */
+  /* a handler that would wait for this thread is refused: this_thread.h */
+  prof_i_this_flags.inside++;
   PROF_I_SIGNAL_FENCE();
   const bool has_lock = __atomic_compare_exchange_n(&pool->lock, owner_out, lock_token(), false,
                                                     __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);

@@ -3,11 +3,11 @@
 #include <prof/memory.h>
 #include <string.h>
 
+#include "../base/display.h"
 #include "../base/log.h"
 #include "../base/options.h"
 #include "../base/process.h"
 #include "../base/this_thread.h"
-#include "../base/units.h"
 #include "../core/record/site.h"
 #include "internal.h"
 

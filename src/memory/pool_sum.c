@@ -3,11 +3,11 @@
 #include <prof/memory.h>
 #include <stdlib.h>
 
+#include "../base/display.h"
 #include "../base/log.h"
 #include "../base/options.h"
 #include "../base/port.h"
 #include "../base/this_thread.h"
-#include "../base/units.h"
 #include "../core/buffer/session.h"
 #include "../core/session/control.h"
 #include "internal.h"

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/display.h"
 #include "../base/log.h"
 #include "../base/options.h"
 #include "../base/port.h"
-#include "../base/sanitize.h"
 #include "../base/this_thread.h"
 #include "capture.h"
 #include "internal.h"

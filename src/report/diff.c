@@ -6,10 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/display.h"
 #include "../base/log.h"
-#include "../base/sanitize.h"
-#include "../base/text_buffer.h"
-#include "../base/units.h"
 #include "../sink/sink.h"
 
 enum { CELL_ROOM = 96, INDENT_MAX = 40 };

@@ -6,11 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/hash.h"
+#include "../base/display.h"
 #include "../base/log.h"
-#include "../base/sanitize.h"
-#include "../base/text_buffer.h"
-#include "../base/units.h"
+#include "../base/text.h"
 #include "../sink/sink.h"
 #include "internal.h"
 

@@ -9,9 +9,8 @@
 #include <time.h>
 
 #include "../analysis/internal.h"
+#include "../base/display.h"
 #include "../base/log.h"
-#include "../base/text_buffer.h"
-#include "../base/units.h"
 #include "../format/part_note.h"
 #include "../reader/internal.h"
 #include "../sink/gzip.h"

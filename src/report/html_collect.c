@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/hash.h"
+#include "../base/text.h"
 #include "../reader/walker.h"
 
 /* ---- slices ---- */

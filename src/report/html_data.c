@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/display.h"
 #include "../base/log.h"
-#include "../base/sanitize.h"
 
 enum { LENGTH_BYTES = 4, TEXT_BYTES_MIN = 48, TEXT_BYTES_MAX = 512 };
 

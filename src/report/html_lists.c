@@ -5,8 +5,8 @@
 
 #include "../analysis/internal.h"
 #include "../analysis/paths.h"
+#include "../base/display.h"
 #include "../base/log.h"
-#include "../base/units.h"
 #include "../reader/internal.h"
 #include "flame.h"
 #include "html.h"

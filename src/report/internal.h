@@ -5,7 +5,7 @@
 
 #include <prof/memory.h>
 
-#include "../base/text_buffer.h"
+#include "../base/display.h"
 
 /* ---- svg_text.c ---- */
 

@@ -3,8 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../base/sanitize.h"
-#include "../base/units.h"
+#include "../base/display.h"
 #include "memory_text.h"
 
 /* ---- cells ---- */

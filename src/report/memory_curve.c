@@ -6,8 +6,8 @@
 
 #include "../analysis/internal.h"
 #include "../analysis/memory.h"
+#include "../base/display.h"
 #include "../base/log.h"
-#include "../base/units.h"
 
 enum { TICKS_MAX = 6 };
 

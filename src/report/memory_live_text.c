@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "../analysis/internal.h"
-#include "../base/units.h"
+#include "../base/display.h"
 #include "memory_text.h"
 
 /* ---- the state at three moments ---- */

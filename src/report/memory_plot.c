@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../base/units.h"
+#include "../base/display.h"
 #include "memory_curve.h"
 
 /* What a cell shows: by UTF-8, by ASCII. PART_1 to PART_7 are eighths of used. */

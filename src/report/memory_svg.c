@@ -9,11 +9,10 @@
 #include <string.h>
 
 #include "../analysis/memory.h"
+#include "../base/display.h"
 #include "../base/log.h"
 #include "../base/port.h"
-#include "../base/text_buffer.h"
 #include "../base/this_thread.h"
-#include "../base/units.h"
 #include "../sink/sink.h"
 #include "internal.h"
 #include "memory_curve.h"

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 #include "../analysis/memory.h"
-#include "../base/text_buffer.h"
+#include "../base/display.h"
 
 enum { PROF_I_REPORT_INDENT = 2, PROF_I_CELL_ROOM = 64, PROF_I_SENTENCE_ROOM = 512 };
 

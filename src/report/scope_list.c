@@ -6,9 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/display.h"
 #include "../base/log.h"
-#include "../base/sanitize.h"
-#include "../base/units.h"
 #include "../reader/capture.h"
 #include "../reader/shape.h"
 #include "../sink/value.h"

@@ -1,7 +1,7 @@
 /* See internal.h. */
 #include "internal.h"
 
-#include "../base/sanitize.h"
+#include "../base/display.h"
 
 /* What XML does not take as it is; controls have been spelt out before, and two code points that
    are no characters are left. */

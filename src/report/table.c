@@ -8,10 +8,9 @@
 #include <string.h>
 
 #include "../analysis/internal.h"
+#include "../base/display.h"
 #include "../base/log.h"
 #include "../base/port.h"
-#include "../base/sanitize.h"
-#include "../base/text_buffer.h"
 #include "../base/this_thread.h"
 #include "table_columns.h"
 

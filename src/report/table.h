@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "../analysis/internal.h"
-#include "../base/text_buffer.h"
+#include "../base/display.h"
 
 enum { PROF_I_TABLE_COLUMNS_MAX = 32 };
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../base/units.h"
+#include "../base/display.h"
 #include "../format/layout.h"
 #include "table_columns.h"
 

@@ -2,7 +2,7 @@
 #ifndef PROF_REPORT_TABLE_COLUMNS_H
 #define PROF_REPORT_TABLE_COLUMNS_H
 
-#include "../base/sanitize.h"
+#include "../base/display.h"
 #include "table.h"
 
 enum { PROF_I_TABLE_PLACE_BYTES = 40, PROF_I_TABLE_CELL_BYTES = PROF_I_SANITIZED_NAME_BYTES };

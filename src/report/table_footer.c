@@ -8,8 +8,7 @@
 #include <string.h>
 
 #include "../analysis/internal.h"
-#include "../base/sanitize.h"
-#include "../base/units.h"
+#include "../base/display.h"
 #include "../format/part_note.h"
 #include "../reader/capture.h"
 #include "../reader/internal.h"

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "base/units.h"
+#include "base/display.h"
 
 static void expect_share(uint64_t part, uint64_t all, const char *expected) {
   char text[64];

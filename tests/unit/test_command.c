@@ -5,7 +5,7 @@
 
 #include <sys/stat.h>
 
-#include "../../src/base/sanitize.h"
+#include "../../src/base/display.h"
 #include "device_capture.h"
 #include "memory_capture.h"
 #include "small_capture.h"

@@ -1,5 +1,5 @@
 /* The table, the loss line, and text made fit for a terminal. */
-#include "base/sanitize.h"
+#include "base/display.h"
 #include "report/table_columns.h"
 #include "rows.h"
 

@@ -4,7 +4,7 @@
 #include <prof/trace.h>
 #include <stdlib.h>
 
-#include "../../src/base/hash.h"
+#include "../../src/base/text.h"
 #include "number.h"
 #include "spooled_event.h"
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../../src/base/hash.h"
+#include "../../src/base/text.h"
 
 static uint64_t text_hash(uint64_t hash, import_text text) {
   return prof_i_hash64(hash, text.data, text.bytes) * 31;

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "../../src/base/hash.h"
+#include "../../src/base/text.h"
 #include "import.h"
 #include "record.h"
 

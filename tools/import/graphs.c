@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../../src/base/hash.h"
+#include "../../src/base/text.h"
 #include "import.h"
 
 enum { GRAPHS_MAX = 1 << 20, TRIES_MAX = 1000 }; /* limits for memory and time */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../src/base/hash.h"
+#include "../../src/base/text.h"
 #include "import.h"
 #include "number.h"
 #include "record.h"

@@ -8,7 +8,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "../../src/base/sanitize.h"
+#include "../../src/base/display.h"
 #include "../../src/base/text.h"
 #include "commands.h"
 #include "progress.h"

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../../src/base/units.h"
+#include "../../src/base/display.h"
 #include "../../src/report/table.h"
 #include "commands.h"
 #include "filter_options.h"
