@@ -1,4 +1,5 @@
-/* Opening libraries at run time: vendors', plug-ins, and what is used where it is there. */
+/* Opening libraries at run time: vendors', plug-ins, and what is used where it is there. Also names
+   of C++ functions, by the C++ library of the process. */
 #ifndef PROF_BASE_LIBRARY_H
 #define PROF_BASE_LIBRARY_H
 
@@ -29,5 +30,11 @@ void *prof_i_library_find(void *library, const char *symbol);
    unknown: somebody else searches or forks just now, or this is the static library. A fork may
    interrupt the search. */
 int prof_i_library_find_loaded(const char *name, char *path_out, size_t room);
+
+/* The readable name of a C++ function, as vendors name kernels. It uses the C++ library of the
+   process, if there is one. Only for names of the process itself, not for those of a file: a few
+   bytes can expand to more text than there is memory. The caller frees it. NULL: it is no such
+   name, or there is no C++ library. Any thread. */
+char *prof_i_demangle(const char *text, size_t bytes);
 
 #endif

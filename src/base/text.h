@@ -1,6 +1,6 @@
-/* Text in the caller's memory: JSON strings out of any bytes, and numbers without printf and
-   without the locale. Pure functions on the caller's memory; knows nothing of files or formats. Any
-   thread. */
+/* Text in the caller's memory, for files and programs: JSON strings out of any bytes, numbers without
+   printf and without the locale, hashes, and paths with marks. Pure functions. They know nothing of
+   files or formats. Any thread. Text for people is in display.h. */
 #ifndef PROF_BASE_TEXT_H
 #define PROF_BASE_TEXT_H
 
@@ -72,12 +72,6 @@ static inline uint64_t prof_i_eight_digits(uint32_t value) {
 
 #define PROF_I_EIGHT_ZEROS 0x3030303030303030u /* added to digits, makes them text */
 
-/* The readable name of a C++ function, as vendors name kernels. It uses the C++ library of the
-   process, if there is one. Only for names of the process itself, not for those of a file: a few
-   bytes can expand to more text than there is memory. The caller frees it. NULL: it is no such
-   name, or there is no C++ library. Any thread. */
-char *prof_i_demangle(const char *text, size_t bytes);
-
 /* ---- composing ---- */
 
 /* Text put together in a room of fixed size. Where a scope may come, printf does not do: it takes a
@@ -121,5 +115,29 @@ static inline uint64_t prof_i_hash64(uint64_t hash, const char *bytes, size_t co
     hash = (hash ^ (unsigned char)bytes[i]) * UINT64_C(1099511628211);
   return hash;
 }
+
+/* ---- paths with marks ---- */
+
+/* Paths with marks: %p process id, %h host, %r rank, %% a percent sign. Any other % stays as it is,
+   because it is a legal part of a name. Used for outputs and for capture files. Also endings.
+   Signal-safe. */
+
+typedef struct prof_i_path_words {
+  uint32_t pid;
+  int32_t rank;     /* below 0: unknown, written as 0 */
+  const char *host; /* a slash in it becomes '_' */
+} prof_i_path_words;
+
+enum { PROF_I_PATH_BYTES = 4096 }; /* enough for any path that the kernel takes, with the NUL */
+
+/* Has the pattern a place of this letter? */
+bool prof_i_path_has(const char *pattern, char letter);
+
+/* PROF_OK, or PROF_E_INVALID with its text set when the result does not fit in `room`, NUL
+   included; `to` is then "". */
+int prof_i_expand_path(const char *pattern, const prof_i_path_words *words, char *to, size_t room);
+
+/* "a.json.gz" ends in ".json.gz". An ending alone is no name. */
+bool prof_i_path_ends_in(const char *path, const char *ending);
 
 #endif

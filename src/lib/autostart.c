@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "../base/log.h"
-#include "../base/path.h"
 #include "../base/process.h"
+#include "../base/text.h"
 #include "../base/this_thread.h"
 #include "../core/buffer/arena.h"
 #include "../core/record/mute.h"

@@ -5,8 +5,8 @@
 
 #include "../analysis/internal.h"
 #include "../base/log.h"
-#include "../base/path.h"
 #include "../base/port.h"
+#include "../base/text.h"
 #include "../base/this_thread.h"
 #include "../core/session/control.h"
 #include "../export/exporter.h"

@@ -19,8 +19,8 @@
 #include <unistd.h>
 
 #include "../base/log.h"
-#include "../base/path.h"
 #include "../base/port.h"
+#include "../base/text.h"
 #include "../base/this_thread.h"
 #include "../core/buffer/capture_file.h"
 #include "../core/buffer/clock.h"

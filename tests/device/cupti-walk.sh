@@ -15,7 +15,7 @@ folder=$("$here/headers/fetch-cuda.sh" "$root/.cache/cuda" 13.5 "${releases[@]}"
   { echo "failed: the libraries could not be fetched"; exit 1; }
 failed=0
 
-for source in "$root"/src/cuda/*.c "$root"/src/base/library.c "$root"/src/base/demangle.c \
+for source in "$root"/src/cuda/*.c "$root"/src/base/library.c \
   "$root"/src/device/vendor.c "$root"/src/device/launches.c; do
   ${CC:-cc} -std=c11 -O1 -g -Wall -Wextra -Werror -DPROF_OPEN_LIBRARIES=1 -I"$root/include" \
     -I"$root/src" -c "$source" \

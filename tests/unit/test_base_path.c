@@ -9,7 +9,7 @@
 
 #include <prof/status.h>
 
-#include "base/path.h"
+#include "base/text.h"
 
 static void check(const char *pattern, const char *expected) {
   const prof_i_path_words words = {4711, 3, "node/7"};

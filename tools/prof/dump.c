@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../../src/base/path.h"
+#include "../../src/base/text.h"
 #include "../../src/export/exporter.h"
 #include "../run/output.h"
 #include "commands.h"

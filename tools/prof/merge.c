@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "../../src/base/path.h"
+#include "../../src/base/text.h"
 #include "commands.h"
 #include "merge_files.h"
 #include "progress.h"

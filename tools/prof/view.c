@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../../src/base/path.h"
+#include "../../src/base/text.h"
 #include "commands.h"
 #include "merge_files.h"
 #include "view_server.h"

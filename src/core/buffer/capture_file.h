@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../../base/path.h"
+#include "../../base/text.h"
 
 enum {
   PROF_I_HOST_BYTES = 64,
@@ -21,7 +21,7 @@ enum {
   PROF_I_MODE_CLAIMED = 0600
 };
 
-/* Puts a relative pattern (path.h) behind the working directory, with the directory's percent signs
+/* Puts a relative pattern (text.h) behind the working directory, with the directory's percent signs
    doubled. Returns `to`, or the pattern as it is. It stays if it is absolute. It also stays if the
    directory is gone, cannot be reached by its path, or is too long for the names of a capture. */
 const char *prof_i_output_make_absolute(const char *pattern, char *to, size_t room);

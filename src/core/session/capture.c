@@ -7,7 +7,6 @@
 
 #include "../../base/log.h"
 #include "../../base/options.h"
-#include "../../base/path.h"
 #include "../../base/port.h"
 #include "../../base/text.h"
 #include "../../format/layout.h"

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "../../base/log.h"
-#include "../../base/path.h"
 #include "../../base/port.h"
+#include "../../base/text.h"
 #include "../buffer/arena.h"
 #include "../buffer/capture_file.h"
 #include "../buffer/session.h"
