@@ -16,7 +16,7 @@
 #include "../reader/capture.h"
 #include "../reader/internal.h"
 #include "../reader/shape.h"
-#include "../sink/value.h"
+#include "../sink/sink.h"
 
 enum {
   BATCH_ROWS = 65536,

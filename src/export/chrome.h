@@ -10,7 +10,7 @@
 #include "../analysis/launch.h"
 #include "../analysis/torch.h"
 #include "../reader/walk.h"
-#include "../sink/value.h"
+#include "../sink/sink.h"
 #include "event_numbers.h"
 #include "exporter.h"
 #include "flow.h"

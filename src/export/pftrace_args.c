@@ -4,7 +4,7 @@
 
 #include "../base/text.h"
 #include "../reader/shape.h"
-#include "../sink/value.h"
+#include "../sink/sink.h"
 #include "pftrace.h"
 
 enum {
@@ -76,7 +76,7 @@ static void put_tensor(prof_i_protobuf *pb, const prof_trace_arg *arg) {
   prof_i_protobuf_end(pb, at);
 }
 
-/* Removes the mark of a list of texts (value.h). */
+/* Removes the mark of a list of texts (sink.h). */
 static void put_string(prof_i_protobuf *pb, const prof_trace_arg *arg) {
   const char *const text = arg->value.text.data;
   const size_t bytes = (size_t)arg->value.text.bytes;

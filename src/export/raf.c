@@ -12,7 +12,7 @@
 
 #include "../base/log.h"
 #include "../reader/shape.h"
-#include "../sink/value.h"
+#include "../sink/sink.h"
 #include "exporter.h"
 #include "loss_report.h"
 #include "names.h"

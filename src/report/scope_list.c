@@ -10,7 +10,7 @@
 #include "../base/log.h"
 #include "../reader/capture.h"
 #include "../reader/shape.h"
-#include "../sink/value.h"
+#include "../sink/sink.h"
 
 enum {
   FLUSH_BYTES = 64 << 10,

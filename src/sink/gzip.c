@@ -1,7 +1,7 @@
-/* One gzip member through zlib; see gzip.h. The shared library, built with PROF_OPEN_ZLIB, opens
+/* One gzip member through zlib; see sink.h. The shared library, built with PROF_OPEN_ZLIB, opens
    zlib while it compresses: to load it would cost every program more than to load prof does. The
    static one links it, since dlopen() and -static do not agree. */
-#include "gzip.h"
+#include "sink.h"
 
 #include <prof/status.h>
 

@@ -12,7 +12,6 @@
 
 #include "../base/log.h"
 #include "../base/text.h"
-#include "gzip.h"
 
 static int sink_prepare(prof_i_sink *sink) {
   *sink = (prof_i_sink){.status = PROF_OK};

@@ -2,10 +2,13 @@
    of growing memory. A writer reserves room, writes there, and advances. The first failure sticks,
    and later bytes are dropped. So a format's code need not test each step, but should stop soon.
    Memory is constant, except for the memory sink, whose bound is given, and for held bytes. One
-   thread at a time per sink. */
+   thread at a time per sink.
+
+   target.c has the file, gzip.c compresses, value.c writes the arguments of events. */
 #ifndef PROF_SINK_SINK_H
 #define PROF_SINK_SINK_H
 
+#include <prof/trace.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -178,5 +181,48 @@ void prof_i_sink_double(prof_i_sink *sink, double value);
 /* ,"key": and ,"key":value */
 void prof_i_sink_key(prof_i_sink *sink, const char *key);
 void prof_i_sink_key_u64(prof_i_sink *sink, const char *key, uint64_t value);
+
+/* ---- gzip.c ---- */
+
+/* One gzip member through zlib: chrome://tracing and most others read only the first of several.
+   Without zlib in the build, or on the machine, create refuses. */
+
+/* All return PROF_OK or a status whose text is set. level as zlib counts: 1 to 9. */
+int prof_i_gzip_create(int level, prof_i_gzip **gzip_out);
+void prof_i_gzip_destroy(prof_i_gzip *gzip); /* NULL is ignored */
+
+/* Compresses into the target; the last call ends the member. */
+int prof_i_gzip_write(prof_i_gzip *gzip, prof_i_target *target, const void *bytes, size_t count,
+                      bool is_last);
+
+/* One gzip member in memory, which the caller frees. */
+int prof_i_gzip_text(int level, const void *bytes, size_t count, unsigned char **gzip_out,
+                     size_t *gzip_bytes_out);
+
+/* ---- value.c ---- */
+
+/* Arguments as JSON. Shared by the formats, and independent of their layouts. */
+
+/* One argument as a JSON value. What JSON or a double cannot hold becomes a string: NaN,
+   infinities, integers past 2^53, pointers. */
+void prof_i_value_json(prof_i_sink *sink, const prof_trace_arg *arg);
+
+/* As the inside of a JSON string that has been opened. */
+void prof_i_value_text(prof_i_sink *sink, const prof_trace_arg *arg);
+
+/* Whether the text is a list of texts in JSON, an argument of a PyTorch range. _torch_ranges.py of
+   the Python package writes a mark byte after the opening bracket. Other JSON and the texts of
+   programs do not have this byte. */
+bool prof_i_value_is_text_list(const prof_trace_arg *arg);
+
+/* An event's arguments: an object of pairs, or of values without keys an array. Of shapes the first
+   `shape_count` ones come together as "Input Dims". Not of PROF_ARGS_FORMAT, which is a text. */
+void prof_i_value_args(prof_i_sink *sink, const prof_event *event, uint32_t shape_count);
+
+/* "[[2, 3], []]" of the first `count` arguments. */
+void prof_i_value_shapes(prof_i_sink *sink, const prof_event *event, uint32_t count);
+
+/* "[2, 3]" of a tensor; "[]" of anything else. The same as JSON and as text. */
+void prof_i_value_dims(prof_i_sink *sink, const prof_trace_arg *arg);
 
 #endif

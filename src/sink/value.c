@@ -1,5 +1,5 @@
-/* One argument's value as JSON; see value.h. */
-#include "value.h"
+/* Arguments as JSON; see sink.h. */
+#include "sink.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -51,7 +51,7 @@ bool prof_i_value_is_text_list(const prof_trace_arg *arg) {
          memcmp(arg->value.text.data, begin, sizeof begin - 1) == 0;
 }
 
-/* Removes the mark of a list of texts (value.h). */
+/* Removes the mark of a list of texts (sink.h). */
 static void value_put_string(prof_i_sink *sink, const prof_trace_arg *arg) {
   const char *const text = arg->value.text.data;
   const size_t bytes = (size_t)arg->value.text.bytes;
