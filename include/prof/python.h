@@ -53,7 +53,7 @@ PROF_API int64_t prof_i_python_arguments_1(const struct prof_trace *trace,
 /* Selects the profile of one thread, while other threads had their own observe(). */
 typedef struct prof_i_view_wish {
   size_t size;
-  uint32_t number;          /* of its observe(), see src/format/observed.h; or 0 */
+  uint32_t number;          /* of its observe(), see src/format/layout.h; or 0 */
   uint32_t hides_functions; /* 1: traced functions appear only in stacks */
   uint32_t hides_modules;   /* 1: calls of modules, too */
   uint32_t reserved;        /* 0 */

@@ -5,7 +5,7 @@
    end, on any thread. Nothing here throws. Budget: 0.15 us an operator beside torch's own share,
    0.35 with shapes (bench/python/torch_cost.py). */
 #define _GNU_SOURCE
-#include "../../src/format/observed.h"
+#include "../../src/format/layout.h"
 #include "torch.h"
 #include "values.h"
 

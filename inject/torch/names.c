@@ -1,6 +1,6 @@
 /* Call sites by operators' names. No lock: entries are never freed, and are put into their list by
    one compare and exchange. */
-#include "../../src/format/observed.h"
+#include "../../src/format/layout.h"
 #include "torch.h"
 
 #include <errno.h>

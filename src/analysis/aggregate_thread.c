@@ -8,7 +8,7 @@
 
 #include "../base/fault.h"
 #include "../base/port.h"
-#include "../format/observed.h"
+#include "../format/layout.h"
 #include "../format/parse.h"
 #include "aggregation.h"
 #include "internal.h"

@@ -1,5 +1,5 @@
-/* Text for people: any bytes made readable, measured and cut by columns of a terminal; times, shares
-   and sizes as words; tables. Files and programs read the text of text.h instead. */
+/* Text for people: any bytes made readable, measured and cut by columns of a terminal; times,
+   shares and sizes as words; tables. Files and programs read the text of text.h instead. */
 #ifndef PROF_BASE_DISPLAY_H
 #define PROF_BASE_DISPLAY_H
 

@@ -1,5 +1,5 @@
-/* See process.h: the page that tells a child from its parent, and this copy of the library. Also the
-   refusal of calls in a signal handler (this_thread.h), and prof_free(). */
+/* See process.h: the page that tells a child from its parent, and this copy of the library. Also
+   the refusal of calls in a signal handler (this_thread.h), and prof_free(). */
 #define _GNU_SOURCE
 #include "process.h"
 

@@ -1,6 +1,6 @@
-/* Text in the caller's memory, for files and programs: JSON strings out of any bytes, numbers without
-   printf and without the locale, hashes, and paths with marks. Pure functions. They know nothing of
-   files or formats. Any thread. Text for people is in display.h. */
+/* Text in the caller's memory, for files and programs: JSON strings out of any bytes, numbers
+   without printf and without the locale, hashes, and paths with marks. Pure functions. They know
+   nothing of files or formats. Any thread. Text for people is in display.h. */
 #ifndef PROF_BASE_TEXT_H
 #define PROF_BASE_TEXT_H
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "../base/text.h"
-#include "../format/part_note.h"
+#include "../format/layout.h"
 #include "../reader/capture.h"
 #include "loss_report.h"
 

@@ -30,6 +30,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "header.h"
 #include "state.h"
@@ -508,6 +509,59 @@ static inline uint64_t prof_i_text_record_words(uint64_t text_bytes) {
 static inline uint64_t prof_i_record_slots(uint64_t word2) {
   if ((word2 >> 16 & 0xff) != PROF_I_KIND_TEXT) return word2 & 0xffff;
   return (2 + prof_i_text_record_words(word2 & PROF_I_TEXT_BYTES_MAX) + 1) / 2;
+}
+
+/* ---- operators of PyTorch ---- */
+
+/* The properties of a PyTorch operator, stored in its call site. Such a site has no file, so its
+   line number is free: libprof_torch.so writes them there (inject/torch/calls.c), and readers
+   of a capture decode them. Otherwise the site is like any other. */
+
+enum {
+  PROF_I_OBSERVED_MARK = 1 << 30, /* set in the line of each such site */
+  PROF_I_OBSERVED_FOR_SHIFT = 8,
+  PROF_I_OBSERVED_FOR_MASK = 0xff,
+  PROF_I_OBSERVED_SCOPE_MASK = 0xff,
+  /* The observer: an observe() of one thread has a number from 1 on, unique while it is active. */
+  PROF_I_OBSERVED_NUMBERS = 16,
+  PROF_I_OBSERVED_FOR_ALL = 0xff /* all threads, or a thread that got no number */
+};
+
+/* scope: at::RecordScope. */
+static inline uint32_t prof_i_observed_line(uint32_t scope, uint32_t for_whom) {
+  return PROF_I_OBSERVED_MARK | for_whom << PROF_I_OBSERVED_FOR_SHIFT | scope;
+}
+
+static inline bool prof_i_observed_has(uint32_t line, uint64_t file_bytes) {
+  return file_bytes == 0 && (line & PROF_I_OBSERVED_MARK) != 0;
+}
+static inline uint32_t prof_i_observed_scope(uint32_t line) {
+  return line & PROF_I_OBSERVED_SCOPE_MASK;
+}
+static inline uint32_t prof_i_observed_for(uint32_t line) {
+  return line >> PROF_I_OBSERVED_FOR_SHIFT & PROF_I_OBSERVED_FOR_MASK;
+}
+
+/* ---- the note of a filtered or cut trace ---- */
+
+/* How a file says that it is a part of a capture. A filtered or cut trace lacks scopes that were
+   inside of others. Its import cannot know their time, so self times become larger than those of
+   the capture. The export to Chrome JSON writes the key into its summary (chrome_meta.c). The
+   import makes a note of it (tools/import). Tables print that note below their rows
+   (table_footer.c), other commands print it on stderr (tools/prof/inputs.c). */
+
+/* Scopes that a filter left out. */
+#define PROF_I_KEY_FILTERED "left out by a filter"
+/* Events in the file, if it has a time span of the capture. */
+#define PROF_I_KEY_IN_SPAN "of these in this file"
+/* The begin of the note. */
+#define PROF_I_NOTE_PART "This is a part of a capture: "
+
+/* Whether prof's import wrote the note: it is plain ASCII. Another one might move the cursor. */
+static inline bool prof_i_is_part_note(const char *text) {
+  bool is_plain = true;
+  for (const char *at = text; *at; at++) is_plain &= *at >= ' ' && *at <= '~';
+  return is_plain && strncmp(text, PROF_I_NOTE_PART, strlen(PROF_I_NOTE_PART)) == 0;
 }
 
 #endif

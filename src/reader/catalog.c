@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "../base/fault.h"
-#include "../format/observed.h"
+#include "../format/layout.h"
 #include "../format/parse.h"
 
 /* ---- processes ---- */

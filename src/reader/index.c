@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "../core/record/cost_sample.h"
-#include "../format/own_time.h"
 #include "../format/parse.h"
+#include "../format/state.h"
 #include "capture.h"
 
 /* ---- unused claims ---- */

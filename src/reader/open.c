@@ -9,8 +9,8 @@
 #include "../base/options.h"
 #include "../base/port.h"
 #include "../base/this_thread.h"
-#include "../format/own_time.h"
 #include "../format/parse.h"
+#include "../format/state.h"
 #include "internal.h"
 #include "unpack.h"
 

@@ -10,7 +10,7 @@
 #include "../analysis/call_stacks.h"
 #include "../base/log.h"
 #include "../base/options.h"
-#include "../format/observed.h"
+#include "../format/layout.h"
 #include "../format/parse.h"
 #include "internal.h"
 

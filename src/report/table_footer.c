@@ -9,7 +9,7 @@
 
 #include "../analysis/internal.h"
 #include "../base/display.h"
-#include "../format/part_note.h"
+#include "../format/layout.h"
 #include "../reader/capture.h"
 #include "../reader/internal.h"
 

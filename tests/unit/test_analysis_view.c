@@ -4,7 +4,7 @@
 
 #include <prof/python.h>
 
-#include "../../src/format/observed.h"
+#include "../../src/format/layout.h"
 
 enum { MINE = 1, OTHER = 2, CHUNK = PROF_I_UNIT_BYTES };
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../src/format/part_note.h"
+#include "../../src/format/layout.h"
 #include "convert.h"
 #include "number.h"
 #include "row_kind.h"

@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../../src/format/part_note.h"
+#include "../../src/format/layout.h"
 #include "database_reader.h"
 #include "input.h"
 #include "internal.h"

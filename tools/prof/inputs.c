@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../../src/format/part_note.h"
+#include "../../src/format/layout.h"
 #include "../../src/reader/internal.h"
 #include "commands.h"
 #include "progress.h"

@@ -28,7 +28,7 @@ FUNCTIONS = ("python_function", "c_function")
 TORCHS = ("cpu_op", "user_annotation")
 """Categories of PyTorch's operators and ranges."""
 OBSERVED, RECORD_SCOPE = 1 << 30, 0xFF
-"""Of src/format/observed.h."""
+"""Of src/format/layout.h."""
 USER_SCOPE = 7
 """at::RecordScope of a range of the program's."""
 MODULE = "nn.Module: "
@@ -181,7 +181,7 @@ class _Reader:
         )
 
     def observed(self, site: int) -> int:
-        """The properties in a PyTorch operator's site (src/format/observed.h), or 0."""
+        """The properties in a PyTorch operator's site (src/format/layout.h), or 0."""
         if not site:
             return 0
         C.check(C.prof_trace_site_get(self.trace, site, ctypes.byref(self.site)))

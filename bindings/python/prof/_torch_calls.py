@@ -18,7 +18,7 @@ LIBRARY = "libprof_torch.so"
 RANGE = "prof.torch.observe()"
 _THIS_THREAD = 2**64 - 1
 _WHOM_BIT, _NUMBERS = 52, 16
-"""Of calls.c, and of src/format/observed.h."""
+"""Of calls.c, and of src/format/layout.h."""
 _FUNCTION, _BACKWARD, _USER = 0, 1, 7
 _INPUTS = _RANK = 4
 _NONE, _INT, _DOUBLE, _BOOL, _LIST, _TENSORS = range(1, 7)

@@ -36,7 +36,7 @@ class ByCalls:
 
     @property
     def number(self) -> int:
-        """The number that its operators have in their sites (src/format/observed.h)."""
+        """The number that its operators have in their sites (src/format/layout.h)."""
         return self._added.number
 
     def forget(self) -> None:

@@ -1,7 +1,7 @@
 /* See cost_sample.h. */
 #include "cost_sample.h"
 
-#include "../../format/own_time.h"
+#include "../../format/state.h"
 #include "../buffer/arena.h"
 #include "../buffer/chunk.h"
 #include "../buffer/clock.h"

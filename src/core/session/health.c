@@ -9,7 +9,7 @@
 #include "../../base/port.h"
 #include "../../base/text.h"
 #include "../../base/this_thread.h"
-#include "../../format/own_time.h"
+#include "../../format/state.h"
 #include "../buffer/arena.h"
 #include "../buffer/blocks.h"
 #include "../buffer/chunk.h"
