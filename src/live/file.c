@@ -26,7 +26,6 @@
 #include "../core/buffer/clock.h"
 #include "../reader/capture.h"
 #include "live.h"
-#include "parts.h"
 
 /* ---- the process that records ---- */
 

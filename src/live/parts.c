@@ -1,7 +1,7 @@
-/* Finds the parts of merged captures. See parts.h. The file is untrusted: a head is valid only if
+/* Finds the parts of merged captures. see live.h. The file is untrusted: a head is valid only if
    its check matches and it is at the offset that it holds. */
 #define _GNU_SOURCE
-#include "parts.h"
+#include "live.h"
 
 #include <errno.h>
 #include <fcntl.h>

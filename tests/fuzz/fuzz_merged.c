@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "format/merged.h"
-#include "live/parts.h"
+#include "live/live.h"
 
 enum { PAGE = PROF_I_MERGED_PAGE_BYTES, PAGES_MAX = 64 };
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "format/merged.h"
-#include "live/parts.h"
+#include "live/live.h"
 #include "small_capture.h"
 #include "trace_checks.h"
 

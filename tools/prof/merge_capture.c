@@ -7,7 +7,7 @@
 
 #include "../../src/base/log.h"
 #include "../../src/export/exporter.h"
-#include "../../src/live/parts.h"
+#include "../../src/live/live.h"
 #include "../../src/reader/internal.h"
 #include "commands.h"
 #include "merge_files.h"

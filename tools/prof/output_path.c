@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../../src/live/parts.h"
+#include "../../src/live/live.h"
 #include "../../src/sink/sink.h"
 #include "../import/output.h"
 #include "commands.h"

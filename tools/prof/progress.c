@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../../src/live/parts.h"
+#include "../../src/live/live.h"
 #include "../../src/reader/internal.h"
 #include "commands.h"
 #include "inputs.h"
