@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../base/port.h"
-#include "../reader/shape.h"
+#include "../reader/internal.h"
 #include "aggregation.h"
 #include "internal.h"
 

@@ -14,8 +14,8 @@
 #include <string.h>
 
 #include "../reader/capture.h"
+#include "../reader/internal.h"
 #include "../reader/walker.h"
-#include "arg_value.h"
 #include "call_stacks.h"
 #include "crossing_memory.h"
 #include "group.h"

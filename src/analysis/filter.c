@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "arg_value.h"
+#include "../reader/internal.h"
 #include "filter_words.h"
 
 enum { NAME_ROOM = 8192, NUMBER_BYTES = 32 };

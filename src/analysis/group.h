@@ -16,7 +16,7 @@ typedef struct prof_i_source_location {
 
 /* The key of a group. Parts that the options do not name are empty. Texts are in the capture, the
    shape belongs to the group, and a stack to the first group that has it. A shape is words of
-   shape.h: only rows get its text, because that takes longer than all else. */
+   prof_i_shape_words(): only rows get its text, because that takes longer than all else. */
 typedef struct prof_i_group_key {
   /* shape: with PROF_I_GROUP_ARG, the argument's value as text. A separate member would make each
      group larger */

@@ -10,7 +10,7 @@
 #include "../base/options.h"
 #include "../base/this_thread.h"
 #include "../reader/capture.h"
-#include "../reader/shape.h"
+#include "../reader/internal.h"
 #include "group.h"
 #include "internal.h"
 #include "name_order.h"

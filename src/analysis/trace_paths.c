@@ -9,8 +9,6 @@
 #include "../base/log.h"
 #include "../reader/capture.h"
 #include "../reader/internal.h"
-#include "../reader/shape.h"
-#include "arg_value.h"
 #include "call_stacks.h"
 #include "trace_filter.h"
 

@@ -15,7 +15,6 @@
 #include "../base/this_thread.h"
 #include "../reader/capture.h"
 #include "../reader/internal.h"
-#include "../reader/shape.h"
 #include "../sink/sink.h"
 
 enum {

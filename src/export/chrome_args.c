@@ -1,7 +1,7 @@
 /* Chrome JSON: what stands in "args". Values keep their types; what JSON or a double cannot hold
    becomes a string. */
 #include "../base/text.h"
-#include "../reader/shape.h"
+#include "../reader/internal.h"
 #include "chrome.h"
 #include "dims.h"
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "../base/text.h"
-#include "../reader/shape.h"
+#include "../reader/internal.h"
 #include "../sink/sink.h"
 #include "pftrace.h"
 

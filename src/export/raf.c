@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "../base/log.h"
-#include "../reader/shape.h"
+#include "../reader/internal.h"
 #include "../sink/sink.h"
 #include "exporter.h"
 #include "loss_report.h"

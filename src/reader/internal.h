@@ -6,6 +6,7 @@
 
 #include <prof/trace.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "walk.h"
@@ -50,5 +51,39 @@ extern _Atomic uint64_t prof_i_progress_bytes;
 static inline void prof_i_progress_add(uint64_t bytes) {
   atomic_fetch_add_explicit(&prof_i_progress_bytes, bytes, memory_order_relaxed);
 }
+
+/* ---- event_args.c ---- */
+
+/* Input shapes: as words, which are fast to compare, and as one line of text. */
+
+/* Writes the shapes of an event's tensors: for each its rank and its dimensions. Dimensions beyond
+   `room` words are left out. Returns the words; 0: the arguments are not shapes. Equal texts have
+   equal words. */
+size_t prof_i_shape_words(const prof_event *event, uint64_t *to, size_t room);
+
+/* The same, with all that floating point operations are computed from: PROF_GROUP_FLOPS. */
+size_t prof_i_shape_flops_words(const prof_event *event, uint64_t *to, size_t room);
+
+/* Writes the words as "[[2, 3], [3, 4]]", the form of torch.profiler's Input Shapes; no words give
+   no text. Writes at most room bytes and no NUL. Returns the bytes needed. */
+size_t prof_i_shape_text(const uint64_t *words, size_t count, char *to, size_t room);
+
+/* The number of arguments that are shapes: those before the first one with a key. */
+uint32_t prof_i_shape_count(const prof_event *event);
+
+/* Whether an operator has more inputs than a record has arguments (inject/torch/calls.c). Then
+   texts with the dimensions and the types of all inputs follow the inputs that fit. */
+bool prof_i_shape_has_texts(const prof_event *event);
+
+/* The value of an argument as text. Filters compare this text, and rows by an argument show it. */
+
+enum { PROF_I_ARG_VALUE_ROOM = 8192 };
+
+/* The text is in `room` or in the event. It is empty for an unknown type, and for a tensor with too
+   many dimensions. */
+prof_i_text prof_i_arg_value_text(const prof_trace_arg *arg, char room[PROF_I_ARG_VALUE_ROOM]);
+
+/* The first argument of this key, or NULL. */
+const prof_trace_arg *prof_i_arg_find(const prof_event *event, const char *key, size_t key_bytes);
 
 #endif

@@ -9,7 +9,7 @@
 #include "../base/display.h"
 #include "../base/log.h"
 #include "../reader/capture.h"
-#include "../reader/shape.h"
+#include "../reader/internal.h"
 #include "../sink/sink.h"
 
 enum {

@@ -1,5 +1,5 @@
 /* What makes calls of one name different groups: shapes, flops, and stacks. */
-#include "reader/shape.h"
+#include "reader/internal.h"
 #include "rows.h"
 
 static void put_named(prof_i_head *chunk, uint64_t start, const char *name, uint32_t flags,

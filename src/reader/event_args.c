@@ -1,10 +1,18 @@
-/* printf of recorded values. The format is from a capture, so it is not trusted. It is parsed here,
-   and each conversion is chosen by the type of the value. Widths are bounded. Independent of the
-   locale. */
+/* The arguments of an event as text: by the format of printf that was recorded with them, as shapes
+   of an operator's inputs, or one value alone. Independent of the locale. */
+#include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "../base/text.h"
+#include "internal.h"
 #include "walk.h"
+
+/* ---- printf of recorded values ---- */
+
+/* The format is from a capture, so it is not trusted. It is parsed here, and each conversion is
+   chosen by the type of the value. Widths are bounded. */
 
 enum { WIDTH_MAX = 512, NUMBER_ROOM = 2 * WIDTH_MAX + 512 };
 
@@ -292,4 +300,205 @@ size_t prof_i_format_args(const prof_event *event, char *to, size_t room) {
     output_put_conversion(&out, &r);
   }
   return out.count;
+}
+
+/* ---- shapes of an operator's inputs, from its tensors or from texts ---- */
+
+uint32_t prof_i_shape_count(const prof_event *event) {
+  uint32_t count = 0;
+  if (event->args_kind != PROF_ARGS_SHAPES) return 0;
+  while (count < event->arg_count && event->args[count].key_bytes == 0) count++;
+  return count;
+}
+
+static bool arg_has_key(const prof_trace_arg *arg, const char *key) {
+  const size_t bytes = strlen(key);
+  return arg->type == PROF_ARG_STRING && arg->key_bytes == bytes &&
+         memcmp(arg->key, key, bytes) == 0;
+}
+
+bool prof_i_shape_has_texts(const prof_event *event) {
+  const uint32_t count = prof_i_shape_count(event);
+  return count && count + 1 < event->arg_count &&
+         arg_has_key(&event->args[count], "Tensor lists") &&
+         arg_has_key(&event->args[count + 1], "Tensor types");
+}
+
+/* Reads "[[[2,10],[3,10]],[],[4]]". A list of tensors has no dimensions. 0: another format. */
+static size_t words_of_text(const char *text, size_t bytes, uint64_t *to, size_t room) {
+  enum { INPUT = 2, TENSOR = 3 }; /* depths */
+  size_t at = 0, rank_at = 0;
+  uint32_t depth = 0;
+  for (size_t i = 0; i < bytes && at < room; i++) {
+    if (text[i] == '[') {
+      if (++depth > TENSOR) return 0;
+      if (depth == INPUT) to[rank_at = at++] = 0;
+    } else if (text[i] == ']') {
+      if (depth-- == 0) return 0;
+    } else if (text[i] == '-' || (text[i] >= '0' && text[i] <= '9')) {
+      const bool is_negative = text[i] == '-';
+      uint64_t dim = 0;
+      for (i += is_negative; i < bytes && text[i] >= '0' && text[i] <= '9'; i++)
+        dim = dim * 10 + (uint64_t)(text[i] - '0');
+      i--;
+      if (depth < INPUT) return 0;
+      if (depth == INPUT) to[rank_at]++, to[at++] = is_negative ? 0 - dim : dim;
+    } else if (text[i] != ',') {
+      return 0;
+    }
+  }
+  return depth == 0 ? at : 0;
+}
+
+size_t prof_i_shape_words(const prof_event *event, uint64_t *to, size_t room) {
+  size_t at = 0;
+  const uint32_t count = prof_i_shape_count(event);
+  if (prof_i_shape_has_texts(event)) {
+    const prof_trace_arg *const lists = &event->args[count];
+    at = words_of_text(lists->value.text.data, lists->value.text.bytes, to, room);
+    if (at) return at;
+  }
+  for (uint32_t i = 0; i < count && at < room; i++) {
+    const prof_trace_arg *const arg = &event->args[i];
+    const size_t left = room - at - 1,
+                 rank = arg->type == PROF_ARG_TENSOR ? arg->value.tensor.rank : 0,
+                 kept = rank < left ? rank : left;
+    to[at++] = kept;
+    if (kept) memcpy(to + at, arg->value.tensor.dims, kept * sizeof *to);
+    at += kept;
+  }
+  return at;
+}
+
+/* Values of a rank. */
+#define NO_TENSOR (UINT64_MAX - 1) /* without dimensions */
+#define TEXT UINT64_MAX            /* followed by its bytes, and words with them */
+
+static const prof_trace_arg *shape_text_arg(const prof_event *event, const char *key) {
+  for (uint32_t i = 0; i < event->arg_count; i++)
+    if (arg_has_key(&event->args[i], key)) return &event->args[i];
+  return NULL;
+}
+
+size_t prof_i_shape_flops_words(const prof_event *event, uint64_t *to, size_t room) {
+  static const char convolution[] = "aten::conv2d";
+  size_t at = prof_i_shape_words(event, to, room);
+  if (at == 0) return 0;
+  const prof_trace_arg *const first = event->args;
+  if (first->type != PROF_ARG_TENSOR ||
+      (to[0] == 0 && first->value.tensor.dtype == PROF_DTYPE_NONE))
+    to[0] = NO_TENSOR;
+  if (event->name_bytes != sizeof convolution - 1 ||
+      memcmp(event->name, convolution, sizeof convolution - 1) != 0)
+    return at;
+  const prof_trace_arg *const inputs = shape_text_arg(event, "Concrete Inputs");
+  const size_t bytes = inputs ? inputs->value.text.bytes : 0, words = (bytes + 7) / 8;
+  if (!bytes || words + 2 > room - at) return at;
+  to[at] = TEXT;
+  to[at + 1] = bytes;
+  to[at + 1 + words] = 0;
+  memcpy(to + at + 2, inputs->value.text.data, bytes);
+  return at + 2 + words;
+}
+
+/* A text being made, and the bytes that it needs. */
+typedef struct shape_line {
+  char *to;
+  size_t room, bytes;
+} shape_line;
+
+static void shape_put(shape_line *line, const char *text, size_t bytes) {
+  if (line->bytes < line->room)
+    memcpy(line->to + line->bytes, text,
+           bytes < line->room - line->bytes ? bytes : line->room - line->bytes);
+  line->bytes += bytes;
+}
+
+static void shape_put_dim(shape_line *line, int64_t dim, bool is_first) {
+  char text[32];
+  shape_put(line, text,
+            (size_t)snprintf(text, sizeof text, is_first ? "%lld" : ", %lld", (long long)dim));
+}
+
+size_t prof_i_shape_text(const uint64_t *words, size_t count, char *to, size_t room) {
+  shape_line line = {to, room, 0};
+  for (size_t at = 0; at < count && words[at] != TEXT;) {
+    const size_t rank = words[at] == NO_TENSOR ? 0 : words[at];
+    const bool is_last = at + 1 + rank == count || words[at + 1 + rank] == TEXT;
+    shape_put(&line, at ? ", " : "[", at ? 2 : 1);
+    shape_put(&line, words[at] == NO_TENSOR ? "null" : "[", words[at] == NO_TENSOR ? 4 : 1);
+    for (size_t d = 0; d < rank; d++) shape_put_dim(&line, (int64_t)words[at + 1 + d], d == 0);
+    if (words[at] != NO_TENSOR) shape_put(&line, "]", 1);
+    if (is_last) shape_put(&line, "]", 1);
+    at += 1 + rank;
+    if (at < count && words[at] == TEXT) {
+      shape_put(&line, "\n", 1);
+      shape_put(&line, (const char *)(words + at + 2), words[at + 1]);
+    }
+  }
+  return line.bytes;
+}
+
+/* ---- the value of an argument ---- */
+
+static char *put_dims(const prof_trace_arg *arg, char *room) {
+  const char *const limit = room + PROF_I_ARG_VALUE_ROOM - PROF_I_NUMBER_ROOM - 4;
+  char *to = room;
+  *to++ = '[';
+  for (uint32_t i = 0; i < arg->value.tensor.rank; i++) {
+    if (to > limit) return room;
+    if (i) {
+      *to++ = ',';
+      *to++ = ' ';
+    }
+    to = prof_i_put_i64(to, arg->value.tensor.dims[i]);
+  }
+  *to++ = ']';
+  return to;
+}
+
+static char *put_word(char *to, const char *word) {
+  const size_t bytes = strlen(word);
+  memcpy(to, word, bytes);
+  return to + bytes;
+}
+
+static char *put_f64(char *to, double value) {
+  if (isfinite(value)) return prof_i_put_double(to, value);
+  return put_word(to, isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
+}
+
+static char *put_value(const prof_trace_arg *arg, char *room) {
+  switch ((prof_arg_type)arg->type) {
+    case PROF_ARG_I64:
+      return prof_i_put_i64(room, arg->value.i64);
+    case PROF_ARG_U64:
+      return prof_i_put_u64(room, arg->value.u64);
+    case PROF_ARG_F64:
+      return put_f64(room, arg->value.f64);
+    case PROF_ARG_BOOL:
+      return put_word(room, arg->value.u64 ? "true" : "false");
+    case PROF_ARG_POINTER:
+      return prof_i_put_hex(room, arg->value.u64);
+    case PROF_ARG_TENSOR:
+      return put_dims(arg, room);
+    case PROF_ARG_STRING:
+      break;
+  }
+  return room;
+}
+
+prof_i_text prof_i_arg_value_text(const prof_trace_arg *arg, char room[PROF_I_ARG_VALUE_ROOM]) {
+  if (arg->type == PROF_ARG_STRING)
+    return (prof_i_text){arg->value.text.data, arg->value.text.bytes};
+  return (prof_i_text){room, (uint64_t)(put_value(arg, room) - room)};
+}
+
+const prof_trace_arg *prof_i_arg_find(const prof_event *event, const char *key, size_t key_bytes) {
+  for (uint32_t i = 0; i < event->arg_count; i++) {
+    const prof_trace_arg *const arg = &event->args[i];
+    if (arg->key && arg->key_bytes == key_bytes && memcmp(arg->key, key, key_bytes) == 0)
+      return arg;
+  }
+  return NULL;
 }
