@@ -37,7 +37,6 @@
 #include "../base/port.h"
 #include "../format/parse.h"
 #include "../reader/capture.h"
-#include "../reader/scan_cache.h"
 
 /* ---- words and extents ---- */
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../format/parse.h"
-#include "scan_cache.h"
+#include "capture.h"
 
 /* State of the pass over one chunk. */
 typedef struct chunk_scan {

@@ -1,6 +1,6 @@
 /* Cached scans. One lock, taken with trylock: a thread that does not get it scans. So a child that
    was forked while the lock was held works without the cache. */
-#include "scan_cache.h"
+#include "capture.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include <prof/profiler.h>
 #include <pthread.h>
 
-#include "../../src/reader/scan_cache.h"
+#include "../../src/reader/capture.h"
 #include "trace_checks.h"
 
 enum { MANY = 300000 };
