@@ -1,5 +1,6 @@
 /* Makes rows of groups: sorted, cut at the limit, with sanitized texts. A result is one block of
    memory: a hidden head, prof_rows, the rows, prof_row_more of each, texts. See group.h. */
+#define _GNU_SOURCE
 #include <prof/memory.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -13,7 +14,6 @@
 #include "../reader/internal.h"
 #include "group.h"
 #include "internal.h"
-#include "name_order.h"
 
 enum { ROWS_DEFAULT = 100 };
 
@@ -29,7 +29,150 @@ static rows_block *rows_block_of(const prof_rows *rows) {
   return (rows_block *)((uintptr_t)rows - offsetof(rows_block, rows));
 }
 
-/* ---- order ---- */
+/* ---- order by name ---- */
+
+/* Sorting by name means by group: by name, category, thread and so on, in the order of a table's
+   columns. Texts are compared as bytes, numbers as numbers. */
+
+static int order_u64(uint64_t a, uint64_t b) { return (a > b) - (a < b); }
+
+static int order_i64(int64_t a, int64_t b) { return (a > b) - (a < b); }
+
+static int text_order(prof_i_text a, prof_i_text b) {
+  const int order = memcmp(a.data, b.data, (size_t)(a.bytes < b.bytes ? a.bytes : b.bytes));
+  return order ? order : order_u64(a.bytes, b.bytes);
+}
+
+static int location_order(const prof_i_source_location *a, const prof_i_source_location *b) {
+  const int order = text_order(a->file, b->file);
+  return order ? order : order_u64(a->line, b->line);
+}
+
+static bool read_number(prof_i_text text, double *to) {
+  enum { ROOM = 64 };
+  char room[ROOM], *end;
+  if (text.bytes == 0 || text.bytes >= sizeof room) return false;
+  memcpy(room, text.data, (size_t)text.bytes);
+  room[text.bytes] = '\0';
+  *to = strtod(room, &end);
+  return end == room + text.bytes && *to == *to;
+}
+
+/* Numbers come before other texts. */
+static int order_values(prof_i_text a, prof_i_text b) {
+  double x, y;
+  const bool is_number = read_number(a, &x), is_other_number = read_number(b, &y);
+  if (is_number != is_other_number) return is_number ? -1 : 1;
+  const int order = is_number ? (x > y) - (x < y) : 0;
+  return order ? order : text_order(a, b);
+}
+
+static int order_shapes(prof_i_text a, prof_i_text b) {
+  const uint64_t *const x = (const void *)a.data, *const y = (const void *)b.data;
+  const uint64_t least = (a.bytes < b.bytes ? a.bytes : b.bytes) / sizeof *x;
+  for (uint64_t i = 0; i < least; i++)
+    if (x[i] != y[i]) return order_u64(x[i], y[i]);
+  return order_u64(a.bytes, b.bytes);
+}
+
+/* By name, category and device. */
+static int group_name_order(const prof_i_group *a, const prof_i_group *b) {
+  const prof_i_group_key *const x = &a->key, *const y = &b->key;
+  int order = text_order(x->name, y->name);
+  if (!order) order = text_order(x->category, y->category);
+  if (!order) order = order_i64(x->device.type, y->device.type);
+  return order ? order : order_i64(x->device.index, y->device.index);
+}
+
+/* By shape or argument, source location and stack. is_arg: the key's shape is an argument's value.
+   */
+static int group_detail_order(const prof_i_group *a, const prof_i_group *b, bool is_arg) {
+  const prof_i_group_key *const x = &a->key, *const y = &b->key;
+  int order = is_arg ? order_values(x->shape, y->shape) : order_shapes(x->shape, y->shape);
+  if (!order) order = location_order(&x->location, &y->location);
+  return order ? order : text_order(x->stack, y->stack);
+}
+
+/* A thread has rank 0. */
+typedef struct named_item {
+  int32_t rank;
+  prof_i_text name;
+  int64_t number;
+  uint32_t index;
+} named_item;
+
+static int order_named(const void *x, const void *y) {
+  const named_item *const a = x, *const b = y;
+  int order = order_i64(a->rank, b->rank);
+  if (!order) order = text_order(a->name, b->name);
+  if (!order) order = order_i64(a->number, b->number);
+  return order ? order : order_u64(a->index, b->index);
+}
+
+/* Sorts the items. NULL: no memory. */
+static uint32_t *make_ranks(named_item *items, uint32_t count) {
+  uint32_t *const ranks = malloc(((size_t)count + 1) * sizeof *ranks);
+  if (!ranks) return NULL;
+  qsort(items, count, sizeof *items, order_named);
+  for (uint32_t i = 0; i < count; i++) ranks[items[i].index] = i;
+  return ranks;
+}
+
+static uint32_t *rank_threads(const prof_trace *const *traces, size_t trace_count) {
+  uint32_t count = 0;
+  for (size_t i = 0; i < trace_count; i++) count += traces[i]->thread_count;
+  named_item *const items = malloc(((size_t)count + 1) * sizeof *items);
+  if (!items) return NULL;
+  count = 0;
+  for (size_t i = 0; i < trace_count; i++)
+    for (uint32_t t = 0; t < traces[i]->thread_count; t++, count++) {
+      const prof_i_trace_thread *const thread = &traces[i]->threads[t];
+      const prof_i_text name = {thread->name, strnlen(thread->name, sizeof thread->name)};
+      items[count] = (named_item){0, name, (int64_t)thread->tid, count};
+    }
+  uint32_t *const ranks = make_ranks(items, count);
+  free(items);
+  return ranks;
+}
+
+static uint32_t *rank_processes(const prof_i_processes *processes) {
+  named_item *const items = malloc(((size_t)processes->count + 1) * sizeof *items);
+  if (!items) return NULL;
+  for (uint32_t i = 0; i < processes->count; i++) {
+    const prof_i_process_record *const process = &processes->all[i];
+    items[i] = (named_item){process->rank, process->name, process->pid, i};
+  }
+  uint32_t *const ranks = make_ranks(items, processes->count);
+  free(items);
+  return ranks;
+}
+
+/* The position of each thread and process when they are sorted by name and number. */
+typedef struct name_ranks {
+  uint32_t *threads, *processes;
+} name_ranks;
+
+/* False: no memory. */
+static bool name_ranks_init(name_ranks *ranks, const prof_trace *const *traces, size_t trace_count,
+                            const prof_i_processes *processes) {
+  ranks->threads = rank_threads(traces, trace_count);
+  ranks->processes = rank_processes(processes);
+  return ranks->threads && ranks->processes;
+}
+
+static void name_ranks_fini(name_ranks *ranks) {
+  free(ranks->threads);
+  free(ranks->processes);
+}
+
+/* Combines the rank of a group's process (high bits) and that of its thread into one number. */
+static uint64_t name_rank(const name_ranks *ranks, const prof_i_group *group) {
+  const uint32_t thread = group->key.thread, process = group->key.process;
+  const uint64_t high = process == UINT32_MAX ? process : ranks->processes[process];
+  return high << 32 | (thread == UINT32_MAX ? thread : ranks->threads[thread]);
+}
+
+/* ---- order by weight ---- */
 
 /* The same, also of negative values. */
 static uint64_t is_above_least(int64_t bytes) { return (uint64_t)bytes ^ UINT64_C(1) << 63; }
@@ -100,8 +243,8 @@ static int compare_falling(uint64_t a, uint64_t b) { return (a < b) - (a > b); }
    in each run. */
 static int group_compare_total(const prof_i_group *a, const prof_i_group *b) {
   int order = compare_falling(prof_i_group_total(a), prof_i_group_total(b));
-  if (!order) order = prof_i_text_order(a->key.name, b->key.name);
-  if (!order) order = prof_i_location_order(&a->key.location, &b->key.location);
+  if (!order) order = text_order(a->key.name, b->key.name);
+  if (!order) order = location_order(&a->key.location, &b->key.location);
   if (!order) order = (a->key.thread > b->key.thread) - (a->key.thread < b->key.thread);
   return order ? order : (a->key.process > b->key.process) - (a->key.process < b->key.process);
 }
@@ -109,7 +252,7 @@ static int group_compare_total(const prof_i_group *a, const prof_i_group *b) {
 static int ranked_compare_name(const void *x, const void *y) {
   const prof_i_group *const a = ((const ranked_group *)x)->of, *const b =
                                                                    ((const ranked_group *)y)->of;
-  const int order = prof_i_text_order(a->key.name, b->key.name);
+  const int order = text_order(a->key.name, b->key.name);
   return order ? order : group_compare_total(a, b);
 }
 
@@ -131,9 +274,9 @@ static int ranked_compare_weight(const void *x, const void *y) {
 }
 
 static int ranked_compare_row(const ranked_group *a, const ranked_group *b, bool is_arg) {
-  int order = prof_i_group_name_order(a->of, b->of);
+  int order = group_name_order(a->of, b->of);
   if (!order) order = (a->weight > b->weight) - (a->weight < b->weight);
-  if (!order) order = prof_i_group_detail_order(a->of, b->of, is_arg);
+  if (!order) order = group_detail_order(a->of, b->of, is_arg);
   return order ? order : group_compare_total(a->of, b->of);
 }
 
@@ -151,11 +294,10 @@ static int ranked_compare_args(const void *x, const void *y) {
 static bool sort_by_name(ranked_group *order, uint64_t count, uint32_t by,
                          const prof_trace *const *traces, size_t trace_count,
                          const prof_i_processes *processes) {
-  prof_i_name_ranks ranks;
-  const bool is_done = prof_i_name_ranks_init(&ranks, traces, trace_count, processes);
-  for (uint64_t i = 0; is_done && i < count; i++)
-    order[i].weight = prof_i_name_rank(&ranks, order[i].of);
-  prof_i_name_ranks_fini(&ranks);
+  name_ranks ranks;
+  const bool is_done = name_ranks_init(&ranks, traces, trace_count, processes);
+  for (uint64_t i = 0; is_done && i < count; i++) order[i].weight = name_rank(&ranks, order[i].of);
+  name_ranks_fini(&ranks);
   if (is_done)
     qsort(order, (size_t)count, sizeof *order,
           by & PROF_I_GROUP_ARG ? ranked_compare_args : ranked_compare_texts);
