@@ -333,7 +333,7 @@ static bool fill_line(prof_i_comparison *c, prof_i_compare_line *line, compare_u
   line->has_change = line->values[0].median_ns > 0;
   if (line->has_change) {
     const double ratio = line->values[1].median_ns / line->values[0].median_ns;
-    line->ratio = (prof_i_interval){ratio, ratio, ratio};
+    line->ratio = (prof_i_ratio_interval){ratio, ratio, ratio};
   }
   if (prof_i_comparison_has_verdicts(c)) return judge(c, line, medians);
   line->slower_share = find_slower_share(base, new);

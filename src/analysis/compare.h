@@ -41,9 +41,10 @@ typedef struct prof_i_compare_line {
   prof_i_compare_state state;
   prof_i_verdict verdict;
   prof_i_compare_values values[PROF_I_SIDES];
-  bool has_change;       /* on both sides, and the base's median is not 0 */
-  bool has_p;            /* the test was made */
-  prof_i_interval ratio; /* new / base. Without the test all three are the ratio of the medians. */
+  bool has_change; /* on both sides, and the base's median is not 0 */
+  bool has_p;      /* the test was made */
+  prof_i_ratio_interval
+      ratio; /* new / base. Without the test all three are the ratio of the medians. */
   double p;
   double slower_share; /* of the new calls, longer than the base's median; < 0: not found */
 } prof_i_compare_line;

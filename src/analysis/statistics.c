@@ -129,7 +129,7 @@ bool prof_i_rank_test_p(const prof_i_rank_test *test, const double *first, const
 }
 
 bool prof_i_rank_test_ratio(const prof_i_rank_test *test, const double *first, const double *second,
-                            prof_i_interval *ratio_out) {
+                            prof_i_ratio_interval *ratio_out) {
   const uint32_t count = test->count[0] * test->count[1];
   double *const ratios = malloc((size_t)count * sizeof *ratios);
   if (!ratios) return false;

@@ -29,9 +29,9 @@ typedef struct prof_i_rank_test {
   double coverage; /* of the interval, at least 0.95 */
 } prof_i_rank_test;
 
-typedef struct prof_i_interval {
+typedef struct prof_i_ratio_interval {
   double low, middle, high; /* middle: the median of all ratios */
-} prof_i_interval;
+} prof_i_ratio_interval;
 
 /* Prepares samples of these sizes, each 1 to PROF_I_SAMPLE_MAX. Nothing is done if they are those
    of the last call. False: no memory. */
@@ -45,7 +45,7 @@ bool prof_i_rank_test_p(const prof_i_rank_test *test, const double *first, const
 /* The ratio second / first, of positive values. Without an interval (test->rank is 0) low is 0 and
    high is infinite. False: no memory. */
 bool prof_i_rank_test_ratio(const prof_i_rank_test *test, const double *first, const double *second,
-                            prof_i_interval *ratio_out);
+                            prof_i_ratio_interval *ratio_out);
 
 /* Sorts the values. The mean of the middle two if their number is even; 0 if there are none. */
 double prof_i_median(double *values, uint32_t count);

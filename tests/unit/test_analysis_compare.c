@@ -81,7 +81,7 @@ static void the_interval_has_the_published_ranks(void **state) {
     assert_true(test.level > wanted[i].level - 1e-12 && test.level < wanted[i].level + 1e-12);
   }
   const double base[] = {100, 100, 101, 102}, new[] = {110, 112, 113, 120};
-  prof_i_interval ratio;
+  prof_i_ratio_interval ratio;
   assert_true(prof_i_rank_test_set(&test, 4, 4));
   assert_true(prof_i_rank_test_ratio(&test, base, new, &ratio));
   assert_true(ratio.low == 110 / 102.0 && ratio.high == 120 / 100.0);
