@@ -18,9 +18,9 @@
 #include "../reader/walker.h"
 #include "call_stacks.h"
 #include "crossing_memory.h"
+#include "filter.h"
 #include "group.h"
 #include "internal.h"
-#include "trace_filter.h"
 
 /* An entry of lane 0's stack, and the totals of its group when it was pushed. */
 typedef struct prof_i_pending_call {

@@ -1,5 +1,4 @@
-/* See trace_filter.h. */
-#include "trace_filter.h"
+/* See filter.h. A filter resolved for one trace. */
 
 #include <math.h>
 #include <stdio.h>
@@ -7,7 +6,7 @@
 #include <string.h>
 
 #include "../reader/internal.h"
-#include "filter_words.h"
+#include "filter.h"
 
 enum { NAME_ROOM = 8192, NUMBER_BYTES = 32 };
 

@@ -18,7 +18,7 @@
 #include "../base/port.h"
 #include "../base/this_thread.h"
 #include "../reader/walker.h"
-#include "filter_words.h"
+#include "filter.h"
 #include "internal.h"
 
 #define HASH_NONFATAL_OOM 1

@@ -9,7 +9,7 @@
 #include "../format/addr_map.h"
 #include "../format/parse.h"
 #include "../reader/capture.h"
-#include "trace_filter.h"
+#include "filter.h"
 
 /* An event in the capture. */
 typedef struct prof_i_memory_item {

@@ -7,7 +7,7 @@
 
 #include "../base/log.h"
 #include "../reader/internal.h"
-#include "trace_filter.h"
+#include "filter.h"
 
 enum { KEPT_FIRST = 64 };
 

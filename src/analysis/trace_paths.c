@@ -10,7 +10,7 @@
 #include "../reader/capture.h"
 #include "../reader/internal.h"
 #include "call_stacks.h"
-#include "trace_filter.h"
+#include "filter.h"
 
 enum { KEY_ROOM = PROF_I_ARG_VALUE_ROOM, SHAPE_WORDS = 1024 };
 

@@ -8,7 +8,7 @@
 #include <prof/trace.h>
 #include <stdbool.h>
 
-#include "../analysis/trace_filter.h"
+#include "../analysis/filter.h"
 #include "../reader/walker.h"
 #include "../sink/sink.h"
 #include "metadata.h"

@@ -3,7 +3,7 @@
    Called by driver.c and exporters.
 
    A moment of a thread passes if it is inside of a scope that passes. If the filter has no words
-   for scopes (trace_filter.h), it passes by its own thread, process, device and time. An arrow
+   for scopes (filter.h), it passes by its own thread, process, device and time. An arrow
    passes if both its ends do. An allocation passes by its moment and the device of its pool. Its
    free passes with it. */
 #ifndef PROF_EXPORT_SELECTION_H
@@ -12,8 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "../analysis/filter_words.h"
-#include "../analysis/trace_filter.h"
+#include "../analysis/filter.h"
 
 typedef struct prof_i_filtered_count {
   uint64_t written, left_out;

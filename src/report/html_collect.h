@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "../analysis/trace_filter.h"
+#include "../analysis/filter.h"
 #include "../reader/capture.h"
 
 enum {

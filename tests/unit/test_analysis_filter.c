@@ -3,8 +3,8 @@
 
 #include "trace_checks.h"
 
+#include "../../src/analysis/filter.h"
 #include "../../src/analysis/internal.h"
-#include "../../src/analysis/trace_filter.h"
 
 enum { T0 = CAPTURE_START, CHUNK = PROF_I_UNIT_BYTES, SCHEMA = 1 };
 
