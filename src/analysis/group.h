@@ -4,8 +4,8 @@
 #define PROF_ANALYSIS_GROUP_H
 
 #include "../reader/walk.h"
-#include "device_totals.h"
 #include "duration_stats.h"
+#include "launch.h"
 #include "memory_totals.h"
 
 /* file without bytes: unknown. */
