@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "../base/log.h"
-#include "duration_stats.h"
 #include "filter.h"
+#include "statistics.h"
 
 /* ---- replaced names ---- */
 

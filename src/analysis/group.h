@@ -4,9 +4,9 @@
 #define PROF_ANALYSIS_GROUP_H
 
 #include "../reader/walk.h"
-#include "duration_stats.h"
 #include "launch.h"
 #include "memory_totals.h"
+#include "statistics.h"
 
 /* file without bytes: unknown. */
 typedef struct prof_i_source_location {

@@ -32,7 +32,7 @@ typedef struct prof_i_aggregate_more {
   bool has_durations;  /* keeps what prof_i_rows_durations() returns */
 } prof_i_aggregate_more;
 
-/* Calls whose durations are in one bucket of duration_stats.h: 8 for each doubling. */
+/* Calls whose durations are in one bucket of statistics.h: 8 for each doubling. */
 typedef struct prof_i_duration_calls {
   uint64_t calls;
   uint32_t bucket;

@@ -1,5 +1,5 @@
 /* Aggregates: sums over one trace and several, quantiles, counts, and options. */
-#include "analysis/duration_stats.h"
+#include "analysis/statistics.h"
 #include "rows.h"
 
 static prof_row_more more_of(const prof_rows *rows, const char *name) {
