@@ -13,7 +13,6 @@
 #include "aggregation.h"
 #include "internal.h"
 #include "memory.h"
-#include "memory_totals.h"
 
 /* ---- memory of scopes ---- */
 

@@ -17,7 +17,6 @@
 #include "../reader/internal.h"
 #include "../reader/walker.h"
 #include "call_stacks.h"
-#include "crossing_memory.h"
 #include "filter.h"
 #include "group.h"
 #include "internal.h"

@@ -1,5 +1,5 @@
 /* Sorts charges and scopes of side lanes by time, and adds the scopes' memory to their groups. */
-#include "crossing_memory.h"
+#include "group.h"
 
 #include <stdlib.h>
 

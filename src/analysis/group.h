@@ -3,10 +3,57 @@
 #ifndef PROF_ANALYSIS_GROUP_H
 #define PROF_ANALYSIS_GROUP_H
 
-#include "../reader/walk.h"
+#include <stdbool.h>
+
+#include "../format/parse.h"
+#include "../reader/capture.h"
 #include "launch.h"
-#include "memory_totals.h"
 #include "statistics.h"
+
+/* ---- memory of scopes ---- */
+
+/* Bytes that scopes allocate, less those that they free, counted as in torch.profiler. They are
+   added up during a walk. The walk emits an event before the scope around it, and inner scopes
+   before outer ones. So sums are kept by depth until the enclosing scope ends. aggregate_thread.c
+   adds up. */
+
+/* Bytes; device: of all devices but the host. */
+typedef struct prof_i_scope_bytes {
+  int64_t host, self_host, device, self_device;
+} prof_i_scope_bytes;
+
+/* Allocations and frees that no scope encloses. */
+typedef struct prof_i_unscoped_memory {
+  uint64_t count, first_ns; /* first_ns: of the earliest one */
+  int64_t host, device;
+} prof_i_unscoped_memory;
+
+/* What is at one depth: its own bytes (self) and all of them; the count and the time of its own. */
+typedef struct prof_i_pending_memory {
+  prof_i_scope_bytes scope_bytes;
+  uint64_t count, first_ns;
+} prof_i_pending_memory;
+
+typedef struct prof_i_memory_totals {
+  prof_i_pending_memory *pending; /* by depth */
+  uint32_t room;
+} prof_i_memory_totals;
+
+void prof_i_memory_totals_fini(prof_i_memory_totals *sums);
+
+/* A damaged capture may have any values. Sums wrap around, without undefined behaviour. */
+static inline int64_t prof_i_bytes_add_wrapping(int64_t a, int64_t b) {
+  return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+
+static inline void prof_i_scope_bytes_add(prof_i_scope_bytes *to, const prof_i_scope_bytes *from) {
+  to->host = prof_i_bytes_add_wrapping(to->host, from->host);
+  to->self_host = prof_i_bytes_add_wrapping(to->self_host, from->self_host);
+  to->device = prof_i_bytes_add_wrapping(to->device, from->device);
+  to->self_device = prof_i_bytes_add_wrapping(to->self_device, from->self_device);
+}
+
+/* ---- groups ---- */
 
 /* file without bytes: unknown. */
 typedef struct prof_i_source_location {
@@ -76,7 +123,62 @@ static inline uint64_t prof_i_group_device_total(const prof_i_group *group) {
    NULL there: none. Only if durations are kept: groups are many, and have no room for it else. */
 prof_i_duration_stats **prof_i_group_unscoped(prof_i_group *group);
 
-/* rows.c: the groups as rows, sorted and cut as the options say. Sorts the array of groups. 0 or
+/* ---- crossing_memory.c ---- */
+
+/* Memory of scopes that overlap others of their thread without nesting: those of side lanes.
+   prof_i_memory_totals has only lane 0. The total of a scope is what is allocated and freed during
+   it. Own memory is that of the scope that began last, as with self times. The memory is the
+   caller's. One thread at a time. */
+
+/* An allocation or a free. `before`: the sum of all earlier ones. */
+typedef struct prof_i_charge {
+  uint64_t at_ns, holder_start_ns;
+  prof_i_group *group; /* of the innermost scope of lane 0 around it; NULL: it has no row */
+  bool is_held;        /* a scope of lane 0 is around it */
+  prof_i_scope_bytes own, before;
+} prof_i_charge;
+
+typedef struct prof_i_crossing_scope {
+  uint64_t start_ns, end_ns;
+  prof_i_group *group;
+} prof_i_crossing_scope;
+
+typedef struct prof_i_crossing_memory {
+  bool is_on; /* the thread has such scopes */
+  prof_i_charge *charges;
+  prof_i_crossing_scope *scopes;
+  uint32_t charge_count, charge_room, scope_count, scope_room;
+} prof_i_crossing_memory;
+
+/* Begins a thread, and finds out whether it has such scopes. Returns the status of the walk. */
+int prof_i_crossing_memory_begin(prof_i_crossing_memory *crossing, const prof_trace *trace,
+                                 uint32_t thread);
+
+/* False: no memory. */
+bool prof_i_crossing_memory_charge(prof_i_crossing_memory *crossing, const prof_i_charge *charge);
+bool prof_i_crossing_memory_scope(prof_i_crossing_memory *crossing, const prof_i_span *span,
+                                  prof_i_group *group);
+
+/* The call of group `from` that began at start_ns is part of a call of group `to`, or of NULL. */
+void prof_i_crossing_memory_merge(prof_i_crossing_memory *crossing, const prof_i_group *from,
+                                  uint64_t start_ns, prof_i_group *to);
+
+/* Ends a thread: corrects the groups, and adds charges that no scope encloses. */
+void prof_i_crossing_memory_settle(prof_i_crossing_memory *crossing,
+                                   prof_i_unscoped_memory *outside);
+
+void prof_i_crossing_memory_fini(prof_i_crossing_memory *crossing);
+
+/* A scope of a side lane that shares its thread's time: one that ended on the thread it began
+   on. */
+static inline bool prof_i_is_crossing(const prof_i_span *span) {
+  return span->lane > 0 && span->kind == PROF_EVENT_SCOPE &&
+         !(span->record && (prof_i_is_async(span->record) || prof_i_is_skipped(span->record)));
+}
+
+/* ---- rows.c ---- */
+
+/* The groups as rows, sorted and cut as the options say. Sorts the array of groups. 0 or
    PROF_E_NO_MEMORY. has_durations: the rows keep them, for prof_i_rows_durations(). */
 int prof_i_rows_make(const prof_trace *const *traces, size_t trace_count,
                      const prof_aggregate_options *options, prof_i_group **groups, uint64_t count,

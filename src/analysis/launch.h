@@ -1,6 +1,6 @@
-/* Work of devices, by launching thread and launch time, so that a walk of the thread meets it where
-   it was launched; and the device time of scopes, which such a walk adds up. The memory is the
-   caller's. One thread at a time. */
+/* Work of devices, by launching thread and launch time: a walk of the thread meets it where it was
+   launched, and adds up the device time of scopes. The memory is the caller's. One thread at a
+   time. */
 #ifndef PROF_ANALYSIS_LAUNCH_H
 #define PROF_ANALYSIS_LAUNCH_H
 
