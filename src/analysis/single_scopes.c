@@ -1,7 +1,7 @@
 /* Two ways through traces. By start: a cursor for each thread, merged by a heap. By time: one walk,
    which keeps the scopes with the most time in a heap, the least of them at its root. See
-   single_scopes.h. */
-#include "single_scopes.h"
+   internal.h. */
+#include "internal.h"
 
 #include <stdlib.h>
 

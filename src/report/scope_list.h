@@ -2,7 +2,7 @@
 #ifndef PROF_REPORT_SCOPE_LIST_H
 #define PROF_REPORT_SCOPE_LIST_H
 
-#include "../analysis/single_scopes.h"
+#include "../analysis/internal.h"
 
 typedef enum prof_i_scope_list_form {
   PROF_I_SCOPE_LIST_TEXT,
