@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../src/base/push_list.h"
+#include "../../src/base/process.h"
 #include "../../src/opencl/internal.h"
 #include "layer.h"
 

@@ -5,7 +5,7 @@
 
 #include "../base/log.h"
 #include "../base/port.h"
-#include "../base/this_thread.h"
+#include "../base/process.h"
 #include "aggregation.h"
 #include "internal.h"
 

@@ -16,7 +16,7 @@
 #include "../base/display.h"
 #include "../base/log.h"
 #include "../base/port.h"
-#include "../base/this_thread.h"
+#include "../base/process.h"
 #include "../reader/walker.h"
 #include "filter.h"
 #include "internal.h"

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "this_thread.h"
+#include "process.h"
 
 enum { ERROR_BYTES = 1024, TEXT_COUNT = 64 };
 

@@ -1,4 +1,4 @@
-/* The calling thread's flags (this_thread.h), and the creation of prof's threads (port.h). A new
+/* The calling thread's flags (process.h), and the creation of prof's threads (port.h). A new
    thread does not inherit the CPU affinity, the real-time priority or the floating-point
    environment of its creator. Threads are created on the control path only. */
 #define _GNU_SOURCE
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "port.h"
-#include "this_thread.h"
+#include "process.h"
 
 /* The model again: gcc forgets the declaration's, and a handler's first scope would call into the
    dynamic linker. */

@@ -1,5 +1,5 @@
-/* See process.h: the page that tells a child from its parent, and this copy of the library. Also
-   the refusal of calls in a signal handler (this_thread.h), and prof_free(). */
+/* See process.h: the page that tells a child from its parent, this copy of the library, the refusal
+   of calls in a signal handler, and prof_free(). */
 #define _GNU_SOURCE
 #include "process.h"
 
@@ -12,7 +12,8 @@
 
 #include "log.h"
 #include "port.h"
-#include "this_thread.h"
+
+/* ---- this process ---- */
 
 enum { PAGE_BYTES = 4096 };
 enum { PAGE_CHILD = 0, PAGE_OWN = 1, PAGE_BECOMING = 2 }; /* what the page holds */

@@ -6,7 +6,7 @@
 
 #include "../base/log.h"
 #include "../base/options.h"
-#include "../base/this_thread.h"
+#include "../base/process.h"
 #include "internal.h"
 #include "registry.h"
 

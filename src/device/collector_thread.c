@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "../base/port.h"
-#include "../base/this_thread.h"
+#include "../base/process.h"
 #include "../core/buffer/arena.h"
 #include "../core/buffer/session.h"
 #include "../core/buffer/thread.h"

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "../base/port.h"
-#include "../base/this_thread.h"
+#include "../base/process.h"
 #include "../core/buffer/arena.h"
 #include "../core/buffer/clock.h"
 #include "../core/buffer/thread.h"

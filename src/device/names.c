@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/this_thread.h"
+#include "../base/process.h"
 #include "../core/record/site.h"
 
 enum { NAMES_MAX = 65536, CHUNK = 256, NAME_BYTES_MAX = 4096 };

@@ -15,7 +15,7 @@
 
 #include "../base/library.h"
 #include "../base/log.h"
-#include "../base/this_thread.h"
+#include "../base/process.h"
 #include "internal.h"
 #include "registry.h"
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "../base/fault.h"
-#include "../base/this_thread.h"
+#include "../base/process.h"
 #include "../core/buffer/clock.h"
 #include "../core/buffer/meta.h"
 #include "../core/buffer/record.h"

@@ -12,7 +12,7 @@
 #include "../base/display.h"
 #include "../base/log.h"
 #include "../base/options.h"
-#include "../base/this_thread.h"
+#include "../base/process.h"
 #include "../reader/capture.h"
 #include "../reader/internal.h"
 #include "../sink/sink.h"

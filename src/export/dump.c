@@ -8,8 +8,8 @@
 #include "../base/log.h"
 #include "../base/options.h"
 #include "../base/port.h"
+#include "../base/process.h"
 #include "../base/text.h"
-#include "../base/this_thread.h"
 #include "../sink/sink.h"
 #include "exporter.h"
 

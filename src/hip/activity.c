@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "../base/push_list.h"
+#include "../base/process.h"
 #include "../device/vendor.h"
 
 /* ---- blocks ---- */

@@ -15,7 +15,6 @@
 #include "../base/log.h"
 #include "../base/process.h"
 #include "../base/text.h"
-#include "../base/this_thread.h"
 #include "../core/buffer/arena.h"
 #include "../core/record/mute.h"
 #include "../core/session/control.h"

@@ -18,7 +18,7 @@
 #include "../base/display.h"
 #include "../base/log.h"
 #include "../base/port.h"
-#include "../base/this_thread.h"
+#include "../base/process.h"
 #include "../core/buffer/session.h"
 #include "../core/session/control.h"
 #include "../memory/internal.h"

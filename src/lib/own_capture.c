@@ -6,8 +6,8 @@
 #include "../analysis/internal.h"
 #include "../base/log.h"
 #include "../base/port.h"
+#include "../base/process.h"
 #include "../base/text.h"
-#include "../base/this_thread.h"
 #include "../core/session/control.h"
 #include "../export/exporter.h"
 

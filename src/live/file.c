@@ -20,8 +20,8 @@
 
 #include "../base/log.h"
 #include "../base/port.h"
+#include "../base/process.h"
 #include "../base/text.h"
-#include "../base/this_thread.h"
 #include "../core/buffer/capture_file.h"
 #include "../core/buffer/clock.h"
 #include "../reader/capture.h"

@@ -14,8 +14,8 @@
 
 #include "../base/log.h"
 #include "../base/port.h"
+#include "../base/process.h"
 #include "../base/text.h"
-#include "../base/this_thread.h"
 #include "../reader/capture.h"
 
 static int parts_fail_errno(const char *what, const char *path) {

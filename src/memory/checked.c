@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "../base/this_thread.h"
+#include "../base/process.h"
 #include "../core/buffer/thread.h"
 #include "../format/addr_map.h"
 
@@ -64,7 +64,7 @@ static uint64_t lock_token(void) { return (uint64_t)(uintptr_t)&prof_i_this_thre
 
 static bool pool_try_lock(prof_pool *pool, uint64_t *owner_out) {
   *owner_out = 0;
-  /* a handler that would wait for this thread is refused: this_thread.h */
+  /* a handler that would wait for this thread is refused: process.h */
   prof_i_this_flags.inside++;
   PROF_I_SIGNAL_FENCE();
   const bool has_lock = __atomic_compare_exchange_n(&pool->lock, owner_out, lock_token(), false,

@@ -7,7 +7,6 @@
 #include "../base/log.h"
 #include "../base/options.h"
 #include "../base/process.h"
-#include "../base/this_thread.h"
 #include "../core/record/site.h"
 #include "internal.h"
 

@@ -7,7 +7,7 @@
 #include "../base/log.h"
 #include "../base/options.h"
 #include "../base/port.h"
-#include "../base/this_thread.h"
+#include "../base/process.h"
 #include "../core/buffer/session.h"
 #include "../core/session/control.h"
 #include "internal.h"

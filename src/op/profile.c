@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "../base/log.h"
-#include "../base/this_thread.h"
+#include "../base/process.h"
 
 /* ---- the cache ---- */
 

@@ -11,7 +11,7 @@
 #include "../base/log.h"
 #include "../base/options.h"
 #include "../base/port.h"
-#include "../base/this_thread.h"
+#include "../base/process.h"
 
 void prof_op_result_destroy(prof_op_result *result) {
   PROF_I_REFUSE_INTERRUPTED();

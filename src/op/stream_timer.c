@@ -10,8 +10,7 @@
 #include "../base/log.h"
 #include "../base/options.h"
 #include "../base/port.h"
-#include "../base/push_list.h"
-#include "../base/this_thread.h"
+#include "../base/process.h"
 #include "../device/registry.h"
 
 /* ---- the host's timer ---- */

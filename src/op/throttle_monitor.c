@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "../base/port.h"
-#include "../base/push_list.h"
+#include "../base/process.h"
 #include "../device/registry.h"
 
 enum { METRIC_CLOCK, METRIC_THROTTLE, METRIC_KINDS, METRICS_TRIED_MAX = 4096 };

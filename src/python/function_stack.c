@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/this_thread.h"
+#include "../base/process.h"
 #include "../core/buffer/thread.h"
 #include "functions.h"
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/this_thread.h"
+#include "../base/process.h"
 #include "internal.h"
 
 #define PY prof_i_python_now

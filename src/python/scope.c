@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "../base/port.h"
-#include "../base/this_thread.h"
+#include "../base/process.h"
 #include "../core/record/site.h"
 #include "functions.h"
 #include "internal.h"

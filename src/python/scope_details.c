@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "../base/port.h"
-#include "../base/this_thread.h"
+#include "../base/process.h"
 #include "internal.h"
 
 #define PY prof_i_python_now

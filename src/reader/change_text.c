@@ -9,7 +9,7 @@
 #include "../base/log.h"
 #include "../base/options.h"
 #include "../base/port.h"
-#include "../base/this_thread.h"
+#include "../base/process.h"
 #include "capture.h"
 #include "internal.h"
 

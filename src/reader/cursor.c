@@ -8,7 +8,7 @@
 
 #include "../base/log.h"
 #include "../base/port.h"
-#include "../base/this_thread.h"
+#include "../base/process.h"
 #include "internal.h"
 #include "walk_plain.h"
 #include "walker.h"

@@ -1,5 +1,5 @@
 /* Calls of the reader for prof's own use. The public ones refuse a handler that interrupted prof,
-   and mark their thread as inside prof (../base/this_thread.h). These do neither: they are for
+   and mark their thread as inside prof (../base/process.h). These do neither: they are for
    callers that are inside of prof already. */
 #ifndef PROF_READER_INTERNAL_H
 #define PROF_READER_INTERNAL_H

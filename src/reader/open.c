@@ -8,7 +8,7 @@
 #include "../base/log.h"
 #include "../base/options.h"
 #include "../base/port.h"
-#include "../base/this_thread.h"
+#include "../base/process.h"
 #include "../format/parse.h"
 #include "../format/state.h"
 #include "internal.h"

@@ -8,7 +8,7 @@
 #include "../base/display.h"
 #include "../base/log.h"
 #include "../base/port.h"
-#include "../base/this_thread.h"
+#include "../base/process.h"
 
 static bool pool_is_of_device(const prof_i_pool_record *pool, prof_device device) {
   return pool->kind == PROF_MEMORY_QUERY && pool->device.type == device.type &&

@@ -12,7 +12,7 @@
 #include "../base/display.h"
 #include "../base/log.h"
 #include "../base/port.h"
-#include "../base/this_thread.h"
+#include "../base/process.h"
 #include "../sink/sink.h"
 #include "internal.h"
 #include "memory_curve.h"

@@ -11,7 +11,7 @@
 #include "../base/display.h"
 #include "../base/log.h"
 #include "../base/port.h"
-#include "../base/this_thread.h"
+#include "../base/process.h"
 #include "table_columns.h"
 
 /* ---- widths ---- */

@@ -14,8 +14,8 @@
 #include "../base/log.h"
 #include "../base/options.h"
 #include "../base/port.h"
+#include "../base/process.h"
 #include "../base/text.h"
-#include "../base/this_thread.h"
 #include "../core/record/site.h"
 #include "internal.h"
 

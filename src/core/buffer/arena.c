@@ -13,7 +13,7 @@
 
 #include "../../base/fault.h"
 #include "../../base/port.h"
-#include "../../base/this_thread.h"
+#include "../../base/process.h"
 #include "blocks.h"
 #include "capture_file.h"
 #include "mapping.h"

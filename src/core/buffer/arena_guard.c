@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "../../base/fault.h"
-#include "../../base/this_thread.h"
+#include "../../base/process.h"
 
 static struct {
   /* threads past the gate; seq_cst, pairs with `closed`: each side stores its own, then loads the

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "../../base/port.h"
-#include "../../base/this_thread.h"
+#include "../../base/process.h"
 #include "arena.h"
 #include "internal.h"
 #include "mapping.h"

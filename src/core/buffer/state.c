@@ -2,7 +2,6 @@
    the list of threads. Their headers say who writes each. It stands apart from the functions that
    work on it, so this file needs none of them. */
 #include "../../base/process.h"
-#include "../../base/this_thread.h"
 #include "arena.h"
 #include "internal.h"
 #include "session.h"

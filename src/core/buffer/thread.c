@@ -12,8 +12,6 @@
 #include "../../base/fault.h"
 #include "../../base/port.h"
 #include "../../base/process.h"
-#include "../../base/push_list.h"
-#include "../../base/this_thread.h"
 #include "arena.h"
 #include "blocks.h"
 #include "chunk.h"

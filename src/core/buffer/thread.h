@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "../../base/port.h"
-#include "../../base/this_thread.h"
+#include "../../base/process.h"
 #include "../../format/layout.h"
 #include "../record/compact.h"
 #include "../record/cost_sample.h"

@@ -9,7 +9,6 @@
 #include "../../base/fault.h"
 #include "../../base/port.h"
 #include "../../base/process.h"
-#include "../../base/this_thread.h"
 #include "arena.h"
 #include "chunk.h"
 #include "internal.h"

@@ -6,7 +6,6 @@
 
 #include "../../base/log.h"
 #include "../../base/process.h"
-#include "../../base/this_thread.h"
 #include "../buffer/thread.h"
 
 struct prof_fiber {

@@ -8,7 +8,7 @@
 
 #include "../../base/log.h"
 #include "../../base/port.h"
-#include "../../base/this_thread.h"
+#include "../../base/process.h"
 #include "../buffer/arena.h"
 #include "../buffer/chunk.h"
 #include "../buffer/clock.h"

@@ -10,7 +10,6 @@
 #include "../../base/log.h"
 #include "../../base/options.h"
 #include "../../base/process.h"
-#include "../../base/this_thread.h"
 #include "../buffer/arena.h"
 #include "../buffer/capture_file.h"
 #include "../buffer/chunk.h"

@@ -6,7 +6,6 @@
 #include "../../base/fault.h"
 #include "../../base/port.h"
 #include "../../base/process.h"
-#include "../../base/this_thread.h"
 #include "../buffer/chunk.h"
 #include "../buffer/mapping.h"
 #include "../buffer/session.h"
@@ -26,7 +25,7 @@ static bool control_lock_with(int (*take)(pthread_mutex_t *mutex)) {
   prof_i_process_is_own();
   const int was = prof_i_port_disable_cancel();
   const bool was_there = prof_i_this_flags.is_at_control;
-  prof_i_this_flags.is_at_control = true; /* a handler's call is refused: see this_thread.h */
+  prof_i_this_flags.is_at_control = true; /* a handler's call is refused: see process.h */
   PROF_I_SIGNAL_FENCE();
   pthread_once(&once, prof_i_control_register_fork_handlers);
   if (!PROF_I_FAULT(NO_LOCK) && take(&prof_i_control.lock) != 0) {

@@ -13,7 +13,6 @@
 #include "../../base/log.h"
 #include "../../base/port.h"
 #include "../../base/process.h"
-#include "../../base/this_thread.h"
 #include "../buffer/arena.h"
 #include "../buffer/chunk.h"
 #include "../buffer/clock.h"

@@ -8,7 +8,6 @@
 #include "../../base/log.h"
 #include "../../base/port.h"
 #include "../../base/process.h"
-#include "../../base/this_thread.h"
 #include "../buffer/arena.h"
 #include "../buffer/session.h"
 #include "../record/change_log.h"
