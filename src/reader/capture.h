@@ -59,7 +59,7 @@ typedef struct prof_i_segment {
   bool is_ordered : 1; /* by end */
   bool has_calls : 1;  /* of a vendor's tracing: walk_sorted.c may move them */
   bool has_steps : 1;
-  /* another thread wrote it for this one: see virtual_threads.c */
+  /* another thread wrote it for this one: see index.c */
   bool is_side_written : 1;
   /* No event of a later segment ended before one of this segment or an earlier one. */
   bool ends_group : 1;
@@ -87,7 +87,7 @@ typedef struct prof_i_trace_thread {
   uint64_t event_count;
   uint64_t side_written_count; /* of them, written by other threads */
   uint64_t lost[PROF_I_LOSS_WORDS];
-  uint64_t own_ns; /* chunk changes; prof_i_index_sum() adds the scopes' share */
+  uint64_t own_ns; /* chunk changes; open.c adds the scopes' share */
   uint32_t first_segment, segment_count;
   uint32_t first_open, open_count;
   uint64_t thread_kind; /* prof_i_thread_kind */
@@ -225,17 +225,9 @@ static inline uint64_t prof_i_trace_ledger(const prof_trace *trace,
   return ledger & PROF_I_LEDGER_KEPT ? ledger : 0;
 }
 
-/* Makes threads, open scopes and sums from segments and thread references. */
+/* Makes threads and open scopes from segments and thread references. */
 int prof_i_index_threads(prof_trace *trace);
 int prof_i_index_open(prof_trace *trace);
-void prof_i_index_sum(prof_trace *trace);
-/* virtual_threads.c. A vendor's tracing reports calls, and the collector writes them on a virtual
-   thread for each thread (PROF_I_KIND_CALL). This moves them to their threads. Before segments and
-   thread references are sorted. */
-int prof_i_virtual_threads_join(prof_trace *trace);
-/* A thread that has only calls gets the name of its virtual thread. */
-void prof_i_virtual_threads_name(const prof_trace *trace, prof_i_trace_thread *thread,
-                                 const char *name);
 
 /* The thread of this serial, or NULL. After prof_i_index_threads(). */
 prof_i_trace_thread *prof_i_index_thread(const prof_trace *trace, uint64_t serial);

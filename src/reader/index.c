@@ -1,12 +1,10 @@
 /* Orders what the scan found: segments by thread and time, threads with names and losses, open
-   scopes, and sums. Called while a trace is opened. */
+   scopes. Called while a trace is opened. */
 #include <prof/profiler.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../core/record/cost_sample.h"
 #include "../format/parse.h"
-#include "../format/state.h"
 #include "capture.h"
 
 /* ---- unused claims ---- */
@@ -140,6 +138,84 @@ void prof_i_copy_name(char *to, size_t room, const char *name, size_t bytes) {
   memcpy(to, name, kept);
 }
 
+/* ---- virtual threads of calls ---- */
+
+/* A vendor's tracing reports calls, and the collector writes them on a virtual thread for each
+   thread (PROF_I_KIND_CALL). This moves them to the threads that made them. */
+
+typedef struct virtual_thread {
+  uint64_t serial, thread;
+} virtual_thread;
+
+typedef struct virtual_threads {
+  virtual_thread *items;
+  uint32_t count, room;
+} virtual_threads;
+
+static int virtual_thread_compare_serial(const void *a, const void *b) {
+  const virtual_thread *const x = a, *const y = b;
+  return (x->serial > y->serial) - (x->serial < y->serial);
+}
+
+/* Calls of an unknown thread keep their virtual thread, which has no tid. False: no memory. */
+static bool virtual_thread_add(virtual_threads *all, uint64_t serial, uint64_t tid,
+                               uint64_t thread_kind) {
+  if ((thread_kind & 0xff) != PROF_I_KIND_OF_CALLS || tid == 0) return true;
+  if (!prof_i_make_room((void **)&all->items, &all->room, all->count, sizeof *all->items))
+    return false;
+  all->items[all->count++] = (virtual_thread){serial, tid};
+  return true;
+}
+
+static bool find_virtual_threads(const prof_trace *trace, virtual_threads *all) {
+  enum { ROLE_SERIAL = 3, ROLE_TID, ROLE_KIND }; /* words of an OWNER */
+  for (uint32_t i = 0; i < trace->segment_count; i++) {
+    const uint64_t *const owner = trace->segments[i].owner;
+    if (owner && !virtual_thread_add(all, owner[ROLE_SERIAL], owner[ROLE_TID], owner[ROLE_KIND]))
+      return false;
+  }
+  for (uint32_t i = 0; i < trace->thread_ref_count; i++) {
+    const prof_i_thread_slot *const slot = trace->thread_refs[i].slot;
+    if (slot && !virtual_thread_add(all, slot->serial, slot->tid, slot->thread_kind)) return false;
+  }
+  return true;
+}
+
+/* Replaces the serial of the virtual thread by that of the thread. */
+static bool move_to_thread(const virtual_threads *all, uint64_t *serial) {
+  const virtual_thread *const found = bsearch(&(virtual_thread){*serial, 0}, all->items, all->count,
+                                              sizeof *all->items, virtual_thread_compare_serial);
+  if (found) *serial = found->thread;
+  return found != NULL;
+}
+
+/* Before segments and thread references are sorted. */
+static int join_virtual_threads(prof_trace *trace) {
+  virtual_threads all = {NULL, 0, 0};
+  const bool is_found = find_virtual_threads(trace, &all);
+  if (is_found && all.count) {
+    qsort(all.items, all.count, sizeof *all.items, virtual_thread_compare_serial);
+    for (uint32_t i = 0; i < trace->segment_count; i++)
+      trace->segments[i].is_side_written = move_to_thread(&all, &trace->segments[i].serial);
+    for (uint32_t i = 0; i < trace->thread_ref_count; i++)
+      trace->thread_refs[i].is_side_written = move_to_thread(&all, &trace->thread_refs[i].serial);
+  }
+  free(all.items);
+  return is_found ? 0 : PROF_E_NO_MEMORY;
+}
+
+/* A thread that has only calls gets the name of its virtual thread. */
+static void name_by_virtual_thread(const prof_trace *trace, prof_i_trace_thread *thread,
+                                   const char *name) {
+  if (thread->tid) return; /* it has a name of its own */
+  if (!thread->name[0])
+    prof_i_copy_name(thread->name, sizeof thread->name, name, PROF_I_NAME_BYTES);
+  if (!(thread->serial & PROF_I_SERIAL_OF_KERNELS)) return;
+  thread->tid = thread->serial & ~PROF_I_SERIAL_OF_KERNELS;
+  thread->thread_kind =
+      thread->tid == trace->header.pid ? PROF_I_KIND_OF_MAIN : PROF_I_KIND_OF_THREAD;
+}
+
 /* ---- threads ---- */
 
 static int segment_compare(const void *a, const void *b) {
@@ -164,7 +240,7 @@ static void read_owner(const prof_trace *trace, prof_i_trace_thread *thread,
                        const prof_i_segment *segment) {
   if (!segment->owner) return;
   if (segment->is_side_written) {
-    prof_i_virtual_threads_name(trace, thread, (const char *)(segment->owner + 6));
+    name_by_virtual_thread(trace, thread, (const char *)(segment->owner + 6));
     return;
   }
   thread->tid = segment->owner[4];
@@ -183,8 +259,8 @@ static void read_side_owner(const prof_trace *trace, prof_i_trace_thread *thread
   const prof_i_thread_slot *const slot = mention->slot;
   for (int i = 0; i < PROF_I_LOSS_WORDS; i++)
     thread->lost[i] += slot ? lost_by_thread(trace, slot, i) : mention->exit[6 + i];
-  prof_i_virtual_threads_name(
-      trace, thread, slot ? slot->name : (const char *)(mention->exit + 6 + PROF_I_LOSS_WORDS));
+  name_by_virtual_thread(trace, thread,
+                         slot ? slot->name : (const char *)(mention->exit + 6 + PROF_I_LOSS_WORDS));
 }
 
 static void read_thread_ref(const prof_trace *trace, prof_i_trace_thread *thread,
@@ -287,7 +363,7 @@ static uint32_t count_threads(const prof_trace *trace) {
 }
 
 int prof_i_index_threads(prof_trace *trace) {
-  const int status = prof_i_virtual_threads_join(trace);
+  const int status = join_virtual_threads(trace);
   if (status) return status;
   sort_segments(trace);
   if (trace->thread_ref_count)
@@ -479,53 +555,4 @@ int prof_i_index_open(prof_trace *trace) {
   const uint64_t overflow = prof_i_deep_sum(trace->deep_parts);
   trace->open_below_count += overflow > deep_over ? overflow - deep_over : 0;
   return 0;
-}
-
-/* ---- sums ---- */
-
-static int ticks_compare(const void *a, const void *b) {
-  const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-  return (x > y) - (x < y);
-}
-
-/* The cost of events, by the measured costs. In floating point, because a file may have any
-   numbers. */
-static uint64_t recording_cost_ns(const prof_trace *trace, uint64_t event_count,
-                                  const uint64_t *lost) {
-  const double left_out =
-      (double)lost[PROF_LOSS_MUTED] + (double)lost[PROF_LOSS_FULL] + (double)lost[PROF_LOSS_DISK];
-  double events = (double)event_count - left_out;
-  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) events += (double)lost[i];
-  const double ps = events * (double)trace->header.scope_cost_ps +
-                    left_out * (double)trace->header.left_out_cost_ps;
-  return ps < 1e21 ? (uint64_t)(ps / 1e3) : 0;
-}
-
-void prof_i_index_sum(prof_trace *trace) {
-  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) trace->lost[i] += trace->header.unattributed[i];
-  trace->stray_count += trace->header.stray_count;
-  for (uint32_t i = 0; i < trace->segment_count; i++) {
-    const prof_i_segment *const segment = &trace->segments[i];
-    trace->lost[PROF_LOSS_UNFINISHED] += segment->unfinished_count;
-    trace->lost[PROF_LOSS_CLEARED] += segment->cleared_count;
-    trace->lost[PROF_LOSS_OVERWRITTEN] += segment->passed_count;
-    trace->event_count += segment->event_count;
-    trace->scope_count += segment->scope_count;
-    trace->skipped_count += segment->skipped_count;
-  }
-  trace->lost[PROF_LOSS_UNFINISHED] -= trace->open_claim_count;
-  trace->event_count += trace->open_count;
-  for (uint32_t i = 0; i < trace->thread_count; i++) {
-    prof_i_trace_thread *const thread = &trace->threads[i];
-    const uint64_t events = thread->event_count - thread->side_written_count;
-    thread->own_ns += recording_cost_ns(trace, events, thread->lost);
-    if (events < PROF_I_OWN_TIME_FIRST_EVENTS) trace->few_count += events;
-  }
-  trace->own_ns += recording_cost_ns(trace, trace->event_count, trace->lost);
-  prof_i_catalog *const catalog = &trace->catalog;
-  if (catalog->mark_count)
-    qsort(catalog->marks, catalog->mark_count, sizeof *catalog->marks, ticks_compare);
-  if (catalog->function_end_count)
-    qsort(catalog->function_ends, catalog->function_end_count, sizeof *catalog->function_ends,
-          ticks_compare);
 }

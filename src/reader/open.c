@@ -174,6 +174,54 @@ static void check_end_ticks(prof_trace *trace) {
     trace->bad_count++;
 }
 
+static int ticks_compare(const void *a, const void *b) {
+  const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return (x > y) - (x < y);
+}
+
+/* The cost of events, by the measured costs. In floating point, because a file may have any
+   numbers. */
+static uint64_t recording_cost_ns(const prof_trace *trace, uint64_t event_count,
+                                  const uint64_t *lost) {
+  const double left_out =
+      (double)lost[PROF_LOSS_MUTED] + (double)lost[PROF_LOSS_FULL] + (double)lost[PROF_LOSS_DISK];
+  double events = (double)event_count - left_out;
+  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) events += (double)lost[i];
+  const double ps = events * (double)trace->header.scope_cost_ps +
+                    left_out * (double)trace->header.left_out_cost_ps;
+  return ps < 1e21 ? (uint64_t)(ps / 1e3) : 0;
+}
+
+/* Adds up what the parts have found. */
+static void sum_trace(prof_trace *trace) {
+  for (int i = 0; i < PROF_I_LOSS_WORDS; i++) trace->lost[i] += trace->header.unattributed[i];
+  trace->stray_count += trace->header.stray_count;
+  for (uint32_t i = 0; i < trace->segment_count; i++) {
+    const prof_i_segment *const segment = &trace->segments[i];
+    trace->lost[PROF_LOSS_UNFINISHED] += segment->unfinished_count;
+    trace->lost[PROF_LOSS_CLEARED] += segment->cleared_count;
+    trace->lost[PROF_LOSS_OVERWRITTEN] += segment->passed_count;
+    trace->event_count += segment->event_count;
+    trace->scope_count += segment->scope_count;
+    trace->skipped_count += segment->skipped_count;
+  }
+  trace->lost[PROF_LOSS_UNFINISHED] -= trace->open_claim_count;
+  trace->event_count += trace->open_count;
+  for (uint32_t i = 0; i < trace->thread_count; i++) {
+    prof_i_trace_thread *const thread = &trace->threads[i];
+    const uint64_t events = thread->event_count - thread->side_written_count;
+    thread->own_ns += recording_cost_ns(trace, events, thread->lost);
+    if (events < PROF_I_OWN_TIME_FIRST_EVENTS) trace->few_count += events;
+  }
+  trace->own_ns += recording_cost_ns(trace, trace->event_count, trace->lost);
+  prof_i_catalog *const catalog = &trace->catalog;
+  if (catalog->mark_count)
+    qsort(catalog->marks, catalog->mark_count, sizeof *catalog->marks, ticks_compare);
+  if (catalog->function_end_count)
+    qsort(catalog->function_ends, catalog->function_end_count, sizeof *catalog->function_ends,
+          ticks_compare);
+}
+
 static int fill_trace(prof_trace *trace) {
   int status = prof_i_header_check(trace);
   if (!status) status = read_catalog(trace);
@@ -189,7 +237,7 @@ static int fill_trace(prof_trace *trace) {
   status = prof_i_index_threads(trace);
   if (!status) status = prof_i_index_open(trace);
   if (status) return status;
-  prof_i_index_sum(trace);
+  sum_trace(trace);
   check_end_ticks(trace);
   free(trace->thread_refs);
   trace->thread_refs = NULL;
