@@ -7,7 +7,10 @@
 #ifndef PROF_FORMAT_MERGED_H
 #define PROF_FORMAT_MERGED_H
 
-#include "header.h"
+#include <string.h>
+
+#include "../base/text.h"
+#include "layout.h"
 
 enum {
   PROF_I_MERGED_VERSION = 4, /* at the offset of a capture's version */
@@ -41,17 +44,58 @@ typedef struct prof_i_part_head {
   uint64_t check; /* of the words before it */
 } prof_i_part_head;
 
-prof_i_merged_header prof_i_merged_header_make(uint32_t part_count, uint32_t flags);
-prof_i_part_head prof_i_part_head_make(uint64_t offset, uint64_t bytes, uint32_t number);
+/* The largest size of a part. With this limit, offsets after it cannot overflow. */
+#define PROF_I_PART_BYTES_MAX (UINT64_C(1) << 60)
+
+static inline uint32_t prof_i_merged_check(const prof_i_merged_header *header) {
+  const uint32_t words[] = {header->version, header->part_count, header->flags};
+  return prof_i_hash32(PROF_I_HASH32_SEED, (const char *)words, sizeof words);
+}
+
+static inline uint64_t prof_i_part_check(const prof_i_part_head *head) {
+  return prof_i_hash64(PROF_I_HASH64_SEED, (const char *)head, offsetof(prof_i_part_head, check));
+}
+
+static inline prof_i_merged_header prof_i_merged_header_make(uint32_t part_count, uint32_t flags) {
+  prof_i_merged_header header = {.magic = PROF_I_MAGIC,
+                                 .version = PROF_I_MERGED_VERSION,
+                                 .header_bytes = PROF_I_MERGED_PAGE_BYTES,
+                                 .unit_bytes = PROF_I_UNIT_BYTES,
+                                 .part_count = part_count,
+                                 .flags = flags};
+  header.check = prof_i_merged_check(&header);
+  return header;
+}
+
+static inline prof_i_part_head prof_i_part_head_make(uint64_t offset, uint64_t bytes,
+                                                     uint32_t number) {
+  prof_i_part_head head = {
+      .magic = PROF_I_PART_MAGIC, .offset = offset, .bytes = bytes, .number = number};
+  head.check = prof_i_part_check(&head);
+  return head;
+}
 
 /* Whether the page is the header of a merged capture. Its fields may be damaged. */
-bool prof_i_is_merged(const void *page, uint64_t count);
+static inline bool prof_i_is_merged(const void *page, uint64_t count) {
+  prof_i_merged_header header;
+  if (count < sizeof header) return false;
+  memcpy(&header, page, sizeof header);
+  return header.magic == PROF_I_MAGIC && header.version == PROF_I_MERGED_VERSION &&
+         header.unit_bytes == PROF_I_UNIT_BYTES;
+}
 
 /* Whether part_count and flags match their check, and are in range. */
-bool prof_i_merged_header_is_whole(const prof_i_merged_header *header);
+static inline bool prof_i_merged_header_is_whole(const prof_i_merged_header *header) {
+  return header->check == prof_i_merged_check(header) && header->part_count > 0 &&
+         header->part_count <= PROF_I_MERGED_PARTS_MAX;
+}
 
 /* Whether this is an undamaged head at this offset. */
-bool prof_i_part_head_is_whole(const prof_i_part_head *head, uint64_t offset);
+static inline bool prof_i_part_head_is_whole(const prof_i_part_head *head, uint64_t offset) {
+  return head->magic == PROF_I_PART_MAGIC && head->check == prof_i_part_check(head) &&
+         head->offset == offset && head->bytes <= PROF_I_PART_BYTES_MAX &&
+         head->number < PROF_I_MERGED_PARTS_MAX;
+}
 
 /* The offset of the head after a capture with this offset and size. */
 static inline uint64_t prof_i_part_end(uint64_t offset, uint64_t bytes) {

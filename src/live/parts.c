@@ -1,4 +1,4 @@
-/* Finds the parts of merged captures. see live.h. The file is untrusted: a head is valid only if
+/* Finds the parts of merged captures. See live.h. The file is untrusted: a head is valid only if
    its check matches and it is at the offset that it holds. */
 #define _GNU_SOURCE
 #include "live.h"
