@@ -4,7 +4,7 @@
    Memory is constant, except for the memory sink, whose bound is given, and for held bytes. One
    thread at a time per sink.
 
-   target.c has the file, gzip.c compresses, value.c writes the arguments of events. */
+   target.c has the file, gzip.c compresses. */
 #ifndef PROF_SINK_SINK_H
 #define PROF_SINK_SINK_H
 
@@ -182,26 +182,9 @@ void prof_i_sink_double(prof_i_sink *sink, double value);
 void prof_i_sink_key(prof_i_sink *sink, const char *key);
 void prof_i_sink_key_u64(prof_i_sink *sink, const char *key, uint64_t value);
 
-/* ---- gzip.c ---- */
+/* ---- sink.c: arguments of events as JSON ---- */
 
-/* One gzip member through zlib: chrome://tracing and most others read only the first of several.
-   Without zlib in the build, or on the machine, create refuses. */
-
-/* All return PROF_OK or a status whose text is set. level as zlib counts: 1 to 9. */
-int prof_i_gzip_create(int level, prof_i_gzip **gzip_out);
-void prof_i_gzip_destroy(prof_i_gzip *gzip); /* NULL is ignored */
-
-/* Compresses into the target; the last call ends the member. */
-int prof_i_gzip_write(prof_i_gzip *gzip, prof_i_target *target, const void *bytes, size_t count,
-                      bool is_last);
-
-/* One gzip member in memory, which the caller frees. */
-int prof_i_gzip_text(int level, const void *bytes, size_t count, unsigned char **gzip_out,
-                     size_t *gzip_bytes_out);
-
-/* ---- value.c ---- */
-
-/* Arguments as JSON. Shared by the formats, and independent of their layouts. */
+/* Shared by the formats, and independent of their layouts. */
 
 /* One argument as a JSON value. What JSON or a double cannot hold becomes a string: NaN,
    infinities, integers past 2^53, pointers. */
@@ -224,5 +207,22 @@ void prof_i_value_shapes(prof_i_sink *sink, const prof_event *event, uint32_t co
 
 /* "[2, 3]" of a tensor; "[]" of anything else. The same as JSON and as text. */
 void prof_i_value_dims(prof_i_sink *sink, const prof_trace_arg *arg);
+
+/* ---- gzip.c ---- */
+
+/* One gzip member through zlib: chrome://tracing and most others read only the first of several.
+   Without zlib in the build, or on the machine, create refuses. */
+
+/* All return PROF_OK or a status whose text is set. level as zlib counts: 1 to 9. */
+int prof_i_gzip_create(int level, prof_i_gzip **gzip_out);
+void prof_i_gzip_destroy(prof_i_gzip *gzip); /* NULL is ignored */
+
+/* Compresses into the target; the last call ends the member. */
+int prof_i_gzip_write(prof_i_gzip *gzip, prof_i_target *target, const void *bytes, size_t count,
+                      bool is_last);
+
+/* One gzip member in memory, which the caller frees. */
+int prof_i_gzip_text(int level, const void *bytes, size_t count, unsigned char **gzip_out,
+                     size_t *gzip_bytes_out);
 
 #endif
