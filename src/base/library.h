@@ -31,10 +31,29 @@ void *prof_i_library_find(void *library, const char *symbol);
    interrupt the search. */
 int prof_i_library_find_loaded(const char *name, char *path_out, size_t room);
 
+/* ---- names of C++ functions ---- */
+
 /* The readable name of a C++ function, as vendors name kernels. It uses the C++ library of the
    process, if there is one. Only for names of the process itself, not for those of a file: a few
    bytes can expand to more text than there is memory. The caller frees it. NULL: it is no such
    name, or there is no C++ library. Any thread. */
 char *prof_i_demangle(const char *text, size_t bytes);
+
+/* ---- zstd.c: opened where it is installed; prof does not depend on it ---- */
+
+typedef struct prof_i_zstd prof_i_zstd;
+
+/* Returns PROF_OK, PROF_E_UNSUPPORTED or PROF_E_NO_MEMORY, with an error text that begins with
+   `what`, such as "the capture is packed". One thread at a time uses the object. */
+int prof_i_zstd_create(const char *what, prof_i_zstd **zstd_out);
+void prof_i_zstd_destroy(prof_i_zstd *zstd); /* NULL is ignored */
+
+/* Returns the bytes written, at most `room`. 0: they did not fit, or there was no memory. */
+size_t prof_i_zstd_compress(prof_i_zstd *zstd, void *to, size_t room, const void *from,
+                            size_t count);
+
+/* False: the input is damaged, or does not decompress to exactly to_count bytes. */
+bool prof_i_zstd_decompress(prof_i_zstd *zstd, void *to, size_t to_count, const void *from,
+                            size_t count);
 
 #endif

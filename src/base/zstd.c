@@ -1,6 +1,5 @@
-/* See zstd.h. The types are those of zstd's stable interface, which each release since 1.0 has. */
-#include "zstd.h"
-
+/* zstd by its shared library; see library.h. The types are those of zstd's stable interface, which
+   each release since 1.0 has. */
 #include <prof/status.h>
 #include <stdlib.h>
 

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../base/zstd.h"
+#include "../base/library.h"
 #include "layout.h"
 
 enum {

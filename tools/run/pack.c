@@ -3,7 +3,7 @@
 #include <prof/trace.h>
 #include <unistd.h>
 
-#include "../../src/base/zstd.h"
+#include "../../src/base/library.h"
 #include "../prof/commands.h"
 #include "internal.h"
 #include "output.h"
