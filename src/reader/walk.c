@@ -19,7 +19,6 @@
 
 #include "../format/parse.h"
 #include "capture.h"
-#include "walk_lanes.h"
 #include "walk_plain.h"
 #include "walker.h"
 

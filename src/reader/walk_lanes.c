@@ -2,7 +2,7 @@
    are on lane 0. What overlaps without nesting, what began on another thread and what is
    asynchronous goes to a side lane. Self time: each moment of a thread belongs to the scope that
    began last of those that run then. So self times add up to the time in which any scope ran. */
-#include "walk_lanes.h"
+#include "walker.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* Walks segments by a sorted list of their records: a stable merge sort of runs. */
-#include "walk_lanes.h"
+#include "walker.h"
 
 #include <stdlib.h>
 #include <string.h>
