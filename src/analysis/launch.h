@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "../reader/walk.h"
+#include "../reader/internal.h"
 
 /* A scope of a stream. */
 typedef struct prof_i_launch {

@@ -9,7 +9,7 @@
 #include "../analysis/call_stacks.h"
 #include "../analysis/launch.h"
 #include "../analysis/torch.h"
-#include "../reader/walk.h"
+#include "../reader/internal.h"
 #include "../sink/sink.h"
 #include "event_numbers.h"
 #include "exporter.h"

@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 
-#include "../reader/walk.h"
+#include "../reader/internal.h"
 #include "exporter.h"
 
 /* ---- owners of calls ---- */

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "../reader/walk.h"
+#include "../reader/internal.h"
 
 typedef struct prof_i_name {
   prof_i_text name, category;

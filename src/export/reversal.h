@@ -1,7 +1,7 @@
 /* Things of a thread that begin and end together. The walk hands out the inner ones first
-   (reader/walk.h). Viewers take the first of two equal scopes for the outer one. So the texts of a
-   run of equal things change their order in the sink before they are written: outer ones first.
-   Called by chrome.c and chrome.h. */
+   (reader/internal.h). Viewers take the first of two equal scopes for the outer one. So the texts
+   of a run of equal things change their order in the sink before they are written: outer ones
+   first. Called by chrome.c and chrome.h. */
 #ifndef PROF_EXPORT_REVERSAL_H
 #define PROF_EXPORT_REVERSAL_H
 

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "../reader/walk.h"
+#include "../reader/internal.h"
 
 /* name, word in the trace, 1: a fault, 0: worth knowing, text */
 #define PROF_I_FINDING_LIST(X)                                                                     \

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "../reader/walk.h"
+#include "../reader/internal.h"
 #include "../sink/sink.h"
 
 typedef struct prof_i_sqlite prof_i_sqlite;

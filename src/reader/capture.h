@@ -11,9 +11,9 @@
 
 #include "../format/layout.h"
 #include "catalog.h"
+#include "internal.h"
 #include "source.h"
 #include "timeline.h"
-#include "walk.h"
 
 /* ---- clock_epoch.c: a counter that jumped ---- */
 

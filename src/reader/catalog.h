@@ -6,8 +6,8 @@
 #include <stdbool.h>
 
 #include "../format/layout.h"
+#include "internal.h"
 #include "timeline.h"
-#include "walk.h"
 
 typedef struct prof_i_schema {
   const uint64_t *record;

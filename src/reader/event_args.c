@@ -7,7 +7,6 @@
 
 #include "../base/text.h"
 #include "internal.h"
-#include "walk.h"
 
 /* ---- printf of recorded values ---- */
 

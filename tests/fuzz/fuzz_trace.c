@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 
 #include "export/exporter.h"
-#include "reader/walk.h"
+#include "reader/internal.h"
 #include "sparse.h"
 
 static void require(int holds, const char *what) {

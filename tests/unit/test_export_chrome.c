@@ -3,7 +3,7 @@
 #define _GNU_SOURCE
 #include "export/metadata.h"
 #include "exported.h"
-#include "reader/walk.h"
+#include "reader/internal.h"
 
 #include <prof/backend.h>
 

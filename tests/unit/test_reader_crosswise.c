@@ -2,7 +2,7 @@
    self time of the running scope that began last. A skipped scope has none: its ticks are those of
    what else runs. Random threads of plain and long records, skipped scopes, steps, marks, open
    scopes, and what is no thread's own time. Many begin or end together. */
-#include "reader/walk.h"
+#include "reader/internal.h"
 #include "trace_checks.h"
 
 enum { T0 = CAPTURE_START, SITES = 160, NAMES = 7, OPEN_MAX = 40, ROOM = 40000 };

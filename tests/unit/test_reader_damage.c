@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "device_capture.h"
-#include "reader/walk.h"
+#include "reader/internal.h"
 #include "small_capture.h"
 #include "trace_checks.h"
 

@@ -4,7 +4,7 @@
 #include <locale.h>
 #include <math.h>
 
-#include "reader/walk.h"
+#include "reader/internal.h"
 #include "trace_checks.h"
 
 enum { T0 = CAPTURE_START, CHUNK = PROF_I_UNIT_BYTES };

@@ -1,6 +1,6 @@
 /* The reader's main work: order, nesting, self times, whose records they are, what counts and what
    is lost. */
-#include "reader/walk.h"
+#include "reader/internal.h"
 #include "trace_checks.h"
 
 enum { T0 = CAPTURE_START, CHUNK = PROF_I_UNIT_BYTES };
