@@ -1,7 +1,7 @@
-/* See logs.h. A file is known by its inode and birth, not by its name. So a log that is renamed is
+/* See library.h. A file is known by its inode and birth, not by its name. So a log that is renamed is
    not read again. A new file under an old name is read. */
 #define _GNU_SOURCE
-#include "logs.h"
+#include "library.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -2,10 +2,8 @@
 #ifndef PROF_TOOLS_RUN_REPORT_H
 #define PROF_TOOLS_RUN_REPORT_H
 
-#include "calls.h"
 #include "internal.h"
 #include "library.h"
-#include "logs.h"
 #include "process_tree.h"
 #include "run.h"
 #include "sampler.h"

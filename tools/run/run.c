@@ -14,7 +14,6 @@
 #include "check.h"
 #include "dual.h"
 #include "internal.h"
-#include "logs.h"
 #include "output.h"
 #include "python.h"
 #include "report.h"
