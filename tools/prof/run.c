@@ -11,7 +11,7 @@
 #include "../run/check.h"
 #include "../run/internal.h"
 #include "../run/output.h"
-#include "../run/sampling.h"
+#include "../run/sampler.h"
 #include "../run/tool_names.h"
 #include "../run/trace_file.h"
 #include "commands.h"

@@ -13,7 +13,7 @@
 
 #include "../prof/commands.h"
 #include "compose.h"
-#include "sampling.h"
+#include "sampler.h"
 #include "signals.h"
 
 enum { INSTANCES = 2 };
