@@ -2,6 +2,7 @@
 #ifndef PROF_TOOLS_RUN_PYTHON_H
 #define PROF_TOOLS_RUN_PYTHON_H
 
+#include "process_tree.h"
 #include "run.h"
 
 /* How the workload is parted: PYTHON OPTIONS... | SCRIPT WORDS... or -m MODULE WORDS... */
@@ -33,16 +34,20 @@ const char *run_python_program(void);
 /* python, python3, /usr/bin/python3.12, pypy3 */
 bool run_python_is_interpreter(const char *word);
 
-/* The name of the script or module that an interpreter with these words runs: each word ends in
-   NUL, and the last one may be cut. NULL: none, such as `python3 -c TEXT`, or prof's
-   own package. */
-const char *run_python_script(const char *words, size_t bytes);
+/* The name of a process in Python: the script, the module, or "python-c". A worker of
+   multiprocessing has the name of the script that started it. workload: that of prof's own Python command. NULL: the process is not seen, or
+   not Python. */
+const char *run_process_title(const run_process_tree *process_tree, const run_process *member,
+                              const char *workload);
 
-/* The name of a process with these words: as above, or "python-c" of `python3 -c TEXT`; NULL. */
-const char *run_python_title(const char *words, size_t bytes);
+/* What prof's Python command has not reported, since the script ended without Python's own exit. */
+typedef enum run_python_rest {
+  RUN_PYTHON_REPORTED, /* all is reported */
+  RUN_PYTHON_FILES,    /* the table is printed, and files are not written */
+  RUN_PYTHON_ALL,
+} run_python_rest;
 
-/* A worker of multiprocessing, or a process that starts them: it runs the script of the process
-   that has started it. */
-bool run_python_is_worker(const char *words, size_t bytes);
+/* Reads and removes the marks that the command leaves in its folder of captures. */
+run_python_rest run_python_parse_rest(const char *folder);
 
 #endif

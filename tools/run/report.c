@@ -17,7 +17,6 @@
 #include "retained_captures.h"
 #include "rocprof.h"
 #include "rpd.h"
-#include "temporary.h"
 #include "trace_file.h"
 #include "workload_name.h"
 

@@ -5,6 +5,7 @@
 #include "internal.h"
 #include "library.h"
 #include "process_tree.h"
+#include "python.h"
 #include "run.h"
 #include "sampler.h"
 #include "stray_files.h"

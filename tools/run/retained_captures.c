@@ -11,7 +11,6 @@
 
 #include "../prof/commands.h"
 #include "child.h"
-#include "temporary.h"
 
 /* The captures of a long series would fill the disk, or take long to read. */
 enum { RUNS_MAX = 100 };

@@ -22,7 +22,6 @@
 #include "scripts.h"
 #include "signals.h"
 #include "summary.h"
-#include "temporary.h"
 #include "trace_file.h"
 
 /* ---- the workload's words ---- */
