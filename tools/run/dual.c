@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "../prof/commands.h"
+#include "child.h"
 #include "compose.h"
 #include "sampler.h"
-#include "signals.h"
 
 enum { INSTANCES = 2 };
 

@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "../prof/commands.h"
+#include "child.h"
 #include "output.h"
 #include "retained_captures.h"
-#include "signals.h"
 #include "summary.h"
 #include "workload_name.h"
 

@@ -10,7 +10,6 @@
 #include "../prof/commands.h"
 #include "check.h"
 #include "child.h"
-#include "signals.h"
 
 /* ---- the command ---- */
 

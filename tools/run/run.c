@@ -12,6 +12,7 @@
 
 #include "../prof/commands.h"
 #include "check.h"
+#include "child.h"
 #include "dual.h"
 #include "internal.h"
 #include "output.h"
@@ -20,7 +21,6 @@
 #include "rocprof.h"
 #include "sampler.h"
 #include "scripts.h"
-#include "signals.h"
 #include "summary.h"
 #include "trace_file.h"
 

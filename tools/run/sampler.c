@@ -18,9 +18,9 @@
 #include <unistd.h>
 
 #include "../prof/commands.h"
+#include "child.h"
 #include "output.h"
 #include "process_tree.h"
-#include "signals.h"
 
 /* ---- the devices that can be read, in a process with open libraries of vendors ---- */
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "../prof/commands.h"
-#include "signals.h"
+#include "child.h"
 
 /* The first line of a file, at most this long. */
 enum { LINE_BYTES = 256 };

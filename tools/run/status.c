@@ -13,9 +13,8 @@
 #include <unistd.h>
 
 #include "../prof/commands.h"
+#include "child.h"
 #include "compose.h"
-#include "inherited_streams.h"
-#include "signals.h"
 
 static const char status_variable[] = "PROF_RUN_STATUS";
 
@@ -34,7 +33,7 @@ static int run_words_to_end(char **words, int close_in_child) {
     fflush(stderr);
     _exit(failed);
   }
-  run_inherited_release_input(NULL);
+  (void)run_input_release();
   run_signals_outlive();
   sigprocmask(SIG_SETMASK, &mask, NULL);
   while (waitpid(pid, &status, 0) < 0)

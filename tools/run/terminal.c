@@ -1,6 +1,6 @@
-/* See terminal.h. */
+/* See stream.h: the two terminals. */
 #define _GNU_SOURCE
-#include "terminal.h"
+#include "stream.h"
 
 #include <errno.h>
 #include <fcntl.h>
