@@ -11,7 +11,6 @@
 #include "../run/compose.h"
 #include "../run/dual.h"
 #include "../run/internal.h"
-#include "../run/rocprof.h"
 #include "commands.h"
 #include "inputs.h"
 

@@ -2,6 +2,7 @@
    in front of it. */
 #define _GNU_SOURCE
 #include "compose.h"
+#include "internal.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -13,7 +14,6 @@
 
 #include "../prof/commands.h"
 #include "check.h"
-#include "rocprof.h"
 
 /* ---- environment ---- */
 

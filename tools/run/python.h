@@ -2,8 +2,8 @@
 #ifndef PROF_TOOLS_RUN_PYTHON_H
 #define PROF_TOOLS_RUN_PYTHON_H
 
+#include "internal.h"
 #include "process_tree.h"
-#include "run.h"
 
 /* How the workload is parted: PYTHON OPTIONS... | SCRIPT WORDS... or -m MODULE WORDS... */
 typedef struct run_python {

@@ -1,6 +1,6 @@
 /* See internal.h. */
 #define _GNU_SOURCE
-#include "internal.h"
+#include "run.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -11,10 +11,7 @@
 #include <unistd.h>
 
 #include "../prof/commands.h"
-#include "child.h"
 #include "output.h"
-#include "retained_captures.h"
-#include "summary.h"
 #include "workload_name.h"
 
 enum { ROWS_MAX = 40 }; /* of the table: more are in summary.json */

@@ -12,16 +12,8 @@
 
 #include "../prof/commands.h"
 #include "check.h"
-#include "child.h"
 #include "dual.h"
-#include "internal.h"
 #include "output.h"
-#include "python.h"
-#include "report.h"
-#include "rocprof.h"
-#include "sampler.h"
-#include "scripts.h"
-#include "summary.h"
 #include "trace_file.h"
 
 /* ---- the workload's words ---- */
