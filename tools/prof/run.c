@@ -8,11 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../run/check.h"
 #include "../run/output.h"
 #include "../run/sampler.h"
-#include "../run/tool_names.h"
-#include "../run/trace_file.h"
 #include "commands.h"
 
 enum {

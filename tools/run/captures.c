@@ -17,8 +17,8 @@
 #include "../../src/base/zstd.h"
 #include "../../src/format/layout.h"
 #include "../prof/commands.h"
+#include "internal.h"
 #include "output.h"
-#include "python.h"
 
 /* ---- captures that their folder did not take ---- */
 

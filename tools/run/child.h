@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "compose.h"
+#include "stack.h"
 
 /* Callbacks for the workload's output. All NULL or -1: the workload inherits our streams. */
 typedef struct run_stream_watch {

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "../prof/commands.h"
-#include "check.h"
 #include "output.h"
 
 /* ---- processes of tools ---- */

@@ -6,7 +6,6 @@
 
 #include "captures.h"
 #include "child.h"
-#include "json.h"
 #include "process_tree.h"
 #include "stack.h"
 #include "text.h"
@@ -37,7 +36,7 @@ typedef struct run_request {
   bool lacks_package; /* the workload is in Python, which cannot import the package prof */
 } run_request;
 
-/* run.c: one run of a workload under a stack of tools, from set-up to collection. */
+/* ---- run.c: one run of a workload under a stack of tools, from set-up to collection ---- */
 
 /* Prints what would run, line by line, on stdout, and on stderr what prevents it. Returns 0, or the
    status that the run would have. */
@@ -47,27 +46,171 @@ int run_stack_print(const run_request *request);
    the workload was not run. */
 int run_stack_execute(const run_request *request, double *seconds_out);
 
-/* repeat.c: --repeat: the same run several times. */
+/* ---- repeat.c: --repeat: the same run several times ---- */
 
 /* Runs the workload `count` times, one after another, each in its own folder run-1, run-2, ...
    Prints one table of all runs. Ends early if a run could not start, or was interrupted. Returns
    the first status that is not 0. */
 int run_repeat(const run_request *request, unsigned count);
 
-/* record.c: the tool "prof": makes a workload and its children record. */
+/* ---- compose.c, for the tool "prof": makes a workload and its children record ---- */
 
 /* Adds variables to the tool. With them each process that links prof records into its own capture
    in the folder. Python's package does that itself, and the folder may be NULL. */
 void run_record_prepare(run_tool *tool, const run_request *request, const char *folder);
 
-/* library_log_target.c: where libraries write their lines. */
+/* ---- program_names.c: names of programs, for files and the summary ---- */
 
-/* If a variable, the user's or the tool's, sends a library's lines to a place where prof does not
-   read them: prints a line. The variables stay: rocBLAS ends a program whose path it cannot open.
-   The tools' folders must be made. */
-void run_library_log_target_check(const run_stack *stack);
+/* The file name of the program that does the work: not that of timeout, env, nice, mpirun, a shell
+   and others that only start it. "train.py" of "torchrun --nproc-per-node 2 dir/train.py". Without
+   characters that a file name of prof may not have. */
+char *run_workload_name(const run_words *workload);
 
-/* madengine.c: madengine's own configuration without its files. */
+/* timeout, env, mpirun, a shell, and others that only start a program. */
+bool run_is_launcher(const char *word);
+
+/* python, python3, /usr/bin/python3.12, pypy3 */
+bool run_python_is_interpreter(const char *word);
+
+/* Cut, at a character, to what a file's name may have beside all that prof adds to it. */
+char *run_program_name(const char *name);
+
+/* ---- trace_file.c: -o FILE: captures become files of that name ---- */
+
+/* True: the ending says that it is a file, and of which format. */
+bool run_trace_file_is(const char *pattern);
+
+/* Whether the file, by its ending, is a capture. */
+bool run_trace_file_is_capture(const char *pattern);
+
+/* The name is that of a file which prof does not write: what to write instead. Else NULL. */
+const char *run_trace_file_refusal(const char *pattern);
+
+/* The pattern with -RANK in front of the ending, if a launcher has set a rank and there is no %r.
+   Ends the process with a message if the marks are wrong, or the folder cannot be written. */
+const char *run_trace_file_of_rank(const char *pattern);
+
+/* Makes a folder for captures beside the file. It has the same file system, so that a capture can
+   be renamed. */
+char *run_trace_file_folder(const char *pattern);
+/* Its path before it is made, with XXXXXX. */
+char *run_trace_file_folder_pattern(const char *pattern);
+
+/* Converts the captures to files, and removes the folder if nothing is left in it. The process that
+   began first has the pattern's own name. Others have NAME.PID.ENDING, unless the pattern has %p.
+   Ranks that the workload's own launcher has started have NAME-RANK, unless the pattern has %r.
+   Samples have NAME.samples.ENDING, calls of libraries NAME.library_trace.ENDING. Prints what is
+   where. has_first: the pattern's own name is taken, by a script in Python. is_packed: captures
+   are packed; one that cannot be packed stays plain. */
+void run_trace_file_write(const char *pattern, const char *folder, const run_words *captures,
+                          bool has_first, bool is_quiet, bool is_packed);
+
+/* ---- python.c: workloads in Python: which ones are, and how prof's Python package runs them ---- */
+
+/* How the workload is parted: PYTHON OPTIONS... | SCRIPT WORDS... or -m MODULE WORDS... */
+typedef struct run_python {
+  run_words front; /* the interpreter and its own options */
+  run_words rest;  /* the script or -m MODULE, and its words */
+} run_python;
+
+/* Looks at the workload. SCRIPT.py and -m MODULE get an interpreter in front: $PROF_PYTHON_PROGRAM,
+   else python3. If the tool prof is in the stack, and the workload is Python that its package can
+   run, sets request->python. Ends the process with one message if an option needs Python, and the
+   workload is not Python or Python does not have the package. */
+void run_python_prepare(run_request *request);
+
+/* The workload with `-m prof run` in front of the script. captures: the folder that it records
+   into; output: of the trace, or NULL. */
+run_words run_python_words(const run_request *request, const char *captures, const char *output);
+
+/* The name of the script or module, cut to what a file's name can hold. */
+const char *run_python_name(const run_python *python);
+
+/* The pattern of the captures, as the package takes it: FOLDER/SCRIPT.%p.prof, with .rank-N in
+   front of the pid if a launcher has set a rank. */
+const char *run_python_capture(const run_request *request, const char *folder);
+
+/* $PROF_PYTHON_PROGRAM; else the Python beside a wheel's command, or "python3". */
+const char *run_python_program(void);
+
+/* The name of a process in Python: the script, the module, or "python-c". A worker of
+   multiprocessing has the name of the script that started it. workload: that of prof's own Python
+   command. NULL: the process is not seen, or not Python. */
+const char *run_process_title(const run_process_tree *process_tree, const run_process *member,
+                              const char *workload);
+
+/* What prof's Python command has not reported, since the script ended without Python's own exit. */
+typedef enum run_python_rest {
+  RUN_PYTHON_REPORTED, /* all is reported */
+  RUN_PYTHON_FILES,    /* the table is printed, and files are not written */
+  RUN_PYTHON_ALL,
+} run_python_rest;
+
+/* Reads and removes the marks that the command leaves in its folder of captures. */
+run_python_rest run_python_parse_rest(const char *folder);
+
+/* ---- hidden_commands.c: commands that prof puts into the command line of the workload ---- */
+
+/* `prof run-with NAME=VALUE... -- WORDS...`: puts variables into the environment
+   and executes the words. It is used if an inner tool has variables that outer ones must not see.
+   Returns RUN_CANNOT_EXECUTE or RUN_NOT_FOUND. */
+int run_with(int argc, char **argv);
+
+/* `prof run-dual WORDS...`: runs the words twice at once. One process has the first device of
+   HIP_VISIBLE_DEVICES and CUDA_VISIBLE_DEVICES, the other the second. Waits for both, and returns
+   the first status that is not 0. */
+int run_dual(int argc, char **argv);
+
+/* `prof run-status TOOL...`: runs the tool, and ends as the program did that
+   `prof run-status-of PROGRAM...` ran inside of it; as the tool if there was none. */
+int run_status(int argc, char **argv);
+int run_status_of(int argc, char **argv);
+
+/* ---- json.c: reads JSON configurations by yajl, which is loaded at the first use ---- */
+
+typedef enum run_json_kind {
+  RUN_JSON_NULL,
+  RUN_JSON_BOOL,
+  RUN_JSON_NUMBER,
+  RUN_JSON_TEXT,
+  RUN_JSON_LIST,
+  RUN_JSON_OBJECT,
+} run_json_kind;
+
+/* Members keep the order of the text. */
+typedef struct run_json {
+  run_json_kind kind;
+  bool is_true;
+  const char *text; /* of a text; of a number its digits */
+  struct run_json *items;
+  const char **keys; /* of an object */
+  size_t count;
+} run_json;
+
+/* Why a text could not be read, and where. */
+typedef struct run_json_error {
+  const char *reason; /* no sentence: "after array element, I expect ',' or ']'" */
+  size_t at;          /* bytes from the text's begin */
+} run_json_error;
+
+/* NULL: *error_out has the reason. A key that is repeated and nesting deeper than 64 are errors.
+   Never freed: configurations are small. */
+const run_json *run_json_parse(const char *text, run_json_error *error_out);
+
+/* The member. NULL: there is none, or value is not an object. */
+const run_json *run_json_get(const run_json *value, const char *key);
+
+/* "a list", "a text": for messages. */
+const char *run_json_kind_name(run_json_kind kind);
+
+/* ---- python_literal.c: Python's literals as JSON: {'tools': [{'name': 'rocprof', 'on': True}]} ---- */
+
+/* The same value. NULL: the text is not a literal, and *error_out has the reason and the place.
+   Known: dict, list, tuple, str with Python's escapes, int, float, True, False, None, comments,
+   commas at the end. Sets, bytes, f-strings and calls are refused. */
+const run_json *run_python_literal_parse(const char *text, run_json_error *error_out);
+
+/* ---- madengine.c: madengine's own configuration without its files ---- */
 
 /* If the tool's cmd or scripts name a missing file of madengine, prof does the work of that file.
    Such files are get_library_trace.py, rocprof_wrapper.sh, rtl_trace_wrapper.sh, trace.sh,
@@ -75,26 +218,11 @@ void run_library_log_target_check(const run_stack *stack);
    TRACE_MODE), adds the library's own variables. Uses files that exist. */
 void run_madengine_adopt(run_tool *tool);
 
-/* python_literal.c: Python's literals as JSON: {'tools': [{'name': 'rocprof', 'on': True}]}. */
-
-/* The same value. NULL: the text is not a literal, and *error_out has the reason and the place.
-   Known: dict, list, tuple, str with Python's escapes, int, float, True, False, None, comments,
-   commas at the end. Sets, bytes, f-strings and calls are refused. */
-const run_json *run_python_literal_parse(const char *text, run_json_error *error_out);
-
-/* status.c: two hidden commands around a tool that does not pass on the exit status. */
-
-/* `prof run-status TOOL...`: runs the tool, and ends as the program did that
-   `prof run-status-of PROGRAM...` ran inside of it; as the tool if there was none. */
-int run_status(int argc, char **argv);
-int run_status_of(int argc, char **argv);
-
-/* therock.c: detects ROCm installations of TheRock, AMD's newer build. */
-
-/* Prints each installation on stderr, or that it found none. */
+/* Detects ROCm installations of TheRock, AMD's newer build. Prints each on stderr, or that it found
+   none. */
 void run_therock_check(void);
 
-/* rocprof.c: AMD's rocprof and rocprofv3, as madengine's rocprof_wrapper.sh and trace.sh use them. */
+/* ---- rocprof.c: AMD's rocprof and rocprofv3, as madengine's scripts use them ---- */
 
 /* The hidden command `prof run-rocprof OPTIONS -- WORDS`: rocprofv3 if it is on PATH, else rocprof.
    Their lines that do not concern the workload are left out of stderr. */
@@ -110,7 +238,7 @@ const char *run_rocprof_counters(const char *kind, const char *folder, bool is_w
    columns Counter_Name and Counter_Value. */
 void run_histogram_write(const char *folder);
 
-/* tool_files.c: files that tools write, where other runs may write theirs at once. */
+/* ---- tool_files.c: files that tools write, where other runs may write theirs at once ---- */
 
 /* Files in the working directory. */
 typedef struct run_stray_files {

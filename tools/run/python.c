@@ -1,6 +1,6 @@
-/* See python.h. */
+/* See internal.h: workloads in Python. */
 #define _GNU_SOURCE
-#include "python.h"
+#include "internal.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -11,22 +11,9 @@
 #include <unistd.h>
 
 #include "../prof/commands.h"
-#include "check.h"
 #include "output.h"
-#include "workload_name.h"
 
 /* ---- what is Python ---- */
-
-bool run_python_is_interpreter(const char *word) {
-  const char *name = run_base_name(word);
-  if (strncmp(name, "python", 6) == 0)
-    name += 6;
-  else if (strncmp(name, "pypy", 4) == 0)
-    name += 4;
-  else
-    return false;
-  return name[strspn(name, "0123456789.")] == '\0';
-}
 
 static bool word_is_module(const char *word) { return strncmp(word, "-m", 2) == 0; }
 

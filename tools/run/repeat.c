@@ -12,7 +12,6 @@
 
 #include "../prof/commands.h"
 #include "output.h"
-#include "workload_name.h"
 
 enum { ROWS_MAX = 40 }; /* of the table: more are in summary.json */
 

@@ -12,8 +12,6 @@
 
 #include "../prof/commands.h"
 #include "output.h"
-#include "trace_file.h"
-#include "workload_name.h"
 
 /* ---- files ---- */
 

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "../prof/commands.h"
-#include "check.h"
 #include "output.h"
 
 /* ---- the command ---- */

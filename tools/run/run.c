@@ -11,10 +11,7 @@
 #include <unistd.h>
 
 #include "../prof/commands.h"
-#include "check.h"
-#include "dual.h"
 #include "output.h"
-#include "trace_file.h"
 
 /* ---- the workload's words ---- */
 

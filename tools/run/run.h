@@ -8,7 +8,6 @@
 #include "captures.h"
 #include "internal.h"
 #include "library.h"
-#include "python.h"
 #include "sampler.h"
 
 /* ---- children.c: which processes were recorded, and why others were not ---- */

@@ -14,7 +14,6 @@
 
 #include "../prof/commands.h"
 #include "output.h"
-#include "workload_name.h"
 
 enum { FILES_MAX = 1000 }; /* of one tool's folder that are listed */
 

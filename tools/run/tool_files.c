@@ -15,8 +15,6 @@
 #include <unistd.h>
 
 #include "../prof/commands.h"
-#include "compose.h"
-#include "interpreter.h"
 #include "output.h"
 
 /* ---- files in the working directory ---- */

@@ -1,6 +1,6 @@
-/* See tool_names.h. */
+/* See stack.h: names that a user types. */
 #define _GNU_SOURCE
-#include "tool_names.h"
+#include "stack.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "../prof/commands.h"
-#include "check.h"
 
 /* ---- nearest ---- */
 
