@@ -127,7 +127,7 @@ void run_peaks_print(const run_words *captures);
 /* `prof run-peaks CAPTURE...`: the same, for prof's Python package. */
 int run_peaks(int argc, char **argv);
 
-/* ---- retained_captures.c: the captures of runs that --repeat has done, for one table at the end ---- */
+/* ---- retained_captures.c: captures of --repeat, for one table at the end ---- */
 
 typedef struct run_retained {
   const char *folder;      /* temporary, of those without -o; NULL: there are none */

@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "../prof/commands.h"
-#include "internal.h"
 #include "sampler.h"
 
 /* ---- what the kernel needs to execute a file ---- */

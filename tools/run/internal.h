@@ -105,7 +105,7 @@ char *run_trace_file_folder_pattern(const char *pattern);
 void run_trace_file_write(const char *pattern, const char *folder, const run_words *captures,
                           bool has_first, bool is_quiet, bool is_packed);
 
-/* ---- python.c: workloads in Python: which ones are, and how prof's Python package runs them ---- */
+/* ---- python.c: which workloads are in Python, and how prof's package runs them ---- */
 
 /* How the workload is parted: PYTHON OPTIONS... | SCRIPT WORDS... or -m MODULE WORDS... */
 typedef struct run_python {
@@ -203,11 +203,12 @@ const run_json *run_json_get(const run_json *value, const char *key);
 /* "a list", "a text": for messages. */
 const char *run_json_kind_name(run_json_kind kind);
 
-/* ---- python_literal.c: Python's literals as JSON: {'tools': [{'name': 'rocprof', 'on': True}]} ---- */
+/* ---- python_literal.c: Python's literals as JSON ---- */
 
-/* The same value. NULL: the text is not a literal, and *error_out has the reason and the place.
-   Known: dict, list, tuple, str with Python's escapes, int, float, True, False, None, comments,
-   commas at the end. Sets, bytes, f-strings and calls are refused. */
+/* The value of a text such as {'tools': [{'name': 'rocprof', 'on': True}]}. NULL: the text is not a
+   literal, and *error_out has the reason and the place. Known: dict, list, tuple, str with Python's
+   escapes, int, float, True, False, None, comments, commas at the end. Sets, bytes, f-strings and
+   calls are refused. */
 const run_json *run_python_literal_parse(const char *text, run_json_error *error_out);
 
 /* ---- madengine.c: madengine's own configuration without its files ---- */

@@ -1,5 +1,5 @@
-/* See library.h. A file is known by its inode and birth, not by its name. So a log that is renamed is
-   not read again. A new file under an old name is read. */
+/* See library.h. A file is known by its inode and birth, not by its name. So a log that is renamed
+   is not read again. A new file under an old name is read. */
 #define _GNU_SOURCE
 #include "library.h"
 

@@ -32,8 +32,8 @@ typedef struct run_children {
   unsigned libraries; /* that any of them had loaded; see run_process */
 } run_children;
 
-/* has_reasons: prof was to record them. process_tree may be NULL. Helpers of the stack are left out;
-   workload: the name of its program. */
+/* has_reasons: prof was to record them. process_tree may be NULL. Helpers of the stack are left
+   out. workload: the name of its program. */
 run_children run_children_find(const run_process_tree *process_tree, const run_captures *captures,
                                const run_stack *stack, const char *workload, bool has_reasons);
 

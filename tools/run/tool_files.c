@@ -19,8 +19,8 @@
 
 /* ---- files in the working directory ---- */
 
-/* Each run holds a read lock of the directory. If a write lock is refused, there is another run. The
-   first run that ends takes only its own files, the last one all that are left. */
+/* Each run holds a read lock of the directory. If a write lock is refused, there is another run.
+   The first run that ends takes only its own files, the last one all that are left. */
 
 #ifndef F_OFD_GETLK /* before glibc 2.20 */
 #define F_OFD_GETLK 36
