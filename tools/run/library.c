@@ -105,8 +105,8 @@ enum { CSV_BYTES_MAX = 1 << 30 };
 typedef struct call_entry {
   call_key key;
   run_library_row row;
-  run_call_event *form; /* or NULL: not made yet */
-  char text[];          /* the key: the library in one byte, then the config with its NUL */
+  run_call_event *event; /* or NULL: not made yet */
+  char text[];           /* the key: the library in one byte, then the config with its NUL */
 } call_entry;
 
 struct run_libraries {
@@ -159,7 +159,7 @@ static call_entry *call_entry_at(const run_libraries *libraries, size_t index) {
 void run_libraries_destroy(run_libraries *libraries) {
   for (size_t i = 0; i < libraries->entries.count; i++) {
     call_entry *const each = call_entry_at(libraries, i);
-    free(each->form);
+    free(each->event);
     free(each);
   }
   call_table_free(&libraries->entries);
@@ -202,8 +202,8 @@ static void count_library_call(run_libraries *libraries, run_library library, ru
   if (__builtin_add_overflow(found->row.calls, calls, &found->row.calls))
     found->row.calls = UINT64_MAX;
   if (!libraries->calls || library == RUN_LIBRARY_ROCBLAS_FUNCTION) return;
-  if (!found->form) found->form = run_call_event_create(&found->row);
-  run_calls_add(libraries->calls, found->form, &from->origin, from->stream);
+  if (!found->event) found->event = run_call_event_create(&found->row);
+  run_calls_add(libraries->calls, found->event, &from->origin, from->stream);
 }
 
 /* What the line itself has counts first, then what a launcher put in front. */
@@ -264,7 +264,8 @@ static void sort_entries(run_libraries *libraries) {
   libraries->is_sorted = true;
 }
 
-const run_library_row *run_libraries_row(const run_libraries *libraries, size_t index) {
+/* By library, then by first appearance. */
+static const run_library_row *library_row(const run_libraries *libraries, size_t index) {
   if (!libraries->is_sorted) sort_entries((run_libraries *)libraries);
   return &libraries->sorted[index]->row;
 }
@@ -283,7 +284,7 @@ static void put_rows(prof_i_sink *sink, const run_libraries *libraries) {
   strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S", localtime_r(&now, &local));
   prof_i_sink_text(sink, "jobid,created_date,model,library,config,calls\r\n");
   for (size_t i = 0; i < libraries->entries.count; i++) {
-    const run_library_row *const row = run_libraries_row(libraries, i);
+    const run_library_row *const row = library_row(libraries, i);
     prof_i_sink_csv_bare(sink, variable_or("JENKINS_BUILD_NUMBER", "0"));
     prof_i_sink_text(sink, ",");
     prof_i_sink_text(sink, date);

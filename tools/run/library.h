@@ -71,9 +71,8 @@ void run_libraries_take(run_libraries *libraries, const run_line_source *from, c
 /* The streams have ended. */
 void run_libraries_finish(run_libraries *libraries);
 
-/* By library, then by first appearance. */
+/* How many rows there are. */
 size_t run_libraries_count(const run_libraries *libraries);
-const run_library_row *run_libraries_row(const run_libraries *libraries, size_t index);
 const char *run_library_name(run_library library);
 /* The libraries whose lines the tool reads, as bits. 0: none. */
 unsigned run_library_wanted(const char *tool);
@@ -98,7 +97,7 @@ run_calls *run_calls_create(const char *path);
 
 /* Adds a call, at the current time, to the row of its process. stream: for lines of unknown
    processes. */
-void run_calls_add(run_calls *calls, run_call_event *form, const run_origin *origin, int stream);
+void run_calls_add(run_calls *calls, run_call_event *event, const run_origin *origin, int stream);
 
 /* Writes the capture, and frees all. False: there was no call, and there is no file. Prints errors
    and losses. */

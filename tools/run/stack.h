@@ -77,9 +77,6 @@ bool run_stack_records(const run_stack *stack);
 
 /* ---- tool_names.c: what a wrong name was meant to be, and lists for a terminal ---- */
 
-/* The name of the list that is most alike, or NULL: none is. */
-const char *run_tool_name_nearest(const char *name, const run_words *names);
-
 bool run_name_has_control(const char *name);
 /* True: a folder may be named for it. */
 bool run_name_is_of_tool(const char *name);
