@@ -51,19 +51,17 @@ void run_captures_report(const run_captures *captures, const run_words *options)
 /* Removes those that were written elsewhere and have ended: a temporary run keeps none. */
 void run_captures_remove_elsewhere(const run_captures *captures);
 
-/* Where prof puts a capture if it cannot write into the capture's folder: see
+/* Paths of the folder's captures that are elsewhere: if prof cannot write into the folder. See
    src/core/buffer/capture_file.c. */
-
-/* Paths of the folder's captures that are elsewhere. */
 run_words run_capture_paths_find(const char *folder);
 
 /* Paths of captures that `prof run --repeat` has kept beside its folder, because that did not take
    them: FOLDER'S NAME.NUMBER.prof. */
 run_words run_capture_paths_retained(const char *folder);
 
-/* A killed process cannot write when it ended, so prof run does. */
-
-/* process_tree: the processes that were seen, or NULL. end: of the process that was started. */
+/* Writes into captures of processes that were killed until when these were alive: they cannot do it
+   themselves. process_tree: the processes that were seen, or NULL. end: of the process that was
+   started. */
 void run_last_seen_report(const run_captures *captures, const run_process_tree *process_tree,
                           const run_child_end *end);
 
@@ -77,9 +75,8 @@ void run_pack_all(const run_captures *captures);
 
 /* ---- inspect.c: what captures have ---- */
 
-/* They are read in a process of its own: a file that is truncated meanwhile, or a damaged one, ends
-   that process alone. */
-
+/* A capture, as a process of its own has read it: a file that is truncated meanwhile, or a damaged
+   one, ends that process alone. */
 typedef struct run_inspection {
   char process[256]; /* its name, or "" */
   uint32_t pid;
@@ -95,9 +92,7 @@ typedef struct run_inspection {
 /* One for each path, in their order. */
 run_inspection *run_inspect(const run_words *paths);
 
-/* ---- temporary.c: the folder of a run without -o ---- */
-
-/* It holds captures until their table is printed. */
+/* ---- temporary.c: the folder of captures of a run without -o ---- */
 
 /* Makes $TMPDIR/prof-run-XXXXXX. A lock on it tells other runs that it is in use, until our process
    and those it has forked have ended. Ends the process if that fails. */
@@ -116,9 +111,7 @@ bool run_temporary_remove(const char *folder);
    that wrote a capture there still runs, and no process has the folder in its PROF_OUTPUT. */
 void run_temporary_sweep(void);
 
-/* ---- peaks.c: the peaks of memory in captures ---- */
-
-/* `prof memory FILE` prints the whole report. */
+/* ---- peaks.c: the peaks of memory in captures. `prof memory FILE` prints the whole ---- */
 
 /* On stdout: a line for each pool of the last session of each capture, the highest first, and who
    held the memory of the highest. Prints nothing if no capture has memory. */

@@ -50,7 +50,7 @@ int run_child_call(int (*run)(void *context), void *context);
    read it close it, a writer gets SIGPIPE. True: it is closed, and is not restored. */
 bool run_input_release(void);
 
-/* ---- signals.c: those that may end or stop us ---- */
+/* ---- signals.c: signals that may end or stop us ---- */
 
 /* They are held from set-up to collection: the child that runs gets them, and they neither end us
    nor get lost between two children. */

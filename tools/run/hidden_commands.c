@@ -13,8 +13,6 @@
 #include <unistd.h>
 
 #include "../prof/commands.h"
-#include "child.h"
-#include "sampler.h"
 
 /* As in a shell: the exit status, or 128 + signal. */
 static int wait_for_program(pid_t pid) {

@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "stream.h"
-#include "text.h"
 
 /* That ask a program to end. */
 static const int ending_signals[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};

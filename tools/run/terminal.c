@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "../prof/commands.h"
-#include "text.h"
 
 static bool are_same_terminal(int a, int b) {
   struct stat x, y;
