@@ -59,9 +59,8 @@ run_words run_capture_paths_find(const char *folder);
    them: FOLDER'S NAME.NUMBER.prof. */
 run_words run_capture_paths_retained(const char *folder);
 
-/* Writes into captures of processes that were killed until when these were alive: they cannot do it
-   themselves. process_tree: the processes that were seen, or NULL. end: of the process that was
-   started. */
+/* Writes into captures of killed processes until when these were alive. process_tree: the processes
+   that were seen, or NULL. end: of the process that was started. */
 void run_last_seen_report(const run_captures *captures, const run_process_tree *process_tree,
                           const run_child_end *end);
 
