@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../run/python.h"
+#include "../run/internal.h"
 #include "commands.h"
 
 enum { FIXED_WORDS = 9, FILTER_WORDS = 16, NOT_EXECUTED = 127 };

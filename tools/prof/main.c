@@ -8,10 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../run/compose.h"
-#include "../run/dual.h"
 #include "../run/internal.h"
-#include "../run/rocprof.h"
 #include "commands.h"
 #include "inputs.h"
 
@@ -58,7 +55,7 @@ static int run_command_line(int argc, char **argv) {
     return EXIT_OK;
   }
   if (strcmp(argv[1], "run-dual") == 0) return run_dual(argc - 1, argv + 1);
-  if (strcmp(argv[1], "run-with") == 0) return run_tool_compose(argc - 1, argv + 1);
+  if (strcmp(argv[1], "run-with") == 0) return run_with(argc - 1, argv + 1);
   if (strcmp(argv[1], "run-rocprof") == 0) return run_rocprof(argc - 1, argv + 1);
   if (strcmp(argv[1], "run-peaks") == 0) return run_peaks(argc - 1, argv + 1);
   if (strcmp(argv[1], "run-status") == 0) return run_status(argc - 1, argv + 1);

@@ -1,6 +1,6 @@
 /* prof run [OPTION...] [--] WORKLOAD [WORD...]: a program, and tools around it. See tools/run. */
 #define _GNU_SOURCE
-#include "../run/run.h"
+#include "../run/internal.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -8,12 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../run/check.h"
-#include "../run/internal.h"
 #include "../run/output.h"
-#include "../run/sampling.h"
-#include "../run/tool_names.h"
-#include "../run/trace_file.h"
+#include "../run/sampler.h"
 #include "commands.h"
 
 enum {

@@ -1,9 +1,13 @@
-/* See calls.h. Each process has a row, as fibers have: one thread reads all lines. */
+/* See library.h. Calls of libraries as events of a capture. Each process has a row, as fibers have:
+   one thread reads all lines. */
 #define _GNU_SOURCE
-#include "calls.h"
+#include "library.h"
 
+#include <ctype.h>
+#include <errno.h>
 #include <prof/fiber.h>
 #include <prof/profiler.h>
+#include <prof/scope.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +16,193 @@
 #include "../prof/commands.h"
 #include "hash.h"
 #include "output.h"
+
+/* Two arguments are left for the rank and the process. */
+enum { CALL_ARGS_MAX = PROF_ARGS_MAX - 2 };
+
+struct run_call_event {
+  prof_site site;
+  const char *name, *category;
+  uint32_t arg_count;
+  prof_arg args[]; /* behind them is the text of names, keys and values */
+};
+
+enum { NAME_BYTES = 160 };
+
+static bool call_is_blank(char c) { return c == ' ' || c == '\t'; }
+
+/* ---- values ---- */
+
+static void add_text_arg(run_call_event *event, const char *key, const char *value) {
+  event->args[event->arg_count++] = (prof_arg){
+      .key = key, .type = PROF_ARG_STRING, .bytes = (uint32_t)strlen(value), .value.text = value};
+}
+
+/* Whole numbers and fractions become numbers. The last argument is kept for "more". */
+static void add_arg(run_call_event *event, const char *key, const char *value) {
+  char *end = NULL;
+  if (event->arg_count >= CALL_ARGS_MAX - 1) return;
+  add_text_arg(event, key, value);
+  prof_arg *const arg = &event->args[event->arg_count - 1];
+  const char *const digits = value + (*value == '-');
+  if (!isdigit((unsigned char)*digits) || (digits[0] == '0' && digits[1] == 'x')) return;
+  errno = 0;
+  const long long whole = strtoll(value, &end, 10);
+  if (errno == 0 && *end == '\0') {
+    arg->type = PROF_ARG_I64;
+    arg->value.i64 = whole;
+    return;
+  }
+  const double fraction = strtod(value, &end);
+  if (*end == '\0' && errno == 0) {
+    arg->type = PROF_ARG_F64;
+    arg->value.f64 = fraction;
+  }
+}
+
+/* ---- words ---- */
+
+/* Terminates the word at *at, and moves *at behind it. NULL: there is none. */
+static char *next_word(char **at) {
+  while (call_is_blank(**at)) ++*at;
+  char *const word = *at;
+  if (!*word) return NULL;
+  int depth = 0;
+  for (; **at && (depth > 0 || !call_is_blank(**at)); ++*at) depth += (**at == '[') - (**at == ']');
+  if (**at) *(*at)++ = '\0';
+  return word;
+}
+
+static bool word_is_option(const char *word) {
+  return *word == '-' && word[1] && !isdigit((unsigned char)word[1]) && word[1] != '.';
+}
+
+/* What begins with word and goes on at rest has no room. */
+static void add_more_arg(run_call_event *event, char *word, const char *rest) {
+  if (*rest && rest > word) word[strlen(word)] = ' ';
+  add_text_arg(event, "more", word);
+}
+
+/* "-m 8192 --bias_vector --transA N": the option `named` is not an argument, and returned. */
+static const char *parse_options(run_call_event *event, char *at, const char *named) {
+  const char *value_of_named = NULL;
+  for (char *word; (word = next_word(&at)) != NULL;) {
+    if (!word_is_option(word)) continue;
+    if (event->arg_count == CALL_ARGS_MAX - 1) {
+      add_more_arg(event, word, at);
+      break;
+    }
+    const char *const key = word + strspn(word, "-");
+    while (call_is_blank(*at)) at++;
+    const char *const value = *at && !word_is_option(at) ? next_word(&at) : "1";
+    if (named && strcmp(key, named) == 0)
+      value_of_named = value;
+    else
+      add_arg(event, key, value);
+  }
+  return value_of_named;
+}
+
+/* "count 1001 datatype float32" */
+static void parse_pairs(run_call_event *event, char *at) {
+  for (char *key; (key = next_word(&at)) != NULL;) {
+    const char *const value = next_word(&at);
+    if (value) add_arg(event, key, value);
+  }
+}
+
+/* "transa=CUBLAS_OP_T (1) Adesc=[type=R_32F rows=1000]" */
+static void parse_assignments(run_call_event *event, char *at) {
+  char *value = NULL;
+  const char *key = NULL;
+  for (char *word; (word = next_word(&at)) != NULL;) {
+    char *const equals = strchr(word, '=');
+    if (!equals || *word == '[') { /* a value with blanks */
+      if (value) value[strlen(value)] = ' ';
+      continue;
+    }
+    if (key && event->arg_count == CALL_ARGS_MAX - 2) {
+      add_arg(event, key, value);
+      add_more_arg(event, word, at);
+      return;
+    }
+    if (key) add_arg(event, key, value);
+    *equals = '\0';
+    key = word;
+    value = equals + 1;
+  }
+  if (key) add_arg(event, key, value);
+}
+
+/* ---- libraries ---- */
+
+static void set_call_name(run_call_event *event, char *to, const char *before, const char *name) {
+  snprintf(to, NAME_BYTES, "%s%s", before, name ? name : "?");
+  event->name = to;
+}
+
+static void parse_driver(run_call_event *event, char *to, char *at) {
+  (void)next_word(&at); /* the program */
+  char *const name = next_word(&at);
+  set_call_name(event, to, "MIOpenDriver ", name);
+  parse_options(event, at, NULL);
+}
+
+static void call_event_fill(run_call_event *event, run_library library, char *to, char *at) {
+  switch (library) {
+    case RUN_LIBRARY_ROCBLAS: {
+      const char *const function = parse_options(event, at, "f");
+      const bool is_whole = function && strncmp(function, "rocblas_", 8) == 0;
+      set_call_name(event, to, is_whole ? "" : "rocblas_", function);
+      return;
+    }
+    case RUN_LIBRARY_HIPBLASLT:
+      parse_options(event, at, NULL);
+      set_call_name(event, to, "hipblasLtMatmul", "");
+      return;
+    case RUN_LIBRARY_MIOPEN:
+    case RUN_LIBRARY_MIOPEN_FIND:
+      parse_driver(event, to, at);
+      return;
+    case RUN_LIBRARY_RCCL:
+    case RUN_LIBRARY_NCCL:
+      set_call_name(event, to, "nccl", next_word(&at));
+      parse_pairs(event, at);
+      return;
+    case RUN_LIBRARY_CUBLAS:
+    case RUN_LIBRARY_CUBLASLT:
+    case RUN_LIBRARY_CUDNN:
+      set_call_name(event, to, "", next_word(&at));
+      parse_assignments(event, at);
+      return;
+    case RUN_LIBRARY_TENSILE:
+    case RUN_LIBRARY_ROCBLAS_FUNCTION:
+    case RUN_LIBRARIES:
+      event->name = at;
+  }
+}
+
+/* An argument has a word of its own. */
+static size_t args_max(const char *config) {
+  size_t words = 1;
+  for (const char *at = config; *at; at++) words += call_is_blank(*at);
+  return words < CALL_ARGS_MAX ? words : CALL_ARGS_MAX;
+}
+
+/* The config is copied once, and its words are terminated in place. */
+run_call_event *run_call_event_create(const run_library_row *row) {
+  const size_t bytes = strlen(row->config) + 1, args = args_max(row->config);
+  run_call_event *const event =
+      run_make(1, sizeof *event + args * sizeof(prof_arg) + bytes + NAME_BYTES);
+  char *const config = (char *)(event->args + args);
+  memcpy(config, row->config, bytes);
+  event->site.level = 1;
+  event->category = run_library_name(row->library);
+  call_event_fill(event, row->library, config + bytes, config);
+  return event;
+}
+
+/* ---- the capture ---- */
 
 /* Rows take memory. Further processes share one row. */
 enum { ROWS_MAX = 1024 };
@@ -97,25 +288,25 @@ static void add_number_arg(prof_arg *args, uint32_t *count, const char *key, int
   args[(*count)++] = (prof_arg){.key = key, .type = PROF_ARG_I64, .value.i64 = value};
 }
 
-void run_calls_add(run_calls *calls, run_call_event *form, const run_origin *origin, int stream) {
+void run_calls_add(run_calls *calls, run_call_event *event, const run_origin *origin, int stream) {
   if (!calls->is_recording && !calls->has_failed) calls_begin(calls);
   if (calls->has_failed) return;
   enter_row(calls, origin, stream);
   prof_arg args[PROF_ARGS_MAX];
-  uint32_t count = form->arg_count;
-  memcpy(args, form->args, count * sizeof *args);
+  uint32_t count = event->arg_count;
+  memcpy(args, event->args, count * sizeof *args);
   add_number_arg(args, &count, "rank", origin->rank);
   add_number_arg(args, &count, "pid", origin->pid);
   const prof_details details = {
-      .name = form->name,
-      .category = form->category,
+      .name = event->name,
+      .category = event->category,
       .name_bytes = PROF_NUL_TERMINATED,
       .category_bytes = PROF_NUL_TERMINATED,
       .flags = PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL | PROF_I_NO_DURATION,
       .device = PROF_HOST,
       .args = {.items = args, .count = count, .kind = PROF_ARGS_PAIRS},
   };
-  prof_i_instant_1(&form->site, &details);
+  prof_i_instant_1(&event->site, &details);
 }
 
 /* ---- the end ---- */

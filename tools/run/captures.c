@@ -3,18 +3,71 @@
 #include "captures.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
+#include <prof/trace.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../../src/base/library.h"
+#include "../../src/format/layout.h"
 #include "../prof/commands.h"
-#include "inspect.h"
 #include "internal.h"
 #include "output.h"
-#include "python.h"
+
+/* ---- captures that their folder did not take ---- */
+
+/* A capture that is not beside its output is called BASE~NUMBER.HOST-PID-...prof, with a number of
+   the output's folder. NULL: there is no such folder. */
+static char *capture_mark(const char *folder) {
+  struct stat is;
+  if (stat(folder, &is) != 0) return NULL;
+  const uint64_t number = ((uint64_t)is.st_ino ^ (uint64_t)is.st_dev << 32) * 0x9e3779b97f4a7c15ull;
+  return run_text(".prof~%08x.", (unsigned)(number >> 32));
+}
+
+/* Each once. */
+static run_words list_capture_paths(void) {
+  const char *const places[] = {getenv("PROF_CAPTURE_DIR"), getenv("TMPDIR"), "/dev/shm"};
+  run_words all = {0};
+  for (size_t p = 0; p < sizeof places / sizeof *places; p++) {
+    bool is_new = places[p] && *places[p];
+    for (size_t i = 0; is_new && i < all.count; i++) is_new = strcmp(all.items[i], places[p]) != 0;
+    if (is_new) run_words_add(&all, places[p]);
+  }
+  return all;
+}
+
+/* Captures with the mark in their names. is_front: it begins them. */
+static run_words find_by_mark(const char *mark, bool is_front) {
+  const run_words places = list_capture_paths();
+  run_words to = {0};
+  for (size_t p = 0; p < places.count; p++) {
+    const run_words names = run_folder_names(places.items[p]);
+    for (size_t i = 0; i < names.count; i++) {
+      const char *const at = strstr(names.items[i], mark);
+      if (at && (!is_front || at == names.items[i]) && run_ends_in(names.items[i], ".prof"))
+        run_words_add(&to, run_text("%s/%s", places.items[p], names.items[i]));
+    }
+  }
+  return to;
+}
+
+run_words run_capture_paths_find(const char *folder) {
+  const char *const mark = capture_mark(folder);
+  return mark ? find_by_mark(mark, false) : (run_words){0};
+}
+
+run_words run_capture_paths_retained(const char *folder) {
+  return find_by_mark(run_text("%s.", run_base_name(folder)), true);
+}
+
+/* ---- captures of a folder ---- */
 
 /* Renames the file. Returns the new path, or the old one if the file was not renamed. */
 static char *capture_renamed(char *path, char *to) {
@@ -233,4 +286,81 @@ void run_captures_report(const run_captures *captures, const run_words *options)
   else
     say("prof run: no scopes were recorded");
   run_on_stderr(print_peaks, options, &paths);
+}
+
+/* ---- processes that were killed ---- */
+
+/* The header of a capture has room for when its process was last seen, so that open scopes end
+   there, not at the last event. */
+
+/* False: no whole header of a capture that is still marked as being recorded. */
+static bool read_open_header(int fd, prof_i_header *header) {
+  return pread(fd, header, sizeof *header, 0) == (ssize_t)sizeof *header &&
+         header->magic == PROF_I_MAGIC && header->state == PROF_I_STATE_RECORDING;
+}
+
+/* A process that executed another program leaves a capture of each. Only the last one lasted as
+   long as the process. */
+static bool capture_is_last(const run_captures *captures, const run_capture *capture) {
+  for (size_t i = 0; i < captures->count; i++) {
+    const run_capture *const other = &captures->items[i];
+    if (other != capture && other->pid == capture->pid && other->start_ns > capture->start_ns)
+      return false;
+  }
+  return true;
+}
+
+/* The program that the process executed last is that of the capture. */
+static bool capture_is_of_program(const run_capture *capture, const run_process *m) {
+  return m && m->inner_pid == m->pid && strncmp(capture->process, m->name, RUN_COMM_BYTES - 1) == 0;
+}
+
+static void write_last_seen(const char *path, uint32_t pid, uint64_t seen_ns) {
+  prof_i_header header;
+  const int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) return;
+  if (read_open_header(fd, &header) && header.pid == pid && header.start_monotonic_ns < seen_ns)
+    (void)!pwrite(fd, &seen_ns, sizeof seen_ns, offsetof(prof_i_header, seen_ns));
+  close(fd);
+}
+
+void run_last_seen_report(const run_captures *captures, const run_process_tree *process_tree,
+                          const run_child_end *end) {
+  for (size_t i = 0; process_tree && i < captures->count; i++) {
+    const run_capture *const capture = &captures->items[i];
+    if (capture->is_own || capture->error || capture->is_live || capture->was_clean) continue;
+    const run_process *const m = run_process_tree_find(process_tree, (pid_t)capture->pid);
+    if (!capture_is_of_program(capture, m) || !capture_is_last(captures, capture)) continue;
+    const bool is_ours = end->pid == m->pid && end->ended_ns > m->seen_ns;
+    write_last_seen(capture->path, capture->pid, is_ours ? end->ended_ns : m->seen_ns);
+  }
+}
+
+/* ---- --pack ---- */
+
+const char *run_pack_refusal(void) {
+  prof_i_zstd *zstd = NULL;
+  const int status = prof_i_zstd_create("--pack compresses captures", &zstd);
+  prof_i_zstd_destroy(zstd);
+  return status == PROF_OK ? NULL : run_text("%s", prof_last_error());
+}
+
+bool run_pack(const char *from, const char *to) {
+  static const prof_dump_options options = {.size = sizeof options, .format = PROF_FORMAT_PACKED};
+  prof_trace *trace = NULL;
+  int status = prof_trace_open(from, &trace);
+  if (status == PROF_OK) status = prof_trace_dump(trace, run_output_escaped(to), &options);
+  if (status != PROF_OK)
+    say("prof run: '%s' is not packed: %s: %s", from, prof_status_text(status), prof_last_error());
+  prof_trace_destroy(trace);
+  return status == PROF_OK;
+}
+
+void run_pack_all(const run_captures *captures) {
+  output_clean_up_if_killed();
+  for (size_t i = 0; i < captures->count; i++) {
+    const run_capture *const capture = &captures->items[i];
+    const bool has_ended = capture->was_clean || !capture->is_live;
+    if (!capture->error && !capture->is_empty && has_ended) run_pack(capture->path, capture->path);
+  }
 }

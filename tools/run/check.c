@@ -1,26 +1,107 @@
-/* See check.h. */
+/* See stack.h: checks before anything runs. */
 #define _GNU_SOURCE
-#include "check.h"
+#include "stack.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "../prof/commands.h"
-#include "interpreter.h"
 #include "sampler.h"
 
-static bool text_is_blank(const char *text) { return text[strspn(text, " \t\r\n")] == '\0'; }
+/* ---- what the kernel needs to execute a file ---- */
+
+enum { NESTED_MAX = 5, LINE_BYTES = 256, PROGRAMS_MAX = 64 }; /* as the kernel has it */
 
 static bool path_is_program(const char *path) {
   struct stat is;
   return stat(path, &is) == 0 && S_ISREG(is.st_mode) && access(path, X_OK) == 0;
 }
+
+/* "#! PATH [WORD]", or NULL. */
+static const char *script_interpreter(const char *head) {
+  if (head[0] != '#' || head[1] != '!') return NULL;
+  const char *const at = head + 2 + strspn(head + 2, " \t");
+  const size_t bytes = strcspn(at, " \t\r\n");
+  /* a \r would be part of the path */
+  const size_t whole = at[bytes] == '\r' ? bytes + 1 : bytes;
+  return bytes > 0 && at[whole] ? run_copy(at, whole) : NULL;
+}
+
+#if defined(__x86_64__)
+enum { OWN_MACHINE = EM_X86_64 };
+#elif defined(__aarch64__)
+enum { OWN_MACHINE = EM_AARCH64 };
+#else
+enum { OWN_MACHINE = EM_NONE };
+#endif
+
+/* NULL, too, of another machine: an emulator has folders of its own. */
+static const char *elf_interpreter(int fd, const char *head) {
+  Elf64_Ehdr elf;
+  if (head[EI_CLASS] != ELFCLASS64) return NULL;
+  if (pread(fd, &elf, sizeof elf, 0) != (ssize_t)sizeof elf) return NULL;
+  if (elf.e_machine != OWN_MACHINE) return NULL;
+  for (size_t i = 0; i < elf.e_phnum && i < PROGRAMS_MAX; i++) {
+    Elf64_Phdr part;
+    char path[PATH_MAX] = "";
+    const off_t at = (off_t)(elf.e_phoff + i * elf.e_phentsize);
+    if (pread(fd, &part, sizeof part, at) != (ssize_t)sizeof part) return NULL;
+    if (part.p_type != PT_INTERP || part.p_filesz >= sizeof path) continue;
+    if (pread(fd, path, part.p_filesz, (off_t)part.p_offset) <= 0) return NULL;
+    return run_text("%s", path);
+  }
+  return NULL;
+}
+
+static const char *file_interpreter(const char *path) {
+  char head[LINE_BYTES + 1] = "";
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return NULL;
+  const char *found = NULL;
+  if (pread(fd, head, LINE_BYTES, 0) > EI_CLASS)
+    found =
+        memcmp(head, ELFMAG, SELFMAG) == 0 ? elf_interpreter(fd, head) : script_interpreter(head);
+  close(fd);
+  return found;
+}
+
+/* The interpreter of a script ("#!"), or the loader of an ELF file, which cannot be executed. NULL:
+   it can, or the file needs none. */
+static const char *interpreter_missing(const char *path) {
+  for (int i = 0; i < NESTED_MAX; i++) {
+    path = file_interpreter(path);
+    if (!path) return NULL;
+    if (!path_is_program(path)) return path;
+  }
+  return NULL;
+}
+
+bool run_program_mentions(const char *path, const char *text, size_t text_bytes) {
+  struct stat is;
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  void *const bytes = fstat(fd, &is) == 0 && S_ISREG(is.st_mode) && is.st_size > 0
+                          ? mmap(NULL, (size_t)is.st_size, PROT_READ, MAP_PRIVATE, fd, 0)
+                          : MAP_FAILED;
+  close(fd);
+  if (bytes == MAP_FAILED) return false;
+  const bool has = memmem(bytes, (size_t)is.st_size, text, text_bytes) != NULL;
+  munmap(bytes, (size_t)is.st_size);
+  return has;
+}
+
+/* ---- tools ---- */
+
+static bool text_is_blank(const char *text) { return text[strspn(text, " \t\r\n")] == '\0'; }
 
 char *run_program_find(const char *name) {
   if (strchr(name, '/')) return path_is_program(name) ? run_text("%s", name) : NULL;
@@ -52,6 +133,12 @@ bool run_ends_well(char **words) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+bool run_needs_shell(const char *cmd) {
+  const char *const first = cmd + strspn(cmd, " \t\r\n");
+  const size_t bytes = strcspn(first, " \t\r\n");
+  return cmd[strcspn(cmd, "|&;<>()$`\\\"'*?[]#~!{}\n")] != '\0' || memchr(first, '=', bytes);
+}
+
 /* Words that sh knows itself. */
 static bool word_is_shell_builtin(const char *word) {
   static const char *const known[] = {".",       ":",        "alias", "break", "case",  "cd",
@@ -73,6 +160,19 @@ static const char *tool_program(const run_tool *tool) {
   if (words.count == 0 || run_needs_shell(words.items[0])) return NULL;
   if (run_needs_shell(tool->cmd) && word_is_shell_builtin(words.items[0])) return NULL;
   return words.items[0];
+}
+
+const char *run_tool_program(const run_tool *tool) {
+  run_words words = {0};
+  run_words_split(&words, tool->cmd);
+  if (words.count == 0) return "";
+  if (words.count > 1 && strcmp(words.items[1], "run-rocprof") == 0) return "rocprof";
+  if (words.count > 2 && strcmp(words.items[1], "run-status") == 0) return words.items[2];
+  return run_base_name(words.items[0]);
+}
+
+bool run_follows_one_program(const run_tool *tool) {
+  return strcmp(run_tool_program(tool), "heaptrack") == 0;
 }
 
 /* A text of the user. */
@@ -140,15 +240,6 @@ static const char *variables_clash(const run_tool *a, const run_tool *b) {
           a->name, b->name, name, x, y);
   }
   return NULL;
-}
-
-const char *run_tool_program(const run_tool *tool) {
-  run_words words = {0};
-  run_words_split(&words, tool->cmd);
-  if (words.count == 0) return "";
-  if (words.count > 1 && strcmp(words.items[1], "run-rocprof") == 0) return "rocprof";
-  if (words.count > 2 && strcmp(words.items[1], "run-status") == 0) return words.items[2];
-  return run_base_name(words.items[0]);
 }
 
 static bool tool_uses(const run_tool *tool, const char *needs) {
@@ -252,10 +343,12 @@ void run_check_memory(const run_stack *stack, const char *program) {
         program);
 }
 
+/* ---- the whole ---- */
+
 /* NULL: it can be executed. */
 static const char *workload_refusal(const char *name, int *status_out) {
   const char *const found = run_program_find(name);
-  const char *const starter = found ? run_interpreter_missing(found) : NULL;
+  const char *const starter = found ? interpreter_missing(found) : NULL;
   if (starter) {
     const bool has_file = access(starter, F_OK) == 0;
     *status_out = has_file ? RUN_CANNOT_EXECUTE : RUN_NOT_FOUND;
@@ -314,4 +407,64 @@ void run_check(const run_stack *stack, const run_words *workload) {
   if (status == 0) return;
   say("prof run: %s", problems.items[0]);
   exit(status);
+}
+
+/* ---- where libraries write their lines ---- */
+
+static const struct {
+  const char *tool, *variable;
+  const char *effect; /* NULL: the lines are in the file that the variable names */
+} log_targets[] = {
+    {"rocblas_trace", "ROCBLAS_LOG_PATH", NULL},
+    {"rocblas_trace", "ROCBLAS_LOG_BENCH_PATH", NULL},
+    {"rocblas_trace", "ROCBLAS_LOG_PROFILE_PATH", NULL},
+    {"hipblaslt_trace", "HIPBLASLT_LOG_FILE", NULL},
+    {"hipblaslt_trace", "HIPBLASLT_LOG_LEVEL", "newer hipBLASLt ignores HIPBLASLT_LOG_MASK"},
+    {"rccl_trace", "NCCL_DEBUG_FILE", NULL},
+    {"nccl_trace", "NCCL_DEBUG_FILE", NULL},
+    {"cublas_trace", "CUBLAS_LOGDEST_DBG", NULL},
+    {"cublaslt_trace", "CUBLASLT_LOG_FILE", NULL},
+    {"cudnn_trace", "CUDNN_LOGDEST_DBG", NULL},
+};
+
+/* prof reads both streams, and files in the tool's folder. */
+static bool target_is_read(const run_tool *tool, const char *value) {
+  if (strcmp(value, "stdout") == 0 || strcmp(value, "stderr") == 0) return true;
+  char *const folder = tool->folder ? realpath(tool->folder, NULL) : NULL;
+  const bool is_in_it = folder && strncmp(value, folder, strlen(folder)) == 0;
+  free(folder);
+  return is_in_it;
+}
+
+static void check_log_target(const run_tool *tool, const char *trace) {
+  for (size_t i = 0; i < sizeof log_targets / sizeof *log_targets; i++) {
+    const char *const name = log_targets[i].variable, *const effect = log_targets[i].effect;
+    if (strcmp(log_targets[i].tool, trace) != 0) continue;
+    const char *value = run_variable_get(&tool->variables, name);
+    const char *const before = getenv(name);
+    if (!value) value = before;
+    if (!value) continue;
+    if (!effect && target_is_read(tool, value)) {
+      if (before && strcmp(before, value) != 0)
+        say("prof run: %s: %s was '%s', and is '%s' in this run, where prof reads the library's "
+            "lines",
+            trace, name, before, value);
+      continue;
+    }
+    if (effect)
+      say("prof run: %s: %s is '%s', and then %s; unset it", trace, name, value, effect);
+    else
+      say("prof run: %s: %s is '%s', so the library's lines are there, and prof does not read "
+          "them; "
+          "unset it",
+          trace, name, value);
+  }
+}
+
+void run_library_log_target_check(const run_stack *stack) {
+  for (size_t i = 0; i < stack->count; i++) {
+    check_log_target(&stack->tools[i], stack->tools[i].name);
+    for (size_t t = 0; t < stack->tools[i].traces.count; t++)
+      check_log_target(&stack->tools[i], stack->tools[i].traces.items[t]);
+  }
 }

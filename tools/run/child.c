@@ -1,8 +1,9 @@
-/* See workload_child.h. The workload runs in its own process group, as under a shell with job
+/* See child.h. The workload runs in its own process group, as under a shell with job
    control: a signal reaches all of it, and no process of our caller. */
 #define _GNU_SOURCE
 #include "child.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -10,19 +11,113 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "../prof/commands.h"
-#include "inherited_streams.h"
-#include "keeper.h"
-#include "leftovers.h"
 #include "process_tree.h"
-#include "signals.h"
 #include "stream.h"
-#include "terminal.h"
+
+/* ---- our streams, as our caller gave them to us, and to others ---- */
+
+enum { STREAMS = 3 };
+
+typedef struct inherited_streams {
+  int flags[STREAMS]; /* before the workload; -1: it is not to be restored */
+} inherited_streams;
+
+static void inherited_take(inherited_streams *streams) {
+  for (int fd = 0; fd < STREAMS; fd++) streams->flags[fd] = fcntl(fd, F_GETFL);
+}
+
+/* The workload may have made them non-blocking, for all processes that share them. */
+static void inherited_restore(const inherited_streams *streams) {
+  const int *const flags = streams->flags;
+  for (int fd = 0; fd < STREAMS; fd++)
+    if (flags[fd] >= 0 && fcntl(fd, F_GETFL) != flags[fd]) fcntl(fd, F_SETFL, flags[fd]);
+}
+
+bool run_input_release(void) {
+  struct stat file;
+  if (fstat(STDIN_FILENO, &file) != 0) return false;
+  if (!S_ISFIFO(file.st_mode) && !S_ISSOCK(file.st_mode)) return false;
+  const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (null < 0) return false;
+  dup2(null, STDIN_FILENO);
+  close(null);
+  return true;
+}
+
+/* ---- processes that a workload leaves behind ---- */
+
+/* Scans /proc: no call lists the members of a process group, or the processes that have a file
+   open. */
+
+/* Which processes are meant: of the group, or with one of the files open. */
+typedef struct leftovers {
+  pid_t group;
+  pid_t except; /* not this one, nor ourselves */
+  struct stat files[2];
+  size_t file_count;
+} leftovers;
+
+/* The group by /proc/PID/stat: "PID (NAME) STATE PARENT GROUP ..."; NAME may hold anything. */
+static bool stat_is_of_group(const char *stat, pid_t group) {
+  const char *const behind = strrchr(stat, ')');
+  if (!behind || strlen(behind) < 4) return false;
+  const char state = behind[2];
+  char *at;
+  (void)strtol(behind + 3, &at, 10); /* the parent */
+  return strtol(at, NULL, 10) == group && state != 'Z' && state != 'X';
+}
+
+static bool file_is_searched(const leftovers *left, const struct stat *file) {
+  for (size_t i = 0; i < left->file_count; i++)
+    if (left->files[i].st_dev == file->st_dev && left->files[i].st_ino == file->st_ino) return true;
+  return false;
+}
+
+static bool process_has_file_open(const char *process, const leftovers *left) {
+  DIR *const all = opendir(run_text("/proc/%s/fd", process));
+  bool is_found = false;
+  struct stat file;
+  if (!all) return false;
+  for (struct dirent *entry; !is_found && (entry = readdir(all)) != NULL;)
+    is_found = fstatat(dirfd(all), entry->d_name, &file, 0) == 0 && file_is_searched(left, &file);
+  closedir(all);
+  return is_found;
+}
+
+static bool process_is_leftover(const char *process, const char *stat, const leftovers *left) {
+  const pid_t pid = (pid_t)strtol(process, NULL, 10);
+  if (pid == getpid() || pid == left->except) return false;
+  return stat_is_of_group(stat, left->group) ||
+         (left->file_count > 0 && process_has_file_open(process, left));
+}
+
+/* Adds "NAME (PID)" of each. */
+static void find_leftovers(const leftovers *left, run_words *to) {
+  DIR *const all = opendir("/proc");
+  if (!all) return;
+  for (struct dirent *entry; (entry = readdir(all)) != NULL;) {
+    if (entry->d_name[strspn(entry->d_name, "0123456789")] != '\0') continue;
+    size_t bytes;
+    char path[300];
+    snprintf(path, sizeof path, "/proc/%s/stat", entry->d_name);
+    char *const stat = run_file_read(path, 4096, &bytes);
+    if (!stat) continue; /* it has ended */
+    const char *const name = strchr(stat, '('), *const end = strrchr(stat, ')');
+    if (name && end && process_is_leftover(entry->d_name, stat, left))
+      run_words_add(to, run_text("%.*s (%s)", (int)(end - name - 1), name + 1, entry->d_name));
+    free(stat);
+  }
+  closedir(all);
+}
+
+/* ---- the process ---- */
 
 typedef struct workload_child {
   pid_t pid;
@@ -34,7 +129,7 @@ typedef struct workload_child {
   bool has_ended, is_given_up, is_stopped;
   int status;
   double begun;
-  run_inherited inherited;
+  inherited_streams inherited;
   run_stream_watch passing; /* after a fault of ours: nothing reads its output */
 } workload_child;
 
@@ -122,7 +217,8 @@ static bool start_child(workload_child *c, child_exec_context *b) {
     is_started = start_directly(c, b);
   }
   run_streams_be_parent(&c->streams);
-  if (is_started && c->streams.watch->is_last) run_inherited_release_input(&c->inherited);
+  if (is_started && c->streams.watch->is_last && run_input_release())
+    c->inherited.flags[STDIN_FILENO] = -1;
   if (!is_started) say("prof run: cannot make a process: %s", strerror(errno));
   return is_started;
 }
@@ -332,11 +428,11 @@ static void child_loop(workload_child *c) {
 /* ---- the whole ---- */
 
 static void find_left(const workload_child *c, run_words *to) {
-  run_leftovers left = {.group = c->pid, .except = c->keeper.pid};
+  leftovers left = {.group = c->pid, .except = c->keeper.pid};
   for (int i = 0; i < 2; i++)
     if (c->streams.streams[i].has_writer)
       left.files[left.file_count++] = c->streams.streams[i].file;
-  run_leftovers_find(&left, to);
+  find_leftovers(&left, to);
 }
 
 /* Takes what is left of its output, and releases all. */
@@ -344,7 +440,7 @@ static void child_finish(workload_child *c, run_child_end *end) {
   c->has_ended = true;
   run_streams_finish(&c->streams);
   if (c->pid > 0) find_left(c, &end->left);
-  if (end->left.count == 0) run_inherited_restore(&c->inherited);
+  if (end->left.count == 0) inherited_restore(&c->inherited);
   if (end->left.count > 0)
     run_keeper_leave(&c->keeper);
   else
@@ -371,7 +467,7 @@ static run_child_end run_workload_child(child_exec_context b, const run_stream_w
   run_child_end end = {.status = RUN_FAILED};
   b.workload_child = &c;
   run_signals_hold();
-  run_inherited_take(&c.inherited);
+  inherited_take(&c.inherited);
   run_streams_open(&c.streams, watch);
   c.streams.keeper = &c.keeper;
   c.streams.wait_for_descriptor = wait_for_descriptor;

@@ -1,7 +1,7 @@
-/* See inspect.h. The process writes one inspection after the other into a pipe. If it ends early,
+/* See captures.h. The process writes one inspection after the other into a pipe. If it ends early,
    the next file is the one that has ended it, and another process reads those behind. */
 #define _GNU_SOURCE
-#include "inspect.h"
+#include "captures.h"
 
 #include <errno.h>
 #include <fcntl.h>

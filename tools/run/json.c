@@ -1,11 +1,9 @@
-/* See json.h. yajl calls back for each value. Open lists and objects are on a stack. */
+/* See internal.h. yajl calls back for each value. Open lists and objects are on a stack. */
 #define _GNU_SOURCE
-#include "json.h"
+#include "internal.h"
 
 #include <dlfcn.h>
 #include <string.h>
-
-#include "text.h"
 
 #ifdef PROF_HAVE_YAJL
 

@@ -1,6 +1,6 @@
-/* See keeper.h. */
+/* See stream.h: the second process. */
 #define _GNU_SOURCE
-#include "keeper.h"
+#include "stream.h"
 
 #include <errno.h>
 #include <fcntl.h>

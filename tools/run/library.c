@@ -1,33 +1,117 @@
-/* See library.h. */
+/* See library.h: rows of calls, and their file. */
 #define _GNU_SOURCE
 #include "library.h"
 
 #include <errno.h>
+#include <prof/status.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "../../src/sink/sink.h"
-#include "call_table.h"
-#include "calls.h"
-#include "library_blocks.h"
+#include "hash.h"
 #include "library_lines.h"
 #include "output.h"
+
+/* ---- a hash table for distinct calls ---- */
+
+/* Open addressing, at most half full. uthash follows chains through all entries, which costs a
+   cache miss for each. Here only the entry that is found is read. */
+
+/* Each entry begins with it. */
+typedef struct call_key {
+  size_t bytes;
+  const char *at;
+} call_key;
+
+typedef struct call_slot {
+  uint64_t hash;
+  call_key *entry; /* NULL: the slot is free */
+} call_slot;
+
+typedef struct call_table {
+  call_slot *slots;
+  size_t slot_count;  /* a power of 2, or 0 */
+  call_key **entries; /* in the order of insertion */
+  size_t count, room;
+} call_table;
+
+enum { SLOTS_FIRST = 64 };
+
+static size_t free_slot(const call_table *table, uint64_t hash) {
+  size_t at = hash & (table->slot_count - 1);
+  while (table->slots[at].entry) at = (at + 1) & (table->slot_count - 1);
+  return at;
+}
+
+/* Slots are read in no order: with small pages each read would miss the TLB, too. */
+static call_slot *make_slots(size_t count) {
+  enum { HUGE_TABLE = 2 << 20 };
+  const size_t bytes = count * sizeof(call_slot);
+  void *made = NULL;
+  if (bytes < HUGE_TABLE || posix_memalign(&made, HUGE_TABLE, bytes) != 0)
+    return run_make(count, sizeof(call_slot));
+  (void)madvise(made, bytes, MADV_HUGEPAGE);
+  return memset(made, 0, bytes);
+}
+
+static void table_grow(call_table *table) {
+  call_table old = *table;
+  table->slot_count = old.slot_count ? 2 * old.slot_count : SLOTS_FIRST;
+  table->slots = make_slots(table->slot_count);
+  for (size_t i = 0; i < old.slot_count; i++)
+    if (old.slots[i].entry) table->slots[free_slot(table, old.slots[i].hash)] = old.slots[i];
+  free(old.slots);
+}
+
+/* The entry, or NULL. */
+static call_key *call_table_find(const call_table *table, const char *key, size_t bytes,
+                                 uint64_t hash) {
+  if (table->slot_count == 0) return NULL;
+  const size_t mask = table->slot_count - 1;
+  for (size_t at = hash & mask; table->slots[at].entry; at = (at + 1) & mask) {
+    if (table->slots[at].hash != hash) continue;
+    call_key *const found = table->slots[at].entry;
+    if (found->bytes == bytes && memcmp(found->at, key, bytes) == 0) return found;
+  }
+  return NULL;
+}
+
+/* There is no entry with this key. */
+static void call_table_add(call_table *table, call_key *entry, uint64_t hash) {
+  if (2 * table->count >= table->slot_count) table_grow(table);
+  if (table->count == table->room) {
+    table->room = table->room ? 2 * table->room : SLOTS_FIRST;
+    table->entries = run_grow(table->entries, table->room, sizeof *table->entries);
+  }
+  table->entries[table->count++] = entry;
+  table->slots[free_slot(table, hash)] = (call_slot){hash, entry};
+}
+
+/* Does not free the entries. */
+static void call_table_free(call_table *table) {
+  free(table->slots);
+  free(table->entries);
+  *table = (call_table){0};
+}
+
+/* ---- rows of calls ---- */
 
 enum { CSV_BYTES_MAX = 1 << 30 };
 
 typedef struct call_entry {
-  run_call_key key;
+  call_key key;
   run_library_row row;
-  run_call_event *form; /* or NULL: not made yet */
-  char text[];          /* the key: the library in one byte, then the config with its NUL */
+  run_call_event *event; /* or NULL: not made yet */
+  char text[];           /* the key: the library in one byte, then the config with its NUL */
 } call_entry;
 
 struct run_libraries {
   unsigned wanted;
-  run_call_table entries;
+  call_table entries;
   call_entry **sorted;
   bool is_sorted;
   run_calls *calls; /* or NULL */
@@ -75,10 +159,10 @@ static call_entry *call_entry_at(const run_libraries *libraries, size_t index) {
 void run_libraries_destroy(run_libraries *libraries) {
   for (size_t i = 0; i < libraries->entries.count; i++) {
     call_entry *const each = call_entry_at(libraries, i);
-    free(each->form);
+    free(each->event);
     free(each);
   }
-  run_call_table_free(&libraries->entries);
+  call_table_free(&libraries->entries);
   free(libraries->sorted);
   run_blocks_destroy(&libraries->blocks);
   free(libraries);
@@ -99,13 +183,13 @@ static call_entry *find_entry(run_libraries *libraries, run_library library, run
   memcpy(key + 1, config.at, config.bytes);
   const uint64_t hash = run_hash_64(key, key_bytes);
   call_entry *const found =
-      (call_entry *)run_call_table_find(&libraries->entries, key, key_bytes, hash);
+      (call_entry *)call_table_find(&libraries->entries, key, key_bytes, hash);
   if (found) return found;
   call_entry *const made = run_make(1, sizeof *made + key_bytes + 1);
   memcpy(made->text, key, key_bytes);
-  made->key = (run_call_key){key_bytes, made->text};
+  made->key = (call_key){key_bytes, made->text};
   made->row = (run_library_row){library, made->text + 1, 0};
-  run_call_table_add(&libraries->entries, &made->key, hash);
+  call_table_add(&libraries->entries, &made->key, hash);
   libraries->is_sorted = false;
   return made;
 }
@@ -118,8 +202,8 @@ static void count_library_call(run_libraries *libraries, run_library library, ru
   if (__builtin_add_overflow(found->row.calls, calls, &found->row.calls))
     found->row.calls = UINT64_MAX;
   if (!libraries->calls || library == RUN_LIBRARY_ROCBLAS_FUNCTION) return;
-  if (!found->form) found->form = run_call_event_create(&found->row);
-  run_calls_add(libraries->calls, found->form, &from->origin, from->stream);
+  if (!found->event) found->event = run_call_event_create(&found->row);
+  run_calls_add(libraries->calls, found->event, &from->origin, from->stream);
 }
 
 /* What the line itself has counts first, then what a launcher put in front. */
@@ -180,7 +264,8 @@ static void sort_entries(run_libraries *libraries) {
   libraries->is_sorted = true;
 }
 
-const run_library_row *run_libraries_row(const run_libraries *libraries, size_t index) {
+/* By library, then by first appearance. */
+static const run_library_row *library_row(const run_libraries *libraries, size_t index) {
   if (!libraries->is_sorted) sort_entries((run_libraries *)libraries);
   return &libraries->sorted[index]->row;
 }
@@ -199,7 +284,7 @@ static void put_rows(prof_i_sink *sink, const run_libraries *libraries) {
   strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S", localtime_r(&now, &local));
   prof_i_sink_text(sink, "jobid,created_date,model,library,config,calls\r\n");
   for (size_t i = 0; i < libraries->entries.count; i++) {
-    const run_library_row *const row = run_libraries_row(libraries, i);
+    const run_library_row *const row = library_row(libraries, i);
     prof_i_sink_csv_bare(sink, variable_or("JENKINS_BUILD_NUMBER", "0"));
     prof_i_sink_text(sink, ",");
     prof_i_sink_text(sink, date);

@@ -1,6 +1,6 @@
-/* See origin.h. */
+/* See library.h: where a line comes from. */
 #define _GNU_SOURCE
-#include "origin.h"
+#include "library.h"
 
 #include <ctype.h>
 #include <stdbool.h>
@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "output.h"
-#include "text.h"
 
 enum { ENVIRONMENT_BYTES_MAX = 4 << 20, DIGITS_MAX = 9 };
 

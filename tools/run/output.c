@@ -247,7 +247,8 @@ bool run_output_end(FILE *file, const char *path) {
   return is_done;
 }
 
-void run_output_drop(FILE *file, const char *path) {
+/* Removes PATH.part. Keeps errno. */
+static void output_drop(FILE *file, const char *path) {
   const int error = errno;
   char *const part = run_text("%s.part", path);
   fclose(file);
@@ -268,7 +269,7 @@ bool run_output_copy(const char *from, const char *to) {
   if (is_good)
     is_good = run_output_end(out, to);
   else if (out)
-    run_output_drop(out, to);
+    output_drop(out, to);
   const int error = errno;
   fclose(in);
   errno = error;

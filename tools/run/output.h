@@ -67,8 +67,6 @@ FILE *run_output_begin(const char *path);
 /* Gives it its name when it is whole. False with errno set: nothing has changed at the path. file
    may be NULL: then errno is unchanged. */
 bool run_output_end(FILE *file, const char *path);
-/* Removes PATH.part. Keeps errno. */
-void run_output_drop(FILE *file, const char *path);
 
 /* Copies a file; the copy has its name when it is whole. False with errno set. */
 bool run_output_copy(const char *from, const char *to);

@@ -1,6 +1,6 @@
-/* See internal.h. */
+/* See captures.h: peaks of memory. */
 #define _GNU_SOURCE
-#include "internal.h"
+#include "captures.h"
 
 #include <inttypes.h>
 #include <prof/memory.h>

@@ -11,10 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "compose.h"
+#include "internal.h"
 #include "library.h"
 #include "process_tree.h"
-#include "python.h"
 
 /* Programs that start others out of reach. */
 static const struct {

@@ -1,31 +1,19 @@
-/* See python.h. */
+/* See internal.h: workloads in Python. */
 #define _GNU_SOURCE
-#include "python.h"
+#include "internal.h"
 
 #include <fcntl.h>
 #include <limits.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "../prof/commands.h"
-#include "check.h"
 #include "output.h"
-#include "workload_name.h"
 
 /* ---- what is Python ---- */
-
-bool run_python_is_interpreter(const char *word) {
-  const char *name = run_base_name(word);
-  if (strncmp(name, "python", 6) == 0)
-    name += 6;
-  else if (strncmp(name, "pypy", 4) == 0)
-    name += 4;
-  else
-    return false;
-  return name[strspn(name, "0123456789.")] == '\0';
-}
 
 static bool word_is_module(const char *word) { return strncmp(word, "-m", 2) == 0; }
 
@@ -173,7 +161,7 @@ static bool python_has_package(const run_python *python) {
   return run_ends_well(words.items);
 }
 
-/* ---- */
+/* ---- the workload ---- */
 
 static void check_script(const run_python *python) {
   const char *const script = python->rest.items[0];
@@ -233,6 +221,8 @@ void run_python_prepare(run_request *r) {
     r->lacks_package = true;
 }
 
+/* ---- names of processes ---- */
+
 /* The script's own name, or the module's. */
 static const char *script_name(const run_words *rest) {
   return run_base_name(word_is_module(rest->items[0]) ? rest->items[1] : rest->items[0]);
@@ -249,7 +239,10 @@ static run_words whole_words(const char *words, size_t bytes) {
   return all;
 }
 
-const char *run_python_script(const char *words, size_t bytes) {
+/* The name of the script or module that an interpreter with these words runs: each word ends in
+   NUL, and the last one may be cut. NULL: none, such as `python3 -c TEXT`, or prof's
+   own package. */
+static const char *python_script(const char *words, size_t bytes) {
   const run_words all = whole_words(words, bytes);
   run_python python = {0};
   if (all.count == 0 || !split_command(&all, &python)) return NULL;
@@ -273,18 +266,37 @@ static const char *command_text(const char *words, size_t bytes) {
   return NULL;
 }
 
-const char *run_python_title(const char *words, size_t bytes) {
-  const char *const script = run_python_script(words, bytes);
+/* The name of a process with these words: as above, or "python-c" of `python3 -c TEXT`; NULL. */
+static const char *python_title(const char *words, size_t bytes) {
+  const char *const script = python_script(words, bytes);
   if (script) return script;
   return command_text(words, bytes) ? "python-c" : NULL;
 }
 
-bool run_python_is_worker(const char *words, size_t bytes) {
+/* A worker of multiprocessing, or a process that starts them: it runs the script of the process
+   that has started it. */
+static bool python_is_worker(const char *words, size_t bytes) {
   static const char begin[] = "from multiprocessing.";
   const char *const text = command_text(words, bytes);
   const size_t left = text ? bytes - (size_t)(text - words) : 0;
   return left >= sizeof begin && strncmp(text, begin, sizeof begin - 1) == 0;
 }
+
+const char *run_process_title(const run_process_tree *process_tree, const run_process *member,
+                              const char *workload) {
+  enum { DEEPEST = 8 };
+  const run_process *m = member;
+  for (int i = 0; i < DEEPEST && m && m->words; i++) {
+    if (!python_is_worker(m->words, m->words_bytes)) {
+      const char *const title = python_title(m->words, m->words_bytes);
+      return title ? title : workload;
+    }
+    m = run_process_tree_find(process_tree, m->parent_pid);
+  }
+  return NULL;
+}
+
+/* ---- its words and files ---- */
 
 const char *run_python_name(const run_python *python) {
   return run_program_name(script_name(&python->rest));
@@ -316,4 +328,26 @@ run_words run_python_words(const run_request *r, const char *captures, const cha
   if (output && !r->file) run_words_add(&words, "--output-in-folder");
   run_words_add_all(&words, &r->python->rest);
   return words;
+}
+
+/* ---- what prof's Python command has not reported ---- */
+
+/* As bindings/python/prof/_run.py names it. */
+#define MARK ".unreported-"
+
+run_python_rest run_python_parse_rest(const char *folder) {
+  const run_words names = run_folder_names(folder);
+  run_python_rest rest = RUN_PYTHON_REPORTED;
+  for (size_t i = 0; i < names.count; i++) {
+    if (strncmp(names.items[i], MARK, sizeof MARK - 1) != 0) continue;
+    const char *const path = run_text("%s/%s", folder, names.items[i]);
+    size_t bytes = 0;
+    char *const text = run_file_read(path, 64, &bytes);
+    const run_python_rest told =
+        text && strncmp(text, "files", 5) == 0 ? RUN_PYTHON_FILES : RUN_PYTHON_ALL;
+    free(text);
+    unlink(path);
+    if (told > rest) rest = told;
+  }
+  return rest;
 }

@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "text.h"
-
 /* A token's begin in the text and in the JSON. */
 typedef struct json_token {
   size_t at, json_at;

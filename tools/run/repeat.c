@@ -1,6 +1,6 @@
 /* See internal.h. */
 #define _GNU_SOURCE
-#include "internal.h"
+#include "run.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -12,10 +12,6 @@
 
 #include "../prof/commands.h"
 #include "output.h"
-#include "retained_captures.h"
-#include "signals.h"
-#include "summary.h"
-#include "workload_name.h"
 
 enum { ROWS_MAX = 40 }; /* of the table: more are in summary.json */
 

@@ -1,6 +1,6 @@
-/* See report.h. */
+/* See run.h. */
 #define _GNU_SOURCE
-#include "report.h"
+#include "run.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,15 +11,7 @@
 #include <unistd.h>
 
 #include "../prof/commands.h"
-#include "internal.h"
 #include "output.h"
-#include "python.h"
-#include "retained_captures.h"
-#include "rocprof.h"
-#include "rpd.h"
-#include "temporary.h"
-#include "trace_file.h"
-#include "workload_name.h"
 
 /* ---- files ---- */
 

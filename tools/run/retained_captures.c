@@ -1,6 +1,6 @@
-/* See retained.h. */
+/* See captures.h. */
 #define _GNU_SOURCE
-#include "retained_captures.h"
+#include "captures.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,8 +10,6 @@
 #include <unistd.h>
 
 #include "../prof/commands.h"
-#include "child.h"
-#include "temporary.h"
 
 /* The captures of a long series would fill the disk, or take long to read. */
 enum { RUNS_MAX = 100 };

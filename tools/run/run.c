@@ -11,20 +11,7 @@
 #include <unistd.h>
 
 #include "../prof/commands.h"
-#include "check.h"
-#include "dual.h"
-#include "internal.h"
-#include "logs.h"
 #include "output.h"
-#include "python.h"
-#include "report.h"
-#include "rocprof.h"
-#include "sampler.h"
-#include "scripts.h"
-#include "signals.h"
-#include "summary.h"
-#include "temporary.h"
-#include "trace_file.h"
 
 /* ---- the workload's words ---- */
 

@@ -1,6 +1,6 @@
-/* See sampling.h. */
+/* See sampler.h: the settings. */
 #define _GNU_SOURCE
-#include "sampling.h"
+#include "sampler.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* See scripts.h. */
+/* See run.h. */
 #define _GNU_SOURCE
-#include "scripts.h"
+#include "run.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "../prof/commands.h"
-#include "signals.h"
 
 /* The first line of a file, at most this long. */
 enum { LINE_BYTES = 256 };

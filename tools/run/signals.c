@@ -1,6 +1,6 @@
-/* See signals.h. SIGPIPE is ignored meanwhile: our own stream may close before the workload. */
+/* See child.h. SIGPIPE is ignored meanwhile: our own stream may close before the workload. */
 #define _GNU_SOURCE
-#include "signals.h"
+#include "child.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -15,8 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "terminal.h"
-#include "text.h"
+#include "stream.h"
 
 /* That ask a program to end. */
 static const int ending_signals[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};

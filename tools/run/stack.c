@@ -8,8 +8,6 @@
 #include <string.h>
 
 #include "internal.h"
-#include "json.h"
-#include "tool_names.h"
 
 /* Each tool with a cmd is a program that is executed with all words of those inside of it. */
 enum { CONFIG_BYTES_MAX = 16 << 20, TOOLS_MAX = 256 };

@@ -1,4 +1,4 @@
-/* See stream.h. */
+/* See stream.h: the two streams. */
 #define _GNU_SOURCE
 #include "stream.h"
 

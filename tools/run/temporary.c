@@ -1,6 +1,6 @@
-/* See temporary.h. */
+/* See captures.h: the temporary folder. */
 #define _GNU_SOURCE
-#include "temporary.h"
+#include "captures.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -13,10 +13,6 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "inspect.h"
-#include "internal.h"
-#include "text.h"
 
 #define PREFIX "prof-run-"
 

@@ -1,6 +1,6 @@
-/* See terminal.h. */
+/* See stream.h: the two terminals. */
 #define _GNU_SOURCE
-#include "terminal.h"
+#include "stream.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "../prof/commands.h"
-#include "text.h"
 
 static bool are_same_terminal(int a, int b) {
   struct stat x, y;

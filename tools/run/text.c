@@ -70,18 +70,6 @@ char *run_copy(const char *text, size_t bytes) {
 
 /* ---- lists ---- */
 
-void run_words_insert(run_words *words, size_t at, const char *text) {
-  if (words->count + 2 > words->room) {
-    const size_t room = words->room ? 2 * words->room : 16;
-    char **const items = run_grow(words->items, room, sizeof *items);
-    words->items = items;
-    words->room = room;
-  }
-  memmove(words->items + at + 1, words->items + at, (words->count - at) * sizeof *words->items);
-  words->items[at] = (char *)text;
-  words->items[++words->count] = NULL;
-}
-
 const char *run_base_name(const char *path) {
   const char *const slash = strrchr(path, '/');
   return slash ? slash + 1 : path;
@@ -93,7 +81,12 @@ bool run_ends_in(const char *text, const char *ending) {
 }
 
 void run_words_add(run_words *words, const char *text) {
-  run_words_insert(words, words->count, text);
+  if (words->count + 2 > words->room) {
+    words->room = words->room ? 2 * words->room : 16;
+    words->items = run_grow(words->items, words->room, sizeof *words->items);
+  }
+  words->items[words->count++] = (char *)text;
+  words->items[words->count] = NULL;
 }
 
 void run_words_add_all(run_words *words, const run_words *more) {

@@ -38,7 +38,6 @@ bool run_ends_in(const char *text, const char *ending);
 /* The list keeps the pointer. */
 void run_words_add(run_words *words, const char *text);
 void run_words_add_all(run_words *words, const run_words *more);
-void run_words_insert(run_words *words, size_t at, const char *text);
 /* -1: it is not there. */
 ptrdiff_t run_words_find(const run_words *words, const char *text);
 

@@ -1,6 +1,6 @@
-/* See tool_names.h. */
+/* See stack.h: names that a user types. */
 #define _GNU_SOURCE
-#include "tool_names.h"
+#include "stack.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "../prof/commands.h"
-#include "check.h"
 
 /* ---- nearest ---- */
 
@@ -43,7 +42,8 @@ static size_t name_difference(const char *name, const char *known) {
   return bytes >= 3 && strstr(known, name) ? bytes : SIZE_MAX;
 }
 
-const char *run_tool_name_nearest(const char *name, const run_words *names) {
+/* The name of the list that is most alike, or NULL: none is. */
+static const char *nearest_name(const char *name, const run_words *names) {
   const char *nearest = NULL;
   size_t least = SIZE_MAX;
   for (size_t i = 0; i < names->count; i++) {
@@ -59,7 +59,7 @@ const char *run_tool_name_nearest(const char *name, const run_words *names) {
 static const char *all_nearest(const char *name, const run_words *all) {
   run_words found = {0}, names = {0};
   run_words_add_all(&names, all);
-  for (const char *one; found.count < NEAREST_MAX && (one = run_tool_name_nearest(name, &names));) {
+  for (const char *one; found.count < NEAREST_MAX && (one = nearest_name(name, &names));) {
     run_words_add(&found, one);
     const size_t at = (size_t)run_words_find(&names, one);
     memmove(names.items + at, names.items + at + 1, (--names.count - at) * sizeof *names.items);
@@ -265,7 +265,7 @@ static void warn_of_key(const char *key, const run_words *names, const char *kno
                         const char *from) {
   const bool is_comment = *key == '_'; /* in madengine's examples */
   if (is_comment || run_words_find(names, key) >= 0) return;
-  const char *const nearest = run_tool_name_nearest(key, names);
+  const char *const nearest = nearest_name(key, names);
   if (nearest)
     say("prof run: %s: the key \"%s\" is not known and is ignored; did you mean \"%s\"?", from, key,
         nearest);

@@ -1,6 +1,6 @@
-/* See trace_file.h. */
+/* See internal.h: -o FILE. */
 #define _GNU_SOURCE
-#include "trace_file.h"
+#include "internal.h"
 
 #include <errno.h>
 #include <prof/profiler.h>
@@ -15,7 +15,6 @@
 #include "../../src/format/header.h"
 #include "../prof/commands.h"
 #include "../prof/formats.h"
-#include "internal.h"
 #include "output.h"
 
 static const char *pattern_ending(const char *pattern) {

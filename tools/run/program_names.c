@@ -1,7 +1,7 @@
-/* See workload_name.h. A launcher's options are read as far as the name needs it: an option with a
+/* See internal.h. A launcher's options are read as far as the name needs it: an option with a
    value of its own takes the next word. */
 #define _GNU_SOURCE
-#include "workload_name.h"
+#include "internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -160,4 +160,15 @@ char *run_workload_name(const run_words *workload) {
   for (char *c = clean; *c; c++)
     if (*c == '%' || *c == '/' || (unsigned char)*c < 0x20) *c = '_';
   return clean;
+}
+
+bool run_python_is_interpreter(const char *word) {
+  const char *name = run_base_name(word);
+  if (strncmp(name, "python", 6) == 0)
+    name += 6;
+  else if (strncmp(name, "pypy", 4) == 0)
+    name += 4;
+  else
+    return false;
+  return name[strspn(name, "0123456789.")] == '\0';
 }
