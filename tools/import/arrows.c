@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "../../src/base/hash.h"
-#include "number.h"
+#include "event.h"
 #include "spooled_event.h"
 
 /* ---- which ends belong together ---- */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "number.h"
+#include "event.h"
 #include "row_kind.h"
 
 enum {
@@ -24,12 +24,6 @@ static struct {
 } current_values; /* of the event at hand: 64 KiB that no stack need hold */
 
 static const import_text no_text = {"", 0};
-
-bool import_read_arg(const import_event *event, const char *key, int64_t *out) {
-  const import_value *const value = import_event_arg(event, key);
-  return value && (value->type == IMPORT_NUMBER || value->type == IMPORT_TEXT) &&
-         import_number_whole(import_text_of(event, value), out);
-}
 
 /* JAX's numbers are apart from the others: an export of prof has both beside each other. */
 int64_t import_correlation_of(const import_event *event) {

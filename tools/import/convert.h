@@ -6,22 +6,12 @@
 #include "args.h"
 #include "state.h"
 
-static inline import_text import_member_text(const import_event *event, import_member member) {
-  const import_value *const value = &event->members[member];
-  const bool is_told = value->type == IMPORT_TEXT || value->type == IMPORT_NUMBER;
-  return is_told ? import_text_of(event, value) : (import_text){"", 0};
-}
-
 static inline void import_count_dropped(import_state *state, import_drop_reason why) {
   state->counts->missed[why]++;
 }
 static inline void import_count_changed(import_state *state, import_change what) {
   state->counts->changed[what]++;
 }
-
-/* False: there is no such argument, or it is not an integer. A text of digits and 7.0 are
-   integers. */
-bool import_read_arg(const import_event *event, const char *key, int64_t *out);
 
 /* The number that a launch and its work share, or 0. */
 int64_t import_correlation_of(const import_event *event);

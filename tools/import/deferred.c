@@ -7,8 +7,8 @@
 
 #include "arrows.h"
 #include "convert.h"
+#include "event.h"
 #include "internal.h"
-#include "number.h"
 #include "resolve.h"
 #include "row_kind.h"
 #include "spooled_event.h"

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "event.h"
 #include "import.h"
-#include "number.h"
 #include "record.h"
 
 /* Of src/export/tids.h. */

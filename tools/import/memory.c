@@ -1,7 +1,7 @@
 /* Memory of a trace: [memory] and [OutOfMemory]. See internal.h. */
 #include "internal.h"
 
-#include "number.h"
+#include "event.h"
 
 static import_record memory_record; /* of the event at hand: no stack need hold it */
 

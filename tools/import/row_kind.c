@@ -3,7 +3,7 @@
    process of the device that the host uses. */
 #include "row_kind.h"
 
-#include "number.h"
+#include "event.h"
 
 static bool text_is_listed(import_text text, const char *const *words) {
   while (*words && !import_text_is(text, *words)) words++;

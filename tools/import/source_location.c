@@ -1,7 +1,7 @@
 /* See source_location.h. */
 #include "source_location.h"
 
-#include "number.h"
+#include "event.h"
 
 static bool value_is_text(const import_event *event, const import_value *value) {
   return value->type == IMPORT_TEXT && import_text_of(event, value).bytes > 0;

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "../../src/base/hash.h"
+#include "event.h"
 #include "import.h"
-#include "number.h"
 #include "record.h"
 
 enum { ROWS_MAX = 1 << 20, NAME_BYTES_MAX = 256 };

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "number.h"
+#include "event.h"
 
 enum { BIN_SHIFT = 56, BINS_CHOSEN = 4 };
 static const uint64_t origin_ticks = UINT64_C(1)
