@@ -6,7 +6,7 @@
 
 #include "../../src/base/hash.h"
 #include "event.h"
-#include "spooled_event.h"
+#include "spool.h"
 
 /* ---- which ends belong together ---- */
 

@@ -1,5 +1,5 @@
-/* See deferred.h. First all are put in order, and ends find their begins, then each is taken. */
-#include "deferred.h"
+/* The deferred events (spool.h): they are put in order, ends find their begins, and each is taken. */
+#include "spool.h"
 
 #include <prof/backend.h>
 #include <prof/trace.h>
@@ -11,7 +11,6 @@
 #include "internal.h"
 #include "resolve.h"
 #include "row_kind.h"
-#include "spooled_event.h"
 
 enum {
   IS_LOST_END = 1,          /* its match is the end of what is around it */

@@ -3,7 +3,6 @@
 #define PROF_IMPORT_STATE_H
 
 #include "async.h"
-#include "deferred.h"
 #include "devices.h"
 #include "frames.h"
 #include "graphs.h"
