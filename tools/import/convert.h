@@ -3,7 +3,7 @@
 #ifndef PROF_IMPORT_TAKE_H
 #define PROF_IMPORT_TAKE_H
 
-#include "args.h"
+#include "record.h"
 #include "state.h"
 
 static inline void import_count_dropped(import_state *state, import_drop_reason why) {
