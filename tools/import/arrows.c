@@ -1,10 +1,11 @@
-/* See arrows.h. */
-#include "arrows.h"
+/* See async.h. */
+#include "async.h"
 
 #include <prof/trace.h>
 #include <stdlib.h>
 
 #include "../../src/base/hash.h"
+#include "convert.h"
 #include "event.h"
 #include "spool.h"
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "row_kind.h"
+#include "state.h"
 
 enum {
   CHUNK_GENERATION = 1,

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "event.h"
-#include "row_kind.h"
+#include "state.h"
 
 enum {
   LEVEL_OPERATOR = 1,

@@ -1,5 +1,5 @@
 /* Events as records of the capture: each goes to its thread's list. Times are the trace's own
-   (times.h). */
+   (import_times). */
 #ifndef PROF_IMPORT_TAKE_H
 #define PROF_IMPORT_TAKE_H
 

@@ -5,12 +5,12 @@
 #include <prof/trace.h>
 #include <stdlib.h>
 
-#include "arrows.h"
+#include "async.h"
 #include "convert.h"
 #include "event.h"
 #include "internal.h"
 #include "resolve.h"
-#include "row_kind.h"
+#include "state.h"
 
 enum {
   IS_LOST_END = 1,          /* its match is the end of what is around it */

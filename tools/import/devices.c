@@ -1,6 +1,6 @@
-/* See devices.h. */
+/* See state.h. */
 #define _GNU_SOURCE
-#include "devices.h"
+#include "state.h"
 
 #include <prof/backend.h>
 #include <prof/profiler.h>

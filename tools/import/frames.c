@@ -1,5 +1,5 @@
-/* See frames.h. */
-#include "frames.h"
+/* See state.h. */
+#include "state.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
-/* See graphs.h. */
-#include "graphs.h"
+/* See state.h. */
+#include "state.h"
 
 #include <stdio.h>
 #include <stdlib.h>

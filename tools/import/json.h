@@ -10,7 +10,7 @@
 typedef struct import_json_handlers {
   void *user;
   void (*on_event)(void *user, const import_event *event);
-  /* One of stackFrames, as frames.h has it. */
+  /* One of stackFrames, as import_frames_add() takes it. */
   void (*on_frame)(void *user, const import_event *frame);
   void (*on_other)(void *user); /* an element that is no object */
   /* a member beside traceEvents */

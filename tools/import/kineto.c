@@ -10,7 +10,7 @@
 #include "../../src/format/part_note.h"
 #include "convert.h"
 #include "event.h"
-#include "row_kind.h"
+#include "state.h"
 
 static const int64_t duration_max_ns = INT64_C(366) * 86400 * 1000000000;
 

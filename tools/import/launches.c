@@ -1,5 +1,5 @@
-/* See launches.h. */
-#include "launches.h"
+/* See state.h. */
+#include "state.h"
 
 #include <stdlib.h>
 

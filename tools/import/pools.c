@@ -1,5 +1,5 @@
-/* See pools.h. */
-#include "pools.h"
+/* See state.h. */
+#include "state.h"
 
 #include <prof/memory.h>
 #include <stdio.h>

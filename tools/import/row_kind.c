@@ -1,7 +1,7 @@
-/* See row_kind.h. On a GPU, JAX and TensorFlow derive rows from the streams of the same process. A
+/* See state.h. On a GPU, JAX and TensorFlow derive rows from the streams of the same process. A
    TPU has no streams, and its ops are only on a row. nsys2json puts the host's rows into the
    process of the device that the host uses. */
-#include "row_kind.h"
+#include "state.h"
 
 #include "event.h"
 

@@ -36,7 +36,7 @@ typedef struct import_thread {
   size_t count, room;
   bool is_sorted;      /* its first entries are its scopes, by start: import_thread_find() */
   size_t sorted_count; /* so many */
-  uint32_t device;     /* of a stream, in the capture: devices.h */
+  uint32_t device;     /* of a stream, in the capture: devices.c */
   bool has_functions;
 } import_thread;
 

@@ -1,5 +1,5 @@
-/* See times.h. */
-#include "times.h"
+/* See state.h. */
+#include "state.h"
 
 #include <stdio.h>
 
