@@ -216,7 +216,7 @@ size_t import_graphs_report(import_graphs *graphs, char *name, size_t used, size
 
 void import_graphs_fini(import_graphs *graphs);
 
-/* ---- pools.c ---- */
+/* ---- memory.c ---- */
 
 /* Memory: one pool for each device that [memory] events tell of. A pool's counter says the order of
    its events, so it is made at the end of the trace. */
@@ -251,23 +251,6 @@ typedef struct import_pools {
   size_t pool_event_count, pool_event_room;
   uint64_t *counters; /* by order */
 } import_pools;
-
-/* The pool's number, from 1; 0: there are too many. */
-uint32_t import_pools_get(import_pools *pools, bool is_device, int32_t index);
-
-/* Fills in words 1 to 3 of its record. The last is the `order` for import_pools_counter(). */
-void import_pools_add(import_pools *pools, const import_pool_event *change, uint64_t address,
-                      uint64_t words[3]);
-
-/* As above, of a change of what is reserved, or a failed allocation (verb, bytes): the whole
-   record. */
-void import_pools_note(import_pools *pools, uint32_t pool, uint64_t ticks, prof_i_verb verb,
-                       uint64_t bytes, import_record *record);
-
-/* What is reserved after an event that `bytes` of what is used came or went by, and the trace's own
-   sum of that (negative: it has none). Returns by how much that is more than before. */
-int64_t import_pools_reserve(import_pools *pools, uint32_t number, int64_t reserved, int64_t bytes,
-                             int64_t total);
 
 /* Times become ticks, and what is outside of the times that are taken goes. */
 void import_pools_resolve_times(import_pools *pools, const import_times *times);
