@@ -192,7 +192,7 @@ import_text import_frames_stack_text(import_frames *frames, uint32_t line, impor
 
 void import_frames_fini(import_frames *frames);
 
-/* ---- graphs.c ---- */
+/* ---- convert.c ---- */
 
 /* Names of graphs: a counter's process, id and value become part of its name, and two counters
    never have one name on one process. */
@@ -206,13 +206,6 @@ typedef struct import_graph_name {
 typedef struct import_graphs {
   import_graph_name *all;
 } import_graphs;
-
-uint64_t import_graphs_hash(uint64_t before, import_text text);
-
-/* If another counter has the name at that place, appends " (2)" and so on. used: bytes of the name.
-   room: of its buffer. Returns the number of appended bytes. */
-size_t import_graphs_report(import_graphs *graphs, char *name, size_t used, size_t room,
-                            int64_t place, uint64_t counter);
 
 void import_graphs_fini(import_graphs *graphs);
 
