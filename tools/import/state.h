@@ -52,7 +52,7 @@ static inline int64_t import_times_ns(uint64_t time) { return (int64_t)(time ^ U
 /* The first event that is not taken for its time; empty: all are. */
 const char *import_times_outlier(const import_times *times);
 
-/* ---- launches.c ---- */
+/* ---- resolve.c ---- */
 
 /* What launched what: calls on the host by their correlation number. */
 
@@ -71,11 +71,6 @@ typedef struct import_launches {
 
 void import_launches_add(import_launches *launches, int64_t correlation, int64_t pid,
                          uint64_t start, uint32_t serial);
-/* Once all have come. */
-void import_launches_sort(import_launches *launches);
-/* Of a number that comes twice in a process the first that was told. NULL: there is none. */
-const import_launch *import_launches_find(const import_launches *launches, int64_t correlation,
-                                          int64_t pid);
 
 /* ---- devices.c ---- */
 
