@@ -13,7 +13,7 @@
 #include "spool.h"
 #include "threads.h"
 
-/* ---- times.c ---- */
+/* ---- times, by kineto.c ---- */
 
 /* Times as the trace has them, and which of them are possible. That is known at the end of the
    trace. Until then a time is its ns with the sign bit inverted, so that times compare as unsigned
@@ -33,12 +33,6 @@ typedef struct import_times {
   uint64_t shift;     /* to ticks */
 } import_times;
 
-/* False: it is no time. */
-bool import_times_read(import_times *times, const import_event *event, uint64_t *time_out);
-
-/* Chooses the nine years in which most events began. */
-void import_times_choose_range(import_times *times);
-
 static inline bool import_times_has(const import_times *times, uint64_t time) {
   return time >= times->low && time <= times->high;
 }
@@ -48,9 +42,6 @@ static inline uint64_t import_times_ticks(const import_times *times, uint64_t ti
   return time - times->shift;
 }
 static inline int64_t import_times_ns(uint64_t time) { return (int64_t)(time ^ UINT64_C(1) << 63); }
-
-/* The first event that is not taken for its time; empty: all are. */
-const char *import_times_outlier(const import_times *times);
 
 /* ---- resolve.c ---- */
 
