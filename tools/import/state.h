@@ -76,8 +76,8 @@ typedef struct import_process {
   bool is_device;  /* a device's process, by its name or by launched work */
   bool has_number; /* its counters are a device's: it has work, or a label says "GPU N" */
   bool has_work;   /* has work of a device without a known number */
-  bool is_xla;     /* called "/device:GPU:0": row_kind.c knows its rows */
-  bool is_mixed;   /* called "Device 0": it also has rows of the host (row_kind.c) */
+  bool is_xla;     /* called "/device:GPU:0": import_row_kind_of() knows its rows */
+  bool is_mixed;   /* called "Device 0": it also has rows of the host */
   bool is_summary; /* in Ascend's traces its rows summarise other rows */
   bool is_unknown; /* named for a device in an unknown form */
   bool has_stream_rows;
@@ -291,7 +291,7 @@ static inline bool import_is_elsewhere(const import_state *state, int64_t pid) {
          import_threads_process_number(&state->threads, pid) != pid;
 }
 
-/* ---- row_kind.c ---- */
+/* ---- rows, by devices.c ---- */
 
 /* Classifies a row of a device's process: the device's work, derived annotations, or the host's
    scopes. */
