@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "json_cleaner.h"
+#include "json.h"
 #include "record.h"
 
 enum { NUMBER_BYTES = 64 };

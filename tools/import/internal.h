@@ -7,7 +7,6 @@
 #include "convert.h"
 #include "event.h"
 #include "json.h"
-#include "json_cleaner.h"
 #include "output.h"
 #include "state.h"
 
@@ -25,17 +24,5 @@ void import_state_note_cleaned(import_state *state, const import_json_cleaner *c
 
 void import_convert_memory(import_state *state, const import_event *event, uint64_t at);
 void import_convert_out_of_memory(import_state *state, const import_event *event, uint64_t at);
-
-/* sniff.c: names the kind of a file that is not a trace, by its first bytes. */
-
-/* "a zip archive; unpack it first". NULL: it may be JSON. bytes: the start of the file. */
-const char *import_sniff(const char *bytes, size_t count);
-
-/* The kinds of files that an import takes, for messages. */
-extern const char import_kinds[];
-
-/* utf8.c: is a text well-formed UTF-8? If json_cleaner.c has cut it, it may end in a character. */
-
-bool import_utf8_is(import_text text);
 
 #endif

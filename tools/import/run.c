@@ -9,10 +9,8 @@
 
 #include "../../src/format/part_note.h"
 #include "database_reader.h"
-#include "input.h"
 #include "internal.h"
 #include "json.h"
-#include "json_cleaner.h"
 #include "kineto.h"
 #include "output.h"
 
