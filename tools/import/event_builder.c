@@ -1,5 +1,5 @@
-/* See event_builder.h. */
-#include "event_builder.h"
+/* Builds events from rows. See database.h. */
+#include "database.h"
 
 #include <inttypes.h>
 #include <stdio.h>

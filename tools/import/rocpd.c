@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "convert.h"
-#include "database_reader.h"
+#include "database.h"
 #include "kineto.h"
 
 static const char *const known_tables[] = {"rocpd_metadata",

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "../../src/format/part_note.h"
-#include "database_reader.h"
+#include "database.h"
 #include "internal.h"
 #include "json.h"
 #include "kineto.h"
