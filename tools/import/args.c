@@ -6,7 +6,6 @@
 #include <stdio.h>
 
 #include "../../src/export/dtype_names.h"
-#include "event.h"
 
 enum { DIMS_MAX = 16, KEY_BYTES_MAX = 256, INPUTS_MAX = 64, CODES_BYTES_MAX = 11 * INPUTS_MAX + 3 };
 

@@ -5,9 +5,7 @@
 #include <stdlib.h>
 
 #include "../../src/base/hash.h"
-#include "convert.h"
-#include "event.h"
-#include "spool.h"
+#include "internal.h"
 
 /* ---- which ends belong together ---- */
 

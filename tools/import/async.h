@@ -7,9 +7,9 @@
 
 /* ---- async.c ---- */
 
-/* Asynchronous events (ph b, e, n; older ones: S, F, T, p). What begins and ends under one id nests,
-   ids run beside each other, and there are as few rows as events run at once. An event that crosses
-   another one under its id has a row of its own. */
+/* Asynchronous events (ph b, e, n; older ones: S, F, T, p). What begins and ends under one id
+   nests, ids run beside each other, and there are as few rows as events run at once. An event that
+   crosses another one under its id has a row of its own. */
 
 enum { IMPORT_LANES_MAX = 1024 };
 
@@ -79,8 +79,8 @@ void import_async_fini(import_async *async);
 
 /* ---- arrows.c ---- */
 
-/* Arrows (ph s, t, f). What launched a device's work becomes its launch, which exports draw anew. All
-   others are kept as they are. */
+/* Arrows (ph s, t, f). What launched a device's work becomes its launch, which exports draw anew.
+   All others are kept as they are. */
 
 /* From and to: entries of deferred.c. IMPORT_DEFERRED_NONE: that end is not in the trace. */
 typedef struct import_arrow {

@@ -1,6 +1,6 @@
-/* See convert.h. */
+/* Events become records. See internal.h. */
 #define _GNU_SOURCE
-#include "convert.h"
+#include "internal.h"
 
 #include <prof/backend.h>
 #include <prof/trace.h>
@@ -9,8 +9,6 @@
 #include <string.h>
 
 #include "../../src/base/hash.h"
-#include "event.h"
-#include "state.h"
 
 enum {
   LEVEL_OPERATOR = 1,

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "kineto.h"
+#include "internal.h"
 
 /* ---- rows beside others ---- */
 

@@ -1,4 +1,5 @@
-/* The deferred events (spool.h): they are put in order, ends find their begins, and each is taken. */
+/* The deferred events, see spool.h. First all are put in order, and ends find their begins. Then each
+   is taken. */
 #include "spool.h"
 
 #include <prof/backend.h>
@@ -6,11 +7,7 @@
 #include <stdlib.h>
 
 #include "async.h"
-#include "convert.h"
-#include "event.h"
 #include "internal.h"
-#include "resolve.h"
-#include "state.h"
 
 enum {
   IS_LOST_END = 1,          /* its match is the end of what is around it */

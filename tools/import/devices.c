@@ -8,10 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "event.h"
-#include "import.h"
-#include "record.h"
-
 /* Of src/export/tids.h. */
 enum { PID_FIRST = 5000000, PID_TYPE_STEP = 1000, PID_COUNT = 1000000 };
 enum { FAR_PID_FIRST = 8000000, FAR_PID_TYPES = 32, FAR_PID_COUNT = 100000 * FAR_PID_TYPES };

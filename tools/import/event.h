@@ -109,8 +109,8 @@ static inline bool import_text_begins(import_text text, const char *word) {
 
 /* ---- numbers ---- */
 
-/* Numbers are read from their digits, as integers: a double of microseconds since 1970 has a grid of
-   250 ns. */
+/* Numbers are read from their digits, as integers: a double of microseconds since 1970 has a grid
+   of 250 ns. */
 
 /* False: the text is no such number, or one that does not fit. */
 bool import_number_i64(import_text text, int64_t *out);

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "json.h"
-#include "record.h"
 
 enum { NUMBER_BYTES = 64 };
 

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 
 #include "../../src/base/hash.h"
-#include "import.h"
-#include "record.h"
 
 enum {
   FRAME_BYTES_MAX = 512,     /* of a name, and of a category */

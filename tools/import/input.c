@@ -1,5 +1,5 @@
-/* The file of a trace: its bytes, and its kind. zlib is opened when there is something to unpack, as
-   the library does to pack. See json.h. */
+/* The file of a trace: its bytes, and its kind. zlib is opened when there is something to unpack,
+   as the library does to pack. See json.h. */
 #define _GNU_SOURCE
 #include "json.h"
 
@@ -13,7 +13,6 @@
 
 #include "../../src/base/progress.h"
 #include "../../src/format/layout.h"
-#include "import.h"
 
 #ifdef PROF_HAVE_ZLIB
 #define ZLIB_CONST

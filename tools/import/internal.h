@@ -1,28 +1,123 @@
-/* Functions of `prof import` that have one caller or two, by the file that defines them. */
+/* From events to the capture, by the file that defines the functions. kineto.c understands an event.
+   convert.c and memory.c make records of it. resolve.c gives them launches, devices and times.
+   capture.c and output.c write the capture. */
 #ifndef PROF_IMPORT_INTERNAL_H
 #define PROF_IMPORT_INTERNAL_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
-#include "convert.h"
-#include "event.h"
 #include "json.h"
-#include "output.h"
 #include "state.h"
 
-/* capture.c: writes the capture of a trace. src/format/layout.h has its bytes, and
-   docs/reference/file-format.md describes them. */
+/* ---- run.c ---- */
 
-void import_capture_write(import_state *state, import_output *output);
-
-/* run.c: creates a parser that adds events to the state. */
-
+/* Creates a parser that adds events to the state. */
 import_json *import_state_json(import_state *state);
 void import_state_note_cleaned(import_state *state, const import_json_cleaner *cleaner);
 
-/* memory.c: the instants of a trace with the names [memory] and [OutOfMemory]. */
+/* ---- kineto.c ---- */
+
+/* What events mean: as torch.profiler's Kineto writes them, and, beyond that, the trace event
+   format of chrome://tracing. */
+
+void import_kineto_event(import_state *state, const import_event *event);
+void import_kineto_metadata(import_state *state, import_text key, const import_value *value,
+                            import_text text);
+
+/* Behind the last event: what was begun ends, and what was said of the whole is written down. */
+void import_kineto_end(import_state *state);
+
+/* ---- convert.c ---- */
+
+/* Events as records of the capture: each goes to its thread's list. Times are the trace's own
+   (import_times). */
+
+static inline void import_count_dropped(import_state *state, import_drop_reason why) {
+  state->counts->missed[why]++;
+}
+static inline void import_count_changed(import_state *state, import_change what) {
+  state->counts->changed[what]++;
+}
+
+/* The number that a launch and its work share, or 0. */
+int64_t import_correlation_of(const import_event *event);
+
+/* The prof_backend_kind of what runs on a device, IMPORT_KIND_SIDE, or IMPORT_KIND_NONE. */
+int import_device_kind(import_text category);
+
+/* Is it certain that it is the host's? */
+bool import_category_is_host(import_text category);
+
+/* By an export of prof's: its own number is the capture's process. */
+void import_convert_process_number(import_state *state, int64_t pid, int64_t number);
+import_thread *import_host_thread(import_state *state, const import_event *event);
+
+/* The row's thread, which may be a device's stream. */
+import_thread *import_row_thread(import_state *state, import_thread_id row);
+
+/* A scope of the host's or of a device's. With a kind it is a device's. */
+void import_convert_scope(import_state *state, const import_event *event, int kind, uint64_t start,
+                          uint64_t duration);
+
+/* A scope that belongs to an id (ph b, S): its entry, for async.h. */
+import_entry import_convert_async(import_state *state, const import_event *event, uint64_t start,
+                                  uint64_t end);
+
+/* An instant. Returns its entry, which the caller adds to a row. */
+import_entry import_convert_instant(import_state *state, const import_event *event, uint64_t time);
+
+void import_convert_counters(import_state *state, const import_event *event, uint64_t time);
+
+/* One end of an arrow. is_next: it is inside of the scope that begins with it. */
+void import_convert_arrow(import_state *state, import_thread *thread, import_text name,
+                          uint64_t time, uint64_t id, bool is_end, bool is_next);
+
+/* A member beside the events, on a row of its own. */
+void import_convert_metadata(import_state *state, import_text key, import_text text);
+
+/* ---- memory.c ---- */
+
+/* The instants of a trace with the names [memory] and [OutOfMemory]. */
 
 void import_convert_memory(import_state *state, const import_event *event, uint64_t at);
 void import_convert_out_of_memory(import_state *state, const import_event *event, uint64_t at);
+
+/* ---- resolve.c ---- */
+
+/* Once all scopes have come. */
+
+/* What a device ran gets its launch, of the process whose device it is. Before arrows. */
+void import_resolve_launches(import_state *state);
+
+/* Streams get their devices, and times become ticks; what is outside of the times that are taken
+   goes. Behind arrows. */
+void import_resolve_times(import_state *state);
+
+/* ---- capture.c and output.c ---- */
+
+/* The capture's file: without a name, or under a temporary one beside, until it is whole. A failure
+   leaves nothing behind. */
+
+typedef struct import_output {
+  int fd;
+  const char *path;
+  char *folder;
+  bool must_be_new;
+  uint64_t bytes; /* written so far */
+} import_output;
+
+void import_output_open(import_output *output, const char *path, bool must_be_new);
+void import_output_write(import_output *output, const void *bytes, size_t count);
+/* Overwrites the begin of the file. */
+void import_output_write_first(import_output *output, const void *bytes, size_t count);
+/* Gives it its name. */
+void import_output_commit(import_output *output);
+void import_output_abandon(import_output *output);
+
+/* Writes the capture of a trace. src/format/layout.h has its bytes, and
+   docs/reference/file-format.md describes them. */
+void import_capture_write(import_state *state, import_output *output);
 
 #endif

@@ -1,6 +1,6 @@
-/* See kineto.h. */
+/* What events mean, and which times are possible. See internal.h. */
 #define _GNU_SOURCE
-#include "kineto.h"
+#include "internal.h"
 
 #include <prof/profiler.h>
 #include <stdio.h>
@@ -8,9 +8,6 @@
 #include <string.h>
 
 #include "../../src/format/part_note.h"
-#include "convert.h"
-#include "event.h"
-#include "state.h"
 
 static const int64_t duration_max_ns = INT64_C(366) * 86400 * 1000000000;
 

@@ -157,8 +157,8 @@ void import_args_text(import_record_args *values, const char *key, import_text t
 void import_args_begin(import_record_args *values);
 
 /* Where a traced function is defined. src/export/chrome_location.c writes it among the arguments of
-   the function's calls. Here it becomes the site's again, so that frames of stacks read as they did.
-   False: the event does not say it, and place_out is empty. */
+   the function's calls. Here it becomes the site's again, so that frames of stacks read as they
+   did. False: the event does not say it, and place_out is empty. */
 bool import_source_location_of(const import_event *event, import_text category, import_text name,
                                import_source_location *place_out);
 

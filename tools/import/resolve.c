@@ -1,11 +1,9 @@
 /* Once all scopes have come: which launch a device's work has, on which device it is, and at which
-   ticks of the capture. See resolve.h. */
-#include "resolve.h"
+   ticks of the capture. See internal.h. */
+#include "internal.h"
 
 #include <prof/trace.h>
 #include <stdlib.h>
-
-#include "convert.h"
 
 static bool thread_is_stream(const import_thread *thread) { return thread->key.device >= 0; }
 

@@ -10,9 +10,6 @@
 #include "../../src/format/part_note.h"
 #include "database.h"
 #include "internal.h"
-#include "json.h"
-#include "kineto.h"
-#include "output.h"
 
 enum { READ_BYTES = 256 << 10, QUIET_S = 2 };
 

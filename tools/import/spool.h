@@ -64,8 +64,9 @@ void import_spooled_event_read(uint64_t *words, import_event *event_out);
 
 /* ---- deferred.c ---- */
 
-/* Events that are taken in the order of time, after the whole trace has been read: begins and ends,
-   asynchronous events, arrows, counters, memory, marks, and scopes of rows that may be a device's. */
+/* Events that are taken in the order of time, after the whole trace has been read. These are begins
+   and ends, asynchronous events, arrows, counters, memory, marks, and scopes of rows that may be a
+   device's. */
 
 #define IMPORT_DEFERRED_NONE UINT32_MAX
 

@@ -1,5 +1,5 @@
-/* All that is known of a trace until it is written: filled by kineto.c, read by capture.c. First its
-   parts, each with the functions of one file; then the whole. */
+/* All that is known of a trace until it is written: filled by kineto.c, read by capture.c. First
+   its parts, each with the functions of one file; then the whole. */
 #ifndef PROF_IMPORT_STATE_H
 #define PROF_IMPORT_STATE_H
 
@@ -10,7 +10,6 @@
 
 #include "import.h"
 #include "record.h"
-#include "spool.h"
 #include "threads.h"
 
 /* ---- times, by kineto.c ---- */
@@ -151,8 +150,8 @@ void import_devices_fini(import_devices *devices);
 
 /* ---- frames.c ---- */
 
-/* Frames of call stacks. The member stackFrames beside the events has them by number. An event names
-   the innermost of its own frames (sf). */
+/* Frames of call stacks. The member stackFrames beside the events has them by number. An event
+   names the innermost of its own frames (sf). */
 
 typedef struct import_frame import_frame;
 

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "../../src/base/hash.h"
-#include "event.h"
 #include "import.h"
 #include "record.h"
 

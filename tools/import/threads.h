@@ -5,7 +5,6 @@
 #include <stdbool.h>
 #include <uthash.h>
 
-#include "event.h"
 #include "spool.h"
 
 /* pid and tid may be texts ("Spans"): then they are made up out of them, and negative. */

@@ -11,7 +11,7 @@
 
 #include "../../src/live/parts.h"
 #include "../../src/sink/sink.h"
-#include "../import/output.h"
+#include "../import/import.h"
 #include "commands.h"
 #include "progress.h"
 
