@@ -1,5 +1,5 @@
-/* The deferred events, see spool.h. First all are put in order, and ends find their begins. Then each
-   is taken. */
+/* The deferred events, see spool.h. First all are put in order, and ends find their begins. Then
+   each is taken. */
 #include "spool.h"
 
 #include <prof/backend.h>

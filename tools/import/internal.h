@@ -1,6 +1,5 @@
-/* From events to the capture, by the file that defines the functions. kineto.c understands an event.
-   convert.c and memory.c make records of it. resolve.c gives them launches, devices and times.
-   capture.c and output.c write the capture. */
+/* From events to the capture, by the file that defines the functions. Events are understood, and
+   become records. The records get launches, devices and times. Then the capture is written. */
 #ifndef PROF_IMPORT_INTERNAL_H
 #define PROF_IMPORT_INTERNAL_H
 
