@@ -111,13 +111,6 @@ const char *command_statuses(const prof_command *command);
 /* A page for man(1). NULL: that of prof itself. */
 void command_man_print(FILE *to, const prof_command *command);
 
-/* ---- command_completion.c and its neighbours ---- */
-
-/* A script that completes prof's words in this shell. */
-void command_completion_bash(FILE *to);
-void command_completion_zsh(FILE *to);
-void command_completion_fish(FILE *to);
-
 /* ---- command_values.c: the arguments of options ---- */
 
 /* Each returns EXIT_OK, or EXIT_USAGE after it has said what is wrong. command: the name for
