@@ -74,11 +74,6 @@ int refuse_command(const char *word);
 /* The folder of libprof.so and the libraries beside it, without a slash at its end, or NULL. */
 const char *library_folder(void);
 
-/* ---- foreign.c ---- */
-
-/* Names what is installed of PyPI's package prof, which is another program. */
-void print_foreign_prof(void);
-
 /* ---- print.c ---- */
 
 /* Prints text from an untrusted source. Controls, marks that turn the direction of writing and
