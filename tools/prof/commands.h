@@ -115,7 +115,7 @@ void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* "prof NAME: STATUS: the library's last error", on stderr. Returns EXIT_FAILED. */
 int say_status(const char *name, int status);
 
-/* ---- output_path.c ---- */
+/* ---- outputs.c ---- */
 
 /* If *output is a symbolic link, replaces it by the path of the link's target. The path is valid
    until the next call. EXIT_FAILED, with a message: the link cannot be followed. */
@@ -130,5 +130,25 @@ void output_set_passing(const char *path);
 
 /* Whether both exist and are the same file. The input may be a part of a merged capture. */
 bool output_is_input(const char *output, const char *input);
+
+/* Formats that dump_columns() writes, not the library. No prof_format has these numbers.
+   src/export/exporter.h has the endings of the others. */
+enum { FORMAT_PARQUET = 1u << 16, FORMAT_ARROW };
+
+/* Reads the name of a format as a prof_format. with_columns: also accepts the formats above.
+   EXIT_USAGE, with a message: there is no such name. */
+int choose_format(const char *command, const char *word, bool with_columns, uint32_t *to);
+
+/* The name of FORMAT_PARQUET or FORMAT_ARROW. NULL: it is neither. */
+const char *format_of_columns(uint32_t format);
+
+/* Whether the path has the ending of one of them. If so, *to is its number. */
+bool format_of_columns_by_path(const char *path, uint32_t *to);
+
+/* All endings of the library's formats: ".json, .json.gz, ...". */
+const char *format_endings_text(void);
+
+/* What a file of the format cannot hold, or NULL. */
+const char *format_lacks(uint32_t format);
 
 #endif

@@ -16,7 +16,6 @@
 #include "commands.h"
 #include "dump_columns.h"
 #include "filter_options.h"
-#include "formats.h"
 #include "inputs.h"
 #include "merge_files.h"
 #include "progress.h"
