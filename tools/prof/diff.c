@@ -12,8 +12,8 @@
 #include "commands.h"
 #include "filter_options.h"
 #include "group_words.h"
+#include "inputs.h"
 #include "progress.h"
-#include "sides.h"
 
 enum { WIDTH_MIN = 60, WIDTH_MAX = 1000, PASSES = 3 };
 

@@ -12,12 +12,12 @@
 
 #include "../../src/base/path.h"
 #include "../../src/export/exporter.h"
+#include "../../src/export/merge.h"
 #include "../run/output.h"
 #include "commands.h"
 #include "dump_columns.h"
 #include "filter_options.h"
 #include "inputs.h"
-#include "merge_files.h"
 #include "progress.h"
 
 enum { PASSES = 3 };

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../../src/export/merge.h"
 #include "../run/python.h"
 #include "commands.h"
 

@@ -3,7 +3,7 @@
 #define PROF_TOOLS_DUMP_COLUMNS_H
 
 #include "filter_options.h"
-#include "merge_files.h"
+#include "inputs.h"
 
 typedef struct columns_request {
   const char *input;  /* a capture */

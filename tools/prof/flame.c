@@ -12,7 +12,7 @@
 #include "../../src/sink/sink.h"
 #include "commands.h"
 #include "filter_options.h"
-#include "sides.h"
+#include "inputs.h"
 
 typedef struct flame_words {
   prof_i_flame_options flame;

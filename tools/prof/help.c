@@ -1,5 +1,5 @@
-/* prof help [--man] [COMMAND]: all commands, or what one takes, as text or as a page for man(1). Both
-   are made from the table of commands. */
+/* prof help [--man] [COMMAND]: all commands, or what one takes, as text or as a page for man(1).
+   Both are made from the table of commands. */
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <getopt.h>

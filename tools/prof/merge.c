@@ -9,8 +9,9 @@
 #include <sys/stat.h>
 
 #include "../../src/base/path.h"
+#include "../../src/export/merge.h"
 #include "commands.h"
-#include "merge_files.h"
+#include "inputs.h"
 #include "progress.h"
 
 enum { PASSES_OF_CAPTURE = 1, PASSES_OF_TRACE = 4 };

@@ -10,7 +10,7 @@
 #include "../../src/export/exporter.h"
 #include "../../src/live/parts.h"
 #include "commands.h"
-#include "merge_files.h"
+#include "inputs.h"
 
 enum { BLOCK_BYTES = 8 << 20 }; /* copied at once, for the progress line */
 

@@ -10,8 +10,8 @@
 #include "commands.h"
 #include "filter_options.h"
 #include "group_words.h"
+#include "inputs.h"
 #include "progress.h"
-#include "sides.h"
 
 enum { DIFFERENCE_WIDTH = 160, DIFFERENCE_ROWS = 200, PASSES = 6 };
 

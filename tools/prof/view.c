@@ -13,8 +13,9 @@
 #include <unistd.h>
 
 #include "../../src/base/path.h"
+#include "../../src/export/merge.h"
 #include "commands.h"
-#include "merge_files.h"
+#include "inputs.h"
 #include "view_server.h"
 
 static const char default_ui[] = "https://ui.perfetto.dev";
