@@ -138,9 +138,6 @@ int merge_files_write(const merge_files *list, const char *output,
                       const struct prof_i_merge_plan *plan,
                       struct prof_i_export_filtered *filtered_out);
 
-/* merge_capture.c: copies the bytes of all captures into one merged capture. The same result. */
-int merge_files_write_capture(const merge_files *list, const char *output, bool is_unaligned);
-
 /* How the captures were placed, and how well that is known. */
 void merge_files_say_places(const merge_files *list, bool is_unaligned);
 
