@@ -10,10 +10,9 @@
 #include "../../src/report/diff.h"
 #include "../../src/report/table.h"
 #include "commands.h"
-#include "filter_options.h"
-#include "group_words.h"
 #include "inputs.h"
 #include "progress.h"
+#include "shared_options.h"
 
 enum { WIDTH_MIN = 60, WIDTH_MAX = 1000, PASSES = 3 };
 

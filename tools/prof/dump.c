@@ -16,9 +16,9 @@
 #include "../run/output.h"
 #include "commands.h"
 #include "dump_columns.h"
-#include "filter_options.h"
 #include "inputs.h"
 #include "progress.h"
+#include "shared_options.h"
 
 enum { PASSES = 3 };
 

@@ -2,8 +2,8 @@
 #ifndef PROF_TOOLS_DUMP_COLUMNS_H
 #define PROF_TOOLS_DUMP_COLUMNS_H
 
-#include "filter_options.h"
 #include "inputs.h"
+#include "shared_options.h"
 
 typedef struct columns_request {
   const char *input;  /* a capture */

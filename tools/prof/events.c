@@ -10,8 +10,8 @@
 #include "../../src/export/merge.h"
 #include "../../src/report/scope_list.h"
 #include "commands.h"
-#include "filter_options.h"
 #include "inputs.h"
+#include "shared_options.h"
 
 enum { WIDTH_MIN = 70, WIDTH_MAX = 100000, TOP_USUAL = 10 };
 
