@@ -11,7 +11,6 @@
 #include "../../src/report/table.h"
 #include "commands.h"
 #include "inputs.h"
-#include "progress.h"
 #include "shared_options.h"
 
 enum { WIDTH_MIN = 60, WIDTH_MAX = 1000, PASSES = 3 };

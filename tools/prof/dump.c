@@ -15,9 +15,7 @@
 #include "../../src/export/merge.h"
 #include "../run/output.h"
 #include "commands.h"
-#include "dump_columns.h"
 #include "inputs.h"
-#include "progress.h"
 #include "shared_options.h"
 
 enum { PASSES = 3 };

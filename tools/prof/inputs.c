@@ -16,7 +16,6 @@
 #include "../../src/format/part_note.h"
 #include "../../src/reader/internal.h"
 #include "commands.h"
-#include "progress.h"
 
 static bool has_damage, tells_parts;
 

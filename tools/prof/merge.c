@@ -18,7 +18,6 @@
 #include "../../src/live/parts.h"
 #include "commands.h"
 #include "inputs.h"
-#include "progress.h"
 
 enum { PASSES_OF_CAPTURE = 1, PASSES_OF_TRACE = 4 };
 

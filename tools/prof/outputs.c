@@ -14,7 +14,6 @@
 #include "../../src/sink/sink.h"
 #include "../import/import.h"
 #include "commands.h"
-#include "progress.h"
 
 bool output_is_input(const char *output, const char *input) {
   struct stat to, from;

@@ -9,7 +9,6 @@
 #include "../../src/report/html.h"
 #include "commands.h"
 #include "inputs.h"
-#include "progress.h"
 #include "shared_options.h"
 
 enum { DIFFERENCE_WIDTH = 160, DIFFERENCE_ROWS = 200, PASSES = 6 };

@@ -12,7 +12,6 @@
 #include "../../src/analysis/compare.h"
 #include "../../src/base/port.h"
 #include "commands.h"
-#include "progress.h"
 
 enum { CAPTURES_MAX = 100 };
 

@@ -10,7 +10,6 @@
 #include "../../src/report/table_columns.h"
 #include "commands.h"
 #include "inputs.h"
-#include "progress.h"
 #include "shared_options.h"
 
 enum { OPTION_WIDTH = 256, OPTION_COLUMNS, OPTION_JSON, OPTION_CSV, PASSES = 2 };
