@@ -20,7 +20,7 @@ typedef struct input_file {
   uint32_t part; /* of a merged capture, from 1; 0: the file is one capture */
 } input_file;
 
-/* ---- input_parts.c ---- */
+/* ---- input_paths.c ---- */
 
 /* Identifies the file, or the part of a file (all.prof#2), that the path names. */
 input_file input_file_of(const char *path);
@@ -33,8 +33,6 @@ bool input_file_equals(const input_file *a, const input_file *b);
    not EXIT_OK. command: for messages; NULL: prof. */
 typedef int (*input_add_path)(void *user, const char *path);
 int input_each_capture(const char *command, const char *path, input_add_path add, void *user);
-
-/* ---- inputs.c ---- */
 
 /* Initialize with zeros. Each file is listed once, with the first name that was given. For a merged
    capture, each part is listed: all.prof#1, all.prof#2. */
@@ -53,6 +51,22 @@ int input_paths_add(const char *command, input_paths *to, const char *word, bool
 int input_paths_add_ranks(const char *command, input_paths *to, const char *folder);
 void input_paths_free(input_paths *paths);
 
+/* Digits alone, and no file has this name. */
+bool input_word_is_process(const char *word, long *pid);
+
+/* The file that the process records into. False, said on stderr: there is none. */
+bool input_of_process(const char *command, long pid, char *path, size_t room);
+
+/* The path that the word names. The caller frees it. NULL, with a message: the word does not name
+   exactly one. */
+char *input_one_path(const char *word);
+
+/* Names the captures that killed processes have left beside this path. A process that is killed
+   leaves its capture under a name of its own. */
+void input_say_left(const char *path);
+
+/* ---- inputs.c ---- */
+
 /* A capture whose path is passed to another program, which opens it again. */
 typedef struct input_named {
   char path[PATH_MAX];
@@ -69,15 +83,10 @@ typedef struct input_captures {
   size_t count;
 } input_captures;
 
-/* Opens all that the words name. The same. */
+/* Opens all that the words name. Returns EXIT_OK, or another status after it has said what is
+   wrong. */
 int input_captures_open(const char *command, size_t count, char **words, input_captures *to);
 void input_captures_close(input_captures *captures);
-
-/* Digits alone, and no file has this name. */
-bool input_word_is_process(const char *word, long *pid);
-
-/* The file that the process records into. False, said on stderr: there is none. */
-bool input_of_process(const char *command, long pid, char *path, size_t room);
 
 /* The begin of a file, as a capture has it; zeros where it cannot be read. */
 typedef struct input_begin {

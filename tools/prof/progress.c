@@ -1,4 +1,5 @@
-/* The progress line, see commands.h. A thread writes it, so that the loops of the work need not read a clock. */
+/* The progress line, see commands.h. A thread writes it, so that the loops of the work need not
+   read a clock. */
 #define _GNU_SOURCE
 #include "commands.h"
 
