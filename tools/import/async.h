@@ -13,7 +13,7 @@
 
 enum { IMPORT_LANES_MAX = 1024 };
 
-/* Whose rows they are: a category's of a process. */
+/* The rows of one category of a process. */
 typedef struct import_lanes {
   struct {
     int64_t pid;
@@ -53,15 +53,15 @@ typedef struct import_async {
   size_t held_event_count, held_event_room;
 } import_async;
 
-/* Is it an S or an F? */
+/* True: it is an S or an F. */
 bool import_async_is_older(const import_event *event);
 
-/* The id's of this event, on rows of its process; it is made where there is none. */
+/* What the event's id has, on rows of its process. Creates it if there is none. */
 import_nest *import_async_nest(import_async *async, const import_event *event);
 
-/* Where the id's begins wait for their ends: a process may end what another one began, unless id2
-   says "local". An S is ended whatever the category of its F, as in chrome://tracing; a b by an e
-   of its own category, as in both viewers. */
+/* The place where the id's begins wait for their ends. A process may end what another one began,
+   unless id2 says "local". An S is ended whatever the category of its F, as in chrome://tracing; a
+   b by an e of its own category, as in both viewers. */
 import_nest *import_async_open(import_async *async, const import_event *event);
 
 void import_nest_add(import_nest *nest, import_entry entry);
@@ -69,10 +69,10 @@ void import_nest_add(import_nest *nest, import_entry entry);
 /* The event of that place holds that end of an arrow. */
 void import_async_hold(import_async *async, uint64_t place, uint32_t end);
 
-/* All have come: they go to rows. For what no row is left the counts are set right. */
+/* At the end of the trace: puts all on rows. Corrects the counts of those that have no row left. */
 void import_async_assign_lanes(import_async *async, import_threads *threads, import_counts *counts);
 
-/* Then: the row on which that end of an arrow is held. NULL: its event is not taken. */
+/* After that: the row on which that end of an arrow is held. NULL: its event is not taken. */
 import_thread *import_async_holder(const import_async *async, uint32_t end);
 
 void import_async_fini(import_async *async);
@@ -137,10 +137,10 @@ void import_arrows_add(import_arrows *arrows, const import_event *event, uint32_
 /* No more ends come. */
 void import_arrows_sort(import_arrows *arrows);
 
-/* Processes on which something was launched stand for devices. */
+/* Marks processes on which something was launched as devices. */
 void import_arrows_find_devices(const import_arrows *arrows, import_state *state);
 
-/* Once all scopes have come, and asynchronous ones have their rows. */
+/* Call it when all scopes are known, and asynchronous ones have their rows. */
 void import_arrows_convert(import_arrows *arrows, const import_async *async, import_state *state);
 
 void import_arrows_fini(import_arrows *arrows);

@@ -25,7 +25,7 @@ void import_kineto_event(import_state *state, const import_event *event);
 void import_kineto_metadata(import_state *state, import_text key, const import_value *value,
                             import_text text);
 
-/* Behind the last event: what was begun ends, and what was said of the whole is written down. */
+/* After the last event: ends what is still open, and records what was said of the whole trace. */
 void import_kineto_end(import_state *state);
 
 /* ---- convert.c ---- */
@@ -46,10 +46,11 @@ int64_t import_correlation_of(const import_event *event);
 /* The prof_backend_kind of what runs on a device, IMPORT_KIND_SIDE, or IMPORT_KIND_NONE. */
 int import_device_kind(import_text category);
 
-/* Is it certain that it is the host's? */
+/* True: such events are the host's for certain. */
 bool import_category_is_host(import_text category);
 
-/* By an export of prof's: its own number is the capture's process. */
+/* An export of prof gives this number to its process `pid`. It is the capture's process if both are
+   equal. */
 void import_convert_process_number(import_state *state, int64_t pid, int64_t number);
 import_thread *import_host_thread(import_state *state, const import_event *event);
 
@@ -85,19 +86,20 @@ void import_convert_out_of_memory(import_state *state, const import_event *event
 
 /* ---- resolve.c ---- */
 
-/* Once all scopes have come. */
+/* Called when all scopes are known. */
 
-/* What a device ran gets its launch, of the process whose device it is. Before arrows. */
+/* Finds the launch of each work of a device, in the process that the device belongs to. Call it
+   before arrows are converted. */
 void import_resolve_launches(import_state *state);
 
-/* Streams get their devices, and times become ticks; what is outside of the times that are taken
-   goes. Behind arrows. */
+/* Assigns devices to streams, and converts times to ticks. Drops what is outside of the times that
+   are taken. Call it after arrows were converted. */
 void import_resolve_times(import_state *state);
 
 /* ---- capture.c and output.c ---- */
 
-/* The capture's file: without a name, or under a temporary one beside, until it is whole. A failure
-   leaves nothing behind. */
+/* The capture's file. It has no name, or a temporary one in the same folder, until it is whole. A
+   failure leaves nothing behind. */
 
 typedef struct import_output {
   int fd;

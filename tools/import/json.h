@@ -12,22 +12,22 @@
 
 /* ---- input.c ---- */
 
-/* The bytes of the trace, unpacked where they are gzip's, of one member or several. */
+/* The bytes of the trace. Those of gzip are unpacked, of one member or several. */
 
 typedef struct import_input import_input;
 
-/* Ends the process where it cannot be opened. */
+/* Ends the process if it cannot be opened. */
 import_input *import_input_open(const char *path);
 void import_input_close(import_input *input);
 
 /* 0: the end. is_cut: it ended inside of a gzip member. */
 size_t import_input_read(import_input *input, char *to, size_t room);
-/* Behind what was compressed, if they are not all zeros. */
+/* Bytes after the compressed data. 0 if they are all zeros. */
 uint64_t import_input_trailing_bytes(const import_input *input);
 bool import_input_is_cut(const import_input *input);
 bool import_input_is_capture(const import_input *input);  /* of prof's, not compressed */
 bool import_input_is_database(const import_input *input); /* SQLite's */
-/* Do these bytes, the first ones that were unpacked, begin such a file? */
+/* The same of the first bytes that were unpacked. */
 bool import_input_begins_database(const char *bytes, size_t count);
 bool import_input_is_packed(const import_input *input);
 
@@ -71,7 +71,7 @@ static inline size_t import_json_clean_room(size_t count) {
   return 2 * count + 2 * IMPORT_WORD_BYTES;
 }
 
-/* What the last bytes held back. */
+/* After the last bytes: writes what was held back. */
 size_t import_json_clean_end(import_json_cleaner *cleaner, char *to);
 
 /* Is a text well-formed UTF-8? If it was cut above, it may end inside of a character. */
@@ -95,17 +95,17 @@ typedef struct import_json_handlers {
 
 typedef struct import_json import_json;
 
-/* Ends the process where there is no yajl. */
+/* Ends the process if there is no yajl. */
 import_json *import_json_create(const import_json_handlers *handlers);
 void import_json_destroy(import_json *json);
 
 /* False: it is damaged there, or was before; no more is taken. */
 bool import_json_read(import_json *json, const char *bytes, size_t count);
 
-/* It is no JSON, for it is text in another encoding. */
+/* Refuses the trace: it is text in another encoding. */
 void import_json_refuse(import_json *json, const char *encoding);
 
-/* Behind the last byte. Fills end, at and error. */
+/* Call it after the last byte. Fills end, at and error. */
 void import_json_end(import_json *json, import_result *result);
 
 /* Bytes that are read for certain. */

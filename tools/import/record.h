@@ -88,11 +88,11 @@ static inline import_text import_text_cut(import_text text, size_t most) {
 enum { IMPORT_SITE_MANY = 0 }; /* there are too many names: the record has to bring its own */
 enum { IMPORT_CATEGORY_BYTES_MAX = 256 };
 
-/* Where it stands in the source; no file: nobody knows. */
+/* A place in the source. No file: it is not known. */
 typedef struct import_source_location {
   import_text file, function;
   uint32_t line;
-  bool is_frame; /* of a function of C: file is how it reads in a stack */
+  bool is_frame; /* of a function of C: file is its text in a stack */
 } import_source_location;
 
 typedef struct import_site {
@@ -115,7 +115,7 @@ void import_names_destroy(import_names *names);
 /* The number, or IMPORT_SITE_MANY. */
 uint32_t import_names_site(import_names *names, const import_site *site);
 
-/* The number; 0: there are too many, and the values have to be left out. */
+/* The number. 0: there are too many schemas, and the values must be left out. */
 uint32_t import_names_schema(import_names *names, const import_schema *schema);
 
 /* Each site's and schema's record, in the order of their numbers. late_level: of the sites of level
@@ -143,8 +143,8 @@ enum { IMPORT_HIDDEN_VALUES = 5 };
 
 /* Of the host's. may_be_marked: prof says "asynchronous" and "skipped" of it, as of a scope; else
    they are arguments. Numbers that only tie the file's rows to each other (External id,
-   correlation, Ev Idx, Record function id) are left out: ties are made of them, and exports number
-   anew. So is what the site's place was made of; NULL: it has none. */
+   correlation, Ev Idx, Record function id) are left out: links are made of them, and exports number
+   anew. Arguments that the site's place was made of are left out, too. place NULL: it has none. */
 void import_args_of_host(import_record_args *values, const import_event *event,
                          const import_source_location *place, bool may_be_marked);
 
@@ -152,7 +152,7 @@ void import_args_of_host(import_record_args *values, const import_event *event,
 void import_args_of_device(import_record_args *values, const import_event *event,
                            const uint64_t hidden[IMPORT_HIDDEN_VALUES]);
 
-/* One that was not in args: a text. */
+/* Adds a text that is no argument of the event. */
 void import_args_text(import_record_args *values, const char *key, import_text text);
 void import_args_begin(import_record_args *values);
 

@@ -39,9 +39,9 @@ void import_spool_open(import_spool *spool, const char *folder);
 uint64_t import_spool_add(import_spool *spool, const uint64_t *words, uint32_t count,
                           uint32_t bits);
 
-/* All that has come so far can be read, and changed in place. More may come. */
+/* What was added so far can be read, and changed in place. More may be added. */
 void import_spool_map(import_spool *spool);
-/* No more comes; all can be read. */
+/* Ends adding. All can be read. */
 void import_spool_close(import_spool *spool);
 void import_spool_fini(import_spool *spool);
 
@@ -53,13 +53,13 @@ static inline uint64_t *import_entry_words(const import_spool *spool, const impo
 
 /* ---- events as words ---- */
 
-/* Puts the event behind what the spool has. Texts longer than a record has room for are cut. */
+/* Appends the event. Texts longer than a record has room for are cut. */
 void import_spooled_event_put(import_spool *spool, const import_event *event);
 
-/* Its members alone. The event's texts stand where the words do. */
+/* Reads its members alone. The event's texts stay among the words. */
 void import_spooled_event_members(uint64_t *words, import_event *event_out);
 
-/* All of it. */
+/* Reads all of it. */
 void import_spooled_event_read(uint64_t *words, import_event *event_out);
 
 /* ---- deferred.c ---- */
@@ -95,7 +95,7 @@ void import_deferred_add(struct import_state *state, const import_event *event, 
    it. Both have one time, so that they stay side by side. */
 void import_deferred_hold(import_deferred *deferred);
 
-/* Takes all, once. */
+/* Converts all events. Call it once. */
 void import_deferred_convert(struct import_state *state);
 
 /* The event's words, for import_spooled_event_read(). */

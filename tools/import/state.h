@@ -35,7 +35,7 @@ typedef struct import_times {
 static inline bool import_times_has(const import_times *times, uint64_t time) {
   return time >= times->low && time <= times->high;
 }
-/* The longest duration of what begins then: behind that no number is left for the end. */
+/* The longest duration of a scope that begins at this time. A later end has no number. */
 static inline uint64_t import_times_left(uint64_t time) { return UINT64_MAX - time; }
 static inline uint64_t import_times_ticks(const import_times *times, uint64_t time) {
   return time - times->shift;
@@ -44,7 +44,7 @@ static inline int64_t import_times_ns(uint64_t time) { return (int64_t)(time ^ U
 
 /* ---- resolve.c ---- */
 
-/* What launched what: calls on the host by their correlation number. */
+/* Launches: calls on the host by their correlation number. */
 
 typedef struct import_launch {
   int64_t correlation;
@@ -114,7 +114,7 @@ typedef struct import_devices {
   bool is_shared;  /* a number means the same device in all processes */
 } import_devices;
 
-/* It is made where there is none. */
+/* Creates it if there is none. */
 import_process *import_devices_process(import_devices *devices, int64_t pid);
 
 /* Reads the device from a process's name or label. False: it names none. */
@@ -139,11 +139,11 @@ static inline bool import_devices_is_summary(const import_devices *devices,
   return process->is_summary && devices->is_ascend;
 }
 
-/* Its place in `all`, which it may move; IMPORT_DEVICES_MAX: there is none left. Once all have
-   come. */
+/* The device's index in `all`, which this may move. IMPORT_DEVICES_MAX: there is no room. Call it
+   at the end of the trace. */
 uint32_t import_devices_find(import_devices *devices, int64_t pid, int64_t number);
 
-/* The type of device that prof's memory events and streams have where nothing else says it. */
+/* The type of device of prof's memory events and streams, if nothing else says it. */
 int32_t import_devices_type(const import_devices *devices);
 
 void import_devices_fini(import_devices *devices);
@@ -169,9 +169,9 @@ typedef struct import_frames {
    around it. */
 void import_frames_add(import_frames *frames, const import_event *event);
 
-/* "CATEGORY: NAME;...", from the innermost frame on, until the next call. *is_cut_out: there are
-   more frames, or should be. Empty: that frame is not known. line: the event's; one
-   without frames has those of the line before it. */
+/* "CATEGORY: NAME;...", from the innermost frame on, until the next call. *is_cut_out: the
+   stack has more frames. Empty: that frame is not known. line: of the event. A line without frames
+   has those of the line before it. */
 import_text import_frames_stack_text(import_frames *frames, uint32_t line, import_text number,
                                      bool *is_cut_out);
 
@@ -214,10 +214,10 @@ typedef struct import_pool {
 
 typedef struct import_pool_event {
   uint64_t ticks;
-  /* negative: it came back; 0: it is no piece, but a change of what is reserved, or a failed
+  /* of a piece; negative: it was freed; 0: no piece, but a change of what is reserved, or a failed
      allocation */
   int64_t bytes;
-  int64_t reserved;     /* after it, where it is no piece */
+  int64_t reserved;     /* after it, if it is no piece */
   uint32_t pool, order; /* pool 0: it is not taken */
   int64_t total;        /* allocated after it, as the trace says; negative: it does not */
 } import_pool_event;
@@ -230,14 +230,14 @@ typedef struct import_pools {
   uint64_t *counters; /* by order */
 } import_pools;
 
-/* Times become ticks, and what is outside of the times that are taken goes. */
+/* Times become ticks. Events outside of the times that are taken are dropped. */
 void import_pools_resolve_times(import_pools *pools, const import_times *times);
 void import_pools_finish(import_pools *pools, uint64_t start_ticks);
 static inline uint64_t import_pools_counter(const import_pools *pools, uint64_t order) {
   return pools->counters[order];
 }
 
-/* The pool's record, to be written at that place of the capture: its state is aligned there. */
+/* Makes the pool's record for that offset of the capture: its state is aligned in the file. */
 void import_pools_record(const import_pools *pools, uint32_t number, int32_t device_type,
                          uint64_t at, import_record *record);
 
@@ -247,13 +247,13 @@ void import_pools_fini(import_pools *pools);
 
 enum { IMPORT_NAME_BYTES = 64 };
 
-/* A device's scope waits in the spool with its launch's number, where the launch will be: its
-   serial is this until then. */
+/* The serial of a launch in the record of a device's scope, until import_resolve_launches(). Until
+   then the record has the launch's number. */
 #define IMPORT_LAUNCH_WAITS UINT64_MAX
-/* With the kind of a device's scope, until devices are settled: an arrow led to it from its
-   launch. */
+/* A bit of the kind of a device's scope, until import_resolve_times(): an arrow leads to it from
+   its launch. */
 #define IMPORT_LAUNCH_DRAWN (UINT64_C(1) << 63)
-/* The kind of what marks a stretch of a device's time, and is no work: beside prof_backend_kind. */
+/* Kinds beside prof_backend_kind. SIDE: it marks a stretch of a device's time, and is no work. */
 enum { IMPORT_KIND_NONE = -1, IMPORT_KIND_SIDE = 0 };
 
 typedef struct import_state {
@@ -270,20 +270,20 @@ typedef struct import_state {
   import_counts *counts;
   const import_result *result;
   bool has_pid;
-  /* operators say their forward threads: exports draw the arrows from forward to backward out of
-     that */
+  /* Operators name their forward threads. Exports draw the arrows from forward to backward by
+     that. */
   bool has_forward_numbers;
   uint64_t begin_ticks, end_ticks; /* of all that was taken */
   uint64_t order;                  /* of the event at hand, as import_entry has it */
-  int64_t base_ns; /* of CLOCK_REALTIME, which times count from; 0: they are what they are */
+  int64_t base_ns; /* of CLOCK_REALTIME: times count from it; 0: the trace does not say it */
   int64_t pid;
   uint32_t made_stream_count; /* of streams that have no number */
-  uint32_t member_count;      /* kept of those beside the events */
-  int32_t rank, world_size;   /* rank: -1 where nobody says */
+  uint32_t member_count;      /* kept members beside the events */
+  int32_t rank, world_size;   /* rank -1: not known */
   char host[IMPORT_NAME_BYTES];
 } import_state;
 
-/* Is it another process than the capture's? Where that is not known, one without a number is. */
+/* True: it is not the capture's process. If that one is not known: it has no number of its own. */
 static inline bool import_is_elsewhere(const import_state *state, int64_t pid) {
   if (state->has_pid) return pid != state->pid;
   return import_threads_pid_text(&state->threads, pid).bytes > 0 ||

@@ -1,5 +1,5 @@
-/* The paths of captures that words name: files, the parts of merged ones, folders, globs, processes.
-   See inputs.h. */
+/* The paths of captures that words name: files, the parts of merged ones, folders, globs,
+   processes. See inputs.h. */
 #define _GNU_SOURCE
 #include "inputs.h"
 
