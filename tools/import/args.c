@@ -1,4 +1,4 @@
-/* See args.h. */
+/* Arguments of events as values of records, and where functions are defined. See record.h. */
 #include "record.h"
 
 #include <prof/args.h>

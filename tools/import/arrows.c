@@ -1,4 +1,4 @@
-/* See async.h. */
+/* Arrows: launches of devices, and arrows that are kept. See async.h. */
 #include "async.h"
 
 #include <prof/trace.h>

@@ -1,4 +1,4 @@
-/* See event.h. */
+/* Arguments of an event, and the numbers in its texts. See event.h. */
 #include "event.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* See state.h. */
+/* Frames of call stacks by their numbers. See state.h. */
 #include "state.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* See spool.h. */
+/* Records and events that wait in a file without a name. See spool.h. */
 #define _GNU_SOURCE
 #include "spool.h"
 

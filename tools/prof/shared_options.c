@@ -1,4 +1,4 @@
-/* See shared_options.h. */
+/* The options of filters, and --by. See shared_options.h. */
 #define _GNU_SOURCE
 #include "shared_options.h"
 
