@@ -1,7 +1,7 @@
 /* Chrome JSON: where a function is defined, among the arguments of its calls. The compiler or the
    interpreter has named the function, and others have that name too. The arguments are `file` and
    `line`. A function of C that Python has called has `frame` instead. prof
-   import reads these (tools/import/source_location.c), so rows and frames of stacks are the same. A
+   import reads these (tools/import/args.c), so rows and frames of stacks are the same. A
    site with a name of the user's is written once, at the JSON's end (chrome_meta.c). At each scope
    it would make the text a third longer. */
 #include <string.h>

@@ -61,7 +61,7 @@ int pthread_join(pthread_t thread, void **result) {
 }
 """
 THREAD = "a thread\n"
-LARGE_BYTES = 5 << 20  # more than LARGE_SIDE_BYTES in tools/prof/sides_read.c
+LARGE_BYTES = 5 << 20  # more than LARGE_SIDE_BYTES in tools/prof/sides.c
 WAYS = ((), ("--tree",), ("--json",), ("--csv",), ("--tree", "--json"), ("--by", "line"))
 
 

@@ -1,12 +1,11 @@
-/* See arrows.h. */
-#include "arrows.h"
+/* Arrows: launches of devices, and arrows that are kept. See async.h. */
+#include "async.h"
 
 #include <prof/trace.h>
 #include <stdlib.h>
 
 #include "../../src/base/text.h"
-#include "number.h"
-#include "spooled_event.h"
+#include "internal.h"
 
 /* ---- which ends belong together ---- */
 

@@ -1,4 +1,4 @@
-/* See async.h. */
+/* Asynchronous events, and the rows that they get. See async.h. */
 #include "async.h"
 
 #include <stdio.h>

@@ -1,13 +1,11 @@
-/* See internal.h. One extent after another: first what the capture says about itself, then each
-   thread's chunks. The header comes last, into the room that was left for it. */
+/* The capture of a trace. One extent after another: first what the capture says about itself, then
+   each thread's chunks. The header comes last, into the room that was left for it. */
 #define _GNU_SOURCE
 #include "internal.h"
 
 #include <prof/profiler.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include "row_kind.h"
 
 enum {
   CHUNK_GENERATION = 1,

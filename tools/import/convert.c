@@ -1,6 +1,6 @@
-/* See convert.h. */
+/* Events become records. See internal.h. */
 #define _GNU_SOURCE
-#include "convert.h"
+#include "internal.h"
 
 #include <prof/backend.h>
 #include <prof/trace.h>
@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "number.h"
-#include "row_kind.h"
+#include "../../src/base/text.h"
 
 enum {
   LEVEL_OPERATOR = 1,
@@ -24,12 +23,6 @@ static struct {
 } current_values; /* of the event at hand: 64 KiB that no stack need hold */
 
 static const import_text no_text = {"", 0};
-
-bool import_read_arg(const import_event *event, const char *key, int64_t *out) {
-  const import_value *const value = import_event_arg(event, key);
-  return value && (value->type == IMPORT_NUMBER || value->type == IMPORT_TEXT) &&
-         import_number_whole(import_text_of(event, value), out);
-}
 
 /* JAX's numbers are apart from the others: an export of prof has both beside each other. */
 int64_t import_correlation_of(const import_event *event) {
@@ -366,6 +359,54 @@ void import_convert_metadata(import_state *state, import_text key, import_text t
   state->counts->instants++;
 }
 
+/* ---- counters ---- */
+
+enum { GRAPHS_MAX = 1 << 20, TRIES_MAX = 1000 }; /* limits for memory and time */
+
+/* Hashes the text's length, too, so that "a", "bc" and "ab", "c" differ. */
+static uint64_t graph_hash(uint64_t before, import_text text) {
+  const uint64_t seed = before ^ PROF_I_HASH64_SEED ^ text.bytes << 32;
+  return prof_i_hash64(seed, text.data, text.bytes) * 0x9e3779b97f4a7c15u;
+}
+
+/* True: the name belongs to the counter. A free name is given to it. */
+static bool name_is_of_counter(import_graphs *graphs, import_text name, int64_t place,
+                               uint64_t counter) {
+  const uint64_t key = graph_hash((uint64_t)place, name);
+  import_graph_name *it;
+  HASH_FIND(hh, graphs->all, &key, sizeof key, it);
+  if (it) return it->counter == counter;
+  if (HASH_COUNT(graphs->all) >= GRAPHS_MAX) return true;
+  it = import_make(sizeof *it);
+  it->key = key;
+  it->counter = counter;
+  HASH_ADD(hh, graphs->all, key, sizeof it->key, it);
+  return true;
+}
+
+/* If another counter has the name at that place, appends " (2)" and so on. used: bytes of the name.
+   room: of its buffer. Returns the number of appended bytes. */
+static size_t make_name_unique(import_graphs *graphs, char *name, size_t used, size_t room,
+                               int64_t place, uint64_t counter) {
+  size_t more = 0;
+  for (int number = 2; number < TRIES_MAX; number++) {
+    if (name_is_of_counter(graphs, (import_text){name, used + more}, place, counter)) break;
+    const int bytes = snprintf(name + used, room - used, " (%d)", number);
+    if (bytes < 0 || (size_t)bytes >= room - used) return 0;
+    more = (size_t)bytes;
+  }
+  return more;
+}
+
+void import_graphs_fini(import_graphs *graphs) {
+  import_graph_name *it = graphs->all;
+  HASH_CLEAR(hh, graphs->all);
+  for (import_graph_name *next; it; it = next) {
+    next = it->hh.next;
+    free(it);
+  }
+}
+
 /* In an export of prof's the name says it already. */
 static bool says_process(const import_state *state, import_text name, int64_t pid) {
   char about[IMPORT_PROCESS_BYTES], wanted[IMPORT_PROCESS_BYTES + 4];
@@ -401,13 +442,12 @@ static import_text name_graph(import_state *state, const import_event *event,
     import_threads_put_process(&state->threads, process->pid, about);
     used += snprintf(to + used, IMPORT_TEXT_BYTES_MAX - (size_t)used, " (%s)", about);
   }
-  uint64_t counter =
-      import_graphs_hash((uint64_t)process->pid, import_member_text(event, IMPORT_NAME));
-  counter = import_graphs_hash(counter, import_member_text(event, has_id));
-  counter = import_graphs_hash(counter, key);
+  uint64_t counter = graph_hash((uint64_t)process->pid, import_member_text(event, IMPORT_NAME));
+  counter = graph_hash(counter, import_member_text(event, has_id));
+  counter = graph_hash(counter, key);
   const int64_t place = import_devices_has_counters(process) ? process->pid : INT64_MIN;
   const size_t more =
-      import_graphs_report(&state->graphs, to, (size_t)used, IMPORT_TEXT_BYTES_MAX, place, counter);
+      make_name_unique(&state->graphs, to, (size_t)used, IMPORT_TEXT_BYTES_MAX, place, counter);
   return (import_text){to, (size_t)used + more};
 }
 
@@ -454,6 +494,8 @@ void import_convert_counters(import_state *state, const import_event *event, uin
       import_count_dropped(state, IMPORT_MISS_NO_VALUE);
   }
 }
+
+/* ---- arrows ---- */
 
 void import_convert_arrow(import_state *state, import_thread *thread, import_text name,
                           uint64_t time, uint64_t id, bool is_end, bool is_next) {

@@ -1,10 +1,10 @@
-/* See database_reader.h. */
-#include "database_reader.h"
+/* What the readers of databases share: processes, GPUs and side tables. See database.h. */
+#include "database.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "kineto.h"
+#include "internal.h"
 
 /* ---- rows beside others ---- */
 

@@ -1,17 +1,13 @@
-/* See deferred.h. First all are put in order, and ends find their begins, then each is taken. */
-#include "deferred.h"
+/* The deferred events, see spool.h. First all are put in order, and ends find their begins. Then
+   each is taken. */
+#include "spool.h"
 
 #include <prof/backend.h>
 #include <prof/trace.h>
 #include <stdlib.h>
 
-#include "arrows.h"
-#include "convert.h"
+#include "async.h"
 #include "internal.h"
-#include "number.h"
-#include "resolve.h"
-#include "row_kind.h"
-#include "spooled_event.h"
 
 enum {
   IS_LOST_END = 1,          /* its match is the end of what is around it */

@@ -1,5 +1,5 @@
-/* One element of traceEvents as it stands in the file. Texts and numbers stand in one buffer, which
-   the next event takes over. */
+/* One element of traceEvents as it is in the file, and the numbers in its texts. Texts and numbers
+   are in one buffer, which the next event reuses. */
 #ifndef PROF_IMPORT_EVENT_H
 #define PROF_IMPORT_EVENT_H
 
@@ -86,6 +86,13 @@ static inline import_text import_text_of(const import_event *event, const import
   return (import_text){event->text + value->at, value->bytes};
 }
 
+/* The text or the digits of a member; empty: it has neither. */
+static inline import_text import_member_text(const import_event *event, import_member member) {
+  const import_value *const value = &event->members[member];
+  const bool is_told = value->type == IMPORT_TEXT || value->type == IMPORT_NUMBER;
+  return is_told ? import_text_of(event, value) : (import_text){"", 0};
+}
+
 /* Its argument of that key, or NULL. */
 const import_value *import_event_arg(const import_event *event, const char *key);
 
@@ -99,5 +106,25 @@ static inline bool import_text_is(import_text text, const char *word) {
 static inline bool import_text_begins(import_text text, const char *word) {
   return text.bytes >= strlen(word) && memcmp(text.data, word, strlen(word)) == 0;
 }
+
+/* ---- numbers ---- */
+
+/* Numbers are read from their digits, as integers: a double of microseconds since 1970 has a grid
+   of 250 ns. */
+
+/* False: the text is no such number, or one that does not fit. */
+bool import_number_i64(import_text text, int64_t *out);
+bool import_number_u64(import_text text, uint64_t *out);
+bool import_number_double(import_text text, double *out);
+
+/* An integer, or a float that is one: 7, 7.0, 7e0. */
+bool import_number_whole(import_text text, int64_t *out);
+
+/* Microseconds with a fraction as ns; digits behind the third are rounded. */
+bool import_number_us(import_text text, int64_t *ns_out);
+
+/* False: there is no such argument, or it is not an integer. A text of digits and 7.0 are
+   integers. */
+bool import_read_arg(const import_event *event, const char *key, int64_t *out);
 
 #endif

@@ -1,12 +1,11 @@
-/* See event_builder.h. */
-#include "event_builder.h"
+/* Builds events from rows. See database.h. */
+#include "database.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "json_cleaner.h"
-#include "record.h"
+#include "json.h"
 
 enum { NUMBER_BYTES = 64 };
 

@@ -1,11 +1,9 @@
-/* See frames.h. */
-#include "frames.h"
+/* Frames of call stacks by their numbers. See state.h. */
+#include "state.h"
 
 #include <stdlib.h>
 
 #include "../../src/base/text.h"
-#include "import.h"
-#include "record.h"
 
 enum {
   FRAME_BYTES_MAX = 512,     /* of a name, and of a category */
@@ -26,12 +24,6 @@ struct import_frame {
 static uint64_t line_text_hash(uint32_t line, import_text text) {
   return prof_i_hash64(PROF_I_HASH64_SEED + line * UINT64_C(0x9e3779b97f4a7c15), text.data,
                        text.bytes);
-}
-
-static import_text frame_member(const import_event *frame, import_member member) {
-  const import_value *const value = &frame->members[member];
-  const bool is_told = value->type == IMPORT_TEXT || value->type == IMPORT_NUMBER;
-  return is_told ? import_text_of(frame, value) : (import_text){"", 0};
 }
 
 static import_frame *frames_find(const import_frames *frames, uint64_t number) {
@@ -58,17 +50,18 @@ static void note_line(import_frames *frames, uint32_t line) {
 
 void import_frames_add(import_frames *frames, const import_event *event) {
   static const import_text unnamed = {"(unnamed)", 9};
-  const import_text said = import_text_cut(frame_member(event, IMPORT_NAME), FRAME_BYTES_MAX),
+  const import_text said = import_text_cut(import_member_text(event, IMPORT_NAME), FRAME_BYTES_MAX),
                     name = said.bytes ? said : unnamed,
-                    category = import_text_cut(frame_member(event, IMPORT_CAT), FRAME_BYTES_MAX);
-  const uint64_t number = line_text_hash(event->line, frame_member(event, IMPORT_ID));
+                    category =
+                        import_text_cut(import_member_text(event, IMPORT_CAT), FRAME_BYTES_MAX);
+  const uint64_t number = line_text_hash(event->line, import_member_text(event, IMPORT_ID));
   const import_value *const parent = &event->members[IMPORT_SF];
   const size_t bytes = sizeof(import_frame) + name.bytes + category.bytes + 2;
   if (frames_find(frames, number) || frames->bytes + bytes > ALL_BYTES_MAX) return;
   import_frame *const frame = import_make(bytes);
   frame->number = number;
   frame->has_parent = parent->type == IMPORT_TEXT || parent->type == IMPORT_NUMBER;
-  frame->parent = line_text_hash(event->line, frame_member(event, IMPORT_SF));
+  frame->parent = line_text_hash(event->line, import_member_text(event, IMPORT_SF));
   put_frame_text(frame, category);
   if (category.bytes) put_frame_text(frame, (import_text){": ", 2});
   put_frame_text(frame, name);

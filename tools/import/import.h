@@ -120,6 +120,9 @@ typedef struct import_result {
    written where nothing could be read. must_be_new: a file that is there stays. */
 void import_run(const char *from, const char *to, bool must_be_new, import_result *result_out);
 
+/* Removes the unfinished file of an output. Signal-safe. */
+void import_output_remove_unfinished(void);
+
 /* Whether the caller shows the progress itself. Then the next imports do not. */
 void import_has_other_line(bool has);
 

@@ -1,4 +1,4 @@
-/* See json.h. */
+/* The parser of a trace's JSON. See json.h. */
 #include "json.h"
 
 #include <dlfcn.h>

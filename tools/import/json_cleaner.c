@@ -1,8 +1,10 @@
-/* See json_cleaner.h. */
-#include "json_cleaner.h"
+/* Invalid JSON of writers of traces, and texts that are no UTF-8. See json.h. */
+#include "json.h"
 
 #include <string.h>
 #include <strings.h>
+
+#include "../../src/base/text.h"
 
 static bool byte_is_of_word(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
@@ -172,4 +174,32 @@ size_t import_json_clean_end(import_json_cleaner *cleaner, char *to) {
   cleaner->has_high = false;
   cleaner->escape_bytes = 0;
   return (size_t)(at - to);
+}
+
+/* ---- UTF-8 ---- */
+
+/* Bytes of the character that begins there; 0: none does, or it goes on behind the end. */
+static size_t character_bytes(const unsigned char *at, size_t left) {
+  bool is_well_formed;
+  if (at[0] < 0x80) return 1;
+  const size_t bytes = prof_i_utf8_bytes(at, left, &is_well_formed);
+  return is_well_formed ? bytes : 0;
+}
+
+static bool eight_are_ascii(const char *eight) {
+  uint64_t word;
+  memcpy(&word, eight, sizeof word);
+  return (word & UINT64_C(0x8080808080808080)) == 0;
+}
+
+bool import_utf8_is(import_text text) {
+  enum { CHARACTER_BYTES_MAX = 4 };
+  for (size_t i = 0, bytes; i < text.bytes; i += bytes) {
+    bytes = sizeof(uint64_t);
+    if (text.bytes - i >= bytes && eight_are_ascii(text.data + i)) continue;
+    bytes = character_bytes((const unsigned char *)text.data + i, text.bytes - i);
+    if (bytes > 0) continue;
+    return text.bytes >= IMPORT_STRING_BYTES_MAX && text.bytes - i < CHARACTER_BYTES_MAX;
+  }
+  return true;
 }

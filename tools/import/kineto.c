@@ -1,6 +1,6 @@
-/* See kineto.h. */
+/* What events mean, and which times are possible. See internal.h. */
 #define _GNU_SOURCE
-#include "kineto.h"
+#include "internal.h"
 
 #include <prof/profiler.h>
 #include <stdio.h>
@@ -8,9 +8,6 @@
 #include <string.h>
 
 #include "../../src/format/layout.h"
-#include "convert.h"
-#include "number.h"
-#include "row_kind.h"
 
 static const int64_t duration_max_ns = INT64_C(366) * 86400 * 1000000000;
 
@@ -25,11 +22,59 @@ static bool event_is_about_tracing(const import_event *event, import_text catego
 
 /* ---- times ---- */
 
+enum { BIN_SHIFT = 56, BINS_CHOSEN = 4 };
+static const uint64_t origin_ticks = UINT64_C(1)
+                                     << 58; /* of 60 bits, with as much room before as behind */
+
+/* False: it is no time. */
+static bool times_read(import_times *times, const import_event *event, uint64_t *time_out) {
+  const import_value *const value = &event->members[IMPORT_TS];
+  const bool is_told = value->type == IMPORT_NUMBER || value->type == IMPORT_TEXT;
+  int64_t ns;
+  if (!is_told || !import_number_us(import_text_of(event, value), &ns)) return false;
+  const uint64_t time = (uint64_t)ns ^ UINT64_C(1) << 63;
+  import_time_bin *const stretch = &times->time_bins[time >> BIN_SHIFT];
+  if (stretch->count++ == 0) {
+    const import_text name = import_text_of(event, &event->members[IMPORT_NAME]);
+    const int bytes = (int)(name.bytes < sizeof stretch->name ? name.bytes : sizeof stretch->name);
+    stretch->first = time;
+    snprintf(stretch->name, sizeof stretch->name, "%.*s", bytes, name.data);
+  }
+  *time_out = time;
+  return true;
+}
+
+/* Chooses the nine years in which most events began. If two have as many, it takes the later one: a
+   wrong time is mostly 0. */
+static void choose_times(import_times *times) {
+  uint64_t most = 0, begin = 0;
+  for (uint64_t i = 0; i < IMPORT_TIME_BINS; i++) {
+    uint64_t count = 0;
+    for (uint64_t n = i; n < i + BINS_CHOSEN && n < IMPORT_TIME_BINS; n++)
+      count += times->time_bins[n].count;
+    if (count < most || times->time_bins[i].count == 0) continue;
+    most = count;
+    begin = i;
+  }
+  times->low = begin << BIN_SHIFT;
+  times->high = times->low + ((uint64_t)BINS_CHOSEN << BIN_SHIFT) - 1;
+  if (times->high < times->low) times->high = UINT64_MAX;
+  times->shift = times->time_bins[begin].first - origin_ticks;
+}
+
+/* The first event that is not taken for its time; empty: all are. */
+static const char *times_outlier(const import_times *times) {
+  for (uint64_t i = 0; i < IMPORT_TIME_BINS; i++)
+    if (times->time_bins[i].count && !import_times_has(times, times->time_bins[i].first))
+      return times->time_bins[i].name;
+  return "";
+}
+
 /* False: it is missed. */
 static bool read_time(import_state *state, const import_event *event, uint64_t *time_out) {
   const import_value *const value = &event->members[IMPORT_TS];
   const bool is_there = value->type != IMPORT_NONE && value->type != IMPORT_NULL;
-  if (is_there && import_times_read(&state->times, event, time_out)) return true;
+  if (is_there && times_read(&state->times, event, time_out)) return true;
   import_count_dropped(state, is_there ? IMPORT_MISS_TIME : IMPORT_MISS_NO_TIME);
   return false;
 }
@@ -307,7 +352,7 @@ static void convert_bound_arrow(import_state *state, const import_event *event, 
   uint64_t time;
   if (event->members[IMPORT_BIND_ID].type == IMPORT_NONE || !(is_in || is_out)) return;
   if (event_is_about_tracing(event, import_member_text(event, IMPORT_CAT)) ||
-      !import_times_read(&state->times, event, &time)) {
+      !times_read(&state->times, event, &time)) {
     import_count_dropped(state, IMPORT_MISS_BOUND);
     return;
   }
@@ -499,12 +544,12 @@ static void note_base_time(import_state *state) {
 }
 
 void import_kineto_end(import_state *state) {
-  import_times_choose_range(&state->times);
+  choose_times(&state->times);
   import_deferred_convert(state);
   if (state->devices.is_of_prof) state->counts->missed[IMPORT_MISS_SORT] = 0; /* as they will be */
   if (state->frames.all && !state->frames.is_used) import_count_dropped(state, IMPORT_MISS_STACK);
   snprintf(state->counts->outlier, sizeof state->counts->outlier, "%s",
-           import_times_outlier(&state->times));
+           times_outlier(&state->times));
   if (state->begin_ticks == 0)
     state->begin_ticks = state->end_ticks = import_times_ticks(&state->times, 0);
   else

@@ -1,5 +1,5 @@
-/* See names.h. */
-#include "names.h"
+/* Call sites and schemas, each once in the capture. See record.h. */
+#include "record.h"
 
 #include <stdlib.h>
 #include <uthash.h>

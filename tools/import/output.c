@@ -1,6 +1,6 @@
-/* See output.h. */
+/* The file of an import's capture. See internal.h. */
 #define _GNU_SOURCE
-#include "output.h"
+#include "internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,8 +11,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "import.h"
 
 enum { TEMPORARY_NAME_BYTES = sizeof "/.prof-import-2147483647.tmp" };
 

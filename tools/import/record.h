@@ -1,8 +1,9 @@
 /* Records under construction: words as src/format/layout.h has them, but for word 0, which is made
-   when they are written. */
+   when they are written. With them the call sites, schemas and values that they refer to. */
 #ifndef PROF_IMPORT_RECORD_H
 #define PROF_IMPORT_RECORD_H
 
+#include <prof/args.h>
 #include <string.h>
 
 #include "../../src/format/layout.h"
@@ -78,5 +79,87 @@ static inline import_text import_text_cut(import_text text, size_t most) {
     bytes--;
   return (import_text){text.data, bytes};
 }
+
+/* ---- names.c ---- */
+
+/* Names become call sites, and keys of arguments become schemas. Each is in the capture once,
+   however often it comes. */
+
+enum { IMPORT_SITE_MANY = 0 }; /* there are too many names: the record has to bring its own */
+enum { IMPORT_CATEGORY_BYTES_MAX = 256 };
+
+/* A place in the source. No file: it is not known. */
+typedef struct import_source_location {
+  import_text file, function;
+  uint32_t line;
+  bool is_frame; /* of a function of C: file is its text in a stack */
+} import_source_location;
+
+typedef struct import_site {
+  import_text name, category;
+  uint32_t level; /* 0: known when all has come */
+  import_source_location place;
+} import_site;
+
+typedef struct import_schema {
+  uint32_t kind, count; /* prof_args_kind */
+  uint32_t types[PROF_ARGS_MAX];
+  import_text keys[PROF_ARGS_MAX]; /* empty: none */
+} import_schema;
+
+typedef struct import_names import_names;
+
+import_names *import_names_create(void);
+void import_names_destroy(import_names *names);
+
+/* The number, or IMPORT_SITE_MANY. */
+uint32_t import_names_site(import_names *names, const import_site *site);
+
+/* The number. 0: there are too many schemas, and the values must be left out. */
+uint32_t import_names_schema(import_names *names, const import_schema *schema);
+
+/* Each site's and schema's record, in the order of their numbers. late_level: of the sites of level
+   0. */
+void import_names_each(const import_names *names, uint32_t late_level,
+                       void (*take)(void *user, import_record *record), void *user);
+
+/* ---- args.c ---- */
+
+/* An event's arguments as a record's values and their schema. */
+
+typedef struct import_record_args {
+  import_schema schema;
+  uint64_t words[IMPORT_VALUE_WORDS_MAX];
+  uint32_t count;  /* words */
+  bool is_async;   /* work that goes on by itself */
+  bool is_skipped; /* a jump left it */
+  bool is_cut;
+  uint32_t flags; /* of the record, as prof told them beside the arguments: PROF_I_FLAG_... */
+} import_record_args;
+
+/* of what ran on a device the first values are its launch, its times and its kind
+   (docs/reference/file-format.md) */
+enum { IMPORT_HIDDEN_VALUES = 5 };
+
+/* Of the host's. may_be_marked: prof says "asynchronous" and "skipped" of it, as of a scope; else
+   they are arguments. Numbers that only tie the file's rows to each other (External id,
+   correlation, Ev Idx, Record function id) are left out: links are made of them, and exports number
+   anew. Arguments that the site's place was made of are left out, too. place NULL: it has none. */
+void import_args_of_host(import_record_args *values, const import_event *event,
+                         const import_source_location *place, bool may_be_marked);
+
+/* Of a device's; hidden: the first values. */
+void import_args_of_device(import_record_args *values, const import_event *event,
+                           const uint64_t hidden[IMPORT_HIDDEN_VALUES]);
+
+/* Adds a text that is no argument of the event. */
+void import_args_text(import_record_args *values, const char *key, import_text text);
+void import_args_begin(import_record_args *values);
+
+/* Where a traced function is defined. src/export/chrome_location.c writes it among the arguments of
+   the function's calls. Here it becomes the site's again, so that frames of stacks read as they
+   did. False: the event does not say it, and place_out is empty. */
+bool import_source_location_of(const import_event *event, import_text category, import_text name,
+                               import_source_location *place_out);
 
 #endif

@@ -1,10 +1,9 @@
-/* See resolve.h. */
-#include "resolve.h"
+/* Once all scopes have come: which launch a device's work has, on which device it is, and at which
+   ticks of the capture. See internal.h. */
+#include "internal.h"
 
 #include <prof/trace.h>
 #include <stdlib.h>
-
-#include "convert.h"
 
 static bool thread_is_stream(const import_thread *thread) { return thread->key.device >= 0; }
 
@@ -13,6 +12,50 @@ static uint64_t *entry_launch(import_state *state, const import_entry *entry) {
   uint32_t count;
   if (entry->place & IMPORT_ENTRY_MARK) return NULL;
   return import_record_launch(import_entry_words(&state->spool, entry, &count));
+}
+
+/* ---- launches ---- */
+
+void import_launches_add(import_launches *launches, int64_t correlation, int64_t pid,
+                         uint64_t start, uint32_t serial) {
+  launches->all =
+      import_make_room(launches->all, &launches->room, launches->count + 1, sizeof *launches->all);
+  launches->all[launches->count] =
+      (import_launch){correlation, pid, start, serial, (uint32_t)launches->count};
+  launches->count++;
+}
+
+/* By number, then by process. */
+static int launch_compare(const import_launch *launch, int64_t correlation, int64_t pid) {
+  if (launch->correlation != correlation) return launch->correlation < correlation ? -1 : 1;
+  return (launch->pid > pid) - (launch->pid < pid);
+}
+
+static int launch_compare_for_sort(const void *a, const void *b) {
+  const import_launch *const x = a, *const y = b;
+  const int order = launch_compare(x, y->correlation, y->pid);
+  return order ? order : (x->order > y->order) - (x->order < y->order);
+}
+
+static void sort_launches(import_launches *launches) {
+  if (launches->count)
+    qsort(launches->all, launches->count, sizeof *launches->all, launch_compare_for_sort);
+}
+
+/* The first launch of that number in the process, in the order of the file. NULL: there is none. */
+static const import_launch *launches_find(const import_launches *launches, int64_t correlation,
+                                          int64_t pid) {
+  size_t low = 0, high = launches->count;
+  while (low < high) {
+    const size_t middle = low + (high - low) / 2;
+    if (launch_compare(&launches->all[middle], correlation, pid) < 0)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  if (low == launches->count || launch_compare(&launches->all[low], correlation, pid) != 0)
+    return NULL;
+  return &launches->all[low];
 }
 
 /* ---- whose device a process stands for ---- */
@@ -58,7 +101,7 @@ static void count_matches(import_state *state, int64_t pid, owner_scores *all) {
       looked++;
       for (size_t n = 0; n < all->count; n++) {
         const import_launch *const found =
-            import_launches_find(&state->launches, (int64_t)launch[1], all->all[n].pid);
+            launches_find(&state->launches, (int64_t)launch[1], all->all[n].pid);
         all->all[n].matched += found && found->start <= thread->entries[i].start;
       }
     }
@@ -99,7 +142,7 @@ static void find_owners_for_all(import_state *state, owner_scores *all, bool is_
 static void find_owners(import_state *state) {
   owner_scores all = {NULL, 0, 0};
   find_launching(state, &all);
-  import_launches_sort(&state->launches);
+  sort_launches(&state->launches);
   if (all.count > 0 && all.count <= LAUNCHING_MAX) {
     find_owners_for_all(state, &all, true);
     find_owners_for_all(state, &all, false);
@@ -118,9 +161,8 @@ void import_resolve_launches(import_state *state) {
       uint64_t *const launch = entry_launch(state, &thread->entries[i]);
       if (!launch || launch[0] != IMPORT_LAUNCH_WAITS) continue;
       const import_launch *const found =
-          process->has_owner
-              ? import_launches_find(&state->launches, (int64_t)launch[1], process->owner)
-              : NULL;
+          process->has_owner ? launches_find(&state->launches, (int64_t)launch[1], process->owner)
+                             : NULL;
       launch[0] = found ? found->serial : 0;
       launch[1] = found ? found->start : 0;
     }

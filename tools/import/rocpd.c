@@ -6,9 +6,8 @@
 #include <ctype.h>
 #include <stdio.h>
 
-#include "convert.h"
-#include "database_reader.h"
-#include "kineto.h"
+#include "database.h"
+#include "internal.h"
 
 static const char *const known_tables[] = {"rocpd_metadata",
                                            "rocpd_string",

@@ -3,8 +3,8 @@
 #include <prof/trace.h>
 #include <stdio.h>
 
-#include "convert.h"
-#include "database_reader.h"
+#include "database.h"
+#include "internal.h"
 
 static const char *const known_tables[] = {"rocpd_metadata",   "rocpd_string",  "rocpd_ustring",
                                            "rocpd_api",        "rocpd_hsaApi",  "rocpd_op",

@@ -8,13 +8,8 @@
 #include <unistd.h>
 
 #include "../../src/format/layout.h"
-#include "database_reader.h"
-#include "input.h"
+#include "database.h"
 #include "internal.h"
-#include "json.h"
-#include "json_cleaner.h"
-#include "kineto.h"
-#include "output.h"
 
 enum { READ_BYTES = 256 << 10, QUIET_S = 2 };
 

@@ -8,7 +8,6 @@
 
 #include "../../src/base/text.h"
 #include "import.h"
-#include "number.h"
 #include "record.h"
 
 enum { ROWS_MAX = 1 << 20, NAME_BYTES_MAX = 256 };

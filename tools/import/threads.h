@@ -5,7 +5,6 @@
 #include <stdbool.h>
 #include <uthash.h>
 
-#include "event.h"
 #include "spool.h"
 
 /* pid and tid may be texts ("Spans"): then they are made up out of them, and negative. */
@@ -36,7 +35,7 @@ typedef struct import_thread {
   size_t count, room;
   bool is_sorted;      /* its first entries are its scopes, by start: import_thread_find() */
   size_t sorted_count; /* so many */
-  uint32_t device;     /* of a stream, in the capture: devices.h */
+  uint32_t device;     /* of a stream, in the capture: devices.c */
   bool has_functions;
 } import_thread;
 

@@ -88,7 +88,7 @@ const command_option *command_option_found(void);
 /* Is `word` near enough to `other` to be a mistyped form of it? Smaller is nearer; SIZE_MAX: no. */
 size_t command_word_distance(const char *word, const char *other);
 
-/* ---- command_help.c ---- */
+/* ---- help.c ---- */
 
 /* At most 80 columns. */
 void command_help_print(FILE *to, const prof_command *command);
@@ -102,21 +102,6 @@ void command_help_print(FILE *to, const prof_command *command);
 
 /* All commands, a line each. */
 void command_overview_print(FILE *to);
-
-/* Exit statuses of a command, a sentence. NULL: those of most commands. */
-const char *command_statuses(const prof_command *command);
-
-/* ---- command_man.c ---- */
-
-/* A page for man(1). NULL: that of prof itself. */
-void command_man_print(FILE *to, const prof_command *command);
-
-/* ---- command_completion.c and its neighbours ---- */
-
-/* A script that completes prof's words in this shell. */
-void command_completion_bash(FILE *to);
-void command_completion_zsh(FILE *to);
-void command_completion_fish(FILE *to);
 
 /* ---- command_values.c: the arguments of options ---- */
 

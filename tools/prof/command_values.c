@@ -5,7 +5,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "command_line.h"
 #include "commands.h"
 
 enum { TEXT_BYTES = 1024 };

@@ -4,6 +4,9 @@
 #define PROF_TOOLS_COMMANDS_H
 
 #include <prof/trace.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "command_line.h"
@@ -74,11 +77,6 @@ int refuse_command(const char *word);
 /* The folder of libprof.so and the libraries beside it, without a slash at its end, or NULL. */
 const char *library_folder(void);
 
-/* ---- foreign.c ---- */
-
-/* Names what is installed of PyPI's package prof, which is another program. */
-void print_foreign_prof(void);
-
 /* ---- print.c ---- */
 
 /* Prints text from an untrusted source. Controls, marks that turn the direction of writing and
@@ -120,7 +118,7 @@ void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* "prof NAME: STATUS: the library's last error", on stderr. Returns EXIT_FAILED. */
 int say_status(const char *name, int status);
 
-/* ---- output_path.c ---- */
+/* ---- outputs.c ---- */
 
 /* If *output is a symbolic link, replaces it by the path of the link's target. The path is valid
    until the next call. EXIT_FAILED, with a message: the link cannot be followed. */
@@ -135,5 +133,99 @@ void output_set_passing(const char *path);
 
 /* Whether both exist and are the same file. The input may be a part of a merged capture. */
 bool output_is_input(const char *output, const char *input);
+
+/* Formats that dump_columns() writes, not the library. No prof_format has these numbers.
+   src/export/exporter.h has the endings of the others. */
+enum { FORMAT_PARQUET = 1u << 16, FORMAT_ARROW };
+
+/* Reads the name of a format as a prof_format. with_columns: also accepts the formats above.
+   EXIT_USAGE, with a message: there is no such name. */
+int choose_format(const char *command, const char *word, bool with_columns, uint32_t *to);
+
+/* The name of FORMAT_PARQUET or FORMAT_ARROW. NULL: it is neither. */
+const char *format_of_columns(uint32_t format);
+
+/* Whether the path has the ending of one of them. If so, *to is its number. */
+bool format_of_columns_by_path(const char *path, uint32_t *to);
+
+/* All endings of the library's formats: ".json, .json.gz, ...". */
+const char *format_endings_text(void);
+
+/* What a file of the format cannot hold, or NULL. */
+const char *format_lacks(uint32_t format);
+
+/* ---- dump_columns.c ---- */
+
+/* prof dump to Parquet and Arrow: executes Python, because pyarrow writes these files. */
+
+typedef struct columns_request {
+  const char *input;  /* a capture */
+  const char *to;     /* the file to write */
+  const char *shown;  /* its name in messages */
+  const char *format; /* "parquet", "arrow" */
+  uint64_t from_ns, to_ns;
+  const struct filter_options *filter;
+  const struct merge_files *merged; /* placed; NULL: the input is one capture */
+} columns_request;
+
+/* Writes the file. Returns an exit status. EXIT_FAILED: the reason was said. EXIT_NO: no event
+   passed the filter. */
+int dump_columns(const columns_request *request);
+
+/* ---- progress.c ---- */
+
+/* A progress line on the terminal for work of more than two seconds: percent done, and the
+   estimated time left. Nothing is written to a pipe, a file or a dumb terminal, or if CI is set. */
+
+/* passes: about how often the command reads a capture from begin to end. Call it before the first
+   progress_expect(). */
+void progress_begin(const char *command, unsigned passes);
+bool progress_has_begun(void);
+/* Whether the line is shown, or will be, because a file was announced. */
+bool progress_has_line(void);
+
+/* Announces that this file will be read. If it is a trace, it will be imported first. */
+void progress_expect(const char *path);
+
+/* Bytes counted so far. */
+uint64_t progress_bytes(void);
+
+/* A trace that was announced has become this capture. bytes_before: progress_bytes() at the begin
+   of the import. */
+void progress_imported(const char *trace, const char *capture, uint64_t bytes_before);
+
+/* Removes the line. Call it before a result is printed; it is also called at exit. */
+void progress_end(void);
+
+/* Removes the line. For a signal handler that ends the process. */
+void progress_killed(void);
+
+/* Enclose messages to the terminal in these calls: the line is removed and drawn again. */
+void progress_pause(void);
+void progress_resume(void);
+
+/* ---- view_server.c ---- */
+
+/* The server of `prof view`: one page and one trace on 127.0.0.1, over HTTP. It answers requests of
+   this machine's browser alone, and ends after one whole download. */
+
+enum { VIEW_TOKEN_BYTES = 33 };
+
+typedef struct view_site {
+  char token[VIEW_TOKEN_BYTES]; /* hexadecimal; the first part of each path */
+  char nonce[VIEW_TOKEN_BYTES]; /* of the page's own script and style */
+  const char *page;
+  size_t page_bytes;
+  /* Writes the trace to the descriptor; returns an exit status, after it has said what is wrong.
+     It runs in a process of its own. */
+  int (*write_trace)(const void *context, int to);
+  const void *context;
+} view_site;
+
+/* A socket that listens on a free port of 127.0.0.1, or -1: errno says why. */
+int view_listen(uint16_t *port_out);
+
+/* Returns after one download, with an exit status. bytes_out: the size of the trace. */
+int view_serve(int listener, const view_site *site, uint64_t *bytes_out);
 
 #endif

@@ -10,10 +10,8 @@
 #include "../../src/report/diff.h"
 #include "../../src/report/table.h"
 #include "commands.h"
-#include "filter_options.h"
-#include "group_words.h"
-#include "progress.h"
-#include "sides.h"
+#include "inputs.h"
+#include "shared_options.h"
 
 enum { WIDTH_MIN = 60, WIDTH_MAX = 1000, PASSES = 3 };
 

@@ -12,14 +12,11 @@
 
 #include "../../src/base/text.h"
 #include "../../src/export/exporter.h"
+#include "../../src/export/merge.h"
 #include "../run/output.h"
 #include "commands.h"
-#include "dump_columns.h"
-#include "filter_options.h"
-#include "formats.h"
 #include "inputs.h"
-#include "merge_files.h"
-#include "progress.h"
+#include "shared_options.h"
 
 enum { PASSES = 3 };
 

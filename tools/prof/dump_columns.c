@@ -1,7 +1,7 @@
-/* See dump_columns.h. The child process is Python, which calls _arrow.main() of the package. It
-   opens the capture, so this process holds no trace meanwhile. */
+/* prof dump to Parquet and Arrow, see commands.h. The child process is Python, which calls
+   _arrow.main() of the package. It opens the capture, so this process holds no trace meanwhile. */
 #define _GNU_SOURCE
-#include "dump_columns.h"
+#include "commands.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -13,8 +13,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../../src/export/merge.h"
 #include "../run/internal.h"
-#include "commands.h"
+#include "inputs.h"
+#include "shared_options.h"
 
 enum { FIXED_WORDS = 9, FILTER_WORDS = 16, NOT_EXECUTED = 127 };
 

@@ -7,10 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../../src/export/merge.h"
 #include "../../src/report/scope_list.h"
 #include "commands.h"
-#include "filter_options.h"
-#include "merge_files.h"
+#include "inputs.h"
+#include "shared_options.h"
 
 enum { WIDTH_MIN = 70, WIDTH_MAX = 100000, TOP_USUAL = 10 };
 

@@ -11,8 +11,8 @@
 #include "../../src/report/flame.h"
 #include "../../src/sink/sink.h"
 #include "commands.h"
-#include "filter_options.h"
-#include "sides.h"
+#include "inputs.h"
+#include "shared_options.h"
 
 typedef struct flame_words {
   prof_i_flame_options flame;

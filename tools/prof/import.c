@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "commands.h"
-#include "progress.h"
 
 _Noreturn void import_fail(const char *format, ...) {
   char text[1024];

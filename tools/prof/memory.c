@@ -15,8 +15,8 @@
 #include "../../src/analysis/internal.h"
 #include "../../src/report/memory_text.h"
 #include "commands.h"
-#include "filter_options.h"
 #include "inputs.h"
+#include "shared_options.h"
 
 enum { WIDTH_MIN = 40, WIDTH_MAX = 500, WIDTH_USUAL = 80 };
 

@@ -1,6 +1,6 @@
-/* See merge_files.h. */
+/* The captures that are merged, and their places on one time line. See inputs.h. */
 #define _GNU_SOURCE
-#include "merge_files.h"
+#include "inputs.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../../src/export/merge.h"
 #include "../../src/live/live.h"
 #include "commands.h"
 

@@ -11,7 +11,6 @@
 #include "../../src/base/display.h"
 #include "../../src/base/text.h"
 #include "commands.h"
-#include "progress.h"
 
 enum { LINE_BYTES = 4096, COLUMNS_MAX = 100000 };
 

@@ -1,6 +1,7 @@
-/* See progress.h. A thread writes the line, so that the loops of the work need not read a clock. */
+/* The progress line, see commands.h. A thread writes it, so that the loops of the work need not
+   read a clock. */
 #define _GNU_SOURCE
-#include "progress.h"
+#include "commands.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -16,7 +17,6 @@
 
 #include "../../src/live/live.h"
 #include "../../src/reader/internal.h"
-#include "commands.h"
 #include "inputs.h"
 
 enum { FIRST_SECONDS = 2, EACH_NS = 500000000, BLOCK_BYTES = 512, DONE_MOST = 99 };

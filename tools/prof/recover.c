@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "commands.h"
-#include "formats.h"
 
 enum { OPEN_MAX = 4096, THREADS_SHOWN_MAX = 16 };
 

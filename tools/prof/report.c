@@ -8,10 +8,8 @@
 #include "../../src/report/diff.h"
 #include "../../src/report/html.h"
 #include "commands.h"
-#include "filter_options.h"
-#include "group_words.h"
-#include "progress.h"
-#include "sides.h"
+#include "inputs.h"
+#include "shared_options.h"
 
 enum { DIFFERENCE_WIDTH = 160, DIFFERENCE_ROWS = 200, PASSES = 6 };
 

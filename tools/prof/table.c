@@ -9,10 +9,8 @@
 
 #include "../../src/report/table_columns.h"
 #include "commands.h"
-#include "filter_options.h"
-#include "group_words.h"
 #include "inputs.h"
-#include "progress.h"
+#include "shared_options.h"
 
 enum { OPTION_WIDTH = 256, OPTION_COLUMNS, OPTION_JSON, OPTION_CSV, PASSES = 2 };
 

@@ -13,8 +13,8 @@
 #include "../../src/base/display.h"
 #include "../../src/report/table.h"
 #include "commands.h"
-#include "filter_options.h"
 #include "inputs.h"
+#include "shared_options.h"
 
 enum {
   LINES_BESIDE_ROWS = 12, /* heading, titles, and what is below the rows */

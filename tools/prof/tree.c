@@ -9,8 +9,8 @@
 
 #include "../../src/report/tree.h"
 #include "commands.h"
-#include "filter_options.h"
 #include "inputs.h"
+#include "shared_options.h"
 
 enum { WIDTH_MIN = 60, WIDTH_MAX = 100000, DEPTH_MAX = 1000000 };
 static const double share_usual = 0.001;

@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #include "commands.h"
-#include "view_server.h"
 
 enum { CLIENTS_MAX = 16, HEAD_BYTES_MAX = 8192, PIPE_BYTES = 1 << 20, STALL_SECONDS = 60 };
 

@@ -14,7 +14,6 @@
 #include "../../src/export/exporter.h"
 #include "../../src/format/header.h"
 #include "../prof/commands.h"
-#include "../prof/formats.h"
 #include "output.h"
 
 static const char *pattern_ending(const char *pattern) {
