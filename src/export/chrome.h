@@ -227,15 +227,26 @@ void prof_i_chrome_put_args(prof_i_chrome *w, bool has_members);
 /* False: it would write none. */
 bool prof_i_chrome_has_args(const prof_event *event);
 
-/* chrome_location.c: ,"file":"a.py","line":7   of a call under that name, of a site of a traced
-   function; of any other site nothing. False: there is no room for it. */
-bool prof_i_chrome_location_text(const prof_i_site_info *site, prof_i_text name, char *to,
-                                 size_t room, size_t *bytes_out);
 /* An id as a number, or as text in hexadecimal, which viewers read back as the same number, where a
    double would not hold it. */
 void prof_i_chrome_put_id(prof_i_chrome *w, uint64_t id);
 
-/* The text of "Call stack", in quotes. chrome_stack.c. */
+/* Whether the text is the dimensions of `count` inputs (64 at most), in JSON without blanks. Then
+   it may be written as it is: "[[[2,10],[3,10]],[],[4]]". An input has its own dimensions, or is a
+   list of tensors with theirs. lists_out: a bit for each input that is a list. */
+bool prof_i_dims_check(const char *text, uint64_t bytes, uint32_t count, uint64_t *lists_out);
+
+/* Where a function is defined, among the arguments of its calls: ,"file":"a.py","line":7   The
+   compiler or the interpreter has named the function, and others have that name too. A function of
+   C that Python has called has `frame` instead. prof import reads these
+   (tools/import/source_location.c), so rows and frames of stacks are the same. A site with a name
+   of the user's gets nothing: it is written once, at the JSON's end (chrome_meta.c), because at each
+   scope it would make the text a third longer. False: there is no room for it. */
+bool prof_i_chrome_location_text(const prof_i_site_info *site, prof_i_text name, char *to,
+                                 size_t room, size_t *bytes_out);
+
+/* The text of "Call stack", in quotes. With folders, each of which ends in a separator, it is
+   written as torch.profiler writes it. */
 void prof_i_chrome_put_stack(prof_i_chrome *w, prof_i_text stack);
 
 /* chrome_device.c: streams are written behind all threads. */

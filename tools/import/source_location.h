@@ -1,4 +1,4 @@
-/* Where a traced function is defined. src/export/chrome_location.c writes it among the arguments of
+/* Where a traced function is defined. src/export/chrome_args.c writes it among the arguments of
    the function's calls. Here it becomes the site's again, so that frames of stacks read as they
    did. */
 #ifndef PROF_IMPORT_PLACE_H
