@@ -213,12 +213,12 @@ int prof_i_chrome_put_event(prof_i_export *run, prof_i_export_event *event);
 /* chrome_flow.c: writes the arrows. */
 void prof_i_chrome_put_flows(prof_i_chrome *w);
 
-/* chrome_counter.c: keeps the counter w->event until all threads have been walked (false: no
+/* chrome_graphs.c: keeps the counter w->event until all threads have been walked (false: no
    memory); then writes all. */
 bool prof_i_chrome_add_counter(prof_i_chrome *w, const prof_i_span *span);
 void prof_i_chrome_put_counters(prof_i_chrome *w);
 
-/* chrome_memory.c: all that the trace says of memory, after its threads. PROF_OK or a failure. */
+/* All that the trace says of memory, after its threads. PROF_OK or a failure. */
 int prof_i_chrome_put_memory(prof_i_chrome *chrome);
 
 /* chrome_args.c: the members of "args" of w->event, without the braces; has_members: something

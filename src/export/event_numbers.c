@@ -125,7 +125,7 @@ prof_i_number_kind prof_i_event_numbers_kind(const prof_i_event_numbers *numbers
                       : (prof_i_number_kind)numbers->kinds[span->site];
 }
 
-/* An allocation, a free, or a failed allocation, as chrome_memory.c writes them. */
+/* An allocation, a free, or a failed allocation, as chrome_graphs.c writes them. */
 static bool span_is_memory_change(const prof_i_event_numbers *numbers, const prof_i_span *span) {
   prof_i_long_record record;
   if (!span->record || !prof_i_event_read(span->record, &record)) return false;

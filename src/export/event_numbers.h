@@ -5,7 +5,7 @@
    If rows overlap without nesting, their order between lanes is not by begin. Only a trace with
    PyTorch's operators has numbers. The "External id" of an operator or range is its number + 1.
    Calls inside of it have the same id. Called by chrome.c, chrome_plain.c, chrome_event.c and
-   chrome_memory.c. */
+   chrome_graphs.c. */
 #ifndef PROF_EXPORT_EVENT_NUMBERS_H
 #define PROF_EXPORT_EVENT_NUMBERS_H
 
