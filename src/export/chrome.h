@@ -14,7 +14,6 @@
 #include "event_numbers.h"
 #include "exporter.h"
 #include "flow.h"
-#include "forward.h"
 #include "names.h"
 #include "python_ids.h"
 #include "reversal.h"
