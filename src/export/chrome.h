@@ -209,7 +209,7 @@ bool prof_i_chrome_has_callers(const prof_i_chrome *w, uint32_t site, prof_i_tex
 /* chrome_event.c: event, counter and flow of prof_i_exporter. */
 int prof_i_chrome_put_event(prof_i_export *run, prof_i_export_event *event);
 
-/* chrome_flow.c: writes the arrows. */
+/* chrome_arrows.c: writes the arrows. */
 void prof_i_chrome_put_flows(prof_i_chrome *w);
 
 /* chrome_graphs.c: keeps the counter w->event until all threads have been walked (false: no
@@ -264,7 +264,6 @@ bool prof_i_chrome_correlate(prof_i_chrome *w, const prof_i_span *span, uint64_t
                              uint64_t external_id, bool is_on_stream);
 /* what launched this thing on a device; NULL: it is not written */
 const prof_i_correlation *prof_i_chrome_correlation_of(prof_i_chrome *w, const prof_i_span *span);
-uint64_t prof_i_chrome_put_arrows(prof_i_chrome *w, uint64_t first_number); /* how many */
 
 /* chrome_meta.c */
 void prof_i_chrome_put_head(prof_i_chrome *w);
