@@ -16,7 +16,6 @@
 #include "flow.h"
 #include "names.h"
 #include "python_ids.h"
-#include "reversal.h"
 
 enum {
   /* ts is cut here: the digits above change ten times a second, the eight below each time */
@@ -82,6 +81,18 @@ typedef struct prof_i_correlation {
   uint32_t lane;        /* of the host's scope */
   bool has_arrow;       /* the device's side is written, and the filter takes the launch */
 } prof_i_correlation;
+
+/* A run of a thread's things that begin and end together. The walk hands out the inner ones first
+   (reader/walk.h). Viewers take the first of two equal scopes for the outer one. So the texts of a
+   run change their order in the sink before they are written: outer ones first. */
+typedef struct prof_i_reversal {
+  uint64_t start_ns, duration_ns;
+  size_t *begins; /* of its texts but the first, in bytes behind the first */
+  uint32_t count, room;
+} prof_i_reversal;
+
+/* Nothing begins at this moment. */
+#define PROF_I_REVERSAL_NONE UINT64_MAX
 
 /* What the captures of a merged file share. Numbers continue from capture to capture. */
 typedef struct prof_i_chrome_shared {
@@ -269,6 +280,33 @@ const prof_i_correlation *prof_i_chrome_correlation_of(prof_i_chrome *w, const p
 void prof_i_chrome_put_head(prof_i_chrome *w);
 void prof_i_chrome_name_lane(prof_i_chrome *w, uint32_t lane);
 void prof_i_chrome_put_tail(prof_i_chrome *w);
+
+/* ---- chrome_plain.c: the order of texts ---- */
+
+/* The text that comes next belongs to the run. */
+void prof_i_reversal_add_text(prof_i_reversal *reversal, prof_i_sink *sink);
+/* Puts the run's texts in order. It is over then. */
+void prof_i_reversal_flush(prof_i_reversal *reversal, prof_i_sink *sink);
+
+/* Before each text of a thread's. */
+static inline void prof_i_reversal_next_text(prof_i_reversal *reversal, prof_i_sink *sink,
+                                             uint64_t start_ns, uint64_t duration_ns) {
+  if (__builtin_expect(reversal->start_ns == start_ns && reversal->duration_ns == duration_ns, 0)) {
+    prof_i_reversal_add_text(reversal, sink);
+    return;
+  }
+  if (__builtin_expect(reversal->count > 0, 0)) prof_i_reversal_flush(reversal, sink);
+  reversal->start_ns = start_ns;
+  reversal->duration_ns = duration_ns;
+  sink->held = sink->next;
+}
+
+/* Behind the last text of a thread's. */
+static inline void prof_i_reversal_end_thread(prof_i_reversal *reversal, prof_i_sink *sink) {
+  prof_i_reversal_flush(reversal, sink);
+  reversal->start_ns = PROF_I_REVERSAL_NONE;
+  sink->held = NULL;
+}
 
 /* Before each span of a thread that is written. */
 static inline void prof_i_chrome_next_span(prof_i_chrome *w, const prof_i_span *span) {
