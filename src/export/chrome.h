@@ -11,11 +11,10 @@
 #include "../analysis/torch.h"
 #include "../reader/walk.h"
 #include "../sink/value.h"
-#include "event_numbers.h"
+#include "chrome_numbers.h"
 #include "exporter.h"
 #include "flow.h"
 #include "names.h"
-#include "python_ids.h"
 
 enum {
   /* ts is cut here: the digits above change ten times a second, the eight below each time */

@@ -1,17 +1,12 @@
-/* Chrome JSON: "Ev Idx", the number of a row among those that torch.profiler numbers, from 0 on.
-   First come operators and ranges (cpu_op, user_annotation), thread by thread and of each thread by
-   begin; then changes of memory; then calls of traced functions, as operators. The walk hands out
-   spans from the last begin to the first. So a first walk counts, and numbers are given downwards.
-   If rows overlap without nesting, their order between lanes is not by begin. Only a trace with
-   PyTorch's operators has numbers. The "External id" of an operator or range is its number + 1.
-   Calls inside of it have the same id. Called by chrome.c, chrome_plain.c, chrome_event.c and
-   chrome_graphs.c. */
-#ifndef PROF_EXPORT_EVENT_NUMBERS_H
-#define PROF_EXPORT_EVENT_NUMBERS_H
+/* Chrome JSON: numbers of rows. The walk hands out spans from the last begin to the first, thread by
+   thread. So a first walk counts the rows or finds their order, and a second walk has the numbers.
+   Called by chrome.c, chrome_plain.c, chrome_event.c and chrome_graphs.c. */
+#ifndef PROF_EXPORT_CHROME_NUMBERS_H
+#define PROF_EXPORT_CHROME_NUMBERS_H
 
 #include <stdbool.h>
 
-#include "../reader/walk.h"
+#include "../reader/walker.h"
 #include "exporter.h"
 
 /* ---- owners of calls ---- */
@@ -55,7 +50,14 @@ static inline bool prof_i_call_owners_needs(const prof_i_call_owners *owners, bo
 /* The operator's id of the call that the second walk has just handed out; 0: it has none. */
 uint64_t prof_i_call_owners_next_id(prof_i_call_owners *owners, const prof_i_span *span);
 
-/* ---- numbers ---- */
+/* ---- numbers of rows ---- */
+
+/* "Ev Idx", the number of a row among those that torch.profiler numbers, from 0 on. First come
+   operators and ranges (cpu_op, user_annotation), thread by thread and of each thread by begin.
+   Then come changes of memory, then calls of traced functions, as operators. Numbers are given
+   downwards. If rows overlap without nesting, their order between lanes is not by begin. Only a
+   trace with PyTorch's operators has numbers. The "External id" of an operator or range is its
+   number + 1. Calls inside of it have the same id. */
 
 typedef enum prof_i_number_kind {
   PROF_I_NUMBER_NONE,
@@ -93,5 +95,54 @@ prof_i_number_kind prof_i_event_numbers_kind(const prof_i_event_numbers *numbers
 /* The number of such a span of that kind that the thread's walk has just handed out. */
 uint64_t prof_i_event_numbers_next(prof_i_event_numbers *numbers, uint32_t thread,
                                    prof_i_number_kind kind);
+
+/* ---- calls of functions ---- */
+
+/* "Python id" and "Python parent id" of a traced function's call, and of a module's. They are as
+   torch.profiler counts, and events() of Python: calls of all threads by their begins, from 1 on.
+   What began before the window begins with it. Of those that begin together, those of the earlier
+   thread come first, and of one thread the outer ones. A call's parent is the innermost such call
+   around it. */
+
+typedef struct prof_i_python_ids {
+  const prof_trace *trace;
+  uint8_t *is_function; /* by site; NULL: the trace has no functions */
+  uint32_t *numbers;    /* of each call, in the order in which both walks hand them out */
+  uint32_t call_count;
+  uint64_t before;  /* calls of the captures before, in a merged file */
+  uint32_t call_at; /* of the second walk: the next call */
+  /* Both walks visit a call after its inner calls. So a number is reserved for it, from 1 on, the
+     same one in both walks. */
+  uint32_t *holders; /* by reservation: its call, in the order of the walks */
+  uint32_t reserved_count;
+  uint32_t reserved_last;   /* reservations so far in this walk */
+  uint32_t *reserved_index; /* by place on lane 0's stack: the call's reservation; 0: none */
+  uint32_t room;
+} prof_i_python_ids;
+
+typedef struct prof_i_python_id {
+  uint64_t own, parent; /* parent 0: none */
+} prof_i_python_id;
+
+/* Walks the trace where it has functions. before: the numbers begin behind this one. PROF_OK, or
+   PROF_E_NO_MEMORY. */
+int prof_i_python_ids_init(prof_i_python_ids *ids, const prof_trace *trace, uint32_t thread_count,
+                           prof_i_window window, uint64_t before);
+void prof_i_python_ids_fini(prof_i_python_ids *ids);
+
+static inline bool prof_i_python_ids_any(const prof_i_python_ids *ids) {
+  return ids->is_function != NULL;
+}
+/* Are plain scopes of that site calls of functions? */
+static inline bool prof_i_python_ids_has(const prof_i_python_ids *ids, uint32_t site) {
+  return ids->is_function && ids->is_function[site];
+}
+/* Is the span a call of a function? */
+bool prof_i_python_ids_is_call(const prof_i_python_ids *ids, const prof_i_span *span);
+
+/* For the function's span that the second walk has just handed out. Both walks hand out the same
+   spans. False: no memory. */
+bool prof_i_python_ids_next(prof_i_python_ids *ids, prof_i_walker *walker, const prof_i_span *span,
+                            prof_i_python_id *id_out);
 
 #endif
