@@ -12,9 +12,9 @@
 #include "../reader/walker.h"
 #include "../sink/sink.h"
 #include "metadata.h"
+#include "names.h"
 #include "selection.h"
 #include "self_check.h"
-#include "tids.h"
 
 /* The part of a capture that is written. */
 
