@@ -13,7 +13,7 @@
 #include "../reader/catalog.h"
 #include "arrow_abi.h"
 #include "exporter.h"
-#include "work_links.h"
+#include "internal.h"
 
 /* ---- arrow_dictionary.c ---- */
 

@@ -1,10 +1,10 @@
 /* Folded stacks, as flamegraph.pl reads them: "thread;outer;inner 1234", a line for each call path
-   with its own time in ns (path_tree.h). In a merged file, the process is the first frame. */
+   with its own time in ns (path_tree.c). In a merged file, the process is the first frame. */
 #include <stdlib.h>
 
 #include "../base/log.h"
 #include "../reader/internal.h"
-#include "path_tree.h"
+#include "internal.h"
 
 static void put_thread_frame(prof_i_export *run, uint32_t index) {
   prof_trace_thread thread = {.size = sizeof thread};

@@ -1,5 +1,5 @@
-/* See path_tree.h. */
-#include "path_tree.h"
+/* The call paths of a capture as a tree. See internal.h. */
+#include "internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

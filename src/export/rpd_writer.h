@@ -5,9 +5,9 @@
 
 #include "event_text.h"
 #include "exporter.h"
+#include "internal.h"
 #include "name_ids.h"
 #include "sqlite_file.h"
-#include "work_links.h"
 
 /* X(name of the statement, table with its columns, number of columns) */
 #define PROF_I_RPD_INSERTS(X)                                                                      \
