@@ -41,7 +41,8 @@ uint32_t prof_i_loss_report_devices_of(const prof_trace *trace, prof_i_device_se
 
 /* The call paths of a capture as a tree, with the calls and the self time of each. For formats that
    are profiles and not logs. A path begins at a thread. A scope that overlaps another of its thread
-   without nesting stands right below the thread. Called by folded.c, speedscope.c and pprof.c. */
+   without nesting stands right below the thread. Folded stacks, speedscope.c and
+   pprof.c use it. */
 
 typedef struct prof_i_path_tree {
   prof_i_paths paths; /* sums are in PROF_I_SIDE_NEW */
