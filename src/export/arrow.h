@@ -1,8 +1,6 @@
 /* Exports a trace as columns through Arrow's C interfaces. arrow.c fills batches with events, and
    arrow_columns.c has the columns. arrow_dictionary.c stores the texts.
 
-   arrow_links.c connects work of devices with its launches.
-
    Each exported array and schema owns its memory, and may outlive the stream and the trace. */
 #ifndef PROF_EXPORT_ARROW_H
 #define PROF_EXPORT_ARROW_H
@@ -13,7 +11,6 @@
 #include "../reader/catalog.h"
 #include "arrow_abi.h"
 #include "exporter.h"
-#include "internal.h"
 
 /* ---- arrow_dictionary.c ---- */
 
@@ -137,25 +134,5 @@ bool prof_i_arrow_batch_export(prof_i_arrow_batch *batch,
 /* Makes the schema: the columns, with facts about the capture as metadata. Returns a status with
    its text. */
 int prof_i_arrow_schema(const prof_trace *trace, struct ArrowSchema *to);
-
-/* ---- arrow_links.c ---- */
-
-/* The scopes that launched work of devices, and that work. Initialize with zeros. */
-typedef struct prof_i_arrow_links {
-  prof_i_work_links work; /* scope_id: counts the scopes of threads that launched work */
-  uint64_t *scopes;       /* the sorted scope_id's */
-  uint32_t count, next;
-  uint64_t scope_count; /* scopes so far */
-  uint32_t thread;      /* of the last scope */
-  bool is_launching;    /* this thread launched work */
-} prof_i_arrow_links;
-
-/* Returns a status with its text. Call fini also after a failure. */
-int prof_i_arrow_links_init(prof_i_arrow_links *links, const prof_trace *trace);
-void prof_i_arrow_links_fini(prof_i_arrow_links *links);
-
-/* The value of the column for an event. 0: none. Call it once for each event, in the order of a
-   cursor. */
-uint64_t prof_i_arrow_links_number(prof_i_arrow_links *links, const prof_event *event);
 
 #endif
