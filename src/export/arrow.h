@@ -1,5 +1,5 @@
 /* Exports a trace as columns through Arrow's C interfaces. arrow.c fills batches with events, and
-   arrow_columns.c has the columns. arrow_dictionary.c stores the texts.
+   arrow_columns.c has the columns and their texts.
 
    Each exported array and schema owns its memory, and may outlive the stream and the trace. */
 #ifndef PROF_EXPORT_ARROW_H
@@ -12,7 +12,7 @@
 #include "arrow_abi.h"
 #include "exporter.h"
 
-/* ---- arrow_dictionary.c ---- */
+/* ---- arrow_columns.c: distinct texts ---- */
 
 /* Bytes that several arrays share. Reference-counted. */
 typedef struct prof_i_arrow_block prof_i_arrow_block;
@@ -49,7 +49,7 @@ int prof_i_arrow_dictionary_find_kept(prof_i_arrow_dictionary *dictionary, prof_
 bool prof_i_arrow_dictionary_export(prof_i_arrow_dictionary *dictionary, struct ArrowArray *to);
 void prof_i_arrow_dictionary_fini(prof_i_arrow_dictionary *dictionary);
 
-/* ---- arrow_columns.c ---- */
+/* ---- arrow_columns.c: columns ---- */
 
 /* X(ID, name, Arrow format, bytes of a value, may be null). A column of format "u" is text. */
 #define PROF_I_ARROW_COLUMNS(X)                         \
