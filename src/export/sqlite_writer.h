@@ -5,6 +5,12 @@
 
 #include "database.h"
 
+enum {
+  PROF_I_SQLITE_VERSION = 1,
+  /* In the column flags, beside the PROF_EVENT_* flags. */
+  PROF_I_SQLITE_UNFINISHED = 256
+};
+
 /* X(name of the statement, table with its columns, number of columns) */
 #define PROF_I_SQLITE_INSERTS(X)                                                                   \
   X(metadata, "prof_metadata (key, value)", 2)                                                     \
