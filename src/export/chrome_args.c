@@ -299,7 +299,7 @@ static void put_array(prof_i_chrome *w) {
 }
 
 /* Numbers of calls that the record has are of one observe() alone, or of another file:
-   chrome_numbers.h has given others. */
+   chrome_numbers.c has given others. */
 static bool arg_is_known(const prof_i_chrome *w, const prof_trace_arg *arg) {
   static const own_key number_keys[] = {KEY("Python id"), KEY("Python parent id")};
   const size_t count = sizeof number_keys / sizeof number_keys[0];

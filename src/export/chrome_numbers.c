@@ -1,5 +1,5 @@
-/* Chrome JSON: numbers of rows, which a first walk finds. See chrome_numbers.h. */
-#include "chrome_numbers.h"
+/* Chrome JSON: numbers of rows, which a first walk finds. See chrome.h. */
+#include "chrome.h"
 
 #include <prof/profiler.h>
 #include <stdlib.h>
