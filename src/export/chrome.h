@@ -49,16 +49,6 @@ typedef struct prof_i_call_owners {
   uint32_t open[PROF_I_OWNER_DEPTHS];
 } prof_i_call_owners;
 
-typedef enum prof_i_call_owner_kind {
-  PROF_I_HOLDER_OPERATOR,
-  PROF_I_HOLDER_PASSES, /* a function: what is around it may be an operator */
-  PROF_I_HOLDER_OTHER
-} prof_i_call_owner_kind;
-
-static inline bool prof_i_call_owners_needs(const prof_i_call_owners *owners, bool is_call) {
-  return is_call || owners->open_count > 0;
-}
-
 /* The operator's id of the call that the second walk has just handed out; 0: it has none. */
 uint64_t prof_i_call_owners_next_id(prof_i_call_owners *owners, const prof_i_span *span);
 

@@ -11,6 +11,16 @@
 
 /* ---- owners of calls ---- */
 
+typedef enum call_owner_kind {
+  HOLDER_OPERATOR,
+  HOLDER_PASSES, /* a function: what is around it may be an operator */
+  HOLDER_OTHER
+} call_owner_kind;
+
+static bool call_owners_needs(const prof_i_call_owners *owners, bool is_call) {
+  return is_call || owners->open_count > 0;
+}
+
 static bool span_is_on_main_lane(const prof_i_span *span) {
   return span->lane == 0 && span->depth > 0 && span->depth <= PROF_I_OWNER_DEPTHS;
 }
@@ -49,11 +59,11 @@ static uint32_t reserve_around(prof_i_call_owners *owners, const prof_i_span *sp
 /* Of a span that is wanted. place: how many operators of the thread were handed out before it.
    False: no memory. */
 static bool call_owners_add_span(prof_i_call_owners *owners, const prof_i_span *span, bool is_call,
-                                 prof_i_call_owner_kind holder, uint64_t place) {
+                                 call_owner_kind holder, uint64_t place) {
   const uint32_t own = take_reserved_id(owners, span);
   if (!is_call && !own) return true;
-  if (!is_call && holder != PROF_I_HOLDER_PASSES) {
-    owners->reserved[own].id = holder == PROF_I_HOLDER_OPERATOR ? place + 1 : 0;
+  if (!is_call && holder != HOLDER_PASSES) {
+    owners->reserved[own].id = holder == HOLDER_OPERATOR ? place + 1 : 0;
     return true;
   }
   if (!span_is_on_main_lane(span)) return true;
@@ -140,12 +150,12 @@ static bool span_is_memory_change(const prof_i_event_numbers *numbers, const pro
 static bool note_call_owner(event_counter *c, const prof_i_span *span, prof_i_number_kind kind) {
   prof_i_call_owners *const owners = &c->numbers->owners;
   const bool is_call = span->record && prof_i_is_call(span->record);
-  if (!prof_i_call_owners_needs(owners, is_call)) return true;
+  if (!call_owners_needs(owners, is_call)) return true;
   const bool passes = kind == PROF_I_NUMBER_FUNCTION || prof_i_is_skipped_span(span);
   return call_owners_add_span(owners, span, is_call,
-                              passes                           ? PROF_I_HOLDER_PASSES
-                              : kind == PROF_I_NUMBER_OPERATOR ? PROF_I_HOLDER_OPERATOR
-                                                               : PROF_I_HOLDER_OTHER,
+                              passes                           ? HOLDER_PASSES
+                              : kind == PROF_I_NUMBER_OPERATOR ? HOLDER_OPERATOR
+                                                               : HOLDER_OTHER,
                               c->thread->operators_left);
 }
 
