@@ -45,8 +45,6 @@ int prof_i_arrow_dictionary_find(prof_i_arrow_dictionary *dictionary, prof_i_tex
    address only. */
 int prof_i_arrow_dictionary_find_kept(prof_i_arrow_dictionary *dictionary, prof_i_text text,
                                       int32_t *index_out);
-/* Exports the texts so far as an Arrow array. False: no memory. */
-bool prof_i_arrow_dictionary_export(prof_i_arrow_dictionary *dictionary, struct ArrowArray *to);
 void prof_i_arrow_dictionary_fini(prof_i_arrow_dictionary *dictionary);
 
 /* ---- arrow_columns.c: columns ---- */

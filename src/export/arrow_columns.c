@@ -167,7 +167,8 @@ static void text_array_release(struct ArrowArray *array) {
   array->release = NULL;
 }
 
-bool prof_i_arrow_dictionary_export(prof_i_arrow_dictionary *dictionary, struct ArrowArray *to) {
+/* Exports the texts so far as an Arrow array. False: no memory. */
+static bool dictionary_export(prof_i_arrow_dictionary *dictionary, struct ArrowArray *to) {
   const int32_t begin = 0;
   text_array *const texts = calloc(1, sizeof *texts);
   if (!texts || (!dictionary->data && !block_append(&dictionary->data, "", 0)) ||
@@ -272,7 +273,7 @@ static bool column_array_init(struct ArrowArray *array, prof_i_arrow_dictionary 
       .buffers = column->buffers, .release = column_array_release, .private_data = column};
   if (!dictionary) return true;
   array->dictionary = calloc(1, sizeof *array->dictionary);
-  return array->dictionary && prof_i_arrow_dictionary_export(dictionary, array->dictionary);
+  return array->dictionary && dictionary_export(dictionary, array->dictionary);
 }
 
 static void column_array_fill(struct ArrowArray *array, prof_i_arrow_batch *batch, int i) {
