@@ -7,9 +7,9 @@
 
 #include "../base/text_buffer.h"
 
-/* ---- svg_text.c ---- */
+/* ---- memory_svg.c ---- */
 
-/* Text in an SVG or a page. Called by memory_svg.c, flame.c and html.c. */
+/* Text in an SVG or a page. Also called by flame.c and html.c. */
 
 /* Appends valid UTF-8 without controls, with XML's special characters escaped. */
 void prof_i_svg_put_escaped(prof_i_text_buffer *page, const char *text);
