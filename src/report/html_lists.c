@@ -11,7 +11,7 @@
 #include "flame.h"
 #include "html.h"
 #include "html_data.h"
-#include "memory_curve.h"
+#include "internal.h"
 #include "table_columns.h"
 
 typedef prof_i_html_json json_text;

@@ -18,7 +18,6 @@
 #include "../base/units.h"
 #include "../sink/sink.h"
 #include "internal.h"
-#include "memory_curve.h"
 
 /* ---- text ---- */
 
