@@ -77,7 +77,7 @@ typedef struct prof_i_html {
   const prof_i_filter *filter;  /* NULL: all */
   prof_i_trace_filter filtered; /* of the current trace, if there is a filter */
   uint64_t passed_count, left_out_count;
-  const struct prof_i_html_options *options; /* of html.h: keys of the table's rows */
+  const struct prof_i_html_options *options; /* of internal.h: keys of the table's rows */
   prof_event event;                          /* scratch */
 } prof_i_html;
 

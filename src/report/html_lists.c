@@ -8,8 +8,6 @@
 #include "../base/log.h"
 #include "../base/units.h"
 #include "../reader/internal.h"
-#include "flame.h"
-#include "html.h"
 #include "html_data.h"
 #include "internal.h"
 #include "table_columns.h"

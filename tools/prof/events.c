@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../src/report/scope_list.h"
+#include "../../src/report/internal.h"
 #include "commands.h"
 #include "filter_options.h"
 #include "merge_files.h"
