@@ -30,7 +30,7 @@ void prof_i_grid_add_count(prof_i_text_table *grid, uint64_t count) {
   prof_i_text_table_add(grid, cell);
 }
 
-void prof_i_grid_add_share(prof_i_text_table *grid, uint64_t part, uint64_t all) {
+static void grid_add_share(prof_i_text_table *grid, uint64_t part, uint64_t all) {
   char cell[PROF_I_CELL_ROOM];
   prof_i_put_share(cell, sizeof cell, part, all);
   prof_i_text_table_add(grid, cell);
@@ -211,7 +211,7 @@ static void grid_add_moment(prof_i_text_table *grid, const prof_memory_state *st
       prof_i_grid_add_bytes(grid, (int64_t)state->largest_free_bytes);
       return;
     case ROW_FRAGMENTATION:
-      prof_i_grid_add_share(grid, (uint64_t)(state->fragmentation * 1e4 + 0.5), 10000);
+      grid_add_share(grid, (uint64_t)(state->fragmentation * 1e4 + 0.5), 10000);
       return;
     case ROW_OUTSIDE:
       prof_i_grid_add_bytes(grid, (int64_t)state->outside_bytes);
@@ -257,7 +257,7 @@ static void add_live_row(prof_i_text_table *grid, const prof_memory_info *info, 
                  end = info->end.ns;
   prof_i_grid_add_name(grid, row->label, prof_i_unnamed_key_text(by));
   prof_i_grid_add_bytes(grid, (int64_t)row->bytes);
-  if (!is_end) prof_i_grid_add_share(grid, row->bytes, used);
+  if (!is_end) grid_add_share(grid, row->bytes, used);
   prof_i_grid_add_count(grid, row->count);
   if (!is_end) {
     prof_i_grid_add_bytes(grid, (int64_t)row->requested_bytes);

@@ -45,7 +45,6 @@ static inline const char *prof_i_unnamed_key_text(prof_memory_by by) {
 void prof_i_grid_add_bytes(prof_i_text_table *grid, int64_t bytes);
 void prof_i_grid_add_time(prof_i_text_table *grid, uint64_t ns);
 void prof_i_grid_add_count(prof_i_text_table *grid, uint64_t count);
-void prof_i_grid_add_share(prof_i_text_table *grid, uint64_t part, uint64_t all);
 
 /* Adds `unnamed` if the name is empty. */
 void prof_i_grid_add_name(prof_i_text_table *grid, const char *name, const char *unnamed);
