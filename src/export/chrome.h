@@ -381,9 +381,10 @@ bool prof_i_dims_check(const char *text, uint64_t bytes, uint32_t count, uint64_
 /* Where a function is defined, among the arguments of its calls: ,"file":"a.py","line":7   The
    compiler or the interpreter has named the function, and others have that name too. A function of
    C that Python has called has `frame` instead. prof import reads these
-   (tools/import/source_location.c), so rows and frames of stacks are the same. A site with a name
-   of the user's gets nothing: it is written once, at the JSON's end (chrome_meta.c), because at each
-   scope it would make the text a third longer. False: there is no room for it. */
+   (tools/import/source_location.c), so rows and frames of stacks are the same. For a site with a
+   name of the user's nothing is written, because it would make the text of each scope a third
+   longer. Such a site is written once, at the JSON's end (chrome_meta.c). False: there is no room
+   for it. */
 bool prof_i_chrome_location_text(const prof_i_site_info *site, prof_i_text name, char *to,
                                  size_t room, size_t *bytes_out);
 

@@ -62,9 +62,9 @@ void prof_i_flows_fini(prof_i_flows *flows);
 /* ---- from forward to backward calls ---- */
 
 /* PyTorch's calls tell by their arguments: "Sequence number", and of a forward call "Thread id", of
-   a backward one that number as its "Fwd thread id" (inject/torch/calls.c). The arrows are as Kineto
-   draws them. If several forward calls have one number, the last one that began made the backward
-   call. Of several backward calls the first has the arrow. */
+   a backward one that number as its "Fwd thread id" (inject/torch/calls.c). The arrows are as
+   Kineto draws them. If several forward calls have one number, the last one that began made the
+   backward call. Of several backward calls the first has the arrow. */
 
 typedef struct prof_i_forward {
   uint64_t thread; /* torch's number of the forward thread */

@@ -97,8 +97,8 @@ uint64_t prof_i_html_offset(const prof_i_html *html, const prof_trace *trace);
 
 /* ---- html_data.c ---- */
 
-/* The data is 4 bytes (little endian) with the length of a JSON text, the text, and the columns of
-   the slices as numbers of 7 bits a byte. report.js reads them. */
+/* The data begins with the length of a JSON text in 4 bytes (little endian), and the text. The
+   columns of the slices follow, as numbers of 7 bits a byte. report.js reads them. */
 
 enum {
   PROF_I_HTML_ROWS_MAX = 10000,

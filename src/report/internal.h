@@ -1,6 +1,6 @@
 /* What the files of this folder share, and what the command calls: `prof diff`, `prof events`,
-   `prof tree`, `prof flame` and `prof report`. The table and the memory report have headers of their
-   own. */
+   `prof tree`, `prof flame` and `prof report`. The table and the memory report have their own
+   headers. */
 #ifndef PROF_REPORT_INTERNAL_H
 #define PROF_REPORT_INTERNAL_H
 
