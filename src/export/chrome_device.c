@@ -172,15 +172,20 @@ bool prof_i_chrome_correlate(prof_i_chrome *w, const prof_i_span *span, uint64_t
 /* Only an import writes notes, and it writes one of work that began before its launch. */
 static bool trace_is_imported(const prof_trace *trace) { return trace->catalog.note_count > 0; }
 
+/* The thread of a launch that is not in the trace is no thread. */
+static bool launch_passes(const prof_i_selection *selection, const prof_trace *trace,
+                          const prof_event *work) {
+  return work->launch.thread < trace->thread_count &&
+         prof_i_selection_takes_moment(selection, work->launch.thread, work->launch.start_ns);
+}
+
 const prof_i_correlation *prof_i_chrome_correlation_of(prof_i_chrome *w, const prof_i_span *span) {
   uint32_t end;
   const uint32_t at = launch_find(w, w->event->launch.thread, w->event->launch.start_ns,
                                   span->start_ns, span->record, &end);
   if (at == end || w->launches.items[at].record != span->record) return NULL;
   w->correlations[at].has_arrow =
-      !w->is_passing_over &&
-      (!w->selection || prof_i_selection_takes_moment(w->selection, w->event->launch.thread,
-                                                      w->event->launch.start_ns));
+      !w->is_passing_over && (!w->selection || launch_passes(w->selection, w->trace, w->event));
   if (span->start_ns < w->launches.items[at].at_ns)
     w->check.findings
         .counts[trace_is_imported(w->trace) ? PROF_I_FINDING_EARLY_THERE : PROF_I_FINDING_EARLY]++;
