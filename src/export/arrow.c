@@ -16,6 +16,7 @@
 #include "../reader/capture.h"
 #include "../reader/internal.h"
 #include "../sink/sink.h"
+#include "internal.h"
 
 enum {
   BATCH_ROWS = 65536,
@@ -27,6 +28,109 @@ enum {
   ERROR_BYTES = 512
 };
 
+/* ---- links from launches to work of devices ---- */
+
+/* Numbers that connect work of devices with the scopes that launched it: the column "correlation".
+   The rows of a stream may come before or after those of the launching thread. So these threads are
+   walked once before the first row. */
+
+/* The scopes that launched work of devices, and that work. Initialize with zeros. */
+typedef struct arrow_links {
+  prof_i_work_links work; /* scope_id: counts the scopes of threads that launched work */
+  uint64_t *scopes;       /* the sorted scope_id's */
+  uint32_t count, next;
+  uint64_t scope_count; /* scopes so far */
+  uint32_t thread;      /* of the last scope */
+  bool is_launching;    /* this thread launched work */
+} arrow_links;
+
+static bool is_launching_thread(const arrow_links *l, uint32_t thread) {
+  uint32_t first;
+  return prof_i_launches_of_thread(&l->work.launches, thread, &first) > 0;
+}
+
+static bool is_scope(const prof_event *event) {
+  return event->kind == PROF_EVENT_SCOPE || event->kind == PROF_EVENT_OPEN;
+}
+
+static int walk_thread(arrow_links *l, const prof_trace *trace, uint32_t thread) {
+  prof_cursor *cursor = NULL;
+  prof_event event = {0};
+  int status = prof_i_cursor_create_of(trace, thread, 0, &cursor);
+  prof_i_work_links_thread(&l->work, thread);
+  while (status >= 0 && (status = prof_cursor_next(cursor, &event)) == 1)
+    if (is_scope(&event) && !(event.flags & PROF_EVENT_ON_DEVICE) &&
+        !prof_i_work_links_scope(&l->work, &event, ++l->scope_count))
+      status = prof_i_fail(PROF_E_NO_MEMORY, "no memory for the open scopes of thread %u", thread);
+  prof_i_cursor_destroy(cursor);
+  return status;
+}
+
+static int scope_compare(const void *a, const void *b) {
+  const uint64_t *const x = a, *const y = b;
+  return (*x > *y) - (*x < *y);
+}
+
+/* Sorts the numbers of the scopes that launched work. Each stays once. */
+static int list_scopes(arrow_links *l) {
+  const uint32_t count = l->work.launches.count;
+  uint32_t all = 0;
+  l->scopes = malloc((size_t)count * sizeof *l->scopes);
+  if (!l->scopes) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for %u launches", count);
+  for (uint32_t i = 0; i < count; i++)
+    if (l->work.links[i].scope_id) l->scopes[all++] = l->work.links[i].scope_id;
+  if (all > 1) qsort(l->scopes, all, sizeof *l->scopes, scope_compare);
+  for (uint32_t i = 0; i < all; i++)
+    if (i == 0 || l->scopes[i] != l->scopes[i - 1]) l->scopes[l->count++] = l->scopes[i];
+  return PROF_OK;
+}
+
+/* Returns a status with its text. Call fini also after a failure. */
+static int links_init(arrow_links *l, const prof_trace *trace) {
+  int status = prof_i_work_links_init(&l->work, trace);
+  l->thread = UINT32_MAX;
+  if (l->work.launches.count == 0) return status;
+  for (uint32_t i = 0; status == PROF_OK && i < trace->thread_count; i++)
+    if (is_launching_thread(l, i)) status = walk_thread(l, trace, i);
+  prof_i_work_links_thread(&l->work, UINT32_MAX);
+  l->scope_count = 0;
+  return status == PROF_OK ? list_scopes(l) : status;
+}
+
+static void links_fini(arrow_links *l) {
+  free(l->scopes);
+  prof_i_work_links_fini(&l->work);
+}
+
+static uint64_t number_of_scope(arrow_links *l, uint32_t thread) {
+  if (l->thread != thread) {
+    l->thread = thread;
+    l->is_launching = is_launching_thread(l, thread);
+  }
+  if (!l->is_launching) return 0;
+  const uint64_t scope = ++l->scope_count;
+  while (l->next < l->count && l->scopes[l->next] < scope) l->next++;
+  return l->next < l->count && l->scopes[l->next] == scope ? l->next + 1u : 0;
+}
+
+static uint64_t number_of_work(arrow_links *l, const prof_event *work) {
+  const uint32_t launch = prof_i_work_links_work(&l->work, work, 1);
+  if (launch == UINT32_MAX) return 0;
+  const uint64_t *const found = bsearch(&l->work.links[launch].scope_id, l->scopes, l->count,
+                                        sizeof *l->scopes, scope_compare);
+  return found ? (uint64_t)(found - l->scopes) + 1 : 0;
+}
+
+/* The value of the column for an event. 0: none. Call it once for each event, in the order of a
+   cursor. */
+static uint64_t links_number(arrow_links *l, const prof_event *event) {
+  if (l->count == 0 || !is_scope(event)) return 0;
+  return event->flags & PROF_EVENT_ON_DEVICE ? number_of_work(l, event)
+                                             : number_of_scope(l, event->thread);
+}
+
+/* ---- the stream ---- */
+
 typedef struct arrow_stream {
   prof_trace *trace;
   prof_cursor *cursor;
@@ -37,7 +141,7 @@ typedef struct arrow_stream {
   prof_i_selection selection;
   prof_i_export_filtered filtered;
   uint64_t *counts; /* of prof_i_arrow_wish: a copy of `filtered` for the caller */
-  prof_i_arrow_links links;
+  arrow_links links;
   uint64_t correlation; /* of the event; 0: none */
   prof_i_arrow_dictionary dictionaries[PROF_I_ARROW_COLUMN_COUNT];
   prof_i_arrow_batch batch;
@@ -270,7 +374,7 @@ static void read_batch(arrow_stream *s) {
     const int status = prof_cursor_next(s->cursor, &s->event);
     if (status < 0) s->status = status;
     if (status <= 0) return;
-    s->correlation = prof_i_arrow_links_number(&s->links, &s->event);
+    s->correlation = links_number(&s->links, &s->event);
     if (prof_i_window_contains(&s->window, s->event.start_ns,
                                s->event.start_ns + s->event.duration_ns) &&
         filter_takes(s))
@@ -335,7 +439,7 @@ static const char *stream_error(struct ArrowArrayStream *stream) {
 
 static void stream_free(arrow_stream *s) {
   prof_i_cursor_destroy(s->cursor);
-  prof_i_arrow_links_fini(&s->links);
+  links_fini(&s->links);
   if (s->filter) {
     prof_i_selection_fini(&s->selection);
     prof_i_trace_filter_fini(&s->trace_filter);
@@ -398,7 +502,7 @@ static int open_stream(const prof_trace *trace, const prof_i_arrow_wish *wish,
   s->trace = prof_i_trace_share(trace);
   int status = read_options(s, wish->options);
   if (status == PROF_OK) status = create_filter(s, wish);
-  if (status == PROF_OK) status = prof_i_arrow_links_init(&s->links, trace);
+  if (status == PROF_OK) status = links_init(&s->links, trace);
   if (status == PROF_OK) status = prof_i_cursor_create(trace, &s->cursor);
   if (status != PROF_OK) {
     stream_free(s);

@@ -1,7 +1,5 @@
 /* Exports a trace as columns through Arrow's C interfaces. arrow.c fills batches with events, and
-   arrow_columns.c has the columns. arrow_dictionary.c stores the texts.
-
-   arrow_links.c connects work of devices with its launches.
+   arrow_columns.c has the columns and their texts.
 
    Each exported array and schema owns its memory, and may outlive the stream and the trace. */
 #ifndef PROF_EXPORT_ARROW_H
@@ -13,9 +11,8 @@
 #include "../reader/catalog.h"
 #include "arrow_abi.h"
 #include "exporter.h"
-#include "work_links.h"
 
-/* ---- arrow_dictionary.c ---- */
+/* ---- arrow_columns.c: distinct texts ---- */
 
 /* Bytes that several arrays share. Reference-counted. */
 typedef struct prof_i_arrow_block prof_i_arrow_block;
@@ -48,11 +45,9 @@ int prof_i_arrow_dictionary_find(prof_i_arrow_dictionary *dictionary, prof_i_tex
    address only. */
 int prof_i_arrow_dictionary_find_kept(prof_i_arrow_dictionary *dictionary, prof_i_text text,
                                       int32_t *index_out);
-/* Exports the texts so far as an Arrow array. False: no memory. */
-bool prof_i_arrow_dictionary_export(prof_i_arrow_dictionary *dictionary, struct ArrowArray *to);
 void prof_i_arrow_dictionary_fini(prof_i_arrow_dictionary *dictionary);
 
-/* ---- arrow_columns.c ---- */
+/* ---- arrow_columns.c: columns ---- */
 
 /* X(ID, name, Arrow format, bytes of a value, may be null). A column of format "u" is text. */
 #define PROF_I_ARROW_COLUMNS(X)                         \
@@ -137,25 +132,5 @@ bool prof_i_arrow_batch_export(prof_i_arrow_batch *batch,
 /* Makes the schema: the columns, with facts about the capture as metadata. Returns a status with
    its text. */
 int prof_i_arrow_schema(const prof_trace *trace, struct ArrowSchema *to);
-
-/* ---- arrow_links.c ---- */
-
-/* The scopes that launched work of devices, and that work. Initialize with zeros. */
-typedef struct prof_i_arrow_links {
-  prof_i_work_links work; /* scope_id: counts the scopes of threads that launched work */
-  uint64_t *scopes;       /* the sorted scope_id's */
-  uint32_t count, next;
-  uint64_t scope_count; /* scopes so far */
-  uint32_t thread;      /* of the last scope */
-  bool is_launching;    /* this thread launched work */
-} prof_i_arrow_links;
-
-/* Returns a status with its text. Call fini also after a failure. */
-int prof_i_arrow_links_init(prof_i_arrow_links *links, const prof_trace *trace);
-void prof_i_arrow_links_fini(prof_i_arrow_links *links);
-
-/* The value of the column for an event. 0: none. Call it once for each event, in the order of a
-   cursor. */
-uint64_t prof_i_arrow_links_number(prof_i_arrow_links *links, const prof_event *event);
 
 #endif

@@ -142,7 +142,7 @@ static void destroy_shared(void *shared) { prof_i_chrome_shared_fini(shared); }
 static void chrome_destroy(prof_i_export *run) {
   prof_i_chrome *const w = run->state;
   prof_i_flows_fini(&w->flows);
-  prof_i_reversal_fini(&w->reversal);
+  free(w->reversal.begins);
   prof_i_forwards_fini(&w->forwards);
   free(w->counters.items);
   free(w->correlations);

@@ -5,19 +5,149 @@
 #define PROF_EXPORT_CHROME_H
 
 #include <prof/trace.h>
+#include <stdbool.h>
 
 #include "../analysis/call_stacks.h"
 #include "../analysis/launch.h"
 #include "../analysis/torch.h"
-#include "../reader/internal.h"
+#include "../reader/walker.h"
 #include "../sink/sink.h"
-#include "event_numbers.h"
 #include "exporter.h"
 #include "flow.h"
-#include "forward.h"
 #include "names.h"
-#include "python_ids.h"
-#include "reversal.h"
+
+/* ---- chrome_numbers.c ---- */
+
+/* Numbers of rows. The walk hands out spans from the last begin to the first, thread by thread. So
+   a first walk counts the rows or finds their order, and a second walk has the numbers. */
+
+/* ---- chrome_numbers.c: owners of calls ---- */
+
+/* Assigns the "External id" of a vendor's call in a trace with PyTorch's operators. As in Kineto,
+   it is the id of the innermost operator or range around the call. Traced functions and other calls
+   around it are skipped. The walk visits a call before the scopes around it. So a first walk finds
+   each call's operator, and the second walk (chrome_event.c) writes its id. */
+
+/* Deeper than Perfetto draws. Calls below this depth belong to no scope. */
+enum { PROF_I_OWNER_DEPTHS = 512 };
+
+/* The id that the calls in a scope will get from it. */
+typedef struct prof_i_reserved_id {
+  uint64_t id;    /* of the operator; 0: it was no operator */
+  uint32_t outer; /* the reservation of the scope around it, if that has the id; 0: none */
+} prof_i_reserved_id;
+
+typedef struct prof_i_call_owners {
+  uint64_t *calls; /* of each call on lane 0, in the order of both walks: its operator's id; 0 */
+  uint32_t call_count, call_room;
+  uint32_t call_at; /* of the second walk: the next call */
+  /* These of the thread that the first walk is at. */
+  uint32_t call_first;
+  prof_i_reserved_id *reserved; /* from 1 on */
+  uint32_t reserved_count, reserved_room;
+  uint32_t open_count; /* depths with a reservation */
+  uint32_t open[PROF_I_OWNER_DEPTHS];
+} prof_i_call_owners;
+
+/* The operator's id of the call that the second walk has just handed out; 0: it has none. */
+uint64_t prof_i_call_owners_next_id(prof_i_call_owners *owners, const prof_i_span *span);
+
+/* ---- chrome_numbers.c: numbers of rows ---- */
+
+/* "Ev Idx", the number of a row among those that torch.profiler numbers, from 0 on. First come
+   operators and ranges (cpu_op, user_annotation), thread by thread and of each thread by begin.
+   Then come changes of memory, then calls of traced functions, as operators. Numbers are given
+   downwards. If rows overlap without nesting, their order between lanes is not by begin. Only a
+   trace with PyTorch's operators has numbers. The "External id" of an operator or range is its
+   number + 1. Calls inside of it have the same id. */
+
+typedef enum prof_i_number_kind {
+  PROF_I_NUMBER_NONE,
+  PROF_I_NUMBER_OPERATOR, /* or a range, or a step */
+  PROF_I_NUMBER_FUNCTION
+} prof_i_number_kind;
+
+/* Of one thread: how many of its rows have no number yet, and the first number of the others. */
+typedef struct prof_i_thread_numbers {
+  uint64_t operator_first, operators_left;
+  uint64_t function_first, functions_left;
+} prof_i_thread_numbers;
+
+typedef struct prof_i_event_numbers {
+  const prof_trace *trace;
+  uint8_t *kinds;                 /* prof_i_number_kind by site; NULL: the trace has no operators */
+  prof_i_thread_numbers *threads; /* by number */
+  uint64_t operators_end;         /* behind those of all threads' operators */
+  uint64_t end;                   /* behind all numbers */
+  uint64_t memory_next;           /* of the next change of memory */
+  prof_i_call_owners owners;
+} prof_i_event_numbers;
+
+/* Counts what is in the window; changes of memory where with_memory. first: the first number.
+   PROF_OK or PROF_E_NO_MEMORY. */
+int prof_i_event_numbers_init(prof_i_event_numbers *numbers, const prof_trace *trace,
+                              uint32_t thread_count, prof_i_window window, bool with_memory,
+                              uint64_t first);
+void prof_i_event_numbers_fini(prof_i_event_numbers *numbers);
+
+/* Of a scope, an open scope or a step of the host's. */
+prof_i_number_kind prof_i_event_numbers_kind(const prof_i_event_numbers *numbers,
+                                             const prof_i_span *span);
+
+/* The number of such a span of that kind that the thread's walk has just handed out. */
+uint64_t prof_i_event_numbers_next(prof_i_event_numbers *numbers, uint32_t thread,
+                                   prof_i_number_kind kind);
+
+/* ---- chrome_numbers.c: calls of functions ---- */
+
+/* "Python id" and "Python parent id" of a traced function's call, and of a module's. They are as
+   torch.profiler counts, and events() of Python: calls of all threads by their begins, from 1 on.
+   What began before the window begins with it. Of those that begin together, those of the earlier
+   thread come first, and of one thread the outer ones. A call's parent is the innermost such call
+   around it. */
+
+typedef struct prof_i_python_ids {
+  const prof_trace *trace;
+  uint8_t *is_function; /* by site; NULL: the trace has no functions */
+  uint32_t *numbers;    /* of each call, in the order in which both walks hand them out */
+  uint32_t call_count;
+  uint64_t before;  /* calls of the captures before, in a merged file */
+  uint32_t call_at; /* of the second walk: the next call */
+  /* Both walks visit a call after its inner calls. So a number is reserved for it, from 1 on, the
+     same one in both walks. */
+  uint32_t *holders; /* by reservation: its call, in the order of the walks */
+  uint32_t reserved_count;
+  uint32_t reserved_last;   /* reservations so far in this walk */
+  uint32_t *reserved_index; /* by place on lane 0's stack: the call's reservation; 0: none */
+  uint32_t room;
+} prof_i_python_ids;
+
+typedef struct prof_i_python_id {
+  uint64_t own, parent; /* parent 0: none */
+} prof_i_python_id;
+
+/* Walks the trace where it has functions. before: the numbers begin behind this one. PROF_OK, or
+   PROF_E_NO_MEMORY. */
+int prof_i_python_ids_init(prof_i_python_ids *ids, const prof_trace *trace, uint32_t thread_count,
+                           prof_i_window window, uint64_t before);
+void prof_i_python_ids_fini(prof_i_python_ids *ids);
+
+static inline bool prof_i_python_ids_any(const prof_i_python_ids *ids) {
+  return ids->is_function != NULL;
+}
+/* Are plain scopes of that site calls of functions? */
+static inline bool prof_i_python_ids_has(const prof_i_python_ids *ids, uint32_t site) {
+  return ids->is_function && ids->is_function[site];
+}
+/* Is the span a call of a function? */
+bool prof_i_python_ids_is_call(const prof_i_python_ids *ids, const prof_i_span *span);
+
+/* For the function's span that the second walk has just handed out. Both walks hand out the same
+   spans. False: no memory. */
+bool prof_i_python_ids_next(prof_i_python_ids *ids, prof_i_walker *walker, const prof_i_span *span,
+                            prof_i_python_id *id_out);
+
+/* ---- the writer ---- */
 
 enum {
   /* ts is cut here: the digits above change ten times a second, the eight below each time */
@@ -83,6 +213,18 @@ typedef struct prof_i_correlation {
   uint32_t lane;        /* of the host's scope */
   bool has_arrow;       /* the device's side is written, and the filter takes the launch */
 } prof_i_correlation;
+
+/* A run of a thread's things that begin and end together. The walk hands out the inner ones first
+   (reader/walk.h). Viewers take the first of two equal scopes for the outer one. So the texts of a
+   run change their order in the sink before they are written: outer ones first. */
+typedef struct prof_i_reversal {
+  uint64_t start_ns, duration_ns;
+  size_t *begins; /* of its texts but the first, in bytes behind the first */
+  uint32_t count, room;
+} prof_i_reversal;
+
+/* Nothing begins at this moment. */
+#define PROF_I_REVERSAL_NONE UINT64_MAX
 
 /* What the captures of a merged file share. Numbers continue from capture to capture. */
 typedef struct prof_i_chrome_shared {
@@ -210,15 +352,15 @@ bool prof_i_chrome_has_callers(const prof_i_chrome *w, uint32_t site, prof_i_tex
 /* chrome_event.c: event, counter and flow of prof_i_exporter. */
 int prof_i_chrome_put_event(prof_i_export *run, prof_i_export_event *event);
 
-/* chrome_flow.c: writes the arrows. */
+/* chrome_arrows.c: writes the arrows. */
 void prof_i_chrome_put_flows(prof_i_chrome *w);
 
-/* chrome_counter.c: keeps the counter w->event until all threads have been walked (false: no
+/* chrome_graphs.c: keeps the counter w->event until all threads have been walked (false: no
    memory); then writes all. */
 bool prof_i_chrome_add_counter(prof_i_chrome *w, const prof_i_span *span);
 void prof_i_chrome_put_counters(prof_i_chrome *w);
 
-/* chrome_memory.c: all that the trace says of memory, after its threads. PROF_OK or a failure. */
+/* All that the trace says of memory, after its threads. PROF_OK or a failure. */
 int prof_i_chrome_put_memory(prof_i_chrome *chrome);
 
 /* chrome_args.c: the members of "args" of w->event, without the braces; has_members: something
@@ -227,15 +369,27 @@ void prof_i_chrome_put_args(prof_i_chrome *w, bool has_members);
 /* False: it would write none. */
 bool prof_i_chrome_has_args(const prof_event *event);
 
-/* chrome_location.c: ,"file":"a.py","line":7   of a call under that name, of a site of a traced
-   function; of any other site nothing. False: there is no room for it. */
-bool prof_i_chrome_location_text(const prof_i_site_info *site, prof_i_text name, char *to,
-                                 size_t room, size_t *bytes_out);
 /* An id as a number, or as text in hexadecimal, which viewers read back as the same number, where a
    double would not hold it. */
 void prof_i_chrome_put_id(prof_i_chrome *w, uint64_t id);
 
-/* The text of "Call stack", in quotes. chrome_stack.c. */
+/* Whether the text is the dimensions of `count` inputs (64 at most), in JSON without blanks. Then
+   it may be written as it is: "[[[2,10],[3,10]],[],[4]]". An input has its own dimensions, or is a
+   list of tensors with theirs. lists_out: a bit for each input that is a list. */
+bool prof_i_dims_check(const char *text, uint64_t bytes, uint32_t count, uint64_t *lists_out);
+
+/* Where a function is defined, among the arguments of its calls: ,"file":"a.py","line":7   The
+   compiler or the interpreter has named the function, and others have that name too. A function of
+   C that Python has called has `frame` instead. prof import reads these
+   (tools/import/source_location.c), so rows and frames of stacks are the same. For a site with a
+   name of the user's nothing is written, because it would make the text of each scope a third
+   longer. Such a site is written once, at the JSON's end (chrome_meta.c). False: there is no room
+   for it. */
+bool prof_i_chrome_location_text(const prof_i_site_info *site, prof_i_text name, char *to,
+                                 size_t room, size_t *bytes_out);
+
+/* The text of "Call stack", in quotes. With folders, each of which ends in a separator, it is
+   written as torch.profiler writes it. */
 void prof_i_chrome_put_stack(prof_i_chrome *w, prof_i_text stack);
 
 /* chrome_device.c: streams are written behind all threads. */
@@ -254,12 +408,38 @@ bool prof_i_chrome_correlate(prof_i_chrome *w, const prof_i_span *span, uint64_t
                              uint64_t external_id, bool is_on_stream);
 /* what launched this thing on a device; NULL: it is not written */
 const prof_i_correlation *prof_i_chrome_correlation_of(prof_i_chrome *w, const prof_i_span *span);
-uint64_t prof_i_chrome_put_arrows(prof_i_chrome *w, uint64_t first_number); /* how many */
 
 /* chrome_meta.c */
 void prof_i_chrome_put_head(prof_i_chrome *w);
 void prof_i_chrome_name_lane(prof_i_chrome *w, uint32_t lane);
 void prof_i_chrome_put_tail(prof_i_chrome *w);
+
+/* ---- chrome_plain.c: the order of texts ---- */
+
+/* The text that comes next belongs to the run. */
+void prof_i_reversal_add_text(prof_i_reversal *reversal, prof_i_sink *sink);
+/* Puts the run's texts in order. It is over then. */
+void prof_i_reversal_flush(prof_i_reversal *reversal, prof_i_sink *sink);
+
+/* Before each text of a thread's. */
+static inline void prof_i_reversal_next_text(prof_i_reversal *reversal, prof_i_sink *sink,
+                                             uint64_t start_ns, uint64_t duration_ns) {
+  if (__builtin_expect(reversal->start_ns == start_ns && reversal->duration_ns == duration_ns, 0)) {
+    prof_i_reversal_add_text(reversal, sink);
+    return;
+  }
+  if (__builtin_expect(reversal->count > 0, 0)) prof_i_reversal_flush(reversal, sink);
+  reversal->start_ns = start_ns;
+  reversal->duration_ns = duration_ns;
+  sink->held = sink->next;
+}
+
+/* Behind the last text of a thread's. */
+static inline void prof_i_reversal_end_thread(prof_i_reversal *reversal, prof_i_sink *sink) {
+  prof_i_reversal_flush(reversal, sink);
+  reversal->start_ns = PROF_I_REVERSAL_NONE;
+  sink->held = NULL;
+}
 
 /* Before each span of a thread that is written. */
 static inline void prof_i_chrome_next_span(prof_i_chrome *w, const prof_i_span *span) {

@@ -1,9 +1,12 @@
 /* Chrome JSON: what stands in "args". Values keep their types; what JSON or a double cannot hold
-   becomes a string. */
+   becomes a string. Also writes the dimensions of inputs, the place where a function is defined,
+   and "Call stack". */
+#include <string.h>
+
+#include "../analysis/call_stacks.h"
 #include "../base/text.h"
 #include "../reader/internal.h"
 #include "chrome.h"
-#include "dims.h"
 
 typedef struct own_key {
   const char *text;
@@ -29,7 +32,7 @@ enum {
   OWN_KEY_COUNT = sizeof own_keys / sizeof own_keys[0],
   DEVICE_KEY_COUNT = sizeof device_keys / sizeof device_keys[0]
 };
-/* of chrome_location.c */
+/* Where a function is defined. */
 static const char *const place_keys[] = {"file", "line", "function", "frame"};
 
 void prof_i_chrome_put_id(prof_i_chrome *w, uint64_t id) {
@@ -95,6 +98,171 @@ static void put_separator(prof_i_chrome *w, bool *has_members) {
   *has_members = true;
 }
 
+/* ---- dimensions ---- */
+
+enum { DIMS_INPUTS_MAX = 64, DIMS_TENSORS_SHOWN = 30 };
+/* Depths: of the text itself, of an input, of a tensor in a list. */
+enum { DIMS_LIST = 1, DIMS_INPUT = 2, DIMS_TENSOR = 3 };
+
+static bool dims_is_digit(char c) { return c >= '0' && c <= '9'; }
+
+/* Skips a number as JSON has it. Returns where it ends, or `end` if it is malformed. */
+static const char *dims_skip_number(const char *at, const char *end) {
+  const char *const first = at + (at < end && *at == '-');
+  const char *last = first;
+  while (last < end && dims_is_digit(*last)) last++;
+  return last == first || (*first == '0' && last - first > 1) ? end : last;
+}
+
+/* Goes from element to element. An element begins with a bracket or a number. A comma or the end of
+   the list follows it. */
+bool prof_i_dims_check(const char *text, uint64_t bytes, uint32_t count, uint64_t *lists_out) {
+  const char *at = text, *const end = text + bytes;
+  uint32_t depth = 0, found = 0;
+  bool is_behind = false, is_first = false;
+  uint64_t lists = 0, numbers = 0; /* a bit for each input that has the one, or the other */
+  while (at < end) {
+    const uint64_t here = found > 0 ? UINT64_C(1) << (found - 1) : 0;
+    if (*at == ']' && depth > 0 && (is_behind || is_first)) {
+      is_behind = true, is_first = false, at++;
+      if (--depth == 0) break;
+    } else if (is_behind) {
+      if (*at++ != ',') return false;
+      is_behind = false;
+    } else if (*at == '[' && depth < DIMS_TENSOR) {
+      if (depth == 0 && found > 0) return false;
+      if (depth == DIMS_LIST && found++ == DIMS_INPUTS_MAX) return false;
+      if (depth == DIMS_INPUT) lists |= here;
+      depth++, is_first = true, at++;
+    } else if (depth >= DIMS_INPUT && (at = dims_skip_number(at, end)) < end) {
+      if (depth == DIMS_INPUT) numbers |= here;
+      is_behind = true, is_first = false;
+    } else {
+      return false;
+    }
+  }
+  *lists_out = lists;
+  return depth == 0 && at == end && bytes > 0 && found == count && (lists & numbers) == 0;
+}
+
+/* The bracket that ends the list that begins at `at`. *tensors_out: how many lists it holds. */
+static const char *dims_find_end(const char *at, const char *end, uint32_t *tensors_out) {
+  uint32_t depth = 0;
+  *tensors_out = 0;
+  for (; at < end; at++) {
+    if (*at == '[' && ++depth == 2) ++*tensors_out;
+    if (*at == ']' && --depth == 0) break;
+  }
+  return at;
+}
+
+/* Writes the text of dimensions, or of strides. As in torch.profiler's trace, a list of more than
+   30 tensors is "[]". False, and nothing is written, of a text that is not of numbers in lists. */
+static bool dims_put_json(prof_i_sink *sink, const char *text, uint64_t bytes) {
+  const char *at = text, *const end = text + bytes;
+  int depth = 0;
+  for (const char *c = text; c < end; c++) {
+    if (!dims_is_digit(*c) && !strchr("[],- ", *c)) return false;
+    depth += (*c == '[') - (*c == ']');
+    if (depth > DIMS_TENSOR) return false;
+  }
+  depth = 0;
+  for (const char *c = text; c < end; c++) {
+    uint32_t tensors = 0;
+    depth += (*c == '[') - (*c == ']');
+    if (*c != '[' || depth != DIMS_INPUT) continue;
+    const char *const last = dims_find_end(c, end, &tensors);
+    if (tensors <= DIMS_TENSORS_SHOWN || last == end) continue;
+    prof_i_sink_bytes(sink, at, (size_t)(c + 1 - at));
+    at = c = last; /* its bracket is written with what comes */
+    depth--;
+  }
+  prof_i_sink_bytes(sink, at, (size_t)(end - at));
+  return true;
+}
+
+/* ---- where a function is defined ---- */
+
+typedef struct location_text {
+  char *next, *limit;
+  bool is_whole;
+} location_text;
+
+static void location_put_literal(location_text *p, const char *text) {
+  const size_t bytes = strlen(text);
+  p->is_whole = p->is_whole && (size_t)(p->limit - p->next) > bytes;
+  if (!p->is_whole) return;
+  memcpy(p->next, text, bytes);
+  p->next += bytes;
+}
+
+/* ,"key":"text" */
+static void location_put_member(location_text *p, const char *key, prof_i_text text) {
+  size_t at = 0;
+  location_put_literal(p, ",\"");
+  location_put_literal(p, key);
+  location_put_literal(p, "\":\"");
+  if (!p->is_whole) return;
+  p->next += prof_i_escape(p->next, (size_t)(p->limit - p->next), text.data, text.bytes, &at);
+  p->is_whole = at == text.bytes;
+  location_put_literal(p, "\"");
+}
+
+bool prof_i_chrome_location_text(const prof_i_site_info *site, prof_i_text name, char *to,
+                                 size_t room, size_t *bytes_out) {
+  location_text p = {to, to + room, true};
+  *bytes_out = 0;
+  if (site->file.bytes == 0 || !prof_i_is_named_by_function(site)) return true;
+  if (prof_i_is_c_function_site(site)) {
+    location_put_member(&p, "frame", site->file);
+  } else {
+    const prof_i_text called = prof_i_unqualified_name(site->function),
+                      end = prof_i_unqualified_name(name);
+    location_put_member(&p, "file", site->file);
+    location_put_literal(&p, ",\"line\":");
+    if (p.limit - p.next < PROF_I_NUMBER_ROOM) return false;
+    p.next = prof_i_put_u64(p.next, site->line);
+    if (called.bytes != end.bytes || memcmp(called.data, end.data, (size_t)called.bytes) != 0)
+      location_put_member(&p, "function", called);
+  }
+  if (p.is_whole) *bytes_out = (size_t)(p.next - to);
+  return p.is_whole;
+}
+
+/* ---- call stacks ---- */
+
+static size_t skip_folder(const prof_i_stack_folders *all, const char *frame, size_t bytes) {
+  size_t longest = 0;
+  for (uint32_t i = 0; i < all->count; i++) {
+    const size_t folder_bytes = strlen(all->folders[i]);
+    if (folder_bytes > longest && folder_bytes < bytes &&
+        memcmp(all->folders[i], frame, folder_bytes) == 0)
+      longest = folder_bytes;
+  }
+  return longest;
+}
+
+void prof_i_chrome_put_stack(prof_i_chrome *w, prof_i_text stack) {
+  if (w->stack_folders.count == 0) {
+    prof_i_sink_string(w->sink, stack.data, stack.bytes);
+    return;
+  }
+  const char *frame = stack.data;
+  const char *const end = stack.data + stack.bytes;
+  prof_i_sink_bytes(w->sink, "\"", 1);
+  while (frame < end) {
+    const char *const mark = memchr(frame, ';', (size_t)(end - frame));
+    const char *const last = mark ? mark : end;
+    frame += skip_folder(&w->stack_folders, frame, (size_t)(last - frame));
+    prof_i_sink_string_part(w->sink, frame, (size_t)(last - frame));
+    prof_i_sink_bytes(w->sink, ";", 1);
+    frame = last + 1;
+  }
+  prof_i_sink_bytes(w->sink, "\"", 1);
+}
+
+/* ---- pairs ---- */
+
 /* What torch.profiler writes as an array, and prof import keeps as its text; anything else under
    that key is a text. */
 static bool arg_is_array(prof_i_chrome *w, const prof_trace_arg *arg) {
@@ -126,12 +294,12 @@ static bool arg_is_stack(const prof_trace_arg *arg) {
 }
 
 static void put_array(prof_i_chrome *w) {
-  if (!prof_i_dims_put_json(w->sink, w->json_text, strlen(w->json_text)))
+  if (!dims_put_json(w->sink, w->json_text, strlen(w->json_text)))
     prof_i_json_put(w->sink, w->json_text);
 }
 
-/* Numbers of calls that the record has are of one observe() alone, or of another file: python_ids.h
-   has given others. */
+/* Numbers of calls that the record has are of one observe() alone, or of another file:
+   chrome_numbers.c has given others. */
 static bool arg_is_known(const prof_i_chrome *w, const prof_trace_arg *arg) {
   static const own_key number_keys[] = {KEY("Python id"), KEY("Python parent id")};
   const size_t count = sizeof number_keys / sizeof number_keys[0];
@@ -257,7 +425,7 @@ static void put_input_shapes(prof_i_chrome *w, uint32_t count, const input_texts
   put_separator(w, has_members);
   prof_i_sink_text(w->sink, "\"Input Dims\":");
   if (texts->lists)
-    prof_i_dims_put_json(w->sink, texts->lists->value.text.data, texts->lists->value.text.bytes);
+    dims_put_json(w->sink, texts->lists->value.text.data, texts->lists->value.text.bytes);
   else
     put_dims(w, count);
   prof_i_sink_text(w->sink, ",\"Input type\":[");

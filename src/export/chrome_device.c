@@ -1,6 +1,6 @@
 /* Chrome JSON: devices. As in Kineto's traces, a device is a process, and its streams are that
-   process's threads. An arrow and a number connect what ran there with the host's scope that
-   launched it. */
+   process's threads. A number connects what ran there with the host's scope that launched it, and
+   chrome_arrows.c draws the arrow. */
 #include "chrome.h"
 
 #include <prof/backend.h>
@@ -172,49 +172,22 @@ bool prof_i_chrome_correlate(prof_i_chrome *w, const prof_i_span *span, uint64_t
 /* Only an import writes notes, and it writes one of work that began before its launch. */
 static bool trace_is_imported(const prof_trace *trace) { return trace->catalog.note_count > 0; }
 
+/* The thread of a launch that is not in the trace is no thread. */
+static bool launch_passes(const prof_i_selection *selection, const prof_trace *trace,
+                          const prof_event *work) {
+  return work->launch.thread < trace->thread_count &&
+         prof_i_selection_takes_moment(selection, work->launch.thread, work->launch.start_ns);
+}
+
 const prof_i_correlation *prof_i_chrome_correlation_of(prof_i_chrome *w, const prof_i_span *span) {
   uint32_t end;
   const uint32_t at = launch_find(w, w->event->launch.thread, w->event->launch.start_ns,
                                   span->start_ns, span->record, &end);
   if (at == end || w->launches.items[at].record != span->record) return NULL;
   w->correlations[at].has_arrow =
-      !w->is_passing_over &&
-      (!w->selection || prof_i_selection_takes_moment(w->selection, w->event->launch.thread,
-                                                      w->event->launch.start_ns));
+      !w->is_passing_over && (!w->selection || launch_passes(w->selection, w->trace, w->event));
   if (span->start_ns < w->launches.items[at].at_ns)
     w->check.findings
         .counts[trace_is_imported(w->trace) ? PROF_I_FINDING_EARLY_THERE : PROF_I_FINDING_EARLY]++;
   return w->correlations[at].id ? &w->correlations[at] : NULL;
-}
-
-static void put_arrow_end(prof_i_chrome *w, const char *begin, uint64_t number, uint32_t thread,
-                          uint32_t lane, uint64_t ns) {
-  const prof_i_tids *const ids = &w->tids[thread];
-  prof_i_sink_text(w->sink, begin);
-  prof_i_sink_text(w->sink, ",\"cat\":\"ac2g\",\"name\":\"ac2g\",\"id\":");
-  prof_i_sink_u64(w->sink, number);
-  prof_i_sink_text(w->sink, ",\"pid\":");
-  prof_i_sink_u64(w->sink, ids->pid);
-  prof_i_sink_text(w->sink, ",\"tid\":");
-  prof_i_sink_u64(w->sink, prof_i_tids_row(ids, lane));
-  prof_i_sink_text(w->sink, ",\"ts\":");
-  prof_i_chrome_put_time(w, ns);
-  prof_i_sink_text(w->sink, "},\n");
-}
-
-/* Of work that began before its launch there is none: viewers refuse an end before its begin. Its
-   number says the launch, and prof_i_chrome_correlation_of() has counted it. */
-uint64_t prof_i_chrome_put_arrows(prof_i_chrome *w, uint64_t first_number) {
-  uint64_t number = first_number;
-  for (uint32_t i = 0; i < w->launches.count && w->sink->status == PROF_OK; i++) {
-    const prof_i_launch *const launch = &w->launches.items[i];
-    if (!w->correlations[i].id || !w->correlations[i].has_arrow || launch->start_ns < launch->at_ns)
-      continue;
-    put_arrow_end(w, "{\"ph\":\"s\"", number, launch->thread, w->correlations[i].lane,
-                  launch->at_ns);
-    put_arrow_end(w, "{\"ph\":\"f\",\"bp\":\"e\"", number, launch->stream, launch->lane,
-                  launch->start_ns);
-    number++;
-  }
-  return number - first_number;
 }

@@ -84,7 +84,7 @@ static uint64_t take_reserved_id(prof_i_chrome *w, const prof_i_span *span) {
 }
 
 /* As in Kineto, a call has the External id of the operator or range around it. Readers assign its
-   kernels to an operator by this id (event_numbers.h). Without an operator or range, it is the id
+   kernels to an operator by this id (chrome_numbers.c). Without an operator or range, it is the id
    of the scope around the call, or 0 outside of all scopes. That scope is written after the call,
    so its number is reserved in advance. A call inside of another call passes the reservation on. If
    that call's scope has a reservation already, no row has the inner call's number. *is_used:

@@ -8,7 +8,7 @@
 #include "../base/text.h"
 #include "../format/layout.h"
 #include "../reader/capture.h"
-#include "loss_report.h"
+#include "internal.h"
 
 /* ---- tracks ---- */
 

@@ -1,16 +1,56 @@
 /* Chrome JSON: plain scopes. A plain scope is two copies of text made before (its call site's, its
    track's) and two numbers. The bound is 33 ns a scope on one core, reading it back included.
-   What has more than its site goes to chrome_event.c. */
+   What has more than its site goes to chrome_event.c. Also puts the texts of what begins and ends
+   together in the order that viewers need. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "../base/text.h"
+#include "../reader/capture.h"
 #include "chrome.h"
 
 enum {
   PLAIN_BYTES_MAX = 512, /* a plain scope's line */
-  HIGH_UNIT_NS = PROF_I_CHROME_HIGH_NS
+  HIGH_UNIT_NS = PROF_I_CHROME_HIGH_NS,
+  /* A longer run is put in order piece by piece, which bounds what the sink holds. */
+  REVERSED_BYTES_MAX = 16 << 20
 };
+
+/* ---- the order of texts ---- */
+
+void prof_i_reversal_add_text(prof_i_reversal *reversal, prof_i_sink *sink) {
+  if (sink->status != PROF_OK) return;
+  const size_t at = (size_t)(sink->next - sink->held);
+  if (at <= REVERSED_BYTES_MAX && prof_i_make_room((void **)&reversal->begins, &reversal->room,
+                                                   reversal->count, sizeof *reversal->begins)) {
+    reversal->begins[reversal->count++] = at;
+    return;
+  }
+  prof_i_reversal_flush(reversal, sink);
+  sink->held = sink->next;
+}
+
+static void reverse_bytes(char *from, char *end) {
+  while (from < end) {
+    const char last = *--end;
+    *end = *from;
+    *from++ = last;
+  }
+}
+
+/* Each text is turned over, and then all of them together: so their order alone changes. */
+void prof_i_reversal_flush(prof_i_reversal *reversal, prof_i_sink *sink) {
+  const size_t count = reversal->count;
+  reversal->count = 0;
+  if (sink->status != PROF_OK || count == 0) return;
+  const size_t bytes = (size_t)(sink->next - sink->held);
+  for (size_t i = 0; i <= count; i++) {
+    const size_t from = i ? reversal->begins[i - 1] : 0,
+                 end = i < count ? reversal->begins[i] : bytes;
+    reverse_bytes(sink->held + from, sink->held + end);
+  }
+  reverse_bytes(sink->held, sink->next);
+}
 
 /* ---- tracks ---- */
 

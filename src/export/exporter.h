@@ -5,16 +5,16 @@
 #ifndef PROF_EXPORT_EXPORTER_H
 #define PROF_EXPORT_EXPORTER_H
 
+#include <prof/profiler.h>
 #include <prof/trace.h>
 #include <stdbool.h>
 
 #include "../analysis/filter.h"
 #include "../reader/walker.h"
 #include "../sink/sink.h"
-#include "metadata.h"
+#include "names.h"
 #include "selection.h"
 #include "self_check.h"
-#include "tids.h"
 
 /* The part of a capture that is written. */
 
@@ -54,6 +54,13 @@ typedef struct prof_i_stack_folders {
   const char *const *folders;
   uint32_t count;
 } prof_i_stack_folders;
+
+/* What the user has at the top of Chrome JSON: keys, and values that are JSON already. They are
+   checked before the first byte is written, so that a wrong one costs no file. */
+typedef struct prof_i_metadata {
+  const prof_metadata *items;
+  uint32_t count;
+} prof_i_metadata;
 
 /* A capture's place in a file of several captures: merge.h. */
 typedef struct prof_i_export_place {
@@ -270,5 +277,22 @@ int prof_i_dump_filtered(const prof_trace *trace, const char *path,
    its text. */
 int prof_i_dump(const prof_trace *trace, const char *path, const char *own_path,
                 const prof_dump_options *options, bool *is_kept_out);
+
+/* ---- metadata.c ---- */
+
+/* PROF_OK, or PROF_E_INVALID with the key and what is wrong. */
+int prof_i_metadata_check(const prof_i_metadata *metadata);
+
+bool prof_i_metadata_has_key(const prof_i_metadata *metadata, const char *key);
+
+/* "key": value, a line each. Of a key that comes twice the last counts. */
+void prof_i_metadata_put(const prof_i_metadata *metadata, prof_i_sink *sink);
+
+/* Is it one JSON value (RFC 8259), strict, in UTF-8, at most 64 deep? at_out: the byte where it is
+   not. */
+bool prof_i_json_is_value(const char *text, size_t *at_out);
+
+/* Such a value, on one line, and nothing in it that could open or end a <script>. */
+void prof_i_json_put(prof_i_sink *sink, const char *json);
 
 #endif

@@ -1,13 +1,16 @@
-/* Arrows between scopes. Their ends are kept until all scopes have been written, then matched.
-   Readers refuse an end without a beginning, and one that comes before its beginning. They refuse
-   one that stands in no scope, too: the writer gives that one a mark to stand at. Bounded
-   memory. */
+/* Arrows between scopes. Their ends are kept until all scopes have been written, then matched. */
 #ifndef PROF_EXPORT_FLOW_H
 #define PROF_EXPORT_FLOW_H
 
+#include <prof/trace.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* ---- arrows of the program ---- */
+
+/* Readers refuse an end without a beginning, and one that comes before its beginning. They also
+   refuse one in no scope, so the writer gives that one a mark to stand at. Memory is bounded. */
 
 enum { PROF_I_FLOWS_MAX = 1 << 20 }; /* 48 MiB of ends */
 
@@ -55,5 +58,43 @@ void prof_i_flows_next_thread(prof_i_flows *flows);
 void prof_i_flows_match(prof_i_flows *flows, size_t *outside_out, size_t *alone_out);
 
 void prof_i_flows_fini(prof_i_flows *flows);
+
+/* ---- from forward to backward calls ---- */
+
+/* PyTorch's calls tell by their arguments: "Sequence number", and of a forward call "Thread id", of
+   a backward one that number as its "Fwd thread id" (inject/torch/calls.c). The arrows are as
+   Kineto draws them. If several forward calls have one number, the last one that began made the
+   backward call. Of several backward calls the first has the arrow. */
+
+typedef struct prof_i_forward {
+  uint64_t thread; /* torch's number of the forward thread */
+  int64_t sequence;
+  uint64_t start_ns, end_ns;
+  uint64_t pid, tid; /* the track it stands on */
+  bool is_backward;
+  bool is_left_out; /* the scope is not in the file */
+} prof_i_forward;
+
+/* Whether an arrow is in the file, which both its ends must be. */
+static inline bool prof_i_forwards_are_taken(const prof_i_forward ends[2]) {
+  return !ends[0].is_left_out && !ends[1].is_left_out;
+}
+
+typedef struct prof_i_forwards {
+  prof_i_forward *items;
+  uint32_t count, room;
+  uint64_t left_out_count; /* there was no memory */
+} prof_i_forwards;
+
+/* Keeps the scope if it is an operator with those arguments. is_left_out: the filter leaves the
+   scope out. Its arrow is matched, but not written. */
+void prof_i_forwards_add(prof_i_forwards *forwards, const prof_event *scope, uint64_t start_ns,
+                         uint64_t pid, uint64_t tid, bool is_left_out);
+
+/* Leaves the ends of arrows alone, a forward one right before its backward one. Arrows are in the
+   order in which the backward calls ended: that is how Kineto numbers them. */
+void prof_i_forwards_match(prof_i_forwards *forwards);
+
+void prof_i_forwards_fini(prof_i_forwards *forwards);
 
 #endif

@@ -1,5 +1,5 @@
-/* See loss_report.h. */
-#include "loss_report.h"
+/* What is missing from a trace, and why, as JSON. See internal.h. */
+#include "internal.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-/* Several captures in one file: processes or ranks of a program, on one time line. The functions of
-   merge.c place the captures. Those of merge_write.c run an exporter for each of them. In
-   prof_i_export_place.shared, the captures share numbers of rows and texts. */
+/* Several captures in one file: processes or ranks of a program, on one time line. The captures
+   are placed first. Then an exporter runs for each of them. In prof_i_export_place.shared, they
+   share numbers of rows and texts. */
 #ifndef PROF_EXPORT_MERGE_H
 #define PROF_EXPORT_MERGE_H
 

@@ -1,5 +1,5 @@
-/* See metadata.h. */
-#include "metadata.h"
+/* The user's metadata, and values that are JSON already. See exporter.h. */
+#include "exporter.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,12 +1,12 @@
 /* pprof's profile.proto. A sample is a call path: how often it was called, and its self time
-   (path_tree.h). The thread is a label of the sample. A frame is a location and a function, whose
+   (path_tree.c). The thread is a label of the sample. A frame is a location and a function, whose
    numbers are that of the frame: 1 and up. In a merged file, the captures' messages come one after
    the other, and their numbers continue. */
 #include <stdlib.h>
 
 #include "../base/log.h"
 #include "../reader/capture.h"
-#include "path_tree.h"
+#include "internal.h"
 #include "protobuf.h"
 
 /* Field numbers of pprof's messages. */
@@ -47,7 +47,7 @@ typedef struct pprof_counts {
 } pprof_counts;
 
 typedef struct pprof_writer {
-  prof_i_path_tree tree; /* first: path_tree.h */
+  prof_i_path_tree tree; /* first: internal.h */
   prof_i_protobuf pb;    /* the message at hand */
   pprof_counts before;
 } pprof_writer;

@@ -14,7 +14,7 @@
 #include "../reader/internal.h"
 #include "../sink/sink.h"
 #include "exporter.h"
-#include "loss_report.h"
+#include "internal.h"
 #include "names.h"
 
 /* A scope's arguments, escaped, between its begin and its end. */

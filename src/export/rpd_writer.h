@@ -3,11 +3,7 @@
 #ifndef PROF_EXPORT_RPD_WRITER_H
 #define PROF_EXPORT_RPD_WRITER_H
 
-#include "event_text.h"
-#include "exporter.h"
-#include "name_ids.h"
-#include "sqlite_file.h"
-#include "work_links.h"
+#include "database.h"
 
 /* X(name of the statement, table with its columns, number of columns) */
 #define PROF_I_RPD_INSERTS(X)                                                                      \

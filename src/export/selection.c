@@ -186,12 +186,14 @@ static bool has_flow_end(const prof_i_selection *of, const prof_event *event,
                                                              event->thread, (uint32_t)part});
 }
 
-bool prof_i_selection_takes_flow(const prof_i_selection *of, const prof_event *event) {
+/* Whether the arrow of this end passes, which means that both its ends pass. */
+static bool selection_takes_flow(const prof_i_selection *of, const prof_event *event) {
   return has_flow_end(
       of, event, event->kind == PROF_EVENT_FLOW_END ? PROF_I_SELECTED_END : PROF_I_SELECTED_BEGIN);
 }
 
-bool prof_i_selection_leaves_out_flow(const prof_i_selection *of, const prof_event *event) {
+/* Whether the event begins an arrow that does not pass. False for an arrow without an end. */
+static bool selection_leaves_out_flow(const prof_i_selection *of, const prof_event *event) {
   return event->kind == PROF_EVENT_FLOW_BEGIN && has_flow_end(of, event, PROF_I_LEFT_OUT_BEGIN);
 }
 
@@ -310,9 +312,9 @@ bool prof_i_selection_takes(const prof_i_selection *of, const prof_event *event,
       break;
     case PROF_EVENT_FLOW_BEGIN:
     case PROF_EVENT_FLOW_END:
-      takes = prof_i_selection_takes_flow(of, event);
+      takes = selection_takes_flow(of, event);
       filtered->arrows.written += takes && event->kind == PROF_EVENT_FLOW_BEGIN;
-      filtered->arrows.left_out += prof_i_selection_leaves_out_flow(of, event);
+      filtered->arrows.left_out += selection_leaves_out_flow(of, event);
       break;
     case PROF_EVENT_MEMORY:
       takes = takes_event_of_memory(of, event);

@@ -82,11 +82,6 @@ void prof_i_selection_fini(prof_i_selection *of);
 /* Whether this time of a host thread passes. */
 bool prof_i_selection_takes_moment(const prof_i_selection *of, uint32_t thread, uint64_t ns);
 
-/* Whether the arrow of this end passes, which means that both its ends pass. */
-bool prof_i_selection_takes_flow(const prof_i_selection *of, const prof_event *event);
-/* Whether the event begins an arrow that does not pass. False for an arrow without an end. */
-bool prof_i_selection_leaves_out_flow(const prof_i_selection *of, const prof_event *event);
-
 typedef struct prof_i_selected_memory {
   uint64_t address, ns;
   uint32_t thread, pool; /* the pool's number */

@@ -1,12 +1,12 @@
 /* speedscope's JSON. A profile for each thread and stream: its call paths with their self times, as
-   begins and ends one after the other (path_tree.h). Times on its axis are sums, not moments. So
+   begins and ends one after the other (path_tree.c). Times on its axis are sums, not moments. So
    the size grows by the paths and not by the scopes. In a merged file, the frames of all captures
    come after the profiles. */
 #include <stdlib.h>
 
 #include "../base/log.h"
 #include "../reader/capture.h"
-#include "path_tree.h"
+#include "internal.h"
 
 /* What the captures of a merged file share. */
 typedef struct speedscope_shared {

@@ -1,6 +1,6 @@
 /* prof's own SQLite format: all events of a capture as tables, with views that join them. Rows are
    written in the order in which events begin, so ids are ordered by thread and time. The schema is
-   in sqlite_schema.h. tools/import/own_database.c reads the file back. */
+   in sqlite_ends.c. tools/import/own_database.c reads the file back. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,6 @@
 #include "../base/log.h"
 #include "../reader/capture.h"
 #include "names.h"
-#include "sqlite_schema.h"
 #include "sqlite_writer.h"
 
 /* Puts the text, or NULL if it is empty. */

@@ -1,6 +1,6 @@
-/* See sqlite_file.h. Gives SQLite a virtual file system (VFS) with one file, the sink's target. So
-   SQLite creates no file, takes no lock, and raises no SIGXFSZ. */
-#include "sqlite_file.h"
+/* Writes an SQLite database; see database.h. Gives SQLite a virtual file system (VFS) with one
+   file, the sink's target. So SQLite creates no file, takes no lock, and raises no SIGXFSZ. */
+#include "database.h"
 
 #include <prof/status.h>
 

@@ -3,11 +3,13 @@
 #ifndef PROF_EXPORT_SQLITE_WRITER_H
 #define PROF_EXPORT_SQLITE_WRITER_H
 
-#include "event_text.h"
-#include "exporter.h"
-#include "name_ids.h"
-#include "sqlite_file.h"
-#include "work_links.h"
+#include "database.h"
+
+enum {
+  PROF_I_SQLITE_VERSION = 1,
+  /* In the column flags, beside the PROF_EVENT_* flags. */
+  PROF_I_SQLITE_UNFINISHED = 256
+};
 
 /* X(name of the statement, table with its columns, number of columns) */
 #define PROF_I_SQLITE_INSERTS(X)                                                                   \

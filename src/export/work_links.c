@@ -1,5 +1,5 @@
-/* See work_links.h. */
-#include "work_links.h"
+/* Connects the work of devices with the scopes that launched it. See internal.h. */
+#include "internal.h"
 
 #include <stdlib.h>
 

@@ -1,11 +1,12 @@
 /* The text of a comparison: a heading that says what a verdict means, and one line for each row, or
-   the tree of paths. See diff.h. */
-#include "diff.h"
+   the tree of paths. See internal.h. */
+#include "internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../analysis/compare.h"
 #include "../base/display.h"
 #include "../base/log.h"
 #include "../sink/sink.h"
@@ -284,7 +285,7 @@ int prof_i_diff_text(const prof_i_comparison *comparison, const prof_i_diff_opti
 
 /* ---- for programs ---- */
 
-/* A comparison for programs: JSON and CSV. See diff.h. */
+/* A comparison for programs: JSON and CSV. See internal.h. */
 
 enum { TEXT_BYTES_MAX = 1 << 30 };
 

@@ -1,6 +1,6 @@
 /* Folded stacks and the SVG of a flame graph. A frame has a title, so it can be read without the
-   script. See flame.h. */
-#include "flame.h"
+   script. See internal.h. */
+#include "internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,12 +10,11 @@
 #include "../base/log.h"
 #include "../base/text.h"
 #include "../sink/sink.h"
-#include "internal.h"
 
 /* ---- the script ---- */
 
 /* The script of a flame graph: zoom by a click, search by "/". It draws nothing new, and loads
-   nothing. See flame.h. */
+   nothing. See internal.h. */
 
 /* clang-format off */
 static const char flame_script[] =

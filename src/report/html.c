@@ -1,7 +1,7 @@
-/* The page around the data: see html.h. The summary is plain HTML, so it is there before the script
-   runs, and without one. */
+/* The page around the data of the HTML report. The summary is plain HTML, so it is there before the
+   script runs, and without one. See internal.h. */
 #define _GNU_SOURCE
-#include "html.h"
+#include "internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,6 @@
 #include "../reader/internal.h"
 #include "../sink/sink.h"
 #include "html_data.h"
-#include "internal.h"
 #include "table.h"
 
 enum {

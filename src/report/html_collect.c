@@ -1,5 +1,5 @@
-/* One walk of each trace for the HTML report: see html_collect.h. */
-#include "html_collect.h"
+/* One walk of each trace for the HTML report: see html_data.h. */
+#include "html_data.h"
 
 #include <math.h>
 #include <prof/status.h>
@@ -11,7 +11,7 @@
 
 /* ---- slices ---- */
 
-/* Slices of the time line on a grid of a power of two: see html_collect.h. They are added by
+/* Slices of the time line on a grid of a power of two: see html_data.h. They are added by
    falling start, inner ones first. So a slice's siblings and the slices inside of it are always the
    last ones of its track. */
 

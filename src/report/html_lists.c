@@ -8,10 +8,8 @@
 #include "../base/display.h"
 #include "../base/log.h"
 #include "../reader/internal.h"
-#include "flame.h"
-#include "html.h"
 #include "html_data.h"
-#include "memory_curve.h"
+#include "internal.h"
 #include "table_columns.h"
 
 typedef prof_i_html_json json_text;

@@ -1,6 +1,6 @@
 /* Draws a pool over time as an SVG: used filled, allocated as a line, both peaks with their values
    and times. It needs no script, font or other file. So browsers show it, and a README can embed
-   it. Its background is always white. */
+   it. Its background is always white. Also has the text of any SVG. */
 #include <inttypes.h>
 #include <prof/memory.h>
 #include <prof/trace.h>
@@ -15,7 +15,38 @@
 #include "../base/process.h"
 #include "../sink/sink.h"
 #include "internal.h"
-#include "memory_curve.h"
+
+/* ---- text ---- */
+
+/* Escapes what XML does not take as it is. Controls have been spelt out before. Two code points
+   that are no characters are left, and become U+FFFD. */
+void prof_i_svg_put_escaped(prof_i_text_buffer *page, const char *text) {
+  for (; *text; text++) {
+    const unsigned char *const at = (const unsigned char *)text;
+    if (*text == '&')
+      prof_i_text_buffer_append_text(page, "&amp;");
+    else if (*text == '<')
+      prof_i_text_buffer_append_text(page, "&lt;");
+    else if (*text == '>')
+      prof_i_text_buffer_append_text(page, "&gt;");
+    else if (*text == '"')
+      prof_i_text_buffer_append_text(page, "&quot;");
+    else if (*text == '\'')
+      prof_i_text_buffer_append_text(page, "&#39;");
+    else if (at[0] == 0xef && at[1] == 0xbf && (at[2] == 0xbe || at[2] == 0xbf))
+      prof_i_text_buffer_append_text(page, "\xef\xbf\xbd"), text += 2;
+    else
+      prof_i_text_buffer_append(page, text, 1);
+  }
+}
+
+void prof_i_svg_put_name(prof_i_text_buffer *page, const char *name) {
+  char shown[PROF_I_SANITIZED_NAME_BYTES];
+  prof_i_sanitize_name(shown, name);
+  prof_i_svg_put_escaped(page, shown);
+}
+
+/* ---- the picture ---- */
 
 /* Pixels. A column of the curve is one wide. */
 enum {

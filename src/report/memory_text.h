@@ -40,12 +40,11 @@ static inline const char *prof_i_unnamed_key_text(prof_memory_by by) {
   return by == PROF_MEMORY_BY_TAG ? "(no tag)" : "(no scope)";
 }
 
-/* ---- memory_cells.c ---- */
+/* ---- memory_pool_text.c ---- */
 
 void prof_i_grid_add_bytes(prof_i_text_table *grid, int64_t bytes);
 void prof_i_grid_add_time(prof_i_text_table *grid, uint64_t ns);
 void prof_i_grid_add_count(prof_i_text_table *grid, uint64_t count);
-void prof_i_grid_add_share(prof_i_text_table *grid, uint64_t part, uint64_t all);
 
 /* Adds `unnamed` if the name is empty. */
 void prof_i_grid_add_name(prof_i_text_table *grid, const char *name, const char *unnamed);
@@ -58,8 +57,6 @@ void prof_i_text_add_part(char *to, size_t room, uint64_t count, const char *one
 
 /* The counts of a pool, failed allocations, RAF's line and growth. */
 void prof_i_report_put_counts(prof_i_memory_report *r, uint32_t index);
-
-/* ---- memory_live_text.c ---- */
 
 /* The table of the pool's state at its peaks and at the end. */
 void prof_i_report_put_moments(prof_i_memory_report *r, const prof_memory_info *info);

@@ -1,6 +1,6 @@
 /* Lines of single scopes. No row waits for a later one, so the columns of the text get their widths
-   from the trace: its end, its threads. See scope_list.h. */
-#include "scope_list.h"
+   from the trace: its end, its threads. See internal.h. */
+#include "internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Children are below their parent, the longest first. A path without calls that pass a filter is
-   shown only if one below it has some: it has no numbers of its own then. See tree.h. */
-#include "tree.h"
+   shown only if one below it has some: it has no numbers of its own then. See internal.h. */
+#include "internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -103,7 +103,7 @@ typedef struct prof_i_sink {
   char *next; /* where the next byte goes */
   char *end;  /* of what may be reserved; PROF_I_SINK_SLACK bytes before the memory's end */
   char *buffer;
-  char *held; /* all from here stays in the buffer (reversal.h); NULL: nothing need stay */
+  char *held; /* all from here stays in the buffer (export/chrome.h); NULL: nothing need stay */
   int status; /* the first failure, whose text is set; PROF_OK until then */
   bool is_memory;
   size_t limit_bytes; /* of a memory sink */

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "../../tools/import/import.h"
-#include "export/metadata.h"
+#include "export/exporter.h"
 
 /* Memory, the disk, a library: none of which any bytes may have to do with. */
 _Noreturn void import_fail(const char *format, ...) {

@@ -96,7 +96,7 @@ def what_it_says(trace):
 class Keys(unittest.TestCase):
     def test_each_key_that_an_export_writes_beside_a_users_is_kept_from_the_users(self):
         wrote, kept = set(), set()
-        for name in ("chrome_plain.c", "chrome_event.c", "chrome_flow.c", "chrome_args.c"):
+        for name in ("chrome_plain.c", "chrome_event.c", "chrome_arrows.c", "chrome_args.c"):
             with open(os.path.join(SOURCE, "src", "export", name), encoding="utf-8") as f:
                 source = f.read()
             wrote.update(re.findall(r'\\"([^"\\]+)\\":', source))

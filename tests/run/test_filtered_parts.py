@@ -390,6 +390,19 @@ class Launches(Recorded):
         self.assertEqual(some, [])
         self.assertIn("12 of 12 arrows", said)
 
+    def test_work_without_a_known_launch_passes_by_its_name_and_has_no_arrow(self):
+        events = [
+            {"ph": "X", "name": "outer", "cat": "cpu_op", "pid": 7, "tid": 11, "ts": 0, "dur": 50},
+            {"ph": "X", "name": "stray", "cat": "kernel", "pid": 0, "tid": 7, "ts": 30, "dur": 20}
+            | {"args": {"correlation": 99, "device": 0, "stream": 7}},
+        ]
+        trace = self.write("stray.json", json.dumps({"traceEvents": events}))
+        self.prof("import", trace, "-o", self.capture)
+        self.assertEqual(self.arrows("some.json", "--name", "stray")[0], [])
+        with open(os.path.join(self.folder, "some.json"), encoding="utf-8") as file:
+            scopes = [x["name"] for x in json.load(file)["traceEvents"] if x["ph"] == "X"]
+        self.assertEqual(scopes, ["stray"])
+
     def test_perfetto_has_as_many(self):
         for words, count in (
             (("--name", "outer|kernel 0"), 6),

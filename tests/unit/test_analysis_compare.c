@@ -8,7 +8,7 @@
 
 #include "analysis/compare.h"
 #include "build_capture.h"
-#include "report/diff.h"
+#include "report/internal.h"
 #include "small_capture.h"
 
 enum { CHUNK = 4 * PROF_I_UNIT_BYTES, ROOM = 8 * PROF_I_UNIT_BYTES };

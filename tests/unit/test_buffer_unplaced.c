@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "export/metadata.h"
+#include "export/exporter.h"
 
 /* Recorded and lost as that, and nothing else. */
 static bool has(uint64_t recorded, int loss, uint64_t lost) {

@@ -1,7 +1,7 @@
 /* Chrome JSON: the events of scopes and kernels, what stands in the head, and what is said of
    losses. */
 #define _GNU_SOURCE
-#include "export/metadata.h"
+#include "export/exporter.h"
 #include "exported.h"
 #include "reader/internal.h"
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "export/dims.h"
+#include "export/chrome.h"
 
 static void what_says_dimensions_is_taken(void **state) {
   (void)state;

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "export/forward.h"
+#include "export/flow.h"
 
 static prof_i_forwards forwards;
 static prof_event event;

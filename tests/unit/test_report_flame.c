@@ -8,7 +8,7 @@
 
 #include "build_capture.h"
 #include "device_capture.h"
-#include "report/flame.h"
+#include "report/internal.h"
 
 enum { CHUNK = PROF_I_UNIT_BYTES, ROOM = 8 * PROF_I_UNIT_BYTES };
 #define HOSTILE "</title><script>alert(1)</script>]]>&\"';\n\x1b[2J\xff\xe2\x80\xa8"

@@ -3,8 +3,7 @@
 #include "trace_checks.h"
 
 #include "../../src/analysis/filter.h"
-#include "../../src/report/scope_list.h"
-#include "../../src/report/tree.h"
+#include "../../src/report/internal.h"
 #include "device_capture.h"
 
 enum { T0 = CAPTURE_START, CHUNK = PROF_I_UNIT_BYTES };

@@ -361,7 +361,7 @@ void import_args_text(import_record_args *values, const char *key, import_text t
   args_put_text(values, (import_text){key, strlen(key)}, text);
 }
 
-/* Each export numbers the calls of functions anew (src/export/python_ids.h). A module's call
+/* Each export numbers the calls of functions anew (src/export/chrome_numbers.c). A module's call
    keeps the numbers that it has where it was recorded. */
 static bool arg_is_function_number(const import_event *event, const import_arg *arg) {
   const import_text category = import_text_of(event, &event->members[IMPORT_CAT]);

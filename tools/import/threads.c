@@ -12,7 +12,8 @@
 
 enum { ROWS_MAX = 1 << 20, NAME_BYTES_MAX = 256 };
 
-/* Of src/export/tids.c: how far a row's lanes are apart, of the kernel's numbers, and of others. */
+/* Of src/export/names.c: how far the lanes of a row are apart, for the kernel's numbers and for
+   others. */
 static const int64_t kernel_step = 10000000, made_step = 6000000, made_first = 2600000000;
 /* Rows of the lanes past 255 have numbers from this one up, where there is room. */
 static const int64_t far_first = 4140000000;

@@ -7,7 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../src/report/diff.h"
+#include "../../src/analysis/compare.h"
+#include "../../src/report/internal.h"
 #include "../../src/report/table.h"
 #include "commands.h"
 #include "inputs.h"

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "../../src/export/merge.h"
-#include "../../src/report/scope_list.h"
+#include "../../src/report/internal.h"
 #include "commands.h"
 #include "inputs.h"
 #include "shared_options.h"

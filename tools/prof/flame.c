@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../../src/report/flame.h"
+#include "../../src/report/internal.h"
 #include "../../src/sink/sink.h"
 #include "commands.h"
 #include "inputs.h"

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../../src/report/diff.h"
-#include "../../src/report/html.h"
+#include "../../src/analysis/compare.h"
+#include "../../src/report/internal.h"
 #include "commands.h"
 #include "inputs.h"
 #include "shared_options.h"

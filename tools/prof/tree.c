@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../src/report/tree.h"
+#include "../../src/report/internal.h"
 #include "commands.h"
 #include "inputs.h"
 #include "shared_options.h"

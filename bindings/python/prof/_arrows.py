@@ -1,6 +1,6 @@
 """Arrows from forward to backward calls of PyTorch's operators, as single events have them:
 flow_id, flow_type and flow_start of torch.profiler's FunctionEvent. The rules are those of
-src/export/forward.c."""
+src/export/flow.c."""
 
 from __future__ import annotations
 

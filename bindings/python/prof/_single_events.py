@@ -187,8 +187,8 @@ def number(events: Iterable[FunctionEvent], first: int, python_ids: int) -> None
 
 def _number_calls(walked: Iterable[FunctionEvent], is_sorted: bool, outer: int) -> int:
     """Numbers calls of functions and modules by begin, thread by thread. The numbers are those of
-    torch.profiler and src/export/python_ids.c. The first `outer` calls began before the window, and
-    are not events. Returns the last number."""
+    torch.profiler and src/export/chrome_numbers.c. The first `outer` calls began before the window,
+    and are not events. Returns the last number."""
     calls = [event for event in walked if event._site.has_python_id]
     if not is_sorted:
         calls.sort(key=lambda e: e._start_ns)

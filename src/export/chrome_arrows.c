@@ -1,6 +1,10 @@
-/* Chrome JSON: arrows. They are written after all scopes. */
+/* Chrome JSON: arrows, which are written after all scopes. They are the program's own, those from
+   launches to work of devices, and those from PyTorch's forward calls to their backward calls.
+   Called by chrome.c. */
 #include "../base/text.h"
 #include "chrome.h"
+
+/* ---- arrows of the program ---- */
 
 /* Arrows from forward to backward, which a trace of Kineto's has, and readers know by their
    category. */
@@ -48,6 +52,43 @@ static void put_flow(prof_i_chrome *w, const prof_i_flow *flow, uint64_t number,
   prof_i_sink_text(w->sink, "},\n");
 }
 
+/* ---- from launches to work of devices ---- */
+
+static void put_launch_arrow_end(prof_i_chrome *w, const char *begin, uint64_t number,
+                                 uint32_t thread, uint32_t lane, uint64_t ns) {
+  const prof_i_tids *const ids = &w->tids[thread];
+  prof_i_sink_text(w->sink, begin);
+  prof_i_sink_text(w->sink, ",\"cat\":\"ac2g\",\"name\":\"ac2g\",\"id\":");
+  prof_i_sink_u64(w->sink, number);
+  prof_i_sink_text(w->sink, ",\"pid\":");
+  prof_i_sink_u64(w->sink, ids->pid);
+  prof_i_sink_text(w->sink, ",\"tid\":");
+  prof_i_sink_u64(w->sink, prof_i_tids_row(ids, lane));
+  prof_i_sink_text(w->sink, ",\"ts\":");
+  prof_i_chrome_put_time(w, ns);
+  prof_i_sink_text(w->sink, "},\n");
+}
+
+/* From launches to what ran. Work that began before its launch has no arrow, because viewers refuse
+   an end before its begin. Its number tells the launch, and prof_i_chrome_correlation_of() has
+   counted it. Returns how many arrows. */
+static uint64_t put_launch_arrows(prof_i_chrome *w, uint64_t first_number) {
+  uint64_t number = first_number;
+  for (uint32_t i = 0; i < w->launches.count && w->sink->status == PROF_OK; i++) {
+    const prof_i_launch *const launch = &w->launches.items[i];
+    if (!w->correlations[i].id || !w->correlations[i].has_arrow || launch->start_ns < launch->at_ns)
+      continue;
+    put_launch_arrow_end(w, "{\"ph\":\"s\"", number, launch->thread, w->correlations[i].lane,
+                         launch->at_ns);
+    put_launch_arrow_end(w, "{\"ph\":\"f\",\"bp\":\"e\"", number, launch->stream, launch->lane,
+                         launch->start_ns);
+    number++;
+  }
+  return number - first_number;
+}
+
+/* ---- from forward to backward calls ---- */
+
 /* As Kineto writes them. Returns how many arrows. */
 static uint64_t put_forwards(prof_i_chrome *w, uint64_t first_number) {
   prof_i_forwards_match(&w->forwards);
@@ -72,6 +113,8 @@ static uint64_t put_forwards(prof_i_chrome *w, uint64_t first_number) {
   return number - first_number;
 }
 
+/* ---- all ---- */
+
 /* After all scopes, so that each end stands behind the scope that it is inside of. An arrow's
    number is new, for Perfetto refuses an id that comes again; both ends get the name that the
    beginning had, for it goes by that as well. */
@@ -87,7 +130,7 @@ void prof_i_chrome_put_flows(prof_i_chrome *w) {
              prof_i_text_or((prof_i_text){begin->name, begin->name_bytes}, "flow"));
   }
   uint64_t arrows = w->flows.count / 2;
-  arrows += prof_i_chrome_put_arrows(w, first + arrows);
+  arrows += put_launch_arrows(w, first + arrows);
   arrows += put_forwards(w, first + arrows);
   w->written.flow_count = 2 * arrows;
   if (w->shared) w->shared->arrow_count += arrows;
