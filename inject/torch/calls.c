@@ -6,8 +6,7 @@
    0.35 with shapes (bench/python/torch_cost.py). */
 #define _GNU_SOURCE
 #include "../../src/format/observed.h"
-#include "torch.h"
-#include "values.h"
+#include "internal.h"
 
 #include <errno.h>
 #include <pthread.h>
