@@ -156,8 +156,8 @@ static inline const void *prof_i_torch_at(const void *object, uint32_t offset) {
 /* ---- values.c: a call's inputs beside their shapes ---- */
 
 /* Scalars, lists of scalars, strides. As texts, in the form in which prof import keeps "Concrete
-   Inputs" and "Input Strides" of torch's own traces. What is needed for it is found and proven apart
-   from the rest (values_proof.c), for shapes are recorded without it, too. Read only where a
+   Inputs" and "Input Strides" of torch's own traces. What is needed for it is found and proven
+   apart from the rest (values_proof.c), for shapes are recorded without it, too. Read only where a
    callback asks for inputs. */
 
 enum {

@@ -1,5 +1,5 @@
-/* Declarations of what prof uses of CUDA's driver and of NVML, so that no vendor's header is needed
-   to build. tests/device/headers/cuda.cpp compares each line of the driver's with <cuda.h>. Includes
+/* Declarations of what prof uses of CUDA's driver and of NVML. So no vendor's header is needed to
+   build. tests/device/headers/cuda.cpp compares each line of the driver's with <cuda.h>. Includes
    nothing else of prof. */
 #ifndef PROF_CUDA_API_H
 #define PROF_CUDA_API_H

@@ -1,6 +1,6 @@
-/* Declarations of what prof uses of AMD's HIP runtime and of ROCm SMI, so that no vendor's header is
-   needed to build. One binary serves HIP 5, 6 and 7. tests/device/headers/hip.cpp compares each line
-   of HIP's with the real header. Device properties are not used: their struct differs between
+/* Declarations of what prof uses of AMD's HIP runtime and of ROCm SMI. So no vendor's header is
+   needed to build. One binary serves HIP 5, 6 and 7. tests/device/headers/hip.cpp compares each
+   line of HIP's with the real header. Device properties are not used: their struct differs between
    releases. Includes nothing else of prof. */
 #ifndef PROF_HIP_API_H
 #define PROF_HIP_API_H

@@ -1,5 +1,5 @@
-/* The public calls on pools: create, destroy, tag; queries, which act as a pool; sums over the pools
-   of a device. */
+/* The public calls on pools: create, destroy, tag. Queries, which act as a pool. Sums over the
+   pools of a device. */
 #define _GNU_SOURCE
 #include <prof/memory.h>
 #include <stdlib.h>
