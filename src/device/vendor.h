@@ -31,9 +31,10 @@ const char *prof_i_backend_last_error(void);
 
 enum { PROF_I_VENDOR_OPTIONAL, PROF_I_VENDOR_NEEDED };
 
+/* The name is no pointer, because the loader would have to relocate it. It has at most 55 bytes. */
 typedef struct prof_i_vendor_symbol {
-  const char *name;
-  size_t offset; /* of its pointer in the library's struct of functions */
+  char name[56];
+  uint32_t offset; /* of its pointer in the library's struct of functions */
   bool is_needed;
 } prof_i_vendor_symbol;
 
