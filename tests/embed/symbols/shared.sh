@@ -23,7 +23,7 @@ thread_local=$(readelf -lW "$library" | awk '$1 == "TLS" { print $6 }')
 ! nm -D "$library" | grep -w __tls_get_addr >/dev/null ||
   fail "a thread-local word is asked for by a call, which a signal handler must not make"
 
-# A name that is bound at its first call goes through the dynamic linker, which needs more stack than
+# A name that is bound at its first call goes through the dynamic linker. That needs more stack than
 # a signal handler may have.
 readelf -d "$library" | grep BIND_NOW >/dev/null || fail "it is not bound at load"
 
