@@ -12,8 +12,9 @@
 #include "../reader/internal.h"
 #include "arrow.h"
 
+/* Texts, not pointers: the loader would have to relocate those. */
 static const struct {
-  const char *name, *format;
+  char name[24], format[2];
   uint8_t value_bytes;
   bool is_nullable;
 } columns[PROF_I_ARROW_COLUMN_COUNT] = {
