@@ -153,7 +153,9 @@ static inline size_t report_free(void *piece) {
 
 /* ---- the names ---- */
 
-/* Not by libc's headers, which declare only some of them, by standard and version. */
+/* libc's headers declare only some of them, by standard and version, with other parameters' names.
+   NOLINTBEGIN(readability-redundant-declaration,
+               readability-inconsistent-declaration-parameter-name) */
 SHOWN void *malloc(size_t bytes);
 SHOWN void *calloc(size_t count, size_t bytes);
 SHOWN void *realloc(void *piece, size_t bytes);
@@ -256,3 +258,5 @@ void *pvalloc(size_t bytes) {
   report_alloc(piece, bytes);
   return piece;
 }
+/* NOLINTEND(readability-redundant-declaration,
+             readability-inconsistent-declaration-parameter-name) */

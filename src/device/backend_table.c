@@ -115,13 +115,11 @@ const char *prof_backend_result_text(int result) {
   return "a result that this prof does not know";
 }
 
+/* No switch: results with the same advice would be equal branches. */
 const char *prof_backend_result_advice(int result) {
-  switch (result) {
 #define ADVICE(name, value, text, advice) \
-  case value:                             \
-    return advice;
-    PROF_BACKEND_RESULT_LIST(ADVICE)
+  if (result == (value)) return advice;
+  PROF_BACKEND_RESULT_LIST(ADVICE)
 #undef ADVICE
-  }
   return "";
 }
