@@ -49,7 +49,7 @@ tests   | libbenchmark-dev   |                                | checks the opera
 tests   | ocl-icd-opencl-dev | ls /usr/lib/*/libOpenCL.so     | opens OpenCL drivers; for the docs
 tests   | pocl-opencl-icd    | ls /etc/OpenCL/vendors/*.icd   | OpenCL on the processor
 tests   | libamdhip64-dev    | ls /usr/include/hip/hip_runtime_api.h | HIP 5.2, header and library
-tests   | librocm-smi-dev    | ls /usr/include/rocm_smi/rocm_smi.h   | checks hip/meter_library.h
+tests   | librocm-smi-dev    | ls /usr/include/rocm_smi/rocm_smi.h   | checks hip/api.h
 tests   | opencl-headers     | test -e /usr/include/CL/cl.h   | checks declarations in src/opencl
 tests   | clpeak             | command -v clpeak              | an OpenCL program without prof
 tests   | locales            | test -e /usr/share/i18n/locales/de_DE | a decimal comma

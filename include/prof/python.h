@@ -10,7 +10,7 @@
 
 PROF_I_EXTERN_C_BEGIN
 
-struct prof_i_python_given; /* src/python/interpreter.h */
+struct prof_i_python_given; /* src/python/internal.h */
 struct prof_i_python_functions_given;
 struct prof_trace;
 

@@ -1,6 +1,6 @@
-/* See next_allocator.h. */
+/* See internal.h. */
 #define _GNU_SOURCE
-#include "next_allocator.h"
+#include "internal.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,16 +1,14 @@
-/* See commands.h. A thread that enqueues pushes its command to a list without a lock; the collector
-   takes the list, sorts it by queues, and asks the events in their order. No callback of the
-   driver's is used: those run on the threads that run kernels. */
+/* Commands on the program's queues. A thread that enqueues pushes its command to a list without a
+   lock. The collector takes the list, sorts it by queues, and asks the events in their order. No
+   callback of the driver's is used: those run on the threads that run kernels. */
 #define _GNU_SOURCE
-#include "commands.h"
+#include "internal.h"
 
 #include <prof/scope.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../../src/base/process.h"
-#include "../../src/opencl/internal.h"
-#include "layer.h"
 
 enum { SAMPLE_EVERY = 64, UNDECIDED_MAX = 4096, OUT_OF_ORDER_POLLS = 256, PATIENCE_NS = 500000000 };
 

@@ -6,8 +6,7 @@
    0.35 with shapes (bench/python/torch_cost.py). */
 #define _GNU_SOURCE
 #include "../../src/format/layout.h"
-#include "torch.h"
-#include "values.h"
+#include "internal.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -230,7 +229,7 @@ static __attribute__((noinline)) uint64_t record_with_texts(begun_call *b) {
     const char *key, *text;
     uint32_t bytes;
   } all[] = {{"Tensor lists", texts.lists, texts.lists_bytes}, /* first: as prof import has it */
-             {"Tensor types", texts.types, texts.types_bytes}, /* second, in event_args.c */
+             {"Tensor types", texts.types, texts.types_bytes}, /* second, in src/reader/shape.c */
              {"Concrete Inputs", texts.concrete, texts.concrete_bytes},
              {"Input Strides", texts.strides, texts.strides_bytes}};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {

@@ -4,7 +4,7 @@
    read. Called by bindings/python/prof/_torch_calls.py, which makes the known calls; one thread at
    a time. */
 #define _GNU_SOURCE
-#include "layout_proof.h"
+#include "internal.h"
 
 #include "../../src/export/dtype_names.h"
 

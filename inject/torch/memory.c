@@ -23,7 +23,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "torch.h"
+#include "internal.h"
 
 enum {
   TABLE_ENTRIES = 30,   /* of a virtual table; torch's longest has some 25 */

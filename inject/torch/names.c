@@ -1,7 +1,7 @@
 /* Call sites by operators' names. No lock: entries are never freed, and are put into their list by
    one compare and exchange. */
 #include "../../src/format/layout.h"
-#include "torch.h"
+#include "internal.h"
 
 #include <errno.h>
 #include <stdlib.h>

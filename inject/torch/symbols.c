@@ -1,6 +1,6 @@
 /* What torch exports, in the libraries that the process has loaded. */
 #define _GNU_SOURCE
-#include "torch.h"
+#include "internal.h"
 
 #include <dlfcn.h>
 #include <string.h>

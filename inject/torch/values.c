@@ -2,7 +2,7 @@
    that readers of its traces can read prof's. A value that is no tensor has no shape and no type. A
    list of tensors has only a type. Of torch only a tensor's sizes and strides are queried, if it
    has some. */
-#include "values.h"
+#include "internal.h"
 
 #include <errno.h>
 #include <math.h>
@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "../../src/export/dtype_names.h"
-#include "torch.h"
 
 /* ---- shapes and element types ---- */
 

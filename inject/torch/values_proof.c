@@ -1,10 +1,9 @@
-/* Finds what values.h needs, in the way of layout_proof.c: by calls whose inputs are known. Each
+/* Finds what values.c needs, in the way of layout_proof.c: by calls whose inputs are known. Each
    place that does not hold the known value is excluded, and exactly one must be left. Then texts of
    further known calls are compared. Until everything is found, memory is read only by
    process_vm_readv(). Called by bindings/python/prof/_torch_calls.py; one thread at a time. */
 #define _GNU_SOURCE
-#include "layout_proof.h"
-#include "values.h"
+#include "internal.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -73,19 +73,26 @@ const char *prof_status_text(int status) {
   return "unknown status";
 }
 
-static const struct {
-  const char *name, *text;
-} losses[] = {
-#define LOSS(name, word, text) {word, text},
-    PROF_LOSS_LIST(LOSS)
-#undef LOSS
-};
-
 const char *prof_loss_name(int loss) {
-  return loss >= 0 && loss < PROF_LOSS_COUNT ? losses[loss].name : "unknown";
+  switch (loss) {
+#define NAME(name, word, text) \
+  case PROF_LOSS_##name:       \
+    return word;
+    PROF_LOSS_LIST(NAME)
+#undef NAME
+  }
+  return "unknown";
 }
+
 const char *prof_loss_text(int loss) {
-  return loss >= 0 && loss < PROF_LOSS_COUNT ? losses[loss].text : "unknown reason";
+  switch (loss) {
+#define TEXT(name, word, text) \
+  case PROF_LOSS_##name:       \
+    return text;
+    PROF_LOSS_LIST(TEXT)
+#undef TEXT
+  }
+  return "unknown reason";
 }
 
 void prof_i_fail_silently(bool is_silent) { prof_i_this_flags.fails_silently = is_silent; }

@@ -12,6 +12,9 @@
 /* For what is written while the library is loaded. The loader has written to the pages of .data
    already, so that this costs no page fault. */
 #define PROF_I_WRITTEN_AT_LOAD __attribute__((section(".data")))
+/* For what is large, has values, and is not written while the library is loaded. It stands behind
+   .data, so that all that the loader writes to there is on one page. */
+#define PROF_I_BEHIND_DATA __attribute__((section(".data1")))
 /* Called by a cold one alone, and as fast as may be. */
 #define PROF_I_WARM __attribute__((hot, noinline))
 #define PROF_I_LIKELY(x) __builtin_expect(!!(x), 1)

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "../device/vendor.h"
-#include "meter_library.h"
 
 /* ---- the library ---- */
 

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "../base/text.h"
-#include "../device/launches.h"
+#include "../device/vendor.h"
 
 enum { CALLS_MAX = 2048, DOMAINS = 2, NAME_MAX_BYTES = 256, UNKNOWN_IN_A_ROW = 64 };
 

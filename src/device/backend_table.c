@@ -93,28 +93,33 @@ uint32_t prof_i_backend_table_abilities(const prof_backend *table) {
 
 /* ---- results ---- */
 
-static const struct {
-  int value;
-  const char *name, *text, *advice;
-} result_texts[] = {
-#define TEXTS(name, value, text, advice) {value, #name, text, advice},
-    PROF_BACKEND_RESULT_LIST(TEXTS)};
-
-static int result_index(int result) {
-  for (int i = 0; i < (int)(sizeof result_texts / sizeof *result_texts); i++)
-    if (result_texts[i].value == result) return i;
-  return -1;
-}
-
 const char *prof_backend_result_name(int result) {
-  const int at = result_index(result);
-  return at < 0 ? "UNKNOWN" : result_texts[at].name;
+  switch (result) {
+#define NAME(name, value, text, advice) \
+  case value:                           \
+    return #name;
+    PROF_BACKEND_RESULT_LIST(NAME)
+#undef NAME
+  }
+  return "UNKNOWN";
 }
+
 const char *prof_backend_result_text(int result) {
-  const int at = result_index(result);
-  return at < 0 ? "a result that this prof does not know" : result_texts[at].text;
+  switch (result) {
+#define TEXT(name, value, text, advice) \
+  case value:                           \
+    return text;
+    PROF_BACKEND_RESULT_LIST(TEXT)
+#undef TEXT
+  }
+  return "a result that this prof does not know";
 }
+
+/* No switch: results with the same advice would be equal branches. */
 const char *prof_backend_result_advice(int result) {
-  const int at = result_index(result);
-  return at < 0 ? "" : result_texts[at].advice;
+#define ADVICE(name, value, text, advice) \
+  if (result == (value)) return advice;
+  PROF_BACKEND_RESULT_LIST(ADVICE)
+#undef ADVICE
+  return "";
 }

@@ -11,7 +11,6 @@
 #include "../core/buffer/clock.h"
 #include "../core/buffer/thread.h"
 #include "../core/session/control.h"
-#include "event_pair.h"
 #include "internal.h"
 
 enum { STOP_MS = 100, STOP_RECORDS_MS = 1000, FLUSH_MS = 20, START_MS = 1000 };

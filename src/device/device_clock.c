@@ -1,10 +1,10 @@
-/* See device_clock.h. If the clock can be read, each reading is a knot, and times between two knots
-   are interpolated. If not, each event limits the distance of the two clocks: it was not past when
-   it was recorded, and was past when it was polled. The smallest possible distance is used, so no
-   time is before its launch. The distance is kept as long as it is possible. How far it may be off
-   is the error. Clocks drift, so the limits widen with time. A knot is where the distance was
-   chosen anew. */
-#include "device_clock.h"
+/* A device's clock beside the host's. If the clock can be read, each reading is a knot, and times
+   between two knots are interpolated. If not, each event limits the distance of the two clocks: it
+   was not past when it was recorded, and was past when it was polled. The smallest possible
+   distance is used, so no time is before its launch. The distance is kept as long as it is
+   possible. How far it may be off is the error. Clocks drift, so the limits widen with time. A knot
+   is where the distance was chosen anew. */
+#include "internal.h"
 
 #include <prof/backend.h>
 

@@ -18,7 +18,6 @@
 #include "../core/buffer/clock.h"
 #include "../core/buffer/thread.h"
 #include "../core/record/site.h"
-#include "event_pair.h"
 #include "internal.h"
 
 #define HASH_NONFATAL_OOM 1

@@ -9,9 +9,166 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../core/buffer/thread.h"
 #include "../format/layout.h"
-#include "event_pair.h"
 #include "registry.h"
+
+/* ---- device_clock.c ---- */
+
+/* Converts a device's times to the host's counter, with the possible error. One for each device;
+   one for each stream if events have only distances. The collector alone. Conversions never change:
+   all times go through the same knots. So what a device did inside of a scope is inside of it in
+   the trace, too. */
+
+enum { PROF_I_CLOCK_KNOTS_MAX = 512 };
+
+/* At device_ns the host's counter stood between the other two. */
+typedef struct prof_i_clock_bound {
+  uint64_t device_ns, low_ticks, high_ticks;
+} prof_i_clock_bound;
+
+/* From here to the next: `ticks`, and rate more for each ns of the device's, but no less than
+   floor_ticks; wrong by at most error_ticks. */
+typedef struct prof_i_clock_knot {
+  uint64_t device_ns, ticks, error_ticks, floor_ticks;
+  double rate;
+} prof_i_clock_knot;
+
+typedef struct prof_i_device_clock {
+  prof_i_backend *backend;
+  uint32_t index;
+  /* its times come from distances between events; it has no readings */
+  bool has_distances_only;
+  bool has_readings; /* it can be read */
+  /* the counter's ticks in a ns; as a share of it, what that may be wrong by */
+  double rate, rate_error;
+  /* the same when the first knot was put: what lies before it */
+  double before_rate, before_rate_error;
+  prof_i_clock_knot knots[PROF_I_CLOCK_KNOTS_MAX]; /* by the device's time */
+  uint32_t count;
+  uint64_t mapped_end_ns; /* the latest device time that was converted */
+  /* Of a clock that cannot be read, as of the last bound. The counter is ahead of the line through
+     the first bound's lower end by low_ticks to high_ticks. */
+  uint64_t zero_ns, zero_ticks, bound_ticks;
+  int64_t low_ticks, high_ticks;
+  uint64_t step_count; /* how often the two clocks parted: a clock was set, or the machine slept */
+} prof_i_device_clock;
+
+void prof_i_device_clock_init(prof_i_device_clock *clock, prof_i_backend *backend, uint32_t index);
+
+/* Reads both clocks if that is possible, unless device_ns is before the last reading. False:
+   device_ns is too far ahead of the device's clock to be a time of it. */
+bool prof_i_device_clock_update(prof_i_device_clock *clock, uint64_t device_ns);
+
+/* Adds a reading that was taken before the clock existed, as its first one. Does nothing if it has
+   one. */
+void prof_i_device_clock_add_reading(prof_i_device_clock *clock, const prof_backend_pair *pair);
+
+/* Adds the limits that an event gives: not past when it was recorded, past when it was polled. */
+void prof_i_device_clock_add_bound(prof_i_device_clock *clock, const prof_i_clock_bound *bound);
+
+/* The host's counter at device_ns, and its possible error. False: nothing is known yet. */
+bool prof_i_device_clock_to_host(prof_i_device_clock *clock, uint64_t device_ns,
+                                 uint64_t *ticks_out, uint64_t *error_ticks_out);
+
+/* The same for a begin. If the line changes at device_ns, the new line is used, as for the end.
+   Otherwise a scope that begins when another one ends would get the step added to its length. */
+bool prof_i_device_clock_to_host_begin(prof_i_device_clock *clock, uint64_t device_ns,
+                                       uint64_t *ticks_out, uint64_t *error_ticks_out);
+
+/* ---- gpu_scope.c, stream.c: pairs of events ---- */
+
+/* Device times of scopes: pairs of events on their way from the thread that put them on a stream to
+   the collector that reads them, and back. No lock is taken while a scope begins or ends. */
+
+enum {
+  PROF_I_EVENT_PAIR_NAME_BYTES = 112,
+  /* of a thread on a stream. If more wait for the device, scopes have no device times */
+  PROF_I_EVENT_PAIRS_MAX = 4096,
+  PROF_I_STREAMS_MAX = 4096
+};
+
+/* Fields that the collector writes and fields that a scope's thread writes are on separate cache
+   lines, so that they do not invalidate each other at each scope. */
+#define PROF_I_CACHE_LINE_BYTES 64
+
+struct prof_i_thread_stream;
+
+/* Two events around what a scope put on its stream. The thread's, then (done) the collector's, then
+   (back) the thread's. At a multiple of a line. */
+typedef struct prof_i_event_pair {
+  struct prof_i_event_pair *next;
+  struct prof_i_thread_stream *thread_stream;
+  struct prof_i_stream *stream; /* that its events are on */
+  void *events[2];
+  uint64_t ticks[2]; /* before each was recorded: it cannot be past by then */
+  /* ticks of the last query that found the second event not past; 0: none */
+  uint64_t pending_ticks;
+  uint64_t launch_serial;  /* of the host's scope: its thread's serial, and its start */
+  uint64_t start;          /* ticks << 4 */
+  uint64_t arena, session; /* in which it began */
+  uint32_t is_late;        /* 1: counted as lost: its recording has ended */
+  uint32_t site, flags;    /* flags: PROF_I_FLAG_NAME, PROF_I_FLAG_CATEGORY, PROF_I_FLAG_CUT */
+  uint32_t name_bytes, category_bytes;
+  /* PROF_I_EVENT_PAIR_NAME_BYTES, made when first needed: the name, then the category, where they
+     are made at run time */
+  char *names;
+} prof_i_event_pair;
+_Static_assert(sizeof(prof_i_event_pair) % PROF_I_CACHE_LINE_BYTES == 0 || sizeof(void *) != 8,
+               "pairs that stand in a row begin with a line");
+
+/* A stream of a device, and the thread that it is in the capture. Once listed it stays. The device
+   is the back end's word, where it has one: what the program says may be another number. */
+typedef struct prof_i_stream {
+  prof_i_backend *backend;
+  uint64_t handle;
+  prof_device device;
+  char before_done[PROF_I_CACHE_LINE_BYTES];
+  prof_i_event_pair *done; /* newest first; any thread pushes, the collector takes all */
+  char before_pending[PROF_I_CACHE_LINE_BYTES];
+  prof_i_event_pair *pending; /* this and what follows is the collector's: oldest first */
+  prof_i_event_pair **pending_end;
+  prof_i_virtual_thread line;
+  prof_i_device_clock *clock; /* the collector's, of its device or its own; NULL: not met yet */
+  void *zero_event;           /* see resolver.c */
+  uint64_t zero_ns;
+  struct prof_i_stream *next;
+} prof_i_stream;
+
+/* One thread's use of one stream. */
+typedef struct prof_i_thread_stream {
+  prof_i_stream *stream; /* NULL: no back end serves it */
+  uint64_t handle;
+  prof_device device;
+  uint64_t unserved_session; /* without a stream: the session in which no back end served it */
+  prof_i_event_pair *free;   /* the thread's own */
+  uint32_t count;            /* pairs made */
+  /* the last result but OK that the registry and the capture know */
+  int32_t reported_result;
+  uint64_t reported_session; /* the session then */
+  char before_returned[PROF_I_CACHE_LINE_BYTES];
+  prof_i_event_pair *returned; /* the collector pushes, the thread takes all */
+  char behind_returned[PROF_I_CACHE_LINE_BYTES];
+} prof_i_thread_stream;
+
+/* Finds or adds the stream. NULL with *loss_out -1: no back end serves its device type. NULL with a
+   loss: this scope's device times are lost, but a later scope may have some. Another thread is
+   opening the back end, there are too many streams, or there is no memory. Any thread. */
+prof_i_stream *prof_i_stream_of(prof_device device, uint64_t handle, int *loss_out);
+/* All, as they came. */
+prof_i_stream *prof_i_stream_first(void);
+static inline prof_i_stream *prof_i_stream_next(const prof_i_stream *stream) {
+  return __atomic_load_n(&stream->next, __ATOMIC_ACQUIRE);
+}
+/* A call for that stream has failed: the status and the capture say so, in the vendor's words.
+   Right after the call, on the same thread, outside of the arena guard. */
+void prof_i_stream_report_error(const prof_i_stream *stream, int result);
+/* In a forked child. */
+void prof_i_streams_forget(void);
+
+/* A pair, both events past or never to be, goes back to its thread. The collector. */
+void prof_i_event_pair_give_back(prof_i_event_pair *pair,
+                                 bool is_read); /* is_read: both have been asked */
 
 /* ---- backend_table.c: a vendor's table has any size, and may have holes ---- */
 

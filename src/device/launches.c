@@ -1,5 +1,5 @@
-/* See launches.h. */
-#include "launches.h"
+/* Finds the call that launched a kernel or a copy: see vendor.h. */
+#include "vendor.h"
 
 #include <stdlib.h>
 #include <string.h>

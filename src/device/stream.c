@@ -1,4 +1,4 @@
-/* Streams of devices, and the scopes that are written on them. See event_pair.h. */
+/* Streams of devices, and the scopes that are written on them. See internal.h. */
 #define _GNU_SOURCE
 #include <prof/backend.h>
 #include <prof/profiler.h>
@@ -12,12 +12,11 @@
 #include "../core/buffer/meta.h"
 #include "../core/buffer/record.h"
 #include "../core/record/open_stack.h"
-#include "event_pair.h"
 #include "internal.h"
 
 /* ---- streams ---- */
 
-/* The list of streams. See event_pair.h. */
+/* The list of streams. See internal.h. */
 
 static struct {
   pthread_mutex_t lock; /* rank 3: taken to add. Nothing is called under it */

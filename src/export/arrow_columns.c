@@ -197,8 +197,9 @@ void prof_i_arrow_dictionary_fini(prof_i_arrow_dictionary *dictionary) {
 
 /* ---- columns ---- */
 
+/* Texts, not pointers: the loader would have to relocate those. */
 static const struct {
-  const char *name, *format;
+  char name[24], format[2];
   uint8_t value_bytes;
   bool is_nullable;
 } columns[PROF_I_ARROW_COLUMN_COUNT] = {

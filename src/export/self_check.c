@@ -3,8 +3,9 @@
 
 #include <stdio.h>
 
+/* Texts, not pointers: the loader would have to relocate those. */
 static const struct {
-  const char *word, *text;
+  char word[24], text[80];
   bool is_fault;
 } kinds[] = {
 #define KIND(name, word, is_fault, text) {word, text, is_fault},

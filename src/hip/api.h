@@ -1,7 +1,7 @@
-/* Declarations of what prof uses of AMD's HIP runtime, so that no vendor's header is needed to
-   build. One binary serves HIP 5, 6 and 7. tests/device/headers/hip.cpp compares each line with the
-   real header. Device properties are not used: their struct differs between releases. Includes
-   nothing else of prof. */
+/* Declarations of what prof uses of AMD's HIP runtime and of ROCm SMI. So no vendor's header is
+   needed to build. One binary serves HIP 5, 6 and 7. tests/device/headers/hip.cpp compares each
+   line of HIP's with the real header. Device properties are not used: their struct differs between
+   releases. Includes nothing else of prof. */
 #ifndef PROF_HIP_API_H
 #define PROF_HIP_API_H
 
@@ -75,5 +75,19 @@ enum {
   PROF_I_HIP_CONSTANTS(PROF_I_HIP_CONSTANT) PROF_I_HIP_FATAL_ERRORS(PROF_I_HIP_CONSTANT)
 #undef PROF_I_HIP_CONSTANT
 };
+
+/* ---- ROCm SMI, AMD's library of meters ---- */
+
+/* It has energy, which the kernel's files do not have. tests/device/headers/rocm_smi.cpp compares
+   each line with <rocm_smi/rocm_smi.h>. Opened only if the kernel lists a device of AMD's: without
+   one it writes to stderr. */
+
+/* X(name, arguments): all return an rsmi_status_t. */
+#define PROF_I_RSMI_FUNCTIONS(X)                                 \
+  X(rsmi_init, (uint64_t flags))                                 \
+  X(rsmi_num_monitor_devices, (uint32_t * count_out))            \
+  X(rsmi_dev_pci_id_get, (uint32_t index, uint64_t * place_out)) \
+  X(rsmi_dev_energy_count_get,                                   \
+    (uint32_t index, uint64_t * count_out, float *microjoules_out, uint64_t *timestamp_out))
 
 #endif

@@ -13,7 +13,6 @@
 
 #include "../base/port.h"
 #include "../device/vendor.h"
-#include "meter_library.h"
 
 /* ---- the library ---- */
 

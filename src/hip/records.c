@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "../base/text.h"
-#include "../device/launches.h"
+#include "../device/vendor.h"
 
 enum {
   KERNELS_AT_FIRST = 1024,

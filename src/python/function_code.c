@@ -97,7 +97,7 @@ static bool is_true_at(prof_i_py *answer, ptrdiff_t at) {
   return PY.PyLong_AsLongLongAndOverflow(PY.PyTuple_GetItem(answer, at), &overflow) != 0;
 }
 
-/* Converts judge()'s answer (interpreter.h). Stored with the code. NULL: no memory. */
+/* Converts judge()'s answer (internal.h). Stored with the code. NULL: no memory. */
 static prof_i_function *function_of_description(prof_i_py *code, prof_i_py *answer) {
   prof_i_function *f = NULL;
   /* now, because another thread may have queried during the call */

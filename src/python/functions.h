@@ -8,7 +8,7 @@
 #include <prof/profiler.h>
 
 #include "../core/record/open_stack.h"
-#include "interpreter.h"
+#include "internal.h"
 
 /* Functions that have different names in different versions of CPython. */
 typedef struct prof_i_functions_python {

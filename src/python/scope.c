@@ -6,7 +6,6 @@
    its own call site, and a scope takes 16 bytes. A name made at run time is copied each time
    (scope_details.c). Budget: 0.13 us for the whole statement while recording, 0.10 us otherwise
    (bench/python). All under the GIL. */
-#include "interpreter.h"
 
 #include <prof/profiler.h>
 #include <prof/python.h>

@@ -137,7 +137,7 @@ typedef enum plot_cell {
 #undef KIND
 } plot_cell;
 
-static const char *const glyphs[][2] = {
+static const char glyphs[][2][4] = {
 #define GLYPH(kind, utf8, ascii) {utf8, ascii},
     PLOT_CELL_LIST(GLYPH)
 #undef GLYPH

@@ -47,9 +47,10 @@ prof_trace_info prof_i_table_info(const prof_trace *trace);
 
 /* A column, to fit the table. keep: columns with the least number are left out first; 0: none
    is. */
+/* Its texts are no pointers: the loader would have to relocate those. */
 typedef struct prof_i_table_column {
-  const char *word; /* for a command line */
-  const char *title;
+  char word[24]; /* for a command line */
+  char title[24];
   uint32_t group; /* the bits that show it; 0: always. Those of groups are texts */
   uint32_t keep;
   size_t width_max;

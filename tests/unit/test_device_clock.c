@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "core/buffer/clock.h"
-#include "device/device_clock.h"
+#include "device/internal.h"
 
 enum { TRIALS = 1000 };
 

@@ -10,7 +10,7 @@
 /* cmocka needs the four above. */
 #include <cmocka.h>
 
-#include "device/launches.h"
+#include "device/vendor.h"
 
 enum { NUMBER = 7, BEGIN = 1000000, LENGTH = 10000, END = BEGIN + LENGTH, JUST_INSIDE = 1000 };
 

@@ -40,7 +40,7 @@ def _fast_names() -> Dict[str, Any]:
     make = C.prof_i_python_1
 
     class Given(ctypes.Structure):
-        """prof_i_python_given of src/python/interpreter.h."""
+        """prof_i_python_given of src/python/internal.h."""
 
         _fields_ = [("size", ctypes.c_size_t), ("head_bytes", ctypes.c_size_t)] + [
             (name, ctypes.py_object) for name in _GIVEN

@@ -22,7 +22,7 @@ _WHOM_BIT, _NUMBERS = 52, 16
 _FUNCTION, _BACKWARD, _USER = 0, 1, 7
 _INPUTS = _RANK = 4
 _NONE, _INT, _DOUBLE, _BOOL, _LIST, _TENSORS = range(1, 7)
-"""What an input is that is no tensor: prof_i_torch_known_kind of layout_proof.h."""
+"""What an input is that is no tensor: prof_i_torch_known_kind of inject/torch/internal.h."""
 _UNSTRIDED = ("Sparse", "SparseCsr", "MkldnnCPU")
 """Keys of tensors that have no strides."""
 FOR_THREAD, FOR_ALL, FOR_RUN = range(3)
@@ -42,7 +42,7 @@ class _Input(ctypes.Structure):
 
 
 class _Known(ctypes.Structure):
-    """prof_i_torch_known of layout_proof.h."""
+    """prof_i_torch_known of inject/torch/internal.h."""
 
     _fields_ = [
         ("name", ctypes.c_char_p),

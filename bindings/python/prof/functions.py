@@ -258,7 +258,7 @@ def _make() -> Dict[str, Any]:
         )
 
     class Given(ctypes.Structure):
-        """prof_i_python_functions_given of src/python/interpreter.h."""
+        """prof_i_python_functions_given of src/python/internal.h."""
 
         _fields_ = [("size", ctypes.c_size_t)] + [
             (name, ctypes.py_object)

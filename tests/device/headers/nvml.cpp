@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "../../../src/cuda/meter_library.h"
+#include "../../../src/cuda/api.h"
 
 // The same list, read with the vendor's own types. What it has as an enum is a number to us.
 namespace vendor {

@@ -5,7 +5,7 @@
 #include <type_traits>
 
 extern "C" {
-#include "../../../src/hip/meter_library.h"
+#include "../../../src/hip/api.h"
 }
 
 template <typename F>

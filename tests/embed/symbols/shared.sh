@@ -22,3 +22,19 @@ thread_local=$(readelf -lW "$library" | awk '$1 == "TLS" { print $6 }')
   fail "it takes $((thread_local)) bytes of static thread-local storage"
 ! nm -D "$library" | grep -w __tls_get_addr >/dev/null ||
   fail "a thread-local word is asked for by a call, which a signal handler must not make"
+
+# A name that is bound at its first call goes through the dynamic linker. That needs more stack than
+# a signal handler may have.
+readelf -d "$library" | grep BIND_NOW >/dev/null || fail "it is not bound at load"
+
+# Each page that the loader writes to costs every process a page fault. Behind the read-only part it
+# is one. Not where .data begins within a page, as ld.lld links it.
+data=$(readelf -SW "$library" | sed -n 's/.* \.data  *PROGBITS  *\([0-9a-f]*\) .*/\1/p')
+[ -n "$data" ] || fail "readelf shows no .data"
+case $data in
+*000)
+  pages=$(readelf -rW "$library" | awk -v data="$data" \
+    '/_RELATIVE/ && ($1 "") >= (data "") { print substr($1, 1, length($1) - 3) }' | sort -u | wc -l)
+  [ "$pages" -eq 1 ] || fail "the loader relocates $pages pages from .data on: PROF_I_BEHIND_DATA"
+  ;;
+esac

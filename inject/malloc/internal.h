@@ -1,7 +1,7 @@
 /* The allocator behind this library: what RTLD_NEXT finds, libc's or another preloaded one. Found
    at the first call. Until then, and for dlsym() itself, a few KiB of static memory serve. */
-#ifndef PROF_INJECT_MALLOC_NEXT_ALLOCATOR_H
-#define PROF_INJECT_MALLOC_NEXT_ALLOCATOR_H
+#ifndef PROF_INJECT_MALLOC_INTERNAL_H
+#define PROF_INJECT_MALLOC_INTERNAL_H
 
 #include <stdbool.h>
 #include <stddef.h>

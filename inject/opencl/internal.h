@@ -1,13 +1,23 @@
-/* Commands on the program's queues: kept from the enqueuing call until their times can be read,
-   then handed to prof. */
-#ifndef PROF_INJECT_OPENCL_COMMANDS_H
-#define PROF_INJECT_OPENCL_COMMANDS_H
+/* What the files of the layer share. */
+#ifndef PROF_INJECT_OPENCL_INTERNAL_H
+#define PROF_INJECT_OPENCL_INTERNAL_H
 
 #include <prof/backend.h>
 #include <stdbool.h>
 
 #include "../../src/opencl/internal.h"
 #include "functions.h"
+
+/* ---- layer.c ---- */
+
+/* The next layer's, or the loader's own; by places. Not written any more once the program's first
+   call returns. */
+extern void *const *prof_i_layer_next_table;
+
+/* ---- commands.c ---- */
+
+/* Commands on the program's queues: kept from the enqueuing call until their times can be read,
+   then handed to prof. */
 
 enum { PROF_I_COMMANDS_MAX = 65536 }; /* on their way at once; more are not recorded, and counted */
 

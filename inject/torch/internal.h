@@ -2,13 +2,13 @@
    Nothing of torch is linked, and none of its C++ is compiled here. Exported functions are found by
    their mangled names (symbols.c). Offsets of inlined members are found by known calls, and proven
    before they are used (layout_proof.c). Then each operator is a scope of libprof.so's (calls.c,
-   names.c). What an input has beside its shape has its own proof (values.h).
+   names.c). What an input has beside its shape has its own proof (values_proof.c).
    bindings/python/prof/_torch_calls.py makes the known calls. The C++ ABI is Itanium's with
    libstdc++, as in all of torch's wheels for Linux. Names are those of ATen/record_function.h. A
    RecordFunction represents one running call. Its inputs are IValues of 16 bytes: 8 of payload, and
    a tag. */
-#ifndef PROF_INJECT_TORCH_TORCH_H
-#define PROF_INJECT_TORCH_TORCH_H
+#ifndef PROF_INJECT_TORCH_INTERNAL_H
+#define PROF_INJECT_TORCH_INTERNAL_H
 
 #include <prof/profiler.h>
 #include <stdbool.h>
@@ -152,5 +152,95 @@ prof_tensor prof_i_torch_shape_read(const void *value);
 static inline const void *prof_i_torch_at(const void *object, uint32_t offset) {
   return (const char *)object + offset;
 }
+
+/* ---- values.c: a call's inputs beside their shapes ---- */
+
+/* Scalars, lists of scalars, strides. As texts, in the form in which prof import keeps "Concrete
+   Inputs" and "Input Strides" of torch's own traces. What is needed for it is found and proven
+   apart from the rest (values_proof.c), for shapes are recorded without it, too. Read only where a
+   callback asks for inputs. */
+
+enum {
+  PROF_I_TORCH_IVALUE_BYTES = 16, /* payload, tag */
+  PROF_I_TORCH_TAG_OFFSET = 8,
+  PROF_I_TORCH_TEXT_BYTES = 4096,   /* of one text; one that would be longer is left out */
+  PROF_I_TORCH_TEXT_INPUTS_MAX = 64 /* those of texts; the rest is left out, and counted */
+};
+
+/* Written before the first callback is added, constant from then on. */
+typedef struct prof_i_torch_values_layout {
+  uint32_t int_tag, double_tag, bool_tag, list_tag; /* an IValue's */
+  uint32_t elements;                                /* offset in a list: IValue *begin, *end */
+  uint32_t is_proven;                               /* 0: no texts are made */
+  uint64_t int_type;    /* the word three behind `elements`, of each list of int */
+  uint64_t tensor_type; /* the same of each list of tensors */
+  uint64_t unstrided;   /* keys of tensors that have no strides */
+} prof_i_torch_values_layout;
+
+extern prof_i_torch_values_layout prof_i_torch_values_proven;
+
+/* lists: all inputs' dimensions, if one is a list of tensors or all are wanted. types: all inputs'
+   prof_dtype, if all are wanted. */
+typedef struct prof_i_torch_texts {
+  uint32_t concrete_bytes, strides_bytes, lists_bytes, types_bytes; /* 0: none */
+  char concrete[PROF_I_TORCH_TEXT_BYTES], strides[PROF_I_TORCH_TEXT_BYTES];
+  char lists[PROF_I_TORCH_TEXT_BYTES], types[PROF_I_TORCH_TEXT_BYTES];
+} prof_i_torch_texts;
+
+/* Of the first `count` inputs of a call, which has that many. has_all: also what tensors have in
+   the record, dimensions and types. Any thread, while the call begins. */
+void prof_i_torch_texts_make(const void *call, uint32_t count, bool has_all,
+                             prof_i_torch_texts *texts);
+
+/* Whether it is a list of tensors, also an empty one. False while that is not proven. */
+bool prof_i_torch_is_tensors(const void *value);
+
+/* True if this tensor's sizes may be queried. False for an undefined one. */
+bool prof_i_torch_has_sizes(const void *impl);
+
+/* ---- layout_proof.c: what both proofs share: the known calls ---- */
+
+/* Used by layout_proof.c and values_proof.c alone. */
+
+enum {
+  PROF_I_TORCH_INPUTS_MAX = 4,
+  PROF_I_TORCH_RANK_MAX = 4,
+  PROF_I_TORCH_IVALUE_WORDS = 2 /* payload, tag */
+};
+
+/* What an input is that is no tensor. */
+typedef enum prof_i_torch_known_kind {
+  PROF_I_TORCH_KNOWN_OTHER = 0, /* nothing is known of it */
+  PROF_I_TORCH_KNOWN_NONE = 1,
+  PROF_I_TORCH_KNOWN_INT = 2,    /* dims[0] */
+  PROF_I_TORCH_KNOWN_DOUBLE = 3, /* the bits of dims[0] */
+  PROF_I_TORCH_KNOWN_BOOL = 4,   /* dims[0] */
+  PROF_I_TORCH_KNOWN_LIST = 5,   /* of ints: the first `rank` of dims */
+  PROF_I_TORCH_KNOWN_TENSORS = 6 /* a list of them: dims are addresses, as impl */
+} prof_i_torch_known_kind;
+
+/* A known call. bindings/python/prof/_torch_calls.py has the same. */
+typedef struct prof_i_torch_known {
+  const char *name;
+  int64_t sequence;
+  uint64_t forward; /* PROF_I_TORCH_THIS_THREAD: torch's number of this one */
+  uint32_t scope;
+  uint32_t count; /* of inputs */
+  struct {
+    const void *impl; /* of a Tensor; NULL: something else */
+    uint32_t rank, dtype;
+    int64_t dims[PROF_I_TORCH_RANK_MAX];
+    uint32_t kind, reserved; /* prof_i_torch_known_kind */
+  } inputs[PROF_I_TORCH_INPUTS_MAX];
+  const char *concrete, *strides; /* the texts that it has; NULL: they are not compared */
+} prof_i_torch_known;
+
+#define PROF_I_TORCH_THIS_THREAD UINT64_MAX
+
+/* Copies what can be read. False: not all of it. */
+bool prof_i_torch_read(const void *from, void *to, size_t bytes);
+
+/* A known call has come, after prof_i_torch_layout_proven was found. */
+void prof_i_torch_values_examine(const void *call, const prof_i_torch_known *known);
 
 #endif
