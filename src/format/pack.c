@@ -14,6 +14,7 @@ struct prof_i_packer {
   uint32_t payload_places[1 << PAYLOAD_HASH_BITS]; /* by hash: number + 1; 0: none */
   /* begins, in steps, of the records that have no parent yet */
   int64_t starts[PROF_I_PACKED_PLAIN_MAX / 16];
+  prof_i_packed_head head; /* what is known of it before the columns are compressed */
   uint8_t *extent;
 };
 
@@ -302,25 +303,27 @@ static void put_part(prof_i_packer *packer, const prof_i_packed_part *part) {
   }
 }
 
-const void *prof_i_pack(prof_i_packer *packer, const prof_i_packed_part *part,
-                        uint64_t *bytes_out) {
-  prof_i_packed_head *const head = (prof_i_packed_head *)(void *)packer->extent;
-  size_t bytes;
+void prof_i_pack_columns(prof_i_packer *packer, const prof_i_packed_part *part) {
   prof_i_columns_clear(&packer->columns);
   if (packer->model.payload_count) memset(packer->payload_places, 0, sizeof packer->payload_places);
   prof_i_model_clear(&packer->model);
   put_part(packer, part);
-  const uint32_t count =
+  packer->head = (prof_i_packed_head){.magic = PROF_I_PACKED_MAGIC,
+                                      .plain_offset = part->plain_offset,
+                                      .plain_bytes = part->plain_bytes,
+                                      .plain_count = part->plain_count,
+                                      .plain_version = part->plain_version};
+}
+
+const void *prof_i_pack_extent(prof_i_packer *packer, uint64_t *bytes_out) {
+  prof_i_packed_head *const head = (prof_i_packed_head *)(void *)packer->extent;
+  size_t bytes;
+  *head = packer->head;
+  head->column_count =
       prof_i_columns_write(&packer->columns, packer->zstd, packer->extent + sizeof *head, &bytes);
   uint64_t end = sizeof *head + bytes;
   for (; end % PROF_I_PACKED_ALIGNMENT; end++) packer->extent[end] = 0;
-  *head = (prof_i_packed_head){.magic = PROF_I_PACKED_MAGIC,
-                               .bytes = end,
-                               .plain_offset = part->plain_offset,
-                               .plain_bytes = part->plain_bytes,
-                               .plain_count = part->plain_count,
-                               .plain_version = part->plain_version,
-                               .column_count = count};
+  head->bytes = end;
   head->check = check_of(head, end);
   *bytes_out = end;
   return packer->extent;
