@@ -45,16 +45,6 @@ static void put_signed(prof_i_packer *packer, prof_i_family family, uint64_t val
   prof_i_put_value(&packer->columns, family, prof_i_zigzag(value));
 }
 
-static void put_residuals(prof_i_packer *packer, uint64_t first, uint64_t second) {
-  if (__builtin_expect(first < PROF_I_RESIDUALS_MAX && second < PROF_I_RESIDUALS_MAX, 1)) {
-    prof_i_put_value(&packer->columns, PROF_I_FAMILY_RESIDUAL, first | second << 4);
-    return;
-  }
-  prof_i_put_value(&packer->columns, PROF_I_FAMILY_RESIDUAL, PROF_I_RESIDUALS_LARGE);
-  prof_i_put_value(&packer->columns, PROF_I_FAMILY_RESIDUAL, first);
-  prof_i_put_value(&packer->columns, PROF_I_FAMILY_RESIDUAL, second);
-}
-
 static void put_type(prof_i_packer *packer, prof_i_packed_type type, uint32_t children) {
   put_byte(packer, PROF_I_COLUMN_TYPE, prof_i_packed_type_byte(type, children));
   if (children >= PROF_I_PACKED_CHILDREN_MAX)
@@ -67,8 +57,8 @@ static void put_times(prof_i_packer *packer, prof_i_pack_chunk *state, prof_i_pa
                       uint64_t ticks, uint64_t duration) {
   const int64_t start = prof_i_step_of(&state->finder, ticks);
   const int64_t end = prof_i_step_of(&state->finder, ticks + duration);
-  put_residuals(packer, prof_i_residual_of(&state->finder.steps, start, ticks),
-                prof_i_residual_of(&state->finder.steps, end, ticks + duration));
+  prof_i_put_residuals(&packer->columns, prof_i_residual_of(&state->finder.steps, start, ticks),
+                       prof_i_residual_of(&state->finder.steps, end, ticks + duration));
   uint32_t first = state->start_count;
   while (first > 0 && packer->starts[first - 1] >= start) first--;
   const uint32_t children = state->start_count - first;
