@@ -33,7 +33,8 @@ struct prof_cursor {
   prof_i_span *spans; /* of the part, the next one last */
   uint32_t span_count, span_room;
   bool has_lanes;
-  bool is_own; /* created by prof itself */
+  bool is_own;           /* created by prof itself */
+  bool lacks_self_times; /* see prof_i_cursor_omit_self_times() */
 };
 
 static int drop_spans(void *user, const prof_i_span *spans, size_t count) {
@@ -52,6 +53,20 @@ static inline void ignore_pending(prof_i_walker *walker, prof_i_pending_span *pe
 
 static void walk_without_keeping(prof_i_walker *walker, const prof_i_segment *segment) {
   prof_i_walk_plain(walker, segment, ignore_leaf, ignore_pending, prof_i_pending_make);
+}
+
+static inline void make_pending_with_times(prof_i_walker *walker, const prof_i_leaf *leaf,
+                                           prof_i_pending_span *place) {
+  prof_i_leaf timed = *leaf;
+  timed.duration_ns = prof_i_timeline_span(&walker->trace->timeline, &walker->line, leaf->start,
+                                           leaf->end, &timed.start_ns);
+  prof_i_pending_init(&timed, place);
+}
+
+/* The same without self times: only scopes that become pending get times in ns. */
+static void walk_without_self_times(prof_i_walker *walker, const prof_i_segment *segment) {
+  prof_i_walk_plain_with(walker, segment, false, ignore_leaf, ignore_pending,
+                         make_pending_with_times);
 }
 
 /* The walker writes its next spans after the stored ones. */
@@ -115,7 +130,8 @@ static int start_thread_walk(prof_cursor *cursor) {
   if (!cursor->walker) return PROF_E_NO_MEMORY;
   prof_i_walker_skip_before(cursor->walker, cursor->from_ns);
   const prof_i_walk_segment hand_out = cursor->walker->walk_plain;
-  cursor->walker->walk_plain = walk_without_keeping;
+  cursor->walker->walk_plain =
+      cursor->lacks_self_times ? walk_without_self_times : walk_without_keeping;
   for (uint32_t end = thread->first_segment + thread->segment_count, pending = 0;;) {
     walk_part s = save_walk_part(cursor, end, pending);
     s.state = prof_i_walker_save(cursor->walker);
@@ -205,6 +221,8 @@ int prof_i_cursor_create_of(const prof_trace *trace, uint32_t thread, uint64_t f
   (*cursor_out)->from_ns = from_ns;
   return PROF_OK;
 }
+
+void prof_i_cursor_omit_self_times(prof_cursor *cursor) { cursor->lacks_self_times = true; }
 
 int prof_cursor_create(const prof_trace *trace, prof_cursor **cursor_out) {
   PROF_I_DEFAULT_FP;
