@@ -76,12 +76,13 @@ bool prof_i_worker_wait(prof_i_worker *worker) {
   return true;
 }
 
-void prof_i_worker_destroy(prof_i_worker *worker) {
-  if (!worker) return;
+bool prof_i_worker_destroy(prof_i_worker *worker) {
+  if (!worker) return true;
+  const bool is_done = prof_i_worker_wait(worker);
   if (worker->has_thread && worker->pid == (long)getpid()) {
-    prof_i_worker_wait(worker);
     worker_set_state(worker, WORKER_ENDS);
     pthread_join(worker->thread, NULL);
   }
   free(worker);
+  return is_done;
 }

@@ -118,7 +118,7 @@ static int pack_run_init(pack_run *run) {
 }
 
 static void pack_run_fini(pack_run *run) {
-  prof_i_worker_destroy(run->worker); /* first: it uses the others */
+  if (!prof_i_worker_destroy(run->worker)) return; /* first: it uses the others */
   for (int i = 0; i < 2; i++) prof_i_packer_destroy(run->steps[i].packer);
   free(run->plain.memory);
   prof_i_zstd_destroy(run->zstd);

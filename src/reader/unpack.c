@@ -429,7 +429,7 @@ static int unpack_run_init(unpack_run *run, uint64_t image_bytes) {
 }
 
 static void unpack_run_fini(unpack_run *run) {
-  prof_i_worker_destroy(run->worker); /* first: it uses the others */
+  if (!prof_i_worker_destroy(run->worker)) return; /* first: it uses the others */
   prof_i_zstd_destroy(run->zstd);
   prof_i_unpacker_destroy(run->unpacker);
   image_fini(&run->image);
