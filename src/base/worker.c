@@ -1,8 +1,10 @@
 /* See worker.h. The thread and its caller share one word. A signal handler may fork the caller
    while it waits. So a wait is divided into short ones, and checks for another process between
    them. */
+#define _GNU_SOURCE
 #include "worker.h"
 
+#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -33,8 +35,18 @@ static void worker_set_state(prof_i_worker *worker, uint32_t state) {
   prof_i_port_wake(&worker->state);
 }
 
+/* A job may read a mapped file that gets shorter. If SIGBUS were blocked then, the kernel would end
+   the process without its handler. */
+static void unblock_bus_errors(void) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGBUS);
+  pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
 static void *worker_main(void *argument) {
   prof_i_worker *const worker = argument;
+  unblock_bus_errors();
   prof_i_port_thread_begin(worker->name);
   for (uint32_t state; (state = worker_state(worker)) != WORKER_ENDS;) {
     if (state == WORKER_IDLE) {

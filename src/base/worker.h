@@ -12,8 +12,8 @@ typedef struct prof_i_worker prof_i_worker;
    the object. */
 prof_i_worker *prof_i_worker_create(const char *name);
 
-/* Waits for the job as prof_i_worker_wait() does, and returns the same. False: what the job uses must
-   not be freed. NULL is ignored. */
+/* Waits for the job as prof_i_worker_wait() does, and returns the same. False: what the job uses
+   must not be freed. NULL is ignored. */
 bool prof_i_worker_destroy(prof_i_worker *worker);
 
 /* Begins a job. No other one may be in progress. A job sets no error text: it is per thread. */
