@@ -4,8 +4,9 @@
 
    The capture: 100 call sites of an operator's kind, three levels deep, on one thread. It is opened
    once. The figure is the time of prof_trace_dump(), which reads it back, checks it and writes it.
-   What needs only a processor is timed by the processor time of this thread: what one core gives,
-   even if others share it. What waits for a disk is timed by the wall clock. */
+   What needs only a processor is timed by the processor time of all threads: what one core gives,
+   even if others share it. What waits for a disk is timed by the wall clock. What has a second
+   thread is timed by both. */
 #define _GNU_SOURCE
 #include "frame.h"
 
@@ -72,7 +73,7 @@ static prof_trace *open_trace(uint64_t scope_count) {
 
 static double seconds(bool is_wall) {
   struct timespec now;
-  clock_gettime(is_wall ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID, &now);
+  clock_gettime(is_wall ? CLOCK_MONOTONIC : CLOCK_PROCESS_CPUTIME_ID, &now);
   return FRAME_DOUBLE(now.tv_sec) + FRAME_DOUBLE(now.tv_nsec) / 1e9;
 }
 
@@ -245,6 +246,55 @@ static void measure_gzip(const prof_trace *trace) {
 
 #endif
 
+/* By the wall clock, and by the processor time of all threads. */
+typedef struct two_rates {
+  double wall[FRAME_ROUNDS_MAX], processor[FRAME_ROUNDS_MAX];
+} two_rates;
+
+static void promise_rates(const char *what, const two_rates *rates, unsigned rounds) {
+  const frame_spread wall = frame_spread_of(rates->wall, rounds);
+  const frame_spread processor = frame_spread_of(rates->processor, rounds);
+  frame_promise(what, wall.median >= 50, ">= 50 M/s",
+                "%.1f M scopes/s (%.1f-%.1f), %.1f by processor time", wall.median, wall.low,
+                wall.high, processor.median);
+}
+
+static void measure_two_threads(const prof_trace *trace, uint64_t scopes, uint32_t format,
+                                const char *what) {
+  static two_rates rates;
+  const unsigned rounds = frame_rounds(9);
+  for (unsigned r = 0; r < rounds; r++) {
+    const double begun = seconds(true);
+    const double processor = dump(trace, "/dev/null", format, false, NULL);
+    rates.wall[r] = FRAME_DOUBLE(scopes) / (seconds(true) - begun) / 1e6;
+    rates.processor[r] = FRAME_DOUBLE(scopes) / processor / 1e6;
+  }
+  promise_rates(what, &rates, rounds);
+}
+
+/* Opens a packed capture, which unpacks it into a temporary file, and checks all records. */
+static void measure_unpacking(const prof_trace *trace, uint64_t scopes) {
+  static two_rates rates;
+  const unsigned rounds = frame_rounds(9);
+  const prof_dump_options options = {.size = sizeof options, .format = PROF_FORMAT_PACKED};
+  char path[600];
+  struct stat status;
+  snprintf(path, sizeof path, "%s/packed.prof", own.directory);
+  FRAME_REQUIRE(prof_trace_dump(trace, path, &options) == PROF_OK, "%s", prof_last_error());
+  FRAME_REQUIRE(stat(path, &status) == 0, "%s", path);
+  for (unsigned r = 0; r < rounds; r++) {
+    prof_trace *unpacked;
+    const double begun = seconds(true), processor_begun = seconds(false);
+    FRAME_REQUIRE(prof_trace_open(path, &unpacked) == PROF_OK, "%s", prof_last_error());
+    rates.wall[r] = FRAME_DOUBLE(scopes) / (seconds(true) - begun) / 1e6;
+    rates.processor[r] = FRAME_DOUBLE(scopes) / (seconds(false) - processor_begun) / 1e6;
+    prof_trace_destroy(unpacked);
+  }
+  unlink(path);
+  promise_rates("open a packed capture", &rates, rounds);
+  frame_note("%.2f bytes a scope", FRAME_DOUBLE(status.st_size) / FRAME_DOUBLE(scopes));
+}
+
 static void measure_others(const prof_trace *trace, uint64_t scopes) {
   const double raf = dump(trace, "/dev/null", PROF_FORMAT_RAF, false, NULL);
   frame_figure("RAF's log into /dev/null", "%.1f M scopes/s", FRAME_DOUBLE(scopes) / raf / 1e6);
@@ -294,6 +344,13 @@ int main(void) {
   frame_note("gzip: left out, this was built without zlib.h");
 #endif
   measure_others(small, scopes / 8);
+  measure_two_threads(trace, scopes, PROF_FORMAT_PERFETTO, "Perfetto's protobuf into /dev/null");
+  if (dlopen("libzstd.so.1", RTLD_NOW)) {
+    measure_two_threads(trace, scopes, PROF_FORMAT_PACKED, "a packed capture into /dev/null");
+    measure_unpacking(trace, scopes);
+  } else {
+    frame_note("packed captures: left out, libzstd.so.1 is not here");
+  }
   const long kib = extra_kib(trace);
   frame_promise("extra memory of a dump, 8 times the scopes", kib - small_kib <= 1024, "+ 1 MiB",
                 "%ld KiB, before %ld KiB", kib, small_kib);

@@ -1,8 +1,11 @@
-/* Writes a packed capture: a copy of a capture, compressed. */
+/* Writes a packed capture: a copy of a capture, compressed. A worker compresses the columns of one
+   part while the caller fills those of the next one and writes the extent before it. So there are
+   two packers, and memory does not grow with the capture. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "../base/log.h"
+#include "../base/worker.h"
 #include "../format/packed.h"
 #include "../format/packed_walk.h"
 #include "capture_header.h"
@@ -45,25 +48,80 @@ static uint64_t count_bytes(const prof_trace *trace) {
   return at;
 }
 
-static int pack_all(const prof_trace *trace, uint32_t version, prof_i_packer *packer,
-                    unsigned char *memory, prof_i_sink *sink) {
-  plain_bytes plain = {.trace = trace, .memory = memory, .offset = PROF_I_FIRST_UNIT_OFFSET};
-  const uint64_t whole = count_bytes(trace);
+/* ---- parts ---- */
+
+/* A part between its plain bytes and the file. */
+typedef struct pack_step {
+  prof_i_packer *packer;
+  const void *extent;
+  uint64_t bytes; /* of the extent */
+} pack_step;
+
+typedef struct pack_run {
+  plain_bytes plain;
+  uint32_t version;
+  prof_i_zstd *zstd;
+  prof_i_worker *worker;
+  pack_step steps[2]; /* part i is in steps[i % 2] */
+} pack_run;
+
+static void compress_step(void *argument) {
+  pack_step *const step = argument;
+  step->extent = prof_i_pack_extent(step->packer, &step->bytes);
+}
+
+static int fail_in_child(void) {
+  return prof_i_fail(PROF_E_BUSY,
+                     "the process forked while it packed a capture; the child cannot continue, "
+                     "the parent does");
+}
+
+static int pack_all(pack_run *run, prof_i_sink *sink) {
+  plain_bytes *const plain = &run->plain;
+  const uint64_t whole = count_bytes(plain->trace);
+  const pack_step *compressed = NULL;
   if (whole <= PROF_I_FIRST_UNIT_OFFSET) return sink->status;
-  read_on(&plain, 0);
-  while (plain.count > 0 && sink->status == PROF_OK) {
-    const prof_i_packed_part part = {
-        .plain = plain.memory,
-        .plain_offset = plain.offset,
-        .plain_bytes = prof_i_packed_part_bytes(plain.memory, plain.offset, plain.count),
-        .plain_count = whole,
-        .plain_version = version};
-    uint64_t bytes;
-    const void *const extent = prof_i_pack(packer, &part, &bytes);
-    prof_i_sink_bytes(sink, extent, bytes);
-    read_on(&plain, part.plain_bytes);
+  read_on(plain, 0);
+  for (uint32_t i = 0; sink->status == PROF_OK; i++) {
+    pack_step *const step = &run->steps[i % 2];
+    const bool has_part = plain->count > 0;
+    if (has_part) {
+      const prof_i_packed_part part = {
+          .plain = plain->memory,
+          .plain_offset = plain->offset,
+          .plain_bytes = prof_i_packed_part_bytes(plain->memory, plain->offset, plain->count),
+          .plain_count = whole,
+          .plain_version = run->version};
+      prof_i_pack_columns(step->packer, &part);
+      read_on(plain, part.plain_bytes);
+    }
+    if (!prof_i_worker_wait(run->worker)) return fail_in_child();
+    if (has_part) prof_i_worker_begin(run->worker, compress_step, step);
+    if (compressed) prof_i_sink_bytes(sink, compressed->extent, compressed->bytes);
+    if (!has_part) break;
+    compressed = step;
   }
   return sink->status;
+}
+
+static int pack_run_init(pack_run *run) {
+  int status = prof_i_zstd_create("a packed capture is compressed by zstd", &run->zstd);
+  if (status != PROF_OK) return status;
+  run->plain.memory = malloc(PROF_I_PACKED_PLAIN_MAX);
+  run->worker = prof_i_worker_create("prof-packer");
+  bool has_memory = run->plain.memory && run->worker;
+  for (int i = 0; i < 2; i++) {
+    run->steps[i].packer = prof_i_packer_create(run->zstd);
+    has_memory = has_memory && run->steps[i].packer;
+  }
+  return has_memory ? PROF_OK : prof_i_fail(PROF_E_NO_MEMORY, "no memory to pack a capture");
+}
+
+static void pack_run_fini(pack_run *run) {
+  if (!prof_i_worker_destroy(run->worker)) return; /* first: it uses the others */
+  for (int i = 0; i < 2; i++) prof_i_packer_destroy(run->steps[i].packer);
+  free(run->plain.memory);
+  prof_i_zstd_destroy(run->zstd);
 }
 
 static int pack_capture(const prof_trace *trace, prof_i_sink *sink) {
@@ -71,23 +129,16 @@ static int pack_capture(const prof_trace *trace, prof_i_sink *sink) {
     prof_i_header header;
     unsigned char bytes[PROF_I_HEADER_BYTES];
   } page = {.bytes = {0}};
-  prof_i_zstd *zstd = NULL;
-  int status = prof_i_zstd_create("a packed capture is compressed by zstd", &zstd);
-  if (status != PROF_OK) return status;
-  prof_i_packer *const packer = prof_i_packer_create(zstd);
-  unsigned char *const memory = malloc(PROF_I_PACKED_PLAIN_MAX);
-  if (packer && memory) {
-    prof_i_capture_header(trace, &page.header);
-    const uint32_t version = page.header.version;
-    page.header.version = PROF_I_PACKED_VERSION;
+  prof_i_capture_header(trace, &page.header);
+  pack_run run = {.plain = {.trace = trace, .offset = PROF_I_FIRST_UNIT_OFFSET},
+                  .version = page.header.version};
+  page.header.version = PROF_I_PACKED_VERSION;
+  int status = pack_run_init(&run);
+  if (status == PROF_OK) {
     prof_i_sink_bytes(sink, &page, sizeof page);
-    status = pack_all(trace, version, packer, memory, sink);
-  } else {
-    status = prof_i_fail(PROF_E_NO_MEMORY, "no memory to pack a capture");
+    status = pack_all(&run, sink);
   }
-  free(memory);
-  prof_i_packer_destroy(packer);
-  prof_i_zstd_destroy(zstd);
+  pack_run_fini(&run);
   return status;
 }
 

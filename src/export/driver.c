@@ -262,6 +262,7 @@ static int walk_by_time(prof_i_export *run) {
   time_walk walk = {.run = run};
   prof_cursor *cursor = NULL;
   int status = prof_i_cursor_create(run->trace, &cursor);
+  if (status == PROF_OK) prof_i_cursor_read_ahead(cursor, run->exporter->has_self_times);
   if (status == PROF_OK) status = send_all_timed(&walk, cursor);
   prof_i_cursor_destroy(cursor);
   while (walk.open.count > 0) free(walk.open.items[--walk.open.count].kept);

@@ -243,14 +243,17 @@ static inline packet_writer begin_packets(const prof_i_export *run) {
                          .last_ns = p->last_ns};
 }
 
-/* event: `room` bytes, of which event_bytes are used. */
+/* Makes room for so many packets. */
+static inline void make_packet_room(packet_writer *w, int packets) {
+  if (__builtin_expect(w->end - w->to >= packets * PACKET_ROOM, 1)) return;
+  prof_i_sink_advance(w->sink, w->to);
+  w->to = prof_i_sink_reserve(w->sink, (size_t)packets * PACKET_ROOM);
+  w->end = w->sink->end;
+}
+
+/* There is room. event: `room` bytes, of which event_bytes are used. */
 static inline void put_packet(packet_writer *w, uint64_t ns, const void *event, size_t room,
                               uint64_t event_bytes) {
-  if (__builtin_expect(w->end - w->to < PACKET_ROOM, 0)) {
-    prof_i_sink_advance(w->sink, w->to);
-    w->to = prof_i_sink_reserve(w->sink, PACKET_ROOM);
-    w->end = w->sink->end;
-  }
   const uint64_t passed_ns = ns - w->last_ns;
   char *const packet = w->to, *to = packet + w->head.count;
   memcpy(packet, w->head.bytes, HEAD_ROOM);
@@ -272,6 +275,7 @@ static inline bool put_ends(packet_writer *w, uint64_t until_ns, const prof_i_pe
     const uint64_t end_ns = scope->end_ns;
     if (end_ns > until_ns) return true;
     if (scope->lane > 0 || end_ns < w->last_ns) return false;
+    make_packet_room(w, 1);
     put_packet(w, end_ns, plain_end, END_EVENT_BYTES, END_EVENT_BYTES);
     --*count;
   }
@@ -309,8 +313,13 @@ static size_t pf_put_plain(prof_i_export *run, prof_i_pending_ends *open, const 
       scopes_to_flush = p->scopes_to_flush - 1;
       w = begin_packets(run);
     }
+    make_packet_room(&w, 2);
     put_packet(&w, start_ns, site->event, PF_PLAIN_EVENT_ROOM, site->event_bytes);
-    items[open_count++] = (prof_i_pending_end){.start_ns = start_ns, .end_ns = end_ns};
+    /* A leaf ends before the next scope begins. */
+    if (left > 1 && span[-1].start_ns >= end_ns)
+      put_packet(&w, end_ns, plain_end, END_EVENT_BYTES, END_EVENT_BYTES);
+    else
+      items[open_count++] = (prof_i_pending_end){.start_ns = start_ns, .end_ns = end_ns};
   }
   open->count = open_count;
   p->scopes_to_flush = scopes_to_flush;

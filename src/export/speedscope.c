@@ -191,6 +191,7 @@ const prof_i_exporter prof_i_speedscope_exporter = {
     .order = PROF_I_ORDER_TIME,
     .event_kinds = PROF_I_KIND(SCOPE) | PROF_I_KIND(OPEN),
     .takes_left_out = true,
+    .has_self_times = true,
     .state_bytes = sizeof(prof_i_path_tree),
     .begin = prof_i_path_tree_begin,
     .thread = prof_i_path_tree_thread,

@@ -14,6 +14,7 @@ struct prof_i_packer {
   uint32_t payload_places[1 << PAYLOAD_HASH_BITS]; /* by hash: number + 1; 0: none */
   /* begins, in steps, of the records that have no parent yet */
   int64_t starts[PROF_I_PACKED_PLAIN_MAX / 16];
+  prof_i_packed_head head; /* what is known of it before the columns are compressed */
   uint8_t *extent;
 };
 
@@ -44,16 +45,6 @@ static void put_signed(prof_i_packer *packer, prof_i_family family, uint64_t val
   prof_i_put_value(&packer->columns, family, prof_i_zigzag(value));
 }
 
-static void put_residuals(prof_i_packer *packer, uint64_t first, uint64_t second) {
-  if (__builtin_expect(first < PROF_I_RESIDUALS_MAX && second < PROF_I_RESIDUALS_MAX, 1)) {
-    prof_i_put_value(&packer->columns, PROF_I_FAMILY_RESIDUAL, first | second << 4);
-    return;
-  }
-  prof_i_put_value(&packer->columns, PROF_I_FAMILY_RESIDUAL, PROF_I_RESIDUALS_LARGE);
-  prof_i_put_value(&packer->columns, PROF_I_FAMILY_RESIDUAL, first);
-  prof_i_put_value(&packer->columns, PROF_I_FAMILY_RESIDUAL, second);
-}
-
 static void put_type(prof_i_packer *packer, prof_i_packed_type type, uint32_t children) {
   put_byte(packer, PROF_I_COLUMN_TYPE, prof_i_packed_type_byte(type, children));
   if (children >= PROF_I_PACKED_CHILDREN_MAX)
@@ -66,8 +57,8 @@ static void put_times(prof_i_packer *packer, prof_i_pack_chunk *state, prof_i_pa
                       uint64_t ticks, uint64_t duration) {
   const int64_t start = prof_i_step_of(&state->finder, ticks);
   const int64_t end = prof_i_step_of(&state->finder, ticks + duration);
-  put_residuals(packer, prof_i_residual_of(&state->finder.steps, start, ticks),
-                prof_i_residual_of(&state->finder.steps, end, ticks + duration));
+  prof_i_put_residuals(&packer->columns, prof_i_residual_of(&state->finder.steps, start, ticks),
+                       prof_i_residual_of(&state->finder.steps, end, ticks + duration));
   uint32_t first = state->start_count;
   while (first > 0 && packer->starts[first - 1] >= start) first--;
   const uint32_t children = state->start_count - first;
@@ -302,25 +293,27 @@ static void put_part(prof_i_packer *packer, const prof_i_packed_part *part) {
   }
 }
 
-const void *prof_i_pack(prof_i_packer *packer, const prof_i_packed_part *part,
-                        uint64_t *bytes_out) {
-  prof_i_packed_head *const head = (prof_i_packed_head *)(void *)packer->extent;
-  size_t bytes;
+void prof_i_pack_columns(prof_i_packer *packer, const prof_i_packed_part *part) {
   prof_i_columns_clear(&packer->columns);
   if (packer->model.payload_count) memset(packer->payload_places, 0, sizeof packer->payload_places);
   prof_i_model_clear(&packer->model);
   put_part(packer, part);
-  const uint32_t count =
+  packer->head = (prof_i_packed_head){.magic = PROF_I_PACKED_MAGIC,
+                                      .plain_offset = part->plain_offset,
+                                      .plain_bytes = part->plain_bytes,
+                                      .plain_count = part->plain_count,
+                                      .plain_version = part->plain_version};
+}
+
+const void *prof_i_pack_extent(prof_i_packer *packer, uint64_t *bytes_out) {
+  prof_i_packed_head *const head = (prof_i_packed_head *)(void *)packer->extent;
+  size_t bytes;
+  *head = packer->head;
+  head->column_count =
       prof_i_columns_write(&packer->columns, packer->zstd, packer->extent + sizeof *head, &bytes);
   uint64_t end = sizeof *head + bytes;
   for (; end % PROF_I_PACKED_ALIGNMENT; end++) packer->extent[end] = 0;
-  *head = (prof_i_packed_head){.magic = PROF_I_PACKED_MAGIC,
-                               .bytes = end,
-                               .plain_offset = part->plain_offset,
-                               .plain_bytes = part->plain_bytes,
-                               .plain_count = part->plain_count,
-                               .plain_version = part->plain_version,
-                               .column_count = count};
+  head->bytes = end;
   head->check = check_of(head, end);
   *bytes_out = end;
   return packer->extent;

@@ -9,45 +9,67 @@ enum { BLOCK_COUNT = 256 };
 
 typedef struct plain_block {
   int64_t starts[BLOCK_COUNT], ends[BLOCK_COUNT]; /* in steps */
-  uint8_t residuals[BLOCK_COUNT];
+  uint32_t sites[BLOCK_COUNT];
 } plain_block;
 
-/* Converts scopes until the first one that is not plain, or has a residual that needs its own
-   value. Returns their number. */
-static uint32_t convert_times(const prof_i_pack_chunk *chunk, const uint64_t *at, uint32_t most,
-                              plain_block *block) {
+/* Residuals that do not share a value. Out of line, because they are rare. */
+static __attribute__((noinline)) uint8_t *put_large_residuals(prof_i_columns *columns, uint8_t *to,
+                                                              uint64_t first, uint64_t second) {
+  uint8_t **const at = &columns->columns[PROF_I_FAMILY_RESIDUAL * PROF_I_FAMILY_COLUMNS].at;
+  *at = to;
+  prof_i_put_residuals(columns, first, second);
+  return *at;
+}
+
+/* Converts scopes until the first one that is not plain, and writes their residuals. Returns their
+   number. is_by_tick is constant where this is inlined. */
+static inline __attribute__((always_inline)) uint32_t convert_times(prof_i_columns *columns,
+                                                                    const prof_i_pack_chunk *chunk,
+                                                                    const uint64_t *at,
+                                                                    uint32_t most, bool is_by_tick,
+                                                                    plain_block *block) {
+  prof_i_column *const column = &columns->columns[PROF_I_FAMILY_RESIDUAL * PROF_I_FAMILY_COLUMNS];
   const prof_i_step_finder finder = chunk->finder;
   const uint64_t generation = chunk->generation;
+  uint8_t *residuals = column->at;
   uint32_t i = 0;
   for (; i < most; i++) {
     const uint64_t first = at[2 * i], second = at[2 * i + 1];
-    if ((first & PROF_I_GENERATION_MASK) != generation || (second & 15) != 0) break;
+    if (((first ^ generation) & PROF_I_GENERATION_MASK) | (second & 15)) break;
     const uint64_t begin = first >> 4, end = begin + (second >> PROF_I_DURATION_SHIFT);
-    const int64_t begin_step = prof_i_step_of(&finder, begin);
-    const int64_t end_step = prof_i_step_of(&finder, end);
-    uint64_t residual = 0, end_residual = 0;
-    if (!finder.is_by_tick) {
-      residual = prof_i_residual_of(&finder.steps, begin_step, begin);
-      end_residual = prof_i_residual_of(&finder.steps, end_step, end);
-      if (residual >= PROF_I_RESIDUALS_MAX || end_residual >= PROF_I_RESIDUALS_MAX) break;
+    const int64_t begin_since = prof_i_time_between(finder.steps.base, begin);
+    const int64_t end_since = prof_i_time_between(finder.steps.base, end);
+    block->sites[i] = (uint32_t)(second >> 4) & PROF_I_SITE_COUNT_MAX; /* the type is 0 */
+    if (is_by_tick) {
+      block->starts[i] = begin_since;
+      block->ends[i] = end_since;
+      *residuals++ = 0;
+      continue;
     }
+    const int64_t begin_step = prof_i_step_since(&finder, begin_since);
+    const int64_t end_step = prof_i_step_since(&finder, end_since);
+    const uint64_t residual = prof_i_residual_since(&finder.steps, begin_step, begin_since);
+    const uint64_t end_residual = prof_i_residual_since(&finder.steps, end_step, end_since);
     block->starts[i] = begin_step;
     block->ends[i] = end_step;
-    block->residuals[i] = (uint8_t)(residual | end_residual << 4);
+    if (__builtin_expect(residual < PROF_I_RESIDUALS_MAX && end_residual < PROF_I_RESIDUALS_MAX, 1))
+      *residuals++ = (uint8_t)(residual | end_residual << 4);
+    else
+      residuals = put_large_residuals(columns, residuals, residual, end_residual);
   }
+  column->at = residuals;
   return i;
 }
 
-static void put_sites(prof_i_columns *columns, const uint64_t *at, uint32_t count) {
-  prof_i_column *const sites = &columns->columns[PROF_I_COLUMN_SITE];
-  uint8_t *const low = sites[0].at, *const middle = sites[1].at, *const high = sites[2].at;
-  for (uint32_t i = 0; i < count; i++) {
-    const uint64_t site = at[2 * i + 1] >> 4 & PROF_I_SITE_COUNT_MAX; /* the type is 0 */
-    low[i] = (uint8_t)site;
-    middle[i] = (uint8_t)(site >> 8);
-    high[i] = (uint8_t)(site >> 16);
-  }
-  for (int i = 0; i < 3; i++) sites[i].at += count;
+/* Writes one byte of each site. Compilers make a block of constant size a loop over vectors. */
+static void put_site_bytes(prof_i_column *column, const plain_block *block, uint32_t count,
+                           int shift) {
+  uint8_t *const to = column->at;
+  if (count == BLOCK_COUNT)
+    for (uint32_t i = 0; i < BLOCK_COUNT; i++) to[i] = (uint8_t)(block->sites[i] >> shift);
+  else
+    for (uint32_t i = 0; i < count; i++) to[i] = (uint8_t)(block->sites[i] >> shift);
+  column->at += count;
 }
 
 /* Writes a value to a family whose first column is at `first`. Returns the next position there. */
@@ -117,14 +139,13 @@ uint64_t prof_i_pack_plain(prof_i_columns *columns, prof_i_pack_chunk *chunk, co
   uint64_t done = 0;
   while (done < left) {
     const uint32_t most = left - done < BLOCK_COUNT ? (uint32_t)(left - done) : BLOCK_COUNT;
-    const uint32_t count = convert_times(chunk, at + 2 * done, most, &block);
+    const uint32_t count = chunk->finder.is_by_tick
+                               ? convert_times(columns, chunk, at + 2 * done, most, true, &block)
+                               : convert_times(columns, chunk, at + 2 * done, most, false, &block);
     if (count == 0) break;
-    prof_i_column *const residuals =
-        &columns->columns[PROF_I_FAMILY_RESIDUAL * PROF_I_FAMILY_COLUMNS];
-    memcpy(residuals->at, block.residuals, count);
-    residuals->at += count;
     put_block(columns, chunk, &block, count);
-    put_sites(columns, at + 2 * done, count);
+    for (int i = 0; i < 3; i++)
+      put_site_bytes(&columns->columns[PROF_I_COLUMN_SITE + i], &block, count, 8 * i);
     done += count;
     if (count < most) break;
   }

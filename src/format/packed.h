@@ -51,20 +51,23 @@ uint64_t prof_i_packed_claimed(const void *at, uint64_t there);
 uint64_t prof_i_packed_check(const void *at, uint64_t there);
 
 /* Packs parts of a plain capture. One thread at a time. If zstd is NULL, columns are not
-   compressed. Returns NULL if there is no memory. */
+   compressed. Only prof_i_pack_extent() uses zstd. Returns NULL if there is no memory. */
 typedef struct prof_i_packer prof_i_packer;
 prof_i_packer *prof_i_packer_create(prof_i_zstd *zstd);
 void prof_i_packer_destroy(prof_i_packer *packer);
 
-/* The input of prof_i_pack(). plain: 8-byte aligned. */
+/* The input of prof_i_pack_columns(). plain: 8-byte aligned. */
 typedef struct prof_i_packed_part {
   const void *plain;
   uint64_t plain_offset, plain_bytes, plain_count;
   uint32_t plain_version;
 } prof_i_packed_part;
 
-/* Returns the packed extent, which is valid until the next call. */
-const void *prof_i_pack(prof_i_packer *packer, const prof_i_packed_part *part, uint64_t *bytes_out);
+/* Packs a part in two steps, which different threads may take one after the other. The first fills
+   the packer's columns, and reads `plain`. The second compresses them, and reads no plain bytes. It
+   returns the packed extent, which is valid until the next part. */
+void prof_i_pack_columns(prof_i_packer *packer, const prof_i_packed_part *part);
+const void *prof_i_pack_extent(prof_i_packer *packer, uint64_t *bytes_out);
 
 /* Unpacks extents. NULL: no memory. */
 typedef struct prof_i_unpacker prof_i_unpacker;

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 /* Times have 60 bits and wrap around. */
 #define PROF_I_TIME_MASK ((UINT64_C(1) << 60) - 1)
@@ -24,9 +25,14 @@ static inline int64_t prof_i_time_between(uint64_t from, uint64_t to) {
   return (int64_t)((to - from) << 4) >> 4;
 }
 
-static inline uint64_t prof_i_step_ticks(const prof_i_steps *steps, int64_t step) {
+/* The time of a step, in ticks since the base. */
+static inline uint64_t prof_i_step_offset(const prof_i_steps *steps, int64_t step) {
   const __int128 ticks = (__int128)step * (int64_t)steps->period + (int64_t)steps->phase;
-  return (steps->base + (uint64_t)(ticks >> PROF_I_STEP_BITS)) & PROF_I_TIME_MASK;
+  return (uint64_t)(ticks >> PROF_I_STEP_BITS);
+}
+
+static inline uint64_t prof_i_step_ticks(const prof_i_steps *steps, int64_t step) {
+  return (steps->base + prof_i_step_offset(steps, step)) & PROF_I_TIME_MASK;
 }
 
 /* Finds the step of a time. Only the packer uses it. */
@@ -40,12 +46,26 @@ typedef struct prof_i_step_finder {
 void prof_i_steps_find(prof_i_step_finder *finder, const uint64_t *words, uint64_t slots,
                        uint64_t generation);
 
-/* The step nearest to a time. */
+/* The integer nearest to a number below 2^51. At this size the binary places of a double are
+   whole, so the sum is rounded, and its bits count. Of larger numbers the result has no meaning. */
+static inline int64_t prof_i_nearest(double number) {
+  const double large = 0x1.8p52;
+  const double sum = number + large;
+  uint64_t large_bits, bits;
+  memcpy(&large_bits, &large, sizeof large_bits);
+  memcpy(&bits, &sum, sizeof bits);
+  return (int64_t)(bits - large_bits);
+}
+
+/* The step nearest to a time, as ticks since the base. A time that is too far away gets any step,
+   and a large residual. */
+static inline int64_t prof_i_step_since(const prof_i_step_finder *finder, int64_t since) {
+  return prof_i_nearest((double)since * finder->per_tick + finder->offset);
+}
+
 static inline int64_t prof_i_step_of(const prof_i_step_finder *finder, uint64_t ticks) {
   const int64_t since = prof_i_time_between(finder->steps.base, ticks);
-  if (finder->is_by_tick) return since;
-  const double step = (double)since * finder->per_tick + finder->offset;
-  return (int64_t)(step + (step < 0 ? -0.5 : 0.5));
+  return finder->is_by_tick ? since : prof_i_step_since(finder, since);
 }
 
 #endif

@@ -132,15 +132,20 @@ static inline uint8_t prof_i_take_byte(prof_i_columns *columns, int which) {
   return 0;
 }
 
-static inline uint64_t prof_i_take_value(prof_i_columns *columns, prof_i_family which) {
-  const int first = (int)which * PROF_I_FAMILY_COLUMNS;
-  const uint8_t byte = prof_i_take_byte(columns, first);
-  if (__builtin_expect(byte < PROF_I_VALUE_2, 1)) return byte;
-  const int bytes = (byte - PROF_I_VALUE_2 + 1) * 2;
+/* The value with this code, which is from PROF_I_VALUE_2 on. first: the family's first column. */
+static inline uint64_t prof_i_take_large_value(prof_i_columns *columns, int first, uint8_t code) {
+  const int bytes = (code - PROF_I_VALUE_2 + 1) * 2;
   uint64_t value = 0;
   for (int i = 0; i < bytes; i++)
     value |= (uint64_t)prof_i_take_byte(columns, first + 1 + i) << 8 * i;
   return value;
+}
+
+static inline uint64_t prof_i_take_value(prof_i_columns *columns, prof_i_family which) {
+  const int first = (int)which * PROF_I_FAMILY_COLUMNS;
+  const uint8_t byte = prof_i_take_byte(columns, first);
+  if (__builtin_expect(byte < PROF_I_VALUE_2, 1)) return byte;
+  return prof_i_take_large_value(columns, first, byte);
 }
 
 static inline void prof_i_put_raw(prof_i_columns *columns, const uint64_t *words, uint64_t count) {

@@ -98,6 +98,161 @@ static uint32_t take_site(prof_i_unpacker *unpacker) {
   return (uint32_t)((low | middle << 8 | high << 16) & PROF_I_SITE_COUNT_MAX);
 }
 
+/* ---- runs of plain scopes ---- */
+
+/* Most records of most captures. They are taken in blocks by two loops. The first takes the steps,
+   the second makes the words. Positions in columns are local variables. */
+enum { BLOCK_COUNT = 256 };
+
+typedef struct plain_block {
+  int64_t starts[BLOCK_COUNT], ends[BLOCK_COUNT]; /* in steps */
+} plain_block;
+
+/* The first column of a family. */
+typedef struct value_reader {
+  const uint8_t *at, *end;
+  prof_i_column *family;
+} value_reader;
+
+static value_reader read_family(prof_i_unpacker *unpacker, prof_i_family which) {
+  prof_i_column *const family = &unpacker->columns.columns[which * PROF_I_FAMILY_COLUMNS];
+  return (value_reader){family->at, family->end, family};
+}
+
+static void leave_family(const value_reader *reader) {
+  reader->family->at += reader->at - reader->family->at;
+}
+
+/* The value of a first byte from PROF_I_VALUE_2 on. */
+static __attribute__((noinline)) uint64_t read_large_value(prof_i_columns *columns,
+                                                           const value_reader *reader,
+                                                           uint8_t first) {
+  const int which = (int)(reader->family - columns->columns);
+  return prof_i_take_large_value(columns, which, first);
+}
+
+static inline uint64_t read_value(prof_i_columns *columns, value_reader *reader) {
+  const uint8_t first = *reader->at++;
+  if (__builtin_expect(first < PROF_I_VALUE_2, 1)) return first;
+  return read_large_value(columns, reader, first);
+}
+
+/* Takes the steps of plain scopes, at most `most`, until one that has 31 children or more, or is
+   another record, or is damaged. Returns their number. */
+static uint32_t take_steps(prof_i_unpacker *unpacker, chunk_state *state, uint32_t most,
+                           plain_block *block) {
+  prof_i_columns *const columns = &unpacker->columns;
+  const prof_i_column *const types = &columns->columns[PROF_I_COLUMN_TYPE];
+  value_reader leaf_gap = read_family(unpacker, PROF_I_FAMILY_LEAF_GAP);
+  value_reader duration = read_family(unpacker, PROF_I_FAMILY_LEAF_DURATION);
+  value_reader parent_gap = read_family(unpacker, PROF_I_FAMILY_PARENT_GAP);
+  value_reader lead = read_family(unpacker, PROF_I_FAMILY_PARENT_LEAD);
+  int64_t *const starts = unpacker->starts;
+  uint64_t last_end = (uint64_t)state->last_end;
+  uint32_t start_count = state->start_count, i = 0;
+  for (; i < most; i++) {
+    const uint32_t type = types->at[i], children = type >> PROF_I_PACKED_TYPE_BITS;
+    uint64_t start, end;
+    if (type & ((1 << PROF_I_PACKED_TYPE_BITS) - 1)) break;
+    if (children) {
+      if (children == PROF_I_PACKED_CHILDREN_MAX || children > start_count ||
+          parent_gap.at == parent_gap.end || lead.at == lead.end)
+        break;
+      end = last_end + prof_i_unzigzag(read_value(columns, &parent_gap));
+      start = (uint64_t)starts[start_count - children] - read_value(columns, &lead);
+    } else {
+      if (leaf_gap.at == leaf_gap.end || duration.at == duration.end) break;
+      start = last_end + prof_i_unzigzag(read_value(columns, &leaf_gap));
+      end = start + prof_i_unzigzag(read_value(columns, &duration));
+    }
+    start_count -= children;
+    starts[start_count++] = (int64_t)start;
+    block->starts[i] = (int64_t)start;
+    block->ends[i] = (int64_t)end;
+    last_end = end;
+  }
+  leave_family(&leaf_gap);
+  leave_family(&duration);
+  leave_family(&parent_gap);
+  leave_family(&lead);
+  state->start_count = start_count;
+  state->last_end = (int64_t)last_end;
+  return i;
+}
+
+/* Takes residuals and sites of these scopes, and makes their words. Returns false if a duration is
+   too long, which is damage. is_by_tick: each tick is a step. It is constant where this is
+   inlined. */
+static inline __attribute__((always_inline)) bool make_words(prof_i_unpacker *unpacker,
+                                                             const chunk_state *state,
+                                                             const plain_block *block,
+                                                             uint32_t count, bool is_by_tick,
+                                                             uint64_t generation, uint64_t *at) {
+  prof_i_column *const residuals =
+      &unpacker->columns.columns[PROF_I_FAMILY_RESIDUAL * PROF_I_FAMILY_COLUMNS];
+  prof_i_column *const sites = &unpacker->columns.columns[PROF_I_COLUMN_SITE];
+  const uint8_t *const low = sites[0].at, *const middle = sites[1].at, *const high = sites[2].at;
+  const prof_i_steps steps = state->steps;
+  const uint8_t *residual = residuals->at, *const residual_end = residuals->end;
+  uint64_t overflow = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    uint64_t first, second;
+    const uint32_t both = residual < residual_end ? *residual : PROF_I_RESIDUALS_LARGE;
+    if (__builtin_expect(both < PROF_I_VALUE_2 && both != PROF_I_RESIDUALS_LARGE, 1)) {
+      residual++;
+      first = both & 15;
+      second = both >> 4;
+    } else {
+      residuals->at += residual - residuals->at;
+      take_residuals(unpacker, &first, &second);
+      residual = residuals->at;
+    }
+    uint64_t start = (uint64_t)block->starts[i], end = (uint64_t)block->ends[i];
+    if (!is_by_tick) {
+      start = prof_i_step_offset(&steps, (int64_t)start);
+      end = prof_i_step_offset(&steps, (int64_t)end);
+    }
+    start += prof_i_unzigzag(first);
+    const uint64_t duration = (end + prof_i_unzigzag(second) - start) & PROF_I_TIME_MASK;
+    const uint64_t site = (uint64_t)(low[i] | (uint32_t)middle[i] << 8 | (uint32_t)high[i] << 16);
+    overflow |= duration >> PROF_I_DURATION_BITS;
+    at[2 * i] = (steps.base + start) << 4 | generation;
+    at[2 * i + 1] = duration << PROF_I_DURATION_SHIFT | (site & PROF_I_SITE_COUNT_MAX) << 4;
+  }
+  residuals->at += residual - residuals->at;
+  for (int i = 0; i < 3; i++) sites[i].at += count;
+  unpacker->columns.columns[PROF_I_COLUMN_TYPE].at += count;
+  return overflow == 0;
+}
+
+static uint32_t bytes_left(const prof_i_column *column, uint32_t most) {
+  const ptrdiff_t left = column->end - column->at;
+  return left < (ptrdiff_t)most ? (uint32_t)left : most;
+}
+
+/* Takes plain scopes, at most `left`. Returns their number; 0: the next record is another one, or
+   take_record() has to check it. *is_damaged_out is set if one does not fit. */
+static uint64_t take_plain(prof_i_unpacker *unpacker, chunk_state *state, uint64_t *at,
+                           uint64_t left, uint64_t generation, bool *is_damaged_out) {
+  const prof_i_column *const columns = unpacker->columns.columns;
+  const bool is_by_tick =
+      state->steps.period == UINT64_C(1) << PROF_I_STEP_BITS && state->steps.phase == 0;
+  plain_block block;
+  uint64_t done = 0;
+  for (uint32_t most, count = 0; done < left; done += count) {
+    most = left - done < BLOCK_COUNT ? (uint32_t)(left - done) : BLOCK_COUNT;
+    for (int i = 0; i < 4; i++) most = bytes_left(&columns[PROF_I_COLUMN_TYPE + i], most);
+    count = take_steps(unpacker, state, most, &block);
+    if (count == 0) break;
+    const bool fits =
+        is_by_tick ? make_words(unpacker, state, &block, count, true, generation, at + 2 * done)
+                   : make_words(unpacker, state, &block, count, false, generation, at + 2 * done);
+    *is_damaged_out |= !fits;
+    if (count < most) return done + count;
+  }
+  return done;
+}
+
 /* ---- long records ---- */
 
 static uint64_t take_word(prof_i_unpacker *unpacker, uint64_t like) {
@@ -233,8 +388,10 @@ static bool take_chunk(prof_i_unpacker *unpacker, uint64_t *words, uint64_t slot
   if (!prof_i_take_raw(&unpacker->columns, (uint64_t *)&state.steps, sizeof state.steps / 8))
     return false;
   while (slots > 0) {
-    const uint64_t taken = take_record(unpacker, &state, at, slots, generation);
-    if (!taken || unpacker->columns.is_short) return false;
+    bool is_damaged = false;
+    uint64_t taken = take_plain(unpacker, &state, at, slots, generation, &is_damaged);
+    if (!taken) taken = take_record(unpacker, &state, at, slots, generation);
+    if (!taken || is_damaged || unpacker->columns.is_short) return false;
     at += taken * 2;
     slots -= taken;
   }

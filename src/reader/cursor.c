@@ -9,6 +9,7 @@
 #include "../base/log.h"
 #include "../base/port.h"
 #include "../base/process.h"
+#include "../base/worker.h"
 #include "internal.h"
 #include "walk_plain.h"
 #include "walker.h"
@@ -21,6 +22,14 @@ typedef struct walk_part {
   uint32_t first, end;
 } walk_part;
 
+/* The spans of a part, the next one last. */
+typedef struct span_store {
+  prof_i_span *spans;
+  uint32_t count, room;
+  bool has_lanes;
+  int status; /* of its walk */
+} span_store;
+
 struct prof_cursor {
   const prof_trace *trace;
   uint32_t thread, thread_end; /* the next one; the last one that is read, plus 1 */
@@ -29,10 +38,14 @@ struct prof_cursor {
   prof_i_walker *walker;
   walk_part *walk_parts; /* parts of the thread left to walk, the earliest last */
   uint32_t walk_part_count, walk_part_room;
-  prof_i_span *spans; /* of the part, the next one last */
-  uint32_t span_count, span_room;
-  bool has_lanes;
-  bool is_own; /* created by prof itself */
+  const prof_i_span *spans; /* of the part that is read; in a store */
+  uint32_t span_count;      /* not read yet */
+  span_store stores[2];     /* without a worker only the first one is used */
+  span_store *store;        /* of the part that is walked */
+  prof_i_worker *worker;    /* NULL: none */
+  bool is_ahead;            /* the worker walks a part, or has walked it */
+  bool is_own;              /* created by prof itself */
+  bool lacks_self_times;    /* see prof_i_cursor_read_ahead() */
 };
 
 static int drop_spans(void *user, const prof_i_span *spans, size_t count) {
@@ -53,23 +66,37 @@ static void walk_without_keeping(prof_i_walker *walker, const prof_i_segment *se
   prof_i_walk_plain(walker, segment, ignore_leaf, ignore_pending, prof_i_pending_make);
 }
 
+static inline void make_pending_with_times(prof_i_walker *walker, const prof_i_leaf *leaf,
+                                           prof_i_pending_span *place) {
+  prof_i_leaf timed = *leaf;
+  timed.duration_ns = prof_i_timeline_span(&walker->trace->timeline, &walker->line, leaf->start,
+                                           leaf->end, &timed.start_ns);
+  prof_i_pending_init(&timed, place);
+}
+
+/* The same without self times: only scopes that become pending get times in ns. */
+static void walk_without_self_times(prof_i_walker *walker, const prof_i_segment *segment) {
+  prof_i_walk_plain_with(walker, segment, false, ignore_leaf, ignore_pending,
+                         make_pending_with_times);
+}
+
 /* The walker writes its next spans after the stored ones. */
 static bool set_span_room(prof_cursor *cursor) {
   prof_i_walker *const walker = cursor->walker;
-  while (cursor->span_room - cursor->span_count < PROF_I_BATCH)
-    if (!prof_i_make_room((void **)&cursor->spans, &cursor->span_room, cursor->span_room,
-                          sizeof *cursor->spans))
+  span_store *const store = cursor->store;
+  while (store->room - store->count < PROF_I_BATCH)
+    if (!prof_i_make_room((void **)&store->spans, &store->room, store->room, sizeof *store->spans))
       return false;
-  walker->spans = walker->next = cursor->spans + cursor->span_count;
-  walker->end = cursor->spans + cursor->span_room;
+  walker->spans = walker->next = store->spans + store->count;
+  walker->end = store->spans + store->room;
   return true;
 }
 
 static int keep_spans(void *user, const prof_i_span *spans, size_t count) {
   prof_cursor *const cursor = user;
   for (size_t i = 0; i < count && cursor->walker->lane_count > 1; i++)
-    cursor->has_lanes |= spans[i].lane != 0;
-  cursor->span_count += (uint32_t)count;
+    cursor->store->has_lanes |= spans[i].lane != 0;
+  cursor->store->count += (uint32_t)count;
   return set_span_room(cursor) ? 0 : PROF_E_NO_MEMORY;
 }
 
@@ -114,7 +141,8 @@ static int start_thread_walk(prof_cursor *cursor) {
   if (!cursor->walker) return PROF_E_NO_MEMORY;
   prof_i_walker_skip_before(cursor->walker, cursor->from_ns);
   const prof_i_walk_segment hand_out = cursor->walker->walk_plain;
-  cursor->walker->walk_plain = walk_without_keeping;
+  cursor->walker->walk_plain =
+      cursor->lacks_self_times ? walk_without_self_times : walk_without_keeping;
   for (uint32_t end = thread->first_segment + thread->segment_count, pending = 0;;) {
     walk_part s = save_walk_part(cursor, end, pending);
     s.state = prof_i_walker_save(cursor->walker);
@@ -138,9 +166,9 @@ static int start_thread_walk(prof_cursor *cursor) {
 
 /* Sorts by falling start, because spans of other lanes are in any order. Stable, so inner spans
    stay before outer ones. Spans are mostly in order: only runs that are not are merged. */
-static int sort_part_spans(prof_cursor *cursor) {
-  const uint32_t count = cursor->span_count;
-  prof_i_span *const spans = cursor->spans;
+static int sort_part_spans(const span_store *store) {
+  const uint32_t count = store->count;
+  prof_i_span *const spans = store->spans;
   prof_i_span *const spare = malloc((size_t)count * sizeof *spare);
   if (!spare) return PROF_E_NO_MEMORY;
   for (uint64_t width = 1; width < count; width *= 2) {
@@ -159,9 +187,41 @@ static int sort_part_spans(prof_cursor *cursor) {
   return 0;
 }
 
+/* Walks the next part of the thread. */
+static void fill_store(void *argument) {
+  prof_cursor *const cursor = argument;
+  span_store *const store = cursor->store;
+  const walk_part s = cursor->walk_parts[--cursor->walk_part_count];
+  store->count = 0;
+  store->has_lanes = false;
+  const bool is_ready = set_span_room(cursor) && prof_i_walker_restore(cursor->walker, s.state);
+  store->status = is_ready ? walk_one_part(cursor, &s) : PROF_E_NO_MEMORY;
+  prof_i_walker_state_free(s.state);
+  if (!store->status && store->has_lanes) store->status = sort_part_spans(store);
+  if (store->status) store->count = 0; /* an incomplete part is dropped */
+}
+
+/* Reads what is in the store, and lets the worker fill the other one. */
+static int read_store(prof_cursor *cursor) {
+  const span_store *const store = cursor->store;
+  cursor->spans = store->spans;
+  cursor->span_count = store->count;
+  if (store->status) return store->status;
+  if (!cursor->worker || cursor->walk_part_count == 0) return 1;
+  cursor->store = &cursor->stores[store == cursor->stores];
+  cursor->is_ahead = true;
+  prof_i_worker_begin(cursor->worker, fill_store, cursor);
+  return 1;
+}
+
 /* Fills spans from the next part of this thread, or of the next thread with events. 1; 0: no more,
    or a failure. */
 static int advance_walk_part(prof_cursor *cursor) {
+  if (cursor->is_ahead) {
+    if (!prof_i_worker_wait(cursor->worker)) return PROF_E_BUSY;
+    cursor->is_ahead = false;
+    return read_store(cursor);
+  }
   if (cursor->walk_part_count == 0) {
     finish_thread(cursor);
     while (cursor->thread < cursor->thread_end &&
@@ -172,14 +232,8 @@ static int advance_walk_part(prof_cursor *cursor) {
     if (status) return status;
     cursor->thread++;
   }
-  const walk_part s = cursor->walk_parts[--cursor->walk_part_count];
-  cursor->has_lanes = false;
-  const bool is_ready = set_span_room(cursor) && prof_i_walker_restore(cursor->walker, s.state);
-  int status = is_ready ? walk_one_part(cursor, &s) : PROF_E_NO_MEMORY;
-  prof_i_walker_state_free(s.state);
-  if (!status && cursor->has_lanes) status = sort_part_spans(cursor);
-  if (status) cursor->span_count = 0; /* an incomplete part is dropped */
-  return status ? status : 1;
+  fill_store(cursor);
+  return read_store(cursor);
 }
 
 int prof_i_cursor_create(const prof_trace *trace, prof_cursor **cursor_out) {
@@ -191,6 +245,7 @@ int prof_i_cursor_create(const prof_trace *trace, prof_cursor **cursor_out) {
   cursor->trace = trace;
   cursor->thread_end = trace->thread_count;
   cursor->is_own = true;
+  cursor->store = cursor->stores;
   *cursor_out = cursor;
   return PROF_OK;
 }
@@ -203,6 +258,11 @@ int prof_i_cursor_create_of(const prof_trace *trace, uint32_t thread, uint64_t f
   (*cursor_out)->thread_end = thread + 1;
   (*cursor_out)->from_ns = from_ns;
   return PROF_OK;
+}
+
+void prof_i_cursor_read_ahead(prof_cursor *cursor, bool has_self_times) {
+  cursor->lacks_self_times = !has_self_times;
+  cursor->worker = prof_i_worker_create("prof-reader");
 }
 
 int prof_cursor_create(const prof_trace *trace, prof_cursor **cursor_out) {
@@ -223,10 +283,11 @@ int prof_cursor_skip_before(prof_cursor *cursor, uint64_t from_ns) {
 }
 
 void prof_i_cursor_destroy(prof_cursor *cursor) {
-  if (!cursor) return;
+  if (!cursor || !prof_i_worker_destroy(cursor->worker)) return;
   finish_thread(cursor);
   free(cursor->walk_parts);
-  free(cursor->spans);
+  free(cursor->stores[0].spans);
+  free(cursor->stores[1].spans);
   free(cursor);
 }
 
@@ -245,6 +306,10 @@ static __attribute__((noinline)) int refill_spans(prof_cursor *cursor, const cha
     const int status = cursor->status ? cursor->status : advance_walk_part(cursor);
     if (status == 1) continue;
     cursor->status = status;
+    if (status == PROF_E_BUSY)
+      return prof_i_fail(status,
+                         "the process forked while it read events; the child cannot continue, the "
+                         "parent does");
     return status ? prof_i_fail(status, "no memory to order a thread's events") : 0;
   }
   return 1;

@@ -105,6 +105,9 @@ prof_trace *prof_i_trace_share(const prof_trace *trace);
 
 int prof_i_cursor_create(const prof_trace *trace, prof_cursor **cursor_out);
 void prof_i_cursor_destroy(prof_cursor *cursor);
+/* Called before the first event is read, to take less time. A worker reads ahead. Without self
+   times, these and the counts of children may be wrong. */
+void prof_i_cursor_read_ahead(prof_cursor *cursor, bool has_self_times);
 /* The next events of one thread that are ready, without reading more: the next one is the last
    span. *count_out: 0 if there are none. Some may have ended before prof_cursor_skip_before(). */
 const prof_i_span *prof_i_cursor_ready(const prof_cursor *cursor, uint32_t *thread_out,

@@ -1,5 +1,6 @@
 /* See unpack.h. A first pass finds the extents, a second one unpacks them. Damaged extents are
-   omitted and counted. */
+   omitted and counted. If the plain capture goes to a file, a worker unpacks a part while the
+   caller writes the part before it. */
 #define _GNU_SOURCE
 #include "unpack.h"
 
@@ -15,6 +16,7 @@
 
 #include "../base/log.h"
 #include "../base/port.h"
+#include "../base/worker.h"
 #include "../format/packed.h"
 #include "capture.h"
 
@@ -144,13 +146,13 @@ typedef struct plain_image {
   uint64_t count;       /* rounded up to a unit */
   uint64_t held_bytes;  /* counted by prof_i_source_hold() */
   int fd;               /* -1: none */
-  unsigned char *part;  /* with a file: room for one part */
+  unsigned char *parts; /* with a file: room for two parts */
 } plain_image;
 
 static void image_fini(plain_image *image) {
   free(image->bytes);
   if (image->fd >= 0) close(image->fd);
-  free(image->part);
+  free(image->parts);
   prof_i_source_let_go(image->held_bytes);
 }
 
@@ -208,17 +210,18 @@ static bool image_is_in_memory(plain_image *image) {
   return image->bytes != NULL;
 }
 
+/* On failure, too, image_fini() is called. */
 static int image_init(plain_image *image, uint64_t count) {
   *image = (plain_image){.count = (count + PROF_I_UNIT_BYTES - 1) & -(uint64_t)PROF_I_UNIT_BYTES,
                          .fd = -1};
   if (image_is_in_memory(image)) return PROF_OK;
   image->fd = open_temporary_file(image->count);
   if (image->fd < 0) return fail_temporary_file(image->count);
-  image->part = malloc(PROF_I_PACKED_PLAIN_MAX);
-  if (image->part) return PROF_OK;
-  image_fini(image);
-  return prof_i_fail(PROF_E_NO_MEMORY, "no memory for the %d bytes of a part of a packed capture",
-                     PROF_I_PACKED_PLAIN_MAX);
+  image->parts = malloc(2 * (size_t)PROF_I_PACKED_PLAIN_MAX);
+  if (image->parts) return PROF_OK;
+  return prof_i_fail(PROF_E_NO_MEMORY,
+                     "no memory for the %d bytes of two parts of a packed capture",
+                     2 * PROF_I_PACKED_PLAIN_MAX);
 }
 
 /* False: failed, and errno is set. */
@@ -266,11 +269,24 @@ static bool image_write(const plain_image *image, uint64_t offset, const void *f
 
 /* ---- unpacking ---- */
 
-typedef struct unpack_run {
+typedef struct unpack_run unpack_run;
+
+/* A part between the packed bytes and the image. */
+typedef struct unpack_step {
+  unpack_run *run;
+  const prof_i_packed_head *head; /* NULL: nothing is to finish */
+  unsigned char *to;
+  prof_i_unpacked result;
+} unpack_step;
+
+struct unpack_run {
+  const prof_i_source *source;
   prof_i_unpacker *unpacker;
-  prof_i_zstd *zstd; /* opened for the first column that needs it */
+  prof_i_zstd *zstd;     /* opened for the first column that needs it */
+  prof_i_worker *worker; /* uses the unpacker and zstd; NULL: the image is in memory */
   plain_image image;
-} unpack_run;
+  uint64_t *bad_count;
+};
 
 static int fail_write(void) {
   return prof_i_fail(PROF_E_NO_SPACE,
@@ -279,45 +295,102 @@ static int fail_write(void) {
                      strerror(errno));
 }
 
-static int unpack_part(unpack_run *run, const prof_i_packed_head *head, uint64_t *bad_count) {
-  plain_image *const image = &run->image;
-  unsigned char *const to = image->bytes ? image->bytes + head->plain_offset : image->part;
-  if (!image->bytes) memset(to, 0, (size_t)head->plain_bytes);
-  prof_i_unpacked result = prof_i_unpack(run->unpacker, run->zstd, head, to);
-  if (result == PROF_I_UNPACK_NEEDS_ZSTD) {
-    const int status = prof_i_zstd_create("the capture is packed", &run->zstd);
-    if (status != PROF_OK) return status;
-    result = prof_i_unpack(run->unpacker, run->zstd, head, to);
-  }
-  if (result != PROF_I_UNPACKED) {
-    ++*bad_count;
-    memset(to, 0, (size_t)head->plain_bytes);
-  }
-  if (image->bytes || image_write(image, head->plain_offset, to, head->plain_bytes)) return PROF_OK;
-  return fail_write();
+static int fail_in_child(void) {
+  return prof_i_fail(PROF_E_BUSY,
+                     "the process forked while it opened a packed capture; the child cannot "
+                     "continue, the parent does");
 }
 
-static int unpack_all(unpack_run *run, const prof_i_source *source, const packed_parts *parts,
-                      uint64_t *bad_count) {
-  const plain_image *const image = &run->image;
+static void unpack_one(void *argument) {
+  unpack_step *const step = argument;
+  unpack_run *const run = step->run;
+  if (!run->image.bytes) memset(step->to, 0, (size_t)step->head->plain_bytes);
+  step->result = prof_i_unpack(run->unpacker, run->zstd, step->head, step->to);
+}
+
+static int unpack_with_zstd(unpack_step *step) {
+  unpack_run *const run = step->run;
+  int status = PROF_OK;
+  if (run->worker && !prof_i_worker_wait(run->worker)) return fail_in_child();
+  if (!run->zstd) status = prof_i_zstd_create("the capture is packed", &run->zstd);
+  if (status == PROF_OK) unpack_one(step);
+  return status;
+}
+
+/* Takes a part after it was unpacked. */
+static int finish_step(unpack_step *step) {
+  unpack_run *const run = step->run;
+  const prof_i_packed_head *const head = step->head;
+  if (step->result == PROF_I_UNPACK_NEEDS_ZSTD) {
+    const int status = unpack_with_zstd(step);
+    if (status != PROF_OK) return status;
+  }
+  if (step->result != PROF_I_UNPACKED) {
+    ++*run->bad_count;
+    memset(step->to, 0, (size_t)head->plain_bytes);
+  }
+  if (!run->image.bytes &&
+      !image_write(&run->image, head->plain_offset, step->to, head->plain_bytes))
+    return fail_write();
+  prof_i_source_release_pages(run->source, head, head->bytes);
+  return PROF_OK;
+}
+
+static int copy_plain_part(const unpack_run *run, const packed_part *part) {
+  const unsigned char *const from = run->source->bytes + part->offset;
+  if (!image_write(&run->image, part->plain_offset, from, part->plain_bytes)) return fail_write();
+  prof_i_source_release_pages(run->source, from, part->bytes);
+  return PROF_OK;
+}
+
+static int unpack_in_memory(unpack_run *run, const packed_part *part) {
+  const prof_i_packed_head *const head = (const void *)(run->source->bytes + part->offset);
+  unpack_step step = {.run = run, .head = head, .to = run->image.bytes + head->plain_offset};
+  unpack_one(&step);
+  return finish_step(&step);
+}
+
+/* Part i is in steps[i % 2]. */
+static int unpack_to_file(unpack_run *run, const packed_parts *parts) {
+  unpack_step steps[2];
+  unpack_step *unpacked = NULL, *step = NULL;
+  int status = PROF_OK;
+  for (uint32_t i = 0, number = 0; i <= parts->count && status == PROF_OK; i++) {
+    const packed_part *const part = i < parts->count ? &parts->items[i] : NULL;
+    if (part && part->is_plain) {
+      status = copy_plain_part(run, part);
+      continue;
+    }
+    if (!prof_i_worker_wait(run->worker)) return fail_in_child();
+    unpacked = step;
+    step = NULL;
+    if (part) {
+      step = &steps[number % 2];
+      *step = (unpack_step){.run = run,
+                            .head = (const void *)(run->source->bytes + part->offset),
+                            .to = run->image.parts + number % 2 * PROF_I_PACKED_PLAIN_MAX};
+      prof_i_worker_begin(run->worker, unpack_one, step);
+      number++;
+    }
+    if (unpacked) status = finish_step(unpacked);
+  }
+  return status;
+}
+
+static int unpack_all(unpack_run *run, const packed_parts *parts) {
+  const prof_i_source *const source = run->source;
   prof_i_header header;
+  int status = PROF_OK;
   memcpy(&header, source->bytes, sizeof header);
   header.version = parts->version;
-  if (!image_write(image, 0, source->bytes, PROF_I_HEADER_BYTES) ||
-      !image_write(image, 0, &header, sizeof header))
+  if (!image_write(&run->image, 0, source->bytes, PROF_I_HEADER_BYTES) ||
+      !image_write(&run->image, 0, &header, sizeof header))
     return fail_write();
-  for (uint32_t i = 0; i < parts->count; i++) {
-    const packed_part *const part = &parts->items[i];
-    const unsigned char *const from = source->bytes + part->offset;
-    int status = PROF_OK;
-    if (!part->is_plain)
-      status = unpack_part(run, (const void *)from, bad_count);
-    else if (!image_write(image, part->plain_offset, from, part->plain_bytes))
-      status = fail_write();
-    if (status != PROF_OK) return status;
-    prof_i_source_release_pages(source, from, part->bytes);
-  }
-  return PROF_OK;
+  if (run->worker) return unpack_to_file(run, parts);
+  for (uint32_t i = 0; i < parts->count && status == PROF_OK; i++)
+    status = parts->items[i].is_plain ? copy_plain_part(run, &parts->items[i])
+                                      : unpack_in_memory(run, &parts->items[i]);
+  return status;
 }
 
 /* The image becomes the source's bytes. */
@@ -346,21 +419,32 @@ static int replace_bytes(prof_i_source *source, plain_image *image, uint64_t cou
   return PROF_OK;
 }
 
-static int unpack_parts(prof_i_source *source, packed_parts *parts, uint64_t *bad_count) {
-  unpack_run run = {.unpacker = prof_i_unpacker_create()};
+static int unpack_run_init(unpack_run *run, uint64_t image_bytes) {
+  const int status = image_init(&run->image, image_bytes);
+  if (status != PROF_OK) return status;
+  run->unpacker = prof_i_unpacker_create();
+  if (!run->image.bytes) run->worker = prof_i_worker_create("prof-unpacker");
+  if (run->unpacker && (run->worker || run->image.bytes)) return PROF_OK;
+  return prof_i_fail(PROF_E_NO_MEMORY, "no memory to unpack a capture");
+}
+
+static void unpack_run_fini(unpack_run *run) {
+  if (!prof_i_worker_destroy(run->worker)) return; /* first: it uses the others */
+  prof_i_zstd_destroy(run->zstd);
+  prof_i_unpacker_destroy(run->unpacker);
+  image_fini(&run->image);
+}
+
+static int unpack_parts(prof_i_source *source, const packed_parts *parts, uint64_t *bad_count) {
+  unpack_run run = {.source = source, .bad_count = bad_count, .image = {.fd = -1}};
   const uint64_t end = parts->count > 0 ? parts->plain_end : PROF_I_HEADER_BYTES;
   const bool is_tail_padded =
       parts->count > 0 && parts->plain_count < end && end - parts->plain_count < PROF_I_UNIT_BYTES;
   const uint64_t count = is_tail_padded ? parts->plain_count : end;
-  if (!run.unpacker) return prof_i_fail(PROF_E_NO_MEMORY, "no memory to unpack a capture");
-  int status = image_init(&run.image, end);
-  if (status == PROF_OK) {
-    status = unpack_all(&run, source, parts, bad_count);
-    if (status == PROF_OK) status = replace_bytes(source, &run.image, count);
-    image_fini(&run.image);
-  }
-  prof_i_zstd_destroy(run.zstd);
-  prof_i_unpacker_destroy(run.unpacker);
+  int status = unpack_run_init(&run, end);
+  if (status == PROF_OK) status = unpack_all(&run, parts);
+  if (status == PROF_OK) status = replace_bytes(source, &run.image, count);
+  unpack_run_fini(&run);
   return status;
 }
 

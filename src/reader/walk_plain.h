@@ -13,7 +13,7 @@
 
 /* The last scope read. The next record may be inside of it. */
 typedef struct prof_i_leaf {
-  uint64_t start; /* ticks */
+  uint64_t start, end; /* ticks */
   uint64_t start_ns, duration_ns;
   uint32_t site;
 } prof_i_leaf;
@@ -55,9 +55,10 @@ static inline prof_i_pending_span *prof_i_plain_limit(const prof_i_walker *w,
 }
 
 /* walker_put_event() of walk.c for one record after another, except that the last one stays a leaf.
-   Precondition: segment_is_simple() of walk.c. Budget: 4 ns. */
-static inline __attribute__((always_inline)) void prof_i_walk_plain(
-    prof_i_walker *w, const prof_i_segment *segment, prof_i_take_leaf take_leaf,
+   Precondition: segment_is_simple() of walk.c. Budget: 4 ns. has_times is constant. If it is false,
+   leaves have no times in ns, and pending spans have neither children nor self times. */
+static inline __attribute__((always_inline)) void prof_i_walk_plain_with(
+    prof_i_walker *w, const prof_i_segment *segment, bool has_times, prof_i_take_leaf take_leaf,
     prof_i_take_pending take_waiting, prof_i_make_pending make_wait) {
   prof_i_lane *const lane = &w->lanes[0];
   const prof_i_timeline *const timeline = &w->trace->timeline;
@@ -80,7 +81,7 @@ static inline __attribute__((always_inline)) void prof_i_walk_plain(
         take_leaf(w, &leaf, top);
     }
     for (; top->start >= over; top--) {
-      prof_i_pending_finish(top);
+      if (has_times) prof_i_pending_finish(top);
       take_waiting(w, top);
     }
     if (__builtin_expect(top->start > when.start || top >= limit, 0)) {
@@ -92,15 +93,23 @@ static inline __attribute__((always_inline)) void prof_i_walk_plain(
       continue;
     }
     leaf.start = when.start;
+    leaf.end = when.end;
     leaf.site = prof_i_record_site(words[1]);
+    has_leaf = true;
+    if (!has_times) continue;
     leaf.duration_ns = prof_i_timeline_span(timeline, &line, when.start, when.end, &leaf.start_ns);
     top->children_ns += leaf.duration_ns;
     top->child_count++;
-    has_leaf = true;
   }
   if (has_leaf) make_wait(w, &leaf, ++top);
   lane->count = (uint32_t)(top - lane->stack) + 1;
-  w->line = line;
+  if (has_times) w->line = line;
+}
+
+static inline __attribute__((always_inline)) void prof_i_walk_plain(
+    prof_i_walker *w, const prof_i_segment *segment, prof_i_take_leaf take_leaf,
+    prof_i_take_pending take_waiting, prof_i_make_pending make_wait) {
+  prof_i_walk_plain_with(w, segment, true, take_leaf, take_waiting, make_wait);
 }
 
 #endif

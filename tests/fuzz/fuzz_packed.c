@@ -51,7 +51,8 @@ static void pack_and_unpack(const unsigned char *plain, uint64_t offset, uint64_
                             uint64_t plain_count, FILE *file) {
   const prof_i_packed_part part = {plain, offset, bytes, plain_count, 2};
   uint64_t packed;
-  const prof_i_packed_head *const head = prof_i_pack(packer, &part, &packed);
+  prof_i_pack_columns(packer, &part);
+  const prof_i_packed_head *const head = prof_i_pack_extent(packer, &packed);
   unsigned char *const back = zeros(bytes);
   require(prof_i_packed_check(head, packed) == packed, "what was packed does not check");
   require(prof_i_unpack(unpacker, NULL, head, back) == PROF_I_UNPACKED, "it cannot be unpacked");

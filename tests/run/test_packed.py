@@ -209,6 +209,26 @@ class Packed(Recorded):
         self.cut_one_extent(packed)
         self.assertIn("damaged", self.prof("info", packed).stdout)
 
+    def test_one_processor_writes_the_same(self):
+        """Two processors have a worker each for packing, for unpacking and for reading ahead."""
+        plain = self.record_many()
+        alone = {"preexec_fn": lambda: os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})}
+        packed = self.pack(plain, "packed")
+        again = os.path.join(self.folder, "again.prof")
+        export = os.path.join(self.folder, "export.pftrace")
+        for path, source, words in (
+            (os.path.join(self.folder, "again.prof"), plain, ("--pack",)),
+            (os.path.join(self.folder, "back.prof"), packed, ()),
+            (export, packed, ()),
+        ):
+            outputs = []
+            for options in {}, alone:
+                command = [PROF, "dump", source, "-o", path, *words]
+                subprocess.run(command, check=True, timeout=HANG_SECONDS, **options)
+                outputs.append(read(path))
+                os.remove(path)
+            self.assertEqual(*outputs)
+
     def cut_one_extent(self, packed):
         """Removes the second packed extent: the others are whole."""
         data = read(packed)

@@ -113,7 +113,8 @@ static bool put_memory(prof_i_head *chunk, uint64_t ticks, bool is_free, bool ha
 static uint64_t pack_part(uint64_t bytes, const prof_i_packed_head **head_out) {
   const prof_i_packed_part part = {plain, PART_OFFSET, bytes, 1 << 24, 2};
   uint64_t packed;
-  *head_out = prof_i_pack(packer, &part, &packed);
+  prof_i_pack_columns(packer, &part);
+  *head_out = prof_i_pack_extent(packer, &packed);
   return packed;
 }
 

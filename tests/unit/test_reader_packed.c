@@ -22,7 +22,8 @@ static uint32_t part_count;
 static void add_part(prof_i_packer *packer, const capture *c, uint64_t offset, uint64_t bytes) {
   const prof_i_packed_part part = {c->bytes + offset, offset, bytes, c->count, 2};
   uint64_t packed;
-  const void *const extent = prof_i_pack(packer, &part, &packed);
+  prof_i_pack_columns(packer, &part);
+  const void *const extent = prof_i_pack_extent(packer, &packed);
   assert_true(file_bytes + packed <= ROOM && part_count < 64);
   memcpy(file + file_bytes, extent, packed);
   part_offsets[part_count++] = file_bytes;
@@ -105,7 +106,8 @@ static void a_capture_of_version_1_stays_one(void **state) {
   prof_i_packer *const packer = prof_i_packer_create(NULL);
   const prof_i_packed_part part = {c.bytes + PROF_I_FIRST_UNIT_OFFSET, PROF_I_FIRST_UNIT_OFFSET,
                                    c.count - PROF_I_FIRST_UNIT_OFFSET, c.count, 1};
-  const void *const extent = prof_i_pack(packer, &part, &count);
+  prof_i_pack_columns(packer, &part);
+  const void *const extent = prof_i_pack_extent(packer, &count);
   begin_file(&c);
   memcpy(file + file_bytes, extent, count);
   prof_trace *const trace = open_file(file_bytes + count);
@@ -174,7 +176,8 @@ static void a_part_far_behind_the_others_claims_no_memory(void **state) {
   prof_i_packer *const packer = prof_i_packer_create(NULL);
   const prof_i_packed_part part = {c.bytes + PROF_I_FIRST_UNIT_OFFSET, UINT64_C(1) << 50,
                                    PROF_I_UNIT_BYTES, c.count, 2};
-  const void *const extent = prof_i_pack(packer, &part, &bytes);
+  prof_i_pack_columns(packer, &part);
+  const void *const extent = prof_i_pack_extent(packer, &bytes);
   memcpy(file + file_bytes, extent, bytes);
   prof_trace *const trace = open_file(file_bytes + bytes);
   assert_int_equal(info_of(trace).event_count, CHUNKS * SCOPES);

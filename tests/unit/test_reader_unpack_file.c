@@ -86,7 +86,8 @@ static int pack(void **state) {
   for (uint64_t at = PROF_I_FIRST_UNIT_OFFSET; at < count; at += 1 << 20) {
     const prof_i_packed_part part = {c.bytes + at, at, 1 << 20, count, 2};
     uint64_t bytes;
-    const void *const extent = prof_i_pack(packer, &part, &bytes);
+    prof_i_pack_columns(packer, &part);
+    const void *const extent = prof_i_pack_extent(packer, &bytes);
     if (file_bytes + bytes > sizeof file) return -1;
     memcpy(file + file_bytes, extent, bytes);
     file_bytes += bytes;
