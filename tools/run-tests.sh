@@ -127,6 +127,31 @@ command_group() {
   finish "$group" "${PIPESTATUS[0]}" "$start"
 }
 
+# prepare: what the quick tests need beside the build, while C compiles: the Python packages, those
+# of PROF_SETUP's groups too, and the model. Without the model (no network) the tests that need it
+# skip, and say so. Tests write no bytecode: without it each process compiles prof's package again.
+prepare() {
+  # shellcheck disable=SC2086 # a list
+  tools/setup.sh build example tests ${PROF_SETUP:-} || return
+  .venv/bin/python -m compileall -q "$PWD/bindings/python/prof" || return
+  fetch_model
+}
+fetch_model() { PATH=$PWD/.venv/bin:$PATH examples/minilm/fetch-model.sh >/dev/null || true; }
+preparation=
+begin_preparation() {
+  prepare >$report/preparation.said 2>&1 &
+  preparation=$!
+}
+# Waits for it, if it was begun, and prints what it said.
+end_preparation() {
+  local status=0
+  [ -n "$preparation" ] || return 0
+  wait "$preparation" || status=$?
+  preparation=
+  cat $report/preparation.said
+  return $status
+}
+
 # ctest_group GROUP PRESET LABELS TIERS [WRAPPER...]: builds PRESET, then runs the tests that have
 # one of LABELS (a|b|c) and belong to one of TIERS.
 ctest_group() {
@@ -134,6 +159,10 @@ ctest_group() {
   shift 4
   printf '\n== %s\n' "$group"
   if ! tools/build.sh "$preset" 2>&1 | tee "$report/$group.log"; then
+    finish "$group" 1 "$start"
+    return 1
+  fi
+  if ! end_preparation; then
     finish "$group" 1 "$start"
     return 1
   fi
@@ -253,7 +282,7 @@ check_groups() {
     ctest_group() { list_tests "$2" -L "^($3)$" -L "^($4)$"; }
     command_group() { :; }
     sanitizer() { :; }
-    fetch_model() { :; }
+    begin_preparation() { :; }
     # shellcheck disable=SC2048,SC2086 # lists
     for group in test $ci_alone ${ci_beside[*]}; do run_group "$group"; done
   ) >>$listed
@@ -274,18 +303,15 @@ list_tests() {
   ctest --test-dir "build/$1" -N "${@:2}" 2>/dev/null | sed -n 's/^ *Test *#[0-9]*: //p'
 }
 
-# Without the model (no network) the tests that need it skip, and say so.
-fetch_model() { PATH=$PWD/.venv/bin:$PATH examples/minilm/fetch-model.sh >/dev/null || true; }
-
 plain='unit|api|clock|steps|device|failing|hostile|minilm|embed|docs|python|run|layers'
-# The groups of ci, in order: those that run alone, and pairs of rows that run beside each other.
-# faults comes behind tsan, whose objects it uses.
+# The groups of ci, in order: those whose tests run alone, what is built and looked at ahead of
+# them, and two lanes that run beside each other. faults comes behind tsan, whose objects it uses.
 ci_alone='groups more stress asan tsan'
 ci_beside=('faults' 'aarch64 lint' 'wheel viewers' 'torch fuzz')
 run_group() {
   case $1 in
     test)
-      fetch_model
+      begin_preparation
       ctest_group test dev "$plain" quick
       ;;
     more) ctest_group more dev "$plain" ci ;;
