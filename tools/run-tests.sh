@@ -201,7 +201,7 @@ say_found() {
 # repository. New inputs go to build/fuzz/corpus, an input that fails to build/fuzz/found.
 fuzz_targets() {
   local targets source name kept passed=0 failed=0 share output
-  tools/build.sh fuzz || return 1
+  tools/build.sh fuzz prof_fuzz_targets || return 1
   shopt -s nullglob
   targets=()
   for source in tests/fuzz/fuzz_*.c; do targets+=("$(basename "$source" .c)"); done
@@ -284,7 +284,7 @@ check_groups() {
     sanitizer() { :; }
     begin_preparation() { :; }
     # shellcheck disable=SC2048,SC2086 # lists
-    for group in test $ci_alone ${ci_beside[*]}; do run_group "$group"; done
+    for group in test $ci_alone $ci_ahead $ci_lane $ci_beside; do run_group "$group"; done
   ) >>$listed
   all=$(list_tests dev)
   if [ -z "$all" ]; then
@@ -307,7 +307,10 @@ plain='unit|api|clock|steps|device|failing|hostile|minilm|embed|docs|python|run|
 # The groups of ci, in order: those whose tests run alone, what is built and looked at ahead of
 # them, and two lanes that run beside each other. faults comes behind tsan, whose objects it uses.
 ci_alone='groups more stress asan tsan'
-ci_beside=('faults' 'aarch64 lint' 'wheel viewers' 'torch fuzz')
+ci_builds='asan: tsan: fuzz:prof_fuzz_targets' # PRESET:TARGET
+ci_ahead='lint'
+ci_lane='wheel viewers'
+ci_beside='faults aarch64 torch fuzz'
 run_group() {
   case $1 in
     test)
@@ -334,29 +337,41 @@ run_group() {
   esac
 }
 
-# run_beside "GROUP..." "GROUP...": both rows of groups at once, for groups that leave a processor
-# idle. What the second says comes when the first is through.
-run_beside() {
-  local said=$report/beside.said group
-  # A row of an earlier run must not stand for one that ends without a row.
-  for group in $1 $2; do sed -i "/^$group /d" $report/groups; done
-  for group in $2; do run_group "$group"; done >"$said" 2>&1 &
-  for group in $1; do run_group "$group"; done
-  wait $!
-  cat "$said"
-  # shellcheck disable=SC2206 # lists
-  ran+=($2)
+# run_ahead: what no test waits for, while the groups that run alone leave a processor idle. It has
+# the lowest priority, so that it takes no time from their tests. tools/build.sh has a lock: a group
+# whose build is not through waits for it.
+run_ahead() {
+  local target
+  renice -n 19 "$BASHPID" >/dev/null
+  for target in $ci_builds; do tools/build.sh "${target%%:*}" ${target#*:}; done >/dev/null 2>&1
+  for group in $ci_ahead; do run_group "$group"; done
+}
+
+# run_ci: all groups but test and valgrind. What a background lane says comes when it is through.
+# A row of an earlier run must not stand for a group that ends without a row.
+run_ci() {
+  local ahead=$report/ahead.said beside=$report/beside.said group child
+  touch $report/groups
+  for group in $ci_alone $ci_ahead $ci_lane $ci_beside; do
+    sed -i "/^$group /d" $report/groups
+  done
+  run_ahead >"$ahead" 2>&1 &
+  child=$!
+  for group in $ci_alone; do run_group "$group"; done
+  wait $child
+  cat "$ahead"
+  for group in $ci_beside; do run_group "$group"; done >"$beside" 2>&1 &
+  child=$!
+  for group in $ci_lane; do run_group "$group"; done
+  wait $child
+  cat "$beside"
+  # shellcheck disable=SC2086 # lists
+  print_report $ci_alone $ci_ahead $ci_lane $ci_beside
 }
 
 case ${1:-} in
   report) print_report ;;
-  ci)
-    for group in $ci_alone; do run_group "$group"; done
-    for ((i = 0; i < ${#ci_beside[@]}; i += 2)); do
-      run_beside "${ci_beside[i]}" "${ci_beside[i + 1]}"
-    done
-    print_report "${ran[@]}"
-    ;;
+  ci) run_ci ;;
   *)
     run_group "${1:-}"
     print_report "${ran[@]}"
