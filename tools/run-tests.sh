@@ -337,13 +337,24 @@ run_group() {
   esac
 }
 
+# What viewers and torch would wait for. What cannot be fetched they name themselves.
+fetch_ahead() {
+  tests/viewers/fetch-engines.sh
+  tests/viewers/fetch-readers.sh
+  tests/python/beside-torch.sh --install
+}
+
 # run_ahead: what no test waits for, while the groups that run alone leave a processor idle. It has
 # the lowest priority, so that it takes no time from their tests. tools/build.sh has a lock: a group
 # whose build is not through waits for it.
 run_ahead() {
   local target
   renice -n 19 "$BASHPID" >/dev/null
-  for target in $ci_builds; do tools/build.sh "${target%%:*}" ${target#*:}; done >/dev/null 2>&1
+  {
+    # shellcheck disable=SC2086 # none or one
+    for target in $ci_builds; do tools/build.sh "${target%%:*}" ${target#*:}; done
+    fetch_ahead
+  } >/dev/null 2>&1
   for group in $ci_ahead; do run_group "$group"; done
 }
 
