@@ -29,9 +29,9 @@ if [ "$(cat $stamp 2>/dev/null)" != "$packages" ]; then
     --no-compile --no-cache-dir --disable-pip-version-check $packages ||
     skip "pip could not install $packages"
   # The tests write no bytecode. Without it each process compiles these modules again, which takes
-  # as long as all else that it imports.
+  # as long as all else that it imports. An optimizer's first step imports torch._dynamo.
   env -u PYTHONDONTWRITEBYTECODE -u PYTHONPYCACHEPREFIX .venv-torch/bin/python \
-    -c 'import torch, torch.profiler, torchvision' >/dev/null 2>&1
+    -c 'import torch, torch.profiler, torchvision, torch._dynamo' >/dev/null 2>&1
   echo "$packages" >$stamp
 fi
 [ "${1:-}" != --install ] || exit 0
