@@ -16,7 +16,8 @@
 #   fuzz:       Every fuzz target, FUZZ_SECONDS together.
 #   viewers:    Traces in the engines of the real viewers.
 #   groups:     Each test of the build dev is in a group of .ci/run, or in make test-long.
-#   ci:         All of these but test and valgrind.
+#   ci:         All of these but test and valgrind. lint, builds and downloads run beside the first
+#               groups, at the lowest priority: lint's seconds are no measure then.
 #   demo:       Runs make demo.
 #   report:     Only the table of the groups that ran since build/report was removed.
 #
@@ -132,7 +133,7 @@ command_group() {
 # skip, and say so. Tests write no bytecode: without it each process compiles prof's package again.
 prepare() {
   # shellcheck disable=SC2086 # a list
-  tools/setup.sh build example tests ${PROF_SETUP:-} || return
+  tools/setup.sh --python build example tests ${PROF_SETUP:-} || return
   .venv/bin/python -m compileall -q "$PWD/bindings/python/prof" || return
   fetch_model
 }
