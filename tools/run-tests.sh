@@ -305,8 +305,9 @@ list_tests() {
 }
 
 plain='unit|api|clock|steps|device|failing|hostile|minilm|embed|docs|python|run|layers'
-# The groups of ci, in order: those whose tests run alone, what is built and looked at ahead of
-# them, and two lanes that run beside each other. faults comes behind tsan, whose objects it uses.
+# The groups of ci. ci_alone: one after the other. ci_builds, ci_ahead: beside those, at the lowest
+# priority. ci_lane, ci_beside: two lanes that run beside each other, behind those. faults uses the
+# objects of tsan.
 ci_alone='groups more stress asan tsan'
 ci_builds='asan: tsan: fuzz:prof_fuzz_targets' # PRESET:TARGET
 ci_ahead='lint'
