@@ -305,9 +305,9 @@ list_tests() {
 }
 
 plain='unit|api|clock|steps|device|failing|hostile|minilm|embed|docs|python|run|layers'
-# The groups of ci. ci_alone: one after the other. ci_builds, ci_ahead: beside those, at the lowest
-# priority. ci_lane, ci_beside: two lanes that run beside each other, behind those. faults uses the
-# objects of tsan.
+# The groups of ci. Those of ci_alone run one after the other. Beside them, at the lowest priority,
+# run ci_builds and ci_ahead. Behind them run two lanes at once, ci_lane and ci_beside. Of these,
+# faults uses the objects of tsan.
 ci_alone='groups more stress asan tsan'
 ci_builds='asan: tsan: fuzz:prof_fuzz_targets' # PRESET:TARGET
 ci_ahead='lint'
