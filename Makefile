@@ -35,7 +35,7 @@ demo: ## Set up, build, and profile a real model's inference (examples/minilm)
 
 .PHONY: test
 test: ## Set up, build, and run the quick tests, in under 6 minutes on 2 cores
-	@tools/setup.sh build example tests
+	@tools/setup.sh --debian build example tests
 	@tools/run-tests.sh test
 
 .PHONY: test-long

@@ -50,6 +50,8 @@ set(prof_costs
     "90:^fault\\.signal_step$"
     "70:^(device\\.(gpu-checks|cuda-headers|cupti-walk)|embed\\.musl\\.linked)$"
     "60:^(stress\\.(deaths|exact)|failing\\.every_call|embed\\.command-line\\.bare-cc)$"
+    "60:^embed\\.(subdirectory\\.(shared|static)|toolchain\\.gcc-lto|old-header\\.newer)$"
+    "40:^(hostile\\.flips|steps\\.hostile|run\\.(streams|python_ends|processes))$"
     "40:^(fault\\.(single|ledger)_step|python\\.(run|run_torch|safety)|conformance\\.opencl_layer)$"
     "30:^(stress\\.cap|clock\\.(sources|jumps)|device\\.hip-headers)$"
     "30:^(python\\.(import|interpreters|table)|minilm\\.opencl)$"

@@ -16,7 +16,8 @@
 #   fuzz:       Every fuzz target, FUZZ_SECONDS together.
 #   viewers:    Traces in the engines of the real viewers.
 #   groups:     Each test of the build dev is in a group of .ci/run, or in make test-long.
-#   ci:         All of these but test and valgrind.
+#   ci:         All of these but test and valgrind. lint, builds and downloads run beside the first
+#               groups, at the lowest priority: lint's seconds are no measure then.
 #   demo:       Runs make demo.
 #   report:     Only the table of the groups that ran since build/report was removed.
 #
@@ -127,6 +128,31 @@ command_group() {
   finish "$group" "${PIPESTATUS[0]}" "$start"
 }
 
+# prepare: what the quick tests need beside the build, while C compiles: the Python packages, those
+# of PROF_SETUP's groups too, and the model. Without the model (no network) the tests that need it
+# skip, and say so. Tests write no bytecode: without it each process compiles prof's package again.
+prepare() {
+  # shellcheck disable=SC2086 # a list
+  tools/setup.sh --python build example tests ${PROF_SETUP:-} || return
+  .venv/bin/python -m compileall -q "$PWD/bindings/python/prof" || return
+  fetch_model
+}
+fetch_model() { PATH=$PWD/.venv/bin:$PATH examples/minilm/fetch-model.sh >/dev/null || true; }
+preparation=
+begin_preparation() {
+  prepare >$report/preparation.said 2>&1 &
+  preparation=$!
+}
+# Waits for it, if it was begun, and prints what it said.
+end_preparation() {
+  local status=0
+  [ -n "$preparation" ] || return 0
+  wait "$preparation" || status=$?
+  preparation=
+  cat $report/preparation.said
+  return $status
+}
+
 # ctest_group GROUP PRESET LABELS TIERS [WRAPPER...]: builds PRESET, then runs the tests that have
 # one of LABELS (a|b|c) and belong to one of TIERS.
 ctest_group() {
@@ -134,6 +160,10 @@ ctest_group() {
   shift 4
   printf '\n== %s\n' "$group"
   if ! tools/build.sh "$preset" 2>&1 | tee "$report/$group.log"; then
+    finish "$group" 1 "$start"
+    return 1
+  fi
+  if ! end_preparation; then
     finish "$group" 1 "$start"
     return 1
   fi
@@ -172,7 +202,7 @@ say_found() {
 # repository. New inputs go to build/fuzz/corpus, an input that fails to build/fuzz/found.
 fuzz_targets() {
   local targets source name kept passed=0 failed=0 share output
-  tools/build.sh fuzz || return 1
+  tools/build.sh fuzz prof_fuzz_targets || return 1
   shopt -s nullglob
   targets=()
   for source in tests/fuzz/fuzz_*.c; do targets+=("$(basename "$source" .c)"); done
@@ -253,9 +283,9 @@ check_groups() {
     ctest_group() { list_tests "$2" -L "^($3)$" -L "^($4)$"; }
     command_group() { :; }
     sanitizer() { :; }
-    fetch_model() { :; }
+    begin_preparation() { :; }
     # shellcheck disable=SC2048,SC2086 # lists
-    for group in test $ci_alone ${ci_beside[*]}; do run_group "$group"; done
+    for group in test $ci_alone $ci_ahead $ci_lane $ci_beside; do run_group "$group"; done
   ) >>$listed
   all=$(list_tests dev)
   if [ -z "$all" ]; then
@@ -274,18 +304,19 @@ list_tests() {
   ctest --test-dir "build/$1" -N "${@:2}" 2>/dev/null | sed -n 's/^ *Test *#[0-9]*: //p'
 }
 
-# Without the model (no network) the tests that need it skip, and say so.
-fetch_model() { PATH=$PWD/.venv/bin:$PATH examples/minilm/fetch-model.sh >/dev/null || true; }
-
 plain='unit|api|clock|steps|device|failing|hostile|minilm|embed|docs|python|run|layers'
-# The groups of ci, in order: those that run alone, and pairs of rows that run beside each other.
-# faults comes behind tsan, whose objects it uses.
+# The groups of ci. Those of ci_alone run one after the other. Beside them, at the lowest priority,
+# run ci_builds and ci_ahead. Behind them run two lanes at once, ci_lane and ci_beside. Of these,
+# faults uses the objects of tsan.
 ci_alone='groups more stress asan tsan'
-ci_beside=('faults' 'aarch64 lint' 'wheel viewers' 'torch fuzz')
+ci_builds='asan: tsan: fuzz:prof_fuzz_targets' # PRESET:TARGET
+ci_ahead='lint'
+ci_lane='wheel viewers'
+ci_beside='faults aarch64 torch fuzz'
 run_group() {
   case $1 in
     test)
-      fetch_model
+      begin_preparation
       ctest_group test dev "$plain" quick
       ;;
     more) ctest_group more dev "$plain" ci ;;
@@ -308,29 +339,52 @@ run_group() {
   esac
 }
 
-# run_beside "GROUP..." "GROUP...": both rows of groups at once, for groups that leave a processor
-# idle. What the second says comes when the first is through.
-run_beside() {
-  local said=$report/beside.said group
-  # A row of an earlier run must not stand for one that ends without a row.
-  for group in $1 $2; do sed -i "/^$group /d" $report/groups; done
-  for group in $2; do run_group "$group"; done >"$said" 2>&1 &
-  for group in $1; do run_group "$group"; done
-  wait $!
-  cat "$said"
-  # shellcheck disable=SC2206 # lists
-  ran+=($2)
+# What viewers and torch would wait for. What cannot be fetched they name themselves.
+fetch_ahead() {
+  tests/viewers/fetch-engines.sh
+  tests/viewers/fetch-readers.sh
+  tests/python/beside-torch.sh --install
+}
+
+# run_ahead: what no test waits for, while the groups that run alone leave a processor idle. It has
+# the lowest priority, so that it takes no time from their tests. tools/build.sh has a lock: a group
+# whose build is not through waits for it.
+run_ahead() {
+  local target
+  renice -n 19 "$BASHPID" >/dev/null
+  {
+    # shellcheck disable=SC2086 # none or one
+    for target in $ci_builds; do tools/build.sh "${target%%:*}" ${target#*:}; done
+    fetch_ahead
+  } >/dev/null 2>&1
+  for group in $ci_ahead; do run_group "$group"; done
+}
+
+# run_ci: all groups but test and valgrind. What a background lane says comes when it is through.
+# A row of an earlier run must not stand for a group that ends without a row.
+run_ci() {
+  local ahead=$report/ahead.said beside=$report/beside.said group child
+  touch $report/groups
+  for group in $ci_alone $ci_ahead $ci_lane $ci_beside; do
+    sed -i "/^$group /d" $report/groups
+  done
+  run_ahead >"$ahead" 2>&1 &
+  child=$!
+  for group in $ci_alone; do run_group "$group"; done
+  wait $child
+  cat "$ahead"
+  for group in $ci_beside; do run_group "$group"; done >"$beside" 2>&1 &
+  child=$!
+  for group in $ci_lane; do run_group "$group"; done
+  wait $child
+  cat "$beside"
+  # shellcheck disable=SC2086 # lists
+  print_report $ci_alone $ci_ahead $ci_lane $ci_beside
 }
 
 case ${1:-} in
   report) print_report ;;
-  ci)
-    for group in $ci_alone; do run_group "$group"; done
-    for ((i = 0; i < ${#ci_beside[@]}; i += 2)); do
-      run_beside "${ci_beside[i]}" "${ci_beside[i + 1]}"
-    done
-    print_report "${ran[@]}"
-    ;;
+  ci) run_ci ;;
   *)
     run_group "${1:-}"
     print_report "${ran[@]}"

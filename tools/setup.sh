@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# usage: tools/setup.sh GROUP...
-#   GROUP is build, example, tests, valgrind, lint, wheel, viewers, bench or picture
+# usage: tools/setup.sh [--debian | --python] GROUP...
+#   GROUP is build, example, tests, valgrind, lint, wheel, viewers, bench or picture.
+#   --debian, --python: only the Debian packages, or only the Python packages.
 # Installs what the groups need and the machine lacks: Debian packages in one apt call, named
 # before it starts, and the Python packages into .venv. If all is installed it does nothing, in a
 # fraction of a second. Without the right or the means to install it prints one line (what is
@@ -190,6 +191,13 @@ install_python_packages() {
   printf '%s\n' "$wanted" >"$stamp"
 }
 
+only=
+case ${1:-} in
+  --debian | --python)
+    only=$1
+    shift
+    ;;
+esac
 groups=$*
 [ -n "$groups" ] || groups="build example tests viewers bench"
 for group in $groups; do
@@ -198,7 +206,9 @@ for group in $groups; do
       "bench and picture"
 done
 
-if command -v dpkg-query >/dev/null; then
+if [ "$only" = --python ]; then
+  :
+elif command -v dpkg-query >/dev/null; then
   find_missing
   if [ "${#missing[@]}" -gt 0 ]; then
     install_missing
@@ -206,6 +216,7 @@ if command -v dpkg-query >/dev/null; then
 else
   say "not a Debian system: packages are not looked after; CMake says what it lacks"
 fi
+[ "$only" != --debian ] || exit 0
 for group in $groups; do
   wanted=$(sed -n "s/^$group *| *//p" <<<"$python_packages" | paste -sd ' ')
   [ -z "$wanted" ] || install_python_packages "$group" "$wanted"

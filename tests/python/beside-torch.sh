@@ -3,6 +3,7 @@
 # a minute or two). Runs the tests that compare prof's tables, schedules and rows with
 # torch.profiler's. The guides' snippets run on the package as pip installs it from here, the others
 # on build/dev.
+# --install: installs torch, and runs no test.
 # PROF_LONG=1: all tests of prof.torch.observe() as well, and single tests that take long.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
@@ -28,21 +29,23 @@ if [ "$(cat $stamp 2>/dev/null)" != "$packages" ]; then
     --no-compile --no-cache-dir --disable-pip-version-check $packages ||
     skip "pip could not install $packages"
   # The tests write no bytecode. Without it each process compiles these modules again, which takes
-  # as long as all else that it imports.
+  # as long as all else that it imports. An optimizer's first step imports torch._dynamo.
   env -u PYTHONDONTWRITEBYTECODE -u PYTHONPYCACHEPREFIX .venv-torch/bin/python \
-    -c 'import torch, torch.profiler, torchvision' >/dev/null 2>&1
+    -c 'import torch, torch.profiler, torchvision, torch._dynamo' >/dev/null 2>&1
   echo "$packages" >$stamp
 fi
+[ "${1:-}" != --install ] || exit 0
 tools/build.sh dev >/dev/null || exit
 python=$PWD/.venv-torch/bin/python installed=$PWD/build/installed-torch
 version=$("$python" -c 'import sys; print("%d.%d with torch" % sys.version_info[:2])')
 status=0
 
-# The package, compiled by the machine's own compiler; nothing is written into the checkout.
+# The package, compiled by the machine's own compiler; nothing is written into the checkout. ccache,
+# where tools/cache.bash has found it, has the objects from check-wheel.sh.
 install_package() {
   rm -rf "$installed"
-  tools/again.sh "$python" -m pip install --quiet --no-compile --disable-pip-version-check \
-    --no-deps --target "$installed" ./bindings/python
+  CC="${CMAKE_C_COMPILER_LAUNCHER:-} ${CC:-cc}" tools/again.sh "$python" -m pip install --quiet \
+    --no-compile --disable-pip-version-check --no-deps --target "$installed" ./bindings/python
 }
 
 on_installed() { # TEST

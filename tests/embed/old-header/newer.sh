@@ -37,7 +37,7 @@ for path in list(root.glob("include/prof/*.h")) + list(root.glob("src/**/*.[ch]"
     text = re.sub(r"\bprof_scope_begin_at\b", "prof_scope_begin_at_2", text)
     path.write_text(text)
 PYTHON
-quietly "$CC" -std=c11 -O2 -fvisibility=hidden -fPIC -shared -Wl,-soname,libprof.so.0 \
+quietly "$CC" -std=c11 -O0 -fvisibility=hidden -fPIC -shared -Wl,-soname,libprof.so.0 \
   -Inewer/include -I"$HERE" -o newer/libprof.so.0 \
   newer/src/*/*.c newer/src/core/*/*.c "$HERE/version_1.c" -pthread
 ln -s libprof.so.0 newer/libprof.so
