@@ -83,10 +83,13 @@ static inline void tracee_step(tracee *child) {
   tracee_wait(child);
 }
 
-/* On to the next stop; signal 0: none is given. */
+/* On to the next stop; signal 0: none is given. Where the thread holds signals, this one comes to
+   it later: the kernel asks again then. */
 static inline void tracee_continue(tracee *child, int signal) {
-  ptrace(PTRACE_CONT, child->pid, NULL, (void *)(intptr_t)signal);
-  tracee_wait(child);
+  do {
+    ptrace(PTRACE_CONT, child->pid, NULL, (void *)(intptr_t)signal);
+    tracee_wait(child);
+  } while (signal && child->signal == signal);
 }
 
 static inline void tracee_end(tracee *child) {
