@@ -88,9 +88,9 @@ static prof_i_thread *thread_find_free(uint32_t *slot_count) {
 /* See internal.h. */
 bool prof_i_thread_free_ended(void) {
   PROF_I_HOLD_SIGNALS;
-  uint32_t at = __atomic_load_n(&prof_i_threads.search_at, __ATOMIC_RELAXED);
-  if (at == UINT32_MAX || !__atomic_compare_exchange_n(&prof_i_threads.search_at, &at, UINT32_MAX,
-                                                       false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+  uint32_t none = 0;
+  if (!__atomic_compare_exchange_n(&prof_i_threads.searches, &none, 1, false, __ATOMIC_SEQ_CST,
+                                   __ATOMIC_RELAXED))
     return false;
   uint32_t alive = 0;
   bool has_freed = false;
@@ -103,7 +103,7 @@ bool prof_i_thread_free_ended(void) {
     prof_i_thread_free(t);
     has_freed = true;
   }
-  prof_i_thread_plan_search(alive, has_freed);
+  prof_i_thread_end_search(alive, has_freed);
   return true;
 }
 

@@ -248,7 +248,8 @@ typedef struct prof_i_thread_registry {
   uint32_t looking;       /* threads that look at the slots of others */
   uint64_t search_serial; /* the serial from which on a lack of room causes a search */
   uint32_t made;          /* prof_i_thread structs */
-  uint32_t search_at;     /* slots at which to search for ended threads; UINT32_MAX: one searches */
+  uint32_t search_at;     /* slots at which to search for ended threads */
+  uint32_t searches;      /* under way: see prof_i_thread_end_search() */
   uint32_t exited_next;   /* the next place in the list of exited threads */
 } prof_i_thread_registry;
 extern prof_i_thread_registry prof_i_threads __attribute__((visibility("hidden")));

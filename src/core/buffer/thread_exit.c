@@ -214,7 +214,7 @@ void prof_i_thread_reap_exited(void) {
   PROF_I_HOLD_SIGNALS;
   if (!prof_i_process_is_own()) return;
   uint32_t alive = 0;
-  __atomic_store_n(&prof_i_threads.search_at, UINT32_MAX, __ATOMIC_SEQ_CST);
+  __atomic_fetch_add(&prof_i_threads.searches, 1, __ATOMIC_SEQ_CST);
   for (prof_i_thread *t = prof_i_thread_first(); t; t = t->next) {
     if (__atomic_load_n(&t->alive, __ATOMIC_ACQUIRE) != PROF_I_ALIVE) continue;
     if (!prof_i_thread_take_ended(t)) {
@@ -231,7 +231,7 @@ void prof_i_thread_reap_exited(void) {
     }
     __atomic_store_n(&t->alive, left_as, __ATOMIC_RELEASE);
   }
-  prof_i_thread_plan_search(alive, true);
+  prof_i_thread_end_search(alive, true);
 }
 
 void prof_i_thread_remove_exit_hook(void) {

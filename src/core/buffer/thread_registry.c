@@ -156,12 +156,17 @@ bool prof_i_thread_take_ended(prof_i_thread *thread) {
 }
 
 /* See internal.h. Each try to attach takes a serial. */
-void prof_i_thread_plan_search(uint32_t alive, bool has_freed) {
+static void plan_search(uint32_t alive, bool has_freed) {
   const uint64_t serials = __atomic_load_n(&prof_i_threads.serials, __ATOMIC_RELAXED);
   __atomic_store_n(&prof_i_threads.search_serial, serials + 1 + (has_freed ? alive / 8 : alive),
                    __ATOMIC_RELAXED);
   __atomic_store_n(&prof_i_threads.search_at, 2 * alive + PROF_I_THREAD_SEARCH_MIN,
                    __ATOMIC_RELEASE);
+}
+
+void prof_i_thread_end_search(uint32_t alive, bool has_freed) {
+  plan_search(alive, has_freed);
+  __atomic_fetch_sub(&prof_i_threads.searches, 1, __ATOMIC_SEQ_CST);
 }
 
 uint64_t prof_i_thread_alive_count(void) {
@@ -215,7 +220,8 @@ void prof_i_thread_forget_all(void) {
   prof_i_threads.exited_next = 0;
   thread_forget_losses();
   prof_i_threads.made = 0;
-  prof_i_thread_plan_search(0, true);
+  plan_search(0, true);
+  prof_i_threads.searches = 0;
   prof_i_threads.first = NULL; /* the parent's list; its memory stays, a page or two a thread */
   forget_interrupted(prof_i_this_thread);
   prof_i_this_thread = &prof_i_no_thread;
