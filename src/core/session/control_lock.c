@@ -24,9 +24,9 @@ prof_i_transition prof_i_control_transition(void) {
    prof_i_process_is_own(): the owner of its parent's lock does not exist in it. */
 static bool control_lock_with(int (*take)(pthread_mutex_t *mutex)) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
-  prof_i_process_is_own();
   const int was = prof_i_port_disable_cancel();
   const uint64_t was_mask = prof_i_port_hold_signals(); /* no handler forks or jumps meanwhile */
+  prof_i_process_is_own();
   const bool was_there = prof_i_this_flags.is_at_control;
   prof_i_this_flags.is_at_control = true; /* a handler's call is refused: see reentry.h */
   PROF_I_SIGNAL_FENCE();

@@ -77,10 +77,15 @@ static inline bool tracee_begin(tracee *child, void (*body)(void *context), void
   return true;
 }
 
+/* A signal that the thread held comes in between: it is given on. */
 static inline void tracee_step(tracee *child) {
+  int held = 0;
   if (++child->steps % TRACEE_STEPS_A_GUARD == 0 && child->steps < TRACEE_STEPS_MAX) hang_guard();
-  ptrace(PTRACE_SINGLESTEP, child->pid, NULL, NULL);
-  tracee_wait(child);
+  do {
+    ptrace(PTRACE_SINGLESTEP, child->pid, NULL, (void *)(intptr_t)held);
+    tracee_wait(child);
+    held = child->signal;
+  } while (held == SIGUSR1);
 }
 
 /* On to the next stop; signal 0: none is given. Where the thread holds signals, this one comes to
