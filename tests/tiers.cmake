@@ -23,6 +23,7 @@ set(prof_tiers
     "ci:^device\\.(cuda-headers|hip-headers|cupti-walk|gpu-checks|clpeak)$"
     "ci:^hostile\\.(flips|truncation|memory|text)$"
     "ci:^steps\\.hostile$"
+    "ci:^fault\\.fork_step$"
     "ci:^minilm\\.(compilers|opbench|opencl|cuda|hip)$"
     "ci:^python\\.safety_recordings$"
     "ci:^run\\.(shown|python_ends|streams|processes|words|progress|helpers|rocprof|calls)$")
@@ -47,7 +48,7 @@ endif()
 # What takes longest, in seconds on a machine of two processors. ctest begins with it, so that no
 # processor is idle at a group's end. A test that no line matches takes a few seconds at most.
 set(prof_costs
-    "90:^fault\\.signal_step$"
+    "90:^fault\\.(signal|fork)_step$"
     "70:^(device\\.(gpu-checks|cuda-headers|cupti-walk)|embed\\.musl\\.linked)$"
     "60:^(stress\\.(deaths|exact)|failing\\.every_call|embed\\.command-line\\.bare-cc)$"
     "60:^embed\\.(subdirectory\\.(shared|static)|toolchain\\.gcc-lto|old-header\\.newer)$"

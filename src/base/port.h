@@ -131,6 +131,15 @@ void prof_i_port_restore_cancel(const int *was);
   const int prof_i_was_cancel __attribute__((cleanup(prof_i_port_restore_cancel), unused)) = \
       prof_i_port_disable_cancel()
 
+/* Signals that others send to the thread wait until the end of the block. So no handler forks or
+   jumps out in the middle of it. Faults of the thread itself are delivered. Two system calls:
+   only for what takes longer anyway. Signal-safe. */
+uint64_t prof_i_port_hold_signals(void);
+void prof_i_port_release_signals(const uint64_t *was);
+#define PROF_I_HOLD_SIGNALS                                                                      \
+  const uint64_t prof_i_was_mask __attribute__((cleanup(prof_i_port_release_signals), unused)) = \
+      prof_i_port_hold_signals()
+
 uint64_t prof_i_port_monotonic_ns(void);
 /* Some virtual machines' clocks run back a little: never negative. */
 static inline uint64_t prof_i_ns_since(uint64_t begun_ns) {

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -254,6 +255,36 @@ void *prof_i_port_map_closed(uint64_t bytes, int fd) {
 void *prof_i_port_map_twice(void *at, void *of, size_t bytes) {
   const long mapped = syscall(SYS_mremap, of, 0ul, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, at);
   return mapped == -1 ? MAP_FAILED : (void *)mapped;
+}
+
+/* The kernel's mask has a bit for each signal from 1 on. Not held: faults, and the three signals by
+   which libc cancels threads and changes their user. */
+enum { KERNEL_MASK_BYTES = 8, LIBC_SIGNAL_FIRST = 32, LIBC_SIGNAL_COUNT = 3 };
+static uint64_t mask_bit(int signal) { return UINT64_C(1) << (signal - 1); }
+static uint64_t held_mask(void) {
+  static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
+  uint64_t mask = ~(((UINT64_C(1) << LIBC_SIGNAL_COUNT) - 1) << (LIBC_SIGNAL_FIRST - 1));
+  for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) mask &= ~mask_bit(faults[i]);
+  return mask;
+}
+
+/* No thread can have this mask: the kernel holds neither SIGKILL nor SIGSTOP. */
+#define MASK_NOT_CHANGED UINT64_MAX
+
+uint64_t prof_i_port_hold_signals(void) {
+  const uint64_t held = held_mask();
+  uint64_t was = 0;
+  const int saved = errno;
+  if (syscall(SYS_rt_sigprocmask, SIG_BLOCK, &held, &was, (size_t)KERNEL_MASK_BYTES) != 0)
+    was = MASK_NOT_CHANGED; /* a sandbox forbids it */
+  errno = saved;
+  return was;
+}
+void prof_i_port_release_signals(const uint64_t *was) {
+  const int saved = errno;
+  if (*was == MASK_NOT_CHANGED) return;
+  syscall(SYS_rt_sigprocmask, SIG_SETMASK, was, NULL, (size_t)KERNEL_MASK_BYTES);
+  errno = saved;
 }
 
 int prof_i_port_disable_cancel(void) {

@@ -297,7 +297,8 @@ static PROF_I_COLD void write_slowly(uint64_t ticks, uint64_t word1, uint64_t ad
   errno = saved;
 }
 
-/* Fast-path preconditions. */
+/* Fast-path preconditions. The caller loads the thread's chunk before: in a child that a handler
+   forks in between, thread->fast is NULL then, not the chunk. */
 static inline bool pool_is_ready(const prof_pool *pool, const prof_i_pool_state *state,
                                  const prof_i_thread *thread, uint64_t given) {
   const uint64_t epoch = __atomic_load_n(&pool->epoch, __ATOMIC_ACQUIRE);
@@ -347,12 +348,13 @@ static inline __attribute__((always_inline)) void record_alloc(prof_pool *pool, 
                                                                uint64_t bytes, uint64_t given,
                                                                uint32_t tag, uint64_t stream) {
   prof_i_thread *const thread = prof_i_this_thread;
+  prof_i_head *const chunk = __atomic_load_n(&thread->chunk, __ATOMIC_RELAXED);
+  PROF_I_SIGNAL_FENCE();
   prof_i_pool_state *const state = __atomic_load_n(&pool->state, __ATOMIC_RELAXED);
   if (!pool_is_ready(pool, state, thread, given)) {
     record_alloc_slowly(pool, address, bytes, given, tag, stream);
     return;
   }
-  prof_i_head *const chunk = __atomic_load_n(&thread->chunk, __ATOMIC_RELAXED);
   const uint64_t waste = given - bytes, early = PROF_I_FAULT(LATE_CLOCK) ? 0 : prof_i_counter(),
                  counter = add_used(state, given, early);
   const uint64_t ticks = PROF_I_FAULT(LATE_CLOCK) ? prof_i_counter() : early;
@@ -397,12 +399,13 @@ static PROF_I_COLD void record_free_slowly(prof_pool *pool, uint64_t address, ui
 void prof_memory_free(prof_pool *pool, const void *address, uint64_t given_bytes) {
   if (!prof_i_session_has_memory() || !pool || !address) return;
   prof_i_thread *const thread = prof_i_this_thread;
+  prof_i_head *const chunk = __atomic_load_n(&thread->chunk, __ATOMIC_RELAXED);
+  PROF_I_SIGNAL_FENCE();
   prof_i_pool_state *const state = __atomic_load_n(&pool->state, __ATOMIC_RELAXED);
   if (!pool_is_ready(pool, state, thread, given_bytes)) {
     record_free_slowly(pool, address_number(address), given_bytes);
     return;
   }
-  prof_i_head *const chunk = __atomic_load_n(&thread->chunk, __ATOMIC_RELAXED);
   const uint64_t ticks = prof_i_counter(), counter = add_used(state, 0 - given_bytes, ticks);
   if (PROF_I_LIKELY(counter))
     write_alloc_record(

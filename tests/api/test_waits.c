@@ -52,7 +52,10 @@ static bool raises; /* instead of standing still */
 static void stand_still(pause_at here) {
   if (armed != here) return;
   armed = NOWHERE;
-  if (raises) raise(SIGUSR1);
+  if (raises) { /* where the call holds signals, the handler comes when it releases them */
+    raise(SIGUSR1);
+    return;
+  }
   sem_post(&stands);
   while (sem_wait(&may_go_on) != 0) {
   }

@@ -170,13 +170,13 @@ static void while_another_searches_the_arena_does_not_count_as_full(void **state
   (void)state;
   start(17 << 20);
   record();
-  prof_i_threads.search_at = UINT32_MAX;
+  prof_i_threads.searches = 1;
   in_last_round = record;
   run(end_by_destructor, THREADS);
   while (lost_for_lack_of_room() == 0) record();
   assert_int_equal(prof_i_arena_full_loss(), -1);
   const uint64_t lost = lost_for_lack_of_room();
-  prof_i_threads.search_at = 0;
+  prof_i_threads.searches = prof_i_threads.search_at = 0;
   record();
   assert_int_equal(lost_for_lack_of_room(), lost);
 }

@@ -419,6 +419,10 @@ static void return_room(uint64_t offset, uint64_t bytes) {
 
 prof_i_head *prof_i_arena_take_extent(prof_i_extent_kind kind, uint64_t bytes,
                                       uint64_t populate_bytes, int *loss_out) {
+  if (!prof_i_the_arena.base) { /* a child, in a call that its parent began */
+    *loss_out = PROF_LOSS_LATE;
+    return NULL;
+  }
   if (prof_i_the_arena.has_blocks)
     return extent_take_in_blocks(kind, bytes, populate_bytes, loss_out);
   prof_i_header *const header = prof_i_arena_header();

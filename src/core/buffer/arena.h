@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "../../base/port.h"
 #include "../../format/layout.h"
 
 /* Read by any thread through prof_i_arena; written under the control lock, while the level is 0. */
@@ -39,8 +40,13 @@ typedef struct prof_i_arena {
 
 extern prof_i_arena prof_i_the_arena __attribute__((visibility("hidden")));
 
+/* Without an arena it is an empty header, which no reader sees. A call that a handler interrupted
+   to fork goes on in the child, where its arena is gone. */
+extern prof_i_header prof_i_no_header __attribute__((visibility("hidden")));
+
 static inline prof_i_header *prof_i_arena_header(void) {
-  return (prof_i_header *)prof_i_the_arena.base;
+  char *const base = prof_i_the_arena.base;
+  return PROF_I_LIKELY(base != NULL) ? (prof_i_header *)(void *)base : &prof_i_no_header;
 }
 static inline uint64_t prof_i_arena_offset(const void *at) {
   return (uint64_t)((const char *)at - prof_i_the_arena.base);

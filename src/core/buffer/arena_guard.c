@@ -15,21 +15,42 @@ static struct {
   uint32_t closed;
 } guard;
 
+/* A handler may have forked between two instructions of an enter or an exit. Then the gate was
+   reset in the child, and nothing there is left to be taken back. */
+static void leave_inside(void) {
+  uint32_t inside = __atomic_load_n(&guard.inside, __ATOMIC_RELAXED);
+  while (inside && !__atomic_compare_exchange_n(&guard.inside, &inside, inside - 1, true,
+                                                __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
+  }
+}
+static void lower_depth(void) {
+  uint8_t depth = __atomic_load_n(&prof_i_this_flags.guard_depth, __ATOMIC_RELAXED);
+  while (depth &&
+         !__atomic_compare_exchange_n(&prof_i_this_flags.guard_depth, &depth, (uint8_t)(depth - 1),
+                                      true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  }
+}
+
 bool prof_i_arena_guard_enter(void) {
   prof_i_this_flags.guard_depth++;
   PROF_I_SIGNAL_FENCE();
   __atomic_fetch_add(&guard.inside, 1, __ATOMIC_SEQ_CST);
+  PROF_I_SIGNAL_FENCE();
+  if (PROF_I_UNLIKELY(!__atomic_load_n(&prof_i_this_flags.guard_depth, __ATOMIC_RELAXED))) {
+    leave_inside(); /* such a child */
+    return false;
+  }
   if (!__atomic_load_n(&guard.closed, __ATOMIC_SEQ_CST)) return true;
   prof_i_arena_guard_exit();
   return false;
 }
 
-/* In a child that a handler has forked, what it interrupted is past a gate that was reset. */
+/* In such a child, what was interrupted is past a gate that was reset. */
 void prof_i_arena_guard_exit(void) {
-  if (!prof_i_this_flags.guard_depth) return;
-  __atomic_fetch_sub(&guard.inside, 1, __ATOMIC_SEQ_CST);
+  if (!__atomic_load_n(&prof_i_this_flags.guard_depth, __ATOMIC_RELAXED)) return;
+  leave_inside();
   PROF_I_SIGNAL_FENCE();
-  prof_i_this_flags.guard_depth--;
+  lower_depth();
 }
 
 const char *prof_i_arena_guard_busy_reason(void) {

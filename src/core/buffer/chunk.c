@@ -444,8 +444,10 @@ static prof_i_head *take_and_write_owner(prof_i_thread *thread, uint64_t need_by
   return fresh;
 }
 
+/* No handler interrupts it. One that forked in the middle would leave the child here, with half a
+   change of its parent's arena. */
 bool prof_i_chunk_change(prof_i_thread *thread, uint64_t need_bytes, int *loss_out) {
-  prof_i_head *const old = __atomic_load_n(&thread->chunk, __ATOMIC_ACQUIRE);
+  prof_i_head *const old = prof_i_thread_chunk(thread);
   *loss_out = PROF_LOSS_LATE;
   if (!prof_i_session_is_recording()) return false;
   const int full = prof_i_arena_full_loss();
@@ -458,6 +460,11 @@ bool prof_i_chunk_change(prof_i_thread *thread, uint64_t need_bytes, int *loss_o
   if (PROF_I_UNLIKELY(prof_i_prepared_starves(thread)) &&
       !__atomic_load_n(&thread->detached_chunk, __ATOMIC_RELAXED)) {
     *loss_out = PROF_LOSS_NO_CHUNK;
+    return false;
+  }
+  PROF_I_HOLD_SIGNALS;
+  if (!prof_i_thread_is_own(thread)) {
+    *loss_out = PROF_LOSS_FORKED;
     return false;
   }
   const uint64_t begun = prof_i_port_monotonic_ns(), processor_begun = prof_i_port_processor_ns();
@@ -498,6 +505,8 @@ void prof_i_chunk_thread_exit(prof_i_thread *thread) {
 }
 
 prof_i_head *prof_i_chunk_reserve(prof_i_thread *thread) {
+  PROF_I_HOLD_SIGNALS;
+  if (!prof_i_thread_is_own(thread)) return NULL;
   prof_i_head *const reserve = (prof_i_head *)((char *)thread->slot + PROF_I_RESERVE_OFFSET);
   if (reserve->magic != PROF_I_EXTENT_MAGIC) {
     if (prof_i_port_populate(reserve, PROF_I_UNIT_BYTES) != 0) return NULL;

@@ -33,10 +33,10 @@ bool prof_i_thread_has_died(const prof_i_thread *thread);
 /* Claims an ended thread. Returns true to only one of several callers, which must free it. */
 bool prof_i_thread_take_ended(prof_i_thread *thread);
 
-/* Decides when to look for ended threads next, after all were asked and so many were alive. For a
-   thread that finds no room: at 8 system calls a thread at most, or 1 if there were no ended ones.
- */
-void prof_i_thread_plan_search(uint32_t alive, bool has_freed);
+/* A search that was counted in prof_i_threads.searches ends: all threads were asked, and so many
+   were alive. Others may still be under way. Decides when to search next, for a thread that finds
+   no room: at 8 system calls a thread at most, or 1 if there were no ended ones. */
+void prof_i_thread_end_search(uint32_t alive, bool has_freed);
 
 /* ---- thread_exit.c ---- */
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "../../base/port.h"
+#include "../../base/process.h"
 #include "observer.h"
 
 enum { STATE_RANGE_COUNT = 64, UNUSED_BYTES = 4096 };
@@ -182,11 +183,24 @@ struct prof_i_unmap_list *prof_i_mapping_take_unmap_list(void) {
   return all;
 }
 
+/* A child that a handler forks meanwhile does not have these ranges, and may have others there. */
+static bool unmap_range(const prof_i_memory_range *range, uint64_t process) {
+  enum { STEP_BYTES = 16 << 20 };
+  for (uint64_t from = 0; from < range->bytes; from += STEP_BYTES) {
+    const uint64_t left = range->bytes - from;
+    PROF_I_HOLD_SIGNALS;
+    if (!prof_i_process_is_own() || prof_i_threads.process != process) return false;
+    prof_i_port_unmap((char *)range->at + from, left < STEP_BYTES ? left : STEP_BYTES);
+  }
+  return true;
+}
+
 void prof_i_mapping_unmap_list(struct prof_i_unmap_list *all) {
+  const uint64_t process = prof_i_threads.process;
   for (struct prof_i_unmap_list *next; all; all = next) {
     next = all->next;
     for (uint64_t i = 0; i < all->count; i++)
-      prof_i_port_unmap(all->pieces[i].at, all->pieces[i].bytes);
+      if (!unmap_range(&all->pieces[i], process)) return;
     close_if_same_file(all->fd, all->device, all->inode);
     munmap(all, UNUSED_BYTES);
   }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../../base/port.h"
+#include "../../base/process.h"
 #include "arena.h"
 
 static struct { prof_i_head *extent; /* swapped whole; any thread */ } meta_writer;
@@ -58,8 +59,11 @@ static void meta_commit_record(uint64_t *record, uint64_t ticks) {
   __atomic_store_n(&record[0], ticks << 4 | 1, __ATOMIC_RELEASE);
 }
 
+/* No handler interrupts it: see prof_i_chunk_change(). */
 bool prof_i_meta_write(prof_i_kind kind, uint64_t ticks, uint32_t site, const uint64_t *words,
                        size_t count) {
+  PROF_I_HOLD_SIGNALS;
+  if (!prof_i_process_is_own()) return false;
   uint64_t *const record = meta_begin_record(kind, site, count);
   if (!record) return false;
   memcpy(record + 3, words, count * sizeof *words);
@@ -69,6 +73,8 @@ bool prof_i_meta_write(prof_i_kind kind, uint64_t ticks, uint32_t site, const ui
 
 void *prof_i_meta_place(prof_i_kind kind, uint64_t ticks, size_t count,
                         void *(*fill)(uint64_t *words, void *with), void *with) {
+  PROF_I_HOLD_SIGNALS;
+  if (!prof_i_process_is_own()) return NULL;
   uint64_t *const record = meta_begin_record(kind, 0, count);
   if (!record) return NULL;
   void *const filled = fill(record + 3, with);

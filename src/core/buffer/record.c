@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../../base/fault.h"
+#include "../../base/process.h"
 #include "arena.h"
 #include "chunk.h"
 #include "clock.h"
@@ -30,6 +31,7 @@ bool prof_i_record_extends(prof_i_head *chunk, uint64_t at, uint64_t bytes) {
 static bool write_in_chunk(prof_i_head *chunk, uint64_t ticks4, uint64_t word1,
                            const uint64_t *more, uint64_t words) {
   uint64_t *record;
+  if (!prof_i_process_is_own()) return false; /* makes the chunk of a child's parent empty memory */
   if (words == 0) {
     const uint64_t at = prof_i_claim(&chunk->cursor, 16);
     if (at >= chunk->limit && !prof_i_record_extends(chunk, at, 16)) return false;
@@ -50,7 +52,7 @@ int prof_i_record_write(prof_i_thread *thread, uint64_t ticks4, uint64_t began4,
   const uint64_t bytes = (2 + words + 1) / 2 * 16;
   int loss = PROF_LOSS_NO_CHUNK;
   for (int i = 0; i < TRIES; i++) {
-    prof_i_head *const chunk = __atomic_load_n(&thread->chunk, __ATOMIC_ACQUIRE);
+    prof_i_head *const chunk = prof_i_thread_chunk(thread);
     if (chunk != &thread->full && write_in_chunk(chunk, ticks4, word1, more, words)) return -1;
     if (!prof_i_chunk_change(thread, bytes, &loss)) break;
   }

@@ -7,6 +7,7 @@
 #include "session.h"
 
 prof_i_arena prof_i_the_arena PROF_I_BEHIND_DATA = {.fd = -1};
+prof_i_header prof_i_no_header;
 
 prof_i_session prof_i_the_session = {.epoch = 1};
 uint32_t prof_i_memory_on;

@@ -85,9 +85,10 @@ static prof_i_thread *thread_find_free(uint32_t *slot_count) {
 
 /* See internal.h. */
 bool prof_i_thread_free_ended(void) {
-  uint32_t at = __atomic_load_n(&prof_i_threads.search_at, __ATOMIC_RELAXED);
-  if (at == UINT32_MAX || !__atomic_compare_exchange_n(&prof_i_threads.search_at, &at, UINT32_MAX,
-                                                       false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+  PROF_I_HOLD_SIGNALS;
+  uint32_t none = 0;
+  if (!__atomic_compare_exchange_n(&prof_i_threads.searches, &none, 1, false, __ATOMIC_SEQ_CST,
+                                   __ATOMIC_RELAXED))
     return false;
   uint32_t alive = 0;
   bool has_freed = false;
@@ -100,19 +101,25 @@ bool prof_i_thread_free_ended(void) {
     prof_i_thread_free(t);
     has_freed = true;
   }
-  prof_i_thread_plan_search(alive, has_freed);
+  prof_i_thread_end_search(alive, has_freed);
   return true;
 }
 
+/* On two pages. The kernel empties the first one in a forked child: so the fast path finds neither
+   slot nor epoch there. A handler may have forked the child. Then the call that it interrupted goes
+   on in the child with what the second page has. */
 static prof_i_thread *thread_create(void) {
-  const size_t bytes = (sizeof(prof_i_thread) + 4095) & ~(size_t)4095;
-  prof_i_thread *const t =
-      mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (t == MAP_FAILED) {
+  enum { PAGE_BYTES = 4096 };
+  const size_t bytes = 2 * (size_t)PAGE_BYTES;
+  _Static_assert(sizeof(prof_i_thread) <= PAGE_BYTES + PROF_I_THREAD_WIPED_BYTES, "two pages");
+  char *const pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pages == MAP_FAILED) {
     prof_i_arena_note_refusal(errno);
     return NULL;
   }
-  prof_i_port_wipe_on_fork(t, bytes);
+  prof_i_port_wipe_on_fork(pages, PAGE_BYTES);
+  prof_i_thread *const t =
+      (prof_i_thread *)(void *)(pages + PAGE_BYTES - PROF_I_THREAD_WIPED_BYTES);
   t->alive = PROF_I_ALIVE;
   t->tag = 1 + __atomic_fetch_add(&prof_i_threads.made, 1, __ATOMIC_RELAXED) % PROF_I_TAG_MAX;
   t->chunk = &t->full;
@@ -294,6 +301,12 @@ static bool slot_give(prof_i_thread *thread, uint64_t since) {
 
 /* ---- attach ---- */
 
+/* A handler may have forked just before the fast path was opened. Then this is the child, and the
+   slot is its parent's. */
+static void close_in_child(prof_i_thread *thread) {
+  if (!prof_i_thread_is_own(thread)) thread->fast = NULL;
+}
+
 /* The fast path reads the counter inline, so it is open only if the counter is the clock. A slow
    thread has the epoch, too: see begin_in_gap() in scope_slow.c. */
 static void open_fast_path(prof_i_thread *thread) {
@@ -302,6 +315,7 @@ static void open_fast_path(prof_i_thread *thread) {
   thread->fast =
       fast && !thread->is_slow && thread->slot->deep == 0 ? thread->slot : &prof_i_no_slot;
   PROF_I_SIGNAL_FENCE();
+  close_in_child(thread);
   uint32_t epoch;
   do { /* the epoch may be raised, and all threads updated, between the two */
     epoch = fast ? prof_i_session_epoch() : (uint32_t)PROF_I_NO_EPOCH;
@@ -338,6 +352,8 @@ void prof_i_thread_end_deep(prof_i_thread *thread) {
       return;
     from = to;
   } while (__atomic_load_n(&thread->slot, __ATOMIC_RELAXED) != slot);
+  PROF_I_SIGNAL_FENCE();
+  close_in_child(thread);
 }
 
 static bool thread_is_in_arena(const void *at) {
@@ -468,20 +484,31 @@ static prof_i_thread *attach_calling_thread(prof_i_virtual_thread *virtual_threa
   return thread;
 }
 
-prof_i_thread *prof_i_thread_attach(void) {
+static bool thread_is_current(const prof_i_thread *thread) {
+  return thread->arena == prof_i_the_arena.number &&
+         thread->session == __atomic_load_n(&prof_i_arena_header()->session, __ATOMIC_ACQUIRE) &&
+         prof_i_thread_is_own(thread);
+}
+
+/* No handler interrupts it: see prof_i_chunk_change(). */
+static PROF_I_COLD prof_i_thread *attach_now(void) {
+  PROF_I_HOLD_SIGNALS;
+  if (!prof_i_process_is_own() || !__atomic_load_n(&prof_i_the_arena.base, __ATOMIC_ACQUIRE))
+    return NULL;
   prof_i_thread *thread = prof_i_this_thread;
-  if (!__atomic_load_n(&prof_i_the_arena.base, __ATOMIC_ACQUIRE)) return NULL;
   if (!prof_i_is_attached(thread)) {
     prof_i_virtual_thread *const virtual_thread = prof_i_this_flags.virtual_thread;
     if (virtual_thread) thread = prof_i_virtual_thread_owner(virtual_thread);
     if (!prof_i_is_attached(thread)) return attach_calling_thread(virtual_thread);
     prof_i_this_thread = thread; /* in a handler's scope, while the thread leaves a fiber */
   }
-  const prof_i_header *const header = prof_i_arena_header();
-  if (thread->arena == prof_i_the_arena.number &&
-      thread->session == __atomic_load_n(&header->session, __ATOMIC_ACQUIRE))
-    return thread;
-  return attach_again(thread);
+  return thread_is_current(thread) ? thread : attach_again(thread);
+}
+
+prof_i_thread *prof_i_thread_attach(void) {
+  prof_i_thread *const thread = prof_i_this_thread;
+  if (!__atomic_load_n(&prof_i_the_arena.base, __ATOMIC_ACQUIRE)) return NULL;
+  return prof_i_is_attached(thread) && thread_is_current(thread) ? thread : attach_now();
 }
 
 prof_i_thread *prof_i_virtual_thread_attach(prof_i_virtual_thread *virtual_thread) {

@@ -4,6 +4,7 @@
 #define PROF_CORE_BUFFER_THREAD_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "../../base/port.h"
 #include "../../base/process.h"
@@ -79,20 +80,29 @@ typedef struct prof_i_skipped_blocks {
 /* A thread. Never freed, but reused by another thread after this one has ended. The owner writes,
    unless a line says otherwise. */
 typedef struct prof_i_thread {
+  /* The first 64 bytes are zeros in a forked child that does not know yet that it is one: see
+     thread_create(). */
+
   /* the slot, or the empty one (prof_i_no_slot) when scopes must not read the counter themselves.
-     NULL, like all members, in a forked child that does not know yet that it is one */
+     NULL in such a child */
   prof_i_thread_slot *fast;
   /* changed by one store, so that a handler never sees half of a change. prof_stop() puts `full`
-     here, from any thread */
+     here, from any thread. NULL in such a child: the slow path asks prof_i_thread_chunk() */
   prof_i_head *chunk;
   /* equals a site's epoch when both are ready, and never while the fast path must not be taken.
      Relaxed: any thread that starts another arena clears it */
   uint32_t epoch;
-  uint32_t alive; /* prof_i_life; any thread, compare-and-swap */
+  uint32_t alive;  /* prof_i_life; any thread, compare-and-swap */
+  uint64_t tag;    /* see open_stack.h. Set once, before others see the thread */
+  uint64_t latest; /* when its last scope began, with PROF_I_COARSE_COUNTER; in this arena */
+  uint64_t chance; /* scope_slow.c; the owner alone */
+  /* Hints: no entry below this one is gone, among the shown and the deep ones. Atomic, relaxed.
+     Another thread that leaves a gone entry stores 0. */
+  uint64_t shown_gap, deep_gap;
+
   /* in the arena; NULL before the first attach. Other threads read it: see
      prof_i_thread_slots_acquire() */
   prof_i_thread_slot *slot;
-  uint64_t tag; /* see open_stack.h. Set once, before others see the thread */
   /* the chunk that prof_stop() took out: its address | log2 of its bytes; any thread, exchange */
   uint64_t detached_chunk;
   /* the full chunk before this one, which stays the thread's for a while: see chunk.c. A word as
@@ -103,7 +113,6 @@ typedef struct prof_i_thread {
   /* the session for which it is getting a slot in another arena, or 0. A handler is refused
      meanwhile */
   uint64_t moving_to_session;
-  uint64_t latest; /* when its last scope began, with PROF_I_COARSE_COUNTER; in this arena */
   /* this and the next two are atomic: a search by tid reads them, too */
   uint64_t serial;
   uint64_t tid;
@@ -141,11 +150,7 @@ typedef struct prof_i_thread {
   prof_i_newest_scope newest, newest_block;
   prof_i_open_blocks begun;      /* the owner and its handlers */
   prof_i_skipped_blocks skipped; /* the owner and its handlers; atomic, relaxed */
-  uint64_t chance;               /* scope_slow.c; the owner alone */
   uint64_t unfinished_claim;     /* see prof_i_scope_note_failed_claim(); the owner alone */
-  /* Hints: no entry below this one is gone, among the shown and the deep ones. Atomic, relaxed.
-     Another thread that leaves a gone entry stores 0. */
-  uint64_t shown_gap, deep_gap;
   /* a move of an entry that is under way: see compact.h. `to` is NULL: there is none */
   prof_i_entry_move move;
   /* Locked by its thread if no destructor sees its end: see thread_exit.c. */
@@ -156,6 +161,10 @@ typedef struct prof_i_thread {
   uint64_t life_of, life_pid;
   struct prof_i_thread *next; /* list of all threads; only grows */
 } prof_i_thread;
+
+enum { PROF_I_THREAD_WIPED_BYTES = 64 };
+_Static_assert(offsetof(prof_i_thread, slot) == PROF_I_THREAD_WIPED_BYTES,
+               "what a child needs of an interrupted call is behind the wiped bytes");
 
 extern __thread prof_i_thread *prof_i_this_thread
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
@@ -215,6 +224,17 @@ static inline void prof_i_thread_unhold(prof_i_thread *thread, prof_i_hold hold)
   if (hold == PROF_I_HOLD_ALL) thread->is_held = false;
 }
 
+/* The thread's chunk, for the slow path. */
+static inline prof_i_head *prof_i_thread_chunk(prof_i_thread *thread) {
+  prof_i_head *const chunk = __atomic_load_n(&thread->chunk, __ATOMIC_ACQUIRE);
+  return PROF_I_LIKELY(chunk != NULL) ? chunk : &thread->full;
+}
+
+/* Is it a thread of this process, and not its copy in a child that a handler has forked? Such a
+   child goes on in the call that the handler interrupted. This makes it a process of its own: the
+   thread's slot and chunks are empty memory from then on. Signal-safe. */
+bool prof_i_thread_is_own(const prof_i_thread *thread);
+
 static inline bool prof_i_is_attached(const prof_i_thread *thread) {
   return thread != &prof_i_no_thread;
 }
@@ -228,7 +248,8 @@ typedef struct prof_i_thread_registry {
   uint32_t looking;       /* threads that look at the slots of others */
   uint64_t search_serial; /* the serial from which on a lack of room causes a search */
   uint32_t made;          /* prof_i_thread structs */
-  uint32_t search_at;     /* slots at which to search for ended threads; UINT32_MAX: one searches */
+  uint32_t search_at;     /* slots at which to search for ended threads */
+  uint32_t searches;      /* under way: see prof_i_thread_end_search() */
   uint32_t exited_next;   /* the next place in the list of exited threads */
 } prof_i_thread_registry;
 extern prof_i_thread_registry prof_i_threads __attribute__((visibility("hidden")));

@@ -139,6 +139,7 @@ void prof_i_thread_free(prof_i_thread *thread) {
 /* The calling thread records no more as this thread. Outside of the gate. If that is closed, the
    next thread to attach reclaims this one. */
 static void thread_exit(prof_i_thread *thread) {
+  PROF_I_HOLD_SIGNALS;
   __atomic_store_n(&thread->life_of, 0, __ATOMIC_RELAXED); /* its end needs no watching any more */
   __atomic_store_n(&thread->epoch, (uint32_t)PROF_I_NO_EPOCH, __ATOMIC_RELAXED);
   PROF_I_SIGNAL_FENCE();
@@ -209,9 +210,10 @@ void prof_i_virtual_thread_end_fiber(prof_i_virtual_thread *virtual_thread) {
    ended ones: one that is taken here and not yet free would be missed, and the arena count as full.
    It does not wait for a search that is under way, which a handler may have interrupted. */
 void prof_i_thread_reap_exited(void) {
+  PROF_I_HOLD_SIGNALS;
   if (!prof_i_process_is_own()) return;
   uint32_t alive = 0;
-  __atomic_store_n(&prof_i_threads.search_at, UINT32_MAX, __ATOMIC_SEQ_CST);
+  __atomic_fetch_add(&prof_i_threads.searches, 1, __ATOMIC_SEQ_CST);
   for (prof_i_thread *t = prof_i_thread_first(); t; t = t->next) {
     if (__atomic_load_n(&t->alive, __ATOMIC_ACQUIRE) != PROF_I_ALIVE) continue;
     if (!prof_i_thread_take_ended(t)) {
@@ -228,7 +230,7 @@ void prof_i_thread_reap_exited(void) {
     }
     __atomic_store_n(&t->alive, left_as, __ATOMIC_RELEASE);
   }
-  prof_i_thread_plan_search(alive, true);
+  prof_i_thread_end_search(alive, true);
 }
 
 void prof_i_thread_remove_exit_hook(void) {

@@ -23,7 +23,8 @@
 static uint64_t unattributed[PROF_I_LOSS_WORDS];
 
 void prof_i_thread_lose(prof_i_thread *thread, int loss, uint64_t count) {
-  if (prof_i_is_attached(thread) && thread->slot && thread->arena == prof_i_the_arena.number)
+  if (prof_i_is_attached(thread) && thread->slot && thread->arena == prof_i_the_arena.number &&
+      prof_i_the_arena.base)
     __atomic_fetch_add(&thread->slot->lost[loss], count, __ATOMIC_RELAXED);
   else if (prof_i_the_arena.base)
     __atomic_fetch_add(&prof_i_arena_header()->unattributed[loss], count, __ATOMIC_RELAXED);
@@ -109,6 +110,12 @@ void prof_i_thread_remember_exited(const prof_i_thread *thread) {
   __atomic_store_n(&exited_threads[place], serial << TID_BITS | tid, __ATOMIC_RELAXED);
 }
 
+bool prof_i_thread_is_own(const prof_i_thread *thread) {
+  return prof_i_process_is_own() &&
+         PROF_I_LIKELY(__atomic_load_n(&thread->process, __ATOMIC_RELAXED) ==
+                       prof_i_threads.process);
+}
+
 uint64_t prof_i_thread_process(void) { return prof_i_threads.process; }
 
 uint64_t prof_i_thread_seen_count(void) {
@@ -148,12 +155,17 @@ bool prof_i_thread_take_ended(prof_i_thread *thread) {
 }
 
 /* See internal.h. Each try to attach takes a serial. */
-void prof_i_thread_plan_search(uint32_t alive, bool has_freed) {
+static void plan_search(uint32_t alive, bool has_freed) {
   const uint64_t serials = __atomic_load_n(&prof_i_threads.serials, __ATOMIC_RELAXED);
   __atomic_store_n(&prof_i_threads.search_serial, serials + 1 + (has_freed ? alive / 8 : alive),
                    __ATOMIC_RELAXED);
   __atomic_store_n(&prof_i_threads.search_at, 2 * alive + PROF_I_THREAD_SEARCH_MIN,
                    __ATOMIC_RELEASE);
+}
+
+void prof_i_thread_end_search(uint32_t alive, bool has_freed) {
+  plan_search(alive, has_freed);
+  __atomic_fetch_sub(&prof_i_threads.searches, 1, __ATOMIC_SEQ_CST);
 }
 
 uint64_t prof_i_thread_alive_count(void) {
@@ -189,6 +201,16 @@ void prof_i_thread_follow_epoch(uint32_t was) {
       from = to;
 }
 
+/* A handler may have forked in the middle of a call. That goes on in the child, and finds no chunk
+   to write to. */
+static void forget_interrupted(prof_i_thread *thread) {
+  if (!prof_i_is_attached(thread)) return;
+  thread->fast = NULL;
+  __atomic_store_n(&thread->epoch, (uint32_t)PROF_I_NO_EPOCH, __ATOMIC_RELAXED);
+  __atomic_store_n(&thread->chunk, &thread->full, __ATOMIC_RELAXED);
+  thread->detached_chunk = thread->previous_chunk = 0;
+}
+
 void prof_i_thread_forget_all(void) {
   prof_i_threads.process++;
   prof_i_threads.looking = 0;
@@ -197,8 +219,10 @@ void prof_i_thread_forget_all(void) {
   prof_i_threads.exited_next = 0;
   thread_forget_losses();
   prof_i_threads.made = 0;
-  prof_i_thread_plan_search(0, true);
-  prof_i_threads.first = NULL; /* the parent's list; its memory stays, one page a thread */
+  plan_search(0, true);
+  prof_i_threads.searches = 0;
+  prof_i_threads.first = NULL; /* the parent's list; its memory stays, a page or two a thread */
+  forget_interrupted(prof_i_this_thread);
   prof_i_this_thread = &prof_i_no_thread;
   if (prof_i_this_flags.virtual_thread) prof_i_this_flags.virtual_thread->outer = &prof_i_no_thread;
 }

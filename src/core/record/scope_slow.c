@@ -75,6 +75,7 @@ static prof_i_open_entry *deep_entry(prof_i_thread *thread) {
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) return NULL;
     __atomic_store_n(&thread->deep, memory, __ATOMIC_RELEASE);
+    if (!prof_i_thread_is_own(thread)) return NULL; /* the slot is the parent's */
   }
   prof_i_open_entry *const between = deep_entry_between(thread);
   if (between) return between;
@@ -178,6 +179,10 @@ static uint64_t begin_unusual(prof_site *site, const prof_details *details) {
     case PROF_I_NAME_COPY:
       shown = number;
       if (!number) details = with_own_name(&named, details);
+  }
+  if (!prof_i_thread_is_own(thread)) { /* the slot is the parent's */
+    prof_i_thread_lose(thread, PROF_LOSS_FORKED, 1);
+    return 0;
   }
   prof_i_open_entry *open;
   bool has_gaps = false;

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 
 #include "../../base/fault.h"
+#include "../../base/port.h"
 #include "../buffer/arena.h"
 #include "../buffer/meta.h"
 #include "../buffer/session.h"
@@ -255,6 +256,7 @@ static registry_entry *entry_intern(const site_query *a) {
     registry_entry **const place = &table[i & (size - 1)];
     registry_entry *there = __atomic_load_n(place, __ATOMIC_ACQUIRE);
     if (!there) {
+      PROF_I_HOLD_SIGNALS;
       if (!fresh && !(fresh = make_entry(a->word_count, a->kind, a->hash))) return NULL;
       entry_fill(fresh, a);
       fresh->name_of = a->name_of;

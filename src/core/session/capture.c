@@ -404,10 +404,12 @@ static void end_observers(void) {
 /* First the level, so that no scope begins any more. Then every thread's chunk is detached, so that
    later ends are late. */
 void prof_i_capture_stop(void) {
+  const uint64_t process = prof_i_thread_process();
   prof_i_header *const header = prof_i_arena_header();
   prof_i_change_log_begin_level(); /* without an end: nobody looks until the next start */
   prof_i_arena_set_level(0);
   end_observers();
+  if (prof_i_thread_process() != process) return; /* a child, forked by a handler meanwhile */
   PROF_I_MEMORY(end);
   __atomic_store_n(&prof_i_the_session.is_recording, 0, __ATOMIC_SEQ_CST);
   prof_i_chunk_detach_all();

@@ -23,6 +23,7 @@
 void prof_i_clear_free_deferred(void) {
   uint64_t arena = 0; /* where something has come back */
   for (;;) {
+    PROF_I_HOLD_SIGNALS; /* a handler that forks must not leave a chunk to both processes */
     prof_i_control_lock();
     const bool is_past_gate = prof_i_the_arena.base && prof_i_arena_guard_enter();
     prof_i_head *const chunk = is_past_gate ? prof_i_chunk_take_deferred() : NULL;
@@ -59,6 +60,7 @@ static void clear_by_steps(uint64_t arena, uint64_t clear) {
   prof_i_head *chunk = NULL;
   uint64_t number = 0, offset = 0;
   for (bool is_more = true; is_more;) {
+    PROF_I_HOLD_SIGNALS;
     prof_i_control_lock();
     const bool is_there = prof_i_the_arena.base && prof_i_the_arena.number == arena;
     if (!is_there || !prof_i_arena_guard_enter()) { /* another arena: nothing of this one is left */

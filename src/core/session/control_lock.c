@@ -22,18 +22,21 @@ prof_i_transition prof_i_control_transition(void) {
    prof_i_process_is_own(): the owner of its parent's lock does not exist in it. */
 static bool control_lock_with(int (*take)(pthread_mutex_t *mutex)) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
-  prof_i_process_is_own();
   const int was = prof_i_port_disable_cancel();
+  const uint64_t was_mask = prof_i_port_hold_signals(); /* no handler forks or jumps meanwhile */
+  prof_i_process_is_own();
   const bool was_there = prof_i_this_flags.is_at_control;
   prof_i_this_flags.is_at_control = true; /* a handler's call is refused: see process.h */
   PROF_I_SIGNAL_FENCE();
   pthread_once(&once, prof_i_control_register_fork_handlers);
   if (!PROF_I_FAULT(NO_LOCK) && take(&prof_i_control.lock) != 0) {
     prof_i_this_flags.is_at_control = was_there;
+    prof_i_port_release_signals(&was_mask);
     prof_i_port_restore_cancel(&was);
     return false;
   }
   prof_i_control.was_cancel = was;
+  prof_i_control.was_mask = was_mask;
   prof_i_control.was_at_control = was_there;
   return true;
 }
@@ -41,6 +44,7 @@ static bool control_lock_with(int (*take)(pthread_mutex_t *mutex)) {
 void prof_i_control_lock_now(void) { control_lock_with(pthread_mutex_lock); }
 void prof_i_control_unlock(void) {
   const int was = prof_i_control.was_cancel;
+  const uint64_t was_mask = prof_i_control.was_mask;
   const bool was_there =
       prof_i_control.was_at_control; /* true in a handler inside a call that has the lock */
   /* A start that releases the lock must not be delayed by unmapping. */
@@ -52,6 +56,7 @@ void prof_i_control_unlock(void) {
   if (!PROF_I_FAULT(NO_LOCK)) pthread_mutex_unlock(&prof_i_control.lock);
   PROF_I_SIGNAL_FENCE();
   prof_i_this_flags.is_at_control = was_there;
+  prof_i_port_release_signals(&was_mask);
   prof_i_mapping_unmap_list(unused);
   prof_i_port_restore_cancel(&was);
 }
@@ -92,8 +97,11 @@ void prof_i_control_lock(void) {
 }
 
 prof_i_lock_context prof_i_control_begin_transition(prof_i_transition what) {
-  const prof_i_lock_context before = {prof_i_control.was_cancel, prof_i_control.was_at_control};
+  const prof_i_lock_context before = {prof_i_control.was_cancel, prof_i_control.was_mask,
+                                      prof_i_control.was_at_control};
   prof_i_control.was_cancel = prof_i_port_disable_cancel();
+  /* A child that a handler forked in the middle of a start would have its parent's new file. */
+  if (what == PROF_I_TRANSITION_START) prof_i_control.was_mask = prof_i_port_hold_signals();
   prof_i_control.was_at_control = true;
   __atomic_store_n(&prof_i_control.transition, what, __ATOMIC_RELAXED);
   prof_i_control_unlock();
@@ -103,6 +111,7 @@ prof_i_lock_context prof_i_control_begin_transition(prof_i_transition what) {
 void prof_i_control_end_transition(const prof_i_lock_context *before) {
   prof_i_control_lock_now();
   prof_i_control.was_cancel = before->was_cancel;
+  prof_i_control.was_mask = before->was_mask;
   prof_i_control.was_at_control = before->was_there;
   __atomic_store_n(&prof_i_control.transition, PROF_I_TRANSITION_NONE, __ATOMIC_RELEASE);
   prof_i_port_wake(&prof_i_control.transition);

@@ -109,6 +109,7 @@ static bool try_lock_for_child(void) {
    the lock after the file's creation continues. */
 static void control_make_child(void) {
   PROF_I_DISABLE_CANCEL;
+  PROF_I_HOLD_SIGNALS; /* as each start */
   const bool was_there = prof_i_this_flags.is_at_control;
   prof_i_this_flags.is_at_control = true;
   PROF_I_SIGNAL_FENCE();

@@ -26,6 +26,7 @@ typedef struct prof_i_control_state {
   pthread_mutex_t lock;
   bool was_at_control; /* of the lock's owner, before it took the lock: is_at_control */
   int was_cancel;      /* the same: its cancel state */
+  uint64_t was_mask;   /* the same: its signals, which the lock holds: port.h */
   /* prof_i_transition. Written under the lock, except MADE. Any thread reads it and may wait for it
      (futex) */
   uint32_t transition;
@@ -65,10 +66,12 @@ void prof_i_control_lock_before_start(void);
 prof_i_transition prof_i_control_transition(void);
 
 /* Between these two the lock is released, so that other calls need not wait for slow work. Calls
-   that change the capture do wait. Signal handlers still see this thread as the lock's owner. Lock
-   held at the first call and after the second. */
+   that change the capture do wait. Signal handlers still see this thread as the lock's owner. A
+   start holds signals meanwhile, a stop does not. Lock held at the first call and after the
+   second. */
 typedef struct prof_i_lock_context {
   int was_cancel;
+  uint64_t was_mask;
   bool was_there;
 } prof_i_lock_context;
 prof_i_lock_context prof_i_control_begin_transition(prof_i_transition what);

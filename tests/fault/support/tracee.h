@@ -77,16 +77,24 @@ static inline bool tracee_begin(tracee *child, void (*body)(void *context), void
   return true;
 }
 
+/* A signal that the thread held comes in between: it is given on. */
 static inline void tracee_step(tracee *child) {
+  int held = 0;
   if (++child->steps % TRACEE_STEPS_A_GUARD == 0 && child->steps < TRACEE_STEPS_MAX) hang_guard();
-  ptrace(PTRACE_SINGLESTEP, child->pid, NULL, NULL);
-  tracee_wait(child);
+  do {
+    ptrace(PTRACE_SINGLESTEP, child->pid, NULL, (void *)(intptr_t)held);
+    tracee_wait(child);
+    held = child->signal;
+  } while (held == SIGUSR1);
 }
 
-/* On to the next stop; signal 0: none is given. */
+/* On to the next stop; signal 0: none is given. Where the thread holds signals, this one comes to
+   it later: the kernel asks again then. */
 static inline void tracee_continue(tracee *child, int signal) {
-  ptrace(PTRACE_CONT, child->pid, NULL, (void *)(intptr_t)signal);
-  tracee_wait(child);
+  do {
+    ptrace(PTRACE_CONT, child->pid, NULL, (void *)(intptr_t)signal);
+    tracee_wait(child);
+  } while (signal && child->signal == signal);
 }
 
 static inline void tracee_end(tracee *child) {
