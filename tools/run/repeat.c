@@ -1,4 +1,4 @@
-/* See internal.h. */
+/* --repeat: the same run several times, and one table of all. See internal.h. */
 #define _GNU_SOURCE
 #include "run.h"
 
