@@ -1,4 +1,4 @@
-/* See internal.h. */
+/* Finds the allocator behind this library, and serves calls until then. See internal.h. */
 #define _GNU_SOURCE
 #include "internal.h"
 

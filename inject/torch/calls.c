@@ -229,7 +229,7 @@ static __attribute__((noinline)) uint64_t record_with_texts(begun_call *b) {
     const char *key, *text;
     uint32_t bytes;
   } all[] = {{"Tensor lists", texts.lists, texts.lists_bytes}, /* first: as prof import has it */
-             {"Tensor types", texts.types, texts.types_bytes}, /* second, in src/reader/shape.c */
+             {"Tensor types", texts.types, texts.types_bytes}, /* second: src/reader/event_args.c */
              {"Concrete Inputs", texts.concrete, texts.concrete_bytes},
              {"Input Strides", texts.strides, texts.strides_bytes}};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {

@@ -240,6 +240,8 @@ typedef struct prof_i_torch_known {
 /* Copies what can be read. False: not all of it. */
 bool prof_i_torch_read(const void *from, void *to, size_t bytes);
 
+/* ---- values_proof.c ---- */
+
 /* A known call has come, after prof_i_torch_layout_proven was found. */
 void prof_i_torch_values_examine(const void *call, const prof_i_torch_known *known);
 

@@ -66,10 +66,6 @@ static int key_differs(const group_key *a, const group_key *b) {
 
 /* ---- source locations ---- */
 
-static bool text_equals(prof_i_text text, const char *word) {
-  return text.bytes == strlen(word) && memcmp(text.data, word, (size_t)text.bytes) == 0;
-}
-
 /* Of a C function that Python called, the file is the interpreter's name of it. */
 static prof_i_source_location site_location(const prof_i_site_info *site) {
   if (prof_i_is_c_function_site(site)) return (prof_i_source_location){.file = {"", 0}};
@@ -216,10 +212,10 @@ static bool name_is_excluded(uint32_t which, prof_i_text name, prof_i_text categ
 static bool scope_is_wanted(const prof_i_aggregation *a, prof_i_text name, prof_i_text category,
                             uint32_t level) {
   const prof_aggregate_options *const options = &a->options;
-  if (a->name && !text_equals(name, a->name)) return false;
+  if (a->name && !prof_i_text_equals(name, a->name)) return false;
   if (options->level && options->level != level) return false;
   if (options->leave_out && name_is_excluded(options->leave_out, name, category)) return false;
-  return !options->category || text_equals(category, options->category);
+  return !options->category || prof_i_text_equals(category, options->category);
 }
 
 /* With rows by line: whether the site has a known line. */

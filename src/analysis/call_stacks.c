@@ -25,17 +25,15 @@ enum {
   FUNCTION_LEFT_OUT
 }; /* values of prof_i_call_stacks.is_function */
 
-static bool text_equals(prof_i_text text, const char *word) {
-  return text.bytes == strlen(word) && memcmp(text.data, word, (size_t)text.bytes) == 0;
-}
 static bool site_is_python(const prof_i_site_info *site) {
-  return text_equals(site->category, "python_function");
+  return prof_i_text_equals(site->category, "python_function");
 }
 bool prof_i_is_c_function_site(const prof_i_site_info *site) {
-  return text_equals(site->category, "c_function");
+  return prof_i_text_equals(site->category, "c_function");
 }
 bool prof_i_is_function_category(prof_i_text category) {
-  return text_equals(category, "python_function") || text_equals(category, "c_function");
+  return prof_i_text_equals(category, "python_function") ||
+         prof_i_text_equals(category, "c_function");
 }
 bool prof_i_is_function_site(const prof_i_site_info *site) {
   return prof_i_is_function_category(site->category);
@@ -45,7 +43,7 @@ bool prof_i_is_named_by_function(const prof_i_site_info *site) {
   if (prof_i_is_function_site(site)) return true;
   const bool is_name = site->name.bytes == site->function.bytes &&
                        memcmp(site->name.data, site->function.data, (size_t)site->name.bytes) == 0;
-  return is_name && text_equals(site->category, "function");
+  return is_name && prof_i_text_equals(site->category, "function");
 }
 
 /* ---- a frame ---- */

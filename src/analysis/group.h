@@ -1,5 +1,6 @@
-/* One group of scopes while it is added up. It becomes a row. Filled by aggregate_thread.c and
-   aggregate_plain.c, read by rows.c. */
+/* One group of scopes while it is added up, with its memory. It becomes a row. Filled by
+   aggregate_thread.c and aggregate_plain.c, read by rows.c. crossing_memory.c adds the memory of
+   scopes that overlap. */
 #ifndef PROF_ANALYSIS_GROUP_H
 #define PROF_ANALYSIS_GROUP_H
 

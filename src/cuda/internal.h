@@ -55,10 +55,6 @@ int prof_i_cupti_library_open(const prof_backend_host *host, int32_t driver_vers
 /* Keeps a text of the CUptiResult, and returns the result that fits. */
 int prof_i_cupti_fail_call(const char *function, int32_t error);
 
-/* Has CUPTI record only the calls that put work on devices. False: this CUPTI records all or none.
-   */
-bool prof_i_cuda_calls_enable_work(bool enable);
-
 /* ---- records.c ---- */
 
 /* Starts or stops registering the streams that scopes are put on. The collector. */
@@ -70,6 +66,10 @@ void prof_i_cuda_stream_register(prof_i_cu_context context, prof_i_cu_stream str
                                  uint32_t *seen);
 
 /* The collector alone. */
+
+/* Has CUPTI record only the calls that put work on devices. False: this CUPTI records all or none.
+   */
+bool prof_i_cuda_calls_enable_work(bool enable);
 
 /* kinds: the wanted ones, as bits of prof_backend_kind. Calls may be recorded only to find
    launches. is_last: work without an end is not done, and lost. */

@@ -162,7 +162,7 @@ enum { NAMES = 1 << 16, MEMORY_RECORDS_AT_FIRST = 256 };
 static struct {
   const prof_backend_host *host;
   uint32_t kinds;
-  prof_i_launches launches;
+  prof_i_launch_matcher launches;
   uint32_t names[NAMES]; /* demangled name by the number of the linker's name; 0: not seen yet */
   prof_backend_memory *memory_records; /* of this drain */
   uint32_t memory_count, memory_room;
@@ -171,17 +171,17 @@ static struct {
 void prof_i_cuda_records_begin(const prof_backend_host *host, uint32_t kinds, bool is_last) {
   cupti_drain.host = host;
   cupti_drain.kinds = kinds;
-  prof_i_launches_begin(&cupti_drain.launches, host, is_last);
+  prof_i_launch_matcher_begin(&cupti_drain.launches, host, is_last);
 }
 
 uint64_t prof_i_cuda_records_unfinished(void) {
-  return prof_i_launches_unfinished(&cupti_drain.launches);
+  return prof_i_launch_matcher_unfinished(&cupti_drain.launches);
 }
 
 static bool is_cuda_kind_wanted(uint32_t kind) { return cupti_drain.kinds >> kind & 1; }
 
 static uint64_t thread_serial_of(uint32_t kernels_number) {
-  return prof_i_launches_thread_serial(&cupti_drain.launches, kernels_number);
+  return prof_i_launch_matcher_thread_serial(&cupti_drain.launches, kernels_number);
 }
 
 static uint32_t intern_text(const char *text) {
@@ -238,7 +238,7 @@ static void take_kernel(const prof_i_cupti_kernel *from) {
   to->context = from->context;
   to->graph = from->graph;
   to->graph_node = from->graph_node;
-  prof_i_launches_emit(&cupti_drain.launches, &it);
+  prof_i_launch_matcher_emit(&cupti_drain.launches, &it);
 }
 
 static const char *memory_kind_name(uint32_t kind) { /* as Kineto has them */
@@ -281,7 +281,7 @@ static void take_cuda_copy(const prof_i_cupti_copy *from) {
   describe_copy(&it.copy, from->way, from->from, from->to);
   it.copy.bytes = from->bytes;
   it.copy.from_index = it.copy.to_index = from->device;
-  prof_i_launches_emit(&cupti_drain.launches, &it);
+  prof_i_launch_matcher_emit(&cupti_drain.launches, &it);
 }
 
 static void take_peer_copy(const prof_i_cupti_peer_copy *from) {
@@ -292,7 +292,7 @@ static void take_peer_copy(const prof_i_cupti_peer_copy *from) {
   it.copy.bytes = from->bytes;
   it.copy.from_index = from->from_device;
   it.copy.to_index = from->to_device;
-  prof_i_launches_emit(&cupti_drain.launches, &it);
+  prof_i_launch_matcher_emit(&cupti_drain.launches, &it);
 }
 
 static void take_fill(const prof_i_cupti_fill *from) {
@@ -305,7 +305,7 @@ static void take_fill(const prof_i_cupti_fill *from) {
   it.copy.bytes = from->bytes;
   it.copy.to = PROF_DEVICE_CUDA;
   it.copy.to_index = from->device;
-  prof_i_launches_emit(&cupti_drain.launches, &it);
+  prof_i_launch_matcher_emit(&cupti_drain.launches, &it);
 }
 
 /* The whole graph as one record, if its nodes are not recorded. */
@@ -316,7 +316,7 @@ static void take_graph(const prof_i_cupti_graph *from) {
   begin_cuda_record(&it, PROF_BACKEND_OTHER, sizeof it.record, from->start, from->end);
   set_record_stream(&it.record, from->correlation, from->device, from->context, from->stream);
   it.record.name = intern_text(name);
-  prof_i_launches_emit(&cupti_drain.launches, &it);
+  prof_i_launch_matcher_emit(&cupti_drain.launches, &it);
 }
 
 /* ---- memory ---- */
@@ -391,7 +391,7 @@ static void emit_memory_records(void) {
 static void take_cuda_call(const prof_i_cupti_call *from) {
   prof_i_launched_record it;
   /* a runtime call and the driver call inside of it have the same number */
-  prof_i_launches_add_call(
+  prof_i_launch_matcher_add_call(
       &cupti_drain.launches,
       &(prof_i_launch_call){from->correlation, from->thread, from->start, from->end});
   if (!is_cuda_kind_wanted(PROF_BACKEND_CALL)) return;
@@ -474,7 +474,7 @@ static void take_sync(const prof_i_cupti_sync *from) {
                          ? 0
                          : cuda_stream_handle(from->context, from->stream);
   it.record.name = intern_text(name);
-  prof_i_launches_emit(&cupti_drain.launches, &it);
+  prof_i_launch_matcher_emit(&cupti_drain.launches, &it);
 }
 
 void prof_i_cuda_record_add(const void *record) {
@@ -517,5 +517,5 @@ void prof_i_cuda_record_add(const void *record) {
 
 void prof_i_cuda_records_flush(bool are_all) {
   emit_memory_records();
-  prof_i_launches_flush(&cupti_drain.launches, are_all);
+  prof_i_launch_matcher_flush(&cupti_drain.launches, are_all);
 }

@@ -6,19 +6,20 @@
 
 enum { WAITING_MAX = 1 << 16, WAITING_AT_FIRST = 256 };
 
-void prof_i_launches_begin(prof_i_launches *all, const prof_backend_host *host, bool is_last) {
+void prof_i_launch_matcher_begin(prof_i_launch_matcher *all, const prof_backend_host *host,
+                                 bool is_last) {
   all->host = host;
   all->is_last = is_last;
   memset(all->threads, 0, sizeof all->threads);
 }
 
-uint64_t prof_i_launches_unfinished(prof_i_launches *all) {
+uint64_t prof_i_launch_matcher_unfinished(prof_i_launch_matcher *all) {
   const uint64_t unfinished_count = all->unfinished_count;
   all->unfinished_count = 0;
   return unfinished_count;
 }
 
-uint64_t prof_i_launches_thread_serial(prof_i_launches *all, uint64_t kernels_number) {
+uint64_t prof_i_launch_matcher_thread_serial(prof_i_launch_matcher *all, uint64_t kernels_number) {
   if (!all->host->thread_of) return 0;
   const uint64_t at = kernels_number % PROF_I_LAUNCH_THREADS;
   if (all->threads[at].number != kernels_number) {
@@ -28,7 +29,7 @@ uint64_t prof_i_launches_thread_serial(prof_i_launches *all, uint64_t kernels_nu
   return all->threads[at].prof;
 }
 
-void prof_i_launches_add_call(prof_i_launches *all, const prof_i_launch_call *call) {
+void prof_i_launch_matcher_add_call(prof_i_launch_matcher *all, const prof_i_launch_call *call) {
   prof_i_launch_call *const at = &all->calls[call->number % PROF_I_LAUNCH_CALLS];
   if (call->number && (at->number != call->number || at->start > call->start)) *at = *call;
 }
@@ -47,16 +48,16 @@ static uint64_t launch_time_of(const prof_i_launch_call *call, uint64_t begun) {
 }
 
 /* False: the call is not known so far. */
-static bool find_launch_call(prof_i_launches *all, prof_backend_record *record) {
+static bool find_launch_call(prof_i_launch_matcher *all, prof_backend_record *record) {
   const prof_i_launch_call *const call = &all->calls[record->correlation % PROF_I_LAUNCH_CALLS];
   if (!record->correlation || call->number != record->correlation) return false;
   record->launch = launch_time_of(call, record->start);
   record->flags |= PROF_BACKEND_LAUNCH_CLOCK;
-  record->launch_thread = prof_i_launches_thread_serial(all, call->thread);
+  record->launch_thread = prof_i_launch_matcher_thread_serial(all, call->thread);
   return true;
 }
 
-static bool reserve_waiting(prof_i_launches *all) {
+static bool reserve_waiting(prof_i_launch_matcher *all) {
   if (all->count < all->room) return true;
   const uint32_t room = all->room ? 2 * all->room : WAITING_AT_FIRST;
   prof_i_launched_record *const larger =
@@ -67,11 +68,11 @@ static bool reserve_waiting(prof_i_launches *all) {
   return true;
 }
 
-static void emit_launched(const prof_i_launches *all, const prof_i_launched_record *it) {
+static void emit_launched(const prof_i_launch_matcher *all, const prof_i_launched_record *it) {
   all->host->emit(it, it->record.size);
 }
 
-void prof_i_launches_emit(prof_i_launches *all, prof_i_launched_record *it) {
+void prof_i_launch_matcher_emit(prof_i_launch_matcher *all, prof_i_launched_record *it) {
   if (all->is_last && !it->record.end)
     all->unfinished_count++;
   else if (find_launch_call(all, &it->record) || !reserve_waiting(all))
@@ -80,7 +81,7 @@ void prof_i_launches_emit(prof_i_launches *all, prof_i_launched_record *it) {
     all->waiting[all->count++] = *it;
 }
 
-void prof_i_launches_flush(prof_i_launches *all, bool are_all) {
+void prof_i_launch_matcher_flush(prof_i_launch_matcher *all, bool are_all) {
   uint32_t kept = 0;
   for (uint32_t i = 0; i < all->count; i++) {
     prof_i_launched_record *const it = &all->waiting[i];

@@ -51,11 +51,12 @@ bool prof_i_registry_is_listing(void) {
 static uint32_t backend_phase(const prof_i_backend *backend) {
   return __atomic_load_n(&backend->phase, __ATOMIC_ACQUIRE);
 }
-static void set_backend_phase(prof_i_backend *backend, prof_i_phase phase) {
+static void set_backend_phase(prof_i_backend *backend, prof_i_backend_phase phase) {
   __atomic_store_n(&backend->phase, (uint32_t)phase, __ATOMIC_RELEASE);
 }
 
-static bool advance_phase(prof_i_backend *backend, prof_i_phase from, prof_i_phase to) {
+static bool advance_phase(prof_i_backend *backend, prof_i_backend_phase from,
+                          prof_i_backend_phase to) {
   uint32_t expected = from;
   return __atomic_compare_exchange_n(&backend->phase, &expected, (uint32_t)to, false,
                                      __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);

@@ -10,7 +10,7 @@
 /* unused: beside those */
 enum { PROF_I_BACKENDS_MAX = 32, PROF_I_UNUSED_MAX = 16, PROF_I_BACKEND_PATH_BYTES = 4096 };
 
-typedef enum prof_i_phase {
+typedef enum prof_i_backend_phase {
   PROF_I_PHASE_NEW,     /* not probed yet */
   PROF_I_PHASE_PROBING, /* a thread is probing it */
   PROF_I_PHASE_PROBED,  /* result says whether it could work */
@@ -18,12 +18,13 @@ typedef enum prof_i_phase {
   PROF_I_PHASE_OPEN,
   /* it could not be loaded or opened, or this is a forked child: never again */
   PROF_I_PHASE_UNUSABLE
-} prof_i_phase;
+} prof_i_backend_phase;
 
 typedef struct prof_i_backend {
   prof_backend table;      /* constant once it is listed */
   prof_backend_self *self; /* from OPEN on */
-  /* prof_i_phase. The thread that swaps it to PROBING or OPENING also sets the next one; release */
+  /* prof_i_backend_phase. The thread that swaps it to PROBING or OPENING also sets the next one;
+     release */
   uint32_t phase;
   uint32_t is_plugin;
   /* The program had loaded its library before prof probed, and prof may have loaded it then. From

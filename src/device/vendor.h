@@ -112,7 +112,7 @@ typedef union prof_i_launched_record {
 } prof_i_launched_record;
 
 /* A back end's; zeroed at first. Calls are remembered by their number in a ring of 65536. */
-typedef struct prof_i_launches {
+typedef struct prof_i_launch_matcher {
   const prof_backend_host *host;
   prof_i_launch_call calls[PROF_I_LAUNCH_CALLS];
   struct {
@@ -122,25 +122,26 @@ typedef struct prof_i_launches {
   uint32_t count, room, waited_count; /* waited: so many of them did at the last settling */
   bool is_last;
   uint64_t unfinished_count;
-} prof_i_launches;
+} prof_i_launch_matcher;
 
 /* A drain begins. is_last: what has no end by now is not done, and lost. */
-void prof_i_launches_begin(prof_i_launches *all, const prof_backend_host *host, bool is_last);
+void prof_i_launch_matcher_begin(prof_i_launch_matcher *all, const prof_backend_host *host,
+                                 bool is_last);
 
 /* prof's number of a thread, by the kernel's; 0: not known. */
-uint64_t prof_i_launches_thread_serial(prof_i_launches *all, uint64_t kernels_number);
+uint64_t prof_i_launch_matcher_thread_serial(prof_i_launch_matcher *all, uint64_t kernels_number);
 
 /* Of several of one number the one that began first is what the program called. */
-void prof_i_launches_add_call(prof_i_launches *all, const prof_i_launch_call *call);
+void prof_i_launch_matcher_add_call(prof_i_launch_matcher *all, const prof_i_launch_call *call);
 
 /* Emits it, of the size that its record says, with its launch; or it waits for the call with its
    number. */
-void prof_i_launches_emit(prof_i_launches *all, prof_i_launched_record *it);
+void prof_i_launch_matcher_emit(prof_i_launch_matcher *all, prof_i_launched_record *it);
 
 /* Hands over what waits: what waited last time already, or (are_all) everything. */
-void prof_i_launches_flush(prof_i_launches *all, bool are_all);
+void prof_i_launch_matcher_flush(prof_i_launch_matcher *all, bool are_all);
 
 /* How many were not done, since the last time. */
-uint64_t prof_i_launches_unfinished(prof_i_launches *all);
+uint64_t prof_i_launch_matcher_unfinished(prof_i_launch_matcher *all);
 
 #endif

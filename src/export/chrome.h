@@ -214,9 +214,9 @@ typedef struct prof_i_correlation {
   bool has_arrow;       /* the device's side is written, and the filter takes the launch */
 } prof_i_correlation;
 
-/* A run of a thread's things that begin and end together. The walk hands out the inner ones first
-   (reader/walk.h). Viewers take the first of two equal scopes for the outer one. So the texts of a
-   run change their order in the sink before they are written: outer ones first. */
+/* A run of a thread's scopes that begin and end together. The walk hands out the inner ones first
+   (src/reader/internal.h). Viewers take the first of two equal scopes for the outer one. So the
+   texts of a run change their order in the sink before they are written: outer ones first. */
 typedef struct prof_i_reversal {
   uint64_t start_ns, duration_ns;
   size_t *begins; /* of its texts but the first, in bytes behind the first */
@@ -380,11 +380,10 @@ bool prof_i_dims_check(const char *text, uint64_t bytes, uint32_t count, uint64_
 
 /* Where a function is defined, among the arguments of its calls: ,"file":"a.py","line":7   The
    compiler or the interpreter has named the function, and others have that name too. A function of
-   C that Python has called has `frame` instead. prof import reads these
-   (tools/import/source_location.c), so rows and frames of stacks are the same. For a site with a
-   name of the user's nothing is written, because it would make the text of each scope a third
-   longer. Such a site is written once, at the JSON's end (chrome_meta.c). False: there is no room
-   for it. */
+   C that Python has called has `frame` instead. prof import reads these (tools/import/args.c), so
+   rows and frames of stacks are the same. For a site with a name of the user's nothing is written,
+   because it would make the text of each scope a third longer. Such a site is written once, at the
+   JSON's end (chrome_meta.c). False: there is no room for it. */
 bool prof_i_chrome_location_text(const prof_i_site_info *site, prof_i_text name, char *to,
                                  size_t room, size_t *bytes_out);
 

@@ -260,15 +260,9 @@ void prof_i_chrome_put_head(prof_i_chrome *w) {
 
 /* ---- prof's own account ---- */
 
-static uint64_t counts_sum(const uint64_t counts[16]) {
-  uint64_t sum = 0;
-  for (int i = 0; i < 16; i++) sum += counts[i];
-  return sum;
-}
-
 /* Less what the user forgot on purpose. */
 static uint64_t missing_count(const prof_i_chrome *w) {
-  return counts_sum(w->info.lost_count) - w->info.lost_count[PROF_LOSS_CLEARED];
+  return prof_i_loss_report_sum(w->info.lost_count) - w->info.lost_count[PROF_LOSS_CLEARED];
 }
 
 /* The summary's name: its worst finding. */
@@ -368,10 +362,10 @@ static void put_threads(prof_i_chrome *w) {
     head_put(w, ",\"lost\":");
     prof_i_loss_report_counts(w->sink, thread.lost_count);
     head_put(w, "}");
-    told += counts_sum(thread.lost_count);
+    told += prof_i_loss_report_sum(thread.lost_count);
   }
   head_put(w, "]");
-  const uint64_t all = counts_sum(w->info.lost_count);
+  const uint64_t all = prof_i_loss_report_sum(w->info.lost_count);
   prof_i_sink_key_u64(w->sink, "lost_not_by_thread", all > told ? all - told : 0);
 }
 

@@ -161,7 +161,7 @@ uint64_t prof_i_event_text_epoch_ns(const prof_i_event_text *t) { return t->chro
 
 enum { NAME_SLOTS_FIRST = 1024 };
 
-static uint64_t name_hash(const prof_i_name *name) {
+static uint64_t name_hash(const prof_i_database_name *name) {
   uint64_t hash = PROF_I_HASH64_SEED ^ name->site;
   hash = prof_i_hash64(hash, name->name.data, (size_t)name->name.bytes);
   hash = prof_i_hash64(hash, "", 1); /* between the two */
@@ -173,13 +173,13 @@ static bool text_equals(prof_i_text a, prof_i_text b) {
          (a.data == b.data || a.bytes == 0 || memcmp(a.data, b.data, (size_t)a.bytes) == 0);
 }
 
-static bool name_equals(const prof_i_name *a, const prof_i_name *b) {
+static bool name_equals(const prof_i_database_name *a, const prof_i_database_name *b) {
   return a->site == b->site && text_equals(a->name, b->name) &&
          text_equals(a->category, b->category);
 }
 
 /* The slot that has the name, or the free one where it belongs. */
-static uint32_t *find_slot(const prof_i_name_ids *ids, const prof_i_name *name) {
+static uint32_t *find_slot(const prof_i_name_ids *ids, const prof_i_database_name *name) {
   uint32_t at = (uint32_t)name_hash(name) & (ids->slot_count - 1);
   while (ids->slots[at] && !name_equals(&ids->names[ids->slots[at] - 1], name))
     at = (at + 1) & (ids->slot_count - 1);
@@ -197,7 +197,7 @@ static bool grow_slots(prof_i_name_ids *ids) {
   return true;
 }
 
-uint32_t prof_i_name_id(prof_i_name_ids *ids, const prof_i_name *name, bool *is_new_out) {
+uint32_t prof_i_name_id(prof_i_name_ids *ids, const prof_i_database_name *name, bool *is_new_out) {
   *is_new_out = false;
   if (ids->count >= ids->slot_count / 2 && !grow_slots(ids)) return 0;
   uint32_t *const slot = find_slot(ids, name);

@@ -11,6 +11,12 @@
 
 /* What is missing from a trace, and why: as JSON, the same in every export. */
 
+static inline uint64_t prof_i_loss_report_sum(const uint64_t counts[16]) {
+  uint64_t sum = 0;
+  for (int i = 0; i < 16; i++) sum += counts[i];
+  return sum;
+}
+
 /* {"total":3,"full":3,...} */
 void prof_i_loss_report_counts(prof_i_sink *sink, const uint64_t counts[16]);
 

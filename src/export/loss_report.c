@@ -8,15 +8,9 @@
 #include "../format/layout.h"
 #include "../reader/internal.h"
 
-static uint64_t counts_sum(const uint64_t counts[16]) {
-  uint64_t sum = 0;
-  for (int i = 0; i < 16; i++) sum += counts[i];
-  return sum;
-}
-
 void prof_i_loss_report_counts(prof_i_sink *sink, const uint64_t counts[16]) {
   prof_i_sink_text(sink, "{\"total\":");
-  prof_i_sink_u64(sink, counts_sum(counts));
+  prof_i_sink_u64(sink, prof_i_loss_report_sum(counts));
   for (int i = 0; i < PROF_LOSS_COUNT; i++) {
     prof_i_sink_text(sink, ",\"");
     prof_i_sink_text(sink, prof_loss_name(i));

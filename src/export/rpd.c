@@ -18,7 +18,7 @@
 
 /* The number of a text, which must stay valid. 0: no memory. */
 uint32_t prof_i_rpd_string_id(prof_i_rpd_writer *w, prof_i_text text) {
-  const prof_i_name name = {.name = text};
+  const prof_i_database_name name = {.name = text};
   bool is_new;
   const uint32_t own = prof_i_name_id(&w->string_ids, &name, &is_new);
   const uint32_t id = own ? w->before.strings + own : 0;
@@ -38,7 +38,7 @@ static uint64_t add_ustring(prof_i_rpd_writer *w, uint64_t id, prof_i_text text)
 }
 
 uint32_t prof_i_rpd_ustring_id(prof_i_rpd_writer *w, prof_i_text text) {
-  const prof_i_name name = {.name = text};
+  const prof_i_database_name name = {.name = text};
   bool is_new;
   const uint32_t own = prof_i_name_id(&w->ustring_ids, &name, &is_new);
   const uint32_t id = own ? 2 * (w->before.ustrings + own) : 0;

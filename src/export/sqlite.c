@@ -67,7 +67,7 @@ bool prof_i_sqlite_put_device(prof_i_export *run, prof_i_insert *row, prof_devic
   return true;
 }
 
-static void add_name(prof_i_export *run, uint32_t id, const prof_i_name *name) {
+static void add_name(prof_i_export *run, uint32_t id, const prof_i_database_name *name) {
   prof_i_sqlite_writer *const w = run->state;
   const prof_i_site_info *const site = prof_i_trace_site(run->trace, name->site);
   prof_i_insert_put_u64(w->inserts.names, w->before.names + id);
@@ -89,7 +89,7 @@ static uint32_t name_of(prof_i_export *run, const prof_i_export_event *event) {
   const uint32_t site = prof_i_event_text_site(run->trace, event->event);
   const uint32_t number = event->event->site < w->site_count ? event->event->site : 0;
   if (w->site_names[site]) return w->site_names[site];
-  const prof_i_name name = {event->name, event->category, number};
+  const prof_i_database_name name = {event->name, event->category, number};
   bool is_new;
   const uint32_t id = prof_i_name_id(&w->name_ids, &name, &is_new);
   if (is_new) add_name(run, id, &name);

@@ -103,14 +103,14 @@ static uint64_t payload_hash(const uint64_t *words, uint64_t count) {
   return prof_i_model_hash(hash, PAYLOAD_HASH_BITS);
 }
 
-static bool is_payload(const prof_i_payload *payload, const uint64_t *words, uint64_t count) {
+static bool is_payload(const prof_i_model_payload *payload, const uint64_t *words, uint64_t count) {
   return payload->count == count && memcmp(payload->words, words, count * 8) == 0;
 }
 
 static void put_new_payload(prof_i_packer *packer, uint32_t site, const uint64_t *words,
                             uint64_t count) {
   prof_i_column *const codes = &packer->columns.columns[PROF_I_FAMILY_WORD * PROF_I_FAMILY_COLUMNS];
-  const prof_i_payload like = prof_i_model_payload_like(&packer->model, site);
+  const prof_i_model_payload like = prof_i_model_payload_like(&packer->model, site);
   for (uint64_t i = 0; i < count; i++) {
     const uint64_t change = prof_i_zigzag(words[i] - (i < like.count ? like.words[i] : 0));
     if (change >> 32) {

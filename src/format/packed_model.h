@@ -54,11 +54,11 @@ enum {
 };
 
 /* Words of a long record from word 2 on. */
-typedef struct prof_i_payload {
+typedef struct prof_i_model_payload {
   const uint64_t *words;
   uint32_t count;
   uint32_t next; /* number of the payload that last followed it */
-} prof_i_payload;
+} prof_i_model_payload;
 
 typedef struct prof_i_piece {
   uint64_t address, size; /* size: see prof_i_alloc_size() */
@@ -77,7 +77,7 @@ typedef struct prof_i_packed_model {
   bool has_pieces;
   uint64_t counters[PROF_I_POOL_PLACES], more[2]; /* more: words 4 and 5 of the last record */
   uint32_t site_payloads[PROF_I_SITE_PLACES];     /* number + 1 of the last payload; 0: none */
-  prof_i_payload payloads[PROF_I_PAYLOAD_COUNT_MAX];
+  prof_i_model_payload payloads[PROF_I_PAYLOAD_COUNT_MAX];
   prof_i_piece pieces[PROF_I_PIECE_PLACES]; /* by the allocation's number, from 1 */
   uint32_t numbers[PROF_I_PIECE_PLACES];    /* the newest by the address; 0: none */
   prof_i_freed freed[PROF_I_SIZE_PLACES];
@@ -113,17 +113,17 @@ static inline uint32_t prof_i_model_payload_expected(const prof_i_packed_model *
 }
 
 /* The payload that a new payload of this site is compared with. */
-static inline prof_i_payload prof_i_model_payload_like(const prof_i_packed_model *model,
-                                                       uint32_t site) {
+static inline prof_i_model_payload prof_i_model_payload_like(const prof_i_packed_model *model,
+                                                             uint32_t site) {
   const uint32_t number = model->site_payloads[site % PROF_I_SITE_PLACES];
-  return number ? model->payloads[number - 1] : (prof_i_payload){NULL, 0, 0};
+  return number ? model->payloads[number - 1] : (prof_i_model_payload){NULL, 0, 0};
 }
 
 /* `words` must stay valid and unchanged while the model is in use. */
 static inline void prof_i_model_payload_add(prof_i_packed_model *model, uint32_t site,
                                             const uint64_t *words, uint64_t count) {
   const uint32_t number = model->payload_count++;
-  model->payloads[number] = (prof_i_payload){words, (uint32_t)count, number};
+  model->payloads[number] = (prof_i_model_payload){words, (uint32_t)count, number};
   model->site_payloads[site % PROF_I_SITE_PLACES] = model->payload_count;
   prof_i_model_payload_seen(model, number);
 }

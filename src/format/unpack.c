@@ -269,7 +269,7 @@ static uint64_t take_word(prof_i_unpacker *unpacker, uint64_t like) {
 /* Word 2 says how many words follow. Returns the number of words from word 2 on; 0: damaged. */
 static uint64_t take_new_payload(prof_i_unpacker *unpacker, uint32_t site, uint64_t *words,
                                  uint64_t room) {
-  const prof_i_payload like = prof_i_model_payload_like(&unpacker->model, site);
+  const prof_i_model_payload like = prof_i_model_payload_like(&unpacker->model, site);
   words[0] = take_word(unpacker, like.count ? like.words[0] : 0);
   const uint64_t slots = prof_i_record_slots(words[0]), count = slots * 2 - 2;
   if (slots < 2 || count > room || unpacker->model.payload_count == PROF_I_PAYLOAD_COUNT_MAX)

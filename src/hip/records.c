@@ -28,7 +28,7 @@ static struct {
   uint32_t agent_count, kinds;
   /* by the agent's place; one more than the number, 0: not looked for yet */
   uint32_t devices[PROF_I_HIP_AGENTS];
-  prof_i_launches launches;
+  prof_i_launch_matcher launches;
   known_kernel *kernels; /* by rocprofiler's number */
   uint64_t kernel_room;
   size_t names_at;
@@ -41,15 +41,15 @@ void prof_i_hip_records_begin(const prof_backend_host *host, const prof_i_hip_ag
   rocp_drain.agents = agents;
   rocp_drain.agent_count = agent_count;
   rocp_drain.kinds = kinds;
-  prof_i_launches_begin(&rocp_drain.launches, host, is_last);
+  prof_i_launch_matcher_begin(&rocp_drain.launches, host, is_last);
 }
 
 uint64_t prof_i_hip_records_unfinished(void) {
-  return prof_i_launches_unfinished(&rocp_drain.launches);
+  return prof_i_launch_matcher_unfinished(&rocp_drain.launches);
 }
 
 void prof_i_hip_records_flush(bool are_all) {
-  prof_i_launches_flush(&rocp_drain.launches, are_all);
+  prof_i_launch_matcher_flush(&rocp_drain.launches, are_all);
 }
 
 static bool is_hip_kind_wanted(uint32_t kind) { return rocp_drain.kinds >> kind & 1; }
@@ -151,7 +151,7 @@ static void take_dispatch(const prof_i_rocp_dispatch *from) {
   memcpy(it.kernel.grid, from->items, sizeof it.kernel.grid);
   memcpy(it.kernel.block, from->block, sizeof it.kernel.block);
   it.kernel.shared_bytes = from->group_bytes;
-  prof_i_launches_emit(&rocp_drain.launches, &it);
+  prof_i_launch_matcher_emit(&rocp_drain.launches, &it);
 }
 
 /* The device that is not the host; of two, the destination. */
@@ -183,7 +183,7 @@ static void take_hip_copy(const prof_i_rocp_copy *from) {
   it.copy.to_index = to == UNKNOWN_DEVICE ? 0 : to;
   /* between two places of the host's */
   if (it.record.device == UNKNOWN_DEVICE) it.record.device = 0;
-  prof_i_launches_emit(&rocp_drain.launches, &it);
+  prof_i_launch_matcher_emit(&rocp_drain.launches, &it);
 }
 
 /* ---- what the host did ---- */
@@ -212,13 +212,13 @@ static void take_hip_call(const prof_i_rocp_record *record) {
     from = *(const prof_i_rocp_call_0 *)record;
   else
     return;
-  prof_i_launches_add_call(
+  prof_i_launch_matcher_add_call(
       &rocp_drain.launches,
       &(prof_i_launch_call){record->correlation, from.thread, from.start, from.end});
   if (!is_hip_kind_wanted(PROF_BACKEND_CALL)) return;
   begin_hip_record(&it, PROF_BACKEND_CALL, sizeof it.record, record->correlation, from.start,
                    from.end);
-  it.record.launch_thread = prof_i_launches_thread_serial(&rocp_drain.launches, from.thread);
+  it.record.launch_thread = prof_i_launch_matcher_thread_serial(&rocp_drain.launches, from.thread);
   it.record.name = hip_call_name(record->operation);
   rocp_drain.host->emit(&it, it.record.size);
 }

@@ -145,7 +145,7 @@ static bool process_shares_clock(const prof_i_header *header) {
 
 /* ---- the file ---- */
 
-static int file_fail_errno(const char *what, const char *path) {
+int prof_i_file_fail_errno(const char *what, const char *path) {
   const int error = errno;
   return prof_i_fail(prof_i_status_of_errno(error), "%s %s: %s", what, path, strerror(error));
 }
@@ -162,13 +162,13 @@ static int refuse_type(const char *path, mode_t mode) {
 /* Opening a device may have effects, so the type is checked first. */
 static int open_regular(const char *path, int *fd_out) {
   struct stat about;
-  if (stat(path, &about) != 0) return file_fail_errno("cannot open", path);
+  if (stat(path, &about) != 0) return prof_i_file_fail_errno("cannot open", path);
   if (!S_ISREG(about.st_mode)) return refuse_type(path, about.st_mode);
   const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-  if (fd < 0) return file_fail_errno("cannot open", path);
+  if (fd < 0) return prof_i_file_fail_errno("cannot open", path);
   int status = PROF_OK;
   if (fstat(fd, &about) != 0)
-    status = file_fail_errno("cannot examine", path);
+    status = prof_i_file_fail_errno("cannot examine", path);
   else if (!S_ISREG(about.st_mode))
     status = refuse_type(path, about.st_mode);
   if (status) {
@@ -200,7 +200,7 @@ static int read_whole(prof_i_source *source, const prof_i_capture_bytes *of, con
                        (unsigned long long)of->bytes, path);
   const int64_t count = read_bytes(of, copy, of->bytes);
   if (count < 0) {
-    const int status = file_fail_errno("cannot read", path);
+    const int status = prof_i_file_fail_errno("cannot read", path);
     free(copy);
     return status;
   }
@@ -214,7 +214,7 @@ static int map_whole(prof_i_source *source, const prof_i_capture_bytes *of, cons
   const uint64_t lead = of->offset % (uint64_t)sysconf(_SC_PAGESIZE);
   unsigned char *const at = mmap(NULL, (size_t)(of->bytes + lead), PROT_READ, MAP_SHARED, of->fd,
                                  (off_t)(of->offset - lead));
-  if (at == MAP_FAILED) return file_fail_errno("cannot map", path);
+  if (at == MAP_FAILED) return prof_i_file_fail_errno("cannot map", path);
   *source = (prof_i_source){
       .bytes = at + lead, .count = of->bytes, .kind = PROF_I_SOURCE_MAPPING, .lead_bytes = lead};
   /* else its pages stay */
@@ -233,7 +233,7 @@ static int copy_live_file(prof_i_source *source, int fd, uint64_t bytes, const c
   uint64_t room = bytes + PROF_I_ARENA_GROWTH_BYTES;
   void *at = mmap(NULL, (size_t)room, PROT_READ, MAP_SHARED, fd, 0);
   if (at == MAP_FAILED) at = mmap(NULL, (size_t)(room = bytes), PROT_READ, MAP_SHARED, fd, 0);
-  if (at == MAP_FAILED) return file_fail_errno("cannot map", path);
+  if (at == MAP_FAILED) return prof_i_file_fail_errno("cannot map", path);
   const int status = prof_i_source_snapshot(
       source,
       &(prof_i_live_source){.bytes = at, .room = room, .live_bytes_now = live_bytes_now, .fd = fd},
@@ -275,13 +275,13 @@ static int read_header(prof_i_capture_bytes *of, const char *path, prof_i_header
   struct stat about;
   const bool is_short = of->is_part && of->bytes < sizeof first_unit;
   const int64_t count = read_bytes(of, first_unit, is_short ? of->bytes : sizeof first_unit);
-  if (count < 0) return file_fail_errno("cannot read", path);
+  if (count < 0) return prof_i_file_fail_errno("cannot read", path);
   const int check = prof_i_source_check_memory(first_unit, path);
   if (check) return check;
   const int status = prof_i_header_detect(first_unit, (uint64_t)count, header_out);
   if (status) return prof_i_fail_in(path, status);
   if (of->is_part) return PROF_OK;
-  if (fstat(of->fd, &about) != 0) return file_fail_errno("cannot examine", path);
+  if (fstat(of->fd, &about) != 0) return prof_i_file_fail_errno("cannot examine", path);
   of->bytes = (uint64_t)about.st_size;
   return PROF_OK;
 }

@@ -126,6 +126,9 @@ bool prof_i_part_path_split(const char *path, char *file_out, size_t room, uint3
 
 /* ---- file.c ---- */
 
+/* Returns the status of errno, with the text "cannot read PATH: ...". what: "cannot read". */
+int prof_i_file_fail_errno(const char *what, const char *path);
+
 /* The bytes of a capture: a file, or a part of one. */
 typedef struct prof_i_capture_bytes {
   int fd;

@@ -18,11 +18,6 @@
 #include "../base/text.h"
 #include "../reader/capture.h"
 
-static int parts_fail_errno(const char *what, const char *path) {
-  const int error = errno;
-  return prof_i_fail(prof_i_status_of_errno(error), "%s %s: %s", what, path, strerror(error));
-}
-
 /* Returns the number of bytes that were read, or -1 with errno. */
 static ssize_t read_at(int fd, void *to, size_t count, uint64_t offset) {
   ssize_t got;
@@ -52,7 +47,7 @@ static int walk_heads(int fd, const char *path, uint64_t count, prof_i_parts *pa
   for (uint64_t at = page; status == PROF_OK && at + page < count;) {
     prof_i_part_head head;
     const ssize_t got = read_at(fd, &head, sizeof head, at);
-    if (got < 0) return parts_fail_errno("cannot read", path);
+    if (got < 0) return prof_i_file_fail_errno("cannot read", path);
     if (got != (ssize_t)sizeof head) break; /* the file became shorter */
     if (!prof_i_part_head_is_whole(&head, at) || head.number < next_number) {
       at += page;
@@ -78,9 +73,9 @@ int prof_i_parts_find(int fd, const char *path, prof_i_parts *parts_out) {
   struct stat about;
   *parts_out = (prof_i_parts){0};
   const ssize_t got = read_at(fd, &header, sizeof header, 0);
-  if (got < 0) return parts_fail_errno("cannot read", path);
+  if (got < 0) return prof_i_file_fail_errno("cannot read", path);
   if (!prof_i_is_merged(&header, (uint64_t)got)) return PROF_OK;
-  if (fstat(fd, &about) != 0) return parts_fail_errno("cannot examine", path);
+  if (fstat(fd, &about) != 0) return prof_i_file_fail_errno("cannot examine", path);
   const bool is_whole = prof_i_merged_header_is_whole(&header);
   parts_out->is_merged = true;
   parts_out->is_unaligned = is_whole && (header.flags & PROF_I_MERGED_UNALIGNED);
@@ -94,10 +89,10 @@ int prof_i_parts_find(int fd, const char *path, prof_i_parts *parts_out) {
 static int open_file(const char *path, int *fd_out) {
   struct stat about;
   *fd_out = -1;
-  if (stat(path, &about) != 0) return parts_fail_errno("cannot open", path);
+  if (stat(path, &about) != 0) return prof_i_file_fail_errno("cannot open", path);
   if (!S_ISREG(about.st_mode)) return PROF_OK;
   *fd_out = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-  return *fd_out < 0 ? parts_fail_errno("cannot open", path) : PROF_OK;
+  return *fd_out < 0 ? prof_i_file_fail_errno("cannot open", path) : PROF_OK;
 }
 
 int prof_i_parts_open(const char *path, prof_i_parts *parts_out) {

@@ -171,7 +171,7 @@ PROF_I_COLD void prof_i_memory_event_write(prof_pool *pool, const prof_i_memory_
 int prof_i_memory_event_write_at(prof_pool *pool, const prof_i_memory_event *event, uint64_t ticks,
                                  prof_i_thread *thread);
 
-/* prof_memory_max_get(), out of another call. */
+/* pool.c: prof_memory_max_get(), out of another call. */
 int prof_i_memory_max(prof_device device, prof_memory_source source, prof_memory_max *max_out);
 
 #define PROF_I_ALLOC_BYTES_END (UINT64_C(1) << 42) /* 4 TiB */

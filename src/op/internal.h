@@ -150,7 +150,7 @@ void prof_i_throttle_monitor_sample(prof_i_throttle_monitor *monitor);
    vendor's call ends when the call does. */
 prof_i_throttle_samples prof_i_throttle_monitor_stop(prof_i_throttle_monitor *monitor);
 
-/* ---- result.c ---- */
+/* ---- results ---- */
 
 /* What has to be equal for a result to be handed out again. */
 typedef struct prof_i_op_identity {
@@ -191,12 +191,12 @@ typedef struct prof_i_facts {
   prof_i_throttle_samples looks;
 } prof_i_facts;
 
+/* ---- summarize.c ---- */
+
 /* Copies the samples and the key, and computes the statistics. NULL: no memory. */
 prof_op_result *prof_i_result_create(const prof_i_op_identity *identity, const char *key,
                                      const prof_i_facts *facts);
 prof_op_result *prof_i_result_copy(const prof_op_result *result);
-
-/* ---- summarize.c ---- */
 
 /* Pure functions but for scratch memory. */
 

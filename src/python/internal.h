@@ -169,6 +169,9 @@ static inline bool prof_i_py_is_interrupted(void) {
   return prof_i_python_now.PyErr_Occurred() != NULL;
 }
 
+/* Finds all functions. NULL: found; else the name of the first that is missing. */
+const char *prof_i_python_find(void);
+
 /* Checks the real type, not __class__. Runs no Python code. */
 bool prof_i_py_is_instance(prof_i_py *object, prof_i_py *type);
 
@@ -182,9 +185,7 @@ prof_i_py *prof_i_py_query(prof_i_py *callable, prof_i_py *object);
 void prof_i_python_set_frames(int frames);
 void prof_i_python_set_traced(bool are_traced);
 
-/* ---- the bytes of Python's strings; under the GIL ---- */
-
-/* Valid while `holder` or the str exists. */
+/* The bytes of a str. Valid while `holder` or the str exists. */
 typedef struct prof_i_py_text {
   const char *data;  /* followed by a NUL */
   uint32_t bytes;    /* at most 16384: longer texts are cut later in any case */
@@ -195,7 +196,7 @@ typedef struct prof_i_py_text {
    afterwards. */
 prof_i_py_text prof_i_py_text_of(prof_i_py *string);
 
-/* ---- between scope.c and functions.c; under the GIL ---- */
+/* ---- function_stack.c: for scope.c and own_calls.c ---- */
 
 /* Switches stacks on or off. Functions that are open when stacks begin become scopes at that time.
    An error may be pending afterwards. */
@@ -206,9 +207,6 @@ void prof_i_python_functions_stacks(bool are_wanted);
    functions are not traced, so do not call the end. An error may be pending afterwards. */
 bool prof_i_python_functions_begin_own(const prof_i_py **around_out);
 void prof_i_python_functions_end_own(const prof_i_py *around);
-
-/* Finds all functions. NULL: found; else the name of the first that is missing. */
-const char *prof_i_python_find(void);
 
 /* ---- scope_details.c: arguments ---- */
 
@@ -251,8 +249,6 @@ void prof_i_py_refuse(prof_i_py *error, prof_i_py *value, const char *what);
 
 /* ---- scope.c ---- */
 
-/* Under the GIL. */
-
 typedef struct prof_i_py_scope {
   void *vectorcall; /* first: Python calls the object by it */
   uint64_t start;   /* of the innermost entry; 0: not recorded */
@@ -268,10 +264,10 @@ typedef struct prof_i_py_scope {
 
 enum { PROF_I_PY_STACK_FRAMES_MAX = 64 };
 
+/* ---- scope_details.c ---- */
+
 /* The text of a scope's category. */
 prof_i_py_text prof_i_py_category_text(prof_i_py *category);
-
-/* ---- scope_details.c ---- */
 
 /* Begins a scope with everything copied: a name made at run time, arguments, shapes, and the
    innermost `frames` frames of the stack. 0: not recorded. If an argument's code was interrupted,

@@ -1,6 +1,7 @@
 /* A checked capture: its bytes, its contents, and its faults. open.c fills it by the parts source,
    extent, catalog, clock epochs, timeline, scan and index. It does not change afterwards. All code
-   that reads captures uses it. Users never see it.
+   that reads captures uses it. Users never see it. Also views, which show a part of a trace, and
+   the cache of scans.
 
    Times are ticks since the capture's start, unwrapped (parse.h). timeline.h converts them to
    nanoseconds. */

@@ -1,5 +1,6 @@
 /* Orders what the scan found: segments by thread and time, threads with names and losses, open
-   scopes. Called while a trace is opened. */
+   scopes. Joins the virtual threads of vendors' calls with their threads. Called while a trace is
+   opened. */
 #include <prof/profiler.h>
 #include <stdlib.h>
 #include <string.h>

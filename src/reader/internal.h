@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 /* ---- spans ----
 
@@ -40,6 +41,10 @@ typedef struct prof_i_text {
   const char *data;
   uint64_t bytes;
 } prof_i_text;
+
+static inline bool prof_i_text_equals(prof_i_text text, const char *word) {
+  return text.bytes == strlen(word) && memcmp(text.data, word, (size_t)text.bytes) == 0;
+}
 
 typedef struct prof_i_site_info {
   prof_i_text name;

@@ -23,10 +23,6 @@ struct prof_i_view {
   uint32_t site_count;
 };
 
-static bool text_equals(prof_i_text text, const char *word) {
-  return text.bytes == strlen(word) && memcmp(text.data, word, (size_t)text.bytes) == 0;
-}
-
 static bool text_has_prefix(prof_i_text text, const char *word) {
   const size_t bytes = strlen(word);
   return text.bytes >= bytes && memcmp(text.data, word, bytes) == 0;
@@ -36,14 +32,15 @@ static bool text_has_prefix(prof_i_text text, const char *word) {
    for its own thread, steps of profiles, modules and functions. */
 static visibility visibility_of_texts(const prof_i_view_wish *filter, prof_i_text name,
                                       prof_i_text category, bool has_file) {
-  if (text_equals(category, "python_function") || text_equals(category, "c_function")) {
+  if (prof_i_text_equals(category, "python_function") ||
+      prof_i_text_equals(category, "c_function")) {
     if (!text_has_prefix(name, "nn.Module: ")) return filter->hides_functions ? HIDDEN : SHOWN;
     return filter->hides_modules ? HIDDEN : HIDDEN_OF_OTHERS;
   }
   if (has_file) return SHOWN;
   const bool is_step =
-      text_equals(category, "user_annotation") && text_has_prefix(name, "ProfilerStep#");
-  return is_step || text_equals(category, "cpu_op") ? HIDDEN_OF_OTHERS : SHOWN;
+      prof_i_text_equals(category, "user_annotation") && text_has_prefix(name, "ProfilerStep#");
+  return is_step || prof_i_text_equals(category, "cpu_op") ? HIDDEN_OF_OTHERS : SHOWN;
 }
 
 static visibility visibility_of_site(const prof_i_view_wish *filter, const prof_i_site_info *site) {
@@ -83,7 +80,7 @@ bool prof_i_view_hides_memory(const prof_trace *trace, uint32_t thread, const ui
   prof_event event;
   prof_i_trace_expand(trace, thread, &span, &event);
   const prof_i_pool_record *const pool = prof_i_catalog_pool(&trace->catalog, event.memory.pool);
-  return pool && text_equals(pool->name, "torch");
+  return pool && prof_i_text_equals(pool->name, "torch");
 }
 
 void prof_i_view_destroy(prof_i_view *view) {

@@ -12,7 +12,9 @@
    time. Where scopes nest, that is a scope's time less its children's. walk_lanes.c has what does
    not nest. A scope that a jump left has no self time, because the moment of the jump is unknown:
    its time is that of the scopes around it. A segment in which the order is broken is sorted first
-   (walk_sorted.c): a handler recorded between another scope's clock and its record. */
+   (walk_sorted.c): a handler recorded between another scope's clock and its record.
+
+   Steps are also read without a walk. */
 #include <prof/profiler.h>
 #include <stdlib.h>
 #include <string.h>

@@ -86,7 +86,8 @@ typedef struct prof_i_table_form {
    needs none). NULL: there are no more. */
 const char *prof_i_table_column_word(uint32_t column, uint32_t *group_out);
 
-/* The title of a group's column: of one bit of prof_group or of analysis/internal.h. */
+/* table_cells.c: the title of a group's column. group: one bit of prof_group or of
+   analysis/internal.h. */
 const char *prof_i_table_group_title(uint32_t group, const char *arg_key);
 
 /* As prof_traces_table(), which has the usual form. */

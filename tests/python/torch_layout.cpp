@@ -26,7 +26,7 @@ static_assert(static_cast<unsigned>(c10::IValue::Tag::GenericList) == LIST_TAG);
 static_assert(offsetof(c10::detail::ListImpl, list) == ELEMENTS);  // first, last, room
 static_assert(offsetof(c10::detail::ListImpl, elementType) == ELEMENTS + 24);
 
-// what torch.h and values.c say themselves
+// what internal.h and values.c say themselves
 static_assert(sizeof(c10::IValue) == 16 && offsetof(c10::IValue, payload) == 0 &&
               offsetof(c10::IValue, tag) == 8);
 static_assert(sizeof(Callback) == 40 && offsetof(Callback, sampling_prob_) == 16 &&

@@ -214,12 +214,10 @@ class Packed(Recorded):
         plain = self.record_many()
         alone = {"preexec_fn": lambda: os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})}
         packed = self.pack(plain, "packed")
-        again = os.path.join(self.folder, "again.prof")
-        export = os.path.join(self.folder, "export.pftrace")
         for path, source, words in (
             (os.path.join(self.folder, "again.prof"), plain, ("--pack",)),
             (os.path.join(self.folder, "back.prof"), packed, ()),
-            (export, packed, ()),
+            (os.path.join(self.folder, "export.pftrace"), packed, ()),
         ):
             outputs = []
             for options in {}, alone:

@@ -27,7 +27,7 @@ static const prof_backend_host host = {.size = sizeof host, .emit = keep_record}
 
 /* The launch of a kernel that began then, and whose call was reported before it or after it. */
 static uint64_t launch_of(uint64_t start, uint64_t end, uint64_t kernel_begun, int is_call_last) {
-  static prof_i_launches all;
+  static prof_i_launch_matcher all;
   const prof_i_launch_call call = {.number = NUMBER, .thread = 1, .start = start, .end = end};
   prof_i_launched_record it = {.record = {.size = sizeof it.kernel,
                                           .kind = PROF_BACKEND_KERNEL,
@@ -36,11 +36,11 @@ static uint64_t launch_of(uint64_t start, uint64_t end, uint64_t kernel_begun, i
                                           .correlation = NUMBER}};
   memset(&all, 0, sizeof all);
   emitted_count = 0;
-  prof_i_launches_begin(&all, &host, false);
-  if (!is_call_last) prof_i_launches_add_call(&all, &call);
-  prof_i_launches_emit(&all, &it);
-  if (is_call_last) prof_i_launches_add_call(&all, &call);
-  prof_i_launches_flush(&all, true);
+  prof_i_launch_matcher_begin(&all, &host, false);
+  if (!is_call_last) prof_i_launch_matcher_add_call(&all, &call);
+  prof_i_launch_matcher_emit(&all, &it);
+  if (is_call_last) prof_i_launch_matcher_add_call(&all, &call);
+  prof_i_launch_matcher_flush(&all, true);
   free(all.waiting);
   assert_int_equal(emitted_count, 1);
   assert_true(emitted.flags & PROF_BACKEND_LAUNCH_CLOCK);

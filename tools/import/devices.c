@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of src/export/tids.h. */
+/* Of src/export/names.h. */
 enum { PID_FIRST = 5000000, PID_TYPE_STEP = 1000, PID_COUNT = 1000000 };
 enum { FAR_PID_FIRST = 8000000, FAR_PID_TYPES = 32, FAR_PID_COUNT = 100000 * FAR_PID_TYPES };
 

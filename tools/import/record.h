@@ -156,7 +156,7 @@ void import_args_of_device(import_record_args *values, const import_event *event
 void import_args_text(import_record_args *values, const char *key, import_text text);
 void import_args_begin(import_record_args *values);
 
-/* Where a traced function is defined. src/export/chrome_location.c writes it among the arguments of
+/* Where a traced function is defined. src/export/chrome_args.c writes it among the arguments of
    the function's calls. Here it becomes the site's again, so that frames of stacks read as they
    did. False: the event does not say it, and place_out is empty. */
 bool import_source_location_of(const import_event *event, import_text category, import_text name,

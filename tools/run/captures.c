@@ -1,4 +1,4 @@
-/* See captures.h. */
+/* Finds and judges the captures that a workload has left. See captures.h. */
 #define _GNU_SOURCE
 #include "captures.h"
 

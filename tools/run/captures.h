@@ -1,4 +1,4 @@
-/* The captures that a workload has left, and their tables. */
+/* The captures that a workload has left: where they are, what they have, and their tables. */
 #ifndef PROF_TOOLS_RUN_CAPTURES_H
 #define PROF_TOOLS_RUN_CAPTURES_H
 

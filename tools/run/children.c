@@ -1,4 +1,4 @@
-/* See run.h. */
+/* Which processes of the workload were recorded, and why others were not. See run.h. */
 #define _GNU_SOURCE
 #include "run.h"
 

@@ -104,12 +104,6 @@ static void put_cmd_around(run_words *words, const char *cmd) {
   *words = all;
 }
 
-static const char *quoted_word(const char *word) {
-  run_words words = {0};
-  run_words_add(&words, word);
-  return run_words_quoted(&words);
-}
-
 /* The value of {output}, {prof} or {counters:KIND}. NULL: it has no value. */
 static const char *mark_value(const run_tool *tool, const char *mark, size_t bytes) {
   static const char counters[] = "counters:";
@@ -128,9 +122,9 @@ static const char *replace_marks(const run_tool *tool, const char *text, bool is
     const char *const open = strchr(at, '{'), *const close = open ? strchr(open, '}') : NULL;
     const char *const word = close ? mark_value(tool, open + 1, (size_t)(close - open - 1)) : NULL;
     if (!close) return run_text("%s%s", made, at);
-    made =
-        word ? run_text("%s%.*s%s", made, (int)(open - at), at, is_shell ? quoted_word(word) : word)
-             : run_text("%s%.*s", made, (int)(close + 1 - at), at);
+    made = word ? run_text("%s%.*s%s", made, (int)(open - at), at,
+                           is_shell ? run_word_quoted(word) : word)
+                : run_text("%s%.*s", made, (int)(close + 1 - at), at);
     at = close + 1;
   }
 }

@@ -1,4 +1,4 @@
-/* See internal.h. */
+/* Does the work of madengine's own scripts where they are missing. See internal.h. */
 #define _GNU_SOURCE
 #include "internal.h"
 

@@ -1,4 +1,4 @@
-/* See internal.h. */
+/* --repeat: the same run several times, and one table of all. See internal.h. */
 #define _GNU_SOURCE
 #include "run.h"
 
@@ -96,12 +96,6 @@ static bool write_runs(const repeated_runs *all, bool is_ended) {
 
 /* ---- as text ---- */
 
-static const char *quoted_word(const char *word) {
-  run_words words = {0};
-  run_words_add(&words, word);
-  return run_words_quoted(&words);
-}
-
 /* Up to two runs that left captures. Returns how many. */
 static size_t find_recorded(const repeated_runs *all, const char *folders[2]) {
   size_t count = 0;
@@ -118,7 +112,8 @@ static void print_hint(const repeated_runs *all) {
   if (!all->request->has_folder)
     say("  with -o DIR the files of each run are kept, to compare them");
   else if (find_recorded(all, folders) == 2)
-    say("  to compare two runs: prof diff %s %s", quoted_word(folders[0]), quoted_word(folders[1]));
+    say("  to compare two runs: prof diff %s %s", run_word_quoted(folders[0]),
+        run_word_quoted(folders[1]));
 }
 
 static void print_runs(const repeated_runs *all) {

@@ -1,4 +1,4 @@
-/* See run.h. */
+/* What is collected, printed and written at the end of a run. See run.h. */
 #define _GNU_SOURCE
 #include "run.h"
 

@@ -1,4 +1,4 @@
-/* See captures.h. */
+/* Captures of --repeat, for one table at the end. See captures.h. */
 #define _GNU_SOURCE
 #include "captures.h"
 

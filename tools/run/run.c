@@ -1,4 +1,4 @@
-/* See run.h. */
+/* One run of a workload under a stack of tools, step by step. See run.h. */
 #define _GNU_SOURCE
 #include "run.h"
 

@@ -1,4 +1,4 @@
-/* See run.h. */
+/* The scripts of a stack: set-up and tear-down. See run.h. */
 #define _GNU_SOURCE
 #include "run.h"
 

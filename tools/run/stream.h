@@ -1,5 +1,6 @@
 /* Forwards the workload's stdout and stderr to ours: all bytes, unchanged and at once. A log gets
-   them, too, and a callback gets each line. */
+   them, too, and a callback gets each line. Also the terminal that the workload gets (terminal.c),
+   and the process that forwards if we are killed (keeper.c). */
 #ifndef PROF_TOOLS_RUN_STREAM_H
 #define PROF_TOOLS_RUN_STREAM_H
 

@@ -1,4 +1,4 @@
-/* See run.h. */
+/* The summary of a run, as text and as JSON. See run.h. */
 #define _GNU_SOURCE
 #include "run.h"
 

@@ -148,6 +148,12 @@ char *run_words_quoted(const run_words *words) {
   return text;
 }
 
+char *run_word_quoted(const char *word) {
+  run_words words = {0};
+  run_words_add(&words, word);
+  return run_words_quoted(&words);
+}
+
 /* ---- variables ---- */
 
 static bool variable_is_named(const char *variable, const char *name, size_t bytes) {

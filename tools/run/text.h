@@ -46,6 +46,7 @@ void run_words_split(run_words *words, const char *text);
 
 /* The words as a shell reads them: quoted where needed, with a blank between them. */
 char *run_words_quoted(const run_words *words);
+char *run_word_quoted(const char *word);
 
 /* ---- variables: lists of "NAME=VALUE" ---- */
 

@@ -57,7 +57,7 @@ class _Known(ctypes.Structure):
 
 
 class _Layout(ctypes.Structure):
-    """prof_i_torch_layout of torch.h."""
+    """prof_i_torch_layout of inject/torch/internal.h."""
 
     _fields_ = [
         (name, ctypes.c_uint32)
@@ -74,7 +74,7 @@ class _Layout(ctypes.Structure):
 
 
 class _ValuesLayout(ctypes.Structure):
-    """prof_i_torch_values_layout of values.h."""
+    """prof_i_torch_values_layout of inject/torch/internal.h."""
 
     _fields_ = [
         (name, ctypes.c_uint32)

@@ -1,4 +1,4 @@
-/* A counter and a flag; see arena.h. */
+/* The gate: a counter of the threads in the slow path, and a flag that closes it. See arena.h. */
 #define _GNU_SOURCE
 #include "arena.h"
 

@@ -36,6 +36,12 @@ prof_i_head *prof_i_chunk_reserve(prof_i_thread *thread);
    oldest chunk. NULL: there is none. */
 prof_i_head *prof_i_chunk_take_for_slot(uint64_t populate_bytes);
 
+/* How often threads changed their chunk, and the times that it took. */
+typedef struct prof_i_chunk_times {
+  uint64_t count, median_ns, p99_ns, max_ns;
+} prof_i_chunk_times;
+prof_i_chunk_times prof_i_chunk_change_times(void);
+
 /* ---- A clear, by steps of one chunk, so that nobody waits for more ---- */
 
 /* Control lock held, gate closed. Returns the clear's number (snapshot_pin.h). */
@@ -110,11 +116,6 @@ prof_i_chunk_count prof_i_chunk_count_events(const prof_i_head *chunk, uint64_t 
    each event's site, unless `see` is NULL. */
 uint64_t prof_i_chunk_events_between(const prof_i_head *chunk, uint64_t from, uint64_t end,
                                      void (*see)(void *to, uint32_t site), void *to);
-
-typedef struct prof_i_chunk_times {
-  uint64_t count, median_ns, p99_ns, max_ns;
-} prof_i_chunk_times;
-prof_i_chunk_times prof_i_chunk_change_times(void);
 
 /* ---- free_list.c ---- */
 

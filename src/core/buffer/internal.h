@@ -156,7 +156,12 @@ static inline void prof_i_chunk_set_retired(prof_i_head *chunk) {
   if (prof_i_policy_is_ring()) prof_i_ring_note_retired();
 }
 
-/* ---- chunk.c ---- */
+/* How large a thread's next chunk may be: between the arena's smallest and largest chunk, by how
+   many threads share what is free. Any thread. Signal-safe. */
+uint64_t prof_i_chunk_size_max(void);
+
+/* Another arena is in force. Control lock held, level 0. */
+void prof_i_chunk_size_begin(void);
 
 /* Takes a retired chunk for the caller. False: somebody else was faster. */
 bool prof_i_chunk_own_if_retired(prof_i_head *chunk);
@@ -217,14 +222,5 @@ void prof_i_prepared_note_room(void);
 
 /* The helper is to drop the pages of this retired chunk. False: the caller drops them. */
 bool prof_i_prepared_trim_later(uint64_t offset);
-
-/* ---- chunk.c ---- */
-
-/* How large a thread's next chunk may be: between the arena's smallest and largest chunk, by how
-   many threads share what is free. Any thread. Signal-safe. */
-uint64_t prof_i_chunk_size_max(void);
-
-/* Another arena is in force. Control lock held, level 0. */
-void prof_i_chunk_size_begin(void);
 
 #endif

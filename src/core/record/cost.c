@@ -1,4 +1,4 @@
-/* See cost_sample.h. */
+/* Measures what a plain scope costs on this machine. See cost_sample.h. */
 #include "cost_sample.h"
 
 #include "../buffer/clock.h"
