@@ -285,6 +285,9 @@ struct unpack_run {
   prof_i_zstd *zstd;     /* opened for the first column that needs it */
   prof_i_worker *worker; /* uses the unpacker and zstd; NULL: the image is in memory */
   plain_image image;
+  /* Part i is in steps[i % 2]. Not in unpack_to_file(): after its failure the worker may still use
+     one, until unpack_run_fini(). */
+  unpack_step steps[2];
   uint64_t *bad_count;
 };
 
@@ -350,9 +353,7 @@ static int unpack_in_memory(unpack_run *run, const packed_part *part) {
   return finish_step(&step);
 }
 
-/* Part i is in steps[i % 2]. */
 static int unpack_to_file(unpack_run *run, const packed_parts *parts) {
-  unpack_step steps[2];
   unpack_step *unpacked = NULL, *step = NULL;
   int status = PROF_OK;
   for (uint32_t i = 0, number = 0; i <= parts->count && status == PROF_OK; i++) {
@@ -365,7 +366,7 @@ static int unpack_to_file(unpack_run *run, const packed_parts *parts) {
     unpacked = step;
     step = NULL;
     if (part) {
-      step = &steps[number % 2];
+      step = &run->steps[number % 2];
       *step = (unpack_step){.run = run,
                             .head = (const void *)(run->source->bytes + part->offset),
                             .to = run->image.parts + number % 2 * PROF_I_PACKED_PLAIN_MAX};

@@ -144,6 +144,27 @@ class Paths(Nested):
             self.assertEqual(self.by_number(speedscope_sums(path)), expected, words)
 
 
+class Cut(Recorded):
+    def test_self_times_of_a_cut_count_scopes_before_it(self):
+        """The scope around the cut begins many chunks before it, and its inner ones do too."""
+        count, taken = 100000, 10
+        plain = {"ph": "X", "pid": 7, "tid": 11}
+        inner = [plain | {"name": "inner", "ts": 2 * i, "dur": 1} for i in range(count)]
+        outer = plain | {"name": "outer", "ts": 0, "dur": 2 * count}
+        trace = self.write("cut.json", json.dumps({"traceEvents": [outer, *inner]}))
+        capture = os.path.join(self.folder, "cut.prof")
+        self.prof("import", trace, "-o", capture)
+        words = ("dump", capture, "--from", f"{2 * (count - taken) - 0.5}us", "-o")
+        paths = [os.path.join(self.folder, name) for name in ("cut.pb", "cut.speedscope.json")]
+        for path in paths:
+            self.prof(*words, path)
+        calls = {key[1:]: x for key, x in pprof_sums(paths[0]).items()}
+        own = {key[1:]: x for key, x in speedscope_sums(paths[1]).items()}
+        expected = {("outer",): (1, count * 1000), ("outer", "inner"): (taken, taken * 1000)}
+        self.assertEqual(calls, expected)
+        self.assertEqual(own, {key: x[1] for key, x in expected.items()})
+
+
 class Rows(Nested):
     def report_rows(self, *words):
         self.prof("report", *words, "-o", "page.html")
