@@ -257,13 +257,15 @@ void *prof_i_port_map_twice(void *at, void *of, size_t bytes) {
   return mapped == -1 ? MAP_FAILED : (void *)mapped;
 }
 
-/* The kernel's mask has a bit for each signal from 1 on. Not held: faults, and the three signals by
-   which libc cancels threads and changes their user. */
-enum { KERNEL_MASK_BYTES = 8, LIBC_SIGNAL_FIRST = 32, LIBC_SIGNAL_COUNT = 3 };
+/* The kernel's mask has a bit for each signal from 1 on. Not held: faults, and the signals from 32
+   to SIGRTMIN, by which libc cancels threads and changes their user. */
+enum { KERNEL_MASK_BYTES = 8, LIBC_SIGNAL_FIRST = 32 };
 static uint64_t mask_bit(int signal) { return UINT64_C(1) << (signal - 1); }
 static uint64_t held_mask(void) {
   static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
-  uint64_t mask = ~(((UINT64_C(1) << LIBC_SIGNAL_COUNT) - 1) << (LIBC_SIGNAL_FIRST - 1));
+  const int end = SIGRTMIN;
+  uint64_t mask = UINT64_MAX;
+  for (int signal = LIBC_SIGNAL_FIRST; signal < end; signal++) mask &= ~mask_bit(signal);
   for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) mask &= ~mask_bit(faults[i]);
   return mask;
 }

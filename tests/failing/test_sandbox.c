@@ -52,6 +52,7 @@ static const refused_call with_a_way_round[] = {
     CALL(getcwd),
     CALL(process_vm_readv),
     CALL(perf_event_open),
+    CALL(rt_sigprocmask),
 #ifdef SYS_renameat
     CALL(renameat),
 #endif
@@ -68,6 +69,14 @@ static const refused_call without_one[] = {
 #endif
 };
 
+/* docs/how-to/link-prof.md: what prof calls while the main thread records, into a file at most. */
+static const refused_call of_the_page[] = {
+    CALL(gettid),     CALL(getpid),    CALL(munlock), CALL(rt_sigprocmask), CALL(mmap),
+    CALL(mprotect),   CALL(madvise),   CALL(prctl),   CALL(newfstatat),     CALL(fallocate),
+    CALL(pwritev),    CALL(prlimit64), CALL(fstatfs), CALL(clock_gettime),  CALL(getrusage),
+    CALL(exit_group), /* the last: of this test */
+};
+
 typedef struct sandbox {
   refused_call calls[CALLS_MAX];
   size_t count;
@@ -77,8 +86,29 @@ typedef struct sandbox {
   uint64_t cap_bytes;
 } sandbox;
 
+enum { LINES_MAX = 2 * CALLS_MAX + 2 };
+
+static bool install(const struct sock_filter *lines, unsigned short count) {
+  const struct sock_fprog filter = {count, (struct sock_filter *)(uintptr_t)lines};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+/* Any other call ends the process. */
+static bool allow_alone(const refused_call *calls, size_t call_count) {
+  struct sock_filter lines[LINES_MAX] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
+  unsigned short count = 1;
+  for (size_t i = 0; i < call_count; i++) {
+    lines[count++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, calls[i].number, 0, 1);
+    lines[count++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+  }
+  lines[count++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+  return install(lines, count);
+}
+
 static bool refuse(const sandbox *what) {
-  struct sock_filter lines[2 * CALLS_MAX + 2] = {
+  struct sock_filter lines[LINES_MAX] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
   unsigned short count = 1;
   for (size_t i = 0; i < what->count; i++) {
@@ -88,9 +118,7 @@ static bool refuse(const sandbox *what) {
     lines[count++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, error);
   }
   lines[count++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-  const struct sock_fprog filter = {count, lines};
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+  return install(lines, count);
 }
 
 /* ---- the host ---- */
@@ -185,6 +213,21 @@ static int run_sandbox(const void *context) {
   return 0;
 }
 
+/* First scopes, chunk changes, new sites. The filter ends what prof calls beside. */
+static int run_with_the_calls_of_the_page(const void *is_file) {
+  enum { CHUNKS_OF_SCOPES = 400000 };
+  const prof_options options = {.size = sizeof options,
+                                .level = 1,
+                                .policy = *(const bool *)is_file ? PROF_POLICY_STREAM : 0,
+                                .path = *(const bool *)is_file ? host_path("run.json") : NULL};
+  check_status(prof_start_with(&options), PROF_OK);
+  if (!allow_alone(of_the_page, sizeof of_the_page / sizeof *of_the_page))
+    return skip_child("the kernel takes no filter");
+  record_scopes(CHUNKS_OF_SCOPES);
+  PROF_INSTANT("new", "sandbox", PROF_ARGS("one", 1, "text", "two"));
+  _exit(0);
+}
+
 /* ---- the tests ---- */
 
 static unsigned failures;
@@ -257,12 +300,25 @@ static void all_of_them_refused_have_a_way_round(void **state) {
   if (failures) fail_msg("%u runs went wrong", failures);
 }
 
+static void the_calls_of_the_page_are_enough(void **state) {
+  static const bool ways[] = {false, true};
+  (void)state;
+  for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+    char said[HOST_SAID_ROOM];
+    host_empty(host_folder);
+    const int status = host_end(host_begin(run_with_the_calls_of_the_page, &ways[i]), said);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == HOST_SKIPPED) skip();
+    if (status) fail_msg("%s: wait status %x: %s", ways[i] ? "a file" : "memory", status, said);
+  }
+}
+
 int main(void) {
   if (SKIP_SANITIZED) skip_because("a sanitizer makes such calls itself");
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(calls_that_are_refused_have_a_way_round),
       cmocka_unit_test(calls_without_a_way_round_fail_with_a_word),
       cmocka_unit_test(all_of_them_refused_have_a_way_round),
+      cmocka_unit_test(the_calls_of_the_page_are_enough),
   };
   return cmocka_run_group_tests_name("a sandbox", tests, host_make_folder, host_remove_folder);
 }

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <prof/profiler.h>
 #include <pthread.h>
-#include <signal.h>
 
 #include "../../base/fault.h"
 #include "../../base/port.h"
@@ -196,14 +195,11 @@ void prof_i_virtual_thread_end(prof_i_virtual_thread *virtual_thread) {
 }
 
 void prof_i_virtual_thread_end_fiber(prof_i_virtual_thread *virtual_thread) {
-  sigset_t all, was;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &was); /* a handler's record would attach the thread anew */
+  PROF_I_HOLD_SIGNALS; /* a handler's record would attach the thread anew */
   prof_i_virtual_thread *const line_was = prof_i_this_flags.virtual_thread;
   prof_i_virtual_thread_enter(virtual_thread);
   if (prof_i_is_attached(prof_i_this_thread)) thread_exit(prof_i_this_thread);
   prof_i_virtual_thread_enter(line_was);
-  pthread_sigmask(SIG_SETMASK, &was, NULL);
 }
 
 /* As thread_exit(), but the thread's name stays as it was last. Meanwhile no thread searches for

@@ -108,8 +108,8 @@ static bool try_lock_for_child(void) {
    this may be a handler that interrupted code which the lock's owner waits for. The next owner of
    the lock after the file's creation continues. */
 static void control_make_child(void) {
-  PROF_I_DISABLE_CANCEL;
   PROF_I_HOLD_SIGNALS; /* as each start */
+  PROF_I_DISABLE_CANCEL;
   const bool was_there = prof_i_this_flags.is_at_control;
   prof_i_this_flags.is_at_control = true;
   PROF_I_SIGNAL_FENCE();
