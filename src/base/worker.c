@@ -26,6 +26,10 @@ struct prof_i_worker {
   void *argument;
 };
 
+static bool are_threads_allowed;
+
+void prof_i_worker_allow_threads(void) { are_threads_allowed = true; }
+
 static uint32_t worker_state(const prof_i_worker *worker) {
   return __atomic_load_n(&worker->state, __ATOMIC_ACQUIRE);
 }
@@ -65,7 +69,7 @@ prof_i_worker *prof_i_worker_create(const char *name) {
   worker->name = name;
   worker->pid = (long)getpid();
   worker->has_thread =
-      prof_i_port_processor_count() > 1 &&
+      are_threads_allowed && prof_i_port_processor_count() > 1 &&
       prof_i_port_thread_create(&worker->thread, STACK_BYTES, worker_main, worker) == 0;
   return worker;
 }

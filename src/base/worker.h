@@ -7,9 +7,14 @@
 
 typedef struct prof_i_worker prof_i_worker;
 
-/* The name has at most 15 bytes. Starts no thread if the caller may run on one processor only, or
-   if the system refuses the thread. Returns NULL if there is no memory. One thread at a time uses
-   the object. */
+/* From now on workers have threads. The command calls it. In a host's process prof starts no thread
+   for a dump or for opening a file: the host's threads, its signals and its exit stay as they are.
+   Call it before any worker is created. */
+void prof_i_worker_allow_threads(void);
+
+/* The name has at most 15 bytes. Starts no thread if they were not allowed, if the caller may run
+   on one processor only, or if the system refuses the thread. Returns NULL if there is no memory.
+   One thread at a time uses the object. */
 prof_i_worker *prof_i_worker_create(const char *name);
 
 /* Waits for the job as prof_i_worker_wait() does, and returns the same. False: what the job uses

@@ -80,6 +80,15 @@ static void jobs_are_done_by_a_thread_that_blocks_signals(void **state) {
   assert_false(sigismember(&j.blocked, SIGBUS)); /* the command's handler prints why it ends */
 }
 
+/* The first test: threads cannot be forbidden again. */
+static void a_host_has_no_thread_until_it_is_allowed(void **state) {
+  (void)state;
+  job j = {.done_count = 0};
+  do_jobs(&j);
+  assert_true(pthread_equal(j.thread, pthread_self()));
+  prof_i_worker_allow_threads();
+}
+
 static void one_processor_has_no_thread(void **state) {
   (void)state;
   job j = {.done_count = 0};
@@ -132,6 +141,7 @@ static void a_child_does_not_wait_for_the_thread_that_it_lacks(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_host_has_no_thread_until_it_is_allowed),
       cmocka_unit_test(jobs_are_done_by_a_thread_that_blocks_signals),
       cmocka_unit_test(one_processor_has_no_thread),
       cmocka_unit_test(a_refused_thread_is_done_without),

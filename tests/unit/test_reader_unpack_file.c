@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/worker.h"
 #include "format/packed.h"
 #include "reader/capture.h"
 #include "small_capture.h"
@@ -169,6 +170,7 @@ static void a_full_disk_refuses_the_capture_and_says_what_to_do(void **state) {
 }
 
 int main(void) {
+  prof_i_worker_allow_threads(); /* as the command does */
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup(a_file_without_a_name_has_what_was_packed, reset_disk),
       cmocka_unit_test_setup(where_there_are_none_the_name_goes_at_once, reset_disk),

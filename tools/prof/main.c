@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../../src/base/worker.h"
 #include "../run/internal.h"
 #include "commands.h"
 #include "inputs.h"
@@ -93,6 +94,7 @@ int main(int argc, char **argv) {
   occupy_closed_streams();
   const struct sigaction action = {.sa_handler = on_lost_page};
   sigaction(SIGBUS, &action, NULL);
+  prof_i_worker_allow_threads();
   opterr = 0; /* getopt would print the words as they are */
   const int status = run_command_line(argc, argv);
   if (fflush(stdout) == 0 && !ferror(stdout)) return status;
