@@ -6,7 +6,7 @@
 
    The ways are fork(), _Fork() and a raw clone(), which runs no handlers: by turns, with
    PROF_LONG=1 each at each place. A walk through loops is long, so each address is interrupted at
-   its first and last passage. In CI one place of eight is: support/share.h. */
+   its first and last passage. In CI one place of 24 is: support/share.h. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,6 +27,7 @@
 #include "hang_guard.h"
 #include "health.h"
 #include "support/captures.h"
+#define SHARES 24u /* a fork takes some 20 ms */
 #include "support/share.h"
 #include "support/skip.h"
 #include "support/tracee.h"

@@ -1,5 +1,6 @@
-/* Tests that interrupt at every instruction: in CI one place of eight, others each day.
-   PROF_TEST_SEED=0..7 says which. With PROF_LONG=1 each place is. */
+/* Tests that interrupt at every instruction: in CI one place of SHARES, others each day.
+   PROF_TEST_SEED=0..SHARES - 1 says which. With PROF_LONG=1 each place is. SHARES is 8, unless a
+   test defines it before. */
 #ifndef PROF_TESTS_FAULT_SHARE_H
 #define PROF_TESTS_FAULT_SHARE_H
 
@@ -7,7 +8,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { SHARES = 8 };
+#ifndef SHARES
+#define SHARES 8u
+#endif
 
 /* This run's places: those whose number leaves it as the remainder; SHARES: all. */
 static uint32_t share(void) {
