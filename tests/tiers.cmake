@@ -37,12 +37,15 @@ if(PROF_SANITIZE)
 endif()
 
 # ThreadSanitizer checks threads. Of the tests that read a capture or write an export, only
-# unit.live_reading has any; hostile bytes are read by one thread.
+# unit.live_reading has any; hostile bytes are read by one thread. The tests of the last two lines
+# have one thread, too.
 if(PROF_SANITIZE MATCHES "thread")
   list(PREPEND prof_tiers "quick:^unit\\.live_reading$"
        "long:^unit\\.(reader|live|analysis|report|export|op)_"
        "long:^unit\\.(command|sink|base_(path|text|units))$"
-       "long:^hostile\\." "long:^api\\.(bad_input|limits|get_large|interleaved)$")
+       "long:^hostile\\." "long:^api\\.(bad_input|limits|get_large|interleaved)$"
+       "long:^(clock\\.(jumps|sources|wall)|unit\\.(record_site|format_packed))$"
+       "long:^api\\.(life|op_file)$")
 endif()
 
 # What takes longest, in seconds on a machine of two processors. ctest begins with it, so that no
