@@ -311,8 +311,8 @@ plain='unit|api|clock|steps|device|failing|hostile|minilm|embed|docs|python|run|
 ci_alone='groups more stress asan tsan'
 ci_builds='asan: tsan: fuzz:prof_fuzz_targets' # PRESET:TARGET
 ci_ahead='lint'
-ci_lane='wheel viewers'
-ci_beside='faults aarch64 torch fuzz'
+ci_lane='wheel aarch64 viewers'
+ci_beside='faults torch fuzz'
 run_group() {
   case $1 in
     test)
