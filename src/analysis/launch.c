@@ -182,7 +182,7 @@ bool prof_i_device_totals_begin(prof_i_device_totals *sums, uint32_t thread) {
   return count != 0;
 }
 
-/* ---- what records tell of a side ---- */
+/* ---- device times of a scope, from records ---- */
 
 static bool add_unattributed(prof_i_device_totals *sums, const prof_i_launch *record,
                              uint32_t depth) {

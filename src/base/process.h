@@ -65,9 +65,10 @@ enum {
    bits: a handler may write one while the thread writes another. Three share a byte: a handler that
    sets one takes it back before it returns. */
 typedef struct prof_i_thread_flags {
-  /* the serial that it ended under. What destructors still record after that is the same thread's;
-     0: it has not ended */
-  uint64_t exited_serial;
+  /* The serial under which the thread ended: what destructors still record is the same thread's.
+     0: it has not ended. With PROF_I_REFUSED: it has not ended, and was refused a place; see
+     is_still_refused() in core/buffer/thread.c. Read it by prof_i_thread_exited_serial(). */
+  uint64_t exited_or_refused;
   /* the fiber that the thread is in; NULL: it is itself */
   struct prof_i_virtual_thread *virtual_thread;
   /* PROF_I_FORK_LEVEL, _HAS_LOCK. 0: it is not in fork, or forks without handlers */
@@ -89,6 +90,14 @@ typedef struct prof_i_thread_flags {
 } prof_i_thread_flags;
 extern __thread prof_i_thread_flags prof_i_this_flags
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+#define PROF_I_REFUSED (1ull << 63)
+
+/* 0: the thread has not ended. */
+static inline uint64_t prof_i_thread_exited_serial(void) {
+  const uint64_t word = prof_i_this_flags.exited_or_refused;
+  return word & PROF_I_REFUSED ? 0 : word;
+}
 
 /* To the end of the block this thread is inside a call that allocates, or writes files. */
 static inline void prof_i_thread_leave_inside(const uint8_t *was) {

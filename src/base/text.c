@@ -296,8 +296,8 @@ size_t prof_i_escape(char *to, size_t room, const char *text, size_t bytes, size
 
 /* ---- paths with marks ---- */
 
-/* What the letter after a % stands for, or NULL when it is no place. number is the caller's room
-   for digits. */
+/* The text for the letter after a %. NULL: no such letter. number is the caller's buffer for
+   digits. */
 static const char *path_word(char letter, const prof_i_path_words *words, char number[16]) {
   prof_i_compose text = prof_i_compose_in(number, 16);
   switch (letter) {

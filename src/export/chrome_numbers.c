@@ -341,7 +341,7 @@ static uint32_t take_reserved_number(prof_i_python_ids *ids, prof_i_walker *walk
 /* What a walk knows of a call that it has just handed out. */
 typedef struct call_numbers {
   uint32_t reserved_index; /* the reservation for the call; 0: none */
-  uint32_t around;         /* of the call around it; 0: there is none */
+  uint32_t around;         /* number of the enclosing call; 0: none */
 } call_numbers;
 
 /* False: no memory. */

@@ -33,6 +33,9 @@ bool prof_i_thread_has_died(const prof_i_thread *thread);
 /* Claims an ended thread. Returns true to only one of several callers, which must free it. */
 bool prof_i_thread_take_ended(prof_i_thread *thread);
 
+/* The thread is left to others: PROF_I_FREE or PROF_I_EXITED. */
+void prof_i_thread_leave_as(prof_i_thread *thread, uint32_t alive);
+
 /* A search that was counted in prof_i_threads.searches ends: all threads were asked, and so many
    were alive. Others may still be under way. Decides when to search next, for a thread that finds
    no room: at 8 system calls a thread at most, or 1 if there were no ended ones. */

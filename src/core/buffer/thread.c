@@ -294,7 +294,7 @@ static bool slot_give(prof_i_thread *thread, uint64_t since) {
   /* prof_health() reads it */
   __atomic_store_n(&thread->arena, prof_i_the_arena.number, __ATOMIC_RELAXED);
   __atomic_store_n(&slot->serial, thread->serial, __ATOMIC_RELEASE);
-  if (thread->serial != prof_i_this_flags.exited_serial)
+  if (thread->serial != prof_i_thread_exited_serial())
     __atomic_fetch_add(&prof_i_arena_header()->thread_count, 1, __ATOMIC_RELAXED);
   return true;
 }
@@ -376,7 +376,7 @@ static prof_i_thread *try_attach_new(const prof_i_virtual_thread *virtual_thread
   __atomic_store_n(&thread->thread_kind,
                    virtual_thread ? virtual_thread->thread_kind : role_of_thread, __ATOMIC_RELAXED);
   __atomic_store_n(&thread->process, prof_i_threads.process, __ATOMIC_RELAXED);
-  const uint64_t again = virtual_thread ? 0 : prof_i_this_flags.exited_serial;
+  const uint64_t again = virtual_thread ? 0 : prof_i_thread_exited_serial();
   __atomic_store_n(&thread->serial,
                    again ? again : __atomic_add_fetch(&prof_i_threads.serials, 1, __ATOMIC_RELAXED),
                    __ATOMIC_RELEASE);
@@ -490,6 +490,28 @@ static bool thread_is_current(const prof_i_thread *thread) {
          prof_i_thread_is_own(thread);
 }
 
+/* What changes when a refused thread may have a place: the capture, the session, its room, a
+   thread's end. Its low bits are left for a count. */
+enum { RETRY_BITS = 6, RETRY_EVERY = 1 << RETRY_BITS };
+static uint64_t state_of_room(void) {
+  const uint64_t session = __atomic_load_n(&prof_i_arena_header()->session, __ATOMIC_ACQUIRE);
+  const uint64_t left = __atomic_load_n(&prof_i_threads.left_count, __ATOMIC_ACQUIRE);
+  const uint64_t state = prof_i_arena_room_epoch() << 40 ^ session << 32 ^ left;
+  return state << RETRY_BITS | PROF_I_REFUSED;
+}
+
+/* A thread was refused a place, and nothing has changed since. To ask again takes system calls. A
+   scope that is lost makes none. But a thread may end unnoticed, so every 64th scope asks. */
+static bool is_still_refused(void) {
+  prof_i_thread_flags *const flags = &prof_i_this_flags;
+  const uint64_t refused = flags->exited_or_refused;
+  if (!(refused & PROF_I_REFUSED) || flags->virtual_thread) return false;
+  const uint64_t count = refused % RETRY_EVERY;
+  if (count == 0 || refused - count != state_of_room()) return false;
+  flags->exited_or_refused = refused - 1;
+  return true;
+}
+
 /* No handler interrupts it: see prof_i_chunk_change(). */
 static PROF_I_COLD prof_i_thread *attach_now(void) {
   PROF_I_HOLD_SIGNALS;
@@ -499,7 +521,13 @@ static PROF_I_COLD prof_i_thread *attach_now(void) {
   if (!prof_i_is_attached(thread)) {
     prof_i_virtual_thread *const virtual_thread = prof_i_this_flags.virtual_thread;
     if (virtual_thread) thread = prof_i_virtual_thread_owner(virtual_thread);
-    if (!prof_i_is_attached(thread)) return attach_calling_thread(virtual_thread);
+    if (!prof_i_is_attached(thread)) {
+      const uint64_t state = state_of_room(); /* before the attempt */
+      thread = attach_calling_thread(virtual_thread);
+      if (!prof_i_thread_exited_serial())
+        prof_i_this_flags.exited_or_refused = thread ? 0 : state + RETRY_EVERY - 1;
+      return thread;
+    }
     prof_i_this_thread = thread; /* in a handler's scope, while the thread leaves a fiber */
   }
   return thread_is_current(thread) ? thread : attach_again(thread);
@@ -508,7 +536,8 @@ static PROF_I_COLD prof_i_thread *attach_now(void) {
 prof_i_thread *prof_i_thread_attach(void) {
   prof_i_thread *const thread = prof_i_this_thread;
   if (!__atomic_load_n(&prof_i_the_arena.base, __ATOMIC_ACQUIRE)) return NULL;
-  return prof_i_is_attached(thread) && thread_is_current(thread) ? thread : attach_now();
+  if (prof_i_is_attached(thread)) return thread_is_current(thread) ? thread : attach_now();
+  return is_still_refused() ? NULL : attach_now();
 }
 
 prof_i_thread *prof_i_virtual_thread_attach(prof_i_virtual_thread *virtual_thread) {

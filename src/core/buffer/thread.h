@@ -250,6 +250,7 @@ typedef struct prof_i_thread_registry {
   uint32_t made;          /* prof_i_thread structs */
   uint32_t search_at;     /* slots at which to search for ended threads */
   uint32_t searches;      /* under way: see prof_i_thread_end_search() */
+  uint32_t left_count;    /* threads that left memory to others; wraps */
   uint32_t exited_next;   /* the next place in the list of exited threads */
 } prof_i_thread_registry;
 extern prof_i_thread_registry prof_i_threads __attribute__((visibility("hidden")));
@@ -274,7 +275,7 @@ void prof_i_thread_set_slow(prof_i_thread *thread, bool is_slow);
    destructors. Nobody sees the thread end then, so it ends again whenever it has no open scope.
    Owner thread only, outside of the gate. */
 void prof_i_thread_exit_again(void);
-static inline bool prof_i_thread_has_ended(void) { return prof_i_this_flags.exited_serial != 0; }
+static inline bool prof_i_thread_has_ended(void) { return prof_i_thread_exited_serial() != 0; }
 
 /* The thread has open scopes beyond the 64 with entries in the slot, or none any more. In between,
    every begin and end takes the slow path. So the end of an entry's scope sees those that began

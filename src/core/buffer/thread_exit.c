@@ -128,11 +128,17 @@ void prof_i_thread_reclaim(prof_i_thread *thread) {
 }
 
 /* See internal.h. */
+void prof_i_thread_leave_as(prof_i_thread *thread, uint32_t alive) {
+  __atomic_store_n(&thread->alive, alive, __ATOMIC_RELEASE);
+  __atomic_fetch_add(&prof_i_threads.left_count, 1, __ATOMIC_RELEASE);
+}
+
+/* See internal.h. */
 void prof_i_thread_free(prof_i_thread *thread) {
   __atomic_store_n(&thread->epoch, (uint32_t)PROF_I_NO_EPOCH, __ATOMIC_RELAXED);
   thread->fast = &prof_i_no_slot;
   prof_i_thread_reclaim(thread);
-  __atomic_store_n(&thread->alive, PROF_I_FREE, __ATOMIC_RELEASE);
+  prof_i_thread_leave_as(thread, PROF_I_FREE);
 }
 
 /* The calling thread records no more as this thread. Outside of the gate. If that is closed, the
@@ -153,7 +159,7 @@ static void thread_exit(prof_i_thread *thread) {
     left_as = PROF_I_FAULT(NEVER_FREE) ? PROF_I_ALIVE : PROF_I_FREE;
     prof_i_arena_guard_exit();
   }
-  __atomic_store_n(&thread->alive, left_as, __ATOMIC_RELEASE);
+  prof_i_thread_leave_as(thread, left_as);
 }
 
 /* Set once, before the threads that need it begin anything. Release; pairs with the acquire in
@@ -174,7 +180,7 @@ static void thread_exit_hook(void *value) {
   if (prof_i_this_thread == thread && thread->process == prof_i_threads.process) {
     void (*const leave)(void) = __atomic_load_n(&leave_first, __ATOMIC_ACQUIRE);
     if (leave) leave();
-    prof_i_this_flags.exited_serial = thread->serial;
+    prof_i_this_flags.exited_or_refused = thread->serial;
     thread_exit(thread);
   }
   errno = saved;
@@ -224,7 +230,7 @@ void prof_i_thread_reap_exited(void) {
       left_as = PROF_I_FREE;
       prof_i_arena_guard_exit();
     }
-    __atomic_store_n(&t->alive, left_as, __ATOMIC_RELEASE);
+    prof_i_thread_leave_as(t, left_as);
   }
   prof_i_thread_end_search(alive, true);
 }
