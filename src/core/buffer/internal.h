@@ -118,6 +118,9 @@ void prof_i_ring_put(prof_i_head *chunk);
 /* A chunk of the ring was retired: whoever found none may look again. */
 void prof_i_ring_note_retired(void);
 
+/* How often a chunk was retired. 0 without a ring. */
+uint64_t prof_i_ring_retired_count(void);
+
 /* How much the ring has: its chunks together. */
 uint64_t prof_i_ring_bytes(void);
 

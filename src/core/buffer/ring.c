@@ -106,13 +106,12 @@ void prof_i_ring_put(prof_i_head *chunk) {
   prof_i_ring_note_retired();
 }
 
-/* How often a chunk was retired. Whoever found none keeps that count + 1: until it changes, nobody
-   looks again. */
-static uint64_t ring_retired_count(void) {
+/* Whoever found none keeps that count + 1: until it changes, nobody looks again. */
+uint64_t prof_i_ring_retired_count(void) {
   return __atomic_load_n(&ring_list.retired, __ATOMIC_ACQUIRE);
 }
 static bool ring_is_none(const uint64_t *none_at) {
-  return __atomic_load_n(none_at, __ATOMIC_RELAXED) == ring_retired_count() + 1;
+  return __atomic_load_n(none_at, __ATOMIC_RELAXED) == prof_i_ring_retired_count() + 1;
 }
 static void ring_note_none(uint64_t *none_at, uint64_t retired) {
   __atomic_store_n(none_at, retired + 1, __ATOMIC_RELAXED);
@@ -296,7 +295,9 @@ static void ring_remove(const prof_i_head *chunk) { store_value(chunk, 0); }
 enum {
   BLOCK_TRIES = 256, /* chunks whose blocks are looked at */
   SLOT_TRIES = 16,
-  SHARING_TRIES = 1000,
+  SHARING_YIELDS = 16,
+  SHARING_WAITS = 100, /* with those of WAIT_NS: how long a thread waits for another's block */
+  WAIT_NS = 2000000,
   SLOTS_SHARE = 8,                    /* of the cap: the ring leaves that to slots of threads */
   PARTS_MAX = 4096,                   /* a ring is not split further: each change looks at all */
   LONG_BYTES = 4 * PROF_I_UNIT_BYTES, /* holds the longest record */
@@ -306,7 +307,7 @@ enum {
 static struct {
   uint64_t bytes;               /* of all chunks. Any thread, relaxed */
   uint64_t ring_grow_bytes_max; /* larger chunks were refused. Any thread, relaxed */
-  bool is_sharing;              /* a thread is making a block shared. Any thread, atomic */
+  uint32_t is_sharing;          /* a thread is making a block shared. Any thread, atomic */
   uint64_t none_at, no_slot_at; /* see ring_is_none(). Any thread, relaxed */
 } ring;
 
@@ -379,7 +380,7 @@ static bool ring_has_empty(uint64_t bytes) {
 prof_i_head *prof_i_ring_take(uint64_t bytes, uint64_t least_bytes, int *loss_out) {
   ring_request request = {.bytes = bytes, .least_bytes = least_bytes};
   prof_i_head *chunk = ring_has_empty(bytes) ? NULL : ring_grow(bytes, least_bytes);
-  const uint64_t retired = ring_retired_count();
+  const uint64_t retired = prof_i_ring_retired_count();
   if (!chunk && !ring_is_none(&ring.none_at)) {
     chunk = take_split_chunk(&request);
     if (!chunk && !request.has_unfinished && least_bytes <= PROF_I_UNIT_BYTES)
@@ -467,19 +468,36 @@ static void store_zeros(prof_i_head *head, uint64_t bytes) {
     __atomic_store_n(&words[i], 0, __ATOMIC_RELAXED);
 }
 
-/* One block is enough for many threads, so one thread does it and the others wait. Not for long:
-   they may have interrupted it. True: look again. */
+static bool sharing_begin(void) {
+  return !__atomic_exchange_n(&ring.is_sharing, 1, __ATOMIC_ACQUIRE);
+}
+
+static void sharing_end(void) {
+  __atomic_store_n(&ring.is_sharing, 0, __ATOMIC_RELEASE);
+  prof_i_port_wake(&ring.is_sharing);
+}
+
+/* Asleep, so that the other gets the processor. */
+static void sharing_wait(int tries) {
+  if (tries < SHARING_YIELDS)
+    sched_yield();
+  else
+    prof_i_port_wait(&ring.is_sharing, 1, WAIT_NS);
+}
+
+/* One block is enough for many threads, so one thread makes it and the others wait. If all made
+   one, they would hold all blocks together, and each would find none. The wait has an end: a
+   handler of a fault may have interrupted the maker on this thread. True: look again. */
 static bool make_room_for_slots(const ring_request *request) {
   if (!prof_i_the_arena.has_blocks) return false;
-  bool is_first = false;
-  for (int tries = 0; tries < SHARING_TRIES; tries++) {
-    is_first = !__atomic_exchange_n(&ring.is_sharing, true, __ATOMIC_ACQUIRE);
-    if (is_first) break;
-    sched_yield();
+  bool is_first = sharing_begin();
+  for (int tries = 0; !is_first && tries < SHARING_YIELDS + SHARING_WAITS; tries++) {
+    sharing_wait(tries);
     if (ring_has_two_retired(request)) return true;
+    is_first = sharing_begin();
   }
   const bool has_made = ring_has_two_retired(request) || block_make_shared();
-  if (is_first) __atomic_store_n(&ring.is_sharing, false, __ATOMIC_RELEASE);
+  if (is_first) sharing_end();
   return has_made;
 }
 
@@ -496,7 +514,7 @@ static prof_i_head *ring_take_for_slot(ring_request *request) {
 prof_i_head *prof_i_ring_take_for_slot(void) {
   ring_request request = {PROF_I_SLOT_BYTES, PROF_I_SLOT_BYTES, .is_for_slot = true};
   if (ring_is_none(&ring.no_slot_at)) return NULL;
-  const uint64_t retired = ring_retired_count();
+  const uint64_t retired = prof_i_ring_retired_count();
   prof_i_head *const head = ring_take_for_slot(&request);
   if (!head) {
     if (!request.has_unfinished) ring_note_none(&ring.no_slot_at, retired);
@@ -524,7 +542,7 @@ int prof_i_ring_prepare(const prof_i_arena *fresh) { return ring_prepare_list(fr
 
 void prof_i_ring_begin(void) {
   ring_begin_list();
-  ring.is_sharing = false;
+  ring.is_sharing = 0;
   ring.bytes = ring.none_at = ring.no_slot_at = 0;
   prof_i_ring_may_grow();
 }

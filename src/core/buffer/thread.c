@@ -491,12 +491,13 @@ static bool thread_is_current(const prof_i_thread *thread) {
 }
 
 /* What changes when a refused thread may have a place: the capture, the session, its room, a
-   thread's end. Its low bits are left for a count. */
+   thread's end, a chunk that a ring may take. Its low bits are left for a count. */
 enum { RETRY_BITS = 6, RETRY_EVERY = 1 << RETRY_BITS };
 static uint64_t state_of_room(void) {
   const uint64_t session = __atomic_load_n(&prof_i_arena_header()->session, __ATOMIC_ACQUIRE);
   const uint64_t left = __atomic_load_n(&prof_i_threads.left_count, __ATOMIC_ACQUIRE);
-  const uint64_t state = prof_i_arena_room_epoch() << 40 ^ session << 32 ^ left;
+  const uint64_t retired = prof_i_ring_retired_count();
+  const uint64_t state = prof_i_arena_room_epoch() << 40 ^ session << 32 ^ retired << 16 ^ left;
   return state << RETRY_BITS | PROF_I_REFUSED;
 }
 
