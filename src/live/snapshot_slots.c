@@ -4,9 +4,9 @@
 #include "../reader/capture.h"
 #include "live.h"
 
-/* Whether the arena has the entry as it was copied, at its index or below, where compacting moves
-   it (core/record/compact.h). */
-static bool entry_is_steady(const prof_i_snapshot *s, uint64_t offset, size_t i) {
+/* The entry as the arena has it now, at the index that it was copied from, or below, where
+   compacting moves it (core/record/compact.h). 0: it has changed in more than its marks. */
+static uint64_t steady_entry(const prof_i_snapshot *s, uint64_t offset, size_t i) {
   const prof_i_thread_slot *const slot = (const prof_i_thread_slot *)(s->to + offset);
   const prof_i_open_entry *const from = ((const prof_i_thread_slot *)(s->from + offset))->open;
   const uint64_t copied = slot->open[i].ticks;
@@ -15,9 +15,9 @@ static bool entry_is_steady(const prof_i_snapshot *s, uint64_t offset, size_t i)
     const uint64_t now = __atomic_load_n(&from[at].ticks, __ATOMIC_ACQUIRE);
     if ((now & ~marks) == (copied & ~marks) &&
         prof_i_snapshot_load(&from[at].packed) == slot->open[i].packed)
-      return true;
+      return now;
   }
-  return false;
+  return 0;
 }
 
 /* Removes entries from the copy that have changed since. The others, with their payloads, were open
@@ -26,7 +26,7 @@ static void keep_steady_entries(const prof_i_snapshot *s, uint64_t offset) {
   prof_i_thread_slot *const slot = (prof_i_thread_slot *)(s->to + offset);
   prof_i_snapshot_fence();
   for (size_t i = 1; i <= PROF_I_OPEN_COUNT; i++)
-    if (!entry_is_steady(s, offset, i)) slot->open[i].ticks = 0;
+    if (!steady_entry(s, offset, i)) slot->open[i].ticks = 0;
 }
 
 /* Copies what the owner publishes by one store of its ledger, as it was at one moment. */
@@ -43,15 +43,21 @@ static void copy_ledger(const prof_i_snapshot *s, uint64_t offset) {
   } while (__atomic_load_n(word, __ATOMIC_RELAXED) != to->ledger && ++tries < LEDGER_TRIES);
 }
 
-static void copy_slot(const prof_i_snapshot *s, uint64_t offset, const prof_i_head *head) {
+static bool is_copied_slot(const prof_i_snapshot *s, uint64_t offset) {
+  const prof_i_head *const head = (const prof_i_head *)(s->to + offset);
+  return head->magic == PROF_I_EXTENT_MAGIC && head->kind == PROF_I_EXTENT_SLOT;
+}
+
+/* All but the ledger. A slot that was not there when the ledgers were copied gets it now. */
+static void copy_slot(const prof_i_snapshot *s, uint64_t offset) {
   enum { PACK_TRIES = 100 }; /* a thread may be stopped while it moves entries */
-  if (head->bytes < PROF_I_SLOT_BYTES) return;
+  if (!is_copied_slot(s, offset)) copy_ledger(s, offset);
   const uint64_t *const packs = &((const prof_i_thread_slot *)(s->from + offset))->pack_count;
   uint64_t before;
   int tries = 0;
   do { /* entries that moved during the copy are copied again */
     before = __atomic_load_n(packs, __ATOMIC_ACQUIRE);
-    prof_i_snapshot_copy_words(s, offset, sizeof(prof_i_thread_slot));
+    prof_i_snapshot_copy_words(s, offset, offsetof(prof_i_thread_slot, ledger));
     prof_i_snapshot_fence();
   } while (++tries < PACK_TRIES && (before % 2 || prof_i_snapshot_load(packs) != before));
   /* Read again: a scope that opened since has its payload above the first value. */
@@ -60,16 +66,29 @@ static void copy_slot(const prof_i_snapshot *s, uint64_t offset, const prof_i_he
   const uint64_t top = payload_top < PROF_I_TEXT_END ? payload_top & ~7ull : PROF_I_TEXT_END;
   if (top > PROF_I_TEXT_OFFSET)
     prof_i_snapshot_copy_words(s, offset + PROF_I_TEXT_OFFSET, top - PROF_I_TEXT_OFFSET);
-  copy_ledger(s, offset);
   keep_steady_entries(s, offset);
 }
 
-void prof_i_snapshot_copy_slots(const prof_i_snapshot *s) {
+/* The next slot of the arena, which may have more of them than before. 0: the end. */
+static uint64_t next_live_slot(const prof_i_snapshot *s, uint64_t *offset) {
   prof_i_head head;
-  uint64_t at, offset = PROF_I_FIRST_UNIT_OFFSET;
+  for (uint64_t at; (at = prof_i_snapshot_next_of_kind(s, offset, PROF_I_EXTENT_SLOT, &head)) != 0;)
+    if (head.bytes >= PROF_I_SLOT_BYTES) return at;
+  return 0;
+}
+
+/* All ledgers come before all entries: a thread may end a scope of another one's slot. What is
+   counted as lost between the two is seen as a change later, and its entry goes. */
+void prof_i_snapshot_copy_slots(const prof_i_snapshot *s) {
+  uint64_t at;
   prof_i_snapshot_copy_words(s, 0, PROF_I_HEADER_BYTES);
-  while ((at = prof_i_snapshot_next_of_kind(s, &offset, PROF_I_EXTENT_SLOT, &head)) != 0)
-    copy_slot(s, at, &head);
+  for (uint64_t offset = PROF_I_FIRST_UNIT_OFFSET; (at = next_live_slot(s, &offset)) != 0;) {
+    copy_ledger(s, at);
+    prof_i_snapshot_copy_words(s, at, sizeof(prof_i_head));
+  }
+  prof_i_snapshot_fence();
+  for (uint64_t offset = PROF_I_FIRST_UNIT_OFFSET; (at = next_live_slot(s, &offset)) != 0;)
+    copy_slot(s, at);
 }
 
 static uint64_t chunk_lost_count(const prof_i_thread_slot *slot, int loss) {
@@ -77,10 +96,11 @@ static uint64_t chunk_lost_count(const prof_i_thread_slot *slot, int loss) {
 }
 
 /* If another thread has taken the slot since, its losses are not those of the copied thread.
-   Returns whether anything was lost during the copy. */
+   Returns whether anything was lost since its ledger was copied, or was being lost then. */
 static bool copy_losses_of_slot(const prof_i_snapshot *s, uint64_t offset) {
   prof_i_thread_slot *const to = (prof_i_thread_slot *)(s->to + offset);
   const prof_i_thread_slot *const from = (const prof_i_thread_slot *)(s->from + offset);
+  const uint64_t changes = PROF_I_LEDGER_CHANGES_MASK | PROF_I_LEDGER_SIDE, ledger = to->ledger;
   uint64_t before[PROF_I_LOSS_WORDS], any = 0;
   for (int i = 0; i < PROF_I_LOSS_WORDS; i++) before[i] = chunk_lost_count(to, i);
   for (int i = 0; i < PROF_I_LOSS_WORDS; i++) to->lost[i] = prof_i_snapshot_load(&from->lost[i]);
@@ -92,26 +112,27 @@ static bool copy_losses_of_slot(const prof_i_snapshot *s, uint64_t offset) {
     if (is_another) to->lost_before[i] += more;
     any |= more;
   }
-  return any != 0;
+  return any != 0 || ((to->ledger ^ ledger) & changes) != 0;
 }
 
 /* The next slot that the copy has. 0: the end. */
 static uint64_t next_slot(const prof_i_snapshot *s, uint64_t *offset) {
-  prof_i_head head;
-  for (uint64_t at; (at = prof_i_snapshot_next_of_kind(s, offset, PROF_I_EXTENT_SLOT, &head)) != 0;)
-    if (head.bytes >= PROF_I_SLOT_BYTES &&
-        ((const prof_i_head *)(s->to + at))->magic == PROF_I_EXTENT_MAGIC)
-      return at;
+  for (uint64_t at; (at = next_live_slot(s, offset)) != 0;)
+    if (((const prof_i_head *)(s->to + at))->magic == PROF_I_EXTENT_MAGIC) return at;
   return 0;
 }
 
-/* An entry has ended since it was copied. Its scope has a record in the chunk of any thread, which
-   index.c finds, or it is counted as lost. */
+/* An entry may have ended since it was copied. Then its scope has a record in the chunk of any
+   thread, which index.c finds, or it is counted as lost. Or another thread is ending it: the entry
+   still stands, and a note in that thread's ledger may say that it is lost. */
 static void mark_ended_entries(const prof_i_snapshot *s, uint64_t offset, bool has_losses) {
   prof_i_thread_slot *const slot = (prof_i_thread_slot *)(s->to + offset);
   for (size_t i = 1; i <= PROF_I_OPEN_COUNT; i++) {
-    if (!prof_i_open_entry_is_open(slot->open[i].ticks) || entry_is_steady(s, offset, i)) continue;
-    if (has_losses)
+    if (!prof_i_open_entry_is_open(slot->open[i].ticks)) continue;
+    const uint64_t now = steady_entry(s, offset, i);
+    if (now)
+      slot->open[i].ticks |= now & PROF_I_OPEN_TAKEN;
+    else if (has_losses)
       slot->open[i].ticks = 0;
     else
       slot->open[i].ticks |= PROF_I_OPEN_TAKEN;
