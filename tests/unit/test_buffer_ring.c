@@ -21,6 +21,7 @@
 #include <prof/profiler.h>
 #include <prof/trace.h>
 
+#include "api/sanitizers.h"
 #include "fresh_arena.h"
 #include "health.h"
 
@@ -114,7 +115,10 @@ static void late_threads_find_room_in_a_full_ring(void **state) {
   static const late_threads rows[] = {{4, 400000, 20, 2, 25},    {4, 400000, 40, 2, 7},
                                       {16, 1500000, 100, 2, 20}, {64, 5000000, 32, 2, 45},
                                       {64, 5000000, 256, 2, 30}, {64, 5000000, 100, 50, 40}};
-  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) assert_room_for(&rows[i]);
+  /* to fill the large ones takes one thread half a minute there */
+  const uint64_t most_mib = WITH_TSAN ? 16 : 64;
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    if (rows[i].cap_mib <= most_mib) assert_room_for(&rows[i]);
 }
 
 /* If each made a block for itself, they would hold all blocks at once, and some would find none. */
