@@ -417,10 +417,9 @@ static bool take_part(prof_i_unpacker *unpacker, const prof_i_packed_head *head,
 }
 
 prof_i_unpacked prof_i_unpack(prof_i_unpacker *unpacker, prof_i_zstd *zstd,
-                              const prof_i_packed_head *head, void *plain) {
-  const prof_i_unpacked result =
-      prof_i_columns_read(&unpacker->columns, zstd, (const uint8_t *)(head + 1),
-                          head->bytes - sizeof *head, head->column_count);
+                              const prof_i_packed_head *head, const void *columns, void *plain) {
+  const prof_i_unpacked result = prof_i_columns_read(
+      &unpacker->columns, zstd, columns, head->bytes - sizeof *head, head->column_count);
   if (result != PROF_I_UNPACKED) return result;
   prof_i_model_clear(&unpacker->model);
   return take_part(unpacker, head, plain) ? PROF_I_UNPACKED : PROF_I_UNPACK_DAMAGED;

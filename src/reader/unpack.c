@@ -31,6 +31,7 @@ enum {
 typedef struct packed_part {
   uint64_t offset, bytes; /* in the file */
   uint64_t plain_offset, plain_bytes;
+  uint32_t column_count; /* of a packed one */
   bool is_plain;
 } packed_part;
 
@@ -65,22 +66,27 @@ static bool is_zero(const unsigned char *bytes, uint64_t count) {
 }
 
 /* Cheap checks come first. Parts are in the order of the plain capture, so a part that begins
-   before the end of the previous one is refused. */
+   before the end of the previous one is refused. Another process may change the file meanwhile: the
+   head is read once, and the part has all of it that is used later. */
 static bool packed_part_at(part_finder *finder, uint64_t at, packed_part *part_out) {
   const uint64_t there = finder->source->count - at;
   const uint64_t plain_most = finder->source->count * PLAIN_PER_PACKED_MAX;
-  const prof_i_packed_head *const head = (const void *)(finder->source->bytes + at);
-  const uint64_t bytes = prof_i_packed_claimed(head, there);
-  if (!bytes || head->plain_offset < finder->parts->plain_end ||
-      head->plain_offset + head->plain_bytes > plain_most || bytes > finder->failed_left)
+  const void *const from = finder->source->bytes + at;
+  prof_i_packed_head head;
+  if (there < sizeof head) return false;
+  memcpy(&head, from, sizeof head);
+  const uint64_t bytes = prof_i_packed_claimed(&head, there);
+  if (!bytes || head.plain_offset < finder->parts->plain_end ||
+      head.plain_offset + head.plain_bytes > plain_most || bytes > finder->failed_left)
     return false;
-  if (!prof_i_packed_check(head, there)) {
+  if (prof_i_packed_check(from, there) != bytes) {
     finder->failed_left -= bytes;
     return false;
   }
-  *part_out = (packed_part){at, bytes, head->plain_offset, head->plain_bytes, false};
-  finder->parts->plain_count = head->plain_count;
-  finder->parts->version = head->plain_version;
+  *part_out =
+      (packed_part){at, bytes, head.plain_offset, head.plain_bytes, head.column_count, false};
+  finder->parts->plain_count = head.plain_count;
+  finder->parts->version = head.plain_version;
   return true;
 }
 
@@ -90,7 +96,7 @@ static bool plain_part_at(const part_finder *finder, uint64_t at, packed_part *p
     return false;
   const uint64_t bytes = prof_i_head_bytes((const void *)(finder->source->bytes + at), at);
   if (!bytes || bytes > there) return false;
-  *part_out = (packed_part){at, bytes, at, bytes, true};
+  *part_out = (packed_part){at, bytes, at, bytes, 0, true};
   return true;
 }
 
@@ -274,7 +280,7 @@ typedef struct unpack_run unpack_run;
 /* A part between the packed bytes and the image. */
 typedef struct unpack_step {
   unpack_run *run;
-  const prof_i_packed_head *head; /* NULL: nothing is to finish */
+  const packed_part *part;
   unsigned char *to;
   prof_i_unpacked result;
 } unpack_step;
@@ -307,8 +313,14 @@ static int fail_in_child(void) {
 static void unpack_one(void *argument) {
   unpack_step *const step = argument;
   unpack_run *const run = step->run;
-  if (!run->image.bytes) memset(step->to, 0, (size_t)step->head->plain_bytes);
-  step->result = prof_i_unpack(run->unpacker, run->zstd, step->head, step->to);
+  const packed_part *const part = step->part;
+  const prof_i_packed_head head = {.bytes = part->bytes,
+                                   .plain_offset = part->plain_offset,
+                                   .plain_bytes = part->plain_bytes,
+                                   .column_count = part->column_count};
+  const unsigned char *const columns = run->source->bytes + part->offset + sizeof head;
+  if (!run->image.bytes) memset(step->to, 0, (size_t)part->plain_bytes);
+  step->result = prof_i_unpack(run->unpacker, run->zstd, &head, columns, step->to);
 }
 
 static int unpack_with_zstd(unpack_step *step) {
@@ -323,19 +335,19 @@ static int unpack_with_zstd(unpack_step *step) {
 /* Takes a part after it was unpacked. */
 static int finish_step(unpack_step *step) {
   unpack_run *const run = step->run;
-  const prof_i_packed_head *const head = step->head;
+  const packed_part *const part = step->part;
   if (step->result == PROF_I_UNPACK_NEEDS_ZSTD) {
     const int status = unpack_with_zstd(step);
     if (status != PROF_OK) return status;
   }
   if (step->result != PROF_I_UNPACKED) {
     ++*run->bad_count;
-    memset(step->to, 0, (size_t)head->plain_bytes);
+    memset(step->to, 0, (size_t)part->plain_bytes);
   }
   if (!run->image.bytes &&
-      !image_write(&run->image, head->plain_offset, step->to, head->plain_bytes))
+      !image_write(&run->image, part->plain_offset, step->to, part->plain_bytes))
     return fail_write();
-  prof_i_source_release_pages(run->source, head, head->bytes);
+  prof_i_source_release_pages(run->source, run->source->bytes + part->offset, part->bytes);
   return PROF_OK;
 }
 
@@ -347,8 +359,7 @@ static int copy_plain_part(const unpack_run *run, const packed_part *part) {
 }
 
 static int unpack_in_memory(unpack_run *run, const packed_part *part) {
-  const prof_i_packed_head *const head = (const void *)(run->source->bytes + part->offset);
-  unpack_step step = {.run = run, .head = head, .to = run->image.bytes + head->plain_offset};
+  unpack_step step = {.run = run, .part = part, .to = run->image.bytes + part->plain_offset};
   unpack_one(&step);
   return finish_step(&step);
 }
@@ -367,9 +378,8 @@ static int unpack_to_file(unpack_run *run, const packed_parts *parts) {
     step = NULL;
     if (part) {
       step = &run->steps[number % 2];
-      *step = (unpack_step){.run = run,
-                            .head = (const void *)(run->source->bytes + part->offset),
-                            .to = run->image.parts + number % 2 * PROF_I_PACKED_PLAIN_MAX};
+      *step = (unpack_step){
+          .run = run, .part = part, .to = run->image.parts + number % 2 * PROF_I_PACKED_PLAIN_MAX};
       prof_i_worker_begin(run->worker, unpack_one, step);
       number++;
     }

@@ -55,7 +55,8 @@ static void pack_and_unpack(const unsigned char *plain, uint64_t offset, uint64_
   const prof_i_packed_head *const head = prof_i_pack_extent(packer, &packed);
   unsigned char *const back = zeros(bytes);
   require(prof_i_packed_check(head, packed) == packed, "what was packed does not check");
-  require(prof_i_unpack(unpacker, NULL, head, back) == PROF_I_UNPACKED, "it cannot be unpacked");
+  require(prof_i_unpack(unpacker, NULL, head, head + 1, back) == PROF_I_UNPACKED,
+          "it cannot be unpacked");
   require_same(plain, back, offset, bytes);
   if (file) fwrite(head, 1, packed, file);
   free(back);
@@ -182,7 +183,7 @@ static void unpack_columns(const uint8_t *data, size_t size) {
   head->bytes = used;
   head->plain_offset = PLAIN_OFFSET;
   head->plain_bytes = chunk.bytes;
-  if (prof_i_unpack(unpacker, NULL, head, plain) == PROF_I_UNPACKED)
+  if (prof_i_unpack(unpacker, NULL, head, head + 1, plain) == PROF_I_UNPACKED)
     pack_and_unpack(plain, PLAIN_OFFSET, chunk.bytes, PLAIN_OFFSET + chunk.bytes, NULL);
   free(extent);
   free(plain);

@@ -125,7 +125,7 @@ static void assert_identity(uint64_t bytes) {
   assert_int_equal(prof_i_packed_check(head, packed), packed);
   assert_in_range(packed, 1, prof_i_packed_bytes_max(bytes));
   memset(back, 0, sizeof back);
-  assert_int_equal(prof_i_unpack(unpacker, NULL, head, back), PROF_I_UNPACKED);
+  assert_int_equal(prof_i_unpack(unpacker, NULL, head, head + 1, back), PROF_I_UNPACKED);
   for (uint64_t at = 0, slots; at < bytes;) {
     const uint64_t chunk = prof_i_packed_chunk(plain + at, PART_OFFSET + at, bytes - at, &slots);
     const uint64_t whole = chunk ? chunk : PROF_I_UNIT_BYTES;
@@ -401,7 +401,7 @@ static void a_column_that_comes_twice_is_refused(void **state) {
   twice->bytes += first;
   twice->column_count++;
   memset(back, 0, sizeof back);
-  assert_int_equal(prof_i_unpack(unpacker, NULL, twice, back), PROF_I_UNPACK_DAMAGED);
+  assert_int_equal(prof_i_unpack(unpacker, NULL, twice, twice + 1, back), PROF_I_UNPACK_DAMAGED);
   free(copy);
 }
 
@@ -413,19 +413,19 @@ static void columns_that_do_not_fit_are_refused(void **state) {
   const uint64_t packed = pack_part(make_part(0), &head);
   uint64_t *const copy = malloc(packed);
   unsigned char *const bytes = (unsigned char *)copy;
+  prof_i_packed_head *const changed = (prof_i_packed_head *)copy;
   int refused = 0;
   for (int i = 0; i < 300; i++) {
     memcpy(copy, head, packed);
     for (int k = 0; k < 3; k++)
       bytes[sizeof *head + random_below(packed - sizeof *head)] = (unsigned char)random_bits();
     memset(back, 0, sizeof back);
-    refused += prof_i_unpack(unpacker, NULL, (const prof_i_packed_head *)copy, back) ==
-               PROF_I_UNPACK_DAMAGED;
+    refused += prof_i_unpack(unpacker, NULL, changed, changed + 1, back) == PROF_I_UNPACK_DAMAGED;
   }
   assert_true(refused > 0);
   memcpy(copy, head, packed);
-  ((prof_i_packed_head *)copy)->column_count--;
-  assert_int_equal(prof_i_unpack(unpacker, NULL, (const prof_i_packed_head *)copy, back),
+  changed->column_count--;
+  assert_int_equal(prof_i_unpack(unpacker, NULL, changed, changed + 1, back),
                    PROF_I_UNPACK_DAMAGED);
   free(copy);
 }

@@ -187,6 +187,41 @@ static void a_part_far_behind_the_others_claims_no_memory(void **state) {
   capture_end(&c);
 }
 
+/* ---- a file that changes ---- */
+
+/* Stands in for prof_i_packed_check(): see target_link_options() in tests/CMakeLists.txt. */
+static bool heads_change;
+uint64_t real_check(const void *at, uint64_t there) __asm__("__real_prof_i_packed_check");
+uint64_t changing_check(const void *at, uint64_t there) __asm__("__wrap_prof_i_packed_check");
+uint64_t changing_check(const void *at, uint64_t there) {
+  const uint64_t bytes = real_check(at, there);
+  if (bytes && heads_change) {
+    prof_i_packed_head *const head =
+        (prof_i_packed_head *)((uint8_t *)file + ((const uint8_t *)at - (const uint8_t *)file));
+    head->bytes = head->plain_offset = head->plain_bytes = UINT64_MAX / 4;
+    head->column_count = UINT32_MAX;
+  }
+  return bytes;
+}
+
+/* What was checked is what is used. */
+static void a_head_that_changes_after_its_check_does_no_harm(void **state) {
+  (void)state;
+  capture c;
+  chunks_capture(&c);
+  pack_capture(&c, c.count);
+  heads_change = true;
+  prof_trace *const trace = open_file(file_bytes);
+  heads_change = false;
+  assert_int_equal(info_of(trace).event_count, CHUNKS * SCOPES);
+  assert_int_equal(info_of(trace).bad_count, 0);
+  assert_int_equal(
+      ((const prof_i_packed_head *)(const void *)(file + part_offsets[1]))->column_count,
+      UINT32_MAX);
+  prof_trace_destroy(trace);
+  capture_end(&c);
+}
+
 /* ---- what is missing, and what comes twice ---- */
 
 static void remove_part(uint32_t n, bool is_cut) {
@@ -458,6 +493,7 @@ int main(void) {
       cmocka_unit_test(a_cut_file_loses_only_its_last_part),
       cmocka_unit_test(plain_and_packed_chunks_stand_in_one_file),
       cmocka_unit_test(a_part_far_behind_the_others_claims_no_memory),
+      cmocka_unit_test(a_head_that_changes_after_its_check_does_no_harm),
       cmocka_unit_test(a_part_that_is_missing_or_zeroed_is_counted),
       cmocka_unit_test(a_later_part_for_the_same_bytes_is_refused),
       cmocka_unit_test(failed_checks_read_a_few_times_the_file_at_most),
