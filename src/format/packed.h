@@ -80,10 +80,10 @@ typedef enum prof_i_unpacked {
   PROF_I_UNPACK_NEEDS_ZSTD /* a column is compressed, and zstd is NULL */
 } prof_i_unpacked;
 
-/* Unpacks an extent that passed prof_i_packed_check(). If another process may change the file,
-   `head` must be a copy, of which prof_i_packed_claimed() was asked. `columns`: what follows the
-   head in the extent. `plain` is 8-byte aligned and has head->plain_bytes zeros. If the extent is
-   damaged, the content of `plain` is undefined. */
+/* Unpacks an extent that passed prof_i_packed_check(). Another process may change the file: then
+   `head` must be a copy that passed prof_i_packed_claimed(). `columns` follow the head in the
+   extent. `plain` is 8-byte aligned and has head->plain_bytes zeros. If the extent is damaged, the
+   content of `plain` is undefined. */
 prof_i_unpacked prof_i_unpack(prof_i_unpacker *unpacker, prof_i_zstd *zstd,
                               const prof_i_packed_head *head, const void *columns, void *plain);
 
