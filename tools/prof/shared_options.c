@@ -156,27 +156,32 @@ static const char arg_word[] = "arg:";
 static bool is_arg_word(const char *word) { return strncmp(word, arg_word, strlen(arg_word)) == 0; }
 
 /* "arg:KEY" */
-static int add_arg(const char *command, group_words *to, const char *key) {
+static int set_arg_key(const char *command, group_words *to, const char *key) {
   if (!*key) return refuse_words(command, "--by arg:KEY needs the argument's key", NULL);
   if (to->arg_key && strcmp(to->arg_key, key) != 0)
     return refuse_words(command, "--by takes one argument, and not also", key);
   if (!to->arg_key) to->arg_key = strdup(key);
-  to->group |= PROF_I_GROUP_ARG;
   return to->arg_key ? EXIT_OK : EXIT_FAILED;
+}
+
+static int add_word(const char *command, group_words *to, const char *word) {
+  uint32_t bit = PROF_I_GROUP_ARG;
+  const int status = is_arg_word(word)
+                         ? set_arg_key(command, to, word + strlen(arg_word))
+                         : command_read_choice(command, "--by", word, group_choices, &bit);
+  if (status != EXIT_OK) return status;
+  if (to->named & bit) return refuse_words(command, "--by takes a group once, and has twice", word);
+  to->named |= bit;
+  to->group |= bit;
+  return EXIT_OK;
 }
 
 int group_words_add(const char *command, group_words *to, const char *text) {
   char *const words = strdup(text);
   int status = words ? EXIT_OK : EXIT_FAILED;
   to->text = text;
-  for (char *rest = words, *word; status == EXIT_OK && (word = strsep(&rest, ",")) != NULL;) {
-    uint32_t bits = 0;
-    if (is_arg_word(word))
-      status = add_arg(command, to, word + strlen(arg_word));
-    else
-      status = command_read_choice(command, "--by", word, group_choices, &bits);
-    to->group |= bits;
-  }
+  for (char *rest = words, *word; status == EXIT_OK && (word = strsep(&rest, ",")) != NULL;)
+    status = add_word(command, to, word);
   free(words);
   if (status == EXIT_OK && to->arg_key && (to->group & PROF_GROUP_SHAPE))
     status = refuse_words(command, "--by takes shape or arg:KEY, not both", NULL);

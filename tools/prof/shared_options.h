@@ -88,10 +88,11 @@ extern const command_choice group_choices[];
 typedef struct group_words {
   const char *text; /* as given last; NULL: --by was not given */
   uint32_t group;   /* bits of prof_group and of analysis/internal.h */
+  uint32_t named;   /* of `group`, the bits of words; kernel adds others to `group` */
   char *arg_key;    /* of PROF_I_GROUP_ARG */
 } group_words;
 
-/* Adds words with commas between them. EXIT_OK, or another status after it has said what is
+/* Adds words with commas between them. Refuses a word that was named before. EXIT_OK, or another status after it has said what is
    wrong. */
 int group_words_add(const char *command, group_words *to, const char *text);
 void group_words_free(group_words *words);
