@@ -87,6 +87,21 @@ class Dump(Recorded):
         self.dump("copy.prof")
         self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
 
+    def test_a_pattern_that_names_the_capture_is_refused(self):
+        capture = self.record()
+        pid = json.loads(self.prof("info", capture, "--json").stdout)["pid"]
+        named = f"{pid}.prof"
+        os.rename(capture, os.path.join(self.folder, named))
+        with open(os.path.join(self.folder, named), "rb") as file:
+            whole = file.read()
+        for more in (["--format", "chrome"], ["--pack"], []):
+            done = self.prof("dump", named, "-o", "%p.prof", *more, status=2)
+            self.assertIn(f"would write over the capture itself: {named}", done.stderr)
+        self.prof("dump", named, "-o", "copy-%p.prof")
+        self.assertEqual(sorted(os.listdir(self.folder)), [named, f"copy-{named}"])
+        with open(os.path.join(self.folder, named), "rb") as file:
+            self.assertEqual(file.read(), whole)
+
     def test_what_cannot_be_written_leaves_the_old_file(self):
         capture = self.record()
         with open(capture, "rb") as file:

@@ -296,6 +296,16 @@ static int expand_pattern(const prof_trace *trace, const char *pattern, char *to
   return status == PROF_OK ? EXIT_OK : say_status("dump", status);
 }
 
+/* The output is a pattern that names the capture: only now its process is known. */
+static int check_expanded(const prof_trace *trace, const dump_words *w, const char *input,
+                          const char *to) {
+  char path[PROF_I_PATH_BYTES];
+  const int status = expand_pattern(trace, to, path, sizeof path);
+  if (status != EXIT_OK || output_is_input(w->output, input) || !output_is_input(path, input))
+    return status;
+  return refuse_words("dump", "would write over the capture itself:", path);
+}
+
 /* Writes Parquet or Arrow. */
 static int write_columns(const dump_words *w, const char *input, const char *to) {
   input_named named;
@@ -305,7 +315,8 @@ static int write_columns(const dump_words *w, const char *input, const char *to)
   progress_end();
   if (!trace) return EXIT_FAILED;
   const bool has_events = !is_cut_to_nothing(trace, &w->options);
-  int status = expand_pattern(trace, to, path, sizeof path);
+  int status = check_expanded(trace, w, input, to);
+  if (status == EXIT_OK) status = expand_pattern(trace, to, path, sizeof path);
   prof_trace_destroy(trace);
   if (status == EXIT_OK)
     status = has_events ? execute_columns(w, named.path, NULL, path) : say_no_event_in_time();
@@ -318,6 +329,12 @@ static int write_dump(const dump_words *w, const char *input, const char *to) {
   progress_begin("dump", PASSES);
   prof_trace *const trace = open_capture_for(input, w->is_packed ? NULL : w->output);
   if (!trace) return EXIT_FAILED;
+  const int expanded = check_expanded(trace, w, input, to);
+  if (expanded != EXIT_OK) {
+    prof_trace_destroy(trace);
+    progress_end();
+    return expanded;
+  }
   if (is_recorded_in_place(trace, input, w->output)) {
     prof_trace_destroy(trace);
     progress_end();
