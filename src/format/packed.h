@@ -80,10 +80,9 @@ typedef enum prof_i_unpacked {
   PROF_I_UNPACK_NEEDS_ZSTD /* a column is compressed, and zstd is NULL */
 } prof_i_unpacked;
 
-/* Unpacks an extent that passed prof_i_packed_check(). Another process may change the file: then
-   `head` must be a copy that passed prof_i_packed_claimed(). `columns` follow the head in the
-   extent. `plain` is 8-byte aligned and has head->plain_bytes zeros. If the extent is damaged, the
-   content of `plain` is undefined. */
+/* Unpacks an extent that has passed both checks. If another process may change it, the caller has
+   checked a copy of its head, and passes that as head. columns: what follows the head. plain has
+   head->plain_bytes zeros, 8-byte aligned. Its content is undefined if the extent is damaged. */
 prof_i_unpacked prof_i_unpack(prof_i_unpacker *unpacker, prof_i_zstd *zstd,
                               const prof_i_packed_head *head, const void *columns, void *plain);
 

@@ -92,8 +92,8 @@ typedef struct group_words {
   char *arg_key;    /* of PROF_I_GROUP_ARG */
 } group_words;
 
-/* Adds words with commas between them. Refuses a word that was named before. EXIT_OK, or another status after it has said what is
-   wrong. */
+/* Adds words with commas between them. A word that was named before is refused. EXIT_OK, or another
+   status after it has said what is wrong. */
 int group_words_add(const char *command, group_words *to, const char *text);
 void group_words_free(group_words *words);
 
