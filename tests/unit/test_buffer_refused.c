@@ -24,12 +24,14 @@ pid_t getpid(void) {
   return (pid_t)syscall(SYS_getpid);
 }
 
-static pthread_barrier_t all_there, first_ends, others_end;
+static pthread_barrier_t first_there, all_there, first_ends, others_end;
 
 static void record(void) { WITH_BASE_PROFILER(PROF_HOST, "some", "thread", PROF_NO_ARGS, {}); }
 
+/* The first thread has a place. Those after it have one as long as there are any. */
 static void *hold_a_place(void *number) {
   record();
+  if ((intptr_t)number == 0) pthread_barrier_wait(&first_there);
   pthread_barrier_wait(&all_there);
   pthread_barrier_wait((intptr_t)number == 0 ? &first_ends : &others_end);
   return NULL;
@@ -41,12 +43,15 @@ static void a_refused_thread_seldom_asks_again(void **state) {
   (void)state;
   const prof_options options = {.size = sizeof options, .level = 1, .cap_bytes = CAP_BYTES};
   pthread_t threads[HOLDERS];
+  assert_int_equal(pthread_barrier_init(&first_there, NULL, 2), 0);
   assert_int_equal(pthread_barrier_init(&all_there, NULL, HOLDERS + 1), 0);
   assert_int_equal(pthread_barrier_init(&first_ends, NULL, 2), 0);
   assert_int_equal(pthread_barrier_init(&others_end, NULL, HOLDERS), 0);
   assert_int_equal(prof_start_with(&options), PROF_OK);
-  for (intptr_t i = 0; i < HOLDERS; i++)
+  for (intptr_t i = 0; i < HOLDERS; i++) {
     assert_int_equal(pthread_create(&threads[i], NULL, hold_a_place, (void *)i), 0);
+    if (i == 0) pthread_barrier_wait(&first_there);
+  }
   pthread_barrier_wait(&all_there);
   const uint64_t before = lost_as_no_thread(), asked = attempt_count;
   for (int i = 0; i < SCOPES; i++) record();
