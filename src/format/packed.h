@@ -81,8 +81,9 @@ typedef enum prof_i_unpacked {
 } prof_i_unpacked;
 
 /* Unpacks an extent that has passed both checks. If another process may change it, the caller has
-   checked a copy of its head, and passes that as head. columns: what follows the head. plain has
-   head->plain_bytes zeros, 8-byte aligned. Its content is undefined if the extent is damaged. */
+   checked a copy of its head, and passes that. The columns are what follows the head. At plain
+   there are head->plain_bytes zeros, 8-byte aligned. If the extent is damaged, what is written
+   there is undefined. */
 prof_i_unpacked prof_i_unpack(prof_i_unpacker *unpacker, prof_i_zstd *zstd,
                               const prof_i_packed_head *head, const void *columns, void *plain);
 
