@@ -1,5 +1,5 @@
 /* The settings that may change while a capture runs: the current level, level requests and
-   preferred devices. See level.h and control.h. */
+   preferred devices. See internal.h and control.h. */
 #define _GNU_SOURCE
 
 #include <errno.h>
