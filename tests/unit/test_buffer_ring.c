@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -10,10 +11,10 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -32,25 +33,62 @@ static struct {
   uint64_t rounds, each;
 } all;
 
-/* A thread that makes a block shared unmaps the block's second address at the end. It naps here, if
-   the test wants that. */
-static bool naps;
-static uint64_t nap_count;
+/* ---- a thread that makes a block shared, and those that wait for it ---- */
+
+static struct {
+  bool is_watched;
+  int recording; /* threads that are in their first scope */
+  int makers;    /* of these, those that are making a block shared */
+  int most_makers;
+  int waiting; /* of these, those that wait for one that does */
+} makers;
+
+static int value_of(const int *count) { return __atomic_load_n(count, __ATOMIC_SEQ_CST); }
+static int add_to(int *count, int more) {
+  return __atomic_add_fetch(count, more, __ATOMIC_SEQ_CST);
+}
+
+/* Called instead of prof_i_port_wait(): see target_link_options() in tests/CMakeLists.txt. A busy
+   machine is not to end the wait. */
+void real_wait(uint32_t *word, uint32_t value,
+               uint64_t timeout_ns) __asm__("__real_prof_i_port_wait");
+void patient_wait(uint32_t *word, uint32_t value,
+                  uint64_t timeout_ns) __asm__("__wrap_prof_i_port_wait");
+void patient_wait(uint32_t *word, uint32_t value, uint64_t timeout_ns) {
+  enum { FACTOR = 100000 };
+  add_to(&makers.waiting, 1);
+  real_wait(word, value, timeout_ns * FACTOR);
+  add_to(&makers.waiting, -1);
+}
+
+/* A thread that makes a block shared unmaps the block's second address at the end. Here it lets all
+   others go on until one of them waits for it, or makes a block as well, or none is left. */
 int munmap(void *at, size_t bytes) {
-  enum { BLOCK_BYTES = 2 * MIB, NAP_NS = 20000000 };
-  if (naps && bytes == BLOCK_BYTES) {
-    __atomic_fetch_add(&nap_count, 1, __ATOMIC_RELAXED);
-    nanosleep(&(const struct timespec){0, NAP_NS}, NULL);
+  enum { BLOCK_BYTES = 2 * MIB };
+  if (makers.is_watched && bytes == BLOCK_BYTES) {
+    const int now = add_to(&makers.makers, 1);
+    for (int most = value_of(&makers.most_makers); now > most;)
+      if (__atomic_compare_exchange_n(&makers.most_makers, &most, now, false, __ATOMIC_SEQ_CST,
+                                      __ATOMIC_SEQ_CST))
+        break;
+    while (!value_of(&makers.waiting) && value_of(&makers.most_makers) == 1 &&
+           value_of(&makers.recording) > 1)
+      sched_yield();
+    add_to(&makers.makers, -1);
   }
   return (int)syscall(SYS_munmap, at, bytes);
 }
+
+/* ---- many threads ---- */
 
 /* All threads have recorded the first round before any begins the second, and live until the last
    round is over. */
 static void *record_rounds(void *unused) {
   (void)unused;
   for (uint64_t i = 0; i < all.rounds; i++) {
+    if (i == 0) add_to(&makers.recording, 1);
     record(i == 0 ? 1 : all.each);
+    if (i == 0) add_to(&makers.recording, -1);
     pthread_barrier_wait(&all.barrier);
   }
   return NULL;
@@ -115,21 +153,20 @@ static void late_threads_find_room_in_a_full_ring(void **state) {
   static const late_threads rows[] = {{4, 400000, 20, 2, 25},    {4, 400000, 40, 2, 7},
                                       {16, 1500000, 100, 2, 20}, {64, 5000000, 32, 2, 45},
                                       {64, 5000000, 256, 2, 30}, {64, 5000000, 100, 50, 40}};
-  /* to fill the large ones takes one thread half a minute there */
+  /* ThreadSanitizer takes half a minute to fill the large ones. */
   const uint64_t most_mib = WITH_TSAN ? 16 : 64;
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     if (rows[i].cap_mib <= most_mib) assert_room_for(&rows[i]);
 }
 
 /* If each made a block for itself, they would hold all blocks at once, and some would find none. */
-static void late_threads_wait_for_the_one_that_makes_room(void **state) {
+static void one_thread_at_a_time_makes_room_and_others_wait(void **state) {
   (void)state;
-  enum { THREADS = 100, SLOTS_IN_A_BLOCK = 32 };
-  nap_count = 0;
-  naps = true;
-  assert_room_for(&(const late_threads){16, 1500000, THREADS, 2, 20});
-  naps = false;
-  assert_in_range(nap_count, 1, THREADS / SLOTS_IN_A_BLOCK + 1);
+  memset(&makers, 0, sizeof makers);
+  makers.is_watched = true;
+  assert_room_for(&(const late_threads){16, 1500000, 100, 2, 20});
+  makers.is_watched = false;
+  assert_int_equal(makers.most_makers, 1);
 }
 
 /* Not only for the threads that used it in parts. */
@@ -225,7 +262,7 @@ static void a_helper_leaves_a_ring_all_of_a_small_disk(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(late_threads_find_room_in_a_full_ring),
-      cmocka_unit_test(late_threads_wait_for_the_one_that_makes_room),
+      cmocka_unit_test(one_thread_at_a_time_makes_room_and_others_wait),
       cmocka_unit_test(one_thread_fills_a_ring_again_that_many_shared),
       cmocka_unit_test(the_longest_record_finds_room_in_a_ring_that_many_share),
       cmocka_unit_test(chunks_stay_small_while_many_threads_share_the_cap),

@@ -33,7 +33,7 @@ static void do_step(int step) {
   }
 }
 
-/* Stands in for prof_i_snapshot_fence(): see target_link_options() in tests/CMakeLists.txt. */
+/* Called instead of prof_i_snapshot_fence(): see target_link_options() in tests/CMakeLists.txt. */
 void wrapped_fence(void) __asm__("__wrap_prof_i_snapshot_fence");
 void wrapped_fence(void) {
   own.place++;

@@ -189,15 +189,14 @@ static void a_part_far_behind_the_others_claims_no_memory(void **state) {
 
 /* ---- a file that changes ---- */
 
-/* Stands in for prof_i_packed_check(): see target_link_options() in tests/CMakeLists.txt. */
+/* Called instead of prof_i_packed_check(): see target_link_options() in tests/CMakeLists.txt. */
 static bool heads_change;
 uint64_t real_check(const void *at, uint64_t there) __asm__("__real_prof_i_packed_check");
 uint64_t changing_check(const void *at, uint64_t there) __asm__("__wrap_prof_i_packed_check");
 uint64_t changing_check(const void *at, uint64_t there) {
   const uint64_t bytes = real_check(at, there);
   if (bytes && heads_change) {
-    prof_i_packed_head *const head =
-        (prof_i_packed_head *)((uint8_t *)file + ((const uint8_t *)at - (const uint8_t *)file));
+    prof_i_packed_head *const head = (void *)(file + ((const unsigned char *)at - file));
     head->bytes = head->plain_offset = head->plain_bytes = UINT64_MAX / 4;
     head->column_count = UINT32_MAX;
   }

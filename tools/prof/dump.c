@@ -287,23 +287,18 @@ static int write_merged(const dump_words *w, const char *input, const char *to) 
   return status;
 }
 
-/* A pattern as the library expands it: %p. */
-static int expand_pattern(const prof_trace *trace, const char *pattern, char *to, size_t room) {
+/* Expands a pattern as the library does: %p. The process is known only now, and so is whether the
+   pattern names the capture. */
+static int expand_output(const prof_trace *trace, const dump_words *w, const char *input,
+                         const char *pattern, char path_out[PROF_I_PATH_BYTES]) {
   prof_trace_info info = {.size = sizeof info};
   int status = prof_trace_info_get(trace, &info);
   const prof_i_path_words words = {info.pid, info.rank, info.host};
-  if (status == PROF_OK) status = prof_i_expand_path(pattern, &words, to, room);
-  return status == PROF_OK ? EXIT_OK : say_status("dump", status);
-}
-
-/* The output is a pattern that names the capture: only now its process is known. */
-static int check_expanded(const prof_trace *trace, const dump_words *w, const char *input,
-                          const char *to) {
-  char path[PROF_I_PATH_BYTES];
-  const int status = expand_pattern(trace, to, path, sizeof path);
-  if (status != EXIT_OK || output_is_input(w->output, input) || !output_is_input(path, input))
-    return status;
-  return refuse_words("dump", "would write over the capture itself:", path);
+  if (status == PROF_OK) status = prof_i_expand_path(pattern, &words, path_out, PROF_I_PATH_BYTES);
+  if (status != PROF_OK) return say_status("dump", status);
+  if (!output_is_input(w->output, input) && output_is_input(path_out, input))
+    return refuse_words("dump", "would write over the capture itself:", path_out);
+  return EXIT_OK;
 }
 
 /* Writes Parquet or Arrow. */
@@ -315,8 +310,7 @@ static int write_columns(const dump_words *w, const char *input, const char *to)
   progress_end();
   if (!trace) return EXIT_FAILED;
   const bool has_events = !is_cut_to_nothing(trace, &w->options);
-  int status = check_expanded(trace, w, input, to);
-  if (status == EXIT_OK) status = expand_pattern(trace, to, path, sizeof path);
+  int status = expand_output(trace, w, input, to, path);
   prof_trace_destroy(trace);
   if (status == EXIT_OK)
     status = has_events ? execute_columns(w, named.path, NULL, path) : say_no_event_in_time();
@@ -326,10 +320,11 @@ static int write_columns(const dump_words *w, const char *input, const char *to)
 
 static int write_dump(const dump_words *w, const char *input, const char *to) {
   prof_i_export_filtered filtered;
+  char path[PROF_I_PATH_BYTES];
   progress_begin("dump", PASSES);
   prof_trace *const trace = open_capture_for(input, w->is_packed ? NULL : w->output);
   if (!trace) return EXIT_FAILED;
-  const int expanded = check_expanded(trace, w, input, to);
+  const int expanded = expand_output(trace, w, input, to, path);
   if (expanded != EXIT_OK) {
     prof_trace_destroy(trace);
     progress_end();

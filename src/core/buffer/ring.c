@@ -295,9 +295,9 @@ static void ring_remove(const prof_i_head *chunk) { store_value(chunk, 0); }
 enum {
   BLOCK_TRIES = 256, /* chunks whose blocks are looked at */
   SLOT_TRIES = 16,
-  SHARING_YIELDS = 16,
-  SHARING_WAITS = 100, /* with those of WAIT_NS: how long a thread waits for another's block */
-  WAIT_NS = 2000000,
+  SHARING_YIELDS = 16,  /* for the thread that makes a block shared */
+  SHARING_SLEEPS = 100, /* after those; at most SLEEP_NS each */
+  SLEEP_NS = 2000000,
   SLOTS_SHARE = 8,                    /* of the cap: the ring leaves that to slots of threads */
   PARTS_MAX = 4096,                   /* a ring is not split further: each change looks at all */
   LONG_BYTES = 4 * PROF_I_UNIT_BYTES, /* holds the longest record */
@@ -482,22 +482,21 @@ static void sharing_wait(int tries) {
   if (tries < SHARING_YIELDS)
     sched_yield();
   else
-    prof_i_port_wait(&ring.is_sharing, 1, WAIT_NS);
+    prof_i_port_wait(&ring.is_sharing, 1, SLEEP_NS);
 }
 
-/* One block is enough for many threads, so one thread makes it and the others wait. If all made
-   one, they would hold all blocks together, and each would find none. The wait has an end: a
-   handler of a fault may have interrupted the maker on this thread. True: look again. */
+/* One block is enough for many threads, so one thread makes it and the others wait. If each made
+   one, together they would hold all blocks, and some would find none. A thread that has waited too
+   long takes over. The first may have left by a jump out of a fault's handler. Or this is such a
+   handler, on the same thread. True: look again. */
 static bool make_room_for_slots(const ring_request *request) {
   if (!prof_i_the_arena.has_blocks) return false;
-  bool is_first = sharing_begin();
-  for (int tries = 0; !is_first && tries < SHARING_YIELDS + SHARING_WAITS; tries++) {
+  for (int tries = 0; tries < SHARING_YIELDS + SHARING_SLEEPS && !sharing_begin(); tries++) {
     sharing_wait(tries);
     if (ring_has_two_retired(request)) return true;
-    is_first = sharing_begin();
   }
   const bool has_made = ring_has_two_retired(request) || block_make_shared();
-  if (is_first) sharing_end();
+  sharing_end();
   return has_made;
 }
 
