@@ -21,6 +21,9 @@ typedef struct conformance_stage {
   int is_synchronous;            /* 1: work() does the work */
   /* what no stream of the vendor's is: 0, unless that one is its default stream */
   uint64_t no_stream;
+  /* How long the device took for this call of work(), the first is 0, by its own clock; after
+     wait(). Only the first 50 are queried. NULL: not known, but at least what work() was told. */
+  uint64_t (*worked_ns)(int call);
 } conformance_stage;
 
 #ifdef __cplusplus

@@ -60,5 +60,6 @@ static const conformance_stage stage = {"cuda (emulated driver)",
                                         work,
                                         wait_for,
                                         0,
-                                        0};
+                                        0,
+                                        NULL};
 const conformance_stage *conformance_stage_get(void) { return &stage; }

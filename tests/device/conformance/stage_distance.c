@@ -18,5 +18,6 @@ static const conformance_stage stage = {"emulated by distance",
                                         work,
                                         wait_for,
                                         0,
-                                        0};
+                                        0,
+                                        NULL};
 const conformance_stage *conformance_stage_get(void) { return &stage; }

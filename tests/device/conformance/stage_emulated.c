@@ -10,7 +10,8 @@ static void work(uint64_t stream, uint64_t least_us) {
 static void wait_for(uint64_t stream) { emulated_wait((emulated_stream *)(uintptr_t)stream); }
 
 static const conformance_stage stage = {
-    "emulated", &emulated_backend, {EMULATED_TYPE, 0}, NULL, create, destroy, work, wait_for, 0, 0};
+    "emulated", &emulated_backend, {EMULATED_TYPE, 0}, NULL, create, destroy, work, wait_for, 0, 0,
+    NULL};
 const conformance_stage *conformance_stage_get(void) {
   emulated_fault.has_clock = 1;
   return &stage;

@@ -48,5 +48,6 @@ static const conformance_stage stage = {"hip (emulated runtime)",
                                         work,
                                         wait_for,
                                         0,
-                                        0xdead0};
+                                        0xdead0,
+                                        NULL};
 const conformance_stage *conformance_stage_get(void) { return &stage; }

@@ -8,7 +8,7 @@
 
 static const char *why_not(void) { return "<CL/cl.h> is missing: apt-get install opencl-headers"; }
 static const conformance_stage stage = {
-    "opencl", NULL, {PROF_DEVICE_OPENCL, 0}, why_not, NULL, NULL, NULL, NULL, 0, 0};
+    "opencl", NULL, {PROF_DEVICE_OPENCL, 0}, why_not, NULL, NULL, NULL, NULL, 0, 0, NULL};
 
 #else
 
@@ -154,7 +154,8 @@ static const conformance_stage stage = {"opencl",
                                         work,
                                         wait_for,
                                         0,
-                                        0};
+                                        0,
+                                        NULL};
 
 #endif
 
