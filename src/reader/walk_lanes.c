@@ -66,21 +66,38 @@ static bool pending_is_inner(const prof_i_pending_span *one, const prof_i_pendin
   return one->children_ns < one->span.duration_ns;
 }
 
+/* The last span of a lane that began at start or before. At least the lane's foot, which began
+   before all. In a lane each span began at the same time as the one below it, or later. */
+static prof_i_pending_span *last_begun_by(const prof_i_lane *lane, uint64_t start) {
+  uint32_t found = 0, beyond = lane->count;
+  while (beyond - found > 1) {
+    const uint32_t middle = found + (beyond - found) / 2;
+    if (lane->stack[middle].start <= start)
+      found = middle;
+    else
+      beyond = middle;
+  }
+  return &lane->stack[found];
+}
+
 /* All pending spans end later than the added one, or with it. Its own moments are those before the
    next of them began. So far they belonged to the last one that began before it, or with it. */
 void prof_i_share_children(prof_i_walker *w, prof_i_pending_span *added) {
   uint64_t own_end = pending_end_ns(added);
   prof_i_pending_span *around = NULL;
   for (uint32_t i = 0; i < w->lane_count; i++) {
-    prof_i_lane *const lane = &w->lanes[i];
-    for (prof_i_pending_span *other = &lane->stack[lane->count - 1]; other > lane->stack; other--) {
+    const prof_i_lane *const lane = &w->lanes[i];
+    prof_i_pending_span *const last = last_begun_by(lane, added->start);
+    const prof_i_pending_span *const top = &lane->stack[lane->count];
+    for (prof_i_pending_span *later = last + 1; later < top; later++) {
+      if (!prof_i_span_shares_time(w, &later->span)) continue;
+      if (later->span.start_ns < own_end) own_end = later->span.start_ns;
+      break;
+    }
+    for (prof_i_pending_span *other = last; other > lane->stack; other--) {
       if (other == added || !prof_i_span_shares_time(w, &other->span)) continue;
-      if (other->start > added->start) {
-        if (other->span.start_ns < own_end) own_end = other->span.start_ns;
-      } else {
-        if (!around || pending_is_inner(other, around)) around = other;
-        break;
-      }
+      if (!around || pending_is_inner(other, around)) around = other;
+      break;
     }
   }
   const uint64_t own_ns = own_end > added->span.start_ns ? own_end - added->span.start_ns : 0;
@@ -92,9 +109,7 @@ void prof_i_share_children(prof_i_walker *w, prof_i_pending_span *added) {
 static void count_in_side_lane(prof_i_walker *w, const prof_i_scope_interval *t,
                                const prof_i_span *span) {
   if (!prof_i_span_shares_time(w, span) || prof_i_interval_is_call(t)) return;
-  prof_i_pending_span *around = &w->lanes[0].stack[w->lanes[0].count - 1];
-  while (around->start > t->start) around--;
-  around->child_count++;
+  last_begun_by(&w->lanes[0], t->start)->child_count++;
 }
 
 /* The stack node of lane 0 around it. 0: none, as for a scope that began on another thread. */
