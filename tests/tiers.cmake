@@ -61,7 +61,7 @@ set(prof_costs
     "30:^(python\\.(import|interpreters|table)|minilm\\.opencl)$"
     "25:^run\\.shown$"
     "25:^(embed\\.(preload\\.|headers\\.strict-cxx|command-line\\.)|python\\.(command|functions)$)"
-    "20:^(unit\\.(reader_calls|export_chrome|buffer_blocks)|failing\\.|stress\\.|hostile\\.)"
+    "20:^(unit\\.(export_chrome|buffer_blocks)|failing\\.|stress\\.|hostile\\.)"
     "20:^(python\\.(minilm_program|export_databases|torch|import_files)|run\\.merged_formats)$"
     "20:^api\\.(op_file|compare-objects)$"
     "15:^(steps\\.hostile|unit\\.reader_(crosswise|damage)|conformance\\.opencl)"

@@ -45,7 +45,7 @@ objects() {
   mkdir -p "$work/$name"
   printf '%s\n' "$@" |
     xargs -P 2 -I{} sh -c '"$@" -c "$0" -o "'"$work/$name"'/$(echo "$0" | tr / -).o"' {} \
-    "$CC" -std=c11 -O2 -g -Iinclude -isystem "$work/include" "${flags[@]}"
+    "$CC" -std=c11 -O2 -Iinclude -isystem "$work/include" "${flags[@]}"
 }
 library() {
   objects "$@" -- src/*/*.c src/core/*/*.c && aarch64-linux-gnu-ar rc "$work/$1.a" "$work/$1"/*.o
@@ -92,7 +92,7 @@ sys.exit(names != ["work"])' "$work/trace.json"
 
 # A capture written there is read by the command there, and by this machine's, with the same result.
 command_reads() {
-  "$CC" -std=gnu11 -O2 -Iinclude -Isrc tools/prof/*.c tools/import/*.c tools/run/*.c \
+  "$CC" -std=gnu11 -O0 -Iinclude -Isrc tools/prof/*.c tools/import/*.c tools/run/*.c \
     "$work/plain.a" -o "$work/prof" -pthread -lm &&
     run plain tests/embed/app.c "$work/app.prof" &&
       "${QEMU[@]}" "$work/prof" info "$work/app.prof" &&

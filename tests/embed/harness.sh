@@ -11,6 +11,10 @@ HERE=$(cd "$(dirname "$0")" && pwd)
 PREFIX=$BUILD/tests/embed/prefix
 CC=${CC:-cc}
 CXX=${CXX:-c++}
+# What the preset dev compiles with. A project that adds prof's sources in place then finds all of
+# their objects in ccache.
+AS_DEV=(-DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O2 -g"
+        -DPROF_WERROR=ON)
 unset PROF_LEVEL PROF_OUTPUT LD_LIBRARY_PATH PKG_CONFIG_PATH CFLAGS CXXFLAGS LDFLAGS DESTDIR
 
 LIBDIR=$PREFIX/$(sed -n 's/^CMAKE_INSTALL_LIBDIR:PATH=//p' "$BUILD/CMakeCache.txt")

@@ -2,7 +2,7 @@
 # nothing else is added.
 . "$(dirname "$0")/../harness.sh"
 
-configure_and_build "$HERE" -DPROF_SOURCE="$SOURCE"
+configure_and_build "$HERE" -DPROF_SOURCE="$SOURCE" "${AS_DEV[@]}"
 run_app build/app
 links_shared build/app || fail "prof::prof is not the shared library"
 [ -z "$(find build -name 'libprof.a')" ] ||

@@ -4,8 +4,9 @@
 . "$HERE/ways.bash"
 
 need gcc
-compile gcc -O2 -flto -fPIC -fvisibility=hidden
-runs_whole gcc -O2 -flto=auto
+[ "${PROF_LONG:-0}" = 1 ] && level=-O2 || level=-O1
+compile gcc $level -flto -fPIC -fvisibility=hidden
+runs_whole gcc $level -flto=auto
 claims_by_one_instruction busy
-runs_shared gcc -O2 -flto=auto
+runs_shared gcc $level -flto=auto
 claims_by_one_instruction libprof.so

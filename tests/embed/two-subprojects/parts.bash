@@ -7,7 +7,7 @@ two_parts() {
     "$SOURCE/inject" second/
   configure_and_build "$HERE" -DPART_ONE="$1" -DPART_TWO="$2" -DPROF_one="$SOURCE" \
     -DPROF_two="$WORK/second" \
-    -DCMAKE_PREFIX_PATH="$PREFIX" -DCMAKE_BUILD_TYPE=Debug "${@:3}"
+    -DCMAKE_PREFIX_PATH="$PREFIX" "${AS_DEV[@]}" "${@:3}"
   rm -f trace.json
   PROF_LEVEL=1 PROF_OUTPUT=trace.json build/app || fail "$1 and $2: status $?"
   expect_scopes trace.json one two
