@@ -70,8 +70,8 @@ typedef struct prof_i_paths {
   uint32_t depth_max;                 /* set by the caller; 0: no limit */
   /* Set by the caller: rows are grouped by these bits (analysis/internal.h) instead of name and
      category. A row has a value for each key, in this order. With one key, the second value is
-     empty. Threads and processes are grouped by name. Scopes without the line or the argument are not
-     counted. The caller must not pass stacks or kernels. */
+     empty. Threads and processes are grouped by name. Scopes without the line or the argument are
+     not counted. The caller must not pass stacks or kernels. */
   uint32_t keys[PROF_I_GROUP_KEYS_MAX];
   uint32_t key_count;
   const char *arg_key; /* of PROF_I_GROUP_ARG */

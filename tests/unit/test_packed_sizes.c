@@ -253,8 +253,8 @@ static void put_free(prof_i_pool_state *pool) {
   }
 }
 
-/* 25 random bits: 16 for its time. Of an allocation 8 for the size and 4 for the waste, of a free 10
-   for the choice. Allocations and frees come in runs. */
+/* 25 random bits: 16 for its time. An allocation has 8 for the size and 4 for the waste, a free has
+   10 for the choice. Allocations and frees come in runs. */
 static void an_event_of_malloc_takes_five_bytes(void **state) {
   (void)state;
   prof_i_head *const meta = begin();
