@@ -309,6 +309,24 @@ class Rows(Nested):
             line = " +".join(map(re.escape, (name, category, thread, device, process, layer)))
             self.assertRegex(text, f"(?m)^{line} ")
 
+    def test_a_replaced_row_has_all_values_of_both_sides(self):
+        for side, name, category in (("old", "conv_a", "x"), ("new", "conv_b", "y")):
+            events = [{"ph": "M", "pid": 1, "tid": 1, "name": "thread_name", "args": {"name": "m"}}]
+            for at in range(0, 600, 100):
+                for scope in (("step", "s", at, 90), (name, category, at + 10, 20)):
+                    event = dict(zip(("name", "cat", "ts", "dur"), scope))
+                    events.append({"ph": "X", "pid": 1, "tid": 1} | event)
+            self.write(f"{side}.json", json.dumps({"traceEvents": events}))
+            self.prof("import", f"{side}.json", "-o", f"{side}.prof")
+        words = ("diff", "--by", "category,thread,name", "old.prof", "new.prof")
+        rows = {row["state"]: row for row in json.loads(self.prof(*words, "--json").stdout)["rows"]}
+        self.assertEqual(set(rows), {"both", "replaced"})
+        self.assertEqual(values_of(rows["replaced"]), ("x", "m", "conv_a"))
+        found = [rows["replaced"][f"new_{word}"] for word in VALUES[:3]]
+        self.assertEqual(found, ["y", "m", "conv_b"])
+        line = r"(?m)^x -> y \(replaced\) +m +conv_a -> conv_b +6 "
+        self.assertRegex(self.prof(*words).stdout, line)
+
     def test_more_groups_leave_out_columns_of_a_narrow_diff(self):
         by = ("name", "category", "thread", "device")
         for count, width in ((2, 120), (3, 134), (4, 148)):
