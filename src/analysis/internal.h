@@ -17,8 +17,9 @@ enum {
   PROF_I_GROUP_FURTHER = PROF_I_GROUP_RANK | PROF_I_GROUP_LINE | PROF_I_GROUP_ARG
 };
 
-/* Keys of rows that a difference or a page shows, each one bit. */
-enum { PROF_I_GROUP_KEYS_MAX = 2 };
+/* Keys of rows that a difference or a page shows, each one bit: all groups but kernel, whose rows
+   are grouped by name and category. */
+enum { PROF_I_GROUP_KEYS_MAX = 11 };
 
 struct prof_i_filter;
 

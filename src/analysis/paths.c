@@ -56,47 +56,68 @@ static bool rehash_rows(prof_i_paths *p) {
 
 /* ---- rows ---- */
 
-static bool row_is(const prof_i_path_row *row, uint32_t hash, prof_i_text name,
-                   prof_i_text category, bool is_device) {
-  return row->hash == hash && row->is_device == is_device && row->raw_name_bytes == name.bytes &&
-         row->raw_category_bytes == category.bytes &&
-         memcmp(row->raw, name.data, (size_t)name.bytes) == 0 &&
-         memcmp(row->raw + name.bytes, category.data, (size_t)category.bytes) == 0;
-}
-
-/* One block: name, category, and both as the capture has them. */
-static bool make_row(prof_i_path_row *row, prof_i_text name, prof_i_text category) {
-  const size_t raw = (size_t)(name.bytes + category.bytes);
-  char *const block = malloc(4 * raw + 2);
-  if (!block) return false;
-  row->name = block;
-  row->category = block + prof_i_sanitize_text(block, name.data, (size_t)name.bytes);
-  char *const end =
-      row->category + prof_i_sanitize_text(row->category, category.data, (size_t)category.bytes);
-  if (name.bytes) memcpy(end, name.data, (size_t)name.bytes);
-  if (category.bytes) memcpy(end + name.bytes, category.data, (size_t)category.bytes);
-  row->raw = end;
-  row->raw_name_bytes = (size_t)name.bytes;
-  row->raw_category_bytes = (size_t)category.bytes;
+static bool row_is(const prof_i_path_row *row, uint32_t hash, const prof_i_text *values,
+                   uint32_t count, bool is_device) {
+  if (row->hash != hash || row->is_device != is_device) return false;
+  for (uint32_t i = 0; i < count; i++) {
+    const prof_i_text *const raw = &row->values[i].raw;
+    if (raw->bytes != values[i].bytes ||
+        memcmp(raw->data, values[i].data, (size_t)values[i].bytes) != 0)
+      return false;
+  }
   return true;
 }
 
-int64_t prof_i_paths_row(prof_i_paths *p, prof_i_text name, prof_i_text category, bool is_device) {
-  uint32_t hash = prof_i_hash32(PROF_I_HASH32_SEED ^ is_device, name.data, (size_t)name.bytes);
-  hash = prof_i_hash32(hash * 16777619u, category.data, (size_t)category.bytes);
-  hash = mix_hash(hash, (uint32_t)name.bytes);
+/* One block: the values, their texts, and the texts as the capture has them. */
+static bool make_row(prof_i_path_row *row, const prof_i_text *values, uint32_t count) {
+  size_t bytes = count * sizeof *row->values;
+  for (uint32_t i = 0; i < count; i++) bytes += 4 * (size_t)values[i].bytes + 1;
+  row->values = malloc(bytes);
+  if (!row->values) return false;
+  char *to = (char *)(row->values + count);
+  for (uint32_t i = 0; i < count; i++) {
+    const size_t raw = (size_t)values[i].bytes;
+    char *const text = to;
+    to += prof_i_sanitize_text(to, values[i].data, raw);
+    if (raw) memcpy(to, values[i].data, raw);
+    row->values[i] = (prof_i_path_value){.text = text, .raw = {to, raw}};
+    to += raw;
+  }
+  row->name = row->values[0].text;
+  row->category = row->values[1].text;
+  return true;
+}
+
+static uint32_t hash_row(const prof_i_text *values, uint32_t count, bool is_device) {
+  uint32_t hash = PROF_I_HASH32_SEED ^ is_device;
+  for (uint32_t i = 0; i < count; i++) {
+    hash = prof_i_hash32(hash * 16777619u, values[i].data, (size_t)values[i].bytes);
+    hash = mix_hash(hash, (uint32_t)values[i].bytes);
+  }
+  return hash;
+}
+
+int64_t prof_i_paths_row_of(prof_i_paths *p, const prof_i_text *values, bool is_device) {
+  const uint32_t count = prof_i_paths_value_count(p);
+  const uint32_t hash = hash_row(values, count, is_device);
   if (p->row_count * 2 >= p->row_table_room && !rehash_rows(p)) return NO_ROW;
   uint32_t at = hash & (p->row_table_room - 1);
   for (; p->row_table[at]; at = (at + 1) & (p->row_table_room - 1))
-    if (row_is(&p->rows[p->row_table[at] - 1], hash, name, category, is_device))
+    if (row_is(&p->rows[p->row_table[at] - 1], hash, values, count, is_device))
       return p->row_table[at] - 1;
   if (!prof_i_make_room((void **)&p->rows, &p->row_room, p->row_count, sizeof *p->rows))
     return NO_ROW;
   prof_i_path_row *const row = &p->rows[p->row_count];
   *row = (prof_i_path_row){.hash = hash, .is_device = is_device};
-  if (!make_row(row, name, category)) return NO_ROW;
+  if (!make_row(row, values, count)) return NO_ROW;
   p->row_table[at] = ++p->row_count;
   return p->row_count - 1;
+}
+
+int64_t prof_i_paths_row(prof_i_paths *p, prof_i_text name, prof_i_text category, bool is_device) {
+  prof_i_text values[PROF_I_GROUP_KEYS_MAX] = {name, category};
+  for (uint32_t i = 2; i < prof_i_paths_value_count(p); i++) values[i].data = "";
+  return prof_i_paths_row_of(p, values, is_device);
 }
 
 /* ---- paths ---- */
@@ -167,9 +188,9 @@ bool prof_i_paths_merge(prof_i_paths *p, const prof_i_paths *from, prof_i_side s
                         uint32_t *rows_out, uint32_t *paths_out) {
   for (uint32_t i = 0; i < from->row_count; i++) {
     const prof_i_path_row *const row = &from->rows[i];
-    const prof_i_text name = {row->raw, row->raw_name_bytes},
-                      category = {row->raw + row->raw_name_bytes, row->raw_category_bytes};
-    const int64_t number = prof_i_paths_row(p, name, category, row->is_device);
+    prof_i_text values[PROF_I_GROUP_KEYS_MAX];
+    for (uint32_t v = 0; v < prof_i_paths_value_count(p); v++) values[v] = row->values[v].raw;
+    const int64_t number = prof_i_paths_row_of(p, values, row->is_device);
     if (number < 0) return false;
     rows_out[i] = (uint32_t)number;
   }
@@ -188,7 +209,7 @@ bool prof_i_paths_merge(prof_i_paths *p, const prof_i_paths *from, prof_i_side s
 }
 
 void prof_i_paths_fini(prof_i_paths *paths) {
-  for (uint32_t i = 0; i < paths->row_count; i++) free(paths->rows[i].name);
+  for (uint32_t i = 0; i < paths->row_count; i++) free(paths->rows[i].values);
   free(paths->rows);
   free(paths->items);
   free(paths->table);

@@ -25,11 +25,16 @@ enum {
   PROF_I_NO_PATH = 0 /* the root; as a result: no memory */
 };
 
-/* Texts are valid UTF-8 with a NUL behind, and may contain controls. */
+/* The value of a key. The text is valid UTF-8 with a NUL behind, and may contain controls. */
+typedef struct prof_i_path_value {
+  const char *text;
+  prof_i_text raw; /* as the capture has it */
+} prof_i_path_value;
+
+/* name and category are the texts of the first two values. */
 typedef struct prof_i_path_row {
-  char *name, *category;
-  size_t raw_name_bytes, raw_category_bytes; /* behind `name`, as the capture has them */
-  const char *raw;
+  const char *name, *category;
+  prof_i_path_value *values; /* prof_i_paths_value_count() of them, in a block with their texts */
   uint32_t hash;
   uint32_t site; /* of the first call, in formats that show it; else 0 */
   bool is_device;
@@ -63,10 +68,10 @@ struct prof_i_filter;
 typedef struct prof_i_paths {
   const struct prof_i_filter *filter; /* set by the caller; NULL: all scopes */
   uint32_t depth_max;                 /* set by the caller; 0: no limit */
-  /* Set by the caller: rows are grouped by these bits (analysis/internal.h), one or two, instead of
-     name and category. The texts of a row are then the values of the first and the second key.
-     Threads and processes are grouped by name. Scopes without the line or the argument are not
-     counted. The caller must not pass stacks or kernels. */
+  /* Set by the caller: rows are grouped by these bits (analysis/internal.h) instead of name and
+     category. A row has a value for each key, in this order. With one key, the second value is
+     empty. Threads and processes are grouped by name. Scopes without the line or the argument are
+     not counted. The caller must not pass stacks or kernels. */
   uint32_t keys[PROF_I_GROUP_KEYS_MAX];
   uint32_t key_count;
   const char *arg_key; /* of PROF_I_GROUP_ARG */
@@ -87,7 +92,15 @@ bool prof_i_paths_root(prof_i_paths *paths);
 /* Creates a node below the root for a thread's scopes. PROF_I_NO_PATH: no memory. */
 uint32_t prof_i_paths_thread(prof_i_paths *paths, uint32_t thread);
 
-/* The row of the name and category, as the capture has them. Negative: no memory. */
+/* Values of each row: two, or one for each key. */
+static inline uint32_t prof_i_paths_value_count(const prof_i_paths *paths) {
+  return paths->key_count > 2 ? paths->key_count : 2;
+}
+
+/* The row of these values, as the capture has them. Negative: no memory. */
+int64_t prof_i_paths_row_of(prof_i_paths *paths, const prof_i_text *values, bool is_device);
+
+/* The row of the name and category; further values are empty. Negative: no memory. */
 int64_t prof_i_paths_row(prof_i_paths *paths, prof_i_text name, prof_i_text category,
                          bool is_device);
 

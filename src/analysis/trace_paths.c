@@ -58,8 +58,9 @@ typedef struct paths_walk {
   device_call *device_calls; /* by launch */
   uint32_t device_count, device_room, device_next;
   uint32_t thread;
-  bool *is_stream; /* by thread; NULL: the trace has no streams */
-  bool is_simple;  /* no filter, no key and no streams: a plain scope is in no doubt */
+  bool *is_stream;             /* by thread; NULL: the trace has no streams */
+  bool is_simple;              /* no filter, no key and no streams: a plain scope is in no doubt */
+  char (*key_rooms)[KEY_ROOM]; /* for the text of each key */
   prof_i_trace_filter filter;
   prof_event event; /* details of the event at hand */
 } paths_walk;
@@ -175,14 +176,14 @@ static bool key_text(paths_walk *w, const walk_event *event, bool is_device, uin
    grouped by. Negative: no memory. */
 static int64_t scope_row(paths_walk *w, const walk_event *event, bool is_device,
                          bool *has_key_out) {
-  char rooms[PROF_I_GROUP_KEYS_MAX][KEY_ROOM];
-  prof_i_text texts[PROF_I_GROUP_KEYS_MAX] = {{"", 0}, {"", 0}};
+  static const prof_i_text empty = {"", 0};
+  prof_i_text texts[PROF_I_GROUP_KEYS_MAX] = {empty, empty};
   *has_key_out = true;
   if (!has_key(w->paths)) return event_row(w, event, is_device);
   for (uint32_t i = 0; i < w->paths->key_count; i++)
-    *has_key_out &= key_text(w, event, is_device, w->paths->keys[i], rooms[i], &texts[i]);
-  if (!*has_key_out) texts[0] = texts[1] = (prof_i_text){"", 0};
-  return prof_i_paths_row(w->paths, texts[0], texts[1], is_device);
+    *has_key_out &= key_text(w, event, is_device, w->paths->keys[i], w->key_rooms[i], &texts[i]);
+  for (uint32_t i = 0; i < w->paths->key_count && !*has_key_out; i++) texts[i] = empty;
+  return prof_i_paths_row_of(w->paths, texts, is_device);
 }
 
 /* ---- paths ---- */
@@ -472,8 +473,9 @@ int prof_i_paths_add(prof_i_paths *paths, const prof_trace *trace, prof_i_side s
   paths_walk w = {.paths = paths, .trace = trace, .side = side, .visit = visit, .user = user};
   int status = PROF_OK;
   w.sites = calloc(prof_i_trace_site_count(trace), sizeof *w.sites);
-  if (!w.sites || !prof_i_paths_root(paths) || !find_streams(&w) ||
-      prof_i_trace_filter_init(&w.filter, trace, paths->filter) != PROF_OK)
+  if (has_key(paths)) w.key_rooms = calloc(paths->key_count, sizeof *w.key_rooms);
+  if (!w.sites || (has_key(paths) && !w.key_rooms) || !prof_i_paths_root(paths) ||
+      !find_streams(&w) || prof_i_trace_filter_init(&w.filter, trace, paths->filter) != PROF_OK)
     status = prof_i_fail(PROF_E_NO_MEMORY, "no memory for a capture's call sites");
   if (status == PROF_OK && w.is_stream) status = walk_events(&w, put_device_event);
   if (w.device_count > 1)
@@ -484,6 +486,7 @@ int prof_i_paths_add(prof_i_paths *paths, const prof_trace *trace, prof_i_side s
     status = prof_i_fail(PROF_E_NO_MEMORY, "no memory for a device's paths");
   prof_i_trace_filter_fini(&w.filter);
   free(w.sites);
+  free(w.key_rooms);
   free(w.is_stream);
   free(w.stack);
   free(w.device_calls);

@@ -99,7 +99,7 @@ typedef struct prof_i_text_table {
 } prof_i_text_table;
 
 enum {
-  PROF_I_TEXT_TABLE_COLUMNS = 9,
+  PROF_I_TEXT_TABLE_COLUMNS = 18,
   PROF_I_TEXT_TABLE_TEXT_MIN = 12 /* no text is cut to less */
 };
 

@@ -70,7 +70,7 @@ static inline const prof_i_path_sums *prof_i_path_tree_sums(const prof_i_path_tr
 
 /* The frame's name as the capture has it. */
 static inline prof_i_text prof_i_path_frame_name(const prof_i_path_row *frame) {
-  return (prof_i_text){frame->raw, frame->raw_name_bytes};
+  return frame->values[0].raw;
 }
 
 /* "main 1234", "process 77, main 1234" or "device 5000000, name stream 1". In a merged file, it

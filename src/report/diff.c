@@ -12,7 +12,13 @@
 #include "../sink/sink.h"
 
 enum { CELL_ROOM = 96, INDENT_MAX = 40 };
-enum { WIDTH_OF_ALL = 120, WIDTH_OF_INTERVALS = 100, WIDTH_TEXT = 100 };
+/* WIDTH_OF_KEY: of each key behind the second one. */
+enum {
+  WIDTH_OF_ALL = 120,
+  WIDTH_OF_INTERVALS = 100,
+  WIDTH_OF_KEY = PROF_I_TEXT_TABLE_TEXT_MIN + 2,
+  WIDTH_TEXT = 100
+};
 
 typedef struct diff_page {
   const prof_i_comparison *comparison;
@@ -20,6 +26,7 @@ typedef struct diff_page {
   prof_i_text_table table;
   bool is_wide;       /* mean, p99 and total have columns */
   bool has_intervals; /* beside the change */
+  uint32_t width_of_keys;
 } diff_page;
 
 static const char *verdict_word(prof_i_verdict verdict) {
@@ -115,12 +122,13 @@ static void add_name_cell(diff_page *p, const prof_i_compare_line *line) {
   prof_i_text_table_add(&p->table, cell);
 }
 
-static void add_second_key_cell(diff_page *p, const prof_i_compare_line *line) {
+/* The value of a key behind the first. */
+static void add_key_cell(diff_page *p, const prof_i_compare_line *line, uint32_t key) {
   const prof_i_path_row *const rows = p->comparison->paths.rows;
   char old_value[PROF_I_SANITIZED_NAME_BYTES], new_value[PROF_I_SANITIZED_NAME_BYTES];
   char cell[2 * PROF_I_SANITIZED_NAME_BYTES + 8];
-  prof_i_sanitize_name(old_value, rows[line->row].category);
-  prof_i_sanitize_name(new_value, rows[line->new_row].category);
+  prof_i_sanitize_name(old_value, rows[line->row].values[key].text);
+  prof_i_sanitize_name(new_value, rows[line->new_row].values[key].text);
   const bool is_one = line->state != PROF_I_COMPARE_REPLACED || !strcmp(old_value, new_value);
   snprintf(cell, sizeof cell, "%s%s%s", old_value, is_one ? "" : " -> ", is_one ? "" : new_value);
   prof_i_text_table_add(&p->table, cell);
@@ -131,7 +139,7 @@ static void add_line(diff_page *p, const prof_i_compare_line *line) {
   const prof_i_compare_values *const shown =
       &line->values[line->state == PROF_I_COMPARE_GONE ? PROF_I_SIDE_BASE : PROF_I_SIDE_NEW];
   add_name_cell(p, line);
-  if (p->comparison->paths.key_count > 1) add_second_key_cell(p, line);
+  for (uint32_t i = 1; i < p->comparison->paths.key_count; i++) add_key_cell(p, line, i);
   add_calls_cell(p, line);
   add_time_cell(p, &line->values[0], line->values[0].median_ns);
   add_time_cell(p, &line->values[1], line->values[1].median_ns);
@@ -228,8 +236,9 @@ static bool add_tree(diff_page *p, uint32_t limit) {
 static void put_columns_left_out(diff_page *p, size_t width) {
   char text[128];
   const bool has_verdicts = prof_i_comparison_has_verdicts(p->comparison);
-  snprintf(text, sizeof text, "%sMean, p99 and Total have no room; --width %d shows them.",
-           has_verdicts && !p->has_intervals ? "Intervals, " : "", WIDTH_OF_ALL);
+  snprintf(text, sizeof text, "%sMean, p99 and Total have no room; --width %u shows them.",
+           has_verdicts && !p->has_intervals ? "Intervals, " : "",
+           (unsigned)(WIDTH_OF_ALL + p->width_of_keys));
   prof_i_text_buffer_append_text(&p->page, "\n");
   prof_i_text_buffer_wrap(&p->page, 0, width < WIDTH_TEXT ? width : WIDTH_TEXT, text);
 }
@@ -243,7 +252,7 @@ static void put_titles(diff_page *p, const prof_i_diff_options *options,
   const uint32_t more = p->is_wide ? sizeof all / sizeof *all : sizeof few / sizeof *few;
   uint32_t count = 1;
   titles[0] = options->title_count ? options->titles[0] : "Name";
-  if (options->title_count > 1) titles[count++] = options->titles[1];
+  for (uint32_t i = 1; i < options->title_count; i++) titles[count++] = options->titles[i];
   p->table.text_columns = (1u << count) - 1;
   for (uint32_t i = 0; i < more; i++) titles[count++] = p->is_wide ? all[i] : few[i];
   p->table.titles = titles;
@@ -255,8 +264,9 @@ int prof_i_diff_text(const prof_i_comparison *comparison, const prof_i_diff_opti
                      char **text_out) {
   diff_page p = {.comparison = comparison};
   const size_t width = options->width ? options->width : SIZE_MAX;
-  p.is_wide = width >= WIDTH_OF_ALL;
-  p.has_intervals = width >= WIDTH_OF_INTERVALS;
+  if (options->title_count > 2) p.width_of_keys = (options->title_count - 2) * WIDTH_OF_KEY;
+  p.is_wide = width >= WIDTH_OF_ALL + p.width_of_keys;
+  p.has_intervals = width >= WIDTH_OF_INTERVALS + p.width_of_keys;
   const char *titles[PROF_I_TEXT_TABLE_COLUMNS];
   put_titles(&p, options, titles);
   put_heading(&p, width < WIDTH_TEXT ? width : WIDTH_TEXT);
@@ -287,7 +297,15 @@ int prof_i_diff_text(const prof_i_comparison *comparison, const prof_i_diff_opti
 
 /* A comparison for programs: JSON and CSV. See internal.h. */
 
-enum { TEXT_BYTES_MAX = 1 << 30 };
+enum { TEXT_BYTES_MAX = 1 << 30, VALUE_WORD_ROOM = 16 };
+
+/* The keys of a row's values, in JSON and CSV. */
+static const char *value_word(const prof_i_comparison *c, uint32_t value) {
+  static const char *const words[PROF_I_GROUP_KEYS_MAX] = {"name",  "second", "third",   "fourth",
+                                                           "fifth", "sixth",  "seventh", "eighth",
+                                                           "ninth", "tenth",  "eleventh"};
+  return value == 1 && c->paths.key_count < 2 ? "category" : words[value];
+}
 
 static void put_key_number(prof_i_sink *sink, const char *key, double value) {
   prof_i_sink_key(sink, key);
@@ -344,9 +362,11 @@ static void put_json_path(prof_i_sink *sink, const prof_i_paths *paths, uint32_t
 /* Of a row that was replaced. */
 static void put_new_names(prof_i_sink *sink, const prof_i_comparison *c,
                           const prof_i_compare_line *line) {
-  put_key_text(sink, "new_name", c->paths.rows[line->new_row].name);
-  if (c->paths.key_count > 1)
-    put_key_text(sink, "new_second", c->paths.rows[line->new_row].category);
+  char word[VALUE_WORD_ROOM];
+  for (uint32_t i = 0; i < c->paths.key_count || i == 0; i++) {
+    snprintf(word, sizeof word, "new_%s", value_word(c, i));
+    put_key_text(sink, word, c->paths.rows[line->new_row].values[i].text);
+  }
 }
 
 static void put_json_line(prof_i_sink *sink, const prof_i_comparison *c,
@@ -354,7 +374,8 @@ static void put_json_line(prof_i_sink *sink, const prof_i_comparison *c,
   const prof_i_path_row *const row = &c->paths.rows[line->row];
   prof_i_sink_text(sink, "{\"name\":");
   prof_i_sink_string(sink, row->name, strlen(row->name));
-  put_key_text(sink, c->paths.key_count > 1 ? "second" : "category", row->category);
+  for (uint32_t i = 1; i < prof_i_paths_value_count(&c->paths); i++)
+    put_key_text(sink, value_word(c, i), row->values[i].text);
   put_key_text(sink, "on", row->is_device ? "device" : "host");
   put_key_text(sink, "state", compare_state_word(line->state));
   if (line->state == PROF_I_COMPARE_REPLACED) put_new_names(sink, c, line);
@@ -437,8 +458,10 @@ static void put_csv_line(prof_i_sink *sink, const prof_i_comparison *c,
   put_csv_text(sink, row->name);
   prof_i_sink_text(sink, ",");
   put_csv_text(sink, is_replaced ? c->paths.rows[line->new_row].name : "");
-  prof_i_sink_text(sink, ",");
-  put_csv_text(sink, row->category);
+  for (uint32_t i = 1; i < prof_i_paths_value_count(&c->paths); i++) {
+    prof_i_sink_text(sink, ",");
+    put_csv_text(sink, row->values[i].text);
+  }
   prof_i_sink_text(sink, row->is_device ? ",device," : ",host,");
   if (line->path) put_csv_path(sink, &c->paths, line->path);
   prof_i_sink_text(sink, ",");
@@ -460,11 +483,14 @@ int prof_i_diff_csv(const prof_i_comparison *comparison, char **text_out) {
   size_t bytes;
   const int status = prof_i_sink_open_memory(&sink, TEXT_BYTES_MAX);
   if (status != PROF_OK) return status;
-  prof_i_sink_text(
-      &sink, comparison->paths.key_count > 1 ? "name,new_name,second," : "name,new_name,category,");
+  prof_i_sink_text(&sink, "name,new_name");
+  for (uint32_t i = 1; i < prof_i_paths_value_count(&comparison->paths); i++) {
+    prof_i_sink_text(&sink, ",");
+    prof_i_sink_text(&sink, value_word(comparison, i));
+  }
   prof_i_sink_text(
       &sink,
-      "on,path,state,base_runs,base_calls,base_median_ns,base_mean_ns,"
+      ",on,path,state,base_runs,base_calls,base_median_ns,base_mean_ns,"
       "base_p99_ns,base_total_ns,new_runs,new_calls,new_median_ns,new_mean_ns,new_p99_ns,"
       "new_total_ns,ratio,ratio_low,ratio_high,p,slower_share,verdict\r\n");
   for (uint32_t i = 0; i < comparison->line_count; i++)

@@ -43,24 +43,19 @@ static void put_place(const json_text *json, const prof_row_more *more) {
   put_string(json, text);
 }
 
-/* The first two columns: name and category, or the values of the keys. */
-static void put_keys(const json_text *json, const prof_i_table *table, const prof_row *row) {
+/* The value of a key; without that key, an empty text. */
+static void put_key(const json_text *json, const prof_i_table *table, const prof_row *row,
+                    uint32_t key) {
   const prof_i_html_options *const options = json->html->options;
-  char place[PLACE_ROOM + 16];
-  table_value value;
-  for (uint32_t i = 0; i < 2; i++) {
-    if (i) prof_i_sink_text(json->sink, ",");
-    value.kind = TABLE_VALUE_NONE;
-    if (i < options->key_count)
-      prof_i_table_value(table, row, prof_i_table_group_column(options->keys[i]), &value);
-    if (value.kind == TABLE_VALUE_PLACE)
-      snprintf(place, sizeof place, "%.*s:%u", PLACE_ROOM, value.text, (unsigned)value.number);
-    else if (value.kind == TABLE_VALUE_COUNT)
-      snprintf(place, sizeof place, "%u", (unsigned)value.number);
-    else
-      place[0] = '\0';
-    put_string(json, value.kind == TABLE_VALUE_TEXT ? value.text : place);
-  }
+  char place[PLACE_ROOM + 16] = "";
+  table_value value = {.kind = TABLE_VALUE_NONE};
+  if (key < options->key_count)
+    prof_i_table_value(table, row, prof_i_table_group_column(options->keys[key]), &value);
+  if (value.kind == TABLE_VALUE_PLACE)
+    snprintf(place, sizeof place, "%.*s:%u", PLACE_ROOM, value.text, (unsigned)value.number);
+  else if (value.kind == TABLE_VALUE_COUNT)
+    snprintf(place, sizeof place, "%u", (unsigned)value.number);
+  put_string(json, value.kind == TABLE_VALUE_TEXT ? value.text : place);
 }
 
 /* [bucket, calls, bucket, calls, ...] */
@@ -76,14 +71,17 @@ static void put_durations(const json_text *json, const prof_rows *rows, uint64_t
   prof_i_sink_text(json->sink, "]");
 }
 
-/* In the order of the columns of report.js. */
+/* In the order of the columns of report.js: two keys, numbers, the place, durations, and the keys
+   behind the second. */
 static void put_row(const json_text *json, const prof_i_table *table, uint64_t index) {
   const prof_rows *const rows = table->rows;
   const prof_row *const row = &rows->rows[index];
   prof_row_more more = {.size = sizeof more};
   prof_rows_more(rows, index, &more);
   prof_i_sink_text(json->sink, index ? ",[" : "[");
-  put_keys(json, table, row);
+  put_key(json, table, row, 0);
+  prof_i_sink_text(json->sink, ",");
+  put_key(json, table, row, 1);
   put_u64(json, row->calls_count);
   put_u64(json, row->total_ns);
   put_u64(json, row->self_ns);
@@ -99,10 +97,14 @@ static void put_row(const json_text *json, const prof_i_table *table, uint64_t i
   put_i64(json, row->device_memory_bytes);
   put_place(json, &more);
   put_durations(json, rows, index);
+  for (uint32_t key = 2; key < json->html->options->key_count; key++) {
+    prof_i_sink_text(json->sink, ",");
+    put_key(json, table, row, key);
+  }
   prof_i_sink_text(json->sink, "]");
 }
 
-/* The titles of the first two columns. */
+/* The titles of the keys. */
 static void put_titles(const json_text *json) {
   const prof_i_html_options *const options = json->html->options;
   prof_i_sink_key(json->sink, "keys");

@@ -23,7 +23,7 @@ enum { PROF_I_DIFF_ROWS_DEFAULT = 40 };
 
 typedef struct prof_i_diff_options {
   uint32_t width; /* columns of a line at most; 0: any */
-  /* Titles of the columns of keys, one or two; count 0: Name alone. */
+  /* Titles of the columns of keys; count 0: Name alone. */
   const char *titles[PROF_I_GROUP_KEYS_MAX];
   uint32_t title_count;
   uint32_t rows_limit; /* those with the largest change of the total; UINT32_MAX: all */
@@ -138,7 +138,7 @@ typedef struct prof_i_html_options {
   /* Selects the scopes; NULL: all. It does not apply to memory and devices. */
   const struct prof_i_filter *filter;
   /* The groups of the table's rows: bits of prof_group and of analysis/internal.h; 0: name and
-     category. keys: those that the page shows, one or two. arg_key: of PROF_I_GROUP_ARG. */
+     category. keys: those that the page shows. arg_key: of PROF_I_GROUP_ARG. */
   uint32_t group;
   uint32_t keys[PROF_I_GROUP_KEYS_MAX];
   uint32_t key_count;

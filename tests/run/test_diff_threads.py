@@ -62,7 +62,15 @@ int pthread_join(pthread_t thread, void **result) {
 """
 THREAD = "a thread\n"
 LARGE_BYTES = 5 << 20  # more than LARGE_SIDE_BYTES in tools/prof/sides.c
-WAYS = ((), ("--tree",), ("--json",), ("--csv",), ("--tree", "--json"), ("--by", "line"))
+WAYS = (
+    (),
+    ("--tree",),
+    ("--json",),
+    ("--csv",),
+    ("--tree", "--json"),
+    ("--by", "line"),
+    ("--json", "--by", "thread,name,device,category"),
+)
 
 
 class Threads(Recorded):
@@ -97,7 +105,7 @@ class Threads(Recorded):
     def test_two_threads_print_what_one_prints(self):
         for way in WAYS:
             with self.subTest(way=way):
-                status = 3 if "--by" in way else 0
+                status = 3 if "line" in way else 0
                 self.compare(*way, "a.prof", "b.prof", status=status)
                 self.compare(*way, "b.prof", "a.prof", status=status)
         self.assertIn("kernel", self.compare("a.prof", "b.prof").stdout)

@@ -106,16 +106,35 @@ class Groups(Nested):
         done = self.prof("table", "--by", "line", self.capture, status=3)
         self.assertIn("no scope has a known file and line", done.stderr)
 
-    def test_wrong_groups_are_refused(self):
+    def test_wrong_groups_have_one_error_text_in_all_commands(self):
+        known = "name, category, device, thread, process, rank, shape, stack, scopes, kernel, line"
         for by, said in (
-            ("arg:", "needs the argument's key"),
-            ("arg:a,arg:b", "takes one argument, and not also b"),
-            ("arg:a,shape", "takes shape or arg:KEY, not both"),
-            ("argument", "--by takes one of name, category, "),
+            ("arg:", "--by arg:KEY needs the argument's key"),
+            ("arg:a,arg:b", "--by takes one argument, and not also b"),
+            ("arg:a,shape", "--by takes shape or arg:KEY, not both"),
+            ("argument", f"--by takes one of {known}, arg:KEY, not argument"),
+            ("colour", f"--by takes one of {known}, arg:KEY, not colour"),
+            ("name,Thread", "--by takes no Thread; did you mean thread?"),
+            ("nam", "--by takes no nam; did you mean name?"),
+            ("name,thread,name", "--by takes a group once, and has twice name"),
+            ("arg:a,line,arg:a", "--by takes a group once, and has twice arg:a"),
+            ("", f"--by takes one of {known}, arg:KEY, not an empty word"),
+            ("name,", f"--by takes one of {known}, arg:KEY, not an empty word"),
+            (",name", f"--by takes one of {known}, arg:KEY, not an empty word"),
         ):
-            done = self.prof("table", "--by", by, self.capture, status=2)
-            self.assertEqual(done.stdout, "")
-            self.assertIn(said, done.stderr)
+            for command, *captures in (
+                ("table", self.capture),
+                ("diff", self.capture, self.capture),
+                ("report", self.capture),
+            ):
+                done = self.prof(command, "--by", by, *captures, status=2)
+                self.assertEqual(done.stdout, "")
+                text = f"prof {command}: {said}"
+                self.assertIn(
+                    done.stderr,
+                    (f"{text}; see prof {command} --help\n", f"{text} see prof {command} --help\n"),
+                )
+        self.assertFalse(os.path.exists(os.path.join(self.folder, "report.html")))
 
 
 SCRIPT = """def one():
@@ -189,7 +208,6 @@ class Differences(Nested):
         self.assertIn("no scope has a known file and line", done.stderr)
         for by, said in (
             ("arg:", "--by arg:KEY needs the argument's key"),
-            ("name,thread,line", "--by takes one key or two, and kernel is two, not name,thread,"),
             ("stack", "--by: for stacks use --tree, not stack"),
             ("name,scopes", "--by: for stacks use --tree, not name,scopes"),
             ("kernel", "leave out kernel of kernel"),
@@ -470,11 +488,13 @@ class Reports(Nested):
         self.assertEqual({x[1] for x in data["rows"]}, {""})
         data, _ = self.report("--by", "arg:layer,name")
         self.assertEqual(data["keys"], ["layer", "Name"])
+        data, _ = self.report("--by", "thread,arg:layer,name")
+        self.assertEqual(data["keys"], ["Thread", "layer", "Name"])
 
     def test_what_nothing_passes_is_not_written(self):
         for words in (("--name", "none"), ("--by", "arg:none"), ("--by", "line")):
             self.report(*words, status=3)
-        for by in ("name,thread,arg:layer", "kernel,thread", "none", "arg:", "arg:layer,shape"):
+        for by in ("none", "arg:", "arg:layer,shape"):
             self.report("--by", by, status=2)
 
 

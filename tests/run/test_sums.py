@@ -2,6 +2,7 @@
 
 import base64
 import collections
+import csv
 import gzip
 import json
 import os
@@ -58,7 +59,29 @@ GROUPS = (
         lambda scope: layer_of(scope) and (layer_of(scope), f"worker {scope.thread}"),
     ),
     ("device", lambda scope: ("cpu:0", "")),
+    (
+        "thread,name,category",
+        lambda scope: (f"worker {scope.thread}", scope.name, scope.category),
+    ),
+    (
+        "category,device,name,thread",
+        lambda scope: (scope.category, "cpu:0", scope.name, f"worker {scope.thread}"),
+    ),
+    (
+        "name,category,arg:layer,thread,device",
+        lambda scope: (
+            layer_of(scope)
+            and (scope.name, scope.category, layer_of(scope), f"worker {scope.thread}", "cpu:0")
+        ),
+    ),
 )
+# The keys of the values in a difference, as many as a row has.
+VALUES = ("name", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
+
+
+def values_of(row):
+    found = [row[word] for word in VALUES if word in row]
+    return tuple(found) if len(found) > 1 else (*found, "")
 
 
 def varints(data):
@@ -181,7 +204,8 @@ class Rows(Nested):
             for words, takes in FILTERS[:4]:
                 found = {}
                 for row in self.report_rows("--by", by, *words, self.capture):
-                    key = tuple(re.sub(r" \(1[12]\)$", "", text) for text in row[:2])
+                    key = (*row[:2], *row[17:])
+                    key = tuple(re.sub(r" \(1[12]\)$", "", text) for text in key)
                     buckets = dict(zip(row[16][::2], row[16][1::2]))
                     self.assertNotIn(key, found)
                     found[key] = (tuple(row[2:5]), buckets)
@@ -257,10 +281,7 @@ class Rows(Nested):
                 ).stdout
                 for side, scopes in sides.items():
                     found = {
-                        (row["name"], row.get("second", "")): (
-                            row[side]["calls"],
-                            row[side]["total_ns"],
-                        )
+                        values_of(row): (row[side]["calls"], row[side]["total_ns"])
                         for row in json.loads(text)["rows"]
                         if row[side]
                     }
@@ -269,6 +290,52 @@ class Rows(Nested):
                     self.assertEqual(
                         found, {key: sums[:2] for key, sums in expected.items()}, (by, words, side)
                     )
+
+    def test_csv_and_text_of_a_diff_have_a_column_for_each_group(self):
+        by = "name,category,thread,device,process,rank,arg:layer"
+        words = ("diff", "--by", by, self.capture, self.capture)
+        rows = json.loads(self.prof(*words, "--json").stdout)["rows"]
+        text = self.prof(*words, "--csv").stdout
+        self.assertTrue(text.startswith("name,new_name," + ",".join(VALUES[1:7]) + ",on,path,"))
+        found = [
+            tuple(row[word] for word in VALUES[:7]) for row in csv.DictReader(text.split("\n"))
+        ]
+        self.assertEqual(found, [values_of(row) for row in rows])
+        self.assertEqual(set(map(len, found)), {7})
+        text = self.prof(*words, "--rows", "all").stdout
+        title = r"(?m)^Name +Category +Thread +Device +Process +Rank +layer +Calls "
+        self.assertRegex(text, title)
+        for name, category, thread, device, process, _, layer in found:
+            line = " +".join(map(re.escape, (name, category, thread, device, process, layer)))
+            self.assertRegex(text, f"(?m)^{line} ")
+
+    def test_a_replaced_row_has_all_values_of_both_sides(self):
+        for side, name, category in (("old", "conv_a", "x"), ("new", "conv_b", "y")):
+            events = [{"ph": "M", "pid": 1, "tid": 1, "name": "thread_name", "args": {"name": "m"}}]
+            for at in range(0, 600, 100):
+                for scope in (("step", "s", at, 90), (name, category, at + 10, 20)):
+                    event = dict(zip(("name", "cat", "ts", "dur"), scope))
+                    events.append({"ph": "X", "pid": 1, "tid": 1} | event)
+            self.write(f"{side}.json", json.dumps({"traceEvents": events}))
+            self.prof("import", f"{side}.json", "-o", f"{side}.prof")
+        words = ("diff", "--by", "category,thread,name", "old.prof", "new.prof")
+        rows = {row["state"]: row for row in json.loads(self.prof(*words, "--json").stdout)["rows"]}
+        self.assertEqual(set(rows), {"both", "replaced"})
+        self.assertEqual(values_of(rows["replaced"]), ("x", "m", "conv_a"))
+        found = [rows["replaced"][f"new_{word}"] for word in VALUES[:3]]
+        self.assertEqual(found, ["y", "m", "conv_b"])
+        line = r"(?m)^x -> y \(replaced\) +m +conv_a -> conv_b +6 "
+        self.assertRegex(self.prof(*words).stdout, line)
+
+    def test_more_groups_leave_out_columns_of_a_narrow_diff(self):
+        by = ("name", "category", "thread", "device")
+        for count, width in ((2, 120), (3, 134), (4, 148)):
+            words = ("diff", "--by", ",".join(by[:count]), self.capture, self.capture)
+            text = self.prof(*words, "--width", str(width)).stdout
+            self.assertRegex(text, r"(?m)^Name +Category .* Mean .* p99 .* Total ")
+            text = self.prof(*words, "--width", str(width - 1)).stdout
+            self.assertIn(f"Mean, p99 and Total have no room; --width {width} shows them.", text)
+            self.assertNotIn(" Mean ", text.split("Mean, p99")[0])
 
     def test_a_diff_by_shape_process_and_rank_has_their_calls(self):
         # name, process, dimensions, times
@@ -290,13 +357,11 @@ class Rows(Nested):
             ("shape", lambda call: (str(call[2]), "")),
             ("name,shape", lambda call: (call[0], str(call[2]))),
             ("process,name", lambda call: (f"part {call[1]}", call[0])),
+            ("rank,process,shape", lambda call: ("", f"part {call[1]}", str(call[2]))),
             ("rank", lambda call: ("", "")),
         ):
             text = self.prof("diff", "--json", "--by", by, "shapes.prof", "shapes.prof").stdout
-            found = {
-                (row["name"], row.get("second", "")): row["new"]["calls"]
-                for row in json.loads(text)["rows"]
-            }
+            found = {values_of(row): row["new"]["calls"] for row in json.loads(text)["rows"]}
             expected = collections.Counter()
             for call in calls:
                 expected[key_of(call)] += call[3]

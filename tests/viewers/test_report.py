@@ -370,6 +370,42 @@ def test_rows_by_two_groups_have_distributions(page, tmp_path):
     assert heads[:2] == ["layer", "Calls"]
 
 
+def test_rows_by_four_groups_have_a_column_for_each(page, tmp_path):
+    events = [{"ph": "M", "pid": 7, "tid": 1, "name": "thread_name", "args": {"name": "worker"}}]
+    events += [
+        {"ph": "X", "pid": 7, "tid": 1, "cat": cat, "name": name, "ts": at * 100, "dur": 10 + at}
+        | ({} if layer is None else {"args": {"layer": layer}})
+        for at, (name, cat, layer) in enumerate(
+            (("a", "op", 0), ("a", "op", 1), ("a", "io", 1), ("b", "op", 1), ("c", "op", None))
+        )
+    ]
+    capture = make_capture(tmp_path, "layers", {"traceEvents": events})
+    report = tmp_path / "layers.html"
+    prof("report", "--by", "arg:layer,thread,category,name", "-o", report, capture)
+    page.open(report)
+    assert_quiet(page)
+    heads = page.evaluate("[...document.querySelectorAll('#head th')].map(h => h.textContent)")
+    assert heads[:6] == ["layer", "Thread", "Category", "Name", "Calls", "Total"]
+    cells = page.evaluate(
+        "[...document.querySelectorAll('#body tr')].map(row =>"
+        " [...row.children].slice(0, 5).map(cell => cell.textContent))"
+    )
+    assert sorted(cells) == [
+        ["0", "worker (1)", "op", "a", "1"],
+        ["1", "worker (1)", "io", "a", "1"],
+        ["1", "worker (1)", "op", "a", "1"],
+        ["1", "worker (1)", "op", "b", "1"],
+    ]
+    page.evaluate("document.querySelectorAll('#head th')[3].click()")
+    assert page.evaluate("prof.table.rows.map(row => row[18])") == ["a", "a", "a", "b"]
+    page.evaluate("document.querySelectorAll('#body tr')[3].click()")
+    name = page.evaluate("document.getElementById('distribution-name').textContent")
+    assert name == "1, Thread worker (1), Category op, Name b"
+    page.press("/")
+    page.press("b")
+    assert page.evaluate("prof.table.rows.map(row => row[18])") == ["b"]
+
+
 def test_search_filters_the_table_and_finds_scopes_in_order(page, opened):
     page.press("/")
     assert page.evaluate("document.activeElement.id") == "find"

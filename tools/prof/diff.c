@@ -26,7 +26,6 @@ typedef struct diff_words {
   double limit;
   filter_options filter;
   group_words by;
-  uint32_t keys[PROF_I_GROUP_KEYS_MAX], key_count;
 } diff_words;
 
 /* "5%" or "5" */
@@ -52,16 +51,16 @@ static int set_form(diff_words *w, diff_form form) {
 
 static int read_keys(diff_words *w) {
   const uint32_t stacks = PROF_GROUP_STACK | PROF_GROUP_SCOPES, kernels = PROF_GROUP_KERNEL;
-  const int status = group_words_read_keys("diff", &w->by, w->keys, &w->key_count);
+  const int status = group_words_set("diff", &w->by);
   if (status != EXIT_OK) return status;
   if (w->by.group & stacks)
     return refuse_words("diff", "--by: for stacks use --tree, not", w->by.text);
   if (w->by.group & kernels)
     return refuse_words("diff", "--by: work of devices has rows already, so leave out kernel of",
                         w->by.text);
-  for (uint32_t i = 0; i < w->key_count; i++)
-    w->text.titles[i] = prof_i_table_group_title(w->keys[i], w->by.arg_key);
-  w->text.title_count = w->key_count;
+  for (uint32_t i = 0; i < w->by.key_count; i++)
+    w->text.titles[i] = prof_i_table_group_title(w->by.keys[i], w->by.arg_key);
+  w->text.title_count = w->by.key_count;
   return EXIT_OK;
 }
 
@@ -149,8 +148,8 @@ static int compare_sides(const command_sides *sides, diff_words *w) {
     w->compare.runs_count[side] = (uint32_t)sides->sides[side].count;
   prof_i_comparison_init(&comparison, &w->compare);
   comparison.paths.filter = w->filter.filter;
-  memcpy(comparison.paths.keys, w->keys, sizeof w->keys);
-  comparison.paths.key_count = w->key_count;
+  memcpy(comparison.paths.keys, w->by.keys, sizeof w->by.keys);
+  comparison.paths.key_count = w->by.key_count;
   comparison.paths.arg_key = w->by.arg_key;
   if (w->compare.is_by_path) comparison.paths.depth_max = PROF_I_PATHS_DEPTH_MAX;
   int status = EXIT_FAILED;
@@ -184,8 +183,8 @@ static const command_option options[] = {
     {.name = "tree", .help = "a line for each call path, as a tree", .id = 't'},
     {.name = "by",
      .argument = "GROUPS",
-     .help = "what is one row: one or two of name, category, device, thread, process, rank, shape, "
-             "line, or arg:KEY, an argument's value (default name,category)",
+     .help = "what is one row: name, category, device, thread, process, rank, shape, line, or "
+             "arg:KEY, an argument's value; several with commas (default name,category)",
      .choices = group_choices,
      .is_list = true,
      .id = 'b'},

@@ -4,6 +4,7 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../../src/analysis/compare.h"
 #include "../../src/report/internal.h"
@@ -20,22 +21,23 @@ typedef struct report_words {
   group_words by;
 } report_words;
 
-static int read_keys(report_words *w) {
-  return group_words_read_keys("report", &w->by, w->html.keys, &w->html.key_count);
-}
-
 static int read_words(int argc, char **argv, report_words *w) {
   for (int c; (c = command_option_next(&command_report, argc, argv)) != -1;) {
     if (c == 'o')
       w->output = optarg;
     else if (c == 't')
       w->html.title = optarg;
-    else if (c == 'b' ? read_keys(w) != EXIT_OK : !filter_options_take(&w->filter, c))
+    else if (c == 'b' ? group_words_set("report", &w->by) != EXIT_OK
+                      : !filter_options_take(&w->filter, c))
       return EXIT_USAGE;
   }
   const int status = filter_options_finish("report", &w->filter);
   w->html.filter = w->filter.filter;
   w->html.group = w->by.group;
+  if (w->by.text) {
+    memcpy(w->html.keys, w->by.keys, sizeof w->by.keys);
+    w->html.key_count = w->by.key_count;
+  }
   w->html.arg_key = w->by.arg_key;
   return status;
 }
@@ -109,8 +111,8 @@ static const command_option options[] = {
     {.name = "new", .argument = "B...", .help = "the captures that the page is of", .id = 'N'},
     {.name = "by",
      .argument = "GROUPS",
-     .help = "what is one row of the table: one or two of prof table's groups, such as line or "
-             "name,arg:KEY (default name,category)",
+     .help = "what is one row of the table: prof table's groups, such as line or name,arg:KEY "
+             "(default name,category)",
      .choices = group_choices,
      .is_list = true,
      .id = 'b'},

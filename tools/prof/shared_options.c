@@ -151,6 +151,10 @@ const command_choice group_choices[] = {{"name", PROF_GROUP_NAME},
                                         {"arg:KEY", PROF_I_GROUP_ARG},
                                         {NULL, 0}};
 
+/* Each but kernel has a place among the keys. */
+_Static_assert(sizeof group_choices / sizeof *group_choices - 2 == PROF_I_GROUP_KEYS_MAX,
+               "keys has room for each group");
+
 static const char arg_word[] = "arg:";
 
 static bool is_arg_word(const char *word) { return strncmp(word, arg_word, strlen(arg_word)) == 0; }
@@ -164,6 +168,11 @@ static int set_arg_key(const char *command, group_words *to, const char *key) {
   return to->arg_key ? EXIT_OK : EXIT_FAILED;
 }
 
+static void add_key(group_words *to, uint32_t key) {
+  if (!(to->group & key)) to->keys[to->key_count++] = key;
+  to->group |= key;
+}
+
 static int add_word(const char *command, group_words *to, const char *word) {
   uint32_t bit = PROF_I_GROUP_ARG;
   const int status = is_arg_word(word)
@@ -172,7 +181,13 @@ static int add_word(const char *command, group_words *to, const char *word) {
   if (status != EXIT_OK) return status;
   if (to->named & bit) return refuse_words(command, "--by takes a group once, and has twice", word);
   to->named |= bit;
-  to->group |= bit;
+  if (bit != PROF_GROUP_KERNEL) {
+    add_key(to, bit);
+  } else { /* its rows are kernels' names */
+    to->group |= bit;
+    add_key(to, PROF_GROUP_NAME);
+    add_key(to, PROF_GROUP_CATEGORY);
+  }
   return EXIT_OK;
 }
 
@@ -185,8 +200,6 @@ int group_words_add(const char *command, group_words *to, const char *text) {
   free(words);
   if (status == EXIT_OK && to->arg_key && (to->group & PROF_GROUP_SHAPE))
     status = refuse_words(command, "--by takes shape or arg:KEY, not both", NULL);
-  /* its rows are kernels' names */
-  if (to->group & PROF_GROUP_KERNEL) to->group |= PROF_GROUP_NAME | PROF_GROUP_CATEGORY;
   return status;
 }
 
@@ -195,38 +208,8 @@ void group_words_free(group_words *words) {
   words->arg_key = NULL;
 }
 
-/* ---- one or two keys ---- */
-
-/* False: there is no room. */
-static bool add_key(uint32_t key, uint32_t keys[GROUP_KEYS_MAX], uint32_t *count) {
-  for (uint32_t i = 0; i < *count; i++)
-    if (keys[i] == key) return true;
-  if (*count == GROUP_KEYS_MAX) return false;
-  keys[(*count)++] = key;
-  return true;
-}
-
-/* A word that was taken before. */
-static bool add_word_keys(const char *word, uint32_t keys[GROUP_KEYS_MAX], uint32_t *count) {
-  if (is_arg_word(word)) return add_key(PROF_I_GROUP_ARG, keys, count);
-  const command_choice *of = group_choices;
-  while (strcmp(of->word, word) != 0) of++;
-  if (of->value != PROF_GROUP_KERNEL) return add_key(of->value, keys, count);
-  return add_key(PROF_GROUP_NAME, keys, count) && add_key(PROF_GROUP_CATEGORY, keys, count);
-}
-
-int group_words_read_keys(const char *command, group_words *to, uint32_t keys_out[GROUP_KEYS_MAX],
-                          uint32_t *key_count_out) {
-  if (to->text) return refuse_twice(command, "by");
-  int status = group_words_add(command, to, optarg);
-  char *const words = strdup(optarg);
-  if (status == EXIT_OK && !words) status = EXIT_FAILED;
-  *key_count_out = 0;
-  for (char *rest = words, *word; status == EXIT_OK && (word = strsep(&rest, ",")) != NULL;)
-    if (!add_word_keys(word, keys_out, key_count_out))
-      status = refuse_words(command, "--by takes one key or two, and kernel is two, not", optarg);
-  free(words);
-  return status;
+int group_words_set(const char *command, group_words *to) {
+  return to->text ? refuse_twice(command, "by") : group_words_add(command, to, optarg);
 }
 
 int group_words_says_nothing(const char *command, const group_words *words) {

@@ -80,8 +80,6 @@ int filter_says_nothing(const char *command);
 
 /* ---- --by of `prof table`, `prof diff` and `prof report` ---- */
 
-enum { GROUP_KEYS_MAX = PROF_I_GROUP_KEYS_MAX };
-
 extern const command_choice group_choices[];
 
 /* Begins as zeros. */
@@ -89,7 +87,10 @@ typedef struct group_words {
   const char *text; /* as given last; NULL: --by was not given */
   uint32_t group;   /* bits of prof_group and of analysis/internal.h */
   uint32_t named;   /* of `group`, the bits of words; kernel adds others to `group` */
-  char *arg_key;    /* of PROF_I_GROUP_ARG */
+  /* The bits of `group` in the given order, without kernel, which adds name and category. */
+  uint32_t keys[PROF_I_GROUP_KEYS_MAX];
+  uint32_t key_count;
+  char *arg_key; /* of PROF_I_GROUP_ARG */
 } group_words;
 
 /* Adds words with commas between them. A word that was named before is refused. EXIT_OK, or another
@@ -97,10 +98,8 @@ typedef struct group_words {
 int group_words_add(const char *command, group_words *to, const char *text);
 void group_words_free(group_words *words);
 
-/* For a command that shows one or two keys. Reads optarg, and puts the bit of each key into
-   keys_out in the given order. Refuses a second --by. */
-int group_words_read_keys(const char *command, group_words *to, uint32_t keys_out[GROUP_KEYS_MAX],
-                          uint32_t *key_count_out);
+/* Sets the words to optarg, for a command that takes --by once. */
+int group_words_set(const char *command, group_words *to);
 
 /* Says that no scope has the argument or line by which rows are grouped. Returns EXIT_NO. */
 int group_words_says_nothing(const char *command, const group_words *words);

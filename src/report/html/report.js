@@ -424,18 +424,21 @@
   }
   const zoomFlame = (index) => { flame.zoom = index; redraw(drawFlame); };
 
-  // ---- the table, in the order of html_lists.c ----
+  // ---- the table, in the order of html_lists.c; keys behind the second are behind the durations ----
   const columns = [["Name", "text"], ["Category", "text"], ["Calls", "count"], ["Total", "time"],
     ["Self", "time"], ["Mean", "time"], ["Min", "time"], ["Median", "time"], ["p99", "time"],
     ["Max", "time"], ["Open", "count"], ["Device total", "time"], ["Device self", "time"],
     ["Memory", "bytes"], ["Device memory", "bytes"], ["Location", "text"]];
   const kinds = { text: shown, count: thousands, time: (ns) => timeText(ns, 5, ns < 1e14),
     bytes: bytesText };
-  const SELF = 4, CALLS = 2, DURATIONS = 16, table = { sort: 3, isUp: false, rows: [], limit: 50, used: [] };
+  const SELF = 4, CALLS = 2, DURATIONS = 16;
+  const table = { sort: 3, isUp: false, rows: [], limit: 50, used: [], keys: [] };
   function findColumns() {
-    for (const i of [0, 1]) columns[i][0] = data.keys[i] || "";
-    table.used = columns.map((_, i) => i).filter((i) =>
-      i < 10 && i !== 1 || data.rows.some((row) => row[i]) || i < data.keys.length);
+    table.keys = data.keys.map((_, i) => i < 2 ? i : DURATIONS + i - 1);
+    data.keys.forEach((title, i) => { columns[table.keys[i]] = [title, "text"]; });
+    const isUsed = (i) => i < 10 || data.rows.some((row) => row[i]);
+    table.used = [...table.keys, ...columns.keys()].filter((i, at) =>
+      at < table.keys.length || i > 1 && i < DURATIONS && isUsed(i));
     const head = element("tr", $("head"));
     for (const i of table.used) {
       const cell = element("th", head, columns[i][0], columns[i][1] === "text" ? "text" : "");
@@ -452,7 +455,7 @@
   }
   function showTable() {
     const { sort, isUp } = table, sign = isUp ? 1 : -1;
-    table.rows = data.rows.filter((row) => matches(row[0]) || matches(row[1]));
+    table.rows = data.rows.filter((row) => table.keys.some((i) => matches(row[i])));
     table.rows.sort((a, b) => sign * (a[sort] < b[sort] ? -1 : a[sort] > b[sort] ? 1 : 0));
     [...$("head").firstChild.children].forEach((cell) => {
       if (cell.textContent !== columns[sort][0]) cell.removeAttribute("aria-sort");
@@ -491,7 +494,8 @@
     for (let b = first; b >= 0 && b < counts.length; b++)
       distribution.bars.push([bucketBegin(b), bucketBegin(b + 1), counts[b] || 0]);
     $("distribution").hidden = false;
-    $("distribution-name").textContent = shown(row[0]) + (row[1] && `, ${data.keys[1]} ${row[1]}`);
+    $("distribution-name").textContent = table.keys.map((i, at) =>
+      at ? row[i] && `, ${data.keys[at]} ${row[i]}` : shown(row[i])).join("");
     $("bucket").textContent = row[CALLS] ? thousands(sum) + (sum === 1 ? " call" : " calls") +
       ", median " + timeText(row[7]) + ", p99 " + timeText(row[8]) + ", longest " + timeText(row[9])
       : sum ? thousands(sum) + " runs on devices" : "There is no distribution of this row.";
