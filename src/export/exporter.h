@@ -16,7 +16,7 @@
 #include "selection.h"
 #include "self_check.h"
 
-/* The part of a capture that is written: what ends after from_ns and begins before to_ns. Both count
+/* The part of a capture that is written: what ends after from_ns and begins before to_ns. Both are
    from the capture's start. 0: no bound. */
 typedef struct prof_i_window {
   uint64_t from_ns;
