@@ -1,4 +1,4 @@
-/* What the files of the layer share. */
+/* What the files of the OpenCL layer share: layer.c (the layer, its back end) and commands.c. */
 #ifndef PROF_INJECT_OPENCL_INTERNAL_H
 #define PROF_INJECT_OPENCL_INTERNAL_H
 
