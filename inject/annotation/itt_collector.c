@@ -74,7 +74,7 @@ static uint32_t string_list_of(const char *text) {
 }
 
 static prof_i_itt_string *find_string(const char *text, prof_i_itt_string *const *list) {
-  /* pairs with the release in new_string() */
+  /* pairs with the release in intern_string() */
   prof_i_itt_string *s = __atomic_load_n(list, __ATOMIC_ACQUIRE);
   while (s && strcmp(s->text, text) != 0) s = s->next;
   return s;

@@ -1,4 +1,4 @@
-/* What the files of the layer share. */
+/* What the files of the OpenCL layer share: layer.c (the layer, its back end) and commands.c. */
 #ifndef PROF_INJECT_OPENCL_INTERNAL_H
 #define PROF_INJECT_OPENCL_INTERNAL_H
 
@@ -25,7 +25,7 @@ enum { PROF_I_COMMANDS_MAX = 65536 }; /* on their way at once; more are not reco
    call. */
 typedef struct prof_i_command_info {
   uint32_t kind;    /* prof_backend_kind */
-  int32_t from, to; /* of a copy: prof_device_type */
+  int32_t from, to; /* of a copy: PROF_DEVICE_ of prof/args.h */
   uint64_t bytes;   /* of a copy or fill; 0: not known */
   const char *name; /* NULL: the kernel's own */
   prof_i_cl_kernel kernel;

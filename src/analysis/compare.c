@@ -301,8 +301,8 @@ static bool are_positive(const double *values, uint32_t count) {
 }
 
 /* The test and the verdict. False: no memory. */
-static bool judge(prof_i_comparison *c, prof_i_compare_line *line,
-                  double medians[PROF_I_SIDES][PROF_I_SAMPLE_MAX]) {
+static bool judge_line(prof_i_comparison *c, prof_i_compare_line *line,
+                       double medians[PROF_I_SIDES][PROF_I_SAMPLE_MAX]) {
   const uint32_t counts[] = {line->values[0].runs_count, line->values[1].runs_count};
   if (counts[0] < PROF_I_VERDICT_RUNS_MIN || counts[1] < PROF_I_VERDICT_RUNS_MIN ||
       !are_positive(medians[0], counts[0]))
@@ -335,7 +335,7 @@ static bool fill_line(prof_i_comparison *c, prof_i_compare_line *line, compare_u
     const double ratio = line->values[1].median_ns / line->values[0].median_ns;
     line->ratio = (prof_i_ratio_interval){ratio, ratio, ratio};
   }
-  if (prof_i_comparison_has_verdicts(c)) return judge(c, line, medians);
+  if (prof_i_comparison_has_verdicts(c)) return judge_line(c, line, medians);
   line->slower_share = find_slower_share(base, new);
   return true;
 }

@@ -75,7 +75,7 @@ static prof_i_scope_bytes sum_before(const prof_i_crossing_memory *crossing, uin
   return all;
 }
 
-static int64_t less(int64_t a, int64_t b) { return (int64_t)((uint64_t)a - (uint64_t)b); }
+static int64_t bytes_minus(int64_t a, int64_t b) { return (int64_t)((uint64_t)a - (uint64_t)b); }
 
 static void add_totals(prof_i_crossing_memory *crossing) {
   for (uint32_t i = 0; i < crossing->scope_count; i++) {
@@ -83,8 +83,8 @@ static void add_totals(prof_i_crossing_memory *crossing) {
     const prof_i_scope_bytes to = sum_before(crossing, s->end_ns + 1),
                              from = sum_before(crossing, s->start_ns);
     prof_i_scope_bytes_add(&s->group->memory,
-                           &(prof_i_scope_bytes){.host = less(to.host, from.host),
-                                                 .device = less(to.device, from.device)});
+                           &(prof_i_scope_bytes){.host = bytes_minus(to.host, from.host),
+                                                 .device = bytes_minus(to.device, from.device)});
   }
 }
 
@@ -92,8 +92,8 @@ static void add_totals(prof_i_crossing_memory *crossing) {
 static void move_own(const prof_i_charge *charge, prof_i_group *to) {
   const prof_i_scope_bytes own = {.self_host = charge->own.self_host,
                                   .self_device = charge->own.self_device},
-                           taken = {.self_host = less(0, own.self_host),
-                                    .self_device = less(0, own.self_device)};
+                           taken = {.self_host = bytes_minus(0, own.self_host),
+                                    .self_device = bytes_minus(0, own.self_device)};
   prof_i_scope_bytes_add(&to->memory, &own);
   if (charge->group) prof_i_scope_bytes_add(&charge->group->memory, &taken);
 }

@@ -1,4 +1,4 @@
-/* Options: the sized struct, checked and made complete. */
+/* Options of public calls are sized structs: checks them, and completes them with zeros. */
 #ifndef PROF_BASE_OPTIONS_H
 #define PROF_BASE_OPTIONS_H
 

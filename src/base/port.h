@@ -1,5 +1,4 @@
-/* What prof needs of the processor and of Linux, one small function each. The only file of core
-   with #ifdefs of either. */
+/* What prof needs of the processor and of Linux, one small function each. */
 #ifndef PROF_BASE_PORT_H
 #define PROF_BASE_PORT_H
 
@@ -221,7 +220,7 @@ void prof_i_port_punch_hole(void *at, size_t bytes);
 int prof_i_port_reserve_file(int fd, uint64_t offset, uint64_t bytes);
 /* the same file under a high number, fd closed; fd itself when there is none */
 int prof_i_port_move_fd_up(int fd);
-/* the file's pages come as large ones: see arena.c */
+/* the file's pages come as large ones: see core/buffer/arena.c */
 int prof_i_port_write_zeros(int fd, uint64_t offset, uint64_t bytes);
 /* In bytes. UINT64_MAX: no limit. Signal-safe. */
 uint64_t prof_i_port_locked_memory_limit(void); /* RLIMIT_MEMLOCK */

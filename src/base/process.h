@@ -86,7 +86,7 @@ typedef struct prof_i_thread_flags {
   bool fails_silently;        /* src/base/log.c */
   bool is_loading_plugin : 1; /* src/device/plugin.c */
   bool is_making_text : 1;    /* src/python/scope.c */
-  bool takes_faults : 1;      /* the helper: see make_pages() in arena.c */
+  bool takes_faults : 1;      /* the helper: see core/buffer/arena.c */
 } prof_i_thread_flags;
 extern __thread prof_i_thread_flags prof_i_this_flags
     __attribute__((tls_model("initial-exec"), visibility("hidden")));

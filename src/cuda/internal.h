@@ -1,4 +1,5 @@
-/* CUDA's back ends, for the list of those that are built in. */
+/* CUDA's two back ends, for the list of those that are built in. Below, by file, what the files of
+   this folder share. */
 #ifndef PROF_CUDA_INTERNAL_H
 #define PROF_CUDA_INTERNAL_H
 

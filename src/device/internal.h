@@ -27,8 +27,8 @@ typedef struct prof_i_clock_bound {
   uint64_t device_ns, low_ticks, high_ticks;
 } prof_i_clock_bound;
 
-/* From here to the next: `ticks`, and rate more for each ns of the device's, but no less than
-   floor_ticks; wrong by at most error_ticks. */
+/* A point of the line. Up to the next knot, the host's counter at the device's time t is
+   ticks + rate * (t - device_ns), and at least floor_ticks. It is wrong by at most error_ticks. */
 typedef struct prof_i_clock_knot {
   uint64_t device_ns, ticks, error_ticks, floor_ticks;
   double rate;

@@ -20,8 +20,8 @@
 
 enum { LAUNCH_WORDS = 4 };
 
-/* The calls of one thread: a line of their own, for that thread's records are its own to write.
-   Readers put them back among its scopes. */
+/* The calls of one thread are written as a virtual thread, because only the thread itself writes
+   its records. Readers put the calls back among its scopes. */
 typedef struct call_threads {
   uint64_t serial;
   prof_i_virtual_thread line;

@@ -1,5 +1,5 @@
-/* From a pair of events that are past to a scope of their stream in the capture. The collector
-   alone. */
+/* Makes a scope of a stream from two events that the device has passed, and converts its times. The
+   collector alone. */
 #define _GNU_SOURCE
 #include "internal.h"
 
@@ -125,7 +125,7 @@ static bool restart_event_times(prof_i_stream *stream, void **first, void *secon
 
 /* ---- scopes ---- */
 
-/* A scope that was open when its recording ended comes when another one is under way, or none. */
+/* Whether the recording in which the scope began is still under way. */
 static bool is_pair_current(const prof_i_event_pair *pair) {
   return prof_i_session_is_recording() && prof_i_the_arena.base &&
          pair->arena == prof_i_the_arena.number &&

@@ -91,8 +91,6 @@ void prof_i_streams_forget(void) {
 
 /* ---- their scopes in the capture ---- */
 
-/* A scope that the clocks put before its launch is moved there, and counted. */
-
 enum {
   RECORD_WORDS = 3 + 1 + 2 * (2 + PROF_I_EVENT_PAIR_NAME_BYTES / 8) + 4 + PROF_I_STREAM_VALUES_MAX
 };
@@ -103,7 +101,7 @@ static uint64_t ns_of_ticks(uint64_t ticks) {
   return (uint64_t)((double)ticks / prof_i_clock_ticks_per_ns());
 }
 
-/* By how much it had to be moved. */
+/* Moves times to the launch that the clocks put before it. Returns by how much. */
 static uint64_t clamp_to_launch(uint64_t *ticks, const uint64_t *earliest) {
   uint64_t moved = 0;
   for (int i = 0; i < 2; i++) {

@@ -180,7 +180,7 @@ static int count_spans(void *user, const prof_i_span *spans, size_t span_count) 
 
 enum { FOUND = 1 };
 
-static int look(void *user, const prof_i_span *spans, size_t count) {
+static int find_operator_span(void *user, const prof_i_span *spans, size_t count) {
   const prof_i_event_numbers *const numbers = user;
   for (size_t i = 0; i < count; i++)
     if (spans[i].kind <= PROF_EVENT_OPEN && spans[i].record &&
@@ -204,7 +204,7 @@ static int find_first_calls(prof_i_event_numbers *numbers, uint32_t thread_count
   for (uint32_t i = 0; i < thread_count && !found; i++)
     if (!prof_i_thread_is_stream(&trace->threads[i]) &&
         !has_plain_scopes_only(trace, &trace->threads[i]))
-      found = prof_i_trace_walk(trace, i, look, numbers);
+      found = prof_i_trace_walk(trace, i, find_operator_span, numbers);
   return found;
 }
 

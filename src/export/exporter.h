@@ -16,9 +16,8 @@
 #include "selection.h"
 #include "self_check.h"
 
-/* The part of a capture that is written. */
-
-/* What ends after from_ns and begins before to_ns, both from the capture's start; 0: no bound. */
+/* The part of a capture that is written: what ends after from_ns and begins before to_ns. Both are
+   from the capture's start. 0: no bound. */
 typedef struct prof_i_window {
   uint64_t from_ns;
   uint64_t to_ns;
@@ -30,7 +29,7 @@ static inline bool prof_i_window_contains(const prof_i_window *window, uint64_t 
          (window->to_ns == 0 || start_ns < window->to_ns);
 }
 
-/* Contains no event: that of a capture in a merged file which begins after the time that is cut. */
+/* A window without events, for a capture of a merged file that begins after the cut: merge.c. */
 static inline bool prof_i_window_is_empty(const prof_i_window *window) {
   return window->from_ns == UINT64_MAX;
 }

@@ -95,7 +95,8 @@ typedef struct prof_i_header {
      once it is made. Anything else: an older prof announced it, and has made it or will. Atomic. */
   uint64_t level_change_made[PROF_I_LEVEL_CHANGES];
   uint64_t memory_reset_ticks; /* the last prof_memory_reset(); 0: there was none. Atomic */
-  uint64_t deep_over; /* of the scopes that slots count in deep_count: see ledger.h. Atomic */
+  /* of the scopes that slots count in deep_count: see core/buffer/ledger.h. Atomic */
+  uint64_t deep_over;
   /* 1: the process has replaced this capture, so no claim is finished any more. If an open scope
      has a claim that its end made, the scope has ended, and its record is lost. */
   uint64_t is_left;

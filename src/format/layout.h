@@ -114,7 +114,8 @@ typedef struct prof_i_head {
   /* events that this room held and holds no more. The pair that counts changes with the word that
      gives them up: none is ever counted twice, or not at all */
   uint64_t evicted[2][PROF_I_EVICTED_WORDS];
-  uint64_t left_by; /* in memory, of a chunk of a replaced arena: see blocks.c. In a file 0 */
+  /* in memory, of a chunk of a replaced arena: see core/buffer/blocks.c. In a file 0 */
+  uint64_t left_by;
   uint64_t spare[3];
 } prof_i_head;
 
@@ -156,16 +157,16 @@ enum {
 };
 
 /* An end by the slow path while its record or its loss is under way; or a record about the thread
-   itself. So a reader, after a kill at any moment, counts its scope once: see ledger.h. */
+   itself. So a reader, after a kill at any moment, counts its scope once: core/buffer/ledger.h. */
 typedef struct prof_i_ending {
   uint64_t scope; /* its start << 4 | PROF_I_ENDING_...; 0: there is no scope */
   uint64_t slots; /* of 16 bytes, that its record claims */
 } prof_i_ending;
 enum {
-  PROF_I_ENDING_DEEP = 1,        /* it has no entry in a slot */
-  PROF_I_ENDING_ELSEWHERE = 2,   /* it began on another thread */
-  PROF_I_ENDING_MOVES = 4,       /* it gets an entry, which does not count yet: see compact.h */
-  PROF_I_ENDING_COUNT = 8,       /* a handler's stand above those of what it interrupts */
+  PROF_I_ENDING_DEEP = 1,      /* it has no entry in a slot */
+  PROF_I_ENDING_ELSEWHERE = 2, /* it began on another thread */
+  PROF_I_ENDING_MOVES = 4,     /* gets an entry, which does not count yet: core/record/compact.h */
+  PROF_I_ENDING_COUNT = 8,     /* a handler's stand above those of what it interrupts */
   PROF_I_LEDGER_COUNT_MASK = 15, /* how many of slot->endings[] are under way */
   PROF_I_LEDGER_SIDE = 1 << 4,   /* which half of slot->ended_lost[] counts */
   PROF_I_LEDGER_OVER = 1 << 5,   /* entries with PROF_I_OPEN_ENDED have been counted as lost */

@@ -1,4 +1,5 @@
-/* HIP's back ends, for the list of those that are built in. */
+/* HIP's two back ends, for the list of those that are built in. Below, by file, what the files of
+   this folder share. */
 #ifndef PROF_HIP_INTERNAL_H
 #define PROF_HIP_INTERNAL_H
 

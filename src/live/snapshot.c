@@ -1,9 +1,9 @@
 /* Copies an arena that others write to, without stopping them.
 
    Slots are copied first, then chunks, losses and meta extents. This order makes the copy complete.
-   A scope that ends during the copy is in the copied chunks, and index.c hides the slot's entry.
-   Losses before a record of the copy are counted in it. A site is registered before its records are
-   written, so the copied meta extents have it.
+   A scope that ends during the copy is in the copied chunks, and reader/index.c hides the slot's
+   entry. Losses before a record of the copy are counted in it. A site is registered before its
+   records are written, so the copied meta extents have it.
 
    Words are read in rising order, the first word of each 16 bytes with acquire. That pairs with the
    release store of the recorder's commit. So a committed record's other words are complete.

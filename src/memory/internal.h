@@ -1,6 +1,7 @@
 /* Pools of memory: their list, and the state of each in the current arena. So peaks outlive the
    process and do not depend on records. Each session has a new state of a pool, created before the
-   session's first event. memory_event.c handles the events. */
+   session's first event. The list and the states are in pool_state.c, public calls and sums in
+   pool.c, events in memory_event.c. */
 #ifndef PROF_MEMORY_INTERNAL_H
 #define PROF_MEMORY_INTERNAL_H
 

@@ -2,7 +2,7 @@
    measured in turn with each member alone. The caller's thread runs the first member, and each
    other one has a thread. These sleep while members are measured alone. They are woken before the
    group's time begins, because waking a thread takes 50 us and more. Within a sample they spin, so
-   a round costs less than 1 us. See op.h. */
+   a round costs less than 1 us. See <prof/op.h>. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>

@@ -112,7 +112,7 @@ bool prof_i_workspace_is_hooked(void);
 /* Device memory that a vendor's library hands out while an operator runs. The back end records
    it (PROF_BACKEND_MEMORY) without a recording of prof's: the measuring thread starts it for
    that alone, and stops it. The vendor says neither which thread nor which stream requested a
-   block. So everything counts that the process gets of that device. See op.h. */
+   block. So everything counts that the process gets of that device. See <prof/op.h>. */
 
 typedef struct prof_i_op_memory prof_i_op_memory;
 

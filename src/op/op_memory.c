@@ -1,5 +1,5 @@
 /* Device memory of an operator, from two sources: what its own allocator requests, and what a
-   vendor's library hands out. See op.h. */
+   vendor's library hands out. See <prof/op.h>. */
 #include "internal.h"
 
 #include <prof/op.h>

@@ -1,4 +1,4 @@
-/* One operator, and several in turn: see op.h. */
+/* One operator, and several in turn: see <prof/op.h>. */
 #include "internal.h"
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* Timers of the operator profiler: the host's, and those of streams. See op.h. */
+/* Timers of the operator profiler: the host's, and those of streams. See <prof/op.h>. */
 #define _GNU_SOURCE
 #include "internal.h"
 
@@ -67,7 +67,7 @@ double prof_i_chain_us(void) {
 
 /* The operator profiler's timer of a stream: the time between two events by the device's own
    clock. It is not converted to the host's. Vendors are called without a lock, by the measuring
-   thread, which waits for a device only here. See op.h. */
+   thread, which waits for a device only here. See <prof/op.h>. */
 
 enum {
   OPEN_MS = 2000,

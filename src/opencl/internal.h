@@ -1,4 +1,4 @@
-/* OpenCL's back end, for the list of those that are built in, and its meters. */
+/* What the files of OpenCL's back end share: clocks and devices. */
 #ifndef PROF_OPENCL_INTERNAL_H
 #define PROF_OPENCL_INTERNAL_H
 

@@ -196,7 +196,7 @@ typedef struct prof_i_py_text {
    afterwards. */
 prof_i_py_text prof_i_py_text_of(prof_i_py *string);
 
-/* ---- function_stack.c: for scope.c and own_calls.c ---- */
+/* ---- functions.c and function_stack.c: for scope.c and own_calls.c ---- */
 
 /* Switches stacks on or off. Functions that are open when stacks begin become scopes at that time.
    An error may be pending afterwards. */

@@ -224,7 +224,7 @@ static void put_folded_stack(prof_i_sink *sink, const prof_i_paths *paths, uint3
   if (!count) prof_i_sink_text(sink, "(no scope)");
 }
 
-static unsigned long long whole(double value) { return (unsigned long long)(value + 0.5); }
+static unsigned long long rounded(double value) { return (unsigned long long)(value + 0.5); }
 
 static int no_memory(const prof_i_paths *paths) {
   return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a flame graph of %u paths", paths->count);
@@ -251,10 +251,10 @@ int prof_i_flame_folded(const prof_i_paths *paths, const prof_i_flame_options *o
     put_folded_stack(&sink, paths, i, chain);
     prof_i_sink_text(&sink, " ");
     if (options->is_difference) {
-      prof_i_sink_u64(&sink, whole(base));
+      prof_i_sink_u64(&sink, rounded(base));
       prof_i_sink_text(&sink, " ");
     }
-    prof_i_sink_u64(&sink, whole(value));
+    prof_i_sink_u64(&sink, rounded(value));
     prof_i_sink_text(&sink, "\n");
   }
   free(chain);
@@ -273,7 +273,7 @@ static void value_text(const flame_page *p, char to[LABEL_ROOM], double value) {
   if (p->options->kind == PROF_I_FLAME_MEMORY)
     prof_i_put_bytes(to, LABEL_ROOM, (int64_t)(value + 0.5));
   else
-    prof_i_put_time(to, LABEL_ROOM, whole(value), 0);
+    prof_i_put_time(to, LABEL_ROOM, rounded(value), 0);
 }
 
 /* Names of a colour family, the same for equal names. */
@@ -302,7 +302,7 @@ static void put_change_colour(flame_page *p, const flame_node *node) {
 }
 
 static void put_share(flame_page *p, double part, double all) {
-  const unsigned long long tenths = all > 0 ? whole(part / all * 1000) : 0;
+  const unsigned long long tenths = all > 0 ? rounded(part / all * 1000) : 0;
   prof_i_text_buffer_printf(&p->page, "%llu.%llu%%", tenths / 10, tenths % 10);
 }
 

@@ -1,6 +1,5 @@
-/* What an import is at: the counts that it tells in the end, and how it gives up. The command `prof
-   import` alone is made of this folder; the library has none of it, so running out of memory or of
-   disk may end the process. */
+/* The progress of an import: what it counts and reports at the end, and how it gives up. The
+   library has nothing of this folder, so running out of memory or of disk may end the process. */
 #ifndef PROF_IMPORT_IMPORT_H
 #define PROF_IMPORT_IMPORT_H
 

@@ -1,5 +1,6 @@
-/* The prof command: one file a sub-command, each thin over <prof/trace.h>. Exit status: 0 done, 1
-   it could not be done (said on stderr), 2 the words are wrong, 3 done and the answer is no. */
+/* The prof command: NAME.c is `prof NAME`, thin over src/analysis, src/report and src/export. Exit
+   status: 0 done, 1 it could not be done (said on stderr), 2 the words are wrong, 3 done and the
+   answer is no. */
 #ifndef PROF_TOOLS_COMMANDS_H
 #define PROF_TOOLS_COMMANDS_H
 

@@ -161,7 +161,7 @@ static int compare_sides(const command_sides *sides, diff_words *w) {
   return status;
 }
 
-static int execute(int argc, char **argv) {
+static int execute_diff(int argc, char **argv) {
   diff_words w = {.compare.threshold = 0.02, .text.rows_limit = PROF_I_DIFF_ROWS_DEFAULT};
   command_sides sides = {.command = "diff"};
   w.text.width = terminal_columns(STDOUT_FILENO);
@@ -223,5 +223,5 @@ const prof_command command_diff = {
         "no scope passed the filter, or none has the argument or line that --by names.",
     .options = options,
     .examples = examples,
-    .execute = execute,
+    .execute = execute_diff,
     .reads_captures = true};

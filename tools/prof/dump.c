@@ -1,4 +1,4 @@
-/* prof dump FILE -o OUT: a capture as a trace that viewers open. */
+/* prof dump FILE -o OUT: a capture as a trace that viewers open. src/export/dump.c writes. */
 #define _GNU_SOURCE
 #include <getopt.h>
 #include <inttypes.h>

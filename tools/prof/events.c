@@ -138,7 +138,7 @@ static int list_merged(const char *word, const events_words *w) {
   return status;
 }
 
-static int execute(int argc, char **argv) {
+static int execute_events(int argc, char **argv) {
   events_words w = {0};
   uint32_t part_count = 1;
   input_tell_parts();
@@ -194,5 +194,5 @@ const prof_command command_events = {
     .statuses = FILTER_STATUSES,
     .options = options,
     .examples = examples,
-    .execute = execute,
+    .execute = execute_events,
     .reads_captures = true};

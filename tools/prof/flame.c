@@ -122,7 +122,7 @@ static void count_runs(flame_words *w, const command_sides *sides, const flame_s
   }
 }
 
-static int execute(int argc, char **argv) {
+static int execute_flame(int argc, char **argv) {
   flame_words w = {0};
   flame_sides both = {.paths.depth_max = PROF_I_PATHS_DEPTH_MAX};
   command_sides sides = {.command = "flame"};
@@ -170,5 +170,5 @@ const prof_command command_flame = {
     .about = "Several captures are added up. A difference has their mean.",
     .options = options,
     .examples = examples,
-    .execute = execute,
+    .execute = execute_flame,
     .reads_captures = true};

@@ -1,4 +1,5 @@
-/* prof memory FILE: where memory went, as a report with a plot, as a picture, or as RAF's text. */
+/* prof memory FILE: where memory went, as a report with a plot, as a picture, or as RAF's text.
+   Sums: src/analysis/memory_state.c. Output: src/report/memory_text.c and memory_svg.c. */
 #define _GNU_SOURCE
 #include <getopt.h>
 #include <limits.h>

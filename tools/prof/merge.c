@@ -171,7 +171,7 @@ static int write_file(const merge_words *w) {
 
 /* A capture keeps all clocks. So its captures are placed only to see whether that will work, and of
    one host it will. Placing opens each capture, which finds damage. */
-static int place(merge_words *w) {
+static int try_placing(merge_words *w) {
   bool is_one_host = false;
   const int status = w->is_capture ? merge_files_look(&w->list, &is_one_host) : EXIT_OK;
   if (status != EXIT_OK) return status;
@@ -179,12 +179,12 @@ static int place(merge_words *w) {
   return merge_files_place(&w->list, w->is_unaligned, "--unaligned lets all hosts start together");
 }
 
-static int execute(int argc, char **argv) {
+static int execute_merge(int argc, char **argv) {
   merge_words w = {.list.command = "merge"};
   int status = read_words(argc, argv, &w);
   progress_begin("merge", w.is_capture ? PASSES_OF_CAPTURE : PASSES_OF_TRACE);
   for (uint32_t i = 0; i < w.list.count; i++) progress_expect(w.list.files[i].path);
-  if (status == EXIT_OK) status = place(&w);
+  if (status == EXIT_OK) status = try_placing(&w);
   if (status == EXIT_OK) status = write_file(&w);
   if (status == EXIT_OK) merge_files_say_places(&w.list, w.is_unaligned);
   merge_files_free(&w.list);
@@ -217,5 +217,5 @@ const prof_command command_merge = {
         "wall clocks.",
     .options = options,
     .examples = examples,
-    .execute = execute,
+    .execute = execute_merge,
     .reads_captures = true};

@@ -98,7 +98,8 @@ int output_follow_link(const char *command, const char **output) {
 
 /* ---- formats ---- */
 
-/* lacks: what the file does not have, for a message. The exporters have the endings. */
+/* lacks: what the file does not have, for a message. The exporters have the endings. The formats of
+   columns are the last. */
 static const struct {
   const char *word;
   uint32_t format;

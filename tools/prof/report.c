@@ -84,7 +84,7 @@ static int write_report(const command_sides *sides, const report_words *w) {
   return result;
 }
 
-static int execute(int argc, char **argv) {
+static int execute_report(int argc, char **argv) {
   report_words w = {.output = "report.html",
                     .html = {.keys = {PROF_GROUP_NAME, PROF_GROUP_CATEGORY}, .key_count = 2}};
   command_sides sides = {.command = "report"};
@@ -134,5 +134,5 @@ const prof_command command_report = {
     .statuses = FILTER_STATUSES,
     .options = options,
     .examples = examples,
-    .execute = execute,
+    .execute = execute_report,
     .reads_captures = true};

@@ -1,5 +1,5 @@
-/* prof table FILE...: totals as text, JSON or CSV. Several captures, of a program's processes say,
-   are added up. */
+/* prof table FILE...: totals as text, JSON or CSV. src/analysis/aggregate.c adds up one or
+   several captures, src/report/table.c writes. */
 #define _GNU_SOURCE
 #include <getopt.h>
 #include <stdio.h>

@@ -128,7 +128,7 @@ static void wait_for(uint64_t ns) {
   }
 }
 
-static int execute(int argc, char **argv) {
+static int execute_top(int argc, char **argv) {
   char path[PATH_MAX];
   top_words w = {.options = {.size = sizeof w.options, .sort = PROF_SORT_SELF},
                  .interval_ns = 1000000000};
@@ -184,5 +184,5 @@ const prof_command command_top = {
     .notes = FILTER_NOTES,
     .options = options,
     .examples = examples,
-    .execute = execute,
+    .execute = execute_top,
     .reads_captures = true};

@@ -83,7 +83,7 @@ static int print_tree(const input_captures *captures, const tree_words *w) {
   return path_count == 0 && w->filter.filter ? filter_says_nothing("tree") : EXIT_OK;
 }
 
-static int execute(int argc, char **argv) {
+static int execute_tree(int argc, char **argv) {
   tree_words w = {.tree.is_ascii = !locale_is_utf8()};
   input_captures captures = {0};
   input_tell_parts();
@@ -131,5 +131,5 @@ const prof_command command_tree = {
     .statuses = FILTER_STATUSES,
     .options = options,
     .examples = examples,
-    .execute = execute,
+    .execute = execute_tree,
     .reads_captures = true};

@@ -346,7 +346,7 @@ static int serve(const view_words *words, const view_source *source, const char 
   return status;
 }
 
-static int execute(int argc, char **argv) {
+static int execute_view(int argc, char **argv) {
   view_words words = {.ui = default_ui};
   view_source source = {.list.command = "view", .file = -1};
   int status = read_words(argc, argv, &words);
@@ -388,4 +388,4 @@ const prof_command command_view = {
         "The UI comes from the network. The trace is sent to no other machine.",
     .options = options,
     .examples = examples,
-    .execute = execute};
+    .execute = execute_view};

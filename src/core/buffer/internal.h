@@ -33,9 +33,6 @@ bool prof_i_thread_has_died(const prof_i_thread *thread);
 /* Claims an ended thread. Returns true to only one of several callers, which must free it. */
 bool prof_i_thread_take_ended(prof_i_thread *thread);
 
-/* The thread is left to others: PROF_I_FREE or PROF_I_EXITED. */
-void prof_i_thread_leave_as(prof_i_thread *thread, uint32_t alive);
-
 /* A search that was counted in prof_i_threads.searches ends: all threads were asked, and so many
    were alive. Others may still be under way. Decides when to search next, for a thread that finds
    no room: at 8 system calls a thread at most, or 1 if there were no ended ones. */
@@ -46,6 +43,9 @@ void prof_i_thread_end_search(uint32_t alive, bool has_freed);
 /* Makes the end of the calling thread detectable: by a thread-specific key, or by a lock that the
    thread holds. is_in_vfork: this is a child of vfork(). */
 void prof_i_thread_watch_exit(prof_i_thread *thread, uint64_t pid, uint64_t tid, bool is_in_vfork);
+
+/* The thread is left to others: PROF_I_FREE or PROF_I_EXITED. */
+void prof_i_thread_leave_as(prof_i_thread *thread, uint32_t alive);
 
 /* Ends the open scopes of an ended thread, and releases its chunk and slot. Past the gate. */
 void prof_i_thread_reclaim(prof_i_thread *thread);

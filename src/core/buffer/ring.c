@@ -79,7 +79,7 @@ static void ring_add(const prof_i_head *chunk, uint64_t age) {
 }
 
 /* A look at some hundred words, once in a chunk. */
-static void store_value(const prof_i_head *chunk, uint64_t value) {
+static void ring_update_entry(const prof_i_head *chunk, uint64_t value) {
   const uint64_t count = ring_entry_count();
   for (uint64_t i = 0; i < count; i++) {
     const uint64_t one = __atomic_load_n(&ring_list.values[i], __ATOMIC_RELAXED);
@@ -90,7 +90,7 @@ static void store_value(const prof_i_head *chunk, uint64_t value) {
 }
 
 void prof_i_ring_set_age(const prof_i_head *chunk, uint64_t age) {
-  store_value(chunk, ring_value(age, chunk));
+  ring_update_entry(chunk, ring_value(age, chunk));
 }
 
 static void ring_set_retired(prof_i_head *chunk) {
@@ -106,7 +106,7 @@ void prof_i_ring_put(prof_i_head *chunk) {
   prof_i_ring_note_retired();
 }
 
-/* Whoever found none keeps that count + 1: until it changes, nobody looks again. */
+/* A thread that found no chunk stores this count + 1. Until it changes, no thread searches. */
 uint64_t prof_i_ring_retired_count(void) {
   return __atomic_load_n(&ring_list.retired, __ATOMIC_ACQUIRE);
 }
@@ -146,8 +146,8 @@ static uint64_t ring_find_oldest(const ring_request *request, uint64_t count, ui
   return least;
 }
 
-/* Has one that is older, and was passed over because its owner had it, become free meanwhile? Then
-   all later ones may have, too. */
+/* Whether an older chunk was skipped because it had an owner, and was retired meanwhile. Then the
+   search begins again. */
 static bool ring_is_older_free(const ring_request *request, uint64_t count, uint64_t than,
                                uint64_t unfinished) {
   for (uint64_t i = 0; i < count; i++) {
@@ -288,7 +288,7 @@ static bool ring_has_entry_left(void) {
   return __atomic_load_n(&ring_list.count, __ATOMIC_RELAXED) < ring_list.room;
 }
 
-static void ring_remove(const prof_i_head *chunk) { store_value(chunk, 0); }
+static void ring_remove(const prof_i_head *chunk) { ring_update_entry(chunk, 0); }
 
 /* ---- the ring ---- */
 

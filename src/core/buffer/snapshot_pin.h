@@ -1,7 +1,7 @@
-/* Leases: who reads chunks of the arena where they stand, so that a clear gives back no room that
-   somebody still looks at, and all that nobody does. A pin begins before the first look at the
-   chunks and sees all of them. It settles when the reader knows which chunks it has, and then sees
-   no newer ones. Control lock held, for all of it. */
+/* Leases of readers, here called snapshot pins. A clear gives back only room of chunks that no
+   reader has pinned. A pin begins before the reader's first look at the chunks, and covers all
+   of them. When the reader knows which chunks it has, the pin settles, and covers no newer ones.
+   A ring does not look at pins: readers copy its chunks. Control lock held for all of it. */
 #ifndef PROF_CORE_BUFFER_SNAPSHOT_PIN_H
 #define PROF_CORE_BUFFER_SNAPSHOT_PIN_H
 

@@ -308,7 +308,7 @@ static void close_in_child(prof_i_thread *thread) {
 }
 
 /* The fast path reads the counter inline, so it is open only if the counter is the clock. A slow
-   thread has the epoch, too: see begin_in_gap() in scope_slow.c. */
+   thread has the epoch, too: see begin_in_gap() in ../record/scope_slow.c. */
 static void open_fast_path(prof_i_thread *thread) {
   const bool fast = prof_i_clock_is_counter() && !(thread->is_slow && prof_i_thread_has_ended());
   thread->timing.events_left = 0;

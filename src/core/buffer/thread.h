@@ -16,7 +16,7 @@ enum {
   PROF_I_RETIRED_COUNT = 12,
   PROF_I_RECENT_NAMES = 32,
   PROF_I_NAME_MISS_COUNTS = 16,
-  PROF_I_TAG_MAX = 15,  /* see open_stack.h */
+  PROF_I_TAG_MAX = 15,  /* see ../record/open_stack.h */
   PROF_I_TAG_NONE = 16, /* of no thread */
   /* Open scopes beyond the 64 shown ones. They are remembered, or their sites would be lost. */
   PROF_I_DEEP_COUNT = 65536,
@@ -36,7 +36,7 @@ typedef struct prof_i_memory_range {
   uint64_t bytes;
 } prof_i_memory_range;
 
-/* What the budget knows of a thread: see budget.c. The owner writes. Any thread reads the atomic
+/* What ../session/budget.c knows of a thread. The owner writes. Any thread reads the atomic
    members. Events and slots are those of the thread's chunks so far. */
 typedef struct prof_i_overhead {
   uint64_t events, slots;    /* atomic */
@@ -93,7 +93,7 @@ typedef struct prof_i_thread {
      Relaxed: any thread that starts another arena clears it */
   uint32_t epoch;
   uint32_t alive;  /* prof_i_life; any thread, compare-and-swap */
-  uint64_t tag;    /* see open_stack.h. Set once, before others see the thread */
+  uint64_t tag;    /* see ../record/open_stack.h. Set once, before others see the thread */
   uint64_t latest; /* when its last scope began, with PROF_I_COARSE_COUNTER; in this arena */
   uint64_t chance; /* scope_slow.c; the owner alone */
   /* Hints: no entry below this one is gone, among the shown and the deep ones. Atomic, relaxed.
@@ -119,8 +119,8 @@ typedef struct prof_i_thread {
   uint64_t process;       /* tells a forked parent's thread from ours */
   uint64_t next_bytes;    /* of its next chunk */
   uint64_t reserve_since; /* the header's full_ticks when the reserve was last emptied */
-  /* PROF_I_DEEP_COUNT entries, then PROF_I_HINT_COUNT places as uint32_t: see scope_slow.c.
-     Allocated when first needed */
+  /* PROF_I_DEEP_COUNT entries, then PROF_I_HINT_COUNT places as uint32_t.
+     See ../record/scope_slow.c. Allocated when first needed */
   prof_i_open_entry *deep;
   uint64_t thread_kind; /* prof_i_thread_kind; atomic */
   /* its slot's payload area holds something that no entry refers to: it must not be put in order
@@ -133,7 +133,7 @@ typedef struct prof_i_thread {
   /* entries other than its last may be gone: a begin that finds all 64 taken searches for them. Any
      thread; release, pairs with the acquire of the owner that clears it before the search */
   uint32_t has_gaps;
-  /* of the slot's payload area, since the last search for holes: see payload_area.c. Any thread,
+  /* of the slot's payload area, since ../record/payload_area.c last searched holes. Any thread,
      relaxed */
   uint64_t hole_bytes;
   uint32_t retired_next;
@@ -143,7 +143,7 @@ typedef struct prof_i_thread {
   prof_i_overhead overhead;
   prof_i_cost_window timing;
   prof_i_head full; /* limit 0, so that every claim fails and takes the slow path */
-  const struct prof_i_name *recent[PROF_I_RECENT_NAMES]; /* see name.h; the owner alone */
+  const struct prof_i_name *recent[PROF_I_RECENT_NAMES]; /* see ../record/name.h; the owner alone */
   /* By call site: see prof_i_name_is_worth_look_up(). Only the owner writes; a handler's count may
      get lost. */
   uint16_t name_misses[PROF_I_NAME_MISS_COUNTS];
@@ -151,7 +151,7 @@ typedef struct prof_i_thread {
   prof_i_open_blocks begun;      /* the owner and its handlers */
   prof_i_skipped_blocks skipped; /* the owner and its handlers; atomic, relaxed */
   uint64_t unfinished_claim;     /* see prof_i_scope_note_failed_claim(); the owner alone */
-  /* a move of an entry that is under way: see compact.h. `to` is NULL: there is none */
+  /* a move of an entry that is under way: see ../record/compact.h. `to` is NULL: there is none */
   prof_i_entry_move move;
   /* Locked by its thread if no destructor sees its end: see thread_exit.c. */
   pthread_mutex_t life;

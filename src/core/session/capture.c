@@ -26,7 +26,7 @@
 
 static const uint64_t cap_bytes_min = 1 << 20; /* no smaller cap is tried */
 /* prof's share of the free address space, in parts. The tables of sites take one more part, see
-   site.h. Both together are at most an eighth. */
+   ../record/site.h. Both together are at most an eighth. */
 enum { SPACE_PART = 3, SPACE_PARTS = 32 };
 
 static uint64_t whole_units(uint64_t bytes) { return bytes & ~(uint64_t)(PROF_I_UNIT_BYTES - 1); }

@@ -91,7 +91,7 @@ void prof_i_control_unload(void);
 typedef struct prof_i_arena_view {
   const unsigned char *bytes;
   const unsigned char *in_place; /* see prof_i_block_find() */
-  uint64_t room;                 /* that may be looked at, as far as readable_bytes says */
+  uint64_t room;                 /* that may be looked at, as far as `readable` says */
   uint64_t readable;             /* when it was pinned: see prof_i_arena_view_readable() */
   bool is_cut;                   /* the file is shorter than what was recorded */
   bool has_more_room;            /* the arena may outgrow the room */

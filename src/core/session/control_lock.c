@@ -26,7 +26,7 @@ static bool control_lock_with(int (*take)(pthread_mutex_t *mutex)) {
   const uint64_t was_mask = prof_i_port_hold_signals(); /* no handler forks or jumps meanwhile */
   prof_i_process_is_own();
   const bool was_there = prof_i_this_flags.is_at_control;
-  prof_i_this_flags.is_at_control = true; /* a handler's call is refused: see process.h */
+  prof_i_this_flags.is_at_control = true; /* a handler's call is refused: see base/process.h */
   PROF_I_SIGNAL_FENCE();
   pthread_once(&once, prof_i_control_register_fork_handlers);
   if (!PROF_I_FAULT(NO_LOCK) && take(&prof_i_control.lock) != 0) {

@@ -104,9 +104,9 @@ static bool try_lock_for_child(void) {
   return true;
 }
 
-/* A child's first scope makes its capture: prof_i_session.make_child. Signal-safe. It uses trylock:
-   this may be a handler that interrupted code which the lock's owner waits for. The next owner of
-   the lock after the file's creation continues. */
+/* A child's first scope makes its capture: prof_i_the_session.make_child. Signal-safe. It uses
+   trylock: this may be a handler that interrupted code which the lock's owner waits for. The next
+   owner of the lock after the file's creation continues. */
 static void control_make_child(void) {
   PROF_I_HOLD_SIGNALS; /* as each start */
   PROF_I_DISABLE_CANCEL;

@@ -1,5 +1,5 @@
-/* What the files of this folder share. The control calls are in control.c (start, stop),
-   control_lock.c, capture.c, capture_name.c, fork.c and level.c. Other folders use control.h. */
+/* What the files of this folder share. control.c has start and stop. Other folders use
+   control.h. */
 #ifndef PROF_CORE_SESSION_INTERNAL_H
 #define PROF_CORE_SESSION_INTERNAL_H
 
@@ -40,7 +40,7 @@ typedef struct prof_i_control_state {
   char path[PROF_I_OUTPUT_ROOM];      /* expanded */
   char template_[PROF_I_OUTPUT_ROOM]; /* as given, but absolute: a child expands it anew */
   /* a child's capture in force: nobody has looked whether others have the output's name. See
-     capture_file.h */
+     ../buffer/capture_file.h */
   bool is_unsettled;
   /* starts of the program join the running capture: see prof_i_control_join() */
   bool joins;
