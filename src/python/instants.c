@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../base/process.h"
+#include "../base/text.h"
 #include "internal.h"
 
 #define PY prof_i_python_now
@@ -36,11 +37,8 @@ static prof_i_py *new_none(void) {
 
 /* ---- counters ---- */
 
-/* FNV-1a. */
 static uint64_t text_hash(const prof_i_py_text *name) {
-  uint64_t hash = UINT64_C(0xcbf29ce484222325);
-  for (uint32_t i = 0; i < name->bytes; i++)
-    hash = (hash ^ (unsigned char)name->data[i]) * UINT64_C(0x100000001b3);
+  const uint64_t hash = prof_i_hash64(PROF_I_HASH64_SEED, name->data, name->bytes);
   return hash ^ hash >> 32;
 }
 
