@@ -94,14 +94,10 @@ static prof_i_text marker_domain(const prof_event *event) {
   return prof_i_text_from(domains[bits]);
 }
 
-static bool text_begins(prof_i_text text, const char *word) {
-  return text.bytes >= strlen(word) && memcmp(text.data, word, strlen(word)) == 0;
-}
-
 /* "hip" and "cuda" as RPD has them. */
 static prof_i_text call_domain(prof_i_text category) {
-  if (text_begins(category, "hip")) return prof_i_text_from("hip");
-  return text_begins(category, "cuda") ? prof_i_text_from("cuda") : category;
+  if (prof_i_text_begins(category, "hip")) return prof_i_text_from("hip");
+  return prof_i_text_begins(category, "cuda") ? prof_i_text_from("cuda") : category;
 }
 
 typedef struct api_row {
