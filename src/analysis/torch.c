@@ -21,12 +21,10 @@ static bool bytes_equal(const char *data, uint64_t bytes, const char *text) {
 
 /* ---- names ---- */
 
-bool prof_i_torch_is_module(prof_i_text name) {
-  return prof_i_text_begins(name, "nn.Module: ");
-}
+bool prof_i_torch_is_module(prof_i_text name) { return prof_i_text_begins(name, "nn.Module: "); }
 
 bool prof_i_torch_is_annotation(prof_i_text category) {
-  return bytes_equal(category.data, category.bytes, "user_annotation");
+  return prof_i_text_equals(category, "user_annotation");
 }
 
 bool prof_i_torch_hides_frame(const char *frame, size_t bytes) {
@@ -40,9 +38,7 @@ bool prof_i_torch_hides_frame(const char *frame, size_t bytes) {
   return false;
 }
 
-bool prof_i_backward_is_range(prof_i_text name) {
-  return prof_i_text_begins(name, range_before);
-}
+bool prof_i_backward_is_range(prof_i_text name) { return prof_i_text_begins(name, range_before); }
 
 /* ---- an operator's numbers ---- */
 

@@ -66,19 +66,15 @@ void prof_i_chrome_name_devices(prof_i_chrome *w) {
   }
 }
 
-static bool device_is_host(prof_device device) {
-  return device.type == PROF_DEVICE_CPU || device.type == 0;
-}
-
 void prof_i_chrome_begin_value(prof_i_chrome *w, prof_device device, prof_i_text category) {
-  if (!device_is_host(device)) name_device(w, device);
+  if (!prof_i_device_is_host(device)) name_device(w, device);
   prof_i_sink_text(w->sink, "{\"ph\":\"C\",\"cat\":\"");
   prof_i_sink_string_part(w->sink, category.data, category.bytes);
   prof_i_sink_text(w->sink, "\",\"name\":\"");
 }
 
 void prof_i_chrome_put_value_time(prof_i_chrome *w, prof_device device, uint64_t ns) {
-  if (device_is_host(device)) {
+  if (prof_i_device_is_host(device)) {
     prof_i_chrome_put_track_time(w, ns);
     return;
   }

@@ -348,18 +348,15 @@ static uint32_t site_iid(prof_i_pftrace *p, uint32_t number, const prof_i_site_i
   return place->iid;
 }
 
-static bool text_is_same(prof_i_text a, const char *data, uint64_t bytes) {
-  return a.data == data && a.bytes == bytes;
-}
-
 /* A name of the call and not of its site is written as it is. */
 static void put_names(prof_i_export *run, const prof_i_export_event *event) {
   prof_i_pftrace *const p = run->state;
   const prof_event *const e = event->event;
   const prof_i_site_info *const site =
       e->site < p->site_count ? prof_i_trace_site(run->trace, e->site) : NULL;
-  const bool has_name = site && text_is_same(site->name, e->name, e->name_bytes),
-             has_category = site && text_is_same(site->category, e->category, e->category_bytes);
+  const bool has_name = site && prof_i_text_is_same(site->name, e->name, e->name_bytes),
+             has_category =
+                 site && prof_i_text_is_same(site->category, e->category, e->category_bytes);
   const uint32_t iid = has_name || has_category ? site_iid(p, e->site, site) : 0;
   if (has_name)
     prof_i_protobuf_number(&p->pb, PF_EVENT_NAME_IID, iid);

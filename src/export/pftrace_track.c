@@ -287,7 +287,7 @@ static bool keep_name(prof_i_pf_track *track) {
 uint64_t prof_i_pf_counter_track(prof_i_export *run, prof_i_text name, prof_device device,
                                  uint32_t key, bool is_bytes) {
   prof_i_pftrace *const p = run->state;
-  const bool is_host = device.type == PROF_DEVICE_CPU || device.type == 0;
+  const bool is_host = prof_i_device_is_host(device);
   const uint64_t parent = is_host ? process_track(run, run->thread) : device_track(run, device);
   bool is_new;
   const prof_i_pf_track *const track =

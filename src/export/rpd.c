@@ -212,10 +212,6 @@ static int rpd_thread(prof_i_export *run, const prof_trace_thread *thread) {
                               : prof_i_rpd_writer_status(w);
 }
 
-static bool text_is(prof_i_text text, const char *word) {
-  return text.bytes == strlen(word) && memcmp(text.data, word, strlen(word)) == 0;
-}
-
 /* RPD's name for the type, or the category. prof import converts it back to a category. */
 static prof_i_text op_type(const prof_i_export_event *event) {
   static const struct {
@@ -224,7 +220,8 @@ static prof_i_text op_type(const prof_i_export_event *event) {
   if (event->event->launch.record == 0) return prof_i_text_from("gpu_user_annotation");
   if (event->event->launch.record == PROF_RECORD_ANNOTATION) return prof_i_text_from("annotation");
   for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-    if (text_is(event->category, types[i].category)) return prof_i_text_from(types[i].type);
+    if (prof_i_text_equals(event->category, types[i].category))
+      return prof_i_text_from(types[i].type);
   return event->category;
 }
 
@@ -369,7 +366,7 @@ static int rpd_event(prof_i_export *run, prof_i_export_event *event) {
 static int rpd_counter(prof_i_export *run, prof_i_export_event *event) {
   prof_i_rpd_writer *const w = run->state;
   const prof_device device = event->event->device;
-  const bool is_host = device.type == PROF_DEVICE_CPU || device.type == 0;
+  const bool is_host = prof_i_device_is_host(device);
   const uint32_t gpu = is_host ? 0 : gpu_id(run, device);
   char value[PROF_I_NUMBER_ROOM];
   if (!isfinite(event->event->value)) {
