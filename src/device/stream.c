@@ -14,9 +14,7 @@
 #include "../core/record/open_stack.h"
 #include "internal.h"
 
-/* ---- streams ---- */
-
-/* The list of streams. See internal.h. */
+/* ---- the list of streams ---- */
 
 static struct {
   pthread_mutex_t lock; /* rank 3: taken to add. Nothing is called under it */

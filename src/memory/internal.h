@@ -27,7 +27,7 @@ struct prof_pool {
   void *user;
   uint64_t serial;       /* counts pools over the process's life; 0: destroyed */
   uint64_t init_count;   /* counts its states. Atomic */
-  uint64_t start;        /* of own.begun, for which it has its state */
+  uint64_t start;        /* of pool_registry.begun, for which it has its state */
   uint64_t since_ticks;  /* when it was given that. Atomic */
   uint64_t before_bytes; /* used before the start, as far as known. Atomic */
   bool knows_before;     /* whether that is all there was. Atomic */

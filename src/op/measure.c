@@ -473,8 +473,6 @@ static int measure_result(prof_i_measurement *m, prof_op_result **result_out) {
 
 /* ---- several in turn ---- */
 
-/* Several measurements in turn. */
-
 int prof_i_measure_init_all(prof_i_measurement *all, const prof_op *ops, size_t count,
                             const prof_op_options *options) {
   const unsigned char *at = (const unsigned char *)ops; /* an older header's are shorter */
