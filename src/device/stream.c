@@ -29,8 +29,7 @@ prof_i_stream *prof_i_stream_first(void) {
 
 static prof_i_stream *find_stream(prof_device device, uint64_t handle) {
   for (prof_i_stream *s = prof_i_stream_first(); s; s = prof_i_stream_next(s))
-    if (s->handle == handle && s->device.type == device.type && s->device.index == device.index)
-      return s;
+    if (s->handle == handle && prof_i_is_same_device(s->device, device)) return s;
   return NULL;
 }
 

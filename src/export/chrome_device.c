@@ -19,7 +19,7 @@ static prof_i_text stream_name(const prof_i_chrome *w, prof_device device, uint6
   prof_i_text name;
   uint64_t handle;
   for (uint32_t i = 0; prof_i_trace_track(w->trace, i, &named, &handle, &name) != 0; i++)
-    if (named.type == device.type && named.index == device.index && handle == stream) return name;
+    if (prof_i_is_same_device(named, device) && handle == stream) return name;
   return (prof_i_text){"", 0};
 }
 
@@ -27,9 +27,7 @@ static bool name_is_written(const prof_i_chrome *w, prof_device device, uint64_t
   for (uint32_t i = 0; i < w->info.thread_count; i++) {
     prof_trace_thread thread = {.size = sizeof thread};
     if (prof_trace_thread_get(w->trace, i, &thread) != PROF_OK || !thread.is_stream) continue;
-    if (thread.device.type == device.type && thread.device.index == device.index &&
-        thread.stream == stream)
-      return true;
+    if (prof_i_is_same_device(thread.device, device) && thread.stream == stream) return true;
   }
   return false;
 }

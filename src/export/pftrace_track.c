@@ -206,9 +206,7 @@ static prof_i_text stream_name(const prof_trace *trace, const prof_trace_thread 
   prof_i_text name;
   uint64_t handle;
   for (uint32_t i = 0; prof_i_trace_track(trace, i, &device, &handle, &name) != 0; i++)
-    if (device.type == thread->device.type && device.index == thread->device.index &&
-        handle == thread->stream)
-      return name;
+    if (prof_i_is_same_device(device, thread->device) && handle == thread->stream) return name;
   return (prof_i_text){"", 0};
 }
 

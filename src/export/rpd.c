@@ -192,9 +192,7 @@ static uint32_t gpu_id(prof_i_export *run, prof_device device) {
   const uint32_t capture = run->options->place ? run->options->place->number : 0;
   uint32_t wanted = device.index >= 0 && device.index < 1000 ? (uint32_t)device.index : 0;
   for (uint32_t i = 0; i < w->gpu_room; i++)
-    if (w->gpus[i].device.type == device.type && w->gpus[i].device.index == device.index &&
-        w->gpus[i].capture == capture)
-      return i;
+    if (prof_i_is_same_device(w->gpus[i].device, device) && w->gpus[i].capture == capture) return i;
   while (wanted < w->gpu_room && w->gpus[wanted].device.type) wanted++;
   if (!prof_i_make_room_at_index((void **)&w->gpus, &w->gpu_room, wanted, sizeof *w->gpus))
     return UINT32_MAX;

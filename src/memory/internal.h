@@ -88,9 +88,6 @@ void prof_i_pool_end_query(const prof_i_pool_query *asking);
 int prof_i_pool_set_query(prof_device device, prof_memory_query query, void *user);
 /* The pool whose query serves the device, and its serial. NULL: none. */
 prof_pool *prof_i_pool_find_query(prof_device device, uint64_t *serial_out);
-static inline bool prof_i_is_same_device(prof_device a, prof_device b) {
-  return a.type == b.type && a.index == b.index;
-}
 
 /* Of several pools. */
 typedef struct prof_i_pool_sum {
