@@ -1,7 +1,7 @@
 /* Copies of a capture: as it is, and packed. The plain copy is whole and uncompressed, because a
-   capture is opened by mapping it. The packed copy is compressed. A worker compresses the columns of
-   one part while the caller fills those of the next one and writes the extent before it. So there
-   are two packers, and memory does not grow with the capture. */
+   capture is opened by mapping it. The packed copy is compressed. A worker compresses the columns
+   of one part while the caller fills those of the next one and writes the extent before it. So
+   there are two packers, and memory does not grow with the capture. */
 #include <stdlib.h>
 #include <string.h>
 

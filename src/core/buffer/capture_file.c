@@ -588,8 +588,7 @@ int prof_i_capture_file_rename(const char *capture, const char *output) {
   if (output_claim_is_held(AT_FDCWD, output))
     return prof_i_fail(PROF_E_BUSY, "cannot write '%s': another process records into it", output);
   const int fd = open(capture, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
-  const bool is_it = fd >= 0 && fstat(fd, &about) == 0 && about.st_dev == prof_i_the_arena.device &&
-                     about.st_ino == prof_i_the_arena.inode;
+  const bool is_it = fd >= 0 && fstat(fd, &about) == 0 && file_is_own_arena(&about);
   int error = is_it ? 0 : ENOENT; /* somebody has moved it */
   if (is_it && rename(capture, output) != 0) error = errno;
   if (fd >= 0) close(fd);
