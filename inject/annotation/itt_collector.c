@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../src/base/text.h"
+
 #define EXPORT __attribute__((visibility("default")))
 
 enum {
@@ -66,10 +68,8 @@ static const char pytorch_domain[] = "PyTorch", itt_operator_category[] = "cpu_o
 
 static prof_i_itt_string overflow_string = {.text = "(names past the 65536th)"};
 
-/* FNV-1a. */
 static uint32_t string_list_of(const char *text) {
-  uint64_t hash = UINT64_C(0xcbf29ce484222325);
-  for (; *text; text++) hash = (hash ^ (uint8_t)*text) * UINT64_C(0x100000001b3);
+  const uint64_t hash = prof_i_hash64(PROF_I_HASH64_SEED, text, strlen(text));
   return (uint32_t)(hash * UINT64_C(0x9e3779b97f4a7c15) >> (64 - LISTS_BITS));
 }
 

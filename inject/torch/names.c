@@ -1,5 +1,6 @@
 /* Call sites by operators' names. No lock: entries are never freed, and are put into their list by
    one compare and exchange. */
+#include "../../src/base/text.h"
 #include "../../src/format/layout.h"
 #include "internal.h"
 
@@ -21,10 +22,8 @@ static struct {
   uint32_t count;
 } torch_name_table;
 
-/* FNV-1a. */
 static uint32_t name_list_of(const char *text) {
-  uint64_t hash = UINT64_C(0xcbf29ce484222325);
-  for (; *text; text++) hash = (hash ^ (uint8_t)*text) * UINT64_C(0x100000001b3);
+  const uint64_t hash = prof_i_hash64(PROF_I_HASH64_SEED, text, strlen(text));
   return (uint32_t)(hash * UINT64_C(0x9e3779b97f4a7c15) >> (64 - LISTS_BITS));
 }
 

@@ -11,8 +11,6 @@
 
 /* ---- options ---- */
 
-/* The options of an aggregate: copied from the caller's struct of any size, and checked. */
-
 /* A smaller struct is of an older caller. A larger one is accepted if all bytes beyond are zero. */
 static int options_copy(const prof_aggregate_options *given, prof_aggregate_options *options) {
   *options = (prof_aggregate_options){.size = sizeof *options};

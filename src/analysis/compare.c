@@ -9,9 +9,9 @@
 
 /* ---- replaced names ---- */
 
-/* Finds replaced paths: an operator that another one took the place of. Both have the same parent,
-   the same number of calls for each call of the parent, and the same place among its children. A
-   place is counted from the last child before it that both sides have. See compare.h. */
+/* One operator took the place of another. Both have the same parent, the same number of calls for
+   each call of the parent, and the same place among its children. A place is counted from the last
+   child before it that both sides have. */
 
 static const double calls_tolerance = 0.01;
 

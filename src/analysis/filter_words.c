@@ -6,6 +6,7 @@
 
 #include "../base/display.h"
 #include "../base/log.h"
+#include "../base/text.h"
 
 enum {
   DEVICE_TYPES_MAX = 32,
@@ -21,13 +22,11 @@ static const struct {
   uint64_t ns;
 } time_units[] = {{"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", 1000000000}};
 
-static bool is_digit(char byte) { return byte >= '0' && byte <= '9'; }
-
 /* The digits at *text. Moves *text behind them. False: no digit, or past 64 bits. */
 static bool read_digits(const char **text, uint64_t *value_out) {
   uint64_t value = 0;
   const char *at = *text;
-  for (; is_digit(*at); at++)
+  for (; prof_i_is_digit(*at); at++)
     if (__builtin_mul_overflow(value, 10, &value) ||
         __builtin_add_overflow(value, (uint64_t)(*at - '0'), &value))
       return false;
@@ -40,7 +39,7 @@ static bool read_digits(const char **text, uint64_t *value_out) {
 /* Billionths behind a point; further digits are dropped. */
 static uint64_t read_fraction(const char **text) {
   uint64_t billionths = 0, digit_value = 100000000;
-  for (; is_digit(**text); ++*text, digit_value /= 10)
+  for (; prof_i_is_digit(**text); ++*text, digit_value /= 10)
     billionths += (uint64_t)(**text - '0') * digit_value;
   return billionths;
 }
@@ -50,7 +49,7 @@ bool prof_i_filter_read_time(const char *text, uint64_t *ns_out) {
   if (!read_digits(&text, &whole)) return false;
   if (*text == '.') {
     text++;
-    if (!is_digit(*text)) return false;
+    if (!prof_i_is_digit(*text)) return false;
     billionths = read_fraction(&text);
   }
   if (*text == '\0' && whole == 0 && billionths == 0) {

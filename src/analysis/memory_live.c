@@ -312,8 +312,8 @@ int prof_memory_series(const prof_memory *memory, uint32_t index, uint32_t count
 
 static bool pool_is_of_source(const prof_i_pool_record *pool, prof_device device, uint32_t source,
                               uint32_t session) {
-  return pool->device.type == device.type && pool->device.index == device.index &&
-         pool->kind == source && (!session || prof_i_pool_start_number(pool) == session);
+  return prof_i_is_same_device(pool->device, device) && pool->kind == source &&
+         (!session || prof_i_pool_start_number(pool) == session);
 }
 
 static void add_info(prof_memory_info *to, const prof_memory_info *from) {

@@ -169,7 +169,7 @@ static void replace_queries(const replay_event_state *n) {
   for (uint32_t i = 0; n->play->only == UINT32_MAX && i < catalog->pool_count; i++) {
     const prof_i_pool_record *const other = &catalog->pools[i];
     if (i != n->pool && other->kind == PROF_MEMORY_QUERY &&
-        other->device.type == own->device.type && other->device.index == own->device.index)
+        prof_i_is_same_device(other->device, own->device))
       n->play->pools[i].used = n->play->pools[i].allocated = 0;
   }
 }

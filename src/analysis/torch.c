@@ -18,19 +18,13 @@ static const char sequence_key[] = "Sequence number", forward_key[] = "Fwd threa
 static bool bytes_equal(const char *data, uint64_t bytes, const char *text) {
   return bytes == strlen(text) && memcmp(data, text, (size_t)bytes) == 0;
 }
-static bool starts_with(prof_i_text text, const char *start, size_t bytes) {
-  return text.bytes >= bytes && memcmp(text.data, start, bytes) == 0;
-}
 
 /* ---- names ---- */
 
-bool prof_i_torch_is_module(prof_i_text name) {
-  static const char module[] = "nn.Module: ";
-  return starts_with(name, module, sizeof module - 1);
-}
+bool prof_i_torch_is_module(prof_i_text name) { return prof_i_text_begins(name, "nn.Module: "); }
 
 bool prof_i_torch_is_annotation(prof_i_text category) {
-  return bytes_equal(category.data, category.bytes, "user_annotation");
+  return prof_i_text_equals(category, "user_annotation");
 }
 
 bool prof_i_torch_hides_frame(const char *frame, size_t bytes) {
@@ -44,9 +38,7 @@ bool prof_i_torch_hides_frame(const char *frame, size_t bytes) {
   return false;
 }
 
-bool prof_i_backward_is_range(prof_i_text name) {
-  return starts_with(name, range_before, sizeof range_before - 1);
-}
+bool prof_i_backward_is_range(prof_i_text name) { return prof_i_text_begins(name, range_before); }
 
 /* ---- an operator's numbers ---- */
 

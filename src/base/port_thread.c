@@ -1,6 +1,6 @@
-/* The calling thread's flags (process.h), and the creation of prof's threads (port.h). A new
-   thread does not inherit the CPU affinity, the real-time priority or the floating-point
-   environment of its creator. Threads are created on the control path only. */
+/* The calling thread's flags (process.h), the creation of prof's threads, and their processors
+   (port.h). A new thread does not inherit the CPU affinity, the real-time priority or the
+   floating-point environment of its creator. Threads are created on the control path only. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <limits.h>
@@ -132,8 +132,8 @@ void prof_i_port_thread_begin(const char *name) {
 
 /* ---- processors ---- */
 
-/* Where threads may run, and how one gets to another processor: behind port.h. Only of threads
-   that are this library's own is anything changed, and nothing that lasts. */
+/* Where threads may run, and how one gets to another processor. Nothing that lasts is changed, and
+   only of prof's own threads. */
 
 size_t prof_i_port_processor_count(void) {
   cpu_set_t allowed;

@@ -24,6 +24,9 @@ char *prof_i_put_us(char *to, uint64_t ns);
    an exponent. value is finite. */
 char *prof_i_put_double(char *to, double value);
 
+/* In any locale. */
+static inline bool prof_i_is_digit(char c) { return c >= '0' && c <= '9'; }
+
 /* The length of the UTF-8 character at `s`, which is not ASCII; `left` bytes of text are there. If
    it is ill-formed, the length of its maximal subpart (Unicode, table 3-7). */
 size_t prof_i_utf8_bytes(const unsigned char *s, size_t left, bool *is_well_formed_out);

@@ -198,7 +198,7 @@ void prof_i_cuda_device_describe(uint32_t number, prof_backend_device *out) {
   out->pci_device = cuda_attribute(device, PROF_I_CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID);
 }
 
-/* ---- events ---- */
+/* ---- markers ---- */
 
 /* An event of prof's: a CUevent. It belongs to a context, as its stream does, and is created
    where it is first put on a stream. A default stream is that of the context which is current on
@@ -335,7 +335,7 @@ static int cuda_marker_elapsed(cuda_marker *a, cuda_marker *b, int64_t *ns_out) 
   return PROF_BACKEND_OK;
 }
 
-/* ---- the table ---- */
+/* ---- what the table's functions share ---- */
 
 static int refuse_cuda_in_child(void) {
   return prof_i_backend_fail_text(PROF_BACKEND_FORKED,
@@ -352,7 +352,7 @@ static prof_i_cu_stream cuda_stream_at(uint64_t handle) {
   return (prof_i_cu_stream)(uintptr_t)handle;
 }
 
-/* ---- opening ---- */
+/* ---- the table: opening ---- */
 
 static int cuda_probe(const prof_backend_host *host) {
   (void)host;
@@ -371,7 +371,7 @@ static int cuda_open(const prof_backend_host *host, prof_backend_self **self_out
 
 static int cuda_in_use(void) { return cuda_library_is_loaded(); }
 
-/* ---- events ---- */
+/* ---- the table: events ---- */
 
 static int cuda_event_create(prof_backend_self *self, uint64_t stream, void **event_out) {
   (void)stream;
@@ -401,7 +401,7 @@ static void cuda_event_destroy(prof_backend_self *self, void *event) {
   if (!prof_i_vendor_is_forked(self)) cuda_marker_destroy(event);
 }
 
-/* ---- devices ---- */
+/* ---- the table: devices ---- */
 
 static int cuda_stream_of(prof_backend_self *self, uint64_t stream, uint32_t *device_out,
                           uint32_t *is_capturing_out) {
@@ -427,7 +427,7 @@ static int cuda_describe_device(prof_backend_self *self, uint32_t index, prof_ba
   return prof_i_vendor_copy_device(out, &about);
 }
 
-/* ---- records ---- */
+/* ---- the table: records ---- */
 
 static int cuda_start(prof_backend_self *self, uint32_t kinds, uint32_t *kinds_out) {
   return prof_i_vendor_is_forked(self) ? refuse_cuda_in_child()

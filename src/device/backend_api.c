@@ -2,18 +2,12 @@
 #define _GNU_SOURCE
 #include <prof/device.h>
 #include <stdio.h>
-#include <time.h>
 
 #include "../base/log.h"
 #include "../base/options.h"
 #include "../base/process.h"
 #include "internal.h"
 #include "registry.h"
-
-static void sleep_ms(void) {
-  const struct timespec ms = {0, 1000000};
-  nanosleep(&ms, NULL);
-}
 
 /* A back end may ask to record always: it starts without a request. */
 static void start_always_on_records(const prof_backend *table) {
@@ -48,7 +42,7 @@ int prof_backend_status(uint32_t number, prof_backend_state *state_out) {
   if (!state_out) return prof_i_fail(PROF_E_INVALID, "prof_backend_status: state_out is NULL");
   prof_i_registry_prepare();
   for (uint32_t ms = 0; prof_i_registry_is_listing() && !prof_i_plugins_is_loading();
-       ms++, sleep_ms())
+       ms++, prof_i_registry_sleep_1ms())
     if (ms >= PATIENCE_MS)
       return prof_i_fail(PROF_E_BUSY, "another thread has been loading plug-ins for %d ms",
                          PATIENCE_MS);

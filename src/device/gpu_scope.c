@@ -117,8 +117,7 @@ void prof_i_gpu_scopes_forget(void) {
 
 static bool is_stream_at(const prof_i_thread_stream *thread_stream, prof_device device,
                          uint64_t handle) {
-  return thread_stream->handle == handle && thread_stream->device.type == device.type &&
-         thread_stream->device.index == device.index;
+  return thread_stream->handle == handle && prof_i_is_same_device(thread_stream->device, device);
 }
 
 /* A back end that is missing now may be loaded in a later session. */

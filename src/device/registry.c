@@ -161,14 +161,14 @@ prof_i_backend *prof_i_registry_at(uint32_t number) {
 
 /* ---- one back end ---- */
 
+void prof_i_registry_sleep_1ms(void) {
+  const struct timespec ms = {0, 1000000};
+  nanosleep(&ms, NULL);
+}
+
 static const char *last_error_of(const prof_i_backend *backend, prof_backend_self *self) {
   const char *const words = backend->table.last_error ? backend->table.last_error(self) : NULL;
   return words ? words : "";
-}
-
-static void sleep_1ms(void) {
-  const struct timespec ms = {0, 1000000};
-  nanosleep(&ms, NULL);
 }
 
 bool prof_i_registry_is_open(const prof_i_backend *backend) {
@@ -197,7 +197,7 @@ bool prof_i_registry_probe(prof_i_backend *backend, uint32_t patience_ms) {
     set_backend_phase(backend, PROF_I_PHASE_PROBED);
   }
   for (const uint64_t begun_ns = prof_i_port_monotonic_ns();
-       backend_phase(backend) == PROF_I_PHASE_PROBING; sleep_1ms())
+       backend_phase(backend) == PROF_I_PHASE_PROBING; prof_i_registry_sleep_1ms())
     /* on a busy machine a nap is longer than it says */
     if (prof_i_ns_since(begun_ns) >= patience_ms * UINT64_C(1000000)) return false;
   return true;
@@ -321,7 +321,7 @@ static bool is_registry_busy(void) {
 void prof_i_registry_wait(uint32_t patience_ms) {
   for (const uint64_t begun_ns = prof_i_port_monotonic_ns();
        is_registry_busy() && prof_i_ns_since(begun_ns) < patience_ms * UINT64_C(1000000);)
-    sleep_1ms();
+    prof_i_registry_sleep_1ms();
 }
 
 bool prof_i_registry_open_meters(prof_i_backend *backend) {
@@ -338,7 +338,7 @@ void prof_i_registry_acquire_meters(prof_i_backend *backend) {
   for (uint32_t has_reader = 0; !__atomic_compare_exchange_n(
            &backend->has_reader, &has_reader, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
        has_reader = 0)
-    sleep_1ms();
+    prof_i_registry_sleep_1ms();
 }
 
 void prof_i_registry_release_meters(prof_i_backend *backend) {

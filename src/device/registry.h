@@ -108,6 +108,9 @@ void prof_i_registry_model(prof_device device, char *to, size_t room);
 /* Its text for this thread's last call that failed, or else the result's text. */
 const char *prof_i_registry_error_text(const prof_i_backend *backend, int result);
 
+/* For a thread that waits until another one has listed, probed or opened a back end. */
+void prof_i_registry_sleep_1ms(void);
+
 /* Puts an error of that stream into its status. Right after the call, on the same thread. */
 void prof_i_registry_set_stream_error(prof_i_backend *backend, uint64_t stream, int result);
 

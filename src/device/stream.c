@@ -14,9 +14,7 @@
 #include "../core/record/open_stack.h"
 #include "internal.h"
 
-/* ---- streams ---- */
-
-/* The list of streams. See internal.h. */
+/* ---- the list of streams ---- */
 
 static struct {
   pthread_mutex_t lock; /* rank 3: taken to add. Nothing is called under it */
@@ -31,8 +29,7 @@ prof_i_stream *prof_i_stream_first(void) {
 
 static prof_i_stream *find_stream(prof_device device, uint64_t handle) {
   for (prof_i_stream *s = prof_i_stream_first(); s; s = prof_i_stream_next(s))
-    if (s->handle == handle && s->device.type == device.type && s->device.index == device.index)
-      return s;
+    if (s->handle == handle && prof_i_is_same_device(s->device, device)) return s;
   return NULL;
 }
 

@@ -129,7 +129,7 @@ static uint64_t links_number(arrow_links *l, const prof_event *event) {
                                              : number_of_scope(l, event->thread);
 }
 
-/* ---- the stream ---- */
+/* ---- the state of a stream ---- */
 
 typedef struct arrow_stream {
   prof_trace *trace;

@@ -152,7 +152,7 @@ int prof_i_arrow_dictionary_find_kept(prof_i_arrow_dictionary *dictionary, prof_
   return status;
 }
 
-/* ---- arrays ---- */
+/* ---- arrays of texts ---- */
 
 typedef struct text_array {
   const void *buffers[3]; /* validity, offsets, bytes */
@@ -235,7 +235,7 @@ void prof_i_arrow_batch_fini(prof_i_arrow_batch *batch) {
   *batch = (prof_i_arrow_batch){0};
 }
 
-/* ---- arrays ---- */
+/* ---- arrays of a batch ---- */
 
 typedef struct column_array {
   const void *buffers[3]; /* validity, values; of text: validity, offsets, bytes */

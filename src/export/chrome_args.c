@@ -104,13 +104,11 @@ enum { DIMS_INPUTS_MAX = 64, DIMS_TENSORS_SHOWN = 30 };
 /* Depths: of the text itself, of an input, of a tensor in a list. */
 enum { DIMS_LIST = 1, DIMS_INPUT = 2, DIMS_TENSOR = 3 };
 
-static bool dims_is_digit(char c) { return c >= '0' && c <= '9'; }
-
 /* Skips a number as JSON has it. Returns where it ends, or `end` if it is malformed. */
 static const char *dims_skip_number(const char *at, const char *end) {
   const char *const first = at + (at < end && *at == '-');
   const char *last = first;
-  while (last < end && dims_is_digit(*last)) last++;
+  while (last < end && prof_i_is_digit(*last)) last++;
   return last == first || (*first == '0' && last - first > 1) ? end : last;
 }
 
@@ -162,7 +160,7 @@ static bool dims_put_json(prof_i_sink *sink, const char *text, uint64_t bytes) {
   const char *at = text, *const end = text + bytes;
   int depth = 0;
   for (const char *c = text; c < end; c++) {
-    if (!dims_is_digit(*c) && !strchr("[],- ", *c)) return false;
+    if (!prof_i_is_digit(*c) && !strchr("[],- ", *c)) return false;
     depth += (*c == '[') - (*c == ']');
     if (depth > DIMS_TENSOR) return false;
   }
@@ -458,7 +456,7 @@ static void put_inputs(prof_i_chrome *w, uint32_t count, bool *has_members) {
 }
 
 static bool event_has_device(const prof_event *event) {
-  const bool is_host = event->device.type == PROF_DEVICE_CPU || event->device.type == 0;
+  const bool is_host = prof_i_device_is_host(event->device);
   return !is_host || (event->flags & PROF_EVENT_ON_STREAM) != 0;
 }
 

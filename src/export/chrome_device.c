@@ -19,7 +19,7 @@ static prof_i_text stream_name(const prof_i_chrome *w, prof_device device, uint6
   prof_i_text name;
   uint64_t handle;
   for (uint32_t i = 0; prof_i_trace_track(w->trace, i, &named, &handle, &name) != 0; i++)
-    if (named.type == device.type && named.index == device.index && handle == stream) return name;
+    if (prof_i_is_same_device(named, device) && handle == stream) return name;
   return (prof_i_text){"", 0};
 }
 
@@ -27,9 +27,7 @@ static bool name_is_written(const prof_i_chrome *w, prof_device device, uint64_t
   for (uint32_t i = 0; i < w->info.thread_count; i++) {
     prof_trace_thread thread = {.size = sizeof thread};
     if (prof_trace_thread_get(w->trace, i, &thread) != PROF_OK || !thread.is_stream) continue;
-    if (thread.device.type == device.type && thread.device.index == device.index &&
-        thread.stream == stream)
-      return true;
+    if (prof_i_is_same_device(thread.device, device) && thread.stream == stream) return true;
   }
   return false;
 }
@@ -66,19 +64,15 @@ void prof_i_chrome_name_devices(prof_i_chrome *w) {
   }
 }
 
-static bool device_is_host(prof_device device) {
-  return device.type == PROF_DEVICE_CPU || device.type == 0;
-}
-
 void prof_i_chrome_begin_value(prof_i_chrome *w, prof_device device, prof_i_text category) {
-  if (!device_is_host(device)) name_device(w, device);
+  if (!prof_i_device_is_host(device)) name_device(w, device);
   prof_i_sink_text(w->sink, "{\"ph\":\"C\",\"cat\":\"");
   prof_i_sink_string_part(w->sink, category.data, category.bytes);
   prof_i_sink_text(w->sink, "\",\"name\":\"");
 }
 
 void prof_i_chrome_put_value_time(prof_i_chrome *w, prof_device device, uint64_t ns) {
-  if (device_is_host(device)) {
+  if (prof_i_device_is_host(device)) {
     prof_i_chrome_put_track_time(w, ns);
     return;
   }

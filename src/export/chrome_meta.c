@@ -1,5 +1,5 @@
-/* Chrome JSON: what stands around the events: Kineto's keys, the names of processes and threads,
-   and prof's own account. */
+/* Chrome JSON: what stands around the events. The row and the time of the next event, the metadata
+   events that name and order rows and processes, Kineto's keys, and prof's own account. */
 #include "chrome.h"
 
 #include <stdio.h>
@@ -9,11 +9,6 @@
 #include "../format/layout.h"
 #include "../reader/capture.h"
 #include "internal.h"
-
-/* ---- tracks ---- */
-
-/* Chrome JSON: the rows of a viewer. Where the next event is, its time, and the metadata events
-   that name and order rows. */
 
 /* ---- the current track ---- */
 
@@ -136,7 +131,7 @@ static void put_string_member(prof_i_chrome *w, const char *key, const char *tex
   prof_i_sink_string(w->sink, text, strlen(text));
 }
 
-/* ---- metadata events ---- */
+/* ---- processes ---- */
 
 /* Its number in the trace, for prof import. */
 static void put_numbered_process(prof_i_chrome *w, uint64_t pid, int64_t number) {

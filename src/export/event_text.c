@@ -85,15 +85,12 @@ prof_i_text prof_i_event_text_place(prof_i_event_text *t, uint32_t site, prof_i_
   return (prof_i_text){w->location_text + 1, bytes - 1}; /* without the comma */
 }
 
-static bool text_is_same(prof_i_text a, const char *data, uint64_t bytes) {
-  return a.data == data && a.bytes == bytes;
-}
-
 uint32_t prof_i_event_text_site(const prof_trace *trace, const prof_event *event) {
   if (event->site >= prof_i_trace_site_count(trace)) return 0;
   const prof_i_site_info *const site = prof_i_trace_site(trace, event->site);
-  const bool is_of_site = text_is_same(site->name, event->name, event->name_bytes) &&
-                          text_is_same(site->category, event->category, event->category_bytes);
+  const bool is_of_site =
+      prof_i_text_is_same(site->name, event->name, event->name_bytes) &&
+      prof_i_text_is_same(site->category, event->category, event->category_bytes);
   return is_of_site ? event->site : 0;
 }
 

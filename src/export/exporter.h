@@ -230,6 +230,15 @@ static inline prof_i_text prof_i_text_or(prof_i_text text, const char *otherwise
   return text.bytes > 0 ? text : prof_i_text_from(otherwise);
 }
 
+/* Whether they are the same bytes in memory, as an event's name is its site's. */
+static inline bool prof_i_text_is_same(prof_i_text text, const char *data, uint64_t bytes) {
+  return text.data == data && text.bytes == bytes;
+}
+
+static inline bool prof_i_device_is_host(prof_device device) {
+  return device.type == PROF_DEVICE_CPU || device.type == 0;
+}
+
 /* driver.c: writes the trace. PROF_OK, or the failure of the exporter, the sink or the reader.
    *findings_out is set in both cases. */
 int prof_i_export_run(const prof_i_exporter *exporter, const prof_trace *trace,

@@ -1,5 +1,6 @@
-/* Perfetto's protobuf: the exporter, and the packets of events. A plain scope is two packets of 11
-   to 14 bytes. Its name and its category are numbers that the sequence has had before. */
+/* Perfetto's protobuf: the exporter, and the packets of events. Tracks are in pftrace_track.c, args
+   in pftrace_args.c. A plain scope is two packets of 11 to 14 bytes. Its name and its category are
+   numbers that the sequence has had before. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,18 +12,18 @@
 
 /* ---- single instants ---- */
 
-/* Perfetto's protobuf: what does not belong to the walk of a thread. Changes of what was recorded
-   and the account of what is missing come first, arrows between scopes come last. Packets have
-   whole times, not differences. */
+/* What is not in the order of a thread's events. Changes of what was recorded and the account of
+   what is missing come first, arrows between scopes come last, a launch comes before its scope.
+   These packets have whole times, not differences. */
 
-typedef struct open_instant {
+typedef struct open_event {
   size_t packet, event;
-} open_instant;
+} open_event;
 
-static open_instant begin_instant(prof_i_export *run, uint64_t track, uint64_t ns, prof_i_text name,
-                                  const char *category) {
+static open_event begin_instant(prof_i_export *run, uint64_t track, uint64_t ns, prof_i_text name,
+                                const char *category) {
   prof_i_pftrace *const p = run->state;
-  open_instant open;
+  open_event open;
   prof_i_pf_begin_packet(p, PF_SEQUENCE_GLOBAL, &open.packet);
   prof_i_protobuf_number(&p->pb, PF_PACKET_TIMESTAMP, run->info.start_unix_ns + ns);
   open.event = prof_i_protobuf_begin(&p->pb, PF_PACKET_TRACK_EVENT);
@@ -33,7 +34,7 @@ static open_instant begin_instant(prof_i_export *run, uint64_t track, uint64_t n
   return open;
 }
 
-static void end_instant(prof_i_export *run, open_instant open) {
+static void end_instant(prof_i_export *run, open_event open) {
   prof_i_pftrace *const p = run->state;
   prof_i_protobuf_end(&p->pb, open.event);
   prof_i_pf_end_packet(run, open.packet);
@@ -49,13 +50,23 @@ static void put_flows(prof_i_export *run) {
     const prof_i_flow *const flow = &p->flows.items[i], *const begin =
                                                             &p->flows.items[i & ~(size_t)1];
     const prof_i_text name = prof_i_text_or((prof_i_text){begin->name, begin->name_bytes}, "flow");
-    const open_instant open =
+    const open_event open =
         begin_instant(run, prof_i_pf_lane_uuid(p, flow->tid, 0), flow->start_ns, name, "flow");
     if (!flow->is_end) prof_i_pf_put_number_arg(p, "flow id", flow->id);
     prof_i_protobuf_fixed64(&p->pb, flow->is_end ? PF_EVENT_LAST_FLOWS : PF_EVENT_FLOWS,
                             p->launch_count + 1 + i / 2);
     end_instant(run, open);
   }
+}
+
+/* Writes the begin of the arrow from the launch to its scope. Returns the arrow's number. */
+static uint64_t put_launch(prof_i_export *run, const prof_event *event) {
+  prof_i_pftrace *const p = run->state;
+  const open_event open = begin_instant(run, prof_i_pf_lane_uuid(p, event->launch.thread, 0),
+                                        event->launch.start_ns, prof_i_text_from("launch"), "ac2g");
+  prof_i_protobuf_fixed64(&p->pb, PF_EVENT_FLOWS, ++p->launch_count);
+  end_instant(run, open);
+  return p->launch_count;
 }
 
 static void put_changes(prof_i_export *run) {
@@ -69,7 +80,7 @@ static void put_changes(prof_i_export *run) {
     const char *const name = change.kind == PROF_CHANGE_LEVEL   ? "prof: level changed"
                              : change.kind == PROF_CHANGE_MUTED ? "prof: site muted"
                                                                 : "prof: site heard again";
-    const open_instant open =
+    const open_event open =
         begin_instant(run, prof_i_pf_process_uuid(p), change.at_ns, prof_i_text_from(name), "prof");
     if (prof_trace_change_text(run->trace, i, &text) == PROF_OK && text)
       prof_i_pf_put_text_arg(p, "change", text, strlen(text));
@@ -93,7 +104,7 @@ static void put_summary(prof_i_export *run) {
     snprintf(name, sizeof name,
              info->open_count || info->open_below_count ? "prof: no loss, some unfinished"
                                                         : "prof: no loss");
-  const open_instant open =
+  const open_event open =
       begin_instant(run, prof_i_pf_process_uuid(p), prof_i_window_begin_ns(&run->options->window),
                     prof_i_text_from(name), "prof");
   prof_i_pf_put_text_arg(p, "version", prof_version(), strlen(prof_version()));
@@ -154,7 +165,7 @@ static int find_last_thread(prof_i_export *run) {
 
 /* Kernels come after their launches, which are earlier packets. In a file of several captures, the
    next one begins at any time. */
-static int pf_put_thread(prof_i_export *run, const prof_trace_thread *thread) {
+static int pftrace_thread(prof_i_export *run, const prof_trace_thread *thread) {
   prof_i_pftrace *const p = run->state;
   const bool has_marks =
       run->thread == p->last_thread && !thread->is_stream && !run->options->place;
@@ -164,9 +175,9 @@ static int pf_put_thread(prof_i_export *run, const prof_trace_thread *thread) {
 
 /* ---- plain scopes ---- */
 
-/* Perfetto's protobuf: plain scopes. Of a packet all but its time is the same for a thread and a
-   call site: two copies and one number. The bytes are those that pftrace.c writes. The driver calls
-   this between the events that pftrace.c writes. */
+/* The fast path. Of a packet all but its time is the same for a thread and a call site: two copies
+   and one number. The bytes are those that put_scope() writes. The driver calls this between the
+   other events. */
 
 enum {
   HEAD_ROOM = 16,   /* copied whole; the used part is shorter */
@@ -200,8 +211,8 @@ static inline char *put_short(char *to, uint32_t value) {
   return to + 1 + has_more;
 }
 
-/* The exporter's fast path. */
-static void pf_set_plain_event(prof_i_pf_site *site) {
+/* Of a site that has its number. */
+static void set_plain_event(prof_i_pf_site *site) {
   _Static_assert(PF_PLAIN_EVENT_ROOM >= 2 + 2 + 2 * (1 + ID_BYTES_MAX), "whole event");
   char *const event = (char *)site->event, *to = event;
   *to++ = PF_PACKET_TRACK_EVENT << 3 | PROF_I_WIRE_BYTES;
@@ -225,7 +236,7 @@ static packet_head make_head(uint32_t sequence) {
   return head;
 }
 
-/* Writes packets of one thread. A local variable of pf_put_plain(), so that its members stay in
+/* Writes packets of one thread. A local variable of pftrace_plain(), so that its members stay in
    registers: after a store of bytes, all that a pointer leads to is read again. */
 typedef struct packet_writer {
   prof_i_sink *sink;
@@ -282,8 +293,8 @@ static inline bool put_ends(packet_writer *w, uint64_t until_ns, const prof_i_pe
   return true;
 }
 
-static size_t pf_put_plain(prof_i_export *run, prof_i_pending_ends *open, const prof_i_span *spans,
-                           size_t count) {
+static size_t pftrace_plain(prof_i_export *run, prof_i_pending_ends *open, const prof_i_span *spans,
+                            size_t count) {
   prof_i_pftrace *const p = run->state;
   const prof_i_pf_site *const sites = p->sites;
   const uint32_t site_count = p->site_count, generation = p->generation;
@@ -342,14 +353,10 @@ static uint32_t site_iid(prof_i_pftrace *p, uint32_t number, const prof_i_site_i
   prof_i_pf_site *const place = &p->sites[number];
   if (place->generation == p->generation) return place->iid;
   *place = (prof_i_pf_site){.generation = p->generation, .iid = p->next_iid++};
-  pf_set_plain_event(place);
+  set_plain_event(place);
   put_interned(p, PF_INTERNED_NAMES, place->iid, prof_i_text_or(site->name, "(unnamed)"));
   put_interned(p, PF_INTERNED_CATEGORIES, place->iid, prof_i_text_or(site->category, "scope"));
   return place->iid;
-}
-
-static bool text_is_same(prof_i_text a, const char *data, uint64_t bytes) {
-  return a.data == data && a.bytes == bytes;
 }
 
 /* A name of the call and not of its site is written as it is. */
@@ -358,8 +365,9 @@ static void put_names(prof_i_export *run, const prof_i_export_event *event) {
   const prof_event *const e = event->event;
   const prof_i_site_info *const site =
       e->site < p->site_count ? prof_i_trace_site(run->trace, e->site) : NULL;
-  const bool has_name = site && text_is_same(site->name, e->name, e->name_bytes),
-             has_category = site && text_is_same(site->category, e->category, e->category_bytes);
+  const bool has_name = site && prof_i_text_is_same(site->name, e->name, e->name_bytes),
+             has_category =
+                 site && prof_i_text_is_same(site->category, e->category, e->category_bytes);
   const uint32_t iid = has_name || has_category ? site_iid(p, e->site, site) : 0;
   if (has_name)
     prof_i_protobuf_number(&p->pb, PF_EVENT_NAME_IID, iid);
@@ -373,10 +381,6 @@ static void put_names(prof_i_export *run, const prof_i_export_event *event) {
 }
 
 /* ---- packets ---- */
-
-typedef struct open_event {
-  size_t packet, event;
-} open_event;
 
 /* track: 0 is the sequence's own. */
 static open_event begin_event(prof_i_export *run, uint64_t ns, uint32_t type, uint64_t track) {
@@ -402,25 +406,6 @@ static int end_event(prof_i_export *run, open_event open) {
   prof_i_pf_end_packet(run, open.packet);
   if (!p->pb.has_failed && !p->interned.has_failed) return PROF_OK;
   return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a packet of the trace");
-}
-
-/* Writes the arrow from the launch, which is an instant, to this scope. */
-static uint64_t put_launch(prof_i_export *run, const prof_event *event) {
-  prof_i_pftrace *const p = run->state;
-  const uint32_t thread = event->launch.thread;
-  size_t packet;
-  prof_i_pf_begin_packet(p, PF_SEQUENCE_GLOBAL, &packet);
-  prof_i_protobuf_number(&p->pb, PF_PACKET_TIMESTAMP,
-                         run->info.start_unix_ns + event->launch.start_ns);
-  const size_t at = prof_i_protobuf_begin(&p->pb, PF_PACKET_TRACK_EVENT);
-  prof_i_protobuf_number(&p->pb, PF_EVENT_TYPE, PF_TYPE_INSTANT);
-  prof_i_protobuf_number(&p->pb, PF_EVENT_TRACK, prof_i_pf_lane_uuid(p, thread, 0));
-  prof_i_protobuf_text(&p->pb, PF_EVENT_NAME, "launch", 6);
-  prof_i_protobuf_text(&p->pb, PF_EVENT_CATEGORIES, "ac2g", 4);
-  prof_i_protobuf_fixed64(&p->pb, PF_EVENT_FLOWS, ++p->launch_count);
-  prof_i_protobuf_end(&p->pb, at);
-  prof_i_pf_end_packet(run, packet);
-  return p->launch_count;
 }
 
 static int put_scope(prof_i_export *run, prof_i_export_event *event) {
@@ -589,10 +574,10 @@ const prof_i_exporter prof_i_pftrace_exporter = {
     .takes_left_out_memory = true,
     .state_bytes = sizeof(prof_i_pftrace),
     .begin = pftrace_begin,
-    .thread = pf_put_thread,
+    .thread = pftrace_thread,
     .event = pftrace_event,
     .counter = pftrace_counter,
     .flow = pftrace_flow,
-    .plain_by_time = pf_put_plain,
+    .plain_by_time = pftrace_plain,
     .end = pftrace_end,
     .destroy = pftrace_destroy};

@@ -131,7 +131,7 @@ static void put_arg(prof_i_pftrace *p, const prof_trace_arg *arg, uint32_t numbe
 static void put_device(prof_i_pftrace *p, const prof_event *event) {
   char name[PROF_I_DEVICE_NAME_BYTES];
   const bool is_on_stream = (event->flags & PROF_EVENT_ON_STREAM) != 0;
-  const bool is_host = event->device.type == PROF_DEVICE_CPU || event->device.type == 0;
+  const bool is_host = prof_i_device_is_host(event->device);
   if (event->flags & PROF_EVENT_ON_DEVICE || (is_host && !is_on_stream)) return;
   prof_i_device_name(event->device, name);
   prof_i_pf_put_text_arg(p, "Device", name, strlen(name));

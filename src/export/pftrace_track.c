@@ -206,9 +206,7 @@ static prof_i_text stream_name(const prof_trace *trace, const prof_trace_thread 
   prof_i_text name;
   uint64_t handle;
   for (uint32_t i = 0; prof_i_trace_track(trace, i, &device, &handle, &name) != 0; i++)
-    if (device.type == thread->device.type && device.index == thread->device.index &&
-        handle == thread->stream)
-      return name;
+    if (prof_i_is_same_device(device, thread->device) && handle == thread->stream) return name;
   return (prof_i_text){"", 0};
 }
 
@@ -287,7 +285,7 @@ static bool keep_name(prof_i_pf_track *track) {
 uint64_t prof_i_pf_counter_track(prof_i_export *run, prof_i_text name, prof_device device,
                                  uint32_t key, bool is_bytes) {
   prof_i_pftrace *const p = run->state;
-  const bool is_host = device.type == PROF_DEVICE_CPU || device.type == 0;
+  const bool is_host = prof_i_device_is_host(device);
   const uint64_t parent = is_host ? process_track(run, run->thread) : device_track(run, device);
   bool is_new;
   const prof_i_pf_track *const track =

@@ -94,14 +94,10 @@ static prof_i_text marker_domain(const prof_event *event) {
   return prof_i_text_from(domains[bits]);
 }
 
-static bool text_begins(prof_i_text text, const char *word) {
-  return text.bytes >= strlen(word) && memcmp(text.data, word, strlen(word)) == 0;
-}
-
 /* "hip" and "cuda" as RPD has them. */
 static prof_i_text call_domain(prof_i_text category) {
-  if (text_begins(category, "hip")) return prof_i_text_from("hip");
-  return text_begins(category, "cuda") ? prof_i_text_from("cuda") : category;
+  if (prof_i_text_begins(category, "hip")) return prof_i_text_from("hip");
+  return prof_i_text_begins(category, "cuda") ? prof_i_text_from("cuda") : category;
 }
 
 typedef struct api_row {
@@ -196,9 +192,7 @@ static uint32_t gpu_id(prof_i_export *run, prof_device device) {
   const uint32_t capture = run->options->place ? run->options->place->number : 0;
   uint32_t wanted = device.index >= 0 && device.index < 1000 ? (uint32_t)device.index : 0;
   for (uint32_t i = 0; i < w->gpu_room; i++)
-    if (w->gpus[i].device.type == device.type && w->gpus[i].device.index == device.index &&
-        w->gpus[i].capture == capture)
-      return i;
+    if (prof_i_is_same_device(w->gpus[i].device, device) && w->gpus[i].capture == capture) return i;
   while (wanted < w->gpu_room && w->gpus[wanted].device.type) wanted++;
   if (!prof_i_make_room_at_index((void **)&w->gpus, &w->gpu_room, wanted, sizeof *w->gpus))
     return UINT32_MAX;
@@ -216,10 +210,6 @@ static int rpd_thread(prof_i_export *run, const prof_trace_thread *thread) {
                               : prof_i_rpd_writer_status(w);
 }
 
-static bool text_is(prof_i_text text, const char *word) {
-  return text.bytes == strlen(word) && memcmp(text.data, word, strlen(word)) == 0;
-}
-
 /* RPD's name for the type, or the category. prof import converts it back to a category. */
 static prof_i_text op_type(const prof_i_export_event *event) {
   static const struct {
@@ -228,7 +218,8 @@ static prof_i_text op_type(const prof_i_export_event *event) {
   if (event->event->launch.record == 0) return prof_i_text_from("gpu_user_annotation");
   if (event->event->launch.record == PROF_RECORD_ANNOTATION) return prof_i_text_from("annotation");
   for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-    if (text_is(event->category, types[i].category)) return prof_i_text_from(types[i].type);
+    if (prof_i_text_equals(event->category, types[i].category))
+      return prof_i_text_from(types[i].type);
   return event->category;
 }
 
@@ -373,7 +364,7 @@ static int rpd_event(prof_i_export *run, prof_i_export_event *event) {
 static int rpd_counter(prof_i_export *run, prof_i_export_event *event) {
   prof_i_rpd_writer *const w = run->state;
   const prof_device device = event->event->device;
-  const bool is_host = device.type == PROF_DEVICE_CPU || device.type == 0;
+  const bool is_host = prof_i_device_is_host(device);
   const uint32_t gpu = is_host ? 0 : gpu_id(run, device);
   char value[PROF_I_NUMBER_ROOM];
   if (!isfinite(event->event->value)) {

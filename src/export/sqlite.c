@@ -29,10 +29,6 @@ static void put_args(prof_i_sqlite_writer *w, prof_i_insert *row) {
 
 /* ---- devices and names, which rows refer to ---- */
 
-static bool device_is_host(prof_device device) {
-  return device.type == PROF_DEVICE_CPU || device.type == 0;
-}
-
 static bool add_device(prof_i_export *run, prof_device device) {
   prof_i_sqlite_writer *const w = run->state;
   const prof_i_export_place *const place = run->options->place;
@@ -55,7 +51,7 @@ static bool add_device(prof_i_export *run, prof_device device) {
 bool prof_i_sqlite_put_device(prof_i_export *run, prof_i_insert *row, prof_device device) {
   prof_i_sqlite_writer *const w = run->state;
   uint32_t at = 0;
-  if (device_is_host(device)) {
+  if (prof_i_device_is_host(device)) {
     prof_i_insert_put_null(row);
     return true;
   }

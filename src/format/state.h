@@ -4,6 +4,7 @@
 #ifndef PROF_FORMAT_STATE_H
 #define PROF_FORMAT_STATE_H
 
+#include <prof/args.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -77,6 +78,10 @@ typedef struct prof_i_pool_state {
 } prof_i_pool_state;
 
 /* ---- devices ---- */
+
+static inline bool prof_i_is_same_device(prof_device a, prof_device b) {
+  return a.type == b.type && a.index == b.index;
+}
 
 /* What a capture knows of a device beyond its scopes: PROF_I_KIND_DEVICE's words. The upper half is
    written once, before the record is; the counts change while it is recorded, each atomically. */

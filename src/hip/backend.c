@@ -265,7 +265,7 @@ void prof_i_hip_device_describe(uint32_t number, prof_backend_device *out) {
   out->pci_device = hip_attribute(device, PROF_I_HIP_DeviceAttributePciDeviceId);
 }
 
-/* ---- events ---- */
+/* ---- markers ---- */
 
 /* An event of prof's: a hipEvent_t. It belongs to a device, as its stream does, and is created
    where it is first put on a stream. Nothing about a stream is kept from one call to the next:
@@ -371,7 +371,7 @@ static int hip_marker_elapsed(hip_marker *a, hip_marker *b, int64_t *ns_out) {
   return PROF_BACKEND_OK;
 }
 
-/* ---- the table ---- */
+/* ---- what the table's functions share ---- */
 
 static const char unfetched_error_text[] =
     "the thread has an error of HIP's that the program has not fetched by hipGetLastError(), and "
@@ -400,7 +400,7 @@ static prof_i_hip_stream hip_stream_at(uint64_t handle) {
   return (prof_i_hip_stream)(uintptr_t)handle;
 }
 
-/* ---- opening ---- */
+/* ---- the table: opening ---- */
 
 /* Distributions bring the runtime to machines that have no such device. */
 static int hip_probe(const prof_backend_host *host) {
@@ -425,7 +425,7 @@ static int hip_open(const prof_backend_host *host, prof_backend_self **self_out)
   return result;
 }
 
-/* ---- events ---- */
+/* ---- the table: events ---- */
 
 static int hip_event_create(prof_backend_self *self, uint64_t stream, void **event_out) {
   (void)stream;
@@ -455,7 +455,7 @@ static void hip_event_destroy(prof_backend_self *self, void *event) {
   if (!prof_i_vendor_is_forked(self)) hip_marker_destroy(event);
 }
 
-/* ---- devices ---- */
+/* ---- the table: devices ---- */
 
 static int hip_stream_of(prof_backend_self *self, uint64_t stream, uint32_t *device_out,
                          uint32_t *is_capturing_out) {
@@ -482,7 +482,7 @@ static int hip_describe_device(prof_backend_self *self, uint32_t index, prof_bac
   return prof_i_vendor_copy_device(out, &about);
 }
 
-/* ---- records ---- */
+/* ---- the table: records ---- */
 
 static int hip_read_clock(prof_backend_self *self, uint32_t device, prof_backend_pair *out) {
   (void)device; /* one clock serves all */

@@ -28,7 +28,7 @@ struct prof_pool {
   void *user;
   uint64_t serial;       /* counts pools over the process's life; 0: destroyed */
   uint64_t init_count;   /* counts its states. Atomic */
-  uint64_t start;        /* of own.begun, for which it has its state */
+  uint64_t start;        /* of pool_registry.begun, for which it has its state */
   uint64_t since_ticks;  /* when it was given that. Atomic */
   uint64_t before_bytes; /* used before the start, as far as known. Atomic */
   bool knows_before;     /* whether that is all there was. Atomic */
@@ -89,9 +89,6 @@ void prof_i_pool_end_query(const prof_i_pool_query *asking);
 int prof_i_pool_set_query(prof_device device, prof_memory_query query, void *user);
 /* The pool whose query serves the device, and its serial. NULL: none. */
 prof_pool *prof_i_pool_find_query(prof_device device, uint64_t *serial_out);
-static inline bool prof_i_is_same_device(prof_device a, prof_device b) {
-  return a.type == b.type && a.index == b.index;
-}
 
 /* Of several pools. */
 typedef struct prof_i_pool_sum {

@@ -103,7 +103,7 @@ void prof_memory_sample(prof_device device, const char *tag, uint32_t tag_bytes)
 /* ---- sums over the pools of a device ---- */
 
 /* Existing pools have their values in their states. For destroyed pools, each device has a total.
-   Records are not read. See internal.h. */
+   Records are not read. */
 
 typedef struct pool_total {
   prof_device device;

@@ -13,6 +13,7 @@
 
 #include "../base/log.h"
 #include "../base/port.h"
+#include "../format/state.h"
 #include "internal.h"
 
 enum {
@@ -346,9 +347,7 @@ static void join_keys(const prof_i_measurement *all, size_t count, char *to) {
 static bool has_warm_member_device(const prof_i_measurement *all, size_t count, size_t which) {
   const prof_device device = all[which].op.device;
   for (size_t i = 0; i < count; i++)
-    if (all[i].has_own_caches && all[i].op.device.type == device.type &&
-        all[i].op.device.index == device.index)
-      return false;
+    if (all[i].has_own_caches && prof_i_is_same_device(all[i].op.device, device)) return false;
   return all[which].identity.is_device_warm;
 }
 

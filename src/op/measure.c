@@ -10,9 +10,8 @@
 #include "../base/options.h"
 #include "../base/port.h"
 #include "../device/registry.h"
+#include "../format/state.h"
 #include "../sampler/internal.h"
-
-/* ---- one measurement ---- */
 
 enum {
   WARMUP = 10, /* as RAF */
@@ -473,8 +472,6 @@ static int measure_result(prof_i_measurement *m, prof_op_result **result_out) {
 
 /* ---- several in turn ---- */
 
-/* Several measurements in turn. */
-
 int prof_i_measure_init_all(prof_i_measurement *all, const prof_op *ops, size_t count,
                             const prof_op_options *options) {
   const unsigned char *at = (const unsigned char *)ops; /* an older header's are shorter */
@@ -523,15 +520,11 @@ static int sample_with_energy(prof_i_measurement *all, size_t count) {
 
 /* ---- meters ---- */
 
-static bool is_same_device(const prof_i_measurement *a, const prof_i_measurement *b) {
-  return a->op.device.type == b->op.device.type && a->op.device.index == b->op.device.index;
-}
-
 /* One for each device: throttling affects all operators that are measured on it. */
 static void start_monitors(prof_i_measurement *all, size_t count) {
   for (size_t i = 0; i < count; i++) {
     size_t first = 0;
-    while (first < i && !is_same_device(&all[first], &all[i])) first++;
+    while (first < i && !prof_i_is_same_device(all[first].op.device, all[i].op.device)) first++;
     all[i].monitor =
         first < i ? all[first].monitor
                   : prof_i_throttle_monitor_start(all[i].op.device, all[i].options.open_meters);

@@ -8,6 +8,7 @@
 
 #include "../base/log.h"
 #include "../base/process.h"
+#include "../format/state.h"
 
 /* ---- the cache ---- */
 
@@ -53,14 +54,13 @@ static bool make_absolute_path(const char *path, char *to) {
 }
 
 static bool is_same_identity(const prof_i_op_identity *a, const prof_i_op_identity *b) {
-  return a->device.type == b->device.type && a->device.index == b->device.index &&
-         a->warmup == b->warmup && a->exec == b->exec && a->repeat == b->repeat &&
-         a->repeat_all == b->repeat_all && a->least_ns == b->least_ns &&
-         a->time_limit_ns == b->time_limit_ns && a->caches == b->caches &&
-         a->is_device_warm == b->is_device_warm && a->vendor_memory == b->vendor_memory &&
-         a->open_meters == b->open_meters && !(a->precision < b->precision) &&
-         !(a->precision > b->precision) && strcmp(a->timer, b->timer) == 0 &&
-         strcmp(a->driver, b->driver) == 0;
+  return prof_i_is_same_device(a->device, b->device) && a->warmup == b->warmup &&
+         a->exec == b->exec && a->repeat == b->repeat && a->repeat_all == b->repeat_all &&
+         a->least_ns == b->least_ns && a->time_limit_ns == b->time_limit_ns &&
+         a->caches == b->caches && a->is_device_warm == b->is_device_warm &&
+         a->vendor_memory == b->vendor_memory && a->open_meters == b->open_meters &&
+         !(a->precision < b->precision) && !(a->precision > b->precision) &&
+         strcmp(a->timer, b->timer) == 0 && strcmp(a->driver, b->driver) == 0;
 }
 
 /* Takes it out of the list. */

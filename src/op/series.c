@@ -175,7 +175,7 @@ double prof_i_median_interval(const prof_i_series *series, double *low_out, doub
 
 /* ---- the ratio of two ---- */
 
-/* The ratio of two series, by all pairs of one sample of each. The median of the pairs' ratios
+/* By all pairs of one sample of each. The median of the pairs' ratios
    is the estimate of Hodges and Lehmann. The k-th ratio from either end bounds it. k is the rank
    sum that two equal series fall below once in forty times. Ratios are in the order of
    differences of logarithms, so no logarithm is needed. */

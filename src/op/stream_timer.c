@@ -65,9 +65,8 @@ double prof_i_chain_us(void) {
 
 /* ---- timers of streams ---- */
 
-/* The operator profiler's timer of a stream: the time between two events by the device's own
-   clock. It is not converted to the host's. Vendors are called without a lock, by the measuring
-   thread, which waits for a device only here. See <prof/op.h>. */
+/* The time between two events by the device's own clock. It is not converted to the host's. Vendors
+   are called without a lock, by the measuring thread, which waits for a device only here. */
 
 enum {
   OPEN_MS = 2000,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/text.h"
 #include "functions.h"
 
 #define PY prof_i_python_now
@@ -267,9 +268,8 @@ static prof_i_function *function_of_name(prof_i_py *answer) {
     free(f);
     return NULL;
   }
-  uint64_t sum = 0;
-  for (const char *c = f->name; *c; c++) sum = (sum ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
-  size_t at = hash_spread(sum, BUILTIN_BITS);
+  const uint64_t hash = prof_i_hash64(PROF_I_HASH64_SEED, f->name, strlen(f->name));
+  size_t at = hash_spread(hash, BUILTIN_BITS);
   while (function_registry.function_of_name[at] &&
          (strcmp(function_registry.function_of_name[at]->name, f->name) != 0 ||
           strcmp(function_registry.function_of_name[at]->source, f->source) != 0 ||

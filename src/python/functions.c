@@ -269,8 +269,7 @@ static prof_i_py *start_tracing(prof_i_py *self, prof_i_py *const *arguments, pt
   if (arguments[0] != PY.given.none) set_profiles();
   prof_i_function_begin_running();
   if (prof_i_py_is_interrupted()) return NULL;
-  PY.Py_IncRef(PY.given.none);
-  return PY.given.none;
+  return prof_i_py_new_none();
 }
 
 /* Open calls of this thread end now. Those of other threads stay open in the trace until their next
@@ -283,8 +282,7 @@ static prof_i_py *stop_tracing(prof_i_py *self, prof_i_py *with_profile) {
   NOW.epoch++;
   NOW.stamp++;
   if (with_profile != PY.given.none) NOW.python.set_profile(NULL, NULL);
-  PY.Py_IncRef(PY.given.none);
-  return PY.given.none;
+  return prof_i_py_new_none();
 }
 
 /* forget_code(code): the code is classified again at its next call. Returns a true value if it was

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../base/process.h"
+#include "../base/text.h"
 #include "internal.h"
 
 #define PY prof_i_python_now
@@ -29,18 +30,10 @@ static struct {
 } counter_sites;
 static prof_site other_counters = {.file = "", .function = "prof.counter", .level = 1};
 
-static prof_i_py *new_none(void) {
-  PY.Py_IncRef(PY.given.none);
-  return PY.given.none;
-}
-
 /* ---- counters ---- */
 
-/* FNV-1a. */
 static uint64_t text_hash(const prof_i_py_text *name) {
-  uint64_t hash = UINT64_C(0xcbf29ce484222325);
-  for (uint32_t i = 0; i < name->bytes; i++)
-    hash = (hash ^ (unsigned char)name->data[i]) * UINT64_C(0x100000001b3);
+  const uint64_t hash = prof_i_hash64(PROF_I_HASH64_SEED, name->data, name->bytes);
   return hash ^ hash >> 32;
 }
 
@@ -107,13 +100,13 @@ static prof_i_py *record_counter(prof_i_py *module, prof_i_py *const *arguments,
   if (count != 2)
     return PY.PyErr_Format(PY.given.type_error, "counter() takes a name and a value by position");
   if (!prof_i_py_is_string(arguments[0], "counter", "name")) return NULL;
-  if (!PROF_I_IS_ON(1)) return new_none();
+  if (!PROF_I_IS_ON(1)) return prof_i_py_new_none();
   if (!read_double(arguments[1], &value)) return NULL;
   const prof_i_py_text name = prof_i_py_text_of(arguments[0]);
   counter_site *const g = counter_site_find(&name);
   prof_i_py_drop(name.holder);
   prof_i_counter_1(g ? &g->site : &other_counters, g ? g->shown : "<other counters>", value);
-  return new_none();
+  return prof_i_py_new_none();
 }
 
 /* ---- instants ---- */
@@ -192,8 +185,8 @@ static prof_i_py *instant_method(prof_i_py *module, prof_i_py *const *arguments,
   prof_i_py *category = count > 1 ? arguments[1] : NULL;
   if (!prof_i_py_is_string(arguments[0], "instant", "name")) return NULL;
   if (!find_category(&by_name, &category)) return NULL;
-  if (!PROF_I_IS_ON(1)) return new_none();
-  return record_instant(arguments[0], category, &by_name) ? new_none() : NULL;
+  if (!PROF_I_IS_ON(1)) return prof_i_py_new_none();
+  return record_instant(arguments[0], category, &by_name) ? prof_i_py_new_none() : NULL;
 }
 
 bool prof_i_python_make_instants(void) {

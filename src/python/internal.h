@@ -164,6 +164,12 @@ static inline void prof_i_py_drop(prof_i_py *object) {
   if (object) prof_i_python_now.Py_DecRef(object);
 }
 
+/* None, with a reference of its own. */
+static inline prof_i_py *prof_i_py_new_none(void) {
+  prof_i_python_now.Py_IncRef(prof_i_python_now.given.none);
+  return prof_i_python_now.given.none;
+}
+
 /* Whether an error is pending. */
 static inline bool prof_i_py_is_interrupted(void) {
   return prof_i_python_now.PyErr_Occurred() != NULL;

@@ -109,11 +109,6 @@ static prof_i_py *scope_new(prof_i_py *name, prof_i_py *category, uint32_t level
   return self;
 }
 
-static prof_i_py *new_none(void) {
-  PY.Py_IncRef(PY.given.none);
-  return PY.given.none;
-}
-
 /* ---- begin, end ---- */
 
 /* Gives a site to a frequent name. False: the name continues to be copied. */
@@ -206,7 +201,7 @@ static prof_i_py *scope_enter(prof_i_py *self) {
 /* Returns None, so exceptions propagate. */
 static prof_i_py *scope_leave(prof_i_py *self) {
   end_innermost_scope(scope_of_object(self));
-  return new_none();
+  return prof_i_py_new_none();
 }
 
 /* Passes (self, function) to Python's side, which distinguishes functions, generators and

@@ -12,11 +12,6 @@
 
 #define PY prof_i_python_now
 
-/* ---- arguments ---- */
-
-/* A program's named arguments, converted for C. The program's own code runs during this: __str__()
-   of a value, methods of a sequence, signal handlers. */
-
 bool prof_i_py_is_string(prof_i_py *object, const char *function, const char *parameter) {
   if (prof_i_py_is_instance(object, PY.given.string)) return true;
   char what[64];

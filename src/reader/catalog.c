@@ -271,8 +271,8 @@ static void drop_older_track_names(prof_i_catalog *catalog) {
   uint32_t kept = 0;
   for (uint32_t i = 1; i < catalog->track_count; i++) {
     const prof_i_track *const last = &catalog->tracks[kept], *const track = &catalog->tracks[i];
-    const bool same = last->device.type == track->device.type &&
-                      last->device.index == track->device.index && last->stream == track->stream;
+    const bool same =
+        prof_i_is_same_device(last->device, track->device) && last->stream == track->stream;
     kept += !same;
     catalog->tracks[kept] = *track;
   }

@@ -46,6 +46,10 @@ static inline bool prof_i_text_equals(prof_i_text text, const char *word) {
   return text.bytes == strlen(word) && memcmp(text.data, word, (size_t)text.bytes) == 0;
 }
 
+static inline bool prof_i_text_begins(prof_i_text text, const char *word) {
+  return text.bytes >= strlen(word) && memcmp(text.data, word, strlen(word)) == 0;
+}
+
 typedef struct prof_i_site_info {
   prof_i_text name;
   prof_i_text category;

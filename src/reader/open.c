@@ -12,7 +12,7 @@
 #include "../format/parse.h"
 #include "../format/state.h"
 #include "internal.h"
-#include "unpack.h"
+#include "source.h"
 
 prof_trace *prof_i_trace_share(const prof_trace *trace) {
   prof_trace *const shared = (prof_trace *)trace; /* no trace is made as a constant */

@@ -69,6 +69,13 @@ typedef struct prof_i_source {
 int prof_i_source_bytes(prof_i_source *source, const void *bytes, size_t count);
 void prof_i_source_fini(prof_i_source *source);
 
+/* In unpack.c. If the source is a packed capture, replaces its bytes with those of the plain
+   capture. They are in memory if prof_i_source_hold() allows it, else in a temporary file.
+   *bad_count is increased by the number of damaged parts, whose units become zero. On an error the
+   source is unchanged: PROF_E_NO_MEMORY, PROF_E_NO_SPACE for the temporary file, PROF_E_UNSUPPORTED
+   if zstd cannot be opened, or PROF_E_BUSY in a child that a signal handler forked meanwhile. */
+int prof_i_source_unpack(prof_i_source *source, uint64_t *bad_count);
+
 /* Refuses a part of the memory of a process that records without a file: it lacks the private
    blocks. what: names it in the error. */
 int prof_i_source_check_memory(const unsigned char *first_unit, const char *what);

@@ -1,8 +1,8 @@
-/* See unpack.h. A first pass finds the extents, a second one unpacks them. Damaged extents are
-   omitted and counted. If the plain capture goes to a file, a worker unpacks a part while the
-   caller writes the part before it. */
+/* Opens packed captures (../format/packed.h). A first pass finds the extents, a second one unpacks
+   them. Damaged extents are omitted and counted. If the plain capture goes to a file, a worker
+   unpacks a part while the caller writes the part before it. */
 #define _GNU_SOURCE
-#include "unpack.h"
+#include "source.h"
 
 #include <errno.h>
 #include <fcntl.h>

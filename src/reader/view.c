@@ -23,23 +23,18 @@ struct prof_i_view {
   uint32_t site_count;
 };
 
-static bool text_has_prefix(prof_i_text text, const char *word) {
-  const size_t bytes = strlen(word);
-  return text.bytes >= bytes && memcmp(text.data, word, bytes) == 0;
-}
-
 /* Decides for records without an observer in their site: operators and ranges that Python recorded
    for its own thread, steps of profiles, modules and functions. */
 static visibility visibility_of_texts(const prof_i_view_wish *filter, prof_i_text name,
                                       prof_i_text category, bool has_file) {
   if (prof_i_text_equals(category, "python_function") ||
       prof_i_text_equals(category, "c_function")) {
-    if (!text_has_prefix(name, "nn.Module: ")) return filter->hides_functions ? HIDDEN : SHOWN;
+    if (!prof_i_text_begins(name, "nn.Module: ")) return filter->hides_functions ? HIDDEN : SHOWN;
     return filter->hides_modules ? HIDDEN : HIDDEN_OF_OTHERS;
   }
   if (has_file) return SHOWN;
   const bool is_step =
-      prof_i_text_equals(category, "user_annotation") && text_has_prefix(name, "ProfilerStep#");
+      prof_i_text_equals(category, "user_annotation") && prof_i_text_begins(name, "ProfilerStep#");
   return is_step || prof_i_text_equals(category, "cpu_op") ? HIDDEN_OF_OTHERS : SHOWN;
 }
 

@@ -1,5 +1,5 @@
-/* The text of a comparison: a heading that says what a verdict means, and one line for each row, or
-   the tree of paths. See internal.h. */
+/* A comparison as text: a heading that says what a verdict means, and one line for each row, or the
+   tree of paths. Also as JSON and CSV, for programs. See internal.h. */
 #include "internal.h"
 
 #include <stdio.h>
@@ -293,9 +293,7 @@ int prof_i_diff_text(const prof_i_comparison *comparison, const prof_i_diff_opti
   return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a table of %u rows", comparison->line_count);
 }
 
-/* ---- for programs ---- */
-
-/* A comparison for programs: JSON and CSV. See internal.h. */
+/* ---- for programs: JSON and CSV ---- */
 
 enum { TEXT_BYTES_MAX = 1 << 30, VALUE_WORD_ROOM = 16 };
 

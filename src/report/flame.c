@@ -13,8 +13,7 @@
 
 /* ---- the script ---- */
 
-/* The script of a flame graph: zoom by a click, search by "/". It draws nothing new, and loads
-   nothing. See internal.h. */
+/* Zoom by a click, search by "/". It draws nothing new, and loads nothing. */
 
 /* clang-format off */
 static const char flame_script[] =

@@ -241,8 +241,8 @@ static int report_put_pool(prof_i_memory_report *r, uint32_t index) {
 }
 
 static bool is_same_device(const prof_memory_info *a, const prof_memory_info *b) {
-  return a->device.type == b->device.type && a->device.index == b->device.index &&
-         a->source == b->source && a->session == b->session;
+  return prof_i_is_same_device(a->device, b->device) && a->source == b->source &&
+         a->session == b->session;
 }
 
 /* Writes the sum of a device that has several pools, for the first of them. */
@@ -436,8 +436,7 @@ int prof_memory_text(const prof_memory *memory, const prof_memory_text_options *
 /* RAF's get_memory_trace: what a device's query answered since the last reset, a sample a line. */
 
 static bool pool_is_of_device(const prof_i_pool_record *pool, prof_device device) {
-  return pool->kind == PROF_MEMORY_QUERY && pool->device.type == device.type &&
-         pool->device.index == device.index;
+  return pool->kind == PROF_MEMORY_QUERY && prof_i_is_same_device(pool->device, device);
 }
 
 static void add_sample_tag(prof_i_text_table *grid, const prof_trace *trace, uint32_t tag) {

@@ -14,9 +14,7 @@
 #include "../base/process.h"
 #include "table_columns.h"
 
-/* ---- widths ---- */
-
-/* Fits a table of aggregates into a terminal. See table.h. */
+/* ---- widths: the table fits into a terminal ---- */
 
 enum { TEXT_WIDTH_MIN = 12, NAME_WIDTH_MIN = 20 };
 

@@ -210,8 +210,6 @@ void prof_i_host_meters_describe(prof_i_host_meters_info *out) {
 
 /* ---- which ---- */
 
-/* ---- which ---- */
-
 bool prof_i_meters_selects_all(const char *devices) {
   return !devices || strcmp(devices, "all") == 0;
 }

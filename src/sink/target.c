@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <prof/status.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,8 +16,6 @@
 #include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <prof/status.h>
 
 #include "../base/fault.h"
 #include "../base/log.h"

@@ -4,14 +4,9 @@
 #include <prof/trace.h>
 #include <stdlib.h>
 
-#include "../../src/base/text.h"
 #include "internal.h"
 
 /* ---- which ends belong together ---- */
-
-static uint64_t text_hash(uint64_t hash, import_text text) {
-  return prof_i_hash64(hash, text.data, text.bytes) * 31;
-}
 
 /* Is it the end of an arrow that an event names? kineto.c leaves no more of it. */
 static bool event_is_bound(const import_event *event) {
@@ -24,9 +19,10 @@ static import_text arrow_id(const import_event *event) {
 }
 
 static uint64_t arrow_key(const import_event *event) {
-  const uint64_t hash =
-      text_hash(PROF_I_HASH64_SEED + event_is_bound(event), import_member_text(event, IMPORT_CAT));
-  return text_hash(text_hash(hash, import_member_text(event, IMPORT_NAME)), arrow_id(event));
+  const uint64_t hash = import_text_hash(PROF_I_HASH64_SEED + event_is_bound(event),
+                                         import_member_text(event, IMPORT_CAT));
+  return import_text_hash(import_text_hash(hash, import_member_text(event, IMPORT_NAME)),
+                          arrow_id(event));
 }
 
 static void chain_add(import_arrows *arrows, const import_chain *chain, const import_line *line,

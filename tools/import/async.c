@@ -4,12 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../../src/base/text.h"
-
-static uint64_t text_hash(uint64_t hash, import_text text) {
-  return prof_i_hash64(hash, text.data, text.bytes) * 31;
-}
-
 static import_text member_text(const import_event *event, import_member member) {
   const import_value *const value = &event->members[member];
   return value->type == IMPORT_NONE || value->type == IMPORT_NULL ? (import_text){"", 0}
@@ -17,7 +11,7 @@ static import_text member_text(const import_event *event, import_member member) 
 }
 
 static import_lanes *find_lanes(import_async *async, int64_t pid, import_text category) {
-  import_lanes wanted = {.key = {pid, text_hash(PROF_I_HASH64_SEED, category)}}, *lanes;
+  import_lanes wanted = {.key = {pid, import_text_hash(PROF_I_HASH64_SEED, category)}}, *lanes;
   HASH_FIND(hh, async->lanes, &wanted.key, sizeof wanted.key, lanes);
   if (lanes) return lanes;
   lanes = import_make(sizeof *lanes);
@@ -49,9 +43,11 @@ static import_nest *find_nest(import_async *async, const import_event *event, bo
                               bool is_of_any) {
   const int64_t pid = import_threads_id(event).pid;
   const import_text category = member_text(event, IMPORT_CAT), none = {"", 0};
-  const uint64_t first = text_hash(PROF_I_HASH64_SEED + is_of_any, is_of_any ? none : category);
-  const uint64_t hash = text_hash(text_hash(first, member_text(event, IMPORT_SCOPE)),
-                                  member_text(event, event_has_id(event) ? IMPORT_ID : IMPORT_ID2));
+  const uint64_t first =
+      import_text_hash(PROF_I_HASH64_SEED + is_of_any, is_of_any ? none : category);
+  const uint64_t hash =
+      import_text_hash(import_text_hash(first, member_text(event, IMPORT_SCOPE)),
+                       member_text(event, event_has_id(event) ? IMPORT_ID : IMPORT_ID2));
   import_nest wanted = {.key = {is_of_all ? 0 : pid, hash}}, *nest;
   HASH_FIND(hh, async->nests, &wanted.key, sizeof wanted.key, nest);
   if (nest) return nest;

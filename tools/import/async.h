@@ -3,7 +3,13 @@
 #ifndef PROF_IMPORT_ASYNC_H
 #define PROF_IMPORT_ASYNC_H
 
+#include "../../src/base/text.h"
 #include "state.h"
+
+/* Of an id of several texts: hashes one after the other. */
+static inline uint64_t import_text_hash(uint64_t hash, import_text text) {
+  return prof_i_hash64(hash, text.data, text.bytes) * 31;
+}
 
 /* ---- async.c ---- */
 

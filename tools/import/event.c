@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../src/base/text.h"
+
 /* If a key comes twice, its last value counts, as everywhere. */
 const import_value *import_event_arg(const import_event *event, const char *key) {
   for (uint32_t i = event->arg_count; i-- > 0;) {
@@ -20,13 +22,11 @@ const import_value *import_event_arg(const import_event *event, const char *key)
 enum { DIGITS_MAX = 64 };
 static const int64_t us_max = INT64_MAX / 1000 - 1;
 
-static bool number_is_digit(char c) { return c >= '0' && c <= '9'; }
-
 bool import_number_u64(import_text text, uint64_t *out) {
   uint64_t value = 0;
   if (text.bytes == 0) return false;
   for (size_t i = 0; i < text.bytes; i++) {
-    if (!number_is_digit(text.data[i]) || __builtin_mul_overflow(value, 10u, &value) ||
+    if (!prof_i_is_digit(text.data[i]) || __builtin_mul_overflow(value, 10u, &value) ||
         __builtin_add_overflow(value, (uint64_t)(text.data[i] - '0'), &value))
       return false;
   }
@@ -75,18 +75,18 @@ bool import_number_us(import_text text, int64_t *ns_out) {
   const bool is_negative = text.bytes > 0 && text.data[0] == '-';
   size_t at = is_negative;
   int64_t ns = 0;
-  if (at == text.bytes || !number_is_digit(text.data[at])) return false;
-  for (; at < text.bytes && number_is_digit(text.data[at]); at++) {
+  if (at == text.bytes || !prof_i_is_digit(text.data[at])) return false;
+  for (; at < text.bytes && prof_i_is_digit(text.data[at]); at++) {
     ns = ns * 10 + (text.data[at] - '0');
     if (ns > us_max) return false;
   }
   ns *= 1000;
   if (at < text.bytes && text.data[at] == '.') {
     int64_t weight = 100;
-    for (at++; at < text.bytes && number_is_digit(text.data[at]); at++, weight /= 10) {
+    for (at++; at < text.bytes && prof_i_is_digit(text.data[at]); at++, weight /= 10) {
       if (weight == 0) {
         ns += text.data[at] >= '5';
-        while (at < text.bytes && number_is_digit(text.data[at])) at++;
+        while (at < text.bytes && prof_i_is_digit(text.data[at])) at++;
         break;
       }
       ns += weight * (text.data[at] - '0');

@@ -88,10 +88,15 @@ import_thread *import_threads_stream(import_threads *threads, int64_t device, in
 
 /* ---- names ---- */
 
+static import_row *row_find(const import_threads *threads, import_thread_id id) {
+  import_row *found;
+  HASH_FIND(hh, threads->rows, &id, sizeof id, found);
+  return found;
+}
+
 void import_threads_name(import_threads *threads, import_thread_id id, import_text name) {
-  import_row *row;
+  import_row *row = row_find(threads, id);
   const size_t bytes = name.bytes < NAME_BYTES_MAX ? name.bytes : NAME_BYTES_MAX;
-  HASH_FIND(hh, threads->rows, &id, sizeof id, row);
   const int64_t number = row ? row->number : -1;
   if (row) HASH_DEL(threads->rows, row);
   free(row);
@@ -105,23 +110,19 @@ void import_threads_name(import_threads *threads, import_thread_id id, import_te
 }
 
 import_text import_threads_name_of(const import_threads *threads, import_thread_id id) {
-  import_row *row;
-  HASH_FIND(hh, threads->rows, &id, sizeof id, row);
+  const import_row *const row = row_find(threads, id);
   return row ? (import_text){row->name, row->bytes} : (import_text){"", 0};
 }
 
 void import_threads_say_number(import_threads *threads, import_thread_id id, int64_t number) {
-  import_row *row;
-  HASH_FIND(hh, threads->rows, &id, sizeof id, row);
-  if (!row) import_threads_name(threads, id, (import_text){"", 0});
-  HASH_FIND(hh, threads->rows, &id, sizeof id, row);
+  if (!row_find(threads, id)) import_threads_name(threads, id, (import_text){"", 0});
+  import_row *const row = row_find(threads, id);
   if (row) row->number = number;
 }
 
 int64_t import_threads_number_of(const import_threads *threads, import_thread_id id,
                                  int64_t fallback) {
-  import_row *row;
-  HASH_FIND(hh, threads->rows, &id, sizeof id, row);
+  const import_row *const row = row_find(threads, id);
   return row && row->number >= 0 ? row->number : fallback;
 }
 
@@ -145,8 +146,7 @@ void import_threads_say_owner(import_threads *threads, import_thread_id row, int
 
 int64_t import_threads_process_number(const import_threads *threads, int64_t pid) {
   const import_thread_id id = {pid, INT64_MIN};
-  import_row *row;
-  HASH_FIND(hh, threads->rows, &id, sizeof id, row);
+  const import_row *const row = row_find(threads, id);
   return row && row->number != -1 ? row->number : pid;
 }
 

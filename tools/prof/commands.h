@@ -97,6 +97,9 @@ void print_data(data_printer *p, const char *text, size_t bytes);
 /* Bytes of the well-formed UTF-8 character at the front, or 0. */
 size_t utf8_character(const unsigned char *at, size_t left, unsigned *code_out);
 
+/* Of a noun behind a number: "1 scope", "2 scopes". */
+static inline const char *plural_ending(uint64_t count) { return count == 1 ? "" : "s"; }
+
 /* What open scopes last until. */
 const char *flush_words(const prof_trace *trace);
 

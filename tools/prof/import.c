@@ -41,8 +41,6 @@ static bool name_output(const char *from, char to[PATH_MAX]) {
 
 /* ---- what it says in the end ---- */
 
-static const char *plural_ending(uint64_t count) { return count == 1 ? "" : "s"; }
-
 static void print_imported(const import_counts *c, const char *to) {
   fputs("written to ", stdout);
   print_text(stdout, to, strlen(to));

@@ -108,8 +108,6 @@ static void print_own_cost(const prof_trace_info *info) {
           tenths / 10, tenths % 10, is_apart || !info->is_own_sampled ? " in warm caches" : "");
 }
 
-static const char *plural_ending(uint64_t count) { return count == 1 ? "" : "s"; }
-
 static uint32_t shown_count(uint32_t count) {
   return count < LINES_SHOWN_MAX ? count : LINES_SHOWN_MAX;
 }

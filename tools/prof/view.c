@@ -182,8 +182,6 @@ static void present(const view_words *words, const char *token, uint16_t port) {
   if (!connection && has_display && !words->is_quiet) open_browser(address);
 }
 
-/* ---- the command ---- */
-
 /* ---- the page ---- */
 
 /* Its script fetches the trace, opens the Perfetto UI in another tab, and hands the trace over by

@@ -101,8 +101,6 @@ bool run_program_mentions(const char *path, const char *text, size_t text_bytes)
 
 /* ---- tools ---- */
 
-static bool text_is_blank(const char *text) { return text[strspn(text, " \t\r\n")] == '\0'; }
-
 char *run_program_find(const char *name) {
   if (strchr(name, '/')) return path_is_program(name) ? run_text("%s", name) : NULL;
   const char *path = getenv("PATH");
@@ -194,7 +192,7 @@ const char *run_tool_refusal(const run_tool *tool) {
   if (strstr(tool->cmd, "run-rocprof") && !run_program_find("rocprofv3") &&
       !run_program_find("rocprof"))
     return "neither rocprofv3 nor rocprof is on PATH: install ROCm: https://rocm.docs.amd.com";
-  if (!tool->has_marks && !text_is_blank(tool->cmd) && run_needs_shell(tool->cmd) &&
+  if (!tool->has_marks && !run_is_blank(tool->cmd) && run_needs_shell(tool->cmd) &&
       !cmd_is_shell_text(tool->cmd))
     return run_text(
         "its cmd is no text for sh: '%s'; with the program behind it, sh -n finds an "
@@ -270,7 +268,7 @@ static const char *order_clash(const run_tool *inner, const run_tool *outer) {
         "%s follows one program, which %s would be, and does not end inside of it; "
         "leave one out",
         second, first);
-  if (run_follows_one_program(outer) && !text_is_blank(inner->cmd))
+  if (run_follows_one_program(outer) && !run_is_blank(inner->cmd))
     return run_text(
         "%s follows one program, and around %s that is not the workload; name %s "
         "first",
@@ -287,7 +285,7 @@ static const char *order_clash(const run_tool *inner, const run_tool *outer) {
 /* What starts the workload, and is not a tool. */
 static const char *start_clash(const run_stack *stack, const run_tool *tool) {
   if (!run_follows_one_program(tool)) return NULL;
-  if (stack->encapsulate && !text_is_blank(stack->encapsulate))
+  if (stack->encapsulate && !run_is_blank(stack->encapsulate))
     return run_text(
         "%s follows one program, and with encapsulate_script that is not the workload; "
         "leave one out",
@@ -380,7 +378,7 @@ static int find_problems(const run_stack *stack, const run_words *workload, run_
     const char *const clash = start_clash(stack, &stack->tools[i]);
     if (clash) run_words_add(to, clash);
   }
-  const bool has_front = stack->encapsulate && !text_is_blank(stack->encapsulate);
+  const bool has_front = stack->encapsulate && !run_is_blank(stack->encapsulate);
   if (has_front && run_needs_shell(stack->encapsulate) && !cmd_is_shell_text(stack->encapsulate))
     run_words_add(to, run_text("encapsulate_script is no text for sh: '%s'; with the program "
                                "behind it, sh -n finds an error",

@@ -138,8 +138,6 @@ static const char *absolute_variable(const char *variable) {
   return run_text("%.*s%s/%s", (int)(value - variable), variable, folder, path);
 }
 
-static bool variable_is_blank(const char *text) { return text[strspn(text, " \t\r\n")] == '\0'; }
-
 /* ---- $PROF_RUN_FOLDER ---- */
 
 static const char folder_name[] = "PROF_RUN_FOLDER";
@@ -184,8 +182,7 @@ static void set_folder(run_tool *tool) {
   const char *const folder = strchr(variable.items[0], '=') + 1;
   for (size_t i = 0; i < tool->variables.count; i++)
     tool->variables.items[i] = (char *)add_folder(tool->variables.items[i], folder);
-  if (!tool->has_marks && !variable_is_blank(tool->cmd))
-    run_words_add_all(&tool->variables, &variable);
+  if (!tool->has_marks && !run_is_blank(tool->cmd)) run_words_add_all(&tool->variables, &variable);
 }
 
 void run_marks_replace(run_tool *tool) {
@@ -205,12 +202,12 @@ void run_marks_replace(run_tool *tool) {
 run_command run_compose(const run_stack *stack, const run_words *workload) {
   run_command command = {0};
   run_words_add_all(&command.words, workload);
-  if (stack->encapsulate && !variable_is_blank(stack->encapsulate))
+  if (stack->encapsulate && !run_is_blank(stack->encapsulate))
     put_cmd_around(&command.words, stack->encapsulate);
   for (size_t i = 0; i < stack->count; i++) {
     const run_tool *const tool = &stack->tools[i];
     const char *const cmd = tool->cmd;
-    if (!variable_is_blank(cmd)) {
+    if (!run_is_blank(cmd)) {
       /* its own processes have the inner variables, too: `prof run-with` would be followed */
       if (!run_follows_one_program(tool)) put_variables_around(&command.words, &command.variables);
       put_cmd_around(&command.words, cmd);

@@ -139,7 +139,7 @@ const run_json *run_json_parse(const char *text, run_json_error *error_out) {
   json_parser p = {.root = run_make(1, sizeof *p.root)};
   const size_t bytes = strlen(text);
   *error_out = (run_json_error){"it is empty", 0};
-  if (text[strspn(text, " \t\r\n")] == '\0') return NULL;
+  if (run_is_blank(text)) return NULL;
   yajl_handle handle = f.alloc(&callbacks, NULL, &p);
   if (!handle) run_fail("out of memory");
   yajl_status status = f.parse(handle, (const unsigned char *)text, bytes);

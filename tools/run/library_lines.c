@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../src/base/text.h"
 #include "hash.h"
 
 static const char *line_find(run_line line, const char *text) {
@@ -128,8 +129,6 @@ static bool parse_miopen(run_line line, run_call *to) {
 
 /* ---- collectives ---- */
 
-static bool line_is_digit(char c) { return c >= '0' && c <= '9'; }
-
 enum { FIELD_COUNT, FIELD_DATATYPE, FIELD_OP, FIELD_ROOT, FIELD_GLOBALRANK, FIELD_NRANKS, FIELDS };
 
 static bool word_equals(run_line word, const char *text, size_t bytes) {
@@ -216,10 +215,10 @@ static const char *find_process(run_line line, const char *end, int64_t *pid_out
     const char *const word = at;
     while (at < end && *at != ' ') at++;
     const char *tid = at;
-    while (tid > word && line_is_digit(tid[-1])) tid--;
+    while (tid > word && prof_i_is_digit(tid[-1])) tid--;
     const char *const colon = tid > word && tid < at && tid[-1] == ':' ? tid - 1 : NULL;
     const char *pid = colon;
-    while (pid && pid > word && line_is_digit(pid[-1])) pid--;
+    while (pid && pid > word && prof_i_is_digit(pid[-1])) pid--;
     if (pid && pid < colon && pid > word && pid[-1] == ':') {
       best = pid;
       *pid_out = (int64_t)parse_number((run_line){pid, (size_t)(colon - pid)});
@@ -247,7 +246,7 @@ static bool parse_collective(run_line line, run_call *to) {
   if (!prefix) prefix = memrchr(line.at, '[', (size_t)(at - line.at)); /* [DEV] is no rank */
   if (prefix) to->prefix_bytes = (size_t)(prefix - line.at);
   const run_line rank = fields[FIELD_GLOBALRANK];
-  if (rank.bytes > 0 && line_is_digit(*rank.at)) to->origin.rank = (int64_t)parse_number(rank);
+  if (rank.bytes > 0 && prof_i_is_digit(*rank.at)) to->origin.rank = (int64_t)parse_number(rank);
   write_collective(name, fields, to);
   return true;
 }
@@ -290,7 +289,7 @@ static bool parse_cublaslt(run_line line, run_call *to) {
     return false;
   set_call(to, RUN_LIBRARY_CUBLASLT, line, library);
   const run_line pid = line_from(line, library + strlen(begin));
-  if (line_is_digit(*pid.at)) to->origin.pid = (int64_t)parse_number(pid);
+  if (prof_i_is_digit(*pid.at)) to->origin.pid = (int64_t)parse_number(pid);
   snprintf(to->text, sizeof to->text, "%.*s", (int)name.bytes, name.at);
   put_without_addresses(to, line_from(line, end + 1));
   return true;
@@ -303,7 +302,8 @@ static run_line remove_colours(run_line line) {
     while (bytes > 0 && line.at[bytes - 1] == '\r') bytes--;
     size_t at = bytes;
     if (at > 0 && (line.at[at - 1] == 'm' || line.at[at - 1] == 'K')) at--;
-    while (at > 0 && at < bytes && (line_is_digit(line.at[at - 1]) || line.at[at - 1] == ';')) at--;
+    while (at > 0 && at < bytes && (prof_i_is_digit(line.at[at - 1]) || line.at[at - 1] == ';'))
+      at--;
     const bool is_colour = at > 1 && at < bytes && memcmp(line.at + at - 2, "\x1b[", 2) == 0;
     line.bytes = is_colour ? at - 2 : bytes;
     if (!is_colour) return line;

@@ -7,17 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../src/base/text.h"
 #include "output.h"
 
 enum { ENVIRONMENT_BYTES_MAX = 4 << 20, DIGITS_MAX = 9 };
-
-static bool origin_is_digit(char c) { return c >= '0' && c <= '9'; }
 
 /* The number that the text begins with. Returns its digits; 0: there is none. */
 static size_t read_digits(const char *at, const char *end, int64_t *number_out) {
   size_t digits = 0;
   int64_t number = 0;
-  while (at + digits < end && origin_is_digit(at[digits])) {
+  while (at + digits < end && prof_i_is_digit(at[digits])) {
     if (digits >= DIGITS_MAX) return 0;
     number = 10 * number + (at[digits++] - '0');
   }
@@ -34,7 +33,7 @@ static const char *skip_colours(const char *at, const char *end) {
       at++;
     } else if (*at == 0x1b && at + 1 < end && at[1] == '[') {
       at += 2;
-      while (at < end && (origin_is_digit(*at) || *at == ';')) at++;
+      while (at < end && (prof_i_is_digit(*at) || *at == ';')) at++;
       if (at < end) at++;
     } else {
       return at;
@@ -47,7 +46,7 @@ static const char *skip_colours(const char *at, const char *end) {
 static const char *skip_time(const char *at, const char *end) {
   static const char day[] = "dddd-dd-dd";
   size_t i = 0;
-  while (day[i] && at + i < end && (day[i] == 'd' ? origin_is_digit(at[i]) : at[i] == day[i])) i++;
+  while (day[i] && at + i < end && (day[i] == 'd' ? prof_i_is_digit(at[i]) : at[i] == day[i])) i++;
   const char *behind = at + i;
   if (day[i] || behind == end) return at;
   while (behind < end && *behind == ' ') behind++; /* the time of day is a word of its own */
@@ -73,7 +72,7 @@ static int64_t rank_of_tag(const char *begin, const char *end) {
   const char *const tag = memmem(begin, (size_t)(end - begin), mark, sizeof mark - 1);
   const char *at = tag;
   int64_t rank;
-  while (at && at > begin && origin_is_digit(at[-1])) at--;
+  while (at && at > begin && prof_i_is_digit(at[-1])) at--;
   if (!at || at == begin || at[-1] != ',') return -1;
   return read_digits(at, tag, &rank) > 0 ? rank : -1;
 }
@@ -142,7 +141,7 @@ run_origin run_origin_of_log(const char *path, const char *folder) {
   if (bytes <= sizeof ending) return origin;
   const char *const end = path + bytes - (sizeof ending - 1);
   const char *at = end;
-  while (at > path && origin_is_digit(at[-1])) at--;
+  while (at > path && prof_i_is_digit(at[-1])) at--;
   if (at > path && at[-1] == '.' && read_digits(at, end, &origin.pid) > 0)
     origin.rank = rank_of_process(origin.pid, folder);
   return origin;

@@ -81,8 +81,6 @@ static void add_capture_pools(void *context, const char *path, const prof_trace 
   add_pools(context, path, trace, memory);
 }
 
-static const char *plural_ending(uint64_t count) { return count == 1 ? "" : "s"; }
-
 static void print_pool(const peak_pool *p) {
   const prof_memory_info *const info = &p->info;
   fputs("  ", stdout);

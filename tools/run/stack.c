@@ -159,7 +159,7 @@ static const run_json *read_context(const char *text, const char *from) {
 }
 
 void run_stack_read(run_stack *stack, const char *text, const char *from) {
-  if (text[strspn(text, " \t\r\n")] == '\0')
+  if (run_is_blank(text))
     run_fail("%s is empty; it must have tools, as in {\"tools\": [{\"name\": \"perf\"}]}", from);
   const run_json *const value = read_context(text, from);
   expect_kind(value, RUN_JSON_OBJECT, from, "the context");

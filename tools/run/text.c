@@ -80,6 +80,8 @@ bool run_ends_in(const char *text, const char *ending) {
   return bytes > of && strcmp(text + bytes - of, ending) == 0;
 }
 
+bool run_is_blank(const char *text) { return text[strspn(text, " \t\r\n")] == '\0'; }
+
 void run_words_add(run_words *words, const char *text) {
   if (words->count + 2 > words->room) {
     words->room = words->room ? 2 * words->room : 16;

@@ -35,6 +35,9 @@ const char *run_base_name(const char *path);
 /* False, too, if the text is nothing but the ending. */
 bool run_ends_in(const char *text, const char *ending);
 
+/* Whether the text has nothing but blanks, tabs and line ends. */
+bool run_is_blank(const char *text);
+
 /* The list keeps the pointer. */
 void run_words_add(run_words *words, const char *text);
 void run_words_add_all(run_words *words, const run_words *more);

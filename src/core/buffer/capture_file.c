@@ -55,6 +55,8 @@ static struct {
   capture_dirs places;
 } capture_paths;
 
+/* ---- the output ---- */
+
 /* Its parents may be closed to us. */
 static bool is_working_directory(const char *directory) {
   struct stat there, here;
@@ -118,6 +120,8 @@ int prof_i_output_check(const char *path) {
                        S_ISDIR(about.st_mode) ? "directory" : "device, pipe or socket");
   return PROF_OK;
 }
+
+/* ---- file systems ---- */
 
 #define TMPFS 0x01021994ul
 #define RAMFS 0x858458f6ul
@@ -334,14 +338,6 @@ int prof_i_capture_file_create(const char *output, bool is_child, char *path_out
   return -1;
 }
 
-/* ---- the capture as the output ---- */
-
-enum {
-  WAIT_NS = 1000000,
-  WAITS_MAX = 50,
-  NO_REPLACE = 1 /* RENAME_NOREPLACE */
-};
-
 /* ---- whether a process records into a file ---- */
 
 typedef struct name_parts {
@@ -443,6 +439,12 @@ static bool process_is_alive_unlocked(int fd, const name_parts *parts) {
 }
 
 /* ---- other processes with the same output ---- */
+
+enum {
+  WAIT_NS = 1000000,
+  WAITS_MAX = 50,
+  NO_REPLACE = 1 /* RENAME_NOREPLACE */
+};
 
 typedef enum rival {
   RIVAL_NONE,
@@ -576,6 +578,8 @@ int prof_i_output_claim_settle(char *output, size_t output_room, uint64_t since_
   return status;
 }
 
+/* ---- the capture as the output ---- */
+
 /* It stays for its user alone: it holds what a trace does not, such as what was cleared. */
 int prof_i_capture_file_rename(const char *capture, const char *output) {
   struct stat about;
@@ -584,8 +588,7 @@ int prof_i_capture_file_rename(const char *capture, const char *output) {
   if (output_claim_is_held(AT_FDCWD, output))
     return prof_i_fail(PROF_E_BUSY, "cannot write '%s': another process records into it", output);
   const int fd = open(capture, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
-  const bool is_it = fd >= 0 && fstat(fd, &about) == 0 && about.st_dev == prof_i_the_arena.device &&
-                     about.st_ino == prof_i_the_arena.inode;
+  const bool is_it = fd >= 0 && fstat(fd, &about) == 0 && file_is_own_arena(&about);
   int error = is_it ? 0 : ENOENT; /* somebody has moved it */
   if (is_it && rename(capture, output) != 0) error = errno;
   if (fd >= 0) close(fd);

@@ -13,7 +13,7 @@
 
 /* ---- the list ---- */
 
-/* The list of the ring's chunks: age, size and offset of each, in one word. The age is the number
+/* Of the ring's chunks: age, size and offset of each, in one word. The age is the number
    at which the chunk was last given to a thread, so the least value is the oldest chunk. */
 
 enum {

@@ -47,12 +47,7 @@ static inline __attribute__((always_inline)) uint64_t begin_plain(prof_i_thread 
         PROF_NO_ARGS};
     return prof_i_scope_begin_slow(site, &details);
   }
-  prof_i_open_entry *const open = prof_i_open_entry_push(slot);
-  __atomic_store_n(&open->packed, (uint64_t)(uint32_t)state << PROF_I_PACKED_SITE_SHIFT | by_call,
-                   __ATOMIC_RELAXED);
-  const uint64_t start = prof_i_scope_begin_ticks(thread, prof_i_counter()) << 4;
-  prof_i_open_entry_set(open, start);
-  return start;
+  return prof_i_scope_open_plain(thread, slot, state, by_call);
 }
 
 uint64_t prof_i_begin_1(prof_site *site, const char *name, const char *category) {

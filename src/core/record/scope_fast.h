@@ -75,6 +75,17 @@ static inline __attribute__((always_inline)) uint64_t prof_i_scope_begin_copied(
   return prof_i_scope_open_with(thread, open, state, top, words, by_call);
 }
 
+/* Opens a scope that adds nothing to its site. */
+static inline __attribute__((always_inline)) uint64_t prof_i_scope_open_plain(
+    prof_i_thread *thread, prof_i_thread_slot *slot, uint64_t state, uint64_t by_call) {
+  prof_i_open_entry *const open = prof_i_open_entry_push(slot);
+  __atomic_store_n(&open->packed, (uint64_t)(uint32_t)state << PROF_I_PACKED_SITE_SHIFT | by_call,
+                   __ATOMIC_RELAXED);
+  const uint64_t start = prof_i_scope_begin_ticks(thread, prof_i_counter()) << 4;
+  prof_i_open_entry_set(open, start);
+  return start;
+}
+
 /* Begins a scope with a known name: a plain scope of the name's site. */
 static inline __attribute__((always_inline)) uint64_t prof_i_scope_begin_known(
     prof_i_thread *thread, prof_i_thread_slot *slot, const prof_i_name *known, uint64_t by_call) {
@@ -83,12 +94,7 @@ static inline __attribute__((always_inline)) uint64_t prof_i_scope_begin_known(
                           (uint32_t)(state >> 32) ||
                       slot->depth >= PROF_I_OPEN_COUNT || !(uint32_t)state))
     return PROF_I_NOT_SHORT;
-  prof_i_open_entry *const open = prof_i_open_entry_push(slot);
-  __atomic_store_n(&open->packed, (uint64_t)(uint32_t)state << PROF_I_PACKED_SITE_SHIFT | by_call,
-                   __ATOMIC_RELAXED);
-  const uint64_t start = prof_i_scope_begin_ticks(thread, prof_i_counter()) << 4;
-  prof_i_open_entry_set(open, start);
-  return start;
+  return prof_i_scope_open_plain(thread, slot, state, by_call);
 }
 
 /* May scopes of this site take the fast path now? Ask before a new text is marked as seen, because
