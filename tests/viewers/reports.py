@@ -1,5 +1,5 @@
-"""What the tests of reports share: traces whose times are known to the nanosecond, so that a page is
-compared with sums that the tests make themselves. conftest.py hands the fixtures out."""
+"""What the tests of reports share. Their traces have times that are known to the nanosecond, so each
+page is compared with sums that the tests make. conftest.py hands the fixtures out."""
 
 import collections
 import json
