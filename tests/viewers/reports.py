@@ -1,4 +1,4 @@
-"""What the tests of reports share. Their traces have times that are known to the nanosecond, so each
+"""What the tests of reports share. Their traces have times that are known to the nanosecond, so a
 page is compared with sums that the tests make. conftest.py hands the fixtures out."""
 
 import collections
