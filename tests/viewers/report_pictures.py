@@ -25,6 +25,7 @@ from browser import Page  # noqa: E402
 WORK, PICTURES = ROOT / "build/pictures", ROOT / "docs/pictures"
 RUNS = 5  # of each side; a verdict needs four
 WIDTH, HEIGHT, MARGIN = 1280, 860, 16
+EDGE = 25  # of the page, beside a table
 BYTES_MAX = 200 << 10
 # What OpenBLAS runs on any processor of x86-64. The other side has the kernels of this processor.
 OLD_KERNELS = {"OPENBLAS_CORETYPE": "Prescott"}
@@ -52,33 +53,44 @@ def record(build, model):
 def write_pages(build):
     prof, sides = build / "prof", ("--base", WORK / "before", "--new", WORK / "after")
     call(prof, "report", "-o", WORK / "report.html", WORK / "opencl.prof")
-    call(prof, "report", "--by", "name,shape", "-o", WORK / "shapes.html", WORK / "opencl.prof")
-    title = ("--title", "MiniLM with OpenBLAS: kernels for SSE3, and for this processor")
+    shapes = ("--by", "name,shape", "--name", "^softmax$")
+    call(prof, "report", *shapes, "-o", WORK / "shapes.html", WORK / "opencl.prof")
+    title = ("--title", "MiniLM, other kernels of OpenBLAS")
     call(prof, "report", *title, "-o", WORK / "difference.html", *sides)
-    call(prof, "flame", "-o", WORK / "flame.svg", *sides)
+    call(prof, "flame", *title, "--thread", "worker 0", "-o", WORK / "flame.svg", *sides)
 
 
-def take(page, name, first=None, last=None):
+def take(page, name, last, first=None, width=WIDTH):
     """From the top of the element `first` to the end of `last`, which are selectors. None: from
-    the top of the page, to the end of what is seen."""
+    the top of the page."""
     place = (
         "(() => { const r = document.querySelector(%r).getBoundingClientRect();"
         " return [r.top + scrollY, r.bottom + scrollY]; })()"
     )
     page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
     top = page.evaluate(place % first)[0] - MARGIN if first else 0
-    bottom = page.evaluate(place % last)[1] + MARGIN if last else HEIGHT
+    bottom = page.evaluate(place % last)[1] + MARGIN
     shot = page.command(
         "Page.captureScreenshot",
         format="png",
         captureBeyondViewport=True,
-        clip={"x": 0, "y": top, "width": WIDTH, "height": bottom - top, "scale": 1},
+        clip={"x": 0, "y": top, "width": width, "height": bottom - top, "scale": 1},
     )
     data = base64.b64decode(shot["data"])
     if len(data) > BYTES_MAX:
         sys.exit(f"report_pictures.py: {name} has {len(data)} bytes, and may have {BYTES_MAX}")
     (PICTURES / name).write_bytes(data)
     print(f"docs/pictures/{name}: {len(data)} bytes")
+
+
+def set_size(page, width, height):
+    page.command(
+        "Emulation.setDeviceMetricsOverride",
+        width=width,
+        height=height,
+        deviceScaleFactor=1,
+        mobile=False,
+    )
 
 
 def set_scheme(page, scheme):
@@ -90,21 +102,29 @@ def set_scheme(page, scheme):
 def take_pictures(page):
     page.open(WORK / "report.html")
     page.evaluate("[...document.querySelectorAll('#flame-kinds button')].at(1).click()")
-    take(page, "report.png", None, "#flame .frame")
+    take(page, "report.png", "#flame .frame")
 
     set_scheme(page, "dark")
     page.open(WORK / "shapes.html")
-    page.evaluate("prof.search('dense')")
+    page.evaluate(
+        "[...document.querySelectorAll('#head th')].find(h => h.textContent === 'Device total')"
+        ".click()"
+    )
     page.evaluate("document.querySelector('#body tr').click()")
-    take(page, "report-dark.png", "#table h2", "#memory .pool")
+    table = page.evaluate("document.querySelector('#table .scroll').scrollWidth")
+    width = max(WIDTH, table + 2 * EDGE)  # so wide that the table has all its columns
+    set_size(page, width, HEIGHT)
+    take(page, "report-dark.png", "#memory .pool", "#table h2", width)
+    set_size(page, WIDTH, HEIGHT * 3 // 4)
 
     set_scheme(page, "light")
     page.open(WORK / "difference.html")
-    take(page, "difference.png", None, "#difference pre")
+    take(page, "difference.png", "#difference .scroll")
 
     page.command("Page.navigate", url=(WORK / "flame.svg").as_uri())
     page.wait_for("document.readyState === 'complete' && document.documentElement.tagName == 'svg'")
-    take(page, "flame.png", None, "svg")
+    width = page.evaluate("document.documentElement.width.baseVal.value")
+    take(page, "flame.png", "svg", width=width)
 
 
 def main():

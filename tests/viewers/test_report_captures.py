@@ -84,6 +84,20 @@ def test_difference_of_two_sides_is_what_prof_diff_prints(page, tmp_path):
     assert page.evaluate("document.getElementById('difference').hidden")
 
 
+def test_long_difference_is_scrolled(page, tmp_path):
+    names = [f"name {i}" for i in range(80)]
+    base, new = (
+        make_capture(tmp_path, f"side{seed}", trace_of(make_events(seed, names, 200)))
+        for seed in (6, 7)
+    )
+    report = tmp_path / "difference.html"
+    prof("report", "-o", report, "--base", base, "--new", new)
+    page.open(report)
+    box = "document.querySelector('#difference .scroll')"
+    assert page.evaluate(f"{box}.scrollHeight > {box}.clientHeight")
+    assert page.evaluate(f"{box}.clientHeight <= 0.62 * innerHeight")
+
+
 @pytest.mark.parametrize("name", [name for name in CHROME if name != "forced-gzip"])
 def test_every_kind_of_capture_has_a_report(page, traces, name):  # noqa: F811
     folder, expected = traces[0], traces[1][name]

@@ -531,8 +531,9 @@
       const i = bars.findIndex(([low, high]) => ns >= low && ns < high);
       if (i < 0) continue;
       const [low, high] = bars[i], x = left + (i + (ns - low) / (high - low)) * step;
+      const length = to.measureText(title).width;
       fill(to, colours.mark, x, y - 5, 1.5, bottom - y + 5);
-      to.fillText(title, Math.min(x + 4, width - 44), y);
+      to.fillText(title, x + 4 + length < width ? x + 4 : x - 4 - length, y);
     }
   }
   function listenDistribution() {
