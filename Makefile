@@ -13,7 +13,7 @@ MAKEFLAGS += --no-print-directory
 
 .PHONY: help
 help: ## Print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' \
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' \
 	  $(firstword $(MAKEFILE_LIST))
 	@echo "Variables: JOBS=$(JOBS) PRESET=$(PRESET) PREFIX=$(PREFIX)" \
 	  "FUZZ_SECONDS=$(FUZZ_SECONDS) DEMO_FLAGS=$(DEMO_FLAGS)"
@@ -107,6 +107,14 @@ picture-resnet18: ## Take the picture of a ResNet-18 in PyTorch (after make test
 	  .venv-torch/bin/python examples/python/resnet18.py build/resnet18.json
 	@.venv/bin/python tests/viewers/picture.py build/resnet18.json docs/pictures/resnet18.png \
 	  --size 1600x470 $(PICTURE_FLAGS)
+
+# On a quiet machine: the pictures show times. PICTURE_FLAGS=--keep takes the captures of before.
+.PHONY: picture-report
+picture-report: ## Take the pictures of a report and of a flame graph, from the demo's runs
+	@tools/setup.sh build example viewers
+	@tools/build.sh release minilm-demo prof
+	@.venv/bin/python tests/viewers/report_pictures.py \
+	  "$$(PATH=$(CURDIR)/.venv/bin:$$PATH examples/minilm/fetch-model.sh)" $(PICTURE_FLAGS)
 
 # ldconfig: programs find the library under a prefix that the loader knows.
 .PHONY: install

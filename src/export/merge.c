@@ -69,20 +69,32 @@ static int span_compare(const void *x, const void *y) {
   return (a->number > b->number) - (a->number < b->number);
 }
 
+const char *prof_i_merge_host_text(const prof_i_merge_capture *capture,
+                                   char to[PROF_I_MERGE_HOST_BYTES]) {
+  if (capture->host[0])
+    snprintf(to, PROF_I_MERGE_HOST_BYTES, "host '%s'", capture->host);
+  else
+    snprintf(to, PROF_I_MERGE_HOST_BYTES, "an unknown host");
+  return to;
+}
+
 /* Sorts the spans. */
 static int check_overlap(const prof_i_merge_capture *captures, host_span *spans, uint32_t count) {
   qsort(spans, count, sizeof *spans, span_compare);
   const host_span *last = &spans[0];
   for (uint32_t i = 1; i < count; i++) {
-    const char *const host = captures[spans[i].number].host;
-    const char *const before = captures[last->number].host;
+    const prof_i_merge_capture *const late = &captures[spans[i].number];
+    const prof_i_merge_capture *const early = &captures[last->number];
+    const bool is_one_name = late->host[0] && strcmp(late->host, early->host) == 0;
+    char host[PROF_I_MERGE_HOST_BYTES], before[PROF_I_MERGE_HOST_BYTES];
     if (spans[i].begin_ns > last->end_ns)
       return prof_i_fail(PROF_E_INVALID,
-                         "the captures of host '%s' begin %.6f s after those of host '%s'%s have "
-                         "ended, by their wall clocks: they were not recorded together, or a clock "
-                         "is wrong",
-                         host, (double)(spans[i].begin_ns - last->end_ns) / 1e9, before,
-                         strcmp(host, before) == 0 ? " (of another boot, or imported)" : "");
+                         "the captures of %s begin %.6f s after those of %s%s have ended, by their "
+                         "wall clocks: they were not recorded together, or a clock is wrong",
+                         prof_i_merge_host_text(late, host),
+                         (double)(spans[i].begin_ns - last->end_ns) / 1e9,
+                         prof_i_merge_host_text(early, before),
+                         is_one_name ? " (of another boot, or imported)" : "");
     if (spans[i].end_ns > last->end_ns) last = &spans[i];
   }
   return PROF_OK;
@@ -170,13 +182,14 @@ static int separate_pids(prof_i_merge_capture *captures, uint32_t count) {
 }
 
 static void set_label(prof_i_merge_capture *capture, bool has_hosts) {
+  const bool is_host_shown = has_hosts && capture->host[0];
   char number[32];
   if (capture->rank >= 0)
     snprintf(number, sizeof number, "rank %d", (int)capture->rank);
   else
     snprintf(number, sizeof number, "process %u", capture->pid);
-  snprintf(capture->label, sizeof capture->label, "%s%s%s", number, has_hosts ? " on " : "",
-           has_hosts ? capture->host : "");
+  snprintf(capture->label, sizeof capture->label, "%s%s%s", number, is_host_shown ? " on " : "",
+           is_host_shown ? capture->host : "");
   capture->is_process_labelled = capture->rank >= 0 || has_hosts || capture->pid_offset;
 }
 

@@ -29,6 +29,12 @@ typedef struct prof_i_merge_capture {
 
 void prof_i_merge_describe(const prof_trace *trace, prof_i_merge_capture *capture_out);
 
+enum { PROF_I_MERGE_HOST_BYTES = 80 };
+
+/* "host 'node1'", or "an unknown host", as of an imported trace. Returns `to`. */
+const char *prof_i_merge_host_text(const prof_i_merge_capture *capture,
+                                   char to[PROF_I_MERGE_HOST_BYTES]);
+
 /* Places captures of one boot by CLOCK_MONOTONIC, and hosts by their wall clocks. Refuses hosts
    that did not record at the same time, because then a wall clock is wrong; with is_unaligned the
    hosts start together instead. PROF_OK, PROF_E_INVALID or PROF_E_NO_MEMORY. */

@@ -174,8 +174,10 @@ static void put_verdict_rule(diff_page *p, size_t width) {
 static void put_heading(diff_page *p, size_t width) {
   char text[256];
   const uint32_t *const runs = p->comparison->options.runs_count;
-  snprintf(text, sizeof text, "Base: %u capture%s. New: %u capture%s.", runs[0],
-           runs[0] == 1 ? "" : "s", runs[1], runs[1] == 1 ? "" : "s");
+  const bool has_several = runs[0] > 1 || runs[1] > 1;
+  snprintf(text, sizeof text, "Base: %u capture%s. New: %u capture%s.%s", runs[0],
+           runs[0] == 1 ? "" : "s", runs[1], runs[1] == 1 ? "" : "s",
+           has_several ? " Each counts as a run." : "");
   prof_i_text_buffer_wrap(&p->page, 0, width, text);
   if (prof_i_comparison_has_verdicts(p->comparison)) {
     put_verdict_rule(p, width);

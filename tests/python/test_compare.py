@@ -125,6 +125,12 @@ class Compare(unittest.TestCase):
         refused = self.prof("diff", "--fail-on", "5%", "base/0.prof", "slow/0.prof", status=1)
         self.assertIn("needs 4 captures of each side; base has 1, new 1", refused.stderr)
 
+    def test_heading_says_what_counts_as_a_run(self):
+        said = "Base: 1 capture. New: 1 capture.\n"
+        self.assertTrue(self.prof("diff", "base/0.prof", "slow/0.prof").stdout.startswith(said))
+        said = "Base: 5 captures. New: 1 capture. Each counts as a run.\n"
+        self.assertTrue(self.prof("diff", "base", "slow/0.prof").stdout.startswith(said))
+
     def test_one_run_has_no_verdict(self):
         done = self.prof("diff", "base/0.prof", "slow/0.prof")
         self.assertIn("No verdict: that needs 4 captures of each side.", done.stdout)

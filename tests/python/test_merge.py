@@ -251,7 +251,10 @@ class Merge(CommandFolder):
             with open(self.path(name + ".json"), "w") as f:
                 json.dump({"baseTimeNanoseconds": 10**18, "traceEvents": events}, f)
             self.run_prof("import", name + ".json", "-o", name + ".prof")
-        merged, _ = self.merge("a.prof", "b.prof")
+        merged, said = self.merge("a.prof", "b.prof")
+        self.assertIn("2 captures of at most 2 hosts", said)
+        self.assertIn("an unknown host is placed by its wall clock", said)
+        self.assertNotIn("''", said)
         found = {(s.name, s.pid, s.start_ns - 10**18) for s in merged.slices}
         other = 1 << 22
         self.assertEqual(
@@ -298,11 +301,18 @@ class Merge(CommandFolder):
             (["-o", "x.json", "0.prof"], 2, "must end in .prof, .pftrace or .pftrace.gz"),
             (["-o", "x.gz", "0.prof"], 2, "must end in .prof, .pftrace or .pftrace.gz"),
             (["-o", "0.prof", "0.prof"], 2, "would write over a capture"),
+            (["-o", "x-%p.prof", "0.prof"], 2, "has no single process for %p"),
+            (["-o", "x-%h.pftrace", "0.prof"], 2, "has no single host for %h"),
+            (["-o", "%r/x.pftrace.gz", "0.prof"], 2, "has no single rank for %r"),
             (["-o", "x.pftrace", "0.prof", "./0.prof"], 1, "are one file"),
             (["-o", "x.pftrace", "0.prof", "same.prof"], 1, "are one file"),
         ):
             self.assertIn(text, self.run_prof("merge", *words, status=status)[1], words)
         self.assertFalse(os.path.exists(self.path("x.pftrace")))
+
+    def test_a_percent_sign_in_the_output_is_doubled(self):
+        self.run_prof("merge", "-o", "100%%p.prof", "0.prof", "1.prof")
+        self.assertTrue(os.path.exists(self.path("100%p.prof")))
 
     def test_memory_does_not_grow_with_the_captures(self):
         few, many = self.peaks_of_merges("0.prof", "all.pftrace")

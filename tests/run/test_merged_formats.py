@@ -4,6 +4,7 @@ from the others."""
 import collections
 import csv
 import importlib.util
+import itertools
 import json
 import os
 import re
@@ -305,13 +306,16 @@ class Merged(Recorded):
     @staticmethod
     def folded(path):
         with open(path, encoding="utf-8") as file:
-            text = re.sub(r"(?m)(^|;)process \d+;", r"\1", file.read())
-        return collections.Counter(text.splitlines())
+            return file.read().splitlines()
+
+    @staticmethod
+    def without_processes(lines):
+        return collections.Counter(re.sub(r"^process \d+;", "", line) for line in lines)
 
     def test_folded_stacks_begin_with_the_process(self):
         merged, parts = self.both(".folded", self.folded)
-        found = collections.Counter(line.split(";", 1)[1] for line in merged.elements())
-        self.assertEqual(found, sum(parts, collections.Counter()))
+        found = self.without_processes(line.split(";", 1)[1] for line in merged)
+        self.assertEqual(found, self.without_processes(itertools.chain(*parts)))
         self.assertEqual(len({line.split(";", 1)[0] for line in merged}), PARTS)
 
     def same_paths(self, merged, parts):
@@ -427,6 +431,17 @@ class Merged(Recorded):
         self.assertIn("all.prof#1", done.stderr)
         done = self.prof("dump", "all.prof", "-o", "x.prof", "--pack", status=2)
         self.assertIn("all.prof#1", done.stderr)
+
+    def test_a_path_with_a_mark_of_one_process_is_refused(self):
+        for mark, what in (("%p", "process"), ("%h", "host"), ("%r", "rank")):
+            for ending in (".json", ".pftrace", ".parquet"):
+                done = self.prof("dump", "all.prof", "-o", f"x-{mark}{ending}", status=2)
+                self.assertIn(f"has no single {what} for {mark}", done.stderr)
+        self.assertEqual([name for name in os.listdir(self.folder) if name[0] == "x"], [])
+        self.prof("dump", "all.prof", "-o", "x-%%p.json")
+        self.assertTrue(os.path.exists(self.path("x-%p.json")))
+        self.prof("dump", "all.prof#1", "-o", "x-%p.csv")
+        self.assertTrue(os.path.exists(self.path("x-7.csv")))
 
     # ---- other commands ----
 

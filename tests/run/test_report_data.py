@@ -1,5 +1,5 @@
 """What a page of prof report holds, against a computation in Python: its rows, tiles and paths.
-tests/viewers/test_report.py opens the page in a browser."""
+tests/viewers/test_report_*.py open the page in a browser."""
 
 import base64
 import gzip

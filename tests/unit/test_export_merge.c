@@ -168,6 +168,21 @@ static void a_boot_that_is_not_known_is_a_host_of_its_own(void **state) {
   assert_int_equal(all[1].host_number, 1);
 }
 
+static void a_host_that_is_not_known_has_no_name(void **state) {
+  (void)state;
+  char text[PROF_I_MERGE_HOST_BYTES];
+  prof_i_merge_capture all[] = {capture_of("", 1, 500, 10), capture_of("", 2, 9000, 10)};
+  all[0].host[0] = all[1].host[0] = '\0';
+  assert_string_equal(prof_i_merge_host_text(&all[0], text), "an unknown host");
+  assert_int_equal(prof_i_merge_align(all, 2, false), PROF_E_INVALID);
+  assert_non_null(strstr(prof_last_error(), "the captures of an unknown host begin"));
+  assert_non_null(strstr(prof_last_error(), "after those of an unknown host have ended"));
+  assert_int_equal(prof_i_merge_align(all, 2, true), PROF_OK);
+  assert_null(strstr(all[1].label, " on "));
+  snprintf(all[0].host, sizeof all[0].host, "node1");
+  assert_string_equal(prof_i_merge_host_text(&all[0], text), "host 'node1'");
+}
+
 /* ---- processes ---- */
 
 static void processes_of_one_number_get_others(void **state) {
@@ -241,6 +256,7 @@ int main(void) {
       cmocka_unit_test(a_long_capture_joins_hosts_that_recorded_one_after_the_other),
       cmocka_unit_test(unaligned_hosts_begin_with_the_first_capture_of_the_first_host),
       cmocka_unit_test(a_boot_that_is_not_known_is_a_host_of_its_own),
+      cmocka_unit_test(a_host_that_is_not_known_has_no_name),
       cmocka_unit_test(processes_of_one_number_get_others),
       cmocka_unit_test(imported_traces_have_room_for_255_more),
       cmocka_unit_test(moved_numbers_meet_no_other_capture),

@@ -1,6 +1,6 @@
 /* usage: make_report dense|parts|wide
 
-   Makes what test_report.py knows of, and finds in the report. PROF_LEVEL and PROF_OUTPUT start
+   Makes what test_report_*.py know of, and finds in the report. PROF_LEVEL and PROF_OUTPUT start
    recording.
 
    - dense: a million short scopes. A report has fewer slices.

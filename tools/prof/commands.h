@@ -128,6 +128,10 @@ int say_status(const char *name, int status);
    until the next call. EXIT_FAILED, with a message: the link cannot be followed. */
 int output_follow_link(const char *command, const char **output);
 
+/* Expands %% in a path of a file of several captures. The path is valid until the next call.
+   EXIT_USAGE, with a message: it has %p, %h or %r, which have no single value there. */
+int output_expand_for_several(const char *command, const char **output);
+
 /* From now on, a signal that ends the command, for example SIGINT, removes unfinished files.
    output_follow_link() calls this function. */
 void output_clean_up_if_killed(void);

@@ -360,7 +360,10 @@ static int write_output(const dump_words *w, const char *input, const char *to) 
   const char *const pattern = to == w->output ? to : run_output_escaped(to);
   uint32_t part_count = 1;
   if (prof_trace_part_count(input, &part_count) == PROF_OK && part_count > 1) {
-    const int status = check_merged(w, input, part_count);
+    int status = check_merged(w, input, part_count);
+    if (status == EXIT_OK && to == w->output) status = output_expand_for_several("dump", &to);
+    if (status == EXIT_OK && output_is_input(to, input))
+      return refuse_words("dump", "would write over the capture itself:", to);
     return status == EXIT_OK ? write_merged(w, input, to) : status;
   }
   return format_of_columns(w->options.format) ? write_columns(w, input, pattern)

@@ -32,6 +32,8 @@ typedef struct merge_words {
 static int check_output(merge_words *w) {
   struct stat info;
   if (!w->output) return refuse_words("merge", "needs -o OUT.prof or -o OUT.pftrace", NULL);
+  const int expanded = output_expand_for_several("merge", &w->output);
+  if (expanded != EXIT_OK) return expanded;
   const bool is_there = stat(w->output, &info) == 0;
   for (uint32_t i = 0; is_there && i < w->list.count; i++)
     if (output_is_input(w->output, w->list.files[i].path))

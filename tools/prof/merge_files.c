@@ -159,28 +159,34 @@ int merge_files_write(const merge_files *list, const char *output, const prof_i_
 }
 
 void merge_files_say_places(const merge_files *list, bool is_unaligned) {
+  char host[PROF_I_MERGE_HOST_BYTES];
+  bool has_unknown = false;
   uint32_t hosts = list->captures ? 0 : 1;
   is_unaligned |= list->is_unaligned;
   for (uint32_t i = 0; list->captures && i < list->count; i++) {
     const prof_i_merge_capture *const c = &list->captures[i];
     hosts += c->host_number == i;
+    has_unknown |= !c->host[0];
     if (c->wall_moved_ns)
-      say("prof %s: the wall clock of host '%s' was set by %.6f s before '%s' began: captures "
-          "of one host are placed by CLOCK_MONOTONIC",
-          list->command, c->host, (double)c->wall_moved_ns / 1e9, list->files[i].path);
+      say("prof %s: the wall clock of %s was set by %.6f s before '%s' began: captures of one "
+          "host are placed by CLOCK_MONOTONIC",
+          list->command, prof_i_merge_host_text(c, host), (double)c->wall_moved_ns / 1e9,
+          list->files[i].path);
   }
-  say("prof %s: %u capture%s of %u host%s", list->command, list->count, list->count == 1 ? "" : "s",
-      hosts, hosts == 1 ? "" : "s");
+  say("prof %s: %u capture%s of %s%u host%s", list->command, list->count,
+      list->count == 1 ? "" : "s", has_unknown && hosts > 1 ? "at most " : "", hosts,
+      hosts == 1 ? "" : "s");
   if (hosts == 1) return;
   for (uint32_t i = 0; i < list->count; i++) {
     const prof_i_merge_capture *const c = &list->captures[i];
     if (c->host_number != i) continue;
     if (is_unaligned)
-      say("prof %s: host '%s' is not aligned: it starts with the others", list->command, c->host);
+      say("prof %s: %s is not aligned: it starts with the others", list->command,
+          prof_i_merge_host_text(c, host));
     else
-      say("prof %s: host '%s' is placed by its wall clock, which was read within %.3f us; how "
-          "far it is from the others' is not known",
-          list->command, c->host, (double)c->error_ns / 1e3);
+      say("prof %s: %s is placed by its wall clock, which was read within %.3f us; how far it is "
+          "from the others' is not known",
+          list->command, prof_i_merge_host_text(c, host), (double)c->error_ns / 1e3);
   }
 }
 

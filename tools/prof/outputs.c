@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../../src/base/log.h"
+#include "../../src/base/text.h"
 #include "../../src/export/exporter.h"
 #include "../../src/live/live.h"
 #include "../../src/sink/sink.h"
@@ -93,6 +95,30 @@ int output_follow_link(const char *command, const char **output) {
     return EXIT_FAILED;
   }
   if (is_file) *output = target;
+  return EXIT_OK;
+}
+
+/* ---- paths with marks ---- */
+
+int output_expand_for_several(const char *command, const char **output) {
+  static const struct {
+    char letter;
+    const char *what;
+  } marks[] = {{'p', "process"}, {'h', "host"}, {'r', "rank"}};
+  static const prof_i_path_words no_words = {.host = ""};
+  static char path[PROF_I_PATH_BYTES];
+  for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
+    if (!prof_i_path_has(*output, marks[i].letter)) continue;
+    say("prof %s: '%s': a file of several captures has no single %s for %%%c; give a path without "
+        "it, or with %%%%%c",
+        command, *output, marks[i].what, marks[i].letter, marks[i].letter);
+    return EXIT_USAGE;
+  }
+  if (prof_i_expand_path(*output, &no_words, path, sizeof path) != PROF_OK) {
+    say("prof %s: %s", command, prof_last_error());
+    return EXIT_USAGE;
+  }
+  *output = path;
   return EXIT_OK;
 }
 

@@ -92,14 +92,27 @@
     };
     nameColours.clear();
   }
+  // The relative luminance of WCAG: 0 to 1. Degrees and percent.
+  function luminance(hue, saturation, light) {
+    const [red, green, blue] = [0, 8, 4].map((n) => {
+      const k = (n + hue / 30) % 12, l = light / 100, most = saturation / 100 * Math.min(l, 1 - l);
+      const value = l - most * Math.max(-1, Math.min(k - 3, 9 - k, 1));
+      return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+  }
   function nameColour(name) {
     let colour = nameColours.get(name);
     if (colour) return colour;
     let hash = 2166136261;
     for (let i = 0; i < name.length; i++) hash = Math.imul(hash ^ name.charCodeAt(i), 16777619);
     hash ^= hash >>> 15;
-    const light = (colours.isDark ? 36 : 74) + ((hash >>> 9) % 3) * 4;
-    colour = "hsl(" + (hash >>> 0) % 360 + "," + (colours.isDark ? 42 : 62) + "%," + light + "%)";
+    const hue = (hash >>> 0) % 360, saturation = colours.isDark ? 42 : 62;
+    let light = (colours.isDark ? 36 : 74) + ((hash >>> 9) % 3) * 4;
+    // Dark, yellow and green would be too bright for the text on them, and blue too dim.
+    while (colours.isDark && luminance(hue, saturation, light) > 0.16) light--;
+    while (colours.isDark && luminance(hue, saturation, light) < 0.09) light++;
+    colour = "hsl(" + hue + "," + saturation + "%," + light + "%)";
     nameColours.set(name, colour);
     return colour;
   }
@@ -150,7 +163,8 @@
       const x = Math.round(left + (i * step - from) / (end - from) * width) + 0.5;
       fill(to, colours.line, x, top, 1, height);
       to.fillStyle = colours.soft;
-      to.fillText(timeText(i * step), Math.min(Math.max(x, left + 30), left + width - 30), y);
+      const text = timeText(i * step), half = to.measureText(text).width / 2 + 4;
+      to.fillText(text, Math.min(Math.max(x, left + half), left + width - half), y);
     }
     to.textAlign = "left";
   }
@@ -503,24 +517,27 @@
     redraw(drawDistribution);
   }
   function drawDistribution() {
-    const { bars, row } = distribution, left = 10, top = 18, height = 200, bottom = height - 24;
+    const { bars, row } = distribution, left = 10, top = 28, height = 200, bottom = height - 24;
     const [to, width] = begin($("distribution-canvas"), height);
     if (!bars.length) return;
     const most = Math.max(...bars.map((bar) => bar[2])), step = (width - 2 * left) / bars.length;
     bars.forEach(([low, high, count], i) => {
       const h = count ? Math.max((bottom - top) * count / most, 1.5) : 0;
-      fill(to, nameColour(row[0]), left + i * step, bottom - h,
+      fill(to, colours.accent, left + i * step, bottom - h,
         Math.max(step - (step > 3 ? 1 : 0), 1), h);
-      const every = Math.max(Math.ceil(76 / step), 1);
+      const every = Math.max(Math.ceil(76 / step), 1), text = timeText(low, 3);
       to.fillStyle = colours.soft;
-      if (i % every === 0) to.fillText(timeText(low, 3), left + i * step, height - 11);
+      if (i % every === 0 && left + i * step + to.measureText(text).width < width)
+        to.fillText(text, left + i * step, height - 11);
     });
-    for (const [title, ns] of [["median", row[7]], ["p99", row[8]]]) {
+    // Each title has a line of its own, for the marks may be close together.
+    for (const [title, ns, y] of [["median", row[7], 8], ["p99", row[8], 20]]) {
       const i = bars.findIndex(([low, high]) => ns >= low && ns < high);
       if (i < 0) continue;
       const [low, high] = bars[i], x = left + (i + (ns - low) / (high - low)) * step;
-      fill(to, colours.mark, x, top - 4, 1.5, bottom - top + 4);
-      to.fillText(title, Math.min(x + 4, width - 44), 8);
+      const length = to.measureText(title).width;
+      fill(to, colours.mark, x, y - 5, 1.5, bottom - y + 5);
+      to.fillText(title, x + 4 + length < width ? x + 4 : x - 4 - length, y);
     }
   }
   function listenDistribution() {
@@ -689,14 +706,20 @@
 
   // ---- devices ----
   function showDevices() {
-    addCells(element("tr", $("devices-head")), "th", ["Device", "Name", "Back end", "Driver",
-      "Process", "Note", "Scopes", "Records", "Clock error", "Memory"], 6);
-    for (const [process, ...values] of data.devices) {
+    const titles = ["Device", "Name", "Back end", "Driver", "Process", "Note", "Scopes", "Records",
+      "Clock error", "Memory"], textCount = 6;
+    const rows = data.devices.map(([process, ...values]) => {
       const [device, name, end, driver, scopes, records, error, bytes, note] = values;
       const texts = [device, name, end, driver, processText(process), note];
-      addCells(element("tr", $("devices-body")), "td", [...texts.map((text) => text && shown(text)),
-        thousands(scopes), thousands(records), timeText(error), bytes ? bytesText(bytes) : ""], 6);
-    }
+      return [...texts.map((text) => text && shown(text)), thousands(scopes), thousands(records),
+        timeText(error), bytes ? bytesText(bytes) : ""];
+    });
+    // A column without a value is left out.
+    const used = titles.map((_, i) => i).filter((i) => rows.some((row) => row[i]));
+    const addRow = (parent, tag, texts) => addCells(element("tr", parent), tag,
+      used.map((i) => texts[i]), used.filter((i) => i < textCount).length);
+    addRow($("devices-head"), "th", titles);
+    for (const row of rows) addRow($("devices-body"), "td", row);
   }
 
   // ---- the page ----
