@@ -11,6 +11,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -29,7 +30,7 @@
 #include "api/sanitizers.h"
 #include "hang_guard.h"
 
-enum { SMALL_BYTES = 16 << 10, LARGE_BYTES = 256 << 10, GUARD_BYTES = 4096, PAINT = 0xa5 };
+enum { SMALL_BYTES = 16 << 10, LARGE_BYTES = 512 << 10, GUARD_BYTES = 4096, PAINT = 0xa5 };
 
 static char folder[64], output[128];
 
@@ -178,7 +179,7 @@ typedef struct public_call {
   const char *name;
   void (*ready)(void);
   int (*call)(void);
-  bool is_measured_only; /* it needs a larger stack: docs/reference/api.md */
+  bool is_measured_only; /* SQLite and zstd have needs of their own: docs/reference/api.md */
 } public_call;
 
 /* ---- a thread with that stack ---- */
@@ -266,7 +267,7 @@ static int in_child(const public_call *what, size_t stack_bytes, size_t *needed_
   X(dump_folded, ready_memory, false)     \
   X(dump_speedscope, ready_memory, false) \
   X(dump_pprof, ready_memory, false)      \
-  X(dump_gz, ready_memory, true)          \
+  X(dump_gz, ready_memory, false)         \
   X(dump_sqlite, ready_memory, true)      \
   X(dump_rpd, ready_memory, true)         \
   X(dump_packed, ready_many, true)
@@ -278,6 +279,12 @@ static int in_child(const public_call *what, size_t stack_bytes, size_t *needed_
     check(&what);                                                               \
   }
 
+/* On some processors a thread needs more for its registers alone. */
+static size_t small_bytes(void) {
+  const long least = sysconf(_SC_THREAD_STACK_MIN);
+  return least > SMALL_BYTES ? (size_t)least : SMALL_BYTES;
+}
+
 static void check(const public_call *what) {
   size_t needed, unused;
   hang_guard();
@@ -285,8 +292,9 @@ static void check(const public_call *what) {
   print_message("  %-16s %6zu bytes\n", what->name, needed);
   assert_int_equal(status, 0);
   if (what->is_measured_only) return;
-  status = in_child(what, SMALL_BYTES, &unused);
-  if (status) fail_msg("%s on %d bytes of stack: status %x", what->name, SMALL_BYTES, status);
+  status = in_child(what, small_bytes(), &unused);
+  if (status)
+    fail_msg("%s on %zu bytes of stack: status %x", what->name, small_bytes(), (unsigned)status);
 }
 CALLS(TEST)
 
@@ -299,7 +307,7 @@ int main(int argc, char **argv) {
     return 77;
   }
   if (argc > 1) cmocka_set_test_filter(argv[1]);
-  snprintf(folder, sizeof folder, "%s/prof-small-XXXXXX", "/tmp");
+  snprintf(folder, sizeof folder, "/tmp/prof-small-XXXXXX");
   if (!mkdtemp(folder)) return 1;
   snprintf(output, sizeof output, "%s/own.json", folder);
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
