@@ -156,7 +156,8 @@ static bool find_period_in(time_sample *sample, const uint64_t *words, uint64_t 
   return *phase > -*period && *phase < *period;
 }
 
-/* The sample is too large for a small stack. Without memory for it, times are packed as they are. */
+/* The sample is too large for a small stack. Without memory for it, times are packed as they
+   are. */
 static bool find_period(const uint64_t *words, uint64_t slots, uint64_t generation, uint64_t base,
                         double *period, double *phase) {
   time_sample *const sample = malloc(sizeof *sample);

@@ -65,8 +65,8 @@ static bool file_is_still_ours(const prof_i_open_file *opened) {
          now.st_ino == opened->inode;
 }
 
-/* A handler may have forked in the middle of a dump. Then the child goes on with it, but the file is
-   its parent's. */
+/* A handler may have forked in the middle of a dump. Then the child goes on with it, but the file
+   is its parent's. */
 static bool target_is_own(const prof_i_target *target) { return target->pid == getpid(); }
 
 static int fail_in_child(const prof_i_target *target) {
@@ -329,7 +329,7 @@ static int fail_write(const prof_i_target *target, int error) {
   return target_fail(target, "write", error, more);
 }
 
-/* Checks the process, the descriptor and the size limit before bytes are written up to end_bytes. */
+/* Checks the process, the descriptor and the size limit. Bytes will be written up to end_bytes. */
 static int check_write(const prof_i_target *target, uint64_t end_bytes) {
   if (!target_is_own(target)) return fail_in_child(target);
   if (!file_is_still_ours(&target->file))

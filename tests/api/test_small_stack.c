@@ -1,6 +1,6 @@
-/* A host's worker threads may have 16 KiB of stack, the least that a thread of the C library can
-   have. Each call of prof/profiler.h, in a process of its own, does its work on such a thread, above
-   a guard page. A run on a large stack, painted before, measures what the call needs.
+/* A host's worker threads may have 16 KiB of stack, the least that glibc allows on x86-64. Each
+   call of prof/profiler.h, in a process of its own, does its work on such a thread, above a guard
+   page. A run on a large stack, painted before, measures what the call needs.
 
    Not under a sanitizer, which makes frames larger, nor under valgrind, which runs the C library's
    slower functions. */

@@ -1,9 +1,9 @@
 /* A handler forks at every instruction of prof's slow paths: chunk changes, a thread's first scope,
-   a new site, the search for ended threads, calls under the control lock, switches of fibers, a
-   thread's end, dumps. In the child the handler returns, and the interrupted code goes on. The
-   child then records scopes of its own and ends. It must not crash, hang or change the parent's
-   capture or dump. The parent goes on when its child has ended: all of its scopes are recorded, and
-   each once.
+   a new site, the search for ended threads, calls under the control lock. Also at those of switches
+   of fibers, of a thread's end and of dumps. In the child the handler returns, and the interrupted
+   code goes on. The child then records scopes of its own and ends. It must not crash, hang or
+   change the parent's capture or dump. The parent goes on when its child has ended: all of its
+   scopes are recorded, and each once.
 
    The ways are fork(), _Fork() and a raw clone(), which runs no handlers: by turns, with
    PROF_LONG=1 each at each place. A walk through loops is long, so each address is interrupted at
@@ -29,6 +29,7 @@
 #include "core/buffer/thread.h"
 #include "hang_guard.h"
 #include "health.h"
+#include "sink/sink.h"
 #include "support/captures.h"
 #define SHARES 24u /* a fork takes some 20 ms */
 #include "support/share.h"
@@ -376,6 +377,45 @@ static void act_stream_dump(void) {
   if (!own.forked) shared->call_result = result;
 }
 
+/* An output is written for the most part: the rest, and its final name. */
+enum { FILE_BYTES = PROF_I_SINK_BYTES + PROF_I_SINK_BYTES / 2 };
+static prof_i_sink sink;
+static char pattern_at(size_t i) { return (char)('a' + i % 23); }
+static void ready_file(void) {
+  ready_known();
+  if (prof_i_sink_open_file(&sink, captures_path("dump.json"), false, false) != PROF_OK) _exit(1);
+  for (size_t i = 0; i < FILE_BYTES; i++) {
+    const char byte = pattern_at(i);
+    prof_i_sink_bytes(&sink, &byte, 1);
+  }
+}
+static void ready_replacing_file(void) {
+  FILE *const old = fopen(captures_path("dump.json"), "w");
+  if (!old || fputs("old", old) < 0 || fclose(old) != 0) _exit(1);
+  ready_file();
+}
+static void act_commit(void) {
+  const int result = prof_i_sink_commit(&sink);
+  if (!own.forked) shared->call_result = result;
+}
+static const char *look_at_file(uint64_t unused) {
+  static char bytes[FILE_BYTES + 1];
+  (void)unused;
+  DIR *const folder = opendir(captures.folder);
+  uint64_t files = 0;
+  if (!folder) return "the folder cannot be read";
+  for (const struct dirent *entry; (entry = readdir(folder)) != NULL;)
+    files += entry->d_name[0] != '.' || strstr(entry->d_name, ".tmp");
+  closedir(folder);
+  if (files != 1) return "the output is not the folder's only file";
+  FILE *const file = fopen(captures_path("dump.json"), "r");
+  const size_t count = file ? fread(bytes, 1, sizeof bytes, file) : 0;
+  if (file) fclose(file);
+  for (size_t i = 0; i < count; i++)
+    if (bytes[i] != pattern_at(i)) return "the output has other bytes";
+  return count == FILE_BYTES ? NULL : "the output has another size";
+}
+
 /* The dump has what was recorded before it, and the folder no other file. */
 static const char *look_at_dump(uint64_t recorded) {
   static char text[1 << 20];
@@ -496,7 +536,7 @@ static const char *fault_of(const scene *what, int way, const tracee *child) {
   if (shared->recorded + shared->lost != shared->attempted || (shared->lost && !what->drops))
     return "the parent's ledger is wrong";
   if (shared->used_bytes != walk.used_bytes) return "the parent's arena has another size";
-  return NULL;
+  return what->look ? what->look(shared->recorded) : NULL;
 }
 
 /* False: this time it took another way, and never came to the place. */
@@ -564,6 +604,9 @@ static void fork_everywhere(const scene *what) {
   X(a_thread_end, ready_known, act_nothing, 0, NO_RESULT, false, true, NULL)                     \
   X(a_thread_end_with_an_open_scope, ready_open, act_nothing, 1, NO_RESULT, true, true, NULL)    \
   X(a_thread_end_in_a_fiber, ready_open_in_fiber, act_nothing, 0, NO_RESULT, false, true, NULL)  \
+  X(a_commit, ready_file, act_commit, 0, PROF_OK, false, false, look_at_file)                    \
+  X(a_commit_over_a_file, ready_replacing_file, act_commit, 0, PROF_OK, false, false,            \
+    look_at_file)                                                                                \
   X(a_dump, ready_dump, act_dump, 0, PROF_OK, false, false, look_at_dump)                        \
   X(a_dump_of_a_trace, ready_trace_dump, act_trace_dump, 0, PROF_OK, false, false, look_at_dump) \
   X(a_dump_of_a_stream, ready_stream_dump, act_stream_dump, 0, PROF_OK, false, false, look_at_dump)
