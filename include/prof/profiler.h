@@ -14,6 +14,10 @@
    function exits, aborts, writes to stdout or installs a signal handler. A function that can fail
    returns a prof_status; then outputs are unchanged, and prof_last_error() has the reason.
 
+   On x86-64, the functions of this header need at most 8 KiB of stack below the caller, also
+   prof_dump(). A dump as PROF_FORMAT_PACKED needs 12 KiB. What libraries of others need comes on
+   top: zstd's, SQLite's and zlib's for their formats, and vendors' for devices.
+
    Signal-safe functions say so. The others may allocate memory, so a handler that may have
    interrupted malloc() must not call them. If a handler interrupted a call of prof on its thread,
    they do not wait. They return PROF_E_BUSY, or do nothing if they return no status. A trace that

@@ -158,21 +158,26 @@ static void pack_run_fini(pack_run *run) {
   prof_i_zstd_destroy(run->zstd);
 }
 
+/* Not on the stack: the caller's may be small. NULL: no memory. The caller frees it. */
+static prof_i_header *make_packed_page(const prof_trace *trace) {
+  prof_i_header *const page = calloc(1, PROF_I_HEADER_BYTES);
+  if (page) make_header(trace, page);
+  return page;
+}
+
 static int pack_capture(const prof_trace *trace, prof_i_sink *sink) {
-  union {
-    prof_i_header header;
-    unsigned char bytes[PROF_I_HEADER_BYTES];
-  } page = {.bytes = {0}};
-  make_header(trace, &page.header);
+  prof_i_header *const page = make_packed_page(trace);
+  if (!page) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a capture's header");
   pack_run run = {.plain = {.trace = trace, .offset = PROF_I_FIRST_UNIT_OFFSET},
-                  .version = page.header.version};
-  page.header.version = PROF_I_PACKED_VERSION;
+                  .version = page->version};
+  page->version = PROF_I_PACKED_VERSION;
   int status = pack_run_init(&run);
   if (status == PROF_OK) {
-    prof_i_sink_bytes(sink, &page, sizeof page);
+    prof_i_sink_bytes(sink, page, PROF_I_HEADER_BYTES);
     status = pack_all(&run, sink);
   }
   pack_run_fini(&run);
+  free(page);
   return status;
 }
 

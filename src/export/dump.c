@@ -201,10 +201,14 @@ static int dump_to(const prof_trace *trace, const char *path, const prof_dump_op
 static int expand_and_dump(const prof_trace *trace, const char *path,
                            const prof_dump_options *options, const prof_i_filter *filter,
                            prof_i_export_filtered *filtered_out, bool *is_kept_out) {
-  char expanded[PROF_I_PATH_BYTES];
-  const int status = expand_path(trace, path, expanded, sizeof expanded);
-  return status == PROF_OK ? dump_to(trace, expanded, options, filter, filtered_out, is_kept_out)
-                           : status;
+  char *const expanded = malloc(PROF_I_PATH_BYTES); /* the caller's stack may be small */
+  if (expanded == NULL)
+    return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a path of %d bytes", PROF_I_PATH_BYTES);
+  int status = expand_path(trace, path, expanded, PROF_I_PATH_BYTES);
+  if (status == PROF_OK)
+    status = dump_to(trace, expanded, options, filter, filtered_out, is_kept_out);
+  free(expanded);
+  return status;
 }
 
 int prof_i_dump(const prof_trace *trace, const char *path, const char *own_path,

@@ -1,6 +1,8 @@
 /* See packed_clock.h. Finds the period of a clock from the times of a chunk's plain scopes. */
 #include "packed_clock.h"
 
+#include <stdlib.h>
+
 #include "layout.h"
 
 enum {
@@ -140,19 +142,29 @@ static bool fit_line(time_sample *sample, double *period, double *phase) {
 }
 
 /* Times are rounded down, so the phase is half a tick above the middle. */
-static bool find_period(const uint64_t *words, uint64_t slots, uint64_t generation, uint64_t base,
-                        double *period, double *phase) {
+static bool find_period_in(time_sample *sample, const uint64_t *words, uint64_t slots,
+                           uint64_t generation, uint64_t base, double *period, double *phase) {
   double differences[2 * NEAR_COUNT];
-  time_sample sample;
   const int count = near_differences(words, slots, generation, differences);
   *period = first_period(differences, count);
   if (*period == 0) return false;
-  take_sample(&sample, words, slots, generation, base);
-  if (sample.count < 16) return false;
-  *period = refined_period(&sample, *period);
-  if (*period == 0 || !fit_line(&sample, period, phase)) return false;
+  take_sample(sample, words, slots, generation, base);
+  if (sample->count < 16) return false;
+  *period = refined_period(sample, *period);
+  if (*period == 0 || !fit_line(sample, period, phase)) return false;
   *phase += 0.5;
   return *phase > -*period && *phase < *period;
+}
+
+/* The sample is too large for a small stack. Without memory for it, times are packed as they
+   are. */
+static bool find_period(const uint64_t *words, uint64_t slots, uint64_t generation, uint64_t base,
+                        double *period, double *phase) {
+  time_sample *const sample = malloc(sizeof *sample);
+  const bool is_found =
+      sample && find_period_in(sample, words, slots, generation, base, period, phase);
+  free(sample);
+  return is_found;
 }
 
 void prof_i_steps_find(prof_i_step_finder *finder, const uint64_t *words, uint64_t slots,

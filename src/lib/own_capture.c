@@ -2,6 +2,7 @@
    dump core decides whether the capture file is removed. */
 #include <prof/trace.h>
 #include <stdbool.h>
+#include <stdlib.h>
 
 #include "../analysis/internal.h"
 #include "../base/log.h"
@@ -11,14 +12,9 @@
 #include "../core/session/control.h"
 #include "../export/exporter.h"
 
-int prof_dump_with(const char *path, const prof_dump_options *options) {
-  PROF_I_DEFAULT_FP;
-  PROF_I_DISABLE_CANCEL;
-  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
-  char own_path[PROF_I_PATH_BYTES]; /* has been expanded */
-  if (path == NULL && !prof_i_output_path(own_path, sizeof own_path))
-    return prof_i_fail(PROF_E_INVALID,
-                       "no path: give one to prof_dump(), in prof_options.path or in PROF_OUTPUT");
+/* own_path: NULL, or where a dump without a path goes; it has been expanded. */
+static int dump_own_capture(const char *path, const char *own_path,
+                            const prof_dump_options *options) {
   prof_trace *trace;
   bool is_kept = false;
   int status = prof_get(&trace);
@@ -27,6 +23,33 @@ int prof_dump_with(const char *path, const prof_dump_options *options) {
   prof_trace_destroy(trace);
   /* a part, or /dev/null, would be no reason to let it go */
   if (status == PROF_OK && is_kept) prof_i_capture_dumped();
+  return status;
+}
+
+/* Not on the stack: the caller's may be small. The caller frees it. */
+static int get_own_path(char **path_out) {
+  PROF_I_INSIDE;
+  char *const path = malloc(PROF_I_PATH_BYTES);
+  if (path == NULL)
+    return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a path of %d bytes", PROF_I_PATH_BYTES);
+  if (prof_i_output_path(path, PROF_I_PATH_BYTES)) {
+    *path_out = path;
+    return PROF_OK;
+  }
+  free(path);
+  return prof_i_fail(PROF_E_INVALID,
+                     "no path: give one to prof_dump(), in prof_options.path or in PROF_OUTPUT");
+}
+
+int prof_dump_with(const char *path, const prof_dump_options *options) {
+  PROF_I_DEFAULT_FP;
+  PROF_I_DISABLE_CANCEL;
+  PROF_I_REFUSE_INTERRUPTED(PROF_E_BUSY);
+  char *own_path = NULL;
+  int status = path == NULL ? get_own_path(&own_path) : PROF_OK;
+  if (status == PROF_OK) status = dump_own_capture(path, own_path, options);
+  PROF_I_INSIDE;
+  free(own_path);
   return status;
 }
 

@@ -470,11 +470,11 @@ static prof_i_packing packing_of(const prof_i_source *source, const packed_parts
 
 int prof_i_source_unpack(prof_i_source *source, uint64_t *bad_count) {
   const uint64_t magic = PROF_I_MAGIC;
-  prof_i_header header;
+  __typeof__(((prof_i_header *)NULL)->version) version; /* a whole header takes 2 KiB of stack */
   if (source->count < PROF_I_HEADER_BYTES || memcmp(source->bytes, &magic, sizeof magic) != 0)
     return PROF_OK;
-  memcpy(&header, source->bytes, sizeof header);
-  if (header.version != PROF_I_PACKED_VERSION) return PROF_OK;
+  memcpy(&version, (const char *)source->bytes + offsetof(prof_i_header, version), sizeof version);
+  if (version != PROF_I_PACKED_VERSION) return PROF_OK;
   packed_parts parts = {.version = PROF_I_FORMAT_VERSION, .plain_end = PROF_I_FIRST_UNIT_OFFSET};
   int status = find_parts(source, &parts, bad_count);
   prof_i_packing packing = packing_of(source, &parts);

@@ -36,6 +36,7 @@ typedef struct prof_i_target {
   prof_i_open_file file;
   /* of the final name: a chdir meanwhile changes nothing; none when written straight */
   prof_i_open_file folder;
+  pid_t pid;          /* of the process that opened it: no other one writes or names the file */
   char *path;         /* as the caller gave it, for the error texts; owned */
   const char *name;   /* its last part, in path */
   char temporary[48]; /* name in the folder; "" while the file has none */

@@ -64,6 +64,17 @@ static bool file_is_still_ours(const prof_i_open_file *opened) {
          now.st_ino == opened->inode;
 }
 
+/* A handler may have forked in the middle of a dump. Then the child goes on with it, but the file
+   is its parent's. */
+static bool target_is_own(const prof_i_target *target) { return target->pid == getpid(); }
+
+static int fail_in_child(const prof_i_target *target) {
+  return prof_i_fail(PROF_E_IO,
+                     "cannot write '%s': a signal handler forked this process from the one that "
+                     "writes it; dump to another file",
+                     target->path);
+}
+
 static void file_close(prof_i_open_file *opened) {
   if (opened->fd >= 0 && file_is_still_ours(opened)) close(opened->fd);
   opened->fd = -1;
@@ -262,12 +273,13 @@ static int open_path(prof_i_target *target, const char *path) {
 }
 
 int prof_i_target_open(prof_i_target *target, const char *path, bool must_be_new) {
-  *target = (prof_i_target){.file.fd = -1, .folder.fd = -1, .must_be_new = must_be_new};
+  *target =
+      (prof_i_target){.file.fd = -1, .folder.fd = -1, .pid = getpid(), .must_be_new = must_be_new};
   return open_path(target, path);
 }
 
 int prof_i_target_open_live(prof_i_target *target, const char *path) {
-  *target = (prof_i_target){.file.fd = -1, .folder.fd = -1, .is_live = true};
+  *target = (prof_i_target){.file.fd = -1, .folder.fd = -1, .pid = getpid(), .is_live = true};
   return open_path(target, path);
 }
 
@@ -316,8 +328,9 @@ static int fail_write(const prof_i_target *target, int error) {
   return target_fail(target, "write", error, more);
 }
 
-/* Checks the descriptor and the size limit before bytes are written up to end_bytes. */
+/* Checks the process, the descriptor and the size limit. Bytes will be written up to end_bytes. */
 static int check_write(const prof_i_target *target, uint64_t end_bytes) {
+  if (!target_is_own(target)) return fail_in_child(target);
   if (!file_is_still_ours(&target->file))
     return prof_i_fail(PROF_E_IO,
                        "cannot write '%s': the program closed its descriptor, after %llu bytes",
@@ -329,10 +342,25 @@ static int check_write(const prof_i_target *target, uint64_t end_bytes) {
                      target->path, (unsigned long long)limit);
 }
 
+/* A forked child shares the file's offset. So a file of prof's own is written at an explicit one:
+   then a child that a handler forks just before a write repeats that write, and moves nothing. */
+static bool has_own_offset(const prof_i_target *target) {
+  return target->is_regular && !target->is_direct;
+}
+
+static ssize_t write_next(const prof_i_target *target, const void *bytes, size_t count) {
+  const int fd = target->file.fd;
+  if (target->is_pipe) return write_to_pipe(fd, bytes, count);
+  if (!has_own_offset(target)) return write(fd, bytes, count);
+  const ssize_t written = pwrite(fd, bytes, count, (off_t)target->written_bytes);
+  /* a sandbox that forbids this forbids it each time, so the file's offset is right */
+  return written < 0 && prof_i_port_is_forbidden(errno) ? write(fd, bytes, count) : written;
+}
+
 /* Uses the system call, because older C libraries lack the function. */
-static ssize_t copy_range(int from, off_t *offset, int to, size_t count) {
+static ssize_t copy_range(int from, off_t *offset, int to, off_t *to_offset, size_t count) {
 #ifdef SYS_copy_file_range
-  return (ssize_t)syscall(SYS_copy_file_range, from, offset, to, NULL, count, 0u);
+  return (ssize_t)syscall(SYS_copy_file_range, from, offset, to, to_offset, count, 0u);
 #else
   errno = ENOSYS;
   return -1;
@@ -347,7 +375,10 @@ int prof_i_target_copy(prof_i_target *target, int fd, uint64_t offset, uint64_t 
   const int status = check_write(target, target->begin_bytes + target->written_bytes + count);
   if (status != PROF_OK) return status;
   while (*copied_out < count) {
-    const ssize_t copied = copy_range(fd, &from, target->file.fd, (size_t)(count - *copied_out));
+    off_t to = (off_t)target->written_bytes;
+    const ssize_t copied =
+        copy_range(fd, &from, target->file.fd, has_own_offset(target) ? &to : NULL,
+                   (size_t)(count - *copied_out));
     if (copied < 0 && errno == EINTR) continue;
     if (copied < 0 && (errno == ENOSPC || errno == EDQUOT)) return fail_write(target, errno);
     if (copied <= 0) return PROF_OK; /* the kernel cannot: the caller reads and writes */
@@ -362,8 +393,7 @@ int prof_i_target_write(prof_i_target *target, const void *bytes, size_t count) 
   const int status = check_write(target, target->begin_bytes + target->written_bytes + count);
   if (status != PROF_OK) return status;
   while (count > 0) {
-    const ssize_t written = target->is_pipe ? write_to_pipe(target->file.fd, from, count)
-                                            : write(target->file.fd, from, count);
+    const ssize_t written = write_next(target, from, count);
     if (written > 0) {
       from += written;
       count -= (size_t)written;
@@ -512,8 +542,15 @@ static int target_name_file(prof_i_target *target) {
   return target->must_be_new ? link_as_new(target) : rename_temporary(target, RENAME_OVER);
 }
 
+/* No handler forks between a link and a rename: the child would do the rest of it, too. */
 int prof_i_target_commit(prof_i_target *target) {
+  PROF_I_HOLD_SIGNALS;
   int error = 0;
+  if (!target_is_own(target)) {
+    const int status = fail_in_child(target);
+    prof_i_target_abandon(target);
+    return status;
+  }
   if (!file_is_still_ours(&target->file) ||
       (!target->is_direct && !file_is_still_ours(&target->folder))) {
     error = EBADF;
@@ -548,7 +585,7 @@ static void remove_temporary(prof_i_target *target) {
 
 void prof_i_target_abandon(prof_i_target *target) {
   file_close(&target->file);
-  if (target->temporary[0] != 0) {
+  if (target->temporary[0] != 0 && target_is_own(target)) {
     remove_temporary(target);
     forget_temporary_name(target);
   }

@@ -112,6 +112,13 @@ ssize_t write(int fd, const void *bytes, size_t count) {
   return next(fd, bytes, count);
 }
 
+ssize_t pwrite(int fd, const void *bytes, size_t count, off_t offset) {
+  ssize_t (*const next)(int, const void *, size_t, off_t) =
+      (ssize_t(*)(int, const void *, size_t, off_t))dlsym(RTLD_NEXT, "pwrite");
+  stand_still(AT_WRITE);
+  return next(fd, bytes, count, offset);
+}
+
 /* ---- the long call ---- */
 
 typedef struct long_call {

@@ -35,6 +35,7 @@
   X(read)               \
   X(pread)              \
   X(write)              \
+  X(pwrite)             \
   X(pwritev)            \
   X(sync_file_range)    \
   X(close)              \

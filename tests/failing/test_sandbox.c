@@ -29,6 +29,7 @@ static const refused_call with_a_way_round[] = {
     CALL(linkat),
     CALL(flock),
     CALL(statfs),
+    CALL(pwrite64),
     CALL(pwritev),
     CALL(mincore),
     CALL(sync_file_range),

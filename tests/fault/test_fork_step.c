@@ -1,12 +1,13 @@
 /* A handler forks at every instruction of prof's slow paths: chunk changes, a thread's first scope,
-   a new site, the search for ended threads, calls under the control lock. In the child the handler
-   returns, and the interrupted code goes on. The child then records scopes of its own and ends. It
-   must not crash, hang or change the parent's capture. The parent goes on when its child has ended:
-   all of its scopes are recorded, and each once.
+   a new site, the search for ended threads, calls under the control lock. Also at those of switches
+   of fibers, of a thread's end and of dumps. In the child the handler returns, and the interrupted
+   code goes on. The child then records scopes of its own and ends. It must not crash, hang or
+   change the parent's capture or dump. The parent goes on when its child has ended: all of its
+   scopes are recorded, and each once.
 
    The ways are fork(), _Fork() and a raw clone(), which runs no handlers: by turns, with
    PROF_LONG=1 each at each place. A walk through loops is long, so each address is interrupted at
-   its first and last passage. In CI one place of 24 is: support/share.h. */
+   its first and last passage. In CI one place of 24 is, in a dump one of 192: support/share.h. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,21 +19,32 @@
 
 #include <cmocka.h>
 
+#include <prof/fiber.h>
 #include <prof/memory.h>
 #include <prof/profiler.h>
+#include <prof/trace.h>
 
 #include "base/port.h"
 #include "core/buffer/arena.h"
 #include "core/buffer/thread.h"
 #include "hang_guard.h"
 #include "health.h"
+#include "sink/sink.h"
 #include "support/captures.h"
 #define SHARES 24u /* a fork takes some 20 ms */
 #include "support/share.h"
 #include "support/skip.h"
 #include "support/tracee.h"
 
-enum { WALK_MAX = 1 << 20, OWN_SCOPES = 3, WAYS = 3, NO_RESULT = -1, LIMIT_SHARE = 25 };
+enum {
+  WALK_MAX = 1 << 20,
+  OWN_SCOPES = 3,
+  WAYS = 3,
+  NO_RESULT = -1,
+  LIMIT_SHARE = 25,
+  LONG_WALK = 100000,
+  THIN = 8
+};
 
 /* Exit statuses of the forked child. */
 enum {
@@ -49,7 +61,11 @@ typedef struct scene {
   void (*act)(void);
   uint64_t in_act; /* events that the act records */
   int call_result; /* of a public call that is the act, in the parent; NO_RESULT: none */
-  bool drops;      /* the act or what comes before overwrites or clears records */
+  bool drops;      /* the act or what comes before overwrites, clears or loses records */
+  /* The act is the end of its thread. What follows runs in a destructor that is called after
+     prof's. */
+  bool is_end;
+  const char *(*look)(uint64_t recorded); /* the fault of what the act wrote; NULL: none */
 } scene;
 
 /* What all of these processes share. Atomic. */
@@ -135,8 +151,19 @@ static void judge_parent(void) {
   shared->used_bytes = prof_i_the_arena.base ? prof_i_arena_header()->used_bytes : 0;
 }
 
+static void finish(void *context) {
+  const scene *const what = context;
+  __atomic_store_n(&shared->phase, 2, __ATOMIC_SEQ_CST);
+  if (__atomic_load_n(&own.forked, __ATOMIC_SEQ_CST)) _exit(judge_child(what->in_act));
+  shared->phase = 3;
+  record(OWN_SCOPES);
+  judge_parent();
+  tracee_trap();
+}
+
 static void body(void *context) {
   const scene *const what = context;
+  pthread_key_t key;
   const struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
   static const int crashes[] = {SIGBUS, SIGFPE, SIGILL};
   for (size_t i = 0; i < sizeof crashes / sizeof *crashes; i++)
@@ -146,15 +173,13 @@ static void body(void *context) {
   sigaction(SIGUSR1, &action, NULL);
   what->ready();
   own.attempted += what->in_act;
+  /* glibc calls destructors in the order in which the keys were made */
+  if (what->is_end && (pthread_key_create(&key, finish) || pthread_setspecific(key, what)))
+    _exit(1);
   shared->phase = 1;
   tracee_trap();
   what->act();
-  __atomic_store_n(&shared->phase, 2, __ATOMIC_SEQ_CST);
-  if (__atomic_load_n(&own.forked, __ATOMIC_SEQ_CST)) _exit(judge_child(what->in_act));
-  shared->phase = 3;
-  record(OWN_SCOPES);
-  judge_parent();
-  tracee_trap();
+  if (!what->is_end) finish(context);
 }
 
 /* ---- scenes ---- */
@@ -285,6 +310,139 @@ static void act_clear(void) {
   if (!own.forked) shared->call_result = result;
 }
 static void ready_nothing(void) {}
+static void act_nothing(void) {}
+
+/* The first fiber has recorded, the second one has not. */
+static prof_fiber *fibers[2];
+static void make_fibers(void) {
+  for (int i = 0; i < 2; i++)
+    if (prof_fiber_create("fiber", &fibers[i]) != PROF_OK) _exit(1);
+  prof_fiber_enter(fibers[0]);
+  record(1);
+  prof_fiber_leave();
+}
+static void ready_fibers(void) {
+  ready_known();
+  make_fibers();
+}
+static void act_switch(void) {
+  prof_fiber_enter(fibers[0]);
+  record_scopes(1);
+  prof_fiber_enter(fibers[1]);
+  record_scopes(1);
+  prof_fiber_leave();
+  record_scopes(1);
+}
+static void ready_in_fiber(void) {
+  ready_fibers();
+  prof_fiber_enter(fibers[0]);
+}
+static void act_destroy(void) {
+  prof_fiber_destroy(fibers[0]);
+  prof_fiber_destroy(fibers[1]);
+}
+
+static void ready_open(void) {
+  ready_known();
+  prof_scope_begin(1, "open", "fork", NULL);
+}
+static void ready_open_in_fiber(void) {
+  ready_in_fiber();
+  prof_scope_begin(1, "open", "fork", NULL);
+}
+
+static void ready_dump(void) {
+  start_memory();
+  record(2);
+}
+static void act_dump(void) {
+  const int result = prof_dump(captures_path("dump.json"));
+  if (!own.forked) shared->call_result = result;
+}
+static prof_trace *trace;
+static void ready_trace_dump(void) {
+  ready_dump();
+  if (prof_get(&trace) != PROF_OK) _exit(1);
+}
+static void act_trace_dump(void) {
+  const int result = prof_trace_dump(trace, captures_path("dump.json"), NULL);
+  if (!own.forked) shared->call_result = result;
+}
+static void ready_stream_dump(void) {
+  start_stream();
+  record(2);
+}
+static void act_stream_dump(void) {
+  const int result = prof_dump(NULL);
+  if (!own.forked) shared->call_result = result;
+}
+
+/* An output is written for the most part: the rest, and its final name. */
+enum { FILE_BYTES = PROF_I_SINK_BYTES + PROF_I_SINK_BYTES / 2 };
+static prof_i_sink sink;
+static char pattern_at(size_t i) { return (char)('a' + i % 23); }
+static void ready_file(void) {
+  ready_known();
+  if (prof_i_sink_open_file(&sink, captures_path("dump.json"), false, false) != PROF_OK) _exit(1);
+  for (size_t i = 0; i < FILE_BYTES; i++) {
+    const char byte = pattern_at(i);
+    prof_i_sink_bytes(&sink, &byte, 1);
+  }
+}
+static void ready_replacing_file(void) {
+  FILE *const old = fopen(captures_path("dump.json"), "w");
+  if (!old || fputs("old", old) < 0 || fclose(old) != 0) _exit(1);
+  ready_file();
+}
+static void act_commit(void) {
+  const int result = prof_i_sink_commit(&sink);
+  if (!own.forked) shared->call_result = result;
+}
+static const char *look_at_file(uint64_t unused) {
+  static char bytes[FILE_BYTES + 1];
+  (void)unused;
+  DIR *const folder = opendir(captures.folder);
+  uint64_t files = 0;
+  if (!folder) return "the folder cannot be read";
+  for (const struct dirent *entry; (entry = readdir(folder)) != NULL;)
+    files += entry->d_name[0] != '.' || strstr(entry->d_name, ".tmp");
+  closedir(folder);
+  if (files != 1) return "the output is not the folder's only file";
+  FILE *const file = fopen(captures_path("dump.json"), "r");
+  const size_t count = file ? fread(bytes, 1, sizeof bytes, file) : 0;
+  if (file) fclose(file);
+  for (size_t i = 0; i < count; i++)
+    if (bytes[i] != pattern_at(i)) return "the output has other bytes";
+  return count == FILE_BYTES ? NULL : "the output has another size";
+}
+
+/* The dump has what was recorded before it, and the folder no other file. */
+static const char *look_at_dump(uint64_t recorded) {
+  static char text[1 << 20];
+  static const char scope[] = "\"ph\":\"X\",\"cat\":\"x\",\"name\":\"scope\"";
+  DIR *const folder = opendir(captures.folder);
+  uint64_t files = 0, scopes = 0;
+  size_t bytes = 0;
+  if (!folder) return "the folder cannot be read";
+  for (const struct dirent *entry; (entry = readdir(folder)) != NULL;) {
+    const size_t length = strlen(entry->d_name);
+    if (length < 5 || strcmp(entry->d_name + length - 5, ".json") != 0) {
+      if (strstr(entry->d_name, ".tmp")) files = 2;
+      continue;
+    }
+    files++;
+    FILE *const file = fopen(captures_path(entry->d_name), "r");
+    if (file) bytes = fread(text, 1, sizeof text - 1, file);
+    if (file) fclose(file);
+  }
+  closedir(folder);
+  text[bytes] = 0;
+  for (const char *at = text; (at = strstr(at, scope)) != NULL; at++) scopes++;
+  if (files != 1) return "the dump is not the folder's only file";
+  if (strlen(text) != bytes || bytes < 2 || strcmp(text + bytes - 2, "}\n") != 0)
+    return "the dump is cut or has foreign bytes";
+  return scopes + OWN_SCOPES == recorded ? NULL : "the dump has other scopes";
+}
 
 /* ---- the walk, and one fork ---- */
 
@@ -306,8 +464,9 @@ static int by_address(const void *a, const void *b) {
   return (x->at > y->at) - (x->at < y->at);
 }
 
+/* CI takes fewer places of a long walk. */
 static void choose_places(void) {
-  const uint32_t wanted = share();
+  const uint32_t wanted = share(), thin = walk.count > LONG_WALK ? THIN : 1;
   size_t kept = 0, met = 0;
   uint32_t occurrence = 0;
   qsort(walk.places, walk.count, sizeof *walk.places, by_address);
@@ -319,7 +478,8 @@ static void choose_places(void) {
   for (size_t i = 0; i < walk.count; i++) {
     const bool is_last = i + 1 == walk.count || walk.places[i + 1].at != walk.places[i].at;
     if (walk.places[i].occurrence != 1 && !is_last) continue;
-    if (wanted == SHARES || met++ % SHARES == wanted) walk.places[kept++] = walk.places[i];
+    if (wanted == SHARES || met++ % (SHARES * thin) == wanted * thin)
+      walk.places[kept++] = walk.places[i];
   }
   walk.count = kept;
 }
@@ -328,7 +488,7 @@ static void begin(tracee *child, const scene *what, int way) {
   memset(shared, 0, sizeof *shared);
   shared->way = way;
   shared->call_result = NO_RESULT;
-  if (!tracee_begin(child, body, (void *)(uintptr_t)what, false))
+  if (!tracee_begin(child, body, (void *)(uintptr_t)what, what->is_end))
     fail_msg("%s: the process ended before the walk, status %x", what->name,
              (unsigned)child->status);
 }
@@ -344,6 +504,8 @@ static void find_places(const scene *what) {
   }
   tracee_continue(&child, 0);
   walk.used_bytes = shared->used_bytes;
+  const char *const fault = what->look ? what->look(shared->recorded) : NULL;
+  if (fault) fail_msg("%s: without a fork: %s", what->name, fault);
   tracee_end(&child);
   captures_clear();
 }
@@ -374,7 +536,7 @@ static const char *fault_of(const scene *what, int way, const tracee *child) {
   if (shared->recorded + shared->lost != shared->attempted || (shared->lost && !what->drops))
     return "the parent's ledger is wrong";
   if (shared->used_bytes != walk.used_bytes) return "the parent's arena has another size";
-  return NULL;
+  return what->look ? what->look(shared->recorded) : NULL;
 }
 
 /* False: this time it took another way, and never came to the place. */
@@ -420,29 +582,40 @@ static void fork_everywhere(const scene *what) {
       (unsigned long long)(walk.limits - limits), (unsigned long long)(walk.missed - missed));
 }
 
-#define SCENES(X)                                                                   \
-  X(a_chunk_change, ready_memory, act_scope, 1, NO_RESULT, false)                   \
-  X(a_chunk_change_that_opens_a_block, ready_block, act_scope, 1, NO_RESULT, false) \
-  X(a_chunk_change_of_a_stream, ready_stream, act_scope, 1, NO_RESULT, false)       \
-  X(a_chunk_change_of_a_ring, ready_ring, act_scope, 1, NO_RESULT, true)            \
-  X(the_first_scope, start_memory, act_scope, 1, NO_RESULT, false)                  \
-  X(a_new_site, ready_known, act_new_site, 1, NO_RESULT, false)                     \
-  X(instants, ready_known, act_instant, 2, NO_RESULT, false)                        \
-  X(a_counter, ready_known, act_counter, 1, NO_RESULT, false)                       \
-  X(memory_events, ready_memory_events, act_memory_events, 4, NO_RESULT, false)     \
-  X(a_new_pool, ready_memory_events, act_new_pool, 0, PROF_OK, false)               \
-  X(deep_scopes, ready_known, act_deep, 70, NO_RESULT, false)                       \
-  X(crossed_scopes, ready_known, act_crossed, 2, NO_RESULT, false)                  \
-  X(a_search_for_ended_threads, ready_ended, act_health, 0, PROF_OK, false)         \
-  X(a_start, ready_nothing, act_start, 0, PROF_OK, false)                           \
-  X(a_stop_and_a_start, ready_known, act_stop_and_start, 0, PROF_OK, false)         \
-  X(a_clear, ready_known, act_clear, 0, PROF_OK, true)
+#define SCENES(X)                                                                                \
+  X(a_chunk_change, ready_memory, act_scope, 1, NO_RESULT, false, false, NULL)                   \
+  X(a_chunk_change_that_opens_a_block, ready_block, act_scope, 1, NO_RESULT, false, false, NULL) \
+  X(a_chunk_change_of_a_stream, ready_stream, act_scope, 1, NO_RESULT, false, false, NULL)       \
+  X(a_chunk_change_of_a_ring, ready_ring, act_scope, 1, NO_RESULT, true, false, NULL)            \
+  X(the_first_scope, start_memory, act_scope, 1, NO_RESULT, false, false, NULL)                  \
+  X(a_new_site, ready_known, act_new_site, 1, NO_RESULT, false, false, NULL)                     \
+  X(instants, ready_known, act_instant, 2, NO_RESULT, false, false, NULL)                        \
+  X(a_counter, ready_known, act_counter, 1, NO_RESULT, false, false, NULL)                       \
+  X(memory_events, ready_memory_events, act_memory_events, 4, NO_RESULT, false, false, NULL)     \
+  X(a_new_pool, ready_memory_events, act_new_pool, 0, PROF_OK, false, false, NULL)               \
+  X(deep_scopes, ready_known, act_deep, 70, NO_RESULT, false, false, NULL)                       \
+  X(crossed_scopes, ready_known, act_crossed, 2, NO_RESULT, false, false, NULL)                  \
+  X(a_search_for_ended_threads, ready_ended, act_health, 0, PROF_OK, false, false, NULL)         \
+  X(a_start, ready_nothing, act_start, 0, PROF_OK, false, false, NULL)                           \
+  X(a_stop_and_a_start, ready_known, act_stop_and_start, 0, PROF_OK, false, false, NULL)         \
+  X(a_clear, ready_known, act_clear, 0, PROF_OK, true, false, NULL)                              \
+  X(a_switch_of_fibers, ready_fibers, act_switch, 3, NO_RESULT, false, false, NULL)              \
+  X(an_end_of_fibers, ready_in_fiber, act_destroy, 0, NO_RESULT, false, false, NULL)             \
+  X(a_thread_end, ready_known, act_nothing, 0, NO_RESULT, false, true, NULL)                     \
+  X(a_thread_end_with_an_open_scope, ready_open, act_nothing, 1, NO_RESULT, true, true, NULL)    \
+  X(a_thread_end_in_a_fiber, ready_open_in_fiber, act_nothing, 0, NO_RESULT, false, true, NULL)  \
+  X(a_commit, ready_file, act_commit, 0, PROF_OK, false, false, look_at_file)                    \
+  X(a_commit_over_a_file, ready_replacing_file, act_commit, 0, PROF_OK, false, false,            \
+    look_at_file)                                                                                \
+  X(a_dump, ready_dump, act_dump, 0, PROF_OK, false, false, look_at_dump)                        \
+  X(a_dump_of_a_trace, ready_trace_dump, act_trace_dump, 0, PROF_OK, false, false, look_at_dump) \
+  X(a_dump_of_a_stream, ready_stream_dump, act_stream_dump, 0, PROF_OK, false, false, look_at_dump)
 
-#define TEST(name_, ready_, act_, in_act_, result_, drops_)                     \
-  static void name_##_survives_a_fork_anywhere(void **state) {                  \
-    static const scene what = {#name_, ready_, act_, in_act_, result_, drops_}; \
-    (void)state;                                                                \
-    fork_everywhere(&what);                                                     \
+#define TEST(name_, ready_, act_, in_act_, result_, drops_, is_end_, look_)                     \
+  static void name_##_survives_a_fork_anywhere(void **state) {                                  \
+    static const scene what = {#name_, ready_, act_, in_act_, result_, drops_, is_end_, look_}; \
+    (void)state;                                                                                \
+    fork_everywhere(&what);                                                                     \
   }
 SCENES(TEST)
 
@@ -458,7 +631,7 @@ static int clean(void **state) {
 }
 
 int main(int argc, char **argv) {
-#define ENTRY(name_, ready_, act_, in_act_, result_, drops_) \
+#define ENTRY(name_, ready_, act_, in_act_, result_, drops_, is_end_, look_) \
   cmocka_unit_test_teardown(name_##_survives_a_fork_anywhere, clean),
   const struct CMUnitTest tests[] = {SCENES(ENTRY) cmocka_unit_test(few_forks_meet_a_known_limit)};
   skip_unless_steppable();

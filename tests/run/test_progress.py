@@ -299,7 +299,7 @@ class Killed(Recorded):
             opened = self.numbers(calls, "openat", lambda call, kind=kind: kind in call[2])
             self.assertEqual(len(opened), 1, words)
             file = [call for call in calls if call[0] == "openat"][opened[0] - 1][3]
-            name = "pwrite64" if is_import else "write"
+            name = "pwrite64"
             last = self.numbers(calls, name, lambda call, file=file: call[1] == file)[-1]
             signal_at = f"{name}:signal=SIGINT:when={last}"
             for more in ((), (f"openat:error=EOPNOTSUPP:when={opened[0]}",)):

@@ -519,6 +519,9 @@ static PROF_I_COLD prof_i_thread *attach_now(void) {
   if (!prof_i_process_is_own() || !__atomic_load_n(&prof_i_the_arena.base, __ATOMIC_ACQUIRE))
     return NULL;
   prof_i_thread *thread = prof_i_this_thread;
+  /* A handler forked while the thread entered or left a fiber: this is the parent's. */
+  if (prof_i_is_attached(thread) && !prof_i_thread_is_own(thread))
+    thread = prof_i_this_thread = &prof_i_no_thread;
   if (!prof_i_is_attached(thread)) {
     prof_i_virtual_thread *const virtual_thread = prof_i_this_flags.virtual_thread;
     if (virtual_thread) thread = prof_i_virtual_thread_owner(virtual_thread);

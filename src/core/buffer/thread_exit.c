@@ -145,6 +145,7 @@ void prof_i_thread_free(prof_i_thread *thread) {
    next thread to attach reclaims this one. */
 static void thread_exit(prof_i_thread *thread) {
   PROF_I_HOLD_SIGNALS;
+  if (!prof_i_thread_is_own(thread)) return;               /* a handler has forked this process */
   __atomic_store_n(&thread->life_of, 0, __ATOMIC_RELAXED); /* its end needs no watching any more */
   __atomic_store_n(&thread->epoch, (uint32_t)PROF_I_NO_EPOCH, __ATOMIC_RELAXED);
   PROF_I_SIGNAL_FENCE();
@@ -174,6 +175,7 @@ void prof_i_thread_set_exit_callback(void (*leave)(void)) {
    as the same thread, and this function may be called again. */
 static void thread_exit_hook(void *value) {
   const int saved = errno;
+  prof_i_process_is_own(); /* else a child would end its parent's thread */
   prof_i_virtual_thread_enter(NULL);
   prof_i_thread *const thread = value;
   /* otherwise another thread may have it by now */
@@ -202,6 +204,7 @@ void prof_i_virtual_thread_end(prof_i_virtual_thread *virtual_thread) {
 
 void prof_i_virtual_thread_end_fiber(prof_i_virtual_thread *virtual_thread) {
   PROF_I_HOLD_SIGNALS; /* a handler's record would attach the thread anew */
+  prof_i_process_is_own();
   prof_i_virtual_thread *const line_was = prof_i_this_flags.virtual_thread;
   prof_i_virtual_thread_enter(virtual_thread);
   if (prof_i_is_attached(prof_i_this_thread)) thread_exit(prof_i_this_thread);

@@ -207,6 +207,11 @@ ssize_t write(int fd, const void *from, size_t bytes) {
   return is_short() ? REAL(write)(fd, from, (bytes + 1) / 2) : -1;
 }
 
+ssize_t pwrite(int fd, const void *from, size_t bytes, off_t offset) {
+  if (!fails(INJECT_pwrite)) return REAL(pwrite)(fd, from, bytes, offset);
+  return is_short() ? REAL(pwrite)(fd, from, (bytes + 1) / 2, offset) : -1;
+}
+
 ssize_t pwritev(int fd, const struct iovec *pieces, int count, off_t offset) {
   if (!fails(INJECT_pwritev)) return REAL(pwritev)(fd, pieces, count, offset);
   if (!is_short()) return -1;
