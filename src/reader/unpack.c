@@ -291,8 +291,8 @@ struct unpack_run {
   prof_i_zstd *zstd;     /* opened for the first column that needs it */
   prof_i_worker *worker; /* uses the unpacker and zstd; NULL: the image is in memory */
   plain_image image;
-  /* Part i is in steps[i % 2]. Not in unpack_by_worker(): after its failure the worker may still use
-     one, until unpack_run_fini(). */
+  /* Part i is in steps[i % 2]. Not in unpack_by_worker(): after its failure the worker may still
+     use one, until unpack_run_fini(). */
   unpack_step steps[2];
   uint64_t *bad_count;
 };

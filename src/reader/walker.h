@@ -18,7 +18,7 @@ typedef struct prof_i_pending_span {
      wait until the two stores before it are in the cache. */
   uint64_t deeper_count;
   uint64_t child_count; /* scopes directly in it; vendors' calls do not count */
-  uint32_t stack_node;   /* 1 + that of call_stacks.h; 0: not queried */
+  uint32_t stack_node;  /* 1 + that of call_stacks.h; 0: not queried */
   /* of a side lane: the stack node of lane 0 around it; 0: none */
   uint32_t outside;
 } prof_i_pending_span;
