@@ -74,6 +74,8 @@ prof_i_worker *prof_i_worker_create(const char *name) {
   return worker;
 }
 
+bool prof_i_worker_has_thread(const prof_i_worker *worker) { return worker->has_thread; }
+
 void prof_i_worker_begin(prof_i_worker *worker, void (*job)(void *), void *argument) {
   if (!worker->has_thread) {
     job(argument);

@@ -21,6 +21,9 @@ prof_i_worker *prof_i_worker_create(const char *name);
    must not be freed. NULL is ignored. */
 bool prof_i_worker_destroy(prof_i_worker *worker);
 
+/* False: prof_i_worker_begin() does the job itself. */
+bool prof_i_worker_has_thread(const prof_i_worker *worker);
+
 /* Begins a job. No other one may be in progress. A job sets no error text: it is per thread. */
 void prof_i_worker_begin(prof_i_worker *worker, void (*job)(void *), void *argument);
 

@@ -401,6 +401,10 @@ enum {
 static inline uint32_t prof_i_record_site(uint64_t word1) {
   return (word1 & 15) > 1 ? 0 : (uint32_t)(word1 >> 4) & PROF_I_SITE_COUNT_MAX;
 }
+/* The same of a record whose low bits of word 1 are 0. */
+static inline uint32_t prof_i_plain_site(uint64_t word1) {
+  return (uint32_t)(word1 >> 4) & PROF_I_SITE_COUNT_MAX;
+}
 /* Slots of the record of a piece of memory. 0: it is another record. */
 static inline uint64_t prof_i_alloc_slots(uint64_t word1) {
   return (word1 & 15) == PROF_I_ALLOC_TYPE ? 2 : (word1 & 15) == PROF_I_ALLOC_MORE_TYPE ? 3 : 0;

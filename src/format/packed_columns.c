@@ -10,9 +10,10 @@ static size_t column_room(int column) {
 static const size_t all_columns_room =
     (size_t)PROF_I_COLUMN_RAW * PROF_I_COLUMN_BYTES_MAX + PROF_I_RAW_BYTES_MAX;
 
-/* Only used columns have memory pages. */
+/* Only used columns have memory pages. calloc(): unpack.c may read a few bytes past a column's
+   end. */
 bool prof_i_columns_init(prof_i_columns *columns) {
-  *columns = (prof_i_columns){.memory = malloc(all_columns_room)};
+  *columns = (prof_i_columns){.memory = calloc(1, all_columns_room)};
   if (!columns->memory) return false;
   uint8_t *at = columns->memory;
   for (int i = 0; i < PROF_I_COLUMN_COUNT; at += column_room(i), i++)

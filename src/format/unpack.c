@@ -7,17 +7,33 @@
 #include "packed_model.h"
 #include "packed_walk.h"
 
+/* The residuals of a scope that share a value. first: RESIDUAL_LARGE if they do not. */
+typedef struct residual_pair {
+  int8_t first, second;
+} residual_pair;
+enum { RESIDUAL_LARGE = INT8_MIN };
+
 struct prof_i_unpacker {
   prof_i_columns columns;
   prof_i_packed_model model;
   int64_t starts[PROF_I_PACKED_PLAIN_MAX / 16];
+  residual_pair residual_pairs[UINT8_MAX + 1]; /* by the first byte of the value */
 };
+
+static residual_pair residual_pair_of(uint64_t value) {
+  if (value >= PROF_I_VALUE_2 || value == PROF_I_RESIDUALS_LARGE)
+    return (residual_pair){RESIDUAL_LARGE, 0};
+  return (residual_pair){(int8_t)prof_i_unzigzag(value & 15), (int8_t)prof_i_unzigzag(value >> 4)};
+}
 
 prof_i_unpacker *prof_i_unpacker_create(void) {
   prof_i_unpacker *const unpacker = calloc(1, sizeof *unpacker);
-  if (unpacker && prof_i_columns_init(&unpacker->columns)) return unpacker;
-  free(unpacker);
-  return NULL;
+  if (!unpacker || !prof_i_columns_init(&unpacker->columns)) {
+    free(unpacker);
+    return NULL;
+  }
+  for (int i = 0; i <= UINT8_MAX; i++) unpacker->residual_pairs[i] = residual_pair_of((uint64_t)i);
+  return unpacker;
 }
 
 void prof_i_unpacker_destroy(prof_i_unpacker *unpacker) {
@@ -108,18 +124,20 @@ typedef struct plain_block {
   int64_t starts[BLOCK_COUNT], ends[BLOCK_COUNT]; /* in steps */
 } plain_block;
 
-/* The first column of a family. */
+/* The first column of a family. A read past its end is in the columns' memory, because a block is
+   shorter than the last column. leave_family() finds it. */
 typedef struct value_reader {
-  const uint8_t *at, *end;
+  const uint8_t *at;
   prof_i_column *family;
 } value_reader;
 
 static value_reader read_family(prof_i_unpacker *unpacker, prof_i_family which) {
   prof_i_column *const family = &unpacker->columns.columns[which * PROF_I_FAMILY_COLUMNS];
-  return (value_reader){family->at, family->end, family};
+  return (value_reader){family->at, family};
 }
 
-static void leave_family(const value_reader *reader) {
+static void leave_family(prof_i_columns *columns, const value_reader *reader) {
+  columns->is_short |= reader->at > reader->family->end;
   reader->family->at += reader->at - reader->family->at;
 }
 
@@ -155,13 +173,10 @@ static uint32_t take_steps(prof_i_unpacker *unpacker, chunk_state *state, uint32
     uint64_t start, end;
     if (type & ((1 << PROF_I_PACKED_TYPE_BITS) - 1)) break;
     if (children) {
-      if (children == PROF_I_PACKED_CHILDREN_MAX || children > start_count ||
-          parent_gap.at == parent_gap.end || lead.at == lead.end)
-        break;
+      if (children == PROF_I_PACKED_CHILDREN_MAX || children > start_count) break;
       end = last_end + prof_i_unzigzag(read_value(columns, &parent_gap));
       start = (uint64_t)starts[start_count - children] - read_value(columns, &lead);
     } else {
-      if (leaf_gap.at == leaf_gap.end || duration.at == duration.end) break;
       start = last_end + prof_i_unzigzag(read_value(columns, &leaf_gap));
       end = start + prof_i_unzigzag(read_value(columns, &duration));
     }
@@ -171,13 +186,24 @@ static uint32_t take_steps(prof_i_unpacker *unpacker, chunk_state *state, uint32
     block->ends[i] = (int64_t)end;
     last_end = end;
   }
-  leave_family(&leaf_gap);
-  leave_family(&duration);
-  leave_family(&parent_gap);
-  leave_family(&lead);
+  leave_family(columns, &leaf_gap);
+  leave_family(columns, &duration);
+  leave_family(columns, &parent_gap);
+  leave_family(columns, &lead);
   state->start_count = start_count;
   state->last_end = (int64_t)last_end;
   return i;
+}
+
+/* Residuals with separate values. Out of line, because they are rare. */
+static __attribute__((noinline)) void take_large_residuals(prof_i_unpacker *unpacker,
+                                                           value_reader *residuals, uint64_t *first,
+                                                           uint64_t *second) {
+  leave_family(&unpacker->columns, residuals);
+  take_residuals(unpacker, first, second);
+  *first = prof_i_unzigzag(*first);
+  *second = prof_i_unzigzag(*second);
+  residuals->at = residuals->family->at;
 }
 
 /* Takes residuals and sites of these scopes, and makes their words. Returns false if a duration is
@@ -188,38 +214,31 @@ static inline __attribute__((always_inline)) bool make_words(prof_i_unpacker *un
                                                              const plain_block *block,
                                                              uint32_t count, bool is_by_tick,
                                                              uint64_t generation, uint64_t *at) {
-  prof_i_column *const residuals =
-      &unpacker->columns.columns[PROF_I_FAMILY_RESIDUAL * PROF_I_FAMILY_COLUMNS];
+  value_reader residuals = read_family(unpacker, PROF_I_FAMILY_RESIDUAL);
   prof_i_column *const sites = &unpacker->columns.columns[PROF_I_COLUMN_SITE];
   const uint8_t *const low = sites[0].at, *const middle = sites[1].at, *const high = sites[2].at;
   const prof_i_steps steps = state->steps;
-  const uint8_t *residual = residuals->at, *const residual_end = residuals->end;
   uint64_t overflow = 0;
   for (uint32_t i = 0; i < count; i++) {
-    uint64_t first, second;
-    const uint32_t both = residual < residual_end ? *residual : PROF_I_RESIDUALS_LARGE;
-    if (__builtin_expect(both < PROF_I_VALUE_2 && both != PROF_I_RESIDUALS_LARGE, 1)) {
-      residual++;
-      first = both & 15;
-      second = both >> 4;
-    } else {
-      residuals->at += residual - residuals->at;
-      take_residuals(unpacker, &first, &second);
-      residual = residuals->at;
+    const residual_pair pair = unpacker->residual_pairs[*residuals.at++];
+    uint64_t first = (uint64_t)pair.first, second = (uint64_t)pair.second;
+    if (__builtin_expect(pair.first == RESIDUAL_LARGE, 0)) {
+      residuals.at--;
+      take_large_residuals(unpacker, &residuals, &first, &second);
     }
     uint64_t start = (uint64_t)block->starts[i], end = (uint64_t)block->ends[i];
     if (!is_by_tick) {
       start = prof_i_step_offset(&steps, (int64_t)start);
       end = prof_i_step_offset(&steps, (int64_t)end);
     }
-    start += prof_i_unzigzag(first);
-    const uint64_t duration = (end + prof_i_unzigzag(second) - start) & PROF_I_TIME_MASK;
+    start += first;
+    const uint64_t duration = (end + second - start) & PROF_I_TIME_MASK;
     const uint64_t site = (uint64_t)(low[i] | (uint32_t)middle[i] << 8 | (uint32_t)high[i] << 16);
     overflow |= duration >> PROF_I_DURATION_BITS;
     at[2 * i] = (steps.base + start) << 4 | generation;
     at[2 * i + 1] = duration << PROF_I_DURATION_SHIFT | (site & PROF_I_SITE_COUNT_MAX) << 4;
   }
-  residuals->at += residual - residuals->at;
+  leave_family(&unpacker->columns, &residuals);
   for (int i = 0; i < 3; i++) sites[i].at += count;
   unpacker->columns.columns[PROF_I_COLUMN_TYPE].at += count;
   return overflow == 0;
@@ -243,7 +262,7 @@ static uint64_t take_plain(prof_i_unpacker *unpacker, chunk_state *state, uint64
     most = left - done < BLOCK_COUNT ? (uint32_t)(left - done) : BLOCK_COUNT;
     for (int i = 0; i < 4; i++) most = bytes_left(&columns[PROF_I_COLUMN_TYPE + i], most);
     count = take_steps(unpacker, state, most, &block);
-    if (count == 0) break;
+    if (count == 0 || unpacker->columns.is_short) break;
     const bool fits =
         is_by_tick ? make_words(unpacker, state, &block, count, true, generation, at + 2 * done)
                    : make_words(unpacker, state, &block, count, false, generation, at + 2 * done);

@@ -152,10 +152,12 @@ static const uint64_t *count_plain(chunk_scan *s, const uint64_t *at, const uint
   uint32_t known_site = 0;
   bool is_ordered = segment->is_ordered;
   do {
-    const uint32_t site = prof_i_record_site(at[1]);
-    if (__builtin_expect(site != known_site, 0)) {
-      check_site(s, site);
-      if (prof_i_catalog_known_site(&trace->catalog, site)) known_site = site;
+    const uint32_t site = prof_i_plain_site(at[1]);
+    if (site != known_site) {
+      if (__builtin_expect(prof_i_catalog_known_site(&trace->catalog, site) == site, 1))
+        known_site = site;
+      else
+        check_site(s, site);
     }
     const uint64_t ends = prof_i_plain_interval(at, start_ticks).end;
     is_ordered &= ends >= latest;

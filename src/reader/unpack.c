@@ -1,6 +1,6 @@
 /* Opens packed captures (../format/packed.h). A first pass finds the extents, a second one unpacks
-   them. Damaged extents are omitted and counted. If the plain capture goes to a file, a worker
-   unpacks a part while the caller writes the part before it. */
+   them. Damaged extents are omitted and counted. If the plain capture goes to a file, a worker with
+   a thread unpacks a part while the caller writes the part before it. */
 #define _GNU_SOURCE
 #include "source.h"
 
@@ -291,8 +291,8 @@ struct unpack_run {
   prof_i_zstd *zstd;     /* opened for the first column that needs it */
   prof_i_worker *worker; /* uses the unpacker and zstd; NULL: the image is in memory */
   plain_image image;
-  /* Part i is in steps[i % 2]. Not in unpack_to_file(): after its failure the worker may still use
-     one, until unpack_run_fini(). */
+  /* Part i is in steps[i % 2]. Not in unpack_by_worker(): after its failure the worker may still
+     use one, until unpack_run_fini(). */
   unpack_step steps[2];
   uint64_t *bad_count;
 };
@@ -358,13 +358,17 @@ static int copy_plain_part(const unpack_run *run, const packed_part *part) {
   return PROF_OK;
 }
 
-static int unpack_in_memory(unpack_run *run, const packed_part *part) {
-  unpack_step step = {.run = run, .part = part, .to = run->image.bytes + part->plain_offset};
+/* Unpacks a part and takes it while it is in the cache. */
+static int unpack_alone(unpack_run *run, const packed_part *part) {
+  const plain_image *const image = &run->image;
+  unpack_step step = {.run = run,
+                      .part = part,
+                      .to = image->bytes ? image->bytes + part->plain_offset : image->parts};
   unpack_one(&step);
   return finish_step(&step);
 }
 
-static int unpack_to_file(unpack_run *run, const packed_parts *parts) {
+static int unpack_by_worker(unpack_run *run, const packed_parts *parts) {
   unpack_step *unpacked = NULL, *step = NULL;
   int status = PROF_OK;
   for (uint32_t i = 0, number = 0; i <= parts->count && status == PROF_OK; i++) {
@@ -397,10 +401,10 @@ static int unpack_all(unpack_run *run, const packed_parts *parts) {
   if (!image_write(&run->image, 0, source->bytes, PROF_I_HEADER_BYTES) ||
       !image_write(&run->image, 0, &header, sizeof header))
     return fail_write();
-  if (run->worker) return unpack_to_file(run, parts);
+  if (run->worker && prof_i_worker_has_thread(run->worker)) return unpack_by_worker(run, parts);
   for (uint32_t i = 0; i < parts->count && status == PROF_OK; i++)
     status = parts->items[i].is_plain ? copy_plain_part(run, &parts->items[i])
-                                      : unpack_in_memory(run, &parts->items[i]);
+                                      : unpack_alone(run, &parts->items[i]);
   return status;
 }
 

@@ -94,7 +94,7 @@ static inline __attribute__((always_inline)) void prof_i_walk_plain_with(
     }
     leaf.start = when.start;
     leaf.end = when.end;
-    leaf.site = prof_i_record_site(words[1]);
+    leaf.site = prof_i_plain_site(words[1]);
     has_leaf = true;
     if (!has_times) continue;
     leaf.duration_ns = prof_i_timeline_span(timeline, &line, when.start, when.end, &leaf.start_ns);

@@ -13,9 +13,12 @@ typedef struct prof_i_pending_span {
   /* To subtract from self time. Not in the span, so that the span is not written again before it is
      copied. */
   uint64_t children_ns;
-  uint64_t child_count;  /* scopes directly in it; vendors' calls do not count */
-  uint64_t deeper_count; /* scopes inside of these, of emitted ones */
-  uint32_t stack_node;   /* 1 + that of call_stacks.h; 0: not queried */
+  /* Scopes inside of the direct ones, of emitted ones. Between the other two, because each child
+     adds to both. As neighbours, the compiler loads them as one vector. The processor must then
+     wait until the two stores before it are in the cache. */
+  uint64_t deeper_count;
+  uint64_t child_count; /* scopes directly in it; vendors' calls do not count */
+  uint32_t stack_node;  /* 1 + that of call_stacks.h; 0: not queried */
   /* of a side lane: the stack node of lane 0 around it; 0: none */
   uint32_t outside;
 } prof_i_pending_span;

@@ -430,6 +430,38 @@ static void columns_that_do_not_fit_are_refused(void **state) {
   free(copy);
 }
 
+/* Shortens a column of the extent by one byte. Returns the offset of the next column. */
+static size_t shorten_column(unsigned char *extent, size_t at, uint64_t packed) {
+  prof_i_column_head column;
+  memcpy(&column, extent + at, sizeof column);
+  const size_t end = at + sizeof column + column.stored;
+  column.count--;
+  if (column.method == PROF_I_COLUMN_STORED) {
+    column.stored--;
+    memmove(extent + end - 1, extent + end, packed - end);
+  }
+  memcpy(extent + at, &column, sizeof column);
+  return end;
+}
+
+static void a_column_that_ends_early_is_refused(void **state) {
+  (void)state;
+  const prof_i_packed_head *head;
+  seed = 11;
+  const uint64_t packed = pack_part(make_part(0), &head);
+  uint64_t *const copy = malloc(packed);
+  size_t at = sizeof *head;
+  for (uint32_t i = 0; i < head->column_count; i++) {
+    memcpy(copy, head, packed);
+    at = shorten_column((unsigned char *)copy, at, packed);
+    memset(back, 0, sizeof back);
+    assert_int_equal(prof_i_unpack(unpacker, NULL, (const void *)copy,
+                                   (const prof_i_packed_head *)(const void *)copy + 1, back),
+                     PROF_I_UNPACK_DAMAGED);
+  }
+  free(copy);
+}
+
 static void without_zstd_the_error_says_what_to_install(void **state) {
   (void)state;
   prof_i_zstd *zstd = NULL;
@@ -455,6 +487,7 @@ int main(void) {
       cmocka_unit_test(an_extent_that_is_larger_than_any_is_refused),
       cmocka_unit_test(a_column_that_comes_twice_is_refused),
       cmocka_unit_test(columns_that_do_not_fit_are_refused),
+      cmocka_unit_test(a_column_that_ends_early_is_refused),
       cmocka_unit_test(without_zstd_the_error_says_what_to_install),
   };
   packer = prof_i_packer_create(NULL);
