@@ -65,6 +65,7 @@ static void count(void) {
     return next(__VA_ARGS__);                                               \
   }
 WRAP(ssize_t, write, (int fd, const void *from, size_t bytes), fd, from, bytes)
+WRAP(ssize_t, pwrite, (int fd, const void *from, size_t bytes, off_t at), fd, from, bytes, at)
 WRAP(int, rename, (const char *from, const char *to), from, to)
 WRAP(int, renameat, (int f, const char *from, int t, const char *to), f, from, t, to)
 WRAP(int, link, (const char *from, const char *to), from, to)
