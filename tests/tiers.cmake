@@ -25,7 +25,7 @@ set(prof_tiers
     "ci:^steps\\.hostile$"
     "ci:^fault\\.fork_step$"
     "ci:^minilm\\.(compilers|opbench|opencl|cuda|hip)$"
-    "ci:^python\\.safety_recordings$"
+    "ci:^python\\.(safety_recordings|minilm_program|export_databases)$"
     "ci:^run\\.(shown|python_ends|streams|processes|words|progress|helpers|rocprof|calls)$")
 
 # Under a sanitizer these take ten times as long, and what they show does not depend on it.
