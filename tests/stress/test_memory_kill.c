@@ -6,7 +6,7 @@
    calls that were under way. Its peak is at least the highest sum of a record, and at most that
    with what was under way. In a ring the newest are there without a gap, and the sums are as exact.
 
-   PROF_KILL_RUNS: how many kills (100; 20 under a sanitizer). PROF_KILL_SEED: of the instants. */
+   PROF_KILL_RUNS: how many kills (100; 8 under a sanitizer). PROF_KILL_SEED: of the instants. */
 #define _GNU_SOURCE
 #include <prof/memory.h>
 #include <prof/trace.h>
@@ -410,7 +410,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(calls_that_had_returned_are_there_after_kill_9)};
   const char *const runs = getenv("PROF_KILL_RUNS"), *const seed = getenv("PROF_KILL_SEED");
-  own.runs = runs ? atoi(runs) : SKIP_SANITIZED ? 20 : 100;
+  own.runs = runs ? atoi(runs) : SKIP_SANITIZED ? 8 : 100;
   own.random = seed ? strtoull(seed, NULL, 0) : (uint64_t)time(NULL) * 0x9e3779b97f4a7c15ull | 1;
   calls = mmap(NULL, THREADS * sizeof *calls, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
                -1, 0);
