@@ -15,8 +15,9 @@
    returns a prof_status; then outputs are unchanged, and prof_last_error() has the reason.
 
    On x86-64, the functions of this header need at most 8 KiB of stack below the caller, also
-   prof_dump(). A dump as PROF_FORMAT_PACKED needs 12 KiB. What libraries of others need comes on
-   top: zstd's, SQLite's and zlib's for their formats, and vendors' for devices.
+   prof_dump(). A dump as PROF_FORMAT_PACKED needs 12 KiB. Vendors' libraries for devices, dumps of
+   traced Python functions, and other versions of zstd and SQLite may need more: see
+   docs/reference/api.md.
 
    Signal-safe functions say so. The others may allocate memory, so a handler that may have
    interrupted malloc() must not call them. If a handler interrupted a call of prof on its thread,

@@ -10,13 +10,14 @@ static size_t column_room(int column) {
 static const size_t all_columns_room =
     (size_t)PROF_I_COLUMN_RAW * PROF_I_COLUMN_BYTES_MAX + PROF_I_RAW_BYTES_MAX;
 
-/* Only used columns have memory pages. calloc(): unpack.c may read a few bytes past a column's
-   end. */
+/* Only used columns have memory pages. With calloc() all would have them from the second capture of
+   a process on: malloc() then reuses the memory, and calloc() clears it. */
 bool prof_i_columns_init(prof_i_columns *columns) {
-  *columns = (prof_i_columns){.memory = calloc(1, all_columns_room)};
+  const size_t padding = (size_t)PROF_I_COLUMN_COUNT * PROF_I_COLUMN_PADDING;
+  *columns = (prof_i_columns){.memory = malloc(all_columns_room + padding)};
   if (!columns->memory) return false;
   uint8_t *at = columns->memory;
-  for (int i = 0; i < PROF_I_COLUMN_COUNT; at += column_room(i), i++)
+  for (int i = 0; i < PROF_I_COLUMN_COUNT; at += column_room(i) + PROF_I_COLUMN_PADDING, i++)
     columns->columns[i].first = at;
   prof_i_columns_clear(columns);
   return true;
@@ -120,6 +121,8 @@ prof_i_unpacked prof_i_columns_read(prof_i_columns *columns, prof_i_zstd *zstd, 
     from += head.stored;
     bytes -= head.stored;
   }
+  for (int i = 0; i < PROF_I_COLUMN_TYPE; i += PROF_I_FAMILY_COLUMNS)
+    memset(columns->columns[i].end, 0, PROF_I_COLUMN_PADDING);
   return PROF_I_UNPACKED;
 }
 

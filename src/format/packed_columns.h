@@ -45,6 +45,9 @@ enum {
   PROF_I_RAW_BYTES_MAX = PROF_I_PACKED_PLAIN_MAX * 2
 };
 
+/* Zeros behind the end of a family's first column, after prof_i_columns_read(). */
+enum { PROF_I_COLUMN_PADDING = 256 };
+
 /* If both residuals of a scope are below PROF_I_RESIDUALS_MAX, they share one value: begin in the
    low 4 bits, end above. Otherwise the value is PROF_I_RESIDUALS_LARGE, and two separate values
    follow. */

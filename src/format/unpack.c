@@ -118,14 +118,14 @@ static uint32_t take_site(prof_i_unpacker *unpacker) {
 
 /* Most records of most captures. They are taken in blocks by two loops. The first takes the steps,
    the second makes the words. Positions in columns are local variables. */
-enum { BLOCK_COUNT = 256 };
+enum { BLOCK_COUNT = PROF_I_COLUMN_PADDING };
 
 typedef struct plain_block {
   int64_t starts[BLOCK_COUNT], ends[BLOCK_COUNT]; /* in steps */
 } plain_block;
 
-/* The first column of a family. A read past its end is in the columns' memory, because a block is
-   shorter than the last column. leave_family() finds it. */
+/* The first column of a family. In a block, each scope takes one byte of it without a check, so
+   reads past its end are in its padding. leave_family() finds them. */
 typedef struct value_reader {
   const uint8_t *at;
   prof_i_column *family;

@@ -59,6 +59,9 @@ static inline void walker_put_event(prof_i_walker *w, const prof_i_scope_interva
     if (!w->status) prof_i_emit_too_deep(w, &spare.span);
     return;
   }
+  if (__builtin_expect(
+          t->kind != PROF_EVENT_SCOPE || (t->record && prof_i_record_has_no_time(t->record)), 0))
+    prof_i_lane_note_unshared(w, lane);
   if (t->kind != PROF_EVENT_STEP) top->child_count += !prof_i_interval_is_call(t);
   if (__builtin_expect(is_skipped, 0))
     place->span.self_ns = 0;

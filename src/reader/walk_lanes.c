@@ -28,13 +28,9 @@ void prof_i_walker_visit_batch(prof_i_walker *w) {
   w->next = w->spans;
 }
 
-/* Of a long record's words: its thread spends the time in other scopes. */
-static inline bool record_has_no_time(const uint64_t *words) {
-  return prof_i_is_async(words) || prof_i_is_skipped(words);
-}
-
 bool prof_i_span_shares_time(const prof_i_walker *w, const prof_i_span *span) {
-  return span->kind == PROF_EVENT_SCOPE && !(span->record && record_has_no_time(span->record)) &&
+  return span->kind == PROF_EVENT_SCOPE &&
+         !(span->record && prof_i_record_has_no_time(span->record)) &&
          !prof_i_thread_is_stream(w->thread);
 }
 
@@ -80,6 +76,39 @@ static prof_i_pending_span *last_begun_by(const prof_i_lane *lane, uint64_t star
   return &lane->stack[found];
 }
 
+/* Many spans of a lane may share no time, for example those that a jump left. So runs of them are
+   skipped by one step down, and by halving up. */
+
+void prof_i_lane_note_unshared(prof_i_walker *w, prof_i_lane *lane) {
+  const uint32_t place = lane->count - 1, below = place - 1;
+  lane->stack[place].span.inner_count =
+      below > 0 && !prof_i_span_shares_time(w, &lane->stack[below].span)
+          ? lane->stack[below].span.inner_count
+          : place;
+}
+
+/* The last span at the place or below that shares time. 0: none. */
+static uint32_t last_shared_at(const prof_i_walker *w, const prof_i_lane *lane, uint32_t place) {
+  while (place > 0 && !prof_i_span_shares_time(w, &lane->stack[place].span))
+    place = (uint32_t)lane->stack[place].span.inner_count - 1;
+  return place;
+}
+
+/* The first span at the place or above that shares time. The lane's count: none. */
+static uint32_t first_shared_from(const prof_i_walker *w, const prof_i_lane *lane, uint32_t place) {
+  uint32_t beyond = lane->count;
+  const uint32_t first = place;
+  while (place < beyond) {
+    const uint32_t middle = place + (beyond - place) / 2;
+    const prof_i_span *const span = &lane->stack[middle].span;
+    if (!prof_i_span_shares_time(w, span) && span->inner_count <= first)
+      place = middle + 1;
+    else
+      beyond = middle;
+  }
+  return place;
+}
+
 /* All pending spans end later than the added one, or with it. Its own moments are those before the
    next of them began. So far they belonged to the last one that began before it, or with it. */
 void prof_i_share_children(prof_i_walker *w, prof_i_pending_span *added) {
@@ -87,18 +116,14 @@ void prof_i_share_children(prof_i_walker *w, prof_i_pending_span *added) {
   prof_i_pending_span *around = NULL;
   for (uint32_t i = 0; i < w->lane_count; i++) {
     const prof_i_lane *const lane = &w->lanes[i];
-    prof_i_pending_span *const last = last_begun_by(lane, added->start);
-    const prof_i_pending_span *const top = &lane->stack[lane->count];
-    for (prof_i_pending_span *later = last + 1; later < top; later++) {
-      if (!prof_i_span_shares_time(w, &later->span)) continue;
-      if (later->span.start_ns < own_end) own_end = later->span.start_ns;
-      break;
-    }
-    for (prof_i_pending_span *other = last; other > lane->stack; other--) {
-      if (other == added || !prof_i_span_shares_time(w, &other->span)) continue;
-      if (!around || pending_is_inner(other, around)) around = other;
-      break;
-    }
+    const uint32_t last = (uint32_t)(last_begun_by(lane, added->start) - lane->stack);
+    const uint32_t later = first_shared_from(w, lane, last + 1);
+    if (later < lane->count && lane->stack[later].span.start_ns < own_end)
+      own_end = lane->stack[later].span.start_ns;
+    uint32_t at = last_shared_at(w, lane, last);
+    if (&lane->stack[at] == added) at = last_shared_at(w, lane, at - 1);
+    prof_i_pending_span *const other = &lane->stack[at];
+    if (at > 0 && (!around || pending_is_inner(other, around))) around = other;
   }
   const uint64_t own_ns = own_end > added->span.start_ns ? own_end - added->span.start_ns : 0;
   added->children_ns += added->span.duration_ns - own_ns;
@@ -133,7 +158,7 @@ static void emit_skipped(prof_i_walker *w, prof_i_span *span) {
 void prof_i_side_lanes_add(prof_i_walker *w, const prof_i_scope_interval *t) {
   prof_i_span span = {.record = t->record, .site = t->site, .kind = t->kind};
   prof_i_span_set_times(w, &span, t->start, t->end);
-  if (t->record && record_has_no_time(t->record)) span.self_ns = 0;
+  if (t->record && prof_i_record_has_no_time(t->record)) span.self_ns = 0;
   const uint32_t outside = outer_stack_node(w, t, span.start_ns);
   count_in_side_lane(w, t, &span);
   for (uint32_t i = 1; i < PROF_I_LANES_MAX; i++) {
@@ -153,6 +178,8 @@ void prof_i_side_lanes_add(prof_i_walker *w, const prof_i_scope_interval *t) {
     if (place && prof_i_span_shares_time(w, &span)) {
       w->crosswise_count++;
       prof_i_share_children(w, place);
+    } else if (place) {
+      prof_i_lane_note_unshared(w, lane);
     }
     if (place || w->status) return;
     w->outside = outside;

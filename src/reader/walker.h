@@ -8,6 +8,8 @@
 
 /* A span that ended, and whose beginning the walk has not passed. */
 typedef struct prof_i_pending_span {
+  /* Until it is emitted, inner_count of a span that shares no time is the place of the first of
+     those next to it in its lane that share none either. */
   prof_i_span span;
   uint64_t start; /* ticks */
   /* To subtract from self time. Not in the span, so that the span is not written again before it is
@@ -194,6 +196,11 @@ typedef struct prof_i_scope_interval {
 /* Doubles the room of the lane. False: no memory (status). */
 bool prof_i_lane_grow(prof_i_walker *w, prof_i_lane *lane);
 
+/* Of a long record's words: its thread spends the time in other scopes. */
+static inline bool prof_i_record_has_no_time(const uint64_t *words) {
+  return prof_i_is_async(words) || prof_i_is_skipped(words);
+}
+
 /* Whether it shares moments with others of its thread: a scope that ended on the thread it began
    on. A stream does several things at once, and each of them has its whole time. */
 bool prof_i_span_shares_time(const prof_i_walker *w, const prof_i_span *span);
@@ -206,6 +213,9 @@ void prof_i_side_lanes_flush(prof_i_walker *w, uint64_t start, uint64_t end);
 
 /* Adds to the first side lane where no span is in its way. */
 void prof_i_side_lanes_add(prof_i_walker *w, const prof_i_scope_interval *t);
+
+/* Called after a span became pending that shares no time. */
+void prof_i_lane_note_unshared(prof_i_walker *w, prof_i_lane *lane);
 
 /* Divides the moments of a new pending span among it and the others. */
 void prof_i_share_children(prof_i_walker *w, prof_i_pending_span *added);

@@ -1,5 +1,6 @@
 /* Packing and unpacking parts of captures: the identity for any records, and refusals of what is
    damaged. Without zstd, which libprof.a does not open: tests/run has it. */
+#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "format/packed.h"
 #include "format/packed_clock.h"
@@ -462,6 +465,57 @@ static void a_column_that_ends_early_is_refused(void **state) {
   free(copy);
 }
 
+/* Of the pages wholly in these bytes, how many have memory. */
+static size_t count_resident(unsigned char *bytes, size_t count) {
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE),
+               before = (page - (uintptr_t)bytes % page) % page, pages = (count - before) / page;
+  unsigned char *const is_resident = malloc(pages);
+  size_t resident = 0;
+  assert_int_equal(mincore(bytes + before, pages * page, is_resident), 0);
+  for (size_t i = 0; i < pages; i++) resident += is_resident[i] & 1;
+  free(is_resident);
+  return resident * page;
+}
+
+/* malloc() gives the same memory again from the second time on. */
+static void unused_columns_take_no_memory(void **state) {
+  (void)state;
+  const size_t all = prof_i_columns_room();
+  for (int i = 0; i < 5; i++) {
+    prof_i_columns columns;
+    assert_true(prof_i_columns_init(&columns));
+    assert_in_range(count_resident(columns.memory, all), 0, all / 4);
+    prof_i_columns_fini(&columns);
+  }
+}
+
+static void a_column_that_was_read_has_zeros_behind_it(void **state) {
+  (void)state;
+  enum { COUNT = 1000 };
+  static const int families[] = {PROF_I_FAMILY_LEAF_GAP, PROF_I_FAMILY_RESIDUAL};
+  unsigned char extent[sizeof(prof_i_column_head) + 1] = {0};
+  prof_i_column_head head = {.method = PROF_I_COLUMN_CONSTANT, .count = COUNT, .stored = 1};
+  prof_i_columns columns;
+  assert_true(prof_i_columns_init(&columns));
+  extent[sizeof head] = 7;
+  for (int turn = 0; turn < 2; turn++) { /* the second one is shorter than what it replaces */
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
+      const int at = families[i] * PROF_I_FAMILY_COLUMNS;
+      head.column = (uint8_t)at;
+      memcpy(extent, &head, sizeof head);
+      assert_int_equal(prof_i_columns_read(&columns, NULL, extent, sizeof extent, 1),
+                       PROF_I_UNPACKED);
+      for (int family = 0; family < PROF_I_FAMILY_COUNT; family++) {
+        const prof_i_column *const column = &columns.columns[family * PROF_I_FAMILY_COLUMNS];
+        for (int byte = 0; byte < PROF_I_COLUMN_PADDING; byte++)
+          assert_int_equal(column->end[byte], 0);
+      }
+    }
+    head.count = COUNT / 2;
+  }
+  prof_i_columns_fini(&columns);
+}
+
 static void without_zstd_the_error_says_what_to_install(void **state) {
   (void)state;
   prof_i_zstd *zstd = NULL;
@@ -488,6 +542,8 @@ int main(void) {
       cmocka_unit_test(a_column_that_comes_twice_is_refused),
       cmocka_unit_test(columns_that_do_not_fit_are_refused),
       cmocka_unit_test(a_column_that_ends_early_is_refused),
+      cmocka_unit_test(unused_columns_take_no_memory),
+      cmocka_unit_test(a_column_that_was_read_has_zeros_behind_it),
       cmocka_unit_test(without_zstd_the_error_says_what_to_install),
   };
   packer = prof_i_packer_create(NULL);

@@ -438,7 +438,7 @@
   }
   const zoomFlame = (index) => { flame.zoom = index; redraw(drawFlame); };
 
-  // ---- the table, in the order of html_lists.c; keys behind the second are behind the durations ----
+  // ---- the table, in the order of html_lists.c: keys behind the second follow the durations ----
   const columns = [["Name", "text"], ["Category", "text"], ["Calls", "count"], ["Total", "time"],
     ["Self", "time"], ["Mean", "time"], ["Min", "time"], ["Median", "time"], ["p99", "time"],
     ["Max", "time"], ["Open", "count"], ["Device total", "time"], ["Device self", "time"],
