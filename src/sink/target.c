@@ -352,9 +352,11 @@ static ssize_t write_next(const prof_i_target *target, const void *bytes, size_t
   const int fd = target->file.fd;
   if (target->is_pipe) return write_to_pipe(fd, bytes, count);
   if (!has_own_offset(target)) return write(fd, bytes, count);
-  const ssize_t written = pwrite(fd, bytes, count, (off_t)target->written_bytes);
-  /* a sandbox that forbids this forbids it each time, so the file's offset is right */
-  return written < 0 && prof_i_port_is_forbidden(errno) ? write(fd, bytes, count) : written;
+  const off_t at = (off_t)target->written_bytes;
+  const ssize_t written = pwrite(fd, bytes, count, at);
+  if (written >= 0 || !prof_i_port_is_forbidden(errno)) return written;
+  /* A sandbox forbids it. Earlier writes and copies have not moved the file's offset. */
+  return lseek(fd, at, SEEK_SET) == at ? write(fd, bytes, count) : -1;
 }
 
 /* Uses the system call, because older C libraries lack the function. */
@@ -443,6 +445,7 @@ int prof_i_target_read_at(const prof_i_target *target, void *bytes, size_t count
 }
 
 int prof_i_target_shorten(prof_i_target *target, uint64_t bytes) {
+  if (!target_is_own(target)) return fail_in_child(target);
   if (bytes >= target->written_bytes) return PROF_OK;
   if (ftruncate(target->file.fd, (off_t)bytes) != 0) return fail_write(target, errno);
   target->written_bytes = bytes;
