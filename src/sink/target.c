@@ -177,7 +177,10 @@ static int create_named(prof_i_target *target) {
   return error;
 }
 
+/* No handler forks meanwhile: the child would make a file of its own, and leave it. */
 static int open_named(prof_i_target *target) {
+  PROF_I_HOLD_SIGNALS;
+  if (!target_is_own(target)) return fail_in_child(target);
   const int error = create_named(target);
   return error == 0 ? PROF_OK : target_fail(target, "create", error, "");
 }

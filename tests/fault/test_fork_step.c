@@ -19,6 +19,10 @@
 
 #include <cmocka.h>
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+
 #include <prof/fiber.h>
 #include <prof/memory.h>
 #include <prof/profiler.h>
@@ -398,6 +402,35 @@ static void act_commit(void) {
   const int result = prof_i_sink_commit(&sink);
   if (!own.forked) shared->call_result = result;
 }
+
+/* As on file systems without O_TMPFILE: an output has a temporary name. Without filters in the
+   kernel the walk is one more of a nameless file. */
+static void refuse_nameless_files(void) {
+  struct sock_filter lines[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+      BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, O_TMPFILE & ~O_DIRECTORY, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EOPNOTSUPP),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const struct sock_fprog filter = {sizeof lines / sizeof *lines, lines};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0) prctl(PR_SET_SECCOMP, 2, &filter);
+}
+static char pattern[FILE_BYTES];
+static void ready_named_file(void) {
+  ready_known();
+  for (size_t i = 0; i < FILE_BYTES; i++) pattern[i] = pattern_at(i);
+  refuse_nameless_files();
+}
+static void act_named_file(void) {
+  int result = prof_i_sink_open_file(&sink, captures_path("dump.json"), false, false);
+  if (result == PROF_OK) {
+    prof_i_sink_bytes(&sink, pattern, FILE_BYTES);
+    result = prof_i_sink_commit(&sink);
+  }
+  if (!own.forked) shared->call_result = result;
+}
 static const char *look_at_file(uint64_t unused) {
   static char bytes[FILE_BYTES + 1];
   (void)unused;
@@ -606,6 +639,8 @@ static void fork_everywhere(const scene *what) {
   X(a_thread_end_in_a_fiber, ready_open_in_fiber, act_nothing, 0, NO_RESULT, false, true, NULL)  \
   X(a_commit, ready_file, act_commit, 0, PROF_OK, false, false, look_at_file)                    \
   X(a_commit_over_a_file, ready_replacing_file, act_commit, 0, PROF_OK, false, false,            \
+    look_at_file)                                                                                \
+  X(a_file_with_a_temporary_name, ready_named_file, act_named_file, 0, PROF_OK, false, false,    \
     look_at_file)                                                                                \
   X(a_dump, ready_dump, act_dump, 0, PROF_OK, false, false, look_at_dump)                        \
   X(a_dump_of_a_trace, ready_trace_dump, act_trace_dump, 0, PROF_OK, false, false, look_at_dump) \
