@@ -177,7 +177,10 @@ static int create_named(prof_i_target *target) {
   return error;
 }
 
+/* No handler forks meanwhile: the child would make a file of its own, and leave it. */
 static int open_named(prof_i_target *target) {
+  PROF_I_HOLD_SIGNALS;
+  if (!target_is_own(target)) return fail_in_child(target);
   const int error = create_named(target);
   return error == 0 ? PROF_OK : target_fail(target, "create", error, "");
 }
@@ -352,9 +355,11 @@ static ssize_t write_next(const prof_i_target *target, const void *bytes, size_t
   const int fd = target->file.fd;
   if (target->is_pipe) return write_to_pipe(fd, bytes, count);
   if (!has_own_offset(target)) return write(fd, bytes, count);
-  const ssize_t written = pwrite(fd, bytes, count, (off_t)target->written_bytes);
-  /* a sandbox that forbids this forbids it each time, so the file's offset is right */
-  return written < 0 && prof_i_port_is_forbidden(errno) ? write(fd, bytes, count) : written;
+  const off_t at = (off_t)target->written_bytes;
+  const ssize_t written = pwrite(fd, bytes, count, at);
+  if (written >= 0 || !prof_i_port_is_forbidden(errno)) return written;
+  /* A sandbox forbids it. Earlier writes and copies have not moved the file's offset. */
+  return lseek(fd, at, SEEK_SET) == at ? write(fd, bytes, count) : -1;
 }
 
 /* Uses the system call, because older C libraries lack the function. */
@@ -443,6 +448,7 @@ int prof_i_target_read_at(const prof_i_target *target, void *bytes, size_t count
 }
 
 int prof_i_target_shorten(prof_i_target *target, uint64_t bytes) {
+  if (!target_is_own(target)) return fail_in_child(target);
   if (bytes >= target->written_bytes) return PROF_OK;
   if (ftruncate(target->file.fd, (off_t)bytes) != 0) return fail_write(target, errno);
   target->written_bytes = bytes;
@@ -469,43 +475,35 @@ static int link_temporary(prof_i_target *target) {
   return error;
 }
 
-static int write_fully(int fd, const char *bytes, size_t count) {
-  while (count > 0) {
-    const ssize_t written = write(fd, bytes, count);
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return written < 0 ? errno : EIO;
-    bytes += written;
-    count -= (size_t)written;
-  }
-  return 0;
-}
-
-static int copy_file_bytes(int from, int to, uint64_t count) {
+static int copy_file_bytes(int from, prof_i_target *target, uint64_t count) {
   enum { PIECE_BYTES = 64 << 10 };
   char *const piece = malloc(PIECE_BYTES); /* the caller's stack may be small */
-  int error = piece == NULL ? ENOMEM : 0;
-  for (uint64_t done = 0; error == 0 && done < count;) {
-    const ssize_t taken = pread(from, piece, PIECE_BYTES, (off_t)done);
+  int status = piece ? PROF_OK : fail_write(target, ENOMEM);
+  while (status == PROF_OK && target->written_bytes < count) {
+    const ssize_t taken = pread(from, piece, PIECE_BYTES, (off_t)target->written_bytes);
     if (taken < 0 && errno == EINTR) continue;
-    error = taken > 0 ? write_fully(to, piece, (size_t)taken) : taken < 0 ? errno : EIO;
-    if (taken > 0) done += (uint64_t)taken;
+    status = taken > 0 ? prof_i_target_write(target, piece, (size_t)taken)
+                       : fail_write(target, taken < 0 ? errno : EIO);
   }
   free(piece);
-  return error;
+  return status;
 }
 
-/* A sandbox forbids to give a file its name later: the bytes go to one that has a name. */
+/* A sandbox forbids to give a file its name later: the bytes go to one that has a name. That takes
+   long, and signals come meanwhile. */
 static int copy_to_named(prof_i_target *target) {
   prof_i_open_file nameless = target->file;
-  struct stat status;
+  const uint64_t count = target->written_bytes;
+  struct stat about;
   target->file.fd = -1;
-  int error = fstat(nameless.fd, &status) == 0 ? create_named(target) : errno;
-  if (error == 0) (void)fchmod(target->file.fd, status.st_mode & MODE_BITS);
-  if (error == 0) error = copy_file_bytes(nameless.fd, target->file.fd, target->written_bytes);
-  if (error == 0 && close(target->file.fd) != 0 && errno != EINTR) error = errno;
-  if (error == 0) target->file.fd = -1;
+  int status = fstat(nameless.fd, &about) == 0 ? open_named(target) : fail_write(target, errno);
+  if (status == PROF_OK) {
+    (void)fchmod(target->file.fd, about.st_mode & MODE_BITS);
+    target->written_bytes = target->started_bytes = 0;
+    status = copy_file_bytes(nameless.fd, target, count);
+  }
   file_close(&nameless);
-  return error;
+  return status;
 }
 
 enum { RENAME_OVER = 0, RENAME_NEW = 1 /* RENAME_NOREPLACE */ };
@@ -536,32 +534,37 @@ static int target_name_file(prof_i_target *target) {
     int error = link_nameless(target, target->name);
     if (error == 0 || (error == EEXIST && target->must_be_new)) return error;
     if (error == EEXIST) error = link_temporary(target);
-    if (prof_i_port_is_forbidden(error)) error = copy_to_named(target);
     if (error != 0) return error;
   }
   return target->must_be_new ? link_as_new(target) : rename_temporary(target, RENAME_OVER);
 }
 
-/* No handler forks between a link and a rename: the child would do the rest of it, too. */
-int prof_i_target_commit(prof_i_target *target) {
+/* 0 or an errno. No handler forks between a link and a rename: the child would do the rest of it,
+   too. */
+static int close_and_name(prof_i_target *target) {
   PROF_I_HOLD_SIGNALS;
-  int error = 0;
-  if (!target_is_own(target)) {
-    const int status = fail_in_child(target);
-    prof_i_target_abandon(target);
-    return status;
-  }
+  if (!target_is_own(target)) return ECHILD;
   if (!file_is_still_ours(&target->file) ||
-      (!target->is_direct && !file_is_still_ours(&target->folder))) {
-    error = EBADF;
-  } else if (target->temporary[0] != 0 || target->is_direct) {
+      (!target->is_direct && !file_is_still_ours(&target->folder)))
+    return EBADF;
+  if (target->temporary[0] != 0 || target->is_direct) {
     /* Network file systems report a full disk at the close; a file without a name is never on
        one. */
-    if (close(target->file.fd) != 0 && errno != EINTR) error = errno;
+    const int error = close(target->file.fd) != 0 && errno != EINTR ? errno : 0;
     target->file.fd = -1;
+    if (error != 0) return error;
   }
-  if (error == 0 && !target->is_direct) error = target_name_file(target);
-  const int status = error == 0 ? PROF_OK : fail_write(target, error);
+  return target->is_direct ? 0 : target_name_file(target);
+}
+
+int prof_i_target_commit(prof_i_target *target) {
+  int status = PROF_OK, error = close_and_name(target);
+  const bool is_nameless = !target->is_direct && target->temporary[0] == 0;
+  if (is_nameless && prof_i_port_is_forbidden(error)) {
+    status = copy_to_named(target);
+    error = status == PROF_OK ? close_and_name(target) : 0;
+  }
+  if (error != 0) status = error == ECHILD ? fail_in_child(target) : fail_write(target, error);
   prof_i_target_abandon(target);
   return status;
 }

@@ -19,6 +19,10 @@
 
 #include <cmocka.h>
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+
 #include <prof/fiber.h>
 #include <prof/memory.h>
 #include <prof/profiler.h>
@@ -398,6 +402,56 @@ static void act_commit(void) {
   const int result = prof_i_sink_commit(&sink);
   if (!own.forked) shared->call_result = result;
 }
+
+/* Without filters in the kernel these walks are as those of another file. */
+static void install_filter(struct sock_filter *lines, unsigned short count) {
+  const struct sock_fprog filter = {count, lines};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0)
+    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
+}
+/* As on file systems without O_TMPFILE: an output has a temporary name. */
+static void refuse_nameless_files(void) {
+  struct sock_filter lines[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+      BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, O_TMPFILE & ~O_DIRECTORY, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EOPNOTSUPP),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  install_filter(lines, sizeof lines / sizeof *lines);
+}
+/* As in some sandboxes: an output without a name is copied to one that has a name. */
+static void refuse_links(void) {
+  struct sock_filter lines[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_linkat, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  install_filter(lines, sizeof lines / sizeof *lines);
+}
+static char pattern[FILE_BYTES];
+static void ready_pattern(void) {
+  ready_known();
+  for (size_t i = 0; i < FILE_BYTES; i++) pattern[i] = pattern_at(i);
+}
+static void ready_named_file(void) {
+  ready_pattern();
+  refuse_nameless_files();
+}
+static void ready_copied_file(void) {
+  ready_pattern();
+  refuse_links();
+}
+static void act_file(void) {
+  int result = prof_i_sink_open_file(&sink, captures_path("dump.json"), false, false);
+  if (result == PROF_OK) {
+    prof_i_sink_bytes(&sink, pattern, FILE_BYTES);
+    result = prof_i_sink_commit(&sink);
+  }
+  if (!own.forked) shared->call_result = result;
+}
 static const char *look_at_file(uint64_t unused) {
   static char bytes[FILE_BYTES + 1];
   (void)unused;
@@ -607,6 +661,9 @@ static void fork_everywhere(const scene *what) {
   X(a_commit, ready_file, act_commit, 0, PROF_OK, false, false, look_at_file)                    \
   X(a_commit_over_a_file, ready_replacing_file, act_commit, 0, PROF_OK, false, false,            \
     look_at_file)                                                                                \
+  X(a_file_with_a_temporary_name, ready_named_file, act_file, 0, PROF_OK, false, false,          \
+    look_at_file)                                                                                \
+  X(a_file_that_is_copied, ready_copied_file, act_file, 0, PROF_OK, false, false, look_at_file)  \
   X(a_dump, ready_dump, act_dump, 0, PROF_OK, false, false, look_at_dump)                        \
   X(a_dump_of_a_trace, ready_trace_dump, act_trace_dump, 0, PROF_OK, false, false, look_at_dump) \
   X(a_dump_of_a_stream, ready_stream_dump, act_stream_dump, 0, PROF_OK, false, false, look_at_dump)
