@@ -25,8 +25,8 @@ set(prof_tiers
     "ci:^steps\\.hostile$"
     "ci:^fault\\.fork_step$"
     "ci:^minilm\\.(compilers|opbench|opencl|cuda|hip)$"
-    "ci:^python\\.(safety_recordings|minilm_program|export_databases)$"
-    "ci:^run\\.(shown|python_ends|streams|processes|words|progress|helpers|rocprof|calls)$")
+    "ci:^python\\.(safety_recordings|minilm_program|export_databases|import_files)$"
+    "ci:^run\\.(shown|python_ends|streams|processes|words|progress|helpers|rocprof|calls|merged_formats)$")
 
 # Under a sanitizer these take ten times as long, and what they show does not depend on it.
 # They count scopes, kill processes and read damaged files by the hundred thousand. Calls that fail

@@ -20,6 +20,7 @@
 
 #include <cmocka.h>
 
+#include "collector.h"
 #include "alone.h"
 #include "emulated/emulated.h"
 #include "hang_guard.h"
@@ -365,6 +366,7 @@ static void what_became_of_a_late_file_is_told(void **state) {
   WAIT_WHILE(state_now().csv_status == PROF_OK);
   assert_true(state_now().csv_status < 0);
   assert_non_null(strstr(state_now().csv_error, "out.csv"));
+  sampler_has_ended();
   assert_int_equal(rmdir(path), 0);
   drop_folder();
 }

@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "alone.h"
+#include "collector.h"
 #include "emulated/emulated.h"
 #include "hang_guard.h"
 #include "wall_clock.h"
@@ -49,7 +50,7 @@ static void a_stop_waits_no_longer_for_a_device(void **state) {
   assert_int_equal(prof_stop(), PROF_OK);
   __atomic_store_n(&emulated_fault.hangs, 0, __ATOMIC_RELAXED);
   emulated_wait(stream);
-  usleep(50000);
+  collector_has_ended();
 }
 
 static void a_samplers_stop_waits_no_longer_for_a_meter(void **state) {
@@ -60,6 +61,7 @@ static void a_samplers_stop_waits_no_longer_for_a_meter(void **state) {
   WAIT_WHILE(!__atomic_load_n(&emulated_meter.is_hanging, __ATOMIC_RELAXED));
   assert_int_equal(prof_sampler_stop(), PROF_E_BUSY);
   __atomic_store_n(&emulated_meter.hangs, 0, __ATOMIC_RELAXED);
+  sampler_has_ended();
 }
 
 #define TESTS(X)                         \

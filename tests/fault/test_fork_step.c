@@ -47,7 +47,7 @@ enum {
   NO_RESULT = -1,
   LIMIT_SHARE = 25,
   LONG_WALK = 100000,
-  THIN = 8
+  THIN = 24
 };
 
 /* Exit statuses of the forked child. */
