@@ -26,7 +26,8 @@ set(prof_tiers
     "ci:^fault\\.fork_step$"
     "ci:^minilm\\.(compilers|opbench|opencl|cuda|hip)$"
     "ci:^python\\.(safety_recordings|minilm_program|export_databases|import_files)$"
-    "ci:^run\\.(shown|python_ends|streams|processes|words|progress|helpers|rocprof|calls|merged_formats)$")
+    "ci:^run\\.(shown|python_ends|streams|processes|words|progress|helpers|rocprof)$"
+    "ci:^run\\.(calls|merged_formats)$")
 
 # Under a sanitizer these take ten times as long, and what they show does not depend on it.
 # They count scopes, kill processes and read damaged files by the hundred thousand. Calls that fail
