@@ -16,7 +16,7 @@
 #   fuzz:       Every fuzz target, FUZZ_SECONDS together.
 #   viewers:    Traces in the engines of the real viewers.
 #   groups:     Each test of the build dev is in a group of .ci/run, or in make test-long.
-#   ci:         All of these but test and valgrind. lint, builds and downloads run beside the first
+#   ci:         All of these but test and valgrind. lint, builds and downloads run beside the other
 #               groups, at the lowest priority: lint's seconds are no measure then.
 #   demo:       Runs make demo.
 #   report:     Only the table of the groups that ran since build/report was removed.
@@ -305,14 +305,14 @@ list_tests() {
 }
 
 plain='unit|api|clock|steps|device|failing|hostile|minilm|embed|docs|python|run|layers'
-# The groups of ci. Those of ci_alone run one after the other. Beside them, at the lowest priority,
-# run ci_builds and ci_ahead. Behind them run two lanes at once, ci_lane and ci_beside. Of these,
-# faults uses the objects of tsan.
+# The groups of ci. Those of ci_alone run one after the other. Behind them run two lanes at once,
+# ci_lane and ci_beside. Of these, faults uses the objects of tsan. Beside all, at the lowest
+# priority, run ci_builds and ci_ahead.
 ci_alone='groups more stress asan tsan'
 ci_builds='asan: tsan: fuzz:prof_fuzz_targets' # PRESET:TARGET
 ci_ahead='lint'
 ci_lane='wheel aarch64 viewers'
-ci_beside='faults torch fuzz'
+ci_beside='faults fuzz torch'
 run_group() {
   case $1 in
     test)
@@ -344,40 +344,59 @@ fetch_ahead() {
   tests/viewers/fetch-engines.sh
   tests/viewers/fetch-readers.sh
   tests/python/beside-torch.sh --install
+  touch $report/fetched
 }
 
 # run_ahead: what no test waits for, while the groups that run alone leave a processor idle. It has
-# the lowest priority, so that it takes no time from their tests. tools/build.sh has a lock: a group
-# whose build is not through waits for it.
+# the lowest priority, so that it takes no time from their tests. What comes from the network comes
+# beside the builds. tools/build.sh has a lock: a group whose build is not through waits for it.
 run_ahead() {
-  local target
+  local target fetcher
   renice -n 19 "$BASHPID" >/dev/null
-  {
-    # shellcheck disable=SC2086 # none or one
-    for target in $ci_builds; do tools/build.sh "${target%%:*}" ${target#*:}; done
-    fetch_ahead
-  } >/dev/null 2>&1
+  fetch_ahead >/dev/null 2>&1 &
+  fetcher=$!
+  # shellcheck disable=SC2086 # none or one
+  for target in $ci_builds; do tools/build.sh "${target%%:*}" ${target#*:}; done >/dev/null 2>&1
   for group in $ci_ahead; do run_group "$group"; done
+  wait $fetcher
+}
+
+# run_lane AHEAD GROUP...: these groups, one after the other. Those that need what is fetched wait
+# until it is there, or the process AHEAD has ended without it.
+run_lane() {
+  local ahead=$1 group
+  shift
+  for group in "$@"; do
+    case $group in
+      torch | viewers)
+        while [ ! -e $report/fetched ] && kill -0 "$ahead" 2>/dev/null; do sleep 1; done
+        ;;
+    esac
+    run_group "$group"
+  done
 }
 
 # run_ci: all groups but test and valgrind. What a background lane says comes when it is through.
 # A row of an earlier run must not stand for a group that ends without a row.
 run_ci() {
-  local ahead=$report/ahead.said beside=$report/beside.said group child
+  local said=$report/ahead.said beside_said=$report/beside.said group ahead beside
   touch $report/groups
+  rm -f $report/fetched
   for group in $ci_alone $ci_ahead $ci_lane $ci_beside; do
     sed -i "/^$group /d" $report/groups
   done
-  run_ahead >"$ahead" 2>&1 &
-  child=$!
+  run_ahead >"$said" 2>&1 &
+  ahead=$!
   for group in $ci_alone; do run_group "$group"; done
-  wait $child
-  cat "$ahead"
-  for group in $ci_beside; do run_group "$group"; done >"$beside" 2>&1 &
-  child=$!
-  for group in $ci_lane; do run_group "$group"; done
-  wait $child
-  cat "$beside"
+  # shellcheck disable=SC2086 # lists
+  run_lane $ahead $ci_beside >"$beside_said" 2>&1 &
+  beside=$!
+  # shellcheck disable=SC2086 # lists
+  run_lane $ahead $ci_lane
+  wait $beside
+  cat "$beside_said"
+  wait $ahead
+  cat "$said"
   # shellcheck disable=SC2086 # lists
   print_report $ci_alone $ci_ahead $ci_lane $ci_beside
 }
