@@ -1,5 +1,6 @@
 /* The end of prof's own threads, for tests that look at what these count and say when recording
-   stops. A process that ends while one of them does may leave what LeakSanitizer takes for a leak. */
+   stops. If the process ends at the same time, LeakSanitizer may take a thread's memory for a
+   leak. */
 #ifndef TESTS_DEVICE_COLLECTOR_H
 #define TESTS_DEVICE_COLLECTOR_H
 

@@ -20,8 +20,8 @@
 
 #include <cmocka.h>
 
-#include "collector.h"
 #include "alone.h"
+#include "collector.h"
 #include "emulated/emulated.h"
 #include "hang_guard.h"
 #include "sampled.h"

@@ -17,7 +17,7 @@
 
 enum { HOLDERS = 64, SCOPES = 6410, RETRY_EVERY = 64, CAP_BYTES = 1 << 20 };
 
-/* Each attempt to get a place asks for the process, once or twice. Any thread makes one; relaxed. */
+/* Each attempt to get a place asks for the process, once or twice. Any thread; relaxed. */
 static uint64_t attempt_count;
 static uint64_t attempts_so_far(void) { return __atomic_load_n(&attempt_count, __ATOMIC_RELAXED); }
 pid_t getpid(void) {
