@@ -27,7 +27,7 @@ typedef enum prof_i_fault {
   PROF_I_FAULT_NO_WIPE,        /* R7: a child without handlers goes on in its parent's arena */
   PROF_I_FAULT_NOT_KEPT,       /* R7: a child inherits a trace without its private memory */
   /* R8: an arena is replaced without awaiting who is in the slow path */
-  PROF_I_FAULT_NO_GATE,
+  PROF_I_FAULT_NO_GUARD,
   PROF_I_FAULT_NO_LOCK,      /* R8: control calls do not wait for each other */
   PROF_I_FAULT_NOBODY_READS, /* R8: a clear gives back the room of chunks that a trace looks at */
   PROF_I_FAULT_NEVER_BACK,   /* R8: what was cleared under a trace stays away when it is gone */
@@ -63,13 +63,13 @@ typedef enum prof_i_fault {
   PROF_I_FAULT_UNSCRUBBED,
   /* M3: that a pool's number of events has come round is not counted */
   PROF_I_FAULT_NO_ROUND,
-  PROF_I_FAULT_OLD_ERA, /* M3: an alloc raises the peak from before the resets */
+  PROF_I_FAULT_OLD_EPOCH, /* M3: an alloc raises the peak from before the resets */
   /* D1: a device's time is said to be as exact as its clock's last reading, however long ago that
      was */
   PROF_I_FAULT_SURE,
   PROF_I_FAULT_BEFORE_LAUNCH,  /* D1: what the clocks put before its launch stays there */
   PROF_I_FAULT_KEPT_PAIR,      /* D2: a pair of events is not given back to its thread */
-  PROF_I_FAULT_NOT_TOLD,       /* D3: what a device is not done with at the stop is not counted */
+  PROF_I_FAULT_NOT_COUNTED,    /* D3: what a device is not done with at the stop is not counted */
   PROF_I_FAULT_PARENTS_DEVICE, /* D3: a forked child goes on with the parent's back ends */
   PROF_I_FAULT_NOBODYS_KERNEL, /* D4: a record forgets which thread launched it */
   PROF_I_FAULT_NOT_ALONE,      /* P1: a call beside others becomes part of the one around it */

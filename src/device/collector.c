@@ -119,7 +119,7 @@ static void end_recording(void) {
   for (prof_i_stream *s = prof_i_stream_first(); s; s = prof_i_stream_next(s)) {
     for (prof_i_event_pair *pair = s->pending; pair; pair = pair->next) {
       if (!pair->is_late) prof_i_device_state_report_unfinished(s->device, s->backend);
-      if (!pair->is_late && !PROF_I_FAULT(NOT_TOLD))
+      if (!pair->is_late && !PROF_I_FAULT(NOT_COUNTED))
         prof_i_thread_lose_outside(s->line.thread ? s->line.thread : &prof_i_no_thread,
                                    PROF_LOSS_DEVICE_LATE, 1);
       pair->is_late = 1;

@@ -173,9 +173,9 @@ static bool chunk_is_finished(const unsigned char *chunk, const prof_i_head *hea
   prof_i_long_record record;
   for (uint64_t left = (snapshot_claimed_bytes(head) - sizeof *head) / 16, slots; left > 0;
        at += slots * 2, left -= slots) {
-    const prof_i_parse_result sight =
+    const prof_i_parse_result parsed =
         prof_i_parse_record(at, left, head->generation, &slots, &record);
-    if (sight == PROF_I_PARSED_UNFINISHED || sight == PROF_I_PARSED_BAD) return false;
+    if (parsed == PROF_I_PARSED_UNFINISHED || parsed == PROF_I_PARSED_BAD) return false;
   }
   return true;
 }

@@ -35,7 +35,7 @@ static inline bool sum_is_implausible(uint64_t counter) {
 static inline __attribute__((always_inline)) void raise_used(prof_i_pool_state *state,
                                                              uint64_t counter, uint64_t ticks) {
   prof_i_peak *const peak =
-      PROF_I_FAULT(OLD_ERA) ? &state->used_peaks[0] : prof_i_peak_now(state->used_peaks, state);
+      PROF_I_FAULT(OLD_EPOCH) ? &state->used_peaks[0] : prof_i_peak_now(state->used_peaks, state);
   if (!PROF_I_FAULT(PLAIN_PEAK))
     prof_i_peak_raise(peak, counter, PROF_I_USED_MASK, ticks);
   else if ((counter & PROF_I_USED_MASK) > (peak->peak & PROF_I_USED_MASK))

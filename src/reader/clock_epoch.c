@@ -188,13 +188,13 @@ static void bound_epochs(prof_trace *trace, double nominal, double slowest) {
 
 /* A pair of another segment that is not after the previous pair describes the same moment for
    another processor. */
-static void move_pairs(prof_trace *trace, const uint8_t *era_of, prof_i_time_pair *knees,
+static void move_pairs(prof_trace *trace, const uint8_t *epoch_of, prof_i_time_pair *knees,
                        uint32_t knee_count) {
   prof_i_catalog *const catalog = &trace->catalog;
   uint32_t kept = 0;
   for (uint32_t i = 0; i < catalog->pair_count; i++) {
     prof_i_time_pair pair = catalog->pairs[i];
-    const int64_t ticks = (int64_t)pair.ticks + trace->clock_epochs[era_of[i]].shift;
+    const int64_t ticks = (int64_t)pair.ticks + trace->clock_epochs[epoch_of[i]].shift;
     const bool is_other = kept > 0 && pair.segment != catalog->pairs[kept - 1].segment;
     if (ticks < 0 || (is_other && (uint64_t)ticks <= catalog->pairs[kept - 1].ticks)) {
       /* too large for a difference between processors */
@@ -219,7 +219,7 @@ static int find_epochs(prof_trace *trace) {
   uint32_t changes = 0;
   for (uint32_t i = 1; i < count; i++)
     changes += catalog->pairs[i].segment != catalog->pairs[i - 1].segment;
-  uint8_t *const era_of = calloc(count, sizeof *era_of);
+  uint8_t *const epoch_of = calloc(count, sizeof *epoch_of);
   prof_i_time_pair *const knees = malloc((changes + 1) * sizeof *knees);
   prof_i_time_pair *const larger = realloc(catalog->pairs, (count + changes + 1) * sizeof *larger);
   if (larger) {
@@ -228,22 +228,22 @@ static int find_epochs(prof_trace *trace) {
   }
   uint32_t knee_count = 0;
   double slowest = nominal;
-  if (era_of && knees && larger) {
+  if (epoch_of && knees && larger) {
     for (uint32_t i = 1; i < count; i++) {
       prof_i_time_pair knee = {0, 0, 0, UINT64_MAX};
       if (catalog->pairs[i].segment != catalog->pairs[i - 1].segment)
         note_clock_change(trace, i, nominal, &slowest, &knee);
-      era_of[i] = (uint8_t)(trace->clock_epoch_count - 1);
-      const int64_t knee_ticks = (int64_t)knee.ticks + trace->clock_epochs[era_of[i]].shift;
+      epoch_of[i] = (uint8_t)(trace->clock_epoch_count - 1);
+      const int64_t knee_ticks = (int64_t)knee.ticks + trace->clock_epochs[epoch_of[i]].shift;
       if (knee.segment == UINT64_MAX || knee_ticks < 0) continue;
       knee.ticks = (uint64_t)knee_ticks;
       knees[knee_count++] = knee;
     }
     bound_epochs(trace, nominal, slowest);
-    move_pairs(trace, era_of, knees, knee_count);
+    move_pairs(trace, epoch_of, knees, knee_count);
   }
-  const bool is_done = era_of && knees && larger;
-  free(era_of);
+  const bool is_done = epoch_of && knees && larger;
+  free(epoch_of);
   free(knees);
   return is_done ? 0 : PROF_E_NO_MEMORY;
 }

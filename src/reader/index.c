@@ -18,10 +18,10 @@ static bool end_has_record(const prof_i_segment *segment, uint64_t ticks, uint32
   const uint64_t *at = segment->words;
   for (uint64_t left = segment->slot_count, slots; left > 0; at += slots * 2, left -= slots) {
     prof_i_long_record record;
-    const prof_i_parse_result sight =
+    const prof_i_parse_result parsed =
         prof_i_parse_record(at, left, segment->generation, &slots, &record);
-    const bool is_plain = sight == PROF_I_PARSED_PLAIN;
-    if (at[0] >> 4 != ticks >> 4 || (!is_plain && sight != PROF_I_PARSED_EVENT)) continue;
+    const bool is_plain = parsed == PROF_I_PARSED_PLAIN;
+    if (at[0] >> 4 != ticks >> 4 || (!is_plain && parsed != PROF_I_PARSED_EVENT)) continue;
     if (!is_plain && (!prof_i_is_scope(record.kind) || record.kind == PROF_I_KIND_CALL)) continue;
     if (site == UINT32_MAX) return true;
     if (!is_plain && record.flags & PROF_I_FLAG_OTHER_THREAD && prof_i_record_site(at[1]) == site)
@@ -169,10 +169,10 @@ static bool virtual_thread_add(virtual_threads *all, uint64_t serial, uint64_t t
 }
 
 static bool find_virtual_threads(const prof_trace *trace, virtual_threads *all) {
-  enum { ROLE_SERIAL = 3, ROLE_TID, ROLE_KIND }; /* words of an OWNER */
+  enum { OWNER_SERIAL = 3, OWNER_TID, OWNER_KIND }; /* words of an OWNER */
   for (uint32_t i = 0; i < trace->segment_count; i++) {
     const uint64_t *const owner = trace->segments[i].owner;
-    if (owner && !virtual_thread_add(all, owner[ROLE_SERIAL], owner[ROLE_TID], owner[ROLE_KIND]))
+    if (owner && !virtual_thread_add(all, owner[OWNER_SERIAL], owner[OWNER_TID], owner[OWNER_KIND]))
       return false;
   }
   for (uint32_t i = 0; i < trace->thread_ref_count; i++) {
@@ -256,17 +256,17 @@ static uint64_t lost_by_thread(const prof_trace *trace, const prof_i_thread_slot
 
 /* Adds the losses of its virtual thread of calls. */
 static void read_side_owner(const prof_trace *trace, prof_i_trace_thread *thread,
-                            const prof_i_thread_ref *mention) {
-  const prof_i_thread_slot *const slot = mention->slot;
+                            const prof_i_thread_ref *thread_ref) {
+  const prof_i_thread_slot *const slot = thread_ref->slot;
   for (int i = 0; i < PROF_I_LOSS_WORDS; i++)
-    thread->lost[i] += slot ? lost_by_thread(trace, slot, i) : mention->exit[6 + i];
-  name_by_virtual_thread(trace, thread,
-                         slot ? slot->name : (const char *)(mention->exit + 6 + PROF_I_LOSS_WORDS));
+    thread->lost[i] += slot ? lost_by_thread(trace, slot, i) : thread_ref->exit[6 + i];
+  name_by_virtual_thread(
+      trace, thread, slot ? slot->name : (const char *)(thread_ref->exit + 6 + PROF_I_LOSS_WORDS));
 }
 
 static void read_thread_ref(const prof_trace *trace, prof_i_trace_thread *thread,
-                            const prof_i_thread_ref *mention) {
-  const prof_i_thread_slot *const slot = mention->slot;
+                            const prof_i_thread_ref *thread_ref) {
+  const prof_i_thread_slot *const slot = thread_ref->slot;
   if (slot) {
     thread->tid = slot->tid;
     thread->thread_kind = slot->thread_kind;
@@ -276,7 +276,7 @@ static void read_thread_ref(const prof_trace *trace, prof_i_trace_thread *thread
     thread->own_ns = prof_i_slot_thread_own_ns(slot);
     return;
   }
-  const uint64_t *const words = mention->exit;
+  const uint64_t *const words = thread_ref->exit;
   thread->is_alive = false;
   for (int i = 0; i < PROF_I_LOSS_WORDS; i++) thread->lost[i] = words[6 + i];
   set_name(thread, (const char *)(words + 6 + PROF_I_LOSS_WORDS));
@@ -309,17 +309,17 @@ static void find_groups(prof_i_segment *segments, uint32_t count) {
 
 /* Fills one thread from the first segments and thread references. Both lists are by serial. */
 static void fill_thread(prof_trace *trace, prof_i_trace_thread *thread, uint64_t serial,
-                        uint32_t *segment, uint32_t *mention) {
+                        uint32_t *segment, uint32_t *thread_ref) {
   const uint32_t first = *segment;
   *thread = (prof_i_trace_thread){.serial = serial, .first_segment = first};
   for (; *segment < trace->segment_count && trace->segments[*segment].serial == serial; ++*segment)
     read_owner(trace, thread, &trace->segments[*segment]);
-  for (; *mention < trace->thread_ref_count && trace->thread_refs[*mention].serial == serial;
-       ++*mention)
-    if (trace->thread_refs[*mention].is_side_written)
-      read_side_owner(trace, thread, &trace->thread_refs[*mention]);
+  for (; *thread_ref < trace->thread_ref_count && trace->thread_refs[*thread_ref].serial == serial;
+       ++*thread_ref)
+    if (trace->thread_refs[*thread_ref].is_side_written)
+      read_side_owner(trace, thread, &trace->thread_refs[*thread_ref]);
     else
-      read_thread_ref(trace, thread, &trace->thread_refs[*mention]);
+      read_thread_ref(trace, thread, &trace->thread_refs[*thread_ref]);
   for (uint32_t i = first; i < *segment; i++) thread_add_segment(thread, &trace->segments[i]);
   if (thread->segment_count) find_groups(&trace->segments[first], thread->segment_count);
 }
@@ -345,11 +345,11 @@ static void sort_segments(prof_trace *trace) {
 }
 
 /* The lowest serial left in either list. */
-static uint64_t next_serial(const prof_trace *trace, uint32_t segment, uint32_t mention) {
+static uint64_t next_serial(const prof_trace *trace, uint32_t segment, uint32_t thread_ref) {
   const uint64_t one =
       segment < trace->segment_count ? trace->segments[segment].serial : UINT64_MAX;
   const uint64_t other =
-      mention < trace->thread_ref_count ? trace->thread_refs[mention].serial : UINT64_MAX;
+      thread_ref < trace->thread_ref_count ? trace->thread_refs[thread_ref].serial : UINT64_MAX;
   return one < other ? one : other;
 }
 
@@ -465,13 +465,13 @@ static void hide_ended_scopes(prof_trace *trace, prof_i_trace_thread *thread) {
     const uint64_t *at = segment->words;
     for (uint64_t left = segment->slot_count, slots; left > 0; at += slots * 2, left -= slots) {
       prof_i_long_record record;
-      const prof_i_parse_result sight =
+      const prof_i_parse_result parsed =
           prof_i_parse_record(at, left, segment->generation, &slots, &record);
-      if (sight != PROF_I_PARSED_PLAIN &&
-          !(sight == PROF_I_PARSED_EVENT && may_end_own_scope(&record)))
+      if (parsed != PROF_I_PARSED_PLAIN &&
+          !(parsed == PROF_I_PARSED_EVENT && may_end_own_scope(&record)))
         continue;
       const prof_i_interval when =
-          sight == PROF_I_PARSED_PLAIN
+          parsed == PROF_I_PARSED_PLAIN
               ? prof_i_plain_interval_in(at, segment->start_ticks, segment->clock_offset)
               : prof_i_event_interval(at, &record, segment->start_ticks, segment->clock_offset);
       if (when.end >= latest)
@@ -522,23 +522,23 @@ int prof_i_index_open(prof_trace *trace) {
   uint64_t deep_over = 0;
   uint32_t room = 0;
   for (uint32_t i = 0; i < trace->thread_ref_count; i++) {
-    const prof_i_thread_ref *const mention = &trace->thread_refs[i];
-    prof_i_trace_thread *const thread = prof_i_index_thread(trace, mention->serial);
-    if (!thread || !mention->slot || mention->is_side_written || thread->open_count ||
+    const prof_i_thread_ref *const thread_ref = &trace->thread_refs[i];
+    prof_i_trace_thread *const thread = prof_i_index_thread(trace, thread_ref->serial);
+    if (!thread || !thread_ref->slot || thread_ref->is_side_written || thread->open_count ||
         !thread->is_alive)
       continue;
-    const bool has_ledger = prof_i_trace_ledger(trace, mention->slot) != 0;
+    const bool has_ledger = prof_i_trace_ledger(trace, thread_ref->slot) != 0;
     if (!has_ledger &&
-        prof_i_slot_is_over(mention->slot, mention->slot->lost[PROF_LOSS_THREAD_ENDED]))
+        prof_i_slot_is_over(thread_ref->slot, thread_ref->slot->lost[PROF_LOSS_THREAD_ENDED]))
       continue;
-    if (!has_ledger) trace->open_below_count += prof_i_slot_deep_open(mention->slot);
-    deep_over += end_overflow_count(trace, thread, mention->slot);
+    if (!has_ledger) trace->open_below_count += prof_i_slot_deep_open(thread_ref->slot);
+    deep_over += end_overflow_count(trace, thread, thread_ref->slot);
     thread->first_open = trace->open_count;
-    const int status = add_open(trace, thread, mention->slot, &room);
+    const int status = add_open(trace, thread, thread_ref->slot, &room);
     if (status) return status;
     if (thread->open_count) hide_ended_scopes(trace, thread);
     uint64_t found = find_open_claims(trace, thread, 0);
-    const uint64_t deep_claims = unused_claims_excuse(trace, thread, mention->slot);
+    const uint64_t deep_claims = unused_claims_excuse(trace, thread, thread_ref->slot);
     found =
         find_open_claims(trace, thread, found); /* the rest of claims that are several neighbours */
     if (trace->header.is_left) {

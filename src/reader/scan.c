@@ -203,11 +203,11 @@ static bool add_step_mark(prof_trace *trace, uint64_t ticks) {
   return true;
 }
 
-static bool add_mention(prof_trace *trace, prof_i_thread_ref mention) {
+static bool add_thread_ref(prof_trace *trace, prof_i_thread_ref thread_ref) {
   if (!prof_i_make_room((void **)&trace->thread_refs, &trace->thread_ref_room,
                         trace->thread_ref_count, sizeof *trace->thread_refs))
     return false;
-  trace->thread_refs[trace->thread_ref_count++] = mention;
+  trace->thread_refs[trace->thread_ref_count++] = thread_ref;
   return true;
 }
 
@@ -239,7 +239,7 @@ static int scan_about_thread(chunk_scan *s, const uint64_t *words, const prof_i_
   const uint64_t serial = record->own[0];
   if (s->trace->clock_epoch_count > 1 && !follow_epochs(s, words, 0)) return PROF_E_NO_MEMORY;
   if (record->kind == PROF_I_KIND_EXIT)
-    return add_mention(s->trace, (prof_i_thread_ref){.serial = serial, .exit = words})
+    return add_thread_ref(s->trace, (prof_i_thread_ref){.serial = serial, .exit = words})
                ? 0
                : PROF_E_NO_MEMORY;
   end_segment(s, words);
@@ -250,21 +250,21 @@ static int scan_about_thread(chunk_scan *s, const uint64_t *words, const prof_i_
 static int scan_other_record(chunk_scan *s, const uint64_t *at, uint64_t slots_left,
                              uint64_t *slots_out) {
   prof_i_long_record record;
-  const prof_i_parse_result sight =
+  const prof_i_parse_result parsed =
       prof_i_parse_long_record(at, slots_left, s->generation, slots_out, &record);
   s->segment->is_plain = false;
-  if (sight == PROF_I_PARSED_UNFINISHED && !s->is_lost)
+  if (parsed == PROF_I_PARSED_UNFINISHED && !s->is_lost)
     return see_claim(s, prof_i_is_marked(at[0], s->generation), *slots_out) ? 0 : PROF_E_NO_MEMORY;
   s->is_in_run = false;
-  if (sight == PROF_I_PARSED_BAD) {
+  if (parsed == PROF_I_PARSED_BAD) {
     s->trace->bad_count += !s->is_lost;
     s->is_lost = true;
   }
-  if (sight != PROF_I_PARSED_EVENT && sight != PROF_I_PARSED_THREAD) return 0;
+  if (parsed != PROF_I_PARSED_EVENT && parsed != PROF_I_PARSED_THREAD) return 0;
   count_unfinished(s);
   s->is_lost = false;
-  return sight == PROF_I_PARSED_EVENT ? scan_event(s, at, &record)
-                                      : scan_about_thread(s, at, &record, *slots_out);
+  return parsed == PROF_I_PARSED_EVENT ? scan_event(s, at, &record)
+                                       : scan_about_thread(s, at, &record, *slots_out);
 }
 
 /* Counts the events that the room held before. */
@@ -449,7 +449,7 @@ int prof_i_scan_slot(prof_trace *trace, const prof_i_extent *extent) {
   trace->stray_count += slot->stray_count;
   add_evicted(trace, &slot->head); /* it may be in the room of an earlier chunk */
   if (slot->serial &&
-      !add_mention(trace, (prof_i_thread_ref){.serial = slot->serial, .slot = slot}))
+      !add_thread_ref(trace, (prof_i_thread_ref){.serial = slot->serial, .slot = slot}))
     return PROF_E_NO_MEMORY;
   const prof_i_extent reserve = {
       (const prof_i_head *)((const unsigned char *)slot + PROF_I_RESERVE_OFFSET),
@@ -479,11 +479,11 @@ static void segment_recount(prof_trace *trace, prof_i_segment *segment) {
   const uint64_t *at = segment->words;
   for (uint64_t left = segment->slot_count, slots; left > 0; at += slots * 2, left -= slots) {
     prof_i_long_record record;
-    const prof_i_parse_result sight =
+    const prof_i_parse_result parsed =
         prof_i_parse_record(at, left, segment->generation, &slots, &record);
-    if (sight == PROF_I_PARSED_PLAIN)
+    if (parsed == PROF_I_PARSED_PLAIN)
       count_event(&s, prof_i_plain_interval_in(at, s.start_ticks, s.clock_offset).end, true);
-    if (sight != PROF_I_PARSED_EVENT) continue;
+    if (parsed != PROF_I_PARSED_EVENT) continue;
     count_long(&s, prof_i_event_interval(at, &record, s.start_ticks, s.clock_offset).end,
                record.kind);
     if (record.kind == PROF_I_KIND_CALL) count_call(&s, at, &record);

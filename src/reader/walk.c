@@ -272,9 +272,9 @@ static bool find_begins(prof_i_walker *w, const prof_i_segment *segment) {
   const uint64_t *const words = segment->words;
   for (uint64_t i = 0, slots; i < segment->slot_count; i += slots) {
     prof_i_long_record record;
-    const prof_i_parse_result sight = prof_i_parse_record(words + i * 2, segment->slot_count - i,
-                                                          segment->generation, &slots, &record);
-    if (sight == PROF_I_PARSED_PLAIN || sight == PROF_I_PARSED_EVENT)
+    const prof_i_parse_result parsed = prof_i_parse_record(words + i * 2, segment->slot_count - i,
+                                                           segment->generation, &slots, &record);
+    if (parsed == PROF_I_PARSED_PLAIN || parsed == PROF_I_PARSED_EVENT)
       w->begins[i / 64] |= 1ull << i % 64;
   }
   return true;
@@ -491,9 +491,9 @@ static int visit_steps_of(step_search *s, const prof_i_segment *segment) {
   for (uint64_t i = 0, slots; i < segment->slot_count && !status; i += slots) {
     const uint64_t *const words = segment->words + i * 2;
     prof_i_long_record record;
-    const prof_i_parse_result sight =
+    const prof_i_parse_result parsed =
         prof_i_parse_record(words, segment->slot_count - i, segment->generation, &slots, &record);
-    if (sight == PROF_I_PARSED_EVENT && record.kind == PROF_I_KIND_STEP)
+    if (parsed == PROF_I_PARSED_EVENT && record.kind == PROF_I_KIND_STEP)
       status = visit_step(s, segment, words, &record);
   }
   return status;

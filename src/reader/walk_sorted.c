@@ -159,11 +159,11 @@ static size_t collect_records(const prof_i_walker *w, const prof_i_segment *segm
   for (uint64_t left = segment->slot_count, slots; left > 0 && count < segment->event_count;
        at += slots * 2, left -= slots) {
     prof_i_long_record record;
-    const prof_i_parse_result sight =
+    const prof_i_parse_result parsed =
         prof_i_parse_record(at, left, segment->generation, &slots, &record);
-    if (sight != PROF_I_PARSED_PLAIN && sight != PROF_I_PARSED_EVENT) continue;
+    if (parsed != PROF_I_PARSED_PLAIN && parsed != PROF_I_PARSED_EVENT) continue;
     const prof_i_interval when =
-        sight == PROF_I_PARSED_PLAIN
+        parsed == PROF_I_PARSED_PLAIN
             ? prof_i_plain_interval_in(at, segment->start_ticks, segment->clock_offset)
             : prof_i_event_interval(at, &record, segment->start_ticks, segment->clock_offset);
     if (when.end >= w->trace->floor)

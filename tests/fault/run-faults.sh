@@ -207,7 +207,7 @@ fault R6 LEFT_UNUSED tests/stress/test_many.c '' PROF_THREADS=2000
 fault R6 NEVER_FREE tests/stress/test_many.c '' PROF_THREADS=2000
 fault R7 NO_WIPE tests/stress/test_forks.c 'a_child_that_came*' ''
 fault R7 NOT_KEPT tests/api/test_get_large.c 'a_childs_trace*' ''
-fault R8 NO_GATE tests/stress/test_exact.c 'captures_may*' ''
+fault R8 NO_GUARD tests/stress/test_exact.c 'captures_may*' ''
 fault R8 NOBODY_READS tests/api/test_get_large.c 'clears_beside*' ''
 fault R8 NEVER_BACK tests/api/test_get_large.c 'room_comes_back*' ''
 fault R8 LET_GO tests/api/test_get_large.c 'what_is_read_stays_when_the_capture_is_replaced' ''
@@ -237,12 +237,12 @@ fault M1 UNSCRUBBED tests/unit/test_buffer_chunk.c 'no_word*' ''
 fault M3 ASKED_ONCE tests/api/test_memory_begin.c 'a_start_while*' ''
 fault M3 NO_ROUND tests/stress/test_memory_reset.c 'peaks_are_right_while_they*' \
   PROF_RESET_SECONDS=2
-fault M3 OLD_ERA tests/fault/test_memory_step.c 'a_reset*' ''
+fault M3 OLD_EPOCH tests/fault/test_memory_step.c 'a_reset*' ''
 fault D1 SURE tests/unit/test_device_clock.c '' ''
 fault D1 BEFORE_LAUNCH tests/device/test_records.c \
   what_seems_to_begin_before_its_launch_is_moved_and_counted ''
 fault D2 KEPT_PAIR tests/device/test_scopes.c events_are_used_again ''
-fault D3 NOT_TOLD tests/device/test_scopes.c what_is_not_past_at_the_stop_is_counted ''
+fault D3 NOT_COUNTED tests/device/test_scopes.c what_is_not_past_at_the_stop_is_counted ''
 fault D3 PARENTS_DEVICE tests/device/test_scopes.c a_forked_child_has_no_device ''
 fault D4 NOBODYS_KERNEL tests/device/test_records.c \
   a_kernel_belongs_to_the_innermost_scope_that_launched_it ''

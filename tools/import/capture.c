@@ -301,7 +301,7 @@ static void name_thread(const import_state *state, const import_thread *thread,
     memcpy(to, name.data, name.bytes);
 }
 
-static uint64_t thread_role(const import_state *state, const import_thread *thread) {
+static uint64_t thread_kind_of(const import_state *state, const import_thread *thread) {
   if (thread->key.device >= 0)
     return PROF_I_KIND_OF_STREAM |
            (uint64_t)thread_device(state, thread)->type << PROF_I_THREAD_KIND_TYPE_SHIFT |
@@ -331,7 +331,7 @@ static void put_owner(capture_writer *w, const import_thread *thread) {
   words[2] = OWNER_WORDS / 2 | (uint64_t)PROF_I_KIND_OWNER << 16;
   words[3] = thread->serial;
   words[4] = thread_tid(w->state, thread);
-  words[5] = thread_role(w->state, thread);
+  words[5] = thread_kind_of(w->state, thread);
   memcpy(words + 6, name, sizeof name);
   w->serial = thread->serial;
   put_record(w, w->state->begin_ticks, words + 1, OWNER_WORDS - 1);

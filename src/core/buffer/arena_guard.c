@@ -63,7 +63,7 @@ bool prof_i_arena_guard_drain(void) {
   if (prof_i_this_flags.guard_depth) return false; /* the thread leaves after its handler only */
   __atomic_store_n(&guard.closed, 1, __ATOMIC_SEQ_CST);
   for (int i = 0; i < 20000; i++) {
-    if (!__atomic_load_n(&guard.inside, __ATOMIC_SEQ_CST) || PROF_I_FAULT(NO_GATE)) return true;
+    if (!__atomic_load_n(&guard.inside, __ATOMIC_SEQ_CST) || PROF_I_FAULT(NO_GUARD)) return true;
     const struct timespec pause = {0, 100000};
     nanosleep(&pause, NULL);
   }

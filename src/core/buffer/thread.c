@@ -372,9 +372,9 @@ static prof_i_thread *try_attach_new(const prof_i_virtual_thread *virtual_thread
   prof_i_thread_remember_exited(thread);
   __atomic_store_n(&thread->serial, 0, __ATOMIC_RELAXED);
   __atomic_store_n(&thread->tid, tid, __ATOMIC_RELAXED);
-  const uint64_t role_of_thread = tid == pid ? PROF_I_KIND_OF_MAIN : PROF_I_KIND_OF_THREAD;
+  const uint64_t kind_of_thread = tid == pid ? PROF_I_KIND_OF_MAIN : PROF_I_KIND_OF_THREAD;
   __atomic_store_n(&thread->thread_kind,
-                   virtual_thread ? virtual_thread->thread_kind : role_of_thread, __ATOMIC_RELAXED);
+                   virtual_thread ? virtual_thread->thread_kind : kind_of_thread, __ATOMIC_RELAXED);
   __atomic_store_n(&thread->process, prof_i_threads.process, __ATOMIC_RELAXED);
   const uint64_t again = virtual_thread ? 0 : prof_i_thread_exited_serial();
   __atomic_store_n(&thread->serial,

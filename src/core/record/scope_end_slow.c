@@ -210,7 +210,7 @@ static bool take_skipped(prof_i_thread *thread, uint64_t start) {
 typedef enum skip_how {
   SKIP_RECORDED, /* past the gate, and recording */
   SKIP_LOST,
-  SKIP_UNPLACED /* the slot may be gone at any moment */
+  SKIP_UNATTRIBUTED /* the slot may be gone at any moment */
 } skip_how;
 
 /* A jump left this block, and an older one ends: it is recorded as skipped, or lost. */
@@ -221,12 +221,12 @@ static void skip_block(prof_i_thread *thread, prof_i_ended_scope *f, skip_how ho
   const bool is_recorded = how == SKIP_RECORDED && !is_of_older_session(prof_i_arena_header(), f) &&
                            write_found(thread, slot, f) < 0;
   if (f->scratch) slot->payload_top = f->scratch;
-  if (!is_recorded && how == SKIP_UNPLACED) lose_unattributed(f, PROF_LOSS_SKIPPED);
-  if (!is_recorded && how != SKIP_UNPLACED) note = lose_found(slot, f, PROF_LOSS_SKIPPED);
+  if (!is_recorded && how == SKIP_UNATTRIBUTED) lose_unattributed(f, PROF_LOSS_SKIPPED);
+  if (!is_recorded && how != SKIP_UNATTRIBUTED) note = lose_found(slot, f, PROF_LOSS_SKIPPED);
   remember_skipped(thread, f->start);
   prof_i_payload_area_leave_hole(thread, f->packed);
   prof_i_leave_entry_gone(thread, f);
-  if (!is_recorded && how != SKIP_UNPLACED) prof_i_ledger_settle(slot, &note);
+  if (!is_recorded && how != SKIP_UNATTRIBUTED) prof_i_ledger_settle(slot, &note);
 }
 
 /* A block that began after f and has not ended yet ends with it. */
@@ -383,7 +383,7 @@ static void end_outside(uint64_t handle) {
   prof_i_compact_finish(thread);
   const bool mine = prof_i_find_own_scope(thread, &f);
   if (mine)
-    skip_later_blocks(thread, &f, is_placed ? SKIP_LOST : SKIP_UNPLACED);
+    skip_later_blocks(thread, &f, is_placed ? SKIP_LOST : SKIP_UNATTRIBUTED);
   else
     prof_i_thread_slots_acquire();
   const bool is_by_call = tag || (!mine && take_skipped(thread, start));

@@ -197,7 +197,7 @@ int prof_stop(void) {
     prof_i_level_request_end_all();
   }
   prof_i_control_unlock();
-  if (has_paused && prof_i_control_device_hooks()) prof_i_control_device_hooks()->harvest();
+  if (has_paused && prof_i_control_device_hooks()) prof_i_control_device_hooks()->resolve();
   errno = saved;
   return status;
 }

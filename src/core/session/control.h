@@ -66,8 +66,8 @@ typedef struct prof_i_device_hooks {
   /* recording has begun; waits: for back ends, if they are wanted */
   void (*start)(bool waits);
   /* records what devices have done by now, and waits a moment for that */
-  void (*harvest)(void);
-  /* the last harvest: calls that begin or end a capture wait for it */
+  void (*resolve)(void);
+  /* the last resolve(): calls that begin or end a capture wait for it */
   void (*stop)(void);
   void (*forget)(void); /* this is a forked child; signal-safe */
 } prof_i_device_hooks;

@@ -218,7 +218,7 @@ const prof_i_device_hooks *prof_i_control_device_hooks(void) {
 }
 
 void prof_i_control_resolve_devices(void) {
-  if (prof_i_control_device_hooks()) prof_i_control_device_hooks()->harvest();
+  if (prof_i_control_device_hooks()) prof_i_control_device_hooks()->resolve();
 }
 
 void prof_i_control_set_device_warning(prof_i_device_warning *warn) {
@@ -285,7 +285,7 @@ static int apply_level_request(const void *who, int level, uint32_t requested_de
 static void update_devices(void) {
   if (!prof_i_control_device_hooks()) return;
   prof_i_control_device_hooks()->start(true);
-  prof_i_control_device_hooks()->harvest();
+  prof_i_control_device_hooks()->resolve();
 }
 
 void prof_i_control_prefer_devices(uint32_t wanted) {
