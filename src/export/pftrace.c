@@ -12,9 +12,9 @@
 
 /* ---- single instants ---- */
 
-/* What is not in the order of a thread's events. Changes of what was recorded and the account of
-   what is missing come first, arrows between scopes come last, a launch comes before its scope.
-   These packets have whole times, not differences. */
+/* Packets that have whole times, not differences, because they are outside the order of a thread's
+   events. First come changes of the level and the list of losses. A launch comes before its scope.
+   Arrows between scopes come last. */
 
 typedef struct open_event {
   size_t packet, event;

@@ -5,7 +5,9 @@ import gzip
 import io
 import json
 import os
+import subprocess
 
+from case import HANG_SECONDS, PROF
 from known_capture import Recorded, device_events
 
 CAPTURE = b"prof\r\n\x1a\n"
@@ -101,6 +103,32 @@ class Dump(Recorded):
         self.assertEqual(sorted(os.listdir(self.folder)), [named, f"copy-{named}"])
         with open(os.path.join(self.folder, named), "rb") as file:
             self.assertEqual(file.read(), whole)
+
+    def dump_beside(self, output, **streams):
+        """Appends the command's streams to the file log, in which a line stands. The status."""
+        log = self.write("log", "old\n")
+        with open(log, "a", encoding="utf-8") as file:
+            streams = {name: file for name in streams}
+            words = [PROF, "dump", "trace.prof", "-o", output, "-f", "csv"]
+            done = subprocess.run(
+                words, cwd=self.folder, timeout=HANG_SECONDS, check=False, **streams
+            )
+        return done.returncode
+
+    def test_an_open_file_is_not_replaced(self):
+        """What it holds, and what others write to it, stays."""
+        self.record()
+        alone = self.prof("dump", "trace.prof", "-o", "/dev/stdout", "-f", "csv").stdout
+        os.symlink("/proc/self/fd/1", os.path.join(self.folder, "link"))
+        os.symlink("link", os.path.join(self.folder, "second"))
+        for output in ("/dev/fd/1", "/proc/self/fd/1", "/proc/thread-self/fd/1", "link", "second"):
+            with self.subTest(output):
+                self.assertEqual(self.dump_beside(output, stdout=True), 0)
+                self.assertEqual(self.read("log"), "old\n" + alone)
+        for output in ("/dev/stderr", "/dev/fd/2"):
+            with self.subTest(output):
+                self.assertEqual(self.dump_beside(output, stderr=True), 1)
+                self.assertRegex(self.read("log"), "^old\nprof dump: .* descriptor 2, an open file")
 
     def test_what_cannot_be_written_leaves_the_old_file(self):
         capture = self.record()

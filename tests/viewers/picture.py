@@ -84,6 +84,9 @@ class Browser:
             "sessionId"
         ]
         self.command("Page.enable")
+        self.set_size(width, height)
+
+    def set_size(self, width, height):
         self.command(
             "Emulation.setDeviceMetricsOverride",
             width=width,

@@ -83,16 +83,6 @@ def take(page, name, last, first=None, width=WIDTH):
     print(f"docs/pictures/{name}: {len(data)} bytes")
 
 
-def set_size(page, width, height):
-    page.command(
-        "Emulation.setDeviceMetricsOverride",
-        width=width,
-        height=height,
-        deviceScaleFactor=1,
-        mobile=False,
-    )
-
-
 def set_scheme(page, scheme):
     page.command(
         "Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}]
@@ -113,9 +103,9 @@ def take_pictures(page):
     page.evaluate("document.querySelector('#body tr').click()")
     table = page.evaluate("document.querySelector('#table .scroll').scrollWidth")
     width = max(WIDTH, table + 2 * EDGE)  # so wide that the table has all its columns
-    set_size(page, width, HEIGHT)
+    page.set_size(width, HEIGHT)
     take(page, "report-dark.png", "#memory .pool", "#table h2", width)
-    set_size(page, WIDTH, HEIGHT * 3 // 4)
+    page.set_size(WIDTH, HEIGHT * 3 // 4)
 
     set_scheme(page, "light")
     page.open(WORK / "difference.html")

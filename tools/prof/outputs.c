@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -71,14 +72,53 @@ static bool name_of_file(int file, char *to, size_t room) {
          opened.st_ino == named.st_ino;
 }
 
+static bool is_same_folder(const char *one, const char *other) {
+  struct stat here, there;
+  return stat(one, &here) == 0 && stat(other, &there) == 0 && here.st_dev == there.st_dev &&
+         here.st_ino == there.st_ino;
+}
+
+/* Whether the path is in the folder of this process's descriptors: then its last part is one. */
+static bool is_descriptor(const char *path) {
+  char folder[PATH_MAX];
+  const char *const slash = strrchr(path, '/');
+  if (!slash || slash - path >= PATH_MAX) return false;
+  snprintf(folder, sizeof folder, "%.*s", (int)(slash - path), path);
+  return is_same_folder(folder, "/proc/self/fd") || is_same_folder(folder, "/proc/thread-self/fd");
+}
+
+/* The descriptor that the path names, such as /dev/fd/1, /dev/stderr or a link to one. -1: none. */
+static int descriptor_of(const char *path) {
+  enum { LINKS_MAX = 8 };
+  char at[PATH_MAX], next[PATH_MAX];
+  snprintf(at, sizeof at, "%s", path);
+  for (int i = 0; i < LINKS_MAX; i++) {
+    if (is_descriptor(at)) return atoi(strrchr(at, '/') + 1);
+    const ssize_t bytes = readlink(at, next, sizeof next - 1);
+    if (bytes <= 0) return -1;
+    next[bytes] = '\0';
+    const char *const slash = next[0] == '/' ? NULL : strrchr(at, '/');
+    const size_t folder = slash ? (size_t)(slash - at) + 1 : 0;
+    if (folder + (size_t)bytes >= sizeof at) return -1;
+    memcpy(at + folder, next, (size_t)bytes + 1);
+  }
+  return -1;
+}
+
 /* Opens the link, so that the kernel's rules for links in /tmp apply: see protected_symlinks in
-   proc(5). The library handles /dev/stdout. */
+   proc(5). The library handles /dev/stdout. A file that the caller has open is not replaced: what
+   is in it, and what others write to it, would be lost. */
 int output_follow_link(const char *command, const char **output) {
   static char target[PATH_MAX];
   output_clean_up_if_killed();
   struct stat link, file;
   if (strcmp(*output, "/dev/stdout") == 0 || lstat(*output, &link) != 0 || !S_ISLNK(link.st_mode))
     return EXIT_OK;
+  const int descriptor = descriptor_of(*output);
+  if (descriptor == STDOUT_FILENO) {
+    *output = "/dev/stdout";
+    return EXIT_OK;
+  }
   const int opened = open(*output, O_PATH | O_CLOEXEC);
   const int error = errno;
   if (opened < 0) {
@@ -89,6 +129,13 @@ int output_follow_link(const char *command, const char **output) {
   const bool is_file = fstat(opened, &file) == 0 && S_ISREG(file.st_mode);
   const bool has_name = is_file && name_of_file(opened, target, sizeof target);
   close(opened);
+  if (is_file && descriptor >= 0) {
+    say("prof %s: cannot write to '%s': it is descriptor %d, an open file, which would be "
+        "replaced; "
+        "name the file itself, or give /dev/stdout",
+        command, *output, descriptor);
+    return EXIT_FAILED;
+  }
   if (is_file && !has_name) {
     say("prof %s: cannot write through the link '%s': its file has no name; name another file",
         command, *output);

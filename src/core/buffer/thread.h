@@ -151,7 +151,7 @@ typedef struct prof_i_thread {
   prof_i_open_blocks begun;      /* the owner and its handlers */
   prof_i_skipped_blocks skipped; /* the owner and its handlers; atomic, relaxed */
   uint64_t unfinished_claim;     /* see prof_i_scope_note_failed_claim(); the owner alone */
-  /* a move of an entry that is under way: see ../record/compact.h. `to` is NULL: there is none */
+  /* The move of an entry, see ../record/compact.h. `to` is NULL: no move is in progress. */
   prof_i_entry_move move;
   /* Locked by its thread if no destructor sees its end: see thread_exit.c. */
   pthread_mutex_t life;
