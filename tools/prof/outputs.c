@@ -93,7 +93,7 @@ static int descriptor_of(const char *path) {
   char at[PATH_MAX], next[PATH_MAX];
   snprintf(at, sizeof at, "%s", path);
   for (int i = 0; i < LINKS_MAX; i++) {
-    if (is_descriptor(at)) return atoi(strrchr(at, '/') + 1);
+    if (is_descriptor(at)) return (int)strtol(strrchr(at, '/') + 1, NULL, 10);
     const ssize_t bytes = readlink(at, next, sizeof next - 1);
     if (bytes <= 0) return -1;
     next[bytes] = '\0';
