@@ -58,26 +58,26 @@ extern PROF_API const char prof_i_copy_1;
 
 /* Opens a scope. Returns its start, or 0 if it is not recorded. Takes less than 4 KiB of stack.
    Any thread. Signal-safe, also as the first scope of a forked child. */
-PROF_API uint64_t prof_i_begin_1(prof_site *site, const char *name,
-                                 const char *category) PROF_I_NOEXCEPT;
-PROF_API uint64_t prof_i_begin_details_1(prof_site *site,
-                                         const prof_details *details) PROF_I_NOEXCEPT;
+PROF_API PROF_I_NO_PLT uint64_t prof_i_begin_1(prof_site *site, const char *name,
+                                               const char *category) PROF_I_NOEXCEPT;
+PROF_API PROF_I_NO_PLT uint64_t prof_i_begin_details_1(prof_site *site,
+                                                       const prof_details *details) PROF_I_NOEXCEPT;
 
 /* Fast paths. Values: up to PROF_I_VALUES_MAX arguments, each one word or NUL-terminated, with
    literal keys, name and category. Text: one text is the only argument. Name: a name that is made
    at run time, without arguments. They return PROF_I_NOT_SHORT if the site needs
    prof_i_begin_details_1().
    Any thread. Signal-safe. */
-PROF_API uint64_t prof_i_begin_values_1(prof_site *site, uint64_t a, uint64_t b, uint64_t c,
-                                        uint64_t d) PROF_I_NOEXCEPT;
-PROF_API uint64_t prof_i_begin_text_1(prof_site *site, const char *text,
-                                      uint32_t text_bytes) PROF_I_NOEXCEPT;
-PROF_API uint64_t prof_i_begin_name_1(prof_site *site, const char *name,
-                                      uint32_t name_bytes) PROF_I_NOEXCEPT;
+PROF_API PROF_I_NO_PLT uint64_t prof_i_begin_values_1(prof_site *site, uint64_t a, uint64_t b,
+                                                      uint64_t c, uint64_t d) PROF_I_NOEXCEPT;
+PROF_API PROF_I_NO_PLT uint64_t prof_i_begin_text_1(prof_site *site, const char *text,
+                                                    uint32_t text_bytes) PROF_I_NOEXCEPT;
+PROF_API PROF_I_NO_PLT uint64_t prof_i_begin_name_1(prof_site *site, const char *name,
+                                                    uint32_t name_bytes) PROF_I_NOEXCEPT;
 enum { PROF_I_VALUES_MAX = 4 };
 #define PROF_I_NOT_SHORT UINT64_MAX
 /* Closes a scope. start is not 0: call sites check it. Any thread. Signal-safe. */
-PROF_API void prof_i_end_1(uint64_t start) PROF_I_NOEXCEPT;
+PROF_API PROF_I_NO_PLT void prof_i_end_1(uint64_t start) PROF_I_NOEXCEPT;
 
 /* Opens and closes a scope of work on a device's stream. If a back end serves the device, the
    device's times are recorded, too.

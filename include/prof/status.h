@@ -9,6 +9,17 @@
 
 #define PROF_API __attribute__((visibility("default")))
 
+/* A call takes the function's address from the GOT itself, which saves the PLT's jump. With libprof.a
+   the linker makes a plain call of it. */
+#if defined(__x86_64__) && defined(__has_attribute)
+#if __has_attribute(noplt)
+#define PROF_I_NO_PLT __attribute__((noplt))
+#endif
+#endif
+#ifndef PROF_I_NO_PLT
+#define PROF_I_NO_PLT
+#endif
+
 #ifdef __cplusplus
 #define PROF_I_EXTERN_C_BEGIN extern "C" {
 #define PROF_I_EXTERN_C_END }

@@ -58,12 +58,20 @@ static inline void prof_i_slot_decrement_gone(prof_i_thread_slot *slot) {
   }
 }
 
+/* slot->open[depth]. The offset is hidden from gcc, which would spend two more instructions on the
+   address: see docs/explanation/performance.md. */
+static inline prof_i_open_entry *prof_i_open_entry_at(prof_i_thread_slot *slot, uint64_t depth) {
+  uint64_t offset = depth * sizeof slot->open[0];
+  __asm__("" : "+r"(offset));
+  return (prof_i_open_entry *)((char *)slot->open + offset);
+}
+
 /* The next entry of the owner's, which had room for it: empty, and so it stays where it is until it
    is filled, whatever a handler does. */
 static inline prof_i_open_entry *prof_i_open_entry_push(prof_i_thread_slot *slot) {
   prof_i_count_up(&slot->depth);
   PROF_I_SIGNAL_FENCE();
-  return &slot->open[__atomic_load_n(&slot->depth, __ATOMIC_RELAXED)];
+  return prof_i_open_entry_at(slot, __atomic_load_n(&slot->depth, __ATOMIC_RELAXED));
 }
 
 /* When a scope begins: later than all that began on this thread before, since ends find their
@@ -85,6 +93,24 @@ static inline uint64_t prof_i_scope_end_ticks(const prof_i_thread *thread, uint6
   (void)thread;
 #endif
   return ticks;
+}
+
+/* The same of the counter now, shifted as entries and records have it. */
+static inline uint64_t prof_i_scope_start_now(prof_i_thread *thread) {
+#ifdef PROF_I_COARSE_COUNTER
+  return prof_i_scope_begin_ticks(thread, prof_i_counter()) << 4;
+#else
+  (void)thread;
+  return prof_i_counter_shifted();
+#endif
+}
+static inline uint64_t prof_i_scope_end_now(const prof_i_thread *thread) {
+#ifdef PROF_I_COARSE_COUNTER
+  return prof_i_scope_end_ticks(thread, prof_i_counter()) << 4;
+#else
+  (void)thread;
+  return prof_i_counter_shifted();
+#endif
 }
 
 /* What a begin by call returns: the scope's start, and in its low bits, which a start leaves 0, the

@@ -148,7 +148,7 @@ static inline __attribute__((always_inline)) uint64_t begin_details(prof_i_threa
           : put_short_payload(thread, slot, open, details, literal_flags, (uint32_t)state, number,
                               is_twin);
   __atomic_store_n(&open->packed, packed, __ATOMIC_RELAXED);
-  const uint64_t start = prof_i_scope_begin_ticks(thread, prof_i_counter()) << 4;
+  const uint64_t start = prof_i_scope_start_now(thread);
   prof_i_open_entry_set(open, start);
   return start;
 }
@@ -276,10 +276,16 @@ static inline uint64_t begin_texts_by_call(prof_i_thread *thread, const prof_sit
 
 /* Clears the entry of an ended scope, then frees its place. Release: a reader that finds the entry
    cleared finds the record. */
-static inline void close_top_entry(prof_i_thread_slot *slot, uint64_t depth) {
+static inline void close_top_entry(prof_i_thread_slot *slot, prof_i_open_entry *open,
+                                   uint64_t depth) {
   PROF_I_SIGNAL_FENCE();
-  __atomic_store_n(&slot->open[depth].ticks, 0, __ATOMIC_RELEASE);
+  prof_i_open_entry_set(open, 0);
   if (!PROF_I_FAULT(DEPTH)) __atomic_store_n(&slot->depth, depth - 1, __ATOMIC_RELAXED);
+}
+
+/* duration4: the duration << 4. The fast path keeps nothing else of the end. */
+static PROF_I_COLD void end_slow(uint64_t start, uint64_t duration4) {
+  prof_i_scope_end_slow(start, (start + duration4) >> 4);
 }
 
 /* Records a scope whose payload is in the slot. The order of the last stores matters. A reader
@@ -287,11 +293,10 @@ static inline void close_top_entry(prof_i_thread_slot *slot, uint64_t depth) {
    then finds the entry unchanged, the copy is valid. Separate from end_any(), so that a plain end
    saves no registers. */
 static inline __attribute__((always_inline)) void write_long_end(
-    prof_i_thread_slot *slot, uint64_t depth, uint64_t start, uint64_t ticks,
+    prof_i_thread_slot *slot, uint64_t depth, uint64_t start, uint64_t duration4,
     const prof_i_head *chunk, uint64_t *record, uint64_t packed) {
   prof_i_open_entry *const open = &slot->open[depth];
   const uint64_t words = packed >> PROF_I_PACKED_WORDS_SHIFT;
-  const uint64_t duration4 = (ticks << 4) - start;
   record[1] = duration4 << (PROF_I_DURATION_SHIFT - 4) | prof_i_packed_record_word(packed);
   for (;;) {
     const uint64_t *const payload =
@@ -324,48 +329,48 @@ static uint64_t bytes_of_long(uint64_t packed) {
 /* The limit may be only a sampling stop (cost_sample.h); then the record still fits. Separate, so
    that end_long() saves fewer registers. */
 static PROF_I_COLD void end_long_at_limit(prof_i_head *chunk, prof_i_thread_slot *slot,
-                                          uint64_t depth, uint64_t start, uint64_t ticks,
+                                          uint64_t depth, uint64_t start, uint64_t duration4,
                                           uint64_t at) {
   const uint64_t packed = __atomic_load_n(&slot->open[depth].packed, __ATOMIC_RELAXED);
   uint64_t *const record = prof_i_record_take(chunk, at, bytes_of_long(packed));
   if (record) {
-    write_long_end(slot, depth, start, ticks, chunk, record, packed);
+    write_long_end(slot, depth, start, duration4, chunk, record, packed);
     return;
   }
   prof_i_scope_note_failed_claim(prof_i_this_thread, chunk, at, start);
-  prof_i_scope_end_slow(start, ticks);
+  end_slow(start, duration4);
 }
 
 static __attribute__((noinline)) void end_long(prof_i_thread *thread, prof_i_thread_slot *slot,
-                                               uint64_t depth, uint64_t start, uint64_t ticks) {
+                                               uint64_t depth, uint64_t start, uint64_t duration4) {
   prof_i_head *const chunk = __atomic_load_n(&thread->chunk, __ATOMIC_RELAXED);
   const uint64_t packed = __atomic_load_n(&slot->open[depth].packed, __ATOMIC_RELAXED);
   const uint64_t bytes = bytes_of_long(packed), at = prof_i_claim(&chunk->cursor, bytes);
   if (PROF_I_UNLIKELY(!prof_i_record_fits(chunk, at, bytes))) {
-    end_long_at_limit(chunk, slot, depth, start, ticks, at);
+    end_long_at_limit(chunk, slot, depth, start, duration4, at);
     return;
   }
-  write_long_end(slot, depth, start, ticks, chunk, prof_i_record_mark(chunk, at, bytes), packed);
+  write_long_end(slot, depth, start, duration4, chunk, prof_i_record_mark(chunk, at, bytes),
+                 packed);
 }
 
 /* The claim has reached the chunk's limit. If that is only a sampling stop (cost_sample.h), the
    record still fits. Slot and depth are those of the caller's check. The arena may have been
    replaced since, and the slot's memory is zeros then. */
 static PROF_I_COLD void end_at_limit(prof_i_head *chunk, prof_i_thread_slot *slot, uint64_t depth,
-                                     uint64_t start, uint64_t ticks, uint64_t at) {
+                                     uint64_t start, uint64_t duration4, uint64_t at) {
   if (!prof_i_record_extends(chunk, at, 16)) {
     prof_i_scope_note_failed_claim(prof_i_this_thread, chunk, at, start);
-    prof_i_scope_end_slow(start, ticks);
+    end_slow(start, duration4);
     return;
   }
   uint64_t *const record = (uint64_t *)((char *)chunk + at);
-  const uint64_t duration4 = (ticks << 4) - start;
   const uint64_t packed = __atomic_load_n(&slot->open[depth].packed, __ATOMIC_RELAXED);
   __atomic_store_n(&record[1],
                    duration4 << (PROF_I_DURATION_SHIFT - 4) | prof_i_packed_record_word(packed),
                    __ATOMIC_RELAXED);
   __atomic_store_n(&record[0], start | chunk->generation, __ATOMIC_RELEASE);
-  close_top_entry(slot, depth);
+  close_top_entry(slot, &slot->open[depth], depth);
 }
 
 static inline __attribute__((always_inline)) void end_any(prof_i_thread *thread, uint64_t start) {
@@ -375,23 +380,22 @@ static inline __attribute__((always_inline)) void end_any(prof_i_thread *thread,
     return;
   }
   const uint64_t depth = slot->depth;
-  prof_i_open_entry *const open = &slot->open[depth];
+  prof_i_open_entry *const open = prof_i_open_entry_at(slot, depth);
   if (PROF_I_UNLIKELY(__atomic_load_n(&open->ticks, __ATOMIC_RELAXED) != start)) {
     prof_i_scope_end_slow(start, 0);
     return;
   }
-  const uint64_t ticks = prof_i_scope_end_ticks(thread, prof_i_counter());
-  const uint64_t packed = __atomic_load_n(&open->packed, __ATOMIC_RELAXED);
   /* shifted like start: a counter that wraps, or has more than 60 bits, does no harm */
-  const uint64_t duration4 = (ticks << 4) - start;
+  const uint64_t duration4 = prof_i_scope_end_now(thread) - start;
+  const uint64_t packed = __atomic_load_n(&open->packed, __ATOMIC_RELAXED);
   const uint64_t duration_what =
       duration4 << (PROF_I_DURATION_SHIFT - 4) | prof_i_packed_record_word(packed);
   if (PROF_I_UNLIKELY(duration4 >> (PROF_I_DURATION_BITS + 4))) {
-    prof_i_scope_end_slow(start, ticks);
+    end_slow(start, duration4);
     return;
   }
   if (packed & PROF_I_TYPE_LONG) {
-    end_long(thread, slot, depth, start, ticks);
+    end_long(thread, slot, depth, start, duration4);
     return;
   }
   prof_i_head *const chunk = __atomic_load_n(&thread->chunk, __ATOMIC_RELAXED);
@@ -400,7 +404,7 @@ static inline __attribute__((always_inline)) void end_any(prof_i_thread *thread,
   const uint64_t at = PROF_I_FAULT(LOST) ? __atomic_load_n(&chunk->cursor, __ATOMIC_RELAXED)
                                          : prof_i_claim(&chunk->cursor, 16);
   if (PROF_I_UNLIKELY(at >= chunk->limit)) {
-    end_at_limit(chunk, slot, depth, start, ticks, at);
+    end_at_limit(chunk, slot, depth, start, duration4, at);
     return;
   }
   uint64_t *const record = (uint64_t *)((char *)chunk + at);
@@ -413,7 +417,7 @@ static inline __attribute__((always_inline)) void end_any(prof_i_thread *thread,
   __atomic_store_n(&record[0], start | chunk->generation,
                    PROF_I_FAULT(RELAXED) ? __ATOMIC_RELAXED : __ATOMIC_RELEASE);
   if (PROF_I_FAULT(LOST)) __atomic_store_n(&chunk->cursor, at + 16, __ATOMIC_RELAXED);
-  close_top_entry(slot, depth);
+  close_top_entry(slot, open, depth);
 }
 
 void prof_i_end_1(uint64_t start) { end_any(prof_i_this_thread, start); }

@@ -414,7 +414,7 @@ static inline bool write_plain(prof_i_thread *thread, const prof_i_open_entry *o
                                uint64_t start) {
   const uint64_t packed = open->packed;
   if (prof_i_open_entry_ticks(open) != start || packed & PROF_I_TYPE_LONG) return false;
-  const uint64_t duration4 = (prof_i_scope_end_ticks(thread, prof_i_counter()) << 4) - start;
+  const uint64_t duration4 = prof_i_scope_end_now(thread) - start;
   if (duration4 >> (PROF_I_DURATION_BITS + 4)) return false;
   prof_i_head *const chunk = prof_i_thread_chunk(thread);
   const uint64_t at = prof_i_claim(&chunk->cursor, 16);

@@ -41,7 +41,7 @@ static inline uint64_t prof_i_scope_open_with(prof_i_thread *thread, prof_i_open
                        PROF_I_TYPE_LONG | top << PROF_I_PACKED_OFFSET_SHIFT |
                        words << PROF_I_PACKED_WORDS_SHIFT,
                    __ATOMIC_RELAXED);
-  const uint64_t start = prof_i_scope_begin_ticks(thread, prof_i_counter()) << 4;
+  const uint64_t start = prof_i_scope_start_now(thread);
   prof_i_open_entry_set(open, start);
   return start;
 }
@@ -79,9 +79,10 @@ static inline __attribute__((always_inline)) uint64_t prof_i_scope_begin_copied(
 static inline __attribute__((always_inline)) uint64_t prof_i_scope_open_plain(
     prof_i_thread *thread, prof_i_thread_slot *slot, uint64_t state, uint64_t by_call) {
   prof_i_open_entry *const open = prof_i_open_entry_push(slot);
-  __atomic_store_n(&open->packed, (uint64_t)(uint32_t)state << PROF_I_PACKED_SITE_SHIFT | by_call,
-                   __ATOMIC_RELAXED);
-  const uint64_t start = prof_i_scope_begin_ticks(thread, prof_i_counter()) << 4;
+  uint64_t site = (uint32_t)state;
+  __asm__("" : "+r"(site)); /* gcc would mask it by a constant of ten bytes */
+  __atomic_store_n(&open->packed, site << PROF_I_PACKED_SITE_SHIFT | by_call, __ATOMIC_RELAXED);
+  const uint64_t start = prof_i_scope_start_now(thread);
   prof_i_open_entry_set(open, start);
   return start;
 }

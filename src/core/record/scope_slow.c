@@ -254,7 +254,7 @@ static PROF_I_WARM uint64_t begin_deep(prof_i_thread *thread, const prof_site *s
   prof_i_open_entry *const open = deep_entry(thread);
   const uint64_t number = (uint32_t)known, by_call = prof_i_details_by_call(details);
   __atomic_store_n(&open->packed, number << PROF_I_PACKED_SITE_SHIFT | by_call, __ATOMIC_RELAXED);
-  const uint64_t start = prof_i_scope_begin_ticks(thread, prof_i_counter()) << 4;
+  const uint64_t start = prof_i_scope_start_now(thread);
   set_start(slot, open, start);
   if (by_call) prof_i_find_remember(thread, start, prof_i_open_index_of(thread, open));
   return start;
@@ -303,7 +303,7 @@ static PROF_I_WARM uint64_t begin_in_gap(prof_i_thread *thread, const prof_site 
   const uint64_t begun = prof_i_open_blocks_claim(thread);
   __atomic_store_n(&open->packed, (uint64_t)(uint32_t)state << PROF_I_PACKED_SITE_SHIFT,
                    __ATOMIC_RELAXED);
-  const uint64_t start = prof_i_scope_begin_ticks(thread, prof_i_counter()) << 4;
+  const uint64_t start = prof_i_scope_start_now(thread);
   set_start(slot, open, start);
   const uint64_t open_index = prof_i_open_index_of(thread, open);
   prof_i_newest_set(&thread->newest, count, start, open_index);
