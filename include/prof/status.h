@@ -9,8 +9,8 @@
 
 #define PROF_API __attribute__((visibility("default")))
 
-/* A call takes the function's address from the GOT itself, which saves the PLT's jump. With libprof.a
-   the linker makes a plain call of it. */
+/* A call takes the function's address from the GOT itself, which saves the PLT's jump. With
+   libprof.a the linker makes a plain call of it. */
 #if defined(__x86_64__) && defined(__has_attribute)
 #if __has_attribute(noplt)
 #define PROF_I_NO_PLT __attribute__((noplt))
