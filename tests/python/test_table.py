@@ -1,5 +1,5 @@
-"""``prof table``: each word is taken, gives another table or is refused. And ``python -m prof table``,
-which executes it with the same words."""
+"""``prof table``: each word is taken, gives another table or is refused. And
+``python -m prof table``, which executes it with the same words."""
 
 import os
 import re
