@@ -21,6 +21,8 @@ set(prof_tiers
     "ci:^failing\\.(every_call|every_call_and_all_after_it|memory_calls)$"
     "ci:^embed\\.preload\\.(account|massif)$"
     "ci:^api\\.(compare-objects|get_large|op_file)$"
+    "ci:^conformance\\.opencl_layer$" # conformance.opencl; device.opencl_layer has the layer
+    "ci:^embed\\.no-code\\.large$"
     "ci:^device\\.(cuda-headers|hip-headers|cupti-walk|gpu-checks|clpeak)$"
     "ci:^hostile\\.(flips|truncation|memory|text)$"
     "ci:^minilm\\.(compilers|opbench|opencl|cuda|hip)$"
