@@ -60,14 +60,14 @@ set(prof_costs
     "40:^(hostile\\.flips|steps\\.hostile|run\\.(streams|python_ends|processes))$"
     "40:^(fault\\.(single|ledger)_step|python\\.(run|run_torch|safety)|conformance\\.opencl_layer)$"
     "30:^(stress\\.cap|clock\\.(sources|jumps)|device\\.hip-headers)$"
-    "30:^(python\\.(import|interpreters|table)|minilm\\.opencl)$"
+    "30:^(python\\.(import|interpreters)|minilm\\.opencl|docs\\.snippets)$"
     "25:^run\\.shown$"
     "25:^(embed\\.(preload\\.|headers\\.strict-cxx|command-line\\.)|python\\.(command|functions)$)"
     "20:^(unit\\.(export_chrome|buffer_blocks)|failing\\.|stress\\.|hostile\\.)"
     "20:^(python\\.(minilm_program|export_databases|torch|import_files)|run\\.merged_formats)$"
     "20:^api\\.(op_file|compare-objects)$"
-    "15:^(steps\\.hostile|unit\\.reader_(crosswise|damage)|conformance\\.opencl)"
-    "15:^run\\.(python_ends|streams|processes)$"
+    "15:^(unit\\.reader_(crosswise|damage)|conformance\\.opencl|minilm\\.minilm$)"
+    "15:^run\\.(packed|pack_kept|filters|filtered_parts|faults|told|sums|messages)$"
     "15:^(fault|embed|python)\\.")
 
 # prof_match(LINES NAME DEFAULT RESULT): sets RESULT to what stands before the first of LINES, each
