@@ -23,7 +23,7 @@ setup: ## Install what the machine lacks: Debian packages, Python packages into 
 	@tools/setup.sh build example tests viewers bench
 
 .PHONY: build
-build: ## Build everything in build/$(PRESET): dev, release, asan, tsan or fuzz
+build: ## Build build/$(PRESET): dev (with the quick tests), release, asan, tsan or fuzz
 	@tools/setup.sh build
 	@tools/build.sh $(PRESET)
 

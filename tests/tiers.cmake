@@ -17,13 +17,14 @@ set(prof_tiers
     "ci:^embed\\.(subdirectory\\.shared|subdirectory\\.static)$"
     "ci:^embed\\.command-line\\.(bare-cc|cxx20|disabled-everywhere)$"
     "ci:^embed\\.headers\\.strict-cxx$"
-    "ci:^failing\\.(every_call|memory_calls)$"
+    "ci:^(fault|steps|stress)\\." # 45 s of processor time to build, and minutes to run
+    "ci:^failing\\.(every_call|every_call_and_all_after_it|memory_calls)$"
     "ci:^embed\\.preload\\.(account|massif)$"
     "ci:^api\\.(compare-objects|get_large|op_file)$"
+    "ci:^conformance\\.opencl_layer$" # conformance.opencl; device.opencl_layer has the layer
+    "ci:^embed\\.no-code\\.large$"
     "ci:^device\\.(cuda-headers|hip-headers|cupti-walk|gpu-checks|clpeak)$"
     "ci:^hostile\\.(flips|truncation|memory|text)$"
-    "ci:^steps\\.hostile$"
-    "ci:^fault\\.fork_step$"
     "ci:^minilm\\.(compilers|opbench|opencl|cuda|hip)$"
     "ci:^python\\.(safety_recordings|minilm_program|export_databases|import_files)$"
     "ci:^run\\.(shown|python_ends|streams|processes|words|progress|helpers|rocprof)$"
@@ -59,14 +60,14 @@ set(prof_costs
     "40:^(hostile\\.flips|steps\\.hostile|run\\.(streams|python_ends|processes))$"
     "40:^(fault\\.(single|ledger)_step|python\\.(run|run_torch|safety)|conformance\\.opencl_layer)$"
     "30:^(stress\\.cap|clock\\.(sources|jumps)|device\\.hip-headers)$"
-    "30:^(python\\.(import|interpreters|table)|minilm\\.opencl)$"
+    "30:^(python\\.(import|interpreters)|minilm\\.opencl|docs\\.snippets)$"
     "25:^run\\.shown$"
     "25:^(embed\\.(preload\\.|headers\\.strict-cxx|command-line\\.)|python\\.(command|functions)$)"
     "20:^(unit\\.(export_chrome|buffer_blocks)|failing\\.|stress\\.|hostile\\.)"
     "20:^(python\\.(minilm_program|export_databases|torch|import_files)|run\\.merged_formats)$"
     "20:^api\\.(op_file|compare-objects)$"
-    "15:^(steps\\.hostile|unit\\.reader_(crosswise|damage)|conformance\\.opencl)"
-    "15:^run\\.(python_ends|streams|processes)$"
+    "15:^(unit\\.reader_(crosswise|damage)|conformance\\.opencl|minilm\\.minilm$)"
+    "15:^run\\.(packed|pack_kept|filters|filtered_parts|faults|told|sums|messages)$"
     "15:^(fault|embed|python)\\.")
 
 # prof_match(LINES NAME DEFAULT RESULT): sets RESULT to what stands before the first of LINES, each

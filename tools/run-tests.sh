@@ -156,10 +156,12 @@ end_preparation() {
 # ctest_group GROUP PRESET LABELS TIERS [WRAPPER...]: builds PRESET, then runs the tests that have
 # one of LABELS (a|b|c) and belong to one of TIERS.
 ctest_group() {
-  local group=$1 preset=$2 labels=$3 tiers=$4 start=$SECONDS status
+  local group=$1 preset=$2 labels=$3 tiers=$4 start=$SECONDS status targets=()
   shift 4
+  # The target all of dev has the quick tests alone.
+  if [ "$preset" = dev ] && [ "$tiers" != quick ]; then targets=(all prof_later_tests); fi
   printf '\n== %s\n' "$group"
-  if ! tools/build.sh "$preset" 2>&1 | tee "$report/$group.log"; then
+  if ! tools/build.sh "$preset" "${targets[@]}" 2>&1 | tee "$report/$group.log"; then
     finish "$group" 1 "$start"
     return 1
   fi

@@ -184,10 +184,13 @@ install_python_packages() {
   make_venv
   say "installing into .venv: $wanted"
   # shellcheck disable=SC2086 # a list
-  tools/again.sh .venv/bin/python -m pip install --quiet --disable-pip-version-check $wanted \
-    >build/setup.log 2>&1 </dev/null ||
+  tools/again.sh .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-compile \
+    $wanted >build/setup.log 2>&1 </dev/null ||
     fail "missing: $wanted. pip failed (no network? see build/setup.log);" \
       "when it works again, type: tools/setup.sh $groups"
+  # pip would compile the packages' own tests, too: more than half of all. Packages may have files
+  # for other Pythons, which do not compile.
+  .venv/bin/python -m compileall -q -x '/tests?/' .venv/lib >/dev/null 2>&1 </dev/null || true
   printf '%s\n' "$wanted" >"$stamp"
 }
 

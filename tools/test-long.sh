@@ -15,7 +15,7 @@ logs=build/report/long
 wanted=" $* "
 failed=0
 mkdir -p $logs
-[ "${1:-}" = --list ] || tools/build.sh dev || exit
+[ "${1:-}" = --list ] || tools/build.sh dev all prof_later_tests || exit
 
 # row NAME TEXT COMMAND...
 row() {
@@ -114,7 +114,7 @@ of() {
       sed -n 's/^ *Test *#[0-9]*: //p'
     return
   fi
-  tools/build.sh "$preset" all prof_long_tests &&
+  tools/build.sh "$preset" all prof_later_tests &&
     "$@" ctest --test-dir "build/$preset" -L "^($labels)$" -L "^($tiers)$" -j "${JOBS:-2}" \
       --output-on-failure --no-tests=error
 }

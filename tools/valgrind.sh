@@ -33,7 +33,7 @@ if ! command -v valgrind >/dev/null; then
   echo "0 passed, 0 failed, 1 skipped"
   exit 0
 fi
-tools/build.sh dev >/dev/null || exit
+tools/build.sh dev all prof_later_tests >/dev/null || exit
 export PROF_TEST_SOURCE_DIR=$PWD PROF_TEST_BUILD_DIR=$PWD/build/dev logs=build/report/valgrind
 rm -rf $logs
 mkdir -p $logs

@@ -1,5 +1,5 @@
-"""``prof table``, and ``python -m prof table``, which executes it: the same help, order and text,
-and the same words refused."""
+"""``prof table``: each word is taken, gives another table or is refused. And
+``python -m prof table``, which executes it with the same words."""
 
 import os
 import re
@@ -66,9 +66,6 @@ WRONG = (
     ("-b", "name,,thread", "FIRST"),
     ("--sort", "size", "FIRST"),
     ("--sort", "self_memory", "FIRST"),
-    ("--rows", "many", "FIRST"),
-    ("--rows", "-2", "FIRST"),
-    ("--rows", "0", "FIRST"),
     ("--rows", "", "FIRST"),
     ("--level", "3", "FIRST"),
     ("--level", "-1", "FIRST"),
@@ -77,6 +74,16 @@ WRONG = (
     ("--colour", "FIRST"),
     ("-x", "FIRST"),
     ("FIRST", "--rows"),
+)
+# Words that Python would take for its own, change or split.
+PASSED = (
+    (),
+    ("-b", "name", "-b", "category,thread"),
+    ("-c", "none of these"),
+    ("--by=name", "--sort=name", "--rows=3"),
+    ("--rows", "-1"),
+    ("-x",),
+    ("--by", ""),
 )
 
 
@@ -120,14 +127,14 @@ class Beside(unittest.TestCase):
         cls.addClassCleanup(cls.folder.cleanup)
         cls.paths = record(cls.folder.name)
 
-    def both(self, *words):
+    def table(self, *words, command=(COMMAND,)):
         words = [self.paths[0] if word == "FIRST" else word for word in words]
-        return [
-            subprocess.run(
-                [*command, "table", *words], capture_output=True, text=True, timeout=HANG_SECONDS
-            )
-            for command in ([COMMAND], [sys.executable, "-m", "prof"])
-        ]
+        return subprocess.run(
+            [*command, "table", *words], capture_output=True, text=True, timeout=HANG_SECONDS
+        )
+
+    def both(self, *words):
+        return self.table(*words), self.table(*words, command=(sys.executable, "-m", "prof"))
 
     def test_the_help_is_one_text(self):
         for word in ("--help", "-h"):
@@ -166,22 +173,26 @@ class Beside(unittest.TestCase):
             },
         )
 
-    def test_tables_are_the_same(self):
+    def test_each_line_of_words_gives_a_table_of_its_own(self):
         texts = set()
         for files in (self.paths[:1], self.paths):
             for words in LINES:
                 with self.subTest(words=words, files=len(files)):
-                    of_c, of_python = self.both(*words, *files)
+                    done = self.table(*words, *files)
                     is_empty = "none of these" in words
-                    status = 3 if is_empty else 0
                     said = "prof table: no scope passed the filter\n" if is_empty else ""
-                    self.assertEqual(
-                        (of_c.returncode, of_c.stderr, of_python.returncode, of_python.stderr),
-                        (status, said, status, said),
-                    )
-                    self.assertEqual(of_c.stdout, of_python.stdout)
-                    texts.add(of_c.stdout)
+                    self.assertEqual((done.returncode, done.stderr), (3 if is_empty else 0, said))
+                    texts.add(done.stdout)
         self.assertGreater(len(texts), len(LINES) - 8, "the captures do not tell the options apart")
+
+    def test_python_passes_each_word_as_it_is(self):
+        for words in PASSED:
+            with self.subTest(words=words):
+                of_c, of_python = self.both(*words, *self.paths)
+                self.assertEqual(
+                    (of_python.returncode, of_python.stdout, of_python.stderr),
+                    (of_c.returncode, of_c.stdout, of_c.stderr),
+                )
 
     def test_options_may_stand_behind_the_files(self):
         before, behind = (
@@ -198,12 +209,18 @@ class Beside(unittest.TestCase):
         for done in self.both("--by", "stack", "FIRST"):
             self.assertRegex(done.stdout, r"<string>\(7\): work\n +<string>\(20\): <module>\n\n")
 
-    def test_the_same_words_are_refused(self):
+    def test_wrong_words_are_refused(self):
         for words in WRONG:
             with self.subTest(words=words):
-                for done in self.both(*words):
-                    self.assertEqual((done.returncode, done.stdout), (2, ""), done.args)
-                    self.assertTrue(done.stderr)
+                done = self.table(*words)
+                self.assertEqual((done.returncode, done.stdout), (2, ""))
+                self.assertTrue(done.stderr)
+
+    def test_a_wrong_number_of_rows_is_told_what_is_right(self):
+        for rows in ("-7", "-2", "0", "many", "\u00b2", "1.5"):
+            done = self.table("-r", rows, "FIRST")
+            self.assertEqual((done.returncode, done.stdout), (2, ""), rows)
+            self.assertIn("takes a number from 1", done.stderr, rows)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import select
+import signal
 import subprocess
 import sys
 import tempfile
@@ -29,6 +30,8 @@ def has_sanitizer():
 
 
 HAS_SANITIZER = has_sanitizer()
+# who runs in the background of a shell has it ignored, and so would the programs
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 TOOLS = {
     "tools": {
