@@ -48,7 +48,8 @@ echo "ok: why CUDA does not begin, and what to do"
 # a file of 1024 bytes: no room for a capture
 (ulimit -f 1 && LD_LIBRARY_PATH=$vendors exec "$prof" doctor 2>&1) | cat >"$work/said"
 status=${PIPESTATUS[0]}
-[ "$status" -eq 3 ] || fail "where nothing can be recorded it ends with $status: $(cat "$work/said")"
+[ "$status" -eq 3 ] ||
+  fail "where nothing can be recorded it ends with $status: $(cat "$work/said")"
 says recording: "does not work"
 says recording: "RLIMIT_FSIZE of 1024 bytes leaves no room to record"
 LD_LIBRARY_PATH=/nowhere PROF_SYSFS_ROOT="$work/nothing" "$prof" doctor >"$work/said" ||
