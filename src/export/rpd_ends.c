@@ -50,14 +50,19 @@ static const char rpd_tables[] =
     "CREATE TABLE rocpd_stackframe (id " RPD_KEY ", api_ptr_id " RPD_REFERS("rocpd_api")
     ", depth integer NOT NULL, name_id " RPD_REFERS("rocpd_string") ");";
 
-#define RPD_STRIDE(tag) "(SELECT value FROM rocpd_metadata WHERE tag = '" tag "')"
+/* DuckDB parses these views itself: there end is a keyword, each JOIN has a condition, and a
+   quotient of integers is a fraction. */
+#define RPD_STRIDE(tag) "(SELECT CAST(value AS integer) FROM rocpd_metadata WHERE tag = '" tag "')"
+#define RPD_NODE(column, tag) \
+  " CAST((" column " - " column " % " RPD_STRIDE(tag) ") / " RPD_STRIDE(tag) " AS integer)" \
+  " AS node,"
 #define RPD_API_TEXTS                                                                       \
-  " start, end, D.string AS domain, C.string AS category, N.string AS apiName,"             \
+  " start, \"end\", D.string AS domain, C.string AS category, N.string AS apiName,"         \
   " U.string AS args FROM rocpd_api A JOIN rocpd_string D ON D.id = A.domain_id"            \
   " JOIN rocpd_string C ON C.id = A.category_id JOIN rocpd_string N ON N.id = A.apiName_id" \
   " JOIN rocpd_ustring U ON U.id = A.args_id;"
-#define RPD_OP_TEXTS                                                                     \
-  " sequenceId, start, end, D.string AS description, T.string AS opType FROM rocpd_op O" \
+#define RPD_OP_TEXTS                                                                         \
+  " sequenceId, start, \"end\", D.string AS description, T.string AS opType FROM rocpd_op O" \
   " JOIN rocpd_string D ON D.id = O.description_id JOIN rocpd_string T ON T.id = O.opType_id;"
 #define RPD_COPY " stream, size, width, height, kind, dst, src, dstDevice, srcDevice, sync, pinned"
 
@@ -67,35 +72,35 @@ static const char rpd_views[] =
     "CREATE INDEX rocpd_ustri_string_84d4a7_idx ON rocpd_ustring (string);"
     "CREATE VIEW api AS SELECT A.id, pid, tid," RPD_API_TEXTS
     "CREATE VIEW op AS SELECT O.id, gpuId, queueId," RPD_OP_TEXTS
-    "CREATE VIEW busy AS SELECT gpuId, sum(end - start) AS GpuTime, WallTime,"
-    " sum(end - start) * 1.0 / WallTime AS Busy FROM rocpd_op JOIN (SELECT max(end) - min(start)"
-    " AS WallTime FROM rocpd_op) GROUP BY gpuId;"
+    "CREATE VIEW busy AS SELECT gpuId, sum(\"end\" - start) AS GpuTime, WallTime,"
+    " sum(\"end\" - start) * 1.0 / WallTime AS Busy FROM rocpd_op CROSS JOIN"
+    " (SELECT max(\"end\") - min(start) AS WallTime FROM rocpd_op) GROUP BY gpuId, WallTime;"
     "CREATE VIEW top AS SELECT N.string AS Name, count(*) AS TotalCalls,"
-    " sum(O.end - O.start) / 1000 AS TotalDuration_us,"
-    " sum(O.end - O.start) / count(*) / 1000.0 AS Ave_us,"
-    " sum(O.end - O.start) * 100.0 / (SELECT sum(end - start) FROM rocpd_op) AS Percentage"
+    " sum(O.\"end\" - O.start) / 1000 AS TotalDuration_us,"
+    " sum(O.\"end\" - O.start) / count(*) / 1000.0 AS Ave_us,"
+    " sum(O.\"end\" - O.start) * 100.0 / (SELECT sum(\"end\" - start) FROM rocpd_op) AS Percentage"
     " FROM rocpd_op O JOIN rocpd_string D ON D.id = O.description_id"
     " JOIN rocpd_string N ON N.id = CASE D.string WHEN '' THEN O.opType_id ELSE D.id END"
     " GROUP BY N.string ORDER BY TotalDuration_us DESC;"
-    "CREATE VIEW kernel AS SELECT O.id, gpuId, queueId, sequenceId, start, end,"
-    " end - start AS duration, stream, gridX, gridY, gridz, workgroupX, workgroupY, workgroupZ,"
+    "CREATE VIEW kernel AS SELECT O.id, gpuId, queueId, sequenceId, start, \"end\","
+    " \"end\" - start AS duration, stream, gridX, gridY, gridz, workgroupX, workgroupY, workgroupZ,"
     " groupSegmentSize, privateSegmentSize, N.string AS kernelName FROM rocpd_api_ops L"
     " JOIN rocpd_op O ON O.id = L.op_id JOIN rocpd_kernelapi K ON K.api_ptr_id = L.api_id"
     " JOIN rocpd_string N ON N.id = K.kernelName_id;"
-    "CREATE VIEW copy AS SELECT A.id, pid, tid, start, end, N.string AS apiName," RPD_COPY
+    "CREATE VIEW copy AS SELECT A.id, pid, tid, start, \"end\", N.string AS apiName," RPD_COPY
     " FROM rocpd_copyapi C JOIN rocpd_api A ON A.id = C.api_ptr_id"
     " JOIN rocpd_string N ON N.id = A.apiName_id;"
-    "CREATE VIEW copyop AS SELECT O.id, gpuId, queueId, sequenceId, O.start, O.end,"
-    " O.end - O.start AS duration," RPD_COPY ", N.string AS apiName FROM rocpd_api_ops L"
+    "CREATE VIEW copyop AS SELECT O.id, gpuId, queueId, sequenceId, O.start, O.\"end\","
+    " O.\"end\" - O.start AS duration," RPD_COPY ", N.string AS apiName FROM rocpd_api_ops L"
     " JOIN rocpd_op O ON O.id = L.op_id JOIN rocpd_copyapi C ON C.api_ptr_id = L.api_id"
     " JOIN rocpd_api A ON A.id = L.api_id JOIN rocpd_string N ON N.id = A.apiName_id;"
     "CREATE VIEW stackframe AS SELECT A.id, N.string, depth, M.string FROM rocpd_stackframe F"
     " JOIN rocpd_api A ON A.id = F.api_ptr_id JOIN rocpd_string N ON N.id = A.apiName_id"
     " JOIN rocpd_string M ON M.id = F.name_id;"
-    "CREATE VIEW napi AS SELECT A.id, pid / " RPD_STRIDE("pid_stride") " AS node,"
+    "CREATE VIEW napi AS SELECT A.id," RPD_NODE("pid", "pid_stride")
     " pid % " RPD_STRIDE("pid_stride") " AS pid, tid % " RPD_STRIDE("pid_stride") " AS tid,"
     RPD_API_TEXTS
-    "CREATE VIEW nop AS SELECT O.id, gpuId / " RPD_STRIDE("gpu_stride") " AS node,"
+    "CREATE VIEW nop AS SELECT O.id," RPD_NODE("gpuId", "gpu_stride")
     " gpuId % " RPD_STRIDE("gpu_stride") " AS gpuId, queueId % " RPD_STRIDE("gpu_stride")
     " AS queueId," RPD_OP_TEXTS;
 

@@ -14,7 +14,7 @@
    are ns from the capture's start. */
 
 static const char sqlite_tables[] =
-    "CREATE TABLE prof_metadata (key TEXT NOT NULL PRIMARY KEY, value) WITHOUT ROWID;"
+    "CREATE TABLE prof_metadata (key TEXT NOT NULL PRIMARY KEY, value TEXT) WITHOUT ROWID;"
     "CREATE TABLE prof_losses (reason TEXT NOT NULL PRIMARY KEY, count INTEGER NOT NULL)"
     " WITHOUT ROWID;"
     "CREATE TABLE prof_marks (id INTEGER PRIMARY KEY, at_ns INTEGER, kind TEXT NOT NULL,"

@@ -307,6 +307,11 @@ static const char *value_word(const prof_i_comparison *c, uint32_t value) {
   return value == 1 && c->paths.key_count < 2 ? "category" : words[value];
 }
 
+/* A replaced row has the new side's values of the groups, too, and without groups its name. */
+static uint32_t count_new_values(const prof_i_comparison *c) {
+  return c->paths.key_count ? c->paths.key_count : 1;
+}
+
 static void put_key_number(prof_i_sink *sink, const char *key, double value) {
   prof_i_sink_key(sink, key);
   prof_i_sink_double(sink, value);
@@ -363,7 +368,7 @@ static void put_json_path(prof_i_sink *sink, const prof_i_paths *paths, uint32_t
 static void put_new_names(prof_i_sink *sink, const prof_i_comparison *c,
                           const prof_i_compare_line *line) {
   char word[VALUE_WORD_ROOM];
-  for (uint32_t i = 0; i < c->paths.key_count || i == 0; i++) {
+  for (uint32_t i = 0; i < count_new_values(c); i++) {
     snprintf(word, sizeof word, "new_%s", value_word(c, i));
     put_key_text(sink, word, c->paths.rows[line->new_row].values[i].text);
   }
@@ -454,13 +459,14 @@ static void put_csv_values(prof_i_sink *sink, const prof_i_compare_values *value
 static void put_csv_line(prof_i_sink *sink, const prof_i_comparison *c,
                          const prof_i_compare_line *line) {
   const prof_i_path_row *const row = &c->paths.rows[line->row];
-  const bool is_replaced = line->state == PROF_I_COMPARE_REPLACED;
-  put_csv_text(sink, row->name);
-  prof_i_sink_text(sink, ",");
-  put_csv_text(sink, is_replaced ? c->paths.rows[line->new_row].name : "");
-  for (uint32_t i = 1; i < prof_i_paths_value_count(&c->paths); i++) {
+  const prof_i_path_row *const new_row =
+      line->state == PROF_I_COMPARE_REPLACED ? &c->paths.rows[line->new_row] : NULL;
+  for (uint32_t i = 0; i < prof_i_paths_value_count(&c->paths); i++) {
+    if (i) prof_i_sink_text(sink, ",");
+    put_csv_text(sink, i ? row->values[i].text : row->name);
+    if (i >= count_new_values(c)) continue;
     prof_i_sink_text(sink, ",");
-    put_csv_text(sink, row->values[i].text);
+    put_csv_text(sink, new_row ? new_row->values[i].text : "");
   }
   prof_i_sink_text(sink, row->is_device ? ",device," : ",host,");
   if (line->path) put_csv_path(sink, &c->paths, line->path);
@@ -483,10 +489,13 @@ int prof_i_diff_csv(const prof_i_comparison *comparison, char **text_out) {
   size_t bytes;
   const int status = prof_i_sink_open_memory(&sink, TEXT_BYTES_MAX);
   if (status != PROF_OK) return status;
-  prof_i_sink_text(&sink, "name,new_name");
-  for (uint32_t i = 1; i < prof_i_paths_value_count(&comparison->paths); i++) {
-    prof_i_sink_text(&sink, ",");
-    prof_i_sink_text(&sink, value_word(comparison, i));
+  for (uint32_t i = 0; i < prof_i_paths_value_count(&comparison->paths); i++) {
+    const char *const word = value_word(comparison, i);
+    if (i) prof_i_sink_text(&sink, ",");
+    prof_i_sink_text(&sink, word);
+    if (i >= count_new_values(comparison)) continue;
+    prof_i_sink_text(&sink, ",new_");
+    prof_i_sink_text(&sink, word);
   }
   prof_i_sink_text(
       &sink,

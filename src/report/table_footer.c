@@ -125,9 +125,10 @@ static int table_put_loss(table *t, const prof_trace *trace) {
   return PROF_OK;
 }
 
-/* Scopes open across a fork are in the parent's trace: only the line of the sum counts them. */
+/* An open scope is not lost. Scopes open across a fork are in the parent's trace: only the line of
+   the sum counts them. */
 static bool losses_are_whole(const prof_trace_info *info) {
-  uint64_t missing = info->open_count | info->open_below_count | info->bad_count;
+  uint64_t missing = info->bad_count;
   for (size_t i = 0; i < sizeof info->lost_count / sizeof *info->lost_count; i++)
     missing |= i == PROF_LOSS_FORKED ? 0 : info->lost_count[i];
   return missing == 0;
@@ -169,32 +170,42 @@ static void table_put_processes(table *t) {
   prof_i_text_buffer_append_text(&t->page, line);
 }
 
-/* Of one trace its line; of several their sum, and the lines of those that are not whole. */
+static uint64_t count_open(const prof_trace_info *info) {
+  return info->open_count + info->open_below_count;
+}
+
+/* Of one trace its line. Of several their sum, and the lines of those that are not whole or have
+   open scopes. */
 static int table_put_losses(table *t) {
   char line[128];
-  uint64_t recorded = 0, forked = 0;
+  uint64_t recorded = 0, forked = 0, open = 0;
   size_t broken = 0;
   if (t->trace_count == 1) return table_put_loss(t, t->traces[0]);
   for (size_t i = 0; i < t->trace_count; i++) {
     const prof_trace_info info = prof_i_table_info(t->traces[i]);
     recorded += info.event_count - info.open_count;
     forked += info.lost_count[PROF_LOSS_FORKED];
+    open += count_open(&info);
     broken += !losses_are_whole(&info);
   }
   table_put_processes(t);
   snprintf(line, sizeof line, "%llu recorded; ", (unsigned long long)recorded);
   prof_i_text_buffer_append_text(&t->page, line);
   if (broken)
-    snprintf(line, sizeof line, "%zu of them not whole:\n", broken);
+    snprintf(line, sizeof line, "%zu of them not whole", broken);
   else if (forked)
-    snprintf(line, sizeof line, "no loss but %llu forked\n", (unsigned long long)forked);
+    snprintf(line, sizeof line, "no loss but %llu forked", (unsigned long long)forked);
   else
-    snprintf(line, sizeof line, "no loss\n");
+    snprintf(line, sizeof line, "no loss");
   prof_i_text_buffer_append_text(&t->page, line);
+  snprintf(line, sizeof line, "; %llu scope%s had not ended yet", (unsigned long long)open,
+           open == 1 ? "" : "s");
+  if (open) prof_i_text_buffer_append_text(&t->page, line);
+  prof_i_text_buffer_append_text(&t->page, broken || open ? ":\n" : "\n");
   int status = PROF_OK;
   for (size_t i = 0; !status && i < t->trace_count; i++) {
     const prof_trace_info info = prof_i_table_info(t->traces[i]);
-    if (!losses_are_whole(&info)) status = table_put_loss(t, t->traces[i]);
+    if (!losses_are_whole(&info) || count_open(&info)) status = table_put_loss(t, t->traces[i]);
   }
   return status;
 }

@@ -2,6 +2,7 @@
    killed left behind. The command is run as its users run it. */
 #define _GNU_SOURCE
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <prof/profiler.h>
@@ -338,6 +339,38 @@ static void what_died_is_converted_beside_a_capture_that_is_not(void **state) {
   end_child(child);
 }
 
+static void the_folder_for_what_died_is_made(void **state) {
+  (void)state;
+  char path[PATH_MAX + 16];
+  end_child(begin_child(wait_inside));
+  assert_int_equal(run("recover . -o made/below"), 1);
+  assert_says("cannot make the directory 'made/below': the directory that it would be in");
+  assert_silent_about("died "); /* nothing is done */
+  assert_int_equal(run("recover . -o made/"), 0);
+  assert_says("written to made//");
+  snprintf(path, sizeof path, "%s/made", own.folder);
+  assert_int_equal(rmdir(path), -1);
+  assert_int_equal(errno, ENOTEMPTY);
+  assert_int_equal(run("recover --format capture . -o made"), 0); /* it exists */
+  snprintf(path, sizeof path, "%s/file", own.folder);
+  assert_int_equal(symlink("nothing", path), 0);
+  assert_int_equal(run("recover . -o file"), 1);
+  assert_says("cannot make the directory 'file': there is a file or a dangling link");
+  assert_int_equal(run("recover . -o ''"), 2);
+}
+
+static void what_could_not_be_converted_is_not_removed(void **state) {
+  (void)state;
+  end_child(begin_child(wait_inside));
+  assert_int_equal(run("recover . -o saved"), 0);
+  assert_int_equal(run("recover . -o saved --keep 0"), 1); /* nothing is written over */
+  assert_int_equal(count_files(".prof"), 1);
+  assert_int_equal(run("recover . -o nowhere/at/all --keep 0"), 1);
+  assert_int_equal(count_files(".prof"), 1);
+  assert_int_equal(run("recover . -o other --keep 0"), 0);
+  assert_int_equal(count_files(".prof"), 0);
+}
+
 static void the_newest_are_kept_and_none_that_is_written_to_goes(void **state) {
   (void)state;
   for (int i = 0; i < 3; i++) end_child(begin_child(wait_inside));
@@ -493,14 +526,21 @@ static int fresh_folder(void **state) {
   return mkdtemp(own.folder) ? 0 : -1;
 }
 
+static int remove_with_files(const char *folder) {
+  DIR *const entries = opendir(folder);
+  for (const struct dirent *e; entries && (e = readdir(entries)) != NULL;) {
+    char path[2 * PATH_MAX];
+    snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+    if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
+    if (unlink(path) != 0 && errno == EISDIR) remove_with_files(path);
+  }
+  if (entries) closedir(entries);
+  return rmdir(folder);
+}
+
 static int remove_folder(void **state) {
   (void)state;
-  DIR *const entries = opendir(own.folder);
-  for (const struct dirent *e; entries && (e = readdir(entries)) != NULL;)
-    if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-      unlinkat(dirfd(entries), e->d_name, 0);
-  if (entries) closedir(entries);
-  return rmdir(own.folder);
+  return remove_with_files(own.folder);
 }
 
 int main(void) {
@@ -512,6 +552,8 @@ int main(void) {
       ENTRY(what_a_killed_process_was_inside_of_is_told),
       ENTRY(a_copy_of_what_is_recorded_says_so),
       ENTRY(what_died_is_converted_beside_a_capture_that_is_not),
+      ENTRY(the_folder_for_what_died_is_made),
+      ENTRY(what_could_not_be_converted_is_not_removed),
       ENTRY(the_newest_are_kept_and_none_that_is_written_to_goes),
       ENTRY(what_was_stopped_goes_only_when_it_was_listed),
       ENTRY(a_capture_of_another_container_or_host_is_not_taken_for_a_dead_ones),

@@ -25,6 +25,7 @@ says() {
 }
 
 doctor
+says recording: "recording: works"
 says cuda "works"
 says cuda "reads the clock of its records, not of its scopes, whose times are found by bounds"
 echo "ok: CUDA begins"
@@ -43,6 +44,18 @@ for error in 34 100 802 999 7; do
   says cuda "what to do"
 done
 echo "ok: why CUDA does not begin, and what to do"
+
+# a file of 1024 bytes: no room for a capture
+(ulimit -f 1 && LD_LIBRARY_PATH=$vendors exec "$prof" doctor 2>&1) | cat >"$work/said"
+status=${PIPESTATUS[0]}
+[ "$status" -eq 3 ] ||
+  fail "where nothing can be recorded it ends with $status: $(cat "$work/said")"
+says recording: "does not work"
+says recording: "RLIMIT_FSIZE of 1024 bytes leaves no room to record"
+LD_LIBRARY_PATH=/nowhere PROF_SYSFS_ROOT="$work/nothing" "$prof" doctor >"$work/said" ||
+  fail "without a device it ends with $?: $(cat "$work/said")"
+says recording: "recording: works"
+echo "ok: the exit status is 3 where nothing can be recorded, and 0 without a device"
 
 mkdir -p "$work/kfd/dev/dri" "$work/hip"
 touch "$work/kfd/dev/kfd" "$work/kfd/dev/dri/renderD128"

@@ -6,6 +6,7 @@ import contextlib
 import csv
 import json
 import os
+import re
 import resource
 import shutil
 import sqlite3
@@ -281,6 +282,52 @@ class Written(Database):
             [("3",)],
         )
 
+    def change_rpd(self, change):
+        with contextlib.closing(sqlite3.connect(self.path("out.rpd"))) as file, file:
+            file.execute(change)
+
+    def test_views_of_an_rpd_hold_what_its_tables_do(self):
+        self.dumped(self.random(), "out.rpd")
+        ops = self.ask('SELECT gpuId, start, "end" FROM rocpd_op', "out.rpd")
+        wall_ns = max(end for _, _, end in ops) - min(start for _, start, _ in ops)
+        busy_ns = collections.Counter()
+        for gpu, start, end in ops:
+            busy_ns[gpu] += end - start
+        wanted = [(gpu, ns, wall_ns, ns / wall_ns) for gpu, ns in sorted(busy_ns.items())]
+        self.assertEqual(self.ask("SELECT * FROM busy ORDER BY gpuId", "out.rpd"), wanted)
+        self.change_rpd("UPDATE rocpd_api SET pid = pid + 20000000, tid = tid + 20000000")
+        self.change_rpd("UPDATE rocpd_op SET gpuId = gpuId + 3000, queueId = queueId + 3000")
+        for view, table, ids, stride in (
+            ("napi", "rocpd_api", ("pid", "tid"), 10**7),
+            ("nop", "rocpd_op", ("gpuId", "queueId"), 1000),
+        ):
+            ids = ", ".join(ids)
+            rows = self.ask(f"SELECT {ids} FROM {table} ORDER BY id", "out.rpd")
+            wanted = [(a // stride, a % stride, b % stride) for a, b in rows]
+            found = self.ask(f"SELECT node, {ids} FROM {view} ORDER BY id", "out.rpd")
+            self.assertEqual(found, wanted)
+            self.assertGreater(min(node for node, _, _ in found), 0)
+
+    def test_views_of_an_rpd_are_sql_of_other_engines_too(self):
+        """DuckDB parses them itself, and END is a keyword there."""
+        self.dumped(self.random(), "out.rpd")
+        views = self.ask("SELECT name, sql FROM sqlite_master WHERE type = 'view'", "out.rpd")
+        self.assertEqual(len(views), 10)
+        for name, sql in views:
+            words = re.findall(r"\w+", re.sub(r'"[^"]*"|\'[^\']*\'', "", sql.lower()))
+            self.assertEqual(words.count("end"), words.count("case"), (name, sql))
+
+    def test_each_column_of_a_database_has_a_type(self):
+        self.dumped(self.random(), "out.db")
+        tables = self.ask("SELECT name FROM sqlite_master WHERE type = 'table'", "out.db")
+        for (table,) in tables:
+            for _, column, declared, *_ in self.ask(f"PRAGMA table_info({table})", "out.db"):
+                self.assertIn(declared, ("INTEGER", "REAL", "TEXT"), (table, column))
+                kinds = self.ask(f"SELECT DISTINCT typeof({column}) FROM {table}", "out.db")
+                self.assertLessEqual({kind for (kind,) in kinds}, {declared.lower(), "null"})
+        number = "SELECT CAST(value AS INTEGER) = value + 0 FROM metadata WHERE key = 'event_count'"
+        self.assertEqual(self.ask(number, "out.db"), [(1,)])
+
     def test_a_trace_without_events_makes_a_database_without_rows(self):
         self.imported_trace({"traceEvents": []})
         for output, table in (("out.db", "prof_scopes"), ("out.rpd", "rocpd_api")):
@@ -295,6 +342,15 @@ class Written(Database):
         lines = self.rows(capture)
         self.dumped(capture, "out.db")
         self.same_rows(lines, "cut")
+
+    def test_the_time_since_1970_comes_back(self):
+        def first_ns(trace):
+            return trace.info().start_unix_ns + min(event.start_ns for event in trace.events())
+
+        first = first_ns(prof.Trace.open(self.path(self.recorded())))
+        for output in ("out.db", "out.rpd"):
+            self.dumped("in.prof", output)
+            self.assertEqual(first_ns(self.taken(output, "back.prof")), first, output)
 
     def test_each_kind_of_event_has_its_rows(self):
         capture = self.recorded()

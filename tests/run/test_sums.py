@@ -296,7 +296,8 @@ class Rows(Nested):
         words = ("diff", "--by", by, self.capture, self.capture)
         rows = json.loads(self.prof(*words, "--json").stdout)["rows"]
         text = self.prof(*words, "--csv").stdout
-        self.assertTrue(text.startswith("name,new_name," + ",".join(VALUES[1:7]) + ",on,path,"))
+        columns = ",".join(f"{word},new_{word}" for word in VALUES[:7])
+        self.assertTrue(text.startswith(columns + ",on,path,"), text)
         found = [
             tuple(row[word] for word in VALUES[:7]) for row in csv.DictReader(text.split("\n"))
         ]
@@ -324,6 +325,15 @@ class Rows(Nested):
         self.assertEqual(values_of(rows["replaced"]), ("x", "m", "conv_a"))
         found = [rows["replaced"][f"new_{word}"] for word in VALUES[:3]]
         self.assertEqual(found, ["y", "m", "conv_b"])
+        lines = list(csv.DictReader(self.prof(*words, "--csv").stdout.splitlines()))
+        for row in lines:
+            of_json = {
+                f"new_{word}": rows[row["state"]].get(f"new_{word}", "") for word in VALUES[:3]
+            }
+            self.assertEqual({key: row[key] for key in of_json}, of_json)
+        self.assertEqual({row["state"] for row in lines}, set(rows))
+        without = next(csv.reader(self.prof(words[0], *words[3:], "--csv").stdout.splitlines()))
+        self.assertEqual(without[:4], ["name", "new_name", "category", "on"])
         line = r"(?m)^x -> y \(replaced\) +m +conv_a -> conv_b +6 "
         self.assertRegex(self.prof(*words).stdout, line)
 

@@ -28,6 +28,7 @@ HOLD = (
     "import os, signal, sys, time\n"
     "signal.signal(signal.SIGINT, signal.SIG_DFL)\n"
     "print(os.getppid(), file=open('parent', 'w'))\n"
+    "print(os.getpid(), file=open('own', 'w'))\n"
     "print('ready', file=sys.stderr, flush=True)\n"
     "while not os.path.exists('go'): time.sleep(0.01)\n"
     "if 'read' in sys.argv: print('=' + sys.stdin.readline().strip() + '=')\n"
@@ -139,6 +140,31 @@ class Jobs(TerminalCase):
             self.see("end\r\n")
             self.see("script 0\r\n")
             self.check_that_the_shell_works(0)
+
+    def test_fg_before_prof_has_seen_the_stop_continues_it(self):
+        """The shell sees that the script has stopped, and continues it, while prof has not looked
+        yet: then its program's stop and SIGCONT await it together."""
+        self.write("s.sh", f"{PROF} run -q -- {HOLDER}; echo script $?")
+        self.begin()
+        self.command("bash s.sh")
+        self.see("ready\r\n")
+        prof, own = (int(self.read(name)) for name in ("parent", "own"))
+        self.stop(prof, signal.SIGSTOP)
+        self.type("\x1a")
+        self.see("Stopped")
+        self.see("prompt> ")
+        self.stop(own, signal.SIGTSTP)
+        self.write("go", "")
+        self.command("fg")
+        self.assertNotIn(b"Stopped", self.see("script 0\r\n"))
+        self.check_that_the_shell_works(0)
+
+    def stop(self, pid, number):
+        os.kill(pid, number)
+        state = None
+        while state != "T":
+            with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+                state = file.read().rpartition(")")[2].split()[0]
 
     def test_a_running_program_comes_to_the_foreground_and_reads(self):
         for way in WAYS:

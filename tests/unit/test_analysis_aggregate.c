@@ -159,6 +159,39 @@ static void traces_add_up_together(void **state) {
   }
 }
 
+/* Open scopes are not lost: the line of the sum counts them beside the processes that lost some. */
+static void open_scopes_of_processes_are_no_loss(void **state) {
+  (void)state;
+  static const char *const expected[] = {
+      "\n2 processes: 2 recorded; no loss; 2 scopes had not ended yet:\n",
+      "\n2 processes: 2 recorded; 1 of them not whole; 2 scopes had not ended yet:\n",
+      "\n2 processes: 2 recorded; no loss but 3 forked; 2 scopes had not ended yet:\n"};
+  static const int reasons[] = {-1, PROF_LOSS_FULL, PROF_LOSS_FORKED};
+  for (size_t n = 0; n < sizeof reasons / sizeof *reasons; n++) {
+    capture c[2];
+    prof_trace *traces[2];
+    char *text = NULL;
+    for (int i = 0; i < 2; i++) {
+      begin_with_sites(&c[i], 1 << 20, 2);
+      prof_i_thread_slot *const slot = capture_slot(&c[i], 1, "main");
+      capture_plain(capture_chunk(&c[i], CHUNK, 1), T0 + 20, 30, 1);
+      for (int open = 0; i == 0 && open < 2; open++) capture_open(slot, T0 + 60, 2);
+      if (i == 1 && reasons[n] >= 0) capture_header(&c[i])->unattributed[reasons[n]] = 3;
+      traces[i] = open_capture(&c[i]);
+    }
+    const prof_trace *const both[] = {traces[0], traces[1]};
+    assert_int_equal(prof_traces_table(both, 2, NULL, &text), PROF_OK);
+    assert_non_null(strstr(text, expected[n]));
+    assert_non_null(strstr(text, "1 recorded; no loss; 2 scopes had not ended yet\n"));
+    assert_int_equal(strstr(text, "lost 3: 3 full\n") != NULL, reasons[n] == PROF_LOSS_FULL);
+    prof_free(text);
+    for (int i = 0; i < 2; i++) {
+      prof_trace_destroy(traces[i]);
+      capture_end(&c[i]);
+    }
+  }
+}
+
 static int by_value(const void *a, const void *b) {
   const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
   return (x > y) - (x < y);
@@ -278,6 +311,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(groups_add_up),
       cmocka_unit_test(traces_add_up_together),
+      cmocka_unit_test(open_scopes_of_processes_are_no_loss),
       cmocka_unit_test(medians_and_p99_are_right_to_one_percent),
       cmocka_unit_test(counts_past_65535_are_exact),
       cmocka_unit_test(buckets_cover_every_value_in_order),

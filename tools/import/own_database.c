@@ -445,7 +445,7 @@ static void refuse_own(import_result *result, const char *why) {
 static bool check_version(import_database *database, import_result *result) {
   char why[128];
   const int64_t version = import_database_count(
-      database, "SELECT value FROM prof_metadata WHERE key = 'format_version'");
+      database, "SELECT CAST(value AS INTEGER) FROM prof_metadata WHERE key = 'format_version'");
   if (version <= FORMAT_VERSION) return true;
   snprintf(why, sizeof why,
            "its version is %" PRId64 "; this prof reads up to %d: update prof to read it", version,
@@ -467,11 +467,11 @@ void import_own_database_convert(import_reader *reader, import_result *result) {
                     .json = import_state_json(reader->state),
                     .clean = import_make(import_json_clean_room(PIECE_BYTES)),
                     .is_good = true};
-  static const char own_epoch[] = "SELECT value FROM prof_metadata WHERE key = 'chrome_epoch_ns'",
-                    rpd_epoch[] =
-                        "SELECT (SELECT CAST(value AS INTEGER) FROM rocpd_metadata WHERE tag ="
-                        " 'prof_epoch_ns') - (SELECT CAST(value AS INTEGER) FROM rocpd_metadata"
-                        " WHERE tag = 'prof_start_ns')";
+  static const char own_epoch[] =
+      "SELECT CAST(value AS INTEGER) FROM prof_metadata WHERE key = 'chrome_epoch_ns'";
+  static const char rpd_epoch[] =
+      "SELECT (SELECT CAST(value AS INTEGER) FROM rocpd_metadata WHERE tag = 'prof_epoch_ns') -"
+      " (SELECT CAST(value AS INTEGER) FROM rocpd_metadata WHERE tag = 'prof_start_ns')";
   read_queries(&own, is_rpd, import_database_count(database, is_rpd ? rpd_epoch : own_epoch));
   if (own.is_good) count_changed_rows(reader, is_rpd);
   import_json_read(own.json, own.clean, import_json_clean_end(&own.cleaner, own.clean));

@@ -215,11 +215,33 @@ static void begin_hip(void) {
   if (count) count(&devices);
 }
 
+/* Why prof cannot record at all, host scopes included. Empty: it can. */
+static char why_not_recorded[512];
+
+static void set_why_not_recorded(const char *why) {
+  snprintf(why_not_recorded, sizeof why_not_recorded, "%s", why);
+}
+
+/* Records a scope, and reads it. HIP's back end is opened by a scope alone. */
+static void record_scope(void) {
+  prof_trace *trace;
+  prof_trace_info info = {.size = sizeof info};
+  WITH_GPU_PROFILER(((prof_device){PROF_DEVICE_ROCM, 0}), 0, "prof doctor", "doctor", PROF_NO_ARGS,
+                    {});
+  /* by then prof's thread has requested records, and has the answer */
+  if (prof_get(&trace) != PROF_OK) {
+    set_why_not_recorded(prof_last_error());
+    return;
+  }
+  prof_trace_info_get(trace, &info);
+  if (info.scope_count == 0) set_why_not_recorded("a scope was recorded, and none can be read");
+  prof_trace_destroy(trace);
+}
+
 /* Back ends are opened, and asked to record: their states say how that went. */
-static void try_backends(void) {
+static void try_recording(void) {
   const prof_options options = {
       .size = sizeof options, .level = 1, .devices = PROF_DEVICES_RECORDS};
-  prof_trace *trace;
   set_lost_page_message(
       "prof doctor: a library of a device's vendor, or one that it needs, is cut off: its file is "
       "shorter than its headers say, which ends whoever opens it (SIGBUS); "
@@ -228,14 +250,21 @@ static void try_backends(void) {
   const bool has_hip = may_hip_work();
   if (prof_start_with(&options) == PROF_OK) {
     if (has_hip) begin_hip();
-    /* HIP's is opened by a scope alone */
-    WITH_GPU_PROFILER(((prof_device){PROF_DEVICE_ROCM, 0}), 0, "prof doctor", "doctor",
-                      PROF_NO_ARGS, {});
-    /* by then prof's thread has requested records, and has the answer */
-    if (prof_get(&trace) == PROF_OK) prof_trace_destroy(trace);
+    record_scope();
     prof_stop();
+  } else {
+    set_why_not_recorded(prof_last_error());
   }
   if (prof_sampler_start(NULL) == PROF_OK) prof_sampler_stop();
+}
+
+static void print_recording(void) {
+  const bool works = !why_not_recorded[0];
+  printf("recording: %s\n", works ? "works" : "does not work");
+  print_line("why", why_not_recorded);
+  if (works) return;
+  print_line("what to do",
+             "raise this limit of the process (see ulimit -a), or that of its container");
 }
 
 /* ---- another program ---- */
@@ -306,10 +335,11 @@ static int execute_doctor(int argc, char **argv) {
   prof_backend_state state = {.size = sizeof state};
   uint32_t count = 0, working = 0;
   int status;
-  try_backends();
+  try_recording();
   printf("prof %s\n", prof_version());
   putchar('\n');
   print_foreign_prof();
+  print_recording();
   for (; (status = prof_backend_status(count, &state)) == PROF_OK; count++) {
     print_backend(&state);
     working += state.result == PROF_BACKEND_OK;
@@ -321,11 +351,11 @@ static int execute_doctor(int argc, char **argv) {
   print_host();
   putchar('\n');
   printf("%u of %u back ends of devices can work here.\n", working, count);
-  if (!working)
+  if (!working && !why_not_recorded[0])
     puts(
         "WITH_GPU_PROFILER() records its host side alone. PROF_BACKENDS=/whole/path names "
         "plug-ins, files or folders.");
-  return EXIT_OK;
+  return why_not_recorded[0] ? EXIT_NO : EXIT_OK;
 }
 
 static const command_example examples[] = {{"prof doctor", "what can be recorded on this machine"},
@@ -336,7 +366,10 @@ const prof_command command_doctor = {
     .summary = "which devices can be recorded here, and what to do for the others",
     .words = "",
     .about =
-        "Prints which back ends of devices there are, which of them can work on this machine, "
-        "and what to do for the others.",
+        "Records a scope, and prints whether that works. Prints which back ends of devices there "
+        "are, which of them can work on this machine, and what to do for the others.",
+    .statuses =
+        "Exit status: 0 prof can record here, even if no back end works, 1 it could not be done, "
+        "2 wrong words, 3 prof cannot record here.",
     .examples = examples,
     .execute = execute_doctor};

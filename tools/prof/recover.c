@@ -29,7 +29,8 @@ static const char *const state_names[] = {"died", "stopped", "runs", "unknown"};
 typedef struct found_capture {
   char *path;
   capture_state_kind capture_state_kind;
-  uint64_t bytes; /* on disk */
+  bool is_unsaved; /* its conversion has failed: it is not removed */
+  uint64_t bytes;  /* on disk */
   dev_t device;
   ino_t inode;
   prof_trace_info info;
@@ -242,15 +243,31 @@ static int convert_capture(const found_capture *c, const prof_trace *trace) {
   return EXIT_FAILED;
 }
 
-static int report_capture(const found_capture *c) {
+/* The folder of -o. Its parent must exist, as for mkdir. */
+static int make_output_folder(void) {
+  const char *const folder = recovery.output;
+  struct stat is;
+  if (mkdir(folder, 0777) == 0) return EXIT_OK;
+  const int error = errno;
+  if (stat(folder, &is) == 0 && S_ISDIR(is.st_mode)) return EXIT_OK;
+  say("prof recover: cannot make the directory '%s': %s", folder,
+      error == ENOENT   ? "the directory that it would be in does not exist"
+      : error == EEXIST ? "there is a file or a dangling link of this name"
+                        : strerror(error));
+  return EXIT_FAILED;
+}
+
+static int report_capture(found_capture *c) {
   int status = EXIT_OK;
   print_capture(c);
   if (!c->info.open_count && !(recovery.output && c->capture_state_kind == STATE_DIED))
     return EXIT_OK;
   prof_trace *const trace = open_capture(c->path);
+  c->is_unsaved = !trace;
   if (!trace) return EXIT_FAILED;
   if (c->info.open_count) print_open_scopes(trace);
   if (recovery.output && c->capture_state_kind == STATE_DIED) status = convert_capture(c, trace);
+  c->is_unsaved = status != EXIT_OK;
   prof_trace_destroy(trace);
   fflush(stdout);
   return status;
@@ -282,7 +299,8 @@ static int remove_finished(void) {
     if (c->capture_state_kind != STATE_DIED &&
         !(recovery.is_all && c->capture_state_kind == STATE_STOPPED))
       continue;
-    if (kept++ >= recovery.keep && remove_capture(c) != EXIT_OK) status = EXIT_FAILED;
+    if (kept++ < recovery.keep || c->is_unsaved) continue;
+    if (remove_capture(c) != EXIT_OK) status = EXIT_FAILED;
   }
   return status;
 }
@@ -297,7 +315,7 @@ static int parse_option(int c) {
       return EXIT_OK;
     case 'o':
       recovery.output = optarg;
-      return EXIT_OK;
+      return *optarg ? EXIT_OK : refuse_words("recover", "-o needs a directory", NULL);
     case 'k':
       recovery.keep = strtol(optarg, &end, 10);
       return *optarg && !*end && recovery.keep >= 0
@@ -325,6 +343,7 @@ static int execute_recover(int argc, char **argv) {
   }
   if (recovery.keep >= 0 && optind == argc)
     return refuse_words("recover", "--keep removes captures: name the directories", NULL);
+  if (recovery.output && make_output_folder() != EXIT_OK) return EXIT_FAILED;
   for (int i = optind; i < argc; i++) {
     if (visit_folder(argv[i])) continue;
     say("prof recover: cannot look into '%s': %s%s", argv[i], strerror(errno),
@@ -351,7 +370,8 @@ static int execute_recover(int argc, char **argv) {
 
 static const command_option options_of_recover[] = {
     {"all", 'a', NULL, .help = "captures of processes that stopped, too"},
-    {"output", 'o', "OUTDIR", .help = "converts each into this folder"},
+    {"output", 'o', "OUTDIR",
+     .help = "converts each into this folder, and makes it if it is missing"},
     {"format", 'f', "FORMAT", .help = "of -o: chrome, raf or capture (default chrome)"},
     {"keep", 'k', "N", .help = "removes all that it lists but the newest N"},
     {0}};

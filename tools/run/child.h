@@ -85,8 +85,8 @@ bool run_signals_wait(int fd);
    we wait for their end. What our caller ignores stays so. */
 void run_signals_outlive(void);
 
-/* Stops us, or all of our group as Ctrl-Z does. Returns when we continue, or at once if no shell
-   could continue us. */
+/* Stops us, or all of our group as Ctrl-Z does. Returns when we continue. Returns at once if no
+   shell could continue us, or if one has done so already: run_signals_next() returns SIGCONT. */
 void run_signals_stop_us(bool is_all);
 
 #endif

@@ -160,9 +160,12 @@ bool run_signals_wait(int fd) {
   return true;
 }
 
-/* SIGTSTP, not SIGSTOP: the kernel leaves it out where no shell could continue us. */
+/* SIGTSTP, not SIGSTOP: the kernel leaves it out where no shell could continue us. A stop signal
+   discards a pending SIGCONT, so one that is pending came after the last Ctrl-Z. Then a shell that
+   has seen others of our group stop has continued all of it. */
 void run_signals_stop_us(bool is_all) {
-  sigset_t stop;
+  sigset_t stop, pending;
+  if (sigpending(&pending) == 0 && sigismember(&pending, SIGCONT) == 1) return;
   sigemptyset(&stop);
   sigaddset(&stop, SIGTSTP);
   kill(is_all ? 0 : getpid(), SIGTSTP);
