@@ -1,7 +1,7 @@
-/* Two threads unpack a packed capture, into memory and into a temporary file. The result is that of
-   one thread: the same bytes, the same damage, and of several errors the first one in the file.
-   sched_getaffinity(), pthread_create(), pthread_join() and pwrite() here stand in front of the
-   libc's, __wrap_...() in front of prof's functions. */
+/* Two threads unpack a packed capture, into memory and into a temporary file. The bytes are those of
+   one thread, and the same damage is counted. If both threads fail, the error is that of the first
+   part in the file. sched_getaffinity(), pthread_create(), pthread_join() and pwrite() here stand in
+   front of the libc's, __wrap_...() in front of prof's functions. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
