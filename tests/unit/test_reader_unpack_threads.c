@@ -1,7 +1,9 @@
 /* Two threads unpack a packed capture, into memory and into a temporary file. The bytes are those of
    one thread, and the same damage is counted. If both threads fail, the error is that of the first
-   part in the file. sched_getaffinity(), pthread_create(), pthread_join() and pwrite() here stand in
-   front of the libc's, __wrap_...() in front of prof's functions. */
+   part in the file.
+
+   sched_getaffinity(), pthread_create(), pthread_join() and pwrite() here stand in front of those
+   of libc. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -20,7 +22,7 @@
 #include "trace_checks.h"
 
 /* Part 0 has the sites, the others are chunks. */
-enum { CHUNKS = 40, PARTS = CHUNKS + 1, SCOPES = 900, ROOM = 1 << 20, FIRST_CHUNK = 1, NONE = -1 };
+enum { CHUNKS = 40, PARTS = CHUNKS + 1, SCOPES = 900, ROOM = 1 << 20, NONE = -1 };
 
 static capture plain;
 static _Alignas(64) unsigned char file[ROOM];
@@ -39,7 +41,7 @@ static struct {
   int full_at;            /* the disk is, when this part is written */
   int waiting, awaited;   /* a part waits until another one has stopped its thread */
   bool meets;             /* two parts wait until both are being unpacked */
-  bool forks;             /* so do they, then the caller forks */
+  bool forks;             /* and then the caller forks */
   pthread_barrier_t both; /* for meets */
 } plan;
 
