@@ -1,4 +1,4 @@
-/* Two threads unpack a packed capture, into memory and into a temporary file. The bytes are those of
+/* Two threads unpack a packed capture, into memory and into a temporary file. The bytes are as by
    one thread, and the same damage is counted. If both threads fail, the error is that of the first
    part in the file.
 
