@@ -38,11 +38,11 @@ if(PROF_SANITIZE)
                           "long:^(failing|minilm)\\.")
 endif()
 
-# ThreadSanitizer checks threads. Of the tests that read a capture or write an export, only
-# unit.live_reading has any; hostile bytes are read by one thread. The tests of the last two lines
+# ThreadSanitizer checks threads. Of the tests that read a capture or write an export, only those of
+# the first line have any; hostile bytes are read by one thread. The tests of the last two lines
 # have one thread, too.
 if(PROF_SANITIZE MATCHES "thread")
-  list(PREPEND prof_tiers "quick:^unit\\.live_reading$"
+  list(PREPEND prof_tiers "quick:^unit\\.(live_reading|reader_unpack_(file|threads))$"
        "long:^unit\\.(reader|live|analysis|report|export|op)_"
        "long:^unit\\.(command|sink|base_(path|text|units))$"
        "long:^hostile\\." "long:^api\\.(bad_input|limits|get_large|interleaved)$"

@@ -1,6 +1,7 @@
 /* Opens packed captures (../format/packed.h). A first pass finds the extents, a second one unpacks
-   them. Damaged extents are omitted and counted. If the plain capture goes to a file, a worker with
-   a thread unpacks a part while the caller writes the part before it. */
+   them. Damaged extents are omitted and counted. Extents do not need each other, and each one has
+   its own place in the plain capture. So the caller and a worker with a thread each take the next
+   part, unpack it and put it in its place, until none is left. */
 #define _GNU_SOURCE
 #include "source.h"
 
@@ -152,13 +153,11 @@ typedef struct plain_image {
   uint64_t count;       /* rounded up to a unit */
   uint64_t held_bytes;  /* counted by prof_i_source_hold() */
   int fd;               /* -1: none */
-  unsigned char *parts; /* with a file: room for two parts */
 } plain_image;
 
 static void image_fini(plain_image *image) {
   free(image->bytes);
   if (image->fd >= 0) close(image->fd);
-  free(image->parts);
   prof_i_source_let_go(image->held_bytes);
 }
 
@@ -222,12 +221,7 @@ static int image_init(plain_image *image, uint64_t count) {
                          .fd = -1};
   if (image_is_in_memory(image)) return PROF_OK;
   image->fd = open_temporary_file(image->count);
-  if (image->fd < 0) return fail_temporary_file(image->count);
-  image->parts = malloc(2 * (size_t)PROF_I_PACKED_PLAIN_MAX);
-  if (image->parts) return PROF_OK;
-  return prof_i_fail(PROF_E_NO_MEMORY,
-                     "no memory for the %d bytes of two parts of a packed capture",
-                     2 * PROF_I_PACKED_PLAIN_MAX);
+  return image->fd < 0 ? fail_temporary_file(image->count) : PROF_OK;
 }
 
 /* False: failed, and errno is set. */
@@ -256,12 +250,13 @@ static uint64_t pages_alike(const unsigned char *bytes, uint64_t count, bool are
 }
 
 /* In a file, skips pages of zeros, which stay holes. So it must not overwrite other bytes with
-   zeros. */
+   zeros. In memory the bytes may be in their place already. Threads may write different bytes at
+   the same time. False: failed, and errno is set. */
 static bool image_write(const plain_image *image, uint64_t offset, const void *from,
                         uint64_t count) {
   const unsigned char *const bytes = from;
   if (image->bytes) {
-    memcpy(image->bytes + offset, bytes, (size_t)count);
+    if (bytes != image->bytes + offset) memcpy(image->bytes + offset, bytes, (size_t)count);
     return true;
   }
   for (uint64_t at = 0; at < count;) {
@@ -277,31 +272,34 @@ static bool image_write(const plain_image *image, uint64_t offset, const void *f
 
 typedef struct unpack_run unpack_run;
 
-/* A part between the packed bytes and the image. */
-typedef struct unpack_step {
+/* What one thread needs to unpack parts. */
+typedef struct unpack_lane {
   unpack_run *run;
-  const packed_part *part;
-  unsigned char *to;
-  prof_i_unpacked result;
-} unpack_step;
+  prof_i_unpacker *unpacker;
+  prof_i_zstd *zstd;   /* NULL: no part needed it yet */
+  unsigned char *room; /* for one part; NULL: the image is in memory */
+  uint32_t part;       /* the lane's next one; from the number of parts on: none */
+  int error;           /* the errno of a failed write, which ends the lane; 0: none */
+  uint64_t bad_count;
+} unpack_lane;
+
+enum { LANES_MAX = 2 }; /* the caller's and the worker's */
 
 struct unpack_run {
   const prof_i_source *source;
-  prof_i_unpacker *unpacker;
-  prof_i_zstd *zstd;     /* opened for the first column that needs it */
-  prof_i_worker *worker; /* uses the unpacker and zstd; NULL: the image is in memory */
+  const packed_parts *parts;
+  uint32_t next_part; /* that no lane has taken; atomic, relaxed */
   plain_image image;
-  /* Part i is in steps[i % 2]. Not in unpack_by_worker(): after its failure the worker may still
-     use one, until unpack_run_fini(). */
-  unpack_step steps[2];
-  uint64_t *bad_count;
+  unpack_lane lanes[LANES_MAX];
+  int lane_count;
+  prof_i_worker *worker; /* runs the second lane; NULL: there is one lane */
 };
 
-static int fail_write(void) {
+static int fail_write(int error) {
   return prof_i_fail(PROF_E_NO_SPACE,
                      "the capture is packed, and a temporary file for it cannot be written: %s; "
                      "set TMPDIR to a folder with room",
-                     strerror(errno));
+                     strerror(error));
 }
 
 static int fail_in_child(void) {
@@ -310,102 +308,90 @@ static int fail_in_child(void) {
                      "continue, the parent does");
 }
 
-static void unpack_one(void *argument) {
-  unpack_step *const step = argument;
-  unpack_run *const run = step->run;
-  const packed_part *const part = step->part;
+/* False: the part needs zstd. A damaged part becomes zeros. */
+static bool lane_unpack(unpack_lane *lane, const packed_part *part, unsigned char *to) {
   const prof_i_packed_head head = {.bytes = part->bytes,
                                    .plain_offset = part->plain_offset,
                                    .plain_bytes = part->plain_bytes,
                                    .column_count = part->column_count};
-  const unsigned char *const columns = run->source->bytes + part->offset + sizeof head;
-  if (!run->image.bytes) memset(step->to, 0, (size_t)part->plain_bytes);
-  step->result = prof_i_unpack(run->unpacker, run->zstd, &head, columns, step->to);
+  const unsigned char *const columns = lane->run->source->bytes + part->offset + sizeof head;
+  if (lane->room) memset(to, 0, (size_t)part->plain_bytes);
+  const prof_i_unpacked result = prof_i_unpack(lane->unpacker, lane->zstd, &head, columns, to);
+  if (result == PROF_I_UNPACK_NEEDS_ZSTD) return false;
+  if (result == PROF_I_UNPACKED) return true;
+  lane->bad_count++;
+  memset(to, 0, (size_t)part->plain_bytes);
+  return true;
 }
 
-static int unpack_with_zstd(unpack_step *step) {
-  unpack_run *const run = step->run;
+/* Puts the lane's part in its place. False: the lane cannot go on. */
+static bool lane_put_part(unpack_lane *lane) {
+  const unpack_run *const run = lane->run;
+  const packed_part *const part = &run->parts->items[lane->part];
+  const unsigned char *const packed = run->source->bytes + part->offset, *plain = packed;
+  if (!part->is_plain) {
+    unsigned char *const to = lane->room ? lane->room : run->image.bytes + part->plain_offset;
+    if (!lane_unpack(lane, part, to)) return false;
+    plain = to; /* and written while it is in the cache */
+  }
+  if (!image_write(&run->image, part->plain_offset, plain, part->plain_bytes)) {
+    lane->error = errno;
+    return false;
+  }
+  prof_i_source_release_pages(run->source, packed, part->bytes);
+  return true;
+}
+
+static void lane_take_next(unpack_lane *lane) {
+  lane->part = __atomic_fetch_add(&lane->run->next_part, 1, __ATOMIC_RELAXED);
+}
+
+/* Lanes take parts in the order of the file. So after they have ended, all parts before the first
+   one at which a lane stopped are in their places. */
+static void lane_run(void *argument) {
+  unpack_lane *const lane = argument;
+  const uint32_t count = lane->run->parts->count;
+  while (lane->part < count && !lane->error && lane_put_part(lane)) lane_take_next(lane);
+  if (lane->error) __atomic_store_n(&lane->run->next_part, count, __ATOMIC_RELAXED); /* all end */
+}
+
+/* The lane that stopped at the first part of them; NULL: all parts are in their places. */
+static const unpack_lane *first_stopped_lane(const unpack_run *run) {
+  const unpack_lane *first = run->lanes;
+  for (int i = 1; i < run->lane_count; i++)
+    if (run->lanes[i].part < first->part) first = &run->lanes[i];
+  return first->part < run->parts->count ? first : NULL;
+}
+
+static int open_zstd(unpack_run *run) {
   int status = PROF_OK;
-  if (run->worker && !prof_i_worker_wait(run->worker)) return fail_in_child();
-  if (!run->zstd) status = prof_i_zstd_create("the capture is packed", &run->zstd);
-  if (status == PROF_OK) unpack_one(step);
+  for (int i = 0; i < run->lane_count && status == PROF_OK; i++)
+    status = prof_i_zstd_create("the capture is packed", &run->lanes[i].zstd);
   return status;
 }
 
-/* Takes a part after it was unpacked. */
-static int finish_step(unpack_step *step) {
-  unpack_run *const run = step->run;
-  const packed_part *const part = step->part;
-  if (step->result == PROF_I_UNPACK_NEEDS_ZSTD) {
-    const int status = unpack_with_zstd(step);
+/* Lanes stop if a part needs zstd, and go on with that part. */
+static int unpack_all(unpack_run *run) {
+  for (int i = 0; i < run->lane_count; i++) lane_take_next(&run->lanes[i]);
+  for (;;) {
+    if (run->lane_count > 1) prof_i_worker_begin(run->worker, lane_run, &run->lanes[1]);
+    lane_run(&run->lanes[0]);
+    if (run->worker && !prof_i_worker_wait(run->worker)) return fail_in_child();
+    const unpack_lane *const stopped = first_stopped_lane(run);
+    if (!stopped) return PROF_OK;
+    const int status = stopped->error ? fail_write(stopped->error) : open_zstd(run);
     if (status != PROF_OK) return status;
   }
-  if (step->result != PROF_I_UNPACKED) {
-    ++*run->bad_count;
-    memset(step->to, 0, (size_t)part->plain_bytes);
-  }
-  if (!run->image.bytes &&
-      !image_write(&run->image, part->plain_offset, step->to, part->plain_bytes))
-    return fail_write();
-  prof_i_source_release_pages(run->source, run->source->bytes + part->offset, part->bytes);
-  return PROF_OK;
 }
 
-static int copy_plain_part(const unpack_run *run, const packed_part *part) {
-  const unsigned char *const from = run->source->bytes + part->offset;
-  if (!image_write(&run->image, part->plain_offset, from, part->plain_bytes)) return fail_write();
-  prof_i_source_release_pages(run->source, from, part->bytes);
-  return PROF_OK;
-}
-
-/* Unpacks a part and takes it while it is in the cache. */
-static int unpack_alone(unpack_run *run, const packed_part *part) {
-  const plain_image *const image = &run->image;
-  unpack_step step = {.run = run,
-                      .part = part,
-                      .to = image->bytes ? image->bytes + part->plain_offset : image->parts};
-  unpack_one(&step);
-  return finish_step(&step);
-}
-
-static int unpack_by_worker(unpack_run *run, const packed_parts *parts) {
-  unpack_step *unpacked = NULL, *step = NULL;
-  int status = PROF_OK;
-  for (uint32_t i = 0, number = 0; i <= parts->count && status == PROF_OK; i++) {
-    const packed_part *const part = i < parts->count ? &parts->items[i] : NULL;
-    if (part && part->is_plain) {
-      status = copy_plain_part(run, part);
-      continue;
-    }
-    if (!prof_i_worker_wait(run->worker)) return fail_in_child();
-    unpacked = step;
-    step = NULL;
-    if (part) {
-      step = &run->steps[number % 2];
-      *step = (unpack_step){
-          .run = run, .part = part, .to = run->image.parts + number % 2 * PROF_I_PACKED_PLAIN_MAX};
-      prof_i_worker_begin(run->worker, unpack_one, step);
-      number++;
-    }
-    if (unpacked) status = finish_step(unpacked);
-  }
-  return status;
-}
-
-static int unpack_all(unpack_run *run, const packed_parts *parts) {
-  const prof_i_source *const source = run->source;
+static int write_header(const unpack_run *run) {
+  const unsigned char *const from = run->source->bytes;
   prof_i_header header;
-  int status = PROF_OK;
-  memcpy(&header, source->bytes, sizeof header);
-  header.version = parts->version;
-  if (!image_write(&run->image, 0, source->bytes, PROF_I_HEADER_BYTES) ||
-      !image_write(&run->image, 0, &header, sizeof header))
-    return fail_write();
-  if (run->worker && prof_i_worker_has_thread(run->worker)) return unpack_by_worker(run, parts);
-  for (uint32_t i = 0; i < parts->count && status == PROF_OK; i++)
-    status = parts->items[i].is_plain ? copy_plain_part(run, &parts->items[i])
-                                      : unpack_alone(run, &parts->items[i]);
-  return status;
+  memcpy(&header, from, sizeof header);
+  header.version = run->parts->version;
+  const bool is_written = image_write(&run->image, 0, from, PROF_I_HEADER_BYTES) &&
+                          image_write(&run->image, 0, &header, sizeof header);
+  return is_written ? PROF_OK : fail_write(errno);
 }
 
 /* The image becomes the source's bytes. */
@@ -434,30 +420,45 @@ static int replace_bytes(prof_i_source *source, plain_image *image, uint64_t cou
   return PROF_OK;
 }
 
+static bool lane_init(unpack_run *run, unpack_lane *lane) {
+  *lane = (unpack_lane){.run = run, .unpacker = prof_i_unpacker_create()};
+  if (!run->image.bytes) lane->room = malloc(PROF_I_PACKED_PLAIN_MAX);
+  return lane->unpacker && (lane->room || run->image.bytes);
+}
+
+static void lane_fini(unpack_lane *lane) {
+  prof_i_zstd_destroy(lane->zstd);
+  prof_i_unpacker_destroy(lane->unpacker);
+  free(lane->room);
+}
+
+/* One lane is enough. */
 static int unpack_run_init(unpack_run *run, uint64_t image_bytes) {
   const int status = image_init(&run->image, image_bytes);
   if (status != PROF_OK) return status;
-  run->unpacker = prof_i_unpacker_create();
-  if (!run->image.bytes) run->worker = prof_i_worker_create("prof-unpacker");
-  if (run->unpacker && (run->worker || run->image.bytes)) return PROF_OK;
+  if (run->parts->count > 1) run->worker = prof_i_worker_create("prof-unpacker");
+  const int most = run->worker && prof_i_worker_has_thread(run->worker) ? LANES_MAX : 1;
+  while (run->lane_count < most && lane_init(run, &run->lanes[run->lane_count])) run->lane_count++;
+  if (run->lane_count > 0) return PROF_OK;
   return prof_i_fail(PROF_E_NO_MEMORY, "no memory to unpack a capture");
 }
 
 static void unpack_run_fini(unpack_run *run) {
   if (!prof_i_worker_destroy(run->worker)) return; /* first: it uses the others */
-  prof_i_zstd_destroy(run->zstd);
-  prof_i_unpacker_destroy(run->unpacker);
+  for (int i = 0; i < LANES_MAX; i++) lane_fini(&run->lanes[i]);
   image_fini(&run->image);
 }
 
 static int unpack_parts(prof_i_source *source, const packed_parts *parts, uint64_t *bad_count) {
-  unpack_run run = {.source = source, .bad_count = bad_count, .image = {.fd = -1}};
+  unpack_run run = {.source = source, .parts = parts, .image = {.fd = -1}};
   const uint64_t end = parts->count > 0 ? parts->plain_end : PROF_I_HEADER_BYTES;
   const bool is_tail_padded =
       parts->count > 0 && parts->plain_count < end && end - parts->plain_count < PROF_I_UNIT_BYTES;
   const uint64_t count = is_tail_padded ? parts->plain_count : end;
   int status = unpack_run_init(&run, end);
-  if (status == PROF_OK) status = unpack_all(&run, parts);
+  if (status == PROF_OK) status = write_header(&run);
+  if (status == PROF_OK) status = unpack_all(&run);
+  for (int i = 0; i < run.lane_count; i++) *bad_count += run.lanes[i].bad_count;
   if (status == PROF_OK) status = replace_bytes(source, &run.image, count);
   unpack_run_fini(&run);
   return status;

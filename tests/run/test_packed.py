@@ -29,6 +29,7 @@ COMMANDS = (
     ("memory",),
     ("table", "--json"),
 )
+ON_ONE_PROCESSOR = {"preexec_fn": lambda: os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})}
 EXPORTS = ("json", "pftrace", "csv", "folded", "speedscope.json", "pb")
 
 
@@ -51,7 +52,7 @@ class Packed(Recorded):
         self.prof("dump", path, "-o", packed, "--pack")
         return packed
 
-    def run_on(self, path, *words, status=0):
+    def run_on(self, path, *words, status=0, **options):
         """What the command gives for the capture, in the capture's folder."""
         done = subprocess.run(
             [PROF, words[0], os.path.basename(path), *words[1:]],
@@ -59,6 +60,7 @@ class Packed(Recorded):
             capture_output=True,
             timeout=HANG_SECONDS,
             check=False,
+            **options,
         )
         self.assertEqual(done.returncode, status, (words, done.stderr))
         return done.stdout, done.stderr
@@ -180,9 +182,9 @@ class Packed(Recorded):
         self.assertIn("--pack", refused.stderr)
         self.assertFalse(os.path.exists(os.path.join(self.folder, "trace.json")))
 
-    def record_many(self):
-        """A capture of more bytes than are unpacked into memory."""
-        program = self.write("many.c", MANY_SCOPES)
+    def record_many(self, scopes=5000000):
+        """By default, a capture of more bytes than are unpacked into memory."""
+        program = self.write("many.c", MANY_SCOPES % (scopes // 2))
         build = os.path.dirname(PROF)
         source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
         words = ["cc", "-O2", "-I" + os.path.join(source, "include"), program, "-o", "many"]
@@ -191,7 +193,8 @@ class Packed(Recorded):
         plain = os.path.join(self.folder, "many.prof")
         recording = {**os.environ, "PROF_LEVEL": "1", "PROF_OUTPUT": plain}
         subprocess.run([program[:-2]], env=recording, check=True, timeout=HANG_SECONDS)
-        self.assertGreater(os.path.getsize(plain), MEMORY_BYTES)
+        if scopes == 5000000:
+            self.assertGreater(os.path.getsize(plain), MEMORY_BYTES)
         return plain
 
     def test_a_large_capture_goes_through_a_temporary_file(self):
@@ -212,7 +215,6 @@ class Packed(Recorded):
     def test_one_processor_writes_the_same(self):
         """Two processors have a worker each for packing, for unpacking and for reading ahead."""
         plain = self.record_many()
-        alone = {"preexec_fn": lambda: os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})}
         packed = self.pack(plain, "packed")
         for path, source, words in (
             (os.path.join(self.folder, "again.prof"), plain, ("--pack",)),
@@ -220,12 +222,24 @@ class Packed(Recorded):
             (os.path.join(self.folder, "export.pftrace"), packed, ()),
         ):
             outputs = []
-            for options in {}, alone:
+            for options in {}, ON_ONE_PROCESSOR:
                 command = [PROF, "dump", source, "-o", path, *words]
                 subprocess.run(command, check=True, timeout=HANG_SECONDS, **options)
                 outputs.append(read(path))
                 os.remove(path)
             self.assertEqual(*outputs)
+
+    def test_one_processor_reads_the_same(self):
+        """The capture has several extents, and is unpacked into memory."""
+        packed = self.pack(self.record_many(500000), "packed")
+        beside = self.pack(self.record_many(300000), "beside")
+        for words in *COMMANDS, ("diff", beside), ("dump", "-o", "trace.json"):
+            outputs = []
+            for options in {}, ON_ONE_PROCESSOR:
+                outputs.append([self.run_on(packed, *words, **options)])
+                if words[0] == "dump":
+                    outputs[-1].append(read(os.path.join(os.path.dirname(packed), words[-1])))
+            self.assertEqual(*outputs, words)
 
     def cut_one_extent(self, packed):
         """Removes the second packed extent: the others are whole."""
@@ -265,7 +279,7 @@ class Packed(Recorded):
 MANY_SCOPES = """
 #include <prof/scope.h>
 int main(void) {
-  for (int i = 0; i < 2500000; i++) {
+  for (int i = 0; i < %d; i++) {
     PROF_SCOPE("outer");
     { PROF_SCOPE("inner"); }
   }

@@ -1,10 +1,11 @@
 /* A packed capture that is unpacked into a temporary file. Files without a name may be refused.
    Writes may be short or interrupted. The disk may be full. open(), mkostemp() and pwrite() here
-   stand in front of the libc's. */
+   stand in front of the libc's. Two threads write. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -48,17 +49,24 @@ int mkostemp(char *path, int flags) {
   return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_RDWR | O_CREAT | O_EXCL, 0600);
 }
 
-ssize_t pwrite(int fd, const void *bytes, size_t count, off_t offset) {
+/* Returns 0 or the errno of the next write. */
+static int begin_write(void) {
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  pthread_mutex_lock(&lock);
+  int error = 0;
   disk.write_count++;
-  if (disk.writes_left == 0) {
-    errno = ENOSPC;
-    return -1;
-  }
+  if (disk.writes_left == 0)
+    error = ENOSPC;
+  else if (disk.is_short && disk.write_count % 2 == 0)
+    error = EINTR;
   if (disk.writes_left > 0) disk.writes_left--;
-  if (disk.is_short && disk.write_count % 2 == 0) {
-    errno = EINTR;
-    return -1;
-  }
+  pthread_mutex_unlock(&lock);
+  return error;
+}
+
+ssize_t pwrite(int fd, const void *bytes, size_t count, off_t offset) {
+  errno = begin_write();
+  if (errno) return -1;
   if (disk.is_short && count > 1) count = count / 2;
   return syscall(SYS_pwrite64, fd, bytes, count, offset);
 }
