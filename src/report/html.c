@@ -202,12 +202,13 @@ static void put_base64(prof_i_sink *sink, const unsigned char *bytes, size_t cou
 
 static void put_difference(const html_page *p, prof_i_sink *sink) {
   const bool has_text = p->options->difference != NULL;
-  prof_i_sink_text(sink, has_text
-                             ? "<h2>Difference</h2>\n"
-                               "<p class=\"hint\">All other parts are of the new side. The flame "
-                               "graph has the change as colours.</p>\n"
-                               "<pre class=\"scroll\">"
-                             : "");
+  prof_i_sink_text(
+      sink, has_text
+                ? "<h2>Difference</h2>\n"
+                  "<p class=\"hint\">All other parts are of the new side. Colours of the flame "
+                  "graph show the change.</p>\n"
+                  "<pre class=\"scroll\">"
+                : "");
   prof_i_sink_text(sink, has_text ? p->difference.text : "");
   prof_i_sink_text(sink, has_text ? "</pre>\n" : "");
 }
