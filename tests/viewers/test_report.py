@@ -11,7 +11,9 @@ import pytest
 from browser import needs_browser
 from picture import serve
 from reports import (
+    HEIGHT,
     TWO_FRAMES,
+    WIDTH,
     assert_quiet,
     calls_on_canvas,
     make_capture,
@@ -160,6 +162,26 @@ def test_dark_and_print_are_drawn(page, opened):
     page.command("Emulation.setEmulatedMedia", features=[])
     assert len(page.command("Page.printToPDF", printBackground=True)["data"]) > 10000
     assert page.errors == []
+
+
+@pytest.mark.parametrize("width", [1280, 700])
+def test_header_covers_no_heading_that_a_link_goes_to(page, opened, width):
+    page.set_size(width, 800)
+    try:
+        page.evaluate(TWO_FRAMES)
+        header = "document.querySelector('header').getBoundingClientRect().bottom"
+        links = page.evaluate("[...document.querySelectorAll('#nav a')].map(a => a.hash)")
+        assert len(links) > 3
+        rows = "new Set([...document.querySelectorAll('#nav a')].map(a => a.offsetTop)).size"
+        assert page.evaluate(rows) == 1
+        for link in links:
+            page.evaluate(f"document.querySelector('#nav a[href=\"{link}\"]').click()")
+            page.evaluate(TWO_FRAMES)
+            heading = f"document.querySelector('{link} h2').getBoundingClientRect().top"
+            assert page.evaluate(heading) >= page.evaluate(header)
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+    finally:
+        page.set_size(WIDTH, HEIGHT)
 
 
 def luminance(colour):
