@@ -298,8 +298,9 @@ def test_legend_has_the_ends_of_the_scale_and_what_is_not_drawn(page, difference
     (gone,) = re.findall(r"(\d+) only in the base", difference.svg("host")[1])
     most = max(abs(new - base) for base, new in difference.folded("host").values())
     less, more = re.fullmatch(
-        r"Change of own time since the base: -(\S+ \S+), blue ?red, \+(\S+ \S+)\. Means of 3 runs "
-        rf"of the base, and of 2 new ones\. Paths that only the base has are not drawn: {gone}\.",
+        r"Widths are of the new side\. Change of own time since the base: -(\S+ \S+), blue ?red, "
+        r"\+(\S+ \S+)\. Means of 3 runs of the base, and of 2 new ones\. "
+        rf"Paths that only the base has are not drawn: {gone}\.",
         legend,
     ).groups()
     assert less == more
