@@ -185,6 +185,31 @@ def test_header_covers_no_heading_that_a_link_goes_to(page, parts, width):
         page.set_size(WIDTH, HEIGHT)
 
 
+def test_dark_page_is_printed_light(page, plain):
+    """Else text would be light on white paper, where the browser prints no backgrounds."""
+    corner = (
+        "(id) => [...document.getElementById(id).getContext('2d').getImageData(0, 0, 1, 1).data]"
+    )
+    back = "getComputedStyle(document.body).backgroundColor"
+    dark = [{"name": "prefers-color-scheme", "value": "dark"}]
+    canvases = ["lanes-canvas", "flame-canvas"]
+    page.command("Emulation.setEmulatedMedia", features=dark)
+    page.open(plain[1])
+    before = page.evaluate(f"{canvases}.map({corner})")
+    assert all(max(pixel[:3]) < 0x60 for pixel in before)
+    page.command("Emulation.setEmulatedMedia", media="print", features=dark)
+    assert page.evaluate(back) == "rgb(255, 255, 255)"
+    page.command("Emulation.setEmulatedMedia", media="", features=dark)
+    assert page.evaluate(back) == "rgb(21, 24, 28)"
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    printed = page.evaluate(f"{canvases}.map({corner})")
+    assert all(min(pixel[:3]) > 0xC0 for pixel in printed)
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.evaluate(f"{canvases}.map({corner})") == before
+    page.command("Emulation.setEmulatedMedia", media="", features=[])
+    assert [error for error in page.errors if "getImageData" not in error] == []
+
+
 def luminance(colour):
     """The relative luminance of WCAG, of '#rrggbb'."""
     values = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]

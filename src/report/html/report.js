@@ -775,12 +775,12 @@
     }
     event.preventDefault();
   }
-  function drawAll() {
-    if (lineRows.length) showTimeline();
-    if (data.flames.length) redraw(drawFlame);
-    if (distribution.row) redraw(drawDistribution);
-    if (data.steps.length) [drawSteps, drawSides].forEach(redraw);
-    if (curves.length) redraw(drawCurves);
+  function drawAll(draw = redraw) {
+    if (lineRows.length) draw(drawTimeline);
+    if (data.flames.length) draw(drawFlame);
+    if (distribution.row) draw(drawDistribution);
+    if (data.steps.length) [drawSteps, drawSides].forEach((part) => draw(part));
+    if (curves.length) draw(drawCurves);
   }
   function showParts() {
     for (const [id, part] of Object.entries({ summary: [1], difference: $("difference").children,
@@ -813,12 +813,12 @@
     $("find").addEventListener("input", (event) => search(event.target.value));
     $("more").onclick = () => { table.limit = Infinity; showTable(); };
     addEventListener("keydown", onKey);
-    addEventListener("resize", drawAll);
+    addEventListener("resize", () => drawAll());
     matchMedia("(prefers-color-scheme: dark)").onchange = () => { readColours(); drawAll(); };
     window.onbeforeprint = window.onafterprint = (event) => {
-      isPrinting = event.type === "beforeprint";
+      isPrinting = root.classList.toggle("print", event.type === "beforeprint");
       readColours();
-      if (lineRows.length) drawTimeline();
+      drawAll((draw) => draw());
     };
     drawAll();
     // For tests, and for a person at the browser's console.
