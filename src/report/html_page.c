@@ -6,8 +6,8 @@
 /* clang-format off */
 const char *const prof_i_html_page[] = {
     "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta http-equiv=\"Co"
-    "ntent-Security-Policy\"\ncontent=\"default-src 'none'; style-src 'sha256-PlUYsnF3cBmaosvSZi4"
-    "C4cKCKQhKn/U3bbOhh7pIEaM='; script-src 'sha256-L3HxLHN+BtLl2UQp5SXjQKXi6gD7s8KHdxctnel6Vio='"
+    "ntent-Security-Policy\"\ncontent=\"default-src 'none'; style-src 'sha256-9ixzgL9XjQuRZBalVkc"
+    "IqY/oaSH22nPEquj3xYEJXwU='; script-src 'sha256-L3HxLHN+BtLl2UQp5SXjQKXi6gD7s8KHdxctnel6Vio='"
     ";\nbase-uri 'none'; form-action 'none'\">\n<meta name=\"viewport\" content=\"width=device-wi"
     "dth, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n<title>",
     "\001title",
@@ -69,10 +69,11 @@ const char *const prof_i_html_page[] = {
     ": repeat(auto-fill, minmax(330px, 1fr)); gap: 14px; }\n@media (max-width: 800px) {\nnav { or"
     "der: 1; flex-basis: 100%; }\n.find { margin-left: auto; }\nsection { scroll-margin-top: 84px"
     "; }\n.pool { grid-template-columns: 1fr; }\n}\n@media print {\nheader { position: static; }"
-    "\nnav, .find, .hint, #more { display: none; }\n.lanes, #difference .scroll, #table .scroll {"
-    " max-height: none; overflow: visible; }\nsection { break-inside: avoid-page; }\n#table, #dif"
-    "ference, #memory { break-inside: auto; }\nh2, h3 { break-after: avoid-page; }\n}\n</style>\n"
-    "</head>\n<body>\n<header>\n<h1>",
+    "\nnav, .find, .hint, #more { display: none; }\n#legend:not([hidden]) { display: block; }\nta"
+    "ble { font-size: 10px; }\nth, td { padding: 2px 4px; }\n.lanes, #difference .scroll, #table "
+    ".scroll { max-height: none; overflow: visible; }\nsection { break-inside: avoid-page; }\n#ta"
+    "ble, #difference, #memory { break-inside: auto; }\nh2, h3 { break-after: avoid-page; }\n}\n<"
+    "/style>\n</head>\n<body>\n<header>\n<h1>",
     "\001title",
     "</h1>\n<nav id=\"nav\"></nav>\n<label class=\"find\">\n<input id=\"find\" type=\"search\" pl"
     "aceholder=\"Search names  ( / )\" autocomplete=\"off\"\nspellcheck=\"false\" aria-label=\"Se"
