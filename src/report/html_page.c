@@ -6,8 +6,8 @@
 /* clang-format off */
 const char *const prof_i_html_page[] = {
     "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta http-equiv=\"Co"
-    "ntent-Security-Policy\"\ncontent=\"default-src 'none'; style-src 'sha256-9ixzgL9XjQuRZBalVkc"
-    "IqY/oaSH22nPEquj3xYEJXwU='; script-src 'sha256-L3HxLHN+BtLl2UQp5SXjQKXi6gD7s8KHdxctnel6Vio='"
+    "ntent-Security-Policy\"\ncontent=\"default-src 'none'; style-src 'sha256-1z+1loCVXbtsyZ+emB5"
+    "wysghsZRcHq47VLiXSK4q4Hc='; script-src 'sha256-L3HxLHN+BtLl2UQp5SXjQKXi6gD7s8KHdxctnel6Vio='"
     ";\nbase-uri 'none'; form-action 'none'\">\n<meta name=\"viewport\" content=\"width=device-wi"
     "dth, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n<title>",
     "\001title",
@@ -21,7 +21,7 @@ const char *const prof_i_html_page[] = {
     "(--back); color: var(--text);\nfont: 14px/1.45 system-ui, \"Segoe UI\", Helvetica, Arial, sa"
     "ns-serif;\n}\nheader {\nposition: sticky; top: 0; z-index: 2; display: flex; flex-wrap: wrap"
     "; gap: 4px 20px;\nalign-items: center; padding: 8px 24px; background: var(--back);\nborder-b"
-    "ottom: 1px solid var(--line);\n}\nh1 {\nmargin: 0; font-size: 16px; max-width: 40vw; overflo"
+    "ottom: 1px solid var(--line);\n}\nh1 {\nmargin: 0; font-size: 16px; max-width: 30vw; overflo"
     "w: hidden; white-space: nowrap;\ntext-overflow: ellipsis;\n}\nnav { display: flex; flex-wrap"
     ": wrap; gap: 14px; flex: 1; }\na { color: var(--accent); text-decoration: none; }\na:hover {"
     " text-decoration: underline; }\nmain { padding: 0 24px 40px; max-width: 1800px; margin: 0 au"
@@ -67,13 +67,13 @@ const char *const prof_i_html_page[] = {
     "nmax(240px, 1fr); gap: 16px; }\n.pool table { font-size: 13px; }\n.pool .text { max-width: 2"
     "60px; }\n.pool .scroll { align-self: start; }\n.small { display: grid; grid-template-columns"
     ": repeat(auto-fill, minmax(330px, 1fr)); gap: 14px; }\n@media (max-width: 800px) {\nnav { or"
-    "der: 1; flex-basis: 100%; }\n.find { margin-left: auto; }\nsection { scroll-margin-top: 84px"
-    "; }\n.pool { grid-template-columns: 1fr; }\n}\n@media print {\nheader { position: static; }"
-    "\nnav, .find, .hint, #more { display: none; }\n#legend:not([hidden]) { display: block; }\nta"
-    "ble { font-size: 10px; }\nth, td { padding: 2px 4px; }\n.lanes, #difference .scroll, #table "
-    ".scroll { max-height: none; overflow: visible; }\nsection { break-inside: avoid-page; }\n#ta"
-    "ble, #difference, #memory { break-inside: auto; }\nh2, h3 { break-after: avoid-page; }\n}\n<"
-    "/style>\n</head>\n<body>\n<header>\n<h1>",
+    "der: 1; flex-basis: 100%; }\nh1 { max-width: 45vw; }\n.find { margin-left: auto; }\nsection "
+    "{ scroll-margin-top: 84px; }\n.pool { grid-template-columns: 1fr; }\n}\n@media print {\nhead"
+    "er { position: static; }\nnav, .find, .hint, #more { display: none; }\n#legend:not([hidden])"
+    " { display: block; }\ntable { font-size: 10px; }\nth, td { padding: 2px 4px; }\n.lanes, #dif"
+    "ference .scroll, #table .scroll { max-height: none; overflow: visible; }\nsection { break-in"
+    "side: avoid-page; }\n#table, #difference, #memory { break-inside: auto; }\nh2, h3 { break-af"
+    "ter: avoid-page; }\n}\n</style>\n</head>\n<body>\n<header>\n<h1>",
     "\001title",
     "</h1>\n<nav id=\"nav\"></nav>\n<label class=\"find\">\n<input id=\"find\" type=\"search\" pl"
     "aceholder=\"Search names  ( / )\" autocomplete=\"off\"\nspellcheck=\"false\" aria-label=\"Se"
