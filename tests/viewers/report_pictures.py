@@ -31,14 +31,14 @@ BYTES_MAX = 200 << 10
 OLD_KERNELS = {"OPENBLAS_CORETYPE": "Prescott"}
 
 # The line below the graph has its change. It stays when taking the picture draws the page again.
-POINT_AT_LONGEST_LEAF = """(async () => {
+POINT_AT_LARGEST_CHANGE = """(async () => {
   await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
   const canvas = document.getElementById("flame-canvas");
   const { left, top } = canvas.getBoundingClientRect(), { places, paths } = prof.flame;
-  const leaf = places.filter(p => paths[p.index].own > paths[p.index].total / 2)
-    .reduce((a, b) => a.w > b.w ? a : b);
+  const change = ({ index }) => Math.abs(paths[index].own - paths[index].baseOwn);
+  const place = places.reduce((a, b) => change(a) > change(b) ? a : b);
   canvas.dispatchEvent(new MouseEvent("mousemove",
-    { clientX: left + leaf.x + leaf.w / 2, clientY: top + leaf.y + 5 }));
+    { clientX: left + place.x + place.w / 2, clientY: top + place.y + 5 }));
   Object.defineProperty(document.getElementById("frame"), "textContent", { set() {} });
 })()"""
 
@@ -127,7 +127,7 @@ def take_pictures(page):
     take(page, "difference.png", "#difference .scroll")
 
     page.open(WORK / "flame.html")
-    page.evaluate(POINT_AT_LONGEST_LEAF)
+    page.evaluate(POINT_AT_LARGEST_CHANGE)
     take(page, "report-flame.png", "#frame", "#flame h2")
 
     page.command("Page.navigate", url=(WORK / "flame.svg").as_uri())
