@@ -25,6 +25,8 @@ TARGET = ROOT / "src/report/html_page.c"
 # Bytes of one string: C11 promises 4095.
 PIECE = 4000
 LINE = 96
+# Of the script in the page, so that a person can still read it as a whole.
+SCRIPT_LINES_MAX = 800
 
 
 def squeezed(text):
@@ -40,6 +42,8 @@ def page():
     for text in (style, script):
         if re.search(r"</|<!--", text):
             sys.exit("report_page.py: no '</' or '<!--' in report.css and report.js")
+    if script.count("\n") >= SCRIPT_LINES_MAX:
+        sys.exit(f"report_page.py: the script must have less than {SCRIPT_LINES_MAX} lines")
     words = {"style": style, "script": script}
     for name, text in list(words.items()):
         digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

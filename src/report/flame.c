@@ -131,7 +131,6 @@ enum {
 static const double frame_width_min = 0.1;
 
 typedef struct flame_node {
-  double own[PROF_I_SIDES], total[PROF_I_SIDES];
   double x, next_x; /* next_x: where the next child begins */
   bool is_drawn;
 } flame_node;
@@ -141,6 +140,7 @@ typedef struct flame_page {
   const prof_i_flame_options *options;
   prof_i_text_buffer page;
   flame_node *nodes;
+  prof_i_flame_sums *sums;
   uint32_t depth;        /* of drawn frames */
   uint32_t narrow, gone; /* frames that are not drawn */
   double scale;          /* pixels for a unit of the value */
@@ -168,35 +168,45 @@ double prof_i_flame_total(const prof_i_paths *paths, const prof_i_flame_options 
 }
 
 /* Paths are numbered parents first. */
+double prof_i_flame_sum(const prof_i_paths *paths, const prof_i_flame_options *options,
+                        prof_i_flame_sums *sums) {
+  double change_max = 0;
+  memset(sums, 0, paths->count * sizeof *sums);
+  for (uint32_t i = paths->count; i-- > 0;) {
+    prof_i_flame_sums *const sum = &sums[i], *const outer = &sums[paths->items[i].parent];
+    for (uint32_t side = 0; side < PROF_I_SIDES; side++) {
+      sum->own[side] = prof_i_flame_value(paths, i, options, side);
+      sum->total[side] += sum->own[side];
+      if (i) outer->total[side] += sum->total[side];
+    }
+    const double change = __builtin_fabs(sum->own[1] - sum->own[0]);
+    if (change > change_max) change_max = change;
+  }
+  return change_max;
+}
+
 static bool find_values(flame_page *p) {
   p->nodes = calloc(p->paths->count + 1, sizeof *p->nodes);
-  if (!p->nodes) return false;
-  for (uint32_t i = p->paths->count; i-- > 0;) {
-    flame_node *const node = &p->nodes[i], *const outer = &p->nodes[p->paths->items[i].parent];
-    for (uint32_t side = 0; side < PROF_I_SIDES; side++) {
-      node->own[side] = prof_i_flame_value(p->paths, i, p->options, side);
-      node->total[side] += node->own[side];
-      if (i) outer->total[side] += node->total[side];
-    }
-    const double change = __builtin_fabs(node->own[1] - node->own[0]);
-    if (change > p->change_max) p->change_max = change;
-  }
+  p->sums = calloc(p->paths->count + 1, sizeof *p->sums);
+  if (!p->nodes || !p->sums) return false;
+  p->change_max = prof_i_flame_sum(p->paths, p->options, p->sums);
   return true;
 }
 
 /* Children stand side by side from the left of their parent, in the order of their first calls. */
 static void place_frames(flame_page *p) {
-  p->scale = p->nodes[0].total[1] > 0 ? FRAMES_WIDTH / p->nodes[0].total[1] : 0;
+  p->scale = p->sums[0].total[1] > 0 ? FRAMES_WIDTH / p->sums[0].total[1] : 0;
   p->nodes[0].is_drawn = true;
   for (uint32_t i = 1; i < p->paths->count; i++) {
     const prof_i_path *const path = &p->paths->items[i];
     flame_node *const node = &p->nodes[i], *const outer = &p->nodes[path->parent];
+    const double *const total = p->sums[i].total;
     node->x = node->next_x = outer->next_x;
-    outer->next_x += node->total[1];
-    p->gone += node->total[1] <= 0 && node->total[0] > 0;
-    if (node->total[1] <= 0) continue;
+    outer->next_x += total[1];
+    p->gone += total[1] <= 0 && total[0] > 0;
+    if (total[1] <= 0) continue;
     node->is_drawn =
-        outer->is_drawn && path->depth <= DEPTH_MAX && node->total[1] * p->scale >= frame_width_min;
+        outer->is_drawn && path->depth <= DEPTH_MAX && total[1] * p->scale >= frame_width_min;
     p->narrow += !node->is_drawn;
     if (node->is_drawn && path->depth > p->depth) p->depth = path->depth;
   }
@@ -288,8 +298,8 @@ static void put_colour(flame_page *p, const char *name) {
 }
 
 /* Red: more own time than in the base. Blue: less. The largest change has the strongest colour. */
-static void put_change_colour(flame_page *p, const flame_node *node) {
-  const double change = node->own[1] - node->own[0];
+static void put_change_colour(flame_page *p, uint32_t path) {
+  const double change = p->sums[path].own[1] - p->sums[path].own[0];
   const double share = p->change_max > 0 ? __builtin_fabs(change) / p->change_max : 0;
   const unsigned rest = 238 - (unsigned)(share * 150);
   if (change > 0)
@@ -307,17 +317,17 @@ static void put_share(flame_page *p, double part, double all) {
 
 /* "conv2d: 1.5ms, 12.5%; own 1ms; base 1.2ms" */
 static void put_frame_title(flame_page *p, uint32_t path) {
-  const flame_node *const node = &p->nodes[path];
+  const prof_i_flame_sums *const sums = &p->sums[path];
   char total[LABEL_ROOM], own[LABEL_ROOM], base[LABEL_ROOM];
-  value_text(p, total, node->total[1]);
-  value_text(p, own, node->own[1]);
+  value_text(p, total, sums->total[1]);
+  value_text(p, own, sums->own[1]);
   prof_i_svg_put_name(&p->page, frame_name(p->paths, path));
   prof_i_text_buffer_printf(&p->page, ": %s, ", total);
-  put_share(p, node->total[1], p->nodes[0].total[1]);
+  put_share(p, sums->total[1], p->sums[0].total[1]);
   prof_i_text_buffer_printf(&p->page, "; own %s", own);
   if (!p->options->is_difference) return;
-  value_text(p, base, node->total[0]);
-  value_text(p, own, node->own[0]);
+  value_text(p, base, sums->total[0]);
+  value_text(p, own, sums->own[0]);
   prof_i_text_buffer_printf(&p->page, "; base %s, own %s", base, own);
 }
 
@@ -336,7 +346,7 @@ static void put_label(flame_page *p, const char *name, double width) {
 
 static void put_frame(flame_page *p, uint32_t path) {
   const flame_node *const node = &p->nodes[path];
-  const double x = FRAMES_LEFT + node->x * p->scale, width = node->total[1] * p->scale;
+  const double x = FRAMES_LEFT + node->x * p->scale, width = p->sums[path].total[1] * p->scale;
   const uint32_t y = FRAMES_TOP + (p->depth - p->paths->items[path].depth) * FRAME_HEIGHT;
   prof_i_text_buffer_append_text(&p->page, "<g class=\"f\" data-n=\"");
   prof_i_svg_put_name(&p->page, frame_name(p->paths, path));
@@ -350,7 +360,7 @@ static void put_frame(flame_page *p, uint32_t path) {
   if (path == 0)
     prof_i_text_buffer_append_text(&p->page, "#dddddd");
   else if (p->options->is_difference)
-    put_change_colour(p, node);
+    put_change_colour(p, path);
   else
     put_colour(p, frame_name(p->paths, path));
   prof_i_text_buffer_append_text(&p->page, "\"/><text x=\"");
@@ -420,6 +430,7 @@ int prof_i_flame_svg(const prof_i_paths *paths, const prof_i_flame_options *opti
     put_foot(&p, height);
   }
   free(p.nodes);
+  free(p.sums);
   if (is_made && !p.page.is_out_of_memory) {
     *text_out = p.page.text;
     return PROF_OK;

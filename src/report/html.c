@@ -152,7 +152,7 @@ static int make_summary(html_page *p) {
   const char *const title = p->options->title ? p->options->title : first.process_name;
   prof_i_svg_put_name(&p->title, title[0] ? title : "prof");
   prof_i_text_buffer_append_text(&p->difference, "");
-  if (p->options->difference) prof_i_svg_put_escaped(&p->difference, p->options->difference);
+  if (p->options->difference) prof_i_svg_put_escaped(&p->difference, p->options->difference->text);
   put_tiles(p);
   int status = put_lines(p);
   if (status == PROF_OK) status = put_notes(p);
@@ -202,10 +202,13 @@ static void put_base64(prof_i_sink *sink, const unsigned char *bytes, size_t cou
 
 static void put_difference(const html_page *p, prof_i_sink *sink) {
   const bool has_text = p->options->difference != NULL;
-  prof_i_sink_text(sink, has_text ? "<h2>Difference</h2>\n"
-                                    "<p class=\"hint\">All other parts are of the new side.</p>\n"
-                                    "<pre class=\"scroll\">"
-                                  : "");
+  prof_i_sink_text(
+      sink, has_text
+                ? "<h2>Difference</h2>\n"
+                  "<p class=\"hint\">All other parts are of the new side. Colours of the flame "
+                  "graph show the change.</p>\n"
+                  "<pre class=\"scroll\">"
+                : "");
   prof_i_sink_text(sink, has_text ? p->difference.text : "");
   prof_i_sink_text(sink, has_text ? "</pre>\n" : "");
 }

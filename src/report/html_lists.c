@@ -130,29 +130,26 @@ void prof_i_html_put_rows(const json_text *json, const prof_rows *rows) {
 
 /* ---- flame graphs ---- */
 
-/* A path's own value and calls, and those below it. */
-typedef struct flame_value {
-  double own, total;
-  uint32_t number; /* among the paths that are drawn, from 1; 0: not drawn */
-} flame_value;
+/* All kinds of graphs of the same paths. */
+typedef struct flame_data {
+  const json_text *json;
+  const prof_i_paths *paths;
+  prof_i_flame_options options; /* kind: of the current graph */
+  prof_i_flame_sums *sums;
+  uint32_t *numbers; /* of paths, among those that are drawn, from 1; 0: not drawn */
+  bool *is_row_drawn;
+} flame_data;
 
 static const char *const flame_names[] = {"host", "device", "memory"};
 
-/* Paths are numbered parents first. */
-static double sum_values(const prof_i_paths *paths, prof_i_flame_kind kind, flame_value *values) {
-  const prof_i_flame_options options = {.kind = kind};
-  for (uint32_t i = 0; i < paths->count; i++) values[i] = (flame_value){0};
-  for (uint32_t i = paths->count; i-- > 0;) {
-    values[i].own = prof_i_flame_value(paths, i, &options, PROF_I_SIDE_NEW);
-    values[i].total += values[i].own;
-    if (i) values[paths->items[i].parent].total += values[i].total;
-  }
-  return paths->count ? values[0].total : 0;
+static double flame_total(const flame_data *f, uint32_t path) {
+  return f->sums[path].total[PROF_I_SIDE_NEW];
 }
 
-static uint32_t count_above(const flame_value *values, uint32_t count, double least) {
+static uint32_t count_above(const flame_data *f, double least) {
   uint32_t above = 0;
-  for (uint32_t i = 0; i < count; i++) above += values[i].total > 0 && values[i].total >= least;
+  for (uint32_t i = 0; i < f->paths->count; i++)
+    above += flame_total(f, i) > 0 && flame_total(f, i) >= least;
   return above;
 }
 
@@ -163,19 +160,18 @@ typedef struct flame_bound {
 } flame_bound;
 
 /* Searches `least` with full precision, because many paths may have the same value. */
-static flame_bound find_bound(const flame_value *values, uint32_t count) {
-  double low = values[0].total / 1e12, high = 2 * values[0].total;
-  if (count_above(values, count, low) <= PROF_I_HTML_PATHS_MAX)
-    return (flame_bound){low, UINT32_MAX};
+static flame_bound find_bound(const flame_data *f) {
+  double low = flame_total(f, 0) / 1e12, high = 2 * flame_total(f, 0);
+  if (count_above(f, low) <= PROF_I_HTML_PATHS_MAX) return (flame_bound){low, UINT32_MAX};
   for (;;) {
     const double middle = low + (high - low) / 2;
     if (middle <= low || middle >= high) break;
-    if (count_above(values, count, middle) > PROF_I_HTML_PATHS_MAX)
+    if (count_above(f, middle) > PROF_I_HTML_PATHS_MAX)
       low = middle;
     else
       high = middle;
   }
-  return (flame_bound){low, PROF_I_HTML_PATHS_MAX - count_above(values, count, high)};
+  return (flame_bound){low, PROF_I_HTML_PATHS_MAX - count_above(f, high)};
 }
 
 static bool is_path_drawn(flame_bound *bound, double total) {
@@ -186,68 +182,110 @@ static bool is_path_drawn(flame_bound *bound, double total) {
   return true;
 }
 
-/* [[parent, row, calls, total, own], ...]; the first is the root. False: no path has a value. */
-static bool put_flame(const json_text *json, const prof_i_paths *paths, prof_i_flame_kind kind,
-                      flame_value *values, bool *is_row_drawn, const char *before) {
-  uint32_t number = 0, left_out = 0;
-  if (sum_values(paths, kind, values) <= values[0].own) return false;
-  flame_bound bound = find_bound(values, paths->count);
-  prof_i_sink_text(json->sink, before);
-  prof_i_sink_text(json->sink, "{\"kind\":\"");
-  prof_i_sink_text(json->sink, flame_names[kind]);
-  prof_i_sink_text(json->sink, "\",\"paths\":[");
-  for (uint32_t i = 0; i < paths->count; i++) {
-    const prof_i_path *const path = &paths->items[i];
-    if (!is_path_drawn(&bound, values[i].total)) {
-      left_out += values[i].total > 0;
+static void put_rounded(const json_text *json, double value) {
+  put_u64(json, (uint64_t)(value + 0.5));
+}
+
+/* A mean has a digit behind the point. */
+static void put_calls(const flame_data *f, uint64_t calls) {
+  const double tenths = (double)calls * 10 / f->options.runs_count[PROF_I_SIDE_NEW];
+  prof_i_sink_text(f->json->sink, ",");
+  prof_i_sink_double(f->json->sink, (double)(uint64_t)(tenths + 0.5) / 10);
+}
+
+/* [parent, row, calls, total, own], and of a difference the total and own of the base. */
+static void put_path(const flame_data *f, uint32_t index) {
+  const prof_i_path *const path = &f->paths->items[index];
+  const prof_i_flame_sums *const sums = &f->sums[index];
+  prof_i_sink_text(f->json->sink, index ? ",[" : "[");
+  prof_i_sink_u64(f->json->sink, f->numbers[path->parent] - 1);
+  put_u64(f->json, path->row);
+  put_calls(f, path->sums[PROF_I_SIDE_NEW].calls_count);
+  for (uint32_t side = PROF_I_SIDES; side-- > (f->options.is_difference ? 0 : PROF_I_SIDE_NEW);) {
+    put_rounded(f->json, sums->total[side]);
+    put_rounded(f->json, sums->own[side]);
+  }
+  prof_i_sink_text(f->json->sink, "]");
+}
+
+/* The first path is the root. False: no path has a value. */
+static bool put_flame(const flame_data *f, const char *before) {
+  const double change_max = prof_i_flame_sum(f->paths, &f->options, f->sums);
+  uint32_t number = 0, left_out = 0, gone = 0;
+  memset(f->numbers, 0, f->paths->count * sizeof *f->numbers);
+  if (!f->paths->count || flame_total(f, 0) <= f->sums[0].own[PROF_I_SIDE_NEW]) return false;
+  flame_bound bound = find_bound(f);
+  prof_i_sink_text(f->json->sink, before);
+  prof_i_sink_text(f->json->sink, "{\"kind\":\"");
+  prof_i_sink_text(f->json->sink, flame_names[f->options.kind]);
+  prof_i_sink_text(f->json->sink, "\",\"paths\":[");
+  for (uint32_t i = 0; i < f->paths->count; i++) {
+    gone += flame_total(f, i) <= 0 && f->sums[i].total[PROF_I_SIDE_BASE] > 0;
+    if (!is_path_drawn(&bound, flame_total(f, i))) {
+      left_out += flame_total(f, i) > 0;
       continue;
     }
-    values[i].number = ++number;
-    if (i) is_row_drawn[path->row] = true;
-    prof_i_sink_text(json->sink, i ? ",[" : "[");
-    prof_i_sink_u64(json->sink, values[path->parent].number - 1);
-    put_u64(json, path->row);
-    put_u64(json, path->sums[PROF_I_SIDE_NEW].calls_count);
-    put_u64(json, (uint64_t)(values[i].total + 0.5));
-    put_u64(json, (uint64_t)(values[i].own + 0.5));
-    prof_i_sink_text(json->sink, "]");
+    f->numbers[i] = ++number;
+    if (i) f->is_row_drawn[f->paths->items[i].row] = true;
+    put_path(f, i);
   }
-  prof_i_sink_text(json->sink, "],\"left_out\":");
-  prof_i_sink_u64(json->sink, left_out);
-  prof_i_sink_text(json->sink, "}");
+  prof_i_sink_text(f->json->sink, "]");
+  prof_i_sink_key_u64(f->json->sink, "left_out", left_out);
+  if (f->options.is_difference) {
+    prof_i_sink_key_u64(f->json->sink, "gone", gone);
+    prof_i_sink_key_u64(f->json->sink, "change_max", (uint64_t)(change_max + 0.5));
+  }
+  prof_i_sink_text(f->json->sink, "}");
   return true;
 }
 
 /* By row; "" if no path of it is drawn. */
-static void put_path_names(const json_text *json, const prof_i_paths *paths,
-                           const bool *is_row_drawn) {
-  prof_i_sink_key(json->sink, "path_names");
-  prof_i_sink_text(json->sink, "[");
-  for (uint32_t i = 0; i < paths->row_count; i++) {
-    if (i) prof_i_sink_text(json->sink, ",");
-    put_string(json, is_row_drawn[i] ? paths->rows[i].name : "");
+static void put_path_names(const flame_data *f) {
+  prof_i_sink_key(f->json->sink, "path_names");
+  prof_i_sink_text(f->json->sink, "[");
+  for (uint32_t i = 0; i < f->paths->row_count; i++) {
+    if (i) prof_i_sink_text(f->json->sink, ",");
+    put_string(f->json, f->is_row_drawn[i] ? f->paths->rows[i].name : "");
   }
-  prof_i_sink_text(json->sink, "]");
+  prof_i_sink_text(f->json->sink, "]");
 }
 
 static int put_paths(const json_text *json, const prof_i_paths *paths) {
-  flame_value *const values = calloc((size_t)paths->count + 1, sizeof *values);
-  bool *const is_row_drawn = calloc((size_t)paths->row_count + 1, sizeof *is_row_drawn);
-  const bool has_memory = values && is_row_drawn;
+  const prof_i_html_difference *const difference = json->html->options->difference;
+  flame_data f = {.json = json,
+                  .paths = paths,
+                  .options = {.is_difference = difference != NULL, .runs_count = {1, 1}},
+                  .sums = calloc((size_t)paths->count + 1, sizeof *f.sums),
+                  .numbers = calloc((size_t)paths->count + 1, sizeof *f.numbers),
+                  .is_row_drawn = calloc((size_t)paths->row_count + 1, sizeof *f.is_row_drawn)};
+  const bool has_memory = f.sums && f.numbers && f.is_row_drawn;
+  if (difference) memcpy(f.options.runs_count, difference->runs_count, sizeof f.options.runs_count);
   prof_i_sink_key(json->sink, "flames");
   prof_i_sink_text(json->sink, "[");
   const char *before = "";
-  for (int kind = PROF_I_FLAME_HOST; has_memory && kind <= PROF_I_FLAME_MEMORY; kind++)
-    if (put_flame(json, paths, (prof_i_flame_kind)kind, values, is_row_drawn, before)) before = ",";
+  for (int kind = PROF_I_FLAME_HOST; has_memory && kind <= PROF_I_FLAME_MEMORY; kind++) {
+    f.options.kind = (prof_i_flame_kind)kind;
+    if (put_flame(&f, before)) before = ",";
+  }
   prof_i_sink_text(json->sink, "]");
-  if (has_memory) put_path_names(json, paths, is_row_drawn);
-  free(values);
-  free(is_row_drawn);
+  if (has_memory) put_path_names(&f);
+  if (difference) {
+    prof_i_sink_key(json->sink, "runs");
+    prof_i_sink_text(json->sink, "[");
+    prof_i_sink_u64(json->sink, difference->runs_count[PROF_I_SIDE_BASE]);
+    put_u64(json, difference->runs_count[PROF_I_SIDE_NEW]);
+    prof_i_sink_text(json->sink, "]");
+  }
+  free(f.sums);
+  free(f.numbers);
+  free(f.is_row_drawn);
   if (has_memory) return PROF_OK;
   return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a flame graph of %u paths", paths->count);
 }
 
 int prof_i_html_put_flames(const json_text *json) {
+  if (json->html->options->difference)
+    return put_paths(json, json->html->options->difference->paths);
   prof_i_paths paths = {.filter = json->html->filter};
   int status = PROF_OK;
   for (size_t i = 0; i < json->html->trace_count && status == PROF_OK; i++)

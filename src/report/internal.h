@@ -110,6 +110,15 @@ typedef struct prof_i_flame_options {
 double prof_i_flame_value(const prof_i_paths *paths, uint32_t index,
                           const prof_i_flame_options *options, prof_i_side side);
 
+/* Values of a path on each side: its own, and with those of the paths below it. */
+typedef struct prof_i_flame_sums {
+  double own[PROF_I_SIDES], total[PROF_I_SIDES];
+} prof_i_flame_sums;
+
+/* Fills sums[i] for each path. Returns the largest change of an own value between both sides. */
+double prof_i_flame_sum(const prof_i_paths *paths, const prof_i_flame_options *options,
+                        prof_i_flame_sums *sums);
+
 /* The sum of all frames. 0: there is nothing to draw. */
 double prof_i_flame_total(const prof_i_paths *paths, const prof_i_flame_options *options);
 
@@ -132,9 +141,16 @@ int prof_i_flame_svg(const prof_i_paths *paths, const prof_i_flame_options *opti
 
    html_page.c has the page's own HTML, CSS and script, made from src/report/html. */
 
+/* From the base to the new side. The traces of the page are those of the new side. */
+typedef struct prof_i_html_difference {
+  const char *text;                  /* of prof_i_diff_text() */
+  const prof_i_paths *paths;         /* of both sides */
+  uint32_t runs_count[PROF_I_SIDES]; /* captures, not 0 */
+} prof_i_html_difference;
+
 typedef struct prof_i_html_options {
-  const char *title;      /* any bytes; NULL: the first process's name */
-  const char *difference; /* from another side: the text of prof_i_diff_text(), or NULL */
+  const char *title;                        /* any bytes; NULL: the first process's name */
+  const prof_i_html_difference *difference; /* NULL: there is no base */
   /* Selects the scopes; NULL: all. It does not apply to memory and devices. */
   const struct prof_i_filter *filter;
   /* The groups of the table's rows: bits of prof_group and of analysis/internal.h; 0: name and

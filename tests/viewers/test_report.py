@@ -11,7 +11,9 @@ import pytest
 from browser import needs_browser
 from picture import serve
 from reports import (
+    HEIGHT,
     TWO_FRAMES,
+    WIDTH,
     assert_quiet,
     calls_on_canvas,
     make_capture,
@@ -160,6 +162,52 @@ def test_dark_and_print_are_drawn(page, opened):
     page.command("Emulation.setEmulatedMedia", features=[])
     assert len(page.command("Page.printToPDF", printBackground=True)["data"]) > 10000
     assert page.errors == []
+
+
+@pytest.mark.parametrize("width", [1280, 700])
+def test_header_covers_no_heading_that_a_link_goes_to(page, parts, width):
+    page.set_size(width, 800)
+    try:
+        page.open(parts)
+        page.evaluate(TWO_FRAMES)
+        header = "document.querySelector('header').getBoundingClientRect().bottom"
+        links = page.evaluate("[...document.querySelectorAll('#nav a')].map(a => a.hash)")
+        assert len(links) > 6
+        rows = "new Set([...document.querySelectorAll('#nav a')].map(a => a.offsetTop)).size"
+        assert page.evaluate(rows) == 1
+        for link in links:
+            page.evaluate(f"document.querySelector('#nav a[href=\"{link}\"]').click()")
+            page.evaluate(TWO_FRAMES)
+            heading = f"document.querySelector('{link} h2').getBoundingClientRect().top"
+            assert page.evaluate(heading) >= page.evaluate(header)
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+    finally:
+        page.set_size(WIDTH, HEIGHT)
+
+
+def test_dark_page_is_printed_light(page, plain):
+    """Else text would be light on white paper, where the browser prints no backgrounds."""
+    corner = (
+        "(id) => [...document.getElementById(id).getContext('2d').getImageData(0, 0, 1, 1).data]"
+    )
+    back = "getComputedStyle(document.body).backgroundColor"
+    dark = [{"name": "prefers-color-scheme", "value": "dark"}]
+    canvases = ["lanes-canvas", "flame-canvas"]
+    page.command("Emulation.setEmulatedMedia", features=dark)
+    page.open(plain[1])
+    before = page.evaluate(f"{canvases}.map({corner})")
+    assert all(max(pixel[:3]) < 0x60 for pixel in before)
+    page.command("Emulation.setEmulatedMedia", media="print", features=dark)
+    assert page.evaluate(back) == "rgb(255, 255, 255)"
+    page.command("Emulation.setEmulatedMedia", media="", features=dark)
+    assert page.evaluate(back) == "rgb(21, 24, 28)"
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    printed = page.evaluate(f"{canvases}.map({corner})")
+    assert all(min(pixel[:3]) > 0xC0 for pixel in printed)
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.evaluate(f"{canvases}.map({corner})") == before
+    page.command("Emulation.setEmulatedMedia", media="", features=[])
+    assert [error for error in page.errors if "getImageData" not in error] == []
 
 
 def luminance(colour):

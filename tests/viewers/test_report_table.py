@@ -10,6 +10,7 @@ from reports import (
     assert_quiet,
     calls_on_canvas,
     make_capture,
+    make_events,
     make_report,
     prof,
     row_sums,
@@ -208,6 +209,26 @@ def test_name_stays_while_the_other_columns_are_scrolled(page, opened):
     page.evaluate("document.querySelector('#table .scroll').scrollLeft = 200")
     assert page.evaluate("document.querySelector('#table .scroll').scrollLeft") == 200
     assert page.evaluate(where) == at
+
+
+def test_long_table_is_scrolled_below_its_headings(page, tmp_path):
+    """So the distribution of a row that is clicked is near it."""
+    events = make_events(9, [f"name {i}" for i in range(60)], 200)
+    page.open(make_report(make_capture(tmp_path, "long", trace_of(events))))
+    box, head = "document.querySelector('#table .scroll')", "document.querySelector('#head th')"
+    assert page.evaluate(f"{box}.scrollHeight > {box}.clientHeight")
+    assert page.evaluate(f"{box}.clientHeight <= 0.62 * innerHeight")
+    at = page.evaluate(f"{head}.getBoundingClientRect().top")
+    page.evaluate(f"{box}.scrollTop = 200")
+    assert page.evaluate(f"{box}.scrollTop") == 200
+    assert page.evaluate(f"{head}.getBoundingClientRect().top") == at
+    page.evaluate("document.getElementById('table').scrollIntoView()")
+    left, top = page.evaluate(
+        f"(() => {{ const r = {head}.getBoundingClientRect(); return [r.left, r.top]; }})()"
+    )
+    assert page.evaluate(
+        f"document.elementFromPoint({left + 5}, {top + 5}).closest('th') === {head}"
+    )
 
 
 def test_labels_of_a_distribution_are_neither_cut_nor_covered(page, opened):

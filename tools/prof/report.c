@@ -42,8 +42,26 @@ static int read_words(int argc, char **argv, report_words *w) {
   return status;
 }
 
-/* The caller frees the text. */
-static int make_difference(const command_sides *sides, const report_words *w, char **text_out) {
+/* What the page has of both sides. Begins as zeros. */
+typedef struct report_difference {
+  char *text;
+  prof_i_paths paths;
+  prof_i_html_difference html;
+} report_difference;
+
+/* Takes the paths of the comparison. */
+static void keep_difference(report_difference *d, prof_i_comparison *comparison) {
+  d->paths = comparison->paths;
+  comparison->paths = (prof_i_paths){0};
+  d->html = (prof_i_html_difference){.text = d->text, .paths = &d->paths};
+  for (uint32_t side = 0; side < PROF_I_SIDES; side++) {
+    const uint32_t count = comparison->options.runs_count[side];
+    d->html.runs_count[side] = count ? count : 1;
+  }
+}
+
+static int make_difference(const command_sides *sides, const report_words *w,
+                           report_difference *d) {
   const prof_i_compare_options options = {
       .runs_count = {(uint32_t)sides->sides[0].count, (uint32_t)sides->sides[1].count},
       .threshold = 0.02};
@@ -53,8 +71,9 @@ static int make_difference(const command_sides *sides, const report_words *w, ch
   comparison.paths.filter = w->filter.filter;
   int status = sides_compare(sides, &comparison);
   if (status == EXIT_OK && (prof_i_comparison_finish(&comparison) != PROF_OK ||
-                            prof_i_diff_text(&comparison, &form, text_out) != PROF_OK))
+                            prof_i_diff_text(&comparison, &form, &d->text) != PROF_OK))
     status = say_status("report", PROF_E_NO_MEMORY);
+  if (status == EXIT_OK) keep_difference(d, &comparison);
   prof_i_comparison_fini(&comparison);
   return status;
 }
@@ -88,16 +107,17 @@ static int execute_report(int argc, char **argv) {
   report_words w = {.output = "report.html",
                     .html = {.keys = {PROF_GROUP_NAME, PROF_GROUP_CATEGORY}, .key_count = 2}};
   command_sides sides = {.command = "report"};
-  char *difference = NULL;
+  report_difference difference = {0};
   progress_begin("report", PASSES);
   int status = sides_take(&sides, &argc, argv);
   if (status == EXIT_OK) status = read_words(argc, argv, &w);
   if (status == EXIT_OK) status = sides_finish(&sides, argc, argv, false);
   if (status == EXIT_OK) status = sides_check_output(&sides, &w.output);
   if (status == EXIT_OK && sides.is_named) status = make_difference(&sides, &w, &difference);
-  w.html.difference = difference;
+  if (difference.text) w.html.difference = &difference.html;
   if (status == EXIT_OK) status = write_report(&sides, &w);
-  free(difference);
+  free(difference.text);
+  prof_i_paths_fini(&difference.paths);
   filter_options_free(&w.filter);
   group_words_free(&w.by);
   sides_free(&sides);

@@ -84,12 +84,10 @@
 
   // ---- canvases ----
   function readColours() {
-    const style = getComputedStyle(root), is = (name) => style.getPropertyValue(name).trim();
-    const isDark = matchMedia("(prefers-color-scheme: dark)").matches && !isPrinting;
-    colours = {
-      back: is("--back"), panel: is("--panel"), text: is("--text"), soft: is("--soft"),
-      line: is("--line"), accent: is("--accent"), mark: is("--mark"), isDark
-    };
+    const style = getComputedStyle(root);
+    colours = { isDark: matchMedia("(prefers-color-scheme: dark)").matches && !isPrinting };
+    for (const name of "back panel text soft line accent mark same less more".split(" "))
+      colours[name] = style.getPropertyValue("--" + name).trim();
     nameColours.clear();
   }
   // The relative luminance of WCAG: 0 to 1. Degrees and percent.
@@ -269,11 +267,8 @@
     view.to = view.from + span;
     showTimeline();
   }
-  function zoomLine(factor, at) {
-    const span = (view.to - view.from) * factor;
-    const middle = at === undefined ? (view.from + view.to) / 2 : at;
-    setView(middle - span * (middle - view.from) / (view.to - view.from),
-      middle + span * (view.to - middle) / (view.to - view.from));
+  function zoomLine(factor, at = (view.from + view.to) / 2) {
+    setView(at - factor * (at - view.from), at + factor * (view.to - at));
   }
   const timeAt = (event) => view.from + (view.to - view.from) *
     (event.clientX - $("lanes").getBoundingClientRect().left) / $("lanes").clientWidth;
@@ -363,10 +358,9 @@
   const flameValue = (value) => (flame.kind === "memory" ? bytesText : timeText)(value);
   const flameName = (index) => (index ? shown(data.path_names[flame.paths[index].row]) : "all");
   function openFlame(graph) {
-    flame.kind = graph.kind;
-    flame.zoom = 0;
-    flame.paths = graph.paths.map(([parent, row, calls, total, own], index) =>
-      ({ parent, row, calls, total, own, x: 0, next: 0, depth: 0, index }));
+    Object.assign(flame, { kind: graph.kind, zoom: 0, most: graph.change_max });
+    flame.paths = graph.paths.map(([parent, row, calls, total, own, base, baseOwn], index) =>
+      ({ parent, row, calls, total, own, base, baseOwn, x: 0, next: 0, depth: 0, index }));
     flame.paths.slice(1).forEach((path) => {
       const outer = flame.paths[path.parent];
       path.depth = outer.depth + 1;
@@ -378,20 +372,37 @@
       (graph.left_out ? " " + thousands(graph.left_out) + " small paths are not drawn." : "");
     for (const button of $("flame-kinds").children)
       button.setAttribute("aria-pressed", button.textContent === graph.kind);
+    if (data.runs) showLegend(graph);
     redraw(drawFlame);
   }
+  // Of a difference, colours are those of `prof flame`: the change of the frame's own value.
+  function showLegend({ kind, change_max: most, gone }) {
+    $("legend").hidden = false;
+    const texts = { of: kind === "memory" ? "bytes" : "time", less: signed(0, most, flameValue),
+      more: signed(most, 0, flameValue), note: (Math.max(...data.runs) > 1 ? "Means of " +
+        data.runs.join(" runs of the base, and of ") + " new ones. " : "") +
+        (gone ? "Paths that only the base has are not drawn: " + thousands(gone) + "." : "") };
+    for (const [id, text] of Object.entries(texts)) $("legend-" + id).textContent = text;
+  }
+  // "+1.2 ms, +10.5 %"
+  const signed = (now, base, text) => (now < base ? "-" : "+") + text(Math.abs(now - base));
+  const changeText = (now, base) => signed(now, base, flameValue) +
+    (base ? ", " + signed(now, base, (n) => (100 * n / base).toFixed(1)) + " %" : "");
+  const ownChange = ({ own, baseOwn }) =>
+    (own || baseOwn ? "  own " + changeText(own, baseOwn) : "");
+  const changeColour = ({ own, baseOwn }) => "color-mix(in srgb, " + colours.same + ", " +
+    (own < baseOwn ? colours.less : colours.more) + " " +
+    100 * Math.min(Math.abs(own - baseOwn) / (flame.most || 1), 1) + "%)";
   function drawFlame() {
     const all = flame.paths[flame.zoom];
     if (!all) return;
     const above = new Set();
     for (let i = flame.zoom; i; i = flame.paths[i].parent) above.add(flame.paths[i].parent);
-    let depth = all.depth;
     const width = $("flame-canvas").parentElement.clientWidth, scale = width / all.total;
     const isSeen = (p) => above.has(p.index) || (p.x >= all.x && p.x < all.x + all.total &&
       p.depth >= all.depth && p.total * scale >= 0.5);
     const seen = flame.paths.filter(isSeen);
-    for (const path of seen) depth = Math.max(depth, path.depth);
-    const levels = Math.min(depth + 1, 400);
+    const levels = Math.min(Math.max(...seen.map((path) => path.depth)) + 1, 400);
     const [to] = begin($("flame-canvas"), levels * ROW + 2);
     flame.places = [];
     let matched = 0, end = -1;
@@ -400,10 +411,12 @@
       const x = isAbove ? 0 : (path.x - all.x) * scale, w = isAbove ? width : path.total * scale;
       const y = path.depth * ROW + 1;
       to.globalAlpha = isAbove ? 0.55 : query && (!path.index || !matches(name)) ? 0.2 : 1;
-      fill(to, path.index ? nameColour(name) : colours.line, x, y,
-        Math.max(w - (w > 3 ? 1 : 0), 0.5), ROW - 2);
+      const colour = data.runs ? changeColour(path) : nameColour(name);
+      const text = data.runs && path.index ? name + ownChange(path) : name;
+      fill(to, path.index ? colour : colours.line, x, y, Math.max(w - (w > 3 ? 1 : 0), 0.5),
+        ROW - 2);
       to.fillStyle = colours.text;
-      label(to, name, x, y + ROW / 2 - 1, w);
+      label(to, text.length * LETTER < w - 6 ? text : name, x, y + ROW / 2 - 1, w);
       flame.places.push({ x, y, w, index: path.index });
     }
     to.globalAlpha = 1;
@@ -422,7 +435,9 @@
     const path = flame.paths[index], own = path.own ? "  own " + flameValue(path.own) : "";
     return flameName(index) + "  " + flameValue(path.total) + "  " +
       shareText(path.total, flame.paths[0].total) + own +
-      (path.calls ? "  " + thousands(path.calls) + " calls" : "");
+      (path.calls ? "  " + thousands(path.calls) + " calls" : "") + (!data.runs ? "" :
+      path.base ? "  change " + changeText(path.total, path.base) + ownChange(path)
+        : "  only in the new side");
   }
   function listenFlame() {
     const canvas = $("flame-canvas"), at = (event) => flame.places.find((p) =>
@@ -600,13 +615,11 @@
   }
   const drawCurves = () => curves.forEach(drawCurve);
   const peakText = (what, [bytes, ns]) =>
-    "peak of " + what + ": " + bytesText(bytes) + " at " + timeText(ns);
+    `peak of ${what}: ${bytesText(bytes)} at ${timeText(ns)}`;
   // The first ones are texts.
-  function addCells(row, tag, texts, textCount) {
-    texts.forEach((text, i) => {
-      element(tag, row, text, i < textCount ? "text" : "").title = text;
-    });
-  }
+  const addCells = (row, tag, texts, textCount) => texts.forEach((text, i) => {
+    element(tag, row, text, i < textCount ? "text" : "").title = text;
+  });
   function showPools() {
     for (const pool of data.pools) {
       element("h3", $("memory"), shown(pool.name) + " on " + pool.device +
@@ -686,8 +699,7 @@
       to.restore();
     });
   }
-  const stepText = ([start, ns, number]) =>
-    "step " + number + "  " + timeText(ns) + "  at " + timeText(start);
+  const stepText = ([start, ns, n]) => `step ${n}  ${timeText(ns)}  at ${timeText(start)}`;
   function listenSteps() {
     const canvas = $("steps-canvas");
     const sorted = [...data.steps].sort((a, b) => a[1] - b[1]);
@@ -763,12 +775,12 @@
     }
     event.preventDefault();
   }
-  function drawAll() {
-    if (lineRows.length) showTimeline();
-    if (data.flames.length) redraw(drawFlame);
-    if (distribution.row) redraw(drawDistribution);
-    if (data.steps.length) [drawSteps, drawSides].forEach(redraw);
-    if (curves.length) redraw(drawCurves);
+  function drawAll(draw = redraw) {
+    if (lineRows.length) draw(drawTimeline);
+    if (data.flames.length) draw(drawFlame);
+    if (distribution.row) draw(drawDistribution);
+    if (data.steps.length) [drawSteps, drawSides].forEach((part) => draw(part));
+    if (curves.length) draw(drawCurves);
   }
   function showParts() {
     for (const [id, part] of Object.entries({ summary: [1], difference: $("difference").children,
@@ -801,12 +813,12 @@
     $("find").addEventListener("input", (event) => search(event.target.value));
     $("more").onclick = () => { table.limit = Infinity; showTable(); };
     addEventListener("keydown", onKey);
-    addEventListener("resize", drawAll);
+    addEventListener("resize", () => drawAll());
     matchMedia("(prefers-color-scheme: dark)").onchange = () => { readColours(); drawAll(); };
     window.onbeforeprint = window.onafterprint = (event) => {
-      isPrinting = event.type === "beforeprint";
+      isPrinting = root.classList.toggle("print", event.type === "beforeprint");
       readColours();
-      if (lineRows.length) drawTimeline();
+      drawAll((draw) => draw());
     };
     drawAll();
     // For tests, and for a person at the browser's console.
