@@ -353,13 +353,16 @@ def read(trace: ctypes.c_void_p) -> Iterator[Event]:
             name_at, category_at, name_bytes, _ = head[9:13]
             device, device_index, _, number, value, args_kind, arg_count = head[13:20]
             known = sites.get(site)
-            if known is None or known.category_at != category_at:
+            if known is None or known[1] != category_at:
                 known = sites[site] = reader.site_texts(site, *head[9:13])
+            known_at, _, name, category, frame, site_place = known
+            if known_at != name_at:
+                name = text(name_at, name_bytes)
             args, more = reader.args(args_kind, arg_count) if arg_count else (None, {})
             yield Event(
                 KINDS.get(kind) or str(kind),
-                known.name if known.name_at == name_at else text(name_at, name_bytes),
-                known.category,
+                name,
+                category,
                 start_ns,
                 duration_ns,
                 self_ns,
@@ -375,8 +378,8 @@ def read(trace: ctypes.c_void_p) -> Iterator[Event]:
                 device_index,
                 _launch_of(event) if flags & ON_DEVICE else None,
                 flags & CALL != 0,
-                known.frame,
+                frame,
                 flags & ASYNC != 0,
-                known.place,
+                site_place,
                 flags & SKIPPED != 0,
             )
