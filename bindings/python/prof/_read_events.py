@@ -341,6 +341,7 @@ def read(trace: ctypes.c_void_p) -> Iterator[Event]:
     event = s.Event()
     reader, place = _Reader(trace, event), ctypes.byref(event)
     next_event, unpack, raw, text = C.prof_cursor_next, HEAD.unpack_from, reader.bytes, reader.text
+    make = tuple.__new__  # Event() would take twice as long
     sites: Dict[int, _SiteTexts] = {}
     with _cursor(trace) as cursor:
         while True:
@@ -359,7 +360,7 @@ def read(trace: ctypes.c_void_p) -> Iterator[Event]:
             if known_at != name_at:
                 name = text(name_at, name_bytes)
             args, more = reader.args(args_kind, arg_count) if arg_count else (None, {})
-            yield Event(
+            values = (
                 KINDS.get(kind) or str(kind),
                 name,
                 category,
@@ -383,3 +384,4 @@ def read(trace: ctypes.c_void_p) -> Iterator[Event]:
                 site_place,
                 flags & SKIPPED != 0,
             )
+            yield make(Event, values)
