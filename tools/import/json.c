@@ -261,10 +261,10 @@ static void open_in_events(import_json *j, bool is_object) {
   if (is_object) {
     j->json_mode = MODE_EVENT;
     event_reset(&j->event);
-    return;
+  } else {
+    j->handlers.on_other(j->handlers.user);
+    skip_value(j);
   }
-  j->handlers.on_other(j->handlers.user);
-  skip_value(j);
 }
 
 static void open_in_event(import_json *j, bool is_object) {
@@ -287,10 +287,10 @@ static void open_in_event(import_json *j, bool is_object) {
 static void open_in_args(import_json *j) {
   if (j->event.arg_count < IMPORT_ARGS_MAX) {
     begin_json(j, MODE_VALUE, IMPORT_JSON_BYTES_MAX);
-    return;
+  } else {
+    skip_value(j);
+    j->event.is_cut = true;
   }
-  skip_value(j);
-  j->event.is_cut = true;
 }
 
 /* One object a line: each is a trace, and all are one. */
