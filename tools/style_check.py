@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Checks how prof's text is written: docs, comments, docstrings, messages of the product.
+"""Checks how prof's text is written: docs, comments, docstrings, messages of the product. And how
+long its functions are.
 
 usage: tools/style_check.py [FILE...]
 
 Rules: at most 100 columns, except in rows of Markdown tables; at most 30 words in a sentence; no
 phrase of tools/style/phrases.txt.
+A function of the product has at most 60 lines.
 A line that must stay as it is has a row in tools/style/allowed.txt, with the reason.
 
 Prints each finding, then one line with the sums. The exit status is 1 if there is a finding.
@@ -23,7 +25,8 @@ from pathlib import Path
 
 COLUMNS = 100
 WORDS = 30
-RULES = ("columns", "sentence", "phrase")
+FUNCTION_LINES = 60
+RULES = ("columns", "sentence", "phrase", "function")
 TEXT_FILES = {".c", ".h", ".cpp", ".hpp", ".py", ".sh", ".bash", ".cmake", ".md", ".txt", ".in"}
 NO_ENDING = {"Makefile", "run", "gpu-check", "CMakeLists.txt"}
 PARTS_OF_DATA = ("tests/data/", "tests/embed/old-header/", "bench/results/", "tools/style/")
@@ -32,6 +35,14 @@ TRAILING_COMMENT = re.compile(r"""(?:[^'"#]|'[^']*'|"[^"]*")*\s#\s+(.*)""")
 LONG_ADDRESS = re.compile(r"https?://\S{60,}")
 UNBREAKABLE_OF_MARKDOWN = re.compile(rf"^ *\|.*\| *$|^<!-- snippet: .*-->$|{LONG_ADDRESS.pattern}")
 WITH_MESSAGES = ("src/", "inject/", "tools/", "include/", "bindings/python/prof/")
+WITH_SHORT_FUNCTIONS = ("src/", "inject/", "tools/", "bindings/")
+# A definition begins in the first column. "{" ends a line, or a comment follows. "}" is in the
+# first column. It is no preprocessor line, type, array or namespace.
+C_FUNCTION = re.compile(
+    r"^(?!(?:typedef|struct|enum|union|namespace|extern \"C\")\b[^(]*\{)"
+    r"[A-Za-z_][^;{}=#]*\([^;{}]*\)[^;{}()=#]*\{(?: */[/*][^\n]*)?\n.*?^\}",
+    re.DOTALL | re.MULTILINE,
+)
 CODE_IN_TEXT = re.compile(r"[{}<>=]|\b(?:SELECT|INSERT|CREATE|ALTER|coalesce)\b")
 BETWEEN_LITERALS = re.compile(r"\s*(?:[A-Z]\w*\s*)?")
 FORMAT = re.compile(r"%[-+ #0-9.*]*(?:hh|h|ll|l|z|j|t)?[a-zA-Z]")
@@ -207,6 +218,33 @@ def prose_of(name, text):
     return comments_of_shell(text)
 
 
+def functions_of_c(text):
+    """(first line, lines, name) of each function."""
+    for match in C_FUNCTION.finditer(text):
+        name = re.search(r"(\w+)\(", match.group(0)).group(1)
+        first = text.count("\n", 0, match.start()) + 1
+        yield first, match.group(0).count("\n") + 1, name
+
+
+def functions_of_python(text):
+    """(first line, lines, name) of each function, those inside of functions and classes too."""
+    try:
+        nodes = list(ast.walk(ast.parse(text)))
+    except SyntaxError:
+        return
+    for node in nodes:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield node.lineno, node.end_lineno - node.lineno + 1, node.name
+
+
+def functions_of(name, text):
+    if not name.startswith(WITH_SHORT_FUNCTIONS):
+        return []
+    if name.endswith((".c", ".h", ".cpp", ".hpp")):
+        return functions_of_c(text)
+    return functions_of_python(text) if name.endswith(".py") else []
+
+
 def plain(text):
     """The words of a text: code in backticks and targets of links count as one word."""
     text = re.sub(r"`[^`]*`", "code", text)
@@ -224,6 +262,9 @@ def findings(name, text, phrases):
     for number, line in enumerate(text.splitlines(), 1):
         if len(line) > COLUMNS and not unbreakable.search(line):
             yield number, "columns", f"{len(line)} columns (at most {COLUMNS})"
+    for start, count, function in functions_of(name, text):
+        if count > FUNCTION_LINES:
+            yield start, "function", f"{count} lines (at most {FUNCTION_LINES}): {function}()"
     for start, body in prose_of(name, text):
         for sentence in END_OF_SENTENCE.split(plain(body)):
             count = len(words_of(sentence or ""))
@@ -264,7 +305,9 @@ def read_allowed(path):
 def main():
     root = Path(__file__).resolve().parent.parent
     style = root / "tools" / "style"
-    parser = argparse.ArgumentParser(description="Checks how prof's text is written.")
+    parser = argparse.ArgumentParser(
+        description="Checks how prof's text is written, and how long its functions are."
+    )
     parser.add_argument("files", nargs="*", help="the files to look at (default: all)")
     options = parser.parse_args()
     phrases = read_phrases(style / "phrases.txt")

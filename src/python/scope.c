@@ -456,13 +456,43 @@ void prof_i_python_stacks_1(int frames) {
   prof_i_python_functions_stacks(frames > 0);
 }
 
-const char *prof_i_python_1(const prof_i_python_given *given) {
+/* NULL: an error is pending. */
+static prof_i_py *make_scope_type(void) {
   static prof_i_py_method methods[] = {
       {"_copy", (void *)scope_copy, PROF_I_PY_NO_ARGUMENTS, "The same scope, not entered."},
       {"_parts", (void *)scope_parts, PROF_I_PY_NO_ARGUMENTS,
        "Name, category (None: an annotation), level, arguments and shapes. TypeError while it is "
        "entered."},
       {NULL, NULL, 0, NULL}};
+  static prof_i_py_member members[] = {
+      {"__vectorcalloffset__", PROF_I_PY_MEMBER_SIZE, 0, PROF_I_PY_MEMBER_READ_ONLY, NULL},
+      {NULL, 0, 0, 0, NULL}};
+  members[0].offset = (ptrdiff_t)(PY.given.head_bytes + offsetof(prof_i_py_scope, vectorcall));
+  prof_i_py_slot slots[] = {{PROF_I_PY_SLOT_CALL, (void *)PY.PyVectorcall_Call},
+                            {PROF_I_PY_SLOT_DEALLOC, (void *)scope_destroy},
+                            {PROF_I_PY_SLOT_METHODS, methods},
+                            {PROF_I_PY_SLOT_MEMBERS, members},
+                            {PROF_I_PY_SLOT_NEW, (void *)refuse_new},
+                            {0, NULL}};
+  prof_i_py_spec spec = {"prof.Scope", (int)(PY.given.head_bytes + sizeof(prof_i_py_scope)), 0,
+                         PROF_I_PY_DEFAULT_FLAGS | PROF_I_PY_HAS_VECTORCALL, slots};
+  return PY.PyType_FromSpec(&spec);
+}
+
+/* The type is never freed. NULL: an error is pending. */
+static prof_i_py *make_part_type(void) {
+  prof_i_py_slot slots[] = {{PROF_I_PY_SLOT_CALL, (void *)call_part},
+                            {PROF_I_PY_SLOT_DEALLOC, (void *)destroy_part},
+                            {PROF_I_PY_SLOT_GET, (void *)get_part},
+                            {PROF_I_PY_SLOT_NEW, (void *)refuse_new},
+                            {0, NULL}};
+  prof_i_py_spec spec = {"prof.ScopePart", (int)(PY.given.head_bytes + sizeof(part_object)), 0,
+                         PROF_I_PY_DEFAULT_FLAGS, slots};
+  return PY.PyType_FromSpec(&spec);
+}
+
+/* False: an error is pending. */
+static bool add_functions(prof_i_py *names) {
   static prof_i_py_method functions[] = {
       {"record_function", (void *)record_function, PROF_I_PY_FAST | PROF_I_PY_KEYWORDS,
        "record_function(name, args=None)\n--\n\nA scope of the category user_annotation, for "
@@ -471,44 +501,30 @@ const char *prof_i_python_1(const prof_i_python_given *given) {
        "scope(name, /, category='operator', level=1, **args)\n--\n\nA scope, for `with` or as a "
        "decorator. level: 1 kernels and operators, 2 the runtime around them. args are recorded: "
        "numbers and bools as they are, all else as text."}};
-  static prof_i_py_member members[] = {
-      {"__vectorcalloffset__", PROF_I_PY_MEMBER_SIZE, 0, PROF_I_PY_MEMBER_READ_ONLY, NULL},
-      {NULL, 0, 0, 0, NULL}};
+  bool is_made = true;
+  for (size_t i = 0; is_made && i < sizeof functions / sizeof *functions; i++) {
+    prof_i_py *const function = PY.PyCFunction_NewEx(&functions[i], NULL, NULL);
+    is_made = function && PY.PyDict_SetItemString(names, functions[i].name, function) == 0;
+    prof_i_py_drop(function);
+  }
+  return is_made;
+}
+
+const char *prof_i_python_1(const prof_i_python_given *given) {
   if (scope_module.is_taken) return "another interpreter of this process has it";
   if (given->size != sizeof *given) return "the package and the library are of different versions";
   const char *const missing = prof_i_python_find();
   if (missing) return missing;
   PY.given = *given;
   PY.Py_IncRef(given->decorate); /* the others live as long as the interpreter */
-  members[0].offset = (ptrdiff_t)(given->head_bytes + offsetof(prof_i_py_scope, vectorcall));
-  prof_i_py_slot slots[] = {{PROF_I_PY_SLOT_CALL, (void *)PY.PyVectorcall_Call},
-                            {PROF_I_PY_SLOT_DEALLOC, (void *)scope_destroy},
-                            {PROF_I_PY_SLOT_METHODS, methods},
-                            {PROF_I_PY_SLOT_MEMBERS, members},
-                            {PROF_I_PY_SLOT_NEW, (void *)refuse_new},
-                            {0, NULL}};
-  prof_i_py_slot part_slots[] = {{PROF_I_PY_SLOT_CALL, (void *)call_part},
-                                 {PROF_I_PY_SLOT_DEALLOC, (void *)destroy_part},
-                                 {PROF_I_PY_SLOT_GET, (void *)get_part},
-                                 {PROF_I_PY_SLOT_NEW, (void *)refuse_new},
-                                 {0, NULL}};
-  prof_i_py_spec spec = {"prof.Scope", (int)(given->head_bytes + sizeof(prof_i_py_scope)), 0,
-                         PROF_I_PY_DEFAULT_FLAGS | PROF_I_PY_HAS_VECTORCALL, slots};
-  prof_i_py_spec part_spec = {"prof.ScopePart", (int)(given->head_bytes + sizeof(part_object)), 0,
-                              PROF_I_PY_DEFAULT_FLAGS, part_slots};
-  scope_module.type = PY.PyType_FromSpec(&spec);
-  prof_i_py *const part_type = PY.PyType_FromSpec(&part_spec); /* never freed */
+  scope_module.type = make_scope_type();
+  prof_i_py *const part_type = make_part_type();
   scope_module.operator_text = PY.PyUnicode_FromString("operator");
-  bool is_made = scope_module.type && scope_module.operator_text && part_type &&
-                 add_part_type(part_type, "__enter__", PART_ENTER) &&
-                 add_part_type(part_type, "__exit__", PART_LEAVE) &&
-                 PY.PyDict_SetItemString(given->names, "Scope", scope_module.type) == 0;
-  for (size_t i = 0; is_made && i < sizeof functions / sizeof *functions; i++) {
-    prof_i_py *const function = PY.PyCFunction_NewEx(&functions[i], NULL, NULL);
-    is_made = function && PY.PyDict_SetItemString(given->names, functions[i].name, function) == 0;
-    prof_i_py_drop(function);
-  }
-  is_made = is_made && prof_i_python_make_instants();
+  const bool is_made = scope_module.type && scope_module.operator_text && part_type &&
+                       add_part_type(part_type, "__enter__", PART_ENTER) &&
+                       add_part_type(part_type, "__exit__", PART_LEAVE) &&
+                       PY.PyDict_SetItemString(given->names, "Scope", scope_module.type) == 0 &&
+                       add_functions(given->names) && prof_i_python_make_instants();
   if (!is_made) {
     PY.PyErr_Clear();
     return "Python could not make its types";

@@ -33,26 +33,11 @@ prof_row_more prof_i_table_row_more(const prof_i_table *t, const prof_row *row) 
   return more;
 }
 
-/* ---- values ---- */
+/* ---- texts of values ---- */
 
 static void put_text(table_value *to, const char *text) {
   to->kind = TABLE_VALUE_TEXT;
   to->text = text;
-}
-
-static void put_number(table_value *to, table_value_kind kind, uint64_t number) {
-  to->kind = kind;
-  to->number = number;
-}
-
-static void put_share(table_value *to, uint64_t part, uint64_t whole) {
-  put_number(to, TABLE_VALUE_SHARE, part);
-  to->whole = whole;
-}
-
-static void put_bytes(table_value *to, int64_t bytes) {
-  to->kind = TABLE_VALUE_BYTES;
-  to->bytes = bytes;
 }
 
 /* Threads are numbered through all traces. Calls without durations are read from what a process
@@ -76,13 +61,6 @@ static void put_thread(const prof_i_table *t, const prof_row *row, table_value *
              (unsigned long long)number);
 }
 
-/* Empty: not known, or the process is no rank. */
-static void put_rank(int32_t rank, table_value *to) {
-  if (rank < 0) return;
-  to->kind = TABLE_VALUE_COUNT;
-  to->number = (uint32_t)rank;
-}
-
 /* "rank 0, python (4711)", the rank if it is known; "process 4711" without a name; only the name if
    the import made the number. */
 static void put_process(const prof_i_table *t, const prof_row *row, table_value *to) {
@@ -98,6 +76,34 @@ static void put_process(const prof_i_table *t, const prof_row *row, table_value 
   snprintf(to->room, sizeof to->room, has_name ? "%s%.100s (%lld)" : "%s%.100sprocess %lld", rank,
            more.process_name, (long long)more.process_pid);
 }
+
+static void put_device(const prof_row *row, table_value *to) {
+  put_text(to, to->room);
+  prof_i_put_device(to->room, sizeof to->room, row->device);
+}
+
+static void put_source_place(const prof_i_table *t, const prof_row *row, table_value *to) {
+  const prof_row_more more = prof_i_table_row_more(t, row);
+  if (!*more.file) return;
+  to->kind = TABLE_VALUE_PLACE;
+  to->text = more.file;
+  to->number = more.line;
+}
+
+static void put_row_text(const prof_i_table *t, const prof_row *row, table_column which,
+                         table_value *to) {
+  if (which == COLUMN_NAME) put_text(to, row->name);
+  if (which == COLUMN_CATEGORY) put_text(to, row->category);
+  if (which == COLUMN_ARG) put_text(to, prof_i_rows_arg(t->rows, (uint64_t)(row - t->rows->rows)));
+  if (which == COLUMN_SHAPE) put_text(to, row->shape);
+  if (which == COLUMN_STACK) put_text(to, row->stack);
+  if (which == COLUMN_PROCESS) put_process(t, row, to);
+  if (which == COLUMN_THREAD) put_thread(t, row, to);
+  if (which == COLUMN_DEVICE) put_device(row, to);
+  if (which == COLUMN_PLACE) put_source_place(t, row, to);
+}
+
+/* ---- numbers of values ---- */
 
 /* To the nearest ns. 0 of none. */
 static uint64_t rounded_mean(uint64_t ns, uint64_t count) {
@@ -115,127 +121,76 @@ bool prof_i_table_net_differs(uint64_t ns, uint64_t net_ns) {
   return (double)net_ns < 0.98 * (double)ns;
 }
 
-/* Of columns that need prof_row_more. */
-static void put_more(const prof_i_table *t, const prof_row *row, table_column which,
-                     table_value *to) {
+static uint64_t row_time_ns(const prof_i_table *t, const prof_row *row, table_column which) {
+  if (which == COLUMN_SELF) return row->self_ns;
+  if (which == COLUMN_TOTAL) return row->total_ns;
+  if (which == COLUMN_MEDIAN) return row->median_ns;
+  if (which == COLUMN_P99) return row->p99_ns;
+  if (which == COLUMN_MAX) return row->max_ns;
+  if (which == COLUMN_SELF_DEVICE_TIME) return row->self_device_ns;
+  if (which == COLUMN_DEVICE_TIME) return row->device_total_ns;
   const prof_row_more more = prof_i_table_row_more(t, row);
-  if (which == COLUMN_SELF_NET) {
-    put_number(to, TABLE_VALUE_TIME, more.self_net_ns);
-  } else if (which == COLUMN_TOTAL_NET) {
-    put_number(to, TABLE_VALUE_TIME, more.total_net_ns);
-  } else if (which == COLUMN_MEAN) {
-    put_number(to, TABLE_VALUE_TIME, rounded_mean(more.calls_ns, row->calls_count));
-  } else if (which == COLUMN_DEVICE_MEAN) {
-    put_number(to, TABLE_VALUE_TIME, rounded_mean(more.calls_device_ns, row_calls(row)));
-  } else if (which == COLUMN_SKIPPED) {
-    put_number(to, TABLE_VALUE_COUNT, more.skipped_count);
-  } else if (which == COLUMN_OPEN) {
-    put_number(to, TABLE_VALUE_COUNT, more.open_count);
-  } else if (which == COLUMN_OPEN_TIME) {
-    if (more.open_count) put_number(to, TABLE_VALUE_TIME, more.open_ns);
-  } else if (*more.file) {
-    put_number(to, TABLE_VALUE_PLACE, more.line);
-    to->text = more.file;
-  }
+  if (which == COLUMN_SELF_NET) return more.self_net_ns;
+  if (which == COLUMN_TOTAL_NET) return more.total_net_ns;
+  if (which == COLUMN_MEAN) return rounded_mean(more.calls_ns, row->calls_count);
+  if (which == COLUMN_DEVICE_MEAN) return rounded_mean(more.calls_device_ns, row_calls(row));
+  return more.open_ns; /* COLUMN_OPEN_TIME */
+}
+
+static uint64_t row_count(const prof_i_table *t, const prof_row *row, table_column which) {
+  if (which == COLUMN_CALLS) return row_calls(row);
+  const prof_row_more more = prof_i_table_row_more(t, row);
+  if (which == COLUMN_RANK) return (uint32_t)more.process_rank;
+  return which == COLUMN_OPEN ? more.open_count : more.skipped_count;
+}
+
+static int64_t row_bytes(const prof_row *row, table_column which) {
+  if (which == COLUMN_MEMORY) return row->memory_bytes;
+  if (which == COLUMN_SELF_MEMORY) return row->self_memory_bytes;
+  if (which == COLUMN_DEVICE_MEMORY) return row->device_memory_bytes;
+  return row->self_device_memory_bytes; /* COLUMN_SELF_DEVICE_MEMORY */
+}
+
+static uint64_t row_share_part(const prof_row *row, table_column which) {
+  if (which == COLUMN_SELF_DEVICE_SHARE) return row->self_device_ns;
+  return which == COLUMN_SELF_SHARE ? row->self_ns : row->total_ns;
+}
+
+/* ---- values ---- */
+
+/* False: a number that does not exist, or is not known. */
+static bool row_has_number(const prof_i_table *t, const prof_row *row, table_column which) {
+  if (which == COLUMN_TOTAL_SHARE) return prof_i_table_has_total_share(t, row);
+  if (which == COLUMN_RANK) return prof_i_table_row_more(t, row).process_rank >= 0;
+  if (which == COLUMN_OPEN_TIME) return prof_i_table_row_more(t, row).open_count > 0;
+  return true;
 }
 
 void prof_i_table_value(const prof_i_table *t, const prof_row *row, table_column which,
                         table_value *to) {
+  const table_value_kind kind = prof_i_table_columns[which].value;
   to->kind = TABLE_VALUE_NONE;
+  if (kind == TABLE_VALUE_TEXT) {
+    put_row_text(t, row, which, to);
+    return;
+  }
   if (prof_i_table_column_is_duration(which) && prof_i_table_lacks_durations(t, row)) {
     to->kind = TABLE_VALUE_UNKNOWN;
     return;
   }
-  switch (which) {
-    case COLUMN_NAME:
-      put_text(to, row->name);
-      break;
-    case COLUMN_CATEGORY:
-      put_text(to, row->category);
-      break;
-    case COLUMN_ARG:
-      put_text(to, prof_i_rows_arg(t->rows, (uint64_t)(row - t->rows->rows)));
-      break;
-    case COLUMN_SHAPE:
-      put_text(to, row->shape);
-      break;
-    case COLUMN_STACK:
-      put_text(to, row->stack);
-      break;
-    case COLUMN_PROCESS:
-      put_process(t, row, to);
-      break;
-    case COLUMN_RANK:
-      put_rank(prof_i_table_row_more(t, row).process_rank, to);
-      break;
-    case COLUMN_THREAD:
-      put_thread(t, row, to);
-      break;
-    case COLUMN_DEVICE:
-      put_text(to, to->room);
-      prof_i_put_device(to->room, sizeof to->room, row->device);
-      break;
-    case COLUMN_SELF_SHARE:
-      put_share(to, row->self_ns, t->rows->all_self_ns);
-      break;
-    case COLUMN_SELF:
-      put_number(to, TABLE_VALUE_TIME, row->self_ns);
-      break;
-    case COLUMN_TOTAL_SHARE:
-      if (prof_i_table_has_total_share(t, row)) put_share(to, row->total_ns, t->rows->all_self_ns);
-      break;
-    case COLUMN_TOTAL:
-      put_number(to, TABLE_VALUE_TIME, row->total_ns);
-      break;
-    case COLUMN_MEDIAN:
-      put_number(to, TABLE_VALUE_TIME, row->median_ns);
-      break;
-    case COLUMN_P99:
-      put_number(to, TABLE_VALUE_TIME, row->p99_ns);
-      break;
-    case COLUMN_MAX:
-      put_number(to, TABLE_VALUE_TIME, row->max_ns);
-      break;
-    case COLUMN_SELF_DEVICE_TIME:
-      put_number(to, TABLE_VALUE_TIME, row->self_device_ns);
-      break;
-    case COLUMN_SELF_DEVICE_SHARE:
-      put_share(to, row->self_device_ns, t->rows->total_self_device_ns);
-      break;
-    case COLUMN_DEVICE_TIME:
-      put_number(to, TABLE_VALUE_TIME, row->device_total_ns);
-      break;
-    case COLUMN_MEMORY:
-      put_bytes(to, row->memory_bytes);
-      break;
-    case COLUMN_SELF_MEMORY:
-      put_bytes(to, row->self_memory_bytes);
-      break;
-    case COLUMN_DEVICE_MEMORY:
-      put_bytes(to, row->device_memory_bytes);
-      break;
-    case COLUMN_SELF_DEVICE_MEMORY:
-      put_bytes(to, row->self_device_memory_bytes);
-      break;
-    case COLUMN_CALLS:
-      put_number(to, TABLE_VALUE_COUNT, row_calls(row));
-      break;
-    case COLUMN_SELF_NET:
-    case COLUMN_TOTAL_NET:
-    case COLUMN_MEAN:
-    case COLUMN_DEVICE_MEAN:
-    case COLUMN_OPEN:
-    case COLUMN_OPEN_TIME:
-    case COLUMN_SKIPPED:
-    case COLUMN_PLACE:
-      put_more(t, row, which, to);
-      break;
-    case COLUMN_COUNT:
-      break;
+  if (!row_has_number(t, row, which)) return;
+  to->kind = kind;
+  if (kind == TABLE_VALUE_TIME) to->number = row_time_ns(t, row, which);
+  if (kind == TABLE_VALUE_COUNT) to->number = row_count(t, row, which);
+  if (kind == TABLE_VALUE_BYTES) to->bytes = row_bytes(row, which);
+  if (kind == TABLE_VALUE_SHARE) {
+    to->number = row_share_part(row, which);
+    to->whole =
+        which == COLUMN_SELF_DEVICE_SHARE ? t->rows->total_self_device_ns : t->rows->all_self_ns;
   }
 }
 
-/* ---- texts ---- */
+/* ---- texts of cells ---- */
 
 /* The last folders of a long path identify it better than the first. */
 static size_t put_place(char to[CELL_BYTES], const prof_row_more *more) {

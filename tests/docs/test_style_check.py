@@ -4,6 +4,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
 import unittest
 from pathlib import Path
 
@@ -84,7 +85,30 @@ class StyleCheck(unittest.TestCase):
         (self.root / "a.md").write_text(f"```\n{LONG}\nnobody's\n```\n")
         (self.root / "a.c").write_text('char *a = "/* nobody\'s */";\n')
         (self.root / "a.py").write_text('a = "nobody\'s"\n')
-        self.assertEqual(self.check(), (0, "style: 0 columns, 0 sentence, 0 phrase\n"))
+        self.assertEqual(self.check(), (0, "style: 0 columns, 0 sentence, 0 phrase, 0 function\n"))
+
+    def test_functions_of_the_product_have_at_most_60_lines(self):
+        c = "static int a(int b,\n    int c) {  /* C */\n" + "  f();\n" * 57 + "}\n"
+        python = "def a():\n" + "    f()\n" * 59
+        files = {
+            "src/a.c": (c, "  f();\n"),
+            "src/a.h": ("int a(void);\nstruct a {\n  int b;\n};\n" + c, "  f();\n"),
+            "inject/a.cpp": ('extern "C" {\n' + c + "}\n", "  f();\n"),
+            "tools/a.c": ("int a[] = {\n" + "  1,\n" * 99 + "};\n" + c, "  f();\n"),
+            "bindings/a.py": (python, "    f()\n"),
+            "bindings/b.py": ("class A:\n" + textwrap.indent(python, "    "), "        f()\n"),
+        }
+        for name, (text, line) in files.items():
+            with self.subTest(name):
+                (self.root / name).parent.mkdir(parents=True, exist_ok=True)
+                (self.root / name).write_text(text)
+                self.assertEqual(self.check(name)[0], 0)
+                (self.root / name).write_text(text.replace(line, line + line, 1))
+                status, output = self.check(name)
+                self.assertEqual(status, 1)
+                self.assertIn(": function: 61 lines (at most 60): a()", output)
+        (self.root / "a.c").write_text(c.replace("  f();\n", "  f();\n" * 2))
+        self.assertEqual(self.check("a.c")[0], 0)
 
     def test_a_row_of_a_markdown_table_may_be_longer(self):
         long_row, reason = f"| a | {'x' * 101} |", "y" * 99

@@ -242,95 +242,111 @@ static void skip_value(import_json *j) {
   j->depth = 0;
 }
 
-static void note_value_line(import_json *j) {
+/* A member of the outermost object. */
+static void open_in_top(import_json *j, bool is_object) {
+  const import_text key = {j->key, j->key_bytes};
+  if (j->is_events && !is_object) {
+    j->json_mode = MODE_EVENTS;
+    j->has_events = true;
+  } else if (is_object && import_text_is(key, "stackFrames")) {
+    j->json_mode = MODE_FRAMES;
+  } else if (!is_object && import_text_is(key, "samples")) {
+    j->json_mode = MODE_SAMPLES;
+  } else {
+    begin_json(j, MODE_METADATA, METADATA_BYTES_MAX);
+  }
+}
+
+static void open_in_events(import_json *j, bool is_object) {
+  if (is_object) {
+    j->json_mode = MODE_EVENT;
+    event_reset(&j->event);
+  } else {
+    j->handlers.on_other(j->handlers.user);
+    skip_value(j);
+  }
+}
+
+static void open_in_event(import_json *j, bool is_object) {
+  if (is_object && j->is_args) {
+    j->json_mode = MODE_ARGS;
+    return;
+  }
+  if (j->member == IMPORT_ID2) {
+    /* {"local":"0x1"} tells ids apart as well as its number */
+    begin_json(j, MODE_VALUE, KEY_BYTES_MAX);
+    return;
+  }
+  if (j->member == IMPORT_STACK)
+    j->event.members[IMPORT_STACK].type = IMPORT_JSON; /* that it is there */
+  else
+    j->event.is_odd |= j->member != NO_MEMBER || j->is_args;
+  skip_value(j);
+}
+
+static void open_in_args(import_json *j) {
+  if (j->event.arg_count < IMPORT_ARGS_MAX) {
+    begin_json(j, MODE_VALUE, IMPORT_JSON_BYTES_MAX);
+  } else {
+    skip_value(j);
+    j->event.is_cut = true;
+  }
+}
+
+/* One object a line: each is a trace, and all are one. */
+static void open_behind_end(import_json *j, bool is_object) {
+  if (!is_object || j->is_bare) {
+    refuse_grown_event(j);
+    return;
+  }
   j->json_mode = MODE_TOP;
   if (j->event.line < IMPORT_LINES_MAX - 1) j->event.line++;
 }
 
-static void open_container_at(import_json *j, bool is_object) {
+static void enter_container(import_json *j, bool is_object) {
   switch (j->json_mode) {
     case MODE_START:
       j->json_mode = is_object ? MODE_TOP : MODE_EVENTS;
       j->is_bare = j->has_events = !is_object;
       return;
     case MODE_TOP:
-      if (j->is_events && !is_object) {
-        j->json_mode = MODE_EVENTS;
-        j->has_events = true;
-        return;
-      }
-      if (is_object && import_text_is((import_text){j->key, j->key_bytes}, "stackFrames")) {
-        j->json_mode = MODE_FRAMES;
-        return;
-      }
-      if (!is_object && import_text_is((import_text){j->key, j->key_bytes}, "samples")) {
-        j->json_mode = MODE_SAMPLES;
-        return;
-      }
-      begin_json(j, MODE_METADATA, METADATA_BYTES_MAX);
-      break;
+      open_in_top(j, is_object);
+      return;
     case MODE_EVENTS:
-      if (is_object) {
-        j->json_mode = MODE_EVENT;
-        event_reset(&j->event);
-        return;
-      }
-      j->handlers.on_other(j->handlers.user);
-      skip_value(j);
-      break;
+      open_in_events(j, is_object);
+      return;
     case MODE_EVENT:
-      if (is_object && j->is_args) {
-        j->json_mode = MODE_ARGS;
-        return;
-      }
-      if (j->member == IMPORT_ID2) {
-        /* {"local":"0x1"} tells ids apart as well as its number */
-        begin_json(j, MODE_VALUE, KEY_BYTES_MAX);
-        break;
-      }
-      /* that it is there */
-      if (j->member == IMPORT_STACK)
-        j->event.members[IMPORT_STACK].type = IMPORT_JSON;
-      else
-        j->event.is_odd |= j->member != NO_MEMBER || j->is_args;
-      skip_value(j);
-      break;
+      open_in_event(j, is_object);
+      return;
     case MODE_ARGS:
-      if (j->event.arg_count < IMPORT_ARGS_MAX)
-        begin_json(j, MODE_VALUE, IMPORT_JSON_BYTES_MAX);
-      else
-        skip_value(j), j->event.is_cut = true;
-      break;
+      open_in_args(j);
+      return;
     case MODE_FRAMES:
-      if (is_object) {
+      if (is_object)
         j->json_mode = MODE_FRAME;
-        return;
-      }
-      skip_value(j);
-      break;
+      else
+        skip_value(j);
+      return;
     case MODE_FRAME:
       skip_value(j);
-      break;
+      return;
     case MODE_SAMPLES:
       j->sample_count++;
       skip_value(j);
-      break;
-    case MODE_OVER: /* one object a line: each is a trace, and all are one */
-      if (is_object && !j->is_bare)
-        note_value_line(j);
-      else
-        refuse_grown_event(j);
+      return;
+    case MODE_OVER:
+      open_behind_end(j, is_object);
       return;
     case MODE_METADATA:
     case MODE_VALUE:
     case MODE_SKIP:
-      break;
+      return;
   }
 }
 
 static int open_container(import_json *j, bool is_object) {
   const json_mode before = j->json_mode;
-  open_container_at(j, is_object);
+  enter_container(j, is_object);
   if (j->is_damaged) return 0;
   if (j->json_mode != MODE_METADATA && j->json_mode != MODE_VALUE && j->json_mode != MODE_SKIP)
     return 1;

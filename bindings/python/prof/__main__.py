@@ -20,20 +20,8 @@ def _output(text: str) -> str:
     return text
 
 
-def _arguments() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m prof", description="Profiles a Python program, or shows what was recorded."
-    )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    run = commands.add_parser(
-        "run",
-        help="run a script, then print its table to stderr",
-        description=(
-            "Runs a script as python would, and prints a table of its scopes, and of those of the "
-            "processes that it has started, to stderr when it ends. Its exit status is the "
-            "script's."
-        ),
-    )
+def _add_recording(run: argparse.ArgumentParser) -> None:
+    """Where the trace is written, and what is in it."""
     run.add_argument(
         "-o",
         "--output",
@@ -55,6 +43,10 @@ def _arguments() -> argparse.ArgumentParser:
         default=1,
         help="1 operators, 2 also the runtime around them (default 1)",
     )
+
+
+def _add_table(run: argparse.ArgumentParser) -> None:
+    """The rows of the table, and their order."""
     run.add_argument(
         "-s",
         "--sort",
@@ -96,6 +88,10 @@ def _arguments() -> argparse.ArgumentParser:
         "-f", "--stack-frames", type=_table.frames, default=0, metavar="N", help=frames
     )
     run.add_argument("-q", "--quiet", action="store_true", help="no table, no progress")
+
+
+def _add_functions(run: argparse.ArgumentParser) -> None:
+    """Functions of Python and of modules."""
     run.add_argument(
         "-t",
         "--trace",
@@ -138,6 +134,10 @@ def _arguments() -> argparse.ArgumentParser:
     run.add_argument(
         "--python-c", action="store_true", help="see the functions of C that they call, too"
     )
+
+
+def _add_torch(run: argparse.ArgumentParser) -> None:
+    """torch.profiler's options."""
     run.add_argument(
         "--torch",
         action="store_true",
@@ -175,6 +175,9 @@ def _arguments() -> argparse.ArgumentParser:
             "--torch"
         ),
     )
+
+
+def _add_memory_and_devices(run: argparse.ArgumentParser) -> None:
     run.add_argument(
         "--profile-memory",
         action="store_true",
@@ -187,6 +190,10 @@ def _arguments() -> argparse.ArgumentParser:
         action="store_true",
         help="see kernels and copies of devices, too, of each back end that can record them",
     )
+
+
+def _add_script(run: argparse.ArgumentParser) -> None:
+    """The last: what follows the script is the script's."""
     run.add_argument(
         "-m",
         dest="module",
@@ -198,6 +205,31 @@ def _arguments() -> argparse.ArgumentParser:
         help="the script, a folder or an archive, the module with -m; -: what stands on stdin",
     )
     run.add_argument("args", nargs=argparse.REMAINDER, help="its arguments")
+
+
+def _arguments() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m prof", description="Profiles a Python program, or shows what was recorded."
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    run = commands.add_parser(
+        "run",
+        help="run a script, then print its table to stderr",
+        description=(
+            "Runs a script as python would, and prints a table of its scopes, and of those of the "
+            "processes that it has started, to stderr when it ends. Its exit status is the "
+            "script's."
+        ),
+    )
+    for add in (
+        _add_recording,
+        _add_table,
+        _add_functions,
+        _add_torch,
+        _add_memory_and_devices,
+        _add_script,
+    ):
+        add(run)
     return parser
 
 

@@ -9,6 +9,8 @@ from typing import Any, Callable
 from ._library import short
 from ._own_calls import calls_program
 
+_Again = Callable[[], Any]
+
 
 def decorate(scope: Any, function: Callable[..., Any]) -> Callable[..., Any]:
     """A function whose every call is a scope of its own.
@@ -24,65 +26,25 @@ def decorate(scope: Any, function: Callable[..., Any]) -> Callable[..., Any]:
             f"a scope decorates functions, generators, coroutines and asynchronous generators, not "
             f"the class {function.__qualname__}: decorate its __init__"
         )
-    again = scope._copy
 
     import inspect  # milliseconds, only for programs that decorate
 
     if inspect.iscoroutinefunction(function):
-
-        @functools.wraps(function)
-        @calls_program
-        async def call_coroutine(*args: Any, **kwargs: Any) -> Any:
-            return await _Steps(again, function(*args, **kwargs))
-
-        return call_coroutine
-
+        return _decorate_coroutine(scope._copy, function)
     if inspect.isasyncgenfunction(function):
-
-        @functools.wraps(function)
-        @calls_program
-        async def call_async_generator(*args: Any, **kwargs: Any) -> Any:
-            generator = function(*args, **kwargs)
-            step = generator.asend(None)
-            while True:
-                try:
-                    value = await _Steps(again, step)
-                except StopAsyncIteration:
-                    # it may also be the answer to athrow(): the function has dealt with what was
-                    # raised
-                    return
-                try:
-                    sent = yield value
-                except GeneratorExit:
-                    await _Steps(again, generator.aclose())
-                    raise
-                except BaseException as e:
-                    step = generator.athrow(e)
-                else:
-                    step = generator.asend(sent)
-
-        return call_async_generator
-
+        return _decorate_async_generator(scope._copy, function)
     if inspect.isgeneratorfunction(function):
-
-        @functools.wraps(function)
-        @calls_program
-        def call_generator(*args: Any, **kwargs: Any) -> Any:
-            steps = _Steps(again, function(*args, **kwargs))
-            try:
-                return (yield from steps)
-            except GeneratorExit:
-                if steps.last is None:
-                    raise
-                return steps.last  # which close() gives to who called it, from Python 3.13 on
-
+        decorated = _decorate_generator(scope._copy, function)
         code = getattr(inspect.unwrap(function), "__code__", None)
-        return (
-            types.coroutine(call_generator)
-            if code is not None and code.co_flags & inspect.CO_ITERABLE_COROUTINE
-            else call_generator
-        )
+        is_awaited = code is not None and code.co_flags & inspect.CO_ITERABLE_COROUTINE
+        return types.coroutine(decorated) if is_awaited else decorated
+    return _decorate_function(scope._copy, function)
 
+
+# Below, `again` makes a scope like the decorator's.
+
+
+def _decorate_function(again: _Again, function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     @calls_program
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -92,12 +54,61 @@ def decorate(scope: Any, function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def _decorate_coroutine(again: _Again, function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    @calls_program
+    async def call_coroutine(*args: Any, **kwargs: Any) -> Any:
+        return await _Steps(again, function(*args, **kwargs))
+
+    return call_coroutine
+
+
+def _decorate_generator(again: _Again, function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    @calls_program
+    def call_generator(*args: Any, **kwargs: Any) -> Any:
+        steps = _Steps(again, function(*args, **kwargs))
+        try:
+            return (yield from steps)
+        except GeneratorExit:
+            if steps.last is None:
+                raise
+            return steps.last  # which close() gives to who called it, from Python 3.13 on
+
+    return call_generator
+
+
+def _decorate_async_generator(again: _Again, function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    @calls_program
+    async def call_async_generator(*args: Any, **kwargs: Any) -> Any:
+        generator = function(*args, **kwargs)
+        step = generator.asend(None)
+        while True:
+            try:
+                value = await _Steps(again, step)
+            except StopAsyncIteration:
+                # it may also be the answer to athrow(): the function has dealt with what was raised
+                return
+            try:
+                sent = yield value
+            except GeneratorExit:
+                await _Steps(again, generator.aclose())
+                raise
+            except BaseException as e:
+                step = generator.athrow(e)
+            else:
+                step = generator.asend(sent)
+
+    return call_async_generator
+
+
 class _Steps:
     """A generator or an awaitable, each step of which is a scope."""
 
     __slots__ = ("_again", "_inner", "last")
 
-    def __init__(self, again: Callable[[], Any], inner: Any) -> None:
+    def __init__(self, again: _Again, inner: Any) -> None:
         self._again = again
         self.last: Any = None
         """What close() has given."""

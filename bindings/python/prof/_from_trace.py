@@ -4,7 +4,18 @@ them."""
 from __future__ import annotations
 
 import bisect
-from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+)
 
 from . import flops as _flops
 from ._averages import Either, FunctionEventAvg
@@ -80,6 +91,85 @@ def _put_outside(rows: Rows) -> None:
     rows.insert(bisect.bisect_right([row.first_ns for row in rows], first_ns), outside)
 
 
+_Key = Tuple[Any, ...]
+
+
+class _Request(NamedTuple):
+    """What averages() was called with."""
+
+    windows: Sequence[Window]
+    by_shape: bool
+    stack_frames: int
+    profile_memory: bool
+    with_flops: bool
+    functions: bool
+    modules: bool
+    rules: int
+
+    def rows(
+        self, window: Window, more: List[str], memory: bool, rules: int
+    ) -> Iterator[Tuple[_Key, Row]]:
+        """more: further groups. Rows with equal keys are one average."""
+        group = ["name", "annotation"] + ["shape"] * self.by_shape
+        group += ["stack"] * (self.stack_frames > 0)
+        found = window.trace.aggregate(
+            group + more,
+            "first",
+            from_ns=window.from_ns,
+            to_ns=window.to_ns,
+            stack_frames=self.stack_frames,
+            functions=self.functions,
+            modules=self.modules,
+            memory=memory,
+            _rules=rules,
+        )
+        if found.outside_memory_count:
+            _put_outside(found)
+        for row in found:
+            name = STEPS if row.name.startswith(STEP) else row.name
+            place = (row.file, row.line) if is_told_by_place(row.category) else None
+            shape = _flops.shapes_of(row.shape) if "flops" in more else row.shape
+            yield (
+                (
+                    name,
+                    row.category == ANNOTATION,
+                    shape if self.by_shape else "",
+                    row.stack,
+                    place,
+                ),
+                row,
+            )
+
+    def averages(self) -> List[FunctionEventAvg]:
+        merged: Dict[_Key, FunctionEventAvg] = {}
+        frames = Frames()
+        for window in self.windows:
+            for key, row in self.rows(window, [], self.profile_memory, self.rules):
+                average = _average(row, self.by_shape, frames)
+                if key in merged:
+                    merged[key].add(average)
+                else:
+                    merged[key] = average
+            for of_torch in (True, False) if self.with_flops else ():
+                rules = _flops.rules(self.rules, of_torch)
+                for key, row in self.rows(window, ["flops"], False, rules):
+                    if key in merged:
+                        merged[key].flops += _flops.of_row(row, of_torch)
+        return list(merged.values())
+
+    def events(self) -> EventList[FunctionEvent]:
+        has_outer = bool(self.rules & OUTER_FUNCTIONS)
+        return single_events(
+            self.windows,
+            self.profile_memory,
+            self.with_flops,
+            with_stack=has_outer or self.stack_frames > 0,
+            shows_functions=not has_outer,
+            modules=self.modules,
+            merges_only_children=bool(self.rules & ONLY_CHILDREN),
+        )
+
+
 def averages(
     windows: Sequence[Window],
     by_shape: bool,
@@ -95,70 +185,18 @@ def averages(
     of the same name are two rows. functions, modules: whether traced functions and calls of modules
     have rows."""
     stack_frames = whole(stack_frames, "group_by_stack_n", 0, FRAMES_MOST)
-    group = ["name", "annotation"] + ["shape"] * by_shape + ["stack"] * (stack_frames > 0)
-    merged: Dict[Tuple[Any, ...], FunctionEventAvg] = {}
-    frames = Frames()
-
-    def rows(
-        window: Window, more: List[str], memory: bool, _rules: int = rules
-    ) -> Iterable[Tuple[Tuple[Any, ...], Row]]:
-        found = window.trace.aggregate(
-            group + more,
-            "first",
-            from_ns=window.from_ns,
-            to_ns=window.to_ns,
-            stack_frames=stack_frames,
-            functions=functions,
-            modules=modules,
-            memory=memory,
-            _rules=_rules,
-        )
-        if found.outside_memory_count:
-            _put_outside(found)
-        for row in found:
-            name = STEPS if row.name.startswith(STEP) else row.name
-            place = (row.file, row.line) if is_told_by_place(row.category) else None
-            shape = _flops.shapes_of(row.shape) if "flops" in more else row.shape
-            yield (
-                (name, row.category == ANNOTATION, shape if by_shape else "", row.stack, place),
-                row,
-            )
-
-    for window in windows:
-        for key, row in rows(window, [], profile_memory):
-            average = _average(row, by_shape, frames)
-            if key in merged:
-                merged[key].add(average)
-            else:
-                merged[key] = average
-        for of_torch in (True, False) if with_flops else ():
-            for key, row in rows(window, ["flops"], False, _flops.rules(rules, of_torch)):
-                if key in merged:
-                    merged[key].flops += _flops.of_row(row, of_torch)
-    device = device_of(windows)
-    for average in merged.values():
-        average.use_device = device
-    found = EventList(
-        merged.values(), use_device=device, profile_memory=profile_memory, with_flops=with_flops
+    request = _Request(
+        windows, by_shape, stack_frames, profile_memory, with_flops, functions, modules, rules
     )
-    has_outer = bool(rules & OUTER_FUNCTIONS)
-
-    def events() -> EventList[FunctionEvent]:
-        return single_events(
-            windows,
-            profile_memory,
-            with_flops,
-            with_stack=has_outer or stack_frames > 0,
-            shows_functions=not has_outer,
-            modules=modules,
-            merges_only_children=bool(rules & ONLY_CHILDREN),
-        )
-
+    rows, device = request.averages(), device_of(windows)
+    for average in rows:
+        average.use_device = device
+    found = EventList(rows, use_device=device, profile_memory=profile_memory, with_flops=with_flops)
     if rules & ONLY_CHILDREN and any(e.is_crosswise and not e.is_async for e in found):
         # C counts each moment of a thread once, and torch.profiler does not.
-        found = events().key_averages(by_shape, stack_frames, False, functions)
+        found = request.events().key_averages(by_shape, stack_frames, False, functions)
     else:
-        firsts = _Firsts(by_shape, stack_frames, events)
+        firsts = _Firsts(by_shape, stack_frames, request.events)
         for average in found:
             average.set_family(firsts)
     found.lost = sum(window.lost for window in windows)

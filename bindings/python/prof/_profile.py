@@ -27,6 +27,19 @@ from .trace import Trace
 _NOT_STARTED = "Profiler must be initialized before stopping trace: call start() first"
 
 
+def _level(level: Any) -> int:
+    try:
+        level = operator.index(level)
+    except TypeError:
+        raise TypeError(f"level must be 1 or 2, not {short(level)}") from None
+    if level not in (1, 2):
+        raise ValueError(
+            f"level must be 1 (kernels and operators) or 2 (also the runtime around them), not "
+            f"{short(level)}"
+        )
+    return int(level)
+
+
 class profile(Recorded):  # noqa: N801 (torch's name)
     """Records the code inside, and what runs meanwhile on all threads. As a context manager, or by
     start() and stop().
@@ -78,16 +91,56 @@ class profile(Recorded):  # noqa: N801 (torch's name)
         level: int = 1,
         torch: bool = False,
     ) -> None:
-        try:
-            level = operator.index(level)
-        except TypeError:
-            raise TypeError(f"level must be 1 or 2, not {short(level)}") from None
-        if level not in (1, 2):
-            raise ValueError(
-                f"level must be 1 (kernels and operators) or 2 (also the runtime around them), not "
-                f"{short(level)}"
-            )
-        self.level = level
+        self.level = _level(level)
+        self._take_activities(activities, use_cuda)
+        schedule = _arguments.callback("schedule", schedule)
+        self.with_flops = _arguments.flag("with_flops", with_flops)
+        self.record_shapes = _arguments.flag("record_shapes", record_shapes) or self.with_flops
+        self.profile_memory = _arguments.flag("profile_memory", profile_memory)
+        self.with_stack = _arguments.flag("with_stack", with_stack)
+        self.with_modules = _arguments.flag("with_modules", with_modules)
+        self.experimental_config = _arguments.experimental_config(experimental_config)
+        self.execution_trace_observer = _arguments.observer(execution_trace_observer)
+        self.acc_events = bool(acc_events)
+        self.custom_trace_id_callback = _arguments.callback(
+            "custom_trace_id_callback", custom_trace_id_callback
+        )
+        self.post_processing_timeout_s = _arguments.timeout(post_processing_timeout_s)
+        self.on_trace_ready = _arguments.callback("on_trace_ready", on_trace_ready)
+        self.record_steps = schedule is not None
+        self.schedule: Schedule = (
+            schedule if schedule is not None else lambda _: ProfilerAction.RECORD
+        )
+        self._reset()
+        all_threads = experimental_config is not None and self._take_experimental(
+            experimental_config
+        )
+        if torch:
+            self._observe_torch(all_threads)
+
+    def _reset(self) -> None:
+        """The state before the first start()."""
+        self.step_num = 0
+        self.current_action = action_at(self.schedule, 0)
+        self._lock, self._pid = threading.RLock(), getpid()
+        self._is_open = self._is_recording = False
+        self._step_scope: Any = None
+        self._from_ns = 0
+        self._observer: Any = None
+        self._missing_device = ""
+        self._collections: Any = None
+        self._functions_before = self._modules_before = self._operators_before = 0
+        self._shows_functions = self._shows_modules = self._shows_operators = False
+        self._before = Counts(0, 0, 0)
+        self._forks_before = self._processes_before = 0
+        self._cycles: List[Window] = []
+        self._has_started = False
+        self._trace_id: Optional[str] = None
+        self._metadata: Dict[str, str] = {}
+
+    def _take_activities(
+        self, activities: Optional[Iterable[ProfilerActivity]], use_cuda: Optional[bool]
+    ) -> None:
         self._chosen = {ProfilerActivity.CPU}
         self.activities: Set[Any] = set(self._chosen)
         """As they were given, which may be torch's own members."""
@@ -117,57 +170,18 @@ class profile(Recorded):  # noqa: N801 (torch's name)
             else _recording.DEVICES_SCOPES
         )
         self._devices_now, self._is_paused = self._devices, False  # of the cycle that is recorded
-        schedule = _arguments.callback("schedule", schedule)
-        self.with_flops = _arguments.flag("with_flops", with_flops)
-        self.record_shapes = _arguments.flag("record_shapes", record_shapes) or self.with_flops
-        self.profile_memory = _arguments.flag("profile_memory", profile_memory)
-        self.with_stack = _arguments.flag("with_stack", with_stack)
-        self.with_modules = _arguments.flag("with_modules", with_modules)
-        self.experimental_config = _arguments.experimental_config(experimental_config)
-        self.execution_trace_observer = _arguments.observer(execution_trace_observer)
-        self.acc_events = bool(acc_events)
-        self.custom_trace_id_callback = _arguments.callback(
-            "custom_trace_id_callback", custom_trace_id_callback
-        )
-        self.post_processing_timeout_s = _arguments.timeout(post_processing_timeout_s)
-        self.on_trace_ready = _arguments.callback("on_trace_ready", on_trace_ready)
-        self.record_steps = schedule is not None
-        self.schedule: Schedule = (
-            schedule if schedule is not None else lambda _: ProfilerAction.RECORD
-        )
-        self.step_num = 0
-        self.current_action = action_at(self.schedule, 0)
-        self._lock, self._pid = threading.RLock(), getpid()
-        self._is_open = self._is_recording = False
-        self._step_scope: Any = None
-        self._from_ns = 0
-        self._observer: Any = None
-        self._missing_device = ""
-        self._collections: Any = None
-        all_threads = experimental_config is not None and self._take_experimental(
-            experimental_config
-        )
-        if torch:
-            from .torch import observe  # imports torch
 
-            self._missing_device = _activities.missing_device(
-                self._chosen, sys.modules.get("torch")
-            )
-            self._observer = observe(
-                self.record_shapes,
-                self.profile_memory,
-                self.with_stack,
-                self.with_modules,
-                profile_all_threads=all_threads,
-            )
-        self._functions_before = self._modules_before = self._operators_before = 0
-        self._shows_functions = self._shows_modules = self._shows_operators = False
-        self._before = Counts(0, 0, 0)
-        self._forks_before = self._processes_before = 0
-        self._cycles: List[Window] = []
-        self._has_started = False
-        self._trace_id: Optional[str] = None
-        self._metadata: Dict[str, str] = {}
+    def _observe_torch(self, all_threads: bool) -> None:
+        from .torch import observe  # imports torch
+
+        self._missing_device = _activities.missing_device(self._chosen, sys.modules.get("torch"))
+        self._observer = observe(
+            self.record_shapes,
+            self.profile_memory,
+            self.with_stack,
+            self.with_modules,
+            profile_all_threads=all_threads,
+        )
 
     def _choose(self, activity: ProfilerActivity, is_wanted: bool) -> None:
         (self._chosen.add if is_wanted else self._chosen.discard)(activity)

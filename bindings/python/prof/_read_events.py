@@ -3,6 +3,7 @@ long as all of them by struct. The formats for struct are made of the fields in 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import struct
 from ctypes import string_at
@@ -136,6 +137,18 @@ _ARGS, _ARG_BYTES, _VALUE, _SECOND = (
 _DIMS = [struct.Struct(f"@{rank}q") for rank in range(17)]
 
 
+class _SiteTexts(NamedTuple):
+    """What the events of a site share. The name of an event whose name was made for it alone is at
+    another address."""
+
+    name_at: int
+    category_at: int
+    name: str
+    category: str
+    frame: str
+    place: str
+
+
 class _Reader:
     """Keeps what was read of one trace. Events that have the same text or shape share it. What
     belongs to a call site is found by the site's number."""
@@ -179,6 +192,13 @@ class _Reader:
             if self.site.file_bytes
             else ""
         )
+
+    def site_texts(
+        self, site: int, name_at: int, category_at: int, name_bytes: int, category_bytes: int
+    ) -> _SiteTexts:
+        name, category = self.text(name_at, name_bytes), self.text(category_at, category_bytes)
+        frame = self.frame(site) if category in FUNCTIONS else ""
+        return _SiteTexts(name_at, category_at, name, category, frame, self.place(site, category))
 
     def observed(self, site: int) -> int:
         """The properties in a PyTorch operator's site (src/format/layout.h), or 0."""
@@ -255,6 +275,16 @@ Three words follow that depend on the kind. Of memory these are verb and pool, a
 launch they are start_ns, thread and record, device_start_ns."""
 
 
+@contextlib.contextmanager
+def _cursor(trace: ctypes.c_void_p) -> Iterator[ctypes.c_void_p]:
+    cursor = ctypes.c_void_p()
+    C.check(C.prof_cursor_create(trace, ctypes.byref(cursor)))
+    try:
+        yield cursor
+    finally:
+        C.prof_cursor_destroy(cursor)
+
+
 class Briefs:
     """The events of a trace without their arguments, which are read on request. The trace is in use
     as long as this object lives, even if it is closed. Any thread."""
@@ -274,11 +304,10 @@ class Briefs:
 
     def __iter__(self) -> Iterator[Tuple[Any, ...]]:
         """What BRIEF has, event by event."""
-        batch, cursor = (s.EventBrief * _BATCH)(), ctypes.c_void_p()
+        batch = (s.EventBrief * _BATCH)()
         batch[0].size = ctypes.sizeof(s.EventBrief)
         raw = memoryview(batch).cast("B")
-        C.check(C.prof_cursor_create(self.pointer, ctypes.byref(cursor)))
-        try:
+        with _cursor(self.pointer) as cursor:
             C.check(C.prof_cursor_skip_before(cursor, self._from_ns))
             while True:
                 count = C.prof_cursor_read(cursor, batch, _BATCH)
@@ -286,8 +315,6 @@ class Briefs:
                     C.check(count)
                     return
                 yield from BRIEF.iter_unpack(raw[: count * BRIEF.size])
-        finally:
-            C.prof_cursor_destroy(cursor)
 
     def text(self, at: int, count: int) -> str:
         return self._texts.text(at, count)
@@ -303,61 +330,37 @@ class Briefs:
         return found & RECORD_SCOPE or (USER_SCOPE if category == "user_annotation" else 0)
 
 
+def _launch_of(event: s.Event) -> Tuple[int, int]:
+    of = event.launch
+    return -1 if of.thread == NO_THREAD else of.thread, of.start_ns
+
+
 def read(trace: ctypes.c_void_p) -> Iterator[Event]:
     """By thread, and inside a thread by start, outer scopes before the ones they hold. The trace
     must not be freed before the end."""
-    cursor, event = ctypes.c_void_p(), s.Event()
+    event = s.Event()
     reader, place = _Reader(trace, event), ctypes.byref(event)
     next_event, unpack, raw, text = C.prof_cursor_next, HEAD.unpack_from, reader.bytes, reader.text
-    # Of a site: addresses of name and category, name, category, frame, place. An event whose name
-    # was made for it alone has the name at another address.
-    sites: Dict[int, Tuple[int, int, str, str, str, str]] = {}
-    C.check(C.prof_cursor_create(trace, ctypes.byref(cursor)))
-    try:
+    make = tuple.__new__  # Event() would take twice as long
+    sites: Dict[int, _SiteTexts] = {}
+    with _cursor(trace) as cursor:
         while True:
             status = next_event(cursor, place)
             if status <= 0:
                 C.check(status)
                 return
             head = unpack(raw)
-            (
-                kind,
-                thread,
-                start_ns,
-                duration_ns,
-                self_ns,
-                depth,
-                site,
-                level,
-                flags,
-                name_at,
-                category_at,
-                name_bytes,
-                category_bytes,
-                device,
-                device_index,
-                _,
-                number,
-                value,
-                args_kind,
-                arg_count,
-            ) = head[:20]
+            kind, thread, start_ns, duration_ns, self_ns, depth, site, level, flags = head[:9]
+            name_at, category_at, name_bytes, _ = head[9:13]
+            device, device_index, _, number, value, args_kind, arg_count = head[13:20]
             known = sites.get(site)
             if known is None or known[1] != category_at:
-                name, category = text(name_at, name_bytes), text(category_at, category_bytes)
-                frame = reader.frame(site) if category in FUNCTIONS else ""
-                place_text = reader.place(site, category)
-                sites[site] = name_at, category_at, name, category, frame, place_text
-            else:
-                _, _, name, category, frame, place_text = known
-                if known[0] != name_at:
-                    name = text(name_at, name_bytes)
+                known = sites[site] = reader.site_texts(site, *head[9:13])
+            known_at, _, name, category, frame, site_place = known
+            if known_at != name_at:
+                name = text(name_at, name_bytes)
             args, more = reader.args(args_kind, arg_count) if arg_count else (None, {})
-            launch = None
-            if flags & ON_DEVICE:
-                of = event.launch
-                launch = -1 if of.thread == NO_THREAD else of.thread, of.start_ns
-            yield Event(
+            values = (
                 KINDS.get(kind) or str(kind),
                 name,
                 category,
@@ -374,12 +377,11 @@ def read(trace: ctypes.c_void_p) -> Iterator[Event]:
                 device,
                 more,
                 device_index,
-                launch,
+                _launch_of(event) if flags & ON_DEVICE else None,
                 flags & CALL != 0,
                 frame,
                 flags & ASYNC != 0,
-                place_text,
+                site_place,
                 flags & SKIPPED != 0,
             )
-    finally:
-        C.prof_cursor_destroy(cursor)
+            yield make(Event, values)

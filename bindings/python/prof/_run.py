@@ -18,7 +18,7 @@ import shutil
 import sys
 import threading
 import time
-from typing import Any, Dict, List, NoReturn, Optional
+from typing import Any, Dict, List, NamedTuple, NoReturn, Optional
 
 if getattr(getattr(sys.modules.get("__main__"), "__spec__", None), "name", "") == "prof.__main__":
     # they would begin a capture of the command's own when the library is opened: those of a run
@@ -129,6 +129,19 @@ def _escaped(path: str) -> str:
 
 def _folder_of(pattern: str) -> str:
     return os.path.abspath(os.path.dirname(pattern).replace("%%", "%"))
+
+
+class _Captures(NamedTuple):
+    """What this process and those that it has started have recorded."""
+
+    own: Any
+    children: List[Any]
+    """Traces of other processes that have events."""
+    paths: Dict[int, str]
+    """By id() of the trace: captures to write, which have ended."""
+    ended: List[str]
+    """Paths of captures. running: of processes that still run."""
+    running: List[str]
 
 
 class _Recording:
@@ -273,15 +286,9 @@ class _Recording:
             f"{', '.join(self.captures()) or self.own_capture or 'no file'}"
         )
 
-    def _report(self) -> None:
-        Trace, Traces = self.readers  # noqa: N806
-        own, children = Trace.now(), []
-        paths: Dict[int, str] = {}  # by id(): of captures to write, which have ended
-        done: List[str] = []
-        ended: List[str] = []
-        running: List[str] = []
-        errors: List[str] = []
-        written: List[str] = []
+    def _open_captures(self) -> _Captures:
+        Trace, _ = self.readers  # noqa: N806
+        found = _Captures(Trace.now(), [], {}, [], [])
         for path in self.captures():
             try:
                 trace = Trace.open(path)
@@ -290,15 +297,25 @@ class _Recording:
                 continue
             info = trace.info()
             is_running = info.is_live and info.pid != self.pid
-            (running if is_running else ended).append(path)
+            (found.running if is_running else found.ended).append(path)
             if info.pid != self.pid and info.event_count + info.open_count > 0:
-                children.append(trace)
+                found.children.append(trace)
                 if not is_running or not self.captures_in:  # else prof run takes it, once
-                    paths[id(trace)] = path
+                    found.paths[id(trace)] = path
             elif info.pid == self.pid:
-                paths[id(own)] = path
-        self.has_no_rank = own.info().world_size in (0, 1)
-        with Traces([own, *children]) as traces:
+                found.paths[id(found.own)] = path
+        return found
+
+    def _report(self) -> None:
+        captures = self._open_captures()
+        own, paths = captures.own, captures.paths
+        done: List[str] = []
+        errors: List[str] = []
+        written: List[str] = []
+        info = own.info()
+        self.has_no_rank = info.world_size in (0, 1)
+        _, Traces = self.readers  # noqa: N806
+        with Traces([own, *captures.children]) as traces:
             for t in traces.traces if self.options.output else ():
                 if t is not own and id(t) not in paths:
                     continue
@@ -308,15 +325,8 @@ class _Recording:
                 except (ProfError, OSError) as e:
                     errors.append(str(e))
             if not self.options.quiet:
-                info = own.info()
-                if info.world_size not in (0, 1):
-                    of = f" of {info.world_size}" if info.world_size > 0 else ""
-                    say(f"prof: rank {info.rank}{of}:")
                 try:
-                    flops = _table.flops_text(traces) if self.options.with_flops else ""
-                    hint = self._hint(int(info.event_count), len(children))
-                    say(self._table(traces) + flops + self._peaks() + hint)
-                    self._mark("files")
+                    self._say_table(traces, info, len(captures.children))
                 except (ProfError, OSError) as e:
                     errors.append(str(e))
         if errors:
@@ -324,25 +334,38 @@ class _Recording:
                 os.unlink(path)
             self._say_kept(errors)
             return
-        for path in ended:
+        for path in captures.ended:
             os.unlink(path)
         self._mark(None)
-        if running and not self.captures_in:
+        if captures.running and not self.captures_in:
             say(
-                f"prof: still running, of its processes: {len(running)}; what they record is in "
-                f"{', '.join(running)}"
+                f"prof: still running, of its processes: {len(captures.running)}; what they record "
+                f"is in {', '.join(captures.running)}"
             )
         if written and not self.options.quiet:
-            more = len(written) - 1
-            beside = (
-                f", {'that' if more == 1 else 'those'} of {more} more "
-                f"process{'' if more == 1 else 'es'} beside it"
-                if more
-                else ""
-            )
-            is_capture = written[0].endswith(".prof")
-            look = self._table_words(written) if is_capture else _viewer(written[0])
-            say(f"prof: the trace is in {written[0]}{beside}{look and f'; {look}'}")
+            self._say_written(written)
+
+    def _say_table(self, traces: Any, info: Any, children: int) -> None:
+        """info: of this process. children: the number of other processes with events."""
+        if info.world_size not in (0, 1):
+            of = f" of {info.world_size}" if info.world_size > 0 else ""
+            say(f"prof: rank {info.rank}{of}:")
+        flops = _table.flops_text(traces) if self.options.with_flops else ""
+        hint = self._hint(int(info.event_count), children)
+        say(self._table(traces) + flops + self._peaks() + hint)
+        self._mark("files")
+
+    def _say_written(self, written: List[str]) -> None:
+        more = len(written) - 1
+        beside = (
+            f", {'that' if more == 1 else 'those'} of {more} more "
+            f"process{'' if more == 1 else 'es'} beside it"
+            if more
+            else ""
+        )
+        is_capture = written[0].endswith(".prof")
+        look = self._table_words(written) if is_capture else _viewer(written[0])
+        say(f"prof: the trace is in {written[0]}{beside}{look and f'; {look}'}")
 
     def _hint(self, events: int, children: int) -> str:
         """Where the script itself is all that was recorded, or memory was asked for in vain."""

@@ -4,7 +4,7 @@ own."""
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Iterable, List, Optional, Sequence
+from typing import TYPE_CHECKING, Iterable, List, Optional, Sequence, Tuple
 
 from ._text_units import format_memory, format_time
 from .device import DeviceType
@@ -65,8 +65,13 @@ class Table:
         self.flops_power = min(int(math.log10(min(rates)) / 3), 5) if rates else -1
         self.shapes_width = self._width((len(str(e.input_shapes)) for e in events), max_shapes)
         self.src_width = self._width((len(f) for e in events for f in e.stack), max_src)
-        name_width, device = self._width((len(e.key or "") for e in events), max_name), self.device
-        columns = [("Name", name_width)] + [("Overload Name", name_width)] * self.has_overloads
+        self.name_width = self._width((len(e.key or "") for e in events), max_name)
+        self.columns = self._columns()
+
+    def _columns(self) -> List[Tuple[str, int]]:
+        """Titles and widths."""
+        device = self.device
+        names = ["Name"] + ["Overload Name"] * self.has_overloads
         titles = ["Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg"]
         if self.has_device:
             titles += [
@@ -80,6 +85,7 @@ class Table:
         if self.has_device_memory:
             titles += [f"{device} Mem", f"Self {device} Mem"]
         titles += ["# of Calls"] + ["Node ID"] * self.has_nodes
+        columns = [(title, self.name_width) for title in names]
         columns += [(title, self.WIDTH) for title in titles]
         if self.has_shapes:
             columns.append(("Input Shapes", self.shapes_width))
@@ -89,7 +95,7 @@ class Table:
             columns.append(
                 ("Total " + ("", "K", "M", "G", "T", "P")[self.flops_power] + "FLOPs", self.WIDTH)
             )
-        self.columns = columns
+        return columns
 
     @staticmethod
     def _width(lengths: Iterable[int], most: Optional[int]) -> int:

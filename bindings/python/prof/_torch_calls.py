@@ -441,15 +441,16 @@ class Calls:
         for tensors in ([x, x.clone()], [x], [x, x, x.clone()]):
             self._meets(lambda: torch.cat(tensors), "aten::cat", [tensors, 0])
 
+    def _meets_with_texts(
+        self, call: Callable[[], Any], name: str, inputs: List[Any], concrete: str, strides: str
+    ) -> None:
+        self._meets(call, name, inputs, texts=(concrete, strides))
+
     def _make_calls_with_texts(self, torch: Any) -> None:
         x = torch.ones(2, 3, device="cpu", dtype=torch.float32)
         y, flags = x.t(), torch.ones((), device="cpu", dtype=torch.bool)
 
-        def meets(
-            call: Callable[[], Any], name: str, inputs: List[Any], concrete: str, strides: str
-        ) -> None:
-            self._meets(call, name, inputs, texts=(concrete, strides))
-
+        meets = self._meets_with_texts
         meets(
             lambda: torch.add(x, x, alpha=-7),
             "aten::add",

@@ -167,6 +167,59 @@ def _more(rows: Any, index: int) -> Tuple[Any, ...]:
     )
 
 
+def _row(r: s.Row, more: Tuple[Any, ...]) -> Row:
+    return Row(
+        r.name.decode(errors="replace"),
+        r.category.decode(errors="replace"),
+        r.shape.decode(errors="replace"),
+        r.stack.decode(errors="replace"),
+        None if r.thread == ALL_ROWS else r.thread,
+        r.level,
+        r.calls_count,
+        r.total_ns,
+        r.self_ns,
+        r.min_ns,
+        r.max_ns,
+        r.median_ns,
+        r.p99_ns,
+        r.memory_bytes,
+        r.self_memory_bytes,
+        r.device_memory_bytes,
+        r.self_device_memory_bytes,
+        r.device_total_ns,
+        r.self_device_ns,
+        r.device_count,
+        bool(r.is_async),
+        *more,
+    )
+
+
+_SUMS = (
+    "total_self_ns",
+    "all_self_ns",
+    "all_row_count",
+    "total_self_device_ns",
+    "open_count",
+    "skipped_count",
+    "outside_memory_count",
+    "outside_memory_first_ns",
+    "outside_memory_bytes",
+    "outside_device_memory_bytes",
+)
+"""Members that Rows and prof_rows have by the same name."""
+
+
+def _read_rows(rows: Any) -> Rows:
+    """rows: a pointer to prof_rows."""
+    got = rows.contents
+    result = Rows(_row(r, _more(rows, index)) for index, r in enumerate(got.rows[: got.row_count]))
+    for name in _SUMS:
+        setattr(result, name, getattr(got, name))
+    result.has_memory, result.has_device = bool(got.has_memory), bool(got.has_device)
+    result.has_device_memory = bool(got.has_device_memory)
+    return result
+
+
 def choice(value: str, words: Dict[str, int], what: str) -> int:
     try:
         return words[value]
@@ -265,47 +318,7 @@ class Totals(Owner):
                 )
             )
         try:
-            got = out.contents
-            result = Rows(
-                Row(
-                    r.name.decode(errors="replace"),
-                    r.category.decode(errors="replace"),
-                    r.shape.decode(errors="replace"),
-                    r.stack.decode(errors="replace"),
-                    None if r.thread == ALL_ROWS else r.thread,
-                    r.level,
-                    r.calls_count,
-                    r.total_ns,
-                    r.self_ns,
-                    r.min_ns,
-                    r.max_ns,
-                    r.median_ns,
-                    r.p99_ns,
-                    r.memory_bytes,
-                    r.self_memory_bytes,
-                    r.device_memory_bytes,
-                    r.self_device_memory_bytes,
-                    r.device_total_ns,
-                    r.self_device_ns,
-                    r.device_count,
-                    bool(r.is_async),
-                    *_more(out, index),
-                )
-                for index, r in enumerate(got.rows[: got.row_count])
-            )
-            result.total_self_ns = got.total_self_ns
-            result.all_self_ns = got.all_self_ns
-            result.all_row_count = got.all_row_count
-            result.has_memory = bool(got.has_memory)
-            result.has_device_memory = bool(got.has_device_memory)
-            result.total_self_device_ns = got.total_self_device_ns
-            result.has_device = bool(got.has_device)
-            result.open_count = got.open_count
-            result.skipped_count = got.skipped_count
-            for name in ("count", "first_ns", "bytes"):
-                setattr(result, f"outside_memory_{name}", getattr(got, f"outside_memory_{name}"))
-            result.outside_device_memory_bytes = got.outside_device_memory_bytes
-            return result
+            return _read_rows(out)
         finally:
             C.prof_rows_destroy(out)
 

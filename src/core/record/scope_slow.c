@@ -100,17 +100,44 @@ static prof_i_open_entry *entry_between(prof_i_thread *thread) {
   return NULL;
 }
 
+/* The site of a begin, and its details as the record gets them. */
+typedef struct resolved_site {
+  uint32_t number; /* of the call site. 0: there is no room for it */
+  uint32_t shown;  /* of the site that has the name: the call site's, or the name's own */
+  const prof_details *details;
+  prof_details changed; /* room for details */
+} resolved_site;
+
 /* Without a number there is no site to keep the name: it is copied, as one made at run time. */
-static const prof_details *with_own_name(prof_details *named, const prof_details *details) {
-  *named = *details;
-  named->flags &= ~(uint32_t)(PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL);
-  return named;
+static void copy_name(resolved_site *to) {
+  to->changed = *to->details;
+  to->changed.flags &= ~(uint32_t)(PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL);
+  to->details = &to->changed;
 }
 /* Its name has one. */
-static const prof_details *with_site(prof_details *named, const prof_details *details) {
-  *named = *details;
-  named->flags |= PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL;
-  return named;
+static void use_name_site(resolved_site *to) {
+  to->changed = *to->details;
+  to->changed.flags |= PROF_I_NAME_LITERAL | PROF_I_CATEGORY_LITERAL;
+  to->details = &to->changed;
+}
+
+/* False: the site or the name is muted. */
+static bool resolve_site(prof_site *site, const prof_details *details, resolved_site *to) {
+  to->number = to->shown = site_number_of(site, details);
+  to->details = details;
+  if (prof_i_site_is_muted(site)) return false;
+  switch (to->number ? prof_i_name_look_up(site, to->number, details, &to->shown)
+                     : PROF_I_NAME_COPY) {
+    case PROF_I_NAME_MUTED:
+      return false;
+    case PROF_I_NAME_SITE:
+      use_name_site(to);
+      break;
+    case PROF_I_NAME_COPY:
+      to->shown = to->number;
+      if (!to->number) copy_name(to);
+  }
+  return true;
 }
 
 /* Another thread may have ended it. */
@@ -151,70 +178,52 @@ static void set_start(prof_i_thread_slot *slot, prof_i_open_entry *open, uint64_
     prof_i_count_up(&slot->deep_count);
 }
 
-static uint64_t begin_unusual(prof_site *site, const prof_details *details) {
-  prof_i_thread *const thread = prof_i_thread_attach();
-  if (!thread) {
-    prof_i_thread_lose(&prof_i_no_thread, PROF_LOSS_NO_THREAD, 1);
-    return 0;
+/* Entries of scopes that ended elsewhere leave the open stack. True: there were gaps below its
+   top. */
+static bool trim_gone_entries(prof_i_thread *thread, const prof_i_thread_slot *slot) {
+  if (slot->depth < PROF_I_OPEN_COUNT || !__atomic_load_n(&thread->has_gaps, __ATOMIC_RELAXED)) {
+    if (is_last_deep_gone(thread)) prof_i_open_stack_trim(thread);
+    return false;
   }
-  prof_i_thread_slot *const slot = thread->slot;
-  prof_i_compact_finish(thread);
-  if (may_be_fast(thread)) prof_i_thread_set_slow(thread, false);
-  if (__atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) == PROF_I_EPOCH_FULL)
-    prof_i_thread_set_slow(thread, thread->is_slow);
-  const uint32_t number = site_number_of(site, details);
-  if (prof_i_site_is_muted(site)) {
-    prof_i_thread_lose(thread, PROF_LOSS_MUTED, 1);
-    return 0;
-  }
-  prof_details named;
-  uint32_t shown = number;
-  switch (number ? prof_i_name_look_up(site, number, details, &shown) : PROF_I_NAME_COPY) {
-    case PROF_I_NAME_MUTED:
-      prof_i_thread_lose(thread, PROF_LOSS_MUTED, 1);
-      return 0;
-    case PROF_I_NAME_SITE:
-      details = with_site(&named, details);
-      break;
-    case PROF_I_NAME_COPY:
-      shown = number;
-      if (!number) details = with_own_name(&named, details);
-  }
-  if (!prof_i_thread_is_own(thread)) { /* the slot is the parent's */
-    prof_i_thread_lose(thread, PROF_LOSS_FORKED, 1);
-    return 0;
-  }
-  prof_i_open_entry *open;
-  bool has_gaps = false;
-  if (slot->depth == PROF_I_OPEN_COUNT && __atomic_load_n(&thread->has_gaps, __ATOMIC_RELAXED)) {
-    has_gaps = __atomic_exchange_n(&thread->has_gaps, 0, __ATOMIC_ACQUIRE);
-    prof_i_open_stack_trim(
-        thread); /* of scopes that are handed to other threads, the entries pile up */
-    if (has_gaps && slot->depth < PROF_I_OPEN_COUNT)
-      prof_i_thread_note_gap(thread); /* those below were not looked at */
-  } else if (is_last_deep_gone(thread)) {
-    prof_i_open_stack_trim(thread);
-  }
+  const bool has_gaps = __atomic_exchange_n(&thread->has_gaps, 0, __ATOMIC_ACQUIRE);
+  /* of scopes that are handed to other threads, the entries pile up */
+  prof_i_open_stack_trim(thread);
+  if (has_gaps && slot->depth < PROF_I_OPEN_COUNT)
+    prof_i_thread_note_gap(thread); /* those below were not looked at */
+  return has_gaps;
+}
+
+/* An empty entry for a scope that begins: the next one on top, else the entry of a gone scope, else
+   one of the thread's own memory. NULL: there is none. */
+static prof_i_open_entry *take_entry(prof_i_thread *thread, prof_i_thread_slot *slot) {
+  const bool has_gaps = trim_gone_entries(thread, slot);
   if (slot->depth < PROF_I_OPEN_COUNT) {
-    open = prof_i_open_entry_push(slot);
-    if (open == &slot->open[1] && slot->deep == 0) slot->payload_top = PROF_I_TEXT_OFFSET;
+    prof_i_open_entry *const top = prof_i_open_entry_push(slot);
+    if (top == &slot->open[1] && slot->deep == 0) slot->payload_top = PROF_I_TEXT_OFFSET;
     if (slot->deep) prof_i_thread_set_slow(thread, true); /* those began before it */
-  } else if (has_gaps && (open = entry_between(thread)) != NULL) {
-    /* the topmost may end before it: then the fast path would take its text for free */
-    prof_i_thread_set_slow(thread, true);
-  } else if ((open = deep_entry(thread)) == NULL) {
-    prof_i_thread_lose(thread, PROF_LOSS_LOST_STATE, 1);
-    return 0;
+    return top;
   }
+  prof_i_open_entry *const between = has_gaps ? entry_between(thread) : NULL;
+  if (!between) return deep_entry(thread);
+  /* the topmost may end before it: then the fast path would take its text for free */
+  prof_i_thread_set_slow(thread, true);
+  return between;
+}
+
+/* Writes the entry. Returns the scope's start. */
+static uint64_t open_scope(prof_i_thread *thread, prof_i_thread_slot *slot, prof_i_open_entry *open,
+                           const resolved_site *site) {
+  const prof_details *const details = site->details;
   const uint64_t by_call = prof_i_details_by_call(details);
   const uint64_t count = prof_i_claim(&thread->newest.begun_count, 1) + 1;
   const uint64_t block_count = by_call ? 0 : prof_i_claim(&thread->newest_block.begun_count, 1) + 1;
   const uint64_t begun = by_call ? 0 : prof_i_open_blocks_claim(thread);
-  __atomic_store_n(&open->packed,
-                   prof_i_details_are_plain(details)
-                       ? (uint64_t)shown << PROF_I_PACKED_SITE_SHIFT | by_call
-                       : prof_i_payload_area_put(thread, slot, open, details, number, shown),
-                   __ATOMIC_RELAXED);
+  __atomic_store_n(
+      &open->packed,
+      prof_i_details_are_plain(details)
+          ? (uint64_t)site->shown << PROF_I_PACKED_SITE_SHIFT | by_call
+          : prof_i_payload_area_put(thread, slot, open, details, site->number, site->shown),
+      __ATOMIC_RELAXED);
   const uint64_t start = prof_i_scope_begin_ticks(thread, prof_i_clock_ticks()) << 4;
   set_start(slot, open, start);
   const uint64_t open_index = prof_i_open_index_of(thread, open);
@@ -223,6 +232,35 @@ static uint64_t begin_unusual(prof_site *site, const prof_details *details) {
   if (!by_call) prof_i_open_blocks_set(thread, begun, start, open_index);
   prof_i_find_remember(thread, start, open_index);
   return start;
+}
+
+/* Lets the thread back onto the fast path if it may use it. The fast path that a full arena had
+   closed is opened again. */
+static void reopen_fast_path(prof_i_thread *thread) {
+  if (may_be_fast(thread)) prof_i_thread_set_slow(thread, false);
+  if (__atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) == PROF_I_EPOCH_FULL)
+    prof_i_thread_set_slow(thread, thread->is_slow);
+}
+
+/* Returns what a begin returns that records nothing. */
+static uint64_t lose_scope(prof_i_thread *thread, int loss) {
+  prof_i_thread_lose(thread, loss, 1);
+  return 0;
+}
+
+static uint64_t begin_unusual(prof_site *site, const prof_details *details) {
+  prof_i_thread *const thread = prof_i_thread_attach();
+  if (!thread) return lose_scope(&prof_i_no_thread, PROF_LOSS_NO_THREAD);
+  prof_i_thread_slot *const slot = thread->slot;
+  prof_i_compact_finish(thread);
+  reopen_fast_path(thread);
+  resolved_site resolved;
+  if (!resolve_site(site, details, &resolved)) return lose_scope(thread, PROF_LOSS_MUTED);
+  /* else the slot is the parent's */
+  if (!prof_i_thread_is_own(thread)) return lose_scope(thread, PROF_LOSS_FORKED);
+  prof_i_open_entry *const open = take_entry(thread, slot);
+  if (!open) return lose_scope(thread, PROF_LOSS_LOST_STATE);
+  return open_scope(thread, slot, open, &resolved);
 }
 
 /* The state of the site in the scope's entry: its call site's, or its name's where the thread has
