@@ -155,7 +155,7 @@ class Torch:
             self._open(collector())
         except (ImportError, OSError, RuntimeError) as e:
             self.error = _without_frames(e)
-        # modes need no collector
+        # The dispatcher's callbacks need no collector.
         if self.error is not None and not isinstance(self.error, ImportError):
             with contextlib.suppress(ImportError):
                 self.module = import_module("torch")
