@@ -85,7 +85,7 @@ def preloaded_memory() -> Any:
 def is_malloc_seen() -> bool:
     """Is it there since the process began, and does it record?"""
     library = preloaded_memory()
-    return library is not None and bool(library.prof_i_malloc_is_told_1())
+    return library is not None and bool(library.prof_i_malloc_is_reported_1())
 
 
 def _same_copy(path: str) -> Any:
