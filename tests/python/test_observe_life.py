@@ -95,7 +95,7 @@ class ByItt(unittest.TestCase):
     def test_without_shapes_operators_are_the_same(self):
         model, x = small_model(), small_input()
         with prof.profile(with_stack=True) as p, self.assertWarns(RuntimeWarning):
-            with prof.torch.observe(record_shapes=True):
+            with prof.torch.observe(record_shapes=True, with_stack=True):
                 model(x).sum().backward()
         rows = [a for a in p.key_averages(group_by_input_shape=True) if a.key == "aten::mm"]
         self.assertEqual([(a.count, str(a.input_shapes)) for a in rows], [(2, "[]")])
