@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "../analysis/call_stacks.h"
-#include "../base/log.h"
+#include "../base/error.h"
 #include "../base/options.h"
 #include "../format/layout.h"
 #include "../format/parse.h"
