@@ -1,5 +1,5 @@
-/* The thread's last error, with its values, and lines on stderr. Control path only: never called from
-   a scope. */
+/* The thread's last error, with its values, and lines on stderr. Control path only: never called
+   from a scope. */
 #ifndef PROF_BASE_ERROR_H
 #define PROF_BASE_ERROR_H
 

@@ -1,5 +1,6 @@
-/* yajl, the JSON parser of `prof import` and of `prof run`'s configurations. It is loaded when there
-   is JSON to read. Include it only if PROF_HAVE_YAJL is defined: the build found yajl's header. */
+/* yajl, the JSON parser of `prof import` and of `prof run`'s configurations. It is loaded when
+   there is JSON to read. Include it only if PROF_HAVE_YAJL is defined: the build found yajl's
+   header. */
 #ifndef PROF_TOOLS_IMPORT_YAJL_H
 #define PROF_TOOLS_IMPORT_YAJL_H
 
