@@ -1,6 +1,6 @@
 /* PyTorch's rules: which frames its profiler hides, and which operators are autograd's backward
-   calls. src/format/layout.h has what the reader must know, too: operators' sites, and names of
-   nn.Modules.
+   calls. Rules that the reader must know, too, are in src/format/layout.h: the sites of operators
+   and the names of nn.Modules.
 
    An operator's arguments connect a backward call with its forward call (inject/torch/calls.c). A
    forward call has its "Sequence number", and torch's number of its thread as "Thread id". A

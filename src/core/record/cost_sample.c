@@ -1,6 +1,6 @@
 /* See cost_sample.h. Without windows the cost that prof reports could be a hundred times too low.
-   Most of this file keeps a window from changing what it measures, and its figure within bounds:
-   the twin has memory of its own, and handlers and stops may come between any two instructions. */
+   Most of this file keeps a window from changing what it measures, and its figure within bounds.
+   The twin has memory of its own. Handlers and stops may come between any two instructions. */
 #include "cost_sample.h"
 
 #include "../../format/state.h"
