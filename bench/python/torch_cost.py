@@ -107,10 +107,6 @@ def main():
             torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], **options),
         )
 
-    def by_mode():
-        """As where the dispatcher's callbacks cannot be proven."""
-        return prof.torch.dispatch_mode(torch)
-
     print(
         f"torch: Python {sys.version.split()[0]}, torch {torch.__version__}, {ROUNDS} rounds, in "
         f"turns"
@@ -132,7 +128,6 @@ def main():
             "torch": kineto(),
             "shapes": lambda: (prof.profile(), observe(record_shapes=True)),
             "torch shapes": kineto(record_shapes=True),
-            "mode": lambda: (prof.profile(), by_mode()),
             "stacks": lambda: (prof.profile(with_stack=True), observe(with_stack=True)),
             "torch stacks": kineto(with_stack=True),
             "memory": lambda: (prof.profile(profile_memory=True), observe(profile_memory=True)),
@@ -167,7 +162,6 @@ def main():
     row(
         "with shapes against torch.profiler", found["shapes"], "us", 1e6, 1.2, found["torch shapes"]
     )
-    row("with shapes by a TorchDispatchMode", found["mode"], "us", 1e6)
     row("with stacks", found["stacks"], "us", 1e6, 0.75)
     row("rival torch.profiler: with stacks", found["torch stacks"], "us", 1e6)
     row(

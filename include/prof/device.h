@@ -84,7 +84,8 @@ PROF_API int prof_backend_load(const char *paths) PROF_I_NOEXCEPT;
 /* ---- the program's own events ---- */
 
 /* Records work on a stream of which the program has the vendor's event. Example: the cl_event of a
-   command, on a queue with profiling. The trace gets a record with the event's times. It belongs to
+   command, on a queue with profiling. Runtimes call it that keep such events, and so have the
+   device's timestamps already. The trace gets a record with the event's times. It belongs to
    the innermost scope of this call; if the work began earlier, to the innermost scope at that time.
 
    kind is a prof_backend_kind, as PROF_BACKEND_KERNEL. name is copied; NULL: the kind's name.

@@ -74,7 +74,8 @@ typedef struct prof_pool_options {
   void *user; /* for query */
   /* 1: live allocations are kept in a table. Wrong frees are found at once, and a free needs no
      size. Each start begins a new table. If the baseline is not known, a free of an unknown address
-     is not called wrong, but counted as unchecked. */
+     is not called wrong, but counted as unchecked. Runtimes use it to test their own allocators:
+     AddressSanitizer sees no double free of a part of a pool. */
   uint32_t checked;
   uint32_t reserved;
 } prof_pool_options;

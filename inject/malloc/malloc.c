@@ -75,8 +75,8 @@ static void __attribute__((constructor, cold)) report_start(void) {
 }
 
 /* For bindings/python/prof/_torch_found.py: 1 if the process's allocations are reported. */
-SHOWN int prof_i_malloc_is_told_1(void);
-int prof_i_malloc_is_told_1(void) {
+SHOWN int prof_i_malloc_is_reported_1(void);
+int prof_i_malloc_is_reported_1(void) {
   return __atomic_load_n(&malloc_pool, __ATOMIC_ACQUIRE) != NULL;
 }
 
@@ -85,25 +85,25 @@ int prof_i_malloc_is_told_1(void) {
    be reported. One block a thread: prof allocates nothing else that stays. None before the pool
    exists: prof starts then. */
 static __attribute__((cold)) void report_defer(void *piece, size_t bytes) {
-  malloc_report *const telling = &this_report;
-  if (telling->state != REPORT_ACTIVE || !__atomic_load_n(&malloc_pool, __ATOMIC_RELAXED)) return;
-  telling->deferred = piece;
-  telling->deferred_bytes = bytes;
-  telling->state = REPORT_WITH_DEFERRED;
+  malloc_report *const report = &this_report;
+  if (report->state != REPORT_ACTIVE || !__atomic_load_n(&malloc_pool, __ATOMIC_RELAXED)) return;
+  report->deferred = piece;
+  report->deferred_bytes = bytes;
+  report->state = REPORT_WITH_DEFERRED;
 }
 
 static __attribute__((cold)) void report_cancel(const void *piece) {
-  malloc_report *const telling = &this_report;
-  if (telling->state == REPORT_WITH_DEFERRED && telling->deferred == piece)
-    telling->state = REPORT_ACTIVE;
+  malloc_report *const report = &this_report;
+  if (report->state == REPORT_WITH_DEFERRED && report->deferred == piece)
+    report->state = REPORT_ACTIVE;
 }
 
 static __attribute__((cold)) void report_deferred(void) {
-  malloc_report *const telling = &this_report;
-  void *const piece = telling->deferred;
+  malloc_report *const report = &this_report;
+  void *const piece = report->deferred;
   const size_t given_bytes = prof_i_next_functions.malloc_usable_size(piece);
   if (given_bytes >= report_min_bytes)
-    prof_memory_alloc(malloc_pool, piece, telling->deferred_bytes, given_bytes);
+    prof_memory_alloc(malloc_pool, piece, report->deferred_bytes, given_bytes);
 }
 
 static inline prof_pool *report_pool(void) {
@@ -213,12 +213,12 @@ void *realloc(void *piece, size_t bytes) {
   if (!piece) return malloc(bytes);
   if (prof_i_is_bootstrap_memory(piece)) return move_from_bootstrap(piece, bytes);
   const prof_i_malloc_functions *const next = prof_i_next_allocator();
-  const size_t told = report_free(piece);
+  const size_t reported_bytes = report_free(piece);
   void *const fresh = next->realloc(piece, bytes);
   if (fresh)
     report_alloc(fresh, bytes);
-  else if (bytes && told)
-    report_alloc(piece, told);
+  else if (bytes && reported_bytes)
+    report_alloc(piece, reported_bytes);
   return fresh;
 }
 

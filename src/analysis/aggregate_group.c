@@ -204,9 +204,10 @@ static prof_i_group *find_group(prof_i_aggregation *a, const group_key *key, uin
 /* ---- the group of a scope ---- */
 
 static bool name_is_excluded(uint32_t which, prof_i_text name, prof_i_text category) {
-  return (which &
-          (prof_i_torch_is_module(name) ? PROF_LEAVE_OUT_MODULES : PROF_LEAVE_OUT_FUNCTIONS)) &&
-         prof_i_is_function_category(category);
+  const uint32_t of_name = prof_i_name_is_torch_module(name.data, name.bytes)
+                               ? PROF_LEAVE_OUT_MODULES
+                               : PROF_LEAVE_OUT_FUNCTIONS;
+  return (which & of_name) && prof_i_is_function_category(category);
 }
 
 static bool scope_is_wanted(const prof_i_aggregation *a, prof_i_text name, prof_i_text category,

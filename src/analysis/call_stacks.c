@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/log.h"
+#include "../base/error.h"
 #include "../base/port.h"
 #include "../base/process.h"
 #include "../format/parse.h"
@@ -501,13 +501,14 @@ bool prof_i_call_stacks_text(prof_i_call_stacks *call_stacks, uint32_t number, b
   if (number == 0) return true;
   if (!c->text && !make_text(call_stacks, number, c)) return false;
   *text_out = (prof_i_text){c->text, c->bytes};
-  call_stacks->asked = number;
+  call_stacks->query_number = number;
   return true;
 }
 
 bool prof_i_call_stacks_give_text(prof_i_call_stacks *call_stacks, const char *text,
                                   bool *is_owner_out) {
-  prof_i_stack_node *const c = call_stacks->count ? &call_stacks->items[call_stacks->asked] : NULL;
+  prof_i_stack_node *const c =
+      call_stacks->count ? &call_stacks->items[call_stacks->query_number] : NULL;
   if (!c || c->text != text) return false;
   *is_owner_out = !c->is_given;
   c->is_given = true;

@@ -45,7 +45,7 @@ typedef struct prof_i_call_stacks {
   uint64_t *ends_ns;   /* ends of function tracing while some were open; by time */
   uint32_t end_count;
   char *buffer;              /* where a text is made */
-  uint32_t asked;            /* the number of the last query for a text */
+  uint32_t query_number;     /* of the last query for a text */
   bool is_of_table;          /* frames of autograd are left out */
   bool has_scopes;           /* scopes are frames, too */
   prof_event named;          /* scratch: a scope with a name in its record */

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "../base/log.h"
+#include "../base/error.h"
 #include "filter.h"
 #include "statistics.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "../base/display.h"
-#include "../base/log.h"
+#include "../base/error.h"
 #include "../base/options.h"
 #include "../base/port.h"
 #include "../base/process.h"

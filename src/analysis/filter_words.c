@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../base/display.h"
-#include "../base/log.h"
+#include "../base/error.h"
 #include "../base/text.h"
 
 enum {

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "../base/log.h"
+#include "../base/error.h"
 #include "../reader/internal.h"
 #include "filter.h"
 

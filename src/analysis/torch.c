@@ -21,8 +21,6 @@ static bool bytes_equal(const char *data, uint64_t bytes, const char *text) {
 
 /* ---- names ---- */
 
-bool prof_i_torch_is_module(prof_i_text name) { return prof_i_text_begins(name, "nn.Module: "); }
-
 bool prof_i_torch_is_annotation(prof_i_text category) {
   return prof_i_text_equals(category, "user_annotation");
 }

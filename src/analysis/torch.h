@@ -1,5 +1,6 @@
-/* PyTorch's rules: which scopes are nn.Modules, which frames its profiler hides, and which
-   operators are autograd's backward calls.
+/* PyTorch's rules: which frames its profiler hides, and which operators are autograd's backward
+   calls. Rules that the reader must know, too, are in src/format/layout.h: the sites of operators
+   and the names of nn.Modules.
 
    An operator's arguments connect a backward call with its forward call (inject/torch/calls.c). A
    forward call has its "Sequence number", and torch's number of its thread as "Thread id". A
@@ -18,9 +19,6 @@
 struct prof_i_call_stacks;
 
 /* ---- names ---- */
-
-/* The Python function of an nn.Module: "nn.Module: Linear_0". */
-bool prof_i_torch_is_module(prof_i_text name);
 
 /* The category of what record_function() makes. */
 bool prof_i_torch_is_annotation(prof_i_text category);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "../format/layout.h"
-#include "log.h"
+#include "error.h"
 #include "port.h"
 
 static const uint64_t mib_bytes = 1ull << 20;

@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "log.h"
+#include "error.h"
 #include "port.h"
 
 /* ---- this process ---- */

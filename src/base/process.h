@@ -79,11 +79,11 @@ typedef struct prof_i_thread_flags {
   /* arena_guard.c: depth of nested passes, including those of the code that a signal handler
      interrupted. */
   uint8_t guard_depth;
-  uint8_t last_error; /* src/base/log.c */
+  uint8_t last_error; /* src/base/error.c */
   /* it has the control lock, or waits for it: a handler that finds this set can never have it */
   bool is_at_control;
   bool begins_pools;          /* src/memory/pool_state.c */
-  bool fails_silently;        /* src/base/log.c */
+  bool fails_silently;        /* src/base/error.c */
   bool is_loading_plugin : 1; /* src/device/plugin.c */
   bool is_making_text : 1;    /* src/python/scope.c */
   bool takes_faults : 1;      /* the helper: see core/buffer/arena.c */

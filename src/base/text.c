@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "error.h"
 #include "fault.h"
-#include "log.h"
 
 /* ---- composing in a room of fixed size ---- */
 

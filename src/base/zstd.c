@@ -3,8 +3,8 @@
 #include <prof/status.h>
 #include <stdlib.h>
 
+#include "error.h"
 #include "library.h"
-#include "log.h"
 
 struct prof_i_zstd {
   void *compressor, *decompressor;

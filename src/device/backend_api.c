@@ -3,7 +3,7 @@
 #include <prof/device.h>
 #include <stdio.h>
 
-#include "../base/log.h"
+#include "../base/error.h"
 #include "../base/options.h"
 #include "../base/process.h"
 #include "internal.h"

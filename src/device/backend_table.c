@@ -3,7 +3,7 @@
 #define _GNU_SOURCE
 #include <string.h>
 
-#include "../base/log.h"
+#include "../base/error.h"
 #include "internal.h"
 
 enum {

@@ -12,7 +12,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "../base/log.h"
+#include "../base/error.h"
 #include "../base/port.h"
 #include "../base/process.h"
 #include "../core/buffer/arena.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/log.h"
+#include "../base/error.h"
 #include "../base/port.h"
 #include "../core/buffer/arena.h"
 #include "../core/buffer/clock.h"

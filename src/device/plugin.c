@@ -13,8 +13,8 @@
 #include <sys/auxv.h>
 #include <sys/stat.h>
 
+#include "../base/error.h"
 #include "../base/library.h"
-#include "../base/log.h"
 #include "../base/process.h"
 #include "internal.h"
 #include "registry.h"

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "../base/error.h"
 #include "../base/fault.h"
-#include "../base/log.h"
 #include "../base/options.h"
 #include "../base/port.h"
 #include "../base/process.h"

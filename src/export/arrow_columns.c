@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "../base/display.h"
-#include "../base/log.h"
+#include "../base/error.h"
 #include "../base/text.h"
 #include "../reader/internal.h"
 #include "arrow.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/log.h"
+#include "../base/error.h"
 #include "../base/worker.h"
 #include "../format/header.h"
 #include "../format/packed.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/log.h"
+#include "../base/error.h"
 
 /* All ranks must share the base, and ns must survive in a double of us. Kineto takes whole
    multiples of 7889238 s (three months) since 1970. Half of that is taken here, because Perfetto

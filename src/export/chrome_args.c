@@ -484,9 +484,9 @@ static void put_flag_args(prof_i_chrome *w, uint32_t flag, const char *text, boo
 }
 
 bool prof_i_chrome_has_args(const prof_event *event) {
-  const uint32_t told = PROF_EVENT_CUT | PROF_EVENT_NO_DETAILS | PROF_EVENT_ASYNC |
-                        PROF_EVENT_SKIPPED | PROF_EVENT_OTHER_THREAD;
-  return event->arg_count > 0 || (event->flags & told) != 0 || event_has_device(event) ||
+  const uint32_t shown_flags = PROF_EVENT_CUT | PROF_EVENT_NO_DETAILS | PROF_EVENT_ASYNC |
+                               PROF_EVENT_SKIPPED | PROF_EVENT_OTHER_THREAD;
+  return event->arg_count > 0 || (event->flags & shown_flags) != 0 || event_has_device(event) ||
          (event->args_kind == PROF_ARGS_FORMAT && event->format_bytes > 0);
 }
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../base/log.h"
+#include "../base/error.h"
 
 enum { UNUSED_TID_FIRST = 1000000 }; /* of streams with a name and without events */
 

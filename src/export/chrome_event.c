@@ -208,7 +208,7 @@ static bool put_scope(prof_i_chrome *w, const prof_i_span *span) {
 /* A scope's own side, as Kineto writes a user's annotation on a device; a kernel or a copy, as
    Kineto writes those. */
 static void put_device_event(prof_i_chrome *w, const prof_i_span *span) {
-  const prof_i_correlation *const tie = prof_i_chrome_correlation_of(w, span);
+  const prof_i_correlation *const correlation = prof_i_chrome_correlation_of(w, span);
   const bool is_record = w->event->launch.record != 0;
   if (!is_record) {
     w->event->category = "gpu_user_annotation";
@@ -217,12 +217,12 @@ static void put_device_event(prof_i_chrome *w, const prof_i_span *span) {
   put_event_begin(w, "{\"ph\":\"X\"", span);
   put_duration(w, span->duration_ns);
   prof_i_sink_text(w->sink, ",\"args\":{");
-  if (tie) {
+  if (correlation) {
     prof_i_sink_text(w->sink, "\"External id\":");
-    prof_i_sink_u64(w->sink, tie->external_id);
-    put_correlation(w, tie->id);
+    prof_i_sink_u64(w->sink, correlation->external_id);
+    put_correlation(w, correlation->id);
   }
-  prof_i_sink_text(w->sink, tie ? ",\"device\":" : "\"device\":");
+  prof_i_sink_text(w->sink, correlation ? ",\"device\":" : "\"device\":");
   prof_i_sink_i64(w->sink, w->event->device.index);
   prof_i_sink_text(w->sink, ",\"stream\":");
   prof_i_sink_u64(w->sink, w->ids.first);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "../analysis/memory.h"
-#include "../base/log.h"
+#include "../base/error.h"
 #include "../base/text.h"
 #include "../reader/capture.h"
 #include "chrome.h"

@@ -344,7 +344,7 @@ static void put_capture(prof_i_chrome *w) {
 }
 
 static void put_threads(prof_i_chrome *w) {
-  uint64_t told = 0;
+  uint64_t of_threads = 0;
   head_put(w, ",\n \"threads\":[");
   for (uint32_t i = 0; i < w->info.thread_count && w->sink->status == PROF_OK; i++) {
     prof_trace_thread thread = {.size = sizeof thread};
@@ -357,11 +357,11 @@ static void put_threads(prof_i_chrome *w) {
     head_put(w, ",\"lost\":");
     prof_i_loss_report_counts(w->sink, thread.lost_count);
     head_put(w, "}");
-    told += prof_i_loss_report_sum(thread.lost_count);
+    of_threads += prof_i_loss_report_sum(thread.lost_count);
   }
   head_put(w, "]");
   const uint64_t all = prof_i_loss_report_sum(w->info.lost_count);
-  prof_i_sink_key_u64(w->sink, "lost_not_by_thread", all > told ? all - told : 0);
+  prof_i_sink_key_u64(w->sink, "lost_not_by_thread", all > of_threads ? all - of_threads : 0);
 }
 
 /* Where sites are that somebody has named: of functions each call says it. */

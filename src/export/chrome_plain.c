@@ -73,16 +73,11 @@ static prof_i_text site_category(const prof_i_site_info *site) {
   return prof_i_text_or(site->category, "scope");
 }
 
-/* A call of an nn.Module, which is a function of its category, and in tables a row. */
-static bool name_is_module(prof_i_text name) {
-  static const char begin[] = "nn.Module: ";
-  return name.bytes >= sizeof begin - 1 && memcmp(name.data, begin, sizeof begin - 1) == 0;
-}
-
 /* Are the traced functions around it among its arguments? Around a function the viewer shows them,
    but a module has them as a row of tables. */
 bool prof_i_chrome_has_callers(const prof_i_chrome *w, uint32_t site, prof_i_text name) {
-  return !prof_i_call_stacks_is_function(&w->call_stacks, site) || name_is_module(name);
+  return !prof_i_call_stacks_is_function(&w->call_stacks, site) ||
+         prof_i_name_is_torch_module(name.data, name.bytes);
 }
 
 static void render_site(prof_i_chrome *w, prof_i_site_json *line, uint32_t number) {

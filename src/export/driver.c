@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/log.h"
+#include "../base/error.h"
 #include "../reader/capture.h"
 #include "../reader/internal.h"
 #include "exporter.h"

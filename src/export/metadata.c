@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../base/log.h"
+#include "../base/error.h"
 #include "../base/text.h"
 
 /* ---- JSON ---- */

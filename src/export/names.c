@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/log.h"
+#include "../base/error.h"
 #include "../reader/capture.h"
 #include "dtype_names.h"
 

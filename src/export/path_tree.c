@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../base/log.h"
+#include "../base/error.h"
 #include "../reader/internal.h"
 
 static int no_memory(const prof_i_path_tree *tree) {

@@ -1,7 +1,7 @@
 /* Perfetto's protobuf: begins of sequences, and descriptions of tracks. */
 #include <stdio.h>
 
-#include "../base/log.h"
+#include "../base/error.h"
 #include "../reader/capture.h"
 #include "../reader/internal.h"
 #include "pftrace.h"

@@ -4,7 +4,7 @@
    the other, and their numbers continue. */
 #include <stdlib.h>
 
-#include "../base/log.h"
+#include "../base/error.h"
 #include "../reader/capture.h"
 #include "internal.h"
 #include "protobuf.h"

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/log.h"
+#include "../base/error.h"
 #include "../reader/internal.h"
 #include "../sink/sink.h"
 #include "exporter.h"

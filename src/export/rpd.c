@@ -9,7 +9,7 @@
 
 #include <prof/backend.h>
 
-#include "../base/log.h"
+#include "../base/error.h"
 #include "../base/text.h"
 #include "../reader/capture.h"
 #include "rpd_writer.h"

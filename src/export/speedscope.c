@@ -4,7 +4,7 @@
    come after the profiles. */
 #include <stdlib.h>
 
-#include "../base/log.h"
+#include "../base/error.h"
 #include "../reader/capture.h"
 #include "internal.h"
 

@@ -3,7 +3,7 @@
    the numbers of their rows continue. Called by sqlite.c. */
 #include <stdlib.h>
 
-#include "../base/log.h"
+#include "../base/error.h"
 #include "../reader/capture.h"
 #include "../reader/internal.h"
 #include "sqlite_writer.h"

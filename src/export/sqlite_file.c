@@ -4,7 +4,7 @@
 
 #include <prof/status.h>
 
-#include "../base/log.h"
+#include "../base/error.h"
 
 int prof_i_sqlite_fail_no_memory(const char *path) {
   return prof_i_fail(PROF_E_NO_MEMORY, "no memory to write '%s'", path);

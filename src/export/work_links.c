@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "../base/log.h"
+#include "../base/error.h"
 #include "../reader/capture.h"
 
 int prof_i_work_links_init(prof_i_work_links *l, const prof_trace *trace) {

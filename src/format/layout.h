@@ -547,6 +547,13 @@ static inline uint32_t prof_i_observed_for(uint32_t line) {
   return line >> PROF_I_OBSERVED_FOR_SHIFT & PROF_I_OBSERVED_FOR_MASK;
 }
 
+/* Whether a function is a call of an nn.Module, which torch names "nn.Module: Linear_0". The only
+   place in C that knows this name; in Python it is bindings/python/prof/_read_events.py. */
+static inline bool prof_i_name_is_torch_module(const char *name, uint64_t bytes) {
+  static const char begin[] = "nn.Module: ";
+  return bytes >= sizeof begin - 1 && memcmp(name, begin, sizeof begin - 1) == 0;
+}
+
 /* ---- the note of a filtered or cut trace ---- */
 
 /* How a file says that it is a part of a capture. A filtered or cut trace lacks scopes that were

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../base/log.h"
+#include "../base/error.h"
 #include "../base/process.h"
 #include "../base/text.h"
 #include "../core/buffer/arena.h"

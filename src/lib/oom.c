@@ -16,7 +16,7 @@
 #include "../analysis/internal.h"
 #include "../analysis/memory.h"
 #include "../base/display.h"
-#include "../base/log.h"
+#include "../base/error.h"
 #include "../base/port.h"
 #include "../base/process.h"
 #include "../core/buffer/session.h"

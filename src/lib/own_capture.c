@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "../analysis/internal.h"
-#include "../base/log.h"
+#include "../base/error.h"
 #include "../base/port.h"
 #include "../base/process.h"
 #include "../base/text.h"

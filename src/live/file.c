@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../base/log.h"
+#include "../base/error.h"
 #include "../base/port.h"
 #include "../base/process.h"
 #include "../base/text.h"
@@ -474,25 +474,25 @@ static prof_i_level_change *write_change(prof_i_header *header, uint32_t before,
 
 /* Not if 64 later changes exist, because one of them has reused the entry. */
 static void mark_change_made(prof_i_header *header, const prof_i_level_change *change) {
-  uint64_t told = __atomic_load_n(&change->number, __ATOMIC_RELAXED) << 1;
-  __atomic_compare_exchange_n(change_made_ns(header, change), &told, told | 1, false,
+  uint64_t expected = __atomic_load_n(&change->number, __ATOMIC_RELAXED) << 1;
+  __atomic_compare_exchange_n(change_made_ns(header, change), &expected, expected | 1, false,
                               __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 
-/* Returns the previous level. *told: the change, or NULL. */
+/* Returns the previous level. *change_out: the change, or NULL. */
 static uint32_t set_level_and_write(prof_i_header *header, uint32_t level,
-                                    prof_i_level_change **told) {
+                                    prof_i_level_change **change_out) {
   uint32_t before = __atomic_load_n(&header->level, __ATOMIC_SEQ_CST);
-  *told = before == level ? NULL : write_change(header, before, level);
+  *change_out = before == level ? NULL : write_change(header, before, level);
   while (!__atomic_compare_exchange_n(&header->level, &before, level, false, __ATOMIC_SEQ_CST,
                                       __ATOMIC_SEQ_CST)) {
     /* another was faster */
-    if (*told)
-      __atomic_store_n(&(*told)->levels, before | (uint64_t)level << 32, __ATOMIC_RELAXED);
+    if (*change_out)
+      __atomic_store_n(&(*change_out)->levels, before | (uint64_t)level << 32, __ATOMIC_RELAXED);
     else if (before != level)
-      *told = write_change(header, before, level);
+      *change_out = write_change(header, before, level);
   }
-  if (*told) mark_change_made(header, *told);
+  if (*change_out) mark_change_made(header, *change_out);
   return before;
 }
 
@@ -500,8 +500,8 @@ static int switch_level(int fd, const char *path, uint32_t level, int *before_ou
   prof_i_header *const header =
       mmap(NULL, PROF_I_HEADER_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (header == MAP_FAILED) return level_fail_errno(path);
-  prof_i_level_change *told;
-  const uint32_t before = set_level_and_write(header, level, &told);
+  prof_i_level_change *change;
+  const uint32_t before = set_level_and_write(header, level, &change);
   const bool is_late = !__atomic_load_n(&header->state, __ATOMIC_SEQ_CST);
   uint32_t ours = level, none = 0;
   if (is_late &&
@@ -511,7 +511,7 @@ static int switch_level(int fd, const char *path, uint32_t level, int *before_ou
       __atomic_load_n(&header->state, __ATOMIC_SEQ_CST))
     __atomic_compare_exchange_n(&header->level, &none, level, false, __ATOMIC_SEQ_CST,
                                 __ATOMIC_RELAXED);
-  if (is_late && told) __atomic_store_n(&told->levels, 0, __ATOMIC_RELAXED);
+  if (is_late && change) __atomic_store_n(&change->levels, 0, __ATOMIC_RELAXED);
   munmap(header, PROF_I_HEADER_BYTES);
   if (is_late) return prof_i_fail(PROF_E_NOT_RUNNING, "recording into %s was stopped", path);
   if (before_out) *before_out = (int)before;

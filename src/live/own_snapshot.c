@@ -2,7 +2,7 @@
    the arena. */
 #include <prof/profiler.h>
 
-#include "../base/log.h"
+#include "../base/error.h"
 #include "../base/port.h"
 #include "../base/process.h"
 #include "../core/buffer/arena.h"

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../base/log.h"
+#include "../base/error.h"
 #include "../base/port.h"
 #include "../base/process.h"
 #include "../base/text.h"

@@ -6,7 +6,7 @@
 #define _GNU_SOURCE
 #include "internal.h"
 
-#include "../base/log.h"
+#include "../base/error.h"
 
 #if defined(PROF_HAVE_SQLITE) && defined(PROF_OPEN_SQLITE)
 

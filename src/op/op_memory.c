@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/log.h"
+#include "../base/error.h"
 #include "../device/internal.h"
 #include "../format/addr_map.h"
 

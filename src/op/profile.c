@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../base/log.h"
+#include "../base/error.h"
 #include "../base/process.h"
 #include "../format/state.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "../base/log.h"
+#include "../base/error.h"
 #include "../base/options.h"
 #include "../base/port.h"
 #include "../base/process.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/log.h"
+#include "../base/error.h"
 #include "../base/port.h"
 #include "../base/process.h"
 #include "../base/worker.h"

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "../base/error.h"
 #include "../base/fault.h"
-#include "../base/log.h"
 #include "../base/port.h"
 #include "../core/buffer/blocks.h"
 #include "../format/merged.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "../analysis/call_stacks.h"
-#include "../base/log.h"
+#include "../base/error.h"
 #include "../base/options.h"
 #include "../format/layout.h"
 #include "../format/parse.h"
@@ -29,7 +29,8 @@ static visibility visibility_of_texts(const prof_i_view_wish *filter, prof_i_tex
                                       prof_i_text category, bool has_file) {
   if (prof_i_text_equals(category, "python_function") ||
       prof_i_text_equals(category, "c_function")) {
-    if (!prof_i_text_begins(name, "nn.Module: ")) return filter->hides_functions ? HIDDEN : SHOWN;
+    if (!prof_i_name_is_torch_module(name.data, name.bytes))
+      return filter->hides_functions ? HIDDEN : SHOWN;
     return filter->hides_modules ? HIDDEN : HIDDEN_OF_OTHERS;
   }
   if (has_file) return SHOWN;

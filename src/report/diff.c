@@ -8,7 +8,7 @@
 
 #include "../analysis/compare.h"
 #include "../base/display.h"
-#include "../base/log.h"
+#include "../base/error.h"
 #include "../sink/sink.h"
 
 enum { CELL_ROOM = 96, INDENT_MAX = 40 };

@@ -10,7 +10,7 @@
 
 #include "../analysis/internal.h"
 #include "../base/display.h"
-#include "../base/log.h"
+#include "../base/error.h"
 #include "../format/layout.h"
 #include "../reader/internal.h"
 #include "../sink/sink.h"

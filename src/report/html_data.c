@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../base/display.h"
-#include "../base/log.h"
+#include "../base/error.h"
 
 enum { LENGTH_BYTES = 4, TEXT_BYTES_MIN = 48, TEXT_BYTES_MAX = 512 };
 

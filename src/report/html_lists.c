@@ -6,7 +6,7 @@
 #include "../analysis/internal.h"
 #include "../analysis/paths.h"
 #include "../base/display.h"
-#include "../base/log.h"
+#include "../base/error.h"
 #include "../reader/internal.h"
 #include "html_data.h"
 #include "internal.h"

@@ -8,7 +8,7 @@
 #include "../analysis/internal.h"
 #include "../analysis/memory.h"
 #include "../base/display.h"
-#include "../base/log.h"
+#include "../base/error.h"
 
 /* ---- the curve of a pool ---- */
 

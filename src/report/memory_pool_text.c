@@ -11,34 +11,34 @@
 
 /* ---- cells ---- */
 
-void prof_i_grid_add_bytes(prof_i_text_table *grid, int64_t bytes) {
+void prof_i_text_table_add_bytes(prof_i_text_table *table, int64_t bytes) {
   char cell[PROF_I_CELL_ROOM];
   prof_i_put_bytes(cell, sizeof cell, bytes);
-  prof_i_text_table_add(grid, cell);
+  prof_i_text_table_add(table, cell);
 }
 
-void prof_i_grid_add_time(prof_i_text_table *grid, uint64_t ns) {
+void prof_i_text_table_add_time(prof_i_text_table *table, uint64_t ns) {
   char cell[PROF_I_CELL_ROOM];
   prof_i_put_time(cell, sizeof cell, ns, 0);
-  prof_i_text_table_add(grid, cell);
+  prof_i_text_table_add(table, cell);
 }
 
-void prof_i_grid_add_count(prof_i_text_table *grid, uint64_t count) {
+void prof_i_text_table_add_count(prof_i_text_table *table, uint64_t count) {
   char cell[PROF_I_CELL_ROOM];
   snprintf(cell, sizeof cell, "%" PRIu64, count);
-  prof_i_text_table_add(grid, cell);
+  prof_i_text_table_add(table, cell);
 }
 
-static void grid_add_share(prof_i_text_table *grid, uint64_t part, uint64_t all) {
+static void table_add_share(prof_i_text_table *table, uint64_t part, uint64_t all) {
   char cell[PROF_I_CELL_ROOM];
   prof_i_put_share(cell, sizeof cell, part, all);
-  prof_i_text_table_add(grid, cell);
+  prof_i_text_table_add(table, cell);
 }
 
-void prof_i_grid_add_name(prof_i_text_table *grid, const char *name, const char *unnamed) {
+void prof_i_text_table_add_name(prof_i_text_table *table, const char *name, const char *unnamed) {
   char cell[PROF_I_SANITIZED_NAME_BYTES];
   prof_i_sanitize_name(cell, name[0] ? name : unnamed);
-  prof_i_text_table_add(grid, cell);
+  prof_i_text_table_add(table, cell);
 }
 
 /* ---- sentences ---- */
@@ -175,45 +175,45 @@ static bool pool_has_row(const prof_memory_info *info, moment_row row) {
   return row < ROW_FREE || has_ranges;
 }
 
-static void grid_add_moment(prof_i_text_table *grid, const prof_memory_state *state,
-                            moment_row row) {
+static void table_add_moment(prof_i_text_table *table, const prof_memory_state *state,
+                             moment_row row) {
   char cell[PROF_I_CELL_ROOM];
   const uint64_t waste =
       state->live_bytes > state->requested_bytes ? state->live_bytes - state->requested_bytes : 0;
   if (row >= ROW_FREE && !state->has_ranges) {
-    prof_i_text_table_add(grid, "-");
+    prof_i_text_table_add(table, "-");
     return;
   }
   switch (row) {
     case ROW_TIME:
-      prof_i_grid_add_time(grid, state->ns);
+      prof_i_text_table_add_time(table, state->ns);
       return;
     case ROW_USED:
-      prof_i_grid_add_bytes(grid, state->used_bytes);
+      prof_i_text_table_add_bytes(table, state->used_bytes);
       return;
     case ROW_ALLOCATED:
-      prof_i_grid_add_bytes(grid, state->allocated_bytes);
+      prof_i_text_table_add_bytes(table, state->allocated_bytes);
       return;
     case ROW_PIECES:
-      prof_i_grid_add_count(grid, state->live_count);
+      prof_i_text_table_add_count(table, state->live_count);
       return;
     case ROW_REQUESTED:
-      prof_i_grid_add_bytes(grid, (int64_t)state->requested_bytes);
+      prof_i_text_table_add_bytes(table, (int64_t)state->requested_bytes);
       return;
     case ROW_WASTE:
-      prof_i_grid_add_bytes(grid, (int64_t)waste);
+      prof_i_text_table_add_bytes(table, (int64_t)waste);
       return;
     case ROW_FREE:
-      prof_i_grid_add_bytes(grid, (int64_t)state->free_bytes);
+      prof_i_text_table_add_bytes(table, (int64_t)state->free_bytes);
       return;
     case ROW_LARGEST:
-      prof_i_grid_add_bytes(grid, (int64_t)state->largest_free_bytes);
+      prof_i_text_table_add_bytes(table, (int64_t)state->largest_free_bytes);
       return;
     case ROW_FRAGMENTATION:
-      grid_add_share(grid, (uint64_t)(state->fragmentation * 1e4 + 0.5), 10000);
+      table_add_share(table, (uint64_t)(state->fragmentation * 1e4 + 0.5), 10000);
       return;
     case ROW_OUTSIDE:
-      prof_i_grid_add_bytes(grid, (int64_t)state->outside_bytes);
+      prof_i_text_table_add_bytes(table, (int64_t)state->outside_bytes);
       return;
     case ROW_USED_BYTES:
       snprintf(cell, sizeof cell, "%" PRId64, state->used_bytes);
@@ -227,43 +227,43 @@ static void grid_add_moment(prof_i_text_table *grid, const prof_memory_state *st
     case ROW_COUNT:
       return;
   }
-  prof_i_text_table_add(grid, cell);
+  prof_i_text_table_add(table, cell);
 }
 
 void prof_i_report_put_moments(prof_i_memory_report *r, const prof_memory_info *info) {
   static const char *const titles[] = {"", "peak of used", "peak of allocated", "end"},
                            *const fewer[] = {"", "peak of used", "end"};
-  prof_i_text_table grid = {.titles = prof_i_pool_has_blocks(info) ? titles : fewer,
-                            .column_count = prof_i_pool_has_blocks(info) ? 4 : 3,
-                            .text_columns = 1};
+  prof_i_text_table table = {.titles = prof_i_pool_has_blocks(info) ? titles : fewer,
+                             .column_count = prof_i_pool_has_blocks(info) ? 4 : 3,
+                             .text_columns = 1};
   for (moment_row row = ROW_TIME; row < ROW_COUNT; row++) {
     if (!pool_has_row(info, row)) continue;
-    prof_i_text_table_add(&grid, moment_rows[row]);
-    grid_add_moment(&grid, &info->peak_used, row);
-    if (prof_i_pool_has_blocks(info)) grid_add_moment(&grid, &info->peak_allocated, row);
-    grid_add_moment(&grid, &info->end, row);
+    prof_i_text_table_add(&table, moment_rows[row]);
+    table_add_moment(&table, &info->peak_used, row);
+    if (prof_i_pool_has_blocks(info)) table_add_moment(&table, &info->peak_allocated, row);
+    table_add_moment(&table, &info->end, row);
   }
   prof_i_text_buffer_repeat(&r->page, '\n', 1);
-  prof_i_text_table_write(&r->page, &grid, PROF_I_REPORT_INDENT, r->width);
+  prof_i_text_table_write(&r->page, &table, PROF_I_REPORT_INDENT, r->width);
 }
 
 /* ---- what was live ---- */
 
 /* Ages at the end, or shares of the peak. */
-static void add_live_row(prof_i_text_table *grid, const prof_memory_info *info, prof_memory_by by,
+static void add_live_row(prof_i_text_table *table, const prof_memory_info *info, prof_memory_by by,
                          const prof_memory_row *row, bool is_end) {
   const uint64_t used = info->peak_used.used_bytes > 0 ? (uint64_t)info->peak_used.used_bytes : 0,
                  end = info->end.ns;
-  prof_i_grid_add_name(grid, row->label, prof_i_unnamed_key_text(by));
-  prof_i_grid_add_bytes(grid, (int64_t)row->bytes);
-  if (!is_end) grid_add_share(grid, row->bytes, used);
-  prof_i_grid_add_count(grid, row->count);
+  prof_i_text_table_add_name(table, row->label, prof_i_unnamed_key_text(by));
+  prof_i_text_table_add_bytes(table, (int64_t)row->bytes);
+  if (!is_end) table_add_share(table, row->bytes, used);
+  prof_i_text_table_add_count(table, row->count);
   if (!is_end) {
-    prof_i_grid_add_bytes(grid, (int64_t)row->requested_bytes);
+    prof_i_text_table_add_bytes(table, (int64_t)row->requested_bytes);
     return;
   }
-  prof_i_grid_add_time(grid, end > row->oldest_ns ? end - row->oldest_ns : 0);
-  prof_i_grid_add_time(grid, end > row->newest_ns ? end - row->newest_ns : 0);
+  prof_i_text_table_add_time(table, end > row->oldest_ns ? end - row->oldest_ns : 0);
+  prof_i_text_table_add_time(table, end > row->newest_ns ? end - row->newest_ns : 0);
 }
 
 /* The rows that the table leaves out, and used bytes of unknown allocations, so that the sum is
@@ -307,10 +307,10 @@ static int report_put_live(prof_i_memory_report *r, uint32_t index, prof_memory_
   const bool has_rest =
       by == PROF_MEMORY_BY_SCOPE && used_then > 0 && (uint64_t)used_then > rows->bytes;
   if (is_telling && (rows->row_count || has_rest)) {
-    prof_i_text_table grid = {
+    prof_i_text_table table = {
         .titles = is_end ? end_titles : peak_titles[by], .column_count = 5, .text_columns = 1};
     const uint64_t shown = rows->row_count < r->rows_limit ? rows->row_count : r->rows_limit;
-    for (uint64_t i = 0; i < shown; i++) add_live_row(&grid, info, by, &rows->rows[i], is_end);
+    for (uint64_t i = 0; i < shown; i++) add_live_row(&table, info, by, &rows->rows[i], is_end);
     prof_i_text_buffer_repeat(&r->page, '\n', 1);
     if (is_end)
       prof_i_report_put_sentence(
@@ -320,7 +320,7 @@ static int report_put_live(prof_i_memory_report *r, uint32_t index, prof_memory_
                    "recording):");
     else if (by == PROF_MEMORY_BY_SCOPE)
       prof_i_report_put_sentence(r, "Live at the peak of used:");
-    if (shown) prof_i_text_table_write(&r->page, &grid, PROF_I_REPORT_INDENT, r->width);
+    if (shown) prof_i_text_table_write(&r->page, &table, PROF_I_REPORT_INDENT, r->width);
     report_put_rest(r, rows, shown, used_then, whats[by]);
   }
   free(rows);

@@ -10,7 +10,7 @@
 
 #include "../analysis/memory.h"
 #include "../base/display.h"
-#include "../base/log.h"
+#include "../base/error.h"
 #include "../base/port.h"
 #include "../base/process.h"
 #include "../sink/sink.h"

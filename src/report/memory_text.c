@@ -10,7 +10,7 @@
 
 #include "../analysis/memory.h"
 #include "../base/display.h"
-#include "../base/log.h"
+#include "../base/error.h"
 #include "../base/options.h"
 #include "../base/port.h"
 #include "../base/process.h"
@@ -29,31 +29,32 @@ static const char *const wrong_texts[PROF_MEMORY_WRONG_COUNT][3] = {
     {"free of another pool's piece", "frees of another pool's pieces", "other pool"},
     {"free with other bytes", "frees with other bytes", "other bytes"}};
 
-static void grid_add_thread(prof_i_text_table *grid, const prof_trace *trace, uint32_t index) {
+static void table_add_thread(prof_i_text_table *table, const prof_trace *trace, uint32_t index) {
   prof_trace_thread thread = {.size = sizeof thread};
   char text[96];
   prof_trace_thread_get(trace, index, &thread);
   snprintf(text, sizeof text, "%s (%" PRIu64 ")", thread.name, thread.tid);
-  prof_i_grid_add_name(grid, text, "");
+  prof_i_text_table_add_name(table, text, "");
 }
 
 static void put_examples(prof_i_memory_report *r, uint32_t index) {
   static const char *const titles[] = {"wrong", "time", "address", "bytes", "scope", "thread"};
-  prof_i_text_table grid = {
+  prof_i_text_table table = {
       .titles = titles, .column_count = 6, .text_columns = 1 | 1 << 4 | 1 << 5};
   const prof_i_memory_pool *const pool = &r->memory->pools[index];
   for (uint32_t i = 0; i < pool->example_count; i++) {
     const prof_memory_example *const example = &pool->examples[i];
     char address[PROF_I_CELL_ROOM];
     snprintf(address, sizeof address, "0x%" PRIx64, example->address);
-    prof_i_text_table_add(&grid, wrong_texts[example->wrong][2]);
-    prof_i_grid_add_time(&grid, example->ns);
-    prof_i_text_table_add(&grid, address);
-    prof_i_grid_add_count(&grid, example->bytes);
-    prof_i_grid_add_name(&grid, example->scope, prof_i_unnamed_key_text(PROF_MEMORY_BY_SCOPE));
-    grid_add_thread(&grid, r->memory->trace, example->thread);
+    prof_i_text_table_add(&table, wrong_texts[example->wrong][2]);
+    prof_i_text_table_add_time(&table, example->ns);
+    prof_i_text_table_add(&table, address);
+    prof_i_text_table_add_count(&table, example->bytes);
+    prof_i_text_table_add_name(&table, example->scope,
+                               prof_i_unnamed_key_text(PROF_MEMORY_BY_SCOPE));
+    table_add_thread(&table, r->memory->trace, example->thread);
   }
-  prof_i_text_table_write(&r->page, &grid, PROF_I_REPORT_INDENT, r->width);
+  prof_i_text_table_write(&r->page, &table, PROF_I_REPORT_INDENT, r->width);
 }
 
 /* An unchecked pool counts wrong calls. Its figures without them are known if nothing is
@@ -281,7 +282,7 @@ static void put_table(prof_i_memory_report *r, const unsigned char *is_shown, ui
                       bool is_older, const char *title) {
   static const char *const titles[] = {"pool",    "name",         "device",
                                        "session", "peak of used", "peak of allocated"};
-  prof_i_text_table grid = {.titles = titles, .column_count = 6, .text_columns = 1 << 1 | 1 << 2};
+  prof_i_text_table table = {.titles = titles, .column_count = 6, .text_columns = 1 << 1 | 1 << 2};
   for (uint32_t i = 0; i < prof_memory_pool_count(r->memory); i++) {
     const prof_memory_info *const info = prof_i_report_pool_info(r, i);
     char device[PROF_I_CELL_ROOM];
@@ -289,16 +290,16 @@ static void put_table(prof_i_memory_report *r, const unsigned char *is_shown, ui
         !prof_i_memory_filter_takes_pool(r->memory, i))
       continue;
     prof_i_put_device(device, sizeof device, info->device);
-    prof_i_grid_add_count(&grid, i + 1);
-    prof_i_grid_add_name(&grid, info->name, "");
-    prof_i_text_table_add(&grid, device);
-    prof_i_grid_add_count(&grid, info->session);
-    prof_i_grid_add_bytes(&grid, info->peak_used.used_bytes);
-    prof_i_grid_add_bytes(&grid, info->peak_allocated.allocated_bytes);
+    prof_i_text_table_add_count(&table, i + 1);
+    prof_i_text_table_add_name(&table, info->name, "");
+    prof_i_text_table_add(&table, device);
+    prof_i_text_table_add_count(&table, info->session);
+    prof_i_text_table_add_bytes(&table, info->peak_used.used_bytes);
+    prof_i_text_table_add_bytes(&table, info->peak_allocated.allocated_bytes);
   }
-  if (!grid.cells.count) return;
+  if (!table.cells.count) return;
   prof_i_text_buffer_append_text(&r->page, title);
-  prof_i_text_table_write(&r->page, &grid, PROF_I_REPORT_INDENT, r->width);
+  prof_i_text_table_write(&r->page, &table, PROF_I_REPORT_INDENT, r->width);
 }
 
 /* Chooses the pools of the last session with the highest peaks. */
@@ -439,24 +440,24 @@ static bool pool_is_of_device(const prof_i_pool_record *pool, prof_device device
   return pool->kind == PROF_MEMORY_QUERY && prof_i_is_same_device(pool->device, device);
 }
 
-static void add_sample_tag(prof_i_text_table *grid, const prof_trace *trace, uint32_t tag) {
+static void add_sample_tag(prof_i_text_table *table, const prof_trace *trace, uint32_t tag) {
   char raw[PROF_I_NAME_BYTES], cell[PROF_I_SANITIZED_NAME_BYTES];
   const prof_i_text name =
       tag ? prof_i_catalog_site(&trace->catalog, tag)->name : (prof_i_text){"-", 1};
   snprintf(raw, sizeof raw, "%.*s", (int)(name.bytes < sizeof raw ? name.bytes : sizeof raw),
            name.data);
   prof_i_sanitize_name(cell, raw);
-  prof_i_text_table_add(grid, cell);
+  prof_i_text_table_add(table, cell);
 }
 
-static void grid_add_mb(prof_i_text_table *grid, int64_t bytes) {
+static void table_add_mb(prof_i_text_table *table, int64_t bytes) {
   char cell[64];
   prof_i_put_mb(cell, sizeof cell, bytes);
-  prof_i_text_table_add(grid, cell);
+  prof_i_text_table_add(table, cell);
 }
 
 /* Returns how many. */
-static uint64_t add_samples(prof_i_text_table *grid, const prof_memory *memory,
+static uint64_t add_samples(prof_i_text_table *table, const prof_memory *memory,
                             prof_device device) {
   const prof_trace *const trace = memory->trace;
   const uint64_t reset_ticks = trace->header.memory_reset_ticks;
@@ -471,10 +472,10 @@ static uint64_t add_samples(prof_i_text_table *grid, const prof_memory *memory,
     if (!pool || !pool_is_of_device(pool, device) || item->ns < from_ns) continue;
     char cell[32];
     snprintf(cell, sizeof cell, "%" PRIu64, number++);
-    prof_i_text_table_add(grid, cell);
-    add_sample_tag(grid, trace, record.tag);
-    grid_add_mb(grid, (int64_t)record.bytes);
-    grid_add_mb(grid, (int64_t)(record.allocated - PROF_I_USED_ZERO));
+    prof_i_text_table_add(table, cell);
+    add_sample_tag(table, trace, record.tag);
+    table_add_mb(table, (int64_t)record.bytes);
+    table_add_mb(table, (int64_t)(record.allocated - PROF_I_USED_ZERO));
   }
   return number;
 }
@@ -499,17 +500,17 @@ int prof_memory_trace_text(const prof_trace *trace, prof_device device, char **t
   prof_memory *memory;
   const int status = prof_i_memory_order(trace, 0, &memory);
   if (status) return status;
-  prof_i_text_table grid = {.titles = titles,
-                            .column_count = 4,
-                            .text_columns = 1 << 1,
-                            .has_no_rule = true,
-                            .has_tabs = true};
+  prof_i_text_table table = {.titles = titles,
+                             .column_count = 4,
+                             .text_columns = 1 << 1,
+                             .has_no_rule = true,
+                             .has_tabs = true};
   prof_i_text_buffer page = {0};
-  const bool is_empty = add_samples(&grid, memory, device) == 0;
+  const bool is_empty = add_samples(&table, memory, device) == 0;
   prof_i_memory_destroy(memory);
   /* RAF's words, letter for letter: scripts skip them, or look for them. */
   prof_i_text_buffer_append_text(&page, is_empty ? "" : "Numbers are the in MBs.\n");
-  if (!is_empty) prof_i_text_table_write(&page, &grid, 0, SIZE_MAX);
+  if (!is_empty) prof_i_text_table_write(&page, &table, 0, SIZE_MAX);
   if (!page.is_out_of_memory) {
     *text_out = page.text;
     return PROF_OK;

@@ -42,12 +42,12 @@ static inline const char *prof_i_unnamed_key_text(prof_memory_by by) {
 
 /* ---- memory_pool_text.c ---- */
 
-void prof_i_grid_add_bytes(prof_i_text_table *grid, int64_t bytes);
-void prof_i_grid_add_time(prof_i_text_table *grid, uint64_t ns);
-void prof_i_grid_add_count(prof_i_text_table *grid, uint64_t count);
+void prof_i_text_table_add_bytes(prof_i_text_table *table, int64_t bytes);
+void prof_i_text_table_add_time(prof_i_text_table *table, uint64_t ns);
+void prof_i_text_table_add_count(prof_i_text_table *table, uint64_t count);
 
 /* Adds `unnamed` if the name is empty. */
-void prof_i_grid_add_name(prof_i_text_table *grid, const char *name, const char *unnamed);
+void prof_i_text_table_add_name(prof_i_text_table *table, const char *name, const char *unnamed);
 
 /* Writes an indented, wrapped sentence. */
 void prof_i_report_put_sentence(prof_i_memory_report *r, const char *text);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "../base/display.h"
-#include "../base/log.h"
+#include "../base/error.h"
 #include "../reader/capture.h"
 #include "../reader/internal.h"
 #include "../sink/sink.h"

@@ -9,7 +9,7 @@
 
 #include "../analysis/internal.h"
 #include "../base/display.h"
-#include "../base/log.h"
+#include "../base/error.h"
 #include "../base/port.h"
 #include "../base/process.h"
 #include "table_columns.h"

@@ -5,7 +5,7 @@
 
 #include <prof/status.h>
 
-#include "../base/log.h"
+#include "../base/error.h"
 
 #ifdef PROF_HAVE_ZLIB
 

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "../base/log.h"
+#include "../base/error.h"
 #include "../base/text.h"
 
 static int sink_prepare(prof_i_sink *sink) {

@@ -17,8 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../base/error.h"
 #include "../base/fault.h"
-#include "../base/log.h"
 #include "../base/port.h"
 
 prof_i_unfinished_file *prof_i_target_unfinished;

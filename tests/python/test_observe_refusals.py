@@ -77,9 +77,6 @@ print(o.way, o.reason, len(theirs.events()), before == after)
             self.run_code(without), "^RuntimeError: prof: torch was imported before prof.torch"
         )
         self.assertEqual(self.run_code(without, INTEL_LIBITTNOTIFY64=prof.torch.collector()), "5")
-        self.assertEqual(
-            self.run_code(without.replace("torch=True", "torch=True, record_shapes=True")), "2"
-        )
 
     def test_shapes_need_no_itt(self):
         code = (

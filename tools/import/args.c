@@ -370,7 +370,8 @@ static bool arg_is_function_number(const import_event *event, const import_arg *
   if (arg->value.type != IMPORT_NUMBER && arg->value.type != IMPORT_NULL) return false;
   if (!import_text_is(key, "Python id") && !import_text_is(key, "Python parent id")) return false;
   if (import_text_is(category, "c_function")) return true;
-  return import_text_is(category, "python_function") && !import_text_begins(name, "nn.Module: ");
+  return import_text_is(category, "python_function") &&
+         !prof_i_name_is_torch_module(name.data, name.bytes);
 }
 
 static bool is_argument(const import_event *event, const import_arg *arg) {

@@ -1,16 +1,14 @@
 /* The parser of a trace's JSON. See json.h. */
 #include "json.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #ifdef PROF_HAVE_YAJL
 
-#include <yajl/yajl_parse.h>
-
 #include "internal.h"
+#include "yajl.h"
 
 /* Where the parser stands. */
 typedef enum json_mode {
@@ -30,20 +28,8 @@ typedef enum json_mode {
 
 enum { KEY_BYTES_MAX = 256, METADATA_BYTES_MAX = 12 << 10, NO_MEMBER = -1 };
 
-typedef struct yajl_functions {
-  void *handle;
-  __typeof__(&yajl_alloc) alloc;
-  __typeof__(&yajl_config) config;
-  __typeof__(&yajl_parse) parse;
-  __typeof__(&yajl_complete_parse) complete;
-  __typeof__(&yajl_get_error) error;
-  __typeof__(&yajl_get_bytes_consumed) consumed;
-  __typeof__(&yajl_free_error) free_error;
-  __typeof__(&yajl_free) free;
-} yajl_functions;
-
 struct import_json {
-  yajl_functions yajl;
+  import_yajl yajl;
   yajl_handle parser;
   import_json_handlers handlers;
   import_event event;
@@ -484,26 +470,6 @@ static int on_json_key(void *user, const unsigned char *bytes, size_t count) {
 
 /* ---- yajl ---- */
 
-static void open_yajl(yajl_functions *to) {
-  static const char name[] = "libyajl.so.2";
-  to->handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-  if (!to->handle)
-    import_fail(
-        "traces are read with yajl, which cannot be opened: %s. Type: apt-get install libyajl2",
-        dlerror());
-  *(void **)&to->alloc = dlsym(to->handle, "yajl_alloc");
-  *(void **)&to->config = dlsym(to->handle, "yajl_config");
-  *(void **)&to->parse = dlsym(to->handle, "yajl_parse");
-  *(void **)&to->complete = dlsym(to->handle, "yajl_complete_parse");
-  *(void **)&to->error = dlsym(to->handle, "yajl_get_error");
-  *(void **)&to->consumed = dlsym(to->handle, "yajl_get_bytes_consumed");
-  *(void **)&to->free_error = dlsym(to->handle, "yajl_free_error");
-  *(void **)&to->free = dlsym(to->handle, "yajl_free");
-  if (!to->alloc || !to->config || !to->parse || !to->complete || !to->error || !to->consumed ||
-      !to->free_error || !to->free)
-    import_fail("%s is no yajl 2", name);
-}
-
 import_json *import_json_create(const import_json_handlers *handlers) {
   static const yajl_callbacks callbacks = {.yajl_null = on_json_null,
                                            .yajl_boolean = on_json_bool,
@@ -516,7 +482,8 @@ import_json *import_json_create(const import_json_handlers *handlers) {
                                            .yajl_end_array = on_end_array};
   import_json *const json = import_make(sizeof *json);
   json->handlers = *handlers;
-  open_yajl(&json->yajl);
+  char error[512];
+  if (!import_yajl_load(&json->yajl, error, sizeof error)) import_fail("%s", error);
   json->parser = json->yajl.alloc(&callbacks, NULL, json);
   if (!json->parser) import_fail("no memory");
   json->yajl.config(json->parser, yajl_allow_multiple_values, 1); /* one object a line */
@@ -527,7 +494,6 @@ import_json *import_json_create(const import_json_handlers *handlers) {
 
 void import_json_destroy(import_json *json) {
   json->yajl.free(json->parser);
-  dlclose(json->yajl.handle);
   free(json->event.text);
   free(json);
 }

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../../src/base/log.h"
+#include "../../src/base/error.h"
 #include "../../src/base/text.h"
 #include "../../src/export/exporter.h"
 #include "../../src/live/live.h"

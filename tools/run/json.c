@@ -2,12 +2,11 @@
 #define _GNU_SOURCE
 #include "internal.h"
 
-#include <dlfcn.h>
 #include <string.h>
 
 #ifdef PROF_HAVE_YAJL
 
-#include <yajl/yajl_parse.h>
+#include "../import/yajl.h"
 
 enum { DEPTH_MAX = 64, PARSE_CONTINUE = 1, PARSE_STOP = 0 };
 
@@ -93,38 +92,8 @@ static const yajl_callbacks callbacks = {.yajl_null = on_json_null,
 
 /* ---- yajl ---- */
 
-typedef struct yajl_functions {
-  __typeof__(&yajl_alloc) alloc;
-  __typeof__(&yajl_parse) parse;
-  __typeof__(&yajl_complete_parse) complete;
-  __typeof__(&yajl_get_error) error;
-  __typeof__(&yajl_free_error) free_error;
-  __typeof__(&yajl_get_bytes_consumed) consumed;
-  __typeof__(&yajl_free) free;
-} yajl_functions;
-
-/* Stays loaded. */
-static yajl_functions load_yajl(void) {
-  static const char name[] = "libyajl.so.2";
-  void *const handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-  if (!handle)
-    run_fail("JSON is read with yajl, which cannot be opened: %s. Type: apt-get install libyajl2",
-             dlerror());
-  yajl_functions f;
-  *(void **)&f.alloc = dlsym(handle, "yajl_alloc");
-  *(void **)&f.parse = dlsym(handle, "yajl_parse");
-  *(void **)&f.complete = dlsym(handle, "yajl_complete_parse");
-  *(void **)&f.error = dlsym(handle, "yajl_get_error");
-  *(void **)&f.free_error = dlsym(handle, "yajl_free_error");
-  *(void **)&f.consumed = dlsym(handle, "yajl_get_bytes_consumed");
-  *(void **)&f.free = dlsym(handle, "yajl_free");
-  if (!f.alloc || !f.parse || !f.complete || !f.error || !f.free_error || !f.consumed || !f.free)
-    run_fail("%s is no yajl 2", name);
-  return f;
-}
-
 /* "parse error: WHAT\n" becomes "WHAT". */
-static const char *yajl_reason(const yajl_functions *f, yajl_handle handle) {
+static const char *yajl_reason(const import_yajl *f, yajl_handle handle) {
   unsigned char *const text = f->error(handle, 0, NULL, 0);
   const char *reason = text ? (const char *)text : "out of memory";
   const char *const colon = strstr(reason, "error: ");
@@ -135,7 +104,9 @@ static const char *yajl_reason(const yajl_functions *f, yajl_handle handle) {
 }
 
 const run_json *run_json_parse(const char *text, run_json_error *error_out) {
-  const yajl_functions f = load_yajl();
+  import_yajl f;
+  char error[512];
+  if (!import_yajl_load(&f, error, sizeof error)) run_fail("%s", error);
   json_parser p = {.root = run_make(1, sizeof *p.root)};
   const size_t bytes = strlen(text);
   *error_out = (run_json_error){"it is empty", 0};

@@ -34,7 +34,8 @@ USER_SCOPE = 7
 """at::RecordScope of a range of the program's."""
 MODULE = "nn.Module: "
 """So begin the names of modules' calls (observe(with_modules=True)), which are of the category
-python_function, too, as torch.profiler has them."""
+python_function, too, as torch.profiler has them. The only place in Python; in C it is
+src/format/layout.h."""
 ON_DEVICE = 16  # PROF_EVENT_ON_DEVICE
 CALL = 32  # PROF_EVENT_CALL
 SKIPPED = 128  # PROF_EVENT_SKIPPED

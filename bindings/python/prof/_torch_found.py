@@ -85,7 +85,7 @@ def preloaded_memory() -> Any:
 def is_malloc_seen() -> bool:
     """Is it there since the process began, and does it record?"""
     library = preloaded_memory()
-    return library is not None and bool(library.prof_i_malloc_is_told_1())
+    return library is not None and bool(library.prof_i_malloc_is_reported_1())
 
 
 def _same_copy(path: str) -> Any:
@@ -155,7 +155,7 @@ class Torch:
             self._open(collector())
         except (ImportError, OSError, RuntimeError) as e:
             self.error = _without_frames(e)
-        # modes need no collector
+        # The dispatcher's callbacks need no collector.
         if self.error is not None and not isinstance(self.error, ImportError):
             with contextlib.suppress(ImportError):
                 self.module = import_module("torch")

@@ -15,6 +15,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 from . import _torch_compile
 from ._library import C
+from ._read_events import MODULE
 from ._scope import modules, scope
 from .functions import ALL_THREADS, follow_modules, is_traced, leave_modules, who_names_modules
 
@@ -129,9 +130,9 @@ class Modules:
             kind = type(module).__name__
             number = next(self._counts.setdefault(kind, itertools.count()))
             name = (
-                f"nn.Module: {kind}_{number}"
+                f"{MODULE}{kind}_{number}"
                 if self._gone.get(kind, 0) < GONE_MAX
-                else f"nn.Module: {kind}"
+                else f"{MODULE}{kind}"
             )
             found = self._names[key] = (
                 weakref.ref(module, lambda _: self._forget(key, kind)),

@@ -1,19 +1,12 @@
 """The ways by which observe() sees torch's operators: the dispatcher's callbacks (_torch_calls.py),
-one of torch's context managers, or a TorchDispatchMode. Each can be entered, left, and forgotten if
-its thread has ended. prof.torch chooses the way."""
+or torch's context manager of ITT. Each can be entered, left, and forgotten if its thread has ended.
+prof.torch chooses the way."""
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 from . import _torch_calls
-from ._library import C
-from ._own_calls import calls_program
-from ._scope import scope
-from .modules import shapes_of
-
-CATEGORY = "cpu_op"
 
 
 class ByCalls:
@@ -45,7 +38,7 @@ class ByCalls:
 
 
 class Once:
-    """One of torch's own ways. It is ended only if it has begun, and only once."""
+    """A context manager of torch's. It is ended only if it has begun, and only once."""
 
     def __init__(self, way: Any) -> None:
         self._way, self._entered = way, None
@@ -62,27 +55,3 @@ class Once:
     def forget(self) -> None:
         """Of a thread that has ended, which has taken what is torch's with it."""
         self._entered = None
-
-
-def dispatch_mode(torch: Any) -> Any:
-    """A mode of torch's, which is shown each call with its arguments, when autograd is done with
-    it. What it calls in turn it does not see."""
-    try:
-        base = import_module("torch.utils._python_dispatch").TorchDispatchMode
-    except (ImportError, AttributeError):
-        raise RuntimeError(
-            f"prof: torch {torch.__version__} has no TorchDispatchMode, by which observe() has "
-            f"shapes: it is there from 1.13 on"
-        ) from None
-
-    class Operators(base):  # type: ignore[misc,valid-type]
-        @calls_program
-        def __torch_dispatch__(
-            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-        ) -> Any:
-            if not C.prof_level():
-                return func(*args, **(kwargs or {}))
-            with scope(func._schema.name, CATEGORY, 1, _shapes=shapes_of(args)):
-                return func(*args, **(kwargs or {}))
-
-    return Operators()

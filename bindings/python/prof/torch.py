@@ -30,11 +30,12 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional, Set
 
 from . import _torch_calls, _torch_found, _torch_group, _torch_install, _torch_ranges, session
 from ._library import sized
+from ._recording import outside
 from ._scope import operators
 from ._structs import ViewWish
 from ._torch_found import Torch, collector
 from ._torch_modules import Modules
-from ._torch_ways import ByCalls, Once, dispatch_mode
+from ._torch_ways import ByCalls, Once
 from .device import DeviceType
 from .functions import begin_stacks, end_stacks
 from .session import ProfilerAction, ProfilerActivity, schedule, tensorboard_trace_handler
@@ -155,7 +156,8 @@ class observe:  # noqa: N801 (as profile)
     a context manager, or by start() and stop(), again and again. The program computes what it
     computes without. `way` says which way was taken.
 
-    record_shapes: The inputs' shapes and dtypes are recorded, too.
+    record_shapes: The inputs' shapes and dtypes are recorded, too. ITT has none, and a warning says
+    so.
 
     profile_memory: torch's allocators report to prof, on this thread and on autograd's that work
     for it. If libprof_memory.so records malloc() already, its records are used.
@@ -202,7 +204,7 @@ class observe:  # noqa: N801 (as profile)
         self._thread = self._pid = 0
         self._is_left = False
         self.way = ""
-        """Of the last start(): "callbacks", "ITT" or "TorchDispatchMode"."""
+        """Of the last start(): "callbacks" or "ITT"."""
         self.reason = ""
         """Why it is not "callbacks"."""
 
@@ -240,6 +242,14 @@ class observe:  # noqa: N801 (as profile)
             )
         memory = self._way_of_memory()
         running = self._choose(torch)
+        if self._with_shapes and self.way == "ITT":
+            warnings.warn(
+                f"prof: the shapes of PyTorch's operators are missing. ITT sees names and times "
+                f"alone, and the dispatcher's callbacks, which see shapes, cannot be used: "
+                f"{self.reason}",
+                RuntimeWarning,
+                stacklevel=outside(),
+            )
         _torch_group.ask(torch)
         self._running, self._thread, self._pid, self._is_left = (
             running,
@@ -286,7 +296,7 @@ class observe:  # noqa: N801 (as profile)
         return None if self._is_for_all else _memory()
 
     def _choose(self, torch: Any) -> Any:
-        """The cheapest way that carries the columns that are wanted."""
+        """The callbacks if they can be used, otherwise ITT."""
         calls, self.reason = _torch.calls()
         if calls is not None and self._is_for_all and not calls.has_for_all():
             raise NoCallbacksError("this torch does not export at::addGlobalCallback()")
@@ -302,7 +312,7 @@ class observe:  # noqa: N801 (as profile)
             )
         if self._is_for_all:
             raise NoCallbacksError(self.reason)
-        if _torch.error is not None and not self._with_shapes:
+        if _torch.error is not None:
             raise type(_torch.error)(
                 f"{_torch.error}. The dispatcher's callbacks, which need no ITT, are not to be "
                 f"had: {self.reason}"
@@ -312,10 +322,8 @@ class observe:  # noqa: N801 (as profile)
                 "a profiler of torch's is on in this thread: torch.profiler, emit_itt(), or "
                 "emit_nvtx(). There can be one at a time"
             )
-        self.way = "TorchDispatchMode" if self._with_shapes else "ITT"
-        return Once(
-            dispatch_mode(torch) if self._with_shapes else torch.autograd.profiler.emit_itt()
-        )
+        self.way = "ITT"
+        return Once(torch.autograd.profiler.emit_itt())
 
     def stop(self) -> None:
         """Without a start it does nothing. RuntimeError on another thread than start()'s while that

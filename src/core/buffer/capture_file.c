@@ -22,8 +22,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../../base/error.h"
 #include "../../base/fault.h"
-#include "../../base/log.h"
 #include "../../base/port.h"
 #include "../../base/text.h"
 #include "../../format/layout.h"

@@ -3,8 +3,8 @@
 
 #include <prof/profiler.h>
 
+#include "../../base/error.h"
 #include "../../base/fault.h"
-#include "../../base/log.h"
 #include "../../base/port.h"
 #include "arena.h"
 #include "meta.h"

@@ -36,9 +36,7 @@ static uint64_t median_of(bench_run *what, cost_bench *b) {
     const uint64_t begun = prof_i_port_raw_ns();
     what(b);
     const uint64_t cost = (prof_i_port_raw_ns() - begun) * 1000 / SCOPES;
-    int at = i;
-    for (; at > 0 && costs[at - 1] > cost; at--) costs[at] = costs[at - 1];
-    costs[at] = cost;
+    prof_i_cost_insert_sorted(costs, i, cost);
   }
   return costs[BATCHES / 2];
 }

@@ -1,4 +1,6 @@
-/* See cost_sample.h. */
+/* See cost_sample.h. Without windows the cost that prof reports could be a hundred times too low.
+   Most of this file keeps a window from changing what it measures, and its figure within bounds.
+   The twin has memory of its own. Handlers and stops may come between any two instructions. */
 #include "cost_sample.h"
 
 #include "../../format/state.h"
@@ -178,7 +180,7 @@ static uint64_t run_other_code(uint64_t seed) {
   return sum | 1;
 }
 
-static void values_insert_sorted(uint64_t *values, int count, uint64_t value) {
+void prof_i_cost_insert_sorted(uint64_t *values, int count, uint64_t value) {
   int at = count;
   for (; at > 0 && values[at - 1] > value; at--) values[at] = values[at - 1];
   values[at] = value;
@@ -196,8 +198,8 @@ static void twin_time_warm(twin *t) {
       seed += run_other_code(seed);
       end_ticks += twin_time_end(t);
     }
-    values_insert_sorted(begins, batch, begin_ticks);
-    values_insert_sorted(ends, batch, end_ticks);
+    prof_i_cost_insert_sorted(begins, batch, begin_ticks);
+    prof_i_cost_insert_sorted(ends, batch, end_ticks);
   }
   __atomic_store_n(&warm_cost.begin_ticks, begins[BATCHES / 4], __ATOMIC_RELAXED);
   __atomic_store_n(&warm_cost.end_ticks, ends[BATCHES / 4], __ATOMIC_RELAXED);

@@ -63,6 +63,9 @@ typedef struct prof_i_cost_window {
 /* Times the twin in warm caches, once for each clock. Takes some 120 us. Control lock held. */
 void prof_i_cost_sample_calibrate(void);
 
+/* Inserts a value into `count` sorted ones. */
+void prof_i_cost_insert_sorted(uint64_t *values, int count, uint64_t value);
+
 /* A capture begins, and its clock. scope_ps: of a plain scope in warm caches. Control lock
    held. */
 void prof_i_cost_sample_begin_capture(uint64_t scope_ps);

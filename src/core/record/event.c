@@ -5,7 +5,7 @@
 #include <prof/profiler.h>
 #include <string.h>
 
-#include "../../base/log.h"
+#include "../../base/error.h"
 #include "../../base/port.h"
 #include "../../base/process.h"
 #include "../buffer/arena.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../base/log.h"
+#include "../../base/error.h"
 #include "../../base/process.h"
 #include "../buffer/thread.h"
 

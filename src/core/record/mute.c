@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "../../base/log.h"
+#include "../../base/error.h"
 #include "../buffer/arena.h"
 #include "change_log.h"
 #include "name.h"

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "../../base/log.h"
+#include "../../base/error.h"
 #include "../../base/port.h"
 #include "../../base/process.h"
 #include "../buffer/arena.h"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../base/log.h"
+#include "../../base/error.h"
 #include "../../base/options.h"
 #include "../../base/port.h"
 #include "../../base/process.h"

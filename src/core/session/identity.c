@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../base/log.h"
+#include "../../base/error.h"
 #include "../../base/options.h"
 #include "../../base/port.h"
 #include "../buffer/arena.h"

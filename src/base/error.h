@@ -1,6 +1,7 @@
-/* The thread's last error, with its values. Control path only: never called from a scope. */
-#ifndef PROF_BASE_LOG_H
-#define PROF_BASE_LOG_H
+/* The thread's last error, with its values, and lines on stderr. Control path only: never called
+   from a scope. */
+#ifndef PROF_BASE_ERROR_H
+#define PROF_BASE_ERROR_H
 
 #include <stdbool.h>
 

@@ -3,7 +3,7 @@
    thread-local. In glibc all libraries of a process share some 1600 bytes for initial-exec
    variables, and a second copy of prof could not be opened. */
 #define _GNU_SOURCE
-#include "log.h"
+#include "error.h"
 
 #include <errno.h>
 #include <prof/profiler.h>
