@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "base/error.h"
 #include "base/worker.h"
 #include "format/packed.h"
 #include "reader/capture.h"
