@@ -130,20 +130,41 @@ int main(void) {
 }
 """
 
-# How often prof has looked at /proc. The thread that looks waits once after each look.
+# How often prof has looked at /proc, at least. The thread that looks sleeps interruptibly after each
+# look alone. In a look it reads, and may wait for a lock of the kernel: that is another state. So two
+# sleeps with different counts of reads have a whole look between them. The first call returns the
+# thread's voluntary waits, which are as many as its looks or more.
 LOOKS = """
 import json, os, subprocess, sys, time
 
-def looks():
+seen = {}
+
+def watch_thread():
     pid = os.getppid()
     while True:
         for task in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{task}/status") as file:
-                lines = dict(line.rstrip("\\n").split(":\\t", 1) for line in file if ":\\t" in line)
-            if lines["Name"] == "prof-run-watch":
-                return int(lines["voluntary_ctxt_switches"])
+            folder = f"/proc/{pid}/task/{task}"
+            with open(f"{folder}/comm") as file:
+                if file.read() == "prof-run-watch\\n":
+                    return folder
         with open(f"/proc/{pid}/stat") as file:
             pid = int(file.read().rsplit(")", 1)[1].split()[1])
+
+def fields(path):
+    with open(path) as file:
+        return dict(line.rstrip("\\n").split(":", 1) for line in file if ":" in line)
+
+def looks():
+    folder = seen.get("folder") or watch_thread()
+    reads = int(fields(f"{folder}/io")["syscr"])
+    status = fields(f"{folder}/status")
+    if not seen:
+        waits = int(status["voluntary_ctxt_switches"])
+        seen.update(folder=folder, reads=reads, looks=waits)
+    is_asleep = status["State"].split()[0] == "S"
+    if is_asleep and int(fields(f"{folder}/io")["syscr"]) == reads != seen["reads"]:
+        seen.update(reads=reads, looks=seen["looks"] + 1)
+    return seen["looks"]
 """
 
 # Starts the programs of its first word, a JSON list of lists; ends them when prof has looked
@@ -330,7 +351,7 @@ class Reasons(Case):
         app = os.path.join(self.programs, "app")
         self.drive([*inside, app, "stay"], [*inside, app, "stay"], [*inside, "reader"])
         self.assertEqual(self.groups()["app"], (2, True, None))
-        self.assertEqual(self.groups()["reader"][:2], (1, False))
+        self.assertEqual(self.groups().get("reader", (0, self.groups()))[:2], (1, False))
 
     def test_a_program_without_prof(self):
         self.check("reader", "does not use prof", self.drive(["reader"]))
