@@ -7,7 +7,9 @@ import unittest
 
 from folder import HAS_COMMAND
 from import_folder import ImportFolder
-from import_traces import TRACES, event, named, row_named, text_of, x
+from import_traces import TRACES, call, event, kernel, named, row_named, text_of, x
+
+from prof import tables
 
 AS_HOST = "taken: {} taken as the host's: a device's name of their process is unknown or came late"
 DRAWN = "not taken: {} arrows and graphs that exports draw anew from what is taken"
@@ -130,6 +132,22 @@ class Devices(ImportFolder):
         ]
         self.assertEqual(len([d for d in devices[0] if d.startswith("cuda:")]), len(works))
         self.assertEqual(devices[0], devices[1])
+
+    def test_a_launch_in_another_call_of_the_vendor_is_of_the_operator_around_both(self):
+        """The scope before the launch is in the outer call, which holds no work itself."""
+        self.take(
+            [
+                x("outer", 0, 500, cat="cpu_op"),
+                call("cudaGraphLaunch", 50, 100, 1),
+                x("inner", 60, 10, cat="cpu_op"),
+                call("cudaLaunchKernel", 90, 10, 5),
+                kernel("sgemm", 110, 30, correlation=5),
+            ]
+        )
+        window = tables.Window(self.opened, 0, 0, 0, 0)
+        events = tables.single_events([window], False, False)
+        times = {e.name: e.self_device_time_total for e in events if e.self_device_time_total}
+        self.assertEqual(times, {"outer": 30})
 
     def test_arrows_of_rocprof_are_launches(self):
         self.take(text_of("rocprof"))

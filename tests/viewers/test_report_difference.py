@@ -174,7 +174,7 @@ def test_pointer_shows_the_change_in_numbers(page, difference, kind):
     for index, text in texts:
         frame = frames[index]
         if not frame["base"]:
-            assert text.endswith("  only in the new side")
+            assert text.endswith("  nothing in the base")
             continue
         total, *own = changes_of(text)
         assert_change(total, frame["base"], frame["total"])
@@ -300,7 +300,7 @@ def test_legend_has_the_ends_of_the_scale_and_what_is_not_drawn(page, difference
     less, more = re.fullmatch(
         r"Widths are of the new side\. Change of own time since the base: -(\S+ \S+), blue ?red, "
         r"\+(\S+ \S+)\. Means of 3 runs of the base, and of 2 new ones\. "
-        rf"Paths that only the base has are not drawn: {gone}\.",
+        rf"Paths with nothing in the new side are not drawn: {gone}\.",
         legend,
     ).groups()
     assert less == more

@@ -78,10 +78,10 @@ def _around(
     moment_ns: int, starts: List[int], scopes: List[Tuple[FunctionEvent, int]], ends: Dict[int, int]
 ) -> Optional[FunctionEvent]:
     """The innermost scope of a thread that was open then. A kernel of a vendor's tracing was
-    launched in it."""
+    launched in it. ends: of the scopes that may launch, by id()."""
     index = bisect.bisect_right(starts, moment_ns)
     host = scopes[index - 1][0] if index else None
-    while host is not None and ends[id(host)] < moment_ns:
+    while host is not None and ends.get(id(host), -1) < moment_ns:
         host = host.cpu_parent
     return host
 

@@ -381,7 +381,8 @@
     const texts = { of: kind === "memory" ? "bytes" : "time", less: signed(0, most, flameValue),
       more: signed(most, 0, flameValue), note: (Math.max(...data.runs) > 1 ? "Means of " +
         data.runs.join(" runs of the base, and of ") + " new ones. " : "") +
-        (gone ? "Paths that only the base has are not drawn: " + thousands(gone) + "." : "") };
+        (gone ? "Paths with nothing in the new side are not drawn: " + thousands(gone) + "."
+          : "") };
     for (const [id, text] of Object.entries(texts)) $("legend-" + id).textContent = text;
   }
   // "+1.2 ms, +10.5 %"
@@ -402,7 +403,7 @@
     const isSeen = (p) => above.has(p.index) || (p.x >= all.x && p.x < all.x + all.total &&
       p.depth >= all.depth && p.total * scale >= 0.5);
     const seen = flame.paths.filter(isSeen);
-    const levels = Math.min(Math.max(...seen.map((path) => path.depth)) + 1, 400);
+    const levels = Math.min(Math.max(all.depth, ...seen.map((path) => path.depth)) + 1, 400);
     const [to] = begin($("flame-canvas"), levels * ROW + 2);
     flame.places = [];
     let matched = 0, end = -1;
@@ -437,7 +438,7 @@
       shareText(path.total, flame.paths[0].total) + own +
       (path.calls ? "  " + thousands(path.calls) + " calls" : "") + (!data.runs ? "" :
       path.base ? "  change " + changeText(path.total, path.base) + ownChange(path)
-        : "  only in the new side");
+        : "  nothing in the base");
   }
   function listenFlame() {
     const canvas = $("flame-canvas"), at = (event) => flame.places.find((p) =>
