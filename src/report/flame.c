@@ -409,7 +409,7 @@ static void put_foot(flame_page *p, uint32_t height) {
                               "<text class=\"s\" x=\"%d\" y=\"48\" text-anchor=\"end\">not drawn: "
                               "%u too small",
                               SVG_WIDTH - FRAMES_LEFT, p->narrow);
-    if (p->gone) prof_i_text_buffer_printf(&p->page, ", %u only in the base", p->gone);
+    if (p->gone) prof_i_text_buffer_printf(&p->page, ", %u with nothing in the new side", p->gone);
     prof_i_text_buffer_append_text(&p->page, "</text>\n");
   }
   prof_i_text_buffer_append_text(&p->page, "<script><![CDATA[\n");

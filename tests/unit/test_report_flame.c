@@ -190,7 +190,7 @@ static void frames_that_are_not_drawn_are_counted(void **state) {
   const prof_i_flame_options options = {
       .is_difference = true, .runs_count = {1, 1}, .title = "difference"};
   assert_int_equal(prof_i_flame_svg(&paths, &options, &text), PROF_OK);
-  assert_non_null(strstr(text, ">not drawn: 1 too small, 2 only in the base</text>"));
+  assert_non_null(strstr(text, ">not drawn: 1 too small, 2 with nothing in the new side</text>"));
   free(text);
   prof_i_paths_fini(&paths);
 }

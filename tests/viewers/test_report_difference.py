@@ -295,7 +295,7 @@ def legend_of(page):
 def test_legend_has_the_ends_of_the_scale_and_what_is_not_drawn(page, difference):
     page.open(difference.page)
     legend = legend_of(page)
-    (gone,) = re.findall(r"(\d+) only in the base", difference.svg("host")[1])
+    (gone,) = re.findall(r"(\d+) with nothing in the new side", difference.svg("host")[1])
     most = max(abs(new - base) for base, new in difference.folded("host").values())
     less, more = re.fullmatch(
         r"Widths are of the new side\. Change of own time since the base: -(\S+ \S+), blue ?red, "

@@ -217,29 +217,52 @@ static void begin_hip(void) {
 
 /* Why prof cannot record at all, host scopes included. Empty: it can. */
 static char why_not_recorded[512];
+static bool is_memory_refused; /* that is why */
 
 static void set_why_not_recorded(const char *why) {
   snprintf(why_not_recorded, sizeof why_not_recorded, "%s", why);
 }
 
-/* Records a scope, and reads it. HIP's back end is opened by a scope alone. */
-static void record_scope(void) {
+/* Records a scope, and reads it. */
+static int record_scope(void) {
   prof_trace *trace;
   prof_trace_info info = {.size = sizeof info};
-  WITH_GPU_PROFILER(((prof_device){PROF_DEVICE_ROCM, 0}), 0, "prof doctor", "doctor", PROF_NO_ARGS,
-                    {});
-  /* by then prof's thread has requested records, and has the answer */
-  if (prof_get(&trace) != PROF_OK) {
+  WITH_BASE_PROFILER(PROF_HOST, "prof doctor", "doctor", PROF_NO_ARGS, {});
+  const int status = prof_get(&trace);
+  if (status != PROF_OK) {
     set_why_not_recorded(prof_last_error());
-    return;
+    return status;
   }
   prof_trace_info_get(trace, &info);
   if (info.scope_count == 0) set_why_not_recorded("a scope was recorded, and none can be read");
   prof_trace_destroy(trace);
+  return status;
+}
+
+/* HIP's back end is opened by a scope alone. The read waits until prof's thread has requested
+   records and has the answer. */
+static void record_hip_scope(void) {
+  prof_trace *trace;
+  WITH_GPU_PROFILER(((prof_device){PROF_DEVICE_ROCM, 0}), 0, "prof doctor", "doctor", PROF_NO_ARGS,
+                    {});
+  if (prof_get(&trace) == PROF_OK) prof_trace_destroy(trace);
+}
+
+/* Before vendors' libraries are loaded, because these may take the room that a limit leaves. */
+static void try_recording(void) {
+  const prof_options options = {.size = sizeof options, .level = 1};
+  int status = prof_start_with(&options);
+  if (status == PROF_OK) {
+    status = record_scope();
+    prof_stop();
+  } else {
+    set_why_not_recorded(prof_last_error());
+  }
+  is_memory_refused = status == PROF_E_NO_MEMORY;
 }
 
 /* Back ends are opened, and asked to record: their states say how that went. */
-static void try_recording(void) {
+static void try_devices(void) {
   const prof_options options = {
       .size = sizeof options, .level = 1, .devices = PROF_DEVICES_RECORDS};
   set_lost_page_message(
@@ -250,10 +273,8 @@ static void try_recording(void) {
   const bool has_hip = may_hip_work();
   if (prof_start_with(&options) == PROF_OK) {
     if (has_hip) begin_hip();
-    record_scope();
+    record_hip_scope();
     prof_stop();
-  } else {
-    set_why_not_recorded(prof_last_error());
   }
   if (prof_sampler_start(NULL) == PROF_OK) prof_sampler_stop();
 }
@@ -262,9 +283,9 @@ static void print_recording(void) {
   const bool works = !why_not_recorded[0];
   printf("recording: %s\n", works ? "works" : "does not work");
   print_line("why", why_not_recorded);
-  if (works) return;
-  print_line("what to do",
-             "raise this limit of the process (see ulimit -a), or that of its container");
+  if (is_memory_refused)
+    print_line("what to do",
+               "raise this limit of the process (see ulimit -a), or that of its container");
 }
 
 /* ---- another program ---- */
@@ -336,6 +357,7 @@ static int execute_doctor(int argc, char **argv) {
   uint32_t count = 0, working = 0;
   int status;
   try_recording();
+  try_devices();
   printf("prof %s\n", prof_version());
   putchar('\n');
   print_foreign_prof();
