@@ -241,6 +241,18 @@ class Compare(unittest.TestCase):
         table = list(csv.DictReader(io.StringIO(self.prof("diff", "--csv", "base", "slow").stdout)))
         self.assertEqual({row["name"] for row in table}, {"outer", HOSTILE, "old_conv"})
 
+    def test_the_title_of_a_picture_names_both_sides(self):
+        for words, title in (
+            (("base/0.prof",), "base/0.prof"),
+            (("base",), "base/0.prof and 4 more"),
+            (
+                ("--base", "base/0.prof", "--new", "slow"),
+                "slow/0.prof and 4 more, against base/0.prof",
+            ),
+        ):
+            svg = self.prof("flame", *words).stdout
+            self.assertIn(f"<title>{title}: host self time</title>", svg)
+
     def test_folded_stacks_are_self_times(self):
         text = self.prof("flame", "--folded", "base/0.prof").stdout
         found = dict(line.rsplit(" ", 1) for line in text.splitlines())
