@@ -85,12 +85,12 @@ static void a_tree_has_these_lines(void **state) {
              "         1     0.600us   30.00%     0.500us  |- b\n"
              "         1     0.200us   10.00%     0.190us  `- d\n"
              "         1     1.000us   50.00%     1.000us  e\n"
-             "4 paths, and 2 deeper or shorter ones not shown\n");
+             "4 paths, and 2 deeper or shorter ones not shown: --depth, --min\n");
   check_tree(trace, "^[ce]$", &(prof_i_tree_options){.is_ascii = true, .depth = 1},
              TREE_HEAD
              "         1     1.000us   50.00%     1.000us  e\n"
              "         -           -                    -  a\n"
-             "2 paths, and 1 deeper or shorter ones not shown\n");
+             "2 paths, and 1 deeper or shorter ones not shown: --depth, --min\n");
   prof_trace_destroy(trace);
   capture_end(&c);
 }
