@@ -412,7 +412,9 @@ static uint64_t end_ns_of(const scope_list *l) {
   uint64_t end = 0;
   for (uint32_t i = 0; i < l->trace_count; i++) {
     const prof_trace *const trace = l->traces[i].trace;
-    const uint64_t ns = l->traces[i].offset_ns + prof_i_trace_ns(trace, trace->last);
+    const prof_i_time_line *line = trace->timeline.lines;
+    const uint64_t ns =
+        l->traces[i].offset_ns + prof_i_timeline_ns(&trace->timeline, &line, trace->last);
     if (ns > end) end = ns;
   }
   return end;

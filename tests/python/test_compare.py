@@ -125,6 +125,19 @@ class Compare(unittest.TestCase):
         refused = self.prof("diff", "--fail-on", "5%", "base/0.prof", "slow/0.prof", status=1)
         self.assertIn("needs 4 captures of each side; base has 1, new 1", refused.stderr)
 
+    def test_fail_on_without_a_row_to_judge_is_status_1(self):
+        event = {"ph": "X", "pid": 1, "tid": 1, "name": "other", "ts": 0, "dur": 5}
+        os.mkdir(os.path.join(self.folder, "other"))
+        for i in range(4):
+            trace = os.path.join(self.folder, "other.json")
+            with open(trace, "w") as f:
+                json.dump({"traceEvents": [event] * (i + 1)}, f)
+            self.prof("import", trace, "-o", f"other/{i}.prof")
+        done = self.prof("diff", "base", "other")
+        self.assertIn("No row has four captures on both sides", done.stdout)
+        refused = self.prof("diff", "--fail-on", "5%", "base", "other", status=1)
+        self.assertIn("no row to judge: none has 4 captures on both sides", refused.stderr)
+
     def test_heading_says_what_counts_as_a_run(self):
         said = "Base: 1 capture. New: 1 capture.\n"
         self.assertTrue(self.prof("diff", "base/0.prof", "slow/0.prof").stdout.startswith(said))
@@ -227,6 +240,18 @@ class Compare(unittest.TestCase):
     def test_csv(self):
         table = list(csv.DictReader(io.StringIO(self.prof("diff", "--csv", "base", "slow").stdout)))
         self.assertEqual({row["name"] for row in table}, {"outer", HOSTILE, "old_conv"})
+
+    def test_the_title_of_a_picture_names_both_sides(self):
+        for words, title in (
+            (("base/0.prof",), "base/0.prof"),
+            (("base",), "base/0.prof and 4 more"),
+            (
+                ("--base", "base/0.prof", "--new", "slow"),
+                "slow/0.prof and 4 more, against base/0.prof",
+            ),
+        ):
+            svg = self.prof("flame", *words).stdout
+            self.assertIn(f"<title>{title}: host self time</title>", svg)
 
     def test_folded_stacks_are_self_times(self):
         text = self.prof("flame", "--folded", "base/0.prof").stdout

@@ -410,7 +410,9 @@ class Run(unittest.TestCase):
         left = [n for n in os.listdir(self.folder.name) if ".run-" in n]
         done = self.prof("table", "t.prof")
         self.assertEqual((done.returncode, len(left)), (1, 1))
-        self.assertIn(f"a process that was killed has left '{left[0]}'", done.stderr)
+        self.assertIn(
+            f"a process that runs, or was killed, has recorded into '{left[0]}'", done.stderr
+        )
         self.assertIn("script.py", self.prof("table", left[0]).stdout)
 
     def test_modules_are_traced_in_processes_however_they_come(self):

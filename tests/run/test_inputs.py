@@ -348,7 +348,7 @@ class Outputs(Recorded):
     def test_what_a_killed_process_left_is_named_as_a_file_is(self):
         self.record("sub/x.prof.7.prof")
         done = self.prof("info", "sub/x.prof", status=1)
-        self.assertIn("has left 'sub/x.prof.7.prof'", done.stderr)
+        self.assertIn("has recorded into 'sub/x.prof.7.prof'", done.stderr)
 
     COMMANDS = (
         ("dump", "trace.prof", "-o", "l.json"),

@@ -7,6 +7,8 @@ import os
 from known_capture import Recorded, device_events
 from nested_capture import FILTERS, NAMES, Nested
 
+HIDDEN = "deeper or shorter ones not shown: --depth, --min"
+
 
 def path_of(scope):
     return tuple(other.name for other in reversed(list(scope.around()))) + (scope.name,)
@@ -82,9 +84,7 @@ class Tree(Nested):
         self.assertEqual(self.lines("--min", "5%"), large)
         text = self.prof("tree", "--min", "5%", self.capture).stdout
         hidden = len(lines) - len(large)
-        self.assertTrue(
-            text.endswith(f"\n{len(large)} paths, and {hidden} deeper or shorter ones not shown\n")
-        )
+        self.assertTrue(text.endswith(f"\n{len(large)} paths, and {hidden} {HIDDEN}\n"), text)
 
     def test_lines_are_ascii_where_the_locale_is_not_utf_8(self):
         plain = {"LC_ALL": "C"}
@@ -128,9 +128,7 @@ class Tree(Nested):
     def test_nothing_that_passes_is_status_3(self):
         done = self.prof("tree", "--name", "none", self.capture, status=3)
         text = self.prof("tree", "--name", "load", "--min", "99%", self.capture).stdout
-        self.assertRegex(
-            text, r"^ *Calls .*Name\n0 paths, and \d+ deeper or shorter ones not shown\n$"
-        )
+        self.assertRegex(text, rf"^ *Calls .*Name\n0 paths, and \d+ {HIDDEN}\n$")
         self.assertIn("no scope passed the filter", done.stderr)
         self.prof("tree", "--min", "200%", self.capture, status=2)
         self.prof("tree", "--depth", "0", self.capture, status=2)
@@ -219,7 +217,7 @@ class Shares(Recorded):
         lines = self.prof("tree", trace).stdout.splitlines()
         self.assertEqual(lines[1].split(), ["1", "1.000ms", "100.00%", "998.001us", "all"])
         self.assertEqual(lines[2].split()[:4], ["1", "1.000us", "0.10%", "1.000us"])
-        self.assertEqual(lines[3:], ["2 paths, and 1 deeper or shorter ones not shown"])
+        self.assertEqual(lines[3:], [f"2 paths, and 1 {HIDDEN}"])
 
 
 class Deep(Recorded):

@@ -85,12 +85,12 @@ static void a_tree_has_these_lines(void **state) {
              "         1     0.600us   30.00%     0.500us  |- b\n"
              "         1     0.200us   10.00%     0.190us  `- d\n"
              "         1     1.000us   50.00%     1.000us  e\n"
-             "4 paths, and 2 deeper or shorter ones not shown\n");
+             "4 paths, and 2 deeper or shorter ones not shown: --depth, --min\n");
   check_tree(trace, "^[ce]$", &(prof_i_tree_options){.is_ascii = true, .depth = 1},
              TREE_HEAD
              "         1     1.000us   50.00%     1.000us  e\n"
              "         -           -                    -  a\n"
-             "2 paths, and 1 deeper or shorter ones not shown\n");
+             "2 paths, and 1 deeper or shorter ones not shown: --depth, --min\n");
   prof_trace_destroy(trace);
   capture_end(&c);
 }
@@ -318,6 +318,27 @@ static void a_line_tells_fibers_jumps_and_a_missing_name(void **state) {
   capture_end(&c);
 }
 
+/* The last scope begins in the first microsecond after 10 s. */
+static void starts_have_the_width_of_the_last_one(void **state) {
+  (void)state;
+  capture c;
+  long_record r;
+  begin_with_sites(&c, 1 << 20, 1);
+  prof_i_head *const chunk = capture_chunk(&c, CHUNK, 1);
+  static const uint64_t starts[] = {10, UINT64_C(10000000100)};
+  for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
+    long_begin(&r, PROF_I_KIND_SCOPE, T0 + starts[i], 40, 1);
+    long_end(&r, chunk);
+  }
+  prof_trace *const trace = open_capture(&c);
+  list_scopes(trace, &(prof_i_filter_words){0}, PROF_I_SCOPES_BY_START, PROF_I_SCOPE_LIST_TEXT);
+  assert_non_null(strstr(listed, "        Start    Duration"));
+  assert_non_null(strstr(listed, "\n 0.000000010s     0.040us"));
+  assert_non_null(strstr(listed, "\n10.000000100s     0.040us"));
+  prof_trace_destroy(trace);
+  capture_end(&c);
+}
+
 static int free_list(void **state) {
   (void)state;
   free(listed);
@@ -332,6 +353,7 @@ int main(void) {
       cmocka_unit_test(device_work_is_in_the_tree_and_can_be_filtered),
       cmocka_unit_test(scopes_of_devices_are_listed_with_their_device),
       cmocka_unit_test(open_scopes_are_listed_and_steps_are_not),
+      cmocka_unit_test(starts_have_the_width_of_the_last_one),
       cmocka_unit_test(a_line_tells_fibers_jumps_and_a_missing_name)};
   return cmocka_run_group_tests(tests, NULL, free_list);
 }

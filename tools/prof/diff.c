@@ -127,6 +127,11 @@ static int print_comparison(const prof_i_comparison *comparison, const diff_word
   if (!comparison->line_count && w->filter.filter) return filter_says_nothing("diff");
   if (!comparison->line_count && w->by.text) return group_words_says_nothing("diff", &w->by);
   if (!w->has_limit) return EXIT_OK;
+  if (!comparison->tested_count) {
+    say("prof diff: --fail-on has no row to judge: none has %d captures on both sides",
+        PROF_I_VERDICT_RUNS_MIN);
+    return EXIT_FAILED;
+  }
   const uint32_t beyond = prof_i_comparison_beyond(comparison, w->limit);
   if (beyond)
     say("prof diff: %u row%s slower by more than %g%%", beyond, beyond == 1 ? " is" : "s are",

@@ -122,7 +122,24 @@ static void count_runs(flame_words *w, const command_sides *sides, const flame_s
   }
 }
 
+/* "a.prof", or "a.prof and 4 more". Returns the bytes, as snprintf(). */
+static int put_side(char *to, size_t room, const side_captures *side) {
+  if (side->count == 1) return snprintf(to, room, "%s", side->paths[0]);
+  return snprintf(to, room, "%s and %zu more", side->paths[0], (size_t)side->count - 1);
+}
+
+/* Names the captures, of a difference both sides. */
+static void make_title(char *to, size_t room, const command_sides *sides) {
+  static const char between[] = ", against ";
+  const size_t used = (size_t)put_side(to, room, &sides->sides[PROF_I_SIDE_NEW]);
+  if (!sides->is_named || used + sizeof between >= room) return;
+  memcpy(to + used, between, sizeof between);
+  put_side(to + used + strlen(between), room - used - strlen(between),
+           &sides->sides[PROF_I_SIDE_BASE]);
+}
+
 static int execute_flame(int argc, char **argv) {
+  char title[2 * PATH_MAX];
   flame_words w = {0};
   flame_sides both = {.paths.depth_max = PROF_I_PATHS_DEPTH_MAX};
   command_sides sides = {.command = "flame"};
@@ -133,7 +150,8 @@ static int execute_flame(int argc, char **argv) {
   if (status == EXIT_OK && w.output) status = sides_check_output(&sides, &w.output);
   if (status == EXIT_OK) {
     w.flame.is_difference = sides.is_named;
-    if (!w.flame.title) w.flame.title = sides.sides[1].paths[0];
+    make_title(title, sizeof title, &sides);
+    if (!w.flame.title) w.flame.title = title;
     both.paths.filter = w.filter.filter;
     status = sides_read(&sides, &reader, w.filter.filter != NULL, &both);
     count_runs(&w, &sides, &both);
@@ -152,7 +170,10 @@ static const command_option options[] = {
      .help = "host: self time (usual); device: its work by launch; memory: allocated bytes",
      .id = 'k'},
     {.name = "folded", .help = "folded stacks instead of an SVG", .id = 'f'},
-    {.name = "title", .argument = "TEXT", .help = "of the picture", .id = 't'},
+    {.name = "title",
+     .argument = "TEXT",
+     .help = "of the picture (default: the captures)",
+     .id = 't'},
     {.name = "base", .argument = "A...", .help = "with --new: a difference", .id = 'B'},
     {.name = "new", .argument = "B...", .help = "the side that widths are of", .id = 'N'},
     {.more = filter_option_list},

@@ -371,7 +371,7 @@ void input_say_left(const char *path) {
       glob_in_folder(folder, pattern, &found);
   }
   for (size_t i = 0; i < found.gl_pathc; i++)
-    say("prof: a process that was killed has left '%s'",
+    say("prof: a process that runs, or was killed, has recorded into '%s'",
         found.gl_pathv[i] + (slash ? 0 : strlen("./")));
   globfree(&found);
 }
