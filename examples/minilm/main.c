@@ -64,7 +64,7 @@ static const char usage[] =
     "fetched\n"
     "  --out PATH       the trace; default: minilm-trace.json\n"
     "  --texts-limit N  embed only N paragraphs, evenly spread\n"
-    "  --quick          100 paragraphs and a shorter experiment: under 15 seconds\n"
+    "  --quick          100 paragraphs and a shorter experiment: seconds on the host\n"
     "  FILES            texts; default: the licenses in " DEFAULT_TEXTS
     "\n"
     "Exit status: 0; 1: it failed; 2: the command line is wrong; 3: there is no such device "

@@ -130,10 +130,10 @@ int main(void) {
 }
 """
 
-# How often prof has looked at /proc, at least. The thread that looks sleeps interruptibly after each
-# look alone. In a look it reads, and may wait for a lock of the kernel: that is another state. So two
-# sleeps with different counts of reads have a whole look between them. The first call returns the
-# thread's voluntary waits, which are as many as its looks or more.
+# How often prof has looked at /proc, at least. The thread that looks sleeps interruptibly after
+# each look alone. In a look it reads, and may wait for a lock of the kernel: that is another state.
+# So two sleeps with different counts of reads have a whole look between them. The first call
+# returns the thread's voluntary waits, which are as many as its looks or more.
 LOOKS = """
 import json, os, subprocess, sys, time
 
