@@ -456,8 +456,8 @@ void prof_i_python_stacks_1(int frames) {
   prof_i_python_functions_stacks(frames > 0);
 }
 
-/* NULL: an error is pending. */
-static prof_i_py *make_scope_type(void) {
+/* *type_out: NULL: an error is pending. */
+static void make_scope_type(prof_i_py **type_out) {
   static prof_i_py_method methods[] = {
       {"_copy", (void *)scope_copy, PROF_I_PY_NO_ARGUMENTS, "The same scope, not entered."},
       {"_parts", (void *)scope_parts, PROF_I_PY_NO_ARGUMENTS,
@@ -476,11 +476,11 @@ static prof_i_py *make_scope_type(void) {
                             {0, NULL}};
   prof_i_py_spec spec = {"prof.Scope", (int)(PY.given.head_bytes + sizeof(prof_i_py_scope)), 0,
                          PROF_I_PY_DEFAULT_FLAGS | PROF_I_PY_HAS_VECTORCALL, slots};
-  return PY.PyType_FromSpec(&spec);
+  *type_out = PY.PyType_FromSpec(&spec);
 }
 
-/* The type is never freed. NULL: an error is pending. */
-static prof_i_py *make_part_type(void) {
+/* The type is never freed. *type_out: NULL: an error is pending. */
+static void make_part_type(prof_i_py **type_out) {
   prof_i_py_slot slots[] = {{PROF_I_PY_SLOT_CALL, (void *)call_part},
                             {PROF_I_PY_SLOT_DEALLOC, (void *)destroy_part},
                             {PROF_I_PY_SLOT_GET, (void *)get_part},
@@ -488,7 +488,7 @@ static prof_i_py *make_part_type(void) {
                             {0, NULL}};
   prof_i_py_spec spec = {"prof.ScopePart", (int)(PY.given.head_bytes + sizeof(part_object)), 0,
                          PROF_I_PY_DEFAULT_FLAGS, slots};
-  return PY.PyType_FromSpec(&spec);
+  *type_out = PY.PyType_FromSpec(&spec);
 }
 
 /* False: an error is pending. */
@@ -517,8 +517,9 @@ const char *prof_i_python_1(const prof_i_python_given *given) {
   if (missing) return missing;
   PY.given = *given;
   PY.Py_IncRef(given->decorate); /* the others live as long as the interpreter */
-  scope_module.type = make_scope_type();
-  prof_i_py *const part_type = make_part_type();
+  prof_i_py *part_type;
+  make_scope_type(&scope_module.type);
+  make_part_type(&part_type);
   scope_module.operator_text = PY.PyUnicode_FromString("operator");
   const bool is_made = scope_module.type && scope_module.operator_text && part_type &&
                        add_part_type(part_type, "__enter__", PART_ENTER) &&

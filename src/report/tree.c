@@ -197,8 +197,8 @@ static void put_text(tree_page *p) {
   }
   prof_i_text_buffer_printf(&p->text, "%u path%s", p->shown_count, p->shown_count == 1 ? "" : "s");
   if (p->hidden_count)
-    prof_i_text_buffer_printf(
-        &p->text, ", and %u deeper or shorter ones not shown: --depth, --min", p->hidden_count);
+    prof_i_text_buffer_printf(&p->text, ", and %u deeper or shorter ones not shown: --depth, --min",
+                              p->hidden_count);
   prof_i_text_buffer_append_text(&p->text, "\n");
 }
 

@@ -196,6 +196,8 @@ class Calls(unittest.TestCase):
     def test_threads_that_read_arguments_get_the_same(self):
         p = self.of_each_kind()
         expected = [(e.args, e.input_shapes, e.stack) for e in p.events()]
+        self.addCleanup(sys.setswitchinterval, sys.getswitchinterval())
+        sys.setswitchinterval(1e-6)  # threads change within a read
         for _ in range(20):
             events, found = p.events(), []
             start = threading.Barrier(3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from operator import attrgetter
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, cast
 
@@ -163,18 +164,25 @@ def _list() -> Any:
     return _Kept(lambda event: [])
 
 
+_first_read = threading.RLock()
+"""Held while a slot gets the value that all threads find there. A finalizer may read one, too."""
+
+
 def _interval(event: "FunctionEvent") -> Interval:
-    found = event._range
-    if found is None:
+    if event._range is None:
         origin_ns = event._site.made.origin_ns
         begin_ns, end_ns = event._start_ns - origin_ns, event._end_ns - origin_ns
-        found = event._range = Interval(begin_ns / 1e3, end_ns / 1e3)
-    return found
+        with _first_read:
+            if event._range is None:
+                event._range = Interval(begin_ns / 1e3, end_ns / 1e3)
+    return event._range
 
 
 def _children_of(event: "FunctionEvent") -> List["FunctionEvent"]:
     if event._children is None:
-        event._children = []
+        with _first_read:
+            if event._children is None:
+                event._children = []
     return event._children
 
 
@@ -188,7 +196,9 @@ def _stack_of(event: "FunctionEvent") -> List[str]:
     if recorded:
         return made.stack(recorded)
     if event._callers is None:
-        event._callers = []
+        with _first_read:
+            if event._callers is None:
+                event._callers = []
     return made.shown(event._callers)
 
 

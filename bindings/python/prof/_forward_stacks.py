@@ -80,7 +80,8 @@ class Shown:
             for frame in stack:
                 if frame not in left_out:
                     left_out[frame] = any(a in frame and b in frame for a, b in _LEFT_OUT)
-            found = self._kept[id(stack)] = stack, [frame for frame in stack if not left_out[frame]]
+            shown = stack, [frame for frame in stack if not left_out[frame]]
+            found = self._kept.setdefault(id(stack), shown)  # another thread's, if it was first
         return found[1]
 
 

@@ -27,9 +27,8 @@ class Frames:
         """One list for all that have this stack."""
         found = self.stacks.get(stack)
         if found is None:
-            found = self.stacks[stack] = [
-                self.known.get(frame) or self._short(frame) for frame in stack.split(";")
-            ]
+            frames = [self.known.get(frame) or self._short(frame) for frame in stack.split(";")]
+            found = self.stacks.setdefault(stack, frames)  # another thread's, if it was first
         return found
 
     def _short(self, frame: str) -> str:
