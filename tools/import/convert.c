@@ -260,15 +260,13 @@ static void convert_host_scope(import_state *state, const import_event *event, u
   const import_text category = import_member_text(event, IMPORT_CAT),
                     name = import_member_text(event, IMPORT_NAME);
   if (convert_step_mark(state, event, start, start + duration)) return;
-  const uint32_t bits =
-      (import_text_is(category, "python_function") ? IMPORT_ENTRY_FUNCTION : 0u) |
-      (is_open ? IMPORT_ENTRY_OPEN : 0u);
+  const uint32_t bits = (import_text_is(category, "python_function") ? IMPORT_ENTRY_FUNCTION : 0u) |
+                        (is_open ? IMPORT_ENTRY_OPEN : 0u);
   import_thread *const thread = import_host_thread(state, event);
   note_launch(state, event, thread, start, category, name);
   if (import_devices_process(&state->devices, thread->called.pid)->is_unknown)
     import_count_changed(state, IMPORT_CHANGE_AS_HOST);
-  make_scope_record(state, event, duration, is_open || !category_is_vendor_call(category),
-                    is_open);
+  make_scope_record(state, event, duration, is_open || !category_is_vendor_call(category), is_open);
   state->has_forward_numbers |=
       import_event_arg(event, "Thread id") && import_event_arg(event, "Sequence number");
   state->counts->steps +=

@@ -258,8 +258,7 @@ static const import_event *begun_event(converter *p, const import_deferred_entry
   return &p->merged_event;
 }
 
-static uint64_t entry_end_time(converter *p, const import_deferred_entry *entry,
-                               bool is_open) {
+static uint64_t entry_end_time(converter *p, const import_deferred_entry *entry, bool is_open) {
   if (entry->match_number != IMPORT_DEFERRED_NONE)
     return matcher_entry(p->m, entry->match_number)->time;
   if (!is_open) import_count_changed(p->state, IMPORT_CHANGE_UNENDED);
@@ -328,9 +327,8 @@ static void convert_deferred_scope(converter *p, const import_deferred_entry *en
   const bool is_whole = entry_phase(entry) == 'X';
   const import_event *const event = with_stack(p, is_whole ? &p->event : begun_event(p, entry));
   const uint64_t time = entry->time;
-  const uint64_t duration =
-      is_whole ? scope_duration(event, time)
-               : entry_end_time(p, entry, import_event_is_open(event)) - time;
+  const uint64_t duration = is_whole ? scope_duration(event, time)
+                                     : entry_end_time(p, entry, import_event_is_open(event)) - time;
   const int kind = default_scope_kind(p->state, event);
   const bool is_open = scope_had_not_ended(p, event, time + duration);
   if (is_open && kind == IMPORT_KIND_NONE) {

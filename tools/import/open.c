@@ -65,8 +65,7 @@ static void open_list_fill(open_list *list, const import_thread *thread) {
   list->count = 0;
   for (size_t i = 0; i < thread->count; i++) {
     if (!entry_is_open(&thread->entries[i])) continue;
-    list->items =
-        import_make_room(list->items, &list->room, list->count + 1, sizeof *list->items);
+    list->items = import_make_room(list->items, &list->room, list->count + 1, sizeof *list->items);
     list->items[list->count++] = &thread->entries[i];
   }
   if (list->count) qsort(list->items, list->count, sizeof *list->items, open_compare);
@@ -95,8 +94,8 @@ static void end_those_without_room(import_state *state, open_list *list) {
   list->count = kept;
 }
 
-/* A reader takes a record of an open scope's begin and site for the end of that scope, unless the
-   record ends before the newest open scope begins (src/reader/index.c). */
+/* If a record has an open scope's begin and site, a reader takes it for that scope's end
+   (src/reader/index.c). Not if it ends before the newest open scope begins. */
 static void end_those_with_record(import_state *state, const import_thread *thread,
                                   const open_list *list) {
   const uint64_t latest = list->items[list->count - 1]->start;
@@ -138,8 +137,8 @@ static void put_open(const import_state *state, const import_entry *entry,
   open->ticks = entry->start << 4;
   open->packed = (uint64_t)prof_i_record_site(words[0]) << 4 | (payload_words ? 1 : 0);
   if (payload_words)
-    open->packed |= slot->payload_top << PAYLOAD_OFFSET_SHIFT |
-                    (uint64_t)payload_words << PAYLOAD_WORDS_SHIFT;
+    open->packed |= slot->payload_top << PAYLOAD_OFFSET_SHIFT | (uint64_t)payload_words
+                                                                    << PAYLOAD_WORDS_SHIFT;
   slot->payload_top += padded_words(payload_words) * 8ull;
 }
 
