@@ -46,7 +46,8 @@ static void check(const char *path, const import_counts *counts) {
   prof_trace_info_get(trace, &info);
   require(info.bad_count == 0, "it is damaged");
   require(prof_cursor_create(trace, &cursor) == PROF_OK, prof_last_error());
-  while (prof_cursor_next(cursor, &event) == 1) scopes += event.kind == PROF_EVENT_SCOPE;
+  while (prof_cursor_next(cursor, &event) == 1)
+    scopes += event.kind == PROF_EVENT_SCOPE || event.kind == PROF_EVENT_OPEN;
   require(scopes == counts->scopes + counts->device_scopes, "there are more scopes, or fewer");
   prof_cursor_destroy(cursor);
   check_export(trace);

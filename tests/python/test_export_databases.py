@@ -188,7 +188,7 @@ class Written(Database):
             self.dumped("in.prof", output)
             self.assertEqual(self.ask(query, output), [("open",)])
             back = self.taken(output, "back.prof")
-            found = [e.name for e in back.events() if e.args and e.args.get("unfinished")]
+            found = [e.name for e in back.events() if e.kind == "open"]
             self.assertEqual(found, ["open"], output)
             self.assertEqual(self.table("back.prof"), self.table("json.prof"), output)
 

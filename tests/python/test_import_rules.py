@@ -109,8 +109,7 @@ class Rules(RuleFolder):
             self.said,
             [
                 "not taken: 1 changes of levels, mutes and budgets, which an export of prof tells",
-                "the capture from which prof exported this: 3 lost (cleared), 1 had not ended, "
-                "and count as calls here",
+                "the capture from which prof exported this: 3 lost (cleared)",
             ],
         )
         for note in self.said:  # they stay in the capture

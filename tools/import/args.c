@@ -381,7 +381,7 @@ static bool is_argument(const import_event *event, const import_arg *arg) {
 }
 
 void import_args_of_host(import_record_args *values, const import_event *event,
-                         const import_source_location *place, bool may_be_marked) {
+                         const import_source_location *place, bool may_be_marked, bool is_open) {
   const import_value *const dims = import_event_arg(event, "Input Dims"), *const types =
                                                                               import_event_arg(
                                                                                   event,
@@ -396,7 +396,8 @@ void import_args_of_host(import_record_args *values, const import_event *event,
     const import_value *const value = &event->args[i].value;
     is_kept[i] = !(all.is_found && (value == dims || value == types)) &&
                  !(place && location_has_arg(place, event, &event->args[i])) &&
-                 !arg_is_function_number(event, &event->args[i]);
+                 !arg_is_function_number(event, &event->args[i]) &&
+                 !(is_open && value == import_event_arg(event, IMPORT_OPEN_KEY));
     others += is_kept[i] && is_argument(event, &event->args[i]);
   }
   import_args_begin(values);

@@ -52,7 +52,7 @@ static void end_extent(capture_writer *w) {
       .state = w->kind == PROF_I_EXTENT_CHUNK ? PROF_I_CHUNK_RETIRED : PROF_I_CHUNK_OWNED,
       .bytes = w->bytes,
       .sequence = w->kind == PROF_I_EXTENT_CHUNK ? ++w->sequence << 1 : 0,
-      .owner = w->kind == PROF_I_EXTENT_CHUNK ? w->serial : 0,
+      .owner = w->kind == PROF_I_EXTENT_META ? 0 : w->serial,
       .check = w->output->bytes ^ w->bytes ^ (uint64_t)w->kind ^ PROF_I_MAGIC};
   memcpy(w->extent, &head, sizeof head);
   import_output_write(w->output, w->extent, w->bytes);
@@ -357,12 +357,43 @@ static void put_entry(capture_writer *w, const import_entry *entry, const uint64
     words[6] = import_pools_counter(&w->state->pools, words[6]);
 }
 
+static void put_slot(capture_writer *w, uint64_t serial) {
+  prof_i_thread_slot *const slot = (prof_i_thread_slot *)w->extent;
+  slot->serial = w->serial = serial;
+  slot->ledger = PROF_I_LEDGER_KEPT;
+  slot->deep_count = w->state->open_below_count;
+  w->state->open_below_count = 0;
+  end_extent(w);
+}
+
+/* The thread's slot, if it has scopes that had not ended. */
+static void put_open_scopes(capture_writer *w, import_thread *thread) {
+  if (!import_open_has(thread)) return;
+  end_extent(w);
+  begin_extent(w, PROF_I_EXTENT_SLOT, PROF_I_SLOT_BYTES);
+  prof_i_thread_slot *const slot = (prof_i_thread_slot *)w->extent;
+  import_open_take(w->state, thread, slot);
+  slot->tid = thread_tid(w->state, thread);
+  slot->thread_kind = thread_kind_of(w->state, thread);
+  name_thread(w->state, thread, slot->name);
+  put_slot(w, thread->serial);
+}
+
+/* Those below 64 others, if no thread has a slot: in one of no thread. */
+static void put_open_below(capture_writer *w) {
+  if (w->state->open_below_count == 0) return;
+  end_extent(w);
+  begin_extent(w, PROF_I_EXTENT_SLOT, PROF_I_SLOT_BYTES);
+  put_slot(w, 0);
+}
+
 static void put_thread_records(capture_writer *w, import_thread *thread) {
   uint64_t left_bytes = 0;
   uint32_t count;
   /* prof puts what overlaps on rows of its own, which have come together again */
   if (!w->state->devices.is_of_prof) import_thread_part(&w->state->threads, thread);
   if (thread->count == 0) return;
+  put_open_scopes(w, thread);
   import_thread_sort(thread);
   for (size_t i = 0; i < thread->count; i++) {
     import_entry_words(&w->state->spool, &thread->entries[i], &count);
@@ -437,10 +468,12 @@ void import_capture_write(import_state *state, import_output *output) {
   capture_writer w = {
       .state = state, .output = output, .extent = import_make(PROF_I_CHUNK_BYTES_MAX)};
   import_pools_finish(&state->pools, state->begin_ticks);
+  import_open_choose(state);
   import_output_write(output, w.extent, PROF_I_FIRST_UNIT_OFFSET);
   put_meta(&w);
   for (import_thread *thread = state->threads.all; thread; thread = thread->hh.next)
     put_thread_records(&w, thread);
+  put_open_below(&w);
   put_process_records(&w);
   write_header(&w);
   free(w.extent);

@@ -222,10 +222,10 @@ static bool convert_step_mark(import_state *state, const import_event *event, ui
   return true;
 }
 
-/* Makes the record: a plain scope's two words where it has no more to say. may_be_marked: as
-   import_args_of_host() has it. */
+/* Makes the record: a plain scope's two words where it has no more to say. may_be_marked, is_open:
+   as import_args_of_host() has them. */
 static void make_scope_record(import_state *state, const import_event *event, uint64_t duration,
-                              bool may_be_marked) {
+                              bool may_be_marked, bool is_open) {
   const import_text category = import_member_text(event, IMPORT_CAT),
                     name = import_member_text(event, IMPORT_NAME);
   import_source_location place;
@@ -233,15 +233,20 @@ static void make_scope_record(import_state *state, const import_event *event, ui
   import_source_location_of(event, category, name, &place);
   const uint32_t site =
       located_site(state, name, category, category_level(category), &place, &own_name);
-  import_args_of_host(&current_values.values, event, &place, may_be_marked);
+  import_args_of_host(&current_values.values, event, &place, may_be_marked, is_open);
   prof_i_kind kind = PROF_I_KIND_SCOPE;
   if (current_values.values.is_skipped) kind = PROF_I_KIND_SKIPPED;
   if (current_values.values.is_async) kind = PROF_I_KIND_ASYNC;
-  if (category_is_vendor_call(category)) kind = PROF_I_KIND_CALL;
+  if (category_is_vendor_call(category) && !is_open) kind = PROF_I_KIND_CALL;
   const bool is_plain = kind == PROF_I_KIND_SCOPE && !current_values.values.schema.count &&
                         !current_values.values.is_cut && !current_values.values.flags &&
                         !own_name.bytes && duration >> PROF_I_DURATION_BITS == 0;
   import_record_begin(&current_values.record);
+  if (is_open) {
+    import_record_word(&current_values.record, duration);
+    put_like_scope(state, kind, PROF_I_FLAG_LONG, site, own_name, 0);
+    return;
+  }
   if (!is_plain) {
     put_like_scope(state, kind, 0, site, own_name, duration);
     return;
@@ -251,16 +256,17 @@ static void make_scope_record(import_state *state, const import_event *event, ui
 }
 
 static void convert_host_scope(import_state *state, const import_event *event, uint64_t start,
-                               uint64_t duration) {
+                               uint64_t duration, bool is_open) {
   const import_text category = import_member_text(event, IMPORT_CAT),
                     name = import_member_text(event, IMPORT_NAME);
   if (convert_step_mark(state, event, start, start + duration)) return;
-  const uint32_t bits = import_text_is(category, "python_function") ? IMPORT_ENTRY_FUNCTION : 0;
+  const uint32_t bits = (import_text_is(category, "python_function") ? IMPORT_ENTRY_FUNCTION : 0u) |
+                        (is_open ? IMPORT_ENTRY_OPEN : 0u);
   import_thread *const thread = import_host_thread(state, event);
   note_launch(state, event, thread, start, category, name);
   if (import_devices_process(&state->devices, thread->called.pid)->is_unknown)
     import_count_changed(state, IMPORT_CHANGE_AS_HOST);
-  make_scope_record(state, event, duration, !category_is_vendor_call(category));
+  make_scope_record(state, event, duration, is_open || !category_is_vendor_call(category), is_open);
   state->has_forward_numbers |=
       import_event_arg(event, "Thread id") && import_event_arg(event, "Sequence number");
   state->counts->steps +=
@@ -273,7 +279,7 @@ static void convert_host_scope(import_state *state, const import_event *event, u
 import_entry import_convert_async(import_state *state, const import_event *event, uint64_t start,
                                   uint64_t end) {
   note_pid(state, import_threads_id(event).pid);
-  make_scope_record(state, event, end - start, false); /* it is on no thread's row */
+  make_scope_record(state, event, end - start, false, false); /* it is on no thread's row */
   state->counts->scopes++;
   const uint64_t place = import_spool_add(&state->spool, current_values.record.words + 1,
                                           current_values.record.count - 1, 0);
@@ -323,10 +329,15 @@ void import_convert_scope(import_state *state, const import_event *event, int ki
   const bool is_marked =
       kind == IMPORT_KIND_SIDE && is_annotation && is_annotation->is_true; /* chrome_event.c */
   if (kind == IMPORT_KIND_NONE)
-    convert_host_scope(state, event, start, duration);
+    convert_host_scope(state, event, start, duration, false);
   else
     convert_device_scope(state, event, is_marked ? (int)PROF_RECORD_ANNOTATION : kind, start,
                          duration);
+}
+
+void import_convert_open_scope(import_state *state, const import_event *event, uint64_t start,
+                               uint64_t duration) {
+  convert_host_scope(state, event, start, duration, true);
 }
 
 /* ---- marks ---- */
@@ -335,7 +346,7 @@ import_entry import_convert_instant(import_state *state, const import_event *eve
   import_text own_name = no_text;
   const uint32_t site = plain_site(state, import_member_text(event, IMPORT_NAME),
                                    import_member_text(event, IMPORT_CAT), &own_name);
-  import_args_of_host(&current_values.values, event, NULL, false);
+  import_args_of_host(&current_values.values, event, NULL, false, false);
   import_record_begin(&current_values.record);
   put_like_scope(state, PROF_I_KIND_INSTANT, 0, site, own_name, 0);
   state->counts->instants++;

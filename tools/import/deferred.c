@@ -258,10 +258,10 @@ static const import_event *begun_event(converter *p, const import_deferred_entry
   return &p->merged_event;
 }
 
-static uint64_t entry_end_time(converter *p, const import_deferred_entry *entry) {
+static uint64_t entry_end_time(converter *p, const import_deferred_entry *entry, bool is_open) {
   if (entry->match_number != IMPORT_DEFERRED_NONE)
     return matcher_entry(p->m, entry->match_number)->time;
-  import_count_changed(p->state, IMPORT_CHANGE_UNENDED);
+  if (!is_open) import_count_changed(p->state, IMPORT_CHANGE_UNENDED);
   return p->last > entry->time ? p->last : entry->time;
 }
 
@@ -317,13 +317,26 @@ static uint64_t scope_duration(const import_event *event, uint64_t time) {
   return (uint64_t)ns < left ? (uint64_t)ns : left;
 }
 
+/* In a trace that is no export of prof's the mark may be another tool's, unless the scope lasts up
+   to the end. */
+static bool scope_had_not_ended(const converter *p, const import_event *event, uint64_t end) {
+  return import_event_is_open(event) && (p->state->devices.is_of_prof || end >= p->last);
+}
+
 static void convert_deferred_scope(converter *p, const import_deferred_entry *entry) {
   const bool is_whole = entry_phase(entry) == 'X';
   const import_event *const event = with_stack(p, is_whole ? &p->event : begun_event(p, entry));
   const uint64_t time = entry->time;
-  const uint64_t duration =
-      is_whole ? scope_duration(event, time) : entry_end_time(p, entry) - time;
-  import_convert_scope(p->state, event, default_scope_kind(p->state, event), time, duration);
+  const uint64_t duration = is_whole ? scope_duration(event, time)
+                                     : entry_end_time(p, entry, import_event_is_open(event)) - time;
+  const int kind = default_scope_kind(p->state, event);
+  const bool is_open = scope_had_not_ended(p, event, time + duration);
+  if (is_open && kind == IMPORT_KIND_NONE) {
+    import_convert_open_scope(p->state, event, time, duration);
+    return;
+  }
+  if (is_open) import_count_changed(p->state, IMPORT_CHANGE_OPEN);
+  import_convert_scope(p->state, event, kind, time, duration);
 }
 
 /* Of an export of prof's: it stands where an arrow ends in no scope. */
@@ -380,7 +393,7 @@ static void convert_entry(converter *p, const import_deferred_entry *entry) {
     case 'S':
       convert_deferred_async(p, entry,
                              import_convert_async(p->state, begun_event(p, entry), entry->time,
-                                                  entry_end_time(p, entry)));
+                                                  entry_end_time(p, entry, false)));
       return;
     case 'n':
     case 'T':

@@ -127,4 +127,9 @@ bool import_number_us(import_text text, int64_t *ns_out);
    integers. */
 bool import_read_arg(const import_event *event, const char *key, int64_t *out);
 
+/* By which prof's exports mark a scope that had not ended. A user's argument of that name gets
+   another one there. */
+#define IMPORT_OPEN_KEY "unfinished"
+bool import_event_is_open(const import_event *event);
+
 #endif

@@ -48,6 +48,7 @@
   X(LOST_END, "begun and without an end (ph B): they end with the scope around them")         \
   X(MEMBER, "with members that are not known")                                                \
   X(NOT_TEXT, "with a name, a category, arguments or another member of a wrong type")         \
+  X(OPEN, "that had not ended, and count as calls here")                                      \
   X(UNENDED, "begun and never ended (ph B, b, S): they end with the trace")                   \
   X(CUT, "with a text cut or arguments left out")                                             \
   X(NULL_ARG, "with arguments that are null: these are left out")                             \

@@ -61,6 +61,10 @@ import_thread *import_row_thread(import_state *state, import_thread_id row);
 void import_convert_scope(import_state *state, const import_event *event, int kind, uint64_t start,
                           uint64_t duration);
 
+/* A scope of the host's that had not ended. */
+void import_convert_open_scope(import_state *state, const import_event *event, uint64_t start,
+                               uint64_t duration);
+
 /* A scope that belongs to an id (ph b, S): its entry, for async.h. */
 import_entry import_convert_async(import_state *state, const import_event *event, uint64_t start,
                                   uint64_t end);
@@ -95,6 +99,16 @@ void import_resolve_launches(import_state *state);
 /* Assigns devices to streams, and converts times to ticks. Drops what is outside of the times that
    are taken. Call it after arrows were converted. */
 void import_resolve_times(import_state *state);
+
+/* ---- open.c ---- */
+
+/* Scopes that had not ended stand in their thread's slot, at most 64 of them with the texts that
+   fit. The others become ended scopes, and are counted. Call it before notes are written. */
+void import_open_choose(import_state *state);
+
+bool import_open_has(const import_thread *thread);
+/* Takes the chosen ones out of the thread's events into the open entries of a zeroed slot. */
+void import_open_take(const import_state *state, import_thread *thread, prof_i_thread_slot *slot);
 
 /* ---- capture.c and output.c ---- */
 

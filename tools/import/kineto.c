@@ -151,6 +151,17 @@ static bool event_is_deferred(import_state *state, const import_event *event,
   return false;
 }
 
+/* Its thread stands where its first event does in the file. */
+static void defer_open_scope(import_state *state, const import_event *event, int kind,
+                             uint64_t time) {
+  const import_thread_id row = import_threads_id(event);
+  const import_process *const process = import_devices_process(&state->devices, row.pid);
+  if (kind == IMPORT_KIND_NONE && !process->is_device && !process->is_summary &&
+      !import_threads_stream_of(&state->threads, row))
+    import_host_thread(state, event);
+  import_deferred_add(state, event, 'X', time);
+}
+
 static void convert_scope(import_state *state, const import_event *event) {
   const import_text category = import_member_text(event, IMPORT_CAT);
   const int kind = import_device_kind(category);
@@ -159,6 +170,8 @@ static void convert_scope(import_state *state, const import_event *event) {
     import_count_dropped(state, IMPORT_MISS_SPAN);
   else if (!read_time(state, event, &time) || !read_duration(state, event, time, &duration))
     return;
+  else if (import_event_is_open(event))
+    defer_open_scope(state, event, kind, time);
   else if (event->members[IMPORT_SF].type != IMPORT_NONE ||
            (kind == IMPORT_KIND_NONE && event_is_deferred(state, event, category)))
     import_deferred_add(state, event, 'X', time);
@@ -213,16 +226,21 @@ static void convert_summary(import_state *state, const import_event *event) {
     snprintf(words, sizeof words, "lost (%s)", prof_loss_name(i));
     text_put_count(to, room, &used, event, key, words);
   }
-  if (import_event_arg(event, "unfinished") &&
-      !import_text_is(import_text_of(event, import_event_arg(event, "unfinished")), "0"))
-    text_put_count(to, room, &used, event, "unfinished", "had not ended, and count as calls here");
-  text_put_count(to, room, &used, event, "unfinished below 64 others", "more had not ended");
+}
+
+static void add_open_below(import_state *state, const import_event *event) {
+  const uint64_t most = UINT64_C(1) << 26; /* of a slot's number few bits count */
+  int64_t count;
+  if (!import_read_arg(event, "unfinished below 64 others", &count) || count <= 0) return;
+  state->open_below_count += (uint64_t)count < most ? (uint64_t)count : most;
+  if (state->open_below_count > most) state->open_below_count = most;
 }
 
 /* Marks on the time line of an export of prof: the summary, and changes. */
 static void convert_own_mark(import_state *state, const import_event *event) {
   if (import_event_arg(event, "self_check_faults")) {
     convert_summary(state, event);
+    add_open_below(state, event);
     convert_part(state, event);
   } else
     import_count_dropped(state, IMPORT_MISS_OWN_CHANGE);

@@ -144,9 +144,10 @@ enum { IMPORT_HIDDEN_VALUES = 5 };
 /* Of the host's. may_be_marked: prof says "asynchronous" and "skipped" of it, as of a scope; else
    they are arguments. Numbers that only tie the file's rows to each other (External id,
    correlation, Ev Idx, Record function id) are left out: links are made of them, and exports number
-   anew. Arguments that the site's place was made of are left out, too. place NULL: it has none. */
+   anew. Arguments that the site's place was made of are left out, too. place NULL: it has none.
+   is_open: the same of "unfinished". */
 void import_args_of_host(import_record_args *values, const import_event *event,
-                         const import_source_location *place, bool may_be_marked);
+                         const import_source_location *place, bool may_be_marked, bool is_open);
 
 /* Of a device's; hidden: the first values. */
 void import_args_of_device(import_record_args *values, const import_event *event,

@@ -50,7 +50,7 @@ static void spool_flush(import_spool *spool) {
 
 uint64_t import_spool_add(import_spool *spool, const uint64_t *words, uint32_t count,
                           uint32_t bits) {
-  const uint64_t place = spool->count << 20 | (uint64_t)count << 4 | bits;
+  const uint64_t place = spool->count << 20 | (uint64_t)count << IMPORT_ENTRY_WORDS_SHIFT | bits;
   for (uint32_t done = 0, part; done < count; done += part) {
     if (spool->count - spool->flushed == WAITING_WORDS) spool_flush(spool);
     const uint64_t room = WAITING_WORDS - (spool->count - spool->flushed);

@@ -13,7 +13,7 @@
 /* An event in its thread's list: its ticks, and the place of its words from the second one on. */
 typedef struct import_entry {
   uint64_t end, start;
-  uint64_t place; /* word << 20 | words << 4 | IMPORT_ENTRY_... */
+  uint64_t place; /* word << 20 | words << 5 | IMPORT_ENTRY_... */
   uint64_t order; /* the event's in the file: of two that are equal the first is the outer one */
 } import_entry;
 
@@ -22,7 +22,9 @@ enum {
   IMPORT_ENTRY_FUNCTION = 2 /* of Python */,
   IMPORT_ENTRY_NEXT = 2 /* a mark: it is inside of what begins with it */,
   IMPORT_ENTRY_MOVED = 4,
-  IMPORT_ENTRY_ASYNC = 8 /* it holds nothing */
+  IMPORT_ENTRY_ASYNC = 8 /* it holds nothing */,
+  IMPORT_ENTRY_OPEN = 16 /* a scope that had not ended; its duration has a word: open.c */,
+  IMPORT_ENTRY_WORDS_SHIFT = 5
 };
 
 typedef struct import_spool {
@@ -47,7 +49,7 @@ void import_spool_fini(import_spool *spool);
 
 static inline uint64_t *import_entry_words(const import_spool *spool, const import_entry *entry,
                                            uint32_t *count_out) {
-  *count_out = entry->place >> 4 & 0xffff;
+  *count_out = entry->place >> IMPORT_ENTRY_WORDS_SHIFT & 0x7fff;
   return spool->words + (entry->place >> 20);
 }
 

@@ -277,6 +277,7 @@ typedef struct import_state {
   uint64_t order;                  /* of the event at hand, as import_entry has it */
   int64_t base_ns; /* of CLOCK_REALTIME: times count from it; 0: the trace does not say it */
   int64_t pid;
+  uint64_t open_below_count;  /* open scopes below 64 others, of which nothing else is known */
   uint32_t made_stream_count; /* of streams that have no number */
   uint32_t member_count;      /* kept members beside the events */
   int32_t rank, world_size;   /* rank -1: not known */
