@@ -9,6 +9,7 @@ import sys
 import termios
 import unittest
 
+import preload
 from case import PROF, TerminalCase
 
 WAYS = ("-q", "-q -o out", "-q -t rocblas_trace")
@@ -36,6 +37,27 @@ HOLD = (
     "open('over', 'w').close()\n"
 )
 HOLDER = f"{sys.executable} -S hold.py"
+
+# prof waits in its first sigpending(), behind the look and before it stops itself.
+AT_STOP = """
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+int sigpending(sigset_t *set) {
+  int (*next)(sigset_t *) = dlsym(RTLD_NEXT, "sigpending");
+  static int is_over;
+  const int status = next(set);
+  if (!is_over++) {
+    char pid[16];
+    const int file = open("at-stop", O_CREAT | O_WRONLY, 0600);
+    write(file, pid, sprintf(pid, "%d", getpid()));
+    close(file);
+    while (access("go", F_OK) != 0) usleep(1000);
+  }
+  return status;
+}
+"""
 
 
 class Jobs(TerminalCase):
@@ -188,6 +210,29 @@ class Jobs(TerminalCase):
             self.see("=typed=\r\n")
             self.check_that_the_shell_works(5)
 
+    def test_fg_while_prof_stops_for_a_reader_in_the_background(self):
+        """The shell brings the job to the foreground when prof has seen that its program reads
+        in the background, and before it has stopped itself."""
+        self.write("p.sh", "read x; echo =$x=; exit 5")
+        library = preload.environment(self.folder, AT_STOP)["LD_PRELOAD"]
+        self.begin()
+        self.command(f"LD_PRELOAD={library} {PROF} run -q -- sh p.sh &")
+        prof = int(self.await_text("at-stop"))
+        self.command("fg")
+        while os.tcgetpgrp(self.master) != prof:
+            pass
+        self.write("go", "")
+        self.type("typed\n")
+        self.assertNotIn(b"Stopped", self.see("=typed=\r\n"))
+        self.check_that_the_shell_works(5)
+
+    def await_text(self, name):
+        path, text = os.path.join(self.folder, name), ""
+        while not text:
+            with contextlib.suppress(FileNotFoundError), open(path, encoding="utf-8") as file:
+                text = file.read()
+        return text
+
     def test_a_program_that_stops_itself_comes_back_by_fg(self):
         self.write("p.sh", "kill -STOP $$; read x; echo =$x=; exit 7")
         for way in WAYS:
@@ -203,9 +248,11 @@ class Jobs(TerminalCase):
     def test_a_window_s_size_reaches_the_program(self):
         program = (
             "import os, signal, sys\n"
-            "def tell(*_): print('size', *os.get_terminal_size(), flush=True)\n"
-            "signal.signal(signal.SIGWINCH, tell)\n"
-            "tell()\n"
+            "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGWINCH])\n"
+            "while True:\n"
+            "    print('size', *os.get_terminal_size(), flush=True)\n"
+            "    if os.get_terminal_size().lines == 50: break\n"
+            "    signal.sigwait([signal.SIGWINCH])\n"
             "sys.stdin.readline()\n"
         )
         self.write("size.py", program)

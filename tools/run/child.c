@@ -258,13 +258,15 @@ static void stop_with_child(workload_child *c, int number) {
     return;
   }
   if (is_asking) c->wants_terminal = true;
-  if (is_asking && !terminal->is_controlling && run_terminal_own() >= 0) {
+  const bool is_for_ours = is_asking && !terminal->is_controlling,
+             is_background = is_for_ours && run_terminal_own() < 0;
+  if (is_for_ours && !is_background) {
     if (give_terminal(c)) return child_continue(c);
     run_terminal_tell_refused();
   }
   run_terminal_restore(terminal);
   take_terminal_back(c);
-  run_signals_stop_us(number != SIGSTOP);
+  run_signals_stop_us(number != SIGSTOP, is_background);
   if (!is_asking) child_continue(c);
 }
 
@@ -291,7 +293,7 @@ static void reap_children(workload_child *c) {
 /* After the workload's end we may still wait for the reader of our output. */
 static void take_late_signal(workload_child *c, int number) {
   if (number == SIGTSTP)
-    run_signals_stop_us(false);
+    run_signals_stop_us(false, false);
   else if (run_signals_is_end(number))
     c->is_given_up = true;
 }

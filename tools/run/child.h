@@ -86,7 +86,8 @@ bool run_signals_wait(int fd);
 void run_signals_outlive(void);
 
 /* Stops us, or all of our group as Ctrl-Z does. Returns when we continue. Returns at once if no
-   shell could continue us, or if one has done so already: run_signals_next() returns SIGCONT. */
-void run_signals_stop_us(bool is_all);
+   shell could continue us, or if one has done so already: run_signals_next() returns SIGCONT.
+   is_background: the caller found us there. */
+void run_signals_stop_us(bool is_all, bool is_background);
 
 #endif

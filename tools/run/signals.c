@@ -162,13 +162,17 @@ bool run_signals_wait(int fd) {
 
 /* SIGTSTP, not SIGSTOP: the kernel leaves it out where no shell could continue us. A stop signal
    discards a pending SIGCONT, so one that is pending came after the last Ctrl-Z. Then a shell that
-   has seen others of our group stop has continued all of it. */
-void run_signals_stop_us(bool is_all) {
+   has seen others of our group stop has continued all of it.
+   A shell may bring us to the foreground in between. It gives us the terminal, and sends no SIGCONT
+   as it has not seen us stop. What it sends later discards our SIGTSTP. */
+void run_signals_stop_us(bool is_all, bool is_background) {
+  const pid_t whom = is_all ? 0 : getpid();
   sigset_t stop, pending;
   if (sigpending(&pending) == 0 && sigismember(&pending, SIGCONT) == 1) return;
   sigemptyset(&stop);
   sigaddset(&stop, SIGTSTP);
-  kill(is_all ? 0 : getpid(), SIGTSTP);
+  kill(whom, SIGTSTP);
+  if (is_background && run_terminal_own() >= 0) kill(whom, SIGCONT);
   sigprocmask(SIG_UNBLOCK, &stop, NULL);
   sigprocmask(SIG_BLOCK, &stop, NULL);
 }
