@@ -424,7 +424,7 @@ int main(void) {
   frame_promise("extra memory of a dump, 8 times the scopes", kib - small_kib <= 1024, "+ 1 MiB",
                 "%ld KiB, before %ld KiB", kib, small_kib);
   measure_all_threads(trace, scopes);
-  prof_i_worker_allow_threads(); /* for good, so last */
+  prof_i_worker_allow_threads(); /* nothing takes it back, so last */
   has_two_threads = true;
   measure_all_threads(trace, scopes);
 
