@@ -138,7 +138,7 @@ has_the_command() {
 }
 uses_its_own_library() { is_in_the_wheel "$1" "prof._library import C" "C.path"; }
 records_malloc() {
-  (cd / && "$1" -m prof run --profile-memory -s memory - \
+  (cd / && "$1" -m prof run --profile-memory --sort memory - \
     <<<'import ctypes; ctypes.CDLL(None).malloc(1 << 26)' 2>&1 |
     tee /dev/stderr | grep '64\.[0-9]* MiB' >/dev/null)
 }

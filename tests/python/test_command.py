@@ -143,7 +143,8 @@ with prof.scope("convolution"):
             ("memory", "--nothing"),
         ):
             done = self.prof(command, word, script)
-            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            status = 125 if command == "run" else 2
+            self.assertEqual((done.returncode, done.stdout), (status, ""))
             self.assertIn(word, done.stderr)
             self.assertIn(f"prof {command} --help", done.stderr)
             self.assertEqual(self.prof(command, "--help").returncode, 0)
@@ -222,19 +223,21 @@ else:
             cwd=self.folder.name,
             start_new_session=True,
         )
+        pids = []
         try:
             said = ""
-            while "open it in" not in said:
+            while "still records into" not in said:
                 line = done.stderr.readline()
                 self.assertTrue(line, said)
                 said += line
-            self.assertIn("prof: still running, of its processes: 1; what they record is in ", said)
-            left = [n for n in os.listdir(self.folder.name) if ".run-" in n]
-            self.assertEqual(len(left), 1)
-            with prof.Trace.open(self.path(left[0])) as trace:
+            pid, left = re.search(r"process (\d+) still records into '(.*)'\n", said).groups()
+            pids.append(int(pid))
+            with prof.Trace.open(self.path(left)) as trace:
                 self.assertEqual([(e.kind, e.name) for e in trace.events()], [("open", "long")])
         finally:
-            os.killpg(done.pid, 9)
+            for pid in pids:  # which is in a group of its own
+                os.kill(pid, 9)
+            done.kill()
             done.wait()
             done.stderr.close()
 
@@ -305,16 +308,17 @@ atexit.register(lambda: prof.record_function("at exit").__enter__())
         self.assertIn("user_annotation", done.stderr)
 
     def test_what_is_wrong_is_said(self):
-        for arguments, text in (
-            (("run", "nothing.py"), "there is no script 'nothing.py'"),
-            (("run", "-o", "no/where.json", self.script("pass")), "no directory"),
-            (("run", "-o", "", self.script("pass")), "argument -o/--output: the path is empty"),
-            (("run", "--trace", "nomodule", self.script("pass")), "nomodule"),
-            (("table", self.script("pass")), "not a prof capture"),
-            (("table", self.path("none.prof")), "o such file"),
+        script = self.script("pass")
+        for arguments, (status, text) in (
+            (("run", "nothing.py"), (127, "there is no script 'nothing.py'")),
+            (("run", "-o", "no/where.json", script), (125, "there is no folder 'no'")),
+            (("run", "-o", "", script), (125, "--output: the path is empty")),
+            (("run", "--trace", "nomodule", script), (125, "nomodule")),
+            (("table", script), (1, "not a prof capture")),
+            (("table", self.path("none.prof")), (1, "o such file")),
         ):
             done = self.prof(*arguments)
-            self.assertEqual(done.returncode, 1 if "table" in arguments else 2, arguments)
+            self.assertEqual(done.returncode, status, arguments)
             self.assertIn(text, done.stderr)
             self.assertNotIn("Traceback", done.stderr)
 

@@ -253,11 +253,11 @@ class Run(unittest.TestCase):
         self.assertEqual(self.rows(done.stderr)["aten::square"], 16, done.stderr)
 
     def ranks(self, theirs, counted):
-        """Of each rank.PID.json that has the one operator: its rank, the world's size, and how
+        """Of each rank-RANK.json that has the one operator: its rank, the world's size, and how
         often it has the other."""
         found = []
         for name in os.listdir(self.folder):
-            if re.fullmatch(r"rank\.\d+\.json", name):
+            if re.fullmatch(r"rank[-.]\d+(\.\d+)?\.json", name):
                 with open(os.path.join(self.folder, name)) as f:
                     whole = json.load(f)
                 names = collections.Counter(

@@ -12,7 +12,7 @@ import unittest
 from hang_guard import HANG_SECONDS
 
 import prof
-from prof import _torch_found
+from prof import _import, _torch_found
 
 STATE = """
 import os, sys
@@ -264,10 +264,14 @@ class Memory(Case):
         script = self.write("script.py", "print('ran')")
         copy = os.path.join(self.folder, "libprof.so.0")
         shutil.copy(os.path.join(os.path.dirname(self.library), "libprof.so.0"), copy)
-        code, stdout, stderr = self.python(
-            "-m", "prof", "run", "--profile-memory", script, PROF_LIBRARY=copy
-        )
-        self.assertEqual((code, stdout), (2, ""))
+        words = ("-m", "prof", "run", "--profile-memory", script)
+        if not os.path.exists(os.path.join(os.path.dirname(prof.__file__), "lib", "prof")):
+            code, stdout, stderr = self.python(*words, PROF_LIBRARY=copy, PATH="/nonexistent")
+            self.assertEqual((code, stdout), (125, ""))
+            self.assertRegex(stderr, "^prof: no prof command, .* not beside libprof.so ")
+        os.symlink(_import.command(), os.path.join(self.folder, "prof"))
+        code, stdout, stderr = self.python(*words, PROF_LIBRARY=copy)
+        self.assertEqual((code, stdout), (125, ""))
         self.assertRegex(
             stderr,
             r"^prof: --profile-memory: .*libprof_memory.so is not beside the libprof.so in use",
@@ -279,6 +283,7 @@ class Memory(Case):
         os.mkdir(place)
         for name in ("libprof.so.0", "libprof_memory.so"):
             shutil.copy(os.path.join(os.path.dirname(self.library), name), place)
+        os.symlink(_import.command(), os.path.join(place, "prof"))
         code, stdout, stderr = self.python(
             "-m",
             "prof",
@@ -287,7 +292,7 @@ class Memory(Case):
             script,
             PROF_LIBRARY=os.path.join(place, "libprof.so.0"),
         )
-        self.assertEqual((code, stdout), (2, ""))
+        self.assertEqual((code, stdout), (125, ""))
         self.assertRegex(
             stderr,
             r"^prof: --profile-memory: LD_PRELOAD takes no path with a blank or a colon, and "

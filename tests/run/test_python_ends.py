@@ -103,7 +103,8 @@ class Spawned(Shown):
             "x.py",
             SPAWN.replace(
                 "return sum(range(number))",
-                "import sys; return [m for m in sys.modules if m in ('prof._run', 'prof._table')]",
+                "import sys; return [m for m in sys.modules if m.startswith(('prof._run_script', "
+                "'prof._table'))]",
             ).replace("pool.map(work, range(10))", "print(pool.map(work, range(10)))", 1),
         )
         done = self.run_prof("-q", "--python", "x.py")

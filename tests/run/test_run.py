@@ -51,7 +51,7 @@ class Words(Case):
 
 
 class Python(Case):
-    """python -m prof, here a stand-in, is what runs scripts and modules."""
+    """python -m prof._run, here a stand-in, is what runs scripts and modules."""
 
     def run_python(self, *words):
         self.write("x.py", "")
@@ -70,17 +70,18 @@ class Python(Case):
     def test_a_script_and_a_module_run_in_python(self):
         self.assertEqual(
             self.run_recorded("x.py", "-q"),
-            ["-m", "prof", "run", "--level=1", "x.py", "-q"],
+            ["-m", "prof._run", "--level=1", "--rows=30", "--", "x.py", "-q"],
         )
         self.assertEqual(
             self.run_recorded("-q", "--memory", "-l", "2", "-m", "mod", "-q"),
             [
                 "-m",
-                "prof",
-                "run",
+                "prof._run",
                 "--level=2",
-                "--profile-memory",
+                "--memory",
                 "--quiet",
+                "--rows=30",
+                "--",
                 "-m",
                 "mod",
                 "-q",

@@ -21,6 +21,16 @@ PACKAGE = {
     "PROF_LIBRARY": os.path.join(BUILD, "libprof.so"),
     "PROF_PYTHON_PROGRAM": sys.executable,
 }
+READ = """
+from prof import _run_script
+names = set()
+class Given(dict):
+    def __contains__(self, name): return names.add(name) is None
+    def __getitem__(self, name): return self.get(name)
+    def get(self, name, *default): return names.add(name) or ["1"]
+_run_script.Request(Given(), False, "s.py", [])
+print(*names)
+"""
 SCRIPT = """import sys
 from prof import scope
 with scope("of the script"):
@@ -386,29 +396,91 @@ class Python(Words):
         done = self.run_prof(sys.executable, "plain.py", env=env)
         self.assertEqual((done.returncode, done.stdout), (0, b"__main__\n"))
 
-    def test_the_package_has_each_option_that_is_passed_to_it_and_no_other(self):
-        """Both help texts name each option in a line that begins with it."""
+    def run_by_package(self, *words, python=("-m", "prof")):
+        return subprocess.run(
+            [sys.executable, *python, "run", *words],
+            cwd=self.folder,
+            env=PACKAGE,
+            capture_output=True,
+            timeout=HANG_SECONDS,
+            check=False,
+        )
 
-        def options_of(help_text):
-            return set(re.findall(r"^ +(?:-\w(?: \S+)?, )?--([a-z-]+)", help_text, re.MULTILINE))
+    def test_python_m_prof_run_is_the_command(self):
+        """What is printed before anything runs is the same, and so is the status."""
+        plan = ("--dry-run", "--python", "-o", "x.json", "-b", "line,rank", "s.py", "a", "--", "-b")
+        for words in (
+            ("--help",),
+            ("--no-such",),
+            ("--by", "name,name", "s.py"),
+            ("--by", "nothing", "s.py"),
+            ("--rows", "0", "s.py"),
+            ("-l", "3", "s.py"),
+            ("-o", "x.txt", "s.py"),
+            ("no.py",),
+            (),
+            plan,
+        ):
+            with self.subTest(words):
+                one, two = self.run_prof(*words, env=PACKAGE), self.run_by_package(*words)
+                self.assertEqual(
+                    (two.returncode, two.stdout, two.stderr),
+                    (one.returncode, one.stdout, one.stderr),
+                )
 
-        module = [sys.executable, "-m", "prof", "run", "--help"]
+    def test_the_interpreter_s_options_are_the_script_s(self):
+        self.write("i.py", "import sys; print(sys.flags.optimize, sys._xoptions, sys.argv)\n")
+        for python, seen in (
+            (("-O", "-X", "a=b", "-m", "prof"), "1 {'a': 'b'} ['i.py', '-m']\n"),
+            (("-Om", "prof"), "1 {} ['i.py', '-m']\n"),
+            (("-OOmprof",), "2 {} ['i.py', '-m']\n"),
+            (("-mprof",), "0 {} ['i.py', '-m']\n"),
+        ):
+            with self.subTest(python):
+                done = self.run_by_package("-q", "i.py", "-m", python=python)
+                self.assertEqual((done.stdout.decode(), done.stderr), (seen, b""))
+
+    def test_a_script_on_stdin_is_recorded(self):
         done = subprocess.run(
-            module,
-            env={**PACKAGE, "COLUMNS": "200"},
+            [sys.executable, "-m", "prof", "run", "-"],
+            input=b"import prof\nwith prof.scope('of stdin'): pass\n",
+            env=PACKAGE,
+            capture_output=True,
+            timeout=HANG_SECONDS,
+            check=True,
+        )
+        self.assertRegex(done.stderr, rb"(?m)^stdin +script ")
+        self.assertRegex(done.stderr, rb"(?m)^of stdin ")
+
+    def test_each_option_reaches_the_package(self):
+        """Each of the help text but those that the command has used up itself."""
+        text = self.run_prof("--help").stdout.decode().split("Of the tool prof:", maxsplit=1)[1]
+        options = set(re.findall(r"^ +(?:-\w(?: \S+)?, )?--([a-z-]+)", text, re.MULTILINE))
+        self.assertIn("record-shapes", options)
+        read = subprocess.run(
+            [sys.executable, "-c", READ],
+            env=PACKAGE,
             capture_output=True,
             text=True,
             timeout=HANG_SECONDS,
             check=True,
+        ).stdout.split()
+        self.assertEqual(
+            options - {"sample"},
+            set(read) - {"captures-in", "output", "output-in-folder", "quiet"},
         )
-        for_all, for_prof = (
-            self.run_prof("--help").stdout.decode().split("Of the tool prof:", maxsplit=1)
-        )
-        self.assertIn("record-shapes", options_of(for_prof))
-        own = options_of(for_prof) - {"sample", "pack"} - {"memory"} | {"profile-memory"}
-        shared = {"help", "output", "quiet"}
-        self.assertLessEqual(shared, options_of(for_all))
-        self.assertEqual(options_of(done.stdout), own | shared)
+
+    def test_each_group_has_its_rows(self):
+        self.write("g.py", "import prof\ndef f(): pass\nwith prof.scope('s', part=7): f()\n")
+        env = {**PACKAGE, "RANK": "3", "WORLD_SIZE": "4"}
+        for words, row in (
+            (("--python", "-b", "line,name"), r"^f .* \S*g\.py:2$"),
+            (("-b", "rank,name"), "^s +3 "),
+            (("-b", "arg:part"), "^7 "),
+        ):
+            with self.subTest(words):
+                done = self.run_prof(*words, "g.py", env=env)
+                self.assertRegex(done.stderr.decode(), f"(?m){row}")
 
     def test_its_options_reach_it(self):
         self.write("f.py", "def of_mine(): pass\nof_mine()\n")

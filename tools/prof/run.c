@@ -23,7 +23,8 @@ enum {
   OPTION_PYTHON,
   OPTION_SORT,
   OPTION_PACK,
-  OPTION_FOR_PYTHON, /* passed on to Python's own command */
+  OPTION_FOR_PYTHON, /* passed on to Python */
+  OPTION_INTERPRETER,
 };
 
 typedef struct run_words_parsed {
@@ -120,6 +121,9 @@ static int parse_option(run_words_parsed *w, int c) {
       run_stack_read(&r->stack, optarg, "--additional-context");
       return EXIT_OK;
     case OPTION_CONFIG:
+      return EXIT_OK;
+    case OPTION_INTERPRETER:
+      run_words_add(&r->interpreter, optarg);
       return EXIT_OK;
     case OPTION_LIST:
       w->is_list = true;
@@ -226,6 +230,7 @@ static const command_option options_of_run[] = {
              "--tools, --additional-context-file"},
     {"tools", 0, "FILE", .help = "", .id = 's', .is_hidden = true},
     {"additional-context-file", 0, "FILE", .help = "", .id = 's', .is_hidden = true},
+    {"interpreter", 0, "WORD", .help = "", .id = OPTION_INTERPRETER, .is_hidden = true},
     {"additional-context", 0, "TEXT", .help = "the same as text; JSON, or a Python literal",
      .id = OPTION_CONTEXT},
     {"tools-config", 0, "FILE", .help = "adds or replaces tools: madengine's tools.json",

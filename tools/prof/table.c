@@ -12,7 +12,7 @@
 #include "inputs.h"
 #include "shared_options.h"
 
-enum { OPTION_WIDTH = 256, OPTION_COLUMNS, OPTION_JSON, OPTION_CSV, PASSES = 2 };
+enum { OPTION_WIDTH = 256, OPTION_COLUMNS, OPTION_JSON, OPTION_CSV, OPTION_NO_TRACED, PASSES = 2 };
 
 typedef struct table_words {
   prof_aggregate_options options;
@@ -132,6 +132,9 @@ static int parse_options(int argc, char **argv, table_words *w) {
       case 'F':
         options->leave_out |= PROF_LEAVE_OUT_FUNCTIONS | PROF_LEAVE_OUT_MODULES;
         break;
+      case OPTION_NO_TRACED:
+        options->leave_out |= PROF_LEAVE_OUT_FUNCTIONS;
+        break;
       case OPTION_WIDTH:
         status = read_width(&options->text_width);
         break;
@@ -240,6 +243,7 @@ static const command_option options_of_table[] = {
      .help = "by stack or scopes: the innermost so many frames; 0: all (default 0)"},
     {"no-functions", 'F', NULL,
      .help = "traced functions, and calls of modules, have no rows, as in torch.profiler's tables"},
+    {"no-traced", 0, NULL, .help = "", .id = OPTION_NO_TRACED, .is_hidden = true}, /* of prof run */
     {.more = filter_option_list_of_table},
     {"width", 0, "N",
      .help = "columns of the text, 40 or more (default: the terminal's; a pipe or a file has all)",

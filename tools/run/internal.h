@@ -15,9 +15,10 @@
 typedef struct run_request {
   run_stack stack;
   run_words workload;
-  const char *folder; /* of the files, or "." */
-  bool has_folder;    /* -o was given: a log and a summary are written */
-  bool is_quiet;      /* no summary on stderr */
+  run_words interpreter; /* of `python -m prof run`, which runs the workload; or empty */
+  const char *folder;    /* of the files, or "." */
+  bool has_folder;       /* -o was given: a log and a summary are written */
+  bool is_quiet;         /* no summary on stderr */
 
   /* of the tool prof */
   unsigned level; /* that it records at */
@@ -30,7 +31,7 @@ typedef struct run_request {
   const char *sample;              /* seconds, or NULL: devices are not sampled */
   const char *file;                /* -o FILE: a pattern, or NULL */
   run_words table_options;         /* of its table */
-  run_words python_options;        /* of `python -m prof run`: the workload must be in Python */
+  run_words python_options;        /* for prof's package: the workload must be in Python */
   const char *prof_option;         /* the first option that needs the tool prof, or NULL */
   const struct run_python *python; /* the tool prof runs the workload in Python; or NULL */
   bool lacks_package; /* the workload is in Python, which cannot import the package prof */
@@ -114,13 +115,14 @@ typedef struct run_python {
 } run_python;
 
 /* Looks at the workload. SCRIPT.py and -m MODULE get an interpreter in front: $PROF_PYTHON_PROGRAM,
-   else python3. If the tool prof is in the stack, and the workload is Python that its package can
-   run, sets request->python. Ends the process with one message if an option needs Python, and the
-   workload is not Python or Python does not have the package. */
+   else python3. If request->interpreter is there, any workload gets that one. If the tool prof is
+   in the stack, and the workload is Python that its package can run, sets request->python. Ends
+   the process with one message if an option needs Python, and the workload is not Python or Python
+   does not have the package. */
 void run_python_prepare(run_request *request);
 
-/* The workload with `-m prof run` in front of the script. captures: the folder that it records
-   into; output: of the trace, or NULL. */
+/* Runs the workload by bindings/python/prof/_run.py. That reads the options' values. captures: the
+   folder that it records into. output: of the trace, or NULL. */
 run_words run_python_words(const run_request *request, const char *captures, const char *output);
 
 /* The name of the script or module, cut to what a file's name can hold. */

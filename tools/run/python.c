@@ -115,21 +115,31 @@ const char *run_python_program(void) {
   return told && *told ? told : usual_python();
 }
 
-/* SCRIPT.py and -m MODULE need an interpreter in front. */
-static bool split_bare_script(const run_words *words, run_python *to) {
-  const char *const told = getenv("PROF_PYTHON_PROGRAM"), *const first = words->items[0];
+/* The interpreter of SCRIPT.py and -m MODULE. */
+static void add_interpreter(const char *script, run_words *front) {
+  const char *const told = getenv("PROF_PYTHON_PROGRAM");
   bool names_python = false;
   if (told && *told)
-    run_words_add(&to->front, told);
-  else if (word_is_script(first))
-    (void)read_first_line(first, &to->front, &names_python);
-  if (to->front.count == 0) run_words_add(&to->front, usual_python());
-  if (word_is_module(first)) {
-    if (!parse_module(words, 0, &to->rest)) run_fail("-m needs the name of a module");
-    return true;
-  }
-  if (!run_ends_in(first, ".py")) return false;
-  run_words_add_all(&to->rest, words);
+    run_words_add(front, told);
+  else if (word_is_script(script))
+    (void)read_first_line(script, front, &names_python);
+  if (front->count == 0) run_words_add(front, usual_python());
+}
+
+/* SCRIPT.py and -m MODULE need an interpreter in front. `python -m prof run` has told its own, and
+   runs all that python does: a folder, an archive, "-". */
+static bool split_bare_script(const run_request *r, run_python *to) {
+  const char *const first = r->workload.items[0];
+  const bool is_told = r->interpreter.count > 0;
+  if (!is_told && !word_is_module(first) && !run_ends_in(first, ".py")) return false;
+  if (is_told)
+    run_words_add_all(&to->front, &r->interpreter);
+  else
+    add_interpreter(first, &to->front);
+  if (!word_is_module(first))
+    run_words_add_all(&to->rest, &r->workload);
+  else if (!parse_module(&r->workload, 0, &to->rest))
+    run_fail("-m needs the name of a module");
   return true;
 }
 
@@ -145,8 +155,8 @@ static bool split_by_first_line(const run_words *words, run_python *to) {
 
 /* ---- the package ---- */
 
-/* Imports prof's package as `-m prof` does, with the interpreter's own options. Another package of
-   that name is not imported. */
+/* Imports prof's package as `-m prof._run` does, with the interpreter's own options. Another
+   package of that name is not imported. */
 static bool python_has_package(const run_python *python) {
   static const char looks[] =
       "import sys, os.path, importlib.util as u\n"
@@ -163,9 +173,11 @@ static bool python_has_package(const run_python *python) {
 
 /* ---- the workload ---- */
 
+static bool word_is_stdin(const char *word) { return strcmp(word, "-") == 0; }
+
 static void check_script(const run_python *python) {
   const char *const script = python->rest.items[0];
-  if (word_is_module(script) || access(script, F_OK) == 0) return;
+  if (word_is_module(script) || word_is_stdin(script) || access(script, F_OK) == 0) return;
   say("prof run: there is no script '%s'", script);
   exit(RUN_NOT_FOUND);
 }
@@ -184,9 +196,10 @@ void run_python_prepare(run_request *r) {
   const bool records = run_stack_records(&r->stack);
   run_python *const python = run_make(1, sizeof *python);
   const char *const first = r->workload.items[0];
-  const bool is_other = word_is_other_language(first);
+  const bool is_told = r->interpreter.count > 0;
+  const bool is_other = !is_told && word_is_other_language(first);
   if (is_other && !strchr(first, '/')) r->workload.items[0] = run_text("./%s", first);
-  const bool is_bare = !is_other && split_bare_script(&r->workload, python);
+  const bool is_bare = !is_other && split_bare_script(r, python);
   if (!is_bare) *python = (run_python){0};
   const bool is_whole = !is_bare && records && run_python_is_interpreter(r->workload.items[0]) &&
                         split_local_script(&r->workload, python);
@@ -213,7 +226,7 @@ void run_python_prepare(run_request *r) {
     return;
   }
   if (!run_program_find(python->front.items[0])) return; /* the check says so */
-  if (python_has_package(python))
+  if (is_told || python_has_package(python))
     r->python = python;
   else if (is_bare || option)
     refuse_package(python);
@@ -225,6 +238,7 @@ void run_python_prepare(run_request *r) {
 
 /* The script's own name, or the module's. */
 static const char *script_name(const run_words *rest) {
+  if (word_is_stdin(rest->items[0])) return "stdin";
   return run_base_name(word_is_module(rest->items[0]) ? rest->items[1] : rest->items[0]);
 }
 
@@ -247,7 +261,8 @@ static const char *python_script(const char *words, size_t bytes) {
   run_python python = {0};
   if (all.count == 0 || !split_command(&all, &python)) return NULL;
   const char *const name = script_name(&python.rest);
-  return strcmp(name, "prof") == 0 && word_is_module(python.rest.items[0]) ? NULL : name;
+  const bool is_own = strcmp(name, "prof") == 0 || strcmp(name, "prof._run") == 0;
+  return is_own && word_is_module(python.rest.items[0]) ? NULL : name;
 }
 
 /* The text of `python3 -c TEXT`, or NULL. A long one may be cut. */
@@ -312,27 +327,26 @@ const char *run_python_capture(const run_request *r, const char *folder) {
 run_words run_python_words(const run_request *r, const char *captures, const char *output) {
   run_words words = {0};
   run_words_add_all(&words, &r->python->front);
-  run_words_split(&words, "-m prof run");
+  run_words_split(&words, "-m prof._run");
   run_words_add(&words, run_text("--level=%u", r->level));
-  if (r->has_memory) run_words_add(&words, "--profile-memory");
+  if (r->has_memory) run_words_add(&words, "--memory");
   if (r->has_devices) run_words_add(&words, "--devices");
   if (r->is_quiet) run_words_add(&words, "--quiet");
   if (r->is_packed && r->file) run_words_add(&words, "--pack");
-  if (captures) run_words_add(&words, run_text("--captures-in=%s", captures));
+  run_words_add(&words, run_text("--captures-in=%s", captures));
+  run_words_add(&words, "--rows=30"); /* unless the next have it */
   run_words_add_all(&words, &r->table_options);
   run_words_add_all(&words, &r->python_options);
-  if (output) {
-    run_words_add(&words, "--output");
-    run_words_add(&words, output);
-  }
+  if (output) run_words_add(&words, run_text("--output=%s", output));
   if (output && !r->file) run_words_add(&words, "--output-in-folder");
+  run_words_add(&words, "--");
   run_words_add_all(&words, &r->python->rest);
   return words;
 }
 
-/* ---- what prof's Python command has not reported ---- */
+/* ---- what prof's package has not reported ---- */
 
-/* As bindings/python/prof/_run.py names it. */
+/* As bindings/python/prof/_run_script.py names it. */
 #define MARK ".unreported-"
 
 run_python_rest run_python_parse_rest(const char *folder) {

@@ -15,7 +15,7 @@ from typing import Any, List, Optional
 from ._own_calls import calls_program
 
 STDIN = "-"
-_HIDDEN = (__name__, "prof._run", "prof.__main__", "runpy")
+_HIDDEN = (__name__, "prof._run_script", "runpy")
 
 
 class NotFoundError(SystemExit):

@@ -1,53 +1,12 @@
-"""The table's options of ``python -m prof run``, which are those of the command ``prof table``."""
+"""What ``prof run`` prints of a script in Python besides the table of its scopes."""
 
 from __future__ import annotations
 
-import argparse
 import math
 import os
-from typing import Any, Dict, List
+from typing import Any, Dict
 
-from ._totals import ALL_ROWS, GROUPS, SORTS
 from .trace import Traces
-
-SORT_WORDS = [word.replace("_", "-") for word in SORTS]
-
-
-def groups(text: str) -> List[str]:
-    words = text.split(",")
-    for word in words:
-        if word not in GROUPS:
-            raise argparse.ArgumentTypeError(f"{word!r} is not one of {', '.join(GROUPS)}")
-    return words
-
-
-def rows(text: str) -> int:
-    """A number of rows, or all of them: -1."""
-    if text == "all":
-        return -1
-    try:
-        number = int(text)
-    except ValueError:
-        number = -2
-    if number < -1 or number == 0:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is no number of rows; -1 is all, and so is the word all"
-        )
-    return number
-
-
-def frames(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and int(text) < ALL_ROWS):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of frames; 0 is all")
-    return int(text)
-
-
-def group_of(options: argparse.Namespace) -> List[str]:
-    """What --by asks for."""
-    group = {word for words in options.by for word in words} or {"name", "category"}
-    if "kernel" in group:
-        group |= {"name", "category"}  # its rows are kernels' names
-    return sorted(group)
 
 
 def flops_text(traces: Traces) -> str:
