@@ -153,6 +153,18 @@ end_preparation() {
   return $status
 }
 
+# build PRESET TARGET...: for a group that waits for it. If this build is under way ahead, at the
+# lowest priority, that one is stopped, and this one goes on from there: beside other programs the
+# lowest priority gets next to nothing. ninja and cmake leave no half file when they are stopped.
+build() {
+  local preset process
+  if read -r preset process && [ "$preset" = "$1" ]; then
+    # shellcheck disable=SC2046 # a list: ninja, or what configures
+    kill -TERM $(cat "/proc/$process/task/$process/children")
+  fi 2>/dev/null <$report/ahead.build
+  tools/build.sh "$@"
+}
+
 # ctest_group GROUP PRESET LABELS TIERS [WRAPPER...]: builds PRESET, then runs the tests that have
 # one of LABELS (a|b|c) and belong to one of TIERS.
 ctest_group() {
@@ -161,7 +173,7 @@ ctest_group() {
   # The target all of dev has the quick tests alone.
   if [ "$preset" = dev ] && [ "$tiers" != quick ]; then targets=(all prof_later_tests); fi
   printf '\n== %s\n' "$group"
-  if ! tools/build.sh "$preset" "${targets[@]}" 2>&1 | tee "$report/$group.log"; then
+  if ! build "$preset" "${targets[@]}" 2>&1 | tee "$report/$group.log"; then
     finish "$group" 1 "$start"
     return 1
   fi
@@ -204,7 +216,7 @@ say_found() {
 # repository. New inputs go to build/fuzz/corpus, an input that fails to build/fuzz/found.
 fuzz_targets() {
   local targets source name kept passed=0 failed=0 share output
-  tools/build.sh fuzz prof_fuzz_targets || return 1
+  build fuzz prof_fuzz_targets || return 1
   shopt -s nullglob
   targets=()
   for source in tests/fuzz/fuzz_*.c; do targets+=("$(basename "$source" .c)"); done
@@ -349,16 +361,24 @@ fetch_ahead() {
   touch $report/fetched
 }
 
+# build_ahead PRESET [TARGET]: a build that build() can stop.
+build_ahead() {
+  tools/build.sh "$@" &
+  echo "$1 $!" >$report/ahead.build
+  wait $!
+  rm $report/ahead.build
+}
+
 # run_ahead: what no test waits for, while the groups that run alone leave a processor idle. It has
 # the lowest priority, so that it takes no time from their tests. What comes from the network comes
-# beside the builds. tools/build.sh has a lock: a group whose build is not through waits for it.
+# beside the builds. tools/build.sh has a lock: two builds of one preset are never under way at once.
 run_ahead() {
   local target fetcher
   renice -n 19 "$BASHPID" >/dev/null
   fetch_ahead >/dev/null 2>&1 &
   fetcher=$!
   # shellcheck disable=SC2086 # none or one
-  for target in $ci_builds; do tools/build.sh "${target%%:*}" ${target#*:}; done >/dev/null 2>&1
+  for target in $ci_builds; do build_ahead "${target%%:*}" ${target#*:}; done >/dev/null 2>&1
   for group in $ci_ahead; do run_group "$group"; done
   wait $fetcher
 }
@@ -383,7 +403,7 @@ run_lane() {
 run_ci() {
   local said=$report/ahead.said beside_said=$report/beside.said group ahead beside
   touch $report/groups
-  rm -f $report/fetched
+  rm -f $report/fetched $report/ahead.build
   for group in $ci_alone $ci_ahead $ci_lane $ci_beside; do
     sed -i "/^$group /d" $report/groups
   done

@@ -17,8 +17,8 @@ typedef struct prof_i_live_source {
   const unsigned char *in_place; /* the arena, if find_bytes() may return parts of it; else NULL */
   /* Where this offset can be read. NULL: in the bytes. */
   const unsigned char *(*find_bytes)(const struct prof_i_live_source *live, uint64_t offset);
-  /* A trace uses that chunk. */
-  void (*mark_shown_in_place)(const unsigned char *chunk, uint64_t bytes);
+  /* A trace uses these chunks. */
+  void (*mark_shown_in_place)(const unsigned char *chunks, uint64_t bytes);
   /* Whether the unit at this offset can be read. NULL: every unit can. */
   bool (*may_read_unit)(const struct prof_i_live_source *live, uint64_t offset);
   int fd; /* for live_bytes_now(), as is the next */
@@ -55,6 +55,9 @@ typedef struct prof_i_snapshot {
   prof_i_seen_chunk *seen;
   uint32_t seen_count, seen_room;
   uint64_t newest_overwritten; /* number of the newest chunk that was overwritten during the copy */
+  /* Neighbouring chunks that are read in place and not marked yet. */
+  const unsigned char *shown;
+  uint64_t shown_bytes;
   /* A part of `to` that is unmapped, and may not be mapped again: the snapshot has failed. */
   prof_i_mapped_run hole;
 } prof_i_snapshot;

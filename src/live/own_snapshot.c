@@ -28,8 +28,8 @@ static const unsigned char *find_bytes(const prof_i_live_source *live, uint64_t 
   return prof_i_block_find(pinned->bytes, pinned->in_place, offset);
 }
 
-static void mark_shown_in_place(const unsigned char *chunk, uint64_t bytes) {
-  prof_i_blocks_keep_on_fork(chunk, bytes);
+static void mark_shown_in_place(const unsigned char *chunks, uint64_t bytes) {
+  prof_i_blocks_keep_on_fork(chunks, bytes);
 }
 
 static int fail_no_capture(int status) {

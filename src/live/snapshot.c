@@ -218,10 +218,15 @@ static prof_i_head *copied_head(const prof_i_snapshot *s, uint64_t offset) {
   return last && last->offset == offset ? &last->head : (prof_i_head *)(s->to + offset);
 }
 
+static void mark_shown_in_place(prof_i_snapshot *s) {
+  if (s->shown_bytes) s->live->mark_shown_in_place(s->shown, s->shown_bytes);
+  s->shown_bytes = 0;
+}
+
 /* The same of a chunk that stays where it is, in private memory. A thread retired it with release,
    after its last record. */
-static bool mark_shown_in_place(const prof_i_snapshot *s, uint64_t offset,
-                                const unsigned char *chunk, const prof_i_head *head) {
+static bool show_in_place(prof_i_snapshot *s, uint64_t offset, const unsigned char *chunk,
+                          const prof_i_head *head) {
   prof_i_source *const source = s->source;
   const prof_i_head *const now = (const prof_i_head *)(const void *)chunk;
   if (__atomic_load_n(&now->state, __ATOMIC_ACQUIRE) != PROF_I_CHUNK_RETIRED ||
@@ -230,7 +235,9 @@ static bool mark_shown_in_place(const prof_i_snapshot *s, uint64_t offset,
   if (!prof_i_make_room((void **)&source->heads, &source->head_room, source->head_count,
                         sizeof *source->heads))
     return false;
-  s->live->mark_shown_in_place(chunk, head->bytes);
+  if (s->shown + s->shown_bytes != chunk) mark_shown_in_place(s);
+  if (!s->shown_bytes) s->shown = chunk;
+  s->shown_bytes += head->bytes;
   source->heads[source->head_count++] = (prof_i_cached_head){offset, chunk, *head};
   source->in_place = s->live->in_place;
   source->in_place_bytes = s->count;
@@ -244,7 +251,7 @@ static bool share_chunk(prof_i_snapshot *s, uint64_t offset, const prof_i_head *
   unsigned char *const to = s->to + offset;
   const size_t bytes = (size_t)head->bytes;
   const unsigned char *const at = snapshot_source_at(s, offset);
-  if (at != s->from + offset) return mark_shown_in_place(s, offset, at, head);
+  if (at != s->from + offset) return show_in_place(s, offset, at, head);
   void *const from = (void *)(uintptr_t)at;
   if (mremap(from, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) == (void *)to) {
     mprotect(to, bytes, PROT_READ);
@@ -385,6 +392,7 @@ static void snapshot_copy_chunks(prof_i_snapshot *s) {
     copy_chunk(s, s->seen[i].offset);
     if (!s->hole.bytes) keep_seen_chunks(s, &s->seen[i]);
   }
+  mark_shown_in_place(s);
   for (uint32_t i = 0; s->is_ring && s->newest_overwritten && i < s->seen_count; i++)
     drop_older_chunks(s, &s->seen[i]);
 }

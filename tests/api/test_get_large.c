@@ -1,6 +1,7 @@
 /* A capture that is read while it is recorded is not copied: what is finished is seen where it
    stands, whatever happens to the capture meanwhile. */
 #define _GNU_SOURCE
+#include <limits.h>
 #include <prof/trace.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -135,6 +136,37 @@ static void held_traces_take_few_mappings(void **state) {
     prof_trace_destroy(traces[i]);
   }
   assert_int_equal(prof_stop(), PROF_OK);
+}
+
+/* Of this process, in KiB. */
+static long huge_pages_kib(void) {
+  FILE *const rollup = fopen("/proc/self/smaps_rollup", "r");
+  char line[256];
+  long kib = 0;
+  while (rollup && fgets(line, sizeof line, rollup)) sscanf(line, "AnonHugePages: %ld kB", &kib);
+  if (rollup) fclose(rollup);
+  return kib;
+}
+
+/* A fork copies the tables of small pages, which takes ten times as long. Only the pages at both
+   ends of what the trace shows may become small. */
+static void a_trace_leaves_huge_pages_whole(void **state) {
+  enum { HUGE_PAGE_KIB = 2 << 10, ENDS = 2 };
+  (void)state;
+  start(PROF_POLICY_KEEP, NULL, 256 << 20);
+  record(SCOPES);
+  const long before = huge_pages_kib();
+  prof_trace *const trace = get();
+  const long after = huge_pages_kib();
+  const uint64_t scopes = scopes_in(trace);
+  prof_trace_destroy(trace);
+  assert_int_equal(prof_stop(), PROF_OK);
+  assert_int_equal(scopes, SCOPES);
+  if (before <= ENDS * HUGE_PAGE_KIB) {
+    puts("skip: this machine gives no huge pages");
+    skip();
+  }
+  assert_in_range(after, before - ENDS * HUGE_PAGE_KIB, LONG_MAX);
 }
 
 static void a_dump_of_a_large_stream_takes_no_memory(void **state) {
@@ -382,6 +414,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(a_dump_of_a_large_stream_takes_no_memory),
       cmocka_unit_test(a_start_under_mlockall_takes_what_it_uses),
       cmocka_unit_test(held_traces_take_few_mappings),
+      cmocka_unit_test(a_trace_leaves_huge_pages_whole),
       cmocka_unit_test(what_is_read_stays_when_the_capture_is_cleared),
       cmocka_unit_test(clears_beside_living_traces_stay_within_the_capture),
       cmocka_unit_test(room_comes_back_when_its_last_reader_goes),

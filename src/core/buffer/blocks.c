@@ -353,8 +353,8 @@ void prof_i_blocks_punch(void *chunk, uint64_t bytes, uint64_t kept_bytes) {
   prof_i_port_wipe_on_fork(chunk, bytes);
 }
 
-void prof_i_blocks_keep_on_fork(const void *chunk, uint64_t bytes) {
-  if (!PROF_I_FAULT(NOT_KEPT)) prof_i_port_keep_on_fork((void *)(uintptr_t)chunk, bytes);
+void prof_i_blocks_keep_on_fork(const void *chunks, uint64_t bytes) {
+  if (!PROF_I_FAULT(NOT_KEPT)) prof_i_port_keep_on_fork((void *)(uintptr_t)chunks, bytes);
 }
 
 /* ---- runs of blocks ---- */

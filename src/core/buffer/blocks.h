@@ -74,8 +74,9 @@ uint64_t prof_i_blocks_free_bytes(void);
 /* A piece of a private block is free. It reads as zeros from now on. */
 void prof_i_blocks_punch(void *chunk, uint64_t bytes, uint64_t kept_bytes);
 
-/* A child that inherits a trace reads this chunk, too. Any thread. */
-void prof_i_blocks_keep_on_fork(const void *chunk, uint64_t bytes);
+/* A child that inherits a trace reads these chunks, too. Give neighbours at once: to mark a part of
+   a huge page makes 512 small ones of it, and a fork takes ten times as long. Any thread. */
+void prof_i_blocks_keep_on_fork(const void *chunks, uint64_t bytes);
 
 /* ---- readers ---- */
 
