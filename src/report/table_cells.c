@@ -40,6 +40,23 @@ static void put_text(table_value *to, const char *text) {
   to->text = text;
 }
 
+void prof_i_thread_text(const prof_trace_thread *thread, char to[PROF_I_PLACE_TEXT_BYTES]) {
+  const uint64_t number = thread->is_fiber ? thread->tid - PROF_I_TID_OF_FIBERS : thread->tid;
+  snprintf(to, PROF_I_PLACE_TEXT_BYTES, "%s (%s%llu)", thread->name,
+           thread->is_fiber ? "fiber " : "", (unsigned long long)number);
+}
+
+void prof_i_process_text(const char *name, int64_t pid, int32_t rank_number,
+                         char to[PROF_I_PLACE_TEXT_BYTES]) {
+  char rank[32] = "";
+  if (rank_number >= 0) snprintf(rank, sizeof rank, "rank %d, ", (int)rank_number);
+  if (pid < 0)
+    snprintf(to, PROF_I_PLACE_TEXT_BYTES, "%s", *name ? name : "unnamed process");
+  else
+    snprintf(to, PROF_I_PLACE_TEXT_BYTES, *name ? "%s%.100s (%lld)" : "%s%.100sprocess %lld", rank,
+             name, (long long)pid);
+}
+
 /* Threads are numbered through all traces. Calls without durations are read from what a process
    prints: then the fiber is that process, and its name says all. */
 static void put_thread(const prof_i_table *t, const prof_row *row, table_value *to) {
@@ -53,28 +70,20 @@ static void put_thread(const prof_i_table *t, const prof_row *row, table_value *
   }
   if (i == t->trace_count || prof_trace_thread_get(t->traces[i], index, &thread) != PROF_OK) return;
   put_text(to, to->room);
-  const uint64_t number = thread.is_fiber ? thread.tid - PROF_I_TID_OF_FIBERS : thread.tid;
   if (thread.is_fiber && prof_i_table_lacks_durations(t, row))
     snprintf(to->room, sizeof to->room, "%s", thread.name);
   else
-    snprintf(to->room, sizeof to->room, "%s (%s%llu)", thread.name, thread.is_fiber ? "fiber " : "",
-             (unsigned long long)number);
+    prof_i_thread_text(&thread, to->room);
 }
 
-/* "rank 0, python (4711)", the rank if it is known; "process 4711" without a name; only the name if
-   the import made the number. */
 static void put_process(const prof_i_table *t, const prof_row *row, table_value *to) {
   const prof_row_more more = prof_i_table_row_more(t, row);
-  const bool has_name = more.process_name[0] != '\0', has_number = more.process_pid >= 0;
-  char rank[32] = "";
-  if (more.process_rank >= 0) snprintf(rank, sizeof rank, "rank %d, ", more.process_rank);
-  if (!has_number) {
-    put_text(to, has_name ? more.process_name : "unnamed process");
+  if (more.process_pid < 0 && more.process_name[0] != '\0') { /* of any length */
+    put_text(to, more.process_name);
     return;
   }
   put_text(to, to->room);
-  snprintf(to->room, sizeof to->room, has_name ? "%s%.100s (%lld)" : "%s%.100sprocess %lld", rank,
-           more.process_name, (long long)more.process_pid);
+  prof_i_process_text(more.process_name, more.process_pid, more.process_rank, to->room);
 }
 
 static void put_device(const prof_row *row, table_value *to) {
