@@ -21,9 +21,9 @@ enum {
   TIME_WIDTH = 10,
   DEPTH_WIDTH = 5,
   GAP = 2,
-  LABEL_BYTES = PROF_I_SANITIZED_NAME_BYTES,
   NAME_WIDTH_MIN = 16, /* of a name and its arguments */
   TEXT_BYTES = 4096,
+  BYTES_OF_COLUMN = 16, /* at most so many are read for a column of a text that is cut */
   DEVICE_BYTES = 48
 };
 
@@ -34,8 +34,9 @@ typedef struct scope_list {
   const prof_i_scope_list_options *options;
   prof_i_scope_list_write write;
   void *user;
-  prof_i_sink sink;   /* rows */
-  prof_i_sink values; /* of the arguments of one scope */
+  prof_i_sink sink;         /* rows */
+  prof_i_sink values;       /* of the arguments of one scope */
+  prof_i_text_buffer plain; /* scratch */
   int start_width, thread_width;
   char **labels; /* of each thread of each trace, for the text */
   size_t label_count;
@@ -69,22 +70,27 @@ static void put_process(char *to, size_t room, const prof_i_scope_list_capture *
   snprintf(to, room, "%s, ", text);
 }
 
-/* "name (4711)", behind its process if there are several captures, cut with "..." where it is too
-   wide. NULL: no memory. */
+/* "name (4711)", behind its process if there are several captures. Cut in the middle where it is
+   too wide, because both are needed. NULL: no memory. */
 static char *make_label(const prof_i_scope_list_capture *capture, const prof_trace *trace,
                         uint32_t index, size_t width) {
   char process[PROF_I_PLACE_TEXT_BYTES + 2], own[PROF_I_PLACE_TEXT_BYTES];
-  char text[sizeof process + sizeof own], cell[LABEL_BYTES + 4];
   prof_trace_thread thread = {.size = sizeof thread};
+  prof_i_text_buffer whole = {0}, label = {0};
   put_process(process, sizeof process, capture, trace, index);
   prof_trace_thread_get(trace, index, &thread);
   prof_i_thread_text(&thread, own);
-  snprintf(text, sizeof text, "%s%s", process, own);
-  size_t bytes = prof_i_sanitize_name(cell, text);
-  const bool is_cut = prof_i_display_width(cell, bytes) > width;
-  if (is_cut) bytes = prof_i_display_cut(cell, bytes, width - 3);
-  snprintf(cell + bytes, sizeof cell - bytes, "%s", is_cut ? "..." : "");
-  return strdup(cell);
+  prof_i_text_buffer_append_plain(&whole, process, strlen(process));
+  prof_i_text_buffer_append_plain(&whole, own, strlen(own));
+  if (whole.is_out_of_memory || prof_i_display_width(whole.text, whole.count) <= width)
+    return whole.text;
+  const size_t room = width - 3, end = prof_i_display_tail(whole.text, whole.count, room / 2);
+  prof_i_text_buffer_append(&label, whole.text,
+                            prof_i_display_cut(whole.text, whole.count, room - room / 2));
+  prof_i_text_buffer_append_text(&label, "...");
+  prof_i_text_buffer_append_text(&label, whole.text + whole.count - end);
+  free(whole.text);
+  return label.text;
 }
 
 /* Columns of a line of text, but for the thread, the name and the arguments. */
@@ -226,55 +232,27 @@ static size_t name_width(const scope_list *l) {
   return all > used + NAME_WIDTH_MIN ? all - used : NAME_WIDTH_MIN;
 }
 
-/* The bytes of a front of the text that put_plain() takes. It ends between two characters. */
-static size_t plain_bytes(const char *text, size_t bytes) {
-  enum { FOLLOWING_MAX = 3 }; /* bytes of a character behind its first one */
-  size_t taken = bytes < TEXT_BYTES / 3 ? bytes : TEXT_BYTES / 3;
-  for (size_t back = 0; taken < bytes && back < FOLLOWING_MAX; back++)
-    if (((unsigned char)text[taken] & 0xc0) == 0x80) taken--;
-  return taken;
-}
-
-/* Any bytes, of which there are at most TEXT_BYTES / 3, as text of one line. Returns its bytes. */
-static size_t put_plain(char to[8 * TEXT_BYTES], const char *text, size_t bytes) {
-  char repaired[TEXT_BYTES];
-  const size_t count = prof_i_sanitize_utf8(repaired, sizeof repaired, text, bytes);
-  return prof_i_sanitize_controls(to, 8 * TEXT_BYTES, repaired, count);
-}
-
-/* The whole text as one line. Returns its columns. */
-static size_t put_whole(prof_i_sink *sink, const char *text, size_t bytes) {
-  char shown[8 * TEXT_BYTES];
-  size_t columns = 0;
-  for (size_t at = 0; at < bytes;) {
-    const size_t taken = plain_bytes(text + at, bytes - at),
-                 used = put_plain(shown, text + at, taken);
-    prof_i_sink_bytes(sink, shown, used);
-    columns += prof_i_display_width(shown, used);
-    at += taken;
-  }
-  return columns;
-}
-
 /* Any bytes as one line, cut with "..." where it is wider than that; 0: any. Returns its
    columns. */
-static size_t put_fitting(prof_i_sink *sink, const char *text, size_t bytes, size_t width) {
-  char shown[8 * TEXT_BYTES];
-  if (!width) return put_whole(sink, text, bytes);
-  const size_t taken = plain_bytes(text, bytes);
-  size_t used = put_plain(shown, text, taken);
-  const bool is_cut = taken < bytes || prof_i_display_width(shown, used) > width;
-  if (is_cut) used = prof_i_display_cut(shown, used, width > 3 ? width - 3 : 0);
-  prof_i_sink_bytes(sink, shown, used);
-  if (is_cut) put_word(sink, "...");
-  return prof_i_display_width(shown, used) + (is_cut ? 3 : 0);
+static size_t put_fitting(scope_list *l, const char *text, size_t bytes, size_t width) {
+  prof_i_text_buffer *const plain = &l->plain;
+  const size_t taken = width && bytes > BYTES_OF_COLUMN * width ? BYTES_OF_COLUMN * width : bytes;
+  plain->count = 0;
+  prof_i_text_buffer_append_plain(plain, text, taken);
+  if (!plain->text) return 0;
+  size_t used = plain->count;
+  const bool is_cut = taken < bytes || (width && prof_i_display_width(plain->text, used) > width);
+  if (is_cut) used = prof_i_display_cut(plain->text, used, width > 3 ? width - 3 : 0);
+  prof_i_sink_bytes(&l->sink, plain->text, used);
+  if (is_cut) put_word(&l->sink, "...");
+  return prof_i_display_width(plain->text, used) + (is_cut ? 3 : 0);
 }
 
 static void put_name(scope_list *l, const prof_event *event) {
   const size_t width = name_width(l);
   const char *const state = scope_state(event);
-  size_t used = event->name_bytes ? put_fitting(&l->sink, event->name, event->name_bytes, width)
-                                  : put_fitting(&l->sink, "(unnamed)", strlen("(unnamed)"), width);
+  size_t used = event->name_bytes ? put_fitting(l, event->name, event->name_bytes, width)
+                                  : put_fitting(l, "(unnamed)", strlen("(unnamed)"), width);
   if (*state && (!width || used + strlen(state) + 3 <= width)) {
     put_word(&l->sink, " (");
     put_word(&l->sink, state);
@@ -286,7 +264,7 @@ static void put_name(scope_list *l, const prof_event *event) {
   const size_t bytes = sink_used(&l->values);
   if (bytes && (!width || used + 6 < width)) {
     put_word(&l->sink, "  ");
-    put_fitting(&l->sink, l->values.buffer, bytes, width ? width - used - 2 : 0);
+    put_fitting(l, l->values.buffer, bytes, width ? width - used - 2 : 0);
   }
   put_word(&l->sink, "\n");
 }
@@ -497,6 +475,9 @@ int prof_i_scope_list(const prof_i_placed_trace *traces, const prof_i_scope_list
   for (size_t i = 0; i < l.label_count; i++) free(l.labels[i]);
   free(l.labels);
   free(l.first_labels);
+  if (l.plain.is_out_of_memory && status == PROF_OK)
+    status = prof_i_fail(PROF_E_NO_MEMORY, "no memory for the text of a scope");
+  free(l.plain.text);
   prof_i_sink_abandon(&l.values);
   prof_i_sink_abandon(&l.sink);
   return status;

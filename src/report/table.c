@@ -243,8 +243,13 @@ static bool cell_is_zero(const table *t, const prof_row *row, table_column c) {
 /* Shapes and stacks are no names, and have a limit always. */
 static bool column_has_names(table_column c) { return c <= COLUMN_ARG; }
 
+static size_t cell_width(table *t, const prof_row *row, table_column c) {
+  char room[CELL_BYTES];
+  const prof_i_text cell = prof_i_table_cell(t, row, c, room);
+  return prof_i_display_width(cell.data, (size_t)cell.bytes);
+}
+
 static void measure_columns(table *t) {
-  char cell[CELL_BYTES];
   for (size_t o = 0; o < t->order_count; o++) {
     const table_column c = t->order[o];
     size_t widest = 0;
@@ -252,9 +257,7 @@ static void measure_columns(table *t) {
     for (uint64_t i = 0; i < t->rows->row_count; i++) {
       const prof_row *const row = &t->rows->rows[i];
       is_zero = is_zero && cell_is_zero(t, row, c);
-      const size_t width = c == COLUMN_STACK
-                               ? frame_width(row->stack)
-                               : prof_i_display_width(cell, prof_i_table_cell(t, row, c, cell));
+      const size_t width = c == COLUMN_STACK ? frame_width(row->stack) : cell_width(t, row, c);
       if (width > widest) widest = width;
     }
     if (!widest) t->empty |= 1u << c;
@@ -266,14 +269,6 @@ static void measure_columns(table *t) {
   }
 }
 
-/* The bytes of a cell's end that take at most so many columns. */
-static size_t cell_tail_bytes(const char *cell, size_t count, size_t width, size_t most) {
-  size_t from = prof_i_display_cut(cell, count, width - most);
-  while (prof_i_display_width(cell + from, count - from) > most) /* a wide one is across */
-    from += prof_i_display_cut(cell + from, count - from, 2);
-  return count - from;
-}
-
 /* One cell, cut with "..." when it is too wide: on a terminal in the middle, because the ends of
    long names differ. Groups are texts: to the left. */
 static void table_put_cell(table *t, table_column c, const char *cell, size_t count,
@@ -282,7 +277,7 @@ static void table_put_cell(table *t, table_column c, const char *cell, size_t co
   const char *const behind = cell + count, *dots = "";
   if (width > t->widths[c]) {
     const size_t room = t->widths[c] - 3;
-    if (t->width) end = cell_tail_bytes(cell, count, width, room / 2);
+    if (t->width) end = prof_i_display_tail(cell, count, room / 2);
     const size_t end_width = prof_i_display_width(behind - end, end);
     count = prof_i_display_cut(cell, count, room - end_width);
     width = prof_i_display_width(cell, count) + 3 + end_width;
@@ -356,15 +351,16 @@ static void table_put_frames(table *t, const char *stack) {
 }
 
 static void table_put_rows(table *t) {
-  char cell[CELL_BYTES];
+  char room[CELL_BYTES];
   for (uint64_t i = 0; i < t->rows->row_count; i++) {
     const prof_row *const row = &t->rows->rows[i];
     const char *stack = row->stack;
     bool is_first = true;
     for (size_t o = 0; o < t->order_count; o++) {
       const table_column c = t->order[o];
-      if (t->widths[c] && c != COLUMN_STACK)
-        table_put_cell(t, c, cell, prof_i_table_cell(t, row, c, cell), &is_first);
+      if (!t->widths[c] || c == COLUMN_STACK) continue;
+      const prof_i_text cell = prof_i_table_cell(t, row, c, room);
+      table_put_cell(t, c, cell.data, (size_t)cell.bytes, &is_first);
     }
     if (t->widths[COLUMN_STACK]) table_put_frame(t, &stack, &is_first);
     prof_i_text_buffer_end_line(&t->page);
@@ -452,6 +448,7 @@ static int make_text(table *t, uint32_t sort, char **text_out) {
   table_put_rows(t);
   table_put_hidden(t, columns, COLUMN_COUNT);
   int status = prof_i_table_put_footer(t);
+  free(t->long_cell.text);
   if (!status && t->page.is_out_of_memory)
     status = prof_i_fail(PROF_E_NO_MEMORY, "no memory for a table of %zu bytes", t->page.count);
   if (status)

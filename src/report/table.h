@@ -31,6 +31,7 @@ typedef struct prof_i_table {
   bool is_colored, has_whole_names;
   uint32_t bold; /* a column, or PROF_I_TABLE_COLUMNS_MAX */
   prof_i_text_buffer page;
+  prof_i_text_buffer long_cell; /* of table_cells.c */
 } prof_i_table;
 
 /* All its calls took 0 ns, and may be calls of a library's own log, which were not measured

@@ -226,13 +226,23 @@ static bool cell_is_empty(const prof_row *row, table_column which, const table_v
          (which == COLUMN_TOTAL_NET && !prof_i_table_net_differs(row->total_ns, value->number));
 }
 
-size_t prof_i_table_cell(const prof_i_table *t, const prof_row *row, table_column which,
-                         char to[CELL_BYTES]) {
+/* A text of any length. */
+static prof_i_text put_name(prof_i_table *t, const char *text, char to[CELL_BYTES]) {
+  const size_t bytes = strlen(text);
+  if (bytes < CELL_BYTES / 8) return (prof_i_text){to, prof_i_sanitize_name(to, text)};
+  t->long_cell.count = 0;
+  prof_i_text_buffer_append_plain(&t->long_cell, text, bytes);
+  t->page.is_out_of_memory |= t->long_cell.is_out_of_memory;
+  return (prof_i_text){t->long_cell.text ? t->long_cell.text : "", t->long_cell.count};
+}
+
+prof_i_text prof_i_table_cell(prof_i_table *t, const prof_row *row, table_column which,
+                              char to[CELL_BYTES]) {
   table_value value;
   int count = 0;
   to[0] = '\0';
   prof_i_table_value(t, row, which, &value);
-  if (cell_is_empty(row, which, &value)) return 0;
+  if (cell_is_empty(row, which, &value)) return (prof_i_text){to, 0};
   switch (value.kind) {
     case TABLE_VALUE_NONE:
       break;
@@ -240,11 +250,10 @@ size_t prof_i_table_cell(const prof_i_table *t, const prof_row *row, table_colum
       count = snprintf(to, CELL_BYTES, "--");
       break;
     case TABLE_VALUE_TEXT:
-      return prof_i_sanitize_name(to,
-                                  which == COLUMN_NAME && !*value.text ? "(unnamed)" : value.text);
+      return put_name(t, which == COLUMN_NAME && !*value.text ? "(unnamed)" : value.text, to);
     case TABLE_VALUE_PLACE: {
       const prof_row_more more = prof_i_table_row_more(t, row);
-      return put_place(to, &more);
+      return (prof_i_text){to, put_place(to, &more)};
     }
     case TABLE_VALUE_SHARE:
       count = prof_i_put_share(to, CELL_BYTES, value.number, value.whole);
@@ -259,5 +268,5 @@ size_t prof_i_table_cell(const prof_i_table *t, const prof_row *row, table_colum
       count = snprintf(to, CELL_BYTES, "%llu", (unsigned long long)value.number);
       break;
   }
-  return count > 0 ? (size_t)count : 0;
+  return (prof_i_text){to, count > 0 ? (size_t)count : 0};
 }

@@ -45,7 +45,7 @@ typedef struct tree_page {
   bool is_last[LEVELS_DRAWN];
   uint64_t all_ns[2]; /* of the host, of devices */
   uint32_t shown_count, hidden_count;
-  prof_i_text_buffer text;
+  prof_i_text_buffer text, name; /* name: scratch */
   prof_i_sink json;
 } tree_page;
 
@@ -204,16 +204,21 @@ static size_t put_branches(tree_page *p, uint32_t path) {
 }
 
 static void put_name(tree_page *p, uint32_t path, size_t used) {
-  char name[PROF_I_SANITIZED_NAME_BYTES];
+  prof_i_text_buffer *const name = &p->name;
   const char *const text = p->paths->rows[p->paths->items[path].row].name;
   const char *const device = is_device(p, path) ? " (device)" : "";
-  size_t bytes = prof_i_sanitize_name(name, *text ? text : "(unnamed)");
+  name->count = 0;
+  prof_i_text_buffer_append_plain(name, *text ? text : "(unnamed)",
+                                  strlen(*text ? text : "(unnamed)"));
+  if (name->is_out_of_memory) p->text.is_out_of_memory = true;
+  if (!name->text) return;
+  size_t bytes = name->count;
   const size_t before = CALLS_WIDTH + 2 * TIME_WIDTH + SHARE_WIDTH + 4 * 2 + used,
                wanted = before + NAME_WIDTH_MIN, all = p->options->width;
   const size_t room = (all > wanted ? all - before : NAME_WIDTH_MIN) - strlen(device);
-  const bool is_cut = all && prof_i_display_width(name, bytes) > room;
-  if (is_cut) bytes = prof_i_display_cut(name, bytes, room - 3);
-  prof_i_text_buffer_append(&p->text, name, bytes);
+  const bool is_cut = all && prof_i_display_width(name->text, bytes) > room;
+  if (is_cut) bytes = prof_i_display_cut(name->text, bytes, room - 3);
+  prof_i_text_buffer_append(&p->text, name->text, bytes);
   prof_i_text_buffer_append_text(&p->text, is_cut ? "..." : "");
   prof_i_text_buffer_append_text(&p->text, device);
   prof_i_text_buffer_end_line(&p->text);
@@ -276,6 +281,7 @@ static int put_json(tree_page *p, char **text_out) {
 static int write_tree(tree_page *p, char **text_out) {
   if (p->options->is_json) return put_json(p, text_out);
   put_text(p);
+  free(p->name.text);
   if (p->text.is_out_of_memory) {
     free(p->text.text);
     return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a tree of %u paths", p->shown_count);

@@ -148,7 +148,7 @@ class Texts(Nested):
             text = self.prof("events", *words, "long.prof").stdout
             self.assertIn(f"  {thread} (11)  {name}  long={value}\n", text)
         text = self.prof("events", "--width", "120", "long.prof").stdout
-        self.assertIn("a thread of which the...  nnn", text)
+        self.assertIn("a thread of... more (11)  nnn", text)
         self.assertNotIn("vvv", text)
 
     def test_work_of_devices_without_a_thread_is_listed(self):

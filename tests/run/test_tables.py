@@ -82,14 +82,17 @@ class Texts(Tables):
 
     def test_names_are_whole_where_no_width_is_asked_for(self):
         names = ["std::vector<" + "std::pair<int, float>, " * 4 + end for end in ("a>", "b>")]
+        names += [f"{name}{'n' * 600}\u7573{name}" for name in names]
         found = [
             {"ph": "X", "name": name, "cat": "c", "pid": 1, "tid": 1, "ts": 10 * at, "dur": 5}
             for at, name in enumerate(names)
         ]
         path = self.write("long.json", json.dumps({"traceEvents": found}))
         text = self.prof("table", path).stdout
+        tree = self.prof("tree", path).stdout
         for name in names:
             self.assertIn(name + "  ", text)
+            self.assertIn(f" {name}\n", tree)
         text = self.prof("table", "--width", "100", path).stdout
         self.assertIn("a>  ", text)
         self.assertLessEqual(max(map(len, text.splitlines())), 100)
