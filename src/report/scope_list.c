@@ -1,7 +1,6 @@
 /* Lines of single scopes. No row waits for a later one, so the columns of the text get their widths
    from the trace: its end, its threads. With a width the texts are cut; without, they are whole.
    See internal.h. */
-#define _GNU_SOURCE
 #include "internal.h"
 
 #include <stdio.h>
