@@ -47,6 +47,11 @@ static bool takes_process(const prof_i_filter *filter, const prof_trace *trace, 
   return !process || text_is(of.name.data, of.name.bytes, process) || number_is(of.pid, process);
 }
 
+bool prof_i_filter_takes_thread(const prof_i_filter *filter, const prof_trace *trace,
+                                uint32_t index) {
+  return !filter || (takes_process(filter, trace, index) && takes_thread(filter, trace, index));
+}
+
 /* ---- arguments ---- */
 
 static bool number_differs(double value, const char *word) {
@@ -179,8 +184,10 @@ static bool takes_plain(prof_i_trace_filter *of, uint32_t site) {
   const prof_i_span span = {
       .kind = PROF_EVENT_SCOPE, .site = site, .record = prof_i_trace_site(trace, site)->record};
   uint32_t thread = 0;
+  if (trace->thread_count == 0) return false;
   while (thread < trace->thread_count && prof_i_thread_is_stream(&trace->threads[thread])) thread++;
-  return thread < trace->thread_count && prof_i_trace_filter_takes_record(of, thread, &span);
+  if (thread == trace->thread_count) thread = 0; /* only streams: all records are of devices */
+  return prof_i_trace_filter_takes_record(of, thread, &span);
 }
 
 /* The parts of records that differ from the site's, and that the filter looks at. */
@@ -228,7 +235,7 @@ int prof_i_trace_filter_init_at(prof_i_trace_filter *of, const prof_trace *trace
   for (uint32_t i = 0; i < site_count; i++) of->takes_site[i] = takes_plain(of, i);
   for (uint32_t i = 0; i < trace->thread_count; i++) {
     of->takes_process[i] = !filter || takes_process(filter, trace, i);
-    of->takes_thread[i] = of->takes_process[i] && (!filter || takes_thread(filter, trace, i));
+    of->takes_thread[i] = prof_i_filter_takes_thread(filter, trace, i);
   }
   if (!filter) return 0;
   of->min_ns = filter->min_ns;

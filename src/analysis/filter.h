@@ -50,6 +50,10 @@ void prof_i_filter_destroy(prof_i_filter *filter);
 /* Whether --process and --rank take a process of this capture. filter NULL: true. */
 bool prof_i_filter_takes_trace(const prof_i_filter *filter, const prof_trace *trace);
 
+/* Whether --thread, --process and --rank take a thread of this capture. filter NULL: true. */
+bool prof_i_filter_takes_thread(const prof_i_filter *filter, const prof_trace *trace,
+                                uint32_t index);
+
 /* "10us", "1.5s", "0": a number with ns, us, ms or s. False: it is not one, or past 64 bits. */
 bool prof_i_filter_read_time(const char *text, uint64_t *ns_out);
 

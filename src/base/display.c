@@ -151,6 +151,14 @@ size_t prof_i_display_cut(const char *text, size_t count, size_t columns) {
   return at;
 }
 
+size_t prof_i_display_tail(const char *text, size_t count, size_t columns) {
+  const size_t width = prof_i_display_width(text, count);
+  size_t from = width > columns ? prof_i_display_cut(text, count, width - columns) : 0;
+  while (prof_i_display_width(text + from, count - from) > columns) /* a wide one is across */
+    from += prof_i_display_cut(text + from, count - from, 2);
+  return count - from;
+}
+
 size_t prof_i_sanitize_name(char to[PROF_I_SANITIZED_NAME_BYTES], const char *text) {
   /* a character cut here is repaired, and may be 8 bytes when made plain */
   enum { MOST = PROF_I_SANITIZED_NAME_BYTES / 8 - 1 };
@@ -265,6 +273,27 @@ void prof_i_text_buffer_append(prof_i_text_buffer *text_buffer, const char *byte
 
 void prof_i_text_buffer_append_text(prof_i_text_buffer *text_buffer, const char *text) {
   prof_i_text_buffer_append(text_buffer, text, strlen(text));
+}
+
+/* The bytes of a front of at most `most` bytes, which ends between two characters. */
+static size_t front_of(const char *bytes, size_t count, size_t most) {
+  enum { FOLLOWING_MAX = 3 }; /* bytes of a character behind its first one */
+  if (count <= most) return count;
+  size_t front = most;
+  for (int i = 0; i < FOLLOWING_MAX && ((unsigned char)bytes[front] & 0xc0) == 0x80; i++) front--;
+  return front;
+}
+
+void prof_i_text_buffer_append_plain(prof_i_text_buffer *text_buffer, const char *bytes,
+                                     size_t count) {
+  enum { PIECE = 512 };
+  char repaired[3 * PIECE], plain[8 * PIECE];
+  for (size_t at = 0, piece; at < count; at += piece) {
+    piece = front_of(bytes + at, count - at, PIECE);
+    const size_t used = prof_i_sanitize_utf8(repaired, sizeof repaired, bytes + at, piece);
+    prof_i_text_buffer_append(text_buffer, plain,
+                              prof_i_sanitize_controls(plain, sizeof plain, repaired, used));
+  }
 }
 
 void prof_i_text_buffer_repeat(prof_i_text_buffer *text_buffer, char byte, size_t count) {

@@ -31,6 +31,9 @@ size_t prof_i_display_width(const char *text, size_t count);
 /* Bytes of the longest front that takes at most that many columns. */
 size_t prof_i_display_cut(const char *text, size_t count, size_t columns);
 
+/* The same of the longest end. */
+size_t prof_i_display_tail(const char *text, size_t count, size_t columns);
+
 /* A name of any bytes for a cell: repaired, made plain, cut where no cell shows more.
    NUL-terminated; returns its bytes. */
 enum { PROF_I_SANITIZED_NAME_BYTES = 1032 };
@@ -76,6 +79,9 @@ typedef struct prof_i_text_buffer {
 
 void prof_i_text_buffer_append(prof_i_text_buffer *text_buffer, const char *bytes, size_t count);
 void prof_i_text_buffer_append_text(prof_i_text_buffer *text_buffer, const char *text);
+/* Any bytes, as many as there are: repaired, and with controls spelt out. */
+void prof_i_text_buffer_append_plain(prof_i_text_buffer *text_buffer, const char *bytes,
+                                     size_t count);
 void prof_i_text_buffer_repeat(prof_i_text_buffer *text_buffer, char byte, size_t count);
 /* At most 511 bytes: no names. */
 void prof_i_text_buffer_printf(prof_i_text_buffer *text_buffer, const char *format, ...)

@@ -85,6 +85,8 @@ const prof_i_exporter prof_i_csv_exporter = {.name = "csv",
                                              .event_kinds = PROF_I_KIND(SCOPE) | PROF_I_KIND(OPEN) |
                                                             PROF_I_KIND(STEP) |
                                                             PROF_I_KIND(INSTANT),
+                                             .lacks_arguments = true,
+                                             .lacks_launches = true,
                                              .has_self_times = true,
                                              .state_bytes = sizeof(csv_writer),
                                              .begin = csv_begin,

@@ -43,6 +43,26 @@ static prof_i_export_event describe_event(const prof_i_export *run) {
       .event = event};
 }
 
+/* Counts run->event, for which the exporter has no function. */
+static void count_lacking(const prof_i_export *run) {
+  prof_i_export_lacks *const lacks = run->options->lacks;
+  if (!lacks) return;
+  const uint32_t kind = run->event.kind;
+  lacks->arrows += kind == PROF_EVENT_FLOW_BEGIN;
+  lacks->memory += kind == PROF_EVENT_MEMORY;
+  lacks->values += kind == PROF_EVENT_COUNTER || kind == PROF_EVENT_INSTANT;
+  lacks->steps += kind == PROF_EVENT_STEP;
+}
+
+/* Counts what the format lacks of an event that is written. */
+static void count_lacking_parts(const prof_i_export *run, bool has_arrow) {
+  prof_i_export_lacks *const lacks = run->options->lacks;
+  if (!lacks) return;
+  lacks->arrows += run->exporter->lacks_launches && has_arrow;
+  lacks->argument_scopes +=
+      run->exporter->lacks_arguments && kind_has_duration(run->event.kind) && run->event.arg_count;
+}
+
 /* ---- the filter ---- */
 
 /* Whether run->event passes, and counts it. */
@@ -219,11 +239,15 @@ static int send_timed(time_walk *walk) {
   prof_i_export *const run = walk->run;
   const export_callback callback = callback_of(run->exporter, run->event.kind);
   prof_i_export_event event = describe_event(run);
-  if (!callback || !prof_i_window_contains(&run->options->window, event.start_ns, event.end_ns))
+  if (!prof_i_window_contains(&run->options->window, event.start_ns, event.end_ns)) return PROF_OK;
+  if (!callback) {
+    count_lacking(run);
     return PROF_OK;
+  }
   const bool takes = filter_takes(run);
   event.is_left_out = !takes;
   event.has_launch = has_launch(run, takes);
+  if (takes) count_lacking_parts(run, event.has_launch);
   if (!takes && !goes_left_out(run)) return PROF_OK;
   const bool is_new = walk->next_thread <= run->event.thread;
   int status = send_ends_until(walk, is_new ? UINT64_MAX : event.start_ns);

@@ -5,11 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../analysis/call_stacks.h"
 #include "../base/error.h"
 #include "../base/options.h"
 #include "../base/port.h"
 #include "../base/process.h"
 #include "../base/text.h"
+#include "../reader/capture.h"
 #include "../sink/sink.h"
 #include "exporter.h"
 
@@ -175,7 +177,7 @@ static int fail_self_check(const char *path, const prof_i_findings *findings) {
 /* `path` is expanded. *is_kept_out: a file that stays holds all of the capture. */
 static int dump_to(const prof_trace *trace, const char *path, const prof_dump_options *options,
                    const prof_i_filter *filter, prof_i_export_filtered *filtered_out,
-                   bool *is_kept_out) {
+                   prof_i_export_lacks *lacks_out, bool *is_kept_out) {
   dump_plan plan;
   prof_i_sink sink;
   prof_i_findings findings = {{0}};
@@ -184,6 +186,7 @@ static int dump_to(const prof_trace *trace, const char *path, const prof_dump_op
     status = prof_i_sink_open_file(&sink, path, plan.is_gzip, plan.must_be_new);
   if (status != PROF_OK) return status;
   if (plan.exporter->is_private) prof_i_sink_keep_private(&sink);
+  plan.options.lacks = lacks_out;
   status = prof_i_export_run(plan.exporter, trace, &plan.options, &sink, &findings);
   if (status != PROF_OK || (filter && filtered_out->event_count == 0)) {
     prof_i_sink_abandon(&sink);
@@ -200,13 +203,14 @@ static int dump_to(const prof_trace *trace, const char *path, const prof_dump_op
 
 static int expand_and_dump(const prof_trace *trace, const char *path,
                            const prof_dump_options *options, const prof_i_filter *filter,
-                           prof_i_export_filtered *filtered_out, bool *is_kept_out) {
+                           prof_i_export_filtered *filtered_out, prof_i_export_lacks *lacks_out,
+                           bool *is_kept_out) {
   char *const expanded = malloc(PROF_I_PATH_BYTES); /* the caller's stack may be small */
   if (expanded == NULL)
     return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a path of %d bytes", PROF_I_PATH_BYTES);
   int status = expand_path(trace, path, expanded, PROF_I_PATH_BYTES);
   if (status == PROF_OK)
-    status = dump_to(trace, expanded, options, filter, filtered_out, is_kept_out);
+    status = dump_to(trace, expanded, options, filter, filtered_out, lacks_out, is_kept_out);
   free(expanded);
   return status;
 }
@@ -214,15 +218,32 @@ static int expand_and_dump(const prof_trace *trace, const char *path,
 int prof_i_dump(const prof_trace *trace, const char *path, const char *own_path,
                 const prof_dump_options *options, bool *is_kept_out) {
   PROF_I_INSIDE;
-  return path != NULL ? expand_and_dump(trace, path, options, NULL, NULL, is_kept_out)
-                      : dump_to(trace, own_path, options, NULL, NULL, is_kept_out);
+  return path != NULL ? expand_and_dump(trace, path, options, NULL, NULL, NULL, is_kept_out)
+                      : dump_to(trace, own_path, options, NULL, NULL, NULL, is_kept_out);
 }
 
 int prof_i_dump_filtered(const prof_trace *trace, const char *path,
                          const prof_dump_options *options, const prof_i_filter *filter,
-                         prof_i_export_filtered *filtered_out) {
+                         prof_i_export_filtered *filtered_out, prof_i_export_lacks *lacks_out) {
   bool is_kept;
-  return expand_and_dump(trace, path, options, filter, filtered_out, &is_kept);
+  if (lacks_out) *lacks_out = (prof_i_export_lacks){0};
+  return expand_and_dump(trace, path, options, filter, filtered_out, lacks_out, &is_kept);
+}
+
+void prof_i_export_facts_add(prof_i_export_facts *facts, const prof_trace *trace) {
+  const prof_i_catalog *const catalog = &trace->catalog;
+  const uint32_t site_count = prof_i_trace_site_count(trace);
+  facts->notes += catalog->note_count;
+  for (uint32_t i = 0; i < catalog->device_count; i++)
+    facts->device_clocks += catalog->devices[i].clock_error_ns != 0;
+  for (uint32_t i = 0; i < catalog->change_count; i++)
+    facts->level_changes += catalog->changes[i].kind == PROF_CHANGE_LEVEL;
+  for (uint32_t i = 0; i < site_count; i++) {
+    const prof_i_site_info *const site = prof_i_trace_site(trace, i);
+    if (!prof_i_is_function_site(site)) continue;
+    facts->functions++;
+    facts->function_places += site->file.bytes != 0;
+  }
 }
 
 int prof_trace_dump(const prof_trace *trace, const char *path, const prof_dump_options *options) {
@@ -232,7 +253,7 @@ int prof_trace_dump(const prof_trace *trace, const char *path, const prof_dump_o
   PROF_I_INSIDE;
   if (trace == NULL) return prof_i_fail(PROF_E_INVALID, "trace is NULL");
   if (path == NULL) return prof_i_fail(PROF_E_INVALID, "path is NULL");
-  return prof_i_dump_filtered(trace, path, options, NULL, NULL);
+  return prof_i_dump_filtered(trace, path, options, NULL, NULL, NULL);
 }
 
 int prof_trace_json(const prof_trace *trace, const prof_dump_options *options, char **text_out,

@@ -77,6 +77,20 @@ typedef struct prof_i_export_place {
   void *shared; /* of exporter->shared_bytes, zero at first: what all captures of the file share */
 } prof_i_export_place;
 
+/* What is left out because the format cannot hold it, as the driver counts it. */
+typedef struct prof_i_export_lacks {
+  uint64_t argument_scopes; /* scopes whose arguments are left out */
+  uint64_t arrows, memory;  /* memory: events */
+  uint64_t values;          /* counter values and instants */
+  uint64_t steps;
+} prof_i_export_lacks;
+
+/* What a capture has beside its events. */
+typedef struct prof_i_export_facts {
+  uint64_t device_clocks, notes, level_changes;
+  uint64_t functions, function_places; /* traced functions, and those with a file */
+} prof_i_export_facts;
+
 /* prof_dump_options, checked. */
 typedef struct prof_i_export_options {
   prof_i_window window;
@@ -86,6 +100,7 @@ typedef struct prof_i_export_options {
   const prof_i_export_place *place; /* NULL: the capture is alone in the file */
   const prof_i_filter *filter;      /* NULL: no filter. selection.h has its rules */
   prof_i_export_filtered *filtered; /* set if `filter` is set */
+  prof_i_export_lacks *lacks;       /* the driver adds to it; NULL: it does not count */
 } prof_i_export_options;
 
 /* What an exporter can do. dump.c refuses options that need another ability. */
@@ -183,6 +198,7 @@ struct prof_i_exporter {
   bool takes_left_out;
   /* The same for events of memory, because graphs are of whole pools. */
   bool takes_left_out_memory;
+  bool lacks_arguments, lacks_launches; /* launches: arrows from calls to work of devices */
   /* The format has self times. So scopes that ended before the window are also walked: their time
      is not part of the outer scope's self time. */
   bool has_self_times;
@@ -274,11 +290,24 @@ const prof_i_exporter *prof_i_exporter_of(uint32_t format);
 /* dump.c: the suffixes of a known format. NULL follows the last one. */
 const char *const *prof_i_export_suffixes(uint32_t format);
 
-/* dump.c: as prof_trace_dump(), for the events that pass the filter. If no event passes, it writes
-   no file and returns PROF_OK. */
+/* dump.c: as prof_trace_dump(), for the events that pass the filter (NULL: all). If no event
+   passes, it writes no file and returns PROF_OK. lacks_out: NULL, or what the format cannot
+   hold. */
 int prof_i_dump_filtered(const prof_trace *trace, const char *path,
                          const prof_dump_options *options, const prof_i_filter *filter,
-                         prof_i_export_filtered *filtered_out);
+                         prof_i_export_filtered *filtered_out, prof_i_export_lacks *lacks_out);
+
+/* dump.c: adds what the trace has. Takes no walk. */
+void prof_i_export_facts_add(prof_i_export_facts *facts, const prof_trace *trace);
+
+static inline void prof_i_export_facts_sum(prof_i_export_facts *facts,
+                                           const prof_i_export_facts *more) {
+  facts->device_clocks += more->device_clocks;
+  facts->notes += more->notes;
+  facts->level_changes += more->level_changes;
+  facts->functions += more->functions;
+  facts->function_places += more->function_places;
+}
 
 /* dump.c: expands `path` and writes the trace to it. If `path` is NULL, writes to own_path without
    expansion. *is_kept_out: the output is a file and holds the whole trace. Returns a status with

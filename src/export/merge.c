@@ -252,6 +252,7 @@ void prof_i_merge_describe(const prof_trace *trace, prof_i_merge_capture *captur
       .event_count = info.event_count,
       .error_ns = info.clock_error_ns + trace->catalog.wall_width_ns + wall_error_ns(&info)};
   find_pids(trace, capture_out);
+  prof_i_export_facts_add(&capture_out->facts, trace);
   prof_i_copy_name(capture_out->host, sizeof capture_out->host, info.host, sizeof info.host);
   prof_i_copy_name(capture_out->boot_id, sizeof capture_out->boot_id, trace->header.boot_id,
                    sizeof trace->header.boot_id);
@@ -341,6 +342,7 @@ int prof_i_merge_add(prof_i_merge *merge, const prof_trace *trace) {
       .with_memory = true,
       .filter = merge->plan.filter,
       .filtered = &filtered,
+      .lacks = &merge->lacks,
       .place = &place};
   merge->count++;
   status = prof_i_export_run(merge->exporter, trace, &options, &merge->sink, &findings);

@@ -17,6 +17,7 @@ typedef struct prof_i_merge_capture {
   uint64_t start_ns;            /* CLOCK_MONOTONIC */
   uint64_t start_unix_ns, duration_ns;
   uint64_t event_count;
+  prof_i_export_facts facts;
   uint64_t error_ns; /* bound of the error of both clocks, and of the wall clock's steps */
   /* prof_i_merge_align() fills what follows. */
   uint32_t host_number;     /* index of the first capture of the same boot of a machine */
@@ -58,6 +59,7 @@ typedef struct prof_i_merge {
   prof_i_sink sink;
   prof_i_findings findings;
   prof_i_export_filtered filtered; /* sums */
+  prof_i_export_lacks lacks;       /* sums */
   uint64_t start_unix_ns;          /* of the time line */
   uint32_t count, next_sequence;
   void *shared; /* prof_i_export_place.shared */

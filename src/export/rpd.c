@@ -393,6 +393,7 @@ const prof_i_exporter prof_i_rpd_exporter = {
     .event_kinds =
         PROF_I_KIND(SCOPE) | PROF_I_KIND(OPEN) | PROF_I_KIND(STEP) | PROF_I_KIND(INSTANT),
     .takes_left_out = true,
+    .lacks_arguments = true,
     .state_bytes = sizeof(prof_i_rpd_writer),
     .shared_bytes = sizeof(prof_i_rpd_shared),
     .destroy_shared = prof_i_rpd_export_destroy_shared,

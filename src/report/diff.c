@@ -307,9 +307,10 @@ static const char *value_word(const prof_i_comparison *c, uint32_t value) {
   return value == 1 && c->paths.key_count < 2 ? "category" : words[value];
 }
 
-/* A replaced row has the new side's values of the groups, too, and without groups its name. */
+/* A replaced row has the new side's values of the groups, too; without groups, its name and
+   category. */
 static uint32_t count_new_values(const prof_i_comparison *c) {
-  return c->paths.key_count ? c->paths.key_count : 1;
+  return c->paths.key_count ? c->paths.key_count : 2;
 }
 
 static void put_key_number(prof_i_sink *sink, const char *key, double value) {

@@ -35,6 +35,18 @@ int prof_i_diff_text(const struct prof_i_comparison *comparison, const prof_i_di
 int prof_i_diff_json(const struct prof_i_comparison *comparison, char **text_out);
 int prof_i_diff_csv(const struct prof_i_comparison *comparison, char **text_out);
 
+/* ---- table_cells.c: names of threads and processes, the same in all texts ---- */
+
+enum { PROF_I_PLACE_TEXT_BYTES = 192 };
+
+/* "main (4711)", "worker (fiber 3)". Any bytes. */
+void prof_i_thread_text(const prof_trace_thread *thread, char to[PROF_I_PLACE_TEXT_BYTES]);
+
+/* "rank 0, python (4711)", the rank if it is known (-1: it is not); "process 4711" without a name;
+   only the name if the import made the number (pid -1). Any bytes. */
+void prof_i_process_text(const char *name, int64_t pid, int32_t rank_number,
+                         char to[PROF_I_PLACE_TEXT_BYTES]);
+
 /* ---- scope_list.c ---- */
 
 /* Single scopes as text, CSV or JSON, a line each. Called by `prof events`. */
@@ -72,7 +84,17 @@ int prof_i_scope_list(const prof_i_placed_trace *traces, const prof_i_scope_list
    recursion is a path below its outer call, so no total is above that of its parent's calls. Called
    by `prof tree`. */
 
+/* Of paths below one path. Equal ones are in the order in which they were first seen; of names, the
+   longest comes first. */
+typedef enum prof_i_tree_order {
+  PROF_I_TREE_BY_TOTAL = 0,
+  PROF_I_TREE_BY_SELF = 1,
+  PROF_I_TREE_BY_CALLS = 2,
+  PROF_I_TREE_BY_NAME = 3
+} prof_i_tree_order;
+
 typedef struct prof_i_tree_options {
+  prof_i_tree_order order;
   uint32_t depth;   /* at most so many levels; 0: all */
   double min_share; /* of all time, 0.01 is 1 %: paths with less are not shown */
   uint32_t width;   /* of a line; 0: any */

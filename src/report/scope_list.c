@@ -1,5 +1,6 @@
 /* Lines of single scopes. No row waits for a later one, so the columns of the text get their widths
-   from the trace: its end, its threads. See internal.h. */
+   from the trace: its end, its threads. With a width the texts are cut; without, they are whole.
+   See internal.h. */
 #include "internal.h"
 
 #include <stdio.h>
@@ -19,13 +20,11 @@ enum {
   TIME_WIDTH = 10,
   DEPTH_WIDTH = 5,
   GAP = 2,
-  LABEL_BYTES = PROF_I_SANITIZED_NAME_BYTES,
   NAME_WIDTH_MIN = 16, /* of a name and its arguments */
   TEXT_BYTES = 4096,
+  BYTES_OF_COLUMN = 16, /* at most so many are read for a column of a text that is cut */
   DEVICE_BYTES = 48
 };
-
-typedef char thread_label[THREAD_WIDTH_MAX * 4 + 1];
 
 typedef struct scope_list {
   const prof_i_placed_trace *traces;
@@ -34,10 +33,12 @@ typedef struct scope_list {
   const prof_i_scope_list_options *options;
   prof_i_scope_list_write write;
   void *user;
-  prof_i_sink sink;   /* rows */
-  prof_i_sink values; /* of the arguments of one scope */
+  prof_i_sink sink;         /* rows */
+  prof_i_sink values;       /* of the arguments of one scope */
+  prof_i_text_buffer plain; /* scratch */
   int start_width, thread_width;
-  thread_label *labels;   /* of each thread of each trace, for the text */
+  char **labels; /* of each thread of each trace, for the text */
+  size_t label_count;
   uint32_t *first_labels; /* of each trace */
 } scope_list;
 
@@ -54,24 +55,41 @@ static int flush_rows(scope_list *l, size_t least_bytes) {
 
 /* ---- threads ---- */
 
-static uint64_t thread_number(const prof_i_trace_thread *thread) {
-  return thread->tid >= PROF_I_TID_OF_FIBERS ? thread->tid - PROF_I_TID_OF_FIBERS : thread->tid;
+/* "rank 1, python (4711)" and ", ", as prof table names the process. Empty if there is one
+   capture. */
+static void put_process(char *to, size_t room, const prof_i_scope_list_capture *capture,
+                        const prof_trace *trace, uint32_t thread) {
+  char name[PROF_I_PLACE_TEXT_BYTES] = "", text[PROF_I_PLACE_TEXT_BYTES];
+  *to = '\0';
+  if (!capture->label) return;
+  const prof_i_process_record process = prof_i_trace_process(trace, thread);
+  if (process.name.bytes)
+    prof_i_copy_name(name, sizeof name, process.name.data, (size_t)process.name.bytes);
+  prof_i_process_text(name, process.pid, process.rank, text);
+  snprintf(to, room, "%s, ", text);
 }
 
-/* "name (4711)", or "rank 1, name (4711)", cut with "..." where it is too wide. Returns its
-   columns. */
-static size_t make_label(const prof_i_scope_list_capture *capture,
-                         const prof_i_trace_thread *thread, size_t width, thread_label to) {
-  char text[256], number[32] = "", cell[LABEL_BYTES];
-  if (!prof_i_thread_is_stream(thread))
-    snprintf(number, sizeof number, " (%llu)", (unsigned long long)thread_number(thread));
-  snprintf(text, sizeof text, "%s%s%s%s", capture->label ? capture->label : "",
-           capture->label ? ", " : "", thread->name, number);
-  size_t bytes = prof_i_sanitize_name(cell, text);
-  const bool is_cut = prof_i_display_width(cell, bytes) > width;
-  if (is_cut) bytes = prof_i_display_cut(cell, bytes, width - 3);
-  snprintf(to, sizeof(thread_label), "%.*s%s", (int)bytes, cell, is_cut ? "..." : "");
-  return prof_i_display_width(to, strlen(to));
+/* "name (4711)", behind its process if there are several captures. Cut in the middle where it is
+   too wide, because both are needed. NULL: no memory. */
+static char *make_label(const prof_i_scope_list_capture *capture, const prof_trace *trace,
+                        uint32_t index, size_t width) {
+  char process[PROF_I_PLACE_TEXT_BYTES + 2], own[PROF_I_PLACE_TEXT_BYTES];
+  prof_trace_thread thread = {.size = sizeof thread};
+  prof_i_text_buffer whole = {0}, label = {0};
+  put_process(process, sizeof process, capture, trace, index);
+  prof_trace_thread_get(trace, index, &thread);
+  prof_i_thread_text(&thread, own);
+  prof_i_text_buffer_append_plain(&whole, process, strlen(process));
+  prof_i_text_buffer_append_plain(&whole, own, strlen(own));
+  if (whole.is_out_of_memory || prof_i_display_width(whole.text, whole.count) <= width)
+    return whole.text;
+  const size_t room = width - 3, end = prof_i_display_tail(whole.text, whole.count, room / 2);
+  prof_i_text_buffer_append(&label, whole.text,
+                            prof_i_display_cut(whole.text, whole.count, room - room / 2));
+  prof_i_text_buffer_append_text(&label, "...");
+  prof_i_text_buffer_append_text(&label, whole.text + whole.count - end);
+  free(whole.text);
+  return label.text;
 }
 
 /* Columns of a line of text, but for the thread, the name and the arguments. */
@@ -83,12 +101,13 @@ static size_t fixed_width(const scope_list *l) {
 static size_t thread_width_most(const scope_list *l) {
   const size_t least = strlen("Thread"), all = l->options->width, used = fixed_width(l);
   const size_t third = all > used ? (all - used) / 3 : 0;
-  if (all == 0 || third > THREAD_WIDTH_MAX) return THREAD_WIDTH_MAX;
+  if (all == 0) return SIZE_MAX;
+  if (third > THREAD_WIDTH_MAX) return THREAD_WIDTH_MAX;
   return third < least ? least : third;
 }
 
 static bool make_labels(scope_list *l) {
-  size_t count = 0, at = 0;
+  size_t count = 0;
   for (uint32_t t = 0; t < l->trace_count; t++) count += l->traces[t].trace->thread_count;
   l->labels = calloc(count + 1, sizeof *l->labels);
   l->first_labels = calloc(l->trace_count + 1, sizeof *l->first_labels);
@@ -96,10 +115,12 @@ static bool make_labels(scope_list *l) {
   if (!l->labels || !l->first_labels) return false;
   for (uint32_t t = 0; t < l->trace_count; t++) {
     const prof_trace *const trace = l->traces[t].trace;
-    l->first_labels[t] = (uint32_t)at;
+    l->first_labels[t] = (uint32_t)l->label_count;
     for (uint32_t i = 0; i < trace->thread_count; i++) {
-      const int width = (int)make_label(&l->captures[t], &trace->threads[i], thread_width_most(l),
-                                        l->labels[at++]);
+      char *const label = make_label(&l->captures[t], trace, i, thread_width_most(l));
+      if (!label) return false;
+      l->labels[l->label_count++] = label;
+      const int width = (int)prof_i_display_width(label, strlen(label));
       if (width > l->thread_width) l->thread_width = width;
     }
   }
@@ -111,13 +132,17 @@ static bool make_labels(scope_list *l) {
 static void put_word(prof_i_sink *sink, const char *word) { prof_i_sink_text(sink, word); }
 
 static void put_format(prof_i_sink *sink, const prof_event *event, bool is_json) {
-  char text[TEXT_BYTES];
-  const size_t needed = prof_i_format_args(event, text, sizeof text);
-  const size_t bytes = needed < sizeof text ? needed : sizeof text;
+  char room[TEXT_BYTES];
+  const size_t needed = prof_i_format_args(event, room, sizeof room);
+  char *const longer = needed > sizeof room ? malloc(needed) : NULL;
+  if (longer) prof_i_format_args(event, longer, needed);
+  const char *const text = longer ? longer : room;
+  const size_t bytes = longer || needed < sizeof room ? needed : sizeof room;
   if (is_json)
     prof_i_sink_string(sink, text, bytes);
   else
     prof_i_sink_bytes(sink, text, bytes);
+  free(longer);
 }
 
 /* An object of pairs; of values without keys an array; of a format its text. */
@@ -174,14 +199,15 @@ static const char *scope_state(const prof_event *event) {
   return event->flags & PROF_EVENT_SKIPPED ? "skipped" : "";
 }
 
+static void put_blanks(prof_i_sink *sink, int count) {
+  for (int i = 0; i < count; i++) prof_i_sink_bytes(sink, " ", 1);
+}
+
 static void put_padded(prof_i_sink *sink, const char *text, int width, bool is_number) {
-  char blanks[THREAD_WIDTH_MAX + 1];
-  const int used = (int)prof_i_display_width(text, strlen(text));
-  const int count = used < width ? width - used : 0;
-  memset(blanks, ' ', sizeof blanks);
-  if (is_number) prof_i_sink_bytes(sink, blanks, (size_t)count);
+  const int count = width - (int)prof_i_display_width(text, strlen(text));
+  if (is_number) put_blanks(sink, count);
   put_word(sink, text);
-  if (!is_number) prof_i_sink_bytes(sink, blanks, (size_t)count);
+  if (!is_number) put_blanks(sink, count);
   put_word(sink, "  ");
 }
 
@@ -205,24 +231,27 @@ static size_t name_width(const scope_list *l) {
   return all > used + NAME_WIDTH_MIN ? all - used : NAME_WIDTH_MIN;
 }
 
-/* Any bytes as one line, cut with "..." where it is too wide. Returns its columns. */
-static size_t put_fitting(prof_i_sink *sink, const char *text, size_t bytes, size_t width) {
-  char repaired[TEXT_BYTES], shown[8 * TEXT_BYTES];
-  const size_t taken = bytes < sizeof repaired / 3 ? bytes : sizeof repaired / 3;
-  const size_t count = prof_i_sanitize_utf8(repaired, sizeof repaired, text, taken);
-  size_t used = prof_i_sanitize_controls(shown, sizeof shown, repaired, count);
-  const bool is_cut = taken < bytes || (width && prof_i_display_width(shown, used) > width);
-  if (is_cut && width) used = prof_i_display_cut(shown, used, width > 3 ? width - 3 : 0);
-  prof_i_sink_bytes(sink, shown, used);
-  if (is_cut) put_word(sink, "...");
-  return prof_i_display_width(shown, used) + (is_cut ? 3 : 0);
+/* Any bytes as one line, cut with "..." where it is wider than that; 0: any. Returns its
+   columns. */
+static size_t put_fitting(scope_list *l, const char *text, size_t bytes, size_t width) {
+  prof_i_text_buffer *const plain = &l->plain;
+  const size_t taken = width && bytes > BYTES_OF_COLUMN * width ? BYTES_OF_COLUMN * width : bytes;
+  plain->count = 0;
+  prof_i_text_buffer_append_plain(plain, text, taken);
+  if (!plain->text) return 0;
+  size_t used = plain->count;
+  const bool is_cut = taken < bytes || (width && prof_i_display_width(plain->text, used) > width);
+  if (is_cut) used = prof_i_display_cut(plain->text, used, width > 3 ? width - 3 : 0);
+  prof_i_sink_bytes(&l->sink, plain->text, used);
+  if (is_cut) put_word(&l->sink, "...");
+  return prof_i_display_width(plain->text, used) + (is_cut ? 3 : 0);
 }
 
 static void put_name(scope_list *l, const prof_event *event) {
   const size_t width = name_width(l);
   const char *const state = scope_state(event);
-  size_t used = event->name_bytes ? put_fitting(&l->sink, event->name, event->name_bytes, width)
-                                  : put_fitting(&l->sink, "(unnamed)", strlen("(unnamed)"), width);
+  size_t used = event->name_bytes ? put_fitting(l, event->name, event->name_bytes, width)
+                                  : put_fitting(l, "(unnamed)", strlen("(unnamed)"), width);
   if (*state && (!width || used + strlen(state) + 3 <= width)) {
     put_word(&l->sink, " (");
     put_word(&l->sink, state);
@@ -234,7 +263,7 @@ static void put_name(scope_list *l, const prof_event *event) {
   const size_t bytes = sink_used(&l->values);
   if (bytes && (!width || used + 6 < width)) {
     put_word(&l->sink, "  ");
-    put_fitting(&l->sink, l->values.buffer, bytes, width ? width - used - 2 : 0);
+    put_fitting(l, l->values.buffer, bytes, width ? width - used - 2 : 0);
   }
   put_word(&l->sink, "\n");
 }
@@ -442,8 +471,12 @@ int prof_i_scope_list(const prof_i_placed_trace *traces, const prof_i_scope_list
       snprintf(end, sizeof end, "%llu.%09us", (unsigned long long)end_ns_of(&l) / 1000000000, 0u);
   status = make_labels(&l) ? write_list(&l, result_out)
                            : prof_i_fail(PROF_E_NO_MEMORY, "no memory for the names of threads");
+  for (size_t i = 0; i < l.label_count; i++) free(l.labels[i]);
   free(l.labels);
   free(l.first_labels);
+  if (l.plain.is_out_of_memory && status == PROF_OK)
+    status = prof_i_fail(PROF_E_NO_MEMORY, "no memory for the text of a scope");
+  free(l.plain.text);
   prof_i_sink_abandon(&l.values);
   prof_i_sink_abandon(&l.sink);
   return status;

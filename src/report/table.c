@@ -31,13 +31,20 @@ static size_t column_least_width(const prof_i_table_column *column, size_t width
   return column->group && width > least ? least : width;
 }
 
+/* Columns with the least rank are left out first: those of zeros, then by `keep`. 0: it stays. */
+static uint32_t column_rank(const prof_i_table *t, const prof_i_table_column *columns, size_t c,
+                            size_t count) {
+  if (!columns[c].keep || t->zero & 1u << c) return columns[c].keep;
+  return columns[c].keep + (uint32_t)count;
+}
+
 /* Shows what has room after all, the most important first. */
 static void show_hidden_columns(prof_i_table *t, const prof_i_table_column *columns,
                                 const size_t *wanted, size_t count) {
-  for (uint32_t keep = (uint32_t)count; keep > 0; keep--)
+  for (uint32_t rank = 2 * (uint32_t)count; rank > 0; rank--)
     for (size_t c = 0; c < count; c++) {
       const size_t width = column_least_width(&columns[c], wanted[c]);
-      if (columns[c].keep != keep || !(t->left_out & 1u << c)) continue;
+      if (!(t->left_out & 1u << c) || column_rank(t, columns, c, count) != rank) continue;
       if (table_width(t, count) + PROF_I_TABLE_GAP + width > t->width) continue;
       t->widths[c] = width;
       t->left_out &= ~(1u << c);
@@ -51,7 +58,8 @@ static size_t least_kept_column(const prof_i_table *t, const prof_i_table_column
   for (size_t c = 0; c < count; c++) {
     if (!t->widths[c] || !columns[c].keep || c == sorted) continue;
     if (columns[c].group & t->group & PROF_I_GROUP_LINE) continue; /* rows are grouped by it */
-    if (least == count || columns[c].keep < columns[least].keep) least = c;
+    if (least == count || column_rank(t, columns, c, count) < column_rank(t, columns, least, count))
+      least = c;
   }
   return least;
 }
@@ -221,32 +229,44 @@ static void choose_columns(table *t, const prof_i_table_form *form) {
   if (has_stack) t->order[t->order_count++] = COLUMN_STACK;
 }
 
+/* A cell that shows 0 B, no time on a device, or a time of the host in a row without its scopes. */
+static bool cell_is_zero(const table *t, const prof_row *row, table_column c) {
+  table_value value;
+  const bool is_of_device = c >= COLUMN_SELF_DEVICE_TIME && c <= COLUMN_DEVICE_MEAN;
+  if (prof_i_table_column_is_duration(c)) return row->calls_count == 0;
+  if (!is_of_device && columns[c].value != TABLE_VALUE_BYTES) return false;
+  prof_i_table_value(t, row, c, &value);
+  if (value.kind == TABLE_VALUE_BYTES) return value.bytes == 0;
+  return value.kind == TABLE_VALUE_NONE || value.number == 0;
+}
+
+/* Shapes and stacks are no names, and have a limit always. */
+static bool column_has_names(table_column c) { return c <= COLUMN_ARG; }
+
+static size_t cell_width(table *t, const prof_row *row, table_column c) {
+  char room[CELL_BYTES];
+  const prof_i_text cell = prof_i_table_cell(t, row, c, room);
+  return prof_i_display_width(cell.data, (size_t)cell.bytes);
+}
+
 static void measure_columns(table *t) {
-  char cell[CELL_BYTES];
   for (size_t o = 0; o < t->order_count; o++) {
     const table_column c = t->order[o];
     size_t widest = 0;
+    bool is_zero = t->rows->row_count > 0;
     for (uint64_t i = 0; i < t->rows->row_count; i++) {
       const prof_row *const row = &t->rows->rows[i];
-      const size_t width = c == COLUMN_STACK
-                               ? frame_width(row->stack)
-                               : prof_i_display_width(cell, prof_i_table_cell(t, row, c, cell));
+      is_zero = is_zero && cell_is_zero(t, row, c);
+      const size_t width = c == COLUMN_STACK ? frame_width(row->stack) : cell_width(t, row, c);
       if (width > widest) widest = width;
     }
     if (!widest) t->empty |= 1u << c;
+    if (is_zero) t->zero |= 1u << c;
     const size_t title = strlen(column_title(t, c));
     if (title > widest) widest = title;
-    const bool is_whole = c == COLUMN_NAME && t->has_whole_names;
+    const bool is_whole = column_has_names(c) && t->has_whole_names;
     t->widths[c] = is_whole || widest < columns[c].width_max ? widest : columns[c].width_max;
   }
-}
-
-/* The bytes of a cell's end that take at most so many columns. */
-static size_t cell_tail_bytes(const char *cell, size_t count, size_t width, size_t most) {
-  size_t from = prof_i_display_cut(cell, count, width - most);
-  while (prof_i_display_width(cell + from, count - from) > most) /* a wide one is across */
-    from += prof_i_display_cut(cell + from, count - from, 2);
-  return count - from;
 }
 
 /* One cell, cut with "..." when it is too wide: on a terminal in the middle, because the ends of
@@ -257,7 +277,7 @@ static void table_put_cell(table *t, table_column c, const char *cell, size_t co
   const char *const behind = cell + count, *dots = "";
   if (width > t->widths[c]) {
     const size_t room = t->widths[c] - 3;
-    if (t->width) end = cell_tail_bytes(cell, count, width, room / 2);
+    if (t->width) end = prof_i_display_tail(cell, count, room / 2);
     const size_t end_width = prof_i_display_width(behind - end, end);
     count = prof_i_display_cut(cell, count, room - end_width);
     width = prof_i_display_width(cell, count) + 3 + end_width;
@@ -331,15 +351,16 @@ static void table_put_frames(table *t, const char *stack) {
 }
 
 static void table_put_rows(table *t) {
-  char cell[CELL_BYTES];
+  char room[CELL_BYTES];
   for (uint64_t i = 0; i < t->rows->row_count; i++) {
     const prof_row *const row = &t->rows->rows[i];
     const char *stack = row->stack;
     bool is_first = true;
     for (size_t o = 0; o < t->order_count; o++) {
       const table_column c = t->order[o];
-      if (t->widths[c] && c != COLUMN_STACK)
-        table_put_cell(t, c, cell, prof_i_table_cell(t, row, c, cell), &is_first);
+      if (!t->widths[c] || c == COLUMN_STACK) continue;
+      const prof_i_text cell = prof_i_table_cell(t, row, c, room);
+      table_put_cell(t, c, cell.data, (size_t)cell.bytes, &is_first);
     }
     if (t->widths[COLUMN_STACK]) table_put_frame(t, &stack, &is_first);
     prof_i_text_buffer_end_line(&t->page);
@@ -427,6 +448,7 @@ static int make_text(table *t, uint32_t sort, char **text_out) {
   table_put_rows(t);
   table_put_hidden(t, columns, COLUMN_COUNT);
   int status = prof_i_table_put_footer(t);
+  free(t->long_cell.text);
   if (!status && t->page.is_out_of_memory)
     status = prof_i_fail(PROF_E_NO_MEMORY, "no memory for a table of %zu bytes", t->page.count);
   if (status)
@@ -451,6 +473,7 @@ int prof_i_traces_table(const prof_trace *const *traces, size_t count,
   const prof_aggregate_options whole = whole_options(options);
   table t = {.traces = traces,
              .trace_count = count,
+             .filter = form->more.filter,
              .rows = rows,
              .group = form_group(form, whole.group),
              .arg_key = form->more.arg_key,
@@ -460,6 +483,7 @@ int prof_i_traces_table(const prof_trace *const *traces, size_t count,
              .has_whole_names = form->has_whole_names};
   t.has_fibers = prof_i_table_find_fibers(&t);
   form->group_count = rows->all_row_count;
+  form->scope_count = rows->calls_count + rows->open_count + rows->skipped_count;
   choose_columns(&t, form);
   if (form->kind == PROF_I_TABLE_CSV)
     status = prof_i_table_csv(&t, text_out);

@@ -15,6 +15,7 @@ enum { PROF_I_TABLE_COLUMNS_MAX = 32 };
 typedef struct prof_i_table {
   const prof_trace *const *traces;
   size_t trace_count;
+  const struct prof_i_filter *filter; /* of the rows; NULL: none */
   const prof_rows *rows;
   uint32_t group, time_unit;
   const char *arg_key;                      /* of PROF_I_GROUP_ARG */
@@ -23,12 +24,14 @@ typedef struct prof_i_table {
   size_t widths[PROF_I_TABLE_COLUMNS_MAX];  /* 0: not shown */
   uint32_t left_out;                        /* columns that had no room, as bits */
   uint32_t empty;                           /* columns of which each cell is empty, as bits */
+  uint32_t zero;                            /* the same of columns of zeros */
   uint32_t order[PROF_I_TABLE_COLUMNS_MAX]; /* columns, from the left */
   size_t order_count;
   bool is_chosen; /* the caller has named the columns: none is left out */
   bool is_colored, has_whole_names;
   uint32_t bold; /* a column, or PROF_I_TABLE_COLUMNS_MAX */
   prof_i_text_buffer page;
+  prof_i_text_buffer long_cell; /* of table_cells.c */
 } prof_i_table;
 
 /* All its calls took 0 ns, and may be calls of a library's own log, which were not measured
@@ -77,9 +80,10 @@ typedef struct prof_i_table_form {
   uint32_t columns[PROF_I_TABLE_COLUMNS_MAX];
   size_t column_count;
   bool is_colored;            /* for a terminal */
-  bool has_whole_names;       /* however long they are */
+  bool has_whole_names;       /* however long they are; also those of threads and processes */
   prof_i_aggregate_more more; /* filter and additional groups */
   uint64_t group_count;       /* out: the groups, before the limit of rows */
+  uint64_t scope_count;       /* out: scopes of the host in them, also open and skipped ones */
 } prof_i_table_form;
 
 /* The word of a column for a command line, and the bits of prof_group that it needs one of (0: it

@@ -40,6 +40,23 @@ static void put_text(table_value *to, const char *text) {
   to->text = text;
 }
 
+void prof_i_thread_text(const prof_trace_thread *thread, char to[PROF_I_PLACE_TEXT_BYTES]) {
+  const uint64_t number = thread->is_fiber ? thread->tid - PROF_I_TID_OF_FIBERS : thread->tid;
+  snprintf(to, PROF_I_PLACE_TEXT_BYTES, "%s (%s%llu)", thread->name,
+           thread->is_fiber ? "fiber " : "", (unsigned long long)number);
+}
+
+void prof_i_process_text(const char *name, int64_t pid, int32_t rank_number,
+                         char to[PROF_I_PLACE_TEXT_BYTES]) {
+  char rank[32] = "";
+  if (rank_number >= 0) snprintf(rank, sizeof rank, "rank %d, ", (int)rank_number);
+  if (pid < 0)
+    snprintf(to, PROF_I_PLACE_TEXT_BYTES, "%s", *name ? name : "unnamed process");
+  else
+    snprintf(to, PROF_I_PLACE_TEXT_BYTES, *name ? "%s%.100s (%lld)" : "%s%.100sprocess %lld", rank,
+             name, (long long)pid);
+}
+
 /* Threads are numbered through all traces. Calls without durations are read from what a process
    prints: then the fiber is that process, and its name says all. */
 static void put_thread(const prof_i_table *t, const prof_row *row, table_value *to) {
@@ -53,28 +70,20 @@ static void put_thread(const prof_i_table *t, const prof_row *row, table_value *
   }
   if (i == t->trace_count || prof_trace_thread_get(t->traces[i], index, &thread) != PROF_OK) return;
   put_text(to, to->room);
-  const uint64_t number = thread.is_fiber ? thread.tid - PROF_I_TID_OF_FIBERS : thread.tid;
   if (thread.is_fiber && prof_i_table_lacks_durations(t, row))
     snprintf(to->room, sizeof to->room, "%s", thread.name);
   else
-    snprintf(to->room, sizeof to->room, "%s (%s%llu)", thread.name, thread.is_fiber ? "fiber " : "",
-             (unsigned long long)number);
+    prof_i_thread_text(&thread, to->room);
 }
 
-/* "rank 0, python (4711)", the rank if it is known; "process 4711" without a name; only the name if
-   the import made the number. */
 static void put_process(const prof_i_table *t, const prof_row *row, table_value *to) {
   const prof_row_more more = prof_i_table_row_more(t, row);
-  const bool has_name = more.process_name[0] != '\0', has_number = more.process_pid >= 0;
-  char rank[32] = "";
-  if (more.process_rank >= 0) snprintf(rank, sizeof rank, "rank %d, ", more.process_rank);
-  if (!has_number) {
-    put_text(to, has_name ? more.process_name : "unnamed process");
+  if (more.process_pid < 0 && more.process_name[0] != '\0') { /* of any length */
+    put_text(to, more.process_name);
     return;
   }
   put_text(to, to->room);
-  snprintf(to->room, sizeof to->room, has_name ? "%s%.100s (%lld)" : "%s%.100sprocess %lld", rank,
-           more.process_name, (long long)more.process_pid);
+  prof_i_process_text(more.process_name, more.process_pid, more.process_rank, to->room);
 }
 
 static void put_device(const prof_row *row, table_value *to) {
@@ -217,13 +226,23 @@ static bool cell_is_empty(const prof_row *row, table_column which, const table_v
          (which == COLUMN_TOTAL_NET && !prof_i_table_net_differs(row->total_ns, value->number));
 }
 
-size_t prof_i_table_cell(const prof_i_table *t, const prof_row *row, table_column which,
-                         char to[CELL_BYTES]) {
+/* A text of any length. */
+static prof_i_text put_name(prof_i_table *t, const char *text, char to[CELL_BYTES]) {
+  const size_t bytes = strlen(text);
+  if (bytes < CELL_BYTES / 8) return (prof_i_text){to, prof_i_sanitize_name(to, text)};
+  t->long_cell.count = 0;
+  prof_i_text_buffer_append_plain(&t->long_cell, text, bytes);
+  t->page.is_out_of_memory |= t->long_cell.is_out_of_memory;
+  return (prof_i_text){t->long_cell.text ? t->long_cell.text : "", t->long_cell.count};
+}
+
+prof_i_text prof_i_table_cell(prof_i_table *t, const prof_row *row, table_column which,
+                              char to[CELL_BYTES]) {
   table_value value;
   int count = 0;
   to[0] = '\0';
   prof_i_table_value(t, row, which, &value);
-  if (cell_is_empty(row, which, &value)) return 0;
+  if (cell_is_empty(row, which, &value)) return (prof_i_text){to, 0};
   switch (value.kind) {
     case TABLE_VALUE_NONE:
       break;
@@ -231,11 +250,10 @@ size_t prof_i_table_cell(const prof_i_table *t, const prof_row *row, table_colum
       count = snprintf(to, CELL_BYTES, "--");
       break;
     case TABLE_VALUE_TEXT:
-      return prof_i_sanitize_name(to,
-                                  which == COLUMN_NAME && !*value.text ? "(unnamed)" : value.text);
+      return put_name(t, which == COLUMN_NAME && !*value.text ? "(unnamed)" : value.text, to);
     case TABLE_VALUE_PLACE: {
       const prof_row_more more = prof_i_table_row_more(t, row);
-      return put_place(to, &more);
+      return (prof_i_text){to, put_place(to, &more)};
     }
     case TABLE_VALUE_SHARE:
       count = prof_i_put_share(to, CELL_BYTES, value.number, value.whole);
@@ -250,5 +268,5 @@ size_t prof_i_table_cell(const prof_i_table *t, const prof_row *row, table_colum
       count = snprintf(to, CELL_BYTES, "%llu", (unsigned long long)value.number);
       break;
   }
-  return count > 0 ? (size_t)count : 0;
+  return (prof_i_text){to, count > 0 ? (size_t)count : 0};
 }

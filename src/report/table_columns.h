@@ -3,6 +3,7 @@
 #define PROF_REPORT_TABLE_COLUMNS_H
 
 #include "../base/display.h"
+#include "internal.h"
 #include "table.h"
 
 enum { PROF_I_TABLE_PLACE_BYTES = 40, PROF_I_TABLE_CELL_BYTES = PROF_I_SANITIZED_NAME_BYTES };
@@ -81,7 +82,7 @@ typedef struct table_value {
   uint64_t number, whole;
   int64_t bytes;
   const char *text; /* in room, or of the rows */
-  char room[192];
+  char room[PROF_I_PLACE_TEXT_BYTES];
 } table_value;
 
 void prof_i_table_value(const prof_i_table *t, const prof_row *row, table_column which,
@@ -95,9 +96,9 @@ prof_row_more prof_i_table_row_more(const prof_i_table *t, const prof_row *row);
 /* More than 2 % of it is the cost of scopes inside. */
 bool prof_i_table_net_differs(uint64_t ns, uint64_t net_ns);
 
-/* The value as text for a cell, NUL-terminated. Returns its bytes. */
-size_t prof_i_table_cell(const prof_i_table *t, const prof_row *row, table_column which,
-                         char to[PROF_I_TABLE_CELL_BYTES]);
+/* The value as text for a cell: in `to`, or of a long name in t->long_cell, until the next call. */
+prof_i_text prof_i_table_cell(prof_i_table *t, const prof_row *row, table_column which,
+                              char to[PROF_I_TABLE_CELL_BYTES]);
 
 /* ---- table_data.c ---- */
 

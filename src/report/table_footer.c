@@ -1,5 +1,5 @@
-/* The lines below a table's rows: sums, notes, losses, devices, and what recording cost. See
-   table.h. */
+/* The lines below a table's rows: sums, notes, losses, devices, and what recording cost. They are
+   of the processes, threads and devices that the table's filter takes. See table.h. */
 #include "table.h"
 
 #include <prof/profiler.h>
@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../analysis/filter.h"
 #include "../analysis/internal.h"
 #include "../base/display.h"
+#include "../base/error.h"
 #include "../format/layout.h"
 #include "../reader/capture.h"
 #include "../reader/internal.h"
@@ -99,11 +101,17 @@ static int table_put_changes(table *t, const prof_trace *trace) {
   return PROF_OK;
 }
 
+static bool table_takes_device(const table *t, const prof_i_device_state *device) {
+  const char *const word = t->filter ? t->filter->words.device : NULL;
+  return !word || prof_i_filter_takes_device(word, (prof_device){device->type, device->index});
+}
+
 /* What their times are worth, or why there are none. */
 static int table_put_devices(table *t, const prof_trace *trace) {
   const uint32_t count = prof_i_table_info(trace).device_count;
   for (uint32_t i = 0; i < count; i++) {
     char *text;
+    if (!table_takes_device(t, &trace->catalog.devices[i])) continue;
     const int status = prof_i_trace_device_text(trace, i, &text);
     if (status) return status;
     table_put_process(t, trace);
@@ -114,12 +122,87 @@ static int table_put_devices(table *t, const prof_trace *trace) {
   return PROF_OK;
 }
 
-static int table_put_loss(table *t, const prof_trace *trace) {
+/* Events of the threads that the filter takes. */
+typedef struct shown_counts {
+  bool is_part; /* it leaves out threads of the capture */
+  uint64_t recorded, open, bad;
+  uint64_t lost[PROF_LOSS_COUNT];
+  uint64_t lost_anywhere; /* if is_part: of no known thread, but not forked */
+} shown_counts;
+
+static void add_thread(shown_counts *counts, const prof_i_trace_thread *thread) {
+  counts->recorded += thread->event_count - thread->open_count;
+  counts->open += thread->open_count;
+  for (int i = 0; i < PROF_LOSS_COUNT; i++) counts->lost[i] += thread->lost[i];
+}
+
+/* Losses of the capture that none of its threads has. */
+static uint64_t lost_by_no_thread(const prof_trace *trace) {
+  uint64_t sum = 0;
+  for (int i = 0; i < PROF_LOSS_COUNT; i++) {
+    uint64_t by_threads = 0;
+    for (uint32_t thread = 0; thread < trace->thread_count; thread++)
+      by_threads += trace->threads[thread].lost[i];
+    if (i != PROF_LOSS_FORKED && trace->lost[i] > by_threads) sum += trace->lost[i] - by_threads;
+  }
+  return sum;
+}
+
+static shown_counts count_shown(const table *t, const prof_trace *trace) {
+  const prof_trace_info info = prof_i_table_info(trace);
+  shown_counts all = {.recorded = info.event_count - info.open_count,
+                      .open = info.open_count + info.open_below_count,
+                      .bad = info.bad_count},
+               part = {.is_part = true, .bad = info.bad_count};
+  uint32_t taken_count = 0;
+  memcpy(all.lost, info.lost_count, sizeof all.lost);
+  for (uint32_t i = 0; i < trace->thread_count; i++) {
+    if (!prof_i_filter_takes_thread(t->filter, trace, i)) continue;
+    add_thread(&part, &trace->threads[i]);
+    taken_count++;
+  }
+  if (taken_count == trace->thread_count) return all;
+  part.lost_anywhere = lost_by_no_thread(trace);
+  return part;
+}
+
+static uint64_t sum_of_losses(const shown_counts *counts) {
+  uint64_t sum = 0;
+  for (int i = 0; i < PROF_LOSS_COUNT; i++) sum += counts->lost[i];
+  return sum;
+}
+
+/* "100 recorded; lost 3: 2 full, 1 disk; 1 scope had not ended yet", of some threads. */
+static void table_put_part_of_loss(table *t, const shown_counts *counts) {
+  prof_i_text_buffer *const page = &t->page;
+  const unsigned long long lost = sum_of_losses(counts);
+  prof_i_text_buffer_printf(page, "%llu recorded; ", (unsigned long long)counts->recorded);
+  if (lost)
+    prof_i_text_buffer_printf(page, "lost %llu:", lost);
+  else
+    prof_i_text_buffer_append_text(page, counts->bad ? "no loss counted" : "no loss");
+  for (int i = 0, n = 0; i < PROF_LOSS_COUNT; i++)
+    if (counts->lost[i])
+      prof_i_text_buffer_printf(page, "%s %llu %s", n++ ? "," : "",
+                                (unsigned long long)counts->lost[i], prof_loss_name(i));
+  if (counts->open)
+    prof_i_text_buffer_printf(page, "; %llu scope%s had not ended yet",
+                              (unsigned long long)counts->open, counts->open == 1 ? "" : "s");
+  if (counts->lost_anywhere)
+    prof_i_text_buffer_printf(page, "; %llu more lost by threads that are not known",
+                              (unsigned long long)counts->lost_anywhere);
+  if (counts->bad) prof_i_text_buffer_append_text(page, "; the capture is damaged, or cut off");
+}
+
+static int table_put_loss(table *t, const prof_trace *trace, const shown_counts *counts) {
   char *loss = NULL;
-  const int status = prof_i_trace_loss_text(trace, &loss);
+  const int status = counts->is_part ? PROF_OK : prof_i_trace_loss_text(trace, &loss);
   if (status) return status;
   table_put_process(t, trace);
-  prof_i_text_buffer_append_text(&t->page, loss);
+  if (counts->is_part)
+    table_put_part_of_loss(t, counts);
+  else
+    prof_i_text_buffer_append_text(&t->page, loss);
   prof_i_text_buffer_append_text(&t->page, "\n");
   free(loss);
   return PROF_OK;
@@ -127,11 +210,9 @@ static int table_put_loss(table *t, const prof_trace *trace) {
 
 /* An open scope is not lost. Scopes open across a fork are in the parent's trace: only the line of
    the sum counts them. */
-static bool losses_are_whole(const prof_trace_info *info) {
-  uint64_t missing = info->bad_count;
-  for (size_t i = 0; i < sizeof info->lost_count / sizeof *info->lost_count; i++)
-    missing |= i == PROF_LOSS_FORKED ? 0 : info->lost_count[i];
-  return missing == 0;
+static bool losses_are_whole(const shown_counts *counts) {
+  return !counts->bad && !counts->lost_anywhere &&
+         sum_of_losses(counts) == counts->lost[PROF_LOSS_FORKED];
 }
 
 static bool is_same_process(const prof_i_header *a, const prof_i_header *b) {
@@ -170,23 +251,19 @@ static void table_put_processes(table *t) {
   prof_i_text_buffer_append_text(&t->page, line);
 }
 
-static uint64_t count_open(const prof_trace_info *info) {
-  return info->open_count + info->open_below_count;
-}
-
 /* Of one trace its line. Of several their sum, and the lines of those that are not whole or have
    open scopes. */
 static int table_put_losses(table *t) {
   char line[128];
   uint64_t recorded = 0, forked = 0, open = 0;
   size_t broken = 0;
-  if (t->trace_count == 1) return table_put_loss(t, t->traces[0]);
   for (size_t i = 0; i < t->trace_count; i++) {
-    const prof_trace_info info = prof_i_table_info(t->traces[i]);
-    recorded += info.event_count - info.open_count;
-    forked += info.lost_count[PROF_LOSS_FORKED];
-    open += count_open(&info);
-    broken += !losses_are_whole(&info);
+    const shown_counts counts = count_shown(t, t->traces[i]);
+    if (t->trace_count == 1) return table_put_loss(t, t->traces[0], &counts);
+    recorded += counts.recorded;
+    forked += counts.lost[PROF_LOSS_FORKED];
+    open += counts.open;
+    broken += !losses_are_whole(&counts);
   }
   table_put_processes(t);
   snprintf(line, sizeof line, "%llu recorded; ", (unsigned long long)recorded);
@@ -204,8 +281,9 @@ static int table_put_losses(table *t) {
   prof_i_text_buffer_append_text(&t->page, broken || open ? ":\n" : "\n");
   int status = PROF_OK;
   for (size_t i = 0; !status && i < t->trace_count; i++) {
-    const prof_trace_info info = prof_i_table_info(t->traces[i]);
-    if (!losses_are_whole(&info) || count_open(&info)) status = table_put_loss(t, t->traces[i]);
+    const shown_counts counts = count_shown(t, t->traces[i]);
+    if (!losses_are_whole(&counts) || counts.open)
+      status = table_put_loss(t, t->traces[i], &counts);
   }
   return status;
 }
@@ -284,6 +362,43 @@ static int table_put_parts(table *t) {
   return PROF_OK;
 }
 
+/* Whether the filter takes a thread of the capture. */
+static bool table_takes_trace(const table *t, const prof_trace *trace) {
+  if (!t->filter ||
+      (!t->filter->words.thread && !t->filter->words.process && !t->filter->words.rank))
+    return true;
+  uint32_t i = 0;
+  while (i < trace->thread_count && !prof_i_filter_takes_thread(t->filter, trace, i)) i++;
+  return i < trace->thread_count;
+}
+
+/* The lines of captures. t->traces: those that the filter takes. */
+static int table_put_captures(table *t) {
+  int status = table_put_parts(t);
+  if (!status) status = table_put_losses(t);
+  for (size_t i = 0; !status && i < t->trace_count; i++)
+    status = table_put_devices(t, t->traces[i]);
+  return status ? status : table_put_losses_and_cost(t);
+}
+
+/* The same, as if the other captures were not there. */
+static int table_put_taken_captures(table *t) {
+  const prof_trace *const *const traces = t->traces;
+  const size_t count = t->trace_count;
+  const prof_trace **const taken = malloc((count + 1) * sizeof *taken);
+  if (!taken) return prof_i_fail(PROF_E_NO_MEMORY, "no memory for %zu captures", count);
+  size_t taken_count = 0;
+  for (size_t i = 0; i < count; i++)
+    if (table_takes_trace(t, traces[i])) taken[taken_count++] = traces[i];
+  t->traces = taken;
+  t->trace_count = taken_count;
+  const int status = taken_count ? table_put_captures(t) : PROF_OK;
+  t->traces = traces;
+  t->trace_count = count;
+  free(taken);
+  return status;
+}
+
 int prof_i_table_put_footer(table *t) {
   char line[256], time[160];
   const prof_rows *const rows = t->rows;
@@ -307,9 +422,5 @@ int prof_i_table_put_footer(table *t) {
     prof_i_text_buffer_append_text(&t->page, line);
   }
   table_put_notes(t);
-  int status = table_put_parts(t);
-  if (!status) status = table_put_losses(t);
-  for (size_t i = 0; !status && i < t->trace_count; i++)
-    status = table_put_devices(t, t->traces[i]);
-  return status ? status : table_put_losses_and_cost(t);
+  return table_put_taken_captures(t);
 }

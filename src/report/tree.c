@@ -1,5 +1,6 @@
-/* Children are below their parent, the longest first. A path without calls that pass a filter is
-   shown only if one below it has some: it has no numbers of its own then. See internal.h. */
+/* Children are below their parent, in the order of the options. A path without calls that pass a
+   filter is shown only if one below it has some: it has no numbers of its own then. See
+   internal.h. */
 #include "internal.h"
 
 #include <stdio.h>
@@ -22,14 +23,17 @@ enum {
 };
 
 typedef struct tree_node {
-  uint64_t total_ns; /* of its calls; without any, of what is below it */
+  /* of its calls; without any, of what is below it */
+  uint64_t total_ns, self_ns;
   uint64_t calls_below_count;
-  uint32_t first, next; /* shown children, from the longest; 0: none */
+  uint32_t first, next; /* shown children, in order; 0: none */
   bool is_hidden;
 } tree_node;
 
+/* Comes before a path with a smaller number, then before one with a later name. */
 typedef struct ranked_path {
-  uint64_t total_ns;
+  uint64_t number;
+  const char *name; /* NULL: not in the order of names */
   uint32_t path;
 } ranked_path;
 
@@ -41,7 +45,7 @@ typedef struct tree_page {
   bool is_last[LEVELS_DRAWN];
   uint64_t all_ns[2]; /* of the host, of devices */
   uint32_t shown_count, hidden_count;
-  prof_i_text_buffer text;
+  prof_i_text_buffer text, name; /* name: scratch */
   prof_i_sink json;
 } tree_page;
 
@@ -61,10 +65,16 @@ static void add_totals(tree_page *p) {
     const prof_i_path_sums *const sums = path_sums(p, i);
     const uint32_t parent = p->paths->items[i].parent;
     tree_node *const node = &p->nodes[i], *const outer = &p->nodes[parent];
-    if (sums->calls_count) node->total_ns = sums->total_ns;
+    if (sums->calls_count) {
+      node->total_ns = sums->total_ns;
+      node->self_ns = sums->self_ns;
+    }
     node->calls_below_count += sums->calls_count;
     outer->calls_below_count += node->calls_below_count;
-    if (!parent || is_device(p, parent) == is_device(p, i)) outer->total_ns += node->total_ns;
+    if (!parent || is_device(p, parent) == is_device(p, i)) {
+      outer->total_ns += node->total_ns;
+      outer->self_ns += node->self_ns;
+    }
     if (is_device(p, i)) p->all_ns[1] += sums->self_ns;
   }
   p->all_ns[0] = p->paths->host_self_ns[PROF_I_SIDE_NEW];
@@ -91,18 +101,42 @@ static void hide_paths(tree_page *p) {
   }
 }
 
-/* By rising total, because each goes before the one that was linked last. */
-static int compare_totals(const void *x, const void *y) {
+/* The last one first, because each is linked before the one that was linked last. */
+static int compare_ranked(const void *x, const void *y) {
   const ranked_path *const a = x, *const b = y;
-  if (a->total_ns != b->total_ns) return a->total_ns < b->total_ns ? -1 : 1;
+  const int by_name = a->name ? strcmp(b->name, a->name) : 0;
+  if (by_name) return by_name;
+  if (a->number != b->number) return a->number < b->number ? -1 : 1;
   return (a->path < b->path) - (a->path > b->path);
+}
+
+/* What decides the place of a path among its siblings. */
+static ranked_path rank_path(const tree_page *p, uint32_t path) {
+  const tree_node *const node = &p->nodes[path];
+  ranked_path ranked = {.number = node->total_ns, .path = path};
+  switch (p->options->order) {
+    case PROF_I_TREE_BY_TOTAL:
+      break;
+    case PROF_I_TREE_BY_SELF:
+      ranked.number = node->self_ns;
+      break;
+    case PROF_I_TREE_BY_CALLS: {
+      const uint64_t calls_count = path_sums(p, path)->calls_count;
+      ranked.number = calls_count ? calls_count : node->calls_below_count;
+      break;
+    }
+    case PROF_I_TREE_BY_NAME:
+      ranked.name = p->paths->rows[p->paths->items[path].row].name;
+      break;
+  }
+  return ranked;
 }
 
 static void link_children(tree_page *p) {
   uint32_t count = 0;
   for (uint32_t i = 1; i < p->paths->count; i++)
-    if (!p->nodes[i].is_hidden) p->order[count++] = (ranked_path){p->nodes[i].total_ns, i};
-  qsort(p->order, count, sizeof *p->order, compare_totals);
+    if (!p->nodes[i].is_hidden) p->order[count++] = rank_path(p, i);
+  qsort(p->order, count, sizeof *p->order, compare_ranked);
   for (uint32_t i = 0; i < count; i++) {
     const uint32_t path = p->order[i].path;
     tree_node *const outer = &p->nodes[p->paths->items[path].parent];
@@ -170,16 +204,21 @@ static size_t put_branches(tree_page *p, uint32_t path) {
 }
 
 static void put_name(tree_page *p, uint32_t path, size_t used) {
-  char name[PROF_I_SANITIZED_NAME_BYTES];
+  prof_i_text_buffer *const name = &p->name;
   const char *const text = p->paths->rows[p->paths->items[path].row].name;
   const char *const device = is_device(p, path) ? " (device)" : "";
-  size_t bytes = prof_i_sanitize_name(name, *text ? text : "(unnamed)");
+  name->count = 0;
+  prof_i_text_buffer_append_plain(name, *text ? text : "(unnamed)",
+                                  strlen(*text ? text : "(unnamed)"));
+  if (name->is_out_of_memory) p->text.is_out_of_memory = true;
+  if (!name->text) return;
+  size_t bytes = name->count;
   const size_t before = CALLS_WIDTH + 2 * TIME_WIDTH + SHARE_WIDTH + 4 * 2 + used,
                wanted = before + NAME_WIDTH_MIN, all = p->options->width;
   const size_t room = (all > wanted ? all - before : NAME_WIDTH_MIN) - strlen(device);
-  const bool is_cut = all && prof_i_display_width(name, bytes) > room;
-  if (is_cut) bytes = prof_i_display_cut(name, bytes, room - 3);
-  prof_i_text_buffer_append(&p->text, name, bytes);
+  const bool is_cut = all && prof_i_display_width(name->text, bytes) > room;
+  if (is_cut) bytes = prof_i_display_cut(name->text, bytes, room - 3);
+  prof_i_text_buffer_append(&p->text, name->text, bytes);
   prof_i_text_buffer_append_text(&p->text, is_cut ? "..." : "");
   prof_i_text_buffer_append_text(&p->text, device);
   prof_i_text_buffer_end_line(&p->text);
@@ -242,6 +281,7 @@ static int put_json(tree_page *p, char **text_out) {
 static int write_tree(tree_page *p, char **text_out) {
   if (p->options->is_json) return put_json(p, text_out);
   put_text(p);
+  free(p->name.text);
   if (p->text.is_out_of_memory) {
     free(p->text.text);
     return prof_i_fail(PROF_E_NO_MEMORY, "no memory for a tree of %u paths", p->shown_count);

@@ -179,6 +179,20 @@ class Merged(CommandFolder):
         one, _ = self.run_prof("table", "--process", pid, "--csv", "all.prof")
         self.assertEqual(one, self.run_prof("table", "--csv", "1.prof")[0])
 
+    def test_the_lines_below_a_table_are_of_the_processes_that_pass(self):
+        """As if the other captures were not there."""
+        names = ["0.prof", "killed.prof", "2.prof"]
+        self.merge(*names)
+        for name in names:
+            text, _ = self.run_prof("info", "--json", name)
+            pid = str(json.loads(text)["pid"])
+            for by in ("name", "process"):
+                one, _ = self.run_prof("table", "--by", by, "--process", pid, "all.prof")
+                self.assertEqual(one, self.run_prof("table", "--by", by, name)[0])
+            self.assertEqual(one.count("not ended"), int(name == "killed.prof"))
+        ranks, _ = self.run_prof("table", "--rank", "2", "all.prof")
+        self.assertEqual(ranks, self.run_prof("table", "2.prof")[0])
+
     def test_processes_without_a_rank_have_a_row_together(self):
         text, _ = self.run_prof("table", "--by", "rank", "--csv", "0.prof", "killed.prof")
         ranks = sorted(row["rank"] for row in csv.DictReader(io.StringIO(text)))

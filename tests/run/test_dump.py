@@ -31,8 +31,8 @@ class Dump(Recorded):
             (".json", lambda data: "traceEvents" in json.loads(data), ""),
             (".speedscope.json", lambda data: "speedscope" in json.loads(data)["$schema"], paths),
             (".folded", lambda data: b"step;convolution;inner 800000\n" in data, paths),
-            (".csv", lambda data: data.startswith(HEAD), "has no arguments, arrows or memory"),
-            (".pftrace", lambda data: data[:1] == b"\x0a", "has no stacks of Python functions"),
+            (".csv", lambda data: data.startswith(HEAD), "lacks arguments of 20 scopes"),
+            (".pftrace", lambda data: data[:1] == b"\x0a", ""),
         ):
             for name in ("out" + ending, "out" + ending + ".gz"):
                 data, said = self.dump(name)
@@ -46,6 +46,64 @@ class Dump(Recorded):
             data, said = self.dump(name)
             self.assertIn(b"convolution", data)
             self.assertIn("has only the calls and self times of call paths", said)
+
+    def test_the_file_lacks_only_what_the_capture_has(self):
+        call = {"pid": 7, "tid": 7}
+        scope = [{**call, "ph": "X", "name": "one", "cat": "c", "ts": 0, "dur": 900}]
+        function = {**call, "ph": "X", "name": "f.py(1): f", "cat": "python_function"}
+        values = [
+            {**call, "ph": "C", "name": "load", "ts": 40, "args": {"value": 1.5}},
+            {**call, "ph": "i", "s": "t", "name": "mark", "ts": 50},
+        ]
+        arrow = [
+            {**call, "ph": "s", "cat": "flow", "name": "to", "id": 5, "ts": 20},
+            {**call, "ph": "f", "bp": "e", "cat": "flow", "name": "to", "id": 5, "ts": 300},
+        ]
+        device = device_events() + arrow + values
+        us, three = "has only whole microseconds", ("--to", "150us")
+        for found, ending, words, said in (
+            (scope, ".csv", (), []),
+            (scope, ".pftrace", (), []),
+            (scope, ".db", (), []),
+            (scope, ".rpd", (), []),
+            (scope, ".raf", (), [us]),
+            (values, ".csv", (), []),
+            (device, ".json", (), []),
+            (device, ".csv", (), ["lacks arguments of 3 scopes, 4 arrows, 5 memory events"]),
+            (device, ".csv", three, ["lacks arguments of 2 scopes, 3 arrows, 3 memory events"]),
+            (device, ".rpd", (), ["lacks arguments of 3 scopes, 1 arrow, 5 memory events"]),
+            (device, ".pftrace", (), []),
+            (
+                device,
+                ".raf",
+                (),
+                [us, "lacks 4 arrows, 5 memory events, 2 values of counters and instants"],
+            ),
+            (device, ".csv", ("--name", "conv"), ["lacks arrows, memory events"]),
+            (
+                [{**function, "ts": 0, "dur": 10}],
+                ".pftrace",
+                (),
+                ["lacks stacks of 1 Python function"],
+            ),
+        ):
+            with self.subTest(ending=ending, words=words):
+                trace = self.write("in.json", json.dumps({"traceEvents": found}))
+                self.prof("import", trace, "-o", "trace.prof")
+                form = ("--format", "raf") if ending == ".raf" else ()
+                lines = self.dump("out" + ending, *form, *words)[1].splitlines()
+                lines = [line for line in lines if "is filtered" not in line]
+                self.assertEqual(lines, [f"prof dump: out{ending} {text}" for text in said])
+                os.remove(os.path.join(self.folder, "trace.prof"))
+
+    def test_a_merged_file_lacks_what_its_captures_lack(self):
+        for part in range(2):
+            trace = self.write("in.json", json.dumps({"traceEvents": device_events()}))
+            self.prof("import", trace, "-o", f"{part}.prof")
+        self.prof("merge", "-o", "trace.prof", "0.prof", "1.prof")
+        said = self.dump("out.csv")[1]
+        lacks = "out.csv lacks arguments of 6 scopes, 6 arrows, 10 memory events\n"
+        self.assertIn(f"prof dump: {lacks}", said)
 
     def test_a_format_holds_whatever_the_ending_is(self):
         self.record()

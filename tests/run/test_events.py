@@ -3,7 +3,9 @@
 import csv
 import io
 import json
+import re
 
+from known_capture import device_events, events
 from nested_capture import FILTERS, Nested, ns
 
 NUMBERS = ("start_ns", "duration_ns", "self_ns", "depth", "tid")
@@ -132,6 +134,57 @@ class Texts(Nested):
             columns = sum(2 if letter == "\u7573" else 1 for letter in text.splitlines()[1])
             self.assertLessEqual(columns, int(width))
             self.assertIn("...", text)
+
+    def test_without_a_width_nothing_is_cut(self):
+        name, value = "n" * 1364 + "\u7573" * 100, "v" * 1365 + "\u00e9" * 1000
+        thread = "a thread of which the name has 50 columns and more"
+        call = {"pid": 7, "tid": 11}
+        trace = [
+            {**call, "ph": "M", "name": "thread_name", "args": {"name": thread}},
+            {**call, "ph": "X", "name": name, "ts": 5, "dur": 3, "args": {"long": value}},
+        ]
+        self.prof("import", self.write("long.json", json.dumps(trace)), "-o", "long.prof")
+        for words in ((), ("--width", "0")):
+            text = self.prof("events", *words, "long.prof").stdout
+            self.assertIn(f"  {thread} (11)  {name}  long={value}\n", text)
+        text = self.prof("events", "--width", "120", "long.prof").stdout
+        self.assertIn("a thread of... more (11)  nnn", text)
+        self.assertNotIn("vvv", text)
+
+    def test_work_of_devices_without_a_thread_is_listed(self):
+        kernels = [event for event in device_events() if event["name"] == "kernel"]
+        self.prof("import", self.write("k.json", json.dumps(kernels)), "-o", "k.prof")
+        for words in ((), ("--name", "^kernel$"), ("--device", "cuda:0"), ("--sort", "self")):
+            text = self.prof("events", *words, "k.prof").stdout
+            self.assertEqual(text.count("  kernel  "), len(kernels), words)
+            self.assertTrue(text.endswith("\n3 scopes\n"))
+        self.prof("events", "--device", "cpu", "k.prof", status=3)
+
+    def test_names_of_processes_and_threads_are_those_of_a_table(self):
+        """Of several captures each scope has its process."""
+        for process in (7, 8):
+            name = {"ph": "M", "name": "process_name", "pid": process, "args": {"name": "app"}}
+            trace = self.write("named.json", json.dumps([name, *events(process=process)]))
+            self.prof("import", trace, "-o", f"{process}.prof")
+        trace = self.write("device.json", json.dumps({"traceEvents": device_events()}))
+        self.prof("import", trace, "-o", "device.prof")
+        self.prof("merge", "-o", "all.prof", "7.prof", "8.prof", "device.prof")
+        found = set()
+        for line in self.prof("events", "all.prof").stdout.splitlines()[1:-1]:
+            label, _, _ = line[self.thread_at(line) :].partition(")  ")
+            found.add(label + ")")
+        text = self.prof("table", "--by", "process,thread", "--csv", "all.prof").stdout
+        named = {f"{row['process']}, {row['thread']}" for row in csv.DictReader(text.splitlines())}
+        self.assertGreaterEqual(len(named), 3)
+        self.assertIn("app (7),  (7)", named)
+        self.assertLessEqual(named, found)
+        parts = [", ".join(label.split(", ")[:-1]) for label in found - named]
+        processes = {label.rpartition(", ")[0] for label in named}
+        self.assertLessEqual(set(parts), processes, "streams have no row")
+
+    def thread_at(self, line):
+        """Where the thread's name begins: behind four numbers."""
+        return re.match(r" *\S+ +\S+ +\S+ +\d+  ", line).end()
 
     def test_texts_have_no_backslashes_of_json(self):
         args = {"Concrete Inputs": '["","[2, 2]","1."]', "path": "C:\\new", "said": '"yes"'}

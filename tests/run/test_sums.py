@@ -332,10 +332,32 @@ class Rows(Nested):
             }
             self.assertEqual({key: row[key] for key in of_json}, of_json)
         self.assertEqual({row["state"] for row in lines}, set(rows))
-        without = next(csv.reader(self.prof(words[0], *words[3:], "--csv").stdout.splitlines()))
-        self.assertEqual(without[:4], ["name", "new_name", "category", "on"])
         line = r"(?m)^x -> y \(replaced\) +m +conv_a -> conv_b +6 "
         self.assertRegex(self.prof(*words).stdout, line)
+
+    def test_a_replaced_row_has_the_new_category_also_without_groups(self):
+        for side, category in (("old", "x"), ("new", "y")):
+            event = {"ph": "X", "pid": 1, "tid": 1, "name": f"conv_{side}", "cat": category}
+            step = {"ph": "X", "pid": 1, "tid": 1, "name": "step", "cat": "s"}
+            events = [
+                found
+                for at in range(0, 600, 100)
+                for found in ({**step, "ts": at, "dur": 90}, {**event, "ts": at + 10, "dur": 20})
+            ]
+            self.write(f"{side}.json", json.dumps({"traceEvents": events}))
+            self.prof("import", f"{side}.json", "-o", f"{side}.prof")
+        text = self.prof("diff", "--csv", "old.prof", "new.prof").stdout
+        self.assertTrue(text.startswith("name,new_name,category,new_category,on,path,"), text)
+        rows = {row["state"]: row for row in csv.DictReader(text.splitlines())}
+        for state, wanted in (
+            ("both", ("step", "", "s", "")),
+            ("replaced", ("conv_old", "conv_new", "x", "y")),
+        ):
+            found = [rows[state][key] for key in text.split(",")[:4]]
+            self.assertEqual(tuple(found), wanted)
+        text = self.prof("diff", "--json", "old.prof", "new.prof").stdout
+        (replaced,) = (row for row in json.loads(text)["rows"] if row["state"] == "replaced")
+        self.assertEqual((replaced["category"], replaced["new_category"]), ("x", "y"))
 
     def test_more_groups_leave_out_columns_of_a_narrow_diff(self):
         by = ("name", "category", "thread", "device")

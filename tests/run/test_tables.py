@@ -82,17 +82,57 @@ class Texts(Tables):
 
     def test_names_are_whole_where_no_width_is_asked_for(self):
         names = ["std::vector<" + "std::pair<int, float>, " * 4 + end for end in ("a>", "b>")]
+        names += [f"{name}{'n' * 600}\u7573{name}" for name in names]
         found = [
             {"ph": "X", "name": name, "cat": "c", "pid": 1, "tid": 1, "ts": 10 * at, "dur": 5}
             for at, name in enumerate(names)
         ]
         path = self.write("long.json", json.dumps({"traceEvents": found}))
         text = self.prof("table", path).stdout
+        tree = self.prof("tree", path).stdout
         for name in names:
             self.assertIn(name + "  ", text)
+            self.assertIn(f" {name}\n", tree)
         text = self.prof("table", "--width", "100", path).stdout
         self.assertIn("a>  ", text)
         self.assertLessEqual(max(map(len, text.splitlines())), 100)
+
+    def test_threads_and_processes_have_whole_names_where_no_width_is_asked_for(self):
+        long = "a thread of which the name has 50 columns and more"
+        found = [
+            {"ph": "M", "name": "thread_name", "pid": 1, "tid": 1, "args": {"name": long}},
+            {"ph": "X", "name": "scope", "cat": "c", "pid": 1, "tid": 1, "ts": 0, "dur": 5},
+        ]
+        path = self.write("long.json", json.dumps({"traceEvents": found}))
+        self.assertIn(f"{long} (1)  ", self.prof("table", "--by", "thread", path).stdout)
+        self.assertIn("...", self.prof("table", "--by", "thread", "--width", "60", path).stdout)
+
+    def test_a_width_of_0_is_any_width(self):
+        text = self.table()
+        self.assertEqual(self.table("--width", "0"), text)
+        self.assertGreater(max(map(len, text.splitlines())), 150)
+        pair = ("trace.prof", "trace.prof")
+        for command in (("tree", "trace.prof"), ("events", "trace.prof"), ("diff", *pair)):
+            text = self.prof(*command).stdout
+            self.assertEqual(self.prof(*command, "--width", "0").stdout, text)
+            self.assertNotEqual(self.prof(*command, "--width", "70").stdout, text)
+
+    def test_columns_of_zeros_go_first_where_it_is_narrow(self):
+        """A row of a step, of which the memory on the device is that of the scopes inside."""
+        found = [event for event in device_events() if event.get("ts") != 250]
+        path = self.write("device.json", json.dumps({"traceEvents": found}))
+        width = 300
+        while True:
+            lines = self.prof("table", "--rows", "1", "--width", str(width), path).stdout
+            titles = re.split(" {2,}", lines.splitlines()[1])
+            if "Self Device Mem" not in titles or width == 40:
+                break
+            width -= 1
+        for title in ("p99", "Median", "Mean", "Device Mem", "Self CPU Mem"):
+            self.assertIn(title, titles)
+        named = re.search(r"No room in \d+ columns for: (.*?)\. A file", lines.replace("\n", " "))
+        left = {"Self Device", "Self Device %", "Self Device Mem"}
+        self.assertLessEqual(set(named[1].split(", ")), left)
 
     def test_wrong_columns_are_refused(self):
         for words, said in (
@@ -114,8 +154,40 @@ class Texts(Tables):
         self.assertIn("0 groups", self.table("--category", "none of these", status=3))
         self.assertEqual(json.loads(self.table("--json", "-c", "none", status=3))["rows"], [])
         self.assertIn("inner", self.table("--category", "runtime"))
-        empty = self.write("empty.json", json.dumps({"traceEvents": []}))
-        self.assertIn("0 groups", self.prof("table", empty).stdout)
+
+    def test_captures_without_scopes_name_the_command_that_shows_what_they_have(self):
+        call = {"pid": 1, "tid": 1}
+        value = {**call, "ph": "C", "name": "load", "ts": 40, "args": {"value": 1.5}}
+        memory = [event for event in device_events() if event["name"] == "[memory]"]
+        kernels = [event for event in device_events() if event["name"] == "kernel"]
+        none = "prof table: the capture has no scopes; "
+        for found, groups, said in (
+            ([], 0, none + "prof info shows how it was recorded, and what was lost\n"),
+            ([value], 0, none + "prof view shows the counters, instants and steps\n"),
+            (
+                [*memory, value],
+                0,
+                none + "prof memory shows the memory, and prof view all that was recorded\n",
+            ),
+            (
+                kernels,
+                1,
+                "prof table: the capture has no scopes of the host; the rows are work of devices, "
+                "which prof events lists\n",
+            ),
+            (device_events(), 4, ""),
+        ):
+            trace = self.write("some.json", json.dumps({"traceEvents": found}))
+            self.prof("import", trace, "-o", "some.prof")
+            for words in ((), ("--by", "rank,name")):
+                done = self.prof("table", *words, "some.prof")
+                self.assertEqual(done.stderr, said)
+                self.assertRegex(done.stdout, rf"calls?, {groups} group")
+            done = self.prof("table", "--json", "some.prof")
+            self.assertEqual((json.loads(done.stdout)["groups"], done.stderr), (groups, said))
+            os.remove(os.path.join(self.folder, "some.prof"))
+        done = self.prof("table", *[self.write(f"{n}.json", "[]") for n in range(2)])
+        self.assertIn("prof table: the captures have no scopes; ", done.stderr)
 
 
 class Data(Tables):

@@ -142,6 +142,16 @@ class Top(Recorded):
         self.assertEqual(text.count("Self time total"), 1)
         self.assertRegex(text, r"^ *\(7\): 19\.900ms, level \d; it has ended\n")
 
+    def test_a_capture_that_has_ended_has_a_message_what_to_do(self):
+        process = self.start()
+        (live,) = (name for name in os.listdir(self.folder) if "live" in name)
+        for word in (str(process.pid), live):
+            self.assertEqual(self.prof("top", "--count", "1", word).stderr, "")
+        done = self.prof("top", self.record())
+        self.assertIn("prof top: no process records into", done.stderr)
+        self.assertIn("prof table has more options, and prof top PID follows", done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1)
+
     def test_a_file_that_does_not_exist_is_said(self):
         done = self.prof("top", "none.prof", status=1)
         self.assertIn("none.prof", done.stderr)

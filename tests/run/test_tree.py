@@ -63,6 +63,29 @@ class Tree(Nested):
             before[path] = line
             before[("last", path[:-1])] = line["total_ns"]
 
+    def test_paths_below_one_path_are_in_the_order_that_is_asked_for(self):
+        for order, key in (
+            ("total", lambda line: -line["total_ns"]),
+            ("self", lambda line: -line["self_ns"]),
+            ("calls", lambda line: -line["calls"]),
+            ("name", lambda line: line["path"][-1].encode()),
+        ):
+            below = [[]]
+            open_lists = [below[0]]  # by depth
+            for line in self.lines("--min", "0%", "--sort", order):
+                del open_lists[line["depth"] + 1 :]
+                if len(open_lists) == line["depth"]:
+                    below.append([])
+                    open_lists.append(below[-1])
+                open_lists[-1].append(key(line))
+            self.assertGreater(max(map(len, below[1:])), 2)
+            for keys in below:
+                self.assertEqual(keys, sorted(keys), order)
+        text = self.prof("tree", self.capture).stdout
+        self.assertEqual(self.prof("tree", "--sort", "total", self.capture).stdout, text)
+        self.assertNotEqual(self.prof("tree", "-s", "name", self.capture).stdout, text)
+        self.prof("tree", "--sort", "size", self.capture, status=2)
+
     def test_shares_are_of_all_time_and_no_more(self):
         everything = sum(scope.self for scope in self.scopes)
         lines = self.lines("--min", "0%")

@@ -440,10 +440,13 @@ static void data_escape_hostile_names(void **state) {
   compare_steps(&c, true);
   assert_int_equal(prof_i_diff_json(&c, &text), PROF_OK);
   assert_non_null(strstr(text, "\"con\\\"v,\\n\\u001b[2J\xef\xbf\xbd"));
-  assert_non_null(strstr(text, "\"new_name\":\"aten::thnn_conv2d\",\"path\":[\"step\","));
+  assert_non_null(strstr(text,
+                         "\"new_name\":\"aten::thnn_conv2d\",\"new_category\":\"operator\","
+                         "\"path\":[\"step\","));
   free(text);
   assert_int_equal(prof_i_diff_csv(&c, &text), PROF_OK);
-  assert_non_null(strstr(text, "\"con\"\"v,\n\x1b[2J\xef\xbf\xbd<b>\",\"\",\"operator\",host,"));
+  assert_non_null(
+      strstr(text, "\"con\"\"v,\n\x1b[2J\xef\xbf\xbd<b>\",\"\",\"operator\",\"\",host,"));
   free(text);
   prof_i_comparison_fini(&c);
 }

@@ -6,6 +6,8 @@
 
 #include <limits.h>
 
+#include "device_capture.h"
+
 /* ---- the CSV exporter of docs/how-to/write-an-exporter.md ---- */
 
 typedef struct csv {
@@ -522,6 +524,33 @@ static void a_sink_that_end_fills_fails_the_run(void **state) {
   capture_end(&c);
 }
 
+/* Of two devices one has a clock. */
+static void facts_are_what_a_capture_has_beside_events(void **state) {
+  (void)state;
+  capture c;
+  device_capture(&c);
+  prof_trace *trace = open_capture(&c);
+  prof_i_export_facts facts = {0};
+  prof_i_export_facts_add(&facts, trace);
+  const prof_i_export_facts wanted = {.device_clocks = 1};
+  assert_memory_equal(&facts, &wanted, sizeof facts);
+  prof_trace_destroy(trace);
+  capture_end(&c);
+
+  prof_i_head *const meta = begin_with_sites(&c, 1 << 20, 1);
+  capture_site(meta, 2, "t.py(1): f", "python_function", 1);
+  capture_change(meta, CAPTURE_START + 5, PROF_CHANGE_LEVEL, PROF_REASON_ASKED, 0, 2, 1, 1, 0, 0);
+  capture_change(meta, CAPTURE_START + 6, PROF_CHANGE_MUTED, PROF_REASON_ASKED, 1, 0, 0, 1, 0, 0);
+  trace = open_capture(&c);
+  prof_i_export_facts_add(&facts, trace);
+  assert_int_equal(facts.device_clocks, 1);
+  assert_int_equal(facts.level_changes, 1);
+  assert_int_equal(facts.functions, 1);
+  assert_int_equal(facts.function_places, 1);
+  prof_trace_destroy(trace);
+  capture_end(&c);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_new_format_needs_only_the_simple_callbacks),
@@ -536,6 +565,7 @@ int main(void) {
       cmocka_unit_test(a_call_that_fails_is_the_last_one),
       cmocka_unit_test(a_full_sink_ends_the_run),
       cmocka_unit_test(a_sink_that_end_fills_fails_the_run),
+      cmocka_unit_test(facts_are_what_a_capture_has_beside_events),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

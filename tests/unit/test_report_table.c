@@ -1,5 +1,7 @@
 /* The table, the loss line, and text made fit for a terminal. */
+#include "analysis/filter.h"
 #include "base/display.h"
+#include "device_capture.h"
 #include "report/table_columns.h"
 #include "rows.h"
 
@@ -95,6 +97,91 @@ static void no_loss_reads_as_no_loss(void **state) {
   assert_int_equal(prof_trace_loss_text(trace, &text), PROF_OK);
   assert_in_range(strlen(text), 300, 1000);
   free(text);
+  prof_trace_destroy(trace);
+  capture_end(&c);
+}
+
+/* The table of two captures, or of the first one. */
+static char *filtered_table(const prof_trace *const *traces, size_t count,
+                            const prof_i_filter_words *words) {
+  prof_i_filter *filter = NULL;
+  prof_i_table_form form = {.kind = PROF_I_TABLE_TEXT};
+  char *text = NULL;
+  assert_int_equal(prof_i_filter_create(words, &filter), PROF_OK);
+  form.more.filter = filter;
+  assert_int_equal(prof_i_traces_table(traces, count, NULL, &form, &text), PROF_OK);
+  prof_i_filter_destroy(filter);
+  return text;
+}
+
+static void check_lines(const prof_trace *const *traces, size_t count,
+                        const prof_i_filter_words *words, const char *wanted,
+                        const char *unwanted) {
+  char *const text = filtered_table(traces, count, words);
+  if (!strstr(text, wanted)) fail_msg("no '%s' in:\n%s", wanted, text);
+  if (unwanted && strstr(text, unwanted)) fail_msg("'%s' in:\n%s", unwanted, text);
+  free(text);
+}
+
+/* Each process has the threads "main" and one more; the losses differ. */
+static void lines_below_the_table_are_of_the_threads_that_pass(void **state) {
+  (void)state;
+  static const char *const others[] = {"worker", "loader"};
+  capture c[2];
+  prof_trace *traces[2];
+  for (uint32_t i = 0; i < 2; i++) {
+    begin_with_sites(&c[i], 1 << 20, 2);
+    prof_i_thread_slot *const first = capture_slot(&c[i], 1, "main"), *const second = capture_slot(
+                                                                          &c[i], 2, others[i]);
+    prof_i_head *const own = capture_chunk(&c[i], CHUNK, 1);
+    capture_plain(own, T0 + 10, 5, 1);
+    capture_plain(own, T0 + 20, 5, 1);
+    capture_plain(capture_chunk(&c[i], CHUNK, 2), T0 + 30, 5, 2);
+    first->lost[PROF_LOSS_FULL] = 3;
+    second->lost[PROF_LOSS_DISK] = i;
+    if (i == 0) capture_open(second, T0 + 40, 2);
+    if (i == 0) capture_header(&c[i])->unattributed[PROF_LOSS_NO_THREAD] = 4;
+    capture_header(&c[i])->pid = 100 + i;
+    traces[i] = open_capture(&c[i]);
+  }
+  const prof_trace *const both[] = {traces[0], traces[1]};
+  const prof_i_filter_words all = {.min = "1ns"}, first = {.process = "100"},
+                            second = {.process = "101"}, none = {.process = "7"},
+                            main_thread = {.thread = "main"}, worker = {.thread = "worker"},
+                            loader = {.thread = "loader"};
+  check_lines(both, 2, &all, "\n2 processes: 6 recorded; 2 of them not whole; 1 scope had not",
+              NULL);
+  check_lines(both, 2, &first,
+              "\n3 recorded; lost 7: 3 full, 4 no_thread; 1 scope had not ended yet\n",
+              "processes");
+  check_lines(both, 2, &second, "\n3 recorded; lost 4: 3 full, 1 disk\n", "not ended");
+  check_lines(both, 2, &none, "in 0 calls", "recorded");
+  check_lines(both, 2, &main_thread, "\n2 processes: 4 recorded; 2 of them not whole:\n",
+              "not ended");
+  check_lines(both, 2, &main_thread, "(101): 2 recorded; lost 3: 3 full\n", "disk");
+  check_lines(
+      both, 2, &worker,
+      "\n1 recorded; no loss; 1 scope had not ended yet; 4 more lost by threads that are not "
+      "known\n",
+      "full");
+  check_lines(both, 2, &loader, "\n1 recorded; lost 1: 1 disk\n", "full");
+  check_lines(both, 1, &worker, "\n1 recorded; no loss; 1 scope had not ended yet; ", "full");
+  for (uint32_t i = 0; i < 2; i++) {
+    prof_trace_destroy(traces[i]);
+    capture_end(&c[i]);
+  }
+}
+
+static void lines_of_devices_are_of_those_that_pass(void **state) {
+  (void)state;
+  capture c;
+  device_capture(&c);
+  prof_trace *const trace = open_capture(&c);
+  const prof_trace *const one[] = {trace};
+  check_lines(one, 1, &(prof_i_filter_words){.min = "1ns"}, "\nopencl:", NULL);
+  check_lines(one, 1, &(prof_i_filter_words){.min = "1ns"}, "\ncuda:", NULL);
+  check_lines(one, 1, &(prof_i_filter_words){.device = "opencl"}, "\nopencl:", "\ncuda:");
+  check_lines(one, 1, &(prof_i_filter_words){.device = "cuda"}, "\ncuda:", "\nopencl:");
   prof_trace_destroy(trace);
   capture_end(&c);
 }
@@ -260,6 +347,8 @@ int main(void) {
       cmocka_unit_test(the_table_is_aligned_and_harmless),
       cmocka_unit_test(empty_columns_go_first_where_it_is_narrow),
       cmocka_unit_test(no_loss_reads_as_no_loss),
+      cmocka_unit_test(lines_below_the_table_are_of_the_threads_that_pass),
+      cmocka_unit_test(lines_of_devices_are_of_those_that_pass),
       cmocka_unit_test(utf8_is_repaired_as_unicode_recommends),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

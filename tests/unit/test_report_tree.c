@@ -310,9 +310,9 @@ static void a_line_tells_fibers_jumps_and_a_missing_name(void **state) {
   list_scopes(trace, &(prof_i_filter_words){0}, PROF_I_SCOPES_BY_START, PROF_I_SCOPE_LIST_TEXT);
   assert_string_equal(
       listed,
-      "       Start    Duration        Self  Depth  Thread      Name\n"
-      "0.000000010s     0.040us     0.040us      0  weaver (9)  (unnamed)  layer=3\n"
-      "0.000000100s     0.200us     0.000us      0  weaver (9)  a (skipped)\n"
+      "       Start    Duration        Self  Depth  Thread            Name\n"
+      "0.000000010s     0.040us     0.040us      0  weaver (fiber 9)  (unnamed)  layer=3\n"
+      "0.000000100s     0.200us     0.000us      0  weaver (fiber 9)  a (skipped)\n"
       "2 scopes\n");
   prof_trace_destroy(trace);
   capture_end(&c);

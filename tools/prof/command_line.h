@@ -118,6 +118,19 @@ int command_read_choices(const char *command, const char *option, const char *te
 int command_read_number(const char *command, const char *option, const char *text, uint64_t least,
                         uint64_t most, uint64_t *to);
 
+/* The width of a text. Begins as zeros. */
+typedef struct command_width {
+  uint32_t columns; /* 0: any */
+  bool is_given;
+} command_width;
+
+/* --width: 0, or a number from `least` to `most`. */
+int command_read_width(const char *command, const char *text, uint64_t least, uint64_t most,
+                       command_width *to);
+
+/* The columns that were given, or those of the terminal at the standard output; 0: any. */
+uint32_t command_width_columns(const command_width *width);
+
 /* A number of rows, or all: UINT32_MAX. */
 int command_read_rows(const char *command, const char *text, uint32_t *to);
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "commands.h"
 
@@ -82,6 +83,20 @@ int command_read_number(const char *command, const char *option, const char *tex
   snprintf(what, sizeof what, "a number from %llu to %llu", (unsigned long long)least,
            (unsigned long long)most);
   return refuse_value(command, option, what, text);
+}
+
+int command_read_width(const char *command, const char *text, uint64_t least, uint64_t most,
+                       command_width *to) {
+  uint64_t columns = 0;
+  const int status = strcmp(text, "0") == 0
+                         ? EXIT_OK
+                         : command_read_number(command, "--width", text, least, most, &columns);
+  if (status == EXIT_OK) *to = (command_width){(uint32_t)columns, true};
+  return status;
+}
+
+uint32_t command_width_columns(const command_width *width) {
+  return width->is_given ? width->columns : terminal_columns(STDOUT_FILENO);
 }
 
 int command_read_rows(const char *command, const char *text, uint32_t *to) {

@@ -159,8 +159,15 @@ bool format_of_columns_by_path(const char *path, uint32_t *to);
 /* All endings of the library's formats: ".json, .json.gz, ...". */
 const char *format_endings_text(void);
 
-/* What a file of the format cannot hold, or NULL. */
-const char *format_lacks(uint32_t format);
+/* ---- dump_lacks.c ---- */
+
+struct prof_i_export_lacks;
+struct prof_i_export_facts;
+
+/* Says what of a capture is not in a written file, because the format cannot hold it. has_filter: a
+   filter has also left out events, so no counts are known. */
+void dump_say_lacks(const char *output, uint32_t format, const struct prof_i_export_lacks *lacks,
+                    const struct prof_i_export_facts *facts, bool has_filter);
 
 /* ---- dump_columns.c ---- */
 

@@ -1,11 +1,11 @@
 /* prof diff A B: what changed between two sides of captures. src/analysis/compare.c decides,
    src/report/diff.c writes. */
 #define _GNU_SOURCE
+#include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "../../src/analysis/compare.h"
 #include "../../src/report/internal.h"
@@ -66,7 +66,7 @@ static int read_keys(diff_words *w) {
 
 static int read_words(int argc, char **argv, diff_words *w) {
   int status = EXIT_OK;
-  uint64_t width;
+  command_width width = {0};
   for (int c; status == EXIT_OK && (c = command_option_next(&command_diff, argc, argv)) != -1;) {
     switch (c) {
       case 't':
@@ -85,8 +85,7 @@ static int read_words(int argc, char **argv, diff_words *w) {
         status = command_read_rows("diff", optarg, &w->text.rows_limit);
         break;
       case 'w':
-        status = command_read_number("diff", "--width", optarg, WIDTH_MIN, WIDTH_MAX, &width);
-        if (status == EXIT_OK) w->text.width = (uint32_t)width;
+        status = command_read_width("diff", optarg, WIDTH_MIN, WIDTH_MAX, &width);
         break;
       case 'l':
         status = read_percent("--threshold", optarg, &w->compare.threshold);
@@ -99,6 +98,8 @@ static int read_words(int argc, char **argv, diff_words *w) {
         if (!filter_options_take(&w->filter, c)) return EXIT_USAGE;
     }
   }
+  w->text.width = command_width_columns(&width);
+  if (w->text.width && w->text.width < WIDTH_MIN) w->text.width = WIDTH_MIN;
   if (status == EXIT_OK && w->compare.is_by_path && w->by.text)
     return refuse_words(
         "diff", "--by groups rows, and --tree shows call paths: give only one of them", NULL);
@@ -169,8 +170,6 @@ static int compare_sides(const command_sides *sides, diff_words *w) {
 static int execute_diff(int argc, char **argv) {
   diff_words w = {.compare.threshold = 0.02, .text.rows_limit = PROF_I_DIFF_ROWS_DEFAULT};
   command_sides sides = {.command = "diff"};
-  w.text.width = terminal_columns(STDOUT_FILENO);
-  if (w.text.width && w.text.width < WIDTH_MIN) w.text.width = WIDTH_MIN;
   progress_begin("diff", PASSES);
   int status = sides_take(&sides, &argc, argv);
   if (status == EXIT_OK) status = read_words(argc, argv, &w);
@@ -204,7 +203,7 @@ static const command_option options[] = {
     {.name = "rows", .argument = "N|all", .help = "rows of the text (40)", .id = 'r'},
     {.name = "width",
      .argument = "COLUMNS",
-     .help = "of the text (the terminal's; a pipe or a file has any)",
+     .help = "of the text, 60 or more; 0: any (the terminal's; a pipe or a file has any)",
      .id = 'w'},
     {.name = "json", .help = "all rows as JSON", .id = 'j'},
     {.name = "csv", .help = "all rows as CSV", .id = 'c'},

@@ -162,12 +162,19 @@ static void say_what_is_filtered(const char *output, const prof_i_export_filtere
   say("prof dump: %s is filtered. Left out: %s", output, text);
 }
 
+/* What a dump tells of what it has written. */
+typedef struct dump_result {
+  prof_i_export_filtered filtered; /* only with a filter */
+  prof_i_export_lacks lacks;
+  prof_i_export_facts facts;
+} dump_result;
+
 /* Says what the file does not have. */
-static int say_what_lacks(const dump_words *w, const prof_i_export_filtered *filtered) {
-  const char *const lacks = format_lacks(w->options.format);
-  if (w->filter.filter && filtered->event_count == 0) return filter_says_nothing("dump");
-  if (w->filter.filter) say_what_is_filtered(w->output, filtered);
-  if (lacks) say("prof dump: %s has %s", w->output, lacks);
+static int say_what_lacks(const dump_words *w, const dump_result *result) {
+  const bool has_filter = w->filter.filter != NULL;
+  if (has_filter && result->filtered.event_count == 0) return filter_says_nothing("dump");
+  if (has_filter) say_what_is_filtered(w->output, &result->filtered);
+  dump_say_lacks(w->output, w->options.format, &result->lacks, &result->facts, has_filter);
   return EXIT_OK;
 }
 
@@ -205,7 +212,8 @@ static int say_no_event_in_time(void) {
 
 /* merged: placed, or NULL. path: expanded. Python opens the file of the capture again. */
 static int execute_columns(const dump_words *w, const char *input, const merge_files *merged,
-                           const char *path) {
+                           const prof_i_export_facts *facts, const char *path) {
+  const prof_i_export_lacks none = {0};
   const int status = dump_columns(&(columns_request){.input = input,
                                                      .merged = merged,
                                                      .to = path,
@@ -215,7 +223,7 @@ static int execute_columns(const dump_words *w, const char *input, const merge_f
                                                      .to_ns = w->options.to_ns,
                                                      .filter = &w->filter});
   if (status == EXIT_NO) return filter_says_nothing("dump");
-  if (status == EXIT_OK) say("prof dump: %s has %s", w->output, format_lacks(w->options.format));
+  if (status == EXIT_OK) dump_say_lacks(w->output, w->options.format, &none, facts, false);
   return status;
 }
 
@@ -259,18 +267,21 @@ static int write_placed(const dump_words *w, const merge_files *list, const char
                                   .is_gzip = w->options.gzip == 1,
                                   .window = {w->options.from_ns, w->options.to_ns},
                                   .filter = w->filter.filter};
-  prof_i_export_filtered filtered;
+  dump_result result = {.facts = {0}};
   uint64_t event_count = 0;
   if (!have_events_in_time(w, list)) return say_no_event_in_time();
-  for (uint32_t i = 0; i < list->count; i++) event_count += list->captures[i].event_count;
+  for (uint32_t i = 0; i < list->count; i++) {
+    event_count += list->captures[i].event_count;
+    prof_i_export_facts_sum(&result.facts, &list->captures[i].facts);
+  }
   if (format_of_columns(w->options.format)) {
     progress_end();
-    return execute_columns(w, list->files[0].path, list, to);
+    return execute_columns(w, list->files[0].path, list, &result.facts, to);
   }
   warn_of_size(event_count, w->output, w->options.format);
-  const int status = merge_files_write(list, to, &plan, &filtered);
+  const int status = merge_files_write(list, to, &plan, &result.filtered, &result.lacks);
   progress_end();
-  return status == PROF_OK ? say_what_lacks(w, &filtered) : say_refusal(status, w->output);
+  return status == PROF_OK ? say_what_lacks(w, &result) : say_refusal(status, w->output);
 }
 
 static int write_merged(const dump_words *w, const char *input, const char *to) {
@@ -304,6 +315,7 @@ static int expand_output(const prof_trace *trace, const dump_words *w, const cha
 /* Writes Parquet or Arrow. */
 static int write_columns(const dump_words *w, const char *input, const char *to) {
   input_named named;
+  prof_i_export_facts facts = {0};
   char path[PROF_I_PATH_BYTES];
   progress_begin("dump", PASSES);
   prof_trace *const trace = input_named_open(input, w->output, &named);
@@ -311,15 +323,17 @@ static int write_columns(const dump_words *w, const char *input, const char *to)
   if (!trace) return EXIT_FAILED;
   const bool has_events = !is_cut_to_nothing(trace, &w->options);
   int status = expand_output(trace, w, input, to, path);
+  prof_i_export_facts_add(&facts, trace);
   prof_trace_destroy(trace);
   if (status == EXIT_OK)
-    status = has_events ? execute_columns(w, named.path, NULL, path) : say_no_event_in_time();
+    status =
+        has_events ? execute_columns(w, named.path, NULL, &facts, path) : say_no_event_in_time();
   input_named_close(&named);
   return status;
 }
 
 static int write_dump(const dump_words *w, const char *input, const char *to) {
-  prof_i_export_filtered filtered;
+  dump_result result = {.facts = {0}};
   char path[PROF_I_PATH_BYTES];
   progress_begin("dump", PASSES);
   prof_trace *const trace = open_capture_for(input, w->is_packed ? NULL : w->output);
@@ -346,12 +360,12 @@ static int write_dump(const dump_words *w, const char *input, const char *to) {
   prof_trace_info info = {.size = sizeof info};
   if (prof_trace_info_get(trace, &info) == PROF_OK)
     warn_of_size(info.event_count, w->output, w->options.format);
-  const int status = w->filter.filter
-                         ? prof_i_dump_filtered(trace, to, &w->options, w->filter.filter, &filtered)
-                         : prof_trace_dump(trace, to, &w->options);
+  prof_i_export_facts_add(&result.facts, trace);
+  const int status = prof_i_dump_filtered(trace, to, &w->options, w->filter.filter,
+                                          &result.filtered, &result.lacks);
   prof_trace_destroy(trace);
   progress_end();
-  return status == PROF_OK ? say_what_lacks(w, &filtered) : say_refusal(status, w->output);
+  return status == PROF_OK ? say_what_lacks(w, &result) : say_refusal(status, w->output);
 }
 
 /* to: the output, or the target if it is a link. The target of a link is not a pattern, so its %

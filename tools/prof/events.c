@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "../../src/export/merge.h"
 #include "../../src/report/internal.h"
@@ -44,7 +43,7 @@ static int read_limit(events_words *w) {
 static int read_words(int argc, char **argv, events_words *w) {
   int status = EXIT_OK;
   uint32_t order = PROF_I_SCOPES_BY_START;
-  uint64_t width = 0;
+  command_width width = {0};
   for (int c; status == EXIT_OK && (c = command_option_next(&command_events, argc, argv)) != -1;) {
     switch (c) {
       case 's':
@@ -60,7 +59,7 @@ static int read_words(int argc, char **argv, events_words *w) {
         status = set_form(w, PROF_I_SCOPE_LIST_CSV);
         break;
       case 'w':
-        status = command_read_number("events", "--width", optarg, WIDTH_MIN, WIDTH_MAX, &width);
+        status = command_read_width("events", optarg, WIDTH_MIN, WIDTH_MAX, &width);
         break;
       default:
         if (!filter_options_take(&w->filter, c)) return EXIT_USAGE;
@@ -71,7 +70,7 @@ static int read_words(int argc, char **argv, events_words *w) {
   w->list.scopes.filter = w->filter.filter;
   if (!w->has_limit)
     w->list.scopes.limit = order == PROF_I_SCOPES_BY_START ? UINT64_MAX : TOP_USUAL;
-  w->list.width = width ? (uint32_t)width : terminal_columns(STDOUT_FILENO);
+  w->list.width = command_width_columns(&width);
   return status;
 }
 
@@ -167,7 +166,7 @@ static const command_option options[] = {
     {.name = "json", .help = "JSON: an object a line; times in ns", .id = 'j'},
     {.name = "width",
      .argument = "N",
-     .help = "columns of the text, 70 or more (default: the terminal's; a pipe has any)",
+     .help = "columns of the text, 70 or more; 0: any (default: the terminal's; a pipe has any)",
      .id = 'w'},
     {.more = filter_option_list},
     {0}};

@@ -114,6 +114,7 @@ void input_set_damaged(void);
 struct prof_i_merge_capture; /* of src/export/merge.h */
 struct prof_i_merge_plan;
 struct prof_i_export_filtered;
+struct prof_i_export_lacks;
 
 typedef struct merge_file {
   char *path;
@@ -142,10 +143,12 @@ int merge_files_check(const merge_files *list);
 int merge_files_place(merge_files *list, bool is_unaligned, const char *help);
 
 /* Writes the placed captures, which the plan need not have. filtered_out: NULL, or what the filter
-   has left out. Returns PROF_OK or a status with its text, and says nothing. */
+   has left out. lacks_out: NULL, or what the format cannot hold. Returns PROF_OK or a status with
+   its text, and says nothing. */
 int merge_files_write(const merge_files *list, const char *output,
                       const struct prof_i_merge_plan *plan,
-                      struct prof_i_export_filtered *filtered_out);
+                      struct prof_i_export_filtered *filtered_out,
+                      struct prof_i_export_lacks *lacks_out);
 
 /* How the captures were placed, and how well that is known. */
 void merge_files_say_places(const merge_files *list, bool is_unaligned);

@@ -167,7 +167,7 @@ static int write_merged_capture(const merge_files *list, const char *output, boo
 static int write_file(const merge_words *w) {
   const prof_i_merge_plan plan = {.format = PROF_FORMAT_PERFETTO, .is_gzip = w->is_gzip};
   const int status = w->is_capture ? write_merged_capture(&w->list, w->output, w->is_unaligned)
-                                   : merge_files_write(&w->list, w->output, &plan, NULL);
+                                   : merge_files_write(&w->list, w->output, &plan, NULL, NULL);
   return status == PROF_OK ? EXIT_OK : say_status("merge", status);
 }
 

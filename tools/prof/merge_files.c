@@ -139,7 +139,7 @@ int merge_files_place(merge_files *list, bool is_unaligned, const char *help) {
 }
 
 int merge_files_write(const merge_files *list, const char *output, const prof_i_merge_plan *plan,
-                      prof_i_export_filtered *filtered_out) {
+                      prof_i_export_filtered *filtered_out, prof_i_export_lacks *lacks_out) {
   prof_i_merge merge;
   prof_i_merge_plan whole = *plan;
   whole.captures = list->captures;
@@ -153,6 +153,7 @@ int merge_files_write(const merge_files *list, const char *output, const prof_i_
     prof_trace_destroy(trace);
   }
   if (filtered_out) *filtered_out = merge.filtered;
+  if (lacks_out) *lacks_out = merge.lacks;
   if (status == PROF_OK) return prof_i_merge_commit(&merge);
   prof_i_merge_abandon(&merge);
   return status;

@@ -7,18 +7,21 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../../src/reader/capture.h"
 #include "../../src/report/table_columns.h"
 #include "commands.h"
 #include "inputs.h"
 #include "shared_options.h"
 
 enum { OPTION_WIDTH = 256, OPTION_COLUMNS, OPTION_JSON, OPTION_CSV, OPTION_NO_TRACED, PASSES = 2 };
+enum { WIDTH_MIN = 40, WIDTH_MAX = 100000 };
 
 typedef struct table_words {
   prof_aggregate_options options;
   prof_i_table_form form;
   const char *columns; /* their words */
   const char *level;   /* as it was given */
+  command_width width;
   group_words by;
   filter_options filter;
 } table_words;
@@ -98,13 +101,6 @@ static int set_kind(table_words *w, prof_i_table_kind kind) {
   return EXIT_OK;
 }
 
-static int read_width(uint32_t *to) {
-  uint64_t value = 0;
-  const int status = command_read_number(who, "--width", optarg, 40, 100000, &value);
-  *to = (uint32_t)value;
-  return status;
-}
-
 static int parse_options(int argc, char **argv, table_words *w) {
   prof_aggregate_options *const options = &w->options;
   int status = EXIT_OK;
@@ -136,7 +132,7 @@ static int parse_options(int argc, char **argv, table_words *w) {
         options->leave_out |= PROF_LEAVE_OUT_FUNCTIONS;
         break;
       case OPTION_WIDTH:
-        status = read_width(&options->text_width);
+        status = command_read_width(who, optarg, WIDTH_MIN, WIDTH_MAX, &w->width);
         break;
       case OPTION_COLUMNS:
         w->columns = optarg;
@@ -183,13 +179,35 @@ static bool has_filter(const table_words *w) {
   return w->options.category || w->options.level || w->options.leave_out || w->form.more.filter;
 }
 
-/* Without a filter a capture without scopes has an empty table. */
-static int say_nothing(const table_words *w) {
+/* Says which command shows what captures without scopes have. */
+static void say_without_scopes(const input_captures *captures) {
+  bool has_memory = false;
+  uint64_t event_count = 0;
+  for (size_t i = 0; i < captures->count; i++) {
+    has_memory |= captures->items[i]->catalog.pool_count != 0;
+    event_count += captures->items[i]->event_count;
+  }
+  say("prof table: %s no scopes; %s",
+      captures->count == 1 ? "the capture has" : "the captures have",
+      has_memory    ? "prof memory shows the memory, and prof view all that was recorded"
+      : event_count ? "prof view shows the counters, instants and steps"
+                    : "prof info shows how it was recorded, and what was lost");
+}
+
+/* Without a filter, captures without scopes have an empty table. */
+static int say_nothing(const input_captures *captures, const table_words *w) {
   const uint32_t group = w->form.more.group;
   if (has_filter(w)) return filter_says_nothing("table");
   if (group & (PROF_I_GROUP_ARG | PROF_I_GROUP_LINE))
     return group_words_says_nothing("table", &w->by);
-  return group ? EXIT_NO : EXIT_OK;
+  say_without_scopes(captures);
+  return EXIT_OK;
+}
+
+/* Without scopes, the rows are work of devices. */
+static void say_rows_of_devices(const input_captures *captures) {
+  say("prof table: %s no scopes of the host; the rows are work of devices, which prof events lists",
+      captures->count == 1 ? "the capture has" : "the captures have");
 }
 
 static int print_table(const input_captures *captures, table_words *w) {
@@ -203,7 +221,9 @@ static int print_table(const input_captures *captures, table_words *w) {
   else
     print_data(&(data_printer){{0}, 0}, text, strlen(text));
   free(text);
-  return w->form.group_count == 0 ? say_nothing(w) : EXIT_OK;
+  if (w->form.group_count == 0) return say_nothing(captures, w);
+  if (w->form.scope_count == 0 && !has_filter(w)) say_rows_of_devices(captures);
+  return EXIT_OK;
 }
 
 static int execute_table(int argc, char **argv) {
@@ -211,7 +231,7 @@ static int execute_table(int argc, char **argv) {
   input_captures captures = {0};
   int status = parse_options(argc, argv, &w);
   if (status == EXIT_OK && argc == optind) status = refuse_words("table", "takes captures", NULL);
-  if (!w.options.text_width) w.options.text_width = terminal_columns(STDOUT_FILENO);
+  w.options.text_width = command_width_columns(&w.width);
   w.form.is_colored = is_colored();
   w.form.has_whole_names = !w.options.text_width;
   progress_begin("table", PASSES);
@@ -246,7 +266,8 @@ static const command_option options_of_table[] = {
     {"no-traced", 0, NULL, .help = "", .id = OPTION_NO_TRACED, .is_hidden = true}, /* of prof run */
     {.more = filter_option_list_of_table},
     {"width", 0, "N",
-     .help = "columns of the text, 40 or more (default: the terminal's; a pipe or a file has all)",
+     .help = "columns of the text, 40 or more; 0: any (default: the terminal's; a pipe or a file "
+             "has all)",
      .id = OPTION_WIDTH, .group = "What it prints"},
     {"columns", 0, "COLUMNS",
      .help = "these alone, in this order. Of the row: name, category, device, rank, process, "

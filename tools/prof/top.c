@@ -89,6 +89,15 @@ static void fit_to_terminal(top_words *w) {
                                                                : ROWS_USUAL;
 }
 
+/* The capture of the first table is of no process that runs. */
+static void say_how_to_follow(const char *word) {
+  long pid;
+  if (input_word_is_process(word, &pid)) return;
+  say("prof top: no process records into '%s' any more, so it has one table: prof table has more "
+      "options, and prof top PID follows a process that runs",
+      word);
+}
+
 /* One table. *is_over_out: the process has ended. */
 static int print_table(const char *path, top_words *w, bool is_first, bool *is_over_out) {
   /* a process that ends gives the file its final name, or removes it */
@@ -140,6 +149,7 @@ static int execute_top(int argc, char **argv) {
   for (uint64_t i = 0; status == EXIT_OK && !is_over && (w.count == 0 || i < w.count); i++) {
     if (i) wait_for(w.interval_ns);
     status = print_table(path, &w, i == 0, &is_over);
+    if (status == EXIT_OK && is_over && i == 0) say_how_to_follow(argv[optind]);
   }
   filter_options_free(&w.filter);
   return status;

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "../../src/report/internal.h"
 #include "commands.h"
@@ -14,6 +13,12 @@
 
 enum { WIDTH_MIN = 60, WIDTH_MAX = 100000, DEPTH_MAX = 1000000 };
 static const double share_usual = 0.001;
+
+static const command_choice orders[] = {{"total", PROF_I_TREE_BY_TOTAL},
+                                        {"self", PROF_I_TREE_BY_SELF},
+                                        {"calls", PROF_I_TREE_BY_CALLS},
+                                        {"name", PROF_I_TREE_BY_NAME},
+                                        {0}};
 
 typedef struct tree_words {
   prof_i_tree_options tree;
@@ -39,9 +44,14 @@ static int read_least_share(tree_words *w, int option) {
 
 static int read_words(int argc, char **argv, tree_words *w) {
   int status = EXIT_OK;
-  uint64_t width = 0, depth = 0;
+  uint64_t depth = 0;
+  uint32_t order = PROF_I_TREE_BY_TOTAL;
+  command_width width = {0};
   for (int c; status == EXIT_OK && (c = command_option_next(&command_tree, argc, argv)) != -1;) {
     switch (c) {
+      case 's':
+        status = command_read_choice("tree", "--sort", optarg, orders, &order);
+        break;
       case 'd':
         status = command_read_number("tree", "--depth", optarg, 1, DEPTH_MAX, &depth);
         break;
@@ -52,7 +62,7 @@ static int read_words(int argc, char **argv, tree_words *w) {
         w->tree.is_ascii = true;
         break;
       case 'w':
-        status = command_read_number("tree", "--width", optarg, WIDTH_MIN, WIDTH_MAX, &width);
+        status = command_read_width("tree", optarg, WIDTH_MIN, WIDTH_MAX, &width);
         break;
       default:
         if (c == FILTER_MIN)
@@ -64,7 +74,8 @@ static int read_words(int argc, char **argv, tree_words *w) {
   if (status == EXIT_OK) status = filter_options_finish("tree", &w->filter);
   if (!w->has_share && !w->filter.filter) w->tree.min_share = share_usual;
   w->tree.depth = (uint32_t)depth;
-  w->tree.width = width ? (uint32_t)width : terminal_columns(STDOUT_FILENO);
+  w->tree.order = (prof_i_tree_order)order;
+  w->tree.width = command_width_columns(&width);
   return status;
 }
 
@@ -98,12 +109,17 @@ static int execute_tree(int argc, char **argv) {
 }
 
 static const command_option options[] = {
+    {.name = "sort",
+     .letter = 's',
+     .argument = "BY",
+     .help = "total, self, calls or name, of the paths below one path (default total)",
+     .choices = orders},
     {.name = "depth", .letter = 'd', .argument = "N", .help = "at most so many levels"},
     {.name = "json", .help = "JSON: an object a line for each path; times in ns", .id = 'j'},
     {.name = "ascii", .help = "lines of the tree in ASCII", .id = 'a'},
     {.name = "width",
      .argument = "N",
-     .help = "columns of the text, 60 or more (default: the terminal's; a pipe has any)",
+     .help = "columns of the text, 60 or more; 0: any (default: the terminal's; a pipe has any)",
      .id = 'w'},
     {.more = filter_option_list},
     {0}};
@@ -111,6 +127,7 @@ static const command_option options[] = {
 static const command_example examples[] = {
     {"prof tree trace.prof", "which scopes are inside of which, and their time"},
     {"prof tree --depth 2 --min 1% trace.prof", "the large parts alone"},
+    {"prof tree --sort self trace.prof", "the scopes with the most self time first"},
     {"prof tree --name '^inner$' trace.prof", "where a scope is called from"},
     {0}};
 
@@ -119,9 +136,11 @@ const prof_command command_tree = {
     .summary = "prints the call tree: calls, total and self time of each path",
     .words = "[OPTION...] FILE...",
     .about =
-        "The call tree of a capture, or of several together: the longest path first. Work of a "
+        "The call tree of a capture, or of several together: the longest path first, or in the "
+        "order of --sort. Work of a "
         "device is below the scope that launched it.\n" COMMAND_FILE_WORDS,
     .notes =
+        "Numbers are sorted in descending order, names in ascending order.\n\n"
         "Shares are of the time in all scopes of the threads and times that a filter names; of "
         "work on devices, of their time. --min 1% leaves out paths with a smaller share (default "
         "0.1%; with a filter 0), --min 10us single scopes that are shorter. Lines are ASCII where "

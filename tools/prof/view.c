@@ -74,7 +74,7 @@ static int write_trace(const void *context, int to) {
   snprintf(path, sizeof path, "/dev/fd/%d", to);
   if (!source->trace) {
     const prof_i_merge_plan plan = {.format = PROF_FORMAT_PERFETTO, .is_gzip = source->is_packed};
-    const int status = merge_files_write(&source->list, path, &plan, NULL);
+    const int status = merge_files_write(&source->list, path, &plan, NULL, NULL);
     return status == PROF_OK ? EXIT_OK : fail_dump(status, to);
   }
   const prof_dump_options options = {
