@@ -396,6 +396,15 @@ class Python(Words):
         done = self.run_prof(sys.executable, "plain.py", env=env)
         self.assertEqual((done.returncode, done.stdout), (0, b"__main__\n"))
 
+    def test_a_package_of_another_version_is_not_run(self):
+        """One that has no _run_script.py would not run the script."""
+        os.mkdir(os.path.join(self.folder, "prof"))
+        for name in ("__init__.py", "_run.py"):
+            self.write(os.path.join("prof", name), "")
+        self.write("x.py", "print('ran')\n")
+        env = {**PACKAGE, "PYTHONPATH": self.folder}
+        self.refuse(["x.py"], "cannot import prof's Python package", env=env)
+
     def run_by_package(self, *words, python=("-m", "prof")):
         return subprocess.run(
             [sys.executable, *python, "run", *words],
