@@ -128,6 +128,14 @@ class Run(unittest.TestCase):
                 ours = self.python(*options, *module, "run", "-q", "script.py", "-m", "prof")
                 self.assertEqual((ours.stdout, ours.stderr), (plain.stdout, plain.stderr))
 
+    def test_an_interactive_python_goes_on_behind_the_script(self):
+        self.write("script.py", "x = 5\n")
+        said = []
+        for words in ((), ("-m", "prof", "run", "-q")):
+            done = self.python("-i", *words, "script.py", input="print('still', x)\n")
+            said.append((done.returncode, done.stdout, done.stderr))
+        self.assertEqual(said[1], said[0])
+
     def test_an_isolated_python_has_the_same_path(self):
         script = self.write("script.py", "import sys\nprint(sys.path)\n")
         placed = (

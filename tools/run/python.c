@@ -155,14 +155,15 @@ static bool split_by_first_line(const run_words *words, run_python *to) {
 
 /* ---- the package ---- */
 
-/* Imports prof's package as `-m prof._run` does, with the interpreter's own options. Another
-   package of that name is not imported. */
+/* Imports prof's package as `-m prof._run` does, with the interpreter's own options, and records
+   nothing. Another package of that name is not imported. */
 static bool python_has_package(const run_python *python) {
   static const char looks[] =
       "import sys, os.path, importlib.util as u\n"
       "s = u.find_spec('prof')\n"
       "p = s.submodule_search_locations or () if s else ()\n"
       "if not any(os.path.exists(os.path.join(x, '_run_script.py')) for x in p): sys.exit(1)\n"
+      "for x in 'PROF_LEVEL', 'PROF_OUTPUT': os.environ.pop(x, None)\n"
       "import prof._run\n";
   run_words words = {0};
   run_words_add_all(&words, &python->front);
@@ -187,7 +188,7 @@ static _Noreturn void refuse_package(const run_python *python) {
       "%s cannot import prof's Python package, which records programs in Python: pip install "
       "libprof (PyPI's prof is another program), or add its folder to PYTHONPATH. "
       "PROF_PYTHON_PROGRAM names another Python for "
-      "SCRIPT.py and -m MODULE. To see why: %s -c 'import prof'",
+      "SCRIPT.py and -m MODULE. To see why: %s -c 'import prof._run'",
       python->front.items[0], run_words_quoted(&python->front));
 }
 

@@ -50,20 +50,20 @@ def main(arguments: Optional[List[str]] = None) -> NoReturn:
     if is_run:
         for word in ("PROF_LEVEL", "PROF_OUTPUT"):  # of a run around this one
             os.environ.pop(word, None)
-    from . import _import
-
-    _end_recording()
-    for stream in (sys.stdout, sys.stderr):
-        if stream is not None:
-            stream.flush()
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
-        signal.signal(number, signal.SIG_DFL)
     try:
+        from . import _import
+
+        _end_recording()
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
+            signal.signal(number, signal.SIG_DFL)
         path = _import.command()
         told = [f"--interpreter={word}" for word in _interpreter()] if is_run else []
         os.execv(path, [path, *words[:1], *told, *words[1:]])
-    except OSError as e:
-        print(f"prof: {e}", file=sys.stderr)
+    except (ImportError, OSError) as e:
+        print(f"prof: {str(e).removeprefix('prof: ')}", file=sys.stderr)
         sys.exit(125 if is_run else 2)
 
 
