@@ -128,6 +128,7 @@ class Run(unittest.TestCase):
                 ours = self.python(*options, *module, "run", "-q", "script.py", "-m", "prof")
                 self.assertEqual((ours.stdout, ours.stderr), (plain.stdout, plain.stderr))
 
+    @unittest.skipUnless(sys.implementation.name == "cpython", "PyPy shows its first __main__")
     def test_an_interactive_python_goes_on_behind_the_script(self):
         self.write("script.py", "x = 5\n")
         said = []

@@ -461,7 +461,7 @@ class _Recording:
 
 
 _NO_TORCH = (
-    "\nprof: --profile-memory with --torch has what torch's allocators report, and the script has "
+    "\nprof: --memory with --torch has what torch's allocators report, and the script has "
     "not imported torch. Without --torch it has each malloc()"
 )
 
@@ -512,27 +512,24 @@ def _ensure_memory() -> None:
     try:
         path = memory_library()
     except OSError as e:
-        _fail(f"--profile-memory: {e}")
+        _fail(f"--memory: {e}")
     if is_again:
         if preloaded_memory() is None:  # else it has said itself why
             say(
-                f"prof: --profile-memory: malloc() is not recorded: LD_PRELOAD={path} was not "
+                f"prof: --memory: malloc() is not recorded: LD_PRELOAD={path} was not "
                 f"taken by {sys.executable}"
             )
         return
     if any(c in path for c in " :"):
         _fail(
-            f"--profile-memory: LD_PRELOAD takes no path with a blank or a colon, and "
+            f"--memory: LD_PRELOAD takes no path with a blank or a colon, and "
             f"libprof_memory.so is {path}"
         )
     try:
         words = [sys.executable, *_command_line.read()[1:]]
         os.execve(sys.executable, words, _with_memory(path))
     except OSError as e:
-        _fail(
-            f"--profile-memory: {sys.executable!r} cannot be executed again, with "
-            f"LD_PRELOAD={path}: {e}"
-        )
+        _fail(f"--memory: {sys.executable!r} cannot be executed again, with LD_PRELOAD={path}: {e}")
 
 
 def _torch(options: Request) -> Optional[Dict[str, bool]]:
