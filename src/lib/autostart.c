@@ -281,8 +281,8 @@ static void __attribute__((constructor)) on_load(void) {
 }
 
 /* A program that was written for prof may write its capture by itself; the others, for which
-   libprof_memory.so is there, do not. So it is said here alone. PROF_RUN: `python -m prof run` has
-   begun this process, and starts and writes itself. */
+   libprof_memory.so is there, do not. So it is said here alone. PROF_RUN: prof's Python package
+   runs a script of `prof run` in this process, and starts and writes itself. */
 int prof_i_start_early(void) {
   start_once();
   if (autostart.start_once == START_UNDER_WAY) return -1;

@@ -307,6 +307,19 @@ atexit.register(lambda: prof.record_function("at exit").__enter__())
         self.assertIn("KeyboardInterrupt", done.stderr)
         self.assertIn("user_annotation", done.stderr)
 
+    def test_a_library_that_cannot_be_opened_is_one_line(self):
+        script = self.script("pass")
+        for words, status in ((("run", script), 125), (("table", script), 2)):
+            done = subprocess.run(
+                [sys.executable, "-m", "prof", *words],
+                capture_output=True,
+                text=True,
+                timeout=HANG_SECONDS,
+                env={**os.environ, "PROF_LIBRARY": "/nonexistent"},
+            )
+            self.assertEqual((done.returncode, done.stdout), (status, ""))
+            self.assertRegex(done.stderr, r"^prof: PROF_LIBRARY='/nonexistent' cannot be .*\n$")
+
     def test_what_is_wrong_is_said(self):
         script = self.script("pass")
         for arguments, (status, text) in (

@@ -9,12 +9,18 @@ import signal
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
+import unittest.mock
 import zipfile
 
 from hang_guard import HANG_SECONDS
 
+import prof
 from prof import _import, _run_script
+from prof._library import C
+
+PACKAGE = os.path.dirname(os.path.abspath(prof.__file__))
 
 SEES = (
     "import sys\nprint(__name__, __file__, __package__, getattr(__spec__, 'name', None), sys.argv, "
@@ -63,7 +69,7 @@ class Run(unittest.TestCase):
                 "stdout": subprocess.PIPE,
                 "stderr": subprocess.PIPE,
                 "text": True,
-                "timeout": 120,
+                "timeout": HANG_SECONDS,
                 "cwd": self.folder.name,
                 **more,
             },
@@ -104,6 +110,77 @@ class Run(unittest.TestCase):
             with self.subTest(arguments):
                 self.assertIn("late True", self.assert_same(*arguments, "a").stdout)
         self.assert_same("-", "a", input=SEES.replace("__file__, ", ""))
+
+    def test_the_options_of_python_reach_the_script(self):
+        self.write(
+            "script.py",
+            "import sys\nprint(sys.flags, sys._xoptions, sys.warnoptions, sys.argv)\n"
+            "print(sys.stdout.write_through)\n",
+        )
+        for options, module in (
+            (("-u", "-X", "a=b", "-Wignore", "-B"), ("-m", "prof")),
+            (("-OO", "-Xc"), ("-mprof",)),
+            (("-W", "error", "-q"), ("-um", "prof")),
+        ):
+            with self.subTest(options):
+                joined = options if module[0][:2] == "-m" else (*options, module[0][:-1])
+                plain = self.python(*joined, "script.py", "-m", "prof")
+                ours = self.python(*options, *module, "run", "-q", "script.py", "-m", "prof")
+                self.assertEqual((ours.stdout, ours.stderr), (plain.stdout, plain.stderr))
+
+    @unittest.skipUnless(sys.implementation.name == "cpython", "PyPy shows its first __main__")
+    def test_an_interactive_python_goes_on_behind_the_script(self):
+        self.write("script.py", "x = 5\n")
+        said = []
+        for words in ((), ("-m", "prof", "run", "-q")):
+            done = self.python("-i", *words, "script.py", input="print('still', x)\n")
+            said.append((done.returncode, done.stdout, done.stderr))
+        self.assertEqual(said[1], said[0])
+
+    def test_an_isolated_python_has_the_same_path(self):
+        script = self.write("script.py", "import sys\nprint(sys.path)\n")
+        placed = (
+            f"import sys\nbefore = list(sys.path)\nsys.path.append({os.path.dirname(PACKAGE)!r})\n"
+            f"from prof import _script\nsys.path[:] = before\n_script.place({script!r}, False)\n"
+            f"print(sys.path)\n"
+        )
+        plain, ours = self.python("-I", script), self.python("-I", "-c", placed)
+        self.assertEqual((ours.stdout, ours.stderr), (plain.stdout, ""))
+
+    def test_a_folder_has_its_own_name(self):
+        self.write("of mine/__main__.py", "print('ran')\n")
+        for word, place in (("of mine/", ""), (".", "of mine"), ("..", "of mine/below")):
+            os.makedirs(self.path("of mine/below"), exist_ok=True)
+            with self.subTest(word):
+                done = self.prof("run", "-o", "out", word, cwd=self.path(place))
+                self.assertEqual((done.returncode, done.stdout), (0, "ran\n"), done.stderr)
+                self.assertRegex(done.stderr, r"(?m)^of mine +script ")
+                (name,) = os.listdir(self.path(os.path.join(place, "out", "prof_output")))
+                self.assertRegex(name, r"^of mine\.\d+\.prof$")
+
+    def test_the_library_s_path_may_be_relative(self):
+        if os.sep not in C.path:
+            self.skipTest("the library has no path")
+        self.write("script.py", "import os\nos.makedirs('far/away')\nos.chdir('far/away')\n")
+        path = os.path.relpath(C.path, self.path("."))
+        done = self.prof("run", "script.py", env={**os.environ, "PROF_LIBRARY": path})
+        self.assertRegex(done.stderr, r"(?m)^script\.py +script ")
+        self.assertNotIn("makes no table", done.stderr)
+
+    @unittest.skipIf(os.path.exists(os.path.join(PACKAGE, "lib", "prof")), "it is in the package")
+    def test_another_program_of_this_name_is_not_executed(self):
+        """As pip and setuptools make the script of PyPI's package prof."""
+        nowhere = types.SimpleNamespace(path="libprof.so.0")
+        self.write("bin/prof", "#!/usr/bin/python3\nfrom prof.main import main\nmain()\n")
+        self.write("old/prof", "#!/usr/bin/python3\n__requires__ = 'prof==1.0'\n")
+        self.write("ours/prof", "#!/bin/sh\n# starts ours\n")
+        for folder in ("bin", "old", "ours"):
+            os.chmod(self.path(f"{folder}/prof"), 0o755)
+        foreign = os.pathsep.join([self.path("none"), self.path("bin"), self.path("old")])
+        with unittest.mock.patch.dict(os.environ, PATH=foreign):
+            self.assertRaisesRegex(FileNotFoundError, "no prof command", _import.command, nowhere)
+            os.environ["PATH"] += os.pathsep + self.path("ours")
+            self.assertEqual(_import.command(nowhere), self.path("ours/prof"))
 
     def test_a_script_without_scopes_is_told_how_to_see_more(self):
         hint = "\nprof: the script has no scopes: --python shows its functions"
@@ -410,6 +487,30 @@ class Run(unittest.TestCase):
             self.assertRegex(text, r"(?m)^script\.py +script ")
             self.assertIn("2 scopes had not ended yet", text)
         self.assertEqual(sorted(os.listdir(self.folder.name)), ["script.py", "t.prof"])
+
+    def test_an_interrupt_of_the_table_is_no_error(self):
+        """prof run prints the table then."""
+        self.write("script.py", "import prof\nwith prof.scope('x'): pass\n")
+        os.symlink(os.path.realpath(C.path), self.path("libprof.so"))
+        self.write(
+            "prof",
+            f'#!/bin/sh\nif [ "$1" = table ]; then kill -INT $PPID; kill -STOP $$; fi\n'
+            f'exec "{_import.command()}" "$@"\n',
+        )
+        os.chmod(self.path("prof"), 0o755)
+        done = self.prof(
+            "run", "script.py", env={**os.environ, "PROF_LIBRARY": self.path("libprof.so")}
+        )
+        self.assertEqual((done.returncode, done.stdout), (0, ""))
+        self.assertRegex(done.stderr, r"(?m)^x ")
+        self.assertNotIn("Traceback", done.stderr)
+        self.assertNotIn("prof/", done.stderr)
+
+    def test_a_killed_process_has_as_many_rows(self):
+        text = "import os, prof\nfor i in range(40):\n    with prof.scope(f'row {i}'): pass\n"
+        for end in ("", "os.kill(os.getpid(), 9)"):
+            done = self.prof("run", self.write("script.py", text + end))
+            self.assertIn(" 41 groups (11 not shown)\n", done.stderr)
 
     def test_modules_are_traced_in_processes_however_they_come(self):
         self.write("script.py", TRACED)

@@ -396,6 +396,34 @@ class Python(Words):
         done = self.run_prof(sys.executable, "plain.py", env=env)
         self.assertEqual((done.returncode, done.stdout), (0, b"__main__\n"))
 
+    def test_a_package_of_another_version_is_not_run(self):
+        """One that has no _run_script.py would not run the script."""
+        os.mkdir(os.path.join(self.folder, "prof"))
+        for name in ("__init__.py", "_run.py"):
+            self.write(os.path.join("prof", name), "")
+        self.write("x.py", "print('ran')\n")
+        env = {**PACKAGE, "PYTHONPATH": self.folder}
+        self.refuse(["x.py"], "cannot import prof's Python package", env=env)
+
+    def test_a_package_without_its_library_has_a_command_that_shows_why(self):
+        self.write("x.py", "")
+        env = {**PACKAGE, "PROF_LIBRARY": "/nonexistent"}
+        done = self.run_prof("x.py", env=env)
+        self.assertEqual(done.returncode, 125)
+        command = re.search(r"To see why: (.*)\n$", done.stderr.decode())[1]
+        done = subprocess.run(
+            ["sh", "-c", command], env=env, capture_output=True, timeout=HANG_SECONDS, check=False
+        )
+        self.assertIn(b"PROF_LIBRARY='/nonexistent' cannot be opened", done.stderr)
+
+    def test_the_look_for_the_package_records_nothing(self):
+        self.write("x.py", "print('ran')\n")
+        path = os.path.join(self.folder, "of-all.prof")
+        env = {**PACKAGE, "PROF_LEVEL": "1", "PROF_OUTPUT": path}
+        done = self.run_prof("-q", "x.py", env=env)
+        self.assertEqual((done.returncode, done.stdout), (0, b"ran\n"), done.stderr)
+        self.assertEqual(os.listdir(self.folder).count("of-all.prof"), 0)
+
     def run_by_package(self, *words, python=("-m", "prof")):
         return subprocess.run(
             [sys.executable, *python, "run", *words],

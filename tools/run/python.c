@@ -155,14 +155,15 @@ static bool split_by_first_line(const run_words *words, run_python *to) {
 
 /* ---- the package ---- */
 
-/* Imports prof's package as `-m prof._run` does, with the interpreter's own options. Another
-   package of that name is not imported. */
+/* Imports prof's package as `-m prof._run` does, with the interpreter's own options, and records
+   nothing. Another package of that name is not imported. */
 static bool python_has_package(const run_python *python) {
   static const char looks[] =
       "import sys, os.path, importlib.util as u\n"
       "s = u.find_spec('prof')\n"
       "p = s.submodule_search_locations or () if s else ()\n"
-      "if not any(os.path.exists(os.path.join(x, '_run.py')) for x in p): sys.exit(1)\n"
+      "if not any(os.path.exists(os.path.join(x, '_run_script.py')) for x in p): sys.exit(1)\n"
+      "for x in 'PROF_LEVEL', 'PROF_OUTPUT': os.environ.pop(x, None)\n"
       "import prof._run\n";
   run_words words = {0};
   run_words_add_all(&words, &python->front);
@@ -187,8 +188,16 @@ static _Noreturn void refuse_package(const run_python *python) {
       "%s cannot import prof's Python package, which records programs in Python: pip install "
       "libprof (PyPI's prof is another program), or add its folder to PYTHONPATH. "
       "PROF_PYTHON_PROGRAM names another Python for "
-      "SCRIPT.py and -m MODULE. To see why: %s -c 'import prof'",
+      "SCRIPT.py and -m MODULE. To see why: %s -c 'import prof._run'",
       python->front.items[0], run_words_quoted(&python->front));
+}
+
+/* The last one of an option counts. */
+static run_words table_options_of_script(const run_words *given) {
+  run_words all = {0};
+  run_words_add(&all, "--rows=30");
+  run_words_add_all(&all, given);
+  return all;
 }
 
 void run_python_prepare(run_request *r) {
@@ -232,14 +241,26 @@ void run_python_prepare(run_request *r) {
     refuse_package(python);
   else
     r->lacks_package = true;
+  if (r->python) r->table_options = table_options_of_script(&r->table_options);
 }
 
 /* ---- names of processes ---- */
 
+/* As prof's package has it, in bindings/python/prof/_script.py. "." is called after the folder. */
+static const char *path_title(const char *path) {
+  size_t bytes = strlen(path);
+  while (bytes > 0 && path[bytes - 1] == '/') bytes--;
+  const char *const name = run_base_name(run_copy(path, bytes));
+  if (*name && strcmp(name, ".") != 0 && strcmp(name, "..") != 0) return name;
+  const char *const whole = realpath(path, NULL);
+  return whole ? run_base_name(whole) : path;
+}
+
 /* The script's own name, or the module's. */
 static const char *script_name(const run_words *rest) {
   if (word_is_stdin(rest->items[0])) return "stdin";
-  return run_base_name(word_is_module(rest->items[0]) ? rest->items[1] : rest->items[0]);
+  return word_is_module(rest->items[0]) ? run_base_name(rest->items[1])
+                                        : path_title(rest->items[0]);
 }
 
 /* Without a last word that is cut. */
@@ -334,7 +355,6 @@ run_words run_python_words(const run_request *r, const char *captures, const cha
   if (r->is_quiet) run_words_add(&words, "--quiet");
   if (r->is_packed && r->file) run_words_add(&words, "--pack");
   run_words_add(&words, run_text("--captures-in=%s", captures));
-  run_words_add(&words, "--rows=30"); /* unless the next have it */
   run_words_add_all(&words, &r->table_options);
   run_words_add_all(&words, &r->python_options);
   if (output) run_words_add(&words, run_text("--output=%s", output));

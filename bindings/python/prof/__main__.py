@@ -9,10 +9,12 @@ import signal
 import sys
 from typing import List, NoReturn, Optional
 
+from . import _command_line
+
 
 def _interpreter() -> List[str]:
-    """The words in front of ``-m prof``."""
-    words = list(getattr(sys, "orig_argv", ()))  # from 3.10 on
+    """The words in front of ``-m prof``. OSError."""
+    words = _command_line.read()
     words = words[1 : len(words) - len(sys.argv) + 1]
     if words[-1:] == ["prof"] and words[-2:-1]:  # -m prof, or -Im prof
         last = words.pop(-2)[:-1] if words[-2].endswith("m") else None
@@ -44,24 +46,25 @@ def _end_recording() -> None:
 def main(arguments: Optional[List[str]] = None) -> NoReturn:
     """The command takes this process's place: signals, terminal and status are its own."""
     words = sys.argv[1:] if arguments is None else arguments
-    if words[:1] == ["run"]:
-        words = ["run", *(f"--interpreter={word}" for word in _interpreter()), *words[1:]]
+    is_run = words[:1] == ["run"]
+    if is_run:
         for word in ("PROF_LEVEL", "PROF_OUTPUT"):  # of a run around this one
             os.environ.pop(word, None)
-    from . import _import
-
-    _end_recording()
-    for stream in (sys.stdout, sys.stderr):
-        if stream is not None:
-            stream.flush()
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
-        signal.signal(number, signal.SIG_DFL)
     try:
+        from . import _import
+
+        _end_recording()
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
+            signal.signal(number, signal.SIG_DFL)
         path = _import.command()
-        os.execv(path, [path, *words])
-    except OSError as e:
-        print(f"prof: {e}", file=sys.stderr)
-        sys.exit(125 if words[:1] == ["run"] else 2)
+        told = [f"--interpreter={word}" for word in _interpreter()] if is_run else []
+        os.execv(path, [path, *words[:1], *told, *words[1:]])
+    except (ImportError, OSError) as e:
+        print(f"prof: {str(e).removeprefix('prof: ')}", file=sys.stderr)
+        sys.exit(125 if is_run else 2)
 
 
 if __name__ == "__main__":

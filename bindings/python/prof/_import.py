@@ -28,9 +28,28 @@ _STATUSES = (
 )
 
 
+def _is_foreign(path: str) -> bool:
+    """PyPI's prof, another program, has a command of this name. `prof doctor` names it, too."""
+    try:
+        with open(path, "rb") as file:
+            begin = file.read(4096)
+    except OSError:
+        return False
+    return begin[:2] == b"#!" and (b"from prof.main import" in begin or b"prof==" in begin)
+
+
+def _on_path() -> Optional[str]:
+    """What a shell finds, but for foreign ones."""
+    for folder in os.get_exec_path():
+        found = shutil.which(COMMAND, path=folder or os.curdir)
+        if found is not None and not _is_foreign(found):
+            return found
+    return None
+
+
 def command(library: Library = C) -> str:
-    """Its path: beside libprof.so, as it is built or installed, in the package, or where a shell
-    finds it. FileNotFoundError."""
+    """Its absolute path: beside libprof.so, as it is built or installed, in the package, or where a
+    shell finds it. FileNotFoundError."""
     beside = os.path.dirname(library.path) if os.sep in library.path else ""
     places = [
         beside,
@@ -40,16 +59,16 @@ def command(library: Library = C) -> str:
     for place in filter(None, places):
         path = os.path.join(place, COMMAND)
         if os.path.isfile(path) and os.access(path, os.X_OK):
-            return path
-    found = shutil.which(COMMAND)
+            return os.path.abspath(path)
+    found = _on_path()
     if found is None:
         raise FileNotFoundError(
-            f"no prof command, which reads traces, was found: not beside libprof.so "
-            f"({library.path}), not in the package, not on PATH.\n"
+            f"no prof command, which runs scripts and reads traces, was found: not beside "
+            f"libprof.so ({library.path}), not in the package, not on PATH.\n"
             f"make install installs it, and so "
             f"does pip install of a checkout"
         )
-    return found
+    return os.path.abspath(found)
 
 
 def run(words: List[str]) -> int:

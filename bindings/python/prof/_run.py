@@ -33,4 +33,6 @@ def _request(words: List[str]) -> _run_script.Request:
 
 
 if __name__ == "__main__":
-    sys.exit(_run_script.run(_request(sys.argv[1:])))
+    _status = _run_script.run(_request(sys.argv[1:]))
+    if _status:  # else python -i would show a SystemExit
+        sys.exit(_status)

@@ -19,7 +19,7 @@ import threading
 import time
 from typing import Any, Dict, List, NamedTuple, NoReturn, Optional
 
-from . import _import, _run_reader, _run_spread, _table
+from . import _command_line, _import, _run_reader, _run_spread, _script, _table
 from . import _structs as s
 from ._library import C, ProfError, encoded, sized
 
@@ -194,7 +194,7 @@ class _Recording:
         self.ranks = {0} if "%r" in (options.output or "") else set()  # of files that are written
         self.own_capture = ""
         self.tracing: Any = None  # of functions
-        name = os.fsencode(os.path.basename(options.script).replace("%", "_"))
+        name = os.fsencode(_script.title(options.script).replace("%", "_"))
         stem = name[:100].decode("utf-8", "ignore")  # a file's name has at most 255 bytes
         self.folders = list(
             dict.fromkeys(
@@ -280,6 +280,8 @@ class _Recording:
             self._report()
         except Exception as e:  # the script has ended well or badly: nothing here changes that
             say(f"prof: {type(e).__name__}: {e}")
+        except BaseException:  # Ctrl-C, say, or the script's handler of a signal
+            pass
         self._end_what_was_begun()
 
     def _end_what_was_begun(self) -> None:
@@ -459,7 +461,7 @@ class _Recording:
 
 
 _NO_TORCH = (
-    "\nprof: --profile-memory with --torch has what torch's allocators report, and the script has "
+    "\nprof: --memory with --torch has what torch's allocators report, and the script has "
     "not imported torch. Without --torch it has each malloc()"
 )
 
@@ -499,16 +501,6 @@ def _with_memory(path: str) -> Dict[str, str]:
     }
 
 
-def _execute_again() -> List[str]:
-    """The command line of this process, with python's own options."""
-    found = getattr(sys, "orig_argv", None)  # from 3.10 on
-    if found:
-        return [sys.executable, *found[1:]]
-    from subprocess import _args_from_interpreter_flags  # type: ignore[attr-defined]
-
-    return [sys.executable, *_args_from_interpreter_flags(), "-m", "prof._run", *sys.argv[1:]]
-
-
 def _ensure_memory() -> None:
     """malloc() is recorded: by this process, or by the one that takes its place now, before
     anything has begun. Where it cannot be, that is said, and the script runs."""
@@ -520,26 +512,24 @@ def _ensure_memory() -> None:
     try:
         path = memory_library()
     except OSError as e:
-        _fail(f"--profile-memory: {e}")
+        _fail(f"--memory: {e}")
     if is_again:
         if preloaded_memory() is None:  # else it has said itself why
             say(
-                f"prof: --profile-memory: malloc() is not recorded: LD_PRELOAD={path} was not "
+                f"prof: --memory: malloc() is not recorded: LD_PRELOAD={path} was not "
                 f"taken by {sys.executable}"
             )
         return
     if any(c in path for c in " :"):
         _fail(
-            f"--profile-memory: LD_PRELOAD takes no path with a blank or a colon, and "
+            f"--memory: LD_PRELOAD takes no path with a blank or a colon, and "
             f"libprof_memory.so is {path}"
         )
     try:
-        os.execve(sys.executable, _execute_again(), _with_memory(path))
+        words = [sys.executable, *_command_line.read()[1:]]
+        os.execve(sys.executable, words, _with_memory(path))
     except OSError as e:
-        _fail(
-            f"--profile-memory: {sys.executable!r} cannot be executed again, with "
-            f"LD_PRELOAD={path}: {e}"
-        )
+        _fail(f"--memory: {sys.executable!r} cannot be executed again, with LD_PRELOAD={path}: {e}")
 
 
 def _torch(options: Request) -> Optional[Dict[str, bool]]:
@@ -553,7 +543,6 @@ def _torch(options: Request) -> Optional[Dict[str, bool]]:
 
 def run(options: Request) -> Any:
     """What it gives is for sys.exit()."""
-    from . import _script
     from ._scope import scope
 
     if options.output:  # the script may go to another folder
@@ -578,10 +567,7 @@ def run(options: Request) -> Any:
     # threads
     atexit.register(recording.end)
     try:
-        with scope(
-            "stdin" if options.script == _script.STDIN else os.path.basename(options.script),
-            "script",
-        ):
+        with scope(_script.title(options.script), "script"):
             _script.execute(options.script, options.arguments, options.is_module)
     except KeyboardInterrupt as e:  # Python ends by the signal, PyPy without what atexit has
         _script.show_once(e)

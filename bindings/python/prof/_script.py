@@ -37,9 +37,18 @@ def _absolute(script: str) -> str:
         return script
 
 
+def title(script: str) -> str:
+    """The name of its scope and of its captures. "." is called after the folder."""
+    if script == STDIN:
+        return "stdin"
+    name = os.path.basename(script.rstrip("/"))
+    return os.path.basename(os.path.realpath(script)) if name in ("", ".", "..") else name
+
+
 def place(script: str, is_module: bool) -> None:
-    """What python puts first into sys.path for it, in place of what it has put for ``-m prof``."""
-    is_safe = getattr(sys.flags, "safe_path", False)
+    """What python puts first into sys.path for it, in place of what it has put for
+    ``-m prof._run``."""
+    is_safe = getattr(sys.flags, "safe_path", sys.flags.isolated)  # from 3.11 on
     if not is_module and _is_container(script):
         sys.path[0 : 0 if is_safe else 1] = [os.path.abspath(script)]
     elif not is_safe:
