@@ -1,7 +1,8 @@
 // usage: node load.mjs ENGINES TRACE
 // Loads TRACE into Perfetto's trace processor, and prints what that took as one JSON object. The
-// file is read in parts of a MiB, so that what is not the engine takes little memory. The engine is compiled as in a browser: the functions
-// that run often by the optimizing compiler. For bench/viewers/run.py.
+// file is read in small parts, so that what is not the engine takes little memory. The engine is
+// compiled as in a browser: the functions that run often by the optimizing compiler. For
+// bench/viewers/run.py.
 import fs from 'node:fs';
 import { Perfetto } from '../../tests/viewers/perfetto.mjs';
 

@@ -250,8 +250,9 @@ class Jobs(TerminalCase):
             "import os, signal, sys\n"
             "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGWINCH])\n"
             "while True:\n"
-            "    print('size', *os.get_terminal_size(), flush=True)\n"
-            "    if os.get_terminal_size().lines == 50: break\n"
+            "    size = os.get_terminal_size()\n"
+            "    print('size', *size, flush=True)\n"
+            "    if size.lines == 50: break\n"
             "    signal.sigwait([signal.SIGWINCH])\n"
             "sys.stdin.readline()\n"
         )
