@@ -1,7 +1,8 @@
 /* usage: record SCOPES THREADS OUTPUT
 
-   Records about SCOPES scopes on THREADS threads, at most 16, into the capture OUTPUT. They have the shape of bench/export.c: 100 call sites, and blocks of five scopes, three
-   levels deep. A scope of a kernel takes up to a microsecond. For bench/viewers/run.py. */
+   Records about SCOPES scopes on THREADS threads, at most 16, into the capture OUTPUT. They have
+   the shape of bench/export.c: 100 call sites, and blocks of five scopes, three levels deep. The
+   scope of a kernel takes up to some microseconds. For bench/viewers/run.py. */
 #define _GNU_SOURCE
 #include <prof/profiler.h>
 #include <pthread.h>
