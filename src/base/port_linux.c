@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -428,15 +429,25 @@ void prof_i_port_wake(uint32_t *word) {
   syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
 }
 
+/* A thread that ends needs some 20 us. The kernel extends a nap by 50 us, so a join that naps at
+   once takes longer than the end. */
+static void wait_a_moment(uint64_t waited_ns) {
+  enum { YIELD_NS = 100000, NAP_NS = 20000 };
+  if (waited_ns < YIELD_NS)
+    sched_yield();
+  else
+    nanosleep(&(struct timespec){0, NAP_NS}, NULL);
+}
+
 bool prof_i_port_join(pthread_t thread, uint32_t *word, uint32_t value, uint64_t patience_ns) {
-  enum { NAP_NS = 20000 };
   const uint64_t begun = prof_i_port_monotonic_ns();
   for (uint64_t passed; __atomic_load_n(word, __ATOMIC_ACQUIRE) == value;
        prof_i_port_wait(word, value, patience_ns - passed)) {
     passed = prof_i_ns_since(begun);
     if (passed >= patience_ns) return false;
   }
-  for (; pthread_tryjoin_np(thread, NULL) != 0; nanosleep(&(struct timespec){0, NAP_NS}, NULL))
+  const uint64_t ending = prof_i_port_monotonic_ns();
+  for (; pthread_tryjoin_np(thread, NULL) != 0; wait_a_moment(prof_i_ns_since(ending)))
     if (prof_i_ns_since(begun) >= patience_ns) return false;
   return true;
 }

@@ -146,10 +146,13 @@ static void put_flush(prof_i_export *run) {
   prof_i_protobuf_number(&p->pb, PF_SERVICE_BUFFERS_READ, 1);
   prof_i_protobuf_end(&p->pb, event);
   prof_i_pf_end_packet(run, packet);
-  p->scopes_to_flush = PF_FLUSH_SCOPES;
+  p->scopes_to_flush = p->flush_scopes;
 }
 
+/* At each mark the engine sorts again what it has of the other threads. So the more events these
+   have, the fewer marks there are. Fewer marks take more memory. */
 static int find_last_thread(prof_i_export *run) {
+  enum { MARKS_PER_OTHERS = 32 };
   prof_i_pftrace *const p = run->state;
   p->last_thread = run->info.thread_count;
   for (uint32_t i = run->info.thread_count; i-- > 0;) {
@@ -158,6 +161,9 @@ static int find_last_thread(prof_i_export *run) {
     if (status != PROF_OK) return status;
     if (thread.event_count == 0) continue;
     p->last_thread = i;
+    const uint64_t others = run->info.event_count - thread.event_count;
+    p->flush_scopes = others / MARKS_PER_OTHERS;
+    if (p->flush_scopes < PF_FLUSH_SCOPES) p->flush_scopes = PF_FLUSH_SCOPES;
     return PROF_OK;
   }
   return PROF_OK;
@@ -169,7 +175,7 @@ static int pftrace_thread(prof_i_export *run, const prof_trace_thread *thread) {
   prof_i_pftrace *const p = run->state;
   const bool has_marks =
       run->thread == p->last_thread && !thread->is_stream && !run->options->place;
-  p->scopes_to_flush = has_marks && p->flows.count == 0 ? PF_FLUSH_SCOPES : PF_NO_FLUSH;
+  p->scopes_to_flush = has_marks && p->flows.count == 0 ? p->flush_scopes : PF_NO_FLUSH;
   return prof_i_pf_put_thread_begin(run, thread);
 }
 

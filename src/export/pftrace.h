@@ -54,7 +54,7 @@ enum {
 
 /* Of a file of several captures, each adds its base. */
 enum { PF_KEY_COUNT = 256, PF_PROCESS_TRACK = 1, PF_UUID_BASE_SHIFT = 48, PF_FLOW_BASE_SHIFT = 40 };
-enum { PF_PLAIN_EVENT_ROOM = 16, PF_FLUSH_SCOPES = 32768 };
+enum { PF_PLAIN_EVENT_ROOM = 16, PF_FLUSH_SCOPES = 8192 /* at least */ };
 #define PF_NO_FLUSH UINT64_MAX
 
 /* A place of the site table, valid if the generation is the thread's. */
@@ -87,6 +87,7 @@ typedef struct prof_i_pftrace {
   uint32_t generation; /* thread index + 1 */
   uint32_t next_iid;
   uint64_t last_ns;         /* of the sequence's clock */
+  uint64_t flush_scopes;    /* begins from one flush mark to the next */
   uint64_t scopes_to_flush; /* begins until the next flush mark; PF_NO_FLUSH: no more marks */
   uint32_t last_thread;     /* with events; the number of threads if none has */
   uint32_t lanes_named;

@@ -220,7 +220,7 @@ static void check_flush_marks(capture *c, const prof_i_export_place *place, uint
   prof_trace_destroy(trace);
 }
 
-/* 70000 scopes are enough for two marks. */
+/* 70000 scopes are enough for eight marks. */
 static void only_the_last_thread_has_flush_marks(void **state) {
   (void)state;
   static const prof_i_export_place place = {.start_unix_ns = 1700000000000000000u};
@@ -228,8 +228,20 @@ static void only_the_last_thread_has_flush_marks(void **state) {
   begin_with_many_sites(&c);
   for (uint32_t thread = 1; thread <= 3; thread++)
     put_row(capture_chunk(&c, 2 << 20, thread), 1000, 70000);
-  check_flush_marks(&c, NULL, 2);
+  check_flush_marks(&c, NULL, 8);
   check_flush_marks(&c, &place, 0);
+  capture_end(&c);
+}
+
+/* One for each 32nd part of 360000. */
+static void many_scopes_of_other_threads_make_flush_marks_rare(void **state) {
+  (void)state;
+  capture c;
+  begin_with_many_sites(&c);
+  for (uint32_t thread = 1; thread <= 3; thread++)
+    put_row(capture_chunk(&c, 2 << 20, thread), 1000, 120000);
+  put_row(capture_chunk(&c, 1 << 20, 4), 1000, 60000);
+  check_flush_marks(&c, NULL, 5);
   capture_end(&c);
 }
 
@@ -242,7 +254,7 @@ static void no_flush_mark_follows_an_arrow(void **state) {
   put_flow(chunk, 1000000, 0);
   put_flow(chunk, 1000001, 1);
   put_row(chunk, 1000010, 40000);
-  check_flush_marks(&c, NULL, 1);
+  check_flush_marks(&c, NULL, 4);
   capture_end(&c);
 }
 
@@ -255,6 +267,7 @@ int main(void) {
       cmocka_unit_test(many_threads_are_the_same),
       cmocka_unit_test(mixed_records_are_the_same),
       cmocka_unit_test(only_the_last_thread_has_flush_marks),
+      cmocka_unit_test(many_scopes_of_other_threads_make_flush_marks_rare),
       cmocka_unit_test(no_flush_mark_follows_an_arrow),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

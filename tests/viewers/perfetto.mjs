@@ -9,9 +9,6 @@ import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import v8 from 'node:v8';
 
-// The optimizing compiler takes longer than it saves, also for a trace of 300 000 slices.
-v8.setFlagsFromString('--liftoff-only');
-
 // ---- protobuf, as much of it as the module's RPC needs ----
 
 class Reader {
@@ -172,16 +169,20 @@ export class Perfetto {
   }
 
   // Throws what the importer says when it refuses the trace.
+  check(messages, field, errorField) {
+    for (const message of messages)
+      for (const result of values(message, field))
+        for (const error of values(result, errorField)) throw new Error(text(error));
+  }
+
+  // The next part of a trace, of less than WINDOW bytes.
+  append(part) { this.check(this.call(METHOD.append, bytesField(FIELD.appendData, part)), FIELD.appendResult, 2); }
+  finish() { this.check(this.call(METHOD.finalize), FIELD.finalizeResult, 1); }
+
   load(trace) {
-    const check = (messages, field, errorField) => {
-      for (const message of messages)
-        for (const result of values(message, field))
-          for (const error of values(result, errorField)) throw new Error(text(error));
-    };
     const part = WINDOW - 1024;
-    for (let at = 0; at < trace.length; at += part)
-      check(this.call(METHOD.append, bytesField(FIELD.appendData, trace.subarray(at, at + part))), FIELD.appendResult, 2);
-    check(this.call(METHOD.finalize), FIELD.finalizeResult, 1);
+    for (let at = 0; at < trace.length; at += part) this.append(trace.subarray(at, at + part));
+    this.finish();
   }
 
   // Rows of the query, each an array; integers past 2^53 as text.
@@ -235,6 +236,8 @@ if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) 
     console.error('usage: perfetto.mjs ENGINES TRACE [SQL...]');
     process.exit(2);
   }
+  // The optimizing compiler takes longer than it saves, also for a trace of 300 000 slices.
+  v8.setFlagsFromString('--liftoff-only');
   const report = { error: null, health: [], results: [] };
   const engine = new Perfetto(engines);
   try {
