@@ -153,9 +153,9 @@ end_preparation() {
   return $status
 }
 
-# build PRESET TARGET...: for a group that waits for it. If this build is under way ahead, at the
-# lowest priority, that one is stopped, and this one goes on from there: beside other programs the
-# lowest priority gets next to nothing. ninja and cmake leave no half file when they are stopped.
+# build PRESET TARGET...: for a group that waits for it. This build may be under way ahead, at the
+# lowest priority, which gets next to nothing beside other programs. Then that one is stopped, and
+# this one goes on from there. ninja and cmake leave no half file when they are stopped.
 build() {
   local preset process
   if read -r preset process && [ "$preset" = "$1" ]; then
@@ -371,7 +371,7 @@ build_ahead() {
 
 # run_ahead: what no test waits for, while the groups that run alone leave a processor idle. It has
 # the lowest priority, so that it takes no time from their tests. What comes from the network comes
-# beside the builds. tools/build.sh has a lock: two builds of one preset are never under way at once.
+# beside the builds. tools/build.sh has a lock: one build of a preset is under way at a time.
 run_ahead() {
   local target fetcher
   renice -n 19 "$BASHPID" >/dev/null
