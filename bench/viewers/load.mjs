@@ -25,6 +25,7 @@ try {
 }
 const seconds = (performance.now() - begun) / 1e3, { user, system } = process.cpuUsage(before);
 Object.assign(report, { seconds, processor_seconds: (user + system) / 1e6,
+                        engine_bytes: engine.memory.buffer.byteLength,
                         peak_kib: process.resourceUsage().maxRSS });
 if (!report.error) {
   report.health = engine.health();
