@@ -155,10 +155,11 @@ end_preparation() {
 
 # build PRESET TARGET...: for a group that waits for it. This build may be under way ahead, at the
 # lowest priority, which gets next to nothing beside other programs. Then that one is stopped, and
-# this one goes on from there. ninja and cmake leave no half file when they are stopped.
+# this one goes on from there. ninja and cmake leave no half file when they are stopped. An
+# interrupted run may have left a number that another program has by now.
 build() {
   local preset process
-  if read -r preset process && [ "$preset" = "$1" ]; then
+  if read -r preset process && [ "$preset" = "$1" ] && [ "/proc/$process/cwd" -ef . ]; then
     # shellcheck disable=SC2046 # a list: ninja, or what configures
     kill -TERM $(cat "/proc/$process/task/$process/children")
   fi 2>/dev/null <$report/ahead.build

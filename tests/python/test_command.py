@@ -327,6 +327,12 @@ atexit.register(lambda: prof.record_function("at exit").__enter__())
             (("run", "-o", "no/where.json", script), (125, "there is no folder 'no'")),
             (("run", "-o", "", script), (125, "--output: the path is empty")),
             (("run", "--trace", "nomodule", script), (125, "nomodule")),
+            (("run", "--trace", "", script), (125, "--trace: the name is empty")),
+            (
+                ("run", "--python-include=", script),
+                (125, "--python-include: the name is empty"),
+            ),
+            (("run", "--python-exclude=", script), (125, "--python-exclude: the name is empty")),
             (("table", script), (1, "not a prof capture")),
             (("table", self.path("none.prof")), (1, "o such file")),
         ):

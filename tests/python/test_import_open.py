@@ -175,6 +175,11 @@ class Marks(ImportFolder):
             (a,) = [e for e in json.load(f)["traceEvents"] if e["name"] == "a"]
         self.assertEqual(a["args"], args)
 
+    def test_a_skipped_one_ends(self):
+        events = [x("a", 0, 10, args={**MARK, "skipped": True}), x("b", 2, 3, args=MARK)]
+        found = self.states(events, OPEN.format(1), is_of_prof=True)
+        self.assertEqual((found["a"], found["b"][0]), ((False, 10, {}), True))
+
     def test_on_a_device_they_end(self):
         events = [x("op", 0, 5, cat="cpu_op"), kernel("k", 1, 9, **MARK)]
         self.assertFalse(self.states(events, OPEN.format(1), NO_LAUNCH)["k"][0])

@@ -6,6 +6,7 @@
    So one that has no room in the slot is written as it is. */
 #include <stdlib.h>
 
+#include "../../src/format/parse.h"
 #include "internal.h"
 
 enum {
@@ -76,6 +77,11 @@ static void end_scope(import_state *state, import_entry *entry) {
   import_count_changed(state, IMPORT_CHANGE_OPEN);
 }
 
+/* A slot has no skipped calls: a reader takes the capture for damaged then. */
+static bool may_be_in_slot(const uint64_t *words) {
+  return prof_i_word_kind(words[1]) != PROF_I_KIND_SKIPPED;
+}
+
 /* The outermost ones, as far as there is room. */
 static void end_those_without_room(import_state *state, open_list *list) {
   size_t kept = 0;
@@ -84,7 +90,7 @@ static void end_those_without_room(import_state *state, open_list *list) {
     uint32_t count;
     const uint64_t *const words = import_entry_words(&state->spool, list->items[i], &count);
     const uint32_t more = padded_words(put_payload(words, count, NULL));
-    if (kept == PROF_I_OPEN_COUNT || used + more > TEXT_WORDS) {
+    if (!may_be_in_slot(words) || kept == PROF_I_OPEN_COUNT || used + more > TEXT_WORDS) {
       end_scope(state, list->items[i]);
       continue;
     }

@@ -100,6 +100,7 @@ static int parse_prof_option(run_request *r, int c, const char *name) {
       run_words_add(&r->python_options, as_word(name));
       break;
     case OPTION_FOR_PYTHON:
+      if (optarg && !*optarg) return refuse_word(run_text("--%s: the name is empty", name), NULL);
       run_words_add(&r->python_options, as_word(name));
       break;
     default:
