@@ -148,25 +148,36 @@ static long huge_pages_kib(void) {
   return kib;
 }
 
-/* A fork copies the tables of small pages, which takes ten times as long. Only the pages at both
-   ends of what the trace shows may become small. */
-static void a_trace_leaves_huge_pages_whole(void **state) {
-  enum { HUGE_PAGE_KIB = 2 << 10, ENDS = 2 };
-  (void)state;
+enum { HUGE_PAGE_KIB = 2 << 10, HUGE_PAGE_ENDS = 2 };
+
+/* How many KiB of huge pages a trace has cost. Negative: this machine gives none. */
+static long huge_pages_lost_kib(void) {
   start(PROF_POLICY_KEEP, NULL, 256 << 20);
   record(SCOPES);
   const long before = huge_pages_kib();
   prof_trace *const trace = get();
   const long after = huge_pages_kib();
-  const uint64_t scopes = scopes_in(trace);
+  assert_int_equal(scopes_in(trace), SCOPES);
   prof_trace_destroy(trace);
   assert_int_equal(prof_stop(), PROF_OK);
-  assert_int_equal(scopes, SCOPES);
-  if (before <= ENDS * HUGE_PAGE_KIB) {
+  if (before <= HUGE_PAGE_ENDS * HUGE_PAGE_KIB) return -1;
+  return before > after ? before - after : 0;
+}
+
+/* A fork copies the tables of small pages, which takes ten times as long. Only the pages at both
+   ends of what the trace shows may become small. A kernel that needs memory may split others, so
+   one of three traces is enough. */
+static void a_trace_leaves_huge_pages_whole(void **state) {
+  enum { TRIES = 3 };
+  (void)state;
+  long lost = LONG_MAX;
+  for (int i = 0; i < TRIES && lost > HUGE_PAGE_ENDS * HUGE_PAGE_KIB; i++)
+    lost = huge_pages_lost_kib();
+  if (lost < 0) {
     puts("skip: this machine gives no huge pages");
     skip();
   }
-  assert_in_range(after, before - ENDS * HUGE_PAGE_KIB, LONG_MAX);
+  assert_in_range(lost, 0, HUGE_PAGE_ENDS * HUGE_PAGE_KIB);
 }
 
 static void a_dump_of_a_large_stream_takes_no_memory(void **state) {
