@@ -456,6 +456,17 @@ class Python(Words):
                     (one.returncode, one.stdout, one.stderr),
                 )
 
+    def test_a_program_in_place_of_a_script_has_a_hint(self):
+        done = self.run_by_package("true", "a")
+        self.assertEqual(
+            (done.returncode, done.stderr.decode()),
+            (
+                127,
+                "prof run: there is no script 'true'; python -m prof run executes Python only: "
+                "type prof run true for the program\n",
+            ),
+        )
+
     def test_the_interpreter_s_options_are_the_script_s(self):
         self.write("i.py", "import sys; print(sys.flags.optimize, sys._xoptions, sys.argv)\n")
         for python, seen in (

@@ -266,14 +266,21 @@ static void print_packing(const prof_i_packing *packing) {
           packing->file_bytes, packing->unpacked_bytes, tenths / 10, tenths % 10);
 }
 
+/* The host of an import may not be known. */
+static void print_host(const prof_trace_info *info) {
+  if (!*info->host) return;
+  fputs(" on ", out);
+  print_text(out, info->host, strnlen(info->host, sizeof info->host));
+}
+
 static void print_info(const prof_trace *trace) {
   prof_trace_info info = {.size = sizeof info};
   char *loss = NULL;
   prof_trace_info_get(trace, &info);
   fputs("process      ", out);
   print_text(out, info.process_name, strnlen(info.process_name, sizeof info.process_name));
-  fprintf(out, " (pid %" PRIu32 ") on ", info.pid);
-  print_text(out, info.host, strnlen(info.host, sizeof info.host));
+  fprintf(out, " (pid %" PRIu32 ")", info.pid);
+  print_host(&info);
   print_rank(&info);
   print_start(info.start_unix_ns);
   print_limits(&info);
@@ -321,8 +328,8 @@ static int print_part(void *user, const char *path) {
   if (prof_i_world_has_ranks(info.world_size) && info.rank >= 0)
     fprintf(out, "rank %" PRId32 ": ", info.rank);
   print_text(out, info.process_name, strnlen(info.process_name, sizeof info.process_name));
-  fprintf(out, " (pid %" PRIu32 ") on ", info.pid);
-  print_text(out, info.host, strnlen(info.host, sizeof info.host));
+  fprintf(out, " (pid %" PRIu32 ")", info.pid);
+  print_host(&info);
   fprintf(out, ", %" PRIu64 " event%s, %" PRIu64 " lost, %.6f s%s\n", info.event_count,
           plural_ending(info.event_count), sum_of_losses(info.lost_count),
           (double)info.duration_ns / 1e9, info.bad_count ? ", damaged" : "");

@@ -179,28 +179,13 @@ static bool has_filter(const table_words *w) {
   return w->options.category || w->options.level || w->options.leave_out || w->form.more.filter;
 }
 
-/* Says which command shows what captures without scopes have. */
-static void say_without_scopes(const input_captures *captures) {
-  bool has_memory = false;
-  uint64_t event_count = 0;
-  for (size_t i = 0; i < captures->count; i++) {
-    has_memory |= captures->items[i]->catalog.pool_count != 0;
-    event_count += captures->items[i]->event_count;
-  }
-  say("prof table: %s no scopes; %s",
-      captures->count == 1 ? "the capture has" : "the captures have",
-      has_memory    ? "prof memory shows the memory, and prof view all that was recorded"
-      : event_count ? "prof view shows the counters, instants and steps"
-                    : "prof info shows how it was recorded, and what was lost");
-}
-
 /* Without a filter, captures without scopes have an empty table. */
 static int say_nothing(const input_captures *captures, const table_words *w) {
   const uint32_t group = w->form.more.group;
   if (has_filter(w)) return filter_says_nothing("table");
   if (group & (PROF_I_GROUP_ARG | PROF_I_GROUP_LINE))
     return group_words_says_nothing("table", &w->by);
-  say_without_scopes(captures);
+  input_say_without_scopes("table", (const prof_trace *const *)captures->items, captures->count);
   return EXIT_OK;
 }
 

@@ -76,8 +76,8 @@ static void print_heading(const prof_trace_info *info) {
   char time[64];
   prof_i_put_time(time, sizeof time, info->duration_ns, 0);
   print_text(stdout, info->process_name, strlen(info->process_name));
-  printf(" (%llu): %s, level %u%s\n", (unsigned long long)info->pid, time, info->level_now,
-         info->is_live ? "" : "; it has ended");
+  printf(" (%llu): %s, level %u%s\n", (unsigned long long)info->pid, time,
+         info->is_live ? info->level_now : info->level, info->is_live ? "" : "; it has ended");
 }
 
 static void fit_to_terminal(top_words *w) {
