@@ -98,7 +98,7 @@ class Refusals(Words):
 
     def test_options_of_python_need_a_program_in_python(self):
         for option in ("--python", "--torch", "--with-stack", "--trace=numpy"):
-            self.refuse([option, "--", "true"], option.split("=")[0], "'true'")
+            self.refuse([option, "--", "true"], option.split("=")[0] + " is for", "'true'")
 
     def test_a_missing_script_and_a_missing_program_have_one_status(self):
         self.refuse(["nofile.py"], "nofile.py", status=127)

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../../src/format/header.h"
 #include "../../src/reader/capture.h"
 #include "../../src/sink/sink.h"
 #include "commands.h"
@@ -37,10 +38,13 @@ static void print_time(uint64_t unix_ns) {
   put_line(text);
 }
 
+/* A process without a launcher has the number 0, but no rank that --rank selects. */
 static void print_rank(const prof_trace_info *info) {
   fputs("\nrank         ", out);
   if (info->rank < 0)
     put_line("not known");
+  else if (!prof_i_world_has_ranks(info->world_size))
+    put_line("none, the process is not one of several");
   else if (info->world_size < 0)
     fprintf(out, "%" PRId32 " of an unknown number\n", info->rank);
   else

@@ -226,16 +226,17 @@ void run_python_prepare(run_request *r) {
   }
   if (!records) return;
   if (!is_bare && !is_whole && !is_program) {
+    const int option_length = option ? (int)strcspn(option, "=") : 0; /* without its value */
     if (option && run_python_is_interpreter(r->workload.items[0]))
       run_fail(
-          "%s needs a script or a module behind '%s': -c TEXT, a script on stdin and no "
+          "%.*s needs a script or a module behind '%s': -c TEXT, a script on stdin and no "
           "script are not recorded, and a script must be there",
-          option, r->workload.items[0]);
+          option_length, option, r->workload.items[0]);
     if (option)
       run_fail(
-          "%s is for programs in Python, and '%s' is not one: prof run SCRIPT.py, -m MODULE, or "
+          "%.*s is for programs in Python, and '%s' is not one: prof run SCRIPT.py, -m MODULE, or "
           "python3 SCRIPT.py",
-          option, r->workload.items[0]);
+          option_length, option, r->workload.items[0]);
     return;
   }
   if (!run_program_find(python->front.items[0])) return; /* the check says so */
