@@ -26,27 +26,6 @@ typedef struct table_words {
   filter_options filter;
 } table_words;
 
-static const command_choice sorts[] = {{"total", PROF_SORT_TOTAL},
-                                       {"self", PROF_SORT_SELF},
-                                       {"calls", PROF_SORT_CALLS},
-                                       {"mean", PROF_SORT_MEAN},
-                                       {"max", PROF_SORT_MAX},
-                                       {"name", PROF_SORT_NAME},
-                                       {"memory", PROF_SORT_MEMORY},
-                                       {"self-memory", PROF_SORT_SELF_MEMORY},
-                                       {"first", PROF_SORT_FIRST},
-                                       {"device", PROF_SORT_DEVICE},
-                                       {"self-device", PROF_SORT_SELF_DEVICE},
-                                       {"median", PROF_SORT_MEDIAN},
-                                       {"p99", PROF_SORT_P99},
-                                       {"device-mean", PROF_SORT_DEVICE_MEAN},
-                                       {"self-net", PROF_SORT_SELF_NET},
-                                       {"total-net", PROF_SORT_TOTAL_NET},
-                                       {"open", PROF_SORT_OPEN},
-                                       {"open-for", PROF_SORT_OPEN_FOR},
-                                       {"skipped", PROF_SORT_SKIPPED},
-                                       {NULL, 0}};
-
 static const command_choice column_choices[] = {
 #define COLUMN_CHOICE(word, title, kind, value, group, width, keep) {word, COLUMN_##kind},
     PROF_I_TABLE_COLUMN_LIST(COLUMN_CHOICE)
@@ -110,7 +89,7 @@ static int parse_options(int argc, char **argv, table_words *w) {
         status = group_words_add(who, &w->by, optarg);
         break;
       case 's':
-        status = command_read_choice(who, "--sort", optarg, sorts, &options->sort);
+        status = command_read_choice(who, "--sort", optarg, sort_choices, &options->sort);
         break;
       case 'r':
         status = command_read_rows(who, optarg, &options->rows_limit);
@@ -240,7 +219,7 @@ static const command_option options_of_table[] = {
      .help = "total, self, calls, mean, median, p99, max, name, first, memory, self-memory, "
              "device, self-device, device-mean, self-net, total-net, open, open-for, skipped "
              "(default total)",
-     .choices = sorts},
+     .choices = sort_choices},
     {"rows", 'r', "N", .help = "at most so many rows; all, or -1: all of them (default 100)"},
     {"level", 'l', "N", .help = "only scopes of this level, 1 or 2; 0: of both (default 0)"},
     {"category", 'c', "C", .help = "only scopes of this category (default: of all)"},
