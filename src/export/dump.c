@@ -233,6 +233,7 @@ int prof_i_dump_filtered(const prof_trace *trace, const char *path,
 void prof_i_export_facts_add(prof_i_export_facts *facts, const prof_trace *trace) {
   const prof_i_catalog *const catalog = &trace->catalog;
   const uint32_t site_count = prof_i_trace_site_count(trace);
+  facts->scopes += trace->scope_count + trace->open_count;
   facts->notes += catalog->note_count;
   for (uint32_t i = 0; i < catalog->device_count; i++)
     facts->device_clocks += catalog->devices[i].clock_error_ns != 0;

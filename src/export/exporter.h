@@ -87,6 +87,7 @@ typedef struct prof_i_export_lacks {
 
 /* What a capture has beside its events. */
 typedef struct prof_i_export_facts {
+  uint64_t scopes; /* ended and open ones, and work of devices */
   uint64_t device_clocks, notes, level_changes;
   uint64_t functions, function_places; /* traced functions, and those with a file */
 } prof_i_export_facts;
@@ -302,6 +303,7 @@ void prof_i_export_facts_add(prof_i_export_facts *facts, const prof_trace *trace
 
 static inline void prof_i_export_facts_sum(prof_i_export_facts *facts,
                                            const prof_i_export_facts *more) {
+  facts->scopes += more->scopes;
   facts->device_clocks += more->device_clocks;
   facts->notes += more->notes;
   facts->level_changes += more->level_changes;

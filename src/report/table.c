@@ -34,8 +34,8 @@ static size_t column_least_width(const prof_i_table_column *column, size_t width
 /* Columns with the least rank are left out first: those of zeros, then by `keep`. 0: it stays. */
 static uint32_t column_rank(const prof_i_table *t, const prof_i_table_column *columns, size_t c,
                             size_t count) {
-  if (!columns[c].keep || t->zero & 1u << c) return columns[c].keep;
-  return columns[c].keep + (uint32_t)count;
+  if (!(t->zero & 1u << c)) return columns[c].keep ? columns[c].keep + (uint32_t)count : 0;
+  return columns[c].keep ? columns[c].keep : (uint32_t)count;
 }
 
 /* Shows what has room after all, the most important first. */
@@ -56,7 +56,7 @@ static size_t least_kept_column(const prof_i_table *t, const prof_i_table_column
                                 size_t count, size_t sorted) {
   size_t least = count;
   for (size_t c = 0; c < count; c++) {
-    if (!t->widths[c] || !columns[c].keep || c == sorted) continue;
+    if (!t->widths[c] || !column_rank(t, columns, c, count) || c == sorted) continue;
     if (columns[c].group & t->group & PROF_I_GROUP_LINE) continue; /* rows are grouped by it */
     if (least == count || column_rank(t, columns, c, count) < column_rank(t, columns, least, count))
       least = c;
@@ -229,14 +229,16 @@ static void choose_columns(table *t, const prof_i_table_form *form) {
   if (has_stack) t->order[t->order_count++] = COLUMN_STACK;
 }
 
-/* A cell that shows 0 B, no time on a device, or a time of the host in a row without its scopes. */
+/* A cell that shows 0 B or no time, on a device or on the host. */
 static bool cell_is_zero(const table *t, const prof_row *row, table_column c) {
   table_value value;
   const bool is_of_device = c >= COLUMN_SELF_DEVICE_TIME && c <= COLUMN_DEVICE_MEAN;
-  if (prof_i_table_column_is_duration(c)) return row->calls_count == 0;
-  if (!is_of_device && columns[c].value != TABLE_VALUE_BYTES) return false;
+  const bool is_duration = prof_i_table_column_is_duration(c);
+  if (is_duration && row->calls_count == 0) return true;
+  if (!is_of_device && !is_duration && columns[c].value != TABLE_VALUE_BYTES) return false;
   prof_i_table_value(t, row, c, &value);
   if (value.kind == TABLE_VALUE_BYTES) return value.bytes == 0;
+  if (value.kind == TABLE_VALUE_UNKNOWN) return false;
   return value.kind == TABLE_VALUE_NONE || value.number == 0;
 }
 

@@ -61,6 +61,7 @@ class Dump(Recorded):
         ]
         device = device_events() + arrow + values
         us, three = "has only whole microseconds", ("--to", "150us")
+        paths = "has only the self times of call paths"
         for found, ending, words, said in (
             (scope, ".csv", (), []),
             (scope, ".pftrace", (), []),
@@ -68,6 +69,9 @@ class Dump(Recorded):
             (scope, ".rpd", (), []),
             (scope, ".raf", (), [us]),
             (values, ".csv", (), []),
+            (values, ".raf", (), ["lacks 2 values of counters and instants"]),
+            (scope, ".folded", (), [paths]),
+            (values, ".folded", (), [paths + ", and the capture has no scopes"]),
             (device, ".json", (), []),
             (device, ".csv", (), ["lacks arguments of 3 scopes, 4 arrows, 5 memory events"]),
             (device, ".csv", three, ["lacks arguments of 2 scopes, 3 arrows, 3 memory events"]),

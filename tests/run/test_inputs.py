@@ -162,7 +162,9 @@ class Several(Inputs):
 
     def test_a_command_for_one_capture_refuses_a_folder_of_two(self):
         self.record("two/a.prof")
-        self.assertIn("100 scopes", self.prof("info", "two").stdout)
+        about = self.prof("info", "two").stdout
+        self.assertIn("100 scopes", about)
+        self.assertRegex(about, r"^process .*\(pid 7\)\n")  # an import has no host
         self.record("two/b.prof")
         self.assertIn("has 2 captures", self.prof("info", "two", status=1).stderr)
 

@@ -134,6 +134,15 @@ class Texts(Tables):
         left = {"Self Device", "Self Device %", "Self Device Mem"}
         self.assertLessEqual(set(named[1].split(", ")), left)
 
+    def test_times_of_the_host_go_first_where_only_devices_have_times(self):
+        found = [event for event in device_events() if event["name"] == "kernel"]
+        path = self.write("kernels.json", json.dumps({"traceEvents": found}))
+        for width, mean in ((300, True), (80, False)):
+            lines = self.prof("table", "--width", str(width), path).stdout.splitlines()
+            titles = re.split(" {2,}", lines[1])
+            self.assertLessEqual({"Total", "Self Device", "Device Mean", "Calls"}, set(titles))
+            self.assertEqual("Mean" in titles, mean)
+
     def test_wrong_columns_are_refused(self):
         for words, said in (
             (("--columns", "name,colour"), "--columns takes one of name, category"),
@@ -185,6 +194,9 @@ class Texts(Tables):
                 self.assertRegex(done.stdout, rf"calls?, {groups} group")
             done = self.prof("table", "--json", "some.prof")
             self.assertEqual((json.loads(done.stdout)["groups"], done.stderr), (groups, said))
+            for command in ("tree", "events"):
+                other = said.replace("table", command) if groups == 0 else ""
+                self.assertEqual(self.prof(command, "some.prof").stderr, other)
             os.remove(os.path.join(self.folder, "some.prof"))
         done = self.prof("table", *[self.write(f"{n}.json", "[]") for n in range(2)])
         self.assertIn("prof table: the captures have no scopes; ", done.stderr)

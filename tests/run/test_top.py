@@ -140,7 +140,7 @@ class Top(Recorded):
     def test_a_capture_that_has_ended_has_one_table(self):
         text = self.prof("top", self.record()).stdout
         self.assertEqual(text.count("Self time total"), 1)
-        self.assertRegex(text, r"^ *\(7\): 19\.900ms, level \d; it has ended\n")
+        self.assertRegex(text, r"^ *\(7\): 19\.900ms, level 2; it has ended\n")
 
     def test_a_capture_that_has_ended_has_a_message_what_to_do(self):
         process = self.start()

@@ -76,6 +76,17 @@ class Table(TerminalCase):
         _, master = self.start_program("sh", "-c", size, "sh", *words)
         return plain(self.rest(master)).splitlines()
 
+    def test_reasons_of_doctor_are_broken_between_words(self):
+        lines = self.on_terminal(60, PROF, "doctor")
+        whole = subprocess.run(
+            [PROF, "doctor"], capture_output=True, text=True, timeout=HANG_SECONDS, check=False
+        ).stdout
+        self.assertEqual(" ".join(lines).split(), whole.split())
+        titles = ("  why ", "  what to do ", " " * 15)
+        for line in lines:
+            if line.startswith(titles) and len(line) > 60:
+                self.assertNotIn(" ", line[15:])  # a path
+
     def commands(self):
         yield [PROF, "table", self.path]
         if not HAS_SANITIZER:  # Python cannot load its library

@@ -98,7 +98,7 @@ class Refusals(Words):
 
     def test_options_of_python_need_a_program_in_python(self):
         for option in ("--python", "--torch", "--with-stack", "--trace=numpy"):
-            self.refuse([option, "--", "true"], option.split("=")[0], "'true'")
+            self.refuse([option, "--", "true"], option.split("=")[0] + " is for", "'true'")
 
     def test_a_missing_script_and_a_missing_program_have_one_status(self):
         self.refuse(["nofile.py"], "nofile.py", status=127)
@@ -455,6 +455,17 @@ class Python(Words):
                     (two.returncode, two.stdout, two.stderr),
                     (one.returncode, one.stdout, one.stderr),
                 )
+
+    def test_a_program_in_place_of_a_script_has_a_hint(self):
+        done = self.run_by_package("true", "a")
+        self.assertEqual(
+            (done.returncode, done.stderr.decode()),
+            (
+                127,
+                "prof run: there is no script 'true'; python -m prof run executes Python only: "
+                "type prof run true for the program\n",
+            ),
+        )
 
     def test_the_interpreter_s_options_are_the_script_s(self):
         self.write("i.py", "import sys; print(sys.flags.optimize, sys._xoptions, sys.argv)\n")

@@ -128,6 +128,17 @@ static void what_is_not_known_is_said(void **state) {
   assert_says("\nchanges      0, and 3 for which the capture had no room\n");
 }
 
+static void a_process_alone_has_no_rank(void **state) {
+  (void)state;
+  need_the_command();
+  capture c;
+  prof_i_header *const header = begin_plain(&c);
+  header->rank = 0;
+  header->world_size = 1;
+  info_of_capture(&c);
+  assert_says("\nrank         none, the process is not one of several\n");
+}
+
 static void a_state_says_how_the_capture_ended(void **state) {
   (void)state;
   need_the_command();
@@ -202,6 +213,7 @@ int main(void) {
                                      cmocka_unit_test(devices_and_their_streams_have_lines),
                                      cmocka_unit_test(a_process_has_its_numbers_and_limits),
                                      cmocka_unit_test(what_is_not_known_is_said),
+                                     cmocka_unit_test(a_process_alone_has_no_rank),
                                      cmocka_unit_test(a_state_says_how_the_capture_ended),
                                      cmocka_unit_test(times_of_two_clocks_and_of_damage_have_lines),
                                      cmocka_unit_test(recording_has_its_share_of_a_thread),

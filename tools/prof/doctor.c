@@ -17,11 +17,19 @@
 
 enum { TITLE_WIDTH = 12 };
 
+/* On a terminal, a long line is broken between words. */
 static void print_line(const char *title, const char *text) {
+  const unsigned columns = terminal_columns(STDOUT_FILENO);
+  char *line = NULL;
+  size_t bytes = 0;
   if (!*text) return;
-  printf("  %-*s ", TITLE_WIDTH, title);
-  print_text(stdout, text, strlen(text));
-  putchar('\n');
+  FILE *const memory = columns ? open_memstream(&line, &bytes) : NULL;
+  FILE *const to = memory ? memory : stdout;
+  fprintf(to, "  %-*s ", TITLE_WIDTH, title);
+  print_text(to, text, strlen(text));
+  putc('\n', to);
+  if (memory && fclose(memory) == 0) print_folded(line, columns, TITLE_WIDTH + 3);
+  free(line);
 }
 
 static const char *device_word(int32_t type) {

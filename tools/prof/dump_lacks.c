@@ -55,6 +55,16 @@ static void append_part(char *to, const lacking_word *word, bool has_count) {
            word->noun, has_count ? plural_ending(word->count) : "s", word->behind);
 }
 
+/* What is kept of scopes says nothing of a capture without scopes. */
+static void say_kept(const char *output, uint32_t format, const char *keeps,
+                     const prof_i_export_facts *facts) {
+  if (!keeps) return;
+  if (facts->scopes)
+    say("prof dump: %s has %s", output, keeps);
+  else if (format != PROF_FORMAT_RAF)
+    say("prof dump: %s has %s, and the capture has no scopes", output, keeps);
+}
+
 void dump_say_lacks(const char *output, uint32_t format, const prof_i_export_lacks *lacks,
                     const prof_i_export_facts *facts, bool has_filter) {
   const lacking_word words[] = {
@@ -71,7 +81,7 @@ void dump_say_lacks(const char *output, uint32_t format, const prof_i_export_lac
   char text[TEXT_BYTES] = "";
   for (size_t i = 0; i < sizeof lacking_formats / sizeof *lacking_formats; i++) {
     if (lacking_formats[i].format != format) continue;
-    if (lacking_formats[i].keeps) say("prof dump: %s has %s", output, lacking_formats[i].keeps);
+    say_kept(output, format, lacking_formats[i].keeps, facts);
     for (size_t word = 0; word < sizeof words / sizeof *words; word++)
       if (lacking_formats[i].parts & words[word].part && words[word].count)
         append_part(text, &words[word], !has_filter);

@@ -80,6 +80,14 @@ static int write_out(void *user, const char *bytes, size_t count) {
   return ferror(stdout) ? EXIT_FAILED : PROF_OK;
 }
 
+static void say_without_scopes(const prof_i_placed_trace *placed, uint32_t count) {
+  const prof_trace **const traces = calloc(count, sizeof *traces);
+  if (!traces) return;
+  for (uint32_t i = 0; i < count; i++) traces[i] = placed[i].trace;
+  input_say_without_scopes("events", traces, count);
+  free(traces);
+}
+
 static int list_scopes(const prof_i_placed_trace *traces, const prof_i_scope_list_capture *captures,
                        uint32_t count, const events_words *w) {
   prof_i_scopes_result result;
@@ -88,7 +96,9 @@ static int list_scopes(const prof_i_placed_trace *traces, const prof_i_scope_lis
       prof_i_scope_list(traces, captures, count, &w->list, write_out, &printer, &result);
   if (status < 0) say_status("events", status);
   if (status != PROF_OK) return EXIT_FAILED;
-  return result.given_count == 0 && w->filter.filter ? filter_says_nothing("events") : EXIT_OK;
+  if (result.given_count == 0 && w->filter.filter) return filter_says_nothing("events");
+  if (result.given_count == 0) say_without_scopes(traces, count);
+  return EXIT_OK;
 }
 
 static int list_one(const char *word, const events_words *w) {

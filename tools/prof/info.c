@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../../src/format/header.h"
 #include "../../src/reader/capture.h"
 #include "../../src/sink/sink.h"
 #include "commands.h"
@@ -37,10 +38,13 @@ static void print_time(uint64_t unix_ns) {
   put_line(text);
 }
 
+/* A process without a launcher has the number 0, but no rank that --rank selects. */
 static void print_rank(const prof_trace_info *info) {
   fputs("\nrank         ", out);
   if (info->rank < 0)
     put_line("not known");
+  else if (!prof_i_world_has_ranks(info->world_size))
+    put_line("none, the process is not one of several");
   else if (info->world_size < 0)
     fprintf(out, "%" PRId32 " of an unknown number\n", info->rank);
   else
@@ -266,14 +270,21 @@ static void print_packing(const prof_i_packing *packing) {
           packing->file_bytes, packing->unpacked_bytes, tenths / 10, tenths % 10);
 }
 
+/* The host of an import may not be known. */
+static void print_host(const prof_trace_info *info) {
+  if (!*info->host) return;
+  fputs(" on ", out);
+  print_text(out, info->host, strnlen(info->host, sizeof info->host));
+}
+
 static void print_info(const prof_trace *trace) {
   prof_trace_info info = {.size = sizeof info};
   char *loss = NULL;
   prof_trace_info_get(trace, &info);
   fputs("process      ", out);
   print_text(out, info.process_name, strnlen(info.process_name, sizeof info.process_name));
-  fprintf(out, " (pid %" PRIu32 ") on ", info.pid);
-  print_text(out, info.host, strnlen(info.host, sizeof info.host));
+  fprintf(out, " (pid %" PRIu32 ")", info.pid);
+  print_host(&info);
   print_rank(&info);
   print_start(info.start_unix_ns);
   print_limits(&info);
@@ -321,8 +332,8 @@ static int print_part(void *user, const char *path) {
   if (prof_i_world_has_ranks(info.world_size) && info.rank >= 0)
     fprintf(out, "rank %" PRId32 ": ", info.rank);
   print_text(out, info.process_name, strnlen(info.process_name, sizeof info.process_name));
-  fprintf(out, " (pid %" PRIu32 ") on ", info.pid);
-  print_text(out, info.host, strnlen(info.host, sizeof info.host));
+  fprintf(out, " (pid %" PRIu32 ")", info.pid);
+  print_host(&info);
   fprintf(out, ", %" PRIu64 " event%s, %" PRIu64 " lost, %.6f s%s\n", info.event_count,
           plural_ending(info.event_count), sum_of_losses(info.lost_count),
           (double)info.duration_ns / 1e9, info.bad_count ? ", damaged" : "");

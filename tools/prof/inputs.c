@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "../../src/format/layout.h"
+#include "../../src/reader/capture.h"
 #include "../../src/reader/internal.h"
 #include "commands.h"
 
@@ -217,4 +218,17 @@ void input_captures_close(input_captures *captures) {
   while (captures->count > 0) prof_trace_destroy(captures->items[--captures->count]);
   free(captures->items);
   *captures = (input_captures){0};
+}
+
+void input_say_without_scopes(const char *command, const prof_trace *const *traces, size_t count) {
+  bool has_memory = false;
+  uint64_t event_count = 0;
+  for (size_t i = 0; i < count; i++) {
+    has_memory |= traces[i]->catalog.pool_count != 0;
+    event_count += traces[i]->event_count;
+  }
+  say("prof %s: %s no scopes; %s", command, count == 1 ? "the capture has" : "the captures have",
+      has_memory    ? "prof memory shows the memory, and prof view all that was recorded"
+      : event_count ? "prof view shows the counters, instants and steps"
+                    : "prof info shows how it was recorded, and what was lost");
 }

@@ -88,6 +88,9 @@ typedef struct input_captures {
 int input_captures_open(const char *command, size_t count, char **words, input_captures *to);
 void input_captures_close(input_captures *captures);
 
+/* Says that captures have no scopes, and which command shows what they have. */
+void input_say_without_scopes(const char *command, const prof_trace *const *traces, size_t count);
+
 /* The begin of a file, as a capture has it; zeros where it cannot be read. */
 typedef struct input_begin {
   prof_i_header header;

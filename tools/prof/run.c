@@ -11,6 +11,7 @@
 #include "../run/output.h"
 #include "../run/sampler.h"
 #include "commands.h"
+#include "shared_options.h"
 
 enum {
   OPTION_CONTEXT = 256,
@@ -266,8 +267,8 @@ static const command_option options_of_run[] = {
      .help = "packs the captures that -o keeps, after the program's end: see prof dump --help",
      .id = OPTION_PACK},
     {"rows", 'r', "N", .help = "of the table: see prof table --help, as for the next four"},
-    {"by", 'b', "GROUPS", .help = "what is one row"},
-    {"sort", 0, "BY", .help = "the order of rows", .id = OPTION_SORT},
+    {"by", 'b', "GROUPS", .help = "what is one row", .choices = group_choices, .is_list = true},
+    {"sort", 0, "BY", .help = "the order of rows", .id = OPTION_SORT, .choices = sort_choices},
     {"category", 'c', "C", .help = "only scopes of this category"},
     {"stack-frames", 'f', "N", .help = "by stack: the innermost so many frames"},
     {"python", 0, "all", .help = "each function; all: of the standard library, too",

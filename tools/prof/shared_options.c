@@ -137,6 +137,27 @@ int filter_says_nothing(const char *command) {
 
 /* ---- --by ---- */
 
+const command_choice sort_choices[] = {{"total", PROF_SORT_TOTAL},
+                                       {"self", PROF_SORT_SELF},
+                                       {"calls", PROF_SORT_CALLS},
+                                       {"mean", PROF_SORT_MEAN},
+                                       {"max", PROF_SORT_MAX},
+                                       {"name", PROF_SORT_NAME},
+                                       {"memory", PROF_SORT_MEMORY},
+                                       {"self-memory", PROF_SORT_SELF_MEMORY},
+                                       {"first", PROF_SORT_FIRST},
+                                       {"device", PROF_SORT_DEVICE},
+                                       {"self-device", PROF_SORT_SELF_DEVICE},
+                                       {"median", PROF_SORT_MEDIAN},
+                                       {"p99", PROF_SORT_P99},
+                                       {"device-mean", PROF_SORT_DEVICE_MEAN},
+                                       {"self-net", PROF_SORT_SELF_NET},
+                                       {"total-net", PROF_SORT_TOTAL_NET},
+                                       {"open", PROF_SORT_OPEN},
+                                       {"open-for", PROF_SORT_OPEN_FOR},
+                                       {"skipped", PROF_SORT_SKIPPED},
+                                       {NULL, 0}};
+
 const command_choice group_choices[] = {{"name", PROF_GROUP_NAME},
                                         {"category", PROF_GROUP_CATEGORY},
                                         {"device", PROF_GROUP_DEVICE},

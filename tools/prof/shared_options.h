@@ -78,6 +78,10 @@ int filter_says_nothing(const char *command);
   "A filter decides which scopes are shown and counted. All its options must hold. It does not " \
   "change a scope's numbers: the self time of a scope is without all its children, shown or not."
 
+/* ---- --sort of `prof table`, `prof top` and `prof run` ---- */
+
+extern const command_choice sort_choices[];
+
 /* ---- --by of `prof table`, `prof diff` and `prof report` ---- */
 
 extern const command_choice group_choices[];

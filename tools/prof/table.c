@@ -26,27 +26,6 @@ typedef struct table_words {
   filter_options filter;
 } table_words;
 
-static const command_choice sorts[] = {{"total", PROF_SORT_TOTAL},
-                                       {"self", PROF_SORT_SELF},
-                                       {"calls", PROF_SORT_CALLS},
-                                       {"mean", PROF_SORT_MEAN},
-                                       {"max", PROF_SORT_MAX},
-                                       {"name", PROF_SORT_NAME},
-                                       {"memory", PROF_SORT_MEMORY},
-                                       {"self-memory", PROF_SORT_SELF_MEMORY},
-                                       {"first", PROF_SORT_FIRST},
-                                       {"device", PROF_SORT_DEVICE},
-                                       {"self-device", PROF_SORT_SELF_DEVICE},
-                                       {"median", PROF_SORT_MEDIAN},
-                                       {"p99", PROF_SORT_P99},
-                                       {"device-mean", PROF_SORT_DEVICE_MEAN},
-                                       {"self-net", PROF_SORT_SELF_NET},
-                                       {"total-net", PROF_SORT_TOTAL_NET},
-                                       {"open", PROF_SORT_OPEN},
-                                       {"open-for", PROF_SORT_OPEN_FOR},
-                                       {"skipped", PROF_SORT_SKIPPED},
-                                       {NULL, 0}};
-
 static const command_choice column_choices[] = {
 #define COLUMN_CHOICE(word, title, kind, value, group, width, keep) {word, COLUMN_##kind},
     PROF_I_TABLE_COLUMN_LIST(COLUMN_CHOICE)
@@ -110,7 +89,7 @@ static int parse_options(int argc, char **argv, table_words *w) {
         status = group_words_add(who, &w->by, optarg);
         break;
       case 's':
-        status = command_read_choice(who, "--sort", optarg, sorts, &options->sort);
+        status = command_read_choice(who, "--sort", optarg, sort_choices, &options->sort);
         break;
       case 'r':
         status = command_read_rows(who, optarg, &options->rows_limit);
@@ -179,28 +158,13 @@ static bool has_filter(const table_words *w) {
   return w->options.category || w->options.level || w->options.leave_out || w->form.more.filter;
 }
 
-/* Says which command shows what captures without scopes have. */
-static void say_without_scopes(const input_captures *captures) {
-  bool has_memory = false;
-  uint64_t event_count = 0;
-  for (size_t i = 0; i < captures->count; i++) {
-    has_memory |= captures->items[i]->catalog.pool_count != 0;
-    event_count += captures->items[i]->event_count;
-  }
-  say("prof table: %s no scopes; %s",
-      captures->count == 1 ? "the capture has" : "the captures have",
-      has_memory    ? "prof memory shows the memory, and prof view all that was recorded"
-      : event_count ? "prof view shows the counters, instants and steps"
-                    : "prof info shows how it was recorded, and what was lost");
-}
-
 /* Without a filter, captures without scopes have an empty table. */
 static int say_nothing(const input_captures *captures, const table_words *w) {
   const uint32_t group = w->form.more.group;
   if (has_filter(w)) return filter_says_nothing("table");
   if (group & (PROF_I_GROUP_ARG | PROF_I_GROUP_LINE))
     return group_words_says_nothing("table", &w->by);
-  say_without_scopes(captures);
+  input_say_without_scopes("table", (const prof_trace *const *)captures->items, captures->count);
   return EXIT_OK;
 }
 
@@ -255,7 +219,7 @@ static const command_option options_of_table[] = {
      .help = "total, self, calls, mean, median, p99, max, name, first, memory, self-memory, "
              "device, self-device, device-mean, self-net, total-net, open, open-for, skipped "
              "(default total)",
-     .choices = sorts},
+     .choices = sort_choices},
     {"rows", 'r', "N", .help = "at most so many rows; all, or -1: all of them (default 100)"},
     {"level", 'l', "N", .help = "only scopes of this level, 1 or 2; 0: of both (default 0)"},
     {"category", 'c', "C", .help = "only scopes of this category (default: of all)"},

@@ -29,13 +29,6 @@ typedef struct top_words {
   bool has_rows;
 } top_words;
 
-/* Those of `prof table`. */
-static const command_choice *table_orders(void) {
-  for (const command_option *at = command_table.options; at->name; at++)
-    if (strcmp(at->name, "sort") == 0) return at->choices;
-  return NULL;
-}
-
 static int read_words(int argc, char **argv, top_words *w) {
   int status = EXIT_OK;
   for (int c; status == EXIT_OK && (c = command_option_next(&command_top, argc, argv)) != -1;) {
@@ -50,7 +43,7 @@ static int read_words(int argc, char **argv, top_words *w) {
         status = command_read_number("top", "--count", optarg, 1, 1000000000, &w->count);
         break;
       case 's':
-        status = command_read_choice("top", "--sort", optarg, table_orders(), &w->options.sort);
+        status = command_read_choice("top", "--sort", optarg, sort_choices, &w->options.sort);
         break;
       case 'r':
         status = command_read_rows("top", optarg, &w->options.rows_limit);
@@ -76,8 +69,8 @@ static void print_heading(const prof_trace_info *info) {
   char time[64];
   prof_i_put_time(time, sizeof time, info->duration_ns, 0);
   print_text(stdout, info->process_name, strlen(info->process_name));
-  printf(" (%llu): %s, level %u%s\n", (unsigned long long)info->pid, time, info->level_now,
-         info->is_live ? "" : "; it has ended");
+  printf(" (%llu): %s, level %u%s\n", (unsigned long long)info->pid, time,
+         info->is_live ? info->level_now : info->level, info->is_live ? "" : "; it has ended");
 }
 
 static void fit_to_terminal(top_words *w) {
@@ -171,7 +164,8 @@ static const command_option options[] = {
     {.name = "sort",
      .letter = 's',
      .argument = "BY",
-     .help = "as prof table has it (default self)"},
+     .help = "as prof table has it (default self)",
+     .choices = sort_choices},
     {.name = "rows",
      .letter = 'r',
      .argument = "N",

@@ -176,10 +176,14 @@ static bool python_has_package(const run_python *python) {
 
 static bool word_is_stdin(const char *word) { return strcmp(word, "-") == 0; }
 
-static void check_script(const run_python *python) {
+/* is_told: `python -m prof run`, which executes no other programs. */
+static void check_script(const run_python *python, bool is_told) {
   const char *const script = python->rest.items[0];
   if (word_is_module(script) || word_is_stdin(script) || access(script, F_OK) == 0) return;
-  say("prof run: there is no script '%s'", script);
+  const bool is_program = is_told && !strchr(script, '/') && run_program_find(script);
+  say("prof run: there is no script '%s'%s%s%s", script,
+      is_program ? "; python -m prof run executes Python only: type prof run " : "",
+      is_program ? script : "", is_program ? " for the program" : "");
   exit(RUN_NOT_FOUND);
 }
 
@@ -215,23 +219,24 @@ void run_python_prepare(run_request *r) {
   const bool is_program =
       !is_bare && !is_whole && records && option && split_by_first_line(&r->workload, python);
   if (is_bare) {
-    check_script(python);
+    check_script(python, is_told);
     r->workload = (run_words){0};
     run_words_add_all(&r->workload, &python->front);
     run_words_add_all(&r->workload, &python->rest);
   }
   if (!records) return;
   if (!is_bare && !is_whole && !is_program) {
+    const int option_length = option ? (int)strcspn(option, "=") : 0; /* without its value */
     if (option && run_python_is_interpreter(r->workload.items[0]))
       run_fail(
-          "%s needs a script or a module behind '%s': -c TEXT, a script on stdin and no "
+          "%.*s needs a script or a module behind '%s': -c TEXT, a script on stdin and no "
           "script are not recorded, and a script must be there",
-          option, r->workload.items[0]);
+          option_length, option, r->workload.items[0]);
     if (option)
       run_fail(
-          "%s is for programs in Python, and '%s' is not one: prof run SCRIPT.py, -m MODULE, or "
+          "%.*s is for programs in Python, and '%s' is not one: prof run SCRIPT.py, -m MODULE, or "
           "python3 SCRIPT.py",
-          option, r->workload.items[0]);
+          option_length, option, r->workload.items[0]);
     return;
   }
   if (!run_program_find(python->front.items[0])) return; /* the check says so */
