@@ -527,12 +527,12 @@ class Rules(RuleFolder):
         for name in ("no names", "no names of two processes", *called):
             with self.subTest(name):
                 self.totals(name)
-                self.assertIn("process       (pid 1) ", self.command("info", "t.prof").stdout)
+                self.assertIn("process       (pid 1)\n", self.command("info", "t.prof").stdout)
                 events = json.loads(self.opened.json())["traceEvents"]
                 names = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
                 self.assertEqual(names, called.get(name, {}))
         self.totals("a process called prof")
-        self.assertIn("process      prof (pid 1) ", self.command("info", "t.prof").stdout)
+        self.assertIn("process      prof (pid 1)\n", self.command("info", "t.prof").stdout)
 
     def test_what_a_trace_does_not_say_is_not_known(self):
         for base, rank, started in ((0, -1, "not known"), (1794801645 * 10**9, 2, "2026-")):
@@ -557,7 +557,7 @@ class Rules(RuleFolder):
     def test_no_device_names_the_capture(self):
         counter = event("C", "used", 1, pid=0, args={"used": 5})
         self.imported(json.dumps([named(0, "GPU 3"), counter]))
-        self.assertIn("process       (pid 0) ", self.command("info", "t.prof").stdout)
+        self.assertIn("process       (pid 0)\n", self.command("info", "t.prof").stdout)
 
     def test_an_export_taken_back_has_the_same_tables(self):
         for name in TRACES:
