@@ -27,7 +27,8 @@ set(prof_tiers
     "ci:^hostile\\.(flips|truncation|memory|text)$"
     "ci:^minilm\\.(compilers|opbench|opencl|cuda|hip)$"
     "ci:^python\\.(safety_recordings|minilm_program|export_databases|import_files)$"
-    "ci:^run\\.(shown|python_ends|streams|processes|words|progress|helpers|rocprof)$"
+    "ci:^run\\.(shown|python_ends|streams|processes|progress|helpers|rocprof)$"
+    "ci:^run\\.((python_)?words|own_outputs)$"
     "ci:^run\\.(calls|merged_formats)$")
 
 # Under a sanitizer these take ten times as long, and what they show does not depend on it.
