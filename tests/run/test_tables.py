@@ -158,6 +158,10 @@ class Texts(Tables):
             self.assertIn(said, done.stderr)
             self.assertEqual(done.stdout, "")
 
+    def test_rows_of_memory_are_read_as_those_of_a_table(self):
+        done = self.prof("memory", "trace.prof", "--rows", "0", status=2)
+        self.assertIn("--rows takes all, or a number from 1 to 1000000000, not 0", done.stderr)
+
     def test_the_help_has_all_words_of_an_option(self):
         text = " ".join(self.prof("table", "--help").stdout.split())
         said = {

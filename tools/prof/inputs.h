@@ -98,15 +98,15 @@ typedef struct input_contents {
 
 struct prof_i_filter;
 
-/* filter: NULL, or what the command shows. */
+/* filter: NULL, or that of the command. */
 void input_contents_add(input_contents *contents, const prof_trace *trace,
                         const struct prof_i_filter *filter);
 
 /* Of all captures that this command has opened, without a filter. */
 const input_contents *input_contents_opened(void);
 
-/* Says why a command shows nothing: no scope passes the filter, or there are none. Then it names the
-   command that shows what there is. Returns an exit status. */
+/* Says why a command shows nothing. If there are no scopes, it also names the command that shows
+   what the captures have. Returns an exit status. */
 int input_says_nothing(const char *command, const input_contents *contents, bool has_filter);
 
 /* The begin of a file, as a capture has it; zeros where it cannot be read. */
