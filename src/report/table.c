@@ -101,14 +101,15 @@ static void table_fit(prof_i_table *t, const prof_i_table_column *columns, size_
   widen_texts(t, wanted, count);
 }
 
-/* The line that names the columns that had no room. */
+/* The line that names the columns with values that had no room. */
 static void table_put_hidden(prof_i_table *t, const prof_i_table_column *columns, size_t count) {
   prof_i_text_buffer line = {0};
-  if (!t->left_out) return;
+  const uint32_t named = t->left_out & ~t->zero;
+  if (!named) return;
   prof_i_text_buffer_printf(&line, "No room in %zu columns for:", t->width);
   const char *mark = " ";
   for (size_t c = 0; c < count; c++) {
-    if (!(t->left_out & 1u << c)) continue;
+    if (!(named & 1u << c)) continue;
     prof_i_text_buffer_printf(&line, "%s%s", mark, columns[c].title);
     mark = ", ";
   }

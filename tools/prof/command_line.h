@@ -131,7 +131,10 @@ int command_read_width(const char *command, const char *text, uint64_t least, ui
 /* The columns that were given, or those of the terminal at the standard output; 0: any. */
 uint32_t command_width_columns(const command_width *width);
 
-/* A number of rows, or all: UINT32_MAX. */
+/* A number from 1, or all: UINT64_MAX. */
+int command_read_limit(const char *command, const char *option, const char *text, uint64_t *to);
+
+/* --rows: the same, or -1. All: UINT32_MAX. */
 int command_read_rows(const char *command, const char *text, uint32_t *to);
 
 /* 4096, 64k, 256M, 1.5G, 2GiB: powers of 1024. */

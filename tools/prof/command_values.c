@@ -8,7 +8,7 @@
 
 #include "commands.h"
 
-enum { TEXT_BYTES = 1024 };
+enum { TEXT_BYTES = 1024, COUNT_MAX = 1000000000 };
 
 typedef struct unit {
   const char *word;
@@ -72,17 +72,29 @@ static int refuse_value(const char *command, const char *option, const char *wha
   return refuse_words(command, line, text);
 }
 
-int command_read_number(const char *command, const char *option, const char *text, uint64_t least,
-                        uint64_t most, uint64_t *to) {
+/* other: "", or what the option takes besides. */
+static int read_number_or(const char *command, const char *option, const char *other,
+                          const char *text, uint64_t least, uint64_t most, uint64_t *to) {
   char *end, what[TEXT_BYTES / 2];
   const unsigned long long value = strtoull(text, &end, 10);
   if (!*end && text[0] >= '0' && text[0] <= '9' && value >= least && value <= most) {
     *to = value;
     return EXIT_OK;
   }
-  snprintf(what, sizeof what, "a number from %llu to %llu", (unsigned long long)least,
+  snprintf(what, sizeof what, "%sa number from %llu to %llu", other, (unsigned long long)least,
            (unsigned long long)most);
   return refuse_value(command, option, what, text);
+}
+
+int command_read_number(const char *command, const char *option, const char *text, uint64_t least,
+                        uint64_t most, uint64_t *to) {
+  return read_number_or(command, option, "", text, least, most, to);
+}
+
+int command_read_limit(const char *command, const char *option, const char *text, uint64_t *to) {
+  *to = UINT64_MAX;
+  if (strcmp(text, "all") == 0) return EXIT_OK;
+  return read_number_or(command, option, "all, or ", text, 1, COUNT_MAX, to);
 }
 
 int command_read_width(const char *command, const char *text, uint64_t least, uint64_t most,
@@ -102,11 +114,10 @@ uint32_t command_width_columns(const command_width *width) {
 int command_read_rows(const char *command, const char *text, uint32_t *to) {
   uint64_t value = 0;
   *to = UINT32_MAX;
-  if (strcmp(text, "all") == 0 || strcmp(text, "-1") == 0) return EXIT_OK;
+  if (strcmp(text, "-1") == 0) return EXIT_OK;
   /* to the library 0 is as many as it shows by itself */
-  if (command_read_number(command, "--rows (or all)", text, 1, 1000000000, &value) != EXIT_OK)
-    return EXIT_USAGE;
-  *to = (uint32_t)value;
+  if (command_read_limit(command, "--rows", text, &value) != EXIT_OK) return EXIT_USAGE;
+  if (value != UINT64_MAX) *to = (uint32_t)value;
   return EXIT_OK;
 }
 

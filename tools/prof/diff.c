@@ -127,6 +127,8 @@ static int print_comparison(const prof_i_comparison *comparison, const diff_word
   free(text);
   if (!comparison->line_count && w->filter.filter) return filter_says_nothing("diff");
   if (!comparison->line_count && w->by.text) return group_words_says_nothing("diff", &w->by);
+  if (!comparison->line_count && !input_contents_opened()->has_scopes)
+    input_says_nothing("diff", input_contents_opened(), false);
   if (!w->has_limit) return EXIT_OK;
   if (!comparison->tested_count) {
     say("prof diff: --fail-on has no row to judge: none has %d captures on both sides",

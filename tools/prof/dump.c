@@ -162,7 +162,7 @@ static void say_what_is_filtered(const char *output, const prof_i_export_filtere
   say("prof dump: %s is filtered. Left out: %s", output, text);
 }
 
-/* What a dump tells of what it has written. */
+/* The outcome of an export: what the file holds and what it lacks. */
 typedef struct dump_result {
   prof_i_export_filtered filtered; /* only with a filter */
   prof_i_export_lacks lacks;

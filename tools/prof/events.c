@@ -34,10 +34,7 @@ static int set_form(events_words *w, prof_i_scope_list_form form) {
 
 static int read_limit(events_words *w) {
   w->has_limit = true;
-  w->list.scopes.limit = UINT64_MAX;
-  if (strcmp(optarg, "all") == 0) return EXIT_OK;
-  return command_read_number("events", "--top (or all)", optarg, 1, 1000000000,
-                             &w->list.scopes.limit);
+  return command_read_limit("events", "--top", optarg, &w->list.scopes.limit);
 }
 
 static int read_words(int argc, char **argv, events_words *w) {
@@ -80,12 +77,11 @@ static int write_out(void *user, const char *bytes, size_t count) {
   return ferror(stdout) ? EXIT_FAILED : PROF_OK;
 }
 
-static void say_without_scopes(const prof_i_placed_trace *placed, uint32_t count) {
-  const prof_trace **const traces = calloc(count, sizeof *traces);
-  if (!traces) return;
-  for (uint32_t i = 0; i < count; i++) traces[i] = placed[i].trace;
-  input_say_without_scopes("events", traces, count);
-  free(traces);
+static int say_nothing(const prof_i_placed_trace *placed, uint32_t count, const events_words *w) {
+  input_contents contents = {0};
+  for (uint32_t i = 0; i < count; i++)
+    input_contents_add(&contents, placed[i].trace, w->filter.filter);
+  return input_says_nothing("events", &contents, w->filter.filter != NULL);
 }
 
 static int list_scopes(const prof_i_placed_trace *traces, const prof_i_scope_list_capture *captures,
@@ -96,9 +92,7 @@ static int list_scopes(const prof_i_placed_trace *traces, const prof_i_scope_lis
       prof_i_scope_list(traces, captures, count, &w->list, write_out, &printer, &result);
   if (status < 0) say_status("events", status);
   if (status != PROF_OK) return EXIT_FAILED;
-  if (result.given_count == 0 && w->filter.filter) return filter_says_nothing("events");
-  if (result.given_count == 0) say_without_scopes(traces, count);
-  return EXIT_OK;
+  return result.given_count == 0 ? say_nothing(traces, count, w) : EXIT_OK;
 }
 
 static int list_one(const char *word, const events_words *w) {

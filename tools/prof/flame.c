@@ -21,11 +21,12 @@ typedef struct flame_words {
   filter_options filter;
 } flame_words;
 
+static const command_choice kinds[] = {{"host", PROF_I_FLAME_HOST},
+                                       {"device", PROF_I_FLAME_DEVICE},
+                                       {"memory", PROF_I_FLAME_MEMORY},
+                                       {0}};
+
 static int read_words(int argc, char **argv, flame_words *w) {
-  static const command_choice kinds[] = {{"host", PROF_I_FLAME_HOST},
-                                         {"device", PROF_I_FLAME_DEVICE},
-                                         {"memory", PROF_I_FLAME_MEMORY},
-                                         {0}};
   int status = EXIT_OK;
   for (int c; status == EXIT_OK && (c = command_option_next(&command_flame, argc, argv)) != -1;) {
     uint32_t kind = 0;
@@ -99,12 +100,23 @@ static int write_text(const flame_words *w, const char *text) {
   return status == PROF_OK ? EXIT_OK : say_status("flame", status);
 }
 
-static int make_flame(const prof_i_paths *paths, const flame_words *w) {
-  static const char *const kinds[] = {"host scopes", "work of a device", "allocations"};
-  if (prof_i_flame_total(paths, &w->flame) <= 0) {
-    say("prof flame: nothing to draw: no %s with time or bytes", kinds[w->flame.kind]);
-    return EXIT_NO;
+static int say_nothing(const prof_i_paths *paths, const flame_words *w) {
+  static const char *const whats[] = {"host scopes", "work of a device", "allocations"};
+  char others[64] = "";
+  for (const command_choice *kind = kinds; kind->word; kind++) {
+    prof_i_flame_options other = w->flame;
+    const size_t used = strlen(others);
+    other.kind = (prof_i_flame_kind)kind->value;
+    if (prof_i_flame_total(paths, &other) > 0)
+      snprintf(others + used, sizeof others - used, "%s--of %s", used ? " or " : "; try ",
+               kind->word);
   }
+  say("prof flame: nothing to draw: no %s with time or bytes%s", whats[w->flame.kind], others);
+  return EXIT_NO;
+}
+
+static int make_flame(const prof_i_paths *paths, const flame_words *w) {
+  if (prof_i_flame_total(paths, &w->flame) <= 0) return say_nothing(paths, w);
   char *text = NULL;
   int status = w->is_folded ? prof_i_flame_folded(paths, &w->flame, &text)
                             : prof_i_flame_svg(paths, &w->flame, &text);

@@ -12,12 +12,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../../src/analysis/filter.h"
 #include "../../src/format/layout.h"
 #include "../../src/reader/capture.h"
 #include "../../src/reader/internal.h"
 #include "commands.h"
+#include "shared_options.h"
 
 static bool has_damage, tells_parts;
+static input_contents opened;
 
 void input_tell_parts(void) { tells_parts = true; }
 
@@ -120,6 +123,33 @@ static prof_trace *import_capture(const char *path, char *kept) {
   return trace;
 }
 
+static bool thread_has_scopes(const prof_trace *trace, const prof_i_trace_thread *thread) {
+  uint64_t count = thread->open_count;
+  for (uint32_t i = 0; i < thread->segment_count; i++)
+    count += trace->segments[thread->first_segment + i].scope_count;
+  return count != 0;
+}
+
+void input_contents_add(input_contents *contents, const prof_trace *trace,
+                        const prof_i_filter *filter) {
+  uint32_t taken_count = 0;
+  for (uint32_t i = 0; i < trace->thread_count; i++) {
+    if (!prof_i_filter_takes_thread(filter, trace, i)) continue;
+    taken_count++;
+    contents->has_scopes |= thread_has_scopes(trace, &trace->threads[i]);
+  }
+  if (taken_count != trace->thread_count) {
+    contents->lacks_thread |= filter->words.thread != NULL;
+    contents->lacks_process |= filter->words.thread == NULL;
+  }
+  if (taken_count == 0 && trace->thread_count != 0) return;
+  contents->capture_count++;
+  contents->has_memory |= trace->catalog.pool_count != 0;
+  contents->has_events |= trace->event_count != 0;
+}
+
+const input_contents *input_contents_opened(void) { return &opened; }
+
 static void look_at_part(const char *path, const prof_trace *trace) {
   prof_trace_info info = {.size = sizeof info};
   prof_trace_info_get(trace, &info);
@@ -135,6 +165,7 @@ void input_look_at(const char *path, const prof_trace *trace) {
   prof_trace_info info = {.size = sizeof info};
   prof_trace_info_get(trace, &info);
   look_at_part(path, trace);
+  input_contents_add(&opened, trace, NULL);
   if (!info.bad_count) return;
   has_damage = true;
   say("prof: '%s' is damaged or cut off: %" PRIu64 " place%s could not be read", path,
@@ -220,15 +251,17 @@ void input_captures_close(input_captures *captures) {
   *captures = (input_captures){0};
 }
 
-void input_say_without_scopes(const char *command, const prof_trace *const *traces, size_t count) {
-  bool has_memory = false;
-  uint64_t event_count = 0;
-  for (size_t i = 0; i < count; i++) {
-    has_memory |= traces[i]->catalog.pool_count != 0;
-    event_count += traces[i]->event_count;
-  }
-  say("prof %s: %s no scopes; %s", command, count == 1 ? "the capture has" : "the captures have",
-      has_memory    ? "prof memory shows the memory, and prof view all that was recorded"
-      : event_count ? "prof view shows the counters, instants and steps"
-                    : "prof info shows how it was recorded, and what was lost");
+int input_says_nothing(const char *command, const input_contents *contents, bool has_filter) {
+  if (has_filter && (contents->capture_count == 0 || contents->has_scopes))
+    return filter_says_nothing(command);
+  if (!contents->has_scopes)
+    say("prof %s: %s; %s", command,
+        contents->lacks_thread         ? "no thread that the filter takes has scopes"
+        : contents->lacks_process      ? "no process that the filter takes has scopes"
+        : contents->capture_count == 1 ? "the capture has no scopes"
+                                       : "the captures have no scopes",
+        contents->has_memory   ? "prof memory shows the memory, and prof view all that was recorded"
+        : contents->has_events ? "prof view shows the counters, instants and steps"
+                               : "prof info shows how it was recorded, and what was lost");
+  return has_filter ? EXIT_NO : EXIT_OK;
 }

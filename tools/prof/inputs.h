@@ -88,8 +88,26 @@ typedef struct input_captures {
 int input_captures_open(const char *command, size_t count, char **words, input_captures *to);
 void input_captures_close(input_captures *captures);
 
-/* Says that captures have no scopes, and which command shows what they have. */
-void input_say_without_scopes(const char *command, const prof_trace *const *traces, size_t count);
+/* What captures have, of the processes and threads that a filter takes. Begins as zeros. */
+typedef struct input_contents {
+  uint32_t capture_count;           /* with something that the filter takes */
+  bool has_scopes;                  /* ended, open, or work of devices */
+  bool has_memory, has_events;      /* of the whole captures */
+  bool lacks_process, lacks_thread; /* the filter leaves out such */
+} input_contents;
+
+struct prof_i_filter;
+
+/* filter: NULL, or that of the command. */
+void input_contents_add(input_contents *contents, const prof_trace *trace,
+                        const struct prof_i_filter *filter);
+
+/* Of all captures that this command has opened, without a filter. */
+const input_contents *input_contents_opened(void);
+
+/* Says why a command shows nothing. If there are no scopes, it also names the command that shows
+   what the captures have. Returns an exit status. */
+int input_says_nothing(const char *command, const input_contents *contents, bool has_filter);
 
 /* The begin of a file, as a capture has it; zeros where it cannot be read. */
 typedef struct input_begin {

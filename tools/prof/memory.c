@@ -68,10 +68,7 @@ static int read_words(int argc, char **argv, memory_words *w) {
           return refuse_words("memory", "--pool takes a pool's number in the report, not", optarg);
         break;
       case 'r':
-        if (strcmp(optarg, "all") == 0)
-          w->text.rows_limit = UINT32_MAX;
-        else if (!parse_number(optarg, 1, 1000000000, &w->text.rows_limit))
-          return refuse_words("memory", "--rows takes a number or all, not", optarg);
+        if (command_read_rows("memory", optarg, &w->text.rows_limit) != EXIT_OK) return EXIT_USAGE;
         break;
       case 'w':
         if (!parse_number(optarg, WIDTH_MIN, WIDTH_MAX, &w->text.width))

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../src/reader/capture.h"
 #include "../../src/report/table_columns.h"
 #include "commands.h"
 #include "inputs.h"
@@ -44,8 +43,7 @@ static int read_number(const char *option, uint64_t most, uint32_t *to) {
 /* A group's column needs the group: its rows have no value of it otherwise. */
 static int refuse_group(const char *column) {
   char text[128];
-  snprintf(text, sizeof text, "--columns: %s is of rows --by",
-           strcmp(column, "location") == 0 ? "location" : column);
+  snprintf(text, sizeof text, "--columns: %s is of rows --by", column);
   return refuse_words(who, text, strcmp(column, "location") == 0 ? "name" : column);
 }
 
@@ -161,11 +159,12 @@ static bool has_filter(const table_words *w) {
 /* Without a filter, captures without scopes have an empty table. */
 static int say_nothing(const input_captures *captures, const table_words *w) {
   const uint32_t group = w->form.more.group;
-  if (has_filter(w)) return filter_says_nothing("table");
-  if (group & (PROF_I_GROUP_ARG | PROF_I_GROUP_LINE))
+  input_contents contents = {0};
+  if (!has_filter(w) && group & (PROF_I_GROUP_ARG | PROF_I_GROUP_LINE))
     return group_words_says_nothing("table", &w->by);
-  input_say_without_scopes("table", (const prof_trace *const *)captures->items, captures->count);
-  return EXIT_OK;
+  for (size_t i = 0; i < captures->count; i++)
+    input_contents_add(&contents, captures->items[i], w->form.more.filter);
+  return input_says_nothing("table", &contents, has_filter(w));
 }
 
 /* Without scopes, the rows are work of devices. */
@@ -235,7 +234,7 @@ static const command_option options_of_table[] = {
      .id = OPTION_WIDTH, .group = "What it prints"},
     {"columns", 0, "COLUMNS",
      .help = "these alone, in this order. Of the row: name, category, device, rank, process, "
-             "thread, location, "
+             "thread, arg, location, "
              "shape, stack, calls, open, open-for, skipped. Times: self-percent, self, self-net, "
              "total-percent, total, total-net, mean, median, p99, max. On devices: self-device, "
              "self-device-percent, device-total, device-mean. Memory: cpu-mem, self-cpu-mem, "
@@ -271,7 +270,7 @@ const prof_command command_table = {
         "is the group of a row: with --by thread, the thread. By "
         "kernel, kernels and copies on devices have rows of their own. On a terminal the "
         "table is as wide as that. Empty columns are left out, and long names are cut in the "
-        "middle. A line below names the other columns that had no room. A terminal has bold "
+        "middle. A line below names the columns with values that had no room. A terminal has bold "
         "letters, unless NO_COLOR is set.\n\n" FILTER_NOTES
         " Shares are of all scopes in the threads and times that it names.",
     .statuses = FILTER_STATUSES,

@@ -80,13 +80,11 @@ static int read_words(int argc, char **argv, tree_words *w) {
 }
 
 /* A capture of which no path is shown may have short or open scopes. */
-static bool has_scopes(const input_captures *captures) {
-  for (size_t i = 0; i < captures->count; i++) {
-    prof_trace_info info = {.size = sizeof info};
-    prof_trace_info_get(captures->items[i], &info);
-    if (info.scope_count || info.open_count) return true;
-  }
-  return false;
+static int say_nothing(const input_captures *captures, const tree_words *w) {
+  input_contents contents = {0};
+  for (size_t i = 0; i < captures->count; i++)
+    input_contents_add(&contents, captures->items[i], w->filter.filter);
+  return input_says_nothing("tree", &contents, w->filter.filter != NULL);
 }
 
 static int print_tree(const input_captures *captures, const tree_words *w) {
@@ -101,10 +99,7 @@ static int print_tree(const input_captures *captures, const tree_words *w) {
   free(text);
   prof_i_paths_fini(&paths);
   if (status != PROF_OK) return say_status("tree", status);
-  if (path_count == 0 && w->filter.filter) return filter_says_nothing("tree");
-  if (path_count == 0 && !has_scopes(captures))
-    input_say_without_scopes("tree", (const prof_trace *const *)captures->items, captures->count);
-  return EXIT_OK;
+  return path_count == 0 ? say_nothing(captures, w) : EXIT_OK;
 }
 
 static int execute_tree(int argc, char **argv) {
