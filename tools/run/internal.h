@@ -148,8 +148,9 @@ typedef enum run_python_rest {
   RUN_PYTHON_ALL,
 } run_python_rest;
 
-/* Reads and removes the marks that the command leaves in its folder of captures. */
-run_python_rest run_python_parse_rest(const char *folder);
+/* Reads and removes the marks that the command leaves in its folder of captures. Sets *gone_out if
+   its own capture was removed or renamed before the script ended. */
+run_python_rest run_python_parse_rest(const char *folder, const char **gone_out);
 
 /* ---- hidden_commands.c: commands that prof puts into the command line of the workload ---- */
 
