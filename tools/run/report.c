@@ -166,8 +166,7 @@ static void collect_captures(run_state *s) {
                             "the folder of captures '%s' is not there any more: what "
                             "was recorded into it may be lost",
                             folder);
-  if (s->gone_capture)
-    run_summary_add_problem(&s->summary, "%s", gone_text(s));
+  if (s->gone_capture) run_summary_add_problem(&s->summary, "%s", gone_text(s));
   run_last_seen_report(captures, s->process_tree, &s->summary.end);
   for (size_t i = 0; i < captures->count; i++) {
     const run_capture *const capture = &captures->items[i];

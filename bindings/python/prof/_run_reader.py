@@ -1,5 +1,5 @@
-"""What the command makes of captures for ``prof run``: the table, and the peaks of memory behind it.
-It runs in a process of its own."""
+"""What the command makes of captures for ``prof run``: the table, and the peaks of memory behind
+it. It runs in a process of its own."""
 
 from __future__ import annotations
 
