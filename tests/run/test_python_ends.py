@@ -24,6 +24,26 @@ if sys.argv[1] == "term":
 if sys.argv[1] == "exec":
     os.execlp("app", "app", "0")
 """
+GONE = """
+import os, sys
+import prof
+with open("/proc/self/maps") as file:
+    (path,) = {line.split(None, 5)[5][:-1] for line in file if line.endswith(".prof\\n")}
+os.unlink(path)
+print(path)
+if sys.argv[1] == "child":
+    os.system("app 0")
+if sys.argv[1] == "_exit":
+    sys.stdout.flush()
+    os._exit(0)
+"""
+UNABLE = """
+import os, resource, sys
+if sys.argv[1] == "files":
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))
+else:
+    os.setuid(65534)
+"""
 STATUSES = {"_exit": 3, "kill": 137, "term": 143, "exec": 0}
 SPAWN = """
 import concurrent.futures, multiprocessing
@@ -74,6 +94,31 @@ class Ends(Shown):
             others = glob.glob(self.path(f"{way}.*.json"))
             self.assertEqual(len(others), way == "exec")
         self.assertEqual(glob.glob(self.path(".prof-run-*")), [])
+
+    def test_a_capture_that_the_script_has_removed_is_named(self):
+        self.write("x.py", GONE)
+        for way in ("end", "child", "_exit"):
+            for words in ((), ("-o", "t.json"), ("-o", "out"), ("-n", "2")):
+                with self.subTest(way=way, words=words):
+                    done = self.run_prof(*words, "x.py", way)
+                    text = done.stderr.decode()
+                    self.assertEqual(done.returncode, 0, text)
+                    path = done.stdout.decode().split()[-1]
+                    self.assertIn(f"the capture '{path}' is not there any more: ", text)
+                    self.assertNotIn("nothing was recorded", text)
+                    if words != ("-o", "t.json"):
+                        self.assertEqual("\nwork " in text, way == "child", text)
+
+    def test_a_script_that_cannot_make_the_table_leaves_it_to_the_command(self):
+        self.write("x.py", UNABLE)
+        reasons = {"files": "prof table: .*Too many open files.*", "user": "prof table: status 1"}
+        for way in reasons if os.getuid() == 0 else ("files",):
+            done = self.run_prof("x.py", way)
+            text = done.stderr.decode()
+            self.assertEqual(done.returncode, 0, text)
+            said = rf"could not make the table \({reasons[way]}\), and leaves it to prof run\n"
+            self.assertRegex(text, said)
+            self.assertEqual(len(re.findall(r"(?m)^x\.py +script ", text)), 1, text)
 
     def test_a_file_that_cannot_be_written_is_named_and_the_capture_stays(self):
         self.write("x.py", "import os, prof\nos.mkdir('t.prof')\n")

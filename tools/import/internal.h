@@ -102,8 +102,8 @@ void import_resolve_times(import_state *state);
 
 /* ---- open.c ---- */
 
-/* Scopes that had not ended stand in their thread's slot, at most 64 of them with the texts that
-   fit. The others become ended scopes, and are counted. Call it before notes are written. */
+/* Scopes that had not ended are stored in the slot of their thread: at most 64, as far as their
+   texts fit. The others become ended scopes, and are counted. Call it before notes are written. */
 void import_open_choose(import_state *state);
 
 bool import_open_has(const import_thread *thread);

@@ -151,7 +151,7 @@ static bool event_is_deferred(import_state *state, const import_event *event,
   return false;
 }
 
-/* Its thread stands where its first event does in the file. */
+/* Threads are in the order of their first events in the file. */
 static void defer_open_scope(import_state *state, const import_event *event, int kind,
                              uint64_t time) {
   const import_thread_id row = import_threads_id(event);

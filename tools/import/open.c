@@ -1,5 +1,5 @@
-/* Scopes that had not ended, as prof's exports mark them. In a capture they stand in the slot of
-   their thread, where a reader finds them open up to the end. See internal.h.
+/* Scopes that had not ended, as prof's exports mark them. In a capture they are stored in the slot
+   of their thread, where a reader finds them open up to the end. See internal.h.
 
    Until the capture is written they are among the thread's events, because launches and arrows are
    looked for there. Their records are those of ended scopes whose duration has a word of its own.

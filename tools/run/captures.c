@@ -83,7 +83,7 @@ static bool path_is_of_prof_run(const char *path) {
   return run_ends_in(path, "/samples.prof") || run_ends_in(path, "/library_trace.prof");
 }
 
-/* What the process is called. NULL: as its file already is. Python's command names the files of its
+/* What the process is called. NULL: as its file already is. prof's package names the files of its
    own process and of all that it starts for its script, so other programs must be renamed. */
 static const char *capture_title(const run_process_tree *process_tree, const run_capture *capture,
                                  bool has_own_name) {
@@ -108,7 +108,7 @@ static char *named_for_process(char *path, const char *folder, const run_capture
       path, run_text("%s/%s%s.%u.prof", folder, process, rank_text(capture), capture->pid));
 }
 
-/* Python's command has made NAME.PID.prof. A launcher of the workload may have set a rank. */
+/* prof's package has made NAME.PID.prof. A launcher of the workload may have set a rank. */
 static char *named_for_rank(char *path, const run_capture *capture) {
   const char *const ending = run_text(".%u.prof", capture->pid), *const rank = rank_text(capture);
   if (capture->is_own || !*rank || !run_ends_in(path, ending) || strstr(path, rank)) return path;
@@ -147,7 +147,7 @@ static void list_paths(const char *folder, run_words *to) {
       run_words_add(to, run_text("%s/%s", folder, names.items[i]));
 }
 
-/* Python's command names what it reports. What it has not, because the script or another process
+/* prof's package names what it reports. What it has not, because the script or another process
    ended without it, or behind it, has the name that it was recorded under: SCRIPT.run-PID-... */
 static bool path_is_leftover(const char *path) {
   return strstr(run_base_name(path), ".run-") != NULL;

@@ -31,7 +31,7 @@ typedef struct run_captures {
 } run_captures;
 
 /* Finds the captures in the folder, and those that prof had to write elsewhere because the folder
-   took none. script: the one that Python's command runs, or NULL. It has named what it has
+   took none. script: the one that prof's package runs, or NULL. It has named what it has
    reported, so such a file is not removed, and the rank alone is added to its name. Those of
    scripts in Python that another one has started have the name of their script; process_tree: knows
    it, or NULL. */

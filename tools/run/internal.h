@@ -136,20 +136,21 @@ const char *run_python_capture(const run_request *request, const char *folder);
 const char *run_python_program(void);
 
 /* The name of a process in Python: the script, the module, or "python-c". A worker of
-   multiprocessing has the name of the script that started it. workload: that of prof's own Python
-   command. NULL: the process is not seen, or not Python. */
+   multiprocessing has the name of the script that started it. workload: the title of a
+   process that runs prof's package. NULL: the process is not seen, or not Python. */
 const char *run_process_title(const run_process_tree *process_tree, const run_process *member,
                               const char *workload);
 
-/* What prof's Python command has not reported, since the script ended without Python's own exit. */
+/* What prof's package has not reported, since the script ended without Python's own exit. */
 typedef enum run_python_rest {
   RUN_PYTHON_REPORTED, /* all is reported */
   RUN_PYTHON_FILES,    /* the table is printed, and files are not written */
   RUN_PYTHON_ALL,
 } run_python_rest;
 
-/* Reads and removes the marks that the command leaves in its folder of captures. */
-run_python_rest run_python_parse_rest(const char *folder);
+/* Reads and removes the marks that the package leaves in its folder of captures. Sets *gone_out if
+   its own capture was removed or renamed before the script ended. */
+run_python_rest run_python_parse_rest(const char *folder, const char **gone_out);
 
 /* ---- hidden_commands.c: commands that prof puts into the command line of the workload ---- */
 

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "internal.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stddef.h>
@@ -374,16 +375,25 @@ run_words run_python_words(const run_request *r, const char *captures, const cha
 /* As bindings/python/prof/_run_script.py names it. */
 #define MARK ".unreported-"
 
-run_python_rest run_python_parse_rest(const char *folder) {
+/* The capture whose path a mark has in its second line, if it is gone. */
+static const char *gone_capture(const char *mark) {
+  const char *const at = mark ? strchr(mark, '\n') : NULL;
+  const bool is_gone = at && at[1] && access(at + 1, F_OK) != 0 && errno == ENOENT;
+  return is_gone ? run_text("%s", at + 1) : NULL;
+}
+
+run_python_rest run_python_parse_rest(const char *folder, const char **gone_out) {
   const run_words names = run_folder_names(folder);
   run_python_rest rest = RUN_PYTHON_REPORTED;
   for (size_t i = 0; i < names.count; i++) {
     if (strncmp(names.items[i], MARK, sizeof MARK - 1) != 0) continue;
     const char *const path = run_text("%s/%s", folder, names.items[i]);
     size_t bytes = 0;
-    char *const text = run_file_read(path, 64, &bytes);
+    char *const text = run_file_read(path, sizeof "files\n" + PATH_MAX, &bytes);
     const run_python_rest told =
         text && strncmp(text, "files", 5) == 0 ? RUN_PYTHON_FILES : RUN_PYTHON_ALL;
+    const char *const gone = gone_capture(text);
+    if (gone) *gone_out = gone;
     free(text);
     unlink(path);
     if (told > rest) rest = told;

@@ -143,6 +143,13 @@ static void collect_folder(run_state *s, const run_tool *tool) {
 
 /* ---- captures ---- */
 
+static const char *gone_text(const run_state *s) {
+  return run_text(
+      "the capture '%s' is not there any more: the program, or another one, has removed or "
+      "renamed it",
+      s->gone_capture);
+}
+
 static void collect_captures(run_state *s) {
   run_captures *const captures = &s->summary.captures;
   const char *folder = NULL;
@@ -151,7 +158,7 @@ static void collect_captures(run_state *s) {
     if (!(tool->parts & RUN_PART_PROF) || !tool->folder) continue;
     folder = tool->folder;
     const run_python *const python = s->request.python;
-    if (python) s->rest = run_python_parse_rest(folder);
+    if (python) s->rest = run_python_parse_rest(folder, &s->gone_capture);
     run_captures_find(folder, python ? run_python_name(python) : NULL, s->process_tree, captures);
   }
   if (captures->has_no_folder)
@@ -159,6 +166,7 @@ static void collect_captures(run_state *s) {
                             "the folder of captures '%s' is not there any more: what "
                             "was recorded into it may be lost",
                             folder);
+  if (s->gone_capture) run_summary_add_problem(&s->summary, "%s", gone_text(s));
   run_last_seen_report(captures, s->process_tree, &s->summary.end);
   for (size_t i = 0; i < captures->count; i++) {
     const run_capture *const capture = &captures->items[i];
@@ -196,6 +204,7 @@ static int report_captures(void *context) {
 }
 
 static const char *why_nothing(const run_state *s) {
+  if (s->gone_capture) return gone_text(s);
   if (!s->request.lacks_package) return run_children_empty_reason(&s->summary.children);
   return run_text(
       "nothing was recorded: %s cannot import prof's Python package; pip install it, "
@@ -207,7 +216,7 @@ static void print_captures(run_state *s) {
   const run_captures *const captures = &s->summary.captures;
   if (run_captures_have_events(captures))
     run_child_call(report_captures, s);
-  else
+  else if (!s->gone_capture) /* it is among the problems */
     say("prof run: %s%s", run_output_whose(), why_nothing(s));
 }
 

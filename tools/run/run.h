@@ -148,6 +148,7 @@ typedef struct run_state {
   const char *file_folder;      /* with -o FILE: of all captures that become files; or NULL */
   const char *temporary_folder; /* the same, if it is removed at the end; or NULL */
   run_python_rest rest;         /* of a script in Python */
+  const char *gone_capture;     /* of its process, or NULL */
   run_libraries *libraries;     /* or NULL */
   const char *trace_path;       /* of library_trace.csv, or NULL */
   const char *log_path;         /* or NULL */

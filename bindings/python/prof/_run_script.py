@@ -209,15 +209,16 @@ class _Recording:
         self.name = f"{stem}.run-{self.pid}-{time.time_ns():x}"
         self.path = os.path.join(self.folders[0], self.name)
 
-    def _mark(self, state: Optional[str]) -> None:
-        """For the command prof run: what is not reported here, it reports. None: all was."""
+    def _mark(self, state: Optional[str], capture: str = "") -> None:
+        """For the command prof run: what is not reported here, it reports. None: all was. capture:
+        the path, if it has to say that this one is gone."""
         path = os.path.join(self.options.captures_in, f".unreported-{self.pid}")
         with contextlib.suppress(OSError):
             if state is None:
                 os.unlink(path)
                 return
-            with open(path, "w", encoding="ascii") as file:
-                file.write(state)
+            with open(path, "wb") as file:
+                file.write(os.fsencode(f"{state}\n{capture}"))
 
     def begin(self) -> None:
         from ._torch_found import is_malloc_seen
@@ -237,12 +238,12 @@ class _Recording:
             C.check(C.prof_start_with(options))
         except ProfError as e:
             _fail(f"{e}; the script was not run")
-        self._mark("all")
         # so that the script's own profiler.stop() ends its own start() alone
         C.prof_level_want(id(self), self.options.level)
         health = sized(s.Health)
         C.prof_health_get(ctypes.byref(health))
         self.own_capture = os.fsdecode(health.capture_path)
+        self._mark("all", self.own_capture)
         os.environ["PROF_LEVEL"] = str(self.options.level)  # for processes that are not forked
         os.environ["PROF_OUTPUT"] = f"{_escaped(self.path)}.%p.prof"
         if self.options.devices:
@@ -323,6 +324,8 @@ class _Recording:
         return found
 
     def _report(self) -> None:
+        if os.path.exists(self.own_capture):
+            self._mark("all")
         captures = self._open_captures()
         own, paths = captures.own, captures.paths
         done: List[str] = []
@@ -400,7 +403,10 @@ class _Recording:
         if self.read_peaks is None:
             return ""
         found = [path for path in (self.own_capture, *self.captures()) if path]
-        return str(self.read_peaks(list(dict.fromkeys(found)))).rstrip("\n")
+        try:
+            return str(self.read_peaks(list(dict.fromkeys(found)))).rstrip("\n")
+        except ProfError:
+            return ""
 
     def _table(self, paths: List[str]) -> str:
         """Functions that are traced for stacks alone have no rows, as in torch.profiler's
@@ -417,10 +423,12 @@ class _Recording:
         width = _table.width_of(sys.stderr)
         if width:
             words.append(f"--width={max(width, _WIDTH_MIN)}")
-        text = str(self.read_table([*words, "--", *paths]))
-        if not text:
-            raise ProfError("the command prof makes no table")
-        return text.rstrip("\n")
+        try:
+            return str(self.read_table([*words, "--", *paths])).rstrip("\n")
+        except ProfError as e:
+            raise ProfError(
+                f"the script's process could not make the table ({e}), and leaves it to prof run"
+            ) from e
 
     def _pattern(self, info: Any, pid: Optional[int]) -> str:
         """Of a process that the script has started: NAME.PID; NAME-RANK and NAME-RANK.PID if a
