@@ -69,6 +69,11 @@ static void put_process(char *to, size_t room, const prof_i_scope_list_capture *
   snprintf(to, room, "%s, ", text);
 }
 
+static char *drop_label(prof_i_text_buffer *label) {
+  free(label->text);
+  return NULL;
+}
+
 /* "name (4711)", behind its process if there are several captures. Cut in the middle where it is
    too wide, because both are needed. NULL: no memory. */
 static char *make_label(const prof_i_scope_list_capture *capture, const prof_trace *trace,
@@ -81,15 +86,15 @@ static char *make_label(const prof_i_scope_list_capture *capture, const prof_tra
   prof_i_thread_text(&thread, own);
   prof_i_text_buffer_append_plain(&whole, process, strlen(process));
   prof_i_text_buffer_append_plain(&whole, own, strlen(own));
-  if (whole.is_out_of_memory || prof_i_display_width(whole.text, whole.count) <= width)
-    return whole.text;
+  if (whole.is_out_of_memory) return drop_label(&whole);
+  if (prof_i_display_width(whole.text, whole.count) <= width) return whole.text;
   const size_t room = width - 3, end = prof_i_display_tail(whole.text, whole.count, room / 2);
   prof_i_text_buffer_append(&label, whole.text,
                             prof_i_display_cut(whole.text, whole.count, room - room / 2));
   prof_i_text_buffer_append_text(&label, "...");
   prof_i_text_buffer_append_text(&label, whole.text + whole.count - end);
   free(whole.text);
-  return label.text;
+  return label.is_out_of_memory ? drop_label(&label) : label.text;
 }
 
 /* Columns of a line of text, but for the thread, the name and the arguments. */
@@ -135,13 +140,17 @@ static void put_format(prof_i_sink *sink, const prof_event *event, bool is_json)
   char room[TEXT_BYTES];
   const size_t needed = prof_i_format_args(event, room, sizeof room);
   char *const longer = needed > sizeof room ? malloc(needed) : NULL;
+  if (needed > sizeof room && !longer) {
+    if (!sink->status)
+      sink->status = prof_i_fail(PROF_E_NO_MEMORY, "no memory for %zu bytes of arguments", needed);
+    return;
+  }
   if (longer) prof_i_format_args(event, longer, needed);
   const char *const text = longer ? longer : room;
-  const size_t bytes = longer || needed < sizeof room ? needed : sizeof room;
   if (is_json)
-    prof_i_sink_string(sink, text, bytes);
+    prof_i_sink_string(sink, text, needed);
   else
-    prof_i_sink_bytes(sink, text, bytes);
+    prof_i_sink_bytes(sink, text, needed);
   free(longer);
 }
 
