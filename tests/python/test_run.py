@@ -308,7 +308,7 @@ class Run(unittest.TestCase):
         for rows in ("-7", "-2", "0", "x", "\u00b2", "1.5"):
             done = self.prof("run", "-r", rows, script)
             self.assertEqual((done.returncode, done.stdout), (125, ""))
-            self.assertIn("--rows (or all) takes a number from 1", done.stderr)
+            self.assertIn("--rows takes all, or a number from 1", done.stderr)
         for rows in ("-1", "1", "7"):
             self.assertEqual(self.prof("run", "-r", rows, script).stdout, "1\n")
 

@@ -220,7 +220,7 @@ class Beside(unittest.TestCase):
         for rows in ("-7", "-2", "0", "many", "\u00b2", "1.5"):
             done = self.table("-r", rows, "FIRST")
             self.assertEqual((done.returncode, done.stdout), (2, ""), rows)
-            self.assertIn("takes a number from 1", done.stderr, rows)
+            self.assertIn("takes all, or a number from 1", done.stderr, rows)
 
 
 if __name__ == "__main__":
